@@ -1,0 +1,110 @@
+#include "base/arena.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/diag.h"
+
+enum { CHUNK_BYTES = 64 * 1024 };   // a small compile fits into a handful
+
+typedef struct Chunk {
+    struct Chunk *next;
+    size_t used, size;
+    _Alignas(16) char bytes[];
+} Chunk;
+
+struct Arena {
+    Chunk *chunks;   // newest first; only the newest is filled
+};
+
+Arena *arena_new(void)
+{
+    Arena *arena = calloc(1, sizeof *arena);
+    if (!arena)
+        fatal(EXIT_MACHINE, "out of memory");
+    return arena;
+}
+
+void arena_free(Arena *arena)
+{
+    if (!arena)
+        return;
+    for (Chunk *chunk = arena->chunks, *next; chunk; chunk = next) {
+        next = chunk->next;
+        free(chunk);
+    }
+    free(arena);
+}
+
+static Chunk *chunk_new(size_t size)
+{
+    Chunk *chunk = malloc(sizeof *chunk + size);
+    if (!chunk)
+        fatal(EXIT_MACHINE, "out of memory");
+    *chunk = (Chunk){.size = size};
+    return chunk;
+}
+
+void *arena_alloc(Arena *arena, size_t size)
+{
+    if (size > SIZE_MAX / 4)
+        fatal(EXIT_MACHINE, "out of memory");
+    size = (size + 15) & ~(size_t)15;
+    Chunk *chunk = arena->chunks;
+    if (!chunk || chunk->size - chunk->used < size) {
+        Chunk *fresh = chunk_new(size > CHUNK_BYTES ? size : CHUNK_BYTES);
+        if (chunk && size > CHUNK_BYTES) {   // a large object gets its own chunk behind the one being filled
+            fresh->next = chunk->next;
+            chunk->next = fresh;
+        } else {
+            fresh->next = chunk;
+            arena->chunks = fresh;
+        }
+        chunk = fresh;
+    }
+    void *memory = chunk->bytes + chunk->used;
+    chunk->used += size;
+    return memset(memory, 0, size);
+}
+
+void *arena_alloc_array(Arena *arena, size_t count, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes))
+        fatal(EXIT_MACHINE, "out of memory");
+    return arena_alloc(arena, bytes);
+}
+
+char *arena_strndup(Arena *arena, const char *text, size_t length)
+{
+    char *copy = arena_alloc(arena, length + 1);
+    memcpy(copy, text, length);
+    return copy;
+}
+
+char *arena_strdup(Arena *arena, const char *text)
+{
+    return arena_strndup(arena, text, strlen(text));
+}
+
+char *arena_vprintf(Arena *arena, const char *format, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    int length = vsnprintf(NULL, 0, format, args);
+    char *text = arena_alloc(arena, (size_t)length + 1);
+    vsnprintf(text, (size_t)length + 1, format, again);
+    va_end(again);
+    return text;
+}
+
+char *arena_printf(Arena *arena, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    char *text = arena_vprintf(arena, format, args);
+    va_end(args);
+    return text;
+}

@@ -1,0 +1,25 @@
+// Memory with a lifetime instead of an owner: everything made during one compile lives until the arena goes.
+//
+// Two lifetimes exist: `arena` (one compile) and `scratch` (one candidate). No stage ever frees a single object.
+#pragma once
+#include <stdarg.h>
+#include <stddef.h>
+
+typedef struct Arena Arena;
+
+Arena *arena_new(void);
+void arena_free(Arena *arena);
+
+/* `size` zeroed bytes aligned to 16. Never returns NULL: without memory the program ends with EXIT_MACHINE. */
+void *arena_alloc(Arena *arena, size_t size);
+
+/* The same for `count` objects of `size` bytes; the product is checked. */
+void *arena_alloc_array(Arena *arena, size_t count, size_t size);
+
+char *arena_strndup(Arena *arena, const char *text, size_t length);
+char *arena_strdup(Arena *arena, const char *text);
+char *arena_printf(Arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
+char *arena_vprintf(Arena *arena, const char *format, va_list args);
+
+#define NEW(arena, Type) ((Type *)arena_alloc((arena), sizeof(Type)))
+#define NEW_ARRAY(arena, Type, count) ((Type *)arena_alloc_array((arena), (size_t)(count), sizeof(Type)))

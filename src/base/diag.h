@@ -1,0 +1,41 @@
+// Talk to the user: errors that point at the text they are about, and the documented exit codes.
+#pragma once
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/source.h"
+
+/* Exit codes, as documented in the manual. */
+enum {
+    EXIT_DONE = 0,
+    EXIT_INPUT = 1,       // the .te or device file is wrong
+    EXIT_USAGE = 2,       // options, unknown -D name, unknown suffix
+    EXIT_NO_PROGRAM = 3,  // the device can hold no program for this expression
+    EXIT_MACHINE = 4,     // the machine lacks something: C++ compiler, space, rights, memory
+    EXIT_WRONG = 5,       // every candidate failed, or the kernel is wrong
+    EXIT_BUG = 70,        // a bug in rollerc
+};
+
+/* `file:line:col: error: message`, the line and a caret below it; then the program ends with `exit_code`. */
+_Noreturn void diag_fatal(Loc loc, int exit_code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* The same for an error that has no place in a file: `rollerc: error: message`. */
+_Noreturn void fatal(int exit_code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+void diag_warning(Loc loc, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* One plain line on stderr: `rollerc: message`; silent under -q. */
+void talk(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+typedef struct DiagOptions {
+    bool quiet;     // warnings and talk() are dropped
+    bool verbose;   // talk_verbose() is printed
+    bool colour;
+    /* Tests and fuzzers: called instead of exit(); must not return (longjmp). The message is complete and plain. */
+    void (*on_fatal)(int exit_code, const char *message, void *context);
+    void *context;
+} DiagOptions;
+
+void diag_configure(DiagOptions options);
+bool diag_is_verbose(void);

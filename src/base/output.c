@@ -1,0 +1,340 @@
+#include "base/output.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/diag.h"
+
+// ---- what must not outlive the process ----
+
+enum { MAX_TEMPS = 32 };   // a run writes at most 16 artefacts and makes one folder
+
+typedef struct Temp {
+    char path[PATH_MAX];
+    volatile sig_atomic_t owner;   // the process that removes it, 0: free. A forked child must leave its parent's alone
+} Temp;
+
+static Temp temps[MAX_TEMPS];
+
+/* Only system calls from here to on_signal(): all of it also runs inside a signal handler. */
+static void remove_tree(int parent, const char *name)
+{
+    int folder = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (folder < 0)
+        return;
+    _Alignas(struct dirent64) char entries[4096];
+    for (ssize_t count; (count = getdents64(folder, entries, sizeof entries)) > 0;)
+        for (ssize_t at = 0; at < count;) {
+            const struct dirent64 *entry = (const struct dirent64 *)(entries + at);
+            at += entry->d_reclen;
+            if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+                continue;
+            if (unlinkat(folder, entry->d_name, 0) != 0)
+                remove_tree(folder, entry->d_name);
+        }
+    close(folder);
+    unlinkat(parent, name, AT_REMOVEDIR);
+}
+
+static void remove_temps(void)
+{
+    pid_t self = getpid();
+    for (Temp *temp = temps; temp < temps + MAX_TEMPS; temp++)
+        if (temp->owner == self) {
+            if (unlink(temp->path) != 0)
+                remove_tree(AT_FDCWD, temp->path);
+            temp->owner = 0;
+        }
+}
+
+static void on_signal(int number)
+{
+    remove_temps();
+    _exit(128 + number);
+}
+
+/* assert() has said what is wrong. */
+static void on_abort(int number)
+{
+    static const char message[] = "rollerc: this is a bug in rollerc\n";
+    (void)number;
+    remove_temps();
+    ssize_t ignored = write(STDERR_FILENO, message, sizeof message - 1);
+    (void)ignored;
+    _exit(EXIT_BUG);
+}
+
+static void on_broken_pipe(int number)
+{
+    (void)number;   // write() then fails with EPIPE; a handler, unlike SIG_IGN, is not inherited by child processes
+}
+
+static const int ending_signals[] = {SIGINT, SIGTERM, SIGHUP};
+enum { ENDING_SIGNALS = sizeof ending_signals / sizeof *ending_signals };
+
+/* Between a file's birth and its entry in `temps`, and between the renames of a set, no signal may get in. */
+static sigset_t hold_signals(void)
+{
+    sigset_t held, before;
+    sigemptyset(&held);
+    for (int i = 0; i < ENDING_SIGNALS; i++)
+        sigaddset(&held, ending_signals[i]);
+    sigprocmask(SIG_BLOCK, &held, &before);
+    return before;
+}
+
+static void release_signals(sigset_t before)
+{
+    sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
+/* A free row, with `path` written into it for mkostemp() or mkdtemp() to complete. */
+static Temp *temp_reserve(const char *path)
+{
+    static bool registered;
+    if (!registered && atexit(remove_temps) != 0)
+        fatal(EXIT_MACHINE, "out of memory");
+    registered = true;
+    for (Temp *temp = temps; temp < temps + MAX_TEMPS; temp++)
+        if (!temp->owner) {
+            if (strlen(path) >= sizeof temp->path)
+                fatal(EXIT_MACHINE, "cannot write '%s': %s", path, strerror(ENAMETOOLONG));
+            strcpy(temp->path, path);
+            return temp;
+        }
+    fatal(EXIT_BUG, "more than %d temporary files", MAX_TEMPS);
+}
+
+char *temp_dir_make(Arena *arena)
+{
+    const char *base = getenv("TMPDIR");
+    if (!base || !*base)
+        base = "/tmp";
+    Temp *temp = temp_reserve(arena_printf(arena, "%s/rollerc-XXXXXX", base));
+    sigset_t before = hold_signals();
+    bool made = mkdtemp(temp->path) != NULL;
+    int error = errno;
+    temp->owner = made ? getpid() : 0;
+    release_signals(before);
+    if (!made)
+        fatal(EXIT_MACHINE, "cannot make a temporary folder in '%s': %s", base, strerror(error));
+    return arena_strdup(arena, temp->path);
+}
+
+// ---- the end of the process ----
+
+static void check_stdout(void)
+{
+    bool failed = ferror(stdout) != 0;
+    if (fflush(stdout) == 0 && !failed)
+        return;
+    fprintf(stderr, "rollerc: error: cannot write to stdout: %s\n", strerror(errno));
+    remove_temps();
+    _exit(EXIT_MACHINE);
+}
+
+/* If one of 0, 1, 2 is closed, the next file that is opened would become it and be written to by accident. */
+static void occupy_standard_streams(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) < 0)
+            _exit(EXIT_MACHINE);
+}
+
+void output_install_signals(void)
+{
+    occupy_standard_streams();
+    for (int i = 0; i < ENDING_SIGNALS; i++) {
+        struct sigaction now;
+        if (sigaction(ending_signals[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)   // nohup, `&` in scripts
+            sigaction(ending_signals[i], &(struct sigaction){.sa_handler = on_signal}, NULL);
+    }
+    sigaction(SIGABRT, &(struct sigaction){.sa_handler = on_abort}, NULL);
+    sigaction(SIGPIPE, &(struct sigaction){.sa_handler = on_broken_pipe}, NULL);
+    atexit(check_stdout);
+}
+
+// ---- one output ----
+
+typedef struct Output {
+    const char *path;
+    const char *bytes;
+    size_t length;
+    Temp *temp;      // staged here; NULL: written directly, or nothing to do
+    bool direct;     // stdout or a special file
+    struct Output *next;
+} Output;
+
+struct OutputSet {
+    Arena *arena;
+    Output *first, **last;
+};
+
+static bool is_stdout(const char *path)
+{
+    return strcmp(path, "-") == 0 || strcmp(path, "/dev/stdout") == 0;
+}
+
+static _Noreturn void cannot_write(const char *path, int error)
+{
+    fatal(EXIT_MACHINE, "cannot write '%s': %s", is_stdout(path) ? "<stdout>" : path, strerror(error));
+}
+
+static bool write_all(int fd, const char *bytes, size_t length)
+{
+    while (length > 0) {
+        ssize_t written = write(fd, bytes, length);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0)
+            return false;
+        bytes += written;
+        length -= (size_t)written;
+    }
+    return true;
+}
+
+static bool sync_file(int fd)
+{
+    int result;
+    do
+        result = fsync(fd);
+    while (result != 0 && errno == EINTR);
+    return result == 0 || errno == EINVAL;   // EINVAL: the file system cannot
+}
+
+/* On Linux the descriptor is gone even when close() was interrupted. */
+static bool close_file(int fd)
+{
+    return close(fd) == 0 || errno == EINTR;
+}
+
+static bool holds_already(const char *path, const struct stat *status, const char *bytes, size_t length)
+{
+    if ((size_t)status->st_size != length)
+        return false;
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return false;
+    char piece[8192];
+    size_t at = 0, got;
+    while ((got = fread(piece, 1, sizeof piece, file)) > 0) {
+        if (got > length - at || memcmp(piece, bytes + at, got) != 0)
+            break;
+        at += got;
+    }
+    fclose(file);
+    return got == 0 && at == length;
+}
+
+static mode_t mode_by_umask(void)
+{
+    mode_t mask = umask(0);
+    umask(mask);
+    return 0666 & ~mask;
+}
+
+static Temp *stage_in_temp(Arena *arena, const Output *output, mode_t mode)
+{
+    const char *slash = strrchr(output->path, '/');
+    int folder_length = slash ? (int)(slash - output->path) + 1 : 0;
+    Temp *temp = temp_reserve(arena_printf(arena, "%.*s.rollerc-XXXXXX", folder_length, output->path));
+    sigset_t before = hold_signals();
+    int fd = mkostemp(temp->path, O_CLOEXEC);
+    int error = errno;
+    temp->owner = fd >= 0 ? getpid() : 0;
+    release_signals(before);
+    if (fd < 0)
+        cannot_write(output->path, error);
+    if (!write_all(fd, output->bytes, output->length) || fchmod(fd, mode) != 0 || !sync_file(fd)) {
+        error = errno;
+        close(fd);
+        cannot_write(output->path, error);
+    }
+    if (!close_file(fd))
+        cannot_write(output->path, errno);
+    return temp;
+}
+
+static void write_directly(const Output *output)
+{
+    bool to_stdout = is_stdout(output->path);
+    if (to_stdout && fflush(stdout) != 0)
+        cannot_write(output->path, errno);
+    int fd = to_stdout ? STDOUT_FILENO : open(output->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0 || !write_all(fd, output->bytes, output->length))
+        cannot_write(output->path, errno);
+    if (!to_stdout && !close_file(fd))
+        cannot_write(output->path, errno);
+}
+
+// ---- sets ----
+
+OutputSet *output_set_new(Arena *arena)
+{
+    OutputSet *set = NEW(arena, OutputSet);
+    set->arena = arena;
+    set->last = &set->first;
+    return set;
+}
+
+void output_stage(OutputSet *set, const char *path, const char *bytes, size_t length)
+{
+    Output *output = NEW(set->arena, Output);
+    *output = (Output){.path = path, .bytes = bytes, .length = length};
+    *set->last = output;
+    set->last = &output->next;
+
+    struct stat found, behind_link;
+    bool exists = lstat(path, &found) == 0;
+    bool leads_elsewhere = exists && stat(path, &behind_link) == 0 && !S_ISREG(behind_link.st_mode);
+    if (is_stdout(path)) {
+        output->direct = true;
+    } else if (leads_elsewhere && S_ISDIR(behind_link.st_mode)) {
+        cannot_write(path, EISDIR);
+    } else if (leads_elsewhere) {
+        output->direct = true;
+    } else if (exists && S_ISREG(found.st_mode)) {
+        if (access(path, W_OK) != 0)   // a rename could replace it all the same, but it was protected on purpose
+            cannot_write(path, errno);
+        if (!holds_already(path, &found, bytes, length))
+            output->temp = stage_in_temp(set->arena, output, found.st_mode & 0777);
+    } else {
+        output->temp = stage_in_temp(set->arena, output, mode_by_umask());
+    }
+}
+
+void output_commit(OutputSet *set)
+{
+    for (const Output *output = set->first; output; output = output->next)
+        if (output->direct)
+            write_directly(output);
+
+    sigset_t before = hold_signals();
+    for (Output *output = set->first; output; output = output->next)
+        if (output->temp) {
+            if (rename(output->temp->path, output->path) != 0)
+                cannot_write(output->path, errno);
+            output->temp->owner = 0;
+        }
+    release_signals(before);
+    *set = (OutputSet){.arena = set->arena, .last = &set->first};
+}
+
+void output_write(const char *path, const char *bytes, size_t length)
+{
+    Arena *arena = arena_new();
+    OutputSet *set = output_set_new(arena);
+    output_stage(set, path, bytes, length);
+    output_commit(set);
+    arena_free(arena);
+}

@@ -1,0 +1,30 @@
+// Files that appear whole or not at all.
+//
+// Every artefact of a run is first staged in a temporary file beside its target; when all are staged they are renamed
+// into place. A failure or a signal before that leaves every target as it was, and no temporary file behind.
+// A target that already holds the same bytes is not touched, so build tools see that nothing changed.
+#pragma once
+#include <stddef.h>
+
+#include "base/arena.h"
+
+typedef struct OutputSet OutputSet;
+
+OutputSet *output_set_new(Arena *arena);
+
+/* Stages one file; `bytes` must live until the commit. "-" is stdout. What is no regular file (/dev/null, a FIFO) and
+   stdout are written at the commit, before the first rename. A symbolic link is replaced, not followed. */
+void output_stage(OutputSet *set, const char *path, const char *bytes, size_t length);
+
+/* Any failure here or while staging: a message and EXIT_MACHINE. */
+void output_commit(OutputSet *set);
+
+/* A set of one. */
+void output_write(const char *path, const char *bytes, size_t length);
+
+/* To be called first in main(): SIGINT, SIGTERM and SIGHUP remove what is temporary and exit with 128 + signal, a
+   failed assert() with EXIT_BUG, and a failed write to stdout is noticed at exit (EXIT_MACHINE). */
+void output_install_signals(void);
+
+/* A fresh private folder below $TMPDIR (or /tmp), removed with all it holds at exit or on a signal. */
+char *temp_dir_make(Arena *arena);

@@ -1,0 +1,58 @@
+#include "base/source.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/diag.h"
+
+Source *source_from_text(Arena *arena, const char *name, const char *text, size_t length)
+{
+    Source *source = NEW(arena, Source);
+    *source = (Source){
+        .name = arena_strdup(arena, name),
+        .text = arena_strndup(arena, text, length),
+        .length = length,
+    };
+    return source;
+}
+
+Source *source_read(Arena *arena, const char *path)
+{
+    bool is_stdin = strcmp(path, "-") == 0;
+    const char *name = is_stdin ? "<stdin>" : path;
+    FILE *file = is_stdin ? stdin : fopen(path, "rb");
+    if (!file)
+        fatal(errno == ENOMEM ? EXIT_MACHINE : EXIT_INPUT, "cannot read '%s': %s", name, strerror(errno));
+    char *text = malloc(SOURCE_MAX_BYTES + 1);   // not from the arena, which would clear a megabyte
+    if (!text)
+        fatal(EXIT_MACHINE, "out of memory");
+    size_t length = fread(text, 1, SOURCE_MAX_BYTES + 1, file);
+    int error = ferror(file) ? errno : 0;
+    if (!is_stdin)
+        fclose(file);
+    if (error)
+        fatal(EXIT_INPUT, "cannot read '%s': %s", name, strerror(error));
+    if (length > SOURCE_MAX_BYTES)
+        fatal(EXIT_INPUT, "'%s' is longer than %d bytes", name, SOURCE_MAX_BYTES);
+    Source *source = source_from_text(arena, name, text, length);
+    free(text);
+    return source;
+}
+
+LineColumn source_line_column(Loc loc)
+{
+    const char *text = loc.source->text;
+    size_t offset = loc.offset < loc.source->length ? loc.offset : loc.source->length;
+    LineColumn at = {.line = 1, .start = text};
+    for (size_t i = 0; i < offset; i++)
+        if (text[i] == '\n') {
+            at.line++;
+            at.start = text + i + 1;
+        }
+    at.column = (int)(text + offset - at.start) + 1;
+    const char *end = memchr(at.start, '\n', loc.source->length - (size_t)(at.start - text));
+    at.length = (int)((end ? end : text + loc.source->length) - at.start);
+    return at;
+}

@@ -1,0 +1,33 @@
+// Text that came from a user, and places in it.
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+
+typedef struct Source {
+    const char *name;   // as the user wrote it; "<stdin>" for "-"
+    const char *text;   // ends in '\0' after `length` bytes
+    size_t length;
+} Source;
+
+/* A stretch of a source. `source` NULL: no place. */
+typedef struct Loc {
+    const Source *source;
+    uint32_t offset, length;
+} Loc;
+
+typedef struct LineColumn {
+    int line, column;   // both from 1; a column is a byte
+    const char *start;  // of the line
+    int length;         // of the line, without its end
+} LineColumn;
+
+enum { SOURCE_MAX_BYTES = 1 << 20 };   // no tensor program is a megabyte; a device file has its own, smaller limit
+
+/* The whole file; "-" is stdin. Unreadable, too long, or not text: an error with EXIT_INPUT. */
+Source *source_read(Arena *arena, const char *path);
+
+Source *source_from_text(Arena *arena, const char *name, const char *text, size_t length);
+
+LineColumn source_line_column(Loc loc);

@@ -1,0 +1,84 @@
+#include "base/strbuf.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+StrBuf strbuf_new(Arena *arena)
+{
+    enum { FIRST = 256 };
+    return (StrBuf){.arena = arena, .text = arena_alloc(arena, FIRST), .capacity = FIRST};
+}
+
+void strbuf_write(StrBuf *out, const char *text, size_t length)
+{
+    if (out->length + length + 1 > out->capacity) {
+        size_t capacity = 2 * (out->length + length + 1);
+        char *grown = arena_alloc(out->arena, capacity);
+        memcpy(grown, out->text, out->length);
+        out->text = grown;
+        out->capacity = capacity;
+    }
+    memcpy(out->text + out->length, text, length);
+    out->length += length;
+    out->text[out->length] = '\0';
+}
+
+void strbuf_putc(StrBuf *out, char c)
+{
+    strbuf_write(out, &c, 1);
+}
+
+void strbuf_puts(StrBuf *out, const char *text)
+{
+    strbuf_write(out, text, strlen(text));
+}
+
+void strbuf_printf(StrBuf *out, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    char small[256];
+    int length = vsnprintf(small, sizeof small, format, args);
+    if ((size_t)length < sizeof small) {
+        strbuf_write(out, small, (size_t)length);
+    } else {
+        char *large = arena_alloc(out->arena, (size_t)length + 1);
+        vsnprintf(large, (size_t)length + 1, format, again);
+        strbuf_write(out, large, (size_t)length);
+    }
+    va_end(again);
+    va_end(args);
+}
+
+static bool reads_back(const char *text, double value, bool is_float)
+{
+    return is_float ? strtof(text, NULL) == (float)value : strtod(text, NULL) == value;
+}
+
+static void put_shortest(StrBuf *out, double value, bool is_float)
+{
+    char text[40];
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        if (reads_back(text, value, is_float))
+            break;
+    }
+    for (char *c = text; *c; c++)
+        if (*c == ',')
+            *c = '.';
+    strbuf_puts(out, text);
+}
+
+void strbuf_double(StrBuf *out, double value)
+{
+    put_shortest(out, value, false);
+}
+
+void strbuf_float(StrBuf *out, float value)
+{
+    put_shortest(out, (double)value, true);
+}

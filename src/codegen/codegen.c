@@ -1,0 +1,285 @@
+#include "codegen/codegen.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/json.h"
+#include "codegen/emit.h"
+#include "codegen/launcher.h"
+
+enum { WORKSPACE_ALIGNMENT = 256 };   // language.md: the workspace is aligned to it, and so is each tensor in it
+
+typedef struct Generator {
+    Arena *arena;
+    const CodegenRequest *request;
+    Kernel *kernel;
+    StrBuf *out;
+} Generator;
+
+// ---- launches and the workspace ----
+
+/* The program with the tensors and definitions that only this plan has. */
+static const Program *plan_program_copy(Arena *arena, const Program *program, const Plan *plan)
+{
+    if (!plan->partial_count)
+        return program;
+    Program *copy = NEW(arena, Program);
+    *copy = *program;
+    copy->tensors = NEW_ARRAY(arena, Tensor *, program->tensor_count + plan->partial_count);
+    copy->ops = NEW_ARRAY(arena, TensorOp *, program->op_count + plan->partial_count);
+    memcpy(copy->tensors, program->tensors, sizeof(Tensor *) * (size_t)program->tensor_count);
+    memcpy(copy->ops, program->ops, sizeof(TensorOp *) * (size_t)program->op_count);
+    for (int i = 0; i < plan->partial_count; i++) {
+        TensorOp *op = NEW(arena, TensorOp);
+        *op = *plan->partial_ops[i];
+        op->out->id = copy->tensor_count;
+        copy->tensors[copy->tensor_count++] = op->out;
+        copy->ops[copy->op_count++] = op;
+    }
+    return copy;
+}
+
+/* Every temporary that a launch writes gets its own place. */
+static void place_workspace(const Plan *plan, Kernel *kernel, int64_t *offsets)
+{
+    for (int k = 0; k < plan->count; k++)
+        for (int i = 0; i < plan->launches[k].fusion->output_count; i++) {
+            const Tensor *tensor = plan->launches[k].fusion->outputs[i];
+            if (tensor->role != ROLE_TEMPORARY)
+                continue;
+            offsets[tensor->id] = kernel->workspace_bytes;
+            kernel->workspace_bytes += round_up(tensor_bytes(tensor), WORKSPACE_ALIGNMENT);
+        }
+}
+
+static LaunchArg launch_arg(const Tensor *tensor, bool written, const int64_t *offsets)
+{
+    bool temporary = tensor->role == ROLE_TEMPORARY;
+    return (LaunchArg){.tensor = tensor, .written = written, .workspace_offset = temporary ? offsets[tensor->id] : -1};
+}
+
+static double scalar_work(const Fusion *fusion)
+{
+    double work = 0;
+    for (int i = 0; i < fusion->op_count; i++) {
+        double points = expr_size(fusion->ops[i].body);
+        for (int a = 0; a < fusion->axis_count; a++)
+            if ((fusion->ops[i].spatial | fusion->ops[i].reduced) >> a & 1)
+                points *= (double)fusion->axes[a].extent;
+        work += points;
+    }
+    return work;
+}
+
+static Launch make_launch(Arena *arena, const CodegenRequest *request, int index, const int64_t *offsets)
+{
+    const PlannedLaunch *planned = &request->plan->launches[index];
+    const Fusion *fusion = planned->fusion;
+    const RProgram *program = &planned->program;
+    Launch launch = {
+        .entry = arena_printf(arena, "%s_k%d", request->name, index),
+        .grid = {program->grid, 1, 1},
+        .block = {launch_threads(planned->family, program, request->device), 1, 1},
+        .cluster = {1, 1, 1},
+        .shared_bytes = program->shared_bytes,
+        .args = NEW_ARRAY(arena, LaunchArg, fusion->input_count + fusion->output_count),
+    };
+    for (int i = 0; i < fusion->input_count; i++)
+        launch.args[launch.arg_count++] = launch_arg(fusion->inputs[i], false, offsets);
+    for (int i = 0; i < fusion->output_count; i++)
+        launch.args[launch.arg_count++] = launch_arg(fusion->outputs[i], true, offsets);
+    launch.work = scalar_work(fusion);
+    return launch;
+}
+
+Kernel *codegen_launches(Arena *arena, const CodegenRequest *request)
+{
+    const Plan *plan = request->plan;
+    Kernel *kernel = NEW(arena, Kernel);
+    kernel->name = request->name;
+    kernel->program = plan_program_copy(arena, request->program, plan);
+    int64_t *offsets = NEW_ARRAY(arena, int64_t, kernel->program->tensor_count);
+    place_workspace(plan, kernel, offsets);
+    kernel->launches = NEW_ARRAY(arena, Launch, plan->count);
+    for (int k = 0; k < plan->count; k++)
+        kernel->launches[kernel->launch_count++] = make_launch(arena, request, k, offsets);
+    return kernel;
+}
+
+// ---- text ----
+
+static int current_line(const StrBuf *out)
+{
+    int line = 1;
+    for (size_t i = 0; i < out->length; i++)
+        line += out->text[i] == '\n';
+    return line;
+}
+
+/* From here on, line numbers are those of the emitted file again. */
+static void write_own_line(Generator *generator)
+{
+    strbuf_printf(generator->out, "#line %d \"%s.cu\"\n", current_line(generator->out) + 1, generator->request->name);
+}
+
+static void write_json_args(Json *list, const Tensor *const *tensors, int count, const char *role)
+{
+    for (int i = 0; i < count; i++) {
+        Json *arg = json_push_object(list);
+        json_set_string(arg, "name", tensors[i]->name);
+        json_set_string(arg, "role", role);
+        json_set_string(arg, "dtype", dtype_info[tensors[i]->dtype].name);
+        Json *shape = json_set_array(arg, "shape");
+        for (int d = 0; d < tensors[i]->rank; d++)
+            json_push_int(shape, tensors[i]->shape[d]);
+    }
+}
+
+/* A launch's argument: {"arg": position among the program's} or {"workspace": offset in bytes}. */
+static void write_json_launch_args(Json *list, const Program *program, const Launch *launch)
+{
+    for (int i = 0; i < launch->arg_count; i++) {
+        const LaunchArg *arg = &launch->args[i];
+        Json *entry = json_push_object(list);
+        if (arg->workspace_offset >= 0)
+            json_set_int(entry, "workspace", arg->workspace_offset);
+        else
+            json_set_int(entry, "arg", program_argument(program, arg->tensor));
+    }
+}
+
+static void write_json_launch(Json *list, const Program *program, const Launch *launch)
+{
+    Json *entry = json_push_object(list);
+    json_set_string(entry, "kernel", launch->entry);
+    Json *grid = json_set_array(entry, "grid"), *block = json_set_array(entry, "block");
+    for (int i = 0; i < 3; i++) {
+        json_push_int(grid, launch->grid[i]);
+        json_push_int(block, launch->block[i]);
+    }
+    if (launch->cluster[0] * launch->cluster[1] * launch->cluster[2] > 1) {
+        Json *cluster = json_set_array(entry, "cluster");
+        for (int i = 0; i < 3; i++)
+            json_push_int(cluster, launch->cluster[i]);
+    }
+    json_set_int(entry, "shared", launch->shared_bytes);
+    json_set_bool(entry, "cooperative", launch->cooperative);
+    write_json_launch_args(json_set_array(entry, "args"), program, launch);
+}
+
+static void write_json_line(Generator *generator)
+{
+    const Kernel *kernel = generator->kernel;
+    const Program *program = generator->request->program;
+    Json *root = json_object();
+    json_set_int(root, "schema", 1);
+    json_set_string(root, "name", kernel->name);
+    json_set_string(root, "device", generator->request->device->name);
+    json_set_int(root, "workspace", kernel->workspace_bytes);
+    Json *args = json_set_array(root, "args");
+    write_json_args(args, (const Tensor *const *)program->inputs, program->input_count, "input");
+    write_json_args(args, (const Tensor *const *)program->outputs, program->output_count, "output");
+    Json *launches = json_set_array(root, "launches");
+    for (int k = 0; k < kernel->launch_count; k++)
+        write_json_launch(launches, program, &kernel->launches[k]);
+    strbuf_printf(generator->out, "//rollerc: %s\n", json_text(generator->arena, root, false));
+    json_free(root);
+}
+
+static void write_opening(Generator *generator)
+{
+    const CodegenRequest *request = generator->request;
+    strbuf_printf(generator->out, "//\n// %s, constructed by rollerc " ROLLERC_VERSION " for the device %s. What it computes:\n//\n",
+                  request->name, request->device->name);
+    StrBuf text = strbuf_new(generator->arena);
+    program_print(&text, request->program);
+    for (char *line = text.text, *end; *line; line = end + 1) {
+        end = strchr(line, '\n');
+        strbuf_printf(generator->out, "//   %.*s\n", (int)(end - line), line);
+    }
+    strbuf_puts(generator->out, "//\n// This file is yours: it carries no licence obligations of rollerc.\n\n");
+}
+
+static void write_prelude(Generator *generator)
+{
+    if (generator->request->fast_math)
+        strbuf_puts(generator->out, "#define ROLLERC_FAST_MATH\n");
+    strbuf_puts(generator->out, "#line 1 \"templates/prelude.cuh\"\n");
+    strbuf_puts(generator->out, template_text(generator->request->templates, "templates/prelude.cuh"));
+    write_own_line(generator);
+}
+
+static void write_level(StrBuf *out, const TileSpace *space, const char *level, const RTile *tile, const char *count)
+{
+    strbuf_printf(out, "//   %-10s", level);
+    for (int a = 0; a < space->axis_count; a++)
+        strbuf_printf(out, "%12" PRId64, tile->size[a]);
+    strbuf_printf(out, "   %s\n", count);
+}
+
+/* Why the kernel is as it is: its rTiles, and what the model says. */
+static void write_provenance(Generator *generator, const PlannedLaunch *planned)
+{
+    const RProgram *program = &planned->program;
+    const TileSpace *space = &planned->rules->space;
+    const PerfEstimate *perf = &program->perf;
+    StrBuf *out = generator->out;
+    strbuf_printf(out, "// <rollerc: parameters>   %s (%s) for %s on %s, candidate %d of %d\n//\n//   level     ",
+                  planned->family->template_path, planned->rules->variant_name, generator->request->name,
+                  generator->request->device->name, generator->request->rank + 1, generator->request->kept);
+    for (int a = 0; a < space->axis_count; a++)
+        strbuf_printf(out, "%12s", space->axes[a].name);
+    strbuf_puts(out, "\n");
+    Arena *arena = generator->arena;
+    write_level(out, space, "global", &program->tile[LEVEL_GLOBAL], "the problem");
+    write_level(out, space, "shared", &program->tile[LEVEL_SHARED],
+                arena_printf(arena, "%" PRId64 " blocks, %.2f waves, %" PRId64 " bytes", program->grid, perf->waves,
+                             program->shared_bytes));
+    write_level(out, space, "register", &program->tile[LEVEL_REGISTER],
+                arena_printf(arena, "%d threads, about %d registers", program->threads, program->registers));
+    strbuf_printf(out, "//\n//   predicted %.2f us, bound by %s (compute %.2f, shared %.2f, L2 %.2f, DRAM %.2f)\n//\n",
+                  perf->time_us, bound_name[perf->bound_by], perf->compute_us, perf->shared_us, perf->l2_us,
+                  perf->dram_us);
+}
+
+static void write_kernel(Generator *generator, int index)
+{
+    const PlannedLaunch *planned = &generator->request->plan->launches[index];
+    const Launch *launch = &generator->kernel->launches[index];
+    StrBuf *out = generator->out;
+    Template template = template_read(generator->request->templates, planned->family->template_path);
+    KernelPlan plan = {
+        .fusion = planned->fusion,
+        .rules = planned->rules,
+        .program = &planned->program,
+        .threads = launch->block[0],
+        .wide = fusion_is_wide(planned->fusion),
+    };
+
+    strbuf_printf(out, "\n#undef KERNEL\n#undef ENTRY\n#define KERNEL %s_scope\n#define ENTRY %s\n\n", launch->entry, launch->entry);
+    strbuf_write(out, template.head, template.head_length);
+    write_provenance(generator, planned);
+    emit_tensors(out, planned->fusion, plan.wide);
+    planned->family->emit(out, &plan);
+    strbuf_printf(out, "// </rollerc>\n#line %d \"%s\"\n", template.body_line, template.path);
+    strbuf_write(out, template.body, template.body_length);
+    strbuf_puts(out, "#undef PARAMETERS\n#undef TENSORS\n");
+    write_own_line(generator);
+}
+
+Kernel *codegen_kernel(Arena *arena, const CodegenRequest *request)
+{
+    Kernel *kernel = codegen_launches(arena, request);
+    StrBuf out = strbuf_new(arena);
+    Generator generator = {.arena = arena, .request = request, .kernel = kernel, .out = &out};
+    write_json_line(&generator);
+    write_opening(&generator);
+    write_prelude(&generator);
+    for (int k = 0; k < kernel->launch_count; k++)
+        write_kernel(&generator, k);
+    write_launcher(&out, request->program, kernel);
+    kernel->source = out.text;
+    kernel->source_length = out.length;
+    return kernel;
+}

@@ -1,0 +1,23 @@
+// From a chosen plan to the text of a .cu file, as language.md ("The emitted .cu") describes it.
+#pragma once
+#include "codegen/kernel.h"
+#include "codegen/plan.h"
+#include "codegen/template.h"
+
+typedef struct CodegenRequest {
+    const char *name;              // C identifier: kernels are NAME_k0, NAME_k1, …
+    const Program *program;
+    const Plan *plan;
+    const DeviceSpec *device;
+    const TemplateStore *templates;
+    bool fast_math;
+    int rank, kept;                // the plan's place among the kept candidates, for the comment
+} CodegenRequest;
+
+Kernel *codegen_kernel(Arena *arena, const CodegenRequest *request);
+
+/* Launches, arguments and workspace of a plan, without any text: what the ranking shows of candidates that are not written. */
+Kernel *codegen_launches(Arena *arena, const CodegenRequest *request);
+
+/* A C header that declares NAME_workspace and NAME_launch. */
+char *codegen_header(Arena *arena, const Kernel *kernel);

@@ -1,0 +1,191 @@
+// elementwise: every output point depends on one point of each input it reads. 16-byte accesses where memory allows.
+#include <inttypes.h>
+
+#include "base/checked.h"
+#include "codegen/reads.h"
+#include "codegen/space.h"
+
+enum { MAX_UNROLL = 8 };   // vectors of one thread
+
+static bool matches(const Fusion *fusion, const DeviceSpec *device)
+{
+    (void)device;
+    for (int i = 0; i < fusion->op_count; i++)
+        if (fusion->ops[i].reduce != REDUCE_NONE)
+            return false;
+    return true;
+}
+
+/* A thread's vector follows the outputs. */
+static Reads find_reads(const Fusion *fusion, int vector)
+{
+    return reads_find((Walk){
+        .fusion = fusion,
+        .ops = fusion->op_count,
+        .axis = fusion->spatial_count - 1,
+        .vector = vector,
+        .flat = true,
+    });
+}
+
+// ---- rules ----
+
+/* Elements that fill a 16-byte access of the narrowest tensor walked in the points' order. */
+static int widest_vector(const Fusion *fusion)
+{
+    int narrowest = 64;
+    Reads reads = find_reads(fusion, 1);
+    for (int i = 0; i < reads.count; i++) {
+        int bits = dtype_info[reads.reads[i].access->tensor->dtype].bits;
+        if (reads.reads[i].pattern == PATTERN_FLAT && bits > 1 && bits < narrowest)
+            narrowest = bits;
+    }
+    for (int i = 0; i < fusion->output_count; i++) {
+        int bits = dtype_info[fusion->outputs[i]->dtype].bits;
+        if (bits > 1 && bits < narrowest)
+            narrowest = bits;
+    }
+    int vector = ACCESS_BYTES * 8 / narrowest;
+    return vector < MAX_VECTOR ? vector : MAX_VECTOR;
+}
+
+static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+{
+    static const char *const names[] = {"scalar", "x2", "", "x4", "", "", "", "x8", "", "", "", "", "", "", "", "x16"};
+    int count = 0;
+    for (int vector = widest_vector(fusion); vector >= 1 && count < 3; vector /= 2) {
+        TileRules *rules = &variants[count++];
+        *rules = (TileRules){.space = space_new(fusion, device), .variant = vector, .stages = 1};
+        rules->variant_name = names[vector - 1];
+        int point = space_add_axis(&rules->space, "point", spatial_points(fusion), false);
+        space_add_flat_tiles(&rules->space, fusion, fusion->spatial_count - 1, device);
+        rules->rule[LEVEL_REGISTER][point] = (AxisRule){vector, vector * MAX_UNROLL};
+        rules->rule[LEVEL_SHARED][point] = (AxisRule){(int64_t)vector * device->warp_size, (int64_t)vector * MAX_UNROLL * 512};
+        rules->accumulator_bits = 32;
+        rules->register_overhead = 24;
+        rules->loads_into_registers = true;
+    }
+    return count;
+}
+
+// ---- the parameter block ----
+
+static void emit_constants(StrBuf *out, const KernelPlan *plan)
+{
+    int vector = plan->program->variant;
+    int64_t each = plan->program->tile[LEVEL_REGISTER].size[0];
+    strbuf_printf(out, "constexpr Index POINTS = %" PRId64 ";\n", spatial_points(plan->fusion));
+    strbuf_printf(out, "constexpr int THREADS = %d;\n", plan->threads);
+    strbuf_printf(out, "constexpr int VECTOR = %d;   // neighbouring points that a thread reads and writes at once\n", vector);
+    strbuf_printf(out, "constexpr int VECTORS = %" PRId64 ";   // vectors of a thread, one block apart\n", ceil_div(each, vector));
+}
+
+static void emit_registers(StrBuf *out, const Fusion *fusion, const Reads *reads)
+{
+    strbuf_puts(out, "\n// What one vector of points reads, and what it makes.\n");
+    reads_emit_inputs(out, reads);
+    strbuf_puts(out, "struct Outputs {\n");
+    for (int i = 0; i < fusion->output_count; i++)
+        strbuf_printf(out, "    %s y%d[VECTOR];\n", value_type(fusion->outputs[i]->dtype), i);
+    strbuf_puts(out, "};\n");
+}
+
+/* Do the reads of whole vectors ask for the position of the first point? */
+static bool needs_positions(const Reads *reads)
+{
+    for (int i = 0; i < reads->count; i++) {
+        Pattern pattern = reads->reads[i].pattern;
+        if (pattern == PATTERN_ROW || (pattern == PATTERN_BROADCAST && !affine_is_constant(&reads->reads[i].offset)))
+            return true;
+    }
+    return false;
+}
+
+/* Reads of a vector whose points are all inside. */
+static void emit_load_vector(StrBuf *out, const Scope *scope, const Reads *reads)
+{
+    strbuf_puts(out, "\n__device__ __forceinline__ void load_points(const Tensors &t, Index point, Inputs &in)\n{\n");
+    if (!reads->count)
+        strbuf_puts(out, "    (void)t, (void)point, (void)in;\n");
+    if (needs_positions(reads))
+        emit_positions(out, "    ", "point", scope, 0, scope->fusion->spatial_count);
+    reads_emit_vectors(out, "    ", scope, reads, "point");
+    if (reads_have(reads, PATTERN_GATHER)) {
+        strbuf_puts(out, "    UNROLL for (int e = 0; e < VECTOR; ++e) {\n        const Index each = point + e;\n");
+        emit_positions(out, "        ", "each", scope, 0, scope->fusion->spatial_count);
+        reads_emit_gathers(out, "        ", scope, reads);
+        strbuf_puts(out, "    }\n");
+    }
+    strbuf_puts(out, "}\n");
+}
+
+/* Reads of one point, for the last vector. */
+static void emit_load_point(StrBuf *out, const Scope *scope, const Reads *reads)
+{
+    strbuf_puts(out, "\n__device__ __forceinline__ void load_point(const Tensors &t, Index point, int e, Inputs &in)\n{\n");
+    strbuf_puts(out, "    (void)t, (void)point, (void)e, (void)in;\n");
+    emit_positions(out, "    ", "point", scope, 0, scope->fusion->spatial_count);
+    for (int i = 0; i < reads->count; i++)
+        reads_emit_one(out, "    ", scope, reads, i, "e");
+    strbuf_puts(out, "}\n");
+}
+
+static void emit_compute(StrBuf *out, const Scope *scope)
+{
+    const Fusion *fusion = scope->fusion;
+    strbuf_puts(out, "\n__device__ __forceinline__ void compute(const Tensors &t, Index point, int e, const Inputs &in, Outputs &out)\n{\n");
+    strbuf_puts(out, "    (void)t, (void)point, (void)in;\n");
+    emit_positions(out, "    ", "point", scope, 0, fusion->spatial_count);
+    emit_pointwise_ops(out, "    ", scope, 0);
+    for (int i = 0; i < fusion->op_count; i++)
+        if (fusion->ops[i].stored)
+            strbuf_printf(out, "    out.y%d[e] = v%d;\n", output_position(fusion, fusion->ops[i].out), i);
+    strbuf_puts(out, "}\n");
+}
+
+/* Real outputs as vectors or one by one; one-bit outputs by all lanes of the warp together. */
+static void emit_output_stores(StrBuf *out, const Fusion *fusion)
+{
+    strbuf_puts(out, "\n__device__ __forceinline__ void store_points(const Tensors &t, Index point, const Outputs &out)\n{\n"
+                     "    (void)t, (void)point, (void)out;\n");
+    for (int i = 0; i < fusion->output_count; i++)
+        if (fusion->outputs[i]->dtype != DTYPE_B1)
+            strbuf_printf(out, "    store_vector<VECTOR>(t.out%d, point, out.y%d);\n", i, i);
+    strbuf_puts(out, "}\n\n__device__ __forceinline__ void store_point(const Tensors &t, Index point, int e, const Outputs &out)\n{\n"
+                     "    (void)t, (void)point, (void)e, (void)out;\n");
+    for (int i = 0; i < fusion->output_count; i++)
+        if (fusion->outputs[i]->dtype != DTYPE_B1)
+            strbuf_printf(out, "    store(t.out%d, point, out.y%d[e]);\n", i, i);
+    strbuf_puts(out, "}\n\n// All lanes of a warp call it: they pack words together.\n"
+                     "__device__ __forceinline__ void store_words(const Tensors &t, Index point, const Outputs &out)\n{\n"
+                     "    (void)t, (void)point, (void)out;\n");
+    for (int i = 0; i < fusion->output_count; i++)
+        if (fusion->outputs[i]->dtype == DTYPE_B1)
+            strbuf_printf(out, "    store_bits<VECTOR>(t.out%d, point, out.y%d, point < POINTS);\n", i, i);
+    strbuf_puts(out, "}\n");
+}
+
+static void emit(StrBuf *out, const KernelPlan *plan)
+{
+    Reads reads = find_reads(plan->fusion, plan->program->variant);
+    Scope scope = {.fusion = plan->fusion, .wide = plan->wide};
+    for (int a = 0; a < plan->fusion->axis_count; a++)
+        scope.axis[a] = axis_names[a];
+    emit_constants(out, plan);
+    emit_registers(out, plan->fusion, &reads);
+    emit_load_vector(out, &scope, &reads);
+    emit_load_point(out, &scope, &reads);
+    scope.loaded = reads_loaded;
+    scope.context = &reads;
+    emit_compute(out, &scope);
+    emit_output_stores(out, plan->fusion);
+}
+
+const Family elementwise_family = {
+    .name = "elementwise",
+    .template_path = "templates/elementwise.cu",
+    .whole_warps = true,
+    .matches = matches,
+    .rules = rules,
+    .emit = emit,
+};

@@ -1,0 +1,329 @@
+#include "codegen/emit.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const axis_names[MAX_AXES] = {"i0", "i1", "i2",  "i3",  "i4",  "i5",  "i6",  "i7",
+                                          "i8", "i9", "i10", "i11", "i12", "i13", "i14", "i15"};
+
+const char *value_type(DType type)
+{
+    return dtype_info[dtype_info[type].compute].cuda;
+}
+
+const char *memory_type(DType type)
+{
+    return type == DTYPE_B1 ? "unsigned" : dtype_info[type].cuda;
+}
+
+const char *combiner(Reduce reduce)
+{
+    static const char *const names[] = {NULL, "Sum", "Max", "Min", "Prod"};
+    return names[reduce];
+}
+
+int input_position(const Fusion *fusion, const Tensor *tensor)
+{
+    for (int i = 0; i < fusion->input_count; i++)
+        if (fusion->inputs[i] == tensor)
+            return i;
+    return -1;
+}
+
+int output_position(const Fusion *fusion, const Tensor *tensor)
+{
+    for (int i = 0; i < fusion->output_count; i++)
+        if (fusion->outputs[i] == tensor)
+            return i;
+    return -1;
+}
+
+/* Blocks overshoot the space by less than this many positions. */
+enum { OVERSHOOT = 1 << 24 };
+
+static bool is_past_32_bits(int64_t count)
+{
+    return count > INT32_MAX - OVERSHOOT;
+}
+
+bool fusion_is_wide(const Fusion *fusion)
+{
+    for (int i = 0; i < fusion->input_count; i++)
+        if (is_past_32_bits(tensor_elements(fusion->inputs[i])))
+            return true;
+    for (int i = 0; i < fusion->output_count; i++)
+        if (is_past_32_bits(tensor_elements(fusion->outputs[i])))
+            return true;
+    double spatial = 1, reduced = 1;
+    for (int a = 0; a < fusion->axis_count; a++)
+        *(a < fusion->spatial_count ? &spatial : &reduced) *= (double)fusion->axes[a].extent;
+    return spatial > INT32_MAX - OVERSHOOT || reduced > INT32_MAX - OVERSHOOT;
+}
+
+void emit_affine(StrBuf *out, const Affine *form, const char *const *axis)
+{
+    bool first = true;
+    for (int a = 0; a < MAX_AXES; a++) {
+        int64_t coef = form->coef[a];
+        if (!coef)
+            continue;
+        strbuf_puts(out, first ? (coef < 0 ? "-" : "") : coef < 0 ? " - " : " + ");
+        strbuf_puts(out, axis[a]);
+        if (coef != 1 && coef != -1)
+            strbuf_printf(out, " * %" PRId64, coef < 0 ? -coef : coef);
+        first = false;
+    }
+    if (first)
+        strbuf_printf(out, "%" PRId64, form->constant);
+    else if (form->constant)
+        strbuf_printf(out, " %c %" PRId64, form->constant < 0 ? '-' : '+', form->constant < 0 ? -form->constant : form->constant);
+}
+
+static void emit_real(StrBuf *out, DType type, double value)
+{
+    const char *name = value_type(type);
+    if (isnan(value))
+        strbuf_printf(out, "nan_value<%s>()", name);
+    else if (isinf(value))
+        strbuf_printf(out, "%sinfinity<%s>()", value < 0 ? "-" : "", name);
+    else {
+        StrBuf number = strbuf_new(out->arena);
+        if (type == DTYPE_F32)
+            strbuf_float(&number, (float)value);
+        else
+            strbuf_double(&number, value);
+        bool is_integer_text = !strpbrk(number.text, ".e");
+        strbuf_printf(out, signbit(value) ? "(%s%s%s)" : "%s%s%s", number.text, is_integer_text ? ".0" : "",
+                      type == DTYPE_F32 ? "f" : "");
+    }
+}
+
+static void emit_constant(StrBuf *out, const Expr *expr)
+{
+    int64_t integer = expr->constant.integer;
+    switch (expr->type) {
+    case DTYPE_B1:
+        strbuf_puts(out, integer ? "true" : "false");
+        break;
+    case DTYPE_I32:
+        strbuf_printf(out, integer == INT32_MIN ? "(-2147483647 - 1)" : integer < 0 ? "(%d)" : "%d", (int)integer);
+        break;
+    case DTYPE_I64:
+        strbuf_printf(out, integer == INT64_MIN ? "(-9223372036854775807ll - 1)" : "(%" PRId64 "ll)", integer);
+        break;
+    default:
+        emit_real(out, expr->type, expr->constant.real);
+    }
+}
+
+static void emit_access(StrBuf *out, const Scope *scope, const Access *access)
+{
+    const char *loaded = scope->loaded ? scope->loaded(scope->context, access) : NULL;
+    if (loaded) {
+        strbuf_puts(out, loaded);
+        return;
+    }
+    int position = input_position(scope->fusion, access->tensor);
+    assert(position >= 0);
+    Affine offset = access_offset(access);
+    strbuf_printf(out, "%s(t.in%d, ", access->tensor->dtype == DTYPE_B1 ? "load_bit" : "load", position);
+    emit_affine(out, &offset, scope->axis);
+    strbuf_puts(out, ")");
+}
+
+static void emit_guard(StrBuf *out, const Scope *scope, const Guard *guard)
+{
+    strbuf_puts(out, "(");
+    for (int i = 0; i < guard->count; i++) {
+        strbuf_puts(out, i ? " && inside(" : "inside(");
+        emit_affine(out, &guard->bounds[i].index, scope->axis);
+        strbuf_printf(out, ", %" PRId64 ")", guard->bounds[i].size);
+    }
+    strbuf_puts(out, " ? ");
+    emit_expr(out, scope, guard->body);
+    strbuf_puts(out, " : ");
+    emit_expr(out, scope, guard->otherwise);
+    strbuf_puts(out, ")");
+}
+
+/* Expands %0 %1 %2 of the op's device code. */
+static void emit_apply(StrBuf *out, const Scope *scope, const Expr *expr)
+{
+    for (const char *c = op_info[expr->apply.op].cuda; *c; c++)
+        if (*c == '%' && c[1] >= '0' && c[1] <= '2')
+            emit_expr(out, scope, expr->apply.operands[*++c - '0']);
+        else
+            strbuf_putc(out, *c);
+}
+
+static void emit_cast(StrBuf *out, const Scope *scope, const Expr *expr)
+{
+    DType to = expr->cast.to, from = expr->cast.body->type;
+    const char *name = dtype_info[to].cuda;
+    if (dtype_info[from].is_real && !dtype_info[to].is_real)
+        strbuf_printf(out, "cast_int<%s>(", name);             // truncates and saturates
+    else if (to == dtype_info[to].compute)
+        strbuf_printf(out, "convert<%s>(", name);
+    else
+        strbuf_printf(out, "round_to<%s>(", name);
+    emit_expr(out, scope, expr->cast.body);
+    strbuf_puts(out, ")");
+}
+
+void emit_expr(StrBuf *out, const Scope *scope, const Expr *expr)
+{
+    switch (expr->kind) {
+    case EXPR_CONST:
+        emit_constant(out, expr);
+        break;
+    case EXPR_INDEX:
+        strbuf_printf(out, "(%s)(", value_type(expr->type));
+        emit_affine(out, &expr->index, scope->axis);
+        strbuf_puts(out, ")");
+        break;
+    case EXPR_ACCESS:
+        emit_access(out, scope, &expr->access);
+        break;
+    case EXPR_GUARD:
+        emit_guard(out, scope, &expr->guard);
+        break;
+    case EXPR_APPLY:
+        emit_apply(out, scope, expr);
+        break;
+    case EXPR_CAST:
+        emit_cast(out, scope, expr);
+        break;
+    case EXPR_VALUE:
+        strbuf_printf(out, "v%d%s", expr->value, scope->suffix ? scope->suffix : "");
+        break;
+    }
+}
+
+void emit_positions(StrBuf *out, const char *indent, const char *flat, const Scope *scope, int first, int end)
+{
+    if (first == end)
+        return;
+    int64_t below = 1;   // extents of the axes further in
+    for (int a = first; a < end; a++)
+        below *= scope->fusion->axes[a].extent;
+    strbuf_printf(out, "%sconst Index ", indent);
+    for (int a = first; a < end; a++) {
+        int64_t extent = scope->fusion->axes[a].extent;
+        below /= extent;
+        strbuf_printf(out, "%s%s = %s", a > first ? ", " : "", scope->axis[a], flat);
+        if (below > 1)
+            strbuf_printf(out, " / %" PRId64, below);
+        if (a > first)
+            strbuf_printf(out, " %% %" PRId64, extent);
+    }
+    strbuf_puts(out, ";\n");
+}
+
+static bool is_already_rounded(const FusedOp *op)
+{
+    DType type = op->out->dtype;
+    if (type == dtype_info[type].compute)
+        return true;
+    const Expr *body = op->body;
+    return op->reduce == REDUCE_NONE && ((body->kind == EXPR_ACCESS && body->access.tensor->dtype == type) ||
+                                         (body->kind == EXPR_CAST && body->cast.to == type));
+}
+
+/* What a definition's body becomes when it is stored: its type's compute type, rounded. */
+void emit_rounded(StrBuf *out, const FusedOp *op, const char *text)
+{
+    DType to = op->out->dtype, from = op->body->type;
+    if (!is_already_rounded(op))
+        strbuf_printf(out, "round_to<%s>(convert<%s>(%s))", dtype_info[to].cuda, value_type(to), text);
+    else if (from != dtype_info[to].compute)
+        strbuf_printf(out, "convert<%s>(%s)", value_type(to), text);
+    else
+        strbuf_puts(out, text);
+}
+
+void emit_pointwise_ops(StrBuf *out, const char *indent, const Scope *scope, int first)
+{
+    for (int i = first; i < scope->fusion->op_count; i++) {
+        const FusedOp *op = &scope->fusion->ops[i];
+        StrBuf body = strbuf_new(out->arena);
+        emit_expr(&body, scope, op->body);
+        strbuf_printf(out, "%sconst %s v%d = ", indent, value_type(op->out->dtype), i);
+        emit_rounded(out, op, body.text);
+        strbuf_puts(out, ";\n");
+    }
+}
+
+void emit_stores(StrBuf *out, const char *indent, const Scope *scope)
+{
+    for (int i = 0; i < scope->fusion->op_count; i++) {
+        const FusedOp *op = &scope->fusion->ops[i];
+        if (!op->stored || op->out->dtype == DTYPE_B1)
+            continue;
+        Affine offset = access_offset(&op->store);
+        strbuf_printf(out, "%sstore(t.out%d, ", indent, output_position(scope->fusion, op->out));
+        emit_affine(out, &offset, scope->axis);
+        strbuf_printf(out, ", v%d);\n", i);
+    }
+}
+
+int emit_bits(StrBuf *out, const char *indent, const Scope *scope)
+{
+    int count = 0;
+    for (int i = 0; i < scope->fusion->op_count; i++)
+        if (scope->fusion->ops[i].stored && scope->fusion->ops[i].out->dtype == DTYPE_B1)
+            strbuf_printf(out, "%sbits[%d] = v%d;\n", indent, count++, i);
+    return count;
+}
+
+int count_bit_outputs(const Fusion *fusion)
+{
+    int count = 0;
+    for (int i = 0; i < fusion->output_count; i++)
+        count += fusion->outputs[i]->dtype == DTYPE_B1;
+    return count;
+}
+
+static void emit_pointer(StrBuf *out, const Tensor *tensor, bool input, int position, const char *qualifier)
+{
+    strbuf_printf(out, "%s%s *%s%s%d", input ? "const " : "", memory_type(tensor->dtype), qualifier,
+                  input ? "in" : "out", position);
+}
+
+static void emit_member(StrBuf *out, const Tensor *tensor, bool input, int position)
+{
+    strbuf_puts(out, "    ");
+    emit_pointer(out, tensor, input, position, "");
+    strbuf_printf(out, ";   // %s[", tensor->name);
+    for (int d = 0; d < tensor->rank; d++)
+        strbuf_printf(out, "%s%" PRId64, d ? ", " : "", tensor->shape[d]);
+    strbuf_printf(out, "]%s\n", tensor->dtype == DTYPE_B1 ? ", one bit an element" : "");
+}
+
+void emit_tensors(StrBuf *out, const Fusion *fusion, bool wide)
+{
+    strbuf_printf(out, "using Index = %s;\n", wide ? "long long" : "int");
+    strbuf_puts(out, "struct Tensors {\n");
+    for (int i = 0; i < fusion->input_count; i++)
+        emit_member(out, fusion->inputs[i], true, i);
+    for (int i = 0; i < fusion->output_count; i++)
+        emit_member(out, fusion->outputs[i], false, i);
+    strbuf_puts(out, "};\n#define PARAMETERS ");
+    for (int i = 0; i < fusion->input_count; i++) {
+        strbuf_puts(out, i ? ", " : "");
+        emit_pointer(out, fusion->inputs[i], true, i, "__restrict__ ");
+    }
+    for (int i = 0; i < fusion->output_count; i++) {
+        strbuf_puts(out, i || fusion->input_count ? ", " : "");
+        emit_pointer(out, fusion->outputs[i], false, i, "__restrict__ ");
+    }
+    strbuf_puts(out, "\n#define TENSORS {");
+    for (int i = 0; i < fusion->input_count; i++)
+        strbuf_printf(out, "%sin%d", i ? ", " : "", i);
+    for (int i = 0; i < fusion->output_count; i++)
+        strbuf_printf(out, "%sout%d", i || fusion->input_count ? ", " : "", i);
+    strbuf_puts(out, "}\n");
+}

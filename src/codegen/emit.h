@@ -1,0 +1,59 @@
+// Writing CUDA from expressions. What is written here fills the parameter block of a template: the tensors of a kernel,
+// and small device functions that say what one point of its space computes.
+#pragma once
+#include "base/strbuf.h"
+#include "ir/fuse.h"
+
+/* How a kernel's expressions are spelled. Values of earlier ops are `v<op>`; tensors are `t.in<i>`, `t.out<i>`. */
+typedef struct Scope {
+    const Fusion *fusion;
+    const char *axis[MAX_AXES];   // C expression of each axis' position; "" never: unit axes are gone
+    bool wide;                    // positions and offsets are 64-bit
+    const char *suffix;           // after each value's name: "" or "[e]"
+    /* Spelling of an input access, if it is not to be loaded from memory on the spot; NULL: it is. */
+    const char *(*loaded)(void *context, const Access *access);
+    void *context;
+} Scope;
+
+/* The C type of a value inside an expression: float, double, int, long long, bool. */
+const char *value_type(DType compute_type);
+
+/* The C type of a tensor's elements in memory; b1 lives in `unsigned` words. */
+const char *memory_type(DType type);
+
+/* "Sum", "Max", … : the combiner in the prelude. */
+const char *combiner(Reduce reduce);
+
+/* Whether a kernel over this fusion needs 64-bit positions: tensors or padded spaces past 2^31. */
+bool fusion_is_wide(const Fusion *fusion);
+
+void emit_affine(StrBuf *out, const Affine *form, const char *const *axis);
+void emit_expr(StrBuf *out, const Scope *scope, const Expr *expr);
+
+/* `const Index a = p / 12, b = p / 4 % 3, c = p % 4;` for the axes [first, end) with p their flat position, row-major.
+   The names are those of scope->axis. */
+void emit_positions(StrBuf *out, const char *indent, const char *flat, const Scope *scope, int first, int end);
+
+/* The value of op, rounded as its tensor's readers see it: `round_to<f16>(…)`. */
+void emit_rounded(StrBuf *out, const FusedOp *op, const char *text);
+
+/* `const float v2 = …;` for every pointwise op from `first` on. */
+void emit_pointwise_ops(StrBuf *out, const char *indent, const Scope *scope, int first);
+
+/* `store(t.out0, offset, v0);` for every stored op that is not b1. */
+void emit_stores(StrBuf *out, const char *indent, const Scope *scope);
+
+/* `bits[0] = v3;` for every stored b1 op, in order; returns their number. */
+int emit_bits(StrBuf *out, const char *indent, const Scope *scope);
+
+int count_bit_outputs(const Fusion *fusion);
+
+/* Index type, struct Tensors, and the PARAMETERS and TENSORS macros of the kernel's signature. */
+void emit_tensors(StrBuf *out, const Fusion *fusion, bool wide);
+
+/* Position of the tensor among the fusion's inputs or outputs; -1: it is not there. */
+int input_position(const Fusion *fusion, const Tensor *tensor);
+int output_position(const Fusion *fusion, const Tensor *tensor);
+
+/* Names for axes that are free to use in generated code: i0, i1, … */
+extern const char *const axis_names[MAX_AXES];

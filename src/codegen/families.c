@@ -1,0 +1,17 @@
+#include "codegen/family.h"
+
+#include "base/checked.h"
+
+int launch_threads(const Family *family, const RProgram *program, const DeviceSpec *device)
+{
+    return family->whole_warps ? (int)round_up(program->threads, device->warp_size) : program->threads;
+}
+
+const Family *const families[] = {
+    &elementwise_family,
+    &matmul_family,
+    &window_family,
+    &reduce_family,
+    &loopnest_family,
+    NULL,
+};

@@ -1,0 +1,38 @@
+// A kernel is what code generation makes of one plan: the whole emitted file and the launches it consists of.
+//
+// The interpreter, the profiler and the ranking read this record instead of the text.
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ir/tensor_op.h"
+
+/* One pointer parameter of a launch, in the order of the kernel's parameters. */
+typedef struct LaunchArg {
+    const Tensor *tensor;       // what lies there, dense and row-major
+    bool written;               // else only read
+    int64_t workspace_offset;   // bytes; -1: an argument of the program (an input or an output)
+} LaunchArg;
+
+typedef struct Launch {
+    const char *entry;          // "softmax_k0"
+    int64_t grid[3];
+    int block[3];
+    int cluster[3];             // all 1: no clusters
+    int64_t shared_bytes;       // dynamic
+    bool cooperative;
+    LaunchArg *args;
+    int arg_count;
+    double work;                // scalar operations of the whole launch
+} Launch;
+
+typedef struct Kernel {
+    const char *name;           // of the launcher: NAME_launch, NAME_workspace
+    const char *source;         // the whole emitted .cu; ends in '\0' after `source_length` bytes
+    size_t source_length;
+    Launch *launches;           // in the order in which NAME_launch makes them
+    int launch_count;
+    int64_t workspace_bytes;
+    const Program *program;     // including the temporaries of split reductions
+} Kernel;

@@ -1,0 +1,197 @@
+#include "codegen/plan.h"
+
+#include <string.h>
+
+enum {
+    MAX_PARTS = 256,        // of a split reduction
+    PARTIAL_KEPT = 3        // kernels considered for the first half of each split
+};
+
+/* One way of computing one fusion: a launch, or two where its reduction is split over blocks. */
+typedef struct Choice {
+    PlannedLaunch launches[2];
+    int count;
+    double time_us;
+    const TensorOp *partial;     // NULL unless split
+} Choice;
+
+typedef struct ChoiceList {
+    Choice **choices;            // ascending in time; equal times keep the families' order
+    int count, capacity;
+} ChoiceList;
+
+typedef struct Planner {
+    Arena *arena;
+    const DeviceSpec *device;
+    int keep;
+    ConstructStats stats;
+} Planner;
+
+// ---- one fusion ----
+
+static bool comes_before(const Choice *left, const Choice *right)
+{
+    return left->time_us != right->time_us ? left->time_us < right->time_us : left->count < right->count;
+}
+
+static void add_choice(Arena *arena, ChoiceList *list, Choice choice)
+{
+    if (list->count == list->capacity) {
+        list->capacity = list->capacity ? 2 * list->capacity : 16;
+        Choice **grown = NEW_ARRAY(arena, Choice *, list->capacity);
+        if (list->count)
+            memcpy(grown, list->choices, sizeof(Choice *) * (size_t)list->count);
+        list->choices = grown;
+    }
+    Choice *added = NEW(arena, Choice);
+    *added = choice;
+    int at = list->count++;
+    for (; at > 0 && comes_before(added, list->choices[at - 1]); at--)
+        list->choices[at] = list->choices[at - 1];
+    list->choices[at] = added;
+}
+
+static void add_family(Planner *planner, ChoiceList *list, const Family *family, const Fusion *fusion)
+{
+    TileRules *variants = NEW_ARRAY(planner->arena, TileRules, MAX_VARIANTS);
+    int count = family->rules(fusion, planner->device, variants);
+    RProgram *programs = NEW_ARRAY(planner->arena, RProgram, planner->keep);
+    for (int v = 0; v < count; v++) {
+        int made = rprogram_construct(planner->arena, &variants[v], planner->device, planner->keep, programs,
+                                      &planner->stats);
+        for (int i = 0; i < made; i++)
+            add_choice(planner->arena, list, (Choice){
+                .launches = {{family, fusion, &variants[v], programs[i]}},
+                .count = 1,
+                .time_us = programs[i].perf.time_us,
+            });
+    }
+}
+
+static ChoiceList single_launches(Planner *planner, const Fusion *fusion)
+{
+    ChoiceList list = {0};
+    for (int f = 0; families[f]; f++)
+        if (families[f]->matches(fusion, planner->device))
+            add_family(planner, &list, families[f], fusion);
+    return list;
+}
+
+/* The partial sums as a definition, so that the reference evaluator knows them. */
+static const TensorOp *partial_definition(Arena *arena, const Fusion *partial)
+{
+    TensorOp *op = NEW(arena, TensorOp);
+    op->out = partial->ops[0].out;
+    op->spatial_count = partial->spatial_count;
+    op->axis_count = partial->axis_count;
+    memcpy(op->axes, partial->axes, sizeof op->axes);
+    op->reduce = partial->ops[0].reduce;
+    op->body = partial->ops[0].body;
+    return op;
+}
+
+static void add_split(Planner *planner, ChoiceList *list, const Fusion *fusion, int64_t parts)
+{
+    FusionPair *pair = fusion_split(planner->arena, fusion, parts);
+    if (!pair)
+        return;
+    ChoiceList first = single_launches(planner, pair->partial), second = single_launches(planner, pair->final);
+    const TensorOp *definition = partial_definition(planner->arena, pair->partial);
+    for (int i = 0; i < first.count && i < PARTIAL_KEPT && second.count; i++)
+        add_choice(planner->arena, list, (Choice){
+            .launches = {first.choices[i]->launches[0], second.choices[0]->launches[0]},
+            .count = 2,
+            .time_us = first.choices[i]->time_us + second.choices[0]->time_us,
+            .partial = definition,
+        });
+}
+
+/* Where the best kernel leaves units idle, its reduction may be spread over more blocks. */
+static ChoiceList choices_of(Planner *planner, const Fusion *fusion)
+{
+    ChoiceList list = single_launches(planner, fusion);
+    if (!list.count)
+        return list;
+    int64_t grid = list.choices[0]->launches[0].program.grid;
+    int64_t idle = 2 * (int64_t)planner->device->sm_count / (grid ? grid : 1);
+    for (int64_t parts = 2; parts <= 2 * idle && parts <= MAX_PARTS; parts *= 2)
+        add_split(planner, &list, fusion, parts);
+    return list;
+}
+
+// ---- the whole program ----
+
+/* Ends a plan's launches with those of `choice`. */
+static Plan plan_extend(Arena *arena, const Plan *plan, const Choice *choice)
+{
+    Plan longer = *plan;
+    longer.launches = NEW_ARRAY(arena, PlannedLaunch, plan->count + choice->count);
+    if (plan->count)
+        memcpy(longer.launches, plan->launches, sizeof(PlannedLaunch) * (size_t)plan->count);
+    memcpy(longer.launches + plan->count, choice->launches, sizeof(PlannedLaunch) * (size_t)choice->count);
+    longer.count = plan->count + choice->count;
+    longer.time_us = plan->time_us + choice->time_us;
+    if (choice->partial) {
+        longer.partial_ops = NEW_ARRAY(arena, const TensorOp *, plan->partial_count + 1);
+        if (plan->partial_count)
+            memcpy(longer.partial_ops, plan->partial_ops, sizeof(TensorOp *) * (size_t)plan->partial_count);
+        longer.partial_ops[longer.partial_count++] = choice->partial;
+    }
+    return longer;
+}
+
+/* Inserts in order of time, behind equals; keeps at most `keep`. */
+static int insert_plan(Plan *plans, int count, int keep, Plan plan)
+{
+    int at = count;
+    while (at > 0 && plan.time_us < plans[at - 1].time_us)
+        at--;
+    if (at >= keep)
+        return count;
+    int last = count < keep ? count : keep - 1;
+    memmove(plans + at + 1, plans + at, sizeof(Plan) * (size_t)(last - at));
+    plans[at] = plan;
+    return count < keep ? count + 1 : keep;
+}
+
+/* All combinations of `plans` with `choices`, the best `keep` of them: K-best sums, one fusion at a time. */
+static int combine(Planner *planner, const Plan *plans, int count, const ChoiceList *choices, Plan *best)
+{
+    int kept = 0;
+    for (int p = 0; p < count; p++)
+        for (int c = 0; c < choices->count && c < planner->keep; c++) {
+            if (kept == planner->keep &&
+                plans[p].time_us + choices->choices[c]->time_us >= best[kept - 1].time_us)
+                break;
+            Plan longer = plan_extend(planner->arena, &plans[p], choices->choices[c]);
+            kept = insert_plan(best, kept, planner->keep, longer);
+        }
+    return kept;
+}
+
+static int plans_of(Planner *planner, const FusionPlan *fusions, Plan *plans)
+{
+    Plan *scratch = NEW_ARRAY(planner->arena, Plan, planner->keep);
+    plans[0] = (Plan){.fusion_plan = fusions->name};
+    int count = 1;
+    for (int f = 0; f < fusions->count; f++) {
+        ChoiceList choices = choices_of(planner, fusions->fusions[f]);
+        count = combine(planner, plans, count, &choices, scratch);
+        memcpy(plans, scratch, sizeof(Plan) * (size_t)count);
+    }
+    return count;
+}
+
+PlanList plan_program(Arena *arena, const FusionPlans *fusions, const DeviceSpec *device, int keep)
+{
+    Planner planner = {.arena = arena, .device = device, .keep = keep};
+    PlanList list = {.plans = NEW_ARRAY(arena, Plan, keep)};
+    Plan *plans = NEW_ARRAY(arena, Plan, keep);
+    for (int p = 0; p < fusions->count; p++) {
+        int count = plans_of(&planner, &fusions->plans[p], plans);
+        for (int i = 0; i < count; i++)
+            list.count = insert_plan(list.plans, list.count, keep, plans[i]);
+    }
+    list.stats = planner.stats;
+    return list;
+}

@@ -1,0 +1,141 @@
+#include "codegen/reads.h"
+
+#include <stdio.h>
+#include <string.h>
+
+// ---- how they lie in memory ----
+
+/* Row-major position of a point, as a form of its axes. */
+static Affine flat_position(const Fusion *fusion)
+{
+    Affine flat = {.constant = 0};
+    int64_t stride = 1;
+    for (int a = fusion->spatial_count - 1; a >= 0; a--) {
+        flat.coef[a] = stride;
+        stride *= fusion->axes[a].extent;
+    }
+    return flat;
+}
+
+static bool others_are_multiples(const Affine *offset, int except, int64_t vector)
+{
+    for (int a = 0; a < MAX_AXES; a++)
+        if (a != except && offset->coef[a] % vector)
+            return false;
+    return offset->constant % vector == 0;
+}
+
+static Pattern pattern_of(const Walk *walk, const Affine *offset)
+{
+    Affine flat = flat_position(walk->fusion);
+    if (walk->flat && memcmp(&flat, offset, sizeof flat) == 0)
+        return PATTERN_FLAT;
+    if (affine_is_constant(offset))
+        return PATTERN_BROADCAST;
+    if (walk->fusion->axes[walk->axis].extent % walk->vector)
+        return PATTERN_GATHER;
+    if (offset->coef[walk->axis] == 0)
+        return PATTERN_BROADCAST;
+    bool is_row = offset->coef[walk->axis] == 1 && others_are_multiples(offset, walk->axis, walk->vector);
+    return is_row ? PATTERN_ROW : PATTERN_GATHER;
+}
+
+static int find_read(const Reads *reads, const Access *access)
+{
+    Affine offset = access_offset(access);
+    for (int i = 0; i < reads->count; i++)
+        if (reads->reads[i].access->tensor == access->tensor &&
+            memcmp(&reads->reads[i].offset, &offset, sizeof offset) == 0)
+            return i;
+    return -1;
+}
+
+Reads reads_find(Walk walk)
+{
+    Reads reads = {.walk = walk};
+    FusedAccess found[4 * MAX_LOADED];
+    int count = fusion_accesses(walk.fusion, found, 4 * MAX_LOADED);
+    for (int i = 0; i < count && reads.count < MAX_LOADED; i++) {
+        if (found[i].op >= walk.ops || found[i].guarded || find_read(&reads, found[i].access) >= 0)
+            continue;
+        Affine offset = access_offset(found[i].access);
+        reads.reads[reads.count++] = (Read){found[i].access, offset, pattern_of(&walk, &offset)};
+    }
+    return reads;
+}
+
+bool reads_have(const Reads *reads, Pattern pattern)
+{
+    for (int i = 0; i < reads->count; i++)
+        if (reads->reads[i].pattern == pattern)
+            return true;
+    return false;
+}
+
+const char *reads_loaded(void *context, const Access *access)
+{
+    Reads *reads = context;
+    int index = find_read(reads, access);
+    if (index < 0)
+        return NULL;
+    snprintf(reads->text, sizeof reads->text, "in.x%d[e]", index);
+    return reads->text;
+}
+
+// ---- device code ----
+
+void reads_emit_inputs(StrBuf *out, const Reads *reads)
+{
+    strbuf_puts(out, "struct Inputs {\n");
+    for (int i = 0; i < reads->count; i++)
+        strbuf_printf(out, "    %s x%d[VECTOR];\n", value_type(reads->reads[i].access->tensor->dtype), i);
+    strbuf_puts(out, "};\n");
+}
+
+void reads_emit_one(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads, int index,
+                    const char *element)
+{
+    const Read *read = &reads->reads[index];
+    strbuf_printf(out, "%sin.x%d[%s] = %s(t.in%d, ", indent, index, element,
+                  read->access->tensor->dtype == DTYPE_B1 ? "load_bit" : "load",
+                  input_position(scope->fusion, read->access->tensor));
+    emit_affine(out, &read->offset, scope->axis);
+    strbuf_puts(out, ");\n");
+}
+
+static void emit_vector(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads, int index, const char *flat)
+{
+    const Read *read = &reads->reads[index];
+    const Tensor *tensor = read->access->tensor;
+    const char *function = tensor->dtype == DTYPE_B1 ? "load_bits" : "load_vector";
+    strbuf_printf(out, "%s%s<VECTOR>(t.in%d, ", indent, function, input_position(scope->fusion, tensor));
+    if (read->pattern == PATTERN_FLAT)
+        strbuf_puts(out, flat);
+    else
+        emit_affine(out, &read->offset, scope->axis);
+    strbuf_printf(out, ", in.x%d);\n", index);
+}
+
+void reads_emit_vectors(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads, const char *flat)
+{
+    for (int i = 0; i < reads->count; i++)
+        switch (reads->reads[i].pattern) {
+        case PATTERN_FLAT:
+        case PATTERN_ROW:
+            emit_vector(out, indent, scope, reads, i, flat);
+            break;
+        case PATTERN_BROADCAST:
+            reads_emit_one(out, indent, scope, reads, i, "0");
+            strbuf_printf(out, "%sUNROLL for (int e = 1; e < VECTOR; ++e)\n%s    in.x%d[e] = in.x%d[0];\n", indent, indent, i, i);
+            break;
+        case PATTERN_GATHER:
+            break;
+        }
+}
+
+void reads_emit_gathers(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads)
+{
+    for (int i = 0; i < reads->count; i++)
+        if (reads->reads[i].pattern == PATTERN_GATHER)
+            reads_emit_one(out, indent, scope, reads, i, "e");
+}

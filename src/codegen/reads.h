@@ -1,0 +1,63 @@
+// Reads of kernels whose threads take vectors of neighbouring points: which of them are one wide load.
+//
+// The distinct unguarded reads of a point live in a generated `struct Inputs`, an array over the vector each; expressions
+// then say `in.x0[e]`. Guarded reads happen where they are used.
+#pragma once
+#include "codegen/emit.h"
+
+enum {
+    ACCESS_BYTES = 16,   // the widest access of a thread
+    MAX_VECTOR = 16,     // points; i8 fills 16 bytes with them
+    MAX_LOADED = 32      // distinct reads that are held in registers; more are read on the spot
+};
+
+/* How the elements for a vector of points lie in memory. */
+typedef enum Pattern {
+    PATTERN_FLAT,        // in the order of the flat spatial position
+    PATTERN_ROW,         // contiguous along the vector's axis, vectors aligned
+    PATTERN_BROADCAST,   // the same element for a whole vector
+    PATTERN_GATHER
+} Pattern;
+
+/* The vector of points that a thread takes at once. */
+typedef struct Walk {
+    const Fusion *fusion;
+    int ops;      // the first so many of the fusion's ops are computed point by point
+    int axis;     // along which the points of a vector lie
+    int vector;   // points
+    bool flat;    // vectors follow the flat spatial position, from row to row
+} Walk;
+
+typedef struct Read {
+    const Access *access;
+    Affine offset;
+    Pattern pattern;
+} Read;
+
+typedef struct Reads {
+    Walk walk;
+    Read reads[MAX_LOADED];
+    int count;
+    char text[24];
+} Reads;
+
+Reads reads_find(Walk walk);
+
+bool reads_have(const Reads *reads, Pattern pattern);
+
+/* For Scope.loaded, with the Reads as its context. */
+const char *reads_loaded(void *context, const Access *access);
+
+/* `struct Inputs`. */
+void reads_emit_inputs(StrBuf *out, const Reads *reads);
+
+/* `in.x0[e] = load(t.in0, offset);` */
+void reads_emit_one(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads, int index,
+                    const char *element);
+
+/* Reads of a whole vector that need no loop over its points: all but gathers. The scope's axes are those of the first point;
+   `flat` is the flat spatial position. */
+void reads_emit_vectors(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads, const char *flat);
+
+/* The gathers of point e. */
+void reads_emit_gathers(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads);

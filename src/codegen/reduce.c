@@ -1,0 +1,245 @@
+// reduce: a reduction over all reduction axes, then pointwise work on the totals. Threads of a block share the terms.
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/checked.h"
+#include "codegen/reads.h"
+#include "codegen/space.h"
+
+enum {
+    MAX_DEPTH = 8,          // vectors of a thread whose loads are under way together
+    MAX_THREADS = 1024,     // of a block, on every device so far: reserves the shared memory that totals meet in
+    SHORT_ROW = 64          // terms that one thread may well walk alone
+};
+
+static bool matches(const Fusion *fusion, const DeviceSpec *device)
+{
+    (void)device;
+    uint32_t spatial = (1u << fusion->spatial_count) - 1;
+    uint32_t all = (1u << fusion->axis_count) - 1;
+    const FusedOp *ops = fusion->ops;
+    if (ops[0].reduce == REDUCE_NONE || ops[0].reduced != (all & ~spatial) || !ops[0].reduced)
+        return false;
+    for (int i = 0; i < fusion->op_count; i++) {
+        bool is_epilogue = i > 0;
+        if (ops[i].spatial != spatial || (is_epilogue && ops[i].reduce != REDUCE_NONE))
+            return false;
+    }
+    return count_bit_outputs(fusion) == 0;
+}
+
+// ---- layouts: how threads and vectors lie ----
+
+typedef struct Layout {
+    const char *name;
+    bool row;      // neighbouring threads, and the elements of a vector, lie along the terms; else along the outputs
+    int vector;
+} Layout;
+
+/* TileRules.variant is a position in here. */
+static const Layout layouts[] = {
+    {"row", true, 1},     {"row-x2", true, 2},     {"row-x4", true, 4}, {"row-x8", true, 8}, {"row-x16", true, 16},
+    {"column", false, 1}, {"column-x2", false, 2}, {"column-x4", false, 4},
+};
+enum { LAYOUTS = sizeof layouts / sizeof *layouts };
+
+/* The fusion's axis along which neighbours lie; -1: there is none. */
+static int layout_axis(const Fusion *fusion, bool row)
+{
+    return row ? fusion->axis_count - 1 : fusion->spatial_count - 1;
+}
+
+static Reads terms_read(const Fusion *fusion, Layout layout)
+{
+    return reads_find((Walk){
+        .fusion = fusion,
+        .ops = 1,
+        .axis = layout_axis(fusion, layout.row),
+        .vector = layout.vector,
+    });
+}
+
+static bool is_contiguous(const Fusion *fusion, bool row)
+{
+    int axis = layout_axis(fusion, row);
+    FusedAccess found[4 * MAX_LOADED];
+    int count = fusion_accesses(fusion, found, 4 * MAX_LOADED);
+    for (int i = 0; i < count && axis >= 0; i++)
+        if (found[i].op == 0 && llabs(access_offset(found[i].access).coef[axis]) == 1)
+            return true;
+    return false;
+}
+
+/* The side along which memory is contiguous; the outputs too where rows are short; both if nobody knows better. */
+static bool offers(const Fusion *fusion, bool row)
+{
+    if (row)
+        return fusion->spatial_count == 0 || is_contiguous(fusion, true) || !is_contiguous(fusion, false);
+    if (fusion->spatial_count == 0)
+        return false;
+    return is_contiguous(fusion, false) || !is_contiguous(fusion, true) || reduction_points(fusion) <= SHORT_ROW;
+}
+
+/* Vectors end where the innermost axis does, some read is a single access of at most 16 bytes, and so are the totals. */
+static bool vector_fits(const Fusion *fusion, Layout layout)
+{
+    if (layout.vector == 1)
+        return true;
+    int axis = layout_axis(fusion, layout.row);
+    int total_bits = dtype_info[fusion->ops[0].body->type].bits;
+    if (fusion->axes[axis].extent % layout.vector || (!layout.row && layout.vector * total_bits > 8 * ACCESS_BYTES))
+        return false;
+    Reads reads = terms_read(fusion, layout);
+    for (int i = 0; i < reads.count; i++) {
+        int bits = dtype_info[reads.reads[i].access->tensor->dtype].bits;
+        if (reads.reads[i].pattern == PATTERN_ROW && bits > 1 && layout.vector * bits <= 8 * ACCESS_BYTES)
+            return true;
+    }
+    return false;
+}
+
+// ---- rules ----
+
+static TileRules layout_rules(const Fusion *fusion, const DeviceSpec *device, int variant)
+{
+    Layout layout = layouts[variant];
+    int outs = layout.row ? 1 : layout.vector, terms = layout.row ? layout.vector : 1;
+    TileRules rules = {.space = space_new(fusion, device), .variant = variant, .variant_name = layout.name, .stages = 1};
+    int output = space_add_axis(&rules.space, "output", spatial_points(fusion), false);
+    int reduced = space_add_axis(&rules.space, "reduced", reduction_points(fusion), true);
+    space_add_flat_tiles(&rules.space, fusion, layout_axis(fusion, layout.row), device);
+
+    int64_t groups = layout.row ? 32 : MAX_THREADS, sharers = layout.row ? MAX_THREADS : 32;   // limits
+    rules.rule[LEVEL_REGISTER][output] = (AxisRule){outs, outs};
+    rules.rule[LEVEL_SHARED][output] = (AxisRule){outs, outs * groups};
+    rules.rule[LEVEL_REGISTER][reduced] = (AxisRule){terms, (int64_t)terms * MAX_DEPTH};
+    rules.rule[LEVEL_SHARED][reduced] = (AxisRule){terms, (int64_t)terms * MAX_DEPTH * sharers};
+    rules.threads_reduce = true;
+    rules.accumulator_bits = dtype_info[fusion->ops[0].body->type].bits;
+    rules.register_overhead = 32;
+    rules.loads_into_registers = true;
+    rules.shared_overhead = (int64_t)MAX_THREADS * outs * rules.accumulator_bits / 8;
+    return rules;
+}
+
+/* Of each side that makes sense the widest vectors, and none. */
+static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+{
+    int count = 0;
+    for (int v = LAYOUTS - 1, wide = 0; v >= 0; v--) {
+        bool single = layouts[v].vector == 1;
+        if (offers(fusion, layouts[v].row) && (single || !wide) && vector_fits(fusion, layouts[v])) {
+            variants[count++] = layout_rules(fusion, device, v);
+            wide = !single;   // the next side starts anew behind its single one
+        }
+    }
+    return count;
+}
+
+// ---- the parameter block ----
+
+static void emit_constants(StrBuf *out, const KernelPlan *plan)
+{
+    const FusedOp *op = &plan->fusion->ops[0];
+    Layout layout = layouts[plan->program->variant];
+    const RTile *block = &plan->program->tile[LEVEL_SHARED], *each = &plan->program->tile[LEVEL_REGISTER];
+    int terms = layout.row ? layout.vector : 1;
+    strbuf_printf(out, "using Reduction = %s;\n", combiner(op->reduce));
+    strbuf_printf(out, "using A = %s;   // what totals are accumulated in\n", value_type(op->body->type));
+    strbuf_printf(out, "constexpr Index OUTPUTS = %" PRId64 ", REDUCED = %" PRId64 ";\n", spatial_points(plan->fusion),
+                  reduction_points(plan->fusion));
+    strbuf_printf(out, "constexpr bool ROW = %s;   // neighbouring threads lie along the terms\n",
+                  layout.row ? "true" : "false");
+    strbuf_printf(out, "constexpr int THREADS = %d;\n", plan->threads);
+    strbuf_printf(out, "constexpr int TS = %" PRId64 ", TR = %" PRId64 ";   // groups of outputs, threads of a group\n",
+                  block->size[0] / each->size[0], block->size[1] / each->size[1]);
+    strbuf_printf(out, "constexpr int OUTS = %d, TERMS = %d;   // of a thread at once\n", layout.vector / terms, terms);
+    strbuf_printf(out, "constexpr int VECTOR = %d;   // OUTS * TERMS\n", layout.vector);
+    strbuf_printf(out, "constexpr int DEPTH = %" PRId64 ";   // vectors whose loads are under way together\n",
+                  each->size[1] / terms);
+}
+
+static void emit_all_positions(StrBuf *out, const Scope *scope)
+{
+    emit_positions(out, "    ", "output", scope, 0, scope->fusion->spatial_count);
+    emit_positions(out, "    ", "reduced", scope, scope->fusion->spatial_count, scope->fusion->axis_count);
+}
+
+/* The scope of the vector's element e. */
+static Scope element_scope(Arena *arena, const Scope *first, Layout layout)
+{
+    Scope scope = *first;
+    int axis = layout_axis(first->fusion, layout.row);
+    if (layout.vector > 1)
+        scope.axis[axis] = arena_printf(arena, "(%s + e)", first->axis[axis]);
+    return scope;
+}
+
+static void emit_load_terms(StrBuf *out, const Scope *first, const Scope *element, const Reads *reads)
+{
+    strbuf_puts(out, "\n// What one vector of terms reads.\n");
+    reads_emit_inputs(out, reads);
+    strbuf_puts(out, "\n__device__ __forceinline__ void load_terms(const Tensors &t, Index output, Index reduced, Inputs &in)\n{\n"
+                     "    (void)t, (void)output, (void)reduced, (void)in;\n");
+    if (reads->count)
+        emit_all_positions(out, first);
+    reads_emit_vectors(out, "    ", first, reads, "output");
+    if (reads_have(reads, PATTERN_GATHER)) {
+        strbuf_puts(out, "    UNROLL for (int e = 0; e < VECTOR; ++e) {\n");
+        reads_emit_gathers(out, "        ", element, reads);
+        strbuf_puts(out, "    }\n");
+    }
+    strbuf_puts(out, "}\n");
+}
+
+static void emit_term(StrBuf *out, const Scope *element, const Scope *first)
+{
+    strbuf_puts(out, "\n// Element e of the vector of terms that starts at (output, reduced).\n"
+                     "__device__ __forceinline__ A term(const Tensors &t, Index output, Index reduced, int e, const Inputs &in)\n{\n"
+                     "    (void)t, (void)output, (void)reduced, (void)e, (void)in;\n");
+    emit_all_positions(out, first);
+    strbuf_puts(out, "    return ");
+    emit_expr(out, element, element->fusion->ops[0].body);
+    strbuf_puts(out, ";\n}\n");
+}
+
+static void emit_finish(StrBuf *out, const Scope *scope)
+{
+    const FusedOp *op = &scope->fusion->ops[0];
+    strbuf_puts(out, "\n__device__ __forceinline__ void finish(const Tensors &t, Index output, A total)\n{\n");
+    if (scope->fusion->spatial_count == 0)
+        strbuf_puts(out, "    (void)output;\n");
+    emit_positions(out, "    ", "output", scope, 0, scope->fusion->spatial_count);
+    strbuf_printf(out, "    const %s v0 = ", value_type(op->out->dtype));
+    emit_rounded(out, op, "total");
+    strbuf_puts(out, ";\n");
+    emit_pointwise_ops(out, "    ", scope, 1);
+    emit_stores(out, "    ", scope);
+    strbuf_puts(out, "}\n");
+}
+
+static void emit(StrBuf *out, const KernelPlan *plan)
+{
+    Layout layout = layouts[plan->program->variant];
+    Reads reads = terms_read(plan->fusion, layout);
+    Scope first = {.fusion = plan->fusion, .wide = plan->wide};
+    for (int a = 0; a < plan->fusion->axis_count; a++)
+        first.axis[a] = axis_names[a];
+    Scope element = element_scope(out->arena, &first, layout);
+
+    emit_constants(out, plan);
+    emit_load_terms(out, &first, &element, &reads);
+    element.loaded = reads_loaded;
+    element.context = &reads;
+    emit_term(out, &element, &first);
+    emit_finish(out, &first);
+}
+
+const Family reduce_family = {
+    .name = "reduce",
+    .template_path = "templates/reduce.cu",
+    .whole_warps = true,
+    .matches = matches,
+    .rules = rules,
+    .emit = emit,
+};

@@ -1,0 +1,93 @@
+#include "codegen/space.h"
+
+#include <assert.h>
+
+TileSpace space_new(const Fusion *fusion, const DeviceSpec *device)
+{
+    (void)device;
+    FusionWork work = fusion_work(fusion);
+    return (TileSpace){
+        .flops = work.flops,
+        .special = work.special,
+        .unit = work.is_f64 ? UNIT_FP64 : UNIT_FP32,
+    };
+}
+
+int space_add_axis(TileSpace *space, const char *name, int64_t extent, bool reduction)
+{
+    assert(space->axis_count < MAX_AXES);
+    space->axes[space->axis_count] = (Axis){.name = name, .extent = extent, .reduction = reduction};
+    return space->axis_count++;
+}
+
+static int64_t points(const Fusion *fusion, int first, int end)
+{
+    int64_t product = 1;
+    for (int a = first; a < end; a++)
+        product *= fusion->axes[a].extent;
+    return product;
+}
+
+int64_t spatial_points(const Fusion *fusion)
+{
+    return points(fusion, 0, fusion->spatial_count);
+}
+
+int64_t reduction_points(const Fusion *fusion)
+{
+    return points(fusion, fusion->spatial_count, fusion->axis_count);
+}
+
+double access_scatter(const Access *access, const Fusion *fusion, int fast, const DeviceSpec *device)
+{
+    if (fast < 0 || access->rank == 0)
+        return 1;
+    Affine offset = access_offset(access);
+    double element_bytes = dtype_info[access->tensor->dtype].bits / 8.0;
+    double stride = (double)(offset.coef[fast] < 0 ? -offset.coef[fast] : offset.coef[fast]);
+    double step = stride * element_bytes, transaction = device->dram.transaction_bytes;
+    if (stride <= 1)
+        return 1;
+    if ((double)fusion->axes[fast].extent * step <= transaction)   // the whole line of threads fits one transaction
+        return 1;
+    return step < transaction ? stride : transaction / element_bytes;
+}
+
+/* Distinct elements an access touches along spatial and reduction positions, as a share of all positions. */
+static DataTile flat_tile(const TileSpace *space, const Access *access, const Fusion *fusion)
+{
+    Affine offset = access_offset(access);
+    double used[2] = {1, 1}, all[2] = {1, 1};
+    for (int a = 0; a < fusion->axis_count; a++) {
+        int side = a >= fusion->spatial_count;
+        all[side] *= (double)fusion->axes[a].extent;
+        if (offset.coef[a])
+            used[side] *= (double)fusion->axes[a].extent;
+    }
+    DataTile tile = {.element_bits = dtype_info[access->tensor->dtype].bits, .scatter = 1};
+    for (int side = 0; side < space->axis_count && side < 2; side++) {
+        bool varies = used[side] > 1 && used[side] * 4 > all[side];   // a broadcast row stays in cache: no traffic to speak of
+        if (varies)
+            tile.dims[tile.rank++] = (Dim){affine_axis(side), space->axes[side].extent};
+    }
+    return tile;
+}
+
+void space_add_flat_tiles(TileSpace *space, const Fusion *fusion, int fast, const DeviceSpec *device)
+{
+    FusedAccess found[MAX_DATA_TILES];
+    int count = fusion_accesses(fusion, found, MAX_DATA_TILES - fusion->output_count);
+    for (int i = 0; i < count; i++) {
+        DataTile tile = flat_tile(space, found[i].access, fusion);
+        tile.scatter = access_scatter(found[i].access, fusion, fast, device);
+        space->tiles[space->tile_count++] = tile;
+    }
+    for (int i = 0; i < fusion->op_count && space->tile_count < MAX_DATA_TILES; i++) {
+        if (!fusion->ops[i].stored)
+            continue;
+        DataTile tile = flat_tile(space, &fusion->ops[i].store, fusion);
+        tile.output = true;
+        tile.scatter = access_scatter(&fusion->ops[i].store, fusion, fast, device);
+        space->tiles[space->tile_count++] = tile;
+    }
+}

@@ -1,0 +1,21 @@
+// How families describe their kernels to the tiling floor: a space of a few axes with data tiles over them.
+#pragma once
+#include "codegen/family.h"
+
+/* A space with no tiles yet, its arithmetic taken from the expression. */
+TileSpace space_new(const Fusion *fusion, const DeviceSpec *device);
+
+/* Adds an axis, returns its position. An axis of extent 1 is fine. */
+int space_add_axis(TileSpace *space, const char *name, int64_t extent, bool reduction);
+
+/* Flat extents of the fusion's spatial and reduction axes; 1 if there are none. */
+int64_t spatial_points(const Fusion *fusion);
+int64_t reduction_points(const Fusion *fusion);
+
+/* Adds every access and store of the fusion to a space whose axis 0 is the flat spatial position and whose axis 1 (if
+   there is one) the flat reduction position. `fast` is the fusion axis along which neighbouring threads lie: it decides
+   how much of what moves is used (DataTile.scatter). */
+void space_add_flat_tiles(TileSpace *space, const Fusion *fusion, int fast, const DeviceSpec *device);
+
+/* Bytes moved per byte used when neighbouring threads read the access along the fusion's axis `fast`. */
+double access_scatter(const Access *access, const Fusion *fusion, int fast, const DeviceSpec *device);

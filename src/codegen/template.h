@@ -1,0 +1,25 @@
+// Templates: ordinary CUDA files with default parameters between two marker lines. A kernel is the template with that
+// block replaced; nothing is ever pasted into its body.
+#pragma once
+#include "base/strbuf.h"
+
+typedef struct Template {
+    const char *path;        // "templates/matmul.cu", for the #line directive
+    const char *head;        // up to the first marker line, without the #include of the prelude
+    size_t head_length;
+    const char *body;        // after the last marker line
+    size_t body_length;
+    int body_line;           // line of `body` in the file
+} Template;
+
+/* Where templates are read from: NULL for the ones inside the binary, else a folder that holds the same names. */
+typedef struct TemplateStore {
+    Arena *arena;
+    const char *folder;
+} TemplateStore;
+
+/* A file without the markers is an error (EXIT_INPUT if it came from the user's folder). */
+Template template_read(const TemplateStore *store, const char *path);
+
+/* Any file of templates/ as text: the prelude. */
+const char *template_text(const TemplateStore *store, const char *path);

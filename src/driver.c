@@ -1,0 +1,146 @@
+#include "driver.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/diag.h"
+#include "base/output.h"
+#include "codegen/codegen.h"
+#include "codegen/plan.h"
+#include "front/lex.h"
+#include "front/lower.h"
+#include "front/parse.h"
+#include "hal/device.h"
+#include "ir/fuse.h"
+#include "measure.h"
+#include "ranking.h"
+
+/* Prints what a stage made, if `-d` asked for it; `print` is the statement that does so into `out`. */
+#define DUMP(id, print)                                         \
+    if (opt->dump[STAGE_##id]) {                                \
+        StrBuf buffer = strbuf_new(arena), *out = &buffer;      \
+        print;                                                  \
+        fwrite(out->text, 1, out->length, stdout);              \
+    }
+
+/* Make reads a blank as the end of a name. */
+static void write_path(StrBuf *out, const char *path)
+{
+    for (; *path; path++) {
+        if (*path == ' ' || *path == '#' || *path == '\\')
+            strbuf_putc(out, '\\');
+        else if (*path == '$')
+            strbuf_putc(out, '$');
+        strbuf_putc(out, *path);
+    }
+}
+
+static void write_dependency(StrBuf *out, const char *path)
+{
+    strbuf_putc(out, ' ');
+    write_path(out, path);
+}
+
+/* What `-MD` lists: every file that was read. */
+static void write_depfile(Arena *arena, const Options *opt, const DeviceSpec *device, const Plan *plan, OutputSet *outputs)
+{
+    StrBuf out = strbuf_new(arena);
+    if (opt->dep_target)
+        write_path(&out, opt->dep_target);
+    for (int i = 0; !opt->dep_target && i < opt->artefact_count; i++)
+        if (strcmp(opt->artefacts[i].path, "-") != 0) {
+            strbuf_puts(&out, out.length ? " " : "");
+            write_path(&out, opt->artefacts[i].path);
+        }
+    strbuf_puts(&out, ":");
+    if (strcmp(opt->input, "-") != 0)
+        write_dependency(&out, opt->input);
+    if (!device_text(opt->device))
+        write_dependency(&out, device->file);
+    if (opt->templates) {
+        write_dependency(&out, arena_printf(arena, "%s/prelude.cuh", opt->templates));
+        for (int k = 0; k < plan->count; k++)
+            write_dependency(&out, arena_printf(arena, "%s/%s", opt->templates,
+                                                strrchr(plan->launches[k].family->template_path, '/') + 1));
+    }
+    strbuf_puts(&out, "\n");
+    output_stage(outputs, opt->depfile, out.text, out.length);
+}
+
+static void stage_artefact(Arena *arena, OutputSet *outputs, const Artefact *artefact, const Kernel *kernel,
+                           const char *ranking)
+{
+    const char *text = artefact->kind == ARTEFACT_CU       ? kernel->source
+                       : artefact->kind == ARTEFACT_HEADER ? codegen_header(arena, kernel)
+                                                           : ranking;
+    output_stage(outputs, artefact->path, text, strlen(text));
+}
+
+static void write_outputs(Arena *arena, const Options *opt, const DeviceSpec *device, const Kernel *kernel,
+                          const Plan *plan, const char *ranking)
+{
+    OutputSet *outputs = output_set_new(arena);
+    for (int i = 0; i < opt->artefact_count; i++)
+        stage_artefact(arena, outputs, &opt->artefacts[i], kernel, ranking);
+    if (opt->depfile)
+        write_depfile(arena, opt, device, plan, outputs);
+    output_commit(outputs);
+}
+
+/* Runs the kernel on the CPU interpreter and says how that went. */
+static int prove(Arena *arena, const Program *program, const Kernel *kernel, const DeviceSpec *device)
+{
+    VerifyReport report = verify(arena, program, kernel, device, &(VerifyOptions){0});
+    if (report.status == VERIFY_WRONG)
+        talk("the kernel is wrong and is not written: %s", report.message);
+    else if (report.status == VERIFY_MACHINE)
+        talk("cannot verify: %s", report.message);
+    else if (report.sampled)
+        talk("verified %" PRId64 " elements on %" PRId64 " of %" PRId64 " blocks (corners, edges and random ones)",
+             report.elements - report.unjudged, report.blocks_run, report.blocks_total);
+    else
+        talk("verified all %" PRId64 " elements that were computed", report.elements - report.unjudged);
+    return report.status == VERIFY_RIGHT ? EXIT_DONE : report.status == VERIFY_WRONG ? EXIT_WRONG : EXIT_MACHINE;
+}
+
+/* The whole compiler, in order. Each line takes what the lines above it made. */
+int compile(const Options *opt)
+{
+    Arena *arena = arena_new();
+    DeviceSpec *device = device_read(arena, opt->device);
+    DUMP(device, device_print(out, device));
+    Source *source = source_read(arena, opt->input);
+    Token *tokens = lex(arena, source);
+    DUMP(tokens, tokens_print(out, tokens));
+    Ast *ast = parse(arena, tokens);
+    DUMP(ast, ast_print(out, ast));
+    Program *program = lower(arena, ast, opt->params, opt->param_count);
+    DUMP(op, program_print(out, program));
+    FusionPlans fusions = fuse(arena, program);
+    PlanList plans = plan_program(arena, &fusions, device, opt->top_k);
+    DUMP(fusion, (fusion_plans_print(out, &fusions), plan_families_print(out, &fusions, device, &plans)));
+    DUMP(analysis, plan_families_print(out, &fusions, device, &plans));
+    DUMP(rtile, plan_rules_print(out, &fusions, device));
+    DUMP(rprogram, plan_list_print(out, &plans));
+    if (!plans.count)
+        fatal(EXIT_NO_PROGRAM, "the device '%s' can hold no program for this expression", device->name);
+
+    TemplateStore templates = {.arena = arena, .folder = opt->templates};
+    CodegenRequest request = {
+        .name = opt->name,
+        .program = program,
+        .plan = &plans.plans[0],
+        .device = device,
+        .templates = &templates,
+        .fast_math = opt->math == MATH_FAST,
+        .kept = plans.count,
+    };
+    Kernel *kernel = codegen_kernel(arena, &request);
+    DUMP(kernel, strbuf_puts(out, kernel->source));
+    int exit_code = opt->verify ? prove(arena, program, kernel, device) : EXIT_DONE;
+    if (exit_code == EXIT_DONE)
+        write_outputs(arena, opt, device, kernel, &plans.plans[0], ranking_json(arena, opt, program, device, &plans));
+    arena_free(arena);
+    return exit_code;
+}

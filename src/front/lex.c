@@ -1,0 +1,260 @@
+#include "front/lex.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "ir/tensor_op.h"
+
+/* Longest first: `<=` before `<`. */
+static const char *const symbols[] = {
+    "||", "&&", "<=", ">=", "==", "!=", "<", ">", "=", "!",
+    "+", "-", "*", "/", "(", ")", "[", "]", ",", ":",
+};
+
+/* Reserved, beside the functions and the element types, which have their own tables. */
+static const char *const words[] = {
+    "param", "input", "output", "sum", "prod", "max", "min", "inf", "pi", "pad", "cast", "select",
+};
+
+enum { SYMBOL_COUNT = sizeof symbols / sizeof *symbols, WORD_COUNT = sizeof words / sizeof *words };
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_name_start(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\v' || c == '\f';
+}
+
+static bool is_reserved(const char *name)
+{
+    for (int i = 0; i < WORD_COUNT; i++)
+        if (strcmp(name, words[i]) == 0)
+            return true;
+    for (int op = 0; op < OP_COUNT; op++)
+        if (strcmp(name, op_info[op].spelling) == 0)
+            return true;
+    for (int type = 0; type < DTYPE_COUNT; type++)
+        if (dtype_info[type].in_language && strcmp(name, dtype_info[type].name) == 0)
+            return true;
+    return false;
+}
+
+static const char *skip_digits(const char *at)
+{
+    while (is_digit(*at))
+        at++;
+    return at;
+}
+
+/* The end of `[ "." digits ] [ ("e" | "E") [ "+" | "-" ] digits ]`, which may be empty. */
+static const char *skip_fraction(const char *at, const char **problem)
+{
+    if (*at == '.') {
+        if (!is_digit(at[1]))
+            *problem = "expected digits after the '.'";
+        at = skip_digits(at + 1);
+    }
+    if (*at == 'e' || *at == 'E') {
+        at += at[1] == '+' || at[1] == '-' ? 2 : 1;
+        if (!is_digit(*at))
+            *problem = "expected digits in the exponent";
+        at = skip_digits(at);
+    }
+    return at;
+}
+
+static int64_t read_integer(const char *text, const char *end, const char **problem)
+{
+    int64_t value = 0;
+    for (; text < end; text++)
+        if (!checked_mul(value, 10, &value) || !checked_add(value, *text - '0', &value)) {
+            *problem = "integer past 2^63 - 1; write a real number, like 1e19";
+            return 0;
+        }
+    return value;
+}
+
+/* strtod follows the C locale here: no part of rollerc calls setlocale. */
+static double read_real(const char *text, const char **problem)
+{
+    double value = strtod(text, NULL);
+    if (isinf(value))
+        *problem = "number too large; the largest is about 1.8e308, then comes inf";
+    return value;
+}
+
+/* NUMBER = digits [ "." digits ] [ ("e" | "E") [ "+" | "-" ] digits ] | "." digits … */
+const char *lex_number(const char *text, Number *number, const char **problem)
+{
+    *problem = NULL;
+    const char *digits_end = skip_digits(text);
+    const char *end = skip_fraction(digits_end, problem);
+    if (!*problem && (is_name_start(*end) || *end == '.'))
+        *problem = "malformed number";
+    if (!*problem && end == text)
+        *problem = "expected a number";
+    if (*problem)
+        return end;
+    number->is_real = end > digits_end;
+    if (number->is_real)
+        number->real = read_real(text, problem);
+    else
+        number->integer = read_integer(text, end, problem);
+    return end;
+}
+
+typedef struct Lexer {
+    Arena *arena;
+    const Source *source;
+    const char *at;
+} Lexer;
+
+static Loc loc_from(const Lexer *lexer, const char *start)
+{
+    uint32_t offset = (uint32_t)(start - lexer->source->text);
+    return (Loc){lexer->source, offset, (uint32_t)(lexer->at - start)};
+}
+
+static void skip_blank(Lexer *lexer)
+{
+    const char *end = lexer->source->text + lexer->source->length;
+    while (is_space(*lexer->at) || *lexer->at == '#') {
+        if (*lexer->at++ != '#')
+            continue;
+        while (lexer->at < end && *lexer->at != '\n')
+            lexer->at++;
+    }
+}
+
+static Token lex_word(Lexer *lexer)
+{
+    const char *start = lexer->at;
+    while (is_name_start(*lexer->at) || is_digit(*lexer->at))
+        lexer->at++;
+    size_t length = (size_t)(lexer->at - start);
+    Loc loc = loc_from(lexer, start);
+    if (length > MAX_NAME)
+        reject(loc, "name of %zu characters; at most %d are allowed", length, MAX_NAME);
+    const char *text = arena_strndup(lexer->arena, start, length);
+    return (Token){is_reserved(text) ? TOKEN_WORD : TOKEN_NAME, .text = text, .loc = loc};
+}
+
+static Token lex_number_token(Lexer *lexer)
+{
+    Token token = {.kind = TOKEN_NUMBER, .text = "number"};
+    const char *problem, *start = lexer->at;
+    lexer->at = lex_number(start, &token.number, &problem);
+    token.loc = loc_from(lexer, start);
+    if (problem)
+        reject(token.loc, "%s", problem);
+    return token;
+}
+
+static _Noreturn void unexpected_character(Lexer *lexer)
+{
+    unsigned char c = (unsigned char)*lexer->at++;
+    Loc loc = loc_from(lexer, lexer->at - 1);
+    if (c == '&' || c == '|')
+        reject(loc, "unexpected '%c'; logical operators are && and ||", c);
+    if (isprint(c))
+        reject(loc, "unexpected character '%c'", c);
+    reject(loc, "unexpected byte 0x%02x: outside comments a program is plain ASCII", c);
+}
+
+static Token lex_symbol(Lexer *lexer)
+{
+    for (int i = 0; i < SYMBOL_COUNT; i++) {
+        size_t length = strlen(symbols[i]);
+        if (strncmp(lexer->at, symbols[i], length) != 0)
+            continue;
+        const char *start = lexer->at;
+        lexer->at += length;
+        return (Token){TOKEN_SYMBOL, .text = symbols[i], .loc = loc_from(lexer, start)};
+    }
+    unexpected_character(lexer);
+}
+
+static Token lex_token(Lexer *lexer)
+{
+    char c = *lexer->at;
+    if (is_name_start(c))
+        return lex_word(lexer);
+    if (is_digit(c) || (c == '.' && is_digit(lexer->at[1])))
+        return lex_number_token(lexer);
+    return lex_symbol(lexer);
+}
+
+Token *lex(Arena *arena, const Source *source)
+{
+    enum { FIRST = 256 };
+    Lexer lexer = {arena, source, source->text};
+    Token *tokens = NEW_ARRAY(arena, Token, FIRST);
+    for (size_t count = 0, capacity = FIRST;; count++) {
+        if (count == capacity) {
+            capacity *= 2;
+            tokens = memcpy(NEW_ARRAY(arena, Token, capacity), tokens, count * sizeof *tokens);
+        }
+        Loc behind = loc_from(&lexer, lexer.at);   // errors at the end point behind the last token
+        skip_blank(&lexer);
+        if (lexer.at == source->text + source->length) {
+            tokens[count] = (Token){TOKEN_END, .text = "the end of the file", .loc = behind};
+            return tokens;
+        }
+        tokens[count] = lex_token(&lexer);
+    }
+}
+
+static void real_print(StrBuf *out, double value)
+{
+    size_t start = out->length;
+    strbuf_double(out, value);
+    if (isfinite(value) && !strpbrk(out->text + start, ".e"))
+        strbuf_puts(out, ".0");
+}
+
+void number_print(StrBuf *out, Number number)
+{
+    if (number.is_real)
+        real_print(out, number.real);
+    else
+        strbuf_printf(out, "%" PRId64, number.integer);
+}
+
+/* Tokens come in order, so the line is counted on from the token before: one pass over the text. */
+void tokens_print(StrBuf *out, const Token *tokens)
+{
+    static const char *const kind_name[] = {"end", "name", "word", "number", "symbol"};
+    int line = 1, column = 1;
+    uint32_t offset = 0;
+    for (const Token *token = tokens;; token++) {
+        for (; offset < token->loc.offset; offset++) {
+            column++;
+            if (token->loc.source->text[offset] == '\n') {
+                line++;
+                column = 1;
+            }
+        }
+        strbuf_printf(out, "%d:%d %s", line, column, kind_name[token->kind]);
+        if (token->kind == TOKEN_END)
+            break;
+        strbuf_putc(out, ' ');
+        if (token->kind == TOKEN_NUMBER)
+            number_print(out, token->number);
+        else
+            strbuf_puts(out, token->text);
+        strbuf_putc(out, '\n');
+    }
+    strbuf_putc(out, '\n');
+}

@@ -1,0 +1,47 @@
+// Text to tokens: the words, numbers and symbols of the language, and the places they came from.
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/source.h"
+#include "base/strbuf.h"
+
+enum { MAX_NAME = 63 };   // as many characters as C promises to tell identifiers apart by
+
+/* Every error of this floor is one of the user's text. */
+#define reject(loc, ...) diag_fatal(loc, EXIT_INPUT, __VA_ARGS__)
+
+/* A number as written or folded: exact 64-bit integer, or a double. */
+typedef struct Number {
+    bool is_real;
+    union { int64_t integer; double real; };
+} Number;
+
+typedef enum TokenKind {
+    TOKEN_END,
+    TOKEN_NAME,     // chosen by the user
+    TOKEN_WORD,     // reserved: statements, reductions, functions, element types
+    TOKEN_NUMBER,
+    TOKEN_SYMBOL    // + - * / < <= … ( ) [ ] , : =
+} TokenKind;
+
+typedef struct Token {
+    TokenKind kind;
+    const char *text;   // of a name, word or symbol
+    Number number;
+    Loc loc;
+} Token;
+
+/* All tokens of a source; the last one is TOKEN_END. */
+Token *lex(Arena *arena, const Source *source);
+
+/* Reads the NUMBER that `text` starts with, returns its end; `problem`: NULL, or what is wrong. */
+const char *lex_number(const char *text, Number *number, const char **problem);
+
+/* 4096, 1e-05, 2.0, inf: reads back as the same number of the same kind. */
+void number_print(StrBuf *out, Number number);
+
+/* One token a line: `3:7 name x`. */
+void tokens_print(StrBuf *out, const Token *tokens);

@@ -1,0 +1,134 @@
+#include "front/lower.h"
+
+#include "front/lower_parts.h"
+
+// ---- statements ----
+
+static void lower_param(Lower *lower, Symbol *symbol)
+{
+    if (!symbol->overridden)
+        symbol->value = lower_const(lower, symbol->statement->value);
+}
+
+/* "input" NAME "[" [ const { "," const } ] "]" ":" DTYPE */
+static void lower_input(Lower *lower, Symbol *symbol)
+{
+    const AstStatement *statement = symbol->statement;
+    Tensor *tensor = tensor_new(lower, statement->name, statement->type, statement->name_loc);
+    tensor->role = ROLE_INPUT;
+    for (int d = 0; d < statement->count; d++) {
+        const AstExpr *size = statement->shape[d];
+        tensor_add_dimension(tensor, lower_extent(lower, size), size->loc);
+    }
+    symbol->tensor = tensor;
+    lower->program->inputs[lower->program->input_count++] = tensor;
+}
+
+static void lower_statement(Lower *lower, Symbol *symbol)
+{
+    switch (symbol->statement->kind) {
+    case STATEMENT_PARAM: lower_param(lower, symbol); break;
+    case STATEMENT_INPUT: lower_input(lower, symbol); break;
+    case STATEMENT_DEFINITION: lower_definition(lower, symbol); break;
+    case STATEMENT_OUTPUT: break;   // bound to its definition before
+    }
+    symbol->ready = true;
+}
+
+static void collect_outputs(Lower *lower)
+{
+    Program *program = lower->program;
+    for (int i = 0; i < lower->ast->statement_count; i++) {
+        const AstStatement *statement = &lower->ast->statements[i];
+        if (statement->kind != STATEMENT_OUTPUT)
+            continue;
+        Tensor *tensor = symbol_find(lower, statement->name)->tensor;
+        tensor->role = ROLE_OUTPUT;
+        program->outputs[program->output_count++] = tensor;
+    }
+    if (program->output_count == 0)
+        reject(lower->ast->end, "the program has no output; add `output NAME`");
+}
+
+// ---- what no output needs goes ----
+
+static void number_tensors(Program *program)
+{
+    for (int i = 0; i < program->tensor_count; i++)
+        program->tensors[i]->id = i;
+}
+
+static void mark_read(Expr *expr, void *context)
+{
+    bool *needed = context;
+    if (expr->kind == EXPR_ACCESS)
+        needed[expr->access.tensor->id] = true;
+}
+
+/* Backwards from the outputs: what a needed op reads is needed. */
+static bool *find_needed(Lower *lower)
+{
+    Program *program = lower->program;
+    bool *needed = NEW_ARRAY(lower->arena, bool, program->tensor_count);
+    for (int i = 0; i < program->output_count; i++)
+        needed[program->outputs[i]->id] = true;
+    for (int i = program->op_count - 1; i >= 0; i--)
+        if (needed[program->ops[i]->out->id])
+            expr_visit(program->ops[i]->body, mark_read, needed);
+    return needed;
+}
+
+static void warn_unneeded(const Lower *lower, const bool *needed)
+{
+    for (int i = 0; i < lower->symbol_count; i++) {
+        const Tensor *tensor = lower->symbols[i].tensor;
+        if (!tensor || needed[tensor->id])
+            continue;
+        if (tensor->role == ROLE_INPUT)
+            diag_warning(tensor->loc, "no output needs '%s'; it stays an argument", tensor->name);
+        else
+            diag_warning(tensor->loc, "no output needs '%s'; it is left out", tensor->name);
+    }
+}
+
+static void keep_needed(Lower *lower)
+{
+    Program *program = lower->program;
+    number_tensors(program);
+    bool *needed = find_needed(lower);
+    warn_unneeded(lower, needed);
+    int ops = 0, tensors = 0;
+    for (int i = 0; i < program->op_count; i++)
+        if (needed[program->ops[i]->out->id])
+            program->ops[ops++] = program->ops[i];
+    for (int i = 0; i < program->tensor_count; i++)
+        if (needed[i] || program->tensors[i]->role == ROLE_INPUT)
+            program->tensors[tensors++] = program->tensors[i];
+    program->op_count = ops;
+    program->tensor_count = tensors;
+    number_tensors(program);
+}
+
+/* A tensor and an op for each statement and each reduction are enough. */
+static Program *program_new(Arena *arena, const Ast *ast)
+{
+    int most = ast->statement_count + ast->reduction_count;
+    Program *program = NEW(arena, Program);
+    program->tensors = NEW_ARRAY(arena, Tensor *, most);
+    program->ops = NEW_ARRAY(arena, TensorOp *, most);
+    program->inputs = NEW_ARRAY(arena, Tensor *, ast->statement_count);
+    program->outputs = NEW_ARRAY(arena, Tensor *, ast->statement_count);
+    return program;
+}
+
+Program *lower(Arena *arena, const Ast *ast, const ParamOverride *overrides, int override_count)
+{
+    Lower lower = {.arena = arena, .ast = ast, .program = program_new(arena, ast)};
+    symbols_declare(&lower);
+    override_params(&lower, overrides, override_count);
+    for (int i = 0; i < lower.symbol_count; i++)
+        lower_statement(&lower, &lower.symbols[i]);
+    collect_outputs(&lower);
+    keep_needed(&lower);
+    return lower.program;
+}

@@ -1,0 +1,161 @@
+#include <string.h>
+
+#include "front/lower_parts.h"
+
+// ---- the table ----
+
+static uint32_t hash(const char *name)   // FNV-1a
+{
+    uint32_t h = 2166136261u;
+    for (; *name; name++)
+        h = (h ^ (unsigned char)*name) * 16777619u;
+    return h;
+}
+
+/* At least twice as many as there are names, and a power of two. */
+static uint32_t bucket_count(const Lower *lower)
+{
+    uint32_t count = 16;
+    while (count < 2 * (uint32_t)lower->ast->statement_count)
+        count *= 2;
+    return count;
+}
+
+static bool bucket_holds(const Lower *lower, int position, const char *name)
+{
+    return strcmp(lower->symbols[position - 1].statement->name, name) == 0;
+}
+
+/* Where the name is, or where it would go. */
+static int *bucket_of(const Lower *lower, const char *name)
+{
+    uint32_t mask = bucket_count(lower) - 1;
+    uint32_t i = hash(name) & mask;
+    while (lower->buckets[i] && !bucket_holds(lower, lower->buckets[i], name))
+        i = (i + 1) & mask;
+    return &lower->buckets[i];
+}
+
+Symbol *symbol_find(const Lower *lower, const char *name)
+{
+    int position = *bucket_of(lower, name);
+    return position ? &lower->symbols[position - 1] : NULL;
+}
+
+static void declare(Lower *lower, const AstStatement *statement)
+{
+    int *bucket = bucket_of(lower, statement->name);
+    if (*bucket) {
+        LineColumn first = source_line_column(lower->symbols[*bucket - 1].statement->name_loc);
+        reject(statement->name_loc, "'%s' is already defined in line %d", statement->name,
+               first.line);
+    }
+    lower->symbols[lower->symbol_count].statement = statement;
+    *bucket = ++lower->symbol_count;
+}
+
+/* An `output` may stand before or after the definition it names. */
+static void bind_output(Lower *lower, const AstStatement *output)
+{
+    Symbol *symbol = symbol_find(lower, output->name);
+    if (!symbol)
+        reject(output->name_loc, "unknown tensor '%s'%s", output->name,
+               name_suggestion(lower, output->name));
+    if (symbol->statement->kind == STATEMENT_PARAM)
+        reject(output->name_loc, "'%s' is a param; only a defined tensor can be an output",
+               output->name);
+    if (symbol->statement->kind == STATEMENT_INPUT)
+        reject(output->name_loc,
+               "'%s' is an input and cannot be an output too; define a copy of it", output->name);
+    if (symbol->output)
+        reject(output->name_loc, "'%s' is already an output", output->name);
+    symbol->output = output;
+}
+
+void symbols_declare(Lower *lower)
+{
+    const Ast *ast = lower->ast;
+    lower->symbols = NEW_ARRAY(lower->arena, Symbol, ast->statement_count);
+    lower->buckets = NEW_ARRAY(lower->arena, int, bucket_count(lower));
+    for (int i = 0; i < ast->statement_count; i++)
+        if (ast->statements[i].kind != STATEMENT_OUTPUT)
+            declare(lower, &ast->statements[i]);
+    for (int i = 0; i < ast->statement_count; i++)
+        if (ast->statements[i].kind == STATEMENT_OUTPUT)
+            bind_output(lower, &ast->statements[i]);
+}
+
+// ---- suggestions ----
+
+static int min3(int a, int b, int c)
+{
+    int least = a < b ? a : b;
+    return least < c ? least : c;
+}
+
+/* Levenshtein's: insertions, deletions and replacements from one name to the other. */
+static int edit_distance(const char *from, const char *to)
+{
+    int row[MAX_NAME + 2];
+    int length = (int)strlen(to);
+    for (int j = 0; j <= length; j++)
+        row[j] = j;
+    for (int i = 1; from[i - 1]; i++) {
+        int diagonal = row[0];
+        row[0] = i;
+        for (int j = 1; j <= length; j++) {
+            int replace = diagonal + (from[i - 1] != to[j - 1]);
+            diagonal = row[j];
+            row[j] = min3(replace, row[j] + 1, row[j - 1] + 1);
+        }
+    }
+    return row[length];
+}
+
+const char *name_suggestion(const Lower *lower, const char *name)
+{
+    int best = strlen(name) < 3 ? 0 : strlen(name) < 5 ? 1 : 2;
+    const char *nearest = NULL;
+    for (int i = 0; i < lower->symbol_count && best > 0; i++) {
+        const char *candidate = lower->symbols[i].statement->name;
+        int distance = edit_distance(name, candidate);
+        if (distance > best || (nearest && distance == best))
+            continue;
+        best = distance;
+        nearest = candidate;
+    }
+    return nearest ? arena_printf(lower->arena, "; did you mean '%s'?", nearest) : "";
+}
+
+// ---- looking up ----
+
+static _Noreturn void not_defined_yet(const char *name, Loc loc)
+{
+    reject(loc, "'%s' is not defined yet: a statement reads only what stands above it", name);
+}
+
+Tensor *tensor_find(const Lower *lower, const char *name, Loc loc)
+{
+    const Symbol *symbol = symbol_find(lower, name);
+    if (!symbol && scope_find(&lower->scope, name) >= 0)
+        reject(loc, "'%s' is an index variable, not a tensor", name);
+    if (!symbol)
+        reject(loc, "unknown tensor '%s'%s", name, name_suggestion(lower, name));
+    if (symbol->statement->kind == STATEMENT_PARAM)
+        reject(loc, "'%s' is a param, not a tensor", name);
+    if (!symbol->ready)
+        not_defined_yet(name, loc);
+    return symbol->tensor;
+}
+
+Number param_find(const Lower *lower, const char *name, Loc loc)
+{
+    const Symbol *symbol = symbol_find(lower, name);
+    if (!symbol)
+        reject(loc, "unknown name '%s'%s", name, name_suggestion(lower, name));
+    if (symbol->statement->kind != STATEMENT_PARAM)
+        reject(loc, "'%s' is a tensor; an element of it is written %s[...]", name, name);
+    if (!symbol->ready)
+        not_defined_yet(name, loc);
+    return symbol->value;
+}

@@ -1,0 +1,108 @@
+// What the files of `lower` share: names, index variables in scope, typed expressions.
+//
+//   lower.c          statements in order; then only what an output needs is kept
+//   lower_name.c     the names of params and tensors
+//   lower_const.c    constants, folded exactly
+//   lower_scope.c    index variables and their extents
+//   lower_affine.c   indices, and whether they stay inside their tensor
+//   lower_expr.c     expressions and reductions
+//   lower_type.c     element types
+#pragma once
+#include "front/ast.h"
+#include "front/lower.h"
+#include "ir/tensor_op.h"
+
+#define MAX_ELEMENTS ((int64_t)1 << 40)   // of a tensor; the language promises that many
+#define MAX_POINTS ((int64_t)1 << 62)     // of an op's axes: later products stay in 64 bits
+
+/* A param, input or definition. All are declared before any is lowered: early use is an error. */
+typedef struct Symbol {
+    const AstStatement *statement;
+    const AstStatement *output;   // the `output` statement that names it, or NULL
+    bool ready;                   // lowered: may be read
+    bool overridden;              // a param set by -D
+    Number value;                 // of a param
+    Tensor *tensor;               // of an input or definition
+} Symbol;
+
+/* The index variables in scope, outermost first; an Affine's coefficients count in this order. */
+typedef struct Scope {
+    int count;
+    const char *names[MAX_AXES];
+    int64_t extents[MAX_AXES];    // 0 until known
+} Scope;
+
+/* A lowered expression and what typing has to know of it. */
+typedef struct Term {
+    Expr *expr;
+    bool is_number;     // folded: `number` is its exact value
+    Number number;
+    bool is_constant;   // made of numbers only: takes the type of the operand beside it
+    bool moves;         // an element of a tensor as it stands, of type `element`
+    DType element;
+} Term;
+
+typedef struct Lower {
+    Arena *arena;
+    const Ast *ast;
+    Symbol *symbols;      // as declared
+    int symbol_count;
+    int *buckets;         // hash table of positions in `symbols`, plus one; 0 is empty
+    Program *program;
+    Scope scope;
+    const char *defining; // the definition being lowered
+    int temporaries;      // made for it so far
+} Lower;
+
+// lower_name.c
+void symbols_declare(Lower *lower);
+Symbol *symbol_find(const Lower *lower, const char *name);
+/* "; did you mean 'x'?" or "", from the names in scope. */
+const char *name_suggestion(const Lower *lower, const char *name);
+/* The tensor of that name, already defined; anything else is an error. */
+Tensor *tensor_find(const Lower *lower, const char *name, Loc loc);
+Number param_find(const Lower *lower, const char *name, Loc loc);
+
+// lower_const.c
+bool number_folds(Op op);
+Number number_apply(Op op, Number a, Number b, Loc loc);
+bool number_is_integer(Number number, int64_t *value);
+double number_real(Number number);
+const char *number_text(Arena *arena, Number number);
+Number lower_const(const Lower *lower, const AstExpr *expr);
+/* The size of a dimension or the extent of an index variable, from 1 to MAX_ELEMENTS. */
+int64_t lower_extent(const Lower *lower, const AstExpr *expr);
+void override_params(Lower *lower, const ParamOverride *overrides, int count);
+
+// lower_scope.c
+int scope_find(const Scope *scope, const char *name);
+/* Brings index variables into scope; their extents are the stated ones or follow from `body`. */
+void scope_open(Lower *lower, const AstIndex *indices, int count, const AstExpr *body);
+void scope_close(Lower *lower, int count);
+
+// lower_affine.c
+/* An access whose indices are still to be filled in. */
+Access access_new(Lower *lower, Tensor *tensor);
+Affine lower_index(const Lower *lower, const AstExpr *index);
+/* The element x[…]; an index that leaves the tensor is an error. */
+Term lower_access(Lower *lower, const AstExpr *access);
+Term lower_pad(Lower *lower, const AstExpr *pad);
+
+// lower_expr.c
+Term lower_expr(Lower *lower, const AstExpr *expr);
+void lower_definition(Lower *lower, Symbol *symbol);
+Tensor *tensor_new(Lower *lower, const char *name, DType dtype, Loc loc);
+void tensor_add_dimension(Tensor *tensor, int64_t size, Loc loc);
+
+// lower_type.c
+Term term_number(Lower *lower, Number number, Loc loc);
+Term term_of(Expr *expr);
+Expr *term_convert(Lower *lower, Term term, DType type);
+Term term_apply(Lower *lower, Op op, const Term *operands, Loc loc);
+Term term_cast(Lower *lower, Term term, DType to, Loc loc);
+/* i32 for b1, else as it is: what arithmetic and reductions compute in. */
+DType arithmetic_type(DType type);
+/* The type of a definition that states none. */
+DType definition_type(Term term, Reduce reduce);
+/* The body as it is stored in a tensor of type `to`; a silent loss of meaning is an error. */
+Expr *term_store(Lower *lower, Term term, Reduce reduce, DType to);

@@ -1,0 +1,125 @@
+// Index variables: which are in scope, and how far each one runs.
+#include <inttypes.h>
+#include <string.h>
+
+#include "front/lower_parts.h"
+
+int scope_find(const Scope *scope, const char *name)
+{
+    for (int a = scope->count - 1; a >= 0; a--)
+        if (strcmp(scope->names[a], name) == 0)
+            return a;
+    return -1;
+}
+
+static void push(Lower *lower, const AstIndex *index)
+{
+    Scope *scope = &lower->scope;
+    if (scope_find(scope, index->name) >= 0)
+        reject(index->loc, "'%s' is already an index variable here", index->name);
+    const Symbol *symbol = symbol_find(lower, index->name);
+    if (symbol)
+        reject(index->loc, "index variable '%s' has the name of a %s", index->name,
+               symbol->statement->kind == STATEMENT_PARAM ? "param" : "tensor");
+    if (scope->count == MAX_AXES)
+        reject(index->loc, "more than %d index variables in scope", MAX_AXES);
+    scope->names[scope->count] = index->name;
+    scope->extents[scope->count++] = 0;
+}
+
+// ---- extents from use ----
+
+/* What one walk looks for: dimensions in which one of the variables [first, end) stands alone. */
+typedef struct Search {
+    Lower *lower;
+    int first, end;
+    bool wanted[MAX_AXES];        // no extent is stated
+    const char *tensor[MAX_AXES]; // where the extent was found first
+    int dimension[MAX_AXES];
+} Search;
+
+static void found(Search *search, int axis, const Tensor *tensor, int dimension, Loc loc)
+{
+    Scope *scope = &search->lower->scope;
+    int64_t size = tensor->shape[dimension];
+    if (axis < search->first || axis >= search->end || !search->wanted[axis])
+        return;
+    if (!scope->extents[axis]) {
+        scope->extents[axis] = size;
+        search->tensor[axis] = tensor->name;
+        search->dimension[axis] = dimension;
+    } else if (scope->extents[axis] != size) {
+        reject(loc,
+               "index '%s' runs over %" PRId64 " elements in dimension %d of '%s'"
+               " but over %" PRId64 " in dimension %d of '%s'; state its extent, like %s:%" PRId64,
+               scope->names[axis], scope->extents[axis], search->dimension[axis],
+               search->tensor[axis], size, dimension, tensor->name, scope->names[axis],
+               size < scope->extents[axis] ? size : scope->extents[axis]);
+    }
+}
+
+static void search_access(Search *search, const AstExpr *access)
+{
+    Tensor *tensor = tensor_find(search->lower, access->access.name, access->loc);
+    for (int d = 0; d < access->access.count && d < tensor->rank; d++) {
+        Affine form = lower_index(search->lower, access->access.indices[d]);
+        found(search, affine_single_axis(&form), tensor, d, access->access.indices[d]->loc);
+    }
+}
+
+static void search_expr(Search *search, const AstExpr *expr)
+{
+    switch (expr->kind) {
+    case AST_NUMBER:
+    case AST_NAME:
+        break;
+    case AST_ACCESS:
+        search_access(search, expr);
+        break;
+    case AST_REDUCTION:   // its own variables have no extents yet, but their names must resolve
+        for (int i = 0; i < expr->reduction.count; i++)
+            push(search->lower, &expr->reduction.axes[i]);
+        search_expr(search, expr->reduction.body);
+        scope_close(search->lower, expr->reduction.count);
+        break;
+    case AST_PAD:
+        search_access(search, expr->pad.access);
+        break;
+    case AST_CAST:
+        search_expr(search, expr->cast.body);
+        break;
+    case AST_APPLY:
+        for (int i = 0; i < op_info[expr->apply.op].operands; i++)
+            search_expr(search, expr->apply.operands[i]);
+        break;
+    }
+}
+
+/* Names first: a stated extent that holds an index variable is then a clear error. */
+void scope_open(Lower *lower, const AstIndex *indices, int count, const AstExpr *body)
+{
+    Scope *scope = &lower->scope;
+    Search search = {.lower = lower, .first = scope->count, .end = scope->count + count};
+    bool searching = false;
+    for (int i = 0; i < count; i++)
+        push(lower, &indices[i]);
+    for (int i = 0; i < count; i++) {
+        if (indices[i].extent)
+            scope->extents[search.first + i] = lower_extent(lower, indices[i].extent);
+        else
+            searching = search.wanted[search.first + i] = true;
+    }
+    if (searching)
+        search_expr(&search, body);
+    for (int i = 0; i < count; i++)
+        if (!scope->extents[search.first + i])
+            reject(indices[i].loc,
+                   "index '%s' stands alone in no dimension of a tensor; "
+                   "state its extent, like %s:64",
+                   indices[i].name, indices[i].name);
+}
+
+void scope_close(Lower *lower, int count)
+{
+    lower->scope.count -= count;
+}

@@ -1,0 +1,496 @@
+#include "front/parse.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <string.h>
+
+
+typedef struct Parser {
+    Arena *arena;
+    const Token *token;   // the next one
+    int nesting;          // brackets around it
+    int nodes;            // of this statement so far
+    int reductions;       // of the program so far
+} Parser;
+
+// ---- tokens ----
+
+static bool at(const Parser *p, const char *text)
+{
+    bool is_text = p->token->kind == TOKEN_WORD || p->token->kind == TOKEN_SYMBOL;
+    return is_text && strcmp(p->token->text, text) == 0;
+}
+
+static bool take(Parser *p, const char *text)
+{
+    bool taken = at(p, text);
+    p->token += taken;
+    return taken;
+}
+
+static _Noreturn void expected(const Parser *p, const char *what)
+{
+    const Token *saw = p->token;
+    if (saw->kind == TOKEN_END)
+        reject(saw->loc, "expected %s, saw the end of the file", what);
+    if (saw->kind == TOKEN_NUMBER)
+        reject(saw->loc, "expected %s, saw a number", what);
+    reject(saw->loc, "expected %s, saw '%s'", what, saw->text);
+}
+
+static void expect(Parser *p, const char *symbol, const char *where)
+{
+    if (!take(p, symbol))
+        expected(p, arena_printf(p->arena, "'%s' %s", symbol, where));
+}
+
+static const Token *name(Parser *p, const char *what)
+{
+    if (p->token->kind == TOKEN_WORD)
+        reject(p->token->loc, "'%s' is a reserved word and cannot be %s", p->token->text, what);
+    if (p->token->kind != TOKEN_NAME)
+        expected(p, what);
+    return p->token++;
+}
+
+static DType dtype(Parser *p)
+{
+    for (int type = 0; type < DTYPE_COUNT; type++)
+        if (dtype_info[type].in_language && take(p, dtype_info[type].name))
+            return (DType)type;
+    expected(p, "an element type (f64 f32 f16 bf16 i32 i8 u8 b1)");
+}
+
+// ---- nodes ----
+
+static Loc loc_between(Loc first, Loc last)
+{
+    first.length = last.offset + last.length - first.offset;
+    return first;
+}
+
+/* From `first` to the token before the next one. */
+static Loc loc_since(const Parser *p, Loc first)
+{
+    return loc_between(first, p->token[-1].loc);
+}
+
+static AstExpr *new_expr(Parser *p, AstKind kind, Loc loc)
+{
+    if (++p->nodes > MAX_NODES)
+        reject(loc, "a statement may hold at most %d operations and operands; split it", MAX_NODES);
+    AstExpr *expr = NEW(p->arena, AstExpr);
+    expr->kind = kind;
+    expr->loc = loc;
+    expr->depth = 1;
+    return expr;
+}
+
+static void adopt(AstExpr *parent, const AstExpr *child)
+{
+    if (parent->depth <= child->depth)
+        parent->depth = child->depth + 1;
+    if (parent->depth > MAX_TREE_DEPTH)
+        reject(parent->loc, "an expression may be at most %d operations deep; split it",
+               MAX_TREE_DEPTH);
+}
+
+static Op op_of(const char *spelling, int operands)
+{
+    for (int op = 0; op < OP_COUNT; op++)
+        if (op_info[op].operands == operands && strcmp(op_info[op].spelling, spelling) == 0)
+            return (Op)op;
+    __builtin_unreachable();
+}
+
+static AstExpr *binary(Parser *p, AstExpr *left, AstExpr *(*operand)(Parser *p))
+{
+    Op op = op_of(p->token++->text, 2);
+    AstExpr *right = operand(p);
+    AstExpr *expr = new_expr(p, AST_APPLY, loc_between(left->loc, right->loc));
+    expr->apply.op = op;
+    expr->apply.operands[0] = left;
+    expr->apply.operands[1] = right;
+    adopt(expr, left);
+    adopt(expr, right);
+    return expr;
+}
+
+// ---- expressions ----
+
+static AstExpr *expr(Parser *p);
+static AstExpr *sum(Parser *p);
+
+/* index = NAME [ ":" const ] */
+static AstIndex index_variable(Parser *p)
+{
+    const Token *variable = name(p, "an index variable");
+    AstIndex index = {.name = variable->text, .loc = variable->loc};
+    if (take(p, ":"))
+        index.extent = sum(p);
+    return index;
+}
+
+/* index { "," index } "]" */
+static AstIndex *index_list(Parser *p, int limit, int *count)
+{
+    AstIndex *indices = NEW_ARRAY(p->arena, AstIndex, limit);
+    *count = 0;
+    do {
+        if (*count == limit)
+            reject(p->token->loc, "more than %d index variables", limit);
+        indices[(*count)++] = index_variable(p);
+    } while (take(p, ","));
+    expect(p, "]", "after the index variables");
+    return indices;
+}
+
+/* [ sum { "," sum } ] "]"     the dimensions of an input, or the affine indices of an access */
+static AstExpr **bracket_list(Parser *p, const char *where, int *count)
+{
+    AstExpr **items = NEW_ARRAY(p->arena, AstExpr *, MAX_RANK);
+    *count = 0;
+    if (take(p, "]"))
+        return items;
+    do {
+        if (*count == MAX_RANK)
+            reject(p->token->loc, "a tensor has at most %d dimensions", MAX_RANK);
+        items[(*count)++] = sum(p);
+    } while (take(p, ","));
+    expect(p, "]", where);
+    return items;
+}
+
+/* access = NAME "[" [ affine { "," affine } ] "]" */
+static AstExpr *access_expr(Parser *p)
+{
+    const Token *tensor = name(p, "a tensor");
+    expect(p, "[", "after the tensor's name");
+    int count;
+    AstExpr **indices = bracket_list(p, "after the indices", &count);
+    AstExpr *access = new_expr(p, AST_ACCESS, loc_since(p, tensor->loc));
+    access->access.name = tensor->text;
+    access->access.indices = indices;
+    access->access.count = count;
+    for (int i = 0; i < count; i++)
+        adopt(access, indices[i]);
+    return access;
+}
+
+/* reduction = ("sum" | "max" | "min" | "prod") "[" index { "," index } "]" "(" expr ")" */
+static AstExpr *reduction(Parser *p, Reduce reduce)
+{
+    Loc start = p->token++->loc;
+    expect(p, "[", "and the index variables of the reduction");
+    int count;
+    AstIndex *axes = index_list(p, MAX_AXES, &count);
+    expect(p, "(", "before what is reduced");
+    AstExpr *body = expr(p);
+    expect(p, ")", "after what is reduced");
+    AstExpr *result = new_expr(p, AST_REDUCTION, loc_since(p, start));
+    result->reduction.reduce = reduce;
+    result->reduction.axes = axes;
+    result->reduction.count = count;
+    result->reduction.body = body;
+    adopt(result, body);
+    p->reductions++;
+    return result;
+}
+
+/* "pad" "(" access "," const ")" */
+static AstExpr *pad(Parser *p)
+{
+    Loc start = p->token++->loc;
+    expect(p, "(", "after 'pad'");
+    AstExpr *access = access_expr(p);
+    expect(p, ",", "and the padding constant after the padded element");
+    AstExpr *otherwise = sum(p);
+    expect(p, ")", "after the padding constant");
+    AstExpr *result = new_expr(p, AST_PAD, loc_since(p, start));
+    result->pad.access = access;
+    result->pad.otherwise = otherwise;
+    adopt(result, access);
+    adopt(result, otherwise);
+    return result;
+}
+
+/* "cast" "(" expr "," DTYPE ")" */
+static AstExpr *cast(Parser *p)
+{
+    Loc start = p->token++->loc;
+    expect(p, "(", "after 'cast'");
+    AstExpr *body = expr(p);
+    expect(p, ",", "and an element type after the value");
+    DType to = dtype(p);
+    expect(p, ")", "after the element type");
+    AstExpr *result = new_expr(p, AST_CAST, loc_since(p, start));
+    result->cast.body = body;
+    result->cast.to = to;
+    adopt(result, body);
+    return result;
+}
+
+/* FUNCTION "(" expr { "," expr } ")" */
+static AstExpr *function(Parser *p, Op op)
+{
+    const Token *word = p->token++;
+    AstExpr *operands[MAX_OPERANDS] = {0};
+    int count = 0;
+    expect(p, "(", arena_printf(p->arena, "after '%s'", word->text));
+    do {
+        AstExpr *operand = expr(p);
+        if (count < MAX_OPERANDS)
+            operands[count] = operand;
+        count++;
+    } while (take(p, ","));
+    expect(p, ")", "after the operands");
+    AstExpr *result = new_expr(p, AST_APPLY, loc_since(p, word->loc));
+    if (count != op_info[op].operands)
+        reject(result->loc, "'%s' takes %d operand%s, saw %d", word->text, op_info[op].operands,
+               op_info[op].operands == 1 ? "" : "s", count);
+    result->apply.op = op;
+    for (int i = 0; i < count; i++)
+        adopt(result, result->apply.operands[i] = operands[i]);
+    return result;
+}
+
+static AstExpr *number(Parser *p, Number value)
+{
+    AstExpr *result = new_expr(p, AST_NUMBER, p->token->loc);
+    result->number = value;
+    p->token++;
+    return result;
+}
+
+/* "(" expr ")" */
+static AstExpr *parentheses(Parser *p)
+{
+    Loc start = p->token++->loc;
+    AstExpr *inner = expr(p);
+    expect(p, ")", "after the expression");
+    inner->loc = loc_since(p, start);
+    return inner;
+}
+
+/* NAME | access */
+static AstExpr *name_or_access(Parser *p)
+{
+    const Token *next = p->token + 1;
+    bool symbol = next->kind == TOKEN_SYMBOL;
+    if (symbol && strcmp(next->text, "[") == 0)
+        return access_expr(p);
+    if (symbol && strcmp(next->text, "(") == 0)
+        reject(p->token->loc, "unknown function '%s'", p->token->text);
+    AstExpr *result = new_expr(p, AST_NAME, p->token->loc);
+    result->name = p->token++->text;
+    return result;
+}
+
+/* A reserved word that starts a primary: a reduction, "inf", "pi", "pad", "cast" or a FUNCTION. */
+static AstExpr *word_primary(Parser *p)
+{
+    const char *word = p->token->text;
+    const Token *next = p->token + 1;
+    bool call = next->kind == TOKEN_SYMBOL && strcmp(next->text, "(") == 0;
+    for (int op = 0; op < OP_COUNT; op++)   // max and min are functions and reductions
+        if (call && strcmp(word, op_info[op].spelling) == 0)
+            return function(p, (Op)op);
+    for (int reduce = REDUCE_SUM; reduce <= REDUCE_PROD; reduce++)
+        if (strcmp(word, reduce_name[reduce]) == 0)
+            return reduction(p, (Reduce)reduce);
+    for (int op = 0; op < OP_COUNT; op++)
+        if (strcmp(word, op_info[op].spelling) == 0)
+            return function(p, (Op)op);
+    if (at(p, "inf"))
+        return number(p, (Number){.is_real = true, .real = INFINITY});
+    if (at(p, "pi"))
+        return number(p, (Number){.is_real = true, .real = M_PI});
+    if (at(p, "pad"))
+        return pad(p);
+    if (at(p, "cast"))
+        return cast(p);
+    expected(p, "an expression");
+}
+
+/* primary = NUMBER | "inf" | "pi" | NAME | access | reduction | "(" expr ")"
+           | "pad" "(" … | "cast" "(" … | FUNCTION "(" … */
+static AstExpr *primary(Parser *p)
+{
+    if (p->nesting > MAX_NESTING)
+        reject(p->token->loc, "brackets may be nested at most %d deep; split the expression",
+               MAX_NESTING);
+    p->nesting++;
+    AstExpr *result = NULL;
+    if (p->token->kind == TOKEN_NUMBER)
+        result = number(p, p->token->number);
+    else if (p->token->kind == TOKEN_NAME)
+        result = name_or_access(p);
+    else if (p->token->kind == TOKEN_WORD)
+        result = word_primary(p);
+    else if (at(p, "("))
+        result = parentheses(p);
+    else
+        expected(p, "an expression");
+    p->nesting--;
+    return result;
+}
+
+/* unary = { "-" | "!" } primary     a loop, so that a thousand signs are no recursion */
+static AstExpr *unary(Parser *p)
+{
+    const Token *first = p->token;
+    while (at(p, "-") || at(p, "!"))
+        p->token++;
+    const Token *sign = p->token;
+    AstExpr *result = primary(p);
+    while (sign-- > first) {
+        AstExpr *operand = result;
+        result = new_expr(p, AST_APPLY, loc_between(sign->loc, operand->loc));
+        result->apply.op = op_of(sign->text, 1);
+        result->apply.operands[0] = operand;
+        adopt(result, operand);
+    }
+    return result;
+}
+
+/* product = unary { ("*" | "/") unary } */
+static AstExpr *product(Parser *p)
+{
+    AstExpr *left = unary(p);
+    while (at(p, "*") || at(p, "/"))
+        left = binary(p, left, unary);
+    return left;
+}
+
+/* sum = product { ("+" | "-") product }     also `const` and `affine`, which `lower` folds */
+static AstExpr *sum(Parser *p)
+{
+    AstExpr *left = product(p);
+    while (at(p, "+") || at(p, "-"))
+        left = binary(p, left, product);
+    return left;
+}
+
+static bool at_comparison(const Parser *p)
+{
+    return at(p, "<") || at(p, "<=") || at(p, ">") || at(p, ">=") || at(p, "==") || at(p, "!=");
+}
+
+/* compare = sum [ ("<" | "<=" | ">" | ">=" | "==" | "!=") sum ] */
+static AstExpr *compare(Parser *p)
+{
+    AstExpr *left = sum(p);
+    if (!at_comparison(p))
+        return left;
+    left = binary(p, left, sum);
+    if (at_comparison(p))
+        reject(p->token->loc, "comparisons do not chain; write a < b && b < c");
+    return left;
+}
+
+/* and = compare { "&&" compare } */
+static AstExpr *and_expr(Parser *p)
+{
+    AstExpr *left = compare(p);
+    while (at(p, "&&"))
+        left = binary(p, left, compare);
+    return left;
+}
+
+/* expr = and { "||" and } */
+static AstExpr *expr(Parser *p)
+{
+    AstExpr *left = and_expr(p);
+    while (at(p, "||"))
+        left = binary(p, left, and_expr);
+    return left;
+}
+
+// ---- statements ----
+
+static AstStatement named(StatementKind kind, const Token *token)
+{
+    return (AstStatement){.kind = kind, .name = token->text, .name_loc = token->loc};
+}
+
+/* ":" DTYPE     after the ":" */
+static void type_of(Parser *p, AstStatement *statement)
+{
+    statement->has_type = true;
+    statement->type_loc = p->token->loc;
+    statement->type = dtype(p);
+}
+
+/* "param" NAME "=" const */
+static AstStatement param_statement(Parser *p)
+{
+    AstStatement statement = named(STATEMENT_PARAM, name(p, "the name of a param"));
+    expect(p, "=", "and a constant after the param's name");
+    statement.value = sum(p);
+    return statement;
+}
+
+/* "input" NAME "[" [ const { "," const } ] "]" ":" DTYPE */
+static AstStatement input_statement(Parser *p)
+{
+    AstStatement statement = named(STATEMENT_INPUT, name(p, "the name of an input"));
+    expect(p, "[", "and the dimensions after the input's name");
+    statement.shape = bracket_list(p, "after the dimensions", &statement.count);
+    expect(p, ":", "and an element type after the input's dimensions");
+    type_of(p, &statement);
+    return statement;
+}
+
+/* "output" NAME [ ":" DTYPE ] */
+static AstStatement output_statement(Parser *p)
+{
+    AstStatement statement = named(STATEMENT_OUTPUT, name(p, "the name of an output"));
+    if (take(p, ":"))
+        type_of(p, &statement);
+    return statement;
+}
+
+/* NAME "[" [ index { "," index } ] "]" [ ":" DTYPE ] "=" expr */
+static AstStatement definition(Parser *p)
+{
+    AstStatement statement = named(STATEMENT_DEFINITION, p->token++);
+    expect(p, "[", "and index variables after the name of what is defined");
+    if (!take(p, "]"))
+        statement.indices = index_list(p, MAX_RANK, &statement.count);
+    if (take(p, ":"))
+        type_of(p, &statement);
+    expect(p, "=", "after the left side of the definition");
+    statement.value = expr(p);
+    return statement;
+}
+
+/* statement = param | input | output | definition */
+static AstStatement statement(Parser *p)
+{
+    p->nodes = 0;
+    if (take(p, "param"))
+        return param_statement(p);
+    if (take(p, "input"))
+        return input_statement(p);
+    if (take(p, "output"))
+        return output_statement(p);
+    if (p->token->kind != TOKEN_NAME)
+        expected(p, "a statement (param, input, output or NAME[...] = ...)");
+    return definition(p);
+}
+
+/* program = { statement } */
+Ast *parse(Arena *arena, const Token *tokens)
+{
+    Parser parser = {.arena = arena, .token = tokens};
+    Ast *ast = NEW(arena, Ast);
+    ast->statements = NEW_ARRAY(arena, AstStatement, MAX_STATEMENTS);
+    while (parser.token->kind != TOKEN_END) {
+        if (ast->statement_count == MAX_STATEMENTS)
+            reject(parser.token->loc, "a program has at most %d statements", MAX_STATEMENTS);
+        ast->statements[ast->statement_count++] = statement(&parser);
+    }
+    ast->reduction_count = parser.reductions;
+    ast->end = parser.token->loc;
+    return ast;
+}

@@ -1,0 +1,87 @@
+// A device is data: one YAML file, read into this record. Nothing above hal/ knows any GPU by name.
+//
+// Every number of the file carries its source in the file (datasheet, paper, or measured when and how).
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/source.h"
+#include "base/strbuf.h"
+
+typedef enum Dialect { DIALECT_CUDA, DIALECT_HIP } Dialect;
+
+/* What does the arithmetic: one peak each. */
+typedef enum Unit {
+    UNIT_FP32,          // CUDA cores / SIMD lanes, one fused multiply-add = 2 flop
+    UNIT_FP64,
+    UNIT_INT32,
+    UNIT_SFU,           // exp, log, rsqrt, …: results per second, not flop
+    UNIT_TENSOR_F16,    // dense, f32 accumulation
+    UNIT_TENSOR_BF16,
+    UNIT_TENSOR_TF32,
+    UNIT_TENSOR_F64,
+    UNIT_TENSOR_I8,
+    UNIT_COUNT
+} Unit;
+
+typedef struct Capabilities {
+    bool async_copy;        // cp.async
+    bool mma;               // mma.sync tensor-core instructions with f16 operands
+    bool bulk_tensor_copy;  // TMA
+    bool wgmma;
+    bool clusters;
+} Capabilities;
+
+/* One level of the memory hierarchy as the model sees it. */
+typedef struct MemoryLevel {
+    double bandwidth_gb_s;      // of the whole device
+    int transaction_bytes;      // smallest piece that moves
+} MemoryLevel;
+
+typedef struct DeviceSpec {
+    const char *name;           // "a100"
+    const char *title;          // "NVIDIA A100 SXM4 40 GB"
+    Dialect dialect;
+    const char *arch;           // what the compiler of the dialect is told: "sm_80", "gfx906"
+    double clock_mhz;           // boost
+    int sm_count;               // execution units: SMs, CUs
+    int lanes_per_sm;           // fp32 lanes
+    int warp_size;
+    int schedulers_per_sm;      // warp schedulers, SIMD units
+    int max_threads_per_block, max_threads_per_sm, max_blocks_per_sm;
+    int64_t registers_per_sm;   // 32-bit
+    int registers_per_thread;   // the compiler's cap
+    int register_granule;       // registers of a warp are handed out in multiples of this many a thread
+    int64_t shared_per_block;         // static limit, bytes
+    int64_t shared_per_block_optin;   // dynamic limit, bytes
+    int64_t shared_per_sm;            // bytes
+    int64_t shared_reserved_per_block;// taken by the driver from each resident block, bytes
+    int shared_banks, shared_bank_bytes;
+    MemoryLevel dram, l2, shared;
+    int64_t l2_bytes;
+    int64_t dram_bytes;
+    double dram_latency_ns;
+    double launch_us;           // one kernel of a chain, back to back
+    double peak[UNIT_COUNT];    // Gflop/s (SFU: G results/s); 0 = the device has no such unit
+    Capabilities has;
+    const char *sha256;         // of the file's bytes, 64 hexadecimal digits
+    const char *file;           // where it came from: a path, or "devices/a100.yaml" for a built-in one
+} DeviceSpec;
+
+extern const char *const unit_name[UNIT_COUNT];   // as in the YAML: "fp32", "tensor_f16", …
+
+/* `device` is a built-in name, or a path (it has a '/' or ends in .yaml). Unknown, unreadable, malformed, contradictory
+   or unphysical: an error with a caret and EXIT_INPUT. Nothing is ever asked of the machine rollerc runs on. */
+DeviceSpec *device_read(Arena *arena, const char *device);
+
+/* The same from text, for tests and fuzzing. */
+DeviceSpec *device_parse(Arena *arena, const Source *source);
+
+/* Prints the names of the built-in devices, one a line with its title. */
+void device_list(StrBuf *out);
+
+/* Text of the built-in file, for `--print-device`; NULL if there is none. */
+const char *device_text(const char *name);
+
+void device_print(StrBuf *out, const DeviceSpec *device);

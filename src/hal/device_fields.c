@@ -1,0 +1,131 @@
+#include "hal/device_fields.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define AT(member) .offset = offsetof(DeviceSpec, member)
+
+enum { KIB = 1024 };
+static const double TIB = 1099511627776.0;
+
+#define TEXT(path_, kind_, member) {.path = path_, .kind = kind_, AT(member)}
+#define FLAG(path_, member) {.path = path_, .kind = FIELD_BOOL, AT(member), .most = 1}
+#define NUMBER(path_, kind_, member, least_, most_, unit_) \
+    {.path = path_, .kind = kind_, AT(member), .least = least_, .most = most_, .unit = unit_}
+#define PEAK(name, unit_, optional_)                                                                \
+    {.path = "peak_gflop_s." name, .kind = FIELD_REAL, .optional = optional_, AT(peak[unit_]), .least = 1, \
+     .most = 1e8, .unit = "Gflop/s"}
+
+const char *const unit_name[UNIT_COUNT] = {
+    [UNIT_FP32] = "fp32",
+    [UNIT_FP64] = "fp64",
+    [UNIT_INT32] = "int32",
+    [UNIT_SFU] = "sfu",
+    [UNIT_TENSOR_F16] = "tensor_f16",
+    [UNIT_TENSOR_BF16] = "tensor_bf16",
+    [UNIT_TENSOR_TF32] = "tensor_tf32",
+    [UNIT_TENSOR_F64] = "tensor_f64",
+    [UNIT_TENSOR_I8] = "tensor_i8",
+};
+
+/* The ranges are wide: they catch a slipped unit (GHz for MHz, KiB for bytes), not a fast machine. */
+const DeviceField device_fields[] = {
+    TEXT("device.name", FIELD_NAME, name),
+    TEXT("device.title", FIELD_TITLE, title),
+    TEXT("device.dialect", FIELD_DIALECT, dialect),
+    TEXT("device.arch", FIELD_NAME, arch),
+
+    NUMBER("compute.clock_mhz", FIELD_REAL, clock_mhz, 100, 10000, "MHz"),
+    NUMBER("compute.sm_count", FIELD_INT, sm_count, 1, 4096, "execution units"),
+    NUMBER("compute.lanes_per_sm", FIELD_INT, lanes_per_sm, 1, 1024, "fp32 lanes"),
+    NUMBER("compute.schedulers_per_sm", FIELD_INT, schedulers_per_sm, 1, 64, "warp schedulers"),
+    NUMBER("compute.launch_us", FIELD_REAL, launch_us, 0.1, 1000, "us"),
+
+    PEAK("fp32", UNIT_FP32, false),
+    PEAK("fp64", UNIT_FP64, false),
+    PEAK("int32", UNIT_INT32, false),
+    PEAK("sfu", UNIT_SFU, false),
+    PEAK("tensor_f16", UNIT_TENSOR_F16, true),
+    PEAK("tensor_bf16", UNIT_TENSOR_BF16, true),
+    PEAK("tensor_tf32", UNIT_TENSOR_TF32, true),
+    PEAK("tensor_f64", UNIT_TENSOR_F64, true),
+    PEAK("tensor_i8", UNIT_TENSOR_I8, true),
+
+    NUMBER("threads.warp_size", FIELD_INT, warp_size, 16, 128, "threads"),
+    NUMBER("threads.max_per_block", FIELD_INT, max_threads_per_block, 32, 4096, "threads"),
+    NUMBER("threads.max_per_sm", FIELD_INT, max_threads_per_sm, 32, 8192, "threads"),
+    NUMBER("threads.max_blocks_per_sm", FIELD_INT, max_blocks_per_sm, 1, 256, "blocks"),
+
+    NUMBER("registers.per_sm", FIELD_INT64, registers_per_sm, 4096, 1 << 20, "registers"),
+    NUMBER("registers.per_thread", FIELD_INT, registers_per_thread, 16, 256, "registers"),
+    NUMBER("registers.granule", FIELD_INT, register_granule, 1, 64, "registers"),
+
+    NUMBER("shared.bytes_per_block", FIELD_INT64, shared_per_block, 4 * KIB, 1024 * KIB, "bytes"),
+    NUMBER("shared.bytes_per_block_optin", FIELD_INT64, shared_per_block_optin, 4 * KIB, 1024 * KIB, "bytes"),
+    NUMBER("shared.bytes_per_sm", FIELD_INT64, shared_per_sm, 4 * KIB, 1024 * KIB, "bytes"),
+    NUMBER("shared.bytes_reserved_per_block", FIELD_INT64, shared_reserved_per_block, 0, 16 * KIB, "bytes"),
+    NUMBER("shared.banks", FIELD_INT, shared_banks, 8, 256, "banks"),
+    NUMBER("shared.bank_bytes", FIELD_INT, shared_bank_bytes, 1, 32, "bytes"),
+    NUMBER("shared.bandwidth_gb_s", FIELD_REAL, shared.bandwidth_gb_s, 10, 1e7, "GB/s"),
+    NUMBER("shared.transaction_bytes", FIELD_INT, shared.transaction_bytes, 4, 1024, "bytes"),
+
+    NUMBER("l2.bytes", FIELD_INT64, l2_bytes, 64 * KIB, 4096.0 * 1024 * KIB, "bytes"),
+    NUMBER("l2.bandwidth_gb_s", FIELD_REAL, l2.bandwidth_gb_s, 10, 1e6, "GB/s"),
+    NUMBER("l2.transaction_bytes", FIELD_INT, l2.transaction_bytes, 4, 1024, "bytes"),
+
+    NUMBER("dram.bytes", FIELD_INT64, dram_bytes, 64.0 * 1024 * KIB, 16 * TIB, "bytes"),
+    NUMBER("dram.bandwidth_gb_s", FIELD_REAL, dram.bandwidth_gb_s, 10, 1e5, "GB/s"),
+    NUMBER("dram.transaction_bytes", FIELD_INT, dram.transaction_bytes, 4, 1024, "bytes"),
+    NUMBER("dram.latency_ns", FIELD_REAL, dram_latency_ns, 10, 10000, "ns"),
+
+    FLAG("capabilities.async_copy", has.async_copy),
+    FLAG("capabilities.mma", has.mma),
+    FLAG("capabilities.bulk_tensor_copy", has.bulk_tensor_copy),
+    FLAG("capabilities.wgmma", has.wgmma),
+    FLAG("capabilities.clusters", has.clusters),
+    {.path = NULL},
+};
+
+const DialectRow dialects[] = {
+    {"cuda", DIALECT_CUDA, .arch_prefix = "sm_", .registers_per_thread = 255},   // the 256th number is the zero register
+    {"hip", DIALECT_HIP, .arch_prefix = "gfx", .registers_per_thread = 256},
+    {.name = NULL},
+};
+
+const DeviceField *device_field(const char *path)
+{
+    for (const DeviceField *field = device_fields; field->path; field++)
+        if (strcmp(field->path, path) == 0)
+            return field;
+    return NULL;
+}
+
+double device_number(const DeviceSpec *device, const char *path)
+{
+    const DeviceField *field = device_field(path);
+    assert(field && "a rule names no key of the table");
+    const void *member = (const char *)device + field->offset;
+    switch (field->kind) {
+    case FIELD_BOOL:
+        return *(const bool *)member;
+    case FIELD_INT:
+        return *(const int *)member;
+    case FIELD_INT64:
+        return (double)*(const int64_t *)member;   // exact: no field reaches 2^53
+    case FIELD_REAL:
+        return *(const double *)member;
+    default:
+        assert(!"a text is no number");
+        return 0;
+    }
+}
+
+const char *device_number_text(Arena *arena, double value)
+{
+    if (value > -1e15 && value < 1e15 && value == (double)(int64_t)value)
+        return arena_printf(arena, "%" PRId64, (int64_t)value);
+    StrBuf text = strbuf_new(arena);
+    strbuf_double(&text, value);
+    return text.text;
+}

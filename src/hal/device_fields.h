@@ -1,0 +1,39 @@
+// The table of what a device file may say: one row a key. The reader, the checks and the messages all work from it.
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "hal/device.h"
+
+typedef enum FieldKind { FIELD_NAME, FIELD_TITLE, FIELD_DIALECT, FIELD_BOOL, FIELD_INT, FIELD_INT64, FIELD_REAL } FieldKind;
+
+typedef struct DeviceField {
+    const char *path;      // "compute.sm_count": the group, a dot, the key
+    FieldKind kind;
+    bool optional;         // absent means 0: the device has none
+    size_t offset;         // of the member of DeviceSpec
+    double least, most;    // of a number, both allowed
+    const char *unit;
+} DeviceField;
+
+/* In the order in which a file lists them, ended by a row whose path is NULL. */
+extern const DeviceField device_fields[];
+
+typedef struct DialectRow {
+    const char *name;        // as in the YAML
+    Dialect dialect;
+    const char *arch_prefix;
+    int registers_per_thread;   // the most that an instruction can name
+} DialectRow;
+
+extern const DialectRow dialects[];   // ended by a row whose name is NULL
+
+/* NULL if there is none. */
+const DeviceField *device_field(const char *path);
+
+/* The value of a number or a yes/no. */
+double device_number(const DeviceSpec *device, const char *path);
+
+/* 19492, 12.5: whole numbers in full. */
+const char *device_number_text(Arena *arena, double value);

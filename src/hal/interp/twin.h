@@ -1,0 +1,215 @@
+// The host's twin of CUDA: what a generated file and its prelude need to compile as plain C++.
+//
+// It comes before the generated text and includes nothing but interface.h: the whole program then compiles in a
+// fraction of a second. Threads are fibers (runtime.cpp); one block runs at a time.
+#include "interface.h"
+
+#define ROLLERC_INTERP 1
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __launch_bounds__(...)
+
+typedef __SIZE_TYPE__ size_t;
+
+struct uint3 {
+    unsigned x, y, z;
+};
+
+struct dim3 {
+    unsigned x, y, z;
+    constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
+};
+
+// ---- the mathematical library, without its header ----
+
+extern "C" {
+float expf(float);      double exp(double);
+float logf(float);      double log(double);
+float sqrtf(float);     double sqrt(double);
+float tanhf(float);     double tanh(double);
+float erff(float);      double erf(double);
+float sinf(float);      double sin(double);
+float cosf(float);      double cos(double);
+float powf(float, float);
+double pow(double, double);
+float fabsf(float);     double fabs(double);
+float floorf(float);    double floor(double);
+float ceilf(float);     double ceil(double);
+}
+static inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
+static inline double rsqrt(double x) { return 1.0 / sqrt(x); }
+#define __expf expf
+#define __logf logf
+#define __fdividef(a, b) ((a) / (b))
+
+template <class To, class From> static inline To rollerc_bits(From from)
+{
+    static_assert(sizeof(To) == sizeof(From), "the same bits");
+    To to;
+    __builtin_memcpy(&to, &from, sizeof to);
+    return to;
+}
+static inline unsigned __float_as_uint(float x) { return rollerc_bits<unsigned>(x); }
+static inline float __uint_as_float(unsigned x) { return rollerc_bits<float>(x); }
+static inline long long __double_as_longlong(double x) { return rollerc_bits<long long>(x); }
+static inline double __longlong_as_double(long long x) { return rollerc_bits<double>(x); }
+
+// ---- threads ----
+
+namespace rollerc {
+
+constexpr int WARP = ROLLERC_WARP;   // 32 or 64, told to the compiler
+template <int LANES> struct LaneMaskOf { using type = unsigned; };
+template <> struct LaneMaskOf<64> { using type = unsigned long long; };
+using LaneMask = LaneMaskOf<WARP>::type;   // bit i: lane i
+
+}   // namespace rollerc
+
+namespace rollerc_interp {
+
+struct Place {   // in the source, as a compiler's message would name it
+    const char *file;
+    int line;
+};
+
+struct Fiber;
+struct Thread {
+    uint3 index;
+    int number, lane, warp;
+    bool alive;
+    Fiber *fiber;                 // its stack; none before it starts
+    Place place;                  // where it waits
+    unsigned long long result;    // of the last exchange
+};
+
+extern Thread *current;
+extern uint3 block_index;
+extern dim3 block_size, grid_size;
+extern unsigned char *shared_memory;
+
+void barrier(Place place);
+
+// All lanes of the warp meet; each gets the bits that lane `source` brought. Ballot: bit i is lane i's.
+unsigned long long exchange(unsigned long long bits, int source, Place place);
+unsigned long long ballot(bool vote, Place place);
+
+void async_copy16(void *shared, const void *global, int valid_bytes, Place place);
+
+template <class T> static inline T exchange_value(T value, int source, Place place)
+{
+    static_assert(sizeof(T) == 4 || sizeof(T) == 8, "shuffles move 4 or 8 bytes");
+    unsigned long long bits = 0;
+    __builtin_memcpy(&bits, &value, sizeof value);
+    bits = exchange(bits, source, place);
+    __builtin_memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+}   // namespace rollerc_interp
+
+#define threadIdx (rollerc_interp::current->index)
+#define blockIdx (rollerc_interp::block_index)
+#define blockDim (rollerc_interp::block_size)
+#define gridDim (rollerc_interp::grid_size)
+#define rollerc_shared (rollerc_interp::shared_memory)
+
+// The caller's place: an argument that nobody writes.
+#define ROLLERC_PLACE rollerc_interp::Place place = {__builtin_FILE(), __builtin_LINE()}
+
+namespace rollerc {
+
+static inline void block_sync(ROLLERC_PLACE) { rollerc_interp::barrier(place); }
+static inline void warp_sync(ROLLERC_PLACE) { rollerc_interp::ballot(false, place); }
+static inline int lane_id() { return rollerc_interp::current->lane; }
+static inline LaneMask warp_ballot(bool vote, ROLLERC_PLACE)
+{
+    return static_cast<LaneMask>(rollerc_interp::ballot(vote, place));
+}
+
+// Groups of `width` neighbours; a lane whose partner lies outside its group keeps its own value.
+template <class T> static inline T warp_shuffle(T value, int lane, int width = WARP, ROLLERC_PLACE)
+{
+    const int group = lane_id() & ~(width - 1);
+    return rollerc_interp::exchange_value(value, group | (lane & (width - 1)), place);
+}
+template <class T> static inline T warp_shuffle_xor(T value, int mask, int width = WARP, ROLLERC_PLACE)
+{
+    const int self = lane_id(), partner = self ^ mask;
+    const bool inside = (partner & ~(width - 1)) <= (self & ~(width - 1));
+    return rollerc_interp::exchange_value(value, inside ? partner : self, place);
+}
+template <class T> static inline T warp_shuffle_down(T value, int delta, int width = WARP, ROLLERC_PLACE)
+{
+    const int self = lane_id();
+    const bool inside = (self & (width - 1)) + delta < width;
+    return rollerc_interp::exchange_value(value, inside ? self + delta : self, place);
+}
+
+static inline void async_copy16(void *shared, const void *global, int valid_bytes = 16, ROLLERC_PLACE)
+{
+    rollerc_interp::async_copy16(shared, global, valid_bytes, place);
+}
+static inline void async_commit() {}
+static inline void async_wait_for(int) {}
+
+}   // namespace rollerc
+
+// ---- the CUDA runtime, as far as a launcher uses it ----
+
+typedef enum cudaError { cudaSuccess = 0, cudaErrorInvalidValue = 1 } cudaError_t;
+typedef void *cudaStream_t;
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
+
+static inline cudaError_t cudaGetLastError() { return cudaSuccess; }
+
+static inline cudaError_t cudaMemsetAsync(void *memory, int byte, size_t count, cudaStream_t)
+{
+    __builtin_memset(memory, byte, count);
+    return cudaSuccess;
+}
+
+namespace rollerc_interp {
+
+// A kernel with its arguments, to be called once a thread.
+struct Invocation {
+    void (*call)(const Invocation &invocation);
+    void *kernel;
+    void **args;
+};
+
+cudaError_t launch(const Invocation &invocation, dim3 grid, dim3 block, size_t shared);
+cudaError_t allow_shared(void *kernel, long long bytes);
+
+template <int... I> struct Indices {};
+template <int COUNT, int... I> struct Count : Count<COUNT - 1, COUNT - 1, I...> {};
+template <int... I> struct Count<0, I...> { using type = Indices<I...>; };
+
+template <class... Params, int... I>
+static inline void call(void (*kernel)(Params...), [[maybe_unused]] void **args, Indices<I...>)
+{
+    kernel(*static_cast<Params *>(args[I])...);
+}
+
+template <class... Params> static void call_kernel(const Invocation &invocation)
+{
+    call(reinterpret_cast<void (*)(Params...)>(invocation.kernel), invocation.args,
+         typename Count<sizeof...(Params)>::type());
+}
+
+}   // namespace rollerc_interp
+
+template <class... Params>
+static inline cudaError_t cudaLaunchKernel(void (*kernel)(Params...), dim3 grid, dim3 block, void **args,
+                                           size_t shared, cudaStream_t)
+{
+    return rollerc_interp::launch(
+        {rollerc_interp::call_kernel<Params...>, reinterpret_cast<void *>(kernel), args}, grid, block, shared);
+}
+
+template <class... Params>
+static inline cudaError_t cudaFuncSetAttribute(void (*kernel)(Params...), cudaFuncAttribute, int bytes)
+{
+    return rollerc_interp::allow_shared(reinterpret_cast<void *>(kernel), bytes);
+}

@@ -1,0 +1,243 @@
+#include "hal/interp_memory.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/checked.h"
+
+enum {
+    PAGE = 4096,
+    GUARD = 16 << 20,          // a wrong stride jumps further than a page
+    ALIGNMENT = 16,            // what a launcher may demand of an argument
+    WORKSPACE_ALIGNMENT = 256,
+    CANARY = 0xa5,
+    MAX_PAGES = 1 << 20        // of a lazy job that are remembered: 4 GiB touched
+};
+
+typedef struct Buffer {
+    unsigned char *mapping, *first_page, *start;
+    int64_t mapping_bytes;
+    int64_t bytes, padded_bytes;    // the latter ends at the upper guard
+    unsigned char *opened;          // one byte a page
+} Buffer;
+
+struct InterpMemory {
+    const RuntimeJob *job;
+    Buffer *buffers;
+    int count;
+    RuntimePage *pages;             // shared with the child
+    int64_t *page_count;
+};
+
+static void *map(int64_t bytes, int protection, int sharing)
+{
+    void *memory = mmap(NULL, (size_t)bytes, protection, sharing | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static int64_t page_span(const Buffer *buffer) { return buffer->mapping_bytes - 2 * (int64_t)GUARD; }
+
+static bool buffer_map(Buffer *buffer, int64_t bytes, int64_t alignment)
+{
+    buffer->bytes = bytes;
+    buffer->padded_bytes = round_up(bytes, alignment);
+    int64_t span = round_up(buffer->padded_bytes, PAGE);
+    buffer->mapping_bytes = span + 2 * (int64_t)GUARD;
+    buffer->mapping = map(buffer->mapping_bytes, PROT_NONE, MAP_SHARED);
+    buffer->opened = map(span / PAGE + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE);
+    if (!buffer->mapping || !buffer->opened)
+        return false;
+    buffer->first_page = buffer->mapping + GUARD;
+    buffer->start = buffer->first_page + span - buffer->padded_bytes;
+    return true;
+}
+
+InterpMemory *interp_memory_map(Arena *arena, const RuntimeJob *job, int buffer_count)
+{
+    InterpMemory *memory = NEW(arena, InterpMemory);
+    memory->job = job;
+    memory->count = buffer_count;
+    memory->buffers = NEW_ARRAY(arena, Buffer, buffer_count);
+    memory->page_count = map(PAGE + MAX_PAGES * (int64_t)sizeof(RuntimePage), PROT_READ | PROT_WRITE, MAP_SHARED);
+    bool mapped = memory->page_count != NULL;
+    if (mapped)
+        memory->pages = (RuntimePage *)((char *)memory->page_count + PAGE);
+    for (int i = 0; i < buffer_count && mapped; i++)
+        mapped = buffer_map(&memory->buffers[i], job->buffer_bytes[i],
+                            i == buffer_count - 1 ? WORKSPACE_ALIGNMENT : ALIGNMENT);
+    if (mapped)
+        return memory;
+    interp_memory_unmap(memory);
+    return NULL;
+}
+
+void interp_memory_unmap(InterpMemory *memory)
+{
+    for (int i = 0; i < memory->count; i++) {
+        Buffer *buffer = &memory->buffers[i];
+        if (buffer->opened)
+            munmap(buffer->opened, (size_t)(page_span(buffer) / PAGE + 1));
+        if (buffer->mapping)
+            munmap(buffer->mapping, (size_t)buffer->mapping_bytes);
+    }
+    if (memory->page_count)
+        munmap(memory->page_count, PAGE + MAX_PAGES * sizeof(RuntimePage));
+}
+
+void interp_memory_show(const InterpMemory *memory)
+{
+    for (int i = 0; i < memory->count; i++)
+        mprotect(memory->buffers[i].first_page, (size_t)page_span(&memory->buffers[i]), PROT_READ);
+}
+
+void *interp_memory_buffer(const InterpMemory *memory, int buffer) { return memory->buffers[buffer].start; }
+
+const RuntimePage *interp_memory_pages(const InterpMemory *memory, int64_t *count)
+{
+    *count = *memory->page_count;
+    return memory->pages;
+}
+
+// ---- opening pages ----
+
+/* The part of [first, first + count) that lies in [low, high); empty: false. */
+static bool clip(int64_t *first, int64_t *count, int64_t low, int64_t high)
+{
+    int64_t last = *first + *count;
+    *first = *first > low ? *first : low;
+    last = last < high ? last : high;
+    *count = last - *first;
+    return *count > 0;
+}
+
+/* Gives bytes [offset, offset + count) of the buffer their contents; whether any of them may be written. */
+static bool fill_tensors(InterpMemory *memory, int index, int64_t offset, int64_t count)
+{
+    const RuntimeJob *job = memory->job;
+    bool writable = false;
+    for (int i = 0; i < job->tensor_count; i++) {
+        const RuntimeTensor *tensor = &job->tensors[i];
+        int64_t first = offset, bytes = count;
+        if (tensor->buffer != index || !clip(&first, &bytes, tensor->offset, tensor->offset + tensor->bytes))
+            continue;
+        writable |= tensor->written;
+        unsigned char *target = memory->buffers[index].start + first;
+        if (tensor->written)
+            memset(target, job->poison, (size_t)bytes);
+        else
+            job->fill(job->context, i, first - tensor->offset, bytes, target);
+    }
+    return writable;
+}
+
+/* Opens pages [page, page + count) of a buffer. Bytes between tensors hold canaries. */
+static void open_pages(InterpMemory *memory, int index, int64_t page, int64_t count)
+{
+    Buffer *buffer = &memory->buffers[index];
+    unsigned char *start = buffer->first_page + page * PAGE;
+    size_t bytes = (size_t)(count * PAGE);
+    mprotect(start, bytes, PROT_READ | PROT_WRITE);
+    memset(start, CANARY, bytes);
+    int64_t first = start - buffer->start, length = (int64_t)bytes;
+    clip(&first, &length, 0, buffer->bytes);
+    if (!fill_tensors(memory, index, first, length))
+        mprotect(start, bytes, PROT_READ);
+    memset(buffer->opened + page, 1, (size_t)count);
+    if (memory->job->lazy && *memory->page_count < MAX_PAGES)
+        memory->pages[(*memory->page_count)++] = (RuntimePage){index, first, length};
+}
+
+static bool buffer_is_used(const InterpMemory *memory, int index)
+{
+    for (int i = 0; i < memory->job->tensor_count; i++)
+        if (memory->job->tensors[i].buffer == index)
+            return true;
+    return false;
+}
+
+void interp_memory_open_all(InterpMemory *memory)
+{
+    for (int i = 0; i < memory->count; i++)
+        if (memory->buffers[i].bytes > 0 && buffer_is_used(memory, i))
+            open_pages(memory, i, 0, page_span(&memory->buffers[i]) / PAGE);
+}
+
+// ---- what went wrong ----
+
+static const char *buffer_name(const InterpMemory *memory, int index)
+{
+    if (index == memory->count - 1)
+        return "the workspace";
+    for (int i = 0; i < memory->job->tensor_count; i++)
+        if (memory->job->tensors[i].buffer == index)
+            return memory->job->tensors[i].name;
+    return "an argument that this launch does not name";
+}
+
+static void describe(const InterpMemory *memory, int index, int64_t offset, bool write, char *what, size_t size)
+{
+    const Buffer *buffer = &memory->buffers[index];
+    const char *name = buffer_name(memory, index), *verb = write ? "writes" : "reads";
+    if (offset < 0)
+        snprintf(what, size, "%s %lld bytes before the start of %s", verb, (long long)-offset, name);
+    else if (offset >= buffer->bytes)
+        snprintf(what, size, "%s at byte %lld of %s, which has %lld", verb, (long long)offset, name,
+                 (long long)buffer->bytes);
+    else
+        snprintf(what, size, "%s at byte %lld of %s, where it may not", verb, (long long)offset, name);
+}
+
+MemoryFault interp_memory_fault(InterpMemory *memory, void *address, bool write, char *what, size_t size)
+{
+    unsigned char *at = address;
+    for (int i = 0; i < memory->count; i++) {
+        Buffer *buffer = &memory->buffers[i];
+        if (at < buffer->mapping || at >= buffer->mapping + buffer->mapping_bytes)
+            continue;
+        int64_t page = (at - buffer->first_page) / PAGE;
+        bool inside = at >= buffer->first_page && at < buffer->first_page + page_span(buffer);
+        if (inside && !buffer->opened[page] && buffer_is_used(memory, i)) {
+            open_pages(memory, i, page, 1);
+            return FAULT_OPENED;
+        }
+        describe(memory, i, at - buffer->start, write, what, size);
+        return FAULT_WRONG;
+    }
+    return FAULT_ELSEWHERE;
+}
+
+/* The first byte of [first, last) that is no canary; NULL if there is none, or its page was never opened. */
+static const unsigned char *broken_canary(const Buffer *buffer, const unsigned char *first, const unsigned char *last)
+{
+    for (const unsigned char *at = first; at < last; at++)
+        if (buffer->opened[(at - buffer->first_page) / PAGE] && *at != CANARY)
+            return at;
+    return NULL;
+}
+
+bool interp_memory_check(const InterpMemory *memory, char *what, size_t size)
+{
+    for (int i = 0; i < memory->count; i++) {
+        const Buffer *buffer = &memory->buffers[i];
+        const unsigned char *end = buffer->start + buffer->bytes;
+        const unsigned char *at = broken_canary(buffer, buffer->first_page, buffer->start);
+        if (!at)
+            at = broken_canary(buffer, end, buffer->start + buffer->padded_bytes);
+        if (!at)
+            continue;
+        describe(memory, i, at - buffer->start, true, what, size);
+        return false;
+    }
+    return true;
+}
+
+unsigned char *guarded_map(int64_t bytes)
+{
+    int64_t span = round_up(bytes, PAGE);
+    unsigned char *mapping = map(span + 2 * (int64_t)GUARD, PROT_NONE, MAP_PRIVATE);
+    if (!mapping)
+        return NULL;
+    mprotect(mapping + GUARD, (size_t)span, PROT_READ | PROT_WRITE);
+    return mapping + GUARD + span - round_up(bytes, ALIGNMENT);
+}

@@ -1,0 +1,32 @@
+// The buffers of an interpreted program: each between two guard regions, its end as close to the upper one as its
+// alignment allows, the bytes that are left over held by canaries.
+//
+//   guard | canaries | tensor bytes ...................... | < 16 canaries | guard
+//         ^ page                                                           ^ page
+//
+// They are mapped before the child is forked and shared with it. A page is closed until it is opened: filled with what
+// its tensors hold or poisoned, and made readable or writable. Lazy jobs open a page when the program first touches it.
+#pragma once
+#include "hal/runtime.h"
+
+typedef struct InterpMemory InterpMemory;
+
+/* NULL: there is not enough memory. */
+InterpMemory *interp_memory_map(Arena *arena, const RuntimeJob *job, int buffer_count);
+void interp_memory_unmap(InterpMemory *memory);
+
+/* In the parent, when the child has ended: the buffers can be read. */
+void interp_memory_show(const InterpMemory *memory);
+void *interp_memory_buffer(const InterpMemory *memory, int buffer);
+const RuntimePage *interp_memory_pages(const InterpMemory *memory, int64_t *count);
+
+// In the child.
+void interp_memory_open_all(InterpMemory *memory);
+typedef enum MemoryFault { FAULT_OPENED, FAULT_WRONG, FAULT_ELSEWHERE } MemoryFault;
+/* Opens the page if that is what was missing; else what is wrong with the access, or nothing is known about it. */
+MemoryFault interp_memory_fault(InterpMemory *memory, void *address, bool write, char *what, size_t size);
+/* False, and what happened: something was written beside a buffer. */
+bool interp_memory_check(const InterpMemory *memory, char *what, size_t size);
+
+/* `bytes` with guard regions on both sides, ending at the upper one but for the alignment of 16. NULL: no memory. */
+unsigned char *guarded_map(int64_t bytes);

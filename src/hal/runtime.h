@@ -1,0 +1,83 @@
+// A runtime executes an emitted program: it takes text, buffers and limits, and knows nothing of tiles.
+//
+// What a program does wrong (it crashes, hangs, leaves its buffers) is a result with a reason, never the end of rollerc.
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+
+typedef enum RuntimeStatus {
+    RUNTIME_DONE,
+    RUNTIME_WRONG,      // the program is: `reason` says what it did
+    RUNTIME_MACHINE     // the machine lacks something: a compiler, memory
+} RuntimeStatus;
+
+typedef struct RuntimeLimits {
+    int warp_size;
+    int max_threads_per_block;
+    int64_t static_shared_bytes;    // dynamic shared memory of a block without opting in
+    int64_t shared_bytes;           // and with it
+} RuntimeLimits;
+
+typedef struct RuntimeSource {
+    const char *name;               // of the launcher: NAME_launch
+    const char *text;
+    size_t length;
+    int arg_count;                  // pointers to inputs and outputs
+    RuntimeLimits limits;
+} RuntimeSource;
+
+/* A tensor that lies in a buffer during a run. Buffers are the arguments in order, then the workspace. */
+typedef struct RuntimeTensor {
+    const char *name;
+    int buffer;
+    int64_t offset, bytes;          // within the buffer
+    bool written;                   // poisoned before the run; else filled, and may not be written to
+} RuntimeTensor;
+
+/* Puts bytes [offset, offset + count) of tensors[tensor] into `bytes`; it may be called while the program runs. */
+typedef void RuntimeFill(void *context, int tensor, int64_t offset, int64_t count, void *bytes);
+
+typedef struct RuntimeJob {
+    const int64_t *buffer_bytes;    // of each argument, then of the workspace
+    const RuntimeTensor *tensors;   // a buffer without any may not be touched
+    int tensor_count;
+    RuntimeFill *fill;
+    void *context;
+    int poison;                     // byte that written tensors hold before
+    int only_launch;                // -1: all of them
+    int64_t max_blocks;             // of a launch; of a larger one some blocks are run. INT64_MAX: all
+    uint64_t seed;                  // of that choice
+    bool lazy;                      // fill and poison a page when it is first touched: for huge buffers
+    bool reverse;                   // blocks and threads in descending order
+    int seconds;                    // then it is taken to hang
+} RuntimeJob;
+
+/* A stretch of a buffer that the program may have touched. Only of lazy jobs. */
+typedef struct RuntimePage {
+    int buffer;
+    int64_t offset, bytes;
+} RuntimePage;
+
+typedef struct RuntimeResult {
+    RuntimeStatus status;
+    const char *reason;
+    int buffer_count;
+    void **buffers;                 // to be read until release(); of a lazy job only the pages below
+    const RuntimePage *pages;
+    int64_t page_count;
+    int64_t blocks_run, blocks_total;
+    void *mappings;                 // the runtime's own
+} RuntimeResult;
+
+typedef struct RuntimeModule RuntimeModule;
+
+typedef struct Runtime {
+    const char *name;
+    RuntimeStatus (*load)(Arena *arena, const RuntimeSource *source, RuntimeModule **module, const char **reason);
+    RuntimeResult (*run)(Arena *arena, const RuntimeModule *module, const RuntimeJob *job);
+    void (*release)(RuntimeResult *result);
+} Runtime;
+
+extern const Runtime runtime_interp;   // on the CPU, with checks: no GPU, no CUDA toolkit

@@ -1,0 +1,230 @@
+#include "hal/yaml.h"
+
+#include <string.h>
+#include <yaml.h>
+
+#include "base/diag.h"
+
+typedef struct Reader {
+    Arena *arena;
+    const Source *source;
+    yaml_parser_t parser;
+    yaml_event_t event;              // the current one
+    int events;
+    size_t characters, bytes;        // the same place of the source, counted in both: libyaml's marks are characters
+} Reader;
+
+/* libyaml's memory is not ours: it is given back before the error leaves this file. */
+static void close_reader(Reader *reader)
+{
+    yaml_event_delete(&reader->event);
+    yaml_parser_delete(&reader->parser);
+}
+
+static _Noreturn void reject(Reader *reader, Loc loc, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const char *message = arena_vprintf(reader->arena, format, args);
+    va_end(args);
+    close_reader(reader);
+    diag_fatal(loc, EXIT_INPUT, "%s", message);
+}
+
+/* ---- places ---- */
+
+/* Marks never go back from one event to the next, so all calls together walk the text once. */
+static uint32_t offset_of(Reader *reader, yaml_mark_t mark)
+{
+    const char *text = reader->source->text;
+    while (reader->characters < mark.index && reader->bytes < reader->source->length) {
+        reader->bytes++;
+        while ((text[reader->bytes] & 0xC0) == 0x80)   // the rest of a UTF-8 character
+            reader->bytes++;
+        reader->characters++;
+    }
+    return (uint32_t)reader->bytes;
+}
+
+static Loc here(Reader *reader)
+{
+    uint32_t start = offset_of(reader, reader->event.start_mark);
+    uint32_t end = offset_of(reader, reader->event.end_mark);
+    return (Loc){reader->source, start, end - start};
+}
+
+static Loc byte_at(const Source *source, size_t offset)
+{
+    return (Loc){source, (uint32_t)offset, 1};
+}
+
+/* ---- events ---- */
+
+static _Noreturn void reject_syntax(Reader *reader)
+{
+    yaml_parser_t *parser = &reader->parser;
+    if (parser->error == YAML_MEMORY_ERROR)
+        fatal(EXIT_MACHINE, "out of memory");
+    Loc loc = byte_at(reader->source, parser->error == YAML_READER_ERROR
+                                          ? parser->problem_offset
+                                          : offset_of(reader, parser->problem_mark));
+    reject(reader, loc, "this is not YAML: %s", parser->problem ? parser->problem : "cannot be read");
+}
+
+static void next_event(Reader *reader)
+{
+    yaml_event_delete(&reader->event);
+    if (!yaml_parser_parse(&reader->parser, &reader->event))
+        reject_syntax(reader);
+    if (++reader->events > YAML_MAX_EVENTS)
+        reject(reader, here(reader), "too much for a device file: more than %d words", YAML_MAX_EVENTS / 2);
+}
+
+static void reject_name_tricks(Reader *reader, const yaml_char_t *anchor, const yaml_char_t *tag)
+{
+    if (anchor)
+        reject(reader, here(reader), "anchors (&%s) have no place in a device file", anchor);
+    if (tag)
+        reject(reader, here(reader), "tags (!...) have no place in a device file");
+}
+
+/* ---- nodes ---- */
+
+static YamlNode *read_scalar(Reader *reader)
+{
+    reject_name_tricks(reader, reader->event.data.scalar.anchor, reader->event.data.scalar.tag);
+    const char *text = (const char *)reader->event.data.scalar.value;
+    size_t length = reader->event.data.scalar.length;
+    if (memchr(text, '\0', length))
+        reject(reader, here(reader), "a NUL character has no place in a device file");
+    YamlNode *node = NEW(reader->arena, YamlNode);
+    *node = (YamlNode){
+        .key = "",
+        .text = arena_strndup(reader->arena, text, length),
+        .quoted = reader->event.data.scalar.style != YAML_PLAIN_SCALAR_STYLE,
+        .loc = here(reader),
+    };
+    return node;
+}
+
+/* One word, and no word twice in the same mapping. */
+static const YamlNode *read_key(Reader *reader, const YamlNode *mapping)
+{
+    if (reader->event.type != YAML_SCALAR_EVENT)
+        reject(reader, here(reader), "wanted a key: one word before a ':'");
+    const YamlNode *key = read_scalar(reader);
+    if (strcmp(key->text, "<<") == 0)
+        reject(reader, key->loc, "merge keys (<<) have no place in a device file");
+    if (yaml_child(mapping, key->text))
+        reject(reader, key->loc, "duplicate key '%s'", key->text);
+    return key;
+}
+
+static YamlNode *read_value(Reader *reader, int depth);
+
+/* "{" (key value)* "}" */
+static YamlNode *read_mapping(Reader *reader, int depth)
+{
+    reject_name_tricks(reader, reader->event.data.mapping_start.anchor, reader->event.data.mapping_start.tag);
+    YamlNode *mapping = NEW(reader->arena, YamlNode);
+    *mapping = (YamlNode){.key = "", .loc = here(reader)};
+    YamlNode **end = &mapping->children;
+    for (next_event(reader); reader->event.type != YAML_MAPPING_END_EVENT; next_event(reader)) {
+        const YamlNode *key = read_key(reader, mapping);
+        next_event(reader);
+        YamlNode *child = read_value(reader, depth + 1);
+        child->key = key->text;
+        if (!child->text)
+            child->loc = key->loc;
+        *end = child;
+        end = &child->next;
+    }
+    return mapping;
+}
+
+static YamlNode *read_value(Reader *reader, int depth)
+{
+    if (depth > YAML_MAX_DEPTH)
+        reject(reader, here(reader), "nested deeper than %d levels", YAML_MAX_DEPTH);
+    switch (reader->event.type) {
+    case YAML_SCALAR_EVENT:
+        return read_scalar(reader);
+    case YAML_MAPPING_START_EVENT:
+        return read_mapping(reader, depth);
+    case YAML_ALIAS_EVENT:
+        reject(reader, here(reader), "aliases (*%s) have no place in a device file",
+               reader->event.data.alias.anchor);
+    default:
+        reject(reader, here(reader), "lists have no place in a device file");
+    }
+}
+
+/* ---- the file ---- */
+
+/* What must be known before libyaml sees a byte. */
+static void check_bytes(const Source *source)
+{
+    const char *text = source->text;
+    if (source->length > YAML_MAX_BYTES)
+        diag_fatal(byte_at(source, 0), EXIT_INPUT, "a device file has at most %d bytes, this one has %zu",
+                   YAML_MAX_BYTES, source->length);
+    static const char *const marks[] = {"\xEF\xBB\xBF", "\xFF\xFE", "\xFE\xFF"};   // UTF-8, UTF-16
+    for (int i = 0; i < 3; i++)
+        if (strncmp(text, marks[i], strlen(marks[i])) == 0)
+            diag_fatal(byte_at(source, 0), EXIT_INPUT,
+                       "a byte order mark: save the file as plain UTF-8 without one");
+    const char *nul = memchr(text, '\0', source->length);
+    if (nul)
+        diag_fatal(byte_at(source, (size_t)(nul - text)), EXIT_INPUT, "a NUL byte: the file must be plain UTF-8");
+}
+
+static void open_reader(Reader *reader, Arena *arena, const Source *source)
+{
+    *reader = (Reader){.arena = arena, .source = source};
+    if (!yaml_parser_initialize(&reader->parser))
+        fatal(EXIT_MACHINE, "out of memory");
+    yaml_parser_set_encoding(&reader->parser, YAML_UTF8_ENCODING);
+    yaml_parser_set_input_string(&reader->parser, (const unsigned char *)source->text, source->length);
+    next_event(reader);   // the start of the stream
+}
+
+static void open_document(Reader *reader)
+{
+    next_event(reader);
+    if (reader->event.type == YAML_STREAM_END_EVENT)
+        reject(reader, here(reader), "the file holds nothing");
+    if (reader->event.data.document_start.version_directive ||
+        reader->event.data.document_start.tag_directives.start != reader->event.data.document_start.tag_directives.end)
+        reject(reader, here(reader), "directives (%%...) have no place in a device file");
+    next_event(reader);
+}
+
+static void close_document(Reader *reader)
+{
+    next_event(reader);   // the end of the document
+    next_event(reader);
+    if (reader->event.type != YAML_STREAM_END_EVENT)
+        reject(reader, here(reader), "a second document; a device file has one");
+}
+
+YamlNode *yaml_parse(Arena *arena, const Source *source)
+{
+    check_bytes(source);
+    Reader reader;
+    open_reader(&reader, arena, source);
+    open_document(&reader);
+    YamlNode *root = read_value(&reader, 1);
+    if (root->text)
+        reject(&reader, root->loc, "wanted groups of keys such as 'compute:', found the text '%s'", root->text);
+    close_document(&reader);
+    close_reader(&reader);
+    return root;
+}
+
+const YamlNode *yaml_child(const YamlNode *mapping, const char *key)
+{
+    for (const YamlNode *child = mapping->children; child; child = child->next)
+        if (strcmp(child->key, key) == 0)
+            return child;
+    return NULL;
+}

@@ -1,0 +1,70 @@
+// Facts about a fused kernel that several families and the model ask for.
+#include "ir/fuse.h"
+
+typedef struct AccessSearch {
+    FusedAccess *found;
+    int count, most, op;
+} AccessSearch;
+
+static void find_accesses(AccessSearch *search, const Expr *expr, bool guarded)
+{
+    switch (expr->kind) {
+    case EXPR_ACCESS:
+        if (search->count < search->most)
+            search->found[search->count] = (FusedAccess){&expr->access, guarded, search->op};
+        search->count++;
+        break;
+    case EXPR_GUARD:
+        find_accesses(search, expr->guard.body, true);
+        break;
+    case EXPR_CAST:
+        find_accesses(search, expr->cast.body, guarded);
+        break;
+    case EXPR_APPLY:
+        for (int i = 0; i < op_info[expr->apply.op].operands; i++)
+            find_accesses(search, expr->apply.operands[i], guarded);
+        break;
+    case EXPR_CONST:
+    case EXPR_INDEX:
+    case EXPR_VALUE:
+        break;
+    }
+}
+
+int fusion_accesses(const Fusion *fusion, FusedAccess *found, int most)
+{
+    AccessSearch search = {.found = found, .most = most};
+    for (search.op = 0; search.op < fusion->op_count; search.op++)
+        find_accesses(&search, fusion->ops[search.op].body, false);
+    return search.count < most ? search.count : most;
+}
+
+static void work_visit(Expr *expr, void *context)
+{
+    FusionWork *work = context;
+    work->is_f64 |= expr->type == DTYPE_F64;
+    if (expr->kind != EXPR_APPLY)
+        return;
+    OpClass class = op_info[expr->apply.op].class;
+    if (class == OP_CLASS_REAL || expr->apply.op == OP_DIV)
+        work->special += 1;
+    work->flops += 1;
+}
+
+FusionWork fusion_work(const Fusion *fusion)
+{
+    double reduced = 1;   // points of the whole space for one of a spatial op
+    for (int a = fusion->spatial_count; a < fusion->axis_count; a++)
+        reduced *= (double)fusion->axes[a].extent;
+    FusionWork total = {0};
+    for (int i = 0; i < fusion->op_count; i++) {
+        const FusedOp *op = &fusion->ops[i];
+        FusionWork work = {.flops = op->reduce != REDUCE_NONE};
+        expr_visit(op->body, work_visit, &work);
+        double share = op->reduce != REDUCE_NONE ? 1 : 1 / reduced;
+        total.flops += work.flops * share;
+        total.special += work.special * share;
+        total.is_f64 |= work.is_f64;
+    }
+    return total;
+}

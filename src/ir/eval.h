@@ -1,0 +1,47 @@
+// The reference evaluator: the value of any element of a program, and how far a legal kernel may be from it.
+//
+// Values accumulate in double (integers in int64, wrapped to 32 bits where the language wraps). Beside each value runs a
+// bound on the error that a legal order of evaluation in the operands' precision may make: a forward error analysis with
+// unit round-off u of each compute type (2^-24 for f32, 2^-53 for f64) plus the rounding of every stored element type.
+#pragma once
+#include "ir/tensor_op.h"
+
+typedef struct Value {
+    double real;        // the value; integers and b1 as a double too (exact up to 2^53)
+    double bound;       // |kernel - real| <= bound is legal; infinite: nothing can be said (a comparison too close to call)
+} Value;
+
+/* Gives input elements: deterministic, the same on every machine. */
+typedef struct InputSource {
+    /* Element at the flat row-major offset `element` of program->inputs[input], already rounded to its type. */
+    double (*element)(void *context, int input, int64_t element);
+    void *context;
+} InputSource;
+
+typedef struct Evaluator Evaluator;
+
+Evaluator *evaluator_new(Arena *arena, const Program *program, InputSource inputs);
+void evaluator_free(Evaluator *evaluator);   // the memory of its memo tables
+
+/* Values of `count` elements of `tensor` at flat offsets. Intermediates that are needed are computed once and kept;
+   programs with huge tensors are fine as long as the elements asked for are few. */
+void evaluate(Evaluator *evaluator, const Tensor *tensor, const int64_t *elements, int64_t count, Value *values);
+
+/* The same for elements [first, first + count): much faster for whole tensors. */
+void evaluate_range(Evaluator *evaluator, const Tensor *tensor, int64_t first, int64_t count, Value *values);
+
+/* Rounds to nearest even and widens again: what a reader of a stored element sees. Saturates like a kernel does. */
+double dtype_round(DType type, double value);
+
+/* Element `index` of memory laid out as kernels see it (b1: bit 32*w+j; f16, bf16: their bits). */
+double dtype_load(DType type, const void *memory, int64_t index);
+void dtype_store(DType type, void *memory, int64_t index, double value);
+
+/* Standard test inputs: a hash of (seed, input, element) mapped to a range that suits the type. Reals in [-1, 1),
+   integers in [-8, 8) (u8: [0, 16)), b1 0 or 1. `integers` true: reals are whole numbers in [-4, 4]. */
+typedef struct RandomInputs {
+    const Program *program;
+    uint64_t seed;
+    bool integers;
+} RandomInputs;
+double random_input_element(void *random_inputs, int input, int64_t element);

@@ -1,0 +1,114 @@
+// What the parts of the reference evaluator share: a value with its error bound, and what can be
+// done with it.
+//
+//   bound 0         the kernel has exactly this value (a NaN where this is NaN, the same infinity)
+//   bound finite    the kernel's value lies in [value - bound, value + bound]; value is finite
+//   bound infinite  nothing is known: an overflow, a zero divisor or a comparison too close to call
+//
+// A bound is never NaN. Of a b1 the bound is 0 (decided) or infinite (undecided).
+#pragma once
+#include "ir/eval.h"
+
+typedef struct Real {
+    double value, bound;
+} Real;
+
+typedef struct Whole {   // integers and b1
+    int64_t value;
+    double bound;
+} Whole;
+
+/* Which of the two is told by the compute type that goes with it. */
+typedef union Cell {
+    Real real;
+    Whole whole;
+} Cell;
+
+/* The rounding errors of a compute type. */
+typedef struct Precision {
+    double unit;       // relative error of a correctly rounded operation
+    double tiny;       // absolute error near zero: one step of the denormal numbers
+    double largest;    // nothing below it overflows
+    double overflow;   // everything above it does
+} Precision;
+
+const Precision *precision_of(DType compute_type);
+
+// One operation on one point (eval_bound.c, eval_whole.c).
+double op_value(Op op, double a, double b);   // as ops.def says
+Real real_apply(Op op, DType type, Real a, Real b);
+Whole whole_apply(Op op, DType type, Whole a, Whole b);
+Whole real_compare(Op op, Real a, Real b);
+Whole whole_compare(Op op, Whole a, Whole b);
+Whole logic_apply(Op op, Whole a, Whole b);
+Cell cell_select(DType type, Whole condition, Cell a, Cell b);
+
+/* What the arithmetic on bounds itself may have lost. */
+double loosened(double bound, double value);
+/* Smallest interval around `value` that holds [low, high]. */
+Real real_between(double value, double low, double high);
+int64_t wrap_to(DType type, int64_t value);
+
+/* From a compute type to an element type, as that type's compute type sees it: cast, or a store and
+   a load. */
+Cell cell_convert(DType to, DType from, Cell cell);
+
+/* A reduction under way, in a free order (eval_fold.c). */
+typedef struct Fold {
+    Reduce reduce;
+    DType type;
+    int64_t count;
+    Cell result;                         // value and sum of the terms' bounds so far
+    double magnitude;                    // sum: of |term| + bound;  prod: of the factors above 1
+    double shrink;                       // prod: product of the factors below 1
+    double low, high;                    // max, min: of the terms' intervals
+    bool fraction;                       // a term was no whole number
+    bool nan, plus, minus, zero;         // a term certainly was NaN, inf, -inf, 0
+    bool unknown;                        // … or could have been anything
+} Fold;
+
+Fold fold_start(Reduce reduce, DType type);
+void fold_add(Fold *fold, const Cell *terms, int count);
+Cell fold_end(const Fold *fold);
+
+/* Elements that were computed before, in pages of 64 (eval_memo.c). */
+enum { PAGE_CELLS = 64 };
+typedef struct Page Page;
+typedef struct Memo {
+    Page **pages;          // by number, or a hash table of them
+    int64_t slots, used;   // slots of `pages`, pages in it
+    bool hashed;
+} Memo;
+
+Memo memo_new(int64_t elements);
+void memo_free(Memo *memo);
+/* Forgets everything if a huge tensor's pages have become too many. */
+void memo_trim(Memo *memo);
+/* Copies the leading elements that are known and says how many. A negative offset asks for nothing.
+   */
+int memo_copy(Memo *memo, const int64_t *offsets, int count, Cell *cells);
+/* Lists each unknown element once; the caller must memo_put() them all before it asks for any. */
+int memo_claim(Memo *memo, const int64_t *offsets, int count, int64_t *wanted);
+void memo_put(Memo *memo, const int64_t *offsets, int count, const Cell *cells);
+
+/* Points of an op's axes that are evaluated together: runs along its innermost axis. */
+enum { BATCH = 256, MAX_RUNS = 64 };   // a run of a 3x3 window is 3 points
+typedef struct Run {
+    int lane, length;        // lanes [lane, lane + length)
+    int element;             // position of its output in the list that was asked for
+    bool last;               // of its output
+    int64_t at[MAX_AXES];    // the first point
+} Run;
+typedef struct Batch {
+    int lanes, run_count;
+    Run runs[MAX_RUNS];
+} Batch;
+
+/* An op's body as a list of steps over batches (eval_tape.c). */
+typedef struct Tape Tape;
+typedef void ReadElements(void *context, const Tensor *tensor, const int64_t *offsets, int count,
+                          Cell *cells);
+
+Tape *tape_compile(Arena *arena, const TensorOp *op, int inner_axis);
+/* The body's value at every lane; `read` gives the elements of the tensors it names. */
+const Cell *tape_run(Tape *tape, const Batch *batch, ReadElements *read, void *context);

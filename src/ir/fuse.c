@@ -1,0 +1,380 @@
+// Which definitions become one kernel. See fuse.h for the rules.
+#include "ir/fuse.h"
+
+#include <string.h>
+
+#include "ir/fuse_axes.h"
+
+enum {
+    INLINE_NODES = 400   // a folded-in definition may grow an expression to this size; past it, it goes through memory
+};
+
+typedef struct Fuser {
+    Arena *arena;
+    const Program *program;
+    const TensorOp **definition;   // by tensor id; NULL: an input
+    bool *inlined;                 // by tensor id: pointwise, folded into its readers
+    bool *epilogue;                // by tensor id: a reduction, or pointwise at the points of one
+    int *kernel_of;                // by tensor id: position of the fusion that makes it
+    FusionPlan plan;
+} Fuser;
+
+static bool is_pointwise(const TensorOp *op)
+{
+    return op->reduce == REDUCE_NONE;
+}
+
+// ---- which definitions are folded into their readers ----
+
+typedef struct Census {
+    const Fuser *fuser;
+    const int *size;      // by tensor id, of the expanded definition
+    int nodes;
+    bool expensive;       // holds a special function or a division
+} Census;
+
+static void census_visit(Expr *expr, void *context)
+{
+    Census *census = context;
+    census->nodes++;
+    if (expr->kind == EXPR_ACCESS && census->fuser->inlined[expr->access.tensor->id])
+        census->nodes += census->size[expr->access.tensor->id];
+    if (expr->kind == EXPR_APPLY)
+        census->expensive |= op_info[expr->apply.op].class == OP_CLASS_REAL || expr->apply.op == OP_DIV;
+}
+
+/* An op reads a tensor again and again if some of its axes do not stand in the access. */
+static bool access_is_reused(const Access *access, const TensorOp *reader)
+{
+    for (int a = 0; a < reader->axis_count; a++) {
+        bool present = false;
+        for (int d = 0; d < access->rank; d++)
+            present |= access->dims[d].index.coef[a] != 0;
+        if (!present && reader->axes[a].extent > 1)
+            return true;
+    }
+    return false;
+}
+
+typedef struct ReuseSearch {
+    const TensorOp *reader;
+    const Tensor *tensor;
+    bool reused;
+} ReuseSearch;
+
+static void reuse_visit(Expr *expr, void *context)
+{
+    ReuseSearch *search = context;
+    if (expr->kind == EXPR_ACCESS && expr->access.tensor == search->tensor)
+        search->reused |= access_is_reused(&expr->access, search->reader);
+}
+
+static bool is_reused_by_a_reduction(const Program *program, const Tensor *tensor)
+{
+    for (int i = 0; i < program->op_count; i++) {
+        ReuseSearch search = {.reader = program->ops[i], .tensor = tensor};
+        if (!is_pointwise(search.reader))
+            expr_visit(search.reader->body, reuse_visit, &search);
+        if (search.reused)
+            return true;
+    }
+    return false;
+}
+
+/* The access reads the element of the point itself: x[i, j] at (i, j), the whole of x being visited. */
+static bool is_identity(const Access *access, const Axis *axes, int spatial_count)
+{
+    if (access->rank != spatial_count)
+        return false;
+    for (int d = 0; d < access->rank; d++)
+        if (affine_single_axis(&access->dims[d].index) != d || access->dims[d].size != axes[d].extent)
+            return false;
+    return true;
+}
+
+typedef struct EpilogueSearch {
+    const Fuser *fuser;
+    const TensorOp *op;
+    bool found;
+} EpilogueSearch;
+
+static void epilogue_visit(Expr *expr, void *context)
+{
+    EpilogueSearch *search = context;
+    if (expr->kind == EXPR_ACCESS && search->fuser->epilogue[expr->access.tensor->id])
+        search->found |= is_identity(&expr->access, search->op->axes, search->op->spatial_count);
+}
+
+/* What is made of a reduction's result at its own points belongs to the reduction's kernel: there are few of them. */
+static bool belongs_to_a_reduction(const Fuser *fuser, const TensorOp *op)
+{
+    EpilogueSearch search = {.fuser = fuser, .op = op};
+    if (is_pointwise(op))
+        expr_visit(op->body, epilogue_visit, &search);
+    return search.found || !is_pointwise(op);
+}
+
+/* With `keep_reused`, what a reduction would compute again and again stays in memory if it is expensive.
+   Returns whether that made a difference. */
+static bool choose_inlined(Fuser *fuser, bool keep_reused)
+{
+    const Program *program = fuser->program;
+    int *size = NEW_ARRAY(fuser->arena, int, program->tensor_count);
+    bool differs = false;
+    for (int i = 0; i < program->op_count; i++) {
+        const TensorOp *op = program->ops[i];
+        fuser->epilogue[op->out->id] = belongs_to_a_reduction(fuser, op);
+        if (fuser->epilogue[op->out->id] || op->out->role == ROLE_OUTPUT)
+            continue;
+        Census census = {.fuser = fuser, .size = size};
+        expr_visit(op->body, census_visit, &census);
+        size[op->out->id] = census.nodes;
+        bool fits = census.nodes <= INLINE_NODES;
+        bool keep = fits && keep_reused && census.expensive && is_reused_by_a_reduction(program, op->out);
+        fuser->inlined[op->out->id] = fits && !keep;
+        differs |= keep;
+    }
+    return differs;
+}
+
+// ---- which kernel a definition joins ----
+
+static bool same_domain(const Fusion *fusion, const TensorOp *op)
+{
+    if (fusion->spatial_count != op->spatial_count)
+        return false;
+    for (int a = 0; a < op->spatial_count; a++)
+        if (fusion->axes[a].extent != op->axes[a].extent)
+            return false;
+    return true;
+}
+
+typedef struct JoinTest {
+    const Fuser *fuser;
+    const TensorOp *reader;   // whose body is being walked
+    int kernel;               // the candidate
+    bool identity;            // so far: every step from the op to here was at the point itself
+    bool legal, depends;
+} JoinTest;
+
+static void join_visit(Expr *expr, void *context)
+{
+    JoinTest *test = context;
+    if (expr->kind != EXPR_ACCESS || !test->fuser->definition[expr->access.tensor->id])
+        return;
+    int id = expr->access.tensor->id;
+    bool identity = test->identity && is_identity(&expr->access, test->reader->axes, test->reader->spatial_count);
+    if (test->fuser->inlined[id]) {
+        JoinTest inner = *test;
+        inner.reader = test->fuser->definition[id];
+        inner.identity = identity;
+        expr_visit(inner.reader->body, join_visit, &inner);
+        test->legal = inner.legal;
+        test->depends = inner.depends;
+    } else if (test->fuser->kernel_of[id] == test->kernel) {
+        test->legal &= identity;
+        test->depends = true;
+    } else {
+        test->legal &= test->fuser->kernel_of[id] < test->kernel;
+    }
+}
+
+/* A pointwise definition may join a kernel over the same points if all it reads is there by then. A reduction's kernel
+   takes only its own epilogue. */
+static bool may_join(const Fuser *fuser, int kernel, const TensorOp *op)
+{
+    const Fusion *fusion = fuser->plan.fusions[kernel];
+    if (!is_pointwise(op) || !same_domain(fusion, op))
+        return false;
+    JoinTest test = {.fuser = fuser, .reader = op, .kernel = kernel, .identity = true, .legal = true};
+    expr_visit(op->body, join_visit, &test);
+    return test.legal && (test.depends || fusion->ops[0].reduce == REDUCE_NONE);
+}
+
+// ---- building a kernel ----
+
+static Expr *expand(Fuser *fuser, Fusion *fusion, Expr *expr, bool reducing);
+
+static int find_value(const Fusion *fusion, const Tensor *tensor)
+{
+    for (int i = 0; i < fusion->op_count; i++)
+        if (fusion->ops[i].out == tensor)
+            return i;
+    return -1;
+}
+
+static Expr *value_of(Arena *arena, const Fusion *fusion, int index)
+{
+    Expr *value = NEW(arena, Expr);
+    value->kind = EXPR_VALUE;
+    value->type = dtype_info[fusion->ops[index].out->dtype].compute;
+    value->value = index;
+    return value;
+}
+
+static int add_op(Fuser *fuser, Fusion *fusion, const TensorOp *op)
+{
+    bool reducing = !is_pointwise(op);
+    FusedOp fused = {
+        .out = op->out,
+        .spatial = (1u << op->spatial_count) - 1,
+        .reduced = ((1u << op->axis_count) - 1) & ~((1u << op->spatial_count) - 1),
+        .reduce = op->reduce,
+        .body = expand(fuser, fusion, op->body, reducing),
+        .store = {.tensor = op->out, .rank = op->spatial_count, .dims = NEW_ARRAY(fuser->arena, Dim, op->spatial_count)},
+    };
+    for (int d = 0; d < op->spatial_count; d++)
+        fused.store.dims[d] = (Dim){affine_axis(d), op->axes[d].extent};
+    fusion->ops[fusion->op_count] = fused;
+    return fusion->op_count++;
+}
+
+/* What stands for an access inside the kernel: a value made at the same point, the definition's own expression, or the
+   access itself. */
+static Expr *expand_access(Fuser *fuser, Fusion *fusion, Expr *expr, bool reducing)
+{
+    const Tensor *tensor = expr->access.tensor;
+    bool identity = !reducing && is_identity(&expr->access, fusion->axes, fusion->spatial_count);
+    int index = identity ? find_value(fusion, tensor) : -1;
+    if (index >= 0)
+        return value_of(fuser->arena, fusion, index);
+    if (!fuser->inlined[tensor->id])
+        return expr;
+    const TensorOp *op = fuser->definition[tensor->id];
+    if (identity)
+        return value_of(fuser->arena, fusion, add_op(fuser, fusion, op));
+    Affine forms[MAX_AXES] = {0};
+    for (int d = 0; d < expr->access.rank; d++)
+        forms[d] = expr->access.dims[d].index;
+    Expr *body = expr_substitute(fuser->arena, op->body, forms, op->axis_count);
+    return expr_cast(fuser->arena, tensor->dtype, expand(fuser, fusion, body, reducing));
+}
+
+static Expr *expand(Fuser *fuser, Fusion *fusion, Expr *expr, bool reducing)
+{
+    if (expr->kind == EXPR_ACCESS)
+        return expand_access(fuser, fusion, expr, reducing);
+    Expr *copy = NEW(fuser->arena, Expr);
+    *copy = *expr;
+    if (expr->kind == EXPR_GUARD)
+        copy->guard.body = expand(fuser, fusion, expr->guard.body, reducing);
+    else if (expr->kind == EXPR_CAST)
+        copy->cast.body = expand(fuser, fusion, expr->cast.body, reducing);
+    else if (expr->kind == EXPR_APPLY)
+        for (int i = 0; i < op_info[expr->apply.op].operands; i++)
+            copy->apply.operands[i] = expand(fuser, fusion, expr->apply.operands[i], reducing);
+    return copy;
+}
+
+static int new_kernel(Fuser *fuser, const TensorOp *op)
+{
+    Fusion *fusion = NEW(fuser->arena, Fusion);
+    fusion->spatial_count = op->spatial_count;
+    fusion->axis_count = op->axis_count;
+    memcpy(fusion->axes, op->axes, sizeof op->axes);
+    fusion->ops = NEW_ARRAY(fuser->arena, FusedOp, fuser->program->op_count);
+    fuser->plan.fusions[fuser->plan.count] = fusion;
+    return fuser->plan.count++;
+}
+
+static void place(Fuser *fuser, const TensorOp *op)
+{
+    int kernel = fuser->plan.count - 1;
+    while (kernel >= 0 && !may_join(fuser, kernel, op))
+        kernel--;
+    if (kernel < 0)
+        kernel = new_kernel(fuser, op);
+    fuser->kernel_of[op->out->id] = kernel;
+    add_op(fuser, fuser->plan.fusions[kernel], op);
+}
+
+// ---- what a kernel reads and writes ----
+
+typedef struct ReadSet {
+    Tensor **tensors;   // by id, NULL if not read
+} ReadSet;
+
+static void read_visit(Expr *expr, void *context)
+{
+    if (expr->kind == EXPR_ACCESS)
+        ((ReadSet *)context)->tensors[expr->access.tensor->id] = expr->access.tensor;
+}
+
+static void list_inputs(Fuser *fuser, Fusion *fusion)
+{
+    int count = fuser->program->tensor_count;
+    ReadSet set = {NEW_ARRAY(fuser->arena, Tensor *, count)};
+    for (int i = 0; i < fusion->op_count; i++)
+        expr_visit(fusion->ops[i].body, read_visit, &set);
+    fusion->inputs = NEW_ARRAY(fuser->arena, Tensor *, count);
+    for (int id = 0; id < count; id++)
+        if (set.tensors[id])
+            fusion->inputs[fusion->input_count++] = set.tensors[id];
+}
+
+static bool is_read(const FusionPlan *plan, const Tensor *tensor)
+{
+    for (int f = 0; f < plan->count; f++)
+        for (int i = 0; i < plan->fusions[f]->input_count; i++)
+            if (plan->fusions[f]->inputs[i] == tensor)
+                return true;
+    return false;
+}
+
+static void list_outputs(Fuser *fuser, Fusion *fusion)
+{
+    fusion->outputs = NEW_ARRAY(fuser->arena, Tensor *, fusion->op_count);
+    for (int i = 0; i < fusion->op_count; i++) {
+        FusedOp *op = &fusion->ops[i];
+        op->stored = op->out->role == ROLE_OUTPUT || is_read(&fuser->plan, op->out);
+        if (op->stored)
+            fusion->outputs[fusion->output_count++] = op->out;
+    }
+}
+
+// ---- the stage ----
+
+static Fuser fuser_new(Arena *arena, const Program *program, const char *name)
+{
+    int count = program->tensor_count;
+    Fuser fuser = {
+        .arena = arena,
+        .program = program,
+        .definition = NEW_ARRAY(arena, const TensorOp *, count),
+        .inlined = NEW_ARRAY(arena, bool, count),
+        .epilogue = NEW_ARRAY(arena, bool, count),
+        .kernel_of = NEW_ARRAY(arena, int, count),
+        .plan = {.name = name, .fusions = NEW_ARRAY(arena, Fusion *, program->op_count)},
+    };
+    for (int i = 0; i < program->op_count; i++)
+        fuser.definition[program->ops[i]->out->id] = program->ops[i];
+    return fuser;
+}
+
+/* Returns false if the plan would be no other than the plain one. */
+static bool make_plan(Arena *arena, const Program *program, const char *name, bool keep_reused, FusionPlan *plan)
+{
+    Fuser fuser = fuser_new(arena, program, name);
+    if (!choose_inlined(&fuser, keep_reused) && keep_reused)
+        return false;
+    for (int i = 0; i < program->op_count; i++)
+        if (!fuser.inlined[program->ops[i]->out->id])
+            place(&fuser, program->ops[i]);
+    for (int f = 0; f < fuser.plan.count; f++)
+        list_inputs(&fuser, fuser.plan.fusions[f]);
+    for (int f = 0; f < fuser.plan.count; f++) {
+        list_outputs(&fuser, fuser.plan.fusions[f]);
+        fuse_axes(arena, fuser.plan.fusions[f]);
+    }
+    *plan = fuser.plan;
+    return true;
+}
+
+FusionPlans fuse(Arena *arena, const Program *program)
+{
+    FusionPlans plans = {.plans = NEW_ARRAY(arena, FusionPlan, 2)};
+    make_plan(arena, program, "inline", false, &plans.plans[plans.count++]);
+    if (make_plan(arena, program, "materialize", true, &plans.plans[plans.count]))
+        plans.count++;
+    return plans;
+}

@@ -1,0 +1,64 @@
+// Fusion: which definitions become one kernel, and over which axes that kernel runs.
+//
+// A pointwise definition that only others read is folded into its readers; one that reads a reduction's result at the
+// same point becomes its epilogue; what is left is split into kernels that talk through a workspace. Then Roller's axis
+// fusion (OSDI'22, 3.4): axes that lie next to each other in every tensor that has them become one, axes of size one go.
+// All of it is decided by the structure of the expressions.
+#pragma once
+#include "ir/tensor_op.h"
+
+/* One value that a kernel makes at every point of some of its axes. */
+typedef struct FusedOp {
+    Tensor *out;          // the tensor it defines
+    bool stored;          // written to memory: an output, or read by another kernel
+    uint32_t spatial;     // bit a: axis a is one of its dimensions
+    uint32_t reduced;     // bit a: axis a is reduced over by this op
+    Reduce reduce;        // over the `reduced` axes; none: pointwise
+    Expr *body;           // over the kernel's axes; may hold EXPR_VALUE of earlier ops. Rounded to out->dtype afterwards
+    Access store;         // which element of `out` the point is
+} FusedOp;
+
+/* What becomes one kernel. */
+typedef struct Fusion {
+    int spatial_count, axis_count;   // spatial axes first, the innermost of `store` last
+    Axis axes[MAX_AXES];
+    FusedOp *ops;
+    int op_count;
+    Tensor **inputs;   int input_count;    // tensors it reads from memory, in order of their ids
+    Tensor **outputs;  int output_count;   // tensors it writes, likewise
+} Fusion;
+
+typedef struct FusionPlan {
+    const char *name;                // "inline", "materialize": how it differs from the other plans
+    Fusion **fusions;                // in launch order
+    int count;
+} FusionPlan;
+
+typedef struct FusionPlans {
+    FusionPlan *plans;               // at least one; the model decides between them
+    int count;
+} FusionPlans;
+
+FusionPlans fuse(Arena *arena, const Program *program);
+
+/* The kernel cut in two along its reduction: the first leaves `parts` partial results of an equal share of the reduction
+   axis with the largest extent (an uneven last share is guarded by the reduction's identity), the second reduces them and
+   goes on with the epilogue. NULL if it has no single, leading reduction or parts > extent. */
+typedef struct FusionPair { Fusion *partial, *final; } FusionPair;
+FusionPair *fusion_split(Arena *arena, const Fusion *fusion, int64_t parts);
+
+/* Every access of the fusion in order of appearance, and whether a guard stands above it. */
+typedef struct FusedAccess {
+    const Access *access;
+    bool guarded;
+    int op;                           // position in ops
+} FusedAccess;
+int fusion_accesses(const Fusion *fusion, FusedAccess *found, int most);
+
+/* Arithmetic operations of one point of the whole axis space (a fused multiply-add counts 2), and results of the special
+   function unit. Epilogue ops count for the share of points they run on. */
+typedef struct FusionWork { double flops, special; bool is_f64; } FusionWork;
+FusionWork fusion_work(const Fusion *fusion);
+
+void fusion_plans_print(StrBuf *out, const FusionPlans *plans);   // `-d fusion`
+void fusion_print(StrBuf *out, const Fusion *fusion);

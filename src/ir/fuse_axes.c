@@ -1,0 +1,165 @@
+#include "ir/fuse_axes.h"
+
+// Every list of dimensions of the kernel, and every form that uses axes in another way (guards, index values).
+typedef struct Forms {
+    Access **accesses;
+    int access_count;
+    Affine **others;
+    int other_count;
+} Forms;
+
+static void forms_visit(Expr *expr, void *context)
+{
+    Forms *forms = context;
+    if (expr->kind == EXPR_ACCESS)
+        forms->accesses[forms->access_count++] = &expr->access;
+    else if (expr->kind == EXPR_INDEX)
+        forms->others[forms->other_count++] = &expr->index;
+    else if (expr->kind == EXPR_GUARD)
+        for (int i = 0; i < expr->guard.count; i++)
+            forms->others[forms->other_count++] = &expr->guard.bounds[i].index;
+}
+
+static void count_visit(Expr *expr, void *context)
+{
+    *(int *)context += expr->kind == EXPR_GUARD ? expr->guard.count : 1;
+}
+
+/* Expressions may share nodes with other kernels: copy them before they are rewritten. */
+static Forms forms_of(Arena *arena, Fusion *fusion)
+{
+    Affine same[MAX_AXES];
+    for (int a = 0; a < MAX_AXES; a++)
+        same[a] = affine_axis(a);
+    int most = fusion->op_count;
+    for (int i = 0; i < fusion->op_count; i++) {
+        fusion->ops[i].body = expr_substitute(arena, fusion->ops[i].body, same, MAX_AXES);
+        expr_visit(fusion->ops[i].body, count_visit, &most);
+    }
+    Forms forms = {.accesses = NEW_ARRAY(arena, Access *, most), .others = NEW_ARRAY(arena, Affine *, most)};
+    for (int i = 0; i < fusion->op_count; i++) {
+        forms.accesses[forms.access_count++] = &fusion->ops[i].store;
+        expr_visit(fusion->ops[i].body, forms_visit, &forms);
+    }
+    return forms;
+}
+
+static void form_remove_axis(Affine *form, int axis)
+{
+    for (int a = axis; a + 1 < MAX_AXES; a++)
+        form->coef[a] = form->coef[a + 1];
+    form->coef[MAX_AXES - 1] = 0;
+}
+
+static uint32_t mask_remove_axis(uint32_t mask, int axis)
+{
+    uint32_t below = (1u << axis) - 1;
+    return (mask & below) | ((mask >> 1) & ~below);
+}
+
+static void remove_axis(Fusion *fusion, Forms *forms, int axis)
+{
+    for (int i = 0; i < forms->access_count; i++)
+        for (int d = 0; d < forms->accesses[i]->rank; d++)
+            form_remove_axis(&forms->accesses[i]->dims[d].index, axis);
+    for (int i = 0; i < forms->other_count; i++)
+        form_remove_axis(forms->others[i], axis);
+    for (int i = 0; i < fusion->op_count; i++) {
+        fusion->ops[i].spatial = mask_remove_axis(fusion->ops[i].spatial, axis);
+        fusion->ops[i].reduced = mask_remove_axis(fusion->ops[i].reduced, axis);
+    }
+    fusion->spatial_count -= axis < fusion->spatial_count;
+    fusion->axis_count--;
+    for (int a = axis; a < fusion->axis_count; a++)
+        fusion->axes[a] = fusion->axes[a + 1];
+}
+
+static void drop_unit_dims(Access *access)
+{
+    int kept = 0;
+    for (int d = 0; d < access->rank; d++)
+        if (access->dims[d].size != 1 || !affine_is_constant(&access->dims[d].index) || access->dims[d].index.constant)
+            access->dims[kept++] = access->dims[d];
+    access->rank = kept;
+}
+
+static void drop_unit_axes(Fusion *fusion, Forms *forms)
+{
+    for (int a = fusion->axis_count - 1; a >= 0; a--)
+        if (fusion->axes[a].extent == 1)
+            remove_axis(fusion, forms, a);
+    for (int i = 0; i < forms->access_count; i++)
+        drop_unit_dims(forms->accesses[i]);
+}
+
+/* Where dims d, d+1 of the access are just `outer`, `inner` and hold inner's whole extent: d. Neither axis anywhere: -1.
+   Anything else: -2, they cannot be merged. */
+static int pair_position(const Access *access, int outer, int inner, int64_t inner_extent)
+{
+    int found = -1, uses = 0;
+    for (int d = 0; d < access->rank; d++) {
+        const Affine *index = &access->dims[d].index;
+        uses += (index->coef[outer] != 0) + (index->coef[inner] != 0);
+        if (d + 1 < access->rank && affine_single_axis(index) == outer &&
+            affine_single_axis(&access->dims[d + 1].index) == inner && access->dims[d + 1].size == inner_extent)
+            found = d;
+    }
+    if (uses == 0)
+        return -1;
+    return found >= 0 && uses == 2 ? found : -2;
+}
+
+static bool may_merge(const Fusion *fusion, const Forms *forms, int outer, int inner)
+{
+    for (int i = 0; i < fusion->op_count; i++) {
+        const FusedOp *op = &fusion->ops[i];
+        if ((op->spatial >> outer & 1) != (op->spatial >> inner & 1) ||
+            (op->reduced >> outer & 1) != (op->reduced >> inner & 1))
+            return false;
+    }
+    for (int i = 0; i < forms->other_count; i++)
+        if (forms->others[i]->coef[outer] || forms->others[i]->coef[inner])
+            return false;
+    for (int i = 0; i < forms->access_count; i++)
+        if (pair_position(forms->accesses[i], outer, inner, fusion->axes[inner].extent) == -2)
+            return false;
+    return true;
+}
+
+static void merge(Arena *arena, Fusion *fusion, Forms *forms, int outer, int inner)
+{
+    Axis *axis = &fusion->axes[outer];
+    int64_t inner_extent = fusion->axes[inner].extent;
+    for (int i = 0; i < forms->access_count; i++) {
+        Access *access = forms->accesses[i];
+        int d = pair_position(access, outer, inner, inner_extent);
+        if (d < 0)
+            continue;
+        access->dims[d].size *= inner_extent;
+        for (int e = d + 1; e + 1 < access->rank; e++)
+            access->dims[e] = access->dims[e + 1];
+        access->rank--;
+    }
+    axis->name = arena_printf(arena, "%s*%s", axis->name, fusion->axes[inner].name);
+    axis->extent *= inner_extent;
+    remove_axis(fusion, forms, inner);
+}
+
+static bool merge_one_pair(Arena *arena, Fusion *fusion, Forms *forms)
+{
+    for (int outer = 0; outer < fusion->axis_count; outer++)
+        for (int inner = 0; inner < fusion->axis_count; inner++)
+            if (inner != outer && may_merge(fusion, forms, outer, inner)) {
+                merge(arena, fusion, forms, outer, inner);
+                return true;
+            }
+    return false;
+}
+
+void fuse_axes(Arena *arena, Fusion *fusion)
+{
+    Forms forms = forms_of(arena, fusion);
+    drop_unit_axes(fusion, &forms);
+    while (merge_one_pair(arena, fusion, &forms))
+        ;
+}

@@ -1,0 +1,6 @@
+// Axis fusion (Roller, OSDI'22, 3.4): [17, 11, 3] elements that always lie together are one axis of 561.
+#pragma once
+#include "ir/fuse.h"
+
+/* Drops axes of one point and merges axes that are adjacent in every tensor that has them, in place. */
+void fuse_axes(Arena *arena, Fusion *fusion);

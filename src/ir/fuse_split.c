@@ -1,0 +1,156 @@
+// Cutting a reduction over several blocks: the plan for small outputs with long sums (Roller leaves units idle there).
+#include <string.h>
+
+#include "base/checked.h"
+#include "ir/fuse.h"
+
+static int largest_reduction(const Fusion *fusion)
+{
+    int largest = -1;
+    for (int a = fusion->spatial_count; a < fusion->axis_count; a++)
+        if (largest < 0 || fusion->axes[a].extent > fusion->axes[largest].extent)
+            largest = a;
+    return largest;
+}
+
+static bool is_splittable(const Fusion *fusion)
+{
+    if (fusion->ops[0].reduce == REDUCE_NONE || fusion->axis_count >= MAX_AXES)
+        return false;
+    for (int i = 1; i < fusion->op_count; i++)
+        if (fusion->ops[i].reduce != REDUCE_NONE)
+            return false;
+    return true;
+}
+
+static Tensor *partial_tensor(Arena *arena, const Fusion *fusion, int64_t parts)
+{
+    const FusedOp *op = &fusion->ops[0];
+    Tensor *tensor = NEW(arena, Tensor);
+    tensor->name = arena_printf(arena, "%s.parts", op->out->name);
+    tensor->id = -1;   // the plan that takes the pair numbers it
+    tensor->dtype = op->body->type;
+    tensor->role = ROLE_TEMPORARY;
+    tensor->rank = fusion->spatial_count + 1;
+    tensor->shape[0] = parts;
+    for (int a = 0; a < fusion->spatial_count; a++)
+        tensor->shape[a + 1] = fusion->axes[a].extent;
+    return tensor;
+}
+
+/* partial[part, s…] = reduce over (r…, k < chunk) of body(s…, part * chunk + k). */
+static Fusion *partial_fusion(Arena *arena, const Fusion *fusion, int cut, int64_t parts, Tensor *tensor)
+{
+    int spatial = fusion->spatial_count;
+    int64_t extent = fusion->axes[cut].extent, chunk = ceil_div(extent, parts);
+    Fusion *partial = NEW(arena, Fusion);
+    partial->spatial_count = spatial + 1;
+    partial->axis_count = fusion->axis_count + 1;
+    partial->axes[0] = (Axis){.name = "part", .extent = parts};
+    memcpy(partial->axes + 1, fusion->axes, sizeof(Axis) * (size_t)fusion->axis_count);
+    partial->axes[cut + 1].extent = chunk;
+
+    Affine forms[MAX_AXES];
+    for (int a = 0; a < fusion->axis_count; a++)
+        forms[a] = affine_axis(a + 1);
+    forms[cut].coef[0] = chunk;
+    Expr *body = expr_substitute(arena, fusion->ops[0].body, forms, fusion->axis_count);
+    if (chunk * parts != extent) {
+        Expr *guard = NEW(arena, Expr);
+        *guard = (Expr){.kind = EXPR_GUARD, .type = body->type};
+        guard->guard = (Guard){.count = 1, .bounds = NEW(arena, Dim), .body = body};
+        guard->guard.bounds[0] = (Dim){forms[cut], extent};
+        guard->guard.otherwise = reduce_identity(arena, fusion->ops[0].reduce, body->type);
+        body = guard;
+    }
+    partial->ops = NEW(arena, FusedOp);
+    partial->op_count = 1;
+    partial->ops[0] = (FusedOp){
+        .out = tensor,
+        .stored = true,
+        .spatial = (1u << (spatial + 1)) - 1,
+        .reduced = fusion->ops[0].reduced << 1,
+        .reduce = fusion->ops[0].reduce,
+        .body = body,
+        .store = {.tensor = tensor, .rank = spatial + 1, .dims = NEW_ARRAY(arena, Dim, spatial + 1)},
+    };
+    for (int d = 0; d <= spatial; d++)
+        partial->ops[0].store.dims[d] = (Dim){affine_axis(d), tensor->shape[d]};
+    return partial;
+}
+
+/* The kernel's first op now reduces partial[part, s…] over `part`; its epilogue is unchanged. */
+static Fusion *final_fusion(Arena *arena, const Fusion *fusion, Tensor *tensor)
+{
+    int spatial = fusion->spatial_count;
+    Fusion *final = NEW(arena, Fusion);
+    *final = *fusion;
+    final->axis_count = spatial + 1;
+    final->axes[spatial] = (Axis){.name = "part", .extent = tensor->shape[0], .reduction = true};
+    final->ops = NEW_ARRAY(arena, FusedOp, fusion->op_count);
+    memcpy(final->ops, fusion->ops, sizeof(FusedOp) * (size_t)fusion->op_count);
+
+    Expr *read = NEW(arena, Expr);
+    *read = (Expr){.kind = EXPR_ACCESS, .type = tensor->dtype};
+    read->access = (Access){.tensor = tensor, .rank = spatial + 1, .dims = NEW_ARRAY(arena, Dim, spatial + 1)};
+    read->access.dims[0] = (Dim){affine_axis(spatial), tensor->shape[0]};
+    for (int a = 0; a < spatial; a++)
+        read->access.dims[a + 1] = (Dim){affine_axis(a), tensor->shape[a + 1]};
+    final->ops[0].body = read;
+    final->ops[0].reduced = 1u << spatial;
+    return final;
+}
+
+static bool reads(const Expr *expr, const Tensor *tensor)
+{
+    switch (expr->kind) {
+    case EXPR_ACCESS:
+        return expr->access.tensor == tensor;
+    case EXPR_GUARD:
+        return reads(expr->guard.body, tensor);
+    case EXPR_CAST:
+        return reads(expr->cast.body, tensor);
+    case EXPR_APPLY:
+        for (int i = 0; i < op_info[expr->apply.op].operands; i++)
+            if (reads(expr->apply.operands[i], tensor))
+                return true;
+        return false;
+    case EXPR_CONST:
+    case EXPR_INDEX:
+    case EXPR_VALUE:
+        return false;
+    }
+    return false;
+}
+
+/* Of the tensors the uncut kernel reads, those that this half still does; `extra` comes last. */
+static void choose_inputs(Arena *arena, Fusion *half, const Fusion *whole, Tensor *extra)
+{
+    half->inputs = NEW_ARRAY(arena, Tensor *, whole->input_count + 1);
+    half->input_count = 0;
+    for (int i = 0; i < whole->input_count; i++)
+        for (int op = 0; op < half->op_count; op++)
+            if (reads(half->ops[op].body, whole->inputs[i])) {
+                half->inputs[half->input_count++] = whole->inputs[i];
+                break;
+            }
+    if (extra)
+        half->inputs[half->input_count++] = extra;
+}
+
+FusionPair *fusion_split(Arena *arena, const Fusion *fusion, int64_t parts)
+{
+    int cut = largest_reduction(fusion);
+    if (cut < 0 || !is_splittable(fusion) || parts < 2 || parts > fusion->axes[cut].extent)
+        return NULL;
+    parts = ceil_div(fusion->axes[cut].extent, ceil_div(fusion->axes[cut].extent, parts));   // no empty parts
+    Tensor *tensor = partial_tensor(arena, fusion, parts);
+    FusionPair *pair = NEW(arena, FusionPair);
+    pair->partial = partial_fusion(arena, fusion, cut, parts, tensor);
+    pair->final = final_fusion(arena, fusion, tensor);
+    choose_inputs(arena, pair->partial, fusion, NULL);
+    choose_inputs(arena, pair->final, fusion, tensor);
+    pair->partial->outputs = NEW(arena, Tensor *);
+    pair->partial->outputs[pair->partial->output_count++] = tensor;
+    return pair;
+}

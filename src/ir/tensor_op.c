@@ -1,0 +1,246 @@
+#include "ir/tensor_op.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+
+const DTypeInfo dtype_info[DTYPE_COUNT] = {
+#define DTYPE(id, spelling, bits, cuda, compute, is_real, in_language) \
+    [DTYPE_##id] = {spelling, bits, cuda, DTYPE_##compute, is_real, in_language},
+#include "ir/dtypes.def"
+#undef DTYPE
+};
+
+const OpInfo op_info[OP_COUNT] = {
+#define OP(id, spelling, operands, class, real, cuda) [OP_##id] = {#id, spelling, operands, OP_CLASS_##class, cuda},
+#include "ir/ops.def"
+#undef OP
+};
+
+const char *const reduce_name[] = {"none", "sum", "max", "min", "prod"};
+
+int64_t dtype_bytes(DType type, int64_t count)
+{
+    int bits = dtype_info[type].bits;
+    return bits == 1 ? ceil_div(count, 32) * 4 : count * (bits / 8);
+}
+
+int64_t tensor_elements(const Tensor *tensor)
+{
+    int64_t count = 1;
+    for (int d = 0; d < tensor->rank; d++)
+        count *= tensor->shape[d];
+    return count;
+}
+
+int64_t tensor_bytes(const Tensor *tensor)
+{
+    return dtype_bytes(tensor->dtype, tensor_elements(tensor));
+}
+
+Affine affine_constant(int64_t value)
+{
+    return (Affine){.constant = value};
+}
+
+Affine affine_axis(int axis)
+{
+    Affine form = {.constant = 0};
+    form.coef[axis] = 1;
+    return form;
+}
+
+bool affine_is_constant(const Affine *form)
+{
+    for (int a = 0; a < MAX_AXES; a++)
+        if (form->coef[a])
+            return false;
+    return true;
+}
+
+int affine_single_axis(const Affine *form)
+{
+    int found = -1;
+    for (int a = 0; a < MAX_AXES; a++)
+        if (form->coef[a]) {
+            if (form->coef[a] != 1 || found >= 0)
+                return -1;
+            found = a;
+        }
+    return form->constant == 0 ? found : -1;
+}
+
+bool affine_range(const Affine *form, const int64_t *extents, int axis_count, int64_t *low, int64_t *high)
+{
+    *low = *high = form->constant;
+    for (int a = 0; a < axis_count; a++) {
+        int64_t reach;
+        if (!checked_mul(form->coef[a], extents[a] - 1, &reach))
+            return false;
+        int64_t *end = reach < 0 ? low : high;
+        if (!checked_add(*end, reach, end))
+            return false;
+    }
+    return true;
+}
+
+int64_t affine_extent(const Affine *form, const int64_t *tile, int axis_count)
+{
+    int64_t extent = 1;
+    for (int a = 0; a < axis_count; a++)
+        extent += (form->coef[a] < 0 ? -form->coef[a] : form->coef[a]) * (tile[a] - 1);
+    return extent;
+}
+
+Affine affine_substitute(const Affine *form, const Affine *forms, int axis_count)
+{
+    Affine result = affine_constant(form->constant);
+    for (int a = 0; a < axis_count; a++) {
+        if (!form->coef[a])
+            continue;
+        result.constant += form->coef[a] * forms[a].constant;
+        for (int b = 0; b < MAX_AXES; b++)
+            result.coef[b] += form->coef[a] * forms[a].coef[b];
+    }
+    return result;
+}
+
+Affine access_offset(const Access *access)
+{
+    Affine offset = affine_constant(0);
+    int64_t stride = 1;
+    for (int d = access->rank - 1; d >= 0; d--) {
+        offset.constant += stride * access->dims[d].index.constant;
+        for (int a = 0; a < MAX_AXES; a++)
+            offset.coef[a] += stride * access->dims[d].index.coef[a];
+        stride *= access->dims[d].size;
+    }
+    return offset;
+}
+
+Expr *expr_constant(Arena *arena, DType type, double value)
+{
+    Expr *expr = NEW(arena, Expr);
+    expr->kind = EXPR_CONST;
+    expr->type = type;
+    if (dtype_info[type].is_real)
+        expr->constant.real = value;
+    else
+        expr->constant.integer = (int64_t)value;
+    return expr;
+}
+
+Expr *expr_apply(Arena *arena, Op op, DType type, Expr *a, Expr *b, Expr *c)
+{
+    Expr *expr = NEW(arena, Expr);
+    expr->kind = EXPR_APPLY;
+    expr->type = type;
+    expr->loc = a->loc;
+    expr->apply.op = op;
+    expr->apply.operands[0] = a;
+    expr->apply.operands[1] = b;
+    expr->apply.operands[2] = c;
+    return expr;
+}
+
+Expr *expr_cast(Arena *arena, DType to, Expr *body)
+{
+    if (body->type == to)   // compute types round nothing
+        return body;
+    Expr *expr = NEW(arena, Expr);
+    expr->kind = EXPR_CAST;
+    expr->type = dtype_info[to].compute;
+    expr->loc = body->loc;
+    expr->cast.to = to;
+    expr->cast.body = body;
+    return expr;
+}
+
+static Dim *dims_substitute(Arena *arena, const Dim *dims, int count, const Affine *forms, int axis_count)
+{
+    Dim *result = NEW_ARRAY(arena, Dim, count);
+    for (int d = 0; d < count; d++)
+        result[d] = (Dim){affine_substitute(&dims[d].index, forms, axis_count), dims[d].size};
+    return result;
+}
+
+Expr *expr_substitute(Arena *arena, const Expr *expr, const Affine *forms, int axis_count)
+{
+    Expr *copy = NEW(arena, Expr);
+    *copy = *expr;
+    switch (expr->kind) {
+    case EXPR_CONST:
+    case EXPR_VALUE:
+        break;
+    case EXPR_INDEX:
+        copy->index = affine_substitute(&expr->index, forms, axis_count);
+        break;
+    case EXPR_ACCESS:
+        copy->access.dims = dims_substitute(arena, expr->access.dims, expr->access.rank, forms, axis_count);
+        break;
+    case EXPR_GUARD:
+        copy->guard.bounds = dims_substitute(arena, expr->guard.bounds, expr->guard.count, forms, axis_count);
+        copy->guard.body = expr_substitute(arena, expr->guard.body, forms, axis_count);
+        break;
+    case EXPR_APPLY:
+        for (int i = 0; i < op_info[expr->apply.op].operands; i++)
+            copy->apply.operands[i] = expr_substitute(arena, expr->apply.operands[i], forms, axis_count);
+        break;
+    case EXPR_CAST:
+        copy->cast.body = expr_substitute(arena, expr->cast.body, forms, axis_count);
+        break;
+    }
+    return copy;
+}
+
+void expr_visit(Expr *expr, void (*visit)(Expr *, void *), void *context)
+{
+    visit(expr, context);
+    switch (expr->kind) {
+    case EXPR_CONST:
+    case EXPR_VALUE:
+    case EXPR_INDEX:
+    case EXPR_ACCESS:
+        break;
+    case EXPR_GUARD:
+        expr_visit(expr->guard.body, visit, context);
+        break;
+    case EXPR_APPLY:
+        for (int i = 0; i < op_info[expr->apply.op].operands; i++)
+            expr_visit(expr->apply.operands[i], visit, context);
+        break;
+    case EXPR_CAST:
+        expr_visit(expr->cast.body, visit, context);
+        break;
+    }
+}
+
+static void count_node(Expr *expr, void *context)
+{
+    (void)expr;
+    ++*(int *)context;
+}
+
+int expr_size(const Expr *expr)
+{
+    int size = 0;
+    expr_visit((Expr *)expr, count_node, &size);
+    return size;
+}
+
+Expr *reduce_identity(Arena *arena, Reduce reduce, DType type)
+{
+    Expr *identity = expr_constant(arena, type, reduce == REDUCE_PROD ? 1 : 0);
+    if (reduce != REDUCE_MAX && reduce != REDUCE_MIN)
+        return identity;
+    bool max = reduce == REDUCE_MAX;
+    if (dtype_info[type].is_real)
+        identity->constant.real = max ? -INFINITY : INFINITY;
+    else if (type == DTYPE_I64)
+        identity->constant.integer = max ? INT64_MIN : INT64_MAX;
+    else
+        identity->constant.integer = max ? INT32_MIN : INT32_MAX;
+    return identity;
+}

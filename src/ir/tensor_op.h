@@ -1,0 +1,192 @@
+// The tensor IR: what every stage after the front end speaks.
+//
+//   program  = tensors, ops in an order in which each reads only what came before it
+//   op       = out[s0, s1, …] = reduce[r0, r1, …] body          reduce is none, sum, max, min or prod
+//   body     = constant | affine index value | access | guard | apply op to bodies | cast
+//   access   = tensor[affine, affine, …]                        always inside the tensor's bounds, or below a guard
+//   guard    = if every 0 <= affine < extent then body else constant        (the language's `pad`)
+//   affine   = integer coefficients times the op's axes plus a constant
+//
+// A reduction nested in a larger expression is an op of its own by the time it is here, with an anonymous tensor.
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/source.h"
+#include "base/strbuf.h"
+
+enum {
+    MAX_RANK = 8,    // dimensions of a tensor that the user can write
+    MAX_AXES = 16,   // axes of one op or fused kernel; a grouped 3-D convolution has 10
+    MAX_OPERANDS = 3 // of one scalar operation: select
+};
+
+typedef enum DType {
+#define DTYPE(id, ...) DTYPE_##id,
+#include "ir/dtypes.def"
+#undef DTYPE
+    DTYPE_COUNT
+} DType;
+
+typedef struct DTypeInfo {
+    const char *name;     // as the language spells it
+    int bits;             // in memory
+    const char *cuda;     // element type in a kernel; b1 lives in `unsigned` words
+    DType compute;        // inside an expression
+    bool is_real;
+    bool in_language;
+} DTypeInfo;
+
+extern const DTypeInfo dtype_info[DTYPE_COUNT];
+
+/* Bytes of `count` elements in memory; b1 takes whole 4-byte words. */
+int64_t dtype_bytes(DType type, int64_t count);
+
+typedef enum OpClass { OP_CLASS_ARITH, OP_CLASS_REAL, OP_CLASS_COMPARE, OP_CLASS_LOGIC, OP_CLASS_SELECT } OpClass;
+
+typedef enum Op {
+#define OP(id, ...) OP_##id,
+#include "ir/ops.def"
+#undef OP
+    OP_COUNT
+} Op;
+
+typedef struct OpInfo {
+    const char *name;     // OP id in lower case, for printers: "add"
+    const char *spelling; // in the language
+    int operands;
+    OpClass class;
+    const char *cuda;     // device code, operands %0 %1 %2
+} OpInfo;
+
+extern const OpInfo op_info[OP_COUNT];
+
+typedef enum Reduce { REDUCE_NONE, REDUCE_SUM, REDUCE_MAX, REDUCE_MIN, REDUCE_PROD } Reduce;
+
+extern const char *const reduce_name[];
+
+/* coef[0]*axis0 + coef[1]*axis1 + … + constant */
+typedef struct Affine {
+    int64_t coef[MAX_AXES];
+    int64_t constant;
+} Affine;
+
+typedef struct Axis {
+    const char *name;   // for printers and comments only: nothing is ever decided by it
+    int64_t extent;
+    bool reduction;
+} Axis;
+
+typedef enum Role { ROLE_INPUT, ROLE_OUTPUT, ROLE_TEMPORARY } Role;
+
+typedef struct Tensor {
+    const char *name;   // of a temporary made by rollerc: "y.1"
+    int id;             // position in Program.tensors
+    DType dtype;
+    Role role;
+    int rank;                   // at most MAX_RANK, except temporaries that hold a nested reduction (MAX_AXES)
+    int64_t shape[MAX_AXES];    // row-major, dense
+    Loc loc;
+} Tensor;
+
+typedef struct Expr Expr;
+
+typedef enum ExprKind {
+    EXPR_CONST,   // number
+    EXPR_INDEX,   // value of an affine form: an index variable used as a value
+    EXPR_ACCESS,  // element of a tensor
+    EXPR_GUARD,   // `pad`
+    EXPR_APPLY,   // scalar operation
+    EXPR_CAST,    // round or convert to an element type
+    EXPR_VALUE    // after fusion only: what an earlier op of the same kernel made at this point
+} ExprKind;
+
+/* One tensor dimension's index and size. After axis fusion the dimensions are those of a view of the tensor. */
+typedef struct Dim {
+    Affine index;
+    int64_t size;
+} Dim;
+
+typedef struct Access {
+    Tensor *tensor;
+    int rank;
+    Dim *dims;        // row-major: the last one is contiguous
+} Access;
+
+typedef struct Guard {
+    int count;
+    Dim *bounds;      // 0 <= index < size for each, else the value is `otherwise`
+    Expr *body;
+    Expr *otherwise;  // EXPR_CONST
+} Guard;
+
+struct Expr {
+    ExprKind kind;
+    DType type;       // compute type of the value: f64, f32, i32, i64 or b1
+    Loc loc;
+    union {
+        struct { double real; int64_t integer; } constant;   // `real` for real types, else `integer`
+        Affine index;
+        Access access;
+        Guard guard;
+        struct { Op op; Expr *operands[MAX_OPERANDS]; } apply;
+        struct { DType to; Expr *body; } cast;    // `type` is the compute type of `to`: f16 rounds, then widens
+        int value;                                // position in Fusion.ops
+    };
+};
+
+/* A definition. Axes [0, spatial_count) are the dimensions of `out` in order, the others are reduced over. */
+typedef struct TensorOp {
+    Tensor *out;
+    int spatial_count, axis_count;
+    Axis axes[MAX_AXES];
+    Reduce reduce;         // accumulates in body->type; the result is then rounded to out->dtype
+    Expr *body;
+    Loc loc;
+} TensorOp;
+
+typedef struct Program {
+    Tensor **tensors;  int tensor_count;
+    TensorOp **ops;    int op_count;
+    Tensor **inputs;   int input_count;    // in the order of the `input` statements
+    Tensor **outputs;  int output_count;   // in the order of the `output` statements
+} Program;
+
+/* Elements of a tensor. */
+int64_t tensor_elements(const Tensor *tensor);
+int64_t tensor_bytes(const Tensor *tensor);
+
+// Affine forms.
+Affine affine_constant(int64_t value);
+Affine affine_axis(int axis);
+bool affine_is_constant(const Affine *form);
+/* The axis if the form is exactly that axis (coefficient 1, no constant), else -1. */
+int affine_single_axis(const Affine *form);
+/* Smallest and largest value over the box 0 <= axis < extent. Returns false on overflow. */
+bool affine_range(const Affine *form, const int64_t *extents, int axis_count, int64_t *low, int64_t *high);
+/* How far the dimension reaches inside a tile of `tile[axis]` points:
+   for `2*oh + kh` and 4 oh's and 3 kh's, 2*(4-1) + 1*(3-1) + 1 = 9 elements. */
+int64_t affine_extent(const Affine *form, const int64_t *tile, int axis_count);
+/* Replace axis i by forms[i]. */
+Affine affine_substitute(const Affine *form, const Affine *forms, int axis_count);
+/* Flat row-major offset of an access as one form, in elements. */
+Affine access_offset(const Access *access);
+
+// Building expressions.
+Expr *expr_constant(Arena *arena, DType compute_type, double value);
+Expr *expr_apply(Arena *arena, Op op, DType type, Expr *a, Expr *b, Expr *c);
+Expr *expr_cast(Arena *arena, DType to, Expr *body);
+/* A copy of the tree with each axis i replaced by forms[i]. */
+Expr *expr_substitute(Arena *arena, const Expr *expr, const Affine *forms, int axis_count);
+/* Calls visit for every node, parents first. */
+void expr_visit(Expr *expr, void (*visit)(Expr *expr, void *context), void *context);
+int expr_size(const Expr *expr);
+/* The identity of the reduction in the given compute type: 0, 1, -inf or the smallest integer, … */
+Expr *reduce_identity(Arena *arena, Reduce reduce, DType compute_type);
+
+// Printers (`-d op`).
+void affine_print(StrBuf *out, const Affine *form, const Axis *axes, int axis_count);
+void expr_print(StrBuf *out, const Expr *expr, const Axis *axes, int axis_count);
+void op_print(StrBuf *out, const TensorOp *op);
+void program_print(StrBuf *out, const Program *program);

@@ -1,0 +1,16 @@
+// Arguments in, exit code out.
+#include "base/diag.h"
+#include "base/output.h"
+#include "driver.h"
+#include "options.h"
+
+int main(int argc, char **argv)
+{
+    output_install_signals();
+    Arena *arena = arena_new();
+    Options *options = options_parse(arena, argc, argv);
+    diag_configure((DiagOptions){.quiet = options->quiet, .verbose = options->verbose, .colour = options->colour});
+    int exit_code = compile(options);
+    arena_free(arena);
+    return exit_code;
+}

@@ -1,0 +1,505 @@
+#include "options.h"
+
+#include <argp.h>
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/diag.h"
+#include "base/embedded.h"
+#include "base/strbuf.h"
+#include "hal/device.h"
+#include "response.h"
+
+const char *const math_name[] = {[MATH_EXACT] = "exact", [MATH_TF32] = "tf32", [MATH_FAST] = "fast"};
+
+#define usage_error(...) fatal(EXIT_USAGE, __VA_ARGS__)
+
+// ---- what the command line can say ----
+
+enum {
+    KEY_EMIT = 256, KEY_JSON, KEY_NAME, KEY_TOP_K, KEY_VERIFY, KEY_MATH, KEY_TEMPLATES, KEY_COLOUR, KEY_DEVICE,
+    KEY_LIST_DEVICES, KEY_PRINT_DEVICE, KEY_PRINT_SCHEMA, KEY_USAGE,
+};
+
+// clang-format off
+static const struct argp_option table[] = {
+    {0, 0, 0, 0, "Input and output:", 1},
+    {"device", KEY_DEVICE, "NAME|FILE", 0, "The device to compile for: a built-in name, or a file (it has a '/' or ends "
+                                           "in .yaml)", 1},
+    {"output", 'o', "FILE", 0, "The main artefact; its suffix picks the form (.cu, .json); - is stdout. Default: "
+                               "EXPR.cu in the current folder", 1},
+    {"emit", KEY_EMIT, "KIND,...", 0, "Several artefacts at once: cu, header, json, each alone or as KIND=FILE", 1},
+    {"json", KEY_JSON, "FILE", 0, "Write the ranking of the kept candidates", 1},
+    {"name", KEY_NAME, "NAME", 0, "The C name of the kernel (default: the input file's stem)", 1},
+    {0, 'D', "NAME=NUMBER", 0, "Set a param", 1},
+    {"-MD", 0, 0, OPTION_DOC | OPTION_NO_USAGE, "Write a dependency file", 1},
+    {"-MF FILE", 0, 0, OPTION_DOC | OPTION_NO_USAGE, "Its name (default: the first artefact's, with .d)", 1},
+    {"-MT TARGET", 0, 0, OPTION_DOC | OPTION_NO_USAGE, "What it says to be rebuilt (default: the artefacts)", 1},
+    {0, 'M', "D|F|T", OPTION_HIDDEN, 0, 1},
+
+    {0, 0, 0, 0, "Compilation:", 2},
+    {"top-k", KEY_TOP_K, "K", 0, "How many candidates are kept, 1 to 100 (default 10)", 2},
+    {"verify", KEY_VERIFY, 0, 0, "Prove the kernel on the CPU before it is written", 2},
+    {"math", KEY_MATH, "MODE", 0, "exact (default); tf32: f32 products may use TF32; fast: also approximate exp, log "
+                                  "and division", 2},
+    {"templates", KEY_TEMPLATES, "DIR", 0, "Read kernel templates from DIR instead of the built-in ones", 2},
+
+    {0, 0, 0, 0, "Looking inside:", 3},
+    {0, 'd', "STAGE,...", 0, "Print what a stage made; writes no artefact unless one is asked for. Stages:"
+#define STAGE(id, what) " " #id
+#include "stages.def"
+#undef STAGE
+     , 3},
+    {"list-devices", KEY_LIST_DEVICES, 0, 0, "Print the built-in devices", 3},
+    {"print-device", KEY_PRINT_DEVICE, "NAME", 0, "Print a built-in device file, to copy and edit", 3},
+    {"print-schema", KEY_PRINT_SCHEMA, 0, 0, "Print the JSON schema of the ranking", 3},
+
+    {0, 0, 0, 0, "Messages:", 4},
+    {"verbose", 'v', 0, 0, "Say more", 4},
+    {"quiet", 'q', 0, 0, "Say nothing but errors", 4},
+    {"color", KEY_COLOUR, "WHEN", 0, "auto (default), always or never", 4},
+
+    {0, 0, 0, 0, "Help:", -1},
+    {"help", 'h', 0, 0, "Give this help", -1},
+    {"usage", KEY_USAGE, 0, 0, "Give a short usage message", -1},
+    {"version", 'V', 0, 0, "Print the version", -1},
+    {0},
+};
+// clang-format on
+
+/* The command line as written; `Options` is completed from it when all of it has been seen. */
+typedef struct CommandLine {
+    Arena *arena;
+    Options *options;
+    const char *output;     // -o
+    const char *name;       // --name
+    bool asked[ARTEFACT_JSON + 1];   // --emit KIND without a file
+    bool depfile;           // -MD
+    const char *colour;
+} CommandLine;
+
+// ---- small readers ----
+
+static int choose(Arena *arena, const char *option, const char *word, const char *const *choices, int count)
+{
+    StrBuf list = strbuf_new(arena);
+    for (int i = 0; i < count; i++) {
+        if (strcmp(word, choices[i]) == 0)
+            return i;
+        strbuf_printf(&list, "%s%s", i ? ", " : "", choices[i]);
+    }
+    usage_error("unknown word '%s' for %s; it is one of %s", word, option, list.text);
+}
+
+static const char *suffix_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *base = slash ? slash + 1 : path;
+    const char *dot = strrchr(base, '.');
+    return dot && dot != base ? dot : base + strlen(base);
+}
+
+/* "models/softmax.te" -> "softmax", "-" -> "kernel" */
+static char *stem_of(Arena *arena, const char *path)
+{
+    if (strcmp(path, "-") == 0)
+        return arena_strdup(arena, "kernel");
+    const char *slash = strrchr(path, '/');
+    const char *base = slash ? slash + 1 : path;
+    return arena_strndup(arena, base, (size_t)(suffix_of(path) - base));
+}
+
+static int read_top_k(const char *text)
+{
+    char *end;
+    errno = 0;
+    long value = strtol(text, &end, 10);
+    if (!isdigit((unsigned char)*text) || *end || errno || value < 1 || value > MAX_TOP_K)
+        usage_error("--top-k wants a whole number from 1 to %d, not '%s'", MAX_TOP_K, text);
+    return (int)value;
+}
+
+/* [+-] digits [. digits] [e [+-] digits], as in the language: strtod would also take "0x10", "nan" and blanks. */
+static bool is_number(const char *text)
+{
+    text += *text == '-' || *text == '+';
+    size_t whole = strspn(text, "0123456789");
+    text += whole;
+    size_t fraction = 0;
+    if (*text == '.') {
+        fraction = strspn(++text, "0123456789");
+        text += fraction;
+    }
+    if (whole + fraction == 0)
+        return false;
+    if (*text == 'e' || *text == 'E') {
+        text++;
+        text += *text == '+' || *text == '-';
+        size_t exponent = strspn(text, "0123456789");
+        if (exponent == 0)
+            return false;
+        text += exponent;
+    }
+    return *text == '\0';
+}
+
+static bool is_identifier(const char *name)
+{
+    if (!isalpha((unsigned char)*name) && *name != '_')
+        return false;
+    while (isalnum((unsigned char)*name) || *name == '_')
+        name++;
+    return *name == '\0';
+}
+
+static ParamOverride read_param(Arena *arena, const char *text)
+{
+    const char *equals = strchr(text, '=');
+    if (!equals)
+        usage_error("-D wants NAME=NUMBER, not '%s'", text);
+    ParamOverride param = {.name = arena_strndup(arena, text, (size_t)(equals - text)), .text = equals + 1};
+    if (!is_identifier(param.name))
+        usage_error("-D wants NAME=NUMBER; '%s' is no name", param.name);
+    if (!is_number(param.text))
+        usage_error("-D %s wants a number, not '%s'", param.name, param.text);
+    return param;
+}
+
+static void add_param(CommandLine *line, const char *text)
+{
+    Options *options = line->options;
+    ParamOverride param = read_param(line->arena, text);
+    for (int i = 0; i < options->param_count; i++)
+        if (strcmp(options->params[i].name, param.name) == 0) {
+            options->params[i] = param;   // the last one counts, as in every C compiler
+            return;
+        }
+    if (options->param_count == MAX_PARAMS)
+        usage_error("more than %d params set with -D", MAX_PARAMS);
+    options->params[options->param_count++] = param;
+}
+
+static void add_dumps(CommandLine *line, const char *list)
+{
+    static const char *const names[] = {
+#define STAGE(id, what) #id,
+#include "stages.def"
+#undef STAGE
+    };
+    char *words = arena_strdup(line->arena, list), *rest = words;
+    for (char *word; (word = strsep(&rest, ","));)
+        line->options->dump[choose(line->arena, "-d", word, names, STAGE_COUNT)] = true;
+}
+
+// ---- artefacts ----
+
+static void add_artefact(Options *options, ArtefactKind kind, const char *path)
+{
+    if (!*path)
+        usage_error("an output file needs a name");
+    for (int i = 0; i < options->artefact_count; i++)
+        if (strcmp(options->artefacts[i].path, path) == 0) {
+            if (options->artefacts[i].kind == kind)
+                return;
+            usage_error("two artefacts would both be written to '%s'", path);
+        }
+    if (options->artefact_count == MAX_ARTEFACTS)
+        usage_error("more than %d artefacts", MAX_ARTEFACTS);
+    options->artefacts[options->artefact_count++] = (Artefact){kind, path};
+}
+
+static _Noreturn void needs_nvrtc(const char *what)
+{
+    fatal(EXIT_MACHINE,
+          "%s needs NVRTC, which this build of rollerc does not use; write a .cu and compile it with nvcc", what);
+}
+
+/* KIND[=FILE],KIND[=FILE],… */
+static void add_emits(CommandLine *line, const char *list)
+{
+    static const char *const kinds[] = {
+        [ARTEFACT_CU] = "cu", [ARTEFACT_HEADER] = "header", [ARTEFACT_JSON] = "json", "ptx", "cubin"};
+    char *words = arena_strdup(line->arena, list), *rest = words;
+    for (char *word; (word = strsep(&rest, ","));) {
+        char *path = strchr(word, '=');
+        if (path)
+            *path++ = '\0';
+        int kind = choose(line->arena, "--emit", word, kinds, sizeof kinds / sizeof *kinds);
+        if (kind > ARTEFACT_JSON)
+            needs_nvrtc(arena_printf(line->arena, "--emit %s", word));
+        if (path)
+            add_artefact(line->options, (ArtefactKind)kind, path);
+        else
+            line->asked[kind] = true;
+    }
+}
+
+static ArtefactKind kind_of_output(const char *path)
+{
+    const char *suffix = suffix_of(path);
+    if (strcmp(path, "-") == 0 || strcmp(suffix, ".cu") == 0 || strncmp(path, "/dev/", 5) == 0)
+        return ARTEFACT_CU;
+    if (strcmp(suffix, ".json") == 0)
+        return ARTEFACT_JSON;
+    if (strcmp(suffix, ".ptx") == 0 || strcmp(suffix, ".cubin") == 0)
+        needs_nvrtc(suffix);
+    usage_error("the suffix of '%s' says nothing about its form; -o wants .cu, .json, .ptx or .cubin", path);
+}
+
+/* -o first, then what --emit named without a file: beside the main artefact, under its name. */
+static void complete_artefacts(CommandLine *line)
+{
+    static const char *const suffix[] = {[ARTEFACT_CU] = ".cu", [ARTEFACT_HEADER] = ".h", [ARTEFACT_JSON] = ".json"};
+    Options *options = line->options;
+    const char *stem = stem_of(line->arena, options->input);
+    if (line->output) {
+        ArtefactKind kind = kind_of_output(line->output);
+        add_artefact(options, kind, line->output);
+        line->asked[kind] = false;
+        if (suffix_of(line->output)[0])
+            stem = arena_strndup(line->arena, line->output, (size_t)(suffix_of(line->output) - line->output));
+    }
+    bool any_emit = false;
+    for (int kind = ARTEFACT_CU; kind <= ARTEFACT_JSON; kind++)
+        any_emit |= line->asked[kind];
+    for (int i = 0; i < options->artefact_count; i++)
+        any_emit |= options->artefacts[i].kind != ARTEFACT_JSON;
+    bool any_dump = false;
+    for (int stage = 0; stage < STAGE_COUNT; stage++)
+        any_dump |= options->dump[stage];
+    if (!any_emit && !line->output && !any_dump)
+        line->asked[ARTEFACT_CU] = true;
+    for (int kind = ARTEFACT_CU; kind <= ARTEFACT_JSON; kind++)
+        if (line->asked[kind])
+            add_artefact(options, (ArtefactKind)kind, arena_printf(line->arena, "%s%s", stem, suffix[kind]));
+    for (int i = 0; i < options->artefact_count; i++)
+        if (any_dump && strcmp(options->artefacts[i].path, "-") == 0)
+            usage_error("-d already prints to stdout; give the artefact a file");
+}
+
+static bool same_file(const char *a, const char *b)
+{
+    struct stat left, right;
+    return strcmp(a, b) == 0 ||
+           (stat(a, &left) == 0 && stat(b, &right) == 0 && S_ISREG(left.st_mode) && left.st_dev == right.st_dev &&
+            left.st_ino == right.st_ino);
+}
+
+static void protect_inputs_from(const char *path, const Options *options)
+{
+    if (strcmp(path, "-") != 0 && (same_file(path, options->input) || same_file(path, options->device)))
+        usage_error("'%s' is an input and would be overwritten", path);
+}
+
+static void protect_inputs(const Options *options)
+{
+    for (int i = 0; i < options->artefact_count; i++)
+        protect_inputs_from(options->artefacts[i].path, options);
+    if (options->depfile)
+        protect_inputs_from(options->depfile, options);
+}
+
+static void complete_depfile(CommandLine *line)
+{
+    Options *options = line->options;
+    if (!line->depfile) {
+        if (options->depfile || options->dep_target)
+            usage_error("%s without -MD", options->depfile ? "-MF" : "-MT");
+        return;
+    }
+    if (options->depfile)
+        return;
+    const char *main_path = options->artefact_count ? options->artefacts[0].path : "-";
+    if (strcmp(main_path, "-") == 0)
+        usage_error("-MD wants -MF FILE when no artefact is a file");
+    int length = (int)(suffix_of(main_path) - main_path);
+    options->depfile = arena_printf(line->arena, "%.*s.d", length, main_path);
+}
+
+// ---- names ----
+
+static bool is_keyword(const char *name)
+{
+    // C17, C++20 and CUDA, and `NULL` and `main`, which no linker or compiler would take either.
+    static const char *const keywords[] = {
+        "NULL", "_Alignas", "_Alignof", "_Atomic", "_Bool", "_Complex", "_Generic", "_Imaginary", "_Noreturn",
+        "_Static_assert", "_Thread_local", "__constant__", "__device__", "__global__", "__host__", "__managed__",
+        "__restrict__", "__shared__", "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool",
+        "break", "case", "catch", "char", "char16_t", "char32_t", "char8_t", "class", "co_await", "co_return",
+        "co_yield", "compl", "concept", "const", "const_cast", "consteval", "constexpr", "constinit", "continue",
+        "decltype", "default", "delete", "do", "double", "dynamic_cast", "else", "enum", "explicit", "export",
+        "extern", "false", "float", "for", "friend", "goto", "if", "inline", "int", "long", "main", "mutable",
+        "namespace", "new", "noexcept", "not", "not_eq", "nullptr", "operator", "or", "or_eq", "private", "protected",
+        "public", "register", "reinterpret_cast", "requires", "restrict", "return", "short", "signed", "sizeof",
+        "static", "static_assert", "static_cast", "struct", "switch", "template", "this", "thread_local", "throw",
+        "true", "try", "typedef", "typeid", "typename", "typeof", "union", "unsigned", "using", "virtual", "void",
+        "volatile", "wchar_t", "while", "xor", "xor_eq",
+    };
+    for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++)
+        if (strcmp(name, keywords[i]) == 0)
+            return true;
+    return false;
+}
+
+char *kernel_name(Arena *arena, const char *stem)
+{
+    bool leading_digit = isdigit((unsigned char)*stem);
+    char *name = arena_printf(arena, "%s%s", leading_digit ? "k_" : "", *stem ? stem : "kernel");
+    for (char *c = name; *c; c++)
+        if (!isalnum((unsigned char)*c))
+            *c = '_';
+    return is_keyword(name) ? arena_printf(arena, "%s_", name) : name;
+}
+
+static const char *chosen_name(const CommandLine *line)
+{
+    if (!line->name)
+        return kernel_name(line->arena, stem_of(line->arena, line->options->input));
+    const char *name = kernel_name(line->arena, line->name);
+    if (strcmp(name, line->name) != 0)
+        usage_error("--name wants a C identifier, not '%s'; '%s' would do", line->name, name);
+    return name;
+}
+
+// ---- colour ----
+
+static bool is_set(const char *variable)
+{
+    const char *value = getenv(variable);
+    return value && *value && strcmp(value, "0") != 0;
+}
+
+/* https://no-color.org and https://bixense.com/clicolors */
+static bool wants_colour(const char *when)
+{
+    if (when && strcmp(when, "auto") != 0)
+        return strcmp(when, "always") == 0;
+    const char *no_colour = getenv("NO_COLOR"), *terminal = getenv("TERM");
+    if (no_colour && *no_colour)
+        return false;
+    return is_set("CLICOLOR_FORCE") || (isatty(STDERR_FILENO) && terminal && strcmp(terminal, "dumb") != 0);
+}
+
+// ---- options that end the program ----
+
+static _Noreturn void print_and_exit(const char *text)
+{
+    fputs(text, stdout);
+    exit(EXIT_DONE);
+}
+
+static _Noreturn void list_devices(Arena *arena)
+{
+    StrBuf list = strbuf_new(arena);
+    device_list(&list);
+    print_and_exit(list.text);
+}
+
+static _Noreturn void print_device(const char *name)
+{
+    const char *text = device_text(name);
+    if (!text)
+        usage_error("there is no built-in device '%s'; --list-devices shows them", name);
+    print_and_exit(text);
+}
+
+// ---- argp ----
+
+/* -MD, -MF FILE, -MT TARGET: one letter with a letter behind it, as compilers spell it. */
+static void read_dep_option(CommandLine *line, struct argp_state *state, const char *which)
+{
+    if (strcmp(which, "D") == 0) {
+        line->depfile = true;
+        return;
+    }
+    if (*which != 'F' && *which != 'T')
+        usage_error("unknown option '-M%s'", which);
+    const char *value = which[1] ? which + 1 : state->next < state->argc ? state->argv[state->next++] : "";
+    if (!*value)
+        usage_error("-M%c wants a %s", *which, *which == 'F' ? "FILE" : "TARGET");
+    if (*which == 'F')
+        line->options->depfile = value;
+    else
+        line->options->dep_target = value;
+}
+
+static void set_input(Options *options, const char *path)
+{
+    if (options->input)
+        usage_error("one input file, please: '%s' and '%s' are given", options->input, path);
+    if (!*path)
+        usage_error("the input file needs a name");
+    options->input = path;
+}
+
+static error_t read_option(int key, char *value, struct argp_state *state)
+{
+    CommandLine *line = state->input;
+    Options *options = line->options;
+    static const char *const colours[] = {"auto", "always", "never"};
+    switch (key) {
+    case ARGP_KEY_ARG: set_input(options, value); break;
+    case KEY_DEVICE: options->device = value; break;
+    case 'o': line->output = value; break;
+    case KEY_EMIT: add_emits(line, value); break;
+    case KEY_JSON: add_artefact(options, ARTEFACT_JSON, value); break;
+    case KEY_NAME: line->name = value; break;
+    case 'D': add_param(line, value); break;
+    case 'M': read_dep_option(line, state, value); break;
+    case KEY_TOP_K: options->top_k = read_top_k(value); break;
+    case KEY_VERIFY: options->verify = true; break;
+    case KEY_MATH: options->math = (MathMode)choose(line->arena, "--math", value, math_name, MATH_FAST + 1); break;
+    case KEY_TEMPLATES: options->templates = value; break;
+    case 'd': add_dumps(line, value); break;
+    case 'v': options->verbose = true, options->quiet = false; break;
+    case 'q': options->quiet = true, options->verbose = false; break;
+    case KEY_COLOUR: line->colour = colours[choose(line->arena, "--color", value, colours, 3)]; break;
+    case KEY_LIST_DEVICES: list_devices(line->arena);
+    case KEY_PRINT_DEVICE: print_device(value);
+    case KEY_PRINT_SCHEMA: print_and_exit(embedded_find("schema/ranking.schema.json")->text);
+    case 'h': argp_state_help(state, stdout, ARGP_HELP_STD_HELP); break;
+    case KEY_USAGE: argp_state_help(state, stdout, ARGP_HELP_USAGE | ARGP_HELP_EXIT_OK); break;
+    case 'V': print_and_exit("rollerc " ROLLERC_VERSION "\n");
+    default: return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+static const char manual[] =
+    "Compile a tensor expression into a CUDA kernel whose tiles fit the device's memory levels.\v"
+    "EXPR.te may be - for stdin. @FILE stands for the arguments in FILE.\n\n"
+    "Exit codes: 0 done, 1 the input is wrong, 2 wrong usage, 3 the device can hold no program for this expression, "
+    "4 the machine lacks something, 5 every candidate failed or the kernel is wrong, 70 a bug in rollerc, "
+    "130 and 143 interrupted.";
+
+Options *options_parse(Arena *arena, int argc, char **argv)
+{
+    Options *options = NEW(arena, Options);
+    options->top_k = 10;
+    CommandLine line = {.arena = arena, .options = options};
+    diag_configure((DiagOptions){.colour = wants_colour(NULL)});   // for errors in the command line itself
+    Arguments arguments = response_files_expand(arena, argc, argv);
+
+    argp_err_exit_status = EXIT_USAGE;
+    const struct argp argp = {.options = table, .parser = read_option, .args_doc = "EXPR.te --device NAME|FILE",
+                              .doc = manual};
+    error_t error = argp_parse(&argp, arguments.count, arguments.words, ARGP_NO_HELP, NULL, &line);
+    if (error)
+        fatal(error == ENOMEM ? EXIT_MACHINE : EXIT_USAGE, "%s", strerror(error));
+
+    if (!options->input)
+        usage_error("no input file; `rollerc --help' shows the options");
+    if (!options->device)
+        usage_error("no --device; `rollerc --list-devices' shows the built-in ones");
+    complete_artefacts(&line);
+    complete_depfile(&line);
+    protect_inputs(options);
+    options->name = chosen_name(&line);
+    options->colour = wants_colour(line.colour);
+    return options;
+}

@@ -1,0 +1,56 @@
+// The command line as plain data. Everything is checked and completed here; nobody after this looks at argv.
+#pragma once
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "front/lower.h"
+
+/* What may be printed with `-d`. */
+typedef enum Stage {
+#define STAGE(id, what) STAGE_##id,
+#include "stages.def"
+#undef STAGE
+    STAGE_COUNT
+} Stage;
+
+typedef enum MathMode { MATH_EXACT, MATH_TF32, MATH_FAST } MathMode;
+
+typedef enum ArtefactKind { ARTEFACT_CU, ARTEFACT_HEADER, ARTEFACT_JSON } ArtefactKind;
+
+/* A file to write; "-" is stdout. */
+typedef struct Artefact {
+    ArtefactKind kind;
+    const char *path;
+} Artefact;
+
+enum {
+    MAX_ARTEFACTS = 16,   // there are three kinds; sixteen files leave room for every sensible build rule
+    MAX_PARAMS = 256,     // -D
+    MAX_TOP_K = 100,
+};
+
+typedef struct Options {
+    const char *input;        // the .te file; "-" is stdin
+    const char *device;       // name or file
+    const char *name;         // of the kernel, a C identifier
+    Artefact artefacts[MAX_ARTEFACTS];
+    int artefact_count;       // 0 if only dumps are wanted
+    int top_k;
+    bool verify;
+    MathMode math;
+    ParamOverride params[MAX_PARAMS];   // the last -D of a name; checked to be NAME=NUMBER
+    int param_count;
+    bool dump[STAGE_COUNT];
+    const char *depfile;      // NULL: none
+    const char *dep_target;   // -MT; NULL: the artefacts
+    const char *templates;    // a folder instead of the built-in ones, or NULL
+    bool quiet, verbose, colour;
+} Options;
+
+/* Wrong usage ends with EXIT_USAGE; --help, --version and the --list/--print options end the program themselves. */
+Options *options_parse(Arena *arena, int argc, char **argv);
+
+/* `stem` as a C identifier: other characters become '_', a leading digit gets "k_" before it, a keyword '_' behind. */
+char *kernel_name(Arena *arena, const char *stem);
+
+extern const char *const math_name[];   // "exact", "tf32", "fast"

@@ -1,0 +1,158 @@
+// The four alignments of the paper (OSDI'22, 3.1): the execution unit through granules and whole
+// warps, memory transactions through the traffic of a tile, shared-memory banks through padding,
+// and the tensor's shape through the share of wasted work.
+#include "base/checked.h"
+#include "rtile/rtile.h"
+
+enum { VECTOR_BYTES = 16 };   // widest load or store of one thread
+
+static int64_t greatest_common_divisor(int64_t a, int64_t b)
+{
+    while (b) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* Sizes of the axis on this level are multiples of this. */
+static int64_t granule_of(const TileRules *rules, Level level, const RTile *inner, int axis)
+{
+    int64_t granule = rules->rule[level][axis].granule;
+    if (granule < 1)
+        granule = 1;
+    if (level == LEVEL_REGISTER || !inner)
+        return granule;
+    return size_product(granule / greatest_common_divisor(granule, inner->size[axis]), inner->size[axis]);
+}
+
+/* The first odd * 2^j above `count`. */
+static int64_t doubled_above(int64_t odd, int64_t count)
+{
+    while (odd <= count)
+        odd *= 2;
+    return odd;
+}
+
+/* The next size above `size` that hardware likes, in granules: 1, 2, 4, 8, …, small odd multiples
+   of them that divide the axis, and as many granules as cover it. Once a power of two covers the
+   axis there is no more: 0. */
+static int64_t next_nice(int64_t extent, int64_t granule, int64_t count)
+{
+    int64_t cover = ceil_div(extent, granule);
+    bool power_of_two = (count & (count - 1)) == 0;
+    if (count >= cover && power_of_two)
+        return count ? 0 : 1;
+
+    int64_t next = doubled_above(1, count);
+    if (cover > count && cover < next)
+        next = cover;
+    if (extent % granule == 0 && (cover & (cover - 1)) != 0)
+        for (int64_t odd = 3; odd <= 15; odd += 2) {
+            int64_t candidate = doubled_above(odd, count);
+            if (candidate < next && cover % candidate == 0)
+                next = candidate;
+        }
+    return next;
+}
+
+/* Does tiling the axis by `size` waste at most the tolerated share of it? */
+static bool fits_shape(int64_t extent, int64_t size, double tolerance)
+{
+    if (size >= extent)
+        return true;
+    return (double)round_up(extent, size) <= (double)extent * (1 + tolerance);
+}
+
+int64_t rtile_next_size(const TileRules *rules, Level level, const RTile *inner, int axis, int64_t size, double tolerance)
+{
+    int64_t extent = rules->space.axes[axis].extent;
+    int64_t limit = rules->rule[level][axis].limit;
+    int64_t granule = granule_of(rules, level, inner, axis);
+    int64_t count = size / granule;
+    while ((count = next_nice(extent, granule, count)) != 0) {
+        int64_t next = size_product(count, granule);
+        if (next > (limit > 1 ? limit : 1))
+            return 0;
+        if (fits_shape(extent, next, tolerance))
+            return next;
+    }
+    return 0;
+}
+
+int64_t rtile_previous_size(const TileRules *rules, Level level, const RTile *inner, int axis, int64_t size,
+                            double tolerance)
+{
+    int64_t previous = 0, next = 0;
+    while ((next = rtile_next_size(rules, level, inner, axis, next, tolerance)) != 0 && next < size)
+        previous = next;
+    return previous;
+}
+
+bool rtile_smallest(const TileRules *rules, Level level, const RTile *inner, double tolerance, RTile *tile)
+{
+    *tile = (RTile){0};
+    for (int a = 0; a < rules->space.axis_count; a++) {
+        tile->size[a] = rtile_next_size(rules, level, inner, a, 0, tolerance);
+        if (!tile->size[a])
+            return false;
+    }
+    return true;
+}
+
+/* A [3,4] tile read by columns, 4 banks of one element. The digits are banks:
+ *
+ *      0 1 2 3          0 1 2 3 .          without padding a column lies in one bank;
+ *      0 1 2 3    ->    1 2 3 0 .          one more element a row moves it on by one
+ *      0 1 2 3          2 3 0 1 .
+ *
+ * Pieces of row after row start `stride` elements apart, so they begin at multiples of gcd(stride, one line of banks).
+ * They meet no bank twice when that distance is no more than one piece: then the line is used up first. */
+int64_t bank_padding(int64_t inner_extent, int64_t read_extent, int element_bytes, int granule, int banks, int bank_bytes)
+{
+    int64_t line = (int64_t)banks * bank_bytes / element_bytes;        // elements in all banks once
+    int64_t per_bank = bank_bytes > element_bytes ? bank_bytes / element_bytes : 1;
+    int64_t step = granule > 1 ? granule : 1;
+    int64_t piece = read_extent;
+    piece = piece > per_bank ? piece : per_bank;
+    piece = piece > step ? piece : step;
+    for (int64_t padding = 0; padding < line; padding += step)
+        if (greatest_common_divisor(inner_extent + padding, line) <= piece)
+            return padding;
+    return 0;
+}
+
+/* Is the staged tile ever accessed across its rows by the threads of one warp? It is when it is
+   transposed on its way into shared memory, or when neighbouring threads own different rows. A
+   tile whose rows are steps of a reduction that every thread walks alike is only read along its
+   rows. */
+static bool crosses_rows(const TileRules *rules, const DataTile *tile, const RTile *shared, const RTile *inner)
+{
+    const TileSpace *space = &rules->space;
+    int64_t width = affine_extent(&tile->dims[tile->staged_inner].index, shared->size, space->axis_count);
+    if (data_tile_elements(tile, shared, space->axis_count) == width)
+        return false;
+    if (tile->staged_inner != tile->rank - 1)
+        return true;
+    for (int d = 0; d < tile->rank; d++)
+        for (int a = 0; a < space->axis_count && d != tile->staged_inner; a++)
+            if (tile->dims[d].index.coef[a] && shared->size[a] > inner->size[a]
+                && (!space->axes[a].reduction || rules->threads_reduce))
+                return true;
+    return false;
+}
+
+int64_t staged_padding(const TileRules *rules, const DataTile *tile, const RTile *shared, const RTile *inner,
+                       const DeviceSpec *device)
+{
+    if (tile->element_bits < 8 || !crosses_rows(rules, tile, shared, inner))
+        return 0;
+    const Affine *contiguous = &tile->dims[tile->staged_inner].index;
+    int64_t width = affine_extent(contiguous, shared->size, rules->space.axis_count);
+    int64_t read = affine_extent(contiguous, inner->size, rules->space.axis_count);
+    int element_bytes = tile->element_bits / 8;
+    int64_t vector = VECTOR_BYTES / element_bytes;
+    return bank_padding(width, read < vector ? read : vector, element_bytes, tile->staged_granule,
+                        device->shared_banks, device->shared_bank_bytes);
+}

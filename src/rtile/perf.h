@@ -1,0 +1,36 @@
+// The micro-performance model: how long one rProgram takes on one device, term by term (Roller,
+// OSDI'22, 3.3).
+//
+// Every term stays in the estimate, so that a ranking can be explained.
+#pragma once
+#include "rtile/rtile.h"
+
+/* What limits the number of resident blocks, or the kernel as a whole. */
+typedef enum Limiter { LIMIT_THREADS, LIMIT_BLOCKS, LIMIT_REGISTERS, LIMIT_SHARED, LIMIT_GRID } Limiter;
+typedef enum BoundBy { BOUND_COMPUTE, BOUND_SPECIAL, BOUND_SHARED, BOUND_L2, BOUND_DRAM, BOUND_LATENCY, BOUND_LAUNCH } BoundBy;
+
+extern const char *const limiter_name[];
+extern const char *const bound_name[];
+
+typedef struct PerfEstimate {
+    double time_us;            // what ranks: the largest level term, what is visible of the others, latency, launch
+    double compute_us, special_us, shared_us, l2_us, dram_us, latency_us, launch_us;   // each alone, for the whole kernel
+    double dram_load_bytes, dram_store_bytes, l2_load_bytes, l2_store_bytes;
+    double shared_load_bytes, shared_store_bytes;   // loads include what threads read past shared memory, through L1
+    double flops;              // done, padding included
+    double padding_waste;      // share of the work that falls outside the tensors
+    double waves;              // grid / resident blocks
+    double tail_efficiency;    // mean blocks of a unit / blocks of the busiest unit, 1 = no idle units at the end
+    int blocks_per_sm;         // that fit on one unit at the same time
+    Limiter limiter;
+    BoundBy bound_by;
+} PerfEstimate;
+
+struct RProgram;
+
+/* Blocks of this size that fit on one execution unit, and what stops the next one. 0: not even
+   one. */
+int perf_blocks_per_sm(const DeviceSpec *device, int threads, int registers, int64_t shared_bytes, Limiter *limiter);
+
+/* Needs a completed program: all but `perf` filled in. */
+PerfEstimate perf_estimate(const TileRules *rules, const struct RProgram *program, const DeviceSpec *device);

@@ -1,0 +1,181 @@
+#include "rtile/rtile.h"
+
+#include "base/checked.h"
+
+RTile rtile_problem(const TileSpace *space)
+{
+    RTile problem = {0};
+    for (int a = 0; a < space->axis_count; a++)
+        problem.size[a] = space->axes[a].extent;
+    return problem;
+}
+
+double rtile_points(const TileSpace *space, const RTile *tile, bool reduction)
+{
+    double points = 1;
+    for (int a = 0; a < space->axis_count; a++)
+        if (space->axes[a].reduction == reduction)
+            points *= (double)tile->size[a];
+    return points;
+}
+
+int64_t size_product(int64_t a, int64_t b)
+{
+    int64_t product;
+    return checked_mul(a, b, &product) ? product : INT64_MAX;
+}
+
+bool data_tile_depends(const DataTile *tile, int axis)
+{
+    for (int d = 0; d < tile->rank; d++)
+        if (tile->dims[d].index.coef[axis])
+            return true;
+    return false;
+}
+
+int64_t data_tile_elements(const DataTile *tile, const RTile *of, int axis_count)
+{
+    int64_t elements = 1;
+    for (int d = 0; d < tile->rank; d++)
+        elements = size_product(elements, affine_extent(&tile->dims[d].index, of->size, axis_count));
+    return elements;
+}
+
+/* How far dimension d reaches inside the tile, and not beyond the tensor. */
+static int64_t clipped_extent(const DataTile *tile, int d, const RTile *of, int axis_count)
+{
+    int64_t extent = affine_extent(&tile->dims[d].index, of->size, axis_count);
+    return extent < tile->dims[d].size ? extent : tile->dims[d].size;
+}
+
+double data_tile_bytes(const DataTile *tile, const RTile *of, int axis_count)
+{
+    double bytes = tile->element_bits / 8.0;
+    for (int d = 0; d < tile->rank; d++)
+        bytes *= (double)clipped_extent(tile, d, of, axis_count);
+    return bytes;
+}
+
+/* A data tile in memory: `runs` contiguous pieces, their starts a multiple of the row length apart.
+ *
+ *      |<--------- row --------->|
+ *      ....[== run ==]...........        a 3 x 11 tile of a [.., 25] tensor: 3 runs of 11
+ *      ....[== run ==]...........        a tile as wide as the tensor: one run of 3 * 25
+ *      ....[== run ==]...........
+ */
+typedef struct Runs {
+    double count;
+    int64_t elements;        // of one run
+    int64_t row_remainder;   // row length modulo the transaction, in bits
+    bool whole;              // the tile is the tensor
+} Runs;
+
+static Runs find_runs(const DataTile *tile, const RTile *of, int axis_count, int64_t transaction_bits)
+{
+    Runs runs = {.count = 1, .elements = 1, .row_remainder = tile->element_bits, .whole = true};
+    for (int d = tile->rank - 1; d >= 0; d--) {
+        int64_t extent = clipped_extent(tile, d, of, axis_count);
+        if (runs.whole) {
+            runs.elements = size_product(runs.elements, extent);
+            runs.row_remainder *= tile->dims[d].size % transaction_bits;
+            runs.row_remainder %= transaction_bits;
+        } else
+            runs.count *= (double)extent;
+        runs.whole = runs.whole && extent == tile->dims[d].size;
+    }
+    return runs;
+}
+
+double data_tile_traffic(const DataTile *tile, const RTile *of, int axis_count, int transaction_bytes)
+{
+    int64_t transaction_bits = transaction_bytes * 8;
+    Runs runs = find_runs(tile, of, axis_count, transaction_bits);
+    int64_t run_bits = size_product(runs.elements, tile->element_bits);
+    if (run_bits > INT64_MAX / 2)
+        return data_tile_bytes(tile, of, axis_count);
+
+    bool fits = run_bits % transaction_bits == 0 || transaction_bits % run_bits == 0;
+    bool aligned = runs.whole || (runs.row_remainder == 0 && fits);
+    int64_t moved_bits = aligned ? round_up(run_bits, transaction_bits)
+                                 : run_bits + transaction_bits - tile->element_bits;
+    return runs.count * (double)moved_bits / 8;
+}
+
+double data_tile_visits(const TileSpace *space, const DataTile *tile, const RTile *of)
+{
+    double visits = 1;
+    for (int a = 0; a < space->axis_count; a++)
+        if (space->axes[a].reduction && data_tile_depends(tile, a))
+            visits *= (double)ceil_div(space->axes[a].extent, of->size[a]);
+    return visits;
+}
+
+double rtile_traffic(const TileRules *rules, const RTile *tile, const DeviceSpec *device, Level level)
+{
+    const TileSpace *space = &rules->space;
+    double bytes = 0;
+    for (int i = 0; i < space->tile_count; i++) {
+        const DataTile *data = &space->tiles[i];
+        double moved = level == LEVEL_REGISTER
+            ? data_tile_bytes(data, tile, space->axis_count)
+            : data_tile_traffic(data, tile, space->axis_count, device->dram.transaction_bytes);
+        bytes += moved * data_tile_visits(space, data, tile);
+    }
+    double points = rtile_points(space, tile, false);
+    for (int a = 0; a < space->axis_count; a++)
+        if (space->axes[a].reduction)
+            points *= (double)space->axes[a].extent;
+    return bytes / points;
+}
+
+/* Accumulators, the inputs of one step if they are kept, and the rest: 32-bit registers of one
+   thread. */
+static int64_t register_count(const TileRules *rules, const RTile *tile)
+{
+    const TileSpace *space = &rules->space;
+    int64_t bits = 0;
+    for (int i = 0; i < space->tile_count; i++) {
+        const DataTile *data = &space->tiles[i];
+        int element_bits = data->output                  ? rules->accumulator_bits
+                           : rules->loads_into_registers ? data->element_bits
+                                                         : 0;
+        int64_t elements = data_tile_elements(data, tile, space->axis_count);
+        if (!checked_add(bits, size_product(elements, element_bits), &bits))
+            return INT64_MAX / 32;
+    }
+    int64_t threads = rules->tile_threads > 0 ? rules->tile_threads : 1;
+    return bits / (32 * threads) + (bits % (32 * threads) != 0) + rules->register_overhead;
+}
+
+/* Every staged tile, its contiguous extent padded against bank conflicts, `stages` times. */
+static int64_t shared_bytes(const TileRules *rules, const RTile *tile, const RTile *inner, const DeviceSpec *device)
+{
+    const TileSpace *space = &rules->space;
+    int64_t bytes = rules->shared_overhead;
+    for (int i = 0; i < space->tile_count; i++) {
+        const DataTile *data = &space->tiles[i];
+        if (!data->staged)
+            continue;
+        int64_t elements = data_tile_elements(data, tile, space->axis_count);
+        int64_t width = affine_extent(&data->dims[data->staged_inner].index, tile->size, space->axis_count);
+        int64_t padded = size_product(elements / width, width + staged_padding(rules, data, tile, inner, device));
+        int64_t bits = size_product(padded, data->element_bits);
+        if (bits == INT64_MAX || !checked_add(bytes, round_up(ceil_div(bits, 8), 16) * rules->stages, &bytes))
+            return INT64_MAX;
+    }
+    return bytes;
+}
+
+int64_t rtile_footprint(const TileRules *rules, const RTile *tile, const RTile *inner, const DeviceSpec *device, Level level)
+{
+    return level == LEVEL_REGISTER ? 4 * register_count(rules, tile) : shared_bytes(rules, tile, inner, device);
+}
+
+double rtile_reuse_score(const TileRules *rules, const RTile *tile, const RTile *grown, const RTile *inner,
+                         const DeviceSpec *device, Level level)
+{
+    double saved_bytes = rtile_traffic(rules, tile, device, level) - rtile_traffic(rules, grown, device, level);
+    double extra_bytes = (double)rtile_footprint(rules, grown, inner, device, level)
+                       - (double)rtile_footprint(rules, tile, inner, device, level);
+    return saved_bytes / (extra_bytes > 1 ? extra_bytes : 1);
+}

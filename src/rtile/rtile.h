@@ -1,0 +1,140 @@
+// An rTile is one tile size along every axis, aligned with one memory level of one device.
+//
+// This floor knows axes, data tiles and devices; it never learns what a matmul is. A kernel family
+// describes its kernel by TileRules: which axes are tiled, what each tile must hold, and what the
+// kernel's threads may share.
+#pragma once
+#include "hal/device.h"
+#include "ir/tensor_op.h"
+
+/* From a thread outwards. A register tile is what one thread computes, a shared tile what one
+   block does (whether or not anything is staged in shared memory), the global tile is the problem.
+   */
+typedef enum Level { LEVEL_REGISTER, LEVEL_SHARED, LEVEL_GLOBAL, LEVEL_COUNT } Level;
+
+enum { MAX_DATA_TILES = 24 };   // accesses of one fused kernel that the model looks at; fuse() stays below
+
+typedef struct RTile {
+    int64_t size[MAX_AXES];     // 0 beyond the last axis
+} RTile;
+
+/* A tensor access as tiling sees it: its extent inside a tile follows from `affine_extent` of each
+   dimension. */
+typedef struct DataTile {
+    int rank;                   // 0: a scalar
+    Dim dims[MAX_RANK];         // over the axes of the TileSpace; the last is contiguous in memory
+    int element_bits;
+    bool output;
+    bool staged;                // kept in shared memory while a block uses it
+    int staged_bits;            // of an element there (f16 may be kept widened); 0: element_bits
+    int staged_inner;           // the dimension that is contiguous there
+    int staged_granule;         // bank padding comes in multiples of this many elements (vector accesses stay aligned)
+    double scatter;             // bytes moved per byte used when a warp walks the kernel's thread order; 1: coalesced
+} DataTile;
+
+typedef struct TileSpace {
+    int axis_count;
+    Axis axes[MAX_AXES];        // any order; `reduction` says which are summed over
+    int tile_count;
+    DataTile tiles[MAX_DATA_TILES];
+    double flops;               // of one point of the space
+    double special;             // special-function results of one point
+    Unit unit;                  // what does the flops
+} TileSpace;
+
+/* What may vary along one axis at one level. */
+typedef struct AxisRule {
+    int64_t granule;            // sizes are multiples of this (1: any)
+    int64_t limit;              // largest size; 1: this level does not tile the axis
+} AxisRule;
+
+typedef struct TileRules {
+    TileSpace space;
+    int variant;                     // the family's own number for this kind of kernel; kept in the rProgram
+    const char *variant_name;        // for dumps and the ranking: "row", "column"
+    AxisRule rule[LEVEL_GLOBAL][MAX_AXES];   // [LEVEL_REGISTER], [LEVEL_SHARED]
+    bool threads_reduce;             // threads of a block may share a reduction axis (and combine at the end)
+    int tile_threads;                // threads that hold one register tile together: 32 for a warp's tensor-core tile; 0 = 1
+    int stages;                      // buffers of every staged tile: 2 = load the next while computing on this
+    int accumulator_bits;            // of one output element in registers
+    int register_overhead;           // addresses, loop counters, … of one thread
+    int64_t shared_overhead;         // bytes beyond the staged tiles
+    bool loads_into_registers;       // a register tile also holds its inputs' data tiles while it computes
+} TileRules;
+
+// ---- rtile.c: what a tile holds and moves ----
+
+/* The problem itself, as a tile. */
+RTile rtile_problem(const TileSpace *space);
+
+/* Points of the tile along the axes of one kind. */
+double rtile_points(const TileSpace *space, const RTile *tile, bool reduction);
+
+/* Does the data tile change when the axis advances? */
+bool data_tile_depends(const DataTile *tile, int axis);
+
+/* Elements of a data tile inside a tile of the axes; INT64_MAX if there are more. */
+int64_t data_tile_elements(const DataTile *tile, const RTile *of, int axis_count);
+
+/* Distinct bytes of the data tile, clipped to the tensor. */
+double data_tile_bytes(const DataTile *tile, const RTile *of, int axis_count);
+
+/* Bytes that loading or storing the data tile moves: contiguous runs in whole transactions,
+   clipped to the tensor. Roller 3.1 (2), "memory transaction". A run starts on a transaction
+   boundary when both the tensor's rows and the run fit the transactions; otherwise its start is
+   anywhere, and it moves run + transaction - element bytes on average: with 32-byte transactions 5
+   floats of a long row move 32 or 64 bytes, 48 on average. */
+double data_tile_traffic(const DataTile *tile, const RTile *of, int axis_count, int transaction_bytes);
+
+/* How often the tile is walked through while a block runs over the reduction axes it depends on.
+   */
+double data_tile_visits(const TileSpace *space, const DataTile *tile, const RTile *of);
+
+/* Traffic into the tile per point of work it does: Q(T) of the paper, bytes. Outputs move once per
+   whole reduction. */
+double rtile_traffic(const TileRules *rules, const RTile *tile, const DeviceSpec *device, Level level);
+
+/* Bytes the tile occupies on its level: F(T) of the paper (staged tiles with padding and stages,
+   or registers * 4). `inner` is the register tile inside a shared one; a register tile has none.
+   */
+int64_t rtile_footprint(const TileRules *rules, const RTile *tile, const RTile *inner, const DeviceSpec *device, Level level);
+
+/* S_i = (Q(T) - Q(T'_i)) / (F(T'_i) - F(T)): traffic saved per byte of extra footprint when axis i
+   grows to its next aligned size. Growth that costs no byte counts as one byte. */
+double rtile_reuse_score(const TileRules *rules, const RTile *tile, const RTile *grown, const RTile *inner,
+                         const DeviceSpec *device, Level level);
+
+/* a * b, or INT64_MAX: sizes this large are refused by every limit. Both are at least 0. */
+int64_t size_product(int64_t a, int64_t b);
+
+// ---- align.c: which sizes are legal ----
+
+/* Next size of `axis` above `size` that is legal on the level: a multiple of the granule (and, for
+   the shared level, of the register tile), at most the limit, wasting at most `tolerance` of the
+   axis: ceil(extent/s)*s <= extent*(1+tolerance), except that a size that covers the whole axis is
+   always legal. 0 if there is none. GetNextAlignedAxisSize of the paper. Of the multiples only
+   those that hardware likes are visited: 2^j granules, the multiples by a small odd number that
+   divide the axis (96 of 4096*3), and the whole axis. For an extent of 7: 1, 2, 4 (tolerance
+   allowing), 7, 8. */
+int64_t rtile_next_size(const TileRules *rules, Level level, const RTile *inner, int axis, int64_t size, double tolerance);
+
+/* The legal size just below `size`; 0 if there is none. */
+int64_t rtile_previous_size(const TileRules *rules, Level level, const RTile *inner, int axis, int64_t size,
+                            double tolerance);
+
+/* The smallest legal size along every axis. False if an axis has none at this tolerance. */
+bool rtile_smallest(const TileRules *rules, Level level, const RTile *inner, double tolerance, RTile *tile);
+
+/* Elements of padding on the contiguous extent of a shared data tile, so that reading pieces of
+   `read_extent` elements from row after row meets no bank twice: with 4 banks of one element, a
+   [3,4] tile read by columns needs 1 ([3,5]). */
+int64_t bank_padding(int64_t inner_extent, int64_t read_extent, int element_bytes, int granule, int banks, int bank_bytes);
+
+/* Bank padding of a staged data tile of this kernel: 0 when no warp walks across its rows. */
+int64_t staged_padding(const TileRules *rules, const DataTile *tile, const RTile *shared, const RTile *inner,
+                       const DeviceSpec *device);
+
+// ---- print.c ----
+
+void rtile_print(StrBuf *out, const TileSpace *space, const RTile *tile);
+void tile_rules_print(StrBuf *out, const TileRules *rules);   // `-d rtile`

@@ -1,0 +1,97 @@
+// Pointwise kernel: every output point depends on one point of each input.
+//
+// A thread owns VECTORS vectors of VECTOR neighbouring points, one block's width apart, so that each access of a warp is
+// contiguous and several are under way at once:
+//
+//   thread      0        1        2       …     THREADS-1 |   0    …
+//   points   [VECTOR] [VECTOR] [VECTOR]   …     [VECTOR]  | [VECTOR]        <- VECTORS times
+//
+// The last vector may reach past the end: it is read and written point by point.
+#include "prelude.cuh"
+
+namespace KERNEL {
+using namespace rollerc;
+
+// <rollerc: parameters>
+using Index = int;
+struct Tensors {
+    const float *in0;   // x[1000003]
+    float *out0;        // y[1000003]
+};
+#define PARAMETERS const float *__restrict__ in0, float *__restrict__ out0
+#define TENSORS {in0, out0}
+constexpr Index POINTS = 1000003;
+constexpr int THREADS = 256;
+constexpr int VECTOR = 4;   // neighbouring points that a thread reads and writes at once
+constexpr int VECTORS = 2;   // vectors of a thread, one block apart
+
+// What one vector of points reads, and what it makes.
+struct Inputs {
+    float x0[VECTOR];
+};
+struct Outputs {
+    float y0[VECTOR];
+};
+
+__device__ __forceinline__ void load_points(const Tensors &t, Index point, Inputs &in)
+{
+    load_vector<VECTOR>(t.in0, point, in.x0);
+}
+
+__device__ __forceinline__ void load_point(const Tensors &t, Index point, int e, Inputs &in)
+{
+    in.x0[e] = load(t.in0, point);
+}
+
+__device__ __forceinline__ void compute(const Tensors &, Index, int e, const Inputs &in, Outputs &out)
+{
+    out.y0[e] = op_relu(in.x0[e]);
+}
+
+__device__ __forceinline__ void store_points(const Tensors &t, Index point, const Outputs &out)
+{
+    store_vector<VECTOR>(t.out0, point, out.y0);
+}
+
+__device__ __forceinline__ void store_point(const Tensors &t, Index point, int e, const Outputs &out)
+{
+    store(t.out0, point, out.y0[e]);
+}
+
+// All lanes of a warp call it: they pack words together.
+__device__ __forceinline__ void store_words(const Tensors &, Index, const Outputs &) {}
+// </rollerc>
+
+extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
+{
+    const Tensors t = TENSORS;
+    const Index first = ((Index)blockIdx.x * (THREADS * VECTORS) + (Index)threadIdx.x) * VECTOR;
+    constexpr Index STEP = THREADS * VECTOR;   // from one vector of a thread to its next
+
+    Inputs in[VECTORS];
+    UNROLL for (int u = 0; u < VECTORS; ++u) {
+        const Index point = first + u * STEP;
+        if (point + VECTOR <= POINTS)
+            load_points(t, point, in[u]);
+        else
+            UNROLL for (int e = 0; e < VECTOR; ++e)
+                if (point + e < POINTS)
+                    load_point(t, point + e, e, in[u]);
+    }
+
+    UNROLL for (int u = 0; u < VECTORS; ++u) {
+        const Index point = first + u * STEP;
+        Outputs out = {};
+        UNROLL for (int e = 0; e < VECTOR; ++e)
+            if (point + e < POINTS)
+                compute(t, point + e, e, in[u], out);
+        if (point + VECTOR <= POINTS)
+            store_points(t, point, out);
+        else
+            UNROLL for (int e = 0; e < VECTOR; ++e)
+                if (point + e < POINTS)
+                    store_point(t, point + e, e, out);
+        store_words(t, point, out);
+    }
+}
+}   // namespace KERNEL

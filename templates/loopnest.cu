@@ -1,0 +1,59 @@
+// Generic loop nest: each thread computes one output point, or one 32-bit word of one-bit outputs, on its own.
+//
+// Reductions are plain loops of one thread. Slow and simple on purpose: this is what compiles every legal program.
+#include "prelude.cuh"
+
+namespace KERNEL {
+using namespace rollerc;
+
+// <rollerc: parameters>
+using Index = int;
+struct Tensors {
+    const float *in0;   // x[1000, 32]
+    float *out0;        // y[1000]
+};
+#define PARAMETERS const float *__restrict__ in0, float *__restrict__ out0
+#define TENSORS {in0, out0}
+constexpr Index POINTS = 1000;   // outputs
+constexpr int THREADS = 256;
+constexpr int POINTS_PER_THREAD = 1;   // 32: a thread packs whole words of one-bit outputs
+constexpr int BIT_OUTPUTS = 0;
+
+// Everything about one output point; one-bit results go to `bits`.
+__device__ __forceinline__ void compute(const Tensors &t, Index point, bool *)
+{
+    float sum0 = Sum::identity<float>();
+    for (Index i1 = 0; i1 < 32; ++i1)
+        sum0 = Sum::combine(sum0, load(t.in0, point * 32 + i1));
+    store(t.out0, point, sum0);
+}
+
+__device__ __forceinline__ void store_words(const Tensors &t, Index word, const unsigned *words)
+{
+    (void)t, (void)word, (void)words;
+}
+// </rollerc>
+
+static_assert(POINTS_PER_THREAD == 1 || POINTS_PER_THREAD == 32, "a word of one-bit outputs belongs to one thread");
+
+extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
+{
+    const Tensors t = TENSORS;
+    const Index thread = (Index)blockIdx.x * THREADS + (Index)threadIdx.x;
+    const Index first = thread * POINTS_PER_THREAD;
+    if (first >= POINTS)
+        return;
+
+    bool bits[BIT_OUTPUTS + 1] = {};
+    unsigned words[BIT_OUTPUTS + 1] = {};
+#pragma unroll 1
+    for (int i = 0; i < POINTS_PER_THREAD && first + i < POINTS; ++i) {
+        compute(t, first + i, bits);
+#pragma unroll
+        for (int output = 0; output < BIT_OUTPUTS; ++output)
+            words[output] |= (unsigned)bits[output] << i;
+    }
+    if (BIT_OUTPUTS > 0)
+        store_words(t, thread, words);
+}
+}   // namespace KERNEL

@@ -1,0 +1,545 @@
+// The prelude of every generated kernel: element types, scalar operations, and the few machine
+// instructions in use.
+//
+// No headers: it compiles in milliseconds, with nvcc (sm_75 and later), NVRTC, HIP (gfx906 and later)
+// and, when ROLLERC_INTERP is defined, as host C++: threadIdx, shuffles and barriers then come from a
+// stand-in included before. Everything is static: two generated files link into one program.
+#ifndef ROLLERC_PRELUDE
+#define ROLLERC_PRELUDE
+
+#if defined(__HIP__) && !defined(__HIPCC_RTC__)
+#include <hip/hip_runtime.h>
+#endif
+
+#define DEVICE static __device__ __forceinline__
+
+#ifdef ROLLERC_INTERP
+#define UNROLL
+#else
+#define UNROLL _Pragma("unroll")
+#endif
+
+// SHARED(0, float, As, [BK][BM + PAD]): the array `As` at byte 0 of the dynamic shared memory.
+#ifndef ROLLERC_INTERP
+extern __shared__ __align__(16) unsigned char rollerc_shared[];
+#endif
+#define SHARED(offset, Type, name, ...) \
+    Type(&name) __VA_ARGS__ = *reinterpret_cast<Type(*) __VA_ARGS__>(rollerc_shared + (offset))
+
+namespace rollerc {
+
+// ---- threads ----
+
+#if defined(ROLLERC_INTERP)
+
+// The stand-in has them all.
+
+#elif defined(__HIP__)
+
+#ifdef __AMDGCN_WAVEFRONT_SIZE
+constexpr int WARP = __AMDGCN_WAVEFRONT_SIZE;
+#else
+constexpr int WARP = 64;
+#endif
+using LaneMask = unsigned long long;   // bit i: lane i
+
+DEVICE void block_sync() { __syncthreads(); }
+DEVICE void warp_sync() { __builtin_amdgcn_wave_barrier(); }
+DEVICE int lane_id() { return static_cast<int>(__lane_id()); }
+DEVICE LaneMask warp_ballot(bool vote) { return __ballot(vote); }
+
+template <class T> DEVICE T warp_shuffle(T value, int lane, int width = WARP)
+{
+    return __shfl(value, lane, width);
+}
+template <class T> DEVICE T warp_shuffle_xor(T value, int mask, int width = WARP)
+{
+    return __shfl_xor(value, mask, width);
+}
+template <class T> DEVICE T warp_shuffle_down(T value, int delta, int width = WARP)
+{
+    return __shfl_down(value, static_cast<unsigned>(delta), width);
+}
+
+#else
+
+constexpr int WARP = 32;
+using LaneMask = unsigned;
+constexpr LaneMask ALL_LANES = 0xffffffffu;
+
+DEVICE void block_sync() { __syncthreads(); }
+DEVICE void warp_sync() { __syncwarp(ALL_LANES); }
+DEVICE int lane_id()
+{
+    int lane = 0;
+#ifdef __CUDA_ARCH__
+    asm("mov.u32 %0, %%laneid;" : "=r"(lane));
+#endif
+    return lane;
+}
+DEVICE LaneMask warp_ballot(bool vote) { return __ballot_sync(ALL_LANES, vote); }
+
+template <class T> DEVICE T warp_shuffle(T value, int lane, int width = WARP)
+{
+    return __shfl_sync(ALL_LANES, value, lane, width);
+}
+template <class T> DEVICE T warp_shuffle_xor(T value, int mask, int width = WARP)
+{
+    return __shfl_xor_sync(ALL_LANES, value, mask, width);
+}
+template <class T> DEVICE T warp_shuffle_down(T value, int delta, int width = WARP)
+{
+    return __shfl_down_sync(ALL_LANES, value, static_cast<unsigned>(delta), width);
+}
+
+#endif
+
+// ---- element types: what stands in memory, and the compute type it is widened to ----
+
+struct f16 { unsigned short bits; };    // 1 sign, 5 exponent, 10 fraction
+struct bf16 { unsigned short bits; };   // 1 sign, 8 exponent, 7 fraction: the upper half of a float
+
+DEVICE float widen(f16 x)
+{
+#if defined(__CUDA_ARCH__)
+    float wide;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(x.bits));
+    return wide;
+#elif defined(__HIP_DEVICE_COMPILE__)
+    return static_cast<float>(__builtin_bit_cast(_Float16, x.bits));
+#else
+    const unsigned sign = (x.bits & 0x8000u) << 16;
+    const unsigned rest = (x.bits & 0x7fffu) << 13;
+    if (rest >= 0x0f800000u)   // infinity, NaN
+        return __uint_as_float(sign | 0x70000000u | rest);
+    const float two_to_112 = __uint_as_float(0x77800000u);   // biases: 127 - 15
+    const float magnitude = __uint_as_float(rest) * two_to_112;
+    return sign ? -magnitude : magnitude;
+#endif
+}
+DEVICE float widen(bf16 x) { return __uint_as_float(static_cast<unsigned>(x.bits) << 16); }
+DEVICE float widen(float x) { return x; }
+DEVICE double widen(double x) { return x; }
+DEVICE int widen(signed char x) { return x; }
+DEVICE int widen(unsigned char x) { return x; }
+DEVICE int widen(int x) { return x; }
+DEVICE long long widen(long long x) { return x; }
+
+template <class T> using compute_type = decltype(widen(T()));
+
+// Round to nearest even in integer arithmetic.
+DEVICE unsigned short f16_bits_of(float x)
+{
+    const unsigned bits = __float_as_uint(x);
+    const unsigned sign = bits >> 16 & 0x8000u;
+    const unsigned magnitude = bits & 0x7fffffffu;
+    unsigned rounded;
+    if (magnitude > 0x7f800000u)         // NaN
+        rounded = 0x7fffu;
+    else if (magnitude >= 0x47800000u)   // 2^16 and up
+        rounded = 0x7c00u;
+    else if (magnitude < 0x38800000u)    // below 2^-14: the last bit of 0.5f weighs 2^-24
+        rounded = __float_as_uint(__uint_as_float(magnitude) + 0.5f) - 0x3f000000u;
+    else                                 // a carry may reach the exponent, up to infinity
+        rounded = (magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1u)) >> 13;
+    return static_cast<unsigned short>(sign | rounded);
+}
+DEVICE unsigned short bf16_bits_of(float x)
+{
+    const unsigned bits = __float_as_uint(x);
+    const bool is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
+    const unsigned rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+    return static_cast<unsigned short>(is_nan ? bits >> 16 | 0x40u : rounded);
+}
+
+// A double on its way to 16 bits must be rounded once: the last bit of this float says whether
+// anything was cut off.
+DEVICE float round_to_odd(double x)
+{
+    const float nearest = static_cast<float>(x);
+    const unsigned bits = __float_as_uint(nearest);
+    if (x != x || static_cast<double>(nearest) == x || (bits & 1u))
+        return nearest;
+    const bool away = nearest < 0 ? nearest < x : nearest > x;   // beyond x, seen from zero
+    return __uint_as_float(nearest == 0 ? (bits | 1u) : away ? bits - 1u : bits + 1u);
+}
+
+template <class T> struct Narrow {
+    template <class V> DEVICE T from(V value) { return static_cast<T>(value); }   // integers wrap
+};
+template <> struct Narrow<f16> {
+    DEVICE f16 from(float value)
+    {
+#if defined(__CUDA_ARCH__)
+        f16 half;
+        asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half.bits) : "f"(value));
+        return half;
+#elif defined(__HIP_DEVICE_COMPILE__)
+        return f16{__builtin_bit_cast(unsigned short, static_cast<_Float16>(value))};
+#else
+        return f16{f16_bits_of(value)};
+#endif
+    }
+    DEVICE f16 from(double value) { return from(round_to_odd(value)); }
+    DEVICE f16 from(int value) { return from(static_cast<double>(value)); }
+    DEVICE f16 from(long long value) { return from(static_cast<double>(value)); }
+};
+template <> struct Narrow<bf16> {
+    DEVICE bf16 from(float value)
+    {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+        bf16 half;
+        asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(half.bits) : "f"(value));
+        return half;
+#else
+        return bf16{bf16_bits_of(value)};
+#endif
+    }
+    DEVICE bf16 from(double value) { return from(round_to_odd(value)); }
+    DEVICE bf16 from(int value) { return from(static_cast<double>(value)); }
+    DEVICE bf16 from(long long value) { return from(static_cast<double>(value)); }
+};
+
+template <class T, class V> DEVICE T narrow(V value) { return Narrow<T>::from(value); }
+
+// What a reader of a stored T sees.
+template <class T, class V> DEVICE compute_type<T> round_to(V value)
+{
+    return widen(narrow<T>(value));
+}
+
+// Between compute types; a real value becomes an integer by cast_int only.
+template <class T, class V> DEVICE T convert(V value) { return static_cast<T>(value); }
+
+template <class T> struct Integer;
+template <> struct Integer<signed char> { static constexpr int LOW = -128, HIGH = 127; };
+template <> struct Integer<unsigned char> { static constexpr int LOW = 0, HIGH = 255; };
+template <> struct Integer<int> {
+    using Unsigned = unsigned;
+    static constexpr int LOW = -2147483647 - 1, HIGH = 2147483647;
+};
+template <> struct Integer<long long> {
+    using Unsigned = unsigned long long;
+    static constexpr long long LOW = -9223372036854775807LL - 1, HIGH = 9223372036854775807LL;
+};
+
+// Truncates; saturates to the range of T; NaN gives 0.
+template <class T, class Real> DEVICE compute_type<T> cast_int(Real value)
+{
+    using Wide = compute_type<T>;
+    if (value != value)
+        return 0;
+    if (value <= static_cast<Real>(Integer<T>::LOW))
+        return static_cast<Wide>(Integer<T>::LOW);
+    if (value >= static_cast<Real>(Integer<T>::HIGH))
+        return static_cast<Wide>(Integer<T>::HIGH);
+    return static_cast<Wide>(value);
+}
+
+// NVRTC knows no INFINITY.
+template <class T> struct Special;
+template <> struct Special<float> {
+    DEVICE float infinity() { return __uint_as_float(0x7f800000u); }
+    DEVICE float nan() { return __uint_as_float(0x7fffffffu); }
+};
+template <> struct Special<double> {
+    DEVICE double infinity() { return __longlong_as_double(0x7ff0000000000000LL); }
+    DEVICE double nan() { return __longlong_as_double(0x7fffffffffffffffLL); }
+};
+template <class T> DEVICE T infinity() { return Special<T>::infinity(); }
+template <class T> DEVICE T nan_value() { return Special<T>::nan(); }
+
+// ---- memory ----
+
+// 0 <= index < extent: what `pad` asks before it reads.
+template <class Index> DEVICE bool inside(Index index, long long extent)
+{
+    return index >= 0 && index < static_cast<Index>(extent);
+}
+
+template <class T, class Index> DEVICE compute_type<T> load(const T *p, Index index)
+{
+    return widen(p[index]);
+}
+template <class T, class Index, class V> DEVICE void store(T *p, Index index, V value)
+{
+    p[index] = narrow<T>(value);
+}
+
+template <class T, int COUNT> struct alignas(COUNT * sizeof(T)) Vector { T at[COUNT]; };
+
+// The widest access is 16 bytes.
+template <class T, int N> struct VectorShape {
+    static constexpr int COUNT = N * sizeof(T) > 16 ? 16 / static_cast<int>(sizeof(T)) : N;
+    static_assert((COUNT & (COUNT - 1)) == 0 && N % COUNT == 0, "a power of two of bytes");
+    using type = Vector<T, COUNT>;
+};
+
+// One aligned access, or several of 16 bytes. p + index must be aligned to it.
+template <int N, class T, class Index, class V>
+DEVICE void load_vector(const T *p, Index index, V (&out)[N])
+{
+    using Piece = typename VectorShape<T, N>::type;
+    constexpr int COUNT = VectorShape<T, N>::COUNT;
+    const Piece *pieces = reinterpret_cast<const Piece *>(p + index);
+    UNROLL for (int i = 0; i < N / COUNT; i++) {
+        const Piece piece = pieces[i];
+        UNROLL for (int j = 0; j < COUNT; j++)
+            out[i * COUNT + j] = widen(piece.at[j]);
+    }
+}
+template <int N, class T, class Index, class V>
+DEVICE void store_vector(T *p, Index index, const V (&in)[N])
+{
+    using Piece = typename VectorShape<T, N>::type;
+    constexpr int COUNT = VectorShape<T, N>::COUNT;
+    Piece *pieces = reinterpret_cast<Piece *>(p + index);
+    UNROLL for (int i = 0; i < N / COUNT; i++) {
+        Piece piece;
+        UNROLL for (int j = 0; j < COUNT; j++)
+            piece.at[j] = narrow<T>(in[i * COUNT + j]);
+        pieces[i] = piece;
+    }
+}
+
+// b1: element e is bit e % 32 of word e / 32.
+template <class Index> DEVICE bool load_bit(const unsigned *words, Index index)
+{
+    return words[index / 32] >> (index % 32) & 1u;
+}
+template <int N, class Index>
+DEVICE void load_bits(const unsigned *words, Index index, bool (&out)[N])
+{
+    static_assert(32 % N == 0, "a group of bits lies in one word");
+    const unsigned word = words[index / 32] >> (index % 32);
+    UNROLL for (int i = 0; i < N; i++)
+        out[i] = word >> i & 1u;
+}
+
+// All lanes of the warp call it; lane l holds the N bits after those of lane l - 1, and 32 / N lanes
+// fill one word.
+//
+//   N = 8    lane 0: bits 0..7 | lane 1: 8..15 | lane 2: 16..23 | lane 3: 24..31   lane 0 writes
+//
+// Bits of lanes that are not active are zero; a word without an active lane is not written.
+template <int N, class Index>
+DEVICE void store_bits(unsigned *words, Index index, const bool (&in)[N], bool active)
+{
+    static_assert(32 % N == 0, "a group of bits lies in one word");
+    constexpr int LANES = 32 / N;
+    const int lane = lane_id(), first = lane / LANES * LANES;
+    const unsigned active_lanes =
+        static_cast<unsigned>(warp_ballot(active) >> first) & (~0u >> (32 - LANES));
+    unsigned word = 0;
+    UNROLL for (int i = 0; i < N; i++)
+        word |= static_cast<unsigned>(active && in[i]) << i;
+    word <<= lane % LANES * N;
+    UNROLL for (int mask = 1; mask < LANES; mask *= 2)
+        word |= warp_shuffle_xor(word, mask);
+    if (lane == first && active_lanes)
+        words[index / 32] = word;
+}
+
+// Copies `valid_bytes` (0 to 16) and fills the rest of the 16 with zeros; both sides are aligned to
+// 16. The copy may be under way until async_wait<N>(): all groups but the last N have then landed.
+#if defined(ROLLERC_INTERP)
+
+template <int N> DEVICE void async_wait() { async_wait_for(N); }   // the rest is in the stand-in
+
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+
+DEVICE void async_copy16(void *shared, const void *global, int valid_bytes = 16)
+{
+    const unsigned target = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                 :
+                 : "r"(target), "l"(global), "r"(valid_bytes)
+                 : "memory");
+}
+DEVICE void async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int N> DEVICE void async_wait()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
+
+#else
+
+DEVICE void async_copy16(void *shared, const void *global, int valid_bytes = 16)
+{
+    Vector<unsigned, 4> value = {};
+    if (valid_bytes == 16)
+        value = *static_cast<const Vector<unsigned, 4> *>(global);
+    else
+        for (int i = 0; i < valid_bytes; i++)
+            reinterpret_cast<char *>(&value)[i] = static_cast<const char *>(global)[i];
+    *static_cast<Vector<unsigned, 4> *>(shared) = value;
+}
+DEVICE void async_commit() {}
+template <int N> DEVICE void async_wait() {}
+
+#endif
+
+// ---- scalar operations (src/ir/ops.def): float, double, int, long long ----
+// Integers wrap, and nothing traps.
+
+template <class T> struct Arithmetic { using type = T; };
+template <> struct Arithmetic<int> { using type = unsigned; };
+template <> struct Arithmetic<long long> { using type = unsigned long long; };
+template <class T> DEVICE typename Arithmetic<T>::type wrapping(T x)
+{
+    return static_cast<typename Arithmetic<T>::type>(x);
+}
+
+template <class T> DEVICE T op_neg(T a) { return static_cast<T>(-wrapping(a)); }
+template <class T> DEVICE T op_add(T a, T b) { return static_cast<T>(wrapping(a) + wrapping(b)); }
+template <class T> DEVICE T op_sub(T a, T b) { return static_cast<T>(wrapping(a) - wrapping(b)); }
+template <class T> DEVICE T op_mul(T a, T b) { return static_cast<T>(wrapping(a) * wrapping(b)); }
+template <class T> DEVICE T op_sq(T a) { return op_mul(a, a); }
+
+template <class T> DEVICE T op_div(T a, T b) { return b == 0 ? 0 : b == -1 ? op_neg(a) : a / b; }
+DEVICE double op_div(double a, double b) { return a / b; }
+#if defined(ROLLERC_FAST_MATH)
+DEVICE float op_div(float a, float b) { return __fdividef(a, b); }
+#else
+DEVICE float op_div(float a, float b) { return a / b; }
+#endif
+
+template <class T> DEVICE T op_max(T a, T b) { return a > b ? a : b; }
+template <class T> DEVICE T op_min(T a, T b) { return a < b ? a : b; }
+DEVICE double op_max(double a, double b) { return a > b || a != a ? a : b; }   // NaN if either is
+DEVICE double op_min(double a, double b) { return a < b || a != a ? a : b; }
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+DEVICE float op_max(float a, float b)
+{
+    float result;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+    return result;
+}
+DEVICE float op_min(float a, float b)
+{
+    float result;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+    return result;
+}
+#else
+DEVICE float op_max(float a, float b) { return a > b || a != a ? a : b; }
+DEVICE float op_min(float a, float b) { return a < b || a != a ? a : b; }
+#endif
+template <class T> DEVICE T op_relu(T a) { return op_max(a, static_cast<T>(0)); }
+
+template <class T> DEVICE T op_abs(T a) { return a < 0 ? op_neg(a) : a; }
+template <class T> DEVICE T op_floor(T a) { return a; }
+template <class T> DEVICE T op_ceil(T a) { return a; }
+DEVICE float op_abs(float a) { return fabsf(a); }
+DEVICE float op_floor(float a) { return floorf(a); }
+DEVICE float op_ceil(float a) { return ceilf(a); }
+DEVICE double op_abs(double a) { return fabs(a); }
+DEVICE double op_floor(double a) { return floor(a); }
+DEVICE double op_ceil(double a) { return ceil(a); }
+
+#if defined(ROLLERC_FAST_MATH)
+DEVICE float op_exp(float a) { return __expf(a); }
+DEVICE float op_log(float a) { return __logf(a); }
+#else
+DEVICE float op_exp(float a) { return expf(a); }
+DEVICE float op_log(float a) { return logf(a); }
+#endif
+DEVICE float op_sqrt(float a) { return sqrtf(a); }
+DEVICE float op_rsqrt(float a) { return rsqrtf(a); }
+DEVICE float op_tanh(float a) { return tanhf(a); }
+DEVICE float op_erf(float a) { return erff(a); }
+DEVICE float op_sigmoid(float a) { return op_div(1.0f, 1.0f + op_exp(-a)); }
+DEVICE float op_sin(float a) { return sinf(a); }
+DEVICE float op_cos(float a) { return cosf(a); }
+DEVICE float op_pow(float a, float b) { return powf(a, b); }
+
+DEVICE double op_exp(double a) { return exp(a); }
+DEVICE double op_log(double a) { return log(a); }
+DEVICE double op_sqrt(double a) { return sqrt(a); }
+DEVICE double op_rsqrt(double a) { return rsqrt(a); }
+DEVICE double op_tanh(double a) { return tanh(a); }
+DEVICE double op_erf(double a) { return erf(a); }
+DEVICE double op_sigmoid(double a) { return op_div(1.0, 1.0 + op_exp(-a)); }
+DEVICE double op_sin(double a) { return sin(a); }
+DEVICE double op_cos(double a) { return cos(a); }
+DEVICE double op_pow(double a, double b) { return pow(a, b); }
+
+// ---- reductions ----
+
+template <class T> struct Range {
+    DEVICE T lowest() { return Integer<T>::LOW; }
+    DEVICE T highest() { return Integer<T>::HIGH; }
+};
+template <> struct Range<float> {
+    DEVICE float lowest() { return -infinity<float>(); }
+    DEVICE float highest() { return infinity<float>(); }
+};
+template <> struct Range<double> {
+    DEVICE double lowest() { return -infinity<double>(); }
+    DEVICE double highest() { return infinity<double>(); }
+};
+
+struct Sum {
+    template <class T> DEVICE T identity() { return 0; }
+    template <class T> DEVICE T combine(T a, T b) { return op_add(a, b); }
+};
+struct Prod {
+    template <class T> DEVICE T identity() { return 1; }
+    template <class T> DEVICE T combine(T a, T b) { return op_mul(a, b); }
+};
+struct Max {
+    template <class T> DEVICE T identity() { return Range<T>::lowest(); }
+    template <class T> DEVICE T combine(T a, T b) { return op_max(a, b); }
+};
+struct Min {
+    template <class T> DEVICE T identity() { return Range<T>::highest(); }
+    template <class T> DEVICE T combine(T a, T b) { return op_min(a, b); }
+};
+
+// Every lane of a group of `width` neighbours gets the group's result. Four lanes:
+//
+//   mask 2    0+2  1+3  2+0  3+1
+//   mask 1    (0+2)+(1+3)  …       each lane adds its partner's half
+template <class Reduction, class T> DEVICE T warp_reduce(T value, int width = WARP)
+{
+    for (int mask = width / 2; mask > 0; mask /= 2)
+        value = Reduction::combine(value, warp_shuffle_xor(value, mask, width));
+    return value;
+}
+
+}   // namespace rollerc
+
+// ---- what the launcher needs ----
+
+#if defined(__HIP__) && !defined(__HIPCC_RTC__)
+#define cudaError_t hipError_t
+#define cudaSuccess hipSuccess
+#define cudaErrorInvalidValue hipErrorInvalidValue
+#define cudaStream_t hipStream_t
+#define cudaGetLastError hipGetLastError
+#define cudaMemsetAsync hipMemsetAsync
+#define cudaFuncAttributeMaxDynamicSharedMemorySize hipFuncAttributeMaxDynamicSharedMemorySize
+
+template <class Kernel>
+static inline hipError_t cudaLaunchKernel(Kernel *kernel, dim3 grid, dim3 block, void **args,
+                                          size_t shared, hipStream_t stream)
+{
+    const void *function = reinterpret_cast<const void *>(kernel);
+    return hipLaunchKernel(function, grid, block, args, shared, stream);
+}
+template <class Kernel>
+static inline hipError_t cudaFuncSetAttribute(Kernel *kernel, hipFuncAttribute attribute, int value)
+{
+    return hipFuncSetAttribute(reinterpret_cast<const void *>(kernel), attribute, value);
+}
+#endif
+
+#endif   // ROLLERC_PRELUDE
+
+// A template compiles as it stands; rollerc gives each launch its own names.
+#ifndef KERNEL
+#define KERNEL kernel_default
+#endif
+#ifndef ENTRY
+#define ENTRY entry_default
+#endif

@@ -1,0 +1,158 @@
+// Reduction: each output combines REDUCED terms; an epilogue makes the final value of the total.
+//
+// A block makes TS groups of OUTS neighbouring outputs, and TR threads share the terms of each group:
+//
+//   ROW: neighbouring threads along the terms           else: along the outputs
+//
+//              terms ->                                             terms ->
+//   outputs     0    1    2  …  TR-1 |  0    1  …       outputs     0    TS   2TS  … |  0    TS  …
+//      |       TR  TR+1       …                            |        1  TS+1        …
+//      v      2TR  …                                       v        2  …
+//
+// A thread takes TERMS neighbouring terms of OUTS outputs at once (one of them is 1), DEPTH times before it needs any of
+// them. In the end its DEPTH partial results become one, then those of the threads: LANES neighbours exchange theirs by
+// shuffles, the PARTS that are left meet in shared memory. The order depends on nothing but these constants.
+#include "prelude.cuh"
+
+namespace KERNEL {
+using namespace rollerc;
+
+// <rollerc: parameters>
+using Index = int;
+struct Tensors {
+    const float *in0;   // x[1000, 4096]
+    float *out0;        // y[1000]
+};
+#define PARAMETERS const float *__restrict__ in0, float *__restrict__ out0
+#define TENSORS {in0, out0}
+using Reduction = Sum;
+using A = float;                    // what totals are accumulated in
+constexpr Index OUTPUTS = 1000, REDUCED = 4096;
+constexpr bool ROW = true;          // neighbouring threads lie along the terms
+constexpr int THREADS = 256;
+constexpr int TS = 1, TR = 256;     // groups of outputs, threads of a group
+constexpr int OUTS = 1, TERMS = 4;  // of a thread at once
+constexpr int VECTOR = 4;           // OUTS * TERMS
+constexpr int DEPTH = 4;            // vectors whose loads are under way together
+
+// What one vector of terms reads.
+struct Inputs {
+    float x0[VECTOR];
+};
+
+__device__ __forceinline__ void load_terms(const Tensors &t, Index output, Index reduced, Inputs &in)
+{
+    const Index i0 = output;
+    const Index i1 = reduced;
+    load_vector<VECTOR>(t.in0, i0 * 4096 + i1, in.x0);
+}
+
+// Element e of the vector of terms that starts at (output, reduced).
+__device__ __forceinline__ A term(const Tensors &, Index, Index, int e, const Inputs &in)
+{
+    return in.x0[e];
+}
+
+__device__ __forceinline__ void finish(const Tensors &t, Index output, A total)
+{
+    const Index i0 = output;
+    const float v0 = total;
+    store(t.out0, i0, v0);
+}
+// </rollerc>
+
+constexpr Index CHUNK = (Index)TR * TERMS;   // terms that a group takes at once
+
+// The largest power of two that divides TR, at most a warp: groups of so many lanes never straddle an output.
+constexpr int shuffled_lanes(int lanes)
+{
+    return lanes < WARP && TR % (2 * lanes) == 0 ? shuffled_lanes(2 * lanes) : lanes;
+}
+constexpr int LANES = ROW ? shuffled_lanes(1) : 1;
+constexpr int PARTS = TR / LANES;   // of a group, that meet in shared memory
+
+// The largest power of two below PARTS.
+constexpr int first_half(int half)
+{
+    return 2 * half < PARTS ? first_half(2 * half) : half;
+}
+constexpr int HALF = first_half(1);
+
+static_assert(TS * TR <= THREADS && THREADS % WARP == 0, "whole warps, some of whose threads may idle");
+static_assert((OUTS == 1 || TERMS == 1) && OUTS * TERMS == VECTOR, "a vector lies along one side");
+static_assert(OUTPUTS % OUTS == 0 && REDUCED % TERMS == 0, "no vector reaches past the end");
+
+// Terms r, r + CHUNK, … of a thread; all of them exist if WHOLE.
+template <bool WHOLE>
+__device__ __forceinline__ void accumulate(const Tensors &t, Index output, Index r, A (&acc)[DEPTH][OUTS])
+{
+    // ---- load ----
+    Inputs in[DEPTH];
+    UNROLL for (int d = 0; d < DEPTH; ++d)
+        if (WHOLE || r + d * CHUNK < REDUCED)
+            load_terms(t, output, r + d * CHUNK, in[d]);
+
+    // ---- compute ----
+    UNROLL for (int d = 0; d < DEPTH; ++d)
+        if (WHOLE || r + d * CHUNK < REDUCED)
+            UNROLL for (int e = 0; e < VECTOR; ++e) {
+                A &sum = acc[d][e % OUTS];
+                sum = Reduction::combine(sum, term(t, output, r + d * CHUNK, e, in[d]));
+            }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
+{
+    const Tensors t = TENSORS;
+    const int thread = (int)threadIdx.x;
+    const int ts = ROW ? thread / TR : thread % TS;
+    const int tr = ROW ? thread % TR : thread / TS;
+    const bool grouped = ts < TS && tr < TR;   // the last warp may have threads to spare
+    const Index output = ((Index)blockIdx.x * TS + ts) * OUTS;
+    const bool active = grouped && output < OUTPUTS;
+
+    // ---- load and compute: this thread's share of the terms ----
+    A acc[DEPTH][OUTS];
+    UNROLL for (int d = 0; d < DEPTH; ++d)
+        UNROLL for (int o = 0; o < OUTS; ++o)
+            acc[d][o] = Reduction::template identity<A>();
+    if (active) {
+        Index r = (Index)tr * TERMS;
+        for (; r + (DEPTH - 1) * CHUNK < REDUCED; r += DEPTH * CHUNK)
+            accumulate<true>(t, output, r, acc);
+        if (REDUCED % (DEPTH * CHUNK) != 0)
+            accumulate<false>(t, output, r, acc);
+    }
+
+    // ---- combine: within the thread, the warp, the block ----
+    A total[OUTS];
+    UNROLL for (int o = 0; o < OUTS; ++o) {
+        total[o] = acc[0][o];
+        UNROLL for (int d = 1; d < DEPTH; ++d)
+            total[o] = Reduction::combine(total[o], acc[d][o]);
+        total[o] = warp_reduce<Reduction>(total[o], LANES);
+    }
+    if (PARTS > 1) {
+        SHARED(0, A, part, [PARTS][OUTS][TS]);
+        const int p = tr / LANES;
+        const bool holds = grouped && tr % LANES == 0;
+        UNROLL for (int o = 0; o < OUTS; ++o)
+            if (holds)
+                part[p][o][ts] = total[o];
+        block_sync();
+        for (int half = HALF; half > 0; half /= 2) {
+            if (holds && p < half && p + half < PARTS)
+                UNROLL for (int o = 0; o < OUTS; ++o) {
+                    total[o] = Reduction::combine(total[o], part[p + half][o][ts]);
+                    part[p][o][ts] = total[o];
+                }
+            block_sync();
+        }
+    }
+
+    // ---- store ----
+    if (active && tr == 0)
+        UNROLL for (int o = 0; o < OUTS; ++o)
+            finish(t, output + o, total[o]);
+}
+}   // namespace KERNEL

@@ -1,0 +1,89 @@
+"""What the example tests share: where things are, how a program is run, how results are told."""
+import concurrent.futures
+import json
+import os
+import subprocess
+
+TESTS = os.path.dirname(os.path.abspath(__file__))
+EXAMPLES = os.path.join(os.path.dirname(TESTS), "examples")
+
+# Device -> the architecture that nvcc is asked for; None: not a CUDA device.
+# CUDA 13 no longer targets v100 and k80: the oldest one that it does stands in.
+DEVICES = {
+    "a100": "sm_80", "h100": "sm_90a", "h200": "sm_90a", "v100": "sm_75", "k80": "sm_75",
+    "rtx2080ti": "sm_75", "rtx3090": "sm_86", "rtx4090": "sm_89", "mi50": None,
+}
+CUDA_DEVICES = [device for device, arch in DEVICES.items() if arch]
+
+
+def example_path(name):
+    return os.path.join(EXAMPLES, name + ".te")
+
+
+def example_sizes(where):
+    """{example: {size: ["-D", "M=64", …]}} for where = "ci" or "gpu"; on the GPU, "own" are the file's defaults."""
+    with open(os.path.join(TESTS, "examples.json")) as file:
+        table = json.load(file)
+    files = {name[:-3] for name in os.listdir(EXAMPLES) if name.endswith(".te")}
+    assert files == set(table), f"examples/ and tests/examples.json differ: {sorted(files ^ set(table))}"
+    own = {"own": ""} if where == "gpu" else {}
+    return {name: {size: [word for define in text.split() for word in ("-D", define)]
+                   for size, text in {**own, **row[where]}.items()} for name, row in table.items()}
+
+
+def read_metadata(path):
+    """The JSON object on an emitted file's first line."""
+    prefix = "//rollerc: "
+    with open(path) as file:
+        line = file.readline()
+    assert line.startswith(prefix), f"{path}: the first line is not '{prefix}{{…}}'"
+    return json.loads(line[len(prefix):])
+
+
+def run(command, timeout=600):
+    """None if the command exits 0, else the reason on one line."""
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=timeout,
+                              encoding="utf-8", errors="replace")
+    except subprocess.TimeoutExpired:
+        return f"still running after {timeout} s"
+    except OSError as error:
+        return f"{error.filename}: {error.strerror}"
+    if done.returncode == 0:
+        return None
+    return f"exit {done.returncode}: " + " | ".join(done.stdout.strip().split("\n")[:6])[:600]
+
+
+def in_parallel(jobs, function, items):
+    """[function(item) …] in the order of `items`; threads, since the work is done by child processes."""
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        yield from pool.map(function, items)
+
+
+class Tally:
+    """Counts results, prints a line for each failure (and for each success if verbose), then the summary."""
+
+    def __init__(self, verbose=False):
+        self.verbose, self.passed, self.failed = verbose, 0, 0
+
+    def add(self, case, reason, detail=""):
+        if reason is None:
+            self.passed += 1
+            if self.verbose:
+                print(f"ok    {case}  {detail}".rstrip(), flush=True)
+        else:
+            self.failed += 1
+            print(f"FAIL  {case}: {reason}", flush=True)
+
+    def exit_code(self):
+        """A run that tried nothing has not passed."""
+        print(f"{self.passed} passed, {self.failed} failed", flush=True)
+        return 0 if self.passed and not self.failed else 1
+
+
+def check_all(cases, check, jobs, verbose=False):
+    """check(case) gives None or a reason; the exit code of the whole script."""
+    tally = Tally(verbose)
+    for case, reason in zip(cases, in_parallel(jobs, check, cases)):
+        tally.add(" ".join(str(part) for part in case), reason)
+    return tally.exit_code()

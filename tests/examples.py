@@ -1,0 +1,41 @@
+"""Every example compiles for every device, and --verify proves it at one odd and one prime size. Needs no GPU.
+
+    python3 tests/examples.py build/rollerc
+"""
+import argparse
+import os
+import sys
+import tempfile
+
+import common
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("rollerc")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--only", nargs="*", help="these examples")
+    parser.add_argument("--verify-device", default="a100")
+    parser.add_argument("--verify-sizes", nargs="*", default=["odd", "prime"])
+    parser.add_argument("-v", "--verbose", action="store_true")
+    args = parser.parse_args()
+
+    sizes = common.example_sizes("ci")
+    names = args.only or sorted(sizes)
+    cases = [(name, device) for name in names for device in common.DEVICES]
+    cases += [(name, args.verify_device, size) for name in names for size in args.verify_sizes]
+
+    with tempfile.TemporaryDirectory() as folder:
+        def check(case):
+            name, device, *size = case
+            output = os.path.join(folder, ".".join(case) + ".cu")
+            command = [args.rollerc, common.example_path(name), "--device", device, "-o", output]
+            for key in size:
+                command += ["--verify", *sizes[name][key]]
+            return common.run(command) or (None if os.path.getsize(output) else "empty output")
+
+        return common.check_all(cases, check, args.jobs, args.verbose)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,133 @@
+"""Every example's .cu is accepted by nvcc without a warning and by NVRTC, and two of them link. Needs no GPU.
+
+    python3 tests/nvcc_examples.py build/rollerc
+
+Each CUDA device twice: as a user compiles it, and with the macros that PyTorch sets for extensions, which take the
+half operators away. Skips, loudly, what the machine has no compiler for.
+"""
+import argparse
+import ctypes
+import ctypes.util
+import glob
+import os
+import shutil
+import sys
+import tempfile
+
+import common
+
+STRICT = ["-Xcompiler", "-Wall,-Wextra", "-Werror", "all-warnings"]
+FLAVOURS = {
+    "plain": [],
+    "pytorch": ["-D__CUDA_NO_HALF_OPERATORS__", "-D__CUDA_NO_HALF_CONVERSIONS__",
+                "-D__CUDA_NO_BFLOAT16_CONVERSIONS__", "-D__CUDA_NO_HALF2_OPERATORS__"],
+}
+NVRTC_DEVICES = {"a100": "sm_80", "h200": "sm_90"}
+LINKED = ["matmul", "matmul_bias_gelu", "softmax"]         # two from one template, one from another
+
+
+class Nvrtc:
+    """Compiles text as a user of NVRTC would: no include path, no host part."""
+
+    def __init__(self, path):
+        self.library = ctypes.CDLL(path)
+
+    def call(self, function, *arguments):
+        return getattr(self.library, "nvrtc" + function)(*arguments)
+
+    def compile(self, path, arch):
+        """None or the reason."""
+        program, size = ctypes.c_void_p(), ctypes.c_size_t()
+        with open(path, "rb") as file:
+            source = file.read()
+        options = (ctypes.c_char_p * 1)(f"--gpu-architecture={arch}".encode())
+        name = os.path.basename(path).encode()
+        if self.call("CreateProgram", ctypes.byref(program), source, name, 0, None, None) != 0:
+            return "nvrtcCreateProgram failed"
+        code = self.call("CompileProgram", program, 1, options)
+        self.call("GetProgramLogSize", program, ctypes.byref(size))
+        log = ctypes.create_string_buffer(max(size.value, 1))
+        self.call("GetProgramLog", program, log)
+        self.call("DestroyProgram", ctypes.byref(program))
+        text = " | ".join(log.value.decode(errors="replace").split("\n"))
+        return None if code == 0 else f"NVRTC says {code}: {text[:600]}"
+
+
+def find_nvrtc(nvcc):
+    """The one beside nvcc, else the system's; None if there is neither."""
+    root = os.path.dirname(os.path.dirname(os.path.realpath(nvcc))) if nvcc else ""
+    beside = [path for folder in ("lib64", "lib", "targets/*/lib")
+              for path in sorted(glob.glob(os.path.join(root, folder, "libnvrtc.so*")))] if root else []
+    for path in beside + [ctypes.util.find_library("nvrtc")]:
+        try:
+            return Nvrtc(path) if path else None
+        except OSError:
+            continue
+    return None
+
+
+def link(nvcc, rollerc, folder):
+    """Several emitted files in one shared object; each launcher is there and answers."""
+    sources = []
+    for name in LINKED:
+        sources.append(os.path.join(folder, f"link_{name}.cu"))
+        reason = common.run([rollerc, common.example_path(name), "--device", "a100", "--name", name,
+                             "-o", sources[-1]])
+        if reason:
+            return reason
+    library = os.path.join(folder, "linked.so")
+    reason = common.run([nvcc, "-arch=sm_80", "-shared", "-Xcompiler", "-fPIC", *sources, "-o", library])
+    if reason:
+        return reason
+    loaded = ctypes.CDLL(library)
+    for name, source in zip(LINKED, sources):
+        workspace = getattr(loaded, name + "_workspace")
+        workspace.restype = ctypes.c_size_t
+        if workspace() != common.read_metadata(source)["workspace"]:
+            return f"{name}_workspace() is not what its metadata says"
+        getattr(loaded, name + "_launch")
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("rollerc")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--devices", nargs="*", default=common.CUDA_DEVICES, choices=common.CUDA_DEVICES)
+    parser.add_argument("--only", nargs="*", help="these examples")
+    parser.add_argument("-v", "--verbose", action="store_true")
+    args = parser.parse_args()
+
+    nvcc = shutil.which("nvcc")
+    nvrtc = find_nvrtc(nvcc)
+    for tool, found in (("nvcc", nvcc), ("NVRTC", nvrtc)):
+        if not found:
+            print(f"SKIPPED: {tool} is not here, nothing was compiled with it", flush=True)
+    if not nvcc and not nvrtc:
+        return 0
+
+    names = args.only or sorted(common.example_sizes("ci"))
+    cases = [("link",)] if nvcc else []
+    cases += [(name, device, "nvrtc") for name in names for device in args.devices
+              if nvrtc and device in NVRTC_DEVICES]
+    cases += [(name, device, flavour) for name in names for device in args.devices for flavour in FLAVOURS if nvcc]
+
+    with tempfile.TemporaryDirectory() as folder:
+        def check(case):
+            if case == ("link",):
+                return link(nvcc, args.rollerc, folder)
+            name, device, how = case
+            source = os.path.join(folder, ".".join(case) + ".cu")
+            reason = common.run([args.rollerc, common.example_path(name), "--device", device, "-o", source])
+            if reason:
+                return reason
+            if how == "nvrtc":
+                return nvrtc.compile(source, NVRTC_DEVICES[device])
+            return common.run([nvcc, f"-arch={common.DEVICES[device]}", *STRICT, *FLAVOURS[how],
+                               "-c", source, "-o", source[:-3] + ".o"])
+
+        return common.check_all(cases, check, args.jobs, args.verbose)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,276 @@
+"""An independent reference for every example: PyTorch in float64, none of it derived from rollerc.
+
+A function per example, of the same name: it takes the inputs (reals already widened to float64, integers and b1 as
+int32 and bool) and gives the outputs in the order of the file's `output` statements. Runs on any torch device.
+"""
+from typing import NamedTuple, Optional
+
+import torch
+import torch.nn.functional as F
+
+EPS = 1e-5
+MOMENTUM = 0.1
+
+
+class Expected(NamedTuple):
+    value: torch.Tensor                      # float64; bool for b1; integers as they are
+    terms: int = 1                           # how many terms the longest sum behind an element has
+    margin: Optional[torch.Tensor] = None    # b1 and integers: relative distance to the nearest other answer
+
+
+def reference(name, inputs):
+    """[Expected, …] of one example."""
+    wide = [x.double() if x.is_floating_point() else x if x.dtype == torch.bool else x.int() for x in inputs]
+    outputs = EXAMPLES[name](*wide)
+    outputs = outputs if isinstance(outputs, list) else [outputs]
+    return [x if isinstance(x, Expected) else Expected(x) for x in outputs]
+
+
+EXAMPLES = {}
+
+
+def example(function):
+    EXAMPLES[function.__name__] = function
+    return function
+
+
+# ---- matrix products
+
+@example
+def matmul(A, B):
+    return Expected(torch.mm(A, B), A.shape[1])
+
+
+@example
+def matmul_bias_gelu(X, W, b):
+    return Expected(F.gelu(torch.addmm(b, X, W)), X.shape[1])
+
+
+@example
+def matmul_batched(A, V):
+    return Expected(torch.bmm(A, V), A.shape[2])
+
+
+@example
+def matmul_transposed(A, B):
+    return Expected(torch.mm(A.t(), B.t()), A.shape[0])
+
+
+@example
+def matmul_i8(A, W):
+    return F.linear(A.double(), W.double()).int()          # exact: far below 2^53
+
+
+@example
+def covariance(X):
+    return Expected(torch.cov(X.t()), X.shape[0])
+
+
+# ---- convolutions
+
+def conv(x, w, terms=None, **how):
+    return Expected(F.conv2d(x, w, **how), terms or w[0].numel())
+
+
+@example
+def conv2d_3x3(x, w):
+    return conv(x, w, padding=1)
+
+
+@example
+def conv2d_1x1(x, w):
+    return conv(x, w[:, :, None, None])
+
+
+@example
+def conv2d_7x7_s2(x, w, b):
+    return Expected(F.relu(F.conv2d(x, w, b, stride=2, padding=3)), w[0].numel())
+
+
+@example
+def conv2d_grouped(x, w):
+    groups, filters = w.shape[:2]
+    y = F.conv2d(x.flatten(1, 2), w.flatten(0, 1), padding=1, groups=groups)
+    return Expected(y.unflatten(1, (groups, filters)), w[0, 0].numel())
+
+
+@example
+def conv2d_dilated(x, w):
+    return conv(x, w, padding=2, dilation=2)
+
+
+@example
+def conv2d_nhwc(x, w):
+    y = F.conv2d(x.permute(0, 3, 1, 2), w.permute(0, 3, 1, 2), padding=1)
+    return Expected(y.permute(0, 2, 3, 1), w[0].numel())
+
+
+@example
+def depthwise_3x3(x, w):
+    return conv(x, w[:, None], padding=1, groups=w.shape[0])
+
+
+@example
+def depthwise_31x31(x, w):
+    return conv(x, w[:, None], padding=15, groups=w.shape[0])
+
+
+# ---- permutations
+
+@example
+def permute_0213(x):
+    return x.permute(0, 2, 1, 3)
+
+
+@example
+def permute_021(x):
+    return x.permute(0, 2, 1)
+
+
+@example
+def permute_210(x):
+    return x.permute(2, 1, 0)
+
+
+@example
+def permute_nchw_nhwc(x):
+    return x.permute(0, 2, 3, 1)
+
+
+# ---- softmax and its relatives
+
+@example
+def softmax(x):
+    return Expected(torch.softmax(x, -1), x.shape[-1])
+
+
+@example
+def log_softmax(x):
+    return Expected(torch.log_softmax(x, -1), x.shape[-1])
+
+
+@example
+def softmax_grad(y, dy):
+    return Expected(torch._softmax_backward_data(dy, y, -1, torch.float64), y.shape[-1])
+
+
+@example
+def masked_softmax(x):
+    future = torch.ones(x.shape[-2:], dtype=torch.bool, device=x.device).triu(1)
+    return Expected(torch.softmax((x / 8).masked_fill(future, -torch.inf), -1), x.shape[-1])
+
+
+@example
+def cross_entropy(x, label):
+    target = torch.where(label < 0, -1, label).long()
+    return Expected(F.cross_entropy(x, target, reduction="none", ignore_index=-1), x.shape[-1])
+
+
+# ---- normalisation
+
+@example
+def layer_norm(x, gamma, beta):
+    return Expected(F.layer_norm(x, gamma.shape, gamma, beta, EPS), x.shape[-1])
+
+
+@example
+def rms_norm(x, gamma):
+    return Expected(F.rms_norm(x, gamma.shape, gamma, EPS), x.shape[-1])
+
+
+@example
+def bn_inference(x, gamma, beta, rmean, rvar):
+    return F.batch_norm(x, rmean, rvar.abs(), gamma, beta, False, MOMENTUM, EPS)
+
+
+def bn_training(x, gamma, beta, rmean, rvar):
+    """y, mean, inv; updates rmean and rvar in place."""
+    return torch.native_batch_norm(x, gamma, beta, rmean, rvar, True, MOMENTUM, EPS)
+
+
+@example
+def bn_relu_training(x, gamma, beta):
+    y, mean, inv = bn_training(x, gamma, beta, torch.zeros_like(gamma), torch.ones_like(gamma))
+    return [Expected(t, x.numel() // gamma.numel()) for t in (F.relu(y), mean, inv)]
+
+
+@example
+def bn_add_relu_mask(x, z, gamma, beta, rmean, rvar):
+    nmean, nvar = rmean.clone(), rvar.clone()
+    y, mean, inv = bn_training(x, gamma, beta, nmean, nvar)
+    t, terms = y + z, x.numel() // gamma.numel()
+    outputs = [Expected(v, terms) for v in (F.relu(t), mean, inv, nmean, nvar)]
+    return outputs[:1] + [Expected(t > 0, terms, t.abs())] + outputs[1:]
+
+
+@example
+def bn_backward_mask(dy, mask, x, mean, inv, gamma):
+    dz = dy.masked_fill(~mask, 0)
+    dx, dgamma, dbeta = torch.ops.aten.native_batch_norm_backward(
+        dz, x, gamma, None, None, mean, inv, True, EPS, [True, True, True])
+    terms = x.numel() // gamma.numel()
+    return [Expected(dx, terms), Expected(dz), Expected(dgamma, terms), Expected(dbeta, terms)]
+
+
+# ---- reductions and pooling
+
+@example
+def reduce_rows(x):
+    return Expected(x.sum(1), x.shape[1])
+
+
+@example
+def reduce_columns(x):
+    return Expected(x.sum(0), x.shape[0])
+
+
+@example
+def reduce_all(x):
+    return Expected(torch.linalg.vector_norm(x), x.numel())
+
+
+@example
+def argmax(x):
+    return x.max(dim=1, keepdim=True).values.eq(x).int().argmax(dim=1).int()   # the first one, if there are several
+
+
+@example
+def max_pool(x):
+    return F.max_pool2d(x, 3, stride=2, padding=1)
+
+
+@example
+def avg_pool(x):
+    return Expected(F.avg_pool2d(x, 2), 4)
+
+
+# ---- pointwise
+
+@example
+def relu(x):
+    return F.relu(x)
+
+
+@example
+def elementwise_chain(x, z, gamma, beta):
+    return F.gelu(torch.addcmul(beta, x, gamma), approximate="tanh") + z
+
+
+@example
+def lstm_cell(g, c):
+    enter, forget, cell, leave = g.unbind(1)
+    cn = torch.sigmoid(forget) * c + torch.sigmoid(enter) * torch.tanh(cell)
+    return [cn, torch.sigmoid(leave) * torch.tanh(cn)]
+
+
+@example
+def mask_compare(x, t):
+    return x > t                                           # f32 against f32: no rounding, so no margin
+
+
+@example
+def quantise_i8(x):
+    scale = x.abs().amax(1) / 127
+    exact = x / scale[:, None]
+    to_tie = ((exact - exact.floor()) - 0.5).abs()         # where rounding to the nearest integer jumps
+    return [Expected((exact + 0.5).floor().int(), 1, to_tie / (1 + exact.abs())), scale]

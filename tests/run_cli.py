@@ -1,0 +1,317 @@
+#!/usr/bin/env python3
+"""The command line as the manual describes it. One test function per behaviour."""
+import argparse
+import json
+import os
+import pathlib
+import re
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+MATMUL = str(ROOT / "examples/matmul.te")
+ROLLERC = ""
+
+
+class Skip(Exception):
+    pass
+
+
+def run(*arguments, code=0, folder=None, env=None, stdin=None, **more):
+    result = subprocess.run([ROLLERC, *map(str, arguments)], cwd=folder, input=stdin, capture_output=True, timeout=120,
+                            env={**os.environ, **(env or {})}, **more)
+    assert result.returncode == code, f"exit code {result.returncode}, expected {code}: {result.stderr.decode()}"
+    return result
+
+
+def compile_matmul(folder, *arguments, **more):
+    return run(MATMUL, "--device", "a100", *arguments, folder=folder, **more)
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+# ---- talking about itself ----
+
+def test_help_lists_every_option(folder):
+    text = run("--help").stdout.decode()
+    for option in ("--device", "--output", "--emit", "--json", "--name", "--top-k", "--verify", "-D", "--math", "-d",
+                   "-MD", "-MF", "--templates", "--list-devices", "--print-device", "--print-schema", "--color"):
+        assert option in text, option
+    assert run("-h").stdout.decode() == text
+    assert run("--usage").stdout.startswith(b"Usage: rollerc")
+
+
+def test_man_page_is_up_to_date(folder):
+    manual = (ROOT / "man/rollerc.1").read_text().replace("\\", "")
+    for option in re.findall(r"^ +(?:-\w, )?(--[\w-]+)", run("--help").stdout.decode(), re.MULTILINE):
+        assert option in manual, f"{option} is missing: ninja man"
+
+
+def test_version_is_the_first_line(folder):
+    assert re.fullmatch(r"rollerc \d+\.\d+\.\d+", run("--version").stdout.decode().splitlines()[0])
+
+
+def test_devices_can_be_listed_and_printed(folder):
+    listed = run("--list-devices").stdout.decode().splitlines()
+    assert any(line.startswith("a100") for line in listed), listed
+    text = run("--print-device", "a100").stdout
+    assert text == (ROOT / "devices/a100.yaml").read_bytes()
+    (folder / "copy.yaml").write_bytes(text)
+    run(MATMUL, "--device", "./copy.yaml", folder=folder)
+
+
+def test_schema_is_json(folder):
+    assert json.loads(run("--print-schema").stdout)["title"] == "rollerc ranking"
+
+
+def test_a_full_stdout_is_noticed(folder):
+    for option in ("--help", "--version", "--list-devices", "--print-schema"):
+        with open("/dev/full", "wb") as full:
+            result = subprocess.run([ROLLERC, option], stdout=full, stderr=subprocess.PIPE, timeout=60)
+        assert result.returncode == 4, (option, result.returncode)
+
+
+# ---- outputs ----
+
+def test_default_output_is_named_after_the_input(folder):
+    compile_matmul(folder)
+    assert names(folder) == ["matmul.cu"]
+
+
+def test_stdin_and_stdout(folder):
+    text = pathlib.Path(MATMUL).read_bytes()
+    direct = run("-", "--device", "a100", "-o", "-", stdin=text).stdout
+    assert direct.startswith(b"//rollerc: ")
+    run("-", "--device", "a100", stdin=text, folder=folder)
+    assert names(folder) == ["kernel.cu"]
+    assert (folder / "kernel.cu").read_bytes() == direct
+
+
+def test_only_the_artefact_goes_to_stdout(folder):
+    assert compile_matmul(folder, "-v").stdout == b""
+    assert compile_matmul(folder, "-q").stderr == b""
+
+
+def test_several_artefacts(folder):
+    compile_matmul(folder, "-o", "out.cu", "--emit", "header,json=rank.json")
+    assert names(folder) == ["out.cu", "out.h", "rank.json"]
+    header = (folder / "out.h").read_text()
+    assert "matmul_launch" in header and "matmul_workspace" in header
+    json.loads((folder / "rank.json").read_text())
+
+
+def test_suffix_picks_the_form(folder):
+    compile_matmul(folder, "-o", "x.json")
+    assert names(folder) == ["x.json"]
+    assert json.loads((folder / "x.json").read_text())["schema_version"]
+
+
+def test_ranking_satisfies_the_schema(folder):
+    for example in ("matmul", "softmax", "reduce_rows", "conv2d_3x3", "bn_add_relu_mask"):
+        run(ROOT / f"examples/{example}.te", "--device", "a100", "-o", "rank.json", "-q", folder=folder)
+        check = subprocess.run([sys.executable, ROOT / "tests/check_json.py", folder / "rank.json",
+                                ROOT / "schema/ranking.schema.json"], capture_output=True, text=True)
+        assert check.returncode == 0, check.stdout + check.stderr
+
+
+def test_unchanged_output_keeps_its_time(folder):
+    compile_matmul(folder)
+    before = (folder / "matmul.cu").stat()
+    compile_matmul(folder)
+    assert (folder / "matmul.cu").stat().st_mtime_ns == before.st_mtime_ns
+
+
+def test_failure_leaves_the_old_output(folder):
+    (folder / "k.cu").write_text("old")
+    compile_matmul(folder, "-o", "k.cu", "--json", "missing/rank.json", code=4)
+    assert (folder / "k.cu").read_text() == "old"
+    assert names(folder) == ["k.cu"]
+
+
+def test_read_only_folder(folder):
+    if os.geteuid() == 0:
+        raise Skip("root may write everywhere")
+    folder.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    compile_matmul(folder, code=4)
+    folder.chmod(stat.S_IRWXU)
+
+
+def test_special_files_survive(folder):
+    compile_matmul(folder, "-o", "/dev/null")
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+    compile_matmul(folder, "-o", "/dev/full", code=4)
+    assert names(folder) == []
+
+
+def test_input_is_never_overwritten(folder):
+    source = folder / "x.te"
+    source.write_bytes(pathlib.Path(MATMUL).read_bytes())
+    os.link(source, folder / "x.cu")
+    run("x.te", "--device", "a100", folder=folder, code=2)
+    assert source.read_bytes() == pathlib.Path(MATMUL).read_bytes()
+
+
+def test_dumps_write_no_artefact(folder):
+    assert compile_matmul(folder, "-d", "op").stdout
+    assert names(folder) == []
+    compile_matmul(folder, "-d", "tokens,ast", "-o", "k.cu")
+    assert names(folder) == ["k.cu"]
+
+
+def test_every_stage_can_be_printed(folder):
+    for stage in re.findall(r"^STAGE\((\w+)", (ROOT / "src/stages.def").read_text(), re.MULTILINE):
+        assert compile_matmul(folder, "-d", stage).stdout, stage
+
+
+def test_dependency_file(folder):
+    compile_matmul(folder, "-o", "k.cu", "-MD", "-MF", "k.d")
+    assert (folder / "k.d").read_text().startswith("k.cu:")
+    assert MATMUL in (folder / "k.d").read_text()
+    compile_matmul(folder, "-o", "k.cu", "-MD", "-MFx.d", "-MT", "target")
+    assert (folder / "x.d").read_text().startswith("target:")
+    compile_matmul(folder, "-o", "k.cu", "-MD")
+    assert "k.d" in names(folder)
+
+
+# ---- names ----
+
+def test_kernel_names_are_c_identifiers(folder):
+    for stem, name in {"relu": "relu", "1x1": "k_1x1", "my-conv.v2": "my_conv_v2", "double": "double_", "class": "class_",
+                       "a;}": "a__", "größe": "gr____e", "a b": "a_b", ".te": "_te"}.items():
+        source = folder / f"{stem}.te"
+        source.write_bytes(pathlib.Path(MATMUL).read_bytes())
+        text = run(source, "--device", "a100", "-o", "-", "-q").stdout.decode()
+        assert f"int {name}_launch(" in text, (stem, name)
+    assert "int fast_launch(" in compile_matmul(folder, "--name", "fast", "-o", "-").stdout.decode()
+
+
+def test_params_can_be_set(folder):
+    name = re.search(r"^\s*param (\w+)", pathlib.Path(MATMUL).read_text(), re.MULTILINE).group(1)
+    one = compile_matmul(folder, "-D", f"{name}=96", "-o", "-").stdout
+    two = compile_matmul(folder, f"-D{name}=64", f"-D{name}=96", "-o", "-").stdout
+    assert one == two and one != compile_matmul(folder, "-o", "-").stdout
+
+
+# ---- response files ----
+
+def test_response_files_quote_as_gnu_tools_do(folder):
+    (folder / "a b.te").write_bytes(pathlib.Path(MATMUL).read_bytes())
+    (folder / "args").write_text("'a b.te' --device\n\t\"a100\" @more\n")
+    (folder / "more").write_text("-o out\\ put.cu")
+    run("@args", folder=folder)
+    assert "out put.cu" in names(folder)
+
+
+def test_response_files_end(folder):
+    (folder / "loop").write_text("@loop")
+    assert b"nested" in run("@loop", folder=folder, code=2).stderr
+    for level in range(7):
+        (folder / f"wide{level}").write_text(f"@wide{level + 1} " * 20)
+    (folder / "wide7").write_text("x " * 20)
+    assert b"arguments" in run("@wide0", folder=folder, code=2).stderr
+
+
+# ---- colour ----
+
+def test_colour_follows_the_conventions(folder):
+    def coloured(*arguments, **env):
+        clean = {"NO_COLOR": "", "CLICOLOR_FORCE": "", "TERM": "xterm", **env}
+        return b"\033[" in run("missing.te", "--device", "a100", *arguments, folder=folder, code=1, env=clean).stderr
+    assert not coloured()
+    assert coloured("--color=always")
+    assert coloured(CLICOLOR_FORCE="1")
+    assert not coloured(CLICOLOR_FORCE="1", NO_COLOR="1")
+    assert not coloured("--color=never", CLICOLOR_FORCE="1")
+
+
+# ---- the same inputs, the same bytes ----
+
+def test_two_runs_are_identical(folder):
+    def both(where, **env):
+        where.mkdir()
+        compile_matmul(where, "-o", "k.cu", "--json", "r.json", env=env)
+        return (where / "k.cu").read_bytes() + (where / "r.json").read_bytes()
+    first = both(folder / "one")
+    assert first == both(folder / "two", LC_ALL="de_DE.UTF-8", LANG="tr_TR.UTF-8", TZ="Asia/Tokyo", COLUMNS="20")
+    assert str(folder).encode() not in first
+
+
+def test_the_folder_does_not_matter(folder):
+    relative = run("examples/matmul.te", "--device", "a100", "-o", "-", folder=ROOT).stdout
+    assert relative == run("matmul.te", "--device", "a100", "-o", "-", folder=ROOT / "examples").stdout
+
+
+# ---- interruption ----
+
+def test_signals_end_at_once_and_leave_nothing(folder):
+    for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+        # Reading from a pipe that nobody closes: certainly still running when the signal comes.
+        process = subprocess.Popen([ROLLERC, "-", "--device", "a100"], cwd=folder, stdin=subprocess.PIPE,
+                                   stderr=subprocess.PIPE)
+        time.sleep(0.2)
+        process.send_signal(number)
+        assert process.wait(5) == code
+        process.stdin.close()
+        process.stderr.close()
+        assert names(folder) == []
+
+
+def test_a_closed_pipe_is_an_error_not_a_death(folder):
+    read, write = os.pipe()
+    os.close(read)
+    result = subprocess.run([ROLLERC, MATMUL, "--device", "a100", "-o", "-"], stdout=write, stderr=subprocess.PIPE)
+    os.close(write)
+    assert result.returncode == 4, result.returncode
+
+
+def test_closed_standard_streams(folder):
+    command = f"'{ROLLERC}' '{MATMUL}' --device a100 -o k.cu <&- >&- 2>&-"
+    assert subprocess.run(["bash", "-c", command], cwd=folder).returncode == 0
+    assert (folder / "k.cu").read_bytes().startswith(b"//rollerc: ")
+
+
+# ---- the binary ----
+
+def test_the_binary_is_hardened(folder):
+    headers = subprocess.run(["readelf", "-hlWd", ROLLERC], capture_output=True, text=True).stdout
+    if "asan" in subprocess.run(["readelf", "-sW", "--dyn-syms", ROLLERC], capture_output=True, text=True).stdout:
+        raise Skip("a sanitizer build")
+    assert "DYN (Position-Independent Executable" in headers
+    assert "GNU_RELRO" in headers and "BIND_NOW" in headers
+    assert re.search(r"GNU_STACK .* RW ", headers)
+
+
+def main():
+    global ROLLERC
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rollerc", required=True)
+    parser.add_argument("filter", nargs="?", default="", help="only tests whose name holds this")
+    options = parser.parse_args()
+    ROLLERC = os.path.abspath(options.rollerc)
+    counts = {"passed": 0, "failed": 0, "skipped": 0}
+    for name, test in list(globals().items()):
+        if not name.startswith("test_") or options.filter not in name:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                test(pathlib.Path(folder))
+                counts["passed"] += 1
+            except Skip as reason:
+                counts["skipped"] += 1
+                print(f"SKIP {name}: {reason}")
+            except Exception:
+                counts["failed"] += 1
+                print(f"FAIL {name}\n{traceback.format_exc(limit=-1)}")
+    print("cli: " + ", ".join(f"{count} {word}" for word, count in counts.items()))
+    return 1 if counts["failed"] or not counts["passed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,190 @@
+#include "base/output.h"
+
+#include <check.h>
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/diag.h"
+
+static Arena *arena;
+static char *folder;
+
+static void set_up(void)
+{
+    arena = arena_new();
+    folder = temp_dir_make(arena);   // goes with the test's process
+}
+
+static void tear_down(void)
+{
+    arena_free(arena);
+}
+
+static const char *path(const char *name)
+{
+    return arena_printf(arena, "%s/%s", folder, name);
+}
+
+static const char *contents(const char *name)
+{
+    char *text = arena_alloc(arena, 4096);
+    FILE *file = fopen(path(name), "rb");
+    if (!file)
+        return NULL;
+    text[fread(text, 1, 4095, file)] = '\0';
+    fclose(file);
+    return text;
+}
+
+static int files_in(const char *where)
+{
+    DIR *entries = opendir(where);
+    if (!entries)
+        return -1;
+    int count = -2;   // "." and ".."
+    while (readdir(entries))
+        count++;
+    closedir(entries);
+    return count;
+}
+
+/* The exit status of `what` in a child of its own. */
+static int status_of(void (*what)(void))
+{
+    pid_t child = fork();
+    if (child == 0) {
+        what();
+        exit(0);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+START_TEST(a_file_is_written_whole_with_the_umask)
+{
+    umask(027);
+    output_write(path("a.cu"), "kernel", 6);
+    ck_assert_str_eq(contents("a.cu"), "kernel");
+    struct stat status;
+    stat(path("a.cu"), &status);
+    ck_assert_int_eq(status.st_mode & 0777, 0640);
+    ck_assert_int_eq(files_in(folder), 1);
+}
+END_TEST
+
+START_TEST(a_file_that_holds_the_same_bytes_is_not_touched)
+{
+    struct stat first, second, third;
+    output_write(path("a.cu"), "kernel", 6);
+    stat(path("a.cu"), &first);
+    output_write(path("a.cu"), "kernel", 6);
+    stat(path("a.cu"), &second);
+    output_write(path("a.cu"), "Kernel", 6);
+    stat(path("a.cu"), &third);
+    ck_assert_uint_eq(first.st_ino, second.st_ino);
+    ck_assert_int_eq(first.st_mtim.tv_nsec, second.st_mtim.tv_nsec);
+    ck_assert_uint_ne(first.st_ino, third.st_ino);
+    ck_assert_str_eq(contents("a.cu"), "Kernel");
+}
+END_TEST
+
+static void stage_two_of_which_one_fails(void)
+{
+    OutputSet *set = output_set_new(arena);
+    output_stage(set, path("a.cu"), "new", 3);
+    output_stage(set, path("missing/b.json"), "new", 3);
+    output_commit(set);
+}
+
+START_TEST(a_failure_leaves_every_target_as_it_was)
+{
+    output_write(path("a.cu"), "old", 3);
+    ck_assert_int_eq(status_of(stage_two_of_which_one_fails), EXIT_MACHINE);
+    ck_assert_str_eq(contents("a.cu"), "old");
+    ck_assert_int_eq(files_in(folder), 1);
+}
+END_TEST
+
+START_TEST(nothing_changes_before_the_commit)
+{
+    OutputSet *set = output_set_new(arena);
+    output_stage(set, path("a.cu"), "new", 3);
+    ck_assert_ptr_null(contents("a.cu"));
+    output_commit(set);
+    ck_assert_str_eq(contents("a.cu"), "new");
+}
+END_TEST
+
+static void write_to_a_folder(void) { output_write(folder, "x", 1); }
+static void write_to_a_full_disk(void) { output_write("/dev/full", "x", 1); }
+static void write_to_nowhere(void) { output_write("/dev/null", "x", 1); }
+
+START_TEST(what_is_no_regular_file_is_written_directly_or_refused)
+{
+    ck_assert_int_eq(status_of(write_to_a_folder), EXIT_MACHINE);
+    ck_assert_int_eq(status_of(write_to_a_full_disk), EXIT_MACHINE);
+    ck_assert_int_eq(status_of(write_to_nowhere), 0);
+    struct stat status;
+    ck_assert_int_eq(stat("/dev/null", &status), 0);
+    ck_assert(S_ISCHR(status.st_mode));
+}
+END_TEST
+
+START_TEST(a_symbolic_link_is_replaced_and_its_target_kept)
+{
+    output_write(path("target"), "precious", 8);
+    ck_assert_int_eq(symlink(path("target"), path("a.cu")), 0);
+    output_write(path("a.cu"), "kernel", 6);
+    ck_assert_str_eq(contents("target"), "precious");
+    ck_assert_str_eq(contents("a.cu"), "kernel");
+}
+END_TEST
+
+static void be_interrupted(void)
+{
+    output_install_signals();
+    OutputSet *set = output_set_new(arena);
+    output_stage(set, path("a.cu"), "new", 3);
+    char *inner = temp_dir_make(arena);
+    FILE *note = fopen(path("inner"), "wb");
+    fputs(inner, note);
+    fclose(note);
+    mkdir(arena_printf(arena, "%s/deep", inner), 0700);
+    output_write(arena_printf(arena, "%s/deep/file", inner), "x", 1);
+    raise(SIGTERM);
+}
+
+START_TEST(a_signal_removes_everything_temporary)
+{
+    ck_assert_int_eq(status_of(be_interrupted), 143);
+    ck_assert_int_eq(files_in(folder), 1);   // the note
+    ck_assert_int_ne(access(contents("inner"), F_OK), 0);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *cases = tcase_create("output");
+    tcase_add_checked_fixture(cases, set_up, tear_down);
+    tcase_add_test(cases, a_file_is_written_whole_with_the_umask);
+    tcase_add_test(cases, a_file_that_holds_the_same_bytes_is_not_touched);
+    tcase_add_test(cases, a_failure_leaves_every_target_as_it_was);
+    tcase_add_test(cases, nothing_changes_before_the_commit);
+    tcase_add_test(cases, what_is_no_regular_file_is_written_directly_or_refused);
+    tcase_add_test(cases, a_symbolic_link_is_replaced_and_its_target_kept);
+    tcase_add_test(cases, a_signal_removes_everything_temporary);
+    Suite *suite = suite_create("output");
+    suite_add_tcase(suite, cases);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,95 @@
+#include "front_test.h"
+
+/* The right side of `y[i] = TEXT`, with every operation in parentheses. */
+static const char *parsed(const char *text)
+{
+    const char *statement = ast_text(arena_printf(arena, "y[i] = %s", text));
+    return arena_strndup(arena, statement + 7, strlen(statement) - 8);
+}
+
+START_TEST(products_bind_before_sums)
+{
+    ck_assert_str_eq(parsed("1 + 2 * 3"), "(1 + (2 * 3))");
+    ck_assert_str_eq(parsed("(1 + 2) * 3"), "((1 + 2) * 3)");
+}
+END_TEST
+
+START_TEST(operators_are_left_associative)
+{
+    ck_assert_str_eq(parsed("8 - 4 - 2"), "((8 - 4) - 2)");
+    ck_assert_str_eq(parsed("8 / 4 * 2"), "((8 / 4) * 2)");
+}
+END_TEST
+
+START_TEST(signs_bind_closest)
+{
+    ck_assert_str_eq(parsed("-a * - -b"), "((-a) * (-(-b)))");
+    ck_assert_str_eq(parsed("!-a"), "(!(-a))");
+}
+END_TEST
+
+START_TEST(logic_binds_last)
+{
+    ck_assert_str_eq(parsed("a || b && c < d + 1"), "(a || (b && (c < (d + 1))))");
+}
+END_TEST
+
+START_TEST(max_is_a_function_and_a_reduction)
+{
+    ck_assert_str_eq(parsed("max(a, max[j:4](b))"), "max(a, max[j:4](b))");
+}
+END_TEST
+
+START_TEST(white_space_means_nothing)
+{
+    ck_assert_str_eq(ast_text("param N=4 param M\n=\nN output y y[ ]=x[]"),
+                     "param N = 4\nparam M = N\noutput y\ny[] = x[]\n");
+}
+END_TEST
+
+START_TEST(what_is_printed_parses_to_the_same)
+{
+    const char *once = ast_text("input x[N, 2*N] : f16\n"
+                                "y[i:N - 1, j] : b1 = !(sum[k:3](pad(x[i + k, j], -inf)) < pi)\n"
+                                "z[] = select(a, cast(1e20, i8), .5) output y : b1");
+    ck_assert_str_eq(ast_text(once), once);
+}
+END_TEST
+
+START_TEST(a_node_covers_its_words)
+{
+    const Ast *ast = parse(arena, tokens_of("y[i] = (a + b) * exp( c )"));
+    Loc loc = ast->statements[0].value->loc;
+    ck_assert_uint_eq(loc.offset, 7);
+    ck_assert_uint_eq(loc.length, 18);   // "(a + b) * exp( c )"
+    Loc left = ast->statements[0].value->apply.operands[0]->loc;
+    ck_assert_uint_eq(left.length, 7);   // with its parentheses
+}
+END_TEST
+
+START_TEST(an_error_says_what_it_wanted_and_what_it_saw)
+{
+    ck_assert_error(EXIT_INPUT, "test.te:1:13: error: expected ']' after the indices, saw ')'",
+                    ast_text("y[i] = x[i,j)"));
+    ck_assert_error(EXIT_INPUT, "expected an expression, saw the end of the file",
+                    ast_text("y[i] = 1 +"));
+}
+END_TEST
+
+START_TEST(reductions_are_counted)
+{
+    const Ast *ast = parse(arena, tokens_of("y[] = sum[i:2](max[j:2](i)) + min[i:2](i)"));
+    ck_assert_int_eq(ast->reduction_count, 3);
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {
+        products_bind_before_sums, operators_are_left_associative, signs_bind_closest,
+        logic_binds_last, max_is_a_function_and_a_reduction, white_space_means_nothing,
+        what_is_printed_parses_to_the_same, a_node_covers_its_words,
+        an_error_says_what_it_wanted_and_what_it_saw, reductions_are_counted,
+    };
+    return RUN_TESTS("parse", tests);
+}

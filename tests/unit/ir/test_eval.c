@@ -1,0 +1,532 @@
+// The reference evaluator: values and bounds worked by hand.
+#include "build.h"
+
+static const double U = 0x1p-24;   // unit round-off of f32
+
+static bool same(double a, double b)
+{
+    return a == b || (isnan(a) && isnan(b));
+}
+
+/* ---- one operation on one element ---- */
+
+static Value apply(Op op, DType type, double a, double b)
+{
+    Build *build = build_new();
+    Tensor *x = INPUT(build, type, 1), *y = INPUT(build, type, 1);
+    Expr *left = AT(build, x, 0), *right = AT(build, y, 0), *zero = build_const(build, type, 0);
+    if (op_info[op].class == OP_CLASS_LOGIC) {
+        left = build_op(build, OP_NE, left, zero, NULL);
+        right = build_op(build, OP_NE, right, zero, NULL);
+    }
+    Expr *body = build_op(build, op, left, op_info[op].operands == 2 ? right : NULL, NULL);
+    Tensor *out = POINTWISE(build, ROLE_OUTPUT, body->type, body, 1);
+    const double *inputs[] = {&a, &b};
+    Value value;
+    build_evaluate(build, inputs, out, 1, &value);
+    build_free(build);
+    return value;
+}
+
+typedef struct Row { Op op; double a, b, expected; } Row;
+
+static const Row REAL_ROWS[] = {
+    {OP_NEG, 2.5, 0, -2.5},          {OP_ADD, 1.5, 2.25, 3.75},      {OP_SUB, 1.5, 2.25, -0.75},
+    {OP_MUL, 1.5, -2.5, -3.75},      {OP_DIV, 7, 2, 3.5},            {OP_MAX, -1, -2, -1},
+    {OP_MIN, -1, -2, -2},            {OP_ABS, -3, 0, 3},             {OP_SQ, -1.5, 0, 2.25},
+    {OP_RELU, -1, 0, 0},             {OP_RELU, 2, 0, 2},             {OP_FLOOR, -1.5, 0, -2},
+    {OP_CEIL, -1.5, 0, -1},          {OP_EXP, 1, 0, 2.718281828459045}, {OP_LOG, 10, 0, 2.302585092994046},
+    {OP_SQRT, 2.25, 0, 1.5},         {OP_RSQRT, 4, 0, 0.5},          {OP_TANH, 0.5, 0, 0.46211715726000976},
+    {OP_ERF, 0.5, 0, 0.5204998778130465}, {OP_SIGMOID, 2, 0, 0.8807970779778824},
+    {OP_SIN, 1, 0, 0.8414709848078965}, {OP_COS, 1, 0, 0.5403023058681398}, {OP_POW, 2, -1.5, 0.35355339059327373},
+    {OP_LT, 1, 2, 1}, {OP_LT, 2, 2, 0}, {OP_LE, 2, 2, 1}, {OP_LE, 3, 2, 0}, {OP_GT, 3, 2, 1}, {OP_GT, 2, 2, 0},
+    {OP_GE, 2, 2, 1}, {OP_GE, 1, 2, 0}, {OP_EQ, 2, 2, 1}, {OP_EQ, 1, 2, 0}, {OP_NE, 1, 2, 1}, {OP_NE, 2, 2, 0},
+    {OP_NOT, 0, 0, 1}, {OP_NOT, 1, 0, 0}, {OP_AND, 1, 1, 1}, {OP_AND, 1, 0, 0}, {OP_OR, 0, 1, 1}, {OP_OR, 0, 0, 0},
+};
+
+START_TEST(each_operation_gives_the_number_worked_by_hand)
+{
+    static const DType types[] = {DTYPE_F32, DTYPE_F64};
+    bool seen[OP_COUNT] = {[OP_SELECT] = true};   // has a test of its own
+    for (size_t i = 0; i < sizeof REAL_ROWS / sizeof *REAL_ROWS; i++) {
+        const Row *row = &REAL_ROWS[i];
+        Value value = apply(row->op, types[_i], row->a, row->b);
+        ck_assert_msg(fabs(value.real - row->expected) <= 1e-15 * fabs(row->expected), "%s(%g, %g): %.17g",
+                      op_info[row->op].name, row->a, row->b, value.real);
+        ck_assert(value.bound <= 40 * (_i ? 0x1p-52 : U) * fabs(row->expected));
+        seen[row->op] = true;
+    }
+    for (int op = 0; op < OP_COUNT; op++)
+        ck_assert_msg(seen[op], "no row for %s", op_info[op].name);
+}
+END_TEST
+
+START_TEST(not_a_number_and_infinity_follow_ieee_exactly)
+{
+    static const Row rows[] = {
+        {OP_ADD, NAN, 1, NAN},           {OP_SUB, -INFINITY, -INFINITY, NAN}, {OP_ADD, INFINITY, 1, INFINITY},
+        {OP_MUL, 0, INFINITY, NAN},      {OP_MUL, -2, INFINITY, -INFINITY},   {OP_DIV, 0, 0, NAN},
+        {OP_DIV, 1, INFINITY, 0},        {OP_DIV, INFINITY, INFINITY, NAN},   {OP_MAX, NAN, 1, NAN},
+        {OP_MAX, 1, NAN, NAN},           {OP_MIN, NAN, 1, NAN},               {OP_MIN, 1, NAN, NAN},
+        {OP_MAX, -INFINITY, 3, 3},       {OP_RELU, NAN, 0, NAN},              {OP_RELU, INFINITY, 0, INFINITY},
+        {OP_EXP, -INFINITY, 0, 0},       {OP_EXP, INFINITY, 0, INFINITY},     {OP_EXP, NAN, 0, NAN},
+        {OP_EXP, 1000, 0, INFINITY},     {OP_LOG, 0, 0, -INFINITY},           {OP_LOG, -1, 0, NAN},
+        {OP_SQRT, -1, 0, NAN},           {OP_SQRT, INFINITY, 0, INFINITY},    {OP_RSQRT, INFINITY, 0, 0},
+        {OP_SIN, INFINITY, 0, NAN},      {OP_SIGMOID, -INFINITY, 0, 0},       {OP_POW, NAN, 0, 1},
+        {OP_POW, -8, 0.5, NAN},          {OP_FLOOR, INFINITY, 0, INFINITY},   {OP_ABS, -INFINITY, 0, INFINITY},
+        {OP_LT, NAN, 1, 0},              {OP_NE, NAN, NAN, 1},                {OP_EQ, INFINITY, INFINITY, 1},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const Row *row = &rows[i];
+        Value value = apply(row->op, DTYPE_F32, row->a, row->b);
+        ck_assert_msg(same(value.real, row->expected), "%s(%g, %g): %g", op_info[row->op].name, row->a, row->b,
+                      value.real);
+        ck_assert_msg(value.bound == 0 || row->op == OP_POW, "%s(%g, %g)", op_info[row->op].name, row->a, row->b);
+    }
+}
+END_TEST
+
+START_TEST(exact_results_have_no_bound)
+{
+    ck_assert(apply(OP_MUL, DTYPE_F32, 3, 4).bound == 0);
+    ck_assert(apply(OP_ADD, DTYPE_F32, 0.5, 0.25).bound == 0);
+    ck_assert(apply(OP_DIV, DTYPE_F32, 1, 3).bound > 0);
+    ck_assert(apply(OP_DIV, DTYPE_F32, 1, 3).bound <= 1.001 * U / 3);
+}
+END_TEST
+
+START_TEST(what_float_cannot_hold_is_infinite)
+{
+    Value sure = apply(OP_ADD, DTYPE_F32, (float)3e38, (float)3e38);
+    Value unsure = apply(OP_MUL, DTYPE_F32, (float)2e19, (float)2e19);   // 4e38: a fused sum may bring it back
+    Value doubles = apply(OP_MUL, DTYPE_F64, 2e19, 2e19);
+    ck_assert(sure.real == INFINITY && sure.bound == 0);
+    ck_assert(unsure.real == INFINITY && unsure.bound == INFINITY);
+    ck_assert(doubles.real == 4e38 && doubles.bound < 1e24);
+}
+END_TEST
+
+START_TEST(poles_are_not_judged)
+{
+    ck_assert(apply(OP_DIV, DTYPE_F32, 1, 0).bound == INFINITY);   // the sign is that of the zero
+    ck_assert(apply(OP_RSQRT, DTYPE_F32, 0, 0).bound == INFINITY);
+}
+END_TEST
+
+START_TEST(integers_wrap_at_every_operation)
+{
+    static const Row rows[] = {
+        {OP_ADD, 2147483647, 1, -2147483648.0}, {OP_SUB, -2147483648.0, 1, 2147483647},
+        {OP_MUL, 65536, 65536, 0},              {OP_MUL, 65537, 65537, 131073},   // 2^32 + 2^17 + 1
+        {OP_NEG, -2147483648.0, 0, -2147483648.0}, {OP_ABS, -2147483648.0, 0, -2147483648.0},
+        {OP_SQ, 46341, 0, -2147479015},         // 2147488281 - 2^32
+        {OP_DIV, -7, 2, -3},                    {OP_DIV, -2147483648.0, -1, -2147483648.0},
+        {OP_MAX, -3, 2, 2},                     {OP_MIN, -3, 2, -3},
+        {OP_RELU, -3, 0, 0},                    {OP_FLOOR, -3, 0, -3},            {OP_CEIL, 3, 0, 3},
+        {OP_LT, -3, 2, 1},                      {OP_GE, 2147483647, -1, 1},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Value value = apply(rows[i].op, DTYPE_I32, rows[i].a, rows[i].b);
+        ck_assert_msg(value.real == rows[i].expected && value.bound == 0, "%s(%g, %g): %g", op_info[rows[i].op].name,
+                      rows[i].a, rows[i].b, value.real);
+    }
+    ck_assert(apply(OP_DIV, DTYPE_I32, 5, 0).bound == INFINITY);
+}
+END_TEST
+
+/* ---- conversions ---- */
+
+static Value converted(DType from, DType to, double a)
+{
+    Build *build = build_new();
+    Expr *body = expr_cast(build->arena, to, AT(build, INPUT(build, from, 1), 0));
+    Tensor *out = POINTWISE(build, ROLE_OUTPUT, body->type, body, 1);
+    const double *inputs[] = {&a};
+    Value value;
+    build_evaluate(build, inputs, out, 1, &value);
+    build_free(build);
+    return value;
+}
+
+START_TEST(casts_truncate_saturate_wrap_and_round)
+{
+    static const struct { DType from, to; double a, expected; } rows[] = {
+        {DTYPE_F32, DTYPE_I32, -2.9, -2},         {DTYPE_F32, DTYPE_I32, 1e30, 2147483647},
+        {DTYPE_F32, DTYPE_I32, NAN, 0},           {DTYPE_F32, DTYPE_I32, -INFINITY, -2147483648.0},
+        {DTYPE_F32, DTYPE_U8, -3, 0},             {DTYPE_F32, DTYPE_I8, 200, 127},
+        {DTYPE_I32, DTYPE_I8, 200, -56},          {DTYPE_I32, DTYPE_U8, -1, 255},
+        {DTYPE_F32, DTYPE_F16, 2049, 2048},       {DTYPE_F32, DTYPE_F16, 70000, INFINITY},
+        {DTYPE_F64, DTYPE_F32, 16777217, 16777216}, {DTYPE_I32, DTYPE_F32, 16777217, 16777216},
+        {DTYPE_B1, DTYPE_F32, 1, 1},              {DTYPE_I32, DTYPE_B1, -7, 1},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Value value = converted(rows[i].from, rows[i].to, rows[i].a);
+        ck_assert_msg(value.real == rows[i].expected && value.bound == 0, "row %zu: %g within %g", i, value.real,
+                      value.bound);
+    }
+}
+END_TEST
+
+START_TEST(an_inexact_value_rounds_to_an_interval_of_the_narrow_type)
+{
+    /* 1/7 = 0x1.2492…p-3 lies far from a tie of f16, so every kernel stores 0x1.248p-3. (2049/7)*7
+       is 2049 within a few units, a tie of f16 between 2048 and 2050: both are legal. */
+    Build *build = build_new();
+    Tensor *x = INPUT(build, DTYPE_F32, 2);
+    Expr *seven = build_const(build, DTYPE_F32, 7), *share = build_op(build, OP_DIV, AT(build, x, 0), seven, NULL);
+    Tensor *far = POINTWISE(build, ROLE_OUTPUT, DTYPE_F16, share, 2);
+    Tensor *tie = POINTWISE(build, ROLE_OUTPUT, DTYPE_F16, build_op(build, OP_MUL, share, seven, NULL), 2);
+    const double data[] = {1, 2049}, *inputs[] = {data};
+    Value values[2];
+    build_evaluate(build, inputs, far, 2, values);
+    ck_assert(values[0].real == 0x1.248p-3 && values[0].bound == 0);
+    build_evaluate(build, inputs, tie, 2, values);
+    ck_assert(values[1].real == 2048 && values[1].bound >= 2 && values[1].bound < 2.001);
+    build_free(build);
+}
+END_TEST
+
+/* ---- conditions ---- */
+
+START_TEST(a_comparison_too_close_to_call_is_undecided)
+{
+    /* x/3*3 against x, and against 2x */
+    Build *build = build_new();
+    Tensor *x = INPUT(build, DTYPE_F32, 1);
+    Expr *a = AT(build, x, 0), *three = build_const(build, DTYPE_F32, 3), *ten = build_const(build, DTYPE_F32, 10);
+    Expr *same_again = build_op(build, OP_MUL, build_op(build, OP_DIV, a, three, NULL), three, NULL);
+    Expr *close = build_op(build, OP_LE, same_again, a, NULL);
+    Expr *clear = build_op(build, OP_LE, same_again, build_op(build, OP_ADD, a, a, NULL), NULL);
+    Expr *both = build_op(build, OP_OR, close, clear, NULL);
+    Tensor *outputs[] = {
+        POINTWISE(build, ROLE_OUTPUT, DTYPE_B1, close, 1),
+        POINTWISE(build, ROLE_OUTPUT, DTYPE_B1, clear, 1),
+        POINTWISE(build, ROLE_OUTPUT, DTYPE_B1, both, 1),
+        POINTWISE(build, ROLE_OUTPUT, DTYPE_F32, build_op(build, OP_SELECT, close, three, ten), 1),
+        POINTWISE(build, ROLE_OUTPUT, DTYPE_F32, build_op(build, OP_SELECT, clear, three, ten), 1),
+        POINTWISE(build, ROLE_OUTPUT, DTYPE_I32, expr_cast(build->arena, DTYPE_I32, close), 1),
+    };
+    const double data[] = {7}, *inputs[] = {data};
+    Value values[6];
+    for (int i = 0; i < 6; i++)
+        build_evaluate(build, inputs, outputs[i], 1, &values[i]);
+    ck_assert(values[0].bound == INFINITY);
+    ck_assert(values[1].real == 1 && values[1].bound == 0);
+    ck_assert(values[2].real == 1 && values[2].bound == 0);
+    ck_assert(values[3].bound >= 7 && values[3].bound < 7.001);   // either branch
+    ck_assert(values[4].real == 3 && values[4].bound == 0);
+    ck_assert(values[5].bound == 1);                              // 0 or 1
+    build_free(build);
+}
+END_TEST
+
+/* ---- reductions ---- */
+
+static Value reduce(Reduce kind, DType type, int count, const double *terms)
+{
+    Build *build = build_new();
+    Tensor *x = INPUT(build, type, count);
+    Tensor *y = REDUCTION(build, ROLE_OUTPUT, dtype_info[type].compute, kind, 1, AT(build, x, 0), count);
+    Value value;
+    build_evaluate(build, &terms, y, 1, &value);
+    build_free(build);
+    return value;
+}
+#define REDUCE(kind, type, ...) \
+    reduce(kind, type, (int)(sizeof (double[]){__VA_ARGS__} / sizeof(double)), (double[]){__VA_ARGS__})
+
+START_TEST(a_sum_of_three_errs_by_five_units_of_its_magnitude)
+{
+    Value value = REDUCE(REDUCE_SUM, DTYPE_F32, 0.5, -0.25, 1.5);
+    ck_assert(value.real == 1.75);
+    ck_assert(fabs(value.bound - 5 * U * 2.25) <= 1e-5 * value.bound);   // (3 + 2) * u * (0.5 + 0.25 + 1.5)
+}
+END_TEST
+
+START_TEST(sums_of_small_whole_numbers_are_exact)
+{
+    Value value = REDUCE(REDUCE_SUM, DTYPE_F32, 3, -4, 2, 8388608);
+    ck_assert(value.real == 8388609 && value.bound == 0);
+    ck_assert(REDUCE(REDUCE_SUM, DTYPE_F32, 3, 16777216).bound > 0);
+}
+END_TEST
+
+START_TEST(sums_of_infinities)
+{
+    ck_assert(isnan(REDUCE(REDUCE_SUM, DTYPE_F32, INFINITY, 1, -INFINITY).real));
+    ck_assert(REDUCE(REDUCE_SUM, DTYPE_F32, INFINITY, 1, -INFINITY).bound == 0);
+    ck_assert(REDUCE(REDUCE_SUM, DTYPE_F32, 1, INFINITY).real == INFINITY);
+    ck_assert(REDUCE(REDUCE_SUM, DTYPE_F32, 1, INFINITY).bound == 0);
+    Value order = REDUCE(REDUCE_SUM, DTYPE_F32, (float)3e38, (float)3e38, (float)-3e38);   // some orders overflow
+    ck_assert(order.bound == INFINITY);
+}
+END_TEST
+
+START_TEST(a_nan_anywhere_in_a_reduction_is_the_result)
+{
+    for (int kind = REDUCE_SUM; kind <= REDUCE_PROD; kind++)
+        for (int place = 0; place < 3; place++) {
+            double terms[] = {1, 2, 3};
+            terms[place] = NAN;
+            Value value = reduce((Reduce)kind, DTYPE_F32, 3, terms);
+            ck_assert(isnan(value.real) && value.bound == 0);
+        }
+}
+END_TEST
+
+START_TEST(products)
+{
+    Value value = REDUCE(REDUCE_PROD, DTYPE_F32, 0.1f, 3, -7);
+    ck_assert(value.real == (double)0.1f * 3 * -7);
+    ck_assert(fabs(value.bound - 5 * U * 2.1) <= 1e-5 * value.bound);
+    ck_assert(REDUCE(REDUCE_PROD, DTYPE_F32, 2, 3, -7).bound == 0);
+    ck_assert(REDUCE(REDUCE_PROD, DTYPE_F32, (float)1e30, (float)1e30, 0).bound == INFINITY);   // inf * 0 in some order
+    ck_assert(isnan(REDUCE(REDUCE_PROD, DTYPE_F32, INFINITY, 1, 0).real));
+    ck_assert(REDUCE(REDUCE_PROD, DTYPE_F32, 5, 0.3, 0).bound == 0);
+    ck_assert(REDUCE(REDUCE_PROD, DTYPE_F32, 1e-30, 1e-30, 1e30).bound == INFINITY);            // 0 in some order
+}
+END_TEST
+
+START_TEST(extremes_and_integers)
+{
+    ck_assert(REDUCE(REDUCE_MAX, DTYPE_F32, -3, -2, -5).real == -2);
+    ck_assert(REDUCE(REDUCE_MIN, DTYPE_F32, -3, -2, -5).real == -5);
+    ck_assert(REDUCE(REDUCE_MAX, DTYPE_F32, -INFINITY, -INFINITY).real == -INFINITY);
+    ck_assert(REDUCE(REDUCE_MAX, DTYPE_F32, -INFINITY, -INFINITY).bound == 0);
+    ck_assert(REDUCE(REDUCE_MAX, DTYPE_I32, -3, -2, -5).real == -2);
+    ck_assert(REDUCE(REDUCE_MIN, DTYPE_I8, -3, -2, -5).real == -5);
+    ck_assert(REDUCE(REDUCE_SUM, DTYPE_I32, 2147483647, 2, 3).real == -2147483644.0);
+    ck_assert(REDUCE(REDUCE_PROD, DTYPE_I32, 65536, 65536, 3).real == 0);
+    ck_assert(REDUCE(REDUCE_MAX, DTYPE_B1, 0, 1, 0).real == 1);
+}
+END_TEST
+
+/* ---- whole programs ---- */
+
+START_TEST(a_causal_softmax_row)
+{
+    /* x = 0: row i spreads 1 over the columns 0 … i. */
+    enum { N = 4 };
+    Build *build = build_new();
+    Tensor *x = INPUT(build, DTYPE_F32, N, N);
+    Expr *allowed = build_op(build, OP_LE, build_index(build, 1), build_index(build, 0), NULL);
+    Expr *masked = build_op(build, OP_SELECT, allowed, AT(build, x, 0, 1), build_const(build, DTYPE_F32, -INFINITY));
+    Tensor *t = POINTWISE(build, ROLE_TEMPORARY, DTYPE_F32, masked, N, N);
+    Tensor *m = REDUCTION(build, ROLE_TEMPORARY, DTYPE_F32, REDUCE_MAX, 1, AT(build, t, 0, 1), N, N);
+    Expr *away = build_op(build, OP_SUB, AT(build, t, 0, 1), AT(build, m, 0), NULL);
+    Tensor *e = POINTWISE(build, ROLE_TEMPORARY, DTYPE_F32, build_op(build, OP_EXP, away, NULL, NULL), N, N);
+    Tensor *s = REDUCTION(build, ROLE_TEMPORARY, DTYPE_F32, REDUCE_SUM, 1, AT(build, e, 0, 1), N, N);
+    Expr *share = build_op(build, OP_DIV, AT(build, e, 0, 1), AT(build, s, 0), NULL);
+    Tensor *y = POINTWISE(build, ROLE_OUTPUT, DTYPE_F32, share, N, N);
+    double data[N * N] = {0};
+    for (int j = 0; j < N; j++)
+        data[3 * N + j] = -INFINITY;   // the last row has nothing to spread over
+    const double *inputs[] = {data};
+    Value values[N * N];
+    build_evaluate(build, inputs, y, N * N, values);
+    for (int i = 0; i < N - 1; i++)
+        for (int j = 0; j < N; j++) {
+            ck_assert(values[i * N + j].real == (j <= i ? 1.0 / (i + 1) : 0));
+            ck_assert(values[i * N + j].bound <= 40 * U);
+            ck_assert(j <= i || values[i * N + j].bound == 0);
+        }
+    for (int j = 0; j < N; j++)
+        ck_assert(isnan(values[3 * N + j].real) && values[3 * N + j].bound == 0);
+    build_free(build);
+}
+END_TEST
+
+static Expr *padded(Build *build, Tensor *tensor, Affine index, double otherwise)
+{
+    Expr *guard = NEW(build->arena, Expr);
+    guard->kind = EXPR_GUARD;
+    guard->type = dtype_info[tensor->dtype].compute;
+    guard->guard = (Guard){1, NEW(build->arena, Dim), build_access(build, tensor, &index),
+                           build_const(build, guard->type, otherwise)};
+    guard->guard.bounds[0] = (Dim){index, tensor->shape[0]};
+    return guard;
+}
+
+START_TEST(padding_reads_nothing_outside)
+{
+    /* y[i] = sum[r:3](pad(x[i + r - 1], 10)) over x = 1 2 3 4 */
+    Build *build = build_new();
+    Tensor *x = INPUT(build, DTYPE_F32, 4);
+    Affine index = affine_axis(0);
+    index.coef[1] = 1;
+    index.constant = -1;
+    Tensor *y = REDUCTION(build, ROLE_OUTPUT, DTYPE_F32, REDUCE_SUM, 1, padded(build, x, index, 10), 4, 3);
+    const double data[] = {1, 2, 3, 4}, *inputs[] = {data};
+    const double expected[] = {13, 6, 9, 17};
+    Value values[4];
+    build_evaluate(build, inputs, y, 4, values);
+    for (int i = 0; i < 4; i++)
+        ck_assert(values[i].real == expected[i] && values[i].bound == 0);
+    build_free(build);
+}
+END_TEST
+
+START_TEST(a_scalar_program)
+{
+    Build *build = build_new();
+    Tensor *x = build_tensor(build, ROLE_INPUT, DTYPE_F32, 0, NULL);
+    Expr *body = build_op(build, OP_SQ, build_access(build, x, NULL), NULL, NULL);
+    Tensor *y = build_define(build, ROLE_OUTPUT, DTYPE_F32, REDUCE_NONE, 0, body, 0, NULL);
+    const double data[] = {3}, *inputs[] = {data};
+    Value value;
+    build_evaluate(build, inputs, y, 1, &value);
+    ck_assert(value.real == 9 && value.bound == 0);
+    build_free(build);
+}
+END_TEST
+
+/* C = A x B of random numbers, with the program left to the caller. */
+static Tensor *matmul(Build *build, int64_t m, int64_t n, int64_t k, DType type)
+{
+    Tensor *a = INPUT(build, type, m, k), *b = INPUT(build, type, k, n);
+    Expr *product = build_op(build, OP_MUL, AT(build, a, 0, 2), AT(build, b, 2, 1), NULL);
+    return REDUCTION(build, ROLE_OUTPUT, DTYPE_F32, REDUCE_SUM, 1, product, m, n, k);
+}
+
+START_TEST(a_matrix_product_agrees_with_the_plain_loop)
+{
+    enum { M = 3, N = 5, K = 700 };
+    Build *build = build_new();
+    Tensor *c = matmul(build, M, N, K, DTYPE_F16);
+    RandomInputs random = {&build->program, 3, false};
+    Evaluator *evaluator = evaluator_new(build->arena, &build->program, (InputSource){random_input_element, &random});
+    Value values[M * N];
+    evaluate_range(evaluator, c, 0, M * N, values);
+    for (int e = 0; e < M * N; e++) {
+        double sum = 0, magnitude = 0;
+        for (int k = 0; k < K; k++) {
+            double term = random_input_element(&random, 0, e / N * K + k) * random_input_element(&random, 1, k * N + e % N);
+            sum += term;
+            magnitude += fabs(term);
+        }
+        ck_assert(fabs(values[e].real - sum) <= 1e-12);
+        ck_assert(values[e].bound >= K * U * magnitude && values[e].bound <= (K + 4) * U * magnitude);
+    }
+    evaluator_free(evaluator);
+    build_free(build);
+}
+END_TEST
+
+START_TEST(elements_may_be_asked_for_in_any_order)
+{
+    enum { M = 40, N = 50 };
+    Build *build = build_new();
+    Tensor *c = matmul(build, M, N, 8, DTYPE_F32);
+    Tensor *y = POINTWISE(build, ROLE_OUTPUT, DTYPE_F32, build_op(build, OP_SQ, AT(build, c, 1, 0), NULL, NULL), N, M);
+    RandomInputs random = {&build->program, 3, true};
+    InputSource inputs = {random_input_element, &random};
+    Evaluator *evaluator = evaluator_new(build->arena, &build->program, inputs);
+    int64_t elements[M * N];
+    Value all[M * N], picked[M * N];
+    for (int i = 0; i < M * N; i++)
+        elements[i] = i * 1237 % (M * N);
+    evaluate(evaluator, y, elements, M * N, picked);
+    evaluate_range(evaluator, y, 0, M * N, all);
+    for (int i = 0; i < M * N; i++)
+        ck_assert(picked[i].real == all[elements[i]].real && picked[i].bound == 0);
+    evaluator_free(evaluator);
+    build_free(build);
+}
+END_TEST
+
+static double counted_element(void *context, int input, int64_t element)
+{
+    (void)input;
+    ++*(int64_t *)context;
+    return (double)(element % 7);
+}
+
+START_TEST(an_element_of_a_huge_program_costs_only_what_it_needs)
+{
+    /* t[i, j] = x[i, j]^2 over 2^20 x 2^13, y[i, j] = t[i, j] / sum[k] t[i, k]: a row is 8192
+       elements. */
+    const int64_t rows = 1 << 20, columns = 1 << 13;
+    Build *build = build_new();
+    Tensor *x = INPUT(build, DTYPE_F32, rows, columns);
+    Expr *square = build_op(build, OP_SQ, AT(build, x, 0, 1), NULL, NULL);
+    Tensor *t = POINTWISE(build, ROLE_TEMPORARY, DTYPE_F32, square, rows, columns);
+    Tensor *s = REDUCTION(build, ROLE_TEMPORARY, DTYPE_F32, REDUCE_SUM, 1, AT(build, t, 0, 1), rows, columns);
+    Expr *share = build_op(build, OP_DIV, AT(build, t, 0, 1), AT(build, s, 0), NULL);
+    Tensor *y = POINTWISE(build, ROLE_OUTPUT, DTYPE_F32, share, rows, columns);
+    int64_t reads = 0;
+    InputSource inputs = {counted_element, &reads};
+    Evaluator *evaluator = evaluator_new(build->arena, &build->program, inputs);
+    int64_t elements[] = {rows * columns - 1, rows * columns - 2, rows * columns / 2 + 1};
+    Value values[3];
+    evaluate(evaluator, y, elements, 3, values);
+    ck_assert_int_eq(reads, 2 * columns);
+    double first = (double)((rows * columns - 1) % 7), sum = 0;
+    for (int64_t j = 0; j < columns; j++)
+        sum += (double)((rows * columns - 1 - j) % 7 * ((rows * columns - 1 - j) % 7));
+    ck_assert(values[0].real == first * first / sum);
+    ck_assert(values[0].bound <= 1.001 * U * values[0].real);   // the sum is exact
+    evaluator_free(evaluator);
+    build_free(build);
+}
+END_TEST
+
+START_TEST(normalised_rows_keep_useful_bounds)
+{
+    enum { N = 1000 };
+    Build *build = build_new();
+    Tensor *x = INPUT(build, DTYPE_F32, N);
+    Expr *thousandth = build_const(build, DTYPE_F32, 1.0 / N), *eps = build_const(build, DTYPE_F32, 1e-5);
+    Expr *whole = AT(build, x, 0);
+    Tensor *sum = REDUCTION(build, ROLE_TEMPORARY, DTYPE_F32, REDUCE_SUM, 1, whole, N);
+    Expr *mean = build_op(build, OP_MUL, build_access(build, sum, NULL), thousandth, NULL);
+    Expr *away = build_op(build, OP_SUB, AT(build, x, 0), mean, NULL);
+    Tensor *squares = REDUCTION(build, ROLE_TEMPORARY, DTYPE_F32, REDUCE_SUM, 1, build_op(build, OP_SQ, away, NULL, NULL), N);
+    Expr *var = build_op(build, OP_MUL, build_access(build, squares, NULL), thousandth, NULL);
+    Expr *inv = build_op(build, OP_RSQRT, build_op(build, OP_ADD, var, eps, NULL), NULL, NULL);
+    Tensor *y = POINTWISE(build, ROLE_OUTPUT, DTYPE_F32, build_op(build, OP_MUL, away, inv, NULL), N);
+    RandomInputs random = {&build->program, 5, false};
+    InputSource inputs = {random_input_element, &random};
+    Evaluator *evaluator = evaluator_new(build->arena, &build->program, inputs);
+    static Value values[N];
+    evaluate_range(evaluator, y, 0, N, values);
+    double mean_square = 0;
+    for (int i = 0; i < N; i++) {
+        mean_square += values[i].real * values[i].real / N;
+        ck_assert(values[i].bound < 3e-4);
+    }
+    ck_assert(fabs(mean_square - 1) < 1e-3);
+    evaluator_free(evaluator);
+    build_free(build);
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_add_loop_test(tests, each_operation_gives_the_number_worked_by_hand, 0, 2);
+    tcase_add_test(tests, not_a_number_and_infinity_follow_ieee_exactly);
+    tcase_add_test(tests, exact_results_have_no_bound);
+    tcase_add_test(tests, what_float_cannot_hold_is_infinite);
+    tcase_add_test(tests, poles_are_not_judged);
+    tcase_add_test(tests, integers_wrap_at_every_operation);
+    tcase_add_test(tests, casts_truncate_saturate_wrap_and_round);
+    tcase_add_test(tests, an_inexact_value_rounds_to_an_interval_of_the_narrow_type);
+    tcase_add_test(tests, a_comparison_too_close_to_call_is_undecided);
+    tcase_add_test(tests, a_sum_of_three_errs_by_five_units_of_its_magnitude);
+    tcase_add_test(tests, sums_of_small_whole_numbers_are_exact);
+    tcase_add_test(tests, sums_of_infinities);
+    tcase_add_test(tests, a_nan_anywhere_in_a_reduction_is_the_result);
+    tcase_add_test(tests, products);
+    tcase_add_test(tests, extremes_and_integers);
+    tcase_add_test(tests, a_causal_softmax_row);
+    tcase_add_test(tests, padding_reads_nothing_outside);
+    tcase_add_test(tests, a_scalar_program);
+    tcase_add_test(tests, a_matrix_product_agrees_with_the_plain_loop);
+    tcase_add_test(tests, elements_may_be_asked_for_in_any_order);
+    tcase_add_test(tests, an_element_of_a_huge_program_costs_only_what_it_needs);
+    tcase_add_test(tests, normalised_rows_keep_useful_bounds);
+}
+
+int main(void)
+{
+    return build_run("eval", add);
+}
