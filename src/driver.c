@@ -126,21 +126,26 @@ int compile(const Options *opt)
     if (!plans.count)
         fatal(EXIT_NO_PROGRAM, "the device '%s' can hold no program for this expression", device->name);
 
+    if (opt->candidate > plans.count)
+        fatal(EXIT_NO_PROGRAM, "there is no candidate %d: %d were kept", opt->candidate, plans.count);
+
+    const Plan *plan = &plans.plans[opt->candidate - 1];
     TemplateStore templates = {.arena = arena, .folder = opt->templates};
     CodegenRequest request = {
         .name = opt->name,
         .program = program,
-        .plan = &plans.plans[0],
+        .plan = plan,
         .device = device,
         .templates = &templates,
         .fast_math = opt->math == MATH_FAST,
+        .rank = opt->candidate - 1,
         .kept = plans.count,
     };
     Kernel *kernel = codegen_kernel(arena, &request);
     DUMP(kernel, strbuf_puts(out, kernel->source));
     int exit_code = opt->verify ? prove(arena, program, kernel, device) : EXIT_DONE;
     if (exit_code == EXIT_DONE)
-        write_outputs(arena, opt, device, kernel, &plans.plans[0], ranking_json(arena, opt, program, device, &plans));
+        write_outputs(arena, opt, device, kernel, plan, ranking_json(arena, opt, program, device, &plans));
     arena_free(arena);
     return exit_code;
 }

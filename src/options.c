@@ -22,7 +22,7 @@ const char *const math_name[] = {[MATH_EXACT] = "exact", [MATH_TF32] = "tf32", [
 // ---- what the command line can say ----
 
 enum {
-    KEY_EMIT = 256, KEY_JSON, KEY_NAME, KEY_TOP_K, KEY_VERIFY, KEY_MATH, KEY_TEMPLATES, KEY_COLOUR, KEY_DEVICE,
+    KEY_EMIT = 256, KEY_JSON, KEY_NAME, KEY_TOP_K, KEY_CANDIDATE, KEY_VERIFY, KEY_MATH, KEY_TEMPLATES, KEY_COLOUR, KEY_DEVICE,
     KEY_LIST_DEVICES, KEY_PRINT_DEVICE, KEY_PRINT_SCHEMA, KEY_USAGE,
 };
 
@@ -44,6 +44,7 @@ static const struct argp_option table[] = {
 
     {0, 0, 0, 0, "Compilation:", 2},
     {"top-k", KEY_TOP_K, "K", 0, "How many candidates are kept, 1 to 100 (default 10)", 2},
+    {"candidate", KEY_CANDIDATE, "RANK", 0, "Take the kept candidate of this rank instead of the first", 2},
     {"verify", KEY_VERIFY, 0, 0, "Prove the kernel on the CPU before it is written", 2},
     {"math", KEY_MATH, "MODE", 0, "exact (default); tf32: f32 products may use TF32; fast: also approximate exp, log "
                                   "and division", 2},
@@ -114,13 +115,13 @@ static char *stem_of(Arena *arena, const char *path)
     return arena_strndup(arena, base, (size_t)(suffix_of(path) - base));
 }
 
-static int read_top_k(const char *text)
+static int read_rank(const char *option, const char *text)
 {
     char *end;
     errno = 0;
     long value = strtol(text, &end, 10);
     if (!isdigit((unsigned char)*text) || *end || errno || value < 1 || value > MAX_TOP_K)
-        usage_error("--top-k wants a whole number from 1 to %d, not '%s'", MAX_TOP_K, text);
+        usage_error("%s wants a whole number from 1 to %d, not '%s'", option, MAX_TOP_K, text);
     return (int)value;
 }
 
@@ -451,7 +452,8 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     case KEY_NAME: line->name = value; break;
     case 'D': add_param(line, value); break;
     case 'M': read_dep_option(line, state, value); break;
-    case KEY_TOP_K: options->top_k = read_top_k(value); break;
+    case KEY_TOP_K: options->top_k = read_rank("--top-k", value); break;
+    case KEY_CANDIDATE: options->candidate = read_rank("--candidate", value); break;
     case KEY_VERIFY: options->verify = true; break;
     case KEY_MATH: options->math = (MathMode)choose(line->arena, "--math", value, math_name, MATH_FAST + 1); break;
     case KEY_TEMPLATES: options->templates = value; break;
@@ -481,6 +483,7 @@ Options *options_parse(Arena *arena, int argc, char **argv)
 {
     Options *options = NEW(arena, Options);
     options->top_k = 10;
+    options->candidate = 1;
     CommandLine line = {.arena = arena, .options = options};
     diag_configure((DiagOptions){.colour = wants_colour(NULL)});   // for errors in the command line itself
     Arguments arguments = response_files_expand(arena, argc, argv);

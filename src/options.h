@@ -36,6 +36,7 @@ typedef struct Options {
     Artefact artefacts[MAX_ARTEFACTS];
     int artefact_count;       // 0 if only dumps are wanted
     int top_k;
+    int candidate;            // rank of the one to take, from 1
     bool verify;
     MathMode math;
     ParamOverride params[MAX_PARAMS];   // the last -D of a name; checked to be NAME=NUMBER

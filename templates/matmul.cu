@@ -5,8 +5,8 @@
 //
 //            k                  BN
 //        +-------+        +-----------+         A and B may lie in memory either way round (or be computed from an
-//        |   A   | BM   k |     B     |         index, as a convolution does): only `OperandA::load` and
-//        +-------+        +-----------+         `OperandB::load` know. In shared memory k is always the outer index.
+//        |   A   | BM   k |     B     |         index, as a convolution does): only `OperandA::read` and
+//        +-------+        +-----------+         `OperandB::read` know. In shared memory k is always the outer index.
 //
 // A thread's TM rows are groups of QM neighbours, BM / (TM/QM) rows apart, so that a warp reads shared memory in whole
 // vectors without bank conflicts; likewise its columns. While a step is computed the next one is on its way in registers.
@@ -35,7 +35,7 @@ constexpr bool VECTOR_STORES = true;                          // QN columns of C
 struct OperandA {
     static constexpr bool ALONG_K = true;   // neighbours along k are neighbours in memory
     static constexpr int VECTOR = 4;        // elements of one access
-    static __device__ __forceinline__ void load(const Tensors &t, Index batch, Index m, Index k, Value (&v)[VECTOR])
+    static __device__ __forceinline__ void read(const Tensors &t, Index batch, Index m, Index k, Value (&v)[VECTOR])
     {
         load_vector<VECTOR>(t.in0, m * 1024 + k, v);
     }
@@ -43,7 +43,7 @@ struct OperandA {
 struct OperandB {
     static constexpr bool ALONG_K = false;
     static constexpr int VECTOR = 4;
-    static __device__ __forceinline__ void load(const Tensors &t, Index batch, Index n, Index k, Value (&v)[VECTOR])
+    static __device__ __forceinline__ void read(const Tensors &t, Index batch, Index n, Index k, Value (&v)[VECTOR])
     {
         load_vector<VECTOR>(t.in1, k * 1024 + n, v);
     }
@@ -90,7 +90,7 @@ template <class Operand, Index EXTENT, int BR, int LD> struct Fetch {
             const int vector = (int)threadIdx.x + i * THREADS;
             const Index row = row0 + row_of(vector), k = k0 + k_of(vector);
             if ((VECTORS % THREADS == 0 || vector < VECTORS) && row < EXTENT && k < K)
-                Operand::load(t, batch, row, k, v[i]);
+                Operand::read(t, batch, row, k, v[i]);
             else
                 UNROLL for (int e = 0; e < VECTOR; ++e)
                     v[i][e] = 0;

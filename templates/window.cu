@@ -1,13 +1,14 @@
 // Sliding windows: every output combines the TAPS terms under its window; an epilogue makes the final value of the total.
 //
-// A block makes TO lines of TI * TILE outputs along the innermost axis, a thread TILE neighbours of one line, whose
-// windows overlap: the first touch brings an element into L1 (or a register), the others find it there. Max of 3, stride 2:
+// A block makes TO lines of TI * TILE outputs along the innermost axis. A thread makes TILE outputs of one line, TI apart,
+// so that its loads are independent and neighbouring threads read neighbouring windows. Windows overlap: the first touch
+// brings an element into L1, the others find it there. Max of 3, stride 2, TI = 2, TILE = 2:
 //
 //   input      0   1   2   3   4   5   6   7   8
-//   output 0  [    0    ]                            thread 0, TILE = 2
-//   output 1          [    1    ]
-//   output 2                  [    2    ]            thread 1
-//   output 3                          [    3    ]
+//   output 0  [    0    ]                            thread 0
+//   output 1          [    1    ]                    thread 1
+//   output 2                  [    2    ]            thread 0
+//   output 3                          [    3    ]    thread 1
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -27,7 +28,7 @@ constexpr Index OUTER = 64 * 56, INNER = 56;    // lines of outputs, outputs of 
 constexpr int TAPS = 9;                         // points of a window
 constexpr int THREADS = 224;
 constexpr int TO = 8, TI = 28;                  // threads of a block: lines, along a line
-constexpr int TILE = 2;                         // neighbouring outputs of a thread
+constexpr int TILE = 2;                         // outputs of a thread, TI apart
 
 __device__ __forceinline__ A term(const Tensors &t, Index outer, Index inner, Index tap)
 {
@@ -45,7 +46,7 @@ __device__ __forceinline__ void finish(const Tensors &t, Index outer, Index inne
 // </rollerc>
 
 constexpr Index LINE_BLOCKS = (INNER + TI * TILE - 1) / (TI * TILE);   // blocks along a line
-constexpr bool WHOLE = INNER % TILE == 0;                              // no thread's outputs reach past the line's end
+constexpr bool WHOLE = INNER % (TI * TILE) == 0;                       // no thread's outputs reach past the line's end
 constexpr int UNROLLED_TAPS = TAPS <= 64 && TAPS * TILE <= 256 ? TAPS : 1;   // else code grows beyond what pays
 
 static_assert(TO * TI == THREADS, "every thread has its place");
@@ -57,8 +58,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
     const Index block = (Index)blockIdx.x;
     const int thread = (int)threadIdx.x;
     const Index outer = block / LINE_BLOCKS * TO + thread / TI;
-    const Index inner = (block % LINE_BLOCKS * TI + thread % TI) * TILE;
-    if (outer >= OUTER || inner >= INNER)
+    const Index inner = block % LINE_BLOCKS * (TI * TILE) + thread % TI;
+    if (outer >= OUTER)
         return;
 
     // ---- load and compute ----
@@ -68,12 +69,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
 #pragma unroll UNROLLED_TAPS
     for (int tap = 0; tap < TAPS; ++tap)
         UNROLL for (int j = 0; j < TILE; ++j)
-            if (WHOLE || inner + j < INNER)
-                acc[j] = Reduction::combine(acc[j], term(t, outer, inner + j, tap));
+            if (WHOLE || inner + j * TI < INNER)
+                acc[j] = Reduction::combine(acc[j], term(t, outer, inner + j * TI, tap));
 
     // ---- store ----
     UNROLL for (int j = 0; j < TILE; ++j)
-        if (WHOLE || inner + j < INNER)
-            finish(t, outer, inner + j, acc[j]);
+        if (WHOLE || inner + j * TI < INNER)
+            finish(t, outer, inner + j * TI, acc[j]);
 }
 }   // namespace KERNEL

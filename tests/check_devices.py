@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every device file obeys schema/device.schema.json, is named after its device and gives a source for each number."""
+"""Every device file obeys schema/device.schema.json, bears its name and gives the source of each number."""
 import json
 import pathlib
 import re

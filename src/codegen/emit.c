@@ -210,7 +210,7 @@ void emit_positions(StrBuf *out, const char *indent, const char *flat, const Sco
     int64_t below = 1;   // extents of the axes further in
     for (int a = first; a < end; a++)
         below *= scope->fusion->axes[a].extent;
-    strbuf_printf(out, "%sconst Index ", indent);
+    strbuf_printf(out, "%s[[maybe_unused]] const Index ", indent);
     for (int a = first; a < end; a++) {
         int64_t extent = scope->fusion->axes[a].extent;
         below /= extent;

@@ -34,5 +34,5 @@ typedef struct Kernel {
     Launch *launches;           // in the order in which NAME_launch makes them
     int launch_count;
     int64_t workspace_bytes;
-    const Program *program;     // including the temporaries of split reductions
+    const Program *program;     // what the user defined, and the temporaries that the plan adds to it
 } Kernel;

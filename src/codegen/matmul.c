@@ -29,32 +29,6 @@ typedef struct Product {
 
 // ---- structure ----
 
-static void axes_visit(Expr *expr, void *context)
-{
-    uint32_t *used = context;
-    const Affine *forms[MAX_AXES + MAX_RANK];
-    int count = 0;
-    if (expr->kind == EXPR_INDEX)
-        forms[count++] = &expr->index;
-    if (expr->kind == EXPR_ACCESS)
-        for (int d = 0; d < expr->access.rank; d++)
-            forms[count++] = &expr->access.dims[d].index;
-    if (expr->kind == EXPR_GUARD)
-        for (int d = 0; d < expr->guard.count && d < MAX_AXES; d++)
-            forms[count++] = &expr->guard.bounds[d].index;
-    for (int i = 0; i < count; i++)
-        for (int a = 0; a < MAX_AXES; a++)
-            if (forms[i]->coef[a])
-                *used |= 1u << a;
-}
-
-static uint32_t axes_of(const Expr *expr)
-{
-    uint32_t used = 0;
-    expr_visit((Expr *)expr, axes_visit, &used);
-    return used;
-}
-
 static void group_add(Group *group, const Fusion *fusion, int axis)
 {
     group->axes[group->count++] = axis;
@@ -63,7 +37,7 @@ static void group_add(Group *group, const Fusion *fusion, int axis)
 
 static bool group_axes(const Fusion *fusion, Product *product)
 {
-    uint32_t used[2] = {axes_of(product->factor[0]), axes_of(product->factor[1])};
+    uint32_t used[2] = {expr_axes(product->factor[0]), expr_axes(product->factor[1])};
     for (int g = 0; g < GROUP_COUNT; g++)
         product->group[g] = (Group){.extent = 1};
     for (int a = 0; a < fusion->axis_count; a++) {
@@ -268,13 +242,17 @@ static const char *group_variable(int group)
     return names[group];
 }
 
-static void emit_group_positions(StrBuf *out, const Scope *scope, const Product *product, int which, const char *flat)
+/* Positions of those axes of a group that are `used`. */
+static void emit_group_positions(StrBuf *out, const Scope *scope, const Product *product, int which, const char *flat,
+                                 uint32_t used)
 {
     const Group *group = &product->group[which];
     int64_t below = group->extent;
     for (int i = 0; i < group->count; i++) {
         int64_t extent = scope->fusion->axes[group->axes[i]].extent;
         below /= extent;
+        if (!(used >> group->axes[i] & 1))
+            continue;
         strbuf_printf(out, "        const Index %s = %s", scope->axis[group->axes[i]], flat);
         if (below > 1)
             strbuf_printf(out, " / %" PRId64, below);
@@ -282,6 +260,15 @@ static void emit_group_positions(StrBuf *out, const Scope *scope, const Product 
             strbuf_printf(out, " %% %" PRId64, extent);
         strbuf_puts(out, ";\n");
     }
+}
+
+static uint32_t factor_axes(const Product *product, int factor)
+{
+    uint32_t axes = expr_axes(product->factor[factor]);
+    for (int d = 0; product->guard && d < product->guard->count; d++)
+        for (int a = 0; a < MAX_AXES; a++)
+            axes |= (uint32_t)(product->guard->bounds[d].index.coef[a] != 0) << a;
+    return axes;
 }
 
 /* The factor's element, zero where the guard above the product says that there is none. */
@@ -305,12 +292,13 @@ static void emit_operand(StrBuf *out, const KernelPlan *plan, const Scope *scope
     strbuf_printf(out, "\nstruct Operand%c {\n    static constexpr bool ALONG_K = %s;\n    static constexpr int VECTOR = %d;\n",
                   "AB"[factor], along_k ? "true" : "false", vector);
     strbuf_printf(out,
-                  "    static __device__ __forceinline__ void load(const Tensors &t, Index batch, Index %s, Index k, "
+                  "    static __device__ __forceinline__ void read(const Tensors &t, Index batch, Index %s, Index k, "
                   "Value (&v)[VECTOR])\n    {\n        (void)batch;\n",
                   group_variable(rows));
-    emit_group_positions(out, scope, product, GROUP_BATCH, "batch");
-    emit_group_positions(out, scope, product, rows, group_variable(rows));
-    emit_group_positions(out, scope, product, GROUP_K, "k");
+    uint32_t used = factor_axes(product, factor);
+    emit_group_positions(out, scope, product, GROUP_BATCH, "batch", used);
+    emit_group_positions(out, scope, product, rows, group_variable(rows), used);
+    emit_group_positions(out, scope, product, GROUP_K, "k", used);
     if (vector > 1) {
         const Access *access = &product->factor[factor]->access;
         Affine offset = access_offset(access);
@@ -326,10 +314,28 @@ static void emit_operand(StrBuf *out, const KernelPlan *plan, const Scope *scope
 }
 
 /* Positions of C's element (batch, m, `column`). */
-static void emit_positions_of_c(StrBuf *out, const Scope *scope, const Product *product, const char *column)
+static void emit_positions_of_c(StrBuf *out, const Scope *scope, const Product *product, const char *column,
+                                uint32_t used)
 {
     for (int g = GROUP_BATCH; g <= GROUP_N; g++)
-        emit_group_positions(out, scope, product, g, g == GROUP_N ? column : group_variable(g));
+        emit_group_positions(out, scope, product, g, g == GROUP_N ? column : group_variable(g), used);
+}
+
+static uint32_t epilogue_axes(const Fusion *fusion)
+{
+    uint32_t axes = 0;
+    for (int i = 1; i < fusion->op_count; i++)
+        axes |= expr_axes(fusion->ops[i].body);
+    return axes;
+}
+
+static uint32_t store_axes(const Fusion *fusion)
+{
+    uint32_t axes = 0;
+    for (int i = 0; i < fusion->op_count; i++)
+        if (fusion->ops[i].stored)
+            axes |= access_axes(&fusion->ops[i].store);
+    return axes;
 }
 
 /* `v0` from `total`, and what the epilogue makes of it. */
@@ -357,7 +363,7 @@ static void emit_finish(StrBuf *out, const Scope *scope, const Product *product)
     strbuf_puts(out, "\n// The epilogue of one element of C.\n"
                      "__device__ __forceinline__ void finish(const Tensors &t, Index batch, Index m, Index n, Value total)\n"
                      "{\n    (void)batch;\n    {\n");
-    emit_positions_of_c(out, scope, product, "n");
+    emit_positions_of_c(out, scope, product, "n", epilogue_axes(scope->fusion) | store_axes(scope->fusion));
     emit_epilogue(out, scope);
     emit_stores(out, "        ", scope);
     strbuf_puts(out, "    }\n}\n");
@@ -375,14 +381,16 @@ static void emit_finish_vector(StrBuf *out, const Scope *scope, const Product *p
     }
     for (int i = 0; i < fusion->output_count; i++)
         strbuf_printf(out, "    %s y%d[QN];\n", value_type(fusion->outputs[i]->dtype), i);
-    strbuf_puts(out, "    UNROLL for (int e = 0; e < QN; ++e) {\n        const Value total = totals[e];\n        const Index column = n + e;\n");
-    emit_positions_of_c(out, scope, product, "column");
+    strbuf_puts(out, "    UNROLL for (int e = 0; e < QN; ++e) {\n        const Value total = totals[e];\n");
+    if (epilogue_axes(fusion))
+        strbuf_puts(out, "        const Index column = n + e;\n");
+    emit_positions_of_c(out, scope, product, "column", epilogue_axes(fusion));
     emit_epilogue(out, scope);
     for (int i = 0; i < fusion->op_count; i++)
         if (fusion->ops[i].stored)
             strbuf_printf(out, "        y%d[e] = v%d;\n", output_position(fusion, fusion->ops[i].out), i);
     strbuf_puts(out, "    }\n    {\n");
-    emit_positions_of_c(out, scope, product, "n");
+    emit_positions_of_c(out, scope, product, "n", store_axes(fusion));
     for (int i = 0; i < fusion->op_count; i++) {
         if (!fusion->ops[i].stored)
             continue;

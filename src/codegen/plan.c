@@ -13,6 +13,7 @@ typedef struct Choice {
     int count;
     double time_us;
     const TensorOp *partial;     // NULL unless split
+    bool spare;                  // not among the kept ones
 } Choice;
 
 typedef struct ChoiceList {
@@ -106,6 +107,42 @@ static void add_split(Planner *planner, ChoiceList *list, const Fusion *fusion, 
         });
 }
 
+static bool same_kind(const Choice *left, const Choice *right)
+{
+    if (left->count != right->count)
+        return false;
+    for (int k = 0; k < left->count; k++)
+        if (left->launches[k].family != right->launches[k].family ||
+            left->launches[k].rules->variant != right->launches[k].rules->variant)
+            return false;
+    return true;
+}
+
+/* The first `keep` in time, but every kind of kernel with its best one: the model may be wrong about a whole family. */
+static void keep_diverse(ChoiceList *list, int keep)
+{
+    int kept = 0;
+    for (int i = 0; i < list->count; i++) {
+        bool first_of_kind = true;
+        for (int j = 0; j < i; j++)
+            first_of_kind &= !same_kind(list->choices[i], list->choices[j]);
+        if (first_of_kind)
+            kept++;
+        else
+            list->choices[i]->spare = true;
+    }
+    for (int i = 0; i < list->count && kept < keep; i++)
+        if (list->choices[i]->spare) {
+            list->choices[i]->spare = false;
+            kept++;
+        }
+    int count = 0;
+    for (int i = 0; i < list->count; i++)
+        if (!list->choices[i]->spare)
+            list->choices[count++] = list->choices[i];
+    list->count = count;
+}
+
 /* Where the best kernel leaves units idle, its reduction may be spread over more blocks. */
 static ChoiceList choices_of(Planner *planner, const Fusion *fusion)
 {
@@ -116,6 +153,7 @@ static ChoiceList choices_of(Planner *planner, const Fusion *fusion)
     int64_t idle = 2 * (int64_t)planner->device->sm_count / (grid ? grid : 1);
     for (int64_t parts = 2; parts <= 2 * idle && parts <= MAX_PARTS; parts *= 2)
         add_split(planner, &list, fusion, parts);
+    keep_diverse(&list, planner->keep);
     return list;
 }
 

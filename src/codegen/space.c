@@ -53,7 +53,20 @@ double access_scatter(const Access *access, const Fusion *fusion, int fast, cons
     return step < transaction ? stride : transaction / element_bytes;
 }
 
-/* Distinct elements an access touches along spatial and reduction positions, as a share of all positions. */
+/* The smallest distance in memory of neighbours along one of the axes [first, end); INT64_MAX: they share an element. */
+static int64_t least_stride(const Affine *offset, int first, int end)
+{
+    int64_t least = INT64_MAX;
+    for (int a = first; a < end; a++) {
+        int64_t stride = offset->coef[a] < 0 ? -offset->coef[a] : offset->coef[a];
+        if (stride && stride < least)
+            least = stride;
+    }
+    return least;
+}
+
+/* Distinct elements an access touches along spatial and reduction positions, as a share of all positions. Of the two
+   dimensions the last is the one along which memory is contiguous. */
 static DataTile flat_tile(const TileSpace *space, const Access *access, const Fusion *fusion)
 {
     Affine offset = access_offset(access);
@@ -64,10 +77,13 @@ static DataTile flat_tile(const TileSpace *space, const Access *access, const Fu
         if (offset.coef[a])
             used[side] *= (double)fusion->axes[a].extent;
     }
+    int last = least_stride(&offset, 0, fusion->spatial_count) >=
+               least_stride(&offset, fusion->spatial_count, fusion->axis_count);
     DataTile tile = {.element_bits = dtype_info[access->tensor->dtype].bits, .scatter = 1};
-    for (int side = 0; side < space->axis_count && side < 2; side++) {
+    for (int i = 0; i < 2; i++) {
+        int side = i ? last : !last;
         bool varies = used[side] > 1 && used[side] * 4 > all[side];   // a broadcast row stays in cache: no traffic to speak of
-        if (varies)
+        if (varies && side < space->axis_count)
             tile.dims[tile.rank++] = (Dim){affine_axis(side), space->axes[side].extent};
     }
     return tile;

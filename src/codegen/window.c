@@ -7,8 +7,10 @@
 
 enum {
     MAX_TAPS = 4096,       // points of a window; beyond, threads had better share them
-    MAX_TILE = 8,          // neighbouring outputs of a thread
-    MAX_THREADS = 1024
+    MAX_TILE = 8,          // outputs of a thread
+    MAX_THREADS = 1024,
+    MANY_LINES = 4096,     // more lines than any device has places for; then
+    LINES_OF_BLOCK = 4     // a block takes several: an H200 starts about one block a clock
 };
 
 /* Space axes. */
@@ -117,7 +119,8 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     rules->rule[LEVEL_REGISTER][OUTER] = (AxisRule){1, 1};
     rules->rule[LEVEL_REGISTER][INNER] = (AxisRule){1, MAX_TILE};
     rules->rule[LEVEL_REGISTER][TAP] = (AxisRule){1, 1};
-    rules->rule[LEVEL_SHARED][OUTER] = (AxisRule){1, MAX_THREADS};
+    int64_t lines = rules->space.axes[OUTER].extent >= MANY_LINES ? LINES_OF_BLOCK : 1;
+    rules->rule[LEVEL_SHARED][OUTER] = (AxisRule){lines, MAX_THREADS};
     rules->rule[LEVEL_SHARED][INNER] = (AxisRule){1, MAX_TILE * MAX_THREADS};
     rules->rule[LEVEL_SHARED][TAP] = (AxisRule){taps, taps};
     rules->accumulator_bits = dtype_info[fusion->ops[0].body->type].bits;
@@ -140,7 +143,7 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan)
     strbuf_printf(out, "constexpr int THREADS = %d;\n", plan->threads);
     strbuf_printf(out, "constexpr int TO = %" PRId64 ", TI = %" PRId64 ";   // threads of a block: lines, along a line\n",
                   block->size[OUTER], block->size[INNER] / each);
-    strbuf_printf(out, "constexpr int TILE = %" PRId64 ";   // neighbouring outputs of a thread\n", each);
+    strbuf_printf(out, "constexpr int TILE = %" PRId64 ";   // outputs of a thread, TI apart\n", each);
 }
 
 static void emit_term(StrBuf *out, const Scope *scope)

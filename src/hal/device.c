@@ -11,14 +11,11 @@
 
 /* ---- "did you mean" ---- */
 
-enum { MAX_WORD = 32 };   // the longest key has 25 characters
+enum { MAX_WORD = 48 };   // the longest path has 31 characters
 
-static int least(int a, int b)
-{
-    return a < b ? a : b;
-}
+static int least(int a, int b) { return a < b ? a : b; }
 
-/* Letters to insert, drop or change to turn `a` into `b` (Levenshtein, one row at a time). */
+/* Letters to insert, drop or change to turn `a` into `b` (Levenshtein, row by row). */
 static int distance(const char *a, const char *b)
 {
     int row[MAX_WORD + 1], length = (int)strlen(b);
@@ -41,8 +38,9 @@ static int distance(const char *a, const char *b)
 /* `; did you mean 'compute.sm_count'?`, or nothing if no path of the table is near. */
 static const char *suggestion(Arena *arena, const char *path)
 {
+    enum { ANOTHER_WORD = 4 };   // three slips are a typo
     const char *best = NULL;
-    int best_distance = 4;   // three slips are a typo, four are another word
+    int best_distance = ANOTHER_WORD;
     for (const DeviceField *field = device_fields; field->path; field++)
         if (distance(path, field->path) < best_distance) {
             best = field->path;
@@ -53,52 +51,53 @@ static const char *suggestion(Arena *arena, const char *path)
 
 /* ---- values ---- */
 
-typedef struct Binder {
-    Arena *arena;
-    DeviceSpec *device;
-} Binder;
-
-static _Noreturn void wrong_value(const YamlNode *node, const DeviceField *field, const char *wanted)
+static _Noreturn void wrong_value(const YamlNode *node, const DeviceField *field,
+                                  const char *wanted)
 {
     if (!node->text)
-        diag_fatal(node->loc, EXIT_INPUT, "%s wants %s, found a group of keys", field->path, wanted);
+        diag_fatal(node->loc, EXIT_INPUT, "%s wants %s, found a group of keys", field->path,
+                   wanted);
     diag_fatal(node->loc, EXIT_INPUT, "%s wants %s, found '%s'", field->path, wanted, node->text);
 }
 
-/* [1-9][0-9]*(.[0-9]+)? or 0(.[0-9]+)?, at most 15 digits: then the double is the nearest one, in every locale. */
-static bool parse_number(const char *text, double *value, bool *is_whole)
+/* The number of digits at `text`. A leading zero counts as none: YAML 1.1 would read octal. */
+static size_t whole_digits(const char *text)
 {
-    enum { EXACT_DIGITS = 15 };
-    int64_t digits = 0, scale = 1;
-    const char *c = text, *point = NULL;
-    for (; (*c >= '0' && *c <= '9') || (*c == '.' && !point); c++) {
-        if (*c == '.') {
-            point = c;
-            continue;
-        }
-        if (c - text > EXACT_DIGITS)
-            return false;
-        digits = 10 * digits + (*c - '0');
-        scale *= point ? 10 : 1;
-    }
-    bool leading_zero = text[0] == '0' && text[1] != '.' && text[1] != '\0';   // YAML 1.1 would read octal
-    *value = (double)digits / (double)scale;
-    *is_whole = !point;
-    return *c == '\0' && c > text && c[-1] != '.' && *text != '.' && !leading_zero;
+    size_t count = strspn(text, "0123456789");
+    return text[0] == '0' && count > 1 ? 0 : count;
 }
 
-static double read_number(const Binder *binder, const YamlNode *node, const DeviceField *field)
+/* 108 or, unless it must be whole, 3.25. With 15 digits at most both parts of the division are
+   exact, so the result is the nearest double; the locale has no say. */
+static bool parse_number(const char *text, bool is_whole, double *value)
+{
+    enum { EXACT_DIGITS = 15 };
+    size_t before = whole_digits(text);
+    const char *point = !is_whole && text[before] == '.' ? text + before : NULL;
+    size_t after = point ? strspn(point + 1, "0123456789") : 0;
+    const char *end = point ? point + 1 + after : text + before;
+    if (before == 0 || before + after > EXACT_DIGITS || (point && after == 0) || *end)
+        return false;
+    double digits = 0, scale = 1;
+    for (const char *c = text; c < end; c++)
+        digits = c == point ? digits : 10 * digits + (*c - '0');
+    for (size_t i = 0; i < after; i++)
+        scale *= 10;
+    *value = digits / scale;
+    return true;
+}
+
+static double read_number(Arena *arena, const YamlNode *node, const DeviceField *field)
 {
     double value;
-    bool is_whole, wants_whole = field->kind != FIELD_REAL;
-    const char *wanted = arena_printf(binder->arena, "%s number (%s)", wants_whole ? "a whole" : "a plain decimal",
-                                      field->unit);
-    if (!node->text || node->quoted || !parse_number(node->text, &value, &is_whole) || (wants_whole && !is_whole))
-        wrong_value(node, field, wanted);
+    bool is_whole = field->kind != FIELD_REAL;
+    if (!node->text || node->quoted || !parse_number(node->text, is_whole, &value))
+        wrong_value(node, field, arena_printf(arena, "a %s number (%s)",
+                                              is_whole ? "whole" : "plain decimal", field->unit));
     if (value < field->least || value > field->most)
-        diag_fatal(node->loc, EXIT_INPUT, "%s = %s is out of range: wanted %s to %s %s", field->path, node->text,
-                   device_number_text(binder->arena, field->least), device_number_text(binder->arena, field->most),
-                   field->unit);
+        diag_fatal(node->loc, EXIT_INPUT, "%s = %s is out of range: wanted %s to %s %s",
+                   field->path, node->text, device_number_text(arena, field->least),
+                   device_number_text(arena, field->most), field->unit);
     return value;
 }
 
@@ -115,12 +114,14 @@ static bool read_flag(const YamlNode *node, const DeviceField *field)
 static const char *read_text(const YamlNode *node, const DeviceField *field)
 {
     static const char NAME[] = "abcdefghijklmnopqrstuvwxyz0123456789_-";
-    static const char TITLE[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .,()+-_/";
+    static const char TITLE[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                "0123456789 .,()+-_/";
     enum { LONGEST = 60 };
     bool is_name = field->kind == FIELD_NAME;
     size_t length = node->text ? strlen(node->text) : 0;
     if (length == 0 || length > LONGEST || strspn(node->text, is_name ? NAME : TITLE) != length)
-        wrong_value(node, field, is_name ? "a name of a-z, 0-9, '_' and '-'" : "letters, digits and any of .,()+-_/");
+        wrong_value(node, field, is_name ? "a name of a-z, 0-9, '_' and '-'"
+                                         : "letters, digits and any of .,()+-_/");
     return node->text;
 }
 
@@ -132,66 +133,75 @@ static Dialect read_dialect(const YamlNode *node, const DeviceField *field)
     wrong_value(node, field, "cuda or hip");
 }
 
-static void bind_value(const Binder *binder, const YamlNode *node, const DeviceField *field)
+/* Into the member of the device that the row of the table names. */
+static void bind_value(Arena *arena, void *device, const YamlNode *node, const DeviceField *field)
 {
-    void *member = (char *)binder->device + field->offset;
+    void *member = (char *)device + field->offset;
     switch (field->kind) {
     case FIELD_NAME:
-    case FIELD_TITLE:
-        *(const char **)member = read_text(node, field);
-        break;
-    case FIELD_DIALECT:
-        *(Dialect *)member = read_dialect(node, field);
-        break;
-    case FIELD_BOOL:
-        *(bool *)member = read_flag(node, field);
-        break;
-    case FIELD_INT:
-        *(int *)member = (int)read_number(binder, node, field);
-        break;
-    case FIELD_INT64:
-        *(int64_t *)member = (int64_t)read_number(binder, node, field);
-        break;
-    case FIELD_REAL:
-        *(double *)member = read_number(binder, node, field);
-        break;
+    case FIELD_TITLE: *(const char **)member = read_text(node, field); break;
+    case FIELD_DIALECT: *(Dialect *)member = read_dialect(node, field); break;
+    case FIELD_BOOL: *(bool *)member = read_flag(node, field); break;
+    case FIELD_INT: *(int *)member = (int)read_number(arena, node, field); break;
+    case FIELD_INT64: *(int64_t *)member = (int64_t)read_number(arena, node, field); break;
+    case FIELD_REAL: *(double *)member = read_number(arena, node, field); break;
     }
 }
 
 /* ---- keys ---- */
 
-static bool is_group(const char *name)
+static const char *group_of(Arena *arena, const DeviceField *field)
 {
-    for (const DeviceField *field = device_fields; field->path; field++)
-        if (strncmp(field->path, name, strlen(name)) == 0 && field->path[strlen(name)] == '.')
-            return true;
-    return false;
+    return arena_strndup(arena, field->path, strcspn(field->path, "."));
 }
 
-static void bind_group(const Binder *binder, const YamlNode *group)
+/* "device, compute, ..." */
+static const char *all_groups(Arena *arena)
 {
-    if (!is_group(group->key))
-        diag_fatal(group->loc, EXIT_INPUT, "unknown key '%s'; a device file has the groups device, compute, "
-                   "peak_gflop_s, threads, registers, shared, l2, dram and capabilities", group->key);
+    StrBuf groups = strbuf_new(arena);
+    const char *last = "";
+    for (const DeviceField *field = device_fields; field->path; field++) {
+        const char *group = group_of(arena, field);
+        if (strcmp(group, last) != 0)
+            strbuf_printf(&groups, "%s%s", groups.length ? ", " : "", group);
+        last = group;
+    }
+    return groups.text;
+}
+
+static void check_group(Arena *arena, const YamlNode *group)
+{
+    bool is_known = false;
+    for (const DeviceField *field = device_fields; field->path; field++)
+        is_known |= strcmp(group_of(arena, field), group->key) == 0;
+    if (!is_known)
+        diag_fatal(group->loc, EXIT_INPUT, "unknown key '%s'; a device file has the groups %s",
+                   group->key, all_groups(arena));
     if (group->text)
-        diag_fatal(group->loc, EXIT_INPUT, "'%s' wants indented keys below it, found '%s'", group->key, group->text);
+        diag_fatal(group->loc, EXIT_INPUT, "'%s' wants indented keys below it, found '%s'",
+                   group->key, group->text);
+}
+
+static void bind_group(Arena *arena, DeviceSpec *device, const YamlNode *group)
+{
+    check_group(arena, group);
     for (const YamlNode *node = group->children; node; node = node->next) {
-        const char *path = arena_printf(binder->arena, "%s.%s", group->key, node->key);
+        const char *path = arena_printf(arena, "%s.%s", group->key, node->key);
         const DeviceField *field = device_field(path);
         if (!field)
-            diag_fatal(node->loc, EXIT_INPUT, "unknown key '%s'%s", path, suggestion(binder->arena, path));
-        bind_value(binder, node, field);
+            diag_fatal(node->loc, EXIT_INPUT, "unknown key '%s'%s", path, suggestion(arena, path));
+        bind_value(arena, device, node, field);
     }
 }
 
-static void check_nothing_is_missing(const Binder *binder, const YamlNode *root)
+static void check_nothing_is_missing(Arena *arena, const YamlNode *root)
 {
     for (const DeviceField *field = device_fields; field->path; field++) {
-        const char *key = strchr(field->path, '.') + 1;
-        const YamlNode *group = yaml_child(root, arena_strndup(binder->arena, field->path, (size_t)(key - field->path) - 1));
-        if (!field->optional && !(group && yaml_child(group, key)))
-            diag_fatal(group ? group->loc : root->loc, EXIT_INPUT, "missing key '%s'%s%s", field->path,
-                       field->unit ? ", in " : "", field->unit ? field->unit : "");
+        const YamlNode *group = yaml_child(root, group_of(arena, field));
+        bool is_there = group && yaml_child(group, strchr(field->path, '.') + 1);
+        if (!is_there && !field->optional)
+            diag_fatal(group ? group->loc : root->loc, EXIT_INPUT, "missing key '%s'%s%s",
+                       field->path, field->unit ? ", in " : "", field->unit ? field->unit : "");
     }
 }
 
@@ -208,10 +218,9 @@ DeviceSpec *device_parse(Arena *arena, const Source *source)
 {
     const YamlNode *root = yaml_parse(arena, source);
     DeviceSpec *device = NEW(arena, DeviceSpec);
-    const Binder binder = {arena, device};
     for (const YamlNode *group = root->children; group; group = group->next)
-        bind_group(&binder, group);
-    check_nothing_is_missing(&binder, root);
+        bind_group(arena, device, group);
+    check_nothing_is_missing(arena, root);
     device_check(arena, device, root);
     device->sha256 = digest(arena, source);
     device->file = source->name;
@@ -225,7 +234,8 @@ static bool ends_in(const char *text, const char *end)
 
 static bool is_device_file(const EmbeddedFile *file)
 {
-    return strncmp(file->path, "devices/", strlen("devices/")) == 0 && ends_in(file->path, ".yaml");
+    bool is_below = strncmp(file->path, "devices/", strlen("devices/")) == 0;
+    return is_below && ends_in(file->path, ".yaml");
 }
 
 static DeviceSpec *parse_embedded(Arena *arena, const EmbeddedFile *file)
@@ -233,12 +243,13 @@ static DeviceSpec *parse_embedded(Arena *arena, const EmbeddedFile *file)
     return device_parse(arena, source_from_text(arena, file->path, file->text, file->length));
 }
 
+/* "devices/" "a100" ".yaml" */
 static const EmbeddedFile *built_in(const char *name)
 {
     for (const EmbeddedFile *file = embedded_files; file->path; file++) {
         const char *stem = file->path + strlen("devices/");
-        if (is_device_file(file) && strlen(stem) == strlen(name) + strlen(".yaml") &&
-            strncmp(stem, name, strlen(name)) == 0)
+        size_t length = strcspn(stem, ".");
+        if (is_device_file(file) && strlen(name) == length && strncmp(stem, name, length) == 0)
             return file;
     }
     return NULL;
@@ -250,9 +261,11 @@ static _Noreturn void unknown_device(Arena *arena, const char *name)
     for (const EmbeddedFile *file = embedded_files; file->path; file++)
         if (is_device_file(file)) {
             const char *stem = file->path + strlen("devices/");
-            strbuf_printf(&known, "%s%.*s", known.length ? ", " : "", (int)(strlen(stem) - strlen(".yaml")), stem);
+            strbuf_puts(&known, known.length ? ", " : "");
+            strbuf_write(&known, stem, strcspn(stem, "."));
         }
-    fatal(EXIT_INPUT, "unknown device '%s'; built in are %s; a file needs a '/' or .yaml", name, known.text);
+    fatal(EXIT_INPUT, "unknown device '%s'; built in are %s; a file needs a '/' or .yaml", name,
+          known.text);
 }
 
 DeviceSpec *device_read(Arena *arena, const char *device)

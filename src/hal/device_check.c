@@ -11,21 +11,17 @@ typedef struct Subject {
     const YamlNode *root;
 } Subject;
 
-Loc device_loc(const YamlNode *root, const char *path)
+/* The place of the value; of its group if it is absent. */
+static Loc loc_of(const Subject *s, const char *path)
 {
     const char *dot = strchr(path, '.');
-    for (const YamlNode *group = root->children; group; group = group->next)
-        if (strlen(group->key) == (size_t)(dot - path) && strncmp(group->key, path, strlen(group->key)) == 0) {
-            const YamlNode *value = yaml_child(group, dot + 1);
-            return value ? value->loc : group->loc;
-        }
-    return root->loc;
+    const YamlNode *group =
+        yaml_child(s->root, arena_strndup(s->arena, path, (size_t)(dot - path)));
+    const YamlNode *value = yaml_child(group, dot + 1);
+    return value ? value->loc : group->loc;
 }
 
-static double number(const Subject *s, const char *path)
-{
-    return device_number(s->device, path);
-}
+static double number(const Subject *s, const char *path) { return device_number(s->device, path); }
 
 /* "shared.banks = 32" */
 static const char *fact(const Subject *s, const char *path)
@@ -35,7 +31,11 @@ static const char *fact(const Subject *s, const char *path)
 
 /* ---- a <= b; a number that is absent (0) passes ---- */
 
-static const struct { const char *small, *large; } AT_MOST[] = {
+typedef struct AtMost {
+    const char *small, *large;
+} AtMost;
+
+static const AtMost AT_MOST[] = {
     {"shared.bytes_per_block", "shared.bytes_per_block_optin"},
     {"shared.bytes_per_block_optin", "shared.bytes_per_sm"},
     {"dram.bandwidth_gb_s", "l2.bandwidth_gb_s"},
@@ -51,20 +51,24 @@ static void check_at_most(const Subject *s)
 {
     for (size_t i = 0; i < sizeof AT_MOST / sizeof *AT_MOST; i++)
         if (number(s, AT_MOST[i].small) > number(s, AT_MOST[i].large))
-            diag_fatal(device_loc(s->root, AT_MOST[i].small), EXIT_INPUT, "%s is more than %s",
+            diag_fatal(loc_of(s, AT_MOST[i].small), EXIT_INPUT, "%s is more than %s",
                        fact(s, AT_MOST[i].small), fact(s, AT_MOST[i].large));
 }
 
 /* ---- a is a whole number of b's ---- */
 
-static const struct { const char *whole, *part, *because; } MULTIPLE_OF[] = {
+typedef struct MultipleOf {
+    const char *whole, *part, *because;
+} MultipleOf;
+
+static const MultipleOf MULTIPLE_OF[] = {
     {"threads.max_per_block", "threads.warp_size", "threads come in whole warps"},
     {"threads.max_per_sm", "threads.warp_size", "threads come in whole warps"},
     {"compute.lanes_per_sm", "compute.schedulers_per_sm", "schedulers share the lanes evenly"},
     {"registers.per_sm", "threads.warp_size", "registers belong to whole warps"},
-    {"shared.bytes_per_block", "shared.transaction_bytes", "shared memory is made of rows of banks"},
-    {"shared.bytes_per_block_optin", "shared.transaction_bytes", "shared memory is made of rows of banks"},
-    {"shared.bytes_per_sm", "shared.transaction_bytes", "shared memory is made of rows of banks"},
+    {"shared.bytes_per_block", "shared.transaction_bytes", "a row of banks is the least"},
+    {"shared.bytes_per_block_optin", "shared.transaction_bytes", "a row of banks is the least"},
+    {"shared.bytes_per_sm", "shared.transaction_bytes", "a row of banks is the least"},
 };
 
 static void check_multiple_of(const Subject *s)
@@ -72,16 +76,17 @@ static void check_multiple_of(const Subject *s)
     for (size_t i = 0; i < sizeof MULTIPLE_OF / sizeof *MULTIPLE_OF; i++) {
         const char *whole = MULTIPLE_OF[i].whole, *part = MULTIPLE_OF[i].part;
         if ((int64_t)number(s, whole) % (int64_t)number(s, part) != 0)
-            diag_fatal(device_loc(s->root, whole), EXIT_INPUT, "%s is not a multiple of %s: %s", fact(s, whole),
-                       fact(s, part), MULTIPLE_OF[i].because);
+            diag_fatal(loc_of(s, whole), EXIT_INPUT, "%s is not a multiple of %s: %s",
+                       fact(s, whole), fact(s, part), MULTIPLE_OF[i].because);
     }
 }
 
 /* ---- powers of two ---- */
 
 static const char *const POWER_OF_TWO[] = {
-    "threads.warp_size",        "registers.granule",    "shared.banks",           "shared.bank_bytes",
-    "shared.transaction_bytes", "l2.transaction_bytes", "dram.transaction_bytes",
+    "threads.warp_size",      "registers.granule",        "shared.banks",
+    "shared.bank_bytes",      "shared.transaction_bytes", "l2.transaction_bytes",
+    "dram.transaction_bytes",
 };
 
 static void check_powers_of_two(const Subject *s)
@@ -89,14 +94,18 @@ static void check_powers_of_two(const Subject *s)
     for (size_t i = 0; i < sizeof POWER_OF_TWO / sizeof *POWER_OF_TWO; i++) {
         int64_t value = (int64_t)number(s, POWER_OF_TWO[i]);
         if (value & (value - 1))
-            diag_fatal(device_loc(s->root, POWER_OF_TWO[i]), EXIT_INPUT, "%s is not a power of two",
+            diag_fatal(loc_of(s, POWER_OF_TWO[i]), EXIT_INPUT, "%s is not a power of two",
                        fact(s, POWER_OF_TWO[i]));
     }
 }
 
 /* ---- what a number or capability needs beside it ---- */
 
-static const struct { const char *given, *needed; } REQUIRES[] = {
+typedef struct Requires {
+    const char *given, *needed;
+} Requires;
+
+static const Requires REQUIRES[] = {
     {"peak_gflop_s.tensor_f16", "capabilities.mma"},
     {"peak_gflop_s.tensor_bf16", "capabilities.mma"},
     {"peak_gflop_s.tensor_tf32", "capabilities.mma"},
@@ -112,7 +121,7 @@ static void check_requires(const Subject *s)
 {
     for (size_t i = 0; i < sizeof REQUIRES / sizeof *REQUIRES; i++)
         if (number(s, REQUIRES[i].given) != 0 && number(s, REQUIRES[i].needed) == 0)
-            diag_fatal(device_loc(s->root, REQUIRES[i].given), EXIT_INPUT, "%s needs %s as well",
+            diag_fatal(loc_of(s, REQUIRES[i].given), EXIT_INPUT, "%s needs %s as well",
                        REQUIRES[i].given, REQUIRES[i].needed);
 }
 
@@ -130,22 +139,28 @@ typedef struct Product {
 
 static const Product PRODUCTS[] = {
     {
-        .path = "peak_gflop_s.fp32",   // a fused multiply-add a lane and clock is 2 flop
+        .path = "peak_gflop_s.fp32",   // a lane's multiply-add each clock is 2 flop
         .factors = {"compute.sm_count", "compute.lanes_per_sm", "compute.clock_mhz"},
-        .scale = 2.0 / 1000, .scale_text = " x 2 / 1000",
-        .least = 0.95, .most = 1.05,
+        .scale = 2.0 / 1000,
+        .scale_text = " x 2 / 1000",
+        .least = 0.95,
+        .most = 1.05,
     },
     {
         .path = "shared.transaction_bytes",
         .factors = {"shared.banks", "shared.bank_bytes"},
-        .scale = 1, .scale_text = "",
-        .least = 1, .most = 1,
+        .scale = 1,
+        .scale_text = "",
+        .least = 1,
+        .most = 1,
     },
     {
-        .path = "shared.bandwidth_gb_s",   // one row of banks a clock; measured figures reach 75 to 98 % of it
+        .path = "shared.bandwidth_gb_s",   // a row of banks each clock; loads reach 75 to 98 %
         .factors = {"compute.sm_count", "shared.banks", "shared.bank_bytes", "compute.clock_mhz"},
-        .scale = 1.0 / 1000, .scale_text = " / 1000",
-        .least = 0.70, .most = 1.05,
+        .scale = 1.0 / 1000,
+        .scale_text = " / 1000",
+        .least = 0.70,
+        .most = 1.05,
     },
 };
 
@@ -170,9 +185,9 @@ static void check_product(const Subject *s, const Product *product)
     if (value >= product->least * expected && value <= product->most * expected)
         return;
     int percent = (int)(100 * value / expected + 0.5);
-    diag_fatal(device_loc(s->root, product->path), EXIT_INPUT, "%s contradicts %s = %s = %.0f: %d %% of it",
-               fact(s, product->path), product_text(s, product, false), product_text(s, product, true), expected,
-               percent);
+    diag_fatal(loc_of(s, product->path), EXIT_INPUT, "%s contradicts %s = %s = %.0f: %d %% of it",
+               fact(s, product->path), product_text(s, product, false),
+               product_text(s, product, true), expected, percent);
 }
 
 /* ---- the rest: one rule, one function ---- */
@@ -182,45 +197,42 @@ static void check_blocks(const Subject *s)
 {
     const DeviceSpec *d = s->device;
     if (d->max_blocks_per_sm > d->max_threads_per_sm / d->warp_size)
-        diag_fatal(device_loc(s->root, "threads.max_blocks_per_sm"), EXIT_INPUT, "%s is more than the %d warps of %s",
-                   fact(s, "threads.max_blocks_per_sm"), d->max_threads_per_sm / d->warp_size,
-                   fact(s, "threads.max_per_sm"));
+        diag_fatal(loc_of(s, "threads.max_blocks_per_sm"), EXIT_INPUT,
+                   "%s is more than the %d warps of %s", fact(s, "threads.max_blocks_per_sm"),
+                   d->max_threads_per_sm / d->warp_size, fact(s, "threads.max_per_sm"));
 }
 
 static void check_registers(const Subject *s)
 {
     const DeviceSpec *d = s->device;
-    Loc loc = device_loc(s->root, "registers.per_thread");
-    const DialectRow *dialect = dialects;
-    while (dialect->dialect != d->dialect)
-        dialect++;
+    Loc loc = loc_of(s, "registers.per_thread");
+    const DialectRow *dialect = dialect_row(d->dialect);
     if (d->registers_per_thread > dialect->registers_per_thread)
         diag_fatal(loc, EXIT_INPUT, "%s is more than the %d that an instruction of '%s' can name",
                    fact(s, "registers.per_thread"), dialect->registers_per_thread, dialect->name);
     if ((int64_t)d->registers_per_thread * d->warp_size > d->registers_per_sm)
         diag_fatal(loc, EXIT_INPUT, "%s: a warp of %d threads would need %d, more than %s",
-                   fact(s, "registers.per_thread"), d->warp_size, d->registers_per_thread * d->warp_size,
-                   fact(s, "registers.per_sm"));
+                   fact(s, "registers.per_thread"), d->warp_size,
+                   d->registers_per_thread * d->warp_size, fact(s, "registers.per_sm"));
 }
 
-/* The largest block must fit together with what the driver takes: 163 + 1 of the A100's 164 KiB. */
+/* The largest block must fit together with what the driver takes: A100 163 + 1 of 164 KiB. */
 static void check_reserved(const Subject *s)
 {
     const DeviceSpec *d = s->device;
     if (d->shared_per_block_optin + d->shared_reserved_per_block > d->shared_per_sm)
-        diag_fatal(device_loc(s->root, "shared.bytes_reserved_per_block"), EXIT_INPUT, "%s and %s are more than %s",
-                   fact(s, "shared.bytes_reserved_per_block"), fact(s, "shared.bytes_per_block_optin"),
-                   fact(s, "shared.bytes_per_sm"));
+        diag_fatal(loc_of(s, "shared.bytes_reserved_per_block"), EXIT_INPUT,
+                   "%s and %s are more than %s", fact(s, "shared.bytes_reserved_per_block"),
+                   fact(s, "shared.bytes_per_block_optin"), fact(s, "shared.bytes_per_sm"));
 }
 
 static void check_arch(const Subject *s)
 {
-    const DialectRow *dialect = dialects;
-    while (dialect->dialect != s->device->dialect)
-        dialect++;
+    const DialectRow *dialect = dialect_row(s->device->dialect);
     if (strncmp(s->device->arch, dialect->arch_prefix, strlen(dialect->arch_prefix)) != 0)
-        diag_fatal(device_loc(s->root, "device.arch"), EXIT_INPUT, "'%s' is no architecture of '%s': wanted %s...",
-                   s->device->arch, dialect->name, dialect->arch_prefix);
+        diag_fatal(loc_of(s, "device.arch"), EXIT_INPUT,
+                   "'%s' is no architecture of '%s': wanted %s...", s->device->arch, dialect->name,
+                   dialect->arch_prefix);
 }
 
 void device_check(Arena *arena, const DeviceSpec *device, const YamlNode *root)

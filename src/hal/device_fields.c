@@ -13,9 +13,9 @@ static const double TIB = 1099511627776.0;
 #define FLAG(path_, member) {.path = path_, .kind = FIELD_BOOL, AT(member), .most = 1}
 #define NUMBER(path_, kind_, member, least_, most_, unit_) \
     {.path = path_, .kind = kind_, AT(member), .least = least_, .most = most_, .unit = unit_}
-#define PEAK(name, unit_, optional_)                                                                \
-    {.path = "peak_gflop_s." name, .kind = FIELD_REAL, .optional = optional_, AT(peak[unit_]), .least = 1, \
-     .most = 1e8, .unit = "Gflop/s"}
+#define PEAK(name, unit_, optional_) \
+    {.path = "peak_gflop_s." name, .kind = FIELD_REAL, .optional = optional_, AT(peak[unit_]), \
+     .least = 1, .most = 1e8, .unit = "Gflop/s"}
 
 const char *const unit_name[UNIT_COUNT] = {
     [UNIT_FP32] = "fp32",
@@ -29,7 +29,7 @@ const char *const unit_name[UNIT_COUNT] = {
     [UNIT_TENSOR_I8] = "tensor_i8",
 };
 
-/* The ranges are wide: they catch a slipped unit (GHz for MHz, KiB for bytes), not a fast machine. */
+/* The ranges are wide: they catch a slipped unit (GHz for MHz, KiB for bytes), not a fast GPU. */
 const DeviceField device_fields[] = {
     TEXT("device.name", FIELD_NAME, name),
     TEXT("device.title", FIELD_TITLE, title),
@@ -62,9 +62,11 @@ const DeviceField device_fields[] = {
     NUMBER("registers.granule", FIELD_INT, register_granule, 1, 64, "registers"),
 
     NUMBER("shared.bytes_per_block", FIELD_INT64, shared_per_block, 4 * KIB, 1024 * KIB, "bytes"),
-    NUMBER("shared.bytes_per_block_optin", FIELD_INT64, shared_per_block_optin, 4 * KIB, 1024 * KIB, "bytes"),
+    NUMBER("shared.bytes_per_block_optin", FIELD_INT64, shared_per_block_optin, 4 * KIB,
+           1024 * KIB, "bytes"),
     NUMBER("shared.bytes_per_sm", FIELD_INT64, shared_per_sm, 4 * KIB, 1024 * KIB, "bytes"),
-    NUMBER("shared.bytes_reserved_per_block", FIELD_INT64, shared_reserved_per_block, 0, 16 * KIB, "bytes"),
+    NUMBER("shared.bytes_reserved_per_block", FIELD_INT64, shared_reserved_per_block, 0, 16 * KIB,
+           "bytes"),
     NUMBER("shared.banks", FIELD_INT, shared_banks, 8, 256, "banks"),
     NUMBER("shared.bank_bytes", FIELD_INT, shared_bank_bytes, 1, 32, "bytes"),
     NUMBER("shared.bandwidth_gb_s", FIELD_REAL, shared.bandwidth_gb_s, 10, 1e7, "GB/s"),
@@ -88,10 +90,18 @@ const DeviceField device_fields[] = {
 };
 
 const DialectRow dialects[] = {
-    {"cuda", DIALECT_CUDA, .arch_prefix = "sm_", .registers_per_thread = 255},   // the 256th number is the zero register
-    {"hip", DIALECT_HIP, .arch_prefix = "gfx", .registers_per_thread = 256},
+    {"cuda", DIALECT_CUDA, "sm_", .registers_per_thread = 255},   // the 256th is always zero
+    {"hip", DIALECT_HIP, "gfx", .registers_per_thread = 256},
     {.name = NULL},
 };
+
+const DialectRow *dialect_row(Dialect dialect)
+{
+    const DialectRow *row = dialects;
+    while (row->dialect != dialect)
+        row++;
+    return row;
+}
 
 const DeviceField *device_field(const char *path)
 {

@@ -1,4 +1,5 @@
-// The table of what a device file may say: one row a key. The reader, the checks and the messages all work from it.
+// The table of what a device file may say: one row a key. The reader, the checks and the messages
+// all work from it.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -6,7 +7,15 @@
 #include "base/arena.h"
 #include "hal/device.h"
 
-typedef enum FieldKind { FIELD_NAME, FIELD_TITLE, FIELD_DIALECT, FIELD_BOOL, FIELD_INT, FIELD_INT64, FIELD_REAL } FieldKind;
+typedef enum FieldKind {
+    FIELD_NAME,    // a-z, 0-9, '_', '-'
+    FIELD_TITLE,
+    FIELD_DIALECT,
+    FIELD_BOOL,
+    FIELD_INT,     // the type of the member; a file makes no difference between the two
+    FIELD_INT64,
+    FIELD_REAL,
+} FieldKind;
 
 typedef struct DeviceField {
     const char *path;      // "compute.sm_count": the group, a dot, the key
@@ -21,13 +30,16 @@ typedef struct DeviceField {
 extern const DeviceField device_fields[];
 
 typedef struct DialectRow {
-    const char *name;        // as in the YAML
+    const char *name;           // as in the YAML
     Dialect dialect;
     const char *arch_prefix;
     int registers_per_thread;   // the most that an instruction can name
 } DialectRow;
 
-extern const DialectRow dialects[];   // ended by a row whose name is NULL
+/* Ended by a row whose name is NULL. */
+extern const DialectRow dialects[];
+
+const DialectRow *dialect_row(Dialect dialect);
 
 /* NULL if there is none. */
 const DeviceField *device_field(const char *path);

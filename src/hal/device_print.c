@@ -9,16 +9,19 @@ static const char *rounded(StrBuf *out, double value)
     return device_number_text(out->arena, (double)(int64_t)(10 * value + 0.5) / 10);
 }
 
-static void print_level(StrBuf *out, const DeviceSpec *device, const char *name, int64_t bytes, MemoryLevel level)
+static void print_level(StrBuf *out, const DeviceSpec *device, const char *name, int64_t bytes,
+                        MemoryLevel level)
 {
     double bytes_per_clock = level.bandwidth_gb_s * 1e3 / device->clock_mhz / device->sm_count;
-    strbuf_printf(out, "  %-14s %12lld %10s %14s %12d\n", name, (long long)bytes, rounded(out, level.bandwidth_gb_s),
-                  rounded(out, bytes_per_clock), level.transaction_bytes);
+    strbuf_printf(out, "  %-14s %12lld %10s %14s %12d\n", name, (long long)bytes,
+                  rounded(out, level.bandwidth_gb_s), rounded(out, bytes_per_clock),
+                  level.transaction_bytes);
 }
 
 static void print_memory(StrBuf *out, const DeviceSpec *device)
 {
-    strbuf_printf(out, "\n  %-14s %12s %10s %14s %12s\n", "memory", "bytes", "GB/s", "B/clock/SM", "transaction");
+    strbuf_printf(out, "\n  %-14s %12s %10s %14s %12s\n", "memory", "bytes", "GB/s", "B/clock/SM",
+                  "transaction");
     print_level(out, device, "shared", device->shared_per_sm * device->sm_count, device->shared);
     print_level(out, device, "l2", device->l2_bytes, device->l2);
     print_level(out, device, "dram", device->dram_bytes, device->dram);
@@ -27,10 +30,12 @@ static void print_memory(StrBuf *out, const DeviceSpec *device)
 /* flop/byte: below it a kernel waits for that memory, above it for the unit. */
 static void print_units(StrBuf *out, const DeviceSpec *device)
 {
-    strbuf_printf(out, "\n  %-14s %12s %14s %16s\n", "unit", "Gflop/s", "flop/B dram", "flop/B shared");
+    strbuf_printf(out, "\n  %-14s %12s %14s %16s\n", "unit", "Gflop/s", "flop/B dram",
+                  "flop/B shared");
     for (int unit = 0; unit < UNIT_COUNT; unit++)
         if (device->peak[unit] > 0)
-            strbuf_printf(out, "  %-14s %12s %14s %16s\n", unit_name[unit], rounded(out, device->peak[unit]),
+            strbuf_printf(out, "  %-14s %12s %14s %16s\n", unit_name[unit],
+                          rounded(out, device->peak[unit]),
                           rounded(out, device->peak[unit] / device->dram.bandwidth_gb_s),
                           rounded(out, device->peak[unit] / device->shared.bandwidth_gb_s));
 }
@@ -42,14 +47,16 @@ static void print_occupancy(StrBuf *out, const DeviceSpec *device)
                   (long long)(device->registers_per_sm / device->max_threads_per_sm));
     strbuf_printf(out, "  %-34s %lld\n", "shared bytes a block, two resident",
                   (long long)(device->shared_per_sm / 2 - device->shared_reserved_per_block));
-    strbuf_printf(out, "  %-34s %lld\n", "bytes in flight a SM to fill dram", (long long)(in_flight + 0.5));
+    strbuf_printf(out, "  %-34s %lld\n", "bytes in flight a SM to fill dram",
+                  (long long)(in_flight + 0.5));
 }
 
 void device_print(StrBuf *out, const DeviceSpec *device)
 {
     strbuf_printf(out, "device %s: %s, %s\n", device->name, device->title, device->arch);
-    strbuf_printf(out, "  %d SMs x %d lanes at %s MHz, %d schedulers, warps of %d\n", device->sm_count,
-                  device->lanes_per_sm, rounded(out, device->clock_mhz), device->schedulers_per_sm, device->warp_size);
+    strbuf_printf(out, "  %d SMs x %d lanes at %s MHz, %d schedulers, warps of %d\n",
+                  device->sm_count, device->lanes_per_sm, rounded(out, device->clock_mhz),
+                  device->schedulers_per_sm, device->warp_size);
     print_occupancy(out, device);
     print_memory(out, device);
     print_units(out, device);

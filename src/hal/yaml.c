@@ -9,9 +9,10 @@ typedef struct Reader {
     Arena *arena;
     const Source *source;
     yaml_parser_t parser;
-    yaml_event_t event;              // the current one
-    int events;
-    size_t characters, bytes;        // the same place of the source, counted in both: libyaml's marks are characters
+    yaml_event_t event;   // the current one
+    int events;           // so far
+    size_t characters;    // libyaml counts places in characters;
+    size_t bytes;         // the same place in bytes
 } Reader;
 
 /* libyaml's memory is not ours: it is given back before the error leaves this file. */
@@ -65,10 +66,9 @@ static _Noreturn void reject_syntax(Reader *reader)
     yaml_parser_t *parser = &reader->parser;
     if (parser->error == YAML_MEMORY_ERROR)
         fatal(EXIT_MACHINE, "out of memory");
-    Loc loc = byte_at(reader->source, parser->error == YAML_READER_ERROR
-                                          ? parser->problem_offset
-                                          : offset_of(reader, parser->problem_mark));
-    reject(reader, loc, "this is not YAML: %s", parser->problem ? parser->problem : "cannot be read");
+    bool is_encoding = parser->error == YAML_READER_ERROR;
+    size_t place = is_encoding ? parser->problem_offset : offset_of(reader, parser->problem_mark);
+    reject(reader, byte_at(reader->source, place), "this is not YAML: %s", parser->problem);
 }
 
 static void next_event(Reader *reader)
@@ -77,10 +77,10 @@ static void next_event(Reader *reader)
     if (!yaml_parser_parse(&reader->parser, &reader->event))
         reject_syntax(reader);
     if (++reader->events > YAML_MAX_EVENTS)
-        reject(reader, here(reader), "too much for a device file: more than %d words", YAML_MAX_EVENTS / 2);
+        reject(reader, here(reader), "a device file has at most %d words", YAML_MAX_EVENTS);
 }
 
-static void reject_name_tricks(Reader *reader, const yaml_char_t *anchor, const yaml_char_t *tag)
+static void check_plain(Reader *reader, const yaml_char_t *anchor, const yaml_char_t *tag)
 {
     if (anchor)
         reject(reader, here(reader), "anchors (&%s) have no place in a device file", anchor);
@@ -92,7 +92,7 @@ static void reject_name_tricks(Reader *reader, const yaml_char_t *anchor, const 
 
 static YamlNode *read_scalar(Reader *reader)
 {
-    reject_name_tricks(reader, reader->event.data.scalar.anchor, reader->event.data.scalar.tag);
+    check_plain(reader, reader->event.data.scalar.anchor, reader->event.data.scalar.tag);
     const char *text = (const char *)reader->event.data.scalar.value;
     size_t length = reader->event.data.scalar.length;
     if (memchr(text, '\0', length))
@@ -125,7 +125,8 @@ static YamlNode *read_value(Reader *reader, int depth);
 /* "{" (key value)* "}" */
 static YamlNode *read_mapping(Reader *reader, int depth)
 {
-    reject_name_tricks(reader, reader->event.data.mapping_start.anchor, reader->event.data.mapping_start.tag);
+    check_plain(reader, reader->event.data.mapping_start.anchor,
+                reader->event.data.mapping_start.tag);
     YamlNode *mapping = NEW(reader->arena, YamlNode);
     *mapping = (YamlNode){.key = "", .loc = here(reader)};
     YamlNode **end = &mapping->children;
@@ -147,15 +148,12 @@ static YamlNode *read_value(Reader *reader, int depth)
     if (depth > YAML_MAX_DEPTH)
         reject(reader, here(reader), "nested deeper than %d levels", YAML_MAX_DEPTH);
     switch (reader->event.type) {
-    case YAML_SCALAR_EVENT:
-        return read_scalar(reader);
-    case YAML_MAPPING_START_EVENT:
-        return read_mapping(reader, depth);
+    case YAML_SCALAR_EVENT: return read_scalar(reader);
+    case YAML_MAPPING_START_EVENT: return read_mapping(reader, depth);
     case YAML_ALIAS_EVENT:
         reject(reader, here(reader), "aliases (*%s) have no place in a device file",
                reader->event.data.alias.anchor);
-    default:
-        reject(reader, here(reader), "lists have no place in a device file");
+    default: reject(reader, here(reader), "lists have no place in a device file");
     }
 }
 
@@ -166,8 +164,9 @@ static void check_bytes(const Source *source)
 {
     const char *text = source->text;
     if (source->length > YAML_MAX_BYTES)
-        diag_fatal(byte_at(source, 0), EXIT_INPUT, "a device file has at most %d bytes, this one has %zu",
-                   YAML_MAX_BYTES, source->length);
+        diag_fatal(byte_at(source, 0), EXIT_INPUT,
+                   "a device file has at most %d bytes, this one has %zu", YAML_MAX_BYTES,
+                   source->length);
     static const char *const marks[] = {"\xEF\xBB\xBF", "\xFF\xFE", "\xFE\xFF"};   // UTF-8, UTF-16
     for (int i = 0; i < 3; i++)
         if (strncmp(text, marks[i], strlen(marks[i])) == 0)
@@ -175,7 +174,8 @@ static void check_bytes(const Source *source)
                        "a byte order mark: save the file as plain UTF-8 without one");
     const char *nul = memchr(text, '\0', source->length);
     if (nul)
-        diag_fatal(byte_at(source, (size_t)(nul - text)), EXIT_INPUT, "a NUL byte: the file must be plain UTF-8");
+        diag_fatal(byte_at(source, (size_t)(nul - text)), EXIT_INPUT,
+                   "a NUL byte: the file must be plain UTF-8");
 }
 
 static void open_reader(Reader *reader, Arena *arena, const Source *source)
@@ -184,7 +184,8 @@ static void open_reader(Reader *reader, Arena *arena, const Source *source)
     if (!yaml_parser_initialize(&reader->parser))
         fatal(EXIT_MACHINE, "out of memory");
     yaml_parser_set_encoding(&reader->parser, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&reader->parser, (const unsigned char *)source->text, source->length);
+    yaml_parser_set_input_string(&reader->parser, (const unsigned char *)source->text,
+                                 source->length);
     next_event(reader);   // the start of the stream
 }
 
@@ -193,8 +194,10 @@ static void open_document(Reader *reader)
     next_event(reader);
     if (reader->event.type == YAML_STREAM_END_EVENT)
         reject(reader, here(reader), "the file holds nothing");
-    if (reader->event.data.document_start.version_directive ||
-        reader->event.data.document_start.tag_directives.start != reader->event.data.document_start.tag_directives.end)
+    bool has_version = reader->event.data.document_start.version_directive != NULL;
+    bool has_tags = reader->event.data.document_start.tag_directives.start !=
+                    reader->event.data.document_start.tag_directives.end;
+    if (has_version || has_tags)
         reject(reader, here(reader), "directives (%%...) have no place in a device file");
     next_event(reader);
 }
@@ -215,7 +218,8 @@ YamlNode *yaml_parse(Arena *arena, const Source *source)
     open_document(&reader);
     YamlNode *root = read_value(&reader, 1);
     if (root->text)
-        reject(&reader, root->loc, "wanted groups of keys such as 'compute:', found the text '%s'", root->text);
+        reject(&reader, root->loc, "wanted groups of keys such as 'compute:', found the text '%s'",
+               root->text);
     close_document(&reader);
     close_reader(&reader);
     return root;

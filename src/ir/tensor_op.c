@@ -230,6 +230,46 @@ int expr_size(const Expr *expr)
     return size;
 }
 
+static uint32_t affine_axes(const Affine *form)
+{
+    uint32_t axes = 0;
+    for (int a = 0; a < MAX_AXES; a++)
+        if (form->coef[a])
+            axes |= 1u << a;
+    return axes;
+}
+
+static uint32_t dims_axes(const Dim *dims, int count)
+{
+    uint32_t axes = 0;
+    for (int d = 0; d < count; d++)
+        axes |= affine_axes(&dims[d].index);
+    return axes;
+}
+
+uint32_t access_axes(const Access *access)
+{
+    return dims_axes(access->dims, access->rank);
+}
+
+static void axes_visit(Expr *expr, void *context)
+{
+    uint32_t *axes = context;
+    if (expr->kind == EXPR_INDEX)
+        *axes |= affine_axes(&expr->index);
+    else if (expr->kind == EXPR_ACCESS)
+        *axes |= access_axes(&expr->access);
+    else if (expr->kind == EXPR_GUARD)
+        *axes |= dims_axes(expr->guard.bounds, expr->guard.count);
+}
+
+uint32_t expr_axes(const Expr *expr)
+{
+    uint32_t axes = 0;
+    expr_visit((Expr *)expr, axes_visit, &axes);
+    return axes;
+}
+
 Expr *reduce_identity(Arena *arena, Reduce reduce, DType type)
 {
     Expr *identity = expr_constant(arena, type, reduce == REDUCE_PROD ? 1 : 0);

@@ -24,7 +24,8 @@ static int64_t granule_of(const TileRules *rules, Level level, const RTile *inne
         granule = 1;
     if (level == LEVEL_REGISTER || !inner)
         return granule;
-    return size_product(granule / greatest_common_divisor(granule, inner->size[axis]), inner->size[axis]);
+    int64_t common = greatest_common_divisor(granule, inner->size[axis]);
+    return size_product(granule / common, inner->size[axis]);
 }
 
 /* The first odd * 2^j above `count`. */
@@ -65,7 +66,8 @@ static bool fits_shape(int64_t extent, int64_t size, double tolerance)
     return (double)round_up(extent, size) <= (double)extent * (1 + tolerance);
 }
 
-int64_t rtile_next_size(const TileRules *rules, Level level, const RTile *inner, int axis, int64_t size, double tolerance)
+int64_t rtile_next_size(const TileRules *rules, Level level, const RTile *inner, int axis,
+                        int64_t size, double tolerance)
 {
     int64_t extent = rules->space.axes[axis].extent;
     int64_t limit = rules->rule[level][axis].limit;
@@ -81,16 +83,18 @@ int64_t rtile_next_size(const TileRules *rules, Level level, const RTile *inner,
     return 0;
 }
 
-int64_t rtile_previous_size(const TileRules *rules, Level level, const RTile *inner, int axis, int64_t size,
-                            double tolerance)
+int64_t rtile_previous_size(const TileRules *rules, Level level, const RTile *inner, int axis,
+                            int64_t size, double tolerance)
 {
     int64_t previous = 0, next = 0;
-    while ((next = rtile_next_size(rules, level, inner, axis, next, tolerance)) != 0 && next < size)
+    while ((next = rtile_next_size(rules, level, inner, axis, next, tolerance)) != 0
+           && next < size)
         previous = next;
     return previous;
 }
 
-bool rtile_smallest(const TileRules *rules, Level level, const RTile *inner, double tolerance, RTile *tile)
+bool rtile_smallest(const TileRules *rules, Level level, const RTile *inner, double tolerance,
+                    RTile *tile)
 {
     *tile = (RTile){0};
     for (int a = 0; a < rules->space.axis_count; a++) {
@@ -107,11 +111,13 @@ bool rtile_smallest(const TileRules *rules, Level level, const RTile *inner, dou
  *      0 1 2 3    ->    1 2 3 0 .          one more element a row moves it on by one
  *      0 1 2 3          2 3 0 1 .
  *
- * Pieces of row after row start `stride` elements apart, so they begin at multiples of gcd(stride, one line of banks).
- * They meet no bank twice when that distance is no more than one piece: then the line is used up first. */
-int64_t bank_padding(int64_t inner_extent, int64_t read_extent, int element_bytes, int granule, int banks, int bank_bytes)
+ * Pieces of row after row start `stride` elements apart, so they begin at multiples of
+ * gcd(stride, one line of banks). They meet no bank twice when that distance is no more than one
+ * piece: then the line is used up first. */
+int64_t bank_padding(int64_t inner_extent, int64_t read_extent, int element_bytes, int granule,
+                     int banks, int bank_bytes)
 {
-    int64_t line = (int64_t)banks * bank_bytes / element_bytes;        // elements in all banks once
+    int64_t line = (int64_t)banks * bank_bytes / element_bytes;   // elements in all banks once
     int64_t per_bank = bank_bytes > element_bytes ? bank_bytes / element_bytes : 1;
     int64_t step = granule > 1 ? granule : 1;
     int64_t piece = read_extent;
@@ -127,10 +133,12 @@ int64_t bank_padding(int64_t inner_extent, int64_t read_extent, int element_byte
    transposed on its way into shared memory, or when neighbouring threads own different rows. A
    tile whose rows are steps of a reduction that every thread walks alike is only read along its
    rows. */
-static bool crosses_rows(const TileRules *rules, const DataTile *tile, const RTile *shared, const RTile *inner)
+static bool crosses_rows(const TileRules *rules, const DataTile *tile, const RTile *shared,
+                         const RTile *inner)
 {
     const TileSpace *space = &rules->space;
-    int64_t width = affine_extent(&tile->dims[tile->staged_inner].index, shared->size, space->axis_count);
+    const Affine *contiguous = &tile->dims[tile->staged_inner].index;
+    int64_t width = affine_extent(contiguous, shared->size, space->axis_count);
     if (data_tile_elements(tile, shared, space->axis_count) == width)
         return false;
     if (tile->staged_inner != tile->rank - 1)
@@ -143,15 +151,15 @@ static bool crosses_rows(const TileRules *rules, const DataTile *tile, const RTi
     return false;
 }
 
-int64_t staged_padding(const TileRules *rules, const DataTile *tile, const RTile *shared, const RTile *inner,
-                       const DeviceSpec *device)
+int64_t staged_padding(const TileRules *rules, const DataTile *tile, const RTile *shared,
+                       const RTile *inner, const DeviceSpec *device)
 {
-    if (tile->element_bits < 8 || !crosses_rows(rules, tile, shared, inner))
+    if (staged_bits(tile) < 8 || !crosses_rows(rules, tile, shared, inner))
         return 0;
     const Affine *contiguous = &tile->dims[tile->staged_inner].index;
     int64_t width = affine_extent(contiguous, shared->size, rules->space.axis_count);
     int64_t read = affine_extent(contiguous, inner->size, rules->space.axis_count);
-    int element_bytes = tile->element_bits / 8;
+    int element_bytes = staged_bits(tile) / 8;
     int64_t vector = VECTOR_BYTES / element_bytes;
     return bank_padding(width, read < vector ? read : vector, element_bytes, tile->staged_granule,
                         device->shared_banks, device->shared_bank_bytes);

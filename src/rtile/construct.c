@@ -1,14 +1,15 @@
 // Construction instead of search (Roller, OSDI'22, 3.2, figures 8 and 9):
 //
 //     for tolerance 0, 0.2, … 1
-//         scale up at the register level                     -> register tiles, smallest to largest
-//             for each, scale up at the shared level         -> block tiles; each with growing reduction steps
-//                 complete (scale-out: one block per tile)   -> an rProgram with its estimate
-//                     shrink while execution units idle      -> more rPrograms
+//         scale up at the register level                    -> register tiles
+//             for each, scale up at the shared level        -> block tiles, ever longer steps
+//                 complete (scale-out: one block per tile)  -> an rProgram with its estimate
+//                     shrink while execution units idle     -> more rPrograms
 //     sort by estimated time, keep the best that differ
 //
-// The paper follows one path, the axis with the best reuse score; here BEAM paths grow side by
-// side.
+// The paper follows one path, the axis with the best reuse score; here BEAM paths grow together.
+// Without any reuse all scores are equal: the register tile is then a vector of the last axis, and
+// the block tile a number of threads.
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,13 +17,14 @@
 #include "rtile/rprogram.h"
 
 enum {
-    BEAM = 3,                 // tiles that grow side by side: square ones and their elongated neighbours
-    MAX_GENERATIONS = 24,     // doublings from the smallest tile to the largest: 2^24 points are beyond any level
-    BEYOND_SATURATION = 3,    // generations kept after compute is the bottleneck: occupancy may still gain
+    BEAM = 3,                 // tiles that grow side by side: a square one, its neighbours
+    MAX_GENERATIONS = 24,     // doublings to the largest tile: 2^24 points are beyond any level
+    BEYOND_SATURATION = 3,    // generations kept once compute limits: occupancy may still gain
     MAX_REGISTER_TILES = 48,
     MAX_PROGRAMS = 4096,
     SLOTS = 2 * MAX_PROGRAMS, // of the hash table, at least half empty
     MAX_SHRINKS = 16,
+    SHORTEST_STEP = 8,        // points along the reduction between two barriers
     TOLERANCE_STEPS = 5,      // 0.2 each
     ENOUGH = 4                // times `keep` programs end the raising of the tolerance
 };
@@ -63,7 +65,8 @@ static RProgram **find_slot(const Construction *c, const RTile *inner, const RTi
     uint64_t slot = hash_tiles(inner, shared) % SLOTS;
     while (c->slots[slot]) {
         const RTile *tile = c->slots[slot]->tile;
-        if (!memcmp(&tile[LEVEL_REGISTER], inner, sizeof *inner) && !memcmp(&tile[LEVEL_SHARED], shared, sizeof *shared))
+        if (!memcmp(&tile[LEVEL_REGISTER], inner, sizeof *inner)
+            && !memcmp(&tile[LEVEL_SHARED], shared, sizeof *shared))
             break;
         slot = (slot + 1) % SLOTS;
     }
@@ -71,7 +74,8 @@ static RProgram **find_slot(const Construction *c, const RTile *inner, const RTi
 }
 
 /* Why no program came of two tiles; PRUNE_COUNT: one did. */
-static PruneReason record(Construction *c, const RTile *inner, const RTile *shared, const RProgram **recorded)
+static PruneReason record(Construction *c, const RTile *inner, const RTile *shared,
+                          const RProgram **recorded)
 {
     RProgram **slot = find_slot(c, inner, shared);
     *recorded = *slot;
@@ -92,7 +96,8 @@ static PruneReason record(Construction *c, const RTile *inner, const RTile *shar
 
 /* Tries the program of the two tiles and counts the outcome. True if it is new and legal;
    `recorded` is set if it is legal, now or in an earlier round. */
-static bool construct_program(Construction *c, const RTile *inner, const RTile *shared, const RProgram **recorded)
+static bool construct_program(Construction *c, const RTile *inner, const RTile *shared,
+                              const RProgram **recorded)
 {
     PruneReason reason = record(c, inner, shared, recorded);
     c->stats->generated++;
@@ -104,22 +109,14 @@ static bool construct_program(Construction *c, const RTile *inner, const RTile *
 
 // ---- scale-up ----
 
-static int64_t thread_limit_excess(const Construction *c, const RTile *inner, const RTile *shared)
-{
-    int64_t threads = c->rules->tile_threads > 0 ? c->rules->tile_threads : 1;
-    for (int a = 0; a < c->rules->space.axis_count; a++)
-        if (axis_shared_by_threads(c->rules, a))
-            threads = size_product(threads, shared->size[a] / inner->size[a]);
-    return threads - c->device->max_threads_per_block;
-}
-
 /* The tile does not fit the level any more, and no larger one will. */
 static bool level_full(const Construction *c, Level level, const RTile *inner, const RTile *tile)
 {
     int64_t bytes = rtile_footprint(c->rules, tile, inner, c->device, level);
     if (level == LEVEL_REGISTER)
         return bytes > 4 * (int64_t)c->device->registers_per_thread;
-    return bytes > c->device->shared_per_block_optin || thread_limit_excess(c, inner, tile) > 0;
+    return bytes > c->device->shared_per_block_optin
+        || rprogram_threads(c->rules, tile, inner) > c->device->max_threads_per_block;
 }
 
 /* MemPerf > MaxComputePerf: the tile's data arrives faster than it is computed on. */
@@ -127,7 +124,7 @@ static bool saturated(const Construction *c, Level level, const RTile *tile)
 {
     const MemoryLevel *memory = level == LEVEL_REGISTER ? &c->device->shared : &c->device->dram;
     double load_ns = rtile_traffic(c->rules, tile, c->device, level) / memory->bandwidth_gb_s;
-    double compute_ns = c->rules->space.flops / c->device->peak[c->rules->space.unit];
+    double compute_ns = c->rules->space.flops / perf_unit_peak(c->device, c->rules->space.unit);
     return load_ns < compute_ns;
 }
 
@@ -155,10 +152,12 @@ static void insert_growth(Growth *list, int *count, const Growth *growth)
 }
 
 /* T'_i: the tile grown along one axis to its next aligned size. */
-static bool grow(const Construction *c, Level level, const RTile *inner, const Growth *from, int axis, Growth *grown)
+static bool grow(const Construction *c, Level level, const RTile *inner, const Growth *from,
+                 int axis, Growth *grown)
 {
     *grown = *from;
-    int64_t next = rtile_next_size(c->rules, level, inner, axis, from->tile.size[axis], c->tolerance);
+    int64_t size = from->tile.size[axis];
+    int64_t next = rtile_next_size(c->rules, level, inner, axis, size, c->tolerance);
     if (!next)
         return false;
     grown->tile.size[axis] = next;
@@ -171,8 +170,8 @@ static bool grow(const Construction *c, Level level, const RTile *inner, const G
 
 /* All tiles one step above the frontier, the best BEAM of them. Axes are tried from the last:
    without any reuse all scores are equal, and the last axis is the contiguous one. */
-static int next_generation(const Construction *c, Level level, const RTile *inner, const Growth *frontier, int count,
-                           Growth *next)
+static int next_generation(const Construction *c, Level level, const RTile *inner,
+                           const Growth *frontier, int count, Growth *next)
 {
     int next_count = 0;
     for (int i = 0; i < count; i++)
@@ -185,7 +184,8 @@ static int next_generation(const Construction *c, Level level, const RTile *inne
 }
 
 /* Visits tiles of the level from the smallest upwards; writes at most `room` of them. */
-static int scale_up(const Construction *c, Level level, const RTile *inner, RTile *visited, int room)
+static int scale_up(const Construction *c, Level level, const RTile *inner, RTile *visited,
+                    int room)
 {
     Growth frontier[BEAM] = {0}, next[BEAM];
     if (!rtile_smallest(c->rules, level, inner, c->tolerance, &frontier[0].tile)
@@ -203,6 +203,17 @@ static int scale_up(const Construction *c, Level level, const RTile *inner, RTil
 
 // ---- small operators ----
 
+static int64_t smaller_size(const Construction *c, const RTile *inner, int axis, int64_t size)
+{
+    return rtile_previous_size(c->rules, LEVEL_SHARED, inner, axis, size, c->tolerance);
+}
+
+static double shared_score(const Construction *c, const RTile *inner, const RTile *tile,
+                           const RTile *grown)
+{
+    return rtile_reuse_score(c->rules, tile, grown, inner, c->device, LEVEL_SHARED);
+}
+
 /* The spatial axis whose last growth step saved least traffic per byte; -1 if none can shrink. */
 static int least_reuse_axis(const Construction *c, const RTile *inner, const RTile *shared)
 {
@@ -212,10 +223,10 @@ static int least_reuse_axis(const Construction *c, const RTile *inner, const RTi
         RTile smaller = *shared;
         if (c->rules->space.axes[a].reduction)
             continue;
-        smaller.size[a] = rtile_previous_size(c->rules, LEVEL_SHARED, inner, a, shared->size[a], c->tolerance);
+        smaller.size[a] = smaller_size(c, inner, a, shared->size[a]);
         if (!smaller.size[a])
             continue;
-        double score = rtile_reuse_score(c->rules, &smaller, shared, inner, c->device, LEVEL_SHARED);
+        double score = shared_score(c, inner, &smaller, shared);
         if (least_axis < 0 || score < least_score) {
             least_axis = a;
             least_score = score;
@@ -235,7 +246,7 @@ static void shrink(Construction *c, const RProgram *program)
         int axis = least_reuse_axis(c, &inner, &shared);
         if (axis < 0)
             return;
-        shared.size[axis] = rtile_previous_size(c->rules, LEVEL_SHARED, &inner, axis, shared.size[axis], c->tolerance);
+        shared.size[axis] = smaller_size(c, &inner, axis, shared.size[axis]);
         const RProgram *shrunk;
         if (!construct_program(c, &inner, &shared, &shrunk))
             return;
@@ -256,10 +267,11 @@ static bool grow_steps(const Construction *c, const RTile *inner, RTile *shared)
         RTile grown = *shared;
         if (!c->rules->space.axes[a].reduction)
             continue;
-        grown.size[a] = rtile_next_size(c->rules, LEVEL_SHARED, inner, a, shared->size[a], c->tolerance);
+        int64_t size = shared->size[a];
+        grown.size[a] = rtile_next_size(c->rules, LEVEL_SHARED, inner, a, size, c->tolerance);
         if (!grown.size[a] || level_full(c, LEVEL_SHARED, inner, &grown))
             continue;
-        double score = rtile_reuse_score(c->rules, shared, &grown, inner, c->device, LEVEL_SHARED);
+        double score = shared_score(c, inner, shared, &grown);
         if (best_axis < 0 || score > best_score) {
             best_axis = a;
             best_score = score;
@@ -270,13 +282,21 @@ static bool grow_steps(const Construction *c, const RTile *inner, RTile *shared)
     return best_axis >= 0;
 }
 
+/* All block tiles that share a spatial extent, from the shortest step along the reduction to the
+   longest that fits. Threads that walk the reduction alone need steps of some length: shorter ones
+   are passed over, unless there are none longer. */
 static void construct_block(Construction *c, const RTile *inner, RTile shared)
 {
+    const TileSpace *space = &c->rules->space;
+    bool alone = !c->rules->threads_reduce;
+    while (alone && rtile_points(space, &shared, true) < SHORTEST_STEP)
+        if (!grow_steps(c, inner, &shared))
+            break;
     do {
         const RProgram *program;
         if (construct_program(c, inner, &shared, &program))
             shrink(c, program);
-        if (!program && !c->rules->threads_reduce)
+        if (!program && alone)
             return;   // more steps change neither threads nor grid, and need more room
     } while (grow_steps(c, inner, &shared));
 }
@@ -285,15 +305,14 @@ static void construct_round(Construction *c)
 {
     RTile inner[MAX_REGISTER_TILES], shared[BEAM * MAX_GENERATIONS];
     int inner_count = scale_up(c, LEVEL_REGISTER, NULL, inner, MAX_REGISTER_TILES);
-    for (int i = 0; i < inner_count; i++) {
+    for (int i = inner_count - 1; i >= 0; i--) {   // the largest first: they reuse most
         int shared_count = scale_up(c, LEVEL_SHARED, &inner[i], shared, BEAM * MAX_GENERATIONS);
         for (int j = 0; j < shared_count; j++)
             construct_block(c, &inner[i], shared[j]);
     }
 }
 
-/* Every size of the axis that is a power of two divides it: more tolerance would allow nothing
-   new. */
+/* Every power of two up to the limits divides its axis: more tolerance allows nothing new. */
 static bool shape_is_even(const TileRules *rules)
 {
     for (int a = 0; a < rules->space.axis_count; a++) {
@@ -325,8 +344,8 @@ static int compare_programs(const void *left, const void *right)
     return order ? order : compare_tiles(&a->tile[LEVEL_REGISTER], &b->tile[LEVEL_REGISTER]);
 }
 
-int rprogram_construct(Arena *arena, const TileRules *rules, const DeviceSpec *device, int keep, RProgram *kept,
-                       ConstructStats *stats)
+int rprogram_construct(Arena *arena, const TileRules *rules, const DeviceSpec *device, int keep,
+                       RProgram *kept, ConstructStats *stats)
 {
     Construction c = {.rules = rules, .device = device, .arena = arena, .stats = stats};
     c.programs = NEW_ARRAY(arena, RProgram *, MAX_PROGRAMS);

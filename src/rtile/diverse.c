@@ -16,7 +16,8 @@ static bool same_register_tile(const RProgram *a, const RProgram *b)
 static bool same_block_tile(const TileSpace *space, const RProgram *a, const RProgram *b)
 {
     for (int i = 0; i < space->axis_count; i++)
-        if (!space->axes[i].reduction && a->tile[LEVEL_SHARED].size[i] != b->tile[LEVEL_SHARED].size[i])
+        if (!space->axes[i].reduction
+            && a->tile[LEVEL_SHARED].size[i] != b->tile[LEVEL_SHARED].size[i])
             return false;
     return true;
 }
@@ -64,7 +65,8 @@ static void pick(Selection *s, Pass pass)
         }
 }
 
-int rprogram_diverse(Arena *arena, const TileRules *rules, RProgram *const *sorted, int count, int keep, RProgram *kept)
+int rprogram_diverse(Arena *arena, const TileRules *rules, RProgram *const *sorted, int count,
+                     int keep, RProgram *kept)
 {
     Selection s = {.space = &rules->space, .sorted = sorted, .count = count, .keep = keep};
     s.picked = NEW_ARRAY(arena, bool, count);

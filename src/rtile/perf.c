@@ -2,31 +2,30 @@
 // = register steps of every warp. Each term below is the time the whole kernel would take if only
 // that resource were limited:
 //
-//     compute  = register steps * cycles of one, over the schedulers      / latency hiding / balance
-//     special  = special-function results / their rate                    / balance
-//     shared   = bytes through shared memory and L1 / bandwidth           / balance
-//     l2       = sum over blocks of the traffic of their tiles            / achieved bandwidth
-//     dram     = every byte once + re-reads that miss L2                  / achieved bandwidth
+//     compute = register steps * cycles of one, over the schedulers   / latency hiding / balance
+//     special = special-function results / their rate                 / balance
+//     shared  = bytes through shared memory and L1 / bandwidth        / balance
+//     l2      = sum over blocks of the traffic of their tiles         / achieved bandwidth
+//     dram    = every byte once + re-reads that miss L2               / achieved bandwidth
 //
-//     time     = largest + exposed share * (sum of the others) + latency + launch
+//     time    = largest + exposed share * (sum of the others) + latency + launch
 //
-// Everything is a smooth, monotone function of the device's numbers: half the bandwidth, twice the
-// term.
+// Everything is a monotone function of the device's numbers: half the bandwidth, twice the term.
 #include "rtile/perf.h"
 
 #include <math.h>
 
-#include "base/checked.h"
-#include "rtile/rprogram.h"
+#include "rtile/perf_kernel.h"
 
 const char *const limiter_name[] = {
-    [LIMIT_THREADS] = "threads",     [LIMIT_BLOCKS] = "blocks", [LIMIT_REGISTERS] = "registers",
+    [LIMIT_THREADS] = "threads",      [LIMIT_BLOCKS] = "blocks", [LIMIT_REGISTERS] = "registers",
     [LIMIT_SHARED] = "shared memory", [LIMIT_GRID] = "grid",
 };
 
 const char *const bound_name[] = {
-    [BOUND_COMPUTE] = "compute", [BOUND_SPECIAL] = "special", [BOUND_SHARED] = "shared", [BOUND_L2] = "l2",
-    [BOUND_DRAM] = "dram",       [BOUND_LATENCY] = "latency", [BOUND_LAUNCH] = "launch",
+    [BOUND_COMPUTE] = "compute", [BOUND_SPECIAL] = "special", [BOUND_SHARED] = "shared",
+    [BOUND_L2] = "l2",           [BOUND_DRAM] = "dram",       [BOUND_LATENCY] = "latency",
+    [BOUND_LAUNCH] = "launch",
 };
 
 /* Cycles a warp waits for its operands in each register step, and how sharply other warps hide
@@ -64,156 +63,14 @@ static const double flop_per_lane[UNIT_COUNT] = {
     [UNIT_TENSOR_I8] = 256,
 };
 
-/* What several terms need to know about the kernel. */
-typedef struct Kernel {
-    const TileRules *rules;
-    const TileSpace *space;
-    const DeviceSpec *device;
-    const RTile *inner, *shared;   // register and shared tile
-    RTile problem;
-    RTile padded;                  // the problem, rounded up to whole shared tiles
-    RTile walk;                    // what a thread advances by at once along each axis
-    double blocks;
-    double steps;                  // shared steps of a block
-    double inner_steps;            // register steps of a thread in each of them
-    double register_tiles;         // of a block
-    double warps;                  // of a block
-    double resident;               // blocks that share a unit while there is work
-    double rounds;                 // ceil(waves)
-    double balance;                // tail efficiency
-    double stages;
-    bool staged;                   // anything in shared memory
-    double staged_bytes;           // of one step
-} Kernel;
-
-static double at_most(double value, double limit)
-{
-    return value < limit ? value : limit;
-}
-
-static double at_least(double value, double limit)
-{
-    return value > limit ? value : limit;
-}
-
-static double all_points(const TileSpace *space, const RTile *tile)
-{
-    return rtile_points(space, tile, false) * rtile_points(space, tile, true);
-}
-
-// ---- occupancy ----
-
-static void tighten(int64_t blocks, Limiter why, int64_t *least, Limiter *limiter)
-{
-    if (blocks < *least) {
-        *least = blocks;
-        *limiter = why;
-    }
-}
-
-int perf_blocks_per_sm(const DeviceSpec *device, int threads, int registers, int64_t shared_bytes, Limiter *limiter)
-{
-    int64_t lanes = round_up(threads, device->warp_size);
-    int64_t block_registers = lanes * round_up(registers > 0 ? registers : 1, device->register_granule);
-    int64_t block_shared = shared_bytes + device->shared_reserved_per_block;
-
-    int64_t least = device->max_blocks_per_sm;
-    *limiter = LIMIT_BLOCKS;
-    tighten(device->max_threads_per_sm / lanes, LIMIT_THREADS, &least, limiter);
-    tighten(device->registers_per_sm / block_registers, LIMIT_REGISTERS, &least, limiter);
-    if (block_shared > 0)
-        tighten(device->shared_per_sm / block_shared, LIMIT_SHARED, &least, limiter);
-    return (int)least;
-}
-
-/* How full the last round over the units is: 1024 blocks on 108 units are 9.48 for each, and 10
-   for the busiest. */
-static double unit_balance(double blocks, int units)
-{
-    double mean = blocks / units;
-    return mean / ceil(mean);
-}
-
-// ---- the kernel's counts ----
-
-static RTile padded_problem(const TileSpace *space, const RTile *shared)
-{
-    RTile padded = {0};
-    for (int a = 0; a < space->axis_count; a++)
-        padded.size[a] = round_up(space->axes[a].extent, shared->size[a]);
-    return padded;
-}
-
-static RTile thread_walk(const TileRules *rules, const RTile *shared, const RTile *inner)
-{
-    RTile walk = {0};
-    for (int a = 0; a < rules->space.axis_count; a++)
-        walk.size[a] = axis_shared_by_threads(rules, a) ? shared->size[a] : inner->size[a];
-    return walk;
-}
-
-/* Product over the axes of ceil(outer / inner). */
-static double tiles_in(const TileSpace *space, const RTile *outer, const RTile *inner, bool reduction)
-{
-    double tiles = 1;
-    for (int a = 0; a < space->axis_count; a++)
-        if (space->axes[a].reduction == reduction)
-            tiles *= (double)ceil_div(outer->size[a], inner->size[a]);
-    return tiles;
-}
-
-static void count_staged(Kernel *kernel)
-{
-    for (int i = 0; i < kernel->space->tile_count; i++) {
-        const DataTile *data = &kernel->space->tiles[i];
-        if (!data->staged || data->output)
-            continue;
-        kernel->staged = true;
-        kernel->staged_bytes += data_tile_bytes(data, kernel->shared, kernel->space->axis_count);
-    }
-}
-
-static Kernel kernel_counts(const TileRules *rules, const RProgram *program, const DeviceSpec *device, int blocks_per_sm)
-{
-    const TileSpace *space = &rules->space;
-    Kernel kernel = {.rules = rules, .space = space, .device = device, .blocks = (double)program->grid};
-    kernel.inner = &program->tile[LEVEL_REGISTER];
-    kernel.shared = &program->tile[LEVEL_SHARED];
-    kernel.problem = rtile_problem(space);
-    kernel.padded = padded_problem(space, kernel.shared);
-    kernel.walk = thread_walk(rules, kernel.shared, kernel.inner);
-    kernel.steps = tiles_in(space, &kernel.padded, kernel.shared, true);
-    kernel.inner_steps = tiles_in(space, kernel.shared, &kernel.walk, true);
-    kernel.register_tiles = (double)program->threads / at_least(rules->tile_threads, 1);
-    kernel.warps = (double)ceil_div(program->threads, device->warp_size);
-    kernel.resident = at_most(blocks_per_sm, ceil(kernel.blocks / device->sm_count));
-    kernel.rounds = ceil(kernel.blocks / (blocks_per_sm * (double)device->sm_count));
-    kernel.balance = unit_balance(kernel.blocks, device->sm_count);
-    kernel.stages = at_least(rules->stages, 1);
-    count_staged(&kernel);
-    return kernel;
-}
-
 // ---- compute ----
 
-/* Peak of the space's unit; a device without it falls back to its fp32 lanes. */
-static double unit_peak(const DeviceSpec *device, Unit unit)
+double perf_unit_peak(const DeviceSpec *device, Unit unit)
 {
     return device->peak[unit] > 0 ? device->peak[unit] : device->peak[UNIT_FP32];
 }
 
-/* How often a thread reads the tile's part that belongs to its register tile. */
-static double thread_visits(const Kernel *kernel, const DataTile *data)
-{
-    double visits = 1;
-    for (int a = 0; a < kernel->space->axis_count; a++)
-        if (kernel->space->axes[a].reduction && data_tile_depends(data, a))
-            visits *= (double)ceil_div(kernel->padded.size[a], kernel->walk.size[a]);
-    return visits;
-}
-
-/* Loads of one register step: a tile that the reduction does not move is read once in all of them.
-   */
+/* Loads of one register step; a tile that the reduction does not move is read in one of them. */
 static double load_instructions(const Kernel *kernel)
 {
     double loads = 0;
@@ -234,7 +91,8 @@ static double staging_instructions(const Kernel *kernel)
         return 0;
     double threads = kernel->register_tiles * at_least(kernel->rules->tile_threads, 1);
     double copies = kernel->staged_bytes / VECTOR_BYTES / threads;
-    double per_copy = kernel->device->has.async_copy && kernel->stages > 1 ? 1 : 2;   // else a load and a store
+    bool direct = kernel->device->has.async_copy && kernel->stages > 1;
+    double per_copy = direct ? 1 : 2;   // a load into a register and a store
     return (copies * per_copy + STEP_INSTRUCTIONS) / kernel->inner_steps;
 }
 
@@ -248,14 +106,16 @@ static double busy_cycles(const Kernel *kernel)
     double lane_flop = points * kernel->space->flops / tile_threads;
 
     double schedulers = (double)device->sm_count * device->schedulers_per_sm;
-    double flop_per_cycle = unit_peak(device, kernel->space->unit) * 1e3 / device->clock_mhz / schedulers;
+    double scheduler_gflop_s = perf_unit_peak(device, kernel->space->unit) / schedulers;
+    double flop_per_cycle = scheduler_gflop_s * 1e3 / device->clock_mhz;
     double math_cycles = lane_flop * device->warp_size / flop_per_cycle;
 
     double instructions = lane_flop / flop_per_lane[kernel->space->unit]
                         + load_instructions(kernel) / tile_threads
                         + staging_instructions(kernel);
-    double issue_lanes = at_least(device->lanes_per_sm, device->schedulers_per_sm * device->warp_size);
-    double issue_cycles = instructions * device->warp_size * device->schedulers_per_sm / issue_lanes;
+    double scheduler_lanes = (double)device->lanes_per_sm / device->schedulers_per_sm;
+    double issue_lanes = at_least(scheduler_lanes, device->warp_size);   // more: dual issue
+    double issue_cycles = instructions * device->warp_size / issue_lanes;
     return at_least(math_cycles, issue_cycles);
 }
 
@@ -282,155 +142,35 @@ static double special_time_us(const Kernel *kernel)
 {
     double points = all_points(kernel->space, &kernel->padded);
     double results = points * kernel->space->special;
-    return results / unit_peak(kernel->device, UNIT_SFU) / 1e3 / kernel->balance;
-}
-
-// ---- traffic ----
-
-/* Bytes the threads read, from shared memory or past it through L1, which shares its wires. */
-static double thread_read_bytes(const Kernel *kernel, const DataTile *data)
-{
-    double points = all_points(kernel->space, kernel->inner);
-    double tile_bytes = kernel->rules->loads_into_registers
-        ? data_tile_bytes(data, kernel->inner, kernel->space->axis_count)
-        : points * data->element_bits / 8;
-    double scatter = data->staged ? 1 : at_least(data->scatter, 1);
-    return kernel->blocks * kernel->register_tiles * thread_visits(kernel, data) * tile_bytes * scatter;
-}
-
-/* Share of the padded walk along the tile's axes that lies inside the tensor: loads outside are
-   not issued. */
-static double inside_share(const Kernel *kernel, const DataTile *data)
-{
-    double share = 1;
-    for (int a = 0; a < kernel->space->axis_count; a++)
-        if (data_tile_depends(data, a))
-            share *= (double)kernel->space->axes[a].extent / (double)kernel->padded.size[a];
-    return share;
-}
-
-/* Bytes all blocks move between L2 and their tiles. */
-static double l2_bytes_of(const Kernel *kernel, const DataTile *data)
-{
-    double block_bytes = data_tile_traffic(data, kernel->shared, kernel->space->axis_count,
-                                           kernel->device->dram.transaction_bytes);
-    double scatter = data->staged ? 1 : at_least(data->scatter, 1);
-    return kernel->blocks * data_tile_visits(kernel->space, data, kernel->shared) * block_bytes
-         * inside_share(kernel, data) * scatter;
-}
-
-/* What the blocks that run at the same time cover: as many shared tiles as are resident, the last
-   axis first, and the whole of every reduction axis (they walk it in step, so that L2 serves all
-   but the first). */
-static RTile wave_tile(const Kernel *kernel)
-{
-    RTile wave = kernel->problem;
-    double left = at_most(kernel->resident * kernel->device->sm_count, kernel->blocks);
-    for (int a = kernel->space->axis_count - 1; a >= 0; a--) {
-        if (kernel->space->axes[a].reduction)
-            continue;
-        double tiles = (double)ceil_div(wave.size[a], kernel->shared->size[a]);
-        double taken = at_most(ceil(left), tiles);
-        if (taken < tiles)
-            wave.size[a] = (int64_t)taken * kernel->shared->size[a];
-        left /= taken;
-    }
-    return wave;
-}
-
-static double problem_bytes(const Kernel *kernel)
-{
-    double bytes = 0;
-    for (int i = 0; i < kernel->space->tile_count; i++)
-        bytes += data_tile_bytes(&kernel->space->tiles[i], &kernel->problem, kernel->space->axis_count);
-    return bytes;
-}
-
-/* Bytes of an input that come from DRAM:
- *
- *     dram = once + (streamed - once) * (1 - hit)      once      every byte of the tensor, one time
- *                                                      streamed  what all waves ask for, each byte once a wave
- *                                                      hit       share of the kernel's tensors that L2 keeps
- */
-static double dram_bytes_of(const Kernel *kernel, const DataTile *data, const RTile *wave, double l2_bytes, double hit)
-{
-    int axis_count = kernel->space->axis_count;
-    double once = data_tile_bytes(data, &kernel->problem, axis_count);
-    double waves = tiles_in(kernel->space, &kernel->padded, wave, false);
-    double streamed = at_most(waves * data_tile_bytes(data, wave, axis_count), l2_bytes);
-    return once + at_least(streamed - once, 0) * (1 - hit);
-}
-
-static void estimate_traffic(const Kernel *kernel, PerfEstimate *perf)
-{
-    RTile wave = wave_tile(kernel);
-    double hit = at_most((double)kernel->device->l2_bytes / at_least(problem_bytes(kernel), 1), 1);
-    for (int i = 0; i < kernel->space->tile_count; i++) {
-        const DataTile *data = &kernel->space->tiles[i];
-        double l2_bytes = l2_bytes_of(kernel, data);
-        if (data->output) {
-            perf->l2_store_bytes += l2_bytes;
-            perf->dram_store_bytes += data_tile_bytes(data, &kernel->problem, kernel->space->axis_count);
-            continue;
-        }
-        perf->l2_load_bytes += l2_bytes;
-        perf->dram_load_bytes += dram_bytes_of(kernel, data, &wave, l2_bytes, hit);
-        perf->shared_load_bytes += thread_read_bytes(kernel, data);
-        if (data->staged)
-            perf->shared_store_bytes += kernel->blocks * data_tile_visits(kernel->space, data, kernel->shared)
-                                      * data_tile_bytes(data, kernel->shared, kernel->space->axis_count);
-    }
+    return results / perf_unit_peak(kernel->device, UNIT_SFU) / 1e3 / kernel->balance;
 }
 
 // ---- memory time ----
-
-/* Bytes of the input that one block has under way at the same time: all of a staged tile; else
-   what its threads ask for in one go, at least one transaction and at most what the block's tile
-   moves. */
-static double block_bytes_in_flight(const Kernel *kernel, const DataTile *data)
-{
-    int axis_count = kernel->space->axis_count, transaction_bytes = kernel->device->dram.transaction_bytes;
-    double moved = data_tile_traffic(data, kernel->shared, axis_count, transaction_bytes);
-    if (data->staged)
-        return moved * at_least(kernel->stages - 1, 1);
-    double thread_bytes = kernel->rules->loads_into_registers ? data_tile_bytes(data, kernel->inner, axis_count)
-                                                              : data->element_bits / 8.0;
-    return at_most(at_least(kernel->register_tiles * thread_bytes, transaction_bytes), moved);
-}
-
-static double bytes_in_flight(const Kernel *kernel)
-{
-    double block_bytes = 0;
-    for (int i = 0; i < kernel->space->tile_count; i++)
-        if (!kernel->space->tiles[i].output)
-            block_bytes += block_bytes_in_flight(kernel, &kernel->space->tiles[i]);
-    return block_bytes * at_most(kernel->blocks, kernel->resident * kernel->device->sm_count);
-}
 
 /* Little's law with a soft knee: bandwidth * latency bytes must be under way to use the bandwidth.
    u = bytes under way over that need, and u / sqrt(1 + u^2) is reached. Roller's table for V100
    (512, 1024, 2048 warps: 0.36, 0.61, 0.80 of the plateau) follows it. A kernel without inputs
    writes without waiting. */
-static double bandwidth_share(double in_flight_bytes, double bandwidth_gb_s, double latency_ns)
+static double bandwidth_share(const Kernel *kernel, double bandwidth_gb_s, double latency_ns)
 {
-    if (in_flight_bytes <= 0)
+    if (kernel->in_flight_bytes <= 0)
         return 1;
-    double u = in_flight_bytes / (bandwidth_gb_s * latency_ns);   // GB/s * ns = bytes
+    double u = kernel->in_flight_bytes / (bandwidth_gb_s * latency_ns);   // GB/s * ns = bytes
     return u / sqrt(1 + u * u);
 }
 
-static double dram_time_us(const Kernel *kernel, double in_flight_bytes, double bytes)
+static double dram_time_us(const Kernel *kernel, double bytes)
 {
-    const DeviceSpec *device = kernel->device;
-    double share = bandwidth_share(in_flight_bytes, device->dram.bandwidth_gb_s, device->dram_latency_ns);
-    return bytes / (device->dram.bandwidth_gb_s * share) / 1e3;
+    double bandwidth_gb_s = kernel->device->dram.bandwidth_gb_s;
+    double share = bandwidth_share(kernel, bandwidth_gb_s, kernel->device->dram_latency_ns);
+    return bytes / (bandwidth_gb_s * share) / 1e3;
 }
 
-static double l2_time_us(const Kernel *kernel, double in_flight_bytes, double bytes)
+static double l2_time_us(const Kernel *kernel, double bytes)
 {
     const DeviceSpec *device = kernel->device;
     double latency_ns = device->dram_latency_ns * L2_LATENCY_SHARE;
-    double share = bandwidth_share(in_flight_bytes, device->l2.bandwidth_gb_s, latency_ns);
+    double share = bandwidth_share(kernel, device->l2.bandwidth_gb_s, latency_ns);
     double ports = at_most(L2_PORT_SHARE * kernel->blocks / device->sm_count, 1);
     return bytes / (device->l2.bandwidth_gb_s * at_most(share, ports)) / 1e3;
 }
@@ -451,6 +191,13 @@ static double exposed_share(const Kernel *kernel)
     return at_least(1 / (concurrent * concurrent), LEAST_EXPOSED);
 }
 
+static double threads_along_reduction(const Kernel *kernel)
+{
+    if (!kernel->rules->threads_reduce)
+        return 1;
+    return tiles_in(kernel->space, kernel->shared, kernel->inner, true);
+}
+
 /* Waiting that no bandwidth explains: the first load; in each step the barriers, and the part of a
    load's latency that neither the other buffers nor the other blocks cover; at the end the
    threads' partial results, combined pairwise. */
@@ -458,8 +205,7 @@ static double latency_time_us(const Kernel *kernel, double throughput_us)
 {
     double load_us = kernel->device->dram_latency_ns / 1e3;
     double barrier_us = BARRIER_CYCLES / kernel->device->clock_mhz / kernel->resident;
-    double threads_along = kernel->rules->threads_reduce ? tiles_in(kernel->space, kernel->shared, kernel->inner, true) : 1;
-    double combine_us = ceil(log2(threads_along)) * barrier_us;
+    double combine_us = ceil(log2(threads_along_reduction(kernel))) * barrier_us;
     if (!kernel->staged)
         return load_us + kernel->rounds * combine_us;
 
@@ -472,7 +218,9 @@ static double latency_time_us(const Kernel *kernel, double throughput_us)
 
 static double throughput_time_us(const Kernel *kernel, const PerfEstimate *perf)
 {
-    const double terms_us[] = {perf->compute_us, perf->special_us, perf->shared_us, perf->l2_us, perf->dram_us};
+    const double terms_us[] = {
+        perf->compute_us, perf->special_us, perf->shared_us, perf->l2_us, perf->dram_us,
+    };
     double sum_us = 0, largest_us = 0;
     for (int i = 0; i < 5; i++) {
         sum_us += terms_us[i];
@@ -484,8 +232,9 @@ static double throughput_time_us(const Kernel *kernel, const PerfEstimate *perf)
 static BoundBy largest_term(const PerfEstimate *perf)
 {
     const double terms_us[] = {
-        [BOUND_COMPUTE] = perf->compute_us, [BOUND_SPECIAL] = perf->special_us, [BOUND_SHARED] = perf->shared_us,
-        [BOUND_L2] = perf->l2_us,           [BOUND_DRAM] = perf->dram_us,       [BOUND_LATENCY] = perf->latency_us,
+        [BOUND_COMPUTE] = perf->compute_us, [BOUND_SPECIAL] = perf->special_us,
+        [BOUND_SHARED] = perf->shared_us,   [BOUND_L2] = perf->l2_us,
+        [BOUND_DRAM] = perf->dram_us,       [BOUND_LATENCY] = perf->latency_us,
         [BOUND_LAUNCH] = perf->launch_us,
     };
     BoundBy bound = BOUND_COMPUTE;
@@ -503,10 +252,12 @@ static void estimate_work(const Kernel *kernel, PerfEstimate *perf)
     perf->padding_waste = 1 - wanted / done;
 }
 
-PerfEstimate perf_estimate(const TileRules *rules, const RProgram *program, const DeviceSpec *device)
+PerfEstimate perf_estimate(const TileRules *rules, const RProgram *program,
+                           const DeviceSpec *device)
 {
     PerfEstimate perf = {0};
-    perf.blocks_per_sm = perf_blocks_per_sm(device, program->threads, program->registers, program->shared_bytes, &perf.limiter);
+    perf.blocks_per_sm = perf_blocks_per_sm(device, program->threads, program->registers,
+                                            program->shared_bytes, &perf.limiter);
     Kernel kernel = kernel_counts(rules, program, device, perf.blocks_per_sm);
     if (kernel.resident < perf.blocks_per_sm)
         perf.limiter = LIMIT_GRID;
@@ -518,9 +269,8 @@ PerfEstimate perf_estimate(const TileRules *rules, const RProgram *program, cons
     perf.compute_us = compute_time_us(&kernel);
     perf.special_us = special_time_us(&kernel);
     perf.shared_us = shared_time_us(&kernel, perf.shared_load_bytes + perf.shared_store_bytes);
-    double in_flight_bytes = bytes_in_flight(&kernel);
-    perf.l2_us = l2_time_us(&kernel, in_flight_bytes, perf.l2_load_bytes + perf.l2_store_bytes);
-    perf.dram_us = dram_time_us(&kernel, in_flight_bytes, perf.dram_load_bytes + perf.dram_store_bytes);
+    perf.l2_us = l2_time_us(&kernel, perf.l2_load_bytes + perf.l2_store_bytes);
+    perf.dram_us = dram_time_us(&kernel, perf.dram_load_bytes + perf.dram_store_bytes);
 
     double throughput_us = throughput_time_us(&kernel, &perf);
     perf.latency_us = latency_time_us(&kernel, throughput_us);

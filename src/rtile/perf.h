@@ -6,21 +6,26 @@
 #include "rtile/rtile.h"
 
 /* What limits the number of resident blocks, or the kernel as a whole. */
-typedef enum Limiter { LIMIT_THREADS, LIMIT_BLOCKS, LIMIT_REGISTERS, LIMIT_SHARED, LIMIT_GRID } Limiter;
-typedef enum BoundBy { BOUND_COMPUTE, BOUND_SPECIAL, BOUND_SHARED, BOUND_L2, BOUND_DRAM, BOUND_LATENCY, BOUND_LAUNCH } BoundBy;
+typedef enum Limiter {
+    LIMIT_THREADS, LIMIT_BLOCKS, LIMIT_REGISTERS, LIMIT_SHARED, LIMIT_GRID
+} Limiter;
+typedef enum BoundBy {
+    BOUND_COMPUTE, BOUND_SPECIAL, BOUND_SHARED, BOUND_L2, BOUND_DRAM, BOUND_LATENCY, BOUND_LAUNCH
+} BoundBy;
 
 extern const char *const limiter_name[];
 extern const char *const bound_name[];
 
 typedef struct PerfEstimate {
-    double time_us;            // what ranks: the largest level term, what is visible of the others, latency, launch
-    double compute_us, special_us, shared_us, l2_us, dram_us, latency_us, launch_us;   // each alone, for the whole kernel
+    double time_us;            // what ranks: the largest term, what shows of the others, waiting
+    double compute_us, special_us, shared_us, l2_us, dram_us;   // each alone, for the whole kernel
+    double latency_us, launch_us;
     double dram_load_bytes, dram_store_bytes, l2_load_bytes, l2_store_bytes;
-    double shared_load_bytes, shared_store_bytes;   // loads include what threads read past shared memory, through L1
+    double shared_load_bytes, shared_store_bytes;   // loads include those past it, through L1
     double flops;              // done, padding included
     double padding_waste;      // share of the work that falls outside the tensors
     double waves;              // grid / resident blocks
-    double tail_efficiency;    // mean blocks of a unit / blocks of the busiest unit, 1 = no idle units at the end
+    double tail_efficiency;    // mean blocks of a unit / blocks of the busiest; 1: none idles
     int blocks_per_sm;         // that fit on one unit at the same time
     Limiter limiter;
     BoundBy bound_by;
@@ -28,9 +33,14 @@ typedef struct PerfEstimate {
 
 struct RProgram;
 
+/* Gflop/s of the unit; a device without it falls back to its fp32 lanes. */
+double perf_unit_peak(const DeviceSpec *device, Unit unit);
+
 /* Blocks of this size that fit on one execution unit, and what stops the next one. 0: not even
    one. */
-int perf_blocks_per_sm(const DeviceSpec *device, int threads, int registers, int64_t shared_bytes, Limiter *limiter);
+int perf_blocks_per_sm(const DeviceSpec *device, int threads, int registers, int64_t shared_bytes,
+                       Limiter *limiter);
 
 /* Needs a completed program: all but `perf` filled in. */
-PerfEstimate perf_estimate(const TileRules *rules, const struct RProgram *program, const DeviceSpec *device);
+PerfEstimate perf_estimate(const TileRules *rules, const struct RProgram *program,
+                           const DeviceSpec *device);

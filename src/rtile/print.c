@@ -7,6 +7,11 @@ static const char *const level_name[LEVEL_COUNT] = {
     [LEVEL_REGISTER] = "register", [LEVEL_SHARED] = "shared", [LEVEL_GLOBAL] = "global",
 };
 
+static const char *variant_of(const TileRules *rules)
+{
+    return rules->variant_name ? rules->variant_name : "-";
+}
+
 static void print_axis_names(StrBuf *out, const TileSpace *space)
 {
     strbuf_printf(out, "  %-9s", "level");
@@ -51,7 +56,7 @@ void tile_rules_print(StrBuf *out, const TileRules *rules)
 {
     const TileSpace *space = &rules->space;
     RTile problem = rtile_problem(space);
-    strbuf_printf(out, "rules %s: %d stages, %.4g flop a point on %s\n", rules->variant_name ? rules->variant_name : "-",
+    strbuf_printf(out, "rules %s: %d stages, %.4g flop a point on %s\n", variant_of(rules),
                   rules->stages, space->flops, unit_name[space->unit]);
     print_axis_names(out, space);
     strbuf_printf(out, "  %-9s", level_name[LEVEL_GLOBAL]);
@@ -65,18 +70,22 @@ void tile_rules_print(StrBuf *out, const TileRules *rules)
 
 static void print_perf(StrBuf *out, const PerfEstimate *perf)
 {
-    strbuf_printf(out, "  predicted %.4g us, bound by %s: compute %.4g, special %.4g, shared %.4g, l2 %.4g, dram %.4g, ",
-                  perf->time_us, bound_name[perf->bound_by], perf->compute_us, perf->special_us, perf->shared_us,
-                  perf->l2_us, perf->dram_us);
-    strbuf_printf(out, "latency %.4g, launch %.4g\n", perf->latency_us, perf->launch_us);
-    strbuf_printf(out, "  %.4g waves of %d blocks a unit (limited by %s), tail %.3f, waste %.3f\n", perf->waves,
-                  perf->blocks_per_sm, limiter_name[perf->limiter], perf->tail_efficiency, perf->padding_waste);
+    const char *bound = bound_name[perf->bound_by];
+    strbuf_printf(out, "  predicted %.4g us, bound by %s", perf->time_us, bound);
+    strbuf_printf(out, ": compute %.4g, special %.4g", perf->compute_us, perf->special_us);
+    strbuf_printf(out, ", shared %.4g, l2 %.4g", perf->shared_us, perf->l2_us);
+    strbuf_printf(out, ", dram %.4g, latency %.4g", perf->dram_us, perf->latency_us);
+    strbuf_printf(out, ", launch %.4g\n", perf->launch_us);
+    strbuf_printf(out, "  %.4g waves of %d blocks a unit (limited by %s), tail %.3f, waste %.3f\n",
+                  perf->waves, perf->blocks_per_sm, limiter_name[perf->limiter],
+                  perf->tail_efficiency, perf->padding_waste);
 }
 
 void rprogram_print(StrBuf *out, const TileRules *rules, const RProgram *program)
 {
-    strbuf_printf(out, "program %s: %" PRId64 " blocks of %d threads, %" PRId64 " bytes shared, %d registers\n",
-                  rules->variant_name ? rules->variant_name : "-", program->grid, program->threads, program->shared_bytes,
+    strbuf_printf(out, "program %s: %" PRId64 " blocks of %d threads, ", variant_of(rules),
+                  program->grid, program->threads);
+    strbuf_printf(out, "%" PRId64 " bytes shared, %d registers\n", program->shared_bytes,
                   program->registers);
     print_axis_names(out, &rules->space);
     for (int level = LEVEL_GLOBAL; level >= LEVEL_REGISTER; level--) {

@@ -3,8 +3,9 @@
 #include "base/checked.h"
 
 const char *const prune_reason_name[PRUNE_COUNT] = {
-    [PRUNE_THREADS] = "threads",     [PRUNE_REGISTERS] = "registers", [PRUNE_SHARED] = "shared memory",
-    [PRUNE_GRID] = "grid",           [PRUNE_DUPLICATE] = "duplicate", [PRUNE_SLOWER] = "slower",
+    [PRUNE_THREADS] = "threads",      [PRUNE_REGISTERS] = "registers",
+    [PRUNE_SHARED] = "shared memory", [PRUNE_GRID] = "grid",
+    [PRUNE_DUPLICATE] = "duplicate",  [PRUNE_SLOWER] = "slower",
 };
 
 bool axis_shared_by_threads(const TileRules *rules, int axis)
@@ -21,7 +22,7 @@ static int64_t grid_of(const TileSpace *space, const RTile *shared)
     return blocks;
 }
 
-static int64_t threads_of(const TileRules *rules, const RTile *shared, const RTile *inner)
+int64_t rprogram_threads(const TileRules *rules, const RTile *shared, const RTile *inner)
 {
     int64_t threads = rules->tile_threads > 0 ? rules->tile_threads : 1;
     for (int a = 0; a < rules->space.axis_count; a++)
@@ -57,7 +58,8 @@ static bool threads_legal(const TileRules *rules, const DeviceSpec *device, int6
 
 /* Without asynchronous copies the next tiles pass through registers on their way into the other
    buffer. */
-static int64_t prefetch_registers(const TileRules *rules, const DeviceSpec *device, const RProgram *program)
+static int64_t prefetch_registers(const TileRules *rules, const DeviceSpec *device,
+                                  const RProgram *program)
 {
     if (rules->stages < 2 || device->has.async_copy)
         return 0;
@@ -67,11 +69,12 @@ static int64_t prefetch_registers(const TileRules *rules, const DeviceSpec *devi
 
 static void fill_padding(const TileRules *rules, const DeviceSpec *device, RProgram *program)
 {
+    const RTile *shared = &program->tile[LEVEL_SHARED], *inner = &program->tile[LEVEL_REGISTER];
     for (int i = 0; i < rules->space.tile_count; i++) {
         const DataTile *data = &rules->space.tiles[i];
-        program->padding[i] = data->staged
-            ? staged_padding(rules, data, &program->tile[LEVEL_SHARED], &program->tile[LEVEL_REGISTER], device)
-            : 0;
+        program->padding[i] = 0;
+        if (data->staged)
+            program->padding[i] = staged_padding(rules, data, shared, inner, device);
     }
 }
 
@@ -79,10 +82,11 @@ static void fill_padding(const TileRules *rules, const DeviceSpec *device, RProg
 enum { MAX_GRID = INT32_MAX };
 
 /* Fills all but `perf`; false with the reason if a limit is broken. Cheap checks come first. */
-static bool fill_shape(const TileRules *rules, const DeviceSpec *device, RProgram *program, PruneReason *reason)
+static bool fill_shape(const TileRules *rules, const DeviceSpec *device, RProgram *program,
+                       PruneReason *reason)
 {
     const RTile *shared = &program->tile[LEVEL_SHARED], *inner = &program->tile[LEVEL_REGISTER];
-    int64_t threads = threads_of(rules, shared, inner);
+    int64_t threads = rprogram_threads(rules, shared, inner);
     *reason = PRUNE_THREADS;
     if (!threads_legal(rules, device, threads))
         return false;
@@ -107,7 +111,8 @@ static bool fill_shape(const TileRules *rules, const DeviceSpec *device, RProgra
     return true;
 }
 
-bool rprogram_complete(const TileRules *rules, const DeviceSpec *device, RProgram *program, PruneReason *reason)
+bool rprogram_complete(const TileRules *rules, const DeviceSpec *device, RProgram *program,
+                       PruneReason *reason)
 {
     program->tile[LEVEL_GLOBAL] = rtile_problem(&rules->space);
     program->variant = rules->variant;
@@ -115,8 +120,12 @@ bool rprogram_complete(const TileRules *rules, const DeviceSpec *device, RProgra
         return false;
 
     Limiter limiter;
-    if (!perf_blocks_per_sm(device, program->threads, program->registers, program->shared_bytes, &limiter)) {
-        *reason = limiter == LIMIT_SHARED ? PRUNE_SHARED : limiter == LIMIT_REGISTERS ? PRUNE_REGISTERS : PRUNE_THREADS;
+    int blocks = perf_blocks_per_sm(device, program->threads, program->registers,
+                                    program->shared_bytes, &limiter);
+    if (blocks == 0) {
+        *reason = limiter == LIMIT_SHARED      ? PRUNE_SHARED
+                : limiter == LIMIT_REGISTERS ? PRUNE_REGISTERS
+                                             : PRUNE_THREADS;
         return false;
     }
     fill_padding(rules, device, program);

@@ -8,8 +8,8 @@
 typedef struct RProgram {
     RTile tile[LEVEL_COUNT];         // [LEVEL_GLOBAL] is the problem
     int variant;                     // of the TileRules it was made from
-    int64_t grid;                    // blocks: product over the spatial axes of ceil(extent / shared tile)
-    int threads;                     // a block's: product of shared tile / register tile over the axes that threads share
+    int64_t grid;                    // blocks: product of ceil(extent / shared tile), spatial axes
+    int threads;                     // of a block: register tiles in it, times threads a tile
     int64_t shared_bytes;            // dynamic shared memory of a block
     int registers;                   // estimated, of a thread
     int64_t padding[MAX_DATA_TILES]; // bank padding of each staged data tile, elements
@@ -40,20 +40,27 @@ typedef struct ConstructStats {
    along the axis with the least reuse when units would idle. Writes at most `keep` diverse
    programs in ascending order of estimated time (ties: fewer blocks, then smaller tiles, axis by
    axis) and returns their number. 0: the device can hold none. `stats` is added to. */
-int rprogram_construct(Arena *arena, const TileRules *rules, const DeviceSpec *device, int keep, RProgram *kept,
+int rprogram_construct(Arena *arena, const TileRules *rules, const DeviceSpec *device, int keep,
+                       RProgram *kept,
                        ConstructStats *stats);
 
 /* Fills grid, threads, shared_bytes, registers, padding and perf from the tiles. False, with the
    reason, if a limit of the device is broken. */
-bool rprogram_complete(const TileRules *rules, const DeviceSpec *device, RProgram *program, PruneReason *reason);
+bool rprogram_complete(const TileRules *rules, const DeviceSpec *device, RProgram *program,
+                       PruneReason *reason);
 
 /* Of `count` programs in ascending order, picks `keep` that differ and keeps their order: no
    register tile and no block tile (the spatial part of the shared tile) more than ceil(keep/4)
    times while others can fill the places. The first is always among them. Returns how many. */
-int rprogram_diverse(Arena *arena, const TileRules *rules, RProgram *const *sorted, int count, int keep, RProgram *kept);
+int rprogram_diverse(Arena *arena, const TileRules *rules, RProgram *const *sorted, int count,
+                     int keep, RProgram *kept);
 
 /* Are the register tiles of a block laid side by side along the axis? If not, each thread walks it
    step by step. */
 bool axis_shared_by_threads(const TileRules *rules, int axis);
 
-void rprogram_print(StrBuf *out, const TileRules *rules, const RProgram *program);   // `-d rprogram`
+/* Threads of a block: its register tiles, times the threads that hold one. */
+int64_t rprogram_threads(const TileRules *rules, const RTile *shared, const RTile *inner);
+
+/* `-d rprogram` */
+void rprogram_print(StrBuf *out, const TileRules *rules, const RProgram *program);

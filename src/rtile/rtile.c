@@ -36,8 +36,10 @@ bool data_tile_depends(const DataTile *tile, int axis)
 int64_t data_tile_elements(const DataTile *tile, const RTile *of, int axis_count)
 {
     int64_t elements = 1;
-    for (int d = 0; d < tile->rank; d++)
-        elements = size_product(elements, affine_extent(&tile->dims[d].index, of->size, axis_count));
+    for (int d = 0; d < tile->rank; d++) {
+        int64_t extent = affine_extent(&tile->dims[d].index, of->size, axis_count);
+        elements = size_product(elements, extent);
+    }
     return elements;
 }
 
@@ -56,7 +58,7 @@ double data_tile_bytes(const DataTile *tile, const RTile *of, int axis_count)
     return bytes;
 }
 
-/* A data tile in memory: `runs` contiguous pieces, their starts a multiple of the row length apart.
+/* A data tile in memory: contiguous pieces, their starts a multiple of the row length apart.
  *
  *      |<--------- row --------->|
  *      ....[== run ==]...........        a 3 x 11 tile of a [.., 25] tensor: 3 runs of 11
@@ -70,7 +72,8 @@ typedef struct Runs {
     bool whole;              // the tile is the tensor
 } Runs;
 
-static Runs find_runs(const DataTile *tile, const RTile *of, int axis_count, int64_t transaction_bits)
+static Runs find_runs(const DataTile *tile, const RTile *of, int axis_count,
+                      int64_t transaction_bits)
 {
     Runs runs = {.count = 1, .elements = 1, .row_remainder = tile->element_bits, .whole = true};
     for (int d = tile->rank - 1; d >= 0; d--) {
@@ -86,7 +89,8 @@ static Runs find_runs(const DataTile *tile, const RTile *of, int axis_count, int
     return runs;
 }
 
-double data_tile_traffic(const DataTile *tile, const RTile *of, int axis_count, int transaction_bytes)
+double data_tile_traffic(const DataTile *tile, const RTile *of, int axis_count,
+                         int transaction_bytes)
 {
     int64_t transaction_bits = transaction_bytes * 8;
     Runs runs = find_runs(tile, of, axis_count, transaction_bits);
@@ -110,7 +114,8 @@ double data_tile_visits(const TileSpace *space, const DataTile *tile, const RTil
     return visits;
 }
 
-double rtile_traffic(const TileRules *rules, const RTile *tile, const DeviceSpec *device, Level level)
+double rtile_traffic(const TileRules *rules, const RTile *tile, const DeviceSpec *device,
+                     Level level)
 {
     const TileSpace *space = &rules->space;
     double bytes = 0;
@@ -147,8 +152,17 @@ static int64_t register_count(const TileRules *rules, const RTile *tile)
     return bits / (32 * threads) + (bits % (32 * threads) != 0) + rules->register_overhead;
 }
 
+int staged_bits(const DataTile *tile)
+{
+    return tile->staged_bits ? tile->staged_bits : tile->element_bits;
+}
+
+/* 2^40: far beyond any shared memory, and sums of a few stay in 64 bits. */
+static const int64_t TOO_MANY_BITS = 1ll << 40;
+
 /* Every staged tile, its contiguous extent padded against bank conflicts, `stages` times. */
-static int64_t shared_bytes(const TileRules *rules, const RTile *tile, const RTile *inner, const DeviceSpec *device)
+static int64_t shared_bytes(const TileRules *rules, const RTile *tile, const RTile *inner,
+                            const DeviceSpec *device)
 {
     const TileSpace *space = &rules->space;
     int64_t bytes = rules->shared_overhead;
@@ -156,25 +170,31 @@ static int64_t shared_bytes(const TileRules *rules, const RTile *tile, const RTi
         const DataTile *data = &space->tiles[i];
         if (!data->staged)
             continue;
-        int64_t elements = data_tile_elements(data, tile, space->axis_count);
-        int64_t width = affine_extent(&data->dims[data->staged_inner].index, tile->size, space->axis_count);
-        int64_t padded = size_product(elements / width, width + staged_padding(rules, data, tile, inner, device));
-        int64_t bits = size_product(padded, data->element_bits);
-        if (bits == INT64_MAX || !checked_add(bytes, round_up(ceil_div(bits, 8), 16) * rules->stages, &bytes))
+        const Affine *contiguous = &data->dims[data->staged_inner].index;
+        int64_t width = affine_extent(contiguous, tile->size, space->axis_count);
+        int64_t rows = data_tile_elements(data, tile, space->axis_count) / width;
+        int64_t padded = width + staged_padding(rules, data, tile, inner, device);
+        int64_t bits = size_product(size_product(rows, padded), staged_bits(data));
+        if (bits > TOO_MANY_BITS)
             return INT64_MAX;
+        bytes += round_up(ceil_div(bits, 8), 16) * rules->stages;
     }
     return bytes;
 }
 
-int64_t rtile_footprint(const TileRules *rules, const RTile *tile, const RTile *inner, const DeviceSpec *device, Level level)
+int64_t rtile_footprint(const TileRules *rules, const RTile *tile, const RTile *inner,
+                        const DeviceSpec *device, Level level)
 {
-    return level == LEVEL_REGISTER ? 4 * register_count(rules, tile) : shared_bytes(rules, tile, inner, device);
+    if (level == LEVEL_REGISTER)
+        return 4 * register_count(rules, tile);
+    return shared_bytes(rules, tile, inner, device);
 }
 
-double rtile_reuse_score(const TileRules *rules, const RTile *tile, const RTile *grown, const RTile *inner,
-                         const DeviceSpec *device, Level level)
+double rtile_reuse_score(const TileRules *rules, const RTile *tile, const RTile *grown,
+                         const RTile *inner, const DeviceSpec *device, Level level)
 {
-    double saved_bytes = rtile_traffic(rules, tile, device, level) - rtile_traffic(rules, grown, device, level);
+    double saved_bytes = rtile_traffic(rules, tile, device, level)
+                       - rtile_traffic(rules, grown, device, level);
     double extra_bytes = (double)rtile_footprint(rules, grown, inner, device, level)
                        - (double)rtile_footprint(rules, tile, inner, device, level);
     return saved_bytes / (extra_bytes > 1 ? extra_bytes : 1);

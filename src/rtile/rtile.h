@@ -8,11 +8,11 @@
 #include "ir/tensor_op.h"
 
 /* From a thread outwards. A register tile is what one thread computes, a shared tile what one
-   block does (whether or not anything is staged in shared memory), the global tile is the problem.
-   */
+   block does (whether or not anything is staged in shared memory), the global tile is the
+   problem. */
 typedef enum Level { LEVEL_REGISTER, LEVEL_SHARED, LEVEL_GLOBAL, LEVEL_COUNT } Level;
 
-enum { MAX_DATA_TILES = 24 };   // accesses of one fused kernel that the model looks at; fuse() stays below
+enum { MAX_DATA_TILES = 24 };   // accesses of one fused kernel; fuse() stays below
 
 typedef struct RTile {
     int64_t size[MAX_AXES];     // 0 beyond the last axis
@@ -28,8 +28,8 @@ typedef struct DataTile {
     bool staged;                // kept in shared memory while a block uses it
     int staged_bits;            // of an element there (f16 may be kept widened); 0: element_bits
     int staged_inner;           // the dimension that is contiguous there
-    int staged_granule;         // bank padding comes in multiples of this many elements (vector accesses stay aligned)
-    double scatter;             // bytes moved per byte used when a warp walks the kernel's thread order; 1: coalesced
+    int staged_granule;         // bank padding is a multiple of this: vector accesses stay aligned
+    double scatter;             // bytes moved per byte a warp uses in thread order; 1: coalesced
 } DataTile;
 
 typedef struct TileSpace {
@@ -50,16 +50,16 @@ typedef struct AxisRule {
 
 typedef struct TileRules {
     TileSpace space;
-    int variant;                     // the family's own number for this kind of kernel; kept in the rProgram
+    int variant;                     // the family's own number for this kind of kernel
     const char *variant_name;        // for dumps and the ranking: "row", "column"
     AxisRule rule[LEVEL_GLOBAL][MAX_AXES];   // [LEVEL_REGISTER], [LEVEL_SHARED]
-    bool threads_reduce;             // threads of a block may share a reduction axis (and combine at the end)
-    int tile_threads;                // threads that hold one register tile together: 32 for a warp's tensor-core tile; 0 = 1
-    int stages;                      // buffers of every staged tile: 2 = load the next while computing on this
+    bool threads_reduce;             // a block's threads may share a reduction axis, and combine
+    int tile_threads;                // threads that hold one register tile: a warp's 32; 0 = 1
+    int stages;                      // buffers of every staged tile: 2 = load the next meanwhile
     int accumulator_bits;            // of one output element in registers
     int register_overhead;           // addresses, loop counters, … of one thread
     int64_t shared_overhead;         // bytes beyond the staged tiles
-    bool loads_into_registers;       // a register tile also holds its inputs' data tiles while it computes
+    bool loads_into_registers;       // a register tile also holds its inputs while it computes
 } TileRules;
 
 // ---- rtile.c: what a tile holds and moves ----
@@ -84,25 +84,31 @@ double data_tile_bytes(const DataTile *tile, const RTile *of, int axis_count);
    boundary when both the tensor's rows and the run fit the transactions; otherwise its start is
    anywhere, and it moves run + transaction - element bytes on average: with 32-byte transactions 5
    floats of a long row move 32 or 64 bytes, 48 on average. */
-double data_tile_traffic(const DataTile *tile, const RTile *of, int axis_count, int transaction_bytes);
+double data_tile_traffic(const DataTile *tile, const RTile *of, int axis_count,
+                         int transaction_bytes);
 
-/* How often the tile is walked through while a block runs over the reduction axes it depends on.
-   */
+/* How often the tile is walked through while a block runs over the reduction axes it depends
+   on. */
 double data_tile_visits(const TileSpace *space, const DataTile *tile, const RTile *of);
 
 /* Traffic into the tile per point of work it does: Q(T) of the paper, bytes. Outputs move once per
    whole reduction. */
-double rtile_traffic(const TileRules *rules, const RTile *tile, const DeviceSpec *device, Level level);
+double rtile_traffic(const TileRules *rules, const RTile *tile, const DeviceSpec *device,
+                     Level level);
+
+/* Bits of an element of a staged tile in shared memory. */
+int staged_bits(const DataTile *tile);
 
 /* Bytes the tile occupies on its level: F(T) of the paper (staged tiles with padding and stages,
-   or registers * 4). `inner` is the register tile inside a shared one; a register tile has none.
-   */
-int64_t rtile_footprint(const TileRules *rules, const RTile *tile, const RTile *inner, const DeviceSpec *device, Level level);
+   or registers * 4). `inner` is the register tile inside a shared one; a register tile
+   has none. */
+int64_t rtile_footprint(const TileRules *rules, const RTile *tile, const RTile *inner,
+                        const DeviceSpec *device, Level level);
 
 /* S_i = (Q(T) - Q(T'_i)) / (F(T'_i) - F(T)): traffic saved per byte of extra footprint when axis i
    grows to its next aligned size. Growth that costs no byte counts as one byte. */
-double rtile_reuse_score(const TileRules *rules, const RTile *tile, const RTile *grown, const RTile *inner,
-                         const DeviceSpec *device, Level level);
+double rtile_reuse_score(const TileRules *rules, const RTile *tile, const RTile *grown,
+                         const RTile *inner, const DeviceSpec *device, Level level);
 
 /* a * b, or INT64_MAX: sizes this large are refused by every limit. Both are at least 0. */
 int64_t size_product(int64_t a, int64_t b);
@@ -116,23 +122,26 @@ int64_t size_product(int64_t a, int64_t b);
    those that hardware likes are visited: 2^j granules, the multiples by a small odd number that
    divide the axis (96 of 4096*3), and the whole axis. For an extent of 7: 1, 2, 4 (tolerance
    allowing), 7, 8. */
-int64_t rtile_next_size(const TileRules *rules, Level level, const RTile *inner, int axis, int64_t size, double tolerance);
+int64_t rtile_next_size(const TileRules *rules, Level level, const RTile *inner, int axis,
+                        int64_t size, double tolerance);
 
 /* The legal size just below `size`; 0 if there is none. */
-int64_t rtile_previous_size(const TileRules *rules, Level level, const RTile *inner, int axis, int64_t size,
-                            double tolerance);
+int64_t rtile_previous_size(const TileRules *rules, Level level, const RTile *inner, int axis,
+                            int64_t size, double tolerance);
 
 /* The smallest legal size along every axis. False if an axis has none at this tolerance. */
-bool rtile_smallest(const TileRules *rules, Level level, const RTile *inner, double tolerance, RTile *tile);
+bool rtile_smallest(const TileRules *rules, Level level, const RTile *inner, double tolerance,
+                    RTile *tile);
 
 /* Elements of padding on the contiguous extent of a shared data tile, so that reading pieces of
    `read_extent` elements from row after row meets no bank twice: with 4 banks of one element, a
    [3,4] tile read by columns needs 1 ([3,5]). */
-int64_t bank_padding(int64_t inner_extent, int64_t read_extent, int element_bytes, int granule, int banks, int bank_bytes);
+int64_t bank_padding(int64_t inner_extent, int64_t read_extent, int element_bytes, int granule,
+                     int banks, int bank_bytes);
 
 /* Bank padding of a staged data tile of this kernel: 0 when no warp walks across its rows. */
-int64_t staged_padding(const TileRules *rules, const DataTile *tile, const RTile *shared, const RTile *inner,
-                       const DeviceSpec *device);
+int64_t staged_padding(const TileRules *rules, const DataTile *tile, const RTile *shared,
+                       const RTile *inner, const DeviceSpec *device);
 
 // ---- print.c ----
 

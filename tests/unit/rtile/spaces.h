@@ -132,7 +132,8 @@ static inline TileRules window_rules(int64_t c, int64_t h, int64_t w)
     Affine row = {.coef = {[1] = 2, [3] = 1}}, column = {.coef = {[2] = 2, [4] = 1}};
     rules.space = (TileSpace){
         .axis_count = 5,
-        .axes = {{"c", c, false}, {"h", h, false}, {"w", w, false}, {"p", 3, true}, {"q", 3, true}},
+        .axes = {{"c", c, false}, {"h", h, false}, {"w", w, false},
+                 {"p", 3, true}, {"q", 3, true}},
         .tile_count = 2,
         .tiles = {{.rank = 3, .dims = {dim(0, c), {row, 2 * h + 1}, {column, 2 * w + 1}},
                    .element_bits = 32, .scatter = 2},

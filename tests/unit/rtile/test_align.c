@@ -7,7 +7,8 @@
 #include "spaces.h"
 
 /* All legal sizes of an axis, as "1 2 4". */
-static const char *sizes(Arena *arena, const TileRules *rules, Level level, const RTile *inner, int axis,
+static const char *sizes(Arena *arena, const TileRules *rules, Level level, const RTile *inner,
+                         int axis,
                          double tolerance)
 {
     StrBuf out = strbuf_new(arena);
@@ -79,7 +80,8 @@ START_TEST(small_odd_multiples_count_when_they_divide_the_axis)
 {
     Arena *arena = arena_new();
     TileRules rules = matmul_rules(12288, 1, 64);
-    ck_assert_str_eq(sizes(arena, &rules, LEVEL_SHARED, NULL, 0, 0), "1 2 3 4 6 8 12 16 24 32 48 64 96 128 192 256");
+    ck_assert_str_eq(sizes(arena, &rules, LEVEL_SHARED, NULL, 0, 0),
+                     "1 2 3 4 6 8 12 16 24 32 48 64 96 128 192 256");
     arena_free(arena);
 }
 END_TEST

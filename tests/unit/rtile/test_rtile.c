@@ -88,7 +88,8 @@ START_TEST(a_warp_shares_its_register_tile)
     DeviceSpec device = a100();
     RTile inner = {{64, 64, 16}};
     rules.tile_threads = 32;
-    ck_assert_int_eq(rtile_footprint(&rules, &inner, NULL, &device, LEVEL_REGISTER), 4 * (192 + 24));
+    ck_assert_int_eq(rtile_footprint(&rules, &inner, NULL, &device, LEVEL_REGISTER),
+                     4 * (192 + 24));
 }
 END_TEST
 
@@ -100,8 +101,10 @@ START_TEST(register_reuse_by_hand)
     TileRules rules = matmul_rules(4096, 4096, 4096);
     DeviceSpec device = a100();
     RTile one = {{1, 1, 1}}, two = {{2, 1, 1}};
-    ck_assert_double_eq_tol(rtile_traffic(&rules, &one, &device, LEVEL_REGISTER), 8 + 4 / 4096.0, 1e-12);
-    ck_assert_double_eq_tol(rtile_reuse_score(&rules, &one, &two, NULL, &device, LEVEL_REGISTER), 0.25, 1e-12);
+    ck_assert_double_eq_tol(rtile_traffic(&rules, &one, &device, LEVEL_REGISTER), 8 + 4 / 4096.0,
+                            1e-12);
+    ck_assert_double_eq_tol(rtile_reuse_score(&rules, &one, &two, NULL, &device, LEVEL_REGISTER),
+                            0.25, 1e-12);
 }
 END_TEST
 
@@ -113,7 +116,8 @@ START_TEST(shared_reuse_by_hand)
     TileRules rules = matmul_rules(4096, 4096, 4096);
     DeviceSpec device = a100();
     RTile small = {{64, 128, 16}}, large = {{128, 128, 16}}, inner = {{8, 8, 1}};
-    ck_assert_double_eq_tol(rtile_traffic(&rules, &large, &device, LEVEL_SHARED), 8 / 128.0 + 4 / 4096.0, 1e-12);
+    ck_assert_double_eq_tol(rtile_traffic(&rules, &large, &device, LEVEL_SHARED),
+                            8 / 128.0 + 4 / 4096.0, 1e-12);
     double score = rtile_reuse_score(&rules, &small, &large, &inner, &device, LEVEL_SHARED);
     ck_assert_double_eq_tol(score, (4 / 128.0) / 8192, 1e-15);
 }
@@ -124,7 +128,8 @@ START_TEST(elementwise_tiles_reuse_nothing)
     TileRules rules = elementwise_rules(1 << 20);
     DeviceSpec device = a100();
     RTile small = {{256}}, large = {{512}}, inner = {{4}};
-    ck_assert_double_eq(rtile_reuse_score(&rules, &small, &large, &inner, &device, LEVEL_SHARED), 0);
+    ck_assert_double_eq(rtile_reuse_score(&rules, &small, &large, &inner, &device, LEVEL_SHARED),
+                        0);
 }
 END_TEST
 
@@ -133,7 +138,8 @@ START_TEST(huge_tiles_saturate_instead_of_overflowing)
     TileRules rules = matmul_rules(1ll << 40, 1ll << 40, 1ll << 40);
     RTile problem = rtile_problem(&rules.space);
     ck_assert_int_eq(data_tile_elements(&rules.space.tiles[0], &problem, 3), INT64_MAX);
-    ck_assert_double_eq_tol(data_tile_bytes(&rules.space.tiles[0], &problem, 3) / 0x1p82, 1, 1e-12);
+    ck_assert_double_eq_tol(data_tile_bytes(&rules.space.tiles[0], &problem, 3) / 0x1p82, 1,
+                            1e-12);
     ck_assert_double_gt(data_tile_traffic(&rules.space.tiles[0], &problem, 3, 32), 0x1p81);
 }
 END_TEST
@@ -144,7 +150,8 @@ START_TEST(rules_print_as_a_table)
     StrBuf out = strbuf_new(arena);
     TileRules rules = elementwise_rules(1000);
     tile_rules_print(&out, &rules);
-    ck_assert_ptr_nonnull(strstr(out.text, "rules elementwise: 1 stages, 1 flop a point on fp32\n"));
+    ck_assert_ptr_nonnull(strstr(out.text,
+                                 "rules elementwise: 1 stages, 1 flop a point on fp32\n"));
     ck_assert_ptr_nonnull(strstr(out.text, "  store     [i] 32 bits\n"));
     arena_free(arena);
 }

@@ -1,0 +1,121 @@
+// The bytes one kernel moves: threads from shared memory, blocks from L2, all of them from DRAM.
+#include "rtile/perf_kernel.h"
+
+#include <math.h>
+
+#include "base/checked.h"
+
+/* Bytes the threads read, from shared memory or past it through L1, which shares its wires. */
+static double thread_read_bytes(const Kernel *kernel, const DataTile *data)
+{
+    double points = all_points(kernel->space, kernel->inner);
+    double tile_bytes = kernel->rules->loads_into_registers
+        ? data_tile_bytes(data, kernel->inner, kernel->space->axis_count)
+        : points * data->element_bits / 8;
+    double scatter = data->staged ? 1 : at_least(data->scatter, 1);
+    return kernel->blocks
+         * kernel->register_tiles
+         * thread_visits(kernel, data)
+         * tile_bytes
+         * scatter;
+}
+
+/* Share of the padded walk along the tile's axes that lies inside the tensor: loads outside are
+   not issued. */
+static double inside_share(const Kernel *kernel, const DataTile *data)
+{
+    double share = 1;
+    for (int a = 0; a < kernel->space->axis_count; a++)
+        if (data_tile_depends(data, a))
+            share *= (double)kernel->space->axes[a].extent / (double)kernel->padded.size[a];
+    return share;
+}
+
+/* Bytes all blocks move between L2 and their tiles. */
+static double l2_bytes_of(const Kernel *kernel, const DataTile *data)
+{
+    double block_bytes = data_tile_traffic(data, kernel->shared, kernel->space->axis_count,
+                                           kernel->device->dram.transaction_bytes);
+    double scatter = data->staged ? 1 : at_least(data->scatter, 1);
+    return kernel->blocks
+         * data_tile_visits(kernel->space, data, kernel->shared)
+         * block_bytes
+         * inside_share(kernel, data)
+         * scatter;
+}
+
+/* What the blocks that run at the same time cover: as many shared tiles as are resident, the last
+   axis first, and the whole of every reduction axis (they walk it in step, so that L2 serves all
+   but the first). */
+static RTile wave_tile(const Kernel *kernel)
+{
+    RTile wave = kernel->problem;
+    double left = at_most(kernel->resident * kernel->device->sm_count, kernel->blocks);
+    for (int a = kernel->space->axis_count - 1; a >= 0; a--) {
+        if (kernel->space->axes[a].reduction)
+            continue;
+        double tiles = (double)ceil_div(wave.size[a], kernel->shared->size[a]);
+        double taken = at_most(ceil(left), tiles);
+        if (taken < tiles)
+            wave.size[a] = (int64_t)taken * kernel->shared->size[a];
+        left /= taken;
+    }
+    return wave;
+}
+
+static double problem_bytes(const Kernel *kernel)
+{
+    const TileSpace *space = kernel->space;
+    double bytes = 0;
+    for (int i = 0; i < space->tile_count; i++)
+        bytes += data_tile_bytes(&space->tiles[i], &kernel->problem, space->axis_count);
+    return bytes;
+}
+
+/* Bytes of an input that come from DRAM:
+ *
+ *     dram = once + (streamed - once) * (1 - hit)
+ *
+ *     once      every byte of the tensor, one time
+ *     streamed  what all waves ask for, each byte once a wave
+ *     hit       share of the kernel's tensors that L2 keeps
+ */
+static double dram_bytes_of(const Kernel *kernel, const DataTile *data, const RTile *wave,
+                            double l2_bytes, double hit)
+{
+    int axis_count = kernel->space->axis_count;
+    double once = data_tile_bytes(data, &kernel->problem, axis_count);
+    double waves = tiles_in(kernel->space, &kernel->padded, wave, false);
+    double streamed = at_most(waves * data_tile_bytes(data, wave, axis_count), l2_bytes);
+    return once + at_least(streamed - once, 0) * (1 - hit);
+}
+
+/* Bytes all blocks write into shared memory when they stage the tile. */
+static double staging_bytes(const Kernel *kernel, const DataTile *data)
+{
+    if (!data->staged)
+        return 0;
+    return kernel->blocks
+         * data_tile_visits(kernel->space, data, kernel->shared)
+         * data_tile_bytes(data, kernel->shared, kernel->space->axis_count);
+}
+
+void estimate_traffic(const Kernel *kernel, PerfEstimate *perf)
+{
+    const TileSpace *space = kernel->space;
+    RTile wave = wave_tile(kernel);
+    double hit = at_most((double)kernel->device->l2_bytes / at_least(problem_bytes(kernel), 1), 1);
+    for (int i = 0; i < space->tile_count; i++) {
+        const DataTile *data = &space->tiles[i];
+        double l2_bytes = l2_bytes_of(kernel, data);
+        if (data->output) {
+            perf->l2_store_bytes += l2_bytes;
+            perf->dram_store_bytes += data_tile_bytes(data, &kernel->problem, space->axis_count);
+        } else {
+            perf->l2_load_bytes += l2_bytes;
+            perf->dram_load_bytes += dram_bytes_of(kernel, data, &wave, l2_bytes, hit);
+            perf->shared_load_bytes += thread_read_bytes(kernel, data);
+            perf->shared_store_bytes += staging_bytes(kernel, data);
+        }
+    }
+}
