@@ -8,8 +8,8 @@
 #include "ir/eval.h"
 
 enum {
-    BATCH = 1024,           // elements that are evaluated at a time
-    MIN_BLOCKS = 2,         // of a sampled launch: the first and the last
+    BATCH = 1024,     // elements that are evaluated at a time
+    MIN_BLOCKS = 2,   // of a sampled launch: the first and the last
     MAX_BLOCKS = 32,
     INPUT_VALUES = 1 << 12,
     LOOKUP_WORK = 30,       // of the reference for one element, before any arithmetic
@@ -17,13 +17,14 @@ enum {
     HANG_SECONDS = 60
 };
 
-static const double WHOLE_WORK = 3e7;            // about a second on the interpreter, and one for the reference
-static const double SAMPLE_WORK = 3e6;           // of one sampled launch
-static const double CHECK_WORK = 3e6;            // of the reference for what it wrote
-static const int64_t WHOLE_BYTES = 256 << 20;    // of all buffers
+static const double WHOLE_WORK =
+    3e7;   // about a second on the interpreter, and one for the reference
+static const double SAMPLE_WORK = 3e6;          // of one sampled launch
+static const double CHECK_WORK = 3e6;           // of the reference for what it wrote
+static const int64_t WHOLE_BYTES = 256 << 20;   // of all buffers
 
-/* Whole numbers make sums exact: no rounding can hide a wrong element. The second run goes through blocks and threads in
-   the opposite order and finds other bytes where nothing was written. */
+/* Whole numbers make sums exact: no rounding can hide a wrong element. The second run goes through
+   blocks and threads in the opposite order and finds other bytes where nothing was written. */
 typedef struct InputClass {
     const char *name;
     bool integers;
@@ -37,9 +38,10 @@ static const InputClass CLASSES[] = {
 };
 enum { CLASS_COUNT = sizeof CLASSES / sizeof *CLASSES };
 
-/* An input's elements are drawn from a few random ones by a hash of their position: gigabytes are filled in seconds. */
+/* An input's elements are drawn from a few random ones by a hash of their position: gigabytes are
+ * filled in seconds. */
 typedef struct InputTable {
-    int64_t bytes;                              // of an element in memory; 0: b1
+    int64_t bytes;   // of an element in memory; 0: b1
     double values[INPUT_VALUES];
     _Alignas(8) unsigned char stored[INPUT_VALUES * 8];   // the same as they lie in memory
 } InputTable;
@@ -52,11 +54,11 @@ typedef struct Proof {
     const RuntimeModule *module;
     const VerifyOptions *options;
     const InputClass *class;
-    InputTable *inputs;              // one for each
-    Evaluator *truth, *plan;         // of `program`; of the kernel's, with the temporaries of the plan
-    const Launch *launch;            // NULL: all of them
+    InputTable *inputs;        // one for each
+    Evaluator *truth, *plan;   // of `program`; of the kernel's, with the temporaries of the plan
+    const Launch *launch;      // NULL: all of them
     RuntimeTensor *tensors;
-    const Tensor **sources;          // one for each of `tensors`
+    const Tensor **sources;   // one for each of `tensors`
     int tensor_count;
     int64_t *buffer_bytes;
     VerifyReport *report;
@@ -73,13 +75,21 @@ static int position(Tensor *const *list, int count, const Tensor *tensor)
 }
 
 /* Arguments come in the order of the inputs, then the outputs; the workspace follows. */
-static int workspace_buffer(const Program *program) { return program->input_count + program->output_count; }
+static int workspace_buffer(const Program *program)
+{
+    return program->input_count + program->output_count;
+}
 
-static void add_tensor(Proof *proof, const Tensor *tensor, int buffer, int64_t offset, bool written)
+static void add_tensor(Proof *proof, const Tensor *tensor, int buffer, int64_t offset,
+                       bool written)
 {
     proof->sources[proof->tensor_count] = tensor;
     proof->tensors[proof->tensor_count++] = (RuntimeTensor){
-        .name = tensor->name, .buffer = buffer, .offset = offset, .bytes = tensor_bytes(tensor), .written = written,
+        .name = tensor->name,
+        .buffer = buffer,
+        .offset = offset,
+        .bytes = tensor_bytes(tensor),
+        .written = written,
     };
 }
 
@@ -94,7 +104,9 @@ static void place_program(Proof *proof)
     if (proof->kernel->workspace_bytes == 0)
         return;
     proof->tensors[proof->tensor_count++] = (RuntimeTensor){
-        .name = "workspace", .buffer = workspace_buffer(program), .bytes = proof->kernel->workspace_bytes,
+        .name = "workspace",
+        .buffer = workspace_buffer(program),
+        .bytes = proof->kernel->workspace_bytes,
         .written = true,
     };
 }
@@ -110,7 +122,8 @@ static void place_launch(Proof *proof, const Launch *launch)
         if (arg->workspace_offset < 0)
             buffer = output >= 0 ? program->input_count + output
                                  : position(program->inputs, program->input_count, arg->tensor);
-        add_tensor(proof, arg->tensor, buffer, arg->workspace_offset < 0 ? 0 : arg->workspace_offset, arg->written);
+        add_tensor(proof, arg->tensor, buffer,
+                   arg->workspace_offset < 0 ? 0 : arg->workspace_offset, arg->written);
     }
 }
 
@@ -135,7 +148,8 @@ static void place_tensors(Proof *proof)
 // ---- reference values ----
 
 /* Outputs are judged by what the user wrote. */
-static void reference(const Proof *proof, const Tensor *tensor, const int64_t *elements, int64_t count, Value *values)
+static void reference(const Proof *proof, const Tensor *tensor, const int64_t *elements,
+                      int64_t count, Value *values)
 {
     const Program *program = proof->kernel->program;
     int output = position(program->outputs, program->output_count, tensor);
@@ -145,7 +159,10 @@ static void reference(const Proof *proof, const Tensor *tensor, const int64_t *e
         evaluate(proof->plan, tensor, elements, count, values);
 }
 
-static int64_t elements_in(const Tensor *tensor, int64_t bytes) { return bytes * 8 / dtype_info[tensor->dtype].bits; }
+static int64_t elements_in(const Tensor *tensor, int64_t bytes)
+{
+    return bytes * 8 / dtype_info[tensor->dtype].bits;
+}
 
 static InputTable *make_inputs(const Proof *proof)
 {
@@ -190,7 +207,8 @@ static void fill_input(const Proof *proof, int input, int64_t first, int64_t cou
     }
 }
 
-static void fill_made(const Proof *proof, const Tensor *tensor, int64_t first, int64_t count, void *memory)
+static void fill_made(const Proof *proof, const Tensor *tensor, int64_t first, int64_t count,
+                      void *memory)
 {
     Value values[BATCH];
     int64_t elements[BATCH];
@@ -210,7 +228,8 @@ static void fill(void *context, int index, int64_t offset, int64_t bytes, void *
     Proof *proof = context;
     const Program *program = proof->kernel->program;
     const Tensor *tensor = proof->sources[index];
-    int64_t first = elements_in(tensor, offset), count = elements_in(tensor, bytes), all = tensor_elements(tensor);
+    int64_t first = elements_in(tensor, offset), count = elements_in(tensor, bytes),
+            all = tensor_elements(tensor);
     memset(memory, 0, (size_t)bytes);
     count = first + count < all ? count : all - first;   // b1: the last word may be ragged
     int input = position(program->inputs, program->input_count, tensor);
@@ -227,7 +246,8 @@ static double element_work(const Kernel *kernel, const Tensor *tensor)
 {
     for (int k = 0; k < kernel->launch_count; k++)
         for (int i = 0; i < kernel->launches[k].arg_count; i++)
-            if (kernel->launches[k].args[i].tensor == tensor && kernel->launches[k].args[i].written)
+            if (kernel->launches[k].args[i].tensor == tensor &&
+                kernel->launches[k].args[i].written)
                 return kernel->launches[k].work / (double)tensor_elements(tensor);
     return 0;
 }
@@ -243,7 +263,10 @@ static double reference_work(const Kernel *kernel, const Tensor *tensor)
                : work / (double)tensor_elements(tensor);
 }
 
-static int64_t blocks_of(const Launch *launch) { return launch->grid[0] * launch->grid[1] * launch->grid[2]; }
+static int64_t blocks_of(const Launch *launch)
+{
+    return launch->grid[0] * launch->grid[1] * launch->grid[2];
+}
 
 /* A block computes its share; and a page of each tensor that it reads has to be made for it. */
 static double block_work(const Kernel *kernel, const Launch *launch)
@@ -259,12 +282,15 @@ static double block_work(const Kernel *kernel, const Launch *launch)
 static int64_t sample_blocks(const Kernel *kernel, const Launch *launch)
 {
     double affordable = SAMPLE_WORK / block_work(kernel, launch);
-    return affordable < MIN_BLOCKS ? MIN_BLOCKS : affordable > MAX_BLOCKS ? MAX_BLOCKS : (int64_t)affordable;
+    return affordable < MIN_BLOCKS   ? MIN_BLOCKS
+           : affordable > MAX_BLOCKS ? MAX_BLOCKS
+                                     : (int64_t)affordable;
 }
 
 // ---- comparison ----
 
-/* NaN must be NaN; else the value lies between the rounded ends of the interval that the reference gives. */
+/* NaN must be NaN; else the value lies between the rounded ends of the interval that the reference
+ * gives. */
 static bool is_legal(DType type, double seen, Value expected)
 {
     if (isnan(expected.real) || isnan(seen))
@@ -288,7 +314,8 @@ static void print_index(StrBuf *out, const Tensor *tensor, int64_t element)
 
 static void print_run(StrBuf *out, const Proof *proof)
 {
-    strbuf_printf(out, " (%s, seed %llu", proof->class->name, (unsigned long long)proof->options->seed);
+    strbuf_printf(out, " (%s, seed %llu", proof->class->name,
+                  (unsigned long long)proof->options->seed);
     if (proof->launch)
         strbuf_printf(out, ", some blocks of %s alone", proof->launch->entry);
     strbuf_puts(out, ")");
@@ -300,7 +327,8 @@ static void wrong(Proof *proof, const char *text)
     proof->report->message = text;
 }
 
-static void wrong_element(Proof *proof, const Tensor *tensor, int64_t element, double seen, Value expected)
+static void wrong_element(Proof *proof, const Tensor *tensor, int64_t element, double seen,
+                          Value expected)
 {
     StrBuf out = strbuf_new(proof->arena);
     print_index(&out, tensor, element);
@@ -317,7 +345,8 @@ static void wrong_element(Proof *proof, const Tensor *tensor, int64_t element, d
 }
 
 /* Judges some elements; `memory` holds the whole tensor. Stops at the first that is wrong. */
-static void compare(Proof *proof, const Tensor *tensor, const void *memory, const int64_t *elements, int64_t count)
+static void compare(Proof *proof, const Tensor *tensor, const void *memory,
+                    const int64_t *elements, int64_t count)
 {
     Value expected[BATCH];
     reference(proof, tensor, elements, count, expected);
@@ -381,11 +410,12 @@ static bool is_poisoned(const unsigned char *memory, int64_t bytes, int poison)
 /* Where a page and a written tensor overlap: bytes [low, high) of the tensor. */
 typedef struct Overlap {
     const Tensor *tensor;
-    const unsigned char *memory;    // of the tensor
+    const unsigned char *memory;   // of the tensor
     int64_t low, high;
 } Overlap;
 
-static bool overlap(const Proof *proof, const RuntimeResult *result, const RuntimePage *page, int index, Overlap *both)
+static bool overlap(const Proof *proof, const RuntimeResult *result, const RuntimePage *page,
+                    int index, Overlap *both)
 {
     const RuntimeTensor *tensor = &proof->tensors[index];
     int64_t low = page->offset > tensor->offset ? page->offset : tensor->offset;
@@ -398,7 +428,8 @@ static bool overlap(const Proof *proof, const RuntimeResult *result, const Runti
     return true;
 }
 
-/* The elements of an overlap that were written, every `step`-th of all that are found; `found` counts on. */
+/* The elements of an overlap that were written, every `step`-th of all that are found; `found`
+ * counts on. */
 static void compare_overlap(Proof *proof, const Overlap *both, int64_t step, int64_t *found)
 {
     int64_t unit = both->tensor->dtype == DTYPE_B1 ? 4 : dtype_info[both->tensor->dtype].bits / 8;
@@ -425,13 +456,15 @@ static void compare_overlap(Proof *proof, const Overlap *both, int64_t step, int
 
 static int64_t count_written(const Proof *proof, const Overlap *both)
 {
-    int64_t unit = both->tensor->dtype == DTYPE_B1 ? 4 : dtype_info[both->tensor->dtype].bits / 8, count = 0;
+    int64_t unit = both->tensor->dtype == DTYPE_B1 ? 4 : dtype_info[both->tensor->dtype].bits / 8,
+            count = 0;
     for (int64_t at = both->low; at < both->high; at += unit)
         count += !is_poisoned(both->memory + at, unit, proof->class->poison);
     return count * (elements_in(both->tensor, unit));
 }
 
-/* What the launch wrote: all of it, or where the reference would take too long, elements at equal distances. */
+/* What the launch wrote: all of it, or where the reference would take too long, elements at equal
+ * distances. */
 static void compare_pages(Proof *proof, const RuntimeResult *result)
 {
     Overlap both;
@@ -440,9 +473,12 @@ static void compare_pages(Proof *proof, const RuntimeResult *result)
         for (int64_t p = 0; p < result->page_count; p++)
             if (overlap(proof, result, &result->pages[p], i, &both))
                 written += count_written(proof, &both);
-        double work = (double)written * (LOOKUP_WORK + reference_work(proof->kernel, proof->sources[i]));
+        double work =
+            (double)written * (LOOKUP_WORK + reference_work(proof->kernel, proof->sources[i]));
         int64_t step = work > CHECK_WORK ? (int64_t)(work / CHECK_WORK) + 1 : 1;
-        step = step < written ? step : written > 1 ? written - 1 : 1;   // the first and the last at least
+        step = step < written ? step
+               : written > 1  ? written - 1
+                              : 1;   // the first and the last at least
         for (int64_t p = 0; p < result->page_count && !proof->report->message; p++)
             if (overlap(proof, result, &result->pages[p], i, &both))
                 compare_overlap(proof, &both, step, &found);
@@ -453,7 +489,9 @@ static void compare_pages(Proof *proof, const RuntimeResult *result)
 
 static VerifyStatus status_of(RuntimeStatus status)
 {
-    return status == RUNTIME_DONE ? VERIFY_RIGHT : status == RUNTIME_WRONG ? VERIFY_WRONG : VERIFY_MACHINE;
+    return status == RUNTIME_DONE    ? VERIFY_RIGHT
+           : status == RUNTIME_WRONG ? VERIFY_WRONG
+                                     : VERIFY_MACHINE;
 }
 
 static void run_proof(Proof *proof)
@@ -498,7 +536,9 @@ static void prove_class(Proof *proof)
     proof->plan = evaluator_new(proof->arena, proof->kernel->program, source);
     if (!proof->report->sampled)
         run_proof(proof);
-    for (int i = 0; proof->report->sampled && i < proof->kernel->launch_count && !proof->report->message; i++) {
+    for (int i = 0;
+         proof->report->sampled && i < proof->kernel->launch_count && !proof->report->message;
+         i++) {
         proof->launch = &proof->kernel->launches[i];
         proof->tensor_count = 0;
         run_proof(proof);
@@ -531,17 +571,23 @@ static RuntimeSource source_of(const Kernel *kernel, const DeviceSpec *device)
     };
 }
 
-VerifyReport verify(Arena *scratch, const Program *program, const Kernel *kernel, const DeviceSpec *device,
-                    const VerifyOptions *options)
+VerifyReport verify(Arena *scratch, const Program *program, const Kernel *kernel,
+                    const DeviceSpec *device, const VerifyOptions *options)
 {
-    VerifyReport report = {.sampled = is_too_large(kernel, options->whole_work ? options->whole_work : WHOLE_WORK)};
+    VerifyReport report = {
+        .sampled = is_too_large(kernel, options->whole_work ? options->whole_work : WHOLE_WORK)};
     RuntimeSource source = source_of(kernel, device);
     RuntimeModule *module;
     report.status = status_of(runtime_interp.load(scratch, &source, &module, &report.message));
     for (int i = 0; i < CLASS_COUNT && report.status == VERIFY_RIGHT; i++) {
         Proof proof = {
-            .arena = scratch, .program = program, .kernel = kernel, .module = module, .options = options,
-            .class = &CLASSES[i], .report = &report,
+            .arena = scratch,
+            .program = program,
+            .kernel = kernel,
+            .module = module,
+            .options = options,
+            .class = &CLASSES[i],
+            .report = &report,
         };
         prove_class(&proof);
     }

@@ -17,6 +17,7 @@ typedef struct Chunk {
 
 struct Arena {
     Chunk *chunks;   // newest first; only the newest is filled
+    Chunk *spare;    // left by a reset
 };
 
 Arena *arena_new(void)
@@ -27,19 +28,41 @@ Arena *arena_new(void)
     return arena;
 }
 
+static void free_chunks(Chunk *chunk)
+{
+    for (Chunk *next; chunk; chunk = next) {
+        next = chunk->next;
+        free(chunk);
+    }
+}
+
 void arena_free(Arena *arena)
 {
     if (!arena)
         return;
-    for (Chunk *chunk = arena->chunks, *next; chunk; chunk = next) {
-        next = chunk->next;
-        free(chunk);
-    }
+    free_chunks(arena->chunks);
+    free_chunks(arena->spare);
     free(arena);
 }
 
-static Chunk *chunk_new(size_t size)
+void arena_reset(Arena *arena)
 {
+    for (Chunk *chunk = arena->chunks, *next; chunk; chunk = next) {
+        next = chunk->next;
+        chunk->used = 0;
+        chunk->next = arena->spare;
+        arena->spare = chunk;
+    }
+    arena->chunks = NULL;
+}
+
+static Chunk *chunk_new(Arena *arena, size_t size)
+{
+    Chunk *spare = arena->spare;
+    if (spare && spare->size >= size) {
+        arena->spare = spare->next;
+        return spare;
+    }
     Chunk *chunk = malloc(sizeof *chunk + size);
     if (!chunk)
         fatal(EXIT_MACHINE, "out of memory");
@@ -54,8 +77,8 @@ void *arena_alloc(Arena *arena, size_t size)
     size = (size + 15) & ~(size_t)15;
     Chunk *chunk = arena->chunks;
     if (!chunk || chunk->size - chunk->used < size) {
-        Chunk *fresh = chunk_new(size > CHUNK_BYTES ? size : CHUNK_BYTES);
-        if (chunk && size > CHUNK_BYTES) {   // a large object gets its own chunk behind the one being filled
+        Chunk *fresh = chunk_new(arena, size > CHUNK_BYTES ? size : CHUNK_BYTES);
+        if (chunk && size > CHUNK_BYTES) {   // a large object gets its own chunk, behind the one being filled
             fresh->next = chunk->next;
             chunk->next = fresh;
         } else {

@@ -10,6 +10,9 @@ typedef struct Arena Arena;
 Arena *arena_new(void);
 void arena_free(Arena *arena);
 
+/* Everything made so far is gone, its memory is used again: for a scratch arena that many candidates pass through. */
+void arena_reset(Arena *arena);
+
 /* `size` zeroed bytes aligned to 16. Never returns NULL: without memory the program ends with EXIT_MACHINE. */
 void *arena_alloc(Arena *arena, size_t size);
 

@@ -23,6 +23,7 @@ typedef struct ChoiceList {
 
 typedef struct Planner {
     Arena *arena;
+    Arena *scratch;              // of one construction
     const DeviceSpec *device;
     int keep;
     ConstructStats stats;
@@ -54,11 +55,15 @@ static void add_choice(Arena *arena, ChoiceList *list, Choice choice)
 
 static void add_family(Planner *planner, ChoiceList *list, const Family *family, const Fusion *fusion)
 {
-    TileRules *variants = NEW_ARRAY(planner->arena, TileRules, MAX_VARIANTS);
-    int count = family->rules(fusion, planner->device, variants);
+    arena_reset(planner->scratch);
+    TileRules *drafts = NEW_ARRAY(planner->scratch, TileRules, MAX_VARIANTS);
+    int count = family->rules(fusion, planner->device, drafts);
+    TileRules *variants = NEW_ARRAY(planner->arena, TileRules, count);
+    memcpy(variants, drafts, sizeof(TileRules) * (size_t)count);
     RProgram *programs = NEW_ARRAY(planner->arena, RProgram, planner->keep);
     for (int v = 0; v < count; v++) {
-        int made = rprogram_construct(planner->arena, &variants[v], planner->device, planner->keep, programs,
+        arena_reset(planner->scratch);
+        int made = rprogram_construct(planner->scratch, &variants[v], planner->device, planner->keep, programs,
                                       &planner->stats);
         for (int i = 0; i < made; i++)
             add_choice(planner->arena, list, (Choice){
@@ -150,9 +155,10 @@ static ChoiceList choices_of(Planner *planner, const Fusion *fusion)
     if (!list.count)
         return list;
     int64_t grid = list.choices[0]->launches[0].program.grid;
-    int64_t idle = 2 * (int64_t)planner->device->sm_count / (grid ? grid : 1);
+    int64_t idle = 2 * (int64_t)planner->device->sm_count / (grid ? grid : 1);   // units without a block, for each block
     for (int64_t parts = 2; parts <= 2 * idle && parts <= MAX_PARTS; parts *= 2)
-        add_split(planner, &list, fusion, parts);
+        if (parts * 4 > idle)   // fewer parts would leave most units idle still
+            add_split(planner, &list, fusion, parts);
     keep_diverse(&list, planner->keep);
     return list;
 }
@@ -222,7 +228,7 @@ static int plans_of(Planner *planner, const FusionPlan *fusions, Plan *plans)
 
 PlanList plan_program(Arena *arena, const FusionPlans *fusions, const DeviceSpec *device, int keep)
 {
-    Planner planner = {.arena = arena, .device = device, .keep = keep};
+    Planner planner = {.arena = arena, .scratch = arena_new(), .device = device, .keep = keep};
     PlanList list = {.plans = NEW_ARRAY(arena, Plan, keep)};
     Plan *plans = NEW_ARRAY(arena, Plan, keep);
     for (int p = 0; p < fusions->count; p++) {
@@ -231,5 +237,6 @@ PlanList plan_program(Arena *arena, const FusionPlans *fusions, const DeviceSpec
             list.count = insert_plan(list.plans, list.count, keep, plans[i]);
     }
     list.stats = planner.stats;
+    arena_free(planner.scratch);
     return list;
 }

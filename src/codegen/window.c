@@ -7,7 +7,8 @@
 
 enum {
     MAX_TAPS = 4096,       // points of a window; beyond, threads had better share them
-    MAX_TILE = 8,          // outputs of a thread
+    MAX_TILE = 4,          // outputs of a thread
+    RUN = 32,              // outputs of a block along a line, at least: neighbouring threads read neighbouring memory
     MAX_THREADS = 1024,
     MANY_LINES = 4096,     // more lines than any device has places for; then
     LINES_OF_BLOCK = 4     // a block takes several: an H200 starts about one block a clock
@@ -121,10 +122,11 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     rules->rule[LEVEL_REGISTER][TAP] = (AxisRule){1, 1};
     int64_t lines = rules->space.axes[OUTER].extent >= MANY_LINES ? LINES_OF_BLOCK : 1;
     rules->rule[LEVEL_SHARED][OUTER] = (AxisRule){lines, MAX_THREADS};
-    rules->rule[LEVEL_SHARED][INNER] = (AxisRule){1, MAX_TILE * MAX_THREADS};
+    rules->rule[LEVEL_SHARED][INNER] = (AxisRule){inner >= RUN ? RUN : 1, MAX_TILE * MAX_THREADS};
     rules->rule[LEVEL_SHARED][TAP] = (AxisRule){taps, taps};
     rules->accumulator_bits = dtype_info[fusion->ops[0].body->type].bits;
     rules->register_overhead = 32;
+    rules->loads_into_registers = true;
     return 1;
 }
 

@@ -47,7 +47,8 @@ static const char *main_text(Arena *arena, const RuntimeSource *source)
 static bool write_sources(Arena *arena, const char *folder, const RuntimeSource *source)
 {
     const char *text = main_text(arena, source);
-    return write_embedded(arena, folder, "interface.h") && write_embedded(arena, folder, "twin.h") &&
+    return write_embedded(arena, folder, "interface.h") &&
+           write_embedded(arena, folder, "twin.h") &&
            write_embedded(arena, folder, "runtime.cpp") &&
            write_file(arena_printf(arena, "%s/kernel.cu", folder), source->text, source->length) &&
            write_file(arena_printf(arena, "%s/main.cpp", folder), text, strlen(text));
@@ -84,22 +85,41 @@ static const char *read_log(Arena *arena, const char *path)
     return arena_strdup(arena, text);
 }
 
-/* -O1 gives the smallest sum of compile and run time. Alignment is checked by the compiler, since x86 forgives it;
-   wrapping integers are what GPUs do. */
-static int run_compiler(Arena *arena, const char *compiler, const char *folder, int warp_size, const char *log)
+/* -O1 gives the smallest sum of compile and run time. Alignment is checked by the compiler, since
+   x86 forgives it; wrapping integers are what GPUs do. */
+static int run_compiler(Arena *arena, const char *compiler, const char *folder, int warp_size,
+                        const char *log)
 {
     char *argv[] = {
-        arena_strdup(arena, compiler), "-x", "c++", "-std=c++17", "-O1", "-w", "-fPIC", "-shared",
-        "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-strict-aliasing", "-fwrapv",
-        "-fno-math-errno", "-ffp-contract=off",
-        "-fsanitize=alignment", "-fsanitize-undefined-trap-on-error",
+        arena_strdup(arena, compiler),
+        "-x",
+        "c++",
+        "-std=c++17",
+        "-O1",
+        "-w",
+        "-fPIC",
+        "-shared",
+        "-fvisibility=hidden",
+        "-fno-exceptions",
+        "-fno-rtti",
+        "-fno-strict-aliasing",
+        "-fwrapv",
+        "-fno-math-errno",
+        "-ffp-contract=off",
+        "-fsanitize=alignment",
+        "-fsanitize-undefined-trap-on-error",
         arena_printf(arena, "-DROLLERC_WARP=%d", warp_size),
-        arena_printf(arena, "%s/main.cpp", folder), "-o", arena_printf(arena, "%s/kernel.so", folder), "-lm", NULL,
+        arena_printf(arena, "%s/main.cpp", folder),
+        "-o",
+        arena_printf(arena, "%s/kernel.so", folder),
+        "-lm",
+        NULL,
     };
     return run_command(argv, log);
 }
 
-RuntimeStatus interp_compile(Arena *arena, const RuntimeSource *source, const char **object, const char **reason)
+RuntimeStatus interp_compile(Arena *arena, const RuntimeSource *source, const char **object,
+                             const char **reason)
 {
     static const char *const compilers[] = {"c++", "g++", "clang++"};
     const char *folder = temp_dir_make(arena);
@@ -115,7 +135,8 @@ RuntimeStatus interp_compile(Arena *arena, const RuntimeSource *source, const ch
         *object = arena_printf(arena, "%s/kernel.so", folder);
         if (status == 0)
             return RUNTIME_DONE;
-        *reason = arena_printf(arena, "%s ends with status %d:\n%s", compilers[i], status, read_log(arena, log));
+        *reason = arena_printf(arena, "%s ends with status %d:\n%s", compilers[i], status,
+                               read_log(arena, log));
         return RUNTIME_WRONG;
     }
     *reason = "there is no C++ compiler: c++, g++ or clang++ must be on the PATH";

@@ -8,35 +8,39 @@
 
 enum {
     PAGE = 4096,
-    GUARD = 16 << 20,          // a wrong stride jumps further than a page
-    ALIGNMENT = 16,            // what a launcher may demand of an argument
+    GUARD = 16 << 20,   // a wrong stride jumps further than a page
+    ALIGNMENT = 16,     // what a launcher may demand of an argument
     WORKSPACE_ALIGNMENT = 256,
     CANARY = 0xa5,
-    MAX_PAGES = 1 << 20        // of a lazy job that are remembered: 4 GiB touched
+    MAX_PAGES = 1 << 20   // of a lazy job that are remembered: 4 GiB touched
 };
 
 typedef struct Buffer {
     unsigned char *mapping, *first_page, *start;
     int64_t mapping_bytes;
-    int64_t bytes, padded_bytes;    // the latter ends at the upper guard
-    unsigned char *opened;          // one byte a page
+    int64_t bytes, padded_bytes;   // the latter ends at the upper guard
+    unsigned char *opened;         // one byte a page
 } Buffer;
 
 struct InterpMemory {
     const RuntimeJob *job;
     Buffer *buffers;
     int count;
-    RuntimePage *pages;             // shared with the child
+    RuntimePage *pages;   // shared with the child
     int64_t *page_count;
 };
 
 static void *map(int64_t bytes, int protection, int sharing)
 {
-    void *memory = mmap(NULL, (size_t)bytes, protection, sharing | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *memory =
+        mmap(NULL, (size_t)bytes, protection, sharing | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-static int64_t page_span(const Buffer *buffer) { return buffer->mapping_bytes - 2 * (int64_t)GUARD; }
+static int64_t page_span(const Buffer *buffer)
+{
+    return buffer->mapping_bytes - 2 * (int64_t)GUARD;
+}
 
 static bool buffer_map(Buffer *buffer, int64_t bytes, int64_t alignment)
 {
@@ -59,7 +63,8 @@ InterpMemory *interp_memory_map(Arena *arena, const RuntimeJob *job, int buffer_
     memory->job = job;
     memory->count = buffer_count;
     memory->buffers = NEW_ARRAY(arena, Buffer, buffer_count);
-    memory->page_count = map(PAGE + MAX_PAGES * (int64_t)sizeof(RuntimePage), PROT_READ | PROT_WRITE, MAP_SHARED);
+    memory->page_count =
+        map(PAGE + MAX_PAGES * (int64_t)sizeof(RuntimePage), PROT_READ | PROT_WRITE, MAP_SHARED);
     bool mapped = memory->page_count != NULL;
     if (mapped)
         memory->pages = (RuntimePage *)((char *)memory->page_count + PAGE);
@@ -91,7 +96,10 @@ void interp_memory_show(const InterpMemory *memory)
         mprotect(memory->buffers[i].first_page, (size_t)page_span(&memory->buffers[i]), PROT_READ);
 }
 
-void *interp_memory_buffer(const InterpMemory *memory, int buffer) { return memory->buffers[buffer].start; }
+void *interp_memory_buffer(const InterpMemory *memory, int buffer)
+{
+    return memory->buffers[buffer].start;
+}
 
 const RuntimePage *interp_memory_pages(const InterpMemory *memory, int64_t *count)
 {
@@ -111,7 +119,8 @@ static bool clip(int64_t *first, int64_t *count, int64_t low, int64_t high)
     return *count > 0;
 }
 
-/* Gives bytes [offset, offset + count) of the buffer their contents; whether any of them may be written. */
+/* Gives bytes [offset, offset + count) of the buffer their contents; whether any of them may be
+ * written. */
 static bool fill_tensors(InterpMemory *memory, int index, int64_t offset, int64_t count)
 {
     const RuntimeJob *job = memory->job;
@@ -119,7 +128,8 @@ static bool fill_tensors(InterpMemory *memory, int index, int64_t offset, int64_
     for (int i = 0; i < job->tensor_count; i++) {
         const RuntimeTensor *tensor = &job->tensors[i];
         int64_t first = offset, bytes = count;
-        if (tensor->buffer != index || !clip(&first, &bytes, tensor->offset, tensor->offset + tensor->bytes))
+        if (tensor->buffer != index ||
+            !clip(&first, &bytes, tensor->offset, tensor->offset + tensor->bytes))
             continue;
         writable |= tensor->written;
         unsigned char *target = memory->buffers[index].start + first;
@@ -175,20 +185,24 @@ static const char *buffer_name(const InterpMemory *memory, int index)
     return "an argument that this launch does not name";
 }
 
-static void describe(const InterpMemory *memory, int index, int64_t offset, bool write, char *what, size_t size)
+static void describe(const InterpMemory *memory, int index, int64_t offset, bool write, char *what,
+                     size_t size)
 {
     const Buffer *buffer = &memory->buffers[index];
     const char *name = buffer_name(memory, index), *verb = write ? "writes" : "reads";
     if (offset < 0)
-        snprintf(what, size, "%s %lld bytes before the start of %s", verb, (long long)-offset, name);
+        snprintf(what, size, "%s %lld bytes before the start of %s", verb, (long long)-offset,
+                 name);
     else if (offset >= buffer->bytes)
-        snprintf(what, size, "%s at byte %lld of %s, which has %lld", verb, (long long)offset, name,
-                 (long long)buffer->bytes);
+        snprintf(what, size, "%s at byte %lld of %s, which has %lld", verb, (long long)offset,
+                 name, (long long)buffer->bytes);
     else
-        snprintf(what, size, "%s at byte %lld of %s, where it may not", verb, (long long)offset, name);
+        snprintf(what, size, "%s at byte %lld of %s, where it may not", verb, (long long)offset,
+                 name);
 }
 
-MemoryFault interp_memory_fault(InterpMemory *memory, void *address, bool write, char *what, size_t size)
+MemoryFault interp_memory_fault(InterpMemory *memory, void *address, bool write, char *what,
+                                size_t size)
 {
     unsigned char *at = address;
     for (int i = 0; i < memory->count; i++) {
@@ -207,8 +221,10 @@ MemoryFault interp_memory_fault(InterpMemory *memory, void *address, bool write,
     return FAULT_ELSEWHERE;
 }
 
-/* The first byte of [first, last) that is no canary; NULL if there is none, or its page was never opened. */
-static const unsigned char *broken_canary(const Buffer *buffer, const unsigned char *first, const unsigned char *last)
+/* The first byte of [first, last) that is no canary; NULL if there is none, or its page was never
+ * opened. */
+static const unsigned char *broken_canary(const Buffer *buffer, const unsigned char *first,
+                                          const unsigned char *last)
 {
     for (const unsigned char *at = first; at < last; at++)
         if (buffer->opened[(at - buffer->first_page) / PAGE] && *at != CANARY)

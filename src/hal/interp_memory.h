@@ -1,11 +1,12 @@
-// The buffers of an interpreted program: each between two guard regions, its end as close to the upper one as its
-// alignment allows, the bytes that are left over held by canaries.
+// The buffers of an interpreted program: each between two guard regions, its end as close to the
+// upper one as its alignment allows, the bytes that are left over held by canaries.
 //
 //   guard | canaries | tensor bytes ...................... | < 16 canaries | guard
 //         ^ page                                                           ^ page
 //
-// They are mapped before the child is forked and shared with it. A page is closed until it is opened: filled with what
-// its tensors hold or poisoned, and made readable or writable. Lazy jobs open a page when the program first touches it.
+// They are mapped before the child is forked and shared with it. A page is closed until it is opened:
+// filled with what its tensors hold or poisoned, and made readable or writable. Lazy jobs open a page
+// when the program first touches it.
 #pragma once
 #include "hal/runtime.h"
 

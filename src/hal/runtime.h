@@ -1,6 +1,7 @@
 // A runtime executes an emitted program: it takes text, buffers and limits, and knows nothing of tiles.
 //
-// What a program does wrong (it crashes, hangs, leaves its buffers) is a result with a reason, never the end of rollerc.
+// What a program does wrong (it crashes, hangs, leaves its buffers) is a result with a reason,
+// never the end of rollerc.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -75,7 +76,8 @@ typedef struct RuntimeModule RuntimeModule;
 
 typedef struct Runtime {
     const char *name;
-    RuntimeStatus (*load)(Arena *arena, const RuntimeSource *source, RuntimeModule **module, const char **reason);
+    RuntimeStatus (*load)(Arena *arena, const RuntimeSource *source, RuntimeModule **module,
+                          const char **reason);
     RuntimeResult (*run)(Arena *arena, const RuntimeModule *module, const RuntimeJob *job);
     void (*release)(RuntimeResult *result);
 } Runtime;

@@ -1,4 +1,5 @@
-// The CPU interpreter as a runtime: the program runs in a child, so that a crash or a hang is a result.
+// The CPU interpreter as a runtime: the program runs in a child, so that a crash or a hang is a
+// result.
 #include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
@@ -24,7 +25,7 @@ enum {
 };
 
 struct RuntimeModule {
-    const char *object;     // path of the shared object
+    const char *object;   // path of the shared object
     RuntimeSource source;
 };
 
@@ -42,7 +43,7 @@ static struct {
     InterpHost host;
     int seconds;
     int (*thread)(void);
-    unsigned char *shared;      // dynamic shared memory of a block
+    unsigned char *shared;   // dynamic shared memory of a block
     int64_t shared_bytes;
 } child;
 
@@ -75,9 +76,11 @@ static void append_place(void)
         append("launch %d, ", host->launch);
     int thread = child.thread ? child.thread() : -1;
     if (thread >= 0)
-        append("block (%u,%u,%u), thread %d, ", host->block[0], host->block[1], host->block[2], thread);
+        append("block (%u,%u,%u), thread %d, ", host->block[0], host->block[1], host->block[2],
+               thread);
     if (host->file)
-        append("%s:%d: ", strrchr(host->file, '/') ? strrchr(host->file, '/') + 1 : host->file, host->line);
+        append("%s:%d: ", strrchr(host->file, '/') ? strrchr(host->file, '/') + 1 : host->file,
+               host->line);
 }
 
 static void fail(const char *format, ...)
@@ -96,7 +99,8 @@ static void fail(const char *format, ...)
 static bool is_write(const ucontext_t *context)
 {
 #ifdef __x86_64__
-    return context->uc_mcontext.gregs[REG_ERR] & 2;   // page fault error code: the access was a write
+    return context->uc_mcontext.gregs[REG_ERR] &
+           2;   // page fault error code: the access was a write
 #else
     (void)context;
     return false;
@@ -106,7 +110,8 @@ static bool is_write(const ucontext_t *context)
 static bool in_shared(const unsigned char *address)
 {
     enum { NEAR = 16 << 20 };
-    return child.shared && address >= child.shared - NEAR && address < child.shared + child.shared_bytes + NEAR;
+    return child.shared && address >= child.shared - NEAR &&
+           address < child.shared + child.shared_bytes + NEAR;
 }
 
 static void on_fault(int signal, siginfo_t *info, void *context)
@@ -117,7 +122,8 @@ static void on_fault(int signal, siginfo_t *info, void *context)
     if (signal == SIGALRM)
         fail("does not end within %d s", child.seconds);
     if (signal == SIGFPE || signal == SIGILL)
-        fail("%s", signal == SIGFPE ? "a division traps" : "a misaligned access, or an operation that traps");
+        fail("%s", signal == SIGFPE ? "a division traps"
+                                    : "a misaligned access, or an operation that traps");
     MemoryFault fault = interp_memory_fault(child.memory, address, write, what, sizeof what);
     if (fault == FAULT_OPENED)
         return;
@@ -134,7 +140,8 @@ static void catch_signals(int seconds)
     static const int caught[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGALRM};
     static const int plain[] = {SIGINT, SIGTERM, SIGHUP};
     stack_t stack = {.ss_size = SIGNAL_STACK_BYTES};
-    stack.ss_sp = mmap(NULL, SIGNAL_STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    stack.ss_sp =
+        mmap(NULL, SIGNAL_STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     sigaltstack(&stack, NULL);
     struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
     for (size_t i = 0; i < sizeof caught / sizeof *caught; i++)
@@ -147,7 +154,8 @@ static void catch_signals(int seconds)
 static void set_limits(int seconds)
 {
     const struct rlimit no_core = {0, 0};
-    const struct rlimit cpu = {(rlim_t)seconds + 5, (rlim_t)seconds + 5};   // should the alarm not do it
+    const struct rlimit cpu = {(rlim_t)seconds + 5,
+                               (rlim_t)seconds + 5};   // should the alarm not do it
     setrlimit(RLIMIT_CORE, &no_core);
     setrlimit(RLIMIT_CPU, &cpu);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -178,8 +186,8 @@ static void check_shared(void)
 {
     for (int64_t i = 0; i < (-child.shared_bytes & 15) && child.shared_bytes > 0; i++)
         if (child.shared[child.shared_bytes + i] != SHARED_CANARY)
-            fail("writes at byte %lld of the shared memory, which has %lld", (long long)(child.shared_bytes + i),
-                 (long long)child.shared_bytes);
+            fail("writes at byte %lld of the shared memory, which has %lld",
+                 (long long)(child.shared_bytes + i), (long long)child.shared_bytes);
 }
 
 // ---- the child: the run ----
@@ -229,7 +237,8 @@ static _Noreturn void run_child(const RuntimeModule *module, const RuntimeJob *j
 
 // ---- the parent ----
 
-static RuntimeStatus load(Arena *arena, const RuntimeSource *source, RuntimeModule **module, const char **reason)
+static RuntimeStatus load(Arena *arena, const RuntimeSource *source, RuntimeModule **module,
+                          const char **reason)
 {
     *module = NEW(arena, RuntimeModule);
     (*module)->source = *source;
@@ -245,7 +254,8 @@ static void wait_for(pid_t pid, Report *report)
     if (!WIFSIGNALED(status))
         return;
     report->status = RUNTIME_WRONG;
-    snprintf(report->reason, REASON_BYTES, "is ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    snprintf(report->reason, REASON_BYTES, "is ended by signal %d (%s)", WTERMSIG(status),
+             strsignal(WTERMSIG(status)));
 }
 
 static void **buffers_of(Arena *arena, const InterpMemory *memory, int count)
@@ -265,7 +275,8 @@ static RuntimeResult run(Arena *arena, const RuntimeModule *module, const Runtim
 {
     int count = module->source.arg_count + 1;
     InterpMemory *memory = interp_memory_map(arena, job, count);
-    Report *report = mmap(NULL, sizeof *report, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    Report *report =
+        mmap(NULL, sizeof *report, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (!memory || report == MAP_FAILED)
         return machine_failure("not enough memory for the buffers of the program");
     RuntimeResult result = {.buffer_count = count, .mappings = memory};

@@ -1,14 +1,15 @@
-// Runs a grid: one block after the other, a block's threads as fibers that change places at barriers and shuffles.
+// Runs a grid: one block after the other, a block's threads as fibers that change places at
+// barriers and shuffles.
 //
-// It is compiled together with the generated file, after twin.h. A thread runs on the stack of the one that ended
-// before it as long as nobody waits, so a kernel without barriers costs no switch at all:
+// It is compiled together with the generated file, after twin.h. A thread runs on the stack of the
+// one that ended before it as long as nobody waits; a kernel without barriers switches not at all:
 //
-//   fiber 0   thread 0 ------- thread 1 ------- thread 2 ...            no barrier: one stack, no switch
+//   fiber 0   thread 0 ------ thread 1 ------ thread 2 ...           no barrier: one stack
 //
-//   fiber 0   thread 0 --| waits                  |-- goes on -- end    with a barrier: a stack for each
-//   fiber 1              |-- thread 1 --| waits        |-- ...          thread that waits at it
+//   fiber 0   thread 0 --| waits               |-- goes on -- end    a barrier: a stack for
+//   fiber 1              |-- thread 1 --| waits     |-- ...          each thread that waits
 //
-// The first thing that is wrong ends the process (host->fail); what has gone wrong once proves nothing afterwards.
+// The first thing that is wrong ends the process (host->fail): what follows would prove nothing.
 #if !defined(__x86_64__)
 #include <ucontext.h>
 #endif
@@ -92,14 +93,17 @@ rollerc_interp_swap:
     .size rollerc_interp_swap, . - rollerc_interp_swap
 )");
 
-static void fiber_swap(Fiber *from, Fiber *to) { rollerc_interp_swap(&from->stack_pointer, to->stack_pointer); }
+static void fiber_swap(Fiber *from, Fiber *to)
+{
+    rollerc_interp_swap(&from->stack_pointer, to->stack_pointer);
+}
 
 static void fiber_prepare(Fiber *fiber, void (*body)())
 {
     void **top = static_cast<void **>(host->map_stack(STACK_BYTES));
-    *--top = nullptr;                              // so that `body` sees the alignment of a called function
-    *--top = reinterpret_cast<void *>(body);       // where the swap returns to
-    fiber->stack_pointer = top - 6;                // six registers, all zero
+    *--top = nullptr;                          // `body` then sees the alignment of a called function
+    *--top = reinterpret_cast<void *>(body);   // where the swap returns to
+    fiber->stack_pointer = top - 6;            // six registers, all zero
 }
 
 #else
@@ -296,7 +300,10 @@ unsigned long long meet(unsigned long long bits, int source, Place place)
 
 }   // namespace
 
-unsigned long long exchange(unsigned long long bits, int source, Place place) { return meet(bits, source, place); }
+unsigned long long exchange(unsigned long long bits, int source, Place place)
+{
+    return meet(bits, source, place);
+}
 unsigned long long ballot(bool vote, Place place) { return meet(vote, -1, place); }
 
 void async_copy16(void *shared, const void *global, int valid_bytes, Place place)

@@ -1,7 +1,7 @@
 // The host's twin of CUDA: what a generated file and its prelude need to compile as plain C++.
 //
-// It comes before the generated text and includes nothing but interface.h: the whole program then compiles in a
-// fraction of a second. Threads are fibers (runtime.cpp); one block runs at a time.
+// It comes before the generated text and includes nothing but interface.h: the whole program then
+// compiles in a fraction of a second. Threads are fibers (runtime.cpp); one block runs at a time.
 #include "interface.h"
 
 #define ROLLERC_INTERP 1
