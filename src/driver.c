@@ -16,12 +16,26 @@
 #include "measure.h"
 #include "ranking.h"
 
-/* Prints what a stage made, if `-d` asked for it; `print` is the statement that does so into `out`. */
+/* Nothing is wanted of the stages after this one. */
+static bool is_last_stage(const Options *opt, Stage stage)
+{
+    for (int later = (int)stage + 1; later < STAGE_COUNT; later++)
+        if (opt->dump[later])
+            return false;
+    return opt->artefact_count == 0 && !opt->verify;
+}
+
+/* Prints what a stage made, if `-d` asked for it, and ends there if nothing more was asked for; `print` is the statement
+   that does so into `out`. */
 #define DUMP(id, print)                                         \
     if (opt->dump[STAGE_##id]) {                                \
         StrBuf buffer = strbuf_new(arena), *out = &buffer;      \
         print;                                                  \
         fwrite(out->text, 1, out->length, stdout);              \
+        if (is_last_stage(opt, STAGE_##id)) {                   \
+            arena_free(arena);                                  \
+            return EXIT_DONE;                                   \
+        }                                                       \
     }
 
 /* Make reads a blank as the end of a name. */
@@ -89,19 +103,18 @@ static void write_outputs(Arena *arena, const Options *opt, const DeviceSpec *de
 }
 
 /* Runs the kernel on the CPU interpreter and says how that went. */
-static int prove(Arena *arena, const Program *program, const Kernel *kernel, const DeviceSpec *device)
+static void prove(Arena *arena, const Program *program, const Kernel *kernel, const DeviceSpec *device)
 {
     VerifyReport report = verify(arena, program, kernel, device, &(VerifyOptions){0});
     if (report.status == VERIFY_WRONG)
-        talk("the kernel is wrong and is not written: %s", report.message);
-    else if (report.status == VERIFY_MACHINE)
-        talk("cannot verify: %s", report.message);
-    else if (report.sampled)
+        fatal(EXIT_WRONG, "the kernel is wrong and is not written: %s", report.message);
+    if (report.status == VERIFY_MACHINE)
+        fatal(EXIT_MACHINE, "cannot verify: %s", report.message);
+    if (report.sampled)
         talk("verified %" PRId64 " elements on %" PRId64 " of %" PRId64 " blocks (corners, edges and random ones)",
              report.elements - report.unjudged, report.blocks_run, report.blocks_total);
     else
         talk("verified all %" PRId64 " elements that were computed", report.elements - report.unjudged);
-    return report.status == VERIFY_RIGHT ? EXIT_DONE : report.status == VERIFY_WRONG ? EXIT_WRONG : EXIT_MACHINE;
 }
 
 /* The whole compiler, in order. Each line takes what the lines above it made. */
@@ -109,7 +122,6 @@ int compile(const Options *opt)
 {
     Arena *arena = arena_new();
     DeviceSpec *device = device_read(arena, opt->device);
-    DUMP(device, device_print(out, device));
     Source *source = source_read(arena, opt->input);
     Token *tokens = lex(arena, source);
     DUMP(tokens, tokens_print(out, tokens));
@@ -121,6 +133,7 @@ int compile(const Options *opt)
     PlanList plans = plan_program(arena, &fusions, device, opt->top_k);
     DUMP(fusion, (fusion_plans_print(out, &fusions), plan_families_print(out, &fusions, device, &plans)));
     DUMP(analysis, plan_families_print(out, &fusions, device, &plans));
+    DUMP(device, device_print(out, device));
     DUMP(rtile, plan_rules_print(out, &fusions, device));
     DUMP(rprogram, plan_list_print(out, &plans));
     if (!plans.count)
@@ -143,9 +156,9 @@ int compile(const Options *opt)
     };
     Kernel *kernel = codegen_kernel(arena, &request);
     DUMP(kernel, strbuf_puts(out, kernel->source));
-    int exit_code = opt->verify ? prove(arena, program, kernel, device) : EXIT_DONE;
-    if (exit_code == EXIT_DONE)
-        write_outputs(arena, opt, device, kernel, plan, ranking_json(arena, opt, program, device, &plans));
+    if (opt->verify)
+        prove(arena, program, kernel, device);
+    write_outputs(arena, opt, device, kernel, plan, ranking_json(arena, opt, program, device, &plans));
     arena_free(arena);
-    return exit_code;
+    return EXIT_DONE;
 }

@@ -64,7 +64,7 @@ __device__ __forceinline__ void finish(const Tensors &t, Index output, A total)
 constexpr Index CHUNK = (Index)TR * TERMS;   // terms that a group takes at once
 
 // The largest power of two that divides TR, at most a warp: groups of so many lanes never straddle an output.
-constexpr int shuffled_lanes(int lanes)
+__device__ constexpr int shuffled_lanes(int lanes)
 {
     return lanes < WARP && TR % (2 * lanes) == 0 ? shuffled_lanes(2 * lanes) : lanes;
 }
@@ -72,7 +72,7 @@ constexpr int LANES = ROW ? shuffled_lanes(1) : 1;
 constexpr int PARTS = TR / LANES;   // of a group, that meet in shared memory
 
 // The largest power of two below PARTS.
-constexpr int first_half(int half)
+__device__ constexpr int first_half(int half)
 {
     return 2 * half < PARTS ? first_half(2 * half) : half;
 }

@@ -62,7 +62,9 @@ static bool reads_back(const char *text, double value, bool is_float)
 static void put_shortest(StrBuf *out, double value, bool is_float)
 {
     char text[40];
-    for (int digits = 1; digits <= 17; digits++) {
+    snprintf(text, sizeof text, "%.0f", value);   // whole numbers as such: 80, not 8e+01
+    bool whole = value > -1e15 && value < 1e15 && reads_back(text, value, false);
+    for (int digits = 1; digits <= 17 && !whole; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, value);
         if (reads_back(text, value, is_float))
             break;

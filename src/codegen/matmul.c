@@ -321,6 +321,14 @@ static void emit_positions_of_c(StrBuf *out, const Scope *scope, const Product *
         emit_group_positions(out, scope, product, g, g == GROUP_N ? column : group_variable(g), used);
 }
 
+static uint32_t group_mask(const Group *group)
+{
+    uint32_t mask = 0;
+    for (int i = 0; i < group->count; i++)
+        mask |= 1u << group->axes[i];
+    return mask;
+}
+
 static uint32_t epilogue_axes(const Fusion *fusion)
 {
     uint32_t axes = 0;
@@ -382,7 +390,7 @@ static void emit_finish_vector(StrBuf *out, const Scope *scope, const Product *p
     for (int i = 0; i < fusion->output_count; i++)
         strbuf_printf(out, "    %s y%d[QN];\n", value_type(fusion->outputs[i]->dtype), i);
     strbuf_puts(out, "    UNROLL for (int e = 0; e < QN; ++e) {\n        const Value total = totals[e];\n");
-    if (epilogue_axes(fusion))
+    if (epilogue_axes(fusion) & group_mask(&product->group[GROUP_N]))
         strbuf_puts(out, "        const Index column = n + e;\n");
     emit_positions_of_c(out, scope, product, "column", epilogue_axes(fusion));
     emit_epilogue(out, scope);

@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/checked.h"
 #include "codegen/reads.h"
 #include "codegen/space.h"
 
@@ -13,19 +12,15 @@ enum {
                             // reached 0.6, 0.8, 1.0 of its copy bandwidth
 };
 
+/* Windows are left to their own family: neighbouring outputs share what they read. */
 static bool matches(const Fusion *fusion, const DeviceSpec *device)
 {
     (void)device;
-    uint32_t spatial = (1u << fusion->spatial_count) - 1;
-    uint32_t all = (1u << fusion->axis_count) - 1;
-    const FusedOp *ops = fusion->ops;
-    if (ops[0].reduce == REDUCE_NONE || ops[0].reduced != (all & ~spatial) || !ops[0].reduced)
+    if (!fusion_is_reduction(fusion))
         return false;
-    for (int i = 0; i < fusion->op_count; i++) {
-        bool is_epilogue = i > 0;
-        if (ops[i].spatial != spatial || (is_epilogue && ops[i].reduce != REDUCE_NONE))
+    for (int a = fusion->spatial_count; a < fusion->axis_count; a++)
+        if (fusion_axis_is_tap(fusion, a))
             return false;
-    }
     return count_bit_outputs(fusion) == 0;
 }
 

@@ -1,7 +1,6 @@
 // window: every output combines the elements under a window that slides over an input: pooling, depthwise filters.
 #include <inttypes.h>
 
-#include "base/checked.h"
 #include "codegen/emit.h"
 #include "codegen/space.h"
 
@@ -17,41 +16,13 @@ enum {
 /* Space axes. */
 enum { OUTER, INNER, TAP };
 
-static bool moves_with_outputs(const Fusion *fusion, const Affine *index)
-{
-    for (int a = 0; a < fusion->spatial_count; a++)
-        if (index->coef[a])
-            return true;
-    return false;
-}
-
-/* Does the axis stand beside a spatial axis in some dimension, as r does in `x[2*h + r]`? */
-static bool slides(const Fusion *fusion, int axis)
-{
-    FusedAccess found[MAX_DATA_TILES];
-    int count = fusion_accesses(fusion, found, MAX_DATA_TILES);
-    for (int i = 0; i < count; i++)
-        for (int d = 0; d < found[i].access->rank; d++) {
-            const Affine *index = &found[i].access->dims[d].index;
-            if (index->coef[axis] && moves_with_outputs(fusion, index))
-                return true;
-        }
-    return false;
-}
-
 static bool matches(const Fusion *fusion, const DeviceSpec *device)
 {
     (void)device;
-    uint32_t spatial = (1u << fusion->spatial_count) - 1;
-    uint32_t all = (1u << fusion->axis_count) - 1;
-    const FusedOp *ops = fusion->ops;
-    if (ops[0].reduce == REDUCE_NONE || ops[0].reduced != (all & ~spatial) || !ops[0].reduced)
+    if (!fusion_is_reduction(fusion))
         return false;
-    for (int i = 0; i < fusion->op_count; i++)
-        if (ops[i].spatial != spatial || (i > 0 && ops[i].reduce != REDUCE_NONE))
-            return false;
     for (int a = fusion->spatial_count; a < fusion->axis_count; a++)
-        if (!slides(fusion, a))
+        if (!fusion_axis_is_tap(fusion, a))
             return false;
     return reduction_points(fusion) <= MAX_TAPS && count_bit_outputs(fusion) == 0;
 }

@@ -48,12 +48,20 @@ typedef struct FusionPair { Fusion *partial, *final; } FusionPair;
 FusionPair *fusion_split(Arena *arena, const Fusion *fusion, int64_t parts);
 
 /* Every access of the fusion in order of appearance, and whether a guard stands above it. */
+enum { MAX_ACCESSES = 128 };          // that are looked at; what comes after is still computed, only not considered
 typedef struct FusedAccess {
     const Access *access;
     bool guarded;
     int op;                           // position in ops
 } FusedAccess;
 int fusion_accesses(const Fusion *fusion, FusedAccess *found, int most);
+
+/* One reduction over all reduction axes, then only pointwise ops at its points. */
+bool fusion_is_reduction(const Fusion *fusion);
+
+/* Is the reduction axis a tap of a window that slides over an input? It is short, and stands beside a spatial axis in some
+   dimension, as r does in `x[2*h + r]`. (A share of a split reduction looks the same but is long.) */
+bool fusion_axis_is_tap(const Fusion *fusion, int axis);
 
 /* Arithmetic operations of one point of the whole axis space (a fused multiply-add counts 2), and results of the special
    function unit. Epilogue ops count for the share of points they run on. */
