@@ -144,6 +144,7 @@ static void add_estimate(Json *launch, const PerfEstimate *perf)
     json_set_double(predicted, "shared_us", perf->shared_us);
     json_set_double(predicted, "l2_us", perf->l2_us);
     json_set_double(predicted, "dram_us", perf->dram_us);
+    json_set_double(predicted, "start_us", perf->start_us);
     json_set_double(predicted, "latency_us", perf->latency_us);
     json_set_double(predicted, "launch_us", perf->launch_us);
     json_set_string(predicted, "bound_by", bound_name[perf->bound_by]);

@@ -104,7 +104,7 @@ def main():
         if not found:
             print(f"SKIPPED: {tool} is not here, nothing was compiled with it", flush=True)
     if not nvcc and not nvrtc:
-        return 0
+        return 77
 
     names = args.only or sorted(common.example_sizes("ci"))
     cases = [("link",)] if nvcc else []

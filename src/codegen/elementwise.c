@@ -5,7 +5,12 @@
 #include "codegen/reads.h"
 #include "codegen/space.h"
 
-enum { MAX_UNROLL = 8 };   // vectors of one thread
+enum {
+    MAX_VECTORS = 4,     // of a thread, whose loads are under way together
+    MAX_POINTS = 32,     // of a thread: with 64 an H200 spilled registers where the arithmetic is long
+    MIN_WARPS = 4,       // of a block, one for each scheduler
+    MAX_WARPS = 16
+};   // vectors of one thread
 
 static bool matches(const Fusion *fusion, const DeviceSpec *device)
 {
@@ -59,11 +64,13 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
         rules->variant_name = names[vector - 1];
         int point = space_add_axis(&rules->space, "point", spatial_points(fusion), false);
         space_add_flat_tiles(&rules->space, fusion, fusion->spatial_count - 1, device);
-        rules->rule[LEVEL_REGISTER][point] = (AxisRule){vector, vector * MAX_UNROLL};
-        rules->rule[LEVEL_SHARED][point] = (AxisRule){(int64_t)vector * device->warp_size, (int64_t)vector * MAX_UNROLL * 512};
+        int most = vector * MAX_VECTORS < MAX_POINTS ? vector * MAX_VECTORS : MAX_POINTS;
+        int64_t warp = (int64_t)vector * device->warp_size;
+        rules->rule[LEVEL_REGISTER][point] = (AxisRule){vector, most};
+        rules->rule[LEVEL_SHARED][point] = (AxisRule){warp * MIN_WARPS, warp * MAX_WARPS * MAX_VECTORS};
         rules->accumulator_bits = 32;
         rules->register_overhead = 24;
-        rules->loads_into_registers = true;
+        rules->input_buffers = 1;
     }
     return count;
 }

@@ -166,10 +166,41 @@ static int vector_of(const Fusion *fusion, const Product *product, int factor, i
 
 // ---- rules ----
 
+static uint32_t group_mask(const Group *group)
+{
+    uint32_t mask = 0;
+    for (int i = 0; i < group->count; i++)
+        mask |= 1u << group->axes[i];
+    return mask;
+}
+
+static uint32_t factor_axes(const Product *product, int factor)
+{
+    uint32_t axes = expr_axes(product->factor[factor]);
+    for (int d = 0; product->guard && d < product->guard->count; d++)
+        for (int a = 0; a < MAX_AXES; a++)
+            axes |= (uint32_t)(product->guard->bounds[d].index.coef[a] != 0) << a;
+    return axes;
+}
+
 static int element_bits(const Expr *factor)
 {
     const Access *access = first_access(factor);
     return access ? dtype_info[access->tensor->dtype].bits : 32;
+}
+
+/* One by one: an address, a test and a load; a division and a remainder for each position that a group holds. */
+enum { ELEMENT_INSTRUCTIONS = 6, POSITION_INSTRUCTIONS = 8 };
+
+static double search_instructions(const Fusion *fusion, const Product *product, int factor)
+{
+    uint32_t used = factor_axes(product, factor);
+    double positions = 0;
+    for (int a = 0; a < fusion->axis_count; a++)
+        positions += used >> a & 1;
+    for (int g = 0; g < GROUP_COUNT; g++)
+        positions -= (used & group_mask(&product->group[g])) != 0;   // a group's outermost costs nothing
+    return ELEMENT_INSTRUCTIONS + POSITION_INSTRUCTIONS * positions;
 }
 
 static DataTile operand_tile(const Fusion *fusion, const Product *product, int factor, int value_bits)
@@ -178,6 +209,8 @@ static DataTile operand_tile(const Fusion *fusion, const Product *product, int f
     DataTile tile = {.rank = 3, .scatter = 1, .staged = true, .staged_granule = 128 / value_bits};
     tile.element_bits = element_bits(product->factor[factor]);
     tile.staged_bits = value_bits;
+    if (vector_of(fusion, product, factor, MAX_TILE) == 1)
+        tile.instructions = search_instructions(fusion, product, factor);
     bool along_k = is_along_k(fusion, product, factor);
     int row_dim = along_k ? 1 : 2, k_dim = along_k ? 2 : 1;
     tile.dims[0] = (Dim){affine_axis(GROUP_BATCH), product->group[GROUP_BATCH].extent};
@@ -221,7 +254,8 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     }
     rules->accumulator_bits = value_bits;
     rules->register_overhead = 32;
-    rules->loads_into_registers = true;
+    rules->input_buffers = 2;
+    rules->copies_through_registers = true;
     return 1;
 }
 
@@ -260,15 +294,6 @@ static void emit_group_positions(StrBuf *out, const Scope *scope, const Product 
             strbuf_printf(out, " %% %" PRId64, extent);
         strbuf_puts(out, ";\n");
     }
-}
-
-static uint32_t factor_axes(const Product *product, int factor)
-{
-    uint32_t axes = expr_axes(product->factor[factor]);
-    for (int d = 0; product->guard && d < product->guard->count; d++)
-        for (int a = 0; a < MAX_AXES; a++)
-            axes |= (uint32_t)(product->guard->bounds[d].index.coef[a] != 0) << a;
-    return axes;
 }
 
 /* The factor's element, zero where the guard above the product says that there is none. */
@@ -319,14 +344,6 @@ static void emit_positions_of_c(StrBuf *out, const Scope *scope, const Product *
 {
     for (int g = GROUP_BATCH; g <= GROUP_N; g++)
         emit_group_positions(out, scope, product, g, g == GROUP_N ? column : group_variable(g), used);
-}
-
-static uint32_t group_mask(const Group *group)
-{
-    uint32_t mask = 0;
-    for (int i = 0; i < group->count; i++)
-        mask |= 1u << group->axes[i];
-    return mask;
 }
 
 static uint32_t epilogue_axes(const Fusion *fusion)

@@ -60,10 +60,11 @@ static void add_family(Planner *planner, ChoiceList *list, const Family *family,
     int count = family->rules(fusion, planner->device, drafts);
     TileRules *variants = NEW_ARRAY(planner->arena, TileRules, count);
     memcpy(variants, drafts, sizeof(TileRules) * (size_t)count);
-    RProgram *programs = NEW_ARRAY(planner->arena, RProgram, planner->keep);
+    int most = 2 * planner->keep;   // keep_diverse() chooses among them
+    RProgram *programs = NEW_ARRAY(planner->arena, RProgram, most);
     for (int v = 0; v < count; v++) {
         arena_reset(planner->scratch);
-        int made = rprogram_construct(planner->scratch, &variants[v], planner->device, planner->keep, programs,
+        int made = rprogram_construct(planner->scratch, &variants[v], planner->device, most, programs,
                                       &planner->stats);
         for (int i = 0; i < made; i++)
             add_choice(planner->arena, list, (Choice){
@@ -112,35 +113,52 @@ static void add_split(Planner *planner, ChoiceList *list, const Fusion *fusion, 
         });
 }
 
-static bool same_kind(const Choice *left, const Choice *right)
+/* How many of the choices before `end` that are kept share something with the one at `end`. */
+static int count_kept(const ChoiceList *list, int end, bool (*share)(const Choice *, const Choice *))
 {
-    if (left->count != right->count)
-        return false;
-    for (int k = 0; k < left->count; k++)
-        if (left->launches[k].family != right->launches[k].family ||
-            left->launches[k].rules->variant != right->launches[k].rules->variant)
-            return false;
-    return true;
+    int count = 0;
+    for (int i = 0; i < end; i++)
+        count += !list->choices[i]->spare && share(list->choices[i], list->choices[end]);
+    return count;
 }
 
-/* The first `keep` in time, but every kind of kernel with its best one: the model may be wrong about a whole family. */
+static bool same_family(const Choice *left, const Choice *right)
+{
+    return left->count == right->count && left->launches[0].family == right->launches[0].family;
+}
+
+static bool same_tile(const Choice *left, const Choice *right, Level level)
+{
+    return same_family(left, right) &&
+           memcmp(&left->launches[0].program.tile[level], &right->launches[0].program.tile[level], sizeof(RTile)) == 0;
+}
+
+static bool same_register_tile(const Choice *left, const Choice *right)
+{
+    return same_tile(left, right, LEVEL_REGISTER);
+}
+
+static bool same_shared_tile(const Choice *left, const Choice *right)
+{
+    return same_tile(left, right, LEVEL_SHARED);
+}
+
+/* In order of time, but with every family's best (the model may be wrong about a whole family), and at most a fifth of
+   the kept ones with the same register tile or the same shared tile, as long as there are others. */
 static void keep_diverse(ChoiceList *list, int keep)
 {
-    int kept = 0;
+    int kept = 0, share = (keep + 4) / 5;
     for (int i = 0; i < list->count; i++) {
-        bool first_of_kind = true;
-        for (int j = 0; j < i; j++)
-            first_of_kind &= !same_kind(list->choices[i], list->choices[j]);
-        if (first_of_kind)
-            kept++;
-        else
-            list->choices[i]->spare = true;
+        list->choices[i]->spare = count_kept(list, i, same_family) > 0;
+        kept += !list->choices[i]->spare;
     }
-    for (int i = 0; i < list->count && kept < keep; i++)
-        if (list->choices[i]->spare) {
-            list->choices[i]->spare = false;
-            kept++;
-        }
+    for (int strict = 1; strict >= 0; strict--)
+        for (int i = 0; i < list->count && kept < keep; i++)
+            if (list->choices[i]->spare && (!strict || (count_kept(list, i, same_register_tile) < share &&
+                                                         count_kept(list, i, same_shared_tile) < share))) {
+                list->choices[i]->spare = false;
+                kept++;
+            }
     int count = 0;
     for (int i = 0; i < list->count; i++)
         if (!list->choices[i]->spare)

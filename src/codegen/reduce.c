@@ -6,7 +6,8 @@
 #include "codegen/space.h"
 
 enum {
-    MAX_DEPTH = 8,          // vectors of a thread whose loads are under way together
+    MAX_DEPTH = 8,          // vectors of a thread whose loads are under way together,
+    MAX_TERMS = 32,         // and terms in them: with 64 an H200 ran out of registers
     MAX_THREADS = 1024,     // of a block, on every device so far: reserves the shared memory that totals meet in
     RUN_BYTES = 128         // that a block reads of each row at least, walking columns: with 32, 64, 128 bytes an H200
                             // reached 0.6, 0.8, 1.0 of its copy bandwidth
@@ -146,12 +147,13 @@ static TileRules layout_rules(const Fusion *fusion, const DeviceSpec *device, in
     int64_t groups = layout.row ? 256 : MAX_THREADS, sharers = layout.row ? MAX_THREADS : 32;   // limits
     rules.rule[LEVEL_REGISTER][output] = (AxisRule){outs, outs};
     rules.rule[LEVEL_SHARED][output] = (AxisRule){layout.row ? 1 : outputs_of_run(fusion), outs * groups};
-    rules.rule[LEVEL_REGISTER][reduced] = (AxisRule){terms, (int64_t)terms * MAX_DEPTH};
-    rules.rule[LEVEL_SHARED][reduced] = (AxisRule){terms, (int64_t)terms * MAX_DEPTH * sharers};
+    int64_t most = terms * MAX_DEPTH < MAX_TERMS ? terms * MAX_DEPTH : MAX_TERMS;
+    rules.rule[LEVEL_REGISTER][reduced] = (AxisRule){terms, most};
+    rules.rule[LEVEL_SHARED][reduced] = (AxisRule){terms, most * sharers};
     rules.threads_reduce = true;
     rules.accumulator_bits = dtype_info[fusion->ops[0].body->type].bits;
     rules.register_overhead = 32;
-    rules.loads_into_registers = true;
+    rules.input_buffers = 1;
     rules.shared_overhead = (int64_t)MAX_THREADS * outs * rules.accumulator_bits / 8;
     return rules;
 }

@@ -97,7 +97,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     rules->rule[LEVEL_SHARED][TAP] = (AxisRule){taps, taps};
     rules->accumulator_bits = dtype_info[fusion->ops[0].body->type].bits;
     rules->register_overhead = 32;
-    rules->loads_into_registers = true;
+    rules->input_buffers = 1;
     return 1;
 }
 

@@ -21,7 +21,7 @@ enum {
     MAX_GENERATIONS = 24,     // doublings to the largest tile: 2^24 points are beyond any level
     BEYOND_SATURATION = 3,    // generations kept once compute limits: occupancy may still gain
     MAX_REGISTER_TILES = 48,
-    MAX_PROGRAMS = 4096,
+    MAX_PROGRAMS = 1024,
     SLOTS = 2 * MAX_PROGRAMS, // of the hash table, at least half empty
     MAX_SHRINKS = 16,
     SHORTEST_STEP = 8,        // points along the reduction between two barriers

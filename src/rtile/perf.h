@@ -10,7 +10,8 @@ typedef enum Limiter {
     LIMIT_THREADS, LIMIT_BLOCKS, LIMIT_REGISTERS, LIMIT_SHARED, LIMIT_GRID
 } Limiter;
 typedef enum BoundBy {
-    BOUND_COMPUTE, BOUND_SPECIAL, BOUND_SHARED, BOUND_L2, BOUND_DRAM, BOUND_LATENCY, BOUND_LAUNCH
+    BOUND_COMPUTE, BOUND_SPECIAL, BOUND_SHARED, BOUND_L2, BOUND_DRAM, BOUND_START, BOUND_LATENCY,
+    BOUND_LAUNCH
 } BoundBy;
 
 extern const char *const limiter_name[];
@@ -19,6 +20,7 @@ extern const char *const bound_name[];
 typedef struct PerfEstimate {
     double time_us;            // what ranks: the largest term, what shows of the others, waiting
     double compute_us, special_us, shared_us, l2_us, dram_us;   // each alone, for the whole kernel
+    double start_us;           // blocks start one after the other
     double latency_us, launch_us;
     double dram_load_bytes, dram_store_bytes, l2_load_bytes, l2_store_bytes;
     double shared_load_bytes, shared_store_bytes;   // loads include those past it, through L1

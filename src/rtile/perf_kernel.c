@@ -75,6 +75,8 @@ static void count_staged(Kernel *kernel)
             continue;
         kernel->staged = true;
         kernel->staged_bytes += data_tile_bytes(data, kernel->shared, kernel->space->axis_count);
+        kernel->staging_instructions +=
+            data->instructions * (double)data_tile_elements(data, kernel->shared, kernel->space->axis_count);
     }
 }
 
@@ -88,7 +90,7 @@ static double block_bytes_in_flight(const Kernel *kernel, const DataTile *data)
     double moved = data_tile_traffic(data, kernel->shared, axis_count, transaction_bytes);
     if (data->staged)
         return moved * at_least(kernel->stages - 1, 1);
-    double thread_bytes = kernel->rules->loads_into_registers
+    double thread_bytes = kernel->rules->input_buffers
         ? data_tile_bytes(data, kernel->inner, axis_count)
         : data->element_bits / 8.0;
     return at_most(at_least(kernel->register_tiles * thread_bytes, transaction_bytes), moved);

@@ -22,6 +22,7 @@ typedef struct Kernel {
     double stages;
     bool staged;                   // anything in shared memory
     double staged_bytes;           // of one step
+    double staging_instructions;   // of one step, to find what is staged
     double in_flight_bytes;        // asked for and not yet there, over the whole device
 } Kernel;
 

@@ -9,7 +9,7 @@
 static double thread_read_bytes(const Kernel *kernel, const DataTile *data)
 {
     double points = all_points(kernel->space, kernel->inner);
-    double tile_bytes = kernel->rules->loads_into_registers
+    double tile_bytes = kernel->rules->input_buffers
         ? data_tile_bytes(data, kernel->inner, kernel->space->axis_count)
         : points * data->element_bits / 8;
     double scatter = data->staged ? 1 : at_least(data->scatter, 1);

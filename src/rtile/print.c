@@ -74,7 +74,8 @@ static void print_perf(StrBuf *out, const PerfEstimate *perf)
     strbuf_printf(out, "  predicted %.4g us, bound by %s", perf->time_us, bound);
     strbuf_printf(out, ": compute %.4g, special %.4g", perf->compute_us, perf->special_us);
     strbuf_printf(out, ", shared %.4g, l2 %.4g", perf->shared_us, perf->l2_us);
-    strbuf_printf(out, ", dram %.4g, latency %.4g", perf->dram_us, perf->latency_us);
+    strbuf_printf(out, ", dram %.4g, start %.4g", perf->dram_us, perf->start_us);
+    strbuf_printf(out, ", latency %.4g", perf->latency_us);
     strbuf_printf(out, ", launch %.4g\n", perf->launch_us);
     strbuf_printf(out, "  %.4g waves of %d blocks a unit (limited by %s), tail %.3f, waste %.3f\n",
                   perf->waves, perf->blocks_per_sm, limiter_name[perf->limiter],

@@ -56,12 +56,17 @@ static bool threads_legal(const TileRules *rules, const DeviceSpec *device, int6
         || (threads < device->warp_size && useful_threads(rules) < device->warp_size);
 }
 
-/* Without asynchronous copies the next tiles pass through registers on their way into the other
+bool goes_through_registers(const TileRules *rules, const DeviceSpec *device)
+{
+    return rules->copies_through_registers || !device->has.async_copy;
+}
+
+/* Unless they are copied directly, the next tiles pass through registers on their way into the other
    buffer. */
 static int64_t prefetch_registers(const TileRules *rules, const DeviceSpec *device,
                                   const RProgram *program)
 {
-    if (rules->stages < 2 || device->has.async_copy)
+    if (rules->stages < 2 || !goes_through_registers(rules, device))
         return 0;
     int64_t buffer_bytes = (program->shared_bytes - rules->shared_overhead) / rules->stages;
     return ceil_div(buffer_bytes, 4 * (int64_t)program->threads);

@@ -44,6 +44,9 @@ int rprogram_construct(Arena *arena, const TileRules *rules, const DeviceSpec *d
                        RProgram *kept,
                        ConstructStats *stats);
 
+/* Staged tiles pass through registers: the kernel has it so, or the device has no asynchronous copies. */
+bool goes_through_registers(const TileRules *rules, const DeviceSpec *device);
+
 /* Fills grid, threads, shared_bytes, registers, padding and perf from the tiles. False, with the
    reason, if a limit of the device is broken. */
 bool rprogram_complete(const TileRules *rules, const DeviceSpec *device, RProgram *program,

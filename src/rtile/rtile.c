@@ -142,7 +142,7 @@ static int64_t register_count(const TileRules *rules, const RTile *tile)
     for (int i = 0; i < space->tile_count; i++) {
         const DataTile *data = &space->tiles[i];
         int element_bits = data->output                  ? rules->accumulator_bits
-                           : rules->loads_into_registers ? data->element_bits
+                           : rules->input_buffers         ? data->element_bits * rules->input_buffers
                                                          : 0;
         int64_t elements = data_tile_elements(data, tile, space->axis_count);
         if (!checked_add(bits, size_product(elements, element_bits), &bits))

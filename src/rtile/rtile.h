@@ -29,6 +29,7 @@ typedef struct DataTile {
     int staged_bits;            // of an element there (f16 may be kept widened); 0: element_bits
     int staged_inner;           // the dimension that is contiguous there
     int staged_granule;         // bank padding is a multiple of this: vector accesses stay aligned
+    double instructions;        // of a thread to find one element that is staged; 0: whole vectors lie side by side
     double scatter;             // bytes moved per byte a warp uses in thread order; 1: coalesced
 } DataTile;
 
@@ -59,7 +60,9 @@ typedef struct TileRules {
     int accumulator_bits;            // of one output element in registers
     int register_overhead;           // addresses, loop counters, … of one thread
     int64_t shared_overhead;         // bytes beyond the staged tiles
-    bool loads_into_registers;       // a register tile also holds its inputs while it computes
+    bool copies_through_registers;   // staged tiles are loaded into registers and stored from there, not copied directly
+    int input_buffers;               // copies of its inputs' data tiles that a thread holds while it computes: 0 none,
+                                     // 2: the next register step's are read while this one's are used
 } TileRules;
 
 // ---- rtile.c: what a tile holds and moves ----

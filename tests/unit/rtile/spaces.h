@@ -59,7 +59,7 @@ static inline Dim dim(int axis, int64_t size)
 static inline TileRules matmul_rules(int64_t m, int64_t n, int64_t k)
 {
     TileRules rules = {.variant_name = "matmul", .stages = 2, .accumulator_bits = 32,
-                       .register_overhead = 24, .loads_into_registers = true};
+                       .register_overhead = 24, .input_buffers = 1};
     rules.space = (TileSpace){
         .axis_count = 3,
         .axes = {{"m", m, false}, {"n", n, false}, {"k", k, true}},
@@ -84,7 +84,7 @@ static inline TileRules matmul_rules(int64_t m, int64_t n, int64_t k)
 static inline TileRules elementwise_rules(int64_t count)
 {
     TileRules rules = {.variant_name = "elementwise", .stages = 1, .accumulator_bits = 32,
-                       .register_overhead = 10, .loads_into_registers = true};
+                       .register_overhead = 10, .input_buffers = 1};
     rules.space = (TileSpace){
         .axis_count = 1,
         .axes = {{"i", count, false}},
@@ -104,7 +104,7 @@ static inline TileRules elementwise_rules(int64_t count)
 static inline TileRules reduce_rules(int64_t s, int64_t r)
 {
     TileRules rules = {.variant_name = "row", .stages = 1, .accumulator_bits = 32,
-                       .register_overhead = 10, .loads_into_registers = true,
+                       .register_overhead = 10, .input_buffers = 1,
                        .threads_reduce = true, .shared_overhead = 128};
     rules.space = (TileSpace){
         .axis_count = 2,
@@ -128,7 +128,7 @@ static inline TileRules reduce_rules(int64_t s, int64_t r)
 static inline TileRules window_rules(int64_t c, int64_t h, int64_t w)
 {
     TileRules rules = {.variant_name = "window", .stages = 1, .accumulator_bits = 32,
-                       .register_overhead = 20, .loads_into_registers = false};
+                       .register_overhead = 20, .input_buffers = 0};
     Affine row = {.coef = {[1] = 2, [3] = 1}}, column = {.coef = {[2] = 2, [4] = 1}};
     rules.space = (TileSpace){
         .axis_count = 5,
