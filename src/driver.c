@@ -27,15 +27,15 @@ static bool is_last_stage(const Options *opt, Stage stage)
 
 /* Prints what a stage made, if `-d` asked for it, and ends there if nothing more was asked for; `print` is the statement
    that does so into `out`. */
-#define DUMP(id, print)                                         \
-    if (opt->dump[STAGE_##id]) {                                \
-        StrBuf buffer = strbuf_new(arena), *out = &buffer;      \
-        print;                                                  \
-        fwrite(out->text, 1, out->length, stdout);              \
-        if (is_last_stage(opt, STAGE_##id)) {                   \
-            arena_free(arena);                                  \
-            return EXIT_DONE;                                   \
-        }                                                       \
+#define DUMP(id, print)                                                                                      \
+    if (opt->dump[STAGE_##id]) {                                                                             \
+        StrBuf buffer = strbuf_new(arena), *out = &buffer;                                                   \
+        print;                                                                                               \
+        fwrite(out->text, 1, out->length, stdout);                                                           \
+        if (is_last_stage(opt, STAGE_##id)) {                                                                \
+            arena_free(arena);                                                                               \
+            return EXIT_DONE;                                                                                \
+        }                                                                                                    \
     }
 
 /* Make reads a blank as the end of a name. */
@@ -57,7 +57,8 @@ static void write_dependency(StrBuf *out, const char *path)
 }
 
 /* What `-MD` lists: every file that was read. */
-static void write_depfile(Arena *arena, const Options *opt, const DeviceSpec *device, const Plan *plan, OutputSet *outputs)
+static void write_depfile(Arena *arena, const Options *opt, const DeviceSpec *device, const Plan *plan,
+                          OutputSet *outputs)
 {
     StrBuf out = strbuf_new(arena);
     if (opt->dep_target)
@@ -111,7 +112,8 @@ static void prove(Arena *arena, const Program *program, const Kernel *kernel, co
     if (report.status == VERIFY_MACHINE)
         fatal(EXIT_MACHINE, "cannot verify: %s", report.message);
     if (report.sampled)
-        talk("verified %" PRId64 " elements on %" PRId64 " of %" PRId64 " blocks (corners, edges and random ones)",
+        talk("verified %" PRId64 " elements on %" PRId64 " of %" PRId64
+             " blocks (corners, edges and random ones)",
              report.elements - report.unjudged, report.blocks_run, report.blocks_total);
     else
         talk("verified all %" PRId64 " elements that were computed", report.elements - report.unjudged);

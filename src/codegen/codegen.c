@@ -8,7 +8,9 @@
 #include "codegen/emit.h"
 #include "codegen/launcher.h"
 
-enum { WORKSPACE_ALIGNMENT = 256 };   // language.md: the workspace is aligned to it, and so is each tensor in it
+enum {
+    WORKSPACE_ALIGNMENT = 256
+};   // language.md: the workspace is aligned to it, and so is each tensor in it
 
 typedef struct Generator {
     Arena *arena;
@@ -56,7 +58,8 @@ static void place_workspace(const Plan *plan, Kernel *kernel, int64_t *offsets)
 static LaunchArg launch_arg(const Tensor *tensor, bool written, const int64_t *offsets)
 {
     bool temporary = tensor->role == ROLE_TEMPORARY;
-    return (LaunchArg){.tensor = tensor, .written = written, .workspace_offset = temporary ? offsets[tensor->id] : -1};
+    return (LaunchArg){
+        .tensor = tensor, .written = written, .workspace_offset = temporary ? offsets[tensor->id] : -1};
 }
 
 static double scalar_work(const Fusion *fusion)
@@ -120,7 +123,8 @@ static int current_line(const StrBuf *out)
 /* From here on, line numbers are those of the emitted file again. */
 static void write_own_line(Generator *generator)
 {
-    strbuf_printf(generator->out, "#line %d \"%s.cu\"\n", current_line(generator->out) + 1, generator->request->name);
+    strbuf_printf(generator->out, "#line %d \"%s.cu\"\n", current_line(generator->out) + 1,
+                  generator->request->name);
 }
 
 static void write_json_args(Json *list, const Tensor *const *tensors, int count, const char *role)
@@ -190,7 +194,9 @@ static void write_json_line(Generator *generator)
 static void write_opening(Generator *generator)
 {
     const CodegenRequest *request = generator->request;
-    strbuf_printf(generator->out, "//\n// %s, constructed by rollerc " ROLLERC_VERSION " for the device %s. What it computes:\n//\n",
+    strbuf_printf(generator->out,
+                  "//\n// %s, constructed by rollerc " ROLLERC_VERSION
+                  " for the device %s. What it computes:\n//\n",
                   request->name, request->device->name);
     StrBuf text = strbuf_new(generator->arena);
     program_print(&text, request->program);
@@ -198,7 +204,8 @@ static void write_opening(Generator *generator)
         end = strchr(line, '\n');
         strbuf_printf(generator->out, "//   %.*s\n", (int)(end - line), line);
     }
-    strbuf_puts(generator->out, "//\n// This file is yours: it carries no licence obligations of rollerc.\n\n");
+    strbuf_puts(generator->out,
+                "//\n// This file is yours: it carries no licence obligations of rollerc.\n\n");
 }
 
 static void write_prelude(Generator *generator)
@@ -210,7 +217,8 @@ static void write_prelude(Generator *generator)
     write_own_line(generator);
 }
 
-static void write_level(StrBuf *out, const TileSpace *space, const char *level, const RTile *tile, const char *count)
+static void write_level(StrBuf *out, const TileSpace *space, const char *level, const RTile *tile,
+                        const char *count)
 {
     strbuf_printf(out, "//   %-10s", level);
     for (int a = 0; a < space->axis_count; a++)
@@ -225,7 +233,8 @@ static void write_provenance(Generator *generator, const PlannedLaunch *planned)
     const TileSpace *space = &planned->rules->space;
     const PerfEstimate *perf = &program->perf;
     StrBuf *out = generator->out;
-    strbuf_printf(out, "// <rollerc: parameters>   %s (%s) for %s on %s, candidate %d of %d\n//\n//   level     ",
+    strbuf_printf(out,
+                  "// <rollerc: parameters>   %s (%s) for %s on %s, candidate %d of %d\n//\n//   level     ",
                   planned->family->template_path, planned->rules->variant_name, generator->request->name,
                   generator->request->device->name, generator->request->rank + 1, generator->request->kept);
     for (int a = 0; a < space->axis_count; a++)
@@ -234,13 +243,14 @@ static void write_provenance(Generator *generator, const PlannedLaunch *planned)
     Arena *arena = generator->arena;
     write_level(out, space, "global", &program->tile[LEVEL_GLOBAL], "the problem");
     write_level(out, space, "shared", &program->tile[LEVEL_SHARED],
-                arena_printf(arena, "%" PRId64 " blocks, %.2f waves, %" PRId64 " bytes", program->grid, perf->waves,
-                             program->shared_bytes));
+                arena_printf(arena, "%" PRId64 " blocks, %.2f waves, %" PRId64 " bytes", program->grid,
+                             perf->waves, program->shared_bytes));
     write_level(out, space, "register", &program->tile[LEVEL_REGISTER],
                 arena_printf(arena, "%d threads, about %d registers", program->threads, program->registers));
-    strbuf_printf(out, "//\n//   predicted %.2f us, bound by %s (compute %.2f, shared %.2f, L2 %.2f, DRAM %.2f)\n//\n",
-                  perf->time_us, bound_name[perf->bound_by], perf->compute_us, perf->shared_us, perf->l2_us,
-                  perf->dram_us);
+    strbuf_printf(
+        out, "//\n//   predicted %.2f us, bound by %s (compute %.2f, shared %.2f, L2 %.2f, DRAM %.2f)\n//\n",
+        perf->time_us, bound_name[perf->bound_by], perf->compute_us, perf->shared_us, perf->l2_us,
+        perf->dram_us);
 }
 
 static void write_kernel(Generator *generator, int index)
@@ -257,7 +267,8 @@ static void write_kernel(Generator *generator, int index)
         .wide = fusion_is_wide(planned->fusion),
     };
 
-    strbuf_printf(out, "\n#undef KERNEL\n#undef ENTRY\n#define KERNEL %s_scope\n#define ENTRY %s\n\n", launch->entry, launch->entry);
+    strbuf_printf(out, "\n#undef KERNEL\n#undef ENTRY\n#define KERNEL %s_scope\n#define ENTRY %s\n\n",
+                  launch->entry, launch->entry);
     strbuf_write(out, template.head, template.head_length);
     write_provenance(generator, planned);
     emit_tensors(out, planned->fusion, plan.wide);

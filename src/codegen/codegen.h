@@ -5,13 +5,13 @@
 #include "codegen/template.h"
 
 typedef struct CodegenRequest {
-    const char *name;              // C identifier: kernels are NAME_k0, NAME_k1, …
+    const char *name;   // C identifier: kernels are NAME_k0, NAME_k1, …
     const Program *program;
     const Plan *plan;
     const DeviceSpec *device;
     const TemplateStore *templates;
     bool fast_math;
-    int rank, kept;                // the plan's place among the kept candidates, for the comment
+    int rank, kept;   // the plan's place among the kept candidates, for the comment
 } CodegenRequest;
 
 Kernel *codegen_kernel(Arena *arena, const CodegenRequest *request);

@@ -6,9 +6,9 @@
 #include "codegen/space.h"
 
 enum {
-    MAX_VECTORS = 4,     // of a thread, whose loads are under way together
-    MAX_POINTS = 32,     // of a thread: with 64 an H200 spilled registers where the arithmetic is long
-    MIN_WARPS = 4,       // of a block, one for each scheduler
+    MAX_VECTORS = 4,   // of a thread, whose loads are under way together
+    MAX_POINTS = 32,   // of a thread: with 64 an H200 spilled registers where the arithmetic is long
+    MIN_WARPS = 4,     // of a block, one for each scheduler
     MAX_WARPS = 16
 };   // vectors of one thread
 
@@ -56,7 +56,8 @@ static int widest_vector(const Fusion *fusion)
 
 static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
-    static const char *const names[] = {"scalar", "x2", "", "x4", "", "", "", "x8", "", "", "", "", "", "", "", "x16"};
+    static const char *const names[] = {"scalar", "x2", "", "x4", "", "", "", "x8",
+                                        "",       "",   "", "",   "", "", "", "x16"};
     int count = 0;
     for (int vector = widest_vector(fusion); vector >= 1 && count < 3; vector /= 2) {
         TileRules *rules = &variants[count++];
@@ -83,8 +84,11 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan)
     int64_t each = plan->program->tile[LEVEL_REGISTER].size[0];
     strbuf_printf(out, "constexpr Index POINTS = %" PRId64 ";\n", spatial_points(plan->fusion));
     strbuf_printf(out, "constexpr int THREADS = %d;\n", plan->threads);
-    strbuf_printf(out, "constexpr int VECTOR = %d;   // neighbouring points that a thread reads and writes at once\n", vector);
-    strbuf_printf(out, "constexpr int VECTORS = %" PRId64 ";   // vectors of a thread, one block apart\n", ceil_div(each, vector));
+    strbuf_printf(
+        out, "constexpr int VECTOR = %d;   // neighbouring points that a thread reads and writes at once\n",
+        vector);
+    strbuf_printf(out, "constexpr int VECTORS = %" PRId64 ";   // vectors of a thread, one block apart\n",
+                  ceil_div(each, vector));
 }
 
 static void emit_registers(StrBuf *out, const Fusion *fusion, const Reads *reads)
@@ -102,7 +106,8 @@ static bool needs_positions(const Reads *reads)
 {
     for (int i = 0; i < reads->count; i++) {
         Pattern pattern = reads->reads[i].pattern;
-        if (pattern == PATTERN_ROW || (pattern == PATTERN_BROADCAST && !affine_is_constant(&reads->reads[i].offset)))
+        if (pattern == PATTERN_ROW ||
+            (pattern == PATTERN_BROADCAST && !affine_is_constant(&reads->reads[i].offset)))
             return true;
     }
     return false;
@@ -111,14 +116,16 @@ static bool needs_positions(const Reads *reads)
 /* Reads of a vector whose points are all inside. */
 static void emit_load_vector(StrBuf *out, const Scope *scope, const Reads *reads)
 {
-    strbuf_puts(out, "\n__device__ __forceinline__ void load_points(const Tensors &t, Index point, Inputs &in)\n{\n");
+    strbuf_puts(
+        out, "\n__device__ __forceinline__ void load_points(const Tensors &t, Index point, Inputs &in)\n{\n");
     if (!reads->count)
         strbuf_puts(out, "    (void)t, (void)point, (void)in;\n");
     if (needs_positions(reads))
         emit_positions(out, "    ", "point", scope, 0, scope->fusion->spatial_count);
     reads_emit_vectors(out, "    ", scope, reads, "point");
     if (reads_have(reads, PATTERN_GATHER)) {
-        strbuf_puts(out, "    UNROLL for (int e = 0; e < VECTOR; ++e) {\n        const Index each = point + e;\n");
+        strbuf_puts(out,
+                    "    UNROLL for (int e = 0; e < VECTOR; ++e) {\n        const Index each = point + e;\n");
         emit_positions(out, "        ", "each", scope, 0, scope->fusion->spatial_count);
         reads_emit_gathers(out, "        ", scope, reads);
         strbuf_puts(out, "    }\n");
@@ -129,7 +136,8 @@ static void emit_load_vector(StrBuf *out, const Scope *scope, const Reads *reads
 /* Reads of one point, for the last vector. */
 static void emit_load_point(StrBuf *out, const Scope *scope, const Reads *reads)
 {
-    strbuf_puts(out, "\n__device__ __forceinline__ void load_point(const Tensors &t, Index point, int e, Inputs &in)\n{\n");
+    strbuf_puts(out, "\n__device__ __forceinline__ void load_point(const Tensors &t, Index point, int e, "
+                     "Inputs &in)\n{\n");
     strbuf_puts(out, "    (void)t, (void)point, (void)e, (void)in;\n");
     emit_positions(out, "    ", "point", scope, 0, scope->fusion->spatial_count);
     for (int i = 0; i < reads->count; i++)
@@ -140,7 +148,8 @@ static void emit_load_point(StrBuf *out, const Scope *scope, const Reads *reads)
 static void emit_compute(StrBuf *out, const Scope *scope)
 {
     const Fusion *fusion = scope->fusion;
-    strbuf_puts(out, "\n__device__ __forceinline__ void compute(const Tensors &t, Index point, int e, const Inputs &in, Outputs &out)\n{\n");
+    strbuf_puts(out, "\n__device__ __forceinline__ void compute(const Tensors &t, Index point, int e, const "
+                     "Inputs &in, Outputs &out)\n{\n");
     strbuf_puts(out, "    (void)t, (void)point, (void)in;\n");
     emit_positions(out, "    ", "point", scope, 0, fusion->spatial_count);
     emit_pointwise_ops(out, "    ", scope, 0);
@@ -153,19 +162,23 @@ static void emit_compute(StrBuf *out, const Scope *scope)
 /* Real outputs as vectors or one by one; one-bit outputs by all lanes of the warp together. */
 static void emit_output_stores(StrBuf *out, const Fusion *fusion)
 {
-    strbuf_puts(out, "\n__device__ __forceinline__ void store_points(const Tensors &t, Index point, const Outputs &out)\n{\n"
+    strbuf_puts(out, "\n__device__ __forceinline__ void store_points(const Tensors &t, Index point, const "
+                     "Outputs &out)\n{\n"
                      "    (void)t, (void)point, (void)out;\n");
     for (int i = 0; i < fusion->output_count; i++)
         if (fusion->outputs[i]->dtype != DTYPE_B1)
             strbuf_printf(out, "    store_vector<VECTOR>(t.out%d, point, out.y%d);\n", i, i);
-    strbuf_puts(out, "}\n\n__device__ __forceinline__ void store_point(const Tensors &t, Index point, int e, const Outputs &out)\n{\n"
+    strbuf_puts(out, "}\n\n__device__ __forceinline__ void store_point(const Tensors &t, Index point, int e, "
+                     "const Outputs &out)\n{\n"
                      "    (void)t, (void)point, (void)e, (void)out;\n");
     for (int i = 0; i < fusion->output_count; i++)
         if (fusion->outputs[i]->dtype != DTYPE_B1)
             strbuf_printf(out, "    store(t.out%d, point, out.y%d[e]);\n", i, i);
-    strbuf_puts(out, "}\n\n// All lanes of a warp call it: they pack words together.\n"
-                     "__device__ __forceinline__ void store_words(const Tensors &t, Index point, const Outputs &out)\n{\n"
-                     "    (void)t, (void)point, (void)out;\n");
+    strbuf_puts(
+        out,
+        "}\n\n// All lanes of a warp call it: they pack words together.\n"
+        "__device__ __forceinline__ void store_words(const Tensors &t, Index point, const Outputs &out)\n{\n"
+        "    (void)t, (void)point, (void)out;\n");
     for (int i = 0; i < fusion->output_count; i++)
         if (fusion->outputs[i]->dtype == DTYPE_B1)
             strbuf_printf(out, "    store_bits<VECTOR>(t.out%d, point, out.y%d, point < POINTS);\n", i, i);

@@ -10,15 +10,9 @@
 const char *const axis_names[MAX_AXES] = {"i0", "i1", "i2",  "i3",  "i4",  "i5",  "i6",  "i7",
                                           "i8", "i9", "i10", "i11", "i12", "i13", "i14", "i15"};
 
-const char *value_type(DType type)
-{
-    return dtype_info[dtype_info[type].compute].cuda;
-}
+const char *value_type(DType type) { return dtype_info[dtype_info[type].compute].cuda; }
 
-const char *memory_type(DType type)
-{
-    return type == DTYPE_B1 ? "unsigned" : dtype_info[type].cuda;
-}
+const char *memory_type(DType type) { return type == DTYPE_B1 ? "unsigned" : dtype_info[type].cuda; }
 
 const char *combiner(Reduce reduce)
 {
@@ -45,10 +39,7 @@ int output_position(const Fusion *fusion, const Tensor *tensor)
 /* Blocks overshoot the space by less than this many positions. */
 enum { OVERSHOOT = 1 << 24 };
 
-static bool is_past_32_bits(int64_t count)
-{
-    return count > INT32_MAX - OVERSHOOT;
-}
+static bool is_past_32_bits(int64_t count) { return count > INT32_MAX - OVERSHOOT; }
 
 bool fusion_is_wide(const Fusion *fusion)
 {
@@ -80,7 +71,8 @@ void emit_affine(StrBuf *out, const Affine *form, const char *const *axis)
     if (first)
         strbuf_printf(out, "%" PRId64, form->constant);
     else if (form->constant)
-        strbuf_printf(out, " %c %" PRId64, form->constant < 0 ? '-' : '+', form->constant < 0 ? -form->constant : form->constant);
+        strbuf_printf(out, " %c %" PRId64, form->constant < 0 ? '-' : '+',
+                      form->constant < 0 ? -form->constant : form->constant);
 }
 
 static void emit_real(StrBuf *out, DType type, double value)
@@ -106,17 +98,19 @@ static void emit_constant(StrBuf *out, const Expr *expr)
 {
     int64_t integer = expr->constant.integer;
     switch (expr->type) {
-    case DTYPE_B1:
-        strbuf_puts(out, integer ? "true" : "false");
-        break;
+    case DTYPE_B1: strbuf_puts(out, integer ? "true" : "false"); break;
     case DTYPE_I32:
-        strbuf_printf(out, integer == INT32_MIN ? "(-2147483647 - 1)" : integer < 0 ? "(%d)" : "%d", (int)integer);
+        strbuf_printf(out,
+                      integer == INT32_MIN ? "(-2147483647 - 1)"
+                      : integer < 0        ? "(%d)"
+                                           : "%d",
+                      (int)integer);
         break;
     case DTYPE_I64:
-        strbuf_printf(out, integer == INT64_MIN ? "(-9223372036854775807ll - 1)" : "(%" PRId64 "ll)", integer);
+        strbuf_printf(out, integer == INT64_MIN ? "(-9223372036854775807ll - 1)" : "(%" PRId64 "ll)",
+                      integer);
         break;
-    default:
-        emit_real(out, expr->type, expr->constant.real);
+    default: emit_real(out, expr->type, expr->constant.real);
     }
 }
 
@@ -165,7 +159,7 @@ static void emit_cast(StrBuf *out, const Scope *scope, const Expr *expr)
     DType to = expr->cast.to, from = expr->cast.body->type;
     const char *name = dtype_info[to].cuda;
     if (dtype_info[from].is_real && !dtype_info[to].is_real)
-        strbuf_printf(out, "cast_int<%s>(", name);             // truncates and saturates
+        strbuf_printf(out, "cast_int<%s>(", name);   // truncates and saturates
     else if (to == dtype_info[to].compute)
         strbuf_printf(out, "convert<%s>(", name);
     else
@@ -177,29 +171,17 @@ static void emit_cast(StrBuf *out, const Scope *scope, const Expr *expr)
 void emit_expr(StrBuf *out, const Scope *scope, const Expr *expr)
 {
     switch (expr->kind) {
-    case EXPR_CONST:
-        emit_constant(out, expr);
-        break;
+    case EXPR_CONST: emit_constant(out, expr); break;
     case EXPR_INDEX:
         strbuf_printf(out, "(%s)(", value_type(expr->type));
         emit_affine(out, &expr->index, scope->axis);
         strbuf_puts(out, ")");
         break;
-    case EXPR_ACCESS:
-        emit_access(out, scope, &expr->access);
-        break;
-    case EXPR_GUARD:
-        emit_guard(out, scope, &expr->guard);
-        break;
-    case EXPR_APPLY:
-        emit_apply(out, scope, expr);
-        break;
-    case EXPR_CAST:
-        emit_cast(out, scope, expr);
-        break;
-    case EXPR_VALUE:
-        strbuf_printf(out, "v%d%s", expr->value, scope->suffix ? scope->suffix : "");
-        break;
+    case EXPR_ACCESS: emit_access(out, scope, &expr->access); break;
+    case EXPR_GUARD: emit_guard(out, scope, &expr->guard); break;
+    case EXPR_APPLY: emit_apply(out, scope, expr); break;
+    case EXPR_CAST: emit_cast(out, scope, expr); break;
+    case EXPR_VALUE: strbuf_printf(out, "v%d%s", expr->value, scope->suffix ? scope->suffix : ""); break;
     }
 }
 

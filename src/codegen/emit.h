@@ -32,7 +32,8 @@ void emit_expr(StrBuf *out, const Scope *scope, const Expr *expr);
 
 /* `const Index a = p / 12, b = p / 4 % 3, c = p % 4;` for the axes [first, end) with p their flat position, row-major.
    The names are those of scope->axis. */
-void emit_positions(StrBuf *out, const char *indent, const char *flat, const Scope *scope, int first, int end);
+void emit_positions(StrBuf *out, const char *indent, const char *flat, const Scope *scope, int first,
+                    int end);
 
 /* The value of op, rounded as its tensor's readers see it: `round_to<f16>(…)`. */
 void emit_rounded(StrBuf *out, const FusedOp *op, const char *text);

@@ -11,10 +11,10 @@ enum { MAX_VARIANTS = 8 };   // kinds of kernels one family offers for one expre
 /* What the generator hands to a family that writes its parameter block. */
 typedef struct KernelPlan {
     const Fusion *fusion;
-    const TileRules *rules;      // the variant the program was made from
+    const TileRules *rules;   // the variant the program was made from
     const RProgram *program;
-    int threads;                 // of a block; see Family.whole_warps
-    bool wide;                   // positions need 64 bits
+    int threads;   // of a block; see Family.whole_warps
+    bool wide;     // positions need 64 bits
 } KernelPlan;
 
 typedef struct Family {

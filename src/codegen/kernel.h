@@ -16,23 +16,23 @@ typedef struct LaunchArg {
 } LaunchArg;
 
 typedef struct Launch {
-    const char *entry;          // "softmax_k0"
+    const char *entry;   // "softmax_k0"
     int64_t grid[3];
     int block[3];
-    int cluster[3];             // all 1: no clusters
-    int64_t shared_bytes;       // dynamic
+    int cluster[3];         // all 1: no clusters
+    int64_t shared_bytes;   // dynamic
     bool cooperative;
     LaunchArg *args;
     int arg_count;
-    double work;                // scalar operations of the whole launch
+    double work;   // scalar operations of the whole launch
 } Launch;
 
 typedef struct Kernel {
-    const char *name;           // of the launcher: NAME_launch, NAME_workspace
-    const char *source;         // the whole emitted .cu; ends in '\0' after `source_length` bytes
+    const char *name;     // of the launcher: NAME_launch, NAME_workspace
+    const char *source;   // the whole emitted .cu; ends in '\0' after `source_length` bytes
     size_t source_length;
-    Launch *launches;           // in the order in which NAME_launch makes them
+    Launch *launches;   // in the order in which NAME_launch makes them
     int launch_count;
     int64_t workspace_bytes;
-    const Program *program;     // what the user defined, and the temporaries that the plan adds to it
+    const Program *program;   // what the user defined, and the temporaries that the plan adds to it
 } Kernel;

@@ -4,7 +4,9 @@
 
 #include "codegen/codegen.h"
 
-enum { STATIC_SHARED_BYTES = 48 * 1024 };   // past this a kernel must be told that it may (CUDA programming guide)
+enum {
+    STATIC_SHARED_BYTES = 48 * 1024
+};   // past this a kernel must be told that it may (CUDA programming guide)
 
 int program_argument(const Program *program, const Tensor *tensor)
 {
@@ -70,20 +72,24 @@ static void write_launch(StrBuf *out, const Program *program, const Launch *laun
     strbuf_puts(out, "};\n");
     if (launch->shared_bytes > STATIC_SHARED_BYTES)
         strbuf_printf(out,
-                      "        status = cudaFuncSetAttribute(%s_scope::%s, cudaFuncAttributeMaxDynamicSharedMemorySize, %" PRId64 ");\n"
+                      "        status = cudaFuncSetAttribute(%s_scope::%s, "
+                      "cudaFuncAttributeMaxDynamicSharedMemorySize, %" PRId64 ");\n"
                       "        if (status != cudaSuccess)\n            return (int)status;\n",
                       launch->entry, launch->entry, launch->shared_bytes);
     strbuf_printf(out,
-                  "        status = cudaLaunchKernel(%s_scope::%s, dim3(%" PRId64 ", %" PRId64 ", %" PRId64 "), dim3(%d, %d, %d), args,\n"
+                  "        status = cudaLaunchKernel(%s_scope::%s, dim3(%" PRId64 ", %" PRId64 ", %" PRId64
+                  "), dim3(%d, %d, %d), args,\n"
                   "                                  %" PRId64 ", (cudaStream_t)stream);\n"
                   "        if (status != cudaSuccess)\n            return (int)status;\n    }\n",
-                  launch->entry, launch->entry, launch->grid[0], launch->grid[1], launch->grid[2], launch->block[0], launch->block[1],
-                  launch->block[2], launch->shared_bytes);
+                  launch->entry, launch->entry, launch->grid[0], launch->grid[1], launch->grid[2],
+                  launch->block[0], launch->block[1], launch->block[2], launch->shared_bytes);
 }
 
 void write_launcher(StrBuf *out, const Program *program, const Kernel *kernel)
 {
-    strbuf_printf(out, "\n#ifndef __CUDACC_RTC__\nextern \"C\" size_t %s_workspace(void)\n{\n    return %" PRId64 ";\n}\n\n",
+    strbuf_printf(out,
+                  "\n#ifndef __CUDACC_RTC__\nextern \"C\" size_t %s_workspace(void)\n{\n    return %" PRId64
+                  ";\n}\n\n",
                   kernel->name, kernel->workspace_bytes);
     for (int i = 0; i < program->input_count + program->output_count; i++) {
         bool input = i < program->input_count;
@@ -105,12 +111,14 @@ char *codegen_header(Arena *arena, const Kernel *kernel)
 {
     StrBuf out = strbuf_new(arena);
     const Program *program = kernel->program;
-    strbuf_printf(&out,
-                  "// Launcher of %s; see %s.cu.\n#pragma once\n#include <stddef.h>\n\n"
-                  "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n"
-                  "/* Bytes of workspace, aligned to 256; 0: none is needed. */\nsize_t %s_workspace(void);\n\n",
-                  kernel->name, kernel->name, kernel->name);
-    strbuf_puts(&out, "/* Returns a cudaError_t. Pointers are device memory aligned to 16 bytes; `stream` is a cudaStream_t. */\n");
+    strbuf_printf(
+        &out,
+        "// Launcher of %s; see %s.cu.\n#pragma once\n#include <stddef.h>\n\n"
+        "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n"
+        "/* Bytes of workspace, aligned to 256; 0: none is needed. */\nsize_t %s_workspace(void);\n\n",
+        kernel->name, kernel->name, kernel->name);
+    strbuf_puts(&out, "/* Returns a cudaError_t. Pointers are device memory aligned to 16 bytes; `stream` is "
+                      "a cudaStream_t. */\n");
     strbuf_printf(&out, "int %s_launch(", kernel->name);
     for (int i = 0; i < program->input_count; i++)
         strbuf_printf(&out, "const void *in%d, ", i);

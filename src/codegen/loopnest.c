@@ -12,10 +12,7 @@ static bool matches(const Fusion *fusion, const DeviceSpec *device)
 }
 
 /* Outputs of one bit each are packed by the thread that makes the whole word. */
-static int points_per_thread(const Fusion *fusion)
-{
-    return count_bit_outputs(fusion) ? 32 : 1;
-}
+static int points_per_thread(const Fusion *fusion) { return count_bit_outputs(fusion) ? 32 : 1; }
 
 static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
@@ -43,8 +40,8 @@ static void emit_reduction(StrBuf *out, const Scope *scope, int index)
     strbuf_printf(out, "    %s sum%d = %s::identity<%s>();\n", type, index, combiner(op->reduce), type);
     for (int a = 0; a < fusion->axis_count; a++)
         if (op->reduced >> a & 1)
-            strbuf_printf(out, "    for (Index %s = 0; %s < %" PRId64 "; ++%s)\n", scope->axis[a], scope->axis[a],
-                          fusion->axes[a].extent, scope->axis[a]);
+            strbuf_printf(out, "    for (Index %s = 0; %s < %" PRId64 "; ++%s)\n", scope->axis[a],
+                          scope->axis[a], fusion->axes[a].extent, scope->axis[a]);
     strbuf_printf(out, "        sum%d = %s::combine(sum%d, ", index, combiner(op->reduce), index);
     emit_expr(out, scope, op->body);
     strbuf_puts(out, ");\n");
@@ -64,8 +61,9 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     int bits = count_bit_outputs(fusion);
     strbuf_printf(out, "constexpr Index POINTS = %" PRId64 ";   // outputs\n", spatial_points(fusion));
     strbuf_printf(out, "constexpr int THREADS = %d;\n", plan->threads);
-    strbuf_printf(out, "constexpr int POINTS_PER_THREAD = %d;   // 32: a thread packs whole words of one-bit outputs\n",
-                  points_per_thread(fusion));
+    strbuf_printf(
+        out, "constexpr int POINTS_PER_THREAD = %d;   // 32: a thread packs whole words of one-bit outputs\n",
+        points_per_thread(fusion));
     strbuf_printf(out, "constexpr int BIT_OUTPUTS = %d;\n", bits);
 
     strbuf_puts(out, "\n// Everything about one output point; one-bit results go to `bits`.\n");
@@ -82,11 +80,13 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     emit_bits(out, "    ", &scope);
     strbuf_puts(out, "}\n");
 
-    strbuf_puts(out, "\n__device__ __forceinline__ void store_words(const Tensors &t, Index word, const unsigned *words)\n{\n");
+    strbuf_puts(out, "\n__device__ __forceinline__ void store_words(const Tensors &t, Index word, const "
+                     "unsigned *words)\n{\n");
     int bit = 0;
     for (int i = 0; i < fusion->op_count; i++)
         if (fusion->ops[i].stored && fusion->ops[i].out->dtype == DTYPE_B1)
-            strbuf_printf(out, "    t.out%d[word] = words[%d];\n", output_position(fusion, fusion->ops[i].out), bit++);
+            strbuf_printf(out, "    t.out%d[word] = words[%d];\n",
+                          output_position(fusion, fusion->ops[i].out), bit++);
     if (!bits)
         strbuf_puts(out, "    (void)t, (void)word, (void)words;\n");
     strbuf_puts(out, "}\n");

@@ -22,8 +22,8 @@ typedef struct Group {
 } Group;
 
 typedef struct Product {
-    const Expr *factor[2];       // A, B
-    const Guard *guard;          // above the product, NULL if none (a split reduction has one)
+    const Expr *factor[2];   // A, B
+    const Guard *guard;      // above the product, NULL if none (a split reduction has one)
     Group group[GROUP_COUNT];
 } Product;
 
@@ -52,7 +52,8 @@ static bool group_axes(const Fusion *fusion, Product *product)
 
 static bool is_zero(const Expr *expr)
 {
-    return expr->kind == EXPR_CONST && (dtype_info[expr->type].is_real ? expr->constant.real == 0 : expr->constant.integer == 0);
+    return expr->kind == EXPR_CONST &&
+           (dtype_info[expr->type].is_real ? expr->constant.real == 0 : expr->constant.integer == 0);
 }
 
 /* The innermost axis of the output belongs to n, so that neighbouring threads store neighbouring elements. */
@@ -115,10 +116,7 @@ static const Access *first_access(const Expr *factor)
     return found;
 }
 
-static int innermost(const Group *group)
-{
-    return group->axes[group->count - 1];
-}
+static int innermost(const Group *group) { return group->axes[group->count - 1]; }
 
 /* Elements that lie together when walking a group's innermost axis: its extent over its stride; 0: it does not move. */
 static double run_along(const Fusion *fusion, const Access *access, const Group *group)
@@ -156,7 +154,9 @@ static int vector_of(const Fusion *fusion, const Product *product, int factor, i
     const Expr *expr = product->factor[factor];
     if (expr->kind != EXPR_ACCESS || product->guard || expr->access.tensor->dtype == DTYPE_B1)
         return 1;
-    const Group *fast = &product->group[is_along_k(fusion, product, factor) ? GROUP_K : factor ? GROUP_N : GROUP_M];
+    const Group *fast = &product->group[is_along_k(fusion, product, factor) ? GROUP_K
+                                        : factor                            ? GROUP_N
+                                                                            : GROUP_M];
     Affine offset = access_offset(&expr->access);
     int vector = ACCESS_BYTES * 8 / dtype_info[expr->access.tensor->dtype].bits;
     while (vector > 1 && (tile % vector || !allows_vector(fusion, &offset, innermost(fast), vector)))
@@ -222,7 +222,8 @@ static DataTile operand_tile(const Fusion *fusion, const Product *product, int f
 
 static DataTile output_tile(const Fusion *fusion, const Product *product, int op)
 {
-    DataTile tile = {.rank = 3, .scatter = 1, .output = true, .element_bits = dtype_info[fusion->ops[op].out->dtype].bits};
+    DataTile tile = {
+        .rank = 3, .scatter = 1, .output = true, .element_bits = dtype_info[fusion->ops[op].out->dtype].bits};
     for (int g = 0; g < 3; g++)
         tile.dims[g] = (Dim){affine_axis(g), product->group[g].extent};
     return tile;
@@ -277,8 +278,8 @@ static const char *group_variable(int group)
 }
 
 /* Positions of those axes of a group that are `used`. */
-static void emit_group_positions(StrBuf *out, const Scope *scope, const Product *product, int which, const char *flat,
-                                 uint32_t used)
+static void emit_group_positions(StrBuf *out, const Scope *scope, const Product *product, int which,
+                                 const char *flat, uint32_t used)
 {
     const Group *group = &product->group[which];
     int64_t below = group->extent;
@@ -309,17 +310,22 @@ static void emit_factor(StrBuf *out, const Scope *scope, const Product *product,
     }
 }
 
-static void emit_operand(StrBuf *out, const KernelPlan *plan, const Scope *scope, const Product *product, int factor)
+static void emit_operand(StrBuf *out, const KernelPlan *plan, const Scope *scope, const Product *product,
+                         int factor)
 {
     int rows = factor ? GROUP_N : GROUP_M;
     bool along_k = is_along_k(plan->fusion, product, factor);
-    int vector = vector_of(plan->fusion, product, factor, plan->program->tile[LEVEL_SHARED].size[along_k ? GROUP_K : rows]);
-    strbuf_printf(out, "\nstruct Operand%c {\n    static constexpr bool ALONG_K = %s;\n    static constexpr int VECTOR = %d;\n",
-                  "AB"[factor], along_k ? "true" : "false", vector);
+    int vector = vector_of(plan->fusion, product, factor,
+                           plan->program->tile[LEVEL_SHARED].size[along_k ? GROUP_K : rows]);
     strbuf_printf(out,
-                  "    static __device__ __forceinline__ void read(const Tensors &t, Index batch, Index %s, Index k, "
-                  "Value (&v)[VECTOR])\n    {\n        (void)batch;\n",
-                  group_variable(rows));
+                  "\nstruct Operand%c {\n    static constexpr bool ALONG_K = %s;\n    static constexpr int "
+                  "VECTOR = %d;\n",
+                  "AB"[factor], along_k ? "true" : "false", vector);
+    strbuf_printf(
+        out,
+        "    static __device__ __forceinline__ void read(const Tensors &t, Index batch, Index %s, Index k, "
+        "Value (&v)[VECTOR])\n    {\n        (void)batch;\n",
+        group_variable(rows));
     uint32_t used = factor_axes(product, factor);
     emit_group_positions(out, scope, product, GROUP_BATCH, "batch", used);
     emit_group_positions(out, scope, product, rows, group_variable(rows), used);
@@ -327,7 +333,8 @@ static void emit_operand(StrBuf *out, const KernelPlan *plan, const Scope *scope
     if (vector > 1) {
         const Access *access = &product->factor[factor]->access;
         Affine offset = access_offset(access);
-        strbuf_printf(out, "        load_vector<VECTOR>(t.in%d, ", input_position(plan->fusion, access->tensor));
+        strbuf_printf(out, "        load_vector<VECTOR>(t.in%d, ",
+                      input_position(plan->fusion, access->tensor));
         emit_affine(out, &offset, scope->axis);
         strbuf_puts(out, ", v);\n");
     } else {
@@ -377,7 +384,8 @@ static bool allows_vector_stores(const Fusion *fusion, const Product *product, i
 {
     for (int i = 0; i < fusion->op_count; i++) {
         Affine offset = access_offset(&fusion->ops[i].store);
-        if (fusion->ops[i].stored && !allows_vector(fusion, &offset, innermost(&product->group[GROUP_N]), columns))
+        if (fusion->ops[i].stored &&
+            !allows_vector(fusion, &offset, innermost(&product->group[GROUP_N]), columns))
             return false;
     }
     return true;
@@ -386,7 +394,8 @@ static bool allows_vector_stores(const Fusion *fusion, const Product *product, i
 static void emit_finish(StrBuf *out, const Scope *scope, const Product *product)
 {
     strbuf_puts(out, "\n// The epilogue of one element of C.\n"
-                     "__device__ __forceinline__ void finish(const Tensors &t, Index batch, Index m, Index n, Value total)\n"
+                     "__device__ __forceinline__ void finish(const Tensors &t, Index batch, Index m, Index "
+                     "n, Value total)\n"
                      "{\n    (void)batch;\n    {\n");
     emit_positions_of_c(out, scope, product, "n", epilogue_axes(scope->fusion) | store_axes(scope->fusion));
     emit_epilogue(out, scope);
@@ -398,10 +407,13 @@ static void emit_finish(StrBuf *out, const Scope *scope, const Product *product)
 static void emit_finish_vector(StrBuf *out, const Scope *scope, const Product *product, bool vector_stores)
 {
     const Fusion *fusion = scope->fusion;
-    strbuf_puts(out, "__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index m, Index n, "
-                     "const Value (&totals)[QN])\n{\n    (void)batch;\n");
+    strbuf_puts(
+        out, "__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index m, Index n, "
+             "const Value (&totals)[QN])\n{\n    (void)batch;\n");
     if (!vector_stores) {
-        strbuf_puts(out, "    UNROLL for (int e = 0; e < QN; ++e)\n        finish(t, batch, m, n + e, totals[e]);\n}\n");
+        strbuf_puts(
+            out,
+            "    UNROLL for (int e = 0; e < QN; ++e)\n        finish(t, batch, m, n + e, totals[e]);\n}\n");
         return;
     }
     for (int i = 0; i < fusion->output_count; i++)
@@ -428,20 +440,26 @@ static void emit_finish_vector(StrBuf *out, const Scope *scope, const Product *p
     strbuf_puts(out, "    }\n}\n");
 }
 
-static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *product, int qm, int qn, bool vector_stores)
+static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *product, int qm, int qn,
+                           bool vector_stores)
 {
     const RProgram *program = plan->program;
     const RTile *shared = &program->tile[LEVEL_SHARED], *registers = &program->tile[LEVEL_REGISTER];
     strbuf_printf(out, "using Value = %s;\n", value_type(plan->fusion->ops[0].body->type));
-    strbuf_printf(out, "constexpr Index M = %" PRId64 ", N = %" PRId64 ", K = %" PRId64 ";\n", product->group[GROUP_M].extent,
-                  product->group[GROUP_N].extent, product->group[GROUP_K].extent);
-    strbuf_printf(out, "constexpr int BM = %" PRId64 ", BN = %" PRId64 ", BK = %" PRId64 ";   // rTile, shared memory\n",
+    strbuf_printf(out, "constexpr Index M = %" PRId64 ", N = %" PRId64 ", K = %" PRId64 ";\n",
+                  product->group[GROUP_M].extent, product->group[GROUP_N].extent,
+                  product->group[GROUP_K].extent);
+    strbuf_printf(out,
+                  "constexpr int BM = %" PRId64 ", BN = %" PRId64 ", BK = %" PRId64
+                  ";   // rTile, shared memory\n",
                   shared->size[GROUP_M], shared->size[GROUP_N], shared->size[GROUP_K]);
     strbuf_printf(out, "constexpr int TM = %" PRId64 ", TN = %" PRId64 ";   // rTile, registers\n",
                   registers->size[GROUP_M], registers->size[GROUP_N]);
-    strbuf_printf(out, "constexpr int PAD_A = %" PRId64 ", PAD_B = %" PRId64 ";   // bank padding, elements\n",
+    strbuf_printf(out,
+                  "constexpr int PAD_A = %" PRId64 ", PAD_B = %" PRId64 ";   // bank padding, elements\n",
                   program->padding[0], program->padding[1]);
-    strbuf_printf(out, "constexpr int QM = %d, QN = %d;   // neighbouring rows, columns of a thread\n", qm, qn);
+    strbuf_printf(out, "constexpr int QM = %d, QN = %d;   // neighbouring rows, columns of a thread\n", qm,
+                  qn);
     strbuf_printf(out, "constexpr bool VECTOR_STORES = %s;   // QN columns of C are one aligned access\n",
                   vector_stores ? "true" : "false");
 }

@@ -3,8 +3,8 @@
 #include <string.h>
 
 enum {
-    MAX_PARTS = 256,        // of a split reduction
-    PARTIAL_KEPT = 3        // kernels considered for the first half of each split
+    MAX_PARTS = 256,   // of a split reduction
+    PARTIAL_KEPT = 3   // kernels considered for the first half of each split
 };
 
 /* One way of computing one fusion: a launch, or two where its reduction is split over blocks. */
@@ -12,18 +12,18 @@ typedef struct Choice {
     PlannedLaunch launches[2];
     int count;
     double time_us;
-    const TensorOp *partial;     // NULL unless split
-    bool spare;                  // not among the kept ones
+    const TensorOp *partial;   // NULL unless split
+    bool spare;                // not among the kept ones
 } Choice;
 
 typedef struct ChoiceList {
-    Choice **choices;            // ascending in time; equal times keep the families' order
+    Choice **choices;   // ascending in time; equal times keep the families' order
     int count, capacity;
 } ChoiceList;
 
 typedef struct Planner {
     Arena *arena;
-    Arena *scratch;              // of one construction
+    Arena *scratch;   // of one construction
     const DeviceSpec *device;
     int keep;
     ConstructStats stats;
@@ -67,11 +67,12 @@ static void add_family(Planner *planner, ChoiceList *list, const Family *family,
         int made = rprogram_construct(planner->scratch, &variants[v], planner->device, most, programs,
                                       &planner->stats);
         for (int i = 0; i < made; i++)
-            add_choice(planner->arena, list, (Choice){
-                .launches = {{family, fusion, &variants[v], programs[i]}},
-                .count = 1,
-                .time_us = programs[i].perf.time_us,
-            });
+            add_choice(planner->arena, list,
+                       (Choice){
+                           .launches = {{family, fusion, &variants[v], programs[i]}},
+                           .count = 1,
+                           .time_us = programs[i].perf.time_us,
+                       });
     }
 }
 
@@ -102,15 +103,17 @@ static void add_split(Planner *planner, ChoiceList *list, const Fusion *fusion, 
     FusionPair *pair = fusion_split(planner->arena, fusion, parts);
     if (!pair)
         return;
-    ChoiceList first = single_launches(planner, pair->partial), second = single_launches(planner, pair->final);
+    ChoiceList first = single_launches(planner, pair->partial),
+               second = single_launches(planner, pair->final);
     const TensorOp *definition = partial_definition(planner->arena, pair->partial);
     for (int i = 0; i < first.count && i < PARTIAL_KEPT && second.count; i++)
-        add_choice(planner->arena, list, (Choice){
-            .launches = {first.choices[i]->launches[0], second.choices[0]->launches[0]},
-            .count = 2,
-            .time_us = first.choices[i]->time_us + second.choices[0]->time_us,
-            .partial = definition,
-        });
+        add_choice(planner->arena, list,
+                   (Choice){
+                       .launches = {first.choices[i]->launches[0], second.choices[0]->launches[0]},
+                       .count = 2,
+                       .time_us = first.choices[i]->time_us + second.choices[0]->time_us,
+                       .partial = definition,
+                   });
 }
 
 /* How many of the choices before `end` that are kept share something with the one at `end`. */
@@ -129,8 +132,8 @@ static bool same_family(const Choice *left, const Choice *right)
 
 static bool same_tile(const Choice *left, const Choice *right, Level level)
 {
-    return same_family(left, right) &&
-           memcmp(&left->launches[0].program.tile[level], &right->launches[0].program.tile[level], sizeof(RTile)) == 0;
+    return same_family(left, right) && memcmp(&left->launches[0].program.tile[level],
+                                              &right->launches[0].program.tile[level], sizeof(RTile)) == 0;
 }
 
 static bool same_register_tile(const Choice *left, const Choice *right)
@@ -155,7 +158,7 @@ static void keep_diverse(ChoiceList *list, int keep)
     for (int strict = 1; strict >= 0; strict--)
         for (int i = 0; i < list->count && kept < keep; i++)
             if (list->choices[i]->spare && (!strict || (count_kept(list, i, same_register_tile) < share &&
-                                                         count_kept(list, i, same_shared_tile) < share))) {
+                                                        count_kept(list, i, same_shared_tile) < share))) {
                 list->choices[i]->spare = false;
                 kept++;
             }
@@ -173,7 +176,8 @@ static ChoiceList choices_of(Planner *planner, const Fusion *fusion)
     if (!list.count)
         return list;
     int64_t grid = list.choices[0]->launches[0].program.grid;
-    int64_t idle = 2 * (int64_t)planner->device->sm_count / (grid ? grid : 1);   // units without a block, for each block
+    int64_t idle =
+        2 * (int64_t)planner->device->sm_count / (grid ? grid : 1);   // units without a block, for each block
     for (int64_t parts = 2; parts <= 2 * idle && parts <= MAX_PARTS; parts *= 2)
         if (parts * 4 > idle)   // fewer parts would leave most units idle still
             add_split(planner, &list, fusion, parts);

@@ -12,16 +12,16 @@ typedef struct PlannedLaunch {
 } PlannedLaunch;
 
 typedef struct Plan {
-    const char *fusion_plan;         // name of the FusionPlan it came from
+    const char *fusion_plan;   // name of the FusionPlan it came from
     PlannedLaunch *launches;
     int count;
-    double time_us;                  // estimated, of all launches
-    const TensorOp **partial_ops;    // definitions of tensors that only split reductions have
+    double time_us;                 // estimated, of all launches
+    const TensorOp **partial_ops;   // definitions of tensors that only split reductions have
     int partial_count;
 } Plan;
 
 typedef struct PlanList {
-    Plan *plans;                     // ascending in time
+    Plan *plans;   // ascending in time
     int count;
     ConstructStats stats;
 } PlanList;
@@ -33,4 +33,5 @@ PlanList plan_program(Arena *arena, const FusionPlans *fusions, const DeviceSpec
 void plan_rules_print(StrBuf *out, const FusionPlans *fusions, const DeviceSpec *device);
 void plan_list_print(StrBuf *out, const PlanList *list);
 /* One line a kernel: the families that match and the one of the best plan (end of `-d fusion`). */
-void plan_families_print(StrBuf *out, const FusionPlans *fusions, const DeviceSpec *device, const PlanList *list);
+void plan_families_print(StrBuf *out, const FusionPlans *fusions, const DeviceSpec *device,
+                         const PlanList *list);

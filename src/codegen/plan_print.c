@@ -28,11 +28,13 @@ void plan_list_print(StrBuf *out, const PlanList *list)
         strbuf_printf(out, "candidate %d: %.3f us, plan %s\n", i, plan->time_us, plan->fusion_plan);
         for (int k = 0; k < plan->count; k++) {
             const PlannedLaunch *launch = &plan->launches[k];
-            strbuf_printf(out, "  kernel %d through %s (%s)\n", k, launch->family->name, launch->rules->variant_name);
+            strbuf_printf(out, "  kernel %d through %s (%s)\n", k, launch->family->name,
+                          launch->rules->variant_name);
             rprogram_print(out, launch->rules, &launch->program);
         }
     }
-    strbuf_printf(out, "generated %" PRId64 ", feasible %" PRId64 "\n", list->stats.generated, list->stats.feasible);
+    strbuf_printf(out, "generated %" PRId64 ", feasible %" PRId64 "\n", list->stats.generated,
+                  list->stats.feasible);
 }
 
 static void matching_families_print(StrBuf *out, const Fusion *fusion, const DeviceSpec *device)
@@ -42,7 +44,8 @@ static void matching_families_print(StrBuf *out, const Fusion *fusion, const Dev
             strbuf_printf(out, "%s%s", shown++ ? ", " : "", families[f]->name);
 }
 
-void plan_families_print(StrBuf *out, const FusionPlans *fusions, const DeviceSpec *device, const PlanList *list)
+void plan_families_print(StrBuf *out, const FusionPlans *fusions, const DeviceSpec *device,
+                         const PlanList *list)
 {
     for (int p = 0; p < fusions->count; p++)
         for (int k = 0; k < fusions->plans[p].count; k++) {

@@ -103,7 +103,8 @@ void reads_emit_one(StrBuf *out, const char *indent, const Scope *scope, const R
     strbuf_puts(out, ");\n");
 }
 
-static void emit_vector(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads, int index, const char *flat)
+static void emit_vector(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads, int index,
+                        const char *flat)
 {
     const Read *read = &reads->reads[index];
     const Tensor *tensor = read->access->tensor;
@@ -116,20 +117,19 @@ static void emit_vector(StrBuf *out, const char *indent, const Scope *scope, con
     strbuf_printf(out, ", in.x%d);\n", index);
 }
 
-void reads_emit_vectors(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads, const char *flat)
+void reads_emit_vectors(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads,
+                        const char *flat)
 {
     for (int i = 0; i < reads->count; i++)
         switch (reads->reads[i].pattern) {
         case PATTERN_FLAT:
-        case PATTERN_ROW:
-            emit_vector(out, indent, scope, reads, i, flat);
-            break;
+        case PATTERN_ROW: emit_vector(out, indent, scope, reads, i, flat); break;
         case PATTERN_BROADCAST:
             reads_emit_one(out, indent, scope, reads, i, "0");
-            strbuf_printf(out, "%sUNROLL for (int e = 1; e < VECTOR; ++e)\n%s    in.x%d[e] = in.x%d[0];\n", indent, indent, i, i);
+            strbuf_printf(out, "%sUNROLL for (int e = 1; e < VECTOR; ++e)\n%s    in.x%d[e] = in.x%d[0];\n",
+                          indent, indent, i, i);
             break;
-        case PATTERN_GATHER:
-            break;
+        case PATTERN_GATHER: break;
         }
 }
 

@@ -57,7 +57,8 @@ void reads_emit_one(StrBuf *out, const char *indent, const Scope *scope, const R
 
 /* Reads of a whole vector that need no loop over its points: all but gathers. The scope's axes are those of the first point;
    `flat` is the flat spatial position. */
-void reads_emit_vectors(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads, const char *flat);
+void reads_emit_vectors(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads,
+                        const char *flat);
 
 /* The gathers of point e. */
 void reads_emit_gathers(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads);

@@ -6,11 +6,13 @@
 #include "codegen/space.h"
 
 enum {
-    MAX_DEPTH = 8,          // vectors of a thread whose loads are under way together,
-    MAX_TERMS = 32,         // and terms in them: with 64 an H200 ran out of registers
-    MAX_THREADS = 1024,     // of a block, on every device so far: reserves the shared memory that totals meet in
-    RUN_BYTES = 128         // that a block reads of each row at least, walking columns: with 32, 64, 128 bytes an H200
-                            // reached 0.6, 0.8, 1.0 of its copy bandwidth
+    MAX_DEPTH = 8,    // vectors of a thread whose loads are under way together,
+    MAX_TERMS = 32,   // and terms in them: with 64 an H200 ran out of registers
+    MAX_THREADS =
+        1024,   // of a block, on every device so far: reserves the shared memory that totals meet in
+    RUN_BYTES =
+        128   // that a block reads of each row at least, walking columns: with 32, 64, 128 bytes an H200
+              // reached 0.6, 0.8, 1.0 of its copy bandwidth
 };
 
 /* Windows are left to their own family: neighbouring outputs share what they read. */
@@ -29,14 +31,15 @@ static bool matches(const Fusion *fusion, const DeviceSpec *device)
 
 typedef struct Layout {
     const char *name;
-    bool row;      // neighbouring threads, and the elements of a vector, lie along the terms; else along the outputs
+    bool
+        row;   // neighbouring threads, and the elements of a vector, lie along the terms; else along the outputs
     int vector;
 } Layout;
 
 /* TileRules.variant is a position in here. */
 static const Layout layouts[] = {
-    {"row", true, 1},     {"row-x2", true, 2},     {"row-x4", true, 4}, {"row-x8", true, 8}, {"row-x16", true, 16},
-    {"column", false, 1}, {"column-x2", false, 2}, {"column-x4", false, 4},
+    {"row", true, 1},      {"row-x2", true, 2},  {"row-x4", true, 4},     {"row-x8", true, 8},
+    {"row-x16", true, 16}, {"column", false, 1}, {"column-x2", false, 2}, {"column-x4", false, 4},
 };
 enum { LAYOUTS = sizeof layouts / sizeof *layouts };
 
@@ -139,7 +142,8 @@ static TileRules layout_rules(const Fusion *fusion, const DeviceSpec *device, in
 {
     Layout layout = layouts[variant];
     int outs = layout.row ? 1 : layout.vector, terms = layout.row ? layout.vector : 1;
-    TileRules rules = {.space = space_new(fusion, device), .variant = variant, .variant_name = layout.name, .stages = 1};
+    TileRules rules = {
+        .space = space_new(fusion, device), .variant = variant, .variant_name = layout.name, .stages = 1};
     int output = space_add_axis(&rules.space, "output", spatial_points(fusion), false);
     int reduced = space_add_axis(&rules.space, "reduced", reduction_points(fusion), true);
     space_add_flat_tiles(&rules.space, fusion, layout_axis(fusion, layout.row), device);
@@ -182,14 +186,16 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan)
     int terms = layout.row ? layout.vector : 1;
     strbuf_printf(out, "using Reduction = %s;\n", combiner(op->reduce));
     strbuf_printf(out, "using A = %s;   // what totals are accumulated in\n", value_type(op->body->type));
-    strbuf_printf(out, "constexpr Index OUTPUTS = %" PRId64 ", REDUCED = %" PRId64 ";\n", spatial_points(plan->fusion),
-                  reduction_points(plan->fusion));
+    strbuf_printf(out, "constexpr Index OUTPUTS = %" PRId64 ", REDUCED = %" PRId64 ";\n",
+                  spatial_points(plan->fusion), reduction_points(plan->fusion));
     strbuf_printf(out, "constexpr bool ROW = %s;   // neighbouring threads lie along the terms\n",
                   layout.row ? "true" : "false");
     strbuf_printf(out, "constexpr int THREADS = %d;\n", plan->threads);
-    strbuf_printf(out, "constexpr int TS = %" PRId64 ", TR = %" PRId64 ";   // groups of outputs, threads of a group\n",
-                  block->size[0] / each->size[0], block->size[1] / each->size[1]);
-    strbuf_printf(out, "constexpr int OUTS = %d, TERMS = %d;   // of a thread at once\n", layout.vector / terms, terms);
+    strbuf_printf(
+        out, "constexpr int TS = %" PRId64 ", TR = %" PRId64 ";   // groups of outputs, threads of a group\n",
+        block->size[0] / each->size[0], block->size[1] / each->size[1]);
+    strbuf_printf(out, "constexpr int OUTS = %d, TERMS = %d;   // of a thread at once\n",
+                  layout.vector / terms, terms);
     strbuf_printf(out, "constexpr int VECTOR = %d;   // OUTS * TERMS\n", layout.vector);
     strbuf_printf(out, "constexpr int DEPTH = %" PRId64 ";   // vectors whose loads are under way together\n",
                   each->size[1] / terms);
@@ -215,7 +221,8 @@ static void emit_load_terms(StrBuf *out, const Scope *first, const Scope *elemen
 {
     strbuf_puts(out, "\n// What one vector of terms reads.\n");
     reads_emit_inputs(out, reads);
-    strbuf_puts(out, "\n__device__ __forceinline__ void load_terms(const Tensors &t, Index output, Index reduced, Inputs &in)\n{\n"
+    strbuf_puts(out, "\n__device__ __forceinline__ void load_terms(const Tensors &t, Index output, Index "
+                     "reduced, Inputs &in)\n{\n"
                      "    (void)t, (void)output, (void)reduced, (void)in;\n");
     if (reads->count)
         emit_all_positions(out, first);
@@ -231,7 +238,8 @@ static void emit_load_terms(StrBuf *out, const Scope *first, const Scope *elemen
 static void emit_term(StrBuf *out, const Scope *element, const Scope *first)
 {
     strbuf_puts(out, "\n// Element e of the vector of terms that starts at (output, reduced).\n"
-                     "__device__ __forceinline__ A term(const Tensors &t, Index output, Index reduced, int e, const Inputs &in)\n{\n"
+                     "__device__ __forceinline__ A term(const Tensors &t, Index output, Index reduced, int "
+                     "e, const Inputs &in)\n{\n"
                      "    (void)t, (void)output, (void)reduced, (void)e, (void)in;\n");
     emit_all_positions(out, first);
     strbuf_puts(out, "    return ");
@@ -242,7 +250,8 @@ static void emit_term(StrBuf *out, const Scope *element, const Scope *first)
 static void emit_finish(StrBuf *out, const Scope *scope)
 {
     const FusedOp *op = &scope->fusion->ops[0];
-    strbuf_puts(out, "\n__device__ __forceinline__ void finish(const Tensors &t, Index output, A total)\n{\n");
+    strbuf_puts(out,
+                "\n__device__ __forceinline__ void finish(const Tensors &t, Index output, A total)\n{\n");
     if (scope->fusion->spatial_count == 0)
         strbuf_puts(out, "    (void)output;\n");
     emit_positions(out, "    ", "output", scope, 0, scope->fusion->spatial_count);

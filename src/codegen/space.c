@@ -28,10 +28,7 @@ static int64_t points(const Fusion *fusion, int first, int end)
     return product;
 }
 
-int64_t spatial_points(const Fusion *fusion)
-{
-    return points(fusion, 0, fusion->spatial_count);
-}
+int64_t spatial_points(const Fusion *fusion) { return points(fusion, 0, fusion->spatial_count); }
 
 int64_t reduction_points(const Fusion *fusion)
 {
@@ -48,7 +45,8 @@ double access_scatter(const Access *access, const Fusion *fusion, int fast, cons
     double step = stride * element_bytes, transaction = device->dram.transaction_bytes;
     if (stride <= 1)
         return 1;
-    if ((double)fusion->axes[fast].extent * step <= transaction)   // the whole line of threads fits one transaction
+    if ((double)fusion->axes[fast].extent * step <=
+        transaction)   // the whole line of threads fits one transaction
         return 1;
     return step < transaction ? stride : transaction / element_bytes;
 }
@@ -82,7 +80,8 @@ static DataTile flat_tile(const TileSpace *space, const Access *access, const Fu
     DataTile tile = {.element_bits = dtype_info[access->tensor->dtype].bits, .scatter = 1};
     for (int i = 0; i < 2; i++) {
         int side = i ? last : !last;
-        bool varies = used[side] > 1 && used[side] * 4 > all[side];   // a broadcast row stays in cache: no traffic to speak of
+        bool varies = used[side] > 1 &&
+                      used[side] * 4 > all[side];   // a broadcast row stays in cache: no traffic to speak of
         if (varies && side < space->axis_count)
             tile.dims[tile.rank++] = (Dim){affine_axis(side), space->axes[side].extent};
     }

@@ -46,8 +46,8 @@ Template template_read(const TemplateStore *store, const char *path)
     const char *opening = strstr(text, OPENING);
     const char *closing = opening ? strstr(opening, CLOSING) : NULL;
     if (!closing)
-        fatal(store->folder ? EXIT_INPUT : EXIT_BUG, "'%s' lacks the lines '// <rollerc: parameters>' and '// </rollerc>'",
-              path);
+        fatal(store->folder ? EXIT_INPUT : EXIT_BUG,
+              "'%s' lacks the lines '// <rollerc: parameters>' and '// </rollerc>'", path);
     const char *body = closing + strlen(CLOSING);
     const char *head = without_include(store->arena, text, (size_t)(opening - text));
     return (Template){

@@ -4,12 +4,12 @@
 #include "base/strbuf.h"
 
 typedef struct Template {
-    const char *path;        // "templates/matmul.cu", for the #line directive
-    const char *head;        // up to the first marker line, without the #include of the prelude
+    const char *path;   // "templates/matmul.cu", for the #line directive
+    const char *head;   // up to the first marker line, without the #include of the prelude
     size_t head_length;
-    const char *body;        // after the last marker line
+    const char *body;   // after the last marker line
     size_t body_length;
-    int body_line;           // line of `body` in the file
+    int body_line;   // line of `body` in the file
 } Template;
 
 /* Where templates are read from: NULL for the ones inside the binary, else a folder that holds the same names. */

@@ -5,12 +5,12 @@
 #include "codegen/space.h"
 
 enum {
-    MAX_TAPS = 4096,       // points of a window; beyond, threads had better share them
-    MAX_TILE = 4,          // outputs of a thread
-    RUN = 32,              // outputs of a block along a line, at least: neighbouring threads read neighbouring memory
+    MAX_TAPS = 4096,   // points of a window; beyond, threads had better share them
+    MAX_TILE = 4,      // outputs of a thread
+    RUN = 32,   // outputs of a block along a line, at least: neighbouring threads read neighbouring memory
     MAX_THREADS = 1024,
-    MANY_LINES = 4096,     // more lines than any device has places for; then
-    LINES_OF_BLOCK = 4     // a block takes several: an H200 starts about one block a clock
+    MANY_LINES = 4096,   // more lines than any device has places for; then
+    LINES_OF_BLOCK = 4   // a block takes several: an H200 starts about one block a clock
 };
 
 /* Space axes. */
@@ -32,7 +32,8 @@ static bool matches(const Fusion *fusion, const DeviceSpec *device)
 /* What a block reads of a tensor, as lines of its innermost dimension: `per_line` of them go with each line of outputs, and
    along a line lie stride * (outputs - 1) + taps elements. All taps widen the line, although those of other dimensions ask
    for more lines: 3 x 3 taps make 9, not 3. Neighbouring blocks have those lines in L2. */
-static DataTile window_tile(const TileSpace *space, const Access *access, const Fusion *fusion, const DeviceSpec *device)
+static DataTile window_tile(const TileSpace *space, const Access *access, const Fusion *fusion,
+                            const DeviceSpec *device)
 {
     DataTile tile = {.element_bits = dtype_info[access->tensor->dtype].bits, .scatter = 1};
     if (access->rank == 0)
@@ -110,11 +111,15 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan)
     int64_t each = plan->program->tile[LEVEL_REGISTER].size[INNER];
     strbuf_printf(out, "using Reduction = %s;\n", combiner(op->reduce));
     strbuf_printf(out, "using A = %s;   // what totals are accumulated in\n", value_type(op->body->type));
-    strbuf_printf(out, "constexpr Index OUTER = %" PRId64 ", INNER = %" PRId64 ";   // lines of outputs, outputs of a line\n",
+    strbuf_printf(out,
+                  "constexpr Index OUTER = %" PRId64 ", INNER = %" PRId64
+                  ";   // lines of outputs, outputs of a line\n",
                   problem->size[OUTER], problem->size[INNER]);
     strbuf_printf(out, "constexpr int TAPS = %" PRId64 ";   // points of a window\n", problem->size[TAP]);
     strbuf_printf(out, "constexpr int THREADS = %d;\n", plan->threads);
-    strbuf_printf(out, "constexpr int TO = %" PRId64 ", TI = %" PRId64 ";   // threads of a block: lines, along a line\n",
+    strbuf_printf(out,
+                  "constexpr int TO = %" PRId64 ", TI = %" PRId64
+                  ";   // threads of a block: lines, along a line\n",
                   block->size[OUTER], block->size[INNER] / each);
     strbuf_printf(out, "constexpr int TILE = %" PRId64 ";   // outputs of a thread, TI apart\n", each);
 }
@@ -122,8 +127,9 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan)
 static void emit_term(StrBuf *out, const Scope *scope)
 {
     const Fusion *fusion = scope->fusion;
-    strbuf_puts(out, "\n__device__ __forceinline__ A term(const Tensors &t, Index outer, Index inner, Index tap)\n{\n"
-                     "    (void)t, (void)outer, (void)inner, (void)tap;\n");
+    strbuf_puts(
+        out, "\n__device__ __forceinline__ A term(const Tensors &t, Index outer, Index inner, Index tap)\n{\n"
+             "    (void)t, (void)outer, (void)inner, (void)tap;\n");
     emit_positions(out, "    ", "outer", scope, 0, fusion->spatial_count - 1);
     emit_positions(out, "    ", "tap", scope, fusion->spatial_count, fusion->axis_count);
     strbuf_puts(out, "    return ");
@@ -134,8 +140,10 @@ static void emit_term(StrBuf *out, const Scope *scope)
 static void emit_finish(StrBuf *out, const Scope *scope)
 {
     const FusedOp *op = &scope->fusion->ops[0];
-    strbuf_puts(out, "\n__device__ __forceinline__ void finish(const Tensors &t, Index outer, Index inner, A total)\n{\n"
-                     "    (void)outer, (void)inner;\n");
+    strbuf_puts(
+        out,
+        "\n__device__ __forceinline__ void finish(const Tensors &t, Index outer, Index inner, A total)\n{\n"
+        "    (void)outer, (void)inner;\n");
     emit_positions(out, "    ", "outer", scope, 0, scope->fusion->spatial_count - 1);
     strbuf_printf(out, "    const %s v0 = ", value_type(op->out->dtype));
     emit_rounded(out, op, "total");

@@ -6,7 +6,8 @@
 #include "ir/fuse_axes.h"
 
 enum {
-    INLINE_NODES = 400   // a folded-in definition may grow an expression to this size; past it, it goes through memory
+    INLINE_NODES =
+        400   // a folded-in definition may grow an expression to this size; past it, it goes through memory
 };
 
 typedef struct Fuser {
@@ -19,18 +20,15 @@ typedef struct Fuser {
     FusionPlan plan;
 } Fuser;
 
-static bool is_pointwise(const TensorOp *op)
-{
-    return op->reduce == REDUCE_NONE;
-}
+static bool is_pointwise(const TensorOp *op) { return op->reduce == REDUCE_NONE; }
 
 // ---- which definitions are folded into their readers ----
 
 typedef struct Census {
     const Fuser *fuser;
-    const int *size;      // by tensor id, of the expanded definition
+    const int *size;   // by tensor id, of the expanded definition
     int nodes;
-    bool expensive;       // holds a special function or a division
+    bool expensive;   // holds a special function or a division
 } Census;
 
 static void census_visit(Expr *expr, void *context)
@@ -163,7 +161,8 @@ static void join_visit(Expr *expr, void *context)
     if (expr->kind != EXPR_ACCESS || !test->fuser->definition[expr->access.tensor->id])
         return;
     int id = expr->access.tensor->id;
-    bool identity = test->identity && is_identity(&expr->access, test->reader->axes, test->reader->spatial_count);
+    bool identity =
+        test->identity && is_identity(&expr->access, test->reader->axes, test->reader->spatial_count);
     if (test->fuser->inlined[id]) {
         JoinTest inner = *test;
         inner.reader = test->fuser->definition[id];
@@ -221,7 +220,9 @@ static int add_op(Fuser *fuser, Fusion *fusion, const TensorOp *op)
         .reduced = ((1u << op->axis_count) - 1) & ~((1u << op->spatial_count) - 1),
         .reduce = op->reduce,
         .body = expand(fuser, fusion, op->body, reducing),
-        .store = {.tensor = op->out, .rank = op->spatial_count, .dims = NEW_ARRAY(fuser->arena, Dim, op->spatial_count)},
+        .store = {.tensor = op->out,
+                  .rank = op->spatial_count,
+                  .dims = NEW_ARRAY(fuser->arena, Dim, op->spatial_count)},
     };
     for (int d = 0; d < op->spatial_count; d++)
         fused.store.dims[d] = (Dim){affine_axis(d), op->axes[d].extent};
@@ -352,7 +353,8 @@ static Fuser fuser_new(Arena *arena, const Program *program, const char *name)
 }
 
 /* Returns false if the plan would be no other than the plain one. */
-static bool make_plan(Arena *arena, const Program *program, const char *name, bool keep_reused, FusionPlan *plan)
+static bool make_plan(Arena *arena, const Program *program, const char *name, bool keep_reused,
+                      FusionPlan *plan)
 {
     Fuser fuser = fuser_new(arena, program, name);
     if (!choose_inlined(&fuser, keep_reused) && keep_reused)

@@ -78,7 +78,8 @@ static void drop_unit_dims(Access *access)
 {
     int kept = 0;
     for (int d = 0; d < access->rank; d++)
-        if (access->dims[d].size != 1 || !affine_is_constant(&access->dims[d].index) || access->dims[d].index.constant)
+        if (access->dims[d].size != 1 || !affine_is_constant(&access->dims[d].index) ||
+            access->dims[d].index.constant)
             access->dims[kept++] = access->dims[d];
     access->rank = kept;
 }
@@ -101,7 +102,8 @@ static int pair_position(const Access *access, int outer, int inner, int64_t inn
         const Affine *index = &access->dims[d].index;
         uses += (index->coef[outer] != 0) + (index->coef[inner] != 0);
         if (d + 1 < access->rank && affine_single_axis(index) == outer &&
-            affine_single_axis(&access->dims[d + 1].index) == inner && access->dims[d + 1].size == inner_extent)
+            affine_single_axis(&access->dims[d + 1].index) == inner &&
+            access->dims[d + 1].size == inner_extent)
             found = d;
     }
     if (uses == 0)

@@ -92,7 +92,8 @@ static Fusion *final_fusion(Arena *arena, const Fusion *fusion, Tensor *tensor)
 
     Expr *read = NEW(arena, Expr);
     *read = (Expr){.kind = EXPR_ACCESS, .type = tensor->dtype};
-    read->access = (Access){.tensor = tensor, .rank = spatial + 1, .dims = NEW_ARRAY(arena, Dim, spatial + 1)};
+    read->access =
+        (Access){.tensor = tensor, .rank = spatial + 1, .dims = NEW_ARRAY(arena, Dim, spatial + 1)};
     read->access.dims[0] = (Dim){affine_axis(spatial), tensor->shape[0]};
     for (int a = 0; a < spatial; a++)
         read->access.dims[a + 1] = (Dim){affine_axis(a), tensor->shape[a + 1]};
@@ -104,12 +105,9 @@ static Fusion *final_fusion(Arena *arena, const Fusion *fusion, Tensor *tensor)
 static bool reads(const Expr *expr, const Tensor *tensor)
 {
     switch (expr->kind) {
-    case EXPR_ACCESS:
-        return expr->access.tensor == tensor;
-    case EXPR_GUARD:
-        return reads(expr->guard.body, tensor);
-    case EXPR_CAST:
-        return reads(expr->cast.body, tensor);
+    case EXPR_ACCESS: return expr->access.tensor == tensor;
+    case EXPR_GUARD: return reads(expr->guard.body, tensor);
+    case EXPR_CAST: return reads(expr->cast.body, tensor);
     case EXPR_APPLY:
         for (int i = 0; i < op_info[expr->apply.op].operands; i++)
             if (reads(expr->apply.operands[i], tensor))
@@ -117,8 +115,7 @@ static bool reads(const Expr *expr, const Tensor *tensor)
         return false;
     case EXPR_CONST:
     case EXPR_INDEX:
-    case EXPR_VALUE:
-        return false;
+    case EXPR_VALUE: return false;
     }
     return false;
 }
