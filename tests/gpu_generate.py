@@ -16,17 +16,19 @@ def main():
     parser.add_argument("--device", default="h200")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", nargs="*", help="these examples")
+    parser.add_argument("--sizes", choices=["gpu", "ci"], default="gpu", help="large ones, or those of CI")
+    parser.add_argument("--candidates", nargs="*", default=["1"], help="ranks")
     args = parser.parse_args()
 
     os.makedirs(args.folder, exist_ok=True)
-    sizes = common.example_sizes("gpu")
-    cases = [(name, size) for name in args.only or sorted(sizes) for size in sizes[name]]
+    sizes = common.example_sizes(args.sizes)
+    cases = [(name, size, rank) for name in args.only or sorted(sizes) for size in sizes[name] for rank in args.candidates]
 
     def generate(case):
-        name, size = case
-        output = os.path.join(args.folder, f"{name}.{size}.cu")
+        name, size, rank = case
+        output = os.path.join(args.folder, f"{name}.{size}.{rank}.cu")
         return common.run([args.rollerc, common.example_path(name), "--device", args.device,
-                           "--name", name, "-o", output, *sizes[name][size]])
+                           "--name", name, "--candidate", rank, "-o", output, *sizes[name][size]])
 
     return common.check_all(cases, generate, args.jobs)
 
