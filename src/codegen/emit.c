@@ -181,7 +181,10 @@ void emit_expr(StrBuf *out, const Scope *scope, const Expr *expr)
     case EXPR_GUARD: emit_guard(out, scope, &expr->guard); break;
     case EXPR_APPLY: emit_apply(out, scope, expr); break;
     case EXPR_CAST: emit_cast(out, scope, expr); break;
-    case EXPR_VALUE: strbuf_printf(out, "v%d%s", expr->value, scope->suffix ? scope->suffix : ""); break;
+    case EXPR_VALUE:
+        strbuf_printf(out, "v%d%s", expr->value,
+                      scope->fusion->ops[expr->value].spatial & scope->suffix_axes ? scope->suffix : "");
+        break;
     }
 }
 

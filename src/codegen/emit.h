@@ -9,7 +9,8 @@ typedef struct Scope {
     const Fusion *fusion;
     const char *axis[MAX_AXES];   // C expression of each axis' position; "" never: unit axes are gone
     bool wide;                    // positions and offsets are 64-bit
-    const char *suffix;           // after each value's name: "" or "[e]"
+    const char *suffix;           // after the name of a value that is made at points of `suffix_axes`: "[k][e]"
+    uint32_t suffix_axes;         // bit a: axis a
     /* Spelling of an input access, if it is not to be loaded from memory on the spot; NULL: it is. */
     const char *(*loaded)(void *context, const Access *access);
     void *context;
