@@ -36,6 +36,10 @@ void emit_expr(StrBuf *out, const Scope *scope, const Expr *expr);
 void emit_positions(StrBuf *out, const char *indent, const char *flat, const Scope *scope, int first,
                     int end);
 
+/* The same, of those axes only whose bit is set in `used`. */
+void emit_used_positions(StrBuf *out, const char *indent, const char *flat, const Scope *scope, int first, int end,
+                         uint32_t used);
+
 /* The value of op, rounded as its tensor's readers see it: `round_to<f16>(…)`. */
 void emit_rounded(StrBuf *out, const FusedOp *op, const char *text);
 

@@ -8,9 +8,11 @@
 
 enum {
     MAX_ELEMENTS =
-        64,   // of a row in one thread: more would not fit its registers beside what is made of them
-    MAX_GROUP = 1024,     // threads of a row: a block, on every device so far
-    MAX_BLOCK = 256,      // threads of a block of several rows
+        32,   // of a row in one thread: with 64 an H200 had too few threads to keep its memory busy
+    MOST_ELEMENTS = 64,   // where a row is too long for that
+    LONG_GROUP = 512,   // threads; more leave each too few registers for 32 elements and what is made of them
+    MAX_GROUP = 1024,   // threads of a row: a block, on every device so far
+    MAX_BLOCK = 256,    // threads of a block of several rows
     PARTIAL_BYTES = 256   // shared memory for one result of each warp
 };
 
@@ -94,10 +96,11 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
 {
     int count = 0, vector = widest_vector(fusion);
     int64_t columns = reduction_points(fusion);
+    int64_t most = columns > (int64_t)MAX_ELEMENTS * LONG_GROUP ? MOST_ELEMENTS : MAX_ELEMENTS;
     for (int64_t group = 1; group <= MAX_GROUP && count < MAX_VARIANTS; group *= 2) {
         int64_t each = vector * ceil_div(columns, vector * group);
         bool idle = group > 1 && (group / 2) * vector >= columns;   // half of the threads would do
-        if (each <= MAX_ELEMENTS && !idle && group <= device->max_threads_per_block)
+        if (each <= most && !idle && group <= device->max_threads_per_block)
             variants[count++] = group_rules(fusion, device, vector, group);
     }
     return count;
@@ -120,14 +123,6 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan)
                   each->size[COLUMN] / vector);
 }
 
-static void emit_all_positions(StrBuf *out, const char *indent, const Scope *scope, bool of_elements)
-{
-    const Fusion *fusion = scope->fusion;
-    emit_positions(out, indent, "row", scope, 0, fusion->spatial_count);
-    if (of_elements)
-        emit_positions(out, indent, "at", scope, fusion->spatial_count, fusion->axis_count);
-}
-
 static void emit_load_elements(StrBuf *out, const Scope *first, const Scope *element, const Reads *reads)
 {
     strbuf_puts(out, "\n// What one vector of a row's elements reads.\n");
@@ -135,7 +130,10 @@ static void emit_load_elements(StrBuf *out, const Scope *first, const Scope *ele
     strbuf_puts(out, "\n__device__ __forceinline__ void load_elements(const Tensors &t, Index row, Index at, "
                      "Inputs &in)\n{\n"
                      "    (void)t, (void)row, (void)at, (void)in;\n");
-    emit_all_positions(out, "    ", first, true);
+    uint32_t used = reads_axes(reads);
+    emit_used_positions(out, "    ", "row", first, 0, first->fusion->spatial_count, used);
+    emit_used_positions(out, "    ", "at", first, first->fusion->spatial_count, first->fusion->axis_count,
+                        used);
     reads_emit_vectors(out, "    ", first, reads, "row");
     if (reads_have(reads, PATTERN_GATHER)) {
         strbuf_puts(out, "    UNROLL for (int e = 0; e < VECTOR; ++e) {\n");
@@ -145,23 +143,34 @@ static void emit_load_elements(StrBuf *out, const Scope *first, const Scope *ele
     strbuf_puts(out, "}\n");
 }
 
-/* The loop over a thread's vectors; what stands in it sees `in`, the position `at` of the vector and the axes. */
-static void emit_vectors_open(StrBuf *out, const Scope *first, const char *condition)
+/* The loop over a thread's vectors; what stands in it sees the vector's reads and the positions of the `used` axes. */
+static void emit_vectors_open(StrBuf *out, const Scope *first, const char *condition, uint32_t used)
 {
+    const Fusion *fusion = first->fusion;
     strbuf_printf(
         out, "    UNROLL for (int k = 0; k < VECTORS; ++k)\n        if (%scolumn + k * STEP < COLUMNS) {\n",
         condition);
-    strbuf_puts(out, "            [[maybe_unused]] const Inputs &in = inputs[k];\n"
-                     "            [[maybe_unused]] const Index at = column + k * STEP;\n");
-    emit_all_positions(out, "            ", first, true);
+    if (used >> fusion->spatial_count) {
+        strbuf_puts(out, "            const Index at = column + k * STEP;\n");
+        emit_used_positions(out, "            ", "at", first, fusion->spatial_count, fusion->axis_count,
+                            used);
+    }
 }
 
-static void emit_reduction(StrBuf *out, const Scope *first, const Scope *element, int index)
+static void emit_reads(StrBuf *out, const Reads *reads, const Expr *expr)
+{
+    if (reads_are_used(reads, expr))
+        strbuf_puts(out, "            const Inputs &in = inputs[k];\n");
+}
+
+static void emit_reduction(StrBuf *out, const Scope *first, const Scope *element, const Reads *reads,
+                           int index)
 {
     const FusedOp *op = &first->fusion->ops[index];
     const char *type = value_type(op->body->type), *reduction = combiner(op->reduce);
     strbuf_printf(out, "    %s total%d = %s::identity<%s>();\n", type, index, reduction, type);
-    emit_vectors_open(out, first, "");
+    emit_vectors_open(out, first, "", reads_axes_left(reads, op->body));
+    emit_reads(out, reads, op->body);
     strbuf_printf(out,
                   "            UNROLL for (int e = 0; e < VECTOR; ++e)\n                total%d = "
                   "%s::combine(total%d, ",
@@ -185,13 +194,15 @@ static void emit_row_value(StrBuf *out, const Scope *scope, int index)
     strbuf_puts(out, ";\n");
 }
 
-static void emit_element_value(StrBuf *out, const Scope *first, const Scope *element, int index)
+static void emit_element_value(StrBuf *out, const Scope *first, const Scope *element, const Reads *reads,
+                               int index)
 {
     const FusedOp *op = &first->fusion->ops[index];
     StrBuf body = strbuf_new(out->arena);
     emit_expr(&body, element, op->body);
     strbuf_printf(out, "    %s v%d[VECTORS][VECTOR];\n", value_type(op->out->dtype), index);
-    emit_vectors_open(out, first, "");
+    emit_vectors_open(out, first, "", reads_axes_left(reads, op->body));
+    emit_reads(out, reads, op->body);
     strbuf_printf(out,
                   "            UNROLL for (int e = 0; e < VECTOR; ++e)\n                v%d[k][e] = ", index);
     emit_rounded(out, op, body.text);
@@ -215,7 +226,7 @@ static void emit_element_store(StrBuf *out, const Scope *first, const Scope *ele
     int output = output_position(first->fusion, op->out), vector = widest_vector(first->fusion);
     bool whole = stores_vectors(first->fusion, op, vector);
     Affine offset = access_offset(&op->store);
-    emit_vectors_open(out, first, "stores && ");
+    emit_vectors_open(out, first, "stores && ", access_axes(&op->store));
     strbuf_puts(out, whole ? "            "
                            : "            UNROLL for (int e = 0; e < VECTOR; ++e)\n                ");
     strbuf_printf(out, whole ? "store_vector<VECTOR>(t.out%d, " : "store(t.out%d, ", output);
@@ -233,7 +244,7 @@ static void emit_row_store(StrBuf *out, const Scope *scope, int index)
     strbuf_printf(out, ", v%d);\n", index);
 }
 
-static void emit_compute(StrBuf *out, const Scope *first, const Scope *element)
+static void emit_compute(StrBuf *out, const Scope *first, const Scope *element, const Reads *reads)
 {
     const Fusion *fusion = first->fusion;
     strbuf_puts(
@@ -242,13 +253,18 @@ static void emit_compute(StrBuf *out, const Scope *first, const Scope *element)
         "__device__ __forceinline__ void compute(const Tensors &t, Index row, Index column, bool stores,\n"
         "                                        const Inputs (&inputs)[VECTORS])\n{\n"
         "    (void)t, (void)row;\n    constexpr Index STEP = GROUP * VECTOR;\n");
-    emit_all_positions(out, "    ", first, false);
+    uint32_t used = 0;
+    for (int i = 0; i < fusion->op_count; i++) {
+        used |= reads_axes_left(reads, fusion->ops[i].body);
+        used |= fusion->ops[i].stored ? access_axes(&fusion->ops[i].store) : 0;
+    }
+    emit_used_positions(out, "    ", "row", first, 0, fusion->spatial_count, used);
     for (int i = 0; i < fusion->op_count; i++) {
         const FusedOp *op = &fusion->ops[i];
         if (op->reduce != REDUCE_NONE)
-            emit_reduction(out, first, element, i);
+            emit_reduction(out, first, element, reads, i);
         else if (is_of_elements(fusion, op))
-            emit_element_value(out, first, element, i);
+            emit_element_value(out, first, element, reads, i);
         else
             emit_row_value(out, first, i);
         if (op->stored && is_of_elements(fusion, op))
@@ -276,7 +292,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     emit_load_elements(out, &first, &element, &reads);
     element.loaded = reads_loaded;
     element.context = &reads;
-    emit_compute(out, &first, &element);
+    emit_compute(out, &first, &element, &reads);
 }
 
 const Family rowwise_family = {
