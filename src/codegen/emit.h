@@ -9,7 +9,8 @@ typedef struct Scope {
     const Fusion *fusion;
     const char *axis[MAX_AXES];   // C expression of each axis' position; "" never: unit axes are gone
     bool wide;                    // positions and offsets are 64-bit
-    const char *suffix;           // after each value's name: "" or "[e]"
+    const char *suffix;           // after the name of a value that is made at points of `suffix_axes`: "[k][e]"
+    uint32_t suffix_axes;         // bit a: axis a
     /* Spelling of an input access, if it is not to be loaded from memory on the spot; NULL: it is. */
     const char *(*loaded)(void *context, const Access *access);
     void *context;
@@ -34,6 +35,10 @@ void emit_expr(StrBuf *out, const Scope *scope, const Expr *expr);
    The names are those of scope->axis. */
 void emit_positions(StrBuf *out, const char *indent, const char *flat, const Scope *scope, int first,
                     int end);
+
+/* The same, of those axes only whose bit is set in `used`. */
+void emit_used_positions(StrBuf *out, const char *indent, const char *flat, const Scope *scope, int first, int end,
+                         uint32_t used);
 
 /* The value of op, rounded as its tensor's readers see it: `round_to<f16>(…)`. */
 void emit_rounded(StrBuf *out, const FusedOp *op, const char *text);

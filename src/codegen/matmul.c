@@ -72,11 +72,8 @@ static void orient(const Fusion *fusion, Product *product)
 
 static bool find_product(const Fusion *fusion, Product *product)
 {
-    if (fusion->ops[0].reduce != REDUCE_SUM)
+    if (!fusion_is_reduction(fusion) || fusion->ops[0].reduce != REDUCE_SUM)
         return false;
-    for (int i = 1; i < fusion->op_count; i++)
-        if (fusion->ops[i].reduce != REDUCE_NONE)
-            return false;
     const Expr *body = fusion->ops[0].body;
     *product = (Product){.guard = NULL};
     if (body->kind == EXPR_GUARD && is_zero(body->guard.otherwise)) {
