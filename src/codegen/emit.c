@@ -257,6 +257,15 @@ void emit_pointwise_ops(StrBuf *out, const char *indent, const Scope *scope, int
     }
 }
 
+void emit_epilogue(StrBuf *out, const char *indent, const Scope *scope, const char *total)
+{
+    const FusedOp *op = &scope->fusion->ops[0];
+    strbuf_printf(out, "%sconst %s v0 = ", indent, value_type(op->out->dtype));
+    emit_rounded(out, op, total);
+    strbuf_puts(out, ";\n");
+    emit_pointwise_ops(out, indent, scope, 1);
+}
+
 void emit_stores(StrBuf *out, const char *indent, const Scope *scope)
 {
     for (int i = 0; i < scope->fusion->op_count; i++) {

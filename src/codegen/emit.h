@@ -46,6 +46,9 @@ void emit_rounded(StrBuf *out, const FusedOp *op, const char *text);
 /* `const float v2 = …;` for every pointwise op from `first` on. */
 void emit_pointwise_ops(StrBuf *out, const char *indent, const Scope *scope, int first);
 
+/* `v0` from the variable that holds the first op's total, then the pointwise ops after it. */
+void emit_epilogue(StrBuf *out, const char *indent, const Scope *scope, const char *total);
+
 /* `store(t.out0, offset, v0);` for every stored op that is not b1. */
 void emit_stores(StrBuf *out, const char *indent, const Scope *scope);
 
