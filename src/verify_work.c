@@ -1,0 +1,64 @@
+// What a proof costs, in scalar operations, and what is then affordable.
+#include "verify_parts.h"
+
+enum {
+    MIN_BLOCKS = 2,   // of a sampled launch: the first and the last
+    MAX_BLOCKS = 32,
+    PAGE_ELEMENTS = 1024   // of a page that is made when one of them is read
+};
+
+static const double WHOLE_WORK = 3e7;    // about a second on the interpreter, and one for the reference
+static const double SAMPLE_WORK = 3e6;   // of one sampled launch
+static const int64_t WHOLE_BYTES = 256 << 20;   // of all buffers
+
+/* What one element of a tensor costs to the launch that makes it; nothing if it is an input. */
+static double element_work(const Kernel *kernel, const Tensor *tensor)
+{
+    for (int k = 0; k < kernel->launch_count; k++)
+        for (int i = 0; i < kernel->launches[k].arg_count; i++)
+            if (kernel->launches[k].args[i].tensor == tensor && kernel->launches[k].args[i].written)
+                return kernel->launches[k].work / (double)tensor_elements(tensor);
+    return 0;
+}
+
+/* What one element of a tensor costs the reference: it may have to go back to the inputs. */
+double verify_reference_work(const Kernel *kernel, const Tensor *tensor)
+{
+    double work = 0;
+    for (int k = 0; k < kernel->launch_count; k++)
+        work += kernel->launches[k].work;
+    return verify_position(kernel->program->outputs, kernel->program->output_count, tensor) < 0
+               ? element_work(kernel, tensor)
+               : work / (double)tensor_elements(tensor);
+}
+
+static int64_t blocks_of(const Launch *launch) { return launch->grid[0] * launch->grid[1] * launch->grid[2]; }
+
+/* A block computes its share; and a page of each tensor that it reads has to be made for it. */
+static double block_work(const Kernel *kernel, const Launch *launch)
+{
+    double work = launch->work / (double)blocks_of(launch) + 1;
+    for (int i = 0; i < launch->arg_count; i++)
+        if (!launch->args[i].written)
+            work += PAGE_ELEMENTS * element_work(kernel, launch->args[i].tensor);
+    return work;
+}
+
+/* As many blocks as the budget allows. */
+int64_t verify_sample_blocks(const Kernel *kernel, const Launch *launch)
+{
+    double affordable = SAMPLE_WORK / block_work(kernel, launch);
+    return affordable < MIN_BLOCKS ? MIN_BLOCKS : affordable > MAX_BLOCKS ? MAX_BLOCKS : (int64_t)affordable;
+}
+
+bool verify_is_too_large(const Kernel *kernel, double whole_work)
+{
+    double work = 0, bytes = (double)kernel->workspace_bytes;
+    for (int i = 0; i < kernel->launch_count; i++)
+        work += kernel->launches[i].work;
+    for (int i = 0; i < kernel->program->input_count; i++)
+        bytes += (double)tensor_bytes(kernel->program->inputs[i]);
+    for (int i = 0; i < kernel->program->output_count; i++)
+        bytes += (double)tensor_bytes(kernel->program->outputs[i]);
+    return work > (whole_work ? whole_work : WHOLE_WORK) || bytes > (double)WHOLE_BYTES;
+}
