@@ -31,7 +31,7 @@ static void run_proof(Proof *proof)
         .max_blocks = proof->launch ? verify_sample_blocks(proof->kernel, proof->launch) : INT64_MAX,
         .seed = proof->options->seed,
         .lazy = proof->launch != NULL,
-        .reverse = proof->class->reverse,
+        .schedule = proof->class->reverse ? RUNTIME_HIGHEST_FIRST : RUNTIME_LOWEST_FIRST,
         .seconds = proof->options->seconds ? proof->options->seconds : HANG_SECONDS,
     };
     RuntimeResult result = runtime_interp.run(proof->arena, proof->module, &job);

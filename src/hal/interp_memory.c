@@ -201,24 +201,48 @@ static void describe(const InterpMemory *memory, int index, int64_t offset, bool
                  name);
 }
 
-MemoryFault interp_memory_fault(InterpMemory *memory, void *address, bool write, char *what,
-                                size_t size)
+/* The buffer that the address lies in or near; -1: none. */
+static int buffer_near(const InterpMemory *memory, const unsigned char *at)
+{
+    for (int i = 0; i < memory->count; i++) {
+        const Buffer *buffer = &memory->buffers[i];
+        if (at >= buffer->mapping && at < buffer->mapping + buffer->mapping_bytes)
+            return i;
+    }
+    return -1;
+}
+
+bool interp_memory_describe(const InterpMemory *memory, const void *address, bool write, char *what, size_t size)
+{
+    const unsigned char *at = address;
+    int index = buffer_near(memory, at);
+    if (index >= 0)
+        describe(memory, index, at - memory->buffers[index].start, write, what, size);
+    return index >= 0;
+}
+
+MemoryFault interp_memory_fault(InterpMemory *memory, void *address, bool write, char *what, size_t size)
 {
     unsigned char *at = address;
-    for (int i = 0; i < memory->count; i++) {
-        Buffer *buffer = &memory->buffers[i];
-        if (at < buffer->mapping || at >= buffer->mapping + buffer->mapping_bytes)
-            continue;
-        int64_t page = (at - buffer->first_page) / PAGE;
-        bool inside = at >= buffer->first_page && at < buffer->first_page + page_span(buffer);
-        if (inside && !buffer->opened[page] && buffer_is_used(memory, i)) {
-            open_pages(memory, i, page, 1);
-            return FAULT_OPENED;
-        }
-        describe(memory, i, at - buffer->start, write, what, size);
-        return FAULT_WRONG;
+    int index = buffer_near(memory, at);
+    if (index < 0)
+        return FAULT_ELSEWHERE;
+    const Buffer *buffer = &memory->buffers[index];
+    int64_t page = (at - buffer->first_page) / PAGE;
+    bool inside = at >= buffer->first_page && at < buffer->first_page + page_span(buffer);
+    if (inside && !buffer->opened[page] && buffer_is_used(memory, index)) {
+        open_pages(memory, index, page, 1);
+        return FAULT_OPENED;
     }
-    return FAULT_ELSEWHERE;
+    describe(memory, index, at - buffer->start, write, what, size);
+    return FAULT_WRONG;
+}
+
+void interp_memory_span(const InterpMemory *memory, int buffer, unsigned char **start, unsigned char **end)
+{
+    const Buffer *at = &memory->buffers[buffer];
+    *start = at->first_page;
+    *end = at->start + at->padded_bytes;
 }
 
 /* The first byte of [first, last) that is no canary; NULL if there is none, or its page was never

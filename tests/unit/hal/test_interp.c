@@ -26,7 +26,8 @@ typedef struct Case {
     const char *grid, *block;
     int shared;
     int warp_size;                  // 0: 32
-    bool reverse, lazy;
+    RuntimeSchedule schedule;
+    bool lazy, checked;
     int64_t max_blocks;             // 0: all
 } Case;
 
@@ -64,7 +65,7 @@ static RuntimeResult run(Case c)
     RuntimeJob job = {
         .buffer_bytes = (int64_t[]){c.in_bytes, c.out_bytes, 0}, .tensors = tensors, .tensor_count = 2,
         .fill = fill, .poison = 0xff, .only_launch = -1, .max_blocks = c.max_blocks ? c.max_blocks : INT64_MAX,
-        .lazy = c.lazy, .reverse = c.reverse, .seconds = 2,
+        .lazy = c.lazy, .schedule = c.schedule, .checked = c.checked, .seconds = 2,
     };
     return runtime_interp.run(arena, module, &job);
 }
@@ -121,7 +122,7 @@ START_TEST(transpose_through_shared_memory)
     const float *x = float_input();
     RuntimeResult result = run_well((Case){
         .in = "float", .out = "float", .in_bytes = 64 * 64 * 4, .out_bytes = 64 * 64 * 4, .grid = "2, 2",
-        .block = "32, 8", .shared = 32 * 33 * 4, .reverse = _i,
+        .block = "32, 8", .shared = 32 * 33 * 4, .schedule = (RuntimeSchedule)_i,
         .kernel = "SHARED(0, float, tile, [32][33]);\n"
                   "const int row = blockIdx.y * 32, column = blockIdx.x * 32, t = threadIdx.x;\n"
                   "for (int r = threadIdx.y; r < 32; r += 8) tile[r][t] = load(x, (row + r) * 64 + column + t);\n"
@@ -373,7 +374,7 @@ int main(void)
     tcase_set_timeout(tests, 30);
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_loop_test(tests, elementwise, 0, 2);
-    tcase_add_loop_test(tests, transpose_through_shared_memory, 0, 2);
+    tcase_add_loop_test(tests, transpose_through_shared_memory, 0, 3);
     tcase_add_loop_test(tests, warp_reduction, 32, 33);
     tcase_add_loop_test(tests, warp_reduction, 64, 65);
     tcase_add_loop_test(tests, bits_are_packed_into_words, 0, 12);
