@@ -4,21 +4,31 @@
 
 enum { HANG_SECONDS = 60 };
 
-/* The second run goes through blocks and threads in the opposite order and finds other bytes where nothing was
-   written. */
 static const InputClass CLASSES[] = {
-    {"random real inputs", false, 0xff, false},
-    {"random whole-number inputs", true, 0x00, true},
+    {"random real inputs", false},
+    {"random whole-number inputs", true},
 };
-enum { CLASS_COUNT = sizeof CLASSES / sizeof *CLASSES };
+enum { CLASS_COUNT = sizeof CLASSES / sizeof *CLASSES, PASSES = 2 };
+
+static const Pass PASSES_OF[CLASS_COUNT][PASSES] = {
+    {{"lowest thread first", 0xff, RUNTIME_LOWEST_FIRST, false},
+     {"checked accesses", 0xff, RUNTIME_LOWEST_FIRST, true}},
+    {{"highest thread first", 0x00, RUNTIME_HIGHEST_FIRST, false},
+     {"threads by priority", 0xff, RUNTIME_PRIORITY, false}},
+};
 
 static VerifyStatus status_of(RuntimeStatus status)
 {
     return status == RUNTIME_DONE ? VERIFY_RIGHT : status == RUNTIME_WRONG ? VERIFY_WRONG : VERIFY_MACHINE;
 }
 
+/* Runs `proof->launch`, or all of them, and judges. */
 static void run_proof(Proof *proof)
 {
+    const Launch *launch = proof->launch;
+    const Pass *pass = proof->pass;
+    VerifyReport *report = proof->report;
+    proof->tensor_count = 0;
     verify_place(proof);
     RuntimeJob job = {
         .buffer_bytes = proof->buffer_bytes,
@@ -26,41 +36,51 @@ static void run_proof(Proof *proof)
         .tensor_count = proof->tensor_count,
         .fill = verify_fill,
         .context = proof,
-        .poison = proof->class->poison,
-        .only_launch = proof->launch ? (int)(proof->launch - proof->kernel->launches) : -1,
-        .max_blocks = proof->launch ? verify_sample_blocks(proof->kernel, proof->launch) : INT64_MAX,
+        .poison = pass->poison,
+        .only_launch = launch ? (int)(launch - proof->kernel->launches) : -1,
+        .max_blocks = launch ? verify_sample_blocks(proof->kernel, launch, pass->checked) : INT64_MAX,
         .seed = proof->options->seed,
-        .lazy = proof->launch != NULL,
-        .schedule = proof->class->reverse ? RUNTIME_HIGHEST_FIRST : RUNTIME_LOWEST_FIRST,
+        .lazy = launch != NULL,
+        .schedule = pass->schedule,
+        .checked = pass->checked,
         .seconds = proof->options->seconds ? proof->options->seconds : HANG_SECONDS,
     };
     RuntimeResult result = runtime_interp.run(proof->arena, proof->module, &job);
-    proof->report->blocks_run += result.blocks_run;
-    proof->report->blocks_total += result.blocks_total;
+    report->blocks_run += pass->checked ? 0 : result.blocks_run;
+    report->blocks_total += pass->checked ? 0 : result.blocks_total;
     if (result.status != RUNTIME_DONE) {
         verify_wrong(proof, result.reason);
-        proof->report->status = status_of(result.status);
-    } else if (proof->launch) {
-        verify_compare_pages(proof, &result);
-    } else {
-        verify_compare_whole(proof, &result);
+        report->status = status_of(result.status);
+    } else if (!pass->checked) {
+        (launch ? verify_compare_pages : verify_compare_whole)(proof, &result);
     }
     runtime_interp.release(&result);
 }
 
-static void prove_class(Proof *proof)
+/* The program whole, or launch by launch on some blocks. */
+static void prove_pass(Proof *proof)
+{
+    const Kernel *kernel = proof->kernel;
+    proof->launch = NULL;
+    if (!verify_is_too_large(kernel, proof->options->whole_work, proof->pass->checked)) {
+        run_proof(proof);
+        return;
+    }
+    for (int i = 0; i < kernel->launch_count && !proof->report->message; i++) {
+        proof->launch = &kernel->launches[i];
+        run_proof(proof);
+    }
+}
+
+static void prove_class(Proof *proof, const Pass *passes)
 {
     proof->inputs = verify_inputs(proof);
     InputSource source = {verify_input_element, proof->inputs};
     proof->truth = evaluator_new(proof->arena, proof->program, source);
     proof->plan = evaluator_new(proof->arena, proof->kernel->program, source);
-    if (!proof->report->sampled)
-        run_proof(proof);
-    for (int i = 0; proof->report->sampled && i < proof->kernel->launch_count && !proof->report->message;
-         i++) {
-        proof->launch = &proof->kernel->launches[i];
-        proof->tensor_count = 0;
-        run_proof(proof);
+    for (int i = 0; i < PASSES && !proof->report->message; i++) {
+        proof->pass = &passes[i];
+        prove_pass(proof);
     }
     evaluator_free(proof->truth);
     evaluator_free(proof->plan);
@@ -81,7 +101,7 @@ static RuntimeSource source_of(const Kernel *kernel, const DeviceSpec *device)
 VerifyReport verify(Arena *scratch, const Program *program, const Kernel *kernel, const DeviceSpec *device,
                     const VerifyOptions *options)
 {
-    VerifyReport report = {.sampled = verify_is_too_large(kernel, options->whole_work)};
+    VerifyReport report = {.sampled = verify_is_too_large(kernel, options->whole_work, false)};
     RuntimeSource source = source_of(kernel, device);
     RuntimeModule *module;
     report.status = status_of(runtime_interp.load(scratch, &source, &module, &report.message));
@@ -95,7 +115,7 @@ VerifyReport verify(Arena *scratch, const Program *program, const Kernel *kernel
             .class = &CLASSES[i],
             .report = &report,
         };
-        prove_class(&proof);
+        prove_class(&proof, PASSES_OF[i]);
     }
     return report;
 }

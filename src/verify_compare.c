@@ -35,7 +35,8 @@ void verify_wrong(Proof *proof, const char *text)
 {
     StrBuf out = strbuf_new(proof->arena);
     strbuf_puts(&out, text);
-    strbuf_printf(&out, " (%s, seed %llu", proof->class->name, (unsigned long long)proof->options->seed);
+    strbuf_printf(&out, " (%s, %s, seed %llu", proof->class->name, proof->pass->name,
+                  (unsigned long long)proof->options->seed);
     if (proof->launch)
         strbuf_printf(&out, ", some blocks of %s alone", proof->launch->entry);
     strbuf_puts(&out, ")");
@@ -92,7 +93,7 @@ static void compare_tail(Proof *proof, const Tensor *tensor, const void *memory)
     int64_t count = tensor_elements(tensor);
     if (tensor->dtype != DTYPE_B1 || count % 32 == 0 || words[count / 32] >> count % 32 == 0)
         return;
-    if (proof->launch && words[count / 32] == proof->class->poison * 0x01010101u)
+    if (proof->launch && words[count / 32] == proof->pass->poison * 0x01010101u)
         return;   // not written
     StrBuf out = strbuf_new(proof->arena);
     strbuf_printf(&out, "the padding bits of %s are not zero", tensor->name);
@@ -148,7 +149,7 @@ static void compare_overlap(Proof *proof, const Overlap *both, int64_t step, int
     int64_t unit = both->tensor->dtype == DTYPE_B1 ? 4 : dtype_info[both->tensor->dtype].bits / 8;
     int64_t elements[VERIFY_BATCH], count = 0, all = tensor_elements(both->tensor);
     for (int64_t at = both->low; at < both->high && !proof->report->message; at += unit) {
-        if (is_poisoned(both->memory + at, unit, proof->class->poison))
+        if (is_poisoned(both->memory + at, unit, proof->pass->poison))
             continue;
         int64_t first = verify_elements_in(both->tensor, at),
                 last = verify_elements_in(both->tensor, at + unit);
@@ -172,7 +173,7 @@ static int64_t count_written(const Proof *proof, const Overlap *both)
 {
     int64_t unit = both->tensor->dtype == DTYPE_B1 ? 4 : dtype_info[both->tensor->dtype].bits / 8, count = 0;
     for (int64_t at = both->low; at < both->high; at += unit)
-        count += !is_poisoned(both->memory + at, unit, proof->class->poison);
+        count += !is_poisoned(both->memory + at, unit, proof->pass->poison);
     return count * (verify_elements_in(both->tensor, unit));
 }
 

@@ -13,9 +13,15 @@ enum {
 typedef struct InputClass {
     const char *name;
     bool integers;
-    uint8_t poison;
-    bool reverse;
 } InputClass;
+
+/* One way to run a kernel on one class of inputs. */
+typedef struct Pass {
+    const char *name;
+    uint8_t poison;               // what lies where nothing was written
+    RuntimeSchedule schedule;
+    bool checked;                 // accesses are judged, not values
+} Pass;
 
 /* An input's elements are drawn from a few random ones by a hash of their position: gigabytes are filled in seconds. */
 typedef struct InputTable {
@@ -32,6 +38,7 @@ typedef struct Proof {
     const RuntimeModule *module;
     const VerifyOptions *options;
     const InputClass *class;
+    const Pass *pass;
     InputTable *inputs;         // one for each
     Evaluator *truth, *plan;    // of `program`; of the kernel's, with the temporaries of the plan
     const Launch *launch;       // NULL: all of them
@@ -56,9 +63,10 @@ int64_t verify_elements_in(const Tensor *tensor, int64_t bytes);
 
 // ---- what things cost (verify_work.c) ----
 
-bool verify_is_too_large(const Kernel *kernel, double whole_work);   // 0: the default
+/* To be run whole; `whole_work` 0: the default. */
+bool verify_is_too_large(const Kernel *kernel, double whole_work, bool checked);
 double verify_reference_work(const Kernel *kernel, const Tensor *tensor);
-int64_t verify_sample_blocks(const Kernel *kernel, const Launch *launch);
+int64_t verify_sample_blocks(const Kernel *kernel, const Launch *launch, bool checked);
 
 // ---- what a run wrote (verify_compare.c) ----
 

@@ -10,6 +10,7 @@ enum {
 static const double WHOLE_WORK = 3e7;    // about a second on the interpreter, and one for the reference
 static const double SAMPLE_WORK = 3e6;   // of one sampled launch
 static const int64_t WHOLE_BYTES = 256 << 20;   // of all buffers
+static const double CHECKED = 10;               // times the work and memory if accesses are checked
 
 /* What one element of a tensor costs to the launch that makes it; nothing if it is an input. */
 static double element_work(const Kernel *kernel, const Tensor *tensor)
@@ -45,13 +46,13 @@ static double block_work(const Kernel *kernel, const Launch *launch)
 }
 
 /* As many blocks as the budget allows. */
-int64_t verify_sample_blocks(const Kernel *kernel, const Launch *launch)
+int64_t verify_sample_blocks(const Kernel *kernel, const Launch *launch, bool checked)
 {
-    double affordable = SAMPLE_WORK / block_work(kernel, launch);
+    double affordable = SAMPLE_WORK / block_work(kernel, launch) / (checked ? CHECKED : 1);
     return affordable < MIN_BLOCKS ? MIN_BLOCKS : affordable > MAX_BLOCKS ? MAX_BLOCKS : (int64_t)affordable;
 }
 
-bool verify_is_too_large(const Kernel *kernel, double whole_work)
+bool verify_is_too_large(const Kernel *kernel, double whole_work, bool checked)
 {
     double work = 0, bytes = (double)kernel->workspace_bytes;
     for (int i = 0; i < kernel->launch_count; i++)
@@ -60,5 +61,6 @@ bool verify_is_too_large(const Kernel *kernel, double whole_work)
         bytes += (double)tensor_bytes(kernel->program->inputs[i]);
     for (int i = 0; i < kernel->program->output_count; i++)
         bytes += (double)tensor_bytes(kernel->program->outputs[i]);
-    return work > (whole_work ? whole_work : WHOLE_WORK) || bytes > (double)WHOLE_BYTES;
+    double times = checked ? CHECKED : 1;
+    return work * times > (whole_work ? whole_work : WHOLE_WORK) || bytes * times > (double)WHOLE_BYTES;
 }
