@@ -38,11 +38,11 @@ static void run_proof(Proof *proof)
         .context = proof,
         .poison = pass->poison,
         .only_launch = launch ? (int)(launch - proof->kernel->launches) : -1,
-        .max_blocks = launch ? verify_sample_blocks(proof->kernel, launch, pass->checked) : INT64_MAX,
+        .max_blocks = launch ? verify_sample_blocks(proof->kernel, launch) : INT64_MAX,
         .seed = proof->options->seed,
         .lazy = launch != NULL,
         .schedule = pass->schedule,
-        .checked = pass->checked,
+        .checked = pass->checked || launch,
         .seconds = proof->options->seconds ? proof->options->seconds : HANG_SECONDS,
     };
     RuntimeResult result = runtime_interp.run(proof->arena, proof->module, &job);
@@ -51,7 +51,7 @@ static void run_proof(Proof *proof)
     if (result.status != RUNTIME_DONE) {
         verify_wrong(proof, result.reason);
         report->status = status_of(result.status);
-    } else if (!pass->checked) {
+    } else if (launch || !pass->checked) {
         (launch ? verify_compare_pages : verify_compare_whole)(proof, &result);
     }
     runtime_interp.release(&result);
@@ -62,10 +62,13 @@ static void prove_pass(Proof *proof)
 {
     const Kernel *kernel = proof->kernel;
     proof->launch = NULL;
-    if (!verify_is_too_large(kernel, proof->options->whole_work, proof->pass->checked)) {
+    double whole_work = proof->options->whole_work;
+    if (!verify_is_too_large(kernel, whole_work, proof->pass->checked)) {
         run_proof(proof);
         return;
     }
+    if (proof->pass->checked && verify_is_too_large(kernel, whole_work, false))
+        return;   // the other passes are checked
     for (int i = 0; i < kernel->launch_count && !proof->report->message; i++) {
         proof->launch = &kernel->launches[i];
         run_proof(proof);

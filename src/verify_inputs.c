@@ -25,6 +25,7 @@ static void add_tensor(Proof *proof, const Tensor *tensor, int buffer, int64_t o
         .offset = offset,
         .bytes = tensor_bytes(tensor),
         .written = written,
+        .costly = !written && verify_element_work(proof->kernel, tensor) > COSTLY_WORK,
     };
 }
 

@@ -20,7 +20,7 @@ typedef struct Pass {
     const char *name;
     uint8_t poison;               // what lies where nothing was written
     RuntimeSchedule schedule;
-    bool checked;                 // accesses are judged, not values
+    bool checked;                 // accesses are judged, not values; of runs on some blocks both always are
 } Pass;
 
 /* An input's elements are drawn from a few random ones by a hash of their position: gigabytes are filled in seconds. */
@@ -65,8 +65,10 @@ int64_t verify_elements_in(const Tensor *tensor, int64_t bytes);
 
 /* To be run whole; `whole_work` 0: the default. */
 bool verify_is_too_large(const Kernel *kernel, double whole_work, bool checked);
+enum { COSTLY_WORK = 256 };   // an element that took more is made only where it is read
+double verify_element_work(const Kernel *kernel, const Tensor *tensor);
 double verify_reference_work(const Kernel *kernel, const Tensor *tensor);
-int64_t verify_sample_blocks(const Kernel *kernel, const Launch *launch, bool checked);
+int64_t verify_sample_blocks(const Kernel *kernel, const Launch *launch);
 
 // ---- what a run wrote (verify_compare.c) ----
 

@@ -4,6 +4,7 @@
 enum {
     MIN_BLOCKS = 2,   // of a sampled launch: the first and the last
     MAX_BLOCKS = 32,
+    COSTLY_ELEMENTS = 32,  // that a block reads, as a rule
     PAGE_ELEMENTS = 1024   // of a page that is made when one of them is read
 };
 
@@ -13,7 +14,7 @@ static const int64_t WHOLE_BYTES = 256 << 20;   // of all buffers
 static const double CHECKED = 10;               // times the work and memory if accesses are checked
 
 /* What one element of a tensor costs to the launch that makes it; nothing if it is an input. */
-static double element_work(const Kernel *kernel, const Tensor *tensor)
+double verify_element_work(const Kernel *kernel, const Tensor *tensor)
 {
     for (int k = 0; k < kernel->launch_count; k++)
         for (int i = 0; i < kernel->launches[k].arg_count; i++)
@@ -29,7 +30,7 @@ double verify_reference_work(const Kernel *kernel, const Tensor *tensor)
     for (int k = 0; k < kernel->launch_count; k++)
         work += kernel->launches[k].work;
     return verify_position(kernel->program->outputs, kernel->program->output_count, tensor) < 0
-               ? element_work(kernel, tensor)
+               ? verify_element_work(kernel, tensor)
                : work / (double)tensor_elements(tensor);
 }
 
@@ -39,16 +40,18 @@ static int64_t blocks_of(const Launch *launch) { return launch->grid[0] * launch
 static double block_work(const Kernel *kernel, const Launch *launch)
 {
     double work = launch->work / (double)blocks_of(launch) + 1;
-    for (int i = 0; i < launch->arg_count; i++)
+    for (int i = 0; i < launch->arg_count; i++) {
+        double element = verify_element_work(kernel, launch->args[i].tensor);
         if (!launch->args[i].written)
-            work += PAGE_ELEMENTS * element_work(kernel, launch->args[i].tensor);
+            work += element > COSTLY_WORK ? COSTLY_ELEMENTS * element : PAGE_ELEMENTS * element;
+    }
     return work;
 }
 
 /* As many blocks as the budget allows. */
-int64_t verify_sample_blocks(const Kernel *kernel, const Launch *launch, bool checked)
+int64_t verify_sample_blocks(const Kernel *kernel, const Launch *launch)
 {
-    double affordable = SAMPLE_WORK / block_work(kernel, launch) / (checked ? CHECKED : 1);
+    double affordable = SAMPLE_WORK / block_work(kernel, launch);
     return affordable < MIN_BLOCKS ? MIN_BLOCKS : affordable > MAX_BLOCKS ? MAX_BLOCKS : (int64_t)affordable;
 }
 

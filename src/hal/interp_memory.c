@@ -131,9 +131,10 @@ static bool fill_tensors(InterpMemory *memory, int index, int64_t offset, int64_
         if (tensor->buffer != index ||
             !clip(&first, &bytes, tensor->offset, tensor->offset + tensor->bytes))
             continue;
-        writable |= tensor->written;
+        bool later = tensor->costly && job->lazy && job->checked;
+        writable |= tensor->written || later;
         unsigned char *target = memory->buffers[index].start + first;
-        if (tensor->written)
+        if (tensor->written || later)
             memset(target, job->poison, (size_t)bytes);
         else
             job->fill(job->context, i, first - tensor->offset, bytes, target);

@@ -22,18 +22,19 @@ static void *map_cells(int64_t bytes)
     return map_zeros((bytes / BYTES_PER_CELL + 2) * CELL_BYTES);
 }
 
-static bool region_make(InterpRegion *region, const InterpMemory *memory, const RuntimeTensor *tensor)
+static bool region_make(InterpRegion *region, const InterpMemory *memory, const RuntimeTensor *tensor, bool costly)
 {
     int64_t sector_bits = tensor->bytes / BYTES_PER_SECTOR / 8 + 1;
     *region = (InterpRegion){
         .start = (unsigned char *)interp_memory_buffer(memory, tensor->buffer) + tensor->offset,
         .bytes = tensor->bytes,
         .written = tensor->written,
-        .cells = tensor->written ? map_cells(tensor->bytes) : NULL,
+        .costly = costly,
+        .cells = tensor->written || costly ? map_cells(tensor->bytes) : NULL,
         .read_sectors = map_zeros(sector_bits),
         .written_sectors = map_zeros(sector_bits),
     };
-    return (region->cells || !tensor->written) && region->read_sectors && region->written_sectors;
+    return (region->cells || !(tensor->written || costly)) && region->read_sectors && region->written_sectors;
 }
 
 bool interp_shadow_make(InterpHost *host, const InterpMemory *memory, const RuntimeJob *job, int buffer_count)
@@ -43,7 +44,7 @@ bool interp_shadow_make(InterpHost *host, const InterpMemory *memory, const Runt
     host->shared_cells = map_cells(host->shared_limit);
     bool made = regions && spans && host->shared_cells;
     for (int i = 0; i < job->tensor_count && made; i++)
-        made = region_make(&regions[i], memory, &job->tensors[i]);
+        made = region_make(&regions[i], memory, &job->tensors[i], job->tensors[i].costly && job->lazy);
     for (int i = 0; i < buffer_count && made; i++)
         interp_memory_span(memory, i, &spans[i].start, &spans[i].end);
     host->regions = regions;

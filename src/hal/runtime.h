@@ -35,6 +35,7 @@ typedef struct RuntimeTensor {
     int buffer;
     int64_t offset, bytes;          // within the buffer
     bool written;                   // poisoned before the run; else filled, and may not be written to
+    bool costly;                    // in lazy checked jobs: filled where it is read and no further
 } RuntimeTensor;
 
 /* Puts bytes [offset, offset + count) of tensors[tensor] into `bytes`; it may be called while the program runs. */

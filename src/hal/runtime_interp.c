@@ -45,8 +45,13 @@ typedef struct Report {
 /* Of the child: signal handlers and call-backs find it here. */
 static struct {
     Report *report;
+    const RuntimeJob *job;
     InterpMemory *memory;
     InterpHost host;
+    struct {                 // what fill_now() is asked for
+        int tensor;
+        int64_t offset, bytes;
+    } wanted;
     int seconds;
     int (*thread)(void);
     unsigned char *shared;   // dynamic shared memory of a block
@@ -148,6 +153,25 @@ static void on_fault(int signal, siginfo_t *info, void *context)
     fail("%s outside of every buffer", write ? "writes" : "reads");
 }
 
+/* Of SIGUSR1, which fill_on_signal_stack() raises: the reference evaluator recurses too deep for the stack of a thread. */
+static void fill_now(int signal)
+{
+    (void)signal;
+    const RuntimeTensor *tensor = &child.job->tensors[child.wanted.tensor];
+    unsigned char *target = interp_memory_buffer(child.memory, tensor->buffer);
+    unsigned char bytes[16];
+    child.job->fill(child.job->context, child.wanted.tensor, child.wanted.offset, child.wanted.bytes, bytes);
+    memcpy(target + tensor->offset + child.wanted.offset, bytes, (size_t)child.wanted.bytes);
+}
+
+static void fill_on_signal_stack(int tensor, long long offset, int bytes)
+{
+    child.wanted.tensor = tensor;
+    child.wanted.offset = offset;
+    child.wanted.bytes = bytes;
+    raise(SIGUSR1);
+}
+
 static void catch_signals(int seconds)
 {
     static const int caught[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGALRM};
@@ -159,6 +183,8 @@ static void catch_signals(int seconds)
     struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
     for (size_t i = 0; i < sizeof caught / sizeof *caught; i++)
         sigaction(caught[i], &action, NULL);
+    struct sigaction filling = {.sa_handler = fill_now, .sa_flags = SA_ONSTACK};
+    sigaction(SIGUSR1, &filling, NULL);
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
         signal(plain[i], SIG_DFL);
     alarm((unsigned)seconds);
@@ -232,6 +258,7 @@ static InterpHost host_of(const RuntimeLimits *limits, const RuntimeJob *job)
         .map_stack = map_stack,
         .map_shared = map_shared,
         .check_shared = check_shared,
+        .fill = fill_on_signal_stack,
         .outside = outside,
         .traffic = child.report->traffic,
         .launch = -1,
@@ -255,6 +282,7 @@ static unsigned char *code_base(const void *function)
 
 static _Noreturn void run_child(const RuntimeModule *module, const RuntimeJob *job, void **buffers)
 {
+    child.job = job;
     child.host = host_of(&module->source.limits, job);
     child.seconds = job->seconds;
     set_limits(job->seconds);

@@ -22,7 +22,8 @@ typedef struct InterpRegion {
     unsigned char *start;
     long long bytes;
     int written;                        // else only read, and initialised
-    struct InterpCell *cells;           // of a written region
+    int costly;                         // a cell is filled when it is read
+    struct InterpCell *cells;           // of a written or costly region
     unsigned char *read_sectors, *written_sectors;
 } InterpRegion;
 
@@ -57,6 +58,7 @@ typedef struct InterpHost {
     void *(*map_stack)(unsigned long bytes);                  // its upper end; a guard page below
     unsigned char *(*map_shared)(long long bytes);            // poisoned; guard pages on both sides
     void (*check_shared)(void);                               // nothing was written beside it
+    void (*fill)(int region, long long offset, int bytes);    // costly: what the program is about to read
     void (*outside)(void *address, int write);                // fails: the address belongs to no tensor
 
     // Where it is: for messages, and the result.

@@ -200,6 +200,19 @@ bool is_on_stack(const unsigned char *at)
     return at >= frame && at < frame + STACK_BYTES;
 }
 
+// Has the cells of an access filled that nothing was known of.
+void fill(const Access &access, const InterpRegion *region)
+{
+    const long long at = access.at - region->start, end = at + access.bytes;
+    for (long long cell = at / CELL; cell * CELL < end; cell++) {
+        if (region->cells[cell].known)
+            continue;
+        const long long left = region->bytes - cell * CELL;
+        host->fill(static_cast<int>(region - host->regions), cell * CELL, left < CELL ? static_cast<int>(left) : CELL);
+        region->cells[cell].known = 15;
+    }
+}
+
 void check_access(const Access &access)
 {
     if (!current || is_on_stack(access.at))
@@ -214,6 +227,8 @@ void check_access(const Access &access)
         visit(access, region->start, region->cells);
     else if (access.write)
         fail_access(access, 0, "writes to a tensor that it may only read");
+    else if (region->costly)
+        fill(access, region);
 }
 
 }   // namespace
