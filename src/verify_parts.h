@@ -68,6 +68,8 @@ bool verify_is_too_large(const Kernel *kernel, double whole_work, bool checked);
 enum { COSTLY_WORK = 256 };   // an element that took more is made only where it is read
 double verify_element_work(const Kernel *kernel, const Tensor *tensor);
 double verify_reference_work(const Kernel *kernel, const Tensor *tensor);
+/* The reference of a single element takes a second: whole numbers alone, which show all but the last bits, must do. */
+bool verify_is_dear(const Kernel *kernel, const Launch *launch);
 int64_t verify_sample_blocks(const Kernel *kernel, const Launch *launch);
 
 // ---- what a run wrote (verify_compare.c) ----

@@ -3,7 +3,8 @@
 
 enum {
     MIN_BLOCKS = 2,   // of a sampled launch: the first and the last
-    MAX_BLOCKS = 32,
+    MAX_BLOCKS = 24,
+    JUDGING_WORK = 2,      // to compare one element
     COSTLY_ELEMENTS = 32,  // that a block reads, as a rule
     PAGE_ELEMENTS = 1024   // of a page that is made when one of them is read
 };
@@ -11,6 +12,7 @@ enum {
 static const double WHOLE_WORK = 3e7;    // about a second on the interpreter, and one for the reference
 static const double SAMPLE_WORK = 3e6;   // of one sampled launch
 static const int64_t WHOLE_BYTES = 256 << 20;   // of all buffers
+static const double DEAR_WORK = 3e7;            // of the reference for one element: a sum of everything
 static const double CHECKED = 10;               // times the work and memory if accesses are checked
 
 /* What one element of a tensor costs to the launch that makes it; nothing if it is an input. */
@@ -48,6 +50,14 @@ static double block_work(const Kernel *kernel, const Launch *launch)
     return work;
 }
 
+bool verify_is_dear(const Kernel *kernel, const Launch *launch)
+{
+    for (int i = 0; i < launch->arg_count; i++)
+        if (launch->args[i].written && verify_reference_work(kernel, launch->args[i].tensor) > DEAR_WORK)
+            return true;
+    return false;
+}
+
 /* As many blocks as the budget allows. */
 int64_t verify_sample_blocks(const Kernel *kernel, const Launch *launch)
 {
@@ -62,8 +72,10 @@ bool verify_is_too_large(const Kernel *kernel, double whole_work, bool checked)
         work += kernel->launches[i].work;
     for (int i = 0; i < kernel->program->input_count; i++)
         bytes += (double)tensor_bytes(kernel->program->inputs[i]);
-    for (int i = 0; i < kernel->program->output_count; i++)
+    for (int i = 0; i < kernel->program->output_count; i++) {
         bytes += (double)tensor_bytes(kernel->program->outputs[i]);
+        work += JUDGING_WORK * (double)tensor_elements(kernel->program->outputs[i]);
+    }
     double times = checked ? CHECKED : 1;
     return work * times > (whole_work ? whole_work : WHOLE_WORK) || bytes * times > (double)WHOLE_BYTES;
 }

@@ -222,28 +222,19 @@ bool interp_memory_describe(const InterpMemory *memory, const void *address, boo
     return index >= 0;
 }
 
-MemoryFault interp_memory_fault(InterpMemory *memory, void *address, bool write, char *what, size_t size)
+bool interp_memory_fault(InterpMemory *memory, void *address)
 {
     unsigned char *at = address;
     int index = buffer_near(memory, at);
     if (index < 0)
-        return FAULT_ELSEWHERE;
+        return false;
     const Buffer *buffer = &memory->buffers[index];
     int64_t page = (at - buffer->first_page) / PAGE;
     bool inside = at >= buffer->first_page && at < buffer->first_page + page_span(buffer);
-    if (inside && !buffer->opened[page] && buffer_is_used(memory, index)) {
-        open_pages(memory, index, page, 1);
-        return FAULT_OPENED;
-    }
-    describe(memory, index, at - buffer->start, write, what, size);
-    return FAULT_WRONG;
-}
-
-void interp_memory_span(const InterpMemory *memory, int buffer, unsigned char **start, unsigned char **end)
-{
-    const Buffer *at = &memory->buffers[buffer];
-    *start = at->first_page;
-    *end = at->start + at->padded_bytes;
+    if (!inside || buffer->opened[page] || !buffer_is_used(memory, index))
+        return false;
+    open_pages(memory, index, page, 1);
+    return true;
 }
 
 /* The first byte of [first, last) that is no canary; NULL if there is none, or its page was never

@@ -37,19 +37,14 @@ static bool region_make(InterpRegion *region, const InterpMemory *memory, const 
     return (region->cells || !(tensor->written || costly)) && region->read_sectors && region->written_sectors;
 }
 
-bool interp_shadow_make(InterpHost *host, const InterpMemory *memory, const RuntimeJob *job, int buffer_count)
+bool interp_shadow_make(InterpHost *host, const InterpMemory *memory, const RuntimeJob *job)
 {
     InterpRegion *regions = calloc((size_t)job->tensor_count + 1, sizeof *regions);
-    InterpSpan *spans = calloc((size_t)buffer_count, sizeof *spans);
     host->shared_cells = map_cells(host->shared_limit);
-    bool made = regions && spans && host->shared_cells;
+    bool made = regions && host->shared_cells;
     for (int i = 0; i < job->tensor_count && made; i++)
         made = region_make(&regions[i], memory, &job->tensors[i], job->tensors[i].costly && job->lazy);
-    for (int i = 0; i < buffer_count && made; i++)
-        interp_memory_span(memory, i, &spans[i].start, &spans[i].end);
     host->regions = regions;
     host->region_count = job->tensor_count;
-    host->spans = spans;
-    host->span_count = buffer_count;
     return made;
 }

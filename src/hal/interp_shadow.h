@@ -4,4 +4,4 @@
 #include "hal/interp_memory.h"
 
 /* Adds it to `host`; false: there is not enough memory. The memory goes with the process. */
-bool interp_shadow_make(InterpHost *host, const InterpMemory *memory, const RuntimeJob *job, int buffer_count);
+bool interp_shadow_make(InterpHost *host, const InterpMemory *memory, const RuntimeJob *job);

@@ -2,6 +2,7 @@
 // result.
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -94,7 +95,7 @@ static void report_where(void)
         append_where("%s:%d: ", strrchr(host->file, '/') ? strrchr(host->file, '/') + 1 : host->file, host->line);
 }
 
-static void fail(const char *format, ...)
+static _Noreturn __attribute__((format(printf, 1, 2))) void fail(const char *format, ...)
 {
     report_where();
     child.report->pc = child.host.pc;
@@ -132,25 +133,32 @@ static bool in_shared(const unsigned char *address)
            address < child.shared + child.shared_bytes + NEAR;
 }
 
-static void on_fault(int signal, siginfo_t *info, void *context)
+static _Noreturn void fail_outside(const unsigned char *address, bool write)
 {
     char what[300];
-    unsigned char *address = info->si_addr;
-    bool write = is_write(context);
-    if (signal == SIGALRM)
-        fail("does not end within %d s", child.seconds);
-    if (signal == SIGFPE || signal == SIGILL)
-        fail("%s", signal == SIGFPE ? "a division traps"
-                                    : "a misaligned access, or an operation that traps");
-    MemoryFault fault = interp_memory_fault(child.memory, address, write, what, sizeof what);
-    if (fault == FAULT_OPENED)
-        return;
-    if (fault == FAULT_WRONG)
+    if (interp_memory_describe(child.memory, address, write, what, sizeof what))
         fail("%s", what);
     if (in_shared(address))
         fail("%s at byte %lld of the shared memory, which has %lld", write ? "writes" : "reads",
              (long long)(address - child.shared), (long long)child.shared_bytes);
     fail("%s outside of every buffer", write ? "writes" : "reads");
+}
+
+static void on_fault(int signal, siginfo_t *info, void *context)
+{
+    unsigned char *address = info->si_addr;
+    if (signal == SIGALRM)
+        fail("does not end within %d s", child.seconds);
+    if (signal == SIGFPE || signal == SIGILL)
+        fail("%s", signal == SIGFPE ? "a division traps" : "an operation that traps");
+    if (!interp_memory_fault(child.memory, address))
+        fail_outside(address, is_write(context));
+}
+
+/* A checked access that belongs to no tensor. */
+static void outside(void *address, int write)
+{
+    fail_outside(address, write);
 }
 
 /* Of SIGUSR1, which fill_on_signal_stack() raises: the reference evaluator recurses too deep for the stack of a thread. */
@@ -229,13 +237,6 @@ static void check_shared(void)
                  (long long)(child.shared_bytes + i), (long long)child.shared_bytes);
 }
 
-static void outside(void *address, int write)
-{
-    char what[300];
-    interp_memory_describe(child.memory, address, write, what, sizeof what);
-    fail("%s", what);
-}
-
 // ---- the child: the run ----
 
 static const enum InterpSchedule SCHEDULES[] = {
@@ -274,10 +275,22 @@ static void *load_object(const char *path)
     return object;
 }
 
-static unsigned char *code_base(const void *function)
+/* Called for each object that is loaded, until one of them holds `function`. */
+static int find_image(struct dl_phdr_info *info, size_t size, void *function)
 {
-    Dl_info info;
-    return dladdr(function, &info) ? info.dli_fbase : NULL;
+    (void)size;
+    InterpSpan image = {(unsigned char *)info->dlpi_addr, (unsigned char *)info->dlpi_addr};
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        unsigned char *end = image.start + part->p_vaddr + part->p_memsz;
+        if (part->p_type == PT_LOAD && end > image.end)
+            image.end = end;
+    }
+    unsigned char *wanted = function;
+    if (wanted < image.start || wanted >= image.end)
+        return 0;
+    child.host.own[child.host.own_count++] = image;
+    return 1;
 }
 
 static _Noreturn void run_child(const RuntimeModule *module, const RuntimeJob *job, void **buffers)
@@ -292,8 +305,10 @@ static _Noreturn void run_child(const RuntimeModule *module, const RuntimeJob *j
     InterpRun *run = (InterpRun *)(uintptr_t)dlsym(machine, "interp_run");
     InterpLauncher *launcher = (InterpLauncher *)(uintptr_t)dlsym(program, "call_launcher");
     child.thread = (int (*)(void))(uintptr_t)dlsym(machine, "interp_thread");
-    child.host.code = code_base((void *)(uintptr_t)launcher);
-    if (job->checked && !interp_shadow_make(&child.host, child.memory, job, module->source.arg_count + 1))
+    dl_iterate_phdr(find_image, (void *)(uintptr_t)run);
+    dl_iterate_phdr(find_image, (void *)(uintptr_t)launcher);
+    child.host.code = child.host.own[1].start;
+    if (job->checked && !interp_shadow_make(&child.host, child.memory, job))
         lack("not enough memory for the checks of the interpreter");
     if (!job->lazy)
         interp_memory_open_all(child.memory);

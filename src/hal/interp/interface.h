@@ -5,7 +5,10 @@
 #ifndef ROLLERC_INTERP_INTERFACE
 #define ROLLERC_INTERP_INTERFACE
 
-enum { INTERP_MAX_LAUNCHES = 64 };      // of which traffic is counted
+enum {
+    INTERP_MAX_LAUNCHES = 64,           // of which traffic is counted
+    INTERP_OWN_SPANS = 3                // program, machine, the launcher's stack
+};
 
 // Which thread runs when several can. Bugs of synchronisation show under one order and not another.
 enum InterpSchedule { INTERP_LOWEST_FIRST, INTERP_HIGHEST_FIRST, INTERP_PRIORITY };
@@ -27,7 +30,6 @@ typedef struct InterpRegion {
     unsigned char *read_sectors, *written_sectors;
 } InterpRegion;
 
-// Mapped memory around tensors: an access here that hits none of them is wrong.
 typedef struct InterpSpan {
     unsigned char *start, *end;
 } InterpSpan;
@@ -47,8 +49,8 @@ typedef struct InterpHost {
     // For checked accesses; without regions nothing is checked.
     InterpRegion *regions;
     int region_count;
-    const InterpSpan *spans;
-    int span_count;
+    InterpSpan own[INTERP_OWN_SPANS];   // constants, threadIdx, arguments: accesses there are nobody's business
+    int own_count;
     struct InterpCell *shared_cells;    // for shared_limit bytes
     unsigned char *code;                // program counters are kept relative to it
     InterpTraffic *traffic;             // of each launch

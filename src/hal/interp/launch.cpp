@@ -157,6 +157,8 @@ extern "C" ROLLERC_EXPORT int interp_run(InterpHost *host, InterpLauncher *launc
 {
     rollerc_interp::host = host;
     host->launch = -1;
+    unsigned char *frame = static_cast<unsigned char *>(__builtin_frame_address(0));
+    host->own[host->own_count++] = {frame - rollerc_interp::STACK_BYTES, frame};   // what the launcher passes on
     return launcher(args);
 }
 

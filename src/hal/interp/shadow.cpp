@@ -184,14 +184,14 @@ InterpRegion *find_region(const Access &access)
     return nullptr;
 }
 
-// Nothing that is a tensor's: the program's own constants, or beside a tensor.
+// The program's own memory; all else is wrong.
 void check_elsewhere(const Access &access)
 {
+    for (int i = 0; i < host->own_count; i++)
+        if (access.at >= host->own[i].start && access.at < host->own[i].end)
+            return;
     host->pc = access.pc;
-    for (int i = 0; i < host->span_count; i++)
-        if (access.at + access.bytes > host->spans[i].start && access.at < host->spans[i].end)
-            host->outside(access.at, access.write);
-    host->pc = 0;
+    host->outside(access.at, access.write);
 }
 
 bool is_on_stack(const unsigned char *at)
@@ -200,16 +200,17 @@ bool is_on_stack(const unsigned char *at)
     return at >= frame && at < frame + STACK_BYTES;
 }
 
-// Has the cells of an access filled that nothing was known of.
+// Has the cells of an access filled that nothing was known of, two at a time: the largest element has 8 bytes.
 void fill(const Access &access, const InterpRegion *region)
 {
+    enum { FILLED = 2 * CELL };
     const long long at = access.at - region->start, end = at + access.bytes;
-    for (long long cell = at / CELL; cell * CELL < end; cell++) {
-        if (region->cells[cell].known)
+    for (long long first = at / FILLED * FILLED; first < end; first += FILLED) {
+        if (region->cells[first / CELL].known)
             continue;
-        const long long left = region->bytes - cell * CELL;
-        host->fill(static_cast<int>(region - host->regions), cell * CELL, left < CELL ? static_cast<int>(left) : CELL);
-        region->cells[cell].known = 15;
+        const long long left = region->bytes - first;
+        region->cells[first / CELL].known = 15;
+        host->fill(static_cast<int>(region - host->regions), first, left < FILLED ? static_cast<int>(left) : FILLED);
     }
 }
 
