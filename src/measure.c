@@ -82,6 +82,8 @@ static void prove_class(Proof *proof, const Pass *passes)
     InputSource source = {verify_input_element, proof->inputs};
     proof->truth = evaluator_new(proof->arena, proof->program, source);
     proof->plan = evaluator_new(proof->arena, proof->kernel->program, source);
+    evaluator_allow(proof->truth, proof->options->math);
+    evaluator_allow(proof->plan, proof->options->math);
     for (int i = 0; i < PASSES && !proof->report->message; i++) {
         proof->pass = &passes[i];
         prove_pass(proof);

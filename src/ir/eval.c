@@ -31,6 +31,7 @@ struct Evaluator {
     int tensor_count;
     Origin *origins;        // by tensor id
     int depth;
+    EvalMath math;
 };
 
 enum { MAX_DEPTH = 2000 };   // definitions in a chain; the evaluation is recursive
@@ -72,6 +73,11 @@ Evaluator *evaluator_new(Arena *arena, const Program *program, InputSource input
     return evaluator;
 }
 
+void evaluator_allow(Evaluator *evaluator, EvalMath math)
+{
+    evaluator->math = math;
+}
+
 void evaluator_free(Evaluator *evaluator)
 {
     for (int i = 0; i < evaluator->tensor_count; i++)
@@ -87,7 +93,7 @@ static void prepare(Evaluator *evaluator, Origin *origin)
     if (origin->read)
         origin->memo = memo_new(tensor_elements(origin->tensor));
     if (origin->op) {
-        origin->tape = tape_compile(evaluator->arena, origin->op, origin->inner_axis);
+        origin->tape = tape_compile(evaluator->arena, origin->op, origin->inner_axis, evaluator->math);
         origin->batch = NEW(evaluator->arena, Batch);
     }
 }
