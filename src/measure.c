@@ -41,6 +41,7 @@ static void run_proof(Proof *proof)
         .max_blocks = launch ? verify_sample_blocks(proof->kernel, launch) : INT64_MAX,
         .seed = proof->options->seed,
         .lazy = launch != NULL,
+        .ends_written = launch && launch->grid[1] * launch->grid[2] == 1,   // of larger grids the last may be left out
         .schedule = pass->schedule,
         .checked = pass->checked || launch,
         .seconds = proof->options->seconds ? proof->options->seconds : HANG_SECONDS,

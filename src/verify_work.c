@@ -3,7 +3,7 @@
 
 enum {
     MIN_BLOCKS = 2,   // of a sampled launch: the first and the last
-    MAX_BLOCKS = 24,
+    MAX_BLOCKS = 16,
     JUDGING_WORK = 2,      // to compare one element
     COSTLY_ELEMENTS = 32,  // that a block reads, as a rule
     PAGE_ELEMENTS = 1024   // of a page that is made when one of them is read

@@ -61,6 +61,7 @@ typedef struct RuntimeJob {
     bool lazy;                      // fill and poison a page when it is first touched: for huge buffers
     RuntimeSchedule schedule;
     bool checked;                   // races, uninitialised memory, bounds and overflows are looked for; traffic is counted
+    bool ends_written;              // checked: the first and the last element of each written tensor must be written
     int seconds;                    // then it is taken to hang
 } RuntimeJob;
 

@@ -293,6 +293,19 @@ static int find_image(struct dl_phdr_info *info, size_t size, void *function)
     return 1;
 }
 
+/* Blocks that are left out hide what they do not write; the first and the last one are never left out. */
+static void check_ends(InterpKnown *known)
+{
+    for (int i = 0; i < child.host.region_count; i++) {
+        const InterpRegion *region = &child.host.regions[i];
+        if (!region->written)
+            continue;
+        bool first = known(region, 0);
+        if (!first || !known(region, region->bytes - 1))
+            fail("the %s element of %s is not written", first ? "last" : "first", child.job->tensors[i].name);
+    }
+}
+
 static _Noreturn void run_child(const RuntimeModule *module, const RuntimeJob *job, void **buffers)
 {
     child.job = job;
@@ -319,6 +332,8 @@ static _Noreturn void run_child(const RuntimeModule *module, const RuntimeJob *j
         fail("%s_launch returns error %d", module->source.name, result);
     if (!interp_memory_check(child.memory, what, sizeof what))
         fail("%s", what);
+    if (job->checked && job->ends_written)
+        check_ends((InterpKnown *)(uintptr_t)dlsym(machine, "interp_known"));
     end(RUNTIME_DONE);
 }
 

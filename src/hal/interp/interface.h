@@ -74,6 +74,9 @@ typedef struct InterpHost {
     long long blocks_run, blocks_total; // of the launches that were run
 } InterpHost;
 
+/* interp_known(): whether a byte of a written region was written. */
+typedef int InterpKnown(const InterpRegion *region, long long byte);
+
 typedef int InterpLauncher(void **args);   // call_launcher() of the program's object
 
 /* Calls the program's launcher with `args`; its result. */

@@ -234,6 +234,11 @@ void check_access(const Access &access)
 
 }   // namespace
 
+bool is_known(const InterpRegion *region, long long byte)
+{
+    return region->cells[byte / CELL].known >> byte % CELL & 1;
+}
+
 void forget_shared()
 {
     if (host->region_count)
@@ -331,3 +336,8 @@ ROLLERC_EXPORT void *__tsan_memmove(void *to, const void *from, size_t n)
 }
 
 }   // namespace rollerc_interp
+
+extern "C" ROLLERC_EXPORT int interp_known(const InterpRegion *region, long long byte)
+{
+    return rollerc_interp::is_known(region, byte);
+}

@@ -27,7 +27,7 @@ typedef struct Case {
     int shared;
     int warp_size;                  // 0: 32
     RuntimeSchedule schedule;
-    bool lazy, checked;
+    bool lazy, checked, ends_written;
     int64_t max_blocks;             // 0: all
 } Case;
 
@@ -65,7 +65,7 @@ static RuntimeResult run(Case c)
     RuntimeJob job = {
         .buffer_bytes = (int64_t[]){c.in_bytes, c.out_bytes, 0}, .tensors = tensors, .tensor_count = 2,
         .fill = fill, .poison = 0xff, .only_launch = -1, .max_blocks = c.max_blocks ? c.max_blocks : INT64_MAX,
-        .lazy = c.lazy, .schedule = c.schedule, .checked = c.checked, .seconds = 2,
+        .lazy = c.lazy, .schedule = c.schedule, .checked = c.checked, .ends_written = c.ends_written, .seconds = 2,
     };
     return runtime_interp.run(arena, module, &job);
 }
@@ -385,6 +385,18 @@ START_TEST(some_order_shows_a_missing_barrier)
 }
 END_TEST
 
+/* Blocks in between are left out, and what they own; the ends are not. */
+START_TEST(an_end_that_is_not_written_is_noticed)
+{
+    float_input();
+    Case c = FLOATS;
+    c.kernel = _i ? INDEX "if (i < 1023) store(y, i, 1.0f);" : INDEX "if (i > 0) store(y, i, 1.0f);";
+    c.out_bytes = 4096, c.max_blocks = 2;
+    c.lazy = c.checked = c.ends_written = true;
+    run_badly(c, _i ? "the last element of y is not written" : "the first element of y is not written");
+}
+END_TEST
+
 static const char *const SYNCHRONISED[] = {
     SHARED_INPUT "As[t] = load(x, t); block_sync(); store(y, t, As[255 - t]);",
     SHARED_INPUT "As[t] = load(x, t); warp_sync(); const float v = As[t ^ 1]; warp_sync(); As[t] = v;\n"
@@ -530,6 +542,7 @@ int main(void)
     tcase_add_loop_test(tests, a_wrong_program_is_found_out, 0, sizeof WRONG / sizeof *WRONG);
     tcase_add_loop_test(tests, a_hidden_bug_is_found, 0, sizeof HIDDEN / sizeof *HIDDEN);
     tcase_add_loop_test(tests, some_order_shows_a_missing_barrier, 0, 3);
+    tcase_add_loop_test(tests, an_end_that_is_not_written_is_noticed, 0, 2);
     tcase_add_loop_test(tests, what_is_synchronised_is_no_race, 0, sizeof SYNCHRONISED / sizeof *SYNCHRONISED);
     tcase_add_test(tests, the_line_of_a_race_is_named);
     tcase_add_loop_test(tests, traffic_is_counted, 0, 2);
