@@ -1,104 +1,7 @@
-// The CPU interpreter: small programs as the code generator would emit them, right ones and wrong ones.
-#include <check.h>
+// The CPU interpreter: programs that are right, and wrong ones that any run finds out.
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/embedded.h"
-#include "base/strbuf.h"
-#include "hal/runtime.h"
-
-enum { N = 1000 };
-
-static Arena *arena;
-static unsigned char input[1 << 20];   // what every input holds, from its start
-
-static void fill(void *context, int tensor, int64_t offset, int64_t count, void *bytes)
-{
-    (void)context, (void)tensor;
-    memcpy(bytes, input + offset, (size_t)count);
-}
-
-typedef struct Case {
-    const char *kernel;             // body of `extern "C" __global__ void t_k0(const In *x, Out *y)`
-    const char *in, *out;           // element types
-    int64_t in_bytes, out_bytes;
-    const char *grid, *block;
-    int shared;
-    int warp_size;                  // 0: 32
-    RuntimeSchedule schedule;
-    bool lazy, checked, ends_written;
-    int64_t max_blocks;             // 0: all
-} Case;
-
-/* The prelude, the kernel and its launcher. */
-static const char *program_text(const Case *c)
-{
-    StrBuf out = strbuf_new(arena);
-    strbuf_puts(&out, embedded_find("templates/prelude.cuh")->text);
-    strbuf_printf(&out, "namespace kernel_t {\nusing namespace rollerc;\nextern \"C\" __global__ void\n"
-                  "t_k0(const %s *x, %s *y)\n{\n%s\n}\n}\n", c->in, c->out, c->kernel);
-    strbuf_printf(&out, "extern \"C\" int t_launch(const void *in0, void *out0, void *, void *stream)\n{\n"
-                  "    void *args[] = {&in0, &out0};\n"
-                  "    if (%d > 49152)\n"
-                  "        cudaFuncSetAttribute(kernel_t::t_k0, cudaFuncAttributeMaxDynamicSharedMemorySize, %d);\n"
-                  "    return cudaLaunchKernel(kernel_t::t_k0, dim3(%s), dim3(%s), args, %d,\n"
-                  "                            static_cast<cudaStream_t>(stream));\n}\n",
-                  c->shared, c->shared, c->grid, c->block, c->shared);
-    return out.text;
-}
-
-static RuntimeResult run(Case c)
-{
-    const char *text = program_text(&c), *reason = NULL;
-    RuntimeSource source = {
-        .name = "t", .text = text, .length = strlen(text), .arg_count = 2,
-        .limits = {c.warp_size ? c.warp_size : 32, 1024, 48 << 10, 64 << 10},
-    };
-    RuntimeModule *module;
-    if (runtime_interp.load(arena, &source, &module, &reason) != RUNTIME_DONE)
-        ck_abort_msg("%s", reason);
-    RuntimeTensor tensors[] = {
-        {.name = "x", .buffer = 0, .bytes = c.in_bytes},
-        {.name = "y", .buffer = 1, .bytes = c.out_bytes, .written = true},
-    };
-    RuntimeJob job = {
-        .buffer_bytes = (int64_t[]){c.in_bytes, c.out_bytes, 0}, .tensors = tensors, .tensor_count = 2,
-        .fill = fill, .poison = 0xff, .only_launch = -1, .max_blocks = c.max_blocks ? c.max_blocks : INT64_MAX,
-        .lazy = c.lazy, .schedule = c.schedule, .checked = c.checked, .ends_written = c.ends_written, .seconds = 2,
-    };
-    return runtime_interp.run(arena, module, &job);
-}
-
-static RuntimeResult run_well(Case c)
-{
-    RuntimeResult result = run(c);
-    ck_assert_msg(result.status == RUNTIME_DONE, "%s", result.reason);
-    return result;
-}
-
-/* Runs a wrong program; the reason must contain `what`. */
-static void run_badly(Case c, const char *what)
-{
-    RuntimeResult result = run(c);
-    ck_assert_int_eq(result.status, RUNTIME_WRONG);
-    ck_assert_msg(strstr(result.reason, what), "'%s' lacks '%s'", result.reason, what);
-    runtime_interp.release(&result);
-}
-
-static float *float_input(void)
-{
-    float *x = (float *)input;
-    for (int i = 0; i < 1 << 18; i++)
-        x[i] = (float)(i % 4001) - 2000;
-    return x;
-}
-
-static const Case FLOATS = {
-    .in = "float", .out = "float", .in_bytes = N * 4, .out_bytes = N * 4, .grid = "4", .block = "256",
-};
-
-#define INDEX "const long long i = blockIdx.x * 256LL + threadIdx.x;\n"
+#include "interp_test.h"
 
 // ---- programs that are right ----
 
@@ -326,161 +229,6 @@ START_TEST(a_wrong_program_is_found_out)
 }
 END_TEST
 
-// ---- bugs that hide from values: found whatever the order of threads ----
-
-#define SHARED_INPUT "SHARED(0, float, As, [256]); const int t = threadIdx.x;\n"
-
-static const struct { const char *kernel, *what; } HIDDEN[] = {
-    {SHARED_INPUT "As[t] = load(x, t); store(y, t, As[t / 2]);", "a race: reads what another thread writes"},
-    {SHARED_INPUT "As[t] = load(x, t); block_sync(); const float v = As[255 - t];\n"
-     "As[t] = v; store(y, t, v);", "a race: reads what another thread writes"},
-    {SHARED_INPUT "As[t / 2] = 1; block_sync(); store(y, t, As[t / 2]);", "a race: writes what another thread writes"},
-    {SHARED_INPUT "As[t] = load(x, t); store(y, t, As[t & ~1]);", "a race: reads"},        // within a warp
-    {SHARED_INPUT "As[t] = load(x, t); warp_shuffle(t, 0); store(y, t, As[t ^ 1]);", "a race: reads"},
-    {SHARED_INPUT "As[t] = load(x, t); warp_sync(); store(y, t, As[t & ~32]);", "a race: reads"},
-    {SHARED_INPUT "if (t < 255) As[t] = 1; block_sync(); store(y, t, As[t]);", "shared memory that nobody has written"},
-    {SHARED_INPUT "As[t] = 1; store(y, 0, As[t]);", "a race: writes what another thread writes"},
-    {"if (threadIdx.x == 0) store(y, blockIdx.x / 2, 1.0f);", "writes what another block of this launch writes"},
-    {"if (threadIdx.x == 0) { store(y, blockIdx.x, 1.0f); if (blockIdx.x) store(y, 9, load(y, blockIdx.x - 1)); }",
-     "reads what another block of this launch writes"},
-    {"store(y, threadIdx.x, load(y, threadIdx.x + 1));", "reads a tensor where nobody has written it"},
-    {"if (threadIdx.x == 0) store(y, 0, load(x, 1000));", "reads at byte 4000 of x"},     // within the alignment
-    {SHARED_INPUT "async_copy16(&As[t % 64 * 4], x + t % 64 * 4); async_commit(); store(y, t, As[t]);",
-     "an asynchronous copy that is under way"},
-    {SHARED_INPUT "if (t == 0) { async_copy16(&As[0], x); async_commit(); async_wait<1>(); store(y, 0, As[0]); }",
-     "an asynchronous copy that is under way"},
-    {SHARED_INPUT "if (t == 0) { async_copy16(&As[0], x); async_commit(); async_wait<0>(); } store(y, t, As[0]);",
-     "a race: "},
-    {"if (threadIdx.x == 0) { SHARED(0, float, As, [4]); async_copy16(&As[0], x); async_commit(); }",
-     "ends before its asynchronous copies have landed"},
-    {"const int far = (blockIdx.x + 1) * 1000000000; store(y, (far * 3) & 255, 1.0f);", "a product overflows"},
-    {"int far = 2147483647 - threadIdx.x; store(y, (far + 1) & 255, 1.0f);", "a sum overflows"},
-};
-
-START_TEST(a_hidden_bug_is_found)
-{
-    float_input();
-    Case c = FLOATS;
-    c.kernel = HIDDEN[_i].kernel;
-    c.shared = 1024;
-    c.checked = true;
-    run_badly(c, HIDDEN[_i].what);
-}
-END_TEST
-
-/* Under the right order the values are right too: only these show the bug. */
-START_TEST(some_order_shows_a_missing_barrier)
-{
-    const float *x = float_input();
-    Case c = FLOATS;
-    c.kernel = SHARED_INPUT "As[t] = load(x, t); store(y, t, As[t < 192 ? t + 64 : t]);";
-    c.shared = 1024;
-    c.schedule = (RuntimeSchedule)_i;
-    RuntimeResult result = run_well(c);
-    bool right = true;
-    for (int i = 0; i < 192; i++)
-        right &= ((float *)result.buffers[1])[i] == x[i + 64];
-    ck_assert_int_eq(right, _i == RUNTIME_HIGHEST_FIRST);
-    runtime_interp.release(&result);
-}
-END_TEST
-
-/* Blocks in between are left out, and what they own; the ends are not. */
-START_TEST(an_end_that_is_not_written_is_noticed)
-{
-    float_input();
-    Case c = FLOATS;
-    c.kernel = _i ? INDEX "if (i < 1023) store(y, i, 1.0f);" : INDEX "if (i > 0) store(y, i, 1.0f);";
-    c.out_bytes = 4096, c.max_blocks = 2;
-    c.lazy = c.checked = c.ends_written = true;
-    run_badly(c, _i ? "the last element of y is not written" : "the first element of y is not written");
-}
-END_TEST
-
-static const char *const SYNCHRONISED[] = {
-    SHARED_INPUT "As[t] = load(x, t); block_sync(); store(y, t, As[255 - t]);",
-    SHARED_INPUT "As[t] = load(x, t); warp_sync(); const float v = As[t ^ 1]; warp_sync(); As[t] = v;\n"
-                 "block_sync(); store(y, t, As[t ^ 64]);",
-    SHARED_INPUT "As[t] = 0; const float v = As[t]; block_sync(); As[t / 2 * 2 + 1 - t % 2] = v;",
-    SHARED_INPUT "for (int stage = 0; stage < 4; stage++) {\n"   // a ring of two
-                 "    float *tile = As + stage % 2 * 128;\n"
-                 "    if (t < 32) async_copy16(tile + t * 4, x + stage * 128 + t * 4);\n"
-                 "    async_commit(); async_wait<0>(); block_sync();\n"
-                 "    store(y, t, tile[t % 128]); }",
-};
-
-START_TEST(what_is_synchronised_is_no_race)
-{
-    float_input();
-    Case c = FLOATS;
-    c.kernel = SYNCHRONISED[_i];
-    c.shared = 1024, c.grid = "1";
-    c.checked = true, c.schedule = RUNTIME_PRIORITY;
-    RuntimeResult result = run_well(c);
-    runtime_interp.release(&result);
-}
-END_TEST
-
-START_TEST(the_line_of_a_race_is_named)
-{
-    float_input();
-    Case c = FLOATS;
-    c.kernel = "#line 100 \"race.cu\"\n" SHARED_INPUT "As[t] = load(x, t);\nconst float v = As[t / 2];\ny[t] = v;";
-    c.shared = 1024;
-    c.checked = true;
-    run_badly(c, "race.cu:102: a race: reads what another thread writes (byte ");
-    run_badly(c, "of the shared memory), at race.cu:101");
-}
-END_TEST
-
-/* ReLU of 1000 floats: 4000 bytes in and out, in 125 sectors. Read twice they are the same sectors. */
-START_TEST(traffic_is_counted)
-{
-    float_input();
-    Case c = FLOATS;
-    c.kernel = _i ? INDEX "if (i < 1000) store(y, i, op_max(load(x, i), load(x, 999 - i)));"
-                  : INDEX "if (i < 1000) store(y, i, op_relu(load(x, i)));";
-    c.checked = true;
-    RuntimeResult result = run_well(c);
-    ck_assert_int_eq(result.launch_count, 1);
-    ck_assert_int_eq(result.traffic[0].read_bytes, _i ? 8 * N : 4 * N);
-    ck_assert_int_eq(result.traffic[0].written_bytes, 4 * N);
-    ck_assert_int_eq(result.traffic[0].read_sectors, N * 4 / 32);
-    ck_assert_int_eq(result.traffic[0].written_sectors, N * 4 / 32);
-    runtime_interp.release(&result);
-}
-END_TEST
-
-/* 2^31 + 4099 elements of f16; with 32-bit indices the last blocks would write before the tensor. */
-static Case huge(const char *index)
-{
-    const char *kernel = "const %s;\nif (i < 2147487747LL) store(y, i, op_relu(load(x, i & 1023)));";
-    return (Case){
-        .kernel = arena_printf(arena, kernel, index), .in = "f16", .out = "f16", .in_bytes = 2048,
-        .out_bytes = ((1LL << 31) + 4099) * 2, .grid = "2097157", .block = "1024", .lazy = true, .checked = true,
-        .max_blocks = 16,
-    };
-}
-
-START_TEST(a_tensor_past_two_to_the_31_is_sparse)
-{
-    float_input();
-    RuntimeResult result = run_well(huge("long long i = blockIdx.x * 1024LL + threadIdx.x"));
-    const uint16_t *y = result.buffers[1];
-    ck_assert_int_ne(y[0], 0xffff);
-    ck_assert_int_ne(y[(1LL << 31) + 4098], 0xffff);
-    runtime_interp.release(&result);
-}
-END_TEST
-
-START_TEST(an_index_of_32_bits_is_too_short_for_it)
-{
-    float_input();
-    run_badly(huge("int i = int(blockIdx.x) * 1024 + int(threadIdx.x)"), "overflows its integer type");
-    run_badly(huge("int i = blockIdx.x * 1024 + threadIdx.x"), "writes");   // 4 GB before y
-}
-END_TEST
-
 START_TEST(an_element_that_nobody_writes_stays_poisoned)
 {
     float_input();
@@ -520,14 +268,9 @@ START_TEST(text_that_does_not_compile_is_wrong)
 }
 END_TEST
 
-static void setup(void) { arena = arena_new(); }
-static void teardown(void) { arena_free(arena); }
-
 int main(void)
 {
     TCase *tests = tcase_create("interp");
-    tcase_set_timeout(tests, 30);
-    tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_loop_test(tests, elementwise, 0, 2);
     tcase_add_loop_test(tests, transpose_through_shared_memory, 0, 3);
     tcase_add_loop_test(tests, warp_reduction, 32, 33);
@@ -540,22 +283,8 @@ int main(void)
     tcase_add_test(tests, floats_narrow_to_the_nearest_f16);
     tcase_add_test(tests, scalar_operations_at_the_edges);
     tcase_add_loop_test(tests, a_wrong_program_is_found_out, 0, sizeof WRONG / sizeof *WRONG);
-    tcase_add_loop_test(tests, a_hidden_bug_is_found, 0, sizeof HIDDEN / sizeof *HIDDEN);
-    tcase_add_loop_test(tests, some_order_shows_a_missing_barrier, 0, 3);
-    tcase_add_loop_test(tests, an_end_that_is_not_written_is_noticed, 0, 2);
-    tcase_add_loop_test(tests, what_is_synchronised_is_no_race, 0, sizeof SYNCHRONISED / sizeof *SYNCHRONISED);
-    tcase_add_test(tests, the_line_of_a_race_is_named);
-    tcase_add_loop_test(tests, traffic_is_counted, 0, 2);
-    tcase_add_test(tests, a_tensor_past_two_to_the_31_is_sparse);
-    tcase_add_test(tests, an_index_of_32_bits_is_too_short_for_it);
     tcase_add_test(tests, an_element_that_nobody_writes_stays_poisoned);
     tcase_add_loop_test(tests, a_launch_beyond_the_limits_is_refused, 0, sizeof LAUNCHES / sizeof *LAUNCHES);
     tcase_add_test(tests, text_that_does_not_compile_is_wrong);
-    Suite *suite = suite_create("interp");
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_tests(tests);
 }
