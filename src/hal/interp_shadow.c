@@ -4,7 +4,6 @@
 #include <sys/mman.h>
 
 enum {
-    CELL_BYTES = 40,         // of InterpCell, at most
     BYTES_PER_CELL = 4,
     BYTES_PER_SECTOR = 32
 };
@@ -19,7 +18,7 @@ static void *map_zeros(int64_t bytes)
 
 static void *map_cells(int64_t bytes)
 {
-    return map_zeros((bytes / BYTES_PER_CELL + 2) * CELL_BYTES);
+    return map_zeros((bytes / BYTES_PER_CELL + 2) * INTERP_CELL_BYTES);
 }
 
 static bool region_make(InterpRegion *region, const InterpMemory *memory, const RuntimeTensor *tensor, bool costly)

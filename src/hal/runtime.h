@@ -60,7 +60,7 @@ typedef struct RuntimeJob {
     uint64_t seed;                  // of that choice
     bool lazy;                      // fill and poison a page when it is first touched: for huge buffers
     RuntimeSchedule schedule;
-    bool checked;                   // races, uninitialised memory, bounds and overflows are looked for; traffic is counted
+    bool checked;                   // looks for races, uninitialised memory, bounds, overflows; counts traffic
     bool ends_written;              // checked: the first and the last element of each written tensor must be written
     int seconds;                    // then it is taken to hang
 } RuntimeJob;
@@ -71,7 +71,7 @@ typedef struct RuntimePage {
     int64_t offset, bytes;
 } RuntimePage;
 
-/* What a launch moved to and from its tensors. Sectors are 32 bytes; each is counted once, however often it is touched. */
+/* What a launch moved to and from its tensors. A sector has 32 bytes and is counted once, however often it is touched. */
 typedef struct RuntimeTraffic {
     int64_t read_bytes, written_bytes, read_sectors, written_sectors;
 } RuntimeTraffic;

@@ -1,7 +1,7 @@
 // Asynchronous copies, each as late as it may be.
 //
-// A copy lands when its thread waits for it and not before; until then its target holds NaNs, so that a wait or a barrier that
-// is missing shows in the values.
+// A copy lands when its thread waits for it and not before; until then its target holds NaNs, so that a wait or a
+// barrier that is missing shows in the values.
 namespace rollerc_interp {
 
 struct Copy {

@@ -7,6 +7,7 @@
 
 enum {
     INTERP_MAX_LAUNCHES = 64,           // of which traffic is counted
+    INTERP_CELL_BYTES = 32,             // of an InterpCell
     INTERP_OWN_SPANS = 3                // program, machine, the launcher's stack
 };
 

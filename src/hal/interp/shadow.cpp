@@ -1,15 +1,15 @@
-// What is known of each 4 bytes of shared memory and of the tensors that a program writes: who wrote them last, who read them
-// since, and which of them hold anything.
+// What is known of each 4 bytes of shared memory and of the tensors that a program writes: who wrote them last, who
+// read them since, and which of them hold anything.
 //
-// The compiler announces every access of the kernel (-fsanitize=thread; these are its call-outs, there is no libtsan). Two
-// accesses to the same bytes, one of them a write, are a race unless they are the same thread's or ordered:
+// The compiler announces every access of the kernel (-fsanitize=thread; these are its call-outs, there is no libtsan).
+// Two accesses to the same bytes, one of them a write, are a race unless they are the same thread's or ordered:
 //
 //   by the end of a launch             epochs below launch_epoch
 //   by block_sync(), within a block    another epoch, not below block_epoch
 //   by warp_sync(), within a warp      another epoch of the warp
 //
-// This holds whatever the order in which threads happened to run. Bytes of a cell that differ in their last writer are not all
-// remembered: a race may be missed there, never invented.
+// This holds whatever the order in which threads happened to run. Bytes of a cell that differ in their last writer are
+// not all remembered: a race may be missed there, never invented.
 struct InterpCell {
     unsigned write_epoch, read_epoch;
     unsigned write_warp_epoch, read_warp_epoch;
@@ -21,6 +21,8 @@ struct InterpCell {
     bool many_lanes : 1, many_warps : 1;  // read by several in that epoch
     bool other_blocks : 1;                // read by another block of this launch before
 };
+
+static_assert(sizeof(InterpCell) == INTERP_CELL_BYTES, "the host maps so much");
 
 namespace rollerc_interp {
 
