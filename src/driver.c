@@ -104,9 +104,11 @@ static void write_outputs(Arena *arena, const Options *opt, const DeviceSpec *de
 }
 
 /* Runs the kernel on the CPU interpreter and says how that went. */
-static void prove(Arena *arena, const Program *program, const Kernel *kernel, const DeviceSpec *device)
+static void prove(Arena *arena, const Options *opt, const Program *program, const Kernel *kernel,
+                  const DeviceSpec *device)
 {
-    VerifyReport report = verify(arena, program, kernel, device, &(VerifyOptions){0});
+    static const EvalMath math[] = {[MATH_EXACT] = EVAL_EXACT, [MATH_TF32] = EVAL_TF32, [MATH_FAST] = EVAL_FAST};
+    VerifyReport report = verify(arena, program, kernel, device, &(VerifyOptions){.math = math[opt->math]});
     if (report.status == VERIFY_WRONG)
         fatal(EXIT_WRONG, "the kernel is wrong and is not written: %s", report.message);
     if (report.status == VERIFY_MACHINE)
@@ -159,7 +161,7 @@ int compile(const Options *opt)
     Kernel *kernel = codegen_kernel(arena, &request);
     DUMP(kernel, strbuf_puts(out, kernel->source));
     if (opt->verify)
-        prove(arena, program, kernel, device);
+        prove(arena, opt, program, kernel, device);
     write_outputs(arena, opt, device, kernel, plan, ranking_json(arena, opt, program, device, &plans));
     arena_free(arena);
     return EXIT_DONE;

@@ -18,9 +18,14 @@ typedef struct InputSource {
     void *context;
 } InputSource;
 
+/* What a kernel may do in f32: round correctly; round the factors of summed products to TF32; also use the approximate
+   division, exp and log of the hardware. */
+typedef enum EvalMath { EVAL_EXACT, EVAL_TF32, EVAL_FAST } EvalMath;
+
 typedef struct Evaluator Evaluator;
 
 Evaluator *evaluator_new(Arena *arena, const Program *program, InputSource inputs);
+void evaluator_allow(Evaluator *evaluator, EvalMath math);   // before anything is evaluated; else EVAL_EXACT
 void evaluator_free(Evaluator *evaluator);   // the memory of its memo tables
 
 /* Values of `count` elements of `tensor` at flat offsets. Intermediates that are needed are computed once and kept;
