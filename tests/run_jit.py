@@ -5,6 +5,7 @@ import ctypes
 import json
 import os
 import pathlib
+import resource
 import signal
 import subprocess
 import sys
@@ -112,13 +113,18 @@ def test_a_candidate_can_be_chosen(folder):
     assert "candidate 2 of 3" in (folder / "k.cu").read_text()
 
 
+def cpu_seconds():
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
 def test_ten_candidates_of_matmul(folder):
-    start = time.monotonic()
+    start, cpu = time.monotonic(), cpu_seconds()
     run(ROOT / "examples/matmul.te", "--device", "a100", "-D", "M=4096", "-D", "N=4096", "-D", "K=4096", "-o", "k.cubin",
         folder=folder)
-    seconds = time.monotonic() - start
-    print(f"jit: ten candidates of matmul 4096^3 took {seconds:.1f} s on {os.cpu_count()} cores (aim: 2)")
-    assert seconds < 8, seconds   # other work may share the cores
+    seconds, cpu = time.monotonic() - start, cpu_seconds() - cpu
+    print(f"jit: ten candidates of matmul 4096^3 took {seconds:.1f} s on {os.cpu_count()} cores, {cpu:.1f} s of one")
+    assert cpu < 8, cpu   # 4 s on two cores; others may share them, so no judgement on the wall clock
 
 
 # ---- what fails ----

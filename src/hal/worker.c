@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/output.h"
+
 enum { MAX_WORKERS = 256 };   // at once; the machine's cores are fewer
 
 static int own_life = -1;   // of a worker: the end that its parent listens to
@@ -90,6 +92,7 @@ bool worker_start(Worker *worker, const WorkerLimits *limits, void (*work)(void 
         close(ends[0]);
         return false;
     }
+    output_own_child(pid);
     worker->state = WORKER_RUNNING;
     worker->pid = pid;
     worker->life = ends[0];
@@ -106,6 +109,7 @@ static void bury(Worker *worker, WorkerState state)
     }
     while (waitpid(worker->pid, &status, 0) < 0 && errno == EINTR)
         ;
+    output_disown_child(worker->pid);
     close(worker->life);
     worker->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     worker->state = state == WORKER_DONE && status != 0 ? WORKER_CRASHED : state;
