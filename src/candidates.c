@@ -62,14 +62,16 @@ static void take_result(Candidate *candidate, JitResult *result)
 
 void candidates_compile(Arena *arena, CandidateList *list, const char *arch, bool progress)
 {
-    Compilation compilation = {.candidates = NEW_ARRAY(arena, Candidate *, list->count), .progress = progress};
+    Compilation compilation = {.candidates = NEW_ARRAY(arena, Candidate *, list->count),
+                               .progress = progress};
     JitRequest *requests = NEW_ARRAY(arena, JitRequest, list->count);
     JitResult *results = NEW_ARRAY(arena, JitResult, list->count);
     for (int i = 0; i < list->count; i++) {
         const Kernel *kernel = list->items[i].kernel;
         if (!kernel)
             continue;
-        requests[compilation.count] = (JitRequest){kernel->source, arena_printf(arena, "%s.cu", kernel->name)};
+        requests[compilation.count] =
+            (JitRequest){kernel->source, arena_printf(arena, "%s.cu", kernel->name)};
         compilation.candidates[compilation.count++] = &list->items[i];
     }
     JitOptions options = {.arch = arch, .done = report_compiled, .context = &compilation};

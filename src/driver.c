@@ -90,7 +90,8 @@ typedef struct Product {
     const char *ranking;
 } Product;
 
-static void stage_artefact(Arena *arena, OutputSet *outputs, const Artefact *artefact, const Product *product)
+static void stage_artefact(Arena *arena, OutputSet *outputs, const Artefact *artefact,
+                           const Product *product)
 {
     const JitResult *compiled = product->best->compiled;
     const Kernel *kernel = product->best->kernel;

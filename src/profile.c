@@ -32,7 +32,6 @@ static void probe_work(void *context)
     probe->count = gpu_list(probe->infos, MAX_GPUS, probe->reason, sizeof probe->reason);
 }
 
-
 /* "sm_90a" -> 90 */
 static int capability_of(const DeviceSpec *device)
 {
@@ -43,7 +42,8 @@ static int capability_of(const DeviceSpec *device)
 static bool matches(const GpuInfo *gpu, const DeviceSpec *device)
 {
     double memory = (double)gpu->memory_bytes / (double)device->dram_bytes;
-    return gpu->sm_count == device->sm_count && gpu->capability == capability_of(device) && fabs(memory - 1) < 0.15;
+    return gpu->sm_count == device->sm_count && gpu->capability == capability_of(device) &&
+           fabs(memory - 1) < 0.15;
 }
 
 static void ask_driver(Probe *probe)
@@ -72,7 +72,8 @@ void profile_find_gpu(Arena *arena, const DeviceSpec *device, bool force, Candid
             gpu = &probe->infos[i];
     if (!matches(gpu, device) && !force)
         fatal(EXIT_MACHINE,
-              "the GPU here, %s (%d SMs, compute capability %d.%d, %.0f GiB), is not the device '%s' (%d SMs, %s, "
+              "the GPU here, %s (%d SMs, compute capability %d.%d, %.0f GiB), is not the device '%s' (%d "
+              "SMs, %s, "
               "%.0f GiB); --force-device profiles on it all the same",
               gpu->name, gpu->sm_count, gpu->capability / 10, gpu->capability % 10,
               (double)gpu->memory_bytes / (1 << 30), device->name, device->sm_count, device->arch,
@@ -104,7 +105,8 @@ static void show(const Candidate *candidate, const ProfileSlot *slot)
         progress("candidate %d: %.2f us (predicted %.2f), %" PRId64 " elements right", candidate->model_rank,
                  m->median_us, candidate->plan->time_us, m->elements - m->unjudged);
     else
-        progress("candidate %d: %s: %s", candidate->model_rank, candidate_status_name[slot->status], slot->reason);
+        progress("candidate %d: %s: %s", candidate->model_rank, candidate_status_name[slot->status],
+                 slot->reason);
 }
 
 static void show_new(const CandidateList *list, const ProfileBoard *board, int *shown)
@@ -144,7 +146,8 @@ static void run_worker(ProfileTask *task, int *shown)
         show_new(task->list, board, shown);
     }
     if (!board->opened)
-        fatal(EXIT_MACHINE, "cannot profile: %s", board->reason[0] ? board->reason : "the GPU's driver ends the process");
+        fatal(EXIT_MACHINE, "cannot profile: %s",
+              board->reason[0] ? board->reason : "the GPU's driver ends the process");
     blame(board, &worker, task->list->count);
     show_new(task->list, board, shown);
 }

@@ -6,8 +6,8 @@
 
 enum {
     MAX_SAMPLE = 2000,
-    BATCH = 16,              // elements that are evaluated between two looks at the clock
-    DIMENSION_CHOICES = 4    // first, last, or (twice as often) any
+    BATCH = 16,             // elements that are evaluated between two looks at the clock
+    DIMENSION_CHOICES = 4   // first, last, or (twice as often) any
 };
 
 static const double SECONDS = 0.4;   // of the reference, for one output and class; one batch at least
@@ -167,8 +167,8 @@ bool sample_compare(const Sample *sample, int class, const void *memory, Compari
             comparison->unjudged++;
         } else if (!judge(sample->tensor->dtype, seen, expected, comparison)) {
             snprintf(reason, reason_bytes, "%s at flat offset %lld is %.9g, expected %.9g within %.3g (%s)",
-                     sample->tensor->name, (long long)sample->elements[i], seen, expected.real, expected.bound,
-                     input_class_name[class]);
+                     sample->tensor->name, (long long)sample->elements[i], seen, expected.real,
+                     expected.bound, input_class_name[class]);
             return false;
         }
     }

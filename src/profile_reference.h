@@ -1,5 +1,5 @@
-// What a GPU's results are judged by: inputs that take no time to make, and the reference's values of some elements of
-// each output. A large reference is never computed whole.
+// What a GPU's results are judged by: inputs that take no time to make, and the reference's values of some
+// elements of each output. A large reference is never computed whole.
 #pragma once
 #include "hal/gpu.h"
 #include "ir/eval.h"
@@ -23,7 +23,7 @@ typedef struct Sample {
 typedef struct ProfileReference {
     const Program *program;
     ProfileInput *inputs[INPUT_CLASSES];
-    Sample *samples;     // one for each output
+    Sample *samples;   // one for each output
 } ProfileReference;
 
 extern const char *const input_class_name[INPUT_CLASSES];
@@ -36,7 +36,7 @@ typedef struct Comparison {
     double max_abs, max_of_bound;
 } Comparison;
 
-/* Judges the elements of a sample, one after another at `memory`, or of b1 the words that hold them. False: `reason` says
-   which one is wrong. */
+/* Judges the elements of a sample, one after another at `memory`, or of b1 the words that hold them. False:
+   `reason` says which one is wrong. */
 bool sample_compare(const Sample *sample, int class, const void *memory, Comparison *comparison, char *reason,
                     size_t reason_bytes);

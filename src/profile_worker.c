@@ -9,26 +9,26 @@
 #include "hal/worker.h"
 
 enum {
-    MAX_SETS = 24,        // copies of the buffers
+    MAX_SETS = 24,   // copies of the buffers
     MIN_SETS = 2,
-    MAX_CALLS = 240,      // of a series
-    MAX_SAMPLES = 20,     // series that are timed
-    ROUNDS = 15,          // of the best, in turn
+    MAX_CALLS = 240,    // of a series
+    MAX_SAMPLES = 20,   // series that are timed
+    ROUNDS = 15,        // of the best, in turn
 };
 
-static const double SERIES_US = 2e3;     // at least, so that starting it does not count
-static const double WARM_UP_US = 30e3;   // until the clocks are up
-static const double BUDGET_US = 100e3;   // for timing one candidate; a slower one is timed once
-static const double MEMORY_SHARE = 0.8;  // of what the GPU has free
+static const double SERIES_US = 2e3;      // at least, so that starting it does not count
+static const double WARM_UP_US = 30e3;    // until the clocks are up
+static const double BUDGET_US = 100e3;    // for timing one candidate; a slower one is timed once
+static const double MEMORY_SHARE = 0.8;   // of what the GPU has free
 
 /* Of the worker. */
 typedef struct Bench {
     const ProfileTask *task;
     Arena *arena;
     Gpu gpu;
-    GpuBuffer *sets[MAX_SETS];           // each: inputs, outputs, workspace
+    GpuBuffer *sets[MAX_SETS];   // each: inputs, outputs, workspace
     int set_count;
-    GpuBuffer *tables[INPUT_CLASSES];    // one for each input
+    GpuBuffer *tables[INPUT_CLASSES];   // one for each input
     char reason[PROFILE_REASON];
 } Bench;
 
@@ -38,14 +38,11 @@ typedef struct Loaded {
     ProfileSlot *slot;
     GpuProgram program;
     GpuSeries series;
-    double samples[MAX_SAMPLES];         // microseconds a call
+    double samples[MAX_SAMPLES];   // microseconds a call
     int sample_count;
 } Loaded;
 
-static const Program *program_of(const Bench *bench)
-{
-    return bench->task->reference->program;
-}
+static const Program *program_of(const Bench *bench) { return bench->task->reference->program; }
 
 static int workspace_of(const Bench *bench)
 {
@@ -64,11 +61,12 @@ static int64_t bytes_of_set(const Bench *bench)
     return bytes;
 }
 
-/* Together more than three times the L2, of which one set's share is always the next to be used: what a call reads has
-   left the cache since it was read last. */
+/* Together more than three times the L2, of which one set's share is always the next to be used: what a call
+   reads has left the cache since it was read last. */
 static int wanted_sets(Bench *bench)
 {
-    double bytes = (double)bytes_of_set(bench), affordable = MEMORY_SHARE * (double)gpu_free_bytes(&bench->gpu) / bytes;
+    double bytes = (double)bytes_of_set(bench),
+           affordable = MEMORY_SHARE * (double)gpu_free_bytes(&bench->gpu) / bytes;
     double sets = ceil(3.0 * (double)bench->task->l2_bytes / bytes);
     sets = fmin(fmax(sets, MIN_SETS), MAX_SETS);
     return (int)fmax(fmin(sets, affordable), 1);
@@ -132,11 +130,15 @@ static const GpuLaunch *launches_of(Bench *bench, const Kernel *kernel)
         GpuArg *args = NEW_ARRAY(bench->arena, GpuArg, launch->arg_count);
         for (int i = 0; i < launch->arg_count; i++) {
             bool works = launch->args[i].workspace_offset >= 0;
-            args[i].buffer = works ? workspace_of(bench) : program_argument(kernel->program, launch->args[i].tensor);
+            args[i].buffer =
+                works ? workspace_of(bench) : program_argument(kernel->program, launch->args[i].tensor);
             args[i].offset = works ? launch->args[i].workspace_offset : 0;
         }
-        launches[k] = (GpuLaunch){.entry = launch->entry, .shared_bytes = launch->shared_bytes,
-                                  .cooperative = launch->cooperative, .args = args, .arg_count = launch->arg_count};
+        launches[k] = (GpuLaunch){.entry = launch->entry,
+                                  .shared_bytes = launch->shared_bytes,
+                                  .cooperative = launch->cooperative,
+                                  .args = args,
+                                  .arg_count = launch->arg_count};
         memcpy(launches[k].grid, launch->grid, sizeof launches[k].grid);
         memcpy(launches[k].block, launch->block, sizeof launches[k].block);
         memcpy(launches[k].cluster, launch->cluster, sizeof launches[k].cluster);
@@ -188,9 +190,9 @@ static bool poison(Bench *bench, int byte)
 static const char *buffer_name(const Bench *bench, int buffer)
 {
     const Program *program = program_of(bench);
-    return buffer < program->input_count     ? program->inputs[buffer]->name
-           : buffer < workspace_of(bench)    ? program->outputs[buffer - program->input_count]->name
-                                             : "the workspace";
+    return buffer < program->input_count  ? program->inputs[buffer]->name
+           : buffer < workspace_of(bench) ? program->outputs[buffer - program->input_count]->name
+                                          : "the workspace";
 }
 
 static bool check_red_zones(Bench *bench)
@@ -231,7 +233,8 @@ static CandidateStatus compare_output(Bench *bench, int output, int class, Compa
 }
 
 /* One run on one class of inputs. The classes differ in what outputs hold before, too. */
-static CandidateStatus prove_class(Bench *bench, const Loaded *loaded, int class, double *us, Comparison *comparison)
+static CandidateStatus prove_class(Bench *bench, const Loaded *loaded, int class, double *us,
+                                   Comparison *comparison)
 {
     static const int poisons[INPUT_CLASSES] = {0xff, 0x00};
     if (!fill_inputs(bench, bench->sets[0], class) || !poison(bench, poisons[class]) ||
@@ -289,8 +292,8 @@ static bool prepare_series(Bench *bench, Loaded *loaded, double us)
 {
     double passes = fmax(ceil(SERIES_US / (us * bench->set_count)), 1);
     int calls = (int)fmin(passes * bench->set_count, MAX_CALLS / bench->set_count * bench->set_count);
-    return gpu_series_new(&bench->gpu, &loaded->series, &loaded->program, (const GpuBuffer *const *)bench->sets,
-                          bench->set_count, calls);
+    return gpu_series_new(&bench->gpu, &loaded->series, &loaded->program,
+                          (const GpuBuffer *const *)bench->sets, bench->set_count, calls);
 }
 
 static bool warm_up(Bench *bench, Loaded *loaded, double us)

@@ -1,4 +1,5 @@
-// The process that checks and times candidates: one after another, until it is done or one of them brings it down.
+// The process that checks and times candidates: one after another, until it is done or one of them brings
+// it down.
 #pragma once
 #include "candidates.h"
 #include "profile_reference.h"
@@ -15,11 +16,11 @@ typedef struct ProfileSlot {
 
 /* Shared with the parent. */
 typedef struct ProfileBoard {
-    bool opened;                 // the GPU could be used, and holds the buffers
-    int current;                 // position of the candidate at work; the count of them: timing the best again
+    bool opened;   // the GPU could be used, and holds the buffers
+    int current;   // position of the candidate at work; the count of them: timing the best again
     bool done;
-    char reason[PROFILE_REASON]; // of the worker itself
-    ProfileSlot slots[];         // one for each candidate
+    char reason[PROFILE_REASON];   // of the worker itself
+    ProfileSlot slots[];           // one for each candidate
 } ProfileBoard;
 
 /* What it needs; all of it was made before the fork. */
@@ -29,7 +30,7 @@ typedef struct ProfileTask {
     const unsigned char *helpers;   // machine code of src/hal/gpu/helpers.cu
     int64_t l2_bytes;
     int gpu;
-    int first;                      // candidate to begin with
+    int first;   // candidate to begin with
     ProfileBoard *board;
 } ProfileTask;
 

@@ -1,4 +1,5 @@
-// How far a long run is: one line on stderr that is redrawn on a terminal, plain lines otherwise; nothing under -q.
+// How far a long run is: one line on stderr that is redrawn on a terminal, plain lines otherwise; nothing
+// under -q.
 #pragma once
 
 void progress(const char *format, ...) __attribute__((format(printf, 1, 2)));

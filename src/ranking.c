@@ -173,7 +173,8 @@ static void add_triple(Json *object, const char *key, int64_t x, int64_t y, int6
 
 // ---- what the compiler made of it, what a GPU measured ----
 
-static void add_compiled(Arena *arena, Json *launch, const JitResult *compiled, const JitKernel *kernel, const char *arch)
+static void add_compiled(Arena *arena, Json *launch, const JitResult *compiled, const JitKernel *kernel,
+                         const char *arch)
 {
     const char **arguments;
     int count = jit_arguments(arena, arch, &arguments);
@@ -187,7 +188,8 @@ static void add_compiled(Arena *arena, Json *launch, const JitResult *compiled, 
     json_set_int(entry, "spill_load_bytes", kernel->spill_load_bytes);
     json_set_int(entry, "stack_bytes", kernel->stack_bytes);
     json_set_int(entry, "static_smem_bytes", kernel->static_shared_bytes);
-    json_set_string(entry, "cubin_sha256", hash_of(arena, (const char *)compiled->cubin, compiled->cubin_length));
+    const char *cubin = (const char *)compiled->cubin;
+    json_set_string(entry, "cubin_sha256", hash_of(arena, cubin, compiled->cubin_length));
 }
 
 static void add_measured(Json *candidate, const CandidateList *list, const Measurement *measured)

@@ -56,6 +56,7 @@ bool cuda_open(Cuda *cuda, char *reason, size_t reason_bytes)
     }
     int error = cuda->init(0);
     if (error != CUDA_SUCCESS)
-        snprintf(reason, reason_bytes, "there is no usable GPU: the driver says %s", cuda_error_name(cuda, error));
+        snprintf(reason, reason_bytes, "there is no usable GPU: the driver says %s",
+                 cuda_error_name(cuda, error));
     return error == CUDA_SUCCESS;
 }

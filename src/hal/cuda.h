@@ -1,5 +1,5 @@
-// The part of the CUDA driver's interface that rollerc calls: own prototypes, no header and no link. Only for workers:
-// a driver that was started does not survive a fork.
+// The part of the CUDA driver's interface that rollerc calls: own prototypes, no header and no link. Only
+// for workers: a driver that was started does not survive a fork.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

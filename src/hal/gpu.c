@@ -4,18 +4,18 @@
 #include <string.h>
 
 enum {
-    RED_ZONE = 64 << 10,    // bytes on each side of a buffer
+    RED_ZONE = 64 << 10,   // bytes on each side of a buffer
     RED = 0xa5,
     OPT_IN_SHARED = 48 << 10,
     HELPER_THREADS = 256,
     HELPER_BLOCKS = 4096
 };
 
-#define TRY(call, what)                       \
-    do {                                      \
-        int error_ = (call);                  \
-        if (error_ != CUDA_SUCCESS)           \
-            return failed(gpu, error_, what); \
+#define TRY(call, what)                                                                                      \
+    do {                                                                                                     \
+        int error_ = (call);                                                                                 \
+        if (error_ != CUDA_SUCCESS)                                                                          \
+            return failed(gpu, error_, what);                                                                \
     } while (0)
 
 static bool failed(Gpu *gpu, int error, const char *what)
@@ -36,7 +36,8 @@ static bool describe(const Cuda *cuda, int ordinal, GpuInfo *info)
         cuda->device_attribute(&info->sm_count, CUDA_SM_COUNT, device) != CUDA_SUCCESS ||
         cuda->device_attribute(&major, CUDA_CAPABILITY_MAJOR, device) != CUDA_SUCCESS ||
         cuda->device_attribute(&minor, CUDA_CAPABILITY_MINOR, device) != CUDA_SUCCESS ||
-        cuda->device_memory(&bytes, device) != CUDA_SUCCESS || cuda->driver_version(&info->driver) != CUDA_SUCCESS)
+        cuda->device_memory(&bytes, device) != CUDA_SUCCESS ||
+        cuda->driver_version(&info->driver) != CUDA_SUCCESS)
         return false;
     info->capability = 10 * major + minor;
     info->memory_bytes = (int64_t)bytes;
@@ -111,7 +112,8 @@ bool gpu_buffer_poison(Gpu *gpu, const GpuBuffer *buffer, int poison)
     if (buffer->bytes)
         TRY(gpu->cuda.memory_set(buffer->memory, (unsigned char)poison, (size_t)buffer->bytes),
             "cannot write to a buffer");
-    TRY(gpu->cuda.stream_wait(NULL), "cannot write to a buffer");   // our stream does not wait for the default one
+    TRY(gpu->cuda.stream_wait(NULL),
+        "cannot write to a buffer");   // our stream does not wait for the default one
     return true;
 }
 
@@ -129,10 +131,12 @@ bool gpu_buffer_check(Gpu *gpu, const GpuBuffer *buffer, const char *name)
     int at;
     TRY(gpu->cuda.to_host(zone, buffer->memory - RED_ZONE, RED_ZONE), "cannot read a buffer");
     if (!is_red(zone, &at)) {
-        snprintf(gpu->reason, gpu->reason_bytes, "writes %d bytes before the start of %s", RED_ZONE - at, name);
+        snprintf(gpu->reason, gpu->reason_bytes, "writes %d bytes before the start of %s", RED_ZONE - at,
+                 name);
         return false;
     }
-    TRY(gpu->cuda.to_host(zone, buffer->memory + (CudaPointer)buffer->bytes, RED_ZONE), "cannot read a buffer");
+    TRY(gpu->cuda.to_host(zone, buffer->memory + (CudaPointer)buffer->bytes, RED_ZONE),
+        "cannot read a buffer");
     if (!is_red(zone, &at)) {
         snprintf(gpu->reason, gpu->reason_bytes, "writes %d bytes behind the end of %s", at, name);
         return false;
@@ -143,7 +147,8 @@ bool gpu_buffer_check(Gpu *gpu, const GpuBuffer *buffer, const char *name)
 bool gpu_upload(Gpu *gpu, const GpuBuffer *buffer, const void *bytes, int64_t count)
 {
     TRY(gpu->cuda.to_device(buffer->memory, bytes, (size_t)count), "cannot write to a buffer");
-    TRY(gpu->cuda.stream_wait(NULL), "cannot write to a buffer");   // small copies return before they are done
+    TRY(gpu->cuda.stream_wait(NULL),
+        "cannot write to a buffer");   // small copies return before they are done
     return true;
 }
 
@@ -169,7 +174,8 @@ bool gpu_fill(Gpu *gpu, const GpuBuffer *buffer, int64_t elements, int element_b
     return run_helper(gpu, "fill", element_bytes, parameters);
 }
 
-bool gpu_gather(Gpu *gpu, const GpuBuffer *from, int element_bytes, const int64_t *elements, int64_t count, void *out)
+bool gpu_gather(Gpu *gpu, const GpuBuffer *from, int element_bytes, const int64_t *elements, int64_t count,
+                void *out)
 {
     int width = element_bytes ? element_bytes : 4;
     GpuBuffer places = {0}, values = {0};
@@ -192,7 +198,8 @@ static bool load_function(Gpu *gpu, GpuProgram *program, int k)
     CudaFunction *function = &program->functions[k];
     TRY(gpu->cuda.module_function(function, program->module, launch->entry), launch->entry);
     if (launch->shared_bytes > OPT_IN_SHARED)
-        TRY(gpu->cuda.function_set(*function, CUDA_MAX_DYNAMIC_SHARED, (int)launch->shared_bytes), launch->entry);
+        TRY(gpu->cuda.function_set(*function, CUDA_MAX_DYNAMIC_SHARED, (int)launch->shared_bytes),
+            launch->entry);
     return true;
 }
 
@@ -226,9 +233,11 @@ static CudaLaunchConfig config_of(Gpu *gpu, const GpuLaunch *launch, CudaLaunchA
     if (launch->cooperative)
         attributes[config.attribute_count++] = (CudaLaunchAttribute){CUDA_COOPERATIVE, 0, {.cooperative = 1}};
     if (launch->cluster[0] * launch->cluster[1] * launch->cluster[2] > 1)
-        attributes[config.attribute_count++] = (CudaLaunchAttribute){
-            CUDA_CLUSTER, 0, {.cluster = {(unsigned)launch->cluster[0], (unsigned)launch->cluster[1],
-                                          (unsigned)launch->cluster[2]}}};
+        attributes[config.attribute_count++] =
+            (CudaLaunchAttribute){CUDA_CLUSTER,
+                                  0,
+                                  {.cluster = {(unsigned)launch->cluster[0], (unsigned)launch->cluster[1],
+                                               (unsigned)launch->cluster[2]}}};
     return config;
 }
 
@@ -277,8 +286,8 @@ bool gpu_call_timed(Gpu *gpu, const GpuProgram *program, const GpuBuffer *buffer
     return gpu_call(gpu, program, buffers) && stop_clock(gpu, us);
 }
 
-bool gpu_series_new(Gpu *gpu, GpuSeries *series, const GpuProgram *program, const GpuBuffer *const *sets, int set_count,
-                    int calls)
+bool gpu_series_new(Gpu *gpu, GpuSeries *series, const GpuProgram *program, const GpuBuffer *const *sets,
+                    int set_count, int calls)
 {
     *series = (GpuSeries){.calls = calls};
     TRY(gpu->cuda.capture_begin(gpu->stream, CUDA_CAPTURE_THIS_THREAD), "cannot record a series of calls");

@@ -1,5 +1,5 @@
-// One GPU as a place to run emitted programs: buffers with red zones, calls, times. It takes machine code and launch
-// shapes, never tiles. Only for workers: an error of a kernel spoils the whole process.
+// One GPU as a place to run emitted programs: buffers with red zones, calls, times. It takes machine code
+// and launch shapes, never tiles. Only for workers: an error of a kernel spoils the whole process.
 //
 // Everything returns false after a failure, and `gpu->reason` says what failed.
 #pragma once
@@ -10,8 +10,8 @@ enum { GPU_TABLE = 1 << 12 };   // values that inputs are made of
 
 typedef struct GpuInfo {
     int ordinal;
-    int sm_count, capability;    // 90: compute capability 9.0
-    int driver;                  // 13000: CUDA 13.0
+    int sm_count, capability;   // 90: compute capability 9.0
+    int driver;                 // 13000: CUDA 13.0
     int64_t memory_bytes;
     char name[100];
 } GpuInfo;
@@ -40,8 +40,8 @@ typedef struct GpuLaunch {
     const char *entry;
     int64_t grid[3];
     int block[3];
-    int cluster[3];              // all 1: none
-    int64_t shared_bytes;        // dynamic
+    int cluster[3];         // all 1: none
+    int64_t shared_bytes;   // dynamic
     bool cooperative;
     const GpuArg *args;
     int arg_count;
@@ -49,7 +49,7 @@ typedef struct GpuLaunch {
 
 typedef struct GpuProgram {
     CudaModule module;
-    CudaFunction *functions;     // one for each launch
+    CudaFunction *functions;   // one for each launch
     const GpuLaunch *launches;
     int launch_count;
 } GpuProgram;
@@ -78,7 +78,8 @@ bool gpu_upload(Gpu *gpu, const GpuBuffer *buffer, const void *bytes, int64_t co
 /* Element i becomes table[hash of i]; `element_bytes` 0: bits, of a table of bytes. */
 bool gpu_fill(Gpu *gpu, const GpuBuffer *buffer, int64_t elements, int element_bytes, const GpuBuffer *table);
 /* out[i] = elements[i] of `from`; `element_bytes` 0: the 32-bit word that holds it. */
-bool gpu_gather(Gpu *gpu, const GpuBuffer *from, int element_bytes, const int64_t *elements, int64_t count, void *out);
+bool gpu_gather(Gpu *gpu, const GpuBuffer *from, int element_bytes, const int64_t *elements, int64_t count,
+                void *out);
 
 bool gpu_load(Gpu *gpu, Arena *arena, const unsigned char *cubin, const GpuLaunch *launches, int launch_count,
               GpuProgram *program);
@@ -90,8 +91,8 @@ bool gpu_call(Gpu *gpu, const GpuProgram *program, const GpuBuffer *buffers);
 bool gpu_call_timed(Gpu *gpu, const GpuProgram *program, const GpuBuffer *buffers, double *us);
 
 /* `calls` calls that go through the sets of buffers in turn. */
-bool gpu_series_new(Gpu *gpu, GpuSeries *series, const GpuProgram *program, const GpuBuffer *const *sets, int set_count,
-                    int calls);
+bool gpu_series_new(Gpu *gpu, GpuSeries *series, const GpuProgram *program, const GpuBuffer *const *sets,
+                    int set_count, int calls);
 void gpu_series_free(Gpu *gpu, GpuSeries *series);
 /* Time of one call, on average over the series. */
 bool gpu_series_time(Gpu *gpu, const GpuSeries *series, double *us);

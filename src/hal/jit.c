@@ -11,11 +11,11 @@
 
 enum {
     MAX_JOBS = 64,
-    SECONDS = 60,             // for one text: a large one takes 2
-    REASON_BYTES = 2000,      // of the compiler's messages that are quoted
-    CODE_BYTES = 16 << 20,    // of the PTX or the cubin of one text: unrolled matmuls come to 0.3 MB
+    SECONDS = 60,            // for one text: a large one takes 2
+    REASON_BYTES = 2000,     // of the compiler's messages that are quoted
+    CODE_BYTES = 16 << 20,   // of the PTX or the cubin of one text: unrolled matmuls come to 0.3 MB
     LOG_BYTES = 1 << 20,
-    FIRST_CACHING = 1209,     // 12.9 keeps a cache, and says nothing of registers when it hits
+    FIRST_CACHING = 1209,   // 12.9 keeps a cache, and says nothing of registers when it hits
 };
 
 static const int64_t MEMORY_BYTES = (int64_t)6 << 30;   // of address space; a large text takes 0.5 GB
@@ -73,8 +73,9 @@ static bool read_code(const Nvrtc *nvrtc, NvrtcHandle program, Answer *answer)
     if (nvrtc->ptx_size(program, &ptx) != 0 || nvrtc->cubin_size(program, &cubin) != 0)
         return false;
     if (ptx > CODE_BYTES || cubin > CODE_BYTES || ptx < 2 || cubin == 0) {
-        snprintf(answer->reason, sizeof answer->reason, "gives %zu bytes of machine code; at most %d are taken",
-                 cubin > ptx ? cubin : ptx, CODE_BYTES);
+        snprintf(answer->reason, sizeof answer->reason,
+                 "gives %zu bytes of machine code; at most %d are taken", cubin > ptx ? cubin : ptx,
+                 CODE_BYTES);
         return false;
     }
     answer->ptx_length = ptx - 1;   // it counts the '\0'
@@ -176,7 +177,8 @@ static void finish(Arena *arena, Worker *worker, Job *job, const JitOptions *opt
         options->done(options->context, job->index, result);
 }
 
-void jit_compile(Arena *arena, const JitRequest *requests, int count, const JitOptions *options, JitResult *results)
+void jit_compile(Arena *arena, const JitRequest *requests, int count, const JitOptions *options,
+                 JitResult *results)
 {
     Worker workers[MAX_JOBS] = {0};
     Job jobs[MAX_JOBS];

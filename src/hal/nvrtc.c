@@ -23,7 +23,8 @@ static const LibrarySymbol symbols[] = {
     LIBRARY_SYMBOL(Nvrtc, archs, "nvrtcGetSupportedArchs"),
 };
 
-/* The last toolkit for which an architecture compiles (CUDA release notes, "deprecated and dropped features"). */
+/* The last toolkit for which an architecture compiles (CUDA release notes, "deprecated and dropped
+   features"). */
 static const struct {
     int arch, last_toolkit;
 } dropped[] = {{21, 8}, {30, 10}, {37, 11}, {72, 12}};
@@ -39,14 +40,15 @@ bool nvrtc_open(Nvrtc *nvrtc, char *reason, size_t reason_bytes)
     return false;
 }
 
-static void say_unknown(const Nvrtc *nvrtc, int number, int lowest, const char *arch, char *reason, size_t bytes)
+static void say_unknown(const Nvrtc *nvrtc, int number, int lowest, const char *arch, char *reason,
+                        size_t bytes)
 {
     int major = 0, minor = 0;
     nvrtc->version(&major, &minor);
     for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++)
         if (number <= dropped[i].arch && number < lowest) {
-            snprintf(reason, bytes, "NVRTC %d.%d compiles for sm_%d and later; %s needs CUDA <= %d", major, minor,
-                     lowest, arch, dropped[i].last_toolkit);
+            snprintf(reason, bytes, "NVRTC %d.%d compiles for sm_%d and later; %s needs CUDA <= %d", major,
+                     minor, lowest, arch, dropped[i].last_toolkit);
             return;
         }
     snprintf(reason, bytes, "NVRTC %d.%d does not know %s", major, minor, arch);

@@ -1,4 +1,5 @@
-// The part of NVRTC that rollerc calls: own prototypes, so that no CUDA header is needed. To be used in a worker only.
+// The part of NVRTC that rollerc calls: own prototypes, so that no CUDA header is needed. To be used in a
+// worker only.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

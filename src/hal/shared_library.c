@@ -48,12 +48,13 @@ static void say_missing(const char *const *names, char *reason, size_t bytes)
     for (int i = 0; names[i] && length < (int)bytes; i++)
         length += snprintf(reason + length, bytes - (size_t)length, "%s %s", i ? "," : "", names[i]);
     if (length < (int)bytes)
-        snprintf(reason + length, bytes - (size_t)length,
-                 " below $ROLLERC_CUDA_PATH, $CUDA_PATH, $CUDA_HOME or /usr/local/cuda, nor on the linker's path");
+        snprintf(
+            reason + length, bytes - (size_t)length,
+            " below $ROLLERC_CUDA_PATH, $CUDA_PATH, $CUDA_HOME or /usr/local/cuda, nor on the linker's path");
 }
 
-bool library_open(const char *const *names, const LibrarySymbol *symbols, int count, void *table, char *reason,
-                  size_t reason_bytes)
+bool library_open(const char *const *names, const LibrarySymbol *symbols, int count, void *table,
+                  char *reason, size_t reason_bytes)
 {
     void *library = open_first(names);
     if (!library) {

@@ -166,7 +166,4 @@ void *worker_share(size_t bytes)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-void worker_unshare(void *memory, size_t bytes)
-{
-    munmap(memory, bytes);
-}
+void worker_unshare(void *memory, size_t bytes) { munmap(memory, bytes); }

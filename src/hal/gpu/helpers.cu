@@ -1,5 +1,5 @@
-// Kernels that the profiler needs itself: inputs are made where they are used, and samples of outputs collected.
-// Compiled with NVRTC beside the candidates.
+// Kernels that the profiler needs itself: inputs are made where they are used, and samples of outputs
+// collected. Compiled with NVRTC beside the candidates.
 
 // The same as input_position() in src/profile_reference.c: which of 4096 values an element has.
 static __device__ unsigned input_position(long long element)
@@ -13,10 +13,7 @@ static __device__ long long first_element()
     return static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
 }
 
-static __device__ long long step()
-{
-    return static_cast<long long>(gridDim.x) * blockDim.x;
-}
+static __device__ long long step() { return static_cast<long long>(gridDim.x) * blockDim.x; }
 
 template <class T> static __device__ void fill(T *out, const T *table, long long count)
 {
@@ -24,20 +21,22 @@ template <class T> static __device__ void fill(T *out, const T *table, long long
         out[i] = table[input_position(i)];
 }
 
-template <class T> static __device__ void gather(T *out, const T *in, const long long *elements, long long count)
+template <class T>
+static __device__ void gather(T *out, const T *in, const long long *elements, long long count)
 {
     for (long long i = first_element(); i < count; i += step())
         out[i] = in[elements[i]];
 }
 
-#define HELPERS(bytes, T)                                                                                        \
-    extern "C" __global__ void rollerc_fill_##bytes(T *out, const T *table, long long count)                     \
-    {                                                                                                            \
-        fill(out, table, count);                                                                                 \
-    }                                                                                                            \
-    extern "C" __global__ void rollerc_gather_##bytes(T *out, const T *in, const long long *at, long long count) \
-    {                                                                                                            \
-        gather(out, in, at, count);                                                                              \
+#define HELPERS(bytes, T)                                                                                    \
+    extern "C" __global__ void rollerc_fill_##bytes(T *out, const T *table, long long count)                 \
+    {                                                                                                        \
+        fill(out, table, count);                                                                             \
+    }                                                                                                        \
+    extern "C" __global__ void rollerc_gather_##bytes(T *out, const T *in, const long long *at,              \
+                                                      long long count)                                       \
+    {                                                                                                        \
+        gather(out, in, at, count);                                                                          \
     }
 
 HELPERS(1, unsigned char)
@@ -56,7 +55,8 @@ extern "C" __global__ void rollerc_fill_0(unsigned *out, const unsigned char *ta
     }
 }
 
-extern "C" __global__ void rollerc_gather_0(unsigned *out, const unsigned *in, const long long *at, long long count)
+extern "C" __global__ void rollerc_gather_0(unsigned *out, const unsigned *in, const long long *at,
+                                            long long count)
 {
     for (long long i = first_element(); i < count; i += step())
         out[i] = in[at[i] / 32];

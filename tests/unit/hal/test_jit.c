@@ -1,5 +1,5 @@
-// Compilation in worker processes: what compiles, what does not, what never would, and what brings the worker down.
-// Without NVRTC only the parts that need none are tested.
+// Compilation in worker processes: what compiles, what does not, what never would, and what brings the
+// worker down. Without NVRTC only the parts that need none are tested.
 #include <check.h>
 #include <signal.h>
 #include <stdio.h>
@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/embedded.h"
 #include "hal/jit.h"
 #include "hal/nvrtc.h"
 #include "hal/worker.h"
@@ -21,9 +22,10 @@ static JitResult compile(const char *text, const char *arch, int seconds)
     return result;
 }
 
-static const char copy_text[] = "extern \"C\" __global__ void copy(const float *x, float *y)\n"
-                                "{ __shared__ float s[64]; s[threadIdx.x] = x[threadIdx.x]; __syncthreads();\n"
-                                "  y[threadIdx.x] = s[63 - threadIdx.x]; }\n";
+static const char copy_text[] =
+    "extern \"C\" __global__ void copy(const float *x, float *y)\n"
+    "{ __shared__ float s[64]; s[threadIdx.x] = x[threadIdx.x]; __syncthreads();\n"
+    "  y[threadIdx.x] = s[63 - threadIdx.x]; }\n";
 
 START_TEST(a_kernel_becomes_ptx_and_cubin)
 {
@@ -48,6 +50,15 @@ START_TEST(an_error_is_a_result_with_the_compilers_words)
 }
 END_TEST
 
+START_TEST(the_profilers_own_kernels_compile)
+{
+    JitResult result = compile(embedded_find("src/hal/gpu/helpers.cu")->text, "sm_80", 0);
+    ck_assert_msg(result.status == JIT_DONE, "%s", result.reason);
+    ck_assert_ptr_nonnull(jit_find_kernel(&result, "rollerc_fill_0"));
+    ck_assert_ptr_nonnull(jit_find_kernel(&result, "rollerc_gather_8"));
+}
+END_TEST
+
 /* 2^24 copies of a loop body. */
 START_TEST(an_unroll_bomb_is_stopped)
 {
@@ -65,10 +76,11 @@ END_TEST
 /* Templates a hundred thousand deep overflow the stack of a compiler that does not count them. */
 START_TEST(what_eats_memory_ends_as_an_error)
 {
-    JitResult result = compile("template <long N> struct D { static constexpr long v = D<N - 1>::v + D<N - 2>::v; };\n"
-                               "constexpr long f(long n) { return n < 2 ? n : f(n - 1) + f(n - 2); }\n"
-                               "extern \"C\" __global__ void k(long *x) { *x = D<100000>::v; }\n",
-                               "sm_80", 10);
+    JitResult result =
+        compile("template <long N> struct D { static constexpr long v = D<N - 1>::v + D<N - 2>::v; };\n"
+                "constexpr long f(long n) { return n < 2 ? n : f(n - 1) + f(n - 2); }\n"
+                "extern \"C\" __global__ void k(long *x) { *x = D<100000>::v; }\n",
+                "sm_80", 10);
     ck_assert(result.status == JIT_TIMEOUT || result.status == JIT_ERROR);
 }
 END_TEST
@@ -105,16 +117,17 @@ END_TEST
 START_TEST(the_log_is_read)
 {
     JitKernel *kernels;
-    int count = jit_read_log(arena,
-                             "ptxas info    : 173 bytes gmem\n"
-                             "ptxas info    : Compiling entry function 'a_k0' for 'sm_90a'\n"
-                             "ptxas info    : Function properties for a_k0\n"
-                             "ptxas         .     8 bytes stack frame, 4 bytes spill stores, 12 bytes spill loads\n"
-                             "ptxas info    : Used 255 registers, used 1 barriers, 37888 bytes smem\n"
-                             "ptxas info    : Compiling entry function 'a_k1' for 'sm_90a'\n"
-                             "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
-                             "ptxas info    : Used 16 registers\n",
-                             &kernels);
+    int count =
+        jit_read_log(arena,
+                     "ptxas info    : 173 bytes gmem\n"
+                     "ptxas info    : Compiling entry function 'a_k0' for 'sm_90a'\n"
+                     "ptxas info    : Function properties for a_k0\n"
+                     "ptxas         .     8 bytes stack frame, 4 bytes spill stores, 12 bytes spill loads\n"
+                     "ptxas info    : Used 255 registers, used 1 barriers, 37888 bytes smem\n"
+                     "ptxas info    : Compiling entry function 'a_k1' for 'sm_90a'\n"
+                     "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
+                     "ptxas info    : Used 16 registers\n",
+                     &kernels);
     ck_assert_int_eq(count, 2);
     ck_assert_str_eq(kernels[0].name, "a_k0");
     ck_assert_int_eq(kernels[0].registers, 255);
@@ -184,15 +197,9 @@ START_TEST(signs_of_life_start_the_clock_again)
 }
 END_TEST
 
-static void make_arena(void)
-{
-    arena = arena_new();
-}
+static void make_arena(void) { arena = arena_new(); }
 
-static void free_arena(void)
-{
-    arena_free(arena);
-}
+static void free_arena(void) { arena_free(arena); }
 
 static void look_for_nvrtc(void *context)
 {
@@ -212,6 +219,7 @@ int main(void)
     if (*has_nvrtc) {
         tcase_add_test(tests, a_kernel_becomes_ptx_and_cubin);
         tcase_add_test(tests, an_error_is_a_result_with_the_compilers_words);
+        tcase_add_test(tests, the_profilers_own_kernels_compile);
         tcase_add_test(tests, an_unroll_bomb_is_stopped);
         tcase_add_test(tests, what_eats_memory_ends_as_an_error);
         tcase_add_test(tests, an_old_architecture_says_which_toolkit_it_needs);
