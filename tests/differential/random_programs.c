@@ -237,15 +237,7 @@ static RuntimeResult run_batch(Batch *batch, const RuntimeModule *module, bool r
     });
 }
 
-// ---- comparison, as measure.c judges ----
-
-static bool is_legal(DType type, double seen, Value expected)
-{
-    if (isnan(expected.real) || isnan(seen))
-        return isnan(expected.real) && isnan(seen);
-    return seen >= dtype_round(type, expected.real - expected.bound) &&
-           seen <= dtype_round(type, expected.real + expected.bound);
-}
+// ---- comparison ----
 
 /* What is wrong with an output; NULL: nothing. */
 static const char *compare(Arena *arena, Run *run, const Case *one, int output, const void *memory)
@@ -260,7 +252,7 @@ static const char *compare(Arena *arena, Run *run, const Case *one, int output, 
             double seen = dtype_load(tensor->dtype, memory, first + i);
             if (!isfinite(expected[i].bound))
                 run->unjudged++;
-            else if (!is_legal(tensor->dtype, seen, expected[i]))
+            else if (!value_allows(tensor->dtype, seen, expected[i]))
                 return arena_printf(arena, "element %" PRId64 " of %s is %.17g, expected %.17g within %.3g", first + i,
                                     tensor->name, seen, expected[i].real, expected[i].bound);
         }
