@@ -16,6 +16,8 @@ HAND = [
     ("E7 words of the wrong points", "elementwise.cu", "store_words(t, point, out);", "store_words(t, first, out);", 1),
     ("E8 tail point computed from its neighbour", "elementwise.cu", "load_point(t, point + e, e, in[u])",
      "load_point(t, point, e, in[u])", 1),
+    ("E9 32-bit position past 2^31 elements", "elementwise.cu", "const Index first = ((Index)blockIdx.x * (THREADS * VECTORS) + (Index)threadIdx.x) * VECTOR;",
+     "const Index first = (int)(((Index)blockIdx.x * (THREADS * VECTORS) + (Index)threadIdx.x) * VECTOR);", 1),
     # ---- loopnest ----
     ("L1 guard lets one thread more through", "loopnest.cu", "if (first >= POINTS)", "if (first > POINTS)", 1),
     ("L2 last word runs past the end", "loopnest.cu", " && first + i < POINTS", "", 1),
@@ -69,7 +71,7 @@ HAND = [
     ("W7 totals start at zero", "window.cu", "Reduction::template identity<A>()", "A(0)", 1),
     # ---- prelude ----
     ("P1 word lacks the upper lanes", "prelude.cuh", "for (int mask = 1; mask < LANES; mask *= 2)", "for (int mask = 1; mask < LANES / 2; mask *= 2)", 1),
-    ("P2 word placed by its own lane", "prelude.cuh", "word <<= lane % LANES * N;", "word <<= lane * N % 32;", 1),
+    ("P2 word placed by its own lane", "prelude.cuh", "word <<= lane % LANES * N;", "word <<= lane % LANES;", 1),
     ("P3 max drops NaN", "prelude.cuh", "DEVICE float op_max(float a, float b) { return a > b || a != a ? a : b; }",
      "DEVICE float op_max(float a, float b) { return a > b ? a : b; }", 1),
     ("P4 ties round up", "prelude.cuh", "0xfffu + (magnitude >> 13 & 1u)", "0x1000u", 1),
@@ -80,5 +82,8 @@ HAND = [
     ("P9 shuffle sum stops early", "prelude.cuh", "for (int mask = width / 2; mask > 0; mask /= 2)", "for (int mask = width / 2; mask > 1; mask /= 2)", 1),
     ("P10 double by way of float", "prelude.cuh", "DEVICE f16 from(double value) { return from(round_to_odd(value)); }",
      "DEVICE f16 from(double value) { return from(static_cast<float>(value)); }", 1),
+    ("P12 32-bit offset past 2^31 elements", "prelude.cuh", "reinterpret_cast<const Piece *>(p + index)",
+     "reinterpret_cast<const Piece *>(p + static_cast<int>(index))", 1),
+    ("P13 second piece of a vector over the first", "prelude.cuh", "pieces[i] = piece;", "pieces[0] = piece;", 1),
     ("P11 real to integer does not saturate", "prelude.cuh", "if (value >= static_cast<Real>(Integer<T>::HIGH))", "if (false)", 1),
 ]
