@@ -1,4 +1,4 @@
-"""Every example compiles for every device, and --verify proves it at one odd and one prime size. Needs no GPU.
+"""Every example compiles for every device; --verify proves it at one odd and one prime size, and with warps of 64. No GPU.
 
     python3 tests/examples.py build/rollerc
 """
