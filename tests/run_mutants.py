@@ -47,7 +47,7 @@ CASES = {
                ("columns", "f32", dict(M=3, N=1024)), ("rows", "f32", dict(M=3, N=20000)), ("columns", "f32", dict(M=5, N=40)),
                ("columns", "f32", dict(M=96, N=5)), ("rows", "f32", dict(M=3, N=96))],
     "window": [("max_pool", "f32", dict(M=5, N=67)), ("padded_sum", "f32", dict(M=7, N=130)), ("dilated", "f16", dict(M=3, N=33)),
-               ("max_pool", "i32", dict(M=300, N=5))],
+               ("max_pool", "i32", dict(M=300, N=5)), ("max_pool", "f32", dict(M=6, N=64))],
 }
 # Further programs.
 TEXTS = {

@@ -423,15 +423,19 @@ static void write_index_value(Generator *g, StrBuf *out, const char *otherwise)
     strbuf_puts(out, g->scope_count ? g->scope[below(g, g->scope_count)].name : otherwise);
 }
 
+/* A constant never stands alone: what is made of whole ones only would be an integer. */
 static void write_real_leaf(Generator *g, StrBuf *out)
 {
-    static const char *const constants[] = {"0.5", "-2", "3", "eps", "(pi / 4)", "1e-3", "P1", "1.0"};
-    if (chance(g, 12))
-        strbuf_puts(out, PICK(g, constants));
-    else if (chance(g, 6))
-        write_index_value(g, out, "0.25"), strbuf_puts(out, " * 0.125");
-    else
-        write_access(g, out, REAL, chance(g, 60));
+    static const char *const constants[] = {" * 0.5)", " + -2)", " * 3)", " + eps)", " - (pi / 4))", " * 1e-3)", " / P1)", " - 1.0)"};
+    bool constant = chance(g, 12);
+    if (!constant && chance(g, 6)) {
+        write_index_value(g, out, "0.25");
+        strbuf_puts(out, " * 0.125");
+        return;
+    }
+    strbuf_puts(out, constant ? "(" : "");
+    write_access(g, out, REAL, chance(g, 60));
+    strbuf_puts(out, constant ? PICK(g, constants) : "");
 }
 
 static void write_real(Generator *g, StrBuf *out, int depth)

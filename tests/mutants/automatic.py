@@ -15,6 +15,8 @@ RULES = [
     (r"\bmin\(", "max("), (r"\bmax\(", "min("),
 ]
 SKIPPED = re.compile(r"\s*(//|#|static_assert|template <|using |extern \"C\"|\"|namespace|struct |}|$)")
+# Constants that any value serves: they decide the order of blocks and how far the compiler unrolls. Their uses are mutated.
+SPEED_ONLY = ("constexpr Index PANEL = ", "constexpr int UNROLLED_TAPS = ")
 TRUE_IN_INTERPRETER = {"ROLLERC_INTERP"}
 
 
@@ -54,7 +56,7 @@ def automatic(name, text):
     lines, found, names = text.split("\n"), [], {}
     for number in live_lines(text):
         code = lines[number].split("//")[0].rstrip()
-        if "__launch_bounds__" in code or "static_assert" in code:
+        if "__launch_bounds__" in code or "static_assert" in code or code.startswith(SPEED_ONLY):
             continue
         for pattern, replacement in RULES:
             for place, match in enumerate(re.finditer(pattern, code), 1):
