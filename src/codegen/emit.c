@@ -238,7 +238,7 @@ void emit_rounded(StrBuf *out, const FusedOp *op, const char *text)
 {
     DType to = op->out->dtype, from = op->body->type;
     if (!is_already_rounded(op))
-        strbuf_printf(out, "round_to<%s>(convert<%s>(%s))", dtype_info[to].cuda, value_type(to), text);
+        strbuf_printf(out, "round_to<%s>(%s)", dtype_info[to].cuda, text);   // once: a double not by way of float
     else if (from != dtype_info[to].compute)
         strbuf_printf(out, "convert<%s>(%s)", value_type(to), text);
     else

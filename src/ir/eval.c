@@ -344,3 +344,15 @@ double random_input_element(void *random_inputs, int input, int64_t element)
         return (double)(hash >> 63);
     return (double)(hash >> 60) - (type == DTYPE_U8 ? 0 : 8);
 }
+
+// ---- judging ----
+
+bool value_allows(DType type, double seen, Value expected)
+{
+    if (isnan(expected.real) || isnan(seen))
+        return isnan(expected.real) && isnan(seen);
+    if (!dtype_info[type].is_real && type != DTYPE_B1)   // the shorter way round
+        return fabs(remainder(seen - expected.real, ldexp(1, dtype_info[type].bits))) <= expected.bound;
+    return seen >= dtype_round(type, expected.real - expected.bound) &&
+           seen <= dtype_round(type, expected.real + expected.bound);
+}

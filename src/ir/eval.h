@@ -35,6 +35,9 @@ void evaluate(Evaluator *evaluator, const Tensor *tensor, const int64_t *element
 /* The same for elements [first, first + count): much faster for whole tensors. */
 void evaluate_range(Evaluator *evaluator, const Tensor *tensor, int64_t first, int64_t count, Value *values);
 
+/* May a legal kernel store `seen` where `expected` is right? NaN must be NaN; integers wrap: 255 of u8 is 1 away from 0. */
+bool value_allows(DType type, double seen, Value expected);
+
 /* Rounds to nearest even and widens again: what a reader of a stored element sees. Saturates like a kernel does. */
 double dtype_round(DType type, double value);
 
