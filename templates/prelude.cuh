@@ -302,6 +302,21 @@ DEVICE void store_vector(T *p, Index index, const V (&in)[N])
     }
 }
 
+// N elements as they are, in one access; one side is an array of registers. The other is aligned to N elements.
+template <int N, class T> DEVICE void move_vector(T *to, const T (&from)[N])
+{
+    Vector<T, N> vector;
+    UNROLL for (int i = 0; i < N; i++)
+        vector.at[i] = from[i];
+    *reinterpret_cast<Vector<T, N> *>(to) = vector;
+}
+template <int N, class T> DEVICE void move_vector(T (&to)[N], const T *from)
+{
+    const Vector<T, N> vector = *reinterpret_cast<const Vector<T, N> *>(from);
+    UNROLL for (int i = 0; i < N; i++)
+        to[i] = vector.at[i];
+}
+
 // b1: element e is bit e % 32 of word e / 32.
 template <class Index> DEVICE bool load_bit(const unsigned *words, Index index)
 {
