@@ -1,16 +1,16 @@
 // Permutation: the output's neighbours along c are far apart in the input, whose own neighbours lie along r.
 //
 // A block moves TO x TR x TC points through shared memory. It reads along r, in vectors of VR, and writes along c, in
-// vectors of VC, so that both sides of memory see whole lines. A thread holds pieces of VC x VR points and turns them in
-// its registers, so that shared memory too is accessed in vectors:
+// vectors of VC, so that both sides of memory see whole lines. A thread reads pieces of PC vectors and turns them in its
+// registers, so that shared memory too is accessed in vectors:
 //
 //            r                        c
-//         +------+                +---------+        The VC vectors of a piece are read along r; its VR rows
-//       c | 0123 |   turned     r | 048c    |        of VC points go to shared memory, where a row of the
-//         | 4567 |  -------->     | 159d    |        tile is contiguous along c. Every VR rows stand PAD
-//         | 89ab |                | 26ae    |        points further: a warp that writes along r then meets
-//         | cdef |                | 37bf    |        different banks.
-//         +------+                +---------+
+//         +------+                +------+        The PC vectors of a piece are read along r; its VR rows of PC
+//       c | 0123 |   turned     r | 048c |        points go to shared memory, where a row of the tile is
+//         | 4567 |  -------->     | 159d |        contiguous along c. Every VR rows stand PAD points further:
+//         | 89ab |                | 26ae |        a warp that writes along r then meets different banks.
+//         | cdef |                | 37bf |
+//         +------+                +------+
 //
 // r and c may each hold several axes of the tensors, those that are contiguous in the input and in the output; what is
 // left is `outer`. Where both are short, a block takes several outer positions.
@@ -30,7 +30,7 @@ struct Tensors {
 using Element = float;                               // of the input that is permuted
 constexpr Index OUTER = 8, R = 1024, C = 1000;       // problem
 constexpr int TO = 1, TR = 64, TC = 64;              // rTile, shared memory
-constexpr int VR = 4, VC = 4;                        // points of one read, of one write
+constexpr int VR = 4, VC = 4, PC = 4;                // points of one read, of one write; reads of a piece
 constexpr int PAD = 4;                               // bank padding of every VR rows, elements
 constexpr int THREADS = 256;
 
@@ -48,14 +48,15 @@ __device__ __forceinline__ void finish(const Tensors &t, Index outer, Index r, I
 // </rollerc>
 
 constexpr Index TILES_R = (R + TR - 1) / TR, TILES_C = (C + TC - 1) / TC;
-constexpr int GROUP = VR * TC + PAD;                 // from VR rows of the shared tile to the next
-constexpr int ALONG_R = TR / VR, ALONG_C = TC / VC;  // vectors of a tile
-constexpr int PIECES = TO * ALONG_R * ALONG_C;       // read
-constexpr int VECTORS = TO * TR * ALONG_C;           // written
-constexpr int READS = (PIECES + THREADS - 1) / THREADS, WRITES = (VECTORS + THREADS - 1) / THREADS;
+constexpr int GROUP = VR * TC + PAD;                          // from VR rows of the shared tile to the next
+constexpr int ALONG_R = TR / VR, ALONG_C = TC / VC;           // threads beside each other
+constexpr int LINES_R = THREADS / ALONG_R, LINES_C = THREADS / ALONG_C;   // that all threads take at once
+constexpr int PIECES = TC / PC;                               // of a line along r, side by side
+constexpr int READS = (TO * PIECES + LINES_R - 1) / LINES_R, WRITES = (TO * TR + LINES_C - 1) / LINES_C;
 
 static_assert(TR % VR == 0 && TC % VC == 0 && R % VR == 0 && C % VC == 0, "vectors are inside or outside");
-static_assert(PAD % VC == 0, "rows of the shared tile keep vectors aligned");
+static_assert(TC % PC == 0 && PAD % VC == 0 && PAD % PC == 0, "shared memory keeps vectors aligned");
+static_assert(ALONG_R <= THREADS && ALONG_C <= THREADS, "a line is taken at once");
 
 __device__ __forceinline__ int place(int outer, int r, int c)
 {
@@ -65,44 +66,45 @@ __device__ __forceinline__ int place(int outer, int r, int c)
 extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
-    SHARED(0, Element, tile, [TO * ALONG_R * GROUP]);                      // (TO,TR,TC)
-    Element piece[READS][VC][VR];
+    SHARED(0, Element, tile, [TO * ALONG_R * GROUP]);         // (TO,TR,TC)
+    Piece<Element, PC, VR> piece[READS];
 
     const Index c0 = (Index)blockIdx.x % TILES_C * TC;
     const Index r0 = (Index)blockIdx.x / TILES_C % TILES_R * TR;
     const Index outer0 = (Index)blockIdx.x / (TILES_C * TILES_R) * TO;
 
     // Load: neighbouring threads along r. All reads are under way before the first is needed.
+    const int r = (int)threadIdx.x % ALONG_R * VR, line_r = (int)threadIdx.x / ALONG_R;
+    const bool reads = line_r < LINES_R && r0 + r < R;
     UNROLL for (int i = 0; i < READS; ++i) {
-        const int p = (int)threadIdx.x + i * THREADS;
-        const int r = p % ALONG_R * VR, c = p / ALONG_R % ALONG_C * VC, outer = p / (ALONG_R * ALONG_C);
-        if (outer < TO && outer0 + outer < OUTER && r0 + r < R && c0 + c < C)
-            UNROLL for (int e = 0; e < VC; ++e)
-                move_vector<VR>(piece[i][e], source(t, outer0 + outer, r0 + r, c0 + c + e));
+        const int line = line_r + i * LINES_R;
+        const int c = (TO == 1 ? line : line % PIECES) * PC, outer = TO == 1 ? 0 : line / PIECES;
+        if (reads && line < TO * PIECES && outer0 + outer < OUTER)
+            UNROLL for (int e = 0; e < PC; ++e)
+                if (c0 + c + e < C)
+                    piece[i].read(e, source(t, outer0 + outer, r0 + r, c0 + c + e));
     }
 
     // Turn, in registers and shared memory.
     UNROLL for (int i = 0; i < READS; ++i) {
-        const int p = (int)threadIdx.x + i * THREADS;
-        const int r = p % ALONG_R * VR, c = p / ALONG_R % ALONG_C * VC, outer = p / (ALONG_R * ALONG_C);
-        if (outer < TO)
-            UNROLL for (int j = 0; j < VR; ++j) {
-                Element row[VC];
-                UNROLL for (int e = 0; e < VC; ++e)
-                    row[e] = piece[i][e][j];
-                move_vector<VC>(&tile[place(outer, r + j, c)], row);
-            }
+        const int line = line_r + i * LINES_R;
+        const int c = (TO == 1 ? line : line % PIECES) * PC, outer = TO == 1 ? 0 : line / PIECES;
+        if (reads && line < TO * PIECES)
+            UNROLL for (int j = 0; j < VR; ++j)
+                piece[i].write(j, &tile[place(outer, r + j, c)]);
     }
     block_sync();
 
     // Store: neighbouring threads along c.
+    const int c = (int)threadIdx.x % ALONG_C * VC, line_c = (int)threadIdx.x / ALONG_C;
+    const bool writes = line_c < LINES_C && c0 + c < C;
     UNROLL for (int i = 0; i < WRITES; ++i) {
-        const int v = (int)threadIdx.x + i * THREADS;
-        const int c = v % ALONG_C * VC, r = v / ALONG_C % TR, outer = v / (ALONG_C * TR);
-        if (outer < TO && outer0 + outer < OUTER && r0 + r < R && c0 + c < C) {
-            Element row[VC];
-            move_vector<VC>(row, &tile[place(outer, r, c)]);
-            finish(t, outer0 + outer, r0 + r, c0 + c, row);
+        const int line = line_c + i * LINES_C;
+        const int row = TO == 1 ? line : line % TR, outer = TO == 1 ? 0 : line / TR;
+        if (writes && line < TO * TR && outer0 + outer < OUTER && r0 + row < R) {
+            Element points[VC];
+            move_vector<VC>(points, &tile[place(outer, row, c)]);
+            finish(t, outer0 + outer, r0 + row, c0 + c, points);
         }
     }
 }

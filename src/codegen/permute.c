@@ -15,6 +15,7 @@ enum { OUTER, ROWS, COLUMNS, SIDE_COUNT };   // axes of the space, too
 enum {
     LINE_BYTES = 128,      // a side that is shorter takes in the next axis
     SECTOR_BYTES = 32,     // tiles are whole sectors wide
+    BANK_BYTES = 4,        // a piece fills them, where it can
     BLOCK_THREADS = 256,
     MOST_READS = 16        // of a thread, all under way together
 };
@@ -196,6 +197,7 @@ static int vector_of(const Side *side, const Affine *offset, int bytes, int elem
 typedef struct Shape {
     int64_t tile[SIDE_COUNT];
     int vector[SIDE_COUNT];   // points of one access; 1 for OUTER
+    int piece;                // vectors along rows that a thread turns together
     int64_t padding;          // of every vector[ROWS] rows in shared memory, elements
 } Shape;
 
@@ -210,7 +212,11 @@ static int64_t place(const Shape *shape, int64_t outer, int64_t r, int64_t c)
 static int64_t lane_place(const Shape *shape, int64_t lane, bool reads)
 {
     int64_t along = reads ? COLUMNS : ROWS, across = reads ? ROWS : COLUMNS;
-    int64_t at[SIDE_COUNT], step[SIDE_COUNT] = {1, reads ? 1 : shape->vector[ROWS], shape->vector[COLUMNS]};
+    int64_t at[SIDE_COUNT], step[SIDE_COUNT] = {1, 1, shape->vector[COLUMNS]};
+    if (!reads) {
+        step[ROWS] = shape->vector[ROWS];
+        step[COLUMNS] = shape->piece;
+    }
     int64_t many = shape->tile[along] / step[along], lines = shape->tile[across] / step[across];
     at[along] = lane % many * step[along];
     at[across] = lane / many % lines * step[across];
@@ -222,7 +228,7 @@ static int64_t lane_place(const Shape *shape, int64_t lane, bool reads)
 static int bank_words(const Shape *shape, int element_bytes, const DeviceSpec *device, bool reads)
 {
     enum { MOST_LANES = 64 };
-    int bytes = shape->vector[COLUMNS] * element_bytes, bank_bytes = device->shared_bank_bytes;
+    int bytes = (reads ? shape->vector[COLUMNS] : shape->piece) * element_bytes, bank_bytes = device->shared_bank_bytes;
     int words_each = bytes > bank_bytes ? bytes / bank_bytes : 1;
     int together = device->shared_banks / words_each, most = 0;
     int64_t word[MOST_LANES];
@@ -241,8 +247,8 @@ static int bank_words(const Shape *shape, int element_bytes, const DeviceSpec *d
 static int64_t best_padding(Shape shape, int element_bytes, const DeviceSpec *device)
 {
     int64_t line = (int64_t)device->shared_banks * device->shared_bank_bytes / element_bytes, best = 0;
-    int least = 0;
-    for (shape.padding = 0; shape.padding <= line && least != 2; shape.padding += shape.vector[COLUMNS]) {
+    int step = shape.vector[COLUMNS] > shape.piece ? shape.vector[COLUMNS] : shape.piece, least = 0;
+    for (shape.padding = 0; shape.padding <= line && least != 2; shape.padding += step) {
         int words =
             bank_words(&shape, element_bytes, device, false) + bank_words(&shape, element_bytes, device, true);
         if (!least || words < least) {
@@ -261,28 +267,43 @@ static int64_t part_of(int64_t extent, int64_t wanted, int64_t sector)
     return extent <= wanted ? extent : round_up(ceil_div(extent, ceil_div(extent, wanted)), sector);
 }
 
+/* Points along columns that a thread turns together: those of one write, but at least a bank's. Bytes are turned four by
+   four, and no more of them: they would need too many registers. */
+static int piece_of(const Shape *shape, int element_bytes)
+{
+    int bank = BANK_BYTES > element_bytes ? BANK_BYTES / element_bytes : 1;
+    int piece = shape->vector[COLUMNS] < bank || element_bytes == 1 ? bank : shape->vector[COLUMNS];
+    while (shape->tile[COLUMNS] % piece)
+        piece /= 2;
+    return piece;
+}
+
+static int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
+
 /* Where one side is short the other is longer instead, then more outer positions: a block has work for its threads. */
 static Shape shape_of(const Permute *permute, const Kind *kind)
 {
+    const Side *side = permute->side;
+    int bytes = permute->element_bytes;
     Shape shape = {.tile = {1, 1, 1}, .vector = {1, 1, 1}};
-    shape.vector[ROWS] =
-        vector_of(&permute->side[ROWS], &permute->source, kind->access_bytes, permute->element_bytes);
-    shape.vector[COLUMNS] =
-        vector_of(&permute->side[COLUMNS], &permute->target, kind->access_bytes, permute->widest_bytes);
-    int64_t rows = kind->row_bytes / permute->element_bytes, columns = kind->column_bytes / permute->element_bytes;
+    shape.vector[ROWS] = vector_of(&side[ROWS], &permute->source, kind->access_bytes, bytes);
+    shape.vector[COLUMNS] = vector_of(&side[COLUMNS], &permute->target, kind->access_bytes, permute->widest_bytes);
+    int64_t rows = kind->row_bytes / bytes, columns = kind->column_bytes / bytes;
     int64_t most = (int64_t)BLOCK_THREADS * MOST_READS * shape.vector[ROWS] * shape.vector[COLUMNS];
     for (; rows * columns > most; *(rows > columns ? &rows : &columns) /= 2) {}
 
-    int64_t points = rows * columns, sector = SECTOR_BYTES / permute->element_bytes;
-    const Side *side = permute->side;
+    int64_t points = rows * columns, sector = SECTOR_BYTES / bytes;
+    int64_t most_rows = (int64_t)BLOCK_THREADS * shape.vector[ROWS];   // a line is read at once, and written
+    int64_t most_columns = (int64_t)BLOCK_THREADS * shape.vector[COLUMNS];
     if (side[ROWS].extent < rows)
-        columns = points / side[ROWS].extent;
-    shape.tile[COLUMNS] = part_of(side[COLUMNS].extent, columns, sector);
+        columns = least_of(points / side[ROWS].extent, most_columns);
     if (side[COLUMNS].extent < columns)
-        rows = points / side[COLUMNS].extent;
-    shape.tile[ROWS] = part_of(side[ROWS].extent, rows, sector);
+        rows = least_of(points / side[COLUMNS].extent, most_rows);
+    shape.tile[ROWS] = part_of(side[ROWS].extent, least_of(rows, most_rows), sector);
+    shape.tile[COLUMNS] = part_of(side[COLUMNS].extent, least_of(columns, most_columns), sector);
     int64_t outer = points / (shape.tile[ROWS] * shape.tile[COLUMNS]);
-    shape.tile[OUTER] = outer < 1 ? 1 : outer < side[OUTER].extent ? outer : side[OUTER].extent;
+    shape.tile[OUTER] = outer < 1 ? 1 : least_of(outer, side[OUTER].extent);
+    shape.piece = piece_of(&shape, bytes);
     return shape;
 }
 
@@ -356,11 +377,13 @@ static void kind_rules(const Fusion *fusion, const DeviceSpec *device, const Per
         AxisRule fixed = {shape->tile[s], shape->tile[s]};
         space_add_axis(&rules->space, names[s], permute->side[s].extent, false);
         rules->rule[LEVEL_REGISTER][s] = rules->rule[LEVEL_SHARED][s] = fixed;
-        pieces *= shape->tile[s] / shape->vector[s];
+        pieces *= shape->tile[s] / (s == COLUMNS ? shape->piece : shape->vector[s]);
     }
     add_tiles(&rules->space, fusion, permute, shape);
-    int64_t warps = ceil_div(pieces, device->warp_size), most = BLOCK_THREADS / device->warp_size;
-    rules->tile_threads = (int)(warps < most ? warps : most) * device->warp_size;
+    int64_t line = shape->tile[COLUMNS] / shape->vector[COLUMNS];
+    int64_t warps = ceil_div(pieces > line ? pieces : line, device->warp_size);
+    int64_t most = BLOCK_THREADS / device->warp_size;
+    rules->tile_threads = (int)least_of(warps, most) * device->warp_size;
     rules->shared_overhead = shape->tile[OUTER] * (shape->tile[ROWS] / shape->vector[ROWS]) *
                              best_padding(*shape, permute->element_bytes, device) * permute->element_bytes;
     rules->copies_through_registers = true;
@@ -399,8 +422,9 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Permute *p
     strbuf_printf(out,
                   "constexpr int TO = %" PRId64 ", TR = %" PRId64 ", TC = %" PRId64 ";   // rTile, shared memory\n",
                   shape->tile[OUTER], shape->tile[ROWS], shape->tile[COLUMNS]);
-    strbuf_printf(out, "constexpr int VR = %d, VC = %d;   // points of one read, of one write\n",
-                  shape->vector[ROWS], shape->vector[COLUMNS]);
+    strbuf_printf(out,
+                  "constexpr int VR = %d, VC = %d, PC = %d;   // points of one read, of one write; reads of a piece\n",
+                  shape->vector[ROWS], shape->vector[COLUMNS], shape->piece);
     strbuf_printf(out, "constexpr int PAD = %" PRId64 ";   // bank padding of every VR rows, elements\n",
                   shape->padding);
     strbuf_printf(out, "constexpr int THREADS = %d;\n", plan->threads);
