@@ -13,7 +13,8 @@
 //         +------+                +------+
 //
 // r and c may each hold several axes of the tensors, those that are contiguous in the input and in the output; what is
-// left is `outer`. Where both are short, a block takes several outer positions.
+// left is `outer`. Where both are short, a block takes several outer positions. Where a tile is contiguous in the output and
+// C is odd, writes of VW points run on from row to row.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -30,7 +31,8 @@ struct Tensors {
 using Element = float;                               // of the input that is permuted
 constexpr Index OUTER = 8, R = 1024, C = 1000;       // problem
 constexpr int TO = 1, TR = 64, TC = 64;              // rTile, shared memory
-constexpr int VR = 4, VC = 4, PC = 4;                // points of one read, of one write; reads of a piece
+constexpr int VR = 4, VC = 4, PC = 4;                // points of one access along r, along c; reads of a piece
+constexpr int VW = 4;                                // points of one write; not VC: it runs from row to row
 constexpr int PAD = 4;                               // bank padding of every VR rows, elements
 constexpr int THREADS = 256;
 
@@ -40,10 +42,10 @@ __device__ __forceinline__ const Element *source(const Tensors &t, Index outer, 
     return t.in0 + (outer * 1024000 + c * 1024 + r);
 }
 
-// Makes and stores VC points.
-__device__ __forceinline__ void finish(const Tensors &t, Index outer, Index r, Index c, const Element (&x)[VC])
+// Makes and stores VW points.
+__device__ __forceinline__ void finish(const Tensors &t, Index outer, Index r, Index c, const Element (&x)[VW])
 {
-    move_vector<VC>(t.out0 + (outer * 1024000 + r * 1000 + c), x);
+    move_vector<VW>(t.out0 + (outer * 1024000 + r * 1000 + c), x);
 }
 // </rollerc>
 
@@ -53,14 +55,47 @@ constexpr int ALONG_R = TR / VR, ALONG_C = TC / VC;           // threads beside 
 constexpr int LINES_R = THREADS / ALONG_R, LINES_C = THREADS / ALONG_C;   // that all threads take at once
 constexpr int PIECES = TC / PC;                               // of a line along r, side by side
 constexpr int READS = (TO * PIECES + LINES_R - 1) / LINES_R, WRITES = (TO * TR + LINES_C - 1) / LINES_C;
+constexpr int POINTS = TO * TR * TC;
 
 static_assert(TR % VR == 0 && TC % VC == 0 && R % VR == 0 && C % VC == 0, "vectors are inside or outside");
 static_assert(TC % PC == 0 && PAD % VC == 0 && PAD % PC == 0, "shared memory keeps vectors aligned");
+static_assert(VW == VC || (TC == C && TR * TC % VW == 0 && R * C % VW == 0), "runs are whole vectors");
 static_assert(ALONG_R <= THREADS && ALONG_C <= THREADS, "a line is taken at once");
 
 __device__ __forceinline__ int place(int outer, int r, int c)
 {
     return (outer * ALONG_R + r / VR) * GROUP + r % VR * TC + c;
+}
+
+// Stores rows of the tile, neighbouring threads along c.
+__device__ __forceinline__ void store_rows(const Tensors &t, const Element *tile, Index outer0, Index r0, Index c0)
+{
+    const int c = (int)threadIdx.x % ALONG_C * VC, line_c = (int)threadIdx.x / ALONG_C;
+    const bool writes = line_c < LINES_C && c0 + c < C;
+    UNROLL for (int i = 0; i < WRITES; ++i) {
+        const int line = line_c + i * LINES_C;
+        const int r = TO == 1 ? line : line % TR, outer = TO == 1 ? 0 : line / TR;
+        if (writes && line < TO * TR && outer0 + outer < OUTER && r0 + r < R) {
+            Element points[VW];
+            move_vector<VW>(points, &tile[place(outer, r, c)]);
+            finish(t, outer0 + outer, r0 + r, c0 + c, points);
+        }
+    }
+}
+
+// Stores the tile as one run: all its points lie together in the output.
+__device__ __forceinline__ void store_run(const Tensors &t, const Element *tile, Index outer0, Index r0)
+{
+    const int rows = R - r0 < TR ? (int)(R - r0) : TR, outers = OUTER - outer0 < TO ? (int)(OUTER - outer0) : TO;
+    UNROLL for (int first = 0; first < POINTS; first += THREADS * VW) {
+        const int run = first + (int)threadIdx.x * VW;
+        if (run >= outers * rows * TC)
+            continue;
+        Element points[VW];
+        UNROLL for (int e = 0; e < VW; ++e)
+            points[e] = tile[place((run + e) / (TR * TC), (run + e) / TC % TR, (run + e) % TC)];
+        finish(t, outer0, r0, run, points);
+    }
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
@@ -95,17 +130,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
     }
     block_sync();
 
-    // Store: neighbouring threads along c.
-    const int c = (int)threadIdx.x % ALONG_C * VC, line_c = (int)threadIdx.x / ALONG_C;
-    const bool writes = line_c < LINES_C && c0 + c < C;
-    UNROLL for (int i = 0; i < WRITES; ++i) {
-        const int line = line_c + i * LINES_C;
-        const int row = TO == 1 ? line : line % TR, outer = TO == 1 ? 0 : line / TR;
-        if (writes && line < TO * TR && outer0 + outer < OUTER && r0 + row < R) {
-            Element points[VC];
-            move_vector<VC>(points, &tile[place(outer, row, c)]);
-            finish(t, outer0 + outer, r0 + row, c0 + c, points);
-        }
-    }
+    if (VW == VC)
+        store_rows(t, tile, outer0, r0, c0);
+    else
+        store_run(t, tile, outer0, r0);
 }
 }   // namespace KERNEL

@@ -17,7 +17,7 @@ enum {
     SECTOR_BYTES = 32,     // tiles are whole sectors wide
     BANK_BYTES = 4,        // a piece fills them, where it can
     BLOCK_THREADS = 256,
-    MOST_READS = 16        // of a thread, all under way together
+    MOST_ACCESSES = 32     // of a thread, on each side; its reads are all under way together
 };
 
 /* Kinds of tiles: bytes of the input along rows, of the output along columns, of an access. */
@@ -48,6 +48,7 @@ typedef struct Permute {
     Side side[SIDE_COUNT];
     int element_bytes;        // of the input
     int widest_bytes;         // of the widest output element, or of the input's
+    bool moves;               // nothing is computed: elements move as they are
 } Permute;
 
 // ---- structure ----
@@ -84,6 +85,13 @@ static int unit_axis(const Fusion *fusion, const Affine *offset)
         if (offset->coef[a] == 1)
             return a;
     return -1;
+}
+
+/* Nothing is computed: elements move as they are. */
+static bool is_pure_move(const Fusion *fusion, const Access *access)
+{
+    return fusion->op_count == 1 && fusion->ops[0].body->kind == EXPR_ACCESS &&
+           fusion->ops[0].out->dtype == access->tensor->dtype;
 }
 
 /* The one input that is not read in the order of the output. */
@@ -168,6 +176,7 @@ static bool find_permute(const Fusion *fusion, Permute *permute)
     for (int i = 0; i < fusion->output_count; i++)
         if (dtype_info[fusion->outputs[i]->dtype].bits / 8 > permute->widest_bytes)
             permute->widest_bytes = dtype_info[fusion->outputs[i]->dtype].bits / 8;
+    permute->moves = is_pure_move(fusion, permute->access);
     find_sides(fusion, permute);
     return true;
 }
@@ -198,6 +207,7 @@ typedef struct Shape {
     int64_t tile[SIDE_COUNT];
     int vector[SIDE_COUNT];   // points of one access; 1 for OUTER
     int piece;                // vectors along rows that a thread turns together
+    int write;                // points of one write: vector[COLUMNS], or more that run from row to row
     int64_t padding;          // of every vector[ROWS] rows in shared memory, elements
 } Shape;
 
@@ -208,9 +218,13 @@ static int64_t place(const Shape *shape, int64_t outer, int64_t r, int64_t c)
     return (outer * (shape->tile[ROWS] / rows) + r / rows) * group + r % rows * shape->tile[COLUMNS] + c;
 }
 
-/* Place of the vector that a lane accesses first: it writes along rows, and reads along columns. */
+/* Place of the point that a lane accesses first: it writes along rows, and reads along columns. */
 static int64_t lane_place(const Shape *shape, int64_t lane, bool reads)
 {
+    if (reads && shape->write != shape->vector[COLUMNS]) {
+        int64_t point = lane * shape->write, rows = shape->tile[ROWS], columns = shape->tile[COLUMNS];
+        return place(shape, point / (rows * columns), point / columns % rows, point % columns);
+    }
     int64_t along = reads ? COLUMNS : ROWS, across = reads ? ROWS : COLUMNS;
     int64_t at[SIDE_COUNT], step[SIDE_COUNT] = {1, 1, shape->vector[COLUMNS]};
     if (!reads) {
@@ -280,8 +294,33 @@ static int piece_of(const Shape *shape, int element_bytes)
 
 static int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
 
+/* Is the side contiguous in the output, each point `stride` from its neighbour? */
+static bool side_follows(const Permute *permute, int which, const Fusion *fusion, int64_t stride)
+{
+    const Side *side = &permute->side[which];
+    for (int i = side->count - 1; i >= 0; i--) {
+        if (permute->target.coef[side->axes[i]] != stride)
+            return false;
+        stride *= fusion->axes[side->axes[i]].extent;
+    }
+    return true;
+}
+
+/* Points of one write of a tile that is one run in the output. */
+static int write_of(const Fusion *fusion, const Permute *permute, const Shape *shape, int access_bytes)
+{
+    int64_t columns = permute->side[COLUMNS].extent, rows = permute->side[ROWS].extent;
+    bool is_run = permute->moves && shape->tile[COLUMNS] == columns && side_follows(permute, ROWS, fusion, columns) &&
+                  (shape->tile[OUTER] == 1 ||
+                   (shape->tile[ROWS] == rows && side_follows(permute, OUTER, fusion, rows * columns)));
+    int write = is_run ? access_bytes / permute->element_bytes : shape->vector[COLUMNS];
+    while (write > shape->vector[COLUMNS] && (shape->tile[ROWS] * columns % write || rows * columns % write))
+        write /= 2;
+    return write > shape->vector[COLUMNS] ? write : shape->vector[COLUMNS];
+}
+
 /* Where one side is short the other is longer instead, then more outer positions: a block has work for its threads. */
-static Shape shape_of(const Permute *permute, const Kind *kind)
+static Shape shape_of(const Fusion *fusion, const Permute *permute, const Kind *kind)
 {
     const Side *side = permute->side;
     int bytes = permute->element_bytes;
@@ -289,7 +328,7 @@ static Shape shape_of(const Permute *permute, const Kind *kind)
     shape.vector[ROWS] = vector_of(&side[ROWS], &permute->source, kind->access_bytes, bytes);
     shape.vector[COLUMNS] = vector_of(&side[COLUMNS], &permute->target, kind->access_bytes, permute->widest_bytes);
     int64_t rows = kind->row_bytes / bytes, columns = kind->column_bytes / bytes;
-    int64_t most = (int64_t)BLOCK_THREADS * MOST_READS * shape.vector[ROWS] * shape.vector[COLUMNS];
+    int64_t most = (int64_t)BLOCK_THREADS * MOST_ACCESSES * least_of(shape.vector[ROWS], shape.vector[COLUMNS]);
     for (; rows * columns > most; *(rows > columns ? &rows : &columns) /= 2) {}
 
     int64_t points = rows * columns, sector = SECTOR_BYTES / bytes;
@@ -304,6 +343,7 @@ static Shape shape_of(const Permute *permute, const Kind *kind)
     int64_t outer = points / (shape.tile[ROWS] * shape.tile[COLUMNS]);
     shape.tile[OUTER] = outer < 1 ? 1 : least_of(outer, side[OUTER].extent);
     shape.piece = piece_of(&shape, bytes);
+    shape.write = write_of(fusion, permute, &shape, kind->access_bytes);
     return shape;
 }
 
@@ -398,7 +438,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     Shape shapes[KIND_COUNT];
     int count = 0;
     for (int kind = 0; kind < KIND_COUNT; kind++) {
-        shapes[count] = shape_of(&permute, &kinds[kind]);
+        shapes[count] = shape_of(fusion, &permute, &kinds[kind]);
         bool seen = false;
         for (int i = 0; i < count; i++)
             seen |= memcmp(&shapes[i], &shapes[count], sizeof *shapes) == 0;
@@ -423,8 +463,10 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Permute *p
                   "constexpr int TO = %" PRId64 ", TR = %" PRId64 ", TC = %" PRId64 ";   // rTile, shared memory\n",
                   shape->tile[OUTER], shape->tile[ROWS], shape->tile[COLUMNS]);
     strbuf_printf(out,
-                  "constexpr int VR = %d, VC = %d, PC = %d;   // points of one read, of one write; reads of a piece\n",
+                  "constexpr int VR = %d, VC = %d, PC = %d;   // points of one access along r, along c; reads of a piece\n",
                   shape->vector[ROWS], shape->vector[COLUMNS], shape->piece);
+    strbuf_printf(out, "constexpr int VW = %d;   // points of one write; not VC: it runs from row to row\n",
+                  shape->write);
     strbuf_printf(out, "constexpr int PAD = %" PRId64 ";   // bank padding of every VR rows, elements\n",
                   shape->padding);
     strbuf_printf(out, "constexpr int THREADS = %d;\n", plan->threads);
@@ -472,13 +514,6 @@ static void emit_source(StrBuf *out, const Scope *scope, const Permute *permute)
     strbuf_puts(out, ");\n}\n");
 }
 
-/* Nothing is computed: elements move as they are. */
-static bool is_pure_move(const Fusion *fusion, const Permute *permute)
-{
-    return fusion->op_count == 1 && fusion->ops[0].body->kind == EXPR_ACCESS &&
-           fusion->ops[0].out->dtype == permute->access->tensor->dtype;
-}
-
 /* Reads of the other inputs in vectors, the rest point by point. */
 static void emit_points(StrBuf *out, Scope *scope, const Permute *permute, Reads *reads)
 {
@@ -512,21 +547,20 @@ static void emit_points(StrBuf *out, Scope *scope, const Permute *permute, Reads
 
 static void emit_finish(StrBuf *out, Scope *scope, const Permute *permute, Reads *reads)
 {
-    bool moves = is_pure_move(scope->fusion, permute);
-    if (!moves) {
+    if (!permute->moves) {
         strbuf_puts(out, "constexpr int VECTOR = VC;\n\n// What one vector of points reads.\n");
         reads_emit_inputs(out, reads);
     }
-    strbuf_puts(out, "\n// Makes and stores VC points.\n"
+    strbuf_puts(out, "\n// Makes and stores VW points.\n"
                      "__device__ __forceinline__ void finish(const Tensors &t, Index outer, Index r, Index c, "
-                     "const Element (&x)[VC])\n{\n    (void)outer;\n");
+                     "const Element (&x)[VW])\n{\n    (void)outer;\n");
     emit_side(out, "    ", scope, &permute->side[OUTER], "outer");
     emit_side(out, "    ", scope, &permute->side[ROWS], "r");
     strbuf_puts(out, "    const Index point = ");
     emit_offset(out, scope, &permute->target, &permute->side[COLUMNS], "c");
     strbuf_puts(out, ";\n");
-    if (moves)
-        strbuf_puts(out, "    move_vector<VC>(t.out0 + point, x);\n");
+    if (permute->moves)
+        strbuf_puts(out, "    move_vector<VW>(t.out0 + point, x);\n");
     else
         emit_points(out, scope, permute, reads);
     strbuf_puts(out, "}\n");
@@ -536,7 +570,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
 {
     Permute permute;
     find_permute(plan->fusion, &permute);
-    Shape shape = shape_of(&permute, &kinds[plan->program->variant]);
+    Shape shape = shape_of(plan->fusion, &permute, &kinds[plan->program->variant]);
     shape.padding = plan->rules->shared_overhead / permute.element_bytes /
                     (shape.tile[OUTER] * (shape.tile[ROWS] / shape.vector[ROWS]));
     Reads reads = reads_find((Walk){
