@@ -302,6 +302,71 @@ DEVICE void store_vector(T *p, Index index, const V (&in)[N])
     }
 }
 
+// N elements as they are, in one access; one side is an array of registers. The other is aligned to N elements.
+template <int N, class T> DEVICE void move_vector(T *to, const T (&from)[N])
+{
+    Vector<T, N> vector;
+    UNROLL for (int i = 0; i < N; i++)
+        vector.at[i] = from[i];
+    *reinterpret_cast<Vector<T, N> *>(to) = vector;
+}
+template <int N, class T> DEVICE void move_vector(T (&to)[N], const T *from)
+{
+    const Vector<T, N> vector = *reinterpret_cast<const Vector<T, N> *>(from);
+    UNROLL for (int i = 0; i < N; i++)
+        to[i] = vector.at[i];
+}
+
+// Bytes of b and a, numbered 7…4 3…0; hexadecimal digit i of the selector says which becomes byte i.
+DEVICE unsigned byte_permute(unsigned a, unsigned b, unsigned selector)
+{
+#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
+    return __byte_perm(a, b, selector);
+#else
+    const unsigned long long bytes = static_cast<unsigned long long>(b) << 32 | a;
+    unsigned result = 0;
+    for (int i = 0; i < 4; i++)
+        result |= static_cast<unsigned>(bytes >> (selector >> 4 * i & 7u) * 8 & 0xffu) << 8 * i;
+    return result;
+#endif
+}
+
+// COLUMNS x ROWS elements in registers, read column by column and written row by row.
+template <class T, int COLUMNS, int ROWS, bool = sizeof(T) == 1 && COLUMNS % 4 == 0 && ROWS % 4 == 0>
+struct Piece {
+    T at[COLUMNS][ROWS];
+
+    __device__ __forceinline__ void read(int column, const T *from) { move_vector<ROWS>(at[column], from); }
+    __device__ __forceinline__ void write(int row, T *to) const
+    {
+        T elements[COLUMNS];
+        UNROLL for (int i = 0; i < COLUMNS; i++)
+            elements[i] = at[i][row];
+        move_vector<COLUMNS>(to, elements);
+    }
+};
+
+// Bytes stay in words: 4 x 4 of them are turned by 8 permutations.
+template <class T, int COLUMNS, int ROWS> struct Piece<T, COLUMNS, ROWS, true> {
+    unsigned at[COLUMNS][ROWS / 4];
+
+    __device__ __forceinline__ void read(int column, const T *from)
+    {
+        move_vector<ROWS / 4>(at[column], reinterpret_cast<const unsigned *>(from));
+    }
+    __device__ __forceinline__ void write(int row, T *to) const
+    {
+        const unsigned pair = row % 4 < 2 ? 0x5140u : 0x7362u, both = row % 2 ? 0x7632u : 0x5410u;
+        unsigned words[COLUMNS / 4];
+        UNROLL for (int i = 0; i < COLUMNS / 4; i++) {
+            const unsigned low = byte_permute(at[4 * i][row / 4], at[4 * i + 1][row / 4], pair);
+            const unsigned high = byte_permute(at[4 * i + 2][row / 4], at[4 * i + 3][row / 4], pair);
+            words[i] = byte_permute(low, high, both);
+        }
+        move_vector<COLUMNS / 4>(reinterpret_cast<unsigned *>(to), words);
+    }
+};
+
 // b1: element e is bit e % 32 of word e / 32.
 template <class Index> DEVICE bool load_bit(const unsigned *words, Index index)
 {

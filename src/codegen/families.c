@@ -10,6 +10,7 @@ int launch_threads(const Family *family, const RProgram *program, const DeviceSp
 // clang-format off
 const Family *const families[] = {
     &elementwise_family,
+    &permute_family,
     &matmul_family,
     &window_family,
     &reduce_family,

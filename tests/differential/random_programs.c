@@ -232,7 +232,7 @@ static RuntimeResult run_batch(Batch *batch, const RuntimeModule *module, bool r
         .poison = POISON,
         .only_launch = -1,
         .max_blocks = INT64_MAX,
-        .reverse = reverse,
+        .schedule = reverse ? RUNTIME_HIGHEST_FIRST : RUNTIME_LOWEST_FIRST,
         .seconds = SECONDS,
     });
 }

@@ -1,0 +1,138 @@
+// Permutation: the output's neighbours along c are far apart in the input, whose own neighbours lie along r.
+//
+// A block moves TO x TR x TC points through shared memory. It reads along r, in vectors of VR, and writes along c, in
+// vectors of VC, so that both sides of memory see whole lines. A thread reads pieces of PC vectors and turns them in its
+// registers, so that shared memory too is accessed in vectors:
+//
+//            r                        c
+//         +------+                +------+        The PC vectors of a piece are read along r; its VR rows of PC
+//       c | 0123 |   turned     r | 048c |        points go to shared memory, where a row of the tile is
+//         | 4567 |  -------->     | 159d |        contiguous along c. Every VR rows stand PAD points further:
+//         | 89ab |                | 26ae |        a warp that writes along r then meets different banks.
+//         | cdef |                | 37bf |
+//         +------+                +------+
+//
+// r and c may each hold several axes of the tensors, those that are contiguous in the input and in the output; what is
+// left is `outer`. Where both are short, a block takes several outer positions. Where a tile is contiguous in the output and
+// C is odd, writes of VW points run on from row to row.
+#include "prelude.cuh"
+
+namespace KERNEL {
+using namespace rollerc;
+
+// <rollerc: parameters>
+using Index = int;
+struct Tensors {
+    const float *in0;   // x[8, 1000, 1024]
+    float *out0;        // y[8, 1024, 1000]
+};
+#define PARAMETERS const float *__restrict__ in0, float *__restrict__ out0
+#define TENSORS {in0, out0}
+using Element = float;                               // of the input that is permuted
+constexpr Index OUTER = 8, R = 1024, C = 1000;       // problem
+constexpr int TO = 1, TR = 64, TC = 64;              // rTile, shared memory
+constexpr int VR = 4, VC = 4, PC = 4;                // points of one access along r, along c; reads of a piece
+constexpr int VW = 4;                                // points of one write; not VC: it runs from row to row
+constexpr int PAD = 4;                               // bank padding of every VR rows, elements
+constexpr int THREADS = 256;
+
+// The input's element of a point.
+__device__ __forceinline__ const Element *source(const Tensors &t, Index outer, Index r, Index c)
+{
+    return t.in0 + (outer * 1024000 + c * 1024 + r);
+}
+
+// Makes and stores VW points.
+__device__ __forceinline__ void finish(const Tensors &t, Index outer, Index r, Index c, const Element (&x)[VW])
+{
+    move_vector<VW>(t.out0 + (outer * 1024000 + r * 1000 + c), x);
+}
+// </rollerc>
+
+constexpr Index TILES_R = (R + TR - 1) / TR, TILES_C = (C + TC - 1) / TC;
+constexpr int GROUP = VR * TC + PAD;                          // from VR rows of the shared tile to the next
+constexpr int ALONG_R = TR / VR, ALONG_C = TC / VC;           // threads beside each other
+constexpr int LINES_R = THREADS / ALONG_R, LINES_C = THREADS / ALONG_C;   // that all threads take at once
+constexpr int PIECES = TC / PC;                               // of a line along r, side by side
+constexpr int READS = (TO * PIECES + LINES_R - 1) / LINES_R, WRITES = (TO * TR + LINES_C - 1) / LINES_C;
+constexpr int POINTS = TO * TR * TC;
+
+static_assert(TR % VR == 0 && TC % VC == 0 && R % VR == 0 && C % VC == 0, "vectors are inside or outside");
+static_assert(TC % PC == 0 && PAD % VC == 0 && PAD % PC == 0, "shared memory keeps vectors aligned");
+static_assert(VW == VC || (TC == C && TR * TC % VW == 0 && R * C % VW == 0), "runs are whole vectors");
+static_assert(ALONG_R <= THREADS && ALONG_C <= THREADS, "a line is taken at once");
+
+__device__ __forceinline__ int place(int outer, int r, int c)
+{
+    return (outer * ALONG_R + r / VR) * GROUP + r % VR * TC + c;
+}
+
+// Stores rows of the tile, neighbouring threads along c.
+__device__ __forceinline__ void store_rows(const Tensors &t, const Element *tile, Index outer0, Index r0, Index c0)
+{
+    const int c = (int)threadIdx.x % ALONG_C * VC, line_c = (int)threadIdx.x / ALONG_C;
+    const bool writes = line_c < LINES_C && c0 + c < C;
+    UNROLL for (int i = 0; i < WRITES; ++i) {
+        const int line = line_c + i * LINES_C;
+        const int r = TO == 1 ? line : line % TR, outer = TO == 1 ? 0 : line / TR;
+        if (writes && line < TO * TR && outer0 + outer < OUTER && r0 + r < R) {
+            Element points[VW];
+            move_vector<VW>(points, &tile[place(outer, r, c)]);
+            finish(t, outer0 + outer, r0 + r, c0 + c, points);
+        }
+    }
+}
+
+// Stores the tile as one run: all its points lie together in the output.
+__device__ __forceinline__ void store_run(const Tensors &t, const Element *tile, Index outer0, Index r0)
+{
+    const int rows = R - r0 < TR ? (int)(R - r0) : TR, outers = OUTER - outer0 < TO ? (int)(OUTER - outer0) : TO;
+    UNROLL for (int first = 0; first < POINTS; first += THREADS * VW) {
+        const int run = first + (int)threadIdx.x * VW;
+        if (run >= outers * rows * TC)
+            continue;
+        Element points[VW];
+        UNROLL for (int e = 0; e < VW; ++e)
+            points[e] = tile[place((run + e) / (TR * TC), (run + e) / TC % TR, (run + e) % TC)];
+        finish(t, outer0, r0, run, points);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
+{
+    const Tensors t = TENSORS;
+    SHARED(0, Element, tile, [TO * ALONG_R * GROUP]);         // (TO,TR,TC)
+    Piece<Element, PC, VR> piece[READS];
+
+    const Index c0 = (Index)blockIdx.x % TILES_C * TC;
+    const Index r0 = (Index)blockIdx.x / TILES_C % TILES_R * TR;
+    const Index outer0 = (Index)blockIdx.x / (TILES_C * TILES_R) * TO;
+
+    // Load: neighbouring threads along r. All reads are under way before the first is needed.
+    const int r = (int)threadIdx.x % ALONG_R * VR, line_r = (int)threadIdx.x / ALONG_R;
+    const bool reads = line_r < LINES_R && r0 + r < R;
+    UNROLL for (int i = 0; i < READS; ++i) {
+        const int line = line_r + i * LINES_R;
+        const int c = (TO == 1 ? line : line % PIECES) * PC, outer = TO == 1 ? 0 : line / PIECES;
+        if (reads && line < TO * PIECES && outer0 + outer < OUTER)
+            UNROLL for (int e = 0; e < PC; ++e)
+                if (c0 + c + e < C)
+                    piece[i].read(e, source(t, outer0 + outer, r0 + r, c0 + c + e));
+    }
+
+    // Turn, in registers and shared memory.
+    UNROLL for (int i = 0; i < READS; ++i) {
+        const int line = line_r + i * LINES_R;
+        const int c = (TO == 1 ? line : line % PIECES) * PC, outer = TO == 1 ? 0 : line / PIECES;
+        if (reads && line < TO * PIECES)
+            UNROLL for (int j = 0; j < VR; ++j)
+                piece[i].write(j, &tile[place(outer, r + j, c)]);
+    }
+    block_sync();
+
+    if (VW == VC)
+        store_rows(t, tile, outer0, r0, c0);
+    else
+        store_run(t, tile, outer0, r0);
+}
+}   // namespace KERNEL

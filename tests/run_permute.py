@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Permutations are right for every order of the axes, odd and short sides, every element type, every kind of tile.
+
+Each case is compiled at a size the interpreter runs whole, and its `permute` candidates are verified.
+"""
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+# shape, permutation, input type, output type, body over x (the permuted element), b and z
+CASES = [
+    ((96, 70), (1, 0), "f32", "f32", "x"),
+    ((65, 33), (1, 0), "f16", "f16", "x"),
+    ((1000, 3), (1, 0), "f32", "f32", "x"),
+    ((3, 1000), (1, 0), "i8", "i8", "x"),
+    ((3, 2000), (1, 0), "i8", "i8", "x"),
+    ((50, 3, 64), (0, 2, 1), "u8", "u8", "x"),
+    ((2, 3, 640), (0, 2, 1), "f16", "f16", "x"),
+    ((64, 3, 40), (0, 2, 1), "f16", "f16", "x"),
+    ((5, 40, 64), (0, 2, 1), "f16", "f16", "x"),
+    ((4, 67, 31), (0, 2, 1), "u8", "u8", "x"),
+    ((2, 160, 144), (0, 2, 1), "i8", "i8", "x"),
+    ((40, 7, 48), (2, 1, 0), "bf16", "bf16", "x"),
+    ((3, 50, 5), (2, 1, 0), "i32", "i32", "x"),
+    ((5, 6, 7, 33), (0, 3, 2, 1), "f32", "f32", "x"),
+    ((4, 32, 9, 20), (0, 2, 3, 1), "f64", "f64", "x"),
+    ((4, 9, 20, 32), (0, 3, 1, 2), "f32", "f32", "x"),
+    ((7, 9, 11, 31), (3, 1, 0, 2), "f32", "f32", "x"),
+    ((4, 6, 8, 10, 12), (4, 2, 0, 3, 1), "f16", "f16", "x"),
+    ((3, 2, 3, 2, 3, 2, 3, 2), (7, 5, 3, 1, 6, 4, 2, 0), "f32", "f32", "x"),
+    ((5, 40, 72), (0, 2, 1), "f16", "f32", "x * 0.125"),
+    ((5, 40, 72), (0, 2, 1), "f32", "f16", "x + b * z"),
+    ((5, 33, 70), (2, 0, 1), "f32", "bf16", "relu(x) + b - z"),
+    ((40, 64), (1, 0), "i8", "f32", "x * 0.5 + z"),
+]
+MOST_TILES = 3   # kinds of tiles that are proven for each case
+
+
+def text_of(shape, order, read, written, body):
+    """The .te file: y's axes are x's in the given order; b goes with y's last axis, z with all."""
+    names = [f"i{axis}" for axis in range(len(shape))]
+    target = [names[axis] for axis in order]
+    extents = [str(shape[axis]) for axis in order]
+    lines = [f"input x[{', '.join(map(str, shape))}] : {read}"]
+    if "b" in body:
+        lines.append(f"input b[{extents[-1]}] : {read}")
+    if "z" in body:
+        lines.append(f"input z[{', '.join(extents)}] : {read}")
+    places = {"x": names, "b": target[-1:], "z": target}
+    words = [f"{word}[{', '.join(places[word])}]" if word in places else word for word in body.split(" ")]
+    lines += [f"y[{', '.join(target)}] = {' '.join(words).replace('relu(x)', 'relu(x[' + ', '.join(names) + '])')}",
+              f"output y : {written}"]
+    return "\n".join(lines) + "\n"
+
+
+def check(rollerc, folder, case):
+    """None or what is wrong."""
+    source, ranking = folder / "case.te", folder / "ranking.json"
+    source.write_text(text_of(*case))
+    base = [rollerc, source, "--device", "h200", "-o", folder / "case.cu"]
+    result = subprocess.run([*base, "--json", ranking], capture_output=True, text=True)
+    if result.returncode:
+        return result.stderr
+    kept = json.loads(ranking.read_text())["candidates"]
+    ranks = [entry["rank"] for entry in kept if entry["launches"][0]["family"] == "permute"][:MOST_TILES]
+    if not ranks:
+        return "no permute candidate"
+    for rank in ranks:
+        result = subprocess.run([*base, "--verify", "--candidate", str(rank)], capture_output=True, text=True)
+        if result.returncode:
+            return f"candidate {rank}: {result.stderr}"
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--rollerc", required=True)
+    options = parser.parse_args()
+    failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for case in CASES:
+            reason = check(options.rollerc, pathlib.Path(folder), case)
+            if reason:
+                failed += 1
+                print(f"FAILED {case}: {reason}")
+    print(f"permute: {len(CASES) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
