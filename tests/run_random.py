@@ -13,7 +13,8 @@ import time
 
 import common
 
-BATCH = 50   # programs of one translation unit, as random_programs has it
+BATCH = 50      # programs of one translation unit, as random_programs has it
+PROCESS = 500   # programs of one process: each batch, and each program of a batch that fails, takes one of its 32 folders
 
 
 def main():
@@ -27,7 +28,7 @@ def main():
     binary = os.path.join(os.path.dirname(os.path.abspath(args.rollerc)), "tests", "random_programs")
     print(f"seed {args.seed}", flush=True)
     started = time.monotonic()
-    share = -(-args.count // (args.jobs * BATCH)) * BATCH
+    share = min(-(-args.count // (args.jobs * BATCH)) * BATCH, PROCESS)
     parts = [(first, min(share, args.count - first)) for first in range(0, args.count, share)]
 
     def prove(part):

@@ -95,11 +95,16 @@ typedef struct Run {
 } Run;
 
 static jmp_buf refusal;
+static bool compiling;
 static char refusal_message[2000];
 
 static void on_fatal(int exit_code, const char *message, void *context)
 {
     (void)context;
+    if (!compiling) {
+        printf("random_programs: %s\n", message);
+        exit(2);
+    }
     snprintf(refusal_message, sizeof refusal_message, "exit %d: %s", exit_code, message);
     longjmp(refusal, 1);
 }
@@ -125,7 +130,9 @@ static void count_families(Run *run, const Plan *plan)
 static bool compile_case(Arena *arena, Run *run, Case *one, const DeviceSpec *device)
 {
     one->text = generate(arena, run->seed, one->number);
+    compiling = true;
     if (setjmp(refusal)) {
+        compiling = false;
         run->refused++;
         report(run, one, device->name, "refused", refusal_message);
         return false;
@@ -150,6 +157,7 @@ static bool compile_case(Arena *arena, Run *run, Case *one, const DeviceSpec *de
         .kept = plans.count,
     });
     count_families(run, &plans.plans[one->rank]);
+    compiling = false;
     return true;
 }
 
