@@ -59,7 +59,7 @@ constexpr int POINTS = TO * TR * TC;
 
 static_assert(TR % VR == 0 && TC % VC == 0 && R % VR == 0 && C % VC == 0, "vectors are inside or outside");
 static_assert(TC % PC == 0 && PAD % VC == 0 && PAD % PC == 0, "shared memory keeps vectors aligned");
-static_assert(VW == VC || (TC == C && TR * TC % VW == 0 && R * C % VW == 0), "runs are whole vectors");
+static_assert(VW == VC || (TC == C && VR * TC % VW == 0 && PAD % VW == 0), "runs are whole vectors");
 static_assert(ALONG_R <= THREADS && ALONG_C <= THREADS, "a line is taken at once");
 
 __device__ __forceinline__ int place(int outer, int r, int c)
@@ -92,8 +92,7 @@ __device__ __forceinline__ void store_run(const Tensors &t, const Element *tile,
         if (run >= outers * rows * TC)
             continue;
         Element points[VW];
-        UNROLL for (int e = 0; e < VW; ++e)
-            points[e] = tile[place((run + e) / (TR * TC), (run + e) / TC % TR, (run + e) % TC)];
+        move_vector<VW>(points, &tile[run + run / (VR * TC) * PAD]);
         finish(t, outer0, r0, run, points);
     }
 }

@@ -16,6 +16,7 @@ enum {
     LINE_BYTES = 128,      // a side that is shorter takes in the next axis
     SECTOR_BYTES = 32,     // tiles are whole sectors wide
     BANK_BYTES = 4,        // a piece fills them, where it can
+    RUN_BYTES = 8,         // of writes that run from row to row: with 16 the padding leaves more bank conflicts
     BLOCK_THREADS = 256,
     MOST_ACCESSES = 32     // of a thread, on each side; its reads are all under way together
 };
@@ -31,6 +32,7 @@ static const Kind kinds[] = {
     {"256x128", 256, 128, 16},
     {"128x256", 128, 256, 16},
     {"256x256", 256, 256, 16},
+    {"128x512", 128, 512, 16},
     {"128x128 by 8", 128, 128, 8},
 };
 enum { KIND_COUNT = sizeof kinds / sizeof *kinds };
@@ -242,7 +244,7 @@ static int64_t lane_place(const Shape *shape, int64_t lane, bool reads)
 static int bank_words(const Shape *shape, int element_bytes, const DeviceSpec *device, bool reads)
 {
     enum { MOST_LANES = 64 };
-    int bytes = (reads ? shape->vector[COLUMNS] : shape->piece) * element_bytes, bank_bytes = device->shared_bank_bytes;
+    int bytes = (reads ? shape->write : shape->piece) * element_bytes, bank_bytes = device->shared_bank_bytes;
     int words_each = bytes > bank_bytes ? bytes / bank_bytes : 1;
     int together = device->shared_banks / words_each, most = 0;
     int64_t word[MOST_LANES];
@@ -261,7 +263,7 @@ static int bank_words(const Shape *shape, int element_bytes, const DeviceSpec *d
 static int64_t best_padding(Shape shape, int element_bytes, const DeviceSpec *device)
 {
     int64_t line = (int64_t)device->shared_banks * device->shared_bank_bytes / element_bytes, best = 0;
-    int step = shape.vector[COLUMNS] > shape.piece ? shape.vector[COLUMNS] : shape.piece, least = 0;
+    int step = shape.write > shape.piece ? shape.write : shape.piece, least = 0;
     for (shape.padding = 0; shape.padding <= line && least != 2; shape.padding += step) {
         int words =
             bank_words(&shape, element_bytes, device, false) + bank_words(&shape, element_bytes, device, true);
@@ -306,15 +308,15 @@ static bool side_follows(const Permute *permute, int which, const Fusion *fusion
     return true;
 }
 
-/* Points of one write of a tile that is one run in the output. */
-static int write_of(const Fusion *fusion, const Permute *permute, const Shape *shape, int access_bytes)
+/* Points of one write of a tile that is one run in the output. They lie together in shared memory too: vector[ROWS] rows do. */
+static int write_of(const Fusion *fusion, const Permute *permute, const Shape *shape)
 {
     int64_t columns = permute->side[COLUMNS].extent, rows = permute->side[ROWS].extent;
     bool is_run = permute->moves && shape->tile[COLUMNS] == columns && side_follows(permute, ROWS, fusion, columns) &&
                   (shape->tile[OUTER] == 1 ||
                    (shape->tile[ROWS] == rows && side_follows(permute, OUTER, fusion, rows * columns)));
-    int write = is_run ? access_bytes / permute->element_bytes : shape->vector[COLUMNS];
-    while (write > shape->vector[COLUMNS] && (shape->tile[ROWS] * columns % write || rows * columns % write))
+    int write = is_run ? RUN_BYTES / permute->element_bytes : 1;
+    while (write > 1 && shape->vector[ROWS] * columns % write)
         write /= 2;
     return write > shape->vector[COLUMNS] ? write : shape->vector[COLUMNS];
 }
@@ -327,9 +329,11 @@ static Shape shape_of(const Fusion *fusion, const Permute *permute, const Kind *
     Shape shape = {.tile = {1, 1, 1}, .vector = {1, 1, 1}};
     shape.vector[ROWS] = vector_of(&side[ROWS], &permute->source, kind->access_bytes, bytes);
     shape.vector[COLUMNS] = vector_of(&side[COLUMNS], &permute->target, kind->access_bytes, permute->widest_bytes);
-    int64_t rows = kind->row_bytes / bytes, columns = kind->column_bytes / bytes;
+    bool odd_columns = shape.vector[COLUMNS] == 1;   // lines share sectors with another block's: let them be long
+    int row_bytes = odd_columns && kind->row_bytes > LINE_BYTES ? LINE_BYTES : kind->row_bytes;
+    int64_t rows = row_bytes / bytes, columns = kind->column_bytes / bytes;
     int64_t most = (int64_t)BLOCK_THREADS * MOST_ACCESSES * least_of(shape.vector[ROWS], shape.vector[COLUMNS]);
-    for (; rows * columns > most; *(rows > columns ? &rows : &columns) /= 2) {}
+    for (; rows * columns > most; *(rows >= columns ? &rows : &columns) /= 2) {}
 
     int64_t points = rows * columns, sector = SECTOR_BYTES / bytes;
     int64_t most_rows = (int64_t)BLOCK_THREADS * shape.vector[ROWS];   // a line is read at once, and written
@@ -343,7 +347,7 @@ static Shape shape_of(const Fusion *fusion, const Permute *permute, const Kind *
     int64_t outer = points / (shape.tile[ROWS] * shape.tile[COLUMNS]);
     shape.tile[OUTER] = outer < 1 ? 1 : least_of(outer, side[OUTER].extent);
     shape.piece = piece_of(&shape, bytes);
-    shape.write = write_of(fusion, permute, &shape, kind->access_bytes);
+    shape.write = write_of(fusion, permute, &shape);
     return shape;
 }
 
