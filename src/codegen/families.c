@@ -8,5 +8,6 @@ int launch_threads(const Family *family, const RProgram *program, const DeviceSp
 }
 
 const Family *const families[] = {
-    &elementwise_family, &permute_family, &matmul_family, &window_family, &reduce_family, &loopnest_family, NULL,
+    &elementwise_family, &permute_family, &matmul_family, &window_family, &reduce_family, &loopnest_family,
+    NULL,
 };

@@ -35,4 +35,5 @@ int launch_threads(const Family *family, const RProgram *program, const DeviceSp
 /* All of them, ended by NULL; the last one matches everything. */
 extern const Family *const families[];
 
-extern const Family elementwise_family, permute_family, reduce_family, window_family, matmul_family, loopnest_family;
+extern const Family elementwise_family, permute_family, reduce_family, window_family, matmul_family,
+    loopnest_family;
