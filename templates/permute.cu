@@ -32,7 +32,7 @@ using Element = float;                               // of the input that is per
 constexpr Index OUTER = 8, R = 1024, C = 1000;       // problem
 constexpr int TO = 1, TR = 64, TC = 64;              // rTile, shared memory
 constexpr int VR = 4, VC = 4, PC = 4;                // points of an access along r, along c; reads of a piece
-constexpr int VW = 4;                                // of a write; if more than VC, it runs from row to row
+constexpr int VW = 4;                                // points of a write; more than VC: from row to row
 constexpr int PAD = 4;                               // bank padding of every VR rows, elements
 constexpr int THREADS = 256;
 

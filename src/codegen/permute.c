@@ -152,7 +152,7 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Permute *p
                   "constexpr int VR = %d, VC = %d, PC = %d;   // points of an access along r, along c; "
                   "reads of a piece\n",
                   shape->vector[ROWS], shape->vector[COLUMNS], shape->piece);
-    strbuf_printf(out, "constexpr int VW = %d;   // of a write; if more than VC, it runs from row to row\n",
+    strbuf_printf(out, "constexpr int VW = %d;   // points of a write; more than VC: from row to row\n",
                   shape->write);
     strbuf_printf(out, "constexpr int PAD = %" PRId64 ";   // bank padding of every VR rows, elements\n",
                   shape->padding);

@@ -143,14 +143,14 @@ static int bank_words(const Shape *shape, int element_bytes, const DeviceSpec *d
     int bytes = (reads ? shape->write : shape->piece) * element_bytes, bank_bytes = device->shared_bank_bytes;
     int words_each = bytes > bank_bytes ? bytes / bank_bytes : 1;
     int together = device->shared_banks / words_each, most = 0;
-    int64_t word[MOST_LANES];
+    int word[MOST_LANES], bank[MOST_LANES];
     for (int first = 0; first < device->warp_size && first < MOST_LANES; first += together)
         for (int i = 0; i < together && i < MOST_LANES; i++) {
-            word[i] = lane_place(shape, first + i, reads) * element_bytes / bank_bytes;
+            word[i] = (int)(lane_place(shape, first + i, reads) * element_bytes / bank_bytes);
+            bank[i] = word[i] % device->shared_banks;
             int same = 1;
             for (int j = 0; j < i; j++)
-                same +=
-                    word[j] != word[i] && word[j] % device->shared_banks == word[i] % device->shared_banks;
+                same += bank[j] == bank[i] && word[j] != word[i];
             most = same > most ? same : most;
         }
     return most;
