@@ -6,6 +6,7 @@
 
 #include "base/diag.h"
 #include "base/output.h"
+#include "candidates.h"
 #include "codegen/codegen.h"
 #include "codegen/plan.h"
 #include "front/lex.h"
@@ -14,6 +15,7 @@
 #include "hal/device.h"
 #include "ir/fuse.h"
 #include "measure.h"
+#include "profile.h"
 #include "ranking.h"
 
 /* Nothing is wanted of the stages after this one. */
@@ -22,7 +24,7 @@ static bool is_last_stage(const Options *opt, Stage stage)
     for (int later = (int)stage + 1; later < STAGE_COUNT; later++)
         if (opt->dump[later])
             return false;
-    return opt->artefact_count == 0 && !opt->verify;
+    return opt->artefact_count == 0 && !opt->verify && !opt->profile;
 }
 
 /* Prints what a stage made, if `-d` asked for it, and ends there if nothing more was asked for; `print` is the statement
@@ -83,30 +85,80 @@ static void write_depfile(Arena *arena, const Options *opt, const DeviceSpec *de
     output_stage(outputs, opt->depfile, out.text, out.length);
 }
 
-static void stage_artefact(Arena *arena, OutputSet *outputs, const Artefact *artefact, const Kernel *kernel,
-                           const char *ranking)
+/* What is written, and the ranking it stands in. */
+typedef struct Product {
+    const Candidate *best;
+    const char *ranking;
+} Product;
+
+static void stage_artefact(Arena *arena, OutputSet *outputs, const Artefact *artefact,
+                           const Product *product)
 {
+    const JitResult *compiled = product->best->compiled;
+    const Kernel *kernel = product->best->kernel;
+    switch (artefact->kind) {
+    case ARTEFACT_PTX: output_stage(outputs, artefact->path, compiled->ptx, compiled->ptx_length); return;
+    case ARTEFACT_CUBIN:
+        output_stage(outputs, artefact->path, (const char *)compiled->cubin, compiled->cubin_length);
+        return;
+    default: break;
+    }
     const char *text = artefact->kind == ARTEFACT_CU       ? kernel->source
                        : artefact->kind == ARTEFACT_HEADER ? codegen_header(arena, kernel)
-                                                           : ranking;
+                                                           : product->ranking;
     output_stage(outputs, artefact->path, text, strlen(text));
 }
 
-static void write_outputs(Arena *arena, const Options *opt, const DeviceSpec *device, const Kernel *kernel,
-                          const Plan *plan, const char *ranking)
+static void write_outputs(Arena *arena, const Options *opt, const DeviceSpec *device, const Product *product)
 {
     OutputSet *outputs = output_set_new(arena);
     for (int i = 0; i < opt->artefact_count; i++)
-        stage_artefact(arena, outputs, &opt->artefacts[i], kernel, ranking);
+        stage_artefact(arena, outputs, &opt->artefacts[i], product);
     if (opt->depfile)
-        write_depfile(arena, opt, device, plan, outputs);
+        write_depfile(arena, opt, device, product->best->plan, outputs);
     output_commit(outputs);
 }
 
-/* Runs the kernel on the CPU interpreter and says how that went. */
-static void prove(Arena *arena, const Program *program, const Kernel *kernel, const DeviceSpec *device)
+static bool wants_machine_code(const Options *opt)
 {
-    VerifyReport report = verify(arena, program, kernel, device, &(VerifyOptions){0});
+    bool wanted = opt->profile;
+    for (int i = 0; i < opt->artefact_count; i++)
+        wanted |= opt->artefacts[i].kind == ARTEFACT_PTX || opt->artefacts[i].kind == ARTEFACT_CUBIN;
+    return wanted;
+}
+
+/* Nothing is made that was not asked for: the text of one candidate; or of all, machine code, and times. */
+static void try_candidates(Arena *arena, const Options *opt, const CodegenRequest *base, CandidateList *list)
+{
+    bool compiled = wants_machine_code(opt);
+    int first = opt->candidate ? opt->candidate - 1 : 0;
+    candidates_write(arena, list, first, compiled && !opt->candidate ? list->count : 1, base);
+    if (compiled)
+        candidates_compile(arena, list, base->device->arch, opt->profile);
+    if (opt->profile)
+        profile(arena, base->program, base->device, list);
+    candidates_sort(list);
+}
+
+static const Candidate *choose(const Options *opt, const CandidateList *list)
+{
+    const Candidate *best = list->items;
+    for (int i = 0; i < list->count && opt->candidate; i++)
+        if (list->items[i].model_rank == opt->candidate)
+            best = &list->items[i];
+    if (candidate_failed(best) && opt->candidate)
+        fatal(EXIT_WRONG, "candidate %d failed: %s", opt->candidate, best->reason);
+    if (candidate_failed(best))
+        fatal(EXIT_WRONG, "every candidate failed; the first one: %s", best->reason);
+    return best;
+}
+
+/* Runs the kernel on the CPU interpreter and says how that went. */
+static void prove(Arena *arena, const Options *opt, const Program *program, const Kernel *kernel,
+                  const DeviceSpec *device)
+{
+    static const EvalMath math[] = {[MATH_EXACT] = EVAL_EXACT, [MATH_TF32] = EVAL_TF32, [MATH_FAST] = EVAL_FAST};
+    VerifyReport report = verify(arena, program, kernel, device, &(VerifyOptions){.math = math[opt->math]});
     if (report.status == VERIFY_WRONG)
         fatal(EXIT_WRONG, "the kernel is wrong and is not written: %s", report.message);
     if (report.status == VERIFY_MACHINE)
@@ -144,23 +196,24 @@ int compile(const Options *opt)
     if (opt->candidate > plans.count)
         fatal(EXIT_NO_PROGRAM, "there is no candidate %d: %d were kept", opt->candidate, plans.count);
 
-    const Plan *plan = &plans.plans[opt->candidate - 1];
+    CandidateList candidates = candidates_of_plans(arena, &plans);
     TemplateStore templates = {.arena = arena, .folder = opt->templates};
-    CodegenRequest request = {
+    CodegenRequest base = {
         .name = opt->name,
         .program = program,
-        .plan = plan,
         .device = device,
         .templates = &templates,
         .fast_math = opt->math == MATH_FAST,
-        .rank = opt->candidate - 1,
-        .kept = plans.count,
     };
-    Kernel *kernel = codegen_kernel(arena, &request);
-    DUMP(kernel, strbuf_puts(out, kernel->source));
+    if (opt->profile)
+        profile_find_gpu(arena, device, opt->force_device, &candidates);
+    try_candidates(arena, opt, &base, &candidates);
+    Product product = {.best = choose(opt, &candidates)};
+    DUMP(kernel, strbuf_puts(out, product.best->kernel->source));
     if (opt->verify)
-        prove(arena, program, kernel, device);
-    write_outputs(arena, opt, device, kernel, plan, ranking_json(arena, opt, program, device, &plans));
+        prove(arena, opt, program, product.best->kernel, device);
+    product.ranking = ranking_json(arena, &(Ranking){opt, program, device, &plans.stats, &candidates});
+    write_outputs(arena, opt, device, &product);
     arena_free(arena);
     return EXIT_DONE;
 }

@@ -6,6 +6,7 @@
 #pragma once
 #include "codegen/kernel.h"
 #include "hal/device.h"
+#include "ir/eval.h"
 
 typedef enum VerifyStatus { VERIFY_RIGHT, VERIFY_WRONG, VERIFY_MACHINE } VerifyStatus;
 
@@ -21,6 +22,7 @@ typedef struct VerifyReport {
 /* What is zero gets its default. */
 typedef struct VerifyOptions {
     uint64_t seed;                      // of inputs and of the choice of blocks
+    EvalMath math;                      // what the kernel was allowed to do
     double whole_work;                  // scalar operations up to which a program runs whole
     int seconds;                        // then a run is taken to hang
 } VerifyOptions;

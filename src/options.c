@@ -22,7 +22,7 @@ const char *const math_name[] = {[MATH_EXACT] = "exact", [MATH_TF32] = "tf32", [
 // ---- what the command line can say ----
 
 enum {
-    KEY_EMIT = 256, KEY_JSON, KEY_NAME, KEY_TOP_K, KEY_CANDIDATE, KEY_VERIFY, KEY_MATH, KEY_TEMPLATES, KEY_COLOUR, KEY_DEVICE,
+    KEY_EMIT = 256, KEY_JSON, KEY_NAME, KEY_TOP_K, KEY_CANDIDATE, KEY_VERIFY, KEY_PROFILE, KEY_FORCE, KEY_MATH, KEY_TEMPLATES, KEY_COLOUR, KEY_DEVICE,
     KEY_LIST_DEVICES, KEY_PRINT_DEVICE, KEY_PRINT_SCHEMA, KEY_USAGE,
 };
 
@@ -31,9 +31,10 @@ static const struct argp_option table[] = {
     {0, 0, 0, 0, "Input and output:", 1},
     {"device", KEY_DEVICE, "NAME|FILE", 0, "The device to compile for: a built-in name, or a file (it has a '/' or ends "
                                            "in .yaml)", 1},
-    {"output", 'o', "FILE", 0, "The main artefact; its suffix picks the form (.cu, .json); - is stdout. Default: "
-                               "EXPR.cu in the current folder", 1},
-    {"emit", KEY_EMIT, "KIND,...", 0, "Several artefacts at once: cu, header, json, each alone or as KIND=FILE", 1},
+    {"output", 'o', "FILE", 0, "The main artefact; its suffix picks the form (.cu, .ptx, .cubin, .json); - is "
+                               "stdout (.cu). Default: EXPR.cu in the current folder", 1},
+    {"emit", KEY_EMIT, "KIND,...", 0, "Several artefacts at once: cu, header, ptx, cubin, json, each alone or as "
+                                    "KIND=FILE", 1},
     {"json", KEY_JSON, "FILE", 0, "Write the ranking of the kept candidates", 1},
     {"name", KEY_NAME, "NAME", 0, "The C name of the kernel (default: the input file's stem)", 1},
     {0, 'D', "NAME=NUMBER", 0, "Set a param", 1},
@@ -44,8 +45,12 @@ static const struct argp_option table[] = {
 
     {0, 0, 0, 0, "Compilation:", 2},
     {"top-k", KEY_TOP_K, "K", 0, "How many candidates are kept, 1 to 100 (default 10)", 2},
-    {"candidate", KEY_CANDIDATE, "RANK", 0, "Take the kept candidate of this rank instead of the first", 2},
+    {"candidate", KEY_CANDIDATE, "RANK", 0, "Take this one of the kept candidates, counted in the model's order, "
+                                      "instead of the best", 2},
     {"verify", KEY_VERIFY, 0, 0, "Prove the kernel on the CPU before it is written", 2},
+    {"profile", KEY_PROFILE, 0, 0, "Compile the kept candidates with NVRTC, check and time them on the GPU, and take the "
+                                   "fastest correct one", 2},
+    {"force-device", KEY_FORCE, 0, 0, "Profile on a GPU that does not match the device file", 2},
     {"math", KEY_MATH, "MODE", 0, "exact (default); tf32: f32 products may use TF32; fast: also approximate exp, log "
                                   "and division", 2},
     {"templates", KEY_TEMPLATES, "DIR", 0, "Read kernel templates from DIR instead of the built-in ones", 2},
@@ -79,7 +84,7 @@ typedef struct CommandLine {
     Options *options;
     const char *output;     // -o
     const char *name;       // --name
-    bool asked[ARTEFACT_JSON + 1];   // --emit KIND without a file
+    bool asked[ARTEFACT_KINDS];   // --emit KIND without a file
     bool depfile;           // -MD
     const char *colour;
 } CommandLine;
@@ -214,25 +219,19 @@ static void add_artefact(Options *options, ArtefactKind kind, const char *path)
     options->artefacts[options->artefact_count++] = (Artefact){kind, path};
 }
 
-static _Noreturn void needs_nvrtc(const char *what)
-{
-    fatal(EXIT_MACHINE,
-          "%s needs NVRTC, which this build of rollerc does not use; write a .cu and compile it with nvcc", what);
-}
-
 /* KIND[=FILE],KIND[=FILE],… */
 static void add_emits(CommandLine *line, const char *list)
 {
     static const char *const kinds[] = {
-        [ARTEFACT_CU] = "cu", [ARTEFACT_HEADER] = "header", [ARTEFACT_JSON] = "json", "ptx", "cubin"};
+        [ARTEFACT_CU] = "cu",       [ARTEFACT_HEADER] = "header", [ARTEFACT_PTX] = "ptx",
+        [ARTEFACT_CUBIN] = "cubin", [ARTEFACT_JSON] = "json",
+    };
     char *words = arena_strdup(line->arena, list), *rest = words;
     for (char *word; (word = strsep(&rest, ","));) {
         char *path = strchr(word, '=');
         if (path)
             *path++ = '\0';
-        int kind = choose(line->arena, "--emit", word, kinds, sizeof kinds / sizeof *kinds);
-        if (kind > ARTEFACT_JSON)
-            needs_nvrtc(arena_printf(line->arena, "--emit %s", word));
+        int kind = choose(line->arena, "--emit", word, kinds, ARTEFACT_KINDS);
         if (path)
             add_artefact(line->options, (ArtefactKind)kind, path);
         else
@@ -247,15 +246,20 @@ static ArtefactKind kind_of_output(const char *path)
         return ARTEFACT_CU;
     if (strcmp(suffix, ".json") == 0)
         return ARTEFACT_JSON;
-    if (strcmp(suffix, ".ptx") == 0 || strcmp(suffix, ".cubin") == 0)
-        needs_nvrtc(suffix);
+    if (strcmp(suffix, ".ptx") == 0)
+        return ARTEFACT_PTX;
+    if (strcmp(suffix, ".cubin") == 0)
+        return ARTEFACT_CUBIN;
     usage_error("the suffix of '%s' says nothing about its form; -o wants .cu, .json, .ptx or .cubin", path);
 }
 
 /* -o first, then what --emit named without a file: beside the main artefact, under its name. */
 static void complete_artefacts(CommandLine *line)
 {
-    static const char *const suffix[] = {[ARTEFACT_CU] = ".cu", [ARTEFACT_HEADER] = ".h", [ARTEFACT_JSON] = ".json"};
+    static const char *const suffix[] = {
+        [ARTEFACT_CU] = ".cu",       [ARTEFACT_HEADER] = ".h",   [ARTEFACT_PTX] = ".ptx",
+        [ARTEFACT_CUBIN] = ".cubin", [ARTEFACT_JSON] = ".json",
+    };
     Options *options = line->options;
     const char *stem = stem_of(line->arena, options->input);
     if (line->output) {
@@ -266,7 +270,7 @@ static void complete_artefacts(CommandLine *line)
             stem = arena_strndup(line->arena, line->output, (size_t)(suffix_of(line->output) - line->output));
     }
     bool any_emit = false;
-    for (int kind = ARTEFACT_CU; kind <= ARTEFACT_JSON; kind++)
+    for (int kind = 0; kind < ARTEFACT_KINDS; kind++)
         any_emit |= line->asked[kind];
     for (int i = 0; i < options->artefact_count; i++)
         any_emit |= options->artefacts[i].kind != ARTEFACT_JSON;
@@ -275,7 +279,7 @@ static void complete_artefacts(CommandLine *line)
         any_dump |= options->dump[stage];
     if (!any_emit && !line->output && !any_dump)
         line->asked[ARTEFACT_CU] = true;
-    for (int kind = ARTEFACT_CU; kind <= ARTEFACT_JSON; kind++)
+    for (int kind = 0; kind < ARTEFACT_KINDS; kind++)
         if (line->asked[kind])
             add_artefact(options, (ArtefactKind)kind, arena_printf(line->arena, "%s%s", stem, suffix[kind]));
     for (int i = 0; i < options->artefact_count; i++)
@@ -455,6 +459,8 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     case KEY_TOP_K: options->top_k = read_rank("--top-k", value); break;
     case KEY_CANDIDATE: options->candidate = read_rank("--candidate", value); break;
     case KEY_VERIFY: options->verify = true; break;
+    case KEY_PROFILE: options->profile = true; break;
+    case KEY_FORCE: options->force_device = true; break;
     case KEY_MATH: options->math = (MathMode)choose(line->arena, "--math", value, math_name, MATH_FAST + 1); break;
     case KEY_TEMPLATES: options->templates = value; break;
     case 'd': add_dumps(line, value); break;
@@ -483,7 +489,6 @@ Options *options_parse(Arena *arena, int argc, char **argv)
 {
     Options *options = NEW(arena, Options);
     options->top_k = 10;
-    options->candidate = 1;
     CommandLine line = {.arena = arena, .options = options};
     diag_configure((DiagOptions){.colour = wants_colour(NULL)});   // for errors in the command line itself
     Arguments arguments = response_files_expand(arena, argc, argv);

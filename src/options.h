@@ -15,7 +15,9 @@ typedef enum Stage {
 
 typedef enum MathMode { MATH_EXACT, MATH_TF32, MATH_FAST } MathMode;
 
-typedef enum ArtefactKind { ARTEFACT_CU, ARTEFACT_HEADER, ARTEFACT_JSON } ArtefactKind;
+typedef enum ArtefactKind {
+    ARTEFACT_CU, ARTEFACT_HEADER, ARTEFACT_PTX, ARTEFACT_CUBIN, ARTEFACT_JSON, ARTEFACT_KINDS
+} ArtefactKind;
 
 /* A file to write; "-" is stdout. */
 typedef struct Artefact {
@@ -24,7 +26,7 @@ typedef struct Artefact {
 } Artefact;
 
 enum {
-    MAX_ARTEFACTS = 16,   // there are three kinds; sixteen files leave room for every sensible build rule
+    MAX_ARTEFACTS = 16,   // there are five kinds; sixteen files leave room for every sensible build rule
     MAX_PARAMS = 256,     // -D
     MAX_TOP_K = 100,
 };
@@ -36,8 +38,10 @@ typedef struct Options {
     Artefact artefacts[MAX_ARTEFACTS];
     int artefact_count;       // 0 if only dumps are wanted
     int top_k;
-    int candidate;            // rank of the one to take, from 1
+    int candidate;            // place in the model's order of the one to take, from 1; 0: the best
     bool verify;
+    bool profile;
+    bool force_device;        // profile on a GPU that is not the device
     MathMode math;
     ParamOverride params[MAX_PARAMS];   // the last -D of a name; checked to be NAME=NUMBER
     int param_count;

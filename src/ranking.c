@@ -172,7 +172,49 @@ static void add_triple(Json *object, const char *key, int64_t x, int64_t y, int6
     json_push_int(triple, z);
 }
 
-static void add_launch(Json *launches, const PlannedLaunch *planned, const Launch *launch)
+// ---- what the compiler made of it, what a GPU measured ----
+
+static void add_compiled(Arena *arena, Json *launch, const JitResult *compiled, const JitKernel *kernel,
+                         const char *arch)
+{
+    const char **arguments;
+    int count = jit_arguments(arena, arch, &arguments);
+    Json *entry = json_set_object(launch, "compiled");
+    json_set_string(entry, "compiler", compiled->compiler);
+    Json *options = json_set_array(entry, "options");
+    for (int i = 0; i < count; i++)
+        json_push_string(options, arguments[i]);
+    json_set_int(entry, "registers", kernel->registers);
+    json_set_int(entry, "spill_store_bytes", kernel->spill_store_bytes);
+    json_set_int(entry, "spill_load_bytes", kernel->spill_load_bytes);
+    json_set_int(entry, "stack_bytes", kernel->stack_bytes);
+    json_set_int(entry, "static_smem_bytes", kernel->static_shared_bytes);
+    const char *cubin = (const char *)compiled->cubin;
+    json_set_string(entry, "cubin_sha256", hash_of(arena, cubin, compiled->cubin_length));
+}
+
+static void add_measured(Json *candidate, const CandidateList *list, const Measurement *measured)
+{
+    Json *entry = json_set_object(candidate, "measured");
+    json_set_string(entry, "gpu", list->gpu);
+    json_set_string(entry, "driver", list->driver);
+    json_set_int(entry, "warmup", measured->warmup);
+    json_set_int(entry, "reps", measured->reps);
+    json_set_int(entry, "buffer_sets", measured->buffer_sets);
+    Json *time = json_set_object(entry, "time_us");
+    json_set_double(time, "min", measured->min_us);
+    json_set_double(time, "median", measured->median_us);
+    json_set_double(time, "mean", measured->mean_us);
+    json_set_double(time, "p95", measured->p95_us);
+    json_set_double(time, "stdev", measured->stdev_us);
+    Json *verified = json_set_object(entry, "verified");
+    json_set_int(verified, "elements", measured->elements);
+    json_set_int(verified, "unjudged", measured->unjudged);
+    json_set_double(verified, "max_abs", measured->max_abs);
+    json_set_double(verified, "max_of_bound", measured->max_of_bound);
+}
+
+static Json *add_launch(Json *launches, const PlannedLaunch *planned, const Launch *launch)
 {
     Json *entry = json_push_object(launches);
     json_set_string(entry, "kernel", launch->entry);
@@ -187,6 +229,7 @@ static void add_launch(Json *launches, const PlannedLaunch *planned, const Launc
     json_set_int(entry, "dynamic_smem_bytes", launch->shared_bytes);
     json_set_int(entry, "estimated_registers", planned->program.registers);
     add_estimate(entry, &planned->program.perf);
+    return entry;
 }
 
 /* A candidate is named by what it launches, so that two rankings can be compared: the hash of its launches' tiles. */
@@ -206,35 +249,54 @@ static char *candidate_id(Arena *arena, const Plan *plan)
     return id;
 }
 
-static void add_summary(Arena *arena, Json *root, const PlanList *plans)
+static void add_summary(Arena *arena, Json *root, const Ranking *ranking)
 {
+    const ConstructStats *stats = ranking->stats;
+    const Candidate *best = ranking->candidates->items;
+    bool any = ranking->candidates->count > 0 && !candidate_failed(best);
     Json *summary = json_set_object(root, "summary");
-    json_set_int(summary, "generated", plans->stats.generated);
-    json_set_int(summary, "feasible", plans->stats.feasible);
+    json_set_int(summary, "generated", stats->generated);
+    json_set_int(summary, "feasible", stats->feasible);
     Json *pruned = json_set_object(summary, "pruned");
     for (int reason = 0; reason < PRUNE_COUNT; reason++)
-        json_set_int(pruned, prune_reason_name[reason], plans->stats.pruned[reason]);
-    json_set_string(summary, "best_id", plans->count ? candidate_id(arena, &plans->plans[0]) : NULL);
+        json_set_int(pruned, prune_reason_name[reason], stats->pruned[reason]);
+    json_set_string(summary, "best_id", any ? candidate_id(arena, best->plan) : NULL);
 }
 
-static void add_candidate(Arena *arena, Json *candidates, const CodegenRequest *request, int position)
+static void add_launches(Arena *arena, Json *entry, const Ranking *ranking, const Candidate *candidate)
 {
-    const Plan *plan = request->plan;
-    const Kernel *kernel = codegen_launches(arena, request);
-    Json *candidate = json_push_object(candidates);
-    json_set_string(candidate, "id", candidate_id(arena, plan));
-    json_set_int(candidate, "rank", position + 1);
-    json_set_string(candidate, "status", "not_run");   // nothing has been compiled or timed yet
-    json_set_string(candidate, "fusion", plan->fusion_plan);
-    json_set_int(candidate, "workspace_bytes", kernel->workspace_bytes);
-    json_set_double(json_set_object(candidate, "predicted"), "time_us", plan->time_us);
-    Json *launches = json_set_array(candidate, "launches");
-    for (int k = 0; k < plan->count; k++)
-        add_launch(launches, &plan->launches[k], &kernel->launches[k]);
+    const Plan *plan = candidate->plan;
+    CodegenRequest request = {
+        .name = ranking->options->name, .program = ranking->program, .plan = plan, .device = ranking->device};
+    const Kernel *kernel = candidate->kernel ? candidate->kernel : codegen_launches(arena, &request);
+    json_set_int(entry, "workspace_bytes", kernel->workspace_bytes);
+    json_set_double(json_set_object(entry, "predicted"), "time_us", plan->time_us);
+    Json *launches = json_set_array(entry, "launches");
+    for (int k = 0; k < plan->count; k++) {
+        const JitResult *compiled = candidate->compiled;
+        const JitKernel *facts = compiled ? jit_find_kernel(compiled, kernel->launches[k].entry) : NULL;
+        Json *launch = add_launch(launches, &plan->launches[k], &kernel->launches[k]);
+        if (facts)
+            add_compiled(arena, launch, compiled, facts, ranking->device->arch);
+    }
 }
 
-char *ranking_json(Arena *arena, const Options *options, const Program *program, const DeviceSpec *device,
-                   const PlanList *plans)
+static void add_candidate(Arena *arena, Json *candidates, const Ranking *ranking, int position)
+{
+    const Candidate *candidate = &ranking->candidates->items[position];
+    Json *entry = json_push_object(candidates);
+    json_set_string(entry, "id", candidate_id(arena, candidate->plan));
+    json_set_int(entry, "rank", position + 1);
+    json_set_string(entry, "status", candidate_status_name[candidate->status]);
+    if (candidate->reason)
+        json_set_string(entry, "reason", candidate->reason);
+    json_set_string(entry, "fusion", candidate->plan->fusion_plan);
+    add_launches(arena, entry, ranking, candidate);
+    if (candidate->measured)
+        add_measured(entry, ranking->candidates, candidate->measured);
+}
+
+char *ranking_json(Arena *arena, const Ranking *ranking)
 {
     Json *root = json_object();
     json_set_string(root, "$schema", schema_id);
@@ -242,16 +304,13 @@ char *ranking_json(Arena *arena, const Options *options, const Program *program,
     Json *tool = json_set_object(root, "tool");
     json_set_string(tool, "name", "rollerc");
     json_set_string(tool, "version", ROLLERC_VERSION);
-    add_workload(arena, root, program);
-    add_device(root, device);
-    add_options(root, options);
-    add_summary(arena, root, plans);
+    add_workload(arena, root, ranking->program);
+    add_device(root, ranking->device);
+    add_options(root, ranking->options);
+    add_summary(arena, root, ranking);
     Json *candidates = json_set_array(root, "candidates");
-    for (int i = 0; i < plans->count; i++) {
-        CodegenRequest request = {
-            .name = options->name, .program = program, .plan = &plans->plans[i], .device = device};
-        add_candidate(arena, candidates, &request, i);
-    }
+    for (int i = 0; i < ranking->candidates->count; i++)
+        add_candidate(arena, candidates, ranking, i);
     char *text = json_text(arena, root, true);
     json_free(root);
     return text;

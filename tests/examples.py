@@ -1,4 +1,4 @@
-"""Every example compiles for every device, and --verify proves it at one odd and one prime size. Needs no GPU.
+"""Every example compiles for every device; --verify proves it at one odd and one prime size, and with warps of 64. No GPU.
 
     python3 tests/examples.py build/rollerc
 """
@@ -17,6 +17,7 @@ def main():
     parser.add_argument("--only", nargs="*", help="these examples")
     parser.add_argument("--verify-device", default="a100")
     parser.add_argument("--verify-sizes", nargs="*", default=["odd", "prime"])
+    parser.add_argument("--wide-device", default="mi50", help="with warps of 64; verified at odd sizes")
     parser.add_argument("-v", "--verbose", action="store_true")
     args = parser.parse_args()
 
@@ -24,6 +25,7 @@ def main():
     names = args.only or sorted(sizes)
     cases = [(name, device) for name in names for device in common.DEVICES]
     cases += [(name, args.verify_device, size) for name in names for size in args.verify_sizes]
+    cases += [(name, args.wide_device, "odd") for name in names]
 
     with tempfile.TemporaryDirectory() as folder:
         def check(case):

@@ -18,6 +18,11 @@ bool diag_is_verbose(void)
     return options.verbose;
 }
 
+bool diag_is_quiet(void)
+{
+    return options.quiet;
+}
+
 enum { MESSAGE_BYTES = 4096, SHOWN_COLUMNS = 160 };   // a hostile file may be one line of a megabyte
 
 typedef struct Message {

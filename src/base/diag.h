@@ -39,3 +39,4 @@ typedef struct DiagOptions {
 
 void diag_configure(DiagOptions options);
 bool diag_is_verbose(void);
+bool diag_is_quiet(void);

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/diag.h"
@@ -56,8 +58,53 @@ static void remove_temps(void)
         }
 }
 
+enum {
+    MAX_CHILDREN = 64,            // as many as compile at once
+    CHILD_TICKS = 70,             // of 10 ms: a second is what an interrupt may take
+};
+
+static volatile sig_atomic_t children[MAX_CHILDREN];   // process ids, 0: free. Each leads a group of its own
+
+static void replace_child(pid_t old, pid_t new)
+{
+    for (int i = 0; i < MAX_CHILDREN; i++)
+        if (children[i] == old) {
+            children[i] = new;
+            return;
+        }
+}
+
+void output_own_child(pid_t child)
+{
+    replace_child(0, child);
+}
+
+void output_disown_child(pid_t child)
+{
+    replace_child(child, 0);
+}
+
+/* Kills them, and waits a moment so that none is left when this process is gone. */
+static void end_children(void)
+{
+    bool left = true;
+    for (int i = 0; i < MAX_CHILDREN; i++)
+        if (children[i]) {
+            kill(-children[i], SIGKILL);
+            kill(children[i], SIGKILL);   // should it not have its group yet
+        }
+    for (int tick = 0; tick < CHILD_TICKS && left; tick++) {
+        left = false;
+        for (int i = 0; i < MAX_CHILDREN; i++)
+            left |= children[i] && waitpid(children[i], NULL, WNOHANG) == 0;
+        if (left)
+            nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+}
+
 static void on_signal(int number)
 {
+    end_children();
     remove_temps();
     _exit(128 + number);
 }

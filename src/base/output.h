@@ -5,6 +5,7 @@
 // A target that already holds the same bytes is not touched, so build tools see that nothing changed.
 #pragma once
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "base/arena.h"
 
@@ -25,6 +26,11 @@ void output_write(const char *path, const char *bytes, size_t length);
 /* To be called first in main(): SIGINT, SIGTERM and SIGHUP remove what is temporary and exit with 128 + signal, a
    failed assert() with EXIT_BUG, and a failed write to stdout is noticed at exit (EXIT_MACHINE). */
 void output_install_signals(void);
+
+/* A child that must not outlive this process: it is killed on those signals too, with the group that it leads. To be
+   given back when it has been waited for. */
+void output_own_child(pid_t child);
+void output_disown_child(pid_t child);
 
 /* A fresh private folder below $TMPDIR (or /tmp), removed with all it holds at exit or on a signal. */
 char *temp_dir_make(Arena *arena);

@@ -181,28 +181,46 @@ void emit_expr(StrBuf *out, const Scope *scope, const Expr *expr)
     case EXPR_GUARD: emit_guard(out, scope, &expr->guard); break;
     case EXPR_APPLY: emit_apply(out, scope, expr); break;
     case EXPR_CAST: emit_cast(out, scope, expr); break;
-    case EXPR_VALUE: strbuf_printf(out, "v%d%s", expr->value, scope->suffix ? scope->suffix : ""); break;
+    case EXPR_VALUE:
+        strbuf_printf(out, "v%d%s", expr->value,
+                      scope->fusion->ops[expr->value].spatial & scope->suffix_axes ? scope->suffix : "");
+        break;
     }
 }
 
-void emit_positions(StrBuf *out, const char *indent, const char *flat, const Scope *scope, int first, int end)
+static void emit_some_positions(StrBuf *out, const char *opening, const char *flat, const Scope *scope,
+                                int first, int end, uint32_t used)
 {
-    if (first == end)
-        return;
     int64_t below = 1;   // extents of the axes further in
     for (int a = first; a < end; a++)
         below *= scope->fusion->axes[a].extent;
-    strbuf_printf(out, "%s[[maybe_unused]] const Index ", indent);
+    bool any = false;
     for (int a = first; a < end; a++) {
         int64_t extent = scope->fusion->axes[a].extent;
         below /= extent;
-        strbuf_printf(out, "%s%s = %s", a > first ? ", " : "", scope->axis[a], flat);
+        if (!(used >> a & 1))
+            continue;
+        strbuf_printf(out, "%s%s = %s", any ? ", " : opening, scope->axis[a], flat);
         if (below > 1)
             strbuf_printf(out, " / %" PRId64, below);
         if (a > first)
             strbuf_printf(out, " %% %" PRId64, extent);
+        any = true;
     }
-    strbuf_puts(out, ";\n");
+    strbuf_puts(out, any ? ";\n" : "");
+}
+
+void emit_positions(StrBuf *out, const char *indent, const char *flat, const Scope *scope, int first, int end)
+{
+    const char *opening = arena_printf(out->arena, "%s[[maybe_unused]] const Index ", indent);
+    emit_some_positions(out, opening, flat, scope, first, end, UINT32_MAX);
+}
+
+void emit_used_positions(StrBuf *out, const char *indent, const char *flat, const Scope *scope, int first,
+                         int end, uint32_t used)
+{
+    const char *opening = arena_printf(out->arena, "%sconst Index ", indent);
+    emit_some_positions(out, opening, flat, scope, first, end, used);
 }
 
 static bool is_already_rounded(const FusedOp *op)
@@ -220,7 +238,7 @@ void emit_rounded(StrBuf *out, const FusedOp *op, const char *text)
 {
     DType to = op->out->dtype, from = op->body->type;
     if (!is_already_rounded(op))
-        strbuf_printf(out, "round_to<%s>(convert<%s>(%s))", dtype_info[to].cuda, value_type(to), text);
+        strbuf_printf(out, "round_to<%s>(%s)", dtype_info[to].cuda, text);   // once: a double not by way of float
     else if (from != dtype_info[to].compute)
         strbuf_printf(out, "convert<%s>(%s)", value_type(to), text);
     else
@@ -237,6 +255,15 @@ void emit_pointwise_ops(StrBuf *out, const char *indent, const Scope *scope, int
         emit_rounded(out, op, body.text);
         strbuf_puts(out, ";\n");
     }
+}
+
+void emit_epilogue(StrBuf *out, const char *indent, const Scope *scope, const char *total)
+{
+    const FusedOp *op = &scope->fusion->ops[0];
+    strbuf_printf(out, "%sconst %s v0 = ", indent, value_type(op->out->dtype));
+    emit_rounded(out, op, total);
+    strbuf_puts(out, ";\n");
+    emit_pointwise_ops(out, indent, scope, 1);
 }
 
 void emit_stores(StrBuf *out, const char *indent, const Scope *scope)

@@ -9,7 +9,8 @@ typedef struct Scope {
     const Fusion *fusion;
     const char *axis[MAX_AXES];   // C expression of each axis' position; "" never: unit axes are gone
     bool wide;                    // positions and offsets are 64-bit
-    const char *suffix;           // after each value's name: "" or "[e]"
+    const char *suffix;           // after the name of a value that is made at points of `suffix_axes`: "[k][e]"
+    uint32_t suffix_axes;         // bit a: axis a
     /* Spelling of an input access, if it is not to be loaded from memory on the spot; NULL: it is. */
     const char *(*loaded)(void *context, const Access *access);
     void *context;
@@ -35,11 +36,18 @@ void emit_expr(StrBuf *out, const Scope *scope, const Expr *expr);
 void emit_positions(StrBuf *out, const char *indent, const char *flat, const Scope *scope, int first,
                     int end);
 
+/* The same, of those axes only whose bit is set in `used`. */
+void emit_used_positions(StrBuf *out, const char *indent, const char *flat, const Scope *scope, int first, int end,
+                         uint32_t used);
+
 /* The value of op, rounded as its tensor's readers see it: `round_to<f16>(…)`. */
 void emit_rounded(StrBuf *out, const FusedOp *op, const char *text);
 
 /* `const float v2 = …;` for every pointwise op from `first` on. */
 void emit_pointwise_ops(StrBuf *out, const char *indent, const Scope *scope, int first);
+
+/* `v0` from the variable that holds the first op's total, then the pointwise ops after it. */
+void emit_epilogue(StrBuf *out, const char *indent, const Scope *scope, const char *total);
 
 /* `store(t.out0, offset, v0);` for every stored op that is not b1. */
 void emit_stores(StrBuf *out, const char *indent, const Scope *scope);

@@ -7,7 +7,14 @@ int launch_threads(const Family *family, const RProgram *program, const DeviceSp
     return family->whole_warps ? (int)round_up(program->threads, device->warp_size) : program->threads;
 }
 
+// clang-format off
 const Family *const families[] = {
-    &elementwise_family, &permute_family, &matmul_family, &window_family, &reduce_family, &loopnest_family,
+    &elementwise_family,
+    &permute_family,
+    &matmul_family,
+    &window_family,
+    &reduce_family,
+    &rowwise_family,
+    &loopnest_family,
     NULL,
 };

@@ -32,8 +32,8 @@ typedef struct Family {
 /* Threads of a block as it is launched. */
 int launch_threads(const Family *family, const RProgram *program, const DeviceSpec *device);
 
-/* All of them, ended by NULL; the last one matches everything. */
+/* All of them, ended by NULL; the last one matches whatever one plan consists of. */
 extern const Family *const families[];
 
-extern const Family elementwise_family, permute_family, reduce_family, window_family, matmul_family,
+extern const Family elementwise_family, permute_family, reduce_family, window_family, matmul_family, rowwise_family,
     loopnest_family;

@@ -6,9 +6,8 @@
 
 static bool matches(const Fusion *fusion, const DeviceSpec *device)
 {
-    (void)fusion;
     (void)device;
-    return true;
+    return fusion_is_uniform(fusion);
 }
 
 /* Outputs of one bit each are packed by the thread that makes the whole word. */

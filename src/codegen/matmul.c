@@ -72,11 +72,8 @@ static void orient(const Fusion *fusion, Product *product)
 
 static bool find_product(const Fusion *fusion, Product *product)
 {
-    if (fusion->ops[0].reduce != REDUCE_SUM)
+    if (!fusion_is_reduction(fusion) || fusion->ops[0].reduce != REDUCE_SUM)
         return false;
-    for (int i = 1; i < fusion->op_count; i++)
-        if (fusion->ops[i].reduce != REDUCE_NONE)
-            return false;
     const Expr *body = fusion->ops[0].body;
     *product = (Product){.guard = NULL};
     if (body->kind == EXPR_GUARD && is_zero(body->guard.otherwise)) {
@@ -370,16 +367,6 @@ static uint32_t store_axes(const Fusion *fusion)
     return axes;
 }
 
-/* `v0` from `total`, and what the epilogue makes of it. */
-static void emit_epilogue(StrBuf *out, const Scope *scope)
-{
-    const FusedOp *op = &scope->fusion->ops[0];
-    strbuf_printf(out, "        const %s v0 = ", value_type(op->out->dtype));
-    emit_rounded(out, op, "total");
-    strbuf_puts(out, ";\n");
-    emit_pointwise_ops(out, "        ", scope, 1);
-}
-
 static bool allows_vector_stores(const Fusion *fusion, const Product *product, int columns)
 {
     for (int i = 0; i < fusion->op_count; i++) {
@@ -398,7 +385,7 @@ static void emit_finish(StrBuf *out, const Scope *scope, const Product *product)
                      "n, Value total)\n"
                      "{\n    (void)batch;\n    {\n");
     emit_positions_of_c(out, scope, product, "n", epilogue_axes(scope->fusion) | store_axes(scope->fusion));
-    emit_epilogue(out, scope);
+    emit_epilogue(out, "        ", scope, "total");
     emit_stores(out, "        ", scope);
     strbuf_puts(out, "    }\n}\n");
 }
@@ -422,7 +409,7 @@ static void emit_finish_vector(StrBuf *out, const Scope *scope, const Product *p
     if (epilogue_axes(fusion) & group_mask(&product->group[GROUP_N]))
         strbuf_puts(out, "        const Index column = n + e;\n");
     emit_positions_of_c(out, scope, product, "column", epilogue_axes(fusion));
-    emit_epilogue(out, scope);
+    emit_epilogue(out, "        ", scope, "total");
     for (int i = 0; i < fusion->op_count; i++)
         if (fusion->ops[i].stored)
             strbuf_printf(out, "        y%d[e] = v%d;\n", output_position(fusion, fusion->ops[i].out), i);

@@ -82,6 +82,46 @@ const char *reads_loaded(void *context, const Access *access)
     return reads->text;
 }
 
+// ---- what they leave to be done ----
+
+uint32_t reads_axes(const Reads *reads)
+{
+    uint32_t axes = 0;
+    for (int i = 0; i < reads->count; i++)
+        axes |= access_axes(reads->reads[i].access);
+    return axes;
+}
+
+typedef struct AxesLeft {
+    const Reads *reads;
+    uint32_t axes;
+    bool uses_reads;
+} AxesLeft;
+
+static void axes_left_visit(Expr *expr, void *context)
+{
+    AxesLeft *left = context;
+    if (expr->kind == EXPR_ACCESS && find_read(left->reads, &expr->access) >= 0) {
+        left->uses_reads = true;
+    } else if (expr->kind != EXPR_APPLY && expr->kind != EXPR_CAST) {
+        Expr alone = *expr;   // a guard's bounds without its body, which is visited on its own
+        if (expr->kind == EXPR_GUARD)
+            alone.guard.body = expr->guard.otherwise;
+        left->axes |= expr_axes(&alone);
+    }
+}
+
+static AxesLeft axes_left(const Reads *reads, const Expr *expr)
+{
+    AxesLeft left = {.reads = reads};
+    expr_visit((Expr *)expr, axes_left_visit, &left);
+    return left;
+}
+
+uint32_t reads_axes_left(const Reads *reads, const Expr *expr) { return axes_left(reads, expr).axes; }
+
+bool reads_are_used(const Reads *reads, const Expr *expr) { return axes_left(reads, expr).uses_reads; }
+
 // ---- device code ----
 
 void reads_emit_inputs(StrBuf *out, const Reads *reads)

@@ -48,6 +48,11 @@ bool reads_have(const Reads *reads, Pattern pattern);
 /* For Scope.loaded, with the Reads as its context. */
 const char *reads_loaded(void *context, const Access *access);
 
+/* Axes whose positions the loads need; those that an expression still needs once its reads are loaded; whether it has any. */
+uint32_t reads_axes(const Reads *reads);
+uint32_t reads_axes_left(const Reads *reads, const Expr *expr);
+bool reads_are_used(const Reads *reads, const Expr *expr);
+
 /* `struct Inputs`. */
 void reads_emit_inputs(StrBuf *out, const Reads *reads);
 

@@ -249,16 +249,12 @@ static void emit_term(StrBuf *out, const Scope *element, const Scope *first)
 
 static void emit_finish(StrBuf *out, const Scope *scope)
 {
-    const FusedOp *op = &scope->fusion->ops[0];
     strbuf_puts(out,
                 "\n__device__ __forceinline__ void finish(const Tensors &t, Index output, A total)\n{\n");
     if (scope->fusion->spatial_count == 0)
         strbuf_puts(out, "    (void)output;\n");
     emit_positions(out, "    ", "output", scope, 0, scope->fusion->spatial_count);
-    strbuf_printf(out, "    const %s v0 = ", value_type(op->out->dtype));
-    emit_rounded(out, op, "total");
-    strbuf_puts(out, ";\n");
-    emit_pointwise_ops(out, "    ", scope, 1);
+    emit_epilogue(out, "    ", scope, "total");
     emit_stores(out, "    ", scope);
     strbuf_puts(out, "}\n");
 }

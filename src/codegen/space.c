@@ -1,6 +1,7 @@
 #include "codegen/space.h"
 
 #include <assert.h>
+#include <string.h>
 
 TileSpace space_new(const Fusion *fusion, const DeviceSpec *device)
 {
@@ -88,11 +89,26 @@ static DataTile flat_tile(const TileSpace *space, const Access *access, const Fu
     return tile;
 }
 
+/* The same element was read before: it is loaded once. */
+static bool is_repeated(const FusedAccess *found, int index)
+{
+    Affine offset = access_offset(found[index].access);
+    for (int i = 0; i < index; i++) {
+        Affine earlier = access_offset(found[i].access);
+        if (found[i].access->tensor == found[index].access->tensor &&
+            memcmp(&earlier, &offset, sizeof offset) == 0)
+            return true;
+    }
+    return false;
+}
+
 void space_add_flat_tiles(TileSpace *space, const Fusion *fusion, int fast, const DeviceSpec *device)
 {
     FusedAccess found[MAX_DATA_TILES];
     int count = fusion_accesses(fusion, found, MAX_DATA_TILES - fusion->output_count);
     for (int i = 0; i < count; i++) {
+        if (is_repeated(found, i))
+            continue;
         DataTile tile = flat_tile(space, found[i].access, fusion);
         tile.scatter = access_scatter(found[i].access, fusion, fast, device);
         space->tiles[space->tile_count++] = tile;

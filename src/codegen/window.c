@@ -139,16 +139,12 @@ static void emit_term(StrBuf *out, const Scope *scope)
 
 static void emit_finish(StrBuf *out, const Scope *scope)
 {
-    const FusedOp *op = &scope->fusion->ops[0];
     strbuf_puts(
         out,
         "\n__device__ __forceinline__ void finish(const Tensors &t, Index outer, Index inner, A total)\n{\n"
         "    (void)outer, (void)inner;\n");
     emit_positions(out, "    ", "outer", scope, 0, scope->fusion->spatial_count - 1);
-    strbuf_printf(out, "    const %s v0 = ", value_type(op->out->dtype));
-    emit_rounded(out, op, "total");
-    strbuf_puts(out, ";\n");
-    emit_pointwise_ops(out, "    ", scope, 1);
+    emit_epilogue(out, "    ", scope, "total");
     emit_stores(out, "    ", scope);
     strbuf_puts(out, "}\n");
 }

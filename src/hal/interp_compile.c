@@ -32,42 +32,75 @@ static bool write_embedded(Arena *arena, const char *folder, const char *name)
     return write_file(arena_printf(arena, "%s/%s", folder, name), file->text, file->length);
 }
 
-/* The one translation unit. Only the generated launcher knows how many arguments it takes. */
-static const char *main_text(Arena *arena, const RuntimeSource *source)
+/* The program. Only the generated launcher knows how many arguments it takes. */
+static const char *program_text(Arena *arena, const RuntimeSource *source)
 {
     StrBuf out = strbuf_new(arena);
-    strbuf_puts(&out, "#include \"twin.h\"\n#include \"kernel.cu\"\n#include \"runtime.cpp\"\n\n");
-    strbuf_printf(&out, "int call_launcher(void **args)\n{\n    return %s_launch(", source->name);
+    strbuf_puts(&out, "#include \"twin.h\"\n#include \"handlers.h\"\n#include \"kernel.cu\"\n\n");
+    strbuf_printf(&out, "extern \"C\" ROLLERC_EXPORT int call_launcher(void **args)\n{\n    return %s_launch(",
+                  source->name);
     for (int i = 0; i < source->arg_count; i++)
         strbuf_printf(&out, "args[%d], ", i);
     strbuf_printf(&out, "args[%d], nullptr);\n}\n", source->arg_count);
     return out.text;
 }
 
-static bool write_sources(Arena *arena, const char *folder, const RuntimeSource *source)
+/* The machine that runs it, in the order in which its parts know of each other. */
+static const char *const MACHINE[] = {"twin.h",   "machine.h",  "schedule.cpp", "meet.cpp",
+                                      "copies.cpp", "shadow.cpp", "launch.cpp"};
+enum { MACHINE_PARTS = sizeof MACHINE / sizeof *MACHINE };
+
+static bool write_text(Arena *arena, const char *folder, const char *name, const char *text)
 {
-    const char *text = main_text(arena, source);
-    return write_embedded(arena, folder, "interface.h") &&
-           write_embedded(arena, folder, "twin.h") &&
-           write_embedded(arena, folder, "runtime.cpp") &&
-           write_file(arena_printf(arena, "%s/kernel.cu", folder), source->text, source->length) &&
-           write_file(arena_printf(arena, "%s/main.cpp", folder), text, strlen(text));
+    return write_file(arena_printf(arena, "%s/%s", folder, name), text, strlen(text));
 }
 
-/* The exit status of the command, its output in the file `log`; -1: it cannot be run. */
-static int run_command(char *const argv[], const char *log)
+static bool write_sources(Arena *arena, const char *folder, const RuntimeSource *source)
+{
+    StrBuf machine = strbuf_new(arena);
+    bool written = write_embedded(arena, folder, "interface.h") && write_embedded(arena, folder, "handlers.h");
+    for (int i = 0; i < MACHINE_PARTS && written; i++) {
+        written = write_embedded(arena, folder, MACHINE[i]);
+        strbuf_printf(&machine, "#include \"%s\"\n", MACHINE[i]);
+    }
+    return written && write_text(arena, folder, "machine.cpp", machine.text) &&
+           write_text(arena, folder, "program.cpp", program_text(arena, source)) &&
+           write_file(arena_printf(arena, "%s/kernel.cu", folder), source->text, source->length);
+}
+
+// ---- commands ----
+
+/* Ours, but in the language of the machine: messages of compilers are quoted. */
+static char **environment(Arena *arena)
+{
+    int count = 0, kept = 0;
+    while (environ[count])
+        count++;
+    char **copy = NEW_ARRAY(arena, char *, count + 2);
+    for (int i = 0; i < count; i++)
+        if (strncmp(environ[i], "LC_ALL=", 7) != 0 && strncmp(environ[i], "LANGUAGE=", 9) != 0)
+            copy[kept++] = environ[i];
+    copy[kept] = arena_strdup(arena, "LC_ALL=C");
+    return copy;
+}
+
+/* Starts a command with its output in the file `log`; false: it cannot be started. */
+static bool start_command(Arena *arena, char *const argv[], const char *log, pid_t *child)
 {
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&actions, 1, log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     posix_spawn_file_actions_adddup2(&actions, 1, 2);
-    pid_t child;
-    int error = posix_spawnp(&child, argv[0], &actions, NULL, argv, environ);
+    int error = posix_spawnp(child, argv[0], &actions, NULL, argv, environment(arena));
     posix_spawn_file_actions_destroy(&actions);
+    return error == 0;
+}
+
+/* Its exit status, as a shell would say it. */
+static int wait_for_command(pid_t child)
+{
     int status;
-    if (error != 0)
-        return -1;
     while (waitpid(child, &status, 0) < 0)
         if (errno != EINTR)
             return -1;
@@ -85,60 +118,119 @@ static const char *read_log(Arena *arena, const char *path)
     return arena_strdup(arena, text);
 }
 
-/* -O1 gives the smallest sum of compile and run time. Alignment is checked by the compiler, since
-   x86 forgives it; wrapping integers are what GPUs do. */
-static int run_compiler(Arena *arena, const char *compiler, const char *folder, int warp_size,
-                        const char *log)
+// ---- three objects, compiled side by side ----
+
+typedef struct Build {
+    const char *name, *source;
+    const char *flags[5];
+} Build;
+
+/* -O1 gives the smallest sum of compile and run time. Alignment is checked by the compiler, since x86 forgives it.
+   In the plain build integers wrap as they do on GPUs; in the checked one an overflow of signed ones, which only indices
+   are made of, is an error, and every access is announced (-fsanitize=thread; machine.cpp answers, not libtsan). */
+static const Build BUILDS[] = {
+    {"machine", "machine", {NULL}},
+    {"plain", "program", {"-fwrapv", "-fsanitize=alignment", "-fno-sanitize-recover=all", NULL}},
+    {"checked",
+     "program",
+     {"-g1", "-fsanitize=thread,alignment,signed-integer-overflow", "-fno-sanitize-recover=all", NULL}},
+};
+enum { BUILD_COUNT = sizeof BUILDS / sizeof *BUILDS };
+
+static bool start_build(Arena *arena, const char *compiler, const char *folder, int warp_size, const Build *build,
+                        pid_t *child)
 {
-    char *argv[] = {
-        arena_strdup(arena, compiler),
-        "-x",
-        "c++",
-        "-std=c++17",
-        "-O1",
-        "-w",
-        "-fPIC",
-        "-shared",
-        "-fvisibility=hidden",
-        "-fno-exceptions",
-        "-fno-rtti",
-        "-fno-strict-aliasing",
-        "-fwrapv",
-        "-fno-math-errno",
-        "-ffp-contract=off",
-        "-fsanitize=alignment",
-        "-fsanitize-undefined-trap-on-error",
-        arena_printf(arena, "-DROLLERC_WARP=%d", warp_size),
-        arena_printf(arena, "%s/main.cpp", folder),
-        "-o",
-        arena_printf(arena, "%s/kernel.so", folder),
-        "-lm",
-        NULL,
-    };
-    return run_command(argv, log);
+    enum { MAX_ARGS = 32 };
+    static const char *const common[] = {
+        "-x", "c++", "-std=c++17", "-O1", "-w", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-exceptions",
+        "-fno-rtti", "-fno-strict-aliasing", "-fno-math-errno", "-ffp-contract=off"};
+    char *argv[MAX_ARGS] = {arena_strdup(arena, compiler)};
+    int count = 1;
+    for (size_t i = 0; i < sizeof common / sizeof *common; i++)
+        argv[count++] = arena_strdup(arena, common[i]);
+    for (int i = 0; build->flags[i]; i++)
+        argv[count++] = arena_strdup(arena, build->flags[i]);
+    argv[count++] = arena_printf(arena, "-DROLLERC_WARP=%d", warp_size);
+    argv[count++] = arena_printf(arena, "%s/%s.cpp", folder, build->source);
+    argv[count++] = "-o";
+    argv[count++] = arena_printf(arena, "%s/%s.so", folder, build->name);
+    argv[count++] = "-nodefaultlibs";   // no libtsan, no libubsan
+    argv[count++] = "-lm";
+    argv[count++] = "-lc";
+    argv[count++] = "-lgcc";
+    return start_command(arena, argv, arena_printf(arena, "%s/%s.log", folder, build->name), child);
 }
 
-RuntimeStatus interp_compile(Arena *arena, const RuntimeSource *source, const char **object,
-                             const char **reason)
+/* The status of the first build that fails, 0 if none does; -1: the compiler cannot be run. */
+static int run_builds(Arena *arena, const char *compiler, const char *folder, int warp_size, const Build **failed)
+{
+    pid_t children[BUILD_COUNT];
+    int started = 0, result = 0;
+    while (started < BUILD_COUNT &&
+           start_build(arena, compiler, folder, warp_size, &BUILDS[started], &children[started]))
+        started++;
+    for (int i = 0; i < started; i++) {
+        int status = wait_for_command(children[i]);
+        if (status != 0 && result == 0) {
+            result = status;
+            *failed = &BUILDS[i];
+        }
+    }
+    return started < BUILD_COUNT || result == 127 ? -1 : result;
+}
+
+RuntimeStatus interp_compile(Arena *arena, const RuntimeSource *source, InterpObjects *objects, const char **reason)
 {
     static const char *const compilers[] = {"c++", "g++", "clang++"};
     const char *folder = temp_dir_make(arena);
-    const char *log = arena_printf(arena, "%s/log", folder);
     if (!write_sources(arena, folder, source)) {
         *reason = arena_printf(arena, "cannot write to %s: %s", folder, strerror(errno));
         return RUNTIME_MACHINE;
     }
+    *objects = (InterpObjects){folder, arena_printf(arena, "%s/machine.so", folder),
+                               arena_printf(arena, "%s/plain.so", folder),
+                               arena_printf(arena, "%s/checked.so", folder)};
     for (size_t i = 0; i < sizeof compilers / sizeof *compilers; i++) {
-        int status = run_compiler(arena, compilers[i], folder, source->limits.warp_size, log);
-        if (status < 0 || status == 127)
+        const Build *failed = NULL;
+        int status = run_builds(arena, compilers[i], folder, source->limits.warp_size, &failed);
+        if (status < 0)
             continue;
-        *object = arena_printf(arena, "%s/kernel.so", folder);
         if (status == 0)
             return RUNTIME_DONE;
         *reason = arena_printf(arena, "%s ends with status %d:\n%s", compilers[i], status,
-                               read_log(arena, log));
+                               read_log(arena, arena_printf(arena, "%s/%s.log", folder, failed->name)));
         return RUNTIME_WRONG;
     }
     *reason = "there is no C++ compiler: c++, g++ or clang++ must be on the PATH";
     return RUNTIME_MACHINE;
+}
+
+// ---- lines ----
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* addr2line names the innermost of inlined functions first; those of the prelude are passed over. */
+const char *interp_source_line(Arena *arena, const InterpObjects *objects, unsigned pc)
+{
+    const char *log = arena_printf(arena, "%s/line.log", objects->folder);
+    char *argv[] = {"addr2line", "-i", "-e", arena_strdup(arena, objects->checked),
+                    arena_printf(arena, "0x%x", pc - 1), NULL};   // the call before the return address
+    pid_t child;
+    if (!start_command(arena, argv, log, &child) || wait_for_command(child) != 0)
+        return NULL;
+    char *text = arena_strdup(arena, read_log(arena, log)), *rest;
+    const char *found = NULL;
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        line[strcspn(line, " ")] = '\0';   // " (discriminator 2)"
+        if (line[0] == '?')
+            continue;
+        found = base_name(line);
+        if (strncmp(found, "prelude.cuh:", 12) != 0)
+            break;
+    }
+    return found;
 }

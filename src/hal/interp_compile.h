@@ -1,6 +1,15 @@
-// Compiles an emitted .cu together with the host's twin of CUDA into a shared object, with the C++ compiler at hand.
+// Makes shared objects of an emitted program, with the host's C++ compiler.
 #pragma once
 #include "hal/runtime.h"
 
-/* RUNTIME_WRONG: the compiler refuses the text, and `reason` quotes it. */
-RuntimeStatus interp_compile(Arena *arena, const RuntimeSource *source, const char **object, const char **reason);
+typedef struct InterpObjects {
+    const char *folder;
+    const char *machine;   // what runs either of the others
+    const char *plain;     // the program: values
+    const char *checked;   // the program that announces every access, and in which no index overflows
+} InterpObjects;
+
+RuntimeStatus interp_compile(Arena *arena, const RuntimeSource *source, InterpObjects *objects, const char **reason);
+
+/* "matmul.cu:123", where the checked program's code at `pc` comes from; NULL: not known. */
+const char *interp_source_line(Arena *arena, const InterpObjects *objects, unsigned pc);

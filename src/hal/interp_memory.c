@@ -131,9 +131,10 @@ static bool fill_tensors(InterpMemory *memory, int index, int64_t offset, int64_
         if (tensor->buffer != index ||
             !clip(&first, &bytes, tensor->offset, tensor->offset + tensor->bytes))
             continue;
-        writable |= tensor->written;
+        bool later = tensor->costly && job->lazy && job->checked;
+        writable |= tensor->written || later;
         unsigned char *target = memory->buffers[index].start + first;
-        if (tensor->written)
+        if (tensor->written || later)
             memset(target, job->poison, (size_t)bytes);
         else
             job->fill(job->context, i, first - tensor->offset, bytes, target);
@@ -201,24 +202,39 @@ static void describe(const InterpMemory *memory, int index, int64_t offset, bool
                  name);
 }
 
-MemoryFault interp_memory_fault(InterpMemory *memory, void *address, bool write, char *what,
-                                size_t size)
+/* The buffer that the address lies in or near; -1: none. */
+static int buffer_near(const InterpMemory *memory, const unsigned char *at)
+{
+    for (int i = 0; i < memory->count; i++) {
+        const Buffer *buffer = &memory->buffers[i];
+        if (at >= buffer->mapping && at < buffer->mapping + buffer->mapping_bytes)
+            return i;
+    }
+    return -1;
+}
+
+bool interp_memory_describe(const InterpMemory *memory, const void *address, bool write, char *what, size_t size)
+{
+    const unsigned char *at = address;
+    int index = buffer_near(memory, at);
+    if (index >= 0)
+        describe(memory, index, at - memory->buffers[index].start, write, what, size);
+    return index >= 0;
+}
+
+bool interp_memory_fault(InterpMemory *memory, void *address)
 {
     unsigned char *at = address;
-    for (int i = 0; i < memory->count; i++) {
-        Buffer *buffer = &memory->buffers[i];
-        if (at < buffer->mapping || at >= buffer->mapping + buffer->mapping_bytes)
-            continue;
-        int64_t page = (at - buffer->first_page) / PAGE;
-        bool inside = at >= buffer->first_page && at < buffer->first_page + page_span(buffer);
-        if (inside && !buffer->opened[page] && buffer_is_used(memory, i)) {
-            open_pages(memory, i, page, 1);
-            return FAULT_OPENED;
-        }
-        describe(memory, i, at - buffer->start, write, what, size);
-        return FAULT_WRONG;
-    }
-    return FAULT_ELSEWHERE;
+    int index = buffer_near(memory, at);
+    if (index < 0)
+        return false;
+    const Buffer *buffer = &memory->buffers[index];
+    int64_t page = (at - buffer->first_page) / PAGE;
+    bool inside = at >= buffer->first_page && at < buffer->first_page + page_span(buffer);
+    if (!inside || buffer->opened[page] || !buffer_is_used(memory, index))
+        return false;
+    open_pages(memory, index, page, 1);
+    return true;
 }
 
 /* The first byte of [first, last) that is no canary; NULL if there is none, or its page was never

@@ -23,9 +23,10 @@ const RuntimePage *interp_memory_pages(const InterpMemory *memory, int64_t *coun
 
 // In the child.
 void interp_memory_open_all(InterpMemory *memory);
-typedef enum MemoryFault { FAULT_OPENED, FAULT_WRONG, FAULT_ELSEWHERE } MemoryFault;
-/* Opens the page if that is what was missing; else what is wrong with the access, or nothing is known about it. */
-MemoryFault interp_memory_fault(InterpMemory *memory, void *address, bool write, char *what, size_t size);
+/* Opens the page that an access missed; false: that is not what was wrong. */
+bool interp_memory_fault(InterpMemory *memory, void *address);
+/* What is wrong with an access there; false: it is near no buffer. */
+bool interp_memory_describe(const InterpMemory *memory, const void *address, bool write, char *what, size_t size);
 /* False, and what happened: something was written beside a buffer. */
 bool interp_memory_check(const InterpMemory *memory, char *what, size_t size);
 

@@ -35,10 +35,18 @@ typedef struct RuntimeTensor {
     int buffer;
     int64_t offset, bytes;          // within the buffer
     bool written;                   // poisoned before the run; else filled, and may not be written to
+    bool costly;                    // in lazy checked jobs: filled where it is read and no further
 } RuntimeTensor;
 
 /* Puts bytes [offset, offset + count) of tensors[tensor] into `bytes`; it may be called while the program runs. */
 typedef void RuntimeFill(void *context, int tensor, int64_t offset, int64_t count, void *bytes);
+
+/* Which thread goes on when several can. */
+typedef enum RuntimeSchedule {
+    RUNTIME_LOWEST_FIRST,
+    RUNTIME_HIGHEST_FIRST,          // blocks too are run in descending order
+    RUNTIME_PRIORITY                // by priorities of warps, drawn from the seed; others may go on at every meeting
+} RuntimeSchedule;
 
 typedef struct RuntimeJob {
     const int64_t *buffer_bytes;    // of each argument, then of the workspace
@@ -51,7 +59,9 @@ typedef struct RuntimeJob {
     int64_t max_blocks;             // of a launch; of a larger one some blocks are run. INT64_MAX: all
     uint64_t seed;                  // of that choice
     bool lazy;                      // fill and poison a page when it is first touched: for huge buffers
-    bool reverse;                   // blocks and threads in descending order
+    RuntimeSchedule schedule;
+    bool checked;                   // looks for races, uninitialised memory, bounds, overflows; counts traffic
+    bool ends_written;              // checked: the first and the last element of each written tensor must be written
     int seconds;                    // then it is taken to hang
 } RuntimeJob;
 
@@ -61,6 +71,11 @@ typedef struct RuntimePage {
     int64_t offset, bytes;
 } RuntimePage;
 
+/* What a launch moved to and from its tensors. A sector has 32 bytes and is counted once, however often it is touched. */
+typedef struct RuntimeTraffic {
+    int64_t read_bytes, written_bytes, read_sectors, written_sectors;
+} RuntimeTraffic;
+
 typedef struct RuntimeResult {
     RuntimeStatus status;
     const char *reason;
@@ -69,6 +84,8 @@ typedef struct RuntimeResult {
     const RuntimePage *pages;
     int64_t page_count;
     int64_t blocks_run, blocks_total;
+    const RuntimeTraffic *traffic;  // of each launch, in order; only of checked jobs
+    int launch_count;
     void *mappings;                 // the runtime's own
 } RuntimeResult;
 

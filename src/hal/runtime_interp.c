@@ -2,6 +2,7 @@
 // result.
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,16 +17,18 @@
 #include "hal/interp/interface.h"
 #include "hal/interp_compile.h"
 #include "hal/interp_memory.h"
+#include "hal/interp_shadow.h"
 #include "hal/runtime.h"
 
 enum {
-    REASON_BYTES = 1000,
+    WHERE_BYTES = 200,
+    WHAT_BYTES = 800,
     SIGNAL_STACK_BYTES = 8 << 20,   // a fault may call the reference evaluator, which recurses
     SHARED_CANARY = 0xa5
 };
 
 struct RuntimeModule {
-    const char *object;   // path of the shared object
+    InterpObjects objects;
     RuntimeSource source;
 };
 
@@ -33,14 +36,23 @@ struct RuntimeModule {
 typedef struct Report {
     RuntimeStatus status;
     int64_t blocks_run, blocks_total;
-    char reason[REASON_BYTES];
+    int launch_count;
+    InterpTraffic traffic[INTERP_MAX_LAUNCHES];
+    unsigned pc, other_pc;     // of accesses that are wrong; 0: not known
+    char where[WHERE_BYTES];   // "launch 1, block (3,0,0), thread 17, "
+    char what[WHAT_BYTES];
 } Report;
 
 /* Of the child: signal handlers and call-backs find it here. */
 static struct {
     Report *report;
+    const RuntimeJob *job;
     InterpMemory *memory;
     InterpHost host;
+    struct {                 // what fill_now() is asked for
+        int tensor;
+        int64_t offset, bytes;
+    } wanted;
     int seconds;
     int (*thread)(void);
     unsigned char *shared;   // dynamic shared memory of a block
@@ -54,44 +66,51 @@ static _Noreturn void end(RuntimeStatus status)
     child.report->status = status;
     child.report->blocks_run = child.host.blocks_run;
     child.report->blocks_total = child.host.blocks_total;
+    int launches = child.host.launches;
+    child.report->launch_count = launches < INTERP_MAX_LAUNCHES ? launches : INTERP_MAX_LAUNCHES;
     _exit(0);
 }
 
-static void append(const char *format, ...)
+static __attribute__((format(printf, 1, 2))) void append_where(const char *format, ...)
 {
-    char *text = child.report->reason;
+    char *text = child.report->where;
     size_t length = strlen(text);
     va_list args;
     va_start(args, format);
-    vsnprintf(text + length, REASON_BYTES - length, format, args);
+    vsnprintf(text + length, WHERE_BYTES - length, format, args);
     va_end(args);
 }
 
 /* "launch 1, block (3,0,0), thread 17, " as far as it is known. */
-static void append_place(void)
+static void report_where(void)
 {
     const InterpHost *host = &child.host;
-    child.report->reason[0] = '\0';
+    child.report->where[0] = '\0';
     if (host->launch >= 0)
-        append("launch %d, ", host->launch);
+        append_where("launch %d, ", host->launch);
     int thread = child.thread ? child.thread() : -1;
     if (thread >= 0)
-        append("block (%u,%u,%u), thread %d, ", host->block[0], host->block[1], host->block[2],
-               thread);
-    if (host->file)
-        append("%s:%d: ", strrchr(host->file, '/') ? strrchr(host->file, '/') + 1 : host->file,
-               host->line);
+        append_where("block (%u,%u,%u), thread %d, ", host->block[0], host->block[1], host->block[2], thread);
+    if (host->file && !host->pc)
+        append_where("%s:%d: ", strrchr(host->file, '/') ? strrchr(host->file, '/') + 1 : host->file, host->line);
 }
 
-static void fail(const char *format, ...)
+static _Noreturn __attribute__((format(printf, 1, 2))) void fail(const char *format, ...)
 {
-    append_place();
-    size_t length = strlen(child.report->reason);
+    report_where();
+    child.report->pc = child.host.pc;
+    child.report->other_pc = child.host.other_pc;
     va_list args;
     va_start(args, format);
-    vsnprintf(child.report->reason + length, REASON_BYTES - length, format, args);
+    vsnprintf(child.report->what, WHAT_BYTES, format, args);
     va_end(args);
     end(RUNTIME_WRONG);
+}
+
+static _Noreturn void lack(const char *what)
+{
+    snprintf(child.report->what, WHAT_BYTES, "%s", what);
+    end(RUNTIME_MACHINE);
 }
 
 // ---- the child: signals ----
@@ -114,25 +133,51 @@ static bool in_shared(const unsigned char *address)
            address < child.shared + child.shared_bytes + NEAR;
 }
 
-static void on_fault(int signal, siginfo_t *info, void *context)
+static _Noreturn void fail_outside(const unsigned char *address, bool write)
 {
     char what[300];
-    unsigned char *address = info->si_addr;
-    bool write = is_write(context);
-    if (signal == SIGALRM)
-        fail("does not end within %d s", child.seconds);
-    if (signal == SIGFPE || signal == SIGILL)
-        fail("%s", signal == SIGFPE ? "a division traps"
-                                    : "a misaligned access, or an operation that traps");
-    MemoryFault fault = interp_memory_fault(child.memory, address, write, what, sizeof what);
-    if (fault == FAULT_OPENED)
-        return;
-    if (fault == FAULT_WRONG)
+    if (interp_memory_describe(child.memory, address, write, what, sizeof what))
         fail("%s", what);
     if (in_shared(address))
         fail("%s at byte %lld of the shared memory, which has %lld", write ? "writes" : "reads",
              (long long)(address - child.shared), (long long)child.shared_bytes);
     fail("%s outside of every buffer", write ? "writes" : "reads");
+}
+
+static void on_fault(int signal, siginfo_t *info, void *context)
+{
+    unsigned char *address = info->si_addr;
+    if (signal == SIGALRM)
+        fail("does not end within %d s", child.seconds);
+    if (signal == SIGFPE || signal == SIGILL)
+        fail("%s", signal == SIGFPE ? "a division traps" : "an operation that traps");
+    if (!interp_memory_fault(child.memory, address))
+        fail_outside(address, is_write(context));
+}
+
+/* A checked access that belongs to no tensor. */
+static void outside(void *address, int write)
+{
+    fail_outside(address, write);
+}
+
+/* Of SIGUSR1, which fill_on_signal_stack() raises: the reference evaluator recurses too deep for the stack of a thread. */
+static void fill_now(int signal)
+{
+    (void)signal;
+    const RuntimeTensor *tensor = &child.job->tensors[child.wanted.tensor];
+    unsigned char *target = interp_memory_buffer(child.memory, tensor->buffer);
+    unsigned char bytes[16];
+    child.job->fill(child.job->context, child.wanted.tensor, child.wanted.offset, child.wanted.bytes, bytes);
+    memcpy(target + tensor->offset + child.wanted.offset, bytes, (size_t)child.wanted.bytes);
+}
+
+static void fill_on_signal_stack(int tensor, long long offset, int bytes)
+{
+    child.wanted.tensor = tensor;
+    child.wanted.offset = offset;
+    child.wanted.bytes = bytes;
+    raise(SIGUSR1);
 }
 
 static void catch_signals(int seconds)
@@ -146,6 +191,8 @@ static void catch_signals(int seconds)
     struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
     for (size_t i = 0; i < sizeof caught / sizeof *caught; i++)
         sigaction(caught[i], &action, NULL);
+    struct sigaction filling = {.sa_handler = fill_now, .sa_flags = SA_ONSTACK};
+    sigaction(SIGUSR1, &filling, NULL);
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
         signal(plain[i], SIG_DFL);
     alarm((unsigned)seconds);
@@ -167,7 +214,7 @@ static void *map_stack(unsigned long bytes)
 {
     unsigned char *stack = guarded_map((int64_t)bytes);
     if (!stack)
-        fail("no memory for the stack of a thread");
+        lack("no memory for the stack of a thread");
     return stack + bytes;
 }
 
@@ -192,13 +239,19 @@ static void check_shared(void)
 
 // ---- the child: the run ----
 
+static const enum InterpSchedule SCHEDULES[] = {
+    [RUNTIME_LOWEST_FIRST] = INTERP_LOWEST_FIRST,
+    [RUNTIME_HIGHEST_FIRST] = INTERP_HIGHEST_FIRST,
+    [RUNTIME_PRIORITY] = INTERP_PRIORITY,
+};
+
 static InterpHost host_of(const RuntimeLimits *limits, const RuntimeJob *job)
 {
     return (InterpHost){
         .max_threads = limits->max_threads_per_block,
         .static_shared_limit = limits->static_shared_bytes,
         .shared_limit = limits->shared_bytes,
-        .schedule = job->reverse ? INTERP_HIGHEST_FIRST : INTERP_LOWEST_FIRST,
+        .schedule = SCHEDULES[job->schedule],
         .only_launch = job->only_launch,
         .max_blocks = job->max_blocks,
         .seed = job->seed,
@@ -206,32 +259,81 @@ static InterpHost host_of(const RuntimeLimits *limits, const RuntimeJob *job)
         .map_stack = map_stack,
         .map_shared = map_shared,
         .check_shared = check_shared,
+        .fill = fill_on_signal_stack,
+        .outside = outside,
+        .traffic = child.report->traffic,
         .launch = -1,
         .thread = -1,
     };
 }
 
+static void *load_object(const char *path)
+{
+    void *object = dlopen(path, RTLD_NOW | RTLD_GLOBAL);   // the program calls the machine
+    if (!object)
+        lack(dlerror());
+    return object;
+}
+
+/* Called for each object that is loaded, until one of them holds `function`. */
+static int find_image(struct dl_phdr_info *info, size_t size, void *function)
+{
+    (void)size;
+    InterpSpan image = {(unsigned char *)info->dlpi_addr, (unsigned char *)info->dlpi_addr};
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        unsigned char *end = image.start + part->p_vaddr + part->p_memsz;
+        if (part->p_type == PT_LOAD && end > image.end)
+            image.end = end;
+    }
+    unsigned char *wanted = function;
+    if (wanted < image.start || wanted >= image.end)
+        return 0;
+    child.host.own[child.host.own_count++] = image;
+    return 1;
+}
+
+/* Blocks that are left out hide what they do not write; the first and the last one are never left out. */
+static void check_ends(InterpKnown *known)
+{
+    for (int i = 0; i < child.host.region_count; i++) {
+        const InterpRegion *region = &child.host.regions[i];
+        if (!region->written)
+            continue;
+        bool first = known(region, 0);
+        if (!first || !known(region, region->bytes - 1))
+            fail("the %s element of %s is not written", first ? "last" : "first", child.job->tensors[i].name);
+    }
+}
+
 static _Noreturn void run_child(const RuntimeModule *module, const RuntimeJob *job, void **buffers)
 {
+    child.job = job;
     child.host = host_of(&module->source.limits, job);
     child.seconds = job->seconds;
     set_limits(job->seconds);
     catch_signals(job->seconds);
-    void *object = dlopen(module->object, RTLD_NOW | RTLD_LOCAL);
-    if (!object)
-        fail("%s", dlerror());
-    InterpRun *run = (InterpRun *)(uintptr_t)dlsym(object, "interp_run");
-    child.thread = (int (*)(void))(uintptr_t)dlsym(object, "interp_thread");
+    void *machine = load_object(module->objects.machine);
+    void *program = load_object(job->checked ? module->objects.checked : module->objects.plain);
+    InterpRun *run = (InterpRun *)(uintptr_t)dlsym(machine, "interp_run");
+    InterpLauncher *launcher = (InterpLauncher *)(uintptr_t)dlsym(program, "call_launcher");
+    child.thread = (int (*)(void))(uintptr_t)dlsym(machine, "interp_thread");
+    dl_iterate_phdr(find_image, (void *)(uintptr_t)run);
+    dl_iterate_phdr(find_image, (void *)(uintptr_t)launcher);
+    child.host.code = child.host.own[1].start;
+    if (job->checked && !interp_shadow_make(&child.host, child.memory, job))
+        lack("not enough memory for the checks of the interpreter");
     if (!job->lazy)
         interp_memory_open_all(child.memory);
-    int result = run(&child.host, buffers);
+    int result = run(&child.host, launcher, buffers);
     char what[300];
-    child.host.launch = -1;
     child.host.file = NULL;
     if (result != 0)
         fail("%s_launch returns error %d", module->source.name, result);
     if (!interp_memory_check(child.memory, what, sizeof what))
         fail("%s", what);
+    if (job->checked && job->ends_written)
+        check_ends((InterpKnown *)(uintptr_t)dlsym(machine, "interp_known"));
     end(RUNTIME_DONE);
 }
 
@@ -242,7 +344,7 @@ static RuntimeStatus load(Arena *arena, const RuntimeSource *source, RuntimeModu
 {
     *module = NEW(arena, RuntimeModule);
     (*module)->source = *source;
-    return interp_compile(arena, source, &(*module)->object, reason);
+    return interp_compile(arena, source, &(*module)->objects, reason);
 }
 
 /* Waits for the child; its report stands unless it was killed before it could write one. */
@@ -254,7 +356,7 @@ static void wait_for(pid_t pid, Report *report)
     if (!WIFSIGNALED(status))
         return;
     report->status = RUNTIME_WRONG;
-    snprintf(report->reason, REASON_BYTES, "is ended by signal %d (%s)", WTERMSIG(status),
+    snprintf(report->what, WHAT_BYTES, "is ended by signal %d (%s)", WTERMSIG(status),
              strsignal(WTERMSIG(status)));
 }
 
@@ -264,6 +366,30 @@ static void **buffers_of(Arena *arena, const InterpMemory *memory, int count)
     for (int i = 0; i < count; i++)
         buffers[i] = interp_memory_buffer(memory, i);
     return buffers;
+}
+
+static const char *line_of(Arena *arena, const RuntimeModule *module, unsigned pc)
+{
+    return pc ? interp_source_line(arena, &module->objects, pc) : NULL;
+}
+
+static const char *reason_of(Arena *arena, const RuntimeModule *module, const Report *report)
+{
+    const char *line = line_of(arena, module, report->pc);
+    const char *other = line_of(arena, module, report->other_pc);
+    return arena_printf(arena, "%s%s%s%s%s%s", report->where, line ? line : "", line ? ": " : "", report->what,
+                        other ? ", at " : "", other ? other : "");
+}
+
+static RuntimeTraffic *traffic_of(Arena *arena, const Report *report)
+{
+    RuntimeTraffic *traffic = NEW_ARRAY(arena, RuntimeTraffic, report->launch_count + 1);
+    for (int i = 0; i < report->launch_count; i++) {
+        const InterpTraffic *from = &report->traffic[i];
+        traffic[i] = (RuntimeTraffic){from->read_bytes, from->written_bytes, from->read_sectors,
+                                      from->written_sectors};
+    }
+    return traffic;
 }
 
 static RuntimeResult machine_failure(const char *reason)
@@ -282,7 +408,7 @@ static RuntimeResult run(Arena *arena, const RuntimeModule *module, const Runtim
     RuntimeResult result = {.buffer_count = count, .mappings = memory};
     result.buffers = buffers_of(arena, memory, count);
     report->status = RUNTIME_WRONG;
-    strcpy(report->reason, "ends before it is done");
+    strcpy(report->what, "ends before it is done");
     child.report = report;
     child.memory = memory;
     fflush(NULL);
@@ -294,9 +420,11 @@ static RuntimeResult run(Arena *arena, const RuntimeModule *module, const Runtim
     wait_for(pid, report);
     interp_memory_show(memory);
     result.status = report->status;
-    result.reason = arena_strdup(arena, report->reason);
+    result.reason = reason_of(arena, module, report);
     result.blocks_run = report->blocks_run;
     result.blocks_total = report->blocks_total;
+    result.traffic = traffic_of(arena, report);
+    result.launch_count = report->launch_count;
     result.pages = interp_memory_pages(memory, &result.page_count);
     munmap(report, sizeof *report);
     return result;

@@ -14,20 +14,15 @@ static void find_accesses(AccessSearch *search, const Expr *expr, bool guarded)
             search->found[search->count] = (FusedAccess){&expr->access, guarded, search->op};
         search->count++;
         break;
-    case EXPR_GUARD:
-        find_accesses(search, expr->guard.body, true);
-        break;
-    case EXPR_CAST:
-        find_accesses(search, expr->cast.body, guarded);
-        break;
+    case EXPR_GUARD: find_accesses(search, expr->guard.body, true); break;
+    case EXPR_CAST: find_accesses(search, expr->cast.body, guarded); break;
     case EXPR_APPLY:
         for (int i = 0; i < op_info[expr->apply.op].operands; i++)
             find_accesses(search, expr->apply.operands[i], guarded);
         break;
     case EXPR_CONST:
     case EXPR_INDEX:
-    case EXPR_VALUE:
-        break;
+    case EXPR_VALUE: break;
     }
 }
 
@@ -39,16 +34,24 @@ int fusion_accesses(const Fusion *fusion, FusedAccess *found, int most)
     return search.count < most ? search.count : most;
 }
 
+bool fusion_is_uniform(const Fusion *fusion)
+{
+    for (int i = 0; i < fusion->op_count; i++)
+        if (fusion->ops[i].spatial != (1u << fusion->spatial_count) - 1)
+            return false;
+    return true;
+}
+
 bool fusion_is_reduction(const Fusion *fusion)
 {
     uint32_t spatial = (1u << fusion->spatial_count) - 1, all = (1u << fusion->axis_count) - 1;
     const FusedOp *ops = fusion->ops;
     if (ops[0].reduce == REDUCE_NONE || ops[0].reduced != (all & ~spatial) || !ops[0].reduced)
         return false;
-    for (int i = 0; i < fusion->op_count; i++)
-        if (ops[i].spatial != spatial || (i > 0 && ops[i].reduce != REDUCE_NONE))
+    for (int i = 1; i < fusion->op_count; i++)
+        if (ops[i].reduce != REDUCE_NONE)
             return false;
-    return true;
+    return fusion_is_uniform(fusion);
 }
 
 static bool moves_with_outputs(const Fusion *fusion, const Affine *index)
@@ -98,7 +101,10 @@ FusionWork fusion_work(const Fusion *fusion)
         const FusedOp *op = &fusion->ops[i];
         FusionWork work = {.flops = op->reduce != REDUCE_NONE};
         expr_visit(op->body, work_visit, &work);
-        double share = op->reduce != REDUCE_NONE ? 1 : 1 / reduced;
+        uint32_t spatial = (1u << fusion->spatial_count) - 1;
+        bool everywhere =
+            ((op->spatial | op->reduced) & ~spatial) != 0;   // at every point of the whole space
+        double share = everywhere ? 1 : 1 / reduced;
         total.flops += work.flops * share;
         total.special += work.special * share;
         total.is_f64 |= work.is_f64;

@@ -18,9 +18,14 @@ typedef struct InputSource {
     void *context;
 } InputSource;
 
+/* What a kernel may do in f32: round correctly; round the factors of summed products to TF32; also use the approximate
+   division, exp and log of the hardware. */
+typedef enum EvalMath { EVAL_EXACT, EVAL_TF32, EVAL_FAST } EvalMath;
+
 typedef struct Evaluator Evaluator;
 
 Evaluator *evaluator_new(Arena *arena, const Program *program, InputSource inputs);
+void evaluator_allow(Evaluator *evaluator, EvalMath math);   // before anything is evaluated; else EVAL_EXACT
 void evaluator_free(Evaluator *evaluator);   // the memory of its memo tables
 
 /* Values of `count` elements of `tensor` at flat offsets. Intermediates that are needed are computed once and kept;
@@ -29,6 +34,9 @@ void evaluate(Evaluator *evaluator, const Tensor *tensor, const int64_t *element
 
 /* The same for elements [first, first + count): much faster for whole tensors. */
 void evaluate_range(Evaluator *evaluator, const Tensor *tensor, int64_t first, int64_t count, Value *values);
+
+/* May a legal kernel store `seen` where `expected` is right? NaN must be NaN; integers wrap: 255 of u8 is 1 away from 0. */
+bool value_allows(DType type, double seen, Value expected);
 
 /* Rounds to nearest even and widens again: what a reader of a stored element sees. Saturates like a kernel does. */
 double dtype_round(DType type, double value);

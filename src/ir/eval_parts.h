@@ -37,6 +37,8 @@ const Precision *precision_of(DType compute_type);
 // One operation on one point (eval_bound.c, eval_whole.c).
 double op_value(Op op, double a, double b);   // as ops.def says
 Real real_apply(Op op, DType type, Real a, Real b);
+/* `result` of an f32 operation, with what `math` allows (eval_math.c); `summed`: the operation's value is a term of a sum. */
+Real math_allow(EvalMath math, bool summed, Op op, Real a, Real b, Real result);
 Whole whole_apply(Op op, DType type, Whole a, Whole b);
 Whole real_compare(Op op, Real a, Real b);
 Whole whole_compare(Op op, Whole a, Whole b);
@@ -109,6 +111,6 @@ typedef struct Tape Tape;
 typedef void ReadElements(void *context, const Tensor *tensor, const int64_t *offsets, int count,
                           Cell *cells);
 
-Tape *tape_compile(Arena *arena, const TensorOp *op, int inner_axis);
+Tape *tape_compile(Arena *arena, const TensorOp *op, int inner_axis, EvalMath math);
 /* The body's value at every lane; `read` gives the elements of the tensors it names. */
 const Cell *tape_run(Tape *tape, const Batch *batch, ReadElements *read, void *context);

@@ -27,6 +27,8 @@ typedef struct Step {
 
 struct Tape {
     int inner_axis, axis_count;
+    EvalMath math;
+    bool summed;                  // the op is a sum
     Step *steps;
     int count;
     int64_t offsets[BATCH];       // scratch
@@ -105,11 +107,13 @@ static int compile(Arena *arena, Tape *tape, const Expr *expr, int inside)
     return step;
 }
 
-Tape *tape_compile(Arena *arena, const TensorOp *op, int inner_axis)
+Tape *tape_compile(Arena *arena, const TensorOp *op, int inner_axis, EvalMath math)
 {
     Tape *tape = NEW(arena, Tape);
     tape->inner_axis = inner_axis;
     tape->axis_count = op->axis_count;
+    tape->math = math;
+    tape->summed = op->reduce == REDUCE_SUM;
     int most = 3 * expr_size(op->body);   // a guard makes three steps: inside, otherwise and itself
     tape->steps = NEW_ARRAY(arena, Step, most);
     compile(arena, tape, op->body, -1);
@@ -183,18 +187,22 @@ static void run_guard(const Tape *tape, const Step *step, int lanes)
         step->lanes[lane] = inside[lane].whole.value ? body[lane] : otherwise[lane];
 }
 
-static void run_arith(const Step *step, const Cell *a, const Cell *b, int lanes)
+static void run_arith(const Tape *tape, const Step *step, const Cell *a, const Cell *b, int lanes)
 {
     Op op = step->expr->apply.op;
     DType type = step->expr->type;
     bool unary = op_info[op].operands == 1;
     bool real = dtype_info[type].is_real;
+    bool exact = tape->math == EVAL_EXACT || type == DTYPE_F64;
     for (int lane = 0; lane < lanes; lane++) {
         Cell second = unary ? (Cell){.real = {0, 0}} : b[lane];
         if (real)
             step->lanes[lane].real = real_apply(op, type, a[lane].real, second.real);
         else
             step->lanes[lane].whole = whole_apply(op, type, a[lane].whole, second.whole);
+        if (real && !exact)
+            step->lanes[lane].real = math_allow(tape->math, tape->summed, op, a[lane].real, second.real,
+                                                step->lanes[lane].real);
     }
 }
 
@@ -216,7 +224,7 @@ static void run_apply(const Tape *tape, const Step *step, int lanes)
     switch (op_info[op].class) {
     case OP_CLASS_ARITH:
     case OP_CLASS_REAL:
-        run_arith(step, a, b, lanes);
+        run_arith(tape, step, a, b, lanes);
         break;
     case OP_CLASS_COMPARE:
         run_compare(step, a, b, lanes);

@@ -17,6 +17,7 @@ typedef struct Fuser {
     bool *inlined;                 // by tensor id: pointwise, folded into its readers
     bool *epilogue;                // by tensor id: a reduction, or pointwise at the points of one
     int *kernel_of;                // by tensor id: position of the fusion that makes it
+    bool rows;   // a kernel may hold several reductions over the same rows, and what is made of them
     FusionPlan plan;
 } Fuser;
 
@@ -137,14 +138,27 @@ static bool choose_inlined(Fuser *fuser, bool keep_reused)
 
 // ---- which kernel a definition joins ----
 
-static bool same_domain(const Fusion *fusion, const TensorOp *op)
+static bool has_reductions(const Fusion *fusion) { return fusion->axis_count > fusion->spatial_count; }
+
+/* Over the same points; in a kernel of rows, over the rows, their elements, or reducing rows to one. */
+static bool same_domain(const Fuser *fuser, const Fusion *fusion, const TensorOp *op)
 {
-    if (fusion->spatial_count != op->spatial_count)
+    bool of_rows = op->spatial_count == fusion->spatial_count;
+    bool of_elements = fuser->rows && op->spatial_count == fusion->axis_count;
+    if (is_pointwise(op) ? !of_rows && !of_elements : !of_rows || op->axis_count != fusion->axis_count)
         return false;
-    for (int a = 0; a < op->spatial_count; a++)
+    for (int a = 0; a < op->axis_count; a++)
         if (fusion->axes[a].extent != op->axes[a].extent)
             return false;
     return true;
+}
+
+/* The access reads what the kernel made at the point itself: of its spatial axes or, in a kernel of rows, of all axes. */
+static bool is_at_point(const Fuser *fuser, const Fusion *fusion, const Access *access, const Axis *axes)
+{
+    bool of_points = access->rank == fusion->spatial_count;
+    bool of_elements = fuser->rows && access->rank == fusion->axis_count;
+    return (of_points || of_elements) && is_identity(access, axes, access->rank);
 }
 
 typedef struct JoinTest {
@@ -161,8 +175,8 @@ static void join_visit(Expr *expr, void *context)
     if (expr->kind != EXPR_ACCESS || !test->fuser->definition[expr->access.tensor->id])
         return;
     int id = expr->access.tensor->id;
-    bool identity =
-        test->identity && is_identity(&expr->access, test->reader->axes, test->reader->spatial_count);
+    bool identity = test->identity && is_at_point(test->fuser, test->fuser->plan.fusions[test->kernel],
+                                                  &expr->access, test->reader->axes);
     if (test->fuser->inlined[id]) {
         JoinTest inner = *test;
         inner.reader = test->fuser->definition[id];
@@ -183,11 +197,11 @@ static void join_visit(Expr *expr, void *context)
 static bool may_join(const Fuser *fuser, int kernel, const TensorOp *op)
 {
     const Fusion *fusion = fuser->plan.fusions[kernel];
-    if (!is_pointwise(op) || !same_domain(fusion, op))
+    if ((!is_pointwise(op) && !fuser->rows) || !same_domain(fuser, fusion, op))
         return false;
     JoinTest test = {.fuser = fuser, .reader = op, .kernel = kernel, .identity = true, .legal = true};
     expr_visit(op->body, join_visit, &test);
-    return test.legal && (test.depends || fusion->ops[0].reduce == REDUCE_NONE);
+    return test.legal && (test.depends || !has_reductions(fusion));
 }
 
 // ---- building a kernel ----
@@ -235,7 +249,7 @@ static int add_op(Fuser *fuser, Fusion *fusion, const TensorOp *op)
 static Expr *expand_access(Fuser *fuser, Fusion *fusion, Expr *expr, bool reducing)
 {
     const Tensor *tensor = expr->access.tensor;
-    bool identity = !reducing && is_identity(&expr->access, fusion->axes, fusion->spatial_count);
+    bool identity = (fuser->rows || !reducing) && is_at_point(fuser, fusion, &expr->access, fusion->axes);
     int index = identity ? find_value(fusion, tensor) : -1;
     if (index >= 0)
         return value_of(fuser->arena, fusion, index);
@@ -352,16 +366,21 @@ static Fuser fuser_new(Arena *arena, const Program *program, const char *name)
     return fuser;
 }
 
-/* Returns false if the plan would be no other than the plain one. */
-static bool make_plan(Arena *arena, const Program *program, const char *name, bool keep_reused,
-                      FusionPlan *plan)
+typedef enum PlanKind { PLAN_INLINE, PLAN_MATERIALIZE, PLAN_ROWS } PlanKind;
+
+/* Returns false if the plan would be no other than the plain one, which has `plain_count` kernels. */
+static bool make_plan(Arena *arena, const Program *program, PlanKind kind, int plain_count, FusionPlan *plan)
 {
-    Fuser fuser = fuser_new(arena, program, name);
-    if (!choose_inlined(&fuser, keep_reused) && keep_reused)
+    static const char *const names[] = {"inline", "materialize", "rows"};
+    Fuser fuser = fuser_new(arena, program, names[kind]);
+    fuser.rows = kind == PLAN_ROWS;
+    if (!choose_inlined(&fuser, kind == PLAN_MATERIALIZE) && kind == PLAN_MATERIALIZE)
         return false;
     for (int i = 0; i < program->op_count; i++)
         if (!fuser.inlined[program->ops[i]->out->id])
             place(&fuser, program->ops[i]);
+    if (kind == PLAN_ROWS && fuser.plan.count == plain_count)
+        return false;
     for (int f = 0; f < fuser.plan.count; f++)
         list_inputs(&fuser, fuser.plan.fusions[f]);
     for (int f = 0; f < fuser.plan.count; f++) {
@@ -374,9 +393,8 @@ static bool make_plan(Arena *arena, const Program *program, const char *name, bo
 
 FusionPlans fuse(Arena *arena, const Program *program)
 {
-    FusionPlans plans = {.plans = NEW_ARRAY(arena, FusionPlan, 2)};
-    make_plan(arena, program, "inline", false, &plans.plans[plans.count++]);
-    if (make_plan(arena, program, "materialize", true, &plans.plans[plans.count]))
-        plans.count++;
+    FusionPlans plans = {.plans = NEW_ARRAY(arena, FusionPlan, 3)};
+    for (PlanKind kind = PLAN_INLINE; kind <= PLAN_ROWS; kind++)
+        plans.count += make_plan(arena, program, kind, plans.plans[0].count, &plans.plans[plans.count]);
     return plans;
 }

@@ -29,7 +29,8 @@ typedef struct Fusion {
 } Fusion;
 
 typedef struct FusionPlan {
-    const char *name;                // "inline", "materialize": how it differs from the other plans
+    const char *name;   // "inline" folds producers in, "materialize" keeps expensive ones in memory, "rows" joins
+                        // reductions over the same rows and what is made of them
     Fusion **fusions;                // in launch order
     int count;
 } FusionPlan;
@@ -55,6 +56,9 @@ typedef struct FusedAccess {
     int op;                           // position in ops
 } FusedAccess;
 int fusion_accesses(const Fusion *fusion, FusedAccess *found, int most);
+
+/* Every op is made at the points of the spatial axes. (In a kernel of rows some are made at all axes' points.) */
+bool fusion_is_uniform(const Fusion *fusion);
 
 /* One reduction over all reduction axes, then only pointwise ops at its points. */
 bool fusion_is_reduction(const Fusion *fusion);

@@ -15,12 +15,7 @@ static int largest_reduction(const Fusion *fusion)
 
 static bool is_splittable(const Fusion *fusion)
 {
-    if (fusion->ops[0].reduce == REDUCE_NONE || fusion->axis_count >= MAX_AXES)
-        return false;
-    for (int i = 1; i < fusion->op_count; i++)
-        if (fusion->ops[i].reduce != REDUCE_NONE)
-            return false;
-    return true;
+    return fusion_is_reduction(fusion) && fusion->axis_count < MAX_AXES;
 }
 
 static Tensor *partial_tensor(Arena *arena, const Fusion *fusion, int64_t parts)

@@ -1,10 +1,11 @@
 // The host's twin of CUDA: what a generated file and its prelude need to compile as plain C++.
 //
 // It comes before the generated text and includes nothing but interface.h: the whole program then
-// compiles in a fraction of a second. Threads are fibers (runtime.cpp); one block runs at a time.
+// compiles in a fraction of a second. Threads are fibers (machine.h); one block runs at a time.
 #include "interface.h"
 
 #define ROLLERC_INTERP 1
+#define ROLLERC_EXPORT __attribute__((visibility("default")))
 #define __global__
 #define __device__
 #define __host__
@@ -75,6 +76,7 @@ struct Place {   // in the source, as a compiler's message would name it
 };
 
 struct Fiber;
+struct Copy;
 struct Thread {
     uint3 index;
     int number, lane, warp;
@@ -82,20 +84,26 @@ struct Thread {
     Fiber *fiber;                 // its stack; none before it starts
     Place place;                  // where it waits
     unsigned long long result;    // of the last exchange
+    Copy *first_copy, *last_copy; // asynchronous, under way
+    unsigned copy_groups;         // that were committed
 };
 
-extern Thread *current;
-extern uint3 block_index;
-extern dim3 block_size, grid_size;
-extern unsigned char *shared_memory;
+extern ROLLERC_EXPORT Thread *current;
+extern ROLLERC_EXPORT uint3 block_index;
+extern ROLLERC_EXPORT dim3 block_size, grid_size;
+extern ROLLERC_EXPORT unsigned char *shared_memory;
 
-void barrier(Place place);
+ROLLERC_EXPORT void trap(Place place, const char *what);   // what the kernel does is wrong
+ROLLERC_EXPORT void barrier(Place place);
 
 // All lanes of the warp meet; each gets the bits that lane `source` brought. Ballot: bit i is lane i's.
-unsigned long long exchange(unsigned long long bits, int source, Place place);
-unsigned long long ballot(bool vote, Place place);
+ROLLERC_EXPORT unsigned long long exchange(unsigned long long bits, int source, Place place);
+ROLLERC_EXPORT unsigned long long ballot(bool vote, Place place);
+ROLLERC_EXPORT void warp_barrier(Place place);
 
-void async_copy16(void *shared, const void *global, int valid_bytes, Place place);
+ROLLERC_EXPORT void async_copy16(void *shared, const void *global, int valid_bytes, Place place);
+ROLLERC_EXPORT void async_commit(Place place);
+ROLLERC_EXPORT void async_wait(unsigned groups, Place place);   // all but the last `groups` have landed
 
 template <class T> static inline T exchange_value(T value, int source, Place place)
 {
@@ -121,7 +129,7 @@ template <class T> static inline T exchange_value(T value, int source, Place pla
 namespace rollerc {
 
 static inline void block_sync(ROLLERC_PLACE) { rollerc_interp::barrier(place); }
-static inline void warp_sync(ROLLERC_PLACE) { rollerc_interp::ballot(false, place); }
+static inline void warp_sync(ROLLERC_PLACE) { rollerc_interp::warp_barrier(place); }
 static inline int lane_id() { return rollerc_interp::current->lane; }
 static inline LaneMask warp_ballot(bool vote, ROLLERC_PLACE)
 {
@@ -151,8 +159,11 @@ static inline void async_copy16(void *shared, const void *global, int valid_byte
 {
     rollerc_interp::async_copy16(shared, global, valid_bytes, place);
 }
-static inline void async_commit() {}
-static inline void async_wait_for(int) {}
+static inline void async_commit(ROLLERC_PLACE) { rollerc_interp::async_commit(place); }
+static inline void async_wait_for(int groups, ROLLERC_PLACE)
+{
+    rollerc_interp::async_wait(static_cast<unsigned>(groups), place);
+}
 
 }   // namespace rollerc
 
@@ -164,13 +175,9 @@ enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
 
 static inline cudaError_t cudaGetLastError() { return cudaSuccess; }
 
-static inline cudaError_t cudaMemsetAsync(void *memory, int byte, size_t count, cudaStream_t)
-{
-    __builtin_memset(memory, byte, count);
-    return cudaSuccess;
-}
-
 namespace rollerc_interp {
+
+ROLLERC_EXPORT cudaError_t clear(void *memory, int byte, size_t count);
 
 // A kernel with its arguments, to be called once a thread.
 struct Invocation {
@@ -179,8 +186,8 @@ struct Invocation {
     void **args;
 };
 
-cudaError_t launch(const Invocation &invocation, dim3 grid, dim3 block, size_t shared);
-cudaError_t allow_shared(void *kernel, long long bytes);
+ROLLERC_EXPORT cudaError_t launch(const Invocation &invocation, dim3 grid, dim3 block, size_t shared);
+ROLLERC_EXPORT cudaError_t allow_shared(void *kernel, long long bytes);
 
 template <int... I> struct Indices {};
 template <int COUNT, int... I> struct Count : Count<COUNT - 1, COUNT - 1, I...> {};
@@ -199,6 +206,11 @@ template <class... Params> static void call_kernel(const Invocation &invocation)
 }
 
 }   // namespace rollerc_interp
+
+static inline cudaError_t cudaMemsetAsync(void *memory, int byte, size_t count, cudaStream_t)
+{
+    return rollerc_interp::clear(memory, byte, count);
+}
 
 template <class... Params>
 static inline cudaError_t cudaLaunchKernel(void (*kernel)(Params...), dim3 grid, dim3 block, void **args,

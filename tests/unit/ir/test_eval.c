@@ -500,6 +500,20 @@ START_TEST(normalised_rows_keep_useful_bounds)
 }
 END_TEST
 
+START_TEST(integers_are_judged_around_the_wrap)
+{
+    ck_assert(value_allows(DTYPE_U8, 0, (Value){0, 1}));
+    ck_assert(value_allows(DTYPE_U8, 255, (Value){0, 1}));    // 0 - 1 wraps to it
+    ck_assert(!value_allows(DTYPE_U8, 254, (Value){0, 1}));
+    ck_assert(value_allows(DTYPE_I8, -128, (Value){127, 1}));
+    ck_assert(!value_allows(DTYPE_I8, -128, (Value){127, 0}));
+    ck_assert(value_allows(DTYPE_I32, -2147483648.0, (Value){2147483646, 2}));
+    ck_assert(value_allows(DTYPE_B1, 1, (Value){1, 0}) && !value_allows(DTYPE_B1, 0, (Value){1, 0}));
+    ck_assert(value_allows(DTYPE_F16, 1, (Value){1.0001, 0}));   // an f16 nearest to 1.0001
+    ck_assert(!value_allows(DTYPE_F32, 1, (Value){(double)NAN, INFINITY}));
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_loop_test(tests, each_operation_gives_the_number_worked_by_hand, 0, 2);
@@ -524,6 +538,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, elements_may_be_asked_for_in_any_order);
     tcase_add_test(tests, an_element_of_a_huge_program_costs_only_what_it_needs);
     tcase_add_test(tests, normalised_rows_keep_useful_bounds);
+    tcase_add_test(tests, integers_are_judged_around_the_wrap);
 }
 
 int main(void)

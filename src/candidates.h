@@ -1,0 +1,59 @@
+// The kept plans on their way to a ranking: what is known of each grows from the model's estimate to what
+// the compiler made of it and what a GPU measured.
+#pragma once
+#include "codegen/codegen.h"
+#include "hal/jit.h"
+
+typedef enum CandidateStatus {
+    CANDIDATE_NOT_RUN,
+    CANDIDATE_OK,   // right, and timed
+    CANDIDATE_COMPILE_ERROR,
+    CANDIDATE_TIMEOUT,   // compiling or running it does not end
+    CANDIDATE_WRONG,     // wrong numbers
+    CANDIDATE_FAULT      // it crashed, wrote beside its buffers or could not be launched
+} CandidateStatus;
+
+/* Times of one call on a GPU. */
+typedef struct Measurement {
+    int warmup, reps;   // calls
+    int buffer_sets;    // that the calls went through in turn, so that L2 is cold
+    double min_us, median_us, mean_us, p95_us, stdev_us;
+    int64_t elements;      // compared with the reference before
+    int64_t unjudged;      // of these: too close to a decision
+    double max_abs;        // the largest error seen
+    double max_of_bound;   // the same over what the reference allows there; 1 is the limit
+} Measurement;
+
+typedef struct Candidate {
+    const Plan *plan;
+    int model_rank;   // from 1
+    CandidateStatus status;
+    const char *reason;      // NULL: nothing is wrong
+    Kernel *kernel;          // NULL: no text was needed
+    JitResult *compiled;     // NULL: not compiled, or in vain
+    Measurement *measured;   // NULL: not timed
+} Candidate;
+
+typedef struct CandidateList {
+    Candidate *items;
+    int count;
+    const char *gpu, *driver;   // that measured; NULL: none
+    int gpu_ordinal;
+} CandidateList;
+
+extern const char *const candidate_status_name[];
+
+CandidateList candidates_of_plans(Arena *arena, const PlanList *plans);
+
+/* The texts of candidates [first, first + count); `base` says all but the plan. */
+void candidates_write(Arena *arena, CandidateList *list, int first, int count, const CodegenRequest *base);
+
+/* Compiles the candidates that have a text. Without an NVRTC for `arch` the program ends with EXIT_MACHINE.
+   */
+void candidates_compile(Arena *arena, CandidateList *list, const char *arch, bool progress);
+
+/* Best first: what was timed, by its median; then what was not, as the model has it, where a kernel that
+   spills registers counts as twice as slow as predicted; then what failed. */
+void candidates_sort(CandidateList *list);
+
+bool candidate_failed(const Candidate *candidate);

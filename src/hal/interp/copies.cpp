@@ -1,0 +1,94 @@
+// Asynchronous copies, each as late as it may be.
+//
+// A copy lands when its thread waits for it and not before; until then its target holds NaNs, so that a wait or a
+// barrier that is missing shows in the values.
+namespace rollerc_interp {
+
+struct Copy {
+    unsigned char *target;
+    const unsigned char *source;
+    int valid_bytes;
+    unsigned group;             // it belongs to its thread's commit of this number
+    Copy *next;                 // of the same thread, or of the free ones
+};
+
+namespace {
+
+enum { MAX_COPIES = 1 << 16 };
+Copy copies[MAX_COPIES], *free_copies;
+int copy_count;
+
+Copy *take_copy(Place place)
+{
+    Copy *copy = free_copies;
+    if (copy)
+        free_copies = copy->next;
+    else if (copy_count < MAX_COPIES)
+        copy = &copies[copy_count++];
+    else
+        fail_at(place, "more asynchronous copies are under way than the interpreter can hold");
+    return copy;
+}
+
+void land(Thread *thread)
+{
+    Copy *copy = thread->first_copy;
+    const size_t valid = static_cast<size_t>(copy->valid_bytes);
+    __builtin_memcpy(copy->target, copy->source, valid);
+    __builtin_memset(copy->target + valid, 0, 16 - valid);
+    note_flight(copy->target, false);
+    note_access(copy->target, 16, true);
+    thread->first_copy = copy->next;
+    copy->next = free_copies;
+    free_copies = copy;
+}
+
+}   // namespace
+
+void async_copy16(void *shared, const void *global, int valid_bytes, Place place)
+{
+    if ((reinterpret_cast<size_t>(shared) | reinterpret_cast<size_t>(global)) % 16 != 0)
+        fail_at(place, "an asynchronous copy from or to an address that is not aligned to 16 bytes");
+    Thread *self = current;
+    Copy *copy = take_copy(place);
+    *copy = {static_cast<unsigned char *>(shared), static_cast<const unsigned char *>(global), valid_bytes,
+             self->copy_groups, nullptr};
+    (self->first_copy ? self->last_copy->next : self->first_copy) = copy;
+    self->last_copy = copy;
+    host->file = place.file;
+    host->line = place.line;
+    note_access(const_cast<void *>(global), valid_bytes, false);
+    note_access(shared, 16, true);
+    if (valid_bytes > 0)
+        *static_cast<const volatile unsigned char *>(global);   // a source that is nowhere faults here
+    __builtin_memset(shared, 0xff, 16);
+    note_flight(shared, true);
+    host->file = nullptr;
+    preempt(place);
+}
+
+void async_commit(Place place)
+{
+    current->copy_groups++;
+    preempt(place);
+}
+
+void async_wait(unsigned groups, Place place)
+{
+    Thread *self = current;
+    host->file = place.file;
+    host->line = place.line;
+    while (self->first_copy && self->copy_groups - self->first_copy->group > groups)
+        land(self);
+    host->file = nullptr;
+    preempt(place);
+}
+
+void finish_copies(Thread *thread)
+{
+    if (thread->first_copy)
+        host->fail("the thread ends before its asynchronous copies have landed");
+    thread->copy_groups = 0;
+}
+
+}   // namespace rollerc_interp

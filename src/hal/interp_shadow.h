@@ -1,0 +1,7 @@
+// What the child of a checked run keeps beside the program's memory (interp/shadow.cpp uses it).
+#pragma once
+#include "hal/interp/interface.h"
+#include "hal/interp_memory.h"
+
+/* Adds it to `host`; false: there is not enough memory. The memory goes with the process. */
+bool interp_shadow_make(InterpHost *host, const InterpMemory *memory, const RuntimeJob *job);

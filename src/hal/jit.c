@@ -1,0 +1,201 @@
+#include "hal/jit.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/strbuf.h"
+#include "hal/nvrtc.h"
+#include "hal/worker.h"
+
+enum {
+    MAX_JOBS = 64,
+    SECONDS = 60,            // for one text: a large one takes 2
+    REASON_BYTES = 2000,     // of the compiler's messages that are quoted
+    CODE_BYTES = 16 << 20,   // of the PTX or the cubin of one text: unrolled matmuls come to 0.3 MB
+    LOG_BYTES = 1 << 20,
+    FIRST_CACHING = 1209,   // 12.9 keeps a cache, and says nothing of registers when it hits
+};
+
+static const int64_t MEMORY_BYTES = (int64_t)6 << 30;   // of address space; a large text takes 0.5 GB
+
+/* What a worker hands back. */
+typedef struct Answer {
+    JitStatus status;
+    int major, minor;
+    size_t ptx_length, cubin_length;
+    char reason[REASON_BYTES];
+    char log[LOG_BYTES];
+    char ptx[CODE_BYTES];
+    char cubin[CODE_BYTES];
+} Answer;
+
+typedef struct Job {
+    const JitRequest *request;
+    const char *arch;
+    Answer *answer;
+    int index;
+} Job;
+
+int jit_arguments(Arena *arena, const char *arch, const char ***arguments)
+{
+    const char *list[] = {arena_printf(arena, "-arch=%s", arch), "-std=c++17", "--ptxas-options=-v", NULL};
+    int count = sizeof list / sizeof *list - 1;
+    *arguments = NEW_ARRAY(arena, const char *, count + 2);
+    memcpy(*arguments, list, sizeof list);
+    return count;
+}
+
+// ---- the worker ----
+
+/* The first messages of the log, without what ptxas counts. */
+static void quote_errors(Answer *answer)
+{
+    const char *error = strstr(answer->log, "error");
+    const char *line = error ? error : answer->log;
+    while (line > answer->log && line[-1] != '\n')
+        line--;
+    snprintf(answer->reason, sizeof answer->reason, "%.600s", line);
+    answer->reason[strcspn(answer->reason, "\n")] = '\0';
+}
+
+static void read_messages(const Nvrtc *nvrtc, NvrtcHandle program, Answer *answer)
+{
+    size_t bytes = 0;
+    if (nvrtc->log_size(program, &bytes) == 0 && bytes <= LOG_BYTES)
+        nvrtc->log(program, answer->log);
+}
+
+static bool read_code(const Nvrtc *nvrtc, NvrtcHandle program, Answer *answer)
+{
+    size_t ptx = 0, cubin = 0;
+    if (nvrtc->ptx_size(program, &ptx) != 0 || nvrtc->cubin_size(program, &cubin) != 0)
+        return false;
+    if (ptx > CODE_BYTES || cubin > CODE_BYTES || ptx < 2 || cubin == 0) {
+        snprintf(answer->reason, sizeof answer->reason,
+                 "gives %zu bytes of machine code; at most %d are taken", cubin > ptx ? cubin : ptx,
+                 CODE_BYTES);
+        return false;
+    }
+    answer->ptx_length = ptx - 1;   // it counts the '\0'
+    answer->cubin_length = cubin;
+    return nvrtc->ptx(program, answer->ptx) == 0 && nvrtc->cubin(program, answer->cubin) == 0;
+}
+
+static void compile_text(const Nvrtc *nvrtc, const Job *job)
+{
+    Answer *answer = job->answer;
+    Arena *arena = arena_new();
+    const char **arguments;
+    int count = jit_arguments(arena, job->arch, &arguments);
+    nvrtc->version(&answer->major, &answer->minor);
+    if (answer->major * 100 + answer->minor >= FIRST_CACHING)
+        arguments[count++] = "--no-cache";
+    NvrtcHandle program;
+    answer->status = JIT_ERROR;
+    int error = nvrtc->create(&program, job->request->text, job->request->name, 0, NULL, NULL);
+    if (error == 0)
+        error = nvrtc->compile(program, count, arguments);
+    read_messages(nvrtc, program, answer);
+    if (error != 0 && answer->log[0])
+        quote_errors(answer);
+    else if (error != 0)
+        snprintf(answer->reason, sizeof answer->reason, "%s", nvrtc->error_string(error));
+    else if (read_code(nvrtc, program, answer))
+        answer->status = JIT_DONE;
+}
+
+static void work(void *context)
+{
+    const Job *job = context;
+    Answer *answer = job->answer;
+    Nvrtc nvrtc;
+    answer->status = JIT_MACHINE;
+    if (nvrtc_open(&nvrtc, answer->reason, sizeof answer->reason) &&
+        nvrtc_knows(&nvrtc, job->arch, answer->reason, sizeof answer->reason))
+        compile_text(&nvrtc, job);
+}
+
+// ---- the parent ----
+
+static JitResult result_of(Arena *arena, const Answer *answer)
+{
+    JitResult result = {
+        .status = answer->status,
+        .reason = answer->status == JIT_DONE ? NULL : arena_strdup(arena, answer->reason),
+        .compiler = arena_printf(arena, "NVRTC %d.%d", answer->major, answer->minor),
+        .log = arena_strdup(arena, answer->log),
+    };
+    if (result.status != JIT_DONE)
+        return result;
+    result.ptx = arena_strndup(arena, answer->ptx, answer->ptx_length);
+    result.ptx_length = answer->ptx_length;
+    result.cubin = (const unsigned char *)arena_strndup(arena, answer->cubin, answer->cubin_length);
+    result.cubin_length = answer->cubin_length;
+    result.kernel_count = jit_read_log(arena, result.log, &result.kernels);
+    return result;
+}
+
+static JitResult collect(Arena *arena, const Worker *worker, const Answer *answer)
+{
+    if (worker->state == WORKER_DONE)
+        return result_of(arena, answer);
+    if (worker->state == WORKER_TIMEOUT)
+        return (JitResult){JIT_TIMEOUT, .reason = arena_printf(arena, "does not compile within %d s",
+                                                               worker->limits.seconds)};
+    const char *how = worker->signal ? strsignal(worker->signal) : "it exited";
+    return (JitResult){JIT_ERROR, .reason = arena_printf(arena, "the compiler crashes (%s)", how)};
+}
+
+static int core_count(void)
+{
+    cpu_set_t cores;
+    return sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
+}
+
+/* One text to a free worker. False: it could not even be started; its result says so. */
+static bool start(Worker *worker, Job *job, const JitOptions *options, JitResult *result)
+{
+    WorkerLimits limits = {options->seconds ? options->seconds : SECONDS, MEMORY_BYTES};
+    job->answer = worker_share(sizeof *job->answer);
+    if (job->answer && worker_start(worker, &limits, work, job))
+        return true;
+    if (job->answer)
+        worker_unshare(job->answer, sizeof *job->answer);
+    *result = (JitResult){JIT_MACHINE, .reason = "no further process can be started"};
+    return false;
+}
+
+static void finish(Arena *arena, Worker *worker, Job *job, const JitOptions *options, JitResult *results)
+{
+    JitResult *result = &results[job->index];
+    *result = collect(arena, worker, job->answer);
+    worker_unshare(job->answer, sizeof *job->answer);
+    worker->state = WORKER_IDLE;
+    if (options->done)
+        options->done(options->context, job->index, result);
+}
+
+void jit_compile(Arena *arena, const JitRequest *requests, int count, const JitOptions *options,
+                 JitResult *results)
+{
+    Worker workers[MAX_JOBS] = {0};
+    Job jobs[MAX_JOBS];
+    int wanted = options->jobs ? options->jobs : core_count();
+    int slots = wanted < MAX_JOBS ? wanted : MAX_JOBS;
+    for (int next = 0, running = 0; next < count || running > 0;) {
+        for (int i = 0; i < slots && next < count; i++) {
+            if (workers[i].state == WORKER_RUNNING)
+                continue;
+            jobs[i] = (Job){.request = &requests[next], .arch = options->arch, .index = next};
+            running += start(&workers[i], &jobs[i], options, &results[next]);
+            next++;
+        }
+        int ended = running > 0 ? worker_wait(workers, slots) : -1;
+        if (ended >= 0 && workers[ended].state != WORKER_RUNNING) {
+            finish(arena, &workers[ended], &jobs[ended], options, results);
+            running--;
+        }
+    }
+}

@@ -1,0 +1,64 @@
+// CUDA text to machine code with NVRTC, which is found at run time: no GPU is needed, and no toolkit to
+// build rollerc.
+//
+// Each text is compiled in a process of its own, as many at once as there are cores. A text that does not
+// compile, takes too long, or brings the compiler down is a result with a reason.
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+
+typedef enum JitStatus {
+    JIT_DONE,
+    JIT_ERROR,   // the compiler refuses the text, or crashes
+    JIT_TIMEOUT,
+    JIT_MACHINE   // no NVRTC, or none for this architecture: no other text would fare better
+} JitStatus;
+
+/* What ptxas says of one kernel. */
+typedef struct JitKernel {
+    const char *name;
+    int registers;
+    int64_t spill_store_bytes, spill_load_bytes, stack_bytes, static_shared_bytes;
+} JitKernel;
+
+typedef struct JitResult {
+    JitStatus status;
+    const char *reason;     // NULL if done
+    const char *compiler;   // "NVRTC 13.0"
+    const char *log;
+    const char *ptx;   // ends in '\0' after `ptx_length` bytes
+    size_t ptx_length;
+    const unsigned char *cubin;
+    size_t cubin_length;
+    JitKernel *kernels;
+    int kernel_count;
+} JitResult;
+
+typedef struct JitRequest {
+    const char *text;
+    const char *name;   // for messages: "matmul.cu"
+} JitRequest;
+
+typedef struct JitOptions {
+    const char *arch;   // "sm_90a"
+    int jobs;           // 0: as many as there are cores
+    int seconds;        // for one text; 0: 60
+    /* After each text, in any order; may be NULL. */
+    void (*done)(void *context, int index, const JitResult *result);
+    void *context;
+} JitOptions;
+
+void jit_compile(Arena *arena, const JitRequest *requests, int count, const JitOptions *options,
+                 JitResult *results);
+
+/* The command line of every compilation, ended by NULL; returns its length. */
+int jit_arguments(Arena *arena, const char *arch, const char ***arguments);
+
+/* Reads the messages of `ptxas -v`. */
+int jit_read_log(Arena *arena, const char *log, JitKernel **kernels);
+
+const JitKernel *jit_find_kernel(const JitResult *result, const char *name);
+bool jit_spills(const JitResult *result);

@@ -1,0 +1,169 @@
+#include "hal/worker.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/output.h"
+
+enum { MAX_WORKERS = 256 };   // at once; the machine's cores are fewer
+
+static int own_life = -1;   // of a worker: the end that its parent listens to
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+// ---- the worker ----
+
+static void set_limits(const WorkerLimits *limits)
+{
+    const struct rlimit no_core = {0, 0}, no_files = {0, 0};
+    setrlimit(RLIMIT_CORE, &no_core);
+#ifndef __SANITIZE_ADDRESS__   // which maps terabytes
+    const struct rlimit memory = {(rlim_t)limits->memory_bytes, (rlim_t)limits->memory_bytes};
+    if (limits->memory_bytes) {
+        setrlimit(RLIMIT_AS, &memory);
+        setrlimit(RLIMIT_FSIZE, &no_files);
+    }
+#else
+    (void)limits, (void)no_files;
+#endif
+}
+
+/* What a compiler or a driver says on its way down is not for the user. */
+static void silence(void)
+{
+    int null = open("/dev/null", O_RDWR);
+    for (int fd = 0; fd <= 2 && null >= 0; fd++)
+        dup2(null, fd);
+}
+
+static _Noreturn void be_worker(pid_t parent, const WorkerLimits *limits, void (*work)(void *), void *context)
+{
+    static const int plain[] = {SIGINT, SIGTERM, SIGHUP, SIGABRT, SIGPIPE};
+    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
+        signal(plain[i], SIG_DFL);
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)   // it is gone already
+        _exit(1);
+    silence();
+    set_limits(limits);
+    work(context);
+    _exit(0);
+}
+
+void worker_alive(void)
+{
+    ssize_t ignored = write(own_life, "", 1);
+    (void)ignored;
+}
+
+// ---- the parent ----
+
+bool worker_start(Worker *worker, const WorkerLimits *limits, void (*work)(void *), void *context)
+{
+    int ends[2];
+    *worker = (Worker){.limits = *limits, .life = -1};
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return false;
+    fflush(NULL);
+    pid_t parent = getpid(), pid = fork();
+    if (pid == 0) {
+        close(ends[0]);
+        own_life = ends[1];
+        be_worker(parent, limits, work, context);
+    }
+    close(ends[1]);   // now only the worker holds it
+    if (pid < 0) {
+        close(ends[0]);
+        return false;
+    }
+    output_own_child(pid);
+    worker->state = WORKER_RUNNING;
+    worker->pid = pid;
+    worker->life = ends[0];
+    worker->deadline = now() + limits->seconds;
+    return true;
+}
+
+static void bury(Worker *worker, WorkerState state)
+{
+    int status = 0;
+    if (state == WORKER_TIMEOUT) {
+        kill(-worker->pid, SIGKILL);
+        kill(worker->pid, SIGKILL);   // should it not have its group yet
+    }
+    while (waitpid(worker->pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    output_disown_child(worker->pid);
+    close(worker->life);
+    worker->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    worker->state = state == WORKER_DONE && status != 0 ? WORKER_CRASHED : state;
+}
+
+/* Milliseconds until the first deadline. */
+static int patience(const Worker *workers, int count)
+{
+    double first = 1e9;
+    for (int i = 0; i < count; i++)
+        if (workers[i].state == WORKER_RUNNING && workers[i].deadline < first)
+            first = workers[i].deadline;
+    double left = first - now();
+    return left <= 0 ? 0 : left > 1e6 ? 1000000000 : (int)(left * 1e3) + 1;
+}
+
+static void hear(Worker *worker)
+{
+    char signs[64];
+    if (read(worker->life, signs, sizeof signs) > 0)
+        worker->deadline = now() + worker->limits.seconds;
+    else
+        bury(worker, WORKER_DONE);
+}
+
+int worker_wait(Worker *workers, int count)
+{
+    struct pollfd polled[MAX_WORKERS];
+    int running = 0;
+    assert(count <= MAX_WORKERS);
+    for (int i = 0; i < count; i++) {
+        bool runs = workers[i].state == WORKER_RUNNING;
+        polled[i] = (struct pollfd){.fd = runs ? workers[i].life : -1, .events = POLLIN};
+        running += runs;
+    }
+    while (running > 0) {
+        poll(polled, (nfds_t)count, patience(workers, count));
+        for (int i = 0; i < count; i++) {
+            if (workers[i].state != WORKER_RUNNING)
+                continue;
+            if (polled[i].revents)
+                return hear(&workers[i]), i;
+            if (now() >= workers[i].deadline)
+                return bury(&workers[i], WORKER_TIMEOUT), i;
+        }
+    }
+    return -1;
+}
+
+void *worker_share(size_t bytes)
+{
+    void *memory =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+void worker_unshare(void *memory, size_t bytes) { munmap(memory, bytes); }

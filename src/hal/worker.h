@@ -1,0 +1,45 @@
+// Work that may crash, hang or eat memory is done in a process of its own; how that ended is a value.
+//
+// A worker is a fork: it sees everything its parent had, and answers through memory that both share. It
+// dies with its parent, whatever happens to that one.
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+typedef struct WorkerLimits {
+    int seconds;            // wall clock, between two signs of life
+    int64_t memory_bytes;   // of address space; 0: no limit
+} WorkerLimits;
+
+typedef enum WorkerState {
+    WORKER_IDLE,
+    WORKER_RUNNING,
+    WORKER_DONE,   // returned
+    WORKER_CRASHED,
+    WORKER_TIMEOUT   // and was killed
+} WorkerState;
+
+typedef struct Worker {
+    WorkerState state;
+    pid_t pid;
+    int life;          // ends when the worker does; a byte is a sign of life
+    double deadline;   // seconds on the monotonic clock
+    int signal;        // of one that crashed; 0: it exited by itself
+    WorkerLimits limits;
+} Worker;
+
+/* Runs work(context) in a new process. False: there can be none. */
+bool worker_start(Worker *worker, const WorkerLimits *limits, void (*work)(void *context), void *context);
+
+/* In a worker: the clock starts again. */
+void worker_alive(void);
+
+/* Waits until some worker gives a sign of life or ends; its position, or -1 if none is running. */
+int worker_wait(Worker *workers, int count);
+
+/* Zeroed memory that workers and parent share; NULL: there is none. Pages that are never touched cost
+   nothing. */
+void *worker_share(size_t bytes);
+void worker_unshare(void *memory, size_t bytes);

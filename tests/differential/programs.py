@@ -1,0 +1,109 @@
+"""The fixed programs of the differential tests: for each family, what it is there for.
+
+{T} is the element type. `axes` says which tile axis of the family's kernels each param runs along (as the ranking names
+them), and the value it has while the others vary.
+"""
+import collections
+
+Program = collections.namedtuple("Program", "name family types axes text")
+
+REAL = ("f32", "f16", "bf16", "f64")
+NUMBERS = REAL + ("i32", "i8")
+
+PROGRAMS = [
+    Program("chain", "elementwise", REAL, {"M": ("point", 5), "N": ("point", 48)}, """
+        input a[M, N] : {T}  input b[N] : {T}
+        y[i, j] = relu(a[i, j] * 2 + b[j])
+        output y : {T}"""),
+    Program("transpose", "elementwise", NUMBERS, {"M": ("point", 7), "N": ("point", 40)}, """
+        input a[M, N] : {T}
+        y[j, i] = a[i, j]
+        output y"""),
+    Program("mask", "elementwise", NUMBERS, {"M": ("point", 3), "N": ("point", 70)}, """
+        input a[M, N] : {T}  input b[M, N] : {T}
+        m[i, j] = a[i, j] > b[i, j]
+        y[i, j] = select(m[i, j], a[i, j], b[i, j])
+        output m : b1  output y"""),
+    Program("reversed", "elementwise", NUMBERS + ("b1",), {"M": ("point", 6), "N": ("point", 33)}, """
+        input a[M, 2 * N] : {T}
+        y[i:M, j:N] = a[M - 1 - i, 2 * j + 1]
+        output y"""),
+
+    Program("rows", "reduce", NUMBERS, {"M": ("output", 5), "N": ("reduced", 100)}, """
+        input x[M, N] : {T}
+        y[i] = sum[j](x[i, j])
+        output y"""),
+    Program("columns", "reduce", NUMBERS, {"M": ("reduced", 70), "N": ("output", 33)}, """
+        input x[M, N] : {T}
+        y[j] = max[i](x[i, j])
+        output y"""),
+    Program("everything", "reduce", NUMBERS, {"M": ("reduced", 9), "N": ("reduced", 130)}, """
+        input x[M, N] : {T}
+        y[] = min[i, j](x[i, j])
+        output y"""),
+    Program("softmax", "reduce", REAL, {"M": ("output", 5), "N": ("reduced", 80)}, """
+        input x[M, N] : {T}
+        m[i] = max[j](x[i, j])
+        e[i, j] = exp(x[i, j] - m[i])
+        s[i] = sum[j](e[i, j])
+        y[i, j] = e[i, j] / s[i]
+        output y : {T}"""),
+    Program("product", "reduce", REAL, {"M": ("output", 4), "N": ("reduced", 23)}, """
+        input x[M, N] : {T}  input b[M] : {T}
+        p[i] = prod[j](1 + 0.125 * x[i, j])
+        y[i] = p[i] + b[i]
+        output y : {T}"""),
+
+    Program("max_pool", "window", NUMBERS, {"M": ("outer", 5), "N": ("inner", 37)}, """
+        input x[M, 2 * N + 1] : {T}
+        y[i, h:N] = max[r:3](x[i, 2 * h + r])
+        output y"""),
+    Program("padded_sum", "window", REAL, {"M": ("outer", 4), "N": ("inner", 41)}, """
+        input x[M, N] : {T}
+        y[i:M, h:N] = sum[r:3, s:3](pad(x[i + r - 1, h + s - 1], 0)) / 9
+        output y : {T}"""),
+    Program("dilated", "window", REAL, {"M": ("outer", 3), "N": ("inner", 35)}, """
+        input x[M, N + 8] : {T}  input w[M, 5] : {T}
+        y[c, h:N] = relu(sum[r](x[c, h + 2 * r] * w[c, r]))
+        output y : {T}"""),
+
+    Program("matmul", "matmul", NUMBERS, {"M": ("m", 33), "N": ("n", 40), "K": ("k", 19)}, """
+        input A[M, K] : {T}  input B[K, N] : {T}
+        C[i, j] = sum[k](A[i, k] * B[k, j])
+        output C"""),
+    Program("matmul_transposed", "matmul", REAL, {"M": ("m", 35), "N": ("n", 34), "K": ("k", 17)}, """
+        input A[K, M] : {T}  input B[N, K] : {T}  input b[N] : {T}
+        c[i, j] = sum[k](A[k, i] * B[j, k])
+        y[i, j] = relu(c[i, j] + b[j])
+        output y : {T}"""),
+    Program("matmul_batched", "matmul", REAL, {"M": ("m", 20), "N": ("n", 24), "K": ("k", 33)}, """
+        input A[3, M, K] : {T}  input B[3, K, N] : {T}
+        C[b, i, j] = sum[k](A[b, i, k] * B[b, k, j])
+        output C : {T}"""),
+    Program("convolution", "matmul", REAL, {"M": ("m", 9), "N": ("n", 20), "K": ("k", 4)}, """
+        input x[K, N, 6] : {T}  input w[M, K, 3, 3] : {T}
+        y[f, h:N, v:6] = sum[k, r, s](pad(x[k, h + r - 1, v + s - 1], 0) * w[f, k, r, s])
+        output y : {T}"""),
+
+    Program("argmax", "loopnest", NUMBERS, {"M": ("point", 9), "N": ("step", 30)}, """
+        input x[M, N] : {T}
+        m[i] = max[j](x[i, j])
+        y[i] = min[j](select(x[i, j] == m[i], j, N))
+        output y : i32"""),
+    Program("bits", "loopnest", REAL, {"M": ("point", 70), "N": ("step", 12)}, """
+        input x[M, N] : {T}  input m[M, N] : b1
+        t[i] = sum[j](select(m[i, j], x[i, j], 0))
+        y[i] = t[i] > 0
+        output y : b1"""),
+    Program("generic_matmul", "loopnest", NUMBERS, {"M": ("point", 9), "N": ("step", 13)}, """
+        input A[M, N] : {T}  input B[N, M] : {T}
+        C[i, j] = sum[k](A[i, k] * B[k, j])
+        output C"""),
+]
+
+
+def source(program, dtype, sizes):
+    """The text of a .te file."""
+    params = "".join(f"param {name} = {value}\n" for name, value in sizes.items())
+    lines = program.text.replace("{T}", dtype).strip().split("\n")
+    return params + "\n".join(line.strip() for line in lines) + "\n"

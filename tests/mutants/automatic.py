@@ -1,0 +1,70 @@
+"""Mutants made by rule: operators, constants, comparisons and barriers, one change each.
+
+A mutant's name holds the line it changes, not its number, so that tests/mutants/equivalent.txt outlives other edits.
+"""
+import re
+
+RULES = [
+    (r"(?<= )<(?= )", "<="), (r"(?<= )<=(?= )", "<"), (r"(?<= )>(?= )", ">="), (r"(?<= )>=(?= )", ">"),
+    (r"==", "!="), (r"!=(?= )", "=="), (r"&&", "||"), (r"\|\|", "&&"),
+    (r"(?<= )\+(?= )", "-"), (r"(?<= )-(?= )", "+"), (r"(?<= )\*(?= )", "+"), (r"(?<= )/(?= )", "*"), (r"(?<= )%(?= )", "/"),
+    (r"(?<= )\+=(?= )", "-="), (r"(?<= )/=(?= )", "-="), (r"(?<= )\*=(?= )", "+="), (r"\|=", "="),
+    (r"<<(?= )", ">>"), (r">>(?= )", "<<"), (r"(?<= )&(?= )", "|"), (r"(?<= )\|(?= )", "&"),
+    (r"block_sync\(\);", ";"), (r"warp_sync\(\);", ";"), (r"\bcontinue;", ";"), (r"\btrue\b", "false"), (r"\bfalse\b", "true"),
+    (r"(?<![\w.\"])\d+(?![\w.])", lambda m: str(int(m[0]) + 1)), (r"(?<![\w.\"])[1-9]\d*(?![\w.])", lambda m: str(int(m[0]) - 1)),
+    (r"\bmin\(", "max("), (r"\bmax\(", "min("),
+]
+SKIPPED = re.compile(r"\s*(//|#|static_assert|template <|using |extern \"C\"|\"|namespace|struct |}|$)")
+# Constants that any value serves: they decide the order of blocks and how far the compiler unrolls. Their uses are mutated.
+SPEED_ONLY = ("constexpr Index PANEL = ", "constexpr int UNROLLED_TAPS = ")
+TRUE_IN_INTERPRETER = {"ROLLERC_INTERP"}
+
+
+def holds(condition):
+    """What the preprocessor makes of `condition` in the interpreter; names it does not know are undefined."""
+    text = re.sub(r"defined\((\w+)\)", lambda m: str(m[1] in TRUE_IN_INTERPRETER), condition)
+    text = re.sub(r"\b(?!True|False)[A-Za-z_]\w*", "0", text).replace("&&", " and ").replace("||", " or ").replace("!", " not ")
+    return bool(eval(text))   # our own templates only
+
+
+def live_lines(text):
+    """Numbers of the lines that the interpreter compiles, without the default parameters and the launcher's part."""
+    stack, live, parameters = [], [], False
+    for number, line in enumerate(text.split("\n")):
+        word = line.strip()
+        parameters = (parameters or word.startswith("// <rollerc: parameters>")) and not word.startswith("// </rollerc>")
+        if word.startswith("#ifdef"):
+            stack.append([word.split()[1] in TRUE_IN_INTERPRETER] * 2)
+        elif word.startswith("#ifndef"):
+            stack.append([word.split()[1] not in TRUE_IN_INTERPRETER] * 2)
+        elif word.startswith("#if "):
+            stack.append([holds(word[4:])] * 2)
+        elif word.startswith("#elif"):
+            now = not stack[-1][1] and holds(word[6:])
+            stack[-1] = [now, stack[-1][1] or now]
+        elif word.startswith("#else"):
+            stack[-1][0] = not stack[-1][1]
+        elif word.startswith("#endif"):
+            stack.pop()
+        elif all(now for now, _ in stack) and not parameters and not SKIPPED.match(line):
+            live.append(number)
+    return live
+
+
+def automatic(name, text):
+    """[(name of the mutant, changed text)] of one template."""
+    lines, found, names = text.split("\n"), [], {}
+    for number in live_lines(text):
+        code = lines[number].split("//")[0].rstrip()
+        if "__launch_bounds__" in code or "static_assert" in code or code.startswith(SPEED_ONLY):
+            continue
+        for pattern, replacement in RULES:
+            for place, match in enumerate(re.finditer(pattern, code), 1):
+                new = replacement(match) if callable(replacement) else replacement
+                changed = code[:match.start()] + new + code[match.end():]
+                label = f"{name}: {code.strip()} | {match[0]} -> {new}, {place}"
+                names[label] = names.get(label, 0) + 1
+                if names[label] > 1:
+                    label += f", line {names[label]}"
+                found.append((label, "\n".join(lines[:number] + [changed] + lines[number + 1:])))
+    return found

@@ -1,0 +1,198 @@
+#!/usr/bin/env python3
+"""Every family on the CPU interpreter against the reference: types, ragged sizes, devices, kinds of candidates.
+
+    python3 tests/run_differential.py --rollerc build/rollerc           every pair of choices is met (the default)
+    python3 tests/run_differential.py --rollerc build/rollerc --all     the full product
+
+For each case the ranking says which candidates are of the family that the case is about, so that a family is proven
+although another is ranked first. tests/regressions/*.te are proven with all their candidates.
+"""
+import argparse
+import itertools
+import json
+import os
+import pathlib
+import random
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+
+import common
+from differential.programs import PROGRAMS, source
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PRIME = 97
+SIZES = ("1", "2", "tile-1", "tile", "tile+1", "prime")
+DEVICES = ("a100", "mi50", "v100")
+PLACES = ("best", "middle", "last")   # among the family's candidates that fit the tile
+
+
+class Ranker:
+    """Rankings of sources, made once."""
+
+    def __init__(self, rollerc, folder):
+        self.rollerc, self.folder, self.count = rollerc, folder, itertools.count()
+
+    def rank(self, text, device):
+        path = os.path.join(self.folder, f"{next(self.count)}.json")
+        command = [self.rollerc, "-q", "-", "--device", device, "--top-k", "100", "--json", path, "-o",
+                   path[:-5] + ".cu"]
+        done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=120)
+        if done.returncode != 0:
+            raise RuntimeError(f"exit {done.returncode}: {done.stderr.strip()}")
+        with open(path) as file:
+            return json.load(file)["candidates"]
+
+
+def tile_of(candidate, family, axis):
+    """The block's tile along the axis, in the candidate's launches of the family."""
+    for launch in candidate["launches"]:
+        if launch["family"] == family and axis in launch["config"]["tile"]["shared"]:
+            return launch["config"]["tile"]["shared"][axis]
+    return None
+
+
+def all_cases():
+    for program in PROGRAMS:
+        for dtype, param, size, device, place in itertools.product(program.types, program.axes, SIZES, DEVICES, PLACES):
+            yield (program, dtype, param, size, device, place)
+
+
+def pairs(case):
+    program, dtype, param, size, device, place = case
+    values = {"program": program.name, "type": dtype, "size": (param, size), "device": device, "place": place}
+    return [(program.family, *pair) for pair in itertools.combinations(sorted(values.items()), 2)]
+
+
+def pairwise(cases, seed):
+    """Greedy: of some random cases the one that meets most new pairs, until all pairs are met."""
+    chooser = random.Random(seed)
+    left = {pair for case in cases for pair in pairs(case)}
+    order = list(cases)
+    chooser.shuffle(order)
+    chosen = []
+    while left and order:
+        best = max(chooser.sample(range(len(order)), min(40, len(order))), key=lambda i: len(left.intersection(pairs(order[i]))))
+        case = order[best]
+        order[best] = order[-1]
+        order.pop()
+        met = left.intersection(pairs(case))
+        if met:
+            left -= met
+            chosen.append(case)
+    return sorted(chosen, key=lambda case: (case[0].family, case[0].name, case[1:]))
+
+
+def choose_sizes(ranker, case):
+    """The params of a case; the tile is that of the family's best candidate at the base sizes."""
+    program, dtype, param, size, device, _ = case
+    sizes = {name: base for name, (_, base) in program.axes.items()}
+    axis = program.axes[param][0]
+    tile = 0
+    if size.startswith("tile"):
+        for candidate in ranker.rank(source(program, dtype, sizes), device):
+            tile = tile or tile_of(candidate, program.family, axis) or 0
+        tile = min(tile or 32, 2048)
+    sizes[param] = PRIME if size == "prime" else int(size) if size.isdigit() else max(1, tile + int(size[4:] or 0))
+    return sizes, tile
+
+
+def choose_rank(candidates, case, tile):
+    """Of the family's candidates, if it can hold any, those with the tile the case asks for."""
+    program, _, param, _, _, place = case
+    axis = program.axes[param][0]
+    ranks = [c["rank"] for c in candidates if any(launch["family"] == program.family for launch in c["launches"])]
+    fitting = [c["rank"] for c in candidates if tile and tile_of(c, program.family, axis) == tile]
+    ranks = fitting or ranks
+    if not ranks:
+        return candidates[0]["rank"], False
+    return ranks[{"best": 0, "middle": len(ranks) // 2, "last": -1}[place]], True
+
+
+class Checker:
+    def __init__(self, rollerc, folder):
+        self.ranker, self.rollerc, self.folder = Ranker(rollerc, folder), rollerc, folder
+        self.met = {}   # family -> candidates of it that were proven
+
+    def __call__(self, case):
+        if isinstance(case, pathlib.Path):
+            return self.check_regression(case)
+        program, dtype, _, _, device, _ = case
+        try:
+            sizes, tile = choose_sizes(self.ranker, case)
+            text = source(program, dtype, sizes)
+            rank, of_family = choose_rank(self.ranker.rank(text, device), case, tile)
+        except (RuntimeError, subprocess.TimeoutExpired) as error:
+            return f"no ranking: {error}"
+        if of_family:
+            self.met[program.family] = self.met.get(program.family, 0) + 1
+        name = "_".join([program.name, dtype, *(f"{k}{v}" for k, v in sizes.items())])
+        path = os.path.join(self.folder, name + ".te")
+        with open(path, "w") as file:
+            file.write(text)
+        return self.verify(path, text, ["--device", device, "--top-k", "100", "--candidate", str(rank)])
+
+    def verify(self, path, text, options):
+        command = [self.rollerc, "-q", path, *options, "--verify", "-o", "-"]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=300)
+            reason = f"exit {done.returncode}: {done.stderr.strip()[:1500]}" if done.returncode else None
+        except subprocess.TimeoutExpired:
+            reason = "still running after 300 s"
+        again = [self.rollerc, "-", *options, "--verify", "-o", "-"]
+        return reason and f"{reason}\nagain: {shlex.join(again)} << END > kernel.cu\n{text}END"
+
+    def check_regression(self, path):
+        text = path.read_text()
+        first = text.split("\n", 1)[0]
+        options = shlex.split(first.removeprefix("# rollerc:")) if first.startswith("# rollerc:") else ["--device", "a100"]
+        count = 1 if "--candidate" in options else 10
+        for rank in range(1, count + 1):
+            chosen = options if count == 1 else [*options, "--candidate", str(rank)]
+            reason = self.verify(str(path), text, chosen)
+            if reason and reason.startswith("exit 3:") and rank > 1:   # fewer were kept
+                return None
+            if reason:
+                return reason
+        return None
+
+
+def title(case):
+    if isinstance(case, pathlib.Path):
+        return f"regression {case.name}"
+    program, dtype, param, size, device, place = case
+    return f"{program.family} {program.name} {dtype} {param}={size} {device} {place}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rollerc", required=True)
+    parser.add_argument("--all", action="store_true", help="the full product of all choices")
+    parser.add_argument("--seed", type=int, default=1, help="of the choice of cases")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--only", default="", help="cases whose title holds this")
+    parser.add_argument("-v", "--verbose", action="store_true")
+    args = parser.parse_args()
+
+    started = time.monotonic()
+    every = list(all_cases())
+    cases = every if args.all else pairwise(every, args.seed)
+    cases += sorted((ROOT / "tests/regressions").glob("*.te"))
+    cases = [case for case in cases if args.only in title(case)]
+    tally = common.Tally(args.verbose)
+    with tempfile.TemporaryDirectory() as folder:
+        check = Checker(os.path.abspath(args.rollerc), folder)
+        for case, reason in zip(cases, common.in_parallel(args.jobs, check, cases)):
+            tally.add(title(case), reason)
+    for family in sorted({program.family for program in PROGRAMS}):
+        if not args.only and not check.met.get(family):
+            tally.add(f"family {family}", "no candidate of it was proven")
+    proven = ", ".join(f"{count} {family}" for family, count in sorted(check.met.items()))
+    print(f"seed {args.seed}: {len(cases)} of {len(every)} cases in {time.monotonic() - started:.0f} s; candidates of: {proven}")
+    return tally.exit_code()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

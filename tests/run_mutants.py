@@ -1,0 +1,249 @@
+#!/usr/bin/env python3
+"""Bugs planted in the templates are found by --verify.
+
+    python3 tests/run_mutants.py --rollerc build/rollerc            all made by hand, 50 random automatic ones
+    python3 tests/run_mutants.py --rollerc build/rollerc --all      all of them
+    python3 tests/run_mutants.py --rollerc build/rollerc --only M2  those whose name holds this
+
+A mutant that changes nothing a program could see is listed in tests/mutants/equivalent.txt, one a line, its reason behind
+" # "; one that waits for a better detector likewise, its reason beginning with "WAITS: ". These may survive, no others may.
+"""
+import argparse
+import collections
+import contextlib
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import common
+from differential.programs import PROGRAMS, source
+from mutants.automatic import automatic
+from mutants.hand import HAND
+from run_differential import Ranker
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TEMPLATES = ROOT / "templates"
+EQUIVALENT = ROOT / "tests/mutants/equivalent.txt"
+HANG_SECONDS = 20
+MAX_EQUIVALENT = 0.05
+
+# (program of differential/programs.py, type, sizes): what each family's template is exercised with. Several candidates of
+# each: the best one of every variant and the family's last.
+CASES = {
+    "elementwise": [("chain", "f32", dict(M=67, N=64)), ("mask", "f32", dict(M=3, N=1031)), ("mask", "f16", dict(M=64, N=40)),
+                    ("transpose", "i8", dict(M=37, N=129)), ("chain", "bf16", dict(M=1, N=2)), ("chain", "f64", dict(M=5, N=1021))],
+    "loopnest": [("bits", "f32", dict(M=1030, N=3)), ("generic_matmul", "f32", dict(M=19, N=13)), ("bits", "f32", dict(M=64, N=5))],
+    "matmul": [("matmul", "f32", dict(M=67, N=61, K=37)), ("matmul_batched", "f16", dict(M=33, N=64, K=16)),
+               ("matmul_transposed", "f32", dict(M=130, N=66, K=8)), ("convolution", "f32", dict(M=9, N=11, K=3)),
+               ("matmul", "f32", dict(M=600, N=36, K=4)), ("matmul", "i8", dict(M=5, N=7, K=64)),
+               ("matmul", "f64", dict(M=32, N=32, K=33))],
+    "reduce": [("rows", "f32", dict(M=37, N=1023)), ("columns", "f32", dict(M=257, N=70)), ("rows", "f16", dict(M=5, N=4096)),
+               ("everything", "i32", dict(M=9, N=1000)), ("columns", "i8", dict(M=67, N=128)), ("product", "f64", dict(M=13, N=5)),
+               ("columns", "f32", dict(M=3, N=1024)), ("rows", "f32", dict(M=3, N=20000)), ("columns", "f32", dict(M=5, N=40)),
+               ("columns", "f32", dict(M=96, N=5)), ("rows", "f32", dict(M=3, N=96))],
+    "window": [("max_pool", "f32", dict(M=5, N=67)), ("padded_sum", "f32", dict(M=7, N=130)), ("dilated", "f16", dict(M=3, N=33)),
+               ("max_pool", "i32", dict(M=300, N=5)), ("max_pool", "f32", dict(M=6, N=64))],
+}
+# Further programs.
+TEXTS = {
+    "elementwise": ["input x[37, 41] : f32  y[i, j] = x[i, j] + i - 2 * j  output y", "input x[9, 300] : i8  y[i, j:300] = x[i, 299 - j] * j  output y : i8"],
+    "loopnest": ["input x[1030, 3] : f32  y[i] = sum[j](x[i, j]) + i * 1e-9 > -0.5  output y"],
+}
+# Past 2^31 elements positions take 64 bits; some blocks are run.
+HUGE = "input x[2147488777] : i8  y[i] = x[i] + 1  output y : i8"
+# The prelude serves all families; these read what they do not.
+PRELUDE_CASES = [
+    "input x[70] : f32  y[] = max[i](log(x[i]))  z[] = min[i](sqrt(x[i]))  m[i] = max(log(x[i]), x[i])  n[i] = min(sqrt(x[i]), x[i])"
+    "  output y  output z  output m  output n",
+    "input x[70] : f64  y[] = max[i](log(x[i]))  z[] = min[i](sqrt(x[i]))  m[i] = max(log(x[i]), x[i])  n[i] = min(sqrt(x[i]), x[i])"
+    "  output y  output z  output m  output n",
+    "input x[97] : f32  y[i] = cast(1000 * x[i], i8)  z[i] = cast(1e10 * x[i], i32)  u[i] = cast(sqrt(x[i]), u8)  w[i] = cast(1000 * x[i], u8)"
+    "  output y  output z  output u  output w",
+    "input x[97] : f64  y[i] = cast(1000 * x[i], i8)  z[i] = cast(1e10 * x[i], i32)  w[i] = cast(300 * x[i], u8)"
+    "  a[i] = cast(128 + 0.1 * x[i], i8)  output a  output y  output z  output w",
+    "input x[97] : f32  h[i] = 70000 * x[i]  d[i] = x[i] * 1e-7  t[i] = x[i] * 4e-5  b[i] = x[i] * 1e38 * 4  e[i] = x[i] * 1e-39"
+    "  s[i] = (floor(x[i] * 2048) + 0.5) / 1024  g[i] = (floor(x[i] * 256) + 0.5) / 128  l[i] = floor(x[i] * 2000) * 32"
+    "  output h : f16  output d : f16  output t : f16  output b : bf16  output e : bf16  output s : f16  output g : bf16  output l : f16",
+    "input x[97] : f16  input b[97] : bf16  y[i] = x[i] / 0  z[i] = x[i] * 1e-4  v[i] = b[i] / 0  n[i] = sqrt(x[i])  o[i] = sqrt(b[i])"
+    "  output y : f16  output z : f16  output v : bf16  output n : f16  output o : bf16",
+    "input x[97] : f16  y[i] = x[i] * 1  z[i] = x[i] / 65536 / 4  w[i] = z[i] * 65536 output y  output z : f16  output w",
+    "input n[97] : f16  q[i] = n[i] / 0  r[i] = select(n[i] == 0, 1, 0 * q[i])  s[i] = q[i] output q : f16  output r : f32  output s : f32",
+    "param c = 1.00048828125090949  param d = 1.0048828124990905 input x[37] : f64  y[i] = 0 * x[i] + c  z[i] = 0 * x[i] - c"
+    "  w[i] = 0 * x[i] + d  v[i] = 0 * x[i] - d  t[i] = 0 * x[i] + 1e-60  u[i] = x[i]  s[i] = 0 * x[i] + 1.00048828124909051"
+    "  output y : f16  output z : f16  output w : f16  output v : f16  output t : f16  output u : bf16  output s : f16",
+    "input a[97] : i32  input b[97] : i32  y[i] = a[i] / (b[i] * 2 + 1)  z[i] = abs(a[i] * 3) - relu(b[i])  w[i] = a[i] * 65536 * 65536 + sq(b[i])"
+    "  v[i] = max(a[i], b[i]) - min(a[i], 2)  u[i] = -(a[i]) u2[i] = floor(a[i]) + ceil(b[i]) p[i] = (a[i] * 0 - 2147483647 - 1) / (b[i] * 0 - 1)"
+    "  output y output z output w output v output u : i8 output u2 output p",
+    "input x[97] : f32  y[i] = abs(x[i])  z[i] = floor(x[i] * 4)  w[i] = ceil(x[i] * 4)  v[i] = tanh(x[i])  u[i] = erf(x[i])  t[i] = sigmoid(x[i])"
+    "  s[i] = sin(x[i])  r[i] = cos(x[i])  q[i] = pow(x[i] + 2, 1.5)  p[i] = rsqrt(x[i] + 2)  o[i] = exp(x[i]) + log(x[i] + 2)  n[i] = relu(-x[i]) + sq(x[i])"
+    "  output y output z output w output v output u output t output s output r output q output p output o output n",
+    "input x[97] : f64  y[i] = abs(x[i])  z[i] = floor(x[i] * 4)  w[i] = ceil(x[i] * 4)  v[i] = tanh(x[i])  u[i] = erf(x[i])  t[i] = sigmoid(x[i])"
+    "  s[i] = sin(x[i])  r[i] = cos(x[i])  q[i] = pow(x[i] + 2, 1.5)  p[i] = rsqrt(x[i] + 2)  o[i] = exp(x[i]) + log(x[i] + 2) n[i] = relu(-x[i]) + sq(x[i])"
+    "  output y output z output w output v output u output t output s output r output q output p output o output n",
+    "input x[5, 9] : i32  input u[5, 9] : f64  a[i] = max[j](x[i, j] - 100)  b[i] = min[j](x[i, j] + 100)  c[i] = prod[j](x[i, j])"
+    "  d[i] = max[j](u[i, j] - 2)  e[i] = min[j](u[i, j] + 2)  f[i] = prod[j](u[i, j])  output a output b output c output d output e output f",
+    "input x[5, 9] : f32  a[i] = max[j](x[i, j] - 100)  b[i] = min[j](x[i, j] + 100)  c[i] = prod[j](x[i, j])"
+    "  p[i:5, j:9] = pad(x[i - 1, j + 1], 3)  output a output b output c output p",
+    "input m[71, 3] : b1  input x[71, 3] : f32  y[i, j] = m[i, j] && x[i, j] > 0  z[j, i] = !m[i, j]  s[i] = sum[j](m[i, j])"
+    "  output y  output z  output s",
+    "input m[4096] : b1  input x[4096] : f16  y[i] = select(m[i], x[i], 0)  n[i] = x[i] > 0 || m[i]  output y : f16  output n",
+]
+
+
+class Bench:
+    """Compiles and verifies the cases with a folder of templates."""
+
+    def __init__(self, rollerc, folder):
+        self.rollerc, self.folder = rollerc, folder
+        ranker = Ranker(rollerc, folder)
+        programs = {program.name: program for program in PROGRAMS}
+        self.cases = collections.defaultdict(list)   # template -> [(options, text)]
+        for family, rows in CASES.items():
+            for name, dtype, sizes in rows:
+                text = source(programs[name], dtype, sizes)
+                for device in ("a100", "mi50"):
+                    self.cases[family + ".cu"] += self.chosen(ranker, text, family, device)
+        for family, rows in TEXTS.items():
+            for text in rows:
+                self.cases[family + ".cu"] += self.chosen(ranker, text, family, "a100")
+        self.cases["elementwise.cu"].append((["--device", "a100"], HUGE))
+        small = [case for cases in self.cases.values() for case in cases[::9]]
+        self.cases["prelude.cuh"] = [(["--device", device], text) for text in PRELUDE_CASES for device in ("a100", "mi50")] + small + [
+            (["--device", "a100"], HUGE)]
+        self.kills = collections.Counter()
+        self.sound = {}   # (template, number of a case) -> it is right without a mutant
+
+    @staticmethod
+    def chosen(ranker, text, family, device):
+        firsts, last, odd = {}, None, None
+        for candidate in ranker.rank(text, device):
+            for launch in candidate["launches"]:
+                if launch["family"] == family:
+                    tile = launch["config"]["tile"]["register"]
+                    firsts.setdefault((launch["config"]["variant"], tuple(tile.values())), candidate["rank"])
+                    last, threads = candidate["rank"], launch["config"]["threads"]
+                    odd = odd or (last if threads & (threads - 1) else None)   # not a power of two
+        return [(["--device", device, "--top-k", "100", "--candidate", str(rank)], text)
+                for rank in sorted({*list(firsts.values())[:6], last, odd} - {None})]
+
+    def verify(self, case, templates):
+        """None if the kernel is right, else what is said."""
+        options, text = case
+        command = [self.rollerc, "-q", "-", *options, "--templates", templates, "--verify", "-o", "-"]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                   errors="replace")
+        try:
+            _, said = process.communicate(text, timeout=HANG_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.terminate()
+            process.communicate()
+            return "hangs"
+        return f"exit {process.returncode}: {said.strip()}" if process.returncode else None
+
+    def check_case(self, template, i):
+        """What kills a mutant must be right without it."""
+        if (template, i) not in self.sound:
+            self.sound[template, i] = True
+            said = self.verify(self.cases[template][i], str(TEMPLATES))
+            if said:
+                self.sound[template, i] = False
+                print(f"FAIL  without any mutant: {said}\n{self.cases[template][i]}", flush=True)
+
+    def kill(self, template, text):
+        """What finds the mutant: None nothing, "" it does not compile, else what was said."""
+        folder = tempfile.mkdtemp(dir=self.folder)
+        for path in TEMPLATES.iterdir():
+            with contextlib.suppress(FileExistsError):
+                os.symlink(path, os.path.join(folder, path.name))
+        os.unlink(os.path.join(folder, template))
+        pathlib.Path(folder, template).write_text(text)
+        numbers = sorted(range(len(self.cases[template])), key=lambda i: -self.kills[template, i])
+        said = None
+        for i in numbers:
+            said = self.verify(self.cases[template][i], folder)
+            if said is not None:
+                self.kills[template, i] += 1
+                self.check_case(template, i)
+                break
+        shutil.rmtree(folder)
+        return "" if said and "ends with status" in said else said
+
+
+def hand_mutants(texts):
+    for name, template, old, new, which in HAND:
+        parts = texts[template].split(old)
+        assert len(parts) > which, f"{name}: templates/{template} no longer holds {old!r}"
+        yield f"{name} ({template})", template, old.join(parts[:which]) + new + old.join(parts[which:])
+
+
+def read_equivalent():
+    found = {}
+    for line in EQUIVALENT.read_text().split("\n"):
+        name, separator, reason = line.rpartition(" # ")
+        if line and not line.startswith("#"):
+            assert separator and reason, f"{EQUIVALENT}: no reason: {line}"
+            found[name.strip()] = reason.strip()
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rollerc", required=True)
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--count", type=int, default=50, help="of automatic ones")
+    parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "little"))
+    parser.add_argument("--only", default="", help="mutants whose name holds this")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("-v", "--verbose", action="store_true")
+    args = parser.parse_args()
+
+    started = time.monotonic()
+    texts = {path.name: path.read_text() for path in sorted(TEMPLATES.iterdir())}
+    hand = list(hand_mutants(texts))
+    made = [(name, template, text) for template in texts for name, text in automatic(template, texts[template])]
+    equivalent = read_equivalent()
+    unknown = set(equivalent) - {name for name, _, _ in hand + made}
+    if args.all or args.only:
+        tried = [m for m in hand + made if args.only in m[0]]
+    else:   # what is known to survive would take longest
+        tried = hand + random.Random(args.seed).sample(made, min(args.count, len(made)))
+        tried = [m for m in tried if m[0] not in equivalent]
+    print(f"seed {args.seed}: {len(hand)} mutants by hand, {len(made)} automatic; {len(tried)} are tried", flush=True)
+
+    killed = stillborn = spared = 0
+    survivors, needless = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(os.path.abspath(args.rollerc), folder)
+        for (name, _, _), said in zip(tried, common.in_parallel(args.jobs, lambda m: bench.kill(m[1], m[2]), tried)):
+            listed = name in equivalent
+            killed += said not in (None, "")
+            stillborn += said == ""
+            spared += said is None and listed
+            if said is None and not listed:
+                survivors.append(name)
+            if said is not None and listed and said != "hangs":
+                needless.append(name)
+            if args.verbose:
+                print(f"{'survives' if said is None else 'stillborn' if said == '' else 'killed'}  {name}"
+                      f"  {(said or '').splitlines()[0][:150] if said else ''}", flush=True)
+    for name in survivors:
+        print(f"SURVIVES  {name}")
+    for name in needless:
+        print(f"is killed, but listed in equivalent.txt: {name}")
+    for name in sorted(unknown):
+        print(f"is listed in equivalent.txt, but there is no such mutant: {name}")
+    too_many = len(equivalent) > MAX_EQUIVALENT * len(hand + made)
+    if too_many:
+        print(f"equivalent.txt lists {len(equivalent)} of {len(hand + made)} mutants: more than {MAX_EQUIVALENT:.0%}")
+    print(f"{killed} killed, {stillborn} do not compile, {spared} equivalent, {len(survivors)} survive;"
+          f" {time.monotonic() - started:.0f} s")
+    return 1 if not all(bench.sound.values()) or survivors or needless or unknown or too_many or not killed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

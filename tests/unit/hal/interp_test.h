@@ -1,0 +1,117 @@
+// Small programs for the CPU interpreter, as the code generator would emit them, and their runs.
+#pragma once
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/embedded.h"
+#include "base/strbuf.h"
+#include "hal/runtime.h"
+
+enum { N = 1000 };
+
+static Arena *arena;
+static unsigned char input[1 << 20];   // what every input holds, from its start
+
+static void fill(void *context, int tensor, int64_t offset, int64_t count, void *bytes)
+{
+    (void)context, (void)tensor;
+    memcpy(bytes, input + offset, (size_t)count);
+}
+
+typedef struct Case {
+    const char *kernel;             // body of `extern "C" __global__ void t_k0(const In *x, Out *y)`
+    const char *in, *out;           // element types
+    int64_t in_bytes, out_bytes;
+    const char *grid, *block;
+    int shared;
+    int warp_size;                  // 0: 32
+    RuntimeSchedule schedule;
+    bool lazy, checked, ends_written;
+    int64_t max_blocks;             // 0: all
+} Case;
+
+/* The prelude, the kernel and its launcher. */
+static const char *program_text(const Case *c)
+{
+    StrBuf out = strbuf_new(arena);
+    strbuf_puts(&out, embedded_find("templates/prelude.cuh")->text);
+    strbuf_printf(&out, "namespace kernel_t {\nusing namespace rollerc;\nextern \"C\" __global__ void\n"
+                  "t_k0(const %s *x, %s *y)\n{\n%s\n}\n}\n", c->in, c->out, c->kernel);
+    strbuf_printf(&out, "extern \"C\" int t_launch(const void *in0, void *out0, void *, void *stream)\n{\n"
+                  "    void *args[] = {&in0, &out0};\n"
+                  "    if (%d > 49152)\n"
+                  "        cudaFuncSetAttribute(kernel_t::t_k0, cudaFuncAttributeMaxDynamicSharedMemorySize, %d);\n"
+                  "    return cudaLaunchKernel(kernel_t::t_k0, dim3(%s), dim3(%s), args, %d,\n"
+                  "                            static_cast<cudaStream_t>(stream));\n}\n",
+                  c->shared, c->shared, c->grid, c->block, c->shared);
+    return out.text;
+}
+
+static inline RuntimeResult run(Case c)
+{
+    const char *text = program_text(&c), *reason = NULL;
+    RuntimeSource source = {
+        .name = "t", .text = text, .length = strlen(text), .arg_count = 2,
+        .limits = {c.warp_size ? c.warp_size : 32, 1024, 48 << 10, 64 << 10},
+    };
+    RuntimeModule *module;
+    if (runtime_interp.load(arena, &source, &module, &reason) != RUNTIME_DONE)
+        ck_abort_msg("%s", reason);
+    RuntimeTensor tensors[] = {
+        {.name = "x", .buffer = 0, .bytes = c.in_bytes},
+        {.name = "y", .buffer = 1, .bytes = c.out_bytes, .written = true},
+    };
+    RuntimeJob job = {
+        .buffer_bytes = (int64_t[]){c.in_bytes, c.out_bytes, 0}, .tensors = tensors, .tensor_count = 2,
+        .fill = fill, .poison = 0xff, .only_launch = -1, .max_blocks = c.max_blocks ? c.max_blocks : INT64_MAX,
+        .lazy = c.lazy, .schedule = c.schedule, .checked = c.checked, .ends_written = c.ends_written, .seconds = 2,
+    };
+    return runtime_interp.run(arena, module, &job);
+}
+
+static inline RuntimeResult run_well(Case c)
+{
+    RuntimeResult result = run(c);
+    ck_assert_msg(result.status == RUNTIME_DONE, "%s", result.reason);
+    return result;
+}
+
+/* Runs a wrong program; the reason must contain `what`. */
+static inline void run_badly(Case c, const char *what)
+{
+    RuntimeResult result = run(c);
+    ck_assert_int_eq(result.status, RUNTIME_WRONG);
+    ck_assert_msg(strstr(result.reason, what), "'%s' lacks '%s'", result.reason, what);
+    runtime_interp.release(&result);
+}
+
+static inline float *float_input(void)
+{
+    float *x = (float *)input;
+    for (int i = 0; i < 1 << 18; i++)
+        x[i] = (float)(i % 4001) - 2000;
+    return x;
+}
+
+static const Case FLOATS = {
+    .in = "float", .out = "float", .in_bytes = N * 4, .out_bytes = N * 4, .grid = "4", .block = "256",
+};
+
+#define INDEX "const long long i = blockIdx.x * 256LL + threadIdx.x;\n"
+
+static void setup(void) { arena = arena_new(); }
+static void teardown(void) { arena_free(arena); }
+
+static inline int run_tests(TCase *tests)
+{
+    tcase_set_timeout(tests, 60);
+    tcase_add_checked_fixture(tests, setup, teardown);
+    Suite *suite = suite_create("interp");
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

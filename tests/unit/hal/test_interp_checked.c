@@ -1,0 +1,169 @@
+// Checked accesses: bugs that hide from values are found whatever the order of threads; and other orders.
+#include "interp_test.h"
+
+#define SHARED_INPUT "SHARED(0, float, As, [256]); const int t = threadIdx.x;\n"
+
+static const struct { const char *kernel, *what; } HIDDEN[] = {
+    {SHARED_INPUT "As[t] = load(x, t); store(y, t, As[t / 2]);", "a race: reads what another thread writes"},
+    {SHARED_INPUT "As[t] = load(x, t); block_sync(); const float v = As[255 - t];\n"
+     "As[t] = v; store(y, t, v);", "a race: reads what another thread writes"},
+    {SHARED_INPUT "As[t / 2] = 1; block_sync(); store(y, t, As[t / 2]);", "a race: writes what another thread writes"},
+    {SHARED_INPUT "As[t] = load(x, t); store(y, t, As[t & ~1]);", "a race: reads"},        // within a warp
+    {SHARED_INPUT "As[t] = load(x, t); warp_shuffle(t, 0); store(y, t, As[t ^ 1]);", "a race: reads"},
+    {SHARED_INPUT "As[t] = load(x, t); warp_sync(); store(y, t, As[t & ~32]);", "a race: reads"},
+    {SHARED_INPUT "if (t < 255) As[t] = 1; block_sync(); store(y, t, As[t]);", "shared memory that nobody has written"},
+    {SHARED_INPUT "As[t] = 1; store(y, 0, As[t]);", "a race: writes what another thread writes"},
+    {"if (threadIdx.x == 0) store(y, blockIdx.x / 2, 1.0f);", "writes what another block of this launch writes"},
+    {"if (threadIdx.x == 0) { store(y, blockIdx.x, 1.0f); if (blockIdx.x) store(y, 9, load(y, blockIdx.x - 1)); }",
+     "reads what another block of this launch writes"},
+    {"store(y, threadIdx.x, load(y, threadIdx.x + 1));", "reads a tensor where nobody has written it"},
+    {"if (threadIdx.x == 0) store(y, 0, load(x, 1000));", "reads at byte 4000 of x"},     // within the alignment
+    {SHARED_INPUT "async_copy16(&As[t % 64 * 4], x + t % 64 * 4); async_commit(); store(y, t, As[t]);",
+     "an asynchronous copy that is under way"},
+    {SHARED_INPUT "if (t == 0) { async_copy16(&As[0], x); async_commit(); async_wait<1>(); store(y, 0, As[0]); }",
+     "an asynchronous copy that is under way"},
+    {SHARED_INPUT "if (t == 0) { async_copy16(&As[0], x); async_commit(); async_wait<0>(); } store(y, t, As[0]);",
+     "a race: "},
+    {"if (threadIdx.x == 0) { SHARED(0, float, As, [4]); async_copy16(&As[0], x); async_commit(); }",
+     "ends before its asynchronous copies have landed"},
+    {"const int far = (blockIdx.x + 1) * 1000000000; store(y, (far * 3) & 255, 1.0f);", "a product overflows"},
+    {"int far = 2147483647 - threadIdx.x; store(y, (far + 1) & 255, 1.0f);", "a sum overflows"},
+};
+
+START_TEST(a_hidden_bug_is_found)
+{
+    float_input();
+    Case c = FLOATS;
+    c.kernel = HIDDEN[_i].kernel;
+    c.shared = 1024;
+    c.checked = true;
+    run_badly(c, HIDDEN[_i].what);
+}
+END_TEST
+
+/* Under the right order the values are right too: only these show the bug. */
+START_TEST(some_order_shows_a_missing_barrier)
+{
+    const float *x = float_input();
+    Case c = FLOATS;
+    c.kernel = SHARED_INPUT "As[t] = load(x, t); store(y, t, As[t < 192 ? t + 64 : t]);";
+    c.shared = 1024;
+    c.schedule = (RuntimeSchedule)_i;
+    RuntimeResult result = run_well(c);
+    bool right = true;
+    for (int i = 0; i < 192; i++)
+        right &= ((float *)result.buffers[1])[i] == x[i + 64];
+    ck_assert_int_eq(right, _i == RUNTIME_HIGHEST_FIRST);
+    runtime_interp.release(&result);
+}
+END_TEST
+
+/* Blocks in between are left out, and what they own; the ends are not. */
+START_TEST(an_end_that_is_not_written_is_noticed)
+{
+    float_input();
+    Case c = FLOATS;
+    c.kernel = _i ? INDEX "if (i < 1023) store(y, i, 1.0f);" : INDEX "if (i > 0) store(y, i, 1.0f);";
+    c.out_bytes = 4096, c.max_blocks = 2;
+    c.lazy = c.checked = c.ends_written = true;
+    run_badly(c, _i ? "the last element of y is not written" : "the first element of y is not written");
+}
+END_TEST
+
+static const char *const SYNCHRONISED[] = {
+    SHARED_INPUT "As[t] = load(x, t); block_sync(); store(y, t, As[255 - t]);",
+    SHARED_INPUT "As[t] = load(x, t); warp_sync(); const float v = As[t ^ 1]; warp_sync(); As[t] = v;\n"
+                 "block_sync(); store(y, t, As[t ^ 64]);",
+    SHARED_INPUT "As[t] = 0; const float v = As[t]; block_sync(); As[t / 2 * 2 + 1 - t % 2] = v;",
+    SHARED_INPUT "for (int stage = 0; stage < 4; stage++) {\n"   // a ring of two
+                 "    float *tile = As + stage % 2 * 128;\n"
+                 "    if (t < 32) async_copy16(tile + t * 4, x + stage * 128 + t * 4);\n"
+                 "    async_commit(); async_wait<0>(); block_sync();\n"
+                 "    store(y, t, tile[t % 128]); }",
+};
+
+START_TEST(what_is_synchronised_is_no_race)
+{
+    float_input();
+    Case c = FLOATS;
+    c.kernel = SYNCHRONISED[_i];
+    c.shared = 1024, c.grid = "1";
+    c.checked = true, c.schedule = RUNTIME_PRIORITY;
+    RuntimeResult result = run_well(c);
+    runtime_interp.release(&result);
+}
+END_TEST
+
+START_TEST(the_line_of_a_race_is_named)
+{
+    float_input();
+    Case c = FLOATS;
+    c.kernel = "#line 100 \"race.cu\"\n" SHARED_INPUT "As[t] = load(x, t);\nconst float v = As[t / 2];\ny[t] = v;";
+    c.shared = 1024;
+    c.checked = true;
+    run_badly(c, "race.cu:102: a race: reads what another thread writes (byte ");
+    run_badly(c, "of the shared memory), at race.cu:101");
+}
+END_TEST
+
+/* ReLU of 1000 floats: 4000 bytes in and out, in 125 sectors. Read twice they are the same sectors. */
+START_TEST(traffic_is_counted)
+{
+    float_input();
+    Case c = FLOATS;
+    c.kernel = _i ? INDEX "if (i < 1000) store(y, i, op_max(load(x, i), load(x, 999 - i)));"
+                  : INDEX "if (i < 1000) store(y, i, op_relu(load(x, i)));";
+    c.checked = true;
+    RuntimeResult result = run_well(c);
+    ck_assert_int_eq(result.launch_count, 1);
+    ck_assert_int_eq(result.traffic[0].read_bytes, _i ? 8 * N : 4 * N);
+    ck_assert_int_eq(result.traffic[0].written_bytes, 4 * N);
+    ck_assert_int_eq(result.traffic[0].read_sectors, N * 4 / 32);
+    ck_assert_int_eq(result.traffic[0].written_sectors, N * 4 / 32);
+    runtime_interp.release(&result);
+}
+END_TEST
+
+/* 2^31 + 4099 elements of f16; with 32-bit indices the last blocks would write before the tensor. */
+static Case huge(const char *index)
+{
+    const char *kernel = "const %s;\nif (i < 2147487747LL) store(y, i, op_relu(load(x, i & 1023)));";
+    return (Case){
+        .kernel = arena_printf(arena, kernel, index), .in = "f16", .out = "f16", .in_bytes = 2048,
+        .out_bytes = ((1LL << 31) + 4099) * 2, .grid = "2097157", .block = "1024", .lazy = true, .checked = true,
+        .max_blocks = 16,
+    };
+}
+
+START_TEST(a_tensor_past_two_to_the_31_is_sparse)
+{
+    float_input();
+    RuntimeResult result = run_well(huge("long long i = blockIdx.x * 1024LL + threadIdx.x"));
+    const uint16_t *y = result.buffers[1];
+    ck_assert_int_ne(y[0], 0xffff);
+    ck_assert_int_ne(y[(1LL << 31) + 4098], 0xffff);
+    runtime_interp.release(&result);
+}
+END_TEST
+
+START_TEST(an_index_of_32_bits_is_too_short_for_it)
+{
+    float_input();
+    run_badly(huge("int i = int(blockIdx.x) * 1024 + int(threadIdx.x)"), "overflows its integer type");
+    run_badly(huge("int i = blockIdx.x * 1024 + threadIdx.x"), "writes");   // 4 GB before y
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("interp");
+    tcase_add_loop_test(tests, a_hidden_bug_is_found, 0, sizeof HIDDEN / sizeof *HIDDEN);
+    tcase_add_loop_test(tests, some_order_shows_a_missing_barrier, 0, 3);
+    tcase_add_loop_test(tests, an_end_that_is_not_written_is_noticed, 0, 2);
+    tcase_add_loop_test(tests, what_is_synchronised_is_no_race, 0, sizeof SYNCHRONISED / sizeof *SYNCHRONISED);
+    tcase_add_test(tests, the_line_of_a_race_is_named);
+    tcase_add_loop_test(tests, traffic_is_counted, 0, 2);
+    tcase_add_test(tests, a_tensor_past_two_to_the_31_is_sparse);
+    tcase_add_test(tests, an_index_of_32_bits_is_too_short_for_it);
+    return run_tests(tests);
+}
