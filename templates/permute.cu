@@ -1,20 +1,20 @@
 // Permutation: the output's neighbours along c are far apart in the input, whose own neighbours lie along r.
 //
-// A block moves TO x TR x TC points through shared memory. It reads along r, in vectors of VR, and writes along c, in
-// vectors of VC, so that both sides of memory see whole lines. A thread reads pieces of PC vectors and turns them in its
-// registers, so that shared memory too is accessed in vectors:
+// A block moves TO x TR x TC points through shared memory. It reads along r in vectors of VR and writes along
+// c in vectors of VC, so that both sides of memory see whole lines. A thread reads pieces of PC vectors and
+// turns them in its registers, so that shared memory too is accessed in vectors:
 //
-//            r                        c
-//         +------+                +------+        The PC vectors of a piece are read along r; its VR rows of PC
-//       c | 0123 |   turned     r | 048c |        points go to shared memory, where a row of the tile is
-//         | 4567 |  -------->     | 159d |        contiguous along c. Every VR rows stand PAD points further:
-//         | 89ab |                | 26ae |        a warp that writes along r then meets different banks.
-//         | cdef |                | 37bf |
-//         +------+                +------+
+//            r                      c
+//         +------+              +------+     The PC vectors of a piece are read along r; its VR rows of PC
+//       c | 0123 |   turned   r | 048c |     points go to shared memory, where a row of the tile is
+//         | 4567 |  ------->    | 159d |     contiguous along c. Every VR rows stand PAD points further: a
+//         | 89ab |              | 26ae |     warp that writes along r then meets different banks.
+//         | cdef |              | 37bf |
+//         +------+              +------+
 //
-// r and c may each hold several axes of the tensors, those that are contiguous in the input and in the output; what is
-// left is `outer`. Where both are short, a block takes several outer positions. Where a tile is contiguous in the output and
-// C is odd, writes of VW points run on from row to row.
+// r and c may each hold several axes of the tensors, those that are contiguous in the input and in the
+// output; what is left is `outer`. Where both are short, a block takes several outer positions. Where a tile
+// is one run in the output and C is odd, writes of VW points run on from row to row.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -31,8 +31,8 @@ struct Tensors {
 using Element = float;                               // of the input that is permuted
 constexpr Index OUTER = 8, R = 1024, C = 1000;       // problem
 constexpr int TO = 1, TR = 64, TC = 64;              // rTile, shared memory
-constexpr int VR = 4, VC = 4, PC = 4;                // points of one access along r, along c; reads of a piece
-constexpr int VW = 4;                                // points of one write; not VC: it runs from row to row
+constexpr int VR = 4, VC = 4, PC = 4;                // points of an access along r, along c; reads of a piece
+constexpr int VW = 4;                                // points of a write; more than VC: from row to row
 constexpr int PAD = 4;                               // bank padding of every VR rows, elements
 constexpr int THREADS = 256;
 
@@ -43,7 +43,8 @@ __device__ __forceinline__ const Element *source(const Tensors &t, Index outer, 
 }
 
 // Makes and stores VW points.
-__device__ __forceinline__ void finish(const Tensors &t, Index outer, Index r, Index c, const Element (&x)[VW])
+__device__ __forceinline__ void finish(const Tensors &t, Index outer, Index r, Index c,
+                                       const Element (&x)[VW])
 {
     move_vector<VW>(t.out0 + (outer * 1024000 + r * 1000 + c), x);
 }
@@ -59,7 +60,7 @@ constexpr int POINTS = TO * TR * TC;
 
 static_assert(TR % VR == 0 && TC % VC == 0 && R % VR == 0 && C % VC == 0, "vectors are inside or outside");
 static_assert(TC % PC == 0 && PAD % VC == 0 && PAD % PC == 0, "shared memory keeps vectors aligned");
-static_assert(VW == VC || (TC == C && TR * TC % VW == 0 && R * C % VW == 0), "runs are whole vectors");
+static_assert(VW == VC || (TC == C && VR * TC % VW == 0 && PAD % VW == 0), "runs are whole vectors");
 static_assert(ALONG_R <= THREADS && ALONG_C <= THREADS, "a line is taken at once");
 
 __device__ __forceinline__ int place(int outer, int r, int c)
@@ -68,7 +69,8 @@ __device__ __forceinline__ int place(int outer, int r, int c)
 }
 
 // Stores rows of the tile, neighbouring threads along c.
-__device__ __forceinline__ void store_rows(const Tensors &t, const Element *tile, Index outer0, Index r0, Index c0)
+__device__ __forceinline__ void store_rows(const Tensors &t, const Element *tile, Index outer0, Index r0,
+                                           Index c0)
 {
     const int c = (int)threadIdx.x % ALONG_C * VC, line_c = (int)threadIdx.x / ALONG_C;
     const bool writes = line_c < LINES_C && c0 + c < C;
@@ -86,14 +88,14 @@ __device__ __forceinline__ void store_rows(const Tensors &t, const Element *tile
 // Stores the tile as one run: all its points lie together in the output.
 __device__ __forceinline__ void store_run(const Tensors &t, const Element *tile, Index outer0, Index r0)
 {
-    const int rows = R - r0 < TR ? (int)(R - r0) : TR, outers = OUTER - outer0 < TO ? (int)(OUTER - outer0) : TO;
+    const int rows = R - r0 < TR ? (int)(R - r0) : TR;
+    const int outers = OUTER - outer0 < TO ? (int)(OUTER - outer0) : TO;
     UNROLL for (int first = 0; first < POINTS; first += THREADS * VW) {
         const int run = first + (int)threadIdx.x * VW;
         if (run >= outers * rows * TC)
             continue;
         Element points[VW];
-        UNROLL for (int e = 0; e < VW; ++e)
-            points[e] = tile[place((run + e) / (TR * TC), (run + e) / TC % TR, (run + e) % TC)];
+        move_vector<VW>(points, &tile[run + run / (VR * TC) * PAD]);
         finish(t, outer0, r0, run, points);
     }
 }

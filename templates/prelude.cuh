@@ -302,7 +302,8 @@ DEVICE void store_vector(T *p, Index index, const V (&in)[N])
     }
 }
 
-// N elements as they are, in one access; one side is an array of registers. The other is aligned to N elements.
+// N elements as they are, in one access. One side is an array of registers, the other is aligned to N of
+// them.
 template <int N, class T> DEVICE void move_vector(T *to, const T (&from)[N])
 {
     Vector<T, N> vector;

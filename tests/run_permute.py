@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Permutations are right for every order of the axes, odd and short sides, every element type, every kind of tile.
+"""Permutations are right for every order of the axes, odd and short sides, all element types and tiles.
 
 Each case is compiled at a size the interpreter runs whole, and its `permute` candidates are verified.
 """
 import argparse
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -35,6 +36,9 @@ CASES = [
     ((5, 40, 72), (0, 2, 1), "f32", "f16", "x + b * z"),
     ((5, 33, 70), (2, 0, 1), "f32", "bf16", "relu(x) + b - z"),
     ((40, 64), (1, 0), "i8", "f32", "x * 0.5 + z"),
+    ((3, 70, 5, 40), (3, 1, 0, 2), "f32", "f16", "relu(x) - z"),
+    ((64, 6), (1, 0), "f16", "f16", "x"),
+    ((6, 640), (1, 0), "i8", "i8", "x"),
 ]
 MOST_TILES = 3   # kinds of tiles that are proven for each case
 
@@ -50,8 +54,9 @@ def text_of(shape, order, read, written, body):
     if "z" in body:
         lines.append(f"input z[{', '.join(extents)}] : {read}")
     places = {"x": names, "b": target[-1:], "z": target}
-    words = [f"{word}[{', '.join(places[word])}]" if word in places else word for word in body.split(" ")]
-    lines += [f"y[{', '.join(target)}] = {' '.join(words).replace('relu(x)', 'relu(x[' + ', '.join(names) + '])')}",
+    for word, place in places.items():
+        body = re.sub(rf"\b{word}\b", f"{word}[{', '.join(place)}]", body)
+    lines += [f"y[{', '.join(target)}] = {body}",
               f"output y : {written}"]
     return "\n".join(lines) + "\n"
 

@@ -1,0 +1,66 @@
+// What the files of the permute family share: the sides that its axes fall into, and the tile a block moves.
+// Internal to it.
+//
+//   rows      the innermost axes of the input      outer     what is left
+//   columns   the innermost axes of the output
+//
+// Each side is walked as one flat axis.
+#pragma once
+#include "codegen/emit.h"
+#include "codegen/family.h"
+
+enum { OUTER, ROWS, COLUMNS, SIDE_COUNT };   // axes of the space, too
+
+enum {
+    LINE_BYTES = 128,     // a side that is shorter takes in the next axis
+    BLOCK_THREADS = 256   // at most
+};
+
+/* Axes of a side, outermost first. */
+typedef struct Side {
+    int axes[MAX_AXES];
+    int count;
+    int64_t extent;
+} Side;
+
+typedef struct Permute {
+    const Access *access;    // of the input that is permuted
+    Affine source, target;   // offsets of a point in the input and in every output
+    Side side[SIDE_COUNT];
+    int element_bytes;   // of the input
+    int widest_bytes;    // of the widest output element, or of the input's
+    bool moves;          // nothing is computed: elements move as they are
+} Permute;
+
+/* Kinds of tiles: bytes of a tile along rows, along columns, of an access. */
+typedef struct Kind {
+    const char *name;
+    int row_bytes, column_bytes, access_bytes;
+} Kind;
+
+/* A tile as its block moves it. */
+typedef struct Shape {
+    int64_t tile[SIDE_COUNT];
+    int vector[SIDE_COUNT];   // points of one access; 1 for OUTER
+    int piece;                // vectors along rows that a thread turns together
+    int write;                // points of one write: vector[COLUMNS], or more that run from row to row
+    int64_t padding;          // of every vector[ROWS] rows in shared memory, elements
+} Shape;
+
+// ---- permute_sides.c ----
+
+/* False: the fusion is no permutation of one input. */
+bool permute_find(const Fusion *fusion, Permute *permute);
+
+bool side_has(const Side *side, int axis);
+
+/* Are both the same form? */
+bool same_form(const Affine *left, const Affine *right);
+
+// ---- permute_shape.c ----
+
+/* All but its padding. */
+Shape permute_shape(const Fusion *fusion, const Permute *permute, const Kind *kind);
+
+/* The least padding with which a warp meets the banks most evenly, on both of its ways through the tile. */
+int64_t permute_padding(Shape shape, int element_bytes, const DeviceSpec *device);
