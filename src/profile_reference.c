@@ -141,7 +141,7 @@ static double element_seen(const Sample *sample, const void *memory, int64_t i)
     return dtype_load(sample->tensor->dtype, memory, i);
 }
 
-/* NaN must be NaN; else the value lies between the rounded ends of the interval that the reference gives. */
+/* Whether the value is legal; how far it is off goes into the comparison. */
 static bool judge(DType type, double seen, Value expected, Comparison *comparison)
 {
     if (isnan(expected.real) || isnan(seen))
@@ -153,7 +153,7 @@ static bool judge(DType type, double seen, Value expected, Comparison *compariso
         comparison->max_abs = fmax(comparison->max_abs, error);
     if (isfinite(error) && isfinite(allowed) && allowed > 0)
         comparison->max_of_bound = fmax(comparison->max_of_bound, error / allowed);
-    return seen >= low && seen <= high;
+    return value_allows(type, seen, expected);
 }
 
 bool sample_compare(const Sample *sample, int class, const void *memory, Comparison *comparison, char *reason,

@@ -8,17 +8,6 @@
 enum { LOOKUP_WORK = 30 };              // of the reference for one element, before any arithmetic
 static const double CHECK_WORK = 3e6;   // of the reference for what a sampled launch wrote
 
-/* NaN must be NaN; else the value lies between the rounded ends of the interval that the reference
- * gives. */
-static bool is_legal(DType type, double seen, Value expected)
-{
-    if (isnan(expected.real) || isnan(seen))
-        return isnan(expected.real) && isnan(seen);
-    double low = dtype_round(type, expected.real - expected.bound);
-    double high = dtype_round(type, expected.real + expected.bound);
-    return seen >= low && seen <= high;
-}
-
 static void print_index(StrBuf *out, const Tensor *tensor, int64_t element)
 {
     int64_t stride = tensor_elements(tensor);
@@ -70,7 +59,7 @@ static void compare(Proof *proof, const Tensor *tensor, const void *memory, cons
         double seen = dtype_load(tensor->dtype, memory, elements[i]);
         if (!isfinite(expected[i].bound))
             proof->report->unjudged++;
-        else if (!is_legal(tensor->dtype, seen, expected[i]))
+        else if (!value_allows(tensor->dtype, seen, expected[i]))
             wrong_element(proof, tensor, elements[i], seen, expected[i]);
     }
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Bugs planted in the templates are found by --verify.
 
-    python3 tests/run_mutants.py --rollerc build/rollerc            all made by hand, 50 random automatic ones
+    python3 tests/run_mutants.py --rollerc build/rollerc            30 random ones of those made by hand
     python3 tests/run_mutants.py --rollerc build/rollerc --all      all of them
     python3 tests/run_mutants.py --rollerc build/rollerc --only M2  those whose name holds this
 
@@ -195,7 +195,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rollerc", required=True)
     parser.add_argument("--all", action="store_true")
-    parser.add_argument("--count", type=int, default=50, help="of automatic ones")
+    parser.add_argument("--hand", type=int, default=30, help="of those made by hand")
+    parser.add_argument("--count", type=int, default=0, help="of automatic ones")
     parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "little"))
     parser.add_argument("--only", default="", help="mutants whose name holds this")
     parser.add_argument("--jobs", type=int, default=2)
@@ -211,7 +212,8 @@ def main():
     if args.all or args.only:
         tried = [m for m in hand + made if args.only in m[0]]
     else:   # what is known to survive would take longest
-        tried = hand + random.Random(args.seed).sample(made, min(args.count, len(made)))
+        chance = random.Random(args.seed)
+        tried = chance.sample(hand, min(args.hand, len(hand))) + chance.sample(made, min(args.count, len(made)))
         tried = [m for m in tried if m[0] not in equivalent]
     print(f"seed {args.seed}: {len(hand)} mutants by hand, {len(made)} automatic; {len(tried)} are tried", flush=True)
 

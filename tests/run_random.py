@@ -3,7 +3,7 @@
 
     python3 tests/run_random.py --rollerc build/rollerc --count 100000 --seed 7
 
-The seed is new in every run and is printed; a failure is printed with the command that repeats it.
+The seed is printed; a failure is printed with the command that repeats it.
 """
 import argparse
 import os
@@ -21,7 +21,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rollerc", required=True, help="random_programs lies in tests/ beside it")
     parser.add_argument("--count", type=int, default=2000)
-    parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "little"))
+    parser.add_argument("--seed", type=int, default=1,
+                        help="the default is the same in every run: a new failure comes from a change")
     parser.add_argument("--jobs", type=int, default=2)
     args = parser.parse_args()
 
