@@ -14,15 +14,6 @@ static const Kind kinds[] = {
 };
 enum { KIND_COUNT = sizeof kinds / sizeof *kinds };
 
-static bool matches(const Fusion *fusion, const DeviceSpec *device)
-{
-    (void)device;
-    Permute permute;
-    return permute_find(fusion, &permute);
-}
-
-// ---- rules ----
-
 /* The distance in memory of the side's closest neighbours; 0: all its points share an element. */
 static int64_t side_stride(const Side *side, const Affine *offset)
 {
@@ -35,6 +26,22 @@ static int64_t side_stride(const Side *side, const Affine *offset)
     }
     return least;
 }
+
+/* A tensor that is read again and again along a side is broadcast, not permuted: its elements belong in registers. */
+static bool matches(const Fusion *fusion, const DeviceSpec *device)
+{
+    (void)device;
+    Permute permute;
+    if (!permute_find(fusion, &permute))
+        return false;
+    Affine offset = access_offset(permute.access);
+    for (int s = 0; s < SIDE_COUNT; s++)
+        if (permute.side[s].extent > 1 && !side_stride(&permute.side[s], &offset))
+            return false;
+    return true;
+}
+
+// ---- rules ----
 
 /* The sides as dimensions, the farthest apart in memory first. */
 static DataTile side_tile(const Permute *permute, const Access *access)
