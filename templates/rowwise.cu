@@ -86,9 +86,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
     const int lane = (int)threadIdx.x % GROUP;
-    const Index row = (Index)blockIdx.x * ROWS_OF_BLOCK + (Index)threadIdx.x / GROUP;
+    const Index own_row = (Index)blockIdx.x * ROWS_OF_BLOCK + (Index)threadIdx.x / GROUP;
+    const bool active = own_row < ROWS;   // else the group only takes part in barriers and shuffles
+    const Index row = active ? own_row : ROWS - 1;
     const Index column = lane * VECTOR;
-    const bool active = row < ROWS;   // else the group only takes part in barriers and shuffles
 
     Inputs inputs[VECTORS] = {};
     UNROLL for (int k = 0; k < VECTORS; ++k)
