@@ -20,9 +20,9 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 REPEATED = {"matmul": ["-D", "M=4096", "-D", "N=4096", "-D", "K=4096"], "relu": ["-D", "N=100000000"]}
 SPREAD = 0.03                       # of two processes that time the same kernel
-DELAYS = (0.2, 0.7, 1.5, 2.5, 3.5)   # seconds before an interrupt
+DELAYS = (0.2, 0.7, 1.2, 1.8, 2.4)   # seconds before an interrupt; the run takes over three
 
-# Statements at the start of templates/elementwise.cu, each for the candidate whose grid has that many blocks.
+# Statements at the start of templates/elementwise.cu, each for the candidate with that grid and block.
 PLANTED = {
     "timeout": "for (;;) __nanosleep(100);",
     "fault": "*reinterpret_cast<volatile int *>(0) = 1;",
@@ -71,25 +71,32 @@ def check_repeatability(profiler, example):
     return spread <= SPREAD, f"{medians[0]:.1f} and {medians[1]:.1f} us: {100 * spread:.2f} % apart"
 
 
-def plant(profiler, grids):
-    """The candidates' own templates, with a bug in each whose number of blocks is in `grids`."""
+def shape_of(candidate):
+    """What tells a candidate's kernel from the others': blocks and threads."""
+    return candidate["launches"][0]["grid"][0], candidate["launches"][0]["block"][0]
+
+
+def plant(profiler, shapes):
+    """The candidates' own templates, with a bug in each whose shape is in `shapes`."""
     templates = profiler.folder / "templates"
     shutil.copytree(ROOT / "templates", templates)
     path = templates / "elementwise.cu"
     mark = "    Inputs in[VECTORS];\n"
-    bugs = "".join(f"    if (gridDim.x == {grid}u) {{ {bug} }}\n"
-                   for grid, bug in zip(grids, PLANTED.values()))
+    bugs = "".join(f"    if (gridDim.x == {grid}u && blockDim.x == {block}u) {{ {bug} }}\n"
+                   for (grid, block), bug in zip(shapes, PLANTED.values()))
     path.write_text(path.read_text().replace(mark, mark + bugs, 1))
     return templates
 
 
 def check_planted(profiler):
-    grids = [candidate["launches"][0]["grid"][0] for candidate in profiler.rank("relu", "--top-k", 20)]
-    unique = [grid for grid in dict.fromkeys(grids) if grids.count(grid) == 1][:len(PLANTED)]
+    ranked = profiler.rank("relu", "--top-k", 20)
+    shapes = [shape_of(candidate) for candidate in ranked]
+    unique = [shape_of(candidate) for candidate in ranked if shapes.count(shape_of(candidate)) == 1
+              and candidate["launches"][0]["family"] == "elementwise"][:len(PLANTED)]
     expected = dict(zip(unique, (status.strip() for status in PLANTED)))
     candidates = profiler.rank("relu", "--profile", "--top-k", 20, "--templates", plant(profiler, unique))
-    seen = {candidate["launches"][0]["grid"][0]: candidate["status"] for candidate in candidates}
-    right = len(unique) == len(PLANTED) and all(seen[grid] == expected.get(grid, "ok") for grid in grids)
+    seen = {shape_of(candidate): candidate["status"] for candidate in candidates}
+    right = len(unique) == len(PLANTED) and all(seen[shape] == expected.get(shape, "ok") for shape in shapes)
     return right, str([(candidate["status"], candidate.get("reason", "")) for candidate in candidates])
 
 
