@@ -110,12 +110,13 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
 
 static void emit_constants(StrBuf *out, const KernelPlan *plan)
 {
-    const RTile *block = &plan->program->tile[LEVEL_SHARED], *each = &plan->program->tile[LEVEL_REGISTER];
+    const RTile *each = &plan->program->tile[LEVEL_REGISTER];
     int vector = widest_vector(plan->fusion);
     strbuf_printf(out, "constexpr Index ROWS = %" PRId64 ", COLUMNS = %" PRId64 ";\n",
                   spatial_points(plan->fusion), reduction_points(plan->fusion));
     strbuf_printf(out, "constexpr int GROUP = %d;   // threads of a row\n", plan->program->variant);
-    strbuf_printf(out, "constexpr int ROWS_OF_BLOCK = %" PRId64 ";   // groups\n", block->size[ROW]);
+    strbuf_printf(out, "constexpr int ROWS_OF_BLOCK = %d;   // groups\n",
+                  plan->threads / plan->program->variant);
     strbuf_printf(
         out, "constexpr int VECTOR = %d;   // neighbouring elements that a thread reads and writes at once\n",
         vector);
