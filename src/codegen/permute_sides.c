@@ -2,18 +2,9 @@
 
 #include <string.h>
 
-enum { MAX_READS = 32 };   // of a fusion that is looked at; a permutation has few
+#include "codegen/space.h"
 
-static Affine flat_position(const Fusion *fusion)
-{
-    Affine flat = {.constant = 0};
-    int64_t stride = 1;
-    for (int a = fusion->spatial_count - 1; a >= 0; a--) {
-        flat.coef[a] = stride;
-        stride *= fusion->axes[a].extent;
-    }
-    return flat;
-}
+enum { MAX_READS = 32 };   // of a fusion that is looked at; a permutation has few
 
 bool same_form(const Affine *left, const Affine *right) { return memcmp(left, right, sizeof *left) == 0; }
 

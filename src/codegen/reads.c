@@ -3,19 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-// ---- how they lie in memory ----
+#include "codegen/space.h"
 
-/* Row-major position of a point, as a form of its axes. */
-static Affine flat_position(const Fusion *fusion)
-{
-    Affine flat = {.constant = 0};
-    int64_t stride = 1;
-    for (int a = fusion->spatial_count - 1; a >= 0; a--) {
-        flat.coef[a] = stride;
-        stride *= fusion->axes[a].extent;
-    }
-    return flat;
-}
+// ---- how they lie in memory ----
 
 static bool others_are_multiples(const Affine *offset, int except, int64_t vector)
 {

@@ -36,6 +36,17 @@ int64_t reduction_points(const Fusion *fusion)
     return points(fusion, fusion->spatial_count, fusion->axis_count);
 }
 
+Affine flat_position(const Fusion *fusion)
+{
+    Affine flat = {.constant = 0};
+    int64_t stride = 1;
+    for (int a = fusion->spatial_count - 1; a >= 0; a--) {
+        flat.coef[a] = stride;
+        stride *= fusion->axes[a].extent;
+    }
+    return flat;
+}
+
 double access_scatter(const Access *access, const Fusion *fusion, int fast, const DeviceSpec *device)
 {
     if (fast < 0 || access->rank == 0)

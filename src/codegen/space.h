@@ -12,6 +12,9 @@ int space_add_axis(TileSpace *space, const char *name, int64_t extent, bool redu
 int64_t spatial_points(const Fusion *fusion);
 int64_t reduction_points(const Fusion *fusion);
 
+/* Row-major position of a point, as a form of the spatial axes. */
+Affine flat_position(const Fusion *fusion);
+
 /* Adds every access and store of the fusion to a space whose axis 0 is the flat spatial position and whose axis 1 (if
    there is one) the flat reduction position. `fast` is the fusion axis along which neighbouring threads lie: it decides
    how much of what moves is used (DataTile.scatter). */
