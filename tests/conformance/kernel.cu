@@ -1,0 +1,153 @@
+// Runs every check of checks.def: block b the b-th of them.
+#include "../../templates/prelude.cuh"
+
+#define BOTH static __device__ inline
+#include "values.h"
+
+namespace conformance {
+using namespace rollerc;
+
+struct Memory {
+    const unsigned char *table;   // (TABLE_BYTES), aligned to 16
+    unsigned char *scratch;       // (THREADS * 32), shared
+};
+
+DEVICE unsigned long long bits_of(float x) { return __float_as_uint(x); }
+DEVICE unsigned long long bits_of(double x) { return static_cast<unsigned long long>(__double_as_longlong(x)); }
+DEVICE unsigned long long bits_of(f16 x) { return x.bits; }
+DEVICE unsigned long long bits_of(bf16 x) { return x.bits; }
+DEVICE unsigned long long bits_of(long long x) { return static_cast<unsigned long long>(x); }
+
+// The sum of (n + 1) times the n-th element: any element at another place changes it.
+template <int N, class V> DEVICE long long weighted(const V (&v)[N])
+{
+    long long sum = 0;
+    for (int n = 0; n < N; n++)
+        sum += (n + 1) * static_cast<long long>(v[n]);
+    return sum;
+}
+
+template <class T, int N> DEVICE long long read_vector(const Memory &memory, int i)
+{
+    compute_type<T> v[N];
+    load_vector<N>(reinterpret_cast<const T *>(memory.table), i * N, v);
+    return weighted(v);
+}
+
+DEVICE int element(const Memory &memory, int index, const signed char *)
+{
+    return static_cast<signed char>(memory.table[index]);
+}
+DEVICE int element(const Memory &memory, int index, const int *)
+{
+    return reinterpret_cast<const int *>(memory.table)[index];
+}
+DEVICE int element(const Memory &memory, int index, const f16 *) { return memory.table[index] - 128; }
+
+template <class T, int N> DEVICE long long write_vector(const Memory &memory, int i)
+{
+    compute_type<T> in[N], out[N];
+    T *const to = reinterpret_cast<T *>(memory.scratch);
+    for (int n = 0; n < N; n++)
+        in[n] = static_cast<compute_type<T>>(element(memory, i * N + n, to));
+    store_vector<N>(to, i % THREADS * N, in);
+    for (int n = 0; n < N; n++)
+        out[n] = load(to, i % THREADS * N + n);
+    return weighted(out);
+}
+
+template <class T, int N> DEVICE long long copy_vector(const Memory &memory, int i)
+{
+    T v[N];
+    T *const to = reinterpret_cast<T *>(memory.scratch) + i % THREADS * N;
+    move_vector<N>(v, reinterpret_cast<const T *>(memory.table) + i * N);
+    move_vector<N>(to, v);
+    for (int n = 0; n < N; n++)
+        v[n] = to[n];
+    return weighted(v);
+}
+
+// COLUMNS vectors of ROWS elements, turned.
+template <class T, int COLUMNS, int ROWS> DEVICE long long turn(const Memory &memory, int i)
+{
+    Piece<T, COLUMNS, ROWS> piece;
+    T v[COLUMNS * ROWS];
+    T *const to = reinterpret_cast<T *>(memory.scratch) + i % THREADS * COLUMNS * ROWS;
+    for (int column = 0; column < COLUMNS; column++)
+        piece.read(column, reinterpret_cast<const T *>(memory.table) + (i * COLUMNS + column) * ROWS);
+    for (int row = 0; row < ROWS; row++)
+        piece.write(row, to + row * COLUMNS);
+    for (int n = 0; n < COLUMNS * ROWS; n++)
+        v[n] = to[n];
+    return weighted(v);
+}
+
+template <int N> DEVICE long long bits(const Memory &memory, int i)
+{
+    bool in[N];
+    unsigned *const words = reinterpret_cast<unsigned *>(memory.scratch);
+    for (int n = 0; n < N; n++)
+        in[n] = bit_of(i * N + n);
+    words[i % THREADS] = ~0u;
+    block_sync();
+    store_bits<N>(words, i * N, in, is_active(i));
+    block_sync();
+    load_bits<N>(words, i * N, in);
+    unsigned result = 0;
+    for (int n = 0; n < N; n++)
+        result |= static_cast<unsigned>(in[n] && load_bit(words, i * N + n)) << n;
+    block_sync();
+    return result;
+}
+
+DEVICE long long copied(const Memory &memory, int i, int valid_bytes)
+{
+    unsigned char v[16];
+    unsigned char *const to = memory.scratch + i % THREADS * 16;
+    async_copy16(to, memory.table + i * 16 % TABLE_BYTES, valid_bytes);
+    async_commit();
+    async_wait<0>();
+    for (int n = 0; n < 16; n++)
+        v[n] = to[n];
+    return weighted(v);
+}
+
+#define REAL(name, count, type, device, host) CHECK(name, count, device)
+#define NEAR(name, count, type, ulps, device, host) CHECK(name, count, device)
+#define WHOLE(name, count, device, host) CHECK(name, count, static_cast<long long>(device))
+
+#define CHECK(name, count, device) \
+    DEVICE unsigned long long check_##name([[maybe_unused]] const Memory &memory, [[maybe_unused]] int i) \
+    { \
+        return bits_of(device); \
+    }
+#include "checks.def"
+#undef CHECK
+
+extern "C" __global__ void conformance_k0(const unsigned char *table, unsigned long long *out)
+{
+    SHARED(0, unsigned char, scratch, [THREADS * 32]);
+    const Memory memory = {table, scratch};
+    int check = 0;
+#define CHECK(name, count, device) \
+    if (static_cast<int>(blockIdx.x) == check++) \
+        for (int i = static_cast<int>(threadIdx.x); i < (count); i += THREADS) \
+            out[i] = check_##name(memory, i); \
+    out += count;
+#include "checks.def"
+#undef CHECK
+}
+
+}   // namespace conformance
+
+#define CHECK(name, count, device) +1
+enum { CHECKS = 0
+#include "checks.def"
+};
+
+extern "C" int conformance_launch(const void *in0, void *out0, void *, void *stream)
+{
+    void *args[] = {&in0, &out0};
+    return cudaLaunchKernel(conformance::conformance_k0, dim3(CHECKS), dim3(THREADS), args, THREADS * 32,
+                            static_cast<cudaStream_t>(stream));
+}
