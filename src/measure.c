@@ -100,8 +100,7 @@ static RuntimeSource source_of(const Kernel *kernel, const DeviceSpec *device)
         .text = kernel->source,
         .length = kernel->source_length,
         .arg_count = kernel->program->input_count + kernel->program->output_count,
-        .limits = {device->warp_size, device->max_threads_per_block, device->shared_per_block,
-                   device->shared_per_block_optin},
+        .limits = runtime_limits(device),
     };
 }
 

@@ -223,7 +223,7 @@ static Json *add_launch(Json *launches, const PlannedLaunch *planned, const Laun
     add_config(entry, planned);
     add_triple(entry, "grid", launch->grid[0], launch->grid[1], launch->grid[2]);
     add_triple(entry, "block", launch->block[0], launch->block[1], launch->block[2]);
-    if (launch->cluster[0] * launch->cluster[1] * launch->cluster[2] > 1)
+    if (launch_cluster_blocks(launch) > 1)
         add_triple(entry, "cluster", launch->cluster[0], launch->cluster[1], launch->cluster[2]);
     json_set_bool(entry, "cooperative", launch->cooperative);
     json_set_int(entry, "dynamic_smem_bytes", launch->shared_bytes);
@@ -240,6 +240,8 @@ static char *candidate_id(Arena *arena, const Plan *plan)
     for (int k = 0; k < plan->count; k++) {
         const PlannedLaunch *planned = &plan->launches[k];
         strbuf_printf(&text, ";%s %s", planned->family->name, planned->rules->variant_name);
+        if (planned->program.cluster > 1)
+            strbuf_printf(&text, " in %d", planned->program.cluster);
         for (int level = 0; level < LEVEL_COUNT; level++)
             for (int a = 0; a < planned->rules->space.axis_count; a++)
                 strbuf_printf(&text, " %" PRId64, planned->program.tile[level].size[a]);

@@ -84,7 +84,8 @@ static Launch make_launch(Arena *arena, const CodegenRequest *request, int index
         .entry = arena_printf(arena, "%s_k%d", request->name, index),
         .grid = {program->grid, 1, 1},
         .block = {launch_threads(planned->family, program, request->device), 1, 1},
-        .cluster = {1, 1, 1},
+        .cluster = {program->cluster, 1, 1},
+        .cooperative = program->cooperative,
         .shared_bytes = program->shared_bytes,
         .args = NEW_ARRAY(arena, LaunchArg, fusion->input_count + fusion->output_count),
     };
@@ -162,7 +163,7 @@ static void write_json_launch(Json *list, const Program *program, const Launch *
         json_push_int(grid, launch->grid[i]);
         json_push_int(block, launch->block[i]);
     }
-    if (launch->cluster[0] * launch->cluster[1] * launch->cluster[2] > 1) {
+    if (launch_cluster_blocks(launch) > 1) {
         Json *cluster = json_set_array(entry, "cluster");
         for (int i = 0; i < 3; i++)
             json_push_int(cluster, launch->cluster[i]);

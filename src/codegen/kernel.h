@@ -27,6 +27,11 @@ typedef struct Launch {
     double work;   // scalar operations of the whole launch
 } Launch;
 
+static inline int launch_cluster_blocks(const Launch *launch)
+{
+    return launch->cluster[0] * launch->cluster[1] * launch->cluster[2];
+}
+
 typedef struct Kernel {
     const char *name;     // of the launcher: NAME_launch, NAME_workspace
     const char *source;   // the whole emitted .cu; ends in '\0' after `source_length` bytes

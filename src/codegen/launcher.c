@@ -4,9 +4,10 @@
 
 #include "codegen/codegen.h"
 
-enum {
-    STATIC_SHARED_BYTES = 48 * 1024
-};   // past this a kernel must be told that it may (CUDA programming guide)
+enum {   // past these a kernel must be told that it may (CUDA programming guide)
+    STATIC_SHARED_BYTES = 48 * 1024,
+    PORTABLE_CLUSTER_BLOCKS = 8
+};
 
 int program_argument(const Program *program, const Tensor *tensor)
 {
@@ -54,6 +55,57 @@ static void write_alignment_check(StrBuf *out, const Program *program, const Ker
         strbuf_puts(out, "    (void)workspace;\n");
 }
 
+#define CHECK_STATUS "        if (status != cudaSuccess)\n            return (int)status;\n"
+
+static void write_allowance(StrBuf *out, const Launch *launch, const char *attribute, int64_t value)
+{
+    strbuf_printf(out,
+                  "        status = cudaFuncSetAttribute(%s_scope::%s, cudaFuncAttribute%s, %" PRId64
+                  ");\n" CHECK_STATUS,
+                  launch->entry, launch->entry, attribute, value);
+}
+
+static void write_allowances(StrBuf *out, const Launch *launch)
+{
+    if (launch->shared_bytes > STATIC_SHARED_BYTES)
+        write_allowance(out, launch, "MaxDynamicSharedMemorySize", launch->shared_bytes);
+    if (launch_cluster_blocks(launch) > PORTABLE_CLUSTER_BLOCKS)
+        write_allowance(out, launch, "NonPortableClusterSizeAllowed", 1);
+}
+
+static void write_shape(StrBuf *out, const Launch *launch)
+{
+    strbuf_printf(out, "dim3(%" PRId64 ", %" PRId64 ", %" PRId64 "), dim3(%d, %d, %d)", launch->grid[0],
+                  launch->grid[1], launch->grid[2], launch->block[0], launch->block[1], launch->block[2]);
+}
+
+static void write_plain_launch(StrBuf *out, const Launch *launch)
+{
+    strbuf_printf(out, "        status = cudaLaunch%sKernel(%s_scope::%s, ",
+                  launch->cooperative ? "Cooperative" : "", launch->entry, launch->entry);
+    write_shape(out, launch);
+    strbuf_printf(out, ", args,\n                                  %" PRId64 ", (cudaStream_t)stream);\n",
+                  launch->shared_bytes);
+}
+
+static void write_cluster_launch(StrBuf *out, const Launch *launch)
+{
+    strbuf_printf(out,
+                  "        cudaLaunchAttribute attributes[2] = {};\n"
+                  "        attributes[0].id = cudaLaunchAttributeClusterDimension;\n"
+                  "        attributes[0].val.clusterDim = {%d, %d, %d};\n"
+                  "        attributes[1].id = cudaLaunchAttributeCooperative;\n"
+                  "        attributes[1].val.cooperative = %d;\n"
+                  "        const cudaLaunchConfig_t config = {",
+                  launch->cluster[0], launch->cluster[1], launch->cluster[2], launch->cooperative);
+    write_shape(out, launch);
+    strbuf_printf(out,
+                  ",\n                                           %" PRId64
+                  ", (cudaStream_t)stream, attributes, 2};\n"
+                  "        status = cudaLaunchKernelExC(&config, %s_scope::%s, args);\n",
+                  launch->shared_bytes, launch->entry, launch->entry);
+}
+
 static void write_launch(StrBuf *out, const Program *program, const Launch *launch)
 {
     strbuf_printf(out, "    {   // %s\n", launch->entry);
@@ -70,19 +122,12 @@ static void write_launch(StrBuf *out, const Program *program, const Launch *laun
     for (int i = 0; i < launch->arg_count; i++)
         strbuf_printf(out, "%s&a%d", i ? ", " : "", i);
     strbuf_puts(out, "};\n");
-    if (launch->shared_bytes > STATIC_SHARED_BYTES)
-        strbuf_printf(out,
-                      "        status = cudaFuncSetAttribute(%s_scope::%s, "
-                      "cudaFuncAttributeMaxDynamicSharedMemorySize, %" PRId64 ");\n"
-                      "        if (status != cudaSuccess)\n            return (int)status;\n",
-                      launch->entry, launch->entry, launch->shared_bytes);
-    strbuf_printf(out,
-                  "        status = cudaLaunchKernel(%s_scope::%s, dim3(%" PRId64 ", %" PRId64 ", %" PRId64
-                  "), dim3(%d, %d, %d), args,\n"
-                  "                                  %" PRId64 ", (cudaStream_t)stream);\n"
-                  "        if (status != cudaSuccess)\n            return (int)status;\n    }\n",
-                  launch->entry, launch->entry, launch->grid[0], launch->grid[1], launch->grid[2],
-                  launch->block[0], launch->block[1], launch->block[2], launch->shared_bytes);
+    write_allowances(out, launch);
+    if (launch_cluster_blocks(launch) > 1)
+        write_cluster_launch(out, launch);
+    else
+        write_plain_launch(out, launch);
+    strbuf_puts(out, CHECK_STATUS "    }\n");
 }
 
 void write_launcher(StrBuf *out, const Program *program, const Kernel *kernel)

@@ -30,7 +30,8 @@ typedef struct Capabilities {
     bool mma;               // mma.sync tensor-core instructions with f16 operands
     bool bulk_tensor_copy;  // TMA
     bool wgmma;
-    bool clusters;
+    bool clusters;          // blocks that reach each other's shared memory
+    bool cooperative;       // launches whose blocks may all wait for each other
 } Capabilities;
 
 /* One level of the memory hierarchy as the model sees it. */
@@ -50,6 +51,7 @@ typedef struct DeviceSpec {
     int warp_size;
     int schedulers_per_sm;      // warp schedulers, SIMD units
     int max_threads_per_block, max_threads_per_sm, max_blocks_per_sm;
+    int max_blocks_per_cluster; // 0: the device has no clusters
     int64_t registers_per_sm;   // 32-bit
     int registers_per_thread;   // the compiler's cap
     int register_granule;       // registers of a warp are handed out in multiples of this many a thread

@@ -115,6 +115,8 @@ static const Requires REQUIRES[] = {
     {"capabilities.wgmma", "capabilities.mma"},
     {"capabilities.wgmma", "capabilities.bulk_tensor_copy"},
     {"capabilities.bulk_tensor_copy", "capabilities.async_copy"},
+    {"capabilities.clusters", "threads.max_blocks_per_cluster"},
+    {"threads.max_blocks_per_cluster", "capabilities.clusters"},
 };
 
 static void check_requires(const Subject *s)

@@ -56,6 +56,8 @@ const DeviceField device_fields[] = {
     NUMBER("threads.max_per_block", FIELD_INT, max_threads_per_block, 32, 4096, "threads"),
     NUMBER("threads.max_per_sm", FIELD_INT, max_threads_per_sm, 32, 8192, "threads"),
     NUMBER("threads.max_blocks_per_sm", FIELD_INT, max_blocks_per_sm, 1, 256, "blocks"),
+    {.path = "threads.max_blocks_per_cluster", .kind = FIELD_INT, .optional = true, AT(max_blocks_per_cluster),
+     .least = 2, .most = 64, .unit = "blocks"},
 
     NUMBER("registers.per_sm", FIELD_INT64, registers_per_sm, 4096, 1 << 20, "registers"),
     NUMBER("registers.per_thread", FIELD_INT, registers_per_thread, 16, 256, "registers"),
@@ -86,6 +88,7 @@ const DeviceField device_fields[] = {
     FLAG("capabilities.bulk_tensor_copy", has.bulk_tensor_copy),
     FLAG("capabilities.wgmma", has.wgmma),
     FLAG("capabilities.clusters", has.clusters),
+    {.path = "capabilities.cooperative", .kind = FIELD_BOOL, .optional = true, AT(has.cooperative), .most = 1},
     {.path = NULL},
 };
 

@@ -7,6 +7,7 @@ enum {
     RED_ZONE = 64 << 10,   // bytes on each side of a buffer
     RED = 0xa5,
     OPT_IN_SHARED = 48 << 10,
+    PORTABLE_CLUSTER_BLOCKS = 8,
     HELPER_THREADS = 256,
     HELPER_BLOCKS = 4096
 };
@@ -192,6 +193,11 @@ bool gpu_gather(Gpu *gpu, const GpuBuffer *from, int element_bytes, const int64_
 
 // ---- programs ----
 
+static int cluster_blocks(const GpuLaunch *launch)
+{
+    return launch->cluster[0] * launch->cluster[1] * launch->cluster[2];
+}
+
 static bool load_function(Gpu *gpu, GpuProgram *program, int k)
 {
     const GpuLaunch *launch = &program->launches[k];
@@ -200,6 +206,8 @@ static bool load_function(Gpu *gpu, GpuProgram *program, int k)
     if (launch->shared_bytes > OPT_IN_SHARED)
         TRY(gpu->cuda.function_set(*function, CUDA_MAX_DYNAMIC_SHARED, (int)launch->shared_bytes),
             launch->entry);
+    if (cluster_blocks(launch) > PORTABLE_CLUSTER_BLOCKS)
+        TRY(gpu->cuda.function_set(*function, CUDA_NON_PORTABLE_CLUSTER, 1), launch->entry);
     return true;
 }
 
@@ -232,7 +240,7 @@ static CudaLaunchConfig config_of(Gpu *gpu, const GpuLaunch *launch, CudaLaunchA
     }
     if (launch->cooperative)
         attributes[config.attribute_count++] = (CudaLaunchAttribute){CUDA_COOPERATIVE, 0, {.cooperative = 1}};
-    if (launch->cluster[0] * launch->cluster[1] * launch->cluster[2] > 1)
+    if (cluster_blocks(launch) > 1)
         attributes[config.attribute_count++] =
             (CudaLaunchAttribute){CUDA_CLUSTER,
                                   0,

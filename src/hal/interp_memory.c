@@ -264,12 +264,23 @@ bool interp_memory_check(const InterpMemory *memory, char *what, size_t size)
     return true;
 }
 
-unsigned char *guarded_map(int64_t bytes)
+// ---- memory between guard regions ----
+
+static int64_t guarded_stride(int64_t bytes) { return round_up(bytes, PAGE) + GUARD; }
+
+unsigned char *guarded_map(int64_t bytes, int64_t count, int64_t *stride)
 {
     int64_t span = round_up(bytes, PAGE);
-    unsigned char *mapping = map(span + 2 * (int64_t)GUARD, PROT_NONE, MAP_PRIVATE);
-    if (!mapping)
-        return NULL;
-    mprotect(mapping + GUARD, (size_t)span, PROT_READ | PROT_WRITE);
-    return mapping + GUARD + span - round_up(bytes, ALIGNMENT);
+    *stride = guarded_stride(bytes);
+    unsigned char *mapping = map(count * *stride + GUARD, PROT_NONE, MAP_PRIVATE);
+    for (int64_t i = 0; i < count && mapping && span > 0; i++)
+        if (mprotect(mapping + GUARD + i * *stride, (size_t)span, PROT_READ | PROT_WRITE) != 0)
+            return NULL;
+    return mapping ? mapping + GUARD + span - round_up(bytes, ALIGNMENT) : NULL;
+}
+
+void guarded_unmap(unsigned char *first, int64_t bytes, int64_t count)
+{
+    unsigned char *mapping = first + round_up(bytes, ALIGNMENT) - round_up(bytes, PAGE) - GUARD;
+    munmap(mapping, (size_t)(count * guarded_stride(bytes) + GUARD));
 }

@@ -30,5 +30,7 @@ bool interp_memory_describe(const InterpMemory *memory, const void *address, boo
 /* False, and what happened: something was written beside a buffer. */
 bool interp_memory_check(const InterpMemory *memory, char *what, size_t size);
 
-/* `bytes` with guard regions on both sides, ending at the upper one but for the alignment of 16. NULL: no memory. */
-unsigned char *guarded_map(int64_t bytes);
+/* `count` pieces of `bytes` with guard regions on both sides of each, ending at the upper one but for the alignment of
+   16: the first of them, and the distance to the next. NULL: no memory. */
+unsigned char *guarded_map(int64_t bytes, int64_t count, int64_t *stride);
+void guarded_unmap(unsigned char *first, int64_t bytes, int64_t count);

@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 
 enum {
-    BYTES_PER_CELL = 4,
+    BYTES_PER_WORD = 4,
     BYTES_PER_SECTOR = 32
 };
 
@@ -16,10 +16,22 @@ static void *map_zeros(int64_t bytes)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-static void *map_cells(int64_t bytes)
+static bool shadow_map(InterpShadow *shadow, int64_t words)
 {
-    return map_zeros((bytes / BYTES_PER_CELL + 2) * INTERP_CELL_BYTES);
+    shadow->words = map_zeros(words * INTERP_CELL_BYTES);
+    shadow->bytes = map_zeros(words * BYTES_PER_WORD * INTERP_CELL_BYTES);
+    return shadow->words && shadow->bytes;
 }
+
+static void shadow_unmap(InterpShadow *shadow, int64_t words)
+{
+    if (shadow->words)
+        munmap(shadow->words, (size_t)(words * INTERP_CELL_BYTES));
+    if (shadow->bytes)
+        munmap(shadow->bytes, (size_t)(words * BYTES_PER_WORD * INTERP_CELL_BYTES));
+}
+
+static int64_t words_of(int64_t bytes) { return bytes / BYTES_PER_WORD + 2; }
 
 static bool region_make(InterpRegion *region, const InterpMemory *memory, const RuntimeTensor *tensor, bool costly)
 {
@@ -29,21 +41,29 @@ static bool region_make(InterpRegion *region, const InterpMemory *memory, const 
         .bytes = tensor->bytes,
         .written = tensor->written,
         .costly = costly,
-        .cells = tensor->written || costly ? map_cells(tensor->bytes) : NULL,
         .read_sectors = map_zeros(sector_bits),
         .written_sectors = map_zeros(sector_bits),
     };
-    return (region->cells || !(tensor->written || costly)) && region->read_sectors && region->written_sectors;
+    bool mapped = region->read_sectors && region->written_sectors;
+    return mapped && (!(tensor->written || costly) || shadow_map(&region->shadow, words_of(tensor->bytes)));
 }
 
 bool interp_shadow_make(InterpHost *host, const InterpMemory *memory, const RuntimeJob *job)
 {
     InterpRegion *regions = calloc((size_t)job->tensor_count + 1, sizeof *regions);
-    host->shared_cells = map_cells(host->shared_limit);
-    bool made = regions && host->shared_cells;
+    bool made = regions != NULL;
     for (int i = 0; i < job->tensor_count && made; i++)
         made = region_make(&regions[i], memory, &job->tensors[i], job->tensors[i].costly && job->lazy);
     host->regions = regions;
     host->region_count = job->tensor_count;
     return made;
+}
+
+bool interp_shadow_make_shared(InterpHost *host, int64_t bytes, int blocks)
+{
+    static int64_t mapped;   // words, by the call before
+    shadow_unmap(&host->shared_shadow, mapped);
+    host->shared_shadow_stride = words_of(bytes);
+    mapped = blocks * words_of(bytes);
+    return shadow_map(&host->shared_shadow, mapped);
 }

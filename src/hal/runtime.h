@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "hal/device.h"
 
 typedef enum RuntimeStatus {
     RUNTIME_DONE,
@@ -19,7 +20,13 @@ typedef struct RuntimeLimits {
     int max_threads_per_block;
     int64_t static_shared_bytes;    // dynamic shared memory of a block without opting in
     int64_t shared_bytes;           // and with it
+    int max_cluster_blocks;         // 0: the device has no clusters
+    bool cooperative;               // it has cooperative launches; their blocks must all be resident:
+    int sm_count, max_threads_per_sm, max_blocks_per_sm;
+    int64_t shared_per_sm, shared_reserved_per_block;
 } RuntimeLimits;
+
+RuntimeLimits runtime_limits(const DeviceSpec *device);
 
 typedef struct RuntimeSource {
     const char *name;               // of the launcher: NAME_launch

@@ -55,8 +55,9 @@ static struct {
     } wanted;
     int seconds;
     int (*thread)(void);
-    unsigned char *shared;   // dynamic shared memory of a block
-    int64_t shared_bytes;
+    int64_t shared_bytes;    // dynamic, of each of the blocks that run together
+    int shared_blocks;
+    int stacks;              // so far
 } child;
 
 // ---- the child: how it ends ----
@@ -126,11 +127,16 @@ static bool is_write(const ucontext_t *context)
 #endif
 }
 
-static bool in_shared(const unsigned char *address)
+/* The start of the shared memory that the address lies in or near; NULL: there is none. */
+static unsigned char *shared_near(const unsigned char *address)
 {
-    enum { NEAR = 16 << 20 };
-    return child.shared && address >= child.shared - NEAR &&
-           address < child.shared + child.shared_bytes + NEAR;
+    enum { NEAR = 8 << 20 };   // half of the guard region between two
+    for (int b = 0; b < child.shared_blocks; b++) {
+        unsigned char *shared = child.host.shared + b * child.host.shared_stride;
+        if (address >= shared - NEAR && address < shared + child.shared_bytes + NEAR)
+            return shared;
+    }
+    return NULL;
 }
 
 static _Noreturn void fail_outside(const unsigned char *address, bool write)
@@ -138,9 +144,10 @@ static _Noreturn void fail_outside(const unsigned char *address, bool write)
     char what[300];
     if (interp_memory_describe(child.memory, address, write, what, sizeof what))
         fail("%s", what);
-    if (in_shared(address))
+    const unsigned char *shared = shared_near(address);
+    if (shared)
         fail("%s at byte %lld of the shared memory, which has %lld", write ? "writes" : "reads",
-             (long long)(address - child.shared), (long long)child.shared_bytes);
+             (long long)(address - shared), (long long)child.shared_bytes);
     fail("%s outside of every buffer", write ? "writes" : "reads");
 }
 
@@ -210,31 +217,55 @@ static void set_limits(int seconds)
 
 // ---- the child: services for the program ----
 
+/* Those of the first blocks have guard pages. What runs on the others is the same kernel; a process may not have as
+   many mappings as that would take. */
 static void *map_stack(unsigned long bytes)
 {
-    unsigned char *stack = guarded_map((int64_t)bytes);
-    if (!stack)
+    enum { GUARDED = 2048, AT_ONCE = 1024 };
+    static unsigned char *next;
+    int64_t stride;
+    int number = child.stacks++ - GUARDED;
+    if (number < 0)
+        next = guarded_map((int64_t)bytes, 1, &stride);
+    else if (number % AT_ONCE == 0)
+        next = guarded_map((int64_t)bytes * AT_ONCE, 1, &stride);
+    if (!next)
         lack("no memory for the stack of a thread");
-    return stack + bytes;
+    return next += bytes;
 }
 
-static unsigned char *map_shared(long long bytes)
+static unsigned char *shared_end(int block)
 {
-    child.shared = guarded_map(bytes);   // the one of the launch before is left behind
+    return child.host.shared + block * child.host.shared_stride + child.shared_bytes;
+}
+
+static int64_t shared_rest(void) { return child.shared_bytes > 0 ? -child.shared_bytes & 15 : 0; }
+
+static void map_shared(long long bytes, int blocks)
+{
+    InterpHost *host = &child.host;
+    int64_t stride;
+    if (host->shared)
+        guarded_unmap(host->shared, child.shared_bytes, child.shared_blocks);
+    host->shared = guarded_map(bytes, blocks, &stride);
+    if (!host->shared)
+        lack("not enough memory for the shared memory of the blocks that run together");
+    if (host->region_count && !interp_shadow_make_shared(host, bytes, blocks))
+        lack("not enough memory for the checks of the interpreter");
+    host->shared_stride = stride;
     child.shared_bytes = bytes;
-    if (!child.shared)
-        fail("no memory for %lld bytes of shared memory", bytes);
-    if (bytes > 0)
-        memset(child.shared + bytes, SHARED_CANARY, (size_t)(-bytes & 15));
-    return child.shared;
+    child.shared_blocks = blocks;
+    for (int b = 0; b < blocks; b++)
+        memset(shared_end(b), SHARED_CANARY, (size_t)shared_rest());
 }
 
 static void check_shared(void)
 {
-    for (int64_t i = 0; i < (-child.shared_bytes & 15) && child.shared_bytes > 0; i++)
-        if (child.shared[child.shared_bytes + i] != SHARED_CANARY)
-            fail("writes at byte %lld of the shared memory, which has %lld",
-                 (long long)(child.shared_bytes + i), (long long)child.shared_bytes);
+    for (int b = 0; b < child.shared_blocks; b++)
+        for (int64_t i = 0; i < shared_rest(); i++)
+            if (shared_end(b)[i] != SHARED_CANARY)
+                fail("writes at byte %lld of the shared memory, which has %lld", (long long)(child.shared_bytes + i),
+                     (long long)child.shared_bytes);
 }
 
 // ---- the child: the run ----
@@ -251,6 +282,13 @@ static InterpHost host_of(const RuntimeLimits *limits, const RuntimeJob *job)
         .max_threads = limits->max_threads_per_block,
         .static_shared_limit = limits->static_shared_bytes,
         .shared_limit = limits->shared_bytes,
+        .max_cluster_blocks = limits->max_cluster_blocks,
+        .cooperative = limits->cooperative,
+        .sm_count = limits->sm_count,
+        .max_threads_per_sm = limits->max_threads_per_sm,
+        .max_blocks_per_sm = limits->max_blocks_per_sm,
+        .shared_per_sm = limits->shared_per_sm,
+        .shared_reserved = limits->shared_reserved_per_block,
         .schedule = SCHEDULES[job->schedule],
         .only_launch = job->only_launch,
         .max_blocks = job->max_blocks,

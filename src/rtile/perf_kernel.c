@@ -117,7 +117,8 @@ Kernel kernel_counts(const TileRules *rules, const RProgram *program, const Devi
     kernel.problem = rtile_problem(space);
     kernel.padded = padded_problem(space, kernel.shared);
     kernel.walk = thread_walk(rules, kernel.shared, kernel.inner);
-    kernel.steps = tiles_in(space, &kernel.padded, kernel.shared, true);
+    kernel.cluster = program->cluster;
+    kernel.steps = ceil(tiles_in(space, &kernel.padded, kernel.shared, true) / kernel.cluster);
     kernel.inner_steps = tiles_in(space, kernel.shared, &kernel.walk, true);
     kernel.register_tiles = (double)program->threads / at_least(rules->tile_threads, 1);
     kernel.warps = (double)ceil_div(program->threads, device->warp_size);
@@ -130,11 +131,17 @@ Kernel kernel_counts(const TileRules *rules, const RProgram *program, const Devi
     return kernel;
 }
 
+double block_visits(const Kernel *kernel, const DataTile *data)
+{
+    double visits = data_tile_visits(kernel->space, data, kernel->shared);
+    return visits > 1 || data->output ? visits / kernel->cluster : visits;
+}
+
 double thread_visits(const Kernel *kernel, const DataTile *data)
 {
     double visits = 1;
     for (int a = 0; a < kernel->space->axis_count; a++)
         if (kernel->space->axes[a].reduction && data_tile_depends(data, a))
             visits *= (double)ceil_div(kernel->padded.size[a], kernel->walk.size[a]);
-    return visits;
+    return visits > 1 ? at_least(visits / kernel->cluster, 1) : visits;
 }

@@ -12,6 +12,7 @@ typedef struct Kernel {
     RTile padded;                  // the problem, rounded up to whole shared tiles
     RTile walk;                    // what a thread advances by at once along each axis
     double blocks;
+    double cluster;                // blocks that share the steps along the reduction
     double steps;                  // shared steps of a block
     double inner_steps;            // register steps of a thread in each of them
     double register_tiles;         // of a block
@@ -35,6 +36,9 @@ double tiles_in(const TileSpace *space, const RTile *outer, const RTile *inner, 
 
 /* Points of the tile along all axes. */
 double all_points(const TileSpace *space, const RTile *tile);
+
+/* How often a block needs another part of the tile; of a cluster one block writes what does not move. */
+double block_visits(const Kernel *kernel, const DataTile *data);
 
 /* How often a thread reads the tile's part that belongs to its register tile. */
 double thread_visits(const Kernel *kernel, const DataTile *data);

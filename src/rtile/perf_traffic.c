@@ -38,7 +38,7 @@ static double l2_bytes_of(const Kernel *kernel, const DataTile *data)
                                            kernel->device->dram.transaction_bytes);
     double scatter = data->staged ? 1 : at_least(data->scatter, 1);
     return kernel->blocks
-         * data_tile_visits(kernel->space, data, kernel->shared)
+         * block_visits(kernel, data)
          * block_bytes
          * inside_share(kernel, data)
          * scatter;
@@ -96,7 +96,7 @@ static double staging_bytes(const Kernel *kernel, const DataTile *data)
     if (!data->staged)
         return 0;
     return kernel->blocks
-         * data_tile_visits(kernel->space, data, kernel->shared)
+         * block_visits(kernel, data)
          * data_tile_bytes(data, kernel->shared, kernel->space->axis_count);
 }
 

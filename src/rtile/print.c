@@ -86,6 +86,8 @@ void rprogram_print(StrBuf *out, const TileRules *rules, const RProgram *program
 {
     strbuf_printf(out, "program %s: %" PRId64 " blocks of %d threads, ", variant_of(rules),
                   program->grid, program->threads);
+    if (program->cluster > 1)
+        strbuf_printf(out, "in clusters of %d, ", program->cluster);
     strbuf_printf(out, "%" PRId64 " bytes shared, %d registers\n", program->shared_bytes,
                   program->registers);
     print_axis_names(out, &rules->space);

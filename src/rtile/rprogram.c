@@ -97,7 +97,9 @@ static bool fill_shape(const TileRules *rules, const DeviceSpec *device, RProgra
         return false;
     program->threads = (int)threads;
 
-    program->grid = grid_of(&rules->space, shared);
+    program->cluster = rules->cluster_blocks > 0 ? rules->cluster_blocks : 1;
+    program->cooperative = rules->cooperative;
+    program->grid = size_product(grid_of(&rules->space, shared), program->cluster);
     *reason = PRUNE_GRID;
     if (program->grid > MAX_GRID)
         return false;
@@ -133,6 +135,9 @@ bool rprogram_complete(const TileRules *rules, const DeviceSpec *device, RProgra
                                              : PRUNE_THREADS;
         return false;
     }
+    *reason = PRUNE_GRID;
+    if (program->cooperative && program->grid > (int64_t)blocks * device->sm_count)
+        return false;
     fill_padding(rules, device, program);
     program->perf = perf_estimate(rules, program, device);
     return true;

@@ -56,6 +56,8 @@ typedef struct TileRules {
     AxisRule rule[LEVEL_GLOBAL][MAX_AXES];   // [LEVEL_REGISTER], [LEVEL_SHARED]
     bool threads_reduce;             // a block's threads may share a reduction axis, and combine
     int tile_threads;                // threads that hold one register tile: a warp's 32; 0 = 1
+    int cluster_blocks;              // blocks of a cluster, which share the walk along the reduction; 0 = 1
+    bool cooperative;                // all blocks wait for each other: they must be resident together
     int stages;                      // buffers of every staged tile: 2 = load the next meanwhile
     int accumulator_bits;            // of one output element in registers
     int register_overhead;           // addresses, loop counters, … of one thread

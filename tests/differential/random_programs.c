@@ -304,7 +304,7 @@ static bool prove_batch(Run *run, Batch *batch, const DeviceSpec *device, const 
         .text = text,
         .length = strlen(text),
         .arg_count = batch->buffers,
-        .limits = {device->warp_size, device->max_threads_per_block, device->shared_per_block, device->shared_per_block_optin},
+        .limits = runtime_limits(device),
     };
     RuntimeModule *module;
     if (runtime_interp.load(batch->arena, &source, &module, why) != RUNTIME_DONE)

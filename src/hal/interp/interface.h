@@ -7,7 +7,7 @@
 
 enum {
     INTERP_MAX_LAUNCHES = 64,           // of which traffic is counted
-    INTERP_CELL_BYTES = 32,             // of an InterpCell
+    INTERP_CELL_BYTES = 44,             // of an InterpCell
     INTERP_OWN_SPANS = 3                // program, machine, the launcher's stack
 };
 
@@ -19,15 +19,21 @@ typedef struct InterpTraffic {
     long long read_bytes, written_bytes, read_sectors, written_sectors;
 } InterpTraffic;
 
-struct InterpCell;                      // what is known of 4 bytes (shadow.cpp)
+struct InterpCell;                      // what is known of a stretch of memory (shadow.cpp)
 
-// A tensor in global memory, with a cell for every 4 bytes and a bit for every sector.
+// What is known of a piece of memory: a cell for every 4 bytes, and one for each byte, which counts where parts of the
+// 4 were accessed apart.
+typedef struct InterpShadow {
+    struct InterpCell *words, *bytes;
+} InterpShadow;
+
+// A tensor in global memory, with a bit for every sector.
 typedef struct InterpRegion {
     unsigned char *start;
     long long bytes;
     int written;                        // else only read, and initialised
     int costly;                         // a cell is filled when it is read
-    struct InterpCell *cells;           // of a written or costly region
+    InterpShadow shadow;                // of a written or costly region
     unsigned char *read_sectors, *written_sectors;
 } InterpRegion;
 
@@ -40,6 +46,10 @@ typedef struct InterpHost {
     int max_threads;                    // a block
     long long static_shared_limit;      // dynamic shared bytes without the attribute
     long long shared_limit;             // and with it
+    int max_cluster_blocks;             // 0: no clusters
+    int cooperative;                    // whether there are cooperative launches; their blocks must all be resident:
+    int sm_count, max_threads_per_sm, max_blocks_per_sm;
+    long long shared_per_sm, shared_reserved;
 
     // What to run.
     enum InterpSchedule schedule;
@@ -52,17 +62,22 @@ typedef struct InterpHost {
     int region_count;
     InterpSpan own[INTERP_OWN_SPANS];   // constants, threadIdx, arguments: accesses there are nobody's business
     int own_count;
-    struct InterpCell *shared_cells;    // for shared_limit bytes
     unsigned char *code;                // program counters are kept relative to it
     InterpTraffic *traffic;             // of each launch
 
     // Services. fail() ends the process and never returns.
     void (*fail)(const char *format, ...) __attribute__((format(printf, 1, 2)));
     void *(*map_stack)(unsigned long bytes);                  // its upper end; a guard page below
-    unsigned char *(*map_shared)(long long bytes);            // poisoned; guard pages on both sides
+    void (*map_shared)(long long bytes, int blocks);          // sets what follows
     void (*check_shared)(void);                               // nothing was written beside it
     void (*fill)(int region, long long offset, int bytes);    // costly: what the program is about to read
     void (*outside)(void *address, int write);                // fails: the address belongs to no tensor
+
+    // Dynamic shared memory of the blocks that run together: guard pages on both sides of each.
+    unsigned char *shared;              // of the first block
+    long long shared_stride;            // bytes from one block's to the next one's
+    InterpShadow shared_shadow;         // checked: of the first block
+    long long shared_shadow_stride;     // words from one block's to the next one's
 
     // Where it is: for messages, and the result.
     int launch;                         // the one that runs; -1 before the first and after the last

@@ -1,22 +1,34 @@
-// A grid: one block after the other, and of a large one some.
+// A grid: one team of blocks after the other, and of a large one some.
 namespace rollerc_interp {
 
 namespace {
 
-struct SharedLimit {
+struct Allowance {              // what a kernel was allowed to ask for
     void *kernel;
-    long long bytes;
-} shared_limits[MAX_KERNELS];
-int shared_limit_count;
+    long long shared;
+    bool large_clusters;
+} allowances[MAX_KERNELS];
+int allowance_count;
 
-
-void prepare_threads()
+void prepare_warps(Block *block)
 {
-    thread_count = static_cast<int>(block_size.x * block_size.y * block_size.z);
-    warp_count = (thread_count + WARP - 1) / WARP;
+    for (int w = 0; w < warp_count; w++) {
+        const int lanes = thread_count - w * WARP < WARP ? thread_count - w * WARP : WARP;
+        block->warps[w].lanes = static_cast<LaneMask>(~0ull >> (64 - lanes));
+    }
+}
+
+void prepare_threads(Block *block)
+{
     uint3 index = {0, 0, 0};
     for (int i = 0; i < thread_count; i++) {
-        threads[i] = Thread{index, i, i % WARP, i / WARP, true, nullptr, {}, 0, nullptr, nullptr, 0};
+        Thread &thread = block->threads[i];
+        thread = Thread();
+        thread.index = index;
+        thread.number = i;
+        thread.lane = i % WARP;
+        thread.warp = i / WARP;
+        thread.block = block;
         if (++index.x < block_size.x)
             continue;
         index.x = 0;
@@ -25,49 +37,84 @@ void prepare_threads()
         index.y = 0;
         index.z++;
     }
-    for (int w = 0; w < warp_count; w++) {
-        const int lanes = thread_count - w * WARP < WARP ? thread_count - w * WARP : WARP;
-        warps[w].lanes = static_cast<LaneMask>(~0ull >> (64 - lanes));
+}
+
+// What stays the same from team to team.
+void prepare_team()
+{
+    for (int b = 0; b < team_blocks; b++) {
+        Block &block = blocks[b];
+        Cluster &cluster = clusters[b / cluster_blocks];
+        block = Block();
+        block.threads = &threads[b * thread_count];
+        block.warps = &warps[b * warp_count];
+        block.cluster = &cluster;
+        block.rank = b % cluster_blocks;
+        block.shared = host->shared + b * host->shared_stride;
+        if (block.rank == 0)
+            cluster.blocks = &block;
+        prepare_threads(&block);
+        prepare_warps(&block);
     }
 }
 
-void start_block()
+// Cluster `number` of the grid, counted along x, then y, then z; so are its blocks.
+void place_cluster(Cluster *cluster, unsigned long long number)
 {
-    __builtin_memset(shared_memory, 0xff, shared_bytes);   // NaN: what no thread of this block wrote
-    block_epoch = ++epoch;
-    forget_shared();
-    draw_priorities(host->seed + epoch);
-    alive = thread_count;
+    const unsigned wide = grid_size.x / cluster_shape.x, high = grid_size.y / cluster_shape.y;
+    const unsigned x = static_cast<unsigned>(number % wide) * cluster_shape.x;
+    const unsigned y = static_cast<unsigned>(number / wide % high) * cluster_shape.y;
+    const unsigned z = static_cast<unsigned>(number / wide / high) * cluster_shape.z;
+    for (unsigned rank = 0; rank < static_cast<unsigned>(cluster_blocks); rank++)
+        cluster->blocks[rank].index = {x + rank % cluster_shape.x, y + rank / cluster_shape.x % cluster_shape.y,
+                                       z + rank / cluster_shape.x / cluster_shape.y};
+}
+
+void start_block(Block *block)
+{
+    __builtin_memset(block->shared, 0xff, shared_bytes);   // NaN: what no thread of this block wrote
+    block->epoch = epoch;
+    block->alive = thread_count;
+    block->touched = 0;
     for (int i = 0; i < thread_count; i++) {
-        threads[i].alive = true;
-        threads[i].fiber = nullptr;
+        Thread &thread = block->threads[i];
+        thread.alive = true;
+        thread.fiber = nullptr;
+        thread.arrivals = thread.waits = 0;
     }
     for (int w = 0; w < warp_count; w++)
-        make_ready(w, warps[w].lanes);
+        make_ready(block, w, block->warps[w].lanes);
 }
 
-void run_block(unsigned long long block)
+// Blocks that run together: a cluster, or the whole grid of a cooperative launch.
+void run_team(unsigned long long team)
 {
-    block_index.x = static_cast<unsigned>(block % grid_size.x);
-    block_index.y = static_cast<unsigned>(block / grid_size.x % grid_size.y);
-    block_index.z = static_cast<unsigned>(block / grid_size.x / grid_size.y);
-    host->block[0] = block_index.x;
-    host->block[1] = block_index.y;
-    host->block[2] = block_index.z;
-    start_block();
+    team_epoch = grid_epoch = ++epoch;
+    forget_shared();
+    draw_priorities(host->seed + epoch);
+    alive = team_blocks * thread_count;
+    const int count = team_blocks / cluster_blocks;
+    for (int c = 0; c < count; c++) {
+        clusters[c].alive = cluster_blocks * thread_count;
+        clusters[c].barriers = 0;
+        place_cluster(&clusters[c], team * static_cast<unsigned>(count) + static_cast<unsigned>(c));
+    }
+    for (int b = 0; b < team_blocks; b++)
+        start_block(&blocks[b]);
     resume(pick());
     current = nullptr;
-    host->blocks_run++;
+    host->blocks_run += team_blocks;
 }
 
-// The choice of blocks: corners, their neighbours along x, then random ones.
-unsigned long long chosen_block(long long i, unsigned long long count)
+// The choice of clusters: corners, their neighbours along x, then random ones.
+unsigned long long chosen_cluster(long long i, unsigned long long count)
 {
-    const unsigned x = i & 1 ? grid_size.x - 1 : 0;
-    const unsigned y = i & 2 ? grid_size.y - 1 : 0;
-    const unsigned z = i & 4 ? grid_size.z - 1 : 0;
+    const unsigned wide = grid_size.x / cluster_shape.x, high = grid_size.y / cluster_shape.y;
+    const unsigned x = i & 1 ? wide - 1 : 0;
+    const unsigned y = i & 2 ? high - 1 : 0;
+    const unsigned z = i & 4 ? grid_size.z / cluster_shape.z - 1 : 0;
     if (i < 8)
-        return x + (y + static_cast<unsigned long long>(z) * grid_size.y) * grid_size.x;
+        return x + (y + static_cast<unsigned long long>(z) * high) * wide;
     if (i == 8)
         return 1 % count;
     if (i == 9)
@@ -75,70 +122,142 @@ unsigned long long chosen_block(long long i, unsigned long long count)
     return hash(host->seed + static_cast<unsigned long long>(i)) % count;
 }
 
-void run_chosen_blocks(unsigned long long count)
+void run_chosen_clusters(unsigned long long count)
 {
-    for (long long i = 0; i < host->max_blocks; i++) {
-        const unsigned long long block = chosen_block(i, count);
+    const long long wanted = host->max_blocks / cluster_blocks > 2 ? host->max_blocks / cluster_blocks : 2;
+    for (long long i = 0; i < wanted; i++) {
+        const unsigned long long cluster = chosen_cluster(i, count);
         bool done = false;   // few are chosen: a slow search is fine
         for (long long before = 0; before < i && !done; before++)
-            done = chosen_block(before, count) == block;
+            done = chosen_cluster(before, count) == cluster;
         if (!done)
-            run_block(block);
+            run_team(cluster);
     }
 }
 
-long long allowed_shared(void *kernel)
+void run_teams(unsigned long long count)
 {
-    for (int i = 0; i < shared_limit_count; i++)
-        if (shared_limits[i].kernel == kernel)
-            return shared_limits[i].bytes;
-    return host->static_shared_limit;
+    host->blocks_total += static_cast<long long>(count) * team_blocks;
+    if (count > 1 && static_cast<long long>(count) > host->max_blocks / team_blocks)
+        return run_chosen_clusters(count);
+    for (unsigned long long i = 0; i < count; i++)
+        run_team(host->schedule == INTERP_HIGHEST_FIRST ? count - 1 - i : i);
 }
 
-void check_limits(dim3 grid, dim3 block, size_t shared, void *kernel)
+// ---- limits ----
+
+Allowance allowance_of(void *kernel)
 {
-    const unsigned long long count = static_cast<unsigned long long>(block.x) * block.y * block.z;
+    for (int i = 0; i < allowance_count; i++)
+        if (allowances[i].kernel == kernel)
+            return allowances[i];
+    return {kernel, host->static_shared_limit, false};
+}
+
+unsigned long long volume(dim3 size) { return static_cast<unsigned long long>(size.x) * size.y * size.z; }
+
+void check_block(dim3 block)
+{
+    const unsigned long long count = volume(block);
     if (count == 0 || block.x > MAX_THREADS || block.y > MAX_THREADS || block.z > 64 ||
         count > static_cast<unsigned long long>(host->max_threads) || count > MAX_THREADS)
         host->fail("a block of %u x %u x %u threads", block.x, block.y, block.z);
+}
+
+void check_grid(dim3 grid)
+{
     if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > 2147483647u || grid.y > 65535 || grid.z > 65535)
         host->fail("a grid of %u x %u x %u blocks", grid.x, grid.y, grid.z);
-    if (static_cast<long long>(shared) > allowed_shared(kernel))
-        host->fail("%zu bytes of dynamic shared memory where %lld are allowed", shared, allowed_shared(kernel));
+}
+
+void check_cluster(const LaunchShape &shape, bool large_clusters)
+{
+    const dim3 cluster = shape.cluster;
+    const unsigned long long most = static_cast<unsigned long long>(host->max_cluster_blocks);
+    const unsigned long long count = cluster.x <= most && cluster.y <= most && cluster.z <= most ? volume(cluster) : 0;
+    if (cluster.x == 1 && cluster.y == 1 && cluster.z == 1)
+        return;
+    if (count == 0 || count > most)
+        host->fail("a cluster of %u x %u x %u blocks where %d are allowed", cluster.x, cluster.y, cluster.z,
+                   host->max_cluster_blocks);
+    if (count > PORTABLE_CLUSTER_BLOCKS && !large_clusters)
+        host->fail("a cluster of %llu blocks without cudaFuncAttributeNonPortableClusterSizeAllowed", count);
+    if (shape.grid.x % cluster.x || shape.grid.y % cluster.y || shape.grid.z % cluster.z)
+        host->fail("a grid of %u x %u x %u blocks in clusters of %u x %u x %u", shape.grid.x, shape.grid.y,
+                   shape.grid.z, cluster.x, cluster.y, cluster.z);
+}
+
+// Registers count too, but only a compiler knows them.
+void check_residence(const LaunchShape &shape)
+{
+    const long long size = static_cast<long long>(volume(shape.block));
+    const long long shared = static_cast<long long>(shape.shared) + host->shared_reserved;
+    const unsigned long long grid = volume(shape.grid);
+    long long fit = host->max_threads_per_sm / size;
+    if (!host->cooperative)
+        host->fail("a cooperative launch, which the device does not have");
+    fit = fit < host->max_blocks_per_sm ? fit : host->max_blocks_per_sm;
+    fit = fit * shared <= host->shared_per_sm ? fit : host->shared_per_sm / shared;
+    if (grid > static_cast<unsigned long long>(fit * host->sm_count))
+        host->fail("a cooperative launch of %llu blocks where %lld can be resident", grid, fit * host->sm_count);
+    if (grid > MAX_TEAM_BLOCKS || grid * static_cast<unsigned long long>(size) > MAX_TEAM_THREADS)
+        host->fail("a cooperative launch of %llu blocks of %lld threads, more than the interpreter can hold", grid, size);
+}
+
+void check_limits(const LaunchShape &shape, void *kernel)
+{
+    const Allowance allowance = allowance_of(kernel);
+    check_block(shape.block);
+    check_grid(shape.grid);
+    check_cluster(shape, allowance.large_clusters);
+    if (static_cast<long long>(shape.shared) > allowance.shared)
+        host->fail("%zu bytes of dynamic shared memory where %lld are allowed", shape.shared, allowance.shared);
+    if (shape.cooperative)
+        check_residence(shape);
 }
 
 }   // namespace
 
-cudaError_t launch(const Invocation &what, dim3 grid, dim3 block, size_t shared)
+cudaError_t launch(const Invocation &what, const LaunchShape &shape)
 {
     host->launch = host->launches++;
     if (host->only_launch >= 0 && host->launch != host->only_launch)
         return cudaSuccess;
-    check_limits(grid, block, shared, what.kernel);
+    check_limits(shape, what.kernel);
     invocation = &what;
-    grid_size = grid;
-    block_size = block;
-    prepare_threads();
-    shared_bytes = shared;
+    grid_size = shape.grid;
+    block_size = shape.block;
+    cluster_shape = shape.cluster;
+    cooperative = shape.cooperative;
+    thread_count = static_cast<int>(volume(shape.block));
+    warp_count = (thread_count + WARP - 1) / WARP;
+    cluster_blocks = static_cast<int>(volume(shape.cluster));
+    team_blocks = cooperative ? static_cast<int>(volume(shape.grid)) : cluster_blocks;
+    shared_bytes = shape.shared;
     start_traffic();
-    shared_memory = host->map_shared(static_cast<long long>(shared));
-    const unsigned long long count = static_cast<unsigned long long>(grid.x) * grid.y * grid.z;
-    host->blocks_total += static_cast<long long>(count);
-    if (count > static_cast<unsigned long long>(host->max_blocks))
-        run_chosen_blocks(count);
-    else
-        for (unsigned long long i = 0; i < count; i++)
-            run_block(host->schedule == INTERP_HIGHEST_FIRST ? count - 1 - i : i);
+    host->map_shared(static_cast<long long>(shared_bytes), team_blocks);
+    prepare_team();
+    run_teams(volume(shape.grid) / static_cast<unsigned long long>(team_blocks));
     host->check_shared();
     host->launch = -1;
     return cudaSuccess;
 }
 
-cudaError_t allow_shared(void *kernel, long long bytes)
+cudaError_t allow(void *kernel, cudaFuncAttribute attribute, int value)
 {
-    if (bytes < 0 || bytes > host->shared_limit || shared_limit_count == MAX_KERNELS)
+    Allowance *allowance = allowances;
+    while (allowance < allowances + allowance_count && allowance->kernel != kernel)
+        allowance++;
+    if (allowance == allowances + MAX_KERNELS)
         return cudaErrorInvalidValue;
-    shared_limits[shared_limit_count++] = {kernel, bytes};
+    if (allowance == allowances + allowance_count)
+        allowances[allowance_count++] = {kernel, host->static_shared_limit, false};
+    if (attribute == cudaFuncAttributeNonPortableClusterSizeAllowed)
+        allowance->large_clusters = value != 0;
+    else if (value < 0 || value > host->shared_limit)
+        return cudaErrorInvalidValue;
+    else
+        allowance->shared = value;
     return cudaSuccess;
 }
 

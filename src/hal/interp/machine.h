@@ -1,10 +1,10 @@
-// What the parts of the machine share: the block that runs, its warps and threads.
+// What the parts of the machine share: the blocks that run together, their warps and threads.
 //
 //   schedule.cpp   fibers, and which thread runs next
 //   meet.cpp       barriers, shuffles and ballots
 //   copies.cpp     asynchronous copies
-//   shadow.cpp     what is known of each 4 bytes of memory: races, uninitialised reads, traffic
-//   launch.cpp     grids, blocks and the way in
+//   shadow.cpp     what is known of memory: races, uninitialised reads, traffic
+//   launch.cpp     grids, teams of blocks and the way in
 //
 // They are one translation unit, compiled without instrumentation. The first thing that is wrong ends the process
 // (host->fail): what follows would prove nothing.
@@ -14,24 +14,54 @@ using rollerc::LaneMask;
 using rollerc::WARP;
 
 enum {
-    MAX_THREADS = 1024,         // a block, on every GPU
-    MAX_WARPS = 32,
-    MAX_KERNELS = 64,           // launches of one program that raise their shared memory limit
+    MAX_THREADS = 1024,             // a block, on every GPU
+    MAX_TEAM_THREADS = 1 << 18,     // 132 SMs hold 270,336
+    MAX_TEAM_BLOCKS = 1 << 13,
+    MAX_TEAM_WARPS = 1 << 14,       // of blocks of 33 threads there are 7943, with two warps each
+    MAX_KERNELS = 64,               // launches of one program that ask for more shared memory or larger clusters
+    PORTABLE_CLUSTER_BLOCKS = 8,    // a kernel must be told that it may have more (CUDA programming guide)
     STACK_BYTES = 256 << 10
 };
 
-struct Meeting {                // of a warp's lanes at a shuffle or ballot
+struct Meeting {                    // of a warp's lanes at a shuffle or ballot
     LaneMask arrived;
     Place place;
     unsigned long long bits[WARP];
-    int source[WARP];           // -1: a ballot; -2: warp_sync
+    int source[WARP];               // -1: a ballot; -2: warp_sync
 };
 
 struct Warp {
-    LaneMask lanes, ready;      // that exist; that can run
-    unsigned epoch;             // counts its warp_sync()s
+    LaneMask lanes, ready;          // that exist; that can run
+    unsigned epoch;                 // counts its warp_sync()s
     unsigned char priority;
     Meeting meeting;
+};
+
+struct Gathering {                  // of threads at a barrier
+    int arrived;
+    Place place;
+};
+
+struct Cluster {
+    Block *blocks;                  // by rank
+    int alive;                      // threads
+    Gathering barrier;
+    unsigned barriers;              // at which all have arrived
+};
+
+struct Block {
+    uint3 index;
+    Thread *threads;
+    Warp *warps;
+    Cluster *cluster;
+    int rank;                       // in it
+    unsigned ready_warps;           // bit i: warp i has a ready lane
+    unsigned char priority;
+    int alive;                      // threads
+    Gathering barrier;
+    unsigned epoch;                 // of its last barrier, or of its start
+    unsigned char *shared;
+    unsigned touched, touched_pc;   // others of the cluster accessed `shared`: 1 + their arrivals then; 0: none did
 };
 
 Thread *current;
@@ -41,14 +71,21 @@ unsigned char *shared_memory;
 
 InterpHost *host;
 const Invocation *invocation;
-Thread threads[MAX_THREADS];
-Warp warps[MAX_WARPS];
-unsigned ready_warps;           // bit i: warp i has a ready lane
-int thread_count, warp_count, alive, at_barrier;
-Place barrier_place;
-unsigned epoch = 1;             // counts barriers, blocks and launches: what lies in one epoch is not ordered
-unsigned block_epoch, launch_epoch;   // with which the current ones began
-size_t shared_bytes;
+Thread threads[MAX_TEAM_THREADS];   // block by block
+Warp warps[MAX_TEAM_WARPS];
+Block blocks[MAX_TEAM_BLOCKS];      // cluster by cluster
+Cluster clusters[MAX_TEAM_BLOCKS];
+int thread_count, warp_count;       // of a block
+int team_blocks, cluster_blocks;    // that run together; of a cluster
+dim3 cluster_shape;
+bool cooperative;
+int alive;                          // threads of the team
+Gathering grid_gathering;
+size_t shared_bytes;                // of a block
+
+// Counts barriers of blocks and grids, teams and launches: what lies in one epoch is not ordered by them.
+unsigned epoch = 1;
+unsigned grid_epoch, team_epoch, launch_epoch;   // with which the current ones began
 
 [[noreturn]] void fail_at(Place place, const char *what)
 {
@@ -66,6 +103,8 @@ unsigned long long hash(unsigned long long x)   // splitmix64
     return x ^ x >> 31;
 }
 
+Warp &warp_of(const Thread *thread) { return thread->block->warps[thread->warp]; }
+
 // schedule.cpp
 void preempt(Place place);
 // copies.cpp
@@ -74,6 +113,7 @@ void finish_copies(Thread *thread);
 void note_access(void *address, int bytes, bool write);
 void note_flight(void *shared, bool under_way);
 void note_clear(void *memory, size_t count);
+void note_end(const Block &block);
 void forget_shared();
 void start_traffic();
 

@@ -70,7 +70,7 @@ static void fiber_prepare(Fiber *fiber, void (*body)())
 
 #endif
 
-Fiber fibers[MAX_THREADS], scheduler;
+Fiber fibers[MAX_TEAM_THREADS], scheduler;
 Fiber *running = &scheduler, *free_fibers;
 int fiber_count;
 
@@ -87,23 +87,52 @@ void switch_to(Fiber *to)
 int lowest_bit(unsigned long long mask) { return __builtin_ctzll(mask); }
 int highest_bit(unsigned long long mask) { return 63 - __builtin_clzll(mask); }
 
-void make_ready(int warp, LaneMask lanes)
+enum { BLOCKS_PER_WORD = 64, READY_WORDS = MAX_TEAM_BLOCKS / BLOCKS_PER_WORD };
+unsigned long long ready_blocks[READY_WORDS];   // bit i: block i has a ready lane
+
+void make_ready(Block *block, int warp, LaneMask lanes)
 {
-    warps[warp].ready |= lanes;
-    ready_warps |= 1u << warp;
+    const long i = block - blocks;
+    block->warps[warp].ready |= lanes;
+    block->ready_warps |= 1u << warp;
+    ready_blocks[i / BLOCKS_PER_WORD] |= 1ull << i % BLOCKS_PER_WORD;
 }
 
-void unready(int warp, int lane)
+void make_ready(const Thread *thread) { make_ready(thread->block, thread->warp, LaneMask(1) << thread->lane); }
+
+void unready(const Thread *thread)
 {
-    warps[warp].ready &= ~(LaneMask(1) << lane);
-    if (!warps[warp].ready)
-        ready_warps &= ~(1u << warp);
+    Block *block = thread->block;
+    const long i = block - blocks;
+    Warp &warp = warp_of(thread);
+    warp.ready &= ~(LaneMask(1) << thread->lane);
+    if (!warp.ready)
+        block->ready_warps &= ~(1u << thread->warp);
+    if (!block->ready_warps)
+        ready_blocks[i / BLOCKS_PER_WORD] &= ~(1ull << i % BLOCKS_PER_WORD);
 }
 
-// Priorities of warps that change rarely, as Burckhardt et al. found best at reaching rare orders (PCT,
-// ASPLOS'10); lanes in any order.
 namespace {
 
+int lowest_block()
+{
+    for (int w = 0; w * BLOCKS_PER_WORD < team_blocks; w++)
+        if (ready_blocks[w])
+            return w * BLOCKS_PER_WORD + lowest_bit(ready_blocks[w]);
+    return -1;
+}
+
+int highest_block()
+{
+    for (int w = (team_blocks - 1) / BLOCKS_PER_WORD; w >= 0; w--)
+        if (ready_blocks[w])
+            return w * BLOCKS_PER_WORD + highest_bit(ready_blocks[w]);
+    return -1;
+}
+
+// Priorities of blocks and warps that change rarely, as Burckhardt et al. found best at reaching rare orders (PCT,
+// ASPLOS'10); lanes in any order.
+enum { PICKS_A_CHANGE = 64 };
 unsigned long long dice;
 
 unsigned roll(unsigned sides)
@@ -112,14 +141,28 @@ unsigned roll(unsigned sides)
     return static_cast<unsigned>(dice % sides);
 }
 
-int most_important_warp()
+unsigned char new_priority() { return static_cast<unsigned char>(roll(256)); }
+
+int most_important_block()
 {
-    enum { PICKS_A_CHANGE = 64 };
+    int best = lowest_block();
+    if (team_blocks == 1)
+        return best;
     if (roll(PICKS_A_CHANGE) == 0)
-        warps[roll(static_cast<unsigned>(warp_count))].priority = static_cast<unsigned char>(roll(256));
-    int best = lowest_bit(ready_warps);
+        blocks[roll(static_cast<unsigned>(team_blocks))].priority = new_priority();
+    for (int b = best + 1; b < team_blocks && best >= 0; b++)
+        if (blocks[b].ready_warps && blocks[b].priority > blocks[best].priority)
+            best = b;
+    return best;
+}
+
+int most_important_warp(const Block &block)
+{
+    if (roll(PICKS_A_CHANGE) == 0)
+        block.warps[roll(static_cast<unsigned>(warp_count))].priority = new_priority();
+    int best = lowest_bit(block.ready_warps);
     for (int w = best + 1; w < warp_count; w++)
-        if (ready_warps >> w & 1 && warps[w].priority > warps[best].priority)
+        if (block.ready_warps >> w & 1 && block.warps[w].priority > block.warps[best].priority)
             best = w;
     return best;
 }
@@ -136,53 +179,95 @@ int any_lane(LaneMask ready)
 void draw_priorities(unsigned long long seed)
 {
     dice = hash(seed);
-    for (int w = 0; w < warp_count; w++)
-        warps[w].priority = static_cast<unsigned char>(roll(256));
+    for (int w = 0; w < team_blocks * warp_count; w++)
+        warps[w].priority = new_priority();
+    for (int b = 0; b < team_blocks && team_blocks > 1; b++)
+        blocks[b].priority = new_priority();
 }
 
-// One warp goes as far as it can, then the next.
+// One warp goes as far as it can, then the next; so do blocks. Null: none can.
 Thread *pick()
 {
     int warp, lane;
-    if (!ready_warps)
+    const int b = host->schedule == INTERP_LOWEST_FIRST    ? lowest_block()
+                  : host->schedule == INTERP_HIGHEST_FIRST ? highest_block()
+                                                           : most_important_block();
+    if (b < 0)
         return nullptr;
+    const Block &block = blocks[b];
     switch (host->schedule) {
     case INTERP_LOWEST_FIRST:
-        warp = lowest_bit(ready_warps);
-        lane = lowest_bit(warps[warp].ready);
+        warp = lowest_bit(block.ready_warps);
+        lane = lowest_bit(block.warps[warp].ready);
         break;
     case INTERP_HIGHEST_FIRST:
-        warp = highest_bit(ready_warps);
-        lane = highest_bit(warps[warp].ready);
+        warp = highest_bit(block.ready_warps);
+        lane = highest_bit(block.warps[warp].ready);
         break;
     default:
-        warp = most_important_warp();
-        lane = any_lane(warps[warp].ready);
+        warp = most_important_warp(block);
+        lane = any_lane(block.warps[warp].ready);
     }
-    unready(warp, lane);
-    return &threads[warp * WARP + lane];
+    Thread *thread = &block.threads[warp * WARP + lane];
+    unready(thread);
+    return thread;
+}
+
+void make_current(Thread *thread)
+{
+    static const Block *entered;
+    static unsigned entered_in;   // blocks are used again by the next team
+    current = thread;
+    if (!thread || (entered == thread->block && entered_in == team_epoch))
+        return;
+    entered = thread->block;
+    entered_in = team_epoch;
+    block_index = entered->index;
+    shared_memory = entered->shared;
+    host->block[0] = block_index.x;
+    host->block[1] = block_index.y;
+    host->block[2] = block_index.z;
 }
 
 [[noreturn]] void fail_deadlock()
 {
-    for (int i = 0; i < thread_count; i++)
+    for (int i = 0; i < team_blocks * thread_count; i++)
         if (threads[i].alive) {
-            current = &threads[i];
+            make_current(&threads[i]);
             fail_at(current->place, "deadlock: this thread waits for others that will never come");
         }
     __builtin_unreachable();
 }
 
+// What other blocks find there from now on.
+void end_block(const Block &block)
+{
+    note_end(block);
+    if (cluster_blocks > 1)
+        __builtin_memset(block.shared, 0xff, shared_bytes);
+}
+
 void finish(Thread *thread)
 {
+    Block &block = *thread->block;
+    Cluster &cluster = *block.cluster;
+    const Meeting &meeting = warp_of(thread).meeting;
     finish_copies(thread);
     thread->alive = false;
     alive--;
-    const Meeting &meeting = warps[thread->warp].meeting;
+    cluster.alive--;
     if (meeting.arrived)
         fail_at(meeting.place, "a lane ended while the others of its warp meet");
-    if (at_barrier)
-        fail_at(barrier_place, "a thread ended while others wait at the barrier");
+    if (block.barrier.arrived)
+        fail_at(block.barrier.place, "a thread ended while others wait at the barrier");
+    if (thread->arrivals != thread->waits)
+        fail_at(thread->place, "a thread ended after it arrived at the cluster's barrier, without waiting there");
+    if (cluster.barrier.arrived)
+        fail_at(cluster.barrier.place, "a thread ended while others wait at the cluster's barrier");
+    if (grid_gathering.arrived)
+        fail_at(grid_gathering.place, "a thread ended while others wait at the grid's barrier");
+    if (--block.alive == 0)
+        end_block(block);
 }
 
 // The life of a fiber: a thread, then the next that has not started, and rest until it is needed again.
@@ -194,7 +279,7 @@ void work()
         Thread *next = pick();
         if (!next && alive)
             fail_deadlock();
-        current = next;
+        make_current(next);
         if (next && !next->fiber) {
             next->fiber = running;
             continue;
@@ -207,7 +292,7 @@ void work()
 
 void resume(Thread *thread)
 {
-    current = thread;
+    make_current(thread);
     if (!thread->fiber && free_fibers) {
         thread->fiber = free_fibers;
         free_fibers = free_fibers->next_free;
@@ -233,7 +318,7 @@ void preempt(Place place)
 {
     if (host->schedule != INTERP_PRIORITY)
         return;
-    make_ready(current->warp, LaneMask(1) << current->lane);
+    make_ready(current);
     wait_at(place);
 }
 

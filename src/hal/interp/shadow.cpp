@@ -1,25 +1,32 @@
-// What is known of each 4 bytes of shared memory and of the tensors that a program writes: who wrote them last, who
-// read them since, and which of them hold anything.
+// What is known of shared memory and of the tensors that a program writes: who wrote each byte last, who read it since,
+// and whether it holds anything.
 //
 // The compiler announces every access of the kernel (-fsanitize=thread; these are its call-outs, there is no libtsan).
-// Two accesses to the same bytes, one of them a write, are a race unless they are the same thread's or ordered:
+// Two accesses to the same byte, one of them a write, are a race unless they are the same thread's or ordered:
 //
-//   by the end of a launch             epochs below launch_epoch
-//   by block_sync(), within a block    another epoch, not below block_epoch
-//   by warp_sync(), within a warp      another epoch of the warp
+//   by the end of a launch                   epochs below launch_epoch
+//   by grid_sync()                           epochs below grid_epoch
+//   by a barrier of the cluster, within it   arrived there before the other had waited there
+//   by block_sync(), within a block          epochs below the block's
+//   by warp_sync(), within a warp            another epoch of the warp
 //
-// This holds whatever the order in which threads happened to run. Bytes of a cell that differ in their last writer are
-// not all remembered: a race may be missed there, never invented.
+// This holds whatever the order in which threads happened to run. One cell stands for 4 bytes as long as they are
+// accessed together, then there is one for each byte, until the 4 are written together again.
+struct InterpAccess {                     // the last one of a kind
+    unsigned epoch;                       // of its block; 0: there was none
+    unsigned warp_epoch;
+    unsigned arrivals;                    // of its thread at the cluster's barriers
+    unsigned pc;                          // relative to host->code
+    unsigned thread;                      // of the team
+};
+
 struct InterpCell {
-    unsigned write_epoch, read_epoch;
-    unsigned write_warp_epoch, read_warp_epoch;
-    unsigned write_pc, read_pc;           // relative to host->code
-    unsigned short writer, reader;
-    unsigned char written, read;          // bit i: byte i, by that access
-    unsigned char known;                  // bit i: byte i holds something
+    InterpAccess write, read;
+    unsigned char readers;                // a Scope: where there were others that read, not ordered with the last
+    bool known : 1;                       // holds something
     bool in_flight : 1;                   // the target of an asynchronous copy
-    bool many_lanes : 1, many_warps : 1;  // read by several in that epoch
-    bool other_blocks : 1;                // read by another block of this launch before
+    bool other_teams : 1;                 // read by another team of this launch, too
+    bool is_split : 1;                    // see the cells of its bytes
 };
 
 static_assert(sizeof(InterpCell) == INTERP_CELL_BYTES, "the host maps so much");
@@ -28,7 +35,8 @@ namespace rollerc_interp {
 
 namespace {
 
-enum { SECTOR = 32, CELL = 4 };
+enum { SECTOR = 32, WORD = 4 };
+enum Scope { THREAD_SCOPE, WARP_SCOPE, BLOCK_SCOPE, CLUSTER_SCOPE, GRID_SCOPE };   // each holds those before it
 
 using Cell = InterpCell;
 
@@ -39,118 +47,197 @@ struct Access {
     unsigned pc;
 };
 
-bool in_shared(const unsigned char *at) { return at >= shared_memory && at < shared_memory + shared_bytes; }
+// The block of the team in whose shared memory all of the access lies; null: there is none.
+Block *shared_owner(const Access &access)
+{
+    const long long at = access.at - host->shared;
+    const long long last = static_cast<long long>(shared_bytes) - access.bytes;
+    if (at >= 0 && at <= last)
+        return &blocks[0];
+    const long long b = at / host->shared_stride;
+    return at >= 0 && b < team_blocks && at % host->shared_stride <= last ? &blocks[b] : nullptr;
+}
 
 [[noreturn]] void fail_access(const Access &access, unsigned other_pc, const char *what)
 {
     host->pc = access.pc;
     host->other_pc = other_pc;
-    if (in_shared(access.at))
-        host->fail("%s (byte %lld of the shared memory)", what,
-                   static_cast<long long>(access.at - shared_memory));
+    if (const Block *owner = shared_owner(access))
+        host->fail("%s (byte %lld of the shared memory)", what, static_cast<long long>(access.at - owner->shared));
     host->fail("%s", what);
     __builtin_unreachable();
 }
 
 // ---- order ----
 
-bool same_warp(int thread) { return thread / WARP == current->warp; }
-
-// Whether an earlier access of another thread or block was ordered before this one.
-bool is_ordered(unsigned earlier_epoch, unsigned earlier_warp_epoch, int thread, bool alone)
+// The smallest scope that holds the current thread and that one, which is of the same team.
+Scope scope_with(unsigned number)
 {
-    if (earlier_epoch < launch_epoch)
+    const Thread &other = threads[number], &self = *current;
+    if (&other == &self)
+        return THREAD_SCOPE;
+    if (other.block == self.block)
+        return other.warp == self.warp ? WARP_SCOPE : BLOCK_SCOPE;
+    return other.block->cluster == self.block->cluster ? CLUSTER_SCOPE : GRID_SCOPE;
+}
+
+Scope wider(Scope a, Scope b) { return a > b ? a : b; }
+
+// Whether an earlier access was ordered before this one, and all those within `others` of it that were not ordered
+// with it. They lie between the same two barriers of that scope, so the last one speaks for all.
+bool is_ordered(const InterpAccess &earlier, Scope others)
+{
+    if (earlier.epoch < launch_epoch)
         return true;
-    if (earlier_epoch < block_epoch)
-        return false;   // another block
-    if (earlier_epoch < epoch)
-        return true;
-    if (!same_warp(thread))
+    if (earlier.epoch < team_epoch)
         return false;
-    return (alone && thread == current->number) || earlier_warp_epoch < warps[current->warp].epoch;
+    const Thread &self = *current;
+    const Scope scope = wider(others, scope_with(earlier.thread));
+    if (scope == THREAD_SCOPE)
+        return true;
+    if (scope == WARP_SCOPE && earlier.warp_epoch < warp_of(&self).epoch)
+        return true;
+    if (scope <= BLOCK_SCOPE && earlier.epoch < self.block->epoch)
+        return true;
+    if (scope <= CLUSTER_SCOPE && earlier.arrivals < self.waits)
+        return true;
+    return earlier.epoch < grid_epoch;
 }
 
-void check_read(const Access &access, const Cell &cell, unsigned bytes)
+bool is_of_another_block(const InterpAccess &earlier, Scope others)
 {
-    if (cell.in_flight)
-        fail_access(access, cell.write_pc, "touches the target of an asynchronous copy that is under way");
-    if (~cell.known & bytes)
-        fail_access(access, 0, in_shared(access.at) ? "reads shared memory that nobody has written"
-                                                    : "reads a tensor where nobody has written it");
-    if (cell.written & bytes &&
-        !is_ordered(cell.write_epoch, cell.write_warp_epoch, cell.writer, true))
-        fail_access(access, cell.write_pc,
-                    cell.write_epoch < block_epoch ? "reads what another block of this launch writes"
-                                                   : "a race: reads what another thread writes");
+    return earlier.epoch < team_epoch || wider(others, scope_with(earlier.thread)) > BLOCK_SCOPE;
 }
 
-void check_write(const Access &access, const Cell &cell, unsigned bytes)
+void check_any(const Access &access, const Cell &cell)
 {
     if (cell.in_flight)
-        fail_access(access, cell.write_pc, "touches the target of an asynchronous copy that is under way");
-    if (cell.written & bytes &&
-        !is_ordered(cell.write_epoch, cell.write_warp_epoch, cell.writer, true))
-        fail_access(access, cell.write_pc,
-                    cell.write_epoch < block_epoch ? "writes what another block of this launch writes"
-                                                   : "a race: writes what another thread writes");
-    if (!(cell.read & bytes) || cell.read_epoch < launch_epoch)
+        fail_access(access, cell.write.pc, "touches the target of an asynchronous copy that is under way");
+    if (is_ordered(cell.write, THREAD_SCOPE))
         return;
-    if (cell.other_blocks || cell.read_epoch < block_epoch)
-        fail_access(access, cell.read_pc, "writes what another block of this launch reads");
-    if (cell.many_warps ? cell.read_epoch == epoch
-                        : !is_ordered(cell.read_epoch, cell.read_warp_epoch, cell.reader, !cell.many_lanes))
-        fail_access(access, cell.read_pc, "a race: writes what another thread reads");
+    const bool far = is_of_another_block(cell.write, THREAD_SCOPE);
+    fail_access(access, cell.write.pc,
+                access.write ? far ? "writes what another block of this launch writes"
+                                   : "a race: writes what another thread writes"
+                : far        ? "reads what another block of this launch writes"
+                             : "a race: reads what another thread writes");
+}
+
+void check_read(const Access &access, const Cell &cell)
+{
+    check_any(access, cell);
+    if (!cell.known)
+        fail_access(access, 0, shared_owner(access) ? "reads shared memory that nobody has written"
+                                                    : "reads a tensor where nobody has written it");
+}
+
+void check_write(const Access &access, const Cell &cell)
+{
+    const Scope readers = static_cast<Scope>(cell.readers);
+    check_any(access, cell);
+    if (cell.read.epoch < launch_epoch)
+        return;
+    if (cell.other_teams || !is_ordered(cell.read, readers))
+        fail_access(access, cell.read.pc,
+                    cell.other_teams || is_of_another_block(cell.read, readers)
+                        ? "writes what another block of this launch reads"
+                        : "a race: writes what another thread reads");
 }
 
 // ---- memory of accesses ----
 
-void note_read(const Access &access, Cell *cell, unsigned bytes)
+InterpAccess access_now(const Access &access)
 {
-    const unsigned warp_epoch = warps[current->warp].epoch;
-    const bool same_launch = cell->read && cell->read_epoch >= launch_epoch;
-    const bool same_epoch = cell->read && cell->read_epoch == epoch;
-    const bool same_turn = same_epoch && same_warp(cell->reader) && cell->read_warp_epoch == warp_epoch;
-    cell->many_warps = same_epoch && (cell->many_warps || !same_warp(cell->reader));
-    cell->many_lanes = same_turn && (cell->many_lanes || cell->reader != current->number);
-    cell->other_blocks = same_launch && (cell->other_blocks || cell->read_epoch < block_epoch);
-    cell->read = static_cast<unsigned char>(same_epoch || cell->other_blocks ? cell->read | bytes : bytes);
-    cell->read_epoch = epoch;
-    cell->read_warp_epoch = warp_epoch;
-    cell->reader = static_cast<unsigned short>(current->number);
-    cell->read_pc = access.pc;
+    return {current->block->epoch, warp_of(current).epoch, current->arrivals, access.pc,
+            static_cast<unsigned>(current - threads)};
 }
 
-void note_write(const Access &access, Cell *cell, unsigned bytes)
+void note_read(const Access &access, Cell *cell)
 {
-    const bool again = cell->write_epoch == epoch && cell->writer == current->number;
-    cell->written = static_cast<unsigned char>(again ? cell->written | bytes : bytes);
-    cell->known = static_cast<unsigned char>(cell->known | bytes);
-    cell->write_epoch = epoch;
-    cell->write_warp_epoch = warps[current->warp].epoch;
-    cell->writer = static_cast<unsigned short>(current->number);
-    cell->write_pc = access.pc;
+    const InterpAccess &last = cell->read;
+    const bool same_launch = last.epoch >= launch_epoch, same_team = last.epoch >= team_epoch;
+    const Scope readers = static_cast<Scope>(cell->readers);
+    cell->other_teams = same_launch && (cell->other_teams || !same_team);
+    cell->readers =
+        !same_team || is_ordered(last, readers) ? THREAD_SCOPE : wider(readers, scope_with(last.thread));
+    cell->read = access_now(access);
+}
+
+// Reads before it are ordered before it, and so before whatever is ordered after it: they may be forgotten.
+void note_write(const Access &access, Cell *cell)
+{
+    *cell = Cell();
+    cell->write = access_now(access);
+    cell->known = true;
+}
+
+void visit_cell(const Access &access, Cell *cell)
+{
+    if (access.write) {
+        check_write(access, *cell);
+        note_write(access, cell);
+    } else {
+        check_read(access, *cell);
+        note_read(access, cell);
+    }
+}
+
+// Bytes [first, last) of a word whose bytes were not always accessed together.
+void visit_bytes(const Access &access, Cell *word, Cell *bytes, int first, int last)
+{
+    for (int i = 0; i < WORD && !word->is_split; i++)
+        bytes[i] = *word;
+    word->is_split = true;
+    for (int i = first; i < last; i++)
+        visit_cell(access, &bytes[i]);
+    if (access.write && last - first == WORD)
+        *word = bytes[0];
 }
 
 // The cells of an access to memory that starts at `start`.
-void visit(const Access &access, const unsigned char *start, Cell *cells)
+void visit(const Access &access, const unsigned char *start, InterpShadow shadow)
 {
-    long long at = access.at - start;
-    const long long end = at + access.bytes;
-    while (at < end) {
-        Cell *cell = &cells[at / CELL];
-        const long long next = (at / CELL + 1) * CELL;
-        const unsigned first = static_cast<unsigned>(at % CELL);
-        const unsigned last = static_cast<unsigned>((end < next ? end : next) - at / CELL * CELL);
-        const unsigned bytes = (1u << last) - (1u << first);
-        if (access.write) {
-            check_write(access, *cell, bytes);
-            note_write(access, cell, bytes);
-        } else {
-            check_read(access, *cell, bytes);
-            note_read(access, cell, bytes);
-        }
-        at = next;
+    const long long first = access.at - start, end = first + access.bytes;
+    for (long long at = first; at < end; at = (at / WORD + 1) * WORD) {
+        Cell *word = &shadow.words[at / WORD];
+        const int from = static_cast<int>(at % WORD);
+        const int to = static_cast<int>(end - at < WORD - from ? from + end - at : WORD);
+        if (to - from == WORD && !word->is_split)
+            visit_cell(access, word);
+        else
+            visit_bytes(access, word, &shadow.bytes[at / WORD * WORD], from, to);
     }
+}
+
+// ---- shared memory ----
+
+InterpShadow shadow_of(const Block &block)
+{
+    const long long first = host->shared_shadow_stride * (&block - blocks);
+    return {host->shared_shadow.words + first, host->shared_shadow.bytes + first * WORD};
+}
+
+// A block reaches the shared memory of the others of its cluster between two barriers: they have started, they have
+// not ended.
+void check_other_block(const Access &access, Block *owner)
+{
+    if (owner->cluster != current->block->cluster)
+        fail_access(access, 0, "touches the shared memory of a block outside of its cluster");
+    if (current->waits == 0)
+        fail_access(access, 0, "touches the shared memory of another block before the first barrier of the cluster");
+    if (owner->alive == 0)
+        fail_access(access, 0, "touches the shared memory of a block that has ended");
+    if (owner->touched > current->arrivals)
+        return;
+    owner->touched = current->arrivals + 1;
+    owner->touched_pc = access.pc;
+}
+
+void visit_shared(const Access &access, Block *owner)
+{
+    if (owner != current->block)
+        check_other_block(access, owner);
+    visit(access, owner->shared, shadow_of(*owner));
 }
 
 // ---- tensors ----
@@ -205,13 +292,14 @@ bool is_on_stack(const unsigned char *at)
 // Has the cells of an access filled that nothing was known of, two at a time: the largest element has 8 bytes.
 void fill(const Access &access, const InterpRegion *region)
 {
-    enum { FILLED = 2 * CELL };
+    enum { FILLED = 2 * WORD };
     const long long at = access.at - region->start, end = at + access.bytes;
     for (long long first = at / FILLED * FILLED; first < end; first += FILLED) {
-        if (region->cells[first / CELL].known)
-            continue;
+        Cell *cell = &region->shadow.words[first / WORD];
         const long long left = region->bytes - first;
-        region->cells[first / CELL].known = 15;
+        if (cell->known)
+            continue;
+        cell->known = true;
         host->fill(static_cast<int>(region - host->regions), first, left < FILLED ? static_cast<int>(left) : FILLED);
     }
 }
@@ -220,14 +308,14 @@ void check_access(const Access &access)
 {
     if (!current || is_on_stack(access.at))
         return;
-    if (in_shared(access.at) && access.at + access.bytes <= shared_memory + shared_bytes)
-        return visit(access, shared_memory, host->shared_cells);
+    if (Block *owner = shared_owner(access))
+        return visit_shared(access, owner);
     InterpRegion *region = find_region(access);
     if (!region)
         return check_elsewhere(access);
     count(access, region);
     if (region->written)
-        visit(access, region->start, region->cells);
+        visit(access, region->start, region->shadow);
     else if (access.write)
         fail_access(access, 0, "writes to a tensor that it may only read");
     else if (region->costly)
@@ -238,13 +326,24 @@ void check_access(const Access &access)
 
 bool is_known(const InterpRegion *region, long long byte)
 {
-    return region->cells[byte / CELL].known >> byte % CELL & 1;
+    const Cell &word = region->shadow.words[byte / WORD];
+    return word.is_split ? region->shadow.bytes[byte].known : word.known;
 }
 
 void forget_shared()
 {
     if (host->region_count)
-        __builtin_memset(host->shared_cells, 0, (shared_bytes + CELL - 1) / CELL * sizeof(Cell));
+        for (int b = 0; b < team_blocks; b++)
+            __builtin_memset(shadow_of(blocks[b]).words, 0, (shared_bytes + WORD - 1) / WORD * sizeof(Cell));
+}
+
+// Of a block whose last thread has ended.
+void note_end(const Block &block)
+{
+    if (block.touched <= current->waits)
+        return;
+    host->pc = block.touched_pc;
+    host->fail("touches the shared memory of a block that may have ended: no barrier of the cluster follows");
 }
 
 // Sectors are counted anew in each launch.
@@ -269,10 +368,12 @@ void note_access(void *address, int bytes, bool write)
 
 void note_flight(void *shared, bool under_way)
 {
-    unsigned char *at = static_cast<unsigned char *>(shared);
-    if (host->region_count && in_shared(at))
-        for (int i = 0; i < 16 / CELL; i++)
-            host->shared_cells[(at - shared_memory) / CELL + i].in_flight = under_way;
+    const Access access = {static_cast<unsigned char *>(shared), 16, true, 0};
+    const Block *owner = host->region_count ? shared_owner(access) : nullptr;
+    if (!owner)
+        return;
+    for (int i = 0; i < access.bytes / WORD; i++)
+        shadow_of(*owner).words[(access.at - owner->shared) / WORD + i].in_flight = under_way;
 }
 
 // By the launcher, between launches.
@@ -282,9 +383,11 @@ void note_clear(void *memory, size_t count)
     InterpRegion *region = host->region_count ? find_region(access) : nullptr;
     if (!region || !region->written)
         return;
-    const size_t first = static_cast<size_t>(access.at - region->start) / CELL;
-    for (size_t i = 0; i < (count + CELL - 1) / CELL; i++)
-        region->cells[first + i].known = 15;
+    Cell *first = &region->shadow.words[(access.at - region->start) / WORD];
+    for (size_t i = 0; i < (count + WORD - 1) / WORD; i++) {
+        first[i] = Cell();
+        first[i].known = true;
+    }
 }
 
 // ---- what the compiler calls ----

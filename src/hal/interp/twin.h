@@ -1,7 +1,8 @@
 // The host's twin of CUDA: what a generated file and its prelude need to compile as plain C++.
 //
 // It comes before the generated text and includes nothing but interface.h: the whole program then
-// compiles in a fraction of a second. Threads are fibers (machine.h); one block runs at a time.
+// compiles in a fraction of a second. Threads are fibers (machine.h); one block runs at a time, or a cluster, or the grid
+// of a cooperative launch.
 #include "interface.h"
 
 #define ROLLERC_INTERP 1
@@ -75,12 +76,16 @@ struct Place {   // in the source, as a compiler's message would name it
     int line;
 };
 
+struct Block;
 struct Fiber;
 struct Copy;
 struct Thread {
     uint3 index;
-    int number, lane, warp;
+    int number, lane, warp;       // within the block
+    Block *block;
     bool alive;
+    bool waits_for_cluster;
+    unsigned arrivals, waits;     // at barriers of its cluster, that it has made; equal outside of them
     Fiber *fiber;                 // its stack; none before it starts
     Place place;                  // where it waits
     unsigned long long result;    // of the last exchange
@@ -95,6 +100,13 @@ extern ROLLERC_EXPORT unsigned char *shared_memory;
 
 ROLLERC_EXPORT void trap(Place place, const char *what);   // what the kernel does is wrong
 ROLLERC_EXPORT void barrier(Place place);
+
+ROLLERC_EXPORT int cluster_rank();
+ROLLERC_EXPORT int cluster_size();
+ROLLERC_EXPORT void cluster_arrive(Place place);
+ROLLERC_EXPORT void cluster_wait(Place place);
+ROLLERC_EXPORT void *cluster_map(void *shared, int rank, Place place);
+ROLLERC_EXPORT void grid_barrier(Place place);
 
 // All lanes of the warp meet; each gets the bits that lane `source` brought. Ballot: bit i is lane i's.
 ROLLERC_EXPORT unsigned long long exchange(unsigned long long bits, int source, Place place);
@@ -136,6 +148,21 @@ static inline LaneMask warp_ballot(bool vote, ROLLERC_PLACE)
     return static_cast<LaneMask>(rollerc_interp::ballot(vote, place));
 }
 
+static inline int cluster_rank() { return rollerc_interp::cluster_rank(); }
+static inline int cluster_size() { return rollerc_interp::cluster_size(); }
+static inline void cluster_arrive(ROLLERC_PLACE) { rollerc_interp::cluster_arrive(place); }
+static inline void cluster_wait(ROLLERC_PLACE) { rollerc_interp::cluster_wait(place); }
+static inline void cluster_sync(ROLLERC_PLACE)
+{
+    rollerc_interp::cluster_arrive(place);
+    rollerc_interp::cluster_wait(place);
+}
+template <class T> static inline T *cluster_map(T *shared, int rank, ROLLERC_PLACE)
+{
+    return static_cast<T *>(rollerc_interp::cluster_map(shared, rank, place));
+}
+static inline void grid_sync(ROLLERC_PLACE) { rollerc_interp::grid_barrier(place); }
+
 // Groups of `width` neighbours; a lane whose partner lies outside its group keeps its own value.
 template <class T> static inline T warp_shuffle(T value, int lane, int width = WARP, ROLLERC_PLACE)
 {
@@ -171,7 +198,26 @@ static inline void async_wait_for(int groups, ROLLERC_PLACE)
 
 typedef enum cudaError { cudaSuccess = 0, cudaErrorInvalidValue = 1 } cudaError_t;
 typedef void *cudaStream_t;
-enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize, cudaFuncAttributeNonPortableClusterSizeAllowed };
+enum cudaLaunchAttributeID { cudaLaunchAttributeClusterDimension, cudaLaunchAttributeCooperative };
+
+struct cudaLaunchAttribute {
+    cudaLaunchAttributeID id;
+    struct {
+        struct {
+            unsigned x, y, z;
+        } clusterDim;
+        int cooperative;
+    } val;
+};
+
+struct cudaLaunchConfig_t {   // filled in this order: two of CUDA's names are macros here
+    dim3 grid, block;
+    size_t dynamicSmemBytes;
+    cudaStream_t stream;
+    cudaLaunchAttribute *attrs;
+    unsigned numAttrs;
+};
 
 static inline cudaError_t cudaGetLastError() { return cudaSuccess; }
 
@@ -186,8 +232,15 @@ struct Invocation {
     void **args;
 };
 
-ROLLERC_EXPORT cudaError_t launch(const Invocation &invocation, dim3 grid, dim3 block, size_t shared);
-ROLLERC_EXPORT cudaError_t allow_shared(void *kernel, long long bytes);
+struct LaunchShape {
+    dim3 grid, block;
+    size_t shared;
+    dim3 cluster;
+    bool cooperative;
+};
+
+ROLLERC_EXPORT cudaError_t launch(const Invocation &invocation, const LaunchShape &shape);
+ROLLERC_EXPORT cudaError_t allow(void *kernel, cudaFuncAttribute attribute, int value);
 
 template <int... I> struct Indices {};
 template <int COUNT, int... I> struct Count : Count<COUNT - 1, COUNT - 1, I...> {};
@@ -205,6 +258,11 @@ template <class... Params> static void call_kernel(const Invocation &invocation)
          typename Count<sizeof...(Params)>::type());
 }
 
+template <class... Params> static Invocation invocation_of(void (*kernel)(Params...), void **args)
+{
+    return {call_kernel<Params...>, reinterpret_cast<void *>(kernel), args};
+}
+
 }   // namespace rollerc_interp
 
 static inline cudaError_t cudaMemsetAsync(void *memory, int byte, size_t count, cudaStream_t)
@@ -216,12 +274,32 @@ template <class... Params>
 static inline cudaError_t cudaLaunchKernel(void (*kernel)(Params...), dim3 grid, dim3 block, void **args,
                                            size_t shared, cudaStream_t)
 {
-    return rollerc_interp::launch(
-        {rollerc_interp::call_kernel<Params...>, reinterpret_cast<void *>(kernel), args}, grid, block, shared);
+    return rollerc_interp::launch(rollerc_interp::invocation_of(kernel, args), {grid, block, shared, dim3(), false});
 }
 
 template <class... Params>
-static inline cudaError_t cudaFuncSetAttribute(void (*kernel)(Params...), cudaFuncAttribute, int bytes)
+static inline cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(Params...), dim3 grid, dim3 block, void **args,
+                                                      size_t shared, cudaStream_t)
 {
-    return rollerc_interp::allow_shared(reinterpret_cast<void *>(kernel), bytes);
+    return rollerc_interp::launch(rollerc_interp::invocation_of(kernel, args), {grid, block, shared, dim3(), true});
+}
+
+template <class... Params>
+static inline cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, void (*kernel)(Params...), void **args)
+{
+    rollerc_interp::LaunchShape shape = {config->grid, config->block, config->dynamicSmemBytes, dim3(), false};
+    for (unsigned i = 0; i < config->numAttrs; i++) {
+        const cudaLaunchAttribute &attribute = config->attrs[i];
+        if (attribute.id == cudaLaunchAttributeCooperative)
+            shape.cooperative = attribute.val.cooperative;
+        else
+            shape.cluster = dim3(attribute.val.clusterDim.x, attribute.val.clusterDim.y, attribute.val.clusterDim.z);
+    }
+    return rollerc_interp::launch(rollerc_interp::invocation_of(kernel, args), shape);
+}
+
+template <class... Params>
+static inline cudaError_t cudaFuncSetAttribute(void (*kernel)(Params...), cudaFuncAttribute attribute, int value)
+{
+    return rollerc_interp::allow(reinterpret_cast<void *>(kernel), attribute, value);
 }

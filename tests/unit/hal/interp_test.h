@@ -25,6 +25,8 @@ typedef struct Case {
     int64_t in_bytes, out_bytes;
     const char *grid, *block;
     int shared;
+    const char *cluster;            // NULL: no clusters
+    bool cooperative, large_clusters;
     int warp_size;                  // 0: 32
     RuntimeSchedule schedule;
     bool lazy, checked, ends_written;
@@ -41,23 +43,47 @@ static const char *program_text(const Case *c)
     strbuf_printf(&out, "extern \"C\" int t_launch(const void *in0, void *out0, void *, void *stream)\n{\n"
                   "    void *args[] = {&in0, &out0};\n"
                   "    if (%d > 49152)\n"
-                  "        cudaFuncSetAttribute(kernel_t::t_k0, cudaFuncAttributeMaxDynamicSharedMemorySize, %d);\n"
-                  "    return cudaLaunchKernel(kernel_t::t_k0, dim3(%s), dim3(%s), args, %d,\n"
-                  "                            static_cast<cudaStream_t>(stream));\n}\n",
-                  c->shared, c->shared, c->grid, c->block, c->shared);
+                  "        cudaFuncSetAttribute(kernel_t::t_k0, cudaFuncAttributeMaxDynamicSharedMemorySize, %d);\n",
+                  c->shared, c->shared);
+    if (c->large_clusters)
+        strbuf_puts(&out, "    cudaFuncSetAttribute(kernel_t::t_k0, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);\n");
+    if (c->cluster)
+        strbuf_printf(&out, "    cudaLaunchAttribute attributes[2] = {};\n"
+                      "    attributes[0].id = cudaLaunchAttributeClusterDimension;\n"
+                      "    const dim3 cluster(%s);\n"
+                      "    attributes[0].val.clusterDim = {cluster.x, cluster.y, cluster.z};\n"
+                      "    attributes[1].id = cudaLaunchAttributeCooperative;\n"
+                      "    attributes[1].val.cooperative = %d;\n"
+                      "    const cudaLaunchConfig_t config = {dim3(%s), dim3(%s), %d, stream, attributes, 2};\n"
+                      "    return cudaLaunchKernelExC(&config, kernel_t::t_k0, args);\n}\n",
+                      c->cluster, c->cooperative, c->grid, c->block, c->shared);
+    else
+        strbuf_printf(&out, "    return cudaLaunch%sKernel(kernel_t::t_k0, dim3(%s), dim3(%s), args, %d,\n"
+                      "                            static_cast<cudaStream_t>(stream));\n}\n",
+                      c->cooperative ? "Cooperative" : "", c->grid, c->block, c->shared);
     return out.text;
 }
 
-static inline RuntimeResult run(Case c)
+static inline RuntimeModule *load_case(Case c)
 {
     const char *text = program_text(&c), *reason = NULL;
     RuntimeSource source = {
         .name = "t", .text = text, .length = strlen(text), .arg_count = 2,
-        .limits = {c.warp_size ? c.warp_size : 32, 1024, 48 << 10, 64 << 10},
+        .limits = {
+            .warp_size = c.warp_size ? c.warp_size : 32, .max_threads_per_block = 1024,
+            .static_shared_bytes = 48 << 10, .shared_bytes = 64 << 10, .max_cluster_blocks = 16, .cooperative = true,
+            .sm_count = 4, .max_threads_per_sm = 2048, .max_blocks_per_sm = 32, .shared_per_sm = 228 << 10,
+            .shared_reserved_per_block = 1 << 10,
+        },
     };
     RuntimeModule *module;
     if (runtime_interp.load(arena, &source, &module, &reason) != RUNTIME_DONE)
         ck_abort_msg("%s", reason);
+    return module;
+}
+
+static inline RuntimeResult run_loaded(const RuntimeModule *module, Case c)
+{
     RuntimeTensor tensors[] = {
         {.name = "x", .buffer = 0, .bytes = c.in_bytes},
         {.name = "y", .buffer = 1, .bytes = c.out_bytes, .written = true},
@@ -72,19 +98,21 @@ static inline RuntimeResult run(Case c)
 
 static inline RuntimeResult run_well(Case c)
 {
-    RuntimeResult result = run(c);
+    RuntimeResult result = run_loaded(load_case(c), c);
     ck_assert_msg(result.status == RUNTIME_DONE, "%s", result.reason);
     return result;
 }
 
 /* Runs a wrong program; the reason must contain `what`. */
-static inline void run_badly(Case c, const char *what)
+static inline void run_loaded_badly(const RuntimeModule *module, Case c, const char *what)
 {
-    RuntimeResult result = run(c);
+    RuntimeResult result = run_loaded(module, c);
     ck_assert_int_eq(result.status, RUNTIME_WRONG);
     ck_assert_msg(strstr(result.reason, what), "'%s' lacks '%s'", result.reason, what);
     runtime_interp.release(&result);
 }
+
+static inline void run_badly(Case c, const char *what) { run_loaded_badly(load_case(c), c, what); }
 
 static inline float *float_input(void)
 {
