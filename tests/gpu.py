@@ -31,7 +31,7 @@ def steps(options, folder):
     def generate(to, *more):
         return script("gpu_generate", options.rollerc, to, "--device", options.device, "--jobs", str(os.cpu_count()), *more)
 
-    sources = [os.path.join(TESTS, name) for name in ("gpu_conformance.cu", "conformance/kernel.cu")]
+    sources = [os.path.join(TESTS, name) for name in ("gpu_conformance.cu", "conformance/kernel.cu", "conformance/teams.cu")]
     generate_small = generate(small, "--sizes", "ci", "--candidates", "1", "2", "10")
     return {
         "conformance": [["nvcc", f"-arch={options.arch}", *sources, "-o", conformance], [conformance]],

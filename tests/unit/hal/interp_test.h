@@ -33,6 +33,24 @@ typedef struct Case {
     int64_t max_blocks;             // 0: all
 } Case;
 
+/* A small device that has everything. */
+static inline RuntimeLimits test_limits(int warp_size)
+{
+    return (RuntimeLimits){
+        .warp_size = warp_size,
+        .max_threads_per_block = 1024,
+        .static_shared_bytes = 48 << 10,
+        .shared_bytes = 128 << 10,
+        .max_cluster_blocks = 16,
+        .cooperative = true,
+        .sm_count = 4,
+        .max_threads_per_sm = 2048,
+        .max_blocks_per_sm = 32,
+        .shared_per_sm = 228 << 10,
+        .shared_reserved_per_block = 1 << 10,
+    };
+}
+
 /* The prelude, the kernel and its launcher. */
 static const char *program_text(const Case *c)
 {
@@ -69,12 +87,7 @@ static inline RuntimeModule *load_case(Case c)
     const char *text = program_text(&c), *reason = NULL;
     RuntimeSource source = {
         .name = "t", .text = text, .length = strlen(text), .arg_count = 2,
-        .limits = {
-            .warp_size = c.warp_size ? c.warp_size : 32, .max_threads_per_block = 1024,
-            .static_shared_bytes = 48 << 10, .shared_bytes = 64 << 10, .max_cluster_blocks = 16, .cooperative = true,
-            .sm_count = 4, .max_threads_per_sm = 2048, .max_blocks_per_sm = 32, .shared_per_sm = 228 << 10,
-            .shared_reserved_per_block = 1 << 10,
-        },
+        .limits = test_limits(c.warp_size ? c.warp_size : 32),
     };
     RuntimeModule *module;
     if (runtime_interp.load(arena, &source, &module, &reason) != RUNTIME_DONE)

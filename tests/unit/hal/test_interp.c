@@ -246,7 +246,7 @@ static const struct { const char *grid, *block; int shared; const char *what; } 
     {"1", "1, 1, 128", 0, "a block of 1 x 1 x 128 threads"},
     {"1, 65536", "32", 0, "a grid of 1 x 65536 x 1 blocks"},
     {"0", "32", 0, "a grid of 0 x 1 x 1 blocks"},
-    {"1", "32", 70000, "70000 bytes of dynamic shared memory where 49152 are allowed"},
+    {"1", "32", 140000, "140000 bytes of dynamic shared memory where 49152 are allowed"},
 };
 
 START_TEST(a_launch_beyond_the_limits_is_refused)

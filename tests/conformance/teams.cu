@@ -1,0 +1,92 @@
+// Blocks that run together, as the prelude has them: the interpreter and a GPU run this file. Each launch has 16 blocks
+// of 64 threads, and writes for thread i, in that order, what team_output() of teams.h says.
+#include "../../templates/prelude.cuh"
+
+#define BOTH static __host__ __device__ inline
+#include "teams.h"
+
+namespace teams {
+using namespace rollerc;
+
+// Every block adds up what its cluster holds, twice, in shared memory that starts at byte OFFSET.
+template <int OFFSET> DEVICE void add_up_cluster(const int *table, int *out)
+{
+    SHARED(OFFSET, int, part, [TEAM_THREADS]);
+    const int t = static_cast<int>(threadIdx.x), i = static_cast<int>(blockIdx.x) * TEAM_THREADS + t;
+    for (int round = 0; round < 2; round++) {
+        part[t] = table[i] + round;
+        cluster_sync();
+        int sum = 0;
+        for (int r = 0; r < cluster_size(); r++)
+            sum += cluster_map(part, r)[t];
+        cluster_arrive();
+        out[round * TEAM_SIZE + i] = sum * 16 + cluster_rank();
+        cluster_wait();
+    }
+    cluster_map(part, (cluster_rank() + 1) % cluster_size())[t] = i;   // and tells its neighbour who it is
+    cluster_sync();
+    out[2 * TEAM_SIZE + i] = part[t];
+}
+
+// Every block adds up what all blocks wrote, twice.
+DEVICE void add_up_grid(const int *table, int *out)
+{
+    const int i = static_cast<int>(blockIdx.x) * TEAM_THREADS + static_cast<int>(threadIdx.x);
+    for (int round = 0; round < 2; round++) {
+        out[i] = table[i] + round;
+        grid_sync();
+        int sum = 0;
+        for (int b = 0; b < TEAM_BLOCKS; b++)
+            sum += out[b * TEAM_THREADS + static_cast<int>(threadIdx.x)];
+        out[(round + 1) * TEAM_SIZE + i] = sum;
+        grid_sync();
+    }
+}
+
+extern "C" __global__ void teams_clusters(const int *table, int *out) { add_up_cluster<0>(table, out); }
+extern "C" __global__ void teams_far(const int *table, int *out) { add_up_cluster<FAR_BYTES>(table, out); }
+extern "C" __global__ void teams_grid(const int *table, int *out) { add_up_grid(table, out); }
+extern "C" __global__ void teams_both(const int *table, int *out)
+{
+    add_up_cluster<0>(table, out);
+    grid_sync();
+    add_up_grid(table, out + 3 * TEAM_SIZE);
+}
+
+}   // namespace teams
+
+template <class Kernel>
+static cudaError_t launch(Kernel *kernel, int cluster, int cooperative, int shared, void **args, void *stream)
+{
+    cudaLaunchAttribute attributes[2] = {};
+    attributes[0].id = cudaLaunchAttributeClusterDimension;
+    attributes[0].val.clusterDim = {static_cast<unsigned>(cluster), 1, 1};
+    attributes[1].id = cudaLaunchAttributeCooperative;
+    attributes[1].val.cooperative = cooperative;
+    const cudaLaunchConfig_t config = {dim3(TEAM_BLOCKS), dim3(TEAM_THREADS), static_cast<size_t>(shared),
+                                       static_cast<cudaStream_t>(stream), attributes, 2};
+    if (shared > 48 * 1024)
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
+    if (cluster > 8)
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+    return cudaLaunchKernelExC(&config, kernel, args);
+}
+
+extern "C" int teams_launch(const void *in0, void *out0, void *, void *stream)
+{
+    int *out = static_cast<int *>(out0);
+    void *args[] = {&in0, &out};
+    cudaError_t status = cudaSuccess;
+    for (int cluster = 1; cluster <= TEAM_BLOCKS && status == cudaSuccess; cluster *= 2, out += 3 * TEAM_SIZE)
+        status = launch(teams::teams_clusters, cluster, 0, TEAM_THREADS * 4, args, stream);
+    if (status == cudaSuccess)
+        status = launch(teams::teams_far, 4, 0, FAR_BYTES + TEAM_THREADS * 4, args, stream);
+    out += 3 * TEAM_SIZE;
+    if (status == cudaSuccess)
+        status = cudaLaunchCooperativeKernel(teams::teams_grid, dim3(TEAM_BLOCKS), dim3(TEAM_THREADS), args, 0,
+                                             static_cast<cudaStream_t>(stream));
+    out += 3 * TEAM_SIZE;
+    if (status == cudaSuccess)
+        status = launch(teams::teams_both, 2, 1, TEAM_THREADS * 4, args, stream);
+    return static_cast<int>(status);
+}

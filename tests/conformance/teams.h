@@ -1,0 +1,49 @@
+// What teams.cu must write, in plain C and C++.
+//
+// BOTH stands before a function; the includer defines it (`static inline`, or with __device__ in front).
+#pragma once
+
+enum {
+    TEAM_BLOCKS = 16,
+    TEAM_THREADS = 64,
+    TEAM_SIZE = TEAM_BLOCKS * TEAM_THREADS,
+    FAR_BYTES = 100 << 10,        // past what a kernel may have without asking
+    CLUSTER_LAUNCHES = 6,         // of 1, 2, 4, 8, 16 blocks, and one of 4 with more shared memory
+    TEAM_OUTPUTS = (3 * CLUSTER_LAUNCHES + 3 + 6) * TEAM_SIZE
+};
+
+BOTH int team_value(int i) { return (int)((unsigned)i * 2654435761u >> 12) - 400000; }
+
+/* The sum of what threads i % 64 of `count` blocks from `first` on hold. */
+BOTH int team_sum(int i, int first, int count, int round)
+{
+    int sum = count * round;
+    for (int b = first; b < first + count; b++)
+        sum += team_value(b * TEAM_THREADS + i % TEAM_THREADS);
+    return sum;
+}
+
+/* What a launch in clusters writes at n of its 3 * TEAM_SIZE numbers. */
+BOTH int cluster_output(int cluster, int n)
+{
+    const int i = n % TEAM_SIZE, rank = i / TEAM_THREADS % cluster, first = i / TEAM_THREADS - rank;
+    if (n / TEAM_SIZE < 2)
+        return team_sum(i, first, cluster, n / TEAM_SIZE) * 16 + rank;
+    return (first + (rank + cluster - 1) % cluster) * TEAM_THREADS + i % TEAM_THREADS;
+}
+
+/* What a cooperative launch writes there. */
+BOTH int grid_output(int n)
+{
+    const int i = n % TEAM_SIZE;
+    return n < TEAM_SIZE ? team_value(i) + 1 : team_sum(i, 0, TEAM_BLOCKS, n / TEAM_SIZE - 1);
+}
+
+BOTH int team_output(int n)
+{
+    const int launch = n / (3 * TEAM_SIZE), rest = n % (3 * TEAM_SIZE);
+    return launch < CLUSTER_LAUNCHES - 1    ? cluster_output(1 << launch, rest)
+           : launch == CLUSTER_LAUNCHES - 1 ? cluster_output(4, rest)
+           : launch == CLUSTER_LAUNCHES + 1 ? cluster_output(2, rest)
+                                            : grid_output(rest);
+}
