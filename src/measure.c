@@ -58,6 +58,19 @@ static void run_proof(Proof *proof)
     runtime_interp.release(&result);
 }
 
+static void prove_launch(Proof *proof, const Launch *launch)
+{
+    proof->launch = launch;
+    if (verify_is_indivisible(launch)) {
+        proof->report->status = VERIFY_MACHINE;
+        proof->report->message = arena_printf(
+            proof->arena, "the blocks of %s wait for each other, and all of them are too much; try smaller sizes",
+            launch->entry);
+    } else if (proof->class->integers || !verify_is_dear(proof->kernel, launch)) {
+        run_proof(proof);
+    }
+}
+
 /* The program whole, or launch by launch on some blocks. */
 static void prove_pass(Proof *proof)
 {
@@ -70,11 +83,8 @@ static void prove_pass(Proof *proof)
     }
     if (proof->pass->checked && verify_is_too_large(kernel, whole_work, false))
         return;   // the other passes are checked
-    for (int i = 0; i < kernel->launch_count && !proof->report->message; i++) {
-        proof->launch = &kernel->launches[i];
-        if (proof->class->integers || !verify_is_dear(kernel, proof->launch))
-            run_proof(proof);
-    }
+    for (int i = 0; i < kernel->launch_count && !proof->report->message; i++)
+        prove_launch(proof, &kernel->launches[i]);
 }
 
 static void prove_class(Proof *proof, const Pass *passes)

@@ -70,6 +70,8 @@ double verify_element_work(const Kernel *kernel, const Tensor *tensor);
 double verify_reference_work(const Kernel *kernel, const Tensor *tensor);
 /* The reference of a single element takes a second: whole numbers alone, which show all but the last bits, must do. */
 bool verify_is_dear(const Kernel *kernel, const Launch *launch);
+/* Its blocks wait for each other, so some of them prove nothing, and all of them take too long. */
+bool verify_is_indivisible(const Launch *launch);
 int64_t verify_sample_blocks(const Kernel *kernel, const Launch *launch);
 
 // ---- what a run wrote (verify_compare.c) ----

@@ -58,6 +58,8 @@ bool verify_is_dear(const Kernel *kernel, const Launch *launch)
     return false;
 }
 
+bool verify_is_indivisible(const Launch *launch) { return launch->cooperative && launch->work > WHOLE_WORK; }
+
 /* As many blocks as the budget allows. */
 int64_t verify_sample_blocks(const Kernel *kernel, const Launch *launch)
 {
