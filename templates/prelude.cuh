@@ -689,7 +689,7 @@ static inline hipError_t cudaFuncSetAttribute(Kernel *kernel, hipFuncAttribute a
 {
     return hipFuncSetAttribute(reinterpret_cast<const void *>(kernel), attribute, value);
 }
-#elif defined(CUDART_VERSION) && CUDART_VERSION >= 11080   // launches with attributes: CUDA 11.8
+#elif defined(CUDART_VERSION) && CUDART_VERSION >= 11080 && !defined(__CUDACC_RTC__)   // launches with attributes
 template <class Kernel>
 static inline cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, Kernel *kernel, void **args)
 {
