@@ -189,6 +189,7 @@ DEVICE void grid_sync()
 
 struct f16 { unsigned short bits; };    // 1 sign, 5 exponent, 10 fraction
 struct bf16 { unsigned short bits; };   // 1 sign, 8 exponent, 7 fraction: the upper half of a float
+struct alignas(16) bits128 { unsigned words[4]; };   // elements that are moved as they are
 
 DEVICE float widen(f16 x)
 {
@@ -213,8 +214,10 @@ DEVICE float widen(float x) { return x; }
 DEVICE double widen(double x) { return x; }
 DEVICE int widen(signed char x) { return x; }
 DEVICE int widen(unsigned char x) { return x; }
+DEVICE int widen(unsigned short x) { return x; }
 DEVICE int widen(int x) { return x; }
 DEVICE long long widen(long long x) { return x; }
+DEVICE bits128 widen(bits128 x) { return x; }
 
 template <class T> using compute_type = decltype(widen(T()));
 

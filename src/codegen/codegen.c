@@ -55,8 +55,10 @@ static void place_workspace(const Plan *plan, Kernel *kernel, int64_t *offsets)
         }
 }
 
-static LaunchArg launch_arg(const Tensor *tensor, bool written, const int64_t *offsets)
+/* A kernel may see a view of the tensor. */
+static LaunchArg launch_arg(const Program *program, const Tensor *seen, bool written, const int64_t *offsets)
 {
+    const Tensor *tensor = program->tensors[seen->id];
     bool temporary = tensor->role == ROLE_TEMPORARY;
     return (LaunchArg){
         .tensor = tensor, .written = written, .workspace_offset = temporary ? offsets[tensor->id] : -1};
@@ -75,7 +77,8 @@ static double scalar_work(const Fusion *fusion)
     return work;
 }
 
-static Launch make_launch(Arena *arena, const CodegenRequest *request, int index, const int64_t *offsets)
+static Launch make_launch(Arena *arena, const CodegenRequest *request, const Program *whole, int index,
+                          const int64_t *offsets)
 {
     const PlannedLaunch *planned = &request->plan->launches[index];
     const Fusion *fusion = planned->fusion;
@@ -90,9 +93,9 @@ static Launch make_launch(Arena *arena, const CodegenRequest *request, int index
         .args = NEW_ARRAY(arena, LaunchArg, fusion->input_count + fusion->output_count),
     };
     for (int i = 0; i < fusion->input_count; i++)
-        launch.args[launch.arg_count++] = launch_arg(fusion->inputs[i], false, offsets);
+        launch.args[launch.arg_count++] = launch_arg(whole, fusion->inputs[i], false, offsets);
     for (int i = 0; i < fusion->output_count; i++)
-        launch.args[launch.arg_count++] = launch_arg(fusion->outputs[i], true, offsets);
+        launch.args[launch.arg_count++] = launch_arg(whole, fusion->outputs[i], true, offsets);
     launch.work = scalar_work(fusion);
     return launch;
 }
@@ -107,7 +110,7 @@ Kernel *codegen_launches(Arena *arena, const CodegenRequest *request)
     place_workspace(plan, kernel, offsets);
     kernel->launches = NEW_ARRAY(arena, Launch, plan->count);
     for (int k = 0; k < plan->count; k++)
-        kernel->launches[kernel->launch_count++] = make_launch(arena, request, k, offsets);
+        kernel->launches[kernel->launch_count++] = make_launch(arena, request, kernel->program, k, offsets);
     return kernel;
 }
 

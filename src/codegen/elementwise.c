@@ -38,7 +38,7 @@ static Reads find_reads(const Fusion *fusion, int vector)
 /* Elements that fill a 16-byte access of the narrowest tensor walked in the points' order. */
 static int widest_vector(const Fusion *fusion)
 {
-    int narrowest = 64;
+    int narrowest = ACCESS_BYTES * 8;
     Reads reads = find_reads(fusion, 1);
     for (int i = 0; i < reads.count; i++) {
         int bits = dtype_info[reads.reads[i].access->tensor->dtype].bits;

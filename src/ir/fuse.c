@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ir/fuse_axes.h"
+#include "ir/fuse_units.h"
 
 enum {
     INLINE_NODES =
@@ -387,6 +388,8 @@ static bool make_plan(Arena *arena, const Program *program, PlanKind kind, int p
         list_outputs(&fuser, fuser.plan.fusions[f]);
         fuse_axes(arena, fuser.plan.fusions[f]);
     }
+    for (int f = 0; f < fuser.plan.count; f++)
+        fuse_units(arena, fuser.plan.fusions[f]);
     *plan = fuser.plan;
     return true;
 }
