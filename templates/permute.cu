@@ -15,6 +15,13 @@
 // r and c may each hold several axes of the tensors, those that are contiguous in the input and in the
 // output; what is left is `outer`. Where both are short, a block takes several outer positions. Where a tile
 // is one run in the output and C is odd, writes of VW points run on from row to row.
+//
+// Elements of less than a word may stand in lines that begin anywhere. They are still read and written by whole
+// words: a read shifts two of them into one (load_word), and a row's writes begin at its first whole word, so that
+// the last word of a row of the tile consists of both its ends, which are written element by element:
+//
+//   tile row     0 1 2 3 4 5 6 7         starts one element behind a word of the output
+//   in memory  . 0 1 2|3 4 5 6|7 . .     words: 3456, and 7|012 in pieces
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -33,20 +40,24 @@ constexpr Index OUTER = 8, R = 1024, C = 1000;       // problem
 constexpr int TO = 1, TR = 64, TC = 64;              // rTile, shared memory
 constexpr int VR = 4, VC = 4, PC = 4;                // points of an access along r, along c; reads of a piece
 constexpr int VW = 4;                                // points of a write; more than VC: from row to row
+constexpr bool WORDS_R = false, WORDS_C = false;     // lines along r, along c begin anywhere, and are moved by words
 constexpr int PAD = 4;                               // bank padding of every VR rows, elements
 constexpr int THREADS = 256;
 
-// The input's element of a point.
-__device__ __forceinline__ const Element *source(const Tensors &t, Index outer, Index r, Index c)
-{
-    return t.in0 + (outer * 1024000 + c * 1024 + r);
-}
+__device__ __forceinline__ const Element *input(const Tensors &t) { return t.in0; }
+constexpr Index ELEMENTS = 8192000;   // of the input
 
-// Makes and stores VW points.
-__device__ __forceinline__ void finish(const Tensors &t, Index outer, Index r, Index c,
-                                       const Element (&x)[VW])
+// Where a point is in the input.
+__device__ __forceinline__ Index source(Index outer, Index r, Index c) { return outer * 1024000 + c * 1024 + r; }
+
+// Where it is in the output.
+__device__ __forceinline__ Index target(Index outer, Index r, Index c) { return outer * 1024000 + r * 1000 + c; }
+
+// Makes and stores N points.
+template <int N>
+__device__ __forceinline__ void finish(const Tensors &t, Index outer, Index r, Index c, const Element (&x)[N])
 {
-    move_vector<VW>(t.out0 + (outer * 1024000 + r * 1000 + c), x);
+    move_vector<N>(t.out0 + target(outer, r, c), x);
 }
 // </rollerc>
 
@@ -58,7 +69,10 @@ constexpr int PIECES = TC / PC;                               // of a line along
 constexpr int READS = (TO * PIECES + LINES_R - 1) / LINES_R, WRITES = (TO * TR + LINES_C - 1) / LINES_C;
 constexpr int POINTS = TO * TR * TC;
 
-static_assert(TR % VR == 0 && TC % VC == 0 && R % VR == 0 && C % VC == 0, "vectors are inside or outside");
+static_assert(TR % VR == 0 && TC % VC == 0, "tiles are whole vectors");
+static_assert((WORDS_R || R % VR == 0) && (WORDS_C || C % VC == 0), "vectors are inside or outside");
+static_assert(!WORDS_R || VR * sizeof(Element) == 4, "a word");
+static_assert(!WORDS_C || (VC * sizeof(Element) == 4 && VW == VC), "a word");
 static_assert(TC % PC == 0 && PAD % VC == 0 && PAD % PC == 0, "shared memory keeps vectors aligned");
 static_assert(VW == VC || (TC == C && VR * TC % VW == 0 && PAD % VW == 0), "runs are whole vectors");
 static_assert(ALONG_R <= THREADS && ALONG_C <= THREADS, "a line is taken at once");
@@ -80,8 +94,39 @@ __device__ __forceinline__ void store_rows(const Tensors &t, const Element *tile
         if (writes && line < TO * TR && outer0 + outer < OUTER && r0 + r < R) {
             Element points[VW];
             move_vector<VW>(points, &tile[place(outer, r, c)]);
-            finish(t, outer0 + outer, r0 + r, c0 + c, points);
+            finish<VW>(t, outer0 + outer, r0 + r, c0 + c, points);
         }
+    }
+}
+
+// Stores rows of the tile by words of the output.
+__device__ __forceinline__ void store_words(const Tensors &t, const Element *tile, Index outer0, Index r0,
+                                            Index c0)
+{
+    const int word_c = (int)threadIdx.x % ALONG_C * VC, line_c = (int)threadIdx.x / ALONG_C;
+    const int columns = C - c0 < TC ? (int)(C - c0) : TC;
+    UNROLL for (int i = 0; i < WRITES; ++i) {
+        const int line = line_c + i * LINES_C;
+        const int r = TO == 1 ? line : line % TR, outer = TO == 1 ? 0 : line / TR;
+        if (line_c >= LINES_C || line >= TO * TR || outer0 + outer >= OUTER || r0 + r >= R)
+            continue;
+        const Element *row = &tile[place(outer, r, 0)];
+        const int behind = (int)(target(outer0 + outer, r0 + r, c0) % VC);   // elements behind a word
+        const int c = word_c + (VC - behind) % VC;
+        if (c + VC <= columns) {
+            Word<Element> word;
+            word.bits = load_word(row, c);
+            Element points[VC];
+            UNROLL for (int e = 0; e < VC; ++e)
+                points[e] = word.at[e % Word<Element>::COUNT];
+            finish<VC>(t, outer0 + outer, r0 + r, c0 + c, points);
+        } else
+            UNROLL for (int e = 0; e < VC; ++e) {
+                const int each = c + e < TC ? c + e : c + e - TC;
+                const Element point[1] = {row[each]};
+                if (each < columns)
+                    finish<1>(t, outer0 + outer, r0 + r, c0 + each, point);
+            }
     }
 }
 
@@ -96,7 +141,7 @@ __device__ __forceinline__ void store_run(const Tensors &t, const Element *tile,
             continue;
         Element points[VW];
         move_vector<VW>(points, &tile[run + run / (VR * TC) * PAD]);
-        finish(t, outer0, r0, run, points);
+        finish<VW>(t, outer0, r0, run, points);
     }
 }
 
@@ -118,8 +163,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
         const int c = (TO == 1 ? line : line % PIECES) * PC, outer = TO == 1 ? 0 : line / PIECES;
         if (reads && line < TO * PIECES && outer0 + outer < OUTER)
             UNROLL for (int e = 0; e < PC; ++e)
-                if (c0 + c + e < C)
-                    piece[i].read(e, source(t, outer0 + outer, r0 + r, c0 + c + e));
+                if (c0 + c + e < C) {
+                    const Index from = source(outer0 + outer, r0 + r, c0 + c + e);
+                    if (WORDS_R)
+                        piece[i].set(e, load_word(input(t), from, ELEMENTS));
+                    else
+                        piece[i].read(e, input(t) + from);
+                }
     }
 
     // Turn, in registers and shared memory.
@@ -132,7 +182,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
     }
     block_sync();
 
-    if (VW == VC)
+    if (WORDS_C)
+        store_words(t, tile, outer0, r0, c0);
+    else if (VW == VC)
         store_rows(t, tile, outer0, r0, c0);
     else
         store_run(t, tile, outer0, r0);

@@ -426,12 +426,52 @@ DEVICE unsigned byte_permute(unsigned a, unsigned b, unsigned selector)
 #endif
 }
 
+// Elements of less than a word that are moved by words.
+template <class T> union Word {
+    static constexpr int COUNT = sizeof(T) < 4 ? 4 / static_cast<int>(sizeof(T)) : 1;
+    unsigned bits;
+    T at[COUNT];
+};
+
+// The elements that fill a word from `first` on, wherever that is. Only words that hold some of them are read; `elements`
+// is aligned to a word.
+//
+//   bytes   0 1 2 3 | 4 5 6 7       first = 3: bytes 3 4 5 6, of words 0 and 1
+template <class T, class Index> DEVICE unsigned load_word(const T *elements, Index first)
+{
+    constexpr int COUNT = Word<T>::COUNT;
+    const unsigned *words = reinterpret_cast<const unsigned *>(elements);
+    const unsigned low = words[first / COUNT], high = words[(first + (COUNT - 1)) / COUNT];
+    const unsigned bytes = static_cast<unsigned>(first % COUNT) * static_cast<unsigned>(sizeof(T));
+    return byte_permute(low, high, 0x3210u + 0x1111u * bytes);
+}
+
+// The same, but there are only `end` elements: others are zeros.
+template <class T, class Index> DEVICE unsigned load_word(const T *elements, Index first, Index end)
+{
+    constexpr int COUNT = Word<T>::COUNT;
+    if (first + COUNT <= end / COUNT * COUNT)
+        return load_word(elements, first);
+    Word<T> word = {};
+    UNROLL for (int i = 0; i < COUNT; i++)
+        if (first + i < end)
+            word.at[i] = elements[first + i];
+    return word.bits;
+}
+
 // COLUMNS x ROWS elements in registers, read column by column and written row by row.
 template <class T, int COLUMNS, int ROWS, bool = sizeof(T) == 1 && COLUMNS % 4 == 0 && ROWS % 4 == 0>
 struct Piece {
     T at[COLUMNS][ROWS];
 
     __device__ __forceinline__ void read(int column, const T *from) { move_vector<ROWS>(at[column], from); }
+    __device__ __forceinline__ void set(int column, unsigned bits)   // ROWS elements are a word
+    {
+        Word<T> word;
+        word.bits = bits;
+        UNROLL for (int i = 0; i < Word<T>::COUNT && i < ROWS; i++)
+            at[column][i] = word.at[i];
+    }
     __device__ __forceinline__ void write(int row, T *to) const
     {
         T elements[COLUMNS];
@@ -449,6 +489,7 @@ template <class T, int COLUMNS, int ROWS> struct Piece<T, COLUMNS, ROWS, true> {
     {
         move_vector<ROWS / 4>(at[column], reinterpret_cast<const unsigned *>(from));
     }
+    __device__ __forceinline__ void set(int column, unsigned bits) { at[column][0] = bits; }
     __device__ __forceinline__ void write(int row, T *to) const
     {
         const unsigned pair = row % 4 < 2 ? 0x5140u : 0x7362u, both = row % 2 ? 0x7632u : 0x5410u;

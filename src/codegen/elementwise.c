@@ -101,32 +101,21 @@ static void emit_registers(StrBuf *out, const Fusion *fusion, const Reads *reads
     strbuf_puts(out, "};\n");
 }
 
-/* Do the reads of whole vectors ask for the position of the first point? */
-static bool needs_positions(const Reads *reads)
-{
-    for (int i = 0; i < reads->count; i++) {
-        Pattern pattern = reads->reads[i].pattern;
-        if (pattern == PATTERN_ROW ||
-            (pattern == PATTERN_BROADCAST && !affine_is_constant(&reads->reads[i].offset)))
-            return true;
-    }
-    return false;
-}
-
 /* Reads of a vector whose points are all inside. */
 static void emit_load_vector(StrBuf *out, const Scope *scope, const Reads *reads)
 {
+    int axes = scope->fusion->spatial_count;
     strbuf_puts(
         out, "\n__device__ __forceinline__ void load_points(const Tensors &t, Index point, Inputs &in)\n{\n");
     if (!reads->count)
         strbuf_puts(out, "    (void)t, (void)point, (void)in;\n");
-    if (needs_positions(reads))
-        emit_positions(out, "    ", "point", scope, 0, scope->fusion->spatial_count);
+    emit_used_positions(out, "    ", "point", scope, 0, axes, reads_axes_of(reads, VECTOR_PATTERNS));
     reads_emit_vectors(out, "    ", scope, reads, "point");
     if (reads_have(reads, PATTERN_GATHER)) {
         strbuf_puts(out,
                     "    UNROLL for (int e = 0; e < VECTOR; ++e) {\n        const Index each = point + e;\n");
-        emit_positions(out, "        ", "each", scope, 0, scope->fusion->spatial_count);
+        emit_used_positions(out, "        ", "each", scope, 0, axes,
+                            reads_axes_of(reads, 1u << PATTERN_GATHER));
         reads_emit_gathers(out, "        ", scope, reads);
         strbuf_puts(out, "    }\n");
     }
@@ -139,19 +128,22 @@ static void emit_load_point(StrBuf *out, const Scope *scope, const Reads *reads)
     strbuf_puts(out, "\n__device__ __forceinline__ void load_point(const Tensors &t, Index point, int e, "
                      "Inputs &in)\n{\n");
     strbuf_puts(out, "    (void)t, (void)point, (void)e, (void)in;\n");
-    emit_positions(out, "    ", "point", scope, 0, scope->fusion->spatial_count);
+    emit_used_positions(out, "    ", "point", scope, 0, scope->fusion->spatial_count, reads_axes(reads));
     for (int i = 0; i < reads->count; i++)
         reads_emit_one(out, "    ", scope, reads, i, "e");
     strbuf_puts(out, "}\n");
 }
 
-static void emit_compute(StrBuf *out, const Scope *scope)
+static void emit_compute(StrBuf *out, const Scope *scope, const Reads *reads)
 {
     const Fusion *fusion = scope->fusion;
+    uint32_t used = 0;
+    for (int i = 0; i < fusion->op_count; i++)
+        used |= reads_axes_left(reads, fusion->ops[i].body);
     strbuf_puts(out, "\n__device__ __forceinline__ void compute(const Tensors &t, Index point, int e, const "
                      "Inputs &in, Outputs &out)\n{\n");
     strbuf_puts(out, "    (void)t, (void)point, (void)in;\n");
-    emit_positions(out, "    ", "point", scope, 0, fusion->spatial_count);
+    emit_used_positions(out, "    ", "point", scope, 0, fusion->spatial_count, used);
     emit_pointwise_ops(out, "    ", scope, 0);
     for (int i = 0; i < fusion->op_count; i++)
         if (fusion->ops[i].stored)
@@ -197,7 +189,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     emit_load_point(out, &scope, &reads);
     scope.loaded = reads_loaded;
     scope.context = &reads;
-    emit_compute(out, &scope);
+    emit_compute(out, &scope, &reads);
     emit_output_stores(out, plan->fusion);
 }
 

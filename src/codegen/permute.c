@@ -161,22 +161,27 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Permute *p
                   shape->vector[ROWS], shape->vector[COLUMNS], shape->piece);
     strbuf_printf(out, "constexpr int VW = %d;   // points of a write; more than VC: from row to row\n",
                   shape->write);
+    strbuf_printf(
+        out,
+        "constexpr bool WORDS_R = %s, WORDS_C = %s;   // lines along r, along c begin anywhere, and are "
+        "moved by words\n",
+        shape->words[ROWS] ? "true" : "false", shape->words[COLUMNS] ? "true" : "false");
     strbuf_printf(out, "constexpr int PAD = %" PRId64 ";   // bank padding of every VR rows, elements\n",
                   shape->padding);
     strbuf_printf(out, "constexpr int THREADS = %d;\n", plan->threads);
 }
 
-/* Positions of the side's axes from its flat one. */
-static void emit_side(StrBuf *out, const char *indent, const Scope *scope, const Side *side, const char *flat)
+/* Positions of those of the side's axes that are used, from its flat one. */
+static void emit_side(StrBuf *out, const char *indent, const Scope *scope, const Side *side, const char *flat,
+                      uint32_t used)
 {
-    if (!side->count)
-        strbuf_printf(out, "%s(void)%s;\n", indent, flat);
     int64_t below = side->extent;
     for (int i = 0; i < side->count; i++) {
         int64_t extent = scope->fusion->axes[side->axes[i]].extent;
         below /= extent;
-        strbuf_printf(out, "%s[[maybe_unused]] const Index %s = %s", indent, scope->axis[side->axes[i]],
-                      flat);
+        if (!(used >> side->axes[i] & 1))
+            continue;
+        strbuf_printf(out, "%sconst Index %s = %s", indent, scope->axis[side->axes[i]], flat);
         if (below > 1)
             strbuf_printf(out, " / %" PRId64, below);
         if (i > 0)
@@ -185,53 +190,90 @@ static void emit_side(StrBuf *out, const char *indent, const Scope *scope, const
     }
 }
 
-/* An offset in which one side is contiguous: that side's position is its share. */
-static void emit_offset(StrBuf *out, const Scope *scope, const Affine *offset, const Side *side,
-                        const char *flat)
+static bool side_uses(const Side *side, uint32_t axes)
 {
-    Affine rest = *offset;
     for (int i = 0; i < side->count; i++)
-        rest.coef[side->axes[i]] = 0;
-    if (affine_is_constant(&rest) && !rest.constant) {
-        strbuf_puts(out, flat);
-        return;
-    }
-    emit_affine(out, &rest, scope->axis);
-    strbuf_printf(out, " + %s", flat);
+        if (axes >> side->axes[i] & 1)
+            return true;
+    return false;
 }
 
-static void emit_source(StrBuf *out, const Scope *scope, const Permute *permute)
+/* A function that gives the offset of a point. One side is contiguous: its position is its share. */
+static void emit_offset(StrBuf *out, const Scope *scope, const Permute *permute, const char *function,
+                        const Affine *offset, int contiguous)
 {
-    strbuf_puts(out,
-                "\n// The input's element of a point.\n"
-                "__device__ __forceinline__ const Element *source(const Tensors &t, Index outer, Index r, "
-                "Index c)\n{\n");
-    emit_side(out, "    ", scope, &permute->side[OUTER], "outer");
-    emit_side(out, "    ", scope, &permute->side[COLUMNS], "c");
-    strbuf_printf(out, "    return t.in%d + (", input_position(scope->fusion, permute->access->tensor));
-    emit_offset(out, scope, &permute->source, &permute->side[ROWS], "r");
-    strbuf_puts(out, ");\n}\n");
+    static const char *const flat[] = {"outer", "r", "c"};
+    Affine rest = *offset;
+    for (int i = 0; i < permute->side[contiguous].count; i++)
+        rest.coef[permute->side[contiguous].axes[i]] = 0;
+    uint32_t used = affine_axes(&rest);
+    strbuf_printf(out, "__device__ __forceinline__ Index %s(Index outer, Index r, Index c)\n{\n", function);
+    for (int s = 0; s < SIDE_COUNT; s++)
+        if (s != contiguous && side_uses(&permute->side[s], used))
+            emit_side(out, "    ", scope, &permute->side[s], flat[s], used);
+        else if (s != contiguous)
+            strbuf_printf(out, "    (void)%s;\n", flat[s]);
+    strbuf_puts(out, "    return ");
+    if (!affine_is_constant(&rest) || rest.constant) {
+        emit_affine(out, &rest, scope->axis);
+        strbuf_puts(out, " + ");
+    }
+    strbuf_printf(out, "%s;\n}\n", flat[contiguous]);
+}
+
+static void emit_places(StrBuf *out, const Scope *scope, const Permute *permute)
+{
+    const Tensor *tensor = permute->access->tensor;
+    strbuf_printf(out,
+                  "\n__device__ __forceinline__ const Element *input(const Tensors &t) { return t.in%d; }\n",
+                  input_position(scope->fusion, tensor));
+    strbuf_printf(out, "constexpr Index ELEMENTS = %" PRId64 ";   // of the input\n",
+                  tensor_elements(tensor));
+    strbuf_puts(out, "\n// Where a point is in the input.\n");
+    emit_offset(out, scope, permute, "source", &permute->source, ROWS);
+    strbuf_puts(out, "\n// Where it is in the output.\n");
+    emit_offset(out, scope, permute, "target", &permute->target, COLUMNS);
+}
+
+static bool is_permuted(const Permute *permute, const Read *read)
+{
+    return read->access->tensor == permute->access->tensor && same_form(&read->offset, &permute->source);
+}
+
+/* Axes whose positions the points of a vector need one by one. */
+static uint32_t axes_of_points(const Fusion *fusion, const Permute *permute, const Reads *reads)
+{
+    uint32_t axes = 0;
+    for (int i = 0; i < fusion->op_count; i++)
+        axes |= reads_axes_left(reads, fusion->ops[i].body);
+    for (int i = 0; i < reads->count; i++)
+        if (reads->reads[i].pattern == PATTERN_GATHER && !is_permuted(permute, &reads->reads[i]))
+            axes |= access_axes(reads->reads[i].access);
+    return axes;
 }
 
 /* Reads of the other inputs in vectors, the rest point by point. */
 static void emit_points(StrBuf *out, Scope *scope, const Permute *permute, Reads *reads)
 {
     const Fusion *fusion = scope->fusion;
-    strbuf_puts(out, "    Inputs in;\n    {\n");
-    emit_side(out, "        ", scope, &permute->side[COLUMNS], "c");
+    uint32_t each = axes_of_points(fusion, permute, reads), vectors = reads_axes_of(reads, VECTOR_PATTERNS);
+    emit_side(out, "    ", scope, &permute->side[OUTER], "outer", each | vectors);
+    emit_side(out, "    ", scope, &permute->side[ROWS], "r", each | vectors);
+    strbuf_puts(out, "    const Index point = target(outer, r, c);\n    Inputs in;\n    {\n");
+    emit_side(out, "        ", scope, &permute->side[COLUMNS], "c", vectors);
     reads_emit_vectors(out, "        ", scope, reads, "point");
     strbuf_puts(out, "    }\n");
     for (int i = 0; i < fusion->output_count; i++)
-        strbuf_printf(out, "    %s y%d[VC];\n", value_type(fusion->outputs[i]->dtype), i);
-    strbuf_puts(out, "    UNROLL for (int e = 0; e < VC; ++e) {\n        const Index each = c + e;\n");
-    emit_side(out, "        ", scope, &permute->side[COLUMNS], "each");
-    for (int i = 0; i < reads->count; i++) {
-        const Read *read = &reads->reads[i];
-        if (read->access->tensor == permute->access->tensor && same_form(&read->offset, &permute->source))
+        strbuf_printf(out, "    %s y%d[N];\n", value_type(fusion->outputs[i]->dtype), i);
+    strbuf_puts(out, "    UNROLL for (int e = 0; e < N; ++e) {\n");
+    StrBuf body = strbuf_new(out->arena);
+    emit_side(&body, "        ", scope, &permute->side[COLUMNS], "each", each);
+    strbuf_printf(out, "%s%s", body.length ? "        const Index each = c + e;\n" : "", body.text);
+    for (int i = 0; i < reads->count; i++)
+        if (is_permuted(permute, &reads->reads[i]))
             strbuf_printf(out, "        in.x%d[e] = widen(x[e]);\n", i);
-        else if (read->pattern == PATTERN_GATHER)
+        else if (reads->reads[i].pattern == PATTERN_GATHER)
             reads_emit_one(out, "        ", scope, reads, i, "e");
-    }
     Scope loaded = *scope;
     loaded.loaded = reads_loaded;
     loaded.context = reads;
@@ -241,26 +283,22 @@ static void emit_points(StrBuf *out, Scope *scope, const Permute *permute, Reads
             strbuf_printf(out, "        y%d[e] = v%d;\n", output_position(fusion, fusion->ops[i].out), i);
     strbuf_puts(out, "    }\n");
     for (int i = 0; i < fusion->output_count; i++)
-        strbuf_printf(out, "    store_vector<VC>(t.out%d, point, y%d);\n", i, i);
+        strbuf_printf(out, "    store_vector<N>(t.out%d, point, y%d);\n", i, i);
 }
 
 static void emit_finish(StrBuf *out, Scope *scope, const Permute *permute, Reads *reads)
 {
     if (!permute->moves) {
-        strbuf_puts(out, "constexpr int VECTOR = VC;\n\n// What one vector of points reads.\n");
+        strbuf_puts(out, "\nconstexpr int VECTOR = VC;\n\n// What one vector of points reads.\n");
         reads_emit_inputs(out, reads);
     }
     strbuf_puts(out,
-                "\n// Makes and stores VW points.\n"
-                "__device__ __forceinline__ void finish(const Tensors &t, Index outer, Index r, Index c,\n"
-                "                                       const Element (&x)[VW])\n{\n");
-    emit_side(out, "    ", scope, &permute->side[OUTER], "outer");
-    emit_side(out, "    ", scope, &permute->side[ROWS], "r");
-    strbuf_puts(out, "    const Index point = ");
-    emit_offset(out, scope, &permute->target, &permute->side[COLUMNS], "c");
-    strbuf_puts(out, ";\n");
+                "\n// Makes and stores N points.\n"
+                "template <int N>\n"
+                "__device__ __forceinline__ void finish(const Tensors &t, Index outer, Index r, Index c, "
+                "const Element (&x)[N])\n{\n");
     if (permute->moves)
-        strbuf_puts(out, "    move_vector<VW>(t.out0 + point, x);\n");
+        strbuf_puts(out, "    move_vector<N>(t.out0 + target(outer, r, c), x);\n");
     else
         emit_points(out, scope, permute, reads);
     strbuf_puts(out, "}\n");
@@ -284,7 +322,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     for (int a = 0; a < plan->fusion->axis_count; a++)
         scope.axis[a] = axis_names[a];
     emit_constants(out, plan, &permute, &shape);
-    emit_source(out, &scope, &permute);
+    emit_places(out, &scope, &permute);
     emit_finish(out, &scope, &permute, &reads);
 }
 

@@ -42,6 +42,7 @@ typedef struct Kind {
 typedef struct Shape {
     int64_t tile[SIDE_COUNT];
     int vector[SIDE_COUNT];   // points of one access; 1 for OUTER
+    bool words[SIDE_COUNT];   // lines along it begin anywhere; a vector is the elements of a word
     int piece;                // vectors along rows that a thread turns together
     int write;                // points of one write: vector[COLUMNS], or more that run from row to row
     int64_t padding;          // of every vector[ROWS] rows in shared memory, elements

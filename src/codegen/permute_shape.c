@@ -3,6 +3,7 @@
 
 enum {
     SECTOR_BYTES = 32,   // tiles are whole sectors wide
+    WORD_BYTES = 4,      // of accesses to lines that begin anywhere
     BANK_BYTES = 4,      // a piece fills them, where it can
     RUN_BYTES = 8,       // of writes that run from row to row: with 16 the padding leaves more bank conflicts
     SINGLE_BYTES = 8,    // of a read whose bytes are staged one by one: likewise
@@ -54,8 +55,8 @@ static bool side_follows(const Permute *permute, int which, const Fusion *fusion
     return true;
 }
 
-/* Points of one write of a tile that is one run in the output. They lie together in shared memory too:
-   vector[ROWS] rows do. */
+/* Points of one write of a tile that is one run in the output, of which the next tile's run is a continuation. They lie
+   together in shared memory too: vector[ROWS] rows do. */
 static int write_of(const Fusion *fusion, const Permute *permute, const Shape *shape)
 {
     int64_t columns = permute->side[COLUMNS].extent, rows = permute->side[ROWS].extent;
@@ -64,14 +65,24 @@ static int write_of(const Fusion *fusion, const Permute *permute, const Shape *s
                   (shape->tile[OUTER] == 1 ||
                    (shape->tile[ROWS] == rows && side_follows(permute, OUTER, fusion, rows * columns)));
     int write = is_run ? RUN_BYTES / permute->element_bytes : 1;
-    while (write > 1 && shape->vector[ROWS] * columns % write)
+    while (write > 1 && (shape->vector[ROWS] * columns % write || rows * columns % write))
         write /= 2;
     return write > shape->vector[COLUMNS] ? write : shape->vector[COLUMNS];
 }
 
+/* Accesses of whole words where lines of narrower elements begin anywhere. */
+static void use_words(Shape *shape, int side, int element_bytes)
+{
+    int count = WORD_BYTES / element_bytes;
+    if (shape->vector[side] < count) {
+        shape->words[side] = true;
+        shape->vector[side] = count;
+    }
+}
+
 /* Where one side is short the other is longer instead, then more outer positions: a block has work for its
    threads. Output lines that start anywhere share sectors with another block's, so they are long. */
-Shape permute_shape(const Fusion *fusion, const Permute *permute, const Kind *kind)
+static Shape shape_of(const Fusion *fusion, const Permute *permute, const Kind *kind, bool words)
 {
     const Side *side = permute->side;
     int bytes = permute->element_bytes;
@@ -79,9 +90,12 @@ Shape permute_shape(const Fusion *fusion, const Permute *permute, const Kind *ki
     int wide = kind->access_bytes;
     shape.vector[COLUMNS] = vector_of(&side[COLUMNS], &permute->target, wide, permute->widest_bytes);
     bool odd_columns = shape.vector[COLUMNS] == 1;
-    if (odd_columns && bytes == 1 && wide > SINGLE_BYTES)
+    if (words)
+        use_words(&shape, COLUMNS, bytes);
+    else if (odd_columns && bytes == 1 && wide > SINGLE_BYTES)
         wide = SINGLE_BYTES;
     shape.vector[ROWS] = vector_of(&side[ROWS], &permute->source, wide, bytes);
+    use_words(&shape, ROWS, bytes);
 
     int64_t rows = (odd_columns ? least_of(kind->row_bytes, LINE_BYTES) : kind->row_bytes) / bytes;
     int64_t columns = kind->column_bytes / bytes;
@@ -97,13 +111,23 @@ Shape permute_shape(const Fusion *fusion, const Permute *permute, const Kind *ki
         columns = least_of(points / side[ROWS].extent, most_columns);
     if (side[COLUMNS].extent < columns)
         rows = least_of(points / side[COLUMNS].extent, most_rows);
-    shape.tile[ROWS] = part_of(side[ROWS].extent, least_of(rows, most_rows), sector);
-    shape.tile[COLUMNS] = part_of(side[COLUMNS].extent, least_of(columns, most_columns), sector);
+    for (int s = ROWS; s <= COLUMNS; s++) {
+        int64_t wanted = s == ROWS ? least_of(rows, most_rows) : least_of(columns, most_columns);
+        shape.tile[s] = round_up(part_of(side[s].extent, wanted, sector), shape.vector[s]);
+    }
     int64_t outer = points / (shape.tile[ROWS] * shape.tile[COLUMNS]);
     shape.tile[OUTER] = outer < 1 ? 1 : least_of(outer, side[OUTER].extent);
     shape.piece = piece_of(&shape, bytes);
-    shape.write = write_of(fusion, permute, &shape);
+    shape.write = words ? shape.vector[COLUMNS] : write_of(fusion, permute, &shape);
     return shape;
+}
+
+Shape permute_shape(const Fusion *fusion, const Permute *permute, const Kind *kind)
+{
+    Shape shape = shape_of(fusion, permute, kind, false);
+    bool is_run = shape.write > shape.vector[COLUMNS];
+    bool narrow = shape.vector[COLUMNS] * permute->element_bytes < WORD_BYTES;
+    return permute->moves && narrow && !is_run ? shape_of(fusion, permute, kind, true) : shape;
 }
 
 // ---- shared memory ----

@@ -74,13 +74,16 @@ const char *reads_loaded(void *context, const Access *access)
 
 // ---- what they leave to be done ----
 
-uint32_t reads_axes(const Reads *reads)
+uint32_t reads_axes_of(const Reads *reads, uint32_t patterns)
 {
     uint32_t axes = 0;
     for (int i = 0; i < reads->count; i++)
-        axes |= access_axes(reads->reads[i].access);
+        if (patterns >> reads->reads[i].pattern & 1)
+            axes |= access_axes(reads->reads[i].access);
     return axes;
 }
+
+uint32_t reads_axes(const Reads *reads) { return reads_axes_of(reads, UINT32_MAX); }
 
 typedef struct AxesLeft {
     const Reads *reads;

@@ -19,6 +19,9 @@ typedef enum Pattern {
     PATTERN_GATHER
 } Pattern;
 
+/* Reads of a whole vector for which its first point's position is needed. */
+enum { VECTOR_PATTERNS = 1 << PATTERN_ROW | 1 << PATTERN_BROADCAST };
+
 /* The vector of points that a thread takes at once. */
 typedef struct Walk {
     const Fusion *fusion;
@@ -48,8 +51,9 @@ bool reads_have(const Reads *reads, Pattern pattern);
 /* For Scope.loaded, with the Reads as its context. */
 const char *reads_loaded(void *context, const Access *access);
 
-/* Axes whose positions the loads need; those that an expression still needs once its reads are loaded; whether it has any. */
+/* Axes whose positions the loads need, all of them or those of some patterns (bit p: pattern p); those that an expression still needs once its reads are loaded; whether it has any. */
 uint32_t reads_axes(const Reads *reads);
+uint32_t reads_axes_of(const Reads *reads, uint32_t patterns);
 uint32_t reads_axes_left(const Reads *reads, const Expr *expr);
 bool reads_are_used(const Reads *reads, const Expr *expr);
 

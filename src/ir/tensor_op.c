@@ -230,7 +230,7 @@ int expr_size(const Expr *expr)
     return size;
 }
 
-static uint32_t affine_axes(const Affine *form)
+uint32_t affine_axes(const Affine *form)
 {
     uint32_t axes = 0;
     for (int a = 0; a < MAX_AXES; a++)

@@ -183,6 +183,7 @@ Expr *expr_substitute(Arena *arena, const Expr *expr, const Affine *forms, int a
 void expr_visit(Expr *expr, void (*visit)(Expr *expr, void *context), void *context);
 int expr_size(const Expr *expr);
 /* Bit a: axis a stands in an index, a guard or as a value. */
+uint32_t affine_axes(const Affine *form);
 uint32_t access_axes(const Access *access);
 uint32_t expr_axes(const Expr *expr);
 /* The identity of the reduction in the given compute type: 0, 1, -inf or the smallest integer, … */
