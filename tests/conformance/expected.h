@@ -120,6 +120,15 @@ static int64_t permuted(int i)
     return result;
 }
 
+/* The four bytes from the first on; those from the end on are zeros. */
+static int64_t word_from(int first, int end)
+{
+    uint32_t result = 0;
+    for (int n = 0; n < 4 && first + n < end; n++)
+        result |= (uint32_t)byte_of(first + n) << 8 * n;
+    return result;
+}
+
 /* What thread i reads back after store_bits<count>: zeros of inactive lanes, ones where no lane of a word was active. */
 static int64_t packed(int i, int count)
 {
