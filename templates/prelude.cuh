@@ -459,6 +459,23 @@ template <class T, class Index> DEVICE unsigned load_word(const T *elements, Ind
     return word.bits;
 }
 
+// N neighbours from `first` on, wherever that is; there are only `end` elements.
+template <int N, class T, class Index, class V>
+DEVICE void load_line(const T *p, Index first, Index end, V (&out)[N])
+{
+    constexpr int COUNT = Word<T>::COUNT;
+    if (COUNT > 1 && N % COUNT == 0)
+        UNROLL for (int i = 0; i < N; i += COUNT) {
+            Word<T> word;
+            word.bits = load_word(p, first + i, end);
+            UNROLL for (int j = 0; j < COUNT; j++)
+                out[(i + j) % N] = widen(word.at[j]);
+        }
+    else
+        UNROLL for (int i = 0; i < N; i++)
+            out[i] = widen(p[first + i]);
+}
+
 // COLUMNS x ROWS elements in registers, read column by column and written row by row.
 template <class T, int COLUMNS, int ROWS, bool = sizeof(T) == 1 && COLUMNS % 4 == 0 && ROWS % 4 == 0>
 struct Piece {

@@ -1,9 +1,12 @@
 #include "codegen/reads.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "codegen/space.h"
+
+enum { ROW_VECTORS = 4 };   // of a row that is read in lines, at least
 
 // ---- how they lie in memory ----
 
@@ -15,19 +18,27 @@ static bool others_are_multiples(const Affine *offset, int except, int64_t vecto
     return offset->constant % vector == 0;
 }
 
-static Pattern pattern_of(const Walk *walk, const Affine *offset)
+/* Rows are long enough for most vectors to lie in one. */
+static bool has_lines(const Walk *walk)
 {
-    Affine flat = flat_position(walk->fusion);
-    if (walk->flat && memcmp(&flat, offset, sizeof flat) == 0)
+    return walk->lines && walk->fusion->axes[walk->axis].extent >= ROW_VECTORS * walk->vector;
+}
+
+static Pattern pattern_of(const Walk *walk, const Access *access)
+{
+    Affine flat = flat_position(walk->fusion), offset = access_offset(access);
+    if (walk->flat && memcmp(&flat, &offset, sizeof flat) == 0)
         return PATTERN_FLAT;
-    if (affine_is_constant(offset))
+    if (affine_is_constant(&offset))
         return PATTERN_BROADCAST;
-    if (walk->fusion->axes[walk->axis].extent % walk->vector)
-        return PATTERN_GATHER;
-    if (offset->coef[walk->axis] == 0)
+    int64_t step = offset.coef[walk->axis];
+    bool whole = walk->fusion->axes[walk->axis].extent % walk->vector == 0;   // vectors stay in their rows
+    if (whole && step == 0)
         return PATTERN_BROADCAST;
-    bool is_row = offset->coef[walk->axis] == 1 && others_are_multiples(offset, walk->axis, walk->vector);
-    return is_row ? PATTERN_ROW : PATTERN_GATHER;
+    if (whole && step == 1 && others_are_multiples(&offset, walk->axis, walk->vector))
+        return PATTERN_ROW;
+    bool is_line = step == 0 || (step == 1 && access->tensor->dtype != DTYPE_B1);
+    return is_line && has_lines(walk) ? PATTERN_LINE : PATTERN_GATHER;
 }
 
 static int find_read(const Reads *reads, const Access *access)
@@ -49,7 +60,7 @@ Reads reads_find(Walk walk)
         if (found[i].op >= walk.ops || found[i].guarded || find_read(&reads, found[i].access) >= 0)
             continue;
         Affine offset = access_offset(found[i].access);
-        reads.reads[reads.count++] = (Read){found[i].access, offset, pattern_of(&walk, &offset)};
+        reads.reads[reads.count++] = (Read){found[i].access, offset, pattern_of(&walk, found[i].access)};
     }
     return reads;
 }
@@ -150,6 +161,13 @@ static void emit_vector(StrBuf *out, const char *indent, const Scope *scope, con
     strbuf_printf(out, ", in.x%d);\n", index);
 }
 
+static void emit_broadcast(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads, int index)
+{
+    reads_emit_one(out, indent, scope, reads, index, "0");
+    strbuf_printf(out, "%sUNROLL for (int e = 1; e < VECTOR; ++e)\n%s    in.x%d[e] = in.x%d[0];\n", indent,
+                  indent, index, index);
+}
+
 void reads_emit_vectors(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads,
                         const char *flat)
 {
@@ -157,13 +175,49 @@ void reads_emit_vectors(StrBuf *out, const char *indent, const Scope *scope, con
         switch (reads->reads[i].pattern) {
         case PATTERN_FLAT:
         case PATTERN_ROW: emit_vector(out, indent, scope, reads, i, flat); break;
-        case PATTERN_BROADCAST:
-            reads_emit_one(out, indent, scope, reads, i, "0");
-            strbuf_printf(out, "%sUNROLL for (int e = 1; e < VECTOR; ++e)\n%s    in.x%d[e] = in.x%d[0];\n",
-                          indent, indent, i, i);
-            break;
+        case PATTERN_BROADCAST: emit_broadcast(out, indent, scope, reads, i); break;
+        case PATTERN_LINE:
         case PATTERN_GATHER: break;
         }
+}
+
+static void emit_line(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads, int index)
+{
+    const Read *read = &reads->reads[index];
+    if (!read->offset.coef[reads->walk.axis]) {
+        emit_broadcast(out, indent, scope, reads, index);
+        return;
+    }
+    const Tensor *tensor = read->access->tensor;
+    strbuf_printf(out, "%sload_line<VECTOR>(t.in%d, static_cast<Index>(", indent,
+                  input_position(scope->fusion, tensor));
+    emit_affine(out, &read->offset, scope->axis);
+    strbuf_printf(out, "), static_cast<Index>(%" PRId64 "), in.x%d);\n", tensor_elements(tensor), index);
+}
+
+void reads_emit_lines(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads,
+                      const char *flat)
+{
+    if (!reads_have(reads, PATTERN_LINE))
+        return;
+    const Walk *walk = &reads->walk;
+    int axes = scope->fusion->spatial_count;
+    uint32_t used = reads_axes_of(reads, 1u << PATTERN_LINE);
+    const char *inner = arena_printf(out->arena, "%s    ", indent),
+               *innermost = arena_printf(out->arena, "%s    ", inner);
+    strbuf_printf(out, "%sif (%s %% %" PRId64 " + VECTOR <= %" PRId64 ") {   // all in one row\n", indent,
+                  flat, walk->fusion->axes[walk->axis].extent, walk->fusion->axes[walk->axis].extent);
+    emit_used_positions(out, inner, flat, scope, 0, axes, used);
+    for (int i = 0; i < reads->count; i++)
+        if (reads->reads[i].pattern == PATTERN_LINE)
+            emit_line(out, inner, scope, reads, i);
+    strbuf_printf(out, "%s} else\n%sUNROLL for (int e = 0; e < VECTOR; ++e) {\n", indent, inner);
+    strbuf_printf(out, "%sconst Index each = %s + e;\n", innermost, flat);
+    emit_used_positions(out, innermost, "each", scope, 0, axes, used);
+    for (int i = 0; i < reads->count; i++)
+        if (reads->reads[i].pattern == PATTERN_LINE)
+            reads_emit_one(out, innermost, scope, reads, i, "e");
+    strbuf_printf(out, "%s}\n", inner);
 }
 
 void reads_emit_gathers(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads)

@@ -16,6 +16,8 @@ typedef enum Pattern {
     PATTERN_FLAT,        // in the order of the flat spatial position
     PATTERN_ROW,         // contiguous along the vector's axis, vectors aligned
     PATTERN_BROADCAST,   // the same element for a whole vector
+    PATTERN_LINE,        // contiguous along the vector's axis from anywhere, or the same element; the vector may go on in
+                         // the next row
     PATTERN_GATHER
 } Pattern;
 
@@ -29,6 +31,7 @@ typedef struct Walk {
     int axis;     // along which the points of a vector lie
     int vector;   // points
     bool flat;    // vectors follow the flat spatial position, from row to row
+    bool lines;   // PATTERN_LINE is told from PATTERN_GATHER
 } Walk;
 
 typedef struct Read {
@@ -64,10 +67,13 @@ void reads_emit_inputs(StrBuf *out, const Reads *reads);
 void reads_emit_one(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads, int index,
                     const char *element);
 
-/* Reads of a whole vector that need no loop over its points: all but gathers. The scope's axes are those of the first point;
+/* Reads of a whole vector that need no loop over its points: neither lines nor gathers. The scope's axes are those of the first point;
    `flat` is the flat spatial position. */
 void reads_emit_vectors(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads,
                         const char *flat);
+
+/* Reads along lines, if there are any: at once where the vector stays in its row, else point by point. */
+void reads_emit_lines(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads, const char *flat);
 
 /* The gathers of point e. */
 void reads_emit_gathers(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads);
