@@ -68,10 +68,11 @@ constexpr int LINES_R = THREADS / ALONG_R, LINES_C = THREADS / ALONG_C;   // tha
 constexpr int PIECES = TC / PC;                               // of a line along r, side by side
 constexpr int READS = (TO * PIECES + LINES_R - 1) / LINES_R, WRITES = (TO * TR + LINES_C - 1) / LINES_C;
 constexpr int POINTS = TO * TR * TC;
+constexpr Index WHOLE = WORDS_R ? ELEMENTS / VR * VR : ELEMENTS;   // elements in whole words
 
 static_assert(TR % VR == 0 && TC % VC == 0, "tiles are whole vectors");
 static_assert((WORDS_R || R % VR == 0) && (WORDS_C || C % VC == 0), "vectors are inside or outside");
-static_assert(!WORDS_R || VR * sizeof(Element) == 4, "a word");
+static_assert(!WORDS_R || (VR * sizeof(Element) == 4 && WHOLE > 0), "a word");
 static_assert(!WORDS_C || (VC * sizeof(Element) == 4 && VW == VC), "a word");
 static_assert(TC % PC == 0 && PAD % VC == 0 && PAD % PC == 0, "shared memory keeps vectors aligned");
 static_assert(VW == VC || (TC == C && VR * TC % VW == 0 && PAD % VW == 0), "runs are whole vectors");
@@ -81,6 +82,24 @@ __device__ __forceinline__ int place(int outer, int r, int c)
 {
     return (outer * ALONG_R + r / VR) * GROUP + r % VR * TC + c;
 }
+
+// The elements behind the input's last whole word, for which the thread's own reads put others into the tile.
+__device__ __forceinline__ void read_ends(const Tensors &t, Element *tile, Index outer0, Index r0, Index c0)
+{
+    const int first_r = (int)threadIdx.x % ALONG_R * VR, line_r = (int)threadIdx.x / ALONG_R;
+    for (int line = line_r; line < TO * PIECES; line += LINES_R)
+        for (int at = 0; at < PC * VR; ++at) {
+            const int outer = line / PIECES, r = first_r + at % VR, c = line % PIECES * PC + at / VR;
+            if (outer0 + outer >= OUTER || r0 + r >= R || c0 + c >= C)
+                continue;
+            const Index from = source(outer0 + outer, r0 + r, c0 + c);
+            if (from >= WHOLE)
+                tile[place(outer, r, c)] = input(t)[from];
+        }
+}
+
+// Elements from here to the next word of the output.
+__device__ __forceinline__ int to_next_word(Index point) { return (int)((VC - point % VC) % VC); }
 
 // Stores rows of the tile, neighbouring threads along c.
 __device__ __forceinline__ void store_rows(const Tensors &t, const Element *tile, Index outer0, Index r0,
@@ -99,34 +118,43 @@ __device__ __forceinline__ void store_rows(const Tensors &t, const Element *tile
     }
 }
 
-// Stores rows of the tile by words of the output.
+// Stores rows of the tile by words of the output: first all whole words, then the rows' ends.
 __device__ __forceinline__ void store_words(const Tensors &t, const Element *tile, Index outer0, Index r0,
                                             Index c0)
 {
-    const int word_c = (int)threadIdx.x % ALONG_C * VC, line_c = (int)threadIdx.x / ALONG_C;
     const int columns = C - c0 < TC ? (int)(C - c0) : TC;
+    const int word_c = (int)threadIdx.x % ALONG_C * VC, line_c = (int)threadIdx.x / ALONG_C;
+    Word<Element> words[WRITES];
+    UNROLL for (int i = 0; i < WRITES; ++i) {   // without branches: all are read before the first is needed
+        const int line = line_c + i * LINES_C;
+        const int r = TO == 1 ? line : line % TR, outer = TO == 1 ? 0 : line / TR;
+        const int c = word_c + to_next_word(target(outer0 + outer, r0 + r, c0));
+        const bool writes = line_c < LINES_C && line < TO * TR && outer0 + outer < OUTER && r0 + r < R;
+        words[i].bits = load_word(tile, writes && c + VC <= columns ? place(outer, r, c) : 0);
+    }
     UNROLL for (int i = 0; i < WRITES; ++i) {
         const int line = line_c + i * LINES_C;
         const int r = TO == 1 ? line : line % TR, outer = TO == 1 ? 0 : line / TR;
-        if (line_c >= LINES_C || line >= TO * TR || outer0 + outer >= OUTER || r0 + r >= R)
-            continue;
-        const Element *row = &tile[place(outer, r, 0)];
-        const int behind = (int)(target(outer0 + outer, r0 + r, c0) % VC);   // elements behind a word
-        const int c = word_c + (VC - behind) % VC;
-        if (c + VC <= columns) {
-            Word<Element> word;
-            word.bits = load_word(row, c);
+        const int c = word_c + to_next_word(target(outer0 + outer, r0 + r, c0));
+        const bool writes = line_c < LINES_C && line < TO * TR && outer0 + outer < OUTER && r0 + r < R;
+        if (writes && c + VC <= columns) {
             Element points[VC];
             UNROLL for (int e = 0; e < VC; ++e)
-                points[e] = word.at[e % Word<Element>::COUNT];
+                points[e] = words[i].at[e % Word<Element>::COUNT];
             finish<VC>(t, outer0 + outer, r0 + r, c0 + c, points);
-        } else
-            UNROLL for (int e = 0; e < VC; ++e) {
-                const int each = c + e < TC ? c + e : c + e - TC;
-                const Element point[1] = {row[each]};
-                if (each < columns)
-                    finish<1>(t, outer0 + outer, r0 + r, c0 + each, point);
-            }
+        }
+    }
+    constexpr int ENDS = 2 * VC;   // elements before the first whole word, and behind the last one
+    UNROLL for (int first = 0; first < TO * TR * ENDS; first += THREADS) {
+        const int end = first + (int)threadIdx.x, line = end / ENDS, e = end % ENDS;
+        const int r = TO == 1 ? line : line % TR, outer = TO == 1 ? 0 : line / TR;
+        const int before = to_next_word(target(outer0 + outer, r0 + r, c0));
+        const int behind = (columns - before) % VC;
+        const int c = e < VC ? e : columns - behind + e - VC;
+        if (line < TO * TR && outer0 + outer < OUTER && r0 + r < R && c < columns && (e < VC ? e < before : e - VC < behind)) {
+            const Element point[1] = {tile[place(outer, r, c)]};
+            finish<1>(t, outer0 + outer, r0 + r, c0 + c, point);
+        }
     }
 }
 
@@ -158,18 +186,19 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
     // Load: neighbouring threads along r. All reads are under way before the first is needed.
     const int r = (int)threadIdx.x % ALONG_R * VR, line_r = (int)threadIdx.x / ALONG_R;
     const bool reads = line_r < LINES_R && r0 + r < R;
+    bool ends = false;   // a read by words reaches past the input's last whole one
     UNROLL for (int i = 0; i < READS; ++i) {
         const int line = line_r + i * LINES_R;
         const int c = (TO == 1 ? line : line % PIECES) * PC, outer = TO == 1 ? 0 : line / PIECES;
-        if (reads && line < TO * PIECES && outer0 + outer < OUTER)
-            UNROLL for (int e = 0; e < PC; ++e)
-                if (c0 + c + e < C) {
-                    const Index from = source(outer0 + outer, r0 + r, c0 + c + e);
-                    if (WORDS_R)
-                        piece[i].set(e, load_word(input(t), from, ELEMENTS));
-                    else
-                        piece[i].read(e, input(t) + from);
-                }
+        const bool inside = reads && line < TO * PIECES && outer0 + outer < OUTER;
+        UNROLL for (int e = 0; e < PC; ++e)
+            if (WORDS_R) {   // without branches, see above
+                const bool each = inside && c0 + c + e < C;
+                const Index from = each ? source(outer0 + outer, r0 + r, c0 + c + e) : 0;
+                piece[i].set(e, load_word(input(t), from, WHOLE / VR - 1));
+                ends |= from + VR > WHOLE;
+            } else if (inside && c0 + c + e < C)
+                piece[i].read(e, input(t) + source(outer0 + outer, r0 + r, c0 + c + e));
     }
 
     // Turn, in registers and shared memory.
@@ -180,6 +209,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
             UNROLL for (int j = 0; j < VR; ++j)
                 piece[i].write(j, &tile[place(outer, r + j, c)]);
     }
+    if (WHOLE < ELEMENTS && ends)
+        read_ends(t, tile, outer0, r0, c0);
     block_sync();
 
     if (WORDS_C)

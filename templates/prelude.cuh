@@ -446,35 +446,58 @@ template <class T, class Index> DEVICE unsigned load_word(const T *elements, Ind
     return byte_permute(low, high, 0x3210u + 0x1111u * bytes);
 }
 
-// The same, but there are only `end` elements: others are zeros.
-template <class T, class Index> DEVICE unsigned load_word(const T *elements, Index first, Index end)
+// The same, but words behind the last one are not read: that one stands for them.
+template <class T, class Index> DEVICE unsigned load_word(const T *elements, Index first, Index last)
 {
     constexpr int COUNT = Word<T>::COUNT;
-    if (first + COUNT <= end / COUNT * COUNT)
-        return load_word(elements, first);
-    Word<T> word = {};
-    UNROLL for (int i = 0; i < COUNT; i++)
-        if (first + i < end)
-            word.at[i] = elements[first + i];
-    return word.bits;
+    const unsigned *words = reinterpret_cast<const unsigned *>(elements);
+    const Index low = first / COUNT, high = (first + (COUNT - 1)) / COUNT;
+    const unsigned bytes = static_cast<unsigned>(first % COUNT) * static_cast<unsigned>(sizeof(T));
+    return byte_permute(words[low < last ? low : last], words[high < last ? high : last], 0x3210u + 0x1111u * bytes);
 }
 
-// N neighbours from `first` on, wherever that is; there are only `end` elements.
-template <int N, class T, class Index, class V>
-DEVICE void load_line(const T *p, Index first, Index end, V (&out)[N])
-{
-    constexpr int COUNT = Word<T>::COUNT;
-    if (COUNT > 1 && N % COUNT == 0)
-        UNROLL for (int i = 0; i < N; i += COUNT) {
-            Word<T> word;
-            word.bits = load_word(p, first + i, end);
-            UNROLL for (int j = 0; j < COUNT; j++)
-                out[(i + j) % N] = widen(word.at[j]);
-        }
-    else
+// N neighbours that may begin anywhere, held as they lie in memory: narrow ones in words that are shifted when an element
+// is asked for, so that loads of several lines are under way together.
+template <class T, int N, bool = (Word<T>::COUNT > 1 && N % Word<T>::COUNT == 0)> struct Line {
+    T at[N];
+
+    __device__ __forceinline__ compute_type<T> operator[](int i) const { return widen(at[i]); }
+    __device__ __forceinline__ void set(int i, T element) { at[i] = element; }
+    template <class Index> __device__ __forceinline__ void load(const T *p, Index first)
+    {
         UNROLL for (int i = 0; i < N; i++)
-            out[i] = widen(p[first + i]);
-}
+            at[i] = p[first + i];
+    }
+};
+template <class T, int N> struct Line<T, N, true> {
+    static constexpr int COUNT = Word<T>::COUNT;
+    unsigned words[N / COUNT + 1];
+    unsigned selector;   // of the bytes of an element's word
+
+    __device__ __forceinline__ compute_type<T> operator[](int i) const
+    {
+        Word<T> word;
+        word.bits = byte_permute(words[i / COUNT], words[i / COUNT + 1], selector);
+        return widen(word.at[i % COUNT]);
+    }
+    __device__ __forceinline__ void set(int i, T element)
+    {
+        Word<T> word;
+        word.bits = words[i / COUNT];
+        word.at[i % COUNT] = element;
+        words[i / COUNT] = word.bits;
+        selector = 0x3210u;
+    }
+    // All words that hold some of the elements are inside the tensor; p is aligned to a word.
+    template <class Index> __device__ __forceinline__ void load(const T *p, Index first)
+    {
+        const unsigned *from = reinterpret_cast<const unsigned *>(p);
+        UNROLL for (int i = 0; i < N / COUNT; i++)
+            words[i] = from[first / COUNT + i];
+        words[N / COUNT] = from[(first + (N - 1)) / COUNT];
+        selector = 0x3210u + 0x1111u * static_cast<unsigned>(first % COUNT) * static_cast<unsigned>(sizeof(T));
+    }
+};
 
 // COLUMNS x ROWS elements in registers, read column by column and written row by row.
 template <class T, int COLUMNS, int ROWS, bool = sizeof(T) == 1 && COLUMNS % 4 == 0 && ROWS % 4 == 0>

@@ -128,11 +128,22 @@ bool reads_are_used(const Reads *reads, const Expr *expr) { return axes_left(rea
 
 // ---- device code ----
 
+/* Held as it lies in memory. */
+static bool is_held(const Read *read, const Walk *walk)
+{
+    return read->pattern == PATTERN_LINE && read->offset.coef[walk->axis] == 1;
+}
+
 void reads_emit_inputs(StrBuf *out, const Reads *reads)
 {
     strbuf_puts(out, "struct Inputs {\n");
-    for (int i = 0; i < reads->count; i++)
-        strbuf_printf(out, "    %s x%d[VECTOR];\n", value_type(reads->reads[i].access->tensor->dtype), i);
+    for (int i = 0; i < reads->count; i++) {
+        DType type = reads->reads[i].access->tensor->dtype;
+        if (is_held(&reads->reads[i], &reads->walk))
+            strbuf_printf(out, "    Line<%s, VECTOR> x%d;\n", memory_type(type), i);
+        else
+            strbuf_printf(out, "    %s x%d[VECTOR];\n", value_type(type), i);
+    }
     strbuf_puts(out, "};\n");
 }
 
@@ -140,11 +151,16 @@ void reads_emit_one(StrBuf *out, const char *indent, const Scope *scope, const R
                     const char *element)
 {
     const Read *read = &reads->reads[index];
-    strbuf_printf(out, "%sin.x%d[%s] = %s(t.in%d, ", indent, index, element,
-                  read->access->tensor->dtype == DTYPE_B1 ? "load_bit" : "load",
-                  input_position(scope->fusion, read->access->tensor));
+    const Tensor *tensor = read->access->tensor;
+    int position = input_position(scope->fusion, tensor);
+    bool held = is_held(read, &reads->walk);
+    if (held)
+        strbuf_printf(out, "%sin.x%d.set(%s, t.in%d[", indent, index, element, position);
+    else
+        strbuf_printf(out, "%sin.x%d[%s] = %s(t.in%d, ", indent, index, element,
+                      tensor->dtype == DTYPE_B1 ? "load_bit" : "load", position);
     emit_affine(out, &read->offset, scope->axis);
-    strbuf_puts(out, ");\n");
+    strbuf_puts(out, held ? "]);\n" : ");\n");
 }
 
 static void emit_vector(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads, int index,
@@ -184,15 +200,29 @@ void reads_emit_vectors(StrBuf *out, const char *indent, const Scope *scope, con
 static void emit_line(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads, int index)
 {
     const Read *read = &reads->reads[index];
-    if (!read->offset.coef[reads->walk.axis]) {
+    if (!is_held(read, &reads->walk)) {
         emit_broadcast(out, indent, scope, reads, index);
         return;
     }
-    const Tensor *tensor = read->access->tensor;
-    strbuf_printf(out, "%sload_line<VECTOR>(t.in%d, static_cast<Index>(", indent,
-                  input_position(scope->fusion, tensor));
+    strbuf_printf(out, "%sin.x%d.load(t.in%d, ", indent, index,
+                  input_position(scope->fusion, read->access->tensor));
     emit_affine(out, &read->offset, scope->axis);
-    strbuf_printf(out, "), static_cast<Index>(%" PRId64 "), in.x%d);\n", tensor_elements(tensor), index);
+    strbuf_puts(out, ");\n");
+}
+
+/* The last vectors of a tensor that ends with a part of a word are read point by point. */
+static void emit_inside(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads)
+{
+    for (int i = 0; i < reads->count; i++) {
+        const Read *read = &reads->reads[i];
+        int64_t elements = tensor_elements(read->access->tensor);
+        int64_t count = 32 / dtype_info[read->access->tensor->dtype].bits;
+        if (!is_held(read, &reads->walk) || count <= 1 || elements % count == 0)
+            continue;
+        strbuf_printf(out, " &&\n%s    ", indent);
+        emit_affine(out, &read->offset, scope->axis);
+        strbuf_printf(out, " + VECTOR <= %" PRId64, elements / count * count);
+    }
 }
 
 void reads_emit_lines(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads,
@@ -200,24 +230,27 @@ void reads_emit_lines(StrBuf *out, const char *indent, const Scope *scope, const
 {
     if (!reads_have(reads, PATTERN_LINE))
         return;
-    const Walk *walk = &reads->walk;
     int axes = scope->fusion->spatial_count;
+    int64_t row = scope->fusion->axes[reads->walk.axis].extent;
     uint32_t used = reads_axes_of(reads, 1u << PATTERN_LINE);
     const char *inner = arena_printf(out->arena, "%s    ", indent),
                *innermost = arena_printf(out->arena, "%s    ", inner);
-    strbuf_printf(out, "%sif (%s %% %" PRId64 " + VECTOR <= %" PRId64 ") {   // all in one row\n", indent,
-                  flat, walk->fusion->axes[walk->axis].extent, walk->fusion->axes[walk->axis].extent);
+    strbuf_printf(out, "%s{\n", indent);
     emit_used_positions(out, inner, flat, scope, 0, axes, used);
+    strbuf_printf(out, "%sif (%s %% %" PRId64 " + VECTOR <= %" PRId64, inner, flat, row, row);
+    emit_inside(out, inner, scope, reads);
+    strbuf_puts(out, ") {   // all in one row\n");
     for (int i = 0; i < reads->count; i++)
         if (reads->reads[i].pattern == PATTERN_LINE)
-            emit_line(out, inner, scope, reads, i);
-    strbuf_printf(out, "%s} else\n%sUNROLL for (int e = 0; e < VECTOR; ++e) {\n", indent, inner);
-    strbuf_printf(out, "%sconst Index each = %s + e;\n", innermost, flat);
-    emit_used_positions(out, innermost, "each", scope, 0, axes, used);
+            emit_line(out, innermost, scope, reads, i);
+    strbuf_printf(out, "%s} else\n%sUNROLL for (int e = 0; e < VECTOR; ++e) {\n", inner, innermost);
+    const char *body = arena_printf(out->arena, "%s    ", innermost);
+    strbuf_printf(out, "%sconst Index each = %s + e;\n", body, flat);
+    emit_used_positions(out, body, "each", scope, 0, axes, used);
     for (int i = 0; i < reads->count; i++)
         if (reads->reads[i].pattern == PATTERN_LINE)
-            reads_emit_one(out, innermost, scope, reads, i, "e");
-    strbuf_printf(out, "%s}\n", inner);
+            reads_emit_one(out, body, scope, reads, i, "e");
+    strbuf_printf(out, "%s}\n%s}\n", innermost, indent);
 }
 
 void reads_emit_gathers(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads)
