@@ -38,6 +38,9 @@ __device__ __forceinline__ void load_points(const Tensors &t, Index point, Input
     load_vector<VECTOR>(t.in0, point, in.x0);
 }
 
+// What many points read comes from a cache: it is loaded when it is needed, and takes no registers before.
+__device__ __forceinline__ void load_reused(const Tensors &, Index, Inputs &) {}
+
 __device__ __forceinline__ void load_point(const Tensors &t, Index point, int e, Inputs &in)
 {
     in.x0[e] = load(t.in0, point);
@@ -68,29 +71,39 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
     const Index first = ((Index)blockIdx.x * (THREADS * VECTORS) + (Index)threadIdx.x) * VECTOR;
     constexpr Index STEP = THREADS * VECTOR;   // from one vector of a thread to its next
 
-    Inputs in[VECTORS];
-    UNROLL for (int u = 0; u < VECTORS; ++u) {
-        const Index point = first + u * STEP;
-        if (point + VECTOR <= POINTS)
-            load_points(t, point, in[u]);
-        else
+    if (((Index)blockIdx.x + 1) * (STEP * VECTORS) <= POINTS) {   // all loads are under way before the first is needed
+        Inputs in[VECTORS];
+        UNROLL for (int u = 0; u < VECTORS; ++u)
+            load_points(t, first + u * STEP, in[u]);
+        UNROLL for (int u = 0; u < VECTORS; ++u) {
+            const Index point = first + u * STEP;
+            Outputs out;
+            load_reused(t, point, in[u]);
             UNROLL for (int e = 0; e < VECTOR; ++e)
-                if (point + e < POINTS)
-                    load_point(t, point + e, e, in[u]);
+                compute(t, point + e, e, in[u], out);
+            store_points(t, point, out);
+            store_words(t, point, out);
+        }
+        return;
     }
 
-    UNROLL for (int u = 0; u < VECTORS; ++u) {
+    for (int u = 0; u < VECTORS; ++u) {   // the last block
         const Index point = first + u * STEP;
+        Inputs in;
         Outputs out = {};
-        UNROLL for (int e = 0; e < VECTOR; ++e)
-            if (point + e < POINTS)
-                compute(t, point + e, e, in[u], out);
-        if (point + VECTOR <= POINTS)
-            store_points(t, point, out);
-        else
+        if (point + VECTOR <= POINTS) {
+            load_points(t, point, in);
+            load_reused(t, point, in);
             UNROLL for (int e = 0; e < VECTOR; ++e)
-                if (point + e < POINTS)
+                compute(t, point + e, e, in, out);
+            store_points(t, point, out);
+        } else
+            UNROLL for (int e = 0; e < VECTOR; ++e)
+                if (point + e < POINTS) {
+                    load_point(t, point + e, e, in);
+                    compute(t, point + e, e, in, out);
                     store_point(t, point + e, e, out);
+                }
         store_words(t, point, out);
     }
 }

@@ -9,8 +9,9 @@ enum {
     MAX_VECTORS = 4,   // of a thread, whose loads are under way together
     MAX_POINTS = 32,   // of a thread: with 64 an H200 spilled registers where the arithmetic is long
     MIN_WARPS = 4,     // of a block, one for each scheduler
-    MAX_WARPS = 16
-};   // vectors of one thread
+    MAX_WARPS = 16,
+    REGISTER_BITS = 32
+};
 
 static bool matches(const Fusion *fusion, const DeviceSpec *device)
 {
@@ -35,6 +36,20 @@ static Reads find_reads(const Fusion *fusion, int vector)
 }
 
 // ---- rules ----
+
+/* Registers of what one vector reads again. */
+static int reused_registers(const Fusion *fusion, int vector)
+{
+    int registers = 0;
+    Reads reads = find_reads(fusion, vector);
+    for (int i = 0; i < reads.count; i++) {
+        const Read *read = &reads.reads[i];
+        int each = read->pattern == PATTERN_BROADCAST ? 1 : vector;
+        if (read->reused)
+            registers += each * (int)ceil_div(dtype_info[read->access->tensor->dtype].bits, REGISTER_BITS);
+    }
+    return registers;
+}
 
 /* Elements that fill a 16-byte access of the narrowest tensor walked in the points' order. */
 static int widest_vector(const Fusion *fusion)
@@ -71,7 +86,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
         rules->rule[LEVEL_REGISTER][point] = (AxisRule){vector, most};
         rules->rule[LEVEL_SHARED][point] = (AxisRule){warp * MIN_WARPS, warp * MAX_WARPS * MAX_VECTORS};
         rules->accumulator_bits = 32;
-        rules->register_overhead = 24;
+        rules->register_overhead = 24 + reused_registers(fusion, vector);
         rules->input_buffers = 1;
     }
     return count;
@@ -102,14 +117,14 @@ static void emit_registers(StrBuf *out, const Fusion *fusion, const Reads *reads
     strbuf_puts(out, "};\n");
 }
 
-/* Reads of a vector whose points are all inside. */
-static void emit_load_vector(StrBuf *out, const Scope *scope, const Reads *reads)
+/* A function that reads what a vector needs whose points are all inside. */
+static void emit_load_vector(StrBuf *out, const Scope *scope, const Reads *reads, const char *function)
 {
     int axes = scope->fusion->spatial_count;
-    strbuf_puts(
-        out, "\n__device__ __forceinline__ void load_points(const Tensors &t, Index point, Inputs &in)\n{\n");
-    if (!reads->count)
-        strbuf_puts(out, "    (void)t, (void)point, (void)in;\n");
+    strbuf_printf(out,
+                  "__device__ __forceinline__ void %s(const Tensors &t, Index point, Inputs &in)\n{\n"
+                  "    (void)t, (void)point, (void)in;\n",
+                  function);
     emit_used_positions(out, "    ", "point", scope, 0, axes, reads_axes_of(reads, VECTOR_PATTERNS));
     reads_emit_vectors(out, "    ", scope, reads, "point");
     reads_emit_lines(out, "    ", scope, reads, "point");
@@ -122,6 +137,18 @@ static void emit_load_vector(StrBuf *out, const Scope *scope, const Reads *reads
         strbuf_puts(out, "    }\n");
     }
     strbuf_puts(out, "}\n");
+}
+
+static void emit_loads(StrBuf *out, const Scope *scope, Reads reads)
+{
+    strbuf_puts(out, "\n");
+    reads.part = READS_STREAMED;
+    emit_load_vector(out, scope, &reads, "load_points");
+    strbuf_puts(out, "\n// What many points read comes from a cache: it is loaded when it is needed, and "
+                     "takes no registers "
+                     "before.\n");
+    reads.part = READS_REUSED;
+    emit_load_vector(out, scope, &reads, "load_reused");
 }
 
 /* Reads of one point, for the last vector. */
@@ -187,7 +214,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
         scope.axis[a] = axis_names[a];
     emit_constants(out, plan);
     emit_registers(out, plan->fusion, &reads);
-    emit_load_vector(out, &scope, &reads);
+    emit_loads(out, &scope, reads);
     emit_load_point(out, &scope, &reads);
     scope.loaded = reads_loaded;
     scope.context = &reads;

@@ -51,6 +51,15 @@ static int find_read(const Reads *reads, const Access *access)
     return -1;
 }
 
+/* Points along some axis share an element. */
+static bool is_reused(const Fusion *fusion, const Affine *offset)
+{
+    for (int a = 0; a < fusion->spatial_count; a++)
+        if (!offset->coef[a])
+            return true;
+    return false;
+}
+
 Reads reads_find(Walk walk)
 {
     Reads reads = {.walk = walk};
@@ -60,15 +69,24 @@ Reads reads_find(Walk walk)
         if (found[i].op >= walk.ops || found[i].guarded || find_read(&reads, found[i].access) >= 0)
             continue;
         Affine offset = access_offset(found[i].access);
-        reads.reads[reads.count++] = (Read){found[i].access, offset, pattern_of(&walk, found[i].access)};
+        reads.reads[reads.count++] = (Read){found[i].access, offset, pattern_of(&walk, found[i].access),
+                                            is_reused(walk.fusion, &offset)};
     }
     return reads;
+}
+
+/* Is it of the part, and of one of the patterns? */
+static bool is_chosen(const Reads *reads, int index, uint32_t patterns)
+{
+    const Read *read = &reads->reads[index];
+    return patterns >> read->pattern & 1 &&
+           (reads->part == READS_ALL || read->reused == (reads->part == READS_REUSED));
 }
 
 bool reads_have(const Reads *reads, Pattern pattern)
 {
     for (int i = 0; i < reads->count; i++)
-        if (reads->reads[i].pattern == pattern)
+        if (is_chosen(reads, i, 1u << pattern))
             return true;
     return false;
 }
@@ -89,7 +107,7 @@ uint32_t reads_axes_of(const Reads *reads, uint32_t patterns)
 {
     uint32_t axes = 0;
     for (int i = 0; i < reads->count; i++)
-        if (patterns >> reads->reads[i].pattern & 1)
+        if (is_chosen(reads, i, patterns))
             axes |= access_axes(reads->reads[i].access);
     return axes;
 }
@@ -188,13 +206,10 @@ void reads_emit_vectors(StrBuf *out, const char *indent, const Scope *scope, con
                         const char *flat)
 {
     for (int i = 0; i < reads->count; i++)
-        switch (reads->reads[i].pattern) {
-        case PATTERN_FLAT:
-        case PATTERN_ROW: emit_vector(out, indent, scope, reads, i, flat); break;
-        case PATTERN_BROADCAST: emit_broadcast(out, indent, scope, reads, i); break;
-        case PATTERN_LINE:
-        case PATTERN_GATHER: break;
-        }
+        if (is_chosen(reads, i, 1u << PATTERN_FLAT | 1u << PATTERN_ROW))
+            emit_vector(out, indent, scope, reads, i, flat);
+        else if (is_chosen(reads, i, 1u << PATTERN_BROADCAST))
+            emit_broadcast(out, indent, scope, reads, i);
 }
 
 static void emit_line(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads, int index)
@@ -217,7 +232,8 @@ static void emit_inside(StrBuf *out, const char *indent, const Scope *scope, con
         const Read *read = &reads->reads[i];
         int64_t elements = tensor_elements(read->access->tensor);
         int64_t count = 32 / dtype_info[read->access->tensor->dtype].bits;
-        if (!is_held(read, &reads->walk) || count <= 1 || elements % count == 0)
+        if (!is_chosen(reads, i, 1u << PATTERN_LINE) || !is_held(read, &reads->walk) || count <= 1 ||
+            elements % count == 0)
             continue;
         strbuf_printf(out, " &&\n%s    ", indent);
         emit_affine(out, &read->offset, scope->axis);
@@ -241,14 +257,14 @@ void reads_emit_lines(StrBuf *out, const char *indent, const Scope *scope, const
     emit_inside(out, inner, scope, reads);
     strbuf_puts(out, ") {   // all in one row\n");
     for (int i = 0; i < reads->count; i++)
-        if (reads->reads[i].pattern == PATTERN_LINE)
+        if (is_chosen(reads, i, 1u << PATTERN_LINE))
             emit_line(out, innermost, scope, reads, i);
     strbuf_printf(out, "%s} else\n%sUNROLL for (int e = 0; e < VECTOR; ++e) {\n", inner, innermost);
     const char *body = arena_printf(out->arena, "%s    ", innermost);
     strbuf_printf(out, "%sconst Index each = %s + e;\n", body, flat);
     emit_used_positions(out, body, "each", scope, 0, axes, used);
     for (int i = 0; i < reads->count; i++)
-        if (reads->reads[i].pattern == PATTERN_LINE)
+        if (is_chosen(reads, i, 1u << PATTERN_LINE))
             reads_emit_one(out, body, scope, reads, i, "e");
     strbuf_printf(out, "%s}\n%s}\n", innermost, indent);
 }
@@ -256,6 +272,6 @@ void reads_emit_lines(StrBuf *out, const char *indent, const Scope *scope, const
 void reads_emit_gathers(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads)
 {
     for (int i = 0; i < reads->count; i++)
-        if (reads->reads[i].pattern == PATTERN_GATHER)
+        if (is_chosen(reads, i, 1u << PATTERN_GATHER))
             reads_emit_one(out, indent, scope, reads, i, "e");
 }

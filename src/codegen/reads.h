@@ -38,10 +38,15 @@ typedef struct Read {
     const Access *access;
     Affine offset;
     Pattern pattern;
+    bool reused;   // by many points: it comes from a cache
 } Read;
+
+/* Which of the reads a function below is about. */
+typedef enum ReadsPart { READS_ALL, READS_STREAMED, READS_REUSED } ReadsPart;
 
 typedef struct Reads {
     Walk walk;
+    ReadsPart part;
     Read reads[MAX_LOADED];
     int count;
     char text[24];

@@ -5,17 +5,15 @@
 
 HAND = [
     # ---- elementwise ----
-    ("E1 vector load past the end", "elementwise.cu", "if (point + VECTOR <= POINTS)", "if (point <= POINTS)", 1),
-    ("E2 vector store past the end", "elementwise.cu", "if (point + VECTOR <= POINTS)", "if (point <= POINTS)", 2),
-    ("E3 tail load without its guard", "elementwise.cu", "                if (point + e < POINTS)\n                    load_point",
-     "                load_point", 1),
-    ("E4 tail store one too far", "elementwise.cu", "if (point + e < POINTS)\n                    store_point",
-     "if (point + e <= POINTS)\n                    store_point", 1),
+    ("E1 vector past the end", "elementwise.cu", "if (point + VECTOR <= POINTS)", "if (point <= POINTS)", 1),
+    ("E2 block past the end", "elementwise.cu", "(STEP * VECTORS) <= POINTS", "STEP <= POINTS", 1),
+    ("E3 tail without its guard", "elementwise.cu", "if (point + e < POINTS) {", "{", 1),
+    ("E4 tail one too far", "elementwise.cu", "if (point + e < POINTS) {", "if (point + e <= POINTS) {", 1),
     ("E5 a thread's vectors overlap", "elementwise.cu", "STEP = THREADS * VECTOR;", "STEP = THREADS;", 1),
     ("E6 blocks overlap", "elementwise.cu", "(Index)blockIdx.x * (THREADS * VECTORS)", "(Index)blockIdx.x * THREADS", 1),
     ("E7 words of the wrong points", "elementwise.cu", "store_words(t, point, out);", "store_words(t, first, out);", 1),
-    ("E8 tail point computed from its neighbour", "elementwise.cu", "load_point(t, point + e, e, in[u])",
-     "load_point(t, point, e, in[u])", 1),
+    ("E8 tail point computed from its neighbour", "elementwise.cu", "load_point(t, point + e, e, in)",
+     "load_point(t, point, e, in)", 1),
     ("E9 32-bit position past 2^31 elements", "elementwise.cu", "const Index first = ((Index)blockIdx.x * (THREADS * VECTORS) + (Index)threadIdx.x) * VECTOR;",
      "const Index first = (int)(((Index)blockIdx.x * (THREADS * VECTORS) + (Index)threadIdx.x) * VECTOR);", 1),
     # ---- loopnest ----
