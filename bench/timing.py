@@ -1,0 +1,123 @@
+"""Device time of calls, and the memory they run on: the same method for rollerc, its peers and the copies.
+
+Calls over rotating sets of buffers, three times the L2 together, are captured into one CUDA graph; the time of a call
+is the median over replays of the graph. Outputs that PyTorch allocates live until the graph is done, so that they
+rotate as ours do.
+"""
+import ctypes
+import math
+import statistics
+
+import torch
+
+DTYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16,
+          "i32": torch.int32, "i8": torch.int8, "u8": torch.uint8, "b1": torch.bool}
+MAX_SETS = 64                                # of buffers; small tensors need no more
+GRAPH_US, TOTAL_US = 400, 20000              # a graph lasts at least, its replays together at least
+
+
+def count_of(arg):
+    return math.prod(arg["shape"])
+
+
+def bytes_of(arg):
+    """b1 is packed: 32 to a word."""
+    return 4 * -(-count_of(arg) // 32) if arg["dtype"] == "b1" else count_of(arg) * DTYPES[arg["dtype"]].itemsize
+
+
+def sets_for(nbytes):
+    l2 = torch.cuda.get_device_properties(0).L2_cache_size
+    return max(2, min(MAX_SETS, math.ceil(3 * l2 / nbytes)))
+
+
+def replay_us(graph, times):
+    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    begin.record()
+    for _ in range(times):
+        graph.replay()
+    end.record()
+    torch.cuda.synchronize()
+    return begin.elapsed_time(end) * 1e3 / times
+
+
+def device_us(calls):
+    """Microseconds of one call; `calls` run in turn, one for each set of buffers."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        calls[0]()
+    torch.cuda.current_stream().wait_stream(stream)
+    torch.cuda.synchronize()
+    graph, kept = torch.cuda.CUDAGraph(), []
+    with torch.cuda.graph(graph):
+        for call in calls:
+            kept.append(call())
+    graph.replay()
+    first = max(replay_us(graph, 1), 1.0)
+    times = max(1, math.ceil(GRAPH_US / first))
+    repeats = max(5, min(15, math.ceil(TOTAL_US / (first * times))))
+    return statistics.median(replay_us(graph, times) for _ in range(repeats)) / len(calls)
+
+
+# ---- inputs and outputs
+
+def make_input(arg, how):
+    """Normally distributed reals (`how` "uniform": in [0, 1)), integers in [-8, 8), bits by the toss of a coin."""
+    shape, dtype = arg["shape"], DTYPES[arg["dtype"]]
+    if dtype == torch.bool:
+        return torch.randint(0, 2, shape, device="cuda", dtype=torch.int8).bool()
+    if not dtype.is_floating_point:
+        return torch.randint(-8, 8, shape, device="cuda", dtype=dtype)
+    return torch.rand(shape, device="cuda", dtype=dtype) if how == "uniform" else torch.randn(
+        shape, device="cuda", dtype=dtype)
+
+
+def pack_bits(bits):
+    """bool -> the bytes of b1: bit j of word w is element 32*w + j, little endian."""
+    flat = torch.nn.functional.pad(bits.flatten(), (0, -bits.numel() % 32)).view(-1, 8)
+    packed = torch.zeros(len(flat), dtype=torch.uint8, device=bits.device)
+    for j in range(8):
+        packed |= flat[:, j].to(torch.uint8) << j
+    return packed
+
+
+def unpack_bits(packed, shape):
+    bits = torch.stack([(packed >> j) & 1 for j in range(8)], 1).bool().flatten()
+    return bits[:math.prod(shape)].view(shape)
+
+
+def to_bytes(tensor):
+    return pack_bits(tensor) if tensor.dtype == torch.bool else tensor.contiguous().flatten().view(torch.uint8)
+
+
+def from_bytes(raw, arg):
+    if arg["dtype"] == "b1":
+        return unpack_bits(raw, arg["shape"])
+    return raw.view(DTYPES[arg["dtype"]]).view(arg["shape"])
+
+
+# ---- copies of the same bytes
+
+class Copier:
+    """The faster of the copy kernel and cudaMemcpy; each number of bytes is timed once."""
+
+    def __init__(self, library):
+        self.launch = ctypes.CDLL(library).copy_launch
+        self.launch.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
+        self.known = {}
+
+    def kernel_call(self, a, b):
+        def call():
+            code = self.launch(a.data_ptr(), b.data_ptr(), a.numel(), torch.cuda.current_stream().cuda_stream)
+            assert code == 0, f"copy_launch returned {code}"
+        return call
+
+    def us(self, nbytes):
+        """{"copy kernel": …, "cudaMemcpy": …} for `nbytes` of traffic: half of it read, half written."""
+        size = max(16, nbytes // 2 // 16 * 16)
+        if size not in self.known:
+            sets = [(torch.zeros(size, dtype=torch.uint8, device="cuda"), torch.zeros(size, dtype=torch.uint8, device="cuda"))
+                    for _ in range(sets_for(2 * size))]
+            self.known[size] = {"copy kernel": device_us([self.kernel_call(a, b) for a, b in sets]),
+                                "cudaMemcpy": device_us([lambda a=a, b=b: b.copy_(a) for a, b in sets])}
+        return self.known[size]

@@ -1,0 +1,130 @@
+"""What PyTorch runs for the cases whose expression is longer than a line.
+
+`…_eager` is what a user writes; the other function of a pair is one formula for torch.compile, which fuses it, and,
+called with float64 tensors, for the reference. Both give the outputs in the order of the program's `output`
+statements; an eager one may give fewer (PyTorch keeps them inside).
+"""
+import torch
+import torch.nn.functional as F
+
+EPS = 1e-5
+MOMENTUM = 0.1
+
+
+def wide(x):
+    """The type that sums are kept in."""
+    return x if x.dtype == torch.float64 else x.float()
+
+
+def along(c, dims):
+    """(C) -> (1, C, 1, 1), or (C) for NHWC: to be used beside a tensor whose other dimensions are `dims`."""
+    return c[None, :, None, None] if 1 not in dims else c
+
+
+def nchw(x):
+    """A view of an NHWC tensor as PyTorch's channels_last."""
+    return x.permute(0, 3, 1, 2)
+
+
+def nhwc(outputs):
+    """Gives back what `nchw` was applied to: four-dimensional tensors as NHWC."""
+    if isinstance(outputs, tuple):
+        return tuple(nhwc(x) for x in outputs)
+    return outputs.permute(0, 2, 3, 1) if outputs.dim() == 4 else outputs
+
+
+# ---- rows
+
+def softmax_grad(y, dy):
+    y32, dy32 = wide(y), wide(dy)
+    return (y32 * (dy32 - (y32 * dy32).sum(-1, keepdim=True))).to(y.dtype)
+
+
+def causal_softmax(x, scale):
+    q, n = x.shape[-2:]
+    i = torch.arange(q, device=x.device)[:, None]
+    j = torch.arange(n, device=x.device)[None, :]
+    return torch.softmax(torch.where(j <= i + (n - q), wide(x) * scale, -torch.inf), -1).to(x.dtype)
+
+
+def layer_norm(x, gamma, beta):
+    x32 = wide(x)
+    var, mean = torch.var_mean(x32, -1, correction=0, keepdim=True)
+    return ((x32 - mean) * torch.rsqrt(var + EPS) * gamma + beta).to(x.dtype)
+
+
+def rms_norm(x, gamma):
+    x32 = wide(x)
+    return (x32 * torch.rsqrt((x32 * x32).mean(-1, keepdim=True) + EPS) * gamma).to(x.dtype)
+
+
+# ---- pointwise
+
+def add_relu_eager(x, z):
+    t = x + z
+    return torch.relu(t), t > 0
+
+
+def add_relu(x, z):
+    t = wide(x) + wide(z)
+    return torch.relu(t).to(x.dtype), t > 0
+
+
+def add_relu_backward(dy, mask):
+    """PyTorch gives both branches the same tensor; the program writes two."""
+    dx = torch.where(mask, dy, 0)
+    return dx, dx.clone()
+
+
+def gelu_chain(x, z, gamma, beta):
+    return (F.gelu(wide(x) * gamma + beta, approximate="tanh") + wide(z)).to(x.dtype)
+
+
+# ---- batch normalisation; PyTorch has no bit masks, so a mask is a byte an element there
+
+def normalise(x, gamma, beta, rmean, rvar, dims):
+    """(normalised x in the wide type, mean, 1 / std, new running mean, new running variance)"""
+    x32 = wide(x)
+    count = x32.numel() // gamma.numel()
+    var, mean = torch.var_mean(x32, dims, correction=0)
+    inv = torch.rsqrt(var + EPS)
+    t = (x32 - along(mean, dims)) * along(inv * gamma, dims) + along(beta, dims)
+    nmean = (1 - MOMENTUM) * rmean + MOMENTUM * mean
+    nvar = (1 - MOMENTUM) * rvar + MOMENTUM * var * (count / (count - 1))
+    return t, mean, inv, nmean, nvar
+
+
+def bn_relu_eager(x, gamma, beta, rmean, rvar):
+    return F.relu(F.batch_norm(x, rmean, rvar, gamma, beta, True, MOMENTUM, EPS), inplace=True)
+
+
+def bn_relu(x, gamma, beta, rmean, rvar, dims):
+    t, *statistics = normalise(x, gamma, beta, rmean, rvar, dims)
+    return torch.relu(t).to(x.dtype), *statistics
+
+
+def bn_add_relu_eager(x, z, gamma, beta, rmean, rvar):
+    y = F.relu(F.batch_norm(x, rmean, rvar, gamma, beta, True, MOMENTUM, EPS).add_(z), inplace=True)
+    return y, y > 0
+
+
+def bn_add_relu(x, z, gamma, beta, rmean, rvar, dims):
+    t, *statistics = normalise(x, gamma, beta, rmean, rvar, dims)
+    t = t + wide(z)
+    return torch.relu(t).to(x.dtype), t > 0, *statistics
+
+
+def bn_backward_eager(dy, mask, x, mean, inv, gamma):
+    dz = torch.where(mask, dy, 0)
+    dx, dgamma, dbeta = torch.ops.aten.native_batch_norm_backward(
+        dz, x, gamma, None, None, mean, inv, True, EPS, [True, True, True])
+    return dx, dz, dgamma, dbeta
+
+
+def bn_backward(dy, mask, x, mean, inv, gamma, dims):
+    dz = torch.where(mask, wide(dy), 0)
+    xhat = (wide(x) - along(mean, dims)) * along(inv, dims)
+    dbeta, dgamma = dz.sum(dims), (dz * xhat).sum(dims)
+    count = x.numel() // gamma.numel()
+    dx = along(gamma * inv, dims) * (dz - (along(dbeta, dims) + xhat * along(dgamma, dims)) / count)
+    return dx.to(x.dtype), dz.to(dy.dtype), dgamma, dbeta
