@@ -1,5 +1,14 @@
-"""What a user would run instead of rollerc, timed on the same inputs by the same method."""
+"""What a user would run instead of rollerc, timed on the same inputs by the same method as rollerc's kernels."""
+import ctypes
+import glob
+import multiprocessing
+import os
+import time
+
 import timing
+
+GPU_BUDGET_GB = 100                          # of all warming processes together
+GPU_GB_PER_BYTE = 5e-9                       # a case's inputs, outputs and what PyTorch makes between them
 
 
 def sets_of(problem):
@@ -10,20 +19,145 @@ def sets_of(problem):
     return sets
 
 
+def calls_of(problem, function, sets):
+    setup = problem.arguments(problem.tensors)[len(problem.tensors):]
+    return [lambda s=s: function(*s.values(), *setup) for s in sets]
+
+
+# ---- PyTorch
+
 def torch_us(problem, sets):
-    expression = problem.entry["torch"]
-    return timing.device_us([problem.caller(expression, tensors) for tensors in sets])
+    return timing.device_us(calls_of(problem, problem.function(problem.entry["torch"]), sets))
 
 
-PEERS = {"torch": torch_us}
+def compiled(problem):
+    import torch
+    expression = problem.entry.get("compile", problem.entry["torch"])
+    return torch.compile(problem.function(expression), dynamic=False)
+
+
+def compile_us(problem, sets):
+    import torch
+    torch._dynamo.reset()                    # else later shapes silently fall back to eager
+    calls = calls_of(problem, compiled(problem), sets)
+    calls[0]()
+    return timing.device_us(calls)
+
+
+# ---- cuDNN's softmax, which PyTorch does not call
+
+class Cudnn:
+    TYPES = {"f32": 0, "f16": 2}             # cudnnDataType_t
+    ACCURATE, INSTANCE = 1, 0
+
+    def __init__(self):
+        self.library, self.handle = ctypes.CDLL(self.find()), ctypes.c_void_p()
+        self.check(self.library.cudnnCreate(ctypes.byref(self.handle)))
+
+    @staticmethod
+    def find():
+        import nvidia
+        found = [path for base in nvidia.__path__ for path in glob.glob(base + "/**/libcudnn.so*", recursive=True)]
+        return (found + ["libcudnn.so.9"])[0]
+
+    @staticmethod
+    def check(status):
+        if status != 0:
+            raise RuntimeError(f"cuDNN status {status}")
+
+    def caller(self, operation, dtype, shape, tensors):
+        """A call of `operation` over rows; `tensors`: the inputs, then the output."""
+        import torch
+        descriptor = ctypes.c_void_p()
+        self.check(self.library.cudnnCreateTensorDescriptor(ctypes.byref(descriptor)))
+        self.check(self.library.cudnnSetTensor4dDescriptor(descriptor, 0, self.TYPES[dtype], *shape, 1, 1))
+        one, zero = ctypes.byref(ctypes.c_float(1)), ctypes.byref(ctypes.c_float(0))
+        pairs = [word for x in tensors for word in (descriptor, ctypes.c_void_p(x.data_ptr()))]
+
+        def call():
+            self.library.cudnnSetStream(self.handle, ctypes.c_void_p(torch.cuda.current_stream().cuda_stream))
+            self.check(operation(self.handle, self.ACCURATE, self.INSTANCE, one, *pairs[:-2], zero, *pairs[-2:]))
+        return call
+
+
+def cudnn_us(problem, sets, cudnn=[]):
+    import torch
+    name = problem.entry.get("cudnn")
+    if not name:
+        return None
+    if not cudnn:
+        cudnn.append(Cudnn())                # one handle a process
+    operation = {"softmax": cudnn[0].library.cudnnSoftmaxForward,
+                 "softmax_grad": cudnn[0].library.cudnnSoftmaxBackward}[name]
+    return timing.device_us([
+        cudnn[0].caller(operation, problem.inputs[0]["dtype"], problem.inputs[0]["shape"],
+                        [*s.values(), torch.empty_like(next(iter(s.values())))]) for s in sets])
+
+
+PEERS = {"torch": torch_us, "compile": compile_us, "cudnn": cudnn_us}
 
 
 def measure(problem, peers):
-    """{peer: microseconds, or the reason why there are none}"""
+    """{peer: microseconds, or the reason why there are none}; a peer that does not apply is left out."""
     sets, times = sets_of(problem), {}
     for peer in peers:
         try:
-            times[peer] = PEERS[peer](problem, sets)
-        except RuntimeError as error:
-            times[peer] = str(error)[:120]
+            us = PEERS[peer](problem, sets)
+        except Exception as error:           # whatever a peer raises: it is not our case that failed
+            us = f"{type(error).__name__}: {str(error)[:120]}".replace("\n", " ")
+        if us is not None:
+            times[peer] = us
     return times
+
+
+# ---- torch.compile takes seconds a case: first all of them in parallel, into its cache on disk
+
+def prepare_cache(folder):
+    """Before torch is imported. The compiler's own processes would only be in the way of ours."""
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", os.path.join(os.path.abspath(folder), "inductor"))
+    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
+
+
+def warm_process(folder, stop, space, changed):
+    global WARM
+    WARM = (folder, stop, space, changed)
+
+
+def warm_one(row):
+    """Compiles and runs one case once. Gives whether it did."""
+    import torch
+    import problem
+    folder, stop, space, changed = WARM
+    need = min(GPU_BUDGET_GB, row["bytes"] * GPU_GB_PER_BYTE + 0.5)
+    with changed:
+        changed.wait_for(lambda: space.value >= need or time.time() > stop)
+        if time.time() > stop:
+            return False
+        space.value -= need
+    try:
+        case = problem.Problem(folder, row)
+        compiled(case)(*case.arguments(case.tensors))
+        torch.cuda.synchronize()
+        return True
+    except Exception:                        # the measuring process meets it again and tells
+        return False
+    finally:
+        torch._dynamo.reset()
+        case = None
+        torch.cuda.empty_cache()
+        with changed:
+            space.value += need
+            changed.notify_all()
+
+
+def warm(folder, rows, jobs, seconds):
+    """Fills the cache for these rows; what is chosen by timing is left to be chosen on a quiet GPU."""
+    prepare_cache(folder)
+    context = multiprocessing.get_context("spawn")
+    space, changed = context.Value("d", GPU_BUDGET_GB), context.Condition()
+    start = time.time()
+    with context.Pool(jobs, warm_process, (folder, start + seconds, space, changed)) as pool:
+        done = sum(pool.imap_unordered(warm_one, rows))
+    for path in glob.glob(os.path.join(os.environ["TORCHINDUCTOR_CACHE_DIR"], "**", "*.best_config"), recursive=True):
+        os.remove(path)
+    print(f"torch.compile: {done} of {len(rows)} cases compiled in {time.time() - start:.0f} s", flush=True)

@@ -1,7 +1,7 @@
 """On a GPU machine: compiles the kernels of bench/generate.py, checks them against PyTorch in float64 and times them.
 
     python3 bench/run.py bench-cases results.jsonl --only softmax            # ours, torch and the copies
-    python3 bench/run.py bench-cases results.jsonl --peers '' --seconds 60   # ours and the copies; at most a minute
+    python3 bench/run.py bench-cases results.jsonl --peers torch,compile,cudnn --seconds 500      # no case after that
 
 Results are appended, and what is there already is not run again, so a run that was cut off goes on. A kernel that
 does not compile, is wrong, faults or hangs is a line with its reason; the others go on in a fresh process.
@@ -9,18 +9,18 @@ Needs nvcc and PyTorch.
 """
 import argparse
 import concurrent.futures
-import ctypes
 import json
-import math
 import os
 import re
 import subprocess
 import sys
 import time
 
+import peer_times
+
 BENCH = os.path.dirname(os.path.abspath(__file__))
 HANG_SECONDS = 150
-BITS_MAY_DIFFER = 1e-5                       # of a mask: sums that are 0 up to rounding
+HEAD = ["case", "group", "dtype", "rank", "predicted_us", "tiles"]        # of a result line, from the index
 
 
 def key_of(row):
@@ -31,7 +31,8 @@ def read_rows(path):
     if not os.path.exists(path):
         return []
     with open(path) as file:
-        return [json.loads(line) for line in file if line.endswith("\n")]
+        rows = [json.loads(line) for line in file if line.endswith("\n")]
+    return [row for row in rows if "case" in row]
 
 
 def begin_file(args):
@@ -64,135 +65,19 @@ def library_of(folder, row):
 
 # ---- the worker: everything that touches the GPU
 
-class Wrong(Exception):
-    """The kernel is not right."""
-
-
-class Problem:
-    """One case: its arguments, and PyTorch's view of them."""
-
-    def __init__(self, folder, row):
-        import timing
-        with open(os.path.join(folder, row["file"])) as file:
-            self.meta = json.loads(file.readline()[len("//rollerc: "):])
-        self.entry = row["entry"]
-        self.params = {name: int(value) for name, value in (define.split("=") for define in row["params"])}
-        self.inputs = [arg for arg in self.meta["args"] if arg["role"] == "input"]
-        self.outputs = [arg for arg in self.meta["args"] if arg["role"] == "output"]
-        self.bytes = sum(timing.bytes_of(arg) for arg in self.meta["args"])
-        how = self.entry.get("inputs", {})
-        self.tensors = {arg["name"]: timing.make_input(arg, how.get(arg["name"])) for arg in self.inputs}
-
-    def caller(self, expression, tensors):
-        """A function of nothing that evaluates the expression over these tensors."""
-        import torch_ops
-        names = {**self.params, **vars(torch_ops), **tensors}
-        for name, setup in self.entry.get("setup", {}).items():
-            names[name] = eval(setup, names)
-        code = compile(expression, expression, "eval")
-        return lambda: eval(code, names)
-
-    def expected(self):
-        """What float64 says; bits and integers, and what is only moved, as they are."""
-        entry = self.entry
-        expression = entry.get("reference", entry.get("compile", entry["torch"]))
-        widen = lambda x: x.double() if x.is_floating_point() and not entry.get("exact") else x
-        values = self.caller(expression, {name: widen(x) for name, x in self.tensors.items()})()
-        return values if isinstance(values, tuple) else (values,)
-
-    def terms(self):
-        return eval(self.entry.get("terms", "1"), dict(self.params))
-
-
-def worst_error(out, ref, terms):
-    """max |out - ref| / (u |ref| + 16 v sqrt(min(K, 4096)) (|ref| + rms(ref))): 1 is the most that is right.
-
-    u: half an ulp of the output's type, v: that of the type sums are kept in; as in tests/gpu_examples.py.
-    """
-    import torch
-    info = torch.finfo(out.dtype)
-    walk = torch.finfo(torch.float64 if out.dtype == torch.float64 else torch.float32).eps / 2 * 16 * math.sqrt(min(terms, 4096))
-    out, ref = out.flatten(), ref.flatten()
-    rms = math.sqrt(sum(float(part.double().square().sum()) for part in ref.split(2**26)) / ref.numel())
-    worst = 0.0
-    for a, b in zip(out.split(2**26), ref.split(2**26)):
-        size = b.double().abs()
-        ratio = (a.double() - b.double()).abs() / (info.eps / 2 * size + walk * (size + rms) + info.tiny * info.eps)
-        worst = max(worst, float(torch.where(ratio.isnan(), torch.inf, ratio).max()))
-    return worst
-
-
-def compare(problem, raw_outputs):
-    """The worst error; raises Wrong."""
-    import torch
-    import timing
-    expected = problem.expected()
-    if len(expected) != len(problem.outputs):
-        raise Wrong(f"the reference has {len(expected)} outputs, the program {len(problem.outputs)}")
-    worst = 0.0
-    for arg, raw, ref in zip(problem.outputs, raw_outputs, expected):
-        out = timing.from_bytes(raw, arg)
-        if tuple(out.shape) != tuple(ref.shape):
-            raise Wrong(f"{arg['name']}: shape {tuple(out.shape)}, reference {tuple(ref.shape)}")
-        if problem.entry.get("exact") or not out.dtype.is_floating_point:
-            share = float((out != ref).float().mean())
-            if share > (BITS_MAY_DIFFER if arg["dtype"] == "b1" else 0):
-                raise Wrong(f"{arg['name']}: {100 * share:.4f} % of the elements differ")
-            continue
-        error = worst_error(out, ref, problem.terms())
-        if error > 1:
-            raise Wrong(f"{arg['name']}: error {error:.3g} of what rounding explains")
-        worst = max(worst, error)
-    return worst
-
-
-class Launcher:
-    """NAME_launch of a compiled file."""
-
-    def __init__(self, library, meta):
-        import torch
-        loaded = ctypes.CDLL(library)
-        self.function = getattr(loaded, meta["name"] + "_launch")
-        self.function.argtypes = [ctypes.c_void_p] * (len(meta["args"]) + 2)
-        self.workspace = torch.full((max(meta["workspace"], 16),), 0xFF, dtype=torch.uint8, device="cuda")
-
-    def call(self, buffers):
-        import torch
-        code = self.function(*(b.data_ptr() for b in buffers), self.workspace.data_ptr(),
-                             torch.cuda.current_stream().cuda_stream)
-        if code != 0:
-            raise Wrong(f"the launcher returned {code}")
-
-
-def measure_ours(folder, row, problem):
-    """Checks, then times; gives what a result line says about it."""
-    import torch
-    import timing
-    launcher = Launcher(library_of(folder, row), problem.meta)
-    inputs = [timing.to_bytes(problem.tensors[arg["name"]]) for arg in problem.inputs]
-    outputs = [torch.full((timing.bytes_of(arg),), 0xFF, dtype=torch.uint8, device="cuda") for arg in problem.outputs]
-    launcher.call(inputs + outputs)
-    torch.cuda.synchronize()
-    error = compare(problem, outputs)
-    sets = [inputs + outputs]
-    while len(sets) < timing.sets_for(problem.bytes):
-        sets.append([buffer.clone() for buffer in sets[0]])
-    return {"error": round(error, 3), "us": timing.device_us([lambda s=s: launcher.call(s) for s in sets])}
-
-
-def measure(folder, row, copier, peers):
+def measure(args, row, copier):
+    """What a result line says about one kernel."""
     import torch
     import peer_times
-    import timing
-    torch.manual_seed(int(time.time_ns() % 2**31))
-    problem = Problem(folder, row)
-    result = measure_ours(folder, row, problem)
-    copies = copier.us(problem.bytes)
-    copy_us = min(copies.values())
-    result.update(bytes=problem.bytes, gbps=problem.bytes / result["us"] / 1e3, copy_us=copy_us,
-                  of_copy=copy_us / result["us"], copies=copies)
+    import problem
+    torch.manual_seed(time.time_ns() % 2**31)
+    case = problem.Problem(args.folder, row)
+    result = problem.measure(case, library_of(args.folder, row))
+    copies = copier.us(case.bytes)
+    result.update(bytes=case.bytes, gbps=case.bytes / result["us"] / 1e3, of_copy=min(copies.values()) / result["us"],
+                  copies=copies)
     if row["rank"] == 1:
-        result["peers"] = peer_times.measure(problem, peers)
+        result["peers"] = peer_times.measure(case, args.peers)
     return result
 
 
@@ -202,33 +87,60 @@ def rounded(value):
     return round(value, 3) if isinstance(value, float) else value
 
 
-def worker(args, rows):
-    """Measures the rows that are left; exits with 3 where the GPU's context is lost."""
+def output_of(*command):
+    try:
+        return subprocess.run(command, capture_output=True, text=True).stdout.strip()
+    except OSError:
+        return ""
+
+
+def about(folder):
+    """Where, when and with what."""
+    import torch
+    with open(os.path.join(folder, "index.json")) as file:
+        index = json.load(file)
+    versions = {"torch": torch.__version__, "cuDNN": torch.backends.cudnn.version(), "CUDA of torch": torch.version.cuda,
+                "nvcc": (re.findall(r"release ([\d.]+)", output_of("nvcc", "--version")) or ["?"])[0]}
+    try:
+        import triton
+        versions["triton"] = triton.__version__
+    except ImportError:
+        pass
+    driver = output_of("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
+    return {"device": torch.cuda.get_device_name(), "driver": driver, **versions, "commit": index["commit"],
+            "compiled for": index["device"], "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())}
+
+
+def prepare(args):
+    """The settings of PyTorch, and the copies."""
     import torch
     import timing
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.benchmark = True
-    os.makedirs(os.path.join(args.folder, "lib"), exist_ok=True)
-    copy_library = os.path.join(args.folder, "lib", "copy.so")
-    reason = nvcc(os.path.join(BENCH, "copy.cu"), copy_library)
+    append(args.results, {"about": about(args.folder)})
+    library = os.path.join(args.folder, "lib", "copy.so")
+    reason = nvcc(os.path.join(BENCH, "copy.cu"), library)
     if reason:
         sys.exit(reason)
-    copier = timing.Copier(copy_library)
-    peers = [peer for peer in args.peers.split(",") if peer]
+    return timing.Copier(library)
+
+
+def worker(args, rows):
+    """Measures the rows that are left; exits with 3 where the GPU's context is lost."""
+    import torch
+    copier = prepare(args)
     stop = time.time() + args.seconds
     pool = concurrent.futures.ThreadPoolExecutor(args.jobs)
     built = [pool.submit(nvcc, os.path.join(args.folder, row["file"]), library_of(args.folder, row)) for row in rows]
     for row, ready in zip(rows, built):
         if time.time() > stop:
             break
-        head = {key: row[key] for key in ("case", "group", "dtype", "rank", "predicted_us", "tiles")}
+        head = {key: row[key] for key in HEAD}
         reason = ready.result()
         with open(begin_file(args), "w") as file:
             file.write(key_of(row))
         try:
-            result = {"failed": reason} if reason else rounded(measure(args.folder, row, copier, peers))
-        except Wrong as wrong:
-            result = {"failed": f"wrong: {wrong}"}
+            result = {"failed": reason} if reason else rounded(measure(args, row, copier))
         except Exception as error:           # whatever it is: one case must not end the run
             result = {"failed": f"{type(error).__name__}: {str(error)[:160]}".replace("\n", " ")}
         append(args.results, {**head, **result})
@@ -252,7 +164,7 @@ def run_worker(args, stop):
         pass
     process = subprocess.Popen([
         sys.executable, os.path.abspath(__file__), args.folder, args.results, "--worker", "--only", args.only,
-        "--peers", args.peers, "--jobs", str(args.jobs), "--seconds", str(stop - time.time())])
+        "--peers", ",".join(args.peers), "--jobs", str(args.jobs), "--seconds", str(stop - time.time())])
     while process.poll() is None:
         if time.time() - os.path.getmtime(marker) > HANG_SECONDS:
             process.kill()
@@ -298,24 +210,29 @@ def main():
     parser.add_argument("results", help="a .jsonl that is appended to")
     parser.add_argument("--only", default="", help="a regular expression that a case's name holds")
     parser.add_argument("--peers", default="torch", help="of torch,compile,cudnn")
+    parser.add_argument("--warm-seconds", type=float, default=200, help="at most, for torch.compile's cache")
     parser.add_argument("--seconds", type=float, default=1e6, help="no case is begun after that many")
     parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 1) - 2), help="compilations at once")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
+    args.peers = [peer for peer in args.peers.split(",") if peer]
+    os.makedirs(os.path.join(args.folder, "lib"), exist_ok=True)
+    if "compile" in args.peers:
+        peer_times.prepare_cache(args.folder)
     if args.worker:
         worker(args, [row for row in left_to_do(args) if "failed" not in row])
 
     stop = time.time() + args.seconds
     for row in left_to_do(args):
         if "failed" in row:
-            append(args.results, {**row, "entry": None})
+            append(args.results, {key: row[key] for key in HEAD + ["failed"] if key in row})
+    if "compile" in args.peers:
+        peer_times.warm(args.folder, [row for row in left_to_do(args) if row["rank"] == 1], args.jobs, args.warm_seconds)
     while left_to_do(args) and time.time() < stop:
         died = run_worker(args, stop)
-        if died:
-            row = next((row for row in left_to_do(args) if key_of(row) == died), None)
-            if row:
-                append(args.results, {key: row[key] for key in ("case", "group", "dtype", "rank", "predicted_us")} |
-                       {"failed": "the process died or hung"})
+        row = next((row for row in left_to_do(args) if key_of(row) == died), None)
+        if row:
+            append(args.results, {key: row[key] for key in HEAD} | {"failed": "the process died or hung"})
         elif time.time() < stop and left_to_do(args):
             return "the worker ended without a result"
     rows = [row for row in read_rows(args.results) if re.search(args.only, row["case"])]
