@@ -35,7 +35,8 @@ def compile_case(args, number, case, rank):
              f"{launch['config']['tile'].get('register', {})}" for launch in candidate["launches"]]
     os.remove(stem + ".json")
     os.remove(stem + ".te")
-    return {**row, "bytes": ranking["workload"]["min_dram_bytes"], "predicted_us": round(candidate["predicted"]["time_us"], 2), "tiles": tiles}
+    return {**row, "bytes": ranking["workload"]["min_dram_bytes"], "tiles": tiles,
+            "predicted_us": round(candidate["predicted"]["time_us"], 2)}
 
 
 def commit():

@@ -77,6 +77,7 @@ class Cudnn:
         def call():
             self.library.cudnnSetStream(self.handle, ctypes.c_void_p(torch.cuda.current_stream().cuda_stream))
             self.check(operation(self.handle, self.ACCURATE, self.INSTANCE, one, *pairs[:-2], zero, *pairs[-2:]))
+            return tensors                   # which have to live as long as the call
         return call
 
 

@@ -20,7 +20,7 @@ import peer_times
 
 BENCH = os.path.dirname(os.path.abspath(__file__))
 HANG_SECONDS = 150
-HEAD = ["case", "group", "dtype", "rank", "predicted_us", "tiles"]        # of a result line, from the index
+HEAD = ["case", "group", "dtype", "params", "rank", "predicted_us", "tiles"]     # of a result line, from the index
 
 
 def key_of(row):
@@ -51,8 +51,8 @@ def nvcc(source, library):
     """None, or the reason."""
     if os.path.exists(library) and os.path.getmtime(library) >= os.path.getmtime(source):
         return None
-    done = subprocess.run(["nvcc", "-O3", "-arch=sm_90a", "-shared", "-Xcompiler", "-fPIC", source, "-o", library + ".new"],
-                          capture_output=True, text=True)
+    command = ["nvcc", "-O3", "-arch=sm_90a", "-shared", "-Xcompiler", "-fPIC", source, "-o", library + ".new"]
+    done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         return "nvcc: " + " | ".join((done.stdout + done.stderr).strip().split("\n")[:3])[:300]
     os.rename(library + ".new", library)
@@ -99,7 +99,8 @@ def about(folder):
     import torch
     with open(os.path.join(folder, "index.json")) as file:
         index = json.load(file)
-    versions = {"torch": torch.__version__, "cuDNN": torch.backends.cudnn.version(), "CUDA of torch": torch.version.cuda,
+    versions = {"torch": torch.__version__, "cuDNN": torch.backends.cudnn.version(),
+                "CUDA of torch": torch.version.cuda,
                 "nvcc": (re.findall(r"release ([\d.]+)", output_of("nvcc", "--version")) or ["?"])[0]}
     try:
         import triton
@@ -227,13 +228,15 @@ def main():
         if "failed" in row:
             append(args.results, {key: row[key] for key in HEAD + ["failed"] if key in row})
     if "compile" in args.peers:
-        peer_times.warm(args.folder, [row for row in left_to_do(args) if row["rank"] == 1], args.jobs, args.warm_seconds)
-    while left_to_do(args) and time.time() < stop:
+        rows = [row for row in left_to_do(args) if row["rank"] == 1]
+        peer_times.warm(args.folder, rows, args.jobs, args.warm_seconds)
+    while (before := left_to_do(args)) and time.time() < stop:
         died = run_worker(args, stop)
-        row = next((row for row in left_to_do(args) if key_of(row) == died), None)
-        if row:
-            append(args.results, {key: row[key] for key in HEAD} | {"failed": "the process died or hung"})
-        elif time.time() < stop and left_to_do(args):
+        left = left_to_do(args)
+        for row in left:
+            if key_of(row) == died:
+                append(args.results, {key: row[key] for key in HEAD} | {"failed": "the process died or hung"})
+        if len(left) == len(before) and not died and time.time() < stop:
             return "the worker ended without a result"
     rows = [row for row in read_rows(args.results) if re.search(args.only, row["case"])]
     print_table(rows)

@@ -116,8 +116,8 @@ class Copier:
         """{"copy kernel": …, "cudaMemcpy": …} for `nbytes` of traffic: half of it read, half written."""
         size = max(16, nbytes // 2 // 16 * 16)
         if size not in self.known:
-            sets = [(torch.zeros(size, dtype=torch.uint8, device="cuda"), torch.zeros(size, dtype=torch.uint8, device="cuda"))
-                    for _ in range(sets_for(2 * size))]
+            zeros = torch.zeros(size, dtype=torch.uint8, device="cuda")
+            sets = [(zeros.clone(), zeros.clone()) for _ in range(sets_for(2 * size))]
             self.known[size] = {"copy kernel": device_us([self.kernel_call(a, b) for a, b in sets]),
                                 "cudaMemcpy": device_us([lambda a=a, b=b: b.copy_(a) for a, b in sets])}
         return self.known[size]

@@ -1,0 +1,162 @@
+"""Turns what bench/run.py measured into what the repository shows.
+
+    python3 bench/report.py collect results.jsonl bench/results/h200.json   # one JSON, then the three below
+    python3 bench/report.py write      # README's table, the full table and the plots, from the JSON
+    python3 bench/report.py check      # exit code 1 if they are not what `write` would write
+"""
+import json
+import os
+import statistics
+import sys
+
+import cases
+import plots
+
+RESULTS = os.path.join(cases.BENCH, "results")
+JSON, FULL = os.path.join(RESULTS, "h200.json"), os.path.join(RESULTS, "h200.md")
+README = os.path.join(cases.ROOT, "README.md")
+BEGIN, END = "<!-- bench: begin -->\n", "<!-- bench: end -->\n"
+TITLES = {"torch": "torch", "compile": "torch.compile", "cudnn": "cuDNN", "oneflow": "OneFlow"}
+LEVEL = 0.98                                 # as fast as: within the 2 % that a time varies
+
+
+# ---- the JSON
+
+def collect(lines):
+    """The last line of each case, in the order of the case list, and what the last run says about itself."""
+    rows = [json.loads(line) for line in lines]
+    latest = {row["case"]: row for row in rows if row.get("rank") == 1}
+    known = [case.name for case in cases.load()]
+    about = [row["about"] for row in rows if "about" in row]
+    return {"about": {**about[-1], "runs": len(about)},
+            "cases": [latest[name] for name in known if name in latest]}
+
+
+def write_json(path, results):
+    """A line a case: differences stay readable."""
+    lines = ",\n".join("  " + json.dumps(row) for row in results["cases"])
+    with open(path, "w") as file:
+        file.write(f'{{\n "about": {json.dumps(results["about"])},\n "cases": [\n{lines}\n ]\n}}\n')
+
+
+def read_json():
+    """The results; OneFlow's times are its share of a copy, from another run, applied to this run's copy."""
+    with open(JSON) as file:
+        results = json.load(file)
+    with open(os.path.join(cases.BENCH, "oneflow.json")) as file:
+        share = json.load(file)["of_copy"]
+    for row in results["cases"]:
+        if "failed" not in row:
+            row["peers"] = {name: us for name, us in row["peers"].items() if isinstance(us, float)}
+            if row["case"] in share:
+                row["peers"]["oneflow"] = round(min(row["copies"].values()) / share[row["case"]], 3)
+    return results
+
+
+# ---- tables
+
+def ahead(row):
+    """How many times as fast as the fastest peer; None without one."""
+    return min(row["peers"].values()) / row["us"] if row["peers"] else None
+
+
+def spread(values, level):
+    """Two cells: worst · median · best, and how many are at least `level`."""
+    values = sorted(value for value in values if value is not None)
+    if not values:
+        return "– | –"
+    listed = " · ".join(f"{value:.2f}" for value in (values[0], statistics.median(values), values[-1]))
+    return f"{listed} | {sum(value >= level for value in values)} of {len(values)}"
+
+
+def by_group(results):
+    groups = {}
+    for row in results["cases"]:
+        groups.setdefault(row["group"], []).append(row)
+    return groups
+
+
+def summary(results):
+    """README's table: a line for each group."""
+    about = results["about"]
+    text = f"""\
+{about['device']}, {about['date'][:10]}, driver {about['driver']}, PyTorch {about['torch']}, cuDNN {about['cuDNN']}; \
+worst · median · best of each group. A *copy* is
+the faster of a 16-byte copy kernel and cudaMemcpy that moves as many bytes; the peers are PyTorch, torch.compile, cuDNN
+and, for softmax and masks, OneFlow by its share of a copy. All outputs are checked against float64 first.
+
+| group | share of a copy's speed | ≥ 0.85 | times as fast as the fastest peer | ≥ {LEVEL} |
+|---|---|---|---|---|
+"""
+    for group, rows in by_group(results).items():
+        right = [row for row in rows if "failed" not in row]
+        failed = f" ({len(rows) - len(right)} failed)" if len(right) < len(rows) else ""
+        # A copy is no measure for what is not bound by memory.
+        share = spread([row["of_copy"] for row in right if group != "dense"], 0.85)
+        text += f"| {group}{failed} | {share} | {spread(map(ahead, right), LEVEL)} |\n"
+    shown = "\n".join(f"![{plots.TITLES[name]}](bench/results/{name}.svg)" for name in plots.IN_README)
+    return f"{text}\nEvery case: [bench/results/h200.md](bench/results/h200.md).\n\n{shown}\n"
+
+
+def full_row(row, name):
+    if "failed" in row:
+        return [name, "failed: " + row["failed"].replace("|", "/")]
+    peers = [f"{row['peers'][peer]:.1f}" if peer in row["peers"] else "" for peer in TITLES]
+    return [name, f"{row['predicted_us']:.1f}", f"{row['us']:.1f}", f"{row['gbps']:.0f}", f"{row['of_copy']:.2f}",
+            f"{row['error']:.2f}", *peers, f"{ahead(row):.2f}" if row["peers"] else ""]
+
+
+def full_table(results):
+    heads = ["case", "predicted", "us", "GB/s", "of copy", "error", *TITLES.values(), "times the fastest"]
+    text = ("# Measurements\n\nWritten by `bench/report.py` from `h200.json`. Times in us; GB/s of inputs and outputs, "
+            "each once;\nthe error is a share of what rounding explains.\n\n")
+    text += "".join(f"* {key}: {value}\n" for key, value in results["about"].items())
+    for group, rows in by_group(results).items():
+        text += f"\n## {group}\n\n| {' | '.join(heads)} |\n{'|---' * len(heads)}|\n"
+        for row in rows:
+            cells = full_row(row, row["case"][len(group) + 1:])
+            text += f"| {' | '.join(cells + [''] * (len(heads) - len(cells)))} |\n"
+    return text
+
+
+def readme(results):
+    with open(README) as file:
+        text = file.read()
+    before, rest = text.split(BEGIN)
+    return before + BEGIN + summary(results) + END + rest.split(END)[1]
+
+
+def products(results):
+    """{path: text} of all that is generated."""
+    return {README: readme(results), FULL: full_table(results),
+            **{os.path.join(RESULTS, name + ".svg"): text for name, text in plots.draw_all(results["cases"]).items()}}
+
+
+def stale():
+    """The generated files that are not what `write` would write."""
+    found = []
+    for path, text in products(read_json()).items():
+        with open(path) as file:
+            if file.read() != text:
+                found.append(os.path.relpath(path, cases.ROOT))
+    return found
+
+
+def main():
+    command, *paths = sys.argv[1:] or [""]
+    if command == "collect" and len(paths) == 2:
+        with open(paths[0]) as file:
+            write_json(paths[1], collect(file))
+    if command in ("write", "collect"):
+        for path, text in products(read_json()).items():
+            with open(path, "w") as file:
+                file.write(text)
+        return 0
+    if command == "check":
+        found = stale()
+        return f"not what `bench/report.py write` writes: {' '.join(found)}" if found else 0
+    return __doc__
+
+
+if __name__ == "__main__":
+    sys.exit(main())
