@@ -128,3 +128,32 @@ def bn_backward(dy, mask, x, mean, inv, gamma, dims):
     count = x.numel() // gamma.numel()
     dx = along(gamma * inv, dims) * (dz - (along(dbeta, dims) + xhat * along(dgamma, dims)) / count)
     return dx.to(x.dtype), dz.to(dy.dtype), dgamma, dbeta
+
+
+def bn_inference(x, gamma, beta, rmean, rvar):
+    dims = (0, 2, 3)
+    scale = gamma * torch.rsqrt(rvar + EPS)
+    return ((wide(x) - along(rmean, dims)) * along(scale, dims) + along(beta, dims)).to(x.dtype)
+
+
+# ---- others
+
+def cross_entropy_eager(x, label):
+    return F.cross_entropy(x.float(), label.clamp_min(-1).long(), ignore_index=-1, reduction="none")
+
+
+def cross_entropy(x, label):
+    x32 = wide(x)
+    at_label = x32.gather(1, label.clamp_min(0).long()[:, None])[:, 0]
+    return torch.where(label < 0, 0, torch.logsumexp(x32, 1) - at_label)
+
+
+def quantise(x):
+    scale = wide(x).abs().amax(1) / 127
+    return torch.floor(wide(x) / scale[:, None] + 0.5).to(torch.int8), scale
+
+
+def lstm_cell(g, c):
+    enter, forget, cell, leave = g.unbind(1)
+    cn = torch.sigmoid(forget) * c + torch.sigmoid(enter) * torch.tanh(cell)
+    return cn, torch.sigmoid(leave) * torch.tanh(cn)
