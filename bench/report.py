@@ -1,7 +1,7 @@
 """Turns what bench/run.py measured into what the repository shows.
 
-    python3 bench/report.py collect results.jsonl bench/results/h200.json   # one JSON, and all of `write`
-    python3 bench/report.py write      # README's table, the full table and the plots, from the JSON
+    python3 bench/report.py collect results.jsonl …      # into bench/results/h200.json; then `write`
+    python3 bench/report.py write      # README's table, the full table and the plots, from that file
     python3 bench/report.py check      # exit code 1 if they are not what `write` would write
 """
 import json
@@ -146,9 +146,9 @@ def stale():
 
 def main():
     command, *paths = sys.argv[1:] or [""]
-    if command == "collect" and len(paths) == 2:
-        with open(paths[0]) as file:
-            write_json(paths[1], collect(file))
+    if command == "collect":
+        lines = [line for path in paths for line in open(path)]
+        write_json(JSON, collect(lines))
     if command in ("write", "collect"):
         for path, text in products(read_json()).items():
             with open(path, "w") as file:
