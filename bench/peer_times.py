@@ -1,5 +1,6 @@
 """What a user would run instead of rollerc, timed on the same inputs by the same method as rollerc's kernels."""
 import ctypes
+import functools
 import glob
 import multiprocessing
 import os
@@ -81,18 +82,20 @@ class Cudnn:
         return call
 
 
-def cudnn_us(problem, sets, cudnn=[]):
+@functools.cache
+def cudnn_of_process():
+    return Cudnn()
+
+
+def cudnn_us(problem, sets):
     import torch
-    name = problem.entry.get("cudnn")
-    if not name:
+    if "cudnn" not in problem.entry:
         return None
-    if not cudnn:
-        cudnn.append(Cudnn())                # one handle a process
-    operation = {"softmax": cudnn[0].library.cudnnSoftmaxForward,
-                 "softmax_grad": cudnn[0].library.cudnnSoftmaxBackward}[name]
-    return timing.device_us([
-        cudnn[0].caller(operation, problem.inputs[0]["dtype"], problem.inputs[0]["shape"],
-                        [*s.values(), torch.empty_like(next(iter(s.values())))]) for s in sets])
+    cudnn, (dtype, shape) = cudnn_of_process(), (problem.inputs[0]["dtype"], problem.inputs[0]["shape"])
+    operation = {"softmax": cudnn.library.cudnnSoftmaxForward,
+                 "softmax_grad": cudnn.library.cudnnSoftmaxBackward}[problem.entry["cudnn"]]
+    return timing.device_us([cudnn.caller(operation, dtype, shape, [*s.values(), torch.empty_like(next(iter(s.values())))])
+                             for s in sets])
 
 
 PEERS = {"torch": torch_us, "compile": compile_us, "cudnn": cudnn_us}

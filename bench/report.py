@@ -4,6 +4,7 @@
     python3 bench/report.py write      # README's table, the full table and the plots, from that file
     python3 bench/report.py check      # exit code 1 if they are not what `write` would write
 """
+import fileinput
 import json
 import os
 import statistics
@@ -147,8 +148,7 @@ def stale():
 def main():
     command, *paths = sys.argv[1:] or [""]
     if command == "collect":
-        lines = [line for path in paths for line in open(path)]
-        write_json(JSON, collect(lines))
+        write_json(JSON, collect(fileinput.input(paths)))
     if command in ("write", "collect"):
         for path, text in products(read_json()).items():
             with open(path, "w") as file:
