@@ -5,21 +5,23 @@
 #include <sys/mman.h>
 
 #include "base/checked.h"
+#include "hal/interp/interface.h"
 
 enum {
     PAGE = 4096,
+    PIECE = INTERP_PIECE_BYTES,
     GUARD = 16 << 20,   // a wrong stride jumps further than a page
     ALIGNMENT = 16,     // what a launcher may demand of an argument
     WORKSPACE_ALIGNMENT = 256,
     CANARY = 0xa5,
-    MAX_PAGES = 1 << 20   // of a lazy job that are remembered: 4 GiB touched
+    MAX_PIECES = 1 << 20   // of a lazy job that are remembered: 256 MiB touched
 };
 
 typedef struct Buffer {
     unsigned char *mapping, *first_page, *start;
     int64_t mapping_bytes;
     int64_t bytes, padded_bytes;   // the latter ends at the upper guard
-    unsigned char *opened;         // one byte a page
+    unsigned char *opened;         // one byte a piece
 } Buffer;
 
 struct InterpMemory {
@@ -49,7 +51,7 @@ static bool buffer_map(Buffer *buffer, int64_t bytes, int64_t alignment)
     int64_t span = round_up(buffer->padded_bytes, PAGE);
     buffer->mapping_bytes = span + 2 * (int64_t)GUARD;
     buffer->mapping = map(buffer->mapping_bytes, PROT_NONE, MAP_SHARED);
-    buffer->opened = map(span / PAGE + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE);
+    buffer->opened = map(span / PIECE + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE);
     if (!buffer->mapping || !buffer->opened)
         return false;
     buffer->first_page = buffer->mapping + GUARD;
@@ -64,7 +66,7 @@ InterpMemory *interp_memory_map(Arena *arena, const RuntimeJob *job, int buffer_
     memory->count = buffer_count;
     memory->buffers = NEW_ARRAY(arena, Buffer, buffer_count);
     memory->page_count =
-        map(PAGE + MAX_PAGES * (int64_t)sizeof(RuntimePage), PROT_READ | PROT_WRITE, MAP_SHARED);
+        map(PAGE + MAX_PIECES * (int64_t)sizeof(RuntimePage), PROT_READ | PROT_WRITE, MAP_SHARED);
     bool mapped = memory->page_count != NULL;
     if (mapped)
         memory->pages = (RuntimePage *)((char *)memory->page_count + PAGE);
@@ -82,18 +84,23 @@ void interp_memory_unmap(InterpMemory *memory)
     for (int i = 0; i < memory->count; i++) {
         Buffer *buffer = &memory->buffers[i];
         if (buffer->opened)
-            munmap(buffer->opened, (size_t)(page_span(buffer) / PAGE + 1));
+            munmap(buffer->opened, (size_t)(page_span(buffer) / PIECE + 1));
         if (buffer->mapping)
             munmap(buffer->mapping, (size_t)buffer->mapping_bytes);
     }
     if (memory->page_count)
-        munmap(memory->page_count, PAGE + MAX_PAGES * sizeof(RuntimePage));
+        munmap(memory->page_count, PAGE + MAX_PIECES * sizeof(RuntimePage));
+}
+
+static void protect(const Buffer *buffer, int protection)
+{
+    mprotect(buffer->first_page, (size_t)page_span(buffer), protection);
 }
 
 void interp_memory_show(const InterpMemory *memory)
 {
     for (int i = 0; i < memory->count; i++)
-        mprotect(memory->buffers[i].first_page, (size_t)page_span(&memory->buffers[i]), PROT_READ);
+        protect(&memory->buffers[i], PROT_READ);
 }
 
 void *interp_memory_buffer(const InterpMemory *memory, int buffer)
@@ -107,7 +114,7 @@ const RuntimePage *interp_memory_pages(const InterpMemory *memory, int64_t *coun
     return memory->pages;
 }
 
-// ---- opening pages ----
+// ---- opening ----
 
 /* The part of [first, first + count) that lies in [low, high); empty: false. */
 static bool clip(int64_t *first, int64_t *count, int64_t low, int64_t high)
@@ -131,7 +138,7 @@ static bool fill_tensors(InterpMemory *memory, int index, int64_t offset, int64_
         if (tensor->buffer != index ||
             !clip(&first, &bytes, tensor->offset, tensor->offset + tensor->bytes))
             continue;
-        bool later = tensor->costly && job->lazy && job->checked;
+        bool later = tensor->costly && job->lazy;
         writable |= tensor->written || later;
         unsigned char *target = memory->buffers[index].start + first;
         if (tensor->written || later)
@@ -142,21 +149,19 @@ static bool fill_tensors(InterpMemory *memory, int index, int64_t offset, int64_
     return writable;
 }
 
-/* Opens pages [page, page + count) of a buffer. Bytes between tensors hold canaries. */
-static void open_pages(InterpMemory *memory, int index, int64_t page, int64_t count)
+/* Opens pieces [piece, piece + count) of a buffer; whether any of them may be written. Bytes between tensors hold
+ * canaries. */
+static bool open_pieces(InterpMemory *memory, int index, int64_t piece, int64_t count)
 {
     Buffer *buffer = &memory->buffers[index];
-    unsigned char *start = buffer->first_page + page * PAGE;
-    size_t bytes = (size_t)(count * PAGE);
-    mprotect(start, bytes, PROT_READ | PROT_WRITE);
-    memset(start, CANARY, bytes);
-    int64_t first = start - buffer->start, length = (int64_t)bytes;
+    unsigned char *start = buffer->first_page + piece * PIECE;
+    int64_t first = start - buffer->start, length = count * PIECE;
+    memset(start, CANARY, (size_t)length);
+    memset(buffer->opened + piece, 1, (size_t)count);
     clip(&first, &length, 0, buffer->bytes);
-    if (!fill_tensors(memory, index, first, length))
-        mprotect(start, bytes, PROT_READ);
-    memset(buffer->opened + page, 1, (size_t)count);
-    if (memory->job->lazy && *memory->page_count < MAX_PAGES)
+    if (memory->job->lazy && *memory->page_count < MAX_PIECES)
         memory->pages[(*memory->page_count)++] = (RuntimePage){index, first, length};
+    return fill_tensors(memory, index, first, length);
 }
 
 static bool buffer_is_used(const InterpMemory *memory, int index)
@@ -167,11 +172,26 @@ static bool buffer_is_used(const InterpMemory *memory, int index)
     return false;
 }
 
-void interp_memory_open_all(InterpMemory *memory)
+void interp_memory_unlock(InterpMemory *memory)
 {
     for (int i = 0; i < memory->count; i++)
         if (memory->buffers[i].bytes > 0 && buffer_is_used(memory, i))
-            open_pages(memory, i, 0, page_span(&memory->buffers[i]) / PAGE);
+            protect(&memory->buffers[i], PROT_READ | PROT_WRITE);
+}
+
+void interp_memory_open_all(InterpMemory *memory)
+{
+    interp_memory_unlock(memory);
+    for (int i = 0; i < memory->count; i++)
+        if (memory->buffers[i].bytes > 0 && buffer_is_used(memory, i) &&
+            !open_pieces(memory, i, 0, page_span(&memory->buffers[i]) / PIECE))
+            protect(&memory->buffers[i], PROT_READ);
+}
+
+const unsigned char *interp_memory_opened(const InterpMemory *memory, int buffer, unsigned char **first_page)
+{
+    *first_page = memory->buffers[buffer].first_page;
+    return memory->buffers[buffer].opened;
 }
 
 // ---- what went wrong ----
@@ -222,28 +242,19 @@ bool interp_memory_describe(const InterpMemory *memory, const void *address, boo
     return index >= 0;
 }
 
-bool interp_memory_fault(InterpMemory *memory, void *address)
+void interp_memory_open(InterpMemory *memory, const void *address)
 {
-    unsigned char *at = address;
-    int index = buffer_near(memory, at);
-    if (index < 0)
-        return false;
-    const Buffer *buffer = &memory->buffers[index];
-    int64_t page = (at - buffer->first_page) / PAGE;
-    bool inside = at >= buffer->first_page && at < buffer->first_page + page_span(buffer);
-    if (!inside || buffer->opened[page] || !buffer_is_used(memory, index))
-        return false;
-    open_pages(memory, index, page, 1);
-    return true;
+    int index = buffer_near(memory, address);
+    open_pieces(memory, index, ((const unsigned char *)address - memory->buffers[index].first_page) / PIECE, 1);
 }
 
-/* The first byte of [first, last) that is no canary; NULL if there is none, or its page was never
+/* The first byte of [first, last) that is no canary; NULL if there is none, or its piece was never
  * opened. */
 static const unsigned char *broken_canary(const Buffer *buffer, const unsigned char *first,
                                           const unsigned char *last)
 {
     for (const unsigned char *at = first; at < last; at++)
-        if (buffer->opened[(at - buffer->first_page) / PAGE] && *at != CANARY)
+        if (buffer->opened[(at - buffer->first_page) / PIECE] && *at != CANARY)
             return at;
     return NULL;
 }

@@ -4,9 +4,10 @@
 //   guard | canaries | tensor bytes ...................... | < 16 canaries | guard
 //         ^ page                                                           ^ page
 //
-// They are mapped before the child is forked and shared with it. A page is closed until it is opened:
-// filled with what its tensors hold or poisoned, and made readable or writable. Lazy jobs open a page
-// when the program first touches it.
+// They are mapped before the child is forked and shared with it. Their pieces are opened: filled with what their
+// tensors hold, or poisoned. Most jobs open all of them, and lock tensors that are only read; lazy ones open a
+// piece when a checked access first touches it. (Faults of locked pages could tell, too, but each opened page
+// would be a mapping, of which a process may have some 65,000: a transposed matrix touches more.)
 #pragma once
 #include "hal/runtime.h"
 
@@ -23,8 +24,11 @@ const RuntimePage *interp_memory_pages(const InterpMemory *memory, int64_t *coun
 
 // In the child.
 void interp_memory_open_all(InterpMemory *memory);
-/* Opens the page that an access missed; false: that is not what was wrong. */
-bool interp_memory_fault(InterpMemory *memory, void *address);
+/* Of a lazy job, instead: makes the buffers accessible, to be opened piece by piece. */
+void interp_memory_unlock(InterpMemory *memory);
+void interp_memory_open(InterpMemory *memory, const void *address);
+/* Whether piece i of the buffer, counted from `first_page`, is open. */
+const unsigned char *interp_memory_opened(const InterpMemory *memory, int buffer, unsigned char **first_page);
 /* What is wrong with an access there; false: it is near no buffer. */
 bool interp_memory_describe(const InterpMemory *memory, const void *address, bool write, char *what, size_t size);
 /* False, and what happened: something was written beside a buffer. */

@@ -33,8 +33,10 @@ static void shadow_unmap(InterpShadow *shadow, int64_t words)
 
 static int64_t words_of(int64_t bytes) { return bytes / BYTES_PER_WORD + 2; }
 
-static bool region_make(InterpRegion *region, const InterpMemory *memory, const RuntimeTensor *tensor, bool costly)
+static bool region_make(InterpRegion *region, const InterpMemory *memory, const RuntimeJob *job,
+                        const RuntimeTensor *tensor)
 {
+    bool costly = tensor->costly && job->lazy;
     int64_t sector_bits = tensor->bytes / BYTES_PER_SECTOR / 8 + 1;
     *region = (InterpRegion){
         .start = (unsigned char *)interp_memory_buffer(memory, tensor->buffer) + tensor->offset,
@@ -44,6 +46,8 @@ static bool region_make(InterpRegion *region, const InterpMemory *memory, const 
         .read_sectors = map_zeros(sector_bits),
         .written_sectors = map_zeros(sector_bits),
     };
+    if (job->lazy)
+        region->opened = interp_memory_opened(memory, tensor->buffer, &region->first_page);
     bool mapped = region->read_sectors && region->written_sectors;
     return mapped && (!(tensor->written || costly) || shadow_map(&region->shadow, words_of(tensor->bytes)));
 }
@@ -53,7 +57,7 @@ bool interp_shadow_make(InterpHost *host, const InterpMemory *memory, const Runt
     InterpRegion *regions = calloc((size_t)job->tensor_count + 1, sizeof *regions);
     bool made = regions != NULL;
     for (int i = 0; i < job->tensor_count && made; i++)
-        made = region_make(&regions[i], memory, &job->tensors[i], job->tensors[i].costly && job->lazy);
+        made = region_make(&regions[i], memory, job, &job->tensors[i]);
     host->regions = regions;
     host->region_count = job->tensor_count;
     return made;

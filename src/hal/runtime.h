@@ -42,7 +42,7 @@ typedef struct RuntimeTensor {
     int buffer;
     int64_t offset, bytes;          // within the buffer
     bool written;                   // poisoned before the run; else filled, and may not be written to
-    bool costly;                    // in lazy checked jobs: filled where it is read and no further
+    bool costly;                    // in lazy jobs: filled where it is read and no further
 } RuntimeTensor;
 
 /* Puts bytes [offset, offset + count) of tensors[tensor] into `bytes`; it may be called while the program runs. */
@@ -65,7 +65,7 @@ typedef struct RuntimeJob {
     int only_launch;                // -1: all of them
     int64_t max_blocks;             // of a launch; of a larger one some blocks are run. INT64_MAX: all
     uint64_t seed;                  // of that choice
-    bool lazy;                      // fill and poison a page when it is first touched: for huge buffers
+    bool lazy;                      // fill and poison what is touched, when it is: for huge buffers; needs `checked`
     RuntimeSchedule schedule;
     bool checked;                   // looks for races, uninitialised memory, bounds, overflows; counts traffic
     bool ends_written;              // checked: the first and the last element of each written tensor must be written

@@ -1,5 +1,6 @@
 // The CPU interpreter as a runtime: the program runs in a child, so that a crash or a hang is a
 // result.
+#include <assert.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
@@ -23,7 +24,7 @@
 enum {
     WHERE_BYTES = 200,
     WHAT_BYTES = 800,
-    SIGNAL_STACK_BYTES = 8 << 20,   // a fault may call the reference evaluator, which recurses
+    SIGNAL_STACK_BYTES = 64 << 10,
     SHARED_CANARY = 0xa5
 };
 
@@ -49,10 +50,6 @@ static struct {
     const RuntimeJob *job;
     InterpMemory *memory;
     InterpHost host;
-    struct {                 // what fill_now() is asked for
-        int tensor;
-        int64_t offset, bytes;
-    } wanted;
     int seconds;
     int (*thread)(void);
     int64_t shared_bytes;    // dynamic, of each of the blocks that run together
@@ -158,8 +155,7 @@ static void on_fault(int signal, siginfo_t *info, void *context)
         fail("does not end within %d s", child.seconds);
     if (signal == SIGFPE || signal == SIGILL)
         fail("%s", signal == SIGFPE ? "a division traps" : "an operation that traps");
-    if (!interp_memory_fault(child.memory, address))
-        fail_outside(address, is_write(context));
+    fail_outside(address, is_write(context));
 }
 
 /* A checked access that belongs to no tensor. */
@@ -168,23 +164,18 @@ static void outside(void *address, int write)
     fail_outside(address, write);
 }
 
-/* Of SIGUSR1, which fill_on_signal_stack() raises: the reference evaluator recurses too deep for the stack of a thread. */
-static void fill_now(int signal)
+static void open_piece(void *address)
 {
-    (void)signal;
-    const RuntimeTensor *tensor = &child.job->tensors[child.wanted.tensor];
-    unsigned char *target = interp_memory_buffer(child.memory, tensor->buffer);
-    unsigned char bytes[16];
-    child.job->fill(child.job->context, child.wanted.tensor, child.wanted.offset, child.wanted.bytes, bytes);
-    memcpy(target + tensor->offset + child.wanted.offset, bytes, (size_t)child.wanted.bytes);
+    interp_memory_open(child.memory, address);
 }
 
-static void fill_on_signal_stack(int tensor, long long offset, int bytes)
+static void fill_bytes(int index, long long offset, int count)
 {
-    child.wanted.tensor = tensor;
-    child.wanted.offset = offset;
-    child.wanted.bytes = bytes;
-    raise(SIGUSR1);
+    const RuntimeTensor *tensor = &child.job->tensors[index];
+    unsigned char *target = interp_memory_buffer(child.memory, tensor->buffer);
+    unsigned char bytes[16];
+    child.job->fill(child.job->context, index, offset, count, bytes);
+    memcpy(target + tensor->offset + offset, bytes, (size_t)count);
 }
 
 static void catch_signals(int seconds)
@@ -198,8 +189,6 @@ static void catch_signals(int seconds)
     struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
     for (size_t i = 0; i < sizeof caught / sizeof *caught; i++)
         sigaction(caught[i], &action, NULL);
-    struct sigaction filling = {.sa_handler = fill_now, .sa_flags = SA_ONSTACK};
-    sigaction(SIGUSR1, &filling, NULL);
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
         signal(plain[i], SIG_DFL);
     alarm((unsigned)seconds);
@@ -297,7 +286,8 @@ static InterpHost host_of(const RuntimeLimits *limits, const RuntimeJob *job)
         .map_stack = map_stack,
         .map_shared = map_shared,
         .check_shared = check_shared,
-        .fill = fill_on_signal_stack,
+        .open = open_piece,
+        .fill = fill_bytes,
         .outside = outside,
         .traffic = child.report->traffic,
         .launch = -1,
@@ -361,8 +351,7 @@ static _Noreturn void run_child(const RuntimeModule *module, const RuntimeJob *j
     child.host.code = child.host.own[1].start;
     if (job->checked && !interp_shadow_make(&child.host, child.memory, job))
         lack("not enough memory for the checks of the interpreter");
-    if (!job->lazy)
-        interp_memory_open_all(child.memory);
+    (job->lazy ? interp_memory_unlock : interp_memory_open_all)(child.memory);
     int result = run(&child.host, launcher, buffers);
     char what[300];
     child.host.file = NULL;
@@ -437,6 +426,7 @@ static RuntimeResult machine_failure(const char *reason)
 
 static RuntimeResult run(Arena *arena, const RuntimeModule *module, const RuntimeJob *job)
 {
+    assert(!job->lazy || job->checked);
     int count = module->source.arg_count + 1;
     InterpMemory *memory = interp_memory_map(arena, job, count);
     Report *report =

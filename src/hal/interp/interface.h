@@ -8,6 +8,7 @@
 enum {
     INTERP_MAX_LAUNCHES = 64,           // of which traffic is counted
     INTERP_CELL_BYTES = 44,             // of an InterpCell
+    INTERP_PIECE_BYTES = 256,           // of memory that is made when it is first accessed
     INTERP_OWN_SPANS = 3                // program, machine, the launcher's stack
 };
 
@@ -33,6 +34,8 @@ typedef struct InterpRegion {
     long long bytes;
     int written;                        // else only read, and initialised
     int costly;                         // a cell is filled when it is read
+    const unsigned char *opened;        // of pieces from `first_page` on: those that hold anything yet; null: all do
+    unsigned char *first_page;
     InterpShadow shadow;                // of a written or costly region
     unsigned char *read_sectors, *written_sectors;
 } InterpRegion;
@@ -70,6 +73,7 @@ typedef struct InterpHost {
     void *(*map_stack)(unsigned long bytes);                  // its upper end; a guard page below
     void (*map_shared)(long long bytes, int blocks);          // sets what follows
     void (*check_shared)(void);                               // nothing was written beside it
+    void (*open)(void *address);                              // the piece there, which is about to be accessed
     void (*fill)(int region, long long offset, int bytes);    // costly: what the program is about to read
     void (*outside)(void *address, int write);                // fails: the address belongs to no tensor
 

@@ -101,7 +101,7 @@ void run_team(unsigned long long team)
     }
     for (int b = 0; b < team_blocks; b++)
         start_block(&blocks[b]);
-    resume(pick());
+    run_threads();
     current = nullptr;
     host->blocks_run += team_blocks;
 }

@@ -105,8 +105,17 @@ unsigned long long hash(unsigned long long x)   // splitmix64
 
 Warp &warp_of(const Thread *thread) { return thread->block->warps[thread->warp]; }
 
+// What the host makes of the program's memory may recurse too deep for the stack of a thread.
+struct Errand {
+    void (*run)(const Errand &errand);
+    const InterpRegion *region;
+    long long offset;
+    int bytes;
+};
+
 // schedule.cpp
 void preempt(Place place);
+void run_on_deep_stack(const Errand &errand);
 // copies.cpp
 void finish_copies(Thread *thread);
 // shadow.cpp: accesses of the machine for a thread

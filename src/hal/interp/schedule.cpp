@@ -322,4 +322,33 @@ void preempt(Place place)
     wait_at(place);
 }
 
+// ---- errands ----
+
+namespace {
+
+const Errand *errand;
+Fiber *errand_of;
+
+}   // namespace
+
+void run_on_deep_stack(const Errand &what)
+{
+    if (running == &scheduler)
+        return what.run(what);
+    errand = &what;
+    errand_of = running;
+    switch_to(&scheduler);
+}
+
+// All of the team, until the last has ended.
+void run_threads()
+{
+    resume(pick());
+    while (errand) {
+        errand->run(*errand);
+        errand = nullptr;
+        switch_to(errand_of);
+    }
+}
+
 }   // namespace rollerc_interp

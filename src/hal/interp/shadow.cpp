@@ -289,6 +289,25 @@ bool is_on_stack(const unsigned char *at)
     return at >= frame && at < frame + STACK_BYTES;
 }
 
+void open_wanted(const Errand &wanted) { host->open(wanted.region->first_page + wanted.offset); }
+
+// What of the region is not there yet is made before it is accessed.
+void open_pieces(const InterpRegion *region, unsigned char *at, size_t bytes)
+{
+    if (!region->opened)
+        return;
+    const long long first = (at - region->first_page) / INTERP_PIECE_BYTES;
+    const long long last = (at + bytes - 1 - region->first_page) / INTERP_PIECE_BYTES;
+    for (long long piece = first; piece <= last; piece++)
+        if (!region->opened[piece])
+            run_on_deep_stack({open_wanted, region, piece * INTERP_PIECE_BYTES, INTERP_PIECE_BYTES});
+}
+
+void fill_wanted(const Errand &wanted)
+{
+    host->fill(static_cast<int>(wanted.region - host->regions), wanted.offset, wanted.bytes);
+}
+
 // Has the cells of an access filled that nothing was known of, two at a time: the largest element has 8 bytes.
 void fill(const Access &access, const InterpRegion *region)
 {
@@ -300,7 +319,7 @@ void fill(const Access &access, const InterpRegion *region)
         if (cell->known)
             continue;
         cell->known = true;
-        host->fill(static_cast<int>(region - host->regions), first, left < FILLED ? static_cast<int>(left) : FILLED);
+        run_on_deep_stack({fill_wanted, region, first, left < FILLED ? static_cast<int>(left) : FILLED});
     }
 }
 
@@ -313,6 +332,7 @@ void check_access(const Access &access)
     InterpRegion *region = find_region(access);
     if (!region)
         return check_elsewhere(access);
+    open_pieces(region, access.at, static_cast<size_t>(access.bytes));
     count(access, region);
     if (region->written)
         visit(access, region->start, region->shadow);
@@ -383,6 +403,7 @@ void note_clear(void *memory, size_t count)
     InterpRegion *region = host->region_count ? find_region(access) : nullptr;
     if (!region || !region->written)
         return;
+    open_pieces(region, access.at, count);
     Cell *first = &region->shadow.words[(access.at - region->start) / WORD];
     for (size_t i = 0; i < (count + WORD - 1) / WORD; i++) {
         first[i] = Cell();

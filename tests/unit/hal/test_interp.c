@@ -10,7 +10,7 @@ START_TEST(elementwise)
     const float *x = float_input();
     Case c = FLOATS;
     c.kernel = INDEX "if (i < 1000) store(y, i, op_add(load(x, i), 1.0f));";
-    c.lazy = _i;
+    c.lazy = c.checked = _i;
     RuntimeResult result = run_well(c);
     const float *y = result.buffers[1];
     for (int i = 0; i < N; i++)
@@ -101,15 +101,29 @@ START_TEST(a_large_grid_runs_on_some_blocks)
 {
     float_input();
     Case c = FLOATS;
-    c.kernel = "if (threadIdx.x == 0) store(y, blockIdx.x * 1000000LL, 1.0f);";
-    c.grid = "1000000", c.block = "32", c.lazy = true, c.max_blocks = 20;
-    c.out_bytes = 4000000LL * 1000000;   // 4 TB of virtual memory
+    c.kernel = "if (threadIdx.x == 0) store(y, blockIdx.x * 100000LL, 1.0f);";
+    c.grid = "1000000", c.block = "32", c.lazy = c.checked = true, c.max_blocks = 20;
+    c.out_bytes = 400000LL * 1000000;   // 400 GB, and 20 TB for the checks, of virtual memory
     RuntimeResult result = run_well(c);
     ck_assert_int_eq(result.blocks_total, 1000000);
     ck_assert(result.blocks_run > 10 && result.blocks_run <= 20);
     ck_assert_int_eq(result.page_count, result.blocks_run);
     for (int64_t i = 0; i < result.page_count; i++)
         ck_assert_int_eq(result.pages[i].buffer, 1);
+    runtime_interp.release(&result);
+}
+END_TEST
+
+/* 40,000 places far apart: more than a process may have mappings, as the columns of a large matrix are. */
+START_TEST(a_lazy_run_may_touch_many_places)
+{
+    float_input();
+    Case c = FLOATS;
+    c.kernel = INDEX "if (i < 40000) store(y, i * 2048, float(i));";
+    c.grid = "157", c.lazy = c.checked = true, c.out_bytes = 40000LL * 8192;
+    RuntimeResult result = run_well(c);
+    ck_assert_int_eq(result.page_count, 40000);
+    ck_assert_float_eq(((float *)result.buffers[1])[39999 * 2048], 39999);
     runtime_interp.release(&result);
 }
 END_TEST
@@ -278,6 +292,7 @@ int main(void)
     tcase_add_loop_test(tests, bits_are_packed_into_words, 0, 12);
     tcase_add_test(tests, vectors_and_asynchronous_copies);
     tcase_add_test(tests, a_large_grid_runs_on_some_blocks);
+    tcase_add_test(tests, a_lazy_run_may_touch_many_places);
     tcase_add_loop_test(tests, every_f16_pattern_widens, 0, 2);
     tcase_add_test(tests, doubles_narrow_to_the_nearest_f16);
     tcase_add_test(tests, floats_narrow_to_the_nearest_f16);
