@@ -9,6 +9,7 @@ Program = collections.namedtuple("Program", "name family types axes text")
 
 REAL = ("f32", "f16", "bf16", "f64")
 NUMBERS = REAL + ("i32", "i8")
+STORED = NUMBERS + ("u8",)   # what is moved in whole bytes
 
 PROGRAMS = [
     Program("chain", "elementwise", REAL, {"M": ("point", 5), "N": ("point", 48)}, """
@@ -83,6 +84,60 @@ PROGRAMS = [
     Program("convolution", "matmul", REAL, {"M": ("m", 9), "N": ("n", 20), "K": ("k", 4)}, """
         input x[K, N, 6] : {T}  input w[M, K, 3, 3] : {T}
         y[f, h:N, v:6] = sum[k, r, s](pad(x[k, h + r - 1, v + s - 1], 0) * w[f, k, r, s])
+        output y : {T}"""),
+
+    Program("row_softmax", "rowwise", REAL, {"M": ("row", 5), "N": ("column", 80)}, """
+        input x[M, N] : {T}
+        m[i] = max[j](x[i, j])
+        e[i, j] = exp(x[i, j] - m[i])
+        s[i] = sum[j](e[i, j])
+        y[i, j] = e[i, j] / s[i]
+        output y : {T}"""),
+    Program("row_norm", "rowwise", REAL, {"M": ("row", 3), "N": ("column", 72)}, """
+        input x[M, N] : {T}  input gamma[N] : {T}  input beta[N] : {T}
+        mean[i] = sum[j](x[i, j]) / N
+        var[i]  = sum[j](sq(x[i, j] - mean[i])) / N
+        inv[i]  = rsqrt(var[i] + 1e-5)
+        y[i, j] = (x[i, j] - mean[i]) * inv[i] * gamma[j] + beta[j]
+        output y : {T}  output mean  output inv"""),
+    Program("row_mask", "rowwise", REAL, {"M": ("row", 7), "N": ("column", 40)}, """
+        input x[M, N] : {T}  input k[M, N] : b1
+        t[i, j] = select(k[i, j] && j <= 8 * i, x[i, j] * 0.125, -1e4)
+        m[i] = max[j](t[i, j])
+        s[i] = sum[j](exp(t[i, j] - m[i]))
+        y[i, j] = t[i, j] - m[i] - log(s[i])
+        output y : {T}  output m"""),
+    Program("row_range", "rowwise", NUMBERS, {"M": ("row", 6), "N": ("column", 50)}, """
+        input x[M, N] : {T}  input b[M] : {T}
+        low[i]  = min[j](x[i, j])
+        high[i] = max[j](x[i, j])
+        y[i, j] = (x[i, j] - low[i]) * 2 + high[i] - b[i]
+        output y  output low"""),
+    Program("inner_axes", "rowwise", NUMBERS, {"M": ("row", 5), "N": ("column", 18)}, """
+        input x[2, M, N, 3] : {T}
+        s[p, i] = max[j, k](x[p, i, j, k])
+        y[p, i, j, k] = x[p, i, j, k] - s[p, i]
+        output y"""),
+
+    Program("turned", "permute", STORED, {"M": ("columns", 40), "N": ("rows", 36)}, """
+        input x[M, N] : {T}
+        y[j, i] = x[i, j]
+        output y"""),
+    Program("turned_inside", "permute", STORED, {"P": ("outer", 4), "M": ("columns", 24), "N": ("rows", 33)}, """
+        input x[P, M, N] : {T}
+        y[p, j, i] = x[p, i, j]
+        output y"""),
+    Program("turned_far", "permute", STORED, {"P": ("columns", 34), "M": ("outer", 3), "N": ("rows", 35)}, """
+        input x[P, M, N] : {T}
+        y[k, j, i] = x[i, j, k]
+        output y"""),
+    Program("several_axes", "permute", REAL, {"M": ("columns", 6), "N": ("rows", 8)}, """
+        input x[M, 3, 5, N] : {T}
+        y[l, j, i, k] = x[i, j, k, l]
+        output y"""),
+    Program("turned_and_scaled", "permute", REAL, {"M": ("columns", 32), "N": ("rows", 40)}, """
+        input x[3, M, N] : {T}  input b[M] : {T}  input z[3, N, M] : {T}
+        y[p, j, i] = relu(x[p, i, j]) * b[i] - z[p, j, i]
         output y : {T}"""),
 
     Program("argmax", "loopnest", NUMBERS, {"M": ("point", 9), "N": ("step", 30)}, """
