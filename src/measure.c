@@ -2,19 +2,25 @@
 
 #include "verify_parts.h"
 
-enum { HANG_SECONDS = 60 };
+enum { HANG_SECONDS = 60, MAX_PASSES = 2 };
 
-static const InputClass CLASSES[] = {
-    {"random real inputs", false},
-    {"random whole-number inputs", true},
-};
-enum { CLASS_COUNT = sizeof CLASSES / sizeof *CLASSES, PASSES = 2 };
+static const Pass lowest = {"lowest thread first", 0xff, RUNTIME_LOWEST_FIRST, false},
+                  checked = {"checked accesses", 0xff, RUNTIME_LOWEST_FIRST, true},
+                  highest = {"highest thread first", 0x00, RUNTIME_HIGHEST_FIRST, false},
+                  priority = {"threads by priority", 0xff, RUNTIME_PRIORITY, false};
 
-static const Pass PASSES_OF[CLASS_COUNT][PASSES] = {
-    {{"lowest thread first", 0xff, RUNTIME_LOWEST_FIRST, false},
-     {"checked accesses", 0xff, RUNTIME_LOWEST_FIRST, true}},
-    {{"highest thread first", 0x00, RUNTIME_HIGHEST_FIRST, false},
-     {"threads by priority", 0xff, RUNTIME_PRIORITY, false}},
+/* What each kind of inputs is run with. The special kinds are for small programs. */
+static const Pass *const PASSES[INPUT_KINDS][MAX_PASSES] = {
+    [INPUT_REAL] = {&lowest, &checked},
+    [INPUT_WHOLE] = {&highest, &priority},
+    [INPUT_NEGATIVE] = {&highest},
+    [INPUT_HIGH] = {&priority},
+    [INPUT_LOW] = {&lowest},
+    [INPUT_ENDS] = {&highest},
+    [INPUT_NAN] = {&lowest},
+    [INPUT_INFINITE] = {&priority},
+    [INPUT_DENORMAL] = {&lowest},
+    [INPUT_ROWS] = {&highest},
 };
 
 static VerifyStatus status_of(RuntimeStatus status)
@@ -41,7 +47,8 @@ static void run_proof(Proof *proof)
         .max_blocks = launch ? verify_sample_blocks(proof->kernel, launch) : INT64_MAX,
         .seed = proof->options->seed,
         .lazy = launch != NULL,
-        .ends_written = launch && launch->grid[1] * launch->grid[2] == 1,   // of larger grids the last may be left out
+        .ends_written =
+            launch && launch->grid[1] * launch->grid[2] == 1,   // of larger grids the last may be left out
         .schedule = pass->schedule,
         .checked = pass->checked || launch,
         .seconds = proof->options->seconds ? proof->options->seconds : HANG_SECONDS,
@@ -66,7 +73,7 @@ static void prove_launch(Proof *proof, const Launch *launch)
         proof->report->message = arena_printf(
             proof->arena, "the blocks of %s wait for each other, and all of them are too much; try smaller sizes",
             launch->entry);
-    } else if (proof->class->integers || !verify_is_dear(proof->kernel, launch)) {
+    } else if (proof->kind == INPUT_WHOLE || !verify_is_dear(proof->kernel, launch)) {
         run_proof(proof);
     }
 }
@@ -87,16 +94,23 @@ static void prove_pass(Proof *proof)
         prove_launch(proof, &kernel->launches[i]);
 }
 
-static void prove_class(Proof *proof, const Pass *passes)
+static bool is_tried(const Proof *proof)
+{
+    return proof->kind == INPUT_REAL || proof->kind == INPUT_WHOLE ||
+           (verify_is_small(proof->kernel) && input_kind_applies(proof->program, proof->kind));
+}
+
+static void prove_kind(Proof *proof)
 {
     proof->inputs = verify_inputs(proof);
-    InputSource source = {verify_input_element, proof->inputs};
+    InputSource source = verify_source(proof);
     proof->truth = evaluator_new(proof->arena, proof->program, source);
     proof->plan = evaluator_new(proof->arena, proof->kernel->program, source);
     evaluator_allow(proof->truth, proof->options->math);
     evaluator_allow(proof->plan, proof->options->math);
-    for (int i = 0; i < PASSES && !proof->report->message; i++) {
-        proof->pass = &passes[i];
+    const Pass *const *passes = PASSES[proof->kind];
+    for (int i = 0; i < MAX_PASSES && passes[i] && !proof->report->message; i++) {
+        proof->pass = passes[i];
         prove_pass(proof);
     }
     evaluator_free(proof->truth);
@@ -121,17 +135,18 @@ VerifyReport verify(Arena *scratch, const Program *program, const Kernel *kernel
     RuntimeSource source = source_of(kernel, device);
     RuntimeModule *module;
     report.status = status_of(runtime_interp.load(scratch, &source, &module, &report.message));
-    for (int i = 0; i < CLASS_COUNT && report.status == VERIFY_RIGHT; i++) {
+    for (InputKind kind = 0; kind < INPUT_KINDS && report.status == VERIFY_RIGHT; kind++) {
         Proof proof = {
             .arena = scratch,
             .program = program,
             .kernel = kernel,
             .module = module,
             .options = options,
-            .class = &CLASSES[i],
+            .kind = kind,
             .report = &report,
         };
-        prove_class(&proof, PASSES_OF[i]);
+        if (is_tried(&proof))
+            prove_kind(&proof);
     }
     return report;
 }

@@ -14,7 +14,7 @@ typedef struct VerifyReport {
     VerifyStatus status;
     const char *message;                // what is wrong; NULL if nothing is
     bool sampled;                       // only some blocks were run
-    int64_t blocks_run, blocks_total;   // over all classes of inputs
+    int64_t blocks_run, blocks_total;   // over all kinds of inputs
     int64_t elements;                   // compared
     int64_t unjudged;                   // of these: too close to a decision for the reference to say anything
 } VerifyReport;

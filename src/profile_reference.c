@@ -38,9 +38,9 @@ static void store(DType type, ProfileInput *input, int64_t position)
         dtype_store(type, input->stored, position, input->values[position]);
 }
 
-static ProfileInput *make_inputs(Arena *arena, const Program *program, bool integers)
+static ProfileInput *make_inputs(Arena *arena, const Program *program, InputKind kind)
 {
-    RandomInputs random = {program, 0, integers};
+    RandomInputs random = {program, 0, kind};
     ProfileInput *inputs = NEW_ARRAY(arena, ProfileInput, program->input_count);
     for (int i = 0; i < program->input_count; i++) {
         inputs[i].element_bytes = dtype_info[program->inputs[i]->dtype].bits / 8;
@@ -119,7 +119,7 @@ ProfileReference *profile_reference(Arena *arena, const Program *program)
         choose_elements(arena, &reference->samples[i]);
     }
     for (int class = 0; class < INPUT_CLASSES; class++) {
-        reference->inputs[class] = make_inputs(arena, program, class == 1);
+        reference->inputs[class] = make_inputs(arena, program, class == 1 ? INPUT_WHOLE : INPUT_REAL);
         InputSource source = {input_element, reference->inputs[class]};
         Evaluator *evaluator = evaluator_new(arena, program, source);
         for (int i = 0; i < program->output_count; i++) {

@@ -24,7 +24,7 @@ void verify_wrong(Proof *proof, const char *text)
 {
     StrBuf out = strbuf_new(proof->arena);
     strbuf_puts(&out, text);
-    strbuf_printf(&out, " (%s, %s, seed %llu", proof->class->name, proof->pass->name,
+    strbuf_printf(&out, " (%s, %s, seed %llu", input_kind_name[proof->kind], proof->pass->name,
                   (unsigned long long)proof->options->seed);
     if (proof->launch)
         strbuf_printf(&out, ", some blocks of %s alone", proof->launch->entry);

@@ -100,10 +100,17 @@ int64_t verify_elements_in(const Tensor *tensor, int64_t bytes)
     return bytes * 8 / dtype_info[tensor->dtype].bits;
 }
 
+static RandomInputs random_of(const Proof *proof)
+{
+    return (RandomInputs){proof->program, proof->options->seed, proof->kind};
+}
+
 InputTable *verify_inputs(const Proof *proof)
 {
     const Program *program = proof->program;
-    RandomInputs random = {program, proof->options->seed, proof->class->integers};
+    RandomInputs random = random_of(proof);
+    if (random.kind != INPUT_REAL && random.kind != INPUT_WHOLE)
+        return NULL;
     InputTable *tables = NEW_ARRAY(proof->arena, InputTable, program->input_count);
     for (int i = 0; i < program->input_count; i++) {
         tables[i].bytes = dtype_info[program->inputs[i]->dtype].bits / 8;
@@ -121,16 +128,23 @@ static inline size_t table_position(int64_t element)
     return (size_t)((x ^ x >> 30) * 0xbf58476d1ce4e5b9u >> 52);
 }
 
-/* An InputSource. */
-double verify_input_element(void *context, int input, int64_t element)
+static double table_element(void *context, int input, int64_t element)
 {
     const InputTable *tables = context;
     return tables[input].values[table_position(element)];
 }
 
-static void fill_input(const Proof *proof, int input, int64_t first, int64_t count, void *memory)
+InputSource verify_source(const Proof *proof)
 {
-    const InputTable *table = &proof->inputs[input];
+    if (proof->inputs)
+        return (InputSource){table_element, proof->inputs};
+    RandomInputs *random = NEW(proof->arena, RandomInputs);
+    *random = random_of(proof);
+    return (InputSource){random_input_element, random};
+}
+
+static void fill_from_table(const InputTable *table, int64_t first, int64_t count, void *memory)
+{
     for (int64_t i = 0; i < count; i++) {
         size_t k = table_position(first + i);
         switch (table->bytes) {
@@ -141,6 +155,18 @@ static void fill_input(const Proof *proof, int input, int64_t first, int64_t cou
         default: dtype_store(DTYPE_B1, memory, i, table->values[k]);
         }
     }
+}
+
+static void fill_input(const Proof *proof, int input, int64_t first, int64_t count, void *memory)
+{
+    if (proof->inputs) {
+        fill_from_table(&proof->inputs[input], first, count, memory);
+        return;
+    }
+    RandomInputs random = random_of(proof);
+    for (int64_t i = 0; i < count; i++)
+        dtype_store(proof->program->inputs[input]->dtype, memory, i,
+                    random_input_element(&random, input, first + i));
 }
 
 static void fill_made(const Proof *proof, const Tensor *tensor, int64_t first, int64_t count, void *memory)

@@ -9,13 +9,7 @@ enum {
     INPUT_VALUES = 1 << 12
 };
 
-/* Whole numbers make sums exact: no rounding can hide a wrong element. */
-typedef struct InputClass {
-    const char *name;
-    bool integers;
-} InputClass;
-
-/* One way to run a kernel on one class of inputs. */
+/* One way to run a kernel. */
 typedef struct Pass {
     const char *name;
     uint8_t poison;               // what lies where nothing was written
@@ -30,16 +24,16 @@ typedef struct InputTable {
     _Alignas(8) unsigned char stored[INPUT_VALUES * 8];   // the same as they lie in memory
 } InputTable;
 
-/* One run: a part of the kernel on one class of inputs. */
+/* One run: a part of the kernel on one kind of inputs. */
 typedef struct Proof {
     Arena *arena;
     const Program *program;
     const Kernel *kernel;
     const RuntimeModule *module;
     const VerifyOptions *options;
-    const InputClass *class;
+    InputKind kind;             // of inputs
     const Pass *pass;
-    InputTable *inputs;         // one for each
+    InputTable *inputs;         // one for each; NULL: what they hold depends on the place, and is worked out
     Evaluator *truth, *plan;    // of `program`; of the kernel's, with the temporaries of the plan
     const Launch *launch;       // NULL: all of them
     RuntimeTensor *tensors;
@@ -54,7 +48,7 @@ typedef struct Proof {
 /* Finds the place of each tensor of the run. */
 void verify_place(Proof *proof);
 InputTable *verify_inputs(const Proof *proof);
-double verify_input_element(void *tables, int input, int64_t element);                       // an InputSource
+InputSource verify_source(const Proof *proof);
 void verify_fill(void *proof, int tensor, int64_t offset, int64_t bytes, void *memory);      // a RuntimeFill
 void verify_reference(const Proof *proof, const Tensor *tensor, const int64_t *elements, int64_t count,
                       Value *values);
@@ -65,6 +59,8 @@ int64_t verify_elements_in(const Tensor *tensor, int64_t bytes);
 
 /* To be run whole; `whole_work` 0: the default. */
 bool verify_is_too_large(const Kernel *kernel, double whole_work, bool checked);
+/* To be run on the special kinds of inputs as well. */
+bool verify_is_small(const Kernel *kernel);
 enum { COSTLY_WORK = 256 };   // an element that took more is made only where it is read
 double verify_element_work(const Kernel *kernel, const Tensor *tensor);
 double verify_reference_work(const Kernel *kernel, const Tensor *tensor);

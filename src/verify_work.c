@@ -10,6 +10,7 @@ enum {
 };
 
 static const double WHOLE_WORK = 3e7;    // about a second on the interpreter, and one for the reference
+static const double SMALL_WORK = 1e6;    // of a program that is run on every kind of inputs
 static const double SAMPLE_WORK = 3e6;   // of one sampled launch
 static const int64_t WHOLE_BYTES = 256 << 20;   // of all buffers
 static const double DEAR_WORK = 3e7;            // of the reference for one element: a sum of everything
@@ -80,4 +81,9 @@ bool verify_is_too_large(const Kernel *kernel, double whole_work, bool checked)
     }
     double times = checked ? CHECKED : 1;
     return work * times > (whole_work ? whole_work : WHOLE_WORK) || bytes * times > (double)WHOLE_BYTES;
+}
+
+bool verify_is_small(const Kernel *kernel)
+{
+    return !verify_is_too_large(kernel, SMALL_WORK, false);
 }

@@ -316,35 +316,6 @@ void evaluate_range(Evaluator *evaluator, const Tensor *tensor, int64_t first, i
     }
 }
 
-/* splitmix64's finaliser (Steele, Lea, Flood 2014). */
-static uint64_t mixed(uint64_t x)
-{
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
-}
-
-static double random_real(DType type, uint64_t hash, bool integers)
-{
-    if (integers)
-        return (double)(hash % 9) - 4;
-    double value = dtype_round(type, ldexp((double)(hash >> 11), -52) - 1);
-    return value < 1 ? value : -1;   // 0.9999 is 1 in bf16
-}
-
-double random_input_element(void *random_inputs, int input, int64_t element)
-{
-    const RandomInputs *random = random_inputs;
-    DType type = random->program->inputs[input]->dtype;
-    uint64_t key = mixed(random->seed + 0x9e3779b97f4a7c15u * ((uint64_t)input + 1));
-    uint64_t hash = mixed(key + 0x9e3779b97f4a7c15u * ((uint64_t)element + 1));
-    if (dtype_info[type].is_real)
-        return random_real(type, hash, random->integers);
-    if (type == DTYPE_B1)
-        return (double)(hash >> 63);
-    return (double)(hash >> 60) - (type == DTYPE_U8 ? 0 : 8);
-}
-
 // ---- judging ----
 
 bool value_allows(DType type, double seen, Value expected)

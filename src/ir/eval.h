@@ -45,11 +45,34 @@ double dtype_round(DType type, double value);
 double dtype_load(DType type, const void *memory, int64_t index);
 void dtype_store(DType type, void *memory, int64_t index, double value);
 
-/* Standard test inputs: a hash of (seed, input, element) mapped to a range that suits the type. Reals in [-1, 1),
-   integers in [-8, 8) (u8: [0, 16)), b1 0 or 1. `integers` true: reals are whole numbers in [-4, 4]. */
+// ---- test inputs (eval_inputs.c) ----
+
+/* What test inputs hold. The special ones find what random numbers hide: a total that starts at zero, a lost NaN, an
+   element left out of a maximum. */
+typedef enum InputKind {
+    INPUT_REAL,       // reals in [-1, 1), integers in [-8, 8) (u8: [0, 16)), b1 0 or 1
+    INPUT_WHOLE,      // reals are whole numbers in [-4, 4]: sums are exact
+    INPUT_NEGATIVE,   // all below zero (u8, b1: as INPUT_REAL)
+    INPUT_HIGH,       // zero, but 3 at one element of each row, in each another
+    INPUT_LOW,        // zero, but -3 there (u8, b1: 1, but 0 there)
+    INPUT_ENDS,       // zero, but for the first element and the last: -3 and 3 (u8, b1: 1)
+    INPUT_NAN,        // reals in [-1, 1), but one NaN in each row
+    INPUT_INFINITE,   // reals in [-1, 1), but one infinity of either sign in each row; of four rows one is all -inf
+    INPUT_DENORMAL,   // reals are up to 8 of the smallest above zero
+    INPUT_ROWS,       // all elements of a row are alike
+    INPUT_KINDS
+} InputKind;
+extern const char *const input_kind_name[INPUT_KINDS];
+
 typedef struct RandomInputs {
     const Program *program;
     uint64_t seed;
-    bool integers;
+    InputKind kind;
 } RandomInputs;
+
+/* A hash of (seed, input, element), made a number of that kind: the same on every machine. An element of
+   InputSource. */
 double random_input_element(void *random_inputs, int input, int64_t element);
+
+/* Does the kind change what the inputs hold? Only reals can be NaN, infinite or denormal. */
+bool input_kind_applies(const Program *program, InputKind kind);

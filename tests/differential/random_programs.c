@@ -24,55 +24,9 @@
 #include "hal/runtime.h"
 #include "ir/eval.h"
 
-enum { BATCH = 50, KEEP = 10, SECONDS = 60, CHUNK = 1024, POISON = 0xff };
+enum { BATCH = 50, KEEP = 10, SECONDS = 60, CHUNK = 1024, POISON = 0xff, MOST_FAMILIES = 16 };
 
 static const char *const devices[] = {"a100", "mi50", "a100", "v100", "h200"};   // of batches 0, 1, …, then again
-
-// ---- inputs (reliability of reductions: each of these finds bugs that the others do not) ----
-
-typedef enum InputKind { RANDOM, WHOLE, NEGATIVE, ONE_HOT, NOT_A_NUMBER, INFINITE, DENORMAL, KINDS } InputKind;
-
-static const char *const kind_names[KINDS] = {
-    "random", "whole numbers", "all negative", "zero but for one element", "one NaN", "one infinity", "denormal"};
-
-typedef struct Inputs {
-    RandomInputs random;
-    InputKind kind;
-} Inputs;
-
-/* Of each input one element is special; which one follows from the seed. */
-static bool is_special(const Inputs *inputs, int input, int64_t element)
-{
-    uint64_t elements = (uint64_t)tensor_elements(inputs->random.program->inputs[input]);
-    return generate_hash(inputs->random.seed + (uint64_t)input) % elements == (uint64_t)element;
-}
-
-static double smallest(DType type)
-{
-    return type == DTYPE_F64 ? 0x1p-1074 : type == DTYPE_F16 ? 0x1p-24 : type == DTYPE_BF16 ? 0x1p-133 : 0x1p-149;
-}
-
-static double input_element(void *context, int input, int64_t element)
-{
-    Inputs *inputs = context;
-    DType type = inputs->random.program->inputs[input]->dtype;
-    double value = random_input_element(&inputs->random, input, element);
-    bool real = dtype_info[type].is_real, special = is_special(inputs, input, element);
-    switch (inputs->kind) {
-    case NEGATIVE: return type == DTYPE_B1 || type == DTYPE_U8 ? value : -fabs(value) - (real ? 0.5 : 1);
-    case ONE_HOT: return !special ? 0 : real ? 3 : 1;
-    case NOT_A_NUMBER: return special && real ? (double)NAN : value;
-    case INFINITE: return special && real ? (double)(element % 2 ? INFINITY : -INFINITY) : value;
-    case DENORMAL: return real ? floor(value * 8) * smallest(type) : value;
-    default: return value;
-    }
-}
-
-static double rounded_element(void *context, int input, int64_t element)
-{
-    Inputs *inputs = context;
-    return dtype_round(inputs->random.program->inputs[input]->dtype, input_element(inputs, input, element));
-}
 
 // ---- programs ----
 
@@ -81,7 +35,7 @@ typedef struct Case {
     const char *text;
     Program *program;
     Kernel *kernel;
-    Inputs inputs;
+    RandomInputs inputs;
     Evaluator *truth;
     int first_buffer;   // of the batch's
     int rank, kept;     // the candidate that is proven
@@ -91,7 +45,7 @@ typedef struct Run {
     uint64_t seed, first, count;
     bool print;
     const char *device;     // NULL: by batch
-    int64_t programs, elements, unjudged, failures, refused, families[8], launches;
+    int64_t programs, elements, unjudged, failures, refused, families[MOST_FAMILIES], launches;
 } Run;
 
 static jmp_buf refusal;
@@ -121,7 +75,7 @@ static void report(Run *run, const Case *one, const char *device, const char *wh
 static void count_families(Run *run, const Plan *plan)
 {
     for (int k = 0; k < plan->count; k++)
-        for (int f = 0; families[f]; f++)
+        for (int f = 0; families[f] && f < MOST_FAMILIES; f++)
             run->families[f] += families[f] == plan->launches[k].family;
     run->launches += plan->count;
 }
@@ -208,7 +162,7 @@ static void fill(void *context, int tensor, int64_t offset, int64_t bytes, void 
     int64_t first = offset * 8 / dtype_info[what->dtype].bits, count = bytes * 8 / dtype_info[what->dtype].bits;
     memset(memory, 0, (size_t)bytes);
     for (int64_t i = 0; i < count && first + i < tensor_elements(what); i++)
-        dtype_store(what->dtype, memory, i, rounded_element((void *)(uintptr_t)&one->inputs, tensor - one->first_buffer, first + i));
+        dtype_store(what->dtype, memory, i, random_input_element((void *)(uintptr_t)&one->inputs, tensor - one->first_buffer, first + i));
 }
 
 static RuntimeResult run_batch(Batch *batch, const RuntimeModule *module, bool reverse)
@@ -277,12 +231,12 @@ static void compare_batch(Run *run, Batch *batch, const RuntimeResult *result, c
     for (int c = 0; c < batch->count; c++) {
         Case *one = batch->cases[c];
         const char *why = NULL;
-        one->truth = evaluator_new(batch->arena, one->program, (InputSource){rounded_element, &one->inputs});
+        one->truth = evaluator_new(batch->arena, one->program, (InputSource){random_input_element, &one->inputs});
         for (int i = 0; i < one->program->output_count && !why; i++)
             why = compare(batch->arena, run, one, i, result->buffers[one->first_buffer + one->program->input_count + i]);
         evaluator_free(one->truth);
         if (why)
-            report(run, one, device->name, kind_names[one->inputs.kind], why);
+            report(run, one, device->name, input_kind_name[one->inputs.kind], why);
     }
 }
 
@@ -291,8 +245,7 @@ static void compare_batch(Run *run, Batch *batch, const RuntimeResult *result, c
 static void choose_inputs(Batch *batch, const Run *run, InputKind kind)
 {
     for (int c = 0; c < batch->count; c++)
-        batch->cases[c]->inputs = (Inputs){
-            .random = {batch->cases[c]->program, run->seed + batch->cases[c]->number, kind == WHOLE}, .kind = kind};
+        batch->cases[c]->inputs = (RandomInputs){batch->cases[c]->program, run->seed + batch->cases[c]->number, kind};
 }
 
 /* False: it failed as a whole, for the reason given. */
@@ -309,8 +262,8 @@ static bool prove_batch(Run *run, Batch *batch, const DeviceSpec *device, const 
     RuntimeModule *module;
     if (runtime_interp.load(batch->arena, &source, &module, why) != RUNTIME_DONE)
         return false;
-    InputKind special = (InputKind)(NEGATIVE + batch->cases[0]->number / BATCH % (KINDS - NEGATIVE));
-    const InputKind kinds[] = {RANDOM, WHOLE, special};
+    InputKind special = (InputKind)(INPUT_NEGATIVE + batch->cases[0]->number / BATCH % (INPUT_KINDS - INPUT_NEGATIVE));
+    const InputKind kinds[] = {INPUT_REAL, INPUT_WHOLE, special};
     for (int k = 0; k < 3; k++) {
         choose_inputs(batch, run, kinds[k]);
         RuntimeResult result = run_batch(batch, module, k % 2 == 1);
@@ -419,7 +372,7 @@ int main(int argc, char **argv)
         return 0;
     printf("seed %" PRIu64 ": %" PRId64 " programs, %" PRId64 " elements compared, of these %" PRId64
            " too close to call; %" PRId64 " launches:", run.seed, run.programs, run.elements, run.unjudged, run.launches);
-    for (int f = 0; families[f]; f++)
+    for (int f = 0; families[f] && f < MOST_FAMILIES; f++)
         printf(" %" PRId64 " %s", run.families[f], families[f]->name);
     printf("\n%" PRId64 " refused, %" PRId64 " failed\n", run.refused, run.failures);
     return run.failures ? 1 : 0;

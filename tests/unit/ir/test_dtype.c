@@ -124,14 +124,63 @@ START_TEST(random_inputs_suit_their_type)
         INPUT(build, types[t], 1000);
     for (int i = 0; i < 16000; i++) {
         DType type = types[i % 8];
-        RandomInputs random = {&build->program, 7, i >= 8000};
+        RandomInputs random = {&build->program, 7, i >= 8000 ? INPUT_WHOLE : INPUT_REAL};
         double value = random_input_element(&random, i % 8, i / 8);
-        double low = dtype_info[type].is_real ? (random.integers ? -4 : -1) : type >= DTYPE_U8 ? 0 : -8;
-        double high = dtype_info[type].is_real ? (random.integers ? 4 : 1) : type == DTYPE_B1 ? 1 : low + 15;
+        double low = dtype_info[type].is_real ? (random.kind == INPUT_WHOLE ? -4 : -1) : type >= DTYPE_U8 ? 0 : -8;
+        double high = dtype_info[type].is_real ? (random.kind == INPUT_WHOLE ? 4 : 1) : type == DTYPE_B1 ? 1 : low + 15;
         ck_assert(value >= low && value <= high);
         ck_assert(dtype_round(type, value) == value);
         ck_assert(value == random_input_element(&random, i % 8, i / 8));
     }
+    build_free(build);
+}
+END_TEST
+
+/* 6 rows of 4: an element is special every 5, so that of 5 rows 4 have one, each in another column. */
+START_TEST(one_element_of_each_row_is_special)
+{
+    static const DType types[] = {DTYPE_F64, DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_I32, DTYPE_I8, DTYPE_U8, DTYPE_B1};
+    Build *build = build_new();
+    for (int t = 0; t < 8; t++)
+        INPUT(build, types[t], 6, 4);
+    for (int t = 0; t < 8; t++) {
+        RandomInputs high = {&build->program, 7, INPUT_HIGH}, low = {&build->program, 7, INPUT_LOW},
+                     nan = {&build->program, 7, INPUT_NAN};
+        int columns[4] = {0}, found = 0;
+        for (int e = 0; e < 24; e++) {
+            bool special = random_input_element(&high, t, e) != 0;
+            ck_assert(special == (random_input_element(&high, t, e) == (types[t] == DTYPE_B1 ? 1 : 3)));
+            ck_assert(special == (random_input_element(&low, t, e) == (types[t] >= DTYPE_U8 ? 0 : -3)));
+            ck_assert((special && dtype_info[types[t]].is_real) == isnan(random_input_element(&nan, t, e)));
+            columns[e % 4] += special;
+            found += special;
+        }
+        ck_assert(found == 5 && columns[0] && columns[1] && columns[2] && columns[3]);
+    }
+    build_free(build);
+}
+END_TEST
+
+START_TEST(special_inputs_suit_their_type)
+{
+    static const DType types[] = {DTYPE_F64, DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_I32, DTYPE_I8, DTYPE_U8, DTYPE_B1};
+    Build *build = build_new();
+    for (int t = 0; t < 8; t++)
+        INPUT(build, types[t], 8, 9);
+    for (int i = 0; i < INPUT_KINDS * 8 * 72; i++) {
+        int t = i / 72 % 8, e = i % 72;
+        InputKind kind = (InputKind)(i / (8 * 72));
+        RandomInputs random = {&build->program, 3, kind};
+        double value = random_input_element(&random, t, e), next = random_input_element(&random, t, e / 9 * 9);
+        ck_assert(isnan(value) ? kind == INPUT_NAN : dtype_round(types[t], value) == value);
+        ck_assert(types[t] < DTYPE_U8 || value >= 0);
+        ck_assert(kind != INPUT_NEGATIVE || types[t] >= DTYPE_U8 || value < 0);
+        ck_assert(kind != INPUT_DENORMAL || !dtype_info[types[t]].is_real || fabs(value) < 1e-6);
+        ck_assert(kind != INPUT_ROWS || value == next);
+        ck_assert(kind != INPUT_ENDS || (value != 0) == (e == 0 || e == 71));
+        ck_assert(kind != INPUT_INFINITE || !dtype_info[types[t]].is_real || e / 9 % 4 != 3 || value == (double)-INFINITY);
+    }
+    ck_assert(input_kind_applies(&build->program, INPUT_NAN));
     build_free(build);
 }
 END_TEST
@@ -141,7 +190,7 @@ START_TEST(random_inputs_differ_by_seed_input_and_element)
     Build *build = build_new();
     INPUT(build, DTYPE_F32, 10);
     INPUT(build, DTYPE_F32, 10);
-    RandomInputs one = {&build->program, 1, false}, two = {&build->program, 2, false};
+    RandomInputs one = {&build->program, 1, INPUT_REAL}, two = {&build->program, 2, INPUT_REAL};
     double value = random_input_element(&one, 0, 0);
     ck_assert(value != random_input_element(&one, 0, 1));
     ck_assert(value != random_input_element(&one, 1, 0));
@@ -161,6 +210,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, memory_holds_each_type_in_its_width);
     tcase_add_test(tests, b1_is_a_bit_of_a_little_endian_word);
     tcase_add_test(tests, random_inputs_suit_their_type);
+    tcase_add_test(tests, one_element_of_each_row_is_special);
+    tcase_add_test(tests, special_inputs_suit_their_type);
     tcase_add_test(tests, random_inputs_differ_by_seed_input_and_element);
 }
 

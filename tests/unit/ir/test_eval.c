@@ -393,7 +393,7 @@ START_TEST(a_matrix_product_agrees_with_the_plain_loop)
     enum { M = 3, N = 5, K = 700 };
     Build *build = build_new();
     Tensor *c = matmul(build, M, N, K, DTYPE_F16);
-    RandomInputs random = {&build->program, 3, false};
+    RandomInputs random = {&build->program, 3, INPUT_REAL};
     Evaluator *evaluator = evaluator_new(build->arena, &build->program, (InputSource){random_input_element, &random});
     Value values[M * N];
     evaluate_range(evaluator, c, 0, M * N, values);
@@ -418,7 +418,7 @@ START_TEST(elements_may_be_asked_for_in_any_order)
     Build *build = build_new();
     Tensor *c = matmul(build, M, N, 8, DTYPE_F32);
     Tensor *y = POINTWISE(build, ROLE_OUTPUT, DTYPE_F32, build_op(build, OP_SQ, AT(build, c, 1, 0), NULL, NULL), N, M);
-    RandomInputs random = {&build->program, 3, true};
+    RandomInputs random = {&build->program, 3, INPUT_WHOLE};
     InputSource inputs = {random_input_element, &random};
     Evaluator *evaluator = evaluator_new(build->arena, &build->program, inputs);
     int64_t elements[M * N];
@@ -484,7 +484,7 @@ START_TEST(normalised_rows_keep_useful_bounds)
     Expr *var = build_op(build, OP_MUL, build_access(build, squares, NULL), thousandth, NULL);
     Expr *inv = build_op(build, OP_RSQRT, build_op(build, OP_ADD, var, eps, NULL), NULL, NULL);
     Tensor *y = POINTWISE(build, ROLE_OUTPUT, DTYPE_F32, build_op(build, OP_MUL, away, inv, NULL), N);
-    RandomInputs random = {&build->program, 5, false};
+    RandomInputs random = {&build->program, 5, INPUT_REAL};
     InputSource inputs = {random_input_element, &random};
     Evaluator *evaluator = evaluator_new(build->arena, &build->program, inputs);
     static Value values[N];
