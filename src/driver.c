@@ -136,7 +136,7 @@ static void try_candidates(Arena *arena, const Options *opt, const CodegenReques
     if (compiled)
         candidates_compile(arena, list, base->device->arch, opt->profile);
     if (opt->profile)
-        profile(arena, base->program, base->device, list);
+        profile(arena, base->program, base->device, opt->hang_after, list);
     candidates_sort(list);
 }
 
@@ -158,7 +158,8 @@ static void prove(Arena *arena, const Options *opt, const Program *program, cons
                   const DeviceSpec *device)
 {
     static const EvalMath math[] = {[MATH_EXACT] = EVAL_EXACT, [MATH_TF32] = EVAL_TF32, [MATH_FAST] = EVAL_FAST};
-    VerifyReport report = verify(arena, program, kernel, device, &(VerifyOptions){.math = math[opt->math]});
+    VerifyReport report = verify(arena, program, kernel, device,
+                                 &(VerifyOptions){.math = math[opt->math], .seconds = opt->hang_after});
     if (report.status == VERIFY_WRONG)
         fatal(EXIT_WRONG, "the kernel is wrong and is not written: %s", report.message);
     if (report.status == VERIFY_MACHINE)

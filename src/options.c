@@ -22,7 +22,7 @@ const char *const math_name[] = {[MATH_EXACT] = "exact", [MATH_TF32] = "tf32", [
 // ---- what the command line can say ----
 
 enum {
-    KEY_EMIT = 256, KEY_JSON, KEY_NAME, KEY_TOP_K, KEY_CANDIDATE, KEY_VERIFY, KEY_PROFILE, KEY_FORCE, KEY_MATH, KEY_TEMPLATES, KEY_COLOUR, KEY_DEVICE,
+    KEY_EMIT = 256, KEY_JSON, KEY_NAME, KEY_TOP_K, KEY_CANDIDATE, KEY_VERIFY, KEY_PROFILE, KEY_FORCE, KEY_HANG_AFTER, KEY_MATH, KEY_TEMPLATES, KEY_COLOUR, KEY_DEVICE,
     KEY_LIST_DEVICES, KEY_PRINT_DEVICE, KEY_PRINT_SCHEMA, KEY_USAGE,
 };
 
@@ -51,6 +51,8 @@ static const struct argp_option table[] = {
     {"profile", KEY_PROFILE, 0, 0, "Compile the kept candidates with NVRTC, check and time them on the GPU, and take the "
                                    "fastest correct one", 2},
     {"force-device", KEY_FORCE, 0, 0, "Profile on a GPU that does not match the device file", 2},
+    {"hang-after", KEY_HANG_AFTER, "SECONDS", 0, "How long a kernel may run before it is taken to hang, 1 to 3600 (default: "
+                                                 "60 on the CPU, 10 on the GPU)", 2},
     {"math", KEY_MATH, "MODE", 0, "exact (default); tf32: f32 products may use TF32; fast: also approximate exp, log "
                                   "and division", 2},
     {"templates", KEY_TEMPLATES, "DIR", 0, "Read kernel templates from DIR instead of the built-in ones", 2},
@@ -120,13 +122,13 @@ static char *stem_of(Arena *arena, const char *path)
     return arena_strndup(arena, base, (size_t)(suffix_of(path) - base));
 }
 
-static int read_rank(const char *option, const char *text)
+static int read_count(const char *option, const char *text, int most)
 {
     char *end;
     errno = 0;
     long value = strtol(text, &end, 10);
-    if (!isdigit((unsigned char)*text) || *end || errno || value < 1 || value > MAX_TOP_K)
-        usage_error("%s wants a whole number from 1 to %d, not '%s'", option, MAX_TOP_K, text);
+    if (!isdigit((unsigned char)*text) || *end || errno || value < 1 || value > most)
+        usage_error("%s wants a whole number from 1 to %d, not '%s'", option, most, text);
     return (int)value;
 }
 
@@ -456,11 +458,12 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     case KEY_NAME: line->name = value; break;
     case 'D': add_param(line, value); break;
     case 'M': read_dep_option(line, state, value); break;
-    case KEY_TOP_K: options->top_k = read_rank("--top-k", value); break;
-    case KEY_CANDIDATE: options->candidate = read_rank("--candidate", value); break;
+    case KEY_TOP_K: options->top_k = read_count("--top-k", value, MAX_TOP_K); break;
+    case KEY_CANDIDATE: options->candidate = read_count("--candidate", value, MAX_TOP_K); break;
     case KEY_VERIFY: options->verify = true; break;
     case KEY_PROFILE: options->profile = true; break;
     case KEY_FORCE: options->force_device = true; break;
+    case KEY_HANG_AFTER: options->hang_after = read_count("--hang-after", value, MAX_HANG_AFTER); break;
     case KEY_MATH: options->math = (MathMode)choose(line->arena, "--math", value, math_name, MATH_FAST + 1); break;
     case KEY_TEMPLATES: options->templates = value; break;
     case 'd': add_dumps(line, value); break;

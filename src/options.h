@@ -29,6 +29,7 @@ enum {
     MAX_ARTEFACTS = 16,   // there are five kinds; sixteen files leave room for every sensible build rule
     MAX_PARAMS = 256,     // -D
     MAX_TOP_K = 100,
+    MAX_HANG_AFTER = 3600,   // seconds
 };
 
 typedef struct Options {
@@ -41,6 +42,7 @@ typedef struct Options {
     int candidate;            // place in the model's order of the one to take, from 1; 0: the best
     bool verify;
     bool profile;
+    int hang_after;           // seconds that a kernel may run in --verify or --profile; 0: their own limits
     bool force_device;        // profile on a GPU that is not the device
     MathMode math;
     ParamOverride params[MAX_PARAMS];   // the last -D of a name; checked to be NAME=NUMBER

@@ -15,7 +15,7 @@
 enum {
     MAX_GPUS = 16,
     OPEN_SECONDS = 60,   // a driver that wakes up takes a few
-    STEP_SECONDS = 10    // between two signs of life: then a kernel is taken to hang
+    HANG_SECONDS = 10    // between two signs of life: then a kernel is taken to hang
 };
 
 // ---- the GPU ----
@@ -117,7 +117,7 @@ static void show_new(const CandidateList *list, const ProfileBoard *board, int *
 }
 
 /* The candidate that was at work when the worker ended is to blame, unless it said so itself. */
-static void blame(ProfileBoard *board, const Worker *worker, int count)
+static void blame(ProfileBoard *board, const Worker *worker, int count, int hang_seconds)
 {
     if (board->current >= count || board->slots[board->current].finished)
         return;
@@ -125,14 +125,14 @@ static void blame(ProfileBoard *board, const Worker *worker, int count)
     slot->finished = true;
     slot->status = worker->state == WORKER_TIMEOUT ? CANDIDATE_TIMEOUT : CANDIDATE_FAULT;
     if (worker->state == WORKER_TIMEOUT)
-        snprintf(slot->reason, sizeof slot->reason, "does not end within %d s", STEP_SECONDS);
+        snprintf(slot->reason, sizeof slot->reason, "does not end within %d s", hang_seconds);
     else
         snprintf(slot->reason, sizeof slot->reason, "ends the process that runs it (%s)",
                  worker->signal ? strsignal(worker->signal) : "it exited");
 }
 
 /* One worker, until it is done or a candidate brought it down. */
-static void run_worker(ProfileTask *task, int *shown)
+static void run_worker(ProfileTask *task, int hang_seconds, int *shown)
 {
     Worker worker;
     ProfileBoard *board = task->board;
@@ -142,13 +142,13 @@ static void run_worker(ProfileTask *task, int *shown)
         fatal(EXIT_MACHINE, "no further process can be started");
     while (worker.state == WORKER_RUNNING) {
         worker_wait(&worker, 1);
-        worker.limits.seconds = STEP_SECONDS;
+        worker.limits.seconds = hang_seconds;   // it said that the GPU is open
         show_new(task->list, board, shown);
     }
     if (!board->opened)
         fatal(EXIT_MACHINE, "cannot profile: %s",
               board->reason[0] ? board->reason : "the GPU's driver ends the process");
-    blame(board, &worker, task->list->count);
+    blame(board, &worker, task->list->count, hang_seconds);
     show_new(task->list, board, shown);
 }
 
@@ -165,7 +165,8 @@ static void take_slot(Arena *arena, Candidate *candidate, const ProfileSlot *slo
     *candidate->measured = slot->measurement;
 }
 
-void profile(Arena *arena, const Program *program, const DeviceSpec *device, CandidateList *list)
+void profile(Arena *arena, const Program *program, const DeviceSpec *device, int hang_seconds,
+             CandidateList *list)
 {
     size_t bytes = sizeof(ProfileBoard) + (size_t)list->count * sizeof(ProfileSlot);
     ProfileBoard *board = worker_share(bytes);
@@ -181,7 +182,7 @@ void profile(Arena *arena, const Program *program, const DeviceSpec *device, Can
     };
     int shown = 0;
     do {
-        run_worker(&task, &shown);
+        run_worker(&task, hang_seconds ? hang_seconds : HANG_SECONDS, &shown);
         task.first = board->current + 1;
     } while (!board->done && task.first <= list->count);
     progress_end();

@@ -416,6 +416,7 @@ void profile_work(void *context)
     if (!ready)
         return;
     board->opened = true;
+    worker_alive();
     for (int i = task->first; i < task->list->count; i++) {
         board->current = i;
         if (task->list->items[i].compiled && !measure(&bench, i))

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import stat
 import subprocess
@@ -41,7 +42,7 @@ def names(folder):
 
 def test_help_lists_every_option(folder):
     text = run("--help").stdout.decode()
-    for option in ("--device", "--output", "--emit", "--json", "--name", "--top-k", "--verify", "--profile", "--force-device", "-D", "--math", "-d",
+    for option in ("--device", "--output", "--emit", "--json", "--name", "--top-k", "--verify", "--profile", "--force-device", "--hang-after", "-D", "--math", "-d",
                    "-MD", "-MF", "--templates", "--list-devices", "--print-device", "--print-schema", "--color"):
         assert option in text, option
     assert run("-h").stdout.decode() == text
@@ -261,6 +262,17 @@ def test_signals_end_at_once_and_leave_nothing(folder):
         process.stdin.close()
         process.stderr.close()
         assert names(folder) == []
+
+
+def test_a_hanging_kernel_is_wrong(folder):
+    shutil.copytree(ROOT / "templates", folder / "templates")
+    template = folder / "templates/elementwise.cu"
+    text, mark = template.read_text(), "    Inputs in[VECTORS];\n"
+    assert mark in text
+    template.write_text(text.replace(mark, mark + "    for (volatile int i = 0;; ) {}\n"))
+    result = run(ROOT / "examples/relu.te", "--device", "a100", "-D", "N=10", "--templates", folder / "templates", "--verify",
+                 "--hang-after", "1", "-o", "k.cu", folder=folder, code=5)
+    assert b"does not end within 1 s" in result.stderr and not (folder / "k.cu").exists()
 
 
 def test_a_closed_pipe_is_an_error_not_a_death(folder):
