@@ -560,6 +560,8 @@ char *generate(Arena *arena, uint64_t seed, uint64_t number)
     Generator *g = NEW(arena, Generator);
     g->arena = arena;
     g->state = generate_hash(seed ^ generate_hash(number));
+    if (generate_hash(g->state + 1) % 8 == 0)
+        return generate_known(arena, g->state);
     g->inputs = strbuf_new(arena);
     StrBuf text = strbuf_new(arena), definitions = strbuf_new(arena), outputs = strbuf_new(arena);
     for (int p = 0; p < PARAMS; p++) {

@@ -10,5 +10,8 @@
 /* The same (seed, number) gives the same text on every machine. */
 char *generate(Arena *arena, uint64_t seed, uint64_t number);
 
+/* A program of a shape that people write; the same for the same state. generate() gives one in eight. */
+char *generate_known(Arena *arena, uint64_t state);
+
 /* splitmix64: well mixed bits of any number. */
 uint64_t generate_hash(uint64_t x);

@@ -1,0 +1,142 @@
+// Random programs of the shapes that people write: rows and channels that are normalised, axes in another order. Chance
+// alone hardly ever makes them.
+#include "differential/generate.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/strbuf.h"
+
+enum { MOST_AXES = 5, MOST_ELEMENTS = 12000 };
+
+typedef struct Shape {
+    uint64_t state;
+    int rank;
+    int64_t extent[MOST_AXES];
+    int order[MOST_AXES];   // of the output's axes
+    uint32_t kept;          // axes that are not reduced over
+} Shape;
+
+static int64_t below(Shape *s, int64_t count)
+{
+    s->state = generate_hash(s->state);
+    return (int64_t)(s->state >> 16) % count;
+}
+
+#define PICK(s, list) ((list)[below((s), (int64_t)(sizeof(list) / sizeof *(list)))])
+
+static const char *const reals[] = {"f32", "f16", "bf16", "f64"};
+
+static Shape shape_new(uint64_t state)
+{
+    static const int64_t sizes[] = {1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 31, 32, 33, 40, 64, 65, 97, 128, 260, 1000};
+    Shape s = {.state = state};
+    s.rank = 2 + (int)below(&s, MOST_AXES - 1);
+    int64_t elements = 1;
+    for (int a = 0; a < s.rank; a++) {
+        int64_t most = MOST_ELEMENTS / elements, size = PICK(&s, sizes);
+        s.extent[a] = size <= most ? size : 1 + below(&s, most < 40 ? most : 40);
+        elements *= s.extent[a];
+        s.order[a] = a;
+    }
+    return s;
+}
+
+/* `[k0, k1, k2]` of the axes in the set, in the output's order; extents instead of names if `sizes`. */
+static const char *list(Arena *arena, const Shape *s, uint32_t set, bool sizes)
+{
+    StrBuf out = strbuf_new(arena);
+    for (int i = 0; i < s->rank; i++) {
+        int a = s->order[i];
+        if (!(set >> a & 1))
+            continue;
+        strbuf_puts(&out, out.length ? ", " : "[");
+        if (sizes)
+            strbuf_printf(&out, "%" PRId64, s->extent[a]);
+        else
+            strbuf_printf(&out, "k%d", a);
+    }
+    strbuf_puts(&out, out.length ? "]" : "[]");
+    return out.text;
+}
+
+/* The pattern with the three lists of axes for $1, $2 and $3. */
+static void put(StrBuf *out, const char *pattern, const char *const *lists)
+{
+    for (const char *c = pattern; *c; c++)
+        if (*c == '$')
+            strbuf_puts(out, lists[*++c - '1']);
+        else
+            strbuf_putc(out, *c);
+}
+
+/* Statistics over some axes, what is made of them, and statistics of that. */
+static char *normalised(Arena *arena, Shape *s)
+{
+    static const char *const terms[] = {"x$1", "x$1 * 0.25", "x$1 - z$1", "select(m$1, x$1, -1)", "relu(x$1)"};
+    static const char *const firsts[] = {"max", "min", "sum"};
+    static const char *const steps[] = {"exp(-abs(t$1 - u$2))", "t$1 - u$2", "t$1 * 0.5 + u$2", "sq(t$1 - u$2 * 0.125)"};
+    static const char *const seconds[] = {"v$1", "sq(v$1)", "v$1 * x$1"};
+    static const char *const lasts[] = {"v$1 / (1 + abs(w$2))", "(v$1 - w$2 * 0.01) * g$3 + b$3", "v$1 * w$2",
+                                        "v$1 * rsqrt(1e-5 + abs(w$2)) + h$2"};
+    uint32_t all = (1u << s->rank) - 1;
+    const char *const lists[] = {list(arena, s, all, false), list(arena, s, s->kept, false), list(arena, s, all & ~s->kept, false)};
+    const char *parts[] = {PICK(s, terms), PICK(s, steps), PICK(s, seconds), PICK(s, lasts)}, *type = PICK(s, reals);
+    StrBuf out = strbuf_new(arena);
+    strbuf_printf(&out, "input x%s : %s\n", list(arena, s, all, true), type);
+    strbuf_printf(&out, "input z%s : %s\n", list(arena, s, all, true), PICK(s, reals));
+    strbuf_printf(&out, "input m%s : b1\n", list(arena, s, all, true));
+    strbuf_printf(&out, "input g%s : %s\n", list(arena, s, all & ~s->kept, true), PICK(s, reals));
+    strbuf_printf(&out, "input b%s : f32\n", list(arena, s, all & ~s->kept, true));
+    strbuf_printf(&out, "input h%s : %s\n", list(arena, s, s->kept, true), type);
+    const char *const left[] = {"t", "v", "y"};
+    for (int i = 0; i < 3; i++) {
+        strbuf_printf(&out, "%s%s = ", left[i], lists[0]);
+        put(&out, parts[i == 2 ? 3 : i], lists);
+        if (i < 2) {
+            strbuf_printf(&out, "\n%s%s = %s%s(", i ? "w" : "u", lists[1], i ? "sum" : PICK(s, firsts), lists[2]);
+            put(&out, i ? parts[2] : "t$1", lists);
+            strbuf_puts(&out, ")");
+        }
+        strbuf_puts(&out, "\n");
+    }
+    strbuf_printf(&out, "output y : %s\n%s%s", below(s, 3) ? type : PICK(s, reals), below(s, 3) ? "" : "output u\n",
+                  below(s, 4) ? "" : "output v\n");
+    return out.text;
+}
+
+/* An input whose axes come in another order. */
+static char *turned(Arena *arena, Shape *s)
+{
+    static const char *const bodies[] = {"x$1", "x$1", "x$1", "x$1 * 0.5", "relu(x$1) + b$3", "x$1 * b$3 - z$2"};
+    static const char *const types[] = {"f32", "f16", "bf16", "f64", "i8", "u8", "i32"};
+    uint32_t all = (1u << s->rank) - 1;
+    const char *from = list(arena, s, all, false), *sizes = list(arena, s, all, true), *body = PICK(s, bodies);
+    bool moves = strcmp(body, "x$1") == 0;
+    for (int i = s->rank - 1; i > 0; i--) {
+        int j = (int)below(s, i + 1), other = s->order[j];
+        s->order[j] = s->order[i];
+        s->order[i] = other;
+    }
+    uint32_t last = 1u << s->order[s->rank - 1];
+    const char *const lists[] = {from, list(arena, s, all, false), list(arena, s, last, false)};
+    StrBuf out = strbuf_new(arena);
+    strbuf_printf(&out, "input x%s : %s\n", sizes, moves ? PICK(s, types) : PICK(s, reals));
+    strbuf_printf(&out, "input b%s : f32\ninput z%s : %s\n", list(arena, s, last, true), list(arena, s, all, true), PICK(s, reals));
+    strbuf_printf(&out, "y%s = ", lists[1]);
+    put(&out, body, lists);
+    strbuf_printf(&out, "\noutput y%s%s\n", moves ? "" : " : ", moves ? "" : PICK(s, reals));
+    return out.text;
+}
+
+char *generate_known(Arena *arena, uint64_t state)
+{
+    Shape s = shape_new(state);
+    switch (below(&s, 3)) {
+    case 0: return turned(arena, &s);
+    case 1: s.kept = (1u << (1 + below(&s, s.rank - 1))) - 1; break;   // rows: the inner axes are reduced over
+    default: s.kept = 1u << below(&s, s.rank);                         // channels: all but one
+    }
+    return normalised(arena, &s);
+}
