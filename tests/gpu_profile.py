@@ -144,6 +144,7 @@ def check_planted(profiler, repeat):
             else:
                 rest += 1
                 sound += candidate["status"] == "ok"
+        print(f"     planted {survived}, sound {sound} of {rest}, {time.monotonic() - start:.0f} s", flush=True)
     figures = ", ".join(f"{kind} {count} of {repeat}" for kind, count in survived.items())
     return (sound == rest and all(count == repeat for count in survived.values()),
             f"survived {figures}; of the others {sound} of {rest} were timed; {time.monotonic() - start:.0f} s")

@@ -15,14 +15,12 @@ RULES = [
     (r"\bmin\(", "max("), (r"\bmax\(", "min("),
 ]
 SKIPPED = re.compile(r"\s*(//|#|static_assert|template <|using |extern \"C\"|\"|namespace|struct |}|$)")
-# Constants that any value serves: they decide the order of blocks and how far the compiler unrolls. Their uses are mutated.
-SPEED_ONLY = ("constexpr Index PANEL = ", "constexpr int UNROLLED_TAPS = ")
 TRUE_IN_INTERPRETER = {"ROLLERC_INTERP"}
 
 
 def holds(condition):
     """What the preprocessor makes of `condition` in the interpreter; names it does not know are undefined."""
-    text = re.sub(r"defined\((\w+)\)", lambda m: str(m[1] in TRUE_IN_INTERPRETER), condition)
+    text = re.sub(r"defined\((\w+)\)", lambda m: str(m[1] in TRUE_IN_INTERPRETER), condition.split("//")[0])
     text = re.sub(r"\b(?!True|False)[A-Za-z_]\w*", "0", text).replace("&&", " and ").replace("||", " or ").replace("!", " not ")
     return bool(eval(text))   # our own templates only
 
@@ -56,7 +54,7 @@ def automatic(name, text):
     lines, found, names = text.split("\n"), [], {}
     for number in live_lines(text):
         code = lines[number].split("//")[0].rstrip()
-        if "__launch_bounds__" in code or "static_assert" in code or code.startswith(SPEED_ONLY):
+        if "__launch_bounds__" in code or "static_assert" in code:
             continue
         for pattern, replacement in RULES:
             for place, match in enumerate(re.finditer(pattern, code), 1):

@@ -3,6 +3,9 @@
 `which` counts the places that hold the old text, from 1.
 """
 
+# Tried in every run.
+NAMED = ("E9 32-bit position past 2^31 elements", "M1 missing first barrier", "R8 wrong shuffle width")
+
 HAND = [
     # ---- elementwise ----
     ("E1 vector past the end", "elementwise.cu", "if (point + VECTOR <= POINTS)", "if (point <= POINTS)", 1),
@@ -67,6 +70,29 @@ HAND = [
     ("W5 blocks along a line round down", "window.cu", "(INNER + TI * TILE - 1) / (TI * TILE)", "(INNER / (TI * TILE) > 0 ? INNER / (TI * TILE) : 1)", 1),
     ("W6 outputs of a thread are neighbours", "window.cu", "term(t, outer, inner + j * TI, tap)", "term(t, outer, inner + j, tap)", 1),
     ("W7 totals start at zero", "window.cu", "Reduction::template identity<A>()", "A(0)", 1),
+    # ---- rowwise ----
+    ("S1 groups past the last row load", "rowwise.cu", "const Index row = active ? own_row : ROWS - 1;", "const Index row = own_row;", 1),
+    ("S2 groups past the last row store", "rowwise.cu", "compute(t, row, column, active, inputs);", "compute(t, row, column, true, inputs);", 1),
+    ("S3 missing barrier before parts are read", "rowwise.cu", "        partial[(int)threadIdx.x / WARP] = value;\n    block_sync();",
+     "        partial[(int)threadIdx.x / WARP] = value;", 1),
+    ("S4 missing barrier between reductions", "rowwise.cu", "    block_sync();                              // the reduction before has been read\n", "", 1),
+    ("S5 part of the first warp counted only", "rowwise.cu", "warp < WARPS_OF_GROUP", "warp < WARPS_OF_GROUP - 1", 1),
+    ("S6 shuffle across rows", "rowwise.cu", "(value, GROUP < WARP ? GROUP : WARP)", "(value, WARP)", 1),
+    ("S7 rows of a block overlap", "rowwise.cu", "(Index)blockIdx.x * ROWS_OF_BLOCK +", "(Index)blockIdx.x +", 1),
+    ("S8 ragged end of a row is read", "rowwise.cu", "if (active && column + k * GROUP * VECTOR < COLUMNS)", "if (active)", 1),
+    # ---- permute ----
+    ("T1 missing barrier", "permute.cu", "    block_sync();\n", "", 1),
+    ("T2 rows past the end are stored", "permute.cu", " && r0 + r < R) {", ") {", 1),
+    ("T3 columns past the end are read", "permute.cu", "else if (inside && c0 + c + e < C)", "else if (inside)", 1),
+    ("T4 rows past the end are read", "permute.cu", "line_r < LINES_R && r0 + r < R", "line_r < LINES_R", 1),
+    ("T5 columns past the end are stored", "permute.cu", "line_c < LINES_C && c0 + c < C", "line_c < LINES_C", 1),
+    ("T6 outer positions past the end are stored", "permute.cu", " && outer0 + outer < OUTER && r0 + r < R", " && r0 + r < R", 1),
+    ("T7 padding forgotten on one side", "permute.cu", "run / (VR * TC) * PAD", "0", 1),
+    ("T8 run of a whole tile at the ragged end", "permute.cu", "R - r0 < TR ? (int)(R - r0) : TR", "TR", 1),
+    ("T9 tiles of r and c swapped", "permute.cu", "(Index)blockIdx.x / TILES_C % TILES_R * TR", "(Index)blockIdx.x % TILES_R * TR", 1),
+    ("T10 elements behind the last word forgotten", "permute.cu", "if (WHOLE < ELEMENTS && ends)", "if (false)", 1),
+    ("T11 columns past the end are read as words", "permute.cu", "const bool each = inside && c0 + c + e < C;", "const bool each = inside;", 1),
+    ("T12 end of a row taken from its begin", "permute.cu", "behind = (columns - before) % VC", "behind = columns % VC", 1),
     # ---- prelude ----
     ("P1 word lacks the upper lanes", "prelude.cuh", "for (int mask = 1; mask < LANES; mask *= 2)", "for (int mask = 1; mask < LANES / 2; mask *= 2)", 1),
     ("P2 word placed by its own lane", "prelude.cuh", "word <<= lane % LANES * N;", "word <<= lane % LANES;", 1),
