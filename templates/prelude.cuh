@@ -645,6 +645,15 @@ DEVICE float op_div(float a, float b) { return __fdividef(a, b); }
 DEVICE float op_div(float a, float b) { return a / b; }
 #endif
 
+// a / b for constants b whose reciprocal in float is off by at most 2^-25 (src/codegen/emit.c says why it is exact then,
+// but for the last place of subnormal quotients).
+DEVICE float divide_by(float a, float b)
+{
+    const float reciprocal = 1 / b, quotient = a * reciprocal;
+    const float rest = fmaf(-quotient, b, a);   // NaN where a is infinite
+    return rest == rest ? fmaf(rest, reciprocal, quotient) : quotient;
+}
+
 template <class T> DEVICE T op_max(T a, T b) { return a > b ? a : b; }
 template <class T> DEVICE T op_min(T a, T b) { return a < b ? a : b; }
 DEVICE double op_max(double a, double b) { return a > b || a != a ? a : b; }   // NaN if either is

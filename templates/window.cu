@@ -1,14 +1,23 @@
-// Sliding windows: every output combines the TAPS terms under its window; an epilogue makes the final value of the total.
+// Sliding windows: every output combines the terms under its window; an epilogue makes the final value of the total.
 //
-// A block makes TO lines of TI * TILE outputs along the innermost axis. A thread makes TILE outputs of one line, TI apart,
-// so that its loads are independent and neighbouring threads read neighbouring windows. Windows overlap: the first touch
-// brings an element into L1, the others find it there. Max of 3, stride 2, TI = 2, TILE = 2:
+// A block makes TO x TD * HEIGHT x TA outputs: outer positions, down, along. A thread makes HEIGHT of them, one below the
+// other. Their windows overlap, so it reads what they cover once and keeps it; max of 3 x 3, stride 2, HEIGHT = 2:
 //
-//   input      0   1   2   3   4   5   6   7   8
-//   output 0  [    0    ]                            thread 0
-//   output 1          [    1    ]                    thread 1
-//   output 2                  [    2    ]            thread 0
-//   output 3                          [    3    ]    thread 1
+//   kept row 0   x x x   \ output a = 0
+//            1   x x x   |
+//            2   x x x   /  \ output a = 1
+//            3   x x x      |
+//            4   x x x      /
+//
+// Windows of neighbouring threads overlap as well: either the first touch brings an element into L1 and the others find it
+// there, or the block first copies all it reads into shared memory: one piece of the tensor, 16 bytes at a time, however
+// long its lines are.
+//
+//   tensor  ....|====|====|====|====|....      pieces of 16 bytes
+//                  ^ first         ^ last      what the block's windows cover
+//
+// Its outputs may go the same way back. Where all outputs that meet a row combine the same terms of it, as in pooling, they
+// are combined once.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -23,58 +32,204 @@ struct Tensors {
 #define PARAMETERS const float *__restrict__ in0, float *__restrict__ out0
 #define TENSORS {in0, out0}
 using Reduction = Max;
-using A = float;                                // what totals are accumulated in
-constexpr Index OUTER = 64 * 56, INNER = 56;    // lines of outputs, outputs of a line
-constexpr int TAPS = 9;                         // points of a window
+using A = float;   // what totals are accumulated in
+constexpr Index OUTER = 64, DOWN = 56, ALONG = 56;   // outputs
+constexpr int TAPS = 1, DOWN_TAPS = 3, ALONG_TAPS = 3;   // of a window: one by one, and those that slide
 constexpr int THREADS = 224;
-constexpr int TO = 8, TI = 28;                  // threads of a block: lines, along a line
-constexpr int TILE = 2;                         // outputs of a thread, TI apart
+constexpr int TO = 1, TD = 4, TA = 56;   // threads of a block
+constexpr int HEIGHT = 2;   // outputs of a thread, one below the other
+constexpr int ROWS = 5, ROW_STEP = 2, ROW_TAP_STEP = 1;   // under the outputs; from one output to the next, from tap to tap
+constexpr bool SAME_TERMS = true;   // of a row for all outputs that meet it
+constexpr bool SAFE_PAST_END = true;   // terms past the last output read nothing outside of tensors
 
-__device__ __forceinline__ A term(const Tensors &t, Index outer, Index inner, Index tap)
+// What a block stages in shared memory.
+using Staged = float;
+constexpr int STAGED_BYTES = 7760;
+constexpr Index PLANE = 12769, DOWN_STEP = 226;   // elements from one output's to the next one's
+constexpr Index FIRST = 0, LAST = 338;   // under the windows of a line
+__device__ __forceinline__ const Staged *staged_tensor(const Tensors &t) { return t.in0; }
+struct Tile {
+    const Staged *at;
+    Index origin;   // position in the tensor of what stands first
+};
+
+// Outputs that a block collects in shared memory.
+using Collected = float;
+constexpr int COLLECTED_BYTES = 1824;
+__device__ __forceinline__ Collected *collected_tensor(const Tensors &t) { return t.out0; }
+struct Collection {
+    Collected *at;
+    Index origin;   // position in the tensor of what stands first
+};
+
+// What the windows of a thread's outputs cover.
+struct Windows {
+    float x0[5][3];
+};
+
+__device__ __forceinline__ void load_windows(const Tensors &, const Tile &tile, Index outer, Index down, Index along,
+                                             Index, Windows &in)
 {
-    const Index i0 = outer / 56, i1 = outer % 56;
-    const Index i3 = tap / 3, i4 = tap % 3;
-    return load(t.in0, i0 * 12769 + i1 * 226 + i3 * 113 + inner * 2 + i4);
+    UNROLL for (int p = 0; p < 5; ++p)
+        UNROLL for (int q = 0; q < 3; ++q)
+            in.x0[p][q] = load(tile.at, outer * 12769 + down * 226 + p * 113 + along * 2 + q - tile.origin);
 }
 
-__device__ __forceinline__ void finish(const Tensors &t, Index outer, Index inner, A total)
+// Of the thread's output a, at one point of its window.
+__device__ __forceinline__ A term(const Tensors &, Index, Index, Index, Index, int a, int r, int s, const Windows &in)
 {
-    const Index i0 = outer / 56, i1 = outer % 56;
+    return in.x0[a * 2 + r][s];
+}
+
+__device__ __forceinline__ void finish(const Tensors &, const Collection &out, Index outer, Index down, Index along,
+                                       A total)
+{
     const float v0 = total;
-    store(t.out0, i0 * 3136 + i1 * 56 + inner, v0);
+    store(out.at, outer * 3136 + down * 56 + along - out.origin, v0);
 }
 // </rollerc>
 
-constexpr Index LINE_BLOCKS = (INNER + TI * TILE - 1) / (TI * TILE);   // blocks along a line
-constexpr bool WHOLE = INNER % (TI * TILE) == 0;                       // no thread's outputs reach past the line's end
-constexpr int UNROLLED_TAPS = TAPS <= 64 && TAPS * TILE <= 256 ? TAPS : 1;   // else code grows beyond what pays
+constexpr Index DOWN_BLOCKS = (DOWN + TD * HEIGHT - 1) / (TD * HEIGHT);   // blocks from top to bottom
+constexpr Index ALONG_BLOCKS = (ALONG + TA - 1) / TA;                     // blocks along a line
+constexpr bool WHOLE = DOWN % HEIGHT == 0;                                // no thread's outputs reach past the bottom
+constexpr int UNROLLED_TAPS = TAPS <= 64 && TAPS * HEIGHT <= 256 ? TAPS : 1;   // else code grows beyond what pays
 
-static_assert(TO * TI == THREADS, "every thread has its place");
-static_assert(TILE >= 1 && TAPS >= 1, "something to do");
+static_assert(TO * TD * TA == THREADS, "every thread has its place");
+static_assert(HEIGHT >= 1 && TAPS >= 1, "something to do");
+
+static_assert(COLLECTED_BYTES == 0 || TO == 1 || TD * HEIGHT >= DOWN, "a block's outputs are one piece");
+
+// Copies what the block at (outer, down) reads of the staged tensor.
+__device__ __forceinline__ Tile stage(const Tensors &t, Index outer, Index down)
+{
+    SHARED(0, Staged, tile, [STAGED_BYTES / sizeof(Staged)]);
+    constexpr int PIECE = 16 / sizeof(Staged);   // elements of one copy
+    constexpr int COPIES = (STAGED_BYTES / 16 + THREADS - 1) / THREADS;
+    constexpr bool WHOLE_PIECES = OUTER * PLANE % PIECE == 0;   // of the tensor
+    const Index above = down * DOWN_STEP + FIRST, below = (down + TD * HEIGHT - 1) * DOWN_STEP + LAST + 1;
+    const Index first = outer * PLANE + (above > 0 ? above : 0);
+    const Index last_plane = outer + TO < OUTER ? outer + TO : OUTER;
+    const Index last = (last_plane - 1) * PLANE + (below < PLANE ? below : PLANE);
+    const Index origin = first / PIECE * PIECE;
+    const int mine = (int)threadIdx.x * PIECE, length = (int)(last - origin);
+    const Staged *from = staged_tensor(t) + origin + mine;
+#pragma unroll COPIES >= 1 && COPIES <= 16 ? COPIES : 4
+    for (int c = 0; c < COPIES; ++c) {
+        const int i = mine + c * THREADS * PIECE;
+        if (i >= length)
+            break;
+        const Index left = OUTER * PLANE - origin - i;   // elements up to the tensor's end
+        const bool whole = WHOLE_PIECES || left >= PIECE;
+        async_copy16(tile + i, from + c * THREADS * PIECE, whole ? 16 : (int)left * (int)sizeof(Staged));
+    }
+    async_commit();
+    async_wait<0>();
+    return {tile, origin};
+}
+
+// Position of the block's first output, and of the one behind its last.
+__device__ __forceinline__ Index first_output(Index outer, Index down) { return (outer * DOWN + down) * ALONG; }
+__device__ __forceinline__ Index end_output(Index outer, Index down)
+{
+    const Index last_outer = outer + TO < OUTER ? outer + TO : OUTER;
+    const Index last_down = down + TD * HEIGHT < DOWN ? down + TD * HEIGHT : DOWN;
+    return ((last_outer - 1) * DOWN + last_down) * ALONG;
+}
+
+constexpr int OUT_PIECE = 16 / sizeof(Collected);
+
+__device__ __forceinline__ Collection collection(Index outer, Index down)
+{
+    SHARED(STAGED_BYTES, Collected, outputs, [COLLECTED_BYTES / sizeof(Collected) + 1]);
+    return {outputs, first_output(outer, down) / OUT_PIECE * OUT_PIECE};
+}
+
+// Writes what was collected, in pieces of 16 bytes where they are whole.
+__device__ __forceinline__ void write_collection(const Tensors &t, const Collection &out, Index outer, Index down)
+{
+    const int first = (int)(first_output(outer, down) - out.origin);
+    const int end = (int)(end_output(outer, down) - out.origin);
+    Collected *to = collected_tensor(t) + out.origin;
+    for (int i = (int)threadIdx.x * OUT_PIECE; i < end; i += THREADS * OUT_PIECE)
+        if (i >= first && i + OUT_PIECE <= end) {
+            Collected piece[OUT_PIECE];
+            move_vector<OUT_PIECE>(piece, out.at + i);
+            move_vector<OUT_PIECE>(to + i, piece);
+        } else
+            UNROLL for (int e = 0; e < OUT_PIECE; ++e)
+                if (i + e >= first && i + e < end)
+                    to[i + e] = out.at[i + e];
+}
+
+// Adds the terms that lie in row p of what the windows cover: output a meets it with tap r where a * ROW_STEP + r *
+// ROW_TAP_STEP is p. Rows from the top down, so that few of them are needed at a time.
+__device__ __forceinline__ void add_row(const Tensors &t, Index outer, Index down, Index along, int tap, int p,
+                                        const Windows &in, A (&acc)[HEIGHT])
+{
+    A row = Reduction::template identity<A>();
+    if (SAME_TERMS) {
+        const int a = ROW_STEP == 1 ? p : 0, r = ROW_STEP == 1 ? 0 : p;   // an output and a tap that meet the row
+        row = term(t, outer, down, along, tap, a, r, 0, in);
+        UNROLL for (int s = 1; s < ALONG_TAPS; ++s)
+            row = Reduction::combine(row, term(t, outer, down, along, tap, a, r, s, in));
+    }
+    UNROLL for (int r = 0; r < DOWN_TAPS; ++r) {
+        const int above = p - r * ROW_TAP_STEP, a = above / ROW_STEP;
+        if (above < 0 || above % ROW_STEP != 0 || a >= HEIGHT || (!WHOLE && !SAFE_PAST_END && down + a >= DOWN))
+            continue;
+        UNROLL for (int s = 0; s < (SAME_TERMS ? 1 : ALONG_TAPS); ++s) {
+            const A value = SAME_TERMS ? row : term(t, outer, down, along, tap, a, r, s, in);
+            acc[a] = TAPS == 1 && r + s == 0 ? value : Reduction::combine(acc[a], value);
+        }
+    }
+}
+
+// Makes and stores a thread's outputs.
+__device__ __forceinline__ void make_outputs(const Tensors &t, const Tile &tile, const Collection &out, Index outer,
+                                             Index down, Index along)
+{
+    // ---- load and compute ----
+    A acc[HEIGHT];
+    UNROLL for (int a = 0; a < HEIGHT; ++a)
+        acc[a] = Reduction::template identity<A>();
+#pragma unroll UNROLLED_TAPS
+    for (int tap = 0; tap < TAPS; ++tap) {
+        Windows in;
+        load_windows(t, tile, outer, down, along, tap, in);
+        UNROLL for (int p = 0; p < ROWS; ++p)
+            add_row(t, outer, down, along, tap, p, in, acc);
+    }
+
+    // ---- store ----
+    UNROLL for (int a = 0; a < HEIGHT; ++a)
+        if (WHOLE || down + a < DOWN)
+            finish(t, out, outer, down + a, along, acc[a]);
+}
 
 extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
     const Index block = (Index)blockIdx.x;
     const int thread = (int)threadIdx.x;
-    const Index outer = block / LINE_BLOCKS * TO + thread / TI;
-    const Index inner = block % LINE_BLOCKS * (TI * TILE) + thread % TI;
-    if (outer >= OUTER)
-        return;
+    const Index first_outer = block / (DOWN_BLOCKS * ALONG_BLOCKS) * TO;
+    const Index first_down = block / ALONG_BLOCKS % DOWN_BLOCKS * (TD * HEIGHT);
+    const Index outer = first_outer + thread / (TD * TA);
+    const Index down = first_down + thread / TA % TD * HEIGHT;
+    const Index along = block % ALONG_BLOCKS * TA + thread % TA;
 
-    // ---- load and compute ----
-    A acc[TILE];
-    UNROLL for (int j = 0; j < TILE; ++j)
-        acc[j] = Reduction::template identity<A>();
-#pragma unroll UNROLLED_TAPS
-    for (int tap = 0; tap < TAPS; ++tap)
-        UNROLL for (int j = 0; j < TILE; ++j)
-            if (WHOLE || inner + j * TI < INNER)
-                acc[j] = Reduction::combine(acc[j], term(t, outer, inner + j * TI, tap));
-
-    // ---- store ----
-    UNROLL for (int j = 0; j < TILE; ++j)
-        if (WHOLE || inner + j * TI < INNER)
-            finish(t, outer, inner + j * TI, acc[j]);
+    Tile tile = {};
+    Collection out = {};
+    if (STAGED_BYTES > 0) {
+        tile = stage(t, first_outer, first_down);
+        block_sync();
+    }
+    if (COLLECTED_BYTES > 0)
+        out = collection(first_outer, first_down);
+    if (outer < OUTER && down < DOWN && along < ALONG)
+        make_outputs(t, tile, out, outer, down, along);
+    if (COLLECTED_BYTES > 0) {
+        block_sync();
+        write_collection(t, out, first_outer, first_down);
+    }
 }
 }   // namespace KERNEL

@@ -116,11 +116,6 @@ static void emit_constant(StrBuf *out, const Expr *expr)
 
 static void emit_access(StrBuf *out, const Scope *scope, const Access *access)
 {
-    const char *loaded = scope->loaded ? scope->loaded(scope->context, access) : NULL;
-    if (loaded) {
-        strbuf_puts(out, loaded);
-        return;
-    }
     int position = input_position(scope->fusion, access->tensor);
     assert(position >= 0);
     Affine offset = access_offset(access);
@@ -144,9 +139,30 @@ static void emit_guard(StrBuf *out, const Scope *scope, const Guard *guard)
     strbuf_puts(out, ")");
 }
 
+/* Can `a / b` be made of the reciprocal r, rounded to float, and be exact? With e = a - b * q of q = a * r, the sum
+   q + e * r is a / b correctly rounded where q lies within a unit in the last place of it (Markstein, "IA-64 and
+   elementary functions", theorem 8.5): it does if r is off by at most 2^-25. Divisors from 1 to 2^60 keep clear of
+   overflow; a subnormal quotient may be off by its last place. Powers of two need none of this. */
+static bool divides_by_reciprocal(const Expr *expr)
+{
+    const Expr *divisor = expr->apply.operands[1];
+    if (expr->apply.op != OP_DIV || expr->type != DTYPE_F32 || divisor->kind != EXPR_CONST)
+        return false;
+    double by = (float)divisor->constant.real, off = (float)(1 / by) * by - 1;
+    return fabs(by) >= 1 && fabs(by) <= 0x1p60 && off != 0 && fabs(off) <= 0x1p-25;
+}
+
 /* Expands %0 %1 %2 of the op's device code. */
 static void emit_apply(StrBuf *out, const Scope *scope, const Expr *expr)
 {
+    if (divides_by_reciprocal(expr)) {
+        strbuf_puts(out, "divide_by(");
+        emit_expr(out, scope, expr->apply.operands[0]);
+        strbuf_puts(out, ", ");
+        emit_constant(out, expr->apply.operands[1]);
+        strbuf_puts(out, ")");
+        return;
+    }
     for (const char *c = op_info[expr->apply.op].cuda; *c; c++)
         if (*c == '%' && c[1] >= '0' && c[1] <= '2')
             emit_expr(out, scope, expr->apply.operands[*++c - '0']);
@@ -170,6 +186,12 @@ static void emit_cast(StrBuf *out, const Scope *scope, const Expr *expr)
 
 void emit_expr(StrBuf *out, const Scope *scope, const Expr *expr)
 {
+    bool reads = expr->kind == EXPR_ACCESS || expr->kind == EXPR_GUARD;
+    const char *loaded = reads && scope->loaded ? scope->loaded(scope->context, expr) : NULL;
+    if (loaded) {
+        strbuf_puts(out, loaded);
+        return;
+    }
     switch (expr->kind) {
     case EXPR_CONST: emit_constant(out, expr); break;
     case EXPR_INDEX:

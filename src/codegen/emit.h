@@ -11,8 +11,8 @@ typedef struct Scope {
     bool wide;                    // positions and offsets are 64-bit
     const char *suffix;           // after the name of a value that is made at points of `suffix_axes`: "[k][e]"
     uint32_t suffix_axes;         // bit a: axis a
-    /* Spelling of an input access, if it is not to be loaded from memory on the spot; NULL: it is. */
-    const char *(*loaded)(void *context, const Access *access);
+    /* Spelling of an input access or a guard, if it is not to be loaded from memory on the spot; NULL: it is. */
+    const char *(*loaded)(void *context, const Expr *expr);
     void *context;
 } Scope;
 

@@ -91,10 +91,10 @@ bool reads_have(const Reads *reads, Pattern pattern)
     return false;
 }
 
-const char *reads_loaded(void *context, const Access *access)
+const char *reads_loaded(void *context, const Expr *expr)
 {
     Reads *reads = context;
-    int index = find_read(reads, access);
+    int index = expr->kind == EXPR_ACCESS ? find_read(reads, &expr->access) : -1;
     if (index < 0)
         return NULL;
     snprintf(reads->text, sizeof reads->text, "in.x%d[e]", index);

@@ -57,7 +57,7 @@ Reads reads_find(Walk walk);
 bool reads_have(const Reads *reads, Pattern pattern);
 
 /* For Scope.loaded, with the Reads as its context. */
-const char *reads_loaded(void *context, const Access *access);
+const char *reads_loaded(void *context, const Expr *expr);
 
 /* Axes whose positions the loads need, all of them or those of some patterns (bit p: pattern p); those that an expression still needs once its reads are loaded; whether it has any. */
 uint32_t reads_axes(const Reads *reads);

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/checked.h"
 #include "codegen/reads.h"
 #include "codegen/space.h"
 
@@ -10,9 +11,15 @@ enum {
     MAX_TERMS = 32,   // and terms in them: with 64 an H200 ran out of registers
     MAX_THREADS =
         1024,   // of a block, on every device so far: reserves the shared memory that totals meet in
+    ROW_BYTES =
+        64,   // that a thread of a row asks for together: with 32, 64, 128 an H200 reached 1.0, 0.98, 0.88
+    ROW_GROUPS = 32,     // rows of a block: larger blocks wait longer for their last warp,
+    ROW_THREADS = 256,   // unless there would be fewer threads
     RUN_BYTES =
-        128   // that a block reads of each row at least, walking columns: with 32, 64, 128 bytes an H200
-              // reached 0.6, 0.8, 1.0 of its copy bandwidth
+        128,   // that a block reads of each row at least, walking columns: with 32, 64, 128 bytes an H200
+               // reached 0.6, 0.8, 1.0 of its copy bandwidth
+    LEAST_RUN_BYTES =
+        64   // that the threads of a row read side by side: with 16, 32, 64 bytes it reached 0.80, 0.87, 1.0
 };
 
 /* Windows are left to their own family: neighbouring outputs share what they read. */
@@ -138,6 +145,12 @@ static int64_t outputs_of_run(const Fusion *fusion)
     return fusion->axes[layout_axis(fusion, false)].extent >= outputs ? outputs : 1;
 }
 
+static int least_sharers(const Fusion *fusion, Layout layout)
+{
+    int bits = dominant(fusion).bits;
+    return bits < 8 ? 1 : 8 * LEAST_RUN_BYTES / (layout.vector * bits);
+}
+
 static TileRules layout_rules(const Fusion *fusion, const DeviceSpec *device, int variant)
 {
     Layout layout = layouts[variant];
@@ -148,13 +161,20 @@ static TileRules layout_rules(const Fusion *fusion, const DeviceSpec *device, in
     int reduced = space_add_axis(&rules.space, "reduced", reduction_points(fusion), true);
     space_add_flat_tiles(&rules.space, fusion, layout_axis(fusion, layout.row), device);
 
-    int64_t groups = layout.row ? 256 : MAX_THREADS, sharers = layout.row ? MAX_THREADS : 32;   // limits
+    int64_t short_row = ceil_div(reduction_points(fusion), terms);   // threads that have work in it
+    int64_t row_groups = short_row < ROW_THREADS / ROW_GROUPS ? ROW_THREADS / short_row : ROW_GROUPS;
+    int64_t groups = layout.row ? row_groups : MAX_THREADS,
+            sharers = layout.row ? MAX_THREADS : 32;   // limits
     rules.rule[LEVEL_REGISTER][output] = (AxisRule){outs, outs};
     rules.rule[LEVEL_SHARED][output] = (AxisRule){layout.row ? 1 : outputs_of_run(fusion), outs * groups};
     int64_t most = terms * MAX_DEPTH < MAX_TERMS ? terms * MAX_DEPTH : MAX_TERMS;
+    if (layout.row && dominant(fusion).bits * most > 8 * ROW_BYTES)
+        most = 8 * ROW_BYTES / dominant(fusion).bits;
     rules.rule[LEVEL_REGISTER][reduced] = (AxisRule){terms, most};
     rules.rule[LEVEL_SHARED][reduced] = (AxisRule){terms, most * sharers};
     rules.threads_reduce = true;
+    if (layout.row)
+        rules.least_sharers = least_sharers(fusion, layout);
     rules.accumulator_bits = dtype_info[fusion->ops[0].body->type].bits;
     rules.register_overhead = 32;
     rules.input_buffers = 1;

@@ -1,20 +1,18 @@
 // window: every output combines the elements under a window that slides over an input: pooling, depthwise filters.
-#include <inttypes.h>
+#include <string.h>
 
-#include "codegen/emit.h"
 #include "codegen/space.h"
+#include "codegen/window_parts.h"
 
 enum {
-    MAX_TAPS = 4096,   // points of a window; beyond, threads had better share them
-    MAX_TILE = 4,      // outputs of a thread
-    RUN = 32,   // outputs of a block along a line, at least: neighbouring threads read neighbouring memory
-    MAX_THREADS = 1024,
-    MANY_LINES = 4096,   // more lines than any device has places for; then
-    LINES_OF_BLOCK = 4   // a block takes several: an H200 starts about one block a clock
+    MAX_TAPS = 4096,      // points of a window; beyond, threads had better share them
+    MAX_KEPT_TAPS = 81,   // that a thread keeps in registers: 9 x 9
+    MAX_HEIGHT = 24,      // outputs of a thread
+    RUN = 32,   // outputs of a block along a longer line: neighbouring threads read neighbouring memory
+    WHOLE_LINE = 256,       // outputs of a line that a block does not cut
+    DIRECT_THREADS = 384,   // of a block: with more of them an H200 had too few blocks to switch between,
+    STAGED_THREADS = 512    // unless most of what they wait for passes through shared memory
 };
-
-/* Space axes. */
-enum { OUTER, INNER, TAP };
 
 static bool matches(const Fusion *fusion, const DeviceSpec *device)
 {
@@ -27,137 +25,244 @@ static bool matches(const Fusion *fusion, const DeviceSpec *device)
     return reduction_points(fusion) <= MAX_TAPS && count_bit_outputs(fusion) == 0;
 }
 
+static int64_t outer_points(const Slides *slides)
+{
+    return spatial_points(slides->fusion) / slides_extent(slides, SIDE_DOWN) /
+           slides_extent(slides, SIDE_ALONG);
+}
+
+static int64_t kept_taps(const Slides *slides)
+{
+    return slides_taps(slides, SIDE_DOWN) * slides_taps(slides, SIDE_ALONG);
+}
+
+Slides window_slides(const Fusion *fusion, int variant)
+{
+    return variant == NOTHING ? slides_none(fusion) : slides_find(fusion);
+}
+
+// ---- what is staged ----
+
+/* Do the access' elements lie plane after plane, in the order of the outer positions? Then elements of one plane. */
+static int64_t plane_of(const Slides *slides, const Access *access, const Affine *offset)
+{
+    int64_t plane = 1, stride;
+    int outer_end = slides->fusion->spatial_count - SIDES;
+    for (int d = access->rank - 1; d >= 0; d--) {
+        bool is_inner = false;
+        for (int a = outer_end < 0 ? 0 : outer_end; a < slides->fusion->axis_count; a++)
+            is_inner |= access->dims[d].index.coef[a] != 0;
+        if (is_inner)
+            plane *= access->dims[d].size;
+    }
+    stride = plane;
+    for (int a = outer_end - 1; a >= 0; a--) {
+        if (offset->coef[a] != stride)
+            return 0;
+        stride *= slides->fusion->axes[a].extent;
+    }
+    return stride == tensor_elements(access->tensor) ? plane : 0;
+}
+
+const Access *leaf_access(const Expr *expr)
+{
+    if (expr->kind == EXPR_GUARD)
+        expr = expr->guard.body;
+    return expr->kind == EXPR_ACCESS && expr->access.tensor->dtype != DTYPE_B1 ? &expr->access : NULL;
+}
+
+static Stage stage_of(const Slides *slides, const Access *access)
+{
+    const Fusion *fusion = slides->fusion;
+    Affine offset = access_offset(access);
+    Stage stage = {.access = access, .plane = plane_of(slides, access, &offset)};
+    if (slides->axis[SIDE_DOWN] >= 0)
+        stage.down_step = offset.coef[slides->axis[SIDE_DOWN]];
+    int64_t extents[MAX_AXES];
+    for (int a = 0; a < fusion->axis_count; a++)
+        extents[a] = a < slides->axis[SIDE_ALONG] ? 1 : fusion->axes[a].extent;
+    bool known = affine_range(&offset, extents, fusion->axis_count, &stage.low, &stage.high);
+    return known && stage.plane && stage.down_step >= 0 ? stage : (Stage){0};
+}
+
+const FusedOp *window_collected(const Fusion *fusion)
+{
+    const FusedOp *found = NULL;
+    for (int i = 0; i < fusion->op_count; i++)
+        if (fusion->ops[i].stored) {
+            if (found)
+                return NULL;
+            found = &fusion->ops[i];
+        }
+    Affine flat = flat_position(fusion), offset = access_offset(&found->store);
+    return memcmp(&flat, &offset, sizeof flat) == 0 ? found : NULL;
+}
+
+Stage window_stage(const Slides *slides)
+{
+    Stage best = {0};
+    for (int i = 0; i < slides->count; i++) {
+        const Access *access = leaf_access(slides->leaves[i].expr);
+        Stage stage = access ? stage_of(slides, access) : (Stage){0};
+        if (stage.access &&
+            (!best.access || tensor_elements(access->tensor) > tensor_elements(best.access->tensor)))
+            best = stage;
+    }
+    return best;
+}
+
 // ---- rules ----
 
-/* What a block reads of a tensor, as lines of its innermost dimension: `per_line` of them go with each line of outputs, and
-   along a line lie stride * (outputs - 1) + taps elements. All taps widen the line, although those of other dimensions ask
-   for more lines: 3 x 3 taps make 9, not 3. Neighbouring blocks have those lines in L2. */
-static DataTile window_tile(const TileSpace *space, const Access *access, const Fusion *fusion,
+static Affine space_index(const Slides *slides, const Affine *index)
+{
+    Affine form = {.constant = 0};
+    for (int a = 0; a < slides->fusion->axis_count; a++) {
+        int64_t step = index->coef[a] < 0 ? -index->coef[a] : index->coef[a];
+        if (a == slides->axis[SIDE_DOWN])
+            form.coef[DOWN] += step;
+        else if (a == slides->axis[SIDE_ALONG])
+            form.coef[ALONG] += step;
+        else if (a == slides->tap[SIDE_DOWN])
+            form.coef[DOWN_TAP] += step;
+        else if (a == slides->tap[SIDE_ALONG])
+            form.coef[ALONG_TAP] += step;
+        else if (step && a >= slides->fusion->spatial_count)
+            form.coef[OTHER] = 1;
+    }
+    return form;
+}
+
+/* The dimensions that only outer axes move become one, in which `per_line` lines go with each outer position. */
+static DataTile window_tile(const TileSpace *space, const Slides *slides, const Access *access,
                             const DeviceSpec *device)
 {
+    const Fusion *fusion = slides->fusion;
     DataTile tile = {.element_bits = dtype_info[access->tensor->dtype].bits, .scatter = 1};
-    if (access->rank == 0)
-        return tile;
-    int inner = fusion->spatial_count - 1;
-    const Dim *last = &access->dims[access->rank - 1];
+    Affine offset = access_offset(access), none = {.constant = 0};
     int64_t lines = 1;
-    bool has_outer = false, taps_along = false;
-    for (int d = 0; d < access->rank - 1; d++)
-        lines *= access->dims[d].size;
-    for (int a = 0; a < inner; a++)
-        has_outer |= access_offset(access).coef[a] != 0;
-    for (int a = fusion->spatial_count; a < fusion->axis_count; a++)
-        taps_along |= last->index.coef[a] != 0;
-
-    int64_t per_line = lines / space->axes[OUTER].extent;
-    Affine along = {.constant = 0};
-    along.coef[INNER] = last->index.coef[inner] < 0 ? -last->index.coef[inner] : last->index.coef[inner];
-    along.coef[TAP] = taps_along;
-    if (has_outer) {
-        Affine across = {.constant = 0};
-        across.coef[OUTER] = per_line > 1 ? per_line : 1;
-        tile.dims[tile.rank++] = (Dim){across, lines};
+    bool has_outer = false;
+    for (int a = 0; a < fusion->spatial_count - SIDES; a++)
+        has_outer |= offset.coef[a] != 0;
+    for (int d = 0; d < access->rank; d++) {
+        Affine form = space_index(slides, &access->dims[d].index);
+        bool is_inner = form.coef[DOWN] || form.coef[ALONG] || form.coef[DOWN_TAP] || form.coef[ALONG_TAP];
+        lines *= is_inner ? 1 : access->dims[d].size;
     }
-    tile.dims[tile.rank++] = (Dim){along, last->size};
-    if (!along.coef[INNER])
-        tile.scatter = access_scatter(access, fusion, inner, device);
+    if (has_outer) {
+        int64_t per_line = lines / space->axes[OUTER].extent;
+        none.coef[OUTER] = per_line > 1 ? per_line : 1;
+        tile.dims[tile.rank++] = (Dim){none, lines};
+    }
+    for (int d = 0; d < access->rank && tile.rank < MAX_RANK; d++) {
+        Affine form = space_index(slides, &access->dims[d].index);
+        if (form.coef[DOWN] || form.coef[ALONG] || form.coef[DOWN_TAP] || form.coef[ALONG_TAP] ||
+            form.coef[OTHER])
+            tile.dims[tile.rank++] = (Dim){form, access->dims[d].size};
+    }
+    if (tile.rank && !tile.dims[tile.rank - 1].index.coef[ALONG])
+        tile.scatter = access_scatter(access, fusion, slides->axis[SIDE_ALONG], device);
     return tile;
 }
 
-static void add_tiles(TileSpace *space, const Fusion *fusion, const DeviceSpec *device)
+/* Neighbouring threads read every `step` elements of a line, and one access of a warp spans several lines of outputs where
+   those are short. L1 looks up each of its lines by itself; each piece has one at its end that it only begins. */
+static double lines_of_access(const DataTile *tile, const TileSpace *space, const DeviceSpec *device)
 {
+    const Affine *last = &tile->dims[tile->rank - 1].index;
+    double bytes = device->warp_size * tile->element_bits / 8.0, line = device->shared.transaction_bytes;
+    double pieces = 1 + (double)device->warp_size / (double)space->axes[ALONG].extent;
+    double step = (double)last->coef[ALONG];
+    return step + pieces * line / bytes;
+}
+
+static void set_lines(DataTile *tile, const TileSpace *space, const Stage *stage, const DeviceSpec *device)
+{
+    if (!stage->access && tile->rank && tile->dims[tile->rank - 1].index.coef[ALONG])
+        tile->lines = lines_of_access(tile, space, device);
+}
+
+static void add_tiles(TileSpace *space, const Slides *slides, const Stage *stage, const DeviceSpec *device)
+{
+    const Fusion *fusion = slides->fusion;
     FusedAccess found[MAX_DATA_TILES];
     int count = fusion_accesses(fusion, found, MAX_DATA_TILES - fusion->output_count);
-    for (int i = 0; i < count; i++)
-        space->tiles[space->tile_count++] = window_tile(space, found[i].access, fusion, device);
+    for (int i = 0; i < count; i++) {
+        DataTile *tile = &space->tiles[space->tile_count++];
+        *tile = window_tile(space, slides, found[i].access, device);
+        tile->staged = tile->as_in_memory = found[i].access == stage->access;
+        tile->staged_inner = tile->rank - 1;
+        set_lines(tile, space, stage, device);
+    }
     for (int i = 0; i < fusion->op_count && space->tile_count < MAX_DATA_TILES; i++) {
         if (!fusion->ops[i].stored)
             continue;
-        DataTile tile = window_tile(space, &fusion->ops[i].store, fusion, device);
-        tile.output = true;
-        space->tiles[space->tile_count++] = tile;
+        DataTile *tile = &space->tiles[space->tile_count++];
+        *tile = window_tile(space, slides, &fusion->ops[i].store, device);
+        tile->output = true;
+        tile->staged = tile->as_in_memory = stage->access && window_collected(fusion);
+        tile->staged_inner = tile->rank - 1;
+        set_lines(tile, space, stage, device);
     }
 }
 
+static AxisRule all_of(int64_t extent) { return (AxisRule){extent, extent}; }
+
+static TileRules variant_rules(const Fusion *fusion, const DeviceSpec *device, int variant,
+                               const Stage *stage)
+{
+    static const char *const names[] = {"taps", "windows", "staged"};
+    Slides slides = window_slides(fusion, variant);
+    TileRules rules = {
+        .space = space_new(fusion, device), .variant = variant, .variant_name = names[variant], .stages = 1};
+    int64_t along = slides_extent(&slides, SIDE_ALONG), other = reduction_points(fusion) / kept_taps(&slides);
+    space_add_axis(&rules.space, "outer", outer_points(&slides), false);
+    space_add_axis(&rules.space, "down", slides_extent(&slides, SIDE_DOWN), false);
+    space_add_axis(&rules.space, "along", along, false);
+    space_add_axis(&rules.space, "tap", other, true);
+    space_add_axis(&rules.space, "tap down", slides_taps(&slides, SIDE_DOWN), true);
+    space_add_axis(&rules.space, "tap along", slides_taps(&slides, SIDE_ALONG), true);
+    add_tiles(&rules.space, &slides, stage, device);
+
+    AxisRule *each = rules.rule[LEVEL_REGISTER], *block = rules.rule[LEVEL_SHARED];
+    each[OUTER] = each[ALONG] = each[OTHER] = (AxisRule){1, 1};
+    each[DOWN] = (AxisRule){1, MAX_HEIGHT};
+    int64_t threads = stage->access ? STAGED_THREADS : DIRECT_THREADS;
+    block[OUTER] = (AxisRule){1, threads};
+    block[DOWN] = (AxisRule){1, MAX_HEIGHT * threads};
+    block[ALONG] = stage->access || along <= WHOLE_LINE ? all_of(along) : (AxisRule){RUN, threads};
+    rules.most_threads = (int)threads;
+    block[OTHER] = all_of(other);
+    each[DOWN_TAP] = block[DOWN_TAP] = all_of(slides_taps(&slides, SIDE_DOWN));
+    each[ALONG_TAP] = block[ALONG_TAP] = all_of(slides_taps(&slides, SIDE_ALONG));
+    rules.ragged_warps = true;
+    rules.accumulator_bits = dtype_info[fusion->ops[0].body->type].bits;
+    /* Fitted to 230 kernels of 15 poolings and depthwise filters on an H200 (measured 2026-11-21): positions, copies and
+       guards. Staging costs more than it looks, since a block loads, computes and stores in turn. */
+    bool staged = stage->access;
+    rules.thread_instructions = staged ? 150 : 100;
+    rules.element_instructions = staged ? 2 : 1.5;
+    rules.output_instructions = staged ? 12 : 8;
+    rules.register_overhead = 16;
+    rules.input_buffers = 1;
+    /* The lines of one output's windows, and the next one. */
+    rules.input_registers = (int)(slides_taps(&slides, SIDE_ALONG) * (slides_taps(&slides, SIDE_DOWN) + 1));
+    return rules;
+}
+
+/* Windows that fit registers are kept there; their tensor may pass through shared memory. */
 static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
-    TileRules *rules = &variants[0];
-    *rules = (TileRules){.space = space_new(fusion, device), .variant_name = "window", .stages = 1};
-    int64_t inner = fusion->axes[fusion->spatial_count - 1].extent, taps = reduction_points(fusion);
-    space_add_axis(&rules->space, "outer", spatial_points(fusion) / inner, false);
-    space_add_axis(&rules->space, "inner", inner, false);
-    space_add_axis(&rules->space, "tap", taps, true);
-    add_tiles(&rules->space, fusion, device);
-
-    rules->rule[LEVEL_REGISTER][OUTER] = (AxisRule){1, 1};
-    rules->rule[LEVEL_REGISTER][INNER] = (AxisRule){1, MAX_TILE};
-    rules->rule[LEVEL_REGISTER][TAP] = (AxisRule){1, 1};
-    int64_t lines = rules->space.axes[OUTER].extent >= MANY_LINES ? LINES_OF_BLOCK : 1;
-    rules->rule[LEVEL_SHARED][OUTER] = (AxisRule){lines, MAX_THREADS};
-    rules->rule[LEVEL_SHARED][INNER] = (AxisRule){inner >= RUN ? RUN : 1, MAX_TILE * MAX_THREADS};
-    rules->rule[LEVEL_SHARED][TAP] = (AxisRule){taps, taps};
-    rules->accumulator_bits = dtype_info[fusion->ops[0].body->type].bits;
-    rules->register_overhead = 32;
-    rules->input_buffers = 1;
-    return 1;
-}
-
-// ---- the parameter block ----
-
-static void emit_constants(StrBuf *out, const KernelPlan *plan)
-{
-    const FusedOp *op = &plan->fusion->ops[0];
-    const RTile *problem = &plan->program->tile[LEVEL_GLOBAL], *block = &plan->program->tile[LEVEL_SHARED];
-    int64_t each = plan->program->tile[LEVEL_REGISTER].size[INNER];
-    strbuf_printf(out, "using Reduction = %s;\n", combiner(op->reduce));
-    strbuf_printf(out, "using A = %s;   // what totals are accumulated in\n", value_type(op->body->type));
-    strbuf_printf(out,
-                  "constexpr Index OUTER = %" PRId64 ", INNER = %" PRId64
-                  ";   // lines of outputs, outputs of a line\n",
-                  problem->size[OUTER], problem->size[INNER]);
-    strbuf_printf(out, "constexpr int TAPS = %" PRId64 ";   // points of a window\n", problem->size[TAP]);
-    strbuf_printf(out, "constexpr int THREADS = %d;\n", plan->threads);
-    strbuf_printf(out,
-                  "constexpr int TO = %" PRId64 ", TI = %" PRId64
-                  ";   // threads of a block: lines, along a line\n",
-                  block->size[OUTER], block->size[INNER] / each);
-    strbuf_printf(out, "constexpr int TILE = %" PRId64 ";   // outputs of a thread, TI apart\n", each);
-}
-
-static void emit_term(StrBuf *out, const Scope *scope)
-{
-    const Fusion *fusion = scope->fusion;
-    strbuf_puts(
-        out, "\n__device__ __forceinline__ A term(const Tensors &t, Index outer, Index inner, Index tap)\n{\n"
-             "    (void)t, (void)outer, (void)inner, (void)tap;\n");
-    emit_positions(out, "    ", "outer", scope, 0, fusion->spatial_count - 1);
-    emit_positions(out, "    ", "tap", scope, fusion->spatial_count, fusion->axis_count);
-    strbuf_puts(out, "    return ");
-    emit_expr(out, scope, fusion->ops[0].body);
-    strbuf_puts(out, ";\n}\n");
-}
-
-static void emit_finish(StrBuf *out, const Scope *scope)
-{
-    strbuf_puts(
-        out,
-        "\n__device__ __forceinline__ void finish(const Tensors &t, Index outer, Index inner, A total)\n{\n"
-        "    (void)outer, (void)inner;\n");
-    emit_positions(out, "    ", "outer", scope, 0, scope->fusion->spatial_count - 1);
-    emit_epilogue(out, "    ", scope, "total");
-    emit_stores(out, "    ", scope);
-    strbuf_puts(out, "}\n");
-}
-
-static void emit(StrBuf *out, const KernelPlan *plan)
-{
-    Scope scope = {.fusion = plan->fusion, .wide = plan->wide};
-    for (int a = 0; a < plan->fusion->axis_count; a++)
-        scope.axis[a] = axis_names[a];
-    scope.axis[plan->fusion->spatial_count - 1] = "inner";
-    emit_constants(out, plan);
-    emit_term(out, &scope);
-    emit_finish(out, &scope);
+    Slides slides = slides_find(fusion);
+    Stage none = {0}, stage = window_stage(&slides);
+    if (!slides.count || kept_taps(&slides) > MAX_KEPT_TAPS) {
+        variants[0] = variant_rules(fusion, device, NOTHING, &none);
+        return 1;
+    }
+    int count = 0;
+    variants[count++] = variant_rules(fusion, device, WINDOWS, &none);
+    if (stage.access && slides_extent(&slides, SIDE_ALONG) <= STAGED_THREADS)
+        variants[count++] = variant_rules(fusion, device, WINDOWS_OF_STAGED, &stage);
+    return count;
 }
 
 const Family window_family = {
@@ -165,5 +270,5 @@ const Family window_family = {
     .template_path = "templates/window.cu",
     .matches = matches,
     .rules = rules,
-    .emit = emit,
+    .emit = window_emit,
 };

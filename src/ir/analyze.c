@@ -86,7 +86,8 @@ static void work_visit(Expr *expr, void *context)
     if (expr->kind != EXPR_APPLY)
         return;
     OpClass class = op_info[expr->apply.op].class;
-    if (class == OP_CLASS_REAL || expr->apply.op == OP_DIV)
+    bool divides = expr->apply.op == OP_DIV && expr->apply.operands[1]->kind != EXPR_CONST;   // else it multiplies
+    if (class == OP_CLASS_REAL || divides)
         work->special += 1;
     work->flops += 1;
 }

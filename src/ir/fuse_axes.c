@@ -91,6 +91,9 @@ static void drop_unit_axes(Fusion *fusion, Forms *forms)
             remove_axis(fusion, forms, a);
     for (int i = 0; i < forms->access_count; i++)
         drop_unit_dims(forms->accesses[i]);
+    for (int i = 0; i < fusion->op_count; i++)
+        if (!fusion->ops[i].reduced)
+            fusion->ops[i].reduce = REDUCE_NONE;   // of one term: the term
 }
 
 /* Where dims d, d+1 of the access are just `outer`, `inner` and hold inner's whole extent: d. Neither axis anywhere: -1.

@@ -101,6 +101,22 @@ static double staging_instructions(const Kernel *kernel)
     return (copies * per_copy + finding + STEP_INSTRUCTIONS) / kernel->inner_steps;
 }
 
+/* Instructions of one thread in each register step that the family knows of. */
+static double own_instructions(const Kernel *kernel)
+{
+    const TileRules *rules = kernel->rules;
+    double once = rules->thread_instructions, each = 0;
+    for (int i = 0; i < kernel->space->tile_count; i++) {
+        const DataTile *data = &kernel->space->tiles[i];
+        double elements = (double)data_tile_elements(data, kernel->inner, kernel->space->axis_count);
+        if (data->output)
+            once += rules->output_instructions * elements;
+        else
+            each += rules->element_instructions * elements;
+    }
+    return once / (kernel->steps * kernel->inner_steps) + each;
+}
+
 /* Cycles for which one warp's register step keeps its scheduler busy: the arithmetic pipe or the
    issue slots. */
 static double busy_cycles(const Kernel *kernel)
@@ -117,7 +133,8 @@ static double busy_cycles(const Kernel *kernel)
 
     double instructions = lane_flop / flop_per_lane[kernel->space->unit]
                         + load_instructions(kernel) / tile_threads
-                        + staging_instructions(kernel);
+                        + staging_instructions(kernel)
+                        + own_instructions(kernel);
     double scheduler_lanes = (double)device->lanes_per_sm / device->schedulers_per_sm;
     double issue_lanes = at_least(scheduler_lanes, device->warp_size);   // more: dual issue
     double issue_cycles = instructions * device->warp_size / issue_lanes;

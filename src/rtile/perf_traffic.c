@@ -5,14 +5,14 @@
 
 #include "base/checked.h"
 
-/* Bytes the threads read, from shared memory or past it through L1, which shares its wires. */
+/* Bytes the threads read or write, in shared memory or past it through L1, which shares its wires. */
 static double thread_read_bytes(const Kernel *kernel, const DataTile *data)
 {
     double points = all_points(kernel->space, kernel->inner);
     double tile_bytes = kernel->rules->input_buffers
         ? data_tile_bytes(data, kernel->inner, kernel->space->axis_count)
         : points * data->element_bits / 8;
-    double scatter = data->staged ? 1 : at_least(data->scatter, 1);
+    double scatter = data->staged ? 1 : at_least(data->scatter, 1) * at_least(data->lines, 1);
     return kernel->blocks
          * kernel->register_tiles
          * thread_visits(kernel, data)
@@ -111,6 +111,8 @@ void estimate_traffic(const Kernel *kernel, PerfEstimate *perf)
         if (data->output) {
             perf->l2_store_bytes += l2_bytes;
             perf->dram_store_bytes += data_tile_bytes(data, &kernel->problem, space->axis_count);
+            if (data->staged || data->lines > 0)
+                perf->shared_store_bytes += thread_read_bytes(kernel, data);
         } else {
             perf->l2_load_bytes += l2_bytes;
             perf->dram_load_bytes += dram_bytes_of(kernel, data, &wave, l2_bytes, hit);

@@ -47,13 +47,25 @@ static double useful_threads(const TileRules *rules)
     return threads;
 }
 
-/* Whole warps, or one partial warp when there is no work for a whole one. */
+/* Whole warps, if the kernel asks for them, or one partial warp when there is no work for a whole one. */
 static bool threads_legal(const TileRules *rules, const DeviceSpec *device, int64_t threads)
 {
-    if (threads > device->max_threads_per_block)
+    if (threads > device->max_threads_per_block || (rules->most_threads && threads > rules->most_threads))
         return false;
-    return threads % device->warp_size == 0
+    return threads % device->warp_size == 0 || rules->ragged_warps
         || (threads < device->warp_size && useful_threads(rules) < device->warp_size);
+}
+
+/* Do enough threads share the reduction? As many as have work will do. */
+static bool sharers_legal(const TileRules *rules, const RTile *shared, const RTile *inner)
+{
+    int64_t sharers = 1, useful = 1;
+    for (int a = 0; a < rules->space.axis_count; a++)
+        if (rules->space.axes[a].reduction) {
+            sharers = size_product(sharers, shared->size[a] / inner->size[a]);
+            useful = size_product(useful, ceil_div(rules->space.axes[a].extent, inner->size[a]));
+        }
+    return sharers >= rules->least_sharers || sharers >= useful;
 }
 
 bool goes_through_registers(const TileRules *rules, const DeviceSpec *device)
@@ -93,7 +105,7 @@ static bool fill_shape(const TileRules *rules, const DeviceSpec *device, RProgra
     const RTile *shared = &program->tile[LEVEL_SHARED], *inner = &program->tile[LEVEL_REGISTER];
     int64_t threads = rprogram_threads(rules, shared, inner);
     *reason = PRUNE_THREADS;
-    if (!threads_legal(rules, device, threads))
+    if (!threads_legal(rules, device, threads) || !sharers_legal(rules, shared, inner))
         return false;
     program->threads = (int)threads;
 

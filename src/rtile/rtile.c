@@ -89,10 +89,30 @@ static Runs find_runs(const DataTile *tile, const RTile *of, int axis_count,
     return runs;
 }
 
+/* 2^40: far beyond any shared memory, and sums of a few stay in 64 bits. */
+static const int64_t TOO_MANY_BITS = 1ll << 40;
+
+int64_t data_tile_span_bytes(const DataTile *tile, const RTile *of, int axis_count)
+{
+    int64_t span = 1, stride = 1;
+    for (int d = tile->rank - 1; d >= 0; d--) {
+        int64_t extent = affine_extent(&tile->dims[d].index, of->size, axis_count);
+        bool clipped = d < tile->rank - 1 && extent > tile->dims[d].size;
+        int64_t steps = (clipped ? tile->dims[d].size : extent) - 1;
+        if (!checked_add(span, size_product(steps, stride), &span))
+            return INT64_MAX;
+        stride = size_product(stride, tile->dims[d].size);
+    }
+    int64_t bits = size_product(span, tile->element_bits);
+    return bits > TOO_MANY_BITS ? INT64_MAX : round_up(ceil_div(bits, 8), 16) + 2 * 16;
+}
+
 double data_tile_traffic(const DataTile *tile, const RTile *of, int axis_count,
                          int transaction_bytes)
 {
     int64_t transaction_bits = transaction_bytes * 8;
+    if (tile->as_in_memory)
+        return (double)data_tile_span_bytes(tile, of, axis_count);
     Runs runs = find_runs(tile, of, axis_count, transaction_bits);
     int64_t run_bits = size_product(runs.elements, tile->element_bits);
     if (run_bits > INT64_MAX / 2)
@@ -133,21 +153,30 @@ double rtile_traffic(const TileRules *rules, const RTile *tile, const DeviceSpec
     return bytes / points;
 }
 
-/* Accumulators, the inputs of one step if they are kept, and the rest: 32-bit registers of one
-   thread. */
-static int64_t register_count(const TileRules *rules, const RTile *tile)
+/* Bits that a thread's tiles of the inputs, or of the outputs, take in registers; INT64_MAX if there are too many. */
+static int64_t register_bits(const TileRules *rules, const RTile *tile, bool output)
 {
     const TileSpace *space = &rules->space;
     int64_t bits = 0;
     for (int i = 0; i < space->tile_count; i++) {
         const DataTile *data = &space->tiles[i];
-        int element_bits = data->output                  ? rules->accumulator_bits
-                           : rules->input_buffers         ? data->element_bits * rules->input_buffers
-                                                         : 0;
+        int element_bits = output ? rules->accumulator_bits : data->element_bits * rules->input_buffers;
         int64_t elements = data_tile_elements(data, tile, space->axis_count);
-        if (!checked_add(bits, size_product(elements, element_bits), &bits))
-            return INT64_MAX / 32;
+        if (data->output == output && !checked_add(bits, size_product(elements, element_bits), &bits))
+            return INT64_MAX;
     }
+    return bits;
+}
+
+/* Accumulators, the inputs of one step if they are kept, and the rest: 32-bit registers of one
+   thread. */
+static int64_t register_count(const TileRules *rules, const RTile *tile)
+{
+    int64_t inputs = register_bits(rules, tile, false), most = 32 * (int64_t)rules->input_registers, bits;
+    if (most && inputs > most)
+        inputs = most;
+    if (!checked_add(inputs, register_bits(rules, tile, true), &bits))
+        return INT64_MAX / 32;
     int64_t threads = rules->tile_threads > 0 ? rules->tile_threads : 1;
     return bits / (32 * threads) + (bits % (32 * threads) != 0) + rules->register_overhead;
 }
@@ -156,9 +185,6 @@ int staged_bits(const DataTile *tile)
 {
     return tile->staged_bits ? tile->staged_bits : tile->element_bits;
 }
-
-/* 2^40: far beyond any shared memory, and sums of a few stay in 64 bits. */
-static const int64_t TOO_MANY_BITS = 1ll << 40;
 
 /* Every staged tile, its contiguous extent padded against bank conflicts, `stages` times. */
 static int64_t shared_bytes(const TileRules *rules, const RTile *tile, const RTile *inner,
@@ -170,6 +196,13 @@ static int64_t shared_bytes(const TileRules *rules, const RTile *tile, const RTi
         const DataTile *data = &space->tiles[i];
         if (!data->staged)
             continue;
+        if (data->as_in_memory) {
+            int64_t span = data_tile_span_bytes(data, tile, space->axis_count);
+            if (span > TOO_MANY_BITS)
+                return INT64_MAX;
+            bytes += span * rules->stages;
+            continue;
+        }
         const Affine *contiguous = &data->dims[data->staged_inner].index;
         int64_t width = affine_extent(contiguous, tile->size, space->axis_count);
         int64_t rows = data_tile_elements(data, tile, space->axis_count) / width;

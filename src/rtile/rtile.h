@@ -29,8 +29,10 @@ typedef struct DataTile {
     int staged_bits;            // of an element there (f16 may be kept widened); 0: element_bits
     int staged_inner;           // the dimension that is contiguous there
     int staged_granule;         // bank padding is a multiple of this: vector accesses stay aligned
+    bool as_in_memory;          // staged from its first element to its last, with all that lies between: no bank padding
     double instructions;        // of a thread to find one element that is staged; 0: whole vectors lie side by side
     double scatter;             // bytes moved per byte a warp uses in thread order; 1: coalesced
+    double lines;               // L1 lines that a warp's access touches per line's worth of bytes; 0: 1
 } DataTile;
 
 typedef struct TileSpace {
@@ -55,6 +57,10 @@ typedef struct TileRules {
     const char *variant_name;        // for dumps and the ranking: "row", "column"
     AxisRule rule[LEVEL_GLOBAL][MAX_AXES];   // [LEVEL_REGISTER], [LEVEL_SHARED]
     bool threads_reduce;             // a block's threads may share a reduction axis, and combine
+    int least_sharers;               // threads that share a reduction, at least, if it is long enough: neighbours read
+                                     // runs of memory
+    int most_threads;                // of a block; 0: as many as the device allows
+    bool ragged_warps;               // a block's last warp may lack threads
     int tile_threads;                // threads that hold one register tile: a warp's 32; 0 = 1
     int cluster_blocks;              // blocks of a cluster, which share the walk along the reduction; 0 = 1
     bool cooperative;                // all blocks wait for each other: they must be resident together
@@ -65,6 +71,10 @@ typedef struct TileRules {
     bool copies_through_registers;   // staged tiles are loaded into registers and stored from there, not copied directly
     int input_buffers;               // copies of its inputs' data tiles that a thread holds while it computes: 0 none,
                                      // 2: the next register step's are read while this one's are used
+    double thread_instructions;      // beyond loads and arithmetic: of a thread in its whole life,
+    double element_instructions;     // for an element of its inputs' tiles,
+    double output_instructions;      // for one of its outputs
+    int input_registers;             // that hold inputs at the same time, at most; 0: all of them
 } TileRules;
 
 // ---- rtile.c: what a tile holds and moves ----
@@ -91,6 +101,10 @@ double data_tile_bytes(const DataTile *tile, const RTile *of, int axis_count);
    floats of a long row move 32 or 64 bytes, 48 on average. */
 double data_tile_traffic(const DataTile *tile, const RTile *of, int axis_count,
                          int transaction_bytes);
+
+/* Bytes of 16-byte pieces that hold everything between the tile's first element and its last: up to one more at each
+   end. INT64_MAX if there are too many. */
+int64_t data_tile_span_bytes(const DataTile *tile, const RTile *of, int axis_count);
 
 /* How often the tile is walked through while a block runs over the reduction axes it depends
    on. */

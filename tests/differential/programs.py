@@ -55,15 +55,23 @@ PROGRAMS = [
         y[i] = p[i] + b[i]
         output y : {T}"""),
 
-    Program("max_pool", "window", NUMBERS, {"M": ("outer", 5), "N": ("inner", 37)}, """
+    Program("max_pool", "window", NUMBERS, {"M": ("down", 5), "N": ("along", 37)}, """
         input x[M, 2 * N + 1] : {T}
         y[i, h:N] = max[r:3](x[i, 2 * h + r])
         output y"""),
-    Program("padded_sum", "window", REAL, {"M": ("outer", 4), "N": ("inner", 41)}, """
+    Program("padded_sum", "window", REAL, {"M": ("down", 4), "N": ("along", 41)}, """
         input x[M, N] : {T}
         y[i:M, h:N] = sum[r:3, s:3](pad(x[i + r - 1, h + s - 1], 0)) / 9
         output y : {T}"""),
-    Program("dilated", "window", REAL, {"M": ("outer", 3), "N": ("inner", 35)}, """
+    Program("depthwise", "window", REAL, {"M": ("outer", 5), "N": ("along", 19)}, """
+        input x[2, M, 12, 2 * N] : {T}  input w[M, 3, 3] : {T}
+        y[n, c, h:6, v:N] = sum[r, s](pad(x[n, c, 2 * h + r - 1, 2 * v + s - 1], 0) * w[c, r, s])
+        output y : {T}"""),
+    Program("last_pool", "window", NUMBERS, {"M": ("down", 9), "N": ("along", 6)}, """
+        input x[7, M, N] : {T}
+        y[h:5, v:M, c:N] = max[r:3, s:3](pad(x[h + r, v + s - 1, c], 0))
+        output y"""),
+    Program("dilated", "window", REAL, {"M": ("down", 3), "N": ("along", 35)}, """
         input x[M, N + 8] : {T}  input w[M, 5] : {T}
         y[c, h:N] = relu(sum[r](x[c, h + 2 * r] * w[c, r]))
         output y : {T}"""),

@@ -37,6 +37,7 @@ float cosf(float);      double cos(double);
 float powf(float, float);
 double pow(double, double);
 float fabsf(float);     double fabs(double);
+float fmaf(float, float, float);
 float floorf(float);    double floor(double);
 float ceilf(float);     double ceil(double);
 }
