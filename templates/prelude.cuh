@@ -15,8 +15,10 @@
 
 #ifdef ROLLERC_INTERP
 #define UNROLL
+#define UNROLL_4
 #else
 #define UNROLL _Pragma("unroll")
+#define UNROLL_4 _Pragma("unroll 4")
 #endif
 
 // SHARED(0, float, As, [BK][BM + PAD]): the array `As` at byte 0 of the dynamic shared memory.
@@ -396,6 +398,28 @@ DEVICE void store_vector(T *p, Index index, const V (&in)[N])
     }
 }
 
+// Rows that are no whole vectors: of a vector that hangs over the end of its tensor, or over the ends of its row, only the
+// elements inside are read, or written.
+template <int N, class T, class Index, class V>
+DEVICE void load_inside(const T *p, Index index, Index size, V (&out)[N])
+{
+    if (index + N <= size)
+        load_vector<N>(p, index, out);
+    else
+        for (int i = 0; i < N; i++)
+            out[i] = index + i < size ? load(p, index + i) : V();
+}
+template <int N, class T, class Index, class V>
+DEVICE void store_inside(bool whole, T *p, Index index, Index column, Index columns, const V (&in)[N])
+{
+    if (whole)
+        store_vector<N>(p, index, in);
+    else
+        UNROLL for (int i = 0; i < N; i++)
+            if (inside(column + i, columns))
+                store(p, index + i, in[i]);
+}
+
 // N elements as they are, in one access. One side is an array of registers, the other is aligned to N of
 // them.
 template <int N, class T> DEVICE void move_vector(T *to, const T (&from)[N])
@@ -620,6 +644,16 @@ template <int N> DEVICE void async_wait() {}
 
 #endif
 
+// N elements, but those beyond the end of their tensor become zeros.
+template <int N, class T, class Index> DEVICE void copy_inside(T *shared, const T *p, Index index, Index size)
+{
+    constexpr int COUNT = 16 / static_cast<int>(sizeof(T)), BYTES = static_cast<int>(sizeof(T));
+    UNROLL for (int i = 0; i < N; i += COUNT) {
+        const Index left = size - index - i;
+        async_copy16(shared + i, p + index + i, left >= COUNT ? 16 : left > 0 ? static_cast<int>(left) * BYTES : 0);
+    }
+}
+
 // ---- scalar operations (src/ir/ops.def): float, double, int, long long ----
 // Integers wrap, and nothing traps.
 
@@ -652,6 +686,35 @@ DEVICE float divide_by(float a, float b)
     const float reciprocal = 1 / b, quotient = a * reciprocal;
     const float rest = fmaf(-quotient, b, a);   // NaN where a is infinite
     return rest == rest ? fmaf(rest, reciprocal, quotient) : quotient;
+}
+
+// N values divided by one. Correctly rounded like op_div, for a third of its instructions: with r = 1/b and q = a r, the
+// remainder a - q b is exact, and q + r (a - q b) is the quotient rounded once (Markstein, IBM J. R&D 34(1), 1990).
+// Where that leaves the ordinary numbers it ends in infinity or NaN, and those vectors are divided one by one.
+struct Divisor {
+    float value, reciprocal;
+};
+DEVICE Divisor divisor_of(float b) { return {b, op_div(1.0f, b)}; }
+
+template <int N> DEVICE void divide_all(float (&a)[N], Divisor by)
+{
+#if defined(ROLLERC_FAST_MATH)
+    UNROLL for (int i = 0; i < N; i++)
+        a[i] *= by.reciprocal;
+#else
+    float quotient[N], zero = 0;
+    UNROLL for (int i = 0; i < N; i++) {
+        const float estimate = a[i] * by.reciprocal;
+        quotient[i] = fmaf(fmaf(-estimate, by.value, a[i]), by.reciprocal, estimate);
+        zero = fmaf(quotient[i], 0.0f, zero);
+    }
+    if (zero == 0)
+        UNROLL for (int i = 0; i < N; i++)
+            a[i] = quotient[i];
+    else
+        for (int i = 0; i < N; i++)
+            a[i] = op_div(a[i], by.value);
+#endif
 }
 
 template <class T> DEVICE T op_max(T a, T b) { return a > b ? a : b; }
@@ -745,6 +808,31 @@ struct Min {
     template <class T> DEVICE T identity() { return Range<T>::highest(); }
     template <class T> DEVICE T combine(T a, T b) { return op_min(a, b); }
 };
+
+// N values, a power of two, as a tree: 0+4 1+5 2+6 3+7, then their sums.
+template <class Reduction, class T, int N> DEVICE T reduce_vector(T (&x)[N])
+{
+    static_assert((N & (N - 1)) == 0, "halves");
+    UNROLL for (int half = N / 2; half > 0; half /= 2)
+        UNROLL for (int i = 0; i < half; i++)
+            x[i] = Reduction::combine(x[i], x[i + half]);
+    return x[0];
+}
+
+// The maximum of a row and the sum of exp(x - maximum), both so far, and N elements more (Milakov and Gimelshein,
+// "Online normalizer calculation for softmax", 2018). As long as all are -inf, exp(x) is 0 and so is the sum.
+template <int N> DEVICE void add_exponentials(float &maximum, float &sum, const float (&x)[N])
+{
+    float terms[N];
+    UNROLL for (int i = 0; i < N; i++)
+        terms[i] = x[i];
+    const float grown = op_max(maximum, reduce_vector<Max>(terms));
+    const float base = grown == -infinity<float>() ? 0.0f : grown;
+    UNROLL for (int i = 0; i < N; i++)
+        terms[i] = op_exp(op_sub(x[i], base));
+    sum = op_add(op_mul(sum, op_exp(op_sub(maximum, base))), reduce_vector<Sum>(terms));
+    maximum = grown;
+}
 
 // Every lane of a group of `width` neighbours gets the group's result. Four lanes:
 //

@@ -1,7 +1,8 @@
-// Row kernel: reductions along rows, with pointwise steps before, between and after them, in one pass over memory.
+// Row kernel: reductions along rows, with pointwise steps before, between and after them.
 //
-// A group of GROUP threads owns a row and keeps it in registers: VECTORS vectors of VECTOR neighbouring elements each,
-// one group's width apart, so that the accesses of a warp are contiguous:
+// A group of GROUP threads owns a row, VECTORS vectors of VECTOR neighbouring elements each, one group's width apart, so
+// that the accesses of a warp are contiguous. `compute` keeps them in registers or in shared memory, so that memory sees
+// a row once; where neither can hold it, every pass reads the row again.
 //
 //   lane        0        1       …    GROUP-1  |    0        1      …
 //   elements [VECTOR] [VECTOR]   …   [VECTOR]  | [VECTOR] [VECTOR]  …        <- VECTORS times, the last one ragged
@@ -12,8 +13,9 @@
 namespace KERNEL {
 using namespace rollerc;
 
-// The result of a reduction over what the threads of a row's group hold, known to all of them.
-template <class Reduction, class T> __device__ T reduce_row(T value);
+// The result of a reduction over what the threads of a row's group hold, known to all of them. TURN counts the reductions
+// of a row.
+template <class Reduction, int TURN, class T> __device__ T reduce_row(T value);
 
 // <rollerc: parameters>
 using Index = int;
@@ -25,76 +27,103 @@ struct Tensors {
 #define TENSORS {in0, out0}
 constexpr Index ROWS = 1000, COLUMNS = 512;
 constexpr int GROUP = 32;           // threads of a row
+constexpr int CLUSTER = 1;          // blocks of a group
 constexpr int ROWS_OF_BLOCK = 4;    // groups
 constexpr int VECTOR = 4;           // neighbouring elements that a thread reads and writes at once
 constexpr int VECTORS = 4;          // of a thread
+constexpr Index STEP = GROUP * VECTOR;   // from one vector of a thread to its next one
+
+// Whether any of the thread's vector k lies in the row; `column` is where vector 0 begins.
+__device__ __forceinline__ bool begins_inside(Index column, int k)
+{
+    return (k + 1) * STEP <= COLUMNS || column + k * STEP < COLUMNS;
+}
 
 // What one vector of a row's elements reads.
 struct Inputs {
     float x0[VECTOR];
 };
 
-__device__ __forceinline__ void load_elements(const Tensors &t, Index row, Index column, Inputs &in)
+__device__ __forceinline__ void load_elements(const Tensors &t, Index row, Index at, Inputs &in)
 {
-    load_vector<VECTOR>(t.in0, row * 512 + column, in.x0);
+    load_vector<VECTOR>(t.in0, row * 512 + at, in.x0);
 }
 
-// One row. Vector k of this thread starts at `column + k * STEP`; `count` of them lie inside.
-__device__ __forceinline__ void compute(const Tensors &t, Index row, Index column, bool stores,
-                                        const Inputs (&inputs)[VECTORS])
+// One row, pass by pass. Vector k of this thread starts at column + k * STEP. Groups beyond the last row repeat it
+// without storing.
+__device__ __forceinline__ void compute(const Tensors &t, Index row, Index column, bool stores)
 {
-    constexpr Index STEP = GROUP * VECTOR;
+    Inputs inputs[VECTORS];
+    UNROLL for (int k = 0; k < VECTORS; ++k)
+        if (begins_inside(column, k))
+            load_elements(t, row, column + k * STEP, inputs[k]);
     float total0 = Sum::identity<float>();
     UNROLL for (int k = 0; k < VECTORS; ++k)
-        if (column + k * STEP < COLUMNS)
+        if (begins_inside(column, k)) {
+            float terms0[VECTOR];
             UNROLL for (int e = 0; e < VECTOR; ++e)
-                total0 = Sum::combine(total0, inputs[k].x0[e]);
-    const float v0 = reduce_row<Sum>(total0);
+                terms0[e] = inputs[k].x0[e];
+            total0 = Sum::combine(total0, reduce_vector<Sum>(terms0));
+        }
+    const float v0 = reduce_row<Sum, 0>(total0);
     UNROLL for (int k = 0; k < VECTORS; ++k)
-        if (stores && column + k * STEP < COLUMNS) {
-            float y0[VECTOR];
+        if (begins_inside(column, k)) {
+            float v1[VECTOR];
             UNROLL for (int e = 0; e < VECTOR; ++e)
-                y0[e] = op_sub(inputs[k].x0[e], v0);
-            store_vector<VECTOR>(t.out0, row * 512 + column + k * STEP, y0);
+                v1[e] = op_sub(inputs[k].x0[e], v0);
+            if (stores)
+                store_vector<VECTOR>(t.out0, row * 512 + column + k * STEP, v1);
         }
 }
 // </rollerc>
 
-constexpr int THREADS = GROUP * ROWS_OF_BLOCK;
+constexpr int THREADS = GROUP * ROWS_OF_BLOCK / CLUSTER;
 constexpr int WARPS_OF_GROUP = (GROUP + WARP - 1) / WARP;
-static_assert((GROUP & (GROUP - 1)) == 0, "a group is a power of two of threads");
-static_assert(GROUP <= WARP || ROWS_OF_BLOCK == 1, "a group of several warps is a block");
-static_assert(COLUMNS % VECTOR == 0, "rows are whole vectors");
+static_assert(GROUP % WARP == 0 || (GROUP < WARP && (GROUP & (GROUP - 1)) == 0), "whole warps, or a part of one");
+static_assert(GROUP <= WARP || ROWS_OF_BLOCK == 1, "a group of several warps is a block, or a cluster of blocks");
 
-template <class Reduction, class T> __device__ T reduce_row(T value)
+// Every warp leaves its result with every block of the group. Two turns have a place each, so that one barrier a turn is
+// enough: a place is written again only after the barrier of the turn between, when it has been read.
+//
+//   places of a block   turn 0: warp 0, 1, 2, … of block 0 | warps of block 1 | …    turn 1: the same
+template <class Reduction, int TURN, class T> __device__ T reduce_row(T value)
 {
     value = warp_reduce<Reduction>(value, GROUP < WARP ? GROUP : WARP);
     if (WARPS_OF_GROUP == 1)
         return value;
-    SHARED(0, T, partial, [WARPS_OF_GROUP]);   // one of each warp
-    block_sync();                              // the reduction before has been read
-    if (lane_id() == 0)
-        partial[(int)threadIdx.x / WARP] = value;
-    block_sync();
-    T total = partial[0];
-    UNROLL for (int warp = 1; warp < WARPS_OF_GROUP; ++warp)
-        total = Reduction::combine(total, partial[warp]);
-    return total;
+    SHARED(0, T, places, [2][WARPS_OF_GROUP]);
+    T(&place)[WARPS_OF_GROUP] = places[TURN % 2];
+    const int warp = (int)threadIdx.x / WARP, lane = lane_id();
+    if (CLUSTER > 1) {
+        if (TURN == 0)
+            cluster_wait();   // all blocks have started
+        if (lane < CLUSTER)
+            *cluster_map(&place[cluster_rank() * (WARPS_OF_GROUP / CLUSTER) + warp], lane) = value;
+        cluster_sync();
+    } else {
+        if (lane == 0)
+            place[warp] = value;
+        block_sync();
+    }
+    constexpr bool FEW = WARPS_OF_GROUP <= 8;   // then each thread goes through all of them
+    T total = Reduction::template identity<T>();
+    UNROLL for (int i = FEW ? 0 : lane; i < WARPS_OF_GROUP; i += FEW ? 1 : WARP)
+        total = Reduction::combine(total, place[i]);
+    return FEW ? total : warp_reduce<Reduction>(total);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
-    const int lane = (int)threadIdx.x % GROUP;
-    const Index own_row = (Index)blockIdx.x * ROWS_OF_BLOCK + (Index)threadIdx.x / GROUP;
-    const bool active = own_row < ROWS;   // else the group only takes part in barriers and shuffles
+    if (CLUSTER > 1)
+        cluster_arrive();
+    const int thread = CLUSTER > 1 ? cluster_rank() * THREADS + (int)threadIdx.x : (int)threadIdx.x;
+    const int lane = thread % GROUP;
+    const Index own_row = (Index)blockIdx.x / CLUSTER * ROWS_OF_BLOCK + thread / GROUP;
+    const bool active = own_row < ROWS;   // else the group takes part in barriers and shuffles, and stores nothing
     const Index row = active ? own_row : ROWS - 1;
-    const Index column = lane * VECTOR;
-
-    Inputs inputs[VECTORS] = {};
-    UNROLL for (int k = 0; k < VECTORS; ++k)
-        if (active && column + k * GROUP * VECTOR < COLUMNS)
-            load_elements(t, row, column + k * GROUP * VECTOR, inputs[k]);
-    compute(t, row, column, active, inputs);
+    // A row that is no whole vectors begins within its first one, where the tensors are aligned.
+    const Index column = lane * VECTOR - (COLUMNS % VECTOR ? row * COLUMNS % VECTOR : 0);
+    compute(t, row, column, active);
 }
 }   // namespace KERNEL

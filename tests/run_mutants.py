@@ -53,7 +53,8 @@ CASES = {
                ("depthwise", "f16", dict(M=3, N=33)), ("last_pool", "f32", dict(M=9, N=6)), ("padded_sum", "f32", dict(M=37, N=300))],
     "rowwise": [("row_softmax", "f32", dict(M=37, N=1023)), ("row_range", "i32", dict(M=13, N=40)), ("row_norm", "f16", dict(M=5, N=4096)),
                 ("inner_axes", "i8", dict(M=7, N=67)), ("row_mask", "f32", dict(M=33, N=130)), ("row_norm", "f64", dict(M=9, N=6)),
-                ("row_softmax", "bf16", dict(M=300, N=1)), ("row_range", "f32", dict(M=2, N=20000))],
+                ("row_softmax", "bf16", dict(M=300, N=1)), ("row_range", "f32", dict(M=2, N=20000)), ("row_weights", "f16", dict(M=5, N=77)),
+                ("row_specials", "f32", dict(M=6))],
     "permute": [("turned", "f32", dict(M=67, N=130)), ("turned", "i8", dict(M=129, N=65)), ("turned_inside", "f16", dict(P=5, M=3, N=640)),
                 ("turned_inside", "u8", dict(P=4, M=67, N=31)), ("several_axes", "f32", dict(M=7, N=9)),
                 ("turned_and_scaled", "f32", dict(M=33, N=70)), ("turned_and_scaled", "f16", dict(M=72, N=40)),
@@ -103,6 +104,8 @@ PRELUDE_CASES = [
     "  p[i:5, j:9] = pad(x[i - 1, j + 1], 3)  output a output b output c output p",
     "input m[71, 3] : b1  input x[71, 3] : f32  y[i, j] = m[i, j] && x[i, j] > 0  z[j, i] = !m[i, j]  s[i] = sum[j](m[i, j])"
     "  output y  output z  output s",
+    "input x[5, 300] : f32  s[i] = sum[j](x[i, j])  y[i, j] = x[i, j] / s[i]  z[i, j] = x[i, j] / (s[i] * select(i > 2, 0, 1e37))"
+    "  w[i, j] = y[i, j] * 1e30 * 1e30 / s[i]  output y  output z  output w",
     "input m[4096] : b1  input x[4096] : f16  y[i] = select(m[i], x[i], 0)  n[i] = x[i] > 0 || m[i]  output y : f16  output n",
 ]
 
@@ -128,7 +131,7 @@ class Bench:
 
     def family_cases(self, family):
         programs = {program.name: program for program in PROGRAMS}
-        texts = [(source(programs[name], dtype, sizes), device) for name, dtype, sizes in CASES[family] for device in ("a100", "mi50")]
+        texts = [(source(programs[name], dtype, sizes), device) for name, dtype, sizes in CASES[family] for device in ("a100", "mi50", *(["h200"] if family == "rowwise" else []))]   # that with clusters
         texts += [(text, "a100") for text in TEXTS.get(family, [])]
         cases = [case for text, device in texts for case in self.chosen(self.ranker, text, family, device)]
         return cases + ([(["--device", "a100"], HUGE)] if family == "elementwise" else [])

@@ -6,7 +6,7 @@
 #include "ir/fuse.h"
 #include "rtile/rprogram.h"
 
-enum { MAX_VARIANTS = 8 };   // kinds of kernels one family offers for one expression
+enum { MAX_VARIANTS = 16 };   // kinds of kernels one family offers for one expression
 
 /* What the generator hands to a family that writes its parameter block. */
 typedef struct KernelPlan {
@@ -35,5 +35,5 @@ int launch_threads(const Family *family, const RProgram *program, const DeviceSp
 /* All of them, ended by NULL; the last one matches whatever one plan consists of. */
 extern const Family *const families[];
 
-extern const Family elementwise_family, permute_family, reduce_family, window_family, matmul_family, rowwise_family,
-    loopnest_family;
+extern const Family elementwise_family, permute_family, reduce_family, window_family, matmul_family,
+    rowwise_family, loopnest_family;

@@ -24,9 +24,25 @@ static bool has_lines(const Walk *walk)
     return walk->lines && walk->fusion->axes[walk->axis].extent >= ROW_VECTORS * walk->vector;
 }
 
+static Pattern pattern_in_window(const Walk *walk, const Affine *offset)
+{
+    if (offset->coef[walk->axis] == 0)
+        return PATTERN_BROADCAST;
+    Affine apart = *offset;   // from the position of a vector that begins where all tensors are aligned
+    int64_t stride = 1;
+    for (int a = walk->fusion->axis_count - 1; a >= 0; a--) {
+        apart.coef[a] -= stride;
+        stride *= walk->fusion->axes[a].extent;
+    }
+    bool is_row = offset->coef[walk->axis] == 1 && others_are_multiples(&apart, walk->axis, walk->vector);
+    return is_row ? PATTERN_ROW : PATTERN_GATHER;
+}
+
 static Pattern pattern_of(const Walk *walk, const Access *access)
 {
     Affine flat = flat_position(walk->fusion), offset = access_offset(access);
+    if (walk->window)
+        return pattern_in_window(walk, &offset);
     if (walk->flat && memcmp(&flat, &offset, sizeof flat) == 0)
         return PATTERN_FLAT;
     if (affine_is_constant(&offset))
@@ -41,7 +57,7 @@ static Pattern pattern_of(const Walk *walk, const Access *access)
     return is_line && has_lines(walk) ? PATTERN_LINE : PATTERN_GATHER;
 }
 
-static int find_read(const Reads *reads, const Access *access)
+int reads_index(const Reads *reads, const Access *access)
 {
     Affine offset = access_offset(access);
     for (int i = 0; i < reads->count; i++)
@@ -66,7 +82,7 @@ Reads reads_find(Walk walk)
     FusedAccess found[4 * MAX_LOADED];
     int count = fusion_accesses(walk.fusion, found, 4 * MAX_LOADED);
     for (int i = 0; i < count && reads.count < MAX_LOADED; i++) {
-        if (found[i].op >= walk.ops || found[i].guarded || find_read(&reads, found[i].access) >= 0)
+        if (found[i].op >= walk.ops || found[i].guarded || reads_index(&reads, found[i].access) >= 0)
             continue;
         Affine offset = access_offset(found[i].access);
         reads.reads[reads.count++] = (Read){found[i].access, offset, pattern_of(&walk, found[i].access),
@@ -94,7 +110,7 @@ bool reads_have(const Reads *reads, Pattern pattern)
 const char *reads_loaded(void *context, const Expr *expr)
 {
     Reads *reads = context;
-    int index = expr->kind == EXPR_ACCESS ? find_read(reads, &expr->access) : -1;
+    int index = expr->kind == EXPR_ACCESS ? reads_index(reads, &expr->access) : -1;
     if (index < 0)
         return NULL;
     snprintf(reads->text, sizeof reads->text, "in.x%d[e]", index);
@@ -123,7 +139,7 @@ typedef struct AxesLeft {
 static void axes_left_visit(Expr *expr, void *context)
 {
     AxesLeft *left = context;
-    if (expr->kind == EXPR_ACCESS && find_read(left->reads, &expr->access) >= 0) {
+    if (expr->kind == EXPR_ACCESS && reads_index(left->reads, &expr->access) >= 0) {
         left->uses_reads = true;
     } else if (expr->kind != EXPR_APPLY && expr->kind != EXPR_CAST) {
         Expr alone = *expr;   // a guard's bounds without its body, which is visited on its own
@@ -186,12 +202,15 @@ static void emit_vector(StrBuf *out, const char *indent, const Scope *scope, con
 {
     const Read *read = &reads->reads[index];
     const Tensor *tensor = read->access->tensor;
-    const char *function = tensor->dtype == DTYPE_B1 ? "load_bits" : "load_vector";
+    bool overhangs = reads->walk.window && tensor_elements(tensor) % reads->walk.vector;
+    const char *function = tensor->dtype == DTYPE_B1 ? "load_bits" : overhangs ? "load_inside" : "load_vector";
     strbuf_printf(out, "%s%s<VECTOR>(t.in%d, ", indent, function, input_position(scope->fusion, tensor));
     if (read->pattern == PATTERN_FLAT)
         strbuf_puts(out, flat);
     else
         emit_affine(out, &read->offset, scope->axis);
+    if (overhangs && tensor->dtype != DTYPE_B1)
+        strbuf_printf(out, ", Index(%" PRId64 ")", tensor_elements(tensor));
     strbuf_printf(out, ", in.x%d);\n", index);
 }
 
@@ -202,14 +221,20 @@ static void emit_broadcast(StrBuf *out, const char *indent, const Scope *scope, 
                   indent, index, index);
 }
 
+void reads_emit_vector(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads, int index,
+                       const char *flat)
+{
+    if (is_chosen(reads, index, 1u << PATTERN_FLAT | 1u << PATTERN_ROW))
+        emit_vector(out, indent, scope, reads, index, flat);
+    else if (is_chosen(reads, index, 1u << PATTERN_BROADCAST))
+        emit_broadcast(out, indent, scope, reads, index);
+}
+
 void reads_emit_vectors(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads,
                         const char *flat)
 {
     for (int i = 0; i < reads->count; i++)
-        if (is_chosen(reads, i, 1u << PATTERN_FLAT | 1u << PATTERN_ROW))
-            emit_vector(out, indent, scope, reads, i, flat);
-        else if (is_chosen(reads, i, 1u << PATTERN_BROADCAST))
-            emit_broadcast(out, indent, scope, reads, i);
+        reads_emit_vector(out, indent, scope, reads, i, flat);
 }
 
 static void emit_line(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads, int index)

@@ -32,6 +32,7 @@ typedef struct Walk {
     int vector;   // points
     bool flat;    // vectors follow the flat spatial position, from row to row
     bool lines;   // PATTERN_LINE is told from PATTERN_GATHER
+    bool window;  // vectors are aligned in tensors of all the fusion's axes, and hang over the ends of the rows
 } Walk;
 
 typedef struct Read {
@@ -56,6 +57,9 @@ Reads reads_find(Walk walk);
 
 bool reads_have(const Reads *reads, Pattern pattern);
 
+/* Position of the access among them; -1: it is not there. */
+int reads_index(const Reads *reads, const Access *access);
+
 /* For Scope.loaded, with the Reads as its context. */
 const char *reads_loaded(void *context, const Expr *expr);
 
@@ -76,6 +80,10 @@ void reads_emit_one(StrBuf *out, const char *indent, const Scope *scope, const R
    `flat` is the flat spatial position. */
 void reads_emit_vectors(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads,
                         const char *flat);
+
+/* The same of one read. */
+void reads_emit_vector(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads, int index,
+                       const char *flat);
 
 /* Reads along lines, if there are any: at once where the vector stays in its row, else point by point. */
 void reads_emit_lines(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads, const char *flat);

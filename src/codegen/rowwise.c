@@ -1,34 +1,26 @@
 // rowwise: reductions along the inner axes, and pointwise steps before, between and after them, in one kernel: softmax,
-// normalisations, their gradients. A group of threads keeps a row in registers, so that memory sees it once.
-#include <inttypes.h>
-
+// normalisations, their gradients. A group of threads keeps a row in registers, so that memory sees it once; a row that is
+// too long for that stays in shared memory, or is read again by every pass over it.
 #include "base/checked.h"
-#include "codegen/reads.h"
+#include "codegen/rowwise_parts.h"
 #include "codegen/space.h"
 
 enum {
     MAX_ELEMENTS =
-        32,   // of a row in one thread: with 64 an H200 had too few threads to keep its memory busy
-    MOST_ELEMENTS = 64,   // where a row is too long for that
-    LONG_GROUP = 512,   // threads; more leave each too few registers for 32 elements and what is made of them
+        32,             // of a row in one thread: with 64 an H200 had too few threads to keep its memory busy
+    LEAST_GROUP = 4,    // threads: 64 bytes; shorter pieces of many rows are slow to collect
     MAX_GROUP = 1024,   // threads of a row: a block, on every device so far
-    MAX_BLOCK = 256,    // threads of a block of several rows
-    PARTIAL_BYTES = 256   // shared memory for one result of each warp
+    MAX_BLOCK = 64,     // threads of a block of several rows: in small ones no warp waits for others to end
+    REGISTER_VARIANTS = 4,
+    CLUSTER_VARIANTS = 2,
+    LEAST_WALKING_GROUP = 256,   // threads of a block that walk along a row which they cannot hold
+    LEAST_WALK = 6,   // vectors of a thread, where a cluster shares a row: fewer are not worth its barriers
+    MOST_WALK = 16,
+    SPREAD_VARIANTS = 4
 };
 
 /* Space axes. */
 enum { ROW, COLUMN };
-
-static uint32_t spatial_axes(const Fusion *fusion) { return (1u << fusion->spatial_count) - 1; }
-static uint32_t column_axes(const Fusion *fusion)
-{
-    return ((1u << fusion->axis_count) - 1) & ~spatial_axes(fusion);
-}
-
-static bool is_of_elements(const Fusion *fusion, const FusedOp *op)
-{
-    return (op->spatial & column_axes(fusion)) != 0;
-}
 
 static bool matches(const Fusion *fusion, const DeviceSpec *device)
 {
@@ -36,264 +28,209 @@ static bool matches(const Fusion *fusion, const DeviceSpec *device)
     int reductions = 0, of_elements = 0;
     for (int i = 0; i < fusion->op_count; i++) {
         const FusedOp *op = &fusion->ops[i];
-        if (op->reduce != REDUCE_NONE && op->reduced != column_axes(fusion))
+        if (op->reduce != REDUCE_NONE && op->reduced != rowwise_columns(fusion))
             return false;
         reductions += op->reduce != REDUCE_NONE;
-        of_elements += is_of_elements(fusion, op);
+        of_elements += rowwise_is_of_elements(fusion, op);
     }
     bool more_than_a_reduction = reductions > 1 || (reductions == 1 && of_elements > 0);
-    return column_axes(fusion) && more_than_a_reduction && count_bit_outputs(fusion) == 0;
+    return rowwise_columns(fusion) && more_than_a_reduction && count_bit_outputs(fusion) == 0 &&
+           fusion->op_count <= MAX_ROW_OPS;
 }
 
 // ---- rules ----
 
-static Walk walk_of(const Fusion *fusion, int vector)
+/* Instructions of one thread for an operation on one element; the others take one. */
+enum {
+    FUNCTION_INSTRUCTIONS = 9,   // exp; others are not cheaper
+    DIVISION_INSTRUCTIONS = 9,
+    ROW_DIVISION_INSTRUCTIONS = 4   // all elements of a row by one value
+};
+
+static void work_visit(Expr *expr, void *context)
 {
-    return (Walk){
-        .fusion = fusion, .ops = fusion->op_count, .axis = fusion->axis_count - 1, .vector = vector};
+    FusionWork *work = context;
+    bool is_function = expr->kind == EXPR_APPLY && op_info[expr->apply.op].class == OP_CLASS_REAL;
+    bool divides = expr->kind == EXPR_APPLY && expr->apply.op == OP_DIV;
+    work->special += is_function || divides;
+    if (expr->kind == EXPR_APPLY || expr->kind == EXPR_ACCESS)
+        work->flops += is_function ? FUNCTION_INSTRUCTIONS : divides ? DIVISION_INSTRUCTIONS : 1;
 }
 
-/* Neighbouring elements of one access: 16 bytes of the narrowest tensor that lies along the rows, if rows are whole vectors. */
-static int widest_vector(const Fusion *fusion)
+/* Work of one point of the whole space, in instructions. Elements that no register keeps are made again in later passes. */
+static FusionWork work_of(const Fusion *fusion, RowHome home)
 {
-    int narrowest = 64;
-    Reads reads = reads_find(walk_of(fusion, 1));
-    for (int i = 0; i < reads.count; i++) {
-        int bits = dtype_info[reads.reads[i].access->tensor->dtype].bits;
-        if (bits > 1 && bits < narrowest && access_axes(reads.reads[i].access) & column_axes(fusion))
-            narrowest = bits;
+    RowPasses passes = rowwise_passes(fusion, home);
+    FusionWork total = {0};
+    for (int i = 0; i < fusion->op_count; i++) {
+        const FusedOp *op = &fusion->ops[i];
+        FusionWork work = {.flops = 1};   // the reduction, or storing
+        if (op->reduce == REDUCE_NONE && !rowwise_is_of_elements(fusion, op))
+            continue;
+        expr_visit(op->body, work_visit, &work);
+        if (rowwise_divides(fusion, i)) {
+            work.flops += ROW_DIVISION_INSTRUCTIONS - DIVISION_INSTRUCTIONS;
+            work.special -= 1;
+        }
+        bool again = home != ROW_IN_REGISTERS && op->reduce == REDUCE_NONE && !op->stored;
+        double times = again ? passes.count - passes.pass[i] : 1;
+        total.flops += work.flops * times;
+        total.special += work.special * times;
     }
-    int vector = ACCESS_BYTES * 8 / narrowest;
-    while (vector > 1 && fusion->axes[fusion->axis_count - 1].extent % vector)
-        vector /= 2;
-    return vector;
+    return total;
 }
 
-static TileRules group_rules(const Fusion *fusion, const DeviceSpec *device, int vector, int64_t group)
+static TileRules rules_of(const Fusion *fusion, const DeviceSpec *device, RowVariant variant, int64_t columns)
 {
-    int64_t columns = reduction_points(fusion);
-    int64_t each = vector * ceil_div(columns, vector * group);   // elements of a thread
-    TileRules rules = {.space = space_new(fusion, device), .variant = (int)group, .stages = 1};
-    rules.variant_name = group <= device->warp_size ? "warp" : "block";
+    TileRules rules = {.space = space_new(fusion, device), .variant = rowwise_variant_number(variant)};
     space_add_axis(&rules.space, "row", spatial_points(fusion), false);
-    space_add_axis(&rules.space, "column", each * group, true);
+    space_add_axis(&rules.space, "column", columns, true);
     space_add_flat_tiles(&rules.space, fusion, fusion->axis_count - 1, device);
-    int64_t rows = group <= device->warp_size ? MAX_BLOCK / group : 1;
-    rules.rule[LEVEL_REGISTER][ROW] = (AxisRule){1, 1};
-    rules.rule[LEVEL_SHARED][ROW] = (AxisRule){1, rows};
-    rules.rule[LEVEL_REGISTER][COLUMN] = (AxisRule){each, each};
-    rules.rule[LEVEL_SHARED][COLUMN] = (AxisRule){each * group, each * group};
+    rules.rule[LEVEL_REGISTER][ROW] = rules.rule[LEVEL_SHARED][ROW] = (AxisRule){1, 1};
+    FusionWork work = work_of(fusion, variant.home);
+    rules.space.flops = 2 * work.flops;   // an instruction is worth a multiply-add
+    rules.space.special = work.special;
+    rules.stages = 1;
     rules.threads_reduce = true;
+    rules.in_step = variant.group > device->warp_size;
     rules.accumulator_bits = 32;
-    rules.register_overhead = 32;
+    rules.register_overhead = 16;
     rules.input_buffers = 1;
-    rules.shared_overhead = group <= device->warp_size ? 0 : PARTIAL_BYTES;
+    rules.shared_overhead = rowwise_partial_bytes(variant);
+    rules.cluster_blocks = variant.cluster;
     return rules;
 }
 
-/* Every group that leaves its threads a few vectors of the row, but not more than they can hold. */
-static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static TileRules register_rules(const Fusion *fusion, const DeviceSpec *device, RowShape shape, int group,
+                                int cluster)
 {
-    int count = 0, vector = widest_vector(fusion);
-    int64_t columns = reduction_points(fusion);
-    int64_t most = columns > (int64_t)MAX_ELEMENTS * LONG_GROUP ? MOST_ELEMENTS : MAX_ELEMENTS;
-    for (int64_t group = 1; group <= MAX_GROUP && count < MAX_VARIANTS; group *= 2) {
-        int64_t each = vector * ceil_div(columns, vector * group);
-        bool idle = group > 1 && (group / 2) * vector >= columns;   // half of the threads would do
-        if (each <= most && !idle && group <= device->max_threads_per_block)
-            variants[count++] = group_rules(fusion, device, vector, group);
+    int64_t each = shape.vector * rowwise_vectors(fusion, shape, group);
+    RowVariant variant = {ROW_IN_REGISTERS, group, cluster};
+    TileRules rules = rules_of(fusion, device, variant, each * group);
+    rules.variant_name = cluster > 1 ? "cluster" : group <= device->warp_size ? "warp" : "block";
+    rules.rule[LEVEL_SHARED][ROW].limit = group <= device->warp_size ? MAX_BLOCK / group : 1;
+    rules.rule[LEVEL_REGISTER][COLUMN] = (AxisRule){each, each};
+    rules.rule[LEVEL_SHARED][COLUMN] = (AxisRule){each * group / cluster, each * group / cluster};
+    return rules;
+}
+
+/* A block walks along its row, one vector of each thread at a time, as often as there are passes. */
+static TileRules walking_rules(const Fusion *fusion, const DeviceSpec *device, RowShape shape,
+                               RowVariant variant)
+{
+    int64_t width = (int64_t)shape.vector * variant.group / variant.cluster,
+            vectors = rowwise_vectors(fusion, shape, variant.group);
+    int passes = rowwise_passes(fusion, variant.home).count;
+    TileRules rules = rules_of(fusion, device, variant, width * variant.cluster * vectors);
+    rules.variant_name = variant.home == ROW_IN_MEMORY ? "memory"
+                         : variant.cluster > 1         ? "shared-cluster"
+                                                       : "shared";
+    rules.rule[LEVEL_REGISTER][COLUMN] = (AxisRule){shape.vector, shape.vector};
+    rules.rule[LEVEL_SHARED][COLUMN] = (AxisRule){width, width};
+    Reads reads = rowwise_reads(fusion, shape);
+    int inputs = rules.space.tile_count;
+    for (int i = 0; i < inputs; i++) {
+        DataTile *tile = &rules.space.tiles[i];
+        if (tile->output || !data_tile_depends(tile, COLUMN) || !data_tile_depends(tile, ROW))
+            continue;
+        if (variant.home == ROW_IN_SHARED)
+            tile->staged = i < reads.count && rowwise_is_copied(&reads, i);
+        for (int pass = 1; pass < passes && !tile->staged && rules.space.tile_count < MAX_DATA_TILES; pass++)
+            rules.space.tiles[rules.space.tile_count++] = *tile;
+    }
+    rules.stages = variant.home == ROW_IN_SHARED ? (int)vectors : 1;
+    return rules;
+}
+
+/* Threads that share `total` vectors if each takes `each`: a power of two within a warp, else whole warps. */
+static int64_t group_of(int64_t total, int64_t each, const DeviceSpec *device)
+{
+    int64_t needed = ceil_div(total, each), group = 1;
+    while (group < needed && group < device->warp_size)
+        group *= 2;
+    return needed > group ? round_up(needed, device->warp_size) : group;
+}
+
+/* A thread that holds the most, three quarters of it, a half, … */
+static int add_register_rules(const Fusion *fusion, const DeviceSpec *device, RowShape shape,
+                              TileRules *variants)
+{
+    int64_t total = rowwise_vectors(fusion, shape, 1), most = MAX_ELEMENTS / shape.vector + shape.window;
+    const int64_t each[] = {most, most * 3 / 4, most / 2, most / 4, most / 8};
+    int64_t last = 0;
+    int count = 0;
+    for (size_t i = 0; i < sizeof each / sizeof *each && count < REGISTER_VARIANTS; i++) {
+        if (each[i] == 0)
+            continue;
+        int64_t group = group_of(total, each[i], device);
+        bool is_short = group < total && group < LEAST_GROUP;
+        if (group == last || is_short || group > MAX_GROUP || group > device->max_threads_per_block)
+            continue;
+        last = group;
+        variants[count++] = register_rules(fusion, device, shape, (int)group, 1);
     }
     return count;
 }
 
-// ---- the parameter block ----
-
-static void emit_constants(StrBuf *out, const KernelPlan *plan)
+/* A row in the registers of several blocks, each of them small enough that others run beside it. */
+static int add_cluster_rules(const Fusion *fusion, const DeviceSpec *device, RowShape shape,
+                             TileRules *variants)
 {
-    const RTile *each = &plan->program->tile[LEVEL_REGISTER];
-    int vector = widest_vector(plan->fusion);
-    strbuf_printf(out, "constexpr Index ROWS = %" PRId64 ", COLUMNS = %" PRId64 ";\n",
-                  spatial_points(plan->fusion), reduction_points(plan->fusion));
-    strbuf_printf(out, "constexpr int GROUP = %d;   // threads of a row\n", plan->program->variant);
-    strbuf_printf(out, "constexpr int ROWS_OF_BLOCK = %d;   // groups\n",
-                  plan->threads / plan->program->variant);
-    strbuf_printf(
-        out, "constexpr int VECTOR = %d;   // neighbouring elements that a thread reads and writes at once\n",
-        vector);
-    strbuf_printf(out, "constexpr int VECTORS = %" PRId64 ";   // of a thread\n",
-                  each->size[COLUMN] / vector);
-}
-
-static void emit_load_elements(StrBuf *out, const Scope *first, const Scope *element, const Reads *reads)
-{
-    strbuf_puts(out, "\n// What one vector of a row's elements reads.\n");
-    reads_emit_inputs(out, reads);
-    strbuf_puts(out, "\n__device__ __forceinline__ void load_elements(const Tensors &t, Index row, Index at, "
-                     "Inputs &in)\n{\n"
-                     "    (void)t, (void)row, (void)at, (void)in;\n");
-    uint32_t used = reads_axes(reads);
-    emit_used_positions(out, "    ", "row", first, 0, first->fusion->spatial_count, used);
-    emit_used_positions(out, "    ", "at", first, first->fusion->spatial_count, first->fusion->axis_count,
-                        used);
-    reads_emit_vectors(out, "    ", first, reads, "row");
-    if (reads_have(reads, PATTERN_GATHER)) {
-        strbuf_puts(out, "    UNROLL for (int e = 0; e < VECTOR; ++e) {\n");
-        reads_emit_gathers(out, "        ", element, reads);
-        strbuf_puts(out, "    }\n");
+    int64_t needed = ceil_div(rowwise_vectors(fusion, shape, 1), MAX_ELEMENTS / shape.vector);
+    int count = 0;
+    for (int cluster = 2; cluster <= device->max_blocks_per_cluster && count < CLUSTER_VARIANTS;
+         cluster *= 2) {
+        int64_t threads = round_up(ceil_div(needed, cluster), device->warp_size);
+        if (threads >= LEAST_WALKING_GROUP / 2 && threads <= MAX_GROUP / 2)
+            variants[count++] = register_rules(fusion, device, shape, (int)threads * cluster, cluster);
     }
-    strbuf_puts(out, "}\n");
+    return count;
 }
 
-/* The loop over a thread's vectors; what stands in it sees the vector's reads and the positions of the `used` axes. */
-static void emit_vectors_open(StrBuf *out, const Scope *first, const char *condition, uint32_t used)
+/* Guarded reads are not made vector by vector, so that the tiles would not be those of the reads. */
+static bool has_copies(const Fusion *fusion, RowShape shape)
 {
-    const Fusion *fusion = first->fusion;
-    strbuf_printf(
-        out, "    UNROLL for (int k = 0; k < VECTORS; ++k)\n        if (%scolumn + k * STEP < COLUMNS) {\n",
-        condition);
-    if (used >> fusion->spatial_count) {
-        strbuf_puts(out, "            const Index at = column + k * STEP;\n");
-        emit_used_positions(out, "            ", "at", first, fusion->spatial_count, fusion->axis_count,
-                            used);
-    }
-}
-
-static void emit_reads(StrBuf *out, const Reads *reads, const Expr *expr)
-{
-    if (reads_are_used(reads, expr))
-        strbuf_puts(out, "            const Inputs &in = inputs[k];\n");
-}
-
-static void emit_reduction(StrBuf *out, const Scope *first, const Scope *element, const Reads *reads,
-                           int index)
-{
-    const FusedOp *op = &first->fusion->ops[index];
-    const char *type = value_type(op->body->type), *reduction = combiner(op->reduce);
-    strbuf_printf(out, "    %s total%d = %s::identity<%s>();\n", type, index, reduction, type);
-    emit_vectors_open(out, first, "", reads_axes_left(reads, op->body));
-    emit_reads(out, reads, op->body);
-    strbuf_printf(out,
-                  "            UNROLL for (int e = 0; e < VECTOR; ++e)\n                total%d = "
-                  "%s::combine(total%d, ",
-                  index, reduction, index);
-    emit_expr(out, element, op->body);
-    strbuf_puts(out, ");\n        }\n");
-    StrBuf total = strbuf_new(out->arena);
-    strbuf_printf(&total, "reduce_row<%s>(total%d)", reduction, index);
-    strbuf_printf(out, "    const %s v%d = ", value_type(op->out->dtype), index);
-    emit_rounded(out, op, total.text);
-    strbuf_puts(out, ";\n");
-}
-
-static void emit_row_value(StrBuf *out, const Scope *scope, int index)
-{
-    const FusedOp *op = &scope->fusion->ops[index];
-    StrBuf body = strbuf_new(out->arena);
-    emit_expr(&body, scope, op->body);
-    strbuf_printf(out, "    const %s v%d = ", value_type(op->out->dtype), index);
-    emit_rounded(out, op, body.text);
-    strbuf_puts(out, ";\n");
-}
-
-static void emit_element_value(StrBuf *out, const Scope *first, const Scope *element, const Reads *reads,
-                               int index)
-{
-    const FusedOp *op = &first->fusion->ops[index];
-    StrBuf body = strbuf_new(out->arena);
-    emit_expr(&body, element, op->body);
-    strbuf_printf(out, "    %s v%d[VECTORS][VECTOR];\n", value_type(op->out->dtype), index);
-    emit_vectors_open(out, first, "", reads_axes_left(reads, op->body));
-    emit_reads(out, reads, op->body);
-    strbuf_printf(out,
-                  "            UNROLL for (int e = 0; e < VECTOR; ++e)\n                v%d[k][e] = ", index);
-    emit_rounded(out, op, body.text);
-    strbuf_puts(out, ";\n        }\n");
-}
-
-/* Whether a vector of elements is one aligned access of the stored tensor. */
-static bool stores_vectors(const Fusion *fusion, const FusedOp *op, int vector)
-{
-    Affine offset = access_offset(&op->store);
-    int inner = fusion->axis_count - 1;
-    for (int a = 0; a < MAX_AXES; a++)
-        if (a != inner && offset.coef[a] % vector)
+    FusedAccess found[MAX_ACCESSES];
+    int count = fusion_accesses(fusion, found, MAX_ACCESSES);
+    for (int i = 0; i < count; i++)
+        if (found[i].guarded || count > MAX_DATA_TILES - fusion->output_count)
             return false;
-    return offset.coef[inner] == 1 && offset.constant % vector == 0;
+    Reads reads = rowwise_reads(fusion, shape);
+    bool copies = false;
+    for (int i = 0; i < reads.count; i++)
+        copies |= rowwise_is_copied(&reads, i);
+    return copies;
 }
 
-static void emit_element_store(StrBuf *out, const Scope *first, const Scope *element, int index)
+/* A row that no registers hold: in shared memory, spread over few blocks or many small ones, or read again. */
+static int add_walking_rules(const Fusion *fusion, const DeviceSpec *device, RowShape shape,
+                             TileRules *variants)
 {
-    const FusedOp *op = &first->fusion->ops[index];
-    int output = output_position(first->fusion, op->out), vector = widest_vector(first->fusion);
-    bool whole = stores_vectors(first->fusion, op, vector);
-    Affine offset = access_offset(&op->store);
-    emit_vectors_open(out, first, "stores && ", access_axes(&op->store));
-    strbuf_puts(out, whole ? "            "
-                           : "            UNROLL for (int e = 0; e < VECTOR; ++e)\n                ");
-    strbuf_printf(out, whole ? "store_vector<VECTOR>(t.out%d, " : "store(t.out%d, ", output);
-    emit_affine(out, &offset, whole ? first->axis : element->axis);
-    strbuf_printf(out, whole ? ", v%d[k]);\n        }\n" : ", v%d[k][e]);\n        }\n", index);
+    int count = 0, largest = device->has.clusters ? device->max_blocks_per_cluster : 1;
+    bool copies = has_copies(fusion, shape);
+    for (int cluster = 1, spread = 0; copies && cluster <= largest; cluster *= 2)
+        for (int threads = LEAST_WALKING_GROUP; threads <= MAX_GROUP; threads *= 2) {
+            int64_t vectors = rowwise_vectors(fusion, shape, threads * cluster);
+            bool is_good = cluster == 1 ? vectors > 1 : vectors >= LEAST_WALK && vectors <= MOST_WALK;
+            RowVariant variant = {ROW_IN_SHARED, threads * cluster, cluster};
+            if (is_good && threads <= device->max_threads_per_block && spread < SPREAD_VARIANTS) {
+                variants[count++] = walking_rules(fusion, device, shape, variant);
+                spread += cluster > 1;
+            }
+        }
+    for (int group = LEAST_WALKING_GROUP; group <= MAX_GROUP; group *= 4)
+        if (group <= device->max_threads_per_block && rowwise_vectors(fusion, shape, group) > 1)
+            variants[count++] = walking_rules(fusion, device, shape, (RowVariant){ROW_IN_MEMORY, group, 1});
+    return count;
 }
 
-static void emit_row_store(StrBuf *out, const Scope *scope, int index)
+static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
-    const FusedOp *op = &scope->fusion->ops[index];
-    Affine offset = access_offset(&op->store);
-    strbuf_printf(out, "    if (stores && column == 0)\n        store(t.out%d, ",
-                  output_position(scope->fusion, op->out));
-    emit_affine(out, &offset, scope->axis);
-    strbuf_printf(out, ", v%d);\n", index);
-}
-
-static void emit_compute(StrBuf *out, const Scope *first, const Scope *element, const Reads *reads)
-{
-    const Fusion *fusion = first->fusion;
-    strbuf_puts(
-        out,
-        "\n// One row, step by step. Vector k of this thread starts at column + k * STEP.\n"
-        "__device__ __forceinline__ void compute(const Tensors &t, Index row, Index column, bool stores,\n"
-        "                                        const Inputs (&inputs)[VECTORS])\n{\n"
-        "    (void)t, (void)row;\n    constexpr Index STEP = GROUP * VECTOR;\n");
-    uint32_t used = 0;
-    for (int i = 0; i < fusion->op_count; i++) {
-        used |= reads_axes_left(reads, fusion->ops[i].body);
-        used |= fusion->ops[i].stored ? access_axes(&fusion->ops[i].store) : 0;
-    }
-    emit_used_positions(out, "    ", "row", first, 0, fusion->spatial_count, used);
-    for (int i = 0; i < fusion->op_count; i++) {
-        const FusedOp *op = &fusion->ops[i];
-        if (op->reduce != REDUCE_NONE)
-            emit_reduction(out, first, element, reads, i);
-        else if (is_of_elements(fusion, op))
-            emit_element_value(out, first, element, reads, i);
-        else
-            emit_row_value(out, first, i);
-        if (op->stored && is_of_elements(fusion, op))
-            emit_element_store(out, first, element, i);
-        else if (op->stored)
-            emit_row_store(out, first, i);
-    }
-    strbuf_puts(out, "}\n");
-}
-
-static void emit(StrBuf *out, const KernelPlan *plan)
-{
-    const Fusion *fusion = plan->fusion;
-    int vector = widest_vector(fusion), inner = fusion->axis_count - 1;
-    Reads reads = reads_find(walk_of(fusion, vector));
-    Scope first = {.fusion = fusion, .wide = plan->wide};
-    for (int a = 0; a < fusion->axis_count; a++)
-        first.axis[a] = axis_names[a];
-    Scope element = first;
-    element.axis[inner] = arena_printf(out->arena, "(%s + e)", axis_names[inner]);
-    element.suffix = "[k][e]";
-    element.suffix_axes = column_axes(fusion);
-
-    emit_constants(out, plan);
-    emit_load_elements(out, &first, &element, &reads);
-    element.loaded = reads_loaded;
-    element.context = &reads;
-    emit_compute(out, &first, &element, &reads);
+    RowShape shape = rowwise_shape(fusion);
+    int count = add_register_rules(fusion, device, shape, variants);
+    count += add_cluster_rules(fusion, device, shape, variants + count);
+    count += add_walking_rules(fusion, device, shape, variants + count);
+    return count;
 }
 
 const Family rowwise_family = {
@@ -302,5 +239,5 @@ const Family rowwise_family = {
     .whole_warps = true,
     .matches = matches,
     .rules = rules,
-    .emit = emit,
+    .emit = rowwise_emit,
 };

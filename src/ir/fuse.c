@@ -193,8 +193,45 @@ static void join_visit(Expr *expr, void *context)
     }
 }
 
+typedef struct ShareSearch {
+    const Fuser *fuser;
+    const Fusion *fusion;
+    const TensorOp *op;     // NULL: one of the fusion's own ops is being walked
+    const Tensor *tensor;   // that the op reads
+    bool found;
+} ShareSearch;
+
+static void share_visit(Expr *expr, void *context)
+{
+    ShareSearch *search = context;
+    if (expr->kind != EXPR_ACCESS)
+        return;
+    const Tensor *tensor = expr->access.tensor;
+    if (!search->op) {
+        search->found |= tensor == search->tensor;
+    } else if (is_identity(&expr->access, search->op->axes, search->op->axis_count)) {
+        bool folded = search->fuser->inlined[tensor->id];
+        ShareSearch inner = {.fuser = search->fuser, .fusion = search->fusion, .tensor = tensor};
+        inner.op = folded ? search->fuser->definition[tensor->id] : NULL;
+        if (folded)
+            expr_visit(inner.op->body, share_visit, &inner);
+        for (int i = 0; i < search->fusion->op_count && !folded; i++)
+            expr_visit(search->fusion->ops[i].body, share_visit, &inner);
+        search->found |= inner.found;
+    }
+}
+
+/* Both go through the same elements of a row: in one kernel memory is asked for them once. */
+static bool shares_rows(const Fuser *fuser, const Fusion *fusion, const TensorOp *op)
+{
+    ShareSearch search = {.fuser = fuser, .fusion = fusion, .op = op};
+    if (fuser->rows && !is_pointwise(op))
+        expr_visit(op->body, share_visit, &search);
+    return search.found;
+}
+
 /* A pointwise definition may join a kernel over the same points if all it reads is there by then. A reduction's kernel
-   takes only its own epilogue. */
+   takes only its own epilogue; one of rows also takes other reductions of the elements it reads. */
 static bool may_join(const Fuser *fuser, int kernel, const TensorOp *op)
 {
     const Fusion *fusion = fuser->plan.fusions[kernel];
@@ -202,7 +239,7 @@ static bool may_join(const Fuser *fuser, int kernel, const TensorOp *op)
         return false;
     JoinTest test = {.fuser = fuser, .reader = op, .kernel = kernel, .identity = true, .legal = true};
     expr_visit(op->body, join_visit, &test);
-    return test.legal && (test.depends || !has_reductions(fusion));
+    return test.legal && (test.depends || !has_reductions(fusion) || shares_rows(fuser, fusion, op));
 }
 
 // ---- building a kernel ----

@@ -55,6 +55,42 @@ PROGRAMS = [
         y[i] = p[i] + b[i]
         output y : {T}"""),
 
+    Program("row_softmax", "rowwise", REAL, {"M": ("row", 5), "N": ("column", 80)}, """
+        input x[M, N] : {T}
+        m[i] = max[j](x[i, j])
+        e[i, j] = exp(x[i, j] - m[i])
+        s[i] = sum[j](e[i, j])
+        y[i, j] = e[i, j] / s[i]
+        output y : {T}"""),
+    Program("row_causal", "rowwise", REAL, {"M": ("row", 6), "N": ("column", 81)}, """
+        input x[M, N] : {T}  input b[M] : {T}
+        t[i, j] = select(j <= 9 * i + 1, x[i, j] * 0.5 + b[i], -inf)
+        m[i] = max[j](t[i, j])
+        s[i] = sum[j](exp(t[i, j] - m[i]))
+        l[i] = m[i] + log(s[i])
+        y[i, j] = exp(t[i, j] - l[i])
+        output l : f32  output y : {T}"""),
+    Program("row_weights", "rowwise", REAL, {"M": ("row", 4), "N": ("column", 77)}, """
+        input x[M, N] : {T}  input g[N] : f32  input k[M, N] : b1
+        mean[i] = sum[j](x[i, j]) / N
+        var[i] = sum[j](sq(x[i, j] - mean[i])) / N
+        y[i, j] = select(k[i, j], (x[i, j] - mean[i]) * rsqrt(var[i] + 1e-5) * g[j], 0)
+        output mean : f32  output y : {T}"""),
+    Program("row_specials", "rowwise", ("f32", "f16"), {"M": ("row", 9)}, """
+        input x[M, 2600] : {T}
+        p[i, j] = select(i == 1 && j == 7, inf, select(i == 2, -inf, x[i, j]))
+        t[i, j] = select(i == 3 && j > 2000, sqrt(0 - 1 - sq(x[i, j])), select(i == 4 && j < 2500, -inf, p[i, j] * select(i == 5, 1000, 1)))
+        m[i] = max[j](t[i, j])
+        e[i, j] = exp(t[i, j] - m[i])
+        s[i] = sum[j](e[i, j])
+        y[i, j] = e[i, j] / s[i]
+        output y : {T}"""),
+    Program("row_long", "rowwise", REAL, {"M": ("row", 2)}, """
+        input x[M, 5003] : {T}  input y[M, 5003] : {T}
+        s[i] = sum[j](x[i, j] * y[i, j])
+        z[i, j] = y[i, j] * (x[i, j] - s[i])
+        output z : {T}"""),
+
     Program("max_pool", "window", NUMBERS, {"M": ("down", 5), "N": ("along", 37)}, """
         input x[M, 2 * N + 1] : {T}
         y[i, h:N] = max[r:3](x[i, 2 * h + r])
@@ -94,13 +130,6 @@ PROGRAMS = [
         y[f, h:N, v:6] = sum[k, r, s](pad(x[k, h + r - 1, v + s - 1], 0) * w[f, k, r, s])
         output y : {T}"""),
 
-    Program("row_softmax", "rowwise", REAL, {"M": ("row", 5), "N": ("column", 80)}, """
-        input x[M, N] : {T}
-        m[i] = max[j](x[i, j])
-        e[i, j] = exp(x[i, j] - m[i])
-        s[i] = sum[j](e[i, j])
-        y[i, j] = e[i, j] / s[i]
-        output y : {T}"""),
     Program("row_norm", "rowwise", REAL, {"M": ("row", 3), "N": ("column", 72)}, """
         input x[M, N] : {T}  input gamma[N] : {T}  input beta[N] : {T}
         mean[i] = sum[j](x[i, j]) / N

@@ -35,6 +35,7 @@ float erff(float);      double erf(double);
 float sinf(float);      double sin(double);
 float cosf(float);      double cos(double);
 float powf(float, float);
+float fmaf(float, float, float);
 double pow(double, double);
 float fabsf(float);     double fabs(double);
 float fmaf(float, float, float);

@@ -1,0 +1,390 @@
+// The parameter block of a row kernel: constants, what one vector reads, and the passes over a row.
+#include <inttypes.h>
+
+#include "codegen/rowwise_parts.h"
+#include "codegen/space.h"
+
+static bool is_of_elements(const RowEmitter *row, int op)
+{
+    return rowwise_is_of_elements(row->fusion, &row->fusion->ops[op]);
+}
+
+static bool stays_in_registers(const RowEmitter *row) { return row->variant.home == ROW_IN_REGISTERS; }
+
+// ---- what depends on what ----
+
+static bool uses_value(const RowEmitter *row, int op, int value)
+{
+    return row->passes.needs[op] >> value & 1;
+}
+
+/* The pass ends with the op's total, or stores its elements. */
+static bool walks_in(const RowEmitter *row, int op, int pass)
+{
+    const FusedOp *fused = &row->fusion->ops[op];
+    bool walks = fused->reduce != REDUCE_NONE || (fused->stored && is_of_elements(row, op));
+    return walks && row->passes.pass[op] == pass;
+}
+
+/* Elements of the op are computed in the pass. */
+static bool makes_elements(const RowEmitter *row, int op, int pass)
+{
+    if (!is_of_elements(row, op) || row->made[op])
+        return false;
+    bool makes = walks_in(row, op, pass);
+    for (int i = op + 1; i < row->fusion->op_count && !makes; i++)
+        makes = walks_in(row, i, pass) && uses_value(row, i, op);
+    return makes;
+}
+
+/* Storing rounds by itself: only what later ops read, or another type than the stored one's, is rounded before. */
+static bool needs_rounding(const RowEmitter *row, int op)
+{
+    const FusedOp *fused = &row->fusion->ops[op];
+    if (fused->body->type != dtype_info[fused->out->dtype].compute)
+        return true;
+    for (int i = op + 1; i < row->fusion->op_count; i++)
+        if (uses_value(row, i, op))
+            return true;
+    return false;
+}
+
+/* Axes whose positions the pass needs beside those of its reads. */
+static uint32_t axes_of_pass(const RowEmitter *row, int pass)
+{
+    uint32_t used = 0;
+    for (int i = 0; i < row->fusion->op_count; i++) {
+        const FusedOp *op = &row->fusion->ops[i];
+        if (makes_elements(row, i, pass) || walks_in(row, i, pass))
+            used |= reads_axes_left(&row->reads, op->body);
+        if (walks_in(row, i, pass) && op->stored && is_of_elements(row, i))
+            used |= access_axes(&op->store);
+    }
+    return used;
+}
+
+typedef struct KindSearch {
+    const RowEmitter *row;
+    ReadKind kind;
+    bool found;
+} KindSearch;
+
+static void kind_visit(Expr *expr, void *context)
+{
+    KindSearch *search = context;
+    int index = expr->kind == EXPR_ACCESS ? reads_index(&search->row->reads, &expr->access) : -1;
+    search->found |= index >= 0 && rowwise_kind(search->row, index) == search->kind;
+}
+
+static bool reads_in(const RowEmitter *row, int pass, ReadKind kind)
+{
+    KindSearch search = {.row = row, .kind = kind};
+    for (int i = 0; i < row->fusion->op_count; i++)
+        if (makes_elements(row, i, pass) || (walks_in(row, i, pass) && !row->made[i]))
+            expr_visit(row->fusion->ops[i].body, kind_visit, &search);
+    return search.found;
+}
+
+// ---- a pass ----
+
+static const char *const EACH = "            UNROLL for (int e = 0; e < VECTOR; ++e)\n                ";
+
+static const char *suffix_of(const RowEmitter *row) { return row->element.suffix; }
+
+/* v3 of a vector: `v3[k]`, or `v3` where it is forgotten after the pass. */
+static const char *vector_suffix(const RowEmitter *row) { return stays_in_registers(row) ? "[k]" : ""; }
+
+static void emit_total(const RowEmitter *row, int op)
+{
+    const FusedOp *fused = &row->fusion->ops[op];
+    const char *reduction = combiner(fused->reduce), *type = value_type(fused->body->type);
+    strbuf_printf(row->out, "            %s terms%d[VECTOR];\n%sterms%d[e] = ", type, op, EACH, op);
+    emit_expr(row->out, &row->element, fused->body);
+    strbuf_puts(row->out, ";\n");
+    if (row->shape.window)
+        strbuf_printf(
+            row->out,
+            "            if (!is_whole(column, k))\n    %s    if (!inside(column + k * STEP + e, COLUMNS))\n"
+            "                        terms%d[e] = %s::identity<%s>();\n",
+            EACH, op, reduction, type);
+    if (row->passes.sum_below[op] >= 0)
+        strbuf_printf(row->out, "            add_exponentials(total%d, total%d, terms%d);\n", op,
+                      row->passes.sum_below[op], op);
+    else
+        strbuf_printf(row->out, "            total%d = %s::combine(total%d, reduce_vector<%s>(terms%d));\n",
+                      op, reduction, op, reduction, op);
+}
+
+static void emit_elements(const RowEmitter *row, int op)
+{
+    const FusedOp *fused = &row->fusion->ops[op];
+    bool divides = rowwise_divides(row->fusion, op), rounds = needs_rounding(row, op);
+    StrBuf body = strbuf_new(row->out->arena);
+    emit_expr(&body, &row->element, divides ? fused->body->apply.operands[0] : fused->body);
+    if (!stays_in_registers(row))
+        strbuf_printf(row->out, "            %s v%d[VECTOR];\n", value_type(fused->out->dtype), op);
+    strbuf_printf(row->out, "%sv%d%s = ", EACH, op, suffix_of(row));
+    if (rounds && !divides)
+        emit_rounded(row->out, fused, body.text);
+    else
+        strbuf_puts(row->out, body.text);
+    strbuf_puts(row->out, ";\n");
+    if (divides)
+        strbuf_printf(row->out, "            divide_all(v%d%s, divisor%d);\n", op, vector_suffix(row), op);
+    if (rounds && divides) {
+        char *quotient = arena_printf(row->out->arena, "v%d%s", op, suffix_of(row));
+        strbuf_printf(row->out, "%s%s = ", EACH, quotient);
+        emit_rounded(row->out, fused, quotient);
+        strbuf_puts(row->out, ";\n");
+    }
+}
+
+/* Whether a vector of elements is one aligned access of the stored tensor. */
+static bool stores_vectors(const RowEmitter *row, const FusedOp *op)
+{
+    Affine offset = access_offset(&op->store);
+    int inner = row->fusion->axis_count - 1, vector = row->shape.vector;
+    if (row->shape.window)
+        return true;   // a definition's element lies where its point does
+    for (int a = 0; a < MAX_AXES; a++)
+        if (a != inner && offset.coef[a] % vector)
+            return false;
+    return offset.coef[inner] == 1 && offset.constant % vector == 0;
+}
+
+static void emit_element_store(const RowEmitter *row, int op)
+{
+    const FusedOp *fused = &row->fusion->ops[op];
+    int output = output_position(row->fusion, fused->out);
+    bool whole = stores_vectors(row, fused);
+    const char *function = row->shape.window ? "store_inside<VECTOR>(is_whole(column, k), "
+                           : whole           ? "store_vector<VECTOR>("
+                                             : "store(";
+    Affine offset = access_offset(&fused->store);
+    strbuf_puts(row->out, stays_in_registers(row) ? "            if (stores)\n    " : "");
+    strbuf_puts(row->out, whole ? "            " : EACH);
+    strbuf_printf(row->out, "%st.out%d, ", function, output);
+    emit_affine(row->out, &offset, whole ? row->first.axis : row->element.axis);
+    strbuf_puts(row->out, row->shape.window ? ", at, COLUMNS" : "");
+    strbuf_printf(row->out, ", v%d%s);\n", op, whole ? vector_suffix(row) : suffix_of(row));
+}
+
+/* Before the loop: what it adds up, or fills. */
+static void emit_pass_variables(const RowEmitter *row, int pass)
+{
+    for (int i = 0; i < row->fusion->op_count; i++) {
+        const FusedOp *op = &row->fusion->ops[i];
+        const char *type = value_type(op->reduce != REDUCE_NONE ? op->body->type : op->out->dtype);
+        if (op->reduce != REDUCE_NONE && walks_in(row, i, pass))
+            strbuf_printf(row->out, "    %s total%d = %s::identity<%s>();\n", type, i, combiner(op->reduce),
+                          type);
+        else if (makes_elements(row, i, pass) && stays_in_registers(row))
+            strbuf_printf(row->out, "    %s v%d[VECTORS][VECTOR];\n", type, i);
+    }
+}
+
+/* The loop over a thread's vectors; what stands in it sees the vector's reads and the positions it needs. */
+static void emit_pass_opening(const RowEmitter *row, int pass)
+{
+    strbuf_printf(row->out,
+                  "    %s for (int k = 0; k < VECTORS; ++k)\n        if (begins_inside(column, k)) {\n",
+                  stays_in_registers(row) ? "UNROLL" : "UNROLL_4");
+    uint32_t used = axes_of_pass(row, pass);
+    bool reads = reads_in(row, pass, READ_IN), weights = reads_in(row, pass, READ_WEIGHTS);
+    int spatial = row->fusion->spatial_count;
+    if (used >> spatial || weights || (reads && !stays_in_registers(row)))
+        strbuf_puts(row->out, "            const Index at = column + k * STEP;\n");
+    emit_used_positions(row->out, "            ", "at", &row->first, spatial, row->fusion->axis_count, used);
+    const char *open = rowwise_has_conditions(row) ? " = {}" : "";
+    if (reads && stays_in_registers(row))
+        strbuf_puts(row->out, "            const Inputs &in = inputs[k];\n");
+    else if (reads)
+        strbuf_printf(row->out, "            Inputs in%s;\n            load_elements(t, %srow, at, in);\n",
+                      open, row->variant.home == ROW_IN_SHARED ? "copy, place + k * PLACES, " : "");
+    if (weights)
+        strbuf_puts(row->out,
+                    "            Weights weights;\n            load_weights(t, row, at, weights);\n");
+}
+
+static void emit_row_store(const RowEmitter *row, int op)
+{
+    const FusedOp *fused = &row->fusion->ops[op];
+    Affine offset = access_offset(&fused->store);
+    strbuf_printf(row->out, "    if (stores && column <= 0)\n        store(t.out%d, ",
+                  output_position(row->fusion, fused->out));
+    emit_affine(row->out, &offset, row->first.axis);
+    strbuf_printf(row->out, ", v%d);\n", op);
+}
+
+/* How many reductions of the row are combined before this one: pass by pass, in order. */
+static int turn_of(const RowEmitter *row, int op)
+{
+    int turn = 0;
+    for (int i = 0; i < row->fusion->op_count; i++) {
+        bool is_earlier = row->passes.pass[i] < row->passes.pass[op] ||
+                          (row->passes.pass[i] == row->passes.pass[op] && i < op);
+        turn += row->fusion->ops[i].reduce != REDUCE_NONE && is_earlier;
+    }
+    return turn;
+}
+
+/* Values of a row that are known once `pass` passes have ended, in order: totals and what is made of them. */
+static void emit_row_values(const RowEmitter *row, int pass)
+{
+    for (int i = 0; i < row->fusion->op_count; i++) {
+        const FusedOp *op = &row->fusion->ops[i];
+        bool is_total = op->reduce != REDUCE_NONE;
+        if (rowwise_divides(row->fusion, i) && row->passes.pass[i] == pass) {
+            strbuf_printf(row->out, "    const Divisor divisor%d = divisor_of(", i);
+            emit_expr(row->out, &row->first, op->body->apply.operands[1]);
+            strbuf_puts(row->out, ");\n");
+        }
+        if (is_of_elements(row, i) || row->passes.pass[i] + is_total != pass)
+            continue;
+        StrBuf value = strbuf_new(row->out->arena);
+        int maximum = row->passes.maximum[i];
+        if (is_total && maximum >= 0)
+            strbuf_printf(&value, "reduce_row<Sum, %d>(op_mul(total%d, op_exp(op_sub(total%d, v%d))))",
+                          turn_of(row, i), i, maximum, maximum);
+        else if (is_total)
+            strbuf_printf(&value, "reduce_row<%s, %d>(total%d)", combiner(op->reduce), turn_of(row, i), i);
+        else
+            emit_expr(&value, &row->first, op->body);
+        strbuf_printf(row->out, "    const %s v%d = ", value_type(op->out->dtype), i);
+        emit_rounded(row->out, op, value.text);
+        strbuf_puts(row->out, ";\n");
+        if (op->stored)
+            emit_row_store(row, i);
+    }
+}
+
+static void emit_pass(const RowEmitter *row, int pass)
+{
+    emit_pass_variables(row, pass);
+    emit_pass_opening(row, pass);
+    for (int i = 0; i < row->fusion->op_count; i++) {
+        const FusedOp *op = &row->fusion->ops[i];
+        if (op->reduce != REDUCE_NONE && walks_in(row, i, pass) && row->passes.maximum[i] < 0)
+            emit_total(row, i);
+        if (!makes_elements(row, i, pass) && !(walks_in(row, i, pass) && is_of_elements(row, i)))
+            continue;
+        if (!row->made[i])
+            emit_elements(row, i);
+        row->made[i] = stays_in_registers(row);
+        if (op->stored && walks_in(row, i, pass))
+            emit_element_store(row, i);
+    }
+    strbuf_puts(row->out, "        }\n");
+}
+
+// ---- the row ----
+
+static void emit_constants(const RowEmitter *row, const KernelPlan *plan)
+{
+    strbuf_printf(row->out, "constexpr Index ROWS = %" PRId64 ", COLUMNS = %" PRId64 ";\n",
+                  spatial_points(row->fusion), reduction_points(row->fusion));
+    strbuf_printf(row->out, "constexpr int GROUP = %d;   // threads of a row\n", row->variant.group);
+    strbuf_printf(row->out, "constexpr int CLUSTER = %d;   // blocks of a group\n", row->variant.cluster);
+    strbuf_printf(row->out, "constexpr int ROWS_OF_BLOCK = %d;   // groups\n",
+                  plan->threads * row->variant.cluster / row->variant.group);
+    strbuf_printf(
+        row->out,
+        "constexpr int VECTOR = %d;   // neighbouring elements that a thread reads and writes at once\n",
+        row->shape.vector);
+    strbuf_printf(row->out, "constexpr int VECTORS = %" PRId64 ";   // of a thread\n",
+                  rowwise_vectors(row->fusion, row->shape, row->variant.group));
+    strbuf_puts(row->out,
+                "constexpr Index STEP = GROUP * VECTOR;   // from one vector of a thread to its next one\n"
+                "\n// Whether any of the thread's vector k, or all of it, lies in the row; `column` is where "
+                "vector 0 begins. Of all\n"
+                "// but the row's first and last vectors that is known as the loop over k is unrolled.\n"
+                "__device__ __forceinline__ bool begins_inside(Index column, int k)\n{\n"
+                "    return (k + 1) * STEP <= COLUMNS || column + k * STEP < COLUMNS;\n}\n");
+    if (row->shape.window)
+        strbuf_puts(row->out, "__device__ __forceinline__ bool is_whole(Index column, int k)\n{\n"
+                              "    return (k > 0 || column >= 0) && ((k + 1) * STEP <= COLUMNS || "
+                              "column + k * STEP + VECTOR <= COLUMNS);\n}\n");
+}
+
+static void emit_fetch(const RowEmitter *row)
+{
+    switch (row->variant.home) {
+    case ROW_IN_REGISTERS:
+        strbuf_printf(row->out,
+                      "    Inputs inputs[VECTORS]%s;\n"
+                      "    UNROLL for (int k = 0; k < VECTORS; ++k)\n"
+                      "        if (begins_inside(column, k))\n"
+                      "            load_elements(t, row, column + k * STEP, inputs[k]);\n",
+                      rowwise_has_conditions(row) ? " = {}" : "");
+        break;
+    case ROW_IN_SHARED:
+        strbuf_printf(row->out,
+                      "    SHARED(%d, Row, copy, );\n"
+                      "    constexpr int PLACES = GROUP / CLUSTER * VECTOR;\n"
+                      "    const int place = (int)threadIdx.x * VECTOR;\n"
+                      "    UNROLL_4 for (int k = 0; k < VECTORS; ++k)\n"
+                      "        if (begins_inside(column, k))\n"
+                      "            copy_elements(t, copy, row, column + k * STEP, place + k * PLACES);\n"
+                      "    async_commit();\n    async_wait<0>();\n",
+                      rowwise_partial_bytes(row->variant));
+        break;
+    case ROW_IN_MEMORY: break;
+    }
+}
+
+static void emit_compute(const RowEmitter *row)
+{
+    const Fusion *fusion = row->fusion;
+    strbuf_puts(
+        row->out,
+        "\n// One row, pass by pass. Vector k of this thread starts at column + k * STEP. Groups beyond "
+        "the last\n"
+        "// row repeat it without storing.\n"
+        "__device__ __forceinline__ void compute(const Tensors &t, Index row, Index column, bool stores)\n{\n"
+        "    (void)t, (void)row, (void)stores;\n");
+    emit_fetch(row);
+    uint32_t used = 0;
+    for (int i = 0; i < fusion->op_count; i++) {
+        used |= reads_axes_left(&row->reads, fusion->ops[i].body);
+        used |= fusion->ops[i].stored ? access_axes(&fusion->ops[i].store) : 0;
+        used |= rowwise_divides(row->fusion, i) ? expr_axes(fusion->ops[i].body->apply.operands[1]) : 0;
+        used |= is_of_elements(row, i) || fusion->ops[i].reduce ? 0 : expr_axes(fusion->ops[i].body);
+    }
+    emit_used_positions(row->out, "    ", "row", &row->first, 0, fusion->spatial_count, used);
+    emit_row_values(row, 0);
+    for (int pass = 0; pass < row->passes.count; pass++) {
+        emit_pass(row, pass);
+        emit_row_values(row, pass + 1);
+    }
+    strbuf_puts(row->out, "}\n");
+}
+
+void rowwise_emit(StrBuf *out, const KernelPlan *plan)
+{
+    const Fusion *fusion = plan->fusion;
+    RowEmitter row = {
+        .out = out,
+        .fusion = fusion,
+        .shape = rowwise_shape(fusion),
+        .variant = rowwise_variant(plan->program->variant),
+        .first = {.fusion = fusion, .wide = plan->wide},
+        .made = NEW_ARRAY(out->arena, bool, fusion->op_count),
+    };
+    row.passes = rowwise_passes(fusion, row.variant.home);
+    row.reads = rowwise_reads(fusion, row.shape);
+    for (int a = 0; a < fusion->axis_count; a++)
+        row.first.axis[a] = axis_names[a];
+    row.element = row.first;
+    int inner = fusion->axis_count - 1;
+    row.element.axis[inner] = arena_printf(out->arena, "(%s + e)", axis_names[inner]);
+    row.element.suffix = stays_in_registers(&row) ? "[k][e]" : "[e]";
+    row.element.suffix_axes = rowwise_columns(fusion);
+
+    emit_constants(&row, plan);
+    rowwise_emit_reads(&row, READ_IN);
+    if (rowwise_has_kind(&row, READ_WEIGHTS))
+        rowwise_emit_reads(&row, READ_WEIGHTS);
+    row.element.loaded = rowwise_loaded;
+    row.element.context = &row;
+    emit_compute(&row);
+}

@@ -1,0 +1,94 @@
+// What the rules and the generator of the row kernels both know of a fusion.
+#pragma once
+#include "codegen/family.h"
+#include "codegen/reads.h"
+
+/* Where a row stays between its first and its last use. */
+typedef enum RowHome {
+    ROW_IN_REGISTERS,
+    ROW_IN_SHARED,   // as it is stored: every pass over the row widens it again
+    ROW_IN_MEMORY    // every pass reads it again
+} RowHome;
+
+/* How threads walk along a row. */
+typedef struct RowShape {
+    int vector;   // neighbouring elements that a thread reads and writes at once
+    bool
+        window;   // rows are no whole vectors: each begins with the aligned vector that holds its first element
+} RowShape;
+
+/* TileRules.variant, taken apart. */
+typedef struct RowVariant {
+    RowHome home;
+    int group;     // threads of a row
+    int cluster;   // blocks they are in
+} RowVariant;
+int rowwise_variant_number(RowVariant variant);
+RowVariant rowwise_variant(int number);
+
+/* Bit a: axis a runs along the rows. */
+uint32_t rowwise_columns(const Fusion *fusion);
+bool rowwise_is_of_elements(const Fusion *fusion, const FusedOp *op);
+/* Not the same for all elements of a row. */
+bool rowwise_varies(const Fusion *fusion, Expr *expr);
+/* The op divides all elements of a row by one value. */
+bool rowwise_divides(const Fusion *fusion, int op);
+
+RowShape rowwise_shape(const Fusion *fusion);
+Reads rowwise_reads(const Fusion *fusion, RowShape shape);
+/* Of one thread, where `group` of them share a row. */
+int64_t rowwise_vectors(const Fusion *fusion, RowShape shape, int64_t group);
+
+enum { MAX_ROW_OPS = 64 };   // one bit each
+
+/* The passes over a row. A pass ends with its reductions. Softmax: max 0, exp 1, sum 1, quotient 2. Where a row is
+   read again, a sum of exponentials below a maximum grows along with the maximum, in its pass. */
+typedef struct RowPasses {
+    int count;
+    int pass[MAX_ROW_OPS];   // by op: the first in which its body can be computed
+    uint64_t
+        needs[MAX_ROW_OPS];       // by op: ops whose values its body uses, also by way of other ops' elements
+    int maximum[MAX_ROW_OPS];     // by op: the maximum with which this sum grows; -1: it is no such sum
+    int sum_below[MAX_ROW_OPS];   // by op: the sum that grows with this maximum; -1: none
+} RowPasses;
+RowPasses rowwise_passes(const Fusion *fusion, RowHome home);
+
+/* Reads that a row in shared memory is copied from: whole 16 bytes, in the order of the row's elements. */
+bool rowwise_is_copied(const Reads *reads, int index);
+
+/* The same elements for every row. */
+bool rowwise_is_weight(const Reads *reads, int index);
+
+/* Shared memory for two results of each warp of the group, where it has several; a row lies behind them. */
+int rowwise_partial_bytes(RowVariant variant);
+
+/* Of what a vector reads, `in` lies along the row and is read first. `weights`, the same for every row, stay in the caches:
+   they are read where they are used, and take no registers before. */
+typedef enum ReadKind { READ_IN, READ_WEIGHTS } ReadKind;
+
+/* The kernel under construction. */
+typedef struct RowEmitter {
+    StrBuf *out;
+    const Fusion *fusion;
+    RowShape shape;
+    RowVariant variant;
+    Reads reads;
+    RowPasses passes;
+    Scope first, element;   // where a vector begins; each of its elements
+    bool *made;             // by op: its values of the whole row are in registers
+    char text[32];
+} RowEmitter;
+
+// ---- rowwise_reads.c ----
+
+ReadKind rowwise_kind(const RowEmitter *row, int read);
+bool rowwise_has_kind(const RowEmitter *row, ReadKind kind);
+/* Some read is left out where a comparison of positions masks it. */
+bool rowwise_has_conditions(const RowEmitter *row);
+/* For Scope.loaded, with the RowEmitter as its context. */
+const char *rowwise_loaded(void *context, const Expr *expr);
+/* The struct of what a vector reads, and the functions that copy and load it. */
+void rowwise_emit_reads(const RowEmitter *row, ReadKind kind);
+
+/* Family.emit */
+void rowwise_emit(StrBuf *out, const KernelPlan *plan);

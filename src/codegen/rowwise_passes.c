@@ -1,0 +1,121 @@
+// In which pass over a row each op is computed.
+#include <string.h>
+
+#include "codegen/rowwise_parts.h"
+
+// ---- what an expression depends on ----
+
+typedef struct Dependence {
+    const Fusion *fusion;
+    const RowPasses *passes;   // of the ops before
+    bool varies;               // along the row
+    int pass;
+    uint64_t needs;
+} Dependence;
+
+static void dependence_visit(Expr *expr, void *context)
+{
+    Dependence *found = context;
+    if (expr->kind != EXPR_VALUE)
+        return;
+    const FusedOp *op = &found->fusion->ops[expr->value];
+    bool of_elements = rowwise_is_of_elements(found->fusion, op);
+    found->varies |= of_elements;
+    found->needs |= (uint64_t)1 << expr->value;
+    if (!found->passes)
+        return;
+    found->needs |= of_elements ? found->passes->needs[expr->value] : 0;
+    int pass = found->passes->pass[expr->value] + (op->reduce != REDUCE_NONE);
+    found->pass = pass > found->pass ? pass : found->pass;
+}
+
+bool rowwise_varies(const Fusion *fusion, Expr *expr)
+{
+    Dependence found = {.fusion = fusion, .varies = (expr_axes(expr) & rowwise_columns(fusion)) != 0};
+    expr_visit(expr, dependence_visit, &found);
+    return found.varies;
+}
+
+// ---- sums of exponentials below a maximum ----
+
+static bool same_element(const Access *left, const Access *right)
+{
+    Affine a = access_offset(left), b = access_offset(right);
+    return left->tensor == right->tensor && memcmp(&a, &b, sizeof a) == 0;
+}
+
+static bool same_value(const Expr *left, const Expr *right)
+{
+    if (left->kind != right->kind || left->type != right->type)
+        return false;
+    switch (left->kind) {
+    case EXPR_CONST: return memcmp(&left->constant, &right->constant, sizeof left->constant) == 0;
+    case EXPR_INDEX: return memcmp(&left->index, &right->index, sizeof left->index) == 0;
+    case EXPR_ACCESS: return same_element(&left->access, &right->access);
+    case EXPR_VALUE: return left->value == right->value;
+    case EXPR_CAST: return left->cast.to == right->cast.to && same_value(left->cast.body, right->cast.body);
+    case EXPR_APPLY:
+        for (int i = 0; i < op_info[left->apply.op].operands; i++)
+            if (left->apply.op != right->apply.op ||
+                !same_value(left->apply.operands[i], right->apply.operands[i]))
+                return false;
+        return true;
+    case EXPR_GUARD: return false;
+    }
+    return false;
+}
+
+static bool is_op(const Expr *expr, Op op) { return expr->kind == EXPR_APPLY && expr->apply.op == op; }
+
+/* sum[j] exp(a - m) with m = max[j] a before it: the position of m; else -1. */
+static int maximum_of(const Fusion *fusion, int sum)
+{
+    const FusedOp *op = &fusion->ops[sum];
+    const Expr *body = op->body;
+    if (body->kind == EXPR_VALUE && fusion->ops[body->value].out->dtype == DTYPE_F32)
+        body = fusion->ops[body->value].body;
+    if (op->reduce != REDUCE_SUM || body->type != DTYPE_F32 || !is_op(body, OP_EXP) ||
+        !is_op(body->apply.operands[0], OP_SUB))
+        return -1;
+    const Expr *difference = body->apply.operands[0], *below = difference->apply.operands[1];
+    if (below->kind != EXPR_VALUE)
+        return -1;
+    const FusedOp *maximum = &fusion->ops[below->value];
+    bool is_maximum = maximum->reduce == REDUCE_MAX && maximum->out->dtype == DTYPE_F32 &&
+                      same_value(maximum->body, difference->apply.operands[0]);
+    return is_maximum ? below->value : -1;
+}
+
+bool rowwise_divides(const Fusion *fusion, int op)
+{
+    Expr *body = fusion->ops[op].body;
+    return rowwise_is_of_elements(fusion, &fusion->ops[op]) && is_op(body, OP_DIV) &&
+           body->type == DTYPE_F32 && rowwise_varies(fusion, body->apply.operands[0]) &&
+           !rowwise_varies(fusion, body->apply.operands[1]);
+}
+
+// ---- passes ----
+
+RowPasses rowwise_passes(const Fusion *fusion, RowHome home)
+{
+    RowPasses passes = {0};
+    for (int i = 0; i < fusion->op_count; i++) {
+        const FusedOp *op = &fusion->ops[i];
+        Dependence found = {.fusion = fusion, .passes = &passes};
+        expr_visit(op->body, dependence_visit, &found);
+        passes.sum_below[i] = passes.maximum[i] = -1;
+        int maximum = home == ROW_IN_MEMORY ? maximum_of(fusion, i) : -1;
+        if (maximum >= 0 && passes.sum_below[maximum] < 0) {
+            passes.maximum[i] = maximum;
+            passes.sum_below[maximum] = i;
+            found.pass = passes.pass[maximum];
+            found.needs = passes.needs[maximum];
+        }
+        passes.pass[i] = found.pass;
+        passes.needs[i] = found.needs;
+        bool walks = op->reduce != REDUCE_NONE || (op->stored && rowwise_is_of_elements(fusion, op));
+        if (walks && found.pass >= passes.count)
+            passes.count = found.pass + 1;
+    }
+    return passes;
+}

@@ -1,0 +1,194 @@
+// What a vector of a row reads: straight from memory, or from the row's copy in shared memory.
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+
+#include "codegen/rowwise_parts.h"
+
+static const char *const kind_name[] = {"in", "weights"}, *const kind_type[] = {"Inputs", "Weights"};
+
+ReadKind rowwise_kind(const RowEmitter *row, int read)
+{
+    return rowwise_is_weight(&row->reads, read) ? READ_WEIGHTS : READ_IN;
+}
+
+const char *rowwise_loaded(void *context, const Expr *expr)
+{
+    RowEmitter *row = context;
+    int index = expr->kind == EXPR_ACCESS ? reads_index(&row->reads, &expr->access) : -1;
+    if (index < 0)
+        return NULL;
+    snprintf(row->text, sizeof row->text, "%s.x%d[e]", kind_name[rowwise_kind(row, index)], index);
+    return row->text;
+}
+
+// ---- what a comparison of positions masks ----
+
+typedef struct ConditionSearch {
+    const Read *read;
+    Expr *condition;
+    int reads, guarded;   // occurrences of the read; those that a select with `condition` chooses
+} ConditionSearch;
+
+static bool is_affine(const Expr *expr) { return expr->kind == EXPR_INDEX || expr->kind == EXPR_CONST; }
+
+static bool compares_positions(const Expr *expr)
+{
+    if (expr->kind != EXPR_APPLY || expr->apply.op < OP_LT || expr->apply.op > OP_GE)
+        return false;
+    return is_affine(expr->apply.operands[0]) && is_affine(expr->apply.operands[1]);
+}
+
+static void occurrence_visit(Expr *expr, void *context)
+{
+    ConditionSearch *search = context;
+    if (expr->kind == EXPR_ACCESS && expr->access.tensor == search->read->access->tensor)
+        search->reads++;
+}
+
+static void condition_visit(Expr *expr, void *context)
+{
+    ConditionSearch *search = context;
+    occurrence_visit(expr, context);
+    if (expr->kind != EXPR_APPLY || expr->apply.op != OP_SELECT ||
+        !compares_positions(expr->apply.operands[0]))
+        return;
+    ConditionSearch inner = {.read = search->read};
+    expr_visit(expr->apply.operands[1], occurrence_visit, &inner);
+    if (inner.reads && !search->guarded)
+        search->condition = expr->apply.operands[0];
+    search->guarded += inner.reads;
+    search->guarded = inner.reads && search->condition != expr->apply.operands[0] ? INT_MIN : search->guarded;
+}
+
+/* The comparison of positions without which no element of the read matters, as in `select(j <= i, x[i, j], -inf)`. */
+static Expr *condition_of(const RowEmitter *row, int index)
+{
+    ConditionSearch search = {.read = &row->reads.reads[index]};
+    for (int i = 0; i < row->fusion->op_count; i++)
+        expr_visit(row->fusion->ops[i].body, condition_visit, &search);
+    return search.reads == search.guarded ? search.condition : NULL;
+}
+
+/* `if (i1 <= i0)`: at the element of a vector for which the condition, a half-line of positions, holds first. */
+static void emit_condition(const RowEmitter *row, int index)
+{
+    Expr *condition = condition_of(row, index);
+    if (!condition)
+        return;
+    int inner = row->fusion->axis_count - 1;
+    bool is_less = condition->apply.op == OP_LT || condition->apply.op == OP_LE;
+    int64_t slope = 0;   // of the right side over the left one
+    for (int i = 0; i < 2; i++) {
+        const Expr *side = condition->apply.operands[i];
+        slope += side->kind == EXPR_INDEX ? (i ? 1 : -1) * side->index.coef[inner] : 0;
+    }
+    Scope scope = row->first;
+    if ((slope > 0) == is_less)
+        scope.axis[inner] = arena_printf(row->out->arena, "(%s + VECTOR - 1)", axis_names[inner]);
+    strbuf_puts(row->out, "    if ");
+    emit_expr(row->out, &scope, condition);
+    strbuf_puts(row->out, "\n    ");
+}
+
+// ---- device code ----
+
+/* Where the copies of a row lie in shared memory: `rows.x0`. */
+static void emit_copies(const RowEmitter *row)
+{
+    strbuf_puts(row->out,
+                "\n// A row as it is stored, in shared memory. Each thread reads what it has copied itself.\n"
+                "struct Row {\n");
+    for (int i = 0; i < row->reads.count; i++)
+        if (rowwise_is_copied(&row->reads, i))
+            strbuf_printf(row->out, "    %s x%d[VECTORS * (GROUP / CLUSTER) * VECTOR];\n",
+                          memory_type(row->reads.reads[i].access->tensor->dtype), i);
+    strbuf_puts(row->out,
+                "};\n\n__device__ __forceinline__ void copy_elements(const Tensors &t, Row &copy, Index row, "
+                "Index at, int place)\n{\n    (void)row, (void)at;\n");
+    uint32_t used = 0;
+    for (int i = 0; i < row->reads.count; i++)
+        used |= rowwise_is_copied(&row->reads, i) ? access_axes(row->reads.reads[i].access) : 0;
+    int spatial = row->fusion->spatial_count;
+    emit_used_positions(row->out, "    ", "row", &row->first, 0, spatial, used);
+    emit_used_positions(row->out, "    ", "at", &row->first, spatial, row->fusion->axis_count, used);
+    for (int i = 0; i < row->reads.count; i++) {
+        const Read *read = &row->reads.reads[i];
+        if (!rowwise_is_copied(&row->reads, i))
+            continue;
+        emit_condition(row, i);
+        strbuf_printf(row->out, "    copy_inside<VECTOR>(copy.x%d + place, t.in%d, ", i,
+                      input_position(row->fusion, read->access->tensor));
+        emit_affine(row->out, &read->offset, row->first.axis);
+        strbuf_printf(row->out, ", Index(%" PRId64 "));\n", tensor_elements(read->access->tensor));
+    }
+    strbuf_puts(row->out, "}\n");
+}
+
+void rowwise_emit_reads(const RowEmitter *row, ReadKind kind)
+{
+    bool copied = row->variant.home == ROW_IN_SHARED && kind == READ_IN;
+    int spatial = row->fusion->spatial_count;
+    uint32_t used = 0;
+    bool gathers = false;
+    StrBuf *out = row->out;
+    strbuf_printf(out, "\n// %s\nstruct %s {\n",
+                  kind == READ_IN ? "What one vector of a row's elements reads."
+                                  : "What is the same for every row.",
+                  kind_type[kind]);
+    for (int i = 0; i < row->reads.count; i++) {
+        const Read *read = &row->reads.reads[i];
+        if (rowwise_kind(row, i) != kind)
+            continue;
+        strbuf_printf(out, "    %s x%d[VECTOR];\n", value_type(read->access->tensor->dtype), i);
+        if (!copied || !rowwise_is_copied(&row->reads, i) || condition_of(row, i))
+            used |= access_axes(read->access);
+        gathers |= read->pattern == PATTERN_GATHER;
+    }
+    strbuf_puts(out, "};\n");
+    if (copied)
+        emit_copies(row);
+    strbuf_printf(
+        out,
+        "\n__device__ __forceinline__ void load_%s(const Tensors &t, %sIndex row, Index at, %s &in)\n"
+        "{\n    (void)t, (void)row, (void)at, (void)in;\n",
+        kind == READ_IN ? "elements" : "weights", copied ? "const Row &copy, int place, " : "",
+        kind_type[kind]);
+    emit_used_positions(out, "    ", "row", &row->first, 0, spatial, used);
+    emit_used_positions(out, "    ", "at", &row->first, spatial, row->fusion->axis_count, used);
+    for (int i = 0; i < row->reads.count; i++) {
+        if (rowwise_kind(row, i) != kind)
+            continue;
+        if (row->reads.reads[i].pattern == PATTERN_ROW)
+            emit_condition(row, i);
+        if (copied && rowwise_is_copied(&row->reads, i))
+            strbuf_printf(out, "    load_vector<VECTOR>(copy.x%d, place, in.x%d);\n", i, i);
+        else
+            reads_emit_vector(out, "    ", &row->first, &row->reads, i, "row");
+    }
+    if (gathers) {
+        strbuf_puts(out, "    UNROLL for (int e = 0; e < VECTOR; ++e)\n");
+        strbuf_puts(out, row->shape.window ? "        if (inside(at + e, COLUMNS)) {\n" : "        {\n");
+        for (int i = 0; i < row->reads.count; i++)
+            if (rowwise_kind(row, i) == kind && row->reads.reads[i].pattern == PATTERN_GATHER)
+                reads_emit_one(out, "            ", &row->element, &row->reads, i, "e");
+        strbuf_puts(out, "        }\n");
+    }
+    strbuf_puts(out, "}\n");
+}
+
+bool rowwise_has_kind(const RowEmitter *row, ReadKind kind)
+{
+    for (int i = 0; i < row->reads.count; i++)
+        if (rowwise_kind(row, i) == kind)
+            return true;
+    return false;
+}
+
+bool rowwise_has_conditions(const RowEmitter *row)
+{
+    for (int i = 0; i < row->reads.count; i++)
+        if (row->reads.reads[i].pattern == PATTERN_ROW && condition_of(row, i))
+            return true;
+    return false;
+}

@@ -1,0 +1,109 @@
+// How the threads of a row kernel walk along the rows, and in how many passes.
+#include "base/checked.h"
+#include "codegen/rowwise_parts.h"
+#include "codegen/space.h"
+
+enum {
+    NARROW = 2,        // accesses of less than that part of the widest are worth masking the ends of the rows
+    WINDOW = 2,        // neighbouring elements are enough where rows are short: the more, the more are masked
+    SHORT_ROW = 8192   // elements; longer ones are copied by 16 bytes
+};
+
+int rowwise_variant_number(RowVariant variant)
+{
+    return (int)variant.home << 24 | variant.cluster << 16 | variant.group;
+}
+
+RowVariant rowwise_variant(int number)
+{
+    return (RowVariant){(RowHome)(number >> 24), .cluster = number >> 16 & 0xff, .group = number & 0xffff};
+}
+
+int rowwise_partial_bytes(RowVariant variant)
+{
+    enum { LEAST_WARP = 32, LARGEST_VALUE = 8, TURNS = 2 };
+    int warps = variant.group / LEAST_WARP;
+    return warps > 1 ? warps * TURNS * LARGEST_VALUE : 0;
+}
+
+uint32_t rowwise_columns(const Fusion *fusion)
+{
+    return ((1u << fusion->axis_count) - 1) & ~((1u << fusion->spatial_count) - 1);
+}
+
+bool rowwise_is_of_elements(const Fusion *fusion, const FusedOp *op)
+{
+    return (op->spatial & rowwise_columns(fusion)) != 0;
+}
+
+// ---- vectors ----
+
+static Walk walk_of(const Fusion *fusion, RowShape shape)
+{
+    return (Walk){
+        .fusion = fusion,
+        .ops = fusion->op_count,
+        .axis = fusion->axis_count - 1,
+        .vector = shape.vector,
+        .window = shape.window,
+    };
+}
+
+Reads rowwise_reads(const Fusion *fusion, RowShape shape) { return reads_find(walk_of(fusion, shape)); }
+
+/* 16 bytes of the narrowest tensor that lies along the rows; bits are no obstacle. */
+static int fullest_vector(const Fusion *fusion, const Reads *reads)
+{
+    int narrowest = 64;
+    for (int i = 0; i < reads->count; i++) {
+        int bits = dtype_info[reads->reads[i].access->tensor->dtype].bits;
+        if (bits > 1 && bits < narrowest && access_axes(reads->reads[i].access) & rowwise_columns(fusion))
+            narrowest = bits;
+    }
+    return ACCESS_BYTES * 8 / narrowest;
+}
+
+/* A vector that hangs over the ends of its row may read other elements than the expression says: only where no access
+   needs a guard, and all of them are made vector by vector. */
+static bool allows_window(const Fusion *fusion, const Reads *reads)
+{
+    FusedAccess found[MAX_ACCESSES];
+    int count = fusion_accesses(fusion, found, MAX_ACCESSES);
+    for (int i = 0; i < count; i++)
+        if (found[i].guarded)
+            return false;
+    return count < MAX_LOADED && reads->count < MAX_LOADED && fusion->axis_count == fusion->spatial_count + 1;
+}
+
+RowShape rowwise_shape(const Fusion *fusion)
+{
+    Reads reads = rowwise_reads(fusion, (RowShape){.vector = 1});
+    int fullest = fullest_vector(fusion, &reads), vector = fullest;
+    while (vector > 1 && fusion->axes[fusion->axis_count - 1].extent % vector)
+        vector /= 2;
+    int64_t columns = reduction_points(fusion);
+    if (vector * NARROW < fullest && columns > fullest && allows_window(fusion, &reads))
+        return (RowShape){.vector = columns <= SHORT_ROW && fullest > WINDOW ? WINDOW : fullest,
+                          .window = true};
+    return (RowShape){.vector = vector};
+}
+
+int64_t rowwise_vectors(const Fusion *fusion, RowShape shape, int64_t group)
+{
+    int64_t overhang = shape.window ? shape.vector - 1 : 0;
+    return ceil_div(reduction_points(fusion) + overhang, shape.vector * group);
+}
+
+bool rowwise_is_weight(const Reads *reads, int index)
+{
+    uint32_t axes = access_axes(reads->reads[index].access), columns = rowwise_columns(reads->walk.fusion);
+    return axes && (axes & ~columns) == 0;
+}
+
+bool rowwise_is_copied(const Reads *reads, int index)
+{
+    const Read *read = &reads->reads[index];
+    int bits = dtype_info[read->access->tensor->dtype].bits;
+    return read->pattern == PATTERN_ROW && !rowwise_is_weight(reads, index) && bits > 1 &&
+           bits * reads->walk.vector % (8 * ACCESS_BYTES) == 0;
+}
