@@ -131,7 +131,8 @@ class Bench:
 
     def family_cases(self, family):
         programs = {program.name: program for program in PROGRAMS}
-        texts = [(source(programs[name], dtype, sizes), device) for name, dtype, sizes in CASES[family] for device in ("a100", "mi50", *(["h200"] if family == "rowwise" else []))]   # that with clusters
+        devices = ("a100", "mi50") + (("h200",) if family == "rowwise" else ())   # that has clusters
+        texts = [(source(programs[name], dtype, sizes), device) for name, dtype, sizes in CASES[family] for device in devices]
         texts += [(text, "a100") for text in TEXTS.get(family, [])]
         cases = [case for text, device in texts for case in self.chosen(self.ranker, text, family, device)]
         return cases + ([(["--device", "a100"], HUGE)] if family == "elementwise" else [])
