@@ -22,8 +22,8 @@ typedef struct InterpTraffic {
 
 struct InterpCell;                      // what is known of a stretch of memory (shadow.cpp)
 
-// What is known of a piece of memory: a cell for every 4 bytes, and one for each byte, which counts where parts of the
-// 4 were accessed apart.
+// What is known of a piece of memory: a cell for every 4 bytes, and one for each byte, for where parts of the 4 were
+// accessed apart.
 typedef struct InterpShadow {
     struct InterpCell *words, *bytes;
 } InterpShadow;

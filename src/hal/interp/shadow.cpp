@@ -11,7 +11,7 @@
 //   by warp_sync(), within a warp            another epoch of the warp
 //
 // This holds whatever the order in which threads happened to run. One cell stands for 4 bytes as long as they are
-// accessed together, then there is one for each byte, until the 4 are written together again.
+// accessed together, then there is one for each half, or each byte, until the 4 are written together again.
 struct InterpAccess {                     // the last one of a kind
     unsigned epoch;                       // of its block; 0: there was none
     unsigned warp_epoch;
@@ -26,7 +26,8 @@ struct InterpCell {
     bool known : 1;                       // holds something
     bool in_flight : 1;                   // the target of an asynchronous copy
     bool other_teams : 1;                 // read by another team of this launch, too
-    bool is_split : 1;                    // see the cells of its bytes
+    bool is_split : 1;                    // see the cells of its halves, which are those of their first bytes
+    unsigned split_halves : 2;            // bit i: of half i, see the cells of both bytes
 };
 
 static_assert(sizeof(InterpCell) == INTERP_CELL_BYTES, "the host maps so much");
@@ -35,7 +36,7 @@ namespace rollerc_interp {
 
 namespace {
 
-enum { SECTOR = 32, WORD = 4 };
+enum { SECTOR = 32, WORD = 4, HALF = 2 };
 enum Scope { THREAD_SCOPE, WARP_SCOPE, BLOCK_SCOPE, CLUSTER_SCOPE, GRID_SCOPE };   // each holds those before it
 
 using Cell = InterpCell;
@@ -92,6 +93,8 @@ bool is_ordered(const InterpAccess &earlier, Scope others)
     if (earlier.epoch < team_epoch)
         return false;
     const Thread &self = *current;
+    if (team_blocks == 1 && earlier.epoch < self.block->epoch)
+        return true;   // the most frequent case
     const Scope scope = wider(others, scope_with(earlier.thread));
     if (scope == THREAD_SCOPE)
         return true;
@@ -166,8 +169,10 @@ void note_read(const Access &access, Cell *cell)
 // Reads before it are ordered before it, and so before whatever is ordered after it: they may be forgotten.
 void note_write(const Access &access, Cell *cell)
 {
-    *cell = Cell();
     cell->write = access_now(access);
+    cell->read.epoch = 0;
+    cell->readers = THREAD_SCOPE;
+    cell->other_teams = false;
     cell->known = true;
 }
 
@@ -182,14 +187,22 @@ void visit_cell(const Access &access, Cell *cell)
     }
 }
 
-// Bytes [first, last) of a word whose bytes were not always accessed together.
-void visit_bytes(const Access &access, Cell *word, Cell *bytes, int first, int last)
+// Bytes [first, last) of a word whose halves were not always accessed together.
+void visit_parts(const Access &access, Cell *word, Cell *bytes, int first, int last)
 {
-    for (int i = 0; i < WORD && !word->is_split; i++)
-        bytes[i] = *word;
+    if (!word->is_split)
+        bytes[0] = bytes[HALF] = *word;
     word->is_split = true;
-    for (int i = first; i < last; i++)
-        visit_cell(access, &bytes[i]);
+    for (int at = first; at < last;) {
+        const unsigned half = 1u << at / HALF;
+        const bool whole = at % HALF == 0 && last - at >= HALF && !(word->split_halves & half);
+        if (!whole && !(word->split_halves & half))
+            bytes[at / HALF * HALF + 1] = bytes[at / HALF * HALF];
+        if (!whole)
+            word->split_halves |= half;
+        visit_cell(access, &bytes[at]);
+        at += whole ? HALF : 1;
+    }
     if (access.write && last - first == WORD)
         *word = bytes[0];
 }
@@ -205,7 +218,7 @@ void visit(const Access &access, const unsigned char *start, InterpShadow shadow
         if (to - from == WORD && !word->is_split)
             visit_cell(access, word);
         else
-            visit_bytes(access, word, &shadow.bytes[at / WORD * WORD], from, to);
+            visit_parts(access, word, &shadow.bytes[at / WORD * WORD], from, to);
     }
 }
 
@@ -347,7 +360,10 @@ void check_access(const Access &access)
 bool is_known(const InterpRegion *region, long long byte)
 {
     const Cell &word = region->shadow.words[byte / WORD];
-    return word.is_split ? region->shadow.bytes[byte].known : word.known;
+    const long long half = byte / HALF * HALF;
+    if (!word.is_split)
+        return word.known;
+    return region->shadow.bytes[word.split_halves >> byte % WORD / HALF & 1 ? byte : half].known;
 }
 
 void forget_shared()

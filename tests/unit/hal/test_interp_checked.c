@@ -13,6 +13,14 @@ static const struct { const char *kernel, *what; } HIDDEN[] = {
     {SHARED_INPUT "As[t] = load(x, t); warp_sync(); store(y, t, As[t & ~32]);", "a race: reads"},
     {SHARED_INPUT "if (t < 255) As[t] = 1; block_sync(); store(y, t, As[t]);", "shared memory that nobody has written"},
     {SHARED_INPUT "As[t] = 1; store(y, 0, As[t]);", "a race: writes what another thread writes"},
+    {"SHARED(0, signed char, As, [4]); As[threadIdx.x % 2] = 1;", "a race: writes"},      // bytes in turn
+    {"SHARED(0, f16, As, [4]); As[threadIdx.x % 2] = f16{1};", "a race: writes"},
+    {"SHARED(0, signed char, As, [256]); const int t = threadIdx.x; As[t] = 1; block_sync();\n"
+     "if (t == 1) As[2] = 3; if (t == 5) As[1] = As[0] + As[3]; if (t == 40) store(y, 0, As[1] + As[2]);", "a race: "},
+    {"SHARED(0, f16, As, [256]); const int t = threadIdx.x; As[t] = f16{1}; block_sync();\n"
+     "if (t < 2) store(y, t, widen(As[t])); if (t == 70) As[1] = f16{2};", "a race: "},
+    {"SHARED(0, signed char, As, [4]); if (threadIdx.x != 2) As[threadIdx.x & 3 ? 0 : 1] = 0; store(y, 0, As[2]);",
+     "shared memory that nobody has written"},
     {"if (threadIdx.x == 0) store(y, blockIdx.x / 2, 1.0f);", "writes what another block of this launch writes"},
     {"if (threadIdx.x == 0) { store(y, blockIdx.x, 1.0f); if (blockIdx.x) store(y, 9, load(y, blockIdx.x - 1)); }",
      "reads what another block of this launch writes"},
@@ -71,6 +79,14 @@ START_TEST(an_end_that_is_not_written_is_noticed)
 END_TEST
 
 static const char *const SYNCHRONISED[] = {
+    // bytes and halves of one word belong to different threads
+    "SHARED(0, signed char, As, [512]); const int t = threadIdx.x; As[t] = 1; As[t + 256] = As[t];\n"
+    "block_sync(); As[255 - t] = As[255 - t] + As[511 - t]; block_sync();\n"
+    "if (t < 64) reinterpret_cast<unsigned *>(As)[t] = 0x01020304; block_sync(); store(y, t, As[t ^ 3]);",
+    "SHARED(0, f16, As, [256]); const int t = threadIdx.x; As[t] = narrow<f16>(load(x, t)); warp_sync();\n"
+    "const float v = widen(As[t ^ 1]); warp_sync(); As[t] = narrow<f16>(v); block_sync();\n"
+    "const signed char c = reinterpret_cast<signed char *>(As)[2 * t]; block_sync();\n"
+    "As[255 - t] = f16{(unsigned short)c};",
     SHARED_INPUT "As[t] = load(x, t); block_sync(); store(y, t, As[255 - t]);",
     SHARED_INPUT "As[t] = load(x, t); warp_sync(); const float v = As[t ^ 1]; warp_sync(); As[t] = v;\n"
                  "block_sync(); store(y, t, As[t ^ 64]);",
