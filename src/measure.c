@@ -74,6 +74,7 @@ static void prove_launch(Proof *proof, const Launch *launch)
             proof->arena, "the blocks of %s wait for each other, and all of them are too much; try smaller sizes",
             launch->entry);
     } else if (proof->kind == INPUT_WHOLE || !verify_is_dear(proof->kernel, launch)) {
+        verify_prepare(proof);
         run_proof(proof);
     }
 }
@@ -103,6 +104,7 @@ static bool is_tried(const Proof *proof)
 static void prove_kind(Proof *proof)
 {
     proof->inputs = verify_inputs(proof);
+    proof->made = NEW_ARRAY(proof->arena, void *, proof->kernel->program->tensor_count);
     InputSource source = verify_source(proof);
     proof->truth = evaluator_new(proof->arena, proof->program, source);
     proof->plan = evaluator_new(proof->arena, proof->kernel->program, source);

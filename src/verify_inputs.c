@@ -183,6 +183,18 @@ static void fill_made(const Proof *proof, const Tensor *tensor, int64_t first, i
     }
 }
 
+void verify_prepare(Proof *proof)
+{
+    for (int i = 0; i < proof->launch->arg_count && verify_runs_whole(proof->kernel, proof->launch); i++) {
+        const LaunchArg *arg = &proof->launch->args[i];
+        void **made = &proof->made[arg->tensor->id];
+        if (arg->written || *made || verify_element_work(proof->kernel, arg->tensor) <= COSTLY_WORK)
+            continue;
+        *made = arena_alloc(proof->arena, (size_t)tensor_bytes(arg->tensor));
+        fill_made(proof, arg->tensor, 0, tensor_elements(arg->tensor), *made);
+    }
+}
+
 /* A RuntimeFill: the tensor's values, wherever they come from. */
 void verify_fill(void *context, int index, int64_t offset, int64_t bytes, void *memory)
 {
@@ -196,6 +208,8 @@ void verify_fill(void *context, int index, int64_t offset, int64_t bytes, void *
     int input = verify_position(program->inputs, program->input_count, tensor);
     if (input >= 0)
         fill_input(proof, input, first, count, memory);
+    else if (proof->made[tensor->id])
+        memcpy(memory, (char *)proof->made[tensor->id] + offset, (size_t)bytes);
     else
         fill_made(proof, tensor, first, count, memory);
 }

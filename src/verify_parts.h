@@ -35,6 +35,7 @@ typedef struct Proof {
     const Pass *pass;
     InputTable *inputs;         // one for each; NULL: what they hold depends on the place, and is worked out
     Evaluator *truth, *plan;    // of `program`; of the kernel's, with the temporaries of the plan
+    void **made;                // what each tensor holds, if it was worked out once for all passes; else NULL
     const Launch *launch;       // NULL: all of them
     RuntimeTensor *tensors;
     const Tensor **sources;     // one for each of `tensors`
@@ -49,6 +50,8 @@ typedef struct Proof {
 void verify_place(Proof *proof);
 InputTable *verify_inputs(const Proof *proof);
 InputSource verify_source(const Proof *proof);
+/* What earlier launches made for one that runs whole: here, once for all passes, and not in the process of each. */
+void verify_prepare(Proof *proof);
 void verify_fill(void *proof, int tensor, int64_t offset, int64_t bytes, void *memory);      // a RuntimeFill
 void verify_reference(const Proof *proof, const Tensor *tensor, const int64_t *elements, int64_t count,
                       Value *values);
@@ -68,6 +71,7 @@ double verify_reference_work(const Kernel *kernel, const Tensor *tensor);
 bool verify_is_dear(const Kernel *kernel, const Launch *launch);
 /* Its blocks wait for each other, so some of them prove nothing, and all of them take too long. */
 bool verify_is_indivisible(const Launch *launch);
+bool verify_runs_whole(const Kernel *kernel, const Launch *launch);
 int64_t verify_sample_blocks(const Kernel *kernel, const Launch *launch);
 
 // ---- what a run wrote (verify_compare.c) ----

@@ -68,6 +68,11 @@ int64_t verify_sample_blocks(const Kernel *kernel, const Launch *launch)
     return affordable < MIN_BLOCKS ? MIN_BLOCKS : affordable > MAX_BLOCKS ? MAX_BLOCKS : (int64_t)affordable;
 }
 
+bool verify_runs_whole(const Kernel *kernel, const Launch *launch)
+{
+    return launch->cooperative || blocks_of(launch) <= verify_sample_blocks(kernel, launch);
+}
+
 bool verify_is_too_large(const Kernel *kernel, double whole_work, bool checked)
 {
     double work = 0, bytes = (double)kernel->workspace_bytes;
