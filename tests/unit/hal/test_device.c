@@ -113,7 +113,8 @@ START_TEST(the_h200_has_what_was_measured)
     ck_assert(device->dram.bandwidth_gb_s == 4510);
     ck_assert(device->shared.bandwidth_gb_s == 32800);
     ck_assert(device->peak[UNIT_TENSOR_F16] == 627900);
-    ck_assert(device->has.wgmma && device->has.bulk_tensor_copy && device->has.clusters);
+    ck_assert(device->has.wgmma && device->has.bulk_tensor_copy && device->has.clusters && device->has.cooperative);
+    ck_assert_int_eq(device->max_blocks_per_cluster, 16);
 }
 END_TEST
 
