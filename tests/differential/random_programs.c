@@ -80,6 +80,26 @@ static void count_families(Run *run, const Plan *plan)
     run->launches += plan->count;
 }
 
+/* Of the families that candidates begin with any one, then any of its candidates: few families offer many. */
+static int choose_rank(const PlanList *plans, uint64_t hash)
+{
+    const Family *found[MOST_FAMILIES];
+    int families_found = 0, of_family = 0, ranks[KEEP];
+    for (int i = 0; i < plans->count; i++) {
+        const Family *family = plans->plans[i].launches[0].family;
+        int f = 0;
+        while (f < families_found && found[f] != family)
+            f++;
+        found[f] = family;
+        families_found += f == families_found;
+    }
+    const Family *chosen = found[hash % (uint64_t)families_found];
+    for (int i = 0; i < plans->count; i++)
+        if (plans->plans[i].launches[0].family == chosen)
+            ranks[of_family++] = i;
+    return ranks[(hash >> 32) % (uint64_t)of_family];
+}
+
 /* The driver's pipeline, and one of the candidates it would keep. False: it was refused, which is a bug of generate(). */
 static bool compile_case(Arena *arena, Run *run, Case *one, const DeviceSpec *device)
 {
@@ -99,7 +119,7 @@ static bool compile_case(Arena *arena, Run *run, Case *one, const DeviceSpec *de
     if (!plans.count)
         fatal(EXIT_NO_PROGRAM, "the device can hold no program for this expression");
     one->kept = plans.count;
-    one->rank = (int)(generate_hash(run->seed + one->number) % (uint64_t)plans.count);
+    one->rank = choose_rank(&plans, generate_hash(run->seed + one->number));
     TemplateStore templates = {.arena = arena};
     one->kernel = codegen_kernel(arena, &(CodegenRequest){
         .name = name,
