@@ -29,7 +29,7 @@ PLANTED = {
     "hanging": ("for (;;) __nanosleep(100);", "timeout"),
     "faulting": ("*reinterpret_cast<volatile int *>(0) = 1;", "fault"),
     "wrong": ("if (blockIdx.x == gridDim.x - 1) return;", "wrong"),
-    "out of bounds": ("if (first == 0) { Outputs o = {}; store_point(t, POINTS + 5, 0, o); }", "fault"),
+    "out of bounds": ("if (blockIdx.x == 0 && threadIdx.x == 0) { Outputs o = {}; store_point(t, POINTS + 5, 0, o); }", "fault"),
     "trapping": ("__trap();", "fault"),
 }
 MOST_EACH = 4         # planted at once of each kind
@@ -114,7 +114,7 @@ def plant(templates, planted):
     shutil.rmtree(templates, ignore_errors=True)
     shutil.copytree(ROOT / "templates", templates)
     path = templates / "elementwise.cu"
-    mark = "    Inputs in[VECTORS];\n"
+    mark = "    const Tensors t = TENSORS;\n"
     text = path.read_text()
     assert mark in text, f"{path} has changed"
     bugs = "".join(f"    if (gridDim.x == {grid}u && blockDim.x == {block}u && VECTOR == {vector}) {{ {PLANTED[kind][0]} }}\n"

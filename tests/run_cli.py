@@ -267,7 +267,7 @@ def test_signals_end_at_once_and_leave_nothing(folder):
 def test_a_hanging_kernel_is_wrong(folder):
     shutil.copytree(ROOT / "templates", folder / "templates")
     template = folder / "templates/elementwise.cu"
-    text, mark = template.read_text(), "    Inputs in[VECTORS];\n"
+    text, mark = template.read_text(), "    const Tensors t = TENSORS;\n"
     assert mark in text
     template.write_text(text.replace(mark, mark + "    for (volatile int i = 0;; ) {}\n"))
     result = run(ROOT / "examples/relu.te", "--device", "a100", "-D", "N=10", "--templates", folder / "templates", "--verify",
