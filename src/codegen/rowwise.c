@@ -15,7 +15,7 @@ enum {
     CLUSTER_VARIANTS = 2,
     LEAST_WALKING_GROUP = 256,   // threads of a block that walk along a row which they cannot hold
     LEAST_WALK = 6,   // vectors of a thread, where a cluster shares a row: fewer are not worth its barriers
-    MOST_WALK = 16,
+    MOST_WALK = 16,   // more threads would walk faster
     SPREAD_VARIANTS = 4
 };
 
@@ -211,7 +211,8 @@ static int add_walking_rules(const Fusion *fusion, const DeviceSpec *device, Row
     for (int cluster = 1, spread = 0; copies && cluster <= largest; cluster *= 2)
         for (int threads = LEAST_WALKING_GROUP; threads <= MAX_GROUP; threads *= 2) {
             int64_t vectors = rowwise_vectors(fusion, shape, threads * cluster);
-            bool is_good = cluster == 1 ? vectors > 1 : vectors >= LEAST_WALK && vectors <= MOST_WALK;
+            bool is_last = threads == MAX_GROUP && cluster == 1;
+            bool is_good = vectors >= (cluster == 1 ? 2 : LEAST_WALK) && (vectors <= MOST_WALK || is_last);
             RowVariant variant = {ROW_IN_SHARED, threads * cluster, cluster};
             if (is_good && threads <= device->max_threads_per_block && spread < SPREAD_VARIANTS) {
                 variants[count++] = walking_rules(fusion, device, shape, variant);
