@@ -142,7 +142,7 @@ static void run_worker(ProfileTask *task, int hang_seconds, int *shown)
         fatal(EXIT_MACHINE, "no further process can be started");
     while (worker.state == WORKER_RUNNING) {
         worker_wait(&worker, 1);
-        worker.limits.seconds = hang_seconds;   // it said that the GPU is open
+        worker_limit(&worker, hang_seconds);   // it said that the GPU is open
         show_new(task->list, board, shown);
     }
     if (!board->opened)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Bugs planted in the templates are found by --verify.
 
-    python3 tests/run_mutants.py --rollerc build/rollerc                    50 random ones, by hand and automatic, and NAMED
+    python3 tests/run_mutants.py --rollerc build/rollerc                    50 random ones (automatic: of TRIAGED), and NAMED
     python3 tests/run_mutants.py --rollerc build/rollerc --all              all of them
     python3 tests/run_mutants.py --rollerc build/rollerc --only reduce.cu --unlisted   after a change of one template
 
@@ -24,7 +24,7 @@ import zlib
 
 import common
 from differential.programs import PROGRAMS, source
-from mutants.automatic import automatic
+from mutants.automatic import TRIAGED, automatic
 from mutants.hand import HAND, NAMED
 from run_differential import Ranker
 
@@ -243,7 +243,8 @@ def main():
         tried = [m for m in hand + made if args.all or any(part in m[0] for part in args.only)]
     else:
         named = [m for m in hand if m[0].startswith(NAMED)]
-        tried = named + random.Random(seed).sample([m for m in hand + made if m not in named], args.count)
+        others = [m for m in hand if m not in named] + [m for m in made if m[1] in TRIAGED]
+        tried = named + random.Random(seed).sample(others, min(args.count, len(others)))
     if args.unlisted or not (args.all or args.only):
         tried = [m for m in tried if m[0] not in equivalent]
     print(f"seed {seed}: {len(hand)} mutants by hand, {len(made)} automatic; {len(tried)} are tried", flush=True)

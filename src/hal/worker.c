@@ -135,6 +135,12 @@ static void hear(Worker *worker)
         bury(worker, WORKER_DONE);
 }
 
+void worker_limit(Worker *worker, int seconds)
+{
+    worker->limits.seconds = seconds;
+    worker->deadline = now() + seconds;
+}
+
 int worker_wait(Worker *workers, int count)
 {
     struct pollfd polled[MAX_WORKERS];

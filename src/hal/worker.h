@@ -36,6 +36,9 @@ bool worker_start(Worker *worker, const WorkerLimits *limits, void (*work)(void 
 /* In a worker: the clock starts again. */
 void worker_alive(void);
 
+/* From now on this long between two signs of life. */
+void worker_limit(Worker *worker, int seconds);
+
 /* Waits until some worker gives a sign of life or ends; its position, or -1 if none is running. */
 int worker_wait(Worker *workers, int count);
 
