@@ -134,7 +134,7 @@ def warm_one(row):
     folder, stop, space, changed = WARM
     need = min(GPU_BUDGET_GB, row["bytes"] * GPU_GB_PER_BYTE + 0.5)
     with changed:
-        changed.wait_for(lambda: space.value >= need or time.time() > stop)
+        changed.wait_for(lambda: space.value >= need, max(0.0, stop - time.time()))
         if time.time() > stop:
             return False
         space.value -= need
@@ -160,8 +160,14 @@ def warm(folder, rows, jobs, seconds):
     context = multiprocessing.get_context("spawn")
     space, changed = context.Value("d", GPU_BUDGET_GB), context.Condition()
     start = time.time()
-    with context.Pool(jobs, warm_process, (folder, start + seconds, space, changed)) as pool:
-        done = sum(pool.imap_unordered(warm_one, rows))
+    done, stop = 0, start + seconds
+    with context.Pool(jobs, warm_process, (folder, stop, space, changed)) as pool:
+        results = pool.imap_unordered(warm_one, rows)
+        try:
+            for _ in rows:
+                done += results.next(timeout=max(1.0, stop + 30 - time.time()))
+        except multiprocessing.TimeoutError:
+            pass                             # one hangs or was killed: the measuring process compiles what is missing
     for path in glob.glob(os.path.join(os.environ["TORCHINDUCTOR_CACHE_DIR"], "**", "*.best_config"), recursive=True):
         os.remove(path)
     print(f"torch.compile: {done} of {len(rows)} cases compiled in {time.time() - start:.0f} s", flush=True)
