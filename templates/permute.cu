@@ -16,12 +16,13 @@
 // output; what is left is `outer`. Where both are short, a block takes several outer positions. Where a tile
 // is one run in the output and C is odd, writes of VW points run on from row to row.
 //
-// Elements of less than a word may stand in lines that begin anywhere. They are still read and written by whole
-// words: a read shifts two of them into one (load_word), and a row's writes begin at its first whole word, so that
-// the last word of a row of the tile consists of both its ends, which are written element by element:
+// Elements of less than a word may stand in lines that begin anywhere. They are still read and written by words: a
+// read shifts each two of them into one, and a row's vectors begin at the output's first whole one, so that the last
+// vector of a row of the tile consists of both its ends. These are written word by word, and what is less than a word
+// element by element. For words and vectors of four:
 //
 //   tile row     0 1 2 3 4 5 6 7         starts one element behind a word of the output
-//   in memory  . 0 1 2|3 4 5 6|7 . .     words: 3456, and 7|012 in pieces
+//   in memory  . 0 1 2|3 4 5 6|7 . .     3456 at once; 7012 is what the row ends with and begins with
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -68,12 +69,12 @@ constexpr int LINES_R = THREADS / ALONG_R, LINES_C = THREADS / ALONG_C;   // tha
 constexpr int PIECES = TC / PC;                               // of a line along r, side by side
 constexpr int READS = (TO * PIECES + LINES_R - 1) / LINES_R, WRITES = (TO * TR + LINES_C - 1) / LINES_C;
 constexpr int POINTS = TO * TR * TC;
-constexpr Index WHOLE = WORDS_R ? ELEMENTS / VR * VR : ELEMENTS;   // elements in whole words
+constexpr Index WHOLE = ELEMENTS / Word<Element>::COUNT * Word<Element>::COUNT;   // elements in whole words
 
 static_assert(TR % VR == 0 && TC % VC == 0, "tiles are whole vectors");
 static_assert((WORDS_R || R % VR == 0) && (WORDS_C || C % VC == 0), "vectors are inside or outside");
-static_assert(!WORDS_R || (VR * sizeof(Element) == 4 && WHOLE > 0), "a word");
-static_assert(!WORDS_C || (VC * sizeof(Element) == 4 && VW == VC), "a word");
+static_assert(!WORDS_R || (VR % Word<Element>::COUNT == 0 && WHOLE > 0), "whole words");
+static_assert(!WORDS_C || (VC % Word<Element>::COUNT == 0 && VW == VC), "whole words");
 static_assert(TC % PC == 0 && PAD % VC == 0 && PAD % PC == 0, "shared memory keeps vectors aligned");
 static_assert(VW == VC || (TC == C && VR * TC % VW == 0 && PAD % VW == 0), "runs are whole vectors");
 static_assert(ALONG_R <= THREADS && ALONG_C <= THREADS, "a line is taken at once");
@@ -98,8 +99,8 @@ __device__ __forceinline__ void read_ends(const Tensors &t, Element *tile, Index
         }
 }
 
-// Elements from here to the next word of the output.
-__device__ __forceinline__ int to_next_word(Index point) { return (int)((VC - point % VC) % VC); }
+// Elements from here to where the output is aligned to `count` of them.
+__device__ __forceinline__ int to_aligned(Index point, int count) { return (int)((count - point % count) % count); }
 
 // Stores rows of the tile, neighbouring threads along c.
 __device__ __forceinline__ void store_rows(const Tensors &t, const Element *tile, Index outer0, Index r0,
@@ -118,40 +119,85 @@ __device__ __forceinline__ void store_rows(const Tensors &t, const Element *tile
     }
 }
 
-// Stores rows of the tile by words of the output: first all whole words, then the rows' ends.
+// A thread's vector of a row that begins anywhere.
+struct Chunk {
+    static constexpr int COUNT = Word<Element>::COUNT, WORDS = VC / COUNT > 0 ? VC / COUNT : 1;
+    unsigned words[WORDS];
+    int outer, r, c, columns;   // c may be past the end: the row's beginning follows it
+    bool writes;
+
+    __device__ __forceinline__ Chunk() {}
+    __device__ __forceinline__ Chunk(int i, Index outer0, Index r0, Index c0)
+    {
+        const int line = (int)threadIdx.x / ALONG_C + i * LINES_C;
+        outer = TO == 1 ? 0 : line / TR;
+        r = TO == 1 ? line : line % TR;
+        c = (int)threadIdx.x % ALONG_C * VC + to_aligned(target(outer0 + outer, r0 + r, c0), VC);
+        columns = C - c0 < TC ? (int)(C - c0) : TC;
+        writes = (int)threadIdx.x / ALONG_C < LINES_C && line < TO * TR && outer0 + outer < OUTER && r0 + r < R;
+    }
+    __device__ __forceinline__ void read(const Element *tile)
+    {
+        const unsigned *row = reinterpret_cast<const unsigned *>(tile) + (writes ? place(outer, r, 0) / COUNT : 0);
+        const unsigned selector = 0x3210u + 0x1111u * (unsigned)(c % COUNT * (int)sizeof(Element));
+        unsigned low = row[word(0)];
+        UNROLL for (int k = 0; k < WORDS; ++k) {
+            const unsigned high = row[word(k + 1)];
+            words[k] = byte_permute(low, high, selector);
+            low = high;
+        }
+    }
+    __device__ __forceinline__ int word(int k) const
+    {
+        const int at = c / COUNT + k;
+        return at < TC / COUNT ? at : at - TC / COUNT;
+    }
+    __device__ __forceinline__ void write(const Tensors &t, Index outer0, Index r0, Index c0) const
+    {
+        Element points[WORDS * COUNT];
+        UNROLL for (int k = 0; k < WORDS; ++k) {
+            Word<Element> word;
+            word.bits = words[k];
+            UNROLL for (int j = 0; j < COUNT; ++j)
+                points[k * COUNT + j] = word.at[j];
+        }
+        if (writes && c + VC <= columns)
+            finish<WORDS * COUNT>(t, outer0 + outer, r0 + r, c0 + c, points);
+        else if (writes)
+            UNROLL for (int k = 0; k < WORDS; ++k) {
+                const int at = c + k * COUNT < TC ? c + k * COUNT : c + k * COUNT - TC;
+                Element each[COUNT];
+                UNROLL for (int j = 0; j < COUNT; ++j)
+                    each[j] = points[k * COUNT + j];
+                if (at + COUNT <= columns)
+                    finish<COUNT>(t, outer0 + outer, r0 + r, c0 + at, each);
+            }
+    }
+};
+
+// Stores rows of the tile by words of the output, then what is left at their ends.
 __device__ __forceinline__ void store_words(const Tensors &t, const Element *tile, Index outer0, Index r0,
                                             Index c0)
 {
-    const int columns = C - c0 < TC ? (int)(C - c0) : TC;
-    const int word_c = (int)threadIdx.x % ALONG_C * VC, line_c = (int)threadIdx.x / ALONG_C;
-    Word<Element> words[WRITES];
+    Chunk chunks[WRITES];
     UNROLL for (int i = 0; i < WRITES; ++i) {   // without branches: all are read before the first is needed
-        const int line = line_c + i * LINES_C;
-        const int r = TO == 1 ? line : line % TR, outer = TO == 1 ? 0 : line / TR;
-        const int c = word_c + to_next_word(target(outer0 + outer, r0 + r, c0));
-        const bool writes = line_c < LINES_C && line < TO * TR && outer0 + outer < OUTER && r0 + r < R;
-        words[i].bits = load_word(tile, writes && c + VC <= columns ? place(outer, r, c) : 0);
+        chunks[i] = Chunk(i, outer0, r0, c0);
+        chunks[i].read(tile);
     }
-    UNROLL for (int i = 0; i < WRITES; ++i) {
-        const int line = line_c + i * LINES_C;
-        const int r = TO == 1 ? line : line % TR, outer = TO == 1 ? 0 : line / TR;
-        const int c = word_c + to_next_word(target(outer0 + outer, r0 + r, c0));
-        const bool writes = line_c < LINES_C && line < TO * TR && outer0 + outer < OUTER && r0 + r < R;
-        if (writes && c + VC <= columns) {
-            Element points[VC];
-            UNROLL for (int e = 0; e < VC; ++e)
-                points[e] = words[i].at[e % Word<Element>::COUNT];
-            finish<VC>(t, outer0 + outer, r0 + r, c0 + c, points);
-        }
-    }
-    constexpr int ENDS = 2 * VC;   // elements before the first whole word, and behind the last one
+    UNROLL for (int i = 0; i < WRITES; ++i)
+        chunks[i].write(t, outer0, r0, c0);
+
+    constexpr int COUNT = Chunk::COUNT, ENDS = 2 * COUNT;   // before the first whole word, and behind the last one
+    const int columns = C - c0 < TC ? (int)(C - c0) : TC;
     UNROLL for (int first = 0; first < TO * TR * ENDS; first += THREADS) {
         const int end = first + (int)threadIdx.x, line = end / ENDS, e = end % ENDS;
         const int r = TO == 1 ? line : line % TR, outer = TO == 1 ? 0 : line / TR;
-        const int before = to_next_word(target(outer0 + outer, r0 + r, c0));
-        const int behind = (columns - before) % VC;
-        const int c = e < VC ? e : columns - behind + e - VC;
-        if (line < TO * TR && outer0 + outer < OUTER && r0 + r < R && c < columns && (e < VC ? e < before : e - VC < behind)) {
+        if (line >= TO * TR || outer0 + outer >= OUTER || r0 + r >= R)
+            continue;
+        const int before = to_aligned(target(outer0 + outer, r0 + r, c0), COUNT);
+        const int behind = (columns > before ? columns - before : 0) % COUNT;
+        const int c = e < COUNT ? e : columns - behind + e - COUNT;
+        if (c < columns && (e < COUNT ? e < before : e - COUNT < behind)) {
             const Element point[1] = {tile[place(outer, r, c)]};
             finish<1>(t, outer0 + outer, r0 + r, c0 + c, point);
         }
@@ -195,7 +241,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
             if (WORDS_R) {   // without branches, see above
                 const bool each = inside && c0 + c + e < C;
                 const Index from = each ? source(outer0 + outer, r0 + r, c0 + c + e) : 0;
-                piece[i].set(e, load_word(input(t), from, WHOLE / VR - 1));
+                read_words(piece[i], e, input(t), from, WHOLE / Word<Element>::COUNT - 1);
                 ends |= from + VR > WHOLE;
             } else if (inside && c0 + c + e < C)
                 piece[i].read(e, input(t) + source(outer0 + outer, r0 + r, c0 + c + e));
@@ -209,7 +255,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
             UNROLL for (int j = 0; j < VR; ++j)
                 piece[i].write(j, &tile[place(outer, r + j, c)]);
     }
-    if (WHOLE < ELEMENTS && ends)
+    if (WORDS_R && WHOLE < ELEMENTS && ends)
         read_ends(t, tile, outer0, r0, c0);
     block_sync();
 

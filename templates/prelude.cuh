@@ -457,29 +457,6 @@ template <class T> union Word {
     T at[COUNT];
 };
 
-// The elements that fill a word from `first` on, wherever that is. Only words that hold some of them are read; `elements`
-// is aligned to a word.
-//
-//   bytes   0 1 2 3 | 4 5 6 7       first = 3: bytes 3 4 5 6, of words 0 and 1
-template <class T, class Index> DEVICE unsigned load_word(const T *elements, Index first)
-{
-    constexpr int COUNT = Word<T>::COUNT;
-    const unsigned *words = reinterpret_cast<const unsigned *>(elements);
-    const unsigned low = words[first / COUNT], high = words[(first + (COUNT - 1)) / COUNT];
-    const unsigned bytes = static_cast<unsigned>(first % COUNT) * static_cast<unsigned>(sizeof(T));
-    return byte_permute(low, high, 0x3210u + 0x1111u * bytes);
-}
-
-// The same, but words behind the last one are not read: that one stands for them.
-template <class T, class Index> DEVICE unsigned load_word(const T *elements, Index first, Index last)
-{
-    constexpr int COUNT = Word<T>::COUNT;
-    const unsigned *words = reinterpret_cast<const unsigned *>(elements);
-    const Index low = first / COUNT, high = (first + (COUNT - 1)) / COUNT;
-    const unsigned bytes = static_cast<unsigned>(first % COUNT) * static_cast<unsigned>(sizeof(T));
-    return byte_permute(words[low < last ? low : last], words[high < last ? high : last], 0x3210u + 0x1111u * bytes);
-}
-
 // N neighbours that may begin anywhere, held as they lie in memory: narrow ones in words that are shifted when an element
 // is asked for, so that loads of several lines are under way together.
 template <class T, int N, bool = (Word<T>::COUNT > 1 && N % Word<T>::COUNT == 0)> struct Line {
@@ -529,12 +506,12 @@ struct Piece {
     T at[COLUMNS][ROWS];
 
     __device__ __forceinline__ void read(int column, const T *from) { move_vector<ROWS>(at[column], from); }
-    __device__ __forceinline__ void set(int column, unsigned bits)   // ROWS elements are a word
+    __device__ __forceinline__ void set_word(int column, int i, unsigned bits)
     {
         Word<T> word;
         word.bits = bits;
-        UNROLL for (int i = 0; i < Word<T>::COUNT && i < ROWS; i++)
-            at[column][i] = word.at[i];
+        UNROLL for (int j = 0; j < Word<T>::COUNT && j < ROWS; j++)
+            at[column][(i * Word<T>::COUNT + j) % ROWS] = word.at[j];
     }
     __device__ __forceinline__ void write(int row, T *to) const
     {
@@ -553,7 +530,7 @@ template <class T, int COLUMNS, int ROWS> struct Piece<T, COLUMNS, ROWS, true> {
     {
         move_vector<ROWS / 4>(at[column], reinterpret_cast<const unsigned *>(from));
     }
-    __device__ __forceinline__ void set(int column, unsigned bits) { at[column][0] = bits; }
+    __device__ __forceinline__ void set_word(int column, int i, unsigned bits) { at[column][i] = bits; }
     __device__ __forceinline__ void write(int row, T *to) const
     {
         const unsigned pair = row % 4 < 2 ? 0x5140u : 0x7362u, both = row % 2 ? 0x7632u : 0x5410u;
@@ -566,6 +543,23 @@ template <class T, int COLUMNS, int ROWS> struct Piece<T, COLUMNS, ROWS, true> {
         move_vector<COLUMNS / 4>(reinterpret_cast<unsigned *>(to), words);
     }
 };
+
+// A column whose elements begin anywhere, `first` behind an address that is aligned to a word. Words behind the last one
+// are not read: that one stands for them.
+template <class T, int COLUMNS, int ROWS, class Index>
+DEVICE void read_words(Piece<T, COLUMNS, ROWS> &piece, int column, const T *elements, Index first, Index last)
+{
+    constexpr int COUNT = Word<T>::COUNT;
+    const unsigned *words = reinterpret_cast<const unsigned *>(elements);
+    const Index from = first / COUNT;
+    const unsigned selector = 0x3210u + 0x1111u * static_cast<unsigned>(first % COUNT) * static_cast<unsigned>(sizeof(T));
+    unsigned low = words[from < last ? from : last];
+    UNROLL for (int i = 0; i < ROWS / COUNT; i++) {
+        const unsigned high = words[from + i + 1 < last ? from + i + 1 : last];
+        piece.set_word(column, i, byte_permute(low, high, selector));
+        low = high;
+    }
+}
 
 // b1: element e is bit e % 32 of word e / 32.
 template <class Index> DEVICE bool load_bit(const unsigned *words, Index index)

@@ -3,7 +3,8 @@
 
 enum {
     SECTOR_BYTES = 32,   // tiles are whole sectors wide
-    WORD_BYTES = 4,      // of accesses to lines that begin anywhere
+    WORD_BYTES = 4,      // what lines that begin anywhere are read and written by
+    WASTE_PARTS = 16,    // of a side, of which one may be wasted by such vectors
     BANK_BYTES = 4,      // a piece fills them, where it can
     RUN_BYTES = 8,       // of writes that run from row to row: with 16 the padding leaves more bank conflicts
     SINGLE_BYTES = 8,    // of a read whose bytes are staged one by one: likewise
@@ -70,14 +71,18 @@ static int write_of(const Fusion *fusion, const Permute *permute, const Shape *s
     return write > shape->vector[COLUMNS] ? write : shape->vector[COLUMNS];
 }
 
-/* Accesses of whole words where lines of narrower elements begin anywhere. */
-static void use_words(Shape *shape, int side, int element_bytes)
+/* Accesses by words where lines of narrower elements begin anywhere: several of them if that wastes little of the side. */
+static void use_words(Shape *shape, const Permute *permute, int side, int access_bytes)
 {
-    int count = WORD_BYTES / element_bytes;
-    if (shape->vector[side] < count) {
-        shape->words[side] = true;
-        shape->vector[side] = count;
-    }
+    int64_t extent = permute->side[side].extent;
+    if (shape->vector[side] * permute->element_bytes >= WORD_BYTES)
+        return;
+    int count = access_bytes / permute->element_bytes;
+    while (count * permute->element_bytes > WORD_BYTES &&
+           round_up(extent, count) > extent + extent / WASTE_PARTS)
+        count /= 2;
+    shape->words[side] = true;
+    shape->vector[side] = count;
 }
 
 /* Where one side is short the other is longer instead, then more outer positions: a block has work for its
@@ -91,11 +96,11 @@ static Shape shape_of(const Fusion *fusion, const Permute *permute, const Kind *
     shape.vector[COLUMNS] = vector_of(&side[COLUMNS], &permute->target, wide, permute->widest_bytes);
     bool odd_columns = shape.vector[COLUMNS] == 1;
     if (words)
-        use_words(&shape, COLUMNS, bytes);
+        use_words(&shape, permute, COLUMNS, kind->access_bytes);
     else if (odd_columns && bytes == 1 && wide > SINGLE_BYTES)
         wide = SINGLE_BYTES;
     shape.vector[ROWS] = vector_of(&side[ROWS], &permute->source, wide, bytes);
-    use_words(&shape, ROWS, bytes);
+    use_words(&shape, permute, ROWS, kind->access_bytes);
 
     int64_t rows = (odd_columns ? least_of(kind->row_bytes, LINE_BYTES) : kind->row_bytes) / bytes;
     int64_t columns = kind->column_bytes / bytes;

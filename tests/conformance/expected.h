@@ -111,21 +111,21 @@ static int8_t signed_byte_of(int i) { return (int8_t)byte_of(i); }
 TURNED(turned_i8, signed_byte_of)
 TURNED(turned_i32, word_of)
 
+static int64_t turned_words(int i, int columns, int rows)
+{
+    int64_t sum = 0;
+    for (int row = 0; row < rows; row++)
+        for (int column = 0; column < columns; column++)
+            sum += (row * columns + column + 1) * (int64_t)byte_of(i * 7 + column * 5 + row);
+    return sum;
+}
+
 static int64_t permuted(int i)
 {
     const uint64_t bytes = (uint64_t)(uint32_t)key(i + 1) << 32 | (uint32_t)key(i);
     uint32_t result = 0;
     for (int n = 0; n < 4; n++)
         result |= (uint32_t)(bytes >> 8 * ((uint32_t)key(i + 2) >> 4 * n & 7) & 0xff) << 8 * n;
-    return result;
-}
-
-/* The four bytes from the first on; those from the end on are zeros. */
-static int64_t word_from(int first, int end)
-{
-    uint32_t result = 0;
-    for (int n = 0; n < 4 && first + n < end; n++)
-        result |= (uint32_t)byte_of(first + n) << 8 * n;
     return result;
 }
 
