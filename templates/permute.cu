@@ -17,12 +17,8 @@
 // is one run in the output and C is odd, writes of VW points run on from row to row.
 //
 // Elements of less than a word may stand in lines that begin anywhere. They are still read and written by words: a
-// read shifts each two of them into one, and a row's vectors begin at the output's first whole one, so that the last
-// vector of a row of the tile consists of both its ends. These are written word by word, and what is less than a word
-// element by element. For words and vectors of four:
-//
-//   tile row     0 1 2 3 4 5 6 7         starts one element behind a word of the output
-//   in memory  . 0 1 2|3 4 5 6|7 . .     3456 at once; 7012 is what the row ends with and begins with
+// read shifts each two of them into one, and a row's vectors begin at the output's first whole one. What is left at
+// both ends of a row of the tile is written by words, and what is less than a word element by element.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -54,11 +50,12 @@ __device__ __forceinline__ Index source(Index outer, Index r, Index c) { return 
 // Where it is in the output.
 __device__ __forceinline__ Index target(Index outer, Index r, Index c) { return outer * 1024000 + r * 1000 + c; }
 
-// Makes and stores N points.
-template <int N>
-__device__ __forceinline__ void finish(const Tensors &t, Index outer, Index r, Index c, const Element (&x)[N])
+__device__ __forceinline__ void *output(const Tensors &t) { return t.out0; }
+
+// Makes and stores VW points.
+__device__ __forceinline__ void finish(const Tensors &t, Index outer, Index r, Index c, const Element (&x)[VW])
 {
-    move_vector<N>(t.out0 + target(outer, r, c), x);
+    move_vector<VW>(t.out0 + target(outer, r, c), x);
 }
 // </rollerc>
 
@@ -73,7 +70,7 @@ constexpr Index WHOLE = ELEMENTS / Word<Element>::COUNT * Word<Element>::COUNT; 
 
 static_assert(TR % VR == 0 && TC % VC == 0, "tiles are whole vectors");
 static_assert((WORDS_R || R % VR == 0) && (WORDS_C || C % VC == 0), "vectors are inside or outside");
-static_assert(!WORDS_R || (VR % Word<Element>::COUNT == 0 && WHOLE > 0), "whole words");
+static_assert(!WORDS_R || (VR % Word<Element>::COUNT == 0 && WHOLE >= VR), "whole words, at least a vector");
 static_assert(!WORDS_C || (VC % Word<Element>::COUNT == 0 && VW == VC), "whole words");
 static_assert(TC % PC == 0 && PAD % VC == 0 && PAD % PC == 0, "shared memory keeps vectors aligned");
 static_assert(VW == VC || (TC == C && VR * TC % VW == 0 && PAD % VW == 0), "runs are whole vectors");
@@ -84,23 +81,27 @@ __device__ __forceinline__ int place(int outer, int r, int c)
     return (outer * ALONG_R + r / VR) * GROUP + r % VR * TC + c;
 }
 
-// The elements behind the input's last whole word, for which the thread's own reads put others into the tile.
+// What reads by whole words leave out: those that would reach past the input's last whole one.
 __device__ __forceinline__ void read_ends(const Tensors &t, Element *tile, Index outer0, Index r0, Index c0)
 {
     const int first_r = (int)threadIdx.x % ALONG_R * VR, line_r = (int)threadIdx.x / ALONG_R;
     for (int line = line_r; line < TO * PIECES; line += LINES_R)
-        for (int at = 0; at < PC * VR; ++at) {
-            const int outer = line / PIECES, r = first_r + at % VR, c = line % PIECES * PC + at / VR;
-            if (outer0 + outer >= OUTER || r0 + r >= R || c0 + c >= C)
+        for (int e = 0; e < PC; ++e) {
+            const int outer = line / PIECES, c = line % PIECES * PC + e;
+            if (outer0 + outer >= OUTER || c0 + c >= C)
                 continue;
-            const Index from = source(outer0 + outer, r0 + r, c0 + c);
-            if (from >= WHOLE)
-                tile[place(outer, r, c)] = input(t)[from];
+            const Index from = source(outer0 + outer, r0 + first_r, c0 + c);
+            for (int j = 0; j < VR; ++j)
+                if (from + VR > WHOLE && r0 + first_r + j < R)
+                    tile[place(outer, first_r + j, c)] = input(t)[from + j];
         }
 }
 
-// Elements from here to where the output is aligned to `count` of them.
-__device__ __forceinline__ int to_aligned(Index point, int count) { return (int)((count - point % count) % count); }
+// Elements from here to where the output is aligned to `count` of them, a power of two.
+__device__ __forceinline__ int to_aligned(Index point, int count)
+{
+    return (int)((0u - (unsigned)point) % (unsigned)count);
+}
 
 // Stores rows of the tile, neighbouring threads along c.
 __device__ __forceinline__ void store_rows(const Tensors &t, const Element *tile, Index outer0, Index r0,
@@ -114,93 +115,75 @@ __device__ __forceinline__ void store_rows(const Tensors &t, const Element *tile
         if (writes && line < TO * TR && outer0 + outer < OUTER && r0 + r < R) {
             Element points[VW];
             move_vector<VW>(points, &tile[place(outer, r, c)]);
-            finish<VW>(t, outer0 + outer, r0 + r, c0 + c, points);
+            finish(t, outer0 + outer, r0 + r, c0 + c, points);
         }
     }
 }
 
-// A thread's vector of a row that begins anywhere.
-struct Chunk {
-    static constexpr int COUNT = Word<Element>::COUNT, WORDS = VC / COUNT > 0 ? VC / COUNT : 1;
-    unsigned words[WORDS];
-    int outer, r, c, columns;   // c may be past the end: the row's beginning follows it
-    bool writes;
+// Of a word, and of a vector along c.
+constexpr int COUNT = Word<Element>::COUNT, WORDS = VC > COUNT ? VC / COUNT : 1;
 
-    __device__ __forceinline__ Chunk() {}
-    __device__ __forceinline__ Chunk(int i, Index outer0, Index r0, Index c0)
-    {
-        const int line = (int)threadIdx.x / ALONG_C + i * LINES_C;
-        outer = TO == 1 ? 0 : line / TR;
-        r = TO == 1 ? line : line % TR;
-        c = (int)threadIdx.x % ALONG_C * VC + to_aligned(target(outer0 + outer, r0 + r, c0), VC);
-        columns = C - c0 < TC ? (int)(C - c0) : TC;
-        writes = (int)threadIdx.x / ALONG_C < LINES_C && line < TO * TR && outer0 + outer < OUTER && r0 + r < R;
-    }
-    __device__ __forceinline__ void read(const Element *tile)
-    {
-        const unsigned *row = reinterpret_cast<const unsigned *>(tile) + (writes ? place(outer, r, 0) / COUNT : 0);
-        const unsigned selector = 0x3210u + 0x1111u * (unsigned)(c % COUNT * (int)sizeof(Element));
-        unsigned low = row[word(0)];
-        UNROLL for (int k = 0; k < WORDS; ++k) {
-            const unsigned high = row[word(k + 1)];
-            words[k] = byte_permute(low, high, selector);
-            low = high;
-        }
-    }
-    __device__ __forceinline__ int word(int k) const
-    {
-        const int at = c / COUNT + k;
-        return at < TC / COUNT ? at : at - TC / COUNT;
-    }
-    __device__ __forceinline__ void write(const Tensors &t, Index outer0, Index r0, Index c0) const
-    {
-        Element points[WORDS * COUNT];
-        UNROLL for (int k = 0; k < WORDS; ++k) {
-            Word<Element> word;
-            word.bits = words[k];
-            UNROLL for (int j = 0; j < COUNT; ++j)
-                points[k * COUNT + j] = word.at[j];
-        }
-        if (writes && c + VC <= columns)
-            finish<WORDS * COUNT>(t, outer0 + outer, r0 + r, c0 + c, points);
-        else if (writes)
-            UNROLL for (int k = 0; k < WORDS; ++k) {
-                const int at = c + k * COUNT < TC ? c + k * COUNT : c + k * COUNT - TC;
-                Element each[COUNT];
-                UNROLL for (int j = 0; j < COUNT; ++j)
-                    each[j] = points[k * COUNT + j];
-                if (at + COUNT <= columns)
-                    finish<COUNT>(t, outer0 + outer, r0 + r, c0 + at, each);
-            }
-    }
-};
+// A point's element in the output, which has the input's type.
+__device__ __forceinline__ Element *place_of(const Tensors &t, Index outer, Index r, Index c)
+{
+    return static_cast<Element *>(output(t)) + target(outer, r, c);
+}
 
-// Stores rows of the tile by words of the output, then what is left at their ends.
+// Stores rows of the tile that begin anywhere: all whole vectors, then the words of the one that is left, whose end stands
+// at the row's begin, then the elements of the word in which these meet.
 __device__ __forceinline__ void store_words(const Tensors &t, const Element *tile, Index outer0, Index r0,
                                             Index c0)
 {
-    Chunk chunks[WRITES];
-    UNROLL for (int i = 0; i < WRITES; ++i) {   // without branches: all are read before the first is needed
-        chunks[i] = Chunk(i, outer0, r0, c0);
-        chunks[i].read(tile);
-    }
-    UNROLL for (int i = 0; i < WRITES; ++i)
-        chunks[i].write(t, outer0, r0, c0);
-
-    constexpr int COUNT = Chunk::COUNT, ENDS = 2 * COUNT;   // before the first whole word, and behind the last one
     const int columns = C - c0 < TC ? (int)(C - c0) : TC;
+    const unsigned *words = reinterpret_cast<const unsigned *>(tile);
+    const int vector_c = (int)threadIdx.x % ALONG_C * VC, line_c = (int)threadIdx.x / ALONG_C;
+    Vector<unsigned, WORDS> vectors[WRITES];
+    UNROLL for (int i = 0; i < WRITES; ++i) {   // without branches: all are read before the first is needed
+        const int line = line_c + i * LINES_C;
+        const int r = TO == 1 ? line : line % TR, outer = TO == 1 ? 0 : line / TR;
+        const bool writes = line_c < LINES_C && line < TO * TR && outer0 + outer < OUTER && r0 + r < R;
+        const int c = vector_c + to_aligned(writes ? target(outer0 + outer, r0 + r, c0) : 0, VC);
+        const unsigned at = writes && c + VC <= columns ? (unsigned)place(outer, r, c) : 0;
+        shift_words(vectors[i].at, words + at / COUNT, words + (at + (VC - 1)) / COUNT,
+                    at % COUNT * (unsigned)sizeof(Element));
+    }
+    UNROLL for (int i = 0; i < WRITES; ++i) {
+        const int line = line_c + i * LINES_C;
+        const int r = TO == 1 ? line : line % TR, outer = TO == 1 ? 0 : line / TR;
+        const bool writes = line_c < LINES_C && line < TO * TR && outer0 + outer < OUTER && r0 + r < R;
+        const int c = vector_c + to_aligned(writes ? target(outer0 + outer, r0 + r, c0) : 0, VC);
+        if (writes && c + VC <= columns)
+            *reinterpret_cast<Vector<unsigned, WORDS> *>(place_of(t, outer0 + outer, r0 + r, c0 + c)) = vectors[i];
+    }
+
+    constexpr int ENDS = 2 * WORDS;   // words before the first whole vector, and behind the last one
     UNROLL for (int first = 0; first < TO * TR * ENDS; first += THREADS) {
-        const int end = first + (int)threadIdx.x, line = end / ENDS, e = end % ENDS;
+        const int end = first + (int)threadIdx.x, line = end / ENDS, k = end % ENDS;
+        const int r = TO == 1 ? line : line % TR, outer = TO == 1 ? 0 : line / TR;
+        if (line >= TO * TR || outer0 + outer >= OUTER || r0 + r >= R)
+            continue;
+        const Index begin = target(outer0 + outer, r0 + r, c0);
+        const int before = to_aligned(begin, VC), whole = columns > before ? (columns - before) / VC * VC : 0;
+        const int c = k < WORDS ? to_aligned(begin, COUNT) + k * COUNT : before + whole + (k - WORDS) * COUNT;
+        if (c + COUNT <= (k < WORDS && before < columns ? before : columns)) {
+            const unsigned at = (unsigned)place(outer, r, c);
+            unsigned word[1];
+            shift_words(word, words + at / COUNT, words + (at + (COUNT - 1)) / COUNT, at % COUNT * (unsigned)sizeof(Element));
+            *reinterpret_cast<unsigned *>(place_of(t, outer0 + outer, r0 + r, c0 + c)) = word[0];
+        }
+    }
+
+    constexpr int SINGLES = 2 * COUNT;   // elements before the first whole word, and behind the last one
+    UNROLL for (int first = 0; first < TO * TR * SINGLES; first += THREADS) {
+        const int end = first + (int)threadIdx.x, line = end / SINGLES, e = end % SINGLES;
         const int r = TO == 1 ? line : line % TR, outer = TO == 1 ? 0 : line / TR;
         if (line >= TO * TR || outer0 + outer >= OUTER || r0 + r >= R)
             continue;
         const int before = to_aligned(target(outer0 + outer, r0 + r, c0), COUNT);
         const int behind = (columns > before ? columns - before : 0) % COUNT;
         const int c = e < COUNT ? e : columns - behind + e - COUNT;
-        if (c < columns && (e < COUNT ? e < before : e - COUNT < behind)) {
-            const Element point[1] = {tile[place(outer, r, c)]};
-            finish<1>(t, outer0 + outer, r0 + r, c0 + c, point);
-        }
+        if (c < columns && (e < COUNT ? e < before : e - COUNT < behind))
+            *place_of(t, outer0 + outer, r0 + r, c0 + c) = tile[place(outer, r, c)];
     }
 }
 
@@ -215,7 +198,7 @@ __device__ __forceinline__ void store_run(const Tensors &t, const Element *tile,
             continue;
         Element points[VW];
         move_vector<VW>(points, &tile[run + run / (VR * TC) * PAD]);
-        finish<VW>(t, outer0, r0, run, points);
+        finish(t, outer0, r0, run, points);
     }
 }
 
@@ -232,7 +215,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
     // Load: neighbouring threads along r. All reads are under way before the first is needed.
     const int r = (int)threadIdx.x % ALONG_R * VR, line_r = (int)threadIdx.x / ALONG_R;
     const bool reads = line_r < LINES_R && r0 + r < R;
-    bool ends = false;   // a read by words reaches past the input's last whole one
+    bool ends = false;   // a read by words would reach past the input's last whole one
     UNROLL for (int i = 0; i < READS; ++i) {
         const int line = line_r + i * LINES_R;
         const int c = (TO == 1 ? line : line % PIECES) * PC, outer = TO == 1 ? 0 : line / PIECES;
@@ -241,7 +224,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
             if (WORDS_R) {   // without branches, see above
                 const bool each = inside && c0 + c + e < C;
                 const Index from = each ? source(outer0 + outer, r0 + r, c0 + c + e) : 0;
-                read_words(piece[i], e, input(t), from, WHOLE / Word<Element>::COUNT - 1);
+                read_words(piece[i], e, input(t), from + VR <= WHOLE ? from : 0);
                 ends |= from + VR > WHOLE;
             } else if (inside && c0 + c + e < C)
                 piece[i].read(e, input(t) + source(outer0 + outer, r0 + r, c0 + c + e));

@@ -544,21 +544,35 @@ template <class T, int COLUMNS, int ROWS> struct Piece<T, COLUMNS, ROWS, true> {
     }
 };
 
-// A column whose elements begin anywhere, `first` behind an address that is aligned to a word. Words behind the last one
-// are not read: that one stands for them.
-template <class T, int COLUMNS, int ROWS, class Index>
-DEVICE void read_words(Piece<T, COLUMNS, ROWS> &piece, int column, const T *elements, Index first, Index last)
+// WORDS words, the first of which begins `bytes` behind words[0]. The last one that holds some of them is words[WORDS], or
+// stands at `last`.
+template <int WORDS>
+DEVICE void shift_words(unsigned (&out)[WORDS], const unsigned *words, const unsigned *last, unsigned bytes)
 {
-    constexpr int COUNT = Word<T>::COUNT;
-    const unsigned *words = reinterpret_cast<const unsigned *>(elements);
-    const Index from = first / COUNT;
-    const unsigned selector = 0x3210u + 0x1111u * static_cast<unsigned>(first % COUNT) * static_cast<unsigned>(sizeof(T));
-    unsigned low = words[from < last ? from : last];
-    UNROLL for (int i = 0; i < ROWS / COUNT; i++) {
-        const unsigned high = words[from + i + 1 < last ? from + i + 1 : last];
-        piece.set_word(column, i, byte_permute(low, high, selector));
+    const unsigned selector = 0x3210u + 0x1111u * bytes;
+    unsigned low = words[0];
+    UNROLL for (int i = 0; i < WORDS; i++) {
+        const unsigned high = i + 1 < WORDS ? words[i + 1] : *last;
+        out[i] = byte_permute(low, high, selector);
         low = high;
     }
+}
+
+// A column of whole words whose elements begin anywhere, `first` behind an address that is aligned to a word. Only words
+// that hold some of them are read.
+template <class T, int COLUMNS, int ROWS, class Index>
+DEVICE void read_words(Piece<T, COLUMNS, ROWS> &piece, int column, const T *elements, Index first)
+{
+    using Unsigned = typename Integer<Index>::Unsigned;
+    constexpr unsigned COUNT = Word<T>::COUNT;
+    constexpr int WORDS = ROWS > Word<T>::COUNT ? ROWS / Word<T>::COUNT : 1;
+    const Unsigned begin = static_cast<Unsigned>(first);
+    const unsigned *words = reinterpret_cast<const unsigned *>(elements);
+    unsigned shifted[WORDS];
+    shift_words(shifted, words + begin / COUNT, words + (begin + (ROWS - 1)) / COUNT,
+                static_cast<unsigned>(begin % COUNT) * static_cast<unsigned>(sizeof(T)));
+    UNROLL for (int i = 0; i < WORDS; i++)
+        piece.set_word(column, i, shifted[i]);
 }
 
 // b1: element e is bit e % 32 of word e / 32.

@@ -264,8 +264,8 @@ static void emit_points(StrBuf *out, Scope *scope, const Permute *permute, Reads
     reads_emit_vectors(out, "        ", scope, reads, "point");
     strbuf_puts(out, "    }\n");
     for (int i = 0; i < fusion->output_count; i++)
-        strbuf_printf(out, "    %s y%d[N];\n", value_type(fusion->outputs[i]->dtype), i);
-    strbuf_puts(out, "    UNROLL for (int e = 0; e < N; ++e) {\n");
+        strbuf_printf(out, "    %s y%d[VC];\n", value_type(fusion->outputs[i]->dtype), i);
+    strbuf_puts(out, "    UNROLL for (int e = 0; e < VC; ++e) {\n");
     StrBuf body = strbuf_new(out->arena);
     emit_side(&body, "        ", scope, &permute->side[COLUMNS], "each", each);
     strbuf_printf(out, "%s%s", body.length ? "        const Index each = c + e;\n" : "", body.text);
@@ -283,7 +283,7 @@ static void emit_points(StrBuf *out, Scope *scope, const Permute *permute, Reads
             strbuf_printf(out, "        y%d[e] = v%d;\n", output_position(fusion, fusion->ops[i].out), i);
     strbuf_puts(out, "    }\n");
     for (int i = 0; i < fusion->output_count; i++)
-        strbuf_printf(out, "    store_vector<N>(t.out%d, point, y%d);\n", i, i);
+        strbuf_printf(out, "    store_vector<VC>(t.out%d, point, y%d);\n", i, i);
 }
 
 static void emit_finish(StrBuf *out, Scope *scope, const Permute *permute, Reads *reads)
@@ -293,12 +293,12 @@ static void emit_finish(StrBuf *out, Scope *scope, const Permute *permute, Reads
         reads_emit_inputs(out, reads);
     }
     strbuf_puts(out,
-                "\n// Makes and stores N points.\n"
-                "template <int N>\n"
+                "\n__device__ __forceinline__ void *output(const Tensors &t) { return t.out0; }\n"
+                "\n// Makes and stores VW points.\n"
                 "__device__ __forceinline__ void finish(const Tensors &t, Index outer, Index r, Index c, "
-                "const Element (&x)[N])\n{\n");
+                "const Element (&x)[VW])\n{\n");
     if (permute->moves)
-        strbuf_puts(out, "    move_vector<N>(t.out0 + target(outer, r, c), x);\n");
+        strbuf_puts(out, "    move_vector<VW>(t.out0 + target(outer, r, c), x);\n");
     else
         emit_points(out, scope, permute, reads);
     strbuf_puts(out, "}\n");

@@ -89,7 +89,7 @@ template <class T, int COLUMNS, int ROWS> DEVICE long long turn_words(const Memo
     T v[COLUMNS * ROWS];
     T *const to = reinterpret_cast<T *>(memory.scratch) + i % THREADS * COLUMNS * ROWS;
     for (int column = 0; column < COLUMNS; column++)
-        read_words(piece, column, reinterpret_cast<const T *>(memory.table), i * 7 + column * 5, TABLE_BYTES / 4 - 1);
+        read_words(piece, column, reinterpret_cast<const T *>(memory.table), i * 7 + column * 5);
     for (int row = 0; row < ROWS; row++)
         piece.write(row, to + row * COLUMNS);
     for (int n = 0; n < COLUMNS * ROWS; n++)
