@@ -171,7 +171,7 @@ static TileRules layout_rules(const Fusion *fusion, const DeviceSpec *device, in
     int64_t most = terms * MAX_DEPTH < MAX_TERMS ? terms * MAX_DEPTH : MAX_TERMS;
     int bits = dominant(fusion).bits;
     if (layout.row && spatial_points(fusion) >= MANY_ROWS && bits * most > 8 * ROW_BYTES)
-        most = 8 * ROW_BYTES / bits;
+        most = 8 * ROW_BYTES / bits > terms ? 8 * ROW_BYTES / bits : terms;
     rules.rule[LEVEL_REGISTER][reduced] = (AxisRule){terms, most};
     rules.rule[LEVEL_SHARED][reduced] = (AxisRule){terms, most * sharers};
     rules.threads_reduce = true;
