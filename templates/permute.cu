@@ -238,7 +238,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
             UNROLL for (int j = 0; j < VR; ++j)
                 piece[i].write(j, &tile[place(outer, r + j, c)]);
     }
-    if (WORDS_R && WHOLE < ELEMENTS && ends)
+    if (WORDS_R && ends)
         read_ends(t, tile, outer0, r0, c0);
     block_sync();
 
