@@ -16,10 +16,7 @@ enum {
 static bool matches(const Fusion *fusion, const DeviceSpec *device)
 {
     (void)device;
-    for (int i = 0; i < fusion->op_count; i++)
-        if (fusion->ops[i].reduce != REDUCE_NONE)
-            return false;
-    return true;
+    return !fusion_reduces(fusion) && fusion_is_uniform(fusion);
 }
 
 /* A thread's vector follows the outputs. */
@@ -70,6 +67,22 @@ static int widest_vector(const Fusion *fusion)
     return vector < MAX_VECTOR ? vector : MAX_VECTOR;
 }
 
+/* Rows that lie along the points and are read again by others: no traffic to speak of, but all of it comes through L1. */
+static void add_reused_rows(TileSpace *space, const Fusion *fusion, int vector)
+{
+    Reads reads = find_reads(fusion, vector);
+    for (int i = 0; i < reads.count && space->tile_count < MAX_DATA_TILES; i++) {
+        const Tensor *tensor = reads.reads[i].access->tensor;
+        if (reads.reads[i].reused && reads.reads[i].pattern == PATTERN_ROW)
+            space->tiles[space->tile_count++] = (DataTile){
+                .rank = 1,
+                .dims = {{affine_axis(0), tensor_elements(tensor)}},
+                .element_bits = dtype_info[tensor->dtype].bits,
+                .scatter = 1,
+            };
+    }
+}
+
 static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
     static const char *const names[] = {"scalar", "x2", "", "x4", "", "", "", "x8",
@@ -81,6 +94,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
         rules->variant_name = names[vector - 1];
         int point = space_add_axis(&rules->space, "point", spatial_points(fusion), false);
         space_add_flat_tiles(&rules->space, fusion, fusion->spatial_count - 1, device);
+        add_reused_rows(&rules->space, fusion, vector);
         int most = vector * MAX_VECTORS < MAX_POINTS ? vector * MAX_VECTORS : MAX_POINTS;
         int64_t warp = (int64_t)vector * device->warp_size;
         rules->rule[LEVEL_REGISTER][point] = (AxisRule){vector, most};

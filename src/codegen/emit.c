@@ -205,7 +205,9 @@ void emit_expr(StrBuf *out, const Scope *scope, const Expr *expr)
     case EXPR_CAST: emit_cast(out, scope, expr); break;
     case EXPR_VALUE:
         strbuf_printf(out, "v%d%s", expr->value,
-                      scope->fusion->ops[expr->value].spatial & scope->suffix_axes ? scope->suffix : "");
+                      scope->fusion->ops[expr->value].spatial & scope->suffix_axes ? scope->suffix
+                      : scope->other_suffix                                        ? scope->other_suffix
+                                                                                   : "");
         break;
     }
 }
@@ -260,23 +262,28 @@ void emit_rounded(StrBuf *out, const FusedOp *op, const char *text)
 {
     DType to = op->out->dtype, from = op->body->type;
     if (!is_already_rounded(op))
-        strbuf_printf(out, "round_to<%s>(%s)", dtype_info[to].cuda, text);   // once: a double not by way of float
+        strbuf_printf(out, "round_to<%s>(%s)", dtype_info[to].cuda,
+                      text);   // once: a double not by way of float
     else if (from != dtype_info[to].compute)
         strbuf_printf(out, "convert<%s>(%s)", value_type(to), text);
     else
         strbuf_puts(out, text);
 }
 
+void emit_pointwise_op(StrBuf *out, const char *indent, const Scope *scope, int index)
+{
+    const FusedOp *op = &scope->fusion->ops[index];
+    StrBuf body = strbuf_new(out->arena);
+    emit_expr(&body, scope, op->body);
+    strbuf_printf(out, "%sconst %s v%d = ", indent, value_type(op->out->dtype), index);
+    emit_rounded(out, op, body.text);
+    strbuf_puts(out, ";\n");
+}
+
 void emit_pointwise_ops(StrBuf *out, const char *indent, const Scope *scope, int first)
 {
-    for (int i = first; i < scope->fusion->op_count; i++) {
-        const FusedOp *op = &scope->fusion->ops[i];
-        StrBuf body = strbuf_new(out->arena);
-        emit_expr(&body, scope, op->body);
-        strbuf_printf(out, "%sconst %s v%d = ", indent, value_type(op->out->dtype), i);
-        emit_rounded(out, op, body.text);
-        strbuf_puts(out, ";\n");
-    }
+    for (int i = first; i < scope->fusion->op_count; i++)
+        emit_pointwise_op(out, indent, scope, i);
 }
 
 void emit_epilogue(StrBuf *out, const char *indent, const Scope *scope, const char *total)

@@ -11,6 +11,7 @@ typedef struct Scope {
     bool wide;                    // positions and offsets are 64-bit
     const char *suffix;           // after the name of a value that is made at points of `suffix_axes`: "[k][e]"
     uint32_t suffix_axes;         // bit a: axis a
+    const char *other_suffix;     // after the name of any other value; NULL: nothing
     /* Spelling of an input access or a guard, if it is not to be loaded from memory on the spot; NULL: it is. */
     const char *(*loaded)(void *context, const Expr *expr);
     void *context;
@@ -43,7 +44,8 @@ void emit_used_positions(StrBuf *out, const char *indent, const char *flat, cons
 /* The value of op, rounded as its tensor's readers see it: `round_to<f16>(…)`. */
 void emit_rounded(StrBuf *out, const FusedOp *op, const char *text);
 
-/* `const float v2 = …;` for every pointwise op from `first` on. */
+/* `const float v2 = …;` for one pointwise op; for every one from `first` on. */
+void emit_pointwise_op(StrBuf *out, const char *indent, const Scope *scope, int index);
 void emit_pointwise_ops(StrBuf *out, const char *indent, const Scope *scope, int first);
 
 /* `v0` from the variable that holds the first op's total, then the pointwise ops after it. */

@@ -71,10 +71,11 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     if (!bits && fusion->spatial_count == 0)
         strbuf_puts(out, "    (void)point;\n");
     emit_positions(out, "    ", "point", &scope, 0, fusion->spatial_count);
-    int first = 0;
-    for (; first < fusion->op_count && fusion->ops[first].reduce != REDUCE_NONE; first++)
-        emit_reduction(out, &scope, first);
-    emit_pointwise_ops(out, "    ", &scope, first);
+    for (int i = 0; i < fusion->op_count; i++)
+        if (fusion->ops[i].reduce != REDUCE_NONE)
+            emit_reduction(out, &scope, i);
+        else
+            emit_pointwise_op(out, "    ", &scope, i);
     emit_stores(out, "    ", &scope);
     emit_bits(out, "    ", &scope);
     strbuf_puts(out, "}\n");

@@ -32,7 +32,7 @@ static bool matches(const Fusion *fusion, const DeviceSpec *device)
 {
     (void)device;
     Permute permute;
-    if (!permute_find(fusion, &permute))
+    if (!fusion_is_uniform(fusion) || !permute_find(fusion, &permute))
         return false;
     Affine offset = access_offset(permute.access);
     for (int s = 0; s < SIDE_COUNT; s++)

@@ -4,16 +4,20 @@
 
 enum {
     MAX_PARTS = 256,   // of a split reduction
+    MIN_CHUNK = 128,   // points of a row whose statistics are taken together
+    SMALL_CHUNK_SIZES = 2,
+    CHUNK_SIZES = 4,   // each four times the one before
     PARTIAL_KEPT = 3   // kernels considered for the first half of each split
 };
 
-/* One way of computing one fusion: a launch, or two where its reduction is split over blocks. */
+/* One way of computing one fusion: a launch, or several where its reductions are split over blocks. */
 typedef struct Choice {
-    PlannedLaunch launches[2];
+    PlannedLaunch launches[3];
     int count;
     double time_us;
-    const TensorOp *partial;   // NULL unless split
-    bool spare;                // not among the kept ones
+    const TensorOp *const *partial_ops;   // definitions of what the launches pass on
+    int partial_count;
+    bool spare;   // not among the kept ones
 } Choice;
 
 typedef struct ChoiceList {
@@ -76,18 +80,24 @@ static void add_family(Planner *planner, ChoiceList *list, const Family *family,
     }
 }
 
+static void add_families(Planner *planner, ChoiceList *list, const Fusion *fusion)
+{
+    for (int f = 0; families[f]; f++)
+        if (families[f]->matches(fusion, planner->device))
+            add_family(planner, list, families[f], fusion);
+}
+
 static ChoiceList single_launches(Planner *planner, const Fusion *fusion)
 {
     ChoiceList list = {0};
-    for (int f = 0; families[f]; f++)
-        if (families[f]->matches(fusion, planner->device))
-            add_family(planner, &list, families[f], fusion);
+    add_families(planner, &list, fusion);
     return list;
 }
 
 /* The partial sums as a definition, so that the reference evaluator knows them. */
-static const TensorOp *partial_definition(Arena *arena, const Fusion *partial)
+static const TensorOp **partial_definition(Arena *arena, const Fusion *partial)
 {
+    const TensorOp **list = NEW(arena, const TensorOp *);
     TensorOp *op = NEW(arena, TensorOp);
     op->out = partial->ops[0].out;
     op->spatial_count = partial->spatial_count;
@@ -95,7 +105,8 @@ static const TensorOp *partial_definition(Arena *arena, const Fusion *partial)
     memcpy(op->axes, partial->axes, sizeof op->axes);
     op->reduce = partial->ops[0].reduce;
     op->body = partial->ops[0].body;
-    return op;
+    list[0] = op;
+    return list;
 }
 
 static void add_split(Planner *planner, ChoiceList *list, const Fusion *fusion, int64_t parts)
@@ -105,15 +116,82 @@ static void add_split(Planner *planner, ChoiceList *list, const Fusion *fusion, 
         return;
     ChoiceList first = single_launches(planner, pair->partial),
                second = single_launches(planner, pair->final);
-    const TensorOp *definition = partial_definition(planner->arena, pair->partial);
+    const TensorOp **definition = partial_definition(planner->arena, pair->partial);
     for (int i = 0; i < first.count && i < PARTIAL_KEPT && second.count; i++)
         add_choice(planner->arena, list,
                    (Choice){
                        .launches = {first.choices[i]->launches[0], second.choices[0]->launches[0]},
                        .count = 2,
                        .time_us = first.choices[i]->time_us + second.choices[0]->time_us,
-                       .partial = definition,
+                       .partial_ops = definition,
+                       .partial_count = 1,
                    });
+}
+
+static bool same_family(const Choice *left, const Choice *right)
+{
+    return left->count == right->count && left->launches[0].family == right->launches[0].family;
+}
+
+/* Ways of making the elements: each family's best. Chunks are the small ones, so that those which L2 still holds come first. */
+static ChoiceList element_choices(Planner *planner, FusionPhases *const *phases, int count)
+{
+    ChoiceList list = {0};
+    add_families(planner, &list, phases[0]->elements);
+    for (int i = 0; i < count && i < SMALL_CHUNK_SIZES; i++)
+        add_families(planner, &list, phases[i]->chunks);
+    if (phases[0]->columns)
+        add_families(planner, &list, phases[0]->columns);
+    int kept = 0;
+    for (int i = 0; i < list.count; i++) {
+        bool seen = false;
+        for (int k = 0; k < kept; k++)
+            seen |= same_family(list.choices[k], list.choices[i]);
+        if (!seen)
+            list.choices[kept++] = list.choices[i];
+    }
+    list.count = kept;
+    return list;
+}
+
+/* The launches of a choice, and one more. */
+static Choice choice_extend(Choice choice, const Choice *last)
+{
+    choice.launches[choice.count++] = last->launches[0];
+    choice.time_us += last->time_us;
+    return choice;
+}
+
+/* Statistics of chunks of the rows, the rows' own, the elements. */
+static void add_phases(Planner *planner, ChoiceList *list, const FusionPhases *phases,
+                       const ChoiceList *elements)
+{
+    ChoiceList first = {0}, second = {0};
+    add_families(planner, &first, phases->partial);
+    add_families(planner, &second, phases->combine);
+    for (int i = 0; i < first.count && i < PARTIAL_KEPT && second.count; i++) {
+        Choice choice = choice_extend(*first.choices[i], second.choices[0]);
+        choice.partial_ops = phases->definitions;
+        choice.partial_count = phases->definition_count;
+        for (int e = 0; e < elements->count; e++)
+            add_choice(planner->arena, list, choice_extend(choice, elements->choices[e]));
+        if (phases->elements->op_count == 0)
+            add_choice(planner->arena, list, choice);
+    }
+}
+
+static void add_all_phases(Planner *planner, ChoiceList *list, const Fusion *fusion)
+{
+    FusionPhases *phases[CHUNK_SIZES];
+    int count = 0;
+    for (int64_t chunk = MIN_CHUNK, i = 0; i < CHUNK_SIZES; chunk *= 4, i++)
+        if ((phases[count] = fusion_cut(planner->arena, fusion, chunk)))
+            count++;
+    ChoiceList elements = {0};
+    if (count && phases[0]->elements->op_count > 0)
+        elements = element_choices(planner, phases, count);
+    for (int i = 0; i < count; i++)
+        add_phases(planner, list, phases[i], &elements);
 }
 
 /* How many of the choices before `end` that are kept share something with the one at `end`. */
@@ -123,11 +201,6 @@ static int count_kept(const ChoiceList *list, int end, bool (*share)(const Choic
     for (int i = 0; i < end; i++)
         count += !list->choices[i]->spare && share(list->choices[i], list->choices[end]);
     return count;
-}
-
-static bool same_family(const Choice *left, const Choice *right)
-{
-    return left->count == right->count && left->launches[0].family == right->launches[0].family;
 }
 
 static bool same_tile(const Choice *left, const Choice *right, Level level)
@@ -169,10 +242,21 @@ static void keep_diverse(ChoiceList *list, int keep)
     list->count = count;
 }
 
+/* Rows that are many and fit one block each need no others. */
+static bool fills_device(const Planner *planner, const ChoiceList *list)
+{
+    if (!list->count)
+        return false;
+    const RProgram *program = &list->choices[0]->launches[0].program;
+    return program->cluster == 1 && program->grid >= planner->device->sm_count;
+}
+
 /* Where the best kernel leaves units idle, its reduction may be spread over more blocks. */
 static ChoiceList choices_of(Planner *planner, const Fusion *fusion)
 {
     ChoiceList list = single_launches(planner, fusion);
+    if (!fusion_is_reduction(fusion) && !fills_device(planner, &list))
+        add_all_phases(planner, &list, fusion);
     if (!list.count)
         return list;
     int64_t grid = list.choices[0]->launches[0].program.grid;
@@ -197,11 +281,12 @@ static Plan plan_extend(Arena *arena, const Plan *plan, const Choice *choice)
     memcpy(longer.launches + plan->count, choice->launches, sizeof(PlannedLaunch) * (size_t)choice->count);
     longer.count = plan->count + choice->count;
     longer.time_us = plan->time_us + choice->time_us;
-    if (choice->partial) {
-        longer.partial_ops = NEW_ARRAY(arena, const TensorOp *, plan->partial_count + 1);
+    if (choice->partial_count) {
+        longer.partial_ops = NEW_ARRAY(arena, const TensorOp *, plan->partial_count + choice->partial_count);
         if (plan->partial_count)
             memcpy(longer.partial_ops, plan->partial_ops, sizeof(TensorOp *) * (size_t)plan->partial_count);
-        longer.partial_ops[longer.partial_count++] = choice->partial;
+        for (int i = 0; i < choice->partial_count; i++)
+            longer.partial_ops[longer.partial_count++] = choice->partial_ops[i];
     }
     return longer;
 }

@@ -42,6 +42,14 @@ bool fusion_is_uniform(const Fusion *fusion)
     return true;
 }
 
+bool fusion_reduces(const Fusion *fusion)
+{
+    for (int i = 0; i < fusion->op_count; i++)
+        if (fusion->ops[i].reduce != REDUCE_NONE)
+            return true;
+    return false;
+}
+
 bool fusion_is_reduction(const Fusion *fusion)
 {
     uint32_t spatial = (1u << fusion->spatial_count) - 1, all = (1u << fusion->axis_count) - 1;

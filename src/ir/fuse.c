@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ir/fuse_axes.h"
+#include "ir/fuse_order.h"
 #include "ir/fuse_units.h"
 
 enum {
@@ -18,6 +19,7 @@ typedef struct Fuser {
     bool *inlined;                 // by tensor id: pointwise, folded into its readers
     bool *epilogue;                // by tensor id: a reduction, or pointwise at the points of one
     int *kernel_of;                // by tensor id: position of the fusion that makes it
+    DimOrder *orders;              // by tensor id: how the rows order the dimensions of elements
     bool rows;   // a kernel may hold several reductions over the same rows, and what is made of them
     FusionPlan plan;
 } Fuser;
@@ -278,6 +280,7 @@ static int add_op(Fuser *fuser, Fusion *fusion, const TensorOp *op)
     };
     for (int d = 0; d < op->spatial_count; d++)
         fused.store.dims[d] = (Dim){affine_axis(d), op->axes[d].extent};
+    fused.store = access_in_memory_order(fuser->arena, &fused.store, &fuser->orders[op->out->id]);
     fusion->ops[fusion->op_count] = fused;
     return fusion->op_count++;
 }
@@ -291,8 +294,12 @@ static Expr *expand_access(Fuser *fuser, Fusion *fusion, Expr *expr, bool reduci
     int index = identity ? find_value(fusion, tensor) : -1;
     if (index >= 0)
         return value_of(fuser->arena, fusion, index);
-    if (!fuser->inlined[tensor->id])
-        return expr;
+    if (!fuser->inlined[tensor->id]) {
+        Expr *read = NEW(fuser->arena, Expr);
+        *read = *expr;
+        read->access = access_in_memory_order(fuser->arena, &expr->access, &fuser->orders[tensor->id]);
+        return read;
+    }
     const TensorOp *op = fuser->definition[tensor->id];
     if (identity)
         return value_of(fuser->arena, fusion, add_op(fuser, fusion, op));
@@ -322,9 +329,12 @@ static Expr *expand(Fuser *fuser, Fusion *fusion, Expr *expr, bool reducing)
 static int new_kernel(Fuser *fuser, const TensorOp *op)
 {
     Fusion *fusion = NEW(fuser->arena, Fusion);
-    fusion->spatial_count = op->spatial_count;
+    const DimOrder *order = &fuser->orders[op->out->id];
+    fusion->spatial_count = order->known ? order->spatial_count : op->spatial_count;
     fusion->axis_count = op->axis_count;
     memcpy(fusion->axes, op->axes, sizeof op->axes);
+    for (int a = fusion->spatial_count; a < fusion->axis_count; a++)
+        fusion->axes[a].reduction = true;
     fusion->ops = NEW_ARRAY(fuser->arena, FusedOp, fuser->program->op_count);
     fuser->plan.fusions[fuser->plan.count] = fusion;
     return fuser->plan.count++;
@@ -374,6 +384,16 @@ static bool is_read(const FusionPlan *plan, const Tensor *tensor)
     return false;
 }
 
+/* Elements of rows that no reduction has joined are points like any others. */
+static void settle_axes(Fusion *fusion)
+{
+    if (fusion_reduces(fusion))
+        return;
+    for (int a = fusion->spatial_count; a < fusion->axis_count; a++)
+        fusion->axes[a].reduction = false;
+    fusion->spatial_count = fusion->axis_count;
+}
+
 static void list_outputs(Fuser *fuser, Fusion *fusion)
 {
     fusion->outputs = NEW_ARRAY(fuser->arena, Tensor *, fusion->op_count);
@@ -387,8 +407,14 @@ static void list_outputs(Fuser *fuser, Fusion *fusion)
 
 // ---- the stage ----
 
-static Fuser fuser_new(Arena *arena, const Program *program, const char *name)
+typedef enum PlanKind { PLAN_INLINE, PLAN_MATERIALIZE, PLAN_ROWS } PlanKind;
+
+static Fuser fuser_new(Arena *arena, const Program *program, PlanKind kind)
 {
+    static const char *const names[] = {"inline", "materialize", "rows"};
+    DimOrder *orders = NEW_ARRAY(arena, DimOrder, program->tensor_count);
+    if (kind == PLAN_ROWS)
+        program = fuse_order(arena, program, orders);
     int count = program->tensor_count;
     Fuser fuser = {
         .arena = arena,
@@ -397,32 +423,31 @@ static Fuser fuser_new(Arena *arena, const Program *program, const char *name)
         .inlined = NEW_ARRAY(arena, bool, count),
         .epilogue = NEW_ARRAY(arena, bool, count),
         .kernel_of = NEW_ARRAY(arena, int, count),
-        .plan = {.name = name, .fusions = NEW_ARRAY(arena, Fusion *, program->op_count)},
+        .orders = orders,
+        .rows = kind == PLAN_ROWS,
+        .plan = {.name = names[kind], .fusions = NEW_ARRAY(arena, Fusion *, program->op_count)},
     };
     for (int i = 0; i < program->op_count; i++)
         fuser.definition[program->ops[i]->out->id] = program->ops[i];
     return fuser;
 }
 
-typedef enum PlanKind { PLAN_INLINE, PLAN_MATERIALIZE, PLAN_ROWS } PlanKind;
-
 /* Returns false if the plan would be no other than the plain one, which has `plain_count` kernels. */
 static bool make_plan(Arena *arena, const Program *program, PlanKind kind, int plain_count, FusionPlan *plan)
 {
-    static const char *const names[] = {"inline", "materialize", "rows"};
-    Fuser fuser = fuser_new(arena, program, names[kind]);
-    fuser.rows = kind == PLAN_ROWS;
+    Fuser fuser = fuser_new(arena, program, kind);
     if (!choose_inlined(&fuser, kind == PLAN_MATERIALIZE) && kind == PLAN_MATERIALIZE)
         return false;
     for (int i = 0; i < program->op_count; i++)
         if (!fuser.inlined[program->ops[i]->out->id])
-            place(&fuser, program->ops[i]);
+            place(&fuser, fuser.program->ops[i]);
     if (kind == PLAN_ROWS && fuser.plan.count == plain_count)
         return false;
     for (int f = 0; f < fuser.plan.count; f++)
         list_inputs(&fuser, fuser.plan.fusions[f]);
     for (int f = 0; f < fuser.plan.count; f++) {
         list_outputs(&fuser, fuser.plan.fusions[f]);
+        settle_axes(fuser.plan.fusions[f]);
         fuse_axes(arena, fuser.plan.fusions[f]);
     }
     for (int f = 0; f < fuser.plan.count; f++)

@@ -48,6 +48,21 @@ FusionPlans fuse(Arena *arena, const Program *program);
 typedef struct FusionPair { Fusion *partial, *final; } FusionPair;
 FusionPair *fusion_split(Arena *arena, const Fusion *fusion, int64_t parts);
 
+/* A kernel of rows cut in three: reductions of chunks of the rows, of at most `most` points each and all of the same size; the
+   rows' own values from those; what is made of every element (no ops if that is nothing). NULL if a reduction depends on
+   another one in any way but sum[r](sq(x[r] - m)), or a row is no more than one chunk. */
+typedef struct FusionPhases {
+    Fusion *partial, *combine;
+    Fusion *elements, *chunks;      // two views of the last one: over points, and over (rows, parts | points of a chunk)
+    Fusion *columns;                // a third: over (rows, innermost axis | the others); NULL: that axis is one of the rows'
+    const TensorOp **definitions;   // of the chunks' results
+    int definition_count;
+} FusionPhases;
+FusionPhases *fusion_cut(Arena *arena, const Fusion *fusion, int64_t most);
+
+/* Sets the kernel's inputs to those of the candidates that it reads, in their order. */
+void fusion_choose_inputs(Arena *arena, Fusion *fusion, Tensor *const *candidates, int count);
+
 /* Every access of the fusion in order of appearance, and whether a guard stands above it. */
 enum { MAX_ACCESSES = 128 };          // that are looked at; what comes after is still computed, only not considered
 typedef struct FusedAccess {
@@ -59,6 +74,9 @@ int fusion_accesses(const Fusion *fusion, FusedAccess *found, int most);
 
 /* Every op is made at the points of the spatial axes. (In a kernel of rows some are made at all axes' points.) */
 bool fusion_is_uniform(const Fusion *fusion);
+
+/* Any op is a reduction. */
+bool fusion_reduces(const Fusion *fusion);
 
 /* One reduction over all reduction axes, then only pointwise ops at its points. */
 bool fusion_is_reduction(const Fusion *fusion);

@@ -115,19 +115,16 @@ static bool reads(const Expr *expr, const Tensor *tensor)
     return false;
 }
 
-/* Of the tensors the uncut kernel reads, those that this half still does; `extra` comes last. */
-static void choose_inputs(Arena *arena, Fusion *half, const Fusion *whole, Tensor *extra)
+void fusion_choose_inputs(Arena *arena, Fusion *fusion, Tensor *const *candidates, int count)
 {
-    half->inputs = NEW_ARRAY(arena, Tensor *, whole->input_count + 1);
-    half->input_count = 0;
-    for (int i = 0; i < whole->input_count; i++)
-        for (int op = 0; op < half->op_count; op++)
-            if (reads(half->ops[op].body, whole->inputs[i])) {
-                half->inputs[half->input_count++] = whole->inputs[i];
+    fusion->inputs = NEW_ARRAY(arena, Tensor *, count);
+    fusion->input_count = 0;
+    for (int i = 0; i < count; i++)
+        for (int op = 0; op < fusion->op_count; op++)
+            if (reads(fusion->ops[op].body, candidates[i])) {
+                fusion->inputs[fusion->input_count++] = candidates[i];
                 break;
             }
-    if (extra)
-        half->inputs[half->input_count++] = extra;
 }
 
 FusionPair *fusion_split(Arena *arena, const Fusion *fusion, int64_t parts)
@@ -140,8 +137,12 @@ FusionPair *fusion_split(Arena *arena, const Fusion *fusion, int64_t parts)
     FusionPair *pair = NEW(arena, FusionPair);
     pair->partial = partial_fusion(arena, fusion, cut, parts, tensor);
     pair->final = final_fusion(arena, fusion, tensor);
-    choose_inputs(arena, pair->partial, fusion, NULL);
-    choose_inputs(arena, pair->final, fusion, tensor);
+    Tensor **candidates = NEW_ARRAY(arena, Tensor *, fusion->input_count + 1);
+    for (int i = 0; i < fusion->input_count; i++)
+        candidates[i] = fusion->inputs[i];
+    candidates[fusion->input_count] = tensor;
+    fusion_choose_inputs(arena, pair->partial, candidates, fusion->input_count);
+    fusion_choose_inputs(arena, pair->final, candidates, fusion->input_count + 1);
     pair->partial->outputs = NEW(arena, Tensor *);
     pair->partial->outputs[pair->partial->output_count++] = tensor;
     return pair;

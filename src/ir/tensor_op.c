@@ -230,6 +230,44 @@ int expr_size(const Expr *expr)
     return size;
 }
 
+static bool dims_equal(const Dim *left, const Dim *right, int count)
+{
+    for (int d = 0; d < count; d++)
+        if (left[d].size != right[d].size || memcmp(&left[d].index, &right[d].index, sizeof(Affine)) != 0)
+            return false;
+    return true;
+}
+
+bool expr_equal(const Expr *left, const Expr *right)
+{
+    if (left->kind != right->kind || left->type != right->type)
+        return false;
+    switch (left->kind) {
+    case EXPR_CONST:
+        return dtype_info[left->type].is_real ? left->constant.real == right->constant.real
+                                              : left->constant.integer == right->constant.integer;
+    case EXPR_VALUE: return left->value == right->value;
+    case EXPR_INDEX: return memcmp(&left->index, &right->index, sizeof(Affine)) == 0;
+    case EXPR_ACCESS:
+        return left->access.tensor == right->access.tensor && left->access.rank == right->access.rank &&
+               dims_equal(left->access.dims, right->access.dims, left->access.rank);
+    case EXPR_GUARD:
+        return left->guard.count == right->guard.count &&
+               dims_equal(left->guard.bounds, right->guard.bounds, left->guard.count) &&
+               expr_equal(left->guard.body, right->guard.body) &&
+               expr_equal(left->guard.otherwise, right->guard.otherwise);
+    case EXPR_CAST: return left->cast.to == right->cast.to && expr_equal(left->cast.body, right->cast.body);
+    case EXPR_APPLY:
+        if (left->apply.op != right->apply.op)
+            return false;
+        for (int i = 0; i < op_info[left->apply.op].operands; i++)
+            if (!expr_equal(left->apply.operands[i], right->apply.operands[i]))
+                return false;
+        return true;
+    }
+    return false;
+}
+
 uint32_t affine_axes(const Affine *form)
 {
     uint32_t axes = 0;

@@ -182,6 +182,8 @@ Expr *expr_substitute(Arena *arena, const Expr *expr, const Affine *forms, int a
 /* Calls visit for every node, parents first. */
 void expr_visit(Expr *expr, void (*visit)(Expr *expr, void *context), void *context);
 int expr_size(const Expr *expr);
+/* Whether two trees over the same axes are the same, node by node. */
+bool expr_equal(const Expr *left, const Expr *right);
 /* Bit a: axis a stands in an index, a guard or as a value. */
 uint32_t affine_axes(const Affine *form);
 uint32_t access_axes(const Access *access);

@@ -1,0 +1,128 @@
+#include "ir/fuse_sums.h"
+
+enum { MOST_SUMS = 16 };   // partial results of one kernel; a normalisation's gradient has two
+
+uint32_t sums_spatial_mask(const Fusion *fusion) { return (1u << fusion->spatial_count) - 1; }
+uint32_t sums_all_mask(const Fusion *fusion) { return (1u << fusion->axis_count) - 1; }
+bool sums_is_of_elements(const Fusion *fusion, const FusedOp *op)
+{
+    return (op->spatial & ~sums_spatial_mask(fusion)) != 0;
+}
+
+typedef struct Dependence {
+    const Fusion *fusion;
+    bool found;
+} Dependence;
+
+static void dependence_visit(Expr *expr, void *context)
+{
+    Dependence *dependence = context;
+    if (expr->kind != EXPR_VALUE)
+        return;
+    const FusedOp *op = &dependence->fusion->ops[expr->value];
+    dependence->found |= op->reduce != REDUCE_NONE;
+    expr_visit(op->body, dependence_visit, context);
+}
+
+static bool depends_on_reductions(const Fusion *fusion, const Expr *expr)
+{
+    Dependence dependence = {.fusion = fusion};
+    expr_visit((Expr *)expr, dependence_visit, &dependence);
+    return dependence.found;
+}
+
+/* What a value of elements was made of, unless it was rounded. */
+static const Expr *see_through(const Fusion *fusion, const Expr *expr)
+{
+    while (expr->kind == EXPR_VALUE) {
+        const FusedOp *op = &fusion->ops[expr->value];
+        if (!sums_is_of_elements(fusion, op) || op->body->type != op->out->dtype)
+            break;
+        expr = op->body;
+    }
+    return expr;
+}
+
+/* The difference whose square the expression is. */
+static const Expr *squared(const Fusion *fusion, const Expr *expr)
+{
+    expr = see_through(fusion, expr);
+    if (expr->kind != EXPR_APPLY || (expr->apply.op != OP_SQ && expr->apply.op != OP_MUL))
+        return NULL;
+    const Expr *factor = see_through(fusion, expr->apply.operands[0]);
+    if (expr->apply.op == OP_MUL && !expr_equal(factor, see_through(fusion, expr->apply.operands[1])))
+        return NULL;
+    return factor->kind == EXPR_APPLY && factor->apply.op == OP_SUB ? factor : NULL;
+}
+
+/* sum of sq(element - m) where m is one of the row's values. */
+static bool is_centred(const Fusion *fusion, const FusedOp *op, ChunkSum *sum)
+{
+    const Expr *difference = op->reduce == REDUCE_SUM ? squared(fusion, op->body) : NULL;
+    if (!difference)
+        return false;
+    const Expr *element = see_through(fusion, difference->apply.operands[0]);
+    const Expr *centre = difference->apply.operands[1];
+    if (centre->kind != EXPR_VALUE || sums_is_of_elements(fusion, &fusion->ops[centre->value]) ||
+        depends_on_reductions(fusion, element) || centre->type != op->body->type)
+        return false;
+    sum->centre = centre->value;
+    sum->element = element;
+    return true;
+}
+
+/* The plain sum of the same elements, or one more. */
+static int find_total(Cutter *cutter, const Expr *element)
+{
+    for (int i = 0; i < cutter->sum_count; i++)
+        if (cutter->sums[i].element && cutter->sums[i].centre < 0 &&
+            expr_equal(see_through(cutter->whole, cutter->sums[i].element), element) &&
+            (i >= cutter->whole->op_count || cutter->whole->ops[i].reduce == REDUCE_SUM))
+            return i;
+    cutter->sums[cutter->sum_count] = (ChunkSum){.centre = -1, .element = element};
+    return cutter->sum_count++;
+}
+
+bool sums_find(Cutter *cutter)
+{
+    const Fusion *whole = cutter->whole;
+    int reductions = 0;
+    cutter->sums = NEW_ARRAY(cutter->arena, ChunkSum, 2 * whole->op_count);
+    cutter->sum_count = whole->op_count;
+    for (int i = 0; i < whole->op_count; i++) {
+        const FusedOp *op = &whole->ops[i];
+        cutter->sums[i].centre = -1;
+        if (op->reduce == REDUCE_NONE)
+            continue;
+        if (op->reduced != (sums_all_mask(whole) & ~sums_spatial_mask(whole)) || ++reductions > MOST_SUMS)
+            return false;
+        if (!depends_on_reductions(whole, op->body))
+            cutter->sums[i].element = op->body;
+        else if (is_centred(whole, op, &cutter->sums[i]))
+            cutter->sums[i].total = find_total(cutter, cutter->sums[i].element);
+        else
+            return false;
+    }
+    return reductions > 0;
+}
+
+/* The cut that gives chunks of at most `most` points, all of the same size. */
+bool sums_find_cut(Cutter *cutter, int64_t most)
+{
+    const Fusion *whole = cutter->whole;
+    int64_t inside = 1;
+    for (int a = whole->axis_count - 1; a >= whole->spatial_count; a--) {
+        int64_t extent = whole->axes[a].extent, chunk = extent < most / inside ? extent : most / inside;
+        while (chunk > 1 && extent % chunk)
+            chunk--;
+        if (chunk < 1)
+            chunk = 1;
+        cutter->cut = a;
+        cutter->chunk = chunk;
+        cutter->points = (double)(chunk * inside);
+        if (chunk < extent)
+            return true;
+        inside *= extent;
+    }
+    return false;   // one chunk would hold the whole row
+}
