@@ -420,6 +420,16 @@ DEVICE void store_inside(bool whole, T *p, Index index, Index column, Index colu
                 store(p, index + i, in[i]);
 }
 
+// Asks L2 for what will be read later.
+DEVICE void prefetch(const void *global)
+{
+#if defined(__CUDA_ARCH__)
+    asm volatile("prefetch.global.L2 [%0];" : : "l"(global));
+#else
+    (void)global;
+#endif
+}
+
 // N elements as they are, in one access. One side is an array of registers, the other is aligned to N of
 // them.
 template <int N, class T> DEVICE void move_vector(T *to, const T (&from)[N])
@@ -589,17 +599,17 @@ DEVICE void load_bits(const unsigned *words, Index index, bool (&out)[N])
         out[i] = word >> i & 1u;
 }
 
-// All lanes of the warp call it; lane l holds the N bits after those of lane l - 1, and 32 / N lanes
-// fill one word.
+// All lanes of the warp call it; lane l holds the N bits after those of lane l - 1, and lanes together fill one word (or a
+// narrower part of one, where a word's bits belong to several warps).
 //
 //   N = 8    lane 0: bits 0..7 | lane 1: 8..15 | lane 2: 16..23 | lane 3: 24..31   lane 0 writes
 //
 // Bits of lanes that are not active are zero; a word without an active lane is not written.
-template <int N, class Index>
-DEVICE void store_bits(unsigned *words, Index index, const bool (&in)[N], bool active)
+template <int N, class Word, class Index>
+DEVICE void store_bits(Word *words, Index index, const bool (&in)[N], bool active)
 {
-    static_assert(32 % N == 0, "a group of bits lies in one word");
-    constexpr int LANES = 32 / N;
+    constexpr int BITS = 8 * sizeof(Word), LANES = BITS / N;
+    static_assert(BITS % N == 0, "a group of bits lies in one word");
     const int lane = lane_id(), first = lane / LANES * LANES;
     const unsigned active_lanes =
         static_cast<unsigned>(warp_ballot(active) >> first) & (~0u >> (32 - LANES));
@@ -610,7 +620,7 @@ DEVICE void store_bits(unsigned *words, Index index, const bool (&in)[N], bool a
     UNROLL for (int mask = 1; mask < LANES; mask *= 2)
         word |= warp_shuffle_xor(word, mask);
     if (lane == first && active_lanes)
-        words[index / 32] = word;
+        words[index / BITS] = static_cast<Word>(word);
 }
 
 // Copies `valid_bytes` (0 to 16) and fills the rest of the 16 with zeros; both sides are aligned to

@@ -212,6 +212,41 @@ def bn_backward_mask(dy, mask, x, mean, inv, gamma):
     return [Expected(dx, terms), Expected(dz), Expected(dgamma, terms), Expected(dbeta, terms)]
 
 
+def channels_first(*tensors):
+    return [t.permute(0, 3, 1, 2) for t in tensors]
+
+
+def channels_last(outputs):
+    """Values and margins of images, the channels moved to the end."""
+    def move(field):
+        is_image = isinstance(field, torch.Tensor) and field.dim() == 4
+        return field.permute(0, 2, 3, 1) if is_image else field
+    return [Expected(*map(move, output)) for output in outputs]
+
+
+@example
+def bn_add_relu_mask_nhwc(x, z, *channels):
+    return channels_last(bn_add_relu_mask(*channels_first(x, z), *channels))
+
+
+@example
+def bn_backward_mask_nhwc(dy, mask, x, *channels):
+    return channels_last(bn_backward_mask(*channels_first(dy, mask, x), *channels))
+
+
+@example
+def group_norm(x, gamma, beta):
+    n, g, c, h, w = x.shape
+    y = F.group_norm(x.reshape(n, g * c, h, w), g, gamma.flatten(), beta.flatten(), EPS)
+    return Expected(y.reshape(x.shape), c * h * w)
+
+
+@example
+def instance_norm(x, gamma, beta):
+    y = F.instance_norm(x, weight=gamma, bias=beta, eps=EPS)
+    return Expected(F.relu(y), x.shape[2] * x.shape[3])
+
+
 # ---- reductions and pooling
 
 @example

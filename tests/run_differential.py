@@ -25,7 +25,7 @@ from differential.programs import PROGRAMS, source
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PRIME = 97
 SIZES = ("1", "2", "tile-1", "tile", "tile+1", "prime")
-DEVICES = ("a100", "mi50", "v100")
+DEVICES = ("a100", "h200", "mi50", "v100")
 PLACES = ("best", "middle", "last")   # among the family's candidates that fit the tile
 
 

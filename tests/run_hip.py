@@ -16,9 +16,9 @@ import time
 import common
 
 # One for each family and kind of template code: vectors, shuffles, bits, half types, shared tiles, workspace.
-SOME = ["relu", "bn_add_relu_mask", "bn_backward_mask", "mask_compare", "permute_210", "softmax", "reduce_columns",
-        "reduce_all", "max_pool", "depthwise_3x3", "matmul", "matmul_bias_gelu", "matmul_i8", "conv2d_3x3", "argmax",
-        "quantise_i8"]
+SOME = ["relu", "bn_add_relu_mask", "bn_backward_mask", "bn_add_relu_mask_nhwc", "group_norm", "mask_compare",
+        "permute_210", "softmax", "reduce_columns", "reduce_all", "max_pool", "depthwise_3x3", "matmul",
+        "matmul_bias_gelu", "matmul_i8", "conv2d_3x3", "argmax", "quantise_i8"]
 
 
 def tools():

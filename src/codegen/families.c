@@ -15,6 +15,8 @@ const Family *const families[] = {
     &window_family,
     &reduce_family,
     &rowwise_family,
+    &channelwise_family,
+    &resident_family,
     &loopnest_family,
     NULL,
 };

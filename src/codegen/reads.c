@@ -84,6 +84,8 @@ Reads reads_find(Walk walk)
     for (int i = 0; i < count && reads.count < MAX_LOADED; i++) {
         if (found[i].op >= walk.ops || found[i].guarded || reads_index(&reads, found[i].access) >= 0)
             continue;
+        if (walk.along && !(access_axes(found[i].access) & walk.along))
+            continue;
         Affine offset = access_offset(found[i].access);
         reads.reads[reads.count++] = (Read){found[i].access, offset, pattern_of(&walk, found[i].access),
                                             is_reused(walk.fusion, &offset)};

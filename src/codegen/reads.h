@@ -30,6 +30,7 @@ typedef struct Walk {
     int ops;      // the first so many of the fusion's ops are computed point by point
     int axis;     // along which the points of a vector lie
     int vector;   // points
+    uint32_t along;   // only reads that move along one of these axes; 0: all
     bool flat;    // vectors follow the flat spatial position, from row to row
     bool lines;   // PATTERN_LINE is told from PATTERN_GATHER
     bool window;  // vectors are aligned in tensors of all the fusion's axes, and hang over the ends of the rows

@@ -177,6 +177,46 @@ PROGRAMS = [
         y[p, j, i] = relu(x[p, i, j]) * b[i] - z[p, j, i]
         output y : {T}"""),
 
+    Program("batch_norm", "resident", REAL, {"M": ("row", 3), "N": ("column", 40)}, """
+        input x[2, M, N] : {T}  input z[2, M, N] : {T}  input g[M] : {T}  input r[M] : {T}
+        mean[c] = sum[n, j](x[n, c, j]) / (2*N)
+        var[c] = sum[n, j](sq(x[n, c, j] - mean[c])) / (2*N)
+        t[n, c, j] = (x[n, c, j] - mean[c]) * rsqrt(var[c] + 0.001) * g[c] + z[n, c, j]
+        y[n, c, j] = relu(t[n, c, j])
+        nvar[c] = 0.9 * r[c] + 0.1 * var[c]
+        output y : {T}  output mean : {T}  output nvar : {T}"""),
+    Program("normalised_bits", "resident", REAL, {"M": ("row", 3), "N": ("column", 12)}, """
+        input x[2, M, 8*N] : {T}
+        mean[c] = sum[n, j](x[n, c, j]) / (16*N)
+        t[n, c, j] = x[n, c, j] - mean[c]
+        m[n, c, j] = t[n, c, j] > 0
+        y[n, c, j] = select(m[n, c, j], t[n, c, j], 0)
+        output m : b1  output y : {T}"""),
+    Program("norm_gradient", "resident", REAL, {"M": ("row", 3), "N": ("column", 40)}, """
+        input dy[2, M, N] : {T}  input m[2, M, N] : b1  input x[2, M, N] : {T}  input mean[M] : {T}
+        dz[n, c, j] = select(m[n, c, j], dy[n, c, j], 0)
+        d[n, c, j] = x[n, c, j] - mean[c]
+        b[c] = sum[n, j](dz[n, c, j])
+        g[c] = sum[n, j](dz[n, c, j] * d[n, c, j])
+        dx[n, c, j] = dz[n, c, j] - (b[c] + d[n, c, j] * g[c]) / (2*N)
+        output dx : {T}  output dz : {T}  output b : {T}  output g : {T}"""),
+
+    Program("channels_last", "channelwise", REAL, {"M": ("position", 70), "N": ("channel", 32)}, """
+        input x[M, N] : {T}  input z[M, N] : {T}  input g[N] : {T}
+        mean[c] = sum[i](x[i, c]) / M
+        var[c] = sum[i](sq(x[i, c] - mean[c])) / M
+        t[i, c] = (x[i, c] - mean[c]) * rsqrt(var[c] + 0.001) * g[c] + z[i, c]
+        m[i, c] = t[i, c] > 0
+        y[i, c] = select(m[i, c], t[i, c], 0)
+        output y : {T}  output m : b1  output mean : {T}"""),
+    Program("column_softmax", "channelwise", REAL, {"M": ("position", 70), "N": ("channel", 33)}, """
+        input x[3, M, N] : {T}
+        m[b, j] = max[i](x[b, i, j])
+        e[b, i, j] = exp(x[b, i, j] - m[b, j])
+        s[b, j] = sum[i](e[b, i, j])
+        y[b, i, j] = e[b, i, j] / s[b, j]
+        output y : {T}"""),
+
     Program("argmax", "loopnest", NUMBERS, {"M": ("point", 9), "N": ("step", 30)}, """
         input x[M, N] : {T}
         m[i] = max[j](x[i, j])

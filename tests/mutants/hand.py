@@ -108,6 +108,7 @@ HAND = [
     ("T8 run of a whole tile at the ragged end", "permute.cu", "R - r0 < TR ? (int)(R - r0) : TR", "TR", 1),
     ("T9 tiles of r and c swapped", "permute.cu", "(Index)blockIdx.x / TILES_C % TILES_R * TR", "(Index)blockIdx.x % TILES_R * TR", 1),
     ("T10 elements behind the last word forgotten", "permute.cu", "if (WORDS_R && ends)", "if (false)", 1),
+    ("T11 columns past the end are read as words", "permute.cu", "const bool each = inside && c0 + c + e < C;", "const bool each = inside;", 1),
     ("T12 end of a row taken from its begin", "permute.cu", "behind = (columns > before ? columns - before : 0) % COUNT", "behind = columns % COUNT", 1),
     ("T13 vector of a row's two ends stored at once", "permute.cu", "if (writes && c + VC <= columns)", "if (writes && c < columns)", 1),
     # ---- prelude ----

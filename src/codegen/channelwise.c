@@ -1,0 +1,227 @@
+// channelwise: reductions over outer axes at every position of an inner one, and pointwise steps before, between and after
+// them, in one kernel: statistics of channels that are stored innermost (NHWC), softmax down the columns; or, in chunks of
+// positions, only what is made with such statistics. A thread owns neighbouring channels and keeps some positions of them in
+// registers, so that memory sees them once.
+#include "base/checked.h"
+#include "codegen/channelwise_parts.h"
+#include "codegen/passes.h"
+#include "codegen/space.h"
+
+enum {
+    MAX_ELEMENTS = 32,   // of a thread; see rowwise
+    MAX_LANES = 32,      // threads side by side: past 512 bytes an access gains nothing
+    WORD_BITS = 32,      // of a word of one-bit elements
+    MIN_THREADS = 64,    // of a block, where there is work for them
+    MAX_THREADS = 512,
+    ELEMENT_THREADS = 256   // of a block that reduces nothing
+};
+
+uint32_t channelwise_positions(const Fusion *fusion)
+{
+    return ((1u << fusion->axis_count) - 1) & ~((1u << fusion->spatial_count) - 1);
+}
+
+/* The spatial axis along which what is read at every element lies side by side; -1: there is none. */
+int channelwise_axis(const Fusion *fusion)
+{
+    FusedAccess found[MAX_ACCESSES];
+    int count = fusion_accesses(fusion, found, MAX_ACCESSES);
+    for (int i = 0; i < count; i++) {
+        if (!(access_axes(found[i].access) & channelwise_positions(fusion)))
+            continue;
+        Affine offset = access_offset(found[i].access);
+        for (int a = 0; a < fusion->spatial_count; a++)
+            if (offset.coef[a] == 1)
+                return a;
+    }
+    return -1;
+}
+
+/* Lanes side by side fill whole words of what is stored one bit an element. */
+static bool packs_bits(const Fusion *fusion)
+{
+    int channel = channelwise_axis(fusion);
+    for (int i = 0; i < fusion->op_count; i++) {
+        if (!fusion->ops[i].stored || fusion->ops[i].out->dtype != DTYPE_B1)
+            continue;
+        Affine offset = access_offset(&fusion->ops[i].store);
+        for (int a = 0; a < fusion->axis_count; a++)
+            if (a != channel && offset.coef[a] % WORD_BITS)
+                return false;
+        if (offset.coef[channel] != 1 || offset.constant % WORD_BITS ||
+            fusion->axes[channel].extent % WORD_BITS || !fusion_op_is_of_elements(fusion, &fusion->ops[i]))
+            return false;
+    }
+    return true;
+}
+
+static bool matches(const Fusion *fusion, const DeviceSpec *device)
+{
+    (void)device;
+    int reductions = 0, of_elements = 0;
+    for (int i = 0; i < fusion->op_count; i++) {
+        const FusedOp *op = &fusion->ops[i];
+        if (op->reduce != REDUCE_NONE && op->reduced != channelwise_positions(fusion))
+            return false;
+        reductions += op->reduce != REDUCE_NONE;
+        of_elements += fusion_op_is_of_elements(fusion, op);
+    }
+    bool more_than_a_reduction = reductions > 1 || of_elements > 0;
+    return channelwise_positions(fusion) && more_than_a_reduction && channelwise_axis(fusion) >= 0 &&
+           packs_bits(fusion);
+}
+
+// ---- rules ----
+
+Walk channelwise_walk(const Fusion *fusion, int vector)
+{
+    return (Walk){
+        .fusion = fusion,
+        .ops = fusion->op_count,
+        .axis = channelwise_axis(fusion),
+        .vector = vector,
+        .along = channelwise_positions(fusion),
+    };
+}
+
+/* Channels of one access: 16 bytes of the narrowest tensor that is read at every element. */
+int channelwise_vector(const Fusion *fusion)
+{
+    int narrowest = 64;
+    Reads reads = reads_find(channelwise_walk(fusion, 1));
+    for (int i = 0; i < reads.count; i++) {
+        int bits = dtype_info[reads.reads[i].access->tensor->dtype].bits;
+        if (bits > 1 && bits < narrowest)
+            narrowest = bits;
+    }
+    int vector = ACCESS_BYTES * 8 / narrowest;
+    while (vector > 1 && fusion->axes[channelwise_axis(fusion)].extent % vector)
+        vector /= 2;
+    return vector;
+}
+
+static void add_tile(TileSpace *space, const Fusion *fusion, const Access *access, bool output)
+{
+    if (space->tile_count == MAX_DATA_TILES)
+        return;
+    int channel = channelwise_axis(fusion);
+    uint32_t axes = access_axes(access), slabs = ~channelwise_positions(fusion) & ~(1u << channel);
+    DataTile tile = {.element_bits = dtype_info[access->tensor->dtype].bits, .scatter = 1, .output = output};
+    if (axes & channelwise_positions(fusion))
+        tile.dims[tile.rank++] = (Dim){affine_axis(POSITION), space->axes[POSITION].extent};
+    if (axes & slabs)
+        tile.dims[tile.rank++] = (Dim){affine_axis(SLAB), space->axes[SLAB].extent};
+    if (axes >> channel & 1)
+        tile.dims[tile.rank++] = (Dim){affine_axis(CHANNEL), space->axes[CHANNEL].extent};
+    space->tiles[space->tile_count++] = tile;
+}
+
+static void add_tiles(TileSpace *space, const Fusion *fusion)
+{
+    Walk walk = channelwise_walk(fusion, 1);
+    walk.along = 0;
+    Reads reads = reads_find(walk);
+    for (int i = 0; i < reads.count; i++)
+        add_tile(space, fusion, reads.reads[i].access, false);
+    for (int i = 0; i < fusion->op_count; i++)
+        if (fusion->ops[i].stored)
+            add_tile(space, fusion, &fusion->ops[i].store, true);
+}
+
+int64_t channelwise_result_bytes(const Fusion *fusion)
+{
+    int64_t bytes = 4;
+    for (int i = 0; i < fusion->op_count; i++)
+        if (fusion->ops[i].reduce != REDUCE_NONE && dtype_info[fusion->ops[i].body->type].bits == 64)
+            bytes = 8;
+    return bytes;
+}
+
+/* `each` positions of a thread at a time. */
+static TileRules group_rules(const Fusion *fusion, const DeviceSpec *device, int lanes, int groups,
+                             int64_t each)
+{
+    int64_t channels = fusion->axes[channelwise_axis(fusion)].extent, vector = channelwise_vector(fusion);
+    int64_t step = each * groups;
+    TileRules rules = {.space = space_new(fusion, device), .variant = groups, .stages = 1};
+    rules.variant_name = fusion_reduces(fusion) ? "column" : "elements";
+    space_add_axis(&rules.space, "channel", channels, false);
+    space_add_axis(&rules.space, "slab", spatial_points(fusion) / channels, false);
+    space_add_axis(&rules.space, "position", round_up(reduction_points(fusion), step), true);
+    add_tiles(&rules.space, fusion);
+    rules.rule[LEVEL_REGISTER][CHANNEL] = (AxisRule){vector, vector};
+    rules.rule[LEVEL_SHARED][CHANNEL] = (AxisRule){vector * lanes, vector * lanes};
+    rules.rule[LEVEL_REGISTER][SLAB] = rules.rule[LEVEL_SHARED][SLAB] = (AxisRule){1, 1};
+    rules.rule[LEVEL_REGISTER][POSITION] = (AxisRule){each, each};
+    rules.rule[LEVEL_SHARED][POSITION] = (AxisRule){step, step};
+    rules.threads_reduce = true;
+    rules.accumulator_bits = fusion_reduces(fusion) ? 32 : (int)ceil_div(32, each);   // one position's at a time
+    rules.register_overhead = 24;
+    rules.input_buffers = 1;
+    if (fusion_reduces(fusion))
+        rules.shared_overhead = 2 * (groups + 1) * lanes * vector * channelwise_result_bytes(fusion);
+    return rules;
+}
+
+/* Threads side by side: a power of two, as many as the channels have vectors. */
+static int widest_row(const Fusion *fusion)
+{
+    int64_t vectors = fusion->axes[channelwise_axis(fusion)].extent / channelwise_vector(fusion);
+    int lanes = 1;
+    while (lanes < vectors && lanes < MAX_LANES)
+        lanes *= 2;
+    return lanes;
+}
+
+/* Every number of groups that leaves a thread no more than it can hold of all positions. */
+static int reduction_rules(const Fusion *fusion, const DeviceSpec *device, int lanes, TileRules *variants,
+                           int most)
+{
+    int count = 0, vector = channelwise_vector(fusion);
+    int64_t positions = reduction_points(fusion);
+    for (int groups = 1; lanes * groups <= MAX_THREADS && count < most; groups *= 2) {
+        bool idle = groups > 1 && groups / 2 >= positions;   // half of the threads would do
+        bool few = lanes * groups < MIN_THREADS && groups < positions;
+        if (ceil_div(positions, groups) * vector <= MAX_ELEMENTS && !idle && !few &&
+            lanes * groups <= device->max_threads_per_block)
+            variants[count++] = group_rules(fusion, device, lanes, groups, ceil_div(positions, groups));
+    }
+    return count;
+}
+
+/* Steps of one or several positions. */
+static int element_rules(const Fusion *fusion, const DeviceSpec *device, int lanes, TileRules *variants,
+                         int most)
+{
+    int count = 0, vector = channelwise_vector(fusion), groups = 1;
+    while (lanes * groups < ELEMENT_THREADS && groups < reduction_points(fusion))
+        groups *= 2;
+    Reads reads = reads_find(channelwise_walk(fusion, vector));
+    int wide = 0;   // reads that take registers; bits do not
+    for (int i = 0; i < reads.count; i++)
+        wide += dtype_info[reads.reads[i].access->tensor->dtype].bits > 1;
+    for (int each = 1; each * vector * wide <= MAX_ELEMENTS && count < most; each *= 2)
+        if (each == 1 || each * groups <= reduction_points(fusion))
+            variants[count++] = group_rules(fusion, device, lanes, groups, each);
+    return count;
+}
+
+/* In rows of two widths. */
+static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+{
+    int count = 0, vector = channelwise_vector(fusion), widest = widest_row(fusion);
+    int narrowest = count_bit_outputs(fusion) ? (int)ceil_div(WORD_BITS, vector) : 1;
+    for (int lanes = widest; lanes >= narrowest && lanes * 4 >= widest; lanes /= 4)
+        count += (fusion_reduces(fusion) ? reduction_rules : element_rules)(
+            fusion, device, lanes, variants + count, MAX_VARIANTS - count);
+    return count;
+}
+
+const Family channelwise_family = {
+    .name = "channelwise",
+    .template_path = "templates/channelwise.cu",
+    .whole_warps = true,
+    .matches = matches,
+    .rules = rules,
+    .emit = channelwise_emit,
+};

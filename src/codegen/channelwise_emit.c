@@ -1,0 +1,343 @@
+// The parameter block of channelwise kernels.
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "codegen/channelwise_parts.h"
+#include "codegen/fixed.h"
+#include "codegen/passes.h"
+#include "codegen/space.h"
+
+// ---- what is read once for a channel ----
+
+typedef struct Emitter {
+    StrBuf *out;
+    const Fusion *fusion;
+    Reads reads;
+    Fixed fixed;
+    Passes passes;
+    Scope first;              // the first channel of a vector
+    Scope channel, element;   // channel e of it, alone and at one position
+    int places;               // in shared memory that reductions have taken
+    char text[24];
+} Emitter;
+
+/* For Scope.loaded. */
+static const char *find_loaded(void *context, const Expr *expr)
+{
+    Emitter *emitter = context;
+    int index = expr->kind == EXPR_ACCESS ? fixed_position(&emitter->fixed, &expr->access) : -1;
+    if (index < 0)
+        return reads_loaded(&emitter->reads, expr);
+    snprintf(emitter->text, sizeof emitter->text, "fixed.x%d[e]", index);
+    return emitter->text;
+}
+
+/* Whether the channels of a vector are one aligned access. */
+static bool is_vector(const Fusion *fusion, const Affine *offset, int vector)
+{
+    int channel = channelwise_axis(fusion);
+    for (int a = 0; a < MAX_AXES; a++)
+        if (a != channel && offset->coef[a] % vector)
+            return false;
+    return offset->coef[channel] == 1 && offset->constant % vector == 0;
+}
+
+// ---- the parameter block ----
+
+static void emit_constants(StrBuf *out, const KernelPlan *plan)
+{
+    const Fusion *fusion = plan->fusion;
+    const RProgram *program = plan->program;
+    int vector = channelwise_vector(fusion);
+    int64_t lanes = program->tile[LEVEL_SHARED].size[CHANNEL] / vector;
+    strbuf_printf(out, "constexpr Index CHANNELS = %" PRId64 ";\nconstexpr Index POSITIONS = %" PRId64 ";\n",
+                  fusion->axes[channelwise_axis(fusion)].extent, reduction_points(fusion));
+    strbuf_printf(out, "constexpr int LANES = %" PRId64 ";   // threads side by side\n", lanes);
+    strbuf_printf(out, "constexpr int GROUPS = %" PRId64 ";   // rows of them\n", plan->threads / lanes);
+    strbuf_printf(
+        out, "constexpr int VECTOR = %d;   // neighbouring channels that a thread reads and writes at once\n",
+        vector);
+    strbuf_printf(out, "constexpr int POSITIONS_EACH = %" PRId64 ";   // of a thread\n",
+                  program->tile[LEVEL_REGISTER].size[POSITION]);
+}
+
+/* Positions of the spatial axes from the channel and the flat position of all others. */
+static void emit_spatial_positions(StrBuf *out, const Scope *scope, uint32_t used)
+{
+    const Fusion *fusion = scope->fusion;
+    int channel = channelwise_axis(fusion);
+    int64_t behind = 1;
+    for (int a = channel + 1; a < fusion->spatial_count; a++)
+        behind *= fusion->axes[a].extent;
+    const char *outer = behind > 1 ? arena_printf(out->arena, "slab / %" PRId64, behind) : "slab";
+    const char *inner = channel > 0 ? arena_printf(out->arena, "slab %% %" PRId64, behind) : "slab";
+    emit_used_positions(out, "    ", outer, scope, 0, channel, used);
+    emit_used_positions(out, "    ", inner, scope, channel + 1, fusion->spatial_count, used);
+    if (used >> channel & 1)
+        strbuf_printf(out, "    const Index %s = channel;\n", axis_names[channel]);
+}
+
+static void emit_fixed(StrBuf *out, const Scope *first, const Scope *channel, const Fixed *fixed)
+{
+    const Fusion *fusion = first->fusion;
+    strbuf_puts(out, "\n// What is read once for a thread's channels.\nstruct Fixed {\n");
+    for (int i = 0; i < fixed->count; i++)
+        strbuf_printf(out, "    %s x%d[VECTOR];\n", value_type(fixed->access[i]->tensor->dtype), i);
+    strbuf_puts(
+        out, "};\n\n__device__ __forceinline__ void load_fixed(const Tensors &t, Index slab, Index channel, "
+             "Fixed &fixed)\n{\n    (void)t, (void)slab, (void)channel, (void)fixed;\n");
+    emit_spatial_positions(out, first, fixed_axes(fixed));
+    for (int i = 0; i < fixed->count; i++) {
+        const Tensor *tensor = fixed->access[i]->tensor;
+        bool bits = tensor->dtype == DTYPE_B1;
+        bool whole = !bits && is_vector(fusion, &fixed->offset[i], channelwise_vector(fusion));
+        if (!whole)
+            strbuf_printf(out, "    UNROLL for (int e = 0; e < VECTOR; ++e)\n        fixed.x%d[e] = ", i);
+        strbuf_printf(out,
+                      whole  ? "    load_vector<VECTOR>(t.in%d, "
+                      : bits ? "load_bit(t.in%d, "
+                             : "load(t.in%d, ",
+                      input_position(fusion, tensor));
+        emit_affine(out, &fixed->offset[i], whole ? first->axis : channel->axis);
+        if (whole)
+            strbuf_printf(out, ", fixed.x%d", i);
+        strbuf_puts(out, ");\n");
+    }
+    strbuf_puts(out, "}\n");
+}
+
+static void emit_load_elements(StrBuf *out, const Scope *first, const Scope *element, const Reads *reads)
+{
+    const Fusion *fusion = first->fusion;
+    strbuf_puts(out, "\n// What the channels of one position read.\n");
+    reads_emit_inputs(out, reads);
+    strbuf_puts(
+        out, "\n__device__ __forceinline__ void load_elements(const Tensors &t, Index slab, Index channel, "
+             "Index at, Inputs &in)\n{\n    (void)t, (void)slab, (void)channel, (void)at, (void)in;\n");
+    uint32_t used = reads_axes(reads);
+    emit_spatial_positions(out, first, used);
+    emit_used_positions(out, "    ", "at", first, fusion->spatial_count, fusion->axis_count, used);
+    reads_emit_vectors(out, "    ", first, reads, "at");
+    if (reads_have(reads, PATTERN_GATHER)) {
+        strbuf_puts(out, "    UNROLL for (int e = 0; e < VECTOR; ++e) {\n");
+        reads_emit_gathers(out, "        ", element, reads);
+        strbuf_puts(out, "    }\n");
+    }
+    strbuf_puts(out, "}\n");
+}
+
+static void emit_channel_value(StrBuf *out, const Scope *channel, int index)
+{
+    const FusedOp *op = &channel->fusion->ops[index];
+    StrBuf body = strbuf_new(out->arena);
+    emit_expr(&body, channel, op->body);
+    strbuf_printf(out, "    %s v%d[VECTOR];\n    UNROLL for (int e = 0; e < VECTOR; ++e)\n        v%d[e] = ",
+                  value_type(op->out->dtype), index, index);
+    emit_rounded(out, op, body.text);
+    strbuf_puts(out, ";\n");
+}
+
+static uint32_t axes_used(const Fusion *fusion)
+{
+    uint32_t used = 0;
+    for (int i = 0; i < fusion->op_count; i++) {
+        used |= expr_axes(fusion->ops[i].body);
+        used |= fusion->ops[i].stored ? access_axes(&fusion->ops[i].store) : 0;
+    }
+    return used;
+}
+
+/* `v3[e] = …;` for every element's value that a pass needs. */
+static void emit_values(Emitter *emitter, uint64_t ops)
+{
+    for (int i = 0; i < emitter->fusion->op_count; i++) {
+        const FusedOp *op = &emitter->fusion->ops[i];
+        if (!(ops >> i & 1))
+            continue;
+        StrBuf body = strbuf_new(emitter->out->arena);
+        emit_expr(&body, &emitter->element, op->body);
+        strbuf_printf(
+            emitter->out,
+            "        %s v%d[VECTOR];\n        UNROLL for (int e = 0; e < VECTOR; ++e)\n            v%d[e] = ",
+            value_type(op->out->dtype), i, i);
+        emit_rounded(emitter->out, op, body.text);
+        strbuf_puts(emitter->out, ";\n");
+    }
+}
+
+/* The loop over a thread's positions. Past the last one a thread goes through the motions at the first one. */
+static void emit_pass_open(Emitter *emitter, const char *condition, uint32_t used)
+{
+    const Fusion *fusion = emitter->fusion;
+    strbuf_printf(emitter->out,
+                  "    UNROLL for (int k = 0; k < POSITIONS_EACH; ++k) {\n"
+                  "        const bool inside = %sposition + k * GROUPS < POSITIONS;\n"
+                  "        const Index at = inside ? position + k * GROUPS : 0;\n"
+                  "        const Inputs &in = inputs[k];\n        (void)in, (void)at;\n",
+                  condition);
+    emit_used_positions(emitter->out, "        ", "at", &emitter->first, fusion->spatial_count,
+                        fusion->axis_count, used);
+}
+
+/* Axes whose positions a pass still needs when its inputs are there. */
+static uint32_t pass_axes(const Emitter *emitter, const Needs *needs, int pass)
+{
+    bool last = pass == emitter->passes.count - 1;
+    uint32_t used = 0;
+    for (int i = 0; i < emitter->fusion->op_count; i++) {
+        const FusedOp *op = &emitter->fusion->ops[i];
+        bool reduces = op->reduce != REDUCE_NONE && emitter->passes.of[i] == pass;
+        if (needs->ops >> i & 1 || reduces)
+            used |= reads_axes_left(&emitter->reads, op->body);
+        if (last && op->stored)
+            used |= access_axes(&op->store);
+    }
+    return used;
+}
+
+static void emit_reduction_pass(Emitter *emitter, int pass)
+{
+    const Fusion *fusion = emitter->fusion;
+    Needs needs = passes_needs(fusion, &emitter->reads, &emitter->passes, pass);
+    StrBuf *out = emitter->out, ends = strbuf_new(out->arena), combines = strbuf_new(out->arena);
+    for (int i = 0; i < fusion->op_count; i++) {
+        const FusedOp *op = &fusion->ops[i];
+        if (op->reduce == REDUCE_NONE || emitter->passes.of[i] != pass)
+            continue;
+        const char *type = value_type(op->body->type), *reduction = combiner(op->reduce);
+        strbuf_printf(out,
+                      "    %s total%d[VECTOR];\n    UNROLL for (int e = 0; e < VECTOR; ++e)\n"
+                      "        total%d[e] = %s::identity<%s>();\n",
+                      type, i, i, reduction, type);
+        strbuf_printf(&combines,
+                      "        UNROLL for (int e = 0; inside && e < VECTOR; ++e)\n            total%d[e] = "
+                      "%s::combine(total%d[e], ",
+                      i, reduction, i);
+        emit_expr(&combines, &emitter->element, op->body);
+        strbuf_puts(&combines, ");\n");
+        strbuf_printf(&ends,
+                      "    reduce_columns<%s>(total%d, %d);\n    %s v%d[VECTOR];\n"
+                      "    UNROLL for (int e = 0; e < VECTOR; ++e)\n        v%d[e] = ",
+                      reduction, i, emitter->places++ % 2, value_type(op->out->dtype), i, i);
+        emit_rounded(&ends, op, arena_printf(out->arena, "total%d[e]", i));
+        strbuf_puts(&ends, ";\n");
+    }
+    emit_pass_open(emitter, "", pass_axes(emitter, &needs, pass));
+    emit_values(emitter, needs.ops);
+    strbuf_printf(out, "%s    }\n%s", combines.text, ends.text);
+}
+
+/* Bits are packed by all lanes of a warp together. */
+static void emit_element_store(Emitter *emitter, int index)
+{
+    const Fusion *fusion = emitter->fusion;
+    const FusedOp *op = &fusion->ops[index];
+    StrBuf *out = emitter->out;
+    Affine offset = access_offset(&op->store);
+    bool bits = op->out->dtype == DTYPE_B1, whole = is_vector(fusion, &offset, channelwise_vector(fusion));
+    if (!bits)
+        strbuf_puts(out, whole ? "        if (inside)\n    "
+                               : "        UNROLL for (int e = 0; inside && e < VECTOR; ++e)\n    ");
+    strbuf_printf(out,
+                  bits    ? "        store_bits<VECTOR>(t.out%d, "
+                  : whole ? "        store_vector<VECTOR>(t.out%d, "
+                          : "        store(t.out%d, ",
+                  output_position(fusion, op->out));
+    emit_affine(out, &offset, bits || whole ? emitter->first.axis : emitter->channel.axis);
+    strbuf_printf(out, bits ? ", v%d, inside);\n" : whole ? ", v%d);\n" : ", v%d[e]);\n", index);
+}
+
+static void emit_element_pass(Emitter *emitter)
+{
+    const Fusion *fusion = emitter->fusion;
+    Needs needs = passes_needs(fusion, &emitter->reads, &emitter->passes, emitter->passes.count - 1);
+    if (!needs.ops)
+        return;
+    emit_pass_open(emitter, "stores && ", pass_axes(emitter, &needs, emitter->passes.count - 1));
+    emit_values(emitter, needs.ops);
+    for (int i = 0; i < fusion->op_count; i++)
+        if (fusion->ops[i].stored && fusion_op_is_of_elements(fusion, &fusion->ops[i]))
+            emit_element_store(emitter, i);
+    strbuf_puts(emitter->out, "    }\n");
+}
+
+static void emit_channel_store(Emitter *emitter, int index)
+{
+    const Fusion *fusion = emitter->fusion;
+    StrBuf *out = emitter->out;
+    Affine offset = access_offset(&fusion->ops[index].store);
+    bool whole = is_vector(fusion, &offset, channelwise_vector(fusion));
+    strbuf_puts(out,
+                whole ? "    if (stores && position == 0)\n        "
+                      : "    UNROLL for (int e = 0; stores && position == 0 && e < VECTOR; ++e)\n        ");
+    strbuf_printf(out, whole ? "store_vector<VECTOR>(t.out%d, " : "store(t.out%d, ",
+                  output_position(fusion, fusion->ops[index].out));
+    emit_affine(out, &offset, whole ? emitter->first.axis : emitter->channel.axis);
+    strbuf_printf(out, whole ? ", v%d);\n" : ", v%d[e]);\n", index);
+}
+
+/* The channels' own values that are there after so many passes. */
+static void emit_channel_values(Emitter *emitter, int passes)
+{
+    for (int i = 0; i < emitter->fusion->op_count; i++) {
+        const FusedOp *op = &emitter->fusion->ops[i];
+        if (op->reduce == REDUCE_NONE && !fusion_op_is_of_elements(emitter->fusion, op) &&
+            emitter->passes.of[i] == passes)
+            emit_channel_value(emitter->out, &emitter->channel, i);
+    }
+}
+
+static void emit_compute(Emitter *emitter)
+{
+    const Fusion *fusion = emitter->fusion;
+    strbuf_puts(
+        emitter->out,
+        "\n// This thread's channels, step by step. Its position k is `position + k * GROUPS`.\n"
+        "__device__ __forceinline__ void compute(const Tensors &t, Index slab, Index channel, Index "
+        "position,\n                                        bool stores, const Fixed &fixed, const Inputs "
+        "(&inputs)[POSITIONS_EACH])\n{\n    (void)t, (void)slab, (void)channel, (void)fixed;\n");
+    emit_spatial_positions(emitter->out, &emitter->first, axes_used(fusion));
+    emit_channel_values(emitter, 0);
+    for (int pass = 0; pass + 1 < emitter->passes.count; pass++) {
+        emit_reduction_pass(emitter, pass);
+        emit_channel_values(emitter, pass + 1);
+    }
+    for (int i = 0; i < fusion->op_count; i++)
+        if (fusion->ops[i].stored && !fusion_op_is_of_elements(fusion, &fusion->ops[i]))
+            emit_channel_store(emitter, i);
+    emit_element_pass(emitter);
+    strbuf_puts(emitter->out, "}\n");
+}
+
+void channelwise_emit(StrBuf *out, const KernelPlan *plan)
+{
+    const Fusion *fusion = plan->fusion;
+    int lane = channelwise_axis(fusion);
+    Emitter emitter = {
+        .out = out,
+        .fusion = fusion,
+        .reads = reads_find(channelwise_walk(fusion, channelwise_vector(fusion))),
+        .fixed = fixed_find(fusion, channelwise_positions(fusion)),
+        .passes = passes_find(fusion),
+    };
+    Scope first = {.fusion = fusion, .wide = plan->wide};
+    for (int a = 0; a < fusion->axis_count; a++)
+        first.axis[a] = axis_names[a];
+    Scope each = first;   // channel e of the thread's vector
+    each.axis[lane] = arena_printf(out->arena, "(%s + e)", axis_names[lane]);
+    each.suffix = each.other_suffix = "[e]";
+    emitter.first = first;
+    emitter.channel = emitter.element = each;
+    emitter.channel.loaded = emitter.element.loaded = find_loaded;
+    emitter.channel.context = emitter.element.context = &emitter;
+
+    emit_constants(out, plan);
+    strbuf_printf(out, "constexpr int RESULT_BYTES = %" PRId64 ";   // of the widest reduction\n",
+                  channelwise_result_bytes(fusion));
+    strbuf_printf(
+        out, "constexpr bool BACKWARDS = %s;   // the last blocks first: L2 may still hold what they read\n",
+        fusion_reduces(fusion) ? "false" : "true");
+    emit_fixed(out, &first, &each, &emitter.fixed);
+    emit_load_elements(out, &first, &each, &emitter.reads);
+    emit_compute(&emitter);
+}

@@ -1,0 +1,227 @@
+// resident: chains of reductions along rows too long for registers, and what is made of them, with the row kept in the shared
+// memory of one block or of a cluster: batch normalisation of channels (NCHW), group and instance norm, their gradients.
+#include "base/checked.h"
+#include "codegen/resident_parts.h"
+#include "codegen/space.h"
+
+enum {
+    SLOT_BYTES = 8,         // of a result in shared memory
+    MAX_PASSES = 8,         // over the kept row
+    WORD_BITS = 32,         // of a word of one-bit elements
+    PORTABLE_CLUSTER = 8,   // blocks; CUDA programming guide
+    SMALL_THREADS = 256,    // of a block with a small share
+    THREADS = 512
+};
+
+/* Space axes. */
+enum { ROW, COLUMN };
+
+uint32_t resident_columns(const Fusion *fusion)
+{
+    return ((1u << fusion->axis_count) - 1) & ~((1u << fusion->spatial_count) - 1);
+}
+
+// ---- what is kept ----
+
+/* What more than one pass reads; bits are read again. */
+uint32_t resident_kept(const Fusion *fusion, const Reads *reads, const Passes *passes)
+{
+    uint32_t seen = 0, kept = 0;
+    for (int pass = 0; pass < passes->count; pass++) {
+        uint32_t used = passes_needs(fusion, reads, passes, pass).reads_used;
+        kept |= seen & used;
+        seen |= used;
+    }
+    for (int i = 0; i < reads->count; i++)
+        if (reads->reads[i].access->tensor->dtype == DTYPE_B1)
+            kept &= ~(1u << i);
+    return kept;
+}
+
+// ---- which kernels ----
+
+Reads resident_reads(const Fusion *fusion, int vector)
+{
+    return reads_find((Walk){
+        .fusion = fusion,
+        .ops = fusion->op_count,
+        .axis = fusion->axis_count - 1,
+        .vector = vector,
+        .along = resident_columns(fusion),
+    });
+}
+
+static int64_t inner_extent(const Fusion *fusion) { return fusion->axes[fusion->axis_count - 1].extent; }
+
+/* Neighbouring elements of one access: 16 bytes of the narrowest tensor, if the innermost extent is whole vectors. */
+int resident_vector(const Fusion *fusion)
+{
+    int narrowest = 64;
+    Reads reads = resident_reads(fusion, 1);
+    for (int i = 0; i < reads.count; i++) {
+        int bits = dtype_info[reads.reads[i].access->tensor->dtype].bits;
+        if (bits > 1 && bits < narrowest)
+            narrowest = bits;
+    }
+    int vector = ACCESS_BYTES * 8 / narrowest;
+    while (vector > 1 && inner_extent(fusion) % vector)
+        vector /= 2;
+    return vector;
+}
+
+/* Whether runs of so many elements are aligned and contiguous in the tensor. */
+bool resident_is_run(const Fusion *fusion, const Affine *offset, int64_t run)
+{
+    int inner = fusion->axis_count - 1;
+    for (int a = 0; a < MAX_AXES; a++)
+        if (a != inner && offset->coef[a] % run)
+            return false;
+    return offset->coef[inner] == 1 && offset->constant % run == 0 && inner_extent(fusion) % run == 0;
+}
+
+/* Bits that one write covers: a whole word, or a part that no other row shares, if that leaves no padding to be written. 0:
+   there is none. */
+int resident_bit_run(const Fusion *fusion, const FusedOp *op)
+{
+    Affine offset = access_offset(&op->store);
+    if (tensor_elements(op->out) % WORD_BITS)
+        return 0;
+    for (int run = WORD_BITS; run >= 8 && run >= resident_vector(fusion); run /= 2)
+        if (resident_is_run(fusion, &offset, run))
+            return run;
+    return 0;
+}
+
+static bool packs_bits(const Fusion *fusion)
+{
+    for (int i = 0; i < fusion->op_count; i++)
+        if (fusion->ops[i].stored && fusion->ops[i].out->dtype == DTYPE_B1 &&
+            (!fusion_op_is_of_elements(fusion, &fusion->ops[i]) ||
+             !resident_bit_run(fusion, &fusion->ops[i])))
+            return false;
+    return true;
+}
+
+static bool matches(const Fusion *fusion, const DeviceSpec *device)
+{
+    (void)device;
+    Passes passes = {.count = 0};
+    bool of_elements = false;
+    if (!resident_columns(fusion) || !fusion_reduces(fusion) || fusion->op_count > MAX_PASS_OPS)
+        return false;
+    for (int i = 0; i < fusion->op_count; i++) {
+        const FusedOp *op = &fusion->ops[i];
+        if (op->reduce != REDUCE_NONE && op->reduced != resident_columns(fusion))
+            return false;
+        of_elements |= fusion_op_is_of_elements(fusion, op) && op->stored;
+    }
+    Reads reads = resident_reads(fusion, resident_vector(fusion));
+    for (int i = 0; i < reads.count; i++)
+        if (reads.reads[i].pattern != PATTERN_ROW)
+            return false;
+    passes = passes_find(fusion);
+    return of_elements && resident_kept(fusion, &reads, &passes) && packs_bits(fusion);
+}
+
+// ---- rules ----
+
+int resident_reductions(const Fusion *fusion)
+{
+    int count = 0;
+    for (int i = 0; i < fusion->op_count; i++)
+        count += fusion->ops[i].reduce != REDUCE_NONE;
+    return count;
+}
+
+/* Shared memory before what is kept. */
+static int64_t result_bytes(const Fusion *fusion, const DeviceSpec *device, int threads)
+{
+    return round_up((resident_reductions(fusion) + ceil_div(threads, device->warp_size)) * SLOT_BYTES, 16);
+}
+
+/* Columns of a block; whole words of bits, too. */
+int64_t resident_share(const Fusion *fusion, int cluster)
+{
+    return round_up(ceil_div(reduction_points(fusion), cluster), WORD_BITS);
+}
+
+static void add_tile(TileSpace *space, const Fusion *fusion, const Access *access, bool output, bool kept)
+{
+    if (space->tile_count == MAX_DATA_TILES)
+        return;
+    uint32_t axes = access_axes(access);
+    DataTile tile = {
+        .element_bits = dtype_info[access->tensor->dtype].bits,
+        .scatter = 1,
+        .output = output,
+        .staged = kept,
+        .staged_granule = 1,
+    };
+    if (axes & ~resident_columns(fusion))
+        tile.dims[tile.rank++] = (Dim){affine_axis(ROW), space->axes[ROW].extent};
+    if (axes & resident_columns(fusion))
+        tile.dims[tile.rank++] = (Dim){affine_axis(COLUMN), space->axes[COLUMN].extent};
+    tile.staged_inner = tile.rank - 1;
+    space->tiles[space->tile_count++] = tile;
+}
+
+static void add_tiles(TileSpace *space, const Fusion *fusion)
+{
+    Reads reads = resident_reads(fusion, resident_vector(fusion));
+    Passes passes = passes_find(fusion);
+    uint32_t kept = resident_kept(fusion, &reads, &passes);
+    for (int i = 0; i < reads.count; i++)
+        add_tile(space, fusion, reads.reads[i].access, false, kept >> i & 1);
+    for (int i = 0; i < fusion->op_count; i++)
+        if (fusion->ops[i].stored)
+            add_tile(space, fusion, &fusion->ops[i].store, true, false);
+}
+
+static TileRules cluster_rules(const Fusion *fusion, const DeviceSpec *device, int cluster, int threads)
+{
+    int64_t step = (int64_t)threads * resident_vector(fusion);
+    int64_t share = round_up(resident_share(fusion, cluster), step);
+    TileRules rules = {.space = space_new(fusion, device), .variant = cluster, .stages = 1};
+    rules.variant_name = cluster > 1 ? "cluster" : "block";
+    space_add_axis(&rules.space, "row", spatial_points(fusion), false);
+    space_add_axis(&rules.space, "column", share * cluster, true);
+    add_tiles(&rules.space, fusion);
+    rules.rule[LEVEL_REGISTER][ROW] = rules.rule[LEVEL_SHARED][ROW] = (AxisRule){1, 1};
+    rules.rule[LEVEL_REGISTER][COLUMN] = (AxisRule){step, step};
+    rules.rule[LEVEL_SHARED][COLUMN] = (AxisRule){share, share};
+    rules.tile_threads = threads;
+    rules.cluster_blocks = cluster;
+    rules.accumulator_bits = 32;
+    rules.register_overhead = 24;
+    rules.input_buffers = 1;
+    rules.shared_overhead = result_bytes(fusion, device, threads);
+    return rules;
+}
+
+/* Clusters of every size that leaves each block work for all its threads, and can hold the row. Larger ones than every device
+   with clusters takes are for rows that no other can hold: an H200 was a fifth slower with 16 blocks than with 8. */
+static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+{
+    int count = 0;
+    int most = device->has.clusters ? device->max_blocks_per_cluster : 1;
+    for (int cluster = 1; cluster <= most && count < MAX_VARIANTS; cluster *= 2) {
+        int64_t vectors = resident_share(fusion, cluster) / resident_vector(fusion);
+        int threads = vectors > 4 * THREADS ? THREADS : SMALL_THREADS;
+        bool works = cluster == 1 || vectors >= threads;
+        if (!works || (cluster > PORTABLE_CLUSTER && count > 0))
+            continue;
+        variants[count] = cluster_rules(fusion, device, cluster, threads);
+        RTile share = {.size = {[ROW] = 1, [COLUMN] = variants[count].rule[LEVEL_SHARED][COLUMN].limit}};
+        count += rtile_footprint(&variants[count], &share, &share, device, LEVEL_SHARED) <=
+                 device->shared_per_block_optin;
+    }
+    return count;
+}
+
+const Family resident_family = {
+    .name = "resident",
+    .template_path = "templates/resident.cu",
+    .matches = matches,
+    .rules = rules,
+    .emit = resident_emit,
+};

@@ -1,0 +1,133 @@
+// Column kernel: reductions over outer axes for every one of the inner positions (channels, where they are stored innermost),
+// with pointwise steps before, between and after them, in one pass over memory.
+//
+// A thread owns VECTOR neighbouring channels and keeps POSITIONS_EACH positions of them in registers; LANES threads side by
+// side make an access of a whole line, GROUPS of such rows share the positions:
+//
+//                 channels   lane 0   lane 1   …   lane LANES-1
+//   position 0    group 0   [VECTOR] [VECTOR]  …  [VECTOR]
+//   position 1    group 1   [VECTOR] [VECTOR]  …  [VECTOR]
+//   …                                                              the groups take GROUPS positions at a time
+//
+// Results of a channel are combined down the groups: by shuffles inside a warp, through shared memory between warps. Where
+// nothing is reduced, the block goes on in steps of GROUPS * POSITIONS_EACH positions.
+#include "prelude.cuh"
+
+namespace KERNEL {
+using namespace rollerc;
+
+// The results of a reduction over what all groups hold for this thread's channels, known to all of them. Reductions take turns
+// at two places in shared memory, 0 and 1: by the time one is used again, all have read it.
+template <class Reduction, class T, int COUNT> __device__ void reduce_columns(T (&value)[COUNT], int place);
+
+// <rollerc: parameters>
+using Index = int;
+struct Tensors {
+    const float *in0;   // x[100, 64]
+    float *out0;        // y[100, 64]
+};
+#define PARAMETERS const float *__restrict__ in0, float *__restrict__ out0
+#define TENSORS {in0, out0}
+constexpr Index CHANNELS = 64;
+constexpr Index POSITIONS = 100;
+constexpr int LANES = 16;           // threads side by side
+constexpr int GROUPS = 16;          // rows of them
+constexpr int VECTOR = 4;           // neighbouring channels that a thread reads and writes at once
+constexpr int POSITIONS_EACH = 7;   // of a thread
+constexpr int RESULT_BYTES = 4;     // of the widest reduction
+constexpr bool BACKWARDS = false;   // the last blocks first: L2 may still hold what they read
+
+// What is read once for a thread's channels.
+struct Fixed {};
+
+__device__ __forceinline__ void load_fixed(const Tensors &, Index, Index, Fixed &) {}
+
+// What the channels of one position read.
+struct Inputs {
+    float x0[VECTOR];
+};
+
+__device__ __forceinline__ void load_elements(const Tensors &t, Index slab, Index channel, Index at, Inputs &in)
+{
+    (void)slab;
+    load_vector<VECTOR>(t.in0, at * 64 + channel, in.x0);
+}
+
+// This thread's channels, step by step. Its position k is `position + k * GROUPS`.
+__device__ __forceinline__ void compute(const Tensors &t, Index slab, Index channel, Index position, bool stores,
+                                        const Fixed &, const Inputs (&inputs)[POSITIONS_EACH])
+{
+    (void)slab;
+    float v0[VECTOR];
+    UNROLL for (int e = 0; e < VECTOR; ++e)
+        v0[e] = Sum::identity<float>();
+    UNROLL for (int k = 0; k < POSITIONS_EACH; ++k)
+        if (position + k * GROUPS < POSITIONS)
+            UNROLL for (int e = 0; e < VECTOR; ++e)
+                v0[e] = Sum::combine(v0[e], inputs[k].x0[e]);
+    reduce_columns<Sum>(v0, 0);
+    UNROLL for (int k = 0; k < POSITIONS_EACH; ++k)
+        if (stores && position + k * GROUPS < POSITIONS) {
+            float y0[VECTOR];
+            UNROLL for (int e = 0; e < VECTOR; ++e)
+                y0[e] = op_sub(inputs[k].x0[e], v0[e]);
+            store_vector<VECTOR>(t.out0, (position + k * GROUPS) * 64 + channel, y0);
+        }
+}
+// </rollerc>
+
+constexpr int THREADS = LANES * GROUPS;
+constexpr int TILE = LANES * VECTOR;                              // channels of a block
+constexpr Index TILES = (CHANNELS + TILE - 1) / TILE;
+constexpr int GROUPS_OF_WARP = LANES < WARP ? WARP / LANES : 1;   // that shuffles combine
+constexpr int PARTIALS = (GROUPS + GROUPS_OF_WARP - 1) / GROUPS_OF_WARP;
+static_assert((LANES & (LANES - 1)) == 0, "groups lie at the same lanes of every warp");
+static_assert(CHANNELS % VECTOR == 0, "channels are whole vectors");
+
+template <class Reduction, class T, int COUNT> __device__ void reduce_columns(T (&value)[COUNT], int place)
+{
+    UNROLL for (int e = 0; e < COUNT; ++e)
+        for (int mask = LANES; mask < WARP && mask < THREADS; mask *= 2)
+            value[e] = Reduction::combine(value[e], warp_shuffle_xor(value[e], mask));
+    if (PARTIALS == 1)
+        return;
+    constexpr int BYTES = (PARTIALS + 1) * TILE * RESULT_BYTES;
+    SHARED(place * BYTES, T, partial, [PARTIALS + 1][TILE]);   // one row for each warp's groups, one for the totals
+    const int thread = (int)threadIdx.x, lane = thread % LANES, group = thread / LANES;
+    if (group % GROUPS_OF_WARP == 0)
+        UNROLL for (int e = 0; e < COUNT; ++e)
+            partial[group / GROUPS_OF_WARP][lane * VECTOR + e] = value[e];
+    block_sync();
+    for (int channel = thread; channel < TILE; channel += THREADS) {
+        T total = partial[0][channel];
+        UNROLL for (int i = 1; i < PARTIALS; ++i)
+            total = Reduction::combine(total, partial[i][channel]);
+        partial[PARTIALS][channel] = total;
+    }
+    block_sync();
+    UNROLL for (int e = 0; e < COUNT; ++e)
+        value[e] = partial[PARTIALS][lane * VECTOR + e];
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
+{
+    const Tensors t = TENSORS;
+    const Index group = (Index)threadIdx.x / LANES, lane = (Index)threadIdx.x % LANES;
+    const Index block = BACKWARDS ? (Index)(gridDim.x - 1 - blockIdx.x) : (Index)blockIdx.x;
+    const Index slab = block / TILES;
+    const Index own_channel = block % TILES * TILE + lane * VECTOR;
+    const bool active = own_channel < CHANNELS;   // else the thread only takes part in barriers and shuffles
+    const Index channel = active ? own_channel : CHANNELS - VECTOR;
+
+    Fixed fixed;
+    load_fixed(t, slab, channel, fixed);
+    for (Index first = 0; first < POSITIONS; first += POSITIONS_EACH * GROUPS) {
+        const Index position = first + group;
+        Inputs inputs[POSITIONS_EACH] = {};
+        UNROLL for (int k = 0; k < POSITIONS_EACH; ++k)
+            if (active && position + k * GROUPS < POSITIONS)
+                load_elements(t, slab, channel, position + k * GROUPS, inputs[k]);
+        compute(t, slab, channel, position, active, fixed, inputs);
+    }
+}
+}   // namespace KERNEL
