@@ -102,7 +102,7 @@ static_assert(COLLECTED_BYTES == 0 || TO == 1 || TD * HEIGHT >= DOWN, "a block's
 // Copies what the block at (outer, down) reads of the staged tensor.
 __device__ __forceinline__ Tile stage(const Tensors &t, Index outer, Index down)
 {
-    SHARED(0, Staged, tile, [STAGED_BYTES / sizeof(Staged)]);
+    SHARED(0, Staged, tile, [STAGED_BYTES / sizeof(Staged) + 1]);
     constexpr int PIECE = 16 / sizeof(Staged);   // elements of one copy
     constexpr int COPIES = (STAGED_BYTES / 16 + THREADS - 1) / THREADS;
     constexpr bool WHOLE_PIECES = OUTER * PLANE % PIECE == 0;   // of the tensor

@@ -131,6 +131,17 @@ def test_ten_candidates_of_matmul(folder):
     assert cpu < 8, cpu   # 4 s on two cores; others may share them: no judgement on the wall clock
 
 
+def test_all_candidates_of_every_family_compile(folder):
+    seen = set()
+    for name in ("bn_relu_training", "bn_add_relu_mask_nhwc", "layer_norm", "max_pool", "depthwise_31x31",
+                 "permute_210", "reduce_rows", "relu"):
+        run(ROOT / f"examples/{name}.te", "--device", "h200", "-o", "k.json", "--emit", "cubin", folder=folder)
+        for candidate in check_schema(folder / "k.json")["candidates"]:
+            assert candidate["status"] != "compile_error", f"{name}: {candidate['reason']}"
+            seen |= {launch["family"] for launch in candidate["launches"]}
+    print(f"jit: candidates of {', '.join(sorted(seen))} compile")
+
+
 # ---- what fails ----
 
 def test_templates_that_do_not_compile_fail_with_a_reason(folder):
