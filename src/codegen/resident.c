@@ -107,8 +107,8 @@ static bool matches(const Fusion *fusion, const DeviceSpec *device)
     (void)device;
     Passes passes = {.count = 0};
     bool of_elements = false;
-    if (!resident_columns(fusion) || !fusion_reduces(fusion) || fusion->op_count > MAX_PASS_OPS)
-        return false;
+    if (fusion->axis_count - fusion->spatial_count < 2 || !fusion_reduces(fusion) || fusion->op_count > MAX_PASS_OPS)
+        return false;   // a row that is one run is rowwise's
     for (int i = 0; i < fusion->op_count; i++) {
         const FusedOp *op = &fusion->ops[i];
         if (op->reduce != REDUCE_NONE && op->reduced != resident_columns(fusion))
