@@ -61,9 +61,10 @@ def all_cases():
 
 
 def pairs(case):
+    """Of a family's choices, and each size of each of a program's axes."""
     program, dtype, param, size, device, place = case
-    values = {"program": program.name, "type": dtype, "size": (param, size), "device": device, "place": place}
-    return [(program.family, *pair) for pair in itertools.combinations(sorted(values.items()), 2)]
+    values = {"program": program.name, "type": dtype, "size": size, "device": device, "place": place}
+    return [(program.family, *pair) for pair in itertools.combinations(sorted(values.items()), 2)] + [(program.name, param, size)]
 
 
 def pairwise(cases, seed):

@@ -56,6 +56,13 @@ template <class T, int N> DEVICE long long write_vector(const Memory &memory, in
     return weighted(out);
 }
 
+DEVICE float divided(float a, float b)
+{
+    float quotient[1] = {a};
+    divide_all(quotient, divisor_of(b));
+    return quotient[0];
+}
+
 template <class T, int N> DEVICE long long copy_vector(const Memory &memory, int i)
 {
     T v[N];
