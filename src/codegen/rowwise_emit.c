@@ -145,7 +145,7 @@ static bool stores_vectors(const RowEmitter *row, const FusedOp *op)
     Affine offset = access_offset(&op->store);
     int inner = row->fusion->axis_count - 1, vector = row->shape.vector;
     if (row->shape.window)
-        return true;   // a definition's element lies where its point does
+        return true;   // rows are stored one after the other
     for (int a = 0; a < MAX_AXES; a++)
         if (a != inner && offset.coef[a] % vector)
             return false;

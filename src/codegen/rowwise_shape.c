@@ -63,10 +63,26 @@ static int fullest_vector(const Fusion *fusion, const Reads *reads)
     return ACCESS_BYTES * 8 / narrowest;
 }
 
+/* Whether an element lies in memory where its point does among all points. */
+static bool is_stored_in_order(const Fusion *fusion, const FusedOp *op)
+{
+    Affine offset = access_offset(&op->store);
+    int64_t stride = 1;
+    for (int a = fusion->axis_count - 1; a >= 0; stride *= fusion->axes[a--].extent)
+        if (offset.coef[a] != stride)
+            return false;
+    return offset.constant == 0;
+}
+
 /* A vector that hangs over the ends of its row may read other elements than the expression says: only where no access
-   needs a guard, and all of them are made vector by vector. */
+   needs a guard, all of them are made vector by vector, and rows are stored one after the other. */
 static bool allows_window(const Fusion *fusion, const Reads *reads)
 {
+    for (int i = 0; i < fusion->op_count; i++) {
+        const FusedOp *op = &fusion->ops[i];
+        if (op->stored && rowwise_is_of_elements(fusion, op) && !is_stored_in_order(fusion, op))
+            return false;
+    }
     FusedAccess found[MAX_ACCESSES];
     int count = fusion_accesses(fusion, found, MAX_ACCESSES);
     for (int i = 0; i < count; i++)
