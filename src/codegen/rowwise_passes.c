@@ -90,7 +90,8 @@ bool rowwise_divides(const Fusion *fusion, int op)
 {
     Expr *body = fusion->ops[op].body;
     bool is_f32 = body->type == DTYPE_F32 && dtype_info[fusion->ops[op].out->dtype].compute == DTYPE_F32;
-    return rowwise_is_of_elements(fusion, &fusion->ops[op]) && is_op(body, OP_DIV) && is_f32 && rowwise_varies(fusion, body->apply.operands[0]) &&
+    return rowwise_is_of_elements(fusion, &fusion->ops[op]) && is_op(body, OP_DIV) && is_f32 &&
+           rowwise_varies(fusion, body->apply.operands[0]) &&
            !rowwise_varies(fusion, body->apply.operands[1]);
 }
 
