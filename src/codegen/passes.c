@@ -1,8 +1,13 @@
 #include "codegen/passes.h"
 
+uint32_t fusion_columns(const Fusion *fusion)
+{
+    return ((1u << fusion->axis_count) - 1) & ~((1u << fusion->spatial_count) - 1);
+}
+
 bool fusion_op_is_of_elements(const Fusion *fusion, const FusedOp *op)
 {
-    return op->spatial >> fusion->spatial_count != 0;
+    return (op->spatial & fusion_columns(fusion)) != 0;
 }
 
 typedef struct PassSearch {

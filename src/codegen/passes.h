@@ -22,5 +22,8 @@ typedef struct Needs {
 } Needs;
 Needs passes_needs(const Fusion *fusion, const Reads *reads, const Passes *passes, int pass);
 
+/* Bit a: axis a is reduced over, it runs along the rows. */
+uint32_t fusion_columns(const Fusion *fusion);
+
 /* The op is made at every element of the reduced axes. */
 bool fusion_op_is_of_elements(const Fusion *fusion, const FusedOp *op);

@@ -16,11 +16,6 @@ enum {
 /* Space axes. */
 enum { ROW, COLUMN };
 
-uint32_t resident_columns(const Fusion *fusion)
-{
-    return ((1u << fusion->axis_count) - 1) & ~((1u << fusion->spatial_count) - 1);
-}
-
 // ---- what is kept ----
 
 /* What more than one pass reads; bits are read again. */
@@ -47,7 +42,7 @@ Reads resident_reads(const Fusion *fusion, int vector)
         .ops = fusion->op_count,
         .axis = fusion->axis_count - 1,
         .vector = vector,
-        .along = resident_columns(fusion),
+        .along = fusion_columns(fusion),
     });
 }
 
@@ -111,7 +106,7 @@ static bool matches(const Fusion *fusion, const DeviceSpec *device)
         return false;   // a row that is one run is rowwise's
     for (int i = 0; i < fusion->op_count; i++) {
         const FusedOp *op = &fusion->ops[i];
-        if (op->reduce != REDUCE_NONE && op->reduced != resident_columns(fusion))
+        if (op->reduce != REDUCE_NONE && op->reduced != fusion_columns(fusion))
             return false;
         of_elements |= fusion_op_is_of_elements(fusion, op) && op->stored;
     }
@@ -157,9 +152,9 @@ static void add_tile(TileSpace *space, const Fusion *fusion, const Access *acces
         .staged = kept,
         .staged_granule = 1,
     };
-    if (axes & ~resident_columns(fusion))
+    if (axes & ~fusion_columns(fusion))
         tile.dims[tile.rank++] = (Dim){affine_axis(ROW), space->axes[ROW].extent};
-    if (axes & resident_columns(fusion))
+    if (axes & fusion_columns(fusion))
         tile.dims[tile.rank++] = (Dim){affine_axis(COLUMN), space->axes[COLUMN].extent};
     tile.staged_inner = tile.rank - 1;
     space->tiles[space->tile_count++] = tile;

@@ -357,7 +357,7 @@ void resident_emit(StrBuf *out, const KernelPlan *plan)
         .fusion = fusion,
         .vector = vector,
         .reads = resident_reads(fusion, vector),
-        .fixed = fixed_find(fusion, resident_columns(fusion)),
+        .fixed = fixed_find(fusion, fusion_columns(fusion)),
         .passes = passes_find(fusion),
     };
     emitter.kept = resident_kept(fusion, &emitter.reads, &emitter.passes);
@@ -367,7 +367,7 @@ void resident_emit(StrBuf *out, const KernelPlan *plan)
     emitter.element = emitter.first;
     emitter.element.axis[inner] = arena_printf(out->arena, "(%s + e)", axis_names[inner]);
     emitter.element.suffix = "[e]";
-    emitter.element.suffix_axes = resident_columns(fusion);
+    emitter.element.suffix_axes = fusion_columns(fusion);
     emit_constants(&emitter);
     strbuf_puts(out, "\n// What a vector of elements reads.\n");
     reads_emit_inputs(out, &emitter.reads);

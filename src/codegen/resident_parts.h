@@ -3,9 +3,6 @@
 #include "codegen/family.h"
 #include "codegen/passes.h"
 
-/* The reduced axes. */
-uint32_t resident_columns(const Fusion *fusion);
-
 /* What is read at every element, in vectors along the innermost axis. */
 Reads resident_reads(const Fusion *fusion, int vector);
 

@@ -28,13 +28,13 @@ static bool matches(const Fusion *fusion, const DeviceSpec *device)
     int reductions = 0, of_elements = 0;
     for (int i = 0; i < fusion->op_count; i++) {
         const FusedOp *op = &fusion->ops[i];
-        if (op->reduce != REDUCE_NONE && op->reduced != rowwise_columns(fusion))
+        if (op->reduce != REDUCE_NONE && op->reduced != fusion_columns(fusion))
             return false;
         reductions += op->reduce != REDUCE_NONE;
-        of_elements += rowwise_is_of_elements(fusion, op);
+        of_elements += fusion_op_is_of_elements(fusion, op);
     }
     bool more_than_a_reduction = reductions > 1 || (reductions == 1 && of_elements > 0);
-    return rowwise_columns(fusion) && more_than_a_reduction && count_bit_outputs(fusion) == 0 &&
+    return fusion_columns(fusion) && more_than_a_reduction && count_bit_outputs(fusion) == 0 &&
            fusion->op_count <= MAX_ROW_OPS;
 }
 
@@ -65,7 +65,7 @@ static FusionWork work_of(const Fusion *fusion, RowHome home)
     for (int i = 0; i < fusion->op_count; i++) {
         const FusedOp *op = &fusion->ops[i];
         FusionWork work = {.flops = 1};   // the reduction, or storing
-        if (op->reduce == REDUCE_NONE && !rowwise_is_of_elements(fusion, op))
+        if (op->reduce == REDUCE_NONE && !fusion_op_is_of_elements(fusion, op))
             continue;
         expr_visit(op->body, work_visit, &work);
         if (rowwise_divides(fusion, i)) {

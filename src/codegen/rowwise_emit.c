@@ -6,7 +6,7 @@
 
 static bool is_of_elements(const RowEmitter *row, int op)
 {
-    return rowwise_is_of_elements(row->fusion, &row->fusion->ops[op]);
+    return fusion_op_is_of_elements(row->fusion, &row->fusion->ops[op]);
 }
 
 static bool stays_in_registers(const RowEmitter *row) { return row->variant.home == ROW_IN_REGISTERS; }
@@ -378,7 +378,7 @@ void rowwise_emit(StrBuf *out, const KernelPlan *plan)
     int inner = fusion->axis_count - 1;
     row.element.axis[inner] = arena_printf(out->arena, "(%s + e)", axis_names[inner]);
     row.element.suffix = stays_in_registers(&row) ? "[k][e]" : "[e]";
-    row.element.suffix_axes = rowwise_columns(fusion);
+    row.element.suffix_axes = fusion_columns(fusion);
 
     emit_constants(&row, plan);
     rowwise_emit_reads(&row, READ_IN);

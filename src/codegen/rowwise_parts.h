@@ -1,6 +1,7 @@
 // What the rules and the generator of the row kernels both know of a fusion.
 #pragma once
 #include "codegen/family.h"
+#include "codegen/passes.h"
 #include "codegen/reads.h"
 
 /* Where a row stays between its first and its last use. */
@@ -26,9 +27,6 @@ typedef struct RowVariant {
 int rowwise_variant_number(RowVariant variant);
 RowVariant rowwise_variant(int number);
 
-/* Bit a: axis a runs along the rows. */
-uint32_t rowwise_columns(const Fusion *fusion);
-bool rowwise_is_of_elements(const Fusion *fusion, const FusedOp *op);
 /* Not the same for all elements of a row. */
 bool rowwise_varies(const Fusion *fusion, Expr *expr);
 /* The op divides all elements of a row by one value. */

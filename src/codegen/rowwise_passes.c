@@ -19,7 +19,7 @@ static void dependence_visit(Expr *expr, void *context)
     if (expr->kind != EXPR_VALUE)
         return;
     const FusedOp *op = &found->fusion->ops[expr->value];
-    bool of_elements = rowwise_is_of_elements(found->fusion, op);
+    bool of_elements = fusion_op_is_of_elements(found->fusion, op);
     found->varies |= of_elements;
     found->needs |= (uint64_t)1 << expr->value;
     if (!found->passes)
@@ -31,7 +31,7 @@ static void dependence_visit(Expr *expr, void *context)
 
 bool rowwise_varies(const Fusion *fusion, Expr *expr)
 {
-    Dependence found = {.fusion = fusion, .varies = (expr_axes(expr) & rowwise_columns(fusion)) != 0};
+    Dependence found = {.fusion = fusion, .varies = (expr_axes(expr) & fusion_columns(fusion)) != 0};
     expr_visit(expr, dependence_visit, &found);
     return found.varies;
 }
@@ -90,7 +90,7 @@ bool rowwise_divides(const Fusion *fusion, int op)
 {
     Expr *body = fusion->ops[op].body;
     bool is_f32 = body->type == DTYPE_F32 && dtype_info[fusion->ops[op].out->dtype].compute == DTYPE_F32;
-    return rowwise_is_of_elements(fusion, &fusion->ops[op]) && is_op(body, OP_DIV) && is_f32 &&
+    return fusion_op_is_of_elements(fusion, &fusion->ops[op]) && is_op(body, OP_DIV) && is_f32 &&
            rowwise_varies(fusion, body->apply.operands[0]) &&
            !rowwise_varies(fusion, body->apply.operands[1]);
 }
@@ -114,7 +114,7 @@ RowPasses rowwise_passes(const Fusion *fusion, RowHome home)
         }
         passes.pass[i] = found.pass;
         passes.needs[i] = found.needs;
-        bool walks = op->reduce != REDUCE_NONE || (op->stored && rowwise_is_of_elements(fusion, op));
+        bool walks = op->reduce != REDUCE_NONE || (op->stored && fusion_op_is_of_elements(fusion, op));
         if (walks && found.pass >= passes.count)
             passes.count = found.pass + 1;
     }

@@ -26,16 +26,6 @@ int rowwise_partial_bytes(RowVariant variant)
     return warps > 1 ? warps * TURNS * LARGEST_VALUE : 0;
 }
 
-uint32_t rowwise_columns(const Fusion *fusion)
-{
-    return ((1u << fusion->axis_count) - 1) & ~((1u << fusion->spatial_count) - 1);
-}
-
-bool rowwise_is_of_elements(const Fusion *fusion, const FusedOp *op)
-{
-    return (op->spatial & rowwise_columns(fusion)) != 0;
-}
-
 // ---- vectors ----
 
 static Walk walk_of(const Fusion *fusion, RowShape shape)
@@ -57,7 +47,7 @@ static int fullest_vector(const Fusion *fusion, const Reads *reads)
     int narrowest = 64;
     for (int i = 0; i < reads->count; i++) {
         int bits = dtype_info[reads->reads[i].access->tensor->dtype].bits;
-        if (bits > 1 && bits < narrowest && access_axes(reads->reads[i].access) & rowwise_columns(fusion))
+        if (bits > 1 && bits < narrowest && access_axes(reads->reads[i].access) & fusion_columns(fusion))
             narrowest = bits;
     }
     return ACCESS_BYTES * 8 / narrowest;
@@ -80,7 +70,7 @@ static bool allows_window(const Fusion *fusion, const Reads *reads)
 {
     for (int i = 0; i < fusion->op_count; i++) {
         const FusedOp *op = &fusion->ops[i];
-        if (op->stored && rowwise_is_of_elements(fusion, op) && !is_stored_in_order(fusion, op))
+        if (op->stored && fusion_op_is_of_elements(fusion, op) && !is_stored_in_order(fusion, op))
             return false;
     }
     FusedAccess found[MAX_ACCESSES];
@@ -112,7 +102,7 @@ int64_t rowwise_vectors(const Fusion *fusion, RowShape shape, int64_t group)
 
 bool rowwise_is_weight(const Reads *reads, int index)
 {
-    uint32_t axes = access_axes(reads->reads[index].access), columns = rowwise_columns(reads->walk.fusion);
+    uint32_t axes = access_axes(reads->reads[index].access), columns = fusion_columns(reads->walk.fusion);
     return axes && (axes & ~columns) == 0;
 }
 
