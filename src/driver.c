@@ -9,6 +9,7 @@
 #include "candidates.h"
 #include "codegen/codegen.h"
 #include "codegen/plan.h"
+#include "codegen/prelude.h"
 #include "front/lex.h"
 #include "front/lower.h"
 #include "front/parse.h"
@@ -76,10 +77,11 @@ static void write_depfile(Arena *arena, const Options *opt, const DeviceSpec *de
     if (!device_text(opt->device))
         write_dependency(&out, device->file);
     if (opt->templates) {
-        write_dependency(&out, arena_printf(arena, "%s/prelude.cuh", opt->templates));
+        const TemplateStore store = {.arena = arena, .folder = opt->templates};
+        for (const char *const *path = prelude_files(&store); *path; path++)
+            write_dependency(&out, template_place(&store, *path));
         for (int k = 0; k < plan->count; k++)
-            write_dependency(&out, arena_printf(arena, "%s/%s", opt->templates,
-                                                strrchr(plan->launches[k].family->template_path, '/') + 1));
+            write_dependency(&out, template_place(&store, plan->launches[k].family->template_path));
     }
     strbuf_puts(&out, "\n");
     output_stage(outputs, opt->depfile, out.text, out.length);

@@ -177,8 +177,9 @@ def test_dependency_file(folder):
     assert MATMUL in (folder / "k.d").read_text()
     compile_matmul(folder, "-o", "k.cu", "-MD", "-MFx.d", "-MT", "target")
     assert (folder / "x.d").read_text().startswith("target:")
-    compile_matmul(folder, "-o", "k.cu", "-MD")
-    assert "k.d" in names(folder)
+    compile_matmul(folder, "-o", "k.cu", "-MD", "--templates", ROOT / "templates")
+    for read in ("matmul.cu", "prelude.cuh", "prelude/threads.cuh"):
+        assert f"{ROOT}/templates/{read}" in (folder / "k.d").read_text(), read
 
 
 # ---- names ----

@@ -10,7 +10,6 @@ A mutant that changes nothing a program could see is listed in tests/mutants/equ
 """
 import argparse
 import collections
-import contextlib
 import os
 import pathlib
 import random
@@ -131,7 +130,7 @@ class Bench:
         """What exercises the template; chosen once."""
         with self.lock:
             if template not in self.cases:
-                self.cases[template] = (self.prelude_cases() if template == "prelude.cuh" else
+                self.cases[template] = (self.prelude_cases() if template.startswith("prelude") else
                                         self.family_cases(template.removesuffix(".cu")))
             return self.cases[template]
 
@@ -187,10 +186,7 @@ class Bench:
     def kill(self, template, text):
         """What finds the mutant: None nothing, "" it does not compile, else what was said."""
         folder = tempfile.mkdtemp(dir=self.folder)
-        for path in TEMPLATES.iterdir():
-            with contextlib.suppress(FileExistsError):
-                os.symlink(path, os.path.join(folder, path.name))
-        os.unlink(os.path.join(folder, template))
+        shutil.copytree(TEMPLATES, folder, dirs_exist_ok=True)
         pathlib.Path(folder, template).write_text(text)
         numbers = sorted(range(len(self.cases_of(template))), key=lambda i: -self.kills[template, i])
         said = None
@@ -239,7 +235,7 @@ def main():
     args = parser.parse_args()
 
     started = time.monotonic()
-    texts = {path.name: path.read_text() for path in sorted(TEMPLATES.iterdir())}
+    texts = {str(path.relative_to(TEMPLATES)): path.read_text() for path in sorted(TEMPLATES.rglob("*.cu*"))}
     seed = zlib.crc32("".join(texts.values()).encode()) if args.seed is None else args.seed
     hand, gone = hand_mutants(texts)
     made = [(name, template, text) for template in texts for name, text in automatic(template, texts[template])]

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "codegen/emit.h"
 #include "codegen/launcher.h"
+#include "codegen/prelude.h"
 
 enum {
     WORKSPACE_ALIGNMENT = 256
@@ -212,15 +213,6 @@ static void write_opening(Generator *generator)
                 "//\n// This file is yours: it carries no licence obligations of rollerc.\n\n");
 }
 
-static void write_prelude(Generator *generator)
-{
-    if (generator->request->fast_math)
-        strbuf_puts(generator->out, "#define ROLLERC_FAST_MATH\n");
-    strbuf_puts(generator->out, "#line 1 \"templates/prelude.cuh\"\n");
-    strbuf_puts(generator->out, template_text(generator->request->templates, "templates/prelude.cuh"));
-    write_own_line(generator);
-}
-
 static void write_level(StrBuf *out, const TileSpace *space, const char *level, const RTile *tile,
                         const char *count)
 {
@@ -231,12 +223,11 @@ static void write_level(StrBuf *out, const TileSpace *space, const char *level, 
 }
 
 /* Why the kernel is as it is: its rTiles, and what the model says. */
-static void write_provenance(Generator *generator, const PlannedLaunch *planned)
+static void write_provenance(StrBuf *out, const Generator *generator, const PlannedLaunch *planned)
 {
     const RProgram *program = &planned->program;
     const TileSpace *space = &planned->rules->space;
     const PerfEstimate *perf = &program->perf;
-    StrBuf *out = generator->out;
     strbuf_printf(out,
                   "// <rollerc: parameters>   %s (%s) for %s on %s, candidate %d of %d\n//\n//   level     ",
                   planned->family->template_path, planned->rules->variant_name, generator->request->name,
@@ -257,28 +248,52 @@ static void write_provenance(Generator *generator, const PlannedLaunch *planned)
         perf->dram_us);
 }
 
-static void write_kernel(Generator *generator, int index)
+/* What stands in the file for one launch. */
+typedef struct KernelText {
+    Template template;
+    const char *parameters;   // the block
+} KernelText;
+
+static KernelText kernel_text(Generator *generator, int index)
 {
     const PlannedLaunch *planned = &generator->request->plan->launches[index];
-    const Launch *launch = &generator->kernel->launches[index];
-    StrBuf *out = generator->out;
-    Template template = template_read(generator->request->templates, planned->family->template_path);
     KernelPlan plan = {
         .fusion = planned->fusion,
         .rules = planned->rules,
         .program = &planned->program,
-        .threads = launch->block[0],
+        .threads = generator->kernel->launches[index].block[0],
         .wide = fusion_is_wide(planned->fusion),
     };
+    StrBuf block = strbuf_new(generator->arena);
+    write_provenance(&block, generator, planned);
+    emit_tensors(&block, planned->fusion, plan.wide);
+    planned->family->emit(&block, &plan);
+    return (KernelText){template_read(generator->request->templates, planned->family->template_path),
+                        block.text};
+}
 
+static void write_prelude(Generator *generator, const KernelText *kernels, const char *launcher)
+{
+    StrBuf users = strbuf_new(generator->arena);
+    for (int k = 0; k < generator->kernel->launch_count; k++)
+        strbuf_printf(&users, "%s%s%s", kernels[k].template.head, kernels[k].parameters,
+                      kernels[k].template.body);
+    strbuf_puts(&users, launcher);
+    if (generator->request->fast_math)
+        strbuf_puts(generator->out, "#define ROLLERC_FAST_MATH\n");
+    prelude_write(generator->out, generator->request->templates, users.text);
+}
+
+static void write_kernel(Generator *generator, const Launch *launch, const KernelText *kernel)
+{
+    const Template *template = &kernel->template;
+    StrBuf *out = generator->out;
     strbuf_printf(out, "\n#undef KERNEL\n#undef ENTRY\n#define KERNEL %s_scope\n#define ENTRY %s\n\n",
                   launch->entry, launch->entry);
-    strbuf_write(out, template.head, template.head_length);
-    write_provenance(generator, planned);
-    emit_tensors(out, planned->fusion, plan.wide);
-    planned->family->emit(out, &plan);
-    strbuf_printf(out, "// </rollerc>\n#line %d \"%s\"\n", template.body_line, template.path);
-    strbuf_write(out, template.body, template.body_length);
+    strbuf_write(out, template->head, template->head_length);
+    strbuf_printf(out, "%s// </rollerc>\n#line %d \"%s\"\n", kernel->parameters, template->body_line,
+                  template->path);
+    strbuf_write(out, template->body, template->body_length);
     strbuf_puts(out, "#undef PARAMETERS\n#undef TENSORS\n");
     write_own_line(generator);
 }
@@ -286,15 +301,23 @@ static void write_kernel(Generator *generator, int index)
 Kernel *codegen_kernel(Arena *arena, const CodegenRequest *request)
 {
     Kernel *kernel = codegen_launches(arena, request);
-    StrBuf out = strbuf_new(arena);
+    StrBuf out = strbuf_new(arena), launcher = strbuf_new(arena);
     Generator generator = {.arena = arena, .request = request, .kernel = kernel, .out = &out};
+    KernelText *kernels = NEW_ARRAY(arena, KernelText, kernel->launch_count);
+    for (int k = 0; k < kernel->launch_count; k++)
+        kernels[k] = kernel_text(&generator, k);
+    write_launcher(&launcher, request->program, kernel);
+
     write_json_line(&generator);
     write_opening(&generator);
-    write_prelude(&generator);
+    write_prelude(&generator, kernels, launcher.text);
+    size_t prelude_end = out.length;
+    write_own_line(&generator);
     for (int k = 0; k < kernel->launch_count; k++)
-        write_kernel(&generator, k);
-    write_launcher(&out, request->program, kernel);
+        write_kernel(&generator, &kernel->launches[k], &kernels[k]);
+    strbuf_write(&out, launcher.text, launcher.length);
     kernel->source = out.text;
     kernel->source_length = out.length;
+    kernel->behind_prelude = out.text + prelude_end;
     return kernel;
 }

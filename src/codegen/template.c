@@ -10,12 +10,15 @@
 #define CLOSING "// </rollerc>\n"
 #define INCLUDE "#include \"prelude.cuh\"\n"
 
+const char *template_place(const TemplateStore *store, const char *path)
+{
+    return arena_printf(store->arena, "%s/%s", store->folder, path + strlen("templates/"));
+}
+
 const char *template_text(const TemplateStore *store, const char *path)
 {
-    if (store->folder) {
-        const char *name = strrchr(path, '/') + 1;
-        return source_read(store->arena, arena_printf(store->arena, "%s/%s", store->folder, name))->text;
-    }
+    if (store->folder)
+        return source_read(store->arena, template_place(store, path))->text;
     const EmbeddedFile *file = embedded_find(path);
     if (!file)
         fatal(EXIT_BUG, "'%s' is not in the binary", path);

@@ -21,5 +21,8 @@ typedef struct TemplateStore {
 /* A file without the markers is an error (EXIT_INPUT if it came from the user's folder). */
 Template template_read(const TemplateStore *store, const char *path);
 
-/* Any file of templates/ as text: the prelude. */
+/* Where it lies in the user's folder. */
+const char *template_place(const TemplateStore *store, const char *path);
+
+/* Any file of templates/ as text: those of the prelude. */
 const char *template_text(const TemplateStore *store, const char *path);

@@ -229,7 +229,7 @@ const char *interp_source_line(Arena *arena, const InterpObjects *objects, unsig
         if (line[0] == '?')
             continue;
         found = base_name(line);
-        if (strncmp(found, "prelude.cuh:", 12) != 0)
+        if (!strstr(line, "templates/prelude"))
             break;
     }
     return found;

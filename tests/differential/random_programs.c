@@ -18,6 +18,7 @@
 #include "base/diag.h"
 #include "base/output.h"
 #include "codegen/codegen.h"
+#include "codegen/prelude.h"
 #include "differential/generate.h"
 #include "front/lower.h"
 #include "front/parse.h"
@@ -152,7 +153,10 @@ static const char *batch_text(Arena *arena, Case *const *cases, int count)
 {
     StrBuf out = strbuf_new(arena), body = strbuf_new(arena);
     for (int c = 0; c < count; c++)
-        strbuf_puts(&out, cases[c]->kernel->source);
+        strbuf_puts(&body, cases[c]->kernel->behind_prelude);
+    prelude_write(&out, &(TemplateStore){.arena = arena}, body.text);
+    strbuf_write(&out, body.text, body.length);
+    body = strbuf_new(arena);
     strbuf_puts(&out, "\nextern \"C\" int batch_launch(");
     for (int c = 0; c < count; c++) {
         strbuf_printf(&body, "    if (int status = %s_launch(", cases[c]->kernel->name);

@@ -1,0 +1,89 @@
+// ---- scalar operations (src/ir/ops.def): integers wrap, and nothing traps ----
+
+template <class T> struct Arithmetic { using type = T; };
+template <> struct Arithmetic<int> { using type = unsigned; };
+template <> struct Arithmetic<long long> { using type = unsigned long long; };
+template <class T> DEVICE typename Arithmetic<T>::type wrapping(T x)
+{
+    return static_cast<typename Arithmetic<T>::type>(x);
+}
+
+template <class T> DEVICE T op_neg(T a) { return static_cast<T>(-wrapping(a)); }
+template <class T> DEVICE T op_add(T a, T b) { return static_cast<T>(wrapping(a) + wrapping(b)); }
+template <class T> DEVICE T op_sub(T a, T b) { return static_cast<T>(wrapping(a) - wrapping(b)); }
+template <class T> DEVICE T op_mul(T a, T b) { return static_cast<T>(wrapping(a) * wrapping(b)); }
+template <class T> DEVICE T op_sq(T a) { return op_mul(a, a); }
+
+template <class T> DEVICE T op_div(T a, T b) { return b == 0 ? 0 : b == -1 ? op_neg(a) : a / b; }
+DEVICE double op_div(double a, double b) { return a / b; }
+#if defined(ROLLERC_FAST_MATH)
+DEVICE float op_div(float a, float b) { return __fdividef(a, b); }
+#else
+DEVICE float op_div(float a, float b) { return a / b; }
+#endif
+
+// a / b for constants b whose reciprocal in float is off by at most 2^-25 (src/codegen/emit.c says why it is exact then,
+// but for the last place of subnormal quotients).
+DEVICE float divide_by(float a, float b)
+{
+    const float reciprocal = 1 / b, quotient = a * reciprocal;
+    const float rest = fmaf(-quotient, b, a);   // NaN where a is infinite
+    return rest == rest ? fmaf(rest, reciprocal, quotient) : quotient;
+}
+
+// N values divided by one. Correctly rounded like op_div, for a third of its instructions: with r = 1/b and q = a r, the
+// remainder a - q b is exact, and q + r (a - q b) is the quotient rounded once (Markstein, IBM J. R&D 34(1), 1990).
+// Where that leaves the ordinary numbers it ends in infinity or NaN, and those vectors are divided one by one.
+struct Divisor {
+    float value, reciprocal;
+};
+DEVICE Divisor divisor_of(float b) { return {b, op_div(1.0f, b)}; }
+
+template <int N> DEVICE void divide_all(float (&a)[N], Divisor by)
+{
+#if defined(ROLLERC_FAST_MATH)
+    UNROLL for (int i = 0; i < N; i++)
+        a[i] *= by.reciprocal;
+#else
+    float quotient[N], zero = 0;
+    UNROLL for (int i = 0; i < N; i++) {
+        const float estimate = a[i] * by.reciprocal;
+        quotient[i] = fmaf(fmaf(-estimate, by.value, a[i]), by.reciprocal, estimate);
+        zero = fmaf(quotient[i], 0.0f, zero);
+    }
+    if (zero == 0)
+        UNROLL for (int i = 0; i < N; i++)
+            a[i] = quotient[i];
+    else
+        for (int i = 0; i < N; i++)
+            a[i] = op_div(a[i], by.value);
+#endif
+}
+
+template <class T> DEVICE T op_max(T a, T b) { return a > b ? a : b; }
+DEVICE double op_max(double a, double b) { return a > b || a != a ? a : b; }   // NaN if either is
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+DEVICE float op_max(float a, float b)
+{
+    float result;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+    return result;
+}
+#else
+DEVICE float op_max(float a, float b) { return a > b || a != a ? a : b; }
+#endif
+
+template <class T> DEVICE T op_min(T a, T b) { return a < b ? a : b; }
+DEVICE double op_min(double a, double b) { return a < b || a != a ? a : b; }   // NaN if either is
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+DEVICE float op_min(float a, float b)
+{
+    float result;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+    return result;
+}
+#else
+DEVICE float op_min(float a, float b) { return a < b || a != a ? a : b; }
+#endif
+
+template <class T> DEVICE T op_relu(T a) { return op_max(a, static_cast<T>(0)); }

@@ -1,0 +1,44 @@
+// ---- copies that may be under way while the threads go on ----
+
+// Copies `valid_bytes` (0 to 16) and fills the rest of the 16 with zeros; both sides are aligned to
+// 16. The copy may be under way until async_wait<N>(): all groups but the last N have then landed.
+#if defined(ROLLERC_INTERP)
+template <int N> DEVICE void async_wait() { async_wait_for(N); }   // the rest is in the stand-in
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+DEVICE void async_copy16(void *shared, const void *global, int valid_bytes = 16)
+{
+    const unsigned target = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                 :
+                 : "r"(target), "l"(global), "r"(valid_bytes)
+                 : "memory");
+}
+DEVICE void async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int N> DEVICE void async_wait()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
+#else
+DEVICE void async_copy16(void *shared, const void *global, int valid_bytes = 16)
+{
+    Vector<unsigned, 4> value = {};
+    if (valid_bytes == 16)
+        value = *static_cast<const Vector<unsigned, 4> *>(global);
+    else
+        for (int i = 0; i < valid_bytes; i++)
+            reinterpret_cast<char *>(&value)[i] = static_cast<const char *>(global)[i];
+    *static_cast<Vector<unsigned, 4> *>(shared) = value;
+}
+DEVICE void async_commit() {}
+template <int N> DEVICE void async_wait() {}
+#endif
+
+// N elements, but those beyond the end of their tensor become zeros.
+template <int N, class T, class Index> DEVICE void copy_inside(T *shared, const T *p, Index index, Index size)
+{
+    constexpr int COUNT = 16 / static_cast<int>(sizeof(T)), BYTES = static_cast<int>(sizeof(T));
+    UNROLL for (int i = 0; i < N; i += COUNT) {
+        const Index left = size - index - i;
+        async_copy16(shared + i, p + index + i, left >= COUNT ? 16 : left > 0 ? static_cast<int>(left) * BYTES : 0);
+    }
+}

@@ -1,0 +1,104 @@
+// ---- memory: elements, and vectors of N neighbours ----
+
+// 0 <= index < extent: what `pad` asks before it reads.
+template <class Index> DEVICE bool inside(Index index, long long extent)
+{
+    return index >= 0 && index < static_cast<Index>(extent);
+}
+
+template <class T, class Index> DEVICE compute_type<T> load(const T *p, Index index)
+{
+    return widen(p[index]);
+}
+
+template <class T, class Index, class V> DEVICE void store(T *p, Index index, V value)
+{
+    p[index] = narrow<T>(value);
+}
+
+template <class T, int COUNT> struct alignas(COUNT * sizeof(T)) Vector { T at[COUNT]; };
+
+// The widest access is 16 bytes.
+template <class T, int N> struct VectorShape {
+    static constexpr int COUNT = N * sizeof(T) > 16 ? 16 / static_cast<int>(sizeof(T)) : N;
+    static_assert((COUNT & (COUNT - 1)) == 0 && N % COUNT == 0, "a power of two of bytes");
+    using type = Vector<T, COUNT>;
+};
+
+// Reads by one aligned access, or several of 16 bytes: p + index must be aligned to it.
+template <int N, class T, class Index, class V>
+DEVICE void load_vector(const T *p, Index index, V (&out)[N])
+{
+    using Chunk = typename VectorShape<T, N>::type;
+    constexpr int COUNT = VectorShape<T, N>::COUNT;
+    const Chunk *chunks = reinterpret_cast<const Chunk *>(p + index);
+    UNROLL for (int i = 0; i < N / COUNT; i++) {
+        const Chunk chunk = chunks[i];
+        UNROLL for (int j = 0; j < COUNT; j++)
+            out[i * COUNT + j] = widen(chunk.at[j]);
+    }
+}
+
+// Writes by one aligned access, or several of 16 bytes: p + index must be aligned to it.
+template <int N, class T, class Index, class V>
+DEVICE void store_vector(T *p, Index index, const V (&in)[N])
+{
+    using Chunk = typename VectorShape<T, N>::type;
+    constexpr int COUNT = VectorShape<T, N>::COUNT;
+    Chunk *chunks = reinterpret_cast<Chunk *>(p + index);
+    UNROLL for (int i = 0; i < N / COUNT; i++) {
+        Chunk chunk;
+        UNROLL for (int j = 0; j < COUNT; j++)
+            chunk.at[j] = narrow<T>(in[i * COUNT + j]);
+        chunks[i] = chunk;
+    }
+}
+
+// Rows that are no whole vectors: of a vector that hangs over the end of its tensor only the elements inside are read.
+template <int N, class T, class Index, class V>
+DEVICE void load_inside(const T *p, Index index, Index size, V (&out)[N])
+{
+    if (index + N <= size)
+        load_vector<N>(p, index, out);
+    else
+        for (int i = 0; i < N; i++)
+            out[i] = index + i < size ? load(p, index + i) : V();
+}
+
+// Rows that are no whole vectors: of a vector that hangs over the ends of its row only the elements inside are written.
+template <int N, class T, class Index, class V>
+DEVICE void store_inside(bool whole, T *p, Index index, Index column, Index columns, const V (&in)[N])
+{
+    if (whole)
+        store_vector<N>(p, index, in);
+    else
+        UNROLL for (int i = 0; i < N; i++)
+            if (inside(column + i, columns))
+                store(p, index + i, in[i]);
+}
+
+// Asks L2 for what will be read later.
+DEVICE void prefetch(const void *global)
+{
+#if defined(__CUDA_ARCH__)
+    asm volatile("prefetch.global.L2 [%0];" : : "l"(global));
+#else
+    (void)global;
+#endif
+}
+
+// N elements as they are, in one access. One side is an array of registers, the other is aligned to N of
+// them.
+template <int N, class T> DEVICE void move_vector(T *to, const T (&from)[N])
+{
+    Vector<T, N> vector;
+    UNROLL for (int i = 0; i < N; i++)
+        vector.at[i] = from[i];
+    *reinterpret_cast<Vector<T, N> *>(to) = vector;
+}
+template <int N, class T> DEVICE void move_vector(T (&to)[N], const T *from)
+{
+    const Vector<T, N> vector = *reinterpret_cast<const Vector<T, N> *>(from);
+    UNROLL for (int i = 0; i < N; i++)
+        to[i] = vector.at[i];
+}

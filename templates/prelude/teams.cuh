@@ -1,0 +1,79 @@
+// ---- blocks that run together; the interpreter's stand-in has them, too ----
+
+// A launch may put its blocks into clusters, which read and write each other's shared memory:
+//
+//   cluster_sync();                              // before the first access: they have all started
+//   part[0] = total;                             // SHARED(…, part, …)
+//   cluster_sync();
+//   other = cluster_map(part, cluster_rank() ^ 1)[0];
+//   cluster_sync();                              // before the end: none may go while others access it
+//
+// All threads of the cluster call cluster_sync(), or cluster_arrive() and later cluster_wait(). A launch without
+// clusters, and a device that knows none, has clusters of one block.
+#if defined(ROLLERC_INTERP)
+// The stand-in has them.
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+DEVICE int cluster_rank()
+{
+    int rank;
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return rank;
+}
+DEVICE int cluster_size()
+{
+    int blocks;
+    asm("mov.u32 %0, %%cluster_nctarank;" : "=r"(blocks));
+    return blocks;
+}
+DEVICE void cluster_arrive() { asm volatile("barrier.cluster.arrive.aligned;" ::: "memory"); }
+DEVICE void cluster_wait() { asm volatile("barrier.cluster.wait.aligned;" ::: "memory"); }
+template <class T> DEVICE T *cluster_map(T *shared, int rank)
+{
+    T *there;
+    asm volatile("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(shared), "r"(rank));
+    return there;
+}
+#else
+DEVICE int cluster_rank() { return 0; }
+DEVICE int cluster_size() { return 1; }
+DEVICE void cluster_arrive() {}
+DEVICE void cluster_wait() { block_sync(); }
+template <class T> DEVICE T *cluster_map(T *shared, int) { return shared; }
+#endif
+
+#ifndef ROLLERC_INTERP
+DEVICE void cluster_sync()
+{
+    cluster_arrive();
+    cluster_wait();
+}
+#endif
+
+// Of a cooperative launch. The driver keeps a word for every cooperative launch, 4 bytes into its workspace (cooperative_groups/details/driver_abi.h
+// of the toolkit). Each barrier adds 2^31 to it in all, so its highest bit flips when the last block has come:
+//
+//   block 0 adds 2^31 - (blocks - 1), every other block 1
+#if defined(__HIP__)
+DEVICE void grid_sync() { block_sync(); }   // no device of this dialect has cooperative launches: a grid is one block
+#elif !defined(ROLLERC_INTERP)
+DEVICE void grid_sync()
+{
+    block_sync();
+#ifdef __CUDA_ARCH__
+    if (threadIdx.x == 0 && threadIdx.y == 0 && threadIdx.z == 0) {
+        unsigned high, low;
+        asm("mov.u32 %0, %%envreg1;" : "=r"(high));
+        asm("mov.u32 %0, %%envreg2;" : "=r"(low));
+        unsigned *word = reinterpret_cast<unsigned *>(static_cast<unsigned long long>(high) << 32 | low) + 1;
+        const bool first = blockIdx.x == 0 && blockIdx.y == 0 && blockIdx.z == 0;
+        const unsigned others = gridDim.x * gridDim.y * gridDim.z - 1;
+        __threadfence();
+        const unsigned before = atomicAdd(word, first ? 0x80000000u - others : 1u);
+        while (!((before ^ *static_cast<volatile unsigned *>(word)) & 0x80000000u)) {
+        }
+        __threadfence();
+    }
+#endif
+    block_sync();
+}
+#endif

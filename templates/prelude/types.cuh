@@ -1,0 +1,68 @@
+// ---- element types: what stands in memory, and the compute type it is widened to ----
+
+DEVICE float widen(float x) { return x; }
+DEVICE double widen(double x) { return x; }
+DEVICE int widen(signed char x) { return x; }
+DEVICE int widen(unsigned char x) { return x; }
+DEVICE int widen(unsigned short x) { return x; }
+DEVICE int widen(int x) { return x; }
+DEVICE long long widen(long long x) { return x; }
+
+template <class T> using compute_type = decltype(widen(T()));
+
+template <class T> struct Narrow {
+    template <class V> DEVICE T from(V value) { return static_cast<T>(value); }   // integers wrap
+};
+
+template <class T, class V> DEVICE T narrow(V value) { return Narrow<T>::from(value); }
+
+// What a reader of a stored T sees.
+template <class T, class V> DEVICE compute_type<T> round_to(V value)
+{
+    return widen(narrow<T>(value));
+}
+
+// Between compute types; a real value becomes an integer by cast_int only.
+template <class T, class V> DEVICE T convert(V value) { return static_cast<T>(value); }
+
+template <class T> struct Integer;
+template <> struct Integer<signed char> { static constexpr int LOW = -128, HIGH = 127; };
+template <> struct Integer<unsigned char> { static constexpr int LOW = 0, HIGH = 255; };
+template <> struct Integer<int> {
+    using Unsigned = unsigned;
+    static constexpr int LOW = -2147483647 - 1, HIGH = 2147483647;
+};
+template <> struct Integer<long long> {
+    using Unsigned = unsigned long long;
+    static constexpr long long LOW = -9223372036854775807LL - 1, HIGH = 9223372036854775807LL;
+};
+
+// Truncates; saturates to the range of T; NaN gives 0.
+template <class T, class Real> DEVICE compute_type<T> cast_int(Real value)
+{
+    using Wide = compute_type<T>;
+    if (value != value)
+        return 0;
+    if (value <= static_cast<Real>(Integer<T>::LOW))
+        return static_cast<Wide>(Integer<T>::LOW);
+    if (value >= static_cast<Real>(Integer<T>::HIGH))
+        return static_cast<Wide>(Integer<T>::HIGH);
+    return static_cast<Wide>(value);
+}
+
+// NVRTC knows no INFINITY.
+template <class T> struct Special;
+template <> struct Special<float> {
+    DEVICE float infinity() { return __uint_as_float(0x7f800000u); }
+    DEVICE float nan() { return __uint_as_float(0x7fffffffu); }
+};
+template <> struct Special<double> {
+    DEVICE double infinity() { return __longlong_as_double(0x7ff0000000000000LL); }
+    DEVICE double nan() { return __longlong_as_double(0x7fffffffffffffffLL); }
+};
+
+template <class T> DEVICE T infinity() { return Special<T>::infinity(); }
+template <class T> DEVICE T nan_value() { return Special<T>::nan(); }
+
+struct alignas(16) bits128 { unsigned words[4]; };   // elements that are moved as they are
+DEVICE bits128 widen(bits128 x) { return x; }

@@ -1,0 +1,140 @@
+// ---- words: elements of less than 4 bytes that are moved together ----
+
+// Bytes of b and a, numbered 7…4 3…0; hexadecimal digit i of the selector says which becomes byte i.
+DEVICE unsigned byte_permute(unsigned a, unsigned b, unsigned selector)
+{
+#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
+    return __byte_perm(a, b, selector);
+#else
+    const unsigned long long bytes = static_cast<unsigned long long>(b) << 32 | a;
+    unsigned result = 0;
+    for (int i = 0; i < 4; i++)
+        result |= static_cast<unsigned>(bytes >> (selector >> 4 * i & 7u) * 8 & 0xffu) << 8 * i;
+    return result;
+#endif
+}
+
+// Elements of less than a word that are moved by words.
+template <class T> union Word {
+    static constexpr int COUNT = sizeof(T) < 4 ? 4 / static_cast<int>(sizeof(T)) : 1;
+    unsigned bits;
+    T at[COUNT];
+};
+
+// N neighbours that may begin anywhere, held as they lie in memory: narrow ones in words that are shifted when an element
+// is asked for, so that loads of several lines are under way together.
+template <class T, int N, bool = (Word<T>::COUNT > 1 && N % Word<T>::COUNT == 0)> struct Line {
+    T at[N];
+
+    __device__ __forceinline__ compute_type<T> operator[](int i) const { return widen(at[i]); }
+    __device__ __forceinline__ void set(int i, T element) { at[i] = element; }
+    template <class Index> __device__ __forceinline__ void load(const T *p, Index first)
+    {
+        UNROLL for (int i = 0; i < N; i++)
+            at[i] = p[first + i];
+    }
+};
+template <class T, int N> struct Line<T, N, true> {
+    static constexpr int COUNT = Word<T>::COUNT;
+    unsigned words[N / COUNT + 1];
+    unsigned selector;   // of the bytes of an element's word
+
+    __device__ __forceinline__ compute_type<T> operator[](int i) const
+    {
+        Word<T> word;
+        word.bits = byte_permute(words[i / COUNT], words[i / COUNT + 1], selector);
+        return widen(word.at[i % COUNT]);
+    }
+    __device__ __forceinline__ void set(int i, T element)
+    {
+        Word<T> word;
+        word.bits = words[i / COUNT];
+        word.at[i % COUNT] = element;
+        words[i / COUNT] = word.bits;
+        selector = 0x3210u;
+    }
+    // All words that hold some of the elements are inside the tensor; p is aligned to a word.
+    template <class Index> __device__ __forceinline__ void load(const T *p, Index first)
+    {
+        const unsigned *from = reinterpret_cast<const unsigned *>(p);
+        UNROLL for (int i = 0; i < N / COUNT; i++)
+            words[i] = from[first / COUNT + i];
+        words[N / COUNT] = from[(first + (N - 1)) / COUNT];
+        selector = 0x3210u + 0x1111u * static_cast<unsigned>(first % COUNT) * static_cast<unsigned>(sizeof(T));
+    }
+};
+
+// COLUMNS x ROWS elements in registers, read column by column and written row by row.
+template <class T, int COLUMNS, int ROWS, bool = sizeof(T) == 1 && COLUMNS % 4 == 0 && ROWS % 4 == 0>
+struct Piece {
+    T at[COLUMNS][ROWS];
+
+    __device__ __forceinline__ void read(int column, const T *from) { move_vector<ROWS>(at[column], from); }
+    __device__ __forceinline__ void set_word(int column, int i, unsigned bits)
+    {
+        Word<T> word;
+        word.bits = bits;
+        UNROLL for (int j = 0; j < Word<T>::COUNT && j < ROWS; j++)
+            at[column][(i * Word<T>::COUNT + j) % ROWS] = word.at[j];
+    }
+    __device__ __forceinline__ void write(int row, T *to) const
+    {
+        T elements[COLUMNS];
+        UNROLL for (int i = 0; i < COLUMNS; i++)
+            elements[i] = at[i][row];
+        move_vector<COLUMNS>(to, elements);
+    }
+};
+
+// Bytes stay in words: 4 x 4 of them are turned by 8 permutations.
+template <class T, int COLUMNS, int ROWS> struct Piece<T, COLUMNS, ROWS, true> {
+    unsigned at[COLUMNS][ROWS / 4];
+
+    __device__ __forceinline__ void read(int column, const T *from)
+    {
+        move_vector<ROWS / 4>(at[column], reinterpret_cast<const unsigned *>(from));
+    }
+    __device__ __forceinline__ void set_word(int column, int i, unsigned bits) { at[column][i] = bits; }
+    __device__ __forceinline__ void write(int row, T *to) const
+    {
+        const unsigned pair = row % 4 < 2 ? 0x5140u : 0x7362u, both = row % 2 ? 0x7632u : 0x5410u;
+        unsigned words[COLUMNS / 4];
+        UNROLL for (int i = 0; i < COLUMNS / 4; i++) {
+            const unsigned low = byte_permute(at[4 * i][row / 4], at[4 * i + 1][row / 4], pair);
+            const unsigned high = byte_permute(at[4 * i + 2][row / 4], at[4 * i + 3][row / 4], pair);
+            words[i] = byte_permute(low, high, both);
+        }
+        move_vector<COLUMNS / 4>(reinterpret_cast<unsigned *>(to), words);
+    }
+};
+
+// WORDS words, the first of which begins `bytes` behind words[0]. The last one that holds some of them is words[WORDS], or
+// stands at `last`.
+template <int WORDS>
+DEVICE void shift_words(unsigned (&out)[WORDS], const unsigned *words, const unsigned *last, unsigned bytes)
+{
+    const unsigned selector = 0x3210u + 0x1111u * bytes;
+    unsigned low = words[0];
+    UNROLL for (int i = 0; i < WORDS; i++) {
+        const unsigned high = i + 1 < WORDS ? words[i + 1] : *last;
+        out[i] = byte_permute(low, high, selector);
+        low = high;
+    }
+}
+
+// A column of whole words whose elements begin anywhere, `first` behind an address that is aligned to a word. Only words
+// that hold some of them are read.
+template <class T, int COLUMNS, int ROWS, class Index>
+DEVICE void read_words(Piece<T, COLUMNS, ROWS> &piece, int column, const T *elements, Index first)
+{
+    using Unsigned = typename Integer<Index>::Unsigned;
+    constexpr unsigned COUNT = Word<T>::COUNT;
+    constexpr int WORDS = ROWS > Word<T>::COUNT ? ROWS / Word<T>::COUNT : 1;
+    const Unsigned begin = static_cast<Unsigned>(first);
+    const unsigned *words = reinterpret_cast<const unsigned *>(elements);
+    unsigned shifted[WORDS];
+    shift_words(shifted, words + begin / COUNT, words + (begin + (ROWS - 1)) / COUNT,
+                static_cast<unsigned>(begin % COUNT) * static_cast<unsigned>(sizeof(T)));
+    UNROLL for (int i = 0; i < WORDS; i++)
+        piece.set_word(column, i, shifted[i]);
+}
