@@ -127,13 +127,14 @@ typedef struct Build {
 
 /* -O1 gives the smallest sum of compile and run time. Alignment is checked by the compiler, since x86 forgives it.
    In the plain build integers wrap as they do on GPUs; in the checked one an overflow of signed ones, which only indices
-   are made of, is an error, and every access is announced (-fsanitize=thread; machine.cpp answers, not libtsan). */
+   are made of, is an error, so is an index past the end of an array, and every access is announced (-fsanitize=thread;
+   machine.cpp answers, not libtsan). */
 static const Build BUILDS[] = {
     {"machine", "machine", {NULL}},
     {"plain", "program", {"-fwrapv", "-fsanitize=alignment", "-fno-sanitize-recover=all", NULL}},
     {"checked",
      "program",
-     {"-g1", "-fsanitize=thread,alignment,signed-integer-overflow", "-fno-sanitize-recover=all", NULL}},
+     {"-g1", "-fsanitize=thread,alignment,signed-integer-overflow,bounds", "-fno-sanitize-recover=all", NULL}},
 };
 enum { BUILD_COUNT = sizeof BUILDS / sizeof *BUILDS };
 

@@ -1,5 +1,6 @@
-// What -fsanitize=signed-integer-overflow,alignment calls: GPUs wrap and forgive nothing of the kind, but an index that
-// overflows 32 bits points elsewhere, and a vector access that is not aligned faults.
+// What -fsanitize=signed-integer-overflow,alignment,bounds calls: GPUs wrap and forgive nothing of the kind, but an index
+// that overflows 32 bits points elsewhere, a vector access that is not aligned faults, and what lies behind an array in
+// registers is nobody's.
 namespace rollerc_interp {
 
 struct CheckedPlace {        // how the compiler describes a place; its type follows
@@ -23,3 +24,4 @@ ROLLERC_TRAP(mul_overflow, "a product overflows its integer type")
 ROLLERC_TRAP(negate_overflow, "a negation overflows its integer type")
 ROLLERC_TRAP(divrem_overflow, "a division overflows its integer type")
 ROLLERC_TRAP(type_mismatch_v1, "a misaligned access")
+ROLLERC_TRAP(out_of_bounds, "an index past the end of an array")

@@ -36,6 +36,8 @@ static const struct { const char *kernel, *what; } HIDDEN[] = {
      "ends before its asynchronous copies have landed"},
     {"const int far = (blockIdx.x + 1) * 1000000000; store(y, (far * 3) & 255, 1.0f);", "a product overflows"},
     {"int far = 2147483647 - threadIdx.x; store(y, (far + 1) & 255, 1.0f);", "a sum overflows"},
+    {"float v[4] = {}, sum = 0; for (int i = 0; i <= 4; ++i) sum += v[i]; store(y, threadIdx.x, sum);", "past the end of an array"},
+    {"SHARED(0, float, As, [4][8]); if (threadIdx.x % 16 == 0) As[0][threadIdx.x / 16] = 0;", "past the end of an array"},
 };
 
 START_TEST(a_hidden_bug_is_found)
