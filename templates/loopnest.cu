@@ -53,7 +53,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
         for (int output = 0; output < BIT_OUTPUTS; ++output)
             words[output] |= (unsigned)bits[output] << i;
     }
-    if (BIT_OUTPUTS > 0)
-        store_words(t, thread, words);
+    store_words(t, thread, words);
 }
 }   // namespace KERNEL

@@ -123,7 +123,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
 
     const Index block = (Index)blockIdx.x % (BLOCKS_M * BLOCKS_N), batch = (Index)blockIdx.x / (BLOCKS_M * BLOCKS_N);
     const Index panel = block / (PANEL * BLOCKS_N) * PANEL;                   // first row of blocks of this panel
-    const Index rows = BLOCKS_M - panel < PANEL ? BLOCKS_M - panel : PANEL;
+    const Index rows = op_min<Index>(BLOCKS_M - panel, PANEL);
     const Index m0 = (panel + block % (PANEL * BLOCKS_N) % rows) * BM;
     const Index n0 = block % (PANEL * BLOCKS_N) / rows * BN;
     const int ty = (int)threadIdx.x / (BN / TN), tx = (int)threadIdx.x % (BN / TN);
@@ -141,9 +141,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
 #pragma unroll 1
     for (Index step = 0; step < STEPS; ++step) {
         const int now = (int)(step & 1);
-        if (step + 1 < STEPS) {
-            fetch_a.from_global(t, batch, m0, (step + 1) * BK);
-            fetch_b.from_global(t, batch, n0, (step + 1) * BK);
+        const Index next = step + 1;
+        const bool more = next < STEPS;
+        if (more) {
+            fetch_a.from_global(t, batch, m0, next * BK);
+            fetch_b.from_global(t, batch, n0, next * BK);
         }
 #pragma unroll 8   // the whole step takes the compiler three times as long, and the kernel is no faster
         for (int k = 0; k < BK; ++k) {
@@ -157,7 +159,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
                 UNROLL for (int j = 0; j < TN; ++j)
                     acc[i][j] = op_add(op_mul(a[i / QM].at[i % QM], b[j / QN].at[j % QN]), acc[i][j]);
         }
-        if (step + 1 < STEPS) {
+        if (more) {
             fetch_a.to_shared(As[1 - now]);
             fetch_b.to_shared(Bs[1 - now]);
             block_sync();

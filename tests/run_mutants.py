@@ -10,6 +10,7 @@ A mutant that changes nothing a program could see is listed in tests/mutants/equ
 """
 import argparse
 import collections
+import itertools
 import os
 import pathlib
 import random
@@ -33,7 +34,7 @@ EQUIVALENT = ROOT / "tests/mutants/equivalent.txt"
 HANG_SECONDS = 20
 MAX_EQUIVALENT = 0.05
 
-# (program of differential/programs.py, type, sizes): what each family's template is exercised with. Several candidates of
+# (program of differential/programs.py, type, sizes[, devices]): what each family's template is exercised with. Several candidates of
 # each: the best one of every variant and the family's last.
 CASES = {
     "elementwise": [("chain", "f32", dict(M=67, N=64)), ("mask", "f32", dict(M=3, N=1031)), ("mask", "f16", dict(M=64, N=40)),
@@ -43,34 +44,47 @@ CASES = {
                ("matmul_transposed", "f32", dict(M=130, N=66, K=8)), ("convolution", "f32", dict(M=9, N=11, K=3)),
                ("matmul", "f32", dict(M=600, N=36, K=4)), ("matmul", "i8", dict(M=5, N=7, K=64)),
                ("matmul", "f64", dict(M=32, N=32, K=33))],
-    "reduce": [("rows", "f32", dict(M=37, N=1023)), ("columns", "f32", dict(M=257, N=70)), ("rows", "f16", dict(M=5, N=4096)),
-               ("everything", "i32", dict(M=9, N=1000)), ("columns", "i8", dict(M=67, N=128)), ("product", "f64", dict(M=13, N=5)),
-               ("columns", "f32", dict(M=3, N=1024)), ("rows", "f32", dict(M=3, N=20000)), ("columns", "f32", dict(M=5, N=40)),
-               ("columns", "f32", dict(M=96, N=5)), ("rows", "f32", dict(M=40, N=3)), ("rows", "f32", dict(M=3, N=96))],
+    "reduce": [("rows", "f32", dict(M=37, N=1023), "a100", "mi50"), ("columns", "f32", dict(M=257, N=70)),
+               ("rows", "f16", dict(M=5, N=4096)), ("everything", "i32", dict(M=9, N=1000)), ("columns", "i8", dict(M=67, N=128)),
+               ("product", "f64", dict(M=13, N=5)), ("columns", "f32", dict(M=3, N=1024)),
+               ("columns", "f32", dict(M=5, N=40), "a100", "mi50"), ("rows", "f32", dict(M=40, N=3), "a100", "mi50"),
+               ("rows", "f32", dict(M=3, N=96))],
     "window": [("max_pool", "f32", dict(M=5, N=67)), ("padded_sum", "f32", dict(M=7, N=130)), ("dilated", "f16", dict(M=3, N=33)),
-               ("max_pool", "i32", dict(M=300, N=5)), ("max_pool", "f32", dict(M=6, N=64)), ("depthwise", "f32", dict(M=5, N=9)),
-               ("depthwise", "f16", dict(M=3, N=33)), ("last_pool", "f32", dict(M=9, N=6)), ("padded_sum", "f32", dict(M=37, N=300))],
-    "rowwise": [("row_softmax", "f32", dict(M=37, N=1023)), ("row_range", "i32", dict(M=13, N=40)), ("row_norm", "f16", dict(M=5, N=4096)),
-                ("inner_axes", "i8", dict(M=7, N=67)), ("row_mask", "f32", dict(M=33, N=130)), ("row_norm", "f64", dict(M=9, N=6)),
-                ("row_softmax", "bf16", dict(M=300, N=1)), ("row_range", "f32", dict(M=2, N=20000)), ("row_weights", "f16", dict(M=5, N=77)),
-                ("row_specials", "f32", dict(M=6))],
-    "channelwise": [("channels_last", "f32", dict(M=133, N=64)), ("column_softmax", "f32", dict(M=70, N=33)),
-                    ("channels_last", "f16", dict(M=65, N=96)), ("column_softmax", "f64", dict(M=5, N=6)),
-                    ("column_softmax", "bf16", dict(M=300, N=7))],
-    "resident": [("batch_norm", "f32", dict(M=3, N=1030)), ("batch_norm", "f16", dict(M=2, N=4096)),
+               ("max_pool", "i8", dict(M=300, N=1)), ("max_pool", "f32", dict(M=6, N=64)), ("depthwise", "f32", dict(M=5, N=9)),
+               ("depthwise", "f16", dict(M=3, N=33)), ("last_pool", "f32", dict(M=9, N=6)), ("padded_sum", "f32", dict(M=37, N=257))],
+    "rowwise": [("row_softmax", "f32", dict(M=37, N=1023)), ("row_range", "i32", dict(M=13, N=40)),
+                ("row_norm", "f16", dict(M=5, N=4096), "a100", "mi50", "h200"), ("inner_axes", "i8", dict(M=7, N=67), "a100"),
+                ("row_mask", "f32", dict(M=33, N=130)), ("row_norm", "f64", dict(M=1, N=40)), ("row_range", "f32", dict(M=40, N=2)),
+                ("row_range", "f32", dict(M=2, N=20000), "h200"), ("row_weights", "f16", dict(M=5, N=77)),
+                ("row_specials", "f32", dict(M=6), "a100")],
+    "channelwise": [("channels_last", "f32", dict(M=133, N=64)), ("column_softmax", "f32", dict(M=70, N=33), "a100"),
+                    ("channels_last", "f16", dict(M=64, N=96)), ("column_softmax", "f64", dict(M=5, N=6)),
+                    ("column_softmax", "bf16", dict(M=300, N=7), "a100")],
+    "resident": [("batch_norm", "f32", dict(M=3, N=1030), "a100", "mi50", "h200"), ("batch_norm", "f16", dict(M=2, N=4096), "h200"),
                  ("normalised_bits", "f32", dict(M=2, N=40)), ("norm_gradient", "f32", dict(M=3, N=67)),
-                 ("norm_gradient", "f64", dict(M=2, N=1))],
+                 ("norm_gradient", "f64", dict(M=2, N=30))],
     "permute": [("turned", "f32", dict(M=67, N=130)), ("turned", "i8", dict(M=129, N=65)), ("turned_inside", "f16", dict(P=5, M=3, N=640)),
                 ("turned_inside", "u8", dict(P=4, M=67, N=31)), ("several_axes", "f32", dict(M=7, N=9)),
                 ("turned_and_scaled", "f32", dict(M=33, N=70)), ("turned_and_scaled", "f16", dict(M=72, N=40)),
                 ("turned_far", "f64", dict(P=33, M=3, N=18)), ("turned", "f32", dict(M=1000, N=3)), ("turned", "i8", dict(M=3, N=2000)),
                 ("turned_inside", "f16", dict(P=64, M=3, N=40)), ("turned", "i8", dict(M=640, N=128))],
 }
+# Where neither the width of a warp nor clusters matter, one device tells as much as several.
+DEVICES = collections.defaultdict(lambda: ("a100", "mi50"), reduce=("a100",), window=("a100",))
 # Further programs.
 TEXTS = {
     "elementwise": ["input x[37, 41] : f32  y[i, j] = x[i, j] + i - 2 * j  output y", "input x[9, 300] : i8  y[i, j:300] = x[i, 299 - j] * j  output y : i8"],
     "loopnest": ["input x[1030, 3] : f32  y[i] = sum[j](x[i, j]) + i * 1e-9 > -0.5  output y"],
-    "rowwise": ["input x[13, 40] : f32  input b[13] : f32  s[i] = sum[j](x[i, j])  t[i] = s[i] * b[i]  y[i, j] = x[i, j] - t[i]  output y"],
+    "reduce": ["input x[37, 1023] : f32  y[i] = sum[j](select(j < 25 * i, x[i, j], 1))  output y"],
+    "window": ["input x[9, 41, 23] : f32  y[h:8, v:20, c:11] = sum[r:2, s:3, q:3](x[h + r, 2 * v + s, 2 * c + q])  output y",
+               "input x[7, 25, 9] : f64  y[p, v:25, c:9] = sum[s:3, q:3](pad(x[p, v + s - 1, c + q - 1], 0))  output y"],
+    "rowwise": ["input x[13, 40] : f32  input b[13] : f32  s[i] = sum[j](x[i, j])  t[i] = s[i] * b[i]  y[i, j] = x[i, j] - t[i]  output y",
+                "input x[5, 1500] : f32  a[i] = min[j](x[i, j])  b[i] = sum[j](x[i, j] - a[i])  c[i] = max[j](x[i, j] * b[i])"
+                "  y[i, j] = x[i, j] - c[i]  output y"],
+    "channelwise": ["input x[1000, 64] : f16  mean[c] = sum[i](x[i, c]) / 1000  var[c] = sum[i](sq(x[i, c] - mean[c])) / 1000"
+                    "  y[i, c] = (x[i, c] - mean[c]) * rsqrt(var[c] + 0.001)  output y : f16  output mean"],
+    "resident": ["input x[2, 3, 1024] : f32  input z[2, 3, 1024] : f16  m[c] = sum[n, j](x[n, c, j]) / 2048"
+                 "  y[n, c, j] = (x[n, c, j] - m[c]) * z[n, c, j]  output y : f16"],
 }
 # Past 2^31 elements positions take 64 bits; some blocks are run.
 HUGE = "input x[2147488777] : i8  y[i] = x[i] + 1  output y : i8"
@@ -121,7 +135,7 @@ class Bench:
     def __init__(self, rollerc, folder):
         self.rollerc, self.folder = rollerc, folder
         self.ranker = Ranker(rollerc, folder)
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         self.cases = {}   # template -> [(options, text)]
         self.kills = collections.Counter()
         self.sound = {}   # (template, number of a case) -> it is right without a mutant
@@ -136,29 +150,33 @@ class Bench:
 
     def family_cases(self, family):
         programs = {program.name: program for program in PROGRAMS}
-        devices = ("a100", "mi50") + (("h200",) if family == "rowwise" else ())   # that has clusters
-        texts = [(source(programs[name], dtype, sizes), device) for name, dtype, sizes in CASES[family] for device in devices]
+        texts = [(source(programs[name], dtype, sizes), device)
+                 for name, dtype, sizes, *devices in CASES[family] for device in devices or DEVICES[family]]
         texts += [(text, "a100") for text in TEXTS.get(family, [])]
         cases = [case for text, device in texts for case in self.chosen(self.ranker, text, family, device)]
+        random.Random(family).shuffle(cases)   # neighbours are alike: most bugs are found by one of the first few
         return cases + ([(["--device", "a100"], HUGE)] if family == "elementwise" else [])
 
     def prelude_cases(self):
-        small = [case for family in CASES for case in self.family_cases(family)[::9]]
+        small = [case for family in CASES for case in self.cases_of(f"{family}.cu")[::9]]
         return [(["--device", device], text) for text in PRELUDE_CASES for device in ("a100", "mi50")] + small + [
             (["--device", "a100"], HUGE)]
 
     @staticmethod
     def chosen(ranker, text, family, device):
-        firsts, last, odd = {}, None, None
+        """The best ones of different register tiles, of each variant in turn; the family's last; one of odd threads."""
+        tiles, last, odd = collections.defaultdict(dict), None, None   # variant -> register tile -> rank
         for candidate in ranker.rank(text, device):
             for launch in candidate["launches"]:
                 if launch["family"] == family:
                     tile = launch["config"]["tile"]["register"]
-                    firsts.setdefault((launch["config"]["variant"], tuple(tile.values())), candidate["rank"])
+                    tiles[launch["config"]["variant"]].setdefault(tuple(tile.values()), candidate["rank"])
                     last, threads = candidate["rank"], launch["config"]["threads"]
                     odd = odd or (last if threads & (threads - 1) else None)   # not a power of two
+        turns = itertools.zip_longest(*(ranks.values() for ranks in tiles.values()))
+        firsts = [rank for turn in turns for rank in turn if rank]
         return [(["--device", device, "--top-k", "100", "--candidate", str(rank)], text)
-                for rank in sorted({*list(firsts.values())[:6], last, odd} - {None})]
+                for rank in sorted({*firsts[:6], last, odd} - {None})]
 
     def verify(self, case, templates):
         """None if the kernel is right, else what is said."""

@@ -41,7 +41,7 @@ HAND = [
     ("M11 a step leaves out its last k", "matmul.cu", "for (int k = 0; k < BK; ++k)", "for (int k = 0; k < BK - 1; ++k)", 1),
     ("M12 A and B overlap in shared memory", "matmul.cu", "SHARED(2 * BK * LDA *", "SHARED(BK * LDA *", 1),
     ("M13 padded with ones", "matmul.cu", "v[i][e] = 0;", "v[i][e] = 1;", 1),
-    ("M14 next step fetches this one again", "matmul.cu", "fetch_b.from_global(t, batch, n0, (step + 1) * BK)",
+    ("M14 next step fetches this one again", "matmul.cu", "fetch_b.from_global(t, batch, n0, next * BK)",
      "fetch_b.from_global(t, batch, n0, step * BK)", 1),
     ("M15 thread rows and columns swapped", "matmul.cu", "const int ty = (int)threadIdx.x / (BN / TN), tx = (int)threadIdx.x % (BN / TN)",
      "const int tx = (int)threadIdx.x / (BN / TN), ty = (int)threadIdx.x % (BN / TN)", 1),
