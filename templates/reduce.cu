@@ -62,21 +62,11 @@ __device__ __forceinline__ void finish(const Tensors &t, Index output, A total)
 // </rollerc>
 
 constexpr Index CHUNK = (Index)TR * TERMS;   // terms that a group takes at once
+constexpr Index STEP = DEPTH * CHUNK;        // that it takes before it needs the first
 
-// The largest power of two that divides TR, at most a warp: groups of so many lanes never straddle an output.
-__device__ constexpr int shuffled_lanes(int lanes)
-{
-    return lanes < WARP && TR % (2 * lanes) == 0 ? shuffled_lanes(2 * lanes) : lanes;
-}
-constexpr int LANES = ROW ? shuffled_lanes(1) : 1;
+// The largest power of two that divides TR and a warp: groups of so many lanes never straddle an output.
+constexpr int LANES = ROW ? (TR | WARP) & -(TR | WARP) : 1;
 constexpr int PARTS = TR / LANES;   // of a group, that meet in shared memory
-
-// The largest power of two below PARTS.
-__device__ constexpr int first_half(int half)
-{
-    return 2 * half < PARTS ? first_half(2 * half) : half;
-}
-constexpr int HALF = first_half(1);
 
 static_assert(TS * TR <= THREADS && THREADS % WARP == 0, "whole warps, some of whose threads may idle");
 static_assert((OUTS == 1 || TERMS == 1) && OUTS * TERMS == VECTOR, "a vector lies along one side");
@@ -107,7 +97,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
     const int thread = (int)threadIdx.x;
     const int ts = ROW ? thread / TR : thread % TS;
     const int tr = ROW ? thread % TR : thread / TS;
-    const bool grouped = ts < TS && tr < TR;   // the last warp may have threads to spare
+    const bool grouped = thread < TS * TR;   // the last warp may have threads to spare
     const Index output = ((Index)blockIdx.x * TS + ts) * OUTS;
     const bool active = grouped && output < OUTPUTS;
 
@@ -118,9 +108,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
             acc[d][o] = Reduction::template identity<A>();
     if (active) {
         Index r = (Index)tr * TERMS;
-        for (; r + (DEPTH - 1) * CHUNK < REDUCED; r += DEPTH * CHUNK)
+        for (; r + (DEPTH - 1) * CHUNK < REDUCED; r += STEP)
             accumulate<true>(t, output, r, acc);
-        if (REDUCED % (DEPTH * CHUNK) != 0)
+        if (REDUCED % STEP != 0)
             accumulate<false>(t, output, r, acc);
     }
 
@@ -132,7 +122,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
             total[o] = Reduction::combine(total[o], acc[d][o]);
         total[o] = warp_reduce<Reduction>(total[o], LANES);
     }
-    if (PARTS > 1) {
+    if (PARTS != 1) {
         SHARED(0, A, part, [PARTS][OUTS][TS]);
         const int p = tr / LANES;
         const bool holds = grouped && tr % LANES == 0;
@@ -140,12 +130,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
             if (holds)
                 part[p][o][ts] = total[o];
         block_sync();
-        for (int half = HALF; half > 0; half /= 2) {
-            if (holds && p < half && p + half < PARTS)
+        for (int parts = PARTS; parts > 1;) {   // the upper half joins the lower one
+            const int half = (parts + 1) / 2;
+            if (holds && p + half < parts)
                 UNROLL for (int o = 0; o < OUTS; ++o) {
                     total[o] = Reduction::combine(total[o], part[p + half][o][ts]);
                     part[p][o][ts] = total[o];
                 }
+            parts = half;
             block_sync();
         }
     }
