@@ -79,15 +79,16 @@ __device__ __forceinline__ void compute(const Tensors &t, Index slab, Index chan
 constexpr int THREADS = LANES * GROUPS;
 constexpr int TILE = LANES * VECTOR;                              // channels of a block
 constexpr Index TILES = (CHANNELS + TILE - 1) / TILE;
-constexpr int GROUPS_OF_WARP = LANES < WARP ? WARP / LANES : 1;   // that shuffles combine
+constexpr int GROUPS_OF_WARP = (WARP + LANES - 1) / LANES;        // that shuffles combine
 constexpr int PARTIALS = (GROUPS + GROUPS_OF_WARP - 1) / GROUPS_OF_WARP;
+static_assert(THREADS % WARP == 0, "whole warps");
 static_assert((LANES & (LANES - 1)) == 0, "groups lie at the same lanes of every warp");
 static_assert(CHANNELS % VECTOR == 0, "channels are whole vectors");
 
 template <class Reduction, class T, int COUNT> __device__ void reduce_columns(T (&value)[COUNT], int place)
 {
     UNROLL for (int e = 0; e < COUNT; ++e)
-        for (int mask = LANES; mask < WARP && mask < THREADS; mask *= 2)
+        for (int mask = LANES; mask < WARP; mask *= 2)
             value[e] = Reduction::combine(value[e], warp_shuffle_xor(value[e], mask));
     if (PARTIALS == 1)
         return;
