@@ -70,8 +70,10 @@ __device__ __forceinline__ void compute(const Tensors &t, Index row, Index first
 // </rollerc>
 
 constexpr int SLOT_BYTES = 8;                                       // of any result
-constexpr int WARPS = (THREADS + WARP - 1) / WARP;
+constexpr int WARPS = THREADS / WARP;
+static_assert(THREADS % WARP == 0, "whole warps");
 static_assert(KEPT >= (SLOTS + WARPS) * SLOT_BYTES && KEPT % 16 == 0, "results come before what is kept");
+static_assert(COLUMNS > (CLUSTER - 1) * SHARE, "every block has columns");
 static_assert(SHARE % VECTOR == 0 && COLUMNS % VECTOR == 0, "shares are whole vectors");
 
 template <class Reduction, class T> __device__ void reduce_block(T value, int slot)
@@ -93,7 +95,7 @@ template <class Reduction, class T> __device__ void reduce_block(T value, int sl
 
 __device__ __forceinline__ void row_sync()
 {
-    if (CLUSTER > 1)
+    if (CLUSTER != 1)
         cluster_sync();
     else
         block_sync();
@@ -112,7 +114,7 @@ template <class Reduction, class T> __device__ T row_total(int slot)
 
 template <int N, class T, class Index> __device__ void keep_vector(T *kept, const T *from, Index index)
 {
-    constexpr int COUNT = 16 / (int)sizeof(T);   // of one asynchronous copy
+    constexpr int COUNT = sizeof(bits128) / sizeof(T);   // of one asynchronous copy
     if (N % COUNT == 0)
         UNROLL for (int i = 0; i < N; i += COUNT)
             async_copy16(kept + i, from + index + i);
@@ -126,12 +128,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
     const Tensors t = TENSORS;
     const Index row = (Index)blockIdx.x / CLUSTER;
     const Index first = (Index)blockIdx.x % CLUSTER * SHARE;
-    const Index count = COLUMNS - first < SHARE ? (COLUMNS > first ? COLUMNS - first : 0) : SHARE;
+    const Index count = op_min<Index>(COLUMNS - first, SHARE);
     for (Index own = (Index)threadIdx.x * VECTOR; own < count; own += THREADS * VECTOR)
         keep(t, row, first + own, own);
     async_commit();
-    for (Index own = (Index)threadIdx.x * VECTOR; own < count; own += THREADS * VECTOR)
-        announce(t, row, first + own, own);
+    announce(t, row, first, count);
     async_wait<0>();
     compute(t, row, first, count);
     if (CLUSTER > 1)

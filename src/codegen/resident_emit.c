@@ -105,7 +105,7 @@ static void emit_announce(Emitter *emitter)
         if (emitter->kept >> i & 1 || tensor->dtype == DTYPE_B1)
             continue;
         axes |= access_axes(read->access);
-        strbuf_printf(&body, "    if (own %% %d == 0)\n        prefetch(t.in%d + (",
+        strbuf_printf(&body, "        if (own %% %d == 0)\n            prefetch(t.in%d + (",
                       LINE_BYTES * 8 / dtype_info[tensor->dtype].bits,
                       input_position(emitter->fusion, tensor));
         emit_affine(&body, &read->offset, emitter->first.axis);
@@ -114,11 +114,16 @@ static void emit_announce(Emitter *emitter)
     strbuf_puts(
         out,
         "\n// Asks L2 for what the last walk alone reads.\n"
-        "__device__ __forceinline__ void announce(const Tensors &t, Index row, Index column, Index own)\n"
-        "{\n    (void)t, (void)row, (void)column, (void)own;\n");
-    emit_row_positions(emitter, axes);
-    emit_column_positions(emitter, "    ", "column", axes);
-    strbuf_printf(out, "%s}\n", body.text ? body.text : "");
+        "__device__ __forceinline__ void announce(const Tensors &t, Index row, Index first, Index count)\n"
+        "{\n    (void)t, (void)row, (void)first, (void)count;\n");
+    if (body.length) {
+        emit_row_positions(emitter, axes);
+        strbuf_puts(out, "    for (Index own = (Index)threadIdx.x * VECTOR; own < count; own += THREADS * VECTOR) {\n"
+                         "        const Index column = first + own;\n");
+        emit_column_positions(emitter, "        ", "column", axes);
+        strbuf_printf(out, "%s    }\n", body.text);
+    }
+    strbuf_puts(out, "}\n");
 }
 
 static void emit_pass_reads(Emitter *emitter, uint32_t used)
