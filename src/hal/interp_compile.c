@@ -45,11 +45,6 @@ static const char *program_text(Arena *arena, const RuntimeSource *source)
     return out.text;
 }
 
-/* The machine that runs it, in the order in which its parts know of each other. */
-static const char *const MACHINE[] = {"twin.h",   "machine.h",  "schedule.cpp", "meet.cpp",
-                                      "copies.cpp", "shadow.cpp", "launch.cpp"};
-enum { MACHINE_PARTS = sizeof MACHINE / sizeof *MACHINE };
-
 static bool write_text(Arena *arena, const char *folder, const char *name, const char *text)
 {
     return write_file(arena_printf(arena, "%s/%s", folder, name), text, strlen(text));
@@ -57,13 +52,8 @@ static bool write_text(Arena *arena, const char *folder, const char *name, const
 
 static bool write_sources(Arena *arena, const char *folder, const RuntimeSource *source)
 {
-    StrBuf machine = strbuf_new(arena);
-    bool written = write_embedded(arena, folder, "interface.h") && write_embedded(arena, folder, "handlers.h");
-    for (int i = 0; i < MACHINE_PARTS && written; i++) {
-        written = write_embedded(arena, folder, MACHINE[i]);
-        strbuf_printf(&machine, "#include \"%s\"\n", MACHINE[i]);
-    }
-    return written && write_text(arena, folder, "machine.cpp", machine.text) &&
+    return write_embedded(arena, folder, "calls.h") && write_embedded(arena, folder, "twin.h") &&
+           write_embedded(arena, folder, "handlers.h") &&
            write_text(arena, folder, "program.cpp", program_text(arena, source)) &&
            write_file(arena_printf(arena, "%s/kernel.cu", folder), source->text, source->length);
 }
@@ -118,22 +108,20 @@ static const char *read_log(Arena *arena, const char *path)
     return arena_strdup(arena, text);
 }
 
-// ---- three objects, compiled side by side ----
+// ---- two objects, compiled side by side ----
 
 typedef struct Build {
-    const char *name, *source;
+    const char *name;
     const char *flags[5];
 } Build;
 
 /* -O1 gives the smallest sum of compile and run time. Alignment is checked by the compiler, since x86 forgives it.
    In the plain build integers wrap as they do on GPUs; in the checked one an overflow of signed ones, which only indices
    are made of, is an error, so is an index past the end of an array, and every access is announced (-fsanitize=thread;
-   machine.cpp answers, not libtsan). */
+   the machine answers, not libtsan). */
 static const Build BUILDS[] = {
-    {"machine", "machine", {NULL}},
-    {"plain", "program", {"-fwrapv", "-fsanitize=alignment", "-fno-sanitize-recover=all", NULL}},
+    {"plain", {"-fwrapv", "-fsanitize=alignment", "-fno-sanitize-recover=all", NULL}},
     {"checked",
-     "program",
      {"-g1", "-fsanitize=thread,alignment,signed-integer-overflow,bounds", "-fno-sanitize-recover=all", NULL}},
 };
 enum { BUILD_COUNT = sizeof BUILDS / sizeof *BUILDS };
@@ -152,7 +140,7 @@ static bool start_build(Arena *arena, const char *compiler, const char *folder, 
     for (int i = 0; build->flags[i]; i++)
         argv[count++] = arena_strdup(arena, build->flags[i]);
     argv[count++] = arena_printf(arena, "-DROLLERC_WARP=%d", warp_size);
-    argv[count++] = arena_printf(arena, "%s/%s.cpp", folder, build->source);
+    argv[count++] = arena_printf(arena, "%s/program.cpp", folder);
     argv[count++] = "-o";
     argv[count++] = arena_printf(arena, "%s/%s.so", folder, build->name);
     argv[count++] = "-nodefaultlibs";   // no libtsan, no libubsan
@@ -188,8 +176,7 @@ RuntimeStatus interp_compile(Arena *arena, const RuntimeSource *source, InterpOb
         *reason = arena_printf(arena, "cannot write to %s: %s", folder, strerror(errno));
         return RUNTIME_MACHINE;
     }
-    *objects = (InterpObjects){folder, arena_printf(arena, "%s/machine.so", folder),
-                               arena_printf(arena, "%s/plain.so", folder),
+    *objects = (InterpObjects){folder, arena_printf(arena, "%s/plain.so", folder),
                                arena_printf(arena, "%s/checked.so", folder)};
     for (size_t i = 0; i < sizeof compilers / sizeof *compilers; i++) {
         const Build *failed = NULL;

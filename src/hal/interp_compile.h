@@ -4,9 +4,8 @@
 
 typedef struct InterpObjects {
     const char *folder;
-    const char *machine;   // what runs either of the others
-    const char *plain;     // the program: values
-    const char *checked;   // the program that announces every access, and in which no index overflows
+    const char *plain;     // values
+    const char *checked;   // the same, but it announces every access, and in which no index overflows
 } InterpObjects;
 
 RuntimeStatus interp_compile(Arena *arena, const RuntimeSource *source, InterpObjects *objects, const char **reason);

@@ -51,7 +51,6 @@ static struct {
     InterpMemory *memory;
     InterpHost host;
     int seconds;
-    int (*thread)(void);
     int64_t shared_bytes;    // dynamic, of each of the blocks that run together
     int shared_blocks;
     int stacks;              // so far
@@ -86,7 +85,7 @@ static void report_where(void)
     child.report->where[0] = '\0';
     if (host->launch >= 0)
         append_where("launch %d, ", host->launch);
-    int thread = child.thread ? child.thread() : -1;
+    int thread = interp_thread();
     if (thread >= 0)
         append_where("block (%u,%u,%u), thread %d, ", host->block[0], host->block[1], host->block[2], thread);
     if (host->file && !host->pc)
@@ -268,6 +267,7 @@ static const enum InterpSchedule SCHEDULES[] = {
 static InterpHost host_of(const RuntimeLimits *limits, const RuntimeJob *job)
 {
     return (InterpHost){
+        .warp_size = limits->warp_size,
         .max_threads = limits->max_threads_per_block,
         .static_shared_limit = limits->static_shared_bytes,
         .shared_limit = limits->shared_bytes,
@@ -297,7 +297,7 @@ static InterpHost host_of(const RuntimeLimits *limits, const RuntimeJob *job)
 
 static void *load_object(const char *path)
 {
-    void *object = dlopen(path, RTLD_NOW | RTLD_GLOBAL);   // the program calls the machine
+    void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);   // it calls the machine, which is here
     if (!object)
         lack(dlerror());
     return object;
@@ -322,14 +322,14 @@ static int find_image(struct dl_phdr_info *info, size_t size, void *function)
 }
 
 /* Blocks that are left out hide what they do not write; the first and the last one are never left out. */
-static void check_ends(InterpKnown *known)
+static void check_ends(void)
 {
     for (int i = 0; i < child.host.region_count; i++) {
         const InterpRegion *region = &child.host.regions[i];
         if (!region->written)
             continue;
-        bool first = known(region, 0);
-        if (!first || !known(region, region->bytes - 1))
+        bool first = interp_known(region, 0);
+        if (!first || !interp_known(region, region->bytes - 1))
             fail("the %s element of %s is not written", first ? "last" : "first", child.job->tensors[i].name);
     }
 }
@@ -341,18 +341,14 @@ static _Noreturn void run_child(const RuntimeModule *module, const RuntimeJob *j
     child.seconds = job->seconds;
     set_limits(job->seconds);
     catch_signals(job->seconds);
-    void *machine = load_object(module->objects.machine);
     void *program = load_object(job->checked ? module->objects.checked : module->objects.plain);
-    InterpRun *run = (InterpRun *)(uintptr_t)dlsym(machine, "interp_run");
     InterpLauncher *launcher = (InterpLauncher *)(uintptr_t)dlsym(program, "call_launcher");
-    child.thread = (int (*)(void))(uintptr_t)dlsym(machine, "interp_thread");
-    dl_iterate_phdr(find_image, (void *)(uintptr_t)run);
     dl_iterate_phdr(find_image, (void *)(uintptr_t)launcher);
-    child.host.code = child.host.own[1].start;
+    child.host.code = child.host.own[0].start;
     if (job->checked && !interp_shadow_make(&child.host, child.memory, job))
         lack("not enough memory for the checks of the interpreter");
     (job->lazy ? interp_memory_unlock : interp_memory_open_all)(child.memory);
-    int result = run(&child.host, launcher, buffers);
+    int result = interp_run(&child.host, launcher, buffers);
     char what[300];
     child.host.file = NULL;
     if (result != 0)
@@ -360,7 +356,7 @@ static _Noreturn void run_child(const RuntimeModule *module, const RuntimeJob *j
     if (!interp_memory_check(child.memory, what, sizeof what))
         fail("%s", what);
     if (job->checked && job->ends_written)
-        check_ends((InterpKnown *)(uintptr_t)dlsym(machine, "interp_known"));
+        check_ends();
     end(RUNTIME_DONE);
 }
 

@@ -1,7 +1,7 @@
-// What rollerc and the interpreted program know of each other. C and C++ both read it.
+// What rollerc and its machine, which runs programs, know of each other. C and C++ both read it.
 //
-// A generated .cu and the twin of CUDA are compiled into one shared object, the machine that runs them into another; a
-// child of rollerc loads both and calls interp_run() with this record.
+// A generated .cu and the twin of CUDA are compiled into a shared object; a child of rollerc loads it and calls
+// interp_run() with its launcher and this record.
 #ifndef ROLLERC_INTERP_INTERFACE
 #define ROLLERC_INTERP_INTERFACE
 
@@ -9,7 +9,7 @@ enum {
     INTERP_MAX_LAUNCHES = 64,           // of which traffic is counted
     INTERP_CELL_BYTES = 44,             // of an InterpCell
     INTERP_PIECE_BYTES = 256,           // of memory that is made when it is first accessed
-    INTERP_OWN_SPANS = 3                // program, machine, the launcher's stack
+    INTERP_OWN_SPANS = 3                // the program, what the thread sees (Here), the launcher's stack
 };
 
 // Which thread runs when several can. Bugs of synchronisation show under one order and not another.
@@ -46,6 +46,7 @@ typedef struct InterpSpan {
 
 typedef struct InterpHost {
     // Limits of the device.
+    int warp_size;
     int max_threads;                    // a block
     long long static_shared_limit;      // dynamic shared bytes without the attribute
     long long shared_limit;             // and with it
@@ -94,12 +95,23 @@ typedef struct InterpHost {
     long long blocks_run, blocks_total; // of the launches that were run
 } InterpHost;
 
-/* interp_known(): whether a byte of a written region was written. */
-typedef int InterpKnown(const InterpRegion *region, long long byte);
-
 typedef int InterpLauncher(void **args);   // call_launcher() of the program's object
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Calls the program's launcher with `args`; its result. */
-typedef int InterpRun(InterpHost *host, InterpLauncher *launcher, void **args);
+int interp_run(InterpHost *host, InterpLauncher *launcher, void **args);
+
+/* The number of the thread that runs, within its block; -1: none does. */
+int interp_thread(void);
+
+/* Whether a byte of a written region was written. */
+int interp_known(const InterpRegion *region, long long byte);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -13,8 +13,8 @@ int allowance_count;
 void prepare_warps(Block *block)
 {
     for (int w = 0; w < warp_count; w++) {
-        const int lanes = thread_count - w * WARP < WARP ? thread_count - w * WARP : WARP;
-        block->warps[w].lanes = static_cast<LaneMask>(~0ull >> (64 - lanes));
+        const int lanes = thread_count - w * warp_size < warp_size ? thread_count - w * warp_size : warp_size;
+        block->warps[w].lanes = ~0ull >> (64 - lanes);
     }
 }
 
@@ -26,8 +26,8 @@ void prepare_threads(Block *block)
         thread = Thread();
         thread.index = index;
         thread.number = i;
-        thread.lane = i % WARP;
-        thread.warp = i / WARP;
+        thread.lane = i % warp_size;
+        thread.warp = i / warp_size;
         thread.block = block;
         if (++index.x < block_size.x)
             continue;
@@ -227,10 +227,12 @@ cudaError_t launch(const Invocation &what, const LaunchShape &shape)
     invocation = &what;
     grid_size = shape.grid;
     block_size = shape.block;
+    here.grid_size = {grid_size.x, grid_size.y, grid_size.z};
+    here.block_size = {block_size.x, block_size.y, block_size.z};
     cluster_shape = shape.cluster;
     cooperative = shape.cooperative;
     thread_count = static_cast<int>(volume(shape.block));
-    warp_count = (thread_count + WARP - 1) / WARP;
+    warp_count = (thread_count + warp_size - 1) / warp_size;
     cluster_blocks = static_cast<int>(volume(shape.cluster));
     team_blocks = cooperative ? static_cast<int>(volume(shape.grid)) : cluster_blocks;
     shared_bytes = shape.shared;
@@ -272,16 +274,19 @@ cudaError_t clear(void *memory, int byte, size_t count)
 
 }   // namespace rollerc_interp
 
-extern "C" ROLLERC_EXPORT int interp_run(InterpHost *host, InterpLauncher *launcher, void **args)
+int interp_run(InterpHost *host, InterpLauncher *launcher, void **args)
 {
     rollerc_interp::host = host;
+    rollerc_interp::warp_size = host->warp_size;
     host->launch = -1;
+    unsigned char *seen = reinterpret_cast<unsigned char *>(&rollerc_interp::here);
     unsigned char *frame = static_cast<unsigned char *>(__builtin_frame_address(0));
+    host->own[host->own_count++] = {seen, seen + sizeof rollerc_interp::here};   // some compilers announce it
     host->own[host->own_count++] = {frame - rollerc_interp::STACK_BYTES, frame};   // what the launcher passes on
     return launcher(args);
 }
 
-extern "C" ROLLERC_EXPORT int interp_thread()
+int interp_thread()
 {
     return rollerc_interp::current ? rollerc_interp::current->number : -1;
 }

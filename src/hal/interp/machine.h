@@ -6,14 +6,17 @@
 //   shadow.cpp     what is known of memory: races, uninitialised reads, traffic
 //   launch.cpp     grids, teams of blocks and the way in
 //
-// They are one translation unit, compiled without instrumentation. The first thing that is wrong ends the process
-// (host->fail): what follows would prove nothing.
+// They are a part of rollerc and run in a child of it. The first thing that is wrong ends the process (host->fail): what
+// follows would prove nothing.
+#include "calls.h"
+#include "interface.h"
+
 namespace rollerc_interp {
 
-using rollerc::LaneMask;
-using rollerc::WARP;
+using LaneMask = unsigned long long;   // bit i: lane i
 
 enum {
+    MAX_LANES = 64,                 // a warp; AMD's
     MAX_THREADS = 1024,             // a block, on every GPU
     MAX_TEAM_THREADS = 1 << 18,     // 132 SMs hold 270,336
     MAX_TEAM_BLOCKS = 1 << 13,
@@ -23,11 +26,28 @@ enum {
     STACK_BYTES = 256 << 10
 };
 
+struct Block;
+struct Fiber;
+struct Copy;
+struct Thread {
+    uint3 index;
+    int number, lane, warp;       // within the block
+    Block *block;
+    bool alive;
+    bool waits_for_cluster;
+    unsigned arrivals, waits;     // at barriers of its cluster, that it has made; equal outside of them
+    Fiber *fiber;                 // its stack; none before it starts
+    Place place;                  // where it waits
+    unsigned long long result;    // of the last exchange
+    Copy *first_copy, *last_copy; // asynchronous, under way
+    unsigned copy_groups;         // that were committed
+};
+
 struct Meeting {                    // of a warp's lanes at a shuffle or ballot
     LaneMask arrived;
     Place place;
-    unsigned long long bits[WARP];
-    int source[WARP];               // -1: a ballot; -2: warp_sync
+    unsigned long long bits[MAX_LANES];
+    int source[MAX_LANES];              // -1: a ballot; -2: warp_sync
 };
 
 struct Warp {
@@ -65,9 +85,8 @@ struct Block {
 };
 
 Thread *current;
-uint3 block_index;
+ROLLERC_EXPORT Here here;           // of it
 dim3 block_size, grid_size;
-unsigned char *shared_memory;
 
 InterpHost *host;
 const Invocation *invocation;
@@ -76,6 +95,7 @@ Warp warps[MAX_TEAM_WARPS];
 Block blocks[MAX_TEAM_BLOCKS];      // cluster by cluster
 Cluster clusters[MAX_TEAM_BLOCKS];
 int thread_count, warp_count;       // of a block
+int warp_size;
 int team_blocks, cluster_blocks;    // that run together; of a cluster
 dim3 cluster_shape;
 bool cooperative;

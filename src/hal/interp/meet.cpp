@@ -121,17 +121,17 @@ enum { BALLOT = -1, ORDER_MEMORY = -2 };
 void deliver_ballot(Thread *lanes, const Meeting &meeting)
 {
     unsigned long long votes = 0;
-    for (int lane = 0; lane < WARP; lane++)
+    for (int lane = 0; lane < warp_size; lane++)
         if (meeting.arrived >> lane & 1)
             votes |= meeting.bits[lane] << lane;
-    for (int lane = 0; lane < WARP; lane++)
+    for (int lane = 0; lane < warp_size; lane++)
         if (meeting.arrived >> lane & 1)
             lanes[lane].result = votes;
 }
 
 void deliver_shuffle(Thread *lanes, const Meeting &meeting)
 {
-    for (int lane = 0; lane < WARP; lane++) {
+    for (int lane = 0; lane < warp_size; lane++) {
         if (!(meeting.arrived >> lane & 1))
             continue;
         const int source = meeting.source[lane];

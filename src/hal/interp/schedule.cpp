@@ -208,7 +208,7 @@ Thread *pick()
         warp = most_important_warp(block);
         lane = any_lane(block.warps[warp].ready);
     }
-    Thread *thread = &block.threads[warp * WARP + lane];
+    Thread *thread = &block.threads[warp * warp_size + lane];
     unready(thread);
     return thread;
 }
@@ -218,15 +218,19 @@ void make_current(Thread *thread)
     static const Block *entered;
     static unsigned entered_in;   // blocks are used again by the next team
     current = thread;
-    if (!thread || (entered == thread->block && entered_in == team_epoch))
+    if (!thread)
+        return;
+    here.thread = thread->index;
+    here.lane = thread->lane;
+    if (entered == thread->block && entered_in == team_epoch)
         return;
     entered = thread->block;
     entered_in = team_epoch;
-    block_index = entered->index;
-    shared_memory = entered->shared;
-    host->block[0] = block_index.x;
-    host->block[1] = block_index.y;
-    host->block[2] = block_index.z;
+    here.block = entered->index;
+    here.shared_memory = entered->shared;
+    host->block[0] = here.block.x;
+    host->block[1] = here.block.y;
+    host->block[2] = here.block.z;
 }
 
 [[noreturn]] void fail_deadlock()

@@ -199,7 +199,7 @@ void visit_parts(const Access &access, Cell *word, Cell *bytes, int first, int l
         if (!whole && !(word->split_halves & half))
             bytes[at / HALF * HALF + 1] = bytes[at / HALF * HALF];
         if (!whole)
-            word->split_halves |= half;
+            word->split_halves = (word->split_halves | half) & 3;
         visit_cell(access, &bytes[at]);
         at += whole ? HALF : 1;
     }
@@ -214,7 +214,7 @@ void visit(const Access &access, const unsigned char *start, InterpShadow shadow
     for (long long at = first; at < end; at = (at / WORD + 1) * WORD) {
         Cell *word = &shadow.words[at / WORD];
         const int from = static_cast<int>(at % WORD);
-        const int to = static_cast<int>(end - at < WORD - from ? from + end - at : WORD);
+        const int to = static_cast<int>(end - at < WORD - from ? from + end - at : +WORD);
         if (to - from == WORD && !word->is_split)
             visit_cell(access, word);
         else
@@ -479,7 +479,7 @@ ROLLERC_EXPORT void *__tsan_memmove(void *to, const void *from, size_t n)
 
 }   // namespace rollerc_interp
 
-extern "C" ROLLERC_EXPORT int interp_known(const InterpRegion *region, long long byte)
+int interp_known(const InterpRegion *region, long long byte)
 {
     return rollerc_interp::is_known(region, byte);
 }

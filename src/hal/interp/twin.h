@@ -1,28 +1,16 @@
 // The host's twin of CUDA: what a generated file and its prelude need to compile as plain C++.
 //
-// It comes before the generated text and includes nothing but interface.h: the whole program then
+// It comes before the generated text and includes nothing but calls.h: the whole program then
 // compiles in a fraction of a second. Threads are fibers (machine.h); one block runs at a time, or a cluster, or the grid
 // of a cooperative launch.
-#include "interface.h"
+#include "calls.h"
 
 #define ROLLERC_INTERP 1
-#define ROLLERC_EXPORT __attribute__((visibility("default")))
 #define __global__
 #define __device__
 #define __host__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
-
-typedef __SIZE_TYPE__ size_t;
-
-struct uint3 {
-    unsigned x, y, z;
-};
-
-struct dim3 {
-    unsigned x, y, z;
-    constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
-};
 
 // ---- the mathematical library, without its header ----
 
@@ -73,51 +61,7 @@ using LaneMask = LaneMaskOf<WARP>::type;   // bit i: lane i
 
 namespace rollerc_interp {
 
-struct Place {   // in the source, as a compiler's message would name it
-    const char *file;
-    int line;
-};
-
-struct Block;
-struct Fiber;
-struct Copy;
-struct Thread {
-    uint3 index;
-    int number, lane, warp;       // within the block
-    Block *block;
-    bool alive;
-    bool waits_for_cluster;
-    unsigned arrivals, waits;     // at barriers of its cluster, that it has made; equal outside of them
-    Fiber *fiber;                 // its stack; none before it starts
-    Place place;                  // where it waits
-    unsigned long long result;    // of the last exchange
-    Copy *first_copy, *last_copy; // asynchronous, under way
-    unsigned copy_groups;         // that were committed
-};
-
-extern ROLLERC_EXPORT Thread *current;
-extern ROLLERC_EXPORT uint3 block_index;
-extern ROLLERC_EXPORT dim3 block_size, grid_size;
-extern ROLLERC_EXPORT unsigned char *shared_memory;
-
-ROLLERC_EXPORT void trap(Place place, const char *what);   // what the kernel does is wrong
-ROLLERC_EXPORT void barrier(Place place);
-
-ROLLERC_EXPORT int cluster_rank();
-ROLLERC_EXPORT int cluster_size();
-ROLLERC_EXPORT void cluster_arrive(Place place);
-ROLLERC_EXPORT void cluster_wait(Place place);
-ROLLERC_EXPORT void *cluster_map(void *shared, int rank, Place place);
-ROLLERC_EXPORT void grid_barrier(Place place);
-
-// All lanes of the warp meet; each gets the bits that lane `source` brought. Ballot: bit i is lane i's.
-ROLLERC_EXPORT unsigned long long exchange(unsigned long long bits, int source, Place place);
-ROLLERC_EXPORT unsigned long long ballot(bool vote, Place place);
-ROLLERC_EXPORT void warp_barrier(Place place);
-
-ROLLERC_EXPORT void async_copy16(void *shared, const void *global, int valid_bytes, Place place);
-ROLLERC_EXPORT void async_commit(Place place);
-ROLLERC_EXPORT void async_wait(unsigned groups, Place place);   // all but the last `groups` have landed
+extern ROLLERC_EXPORT const Here here;
 
 template <class T> static inline T exchange_value(T value, int source, Place place)
 {
@@ -131,11 +75,11 @@ template <class T> static inline T exchange_value(T value, int source, Place pla
 
 }   // namespace rollerc_interp
 
-#define threadIdx (rollerc_interp::current->index)
-#define blockIdx (rollerc_interp::block_index)
-#define blockDim (rollerc_interp::block_size)
-#define gridDim (rollerc_interp::grid_size)
-#define rollerc_shared (rollerc_interp::shared_memory)
+#define threadIdx (rollerc_interp::here.thread)
+#define blockIdx (rollerc_interp::here.block)
+#define blockDim (rollerc_interp::here.block_size)
+#define gridDim (rollerc_interp::here.grid_size)
+#define rollerc_shared (rollerc_interp::here.shared_memory)
 
 // The caller's place: an argument that nobody writes.
 #define ROLLERC_PLACE rollerc_interp::Place place = {__builtin_FILE(), __builtin_LINE()}
@@ -144,7 +88,7 @@ namespace rollerc {
 
 static inline void block_sync(ROLLERC_PLACE) { rollerc_interp::barrier(place); }
 static inline void warp_sync(ROLLERC_PLACE) { rollerc_interp::warp_barrier(place); }
-static inline int lane_id() { return rollerc_interp::current->lane; }
+static inline int lane_id() { return rollerc_interp::here.lane; }
 static inline LaneMask warp_ballot(bool vote, ROLLERC_PLACE)
 {
     return static_cast<LaneMask>(rollerc_interp::ballot(vote, place));
@@ -198,9 +142,7 @@ static inline void async_wait_for(int groups, ROLLERC_PLACE)
 
 // ---- the CUDA runtime, as far as a launcher uses it ----
 
-typedef enum cudaError { cudaSuccess = 0, cudaErrorInvalidValue = 1 } cudaError_t;
 typedef void *cudaStream_t;
-enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize, cudaFuncAttributeNonPortableClusterSizeAllowed };
 enum cudaLaunchAttributeID { cudaLaunchAttributeClusterDimension, cudaLaunchAttributeCooperative };
 
 struct cudaLaunchAttribute {
@@ -224,25 +166,6 @@ struct cudaLaunchConfig_t {   // filled in this order: two of CUDA's names are m
 static inline cudaError_t cudaGetLastError() { return cudaSuccess; }
 
 namespace rollerc_interp {
-
-ROLLERC_EXPORT cudaError_t clear(void *memory, int byte, size_t count);
-
-// A kernel with its arguments, to be called once a thread.
-struct Invocation {
-    void (*call)(const Invocation &invocation);
-    void *kernel;
-    void **args;
-};
-
-struct LaunchShape {
-    dim3 grid, block;
-    size_t shared;
-    dim3 cluster;
-    bool cooperative;
-};
-
-ROLLERC_EXPORT cudaError_t launch(const Invocation &invocation, const LaunchShape &shape);
-ROLLERC_EXPORT cudaError_t allow(void *kernel, cudaFuncAttribute attribute, int value);
 
 template <int... I> struct Indices {};
 template <int COUNT, int... I> struct Count : Count<COUNT - 1, COUNT - 1, I...> {};

@@ -1,0 +1,79 @@
+// What a program calls in the machine. Both include it: the program is compiled for each kernel, the machine is a part
+// of rollerc and exports this (exports.list).
+#ifndef ROLLERC_INTERP_CALLS
+#define ROLLERC_INTERP_CALLS
+
+#define ROLLERC_EXPORT __attribute__((visibility("default")))
+
+typedef __SIZE_TYPE__ size_t;
+
+struct uint3 {
+    unsigned x, y, z;
+};
+
+struct dim3 {
+    unsigned x, y, z;
+    constexpr dim3(unsigned width = 1, unsigned height = 1, unsigned depth = 1) : x(width), y(height), z(depth) {}
+};
+
+typedef enum cudaError { cudaSuccess = 0, cudaErrorInvalidValue = 1 } cudaError_t;
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize, cudaFuncAttributeNonPortableClusterSizeAllowed };
+
+namespace rollerc_interp {
+
+struct Place {   // in the source, as a compiler's message would name it
+    const char *file;
+    int line;
+};
+
+// What the current thread sees. The machine changes it, but to the thread it is a constant: compilers that know this
+// (twin.h) do not announce that it is read.
+struct Here {
+    uint3 thread, block;             // indices
+    uint3 block_size, grid_size;
+    int lane;
+    unsigned char *shared_memory;
+};
+
+ROLLERC_EXPORT void trap(Place place, const char *what);   // what the kernel does is wrong
+ROLLERC_EXPORT void barrier(Place place);
+
+ROLLERC_EXPORT int cluster_rank();
+ROLLERC_EXPORT int cluster_size();
+ROLLERC_EXPORT void cluster_arrive(Place place);
+ROLLERC_EXPORT void cluster_wait(Place place);
+ROLLERC_EXPORT void *cluster_map(void *shared, int rank, Place place);
+ROLLERC_EXPORT void grid_barrier(Place place);
+
+// All lanes of the warp meet; each gets the bits that lane `source` brought. Ballot: bit i is lane i's.
+ROLLERC_EXPORT unsigned long long exchange(unsigned long long bits, int source, Place place);
+ROLLERC_EXPORT unsigned long long ballot(bool vote, Place place);
+ROLLERC_EXPORT void warp_barrier(Place place);
+
+ROLLERC_EXPORT void async_copy16(void *shared, const void *global, int valid_bytes, Place place);
+ROLLERC_EXPORT void async_commit(Place place);
+ROLLERC_EXPORT void async_wait(unsigned groups, Place place);   // all but the last `groups` have landed
+
+// ---- for the launcher ----
+
+// A kernel with its arguments, to be called once a thread.
+struct Invocation {
+    void (*call)(const Invocation &invocation);
+    void *kernel;
+    void **args;
+};
+
+struct LaunchShape {
+    dim3 grid, block;
+    size_t shared;
+    dim3 cluster;
+    bool cooperative;
+};
+
+ROLLERC_EXPORT cudaError_t launch(const Invocation &invocation, const LaunchShape &shape);
+ROLLERC_EXPORT cudaError_t allow(void *kernel, cudaFuncAttribute attribute, int value);
+ROLLERC_EXPORT cudaError_t clear(void *memory, int byte, size_t count);
+
+}   // namespace rollerc_interp
+
+#endif

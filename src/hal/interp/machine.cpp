@@ -1,0 +1,8 @@
+// The machine, in one translation unit: its parts call each other at every access of a checked kernel.
+#include "machine.h"
+
+#include "schedule.cpp"
+#include "meet.cpp"
+#include "copies.cpp"
+#include "shadow.cpp"
+#include "launch.cpp"
