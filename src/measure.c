@@ -119,14 +119,18 @@ static void prove_kind(Proof *proof)
     evaluator_free(proof->plan);
 }
 
-static RuntimeSource source_of(const Kernel *kernel, const DeviceSpec *device)
+/* A second build costs more than it saves where little is run; of programs that are not run whole all accesses are
+   checked. */
+static RuntimeSource source_of(const Kernel *kernel, const DeviceSpec *device, const VerifyReport *report)
 {
+    bool plain = !verify_is_small(kernel) && !report->sampled;
     return (RuntimeSource){
         .name = kernel->name,
         .text = kernel->source,
         .length = kernel->source_length,
         .arg_count = kernel->program->input_count + kernel->program->output_count,
         .limits = runtime_limits(device),
+        .builds = RUNTIME_CHECKED | (plain ? RUNTIME_PLAIN : 0),
     };
 }
 
@@ -134,7 +138,7 @@ VerifyReport verify(Arena *scratch, const Program *program, const Kernel *kernel
                     const VerifyOptions *options)
 {
     VerifyReport report = {.sampled = verify_is_too_large(kernel, options->whole_work, false)};
-    RuntimeSource source = source_of(kernel, device);
+    RuntimeSource source = source_of(kernel, device, &report);
     RuntimeModule *module;
     report.status = status_of(runtime_interp.load(scratch, &source, &module, &report.message));
     for (InputKind kind = 0; kind < INPUT_KINDS && report.status == VERIFY_RIGHT; kind++) {

@@ -108,9 +108,10 @@ static const char *read_log(Arena *arena, const char *path)
     return arena_strdup(arena, text);
 }
 
-// ---- two objects, compiled side by side ----
+// ---- objects, compiled side by side ----
 
 typedef struct Build {
+    RuntimeBuild build;
     const char *name;
     const char *flags[5];
 } Build;
@@ -120,8 +121,9 @@ typedef struct Build {
    are made of, is an error, so is an index past the end of an array, and every access is announced (-fsanitize=thread;
    the machine answers, not libtsan). */
 static const Build BUILDS[] = {
-    {"plain", {"-fwrapv", "-fsanitize=alignment", "-fno-sanitize-recover=all", NULL}},
-    {"checked",
+    {RUNTIME_PLAIN, "plain", {"-fwrapv", "-fsanitize=alignment", "-fno-sanitize-recover=all", NULL}},
+    {RUNTIME_CHECKED,
+     "checked",
      {"-g1", "-fsanitize=thread,alignment,signed-integer-overflow,bounds", "-fno-sanitize-recover=all", NULL}},
 };
 enum { BUILD_COUNT = sizeof BUILDS / sizeof *BUILDS };
@@ -151,21 +153,25 @@ static bool start_build(Arena *arena, const char *compiler, const char *folder, 
 }
 
 /* The status of the first build that fails, 0 if none does; -1: the compiler cannot be run. */
-static int run_builds(Arena *arena, const char *compiler, const char *folder, int warp_size, const Build **failed)
+static int run_builds(Arena *arena, const char *compiler, const char *folder, const RuntimeSource *source,
+                      const Build **failed)
 {
     pid_t children[BUILD_COUNT];
-    int started = 0, result = 0;
-    while (started < BUILD_COUNT &&
-           start_build(arena, compiler, folder, warp_size, &BUILDS[started], &children[started]))
-        started++;
-    for (int i = 0; i < started; i++) {
-        int status = wait_for_command(children[i]);
+    bool started[BUILD_COUNT] = {false};
+    int result = 0;
+    for (int i = 0; i < BUILD_COUNT && result == 0; i++)
+        if (source->builds & BUILDS[i].build) {
+            started[i] = start_build(arena, compiler, folder, source->limits.warp_size, &BUILDS[i], &children[i]);
+            result = started[i] ? 0 : -1;
+        }
+    for (int i = 0; i < BUILD_COUNT; i++) {
+        int status = started[i] ? wait_for_command(children[i]) : 0;
         if (status != 0 && result == 0) {
             result = status;
             *failed = &BUILDS[i];
         }
     }
-    return started < BUILD_COUNT || result == 127 ? -1 : result;
+    return result == 127 ? -1 : result;
 }
 
 RuntimeStatus interp_compile(Arena *arena, const RuntimeSource *source, InterpObjects *objects, const char **reason)
@@ -180,7 +186,7 @@ RuntimeStatus interp_compile(Arena *arena, const RuntimeSource *source, InterpOb
                                arena_printf(arena, "%s/checked.so", folder)};
     for (size_t i = 0; i < sizeof compilers / sizeof *compilers; i++) {
         const Build *failed = NULL;
-        int status = run_builds(arena, compilers[i], folder, source->limits.warp_size, &failed);
+        int status = run_builds(arena, compilers[i], folder, source, &failed);
         if (status < 0)
             continue;
         if (status == 0)

@@ -28,12 +28,19 @@ typedef struct RuntimeLimits {
 
 RuntimeLimits runtime_limits(const DeviceSpec *device);
 
+/* What a program is compiled for, most of the time that a small one takes. One build serves all jobs that it can. */
+typedef enum RuntimeBuild {
+    RUNTIME_PLAIN = 1,              // to be fast
+    RUNTIME_CHECKED = 2             // to be checked; jobs that are not take about twice as long with it
+} RuntimeBuild;
+
 typedef struct RuntimeSource {
     const char *name;               // of the launcher: NAME_launch
     const char *text;
     size_t length;
     int arg_count;                  // pointers to inputs and outputs
     RuntimeLimits limits;
+    unsigned builds;                // RuntimeBuilds
 } RuntimeSource;
 
 /* A tensor that lies in a buffer during a run. Buffers are the arguments in order, then the workspace. */
@@ -67,7 +74,8 @@ typedef struct RuntimeJob {
     uint64_t seed;                  // of that choice
     bool lazy;                      // fill and poison what is touched, when it is: for huge buffers; needs `checked`
     RuntimeSchedule schedule;
-    bool checked;                   // looks for races, uninitialised memory, bounds, overflows; counts traffic
+    bool checked;                   // looks for races, uninitialised memory, bounds, overflows; counts traffic; needs
+                                    // RUNTIME_CHECKED
     bool ends_written;              // checked: the first and the last element of each written tensor must be written
     int seconds;                    // then it is taken to hang
 } RuntimeJob;

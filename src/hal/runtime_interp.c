@@ -334,6 +334,12 @@ static void check_ends(void)
     }
 }
 
+static const char *object_for(const RuntimeModule *module, const RuntimeJob *job)
+{
+    bool checked = job->checked || !(module->source.builds & RUNTIME_PLAIN);
+    return checked ? module->objects.checked : module->objects.plain;
+}
+
 static _Noreturn void run_child(const RuntimeModule *module, const RuntimeJob *job, void **buffers)
 {
     child.job = job;
@@ -341,7 +347,7 @@ static _Noreturn void run_child(const RuntimeModule *module, const RuntimeJob *j
     child.seconds = job->seconds;
     set_limits(job->seconds);
     catch_signals(job->seconds);
-    void *program = load_object(job->checked ? module->objects.checked : module->objects.plain);
+    void *program = load_object(object_for(module, job));
     InterpLauncher *launcher = (InterpLauncher *)(uintptr_t)dlsym(program, "call_launcher");
     dl_iterate_phdr(find_image, (void *)(uintptr_t)launcher);
     child.host.code = child.host.own[0].start;
@@ -423,6 +429,7 @@ static RuntimeResult machine_failure(const char *reason)
 static RuntimeResult run(Arena *arena, const RuntimeModule *module, const RuntimeJob *job)
 {
     assert(!job->lazy || job->checked);
+    assert(!job->checked || module->source.builds & RUNTIME_CHECKED);
     int count = module->source.arg_count + 1;
     InterpMemory *memory = interp_memory_map(arena, job, count);
     Report *report =

@@ -26,6 +26,7 @@ typedef struct Conformance {
     int warp;
     int64_t table_bytes, out_bytes;
     RuntimeFill *fill;
+    unsigned builds;
 } Conformance;
 
 static RuntimeModule *load_file(const Conformance *c)
@@ -37,6 +38,7 @@ static RuntimeModule *load_file(const Conformance *c)
     const char *reason = NULL;
     RuntimeSource source = {
         .name = c->name, .text = text, .length = strlen(text), .arg_count = 2, .limits = test_limits(c->warp),
+        .builds = c->builds,
     };
     RuntimeModule *module;
     ck_assert_msg(runtime_interp.load(arena, &source, &module, &reason) == RUNTIME_DONE, "%s", reason);
@@ -64,7 +66,8 @@ static const int WARPS[] = {32, 64};
 START_TEST(conformance)
 {
     warp = WARPS[_i];
-    const Conformance c = {"conformance", "tests/conformance/kernel.cu", warp, TABLE_BYTES, output_count() * 8, fill_table};
+    const Conformance c = {
+        "conformance", "tests/conformance/kernel.cu", warp, TABLE_BYTES, output_count() * 8, fill_table, RUNTIME_PLAIN};
     RuntimeResult result = run_file(&c, load_file(&c), RUNTIME_LOWEST_FIRST, false);
     ck_assert_int_eq(failed_checks(result.buffers[1]), 0);
     runtime_interp.release(&result);
@@ -74,7 +77,8 @@ END_TEST
 START_TEST(teams)
 {
     const Conformance c = {
-        "teams", "tests/conformance/teams.cu", 32, TEAM_SIZE * 4, TEAM_OUTPUTS * 4, fill_team_values};
+        "teams", "tests/conformance/teams.cu", 32, TEAM_SIZE * 4, TEAM_OUTPUTS * 4, fill_team_values,
+        RUNTIME_PLAIN | RUNTIME_CHECKED};
     const RuntimeModule *module = load_file(&c);
     for (int i = 0; i < 6; i++) {
         RuntimeResult result = run_file(&c, module, (RuntimeSchedule)(i / 2), i % 2);

@@ -275,7 +275,8 @@ END_TEST
 START_TEST(text_that_does_not_compile_is_wrong)
 {
     const char *text = "int t_launch(;", *reason;
-    RuntimeSource source = {.name = "t", .text = text, .length = strlen(text), .limits = {32, 1024, 1, 1}};
+    RuntimeSource source = {
+        .name = "t", .text = text, .length = strlen(text), .limits = {32, 1024, 1, 1}, .builds = RUNTIME_PLAIN};
     RuntimeModule *module;
     ck_assert_int_eq(runtime_interp.load(arena, &source, &module, &reason), RUNTIME_WRONG);
     ck_assert_ptr_nonnull(strstr(reason, "error"));
