@@ -11,10 +11,12 @@
 
 enum {
     MAX_JOBS = 64,
+    MORE_ARGUMENTS = 2,      // that only some versions know
     SECONDS = 60,            // for one text: a large one takes 2
     REASON_BYTES = 2000,     // of the compiler's messages that are quoted
     CODE_BYTES = 16 << 20,   // of the PTX or the cubin of one text: unrolled matmuls come to 0.3 MB
     LOG_BYTES = 1 << 20,
+    FIRST_MINIMAL = 1204,   // 12.4 may leave out what no kernel uses: textures, the runtime on the device
     FIRST_CACHING = 1209,   // 12.9 keeps a cache, and says nothing of registers when it hits
 };
 
@@ -42,7 +44,7 @@ int jit_arguments(Arena *arena, const char *arch, const char ***arguments)
 {
     const char *list[] = {arena_printf(arena, "-arch=%s", arch), "-std=c++17", "--ptxas-options=-v", NULL};
     int count = sizeof list / sizeof *list - 1;
-    *arguments = NEW_ARRAY(arena, const char *, count + 2);
+    *arguments = NEW_ARRAY(arena, const char *, count + MORE_ARGUMENTS);
     memcpy(*arguments, list, sizeof list);
     return count;
 }
@@ -90,7 +92,10 @@ static void compile_text(const Nvrtc *nvrtc, const Job *job)
     const char **arguments;
     int count = jit_arguments(arena, job->arch, &arguments);
     nvrtc->version(&answer->major, &answer->minor);
-    if (answer->major * 100 + answer->minor >= FIRST_CACHING)
+    int version = answer->major * 100 + answer->minor;
+    if (version >= FIRST_MINIMAL)
+        arguments[count++] = "--minimal";
+    if (version >= FIRST_CACHING)
         arguments[count++] = "--no-cache";
     NvrtcHandle program;
     answer->status = JIT_ERROR;
