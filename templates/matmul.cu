@@ -67,6 +67,7 @@ constexpr Index PANEL = 8;   // blocks that run together share PANEL rows of blo
 
 static_assert(BM % TM == 0 && BN % TN == 0, "threads cover the block's tile");
 static_assert(TM % QM == 0 && TN % QN == 0, "a thread's rows and columns are whole groups");
+static_assert(!VECTOR_STORES || N % QN == 0, "rows of C hold whole vectors");
 static_assert(LDA % QM == 0 && LDB % QN == 0, "shared rows keep vectors aligned");
 
 // One thread's share of a tile on its way from global to shared memory: LOADS vectors along the operand's fast direction.
@@ -176,12 +177,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
             Value total[QN];
             UNROLL for (int q = 0; q < QN; ++q)
                 total[q] = acc[i][g * QN + q];
-            if (VECTOR_STORES && n + QN <= N)
-                finish_vector(t, batch, m, n, total);
-            else
+            if (VECTOR_STORES) {
+                if (n < N)
+                    finish_vector(t, batch, m, n, total);
+            } else {
                 UNROLL for (int q = 0; q < QN; ++q)
                     if (n + q < N)
                         finish(t, batch, m, n + q, total[q]);
+            }
         }
     }
 }

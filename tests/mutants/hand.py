@@ -34,7 +34,7 @@ HAND = [
     ("M4 rows past the end are read", "matmul.cu", "row < EXTENT && k < K)", "k < K)", 1),
     ("M5 row guard one too far", "matmul.cu", "if (m >= M)", "if (m > M)", 1),
     ("M6 column guard one too far", "matmul.cu", "if (n + q < N)", "if (n + q <= N)", 1),
-    ("M7 vector store past the end", "matmul.cu", "VECTOR_STORES && n + QN <= N", "VECTOR_STORES", 1),
+    ("M7 vector store past the end", "matmul.cu", "if (n < N)", "if (n <= N)", 1),
     ("M8 steps of k round down", "matmul.cu", "STEPS = (K + BK - 1) / BK", "STEPS = K / BK", 1),
     ("M9 next tile of A into the buffer in use", "matmul.cu", "fetch_a.to_shared(As[1 - now])", "fetch_a.to_shared(As[now])", 1),
     ("M10 accumulators not cleared", "matmul.cu", "Value acc[TM][TN] = {};", "Value acc[TM][TN];", 1),
