@@ -129,7 +129,7 @@ def test_ten_candidates_of_matmul(folder):
     run(ROOT / "examples/matmul.te", "--device", "a100", *sizes, "-o", "k.cubin", folder=folder)
     seconds, cpu = time.monotonic() - start, cpu_seconds() - cpu
     print(f"jit: ten candidates of matmul 4096^3: {seconds:.1f} s, {cpu:.1f} s of one core")
-    assert cpu < 8, cpu   # 4 s on two cores; others may share them: no judgement on the wall clock
+    assert cpu / 2 < 2, cpu   # 2 s on two cores; others may share them: no judgement on the wall clock
 
 
 def test_all_candidates_of_every_family_compile(folder):
