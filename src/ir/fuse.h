@@ -81,6 +81,17 @@ bool fusion_reduces(const Fusion *fusion);
 /* One reduction over all reduction axes, then only pointwise ops at its points. */
 bool fusion_is_reduction(const Fusion *fusion);
 
+/* Any reduction has a part in the expression. */
+bool fusion_depends_on_reductions(const Fusion *fusion, const Expr *expr);
+
+/* Is the op sum[r](sq(x[r] - m)), m the row's own and x made of no reduction? Such a sum can be made of parts: fuse_phases.c. */
+typedef struct CentredSum {
+    const Expr *element;   // x
+    int centre;            // the op that makes m
+    int total;             // an earlier op that is sum[r](x[r]); -1: there is none
+} CentredSum;
+bool fusion_centred_sum(const Fusion *fusion, int op, CentredSum *sum);
+
 /* Is the reduction axis a tap of a window that slides over an input? It is short, and stands beside a spatial axis in some
    dimension, as r does in `x[2*h + r]`. (A share of a split reduction looks the same but is long.) */
 bool fusion_axis_is_tap(const Fusion *fusion, int axis);

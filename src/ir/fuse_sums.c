@@ -24,7 +24,7 @@ static void dependence_visit(Expr *expr, void *context)
     expr_visit(op->body, dependence_visit, context);
 }
 
-static bool depends_on_reductions(const Fusion *fusion, const Expr *expr)
+bool fusion_depends_on_reductions(const Fusion *fusion, const Expr *expr)
 {
     Dependence dependence = {.fusion = fusion};
     expr_visit((Expr *)expr, dependence_visit, &dependence);
@@ -55,31 +55,35 @@ static const Expr *squared(const Fusion *fusion, const Expr *expr)
     return factor->kind == EXPR_APPLY && factor->apply.op == OP_SUB ? factor : NULL;
 }
 
-/* sum of sq(element - m) where m is one of the row's values. */
-static bool is_centred(const Fusion *fusion, const FusedOp *op, ChunkSum *sum)
+bool fusion_centred_sum(const Fusion *fusion, int index, CentredSum *sum)
 {
-    const Expr *difference = op->reduce == REDUCE_SUM ? squared(fusion, op->body) : NULL;
+    const FusedOp *op = &fusion->ops[index];
+    bool is_real = dtype_info[op->body->type].is_real;   // means of integers are cut off
+    const Expr *difference = op->reduce == REDUCE_SUM && is_real ? squared(fusion, op->body) : NULL;
     if (!difference)
         return false;
     const Expr *element = see_through(fusion, difference->apply.operands[0]);
     const Expr *centre = difference->apply.operands[1];
     if (centre->kind != EXPR_VALUE || sums_is_of_elements(fusion, &fusion->ops[centre->value]) ||
-        depends_on_reductions(fusion, element) || centre->type != op->body->type)
+        fusion_depends_on_reductions(fusion, element) || centre->type != op->body->type)
         return false;
-    sum->centre = centre->value;
-    sum->element = element;
+    *sum = (CentredSum){.element = element, .centre = centre->value, .total = -1};
+    for (int i = index - 1; i >= 0; i--)
+        if (fusion->ops[i].reduce == REDUCE_SUM && fusion->ops[i].reduced == op->reduced &&
+            expr_equal(see_through(fusion, fusion->ops[i].body), element))
+            sum->total = i;
     return true;
 }
 
 /* The plain sum of the same elements, or one more. */
-static int find_total(Cutter *cutter, const Expr *element)
+static int find_total(Cutter *cutter, const CentredSum *sum)
 {
-    for (int i = 0; i < cutter->sum_count; i++)
-        if (cutter->sums[i].element && cutter->sums[i].centre < 0 &&
-            expr_equal(see_through(cutter->whole, cutter->sums[i].element), element) &&
-            (i >= cutter->whole->op_count || cutter->whole->ops[i].reduce == REDUCE_SUM))
+    if (sum->total >= 0)
+        return sum->total;
+    for (int i = cutter->whole->op_count; i < cutter->sum_count; i++)
+        if (expr_equal(cutter->sums[i].element, sum->element))
             return i;
-    cutter->sums[cutter->sum_count] = (ChunkSum){.centre = -1, .element = element};
+    cutter->sums[cutter->sum_count] = (ChunkSum){.centre = -1, .element = sum->element};
     return cutter->sum_count++;
 }
 
@@ -96,12 +100,16 @@ bool sums_find(Cutter *cutter)
             continue;
         if (op->reduced != (sums_all_mask(whole) & ~sums_spatial_mask(whole)) || ++reductions > MOST_SUMS)
             return false;
-        if (!depends_on_reductions(whole, op->body))
+        CentredSum centred;
+        if (!fusion_depends_on_reductions(whole, op->body)) {
             cutter->sums[i].element = op->body;
-        else if (is_centred(whole, op, &cutter->sums[i]))
-            cutter->sums[i].total = find_total(cutter, cutter->sums[i].element);
-        else
+        } else if (fusion_centred_sum(whole, i, &centred)) {
+            cutter->sums[i].centre = centred.centre;
+            cutter->sums[i].element = centred.element;
+            cutter->sums[i].total = find_total(cutter, &centred);
+        } else {
             return false;
+        }
     }
     return reductions > 0;
 }
