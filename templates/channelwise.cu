@@ -10,7 +10,7 @@
 //   …                                                              the groups take GROUPS positions at a time
 //
 // Results of a channel are combined down the groups: by shuffles inside a warp, through shared memory between warps. Where
-// nothing is reduced, the block goes on in steps of GROUPS * POSITIONS_EACH positions.
+// nothing is reduced, or elements are only added up, the block goes on in steps of GROUPS * POSITIONS_EACH positions.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -19,6 +19,20 @@ using namespace rollerc;
 // The results of a reduction over what all groups hold for this thread's channels, known to all of them. Reductions take turns
 // at two places in shared memory, 0 and 1: by the time one is used again, all have read it.
 template <class Reduction, class T, int COUNT> __device__ void reduce_columns(T (&value)[COUNT], int place);
+
+// Values that are known by their number, their sum and the sum of their squared distances from their own mean (Chan, Golub and
+// LeVeque; see src/ir/fuse_phases.c). What the latter gains
+//
+//   around_centre   as the mean gives way to another centre:  count * sq(sum / count - centre)
+//   around_both     as others join them:                      count * others / (count + others) * sq(difference of the means)
+template <class T> __device__ T around_centre(T sum, int count, T centre);
+template <class T> __device__ T around_both(T sum, int count, T other_sum, int others);
+
+// Is there a position k steps of GROUPS behind `position`?
+template <class Index> __device__ bool is_inside(Index position, int k);
+
+// Of the positions from this thread's `position` on, how many of its next POSITIONS_EACH there are.
+template <class Index> __device__ int positions_inside(Index position);
 
 // <rollerc: parameters>
 using Index = int;
@@ -53,27 +67,33 @@ __device__ __forceinline__ void load_elements(const Tensors &t, Index slab, Inde
     load_vector<VECTOR>(t.in0, at * 64 + channel, in.x0);
 }
 
+// What is carried from step to step.
+struct Totals {};
+
 // This thread's channels, step by step. Its position k is `position + k * GROUPS`.
 __device__ __forceinline__ void compute(const Tensors &t, Index slab, Index channel, Index position, bool stores,
-                                        const Fixed &, const Inputs (&inputs)[POSITIONS_EACH])
+                                        const Fixed &, const Inputs (&inputs)[POSITIONS_EACH], Totals &)
 {
     (void)slab;
     float v0[VECTOR];
     UNROLL for (int e = 0; e < VECTOR; ++e)
         v0[e] = Sum::identity<float>();
     UNROLL for (int k = 0; k < POSITIONS_EACH; ++k)
-        if (position + k * GROUPS < POSITIONS)
+        if (is_inside(position, k))
             UNROLL for (int e = 0; e < VECTOR; ++e)
                 v0[e] = Sum::combine(v0[e], inputs[k].x0[e]);
     reduce_columns<Sum>(v0, 0);
     UNROLL for (int k = 0; k < POSITIONS_EACH; ++k)
-        if (stores && position + k * GROUPS < POSITIONS) {
+        if (stores && is_inside(position, k)) {
             float y0[VECTOR];
             UNROLL for (int e = 0; e < VECTOR; ++e)
                 y0[e] = op_sub(inputs[k].x0[e], v0[e]);
             store_vector<VECTOR>(t.out0, (position + k * GROUPS) * 64 + channel, y0);
         }
 }
+
+// What is made of the totals. The first group stores it.
+__device__ __forceinline__ void finish(const Tensors &, Index, Index, Index, bool, const Fixed &, const Totals &) {}
 // </rollerc>
 
 constexpr int THREADS = LANES * GROUPS;
@@ -81,6 +101,8 @@ constexpr int TILE = LANES * VECTOR;                              // channels of
 constexpr Index TILES = (CHANNELS + TILE - 1) / TILE;
 constexpr int GROUPS_OF_WARP = (WARP + LANES - 1) / LANES;        // that shuffles combine
 constexpr int PARTIALS = (GROUPS + GROUPS_OF_WARP - 1) / GROUPS_OF_WARP;
+constexpr Index STEP = GROUPS * POSITIONS_EACH;                   // positions
+constexpr bool EVEN = POSITIONS % STEP == 0;                      // every step is a whole one
 static_assert(THREADS % WARP == 0, "whole warps");
 static_assert((LANES & (LANES - 1)) == 0, "groups lie at the same lanes of every warp");
 static_assert(CHANNELS % VECTOR == 0, "channels are whole vectors");
@@ -110,6 +132,33 @@ template <class Reduction, class T, int COUNT> __device__ void reduce_columns(T 
         value[e] = partial[PARTIALS][lane * VECTOR + e];
 }
 
+template <class T> __device__ __forceinline__ T around_centre(T sum, int count, T centre)
+{
+    return count > 0 ? static_cast<T>(count) * op_sq(sum / static_cast<T>(count) - centre) : 0;
+}
+
+template <class T> __device__ __forceinline__ T around_both(T sum, int count, T other_sum, int others)
+{
+    if (count == 0 || others == 0)
+        return 0;
+    const T one = static_cast<T>(count), other = static_cast<T>(others);
+    const T apart = sum * (1 / one) - other_sum * (1 / other);
+    return one * other / (one + other) * (apart * apart);
+}
+
+template <class I> __device__ __forceinline__ bool is_inside(I position, int k)
+{
+    return EVEN || position + k * GROUPS < POSITIONS;
+}
+
+template <class I> __device__ __forceinline__ int positions_inside(I position)
+{
+    if (EVEN)
+        return POSITIONS_EACH;
+    const I left = position < POSITIONS ? (POSITIONS - position + GROUPS - 1) / GROUPS : 0;
+    return left < POSITIONS_EACH ? static_cast<int>(left) : POSITIONS_EACH;
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
@@ -122,13 +171,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
 
     Fixed fixed;
     load_fixed(t, slab, channel, fixed);
-    for (Index first = 0; first < POSITIONS; first += POSITIONS_EACH * GROUPS) {
+    Totals totals;
+    for (Index first = 0; first < POSITIONS; first += STEP) {
         const Index position = first + group;
-        Inputs inputs[POSITIONS_EACH] = {};
-        UNROLL for (int k = 0; k < POSITIONS_EACH; ++k)
-            if (active && position + k * GROUPS < POSITIONS)
-                load_elements(t, slab, channel, position + k * GROUPS, inputs[k]);
-        compute(t, slab, channel, position, active, fixed, inputs);
+        Inputs inputs[POSITIONS_EACH];
+        UNROLL for (int k = 0; k < POSITIONS_EACH; ++k)   // past the last one: that one, so that no load waits for a branch
+            load_elements(t, slab, channel, is_inside(position, k) ? position + k * GROUPS : POSITIONS - 1, inputs[k]);
+        compute(t, slab, channel, position, active, fixed, inputs, totals);
     }
+    finish(t, slab, channel, group, active, fixed, totals);
 }
 }   // namespace KERNEL

@@ -4,7 +4,6 @@
 // registers, so that memory sees them once.
 #include "base/checked.h"
 #include "codegen/channelwise_parts.h"
-#include "codegen/passes.h"
 #include "codegen/space.h"
 
 enum {
@@ -13,7 +12,7 @@ enum {
     WORD_BITS = 32,      // of a word of one-bit elements
     MIN_THREADS = 64,    // of a block, where there is work for them
     MAX_THREADS = 512,
-    ELEMENT_THREADS = 256   // of a block that reduces nothing
+    STEP_THREADS = 256   // of a block that goes on in steps
 };
 
 uint32_t channelwise_positions(const Fusion *fusion)
@@ -137,14 +136,17 @@ int64_t channelwise_result_bytes(const Fusion *fusion)
     return bytes;
 }
 
+static const char *const variant_names[] = {
+    [COLUMN] = "column", [ELEMENTS] = "elements", [TOTALS] = "totals"};
+
 /* `each` positions of a thread at a time. */
-static TileRules group_rules(const Fusion *fusion, const DeviceSpec *device, int lanes, int groups,
-                             int64_t each)
+static TileRules group_rules(const Fusion *fusion, const DeviceSpec *device, int variant, int lanes,
+                             int groups, int64_t each)
 {
     int64_t channels = fusion->axes[channelwise_axis(fusion)].extent, vector = channelwise_vector(fusion);
     int64_t step = each * groups;
-    TileRules rules = {.space = space_new(fusion, device), .variant = groups, .stages = 1};
-    rules.variant_name = fusion_reduces(fusion) ? "column" : "elements";
+    TileRules rules = {.space = space_new(fusion, device), .variant = variant, .stages = 1};
+    rules.variant_name = variant_names[variant];
     space_add_axis(&rules.space, "channel", channels, false);
     space_add_axis(&rules.space, "slab", spatial_points(fusion) / channels, false);
     space_add_axis(&rules.space, "position", round_up(reduction_points(fusion), step), true);
@@ -155,7 +157,8 @@ static TileRules group_rules(const Fusion *fusion, const DeviceSpec *device, int
     rules.rule[LEVEL_REGISTER][POSITION] = (AxisRule){each, each};
     rules.rule[LEVEL_SHARED][POSITION] = (AxisRule){step, step};
     rules.threads_reduce = true;
-    rules.accumulator_bits = fusion_reduces(fusion) ? 32 : (int)ceil_div(32, each);   // one position's at a time
+    rules.accumulator_bits =
+        fusion_reduces(fusion) ? 32 : (int)ceil_div(32, each);   // one position's at a time
     rules.register_overhead = 24;
     rules.input_buffers = 1;
     if (fusion_reduces(fusion))
@@ -184,17 +187,18 @@ static int reduction_rules(const Fusion *fusion, const DeviceSpec *device, int l
         bool few = lanes * groups < MIN_THREADS && groups < positions;
         if (ceil_div(positions, groups) * vector <= MAX_ELEMENTS && !idle && !few &&
             lanes * groups <= device->max_threads_per_block)
-            variants[count++] = group_rules(fusion, device, lanes, groups, ceil_div(positions, groups));
+            variants[count++] =
+                group_rules(fusion, device, COLUMN, lanes, groups, ceil_div(positions, groups));
     }
     return count;
 }
 
 /* Steps of one or several positions. */
-static int element_rules(const Fusion *fusion, const DeviceSpec *device, int lanes, TileRules *variants,
-                         int most)
+static int step_rules(const Fusion *fusion, const DeviceSpec *device, int lanes, TileRules *variants,
+                      int most)
 {
     int count = 0, vector = channelwise_vector(fusion), groups = 1;
-    while (lanes * groups < ELEMENT_THREADS && groups < reduction_points(fusion))
+    while (lanes * groups < STEP_THREADS && groups < reduction_points(fusion))
         groups *= 2;
     Reads reads = reads_find(channelwise_walk(fusion, vector));
     int wide = 0;   // reads that take registers; bits do not
@@ -202,7 +206,8 @@ static int element_rules(const Fusion *fusion, const DeviceSpec *device, int lan
         wide += dtype_info[reads.reads[i].access->tensor->dtype].bits > 1;
     for (int each = 1; each * vector * wide <= MAX_ELEMENTS && count < most; each *= 2)
         if (each == 1 || each * groups <= reduction_points(fusion))
-            variants[count++] = group_rules(fusion, device, lanes, groups, each);
+            variants[count++] =
+                group_rules(fusion, device, fusion_reduces(fusion) ? TOTALS : ELEMENTS, lanes, groups, each);
     return count;
 }
 
@@ -212,7 +217,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     int count = 0, vector = channelwise_vector(fusion), widest = widest_row(fusion);
     int narrowest = count_bit_outputs(fusion) ? (int)ceil_div(WORD_BITS, vector) : 1;
     for (int lanes = widest; lanes >= narrowest && lanes * 4 >= widest; lanes /= 4)
-        count += (fusion_reduces(fusion) ? reduction_rules : element_rules)(
+        count += (fusion_reduces(fusion) && !channelwise_adds_up(fusion) ? reduction_rules : step_rules)(
             fusion, device, lanes, variants + count, MAX_VARIANTS - count);
     return count;
 }

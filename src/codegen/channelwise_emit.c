@@ -3,23 +3,7 @@
 #include <stdio.h>
 
 #include "codegen/channelwise_parts.h"
-#include "codegen/fixed.h"
-#include "codegen/passes.h"
 #include "codegen/space.h"
-
-// ---- what is read once for a channel ----
-
-typedef struct Emitter {
-    StrBuf *out;
-    const Fusion *fusion;
-    Reads reads;
-    Fixed fixed;
-    Passes passes;
-    Scope first;              // the first channel of a vector
-    Scope channel, element;   // channel e of it, alone and at one position
-    int places;               // in shared memory that reductions have taken
-    char text[24];
-} Emitter;
 
 /* For Scope.loaded. */
 static const char *find_loaded(void *context, const Expr *expr)
@@ -61,8 +45,8 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan)
                   program->tile[LEVEL_REGISTER].size[POSITION]);
 }
 
-/* Positions of the spatial axes from the channel and the flat position of all others. */
-static void emit_spatial_positions(StrBuf *out, const Scope *scope, uint32_t used)
+/* From the channel and the flat position of all others. */
+void channelwise_emit_positions(StrBuf *out, const Scope *scope, uint32_t used)
 {
     const Fusion *fusion = scope->fusion;
     int channel = channelwise_axis(fusion);
@@ -86,7 +70,7 @@ static void emit_fixed(StrBuf *out, const Scope *first, const Scope *channel, co
     strbuf_puts(
         out, "};\n\n__device__ __forceinline__ void load_fixed(const Tensors &t, Index slab, Index channel, "
              "Fixed &fixed)\n{\n    (void)t, (void)slab, (void)channel, (void)fixed;\n");
-    emit_spatial_positions(out, first, fixed_axes(fixed));
+    channelwise_emit_positions(out, first, fixed_axes(fixed));
     for (int i = 0; i < fixed->count; i++) {
         const Tensor *tensor = fixed->access[i]->tensor;
         bool bits = tensor->dtype == DTYPE_B1;
@@ -115,7 +99,7 @@ static void emit_load_elements(StrBuf *out, const Scope *first, const Scope *ele
         out, "\n__device__ __forceinline__ void load_elements(const Tensors &t, Index slab, Index channel, "
              "Index at, Inputs &in)\n{\n    (void)t, (void)slab, (void)channel, (void)at, (void)in;\n");
     uint32_t used = reads_axes(reads);
-    emit_spatial_positions(out, first, used);
+    channelwise_emit_positions(out, first, used);
     emit_used_positions(out, "    ", "at", first, fusion->spatial_count, fusion->axis_count, used);
     reads_emit_vectors(out, "    ", first, reads, "at");
     if (reads_have(reads, PATTERN_GATHER)) {
@@ -133,7 +117,7 @@ static void emit_channel_value(StrBuf *out, const Scope *channel, int index)
     emit_expr(&body, channel, op->body);
     strbuf_printf(out, "    %s v%d[VECTOR];\n    UNROLL for (int e = 0; e < VECTOR; ++e)\n        v%d[e] = ",
                   value_type(op->out->dtype), index, index);
-    emit_rounded(out, op, body.text);
+    emit_rounded(out, channel->fusion, index, body.text);
     strbuf_puts(out, ";\n");
 }
 
@@ -147,8 +131,7 @@ static uint32_t axes_used(const Fusion *fusion)
     return used;
 }
 
-/* `v3[e] = …;` for every element's value that a pass needs. */
-static void emit_values(Emitter *emitter, uint64_t ops)
+void channelwise_emit_values(Emitter *emitter, uint64_t ops)
 {
     for (int i = 0; i < emitter->fusion->op_count; i++) {
         const FusedOp *op = &emitter->fusion->ops[i];
@@ -160,18 +143,17 @@ static void emit_values(Emitter *emitter, uint64_t ops)
             emitter->out,
             "        %s v%d[VECTOR];\n        UNROLL for (int e = 0; e < VECTOR; ++e)\n            v%d[e] = ",
             value_type(op->out->dtype), i, i);
-        emit_rounded(emitter->out, op, body.text);
+        emit_rounded(emitter->out, emitter->fusion, i, body.text);
         strbuf_puts(emitter->out, ";\n");
     }
 }
 
-/* The loop over a thread's positions. Past the last one a thread goes through the motions at the first one. */
-static void emit_pass_open(Emitter *emitter, const char *condition, uint32_t used)
+void channelwise_emit_loop(Emitter *emitter, const char *condition, uint32_t used)
 {
     const Fusion *fusion = emitter->fusion;
     strbuf_printf(emitter->out,
                   "    UNROLL for (int k = 0; k < POSITIONS_EACH; ++k) {\n"
-                  "        const bool inside = %sposition + k * GROUPS < POSITIONS;\n"
+                  "        const bool inside = %sis_inside(position, k);\n"
                   "        const Index at = inside ? position + k * GROUPS : 0;\n"
                   "        const Inputs &in = inputs[k];\n        (void)in, (void)at;\n",
                   condition);
@@ -195,6 +177,18 @@ static uint32_t pass_axes(const Emitter *emitter, const Needs *needs, int pass)
     return used;
 }
 
+void channelwise_emit_result(Emitter *emitter, StrBuf *out, int index)
+{
+    const FusedOp *op = &emitter->fusion->ops[index];
+    strbuf_printf(out,
+                  "    reduce_columns<%s>(total%d, %d);\n    %s v%d[VECTOR];\n"
+                  "    UNROLL for (int e = 0; e < VECTOR; ++e)\n        v%d[e] = ",
+                  combiner(op->reduce), index, emitter->places++ % 2, value_type(op->out->dtype), index,
+                  index);
+    emit_rounded(out, emitter->fusion, index, arena_printf(out->arena, "total%d[e]", index));
+    strbuf_puts(out, ";\n");
+}
+
 static void emit_reduction_pass(Emitter *emitter, int pass)
 {
     const Fusion *fusion = emitter->fusion;
@@ -215,15 +209,10 @@ static void emit_reduction_pass(Emitter *emitter, int pass)
                       i, reduction, i);
         emit_expr(&combines, &emitter->element, op->body);
         strbuf_puts(&combines, ");\n");
-        strbuf_printf(&ends,
-                      "    reduce_columns<%s>(total%d, %d);\n    %s v%d[VECTOR];\n"
-                      "    UNROLL for (int e = 0; e < VECTOR; ++e)\n        v%d[e] = ",
-                      reduction, i, emitter->places++ % 2, value_type(op->out->dtype), i, i);
-        emit_rounded(&ends, op, arena_printf(out->arena, "total%d[e]", i));
-        strbuf_puts(&ends, ";\n");
+        channelwise_emit_result(emitter, &ends, i);
     }
-    emit_pass_open(emitter, "", pass_axes(emitter, &needs, pass));
-    emit_values(emitter, needs.ops);
+    channelwise_emit_loop(emitter, "", pass_axes(emitter, &needs, pass));
+    channelwise_emit_values(emitter, needs.ops);
     strbuf_printf(out, "%s    }\n%s", combines.text, ends.text);
 }
 
@@ -253,8 +242,8 @@ static void emit_element_pass(Emitter *emitter)
     Needs needs = passes_needs(fusion, &emitter->reads, &emitter->passes, emitter->passes.count - 1);
     if (!needs.ops)
         return;
-    emit_pass_open(emitter, "stores && ", pass_axes(emitter, &needs, emitter->passes.count - 1));
-    emit_values(emitter, needs.ops);
+    channelwise_emit_loop(emitter, "stores && ", pass_axes(emitter, &needs, emitter->passes.count - 1));
+    channelwise_emit_values(emitter, needs.ops);
     for (int i = 0; i < fusion->op_count; i++)
         if (fusion->ops[i].stored && fusion_op_is_of_elements(fusion, &fusion->ops[i]))
             emit_element_store(emitter, i);
@@ -276,8 +265,7 @@ static void emit_channel_store(Emitter *emitter, int index)
     strbuf_printf(out, whole ? ", v%d);\n" : ", v%d[e]);\n", index);
 }
 
-/* The channels' own values that are there after so many passes. */
-static void emit_channel_values(Emitter *emitter, int passes)
+void channelwise_emit_channel_values(Emitter *emitter, int passes)
 {
     for (int i = 0; i < emitter->fusion->op_count; i++) {
         const FusedOp *op = &emitter->fusion->ops[i];
@@ -287,26 +275,35 @@ static void emit_channel_values(Emitter *emitter, int passes)
     }
 }
 
+void channelwise_emit_channel_stores(Emitter *emitter)
+{
+    const Fusion *fusion = emitter->fusion;
+    for (int i = 0; i < fusion->op_count; i++)
+        if (fusion->ops[i].stored && !fusion_op_is_of_elements(fusion, &fusion->ops[i]))
+            emit_channel_store(emitter, i);
+}
+
 static void emit_compute(Emitter *emitter)
 {
     const Fusion *fusion = emitter->fusion;
     strbuf_puts(
         emitter->out,
+        "\n// What is carried from step to step.\nstruct Totals {};\n"
         "\n// This thread's channels, step by step. Its position k is `position + k * GROUPS`.\n"
         "__device__ __forceinline__ void compute(const Tensors &t, Index slab, Index channel, Index "
         "position,\n                                        bool stores, const Fixed &fixed, const Inputs "
-        "(&inputs)[POSITIONS_EACH])\n{\n    (void)t, (void)slab, (void)channel, (void)fixed;\n");
-    emit_spatial_positions(emitter->out, &emitter->first, axes_used(fusion));
-    emit_channel_values(emitter, 0);
+        "(&inputs)[POSITIONS_EACH], Totals &)\n{\n    (void)t, (void)slab, (void)channel, (void)fixed;\n");
+    channelwise_emit_positions(emitter->out, &emitter->first, axes_used(fusion));
+    channelwise_emit_channel_values(emitter, 0);
     for (int pass = 0; pass + 1 < emitter->passes.count; pass++) {
         emit_reduction_pass(emitter, pass);
-        emit_channel_values(emitter, pass + 1);
+        channelwise_emit_channel_values(emitter, pass + 1);
     }
-    for (int i = 0; i < fusion->op_count; i++)
-        if (fusion->ops[i].stored && !fusion_op_is_of_elements(fusion, &fusion->ops[i]))
-            emit_channel_store(emitter, i);
+    channelwise_emit_channel_stores(emitter);
     emit_element_pass(emitter);
-    strbuf_puts(emitter->out, "}\n");
+    strbuf_puts(emitter->out, "}\n\n// What is made of the totals.\n__device__ __forceinline__ void "
+                              "finish(const Tensors &, Index, Index, "
+                              "Index, bool, const Fixed &, const Totals &) {}\n");
 }
 
 void channelwise_emit(StrBuf *out, const KernelPlan *plan)
@@ -339,5 +336,8 @@ void channelwise_emit(StrBuf *out, const KernelPlan *plan)
         fusion_reduces(fusion) ? "false" : "true");
     emit_fixed(out, &first, &each, &emitter.fixed);
     emit_load_elements(out, &first, &each, &emitter.reads);
-    emit_compute(&emitter);
+    if (plan->rules->variant == TOTALS)
+        channelwise_emit_totals(&emitter, axes_used(fusion));
+    else
+        emit_compute(&emitter);
 }

@@ -1,10 +1,21 @@
 // What the two halves of the channelwise family share.
 #pragma once
 #include "codegen/family.h"
-#include "codegen/reads.h"
+#include "codegen/fixed.h"
+#include "codegen/passes.h"
 
 /* Space axes. */
 enum { CHANNEL, SLAB, POSITION };
+
+/* TileRules.variant */
+enum {
+    COLUMN,     // a block holds all positions
+    ELEMENTS,   // nothing is reduced: position after position
+    TOTALS      // likewise, and elements are only added up
+};
+
+/* The kernel adds up elements, and stores none: any number of positions may be gone through. */
+bool channelwise_adds_up(const Fusion *fusion);
 
 /* The axes that are reduced over, or gone through in chunks. */
 uint32_t channelwise_positions(const Fusion *fusion);
@@ -20,6 +31,42 @@ int64_t channelwise_result_bytes(const Fusion *fusion);
 
 /* What is read at every element, in vectors of channels. */
 Walk channelwise_walk(const Fusion *fusion, int vector);
+
+// ---- the parameter block ----
+
+typedef struct Emitter {
+    StrBuf *out;
+    const Fusion *fusion;
+    Reads reads;
+    Fixed fixed;
+    Passes passes;
+    Scope first;              // the first channel of a vector
+    Scope channel, element;   // channel e of it, alone and at one position
+    int places;               // in shared memory that reductions have taken
+    char text[24];
+} Emitter;
+
+/* The loop over a thread's positions, up to the positions of the axes in `used`. Past the last one a thread goes through the
+   motions at the first one, and is not `inside`. */
+void channelwise_emit_loop(Emitter *emitter, const char *condition, uint32_t used);
+
+/* `v3[e] = …;` for every element's value among `ops`. */
+void channelwise_emit_values(Emitter *emitter, uint64_t ops);
+
+/* The channels' own values that are there after so many passes. */
+void channelwise_emit_channel_values(Emitter *emitter, int passes);
+
+/* A reduction's result in `total<op>` from all groups, and its value. */
+void channelwise_emit_result(Emitter *emitter, StrBuf *out, int op);
+
+/* Stores of the channels' own values. */
+void channelwise_emit_channel_stores(Emitter *emitter);
+
+/* What the body of a function needs first: positions of the spatial axes. */
+void channelwise_emit_positions(StrBuf *out, const Scope *scope, uint32_t used);
+
+/* Of kernels that add up elements: Totals, compute() and finish(). */
+void channelwise_emit_totals(Emitter *emitter, uint32_t used);
 
 /* Family.emit */
 void channelwise_emit(StrBuf *out, const KernelPlan *plan);

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/eval.h"
+
 const char *const axis_names[MAX_AXES] = {"i0", "i1", "i2",  "i3",  "i4",  "i5",  "i6",  "i7",
                                           "i8", "i9", "i10", "i11", "i12", "i13", "i14", "i15"};
 
@@ -247,21 +249,66 @@ void emit_used_positions(StrBuf *out, const char *indent, const char *flat, cons
     emit_some_positions(out, opening, flat, scope, first, end, used);
 }
 
-static bool is_already_rounded(const FusedOp *op)
+/* Of the type as it is: an element of such a tensor, or one of several that are. */
+static bool is_exact(const Fusion *fusion, const Expr *expr, DType type)
+{
+    switch (expr->kind) {
+    case EXPR_ACCESS: return expr->access.tensor->dtype == type;
+    case EXPR_VALUE: return fusion->ops[expr->value].out->dtype == type;
+    case EXPR_CAST: return expr->cast.to == type;
+    case EXPR_GUARD:
+        return is_exact(fusion, expr->guard.body, type) && is_exact(fusion, expr->guard.otherwise, type);
+    case EXPR_CONST: {
+        double value = expr->constant.real;
+        return dtype_info[type].is_real && (value != value || dtype_round(type, value) == value);
+    }
+    case EXPR_APPLY: break;
+    case EXPR_INDEX: return false;
+    }
+    Expr *const *operands = expr->apply.operands;
+    switch (expr->apply.op) {
+    case OP_SELECT: return is_exact(fusion, operands[1], type) && is_exact(fusion, operands[2], type);
+    case OP_MAX:
+    case OP_MIN: return is_exact(fusion, operands[0], type) && is_exact(fusion, operands[1], type);
+    case OP_NEG:
+    case OP_ABS: return dtype_info[type].is_real && is_exact(fusion, operands[0], type);
+    case OP_RELU: return is_exact(fusion, operands[0], type);
+    default: return false;
+    }
+}
+
+static bool is_already_rounded(const Fusion *fusion, const FusedOp *op)
 {
     DType type = op->out->dtype;
-    if (type == dtype_info[type].compute)
-        return true;
-    const Expr *body = op->body;
-    return op->reduce == REDUCE_NONE && ((body->kind == EXPR_ACCESS && body->access.tensor->dtype == type) ||
-                                         (body->kind == EXPR_CAST && body->cast.to == type));
+    return type == dtype_info[type].compute ||
+           (op->reduce == REDUCE_NONE && is_exact(fusion, op->body, type));
+}
+
+typedef struct ValueUse {
+    int op;
+    bool found;
+} ValueUse;
+
+static void value_use_visit(Expr *expr, void *context)
+{
+    ValueUse *use = context;
+    use->found |= expr->kind == EXPR_VALUE && expr->value == use->op;
+}
+
+bool is_rounded_by_storing(const Fusion *fusion, int op)
+{
+    ValueUse use = {.op = op};
+    for (int i = op + 1; i < fusion->op_count; i++)
+        expr_visit(fusion->ops[i].body, value_use_visit, &use);
+    return !use.found && fusion->ops[op].body->type == dtype_info[fusion->ops[op].out->dtype].compute;
 }
 
 /* What a definition's body becomes when it is stored: its type's compute type, rounded. */
-void emit_rounded(StrBuf *out, const FusedOp *op, const char *text)
+void emit_rounded(StrBuf *out, const Fusion *fusion, int index, const char *text)
 {
+    const FusedOp *op = &fusion->ops[index];
     DType to = op->out->dtype, from = op->body->type;
-    if (!is_already_rounded(op))
+    if (!is_already_rounded(fusion, op) && !is_rounded_by_storing(fusion, index))
         strbuf_printf(out, "round_to<%s>(%s)", dtype_info[to].cuda,
                       text);   // once: a double not by way of float
     else if (from != dtype_info[to].compute)
@@ -276,7 +323,7 @@ void emit_pointwise_op(StrBuf *out, const char *indent, const Scope *scope, int 
     StrBuf body = strbuf_new(out->arena);
     emit_expr(&body, scope, op->body);
     strbuf_printf(out, "%sconst %s v%d = ", indent, value_type(op->out->dtype), index);
-    emit_rounded(out, op, body.text);
+    emit_rounded(out, scope->fusion, index, body.text);
     strbuf_puts(out, ";\n");
 }
 
@@ -290,7 +337,7 @@ void emit_epilogue(StrBuf *out, const char *indent, const Scope *scope, const ch
 {
     const FusedOp *op = &scope->fusion->ops[0];
     strbuf_printf(out, "%sconst %s v0 = ", indent, value_type(op->out->dtype));
-    emit_rounded(out, op, total);
+    emit_rounded(out, scope->fusion, 0, total);
     strbuf_puts(out, ";\n");
     emit_pointwise_ops(out, indent, scope, 1);
 }

@@ -41,8 +41,11 @@ void emit_positions(StrBuf *out, const char *indent, const char *flat, const Sco
 void emit_used_positions(StrBuf *out, const char *indent, const char *flat, const Scope *scope, int first, int end,
                          uint32_t used);
 
-/* The value of op, rounded as its tensor's readers see it: `round_to<f16>(…)`. */
-void emit_rounded(StrBuf *out, const FusedOp *op, const char *text);
+/* The op's value, rounded as its tensor's readers see it: `round_to<f16>(…)`. Plain `text` where that would change nothing. */
+void emit_rounded(StrBuf *out, const Fusion *fusion, int op, const char *text);
+
+/* No later op reads the value, and storing it rounds it the same. */
+bool is_rounded_by_storing(const Fusion *fusion, int op);
 
 /* `const float v2 = …;` for one pointwise op; for every one from `first` on. */
 void emit_pointwise_op(StrBuf *out, const char *indent, const Scope *scope, int index);

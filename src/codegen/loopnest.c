@@ -47,7 +47,7 @@ static void emit_reduction(StrBuf *out, const Scope *scope, int index)
     StrBuf sum = strbuf_new(out->arena);
     strbuf_printf(&sum, "sum%d", index);
     strbuf_printf(out, "    const %s v%d = ", value_type(op->out->dtype), index);
-    emit_rounded(out, op, sum.text);
+    emit_rounded(out, scope->fusion, index, sum.text);
     strbuf_puts(out, ";\n");
 }
 

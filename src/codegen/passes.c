@@ -52,6 +52,13 @@ static void needs_visit(Expr *expr, void *context)
     }
 }
 
+Needs needs_of(const Fusion *fusion, const Reads *reads, const Expr *expr)
+{
+    Needs needs = {.fusion = fusion, .reads = reads};
+    expr_visit((Expr *)expr, needs_visit, &needs);
+    return needs;
+}
+
 Needs passes_needs(const Fusion *fusion, const Reads *reads, const Passes *passes, int pass)
 {
     Needs needs = {.fusion = fusion, .reads = reads};

@@ -22,6 +22,9 @@ typedef struct Needs {
 } Needs;
 Needs passes_needs(const Fusion *fusion, const Reads *reads, const Passes *passes, int pass);
 
+/* What one expression needs. */
+Needs needs_of(const Fusion *fusion, const Reads *reads, const Expr *expr);
+
 /* Bit a: axis a is reduced over, it runs along the rows. */
 uint32_t fusion_columns(const Fusion *fusion);
 

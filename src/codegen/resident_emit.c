@@ -160,7 +160,7 @@ static void emit_pass_values(Emitter *emitter, uint64_t ops, bool declare_bits)
             strbuf_printf(emitter->out, "            %s v%d[VECTOR];\n", value_type(op->out->dtype), i);
         strbuf_printf(emitter->out,
                       "            UNROLL for (int e = 0; e < VECTOR; ++e)\n                v%d[e] = ", i);
-        emit_rounded(emitter->out, op, body.text);
+        emit_rounded(emitter->out, emitter->fusion, i, body.text);
         strbuf_puts(emitter->out, ";\n");
     }
 }
@@ -231,7 +231,7 @@ static void emit_totals(Emitter *emitter, int pass)
         if (emitter->passes.of[i] == pass) {
             strbuf_printf(out, "    reduce_block<%s>(total%d, %d);\n", combiner(op->reduce), i, slot);
             strbuf_printf(&totals, "    const %s v%d = ", value_type(op->out->dtype), i);
-            emit_rounded(&totals, op,
+            emit_rounded(&totals, emitter->fusion, i,
                          arena_printf(out->arena, "row_total<%s, %s>(%d)", combiner(op->reduce),
                                       value_type(op->body->type), slot));
             strbuf_puts(&totals, ";\n");

@@ -37,18 +37,6 @@ static bool makes_elements(const RowEmitter *row, int op, int pass)
     return makes;
 }
 
-/* Storing rounds by itself: only what later ops read, or another type than the stored one's, is rounded before. */
-static bool needs_rounding(const RowEmitter *row, int op)
-{
-    const FusedOp *fused = &row->fusion->ops[op];
-    if (fused->body->type != dtype_info[fused->out->dtype].compute)
-        return true;
-    for (int i = op + 1; i < row->fusion->op_count; i++)
-        if (uses_value(row, i, op))
-            return true;
-    return false;
-}
-
 /* Axes whose positions the pass needs beside those of its reads. */
 static uint32_t axes_of_pass(const RowEmitter *row, int pass)
 {
@@ -118,14 +106,14 @@ static void emit_total(const RowEmitter *row, int op)
 static void emit_elements(const RowEmitter *row, int op)
 {
     const FusedOp *fused = &row->fusion->ops[op];
-    bool divides = rowwise_divides(row->fusion, op), rounds = needs_rounding(row, op);
+    bool divides = rowwise_divides(row->fusion, op), rounds = !is_rounded_by_storing(row->fusion, op);
     StrBuf body = strbuf_new(row->out->arena);
     emit_expr(&body, &row->element, divides ? fused->body->apply.operands[0] : fused->body);
     if (!stays_in_registers(row))
         strbuf_printf(row->out, "            %s v%d[VECTOR];\n", value_type(fused->out->dtype), op);
     strbuf_printf(row->out, "%sv%d%s = ", EACH, op, suffix_of(row));
     if (rounds && !divides)
-        emit_rounded(row->out, fused, body.text);
+        emit_rounded(row->out, row->fusion, op, body.text);
     else
         strbuf_puts(row->out, body.text);
     strbuf_puts(row->out, ";\n");
@@ -134,7 +122,7 @@ static void emit_elements(const RowEmitter *row, int op)
     if (rounds && divides) {
         char *quotient = arena_printf(row->out->arena, "v%d%s", op, suffix_of(row));
         strbuf_printf(row->out, "%s%s = ", EACH, quotient);
-        emit_rounded(row->out, fused, quotient);
+        emit_rounded(row->out, row->fusion, op, quotient);
         strbuf_puts(row->out, ";\n");
     }
 }
@@ -251,7 +239,7 @@ static void emit_row_values(const RowEmitter *row, int pass)
         else
             emit_expr(&value, &row->first, op->body);
         strbuf_printf(row->out, "    const %s v%d = ", value_type(op->out->dtype), i);
-        emit_rounded(row->out, op, value.text);
+        emit_rounded(row->out, row->fusion, i, value.text);
         strbuf_puts(row->out, ";\n");
         if (op->stored)
             emit_row_store(row, i);

@@ -209,6 +209,12 @@ PROGRAMS = [
         m[i, c] = t[i, c] > 0
         y[i, c] = select(m[i, c], t[i, c], 0)
         output y : {T}  output m : b1  output mean : {T}"""),
+    Program("column_statistics", "channelwise", REAL, {"M": ("position", 70), "N": ("channel", 32)}, """
+        input x[M, N] : {T}  input k[M, N] : b1
+        mean[c] = sum[i](x[i, c] + 10000) / M
+        var[c] = sum[i](sq(x[i, c] + 10000 - mean[c])) / M
+        top[c] = max[i](select(k[i, c], x[i, c], -5))
+        output mean : f64  output var : f64  output top : {T}"""),
     Program("column_softmax", "channelwise", REAL, {"M": ("position", 70), "N": ("channel", 33)}, """
         input x[3, M, N] : {T}
         m[b, j] = max[i](x[b, i, j])
