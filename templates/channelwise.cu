@@ -16,6 +16,32 @@
 namespace KERNEL {
 using namespace rollerc;
 
+// N neighbouring elements as they lie in memory: one is widened when it is asked for.
+template <class T, int N> struct Held {
+    using Piece = typename VectorShape<T, N>::type;
+    static constexpr int COUNT = VectorShape<T, N>::COUNT;
+    Piece pieces[N / COUNT];
+
+    template <class Index> __device__ __forceinline__ void load(const T *p, Index index)
+    {
+        UNROLL for (int i = 0; i < N / COUNT; ++i)
+            pieces[i] = reinterpret_cast<const Piece *>(p + index)[i];
+    }
+    __device__ __forceinline__ compute_type<T> operator[](int e) const { return widen(pieces[e / COUNT].at[e % COUNT]); }
+};
+
+// N neighbouring bits, of one word.
+template <int N> struct HeldBits {
+    static_assert(32 % N == 0, "a group of bits lies in one word");
+    unsigned word;
+
+    template <class Index> __device__ __forceinline__ void load(const unsigned *words, Index index)
+    {
+        word = words[index / 32] >> (index % 32);
+    }
+    __device__ __forceinline__ bool operator[](int e) const { return word >> e & 1u; }
+};
+
 // The results of a reduction over what all groups hold for this thread's channels, known to all of them. Reductions take turns
 // at two places in shared memory, 0 and 1: by the time one is used again, all have read it.
 template <class Reduction, class T, int COUNT> __device__ void reduce_columns(T (&value)[COUNT], int place);
@@ -58,13 +84,13 @@ __device__ __forceinline__ void load_fixed(const Tensors &, Index, Index, Fixed 
 
 // What the channels of one position read.
 struct Inputs {
-    float x0[VECTOR];
+    Held<float, VECTOR> x0;
 };
 
 __device__ __forceinline__ void load_elements(const Tensors &t, Index slab, Index channel, Index at, Inputs &in)
 {
     (void)slab;
-    load_vector<VECTOR>(t.in0, at * 64 + channel, in.x0);
+    in.x0.load(t.in0, at * 64 + channel);
 }
 
 // What is carried from step to step.
@@ -132,12 +158,12 @@ template <class Reduction, class T, int COUNT> __device__ void reduce_columns(T 
         value[e] = partial[PARTIALS][lane * VECTOR + e];
 }
 
-template <class T> __device__ __forceinline__ T around_centre(T sum, int count, T centre)
+template <class T> __device__ T around_centre(T sum, int count, T centre)
 {
     return count > 0 ? static_cast<T>(count) * op_sq(sum / static_cast<T>(count) - centre) : 0;
 }
 
-template <class T> __device__ __forceinline__ T around_both(T sum, int count, T other_sum, int others)
+template <class T> __device__ T around_both(T sum, int count, T other_sum, int others)
 {
     if (count == 0 || others == 0)
         return 0;
@@ -146,12 +172,12 @@ template <class T> __device__ __forceinline__ T around_both(T sum, int count, T 
     return one * other / (one + other) * (apart * apart);
 }
 
-template <class I> __device__ __forceinline__ bool is_inside(I position, int k)
+template <class I> __device__ bool is_inside(I position, int k)
 {
     return EVEN || position + k * GROUPS < POSITIONS;
 }
 
-template <class I> __device__ __forceinline__ int positions_inside(I position)
+template <class I> __device__ int positions_inside(I position)
 {
     if (EVEN)
         return POSITIONS_EACH;

@@ -17,6 +17,9 @@ enum {
 /* The kernel adds up elements, and stores none: any number of positions may be gone through. */
 bool channelwise_adds_up(const Fusion *fusion);
 
+/* Some of it are squares around a mean. */
+bool channelwise_centres(const Fusion *fusion);
+
 /* The axes that are reduced over, or gone through in chunks. */
 uint32_t channelwise_positions(const Fusion *fusion);
 

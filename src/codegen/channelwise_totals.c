@@ -38,6 +38,8 @@ static uint64_t step_sums(const Fusion *fusion)
     return ops;
 }
 
+bool channelwise_centres(const Fusion *fusion) { return step_sums(fusion) != 0; }
+
 static void emit_struct(Emitter *emitter)
 {
     const Fusion *fusion = emitter->fusion;
@@ -157,6 +159,15 @@ static void emit_joining(Emitter *emitter)
     strbuf_puts(emitter->out, "    }\n");
 }
 
+/* Positions of the axes in `used`, whether they are needed or not. */
+static void emit_all_positions(const Emitter *emitter, uint32_t used)
+{
+    channelwise_emit_positions(emitter->out, &emitter->first, used);
+    for (int a = 0; a < emitter->fusion->spatial_count; a++)
+        if (used >> a & 1)
+            strbuf_printf(emitter->out, "    (void)%s;\n", axis_names[a]);
+}
+
 static void emit_compute(Emitter *emitter, uint32_t used)
 {
     StrBuf *out = emitter->out;
@@ -166,10 +177,10 @@ static void emit_compute(Emitter *emitter, uint32_t used)
                 "position, bool,\n                                        const Fixed &fixed, const Inputs "
                 "(&inputs)[POSITIONS_EACH], Totals &totals)\n{\n    (void)t, (void)slab, (void)channel, "
                 "(void)fixed;\n");
-    channelwise_emit_positions(out, &emitter->first, used);
+    emit_all_positions(emitter, used);
     channelwise_emit_channel_values(emitter, 0);
     emit_plain(emitter);
-    if (step_sums(emitter->fusion)) {
+    if (channelwise_centres(emitter->fusion)) {
         strbuf_puts(out, "    const int before = static_cast<int>(position / GROUPS), count = "
                          "positions_inside(position);\n");
         emit_squares(emitter);
@@ -204,8 +215,8 @@ static void emit_finish(Emitter *emitter, uint32_t used)
         "bool "
         "stores,\n                                       const Fixed &fixed, const Totals &totals)\n{\n"
         "    (void)t, (void)slab, (void)channel, (void)fixed;\n");
-    channelwise_emit_positions(out, &emitter->first, used);
-    if (step_sums(fusion))
+    emit_all_positions(emitter, used);
+    if (channelwise_centres(fusion))
         strbuf_puts(out, "    const int count = static_cast<int>(position < POSITIONS ? (POSITIONS - "
                          "position + GROUPS - 1) / "
                          "GROUPS : 0);\n");

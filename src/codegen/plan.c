@@ -5,9 +5,12 @@
 enum {
     MAX_PARTS = 256,   // of a split reduction
     MIN_CHUNK = 128,   // points of a row whose statistics are taken together
-    SMALL_CHUNK_SIZES = 2,
     CHUNK_SIZES = 4,   // each four times the one before
-    PARTIAL_KEPT = 3   // kernels considered for the first half of each split
+    SMALL_CHUNK =
+        64,   // points that a block makes elements of, at least: units idle for no longer than that takes;
+    MAX_SMALL_CHUNK = 512,
+    SMALL_ELEMENTS = 16384,   // of rows side by side
+    PARTIAL_KEPT = 3          // kernels considered for the first half of each split
 };
 
 /* One way of computing one fusion: a launch, or several where its reductions are split over blocks. */
@@ -133,15 +136,28 @@ static bool same_family(const Choice *left, const Choice *right)
     return left->count == right->count && left->launches[0].family == right->launches[0].family;
 }
 
-/* Ways of making the elements: each family's best. Chunks are the small ones, so that those which L2 still holds come first. */
-static ChoiceList element_choices(Planner *planner, FusionPhases *const *phases, int count)
+/* Points of a row that one block makes elements of: units idle in the end for no longer than that takes. */
+static int64_t small_chunk(const Fusion *fusion)
+{
+    int64_t points = SMALL_ELEMENTS;
+    for (int a = 0; a < fusion->spatial_count; a++)
+        points /= fusion->axes[a].extent;
+    return points < SMALL_CHUNK ? SMALL_CHUNK : points > MAX_SMALL_CHUNK ? MAX_SMALL_CHUNK : points;
+}
+
+/* Ways of making the elements: each family's best. Chunks are small, so that those which L2 still holds come first. */
+static ChoiceList element_choices(Planner *planner, const Fusion *fusion)
 {
     ChoiceList list = {0};
-    add_families(planner, &list, phases[0]->elements);
-    for (int i = 0; i < count && i < SMALL_CHUNK_SIZES; i++)
-        add_families(planner, &list, phases[i]->chunks);
-    if (phases[0]->columns)
-        add_families(planner, &list, phases[0]->columns);
+    const FusionPhases *small = fusion_cut(planner->arena, fusion, small_chunk(fusion));
+    if (!small || small->elements->op_count == 0)
+        return list;
+    const FusionPhases *smallest = fusion_cut(planner->arena, fusion, SMALL_CHUNK);
+    add_families(planner, &list, small->elements);
+    add_families(planner, &list, small->chunks);
+    add_families(planner, &list, smallest->chunks);
+    if (small->columns)
+        add_families(planner, &list, small->columns);
     int kept = 0;
     for (int i = 0; i < list.count; i++) {
         bool seen = false;
@@ -182,16 +198,12 @@ static void add_phases(Planner *planner, ChoiceList *list, const FusionPhases *p
 
 static void add_all_phases(Planner *planner, ChoiceList *list, const Fusion *fusion)
 {
-    FusionPhases *phases[CHUNK_SIZES];
-    int count = 0;
-    for (int64_t chunk = MIN_CHUNK, i = 0; i < CHUNK_SIZES; chunk *= 4, i++)
-        if ((phases[count] = fusion_cut(planner->arena, fusion, chunk)))
-            count++;
-    ChoiceList elements = {0};
-    if (count && phases[0]->elements->op_count > 0)
-        elements = element_choices(planner, phases, count);
-    for (int i = 0; i < count; i++)
-        add_phases(planner, list, phases[i], &elements);
+    ChoiceList elements = element_choices(planner, fusion);
+    for (int64_t chunk = MIN_CHUNK, i = 0; i < CHUNK_SIZES; chunk *= 4, i++) {
+        const FusionPhases *phases = fusion_cut(planner->arena, fusion, chunk);
+        if (phases)
+            add_phases(planner, list, phases, &elements);
+    }
 }
 
 /* How many of the choices before `end` that are kept share something with the one at `end`. */

@@ -170,6 +170,11 @@ static bool is_held(const Read *read, const Walk *walk)
     return read->pattern == PATTERN_LINE && read->offset.coef[walk->axis] == 1;
 }
 
+static bool is_held_vector(const Read *read, const Walk *walk)
+{
+    return walk->held && (read->pattern == PATTERN_FLAT || read->pattern == PATTERN_ROW);
+}
+
 void reads_emit_inputs(StrBuf *out, const Reads *reads)
 {
     strbuf_puts(out, "struct Inputs {\n");
@@ -177,6 +182,11 @@ void reads_emit_inputs(StrBuf *out, const Reads *reads)
         DType type = reads->reads[i].access->tensor->dtype;
         if (is_held(&reads->reads[i], &reads->walk))
             strbuf_printf(out, "    Line<%s, VECTOR> x%d;\n", memory_type(type), i);
+        else if (is_held_vector(&reads->reads[i], &reads->walk))
+            strbuf_printf(out, "    %s x%d;\n",
+                          type == DTYPE_B1 ? "HeldBits<VECTOR>"
+                                           : arena_printf(out->arena, "Held<%s, VECTOR>", memory_type(type)),
+                          i);
         else
             strbuf_printf(out, "    %s x%d[VECTOR];\n", value_type(type), i);
     }
@@ -205,15 +215,24 @@ static void emit_vector(StrBuf *out, const char *indent, const Scope *scope, con
     const Read *read = &reads->reads[index];
     const Tensor *tensor = read->access->tensor;
     bool overhangs = reads->walk.window && tensor_elements(tensor) % reads->walk.vector;
-    const char *function = tensor->dtype == DTYPE_B1 ? "load_bits" : overhangs ? "load_inside" : "load_vector";
-    strbuf_printf(out, "%s%s<VECTOR>(t.in%d, ", indent, function, input_position(scope->fusion, tensor));
+    const char *function = tensor->dtype == DTYPE_B1 ? "load_bits"
+                           : overhangs               ? "load_inside"
+                                                     : "load_vector";
+    bool held = is_held_vector(read, &reads->walk);
+    if (held)
+        strbuf_printf(out, "%sin.x%d.load(t.in%d, ", indent, index, input_position(scope->fusion, tensor));
+    else
+        strbuf_printf(out, "%s%s<VECTOR>(t.in%d, ", indent, function, input_position(scope->fusion, tensor));
     if (read->pattern == PATTERN_FLAT)
         strbuf_puts(out, flat);
     else
         emit_affine(out, &read->offset, scope->axis);
     if (overhangs && tensor->dtype != DTYPE_B1)
         strbuf_printf(out, ", Index(%" PRId64 ")", tensor_elements(tensor));
-    strbuf_printf(out, ", in.x%d);\n", index);
+    if (held)
+        strbuf_puts(out, ");\n");
+    else
+        strbuf_printf(out, ", in.x%d);\n", index);
 }
 
 static void emit_broadcast(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads, int index)

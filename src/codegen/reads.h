@@ -33,6 +33,7 @@ typedef struct Walk {
     uint32_t along;   // only reads that move along one of these axes; 0: all
     bool flat;    // vectors follow the flat spatial position, from row to row
     bool lines;   // PATTERN_LINE is told from PATTERN_GATHER
+    bool held;    // vectors are kept as they lie in memory: Held and HeldBits of the template
     bool window;  // vectors are aligned in tensors of all the fusion's axes, and hang over the ends of the rows
 } Walk;
 

@@ -9,7 +9,7 @@
 //     start   = blocks * cycles from one block's start to the next one's
 //     dram    = every byte once + re-reads that miss L2               / achieved bandwidth
 //
-//     time    = largest + exposed share * (sum of the others) + latency + launch
+//     time    = largest + exposed share * (sum of the others) + tail + latency + launch
 //
 // Everything is a monotone function of the device's numbers: half the bandwidth, twice the term.
 #include "rtile/perf.h"
@@ -260,6 +260,12 @@ static double throughput_time_us(const Kernel *kernel, const PerfEstimate *perf)
     return largest_us + exposed_share(kernel) * (sum_us - largest_us);
 }
 
+/* Blocks that start together drift apart, and the last ones end alone. */
+static double tail_time_us(const Kernel *kernel, const PerfEstimate *perf, double throughput_us)
+{
+    return kernel->rules->tail_share * throughput_us / at_least(perf->waves, 1);
+}
+
 static BoundBy largest_term(const PerfEstimate *perf)
 {
     const double terms_us[] = {
@@ -305,6 +311,7 @@ PerfEstimate perf_estimate(const TileRules *rules, const RProgram *program,
 
     perf.start_us = kernel.blocks * BLOCK_START_CYCLES / device->clock_mhz;
     double throughput_us = throughput_time_us(&kernel, &perf);
+    throughput_us += tail_time_us(&kernel, &perf, throughput_us);
     perf.latency_us = latency_time_us(&kernel, throughput_us);
     perf.launch_us = device->launch_us;
     perf.time_us = throughput_us + perf.latency_us + perf.launch_us;

@@ -62,6 +62,7 @@ typedef struct TileRules {
     int most_threads;                // of a block; 0: as many as the device allows
     bool ragged_warps;               // a block's last warp may lack threads
     bool in_step;                    // a block's threads wait for each other between loading and computing
+    double tail_share;               // of the time that a block takes: for so long the last ones run on while units idle
     int tile_threads;                // threads that hold one register tile: a warp's 32; 0 = 1
     int cluster_blocks;              // blocks of a cluster, which share the walk along the reduction; 0 = 1
     bool cooperative;                // all blocks wait for each other: they must be resident together
