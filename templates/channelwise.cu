@@ -54,6 +54,10 @@ template <class Reduction, class T, int COUNT> __device__ void reduce_columns(T 
 template <class T> __device__ T around_centre(T sum, int count, T centre);
 template <class T> __device__ T around_both(T sum, int count, T other_sum, int others);
 
+// Of a constant it is that constant, and nothing lies around it.
+__device__ __forceinline__ float mean_of(float sum, int count) { return divide_by(sum, static_cast<float>(count)); }
+__device__ __forceinline__ double mean_of(double sum, int count) { return sum / count; }
+
 // Is there a position k steps of GROUPS behind `position`?
 template <class Index> __device__ bool is_inside(Index position, int k);
 
@@ -160,7 +164,7 @@ template <class Reduction, class T, int COUNT> __device__ void reduce_columns(T 
 
 template <class T> __device__ T around_centre(T sum, int count, T centre)
 {
-    return count > 0 ? static_cast<T>(count) * op_sq(sum / static_cast<T>(count) - centre) : 0;
+    return count > 0 ? static_cast<T>(count) * op_sq(mean_of(sum, count) - centre) : 0;
 }
 
 template <class T> __device__ T around_both(T sum, int count, T other_sum, int others)
@@ -168,8 +172,7 @@ template <class T> __device__ T around_both(T sum, int count, T other_sum, int o
     if (count == 0 || others == 0)
         return 0;
     const T one = static_cast<T>(count), other = static_cast<T>(others);
-    const T apart = sum * (1 / one) - other_sum * (1 / other);
-    return one * other / (one + other) * (apart * apart);
+    return one * other / (one + other) * op_sq(mean_of(sum, count) - mean_of(other_sum, others));
 }
 
 template <class I> __device__ bool is_inside(I position, int k)

@@ -125,8 +125,8 @@ static void emit_squares(Emitter *emitter)
         const char *type = value_type(fusion->ops[i].body->type);
         strbuf_printf(out,
                       "    %s mean%d[VECTOR];\n    UNROLL for (int e = 0; e < VECTOR; ++e)\n"
-                      "        mean%d[e] = step%d[e] * (1 / static_cast<%s>(count));\n",
-                      type, i, i, sum.total, type);
+                      "        mean%d[e] = mean_of(step%d[e], count);\n",
+                      type, i, i, sum.total);
         strbuf_printf(
             &addends.statements,
             "        UNROLL for (int e = 0; inside && e < VECTOR; ++e)\n            totals.x%d[e] = "

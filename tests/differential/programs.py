@@ -210,11 +210,18 @@ PROGRAMS = [
         y[i, c] = select(m[i, c], t[i, c], 0)
         output y : {T}  output m : b1  output mean : {T}"""),
     Program("column_statistics", "channelwise", REAL, {"M": ("position", 70), "N": ("channel", 32)}, """
-        input x[M, N] : {T}  input k[M, N] : b1
+        input x[M, N] : {T}
         mean[c] = sum[i](x[i, c] + 10000) / M
         var[c] = sum[i](sq(x[i, c] + 10000 - mean[c])) / M
-        top[c] = max[i](select(k[i, c], x[i, c], -5))
-        output mean : f64  output var : f64  output top : {T}"""),
+        output mean  output var"""),
+    Program("column_gradient", "channelwise", REAL, {"M": ("position", 400), "N": ("channel", 32)}, """
+        input dy[3, M, N] : {T}  input k[3, M, N] : b1  input x[3, M, N] : {T}  input mean[N] : {T}
+        dz[n, i, c] = select(k[n, i, c], dy[n, i, c], 0)
+        d[n, i, c] = x[n, i, c] - mean[c]
+        b[c] = sum[n, i](dz[n, i, c])
+        g[c] = sum[n, i](dz[n, i, c] * d[n, i, c])
+        dx[n, i, c] = dz[n, i, c] - (b[c] + d[n, i, c] * g[c]) / (3*M)
+        output dx : {T}  output dz : {T}  output b : {T}  output g : {T}"""),
     Program("column_softmax", "channelwise", REAL, {"M": ("position", 70), "N": ("channel", 33)}, """
         input x[3, M, N] : {T}
         m[b, j] = max[i](x[b, i, j])
