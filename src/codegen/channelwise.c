@@ -1,7 +1,7 @@
 // channelwise: reductions over outer axes at every position of an inner one, and pointwise steps before, between and after
-// them, in one kernel: statistics of channels that are stored innermost (NHWC), softmax down the columns; or, in chunks of
-// positions, only what is made with such statistics. A thread owns neighbouring channels and keeps some positions of them in
-// registers, so that memory sees them once.
+// them, in one kernel: statistics of channels that are stored innermost (NHWC), softmax down the columns; or, step by
+// step, only such statistics or what is made with them. A thread owns neighbouring channels and keeps some positions of them
+// in registers, so that memory sees them once.
 #include "base/checked.h"
 #include "codegen/channelwise_parts.h"
 #include "codegen/space.h"
@@ -221,14 +221,17 @@ static int step_rules(const Fusion *fusion, const DeviceSpec *device, int lanes,
     return count;
 }
 
-/* In rows of two widths. */
+/* In rows of two widths. Narrow ones hold more positions of all; those that go on in steps need not. */
 static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
     int count = 0, vector = channelwise_vector(fusion), widest = widest_row(fusion);
     int narrowest = count_bit_outputs(fusion) ? (int)ceil_div(WORD_BITS, vector) : 1;
-    for (int lanes = widest; lanes >= narrowest && (lanes == widest || lanes >= LINE_LANES); lanes /= 4)
-        count += (fusion_reduces(fusion) && !channelwise_adds_up(fusion) ? reduction_rules : step_rules)(
-            fusion, device, lanes, variants + count, MAX_VARIANTS - count);
+    bool steps = !fusion_reduces(fusion) || channelwise_adds_up(fusion);
+    for (int lanes = widest; lanes >= narrowest && lanes * 4 >= widest; lanes /= 4)
+        if (!steps)
+            count += reduction_rules(fusion, device, lanes, variants + count, MAX_VARIANTS - count);
+        else if (lanes == widest || lanes >= LINE_LANES)
+            count += step_rules(fusion, device, lanes, variants + count, MAX_VARIANTS - count);
     return count;
 }
 

@@ -1,4 +1,4 @@
-// What the two halves of the channelwise family share.
+// What the parts of the channelwise family share.
 #pragma once
 #include "codegen/family.h"
 #include "codegen/fixed.h"

@@ -3,13 +3,12 @@
 #include <string.h>
 
 enum {
-    MAX_PARTS = 256,   // of a split reduction
-    MIN_CHUNK = 128,   // points of a row whose statistics are taken together
-    CHUNK_SIZES = 4,   // each four times the one before
-    SMALL_CHUNK =
-        64,   // points that a block makes elements of, at least: units idle for no longer than that takes;
+    MAX_PARTS = 256,    // of a split reduction
+    MIN_CHUNK = 128,    // points of a row whose statistics are taken together
+    CHUNK_SIZES = 4,    // each four times the one before
+    SMALL_CHUNK = 64,   // points of a row that a block makes elements of, at least,
     MAX_SMALL_CHUNK = 512,
-    SMALL_ELEMENTS = 16384,   // of rows side by side
+    SMALL_ELEMENTS = 16384,   // or so many that all rows side by side have these
     PARTIAL_KEPT = 3          // kernels considered for the first half of each split
 };
 
