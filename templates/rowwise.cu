@@ -14,8 +14,8 @@ namespace KERNEL {
 using namespace rollerc;
 
 // The result of a reduction over what the threads of a row's group hold, known to all of them. TURN counts the reductions
-// of a row.
-template <class Reduction, int TURN, class T> __device__ T reduce_row(T value);
+// of a row, `made` the rows that the group has made.
+template <class Reduction, int TURN, class T> __device__ T reduce_row(T value, int made);
 
 // <rollerc: parameters>
 using Index = int;
@@ -29,6 +29,8 @@ constexpr Index ROWS = 1000, COLUMNS = 512;
 constexpr int GROUP = 32;           // threads of a row
 constexpr int CLUSTER = 1;          // blocks of a group
 constexpr int ROWS_OF_BLOCK = 4;    // groups
+constexpr int ROWS_OF_GROUP = 1;    // which it makes one after the other
+constexpr int REDUCTIONS = 1;       // of a row
 constexpr int VECTOR = 4;           // neighbouring elements that a thread reads and writes at once
 constexpr int VECTORS = 4;          // of a thread
 constexpr Index STEP = GROUP * VECTOR;   // from one vector of a thread to its next one
@@ -38,6 +40,9 @@ __device__ __forceinline__ bool begins_inside(Index column, int k)
 {
     return (k + 1) * STEP <= COLUMNS || column + k * STEP < COLUMNS;
 }
+
+// Elements of the row before that its first aligned vector begins with.
+__device__ __forceinline__ Index shift_of(Index) { return 0; }
 
 // What one vector of a row's elements reads.
 struct Inputs {
@@ -49,9 +54,12 @@ __device__ __forceinline__ void load_elements(const Tensors &t, Index row, Index
     load_vector<VECTOR>(t.in0, row * 512 + at, in.x0);
 }
 
+// Begins to copy the row that comes next, where rows are copied to shared memory ahead of their turn.
+__device__ __forceinline__ void copy_ahead(const Tensors &, Index, Index) {}
+
 // One row, pass by pass. Vector k of this thread starts at column + k * STEP. Groups beyond the last row repeat it
 // without storing.
-__device__ __forceinline__ void compute(const Tensors &t, Index row, Index column, bool stores)
+__device__ __forceinline__ void compute(const Tensors &t, Index row, Index column, bool stores, int made)
 {
     Inputs inputs[VECTORS];
     UNROLL for (int k = 0; k < VECTORS; ++k)
@@ -65,7 +73,7 @@ __device__ __forceinline__ void compute(const Tensors &t, Index row, Index colum
                 terms0[e] = inputs[k].x0[e];
             total0 = Sum::combine(total0, reduce_vector<Sum>(terms0));
         }
-    const float v0 = reduce_row<Sum, 0>(total0);
+    const float v0 = reduce_row<Sum, 0>(total0, made);
     UNROLL for (int k = 0; k < VECTORS; ++k)
         if (begins_inside(column, k)) {
             float v1[VECTOR];
@@ -86,16 +94,16 @@ static_assert(GROUP <= WARP || ROWS_OF_BLOCK == 1, "a group of several warps is 
 // enough: a place is written again only after the barrier of the turn between, when it has been read.
 //
 //   places of a block   turn 0: warp 0, 1, 2, … of block 0 | warps of block 1 | …    turn 1: the same
-template <class Reduction, int TURN, class T> __device__ T reduce_row(T value)
+template <class Reduction, int TURN, class T> __device__ T reduce_row(T value, int made)
 {
     value = warp_reduce<Reduction>(value, GROUP < WARP ? GROUP : WARP);
     if (WARPS_OF_GROUP == 1)
         return value;
     SHARED(0, T, places, [2][WARPS_OF_GROUP]);
-    T(&place)[WARPS_OF_GROUP] = places[TURN % 2];
+    T(&place)[WARPS_OF_GROUP] = places[(TURN + REDUCTIONS * made) % 2];
     const int warp = (int)threadIdx.x / WARP, lane = lane_id();
     if (CLUSTER > 1) {
-        if (TURN == 0)
+        if (TURN == 0 && made == 0)
             cluster_wait();   // all blocks have started
         if (lane < CLUSTER)
             *cluster_map(&place[cluster_rank() * (WARPS_OF_GROUP / CLUSTER) + warp], lane) = value;
@@ -119,11 +127,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
         cluster_arrive();
     const int thread = CLUSTER > 1 ? cluster_rank() * THREADS + (int)threadIdx.x : (int)threadIdx.x;
     const int lane = thread % GROUP;
-    const Index own_row = (Index)blockIdx.x / CLUSTER * ROWS_OF_BLOCK + thread / GROUP;
-    const bool active = own_row < ROWS;   // else the group takes part in barriers and shuffles, and stores nothing
-    const Index row = active ? own_row : ROWS - 1;
+    const Index first = (Index)blockIdx.x / CLUSTER * ROWS_OF_GROUP * ROWS_OF_BLOCK;   // of the block
     // A row that is no whole vectors begins within its first one, where the tensors are aligned.
-    const Index column = lane * VECTOR - (COLUMNS % VECTOR ? row * COLUMNS % VECTOR : 0);
-    compute(t, row, column, active);
+    copy_ahead(t, first, lane * VECTOR - shift_of(first));
+    for (int made = 0; made < ROWS_OF_GROUP && (made == 0 || first + made * ROWS_OF_BLOCK < ROWS); ++made) {
+        const Index own_row = first + made * ROWS_OF_BLOCK + thread / GROUP;
+        const bool active = own_row < ROWS;   // else the group takes part in barriers and shuffles, and stores nothing
+        const Index row = active ? own_row : ROWS - 1;
+        compute(t, row, lane * VECTOR - shift_of(row), active, made);
+    }
 }
 }   // namespace KERNEL

@@ -6,7 +6,7 @@
 #include "ir/fuse.h"
 #include "rtile/rprogram.h"
 
-enum { MAX_VARIANTS = 16 };   // kinds of kernels one family offers for one expression
+enum { MAX_VARIANTS = 20 };   // kinds of kernels one family offers for one expression
 
 /* What the generator hands to a family that writes its parameter block. */
 typedef struct KernelPlan {

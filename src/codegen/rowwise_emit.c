@@ -9,7 +9,7 @@ static bool is_of_elements(const RowEmitter *row, int op)
     return fusion_op_is_of_elements(row->fusion, &row->fusion->ops[op]);
 }
 
-static bool stays_in_registers(const RowEmitter *row) { return row->variant.home == ROW_IN_REGISTERS; }
+static bool stays_in_registers(const RowEmitter *row) { return rowwise_keeps(row->variant.home); }
 
 // ---- what depends on what ----
 
@@ -188,7 +188,7 @@ static void emit_pass_opening(const RowEmitter *row, int pass)
         strbuf_puts(row->out, "            const Inputs &in = inputs[k];\n");
     else if (reads)
         strbuf_printf(row->out, "            Inputs in%s;\n            load_elements(t, %srow, at, in);\n",
-                      open, row->variant.home == ROW_IN_SHARED ? "copy, place + k * PLACES, " : "");
+                      open, rowwise_copies(row->variant.home) ? "copy, place + k * PLACES, " : "");
     if (weights)
         strbuf_puts(row->out,
                     "            Weights weights;\n            load_weights(t, row, at, weights);\n");
@@ -232,10 +232,11 @@ static void emit_row_values(const RowEmitter *row, int pass)
         StrBuf value = strbuf_new(row->out->arena);
         int maximum = row->passes.maximum[i];
         if (is_total && maximum >= 0)
-            strbuf_printf(&value, "reduce_row<Sum, %d>(op_mul(total%d, op_exp(op_sub(total%d, v%d))))",
+            strbuf_printf(&value, "reduce_row<Sum, %d>(op_mul(total%d, op_exp(op_sub(total%d, v%d))), made)",
                           turn_of(row, i), i, maximum, maximum);
         else if (is_total)
-            strbuf_printf(&value, "reduce_row<%s, %d>(total%d)", combiner(op->reduce), turn_of(row, i), i);
+            strbuf_printf(&value, "reduce_row<%s, %d>(total%d, made)", combiner(op->reduce), turn_of(row, i),
+                          i);
         else
             emit_expr(&value, &row->first, op->body);
         strbuf_printf(row->out, "    const %s v%d = ", value_type(op->out->dtype), i);
@@ -267,6 +268,14 @@ static void emit_pass(const RowEmitter *row, int pass)
 
 // ---- the row ----
 
+static int reductions_of(const Fusion *fusion)
+{
+    int count = 0;
+    for (int i = 0; i < fusion->op_count; i++)
+        count += fusion->ops[i].reduce != REDUCE_NONE;
+    return count;
+}
+
 static void emit_constants(const RowEmitter *row, const KernelPlan *plan)
 {
     strbuf_printf(row->out, "constexpr Index ROWS = %" PRId64 ", COLUMNS = %" PRId64 ";\n",
@@ -275,6 +284,9 @@ static void emit_constants(const RowEmitter *row, const KernelPlan *plan)
     strbuf_printf(row->out, "constexpr int CLUSTER = %d;   // blocks of a group\n", row->variant.cluster);
     strbuf_printf(row->out, "constexpr int ROWS_OF_BLOCK = %d;   // groups\n",
                   plan->threads * row->variant.cluster / row->variant.group);
+    strbuf_printf(row->out, "constexpr int ROWS_OF_GROUP = %d;   // which it makes one after the other\n",
+                  plan->program->turns);
+    strbuf_printf(row->out, "constexpr int REDUCTIONS = %d;   // of a row\n", reductions_of(row->fusion));
     strbuf_printf(
         row->out,
         "constexpr int VECTOR = %d;   // neighbouring elements that a thread reads and writes at once\n",
@@ -292,32 +304,46 @@ static void emit_constants(const RowEmitter *row, const KernelPlan *plan)
         strbuf_puts(row->out, "__device__ __forceinline__ bool is_whole(Index column, int k)\n{\n"
                               "    return (k > 0 || column >= 0) && ((k + 1) * STEP <= COLUMNS || "
                               "column + k * STEP + VECTOR <= COLUMNS);\n}\n");
+    strbuf_printf(row->out,
+                  "\n// Elements of the row before that its first aligned vector begins with.\n"
+                  "__device__ __forceinline__ Index shift_of(Index%s) { return %s; }\n",
+                  row->shape.window ? " row" : "", row->shape.window ? "row * COLUMNS % VECTOR" : "0");
+}
+
+/* Begins to copy the row that comes next, where rows are copied ahead of their turn. */
+static void emit_copy_ahead(const RowEmitter *row)
+{
+    strbuf_puts(
+        row->out,
+        "\n// Begins to copy the row that comes next, where rows are copied to shared memory ahead of "
+        "their turn.\n__device__ __forceinline__ void copy_ahead(");
+    if (row->variant.home == ROW_AHEAD)
+        strbuf_printf(row->out,
+                      "const Tensors &t, Index row, Index column)\n{\n    SHARED(%d, Row, copy, );\n"
+                      "    copy_row(t, copy, row, column);\n}\n",
+                      rowwise_partial_bytes(row->variant));
+    else
+        strbuf_puts(row->out, "const Tensors &, Index, Index) {}\n");
 }
 
 static void emit_fetch(const RowEmitter *row)
 {
-    switch (row->variant.home) {
-    case ROW_IN_REGISTERS:
+    if (rowwise_copies(row->variant.home))
+        strbuf_printf(row->out,
+                      "    SHARED(%d, Row, copy, );\n    const int place = (int)threadIdx.x * VECTOR;\n",
+                      rowwise_partial_bytes(row->variant));
+    if (row->variant.home == ROW_IN_SHARED)
+        strbuf_puts(row->out, "    copy_row(t, copy, row, column);\n");
+    if (rowwise_copies(row->variant.home))
+        strbuf_puts(row->out, "    async_wait<0>();\n");
+    if (stays_in_registers(row))
         strbuf_printf(row->out,
                       "    Inputs inputs[VECTORS]%s;\n"
                       "    UNROLL for (int k = 0; k < VECTORS; ++k)\n"
                       "        if (begins_inside(column, k))\n"
-                      "            load_elements(t, row, column + k * STEP, inputs[k]);\n",
-                      rowwise_has_conditions(row) ? " = {}" : "");
-        break;
-    case ROW_IN_SHARED:
-        strbuf_printf(row->out,
-                      "    SHARED(%d, Row, copy, );\n"
-                      "    constexpr int PLACES = GROUP / CLUSTER * VECTOR;\n"
-                      "    const int place = (int)threadIdx.x * VECTOR;\n"
-                      "    UNROLL_4 for (int k = 0; k < VECTORS; ++k)\n"
-                      "        if (begins_inside(column, k))\n"
-                      "            copy_elements(t, copy, row, column + k * STEP, place + k * PLACES);\n"
-                      "    async_commit();\n    async_wait<0>();\n",
-                      rowwise_partial_bytes(row->variant));
-        break;
-    case ROW_IN_MEMORY: break;
-    }
+                      "            load_elements(t, %srow, column + k * STEP, inputs[k]);\n",
+                      rowwise_has_conditions(row) ? " = {}" : "",
+                      rowwise_copies(row->variant.home) ? "copy, place + k * PLACES, " : "");
 }
 
 static void emit_compute(const RowEmitter *row)
@@ -328,8 +354,9 @@ static void emit_compute(const RowEmitter *row)
         "\n// One row, pass by pass. Vector k of this thread starts at column + k * STEP. Groups beyond "
         "the last\n"
         "// row repeat it without storing.\n"
-        "__device__ __forceinline__ void compute(const Tensors &t, Index row, Index column, bool stores)\n{\n"
-        "    (void)t, (void)row, (void)stores;\n");
+        "__device__ __forceinline__ void compute(const Tensors &t, Index row, Index column, bool stores, int "
+        "made)\n{\n"
+        "    (void)t, (void)row, (void)stores, (void)made;\n");
     emit_fetch(row);
     uint32_t used = 0;
     for (int i = 0; i < fusion->op_count; i++) {
@@ -343,6 +370,10 @@ static void emit_compute(const RowEmitter *row)
     for (int pass = 0; pass < row->passes.count; pass++) {
         emit_pass(row, pass);
         emit_row_values(row, pass + 1);
+        if (pass == 0 && row->variant.home == ROW_AHEAD)
+            strbuf_puts(row->out,
+                        "    if (made + 1 < ROWS_OF_GROUP && row + 1 < ROWS)\n"
+                        "        copy_ahead(t, row + 1, column + shift_of(row) - shift_of(row + 1));\n");
     }
     strbuf_puts(row->out, "}\n");
 }
@@ -372,6 +403,7 @@ void rowwise_emit(StrBuf *out, const KernelPlan *plan)
     rowwise_emit_reads(&row, READ_IN);
     if (rowwise_has_kind(&row, READ_WEIGHTS))
         rowwise_emit_reads(&row, READ_WEIGHTS);
+    emit_copy_ahead(&row);
     row.element.loaded = rowwise_loaded;
     row.element.context = &row;
     emit_compute(&row);

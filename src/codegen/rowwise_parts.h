@@ -8,7 +8,8 @@
 typedef enum RowHome {
     ROW_IN_REGISTERS,
     ROW_IN_SHARED,   // as it is stored: every pass over the row widens it again
-    ROW_IN_MEMORY    // every pass reads it again
+    ROW_IN_MEMORY,   // every pass reads it again
+    ROW_AHEAD        // in registers, while the next row of the group is copied to shared memory
 } RowHome;
 
 /* How threads walk along a row. */
@@ -23,9 +24,15 @@ typedef struct RowVariant {
     RowHome home;
     int group;     // threads of a row
     int cluster;   // blocks they are in
+    int turns;     // rows that they make one after the other; 0 = 1
 } RowVariant;
 int rowwise_variant_number(RowVariant variant);
 RowVariant rowwise_variant(int number);
+
+/* Several passes use what one has loaded or made of an element. */
+bool rowwise_keeps(RowHome home);
+/* Rows are copied to shared memory as they are. */
+bool rowwise_copies(RowHome home);
 
 /* Not the same for all elements of a row. */
 bool rowwise_varies(const Fusion *fusion, Expr *expr);

@@ -96,12 +96,14 @@ static void emit_condition(const RowEmitter *row, int index)
 /* Where the copies of a row lie in shared memory: `rows.x0`. */
 static void emit_copies(const RowEmitter *row)
 {
-    strbuf_puts(row->out,
-                "\n// A row as it is stored, in shared memory. Each thread reads what it has copied itself.\n"
-                "struct Row {\n");
+    strbuf_puts(
+        row->out,
+        "\n// A row as it is stored, in shared memory. Each thread reads what it has copied itself.\n"
+        "constexpr int PLACES = GROUP / CLUSTER * VECTOR;   // from one vector of a thread to its next one\n"
+        "struct Row {\n");
     for (int i = 0; i < row->reads.count; i++)
         if (rowwise_is_copied(&row->reads, i))
-            strbuf_printf(row->out, "    %s x%d[VECTORS * (GROUP / CLUSTER) * VECTOR];\n",
+            strbuf_printf(row->out, "    %s x%d[VECTORS * PLACES];\n",
                           memory_type(row->reads.reads[i].access->tensor->dtype), i);
     strbuf_puts(row->out,
                 "};\n\n__device__ __forceinline__ void copy_elements(const Tensors &t, Row &copy, Index row, "
@@ -122,12 +124,18 @@ static void emit_copies(const RowEmitter *row)
         emit_affine(row->out, &read->offset, row->first.axis);
         strbuf_printf(row->out, ", Index(%" PRId64 "));\n", tensor_elements(read->access->tensor));
     }
-    strbuf_puts(row->out, "}\n");
+    strbuf_puts(row->out,
+                "}\n\n__device__ __forceinline__ void copy_row(const Tensors &t, Row &copy, Index row, Index "
+                "column)\n{\n"
+                "    UNROLL_4 for (int k = 0; k < VECTORS; ++k)\n        if (begins_inside(column, k))\n"
+                "            copy_elements(t, copy, row, column + k * STEP, (int)threadIdx.x * VECTOR + k * "
+                "PLACES);\n"
+                "    async_commit();\n}\n");
 }
 
 void rowwise_emit_reads(const RowEmitter *row, ReadKind kind)
 {
-    bool copied = row->variant.home == ROW_IN_SHARED && kind == READ_IN;
+    bool copied = rowwise_copies(row->variant.home) && kind == READ_IN;
     int spatial = row->fusion->spatial_count;
     uint32_t used = 0;
     bool gathers = false;

@@ -11,13 +11,22 @@ enum {
 
 int rowwise_variant_number(RowVariant variant)
 {
-    return (int)variant.home << 24 | variant.cluster << 16 | variant.group;
+    return (int)variant.home << 28 | variant.turns << 21 | variant.cluster << 16 | variant.group;
 }
 
 RowVariant rowwise_variant(int number)
 {
-    return (RowVariant){(RowHome)(number >> 24), .cluster = number >> 16 & 0xff, .group = number & 0xffff};
+    return (RowVariant){
+        .home = (RowHome)(number >> 28),
+        .turns = number >> 21 & 0x7f,
+        .cluster = number >> 16 & 0x1f,
+        .group = number & 0xffff,
+    };
 }
+
+bool rowwise_keeps(RowHome home) { return home == ROW_IN_REGISTERS || home == ROW_AHEAD; }
+
+bool rowwise_copies(RowHome home) { return home == ROW_IN_SHARED || home == ROW_AHEAD; }
 
 int rowwise_partial_bytes(RowVariant variant)
 {

@@ -11,6 +11,11 @@
 //
 //     time    = largest + exposed share * (sum of the others) + tail + latency + launch
 //
+// Blocks whose threads load once, compute once and store once overlap with other blocks only:
+//
+//     turn    = waiting of a block + its bytes / what one unit can draw   * rounds
+//     time    = the larger one, softly, of the largest term and compute + turn; + first load + launch
+//
 // Everything is a monotone function of the device's numbers: half the bandwidth, twice the term.
 #include "rtile/perf.h"
 
@@ -45,9 +50,17 @@ static const double BARRIER_CYCLES = 30;
    round of clusters of 8 and 16 blocks took 1.9 and 3 us longer than its traffic, with 2 blocks 1.1
    (measured 2026-11-21). */
 static const double CLUSTER_BARRIER_US = 0.9;
-/* Phases that the warps of a block are in where barriers keep them in step. A block of 1024 threads
-   alone on a unit took 186 us for softmax over rows of 16,384 on an H200, traffic alone 96. */
-static const double IN_STEP_PHASES = 1.5;
+/* A block that loads, computes and stores once waits this long beyond its first load: until it has begun, in barriers, and
+   until it has ended. Softmax over rows of 4097 (f16) on an H200 took 199, 220, 263 and 367 us with 9, 7, 5 and 3 blocks of
+   a row on a unit (measured 2026-11-21): compute and 1.4 us for each of 41, 53, 74 and 124 rounds. Copies that are waited
+   for in between take longer; those that began a turn ahead nothing. */
+static const double TURN_WAIT_US = 1.0;
+static const double COPY_WAIT_US = 0.7;
+/* In clusters of two, four, eight blocks this, two, three times longer: softmax over rows of 50,257 (f16) in the registers of
+   4 and 8 blocks took 4 and 5 us a round beside its computing, on the same day. */
+static const double CLUSTER_TURN_US = 1.1;
+/* How sharp the knee is between such a kernel's bounds. Fitted to 110 row kernels on an H200 (2026-11-21); 8 % are left. */
+static const double TURN_KNEE = 7;
 /* Instructions of one thread in each shared step that are no loads: pointers, counters, branch,
    barrier. */
 static const double STEP_INSTRUCTIONS = 12;
@@ -161,7 +174,7 @@ static double compute_time_us(const Kernel *kernel)
     double cycles = busy_cycles(kernel);
     if (cycles <= 0)
         return 0;
-    double warp_steps = kernel->blocks * kernel->warps * kernel->steps * kernel->inner_steps;
+    double warp_steps = kernel->block_tiles * kernel->warps * kernel->steps * kernel->inner_steps;
     double schedulers = (double)kernel->device->sm_count * kernel->device->schedulers_per_sm;
     double busy_us = warp_steps * cycles / schedulers / kernel->device->clock_mhz;
     return busy_us / kernel->balance / latency_hiding(kernel, cycles);
@@ -212,11 +225,10 @@ static double shared_time_us(const Kernel *kernel, double bytes)
 // ---- all together ----
 
 /* Of the shorter terms, the share that does not hide below the longest. c buffers (staged) or
-   warps (else) of a unit are in different phases, where their threads keep in step little more than
-   the blocks: with one, loading and computing alternate; with c, they collide in one of c * c cases. */
+   warps (else) of a unit are in different phases: with one, loading and computing alternate; with c, they collide in one of c * c cases. */
 static double exposed_share(const Kernel *kernel)
 {
-    double in_block = kernel->rules->in_step ? IN_STEP_PHASES : kernel->staged ? kernel->stages : kernel->warps;
+    double in_block = kernel->staged ? kernel->stages : kernel->warps;
     double concurrent = kernel->resident * in_block;
     return at_least(1 / (concurrent * concurrent), LEAST_EXPOSED);
 }
@@ -237,6 +249,8 @@ static double latency_time_us(const Kernel *kernel, double throughput_us)
     double barrier_us = BARRIER_CYCLES / kernel->device->clock_mhz / kernel->resident;
     double combine_us = ceil(log2(threads_along_reduction(kernel))) * barrier_us
                       + log2(at_least(kernel->cluster, 1)) * CLUSTER_BARRIER_US;
+    if (kernel->rules->in_step)
+        combine_us += TURN_WAIT_US;
     if (!kernel->staged)
         return load_us + kernel->rounds * combine_us;
 
@@ -245,6 +259,18 @@ static double latency_time_us(const Kernel *kernel, double throughput_us)
     double uncovered_us = at_least(load_us - covered_us, 0);
     double barriers_us = barrier_us * (kernel->stages > 1 ? 1 : 2);
     return load_us + kernel->rounds * (kernel->steps * (barriers_us + uncovered_us) + combine_us);
+}
+
+/* Waiting of blocks that load, compute and store once: see TURN_WAIT_US. */
+static double turn_time_us(const Kernel *kernel, double l2_us)
+{
+    double load_us = kernel->device->dram_latency_ns / 1e3, meetings = log2(at_least(kernel->cluster, 1));
+    double wait_us = TURN_WAIT_US + load_us + meetings * CLUSTER_TURN_US;
+    if (kernel->rules->loads_ahead)
+        return kernel->rounds * wait_us;
+    if (kernel->staged)
+        wait_us += (1 + meetings) * COPY_WAIT_US;
+    return kernel->rounds * wait_us + l2_us / L2_PORT_SHARE / kernel->resident;
 }
 
 static double throughput_time_us(const Kernel *kernel, const PerfEstimate *perf)
@@ -256,6 +282,10 @@ static double throughput_time_us(const Kernel *kernel, const PerfEstimate *perf)
     for (size_t i = 0; i < sizeof terms_us / sizeof *terms_us; i++) {
         sum_us += terms_us[i];
         largest_us = at_least(largest_us, terms_us[i]);
+    }
+    if (kernel->rules->in_turn) {
+        double serial_us = perf->compute_us + perf->latency_us;
+        return pow(pow(largest_us, TURN_KNEE) + pow(serial_us, TURN_KNEE), 1 / TURN_KNEE);
     }
     return largest_us + exposed_share(kernel) * (sum_us - largest_us);
 }
@@ -310,11 +340,15 @@ PerfEstimate perf_estimate(const TileRules *rules, const RProgram *program,
     perf.dram_us = dram_time_us(&kernel, perf.dram_load_bytes + perf.dram_store_bytes);
 
     perf.start_us = kernel.blocks * BLOCK_START_CYCLES / device->clock_mhz;
+    if (rules->in_turn)
+        perf.latency_us = turn_time_us(&kernel, perf.l2_us);
     double throughput_us = throughput_time_us(&kernel, &perf);
     throughput_us += tail_time_us(&kernel, &perf, throughput_us);
-    perf.latency_us = latency_time_us(&kernel, throughput_us);
+    if (!rules->in_turn)
+        perf.latency_us = latency_time_us(&kernel, throughput_us);
     perf.launch_us = device->launch_us;
-    perf.time_us = throughput_us + perf.latency_us + perf.launch_us;
+    double exposed_us = rules->in_turn ? device->dram_latency_ns / 1e3 : perf.latency_us;
+    perf.time_us = throughput_us + exposed_us + perf.launch_us;
     perf.bound_by = largest_term(&perf);
     return perf;
 }

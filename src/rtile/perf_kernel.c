@@ -112,6 +112,7 @@ Kernel kernel_counts(const TileRules *rules, const RProgram *program, const Devi
     const TileSpace *space = &rules->space;
     Kernel kernel = {.rules = rules, .space = space, .device = device};
     kernel.blocks = (double)program->grid;
+    kernel.block_tiles = kernel.blocks * program->turns;
     kernel.inner = &program->tile[LEVEL_REGISTER];
     kernel.shared = &program->tile[LEVEL_SHARED];
     kernel.problem = rtile_problem(space);
@@ -123,7 +124,7 @@ Kernel kernel_counts(const TileRules *rules, const RProgram *program, const Devi
     kernel.register_tiles = (double)program->threads / at_least(rules->tile_threads, 1);
     kernel.warps = (double)ceil_div(program->threads, device->warp_size);
     kernel.resident = at_most(blocks_per_sm, ceil(kernel.blocks / device->sm_count));
-    kernel.rounds = ceil(kernel.blocks / (blocks_per_sm * (double)device->sm_count));
+    kernel.rounds = ceil(kernel.blocks / (blocks_per_sm * (double)device->sm_count)) * program->turns;
     kernel.balance = unit_balance(kernel.blocks, device->sm_count);
     kernel.stages = at_least(rules->stages, 1);
     count_staged(&kernel);

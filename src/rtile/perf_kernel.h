@@ -12,13 +12,14 @@ typedef struct Kernel {
     RTile padded;                  // the problem, rounded up to whole shared tiles
     RTile walk;                    // what a thread advances by at once along each axis
     double blocks;
+    double block_tiles;            // shared tiles that they make, each in its turn
     double cluster;                // blocks that share the steps along the reduction
     double steps;                  // shared steps of a block
     double inner_steps;            // register steps of a thread in each of them
     double register_tiles;         // of a block
     double warps;                  // of a block
     double resident;               // blocks that share a unit while there is work
-    double rounds;                 // ceil(waves)
+    double rounds;                 // ceil(waves), times the turns of a block
     double balance;                // tail efficiency
     double stages;
     bool staged;                   // anything in shared memory

@@ -13,7 +13,7 @@ static double thread_read_bytes(const Kernel *kernel, const DataTile *data)
         ? data_tile_bytes(data, kernel->inner, kernel->space->axis_count)
         : points * data->element_bits / 8;
     double scatter = data->staged ? 1 : at_least(data->scatter, 1) * at_least(data->lines, 1);
-    return kernel->blocks
+    return kernel->block_tiles
          * kernel->register_tiles
          * thread_visits(kernel, data)
          * tile_bytes
@@ -37,7 +37,7 @@ static double l2_bytes_of(const Kernel *kernel, const DataTile *data)
     double block_bytes = data_tile_traffic(data, kernel->shared, kernel->space->axis_count,
                                            kernel->device->dram.transaction_bytes);
     double scatter = data->staged ? 1 : at_least(data->scatter, 1);
-    return kernel->blocks
+    return kernel->block_tiles
          * block_visits(kernel, data)
          * block_bytes
          * inside_share(kernel, data)
@@ -95,7 +95,7 @@ static double staging_bytes(const Kernel *kernel, const DataTile *data)
 {
     if (!data->staged)
         return 0;
-    return kernel->blocks
+    return kernel->block_tiles
          * block_visits(kernel, data)
          * data_tile_bytes(data, kernel->shared, kernel->space->axis_count);
 }

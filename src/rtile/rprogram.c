@@ -111,7 +111,8 @@ static bool fill_shape(const TileRules *rules, const DeviceSpec *device, RProgra
 
     program->cluster = rules->cluster_blocks > 0 ? rules->cluster_blocks : 1;
     program->cooperative = rules->cooperative;
-    program->grid = size_product(grid_of(&rules->space, shared), program->cluster);
+    program->turns = rules->turns > 0 ? rules->turns : 1;
+    program->grid = size_product(ceil_div(grid_of(&rules->space, shared), program->turns), program->cluster);
     *reason = PRUNE_GRID;
     if (program->grid > MAX_GRID)
         return false;

@@ -160,7 +160,8 @@ static int64_t register_bits(const TileRules *rules, const RTile *tile, bool out
     int64_t bits = 0;
     for (int i = 0; i < space->tile_count; i++) {
         const DataTile *data = &space->tiles[i];
-        int element_bits = output ? rules->accumulator_bits : data->element_bits * rules->input_buffers;
+        int input_bits = rules->input_bits ? rules->input_bits : data->element_bits;
+        int element_bits = output ? rules->accumulator_bits : input_bits * rules->input_buffers;
         int64_t elements = data_tile_elements(data, tile, space->axis_count);
         if (data->output == output && !checked_add(bits, size_product(elements, element_bits), &bits))
             return INT64_MAX;

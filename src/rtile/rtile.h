@@ -61,13 +61,17 @@ typedef struct TileRules {
                                      // runs of memory
     int most_threads;                // of a block; 0: as many as the device allows
     bool ragged_warps;               // a block's last warp may lack threads
-    bool in_step;                    // a block's threads wait for each other between loading and computing
+    bool in_turn;                    // a block's threads load all, compute all, store all; only other blocks overlap
+    bool in_step;                    // a block's threads wait for each other, though some load while others compute
+    bool loads_ahead;                // but what they load in the next turn is on its way meanwhile
     double tail_share;               // of the time that a block takes: for so long the last ones run on while units idle
     int tile_threads;                // threads that hold one register tile: a warp's 32; 0 = 1
     int cluster_blocks;              // blocks of a cluster, which share the walk along the reduction; 0 = 1
+    int turns;                       // shared tiles that a block makes, one after the other; 0 = 1
     bool cooperative;                // all blocks wait for each other: they must be resident together
     int stages;                      // buffers of every staged tile: 2 = load the next meanwhile
     int accumulator_bits;            // of one output element in registers
+    int input_bits;                  // of one input element there; 0: as many as in memory
     int register_overhead;           // addresses, loop counters, … of one thread
     int64_t shared_overhead;         // bytes beyond the staged tiles
     bool copies_through_registers;   // staged tiles are loaded into registers and stored from there, not copied directly
