@@ -82,13 +82,54 @@ static const char *suffix_of(const RowEmitter *row) { return row->element.suffix
 /* v3 of a vector: `v3[k]`, or `v3` where it is forgotten after the pass. */
 static const char *vector_suffix(const RowEmitter *row) { return stays_in_registers(row) ? "[k]" : ""; }
 
+static void dear_visit(Expr *expr, void *context)
+{
+    bool *is_dear = context;
+    *is_dear |= expr->kind == EXPR_APPLY && op_info[expr->apply.op].class == OP_CLASS_REAL;
+}
+
+/* Takes so many instructions that a branch around them is worth it. */
+static bool is_dear(Expr *expr)
+{
+    bool found = false;
+    expr_visit(expr, dear_visit, &found);
+    return found;
+}
+
+/* The pass asks whether a vector is masked. */
+static bool asks_mask(const RowEmitter *row, int pass)
+{
+    for (int i = 0; i < row->fusion->op_count && row->mask; i++) {
+        bool makes = makes_elements(row, i, pass) || (walks_in(row, i, pass) && !row->made[i]);
+        if (makes && (is_dear(row->fusion->ops[i].body) || rowwise_divides(row->fusion, i)))
+            return true;
+    }
+    return false;
+}
+
+/* `array[e] = value` for all elements of a vector; those of a masked one are the same. */
+static void emit_each(const RowEmitter *row, Expr *body, const char *array, const char *value)
+{
+    if (!row->mask || !is_dear(body)) {
+        strbuf_printf(row->out, "%s%s[e] = %s;\n", EACH, array, value);
+        return;
+    }
+    strbuf_printf(
+        row->out,
+        "            if (masked) {\n                constexpr int e = 0;\n                %s[e] = %s;\n"
+        "                spread(%s);\n            } else\n"
+        "                UNROLL for (int e = 0; e < VECTOR; ++e)\n                    %s[e] = %s;\n",
+        array, value, array, array, value);
+}
+
 static void emit_total(const RowEmitter *row, int op)
 {
     const FusedOp *fused = &row->fusion->ops[op];
     const char *reduction = combiner(fused->reduce), *type = value_type(fused->body->type);
-    strbuf_printf(row->out, "            %s terms%d[VECTOR];\n%sterms%d[e] = ", type, op, EACH, op);
-    emit_expr(row->out, &row->element, fused->body);
-    strbuf_puts(row->out, ";\n");
+    StrBuf value = strbuf_new(row->out->arena);
+    emit_expr(&value, &row->element, fused->body);
+    strbuf_printf(row->out, "            %s terms%d[VECTOR];\n", type, op);
+    emit_each(row, fused->body, arena_printf(row->out->arena, "terms%d", op), value.text);
     if (row->shape.window)
         strbuf_printf(
             row->out,
@@ -103,26 +144,34 @@ static void emit_total(const RowEmitter *row, int op)
                       op, reduction, op, reduction, op);
 }
 
+static void emit_quotients(const RowEmitter *row, int op, const char *array)
+{
+    if (row->mask)
+        strbuf_printf(row->out,
+                      "            if (masked) {\n                %s[0] = op_div(%s[0], divisor%d.value);\n"
+                      "                spread(%s);\n            } else\n    ",
+                      array, array, op, array);
+    strbuf_printf(row->out, "            divide_all(%s, divisor%d);\n", array, op);
+}
+
 static void emit_elements(const RowEmitter *row, int op)
 {
     const FusedOp *fused = &row->fusion->ops[op];
     bool divides = rowwise_divides(row->fusion, op), rounds = !is_rounded_by_storing(row->fusion, op);
-    StrBuf body = strbuf_new(row->out->arena);
-    emit_expr(&body, &row->element, divides ? fused->body->apply.operands[0] : fused->body);
+    Expr *made = divides ? fused->body->apply.operands[0] : fused->body;
+    const char *array = arena_printf(row->out->arena, "v%d%s", op, vector_suffix(row));
+    StrBuf value = strbuf_new(row->out->arena), rounded = strbuf_new(row->out->arena);
+    emit_expr(&value, &row->element, made);
     if (!stays_in_registers(row))
         strbuf_printf(row->out, "            %s v%d[VECTOR];\n", value_type(fused->out->dtype), op);
-    strbuf_printf(row->out, "%sv%d%s = ", EACH, op, suffix_of(row));
     if (rounds && !divides)
-        emit_rounded(row->out, row->fusion, op, body.text);
-    else
-        strbuf_puts(row->out, body.text);
-    strbuf_puts(row->out, ";\n");
+        emit_rounded(&rounded, row->fusion, op, value.text);
+    emit_each(row, made, array, rounds && !divides ? rounded.text : value.text);
     if (divides)
-        strbuf_printf(row->out, "            divide_all(v%d%s, divisor%d);\n", op, vector_suffix(row), op);
+        emit_quotients(row, op, array);
     if (rounds && divides) {
-        char *quotient = arena_printf(row->out->arena, "v%d%s", op, suffix_of(row));
-        strbuf_printf(row->out, "%s%s = ", EACH, quotient);
-        emit_rounded(row->out, row->fusion, op, quotient);
+        strbuf_printf(row->out, "%s%s[e] = ", EACH, array);
+        emit_rounded(row->out, row->fusion, op, arena_printf(row->out->arena, "%s[e]", array));
         strbuf_puts(row->out, ";\n");
     }
 }
@@ -177,12 +226,16 @@ static void emit_pass_opening(const RowEmitter *row, int pass)
     strbuf_printf(row->out,
                   "    %s for (int k = 0; k < VECTORS; ++k)\n        if (begins_inside(column, k)) {\n",
                   stays_in_registers(row) ? "UNROLL" : "UNROLL_4");
-    uint32_t used = axes_of_pass(row, pass);
+    bool asks = asks_mask(row, pass);
+    uint32_t used = axes_of_pass(row, pass) | (asks ? expr_axes(row->mask) : 0);
     bool reads = reads_in(row, pass, READ_IN), weights = reads_in(row, pass, READ_WEIGHTS);
     int spatial = row->fusion->spatial_count;
     if (used >> spatial || weights || (reads && !stays_in_registers(row)))
         strbuf_puts(row->out, "            const Index at = column + k * STEP;\n");
     emit_used_positions(row->out, "            ", "at", &row->first, spatial, row->fusion->axis_count, used);
+    if (asks)
+        strbuf_printf(row->out, "            const bool masked = !%s;   // all elements\n",
+                      rowwise_condition_text(row, row->mask));
     const char *open = rowwise_has_conditions(row) ? " = {}" : "";
     if (reads && stays_in_registers(row))
         strbuf_puts(row->out, "            const Inputs &in = inputs[k];\n");
@@ -404,6 +457,7 @@ void rowwise_emit(StrBuf *out, const KernelPlan *plan)
     if (rowwise_has_kind(&row, READ_WEIGHTS))
         rowwise_emit_reads(&row, READ_WEIGHTS);
     emit_copy_ahead(&row);
+    row.mask = rowwise_mask(&row);
     row.element.loaded = rowwise_loaded;
     row.element.context = &row;
     emit_compute(&row);

@@ -79,6 +79,7 @@ typedef struct RowEmitter {
     RowVariant variant;
     Reads reads;
     RowPasses passes;
+    Expr *mask;             // see rowwise_mask
     Scope first, element;   // where a vector begins; each of its elements
     bool *made;             // by op: its values of the whole row are in registers
     char text[32];
@@ -88,6 +89,11 @@ typedef struct RowEmitter {
 
 ReadKind rowwise_kind(const RowEmitter *row, int read);
 bool rowwise_has_kind(const RowEmitter *row, ReadKind kind);
+/* The comparison of positions that masks all that the rows read: where it holds for no element of a vector, all of them have
+   the same values. NULL: there is none. */
+Expr *rowwise_mask(const RowEmitter *row);
+/* That it holds for some element of the vector. */
+const char *rowwise_condition_text(const RowEmitter *row, Expr *condition);
 /* Some read is left out where a comparison of positions masks it. */
 bool rowwise_has_conditions(const RowEmitter *row);
 /* For Scope.loaded, with the RowEmitter as its context. */

@@ -25,18 +25,56 @@ const char *rowwise_loaded(void *context, const Expr *expr)
 // ---- what a comparison of positions masks ----
 
 typedef struct ConditionSearch {
+    const Fusion *fusion;
     const Read *read;
     Expr *condition;
     int reads, guarded;   // occurrences of the read; those that a select with `condition` chooses
 } ConditionSearch;
 
-static bool is_affine(const Expr *expr) { return expr->kind == EXPR_INDEX || expr->kind == EXPR_CONST; }
+/* Larger sums might wrap. */
+enum { LARGEST_SUM = 1 << 30 };
 
-static bool compares_positions(const Expr *expr)
+/* Adds `sign` times a sum of positions and constants to `sum`. */
+static bool add_positions(const Expr *expr, int sign, Affine *sum)
 {
+    if (expr->kind == EXPR_CONST && !dtype_info[expr->type].is_real) {
+        int64_t constant = expr->constant.integer;
+        sum->constant += sign * constant;
+        return constant >= -LARGEST_SUM && constant <= LARGEST_SUM;
+    }
+    if (expr->kind == EXPR_INDEX) {
+        for (int a = 0; a < MAX_AXES; a++)
+            sum->coef[a] += sign * expr->index.coef[a];
+        sum->constant += sign * expr->index.constant;
+        return !dtype_info[expr->type].is_real;
+    }
+    bool adds = expr->kind == EXPR_APPLY && (expr->apply.op == OP_ADD || expr->apply.op == OP_SUB);
+    return adds && add_positions(expr->apply.operands[0], sign, sum) &&
+           add_positions(expr->apply.operands[1], expr->apply.op == OP_ADD ? sign : -sign, sum);
+}
+
+static bool is_small(const Affine *sum, const Fusion *fusion)
+{
+    int64_t extents[MAX_AXES], low, high;
+    for (int a = 0; a < fusion->axis_count; a++)
+        extents[a] = fusion->axes[a].extent;
+    return affine_range(sum, extents, fusion->axis_count, &low, &high) && low >= -LARGEST_SUM &&
+           high <= LARGEST_SUM;
+}
+
+/* Compares sums of positions: `difference` is the right one less the left one. */
+static bool compares_positions(const Expr *expr, const Fusion *fusion, Affine *difference)
+{
+    *difference = (Affine){0};
     if (expr->kind != EXPR_APPLY || expr->apply.op < OP_LT || expr->apply.op > OP_GE)
         return false;
-    return is_affine(expr->apply.operands[0]) && is_affine(expr->apply.operands[1]);
+    for (int side = 0; side < 2; side++) {
+        Affine sum = {0};
+        if (!add_positions(expr->apply.operands[side], 1, &sum) || !is_small(&sum, fusion) ||
+            !add_positions(expr->apply.operands[side], side ? 1 : -1, difference))
+            return false;
+    }
+    return true;
 }
 
 static void occurrence_visit(Expr *expr, void *context)
@@ -50,8 +88,9 @@ static void condition_visit(Expr *expr, void *context)
 {
     ConditionSearch *search = context;
     occurrence_visit(expr, context);
+    Affine difference;
     if (expr->kind != EXPR_APPLY || expr->apply.op != OP_SELECT ||
-        !compares_positions(expr->apply.operands[0]))
+        !compares_positions(expr->apply.operands[0], search->fusion, &difference))
         return;
     ConditionSearch inner = {.read = search->read};
     expr_visit(expr->apply.operands[1], occurrence_visit, &inner);
@@ -64,31 +103,64 @@ static void condition_visit(Expr *expr, void *context)
 /* The comparison of positions without which no element of the read matters, as in `select(j <= i, x[i, j], -inf)`. */
 static Expr *condition_of(const RowEmitter *row, int index)
 {
-    ConditionSearch search = {.read = &row->reads.reads[index]};
+    ConditionSearch search = {.fusion = row->fusion, .read = &row->reads.reads[index]};
     for (int i = 0; i < row->fusion->op_count; i++)
         expr_visit(row->fusion->ops[i].body, condition_visit, &search);
     return search.reads == search.guarded ? search.condition : NULL;
 }
 
-/* `if (i1 <= i0)`: at the element of a vector for which the condition, a half-line of positions, holds first. */
+/* The vector has no element for which `condition` holds, so that its value does not depend on which one it is. */
+static bool is_same_beyond(const RowEmitter *row, const Expr *expr, const Expr *condition)
+{
+    uint32_t columns = fusion_columns(row->fusion);
+    switch (expr->kind) {
+    case EXPR_CONST:
+    case EXPR_VALUE: return true;   // of elements: it has been looked at, too
+    case EXPR_INDEX: return (affine_axes(&expr->index) & columns) == 0;
+    case EXPR_ACCESS: return (access_axes(&expr->access) & columns) == 0;
+    case EXPR_GUARD: return false;
+    case EXPR_CAST: return is_same_beyond(row, expr->cast.body, condition);
+    case EXPR_APPLY: break;
+    }
+    bool is_mask = expr->apply.op == OP_SELECT && expr->apply.operands[0] == condition;
+    for (int i = is_mask ? 2 : 0; i < op_info[expr->apply.op].operands; i++)
+        if (!is_same_beyond(row, expr->apply.operands[i], condition))
+            return false;
+    return true;
+}
+
+Expr *rowwise_mask(const RowEmitter *row)
+{
+    Expr *condition = NULL;
+    for (int i = 0; i < row->reads.count && !condition; i++)
+        if (row->reads.reads[i].pattern == PATTERN_ROW)
+            condition = condition_of(row, i);
+    for (int i = 0; i < row->fusion->op_count && condition; i++)
+        if (!is_same_beyond(row, row->fusion->ops[i].body, condition))
+            return NULL;
+    return condition;
+}
+
+/* `(i1 <= i0)` at the element of a vector for which the condition, a half-line of positions, holds first. */
+const char *rowwise_condition_text(const RowEmitter *row, Expr *condition)
+{
+    int inner = row->fusion->axis_count - 1;
+    bool is_less = condition->apply.op == OP_LT || condition->apply.op == OP_LE;
+    Affine difference;
+    compares_positions(condition, row->fusion, &difference);
+    Scope scope = row->first;
+    if ((difference.coef[inner] > 0) == is_less)
+        scope.axis[inner] = arena_printf(row->out->arena, "(%s + VECTOR - 1)", axis_names[inner]);
+    StrBuf text = strbuf_new(row->out->arena);
+    emit_expr(&text, &scope, condition);
+    return text.text;
+}
+
 static void emit_condition(const RowEmitter *row, int index)
 {
     Expr *condition = condition_of(row, index);
-    if (!condition)
-        return;
-    int inner = row->fusion->axis_count - 1;
-    bool is_less = condition->apply.op == OP_LT || condition->apply.op == OP_LE;
-    int64_t slope = 0;   // of the right side over the left one
-    for (int i = 0; i < 2; i++) {
-        const Expr *side = condition->apply.operands[i];
-        slope += side->kind == EXPR_INDEX ? (i ? 1 : -1) * side->index.coef[inner] : 0;
-    }
-    Scope scope = row->first;
-    if ((slope > 0) == is_less)
-        scope.axis[inner] = arena_printf(row->out->arena, "(%s + VECTOR - 1)", axis_names[inner]);
-    strbuf_puts(row->out, "    if ");
-    emit_expr(row->out, &scope, condition);
-    strbuf_puts(row->out, "\n    ");
+    if (condition)
+        strbuf_printf(row->out, "    if %s\n    ", rowwise_condition_text(row, condition));
 }
 
 // ---- device code ----

@@ -31,6 +31,13 @@ DEVICE float divide_by(float a, float b)
     return rest == rest ? fmaf(rest, reciprocal, quotient) : quotient;
 }
 
+// All of N values become the first one.
+template <int N, class T> DEVICE void spread(T (&a)[N])
+{
+    UNROLL for (int i = 1; i < N; i++)
+        a[i] = a[0];
+}
+
 // N values divided by one. Correctly rounded like op_div, for a third of its instructions: with r = 1/b and q = a r, the
 // remainder a - q b is exact, and q + r (a - q b) is the quotient rounded once (Markstein, IBM J. R&D 34(1), 1990).
 // Where that leaves the ordinary numbers it ends in infinity or NaN, and those vectors are divided one by one.
