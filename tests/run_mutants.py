@@ -14,6 +14,7 @@ import itertools
 import os
 import pathlib
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -33,6 +34,17 @@ TEMPLATES = ROOT / "templates"
 EQUIVALENT = ROOT / "tests/mutants/equivalent.txt"
 HANG_SECONDS = 20
 MAX_EQUIVALENT = 0.05
+
+# An h200 of a few units, for kernels that wait until there are many rows for each.
+SMALL = "small"
+
+
+def small_device(units=4):
+    text = (ROOT / "devices/h200.yaml").read_text().replace("name: h200", f"name: {SMALL}")
+    count = int(re.search(r"sm_count: (\d+)", text)[1])
+    return re.sub(r"(?m)^(  (?:sm_count|fp\d+|int32|sfu|tensor_\w+|bandwidth_gb_s): )(\d+)",
+                  lambda match: match[1] + str(int(match[2]) * units // count), text)
+
 
 # (program of differential/programs.py, type, sizes[, devices]): what each family's template is exercised with. Several candidates of
 # each: the best one of every variant and the family's last.
@@ -56,7 +68,7 @@ CASES = {
                 ("row_norm", "f16", dict(M=5, N=4096), "a100", "mi50", "h200"), ("inner_axes", "i8", dict(M=7, N=67), "a100"),
                 ("row_mask", "f32", dict(M=33, N=130)), ("row_norm", "f64", dict(M=1, N=40)), ("row_range", "f32", dict(M=40, N=2)),
                 ("row_range", "f32", dict(M=2, N=20000), "h200"), ("row_weights", "f16", dict(M=5, N=77)),
-                ("row_specials", "f32", dict(M=6), "a100")],
+                ("row_specials", "f32", dict(M=6), "a100"), ("row_softmax", "f16", dict(M=33, N=7304), SMALL)],
     "channelwise": [("channels_last", "f32", dict(M=133, N=64)), ("column_softmax", "f32", dict(M=70, N=33), "a100"),
                     ("channels_last", "f16", dict(M=64, N=96)), ("column_softmax", "f64", dict(M=5, N=6)),
                     ("column_softmax", "bf16", dict(M=300, N=7), "a100"), ("column_statistics", "f32", dict(M=133, N=24)),
@@ -127,6 +139,8 @@ PRELUDE_CASES = [
     "  output y  output z  output s",
     "input x[5, 300] : f32  s[i] = sum[j](x[i, j])  y[i, j] = x[i, j] / s[i]  z[i, j] = x[i, j] / (s[i] * select(i > 2, 0, 1e37))"
     "  w[i, j] = y[i, j] * 1e30 * 1e30 / s[i]  output y  output z  output w",
+    "input x[6, 40] : f32  t[i, j] = select(j <= 4 * i + 1, x[i, j], -1)  m[i] = max[j](t[i, j])  e[i, j] = exp(t[i, j] - m[i])"
+    "  s[i] = sum[j](e[i, j])  y[i, j] = e[i, j] / s[i]  output y",
     "input m[4096] : b1  input x[4096] : f16  y[i] = select(m[i], x[i], 0)  n[i] = x[i] > 0 || m[i]  output y : f16  output n",
 ]
 
@@ -137,6 +151,8 @@ class Bench:
     def __init__(self, rollerc, folder):
         self.rollerc, self.folder = rollerc, folder
         self.ranker = Ranker(rollerc, folder)
+        self.small = os.path.join(folder, f"{SMALL}.yaml")
+        pathlib.Path(self.small).write_text(small_device())
         self.lock = threading.RLock()
         self.cases = {}   # template -> [(options, text)]
         self.kills = collections.Counter()
@@ -152,7 +168,7 @@ class Bench:
 
     def family_cases(self, family):
         programs = {program.name: program for program in PROGRAMS}
-        texts = [(source(programs[name], dtype, sizes), device)
+        texts = [(source(programs[name], dtype, sizes), self.small if device == SMALL else device)
                  for name, dtype, sizes, *devices in CASES[family] for device in devices or DEVICES[family]]
         texts += [(text, "a100") for text in TEXTS.get(family, [])]
         cases = [case for text, device in texts for case in self.chosen(self.ranker, text, family, device)]

@@ -4,6 +4,8 @@
 #include "codegen/rowwise_parts.h"
 #include "codegen/space.h"
 
+enum { LEAST_MASKED = 4 };   // elements of a vector: below it branches around them cost more than they save
+
 static bool is_of_elements(const RowEmitter *row, int op)
 {
     return fusion_op_is_of_elements(row->fusion, &row->fusion->ops[op]);
@@ -225,7 +227,7 @@ static void emit_pass_opening(const RowEmitter *row, int pass)
 {
     strbuf_printf(row->out,
                   "    %s for (int k = 0; k < VECTORS; ++k)\n        if (begins_inside(column, k)) {\n",
-                  stays_in_registers(row) ? "UNROLL" : "UNROLL_4");
+                  rowwise_unrolling(row));
     bool asks = asks_mask(row, pass);
     uint32_t used = axes_of_pass(row, pass) | (asks ? expr_axes(row->mask) : 0);
     bool reads = reads_in(row, pass, READ_IN), weights = reads_in(row, pass, READ_WEIGHTS);
@@ -457,7 +459,8 @@ void rowwise_emit(StrBuf *out, const KernelPlan *plan)
     if (rowwise_has_kind(&row, READ_WEIGHTS))
         rowwise_emit_reads(&row, READ_WEIGHTS);
     emit_copy_ahead(&row);
-    row.mask = rowwise_mask(&row);
+    if (row.shape.vector >= LEAST_MASKED && row.variant.home != ROW_IN_MEMORY)
+        row.mask = rowwise_mask(&row);
     row.element.loaded = rowwise_loaded;
     row.element.context = &row;
     emit_compute(&row);

@@ -98,6 +98,8 @@ const char *rowwise_condition_text(const RowEmitter *row, Expr *condition);
 bool rowwise_has_conditions(const RowEmitter *row);
 /* For Scope.loaded, with the RowEmitter as its context. */
 const char *rowwise_loaded(void *context, const Expr *expr);
+/* UNROLL or UNROLL_4 */
+const char *rowwise_unrolling(const RowEmitter *row);
 /* The struct of what a vector reads, and the functions that copy and load it. */
 void rowwise_emit_reads(const RowEmitter *row, ReadKind kind);
 

@@ -55,7 +55,7 @@ static const double CLUSTER_BARRIER_US = 0.9;
    a row on a unit (measured 2026-11-21): compute and 1.4 us for each of 41, 53, 74 and 124 rounds. Copies that are waited
    for in between take longer; those that began a turn ahead nothing. */
 static const double TURN_WAIT_US = 1.0;
-static const double COPY_WAIT_US = 0.7;
+static const double COPY_WAIT_US = 0.4;
 /* In clusters of two, four, eight blocks this, two, three times longer: softmax over rows of 50,257 (f16) in the registers of
    4 and 8 blocks took 4 and 5 us a round beside its computing, on the same day. */
 static const double CLUSTER_TURN_US = 1.1;
@@ -225,7 +225,8 @@ static double shared_time_us(const Kernel *kernel, double bytes)
 // ---- all together ----
 
 /* Of the shorter terms, the share that does not hide below the longest. c buffers (staged) or
-   warps (else) of a unit are in different phases: with one, loading and computing alternate; with c, they collide in one of c * c cases. */
+   warps (else) of a unit are in different phases: with one, loading and computing alternate; with c,
+   they collide in one of c * c cases. */
 static double exposed_share(const Kernel *kernel)
 {
     double in_block = kernel->staged ? kernel->stages : kernel->warps;
@@ -250,7 +251,7 @@ static double latency_time_us(const Kernel *kernel, double throughput_us)
     double combine_us = ceil(log2(threads_along_reduction(kernel))) * barrier_us
                       + log2(at_least(kernel->cluster, 1)) * CLUSTER_BARRIER_US;
     if (kernel->rules->in_step)
-        combine_us += TURN_WAIT_US;
+        combine_us += TURN_WAIT_US + load_us;
     if (!kernel->staged)
         return load_us + kernel->rounds * combine_us;
 
