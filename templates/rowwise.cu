@@ -31,6 +31,7 @@ constexpr int CLUSTER = 1;          // blocks of a group
 constexpr int ROWS_OF_BLOCK = 4;    // groups
 constexpr int ROWS_OF_GROUP = 1;    // which it makes one after the other
 constexpr int REDUCTIONS = 1;       // of a row
+constexpr int LEAST_BLOCKS = 0;     // that a unit's registers must suffice for; 0: the compiler chooses
 constexpr int VECTOR = 4;           // neighbouring elements that a thread reads and writes at once
 constexpr int VECTORS = 4;          // of a thread
 constexpr Index STEP = GROUP * VECTOR;   // from one vector of a thread to its next one
@@ -120,7 +121,7 @@ template <class Reduction, int TURN, class T> __device__ T reduce_row(T value, i
     return FEW ? total : warp_reduce<Reduction>(total);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
+extern "C" __global__ void __launch_bounds__(THREADS, LEAST_BLOCKS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
     if (CLUSTER > 1)

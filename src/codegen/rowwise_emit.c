@@ -232,7 +232,7 @@ static void emit_pass_opening(const RowEmitter *row, int pass)
     uint32_t used = axes_of_pass(row, pass) | (asks ? expr_axes(row->mask) : 0);
     bool reads = reads_in(row, pass, READ_IN), weights = reads_in(row, pass, READ_WEIGHTS);
     int spatial = row->fusion->spatial_count;
-    if (used >> spatial || weights || (reads && !stays_in_registers(row)))
+    if (used >> spatial || (weights && !row->weights_first) || (reads && !stays_in_registers(row)))
         strbuf_puts(row->out, "            const Index at = column + k * STEP;\n");
     emit_used_positions(row->out, "            ", "at", &row->first, spatial, row->fusion->axis_count, used);
     if (asks)
@@ -244,7 +244,9 @@ static void emit_pass_opening(const RowEmitter *row, int pass)
     else if (reads)
         strbuf_printf(row->out, "            Inputs in%s;\n            load_elements(t, %srow, at, in);\n",
                       open, rowwise_copies(row->variant.home) ? "copy, place + k * PLACES, " : "");
-    if (weights)
+    if (weights && row->weights_first)
+        strbuf_puts(row->out, "            const Weights &weights = all_weights[k];\n");
+    else if (weights)
         strbuf_puts(row->out,
                     "            Weights weights;\n            load_weights(t, row, at, weights);\n");
 }
@@ -342,6 +344,8 @@ static void emit_constants(const RowEmitter *row, const KernelPlan *plan)
     strbuf_printf(row->out, "constexpr int ROWS_OF_GROUP = %d;   // which it makes one after the other\n",
                   plan->program->turns);
     strbuf_printf(row->out, "constexpr int REDUCTIONS = %d;   // of a row\n", reductions_of(row->fusion));
+    strbuf_printf(row->out, "constexpr int LEAST_BLOCKS = %d;   // that a unit's registers must suffice for; 0: %s\n",
+                  row->weights_first, "the compiler chooses");
     strbuf_printf(
         row->out,
         "constexpr int VECTOR = %d;   // neighbouring elements that a thread reads and writes at once\n",
@@ -391,6 +395,11 @@ static void emit_fetch(const RowEmitter *row)
         strbuf_puts(row->out, "    copy_row(t, copy, row, column);\n");
     if (rowwise_copies(row->variant.home))
         strbuf_puts(row->out, "    async_wait<0>();\n");
+    if (row->weights_first)
+        strbuf_puts(row->out, "    Weights all_weights[VECTORS];   // so that no reduction waits for them\n"
+                              "    UNROLL for (int k = 0; k < VECTORS; ++k)\n"
+                              "        if (begins_inside(column, k))\n"
+                              "            load_weights(t, row, column + k * STEP, all_weights[k]);\n");
     if (stays_in_registers(row))
         strbuf_printf(row->out,
                       "    Inputs inputs[VECTORS]%s;\n"
@@ -446,6 +455,8 @@ void rowwise_emit(StrBuf *out, const KernelPlan *plan)
     };
     row.passes = rowwise_passes(fusion, row.variant.home);
     row.reads = rowwise_reads(fusion, row.shape);
+    row.weights_first = rowwise_reads_weights_first(
+        &row.reads, row.variant, rowwise_vectors(fusion, row.shape, row.variant.group));
     for (int a = 0; a < fusion->axis_count; a++)
         row.first.axis[a] = axis_names[a];
     row.element = row.first;

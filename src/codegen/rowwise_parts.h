@@ -63,12 +63,18 @@ bool rowwise_is_copied(const Reads *reads, int index);
 
 /* The same elements for every row. */
 bool rowwise_is_weight(const Reads *reads, int index);
+int rowwise_weights(const Reads *reads);
+
+/* Weights that take few registers of a thread are read before its part of the row, and nobody waits for them after the
+   reductions. */
+enum { MAX_WEIGHTS_FIRST = 32 };   // elements
+bool rowwise_reads_weights_first(const Reads *reads, RowVariant variant, int64_t vectors);
 
 /* Shared memory for two results of each warp of the group, where it has several; a row lies behind them. */
 int rowwise_partial_bytes(RowVariant variant);
 
 /* Of what a vector reads, `in` lies along the row and is read first. `weights`, the same for every row, stay in the caches:
-   they are read where they are used, and take no registers before. */
+   they are read where they are used, and take no registers before; or before all else, where they take few. */
 typedef enum ReadKind { READ_IN, READ_WEIGHTS } ReadKind;
 
 /* The kernel under construction. */
@@ -81,6 +87,7 @@ typedef struct RowEmitter {
     RowPasses passes;
     Expr *mask;             // see rowwise_mask
     Scope first, element;   // where a vector begins; each of its elements
+    bool weights_first;
     bool *made;             // by op: its values of the whole row are in registers
     char text[32];
 } RowEmitter;

@@ -115,6 +115,20 @@ bool rowwise_is_weight(const Reads *reads, int index)
     return axes && (axes & ~columns) == 0;
 }
 
+int rowwise_weights(const Reads *reads)
+{
+    int count = 0;
+    for (int i = 0; i < reads->count; i++)
+        count += rowwise_is_weight(reads, i);
+    return count;
+}
+
+bool rowwise_reads_weights_first(const Reads *reads, RowVariant variant, int64_t vectors)
+{
+    int64_t elements = vectors * reads->walk.vector * rowwise_weights(reads);
+    return variant.home == ROW_IN_REGISTERS && elements > 0 && elements <= MAX_WEIGHTS_FIRST;
+}
+
 bool rowwise_is_copied(const Reads *reads, int index)
 {
     const Read *read = &reads->reads[index];

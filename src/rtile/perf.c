@@ -267,6 +267,8 @@ static double turn_time_us(const Kernel *kernel, double l2_us)
 {
     double load_us = kernel->device->dram_latency_ns / 1e3, meetings = log2(at_least(kernel->cluster, 1));
     double wait_us = TURN_WAIT_US + load_us + meetings * CLUSTER_TURN_US;
+    if (kernel->rules->reads_late)
+        wait_us += load_us * L2_LATENCY_SHARE;
     if (kernel->rules->loads_ahead)
         return kernel->rounds * wait_us;
     if (kernel->staged)

@@ -65,6 +65,7 @@ typedef struct TileRules {
     bool in_step;                    // a block's threads wait for each other, though some load while others compute
     bool loads_ahead;                // but what they load in the next turn is on its way meanwhile
     double tail_share;               // of the time that a block takes: for so long the last ones run on while units idle
+    bool reads_late;                 // some of it is read when all else is there, from L2
     int tile_threads;                // threads that hold one register tile: a warp's 32; 0 = 1
     int cluster_blocks;              // blocks of a cluster, which share the walk along the reduction; 0 = 1
     int turns;                       // shared tiles that a block makes, one after the other; 0 = 1
