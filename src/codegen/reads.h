@@ -34,7 +34,8 @@ typedef struct Walk {
     bool flat;    // vectors follow the flat spatial position, from row to row
     bool lines;   // PATTERN_LINE is told from PATTERN_GATHER
     bool held;    // vectors are kept as they lie in memory: Held and HeldBits of the template
-    bool window;  // vectors are aligned in tensors of all the fusion's axes, and hang over the ends of the rows
+    bool window;  // vectors are aligned in tensors of all the fusion's axes, and hang over the ends of the rows; lines are
+                  // read by the pieces that hold them
 } Walk;
 
 typedef struct Read {

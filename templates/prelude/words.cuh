@@ -14,6 +14,46 @@ DEVICE unsigned byte_permute(unsigned a, unsigned b, unsigned selector)
 #endif
 }
 
+// N neighbours that begin anywhere in a tensor of `size` elements, read by the aligned pieces of 16 bytes that hold them:
+//
+//   pieces     [0 1 2 3] [4 5 6 7]     floats, N = 4 from element 3 on
+//   2 words    [2 3 4 5] [6 7 …        where they begin in the second half of a piece
+//   1 word     [3 4 5 6] …             where they begin with an odd word; narrow elements are moved by bytes at last
+//
+// Beyond the ends of the tensor nothing is read, and the elements are anything.
+template <int N, class T, class Index, class V>
+DEVICE void load_anywhere(const T *p, Index index, Index size, V (&out)[N])
+{
+    constexpr int BYTES = static_cast<int>(sizeof(T)), COUNT = 16 / BYTES, PIECES = N / COUNT + 1, WORDS = PIECES * 4;
+    static_assert(N % COUNT == 0, "whole pieces");
+    union {
+        unsigned words[WORDS];
+        T at[PIECES * COUNT];
+    };
+    const unsigned first = static_cast<unsigned>(index) % COUNT * BYTES;
+    const Index aligned = index - static_cast<Index>(first / BYTES);
+    UNROLL for (int i = 0; i < PIECES; i++) {
+        const Index from = aligned + i * COUNT;
+        if (from >= 0 && from + COUNT <= size) {
+            const Vector<unsigned, 4> piece = *reinterpret_cast<const Vector<unsigned, 4> *>(p + from);
+            UNROLL for (int j = 0; j < 4; j++)
+                words[i * 4 + j] = piece.at[j];
+        } else
+            UNROLL for (int j = 0; j < COUNT; j++)
+                if (inside(from + j, size))
+                    at[i * COUNT + j] = p[from + j];
+    }
+    UNROLL for (unsigned by = 2; by > 0; by /= 2)
+        UNROLL for (int i = 0; i < WORDS; i++)
+            if (i + static_cast<int>(by) < WORDS)
+                words[i] = first / 4 & by ? words[i + by] : words[i];
+    if (BYTES < 4)
+        UNROLL for (int i = 0; i + 1 < WORDS; i++)
+            words[i] = byte_permute(words[i], words[i + 1], 0x3210u + 0x1111u * (first % 4));
+    UNROLL for (int i = 0; i < N; i++)
+        out[i] = widen(at[i]);
+}
+
 // Elements of less than a word that are moved by words.
 template <class T> union Word {
     static constexpr int COUNT = sizeof(T) < 4 ? 4 / static_cast<int>(sizeof(T)) : 1;
