@@ -43,10 +43,13 @@ constexpr bool SAME_TERMS = true;   // of a row for all outputs that meet it
 constexpr bool SAFE_PAST_END = true;   // terms past the last output read nothing outside of tensors
 
 // What a block stages in shared memory.
+constexpr bool STAGES = true;
 using Staged = float;
 constexpr int STAGED_BYTES = 7760;
+constexpr int COPIES = 3;            // of 16 bytes each, of a thread
+constexpr bool WHOLE_COPIES = true;   // also of the tensor's end
 constexpr Index PLANE = 12769, DOWN_STEP = 226;   // elements from one output's to the next one's
-constexpr Index FIRST = 0, LAST = 338;   // under the windows of a line
+constexpr Index BEGIN = 0, END = 339;   // of what is under the windows of a line
 __device__ __forceinline__ const Staged *staged_tensor(const Tensors &t) { return t.in0; }
 struct Tile {
     const Staged *at;
@@ -54,6 +57,7 @@ struct Tile {
 };
 
 // Outputs that a block collects in shared memory.
+constexpr bool COLLECTS = true;
 using Collected = float;
 constexpr int COLLECTED_BYTES = 1824;
 __device__ __forceinline__ Collected *collected_tensor(const Tensors &t) { return t.out0; }
@@ -92,24 +96,20 @@ __device__ __forceinline__ void finish(const Tensors &, const Collection &out, I
 constexpr Index DOWN_BLOCKS = (DOWN + TD * HEIGHT - 1) / (TD * HEIGHT);   // blocks from top to bottom
 constexpr Index ALONG_BLOCKS = (ALONG + TA - 1) / TA;                     // blocks along a line
 constexpr bool WHOLE = DOWN % HEIGHT == 0;                                // no thread's outputs reach past the bottom
-constexpr int UNROLLED_TAPS = TAPS <= 64 && TAPS * HEIGHT <= 256 ? TAPS : 1;   // else code grows beyond what pays
 
 static_assert(TO * TD * TA == THREADS, "every thread has its place");
 static_assert(HEIGHT >= 1 && TAPS >= 1, "something to do");
 
-static_assert(COLLECTED_BYTES == 0 || TO == 1 || TD * HEIGHT >= DOWN, "a block's outputs are one piece");
+static_assert(!COLLECTS || TO == 1 || TD * HEIGHT >= DOWN, "a block's outputs are one piece");
 
 // Copies what the block at (outer, down) reads of the staged tensor.
 __device__ __forceinline__ Tile stage(const Tensors &t, Index outer, Index down)
 {
     SHARED(0, Staged, tile, [STAGED_BYTES / sizeof(Staged) + 1]);
-    constexpr int PIECE = 16 / sizeof(Staged);   // elements of one copy
-    constexpr int COPIES = (STAGED_BYTES / 16 + THREADS - 1) / THREADS;
-    constexpr bool WHOLE_PIECES = OUTER * PLANE % PIECE == 0;   // of the tensor
-    const Index above = down * DOWN_STEP + FIRST, below = (down + TD * HEIGHT - 1) * DOWN_STEP + LAST + 1;
-    const Index first = outer * PLANE + (above > 0 ? above : 0);
-    const Index last_plane = outer + TO < OUTER ? outer + TO : OUTER;
-    const Index last = (last_plane - 1) * PLANE + (below < PLANE ? below : PLANE);
+    constexpr int PIECE = sizeof(bits128) / sizeof(Staged);   // elements of one copy
+    const Index above = down * DOWN_STEP + BEGIN, below = (down + TD * HEIGHT - 1) * DOWN_STEP + END;
+    const Index first = outer * PLANE + op_max<Index>(above, 0);
+    const Index last = (op_min<Index>(outer + TO, OUTER) - 1) * PLANE + op_min<Index>(below, PLANE);
     const Index origin = first / PIECE * PIECE;
     const int mine = (int)threadIdx.x * PIECE, length = (int)(last - origin);
     const Staged *from = staged_tensor(t) + origin + mine;
@@ -118,9 +118,8 @@ __device__ __forceinline__ Tile stage(const Tensors &t, Index outer, Index down)
         const int i = mine + c * THREADS * PIECE;
         if (i >= length)
             break;
-        const Index left = OUTER * PLANE - origin - i;   // elements up to the tensor's end
-        const bool whole = WHOLE_PIECES || left >= PIECE;
-        async_copy16(tile + i, from + c * THREADS * PIECE, whole ? 16 : (int)left * (int)sizeof(Staged));
+        const Index left = op_min<Index>(OUTER * PLANE - origin - i, PIECE);   // elements up to the tensor's end
+        async_copy16(&tile[i], from + c * THREADS * PIECE, WHOLE_COPIES ? 16 : (int)left * (int)sizeof(Staged));
     }
     async_commit();
     async_wait<0>();
@@ -131,12 +130,12 @@ __device__ __forceinline__ Tile stage(const Tensors &t, Index outer, Index down)
 __device__ __forceinline__ Index first_output(Index outer, Index down) { return (outer * DOWN + down) * ALONG; }
 __device__ __forceinline__ Index end_output(Index outer, Index down)
 {
-    const Index last_outer = outer + TO < OUTER ? outer + TO : OUTER;
-    const Index last_down = down + TD * HEIGHT < DOWN ? down + TD * HEIGHT : DOWN;
+    const Index last_outer = op_min<Index>(outer + TO, OUTER);
+    const Index last_down = op_min<Index>(down + TD * HEIGHT, DOWN);
     return ((last_outer - 1) * DOWN + last_down) * ALONG;
 }
 
-constexpr int OUT_PIECE = 16 / sizeof(Collected);
+constexpr int OUT_PIECE = sizeof(bits128) / sizeof(Collected);
 
 __device__ __forceinline__ Collection collection(Index outer, Index down)
 {
@@ -192,7 +191,7 @@ __device__ __forceinline__ void make_outputs(const Tensors &t, const Tile &tile,
     A acc[HEIGHT];
     UNROLL for (int a = 0; a < HEIGHT; ++a)
         acc[a] = Reduction::template identity<A>();
-#pragma unroll UNROLLED_TAPS
+#pragma unroll TAPS <= 64 && TAPS * HEIGHT <= 256 ? TAPS : 1   // else code grows beyond what pays
     for (int tap = 0; tap < TAPS; ++tap) {
         Windows in;
         load_windows(t, tile, outer, down, along, tap, in);
@@ -219,15 +218,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
 
     Tile tile = {};
     Collection out = {};
-    if (STAGED_BYTES > 0) {
+    if (STAGES) {
         tile = stage(t, first_outer, first_down);
         block_sync();
     }
-    if (COLLECTED_BYTES > 0)
+    if (COLLECTS)
         out = collection(first_outer, first_down);
     if (outer < OUTER && down < DOWN && along < ALONG)
         make_outputs(t, tile, out, outer, down, along);
-    if (COLLECTED_BYTES > 0) {
+    if (COLLECTS) {
         block_sync();
         write_collection(t, out, first_outer, first_down);
     }

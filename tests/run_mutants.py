@@ -61,14 +61,13 @@ CASES = {
                ("product", "f64", dict(M=13, N=5)), ("columns", "f32", dict(M=3, N=1024)),
                ("columns", "f32", dict(M=5, N=40), "a100", "mi50"), ("rows", "f32", dict(M=40, N=3), "a100", "mi50"),
                ("rows", "f32", dict(M=3, N=96))],
-    "window": [("max_pool", "f32", dict(M=5, N=67)), ("padded_sum", "f32", dict(M=7, N=130)), ("dilated", "f16", dict(M=3, N=33)),
-               ("max_pool", "i8", dict(M=300, N=1)), ("max_pool", "f32", dict(M=6, N=64)), ("depthwise", "f32", dict(M=5, N=9)),
-               ("depthwise", "f16", dict(M=3, N=33)), ("last_pool", "f32", dict(M=9, N=6)), ("padded_sum", "f32", dict(M=37, N=257))],
-    "rowwise": [("row_softmax", "f32", dict(M=37, N=1023)), ("row_range", "i32", dict(M=13, N=40)),
-                ("row_norm", "f16", dict(M=5, N=4096), "a100", "mi50", "h200"), ("inner_axes", "i8", dict(M=7, N=67), "a100"),
-                ("row_mask", "f32", dict(M=33, N=130)), ("row_norm", "f64", dict(M=1, N=40)), ("row_range", "f32", dict(M=40, N=2)),
+    "window": [("padded_sum", "f32", dict(M=37, N=257)), ("dilated", "f16", dict(M=3, N=33)), ("depthwise", "f32", dict(M=5, N=9)),
+               ("depthwise", "f16", dict(M=3, N=33)), ("last_pool", "f32", dict(M=9, N=6))],
+    "rowwise": [("row_softmax", "f32", dict(M=37, N=1023), "a100", "mi50"), ("row_range", "i32", dict(M=13, N=40), "a100", "mi50"),
+                ("row_norm", "f16", dict(M=5, N=4096)), ("inner_axes", "i8", dict(M=7, N=67)), ("row_mask", "f32", dict(M=33, N=130)),
+                ("row_norm", "f64", dict(M=1, N=40)), ("row_range", "f32", dict(M=40, N=2)),
                 ("row_range", "f32", dict(M=2, N=20000), "h200"), ("row_weights", "f16", dict(M=5, N=77)),
-                ("row_specials", "f32", dict(M=6), "a100"), ("row_softmax", "f16", dict(M=33, N=7304), SMALL)],
+                ("row_specials", "f32", dict(M=6)), ("row_softmax", "f16", dict(M=33, N=7304), SMALL)],
     "channelwise": [("channels_last", "f32", dict(M=133, N=64)), ("column_softmax", "f32", dict(M=70, N=33), "a100"),
                     ("channels_last", "f16", dict(M=64, N=96)), ("column_softmax", "f64", dict(M=5, N=6)),
                     ("column_softmax", "bf16", dict(M=300, N=7), "a100"), ("column_statistics", "f32", dict(M=133, N=24)),
@@ -84,7 +83,7 @@ CASES = {
                 ("turned_inside", "f16", dict(P=64, M=3, N=40)), ("turned", "i8", dict(M=640, N=128))],
 }
 # Where neither the width of a warp nor clusters matter, one device tells as much as several.
-DEVICES = collections.defaultdict(lambda: ("a100", "mi50"), reduce=("a100",), window=("a100",))
+DEVICES = collections.defaultdict(lambda: ("a100", "mi50"), reduce=("a100",), window=("a100",), rowwise=("a100",))
 # Further programs.
 TEXTS = {
     "elementwise": ["input x[37, 41] : f32  y[i, j] = x[i, j] + i - 2 * j  output y", "input x[9, 300] : i8  y[i, j:300] = x[i, 299 - j] * j  output y : i8"],

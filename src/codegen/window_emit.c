@@ -1,6 +1,7 @@
 // The parameter block of a window kernel.
 #include <inttypes.h>
 
+#include "base/checked.h"
 #include "codegen/window_parts.h"
 
 static void emit_constants(StrBuf *out, const KernelPlan *plan, const Slides *slides)
@@ -71,17 +72,26 @@ static void emit_tensor_function(StrBuf *out, const char *name, const char *type
 
 static void emit_stage(StrBuf *out, const KernelPlan *plan, const Stage *stage)
 {
+    enum { COPY_BYTES = 16 };
     const Tensor *tensor = stage->access ? stage->access->tensor : NULL;
+    int64_t bytes = kept_bytes(plan, false), copies = ceil_div(bytes, COPY_BYTES);
+    bool whole = tensor && tensor_bytes(tensor) % COPY_BYTES == 0;
     strbuf_printf(out, "\n// What a block stages in shared memory%s.\n", tensor ? "" : ": nothing");
+    strbuf_printf(out, "constexpr bool STAGES = %s;\n", tensor ? "true" : "false");
     strbuf_printf(out, "using Staged = %s;\n", tensor ? memory_type(tensor->dtype) : "unsigned char");
-    strbuf_printf(out, "constexpr int STAGED_BYTES = %" PRId64 ";\n", kept_bytes(plan, false));
+    strbuf_printf(out, "constexpr int STAGED_BYTES = %" PRId64 ";\n", bytes);
+    strbuf_printf(out, "constexpr int COPIES = %" PRId64 ";   // of 16 bytes each, of a thread\n",
+                  ceil_div(copies, plan->threads));
+    strbuf_printf(out, "constexpr bool WHOLE_COPIES = %s;   // also of the tensor's end\n",
+                  whole ? "true" : "false");
     strbuf_printf(out,
                   "constexpr Index PLANE = %" PRId64 ", DOWN_STEP = %" PRId64
                   ";   // elements from one output's to the next one's\n",
                   stage->plane, stage->down_step);
-    strbuf_printf(
-        out, "constexpr Index FIRST = %" PRId64 ", LAST = %" PRId64 ";   // under the windows of a line\n",
-        stage->low, stage->high);
+    strbuf_printf(out,
+                  "constexpr Index BEGIN = %" PRId64 ", END = %" PRId64
+                  ";   // of what is under the windows of a line\n",
+                  stage->low, stage->high + 1);
     emit_tensor_function(out, "staged_tensor",
                          arena_printf(out->arena, "const %s", tensor ? memory_type(tensor->dtype) : "Staged"),
                          tensor ? "in" : NULL, tensor ? input_position(plan->fusion, tensor) : 0);
@@ -94,6 +104,7 @@ static void emit_collection(StrBuf *out, const KernelPlan *plan)
     const FusedOp *op = collects(plan) ? window_collected(plan->fusion) : NULL;
     const char *type = op ? memory_type(op->out->dtype) : "unsigned char";
     strbuf_printf(out, "\n// Outputs that a block collects in shared memory%s.\n", op ? "" : ": none");
+    strbuf_printf(out, "constexpr bool COLLECTS = %s;\n", op ? "true" : "false");
     strbuf_printf(out, "using Collected = %s;\nconstexpr int COLLECTED_BYTES = %" PRId64 ";\n", type,
                   op ? kept_bytes(plan, true) : 0);
     emit_tensor_function(out, "collected_tensor", "Collected", op ? "out" : NULL,

@@ -76,7 +76,7 @@ HAND = [
     ("W10 copies still under way", "window.cu", "    async_wait<0>();\n", "", 1),
     ("W11 pieces that are not aligned", "window.cu", "first / PIECE * PIECE", "first", 1),
     ("W12 last piece left out", "window.cu", "if (i >= length)", "if (i + PIECE >= length)", 1),
-    ("W13 last piece past the tensor's end", "window.cu", "whole ? 16 : (int)left * (int)sizeof(Staged)", "16", 1),
+    ("W13 last piece past the tensor's end", "window.cu", "WHOLE_COPIES ? 16 : (int)left * (int)sizeof(Staged)", "16", 1),
     ("W14 lines of the last output are not staged", "window.cu", "TD * HEIGHT - 1) * DOWN_STEP", "TD * HEIGHT - 2) * DOWN_STEP", 1),
     ("W15 blocks down overlap", "window.cu", "% DOWN_BLOCKS * (TD * HEIGHT)", "% DOWN_BLOCKS * TD", 1),
     ("W16 written before all is collected", "window.cu", "        block_sync();\n        write_collection", "        write_collection", 1),
