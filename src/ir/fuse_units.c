@@ -27,11 +27,14 @@ static bool keeps_groups(const Access *access, int axis, int64_t count)
     return last->index.coef[axis] == 1 && last->index.constant % count == 0 && last->size % count == 0;
 }
 
+/* Inner dimensions that hold no whole groups alone are merged until they do: together they are the access's last one. */
 static Tensor *view_in_units(Arena *arena, const Tensor *tensor, DType unit, int64_t count)
 {
     Tensor *view = NEW(arena, Tensor);
     *view = *tensor;
     view->dtype = unit;
+    for (; view->shape[view->rank - 1] % count; view->rank--)
+        view->shape[view->rank - 2] *= view->shape[view->rank - 1];
     view->shape[view->rank - 1] /= count;
     return view;
 }
