@@ -16,9 +16,18 @@
 // output; what is left is `outer`. Where both are short, a block takes several outer positions. Where a tile
 // is one run in the output and C is odd, writes of VW points run on from row to row.
 //
-// Elements of less than a word may stand in lines that begin anywhere. They are still read and written by words: a
-// read shifts each two of them into one, and a row's vectors begin at the output's first whole one. What is left at
-// both ends of a row of the tile is written by words, and what is less than a word element by element.
+// Lines of the input that begin anywhere are COPIED instead, as they are: all whole vectors of memory that hold
+// some of a line, which lies as far behind a whole vector in shared memory as in the input. There lines stand
+// PAD points apart, or follow each other as they do in the input. What writes along c then gathers the VW points
+// of a vector from as many lines:
+//
+//      input    ....|..ab|cdef|gh..|....     tile   |..ab|cdef|gh..|      line c
+//                                                     |.ijk|lmno|p...|    line c + 1
+//
+// TURN neighbouring threads gather for as many rows: together they meet different banks.
+//
+// Rows of the output that are RAGGED begin anywhere. Writes are aligned all the same: blocks share a row where
+// it is aligned to SHARE points, and so have whole vectors. What is less at its ends is written point by point.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -37,8 +46,10 @@ constexpr Index OUTER = 8, R = 1024, C = 1000;       // problem
 constexpr int TO = 1, TR = 64, TC = 64;              // rTile, shared memory
 constexpr int VR = 4, VC = 4, PC = 4;                // points of an access along r, along c; reads of a piece
 constexpr int VW = 4;                                // points of a write; more than VC: from row to row
-constexpr bool WORDS_R = false, WORDS_C = false;     // lines along r, along c begin anywhere, and are moved by words
-constexpr int PAD = 4;                               // bank padding of every VR rows, elements
+constexpr bool COPIED = false, RAGGED = false;       // lines of the input, rows of the output begin anywhere
+constexpr int TURN = 1;                              // rows that neighbouring threads gather
+constexpr int SHARE = 1;                             // points that blocks' shares of a row are aligned to
+constexpr int PAD = 4;                               // bank padding of every VR rows; of every copied line, elements
 constexpr int THREADS = 256;
 
 __device__ __forceinline__ const Element *input(const Tensors &t) { return t.in0; }
@@ -60,57 +71,103 @@ __device__ __forceinline__ void finish(const Tensors &t, Index outer, Index r, I
 // </rollerc>
 
 constexpr Index TILES_R = (R + TR - 1) / TR, TILES_C = (C + TC - 1) / TC;
-constexpr int GROUP = VR * TC + PAD;                          // from VR rows of the shared tile to the next
-constexpr int ALONG_R = TR / VR, ALONG_C = TC / VC;           // threads beside each other
-constexpr int LINES_R = THREADS / ALONG_R, LINES_C = THREADS / ALONG_C;   // that all threads take at once
-constexpr int PIECES = TC / PC;                               // of a line along r, side by side
-constexpr int READS = (TO * PIECES + LINES_R - 1) / LINES_R, WRITES = (TO * TR + LINES_C - 1) / LINES_C;
-constexpr int POINTS = TO * TR * TC;
-constexpr Index WHOLE = ELEMENTS / Word<Element>::COUNT * Word<Element>::COUNT;   // elements in whole words
+constexpr int WIDTH = TILES_C > 1 && RAGGED ? TC + SHARE : TC;   // columns in shared memory: shares may begin later
+constexpr int GROUP = VR * WIDTH + PAD;                       // from VR rows of the shared tile to the next
+constexpr int PITCH = TR + PAD;                               // from a copied line to the next
+constexpr int LINES = PAD == 0 ? 1 : WIDTH, LENGTH = PAD == 0 ? WIDTH * TR : TR;   // copied lines
+constexpr int VECTORS_R = (LENGTH + 2 * VR - 2) / VR;         // that hold a copied line, wherever it begins
+constexpr int OUTER_PITCH = COPIED ? (WIDTH * PITCH + 2 * VR - 2) / VR * VR : TR / VR * GROUP;
 
-static_assert(TR % VR == 0 && TC % VC == 0, "tiles are whole vectors");
-static_assert((WORDS_R || R % VR == 0) && (WORDS_C || C % VC == 0), "vectors are inside or outside");
-static_assert(!WORDS_R || (VR % Word<Element>::COUNT == 0 && WHOLE >= VR), "whole words, at least a vector");
-static_assert(!WORDS_C || (VC % Word<Element>::COUNT == 0 && VW == VC), "whole words");
-static_assert(TC % PC == 0 && PAD % VC == 0 && PAD % PC == 0, "shared memory keeps vectors aligned");
+static_assert((COPIED || TR % VR == 0) && TC % VC == 0, "tiles are whole vectors");
+static_assert((COPIED || R % VR == 0) && (RAGGED || C % VC == 0), "vectors are inside or outside");
+static_assert(COPIED || (WIDTH % PC == 0 && PAD % VC == 0 && PAD % PC == 0), "shared memory keeps vectors aligned");
+static_assert(!COPIED || PAD >= 2 * VR - 2 || (PAD == 0 && TR == R), "copied vectors do not overlap");
+static_assert(!RAGGED || (SHARE % VC == 0 && THREADS % SHARE == 0), "a share begins with a whole vector");
 static_assert(VW == VC || (TC == C && VR * TC % VW == 0 && PAD % VW == 0), "runs are whole vectors");
-static_assert(ALONG_R <= THREADS && ALONG_C <= THREADS, "a line is taken at once");
 
+constexpr int power_of_two(int most)   // not above it
+{
+    return most < 2 ? 1 : 2 * power_of_two(most / 2);
+}
+constexpr int ALONG_LINE = power_of_two(VECTORS_R < THREADS ? VECTORS_R : THREADS);   // threads that copy a line
+
+// Where a point of a turned tile is in shared memory.
 __device__ __forceinline__ int place(int outer, int r, int c)
 {
-    return (outer * ALONG_R + r / VR) * GROUP + r % VR * TC + c;
+    return outer * OUTER_PITCH + r / VR * GROUP + r % VR * WIDTH + c;
 }
 
-// What reads by whole words leave out: those that would reach past the input's last whole one.
-__device__ __forceinline__ void read_ends(const Tensors &t, Element *tile, Index outer0, Index r0, Index c0)
+// Where a point of a tile is that begins at (outer0, r0, c0).
+__device__ __forceinline__ int place_from(Index outer0, Index r0, Index c0, int outer, int r, int c)
 {
-    const int first_r = (int)threadIdx.x % ALONG_R * VR, line_r = (int)threadIdx.x / ALONG_R;
-    for (int line = line_r; line < TO * PIECES; line += LINES_R)
-        for (int e = 0; e < PC; ++e) {
-            const int outer = line / PIECES, c = line % PIECES * PC + e;
-            if (outer0 + outer >= OUTER || c0 + c >= C)
-                continue;
-            const Index from = source(outer0 + outer, r0 + first_r, c0 + c);
-            for (int j = 0; j < VR; ++j)
-                if (from + VR > WHOLE && r0 + first_r + j < R)
-                    tile[place(outer, first_r + j, c)] = input(t)[from + j];
+    const int line = outer * OUTER_PITCH + c * PITCH;
+    const unsigned from = (unsigned)source(outer0 + outer, r0, c0 + c);
+    return COPIED ? line + (int)((from - (unsigned)line) % VR) + r : place(outer, r, c);
+}
+
+// Reads pieces, neighbouring threads along r, and turns them in registers and shared memory. All reads are under
+// way before the first is needed.
+__device__ __forceinline__ void load_turned(const Tensors &t, Element *tile, Index outer0, Index r0, Index c0)
+{
+    constexpr int ALONG = (TR + VR - 1) / VR, LINES = THREADS / ALONG;   // threads beside each other; at once
+    constexpr int PIECES = WIDTH / PC;                        // of a line along r, side by side
+    constexpr int READS = (TO * PIECES + LINES - 1) / LINES;
+    static_assert(COPIED || ALONG <= THREADS, "a line is taken at once");
+    Piece<Element, PC, VR> piece[READS];
+    const int r = (int)threadIdx.x % ALONG * VR, line_r = (int)threadIdx.x / ALONG;
+    const bool reads = line_r < LINES && r0 + r < R;
+    UNROLL for (int i = 0; i < READS; ++i) {
+        const int line = line_r + i * LINES;
+        const int c = (TO == 1 ? line : line % PIECES) * PC, outer = TO == 1 ? 0 : line / PIECES;
+        const bool inside = reads && line < TO * PIECES && outer0 + outer < OUTER;
+        UNROLL for (int e = 0; e < PC; ++e)
+            if (inside && c0 + c + e < C)
+                piece[i].read(e, input(t) + source(outer0 + outer, r0 + r, c0 + c + e));
+    }
+    UNROLL for (int i = 0; i < READS; ++i) {
+        const int line = line_r + i * LINES;
+        const int c = (TO == 1 ? line : line % PIECES) * PC, outer = TO == 1 ? 0 : line / PIECES;
+        if (reads && line < TO * PIECES)
+            UNROLL for (int j = 0; j < VR; ++j)
+                piece[i].write(j, &tile[place(outer, r + j, c)]);
+    }
+}
+
+// Copies lines as they are, neighbouring threads along r; without PAD those of an outer position are one line.
+__device__ __forceinline__ void load_copied(const Tensors &t, Element *tile, Index outer0, Index r0, Index c0)
+{
+    const int columns = C - c0 < WIDTH ? (int)(C - c0) : WIDTH, rows = R - r0 < TR ? (int)(R - r0) : TR;
+    const int lines = PAD == 0 ? 1 : columns, length = PAD == 0 ? columns * TR : rows;
+    UNROLL for (int first = 0; first < TO * LINES; first += THREADS / ALONG_LINE) {
+        const int each = first + (int)(threadIdx.x / ALONG_LINE);
+        const int line = TO == 1 ? each : each % LINES, outer = TO == 1 ? 0 : each / LINES;
+        const Index from = source(outer0 + outer, r0, c0 + line);
+        const int before = (int)((unsigned)from % VR);
+        Element *to = &tile[place_from(outer0, r0, c0, outer, 0, line)];
+        UNROLL for (int vector = 0; vector < VECTORS_R; vector += ALONG_LINE) {
+            const int at = (vector + (int)(threadIdx.x % ALONG_LINE)) * VR - before;
+            if (each < TO * LINES && outer0 + outer < OUTER && line < lines && at < length) {
+                if (from + at + VR <= ELEMENTS)
+                    async_copy16(to + at, input(t) + from + at);
+                else
+                    copy_inside<VR>(to + at, input(t), from + at, ELEMENTS);
+            }
         }
+    }
+    async_commit();
+    async_wait<0>();
 }
 
-// Elements from here to where the output is aligned to `count` of them, a power of two.
-__device__ __forceinline__ int to_aligned(Index point, int count)
-{
-    return (int)((0u - (unsigned)point) % (unsigned)count);
-}
-
-// Stores rows of the tile, neighbouring threads along c.
+// Stores rows of a turned tile, neighbouring threads along c.
 __device__ __forceinline__ void store_rows(const Tensors &t, const Element *tile, Index outer0, Index r0,
                                            Index c0)
 {
-    const int c = (int)threadIdx.x % ALONG_C * VC, line_c = (int)threadIdx.x / ALONG_C;
-    const bool writes = line_c < LINES_C && c0 + c < C;
+    constexpr int ALONG = TC / VC, LINES = THREADS / ALONG, WRITES = (TO * TR + LINES - 1) / LINES;
+    static_assert(COPIED || RAGGED || ALONG <= THREADS, "a line is taken at once");
+    const int c = (int)threadIdx.x % ALONG * VC, line_c = (int)threadIdx.x / ALONG;
+    const bool writes = line_c < LINES && c0 + c < C;
     UNROLL for (int i = 0; i < WRITES; ++i) {
-        const int line = line_c + i * LINES_C;
+        const int line = line_c + i * LINES;
         const int r = TO == 1 ? line : line % TR, outer = TO == 1 ? 0 : line / TR;
         if (writes && line < TO * TR && outer0 + outer < OUTER && r0 + r < R) {
             Element points[VW];
@@ -120,79 +177,12 @@ __device__ __forceinline__ void store_rows(const Tensors &t, const Element *tile
     }
 }
 
-// Of a word, and of a vector along c.
-constexpr int COUNT = Word<Element>::COUNT, WORDS = VC > COUNT ? VC / COUNT : 1;
-
-// A point's element in the output, which has the input's type.
-__device__ __forceinline__ Element *place_of(const Tensors &t, Index outer, Index r, Index c)
-{
-    return static_cast<Element *>(output(t)) + target(outer, r, c);
-}
-
-// Stores rows of the tile that begin anywhere: all whole vectors, then the words of the one that is left, whose end stands
-// at the row's begin, then the elements of the word in which these meet.
-__device__ __forceinline__ void store_words(const Tensors &t, const Element *tile, Index outer0, Index r0,
-                                            Index c0)
-{
-    const int columns = C - c0 < TC ? (int)(C - c0) : TC;
-    const unsigned *words = reinterpret_cast<const unsigned *>(tile);
-    const int vector_c = (int)threadIdx.x % ALONG_C * VC, line_c = (int)threadIdx.x / ALONG_C;
-    Vector<unsigned, WORDS> vectors[WRITES];
-    UNROLL for (int i = 0; i < WRITES; ++i) {   // without branches: all are read before the first is needed
-        const int line = line_c + i * LINES_C;
-        const int r = TO == 1 ? line : line % TR, outer = TO == 1 ? 0 : line / TR;
-        const bool writes = line_c < LINES_C && line < TO * TR && outer0 + outer < OUTER && r0 + r < R;
-        const int c = vector_c + to_aligned(writes ? target(outer0 + outer, r0 + r, c0) : 0, VC);
-        const unsigned at = writes && c + VC <= columns ? (unsigned)place(outer, r, c) : 0;
-        shift_words(vectors[i].at, words + at / COUNT, words + (at + (VC - 1)) / COUNT,
-                    at % COUNT * (unsigned)sizeof(Element));
-    }
-    UNROLL for (int i = 0; i < WRITES; ++i) {
-        const int line = line_c + i * LINES_C;
-        const int r = TO == 1 ? line : line % TR, outer = TO == 1 ? 0 : line / TR;
-        const bool writes = line_c < LINES_C && line < TO * TR && outer0 + outer < OUTER && r0 + r < R;
-        const int c = vector_c + to_aligned(writes ? target(outer0 + outer, r0 + r, c0) : 0, VC);
-        if (writes && c + VC <= columns)
-            *reinterpret_cast<Vector<unsigned, WORDS> *>(place_of(t, outer0 + outer, r0 + r, c0 + c)) = vectors[i];
-    }
-
-    constexpr int ENDS = 2 * WORDS;   // words before the first whole vector, and behind the last one
-    UNROLL for (int first = 0; first < TO * TR * ENDS; first += THREADS) {
-        const int end = first + (int)threadIdx.x, line = end / ENDS, k = end % ENDS;
-        const int r = TO == 1 ? line : line % TR, outer = TO == 1 ? 0 : line / TR;
-        if (line >= TO * TR || outer0 + outer >= OUTER || r0 + r >= R)
-            continue;
-        const Index begin = target(outer0 + outer, r0 + r, c0);
-        const int before = to_aligned(begin, VC), whole = columns > before ? (columns - before) / VC * VC : 0;
-        const int c = k < WORDS ? to_aligned(begin, COUNT) + k * COUNT : before + whole + (k - WORDS) * COUNT;
-        if (c + COUNT <= (k < WORDS && before < columns ? before : columns)) {
-            const unsigned at = (unsigned)place(outer, r, c);
-            unsigned word[1];
-            shift_words(word, words + at / COUNT, words + (at + (COUNT - 1)) / COUNT, at % COUNT * (unsigned)sizeof(Element));
-            *reinterpret_cast<unsigned *>(place_of(t, outer0 + outer, r0 + r, c0 + c)) = word[0];
-        }
-    }
-
-    constexpr int SINGLES = 2 * COUNT;   // elements before the first whole word, and behind the last one
-    UNROLL for (int first = 0; first < TO * TR * SINGLES; first += THREADS) {
-        const int end = first + (int)threadIdx.x, line = end / SINGLES, e = end % SINGLES;
-        const int r = TO == 1 ? line : line % TR, outer = TO == 1 ? 0 : line / TR;
-        if (line >= TO * TR || outer0 + outer >= OUTER || r0 + r >= R)
-            continue;
-        const int before = to_aligned(target(outer0 + outer, r0 + r, c0), COUNT);
-        const int behind = (columns > before ? columns - before : 0) % COUNT;
-        const int c = e < COUNT ? e : columns - behind + e - COUNT;
-        if (c < columns && (e < COUNT ? e < before : e - COUNT < behind))
-            *place_of(t, outer0 + outer, r0 + r, c0 + c) = tile[place(outer, r, c)];
-    }
-}
-
-// Stores the tile as one run: all its points lie together in the output.
+// Stores a turned tile as one run: all its points lie together in the output.
 __device__ __forceinline__ void store_run(const Tensors &t, const Element *tile, Index outer0, Index r0)
 {
     const int rows = R - r0 < TR ? (int)(R - r0) : TR;
     const int outers = OUTER - outer0 < TO ? (int)(OUTER - outer0) : TO;
-    UNROLL for (int first = 0; first < POINTS; first += THREADS * VW) {
+    UNROLL for (int first = 0; first < TO * TR * TC; first += THREADS * VW) {
         const int run = first + (int)threadIdx.x * VW;
         if (run >= outers * rows * TC)
             continue;
@@ -202,51 +192,79 @@ __device__ __forceinline__ void store_run(const Tensors &t, const Element *tile,
     }
 }
 
+// Points from here to where a block's share of a row begins.
+__device__ __forceinline__ int to_share(Index point)
+{
+    return RAGGED ? (int)((0u - (unsigned)point) % SHARE) : 0;
+}
+
+// Stores whole vectors whose points lie apart in shared memory, neighbouring threads along r, then along c.
+__device__ __forceinline__ void store_gathered(const Tensors &t, const Element *tile, Index outer0, Index r0,
+                                               Index c0)
+{
+    constexpr int ROWS = (TR + TURN - 1) / TURN * TURN, VECTORS = TC / VC;
+    constexpr int ALONG = VECTORS < THREADS / TURN ? VECTORS : THREADS / TURN;
+    constexpr int LINES = THREADS / (ALONG * TURN) * TURN;
+    const int vector = (int)(threadIdx.x / TURN % ALONG);
+    const int line = (int)(threadIdx.x / (TURN * ALONG) * TURN + threadIdx.x % TURN);
+    const int columns = C - c0 < WIDTH ? (int)(C - c0) : WIDTH;
+    UNROLL_4 for (int first = 0; first < TO * ROWS; first += LINES) {
+        const int row = first + line, r = TO == 1 ? row : row % ROWS, outer = TO == 1 ? 0 : row / ROWS;
+        const bool inside = row < TO * ROWS && r < TR && r0 + r < R && outer0 + outer < OUTER;
+        const int begin = to_share(target(outer0 + outer, r0 + r, c0)) + vector * VC;
+        UNROLL for (int next = 0; next < VECTORS; next += ALONG) {
+            const int c = begin + next * VC;
+            if (line < LINES && inside && next + vector < VECTORS && c + VC <= columns) {
+                Element points[VW];
+                UNROLL for (int e = 0; e < VW; ++e)
+                    points[e] = tile[place_from(outer0, r0, c0, outer, r, c + e)];
+                finish(t, outer0 + outer, r0 + r, c0 + c, points);
+            }
+        }
+    }
+}
+
+// Stores what is left at the ends of rows: before the first block's share, and behind the last whole vector.
+__device__ __forceinline__ void store_ends(const Tensors &t, const Element *tile, Index outer0, Index r0, Index c0)
+{
+    const int columns = C - c0 < WIDTH ? (int)(C - c0) : WIDTH, e = (int)(threadIdx.x % SHARE);
+    UNROLL_4 for (int first = 0; first < TO * TR; first += THREADS / SHARE) {
+        const int row = first + (int)(threadIdx.x / SHARE);
+        const int r = TO == 1 ? row : row % TR, outer = TO == 1 ? 0 : row / TR;
+        if (row >= TO * TR || r0 + r >= R || outer0 + outer >= OUTER)
+            continue;
+        Element *to = static_cast<Element *>(output(t)) + target(outer0 + outer, r0 + r, c0);
+        const int begin = to_share(target(outer0 + outer, r0 + r, c0));
+        if (c0 == 0 && e < begin && e < columns)
+            to[e] = tile[place_from(outer0, r0, c0, outer, r, e)];
+        const int behind = columns - begin < TC ? (columns - begin) / VW * VW + begin + e : columns;
+        if (columns > begin && e < VW && behind < columns)
+            to[behind] = tile[place_from(outer0, r0, c0, outer, r, behind)];
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
-    SHARED(0, Element, tile, [TO * ALONG_R * GROUP]);         // (TO,TR,TC)
-    Piece<Element, PC, VR> piece[READS];
+    SHARED(0, Element, tile, [TO * OUTER_PITCH]);         // (TO,TR,WIDTH), or (TO,WIDTH,TR) if COPIED
 
     const Index c0 = (Index)blockIdx.x % TILES_C * TC;
     const Index r0 = (Index)blockIdx.x / TILES_C % TILES_R * TR;
     const Index outer0 = (Index)blockIdx.x / (TILES_C * TILES_R) * TO;
 
-    // Load: neighbouring threads along r. All reads are under way before the first is needed.
-    const int r = (int)threadIdx.x % ALONG_R * VR, line_r = (int)threadIdx.x / ALONG_R;
-    const bool reads = line_r < LINES_R && r0 + r < R;
-    bool ends = false;   // a read by words would reach past the input's last whole one
-    UNROLL for (int i = 0; i < READS; ++i) {
-        const int line = line_r + i * LINES_R;
-        const int c = (TO == 1 ? line : line % PIECES) * PC, outer = TO == 1 ? 0 : line / PIECES;
-        const bool inside = reads && line < TO * PIECES && outer0 + outer < OUTER;
-        UNROLL for (int e = 0; e < PC; ++e)
-            if (WORDS_R) {   // without branches, see above
-                const bool each = inside && c0 + c + e < C;
-                const Index from = each ? source(outer0 + outer, r0 + r, c0 + c + e) : 0;
-                read_words(piece[i], e, input(t), from + VR <= WHOLE ? from : 0);
-                ends |= from + VR > WHOLE;
-            } else if (inside && c0 + c + e < C)
-                piece[i].read(e, input(t) + source(outer0 + outer, r0 + r, c0 + c + e));
-    }
-
-    // Turn, in registers and shared memory.
-    UNROLL for (int i = 0; i < READS; ++i) {
-        const int line = line_r + i * LINES_R;
-        const int c = (TO == 1 ? line : line % PIECES) * PC, outer = TO == 1 ? 0 : line / PIECES;
-        if (reads && line < TO * PIECES)
-            UNROLL for (int j = 0; j < VR; ++j)
-                piece[i].write(j, &tile[place(outer, r + j, c)]);
-    }
-    if (WORDS_R && ends)
-        read_ends(t, tile, outer0, r0, c0);
+    if (COPIED)
+        load_copied(t, tile, outer0, r0, c0);
+    else
+        load_turned(t, tile, outer0, r0, c0);
     block_sync();
 
-    if (WORDS_C)
-        store_words(t, tile, outer0, r0, c0);
+    if (COPIED || RAGGED)
+        store_gathered(t, tile, outer0, r0, c0);
     else if (VW == VC)
         store_rows(t, tile, outer0, r0, c0);
     else
         store_run(t, tile, outer0, r0);
+    if (RAGGED && (c0 == 0 || c0 + WIDTH >= C))
+        store_ends(t, tile, outer0, r0, c0);
 }
 }   // namespace KERNEL

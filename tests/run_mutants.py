@@ -80,7 +80,8 @@ CASES = {
                 ("turned_inside", "u8", dict(P=4, M=67, N=31)), ("several_axes", "f32", dict(M=7, N=9)),
                 ("turned_and_scaled", "f32", dict(M=33, N=70)), ("turned_and_scaled", "f16", dict(M=72, N=40)),
                 ("turned_far", "f64", dict(P=33, M=3, N=18)), ("turned", "f32", dict(M=1000, N=3)), ("turned", "i8", dict(M=3, N=2000)),
-                ("turned_inside", "f16", dict(P=64, M=3, N=40)), ("turned", "i8", dict(M=640, N=128))],
+                ("turned_inside", "f16", dict(P=64, M=3, N=40)), ("turned", "i8", dict(M=640, N=128)),
+                ("turned_inside", "f16", dict(P=2, M=301, N=151)), ("turned", "i8", dict(M=601, N=67)), ("turned", "u8", dict(M=301, N=64))],
 }
 # Where neither the width of a warp nor clusters matter, one device tells as much as several.
 DEVICES = collections.defaultdict(lambda: ("a100", "mi50"), reduce=("a100",), window=("a100",), rowwise=("a100",))

@@ -261,6 +261,7 @@ static KernelText kernel_text(Generator *generator, int index)
         .fusion = planned->fusion,
         .rules = planned->rules,
         .program = &planned->program,
+        .device = generator->request->device,
         .threads = generator->kernel->launches[index].block[0],
         .wide = fusion_is_wide(planned->fusion),
     };

@@ -13,6 +13,7 @@ typedef struct KernelPlan {
     const Fusion *fusion;
     const TileRules *rules;   // the variant the program was made from
     const RProgram *program;
+    const DeviceSpec *device;
     int threads;   // of a block; see Family.whole_warps
     bool wide;     // positions need 64 bits
 } KernelPlan;

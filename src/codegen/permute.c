@@ -9,8 +9,9 @@
 #include "codegen/space.h"
 
 static const Kind kinds[] = {
-    {"128x128", 128, 128, 16}, {"256x128", 256, 128, 16}, {"128x256", 128, 256, 16},
-    {"256x256", 256, 256, 16}, {"128x512", 128, 512, 16}, {"128x128 by 8", 128, 128, 8},
+    {"128x128", 128, 128, 16, false}, {"256x128", 256, 128, 16, false},     {"128x256", 128, 256, 16, false},
+    {"256x256", 256, 256, 16, false}, {"128x512", 128, 512, 16, false},     {"512x128", 512, 128, 16, true},
+    {"256x512", 256, 512, 16, true},  {"128x128 by 8", 128, 128, 8, false},
 };
 enum { KIND_COUNT = sizeof kinds / sizeof *kinds };
 
@@ -66,6 +67,8 @@ static DataTile side_tile(const Permute *permute, const Access *access)
 
 /* Instructions of each access beside itself: where it begins, and whether it is inside. */
 enum { PLACE_INSTRUCTIONS = 8 };
+/* Of each point that is gathered: it is read, and put into its vector. */
+static const double GATHER_INSTRUCTIONS = 2;
 
 static void add_tiles(TileSpace *space, const Fusion *fusion, const Permute *permute, const Shape *shape)
 {
@@ -90,27 +93,34 @@ static void add_tiles(TileSpace *space, const Fusion *fusion, const Permute *per
         }
 }
 
+static int64_t tile_points(const Shape *shape)
+{
+    return shape->tile[OUTER] * shape->tile[ROWS] * shape->tile[COLUMNS];
+}
+
 static void kind_rules(const Fusion *fusion, const DeviceSpec *device, const Permute *permute, int kind,
                        const Shape *shape, TileRules *rules)
 {
     static const char *const names[] = {"outer", "rows", "columns"};
     *rules = (TileRules){.space = space_new(fusion, device), .variant = kind, .stages = 1};
     rules->variant_name = kinds[kind].name;
-    int64_t pieces = 1;
     for (int s = 0; s < SIDE_COUNT; s++) {
         AxisRule fixed = {shape->tile[s], shape->tile[s]};
         space_add_axis(&rules->space, names[s], permute->side[s].extent, false);
         rules->rule[LEVEL_REGISTER][s] = rules->rule[LEVEL_SHARED][s] = fixed;
-        pieces *= shape->tile[s] / (s == COLUMNS ? shape->piece : shape->vector[s]);
     }
     add_tiles(&rules->space, fusion, permute, shape);
+    int64_t pieces = tile_points(shape) / shape->vector[ROWS] / (shape->copied ? 1 : shape->piece);
     int64_t line = shape->tile[COLUMNS] / shape->vector[COLUMNS];
     int64_t warps = ceil_div(pieces > line ? pieces : line, device->warp_size);
     int64_t most = BLOCK_THREADS / device->warp_size;
     rules->tile_threads = (int)(warps < most ? warps : most) * device->warp_size;
-    rules->shared_overhead = shape->tile[OUTER] * (shape->tile[ROWS] / shape->vector[ROWS]) *
-                             permute_padding(*shape, permute->element_bytes, device) * permute->element_bytes;
-    rules->copies_through_registers = true;
+    rules->shared_overhead = (permute_tile_elements(shape) - tile_points(shape)) * permute->element_bytes;
+    rules->copies_through_registers = !shape->copied;
+    if (shape->copied) {
+        rules->input_registers = shape->write;
+        rules->element_instructions = GATHER_INSTRUCTIONS / rules->tile_threads;
+    }
     rules->input_buffers = 1;
     rules->register_overhead = 32;
 }
@@ -130,6 +140,9 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     int count = 0;
     for (int kind = 0; kind < KIND_COUNT; kind++) {
         shapes[count] = permute_shape(fusion, &permute, &kinds[kind]);
+        if (kinds[kind].copies && !shapes[count].copied)
+            continue;
+        permute_avoid_conflicts(&shapes[count], permute.element_bytes, device);
         bool seen = false;
         for (int i = 0; i < count; i++)
             seen |= same_shape(&shapes[i], &shapes[count]);
@@ -163,10 +176,15 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Permute *p
                   shape->write);
     strbuf_printf(
         out,
-        "constexpr bool WORDS_R = %s, WORDS_C = %s;   // lines along r, along c begin anywhere, and are "
-        "moved by words\n",
-        shape->words[ROWS] ? "true" : "false", shape->words[COLUMNS] ? "true" : "false");
-    strbuf_printf(out, "constexpr int PAD = %" PRId64 ";   // bank padding of every VR rows, elements\n",
+        "constexpr bool COPIED = %s, RAGGED = %s;   // lines of the input, rows of the output begin "
+        "anywhere\n",
+        shape->copied ? "true" : "false", shape->ragged ? "true" : "false");
+    strbuf_printf(out, "constexpr int TURN = %d;   // rows that neighbouring threads gather\n", shape->turn);
+    strbuf_printf(out, "constexpr int SHARE = %d;   // points that blocks' shares of a row are aligned to\n",
+                  shape->share);
+    strbuf_printf(out,
+                  "constexpr int PAD = %" PRId64
+                  ";   // bank padding of every VR rows; of every copied line, elements\n",
                   shape->padding);
     strbuf_printf(out, "constexpr int THREADS = %d;\n", plan->threads);
 }
@@ -309,8 +327,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     Permute permute;
     permute_find(plan->fusion, &permute);
     Shape shape = permute_shape(plan->fusion, &permute, &kinds[plan->program->variant]);
-    shape.padding = plan->rules->shared_overhead / permute.element_bytes /
-                    (shape.tile[OUTER] * (shape.tile[ROWS] / shape.vector[ROWS]));
+    permute_avoid_conflicts(&shape, permute.element_bytes, plan->device);
     Reads reads = reads_find((Walk){
         .fusion = plan->fusion,
         .ops = plan->fusion->op_count,

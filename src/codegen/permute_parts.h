@@ -36,16 +36,24 @@ typedef struct Permute {
 typedef struct Kind {
     const char *name;
     int row_bytes, column_bytes, access_bytes;
+    bool copies;   // for copied lines only
 } Kind;
 
 /* A tile as its block moves it. */
 typedef struct Shape {
     int64_t tile[SIDE_COUNT];
     int vector[SIDE_COUNT];   // points of one access; 1 for OUTER
-    bool words[SIDE_COUNT];   // lines along it begin anywhere; a vector is the elements of a word
+    bool copied;              // lines along rows begin anywhere: they are staged as they are
+    bool ragged;              // the output's rows begin anywhere
+    int turn;                 // rows that neighbouring threads gather
+    int share;                // points that blocks' shares of a ragged row are aligned to
+    int64_t width;            // columns in shared memory: more than the tile's where a share may begin later
     int piece;                // vectors along rows that a thread turns together
     int write;                // points of one write: vector[COLUMNS], or more that run from row to row
-    int64_t padding;          // of every vector[ROWS] rows in shared memory, elements
+    int64_t line_stride;      // in the input, between neighbours along columns
+    int64_t row_stride;       // in the output, between neighbours along rows
+    bool follow;              // a line along rows ends where its neighbour along columns begins
+    int64_t padding;   // of every vector[ROWS] rows in shared memory, or of every copied line, elements
 } Shape;
 
 // ---- permute_sides.c ----
@@ -60,8 +68,11 @@ bool same_form(const Affine *left, const Affine *right);
 
 // ---- permute_shape.c ----
 
-/* All but its padding. */
+/* All but its padding and turn. */
 Shape permute_shape(const Fusion *fusion, const Permute *permute, const Kind *kind);
 
-/* The least padding with which a warp meets the banks most evenly, on both of its ways through the tile. */
-int64_t permute_padding(Shape shape, int element_bytes, const DeviceSpec *device);
+/* Elements that the tile takes in shared memory. */
+int64_t permute_tile_elements(const Shape *shape);
+
+/* The least turn and padding with which a warp meets the banks most evenly, on both of its ways through the tile. */
+void permute_avoid_conflicts(Shape *shape, int element_bytes, const DeviceSpec *device);

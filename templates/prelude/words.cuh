@@ -110,13 +110,6 @@ struct Piece {
     T at[COLUMNS][ROWS];
 
     __device__ __forceinline__ void read(int column, const T *from) { move_vector<ROWS>(at[column], from); }
-    __device__ __forceinline__ void set_word(int column, int i, unsigned bits)
-    {
-        Word<T> word;
-        word.bits = bits;
-        UNROLL for (int j = 0; j < Word<T>::COUNT && j < ROWS; j++)
-            at[column][(i * Word<T>::COUNT + j) % ROWS] = word.at[j];
-    }
     __device__ __forceinline__ void write(int row, T *to) const
     {
         T elements[COLUMNS];
@@ -134,7 +127,6 @@ template <class T, int COLUMNS, int ROWS> struct Piece<T, COLUMNS, ROWS, true> {
     {
         move_vector<ROWS / 4>(at[column], reinterpret_cast<const unsigned *>(from));
     }
-    __device__ __forceinline__ void set_word(int column, int i, unsigned bits) { at[column][i] = bits; }
     __device__ __forceinline__ void write(int row, T *to) const
     {
         const unsigned pair = row % 4 < 2 ? 0x5140u : 0x7362u, both = row % 2 ? 0x7632u : 0x5410u;
@@ -147,34 +139,3 @@ template <class T, int COLUMNS, int ROWS> struct Piece<T, COLUMNS, ROWS, true> {
         move_vector<COLUMNS / 4>(reinterpret_cast<unsigned *>(to), words);
     }
 };
-
-// WORDS words, the first of which begins `bytes` behind words[0]. The last one that holds some of them is words[WORDS], or
-// stands at `last`.
-template <int WORDS>
-DEVICE void shift_words(unsigned (&out)[WORDS], const unsigned *words, const unsigned *last, unsigned bytes)
-{
-    const unsigned selector = 0x3210u + 0x1111u * bytes;
-    unsigned low = words[0];
-    UNROLL for (int i = 0; i < WORDS; i++) {
-        const unsigned high = i + 1 < WORDS ? words[i + 1] : *last;
-        out[i] = byte_permute(low, high, selector);
-        low = high;
-    }
-}
-
-// A column of whole words whose elements begin anywhere, `first` behind an address that is aligned to a word. Only words
-// that hold some of them are read.
-template <class T, int COLUMNS, int ROWS, class Index>
-DEVICE void read_words(Piece<T, COLUMNS, ROWS> &piece, int column, const T *elements, Index first)
-{
-    using Unsigned = typename Integer<Index>::Unsigned;
-    constexpr unsigned COUNT = Word<T>::COUNT;
-    constexpr int WORDS = ROWS > Word<T>::COUNT ? ROWS / Word<T>::COUNT : 1;
-    const Unsigned begin = static_cast<Unsigned>(first);
-    const unsigned *words = reinterpret_cast<const unsigned *>(elements);
-    unsigned shifted[WORDS];
-    shift_words(shifted, words + begin / COUNT, words + (begin + (ROWS - 1)) / COUNT,
-                static_cast<unsigned>(begin % COUNT) * static_cast<unsigned>(sizeof(T)));
-    UNROLL for (int i = 0; i < WORDS; i++)
-        piece.set_word(column, i, shifted[i]);
-}

@@ -111,15 +111,6 @@ static int8_t signed_byte_of(int i) { return (int8_t)byte_of(i); }
 TURNED(turned_i8, signed_byte_of)
 TURNED(turned_i32, word_of)
 
-static int64_t turned_words(int i, int columns, int rows)
-{
-    int64_t sum = 0;
-    for (int row = 0; row < rows; row++)
-        for (int column = 0; column < columns; column++)
-            sum += (row * columns + column + 1) * (int64_t)byte_of(i * 7 + column * 5 + row);
-    return sum;
-}
-
 static int64_t permuted(int i)
 {
     const uint64_t bytes = (uint64_t)(uint32_t)key(i + 1) << 32 | (uint32_t)key(i);

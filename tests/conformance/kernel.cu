@@ -89,21 +89,6 @@ template <class T, int COLUMNS, int ROWS> DEVICE long long turn(const Memory &me
     return weighted(v);
 }
 
-// The same, but the columns lie one behind the other from any byte on.
-template <class T, int COLUMNS, int ROWS> DEVICE long long turn_words(const Memory &memory, int i)
-{
-    Piece<T, COLUMNS, ROWS> piece;
-    T v[COLUMNS * ROWS];
-    T *const to = reinterpret_cast<T *>(memory.scratch) + i % THREADS * COLUMNS * ROWS;
-    for (int column = 0; column < COLUMNS; column++)
-        read_words(piece, column, reinterpret_cast<const T *>(memory.table), i * 7 + column * 5);
-    for (int row = 0; row < ROWS; row++)
-        piece.write(row, to + row * COLUMNS);
-    for (int n = 0; n < COLUMNS * ROWS; n++)
-        v[n] = to[n];
-    return weighted(v);
-}
-
 template <class T, int N> DEVICE long long line(const Memory &memory, int i)
 {
     Line<T, N> line;
