@@ -106,6 +106,7 @@ HUGE = "input x[2147488777] : i8  y[i] = x[i] + 1  output y : i8"
 PRELUDE_CASES = [
     "input x[2, 8197] : f16  input g[8197] : f32  input q[8197] : f16  s[i] = sum[j](abs(x[i, j]))"
     "  y[i, j] = x[i, j] * g[j] + q[j] + s[i]  output y",
+    "input x[2, 8197] : i8  input g[8197] : i8  s[i] = sum[j](x[i, j])  y[i, j] = x[i, j] * g[j] + s[i]  output y",
     "input x[70] : f32  y[] = max[i](log(x[i]))  z[] = min[i](sqrt(x[i]))  m[i] = max(log(x[i]), x[i])  n[i] = min(sqrt(x[i]), x[i])"
     "  output y  output z  output m  output n",
     "input x[70] : f64  y[] = max[i](log(x[i]))  z[] = min[i](sqrt(x[i]))  m[i] = max(log(x[i]), x[i])  n[i] = min(sqrt(x[i]), x[i])"
