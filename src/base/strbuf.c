@@ -1,5 +1,6 @@
 #include "base/strbuf.h"
 
+#include <float.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -59,16 +60,28 @@ static bool reads_back(const char *text, double value, bool is_float)
     return is_float ? strtof(text, NULL) == (float)value : strtod(text, NULL) == value;
 }
 
+enum { MOST_DIGITS = 17 };   // that a double needs
+
+/* With how few digits it is worth trying: a decimal of FLT_DIG or DBL_DIG digits survives the type, so where that many
+   do not read back no fewer do. */
+static int fewest_digits(double value, bool is_float)
+{
+    char text[40];
+    int certain = is_float ? FLT_DIG : DBL_DIG;
+    snprintf(text, sizeof text, "%.*g", certain, value);
+    return reads_back(text, value, is_float) ? 1 : certain + 1;
+}
+
 static void put_shortest(StrBuf *out, double value, bool is_float)
 {
     char text[40];
     snprintf(text, sizeof text, "%.0f", value);   // whole numbers as such: 80, not 8e+01
     bool whole = value > -1e15 && value < 1e15 && reads_back(text, value, false);
-    for (int digits = 1; digits <= 17 && !whole; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, value);
-        if (reads_back(text, value, is_float))
-            break;
-    }
+    int digits = whole ? 0 : fewest_digits(value, is_float);
+    if (!whole)
+        do
+            snprintf(text, sizeof text, "%.*g", digits, value);
+        while (!reads_back(text, value, is_float) && digits++ < MOST_DIGITS);
     for (char *c = text; *c; c++)
         if (*c == ',')
             *c = '.';
