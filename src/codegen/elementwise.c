@@ -68,18 +68,31 @@ static int widest_vector(const Fusion *fusion)
     return vector < MAX_VECTOR ? vector : MAX_VECTOR;
 }
 
+/* L1 lines that a warp touches for each line's worth of a read along the rows. Words that begin anywhere are read one by one,
+   a vector apart from those of the neighbouring threads. 0: it is no such read, or held in words. */
+static double lines_of(const Read *read, const Walk *walk)
+{
+    if (read->pattern == PATTERN_ROW)
+        return 1;
+    int bits = dtype_info[read->access->tensor->dtype].bits;
+    bool is_line = read->pattern == PATTERN_LINE && read->offset.coef[walk->axis];
+    return is_line && bits >= REGISTER_BITS ? walk->vector : 0;
+}
+
 /* Rows that lie along the points and are read again by others: no traffic to speak of, but all of it comes through L1. */
 static void add_reused_rows(TileSpace *space, const Fusion *fusion, int vector)
 {
     Reads reads = find_reads(fusion, vector);
     for (int i = 0; i < reads.count && space->tile_count < MAX_DATA_TILES; i++) {
         const Tensor *tensor = reads.reads[i].access->tensor;
-        if (reads.reads[i].reused && reads.reads[i].pattern == PATTERN_ROW)
+        double lines = lines_of(&reads.reads[i], &reads.walk);
+        if (reads.reads[i].reused && lines > 0)
             space->tiles[space->tile_count++] = (DataTile){
                 .rank = 1,
                 .dims = {{affine_axis(0), tensor_elements(tensor)}},
                 .element_bits = dtype_info[tensor->dtype].bits,
                 .scatter = 1,
+                .lines = lines,
             };
     }
 }
