@@ -5,7 +5,8 @@ enum {
     SECTOR_BYTES = 32,   // tiles are whole sectors wide
     WORD_BYTES = 4,      // of vectors, at least: other lines are copied, other rows are ragged
     COPY_BYTES = 16,     // of an asynchronous copy
-    GATHER_BYTES = 16,   // of a write whose points are gathered
+    GATHER_BYTES = 16,   // of a write whose points are gathered from copied lines
+    RAGGED_BYTES = 8,    // of a ragged row's writes from a turned tile: wider ones meet the same banks
     GATHERS = 2,         // of a thread, see size_tile()
     MOST_TURN = 4,       // rows that neighbouring threads gather
     ROW_BYTES = 256,     // of a ragged row in a tile, at least: a sector more of it is read
@@ -112,6 +113,8 @@ static void size_tile(Shape *shape, const Permute *permute, const Kind *kind)
         columns = least_of(points / side[ROWS].extent, most_columns);
     if (shape->copied && shape->follow && side[ROWS].extent < rows) {
         int64_t enough = gathered / round_up(side[ROWS].extent, MOST_TURN);
+        if (side[COLUMNS].extent <= 2 * enough)   // whole rows share nothing
+            enough = side[COLUMNS].extent;
         columns = least_of(columns, enough * bytes > ROW_BYTES ? enough : ROW_BYTES / bytes);
     }
     if (side[COLUMNS].extent < columns)
@@ -165,7 +168,7 @@ static Shape shape_of(const Fusion *fusion, const Permute *permute, const Kind *
     const Side *side = permute->side;
     int bytes = permute->element_bytes, wide = kind->access_bytes;
     Shape shape = {.tile = {1, 1, 1}, .vector = {1, 1, 1}, .ragged = ragged, .turn = 1, .share = 1};
-    shape.vector[COLUMNS] = ragged ? WORD_BYTES / bytes
+    shape.vector[COLUMNS] = ragged ? RAGGED_BYTES / bytes
                                    : vector_of(&side[COLUMNS], &permute->target, wide, permute->widest_bytes);
     if (shape.vector[COLUMNS] == 1 && bytes == 1 && wide > SINGLE_BYTES)
         wide = SINGLE_BYTES;
