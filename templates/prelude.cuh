@@ -28,9 +28,9 @@ namespace rollerc {
 #include "prelude/memory.cuh"
 #include "prelude/words.cuh"
 #include "prelude/bits.cuh"
-#include "prelude/async.cuh"
 #include "prelude/arithmetic.cuh"
 #include "prelude/functions.cuh"
+#include "prelude/async.cuh"
 #include "prelude/reductions.cuh"
 
 }   // namespace rollerc

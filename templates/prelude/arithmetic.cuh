@@ -52,13 +52,13 @@ template <int N> DEVICE void divide_all(float (&a)[N], Divisor by)
     UNROLL for (int i = 0; i < N; i++)
         a[i] *= by.reciprocal;
 #else
-    float quotient[N], zero = 0;
+    float quotient[N], none = 0;   // NaN as soon as a quotient is infinite or NaN
     UNROLL for (int i = 0; i < N; i++) {
         const float estimate = a[i] * by.reciprocal;
         quotient[i] = fmaf(fmaf(-estimate, by.value, a[i]), by.reciprocal, estimate);
-        zero = fmaf(quotient[i], 0.0f, zero);
+        none = fmaf(quotient[i], 0.0f, none);
     }
-    if (zero == 0)
+    if (none == none)
         UNROLL for (int i = 0; i < N; i++)
             a[i] = quotient[i];
     else
@@ -67,8 +67,7 @@ template <int N> DEVICE void divide_all(float (&a)[N], Divisor by)
 #endif
 }
 
-template <class T> DEVICE T op_max(T a, T b) { return a > b ? a : b; }
-DEVICE double op_max(double a, double b) { return a > b || a != a ? a : b; }   // NaN if either is
+template <class T> DEVICE T op_max(T a, T b) { return a > b || a != a ? a : b; }   // NaN if either is
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 DEVICE float op_max(float a, float b)
 {
@@ -76,12 +75,9 @@ DEVICE float op_max(float a, float b)
     asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
     return result;
 }
-#else
-DEVICE float op_max(float a, float b) { return a > b || a != a ? a : b; }
 #endif
 
-template <class T> DEVICE T op_min(T a, T b) { return a < b ? a : b; }
-DEVICE double op_min(double a, double b) { return a < b || a != a ? a : b; }   // NaN if either is
+template <class T> DEVICE T op_min(T a, T b) { return a < b || a != a ? a : b; }   // NaN if either is
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 DEVICE float op_min(float a, float b)
 {
@@ -89,8 +85,6 @@ DEVICE float op_min(float a, float b)
     asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
     return result;
 }
-#else
-DEVICE float op_min(float a, float b) { return a < b || a != a ? a : b; }
 #endif
 
 template <class T> DEVICE T op_relu(T a) { return op_max(a, static_cast<T>(0)); }

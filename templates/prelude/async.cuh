@@ -36,9 +36,9 @@ template <int N> DEVICE void async_wait() {}
 // N elements, but those beyond the end of their tensor become zeros.
 template <int N, class T, class Index> DEVICE void copy_inside(T *shared, const T *p, Index index, Index size)
 {
-    constexpr int COUNT = 16 / static_cast<int>(sizeof(T)), BYTES = static_cast<int>(sizeof(T));
+    constexpr int COUNT = VectorShape<T, 16>::COUNT, BYTES = static_cast<int>(sizeof(T));
     UNROLL for (int i = 0; i < N; i += COUNT) {
-        const Index left = size - index - i;
-        async_copy16(shared + i, p + index + i, left >= COUNT ? 16 : left > 0 ? static_cast<int>(left) * BYTES : 0);
+        const Index left = op_max(op_min(size - index - i, Index(COUNT)), Index(0));
+        async_copy16(shared + i, p + index + i, static_cast<int>(left) * BYTES);
     }
 }

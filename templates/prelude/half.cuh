@@ -36,8 +36,8 @@ DEVICE unsigned short f16_bits_of(float x)
         rounded = 0x7fffu;
     else if (magnitude >= 0x47800000u)   // 2^16 and up
         rounded = 0x7c00u;
-    else if (magnitude < 0x38800000u)    // below 2^-14: the last bit of 0.5f weighs 2^-24
-        rounded = __float_as_uint(__uint_as_float(magnitude) + 0.5f) - 0x3f000000u;
+    else if (magnitude < 0x38800000u)    // below 2^-14: the last bit of 0.5f weighs 2^-24, its upper half is cut off
+        rounded = __float_as_uint(__uint_as_float(magnitude) + 0.5f);
     else                                 // a carry may reach the exponent, up to infinity
         rounded = (magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1u)) >> 13;
     return static_cast<unsigned short>(sign | rounded);
@@ -49,7 +49,7 @@ DEVICE unsigned short bf16_bits_of(float x)
     const unsigned bits = __float_as_uint(x);
     const bool is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
     const unsigned rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
-    return static_cast<unsigned short>(is_nan ? bits >> 16 | 0x40u : rounded);
+    return static_cast<unsigned short>(is_nan ? 0x7fffu : rounded);
 }
 
 // A double on its way to 16 bits must be rounded once: the last bit of this float says whether
@@ -58,10 +58,8 @@ DEVICE float round_to_odd(double x)
 {
     const float nearest = static_cast<float>(x);
     const unsigned bits = __float_as_uint(nearest);
-    if (x != x || static_cast<double>(nearest) == x || (bits & 1u))
-        return nearest;
-    const bool away = nearest < 0 ? nearest < x : nearest > x;   // beyond x, seen from zero
-    return __uint_as_float(nearest == 0 ? (bits | 1u) : away ? bits - 1u : bits + 1u);
+    const bool away = bits >> 31 ? nearest < x : nearest > x;   // beyond x, seen from zero
+    return __uint_as_float((away ? bits - 1u : bits) | static_cast<unsigned>(nearest != x));
 }
 
 template <> struct Narrow<f16> {

@@ -20,8 +20,9 @@ template <class T, int COUNT> struct alignas(COUNT * sizeof(T)) Vector { T at[CO
 
 // The widest access is 16 bytes.
 template <class T, int N> struct VectorShape {
-    static constexpr int COUNT = N * sizeof(T) > 16 ? 16 / static_cast<int>(sizeof(T)) : N;
-    static_assert((COUNT & (COUNT - 1)) == 0 && N % COUNT == 0, "a power of two of bytes");
+    static constexpr int WIDEST = 16, SIZE = static_cast<int>(sizeof(T));
+    static constexpr int COUNT = N * SIZE > WIDEST ? WIDEST / SIZE : N;
+    static_assert((COUNT & (COUNT - 1)) == 0 && N % COUNT == 0 && COUNT * SIZE <= WIDEST, "a power of two of bytes");
     using type = Vector<T, COUNT>;
 };
 

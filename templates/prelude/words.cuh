@@ -56,7 +56,7 @@ DEVICE void load_anywhere(const T *p, Index index, Index size, V (&out)[N])
 
 // Elements of less than a word that are moved by words.
 template <class T> union Word {
-    static constexpr int COUNT = sizeof(T) < 4 ? 4 / static_cast<int>(sizeof(T)) : 1;
+    static constexpr int SIZE = static_cast<int>(sizeof(T)), COUNT = (3 + SIZE) / SIZE;   // at least one
     unsigned bits;
     T at[COUNT];
 };
@@ -75,8 +75,8 @@ template <class T, int N, bool = (Word<T>::COUNT > 1 && N % Word<T>::COUNT == 0)
     }
 };
 template <class T, int N> struct Line<T, N, true> {
-    static constexpr int COUNT = Word<T>::COUNT;
-    unsigned words[N / COUNT + 1];
+    static constexpr int COUNT = Word<T>::COUNT, WORDS = N / COUNT;
+    unsigned words[WORDS + 1];
     unsigned selector;   // of the bytes of an element's word
 
     __device__ __forceinline__ compute_type<T> operator[](int i) const
@@ -97,9 +97,9 @@ template <class T, int N> struct Line<T, N, true> {
     template <class Index> __device__ __forceinline__ void load(const T *p, Index first)
     {
         const unsigned *from = reinterpret_cast<const unsigned *>(p);
-        UNROLL for (int i = 0; i < N / COUNT; i++)
+        UNROLL for (int i = 0; i < WORDS; i++)
             words[i] = from[first / COUNT + i];
-        words[N / COUNT] = from[(first + (N - 1)) / COUNT];
+        words[WORDS] = from[(first + (N - 1)) / COUNT];
         selector = 0x3210u + 0x1111u * static_cast<unsigned>(first % COUNT) * static_cast<unsigned>(sizeof(T));
     }
 };
