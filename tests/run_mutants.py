@@ -32,7 +32,7 @@ from run_differential import Ranker
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TEMPLATES = ROOT / "templates"
 EQUIVALENT = ROOT / "tests/mutants/equivalent.txt"
-HANG_SECONDS = 20
+HANG_SECONDS = 10   # of work, however busy the machine is
 MAX_EQUIVALENT = 0.05
 
 # An h200 of a few units, for kernels that wait until there are many rows for each.
@@ -102,17 +102,39 @@ TEXTS = {
 }
 # Past 2^31 elements positions take 64 bits; some blocks are run.
 HUGE = "input x[2147488777] : i8  y[i] = x[i] + 1  output y : i8"
-# The prelude serves all families; these read what they do not.
+# The prelude serves all families: each of its parts is exercised by a few small programs. These reach parts that need a certain
+# kernel, with several candidates of each,
+PRELUDE_PROGRAMS = [
+    ("row_softmax", "f32", dict(M=3, N=67), "a100"), ("row_weights", "f16", dict(M=3, N=77), "a100"),
+    ("row_mask", "f32", dict(M=3, N=40), "a100"),
+    ("turned", "i8", dict(M=20, N=28), "a100"), ("turned", "i8", dict(M=64, N=64), "a100"), ("turned_inside", "f16", dict(P=3, M=21, N=25), "a100"),
+    ("turned", "f32", dict(M=9, N=20), "a100"), ("chain", "f16", dict(M=5, N=67), "a100"), ("chain", "f32", dict(M=5, N=67), "a100"),
+    ("channels_last", "f16", dict(M=20, N=96), "a100"), ("matmul", "f32", dict(M=5, N=7, K=3), "a100"),
+]
+# rows in shared memory that end with a part of 16 bytes, and sums of exponentials beside a growing maximum,
+PRELUDE_ROWS = [
+    "input x[2, 9001] : f16  a[i] = min[j](x[i, j])  b[i] = sum[j](x[i, j] - a[i])  c[i] = max[j](x[i, j] * b[i])  y[i, j] = x[i, j] - c[i]"
+    "  output y",
+    "input x[2, 1501] : f32  m[i] = max[j](50 * x[i, j])  s[i] = sum[j](exp(50 * x[i, j] - m[i]))"
+    "  y[i, j] = exp(50 * x[i, j] - m[i]) / s[i]  output y  output m",
+]
+# and these what the best kernel has.
 PRELUDE_CASES = [
     "input x[2, 8197] : f16  input g[8197] : f32  input q[8197] : f16  s[i] = sum[j](abs(x[i, j]))"
     "  y[i, j] = x[i, j] * g[j] + q[j] + s[i]  output y",
     "input x[2, 8197] : i8  input g[8197] : i8  s[i] = sum[j](x[i, j])  y[i, j] = x[i, j] * g[j] + s[i]  output y",
+    "input x[5, 67] : f16  input b[67] : f16  y[i, j] = x[i, j] + b[j]  output y : f16",
+    "input x[3, 64] : f16  s[i] = sum[j](x[i, j])  y[i, j] = x[i, j] - s[i]  output y",
+    "input x[5, 131] : i8  input b[262] : i8  y[i, j:131] = x[i, j] + b[j + 3]  output y : i8",
+    "input x[5, 9] : i32  a[i] = max[j](x[i, j] * 0 - 9223372036854775807 - 1)  b[i] = min[j](x[i, j] * 0 + 9223372036854775807)"
+    "  output a : i32  output b : i32",
+    "input x[5, 37] : f32  input b[37] : f32  y[i, j] = x[i, j] + b[j]  output y",
     "input x[70] : f32  y[] = max[i](log(x[i]))  z[] = min[i](sqrt(x[i]))  m[i] = max(log(x[i]), x[i])  n[i] = min(sqrt(x[i]), x[i])"
     "  output y  output z  output m  output n",
     "input x[70] : f64  y[] = max[i](log(x[i]))  z[] = min[i](sqrt(x[i]))  m[i] = max(log(x[i]), x[i])  n[i] = min(sqrt(x[i]), x[i])"
     "  output y  output z  output m  output n",
     "input x[97] : f32  y[i] = cast(1000 * x[i], i8)  z[i] = cast(1e10 * x[i], i32)  u[i] = cast(sqrt(x[i]), u8)  w[i] = cast(1000 * x[i], u8)"
-    "  output y  output z  output u  output w",
+    "  v[i] = cast(x[i] * 0 + 2147483648, i32)  output y  output z  output u  output w  output v",
     "input x[97] : f64  y[i] = cast(1000 * x[i], i8)  z[i] = cast(1e10 * x[i], i32)  w[i] = cast(300 * x[i], u8)"
     "  a[i] = cast(128 + 0.1 * x[i], i8)  output a  output y  output z  output w",
     "input x[97] : f32  h[i] = 70000 * x[i]  d[i] = x[i] * 1e-7  t[i] = x[i] * 4e-5  b[i] = x[i] * 1e38 * 4  e[i] = x[i] * 1e-39"
@@ -123,8 +145,8 @@ PRELUDE_CASES = [
     "input x[97] : f16  y[i] = x[i] * 1  z[i] = x[i] / 65536 / 4  w[i] = z[i] * 65536 output y  output z : f16  output w",
     "input n[97] : f16  q[i] = n[i] / 0  r[i] = select(n[i] == 0, 1, 0 * q[i])  s[i] = q[i] output q : f16  output r : f32  output s : f32",
     "param c = 1.00048828125090949  param d = 1.0048828124990905 input x[37] : f64  y[i] = 0 * x[i] + c  z[i] = 0 * x[i] - c"
-    "  w[i] = 0 * x[i] + d  v[i] = 0 * x[i] - d  t[i] = 0 * x[i] + 1e-60  u[i] = x[i]  s[i] = 0 * x[i] + 1.00048828124909051"
-    "  output y : f16  output z : f16  output w : f16  output v : f16  output t : f16  output u : bf16  output s : f16",
+    "  w[i] = 0 * x[i] + d  v[i] = 0 * x[i] - d  t[i] = 0 * x[i] + 1e-60  u[i] = x[i]  s[i] = 0 * x[i] + 1.00048828124909051  r[i] = 0 * x[i] - 1.00146484375  q[i] = 0 * x[i] + 2 * c"
+    "  output y : f16  output z : f16  output w : f16  output v : f16  output t : f16  output u : bf16  output s : f16  output r : f16  output q : f16",
     "input a[97] : i32  input b[97] : i32  y[i] = a[i] / (b[i] * 2 + 1)  z[i] = abs(a[i] * 3) - relu(b[i])  w[i] = a[i] * 65536 * 65536 + sq(b[i])"
     "  v[i] = max(a[i], b[i]) - min(a[i], 2)  u[i] = -(a[i]) u2[i] = floor(a[i]) + ceil(b[i]) p[i] = (a[i] * 0 - 2147483647 - 1) / (b[i] * 0 - 1)"
     "  output y output z output w output v output u : i8 output u2 output p",
@@ -158,8 +180,9 @@ class Bench:
         pathlib.Path(self.small).write_text(small_device())
         self.lock = threading.RLock()
         self.cases = {}   # template -> [(options, text)]
+        self.kernels = {}
         self.kills = collections.Counter()
-        self.sound = {}   # (template, number of a case) -> it is right without a mutant
+        self.sound = {}   # case -> it is right without a mutant
 
     def cases_of(self, template):
         """What exercises the template; chosen once."""
@@ -179,12 +202,43 @@ class Bench:
         return cases + ([(["--device", "a100"], HUGE)] if family == "elementwise" else [])
 
     def prelude_cases(self):
-        small = [case for family in CASES for case in self.cases_of(f"{family}.cu")[::9]]
-        return [(["--device", device], text) for text in PRELUDE_CASES for device in ("a100", "mi50")] + small + [
-            (["--device", "a100"], HUGE)]
+        """Short kernels first, which compile in less time."""
+        cases = [(["--device", "a100"], text) for text in [*PRELUDE_CASES, HUGE]]
+        cases += [case for text in PRELUDE_CASES for case in [(["--device", "mi50"], text)] if "warp_" in self.kernel(case)]
+        cases.sort(key=lambda case: len(self.kernel(case)))
+        programs = {program.name: program for program in PROGRAMS}
+        cases += [case for name, dtype, sizes, *devices in PRELUDE_PROGRAMS for device in devices
+                  for case in self.chosen(self.ranker, source(programs[name], dtype, sizes), programs[name].family, device, count=3)]
+        cases += [case for text in PRELUDE_ROWS for case in self.chosen(self.ranker, text, "rowwise", "a100")]
+        return cases
+
+    def kernel(self, case):
+        """Its text without a mutant."""
+        options, text = case
+        key = (*options, text)
+        if key not in self.kernels:
+            command = [self.rollerc, "-q", "-", *options, "--templates", str(TEMPLATES), "-o", "-"]
+            self.kernels[key] = subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
+        return self.kernels[key]
+
+    def concerned(self, template, text):
+        """Where the mutant is, and the numbers of the cases whose kernels hold what it changes, since of the prelude a kernel carries
+        what it uses; first those that have found most mutants there."""
+        before, after = (TEMPLATES / template).read_text().splitlines(True), text.splitlines(True)
+        same = lambda a, b: next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
+        start = same(before, after)
+        end = len(before) - min(same(before[::-1], after[::-1]), len(before) - start, len(after) - start)
+        while start > 0 and before[start - 1].strip():
+            start -= 1
+        while end < len(before) and before[end].strip():
+            end += 1
+        paragraph = "".join(before[start:end])
+        numbers = [i for i in range(len(self.cases_of(template)))
+                   if not template.startswith("prelude/") or paragraph in self.kernel(self.cases_of(template)[i])]
+        return (template, start), sorted(numbers, key=lambda i: (-self.kills[template, start, i], -self.kills[template, i]))
 
     @staticmethod
-    def chosen(ranker, text, family, device):
+    def chosen(ranker, text, family, device, count=6):
         """The best ones of different register tiles, of each variant in turn; the family's last; one of odd threads."""
         tiles, last, odd = collections.defaultdict(dict), None, None   # variant -> register tile -> rank
         for candidate in ranker.rank(text, device):
@@ -197,16 +251,16 @@ class Bench:
         turns = itertools.zip_longest(*(ranks.values() for ranks in tiles.values()))
         firsts = [rank for turn in turns for rank in turn if rank]
         return [(["--device", device, "--top-k", "100", "--candidate", str(rank)], text)
-                for rank in sorted({*firsts[:6], last, odd} - {None})]
+                for rank in sorted({*firsts[:count], last, odd} - {None})]
 
     def verify(self, case, templates):
         """None if the kernel is right, else what is said."""
         options, text = case
-        command = [self.rollerc, "-q", "-", *options, "--templates", templates, "--verify", "-o", "-"]
+        command = ["prlimit", f"--cpu={HANG_SECONDS}", self.rollerc, "-q", "-", *options, "--templates", templates, "--verify", "-o", "-"]
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                                    errors="replace")
         try:
-            _, said = process.communicate(text, timeout=HANG_SECONDS)
+            _, said = process.communicate(text, timeout=60 * HANG_SECONDS)
         except subprocess.TimeoutExpired:
             process.terminate()
             process.communicate()
@@ -215,24 +269,27 @@ class Bench:
 
     def check_case(self, template, i):
         """What kills a mutant must be right without it."""
-        if (template, i) not in self.sound:
-            self.sound[template, i] = True
-            said = self.verify(self.cases_of(template)[i], str(TEMPLATES))
+        case = self.cases_of(template)[i]
+        key = (*case[0], case[1])
+        if key not in self.sound:
+            self.sound[key] = True
+            said = self.verify(case, str(TEMPLATES))
             if said:
-                self.sound[template, i] = False
-                print(f"FAIL  without any mutant: {said}\n{self.cases_of(template)[i]}", flush=True)
+                self.sound[key] = False
+                print(f"FAIL  without any mutant: {said}\n{case}", flush=True)
 
     def kill(self, template, text):
         """What finds the mutant: None nothing, "" it does not compile, else what was said."""
         folder = tempfile.mkdtemp(dir=self.folder)
         shutil.copytree(TEMPLATES, folder, dirs_exist_ok=True)
         pathlib.Path(folder, template).write_text(text)
-        numbers = sorted(range(len(self.cases_of(template))), key=lambda i: -self.kills[template, i])
+        place, numbers = self.concerned(template, text)
         said = None
         for i in numbers:
             said = self.verify(self.cases_of(template)[i], folder)
             if said is not None:
                 self.kills[template, i] += 1
+                self.kills[(*place, i)] += 1
                 self.check_case(template, i)
                 break
         shutil.rmtree(folder)
