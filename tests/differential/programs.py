@@ -211,8 +211,8 @@ PROGRAMS = [
         output y : {T}  output m : b1  output mean : {T}"""),
     Program("column_statistics", "channelwise", REAL, {"M": ("position", 70), "N": ("channel", 32)}, """
         input x[M, N] : {T}
-        mean[c] = sum[i](x[i, c] + 10000) / M
-        var[c] = sum[i](sq(x[i, c] + 10000 - mean[c])) / M
+        mean[c] = sum[i](x[i, c] + 2) / M
+        var[c] = sum[i](sq(x[i, c] + 2 - mean[c])) / M
         output mean  output var"""),
     Program("column_gradient", "channelwise", REAL, {"M": ("position", 400), "N": ("channel", 32)}, """
         input dy[3, M, N] : {T}  input k[3, M, N] : b1  input x[3, M, N] : {T}  input mean[N] : {T}
