@@ -85,7 +85,7 @@ static_assert(!COPIED || PAD >= 2 * VR - 2 || (PAD == 0 && TR == R), "copied vec
 static_assert(!RAGGED || (SHARE % VC == 0 && THREADS % SHARE == 0), "a share begins with a whole vector");
 static_assert(VW == VC || (TC == C && VR * TC % VW == 0 && PAD % VW == 0), "runs are whole vectors");
 
-constexpr int power_of_two(int most)   // not above it
+__host__ __device__ constexpr int power_of_two(int most)   // not above it
 {
     return most < 2 ? 1 : 2 * power_of_two(most / 2);
 }
