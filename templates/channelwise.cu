@@ -184,8 +184,8 @@ template <class I> __device__ int positions_inside(I position)
 {
     if (EVEN)
         return POSITIONS_EACH;
-    const I left = position < POSITIONS ? (POSITIONS - position + GROUPS - 1) / GROUPS : 0;
-    return left < POSITIONS_EACH ? static_cast<int>(left) : POSITIONS_EACH;
+    const I left = (POSITIONS - position + GROUPS - 1) / GROUPS;   // a group begins less than GROUPS behind the last one
+    return static_cast<int>(op_min(left, static_cast<I>(POSITIONS_EACH)));
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
@@ -204,8 +204,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
     for (Index first = 0; first < POSITIONS; first += STEP) {
         const Index position = first + group;
         Inputs inputs[POSITIONS_EACH];
-        UNROLL for (int k = 0; k < POSITIONS_EACH; ++k)   // past the last one: that one, so that no load waits for a branch
-            load_elements(t, slab, channel, is_inside(position, k) ? position + k * GROUPS : POSITIONS - 1, inputs[k]);
+        UNROLL for (int k = 0; k < POSITIONS_EACH; ++k)   // past the last one: another, so that no load waits for a branch
+            load_elements(t, slab, channel, is_inside(position, k) ? position + k * GROUPS : first, inputs[k]);
         compute(t, slab, channel, position, active, fixed, inputs, totals);
     }
     finish(t, slab, channel, group, active, fixed, totals);
