@@ -93,7 +93,7 @@ TEXTS = {
     "window": ["input x[9, 41, 23] : f32  y[h:8, v:20, c:11] = sum[r:2, s:3, q:3](x[h + r, 2 * v + s, 2 * c + q])  output y",
                "input x[7, 25, 9] : f64  y[p, v:25, c:9] = sum[s:3, q:3](pad(x[p, v + s - 1, c + q - 1], 0))  output y"],
     "rowwise": ["input x[13, 40] : f32  input b[13] : f32  s[i] = sum[j](x[i, j])  t[i] = s[i] * b[i]  y[i, j] = x[i, j] - t[i]  output y",
-                "input x[5, 1500] : f32  a[i] = min[j](x[i, j])  b[i] = sum[j](x[i, j] - a[i])  c[i] = max[j](x[i, j] * b[i])"
+                "input x[5, 1500] : f64  a[i] = min[j](x[i, j])  b[i] = sum[j](x[i, j] - a[i])  c[i] = max[j](x[i, j] * b[i])"
                 "  y[i, j] = x[i, j] - c[i]  output y"],
     "channelwise": ["input x[1000, 64] : f16  mean[c] = sum[i](x[i, c]) / 1000  var[c] = sum[i](sq(x[i, c] - mean[c])) / 1000"
                     "  y[i, c] = (x[i, c] - mean[c]) * rsqrt(var[c] + 0.001)  output y : f16  output mean"],
@@ -197,8 +197,8 @@ class Bench:
         texts = [(source(programs[name], dtype, sizes), self.small if device == SMALL else device)
                  for name, dtype, sizes, *devices in CASES[family] for device in devices or DEVICES[family]]
         texts += [(text, "a100") for text in TEXTS.get(family, [])]
-        cases = [case for text, device in texts for case in self.chosen(self.ranker, text, family, device)]
-        random.Random(family).shuffle(cases)   # neighbours are alike: most bugs are found by one of the first few
+        chosen = [self.chosen(self.ranker, text, family, device) for text, device in texts]
+        cases = [case for turn in itertools.zip_longest(*chosen) for case in turn if case]   # those of one text are alike
         return cases + ([(["--device", "a100"], HUGE)] if family == "elementwise" else [])
 
     def prelude_cases(self):
