@@ -97,7 +97,7 @@ static_assert(GROUP <= WARP || ROWS_OF_BLOCK == 1, "a group of several warps is 
 //   places of a block   turn 0: warp 0, 1, 2, … of block 0 | warps of block 1 | …    turn 1: the same
 template <class Reduction, int TURN, class T> __device__ T reduce_row(T value, int made)
 {
-    value = warp_reduce<Reduction>(value, GROUP < WARP ? GROUP : WARP);
+    value = warp_reduce<Reduction>(value, op_min<int>(GROUP, WARP));
     if (WARPS_OF_GROUP == 1)
         return value;
     SHARED(0, T, places, [2][WARPS_OF_GROUP]);
@@ -126,7 +126,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, LEAST_BLOCKS) ENTRY(PARAME
     const Tensors t = TENSORS;
     if (CLUSTER > 1)
         cluster_arrive();
-    const int thread = CLUSTER > 1 ? cluster_rank() * THREADS + (int)threadIdx.x : (int)threadIdx.x;
+    const int thread = (int)((Index)blockIdx.x % CLUSTER) * THREADS + (int)threadIdx.x;
     const int lane = thread % GROUP;
     const Index first = (Index)blockIdx.x / CLUSTER * ROWS_OF_GROUP * ROWS_OF_BLOCK;   // of the block
     // A row that is no whole vectors begins within its first one, where the tensors are aligned.
@@ -134,7 +134,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, LEAST_BLOCKS) ENTRY(PARAME
     for (int made = 0; made < ROWS_OF_GROUP && (made == 0 || first + made * ROWS_OF_BLOCK < ROWS); ++made) {
         const Index own_row = first + made * ROWS_OF_BLOCK + thread / GROUP;
         const bool active = own_row < ROWS;   // else the group takes part in barriers and shuffles, and stores nothing
-        const Index row = active ? own_row : ROWS - 1;
+        const Index row = op_min<Index>(own_row, ROWS - 1);
         compute(t, row, lane * VECTOR - shift_of(row), active, made);
     }
 }
