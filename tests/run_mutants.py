@@ -113,8 +113,8 @@ PRELUDE_PROGRAMS = [
 ]
 # rows in shared memory that end with a part of 16 bytes, and sums of exponentials beside a growing maximum,
 PRELUDE_ROWS = [
-    "input x[2, 9001] : f16  a[i] = min[j](x[i, j])  b[i] = sum[j](x[i, j] - a[i])  c[i] = max[j](x[i, j] * b[i])  y[i, j] = x[i, j] - c[i]"
-    "  output y",
+    "input x[2, 9001] : f16  input z[2, 9001] : f32  a[i] = min[j](x[i, j])  b[i] = sum[j](x[i, j] - a[i])  c[i] = max[j](z[i, j] * b[i])"
+    "  y[i, j] = x[i, j] - c[i] * z[i, j]  output y",
     "input x[2, 1501] : f32  m[i] = max[j](50 * x[i, j])  s[i] = sum[j](exp(50 * x[i, j] - m[i]))"
     "  y[i, j] = exp(50 * x[i, j] - m[i]) / s[i]  output y  output m",
 ]
@@ -180,7 +180,7 @@ class Bench:
         pathlib.Path(self.small).write_text(small_device())
         self.lock = threading.RLock()
         self.cases = {}   # template -> [(options, text)]
-        self.kernels = {}
+        self.kernels = {}   # case -> its text without a mutant
         self.kills = collections.Counter()
         self.sound = {}   # case -> it is right without a mutant
 
@@ -213,7 +213,6 @@ class Bench:
         return cases
 
     def kernel(self, case):
-        """Its text without a mutant."""
         options, text = case
         key = (*options, text)
         if key not in self.kernels:
@@ -225,16 +224,15 @@ class Bench:
         """Where the mutant is, and the numbers of the cases whose kernels hold what it changes, since of the prelude a kernel carries
         what it uses; first those that have found most mutants there."""
         before, after = (TEMPLATES / template).read_text().splitlines(True), text.splitlines(True)
-        same = lambda a, b: next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
-        start = same(before, after)
-        end = len(before) - min(same(before[::-1], after[::-1]), len(before) - start, len(after) - start)
+        start = len(os.path.commonprefix([before, after]))
+        end = len(before) - len(os.path.commonprefix([before[start:][::-1], after[start:][::-1]]))
         while start > 0 and before[start - 1].strip():
             start -= 1
         while end < len(before) and before[end].strip():
             end += 1
         paragraph = "".join(before[start:end])
-        numbers = [i for i in range(len(self.cases_of(template)))
-                   if not template.startswith("prelude/") or paragraph in self.kernel(self.cases_of(template)[i])]
+        numbers = [i for i, case in enumerate(self.cases_of(template))
+                   if not template.startswith("prelude/") or paragraph in self.kernel(case)]
         return (template, start), sorted(numbers, key=lambda i: (-self.kills[template, start, i], -self.kills[template, i]))
 
     @staticmethod
