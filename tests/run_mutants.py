@@ -145,7 +145,7 @@ PRELUDE_CASES = [
     "input x[97] : f16  y[i] = x[i] * 1  z[i] = x[i] / 65536 / 4  w[i] = z[i] * 65536 output y  output z : f16  output w",
     "input n[97] : f16  q[i] = n[i] / 0  r[i] = select(n[i] == 0, 1, 0 * q[i])  s[i] = q[i] output q : f16  output r : f32  output s : f32",
     "param c = 1.00048828125090949  param d = 1.0048828124990905 input x[37] : f64  y[i] = 0 * x[i] + c  z[i] = 0 * x[i] - c"
-    "  w[i] = 0 * x[i] + d  v[i] = 0 * x[i] - d  t[i] = 0 * x[i] + 1e-60  u[i] = x[i]  s[i] = 0 * x[i] + 1.00048828124909051  r[i] = 0 * x[i] - 1.00146484375  q[i] = 0 * x[i] + 2 * c"
+    "  w[i] = 0 * x[i] + d  v[i] = 0 * x[i] - d  t[i] = 0 * x[i] + 1e-60  u[i] = x[i]  s[i] = 0 * x[i] + 1.00048828124909051  r[i] = 0 * x[i]  q[i] = 0 * x[i] + 2 * c"
     "  output y : f16  output z : f16  output w : f16  output v : f16  output t : f16  output u : bf16  output s : f16  output r : f16  output q : f16",
     "input a[97] : i32  input b[97] : i32  y[i] = a[i] / (b[i] * 2 + 1)  z[i] = abs(a[i] * 3) - relu(b[i])  w[i] = a[i] * 65536 * 65536 + sq(b[i])"
     "  v[i] = max(a[i], b[i]) - min(a[i], 2)  u[i] = -(a[i]) u2[i] = floor(a[i]) + ceil(b[i]) p[i] = (a[i] * 0 - 2147483647 - 1) / (b[i] * 0 - 1)"
