@@ -107,7 +107,7 @@ HUGE = "input x[2147488777] : i8  y[i] = x[i] + 1  output y : i8"
 PRELUDE_PROGRAMS = [
     ("row_softmax", "f32", dict(M=3, N=67), "a100"), ("row_weights", "f16", dict(M=3, N=77), "a100"),
     ("row_mask", "f32", dict(M=3, N=40), "a100"),
-    ("turned", "i8", dict(M=20, N=28), "a100"), ("turned", "i8", dict(M=64, N=64), "a100"), ("turned_inside", "f16", dict(P=3, M=21, N=25), "a100"),
+    ("turned", "i8", dict(M=20, N=28), "a100"), ("turned", "i8", dict(M=128, N=128), "a100"), ("turned_inside", "f16", dict(P=3, M=21, N=25), "a100"),
     ("turned", "f32", dict(M=9, N=20), "a100"), ("chain", "f16", dict(M=5, N=67), "a100"), ("chain", "f32", dict(M=5, N=67), "a100"),
     ("channels_last", "f16", dict(M=20, N=96), "a100"), ("matmul", "f32", dict(M=5, N=7, K=3), "a100"),
 ]

@@ -105,7 +105,7 @@ template <class T, int N> struct Line<T, N, true> {
 };
 
 // COLUMNS x ROWS elements in registers, read column by column and written row by row.
-template <class T, int COLUMNS, int ROWS, bool = sizeof(T) == 1 && COLUMNS % 4 == 0 && ROWS % 4 == 0>
+template <class T, int COLUMNS, int ROWS, bool = sizeof(T) == 1 && COLUMNS == 4 && ROWS % 4 == 0>
 struct Piece {
     T at[COLUMNS][ROWS];
 
@@ -120,8 +120,8 @@ struct Piece {
 };
 
 // Bytes stay in words: 4 x 4 of them are turned by 8 permutations.
-template <class T, int COLUMNS, int ROWS> struct Piece<T, COLUMNS, ROWS, true> {
-    unsigned at[COLUMNS][ROWS / 4];
+template <class T, int ROWS> struct Piece<T, 4, ROWS, true> {
+    unsigned at[4][ROWS / 4];
 
     __device__ __forceinline__ void read(int column, const T *from)
     {
@@ -130,12 +130,8 @@ template <class T, int COLUMNS, int ROWS> struct Piece<T, COLUMNS, ROWS, true> {
     __device__ __forceinline__ void write(int row, T *to) const
     {
         const unsigned pair = row % 4 < 2 ? 0x5140u : 0x7362u, both = row % 2 ? 0x7632u : 0x5410u;
-        unsigned words[COLUMNS / 4];
-        UNROLL for (int i = 0; i < COLUMNS / 4; i++) {
-            const unsigned low = byte_permute(at[4 * i][row / 4], at[4 * i + 1][row / 4], pair);
-            const unsigned high = byte_permute(at[4 * i + 2][row / 4], at[4 * i + 3][row / 4], pair);
-            words[i] = byte_permute(low, high, both);
-        }
-        move_vector<COLUMNS / 4>(reinterpret_cast<unsigned *>(to), words);
+        const unsigned low = byte_permute(at[0][row / 4], at[1][row / 4], pair);
+        const unsigned high = byte_permute(at[2][row / 4], at[3][row / 4], pair);
+        *reinterpret_cast<unsigned *>(to) = byte_permute(low, high, both);
     }
 };
