@@ -384,14 +384,15 @@ static bool is_read(const FusionPlan *plan, const Tensor *tensor)
     return false;
 }
 
-/* Elements of rows that no reduction has joined are points like any others. */
-static void settle_axes(Fusion *fusion)
+/* Elements of rows that no reduction has joined are points like any others. False: no order of them serves all outputs. */
+static bool settle_axes(Arena *arena, Fusion *fusion)
 {
     if (fusion_reduces(fusion))
-        return;
+        return true;
     for (int a = fusion->spatial_count; a < fusion->axis_count; a++)
         fusion->axes[a].reduction = false;
     fusion->spatial_count = fusion->axis_count;
+    return fuse_in_memory_order(arena, fusion);
 }
 
 static void list_outputs(Fuser *fuser, Fusion *fusion)
@@ -432,7 +433,7 @@ static Fuser fuser_new(Arena *arena, const Program *program, PlanKind kind)
     return fuser;
 }
 
-/* Returns false if the plan would be no other than the plain one, which has `plain_count` kernels. */
+/* Returns false if the plan would be no other than the plain one, which has `plain_count` kernels, or none that can be made. */
 static bool make_plan(Arena *arena, const Program *program, PlanKind kind, int plain_count, FusionPlan *plan)
 {
     Fuser fuser = fuser_new(arena, program, kind);
@@ -447,7 +448,8 @@ static bool make_plan(Arena *arena, const Program *program, PlanKind kind, int p
         list_inputs(&fuser, fuser.plan.fusions[f]);
     for (int f = 0; f < fuser.plan.count; f++) {
         list_outputs(&fuser, fuser.plan.fusions[f]);
-        settle_axes(fuser.plan.fusions[f]);
+        if (!settle_axes(arena, fuser.plan.fusions[f]))
+            return false;
         fuse_axes(arena, fuser.plan.fusions[f]);
     }
     for (int f = 0; f < fuser.plan.count; f++)

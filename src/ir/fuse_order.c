@@ -114,3 +114,37 @@ Access access_in_memory_order(Arena *arena, const Access *access, const DimOrder
         moved.dims[d] = access->dims[order->known ? order->axis[d] : d];
     return moved;
 }
+
+static bool is_in_order(const Access *store)
+{
+    for (int d = 0; d < store->rank; d++)
+        if (affine_single_axis(&store->dims[d].index) != d)
+            return false;
+    return true;
+}
+
+bool fuse_in_memory_order(Arena *arena, Fusion *fusion)
+{
+    const Access first = fusion->ops[0].store;
+    Axis axes[MAX_AXES];
+    Affine forms[MAX_AXES] = {0};
+    for (int d = 0; d < first.rank; d++) {
+        int axis = affine_single_axis(&first.dims[d].index);
+        axes[d] = fusion->axes[axis];
+        forms[axis] = affine_axis(d);
+    }
+    memcpy(fusion->axes, axes, sizeof(Axis) * (size_t)first.rank);
+    bool in_order = true;
+    for (int i = 0; i < fusion->op_count; i++) {
+        FusedOp *op = &fusion->ops[i];
+        op->body = expr_substitute(arena, op->body, forms, fusion->axis_count);
+        Access moved = op->store;
+        moved.dims = NEW_ARRAY(arena, Dim, moved.rank);
+        for (int d = 0; d < moved.rank; d++)
+            moved.dims[d] = (Dim){affine_substitute(&op->store.dims[d].index, forms, fusion->axis_count),
+                                  op->store.dims[d].size};
+        op->store = moved;
+        in_order &= is_in_order(&moved);
+    }
+    return in_order;
+}

@@ -3,7 +3,7 @@
 // `mean[c] = sum[n, h](x[n, c, h])` makes rows of (c | n, h). `y[n, c, h] = x[n, c, h] - mean[c]` belongs to them, though its
 // dimensions stand in another order: here its axes, and the dimensions of y wherever it is read, are put into the rows' order.
 #pragma once
-#include "ir/tensor_op.h"
+#include "ir/fuse.h"
 
 /* Dimension d of the tensor is axis[d] of the rows. */
 typedef struct DimOrder {
@@ -18,3 +18,7 @@ const Program *fuse_order(Arena *arena, const Program *program, DimOrder *orders
 
 /* The dimensions of an access as they stand in memory again. */
 Access access_in_memory_order(Arena *arena, const Access *access, const DimOrder *order);
+
+/* The axes of a kernel of points take the order in which its first output lies in memory, since all families of points store
+   one after the other. False: another output lies otherwise. */
+bool fuse_in_memory_order(Arena *arena, Fusion *fusion);
