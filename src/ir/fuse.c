@@ -384,7 +384,8 @@ static bool is_read(const FusionPlan *plan, const Tensor *tensor)
     return false;
 }
 
-/* Elements of rows that no reduction has joined are points like any others. False: no order of them serves all outputs. */
+/* Elements of rows that no reduction has joined are points like any others. False: no order of them serves
+   all outputs. */
 static bool settle_axes(Arena *arena, Fusion *fusion)
 {
     if (fusion_reduces(fusion))
@@ -433,7 +434,8 @@ static Fuser fuser_new(Arena *arena, const Program *program, PlanKind kind)
     return fuser;
 }
 
-/* Returns false if the plan would be no other than the plain one, which has `plain_count` kernels, or none that can be made. */
+/* Returns false if the plan would be no other than the plain one, which has `plain_count` kernels, or one that
+   cannot be made. */
 static bool make_plan(Arena *arena, const Program *program, PlanKind kind, int plain_count, FusionPlan *plan)
 {
     Fuser fuser = fuser_new(arena, program, kind);
