@@ -16,32 +16,6 @@
 namespace KERNEL {
 using namespace rollerc;
 
-// N neighbouring elements as they lie in memory: one is widened when it is asked for.
-template <class T, int N> struct Held {
-    using Piece = typename VectorShape<T, N>::type;
-    static constexpr int COUNT = VectorShape<T, N>::COUNT;
-    Piece pieces[N / COUNT];
-
-    template <class Index> __device__ __forceinline__ void load(const T *p, Index index)
-    {
-        UNROLL for (int i = 0; i < N / COUNT; ++i)
-            pieces[i] = reinterpret_cast<const Piece *>(p + index)[i];
-    }
-    __device__ __forceinline__ compute_type<T> operator[](int e) const { return widen(pieces[e / COUNT].at[e % COUNT]); }
-};
-
-// N neighbouring bits, of one word.
-template <int N> struct HeldBits {
-    static_assert(32 % N == 0, "a group of bits lies in one word");
-    unsigned word;
-
-    template <class Index> __device__ __forceinline__ void load(const unsigned *words, Index index)
-    {
-        word = words[index / 32] >> (index % 32);
-    }
-    __device__ __forceinline__ bool operator[](int e) const { return word >> e & 1u; }
-};
-
 // The results of a reduction over what all groups hold for this thread's channels, known to all of them. Reductions take turns
 // at two places in shared memory, 0 and 1: by the time one is used again, all have read it.
 template <class Reduction, class T, int COUNT> __device__ void reduce_columns(T (&value)[COUNT], int place);

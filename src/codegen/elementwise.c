@@ -30,6 +30,7 @@ static Reads find_reads(const Fusion *fusion, int vector)
         .vector = vector,
         .flat = true,
         .lines = true,
+        .once = true,
     });
 }
 

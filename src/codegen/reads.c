@@ -179,25 +179,40 @@ static bool is_held(const Read *read, const Walk *walk)
     return read->pattern == PATTERN_LINE && read->offset.coef[walk->axis] == 1;
 }
 
+/* A vector may hang over the end of the tensor. */
+static bool overhangs(const Read *read, const Walk *walk)
+{
+    return read->pattern == PATTERN_LINE ||
+           (walk->window && tensor_elements(read->access->tensor) % walk->vector != 0);
+}
+
 static bool is_held_vector(const Read *read, const Walk *walk)
 {
-    return walk->held && (read->pattern == PATTERN_FLAT || read->pattern == PATTERN_ROW);
+    return walk->held && (read->pattern == PATTERN_FLAT || read->pattern == PATTERN_ROW) &&
+           !overhangs(read, walk);
+}
+
+void reads_emit_member(StrBuf *out, const Reads *reads, int index)
+{
+    const Read *read = &reads->reads[index];
+    DType type = read->access->tensor->dtype;
+    if (!is_held_vector(read, &reads->walk))
+        strbuf_printf(out, "    %s x%d[VECTOR];\n", value_type(type), index);
+    else if (type == DTYPE_B1)
+        strbuf_printf(out, "    HeldBits<VECTOR> x%d;\n", index);
+    else
+        strbuf_printf(out, "    Held<%s, VECTOR> x%d;\n", memory_type(type), index);
 }
 
 void reads_emit_inputs(StrBuf *out, const Reads *reads)
 {
     strbuf_puts(out, "struct Inputs {\n");
     for (int i = 0; i < reads->count; i++) {
-        DType type = reads->reads[i].access->tensor->dtype;
         if (is_held(&reads->reads[i], &reads->walk))
-            strbuf_printf(out, "    Line<%s, VECTOR> x%d;\n", memory_type(type), i);
-        else if (is_held_vector(&reads->reads[i], &reads->walk))
-            strbuf_printf(out, "    %s x%d;\n",
-                          type == DTYPE_B1 ? "HeldBits<VECTOR>"
-                                           : arena_printf(out->arena, "Held<%s, VECTOR>", memory_type(type)),
-                          i);
+            strbuf_printf(out, "    Line<%s, VECTOR> x%d;\n",
+                          memory_type(reads->reads[i].access->tensor->dtype), i);
         else
-            strbuf_printf(out, "    %s x%d[VECTOR];\n", value_type(type), i);
+            reads_emit_member(out, reads, i);
     }
     strbuf_puts(out, "};\n");
 }
@@ -223,22 +238,24 @@ static void emit_vector(StrBuf *out, const char *indent, const Scope *scope, con
 {
     const Read *read = &reads->reads[index];
     const Tensor *tensor = read->access->tensor;
-    bool anywhere = read->pattern == PATTERN_LINE;
-    bool overhangs = anywhere || (reads->walk.window && tensor_elements(tensor) % reads->walk.vector);
-    const char *function = tensor->dtype == DTYPE_B1 ? "load_bits"
-                           : anywhere                ? "load_anywhere"
-                           : overhangs               ? "load_inside"
-                                                     : "load_vector";
+    bool overhanging = overhangs(read, &reads->walk), is_bits = tensor->dtype == DTYPE_B1;
+    bool once = reads->walk.once && !is_bits;
+    const char *function = is_bits                         ? "load_bits"
+                           : read->pattern == PATTERN_LINE ? "load_anywhere"
+                           : overhanging                   ? "load_inside"
+                           : once                          ? "read_vector"
+                                                           : "load_vector";
     bool held = is_held_vector(read, &reads->walk);
     if (held)
-        strbuf_printf(out, "%sin.x%d.load(t.in%d, ", indent, index, input_position(scope->fusion, tensor));
+        strbuf_printf(out, "%sin.x%d.%s(t.in%d, ", indent, index, once ? "read" : "load",
+                      input_position(scope->fusion, tensor));
     else
         strbuf_printf(out, "%s%s<VECTOR>(t.in%d, ", indent, function, input_position(scope->fusion, tensor));
     if (read->pattern == PATTERN_FLAT)
         strbuf_puts(out, flat);
     else
         emit_affine(out, &read->offset, scope->axis);
-    if (overhangs && tensor->dtype != DTYPE_B1)
+    if (overhanging && !is_bits)
         strbuf_printf(out, ", Index(%" PRId64 ")", tensor_elements(tensor));
     if (held)
         strbuf_puts(out, ");\n");

@@ -33,7 +33,8 @@ typedef struct Walk {
     uint32_t along;   // only reads that move along one of these axes; 0: all
     bool flat;    // vectors follow the flat spatial position, from row to row
     bool lines;   // PATTERN_LINE is told from PATTERN_GATHER
-    bool held;    // vectors are kept as they lie in memory: Held and HeldBits of the template
+    bool held;    // vectors are kept as they lie in memory: Held and HeldBits
+    bool once;    // vectors are read by one thread, and about as much is written: L2 is told
     bool window;  // vectors are aligned in tensors of all the fusion's axes, and hang over the ends of the rows; lines are
                   // read by the pieces that hold them
 } Walk;
@@ -57,6 +58,9 @@ typedef struct Reads {
 } Reads;
 
 Reads reads_find(Walk walk);
+
+/* The member of a struct that holds a read's elements, or the vector as it lies in memory. */
+void reads_emit_member(StrBuf *out, const Reads *reads, int index);
 
 bool reads_have(const Reads *reads, Pattern pattern);
 

@@ -455,6 +455,8 @@ void rowwise_emit(StrBuf *out, const KernelPlan *plan)
     };
     row.passes = rowwise_passes(fusion, row.variant.home);
     row.reads = rowwise_reads(fusion, row.shape);
+    row.reads.walk.held = row.variant.home == ROW_IN_REGISTERS;
+    row.reads.walk.once = rowwise_reads_once(&row);
     row.weights_first = rowwise_reads_weights_first(
         &row.reads, row.variant, rowwise_vectors(fusion, row.shape, row.variant.group));
     for (int a = 0; a < fusion->axis_count; a++)

@@ -13,6 +13,17 @@ DEVICE void async_copy16(void *shared, const void *global, int valid_bytes = 16)
                  : "r"(target), "l"(global), "r"(valid_bytes)
                  : "memory");
 }
+// The same for what is read once: see read_global.
+DEVICE void async_read16(void *shared, const void *global, int valid_bytes = 16)
+{
+    const unsigned target = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+    asm volatile("{ .reg .b64 policy;\n"
+                 "  createpolicy.fractional.L2::evict_last.b64 policy;\n"
+                 "  cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2, policy; }"
+                 :
+                 : "r"(target), "l"(global), "r"(valid_bytes)
+                 : "memory");
+}
 DEVICE void async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int N> DEVICE void async_wait()
 {
@@ -32,6 +43,21 @@ DEVICE void async_copy16(void *shared, const void *global, int valid_bytes = 16)
 DEVICE void async_commit() {}
 template <int N> DEVICE void async_wait() {}
 #endif
+
+#if !(defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800) || defined(ROLLERC_INTERP)
+DEVICE void async_read16(void *shared, const void *global, int valid_bytes = 16)
+{
+    async_copy16(shared, global, valid_bytes);
+}
+#endif
+
+// N elements of a tensor that is read once.
+template <int N, class T, class Index> DEVICE void read_async(T *shared, const T *p, Index index)
+{
+    constexpr int COUNT = VectorShape<T, 16>::COUNT;
+    UNROLL for (int i = 0; i < N; i += COUNT)
+        async_read16(shared + i, p + index + i);
+}
 
 // N elements, but those beyond the end of their tensor become zeros.
 template <int N, class T, class Index> DEVICE void copy_inside(T *shared, const T *p, Index index, Index size)

@@ -37,3 +37,15 @@ DEVICE void store_bits(Unit *words, Index index, const bool (&in)[N], bool activ
     if (lane == first && active_lanes)
         words[index / BITS] = static_cast<Unit>(word);
 }
+
+// N neighbouring bits, of one word.
+template <int N> struct HeldBits {
+    static_assert(32 % N == 0, "a group of bits lies in one word");
+    unsigned word;
+
+    template <class Index> __device__ __forceinline__ void load(const unsigned *words, Index index)
+    {
+        word = words[index / 32] >> (index % 32);
+    }
+    __device__ __forceinline__ bool operator[](int e) const { return word >> e & 1u; }
+};

@@ -26,18 +26,51 @@ template <class T, int N> struct VectorShape {
     using type = Vector<T, COUNT>;
 };
 
+template <class T, int COUNT, class V> DEVICE void widen_vector(const Vector<T, COUNT> &chunk, V *out)
+{
+    UNROLL for (int j = 0; j < COUNT; j++)
+        out[j] = widen(chunk.at[j]);
+}
+
 // Reads by one aligned access, or several of 16 bytes: p + index must be aligned to it.
 template <int N, class T, class Index, class V>
 DEVICE void load_vector(const T *p, Index index, V (&out)[N])
 {
-    using Chunk = typename VectorShape<T, N>::type;
     constexpr int COUNT = VectorShape<T, N>::COUNT;
-    const Chunk *chunks = reinterpret_cast<const Chunk *>(p + index);
-    UNROLL for (int i = 0; i < N / COUNT; i++) {
-        const Chunk chunk = chunks[i];
-        UNROLL for (int j = 0; j < COUNT; j++)
-            out[i * COUNT + j] = widen(chunk.at[j]);
+    const Vector<T, COUNT> *chunks = reinterpret_cast<const Vector<T, COUNT> *>(p + index);
+    UNROLL for (int i = 0; i < N / COUNT; i++)
+        widen_vector(chunks[i], out + i * COUNT);
+}
+
+// Reads global memory, in accesses of 16 bytes with a priority in L2: it then gives up what was written before what was read.
+// Kernels that write about as much as they read took 0.95 to 0.99 of the time so on an H200, those after them no longer.
+template <class Chunk> DEVICE Chunk read_global(const Chunk *p)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    if (sizeof(Chunk) == 16) {
+        union {
+            Chunk chunk;
+            unsigned words[4];
+        } read;
+        asm volatile("{ .reg .b64 policy;\n"
+                     "  createpolicy.fractional.L2::evict_last.b64 policy;\n"
+                     "  ld.global.L1::evict_last.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], policy; }"
+                     : "=r"(read.words[0]), "=r"(read.words[1]), "=r"(read.words[2]), "=r"(read.words[3])
+                     : "l"(p));
+        return read.chunk;
     }
+#endif
+    return *p;
+}
+
+// load_vector of global memory, by read_global.
+template <int N, class T, class Index, class V>
+DEVICE void read_vector(const T *p, Index index, V (&out)[N])
+{
+    constexpr int COUNT = VectorShape<T, N>::COUNT;
+    const Vector<T, COUNT> *chunks = reinterpret_cast<const Vector<T, COUNT> *>(p + index);
+    UNROLL for (int i = 0; i < N / COUNT; i++)
+        widen_vector(read_global(chunks + i), out + i * COUNT);
 }
 
 // Writes by one aligned access, or several of 16 bytes: p + index must be aligned to it.

@@ -61,6 +61,39 @@ template <class T> union Word {
     T at[COUNT];
 };
 
+template <class T, bool JOINED> struct PartOfVector { using type = T; };
+template <class T> struct PartOfVector<T, true> { using type = unsigned; };
+
+// N neighbours as they lie in memory, narrow ones in words: one is widened when it is asked for, so that no branch around
+// a load waits for it.
+template <class T, int N> struct Held {
+    static constexpr int EACH = N % Word<T>::COUNT == 0 ? Word<T>::COUNT : 1;   // elements of a part
+    using Part = typename PartOfVector<T, (EACH > 1)>::type;
+    using Piece = typename VectorShape<Part, N / EACH>::type;
+    static constexpr int COUNT = VectorShape<Part, N / EACH>::COUNT;
+    Piece pieces[N / EACH / COUNT];
+
+    template <class Index> __device__ __forceinline__ void load(const T *p, Index index)
+    {
+        UNROLL for (int i = 0; i < N / EACH / COUNT; ++i)
+            pieces[i] = reinterpret_cast<const Piece *>(p + index)[i];
+    }
+    template <class Index> __device__ __forceinline__ void read(const T *p, Index index)
+    {
+        UNROLL for (int i = 0; i < N / EACH / COUNT; ++i)
+            pieces[i] = read_global(reinterpret_cast<const Piece *>(p + index) + i);
+    }
+    __device__ __forceinline__ compute_type<T> operator[](int e) const
+    {
+        union {
+            Part part;
+            T at[EACH];
+        };
+        part = pieces[e / EACH / COUNT].at[e / EACH % COUNT];
+        return widen(at[e % EACH]);
+    }
+};
+
 // N neighbours that may begin anywhere, held as they lie in memory: narrow ones in words that are shifted when an element
 // is asked for, so that loads of several lines are under way together.
 template <class T, int N, bool = (Word<T>::COUNT > 1 && N % Word<T>::COUNT == 0)> struct Line {
