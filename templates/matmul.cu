@@ -68,6 +68,7 @@ constexpr Index PANEL = 8;   // blocks that run together share PANEL rows of blo
 static_assert(BM % TM == 0 && BN % TN == 0, "threads cover the block's tile");
 static_assert(TM % QM == 0 && TN % QN == 0, "a thread's rows and columns are whole groups");
 static_assert(!VECTOR_STORES || N % QN == 0, "rows of C hold whole vectors");
+static_assert((STEPS - 1) * BK < K, "no step is in vain");
 static_assert(LDA % QM == 0 && LDB % QN == 0, "shared rows keep vectors aligned");
 
 // One thread's share of a tile on its way from global to shared memory: LOADS vectors along the operand's fast direction.
@@ -85,12 +86,15 @@ template <class Operand, Index EXTENT, int BR, int LD> struct Fetch {
     static __device__ __forceinline__ int row_of(int vector) { return ALONG_K ? vector / FAST : vector % FAST * VECTOR; }
     static __device__ __forceinline__ int k_of(int vector) { return ALONG_K ? vector % FAST * VECTOR : vector / FAST; }
 
+    // The last threads may be left without a vector.
+    static __device__ __forceinline__ bool exists(int vector) { return VECTORS % THREADS == 0 || vector < VECTORS; }
+
     __device__ __forceinline__ void from_global(const Tensors &t, Index batch, Index row0, Index k0)
     {
         UNROLL for (int i = 0; i < LOADS; ++i) {
             const int vector = (int)threadIdx.x + i * THREADS;
             const Index row = row0 + row_of(vector), k = k0 + k_of(vector);
-            if ((VECTORS % THREADS == 0 || vector < VECTORS) && row < EXTENT && k < K)
+            if (exists(vector) && row < EXTENT && k < K)
                 Operand::read(t, batch, row, k, v[i]);
             else
                 UNROLL for (int e = 0; e < VECTOR; ++e)
@@ -102,7 +106,7 @@ template <class Operand, Index EXTENT, int BR, int LD> struct Fetch {
     {
         UNROLL for (int i = 0; i < LOADS; ++i) {
             const int vector = (int)threadIdx.x + i * THREADS;
-            if (VECTORS % THREADS != 0 && vector >= VECTORS)
+            if (!exists(vector))
                 continue;
             UNROLL for (int e = 0; e < VECTOR; ++e)
                 tile[k_of(vector) + (ALONG_K ? e : 0)][row_of(vector) + (ALONG_K ? 0 : e)] = v[i][e];
@@ -152,6 +156,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
         for (int k = 0; k < BK; ++k) {
             Group<QM> a[TM / QM];                                             // (TM)
             Group<QN> b[TN / QN];                                             // (TN)
+            static_assert(sizeof a == TM * sizeof(Value) && sizeof b == TN * sizeof(Value), "what acc takes up");
             UNROLL for (int g = 0; g < TM / QM; ++g)
                 a[g] = *reinterpret_cast<const Group<QM> *>(&As[now][k][g * (BM / TM * QM) + ty * QM]);
             UNROLL for (int g = 0; g < TN / QN; ++g)
