@@ -50,6 +50,10 @@ constexpr bool COPIED = false, RAGGED = false;       // lines of the input, rows
 constexpr int TURN = 1;                              // rows that neighbouring threads gather
 constexpr int SHARE = 1;                             // points that blocks' shares of a row are aligned to
 constexpr int PAD = 4;                               // bank padding of every VR rows; of every copied line, elements
+constexpr int WIDTH = 64;                            // columns in shared memory: more than TC where shares begin later
+constexpr int OUTER_PITCH = 4160;                    // elements of shared memory for an outer position
+constexpr int ALONG_R = 16, ALONG_C = 16;            // threads beside each other along r, along c
+constexpr int VECTORS_R = 0;                         // that hold a copied line, wherever it begins
 constexpr int THREADS = 256;
 
 __device__ __forceinline__ const Element *input(const Tensors &t) { return t.in0; }
@@ -71,25 +75,30 @@ __device__ __forceinline__ void finish(const Tensors &t, Index outer, Index r, I
 // </rollerc>
 
 constexpr Index TILES_R = (R + TR - 1) / TR, TILES_C = (C + TC - 1) / TC;
-constexpr int WIDTH = TILES_C > 1 && RAGGED ? TC + SHARE : TC;   // columns in shared memory: shares may begin later
-constexpr int GROUP = VR * WIDTH + PAD;                       // from VR rows of the shared tile to the next
-constexpr int PITCH = TR + PAD;                               // from a copied line to the next
-constexpr int LINES = PAD == 0 ? 1 : WIDTH, LENGTH = PAD == 0 ? WIDTH * TR : TR;   // copied lines
-constexpr int VECTORS_R = (LENGTH + 2 * VR - 2) / VR;         // that hold a copied line, wherever it begins
-constexpr int OUTER_PITCH = COPIED ? (WIDTH * PITCH + 2 * VR - 2) / VR * VR : TR / VR * GROUP;
+constexpr bool ALONE = TO == 1;           // an outer position in a tile
+constexpr bool JOINED = PAD == 0;         // copied lines follow each other
+constexpr int GROUP = VR * WIDTH + PAD;   // from VR rows of the shared tile to the next
+constexpr int PITCH = TR + PAD;           // from a copied line to the next
 
 static_assert((COPIED || TR % VR == 0) && TC % VC == 0, "tiles are whole vectors");
 static_assert((COPIED || R % VR == 0) && (RAGGED || C % VC == 0), "vectors are inside or outside");
 static_assert(COPIED || (WIDTH % PC == 0 && PAD % VC == 0 && PAD % PC == 0), "shared memory keeps vectors aligned");
-static_assert(!COPIED || PAD >= 2 * VR - 2 || (PAD == 0 && TR == R), "copied vectors do not overlap");
+static_assert(COPIED || ALONG_R == TR / VR, "a line is read at once");
+static_assert(COPIED || RAGGED || ALONG_C == TC / VC, "a line is written at once");
+static_assert(!COPIED || PAD >= 2 * VR - 2 || (JOINED && TR == R), "copied vectors do not overlap");
+static_assert(!COPIED || VECTORS_R * VR >= (JOINED ? WIDTH * TR : TR) + VR - 1, "all of a line is copied");
 static_assert(!RAGGED || (SHARE % VC == 0 && THREADS % SHARE == 0), "a share begins with a whole vector");
 static_assert(VW == VC || (TC == C && VR * TC % VW == 0 && PAD % VW == 0), "runs are whole vectors");
 
-__host__ __device__ constexpr int power_of_two(int most)   // not above it
+// Lines of a tile's outer positions are counted on, N of each: which it is of its outer position, and of which.
+template <int N> __device__ __forceinline__ int line_of(int line) { return ALONE ? line : line % N; }
+template <int N> __device__ __forceinline__ int outer_of(int line) { return ALONE ? 0 : line / N; }
+
+// Of `most` points from `first` on, those inside.
+__device__ __forceinline__ int part(Index extent, Index first, int most)
 {
-    return most < 2 ? 1 : 2 * power_of_two(most / 2);
+    return (int)op_min(extent - first, (Index)most);
 }
-constexpr int ALONG_LINE = power_of_two(VECTORS_R < THREADS ? VECTORS_R : THREADS);   // threads that copy a line
 
 // Where a point of a turned tile is in shared memory.
 __device__ __forceinline__ int place(int outer, int r, int c)
@@ -109,48 +118,48 @@ __device__ __forceinline__ int place_from(Index outer0, Index r0, Index c0, int 
 // way before the first is needed.
 __device__ __forceinline__ void load_turned(const Tensors &t, Element *tile, Index outer0, Index r0, Index c0)
 {
-    constexpr int ALONG = (TR + VR - 1) / VR, LINES = THREADS / ALONG;   // threads beside each other; at once
-    constexpr int PIECES = WIDTH / PC;                        // of a line along r, side by side
-    constexpr int READS = (TO * PIECES + LINES - 1) / LINES;
-    static_assert(COPIED || ALONG <= THREADS, "a line is taken at once");
+    constexpr int LINES = THREADS / ALONG_R;                  // at once
+    constexpr int PIECES = WIDTH / PC, ALL = TO * PIECES;     // of a line along r, side by side
+    constexpr int READS = (ALL + LINES - 1) / LINES;
+    static_assert(READS * LINES >= ALL && (READS - 1) * LINES < ALL, "each piece is read, and none in vain");
     Piece<Element, PC, VR> piece[READS];
-    const int r = (int)threadIdx.x % ALONG * VR, line_r = (int)threadIdx.x / ALONG;
-    const bool reads = line_r < LINES && r0 + r < R;
-    UNROLL for (int i = 0; i < READS; ++i) {
-        const int line = line_r + i * LINES;
-        const int c = (TO == 1 ? line : line % PIECES) * PC, outer = TO == 1 ? 0 : line / PIECES;
-        const bool inside = reads && line < TO * PIECES && outer0 + outer < OUTER;
-        UNROLL for (int e = 0; e < PC; ++e)
+    const int r = (int)threadIdx.x % ALONG_R * VR, first = (int)threadIdx.x / ALONG_R;
+    const bool busy = first < LINES && r0 + r < R;
+    const auto reads = [&](int line) { return busy && line < ALL; };
+    UNROLL for (int i : Steps<READS>()) {
+        const int line = first + i * LINES;
+        const int c = line_of<PIECES>(line) * PC, outer = outer_of<PIECES>(line);
+        const bool inside = reads(line) && outer0 + outer < OUTER;
+        UNROLL for (int e : Steps<PC>())
             if (inside && c0 + c + e < C)
                 piece[i].read(e, input(t) + source(outer0 + outer, r0 + r, c0 + c + e));
     }
-    UNROLL for (int i = 0; i < READS; ++i) {
-        const int line = line_r + i * LINES;
-        const int c = (TO == 1 ? line : line % PIECES) * PC, outer = TO == 1 ? 0 : line / PIECES;
-        if (reads && line < TO * PIECES)
+    UNROLL for (int i : Steps<READS>()) {
+        const int line = first + i * LINES;
+        const int c = line_of<PIECES>(line) * PC, outer = outer_of<PIECES>(line);
+        if (reads(line))
             UNROLL for (int j = 0; j < VR; ++j)
                 piece[i].write(j, &tile[place(outer, r + j, c)]);
     }
 }
 
-// Copies lines as they are, neighbouring threads along r; without PAD those of an outer position are one line.
+// Copies lines as they are, neighbouring threads along r; JOINED ones of an outer position are one line.
 __device__ __forceinline__ void load_copied(const Tensors &t, Element *tile, Index outer0, Index r0, Index c0)
 {
-    const int columns = C - c0 < WIDTH ? (int)(C - c0) : WIDTH, rows = R - r0 < TR ? (int)(R - r0) : TR;
-    const int lines = PAD == 0 ? 1 : columns, length = PAD == 0 ? columns * TR : rows;
-    UNROLL for (int first = 0; first < TO * LINES; first += THREADS / ALONG_LINE) {
-        const int each = first + (int)(threadIdx.x / ALONG_LINE);
-        const int line = TO == 1 ? each : each % LINES, outer = TO == 1 ? 0 : each / LINES;
+    constexpr int LINES = JOINED ? 1 : WIDTH;
+    const int columns = part(C, c0, WIDTH), length = JOINED ? columns * TR : part(R, r0, TR);
+    UNROLL for (int each : Steps<TO * LINES, THREADS / ALONG_R>((int)(threadIdx.x / ALONG_R))) {
+        const int line = line_of<LINES>(each), outer = outer_of<LINES>(each);
         const Index from = source(outer0 + outer, r0, c0 + line);
         const int before = (int)((unsigned)from % VR);
         Element *to = &tile[place_from(outer0, r0, c0, outer, 0, line)];
-        UNROLL for (int vector = 0; vector < VECTORS_R; vector += ALONG_LINE) {
-            const int at = (vector + (int)(threadIdx.x % ALONG_LINE)) * VR - before;
-            if (each < TO * LINES && outer0 + outer < OUTER && line < lines && at < length) {
+        UNROLL for (int vector : Steps<VECTORS_R, ALONG_R>((int)(threadIdx.x % ALONG_R))) {
+            const int at = vector * VR - before;
+            if (each < TO * LINES && outer0 + outer < OUTER && (JOINED || line < columns) && at < length) {
                 if (from + at + VR <= ELEMENTS)
                     async_copy16(to + at, input(t) + from + at);
                 else
-                    copy_inside<VR>(to + at, input(t), from + at, ELEMENTS);
+                    async_copy16(to + at, input(t) + from + at, (int)(ELEMENTS - from - at) * (int)sizeof(Element));
             }
         }
     }
@@ -162,13 +171,11 @@ __device__ __forceinline__ void load_copied(const Tensors &t, Element *tile, Ind
 __device__ __forceinline__ void store_rows(const Tensors &t, const Element *tile, Index outer0, Index r0,
                                            Index c0)
 {
-    constexpr int ALONG = TC / VC, LINES = THREADS / ALONG, WRITES = (TO * TR + LINES - 1) / LINES;
-    static_assert(COPIED || RAGGED || ALONG <= THREADS, "a line is taken at once");
-    const int c = (int)threadIdx.x % ALONG * VC, line_c = (int)threadIdx.x / ALONG;
-    const bool writes = line_c < LINES && c0 + c < C;
-    UNROLL for (int i = 0; i < WRITES; ++i) {
-        const int line = line_c + i * LINES;
-        const int r = TO == 1 ? line : line % TR, outer = TO == 1 ? 0 : line / TR;
+    constexpr int LINES = THREADS / ALONG_C;
+    const int c = (int)threadIdx.x % ALONG_C * VC, first = (int)threadIdx.x / ALONG_C;
+    const bool writes = first < LINES && c0 + c < C;
+    UNROLL for (int line : Steps<TO * TR, LINES>(first)) {
+        const int r = line_of<TR>(line), outer = outer_of<TR>(line);
         if (writes && line < TO * TR && outer0 + outer < OUTER && r0 + r < R) {
             Element points[VW];
             move_vector<VW>(points, &tile[place(outer, r, c)]);
@@ -180,11 +187,9 @@ __device__ __forceinline__ void store_rows(const Tensors &t, const Element *tile
 // Stores a turned tile as one run: all its points lie together in the output.
 __device__ __forceinline__ void store_run(const Tensors &t, const Element *tile, Index outer0, Index r0)
 {
-    const int rows = R - r0 < TR ? (int)(R - r0) : TR;
-    const int outers = OUTER - outer0 < TO ? (int)(OUTER - outer0) : TO;
-    UNROLL for (int first = 0; first < TO * TR * TC; first += THREADS * VW) {
-        const int run = first + (int)threadIdx.x * VW;
-        if (run >= outers * rows * TC)
+    const int points_inside = part(OUTER, outer0, TO) * part(R, r0, TR) * TC;
+    UNROLL for (int run : Steps<TO * TR * TC, THREADS * VW>((int)threadIdx.x * VW)) {
+        if (run >= points_inside)
             continue;
         Element points[VW];
         move_vector<VW>(points, &tile[run + run / (VR * TC) * PAD]);
@@ -203,20 +208,20 @@ __device__ __forceinline__ void store_gathered(const Tensors &t, const Element *
                                                Index c0)
 {
     constexpr int ROWS = (TR + TURN - 1) / TURN * TURN, VECTORS = TC / VC;
-    constexpr int ALONG = VECTORS < THREADS / TURN ? VECTORS : THREADS / TURN;
-    constexpr int LINES = THREADS / (ALONG * TURN) * TURN;
-    const int vector = (int)(threadIdx.x / TURN % ALONG);
-    const int line = (int)(threadIdx.x / (TURN * ALONG) * TURN + threadIdx.x % TURN);
-    const int columns = C - c0 < WIDTH ? (int)(C - c0) : WIDTH;
-    UNROLL_4 for (int first = 0; first < TO * ROWS; first += LINES) {
-        const int row = first + line, r = TO == 1 ? row : row % ROWS, outer = TO == 1 ? 0 : row / ROWS;
-        const bool inside = row < TO * ROWS && r < TR && r0 + r < R && outer0 + outer < OUTER;
-        const int begin = to_share(target(outer0 + outer, r0 + r, c0)) + vector * VC;
-        UNROLL for (int next = 0; next < VECTORS; next += ALONG) {
-            const int c = begin + next * VC;
-            if (line < LINES && inside && next + vector < VECTORS && c + VC <= columns) {
+    static_assert(ROWS == TR || (TR == R && ROWS < TR + TURN), "what is behind a tile's rows is behind all rows");
+    constexpr int LINES = THREADS / (ALONG_C * TURN) * TURN;
+    const int first = (int)(threadIdx.x / TURN % ALONG_C);
+    const int line = (int)(threadIdx.x / (TURN * ALONG_C) * TURN + threadIdx.x % TURN);
+    const int columns = part(C, c0, WIDTH);
+    UNROLL_4 for (int row : Steps<TO * ROWS, LINES>(line)) {
+        const int r = line_of<ROWS>(row), outer = outer_of<ROWS>(row);
+        const bool inside = row < TO * ROWS && r0 + r < R && outer0 + outer < OUTER;
+        const int begin = to_share(target(outer0 + outer, r0 + r, c0));
+        UNROLL for (int vector : Steps<VECTORS, ALONG_C>(first)) {
+            const int c = begin + vector * VC;
+            if (line < LINES && inside && vector < VECTORS && c + VC <= columns) {
                 Element points[VW];
-                UNROLL for (int e = 0; e < VW; ++e)
+                UNROLL for (int e : Steps<VW>())
                     points[e] = tile[place_from(outer0, r0, c0, outer, r, c + e)];
                 finish(t, outer0 + outer, r0 + r, c0 + c, points);
             }
@@ -227,18 +232,17 @@ __device__ __forceinline__ void store_gathered(const Tensors &t, const Element *
 // Stores what is left at the ends of rows: before the first block's share, and behind the last whole vector.
 __device__ __forceinline__ void store_ends(const Tensors &t, const Element *tile, Index outer0, Index r0, Index c0)
 {
-    const int columns = C - c0 < WIDTH ? (int)(C - c0) : WIDTH, e = (int)(threadIdx.x % SHARE);
-    UNROLL_4 for (int first = 0; first < TO * TR; first += THREADS / SHARE) {
-        const int row = first + (int)(threadIdx.x / SHARE);
-        const int r = TO == 1 ? row : row % TR, outer = TO == 1 ? 0 : row / TR;
+    const int columns = part(C, c0, WIDTH), e = (int)(threadIdx.x % SHARE);
+    UNROLL_4 for (int row : Steps<TO * TR, THREADS / SHARE>((int)(threadIdx.x / SHARE))) {
+        const int r = line_of<TR>(row), outer = outer_of<TR>(row);
         if (row >= TO * TR || r0 + r >= R || outer0 + outer >= OUTER)
             continue;
         Element *to = static_cast<Element *>(output(t)) + target(outer0 + outer, r0 + r, c0);
         const int begin = to_share(target(outer0 + outer, r0 + r, c0));
-        if (c0 == 0 && e < begin && e < columns)
+        if (c0 == 0 && e < op_min(begin, columns))
             to[e] = tile[place_from(outer0, r0, c0, outer, r, e)];
-        const int behind = columns - begin < TC ? (columns - begin) / VW * VW + begin + e : columns;
-        if (columns > begin && e < VW && behind < columns)
+        const int end = op_min(begin + TC, columns), behind = begin + (end - begin) / VW * VW + e;
+        if (behind < end)
             to[behind] = tile[place_from(outer0, r0, c0, outer, r, behind)];
     }
 }
@@ -264,7 +268,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
         store_rows(t, tile, outer0, r0, c0);
     else
         store_run(t, tile, outer0, r0);
-    if (RAGGED && (c0 == 0 || c0 + WIDTH >= C))
+    if (RAGGED && (c0 == 0 || part(C, c0, WIDTH) != WIDTH))
         store_ends(t, tile, outer0, r0, c0);
 }
 }   // namespace KERNEL

@@ -81,10 +81,13 @@ CASES = {
                 ("turned_and_scaled", "f32", dict(M=33, N=70)), ("turned_and_scaled", "f16", dict(M=72, N=40)),
                 ("turned_far", "f64", dict(P=33, M=3, N=18)), ("turned", "f32", dict(M=1000, N=3)), ("turned", "i8", dict(M=3, N=2000)),
                 ("turned_inside", "f16", dict(P=64, M=3, N=40)), ("turned", "i8", dict(M=640, N=128)),
-                ("turned_inside", "f16", dict(P=2, M=301, N=151)), ("turned", "i8", dict(M=601, N=67)), ("turned", "u8", dict(M=301, N=64))],
+                ("turned_inside", "f16", dict(P=2, M=301, N=151)), ("turned", "i8", dict(M=601, N=67)), ("turned", "u8", dict(M=301, N=64)),
+                ("turned", "i8", dict(M=9, N=67)), ("turned", "i8", dict(M=5001, N=3)), ("several_axes", "f16", dict(M=16, N=9)),
+                ("turned_inside", "f64", dict(P=2, M=49, N=49))],
 }
 # Where neither the width of a warp nor clusters matter, one device tells as much as several.
-DEVICES = collections.defaultdict(lambda: ("a100", "mi50"), reduce=("a100",), window=("a100",), rowwise=("a100",))
+DEVICES = collections.defaultdict(lambda: ("a100", "mi50"), reduce=("a100",), window=("a100",), rowwise=("a100",),
+                                  permute=("a100",))
 # Further programs.
 TEXTS = {
     "elementwise": ["input x[37, 41] : f32  y[i, j] = x[i, j] + i - 2 * j  output y", "input x[9, 300] : i8  y[i, j:300] = x[i, 299 - j] * j  output y : i8"],

@@ -186,6 +186,21 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Permute *p
                   "constexpr int PAD = %" PRId64
                   ";   // bank padding of every VR rows; of every copied line, elements\n",
                   shape->padding);
+    strbuf_printf(out,
+                  "constexpr int WIDTH = %" PRId64
+                  ";   // columns in shared memory: more than TC where shares begin later\n",
+                  shape->width);
+    strbuf_printf(out,
+                  "constexpr int OUTER_PITCH = %" PRId64
+                  ";   // elements of shared memory for an outer position\n",
+                  permute_tile_elements(shape) / shape->tile[OUTER]);
+    strbuf_printf(out,
+                  "constexpr int ALONG_R = %" PRId64 ", ALONG_C = %" PRId64
+                  ";   // threads beside each other along r, along c\n",
+                  permute_along_rows(shape, plan->threads), permute_along_columns(shape, plan->threads));
+    strbuf_printf(out,
+                  "constexpr int VECTORS_R = %" PRId64 ";   // that hold a copied line, wherever it begins\n",
+                  permute_copied_vectors(shape));
     strbuf_printf(out, "constexpr int THREADS = %d;\n", plan->threads);
 }
 

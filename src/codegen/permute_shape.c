@@ -202,6 +202,32 @@ int64_t permute_tile_elements(const Shape *shape)
     return shape->tile[OUTER] * ((lines + 2 * vector - 2) / vector * vector);
 }
 
+int64_t permute_copied_vectors(const Shape *shape)
+{
+    int64_t vector = shape->vector[ROWS], length = shape->tile[ROWS] * (shape->follow ? shape->width : 1);
+    return shape->copied ? (length + 2 * vector - 2) / vector : 0;
+}
+
+/* Of copied lines a power of two, so that threads find their places without divisions; no thread is left over as long
+   as there are lines for it. */
+int64_t permute_along_rows(const Shape *shape, int threads)
+{
+    if (!shape->copied)
+        return shape->tile[ROWS] / shape->vector[ROWS];
+    int64_t along = 1, vectors = permute_copied_vectors(shape);
+    int64_t lines = shape->tile[OUTER] * (shape->follow ? 1 : shape->width);
+    while (2 * along <= vectors && 2 * along <= threads)
+        along *= 2;
+    while (threads % along != 0 && threads / along < lines)
+        along /= 2;
+    return along;
+}
+
+int64_t permute_along_columns(const Shape *shape, int threads)
+{
+    return least_of(shape->tile[COLUMNS] / shape->vector[COLUMNS], threads / shape->turn);
+}
+
 /* Where a point lies in shared memory: the template's place(). */
 static int64_t place(const Shape *shape, int64_t outer, int64_t r, int64_t c)
 {
