@@ -128,6 +128,9 @@ PRELUDE_CASES = [
     "input x[2, 8197] : i8  input g[8197] : i8  s[i] = sum[j](x[i, j])  y[i, j] = x[i, j] * g[j] + s[i]  output y",
     "input x[5, 67] : f16  input b[67] : f16  y[i, j] = x[i, j] + b[j]  output y : f16",
     "input x[3, 64] : f16  s[i] = sum[j](x[i, j])  y[i, j] = x[i, j] - s[i]  output y",
+    "input x[3, 9] : f16  s[i] = sum[j](x[i, j])  y[j, i] = x[i, j] - s[i]  output y",
+    "input x[4, 33] : f16  s[i] = sum[j](x[i, j])  y[i, j] = x[i, j] - s[i]  output y",
+    "input x[2, 1024] : f16  input z[2, 1024] : f32  s[i] = sum[j](x[i, j])  y[i, j] = x[i, j] * z[i, j] + s[i]  output y",
     "input x[5, 131] : i8  input b[262] : i8  y[i, j:131] = x[i, j] + b[j + 3]  output y : i8",
     "input x[5, 9] : i32  a[i] = max[j](x[i, j] * 0 - 9223372036854775807 - 1)  b[i] = min[j](x[i, j] * 0 + 9223372036854775807)"
     "  output a : i32  output b : i32",

@@ -70,17 +70,17 @@ template <class T, int N> struct Held {
     static constexpr int EACH = N % Word<T>::COUNT == 0 ? Word<T>::COUNT : 1;   // elements of a part
     using Part = typename PartOfVector<T, (EACH > 1)>::type;
     using Piece = typename VectorShape<Part, N / EACH>::type;
-    static constexpr int COUNT = VectorShape<Part, N / EACH>::COUNT;
-    Piece pieces[N / EACH / COUNT];
+    static constexpr int COUNT = VectorShape<Part, N / EACH>::COUNT, PIECES = N / EACH / COUNT;
+    Piece pieces[PIECES];
 
     template <class Index> __device__ __forceinline__ void load(const T *p, Index index)
     {
-        UNROLL for (int i = 0; i < N / EACH / COUNT; ++i)
+        UNROLL for (int i = 0; i < PIECES; ++i)
             pieces[i] = reinterpret_cast<const Piece *>(p + index)[i];
     }
     template <class Index> __device__ __forceinline__ void read(const T *p, Index index)
     {
-        UNROLL for (int i = 0; i < N / EACH / COUNT; ++i)
+        UNROLL for (int i = 0; i < PIECES; ++i)
             pieces[i] = read_global(reinterpret_cast<const Piece *>(p + index) + i);
     }
     __device__ __forceinline__ compute_type<T> operator[](int e) const
