@@ -20,18 +20,6 @@ using namespace rollerc;
 // at two places in shared memory, 0 and 1: by the time one is used again, all have read it.
 template <class Reduction, class T, int COUNT> __device__ void reduce_columns(T (&value)[COUNT], int place);
 
-// Values that are known by their number, their sum and the sum of their squared distances from their own mean (Chan, Golub and
-// LeVeque; see src/ir/fuse_phases.c). What the latter gains
-//
-//   around_centre   as the mean gives way to another centre:  count * sq(sum / count - centre)
-//   around_both     as others join them:                      count * others / (count + others) * sq(difference of the means)
-template <class T> __device__ T around_centre(T sum, int count, T centre);
-template <class T> __device__ T around_both(T sum, int count, T other_sum, int others);
-
-// Of a constant it is that constant, and nothing lies around it.
-__device__ __forceinline__ float mean_of(float sum, int count) { return divide_by(sum, static_cast<float>(count)); }
-__device__ __forceinline__ double mean_of(double sum, int count) { return sum / count; }
-
 // Is there a position k steps of GROUPS behind `position`?
 template <class Index> __device__ bool is_inside(Index position, int k);
 
@@ -134,19 +122,6 @@ template <class Reduction, class T, int COUNT> __device__ void reduce_columns(T 
     block_sync();
     UNROLL for (int e = 0; e < COUNT; ++e)
         value[e] = partial[PARTIALS][lane * VECTOR + e];
-}
-
-template <class T> __device__ T around_centre(T sum, int count, T centre)
-{
-    return count > 0 ? static_cast<T>(count) * op_sq(mean_of(sum, count) - centre) : 0;
-}
-
-template <class T> __device__ T around_both(T sum, int count, T other_sum, int others)
-{
-    if (count == 0 || others == 0)
-        return 0;
-    const T one = static_cast<T>(count), other = static_cast<T>(others);
-    return one * other / (one + other) * op_sq(mean_of(sum, count) - mean_of(other_sum, others));
 }
 
 template <class I> __device__ bool is_inside(I position, int k)

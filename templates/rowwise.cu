@@ -17,6 +17,18 @@ using namespace rollerc;
 // of a row, `made` the rows that the group has made.
 template <class Reduction, int TURN, class T> __device__ T reduce_row(T value, int made);
 
+// What a warp knows of its part of a row: `distances` is the sum of the squared ones from the part's own mean.
+template <class T> struct alignas(16) Part {
+    T sum, mean, count, distances;
+};
+
+// sum[j](x[j]) and sum[j](sq(x[j] - centre)) in one turn, from what each thread knows of its `count` elements: their sum,
+// and their squared distances from their mean. Gives the parts of all warps, for row_sum() and, with any centre,
+// row_distances(). Both are to be called before the next turn.
+template <int TURN, class T> __device__ const Part<T> *share_parts(T sum, T distances, int count, int made);
+template <class T> __device__ T row_sum(const Part<T> *parts);
+template <class T> __device__ T row_distances(const Part<T> *parts, T centre);
+
 // <rollerc: parameters>
 using Index = int;
 struct Tensors {
@@ -30,7 +42,8 @@ constexpr int GROUP = 32;           // threads of a row
 constexpr int CLUSTER = 1;          // blocks of a group
 constexpr int ROWS_OF_BLOCK = 4;    // groups
 constexpr int ROWS_OF_GROUP = 1;    // which it makes one after the other
-constexpr int REDUCTIONS = 1;       // of a row
+constexpr int TURNS = 1;            // reductions of a row
+constexpr int RESULT_BYTES = 4;     // of the widest one, and a warp
 constexpr int LEAST_BLOCKS = 0;     // that a unit's registers must suffice for; 0: the compiler chooses
 constexpr int VECTOR = 4;           // neighbouring elements that a thread reads and writes at once
 constexpr int VECTORS = 4;          // of a thread
@@ -91,34 +104,65 @@ constexpr int WARPS_OF_GROUP = (GROUP + WARP - 1) / WARP;
 static_assert(GROUP % WARP == 0 || (GROUP < WARP && (GROUP & (GROUP - 1)) == 0), "whole warps, or a part of one");
 static_assert(GROUP <= WARP || ROWS_OF_BLOCK == 1, "a group of several warps is a block, or a cluster of blocks");
 
+constexpr bool FEW = WARPS_OF_GROUP <= 8;   // then each thread goes through the results of all warps
+
 // Every warp leaves its result with every block of the group. Two turns have a place each, so that one barrier a turn is
 // enough: a place is written again only after the barrier of the turn between, when it has been read.
 //
 //   places of a block   turn 0: warp 0, 1, 2, … of block 0 | warps of block 1 | …    turn 1: the same
-template <class Reduction, int TURN, class T> __device__ T reduce_row(T value, int made)
+template <int TURN, class T> __device__ const T *share_result(const T &result, int made)
 {
-    value = warp_reduce<Reduction>(value, op_min<int>(GROUP, WARP));
-    if (WARPS_OF_GROUP == 1)
-        return value;
-    SHARED(0, T, places, [2][WARPS_OF_GROUP]);
-    T(&place)[WARPS_OF_GROUP] = places[(TURN + REDUCTIONS * made) % 2];
+    SHARED((TURN + TURNS * made) % 2 * WARPS_OF_GROUP * RESULT_BYTES, T, place, [WARPS_OF_GROUP]);
     const int warp = (int)threadIdx.x / WARP, lane = lane_id();
     if (CLUSTER > 1) {
         if (TURN == 0 && made == 0)
             cluster_wait();   // all blocks have started
         if (lane < CLUSTER)
-            *cluster_map(&place[cluster_rank() * (WARPS_OF_GROUP / CLUSTER) + warp], lane) = value;
+            *cluster_map(&place[cluster_rank() * (WARPS_OF_GROUP / CLUSTER) + warp], lane) = result;
         cluster_sync();
     } else {
         if (lane == 0)
-            place[warp] = value;
+            place[warp] = result;
         block_sync();
     }
-    constexpr bool FEW = WARPS_OF_GROUP <= 8;   // then each thread goes through all of them
+    return place;
+}
+
+template <class Reduction, int TURN, class T> __device__ T reduce_row(T value, int made)
+{
+    value = warp_reduce<Reduction>(value, op_min<int>(GROUP, WARP));
+    if (WARPS_OF_GROUP == 1)
+        return value;
+    const T *results = share_result<TURN>(value, made);
     T total = Reduction::template identity<T>();
-    UNROLL for (int i = FEW ? 0 : lane; i < WARPS_OF_GROUP; i += FEW ? 1 : WARP)
-        total = Reduction::combine(total, place[i]);
+    UNROLL for (int i = FEW ? 0 : lane_id(); i < WARPS_OF_GROUP; i += FEW ? 1 : WARP)
+        total = Reduction::combine(total, results[i]);
     return FEW ? total : warp_reduce<Reduction>(total);
+}
+
+template <int TURN, class T> __device__ const Part<T> *share_parts(T sum, T distances, int count, int made)
+{
+    const T total = warp_reduce<Sum>(sum);
+    const int elements = warp_reduce<Sum>(count);
+    const T mean = mean_of(total, elements);
+    distances = warp_reduce<Sum>(distances + around_centre(sum, count, mean));
+    return share_result<TURN>(Part<T>{total, mean, static_cast<T>(elements), distances}, made);
+}
+
+template <class T> __device__ T row_sum(const Part<T> *parts)
+{
+    T total = 0;
+    UNROLL for (int i = FEW ? 0 : lane_id(); i < WARPS_OF_GROUP; i += FEW ? 1 : WARP)
+        total += parts[i].sum;
+    return FEW ? total : warp_reduce<Sum>(total);
+}
+
+template <class T> __device__ T row_distances(const Part<T> *parts, T centre)
+{
+    T total = 0;
+    UNROLL for (int i = FEW ? 0 : lane_id(); i < WARPS_OF_GROUP; i += FEW ? 1 : WARP)
+        total += parts[i].distances + parts[i].count * op_sq(parts[i].mean - centre);
+    return FEW ? total : warp_reduce<Sum>(total);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, LEAST_BLOCKS) ENTRY(PARAMETERS)

@@ -67,7 +67,9 @@ CASES = {
                 ("row_norm", "f16", dict(M=5, N=4096)), ("inner_axes", "i8", dict(M=7, N=67)), ("row_mask", "f32", dict(M=33, N=130)),
                 ("row_norm", "f64", dict(M=1, N=40)), ("row_range", "f32", dict(M=40, N=2)),
                 ("row_range", "f32", dict(M=2, N=20000), "h200"), ("row_weights", "f16", dict(M=5, N=77)),
-                ("row_specials", "f32", dict(M=6)), ("row_softmax", "f16", dict(M=35, N=12345), SMALL)],
+                ("row_specials", "f32", dict(M=6)), ("row_softmax", "f16", dict(M=35, N=12345), SMALL),
+                ("row_slope", "f32", dict(M=3, N=1501), "a100", "mi50"), ("row_slope", "f64", dict(M=2, N=4096)),
+                ("row_slope", "f16", dict(M=35, N=12345), SMALL)],
     "channelwise": [("channels_last", "f32", dict(M=133, N=64)), ("column_softmax", "f32", dict(M=70, N=33), "a100"),
                     ("channels_last", "f16", dict(M=64, N=96)), ("column_softmax", "f64", dict(M=5, N=6)),
                     ("column_softmax", "bf16", dict(M=300, N=7), "a100"), ("column_statistics", "f32", dict(M=257, N=24)),
@@ -112,7 +114,7 @@ PRELUDE_PROGRAMS = [
     ("row_mask", "f32", dict(M=3, N=40), "a100"),
     ("turned", "i8", dict(M=20, N=28), "a100"), ("turned", "i8", dict(M=128, N=128), "a100"), ("turned_inside", "f16", dict(P=3, M=21, N=25), "a100"),
     ("turned", "f32", dict(M=9, N=20), "a100"), ("chain", "f16", dict(M=5, N=67), "a100"), ("chain", "f32", dict(M=5, N=67), "a100"),
-    ("channels_last", "f16", dict(M=20, N=96), "a100"), ("matmul", "f32", dict(M=5, N=7, K=3), "a100"),
+    ("channels_last", "f16", dict(M=20, N=96), "a100"), ("column_statistics", "f32", dict(M=5, N=8), "a100"), ("matmul", "f32", dict(M=5, N=7, K=3), "a100"),
 ]
 # rows in shared memory that end with a part of 16 bytes, and sums of exponentials beside a growing maximum,
 PRELUDE_ROWS = [
@@ -120,6 +122,10 @@ PRELUDE_ROWS = [
     "  y[i, j] = x[i, j] - c[i] * z[i, j]  output y",
     "input x[2, 1501] : f32  m[i] = max[j](50 * x[i, j])  s[i] = sum[j](exp(50 * x[i, j] - m[i]))"
     "  y[i, j] = exp(50 * x[i, j] - m[i]) / s[i]  output y  output m",
+    "input x[2, 601] : f32  m[i] = sum[j](x[i, j]) / 601  v[i] = sum[j](sq(x[i, j] - m[i]))  y[i, j] = (x[i, j] - m[i]) * v[i]"
+    "  output y  output m  output v",
+    "input x[2, 600] : f64  m[i] = sum[j](x[i, j]) / 600  v[i] = sum[j](sq(x[i, j] - m[i]))  y[i, j] = (x[i, j] - m[i]) * v[i]"
+    "  output y  output m  output v",
 ]
 # and these what the best kernel has.
 PRELUDE_CASES = [

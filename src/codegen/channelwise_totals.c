@@ -149,8 +149,8 @@ static void emit_joining(Emitter *emitter)
         CentredSum sum;
         if (is_centred(fusion, i, &sum))
             strbuf_printf(emitter->out,
-                          "        totals.x%d[e] += around_both(totals.x%d[e], before, step%d[e], count);\n",
-                          i, sum.total, sum.total);
+                          "        totals.x%d[e] += around_both(totals.x%d[e], before, mean%d[e], count);\n",
+                          i, sum.total, i);
     }
     for (int i = 0; i < fusion->op_count; i++)
         if (apart >> i & 1)

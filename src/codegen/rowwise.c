@@ -111,7 +111,7 @@ static TileRules rules_of(const Fusion *fusion, const DeviceSpec *device, RowVar
     rules.accumulator_bits = 32;
     rules.register_overhead = 16;
     rules.input_buffers = 1;
-    rules.shared_overhead = rowwise_partial_bytes(variant);
+    rules.shared_overhead = rowwise_partial_bytes(fusion, variant);
     rules.cluster_blocks = variant.cluster;
     rules.turns = variant.turns;
     Reads reads = rowwise_reads(fusion, rowwise_shape(fusion));

@@ -124,26 +124,39 @@ static void emit_each(const RowEmitter *row, Expr *body, const char *array, cons
         array, value, array, array, value);
 }
 
+/* What lies beyond the ends of the row. */
+static void emit_identities(const RowEmitter *row, int op)
+{
+    const FusedOp *fused = &row->fusion->ops[op];
+    strbuf_printf(
+        row->out,
+        "            if (!is_whole(column, k))\n    %s    if (!inside(column + k * STEP + e, COLUMNS))\n"
+        "                        terms%d[e] = %s::identity<%s>();\n",
+        EACH, op, combiner(fused->reduce), value_type(fused->body->type));
+}
+
 static void emit_total(const RowEmitter *row, int op)
 {
     const FusedOp *fused = &row->fusion->ops[op];
-    const char *reduction = combiner(fused->reduce), *type = value_type(fused->body->type);
-    StrBuf value = strbuf_new(row->out->arena);
+    const char *reduction = combiner(fused->reduce);
+    int along = row->passes.along[op];
+    StrBuf value = strbuf_new(row->out->arena), *out = row->out;
     emit_expr(&value, &row->element, fused->body);
-    strbuf_printf(row->out, "            %s terms%d[VECTOR];\n", type, op);
-    emit_each(row, fused->body, arena_printf(row->out->arena, "terms%d", op), value.text);
+    strbuf_printf(out, "            %s terms%d[VECTOR];\n", value_type(fused->body->type), op);
+    emit_each(row, fused->body, arena_printf(out->arena, "terms%d", op), value.text);
+    if (rowwise_shares_parts(row->fusion, &row->passes, op)) {
+        const char *ends = row->shape.window ? ", begin_of(column, k), end_of(column, k)" : "";
+        strbuf_printf(out, "            add_values(total%d, total%d, count%d, terms%d%s);\n", op, along, op,
+                      op, ends);
+        return;
+    }
     if (row->shape.window)
-        strbuf_printf(
-            row->out,
-            "            if (!is_whole(column, k))\n    %s    if (!inside(column + k * STEP + e, COLUMNS))\n"
-            "                        terms%d[e] = %s::identity<%s>();\n",
-            EACH, op, reduction, type);
-    if (row->passes.sum_below[op] >= 0)
-        strbuf_printf(row->out, "            add_exponentials(total%d, total%d, terms%d);\n", op,
-                      row->passes.sum_below[op], op);
+        emit_identities(row, op);
+    if (along >= 0)
+        strbuf_printf(out, "            add_exponentials(total%d, total%d, terms%d);\n", op, along, op);
     else
-        strbuf_printf(row->out, "            total%d = %s::combine(total%d, reduce_vector<%s>(terms%d));\n",
-                      op, reduction, op, reduction, op);
+        strbuf_printf(out, "            total%d = %s::combine(total%d, reduce_vector<%s>(terms%d));\n", op,
+                      reduction, op, reduction, op);
 }
 
 static void emit_quotients(const RowEmitter *row, int op, const char *array)
@@ -219,6 +232,8 @@ static void emit_pass_variables(const RowEmitter *row, int pass)
                           type);
         else if (makes_elements(row, i, pass) && stays_in_registers(row))
             strbuf_printf(row->out, "    %s v%d[VECTORS][VECTOR];\n", type, i);
+        if (walks_in(row, i, pass) && rowwise_shares_parts(row->fusion, &row->passes, i))
+            strbuf_printf(row->out, "    int count%d = 0;\n", i);
     }
 }
 
@@ -251,66 +266,13 @@ static void emit_pass_opening(const RowEmitter *row, int pass)
                     "            Weights weights;\n            load_weights(t, row, at, weights);\n");
 }
 
-static void emit_row_store(const RowEmitter *row, int op)
-{
-    const FusedOp *fused = &row->fusion->ops[op];
-    Affine offset = access_offset(&fused->store);
-    strbuf_printf(row->out, "    if (stores && column <= 0)\n        store(t.out%d, ",
-                  output_position(row->fusion, fused->out));
-    emit_affine(row->out, &offset, row->first.axis);
-    strbuf_printf(row->out, ", v%d);\n", op);
-}
-
-/* How many reductions of the row are combined before this one: pass by pass, in order. */
-static int turn_of(const RowEmitter *row, int op)
-{
-    int turn = 0;
-    for (int i = 0; i < row->fusion->op_count; i++) {
-        bool is_earlier = row->passes.pass[i] < row->passes.pass[op] ||
-                          (row->passes.pass[i] == row->passes.pass[op] && i < op);
-        turn += row->fusion->ops[i].reduce != REDUCE_NONE && is_earlier;
-    }
-    return turn;
-}
-
-/* Values of a row that are known once `pass` passes have ended, in order: totals and what is made of them. */
-static void emit_row_values(const RowEmitter *row, int pass)
-{
-    for (int i = 0; i < row->fusion->op_count; i++) {
-        const FusedOp *op = &row->fusion->ops[i];
-        bool is_total = op->reduce != REDUCE_NONE;
-        if (rowwise_divides(row->fusion, i) && row->passes.pass[i] == pass) {
-            strbuf_printf(row->out, "    const Divisor divisor%d = divisor_of(", i);
-            emit_expr(row->out, &row->first, op->body->apply.operands[1]);
-            strbuf_puts(row->out, ");\n");
-        }
-        if (is_of_elements(row, i) || row->passes.pass[i] + is_total != pass)
-            continue;
-        StrBuf value = strbuf_new(row->out->arena);
-        int maximum = row->passes.maximum[i];
-        if (is_total && maximum >= 0)
-            strbuf_printf(&value, "reduce_row<Sum, %d>(op_mul(total%d, op_exp(op_sub(total%d, v%d))), made)",
-                          turn_of(row, i), i, maximum, maximum);
-        else if (is_total)
-            strbuf_printf(&value, "reduce_row<%s, %d>(total%d, made)", combiner(op->reduce), turn_of(row, i),
-                          i);
-        else
-            emit_expr(&value, &row->first, op->body);
-        strbuf_printf(row->out, "    const %s v%d = ", value_type(op->out->dtype), i);
-        emit_rounded(row->out, row->fusion, i, value.text);
-        strbuf_puts(row->out, ";\n");
-        if (op->stored)
-            emit_row_store(row, i);
-    }
-}
-
 static void emit_pass(const RowEmitter *row, int pass)
 {
     emit_pass_variables(row, pass);
     emit_pass_opening(row, pass);
     for (int i = 0; i < row->fusion->op_count; i++) {
         const FusedOp *op = &row->fusion->ops[i];
-        if (op->reduce != REDUCE_NONE && walks_in(row, i, pass) && row->passes.maximum[i] < 0)
+        if (op->reduce != REDUCE_NONE && walks_in(row, i, pass) && row->passes.leader[i] < 0)
             emit_total(row, i);
         if (!makes_elements(row, i, pass) && !(walks_in(row, i, pass) && is_of_elements(row, i)))
             continue;
@@ -325,12 +287,19 @@ static void emit_pass(const RowEmitter *row, int pass)
 
 // ---- the row ----
 
-static int reductions_of(const Fusion *fusion)
+/* Which elements of a vector lie in the row, where their number counts. */
+static void emit_ends(const RowEmitter *row)
 {
-    int count = 0;
-    for (int i = 0; i < fusion->op_count; i++)
-        count += fusion->ops[i].reduce != REDUCE_NONE;
-    return count;
+    bool counts = false;
+    for (int i = 0; i < row->fusion->op_count && row->shape.window; i++)
+        counts |= rowwise_shares_parts(row->fusion, &row->passes, i);
+    if (counts)
+        strbuf_puts(row->out, "\n// Its elements from `begin` up to `end` do.\n"
+                              "__device__ __forceinline__ int begin_of(Index column, int k)\n{\n"
+                              "    return k > 0 || column >= 0 ? 0 : static_cast<int>(-column);\n}\n"
+                              "__device__ __forceinline__ int end_of(Index column, int k)\n{\n"
+                              "    return is_whole(column, k) ? VECTOR : "
+                              "static_cast<int>(op_min<Index>(COLUMNS - column - k * STEP, VECTOR));\n}\n");
 }
 
 static void emit_constants(const RowEmitter *row, const KernelPlan *plan)
@@ -343,7 +312,10 @@ static void emit_constants(const RowEmitter *row, const KernelPlan *plan)
                   plan->threads * row->variant.cluster / row->variant.group);
     strbuf_printf(row->out, "constexpr int ROWS_OF_GROUP = %d;   // which it makes one after the other\n",
                   plan->program->turns);
-    strbuf_printf(row->out, "constexpr int REDUCTIONS = %d;   // of a row\n", reductions_of(row->fusion));
+    strbuf_printf(row->out, "constexpr int TURNS = %d;   // reductions of a row\n",
+                  rowwise_turns(row->fusion, &row->passes));
+    strbuf_printf(row->out, "constexpr int RESULT_BYTES = %d;   // of the widest one, and a warp\n",
+                  rowwise_result_bytes(row->fusion, &row->passes));
     strbuf_printf(row->out, "constexpr int LEAST_BLOCKS = %d;   // that a unit's registers must suffice for; 0: %s\n",
                   row->weights_first, "the compiler chooses");
     strbuf_printf(
@@ -363,6 +335,7 @@ static void emit_constants(const RowEmitter *row, const KernelPlan *plan)
         strbuf_puts(row->out, "__device__ __forceinline__ bool is_whole(Index column, int k)\n{\n"
                               "    return (k > 0 || column >= 0) && ((k + 1) * STEP <= COLUMNS || "
                               "column + k * STEP + VECTOR <= COLUMNS);\n}\n");
+    emit_ends(row);
     strbuf_printf(row->out,
                   "\n// Elements of the row before that its first aligned vector begins with.\n"
                   "__device__ __forceinline__ Index shift_of(Index%s) { return %s; }\n",
@@ -380,7 +353,7 @@ static void emit_copy_ahead(const RowEmitter *row)
         strbuf_printf(row->out,
                       "const Tensors &t, Index row, Index column)\n{\n    SHARED(%d, Row, copy, );\n"
                       "    copy_row(t, copy, row, column);\n}\n",
-                      rowwise_partial_bytes(row->variant));
+                      rowwise_partial_bytes(row->fusion, row->variant));
     else
         strbuf_puts(row->out, "const Tensors &, Index, Index) {}\n");
 }
@@ -390,7 +363,7 @@ static void emit_fetch(const RowEmitter *row)
     if (rowwise_copies(row->variant.home))
         strbuf_printf(row->out,
                       "    SHARED(%d, Row, copy, );\n    const int place = (int)threadIdx.x * VECTOR;\n",
-                      rowwise_partial_bytes(row->variant));
+                      rowwise_partial_bytes(row->fusion, row->variant));
     if (row->variant.home == ROW_IN_SHARED)
         strbuf_puts(row->out, "    copy_row(t, copy, row, column);\n");
     if (rowwise_copies(row->variant.home))
@@ -430,10 +403,10 @@ static void emit_compute(const RowEmitter *row)
         used |= is_of_elements(row, i) || fusion->ops[i].reduce ? 0 : expr_axes(fusion->ops[i].body);
     }
     emit_used_positions(row->out, "    ", "row", &row->first, 0, fusion->spatial_count, used);
-    emit_row_values(row, 0);
+    rowwise_emit_row_values(row, 0);
     for (int pass = 0; pass < row->passes.count; pass++) {
         emit_pass(row, pass);
-        emit_row_values(row, pass + 1);
+        rowwise_emit_row_values(row, pass + 1);
         if (pass == 0 && row->variant.home == ROW_AHEAD)
             strbuf_puts(row->out,
                         "    if (made + 1 < ROWS_OF_GROUP && row + 1 < ROWS)\n"

@@ -1,6 +1,7 @@
 // In which pass over a row each op is computed.
 #include <string.h>
 
+#include "base/checked.h"
 #include "codegen/rowwise_parts.h"
 
 // ---- what an expression depends on ----
@@ -97,6 +98,31 @@ bool rowwise_divides(const Fusion *fusion, int op)
 
 // ---- passes ----
 
+/* Squared distances from what is known when the sum of the same elements is: the position of that sum; else -1. What the
+   group has left of both lies where another reduction's results would, so that none may come between. */
+static int sum_of(const Fusion *fusion, const RowPasses *passes, int distances)
+{
+    CentredSum sum;
+    if (!fusion_centred_sum(fusion, distances, &sum) || sum.total < 0 || passes->along[sum.total] >= 0)
+        return -1;
+    bool is_total = fusion->ops[sum.centre].reduce != REDUCE_NONE;
+    if (passes->pass[sum.centre] + is_total != passes->pass[sum.total] + 1)
+        return -1;
+    for (int i = sum.total + 1; i < distances; i++)
+        if (fusion->ops[i].reduce != REDUCE_NONE && passes->pass[i] == passes->pass[sum.total])
+            return -1;
+    return sum.total;
+}
+
+/* Along with which reduction the op grows; -1: none. */
+static int leader_of(const Fusion *fusion, RowHome home, const RowPasses *passes, int op)
+{
+    int maximum = home == ROW_IN_MEMORY ? maximum_of(fusion, op) : -1;
+    if (maximum >= 0 && passes->along[maximum] < 0)
+        return maximum;
+    return rowwise_keeps(home) ? -1 : sum_of(fusion, passes, op);
+}
+
 RowPasses rowwise_passes(const Fusion *fusion, RowHome home)
 {
     RowPasses passes = {0};
@@ -104,13 +130,13 @@ RowPasses rowwise_passes(const Fusion *fusion, RowHome home)
         const FusedOp *op = &fusion->ops[i];
         Dependence found = {.fusion = fusion, .passes = &passes};
         expr_visit(op->body, dependence_visit, &found);
-        passes.sum_below[i] = passes.maximum[i] = -1;
-        int maximum = home == ROW_IN_MEMORY ? maximum_of(fusion, i) : -1;
-        if (maximum >= 0 && passes.sum_below[maximum] < 0) {
-            passes.maximum[i] = maximum;
-            passes.sum_below[maximum] = i;
-            found.pass = passes.pass[maximum];
-            found.needs = passes.needs[maximum];
+        int leader = leader_of(fusion, home, &passes, i);
+        passes.leader[i] = leader;
+        passes.along[i] = -1;
+        if (leader >= 0) {
+            passes.along[leader] = i;
+            found.pass = passes.pass[leader];
+            found.needs = passes.needs[leader];
         }
         passes.pass[i] = found.pass;
         passes.needs[i] = found.needs;
@@ -119,4 +145,49 @@ RowPasses rowwise_passes(const Fusion *fusion, RowHome home)
             passes.count = found.pass + 1;
     }
     return passes;
+}
+
+// ---- results ----
+
+bool rowwise_shares_parts(const Fusion *fusion, const RowPasses *passes, int op)
+{
+    return fusion->ops[op].reduce == REDUCE_SUM && passes->along[op] >= 0;
+}
+
+bool rowwise_takes_turn(const Fusion *fusion, const RowPasses *passes, int op)
+{
+    int leader = passes->leader[op];
+    return fusion->ops[op].reduce != REDUCE_NONE &&
+           !(leader >= 0 && rowwise_shares_parts(fusion, passes, leader));
+}
+
+int rowwise_turns(const Fusion *fusion, const RowPasses *passes)
+{
+    int turns = 0;
+    for (int i = 0; i < fusion->op_count; i++)
+        turns += rowwise_takes_turn(fusion, passes, i);
+    return turns;
+}
+
+int rowwise_result_bytes(const Fusion *fusion, const RowPasses *passes)
+{
+    enum { LEAST_BYTES = 4, MOST_BYTES = 8, FIELDS = 4 };   // of a Part in templates/rowwise.cu
+    int widest = LEAST_BYTES;
+    for (int i = 0; i < fusion->op_count; i++) {
+        const FusedOp *op = &fusion->ops[i];
+        int bytes = dtype_info[op->body->type].bits > 8 * LEAST_BYTES ? MOST_BYTES : LEAST_BYTES;
+        bytes *= rowwise_shares_parts(fusion, passes, i) ? FIELDS : 1;
+        widest = op->reduce != REDUCE_NONE && bytes > widest ? bytes : widest;
+    }
+    return widest;
+}
+
+int rowwise_partial_bytes(const Fusion *fusion, RowVariant variant)
+{
+    enum { LEAST_WARP = 32 };
+    RowPasses passes = rowwise_passes(fusion, variant.home);
+    int warps = variant.group / LEAST_WARP;
+    int places = rowwise_turns(fusion, &passes) * variant.turns > 1 ? 2 : 1;
+    int64_t bytes = (int64_t)places * warps * rowwise_result_bytes(fusion, &passes);
+    return warps > 1 ? (int)round_up(bytes, ACCESS_BYTES) : 0;
 }

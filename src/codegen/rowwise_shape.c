@@ -28,13 +28,6 @@ bool rowwise_keeps(RowHome home) { return home == ROW_IN_REGISTERS || home == RO
 
 bool rowwise_copies(RowHome home) { return home == ROW_IN_SHARED || home == ROW_AHEAD; }
 
-int rowwise_partial_bytes(RowVariant variant)
-{
-    enum { LEAST_WARP = 32, LARGEST_VALUE = 8, TURNS = 2 };
-    int warps = variant.group / LEAST_WARP;
-    return warps > 1 ? warps * TURNS * LARGEST_VALUE : 0;
-}
-
 // ---- vectors ----
 
 static Walk walk_of(const Fusion *fusion, RowShape shape)

@@ -58,6 +58,42 @@ template <int N> DEVICE void add_exponentials(float &maximum, float &sum, const 
     maximum = grown;
 }
 
+// Values that are known by their number, their sum and the sum of their squared distances from their own mean (Chan,
+// Golub and LeVeque; see src/ir/fuse_phases.c). Of a constant that mean is the constant.
+DEVICE float mean_of(float sum, int count) { return divide_by(sum, static_cast<float>(count)); }
+DEVICE double mean_of(double sum, int count) { return sum / count; }
+
+// What the squared distances gain as the mean gives way to another centre: count * sq(sum / count - centre)
+template <class T> DEVICE T around_centre(T sum, int count, T centre)
+{
+    return count > 0 ? static_cast<T>(count) * op_sq(mean_of(sum, count) - centre) : 0;
+}
+
+// What they gain as others join them: count * others / (count + others) * sq(sum / count - other_mean)
+template <class T> DEVICE T around_both(T sum, int count, T other_mean, int others)
+{
+    if (count == 0 || others == 0)
+        return 0;
+    const T one = static_cast<T>(count), other = static_cast<T>(others), away = sum - one * other_mean;
+    return away * (other / (one * (one + other))) * away;
+}
+
+// `count` such values are joined by those of N more from `first` up to `end`.
+template <class T, int N>
+DEVICE void add_values(T &sum, T &distances, int &count, const T (&x)[N], int first = 0, int end = N)
+{
+    T terms[N];
+    UNROLL for (int i = 0; i < N; i++)
+        terms[i] = i >= first && i < end ? x[i] : 0;
+    const int others = end - first;
+    const T other_sum = reduce_vector<Sum>(terms), mean = other_sum / static_cast<T>(others);
+    UNROLL for (int i = 0; i < N; i++)
+        terms[i] = i >= first && i < end ? op_sq(x[i] - mean) : 0;
+    distances += reduce_vector<Sum>(terms) + around_both(sum, count, mean, others);
+    sum += other_sum;
+    count += others;
+}
+
 // Every lane of a group of `width` neighbours gets the group's result. Four lanes:
 //
 //   mask 2    0+2  1+3  2+0  3+1

@@ -76,6 +76,13 @@ PROGRAMS = [
         var[i] = sum[j](sq(x[i, j] - mean[i])) / N
         y[i, j] = select(k[i, j], (x[i, j] - mean[i]) * rsqrt(var[i] + 1e-5) * g[j], 0)
         output mean : f32  output y : {T}"""),
+    Program("row_slope", "rowwise", REAL, {"M": ("row", 4), "N": ("column", 79)}, """
+        input x[M, N] : {T}
+        t[i, j] = x[i, j] + 0.0009765625 * j
+        mean[i] = sum[j](t[i, j]) / N
+        var[i] = sum[j](sq(t[i, j] - mean[i])) / N
+        y[i, j] = (t[i, j] - mean[i]) * rsqrt(var[i] + 1e-5)
+        output y : {T}  output mean  output var"""),
     Program("row_specials", "rowwise", ("f32", "f16"), {"M": ("row", 9)}, """
         input x[M, 2600] : {T}
         p[i, j] = select(i == 1 && j == 7, inf, select(i == 2, -inf, x[i, j]))

@@ -87,8 +87,8 @@ HAND = [
     # ---- rowwise ----
     ("S1 groups past the last row load", "rowwise.cu", "const Index row = op_min<Index>(own_row, ROWS - 1);", "const Index row = own_row;", 1),
     ("S2 groups past the last row store", "rowwise.cu", "shift_of(row), active, made);", "shift_of(row), true, made);", 1),
-    ("S3 missing barrier of a block", "rowwise.cu", "            place[warp] = value;\n        block_sync();", "            place[warp] = value;", 1),
-    ("S4 one place for all turns", "rowwise.cu", "places[(TURN + REDUCTIONS * made) % 2]", "places[0]", 1),
+    ("S3 missing barrier of a block", "rowwise.cu", "            place[warp] = result;\n        block_sync();", "            place[warp] = result;", 1),
+    ("S4 one place for all turns", "rowwise.cu", "SHARED((TURN + TURNS * made) % 2 * ", "SHARED(0 * ", 1),
     ("S5 the last warp is left out", "rowwise.cu", "i < WARPS_OF_GROUP;", "i < WARPS_OF_GROUP - 1;", 1),
     ("S6 shuffle across rows", "rowwise.cu", "(value, op_min<int>(GROUP, WARP))", "(value, WARP)", 1),
     ("S7 rows of a block overlap", "rowwise.cu", "/ CLUSTER * ROWS_OF_GROUP * ROWS_OF_BLOCK", "/ CLUSTER * ROWS_OF_GROUP", 1),
