@@ -26,7 +26,7 @@ template <class T, int N> struct VectorShape {
     using type = Vector<T, COUNT>;
 };
 
-template <class T, int COUNT, class V> DEVICE void widen_vector(const Vector<T, COUNT> &chunk, V *out)
+template <class T, int COUNT, class V> DEVICE void widen_vector(Vector<T, COUNT> chunk, V *out)
 {
     UNROLL for (int j = 0; j < COUNT; j++)
         out[j] = widen(chunk.at[j]);
