@@ -124,6 +124,8 @@ Kernel kernel_counts(const TileRules *rules, const RProgram *program, const Devi
     kernel.register_tiles = (double)program->threads / at_least(rules->tile_threads, 1);
     kernel.warps = (double)ceil_div(program->threads, device->warp_size);
     kernel.resident = at_most(blocks_per_sm, ceil(kernel.blocks / device->sm_count));
+    double shared_bytes = (double)(program->shared_bytes + device->shared_reserved_per_block);
+    kernel.l1_bytes = at_least((double)device->shared_per_sm - kernel.resident * shared_bytes, 0);
     kernel.rounds = ceil(kernel.blocks / (blocks_per_sm * (double)device->sm_count)) * program->turns;
     kernel.balance = unit_balance(kernel.blocks, device->sm_count);
     kernel.stages = at_least(rules->stages, 1);

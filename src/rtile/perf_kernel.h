@@ -19,6 +19,7 @@ typedef struct Kernel {
     double register_tiles;         // of a block
     double warps;                  // of a block
     double resident;               // blocks that share a unit while there is work
+    double l1_bytes;               // that their shared memory leaves a unit to cache in
     double rounds;                 // ceil(waves), times the turns of a block
     double balance;                // tail efficiency
     double stages;
