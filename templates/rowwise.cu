@@ -18,16 +18,16 @@ using namespace rollerc;
 template <class Reduction, int TURN, class T> __device__ T reduce_row(T value, int made);
 
 // What a warp knows of its part of a row: `distances` is the sum of the squared ones from the part's own mean.
-template <class T> struct alignas(16) Part {
-    T sum, mean, count, distances;
+template <class T> struct alignas(2 * sizeof(T)) Part {
+    T sum, distances;
 };
 
 // sum[j](x[j]) and sum[j](sq(x[j] - centre)) in one turn, from what each thread knows of its `count` elements: their sum,
 // and their squared distances from their mean. Gives the parts of all warps, for row_sum() and, with any centre,
-// row_distances(). Both are to be called before the next turn.
+// row_distances(), both to be called before the next turn. `shift` is shift_of() the row.
 template <int TURN, class T> __device__ const Part<T> *share_parts(T sum, T distances, int count, int made);
 template <class T> __device__ T row_sum(const Part<T> *parts);
-template <class T> __device__ T row_distances(const Part<T> *parts, T centre);
+template <class T, class Index> __device__ T row_distances(const Part<T> *parts, T centre, Index shift);
 
 // <rollerc: parameters>
 using Index = int;
@@ -146,7 +146,7 @@ template <int TURN, class T> __device__ const Part<T> *share_parts(T sum, T dist
     const int elements = warp_reduce<Sum>(count);
     const T mean = mean_of(total, elements);
     distances = warp_reduce<Sum>(distances + around_centre(sum, count, mean));
-    return share_result<TURN>(Part<T>{total, mean, static_cast<T>(elements), distances}, made);
+    return share_result<TURN>(Part<T>{total, distances}, made);
 }
 
 template <class T> __device__ T row_sum(const Part<T> *parts)
@@ -157,11 +157,19 @@ template <class T> __device__ T row_sum(const Part<T> *parts)
     return FEW ? total : warp_reduce<Sum>(total);
 }
 
-template <class T> __device__ T row_distances(const Part<T> *parts, T centre)
+// How many of the row's elements a warp has; all have some, since more than one vector of each thread is the row's.
+template <class I> __device__ int elements_of_warp(int warp, I shift)
+{
+    constexpr int WIDTH = WARP * VECTOR;   // of its vectors at each STEP
+    const I left = COLUMNS + shift - warp * WIDTH;
+    return static_cast<int>(left / STEP * WIDTH + op_min<I>(left % STEP, WIDTH) - (warp == 0 ? shift : 0));
+}
+
+template <class T, class I> __device__ T row_distances(const Part<T> *parts, T centre, I shift)
 {
     T total = 0;
     UNROLL for (int i = FEW ? 0 : lane_id(); i < WARPS_OF_GROUP; i += FEW ? 1 : WARP)
-        total += parts[i].distances + parts[i].count * op_sq(parts[i].mean - centre);
+        total += parts[i].distances + around_centre(parts[i].sum, elements_of_warp(i, shift), centre);
     return FEW ? total : warp_reduce<Sum>(total);
 }
 

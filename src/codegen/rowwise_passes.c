@@ -171,7 +171,7 @@ int rowwise_turns(const Fusion *fusion, const RowPasses *passes)
 
 int rowwise_result_bytes(const Fusion *fusion, const RowPasses *passes)
 {
-    enum { LEAST_BYTES = 4, MOST_BYTES = 8, FIELDS = 4 };   // of a Part in templates/rowwise.cu
+    enum { LEAST_BYTES = 4, MOST_BYTES = 8, FIELDS = 2 };   // of a Part in templates/rowwise.cu
     int widest = LEAST_BYTES;
     for (int i = 0; i < fusion->op_count; i++) {
         const FusedOp *op = &fusion->ops[i];

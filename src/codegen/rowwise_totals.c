@@ -26,7 +26,7 @@ static void emit_result(StrBuf *value, const RowEmitter *row, int op)
     } else if (!rowwise_takes_turn(row->fusion, &row->passes, op)) {
         CentredSum sum;
         fusion_centred_sum(row->fusion, op, &sum);
-        strbuf_printf(value, "row_distances(parts%d, v%d)", leader, sum.centre);
+        strbuf_printf(value, "row_distances(parts%d, v%d, shift_of(row))", leader, sum.centre);
     } else if (leader >= 0) {
         strbuf_printf(value, "reduce_row<Sum, %d>(op_mul(total%d, op_exp(op_sub(total%d, v%d))), made)", turn,
                       op, leader, leader);
