@@ -118,6 +118,7 @@ PRELUDE_PROGRAMS = [
 ]
 # rows in shared memory that end with a part of 16 bytes, and sums of exponentials beside a growing maximum,
 PRELUDE_ROWS = [
+    "input x[2, 8192] : f16  input z[2, 8192] : f32  s[i] = sum[j](x[i, j])  y[i, j] = x[i, j] * z[i, j] + s[i]  output y",
     "input x[2, 9001] : f16  input z[2, 9001] : f32  a[i] = min[j](x[i, j])  b[i] = sum[j](x[i, j] - a[i])  c[i] = max[j](z[i, j] * b[i])"
     "  y[i, j] = x[i, j] - c[i] * z[i, j]  output y",
     "input x[2, 1501] : f32  m[i] = max[j](50 * x[i, j])  s[i] = sum[j](exp(50 * x[i, j] - m[i]))"

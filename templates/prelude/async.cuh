@@ -1,27 +1,23 @@
 // ---- copies that may be under way while the threads go on ----
 
-// Copies `valid_bytes` (0 to 16) and fills the rest of the 16 with zeros; both sides are aligned to
-// 16. The copy may be under way until async_wait<N>(): all groups but the last N have then landed.
+// Copies of 16 bytes may be under way until async_wait<N>(): all groups but the last N have then landed.
 #if defined(ROLLERC_INTERP)
 template <int N> DEVICE void async_wait() { async_wait_for(N); }   // the rest is in the stand-in
 #elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-DEVICE void async_copy16(void *shared, const void *global, int valid_bytes = 16)
+DEVICE void async_whole16(void *shared, const void *global)
 {
     const unsigned target = static_cast<unsigned>(__cvta_generic_to_shared(shared));
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
-                 :
-                 : "r"(target), "l"(global), "r"(valid_bytes)
-                 : "memory");
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(target), "l"(global) : "memory");
 }
 // The same for what is read once: see read_global.
-DEVICE void async_read16(void *shared, const void *global, int valid_bytes = 16)
+DEVICE void async_read16(void *shared, const void *global)
 {
     const unsigned target = static_cast<unsigned>(__cvta_generic_to_shared(shared));
     asm volatile("{ .reg .b64 policy;\n"
                  "  createpolicy.fractional.L2::evict_last.b64 policy;\n"
-                 "  cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2, policy; }"
+                 "  cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, policy; }"
                  :
-                 : "r"(target), "l"(global), "r"(valid_bytes)
+                 : "r"(target), "l"(global)
                  : "memory");
 }
 DEVICE void async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
@@ -30,25 +26,31 @@ template <int N> DEVICE void async_wait()
     asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
 #else
-DEVICE void async_copy16(void *shared, const void *global, int valid_bytes = 16)
+DEVICE void async_whole16(void *shared, const void *global)
 {
-    Vector<unsigned, 4> value = {};
-    if (valid_bytes == 16)
-        value = *static_cast<const Vector<unsigned, 4> *>(global);
-    else
-        for (int i = 0; i < valid_bytes; i++)
-            reinterpret_cast<char *>(&value)[i] = static_cast<const char *>(global)[i];
-    *static_cast<Vector<unsigned, 4> *>(shared) = value;
+    *static_cast<Vector<unsigned, 4> *>(shared) = *static_cast<const Vector<unsigned, 4> *>(global);
 }
 DEVICE void async_commit() {}
 template <int N> DEVICE void async_wait() {}
 #endif
 
-#if !(defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800) || defined(ROLLERC_INTERP)
-DEVICE void async_read16(void *shared, const void *global, int valid_bytes = 16)
+#if !defined(ROLLERC_INTERP)
+// Copies `valid_bytes` (0 to 16) and fills the rest of the 16 with zeros; both sides are aligned to 16.
+DEVICE void async_copy16(void *shared, const void *global, int valid_bytes = 16)
 {
-    async_copy16(shared, global, valid_bytes);
+    if (valid_bytes == 16) {
+        async_whole16(shared, global);
+        return;
+    }
+    *static_cast<Vector<unsigned, 4> *>(shared) = {};
+#pragma unroll 1
+    for (int i = 0; i < valid_bytes; i++)
+        static_cast<char *>(shared)[i] = static_cast<const char *>(global)[i];
 }
+#endif
+
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ < 800
+DEVICE void async_read16(void *shared, const void *global) { async_copy16(shared, global); }
 #endif
 
 // N elements of a tensor that is read once.
