@@ -114,7 +114,7 @@ def choose_rank(candidates, case, tile):
 
 class Checker:
     def __init__(self, rollerc, folder):
-        self.ranker, self.rollerc, self.folder = Ranker(rollerc, folder), rollerc, folder
+        self.ranker, self.rollerc = Ranker(rollerc, folder), rollerc
         self.met = {}   # family -> candidates of it that were proven
 
     def __call__(self, case):
@@ -129,20 +129,16 @@ class Checker:
             return f"no ranking: {error}"
         if of_family:
             self.met[program.family] = self.met.get(program.family, 0) + 1
-        name = "_".join([program.name, dtype, *(f"{k}{v}" for k, v in sizes.items())])
-        path = os.path.join(self.folder, name + ".te")
-        with open(path, "w") as file:
-            file.write(text)
-        return self.verify(path, text, ["--device", device, "--top-k", "100", "--candidate", str(rank)])
+        return self.verify(text, ["--device", device, "--top-k", "100", "--candidate", str(rank)])
 
-    def verify(self, path, text, options):
-        command = [self.rollerc, "-q", path, *options, "--verify", "-o", "-"]
+    def verify(self, text, options):
+        command = [self.rollerc, "-q", "-", *options, "--verify", "-o", "-"]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=300)
+            done = subprocess.run(command, input=text, capture_output=True, text=True, errors="replace", timeout=300)
             reason = f"exit {done.returncode}: {done.stderr.strip()[:1500]}" if done.returncode else None
         except subprocess.TimeoutExpired:
             reason = "still running after 300 s"
-        again = [self.rollerc, "-", *options, "--verify", "-o", "-"]
+        again = [word for word in command if word != "-q"]
         return reason and f"{reason}\nagain: {shlex.join(again)} << END > kernel.cu\n{text}END"
 
     def check_regression(self, path):
@@ -152,7 +148,7 @@ class Checker:
         count = 1 if "--candidate" in options else 10
         for rank in range(1, count + 1):
             chosen = options if count == 1 else [*options, "--candidate", str(rank)]
-            reason = self.verify(str(path), text, chosen)
+            reason = self.verify(text, chosen)
             if reason and reason.startswith("exit 3:") and rank > 1:   # fewer were kept
                 return None
             if reason:
