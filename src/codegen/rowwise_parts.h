@@ -122,7 +122,7 @@ Expr *rowwise_mask(const RowEmitter *row);
 const char *rowwise_condition_text(const RowEmitter *row, Expr *condition);
 /* Some read is left out where a comparison of positions masks it. */
 bool rowwise_has_conditions(const RowEmitter *row);
-/* L2 is told that rows are read once, see read_global. */
+/* Whether L2 is told how rows are read: see read_global. */
 bool rowwise_reads_once(const RowEmitter *row);
 /* For Scope.loaded, with the RowEmitter as its context. */
 const char *rowwise_loaded(void *context, const Expr *expr);

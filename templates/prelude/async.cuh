@@ -9,7 +9,7 @@ DEVICE void async_whole16(void *shared, const void *global)
     const unsigned target = static_cast<unsigned>(__cvta_generic_to_shared(shared));
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(target), "l"(global) : "memory");
 }
-// The same for what is read once: see read_global.
+// The same with read_global's priority in L2.
 DEVICE void async_read16(void *shared, const void *global)
 {
     const unsigned target = static_cast<unsigned>(__cvta_generic_to_shared(shared));
@@ -53,7 +53,7 @@ DEVICE void async_copy16(void *shared, const void *global, int valid_bytes = 16)
 DEVICE void async_read16(void *shared, const void *global) { async_copy16(shared, global); }
 #endif
 
-// N elements of a tensor that is read once.
+// N elements, all inside their tensor, by async_read16.
 template <int N, class T, class Index> DEVICE void read_async(T *shared, const T *p, Index index)
 {
     constexpr int COUNT = VectorShape<T, 16>::COUNT;
