@@ -156,10 +156,12 @@ __device__ __forceinline__ void load_copied(const Tensors &t, Element *tile, Ind
         UNROLL for (int vector : Steps<VECTORS_R, ALONG_R>((int)(threadIdx.x % ALONG_R))) {
             const int at = vector * VR - before;
             if (each < TO * LINES && outer0 + outer < OUTER && (JOINED || line < columns) && at < length) {
-                if (from + at + VR <= ELEMENTS)
+                if (ELEMENTS % VR == 0 || from + at + VR <= ELEMENTS)
                     async_copy16(to + at, input(t) + from + at);
                 else
-                    async_copy16(to + at, input(t) + from + at, (int)(ELEMENTS - from - at) * (int)sizeof(Element));
+#pragma unroll 1
+                    for (Index i = from + at; i < ELEMENTS; ++i)
+                        to[i - from] = input(t)[i];
             }
         }
     }

@@ -47,7 +47,6 @@ constexpr bool STAGES = true;
 using Staged = float;
 constexpr int STAGED_BYTES = 7760;
 constexpr int COPIES = 3;            // of 16 bytes each, of a thread
-constexpr bool WHOLE_COPIES = true;   // also of the tensor's end
 constexpr Index PLANE = 12769, DOWN_STEP = 226;   // elements from one output's to the next one's
 constexpr Index BEGIN = 0, END = 339;   // of what is under the windows of a line
 __device__ __forceinline__ const Staged *staged_tensor(const Tensors &t) { return t.in0; }
@@ -107,6 +106,7 @@ __device__ __forceinline__ Tile stage(const Tensors &t, Index outer, Index down)
 {
     SHARED(0, Staged, tile, [STAGED_BYTES / sizeof(Staged) + 1]);
     constexpr int PIECE = sizeof(bits128) / sizeof(Staged);   // elements of one copy
+    constexpr Index ELEMENTS = OUTER * PLANE;
     const Index above = down * DOWN_STEP + BEGIN, below = (down + TD * HEIGHT - 1) * DOWN_STEP + END;
     const Index first = outer * PLANE + op_max<Index>(above, 0);
     const Index last = (op_min<Index>(outer + TO, OUTER) - 1) * PLANE + op_min<Index>(below, PLANE);
@@ -118,10 +118,14 @@ __device__ __forceinline__ Tile stage(const Tensors &t, Index outer, Index down)
         const int i = mine + c * THREADS * PIECE;
         if (i >= length)
             break;
-        const Index left = op_min<Index>(OUTER * PLANE - origin - i, PIECE);   // elements up to the tensor's end
-        async_copy16(&tile[i], from + c * THREADS * PIECE, WHOLE_COPIES ? 16 : (int)left * (int)sizeof(Staged));
+        if (ELEMENTS % PIECE == 0 || origin + i + PIECE <= ELEMENTS)
+            async_copy16(&tile[i], from + c * THREADS * PIECE);
     }
     async_commit();
+    // The tensor's last elements, where they are no whole piece.
+    const Index rest = ELEMENTS / PIECE * PIECE + (int)threadIdx.x;
+    if (ELEMENTS % PIECE != 0 && rest < ELEMENTS && rest - origin < length)
+        tile[rest - origin] = staged_tensor(t)[rest];
     async_wait<0>();
     return {tile, origin};
 }

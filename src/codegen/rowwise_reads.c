@@ -203,7 +203,7 @@ static void emit_copies(const RowEmitter *row)
                           memory_type(row->reads.reads[i].access->tensor->dtype), i);
     strbuf_puts(row->out,
                 "};\n\n__device__ __forceinline__ void copy_elements(const Tensors &t, Row &copy, Index row, "
-                "Index at, int place)\n{\n    (void)row, (void)at;\n");
+                "Index at, int place, bool inside)\n{\n    (void)row, (void)at, (void)inside;\n");
     uint32_t used = 0;
     for (int i = 0; i < row->reads.count; i++)
         used |= rowwise_is_copied(&row->reads, i) ? access_axes(row->reads.reads[i].access) : 0;
@@ -215,12 +215,13 @@ static void emit_copies(const RowEmitter *row)
         if (!rowwise_is_copied(&row->reads, i))
             continue;
         emit_condition(row, i);
-        bool once = row->reads.walk.once;
-        strbuf_printf(row->out, "    %s<VECTOR>(copy.x%d + place, t.in%d, ",
-                      once ? "read_async" : "copy_inside", i,
-                      input_position(row->fusion, read->access->tensor));
+        strbuf_printf(row->out, "    %scopy.x%d + place, t.in%d, ",
+                      row->shape.window       ? "copy_inside<VECTOR>(inside, "
+                      : row->reads.walk.once ? "read_async<VECTOR>("
+                                             : "copy_async<VECTOR>(",
+                      i, input_position(row->fusion, read->access->tensor));
         emit_affine(row->out, &read->offset, row->first.axis);
-        if (!once)
+        if (row->shape.window)
             strbuf_printf(row->out, ", Index(%" PRId64 ")", tensor_elements(read->access->tensor));
         strbuf_puts(row->out, ");\n");
     }
@@ -229,7 +230,7 @@ static void emit_copies(const RowEmitter *row)
                   "Index column)\n{\n"
                   "    %s for (int k = 0; k < VECTORS; ++k)\n        if (begins_inside(column, k))\n"
                   "            copy_elements(t, copy, row, column + k * STEP, (int)threadIdx.x * VECTOR + k "
-                  "* PLACES);\n"
+                  "* PLACES,\n                          (k + 1) * STEP <= COLUMNS);\n"
                   "    async_commit();\n}\n",
                   rowwise_unrolling(row));
 }

@@ -75,15 +75,12 @@ static void emit_stage(StrBuf *out, const KernelPlan *plan, const Stage *stage)
     enum { COPY_BYTES = 16 };
     const Tensor *tensor = stage->access ? stage->access->tensor : NULL;
     int64_t bytes = kept_bytes(plan, false), copies = ceil_div(bytes, COPY_BYTES);
-    bool whole = tensor && tensor_bytes(tensor) % COPY_BYTES == 0;
     strbuf_printf(out, "\n// What a block stages in shared memory%s.\n", tensor ? "" : ": nothing");
     strbuf_printf(out, "constexpr bool STAGES = %s;\n", tensor ? "true" : "false");
     strbuf_printf(out, "using Staged = %s;\n", tensor ? memory_type(tensor->dtype) : "unsigned char");
     strbuf_printf(out, "constexpr int STAGED_BYTES = %" PRId64 ";\n", bytes);
     strbuf_printf(out, "constexpr int COPIES = %" PRId64 ";   // of 16 bytes each, of a thread\n",
                   ceil_div(copies, plan->threads));
-    strbuf_printf(out, "constexpr bool WHOLE_COPIES = %s;   // also of the tensor's end\n",
-                  whole ? "true" : "false");
     strbuf_printf(out,
                   "constexpr Index PLANE = %" PRId64 ", DOWN_STEP = %" PRId64
                   ";   // elements from one output's to the next one's\n",

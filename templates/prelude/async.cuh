@@ -4,7 +4,7 @@
 #if defined(ROLLERC_INTERP)
 template <int N> DEVICE void async_wait() { async_wait_for(N); }   // the rest is in the stand-in
 #elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-DEVICE void async_whole16(void *shared, const void *global)
+DEVICE void async_copy16(void *shared, const void *global)
 {
     const unsigned target = static_cast<unsigned>(__cvta_generic_to_shared(shared));
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(target), "l"(global) : "memory");
@@ -26,7 +26,7 @@ template <int N> DEVICE void async_wait()
     asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
 #else
-DEVICE void async_whole16(void *shared, const void *global)
+DEVICE void async_copy16(void *shared, const void *global)
 {
     *static_cast<Vector<unsigned, 4> *>(shared) = *static_cast<const Vector<unsigned, 4> *>(global);
 }
@@ -34,39 +34,31 @@ DEVICE void async_commit() {}
 template <int N> DEVICE void async_wait() {}
 #endif
 
-#if !defined(ROLLERC_INTERP)
-// Copies `valid_bytes` (0 to 16) and fills the rest of the 16 with zeros; both sides are aligned to 16.
-DEVICE void async_copy16(void *shared, const void *global, int valid_bytes = 16)
-{
-    if (valid_bytes == 16) {
-        async_whole16(shared, global);
-        return;
-    }
-    *static_cast<Vector<unsigned, 4> *>(shared) = {};
-#pragma unroll 1
-    for (int i = 0; i < valid_bytes; i++)
-        static_cast<char *>(shared)[i] = static_cast<const char *>(global)[i];
-}
-#endif
-
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ < 800
 DEVICE void async_read16(void *shared, const void *global) { async_copy16(shared, global); }
 #endif
 
-// N elements, all inside their tensor, by async_read16.
+// N elements, all inside their tensor; read_async has read_global's priority in L2.
+template <int N, class T, class Index> DEVICE void copy_async(T *shared, const T *p, Index index)
+{
+    UNROLL for (int i = 0; i < N; i += VectorShape<T, 16>::COUNT)
+        async_copy16(shared + i, p + index + i);
+}
 template <int N, class T, class Index> DEVICE void read_async(T *shared, const T *p, Index index)
 {
-    constexpr int COUNT = VectorShape<T, 16>::COUNT;
-    UNROLL for (int i = 0; i < N; i += COUNT)
+    UNROLL for (int i = 0; i < N; i += VectorShape<T, 16>::COUNT)
         async_read16(shared + i, p + index + i);
 }
 
-// N elements, but those beyond the end of their tensor become zeros.
-template <int N, class T, class Index> DEVICE void copy_inside(T *shared, const T *p, Index index, Index size)
+// The same where some may lie beyond the end of their tensor, unless `inside`; those become zeros.
+template <int N, class T, class Index>
+DEVICE void copy_inside(bool inside, T *shared, const T *p, Index index, Index size)
 {
-    constexpr int COUNT = VectorShape<T, 16>::COUNT, BYTES = static_cast<int>(sizeof(T));
-    UNROLL for (int i = 0; i < N; i += COUNT) {
-        const Index left = op_max(op_min(size - index - i, Index(COUNT)), Index(0));
-        async_copy16(shared + i, p + index + i, static_cast<int>(left) * BYTES);
+    if (inside || index + N <= size) {
+        copy_async<N>(shared, p, index);
+        return;
     }
+#pragma unroll 1
+    for (int i = 0; i < N; i++)
+        shared[i] = index + i < size ? p[index + i] : T();
 }

@@ -117,11 +117,11 @@ template <int N> DEVICE long long bits(const Memory &memory, int i)
     return result;
 }
 
-DEVICE long long copied(const Memory &memory, int i, int valid_bytes)
+DEVICE long long copied(const Memory &memory, int i, int elements)
 {
     unsigned char v[16];
     unsigned char *const to = memory.scratch + i % THREADS * 16;
-    async_copy16(to, memory.table + i * 16 % TABLE_BYTES, valid_bytes);
+    copy_inside<16>(elements == 16, to, memory.table, i * 16 % TABLE_BYTES, i * 16 % TABLE_BYTES + elements);
     async_commit();
     async_wait<0>();
     for (int n = 0; n < 16; n++)

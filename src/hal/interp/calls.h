@@ -50,7 +50,7 @@ ROLLERC_EXPORT unsigned long long exchange(unsigned long long bits, int source, 
 ROLLERC_EXPORT unsigned long long ballot(bool vote, Place place);
 ROLLERC_EXPORT void warp_barrier(Place place);
 
-ROLLERC_EXPORT void async_copy16(void *shared, const void *global, int valid_bytes, Place place);
+ROLLERC_EXPORT void async_copy16(void *shared, const void *global, Place place);
 ROLLERC_EXPORT void async_commit(Place place);
 ROLLERC_EXPORT void async_wait(unsigned groups, Place place);   // all but the last `groups` have landed
 

@@ -7,7 +7,6 @@ namespace rollerc_interp {
 struct Copy {
     unsigned char *target;
     const unsigned char *source;
-    int valid_bytes;
     unsigned group;             // it belongs to its thread's commit of this number
     Copy *next;                 // of the same thread, or of the free ones
 };
@@ -33,9 +32,7 @@ Copy *take_copy(Place place)
 void land(Thread *thread)
 {
     Copy *copy = thread->first_copy;
-    const size_t valid = static_cast<size_t>(copy->valid_bytes);
-    __builtin_memcpy(copy->target, copy->source, valid);
-    __builtin_memset(copy->target + valid, 0, 16 - valid);
+    __builtin_memcpy(copy->target, copy->source, 16);
     note_flight(copy->target, false);
     note_access(copy->target, 16, true);
     thread->first_copy = copy->next;
@@ -45,22 +42,21 @@ void land(Thread *thread)
 
 }   // namespace
 
-void async_copy16(void *shared, const void *global, int valid_bytes, Place place)
+void async_copy16(void *shared, const void *global, Place place)
 {
     if ((reinterpret_cast<size_t>(shared) | reinterpret_cast<size_t>(global)) % 16 != 0)
         fail_at(place, "an asynchronous copy from or to an address that is not aligned to 16 bytes");
     Thread *self = current;
     Copy *copy = take_copy(place);
-    *copy = {static_cast<unsigned char *>(shared), static_cast<const unsigned char *>(global), valid_bytes,
-             self->copy_groups, nullptr};
+    *copy = {static_cast<unsigned char *>(shared), static_cast<const unsigned char *>(global), self->copy_groups, nullptr};
     (self->first_copy ? self->last_copy->next : self->first_copy) = copy;
     self->last_copy = copy;
     host->file = place.file;
     host->line = place.line;
-    note_access(const_cast<void *>(global), valid_bytes, false);
+    note_access(const_cast<void *>(global), 16, false);
     note_access(shared, 16, true);
-    if (valid_bytes > 0)
-        *static_cast<const volatile unsigned char *>(global);   // a source that is nowhere faults here
+    static_cast<const volatile unsigned char *>(global)[0];   // a source that is nowhere faults here
+    static_cast<const volatile unsigned char *>(global)[15];
     __builtin_memset(shared, 0xff, 16);
     note_flight(shared, true);
     host->file = nullptr;

@@ -128,9 +128,9 @@ template <class T> static inline T warp_shuffle_down(T value, int delta, int wid
     return rollerc_interp::exchange_value(value, inside ? self + delta : self, place);
 }
 
-static inline void async_copy16(void *shared, const void *global, int valid_bytes = 16, ROLLERC_PLACE)
+static inline void async_copy16(void *shared, const void *global, ROLLERC_PLACE)
 {
-    rollerc_interp::async_copy16(shared, global, valid_bytes, place);
+    rollerc_interp::async_copy16(shared, global, place);
 }
 static inline void async_commit(ROLLERC_PLACE) { rollerc_interp::async_commit(place); }
 static inline void async_wait_for(int groups, ROLLERC_PLACE)
