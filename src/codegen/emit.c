@@ -165,7 +165,14 @@ static void emit_apply(StrBuf *out, const Scope *scope, const Expr *expr)
         strbuf_puts(out, ")");
         return;
     }
-    for (const char *c = op_info[expr->apply.op].cuda; *c; c++)
+    if (expr->apply.op == OP_SELECT && expr->apply.operands[0] == scope->holds) {
+        emit_expr(out, scope, expr->apply.operands[1]);
+        return;
+    }
+    const char *text = op_info[expr->apply.op].cuda;
+    if (expr->apply.op == OP_EXP && scope->exponential)
+        text = arena_printf(out->arena, "%s(%%0)", scope->exponential);
+    for (const char *c = text; *c; c++)
         if (*c == '%' && c[1] >= '0' && c[1] <= '2')
             emit_expr(out, scope, expr->apply.operands[*++c - '0']);
         else

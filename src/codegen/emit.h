@@ -12,6 +12,8 @@ typedef struct Scope {
     const char *suffix;           // after the name of a value that is made at points of `suffix_axes`: "[k][e]"
     uint32_t suffix_axes;         // bit a: axis a
     const char *other_suffix;     // after the name of any other value; NULL: nothing
+    const Expr *holds;            // a condition that is known to hold; NULL: none
+    const char *exponential;      // spelling of `exp`; NULL: the one of every op
     /* Spelling of an input access or a guard, if it is not to be loaded from memory on the spot; NULL: it is. */
     const char *(*loaded)(void *context, const Expr *expr);
     void *context;

@@ -19,7 +19,8 @@ enum {
     LEAST_WALK = 6,   // vectors of a thread, where a cluster shares a row: fewer are not worth its barriers
     MOST_WALK = 16,   // more threads would walk faster
     UNROLLED = 4,     // vectors whose loads are under way together in UNROLL_4
-    SPREAD_VARIANTS = 4
+    SPREAD_VARIANTS = 4,
+    MAX_SHORT_ROW = 48   // elements of a row and of its weights in one thread, which reads both first
 };
 
 /* Space axes. */
@@ -46,22 +47,33 @@ static bool matches(const Fusion *fusion, const DeviceSpec *device)
 /* TileRules.tail_share. Of gradients of softmax of 49,152 rows of 64 and 128 (f32) an H200 made those with half as many elements
    a thread, and so more waves, in 0.95 of the time. */
 static const double REGISTER_TAIL = 0.05;
+/* TileRules.single_wave_share. Gradients of softmax of 49,152 rows of 32 (f32) took 6.8 us with all blocks at once, 6.4 else. */
+static const double REGISTER_SINGLE = 0.06;
 
 /* Instructions of one thread for an operation on one element; the others take one. */
 enum {
     FUNCTION_INSTRUCTIONS = 8,   // exp; others are not cheaper
     DIVISION_INSTRUCTIONS = 9,
-    ROW_DIVISION_INSTRUCTIONS = 4   // all elements of a row by one value
+    ROW_DIVISION_INSTRUCTIONS = 4,   // all elements of a row by one value
+    SHARE_INSTRUCTIONS = 2,          // share_exp
+    SHARE_DIVISION_INSTRUCTIONS = 1
 };
+
+typedef struct WorkSearch {
+    FusionWork work;
+    bool shares;   // see rowwise_shares
+} WorkSearch;
 
 static void work_visit(Expr *expr, void *context)
 {
-    FusionWork *work = context;
+    WorkSearch *search = context;
+    FusionWork *work = &search->work;
+    int function = search->shares ? SHARE_INSTRUCTIONS : FUNCTION_INSTRUCTIONS;
     bool is_function = expr->kind == EXPR_APPLY && op_info[expr->apply.op].class == OP_CLASS_REAL;
     bool divides = expr->kind == EXPR_APPLY && expr->apply.op == OP_DIV;
     work->special += is_function || divides;
     if (expr->kind == EXPR_APPLY || expr->kind == EXPR_ACCESS)
-        work->flops += is_function ? FUNCTION_INSTRUCTIONS : divides ? DIVISION_INSTRUCTIONS : 1;
+        work->flops += is_function ? function : divides ? DIVISION_INSTRUCTIONS : 1;
 }
 
 /* Work of one point of the whole space, in instructions. Elements that no register keeps are made again in later passes. */
@@ -69,14 +81,17 @@ static FusionWork work_of(const Fusion *fusion, RowHome home)
 {
     RowPasses passes = rowwise_passes(fusion, home);
     FusionWork total = {0};
+    bool shares = rowwise_shares(fusion) != DTYPE_F32;
+    int row_division = shares ? SHARE_DIVISION_INSTRUCTIONS : ROW_DIVISION_INSTRUCTIONS;
     for (int i = 0; i < fusion->op_count; i++) {
         const FusedOp *op = &fusion->ops[i];
-        FusionWork work = {.flops = 1};   // the reduction, or storing
+        WorkSearch search = {.work = {.flops = 1}, .shares = shares};   // the reduction, or storing
         if (op->reduce == REDUCE_NONE && !fusion_op_is_of_elements(fusion, op))
             continue;
-        expr_visit(op->body, work_visit, &work);
+        expr_visit(op->body, work_visit, &search);
+        FusionWork work = search.work;
         if (rowwise_divides(fusion, i)) {
-            work.flops += ROW_DIVISION_INSTRUCTIONS - DIVISION_INSTRUCTIONS;
+            work.flops += row_division - DIVISION_INSTRUCTIONS;
             work.special -= 1;
         }
         bool again = !rowwise_keeps(home) && op->reduce == REDUCE_NONE && !op->stored;
@@ -150,6 +165,7 @@ static TileRules register_rules(const Fusion *fusion, const DeviceSpec *device, 
     rules.input_registers = (int)(kept ? kept : 1);
     rules.register_overhead = 22;
     rules.tail_share = REGISTER_TAIL;
+    rules.single_wave_share = REGISTER_SINGLE;
     rules.rule[LEVEL_REGISTER][COLUMN] = (AxisRule){each, each};
     rules.rule[LEVEL_SHARED][COLUMN] = (AxisRule){each * group / cluster, each * group / cluster};
     return rules;
@@ -197,12 +213,12 @@ static int64_t group_of(int64_t total, int64_t each, const DeviceSpec *device)
 
 /* Vectors of a thread, at most: as few as let it read its weights first, where a warp still holds a row then. Layer norm of
    49,152 rows of 128 and 256 in f16 took 9.0 and 15.9 us on an H200, with twice as many and weights read late 10.3 and 17.4;
-   of 1024, in two warps, 54.3 and 53.4. */
+   of 1024, in two warps, 54.3 and 53.4. RMS norm of 128 took 8.2 us, with twice as many and its weights first 8.5. */
 static int64_t most_vectors(const Fusion *fusion, const DeviceSpec *device, RowShape shape)
 {
     Reads reads = rowwise_reads(fusion, shape);
     int weights = rowwise_weights(&reads);
-    int64_t first = weights ? MAX_WEIGHTS_FIRST / (shape.vector * weights) : 0;
+    int64_t first = weights ? MAX_SHORT_ROW / (shape.vector * (1 + weights)) : 0;
     bool fits = first > 0 && group_of(rowwise_vectors(fusion, shape, 1), first, device) <= device->warp_size;
     return fits ? first : MAX_ELEMENTS / shape.vector + shape.window;
 }

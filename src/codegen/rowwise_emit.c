@@ -1,5 +1,6 @@
 // The parameter block of a row kernel: constants, what one vector reads, and the passes over a row.
 #include <inttypes.h>
+#include <string.h>
 
 #include "codegen/rowwise_parts.h"
 #include "codegen/space.h"
@@ -91,11 +92,11 @@ static void dear_visit(Expr *expr, void *context)
 }
 
 /* Takes so many instructions that a branch around them is worth it. */
-static bool is_dear(Expr *expr)
+static bool is_dear(const RowEmitter *row, Expr *expr)
 {
     bool found = false;
     expr_visit(expr, dear_visit, &found);
-    return found;
+    return found && !row->shares;
 }
 
 /* The pass asks whether a vector is masked. */
@@ -103,25 +104,45 @@ static bool asks_mask(const RowEmitter *row, int pass)
 {
     for (int i = 0; i < row->fusion->op_count && row->mask; i++) {
         bool makes = makes_elements(row, i, pass) || (walks_in(row, i, pass) && !row->made[i]);
-        if (makes && (is_dear(row->fusion->ops[i].body) || rowwise_divides(row->fusion, i)))
+        bool divides = rowwise_divides(row->fusion, i) && !row->shares;
+        if (makes && (is_dear(row, row->fusion->ops[i].body) || divides))
             return true;
     }
     return false;
 }
 
-/* `array[e] = value` for all elements of a vector; those of a masked one are the same. */
-static void emit_each(const RowEmitter *row, Expr *body, const char *array, const char *value)
+/* `body` at an element where `holds` is known to hold; rounded as the op's readers see it. */
+static const char *value_text(const RowEmitter *row, int op, const Expr *body, bool rounds, const Expr *holds)
 {
-    if (!row->mask || !is_dear(body)) {
-        strbuf_printf(row->out, "%s%s[e] = %s;\n", EACH, array, value);
-        return;
-    }
-    strbuf_printf(
-        row->out,
-        "            if (masked) {\n                constexpr int e = 0;\n                %s[e] = %s;\n"
-        "                spread(%s);\n            } else\n"
-        "                UNROLL for (int e = 0; e < VECTOR; ++e)\n                    %s[e] = %s;\n",
-        array, value, array, array, value);
+    Scope scope = row->element;
+    scope.holds = holds;
+    StrBuf value = strbuf_new(row->out->arena), rounded = strbuf_new(row->out->arena);
+    emit_expr(&value, &scope, body);
+    if (!rounds)
+        return value.text;
+    emit_rounded(&rounded, row->fusion, op, value.text);
+    return rounded.text;
+}
+
+/* `array[e] = body` for all elements of a vector. Those of a masked one are the same; where none is masked, nobody asks, which
+   a row that is walked again would do in every pass. */
+static void emit_each(const RowEmitter *row, int op, Expr *body, bool rounds, const char *array)
+{
+    StrBuf *out = row->out;
+    const char *value = value_text(row, op, body, rounds, NULL);
+    const char *open = value_text(row, op, body, rounds, row->mask);
+    if (row->mask && is_dear(row, body))
+        strbuf_printf(
+            out,
+            "            if (masked) {\n                constexpr int e = 0;\n                %s[e] = %s;\n"
+            "                spread(%s);\n            } else\n"
+            "                UNROLL for (int e = 0; e < VECTOR; ++e)\n                    %s[e] = %s;\n",
+            array, value, array, array, value);
+    else if (strcmp(value, open) && !stays_in_registers(row))
+        strbuf_printf(out, "            if %s\n    %s    %s[e] = %s;\n            else\n    %s    %s[e] = %s;\n",
+                      rowwise_condition_text(row, row->mask, true), EACH, array, open, EACH, array, value);
+    else
+        strbuf_printf(out, "%s%s[e] = %s;\n", EACH, array, value);
 }
 
 /* What lies beyond the ends of the row. */
@@ -140,10 +161,9 @@ static void emit_total(const RowEmitter *row, int op)
     const FusedOp *fused = &row->fusion->ops[op];
     const char *reduction = combiner(fused->reduce);
     int along = row->passes.along[op];
-    StrBuf value = strbuf_new(row->out->arena), *out = row->out;
-    emit_expr(&value, &row->element, fused->body);
+    StrBuf *out = row->out;
     strbuf_printf(out, "            %s terms%d[VECTOR];\n", value_type(fused->body->type), op);
-    emit_each(row, fused->body, arena_printf(out->arena, "terms%d", op), value.text);
+    emit_each(row, op, fused->body, false, arena_printf(out->arena, "terms%d", op));
     if (rowwise_shares_parts(row->fusion, &row->passes, op)) {
         const char *ends = row->shape.window ? ", begin_of(column, k), end_of(column, k)" : "";
         strbuf_printf(out, "            add_values(total%d, total%d, count%d, terms%d%s);\n", op, along, op,
@@ -153,7 +173,8 @@ static void emit_total(const RowEmitter *row, int op)
     if (row->shape.window)
         emit_identities(row, op);
     if (along >= 0)
-        strbuf_printf(out, "            add_exponentials(total%d, total%d, terms%d);\n", op, along, op);
+        strbuf_printf(out, "            add_exponentials<%s>(total%d, total%d, terms%d);\n",
+                      memory_type(row->shares_type), op, along, op);
     else
         strbuf_printf(out, "            total%d = %s::combine(total%d, reduce_vector<%s>(terms%d));\n", op,
                       reduction, op, reduction, op);
@@ -161,6 +182,10 @@ static void emit_total(const RowEmitter *row, int op)
 
 static void emit_quotients(const RowEmitter *row, int op, const char *array)
 {
+    if (row->shares) {
+        strbuf_printf(row->out, "%s%s[e] *= divisor%d.reciprocal;\n", EACH, array, op);
+        return;
+    }
     if (row->mask)
         strbuf_printf(row->out,
                       "            if (masked) {\n                %s[0] = op_div(%s[0], divisor%d.value);\n"
@@ -175,13 +200,9 @@ static void emit_elements(const RowEmitter *row, int op)
     bool divides = rowwise_divides(row->fusion, op), rounds = !is_rounded_by_storing(row->fusion, op);
     Expr *made = divides ? fused->body->apply.operands[0] : fused->body;
     const char *array = arena_printf(row->out->arena, "v%d%s", op, vector_suffix(row));
-    StrBuf value = strbuf_new(row->out->arena), rounded = strbuf_new(row->out->arena);
-    emit_expr(&value, &row->element, made);
     if (!stays_in_registers(row))
         strbuf_printf(row->out, "            %s v%d[VECTOR];\n", value_type(fused->out->dtype), op);
-    if (rounds && !divides)
-        emit_rounded(&rounded, row->fusion, op, value.text);
-    emit_each(row, made, array, rounds && !divides ? rounded.text : value.text);
+    emit_each(row, op, made, rounds && !divides, array);
     if (divides)
         emit_quotients(row, op, array);
     if (rounds && divides) {
@@ -252,7 +273,7 @@ static void emit_pass_opening(const RowEmitter *row, int pass)
     emit_used_positions(row->out, "            ", "at", &row->first, spatial, row->fusion->axis_count, used);
     if (asks)
         strbuf_printf(row->out, "            const bool masked = !%s;   // all elements\n",
-                      rowwise_condition_text(row, row->mask));
+                      rowwise_condition_text(row, row->mask, false));
     const char *open = rowwise_has_conditions(row) ? " = {}" : "";
     if (reads && stays_in_registers(row))
         strbuf_puts(row->out, "            const Inputs &in = inputs[k];\n");
@@ -426,6 +447,10 @@ void rowwise_emit(StrBuf *out, const KernelPlan *plan)
         .first = {.fusion = fusion, .wide = plan->wide},
         .made = NEW_ARRAY(out->arena, bool, fusion->op_count),
     };
+    row.shares_type = rowwise_shares(fusion);
+    row.shares = row.shares_type != DTYPE_F32;
+    if (row.shares)
+        row.first.exponential = arena_printf(out->arena, "share_exp<%s>", memory_type(row.shares_type));
     row.passes = rowwise_passes(fusion, row.variant.home);
     row.reads = rowwise_reads(fusion, row.shape);
     row.reads.walk.held = row.variant.home == ROW_IN_REGISTERS;
@@ -445,7 +470,7 @@ void rowwise_emit(StrBuf *out, const KernelPlan *plan)
     if (rowwise_has_kind(&row, READ_WEIGHTS))
         rowwise_emit_reads(&row, READ_WEIGHTS);
     emit_copy_ahead(&row);
-    if (row.shape.vector >= LEAST_MASKED && row.variant.home != ROW_IN_MEMORY)
+    if (row.shape.vector >= LEAST_MASKED && (row.shares || row.variant.home != ROW_IN_MEMORY))
         row.mask = rowwise_mask(&row);
     row.element.loaded = rowwise_loaded;
     row.element.context = &row;

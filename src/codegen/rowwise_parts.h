@@ -39,6 +39,10 @@ bool rowwise_varies(const Fusion *fusion, Expr *expr);
 /* The op divides all elements of a row by one value. */
 bool rowwise_divides(const Fusion *fusion, int op);
 
+/* The type, of 16 bits, that all exponentials of the rows are rounded to once they are divided by their sum, and are read by
+   nobody else; f32: there is none. See share_exp in the prelude. */
+DType rowwise_shares(const Fusion *fusion);
+
 RowShape rowwise_shape(const Fusion *fusion);
 Reads rowwise_reads(const Fusion *fusion, RowShape shape);
 /* Of one thread, where `group` of them share a row. */
@@ -102,6 +106,8 @@ typedef struct RowEmitter {
     Expr *mask;             // see rowwise_mask
     Scope first, element;   // where a vector begins; each of its elements
     bool weights_first;
+    DType shares_type;      // see rowwise_shares
+    bool shares;            // it is of 16 bits
     bool *made;             // by op: its values of the whole row are in registers
     char text[32];
 } RowEmitter;
@@ -118,8 +124,8 @@ bool rowwise_has_kind(const RowEmitter *row, ReadKind kind);
 /* The comparison of positions that masks all that the rows read: where it holds for no element of a vector, all of them have
    the same values. NULL: there is none. */
 Expr *rowwise_mask(const RowEmitter *row);
-/* That it holds for some element of the vector. */
-const char *rowwise_condition_text(const RowEmitter *row, Expr *condition);
+/* That it, a half-line of positions, holds for some element of the vector, or for all. */
+const char *rowwise_condition_text(const RowEmitter *row, Expr *condition, bool all);
 /* Some read is left out where a comparison of positions masks it. */
 bool rowwise_has_conditions(const RowEmitter *row);
 /* Whether L2 is told how rows are read: see read_global. */

@@ -68,15 +68,12 @@ static bool same_value(const Expr *left, const Expr *right)
 
 static bool is_op(const Expr *expr, Op op) { return expr->kind == EXPR_APPLY && expr->apply.op == op; }
 
-/* sum[j] exp(a - m) with m = max[j] a before it: the position of m; else -1. */
-static int maximum_of(const Fusion *fusion, int sum)
+/* exp(a - m) with m = max[j] a, or the value of such an op: the position of m; else -1. */
+static int maximum_below(const Fusion *fusion, const Expr *body)
 {
-    const FusedOp *op = &fusion->ops[sum];
-    const Expr *body = op->body;
     if (body->kind == EXPR_VALUE && fusion->ops[body->value].out->dtype == DTYPE_F32)
         body = fusion->ops[body->value].body;
-    if (op->reduce != REDUCE_SUM || body->type != DTYPE_F32 || !is_op(body, OP_EXP) ||
-        !is_op(body->apply.operands[0], OP_SUB))
+    if (body->type != DTYPE_F32 || !is_op(body, OP_EXP) || !is_op(body->apply.operands[0], OP_SUB))
         return -1;
     const Expr *difference = body->apply.operands[0], *below = difference->apply.operands[1];
     if (below->kind != EXPR_VALUE)
@@ -87,6 +84,12 @@ static int maximum_of(const Fusion *fusion, int sum)
     return is_maximum ? below->value : -1;
 }
 
+/* sum[j] exp(a - m) with m = max[j] a before it: the position of m; else -1. */
+static int maximum_of(const Fusion *fusion, int sum)
+{
+    return fusion->ops[sum].reduce == REDUCE_SUM ? maximum_below(fusion, fusion->ops[sum].body) : -1;
+}
+
 bool rowwise_divides(const Fusion *fusion, int op)
 {
     Expr *body = fusion->ops[op].body;
@@ -94,6 +97,54 @@ bool rowwise_divides(const Fusion *fusion, int op)
     return fusion_op_is_of_elements(fusion, &fusion->ops[op]) && is_op(body, OP_DIV) && is_f32 &&
            rowwise_varies(fusion, body->apply.operands[0]) &&
            !rowwise_varies(fusion, body->apply.operands[1]);
+}
+
+// ---- shares: exponentials below a maximum, divided by their sum ----
+
+typedef struct ShareSearch {
+    const Fusion *fusion;
+    bool found;
+} ShareSearch;
+
+static void share_visit(Expr *expr, void *context)
+{
+    ShareSearch *search = context;
+    bool is_sum = expr->kind == EXPR_VALUE && maximum_of(search->fusion, expr->value) >= 0;
+    search->found |= is_op(expr, OP_EXP) || is_sum || maximum_below(search->fusion, expr) >= 0;
+}
+
+/* Exponentials, or sums of them. */
+static bool has_exponentials(const Fusion *fusion, Expr *expr)
+{
+    ShareSearch search = {.fusion = fusion};
+    expr_visit(expr, share_visit, &search);
+    return search.found;
+}
+
+/* exp(a - m) / sum[j] exp(a - m) */
+static bool is_share(const Fusion *fusion, int op)
+{
+    const Expr *body = fusion->ops[op].body;
+    if (!rowwise_divides(fusion, op) || body->apply.operands[1]->kind != EXPR_VALUE)
+        return false;
+    int maximum = maximum_below(fusion, body->apply.operands[0]);
+    return maximum >= 0 && maximum_of(fusion, body->apply.operands[1]->value) == maximum;
+}
+
+DType rowwise_shares(const Fusion *fusion)
+{
+    DType type = DTYPE_F32;
+    for (int i = 0; i < fusion->op_count; i++) {
+        const FusedOp *op = &fusion->ops[i];
+        bool is_term = op->reduce == REDUCE_NONE ? is_op(op->body, OP_EXP) : op->reduce == REDUCE_SUM;
+        is_term = is_term && maximum_below(fusion, op->body) >= 0;
+        bool is_narrow = op->out->dtype == DTYPE_F16 || op->out->dtype == DTYPE_BF16;
+        if (is_share(fusion, i) && is_narrow && (type == DTYPE_F32 || type == op->out->dtype))
+            type = op->out->dtype;
+        else if (is_term ? op->stored : has_exponentials(fusion, op->body))
+            return DTYPE_F32;
+    }
+    return type;
 }
 
 // ---- passes ----

@@ -157,15 +157,14 @@ Expr *rowwise_mask(const RowEmitter *row)
     return condition;
 }
 
-/* `(i1 <= i0)` at the element of a vector for which the condition, a half-line of positions, holds first. */
-const char *rowwise_condition_text(const RowEmitter *row, Expr *condition)
+const char *rowwise_condition_text(const RowEmitter *row, Expr *condition, bool all)
 {
     int inner = row->fusion->axis_count - 1;
     bool is_less = condition->apply.op == OP_LT || condition->apply.op == OP_LE;
     Affine difference;
     compares_positions(condition, row->fusion, &difference);
     Scope scope = row->first;
-    if ((difference.coef[inner] > 0) == is_less)
+    if (((difference.coef[inner] > 0) == is_less) != all)
         scope.axis[inner] = arena_printf(row->out->arena, "(%s + VECTOR - 1)", axis_names[inner]);
     StrBuf text = strbuf_new(row->out->arena);
     emit_expr(&text, &scope, condition);
@@ -176,7 +175,7 @@ static void emit_condition(const RowEmitter *row, int index)
 {
     Expr *condition = condition_of(row, index);
     if (condition)
-        strbuf_printf(row->out, "    if %s\n    ", rowwise_condition_text(row, condition));
+        strbuf_printf(row->out, "    if %s\n    ", rowwise_condition_text(row, condition, false));
 }
 
 // ---- device code ----

@@ -28,8 +28,8 @@ static void emit_result(StrBuf *value, const RowEmitter *row, int op)
         fusion_centred_sum(row->fusion, op, &sum);
         strbuf_printf(value, "row_distances(parts%d, v%d, shift_of(row))", leader, sum.centre);
     } else if (leader >= 0) {
-        strbuf_printf(value, "reduce_row<Sum, %d>(op_mul(total%d, op_exp(op_sub(total%d, v%d))), made)", turn,
-                      op, leader, leader);
+        strbuf_printf(value, "reduce_row<Sum, %d>(op_mul(total%d, share_exp<%s>(op_sub(total%d, v%d))), made)",
+                      turn, op, memory_type(row->shares_type), leader, leader);
     } else {
         strbuf_printf(value, "reduce_row<%s, %d>(total%d, made)", combiner(fused->reduce), turn, op);
     }

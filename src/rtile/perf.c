@@ -297,7 +297,8 @@ static double throughput_time_us(const Kernel *kernel, const PerfEstimate *perf)
 /* Blocks that start together drift apart, and the last ones end alone. */
 static double tail_time_us(const Kernel *kernel, const PerfEstimate *perf, double throughput_us)
 {
-    return kernel->rules->tail_share * throughput_us / at_least(perf->waves, 1);
+    double single = perf->waves < 1 ? kernel->rules->single_wave_share : 0;
+    return (single + kernel->rules->tail_share / at_least(perf->waves, 1)) * throughput_us;
 }
 
 static BoundBy largest_term(const PerfEstimate *perf)

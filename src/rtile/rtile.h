@@ -64,6 +64,7 @@ typedef struct TileRules {
     bool in_turn;                    // a block's threads load all, compute all, store all; only other blocks overlap
     bool in_step;                    // a block's threads wait for each other, though some load while others compute
     bool loads_ahead;                // but what they load in the next turn is on its way meanwhile
+    double single_wave_share;        // of the time, where all blocks run at once: none loads while others store
     double tail_share;               // of the time that a block takes: for so long the last ones run on while units idle
     bool reads_late;                 // some of it is read when all else is there, from L2
     int tile_threads;                // threads that hold one register tile: a warp's 32; 0 = 1
