@@ -250,7 +250,8 @@ static void emit_vector(StrBuf *out, const char *indent, const Scope *scope, con
         strbuf_printf(out, "%sin.x%d.%s(t.in%d, ", indent, index, once ? "read" : "load",
                       input_position(scope->fusion, tensor));
     else
-        strbuf_printf(out, "%s%s<VECTOR>(t.in%d, ", indent, function, input_position(scope->fusion, tensor));
+        strbuf_printf(out, "%s%s<VECTOR>(%st.in%d, ", indent, function,
+                      overhanging && !is_bits ? "within, " : "", input_position(scope->fusion, tensor));
     if (read->pattern == PATTERN_FLAT)
         strbuf_puts(out, flat);
     else

@@ -278,13 +278,14 @@ static void emit_pass_opening(const RowEmitter *row, int pass)
     if (reads && stays_in_registers(row))
         strbuf_puts(row->out, "            const Inputs &in = inputs[k];\n");
     else if (reads)
-        strbuf_printf(row->out, "            Inputs in%s;\n            load_elements(t, %srow, at, in);\n",
-                      open, rowwise_copies(row->variant.home) ? "copy, place + k * PLACES, " : "");
+        strbuf_printf(row->out, "            Inputs in%s;\n            load_elements(t, %srow, at, in%s);\n", open,
+                      rowwise_copies(row->variant.home) ? "copy, place + k * PLACES, " : "",
+                      row->shape.window ? ", ends_inside(k)" : "");
     if (weights && row->weights_first)
         strbuf_puts(row->out, "            const Weights &weights = all_weights[k];\n");
     else if (weights)
-        strbuf_puts(row->out,
-                    "            Weights weights;\n            load_weights(t, row, at, weights);\n");
+        strbuf_printf(row->out, "            Weights weights;\n            load_weights(t, row, at, weights%s);\n",
+                      row->shape.window ? ", is_inner(k)" : "");
 }
 
 static void emit_pass(const RowEmitter *row, int pass)
@@ -355,7 +356,13 @@ static void emit_constants(const RowEmitter *row, const KernelPlan *plan)
     if (row->shape.window)
         strbuf_puts(row->out, "__device__ __forceinline__ bool is_whole(Index column, int k)\n{\n"
                               "    return (k > 0 || column >= 0) && ((k + 1) * STEP <= COLUMNS || "
-                              "column + k * STEP + VECTOR <= COLUMNS);\n}\n");
+                              "column + k * STEP + VECTOR <= COLUMNS);\n}\n"
+                              "\n// Of vector k of every thread: it ends in the row; it and its neighbours lie in the "
+                              "row.\n"
+                              "__device__ __forceinline__ bool ends_inside(int k) { return (k + 1) * STEP <= "
+                              "COLUMNS; }\n"
+                              "__device__ __forceinline__ bool is_inner(int k)\n{\n"
+                              "    return k > 0 && (k + 1) * STEP + VECTOR <= COLUMNS;\n}\n");
     emit_ends(row);
     strbuf_printf(row->out,
                   "\n// Elements of the row before that its first aligned vector begins with.\n"
@@ -390,18 +397,21 @@ static void emit_fetch(const RowEmitter *row)
     if (rowwise_copies(row->variant.home))
         strbuf_puts(row->out, "    async_wait<0>();\n");
     if (row->weights_first)
-        strbuf_puts(row->out, "    Weights all_weights[VECTORS];   // so that no reduction waits for them\n"
-                              "    UNROLL for (int k = 0; k < VECTORS; ++k)\n"
-                              "        if (begins_inside(column, k))\n"
-                              "            load_weights(t, row, column + k * STEP, all_weights[k]);\n");
+        strbuf_printf(row->out,
+                      "    Weights all_weights[VECTORS];   // so that no reduction waits for them\n"
+                      "    UNROLL for (int k = 0; k < VECTORS; ++k)\n"
+                      "        if (begins_inside(column, k))\n"
+                      "            load_weights(t, row, column + k * STEP, all_weights[k]%s);\n",
+                      row->shape.window ? ", is_inner(k)" : "");
     if (stays_in_registers(row))
         strbuf_printf(row->out,
                       "    Inputs inputs[VECTORS]%s;\n"
                       "    UNROLL for (int k = 0; k < VECTORS; ++k)\n"
                       "        if (begins_inside(column, k))\n"
-                      "            load_elements(t, %srow, column + k * STEP, inputs[k]);\n",
+                      "            load_elements(t, %srow, column + k * STEP, inputs[k]%s);\n",
                       rowwise_has_conditions(row) ? " = {}" : "",
-                      rowwise_copies(row->variant.home) ? "copy, place + k * PLACES, " : "");
+                      rowwise_copies(row->variant.home) ? "copy, place + k * PLACES, " : "",
+                      row->shape.window ? ", ends_inside(k)" : "");
 }
 
 static void emit_compute(const RowEmitter *row)

@@ -229,9 +229,9 @@ static void emit_copies(const RowEmitter *row)
                   "Index column)\n{\n"
                   "    %s for (int k = 0; k < VECTORS; ++k)\n        if (begins_inside(column, k))\n"
                   "            copy_elements(t, copy, row, column + k * STEP, (int)threadIdx.x * VECTOR + k "
-                  "* PLACES,\n                          (k + 1) * STEP <= COLUMNS);\n"
+                  "* PLACES, %s);\n"
                   "    async_commit();\n}\n",
-                  rowwise_unrolling(row));
+                  rowwise_unrolling(row), row->shape.window ? "ends_inside(k)" : "true");
 }
 
 void rowwise_emit_reads(const RowEmitter *row, ReadKind kind)
@@ -261,10 +261,10 @@ void rowwise_emit_reads(const RowEmitter *row, ReadKind kind)
         emit_copies(row);
     strbuf_printf(
         out,
-        "\n__device__ __forceinline__ void load_%s(const Tensors &t, %sIndex row, Index at, %s &in)\n"
-        "{\n    (void)t, (void)row, (void)at, (void)in;\n",
-        kind == READ_IN ? "elements" : "weights", copied ? "const Row &copy, int place, " : "",
-        kind_type[kind]);
+        "\n__device__ __forceinline__ void load_%s(const Tensors &t, %sIndex row, Index at, %s &in%s)\n"
+        "{\n    (void)t, (void)row, (void)at, (void)in%s;\n",
+        kind == READ_IN ? "elements" : "weights", copied ? "const Row &copy, int place, " : "", kind_type[kind],
+        row->shape.window ? ", bool within" : "", row->shape.window ? ", (void)within" : "");
     emit_used_positions(out, "    ", "row", &row->first, 0, spatial, used);
     emit_used_positions(out, "    ", "at", &row->first, spatial, row->fusion->axis_count, used);
     for (int i = 0; i < row->reads.count; i++) {

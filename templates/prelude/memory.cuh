@@ -89,11 +89,12 @@ DEVICE void store_vector(T *p, Index index, const V (&in)[N])
     }
 }
 
-// Rows that are no whole vectors: of a vector that hangs over the end of its tensor only the elements inside are read.
+// Rows that are no whole vectors: of a vector that hangs over the end of its tensor only the elements inside are read. `inside`:
+// it does not, and no branch is in the way of the next load.
 template <int N, class T, class Index, class V>
-DEVICE void load_inside(const T *p, Index index, Index size, V (&out)[N])
+DEVICE void load_inside(bool inside, const T *p, Index index, Index size, V (&out)[N])
 {
-    if (index + N <= size)
+    if (inside || index + N <= size)
         load_vector<N>(p, index, out);
     else
         for (int i = 0; i < N; i++)

@@ -20,9 +20,10 @@ DEVICE unsigned byte_permute(unsigned a, unsigned b, unsigned selector)
 //   2 words    [2 3 4 5] [6 7 …        where they begin in the second half of a piece
 //   1 word     [3 4 5 6] …             where they begin with an odd word; narrow elements are moved by bytes at last
 //
-// Beyond the ends of the tensor nothing is read, and the elements are anything.
+// Beyond the ends of the tensor nothing is read, and the elements are anything. `inside_all`: no piece reaches that far, and no
+// branch is in the way of the next load.
 template <int N, class T, class Index, class V>
-DEVICE void load_anywhere(const T *p, Index index, Index size, V (&out)[N])
+DEVICE void load_anywhere(bool inside_all, const T *p, Index index, Index size, V (&out)[N])
 {
     constexpr int BYTES = static_cast<int>(sizeof(T)), COUNT = 16 / BYTES, PIECES = N / COUNT + 1, WORDS = PIECES * 4;
     static_assert(N % COUNT == 0, "whole pieces");
@@ -34,7 +35,7 @@ DEVICE void load_anywhere(const T *p, Index index, Index size, V (&out)[N])
     const Index aligned = index - static_cast<Index>(first / BYTES);
     UNROLL for (int i = 0; i < PIECES; i++) {
         const Index from = aligned + i * COUNT;
-        if (from >= 0 && from + COUNT <= size) {
+        if (inside_all || (from >= 0 && from + COUNT <= size)) {
             const Vector<unsigned, 4> piece = *reinterpret_cast<const Vector<unsigned, 4> *>(p + from);
             UNROLL for (int j = 0; j < 4; j++)
                 words[i * 4 + j] = piece.at[j];
