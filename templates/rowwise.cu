@@ -13,9 +13,9 @@
 namespace KERNEL {
 using namespace rollerc;
 
-// The result of a reduction over what the threads of a row's group hold, known to all of them. TURN counts the reductions
-// of a row, `made` the rows that the group has made.
-template <class Reduction, int TURN, class T> __device__ T reduce_row(T value, int made);
+// The result of a reduction over what the threads of a row's group hold, known to all of them. `turn` counts the reductions of
+// all rows that the group makes.
+template <class Reduction, class T> __device__ T reduce_row(T value, int turn);
 
 // What a warp knows of its part of a row: `distances` is the sum of the squared ones from the part's own mean.
 template <class T> struct alignas(2 * sizeof(T)) Part {
@@ -25,7 +25,7 @@ template <class T> struct alignas(2 * sizeof(T)) Part {
 // sum[j](x[j]) and sum[j](sq(x[j] - centre)) in one turn, from what each thread knows of its `count` elements: their sum,
 // and their squared distances from their mean. Gives the parts of all warps, for row_sum() and, with any centre,
 // row_distances(), both to be called before the next turn. `shift` is shift_of() the row.
-template <int TURN, class T> __device__ const Part<T> *share_parts(T sum, T distances, int count, int made);
+template <class T> __device__ const Part<T> *share_parts(T sum, T distances, int count, int turn);
 template <class T> __device__ T row_sum(const Part<T> *parts);
 template <class T, class Index> __device__ T row_distances(const Part<T> *parts, T centre, Index shift);
 
@@ -42,6 +42,8 @@ constexpr int GROUP = 32;           // threads of a row
 constexpr int CLUSTER = 1;          // blocks of a group
 constexpr int ROWS_OF_BLOCK = 4;    // groups
 constexpr int ROWS_OF_GROUP = 1;    // which it makes one after the other
+constexpr int ROWS_TOGETHER = 1;    // and at the same time, so that what is the same for every row is read once
+constexpr Index ROWS_APART = 1;     // from one of them to the next
 constexpr int TURNS = 1;            // reductions of a row
 constexpr int RESULT_BYTES = 4;     // of the widest one, and a warp
 constexpr int LEAST_BLOCKS = 0;     // that a unit's registers must suffice for; 0: the compiler chooses
@@ -87,7 +89,7 @@ __device__ __forceinline__ void compute(const Tensors &t, Index row, Index colum
                 terms0[e] = inputs[k].x0[e];
             total0 = Sum::combine(total0, reduce_vector<Sum>(terms0));
         }
-    const float v0 = reduce_row<Sum, 0>(total0, made);
+    const float v0 = reduce_row<Sum>(total0, TURNS * made);
     UNROLL for (int k = 0; k < VECTORS; ++k)
         if (begins_inside(column, k)) {
             float v1[VECTOR];
@@ -110,12 +112,12 @@ constexpr bool FEW = WARPS_OF_GROUP <= 8;   // then each thread goes through the
 // enough: a place is written again only after the barrier of the turn between, when it has been read.
 //
 //   places of a block   turn 0: warp 0, 1, 2, … of block 0 | warps of block 1 | …    turn 1: the same
-template <int TURN, class T> __device__ const T *share_result(const T &result, int made)
+template <class T> __device__ const T *share_result(const T &result, int turn)
 {
-    SHARED((TURN + TURNS * made) % 2 * WARPS_OF_GROUP * RESULT_BYTES, T, place, [WARPS_OF_GROUP]);
+    SHARED(turn % 2 * WARPS_OF_GROUP * RESULT_BYTES, T, place, [WARPS_OF_GROUP]);
     const int warp = (int)threadIdx.x / WARP, lane = lane_id();
     if (CLUSTER > 1) {
-        if (TURN == 0 && made == 0)
+        if (turn == 0)
             cluster_wait();   // all blocks have started
         if (lane < CLUSTER)
             *cluster_map(&place[cluster_rank() * (WARPS_OF_GROUP / CLUSTER) + warp], lane) = result;
@@ -128,25 +130,25 @@ template <int TURN, class T> __device__ const T *share_result(const T &result, i
     return place;
 }
 
-template <class Reduction, int TURN, class T> __device__ T reduce_row(T value, int made)
+template <class Reduction, class T> __device__ T reduce_row(T value, int turn)
 {
     value = warp_reduce<Reduction>(value, op_min<int>(GROUP, WARP));
     if (WARPS_OF_GROUP == 1)
         return value;
-    const T *results = share_result<TURN>(value, made);
+    const T *results = share_result(value, turn);
     T total = Reduction::template identity<T>();
     UNROLL for (int i = FEW ? 0 : lane_id(); i < WARPS_OF_GROUP; i += FEW ? 1 : WARP)
         total = Reduction::combine(total, results[i]);
     return FEW ? total : warp_reduce<Reduction>(total);
 }
 
-template <int TURN, class T> __device__ const Part<T> *share_parts(T sum, T distances, int count, int made)
+template <class T> __device__ const Part<T> *share_parts(T sum, T distances, int count, int turn)
 {
     const T total = warp_reduce<Sum>(sum);
     const int elements = warp_reduce<Sum>(count);
     const T mean = mean_of(total, elements);
     distances = warp_reduce<Sum>(distances + around_centre(sum, count, mean));
-    return share_result<TURN>(Part<T>{total, distances}, made);
+    return share_result(Part<T>{total, distances}, turn);
 }
 
 template <class T> __device__ T row_sum(const Part<T> *parts)
@@ -184,7 +186,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, LEAST_BLOCKS) ENTRY(PARAME
     // A row that is no whole vectors begins within its first one, where the tensors are aligned.
     copy_ahead(t, first, lane * VECTOR - shift_of(first));
     for (int made = 0; made < ROWS_OF_GROUP && (made == 0 || first + made * ROWS_OF_BLOCK < ROWS); ++made) {
-        const Index own_row = first + made * ROWS_OF_BLOCK + thread / GROUP;
+        const Index own = first + made * ROWS_OF_BLOCK + thread / GROUP;
+        const Index own_row = own / ROWS_APART * (ROWS_APART * ROWS_TOGETHER) + own % ROWS_APART;
         const bool active = own_row < ROWS;   // else the group takes part in barriers and shuffles, and stores nothing
         const Index row = op_min<Index>(own_row, ROWS - 1);
         compute(t, row, lane * VECTOR - shift_of(row), active, made);

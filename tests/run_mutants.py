@@ -69,7 +69,7 @@ CASES = {
                 ("row_range", "f32", dict(M=2, N=20000), "h200"), ("row_weights", "f16", dict(M=5, N=77)),
                 ("row_specials", "f32", dict(M=6)), ("row_softmax", "f16", dict(M=35, N=12345), SMALL),
                 ("row_slope", "f32", dict(M=3, N=1501), "a100", "mi50"), ("row_slope", "f64", dict(M=2, N=4096)),
-                ("row_slope", "f16", dict(M=35, N=12345), SMALL)],
+                ("row_slope", "f16", dict(M=35, N=12345), SMALL), ("row_affine", "f16", dict(M=32, N=24578), "h200")],
     "channelwise": [("channels_last", "f32", dict(M=133, N=64)), ("column_softmax", "f32", dict(M=70, N=33), "a100"),
                     ("channels_last", "f16", dict(M=64, N=96)), ("column_softmax", "f64", dict(M=5, N=6)),
                     ("column_softmax", "bf16", dict(M=300, N=7), "a100"), ("column_statistics", "f32", dict(M=257, N=24)),
@@ -85,7 +85,7 @@ CASES = {
                 ("turned_inside", "f16", dict(P=64, M=3, N=40)), ("turned", "i8", dict(M=640, N=128)),
                 ("turned_inside", "f16", dict(P=2, M=301, N=151)), ("turned", "i8", dict(M=601, N=67)), ("turned", "u8", dict(M=301, N=64)),
                 ("turned", "i8", dict(M=9, N=67)), ("turned", "i8", dict(M=5001, N=3)), ("several_axes", "f16", dict(M=16, N=9)),
-                ("turned_inside", "f64", dict(P=2, M=49, N=49))],
+                ("turned_inside", "f64", dict(P=2, M=49, N=49)), ("turned_inside", "f16", dict(P=33, M=8, N=67))],
 }
 # Where neither the width of a warp nor clusters matter, one device tells as much as several.
 DEVICES = collections.defaultdict(lambda: ("a100", "mi50"), reduce=("a100",), window=("a100",), rowwise=("a100",),

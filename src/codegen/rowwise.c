@@ -20,7 +20,10 @@ enum {
     MOST_WALK = 16,   // more threads would walk faster
     UNROLLED = 4,     // vectors whose loads are under way together in UNROLL_4
     SPREAD_VARIANTS = 4,
-    MAX_SHORT_ROW = 48   // elements of a row and of its weights in one thread, which reads both first
+    MAX_SHORT_ROW = 48,   // elements of a row and of its weights in one thread, which reads both first
+    LEAST_HALVES = 64,    // elements that a group reads at once
+    MOST_HALVES = 1024,   // elements of a short row
+    TOGETHER = 2          // rows that share their weights
 };
 
 /* Space axes. */
@@ -133,7 +136,7 @@ static TileRules rules_of(const Fusion *fusion, const DeviceSpec *device, RowVar
     rules.shared_overhead = rowwise_partial_bytes(fusion, variant);
     rules.cluster_blocks = variant.cluster;
     rules.turns = variant.turns;
-    Reads reads = rowwise_reads(fusion, rowwise_shape(fusion));
+    Reads reads = rowwise_reads(fusion, rowwise_shape_of(fusion, variant));
     rules.reads_late = rowwise_weights(&reads) > 0;
     return rules;
 }
@@ -148,9 +151,49 @@ static int count_kept(const Reads *reads)
     return count;
 }
 
+/* Weights of at least twice the bytes of all else: of layer norm of f16 rows with f32 weights two thirds of what blocks read
+   and write. */
+static bool are_weights_most(const Fusion *fusion)
+{
+    Reads reads = rowwise_reads(fusion, rowwise_shape(fusion));
+    int weights = 0, rest = 0;
+    for (int i = 0; i < reads.count; i++) {
+        int bits = dtype_info[reads.reads[i].access->tensor->dtype].bits;
+        if (rowwise_is_weight(&reads, i))
+            weights += bits;
+        else if (access_axes(reads.reads[i].access) & fusion_columns(fusion))
+            rest += bits;
+    }
+    for (int i = 0; i < fusion->op_count; i++)
+        if (fusion->ops[i].stored && fusion_op_is_of_elements(fusion, &fusion->ops[i]))
+            rest += dtype_info[fusion->ops[i].out->dtype].bits;
+    return rest > 0 && weights >= 2 * rest;
+}
+
+/* Whether threads read vectors of half the width, which lie beside each other in weights of twice the width: where these
+   are most of what a row reads, and it is short, or so long that they find little room in L1. Layer norm of 49,152 rows of
+   512, 4096 and 16,384 (f16) took 27.9, 201 and 798 us so on an H200, 28.3, 193 and 889 us else. */
+static bool reads_halves(const Fusion *fusion, const DeviceSpec *device, RowShape shape, int64_t group)
+{
+    int64_t columns = reduction_points(fusion), bytes = 0;
+    bool is_wide = false;
+    Reads reads = rowwise_reads(fusion, shape);
+    for (int i = 0; i < reads.count; i++) {
+        int bits = dtype_info[reads.reads[i].access->tensor->dtype].bits;
+        is_wide |= rowwise_is_weight(&reads, i) && bits * shape.vector > 8 * ACCESS_BYTES;
+        bytes += rowwise_is_weight(&reads, i) ? columns * bits / 8 : 0;
+    }
+    bool is_long = 2 * bytes > device->shared_per_sm;
+    return is_wide && !shape.window && are_weights_most(fusion) && group * shape.vector >= 2 * LEAST_HALVES &&
+           (columns <= MOST_HALVES || is_long);
+}
+
 static TileRules register_rules(const Fusion *fusion, const DeviceSpec *device, RowShape shape,
                                 RowVariant variant)
 {
+    variant.half = variant.home == ROW_IN_REGISTERS && variant.cluster == 1 &&
+                   reads_halves(fusion, device, shape, variant.group);
+    shape.vector = variant.half ? shape.vector / 2 : shape.vector;
     int group = variant.group, cluster = variant.cluster;
     int64_t each = shape.vector * rowwise_vectors(fusion, shape, group);
     TileRules rules = rules_of(fusion, device, variant, each * group);
@@ -181,12 +224,15 @@ static TileRules walking_rules(const Fusion *fusion, const DeviceSpec *device, R
     int64_t each = shape.vector * at_once, width = each * variant.group / variant.cluster;
     int passes = rowwise_passes(fusion, variant.home).count;
     TileRules rules = rules_of(fusion, device, variant, width * variant.cluster * ceil_div(vectors, at_once));
+    int together = variant.together > 1 ? variant.together : 1;
     rules.variant_name = variant.home == ROW_IN_MEMORY ? "memory"
+                         : together > 1                ? "pairs-cluster"
                          : variant.cluster > 1         ? "shared-cluster"
                                                        : "shared";
+    rules.rule[LEVEL_REGISTER][ROW] = rules.rule[LEVEL_SHARED][ROW] = (AxisRule){together, together};
     rules.rule[LEVEL_REGISTER][COLUMN] = (AxisRule){each, each};
     rules.rule[LEVEL_SHARED][COLUMN] = (AxisRule){width, width};
-    rules.accumulator_bits = 32 / (int)at_once;   // one vector's at a time
+    rules.accumulator_bits = 32 / (int)at_once / together;   // one vector's at a time
     Reads reads = rowwise_reads(fusion, shape);
     int inputs = rules.space.tile_count;
     for (int i = 0; i < inputs; i++) {
@@ -211,16 +257,30 @@ static int64_t group_of(int64_t total, int64_t each, const DeviceSpec *device)
     return needed > group ? round_up(needed, device->warp_size) : group;
 }
 
+/* All elements along the rows are of 32 bits or more. */
+static bool reads_words(const Reads *reads)
+{
+    bool narrow = false;
+    for (int i = 0; i < reads->count; i++)
+        narrow |= !rowwise_is_weight(reads, i) && dtype_info[reads->reads[i].access->tensor->dtype].bits < 32;
+    return !narrow;
+}
+
 /* Vectors of a thread, at most: as few as let it read its weights first, where a warp still holds a row then. Layer norm of
    49,152 rows of 128 and 256 in f16 took 9.0 and 15.9 us on an H200, with twice as many and weights read late 10.3 and 17.4;
-   of 1024, in two warps, 54.3 and 53.4. RMS norm of 128 took 8.2 us, with twice as many and its weights first 8.5. */
+   of 1024, in two warps, 54.3 and 53.4. RMS norm of 128 took 8.2 us, with twice as many and its weights first 8.5.
+   Weights of rows that begin anywhere are read one by one; 32-bit rows of 4097 of several warps that read them took 454 us with
+   34 elements a thread and 406 with 22 (layer norm), 442 and 395 (RMS norm), f16 ones 220 and 231, 205 and 239. */
 static int64_t most_vectors(const Fusion *fusion, const DeviceSpec *device, RowShape shape)
 {
     Reads reads = rowwise_reads(fusion, shape);
     int weights = rowwise_weights(&reads);
     int64_t first = weights ? MAX_SHORT_ROW / (shape.vector * (1 + weights)) : 0;
     bool fits = first > 0 && group_of(rowwise_vectors(fusion, shape, 1), first, device) <= device->warp_size;
-    return fits ? first : MAX_ELEMENTS / shape.vector + shape.window;
+    int64_t most = MAX_ELEMENTS / shape.vector + shape.window;
+    bool is_block = group_of(rowwise_vectors(fusion, shape, 1), most, device) > device->warp_size;
+    bool gathers = shape.window && weights > 0 && is_block && reads_words(&reads);
+    return fits ? first : gathers ? most * 3 / 4 : most;
 }
 
 /* A thread that holds the most, three quarters of it, a half, … */
@@ -239,8 +299,8 @@ static int add_register_rules(const Fusion *fusion, const DeviceSpec *device, Ro
         if (group == last || is_short || group > MAX_GROUP || group > device->max_threads_per_block)
             continue;
         last = group;
-        variants[count++] =
-            register_rules(fusion, device, shape, (RowVariant){ROW_IN_REGISTERS, (int)group, 1, 1});
+        variants[count++] = register_rules(
+            fusion, device, shape, (RowVariant){.home = ROW_IN_REGISTERS, .group = (int)group, .cluster = 1});
     }
     return count;
 }
@@ -256,7 +316,8 @@ static int add_cluster_rules(const Fusion *fusion, const DeviceSpec *device, Row
         int64_t threads = round_up(ceil_div(needed, cluster), device->warp_size);
         if (threads >= LEAST_WALKING_GROUP / 2 && threads <= MAX_GROUP / 2)
             variants[count++] = register_rules(
-                fusion, device, shape, (RowVariant){ROW_IN_REGISTERS, (int)threads * cluster, cluster, 1});
+                fusion, device, shape,
+                (RowVariant){.home = ROW_IN_REGISTERS, .group = (int)threads * cluster, .cluster = cluster});
     }
     return count;
 }
@@ -299,8 +360,9 @@ static int add_ahead_rules(const Fusion *fusion, const DeviceSpec *device, RowSh
     if (!is_large || threads > device->max_threads_per_block || !device->has.async_copy ||
         !has_copies(fusion, shape) || shape.vector * 16 < 8 * ACCESS_BYTES)
         return 0;
-    variants[0] =
-        register_rules(fusion, device, shape, (RowVariant){ROW_AHEAD, (int)threads, 1, AHEAD_TURNS});
+    variants[0] = register_rules(
+        fusion, device, shape,
+        (RowVariant){.home = ROW_AHEAD, .group = (int)threads, .cluster = 1, .turns = AHEAD_TURNS});
     variants[0].variant_name = "ahead";
     variants[0].element_instructions = AHEAD_INSTRUCTIONS;
     stage_copies(fusion, shape, &variants[0]);
@@ -313,21 +375,27 @@ static int add_walking_rules(const Fusion *fusion, const DeviceSpec *device, Row
 {
     int count = 0, largest = device->has.clusters ? device->max_blocks_per_cluster : 1;
     bool copies = has_copies(fusion, shape);
+    bool pairs = are_weights_most(fusion) &&
+                 spatial_points(fusion) % (TOGETHER * rowwise_rows_apart(fusion, shape)) == 0;
     for (int cluster = 1, spread = 0; copies && cluster <= largest; cluster *= 2)
         for (int threads = LEAST_WALKING_GROUP; threads <= MAX_GROUP; threads *= 2) {
             int64_t vectors = rowwise_vectors(fusion, shape, threads * cluster);
             bool is_last = threads == MAX_GROUP && cluster == 1;
             bool is_good = vectors >= (cluster == 1 ? 2 : LEAST_WALK) && (vectors <= MOST_WALK || is_last);
-            RowVariant variant = {ROW_IN_SHARED, threads * cluster, cluster, 1};
+            RowVariant variant = {.home = ROW_IN_SHARED, .group = threads * cluster, .cluster = cluster};
             if (is_good && threads <= device->max_threads_per_block && spread < SPREAD_VARIANTS) {
                 variants[count++] = walking_rules(fusion, device, shape, variant);
                 spread += cluster > 1;
             }
+            variant.together = TOGETHER;
+            bool is_pair = pairs && cluster > 1 && vectors >= LEAST_WALK && vectors <= MOST_WALK / TOGETHER;
+            if (is_pair && threads <= device->max_threads_per_block)
+                variants[count++] = walking_rules(fusion, device, shape, variant);
         }
     for (int group = LEAST_WALKING_GROUP; group <= MAX_GROUP; group *= 4)
         if (group <= device->max_threads_per_block && rowwise_vectors(fusion, shape, group) > 1)
-            variants[count++] =
-                walking_rules(fusion, device, shape, (RowVariant){ROW_IN_MEMORY, group, 1, 1});
+            variants[count++] = walking_rules(
+                fusion, device, shape, (RowVariant){.home = ROW_IN_MEMORY, .group = group, .cluster = 1});
     return count;
 }
 

@@ -25,6 +25,8 @@ typedef struct RowVariant {
     int group;     // threads of a row
     int cluster;   // blocks they are in
     int turns;     // rows that they make one after the other; 0 = 1
+    int together;  // rows that they make at the same time, where rows are in shared memory; 0 = 1
+    bool half;     // vectors of half of RowShape.vector: then neighbouring threads read weights of twice the width together
 } RowVariant;
 int rowwise_variant_number(RowVariant variant);
 RowVariant rowwise_variant(int number);
@@ -44,6 +46,9 @@ bool rowwise_divides(const Fusion *fusion, int op);
 DType rowwise_shares(const Fusion *fusion);
 
 RowShape rowwise_shape(const Fusion *fusion);
+RowShape rowwise_shape_of(const Fusion *fusion, RowVariant variant);
+/* Rows that lie apart by so many, or a multiple, begin alike in their first vectors. */
+int64_t rowwise_rows_apart(const Fusion *fusion, RowShape shape);
 Reads rowwise_reads(const Fusion *fusion, RowShape shape);
 /* Of one thread, where `group` of them share a row. */
 int64_t rowwise_vectors(const Fusion *fusion, RowShape shape, int64_t group);
@@ -108,14 +113,37 @@ typedef struct RowEmitter {
     bool weights_first;
     DType shares_type;      // see rowwise_shares
     bool shares;            // it is of 16 bits
+    bool together;          // rows are made at the same time: row `r` of them has values `v0[r]`
+    uint64_t weighted;      // bit p: pass p reads weights, which such rows share
     bool *made;             // by op: its values of the whole row are in registers
     char text[32];
 } RowEmitter;
+
+// ---- rowwise_steps.c ----
+
+/* The pass ends with the op's total, or stores its elements. */
+bool rowwise_walks_in(const RowEmitter *row, int op, int pass);
+/* Elements of the op are computed in the pass. */
+bool rowwise_makes_elements(const RowEmitter *row, int op, int pass);
+/* The pass asks whether a vector is masked. */
+bool rowwise_asks_mask(const RowEmitter *row, int pass);
+/* What the pass makes of a vector of a row. */
+void rowwise_emit_steps(const RowEmitter *row, int pass);
 
 // ---- rowwise_totals.c ----
 
 /* Values of a row that are known once `pass` passes have ended, in order: totals and what is made of them. */
 void rowwise_emit_row_values(const RowEmitter *row, int pass);
+/* Of rows that are made together, in two steps: arrays before the loop over them, and what stands in the loop. Returns the axes
+   whose positions that needs. */
+uint32_t rowwise_declare_row_values(const RowEmitter *row, int pass);
+void rowwise_emit_own_values(const RowEmitter *row, int pass);
+/* `const Index row = …;` of rows that are made together, and its positions of the axes in `used`. */
+void rowwise_emit_own_row(const RowEmitter *row, const char *indent, uint32_t used);
+/* After the name of what each of them has: "[r]", or nothing. */
+const char *rowwise_own(const RowEmitter *row);
+/* The same of totals of a pass: rows that share no weights in it have them one after the other. */
+const char *rowwise_own_total(const RowEmitter *row, int pass);
 
 // ---- rowwise_reads.c ----
 

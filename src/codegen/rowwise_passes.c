@@ -238,7 +238,8 @@ int rowwise_partial_bytes(const Fusion *fusion, RowVariant variant)
     enum { LEAST_WARP = 32 };
     RowPasses passes = rowwise_passes(fusion, variant.home);
     int warps = variant.group / LEAST_WARP;
-    int places = rowwise_turns(fusion, &passes) * variant.turns > 1 ? 2 : 1;
+    int rows = (variant.turns ? variant.turns : 1) * (variant.together ? variant.together : 1);
+    int places = rowwise_turns(fusion, &passes) * rows > 1 ? 2 : 1;
     int64_t bytes = (int64_t)places * warps * rowwise_result_bytes(fusion, &passes);
     return warps > 1 ? (int)round_up(bytes, ACCESS_BYTES) : 0;
 }

@@ -215,7 +215,7 @@ static void emit_copies(const RowEmitter *row)
             continue;
         emit_condition(row, i);
         strbuf_printf(row->out, "    %scopy.x%d + place, t.in%d, ",
-                      row->shape.window       ? "copy_inside<VECTOR>(inside, "
+                      row->shape.window      ? "copy_inside<VECTOR>(inside, "
                       : row->reads.walk.once ? "read_async<VECTOR>("
                                              : "copy_async<VECTOR>(",
                       i, input_position(row->fusion, read->access->tensor));
@@ -263,8 +263,8 @@ void rowwise_emit_reads(const RowEmitter *row, ReadKind kind)
         out,
         "\n__device__ __forceinline__ void load_%s(const Tensors &t, %sIndex row, Index at, %s &in%s)\n"
         "{\n    (void)t, (void)row, (void)at, (void)in%s;\n",
-        kind == READ_IN ? "elements" : "weights", copied ? "const Row &copy, int place, " : "", kind_type[kind],
-        row->shape.window ? ", bool within" : "", row->shape.window ? ", (void)within" : "");
+        kind == READ_IN ? "elements" : "weights", copied ? "const Row &copy, int place, " : "",
+        kind_type[kind], row->shape.window ? ", bool within" : "", row->shape.window ? ", (void)within" : "");
     emit_used_positions(out, "    ", "row", &row->first, 0, spatial, used);
     emit_used_positions(out, "    ", "at", &row->first, spatial, row->fusion->axis_count, used);
     for (int i = 0; i < row->reads.count; i++) {

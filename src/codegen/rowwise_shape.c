@@ -11,14 +11,17 @@ enum {
 
 int rowwise_variant_number(RowVariant variant)
 {
-    return (int)variant.home << 28 | variant.turns << 21 | variant.cluster << 16 | variant.group;
+    return (int)variant.half << 30 | (int)variant.home << 28 | variant.together << 25 | variant.turns << 21 |
+           variant.cluster << 16 | variant.group;
 }
 
 RowVariant rowwise_variant(int number)
 {
     return (RowVariant){
-        .home = (RowHome)(number >> 28),
-        .turns = number >> 21 & 0x7f,
+        .half = number >> 30 & 1,
+        .home = (RowHome)(number >> 28 & 3),
+        .together = number >> 25 & 7,
+        .turns = number >> 21 & 0xf,
         .cluster = number >> 16 & 0x1f,
         .group = number & 0xffff,
     };
@@ -94,6 +97,20 @@ RowShape rowwise_shape(const Fusion *fusion)
         return (RowShape){.vector = columns <= SHORT_ROW && fullest > WINDOW ? WINDOW : fullest,
                           .window = true};
     return (RowShape){.vector = vector};
+}
+
+RowShape rowwise_shape_of(const Fusion *fusion, RowVariant variant)
+{
+    RowShape shape = rowwise_shape(fusion);
+    return variant.half ? (RowShape){.vector = shape.vector / 2, .window = shape.window} : shape;
+}
+
+int64_t rowwise_rows_apart(const Fusion *fusion, RowShape shape)
+{
+    int64_t apart = 1;
+    while (shape.window && apart * reduction_points(fusion) % shape.vector)
+        apart++;
+    return apart;
 }
 
 int64_t rowwise_vectors(const Fusion *fusion, RowShape shape, int64_t group)

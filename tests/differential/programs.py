@@ -76,6 +76,13 @@ PROGRAMS = [
         var[i] = sum[j](sq(x[i, j] - mean[i])) / N
         y[i, j] = select(k[i, j], (x[i, j] - mean[i]) * rsqrt(var[i] + 1e-5) * g[j], 0)
         output mean : f32  output y : {T}"""),
+    Program("row_affine", "rowwise", REAL, {"M": ("row", 4), "N": ("column", 81)}, """
+        input x[M, N] : {T}  input g[N] : f32  input b[N] : f32
+        t[i, j] = x[i, j] * g[j] + b[j]
+        s[i] = sum[j](t[i, j])
+        m[i] = max[j](t[i, j])
+        y[i, j] = (t[i, j] - 0.001 * s[i]) / (abs(m[i]) + 1)
+        output y : {T}  output s"""),
     Program("row_slope", "rowwise", REAL, {"M": ("row", 4), "N": ("column", 79)}, """
         input x[M, N] : {T}
         t[i, j] = x[i, j] + 0.0009765625 * j
