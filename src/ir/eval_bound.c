@@ -91,6 +91,13 @@ static inline double grown(double x)
     return x <= 1 ? x + x * x : expm1(x);
 }
 
+/* The exponent may be rounded once more, as share_exp in the prelude does. */
+static inline double bound_exp(const Precision *precision, Real a, double value)
+{
+    double slack = isfinite(a.value) && isfinite(value) ? precision->unit * fabs(a.value) : 0;
+    return value * grown(a.bound + slack);
+}
+
 /* How far a relative change by a.bound / a.value moves the logarithm; infinite if the interval
    reaches 0. */
 static inline double bound_log(Real a)
@@ -159,7 +166,7 @@ static inline double op_bound(Op op, const Precision *p, Real a, Real b, double 
     case OP_SQ: return rounded(p, value, bound_product(a, a));
     case OP_DIV: return rounded(p, value, bound_quotient(a, b, value));
     case OP_SQRT: return rounded(p, value, bound_sqrt(a, value));
-    case OP_EXP: return approximated(p, op, value, value * grown(a.bound));
+    case OP_EXP: return approximated(p, op, value, bound_exp(p, a, value));
     case OP_LOG: return approximated(p, op, value, bound_log(a));
     case OP_RSQRT: return approximated(p, op, value, value * bound_log(a) / 2);
     case OP_TANH: return approximated(p, op, value, bound_tanh(a, value));

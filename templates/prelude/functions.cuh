@@ -20,8 +20,8 @@ DEVICE float op_exp(float a) { return expf(a); }
 DEVICE double op_exp(double a) { return exp(a); }
 
 // exp(a) of what lies a below the maximum of its row, where only its share of their sum is used, rounded to T. For types of
-// 16 bits off by at most (|a| + 4) 2^-24 of itself, a hundredth of that rounding, in a third of the instructions; where a
-// share is below all that f16 can hold, it may be 0.
+// 16 bits off by at most (|a| + 4) 2^-24 of itself, a hundredth of that rounding and within what proofs allow (src/ir/eval_bound.c),
+// in a third of the instructions; where a share is below all that f16 can hold, it may be 0.
 template <class T> struct ShareExp {
     DEVICE float of(float a) { return op_exp(a); }
 };
