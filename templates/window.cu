@@ -107,7 +107,7 @@ __device__ __forceinline__ Tile stage(const Tensors &t, Index outer, Index down)
     SHARED(0, Staged, tile, [STAGED_BYTES / sizeof(Staged) + 1]);
     constexpr int PIECE = sizeof(bits128) / sizeof(Staged);   // elements of one copy
     constexpr Index ELEMENTS = OUTER * PLANE;
-    constexpr unsigned REST = ELEMENTS % PIECE;   // of its end, where they are no whole piece
+    constexpr int REST = (int)(ELEMENTS % PIECE);   // of its end, where they are no whole piece
     const Index above = down * DOWN_STEP + BEGIN, below = (down + TD * HEIGHT - 1) * DOWN_STEP + END;
     const Index first = outer * PLANE + op_max<Index>(above, 0);
     const Index last = (op_min<Index>(outer + TO, OUTER) - 1) * PLANE + op_min<Index>(below, PLANE);
@@ -124,7 +124,7 @@ __device__ __forceinline__ Tile stage(const Tensors &t, Index outer, Index down)
     }
     async_commit();
     const Index at = ELEMENTS - REST + (int)threadIdx.x;
-    if (threadIdx.x < REST && at - origin < length)
+    if ((int)threadIdx.x < REST && at - origin < length)
         tile[at - origin] = staged_tensor(t)[at];
     async_wait<0>();
     return {tile, origin};
