@@ -124,7 +124,7 @@ __device__ __forceinline__ Tile stage(const Tensors &t, Index outer, Index down)
     }
     async_commit();
     const Index at = ELEMENTS - REST + (int)threadIdx.x;
-    if ((int)threadIdx.x < REST && at - origin < length)
+    if (REST > 0 && (int)threadIdx.x < REST && at - origin < length)
         tile[at - origin] = staged_tensor(t)[at];
     async_wait<0>();
     return {tile, origin};

@@ -86,7 +86,8 @@ CASES = {
                 ("turned_inside", "f16", dict(P=64, M=3, N=40)), ("turned", "i8", dict(M=640, N=128)),
                 ("turned_inside", "f16", dict(P=2, M=301, N=151)), ("turned", "i8", dict(M=601, N=67)), ("turned", "u8", dict(M=301, N=64)),
                 ("turned", "i8", dict(M=9, N=67)), ("turned", "i8", dict(M=5001, N=3)), ("several_axes", "f16", dict(M=16, N=9)),
-                ("turned_inside", "f64", dict(P=2, M=49, N=49)), ("turned_inside", "f16", dict(P=33, M=8, N=67))],
+                ("turned_inside", "f64", dict(P=2, M=49, N=49)), ("turned_inside", "f16", dict(P=33, M=8, N=67)),
+                ("turned_inside", "f16", dict(P=8, M=301, N=151))],
 }
 # Where neither the width of a warp nor clusters matter, one device tells as much as several.
 DEVICES = collections.defaultdict(lambda: ("a100", "mi50"), reduce=("a100",), window=("a100",), rowwise=("a100",),
