@@ -85,7 +85,6 @@ static FusionWork work_of(const Fusion *fusion, RowHome home)
     RowPasses passes = rowwise_passes(fusion, home);
     FusionWork total = {0};
     bool shares = rowwise_shares(fusion) != DTYPE_F32;
-    int row_division = shares ? SHARE_DIVISION_INSTRUCTIONS : ROW_DIVISION_INSTRUCTIONS;
     for (int i = 0; i < fusion->op_count; i++) {
         const FusedOp *op = &fusion->ops[i];
         WorkSearch search = {.work = {.flops = 1}, .shares = shares};   // the reduction, or storing
@@ -94,7 +93,9 @@ static FusionWork work_of(const Fusion *fusion, RowHome home)
         expr_visit(op->body, work_visit, &search);
         FusionWork work = search.work;
         if (rowwise_divides(fusion, i)) {
-            work.flops += row_division - DIVISION_INSTRUCTIONS;
+            bool is_share = shares && rowwise_is_share(fusion, i);
+            work.flops += is_share ? SHARE_DIVISION_INSTRUCTIONS : ROW_DIVISION_INSTRUCTIONS;
+            work.flops -= DIVISION_INSTRUCTIONS;
             work.special -= 1;
         }
         bool again = !rowwise_keeps(home) && op->reduce == REDUCE_NONE && !op->stored;

@@ -44,6 +44,8 @@ bool rowwise_divides(const Fusion *fusion, int op);
 /* The type, of 16 bits, that all exponentials of the rows are rounded to once they are divided by their sum, and are read by
    nobody else; f32: there is none. See share_exp in the prelude. */
 DType rowwise_shares(const Fusion *fusion);
+/* The op is such a quotient, whatever it is rounded to: exp(a - m) / sum[j] exp(a - m) with m = max[j] a. */
+bool rowwise_is_share(const Fusion *fusion, int op);
 
 RowShape rowwise_shape(const Fusion *fusion);
 RowShape rowwise_shape_of(const Fusion *fusion, RowVariant variant);

@@ -121,8 +121,7 @@ static bool has_exponentials(const Fusion *fusion, Expr *expr)
     return search.found;
 }
 
-/* exp(a - m) / sum[j] exp(a - m) */
-static bool is_share(const Fusion *fusion, int op)
+bool rowwise_is_share(const Fusion *fusion, int op)
 {
     const Expr *body = fusion->ops[op].body;
     if (!rowwise_divides(fusion, op) || body->apply.operands[1]->kind != EXPR_VALUE)
@@ -139,7 +138,7 @@ DType rowwise_shares(const Fusion *fusion)
         bool is_term = op->reduce == REDUCE_NONE ? is_op(op->body, OP_EXP) : op->reduce == REDUCE_SUM;
         is_term = is_term && maximum_below(fusion, op->body) >= 0;
         bool is_narrow = op->out->dtype == DTYPE_F16 || op->out->dtype == DTYPE_BF16;
-        if (is_share(fusion, i) && is_narrow && (type == DTYPE_F32 || type == op->out->dtype))
+        if (rowwise_is_share(fusion, i) && is_narrow && (type == DTYPE_F32 || type == op->out->dtype))
             type = op->out->dtype;
         else if (is_term ? op->stored : has_exponentials(fusion, op->body))
             return DTYPE_F32;

@@ -63,7 +63,7 @@ bool rowwise_asks_mask(const RowEmitter *row, int pass)
     for (int i = 0; i < row->fusion->op_count && row->mask; i++) {
         bool makes =
             rowwise_makes_elements(row, i, pass) || (rowwise_walks_in(row, i, pass) && !row->made[i]);
-        bool divides = rowwise_divides(row->fusion, i) && !row->shares;
+        bool divides = rowwise_divides(row->fusion, i) && !(row->shares && rowwise_is_share(row->fusion, i));
         if (makes && (is_dear(row, row->fusion->ops[i].body) || divides))
             return true;
     }
@@ -142,7 +142,8 @@ static void emit_total(const RowEmitter *row, int op)
 
 static void emit_quotients(const RowEmitter *row, int op, const char *array)
 {
-    if (row->shares) {
+    if (row->shares &&
+        rowwise_is_share(row->fusion, op)) {   // others need not be of 16 bits, nor their divisors 1 or more
         strbuf_printf(row->out, "%s%s[e] *= divisor%d%s.reciprocal;\n", EACH, array, op, rowwise_own(row));
         return;
     }
