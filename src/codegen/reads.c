@@ -7,11 +7,7 @@
 #include "codegen/space.h"
 
 enum {
-    ROW_VECTORS = 4,   // of a row that is read in lines, at least
-    LEAST_LINE =
-        8   // elements of a vector in a window that are read together from anywhere. An H200 took 0.65 of the
-            // time of single reads for f16 rows of 50,257 with two f32 weights, of which 8 are a vector, and
-            // 1.4 times as long for f32 rows, where 4 are one
+    ROW_VECTORS = 4   // of a row that is read in lines, at least
 };
 
 // ---- how they lie in memory ----
@@ -43,8 +39,8 @@ static Pattern pattern_in_window(const Walk *walk, const Access *access, const A
     bool is_line = offset->coef[walk->axis] == 1;
     if (is_line && others_are_multiples(&apart, walk->axis, walk->vector))
         return PATTERN_ROW;
-    bool pays = walk->vector >= LEAST_LINE && access->tensor->dtype != DTYPE_B1;
-    return is_line && pays ? PATTERN_LINE : PATTERN_GATHER;
+    bool whole_pieces = walk->vector * dtype_info[access->tensor->dtype].bits >= 8 * ACCESS_BYTES;
+    return is_line && walk->lines && whole_pieces ? PATTERN_LINE : PATTERN_GATHER;
 }
 
 static Pattern pattern_of(const Walk *walk, const Access *access)

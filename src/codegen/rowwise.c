@@ -189,6 +189,14 @@ static bool reads_halves(const Fusion *fusion, const DeviceSpec *device, RowShap
            (columns <= MOST_HALVES || is_long);
 }
 
+/* Rows of a block, at most. A warp that reads its weights late has a block of its own: layer norm of 49,152 rows of 1000 and
+   1023 (f16) took 51.7 and 59.4 us so on an H200, 52.7 and 60.4 with two warps in a block. */
+static int64_t most_rows(const DeviceSpec *device, int group, bool reads_late)
+{
+    int most_threads = reads_late ? device->warp_size : MAX_BLOCK;
+    return group < most_threads ? most_threads / group : 1;
+}
+
 static TileRules register_rules(const Fusion *fusion, const DeviceSpec *device, RowShape shape,
                                 RowVariant variant)
 {
@@ -199,11 +207,11 @@ static TileRules register_rules(const Fusion *fusion, const DeviceSpec *device, 
     int64_t each = shape.vector * rowwise_vectors(fusion, shape, group);
     TileRules rules = rules_of(fusion, device, variant, each * group);
     rules.variant_name = cluster > 1 ? "cluster" : group <= device->warp_size ? "warp" : "block";
-    rules.rule[LEVEL_SHARED][ROW].limit = group <= device->warp_size ? MAX_BLOCK / group : 1;
     Reads reads = rowwise_reads(fusion, shape);
     bool first = rowwise_reads_weights_first(&reads, variant, each / shape.vector);
     int64_t kept = each * (count_kept(&reads) + (first ? rowwise_weights(&reads) : 0));
     rules.reads_late &= !first;
+    rules.rule[LEVEL_SHARED][ROW].limit = most_rows(device, group, rules.reads_late);
     rules.accumulator_bits = 0;   // results take the place of what they are made of
     rules.input_bits = 32;
     rules.input_registers = (int)(kept ? kept : 1);
@@ -270,8 +278,9 @@ static bool reads_words(const Reads *reads)
 /* Vectors of a thread, at most: as few as let it read its weights first, where a warp still holds a row then. Layer norm of
    49,152 rows of 128 and 256 in f16 took 9.0 and 15.9 us on an H200, with twice as many and weights read late 10.3 and 17.4;
    of 1024, in two warps, 54.3 and 53.4. RMS norm of 128 took 8.2 us, with twice as many and its weights first 8.5.
-   Weights of rows that begin anywhere are read one by one; 32-bit rows of 4097 of several warps that read them took 454 us with
-   34 elements a thread and 406 with 22 (layer norm), 442 and 395 (RMS norm), f16 ones 220 and 231, 205 and 239. */
+   Weights of rows that begin anywhere are put together from pieces; 32-bit rows of 4097 that read them took 454 us with
+   34 elements a thread and 406 with 22 (layer norm), 442 and 395 (RMS norm), f16 ones 220 and 231, 205 and 239; 32-bit rows of
+   1023 in one and two warps 113 and 99 (layer norm), 99.6 and 99.7 (RMS norm). */
 static int64_t most_vectors(const Fusion *fusion, const DeviceSpec *device, RowShape shape)
 {
     Reads reads = rowwise_reads(fusion, shape);
@@ -279,8 +288,8 @@ static int64_t most_vectors(const Fusion *fusion, const DeviceSpec *device, RowS
     int64_t first = weights ? MAX_SHORT_ROW / (shape.vector * (1 + weights)) : 0;
     bool fits = first > 0 && group_of(rowwise_vectors(fusion, shape, 1), first, device) <= device->warp_size;
     int64_t most = MAX_ELEMENTS / shape.vector + shape.window;
-    bool is_block = group_of(rowwise_vectors(fusion, shape, 1), most, device) > device->warp_size;
-    bool gathers = shape.window && weights > 0 && is_block && reads_words(&reads);
+    bool is_long = group_of(rowwise_vectors(fusion, shape, 1), most, device) >= device->warp_size;
+    bool gathers = shape.window && weights > 0 && is_long && reads_words(&reads);
     return fits ? first : gathers ? most * 3 / 4 : most;
 }
 

@@ -15,8 +15,8 @@ typedef enum RowHome {
 /* How threads walk along a row. */
 typedef struct RowShape {
     int vector;   // neighbouring elements that a thread reads and writes at once
-    bool
-        window;   // rows are no whole vectors: each begins with the aligned vector that holds its first element
+    bool window;  // rows are no whole vectors: each begins with the aligned vector that holds its first element
+    bool lines;   // vectors of weights are then put together from the pieces that hold them
 } RowShape;
 
 /* TileRules.variant, taken apart. */
