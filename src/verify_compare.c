@@ -173,6 +173,8 @@ void verify_compare_pages(Proof *proof, const RuntimeResult *result)
     Overlap both;
     for (int i = 0; i < proof->tensor_count && !proof->report->message; i++) {
         int64_t written = 0, found = 0;
+        if (!proof->sources[i])
+            continue;   // scratch
         for (int64_t p = 0; p < result->page_count; p++)
             if (overlap(proof, result, &result->pages[p], i, &both))
                 written += count_written(proof, &both);

@@ -47,12 +47,28 @@ static void place_program(Proof *proof)
     };
 }
 
+/* What a launch uses for itself: nobody else knows what lies there. */
+static void add_scratch(Proof *proof, const LaunchArg *arg)
+{
+    proof->tensors[proof->tensor_count++] = (RuntimeTensor){
+        .name = "scratch",
+        .buffer = workspace_buffer(proof->kernel->program),
+        .offset = arg->workspace_offset,
+        .bytes = arg->scratch_bytes,
+        .written = true,
+    };
+}
+
 /* One launch: what it reads was made before. */
 static void place_launch(Proof *proof, const Launch *launch)
 {
     const Program *program = proof->kernel->program;
     for (int i = 0; i < launch->arg_count; i++) {
         const LaunchArg *arg = &launch->args[i];
+        if (!arg->tensor) {
+            add_scratch(proof, arg);
+            continue;
+        }
         int output = verify_position(program->outputs, program->output_count, arg->tensor);
         int buffer = workspace_buffer(program);
         if (arg->workspace_offset < 0)
@@ -187,8 +203,10 @@ void verify_prepare(Proof *proof)
 {
     for (int i = 0; i < proof->launch->arg_count && verify_runs_whole(proof->kernel, proof->launch); i++) {
         const LaunchArg *arg = &proof->launch->args[i];
+        if (arg->written || verify_element_work(proof->kernel, arg->tensor) <= COSTLY_WORK)
+            continue;
         void **made = &proof->made[arg->tensor->id];
-        if (arg->written || *made || verify_element_work(proof->kernel, arg->tensor) <= COSTLY_WORK)
+        if (*made)
             continue;
         *made = arena_alloc(proof->arena, (size_t)tensor_bytes(arg->tensor));
         fill_made(proof, arg->tensor, 0, tensor_elements(arg->tensor), *made);

@@ -10,6 +10,7 @@ enum {
 };
 
 static const double WHOLE_WORK = 3e7;    // about a second on the interpreter, and one for the reference
+static const double COOPERATIVE_WORK = 1e9;     // of a launch that can only be run whole: half a minute
 static const double SMALL_WORK = 1e6;    // of a program that is run on every kind of inputs
 static const double SAMPLE_WORK = 3e6;   // of one sampled launch
 static const int64_t WHOLE_BYTES = 256 << 20;   // of all buffers
@@ -44,9 +45,10 @@ static double block_work(const Kernel *kernel, const Launch *launch)
 {
     double work = launch->work / (double)blocks_of(launch) + 1;
     for (int i = 0; i < launch->arg_count; i++) {
+        if (launch->args[i].written)
+            continue;
         double element = verify_element_work(kernel, launch->args[i].tensor);
-        if (!launch->args[i].written)
-            work += element > COSTLY_WORK ? COSTLY_ELEMENTS * element : PAGE_ELEMENTS * element;
+        work += element > COSTLY_WORK ? COSTLY_ELEMENTS * element : PAGE_ELEMENTS * element;
     }
     return work;
 }
@@ -54,12 +56,13 @@ static double block_work(const Kernel *kernel, const Launch *launch)
 bool verify_is_dear(const Kernel *kernel, const Launch *launch)
 {
     for (int i = 0; i < launch->arg_count; i++)
-        if (launch->args[i].written && verify_reference_work(kernel, launch->args[i].tensor) > DEAR_WORK)
+        if (launch->args[i].written && launch->args[i].tensor &&
+            verify_reference_work(kernel, launch->args[i].tensor) > DEAR_WORK)
             return true;
     return false;
 }
 
-bool verify_is_indivisible(const Launch *launch) { return launch->cooperative && launch->work > WHOLE_WORK; }
+bool verify_is_indivisible(const Launch *launch) { return launch->cooperative && launch->work > COOPERATIVE_WORK; }
 
 /* As many blocks as the budget allows. */
 int64_t verify_sample_blocks(const Kernel *kernel, const Launch *launch)

@@ -10,7 +10,9 @@
 //   …                                                              the groups take GROUPS positions at a time
 //
 // Results of a channel are combined down the groups: by shuffles inside a warp, through shared memory between warps. Where
-// nothing is reduced, or elements are only added up, the block goes on in steps of GROUPS * POSITIONS_EACH positions.
+// nothing is reduced, or elements are only added up, the block goes on in steps of GROUPS * POSITIONS_EACH positions. Where a
+// block cannot hold all positions, SHARES of them may hold them together: all blocks of such a launch run at the same time, leave
+// their results for each other, and meet.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -19,6 +21,21 @@ using namespace rollerc;
 // The results of a reduction over what all groups hold for this thread's channels, known to all of them. Reductions take turns
 // at two places in shared memory, 0 and 1: by the time one is used again, all have read it.
 template <class Reduction, class T, int COUNT> __device__ void reduce_columns(T (&value)[COUNT], int place);
+
+// Of blocks that share the positions: leaves what reduce_columns() has left in all threads for the others, and after they have
+// met takes what this thread's group is to combine of it, for reduce_columns(). `column` counts the channels of all slabs; every
+// reduction has its turn, a place of its own. Squared distances are from the mean of each share, and become those from `centre`.
+template <class T, class Index, int COUNT>
+__device__ void leave_share(char *scratch, Index column, const T (&value)[COUNT], int turn, bool stores);
+template <class Reduction, class T, class Index, int COUNT>
+__device__ void reduce_shares(char *scratch, Index column, T (&value)[COUNT], int turn);
+template <class T, class Index, int COUNT>
+__device__ void reduce_share_distances(char *scratch, Index column, T (&distances)[COUNT], int turn, int turn_of_sum,
+                                       const T (&centre)[COUNT]);
+
+// The block's share of the positions; how many there are in one.
+__device__ int own_share();
+__device__ int positions_of_share(int share);
 
 // Is there a position k steps of GROUPS behind `position`?
 template <class Index> __device__ bool is_inside(Index position, int k);
@@ -40,7 +57,10 @@ constexpr int LANES = 16;           // threads side by side
 constexpr int GROUPS = 16;          // rows of them
 constexpr int VECTOR = 4;           // neighbouring channels that a thread reads and writes at once
 constexpr int POSITIONS_EACH = 7;   // of a thread
+constexpr int SHARES = 1;           // blocks that hold all positions of their channels together
+constexpr int LEAST_BLOCKS = 0;     // that a unit's registers must suffice for; 0: the compiler chooses
 constexpr int RESULT_BYTES = 4;     // of the widest reduction
+constexpr Index COLUMNS = 64;       // channels of all slabs
 constexpr bool BACKWARDS = false;   // the last blocks first: L2 may still hold what they read
 
 // What is read once for a thread's channels.
@@ -124,6 +144,56 @@ template <class Reduction, class T, int COUNT> __device__ void reduce_columns(T 
         value[e] = partial[PARTIALS][lane * VECTOR + e];
 }
 
+__device__ int own_share() { return (int)blockIdx.x % SHARES; }
+
+__device__ int positions_of_share(int share)
+{
+    return static_cast<int>(op_min<Index>(POSITIONS - share * STEP, STEP));
+}
+
+// What a share has left of a channel's reduction.
+//
+//   scratch    turn 0: share 0 [COLUMNS], share 1 [COLUMNS], …    turn 1: …
+template <class T> __device__ T *share_at(char *scratch, int turn, int share)
+{
+    return reinterpret_cast<T *>(scratch + turn * SHARES * COLUMNS * RESULT_BYTES) + share * COLUMNS;
+}
+
+template <class T, class I, int COUNT>
+__device__ void leave_share(char *scratch, I column, const T (&value)[COUNT], int turn, bool stores)
+{
+    if (stores && (int)threadIdx.x < LANES)
+        store_vector<COUNT>(share_at<T>(scratch, turn, own_share()), column, value);
+}
+
+template <class Reduction, class T, class I, int COUNT>
+__device__ void reduce_shares(char *scratch, I column, T (&value)[COUNT], int turn)
+{
+    UNROLL for (int e = 0; e < COUNT; ++e)
+        value[e] = Reduction::template identity<T>();
+    UNROLL_4 for (int share = (int)threadIdx.x / LANES; share < SHARES; share += GROUPS) {
+        T other[COUNT];
+        load_vector<COUNT>(share_at<T>(scratch, turn, share), column, other);
+        UNROLL for (int e = 0; e < COUNT; ++e)
+            value[e] = Reduction::combine(value[e], other[e]);
+    }
+}
+
+template <class T, class I, int COUNT>
+__device__ void reduce_share_distances(char *scratch, I column, T (&distances)[COUNT], int turn, int turn_of_sum,
+                                       const T (&centre)[COUNT])
+{
+    UNROLL for (int e = 0; e < COUNT; ++e)
+        distances[e] = 0;
+    UNROLL_4 for (int share = (int)threadIdx.x / LANES; share < SHARES; share += GROUPS) {
+        T own[COUNT], sum[COUNT];
+        load_vector<COUNT>(share_at<T>(scratch, turn, share), column, own);
+        load_vector<COUNT>(share_at<T>(scratch, turn_of_sum, share), column, sum);
+        UNROLL for (int e = 0; e < COUNT; ++e)
+            distances[e] += own[e] + around_centre(sum[e], positions_of_share(share), centre[e]);
+    }
+}
+
 template <class I> __device__ bool is_inside(I position, int k)
 {
     return EVEN || position + k * GROUPS < POSITIONS;
@@ -137,20 +207,20 @@ template <class I> __device__ int positions_inside(I position)
     return static_cast<int>(op_min(left, static_cast<I>(POSITIONS_EACH)));
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
+extern "C" __global__ void __launch_bounds__(THREADS, LEAST_BLOCKS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
     const Index group = (Index)threadIdx.x / LANES, lane = (Index)threadIdx.x % LANES;
     const Index block = BACKWARDS ? (Index)(gridDim.x - 1 - blockIdx.x) : (Index)blockIdx.x;
-    const Index slab = block / TILES;
-    const Index own_channel = block % TILES * TILE + lane * VECTOR;
+    const Index share = block % SHARES, tile = block / SHARES % TILES, slab = block / SHARES / TILES;
+    const Index own_channel = tile * TILE + lane * VECTOR;
     const bool active = own_channel < CHANNELS;   // else the thread only takes part in barriers and shuffles
     const Index channel = active ? own_channel : CHANNELS - VECTOR;
 
     Fixed fixed;
     load_fixed(t, slab, channel, fixed);
     Totals totals;
-    for (Index first = 0; first < POSITIONS; first += STEP) {
+    for (Index first = share * STEP; first < POSITIONS; first += SHARES * STEP) {
         const Index position = first + group;
         Inputs inputs[POSITIONS_EACH];
         UNROLL for (int k = 0; k < POSITIONS_EACH; ++k)   // past the last one: another, so that no load waits for a branch

@@ -1,7 +1,7 @@
 // channelwise: reductions over outer axes at every position of an inner one, and pointwise steps before, between and after
 // them, in one kernel: statistics of channels that are stored innermost (NHWC), softmax down the columns; or, step by
 // step, only such statistics or what is made with them. A thread owns neighbouring channels and keeps some positions of them
-// in registers, so that memory sees them once.
+// in registers, so that memory sees them once: all threads of a block, or of all blocks of a cooperative launch.
 #include "base/checked.h"
 #include "codegen/channelwise_parts.h"
 #include "codegen/space.h"
@@ -13,8 +13,11 @@ enum {
     WORD_BITS = 32,      // of a word of one-bit elements
     MIN_THREADS = 64,    // of a block, where there is work for them
     MAX_THREADS = 512,
-    MAX_HELD_BYTES = 144,   // of what a thread reads in one step: 128 of numbers, and their masks
-    STEP_THREADS = 256      // of a block that goes on in steps
+    MAX_HELD_BYTES = 144,     // of what a thread reads in one step: 128 of numbers, and their masks
+    STEP_THREADS = 256,       // of a block that goes on in steps
+    MAX_GRID_THREADS = 512,   // of a block that holds a share, one on each unit,
+    MIN_GRID_THREADS = 256,   // where fewer threads hold more
+    GRID_INSTRUCTIONS = 8     // of a thread to widen an element in every pass
 };
 
 /* TileRules.tail_share. On an H200 statistics of 200 MB of f16 took 61 us in one wave of blocks and 53 in four, of 400 MB of f32
@@ -115,8 +118,14 @@ static void add_tile(TileSpace *space, const Fusion *fusion, const Access *acces
     int channel = channelwise_axis(fusion);
     uint32_t axes = access_axes(access), slabs = ~channelwise_positions(fusion) & ~(1u << channel);
     DataTile tile = {.element_bits = dtype_info[access->tensor->dtype].bits, .scatter = 1, .output = output};
-    if (axes & channelwise_positions(fusion))
-        tile.dims[tile.rank++] = (Dim){affine_axis(POSITION), space->axes[POSITION].extent};
+    if (axes & channelwise_positions(fusion)) {
+        Dim positions = {affine_axis(POSITION), space->axes[POSITION].extent};
+        if (space->axis_count > SHARE) {
+            positions.index.coef[SHARE] = positions.size;
+            positions.size *= space->axes[SHARE].extent;
+        }
+        tile.dims[tile.rank++] = positions;
+    }
     if (axes & slabs)
         tile.dims[tile.rank++] = (Dim){affine_axis(SLAB), space->axes[SLAB].extent};
     if (axes >> channel & 1)
@@ -146,35 +155,58 @@ int64_t channelwise_result_bytes(const Fusion *fusion)
 }
 
 static const char *const variant_names[] = {
-    [COLUMN] = "column", [ELEMENTS] = "elements", [TOTALS] = "totals"};
+    [COLUMN] = "column", [GRID] = "grid", [ELEMENTS] = "elements", [TOTALS] = "totals"};
+
+/* Reductions over the positions. */
+static int count_reductions(const Fusion *fusion)
+{
+    int count = 0;
+    for (int i = 0; i < fusion->op_count; i++)
+        count += fusion->ops[i].reduce != REDUCE_NONE;
+    return count;
+}
 
 /* `each` positions of a thread at a time. */
 static TileRules group_rules(const Fusion *fusion, const DeviceSpec *device, int variant, int lanes,
                              int groups, int64_t each)
 {
     int64_t channels = fusion->axes[channelwise_axis(fusion)].extent, vector = channelwise_vector(fusion);
-    int64_t step = each * groups;
+    int64_t step = each * groups, shares = variant == GRID ? ceil_div(reduction_points(fusion), step) : 1;
     TileRules rules = {.space = space_new(fusion, device), .variant = variant, .stages = 1};
     rules.variant_name = variant_names[variant];
     space_add_axis(&rules.space, "channel", channels, false);
     space_add_axis(&rules.space, "slab", spatial_points(fusion) / channels, false);
-    space_add_axis(&rules.space, "position", round_up(reduction_points(fusion), step), true);
+    space_add_axis(&rules.space, "position", ceil_div(round_up(reduction_points(fusion), step), shares),
+                   true);
+    if (variant == GRID)
+        space_add_axis(&rules.space, "share", shares, false);
     add_tiles(&rules.space, fusion);
     rules.rule[LEVEL_REGISTER][CHANNEL] = (AxisRule){vector, vector};
     rules.rule[LEVEL_SHARED][CHANNEL] = (AxisRule){vector * lanes, vector * lanes};
     rules.rule[LEVEL_REGISTER][SLAB] = rules.rule[LEVEL_SHARED][SLAB] = (AxisRule){1, 1};
     rules.rule[LEVEL_REGISTER][POSITION] = (AxisRule){each, each};
     rules.rule[LEVEL_SHARED][POSITION] = (AxisRule){step, step};
+    rules.rule[LEVEL_REGISTER][SHARE] = rules.rule[LEVEL_SHARED][SHARE] = (AxisRule){1, 1};
     rules.threads_reduce = true;
-    rules.accumulator_bits = variant == ELEMENTS ? (int)ceil_div(32, each)   // one position's at a time
+    bool one_position = variant == ELEMENTS || variant == GRID;   // at a time
+    rules.accumulator_bits = one_position                                       ? (int)ceil_div(32, each)
                              : variant == TOTALS && channelwise_centres(fusion) ? 64   // and of a step
                                                                                 : 32;
-    rules.register_overhead = variant == COLUMN ? 24 : 8;
+    rules.register_overhead = variant == GRID ? 64 : variant == COLUMN ? 24 : 8;
     rules.input_buffers = 1;
     rules.in_step = variant == TOTALS;
     rules.tail_share = variant == TOTALS ? TOTALS_TAIL : variant == ELEMENTS ? ELEMENTS_TAIL : 0;
     if (fusion_reduces(fusion))
         rules.shared_overhead = 2 * (groups + 1) * lanes * vector * channelwise_result_bytes(fusion);
+    if (variant == GRID) {
+        int64_t left =
+            count_reductions(fusion) * shares * channelwise_result_bytes(fusion);   // for a channel
+        rules.cooperative = true;
+        rules.grid_barriers = channelwise_meetings(fusion);
+        rules.scratch_bytes = left * spatial_points(fusion);
+        rules.scratch_reads = left * lanes * vector;
+        rules.element_instructions = GRID_INSTRUCTIONS;
+    }
     return rules;
 }
 
@@ -205,35 +237,63 @@ static int reduction_rules(const Fusion *fusion, const DeviceSpec *device, int l
     return count;
 }
 
+/* What a thread holds of a position. */
+static int held_bits(const Fusion *fusion)
+{
+    int vector = channelwise_vector(fusion), bits = 0;
+    Reads reads = reads_find(channelwise_walk(fusion, vector));
+    for (int i = 0; i < reads.count; i++)
+        bits += dtype_info[reads.reads[i].access->tensor->dtype].bits * vector;
+    return bits;
+}
+
 /* Steps of one or several positions. */
 static int step_rules(const Fusion *fusion, const DeviceSpec *device, int lanes, TileRules *variants,
                       int most)
 {
-    int count = 0, vector = channelwise_vector(fusion), groups = 1;
+    int count = 0, groups = 1;
     while (lanes * groups < STEP_THREADS && groups < reduction_points(fusion))
         groups *= 2;
-    Reads reads = reads_find(channelwise_walk(fusion, vector));
-    int bits = 0;   // of what is read at an element
-    for (int i = 0; i < reads.count; i++)
-        bits += dtype_info[reads.reads[i].access->tensor->dtype].bits;
-    for (int each = 1; each * vector * bits / 8 <= MAX_HELD_BYTES && count < most; each *= 2)
+    for (int each = 1; each * held_bits(fusion) / 8 <= MAX_HELD_BYTES && count < most; each *= 2)
         if (each == 1 || each * groups <= reduction_points(fusion))
             variants[count++] =
                 group_rules(fusion, device, fusion_reduces(fusion) ? TOTALS : ELEMENTS, lanes, groups, each);
     return count;
 }
 
-/* In rows of two widths. Narrow ones hold more positions of all; those that go on in steps need not. */
+/* One block on each unit; their threads hold all positions together. */
+static int grid_rules(const Fusion *fusion, const DeviceSpec *device, int lanes, TileRules *variants,
+                      int most)
+{
+    int64_t vector = channelwise_vector(fusion), channels = fusion->axes[channelwise_axis(fusion)].extent;
+    int64_t tiles = ceil_div(channels, lanes * vector) * (spatial_points(fusion) / channels);
+    int64_t shares = device->sm_count / tiles;
+    int count = 0;
+    for (int threads = MAX_GRID_THREADS; threads >= MIN_GRID_THREADS && count < most; threads /= 2) {
+        int groups = threads / lanes;
+        if (device->has.cooperative && shares > 1 && reduction_points(fusion) > groups)
+            variants[count++] = group_rules(fusion, device, GRID, lanes, groups,
+                                            ceil_div(reduction_points(fusion), shares * groups));
+    }
+    return count;
+}
+
+/* In rows of two widths. Narrow ones hold more positions of all; those that go on in steps need not, nor those that share. */
 static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
     int count = 0, vector = channelwise_vector(fusion), widest = widest_row(fusion);
     int narrowest = count_bit_outputs(fusion) ? (int)ceil_div(WORD_BITS, vector) : 1;
     bool steps = !fusion_reduces(fusion) || channelwise_adds_up(fusion);
-    for (int lanes = widest; lanes >= narrowest && lanes * 4 >= widest; lanes /= 4)
+    for (int lanes = widest; lanes >= narrowest && lanes * 4 >= widest; lanes /= 4) {
+        bool fills_lines = lanes == widest || lanes >= LINE_LANES;
+        int most = MAX_VARIANTS - count;
+        if (steps && fills_lines)
+            count += step_rules(fusion, device, lanes, variants + count, most);
+        if (!steps && fills_lines)
+            count += grid_rules(fusion, device, lanes, variants + count, most);
         if (!steps)
             count += reduction_rules(fusion, device, lanes, variants + count, MAX_VARIANTS - count);
-        else if (lanes == widest || lanes >= LINE_LANES)
-            count += step_rules(fusion, device, lanes, variants + count, MAX_VARIANTS - count);
+    }
     return count;
 }
 

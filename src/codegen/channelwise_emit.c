@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/checked.h"
 #include "codegen/channelwise_parts.h"
 #include "codegen/space.h"
 
@@ -43,6 +44,14 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan)
         vector);
     strbuf_printf(out, "constexpr int POSITIONS_EACH = %" PRId64 ";   // of a thread\n",
                   program->tile[LEVEL_REGISTER].size[POSITION]);
+    strbuf_printf(out,
+                  "constexpr int SHARES = %" PRId64
+                  ";   // blocks that hold all positions of their channels together\n",
+                  plan->rules->variant == GRID ? program->tile[LEVEL_GLOBAL].size[SHARE] : 1);
+    strbuf_printf(out,
+                  "constexpr int LEAST_BLOCKS = %" PRId64
+                  ";   // that a unit's registers must suffice for; 0: the compiler chooses\n",
+                  program->cooperative ? ceil_div(program->grid, plan->device->sm_count) : 0);
 }
 
 /* From the channel and the flat position of all others. */
@@ -177,16 +186,24 @@ static uint32_t pass_axes(const Emitter *emitter, const Needs *needs, int pass)
     return used;
 }
 
-void channelwise_emit_result(Emitter *emitter, StrBuf *out, int index)
+void channelwise_emit_groups(Emitter *emitter, StrBuf *out, int index)
 {
-    const FusedOp *op = &emitter->fusion->ops[index];
-    strbuf_printf(out,
-                  "    reduce_columns<%s>(total%d, %d);\n    %s v%d[VECTOR];\n"
-                  "    UNROLL for (int e = 0; e < VECTOR; ++e)\n        v%d[e] = ",
-                  combiner(op->reduce), index, emitter->places++ % 2, value_type(op->out->dtype), index,
-                  index);
+    strbuf_printf(out, "    reduce_columns<%s>(total%d, %d);\n", combiner(emitter->fusion->ops[index].reduce),
+                  index, emitter->places++ % 2);
+}
+
+void channelwise_emit_total_value(Emitter *emitter, StrBuf *out, int index)
+{
+    strbuf_printf(out, "    %s v%d[VECTOR];\n    UNROLL for (int e = 0; e < VECTOR; ++e)\n        v%d[e] = ",
+                  value_type(emitter->fusion->ops[index].out->dtype), index, index);
     emit_rounded(out, emitter->fusion, index, arena_printf(out->arena, "total%d[e]", index));
     strbuf_puts(out, ";\n");
+}
+
+void channelwise_emit_result(Emitter *emitter, StrBuf *out, int index)
+{
+    channelwise_emit_groups(emitter, out, index);
+    channelwise_emit_total_value(emitter, out, index);
 }
 
 static void emit_reduction_pass(Emitter *emitter, int pass)
@@ -236,7 +253,7 @@ static void emit_element_store(Emitter *emitter, int index)
     strbuf_printf(out, bits ? ", v%d, inside);\n" : whole ? ", v%d);\n" : ", v%d[e]);\n", index);
 }
 
-static void emit_element_pass(Emitter *emitter)
+void channelwise_emit_element_pass(Emitter *emitter)
 {
     const Fusion *fusion = emitter->fusion;
     Needs needs = passes_needs(fusion, &emitter->reads, &emitter->passes, emitter->passes.count - 1);
@@ -283,9 +300,8 @@ void channelwise_emit_channel_stores(Emitter *emitter)
             emit_channel_store(emitter, i);
 }
 
-static void emit_compute(Emitter *emitter)
+void channelwise_emit_holding_compute(Emitter *emitter)
 {
-    const Fusion *fusion = emitter->fusion;
     strbuf_puts(
         emitter->out,
         "\n// What is carried from step to step.\nstruct Totals {};\n"
@@ -293,17 +309,28 @@ static void emit_compute(Emitter *emitter)
         "__device__ __forceinline__ void compute(const Tensors &t, Index slab, Index channel, Index "
         "position,\n                                        bool stores, const Fixed &fixed, const Inputs "
         "(&inputs)[POSITIONS_EACH], Totals &)\n{\n    (void)t, (void)slab, (void)channel, (void)fixed;\n");
-    channelwise_emit_positions(emitter->out, &emitter->first, axes_used(fusion));
+    channelwise_emit_positions(emitter->out, &emitter->first, axes_used(emitter->fusion));
     channelwise_emit_channel_values(emitter, 0);
+}
+
+static void emit_compute(Emitter *emitter)
+{
+    channelwise_emit_holding_compute(emitter);
     for (int pass = 0; pass + 1 < emitter->passes.count; pass++) {
         emit_reduction_pass(emitter, pass);
         channelwise_emit_channel_values(emitter, pass + 1);
     }
     channelwise_emit_channel_stores(emitter);
-    emit_element_pass(emitter);
-    strbuf_puts(emitter->out, "}\n\n// What is made of the totals.\n__device__ __forceinline__ void "
-                              "finish(const Tensors &, Index, Index, "
-                              "Index, bool, const Fixed &, const Totals &) {}\n");
+    channelwise_emit_element_pass(emitter);
+    strbuf_puts(emitter->out, "}\n");
+}
+
+/* Of kernels that have all results when their one step ends. */
+static void emit_no_finish(StrBuf *out)
+{
+    strbuf_puts(out, "\n// What is made of the totals.\n__device__ __forceinline__ void finish(const Tensors "
+                     "&, Index, Index, "
+                     "Index, bool, const Fixed &, const Totals &) {}\n");
 }
 
 void channelwise_emit(StrBuf *out, const KernelPlan *plan)
@@ -331,13 +358,20 @@ void channelwise_emit(StrBuf *out, const KernelPlan *plan)
     emit_constants(out, plan);
     strbuf_printf(out, "constexpr int RESULT_BYTES = %" PRId64 ";   // of the widest reduction\n",
                   channelwise_result_bytes(fusion));
+    strbuf_printf(out, "constexpr Index COLUMNS = %" PRId64 ";   // channels of all slabs\n",
+                  spatial_points(fusion));
     strbuf_printf(
         out, "constexpr bool BACKWARDS = %s;   // the last blocks first: L2 may still hold what they read\n",
         fusion_reduces(fusion) ? "false" : "true");
     emit_fixed(out, &first, &each, &emitter.fixed);
     emit_load_elements(out, &first, &each, &emitter.reads);
-    if (plan->rules->variant == TOTALS)
+    if (plan->rules->variant == TOTALS) {
         channelwise_emit_totals(&emitter, axes_used(fusion));
+        return;
+    }
+    if (plan->rules->variant == GRID)
+        channelwise_emit_grid(&emitter);
     else
         emit_compute(&emitter);
+    emit_no_finish(out);
 }

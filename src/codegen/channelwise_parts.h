@@ -5,11 +5,12 @@
 #include "codegen/passes.h"
 
 /* Space axes. */
-enum { CHANNEL, SLAB, POSITION };
+enum { CHANNEL, SLAB, POSITION, SHARE };
 
 /* TileRules.variant */
 enum {
     COLUMN,     // a block holds all positions
+    GRID,       // all blocks of a cooperative launch hold them together, each a share
     ELEMENTS,   // nothing is reduced: position after position
     TOTALS      // likewise, and elements are only added up
 };
@@ -59,14 +60,40 @@ void channelwise_emit_values(Emitter *emitter, uint64_t ops);
 /* The channels' own values that are there after so many passes. */
 void channelwise_emit_channel_values(Emitter *emitter, int passes);
 
-/* A reduction's result in `total<op>` from all groups, and its value. */
+/* A reduction's result in `total<op>` from all groups; the op's value, once it is there; both. */
+void channelwise_emit_groups(Emitter *emitter, StrBuf *out, int op);
+void channelwise_emit_total_value(Emitter *emitter, StrBuf *out, int op);
 void channelwise_emit_result(Emitter *emitter, StrBuf *out, int op);
 
 /* Stores of the channels' own values. */
 void channelwise_emit_channel_stores(Emitter *emitter);
 
+/* What is made of every element. */
+void channelwise_emit_element_pass(Emitter *emitter);
+
+/* What is added up in one loop over a thread's positions. */
+typedef struct Addends {
+    uint64_t ops;    // of the elements
+    uint32_t axes;   // whose positions they need
+    StrBuf statements;
+} Addends;
+void channelwise_add_addend(Emitter *emitter, Addends *addends, const Expr *expr);
+void channelwise_emit_addends(Emitter *emitter, const Addends *addends);
+
+/* The op is a sum of squared distances from a value of the channel. */
+bool channelwise_is_centred(const Fusion *fusion, int op, CentredSum *sum);
+
 /* What the body of a function needs first: positions of the spatial axes. */
 void channelwise_emit_positions(StrBuf *out, const Scope *scope, uint32_t used);
+
+/* The signature of compute() in kernels whose threads hold their positions, up to its first statements. */
+void channelwise_emit_holding_compute(Emitter *emitter);
+
+/* How often the blocks meet that hold a share of the positions each. */
+int channelwise_meetings(const Fusion *fusion);
+
+/* Of kernels whose blocks hold a share of the positions each: compute(). */
+void channelwise_emit_grid(Emitter *emitter);
 
 /* Of kernels that add up elements: Totals, compute() and finish(). */
 void channelwise_emit_totals(Emitter *emitter, uint32_t used);

@@ -7,7 +7,7 @@
 
 static bool is_reduction(const Fusion *fusion, int op) { return fusion->ops[op].reduce != REDUCE_NONE; }
 
-static bool is_centred(const Fusion *fusion, int op, CentredSum *sum)
+bool channelwise_is_centred(const Fusion *fusion, int op, CentredSum *sum)
 {
     return is_reduction(fusion, op) && fusion_depends_on_reductions(fusion, fusion->ops[op].body) &&
            fusion_centred_sum(fusion, op, sum);
@@ -33,7 +33,7 @@ static uint64_t step_sums(const Fusion *fusion)
     uint64_t ops = 0;
     CentredSum sum;
     for (int i = 0; i < fusion->op_count; i++)
-        if (is_centred(fusion, i, &sum))
+        if (channelwise_is_centred(fusion, i, &sum))
             ops |= UINT64_C(1) << sum.total;
     return ops;
 }
@@ -59,14 +59,7 @@ static void emit_struct(Emitter *emitter)
                   identities.text);
 }
 
-/* What is added up in one loop over a step's positions. */
-typedef struct Addends {
-    uint64_t ops;    // of the elements
-    uint32_t axes;   // whose positions they need
-    StrBuf statements;
-} Addends;
-
-static void add_addend(Emitter *emitter, Addends *addends, const Expr *expr)
+void channelwise_add_addend(Emitter *emitter, Addends *addends, const Expr *expr)
 {
     Needs needs = needs_of(emitter->fusion, &emitter->reads, expr);
     addends->ops |= needs.ops;
@@ -76,7 +69,7 @@ static void add_addend(Emitter *emitter, Addends *addends, const Expr *expr)
             addends->axes |= reads_axes_left(&emitter->reads, emitter->fusion->ops[i].body);
 }
 
-static void emit_addends(Emitter *emitter, const Addends *addends)
+void channelwise_emit_addends(Emitter *emitter, const Addends *addends)
 {
     channelwise_emit_loop(emitter, "", addends->axes);
     channelwise_emit_values(emitter, addends->ops);
@@ -92,7 +85,7 @@ static void emit_plain(Emitter *emitter)
     for (int i = 0; i < fusion->op_count; i++) {
         CentredSum sum;
         const FusedOp *op = &fusion->ops[i];
-        if (!is_reduction(fusion, i) || is_centred(fusion, i, &sum))
+        if (!is_reduction(fusion, i) || channelwise_is_centred(fusion, i, &sum))
             continue;
         const char *type = value_type(op->body->type);
         const char *target = apart >> i & 1 ? "step" : "totals.x";
@@ -107,9 +100,9 @@ static void emit_plain(Emitter *emitter)
                       target, i, combiner(op->reduce), target, i);
         emit_expr(&addends.statements, &emitter->element, op->body);
         strbuf_puts(&addends.statements, ");\n");
-        add_addend(emitter, &addends, op->body);
+        channelwise_add_addend(emitter, &addends, op->body);
     }
-    emit_addends(emitter, &addends);
+    channelwise_emit_addends(emitter, &addends);
 }
 
 /* Squares around the step's own mean. */
@@ -120,7 +113,7 @@ static void emit_squares(Emitter *emitter)
     StrBuf *out = emitter->out;
     for (int i = 0; i < fusion->op_count; i++) {
         CentredSum sum;
-        if (!is_centred(fusion, i, &sum))
+        if (!channelwise_is_centred(fusion, i, &sum))
             continue;
         const char *type = value_type(fusion->ops[i].body->type);
         strbuf_printf(out,
@@ -134,9 +127,9 @@ static void emit_squares(Emitter *emitter)
             i, i);
         emit_expr(&addends.statements, &emitter->element, sum.element);
         strbuf_printf(&addends.statements, ", mean%d[e])));\n", i);
-        add_addend(emitter, &addends, sum.element);
+        channelwise_add_addend(emitter, &addends, sum.element);
     }
-    emit_addends(emitter, &addends);
+    channelwise_emit_addends(emitter, &addends);
 }
 
 /* The step joins the totals. */
@@ -147,7 +140,7 @@ static void emit_joining(Emitter *emitter)
     strbuf_puts(emitter->out, "    UNROLL for (int e = 0; e < VECTOR; ++e) {\n");
     for (int i = 0; i < fusion->op_count; i++) {
         CentredSum sum;
-        if (is_centred(fusion, i, &sum))
+        if (channelwise_is_centred(fusion, i, &sum))
             strbuf_printf(emitter->out,
                           "        totals.x%d[e] += around_both(totals.x%d[e], before, mean%d[e], count);\n",
                           i, sum.total, i);
@@ -199,7 +192,7 @@ static void emit_total(Emitter *emitter, int index)
                   "    %s total%d[VECTOR];\n    UNROLL for (int e = 0; e < VECTOR; ++e)\n        total%d[e] "
                   "= totals.x%d[e]",
                   value_type(fusion->ops[index].body->type), index, index, index);
-    if (is_centred(fusion, index, &sum))
+    if (channelwise_is_centred(fusion, index, &sum))
         strbuf_printf(out, " + around_centre(totals.x%d[e], count, v%d[e])", sum.total, sum.centre);
     strbuf_puts(out, ";\n");
 }

@@ -56,6 +56,14 @@ static void place_workspace(const Plan *plan, Kernel *kernel, int64_t *offsets)
         }
 }
 
+/* What a launch uses for itself comes last. */
+static LaunchArg scratch_arg(Kernel *kernel, int64_t bytes)
+{
+    LaunchArg arg = {.written = true, .workspace_offset = kernel->workspace_bytes, .scratch_bytes = bytes};
+    kernel->workspace_bytes += round_up(bytes, WORKSPACE_ALIGNMENT);
+    return arg;
+}
+
 /* A kernel may see a view of the tensor. */
 static LaunchArg launch_arg(const Program *program, const Tensor *seen, bool written, const int64_t *offsets)
 {
@@ -78,9 +86,10 @@ static double scalar_work(const Fusion *fusion)
     return work;
 }
 
-static Launch make_launch(Arena *arena, const CodegenRequest *request, const Program *whole, int index,
+static Launch make_launch(Arena *arena, const CodegenRequest *request, Kernel *kernel, int index,
                           const int64_t *offsets)
 {
+    const Program *whole = kernel->program;
     const PlannedLaunch *planned = &request->plan->launches[index];
     const Fusion *fusion = planned->fusion;
     const RProgram *program = &planned->program;
@@ -91,12 +100,14 @@ static Launch make_launch(Arena *arena, const CodegenRequest *request, const Pro
         .cluster = {program->cluster, 1, 1},
         .cooperative = program->cooperative,
         .shared_bytes = program->shared_bytes,
-        .args = NEW_ARRAY(arena, LaunchArg, fusion->input_count + fusion->output_count),
+        .args = NEW_ARRAY(arena, LaunchArg, fusion->input_count + fusion->output_count + 1),
     };
     for (int i = 0; i < fusion->input_count; i++)
         launch.args[launch.arg_count++] = launch_arg(whole, fusion->inputs[i], false, offsets);
     for (int i = 0; i < fusion->output_count; i++)
         launch.args[launch.arg_count++] = launch_arg(whole, fusion->outputs[i], true, offsets);
+    if (planned->rules->scratch_bytes)
+        launch.args[launch.arg_count++] = scratch_arg(kernel, planned->rules->scratch_bytes);
     launch.work = scalar_work(fusion);
     return launch;
 }
@@ -111,7 +122,7 @@ Kernel *codegen_launches(Arena *arena, const CodegenRequest *request)
     place_workspace(plan, kernel, offsets);
     kernel->launches = NEW_ARRAY(arena, Launch, plan->count);
     for (int k = 0; k < plan->count; k++)
-        kernel->launches[kernel->launch_count++] = make_launch(arena, request, kernel->program, k, offsets);
+        kernel->launches[kernel->launch_count++] = make_launch(arena, request, kernel, k, offsets);
     return kernel;
 }
 
@@ -267,7 +278,7 @@ static KernelText kernel_text(Generator *generator, int index)
     };
     StrBuf block = strbuf_new(generator->arena);
     write_provenance(&block, generator, planned);
-    emit_tensors(&block, planned->fusion, plan.wide);
+    emit_tensors(&block, planned->fusion, plan.wide, planned->rules->scratch_bytes > 0);
     planned->family->emit(&block, &plan);
     return (KernelText){template_read(generator->request->templates, planned->family->template_path),
                         block.text};

@@ -395,7 +395,7 @@ static void emit_member(StrBuf *out, const Tensor *tensor, bool input, int posit
     strbuf_printf(out, "]%s\n", tensor->dtype == DTYPE_B1 ? ", one bit an element" : "");
 }
 
-void emit_tensors(StrBuf *out, const Fusion *fusion, bool wide)
+void emit_tensors(StrBuf *out, const Fusion *fusion, bool wide, bool scratch)
 {
     strbuf_printf(out, "using Index = %s;\n", wide ? "long long" : "int");
     strbuf_puts(out, "struct Tensors {\n");
@@ -403,6 +403,8 @@ void emit_tensors(StrBuf *out, const Fusion *fusion, bool wide)
         emit_member(out, fusion->inputs[i], true, i);
     for (int i = 0; i < fusion->output_count; i++)
         emit_member(out, fusion->outputs[i], false, i);
+    if (scratch)
+        strbuf_puts(out, "    char *scratch;   // of the launch itself\n");
     strbuf_puts(out, "};\n#define PARAMETERS ");
     for (int i = 0; i < fusion->input_count; i++) {
         strbuf_puts(out, i ? ", " : "");
@@ -412,10 +414,10 @@ void emit_tensors(StrBuf *out, const Fusion *fusion, bool wide)
         strbuf_puts(out, i || fusion->input_count ? ", " : "");
         emit_pointer(out, fusion->outputs[i], false, i, "__restrict__ ");
     }
-    strbuf_puts(out, "\n#define TENSORS {");
+    strbuf_puts(out, scratch ? ", char *__restrict__ scratch\n#define TENSORS {" : "\n#define TENSORS {");
     for (int i = 0; i < fusion->input_count; i++)
         strbuf_printf(out, "%sin%d", i ? ", " : "", i);
     for (int i = 0; i < fusion->output_count; i++)
         strbuf_printf(out, "%sout%d", i || fusion->input_count ? ", " : "", i);
-    strbuf_puts(out, "}\n");
+    strbuf_puts(out, scratch ? ", scratch}\n" : "}\n");
 }

@@ -65,7 +65,7 @@ int emit_bits(StrBuf *out, const char *indent, const Scope *scope);
 int count_bit_outputs(const Fusion *fusion);
 
 /* Index type, struct Tensors, and the PARAMETERS and TENSORS macros of the kernel's signature. */
-void emit_tensors(StrBuf *out, const Fusion *fusion, bool wide);
+void emit_tensors(StrBuf *out, const Fusion *fusion, bool wide, bool scratch);
 
 /* Position of the tensor among the fusion's inputs or outputs; -1: it is not there. */
 int input_position(const Fusion *fusion, const Tensor *tensor);

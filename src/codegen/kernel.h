@@ -10,9 +10,10 @@
 
 /* One pointer parameter of a launch, in the order of the kernel's parameters. */
 typedef struct LaunchArg {
-    const Tensor *tensor;       // what lies there, dense and row-major
+    const Tensor *tensor;       // what lies there, dense and row-major; NULL: memory that the launch uses for itself
     bool written;               // else only read
     int64_t workspace_offset;   // bytes; -1: an argument of the program (an input or an output)
+    int64_t scratch_bytes;      // of what is no tensor
 } LaunchArg;
 
 typedef struct Launch {

@@ -259,7 +259,7 @@ static bool fills_device(const Planner *planner, const ChoiceList *list)
     if (!list->count)
         return false;
     const RProgram *program = &list->choices[0]->launches[0].program;
-    return program->cluster == 1 && program->grid >= planner->device->sm_count;
+    return program->cluster == 1 && !program->cooperative && program->grid >= planner->device->sm_count;
 }
 
 /* Where the best kernel leaves units idle, its reduction may be spread over more blocks. */

@@ -129,6 +129,7 @@ void estimate_traffic(const Kernel *kernel, PerfEstimate *perf)
 {
     const TileSpace *space = kernel->space;
     RTile wave = wave_tile(kernel);
+    perf->l2_load_bytes = kernel->blocks * (double)kernel->rules->scratch_reads;
     double hit = at_most((double)kernel->device->l2_bytes / at_least(problem_bytes(kernel), 1), 1);
     for (int i = 0; i < space->tile_count; i++) {
         const DataTile *data = &space->tiles[i];

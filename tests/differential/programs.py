@@ -236,6 +236,15 @@ PROGRAMS = [
         g[c] = sum[n, i](dz[n, i, c] * d[n, i, c])
         dx[n, i, c] = dz[n, i, c] - (b[c] + d[n, i, c] * g[c]) / (3*M)
         output dx : {T}  output dz : {T}  output b : {T}  output g : {T}"""),
+    Program("columns_of_many_blocks", "channelwise", REAL, {"M": ("position", 2500), "N": ("channel", 40)}, """
+        input x[2, M, N] : {T}  input g[N] : {T}
+        mean[b, c] = sum[i](x[b, i, c]) / M
+        var[b, c] = sum[i](sq(x[b, i, c] - mean[b, c])) / M
+        top[b, c] = max[i](x[b, i, c])
+        y[b, i, c] = (x[b, i, c] - mean[b, c]) * rsqrt(var[b, c] + 0.001) * g[c] - top[b, c]
+        rest[b, c] = sum[i](y[b, i, c])
+        z[b, i, c] = y[b, i, c] - rest[b, c] / M
+        output z : {T}  output mean : {T}  output var"""),
     Program("column_softmax", "channelwise", REAL, {"M": ("position", 70), "N": ("channel", 33)}, """
         input x[3, M, N] : {T}
         m[b, j] = max[i](x[b, i, j])
