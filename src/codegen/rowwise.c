@@ -48,6 +48,9 @@ static bool matches(const Fusion *fusion, const DeviceSpec *device)
 
 // ---- rules ----
 
+/* Of a row's vectors, those that are not masked: of causal masks half. */
+static const double UNMASKED = 0.5;
+
 /* TileRules.tail_share. Of gradients of softmax of 49,152 rows of 64 and 128 (f32) an H200 made those with half as many elements
    a thread, and so more waves, in 0.95 of the time. */
 static const double REGISTER_TAIL = 0.05;
@@ -140,6 +143,9 @@ static TileRules rules_of(const Fusion *fusion, const DeviceSpec *device, RowVar
     rules.turns = variant.turns;
     Reads reads = rowwise_reads(fusion, rowwise_shape_of(fusion, variant));
     rules.reads_late = rowwise_weights(&reads) > 0;
+    const RowEmitter row = {.fusion = fusion, .reads = reads};
+    if (rowwise_mask(&row))
+        rules.space.flops *= UNMASKED;
     return rules;
 }
 

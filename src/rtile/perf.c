@@ -62,10 +62,10 @@ static const double GRID_BARRIER_US = 1.8;
    for in between take longer; those that began a turn ahead nothing. */
 static const double TURN_WAIT_US = 1.0;
 static const double COPY_WAIT_US = 0.4;
-/* In clusters of two, four, eight blocks this, two, three times longer: softmax over rows of 50,257 (f16) in the registers of
-   4 and 8 blocks took 4 and 5 us a round beside its computing, on the same day. Copies are waited for by all blocks: in the
-   shared memory of two blocks a round took 1.8 us longer than in that of one. */
-static const double CLUSTER_TURN_US = 1.2;
+/* In clusters of two, four, eight blocks this, two, three times longer. Copies are waited for by all blocks: of gradients of
+   softmax of rows of 32,768 (f16) and RMS norm of rows of 50,257 (f32) a round took about 2.7 us longer in the shared memory of
+   two blocks than in that of one (measured 2026-11-22). */
+static const double CLUSTER_TURN_US = 1.95;
 /* How sharp the knee is between such a kernel's bounds. Fitted to 110 row kernels on an H200 (2026-11-21). */
 static const double TURN_KNEE = 5;
 /* Instructions of one thread in each shared step that are no loads: pointers, counters, branch,
