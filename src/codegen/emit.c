@@ -414,7 +414,7 @@ void emit_tensors(StrBuf *out, const Fusion *fusion, bool wide, bool scratch)
         strbuf_puts(out, i || fusion->input_count ? ", " : "");
         emit_pointer(out, fusion->outputs[i], false, i, "__restrict__ ");
     }
-    strbuf_puts(out, scratch ? ", char *__restrict__ scratch\n#define TENSORS {" : "\n#define TENSORS {");
+    strbuf_puts(out, scratch ? ", char *scratch\n#define TENSORS {" : "\n#define TENSORS {");
     for (int i = 0; i < fusion->input_count; i++)
         strbuf_printf(out, "%sin%d", i ? ", " : "", i);
     for (int i = 0; i < fusion->output_count; i++)
