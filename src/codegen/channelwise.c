@@ -17,7 +17,8 @@ enum {
     STEP_THREADS = 256,       // of a block that goes on in steps
     MAX_GRID_THREADS = 512,   // of a block that holds a share, one on each unit,
     MIN_GRID_THREADS = 256,   // where fewer threads hold more
-    GRID_INSTRUCTIONS = 8     // of a thread to widen an element in every pass
+    GRID_INSTRUCTIONS = 8,    // of a thread to widen an element in every pass
+    GRID_REGISTERS = 64       // beside what a thread reads: nvcc 13 took 40 to 50 more than with 24 for sm_90
 };
 
 /* TileRules.tail_share. On an H200 statistics of 200 MB of f16 took 61 us in one wave of blocks and 53 in four, of 400 MB of f32
@@ -166,6 +167,17 @@ static int count_reductions(const Fusion *fusion)
     return count;
 }
 
+/* What it takes that blocks leave results of `tile` channels each for each other. */
+static void add_meetings(TileRules *rules, const Fusion *fusion, int64_t tile, int64_t shares)
+{
+    int64_t left = count_reductions(fusion) * shares * channelwise_result_bytes(fusion);   // for a channel
+    rules->cooperative = true;
+    rules->grid_barriers = channelwise_meetings(fusion);
+    rules->scratch_bytes = left * spatial_points(fusion);
+    rules->scratch_reads = left * tile;
+    rules->element_instructions = GRID_INSTRUCTIONS;
+}
+
 /* `each` positions of a thread at a time. */
 static TileRules group_rules(const Fusion *fusion, const DeviceSpec *device, int variant, int lanes,
                              int groups, int64_t each)
@@ -192,21 +204,14 @@ static TileRules group_rules(const Fusion *fusion, const DeviceSpec *device, int
     rules.accumulator_bits = one_position                                       ? (int)ceil_div(32, each)
                              : variant == TOTALS && channelwise_centres(fusion) ? 64   // and of a step
                                                                                 : 32;
-    rules.register_overhead = variant == GRID ? 64 : variant == COLUMN ? 24 : 8;
+    rules.register_overhead = variant == GRID ? GRID_REGISTERS : variant == COLUMN ? 24 : 8;
     rules.input_buffers = 1;
     rules.in_step = variant == TOTALS;
     rules.tail_share = variant == TOTALS ? TOTALS_TAIL : variant == ELEMENTS ? ELEMENTS_TAIL : 0;
     if (fusion_reduces(fusion))
         rules.shared_overhead = 2 * (groups + 1) * lanes * vector * channelwise_result_bytes(fusion);
-    if (variant == GRID) {
-        int64_t left =
-            count_reductions(fusion) * shares * channelwise_result_bytes(fusion);   // for a channel
-        rules.cooperative = true;
-        rules.grid_barriers = channelwise_meetings(fusion);
-        rules.scratch_bytes = left * spatial_points(fusion);
-        rules.scratch_reads = left * lanes * vector;
-        rules.element_instructions = GRID_INSTRUCTIONS;
-    }
+    if (variant == GRID)
+        add_meetings(&rules, fusion, lanes * vector, shares);
     return rules;
 }
 
@@ -269,9 +274,11 @@ static int grid_rules(const Fusion *fusion, const DeviceSpec *device, int lanes,
     int64_t tiles = ceil_div(channels, lanes * vector) * (spatial_points(fusion) / channels);
     int64_t shares = device->sm_count / tiles;
     int count = 0;
+    if (!device->has.cooperative || shares < 2)
+        return 0;
     for (int threads = MAX_GRID_THREADS; threads >= MIN_GRID_THREADS && count < most; threads /= 2) {
         int groups = threads / lanes;
-        if (device->has.cooperative && shares > 1 && reduction_points(fusion) > groups)
+        if (threads <= device->max_threads_per_block && reduction_points(fusion) > groups)
             variants[count++] = group_rules(fusion, device, GRID, lanes, groups,
                                             ceil_div(reduction_points(fusion), shares * groups));
     }

@@ -64,8 +64,8 @@ int emit_bits(StrBuf *out, const char *indent, const Scope *scope);
 
 int count_bit_outputs(const Fusion *fusion);
 
-/* Index type, struct Tensors, and the PARAMETERS and TENSORS macros of the kernel's signature. `scratch`: with memory of its own, which other
-   blocks write, too. */
+/* Index type, struct Tensors, and the PARAMETERS and TENSORS macros of the kernel's signature. `scratch`: the launch has
+   memory of its own, in which blocks leave results for each other. */
 void emit_tensors(StrBuf *out, const Fusion *fusion, bool wide, bool scratch);
 
 /* Position of the tensor among the fusion's inputs or outputs; -1: it is not there. */

@@ -72,8 +72,8 @@ typedef struct TileRules {
     int turns;                       // shared tiles that a block makes, one after the other; 0 = 1
     bool cooperative;                // all blocks wait for each other: they must be resident together
     int grid_barriers;               // how often they do so
-    int64_t scratch_bytes;           // of memory that the launch uses for itself; a block reads so many of them
-    int64_t scratch_reads;
+    int64_t scratch_bytes;           // of memory that only the launch itself uses
+    int64_t scratch_reads;           // bytes of it that each block reads
     int stages;                      // buffers of every staged tile: 2 = load the next meanwhile
     int accumulator_bits;            // of one output element in registers
     int input_bits;                  // of one input element there; 0: as many as in memory
