@@ -10,7 +10,7 @@ enum {
 };
 
 static const double WHOLE_WORK = 3e7;    // about a second on the interpreter, and one for the reference
-static const double COOPERATIVE_WORK = 1e9;     // of a launch that can only be run whole: half a minute
+static const double COOPERATIVE_WORK = 5e8;   // of a launch that can only be run whole: about 20 seconds
 static const double SMALL_WORK = 1e6;    // of a program that is run on every kind of inputs
 static const double SAMPLE_WORK = 3e6;   // of one sampled launch
 static const int64_t WHOLE_BYTES = 256 << 20;   // of all buffers

@@ -212,7 +212,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, LEAST_BLOCKS) ENTRY(PARAME
     const Tensors t = TENSORS;
     const Index group = (Index)threadIdx.x / LANES, lane = (Index)threadIdx.x % LANES;
     const Index block = BACKWARDS ? (Index)(gridDim.x - 1 - blockIdx.x) : (Index)blockIdx.x;
-    const Index share = block % SHARES, tile = block / SHARES % TILES, slab = block / SHARES / TILES;
+    const Index share = own_share(), tile = block / SHARES % TILES, slab = block / SHARES / TILES;
     const Index own_channel = tile * TILE + lane * VECTOR;
     const bool active = own_channel < CHANNELS;   // else the thread only takes part in barriers and shuffles
     const Index channel = active ? own_channel : CHANNELS - VECTOR;

@@ -183,13 +183,12 @@ static TileRules group_rules(const Fusion *fusion, const DeviceSpec *device, int
                              int groups, int64_t each)
 {
     int64_t channels = fusion->axes[channelwise_axis(fusion)].extent, vector = channelwise_vector(fusion);
-    int64_t step = each * groups, shares = variant == GRID ? ceil_div(reduction_points(fusion), step) : 1;
+    int64_t step = each * groups, shares = ceil_div(reduction_points(fusion), step);   // or steps
     TileRules rules = {.space = space_new(fusion, device), .variant = variant, .stages = 1};
     rules.variant_name = variant_names[variant];
     space_add_axis(&rules.space, "channel", channels, false);
     space_add_axis(&rules.space, "slab", spatial_points(fusion) / channels, false);
-    space_add_axis(&rules.space, "position", ceil_div(round_up(reduction_points(fusion), step), shares),
-                   true);
+    space_add_axis(&rules.space, "position", variant == GRID ? step : step * shares, true);
     if (variant == GRID)
         space_add_axis(&rules.space, "share", shares, false);
     add_tiles(&rules.space, fusion);
@@ -242,24 +241,18 @@ static int reduction_rules(const Fusion *fusion, const DeviceSpec *device, int l
     return count;
 }
 
-/* What a thread holds of a position. */
-static int held_bits(const Fusion *fusion)
-{
-    int vector = channelwise_vector(fusion), bits = 0;
-    Reads reads = reads_find(channelwise_walk(fusion, vector));
-    for (int i = 0; i < reads.count; i++)
-        bits += dtype_info[reads.reads[i].access->tensor->dtype].bits * vector;
-    return bits;
-}
-
 /* Steps of one or several positions. */
 static int step_rules(const Fusion *fusion, const DeviceSpec *device, int lanes, TileRules *variants,
                       int most)
 {
-    int count = 0, groups = 1;
+    int count = 0, vector = channelwise_vector(fusion), groups = 1;
     while (lanes * groups < STEP_THREADS && groups < reduction_points(fusion))
         groups *= 2;
-    for (int each = 1; each * held_bits(fusion) / 8 <= MAX_HELD_BYTES && count < most; each *= 2)
+    Reads reads = reads_find(channelwise_walk(fusion, vector));
+    int bits = 0;   // of what is read at an element
+    for (int i = 0; i < reads.count; i++)
+        bits += dtype_info[reads.reads[i].access->tensor->dtype].bits;
+    for (int each = 1; each * vector * bits / 8 <= MAX_HELD_BYTES && count < most; each *= 2)
         if (each == 1 || each * groups <= reduction_points(fusion))
             variants[count++] =
                 group_rules(fusion, device, fusion_reduces(fusion) ? TOTALS : ELEMENTS, lanes, groups, each);

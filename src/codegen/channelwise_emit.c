@@ -186,6 +186,24 @@ static uint32_t pass_axes(const Emitter *emitter, const Needs *needs, int pass)
     return used;
 }
 
+void channelwise_emit_identity(Emitter *emitter, int index)
+{
+    const FusedOp *op = &emitter->fusion->ops[index];
+    const char *type = value_type(op->body->type);
+    strbuf_printf(emitter->out,
+                  "    %s total%d[VECTOR];\n    UNROLL for (int e = 0; e < VECTOR; ++e)\n"
+                  "        total%d[e] = %s::identity<%s>();\n",
+                  type, index, index, combiner(op->reduce), type);
+}
+
+void channelwise_emit_combine(StrBuf *out, const Fusion *fusion, int index)
+{
+    strbuf_printf(out,
+                  "        UNROLL for (int e = 0; inside && e < VECTOR; ++e)\n            total%d[e] = "
+                  "%s::combine(total%d[e], ",
+                  index, combiner(fusion->ops[index].reduce), index);
+}
+
 void channelwise_emit_groups(Emitter *emitter, StrBuf *out, int index)
 {
     strbuf_printf(out, "    reduce_columns<%s>(total%d, %d);\n", combiner(emitter->fusion->ops[index].reduce),
@@ -215,15 +233,8 @@ static void emit_reduction_pass(Emitter *emitter, int pass)
         const FusedOp *op = &fusion->ops[i];
         if (op->reduce == REDUCE_NONE || emitter->passes.of[i] != pass)
             continue;
-        const char *type = value_type(op->body->type), *reduction = combiner(op->reduce);
-        strbuf_printf(out,
-                      "    %s total%d[VECTOR];\n    UNROLL for (int e = 0; e < VECTOR; ++e)\n"
-                      "        total%d[e] = %s::identity<%s>();\n",
-                      type, i, i, reduction, type);
-        strbuf_printf(&combines,
-                      "        UNROLL for (int e = 0; inside && e < VECTOR; ++e)\n            total%d[e] = "
-                      "%s::combine(total%d[e], ",
-                      i, reduction, i);
+        channelwise_emit_identity(emitter, i);
+        channelwise_emit_combine(&combines, fusion, i);
         emit_expr(&combines, &emitter->element, op->body);
         strbuf_puts(&combines, ");\n");
         channelwise_emit_result(emitter, &ends, i);

@@ -34,25 +34,6 @@ static bool is_centred(const Meeting *meeting, int op, CentredSum *sum)
     return goes_along(meeting->emitter, op, sum) && is_plain(meeting, sum->total);
 }
 
-static void emit_identity(Emitter *emitter, int op)
-{
-    const char *type = value_type(emitter->fusion->ops[op].body->type);
-    strbuf_printf(
-        emitter->out,
-        "    %s total%d[VECTOR];\n    UNROLL for (int e = 0; e < VECTOR; ++e)\n        total%d[e] = "
-        "%s::identity<%s>();\n",
-        type, op, op, combiner(emitter->fusion->ops[op].reduce), type);
-}
-
-/* `total3[e] = Sum::combine(total3[e], …`, whose end is the caller's. */
-static void add_combine(Emitter *emitter, Addends *addends, int op)
-{
-    strbuf_printf(&addends->statements,
-                  "        UNROLL for (int e = 0; inside && e < VECTOR; ++e)\n            total%d[e] = "
-                  "%s::combine(total%d[e], ",
-                  op, combiner(emitter->fusion->ops[op].reduce), op);
-}
-
 /* The block's own plain results. */
 static void emit_plain(const Meeting *meeting)
 {
@@ -63,8 +44,8 @@ static void emit_plain(const Meeting *meeting)
         if (!is_plain(meeting, i))
             continue;
         const Expr *body = emitter->fusion->ops[i].body;
-        emit_identity(emitter, i);
-        add_combine(emitter, &addends, i);
+        channelwise_emit_identity(emitter, i);
+        channelwise_emit_combine(&addends.statements, emitter->fusion, i);
         emit_expr(&addends.statements, &emitter->element, body);
         strbuf_puts(&addends.statements, ");\n");
         channelwise_add_addend(emitter, &addends, body);
@@ -89,8 +70,8 @@ static void emit_squares(const Meeting *meeting)
                       "    %s mean%d[VECTOR];\n    UNROLL for (int e = 0; e < VECTOR; ++e)\n"
                       "        mean%d[e] = mean_of(total%d[e], positions_of_share(own_share()));\n",
                       value_type(emitter->fusion->ops[i].body->type), i, i, sum.total);
-        emit_identity(emitter, i);
-        add_combine(emitter, &addends, i);
+        channelwise_emit_identity(emitter, i);
+        channelwise_emit_combine(&addends.statements, emitter->fusion, i);
         strbuf_puts(&addends.statements, "op_sq(op_sub(");
         emit_expr(&addends.statements, &emitter->element, sum.element);
         strbuf_printf(&addends.statements, ", mean%d[e])));\n", i);

@@ -60,6 +60,10 @@ void channelwise_emit_values(Emitter *emitter, uint64_t ops);
 /* The channels' own values that are there after so many passes. */
 void channelwise_emit_channel_values(Emitter *emitter, int passes);
 
+/* `total3[e] = Sum::identity<…>();`; and `total3[e] = Sum::combine(total3[e], `, whose end is the caller's. */
+void channelwise_emit_identity(Emitter *emitter, int op);
+void channelwise_emit_combine(StrBuf *out, const Fusion *fusion, int op);
+
 /* A reduction's result in `total<op>` from all groups; the op's value, once it is there; both. */
 void channelwise_emit_groups(Emitter *emitter, StrBuf *out, int op);
 void channelwise_emit_total_value(Emitter *emitter, StrBuf *out, int op);

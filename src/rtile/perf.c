@@ -52,9 +52,9 @@ static const double BARRIER_CYCLES = 30;
    round of clusters of 8 and 16 blocks took 1.9 and 3 us longer than its traffic, with 2 blocks 1.1
    (measured 2026-11-21). */
 static const double CLUSTER_BARRIER_US = 0.9;
-/* All blocks meet and read what the others have left. Batch normalisation of 1.6 million elements in one cooperative launch took
-   7.9 us on an H200 where the blocks met twice, 6.8 to 7.4 where they met once (measured 2026-11-22, 16x14x14x256 and
-   32x7x7x512 in f16). */
+/* All blocks meet and read what the others have left: estimate. Batch normalisation of 0.8 million elements in one cooperative
+   launch took 7.9 us on an H200 where the blocks met twice, 6.8 to 7.4 where they met once (measured 2026-11-22, 16x14x14x256
+   and 32x7x7x512 in f16). */
 static const double GRID_BARRIER_US = 1.8;
 /* A block that loads, computes and stores once waits this long beyond its first load: until it has begun, in barriers, and
    until it has ended. Softmax over rows of 4097 (f16) on an H200 took 199, 220, 263 and 367 us with 9, 7, 5 and 3 blocks of
@@ -64,7 +64,8 @@ static const double TURN_WAIT_US = 1.0;
 static const double COPY_WAIT_US = 0.4;
 /* In clusters of two, four, eight blocks this, two, three times longer. Copies are waited for by all blocks: of gradients of
    softmax of rows of 32,768 (f16) and RMS norm of rows of 50,257 (f32) a round took about 2.7 us longer in the shared memory of
-   two blocks than in that of one (measured 2026-11-22). */
+   two blocks than in that of one (measured 2026-11-22). For rows in the registers of 4 and 8 blocks it is too long: softmax of
+   50,257 (f16) took 4 and 5 us a round beside its computing (2026-11-21). */
 static const double CLUSTER_TURN_US = 1.95;
 /* How sharp the knee is between such a kernel's bounds. Fitted to 110 row kernels on an H200 (2026-11-21). */
 static const double TURN_KNEE = 5;
