@@ -200,7 +200,7 @@ int compile(const Options *opt)
         fatal(EXIT_NO_PROGRAM, "there is no candidate %d: %d were kept", opt->candidate, plans.count);
 
     CandidateList candidates = candidates_of_plans(arena, &plans);
-    TemplateStore templates = {.arena = arena, .folder = opt->templates};
+    TemplateStore templates = {.arena = arena, .folder = opt->templates, .line_directives = opt->line_directives};
     CodegenRequest base = {
         .name = opt->name,
         .program = program,

@@ -22,7 +22,7 @@ const char *const math_name[] = {[MATH_EXACT] = "exact", [MATH_TF32] = "tf32", [
 // ---- what the command line can say ----
 
 enum {
-    KEY_EMIT = 256, KEY_JSON, KEY_NAME, KEY_TOP_K, KEY_CANDIDATE, KEY_VERIFY, KEY_PROFILE, KEY_FORCE, KEY_HANG_AFTER, KEY_MATH, KEY_TEMPLATES, KEY_COLOUR, KEY_DEVICE,
+    KEY_EMIT = 256, KEY_JSON, KEY_NAME, KEY_TOP_K, KEY_CANDIDATE, KEY_VERIFY, KEY_PROFILE, KEY_FORCE, KEY_HANG_AFTER, KEY_MATH, KEY_TEMPLATES, KEY_LINES, KEY_COLOUR, KEY_DEVICE,
     KEY_LIST_DEVICES, KEY_PRINT_DEVICE, KEY_PRINT_SCHEMA, KEY_USAGE,
 };
 
@@ -56,6 +56,8 @@ static const struct argp_option table[] = {
     {"math", KEY_MATH, "MODE", 0, "exact (default); tf32: f32 products may use TF32; fast: also approximate exp, log "
                                   "and division", 2},
     {"templates", KEY_TEMPLATES, "DIR", 0, "Read kernel templates from DIR instead of the built-in ones", 2},
+    {"line-directives", KEY_LINES, 0, 0, "Write #line into the templates, for whoever edits them; without it an emitted file "
+                                        "names no other file to a compiler", 2},
 
     {0, 0, 0, 0, "Looking inside:", 3},
     {0, 'd', "STAGE,...", 0, "Print what a stage made; writes no artefact unless one is asked for. Stages:"
@@ -466,6 +468,7 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     case KEY_HANG_AFTER: options->hang_after = read_count("--hang-after", value, MAX_HANG_AFTER); break;
     case KEY_MATH: options->math = (MathMode)choose(line->arena, "--math", value, math_name, MATH_FAST + 1); break;
     case KEY_TEMPLATES: options->templates = value; break;
+    case KEY_LINES: options->line_directives = true; break;
     case 'd': add_dumps(line, value); break;
     case 'v': options->verbose = true, options->quiet = false; break;
     case 'q': options->quiet = true, options->verbose = false; break;

@@ -51,6 +51,7 @@ typedef struct Options {
     const char *depfile;      // NULL: none
     const char *dep_target;   // -MT; NULL: the artefacts
     const char *templates;    // a folder instead of the built-in ones, or NULL
+    bool line_directives;     // #line into the templates
     bool quiet, verbose, colour;
 } Options;
 

@@ -43,7 +43,7 @@ def names(folder):
 def test_help_lists_every_option(folder):
     text = run("--help").stdout.decode()
     for option in ("--device", "--output", "--emit", "--json", "--name", "--top-k", "--verify", "--profile", "--force-device", "--hang-after", "-D", "--math", "-d",
-                   "-MD", "-MF", "--templates", "--list-devices", "--print-device", "--print-schema", "--color"):
+                   "-MD", "-MF", "--templates", "--line-directives", "--list-devices", "--print-device", "--print-schema", "--color"):
         assert option in text, option
     assert run("-h").stdout.decode() == text
     assert run("--usage").stdout.startswith(b"Usage: rollerc")
@@ -84,6 +84,14 @@ def test_a_full_stdout_is_noticed(folder):
 def test_default_output_is_named_after_the_input(folder):
     compile_matmul(folder)
     assert names(folder) == ["matmul.cu"]
+
+
+def test_no_file_of_ours_is_named_to_a_compiler_unless_asked_for(folder):
+    text = compile_matmul(folder, "-o", "-").stdout.decode()
+    assert "#line" not in text and "// templates/prelude/" in text
+    text = compile_matmul(folder, "-o", "-", "--line-directives").stdout.decode()
+    named = re.findall(r'^#line \d+ "(.*)"$', text, re.MULTILINE)
+    assert "templates/prelude/types.cuh" in named and named[-1] == "matmul.cu", named
 
 
 def test_stdin_and_stdout(folder):

@@ -136,9 +136,11 @@ static int current_line(const StrBuf *out)
     return line;
 }
 
-/* From here on, line numbers are those of the emitted file again. */
+/* After #line into a template: from here on, line numbers are those of the emitted file again. */
 static void write_own_line(Generator *generator)
 {
+    if (!generator->request->templates->line_directives)
+        return;
     strbuf_printf(generator->out, "#line %d \"%s.cu\"\n", current_line(generator->out) + 1,
                   generator->request->name);
 }
@@ -303,8 +305,8 @@ static void write_kernel(Generator *generator, const Launch *launch, const Kerne
     strbuf_printf(out, "\n#undef KERNEL\n#undef ENTRY\n#define KERNEL %s_scope\n#define ENTRY %s\n\n",
                   launch->entry, launch->entry);
     strbuf_write(out, template->head, template->head_length);
-    strbuf_printf(out, "%s// </rollerc>\n#line %d \"%s\"\n", kernel->parameters, template->body_line,
-                  template->path);
+    strbuf_printf(out, "%s// </rollerc>\n", kernel->parameters);
+    template_cite(out, generator->request->templates, template->path, template->body_line);
     strbuf_write(out, template->body, template->body_length);
     strbuf_puts(out, "#undef PARAMETERS\n#undef TENSORS\n");
     write_own_line(generator);

@@ -379,7 +379,12 @@ static int line_count(Slice text)
     return lines;
 }
 
-/* Parts that follow each other in their file need no #line. */
+/* Whether the lines of `part` do not simply go on from those of the part written before it. */
+static bool begins_elsewhere(const Part *before, const Part *part)
+{
+    return !before || before->file != part->file || before->line + line_count(before->text) + 1 != part->line;
+}
+
 static void write_parts(StrBuf *out, const Prelude *prelude)
 {
     const Part *before = NULL;
@@ -388,9 +393,8 @@ static void write_parts(StrBuf *out, const Prelude *prelude)
             continue;
         if (before)
             strbuf_putc(out, '\n');
-        if (!before || before->file != part->file ||
-            before->line + line_count(before->text) + 1 != part->line)
-            strbuf_printf(out, "#line %d \"%s\"\n", part->line, part->file->path);
+        if (begins_elsewhere(before, part))
+            template_cite(out, prelude->store, part->file->path, part->line);
         strbuf_write(out, part->text.start, (size_t)(part->text.end - part->text.start));
         before = part;
     }

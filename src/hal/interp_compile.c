@@ -36,7 +36,7 @@ static bool write_embedded(Arena *arena, const char *folder, const char *name)
 static const char *program_text(Arena *arena, const RuntimeSource *source)
 {
     StrBuf out = strbuf_new(arena);
-    strbuf_puts(&out, "#include \"twin.h\"\n#include \"handlers.h\"\n#include \"kernel.cu\"\n\n");
+    strbuf_printf(&out, "#include \"twin.h\"\n#include \"handlers.h\"\n#include \"%s.cu\"\n\n", source->name);
     strbuf_printf(&out, "extern \"C\" ROLLERC_EXPORT int call_launcher(void **args)\n{\n    return %s_launch(",
                   source->name);
     for (int i = 0; i < source->arg_count; i++)
@@ -55,7 +55,7 @@ static bool write_sources(Arena *arena, const char *folder, const RuntimeSource 
     return write_embedded(arena, folder, "calls.h") && write_embedded(arena, folder, "twin.h") &&
            write_embedded(arena, folder, "handlers.h") &&
            write_text(arena, folder, "program.cpp", program_text(arena, source)) &&
-           write_file(arena_printf(arena, "%s/kernel.cu", folder), source->text, source->length);
+           write_file(arena_printf(arena, "%s/%s.cu", folder, source->name), source->text, source->length);
 }
 
 // ---- commands ----
@@ -201,29 +201,33 @@ RuntimeStatus interp_compile(Arena *arena, const RuntimeSource *source, InterpOb
 
 // ---- lines ----
 
+#define PRELUDE_SYMBOL "_ZN7rollerc"   // how the names of functions in namespace rollerc begin
+
 static const char *base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
 }
 
-/* addr2line names the innermost of inlined functions first; those of the prelude are passed over. */
+/* addr2line names the innermost of inlined functions first, each by a line with its name and one with its place; those of the
+   prelude, all in namespace rollerc, are passed over. */
 const char *interp_source_line(Arena *arena, const InterpObjects *objects, unsigned pc)
 {
     const char *log = arena_printf(arena, "%s/line.log", objects->folder);
-    char *argv[] = {"addr2line", "-i", "-e", arena_strdup(arena, objects->checked),
+    char *argv[] = {"addr2line", "-i", "-f", "-e", arena_strdup(arena, objects->checked),
                     arena_printf(arena, "0x%x", pc - 1), NULL};   // the call before the return address
     pid_t child;
     if (!start_command(arena, argv, log, &child) || wait_for_command(child) != 0)
         return NULL;
     char *text = arena_strdup(arena, read_log(arena, log)), *rest;
     const char *found = NULL;
-    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-        line[strcspn(line, " ")] = '\0';   // " (discriminator 2)"
-        if (line[0] == '?')
+    for (char *name = strtok_r(text, "\n", &rest), *line; name; name = strtok_r(NULL, "\n", &rest)) {
+        line = strtok_r(NULL, "\n", &rest);
+        if (!line || line[0] == '?')
             continue;
+        line[strcspn(line, " ")] = '\0';   // " (discriminator 2)"
         found = base_name(line);
-        if (!strstr(line, "templates/prelude"))
+        if (strncmp(name, PRELUDE_SYMBOL, strlen(PRELUDE_SYMBOL)) != 0)
             break;
     }
     return found;

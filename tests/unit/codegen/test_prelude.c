@@ -87,8 +87,8 @@ static const char *emitted(const char *from, const char *text)
     return out.text;
 }
 
-#define NAMESPACE "#line 5 \"templates/prelude.cuh\"\nnamespace rollerc {\n"
-#define END "\n#line 8 \"templates/prelude.cuh\"\n}\n"
+#define NAMESPACE "// templates/prelude.cuh:5\nnamespace rollerc {\n"
+#define END "\n// templates/prelude.cuh:8\n}\n"
 
 START_TEST(a_text_that_uses_nothing_gets_nothing)
 {
@@ -99,29 +99,29 @@ END_TEST
 
 START_TEST(a_part_is_taken_with_the_heading_of_its_file)
 {
-    ck_assert_str_eq(emitted(folder, "wide(1)"), "#line 1 \"templates/prelude/types.cuh\"\n// Types.\n\n"
-                     "#line 5 \"templates/prelude/types.cuh\"\ntemplate <class T> DEVICE T wide(T x) { return x; }\n\n"
+    ck_assert_str_eq(emitted(folder, "wide(1)"), "// templates/prelude/types.cuh:1\n// Types.\n\n"
+                     "// templates/prelude/types.cuh:5\ntemplate <class T> DEVICE T wide(T x) { return x; }\n\n"
                      NAMESPACE END);
 }
 END_TEST
 
-/* wide(half) stands in a part of its own: it comes with `half` and `wide`. Parts in a row have one #line. */
+/* wide(half) stands in a part of its own: it comes with `half` and `wide`. Parts in a row are cited once. */
 START_TEST(an_overload_for_a_type_comes_with_the_type)
 {
-    ck_assert_str_eq(emitted(folder, "half x"), "#line 1 \"templates/prelude/types.cuh\"\n// Types.\n\n"
+    ck_assert_str_eq(emitted(folder, "half x"), "// templates/prelude/types.cuh:1\n// Types.\n\n"
                      "struct alignas(4) half { int bits; };\n\n" NAMESPACE END);
     ck_assert_str_eq(emitted(folder, "wide(half())"),
-                     arena_printf(arena, "#line 1 \"templates/prelude/types.cuh\"\n%s\n" NAMESPACE END, TYPES));
+                     arena_printf(arena, "// templates/prelude/types.cuh:1\n%s\n" NAMESPACE END, TYPES));
 }
 END_TEST
 
 START_TEST(taken_parts_take_what_they_use)
 {
     ck_assert_str_eq(emitted(folder, "two(x)"),
-                     arena_printf(arena, NAMESPACE "\n#line 4 \"templates/prelude/rest.cuh\"\n%s" END, strstr(REST, "#if")));
-    ck_assert_str_eq(emitted(folder, "WORDS"), "#line 1 \"templates/prelude/types.cuh\"\n// Types.\n\n"
-                     "#line 5 \"templates/prelude/types.cuh\"\ntemplate <class T> DEVICE T wide(T x) { return x; }\n\n"
-                     NAMESPACE "\n#line 1 \"templates/prelude/rest.cuh\"\n#define WORDS(x) \\\n    wide(x)\n" END);
+                     arena_printf(arena, NAMESPACE "\n// templates/prelude/rest.cuh:4\n%s" END, strstr(REST, "#if")));
+    ck_assert_str_eq(emitted(folder, "WORDS"), "// templates/prelude/types.cuh:1\n// Types.\n\n"
+                     "// templates/prelude/types.cuh:5\ntemplate <class T> DEVICE T wide(T x) { return x; }\n\n"
+                     NAMESPACE "\n// templates/prelude/rest.cuh:1\n#define WORDS(x) \\\n    wide(x)\n" END);
 }
 END_TEST
 
