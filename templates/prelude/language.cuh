@@ -1,6 +1,6 @@
 // ---- words of the language ----
 
-#define DEVICE static __device__ __forceinline__
+#define DEVICE [[maybe_unused]] static __device__ __forceinline__
 
 #ifdef ROLLERC_INTERP
 #define UNROLL

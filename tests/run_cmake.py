@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""rollerc as another project's CMake sees it: installed, found, kernels made when they must be and only then, removed again.
+
+The project's target is C, so that no CUDA compiler is needed; where there is one, examples/cmake is built, too.
+"""
+import argparse
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PROJECT = """\
+cmake_minimum_required(VERSION 3.25)
+project(user LANGUAGES C)
+find_package(Rollerc REQUIRED)
+add_library(user STATIC user.c)
+rollerc_add_kernel(user EXPR sums.te DEVICE a100 DEFINES N=1000 VERIFY)
+rollerc_add_kernel(user EXPR sums.te DEVICE ./mine.yaml NAME wide DEFINES N=4096 R=3 OPTIONS --top-k 2)
+"""
+SOURCE = """\
+#include "sums.h"
+#include "wide.h"
+size_t bytes(void) { return sums_workspace() + wide_workspace(); }
+"""
+EXPRESSION = """\
+param R = 8  param N = 64
+input x[R, N] : f32
+y[i] = sum[j](x[i, j])
+output y
+"""
+
+
+def run(*command, fails=False):
+    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert (done.returncode != 0) == fails, f"{command}: exit {done.returncode}: {done.stdout}"
+    return done.stdout
+
+
+def made_by(build):
+    """Names of the kernels that a build constructs."""
+    return {line.split("Constructing ")[1].split()[0] for line in run("cmake", "--build", build).splitlines() if "Constructing" in line}
+
+
+def configure(source, build, prefix, generator, *more):
+    run("cmake", "-S", source, "-B", build, "-G", generator, f"-DCMAKE_PREFIX_PATH={prefix}", *more)
+
+
+def check_rebuilds(folder, prefix, rollerc, generator):
+    source, build = folder / generator, folder / f"{generator} build"
+    source.mkdir()
+    (source / "CMakeLists.txt").write_text(PROJECT)
+    (source / "user.c").write_text(SOURCE)
+    (source / "sums.te").write_text(EXPRESSION)
+    device = source / "mine.yaml"
+    device.write_text(run(rollerc, "--print-device", "h200"))
+    configure(source, build, prefix, generator)
+    assert made_by(build) == {"sums", "wide"}
+    assert made_by(build) == set(), "a second build makes kernels again"
+    assert '"shape":[3,4096]' in (build / "user.kernels/wide.cu").read_text()
+    device.write_text(device.read_text() + "\n# changed\n")
+    assert made_by(build) == {"wide"}, "a changed device file"
+    (source / "sums.te").write_text(EXPRESSION.replace("sum[j]", "max[j]"))
+    assert made_by(build) == {"sums", "wide"}, "a changed expression"
+    (source / "sums.te").write_text(EXPRESSION.replace("sum[j]", "summ[j]"))
+    assert "sums.te:3" in run("cmake", "--build", build, fails=True)
+    (source / "CMakeLists.txt").write_text(PROJECT.replace("DEVICE a100 ", ""))
+    assert "needs DEVICE" in run("cmake", build, fails=True)
+
+
+def check_example(folder, prefix):
+    build = folder / "example"
+    configure(ROOT / "examples/cmake", build, prefix, "Ninja", "-DCMAKE_CUDA_ARCHITECTURES=90a")
+    assert "warning" not in run("cmake", "--build", build)
+    assert "no work to do" in run("cmake", "--build", build)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rollerc", required=True, type=os.path.abspath)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder, ours = pathlib.Path(name), pathlib.Path(args.rollerc).parent
+        prefix = folder / "prefix"
+        run("cmake", "--install", ours, "--prefix", prefix)
+        try:
+            assert run(prefix / "bin/rollerc", "--version")
+            for generator, tool in {"Ninja": "ninja", "Unix Makefiles": "make"}.items():
+                if shutil.which(tool):
+                    check_rebuilds(folder, prefix, args.rollerc, generator)
+                else:
+                    print(f"NOT TESTED: there is no {tool} here")
+            if shutil.which("nvcc"):
+                check_example(folder, prefix)
+            else:
+                print("NOT TESTED: there is no nvcc here, so examples/cmake was not built")
+        finally:
+            run("cmake", "-P", ours / "Uninstall.cmake")
+        left = [path for path in prefix.rglob("*") if path.is_file()]
+        assert not left, f"left behind by the uninstall target: {left}"
+    print("1 passed, 0 failed")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
