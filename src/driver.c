@@ -197,7 +197,7 @@ int compile(const Options *opt)
         fatal(EXIT_NO_PROGRAM, "the device '%s' can hold no program for this expression", device->name);
 
     if (opt->candidate > plans.count)
-        fatal(EXIT_NO_PROGRAM, "there is no candidate %d: %d were kept", opt->candidate, plans.count);
+        fatal(EXIT_USAGE, "there is no candidate %d: %d were kept", opt->candidate, plans.count);
 
     CandidateList candidates = candidates_of_plans(arena, &plans);
     TemplateStore templates = {.arena = arena, .folder = opt->templates, .line_directives = opt->line_directives};

@@ -446,6 +446,13 @@ static void set_input(Options *options, const char *path)
     options->input = path;
 }
 
+static void set_device(Options *options, const char *device)
+{
+    if (options->device)
+        usage_error("one device, please: '%s' and '%s' are given", options->device, device);
+    options->device = device;
+}
+
 static error_t read_option(int key, char *value, struct argp_state *state)
 {
     CommandLine *line = state->input;
@@ -453,7 +460,7 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     static const char *const colours[] = {"auto", "always", "never"};
     switch (key) {
     case ARGP_KEY_ARG: set_input(options, value); break;
-    case KEY_DEVICE: options->device = value; break;
+    case KEY_DEVICE: set_device(options, value); break;
     case 'o': line->output = value; break;
     case KEY_EMIT: add_emits(line, value); break;
     case KEY_JSON: add_artefact(options, ARTEFACT_JSON, value); break;

@@ -86,6 +86,20 @@ def test_default_output_is_named_after_the_input(folder):
     assert names(folder) == ["matmul.cu"]
 
 
+def test_a_lost_fraction_is_warned_of(folder):
+    def warnings(expression):
+        text = f"param D = 64  input x[8] : f32  y[i, d:D] = x[i] * pow(10000, {expression})  output y\n".encode()
+        return run("-", "--device", "a100", "-o", "k.cu", folder=folder, stdin=text).stderr.decode()
+    assert "1:63: warning: a quotient of integers is cut off" in warnings("-2*d / D")
+    assert "warning" in warnings("1 + (d / D)")
+    for whole in ("-2*d / 64.0", "cast(-2*d, f32) / D", "cast(d / D, f32)", "3 / 2", "d * 2"):
+        assert warnings(whole) == "", whole
+
+
+def test_the_params_are_named_to_who_misses_one(folder):
+    assert "no param of that name; it has M, N, K" in run(MATMUL, "--device", "a100", "-D", "Q=3", code=2).stderr.decode()
+
+
 def test_no_file_of_ours_is_named_to_a_compiler_unless_asked_for(folder):
     text = compile_matmul(folder, "-o", "-").stdout.decode()
     assert "#line" not in text and "// templates/prelude/" in text

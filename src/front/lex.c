@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/nearest.h"
 #include "ir/tensor_op.h"
 
 /* Longest first: `<=` before `<`. */
@@ -37,18 +38,34 @@ static bool is_space(char c)
     return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\v' || c == '\f';
 }
 
+/* All of them, counted from 0; NULL behind the last. Operators are no words. */
+static const char *reserved_word(int i)
+{
+    if (i < WORD_COUNT)
+        return words[i];
+    i -= WORD_COUNT;
+    if (i < OP_COUNT)
+        return op_info[i].spelling;
+    i -= OP_COUNT;
+    return i < DTYPE_COUNT && dtype_info[i].in_language ? dtype_info[i].name : NULL;   // those come first
+}
+
 static bool is_reserved(const char *name)
 {
-    for (int i = 0; i < WORD_COUNT; i++)
-        if (strcmp(name, words[i]) == 0)
-            return true;
-    for (int op = 0; op < OP_COUNT; op++)
-        if (strcmp(name, op_info[op].spelling) == 0)
-            return true;
-    for (int type = 0; type < DTYPE_COUNT; type++)
-        if (dtype_info[type].in_language && strcmp(name, dtype_info[type].name) == 0)
+    const char *word;
+    for (int i = 0; (word = reserved_word(i)); i++)
+        if (strcmp(name, word) == 0)
             return true;
     return false;
+}
+
+const char *lex_suggestion(Arena *arena, const char *name)
+{
+    Nearest nearest = nearest_to(name);
+    const char *word;
+    for (int i = 0; (word = reserved_word(i)); i++)
+        nearest_try(&nearest, word);
+    return nearest_suggestion(arena, &nearest);
 }
 
 static const char *skip_digits(const char *at)
@@ -162,12 +179,30 @@ static Token lex_number_token(Lexer *lexer)
     return token;
 }
 
+/* What people write who come from other languages, and how it is said here. */
+typedef struct ForeignSymbol {
+    char c;
+    const char *mend;
+} ForeignSymbol;
+
+static const ForeignSymbol foreign_symbols[] = {
+    {'&', "logical operators are && and ||"},
+    {'|', "logical operators are && and ||"},
+    {'^', "a power is pow(a, b), a square sq(a)"},
+    {'?', "a choice is select(condition, a, b)"},
+    {';', "nothing stands between statements"},
+    {'{', "indices and reduction variables stand in [ ]"},
+    {'@', "a matrix product is y[i, j] = sum[k](a[i, k] * b[k, j])"},
+    {0},
+};
+
 static _Noreturn void unexpected_character(Lexer *lexer)
 {
     unsigned char c = (unsigned char)*lexer->at++;
     Loc loc = loc_from(lexer, lexer->at - 1);
-    if (c == '&' || c == '|')
-        reject(loc, "unexpected '%c'; logical operators are && and ||", c);
+    for (const ForeignSymbol *symbol = foreign_symbols; symbol->c; symbol++)
+        if (symbol->c == c)
+            reject(loc, "unexpected '%c'; %s", c, symbol->mend);
     if (isprint(c))
         reject(loc, "unexpected character '%c'", c);
     reject(loc, "unexpected byte 0x%02x: outside comments a program is plain ASCII", c);
@@ -175,6 +210,11 @@ static _Noreturn void unexpected_character(Lexer *lexer)
 
 static Token lex_symbol(Lexer *lexer)
 {
+    if (strncmp(lexer->at, "//", 2) == 0) {
+        const char *start = lexer->at;
+        lexer->at += 2;
+        reject(loc_from(lexer, start), "unexpected '//'; comments begin with '#', and '/' between integers truncates");
+    }
     for (int i = 0; i < SYMBOL_COUNT; i++) {
         size_t length = strlen(symbols[i]);
         if (strncmp(lexer->at, symbols[i], length) != 0)

@@ -40,6 +40,9 @@ Token *lex(Arena *arena, const Source *source);
 /* Reads the NUMBER that `text` starts with, returns its end; `problem`: NULL, or what is wrong. */
 const char *lex_number(const char *text, Number *number, const char **problem);
 
+/* `; did you mean 'input'?` if a reserved word is near, else "". */
+const char *lex_suggestion(Arena *arena, const char *name);
+
 /* 4096, 1e-05, 2.0, inf: reads back as the same number of the same kind. */
 void number_print(StrBuf *out, Number number);
 

@@ -181,14 +181,24 @@ static Number override_number(const ParamOverride *override)
     return negative ? number_apply(OP_NEG, number, number, (Loc){0}) : number;
 }
 
+/* `; it has M, N, K` */
+static const char *param_list(const Lower *lower)
+{
+    StrBuf list = strbuf_new(lower->arena);
+    for (int i = 0; i < lower->symbol_count; i++)
+        if (lower->symbols[i].statement->kind == STATEMENT_PARAM)
+            strbuf_printf(&list, "%s%s", list.length ? ", " : "; it has ", lower->symbols[i].statement->name);
+    return list.length ? list.text : "; it has none";
+}
+
 /* The value replaces the one that the statement gives; of two overrides the last one counts. */
 void override_params(Lower *lower, const ParamOverride *overrides, int count)
 {
     for (int i = 0; i < count; i++) {
         Symbol *symbol = symbol_find(lower, overrides[i].name);
         if (!symbol || symbol->statement->kind != STATEMENT_PARAM)
-            fatal(EXIT_USAGE, "-D %s: the program has no param of that name%s", overrides[i].name,
-                  name_suggestion(lower, overrides[i].name));
+            fatal(EXIT_USAGE, "-D %s: the program has no param of that name%s%s", overrides[i].name,
+                  name_suggestion(lower, overrides[i].name), param_list(lower));
         symbol->value = override_number(&overrides[i]);
         symbol->overridden = true;
     }

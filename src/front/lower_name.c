@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "base/nearest.h"
 #include "front/lower_parts.h"
 
 // ---- the table ----
@@ -87,44 +88,12 @@ void symbols_declare(Lower *lower)
 
 // ---- suggestions ----
 
-static int min3(int a, int b, int c)
-{
-    int least = a < b ? a : b;
-    return least < c ? least : c;
-}
-
-/* Levenshtein's: insertions, deletions and replacements from one name to the other. */
-static int edit_distance(const char *from, const char *to)
-{
-    int row[MAX_NAME + 2];
-    int length = (int)strlen(to);
-    for (int j = 0; j <= length; j++)
-        row[j] = j;
-    for (int i = 1; from[i - 1]; i++) {
-        int diagonal = row[0];
-        row[0] = i;
-        for (int j = 1; j <= length; j++) {
-            int replace = diagonal + (from[i - 1] != to[j - 1]);
-            diagonal = row[j];
-            row[j] = min3(replace, row[j] + 1, row[j - 1] + 1);
-        }
-    }
-    return row[length];
-}
-
 const char *name_suggestion(const Lower *lower, const char *name)
 {
-    int best = strlen(name) < 3 ? 0 : strlen(name) < 5 ? 1 : 2;
-    const char *nearest = NULL;
-    for (int i = 0; i < lower->symbol_count && best > 0; i++) {
-        const char *candidate = lower->symbols[i].statement->name;
-        int distance = edit_distance(name, candidate);
-        if (distance > best || (nearest && distance == best))
-            continue;
-        best = distance;
-        nearest = candidate;
-    }
-    return nearest ? arena_printf(lower->arena, "; did you mean '%s'?", nearest) : "";
+    Nearest nearest = nearest_to(name);
+    for (int i = 0; i < lower->symbol_count; i++)
+        nearest_try(&nearest, lower->symbols[i].statement->name);
+    return nearest_suggestion(lower->arena, &nearest);
 }
 
 // ---- looking up ----

@@ -36,6 +36,7 @@ typedef struct Search {
     bool wanted[MAX_AXES];        // no extent is stated
     const char *tensor[MAX_AXES]; // where the extent was found first
     int dimension[MAX_AXES];
+    int64_t fitting[MAX_AXES];    // the largest extent that stays inside all of x[2*i + 1] and its like; 0: there is none
 } Search;
 
 static void found(Search *search, int axis, const Tensor *tensor, int dimension, Loc loc)
@@ -58,12 +59,28 @@ static void found(Search *search, int axis, const Tensor *tensor, int dimension,
     }
 }
 
+/* Of the only variable in `2*i + 1`, a dimension of 8 holds 4 values: 1, 3, 5, 7. */
+static void fit(Search *search, const Affine *form, int64_t size)
+{
+    int axis = -1, count = 0;
+    for (int a = 0; a < search->lower->scope.count; a++)
+        if (form->coef[a]) {
+            axis = a;
+            count++;
+        }
+    if (count != 1 || form->coef[axis] < 0 || form->constant < 0 || form->constant >= size)
+        return;
+    int64_t extent = (size - 1 - form->constant) / form->coef[axis] + 1, *fitting = &search->fitting[axis];
+    *fitting = *fitting && *fitting < extent ? *fitting : extent;
+}
+
 static void search_access(Search *search, const AstExpr *access)
 {
     Tensor *tensor = tensor_find(search->lower, access->access.name, access->loc);
     for (int d = 0; d < access->access.count && d < tensor->rank; d++) {
         Affine form = lower_index(search->lower, access->access.indices[d]);
         found(search, affine_single_axis(&form), tensor, d, access->access.indices[d]->loc);
+        fit(search, &form, tensor->shape[d]);
     }
 }
 
@@ -114,9 +131,10 @@ void scope_open(Lower *lower, const AstIndex *indices, int count, const AstExpr 
     for (int i = 0; i < count; i++)
         if (!scope->extents[search.first + i])
             reject(indices[i].loc,
-                   "index '%s' stands alone in no dimension of a tensor; "
-                   "state its extent, like %s:64",
-                   indices[i].name, indices[i].name);
+                   "index '%s' stands alone in no dimension of a tensor; state its extent, like %s:%" PRId64
+                   ", and read what lies outside by pad(x[...], 0)",
+                   indices[i].name, indices[i].name,
+                   search.fitting[search.first + i] ? search.fitting[search.first + i] : 64);
 }
 
 void scope_close(Lower *lower, int count)

@@ -1,4 +1,5 @@
 // Element types: what an operation computes in, and what a definition is stored as.
+#include "base/diag.h"
 #include "front/lower_parts.h"
 
 static bool is_real(DType type)
@@ -75,11 +76,35 @@ static void constant_retype(Expr *expr, DType type)
     expr->type = type;
 }
 
+/* The first quotient of integers in what is made of integers alone; NULL: there is none. */
+static const Expr *integer_quotient(const Expr *expr)
+{
+    if (expr->kind != EXPR_APPLY || is_real(expr->type))
+        return NULL;
+    if (expr->apply.op == OP_DIV)
+        return expr;
+    const Expr *found = NULL;
+    for (int i = expr->apply.op == OP_SELECT; i < op_info[expr->apply.op].operands && !found; i++)
+        found = integer_quotient(expr->apply.operands[i]);
+    return found;
+}
+
+/* pow(10000, -2*d / D) is 1 for all d < D/2: who wants that writes the cast. */
+static void warn_of_lost_fraction(const Expr *expr)
+{
+    const Expr *quotient = integer_quotient(expr);
+    if (quotient)
+        diag_warning(quotient->loc, "a quotient of integers is cut off before it is used as a real number; if that is meant, write "
+                     "cast(a / b, f32), else cast(a, f32) / b");
+}
+
 /* The value in the given compute type. */
 Expr *term_convert(Lower *lower, Term term, DType type)
 {
     if (term.expr->type == type)
         return term.expr;
+    if (is_real(type))
+        warn_of_lost_fraction(term.expr);
     if (!term.is_constant)
         return expr_cast(lower->arena, type, term.expr);
     constant_retype(term.expr, type);

@@ -44,6 +44,27 @@ static void expect(Parser *p, const char *symbol, const char *where)
         expected(p, arena_printf(p->arena, "'%s' %s", symbol, where));
 }
 
+/* Just behind the token before the next one. */
+static Loc loc_behind(const Parser *p)
+{
+    Loc loc = p->token[-1].loc;
+    return (Loc){loc.source, loc.offset + loc.length, 1};
+}
+
+static bool is_on_next_line(const Parser *p)
+{
+    Loc behind = loc_behind(p);
+    return memchr(behind.source->text + behind.offset, '\n', p->token->loc.offset - behind.offset) != NULL;
+}
+
+/* A bracket that lacks is missed where the line ends, not at the statement below it. */
+static void expect_bracket(Parser *p, const char *bracket, const char *where)
+{
+    if (!at(p, bracket) && p->token->kind != TOKEN_END && is_on_next_line(p))
+        reject(loc_behind(p), "expected '%s' %s, saw the end of the line", bracket, where);
+    expect(p, bracket, where);
+}
+
 static const Token *name(Parser *p, const char *what)
 {
     if (p->token->kind == TOKEN_WORD)
@@ -141,7 +162,7 @@ static AstIndex *index_list(Parser *p, int limit, int *count)
             reject(p->token->loc, "more than %d index variables", limit);
         indices[(*count)++] = index_variable(p);
     } while (take(p, ","));
-    expect(p, "]", "after the index variables");
+    expect_bracket(p, "]", "after the index variables");
     return indices;
 }
 
@@ -157,7 +178,7 @@ static AstExpr **bracket_list(Parser *p, const char *where, int *count)
             reject(p->token->loc, "a tensor has at most %d dimensions", MAX_RANK);
         items[(*count)++] = sum(p);
     } while (take(p, ","));
-    expect(p, "]", where);
+    expect_bracket(p, "]", where);
     return items;
 }
 
@@ -186,7 +207,7 @@ static AstExpr *reduction(Parser *p, Reduce reduce)
     AstIndex *axes = index_list(p, MAX_AXES, &count);
     expect(p, "(", "before what is reduced");
     AstExpr *body = expr(p);
-    expect(p, ")", "after what is reduced");
+    expect_bracket(p, ")", "after what is reduced");
     AstExpr *result = new_expr(p, AST_REDUCTION, loc_since(p, start));
     result->reduction.reduce = reduce;
     result->reduction.axes = axes;
@@ -205,7 +226,7 @@ static AstExpr *pad(Parser *p)
     AstExpr *access = access_expr(p);
     expect(p, ",", "and the padding constant after the padded element");
     AstExpr *otherwise = sum(p);
-    expect(p, ")", "after the padding constant");
+    expect_bracket(p, ")", "after the padding constant");
     AstExpr *result = new_expr(p, AST_PAD, loc_since(p, start));
     result->pad.access = access;
     result->pad.otherwise = otherwise;
@@ -222,7 +243,7 @@ static AstExpr *cast(Parser *p)
     AstExpr *body = expr(p);
     expect(p, ",", "and an element type after the value");
     DType to = dtype(p);
-    expect(p, ")", "after the element type");
+    expect_bracket(p, ")", "after the element type");
     AstExpr *result = new_expr(p, AST_CAST, loc_since(p, start));
     result->cast.body = body;
     result->cast.to = to;
@@ -243,7 +264,7 @@ static AstExpr *function(Parser *p, Op op)
             operands[count] = operand;
         count++;
     } while (take(p, ","));
-    expect(p, ")", "after the operands");
+    expect_bracket(p, ")", "after the operands");
     AstExpr *result = new_expr(p, AST_APPLY, loc_since(p, word->loc));
     if (count != op_info[op].operands)
         reject(result->loc, "'%s' takes %d operand%s, saw %d", word->text, op_info[op].operands,
@@ -267,7 +288,7 @@ static AstExpr *parentheses(Parser *p)
 {
     Loc start = p->token++->loc;
     AstExpr *inner = expr(p);
-    expect(p, ")", "after the expression");
+    expect_bracket(p, ")", "after the expression");
     inner->loc = loc_since(p, start);
     return inner;
 }
@@ -280,7 +301,7 @@ static AstExpr *name_or_access(Parser *p)
     if (symbol && strcmp(next->text, "[") == 0)
         return access_expr(p);
     if (symbol && strcmp(next->text, "(") == 0)
-        reject(p->token->loc, "unknown function '%s'", p->token->text);
+        reject(p->token->loc, "unknown function '%s'%s", p->token->text, lex_suggestion(p->arena, p->token->text));
     AstExpr *result = new_expr(p, AST_NAME, p->token->loc);
     result->name = p->token++->text;
     return result;
@@ -454,11 +475,16 @@ static AstStatement output_statement(Parser *p)
 static AstStatement definition(Parser *p)
 {
     AstStatement statement = named(STATEMENT_DEFINITION, p->token++);
+    if (p->token->kind == TOKEN_NAME)
+        reject(statement.name_loc, "unknown statement '%s'%s", statement.name, lex_suggestion(p->arena, statement.name));
     expect(p, "[", "and index variables after the name of what is defined");
     if (!take(p, "]"))
         statement.indices = index_list(p, MAX_RANK, &statement.count);
     if (take(p, ":"))
         type_of(p, &statement);
+    if ((at(p, "+") || at(p, "-") || at(p, "*") || at(p, "/")) && strcmp(p->token[1].text, "=") == 0)
+        reject(loc_between(p->token->loc, p->token[1].loc),
+               "a tensor is defined once, by '='; what adds up over an index is a sum[k](...)");
     expect(p, "=", "after the left side of the definition");
     statement.value = expr(p);
     return statement;

@@ -5,48 +5,18 @@
 
 #include "base/diag.h"
 #include "base/embedded.h"
+#include "base/nearest.h"
 #include "hal/device_check.h"
 #include "hal/device_fields.h"
 #include "hal/yaml.h"
 
-/* ---- "did you mean" ---- */
-
-enum { MAX_WORD = 48 };   // the longest path has 31 characters
-
-static int least(int a, int b) { return a < b ? a : b; }
-
-/* Letters to insert, drop or change to turn `a` into `b` (Levenshtein, row by row). */
-static int distance(const char *a, const char *b)
-{
-    int row[MAX_WORD + 1], length = (int)strlen(b);
-    if (strlen(a) > MAX_WORD || length > MAX_WORD)
-        return MAX_WORD;
-    for (int j = 0; j <= length; j++)
-        row[j] = j;
-    for (int i = 0; a[i]; i++) {
-        int diagonal = row[0];
-        row[0] = i + 1;
-        for (int j = 0; j < length; j++) {
-            int changed = diagonal + (a[i] != b[j]);
-            diagonal = row[j + 1];
-            row[j + 1] = least(changed, least(row[j], row[j + 1]) + 1);
-        }
-    }
-    return row[length];
-}
-
-/* `; did you mean 'compute.sm_count'?`, or nothing if no path of the table is near. */
+/* Names the key of the table that is near, if one is. */
 static const char *suggestion(Arena *arena, const char *path)
 {
-    enum { ANOTHER_WORD = 4 };   // three slips are a typo
-    const char *best = NULL;
-    int best_distance = ANOTHER_WORD;
+    Nearest nearest = nearest_to(path);
     for (const DeviceField *field = device_fields; field->path; field++)
-        if (distance(path, field->path) < best_distance) {
-            best = field->path;
-            best_distance = distance(path, best);
-        }
-    return best ? arena_printf(arena, "; did you mean '%s'?", best) : "";
+        nearest_try(&nearest, field->path);
+    return nearest_suggestion(arena, &nearest);
 }
 
 /* ---- values ---- */
@@ -258,14 +228,16 @@ static const EmbeddedFile *built_in(const char *name)
 static _Noreturn void unknown_device(Arena *arena, const char *name)
 {
     StrBuf known = strbuf_new(arena);
+    Nearest nearest = nearest_to(name);
     for (const EmbeddedFile *file = embedded_files; file->path; file++)
         if (is_device_file(file)) {
             const char *stem = file->path + strlen("devices/");
-            strbuf_puts(&known, known.length ? ", " : "");
-            strbuf_write(&known, stem, strcspn(stem, "."));
+            const char *built_in_name = arena_strndup(arena, stem, strcspn(stem, "."));
+            strbuf_printf(&known, "%s%s", known.length ? ", " : "", built_in_name);
+            nearest_try(&nearest, built_in_name);
         }
-    fatal(EXIT_INPUT, "unknown device '%s'; built in are %s; a file needs a '/' or .yaml", name,
-          known.text);
+    fatal(EXIT_INPUT, "unknown device '%s'%s (built in are %s; a file needs a '/' or .yaml)", name,
+          nearest_suggestion(arena, &nearest), known.text);
 }
 
 DeviceSpec *device_read(Arena *arena, const char *device)

@@ -1,0 +1,16 @@
+// "did you mean …?": the known word that a mistyped one is nearest to.
+#pragma once
+#include "base/arena.h"
+
+typedef struct Nearest {
+    const char *word;   // that the user wrote
+    const char *best;   // so far; NULL: none is near
+    int slips;          // from it to `best`; before one is found, one more than are still a typo
+} Nearest;
+
+/* Of three letters one may be wrong, of five two, of twelve three; words of one or two letters resemble everything. */
+Nearest nearest_to(const char *word);
+/* Of equally near ones the first counts. Upper and lower case are one slip together, however many letters differ so. */
+void nearest_try(Nearest *nearest, const char *candidate);
+/* `; did you mean 'softmax'?`, or "". */
+const char *nearest_suggestion(Arena *arena, const Nearest *nearest);
