@@ -216,32 +216,34 @@ const char *slides_loaded(void *context, const Expr *expr)
     return text;
 }
 
+/* What must hold for outputs past the end, too. */
+typedef struct Overshot {
+    const Fusion *fusion;
+    const int64_t *padded;
+    Dim *bounds;
+    int count;
+} Overshot;
+
 /* Of one access' dimensions those that outputs past the end would lead outside. */
-static void add_overshot(const Fusion *fusion, const Access *access, const int64_t *padded, Guard *guard)
+static void add_overshot(Overshot *overshot, const Access *access)
 {
     for (int d = 0; d < access->rank; d++) {
         const Dim *dim = &access->dims[d];
         int64_t low = 0, high = 0;
-        bool known = affine_range(&dim->index, padded, fusion->axis_count, &low, &high), guarded = false;
-        for (int i = 0; i < guard->count; i++)
-            guarded |= guard->bounds[i].size <= dim->size &&
-                       memcmp(&guard->bounds[i].index, &dim->index, sizeof dim->index) == 0;
+        bool known = affine_range(&dim->index, overshot->padded, overshot->fusion->axis_count, &low, &high);
+        bool guarded = false;
+        for (int i = 0; i < overshot->count; i++)
+            guarded |= overshot->bounds[i].size <= dim->size &&
+                       memcmp(&overshot->bounds[i].index, &dim->index, sizeof dim->index) == 0;
         if (!guarded && (!known || low < 0 || high >= dim->size))
-            guard->bounds[guard->count++] = *dim;
+            overshot->bounds[overshot->count++] = *dim;
     }
 }
 
-typedef struct Overshot {
-    const Fusion *fusion;
-    const int64_t *padded;
-    Guard guard;
-} Overshot;
-
 static void overshot_visit(Expr *expr, void *context)
 {
-    Overshot *overshot = context;
     if (expr->kind == EXPR_ACCESS)
-        add_overshot(overshot->fusion, &expr->access, overshot->padded, &overshot->guard);
+        add_overshot(context, &expr->access);
 }
 
 static void count_bounds(Expr *expr, void *context)
@@ -256,20 +258,19 @@ static const Expr *guard_overshot(Arena *arena, const Fusion *fusion, const Expr
 {
     int most = 0;
     expr_visit((Expr *)expr, count_bounds, &most);
-    Overshot overshot = {.fusion = fusion, .padded = padded};
-    overshot.guard.bounds = NEW_ARRAY(arena, Dim, most ? most : 1);
+    Overshot overshot = {fusion, padded, .bounds = NEW_ARRAY(arena, Dim, most)};
     bool is_guard = expr->kind == EXPR_GUARD;
     if (is_guard) {
-        memcpy(overshot.guard.bounds, expr->guard.bounds, sizeof(Dim) * (size_t)expr->guard.count);
-        overshot.guard.count = expr->guard.count;
+        memcpy(overshot.bounds, expr->guard.bounds, sizeof(Dim) * (size_t)expr->guard.count);
+        overshot.count = expr->guard.count;
     }
     expr_visit(is_guard ? expr->guard.body : (Expr *)expr, overshot_visit, &overshot);
-    if (overshot.guard.count == (is_guard ? expr->guard.count : 0))
+    if (overshot.count == (is_guard ? expr->guard.count : 0))
         return expr;
     Expr *guarded = NEW(arena, Expr);
-    *guarded = (Expr){.kind = EXPR_GUARD, .type = expr->type, .loc = expr->loc, .guard = overshot.guard};
-    guarded->guard.body = is_guard ? expr->guard.body : (Expr *)expr;
-    guarded->guard.otherwise = is_guard ? expr->guard.otherwise : expr_constant(arena, expr->type, 0);
+    *guarded = (Expr){.kind = EXPR_GUARD, .type = expr->type, .loc = expr->loc};
+    guarded->guard = (Guard){overshot.count, overshot.bounds, is_guard ? expr->guard.body : (Expr *)expr,
+                             is_guard ? expr->guard.otherwise : expr_constant(arena, expr->type, 0)};
     return guarded;
 }
 

@@ -147,14 +147,6 @@ static bool stays_inside(const Lower *lower, const Dim *dim, int64_t *low, int64
     return *low >= 0 && *high < dim->size;
 }
 
-Access access_new(Lower *lower, Tensor *tensor)
-{
-    Access access = {tensor, tensor->rank, NEW_ARRAY(lower->arena, Dim, tensor->rank)};
-    for (int d = 0; d < tensor->rank; d++)
-        access.dims[d].size = tensor->shape[d];
-    return access;
-}
-
 static Expr *element(Lower *lower, const AstExpr *access)
 {
     Tensor *tensor = tensor_find(lower, access->access.name, access->loc);
@@ -166,9 +158,10 @@ static Expr *element(Lower *lower, const AstExpr *access)
     expr->kind = EXPR_ACCESS;
     expr->type = dtype_info[tensor->dtype].compute;
     expr->loc = access->loc;
-    expr->access = access_new(lower, tensor);
+    Affine indices[MAX_AXES];
     for (int d = 0; d < tensor->rank; d++)
-        expr->access.dims[d].index = lower_index(lower, access->access.indices[d]);
+        indices[d] = lower_index(lower, access->access.indices[d]);
+    expr->access = access_new(lower->arena, tensor, indices);
     if (!offset_fits(&lower->scope, &expr->access))
         reject(access->loc, "an index reaches too far outside '%s' for 64-bit arithmetic",
                tensor->name);
@@ -221,16 +214,17 @@ Term lower_pad(Lower *lower, const AstExpr *pad)
 {
     Expr *body = element(lower, pad->pad.access);
     const Access *access = &body->access;
+    Dim *bounds = NEW_ARRAY(lower->arena, Dim, access->rank);
     Expr *guard = NEW(lower->arena, Expr);
     guard->kind = EXPR_GUARD;
     guard->type = body->type;
     guard->loc = pad->loc;
-    guard->guard = (Guard){.bounds = NEW_ARRAY(lower->arena, Dim, access->rank), .body = body,
+    guard->guard = (Guard){.bounds = bounds, .body = body,
                            .otherwise = padding(lower, pad, access->tensor)};
     for (int d = 0; d < access->rank; d++) {
         int64_t low, high;
         if (!stays_inside(lower, &access->dims[d], &low, &high))
-            guard->guard.bounds[guard->guard.count++] = access->dims[d];
+            bounds[guard->guard.count++] = access->dims[d];
     }
     return moved(guard->guard.count ? guard : body, access->tensor);
 }

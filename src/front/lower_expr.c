@@ -72,9 +72,7 @@ static Expr *read_temporary(Lower *lower, Tensor *tensor, const Affine *indices,
     expr->kind = EXPR_ACCESS;
     expr->type = dtype_info[tensor->dtype].compute;
     expr->loc = loc;
-    expr->access = access_new(lower, tensor);
-    for (int d = 0; d < tensor->rank; d++)
-        expr->access.dims[d].index = indices[d];
+    expr->access = access_new(lower->arena, tensor, indices);
     return expr;
 }
 

@@ -81,8 +81,6 @@ void scope_open(Lower *lower, const AstIndex *indices, int count, const AstExpr 
 void scope_close(Lower *lower, int count);
 
 // lower_affine.c
-/* An access whose indices are still to be filled in. */
-Access access_new(Lower *lower, Tensor *tensor);
 Affine lower_index(const Lower *lower, const AstExpr *index);
 /* The element x[…]; an index that leaves the tensor is an error. */
 Term lower_access(Lower *lower, const AstExpr *access);

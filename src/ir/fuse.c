@@ -268,18 +268,17 @@ static Expr *value_of(Arena *arena, const Fusion *fusion, int index)
 static int add_op(Fuser *fuser, Fusion *fusion, const TensorOp *op)
 {
     bool reducing = !is_pointwise(op);
+    Dim *dims = NEW_ARRAY(fuser->arena, Dim, op->spatial_count);
+    for (int d = 0; d < op->spatial_count; d++)
+        dims[d] = (Dim){affine_axis(d), op->axes[d].extent};
     FusedOp fused = {
         .out = op->out,
         .spatial = (1u << op->spatial_count) - 1,
         .reduced = ((1u << op->axis_count) - 1) & ~((1u << op->spatial_count) - 1),
         .reduce = op->reduce,
         .body = expand(fuser, fusion, op->body, reducing),
-        .store = {.tensor = op->out,
-                  .rank = op->spatial_count,
-                  .dims = NEW_ARRAY(fuser->arena, Dim, op->spatial_count)},
+        .store = {.tensor = op->out, .rank = op->spatial_count, .dims = dims},
     };
-    for (int d = 0; d < op->spatial_count; d++)
-        fused.store.dims[d] = (Dim){affine_axis(d), op->axes[d].extent};
     fused.store = access_in_memory_order(fuser->arena, &fused.store, &fuser->orders[op->out->id]);
     fusion->ops[fusion->op_count] = fused;
     return fusion->op_count++;

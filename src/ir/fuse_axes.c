@@ -1,23 +1,51 @@
 #include "ir/fuse_axes.h"
 
+#include <string.h>
+
+/* An access and its dimensions while they are rewritten. */
+typedef struct View {
+    Access *access;
+    Dim *dims;
+} View;
+
 // Every list of dimensions of the kernel, and every form that uses axes in another way (guards, index values).
 typedef struct Forms {
-    Access **accesses;
-    int access_count;
+    Arena *arena;
+    View *views;
+    int view_count;
     Affine **others;
     int other_count;
 } Forms;
 
+/* Other kernels, and other ops of this one, may have the same list. */
+static Dim *own_dims(Arena *arena, const Dim *dims, int count)
+{
+    Dim *own = NEW_ARRAY(arena, Dim, count);
+    if (count)
+        memcpy(own, dims, sizeof(Dim) * (size_t)count);
+    return own;
+}
+
+static void add_view(Forms *forms, Access *access)
+{
+    Dim *dims = own_dims(forms->arena, access->dims, access->rank);
+    access->dims = dims;
+    forms->views[forms->view_count++] = (View){access, dims};
+}
+
 static void forms_visit(Expr *expr, void *context)
 {
     Forms *forms = context;
-    if (expr->kind == EXPR_ACCESS)
-        forms->accesses[forms->access_count++] = &expr->access;
-    else if (expr->kind == EXPR_INDEX)
+    if (expr->kind == EXPR_ACCESS) {
+        add_view(forms, &expr->access);
+    } else if (expr->kind == EXPR_INDEX) {
         forms->others[forms->other_count++] = &expr->index;
-    else if (expr->kind == EXPR_GUARD)
+    } else if (expr->kind == EXPR_GUARD) {
+        Dim *bounds = own_dims(forms->arena, expr->guard.bounds, expr->guard.count);
+        expr->guard.bounds = bounds;
         for (int i = 0; i < expr->guard.count; i++)
-            forms->others[forms->other_count++] = &expr->guard.bounds[i].index;
+            forms->others[forms->other_count++] = &bounds[i].index;
+    }
 }
 
 static void count_visit(Expr *expr, void *context)
@@ -28,17 +56,14 @@ static void count_visit(Expr *expr, void *context)
 /* Expressions may share nodes with other kernels: copy them before they are rewritten. */
 static Forms forms_of(Arena *arena, Fusion *fusion)
 {
-    Affine same[MAX_AXES];
-    for (int a = 0; a < MAX_AXES; a++)
-        same[a] = affine_axis(a);
     int most = fusion->op_count;
     for (int i = 0; i < fusion->op_count; i++) {
-        fusion->ops[i].body = expr_substitute(arena, fusion->ops[i].body, same, MAX_AXES);
+        fusion->ops[i].body = expr_copy(arena, fusion->ops[i].body);
         expr_visit(fusion->ops[i].body, count_visit, &most);
     }
-    Forms forms = {.accesses = NEW_ARRAY(arena, Access *, most), .others = NEW_ARRAY(arena, Affine *, most)};
+    Forms forms = {arena, .views = NEW_ARRAY(arena, View, most), .others = NEW_ARRAY(arena, Affine *, most)};
     for (int i = 0; i < fusion->op_count; i++) {
-        forms.accesses[forms.access_count++] = &fusion->ops[i].store;
+        add_view(&forms, &fusion->ops[i].store);
         expr_visit(fusion->ops[i].body, forms_visit, &forms);
     }
     return forms;
@@ -59,9 +84,9 @@ static uint32_t mask_remove_axis(uint32_t mask, int axis)
 
 static void remove_axis(Fusion *fusion, Forms *forms, int axis)
 {
-    for (int i = 0; i < forms->access_count; i++)
-        for (int d = 0; d < forms->accesses[i]->rank; d++)
-            form_remove_axis(&forms->accesses[i]->dims[d].index, axis);
+    for (int i = 0; i < forms->view_count; i++)
+        for (int d = 0; d < forms->views[i].access->rank; d++)
+            form_remove_axis(&forms->views[i].dims[d].index, axis);
     for (int i = 0; i < forms->other_count; i++)
         form_remove_axis(forms->others[i], axis);
     for (int i = 0; i < fusion->op_count; i++) {
@@ -74,14 +99,14 @@ static void remove_axis(Fusion *fusion, Forms *forms, int axis)
         fusion->axes[a] = fusion->axes[a + 1];
 }
 
-static void drop_unit_dims(Access *access)
+static void drop_unit_dims(View *view)
 {
     int kept = 0;
-    for (int d = 0; d < access->rank; d++)
-        if (access->dims[d].size != 1 || !affine_is_constant(&access->dims[d].index) ||
-            access->dims[d].index.constant)
-            access->dims[kept++] = access->dims[d];
-    access->rank = kept;
+    for (int d = 0; d < view->access->rank; d++)
+        if (view->dims[d].size != 1 || !affine_is_constant(&view->dims[d].index) ||
+            view->dims[d].index.constant)
+            view->dims[kept++] = view->dims[d];
+    view->access->rank = kept;
 }
 
 static void drop_unit_axes(Fusion *fusion, Forms *forms)
@@ -89,8 +114,8 @@ static void drop_unit_axes(Fusion *fusion, Forms *forms)
     for (int a = fusion->axis_count - 1; a >= 0; a--)
         if (fusion->axes[a].extent == 1)
             remove_axis(fusion, forms, a);
-    for (int i = 0; i < forms->access_count; i++)
-        drop_unit_dims(forms->accesses[i]);
+    for (int i = 0; i < forms->view_count; i++)
+        drop_unit_dims(&forms->views[i]);
     for (int i = 0; i < fusion->op_count; i++)
         if (!fusion->ops[i].reduced)
             fusion->ops[i].reduce = REDUCE_NONE;   // of one term: the term
@@ -125,8 +150,8 @@ static bool may_merge(const Fusion *fusion, const Forms *forms, int outer, int i
     for (int i = 0; i < forms->other_count; i++)
         if (forms->others[i]->coef[outer] || forms->others[i]->coef[inner])
             return false;
-    for (int i = 0; i < forms->access_count; i++)
-        if (pair_position(forms->accesses[i], outer, inner, fusion->axes[inner].extent) == -2)
+    for (int i = 0; i < forms->view_count; i++)
+        if (pair_position(forms->views[i].access, outer, inner, fusion->axes[inner].extent) == -2)
             return false;
     return true;
 }
@@ -135,15 +160,15 @@ static void merge(Arena *arena, Fusion *fusion, Forms *forms, int outer, int inn
 {
     Axis *axis = &fusion->axes[outer];
     int64_t inner_extent = fusion->axes[inner].extent;
-    for (int i = 0; i < forms->access_count; i++) {
-        Access *access = forms->accesses[i];
-        int d = pair_position(access, outer, inner, inner_extent);
+    for (int i = 0; i < forms->view_count; i++) {
+        const View *view = &forms->views[i];
+        int d = pair_position(view->access, outer, inner, inner_extent);
         if (d < 0)
             continue;
-        access->dims[d].size *= inner_extent;
-        for (int e = d + 1; e + 1 < access->rank; e++)
-            access->dims[e] = access->dims[e + 1];
-        access->rank--;
+        view->dims[d].size *= inner_extent;
+        for (int e = d + 1; e + 1 < view->access->rank; e++)
+            view->dims[e] = view->dims[e + 1];
+        view->access->rank--;
     }
     axis->name = arena_printf(arena, "%s*%s", axis->name, fusion->axes[inner].name);
     axis->extent *= inner_extent;

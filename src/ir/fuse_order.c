@@ -68,19 +68,25 @@ static void find_orders(Arena *arena, const Program *program, DimOrder *orders)
     }
 }
 
+typedef struct Reordering {
+    Arena *arena;
+    const DimOrder *orders;   // by tensor id
+} Reordering;
+
 static void reorder_visit(Expr *expr, void *context)
 {
-    const DimOrder *orders = context;
-    if (expr->kind != EXPR_ACCESS || !orders[expr->access.tensor->id].known)
+    const Reordering *reordering = context;
+    if (expr->kind != EXPR_ACCESS || !reordering->orders[expr->access.tensor->id].known)
         return;
-    Dim moved[MAX_AXES];
+    Dim *moved = NEW_ARRAY(reordering->arena, Dim, expr->access.rank);
     for (int d = 0; d < expr->access.rank; d++)
-        moved[orders[expr->access.tensor->id].axis[d]] = expr->access.dims[d];
-    memcpy(expr->access.dims, moved, sizeof(Dim) * (size_t)expr->access.rank);
+        moved[reordering->orders[expr->access.tensor->id].axis[d]] = expr->access.dims[d];
+    expr->access.dims = moved;
 }
 
-static TensorOp *reorder(Arena *arena, const TensorOp *op, DimOrder *orders)
+static TensorOp *reorder(Arena *arena, const TensorOp *op, const DimOrder *orders)
 {
+    Reordering reordering = {arena, orders};
     TensorOp *copy = NEW(arena, TensorOp);
     *copy = *op;
     const DimOrder *order = &orders[op->out->id];
@@ -91,7 +97,7 @@ static TensorOp *reorder(Arena *arena, const TensorOp *op, DimOrder *orders)
         copy->axes[moved] = op->axes[a];
     }
     copy->body = expr_substitute(arena, op->body, forms, op->axis_count);
-    expr_visit(copy->body, reorder_visit, orders);
+    expr_visit(copy->body, reorder_visit, &reordering);
     return copy;
 }
 
@@ -108,11 +114,10 @@ const Program *fuse_order(Arena *arena, const Program *program, DimOrder *orders
 
 Access access_in_memory_order(Arena *arena, const Access *access, const DimOrder *order)
 {
-    Access moved = *access;
-    moved.dims = NEW_ARRAY(arena, Dim, access->rank);
+    Dim *moved = NEW_ARRAY(arena, Dim, access->rank);
     for (int d = 0; d < access->rank; d++)
-        moved.dims[d] = access->dims[order->known ? order->axis[d] : d];
-    return moved;
+        moved[d] = access->dims[order->known ? order->axis[d] : d];
+    return (Access){access->tensor, access->rank, moved};
 }
 
 static bool is_in_order(const Access *store)
@@ -138,13 +143,12 @@ bool fuse_in_memory_order(Arena *arena, Fusion *fusion)
     for (int i = 0; i < fusion->op_count; i++) {
         FusedOp *op = &fusion->ops[i];
         op->body = expr_substitute(arena, op->body, forms, fusion->axis_count);
-        Access moved = op->store;
-        moved.dims = NEW_ARRAY(arena, Dim, moved.rank);
-        for (int d = 0; d < moved.rank; d++)
-            moved.dims[d] = (Dim){affine_substitute(&op->store.dims[d].index, forms, fusion->axis_count),
-                                  op->store.dims[d].size};
-        op->store = moved;
-        in_order &= is_in_order(&moved);
+        Dim *moved = NEW_ARRAY(arena, Dim, op->store.rank);
+        for (int d = 0; d < op->store.rank; d++)
+            moved[d] = (Dim){affine_substitute(&op->store.dims[d].index, forms, fusion->axis_count),
+                             op->store.dims[d].size};
+        op->store.dims = moved;
+        in_order &= is_in_order(&op->store);
     }
     return in_order;
 }

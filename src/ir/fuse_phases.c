@@ -119,12 +119,10 @@ static void partial_axes(Cutter *cutter)
 
 static Access chunk_access(Cutter *cutter, const Tensor *tensor)
 {
-    Access access = {.tensor = (Tensor *)tensor,
-                     .rank = tensor->rank,
-                     .dims = NEW_ARRAY(cutter->arena, Dim, tensor->rank)};
+    Affine dims[MAX_AXES];
     for (int d = 0; d < tensor->rank; d++)
-        access.dims[d] = (Dim){affine_axis(d), tensor->shape[d]};
-    return access;
+        dims[d] = affine_axis(d);
+    return access_new(cutter->arena, (Tensor *)tensor, dims);
 }
 
 static Tensor *chunk_tensor(Cutter *cutter, const char *name, DType type)

@@ -51,13 +51,17 @@ static Fusion *partial_fusion(Arena *arena, const Fusion *fusion, int cut, int64
     forms[cut].coef[0] = chunk;
     Expr *body = expr_substitute(arena, fusion->ops[0].body, forms, fusion->axis_count);
     if (chunk * parts != extent) {
+        Dim *inside = NEW(arena, Dim);
+        *inside = (Dim){forms[cut], extent};
         Expr *guard = NEW(arena, Expr);
         *guard = (Expr){.kind = EXPR_GUARD, .type = body->type};
-        guard->guard = (Guard){.count = 1, .bounds = NEW(arena, Dim), .body = body};
-        guard->guard.bounds[0] = (Dim){forms[cut], extent};
+        guard->guard = (Guard){.count = 1, .bounds = inside, .body = body};
         guard->guard.otherwise = reduce_identity(arena, fusion->ops[0].reduce, body->type);
         body = guard;
     }
+    Affine dims[MAX_AXES];
+    for (int d = 0; d <= spatial; d++)
+        dims[d] = affine_axis(d);
     partial->ops = NEW(arena, FusedOp);
     partial->op_count = 1;
     partial->ops[0] = (FusedOp){
@@ -67,10 +71,8 @@ static Fusion *partial_fusion(Arena *arena, const Fusion *fusion, int cut, int64
         .reduced = fusion->ops[0].reduced << 1,
         .reduce = fusion->ops[0].reduce,
         .body = body,
-        .store = {.tensor = tensor, .rank = spatial + 1, .dims = NEW_ARRAY(arena, Dim, spatial + 1)},
+        .store = access_new(arena, tensor, dims),
     };
-    for (int d = 0; d <= spatial; d++)
-        partial->ops[0].store.dims[d] = (Dim){affine_axis(d), tensor->shape[d]};
     return partial;
 }
 
@@ -85,13 +87,11 @@ static Fusion *final_fusion(Arena *arena, const Fusion *fusion, Tensor *tensor)
     final->ops = NEW_ARRAY(arena, FusedOp, fusion->op_count);
     memcpy(final->ops, fusion->ops, sizeof(FusedOp) * (size_t)fusion->op_count);
 
-    Expr *read = NEW(arena, Expr);
-    *read = (Expr){.kind = EXPR_ACCESS, .type = tensor->dtype};
-    read->access =
-        (Access){.tensor = tensor, .rank = spatial + 1, .dims = NEW_ARRAY(arena, Dim, spatial + 1)};
-    read->access.dims[0] = (Dim){affine_axis(spatial), tensor->shape[0]};
+    Affine dims[MAX_AXES] = {affine_axis(spatial)};
     for (int a = 0; a < spatial; a++)
-        read->access.dims[a + 1] = (Dim){affine_axis(a), tensor->shape[a + 1]};
+        dims[a + 1] = affine_axis(a);
+    Expr *read = NEW(arena, Expr);
+    *read = (Expr){.kind = EXPR_ACCESS, .type = tensor->dtype, .access = access_new(arena, tensor, dims)};
     final->ops[0].body = read;
     final->ops[0].reduced = 1u << spatial;
     return final;

@@ -1,5 +1,7 @@
 #include "ir/fuse_units.h"
 
+#include <string.h>
+
 #include "ir/fuse_axes.h"
 
 static const DType units[] = {DTYPE_BITS128, DTYPE_I64, DTYPE_I32, DTYPE_U16};
@@ -39,15 +41,16 @@ static Tensor *view_in_units(Arena *arena, const Tensor *tensor, DType unit, int
     return view;
 }
 
-static void divide_last(Access *access, int axis, int64_t count, Tensor *view)
+static void divide_last(Arena *arena, Access *access, int axis, int64_t count, Tensor *view)
 {
-    Dim *last = &access->dims[access->rank - 1];
+    Dim *dims = NEW_ARRAY(arena, Dim, access->rank), *last = &dims[access->rank - 1];
+    memcpy(dims, access->dims, sizeof(Dim) * (size_t)access->rank);
     for (int a = 0; a < MAX_AXES; a++)
         if (a != axis)
             last->index.coef[a] /= count;
     last->index.constant /= count;
     last->size /= count;
-    access->tensor = view;
+    *access = (Access){view, access->rank, dims};
 }
 
 static void move_in(Arena *arena, Fusion *fusion, int axis, DType unit, int64_t count)
@@ -55,8 +58,8 @@ static void move_in(Arena *arena, Fusion *fusion, int axis, DType unit, int64_t 
     FusedOp *op = &fusion->ops[0];
     fusion->inputs[0] = view_in_units(arena, fusion->inputs[0], unit, count);
     fusion->outputs[0] = op->out = view_in_units(arena, fusion->outputs[0], unit, count);
-    divide_last(&op->body->access, axis, count, fusion->inputs[0]);
-    divide_last(&op->store, axis, count, fusion->outputs[0]);
+    divide_last(arena, &op->body->access, axis, count, fusion->inputs[0]);
+    divide_last(arena, &op->store, axis, count, fusion->outputs[0]);
     op->body->type = dtype_info[unit].compute;
     fusion->axes[axis].extent /= count;
 }

@@ -120,6 +120,14 @@ Affine access_offset(const Access *access)
     return offset;
 }
 
+Access access_new(Arena *arena, Tensor *tensor, const Affine *indices)
+{
+    Dim *dims = NEW_ARRAY(arena, Dim, tensor->rank);
+    for (int d = 0; d < tensor->rank; d++)
+        dims[d] = (Dim){indices[d], tensor->shape[d]};
+    return (Access){tensor, tensor->rank, dims};
+}
+
 Expr *expr_constant(Arena *arena, DType type, double value)
 {
     Expr *expr = NEW(arena, Expr);
@@ -158,40 +166,60 @@ Expr *expr_cast(Arena *arena, DType to, Expr *body)
     return expr;
 }
 
-static Dim *dims_substitute(Arena *arena, const Dim *dims, int count, const Affine *forms, int axis_count)
-{
-    Dim *result = NEW_ARRAY(arena, Dim, count);
-    for (int d = 0; d < count; d++)
-        result[d] = (Dim){affine_substitute(&dims[d].index, forms, axis_count), dims[d].size};
-    return result;
-}
-
-Expr *expr_substitute(Arena *arena, const Expr *expr, const Affine *forms, int axis_count)
+Expr *expr_copy(Arena *arena, const Expr *expr)
 {
     Expr *copy = NEW(arena, Expr);
     *copy = *expr;
     switch (expr->kind) {
     case EXPR_CONST:
     case EXPR_VALUE:
-        break;
     case EXPR_INDEX:
-        copy->index = affine_substitute(&expr->index, forms, axis_count);
-        break;
     case EXPR_ACCESS:
-        copy->access.dims = dims_substitute(arena, expr->access.dims, expr->access.rank, forms, axis_count);
         break;
     case EXPR_GUARD:
-        copy->guard.bounds = dims_substitute(arena, expr->guard.bounds, expr->guard.count, forms, axis_count);
-        copy->guard.body = expr_substitute(arena, expr->guard.body, forms, axis_count);
+        copy->guard.body = expr_copy(arena, expr->guard.body);
         break;
     case EXPR_APPLY:
         for (int i = 0; i < op_info[expr->apply.op].operands; i++)
-            copy->apply.operands[i] = expr_substitute(arena, expr->apply.operands[i], forms, axis_count);
+            copy->apply.operands[i] = expr_copy(arena, expr->apply.operands[i]);
         break;
     case EXPR_CAST:
-        copy->cast.body = expr_substitute(arena, expr->cast.body, forms, axis_count);
+        copy->cast.body = expr_copy(arena, expr->cast.body);
         break;
     }
+    return copy;
+}
+
+typedef struct Substitution {
+    Arena *arena;
+    const Affine *forms;
+    int axis_count;
+} Substitution;
+
+static const Dim *dims_substitute(const Substitution *by, const Dim *dims, int count)
+{
+    Dim *result = NEW_ARRAY(by->arena, Dim, count);
+    for (int d = 0; d < count; d++)
+        result[d] = (Dim){affine_substitute(&dims[d].index, by->forms, by->axis_count), dims[d].size};
+    return result;
+}
+
+static void substitute_visit(Expr *expr, void *context)
+{
+    const Substitution *by = context;
+    if (expr->kind == EXPR_INDEX)
+        expr->index = affine_substitute(&expr->index, by->forms, by->axis_count);
+    else if (expr->kind == EXPR_ACCESS)
+        expr->access.dims = dims_substitute(by, expr->access.dims, expr->access.rank);
+    else if (expr->kind == EXPR_GUARD)
+        expr->guard.bounds = dims_substitute(by, expr->guard.bounds, expr->guard.count);
+}
+
+Expr *expr_substitute(Arena *arena, const Expr *expr, const Affine *forms, int axis_count)
+{
+    Substitution by = {arena, forms, axis_count};
+    Expr *copy = expr_copy(arena, expr);
+    expr_visit(copy, substitute_visit, &by);
     return copy;
 }
 

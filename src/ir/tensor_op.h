@@ -111,12 +111,12 @@ typedef struct Dim {
 typedef struct Access {
     Tensor *tensor;
     int rank;
-    Dim *dims;        // row-major: the last one is contiguous
+    const Dim *dims;   // row-major: the last one is contiguous. Others may share the list: who rewrites it makes a new one
 } Access;
 
 typedef struct Guard {
     int count;
-    Dim *bounds;      // 0 <= index < size for each, else the value is `otherwise`
+    const Dim *bounds;   // 0 <= index < size for each, else the value is `otherwise`; shared, too
     Expr *body;
     Expr *otherwise;  // EXPR_CONST
 } Guard;
@@ -172,11 +172,15 @@ int64_t affine_extent(const Affine *form, const int64_t *tile, int axis_count);
 Affine affine_substitute(const Affine *form, const Affine *forms, int axis_count);
 /* Flat row-major offset of an access as one form, in elements. */
 Affine access_offset(const Access *access);
+/* tensor[indices[0], indices[1], …] */
+Access access_new(Arena *arena, Tensor *tensor, const Affine *indices);
 
 // Building expressions.
 Expr *expr_constant(Arena *arena, DType compute_type, double value);
 Expr *expr_apply(Arena *arena, Op op, DType type, Expr *a, Expr *b, Expr *c);
 Expr *expr_cast(Arena *arena, DType to, Expr *body);
+/* A copy of the nodes. Their lists of dimensions are shared. */
+Expr *expr_copy(Arena *arena, const Expr *expr);
 /* A copy of the tree with each axis i replaced by forms[i]. */
 Expr *expr_substitute(Arena *arena, const Expr *expr, const Affine *forms, int axis_count);
 /* Calls visit for every node, parents first. */

@@ -52,9 +52,7 @@ static inline Expr *build_access(Build *build, Tensor *tensor, const Affine *ind
     Expr *expr = NEW(build->arena, Expr);
     expr->kind = EXPR_ACCESS;
     expr->type = dtype_info[tensor->dtype].compute;
-    expr->access = (Access){tensor, tensor->rank, NEW_ARRAY(build->arena, Dim, tensor->rank)};
-    for (int d = 0; d < tensor->rank; d++)
-        expr->access.dims[d] = (Dim){indices[d], tensor->shape[d]};
+    expr->access = access_new(build->arena, tensor, indices);
     return expr;
 }
 

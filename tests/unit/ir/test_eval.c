@@ -341,9 +341,8 @@ static Expr *padded(Build *build, Tensor *tensor, Affine index, double otherwise
     Expr *guard = NEW(build->arena, Expr);
     guard->kind = EXPR_GUARD;
     guard->type = dtype_info[tensor->dtype].compute;
-    guard->guard = (Guard){1, NEW(build->arena, Dim), build_access(build, tensor, &index),
-                           build_const(build, guard->type, otherwise)};
-    guard->guard.bounds[0] = (Dim){index, tensor->shape[0]};
+    Expr *body = build_access(build, tensor, &index);
+    guard->guard = (Guard){1, body->access.dims, body, build_const(build, guard->type, otherwise)};
     return guard;
 }
 
