@@ -1,4 +1,5 @@
 // elementwise: every output point depends on one point of each input it reads. 16-byte accesses where memory allows.
+#include <assert.h>
 #include <inttypes.h>
 
 #include "base/checked.h"
@@ -17,7 +18,7 @@ enum {
 static bool matches(const Fusion *fusion, const DeviceSpec *device)
 {
     (void)device;
-    return !fusion_reduces(fusion) && fusion_is_uniform(fusion);
+    return !fusion_reduces(fusion) && fusion_is_uniform(fusion) && bits_are_flat(fusion);
 }
 
 /* A thread's vector follows the outputs. */
@@ -212,21 +213,65 @@ static void emit_compute(StrBuf *out, const Scope *scope, const Reads *reads)
     strbuf_puts(out, "}\n");
 }
 
-/* Real outputs as vectors or one by one; one-bit outputs by all lanes of the warp together. */
-static void emit_output_stores(StrBuf *out, const Fusion *fusion)
+/* What is stored in the order of the points, one line for each. */
+static void emit_flat_stores(StrBuf *out, const Fusion *fusion, const char *format)
 {
+    for (int i = 0; i < fusion->op_count; i++) {
+        const FusedOp *op = &fusion->ops[i];
+        int output = output_position(fusion, op->out);
+        if (op->stored && op->out->dtype != DTYPE_B1 && access_is_flat(&op->store, fusion))
+            strbuf_printf(out, format, output, output);
+    }
+}
+
+/* What is stored in another order: element e, which is the point `flat`. */
+static void emit_other_stores(StrBuf *out, const char *indent, const Scope *scope, const char *flat)
+{
+    const Fusion *fusion = scope->fusion;
+    StrBuf stores = strbuf_new(out->arena);
+    uint32_t used = 0;
+    for (int i = 0; i < fusion->op_count; i++) {
+        const FusedOp *op = &fusion->ops[i];
+        int output = output_position(fusion, op->out);
+        if (!op->stored || access_is_flat(&op->store, fusion))
+            continue;
+        Affine offset = access_offset(&op->store);
+        used |= affine_axes(&offset);
+        strbuf_printf(&stores, "%sstore(t.out%d, ", indent, output);
+        emit_affine(&stores, &offset, scope->axis);
+        strbuf_printf(&stores, ", out.y%d[e]);\n", output);
+    }
+    emit_used_positions(out, indent, flat, scope, 0, fusion->spatial_count, used);
+    strbuf_puts(out, stores.text);
+}
+
+static bool all_are_flat(const Fusion *fusion)
+{
+    for (int i = 0; i < fusion->op_count; i++)
+        if (fusion->ops[i].stored && !access_is_flat(&fusion->ops[i].store, fusion))
+            return false;
+    return true;
+}
+
+/* Real outputs as vectors or one by one; one-bit outputs by all lanes of the warp together. */
+static void emit_output_stores(StrBuf *out, const Scope *scope)
+{
+    const Fusion *fusion = scope->fusion;
+    assert(bits_are_flat(fusion));   // store_bits takes the point for the position
     strbuf_puts(out, "\n__device__ __forceinline__ void store_points(const Tensors &t, Index point, const "
                      "Outputs &out)\n{\n"
                      "    (void)t, (void)point, (void)out;\n");
-    for (int i = 0; i < fusion->output_count; i++)
-        if (fusion->outputs[i]->dtype != DTYPE_B1)
-            strbuf_printf(out, "    store_vector<VECTOR>(t.out%d, point, out.y%d);\n", i, i);
+    emit_flat_stores(out, fusion, "    store_vector<VECTOR>(t.out%d, point, out.y%d);\n");
+    if (!all_are_flat(fusion)) {
+        strbuf_puts(out, "    UNROLL for (int e = 0; e < VECTOR; ++e) {\n");
+        emit_other_stores(out, "        ", scope, "(point + e)");
+        strbuf_puts(out, "    }\n");
+    }
     strbuf_puts(out, "}\n\n__device__ __forceinline__ void store_point(const Tensors &t, Index point, int e, "
                      "const Outputs &out)\n{\n"
                      "    (void)t, (void)point, (void)e, (void)out;\n");
-    for (int i = 0; i < fusion->output_count; i++)
-        if (fusion->outputs[i]->dtype != DTYPE_B1)
-            strbuf_printf(out, "    store(t.out%d, point, out.y%d[e]);\n", i, i);
+    emit_flat_stores(out, fusion, "    store(t.out%d, point, out.y%d[e]);\n");
+    emit_other_stores(out, "    ", scope, "point");
     strbuf_puts(
         out,
         "}\n\n// All lanes of a warp call it: they pack words together.\n"
@@ -251,7 +296,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     scope.loaded = reads_loaded;
     scope.context = &reads;
     emit_compute(out, &scope, &reads);
-    emit_output_stores(out, plan->fusion);
+    emit_output_stores(out, &scope);
 }
 
 const Family elementwise_family = {

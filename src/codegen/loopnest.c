@@ -1,4 +1,5 @@
 // loopnest: the generic fallback. One thread makes one output point, reductions run as plain loops: every legal program.
+#include <assert.h>
 #include <inttypes.h>
 
 #include "codegen/emit.h"
@@ -7,7 +8,7 @@
 static bool matches(const Fusion *fusion, const DeviceSpec *device)
 {
     (void)device;
-    return fusion_is_uniform(fusion);
+    return fusion_is_uniform(fusion) && bits_are_flat(fusion);
 }
 
 /* Outputs of one bit each are packed by the thread that makes the whole word. */
@@ -54,6 +55,7 @@ static void emit_reduction(StrBuf *out, const Scope *scope, int index)
 static void emit(StrBuf *out, const KernelPlan *plan)
 {
     const Fusion *fusion = plan->fusion;
+    assert(bits_are_flat(fusion));   // a thread's word is that of its points
     Scope scope = {.fusion = fusion, .wide = plan->wide};
     for (int a = 0; a < fusion->axis_count; a++)
         scope.axis[a] = axis_names[a];

@@ -9,13 +9,12 @@ enum { MAX_READS = 32 };   // of a fusion that is looked at; a permutation has f
 bool same_form(const Affine *left, const Affine *right) { return memcmp(left, right, sizeof *left) == 0; }
 
 /* Pointwise, and every output dense in the order of the axes. */
-static bool stores_in_order(const Fusion *fusion, const Affine *flat)
+static bool stores_in_order(const Fusion *fusion)
 {
     for (int i = 0; i < fusion->op_count; i++) {
         const FusedOp *op = &fusion->ops[i];
-        Affine offset = access_offset(&op->store);
         if (op->reduce != REDUCE_NONE ||
-            (op->stored && (op->out->dtype == DTYPE_B1 || !same_form(&offset, flat))))
+            (op->stored && (op->out->dtype == DTYPE_B1 || !access_is_flat(&op->store, fusion))))
             return false;
     }
     return true;
@@ -113,7 +112,7 @@ bool permute_find(const Fusion *fusion, Permute *permute)
 {
     *permute = (Permute){.target = flat_position(fusion)};
     if (fusion->spatial_count < 2 || fusion->spatial_count != fusion->axis_count ||
-        !stores_in_order(fusion, &permute->target) || !find_access(fusion, permute))
+        !stores_in_order(fusion) || !find_access(fusion, permute))
         return false;
     permute->element_bytes = permute->widest_bytes = dtype_info[permute->access->tensor->dtype].bits / 8;
     for (int i = 0; i < fusion->output_count; i++)

@@ -45,10 +45,10 @@ static Pattern pattern_in_window(const Walk *walk, const Access *access, const A
 
 static Pattern pattern_of(const Walk *walk, const Access *access)
 {
-    Affine flat = flat_position(walk->fusion), offset = access_offset(access);
+    Affine offset = access_offset(access);
     if (walk->window)
         return pattern_in_window(walk, access, &offset);
-    if (walk->flat && memcmp(&flat, &offset, sizeof flat) == 0)
+    if (walk->flat && access_is_flat(access, walk->fusion))
         return PATTERN_FLAT;
     if (affine_is_constant(&offset))
         return PATTERN_BROADCAST;

@@ -47,6 +47,22 @@ Affine flat_position(const Fusion *fusion)
     return flat;
 }
 
+bool access_is_flat(const Access *access, const Fusion *fusion)
+{
+    Affine flat = flat_position(fusion), offset = access_offset(access);
+    return memcmp(&flat, &offset, sizeof flat) == 0;
+}
+
+bool bits_are_flat(const Fusion *fusion)
+{
+    for (int i = 0; i < fusion->op_count; i++) {
+        const FusedOp *op = &fusion->ops[i];
+        if (op->stored && op->out->dtype == DTYPE_B1 && !access_is_flat(&op->store, fusion))
+            return false;
+    }
+    return true;
+}
+
 double access_scatter(const Access *access, const Fusion *fusion, int fast, const DeviceSpec *device)
 {
     if (fast < 0 || access->rank == 0)

@@ -15,6 +15,13 @@ int64_t reduction_points(const Fusion *fusion);
 /* Row-major position of a point, as a form of the spatial axes. */
 Affine flat_position(const Fusion *fusion);
 
+/* The access goes through its tensor in the order of the points: its offset is the flat position. Whoever takes that for an
+   address asks first. */
+bool access_is_flat(const Access *access, const Fusion *fusion);
+
+/* The same of every stored tensor of one-bit elements, whose words are packed from neighbouring points. */
+bool bits_are_flat(const Fusion *fusion);
+
 /* Adds every access and store of the fusion to a space whose axis 0 is the flat spatial position and whose axis 1 (if
    there is one) the flat reduction position. `fast` is the fusion axis along which neighbouring threads lie: it decides
    how much of what moves is used (DataTile.scatter). */

@@ -1,6 +1,4 @@
 // window: every output combines the elements under a window that slides over an input: pooling, depthwise filters.
-#include <string.h>
-
 #include "codegen/space.h"
 #include "codegen/window_parts.h"
 
@@ -94,8 +92,7 @@ const FusedOp *window_collected(const Fusion *fusion)
                 return NULL;
             found = &fusion->ops[i];
         }
-    Affine flat = flat_position(fusion), offset = access_offset(&found->store);
-    return memcmp(&flat, &offset, sizeof flat) == 0 ? found : NULL;
+    return access_is_flat(&found->store, fusion) ? found : NULL;
 }
 
 Stage window_stage(const Slides *slides)

@@ -385,14 +385,22 @@ static bool is_read(const FusionPlan *plan, const Tensor *tensor)
 
 /* Elements of rows that no reduction has joined are points like any others. False: no order of them serves
    all outputs. */
-static bool settle_axes(Arena *arena, Fusion *fusion)
+static bool settle_points(Arena *arena, Fusion *fusion)
 {
-    if (fusion_reduces(fusion))
-        return true;
     for (int a = fusion->spatial_count; a < fusion->axis_count; a++)
         fusion->axes[a].reduction = false;
     fusion->spatial_count = fusion->axis_count;
     return fuse_in_memory_order(arena, fusion);
+}
+
+/* A reduction of one term is none, which shows when axes of one point are gone. */
+static bool settle_axes(Arena *arena, Fusion *fusion)
+{
+    bool reduces = fusion_reduces(fusion);
+    if (!reduces && !settle_points(arena, fusion))
+        return false;
+    fuse_axes(arena, fusion);
+    return !reduces || fusion_reduces(fusion) || settle_points(arena, fusion);
 }
 
 static void list_outputs(Fuser *fuser, Fusion *fusion)
@@ -451,7 +459,6 @@ static bool make_plan(Arena *arena, const Program *program, PlanKind kind, int p
         list_outputs(&fuser, fuser.plan.fusions[f]);
         if (!settle_axes(arena, fuser.plan.fusions[f]))
             return false;
-        fuse_axes(arena, fuser.plan.fusions[f]);
     }
     for (int f = 0; f < fuser.plan.count; f++)
         fuse_units(arena, fuser.plan.fusions[f]);

@@ -1,5 +1,6 @@
 #include "ir/fuse_order.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* Whether every dimension is another one of the axes, and all are there: the axis of each goes to `axis`. */
@@ -128,13 +129,22 @@ static bool is_in_order(const Access *store)
     return true;
 }
 
+static const FusedOp *first_stored(const Fusion *fusion)
+{
+    const FusedOp *op = fusion->ops;
+    while (!op->stored)
+        op++;
+    return op;
+}
+
 bool fuse_in_memory_order(Arena *arena, Fusion *fusion)
 {
-    const Access first = fusion->ops[0].store;
+    const Access first = first_stored(fusion)->store;
     Axis axes[MAX_AXES];
     Affine forms[MAX_AXES] = {0};
     for (int d = 0; d < first.rank; d++) {
         int axis = affine_single_axis(&first.dims[d].index);
+        assert(axis >= 0);
         axes[d] = fusion->axes[axis];
         forms[axis] = affine_axis(d);
     }
@@ -148,7 +158,7 @@ bool fuse_in_memory_order(Arena *arena, Fusion *fusion)
             moved[d] = (Dim){affine_substitute(&op->store.dims[d].index, forms, fusion->axis_count),
                              op->store.dims[d].size};
         op->store.dims = moved;
-        in_order &= is_in_order(&op->store);
+        in_order &= !op->stored || is_in_order(&op->store);
     }
     return in_order;
 }

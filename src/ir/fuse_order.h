@@ -19,6 +19,6 @@ const Program *fuse_order(Arena *arena, const Program *program, DimOrder *orders
 /* The dimensions of an access as they stand in memory again. */
 Access access_in_memory_order(Arena *arena, const Access *access, const DimOrder *order);
 
-/* The axes of a kernel of points take the order in which its first output lies in memory, since all families of
-   points store one after the other. False: another output lies otherwise. */
+/* The axes of a kernel of points take the order in which its first output lies in memory: what is stored so is stored in
+   vectors. False: another output lies otherwise. */
 bool fuse_in_memory_order(Arena *arena, Fusion *fusion);
