@@ -78,8 +78,8 @@ static bool matches(const Fusion *fusion, const DeviceSpec *device)
         of_elements += fusion_op_is_of_elements(fusion, op);
     }
     bool more_than_a_reduction = reductions > 1 || of_elements > 0;
-    return channelwise_positions(fusion) && more_than_a_reduction && channelwise_axis(fusion) >= 0 &&
-           packs_bits(fusion);
+    return channelwise_positions(fusion) && more_than_a_reduction && passes_hold(fusion) &&
+           channelwise_axis(fusion) >= 0 && packs_bits(fusion);
 }
 
 // ---- rules ----

@@ -1,5 +1,9 @@
 #include "codegen/passes.h"
 
+#include <assert.h>
+
+bool passes_hold(const Fusion *fusion) { return fusion->op_count <= MAX_PASS_OPS; }
+
 uint32_t fusion_columns(const Fusion *fusion)
 {
     return ((1u << fusion->axis_count) - 1) & ~((1u << fusion->spatial_count) - 1);
@@ -29,6 +33,7 @@ static void pass_visit(Expr *expr, void *context)
 Passes passes_find(const Fusion *fusion)
 {
     Passes passes = {.count = 1};
+    assert(passes_hold(fusion));
     for (int i = 0; i < fusion->op_count; i++) {
         PassSearch search = {.fusion = fusion, .passes = &passes};
         expr_visit(fusion->ops[i].body, pass_visit, &search);

@@ -3,14 +3,17 @@
 #pragma once
 #include "codegen/reads.h"
 
-enum { MAX_PASS_OPS = 64 };   // of a fusion
+enum { MAX_PASS_OPS = 64 };   // of a fusion: a bit for each
+
+/* Families that go through elements in passes take no fusion with more ops; its definitions then meet in memory. */
+bool passes_hold(const Fusion *fusion);
 
 typedef struct Passes {
     int of[MAX_PASS_OPS];   // by op: the pass in which a reduction is made, or after how many a value is there
     int count;              // the last one makes the elements
 } Passes;
 
-/* A reduction waits for those that it depends on; the others of its pass go along. At most MAX_PASS_OPS ops. */
+/* A reduction waits for those that it depends on; the others of its pass go along. */
 Passes passes_find(const Fusion *fusion);
 
 /* What a pass evaluates at every element. */

@@ -6,7 +6,6 @@
 
 enum {
     SLOT_BYTES = 8,         // of a result in shared memory
-    MAX_PASSES = 8,         // over the kept row
     WORD_BITS = 32,         // of a word of one-bit elements
     PORTABLE_CLUSTER = 8,   // blocks; CUDA programming guide
     SMALL_THREADS = 256,    // of a block with a small share
@@ -102,7 +101,7 @@ static bool matches(const Fusion *fusion, const DeviceSpec *device)
     (void)device;
     Passes passes = {.count = 0};
     bool of_elements = false;
-    if (fusion->axis_count - fusion->spatial_count < 2 || !fusion_reduces(fusion) || fusion->op_count > MAX_PASS_OPS)
+    if (fusion->axis_count - fusion->spatial_count < 2 || !fusion_reduces(fusion) || !passes_hold(fusion))
         return false;   // a row that is one run is rowwise's
     for (int i = 0; i < fusion->op_count; i++) {
         const FusedOp *op = &fusion->ops[i];

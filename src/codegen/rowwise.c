@@ -43,7 +43,7 @@ static bool matches(const Fusion *fusion, const DeviceSpec *device)
     }
     bool more_than_a_reduction = reductions > 1 || (reductions == 1 && of_elements > 0);
     return fusion_columns(fusion) && more_than_a_reduction && count_bit_outputs(fusion) == 0 &&
-           fusion->op_count <= MAX_ROW_OPS;
+           passes_hold(fusion);
 }
 
 // ---- rules ----

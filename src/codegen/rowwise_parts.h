@@ -55,8 +55,6 @@ Reads rowwise_reads(const Fusion *fusion, RowShape shape);
 /* Of one thread, where `group` of them share a row. */
 int64_t rowwise_vectors(const Fusion *fusion, RowShape shape, int64_t group);
 
-enum { MAX_ROW_OPS = 64 };   // one bit each
-
 /* The passes over a row. A pass ends with its reductions. Softmax: max 0, exp 1, sum 1, quotient 2. A sum that would wait
    for another reduction grows along with it, in its pass:
 
@@ -66,11 +64,11 @@ enum { MAX_ROW_OPS = 64 };   // one bit each
      in registers gained nothing, and those that a block holds lost as much for want of registers. */
 typedef struct RowPasses {
     int count;
-    int pass[MAX_ROW_OPS];   // by op: the first in which its body can be computed
+    int pass[MAX_PASS_OPS];   // by op: the first in which its body can be computed
     uint64_t
-        needs[MAX_ROW_OPS];    // by op: ops whose values its body uses, also by way of other ops' elements
-    int leader[MAX_ROW_OPS];   // by op: the reduction along with which this one grows; -1: none
-    int along[MAX_ROW_OPS];    // by op: the one that grows along with it; -1: none
+        needs[MAX_PASS_OPS];    // by op: ops whose values its body uses, also by way of other ops' elements
+    int leader[MAX_PASS_OPS];   // by op: the reduction along with which this one grows; -1: none
+    int along[MAX_PASS_OPS];    // by op: the one that grows along with it; -1: none
 } RowPasses;
 RowPasses rowwise_passes(const Fusion *fusion, RowHome home);
 

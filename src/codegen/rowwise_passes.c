@@ -1,4 +1,5 @@
 // In which pass over a row each op is computed.
+#include <assert.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -176,6 +177,7 @@ static int leader_of(const Fusion *fusion, RowHome home, const RowPasses *passes
 RowPasses rowwise_passes(const Fusion *fusion, RowHome home)
 {
     RowPasses passes = {0};
+    assert(passes_hold(fusion));
     for (int i = 0; i < fusion->op_count; i++) {
         const FusedOp *op = &fusion->ops[i];
         Dependence found = {.fusion = fusion, .passes = &passes};
