@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/diag.h"
 #include "base/embedded.h"
+#include "base/path.h"
 #include "base/strbuf.h"
 #include "hal/device.h"
 #include "response.h"
@@ -208,36 +208,51 @@ static void add_dumps(CommandLine *line, const char *list)
 
 // ---- artefacts ----
 
-static void add_artefact(Options *options, ArtefactKind kind, const char *path)
+static const char *output_place(const char *path) { return strcmp(path, "-") == 0 ? "/dev/stdout" : path; }
+
+static bool same_output(Arena *arena, const char *left, const char *right)
 {
+    return path_same(arena, output_place(left), output_place(right));
+}
+
+static void add_artefact(CommandLine *line, ArtefactKind kind, const char *path, const char *option)
+{
+    Options *options = line->options;
     if (!*path)
         usage_error("an output file needs a name");
     for (int i = 0; i < options->artefact_count; i++)
-        if (strcmp(options->artefacts[i].path, path) == 0) {
+        if (same_output(line->arena, options->artefacts[i].path, path)) {
             if (options->artefacts[i].kind == kind)
                 return;
-            usage_error("two artefacts would both be written to '%s'", path);
+            usage_error("two artefacts would both be written to '%s': %s and %s", path, options->artefacts[i].option,
+                        option);
         }
     if (options->artefact_count == MAX_ARTEFACTS)
         usage_error("more than %d artefacts", MAX_ARTEFACTS);
-    options->artefacts[options->artefact_count++] = (Artefact){kind, path};
+    options->artefacts[options->artefact_count++] = (Artefact){kind, path, option};
+}
+
+static const char *const kind_names[] = {
+    [ARTEFACT_CU] = "cu",       [ARTEFACT_HEADER] = "header", [ARTEFACT_PTX] = "ptx",
+    [ARTEFACT_CUBIN] = "cubin", [ARTEFACT_JSON] = "json",
+};
+
+static void add_emit(CommandLine *line, ArtefactKind kind, const char *path)
+{
+    add_artefact(line, kind, path, arena_printf(line->arena, "--emit %s=%s", kind_names[kind], path));
 }
 
 /* KIND[=FILE],KIND[=FILE],… */
 static void add_emits(CommandLine *line, const char *list)
 {
-    static const char *const kinds[] = {
-        [ARTEFACT_CU] = "cu",       [ARTEFACT_HEADER] = "header", [ARTEFACT_PTX] = "ptx",
-        [ARTEFACT_CUBIN] = "cubin", [ARTEFACT_JSON] = "json",
-    };
     char *words = arena_strdup(line->arena, list), *rest = words;
     for (char *word; (word = strsep(&rest, ","));) {
         char *path = strchr(word, '=');
         if (path)
             *path++ = '\0';
-        int kind = choose(line->arena, "--emit", word, kinds, ARTEFACT_KINDS);
+        int kind = choose(line->arena, "--emit", word, kind_names, ARTEFACT_KINDS);
         if (path)
-            add_artefact(line->options, (ArtefactKind)kind, path);
+            add_emit(line, (ArtefactKind)kind, path);
         else
             line->asked[kind] = true;
     }
@@ -268,7 +283,7 @@ static void complete_artefacts(CommandLine *line)
     const char *stem = stem_of(line->arena, options->input);
     if (line->output) {
         ArtefactKind kind = kind_of_output(line->output);
-        add_artefact(options, kind, line->output);
+        add_artefact(line, kind, line->output, arena_printf(line->arena, "-o %s", line->output));
         line->asked[kind] = false;
         if (suffix_of(line->output)[0])
             stem = arena_strndup(line->arena, line->output, (size_t)(suffix_of(line->output) - line->output));
@@ -285,32 +300,31 @@ static void complete_artefacts(CommandLine *line)
         line->asked[ARTEFACT_CU] = true;
     for (int kind = 0; kind < ARTEFACT_KINDS; kind++)
         if (line->asked[kind])
-            add_artefact(options, (ArtefactKind)kind, arena_printf(line->arena, "%s%s", stem, suffix[kind]));
+            add_emit(line, (ArtefactKind)kind, arena_printf(line->arena, "%s%s", stem, suffix[kind]));
     for (int i = 0; i < options->artefact_count; i++)
-        if (any_dump && strcmp(options->artefacts[i].path, "-") == 0)
+        if (any_dump && same_output(line->arena, options->artefacts[i].path, "-"))
             usage_error("-d already prints to stdout; give the artefact a file");
 }
 
-static bool same_file(const char *a, const char *b)
-{
-    struct stat left, right;
-    return strcmp(a, b) == 0 ||
-           (stat(a, &left) == 0 && stat(b, &right) == 0 && S_ISREG(left.st_mode) && left.st_dev == right.st_dev &&
-            left.st_ino == right.st_ino);
-}
-
-static void protect_inputs_from(const char *path, const Options *options)
-{
-    if (strcmp(path, "-") != 0 && (same_file(path, options->input) || same_file(path, options->device)))
-        usage_error("'%s' is an input and would be overwritten", path);
-}
-
-static void protect_inputs(const Options *options)
+static void protect_input(Arena *arena, const Options *options, const char *input)
 {
     for (int i = 0; i < options->artefact_count; i++)
-        protect_inputs_from(options->artefacts[i].path, options);
-    if (options->depfile)
-        protect_inputs_from(options->depfile, options);
+        if (same_output(arena, options->artefacts[i].path, input))
+            usage_error("'%s' is an input and would be overwritten by %s", input, options->artefacts[i].option);
+    if (options->depfile && same_output(arena, options->depfile, input))
+        usage_error("'%s' is an input and would be overwritten by -MF %s", input, options->depfile);
+}
+
+/* What is written later would take the place of what was written, or read, before. */
+static void protect_files(Arena *arena, const Options *options)
+{
+    protect_input(arena, options, strcmp(options->input, "-") == 0 ? "/dev/stdin" : options->input);
+    if (!device_text(options->device))
+        protect_input(arena, options, options->device);
+    for (int i = 0; i < options->artefact_count && options->depfile; i++)
+        if (same_output(arena, options->depfile, options->artefacts[i].path))
+            usage_error("two artefacts would both be written to '%s': %s and -MF %s", options->depfile,
+                        options->artefacts[i].option, options->depfile);
 }
 
 static void complete_depfile(CommandLine *line)
@@ -463,7 +477,9 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     case KEY_DEVICE: set_device(options, value); break;
     case 'o': line->output = value; break;
     case KEY_EMIT: add_emits(line, value); break;
-    case KEY_JSON: add_artefact(options, ARTEFACT_JSON, value); break;
+    case KEY_JSON:
+        add_artefact(line, ARTEFACT_JSON, value, arena_printf(line->arena, "--json %s", value));
+        break;
     case KEY_NAME: line->name = value; break;
     case 'D': add_param(line, value); break;
     case 'M': read_dep_option(line, state, value); break;
@@ -519,7 +535,7 @@ Options *options_parse(Arena *arena, int argc, char **argv)
         usage_error("no --device; `rollerc --list-devices' shows the built-in ones");
     complete_artefacts(&line);
     complete_depfile(&line);
-    protect_inputs(options);
+    protect_files(arena, options);
     options->name = chosen_name(&line);
     options->colour = wants_colour(line.colour);
     return options;

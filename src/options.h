@@ -23,6 +23,7 @@ typedef enum ArtefactKind {
 typedef struct Artefact {
     ArtefactKind kind;
     const char *path;
+    const char *option;   // that asks for it, as it would be written: "--emit header=k.h"
 } Artefact;
 
 enum {

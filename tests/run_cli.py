@@ -178,7 +178,43 @@ def test_input_is_never_overwritten(folder):
     source.write_bytes(pathlib.Path(MATMUL).read_bytes())
     os.link(source, folder / "x.cu")
     run("x.te", "--device", "a100", folder=folder, code=2)
+    (folder / "y.json").symlink_to("x.te")
+    run("x.te", "--device", "a100", "-o", "y.json", folder=folder, code=2)
+    with open(source, "rb") as stdin:
+        result = subprocess.run([ROLLERC, "-", "--device", "a100", "--json", "x.te"], stdin=stdin, cwd=folder,
+                                stderr=subprocess.PIPE)
+    assert result.returncode == 2 and b"'/dev/stdin' is an input" in result.stderr, result.stderr
     assert source.read_bytes() == pathlib.Path(MATMUL).read_bytes()
+
+
+def test_one_file_under_two_names_is_refused(folder):
+    (folder / "sub").mkdir()
+    (folder / "old.cu").write_text("old")
+    os.link(folder / "old.cu", folder / "hard.json")
+    (folder / "soft.json").symlink_to("sub/../new.cu")
+    before = names(folder)
+    for first, second in ((("-o", "a.cu"), ("--json", "./a.cu")), (("--emit", "cu=m.cu"), ("--emit", "header=./m.cu")),
+                          (("-o", "dd.cu"), ("-MF", "dd.cu")), (("-o", "dd.cu"), ("-MF", "sub/../dd.cu")),
+                          (("-o", "old.cu"), ("--json", "hard.json")), (("-o", "new.cu"), ("--json", "soft.json")),
+                          (("-o", "-"), ("--json", "-")), (("-o", "-"), ("--json", "/dev/stdout")),
+                          (("-o", "a.cu"), ("--emit", f"json={folder}/a.cu"))):
+        more = ["-MD"] if second[0] == "-MF" else []
+        stderr = compile_matmul(folder, *more, *first, *second, code=2).stderr.decode()
+        for option in (first, second):
+            assert " ".join(option) in stderr, (option, stderr)
+        assert names(folder) == before
+    assert (folder / "old.cu").read_text() == "old"
+    compile_matmul(folder, "-o", "-", "--json", "/dev/null")
+
+
+def test_a_link_stays_a_link(folder):
+    (folder / "sub").mkdir()
+    (folder / "link.cu").symlink_to("sub/target.cu")
+    for known in (False, True):
+        compile_matmul(folder, "-o", "link.cu", *["-D", "M=64"] * known)
+        assert (folder / "link.cu").is_symlink() and names(folder / "sub") == ["target.cu"], known
+    assert "64" in (folder / "sub/target.cu").read_text()
+    assert names(folder) == ["link.cu", "sub"]
 
 
 def test_dumps_write_no_artefact(folder):

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/diag.h"
+#include "base/path.h"
 
 // ---- what must not outlive the process ----
 
@@ -120,9 +121,10 @@ static void on_abort(int number)
     _exit(EXIT_BUG);
 }
 
-static void on_broken_pipe(int number)
+/* write() then fails with EPIPE or EFBIG; a handler, unlike SIG_IGN, is not inherited by child processes. */
+static void on_failed_write(int number)
 {
-    (void)number;   // write() then fails with EPIPE; a handler, unlike SIG_IGN, is not inherited by child processes
+    (void)number;
 }
 
 static const int ending_signals[] = {SIGINT, SIGTERM, SIGHUP};
@@ -206,18 +208,20 @@ void output_install_signals(void)
             sigaction(ending_signals[i], &(struct sigaction){.sa_handler = on_signal}, NULL);
     }
     sigaction(SIGABRT, &(struct sigaction){.sa_handler = on_abort}, NULL);
-    sigaction(SIGPIPE, &(struct sigaction){.sa_handler = on_broken_pipe}, NULL);
+    sigaction(SIGPIPE, &(struct sigaction){.sa_handler = on_failed_write}, NULL);
+    sigaction(SIGXFSZ, &(struct sigaction){.sa_handler = on_failed_write}, NULL);   // `ulimit -f`
     atexit(check_stdout);
 }
 
 // ---- one output ----
 
 typedef struct Output {
-    const char *path;
+    const char *path;     // as the user wrote it
+    const char *target;   // the same behind symbolic links
     const char *bytes;
     size_t length;
-    Temp *temp;      // staged here; NULL: written directly, or nothing to do
-    bool direct;     // stdout or a special file
+    Temp *temp;           // staged here; NULL: written directly, or nothing to do
+    bool direct;          // stdout or a special file
     struct Output *next;
 } Output;
 
@@ -292,9 +296,9 @@ static mode_t mode_by_umask(void)
 
 static Temp *stage_in_temp(Arena *arena, const Output *output, mode_t mode)
 {
-    const char *slash = strrchr(output->path, '/');
-    int folder_length = slash ? (int)(slash - output->path) + 1 : 0;
-    Temp *temp = temp_reserve(arena_printf(arena, "%.*s.rollerc-XXXXXX", folder_length, output->path));
+    const char *slash = strrchr(output->target, '/');
+    int folder_length = slash ? (int)(slash - output->target) + 1 : 0;
+    Temp *temp = temp_reserve(arena_printf(arena, "%.*s.rollerc-XXXXXX", folder_length, output->target));
     sigset_t before = hold_signals();
     int fd = mkostemp(temp->path, O_CLOEXEC);
     int error = errno;
@@ -334,6 +338,24 @@ OutputSet *output_set_new(Arena *arena)
     return set;
 }
 
+/* A regular file, or one that is not there yet. */
+static void stage_file(Arena *arena, Output *output)
+{
+    struct stat found;
+    output->target = path_target(arena, output->path);
+    if (!output->target)
+        cannot_write(output->path, ELOOP);
+    if (stat(output->target, &found) != 0) {
+        output->temp = stage_in_temp(arena, output, mode_by_umask());
+        return;
+    }
+    // A rename could replace a file that is read-only all the same, but it was protected on purpose.
+    if (access(output->target, W_OK) != 0)
+        cannot_write(output->path, errno);
+    if (!holds_already(output->target, &found, output->bytes, output->length))
+        output->temp = stage_in_temp(arena, output, found.st_mode & 0777);
+}
+
 void output_stage(OutputSet *set, const char *path, const char *bytes, size_t length)
 {
     Output *output = NEW(set->arena, Output);
@@ -341,23 +363,13 @@ void output_stage(OutputSet *set, const char *path, const char *bytes, size_t le
     *set->last = output;
     set->last = &output->next;
 
-    struct stat found, behind_link;
-    bool exists = lstat(path, &found) == 0;
-    bool leads_elsewhere = exists && stat(path, &behind_link) == 0 && !S_ISREG(behind_link.st_mode);
-    if (is_stdout(path)) {
-        output->direct = true;
-    } else if (leads_elsewhere && S_ISDIR(behind_link.st_mode)) {
+    struct stat found;
+    bool is_special = stat(path, &found) == 0 && !S_ISREG(found.st_mode);
+    output->direct = is_stdout(path) || is_special;
+    if (!is_stdout(path) && is_special && S_ISDIR(found.st_mode))
         cannot_write(path, EISDIR);
-    } else if (leads_elsewhere) {
-        output->direct = true;
-    } else if (exists && S_ISREG(found.st_mode)) {
-        if (access(path, W_OK) != 0)   // a rename could replace it all the same, but it was protected on purpose
-            cannot_write(path, errno);
-        if (!holds_already(path, &found, bytes, length))
-            output->temp = stage_in_temp(set->arena, output, found.st_mode & 0777);
-    } else {
-        output->temp = stage_in_temp(set->arena, output, mode_by_umask());
-    }
+    if (!output->direct)
+        stage_file(set->arena, output);
 }
 
 void output_commit(OutputSet *set)
@@ -369,7 +381,7 @@ void output_commit(OutputSet *set)
     sigset_t before = hold_signals();
     for (Output *output = set->first; output; output = output->next)
         if (output->temp) {
-            if (rename(output->temp->path, output->path) != 0)
+            if (rename(output->temp->path, output->target) != 0)
                 cannot_write(output->path, errno);
             output->temp->owner = 0;
         }

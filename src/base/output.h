@@ -14,7 +14,7 @@ typedef struct OutputSet OutputSet;
 OutputSet *output_set_new(Arena *arena);
 
 /* Stages one file; `bytes` must live until the commit. "-" is stdout. What is no regular file (/dev/null, a FIFO) and
-   stdout are written at the commit, before the first rename. A symbolic link is replaced, not followed. */
+   stdout are written at the commit, before the first rename. A symbolic link stays: what it leads to is written. */
 void output_stage(OutputSet *set, const char *path, const char *bytes, size_t length);
 
 /* Any failure here or while staging: a message and EXIT_MACHINE. */
@@ -24,7 +24,8 @@ void output_commit(OutputSet *set);
 void output_write(const char *path, const char *bytes, size_t length);
 
 /* To be called first in main(): SIGINT, SIGTERM and SIGHUP remove what is temporary and exit with 128 + signal, a
-   failed assert() with EXIT_BUG, and a failed write to stdout is noticed at exit (EXIT_MACHINE). */
+   failed assert() with EXIT_BUG, and a failed write to stdout is noticed at exit (EXIT_MACHINE). A write to a pipe that
+   is closed or past `ulimit -f` fails as any other. */
 void output_install_signals(void);
 
 /* A child that must not outlive this process: it is killed on those signals too, with the group that it leads. To be

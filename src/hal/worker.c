@@ -53,7 +53,7 @@ static void silence(void)
 
 static _Noreturn void be_worker(pid_t parent, const WorkerLimits *limits, void (*work)(void *), void *context)
 {
-    static const int plain[] = {SIGINT, SIGTERM, SIGHUP, SIGABRT, SIGPIPE};
+    static const int plain[] = {SIGINT, SIGTERM, SIGHUP, SIGABRT, SIGPIPE, SIGXFSZ};
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
         signal(plain[i], SIG_DFL);
     setpgid(0, 0);

@@ -3,9 +3,11 @@
 #include <check.h>
 #include <dirent.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -137,13 +139,64 @@ START_TEST(what_is_no_regular_file_is_written_directly_or_refused)
 }
 END_TEST
 
-START_TEST(a_symbolic_link_is_replaced_and_its_target_kept)
+static bool is_link(const char *name)
 {
-    output_write(path("target"), "precious", 8);
-    ck_assert_int_eq(symlink(path("target"), path("a.cu")), 0);
+    struct stat status;
+    return lstat(path(name), &status) == 0 && S_ISLNK(status.st_mode);
+}
+
+START_TEST(a_symbolic_link_is_kept_and_its_target_written)
+{
+    mkdir(path("far"), 0700);
+    output_write(path("far/target"), "old", 3);
+    chmod(path("far/target"), 0604);
+    ck_assert_int_eq(symlink("far/target", path("middle")), 0);
+    ck_assert_int_eq(symlink(path("middle"), path("a.cu")), 0);
     output_write(path("a.cu"), "kernel", 6);
-    ck_assert_str_eq(contents("target"), "precious");
-    ck_assert_str_eq(contents("a.cu"), "kernel");
+    ck_assert(is_link("a.cu") && is_link("middle") && !is_link("far/target"));
+    ck_assert_str_eq(contents("far/target"), "kernel");
+    struct stat status;
+    stat(path("far/target"), &status);
+    ck_assert_int_eq(status.st_mode & 0777, 0604);
+    ck_assert_int_eq(files_in(path("far")), 1);
+}
+END_TEST
+
+START_TEST(a_link_to_nothing_makes_what_it_leads_to)
+{
+    ck_assert_int_eq(symlink("target", path("a.cu")), 0);
+    output_write(path("a.cu"), "kernel", 6);
+    ck_assert(is_link("a.cu"));
+    ck_assert_str_eq(contents("target"), "kernel");
+}
+END_TEST
+
+static void write_to_a_link_to_itself(void) { output_write(path("circle"), "x", 1); }
+static void write_to_a_link_into_no_folder(void) { output_write(path("astray"), "x", 1); }
+
+START_TEST(links_that_lead_nowhere_are_refused)
+{
+    ck_assert_int_eq(symlink("circle", path("circle")), 0);
+    ck_assert_int_eq(symlink("missing/target", path("astray")), 0);
+    ck_assert_int_eq(status_of(write_to_a_link_to_itself), EXIT_MACHINE);
+    ck_assert_int_eq(status_of(write_to_a_link_into_no_folder), EXIT_MACHINE);
+    ck_assert_int_eq(files_in(folder), 2);
+}
+END_TEST
+
+static void write_past_a_limit(void)
+{
+    output_install_signals();
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){4, 4});
+    output_write(path("a.cu"), "kernel", 6);
+}
+
+START_TEST(a_limit_on_the_size_of_files_is_a_failed_write)
+{
+    output_write(path("a.cu"), "old", 3);
+    ck_assert_int_eq(status_of(write_past_a_limit), EXIT_MACHINE);
+    ck_assert_str_eq(contents("a.cu"), "old");
+    ck_assert_int_eq(files_in(folder), 1);
 }
 END_TEST
 
@@ -178,7 +231,10 @@ int main(void)
     tcase_add_test(cases, a_failure_leaves_every_target_as_it_was);
     tcase_add_test(cases, nothing_changes_before_the_commit);
     tcase_add_test(cases, what_is_no_regular_file_is_written_directly_or_refused);
-    tcase_add_test(cases, a_symbolic_link_is_replaced_and_its_target_kept);
+    tcase_add_test(cases, a_symbolic_link_is_kept_and_its_target_written);
+    tcase_add_test(cases, a_link_to_nothing_makes_what_it_leads_to);
+    tcase_add_test(cases, links_that_lead_nowhere_are_refused);
+    tcase_add_test(cases, a_limit_on_the_size_of_files_is_a_failed_write);
     tcase_add_test(cases, a_signal_removes_everything_temporary);
     Suite *suite = suite_create("output");
     suite_add_tcase(suite, cases);

@@ -1,0 +1,12 @@
+// Which file a name leads to: one file may have many names.
+#pragma once
+#include <stdbool.h>
+
+#include "base/arena.h"
+
+/* The path behind symbolic links, also where nothing is there yet; NULL: they go in circles. */
+const char *path_target(Arena *arena, const char *path);
+
+/* Do both names lead to one file or pipe, or would they once it is written? A terminal or /dev/null is the same only under
+   the very same name, since nothing there is overwritten. */
+bool path_same(Arena *arena, const char *left, const char *right);
