@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import signal
 import stat
@@ -332,6 +333,70 @@ def test_a_hanging_kernel_is_wrong(folder):
     result = run(ROOT / "examples/relu.te", "--device", "a100", "-D", "N=10", "--templates", folder / "templates", "--verify",
                  "--hang-after", "1", "-o", "k.cu", folder=folder, code=5)
     assert b"does not end within 1 s" in result.stderr and not (folder / "k.cu").exists()
+
+
+# ---- the machine fails, not the kernel ----
+
+def verify_relu(folder, *arguments, **more):
+    return run(ROOT / "examples/relu.te", "--device", "a100", "-D", "N=10", "--verify", "-o", "k.cu", *arguments,
+               folder=folder, **more)
+
+
+def fake_compiler(folder, script):
+    """An environment in which `c++` is a shell script."""
+    (folder / "bin").mkdir(exist_ok=True)
+    (folder / "tmp").mkdir(exist_ok=True)
+    (folder / "bin/c++").write_text(f"#!/bin/sh\n{script}\n")
+    (folder / "bin/c++").chmod(0o755)
+    return {"PATH": f"{folder}/bin:{os.environ['PATH']}", "TMPDIR": f"{folder}/tmp"}
+
+
+def test_a_broken_compiler_is_no_wrong_kernel(folder):
+    for script in ("exit 1", "kill -9 $$", "echo 'cc1plus: out of memory allocating 65536 bytes'; exit 1",
+                   "echo 'kernel.cu:1:1: fatal error: cannot write'; exit 1", "echo 'collect2: error: ld'; exit 1",
+                   "echo 'twin.h:3:1: error: what is this?'; exit 1"):
+        stderr = verify_relu(folder, env=fake_compiler(folder, script), code=4).stderr
+        assert b"cannot verify: c++ ends with status" in stderr, stderr
+        assert names(folder) == ["bin", "tmp"] and names(folder / "tmp") == [], script
+
+
+def test_a_text_that_does_not_compile_is_a_wrong_kernel(folder):
+    shutil.copytree(ROOT / "templates", folder / "templates")
+    template = folder / "templates/elementwise.cu"
+    template.write_text(template.read_text().replace("const Tensors t = TENSORS;", "const Tensors t = NO_TENSORS;"))
+    assert b"NO_TENSORS" in verify_relu(folder, "--templates", folder / "templates", code=5).stderr
+    assert names(folder) == ["templates"]
+
+
+def test_no_space_is_no_wrong_kernel(folder):
+    (folder / "tmp").mkdir()
+    codes = set()
+    for kilobytes in (2, 20, 60, 75, 90, 1000):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (kilobytes << 10, kilobytes << 10))
+        result = subprocess.run([ROLLERC, ROOT / "examples/relu.te", "--device", "a100", "-D", "N=10", "--verify", "-o",
+                                 "k.cu"], cwd=folder, env={**os.environ, "TMPDIR": f"{folder}/tmp"}, preexec_fn=limit,
+                                capture_output=True, timeout=120)
+        assert result.returncode in (0, 4), (kilobytes, result.returncode, result.stderr)
+        assert names(folder) == ["k.cu", "tmp"][result.returncode != 0:] and names(folder / "tmp") == [], kilobytes
+        codes.add(result.returncode)
+    assert codes == {0, 4}
+
+
+def test_an_interrupt_takes_the_compiler_along(folder):
+    env = fake_compiler(folder, f'echo partial > "$TMPDIR/cc1.s"; echo $$ > {folder}/pid; mv {folder}/pid {folder}/started; '
+                                "exec sleep 100")
+    process = subprocess.Popen([ROLLERC, ROOT / "examples/relu.te", "--device", "a100", "--verify", "-o", "k.cu"],
+                               cwd=folder, env={**os.environ, **env}, stderr=subprocess.PIPE)
+    while not (folder / "started").exists():
+        time.sleep(0.01)
+    assert len(names(folder / "tmp")) == 1   # our folder, in which the compiler's file lies
+    compiler = int((folder / "started").read_text())
+    process.send_signal(signal.SIGINT)
+    assert process.wait(5) == 130
+    process.stderr.close()
+    assert names(folder) == ["bin", "started", "tmp"] and names(folder / "tmp") == []
+    assert not pathlib.Path(f"/proc/{compiler}").exists() or "(sleep) Z" in pathlib.Path(f"/proc/{compiler}/stat").read_text()
 
 
 def test_a_closed_pipe_is_an_error_not_a_death(folder):

@@ -1,6 +1,7 @@
 #include "hal/interp_compile.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -14,7 +15,7 @@
 
 extern char **environ;
 
-enum { LOG_BYTES = 2000 };   // of a compiler's messages that are quoted
+enum { LOG_BYTES = 16 << 10 };   // of a compiler's messages that are looked at
 
 static bool write_file(const char *path, const char *text, size_t length)
 {
@@ -60,30 +61,48 @@ static bool write_sources(Arena *arena, const char *folder, const RuntimeSource 
 
 // ---- commands ----
 
-/* Ours, but in the language of the machine: messages of compilers are quoted. */
-static char **environment(Arena *arena)
+static bool is_replaced(const char *variable)
+{
+    static const char *const replaced[] = {"LC_ALL=", "LANGUAGE=", "TMPDIR="};
+    for (size_t i = 0; i < sizeof replaced / sizeof *replaced; i++)
+        if (strncmp(variable, replaced[i], strlen(replaced[i])) == 0)
+            return true;
+    return false;
+}
+
+/* Ours, but in the language of the machine: messages of compilers are quoted. Their own temporary files go with the
+   folder, whatever ends them. */
+static char **environment(Arena *arena, const char *folder)
 {
     int count = 0, kept = 0;
     while (environ[count])
         count++;
-    char **copy = NEW_ARRAY(arena, char *, count + 2);
+    char **copy = NEW_ARRAY(arena, char *, count + 3);
     for (int i = 0; i < count; i++)
-        if (strncmp(environ[i], "LC_ALL=", 7) != 0 && strncmp(environ[i], "LANGUAGE=", 9) != 0)
+        if (!is_replaced(environ[i]))
             copy[kept++] = environ[i];
-    copy[kept] = arena_strdup(arena, "LC_ALL=C");
+    copy[kept++] = arena_strdup(arena, "LC_ALL=C");
+    copy[kept] = arena_printf(arena, "TMPDIR=%s", folder);
     return copy;
 }
 
-/* Starts a command with its output in the file `log`; false: it cannot be started. */
-static bool start_command(Arena *arena, char *const argv[], const char *log, pid_t *child)
+/* Starts a command, in a group of its own, with its output in the folder's file `log`; false: it cannot be started. */
+static bool start_command(Arena *arena, const char *folder, char *const argv[], const char *log, pid_t *child)
 {
     posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&actions, 1, log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    posix_spawn_file_actions_addopen(&actions, 1, arena_printf(arena, "%s/%s", folder, log),
+                                     O_WRONLY | O_CREAT | O_TRUNC, 0600);
     posix_spawn_file_actions_adddup2(&actions, 1, 2);
-    int error = posix_spawnp(child, argv[0], &actions, NULL, argv, environment(arena));
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+    int error = posix_spawnp(child, argv[0], &actions, &attributes, argv, environment(arena, folder));
+    posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
+    if (error == 0)
+        output_own_child(*child);
     return error == 0;
 }
 
@@ -94,13 +113,14 @@ static int wait_for_command(pid_t child)
     while (waitpid(child, &status, 0) < 0)
         if (errno != EINTR)
             return -1;
+    output_disown_child(child);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-static const char *read_log(Arena *arena, const char *path)
+static const char *read_log(Arena *arena, const char *folder, const char *log)
 {
     char text[LOG_BYTES + 1];
-    FILE *file = fopen(path, "rb");
+    FILE *file = fopen(arena_printf(arena, "%s/%s", folder, log), "rb");
     if (!file)
         return "";
     text[fread(text, 1, LOG_BYTES, file)] = '\0';
@@ -112,7 +132,7 @@ static const char *read_log(Arena *arena, const char *path)
 
 typedef struct Build {
     RuntimeBuild build;
-    const char *name;
+    const char *name, *log;
     const char *flags[5];
 } Build;
 
@@ -121,9 +141,10 @@ typedef struct Build {
    are made of, is an error, so is an index past the end of an array, and every access is announced (-fsanitize=thread;
    the machine answers, not libtsan). */
 static const Build BUILDS[] = {
-    {RUNTIME_PLAIN, "plain", {"-fwrapv", "-fsanitize=alignment", "-fno-sanitize-recover=all", NULL}},
+    {RUNTIME_PLAIN, "plain", "plain.log", {"-fwrapv", "-fsanitize=alignment", "-fno-sanitize-recover=all", NULL}},
     {RUNTIME_CHECKED,
      "checked",
+     "checked.log",
      {"-g1", "-fsanitize=thread,alignment,signed-integer-overflow,bounds", "-fno-sanitize-recover=all", NULL}},
 };
 enum { BUILD_COUNT = sizeof BUILDS / sizeof *BUILDS };
@@ -149,7 +170,7 @@ static bool start_build(Arena *arena, const char *compiler, const char *folder, 
     argv[count++] = "-lm";
     argv[count++] = "-lc";
     argv[count++] = "-lgcc";
-    return start_command(arena, argv, arena_printf(arena, "%s/%s.log", folder, build->name), child);
+    return start_command(arena, folder, argv, build->log, child);
 }
 
 /* The status of the first build that fails, 0 if none does; -1: the compiler cannot be run. */
@@ -174,6 +195,40 @@ static int run_builds(Arena *arena, const char *compiler, const char *folder, co
     return result == 127 ? -1 : result;
 }
 
+/* Compilers say where a text is wrong: "kernel.cu:12:5: error: …". They say something else, or nothing, when they are
+   killed or lack memory, space or a header: "fatal error: …", "ld: …", "collect2: error: …". */
+static bool names_a_line(const char *log)
+{
+    static const char mark[] = ": error: ";
+    for (const char *at = log; (at = strstr(at, mark)); at += strlen(mark)) {
+        const char *number = at;
+        while (number > log && isdigit((unsigned char)number[-1]))
+            number--;
+        if (number < at && number > log && number[-1] == ':')
+            return true;
+    }
+    return false;
+}
+
+/* The same without the kernel. */
+static bool compiles_the_machine(Arena *arena, const char *compiler, const char *folder, const RuntimeSource *source)
+{
+    const Build *failed;
+    return write_text(arena, folder, "program.cpp", "#include \"twin.h\"\n#include \"handlers.h\"\n") &&
+           run_builds(arena, compiler, folder, source, &failed) == 0;
+}
+
+/* Whose fault is it that the compiler ends with `status`? */
+static RuntimeStatus judge(Arena *arena, const char *compiler, const char *folder, const RuntimeSource *source,
+                           int status, const char *log, const char **reason)
+{
+    *reason = *log ? arena_printf(arena, "%s ends with status %d:\n%s", compiler, status, log)
+                   : arena_printf(arena, "%s ends with status %d and without a word; is there space in %s?", compiler,
+                                  status, folder);
+    bool refused = names_a_line(log) && compiles_the_machine(arena, compiler, folder, source);
+    return refused ? RUNTIME_WRONG : RUNTIME_MACHINE;
+}
+
 RuntimeStatus interp_compile(Arena *arena, const RuntimeSource *source, InterpObjects *objects, const char **reason)
 {
     static const char *const compilers[] = {"c++", "g++", "clang++"};
@@ -187,13 +242,10 @@ RuntimeStatus interp_compile(Arena *arena, const RuntimeSource *source, InterpOb
     for (size_t i = 0; i < sizeof compilers / sizeof *compilers; i++) {
         const Build *failed = NULL;
         int status = run_builds(arena, compilers[i], folder, source, &failed);
-        if (status < 0)
-            continue;
         if (status == 0)
             return RUNTIME_DONE;
-        *reason = arena_printf(arena, "%s ends with status %d:\n%s", compilers[i], status,
-                               read_log(arena, arena_printf(arena, "%s/%s.log", folder, failed->name)));
-        return RUNTIME_WRONG;
+        if (status > 0)
+            return judge(arena, compilers[i], folder, source, status, read_log(arena, folder, failed->log), reason);
     }
     *reason = "there is no C++ compiler: c++, g++ or clang++ must be on the PATH";
     return RUNTIME_MACHINE;
@@ -213,13 +265,13 @@ static const char *base_name(const char *path)
    prelude, all in namespace rollerc, are passed over. */
 const char *interp_source_line(Arena *arena, const InterpObjects *objects, unsigned pc)
 {
-    const char *log = arena_printf(arena, "%s/line.log", objects->folder);
+    static const char log[] = "line.log";
     char *argv[] = {"addr2line", "-i", "-f", "-e", arena_strdup(arena, objects->checked),
                     arena_printf(arena, "0x%x", pc - 1), NULL};   // the call before the return address
     pid_t child;
-    if (!start_command(arena, argv, log, &child) || wait_for_command(child) != 0)
+    if (!start_command(arena, objects->folder, argv, log, &child) || wait_for_command(child) != 0)
         return NULL;
-    char *text = arena_strdup(arena, read_log(arena, log)), *rest;
+    char *text = arena_strdup(arena, read_log(arena, objects->folder, log)), *rest;
     const char *found = NULL;
     for (char *name = strtok_r(text, "\n", &rest), *line; name; name = strtok_r(NULL, "\n", &rest)) {
         line = strtok_r(NULL, "\n", &rest);
