@@ -34,10 +34,11 @@ Source *source_read(Arena *arena, const char *path)
         fclose(file);
     if (error)
         fatal(EXIT_INPUT, "cannot read '%s': %s", name, strerror(error));
-    if (length > SOURCE_MAX_BYTES)
-        fatal(EXIT_INPUT, "'%s' is longer than %d bytes", name, SOURCE_MAX_BYTES);
     Source *source = source_from_text(arena, name, text, length);
     free(text);
+    if (length > SOURCE_MAX_BYTES)
+        diag_fatal((Loc){source, SOURCE_MAX_BYTES, 1}, EXIT_INPUT, "a file has at most %d bytes, this one goes on here",
+                   SOURCE_MAX_BYTES);
     return source;
 }
 

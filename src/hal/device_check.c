@@ -1,5 +1,7 @@
 #include "hal/device_check.h"
 
+#include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/diag.h"
@@ -231,10 +233,49 @@ static void check_reserved(const Subject *s)
 static void check_arch(const Subject *s)
 {
     const DialectRow *dialect = dialect_row(s->device->dialect);
-    if (strncmp(s->device->arch, dialect->arch_prefix, strlen(dialect->arch_prefix)) != 0)
+    size_t length = strlen(dialect->arch_prefix);
+    if (strncmp(s->device->arch, dialect->arch_prefix, length) != 0 || !isdigit((unsigned char)s->device->arch[length]))
         diag_fatal(loc_of(s, "device.arch"), EXIT_INPUT,
-                   "'%s' is no architecture of '%s': wanted %s...", s->device->arch, dialect->name,
+                   "'%s' is no architecture of '%s': wanted %s and a number", s->device->arch, dialect->name,
                    dialect->arch_prefix);
+}
+
+/* ---- what came with which architecture ---- */
+
+typedef struct Since {
+    const char *capability;
+    const char *arch;   // the first that has it (PTX ISA, target notes)
+    bool only;          // and the last
+    bool hip;           // it is no instruction of PTX: AMD's may have it as well
+} Since;
+
+static const Since SINCE[] = {
+    {.capability = "capabilities.cooperative", .arch = "sm_60", .hip = true},
+    {.capability = "capabilities.async_copy", .arch = "sm_80"},
+    {.capability = "capabilities.mma", .arch = "sm_80"},   // m16n8k16
+    {.capability = "capabilities.bulk_tensor_copy", .arch = "sm_90"},
+    {.capability = "capabilities.clusters", .arch = "sm_90"},
+    {.capability = "capabilities.wgmma", .arch = "sm_90a", .only = true},
+};
+
+/* "sm_90a" -> 90 */
+static int arch_number(const char *arch) { return atoi(arch + strlen("sm_")); }
+
+static bool arch_has(const DeviceSpec *device, const Since *since)
+{
+    if (device->dialect != DIALECT_CUDA)
+        return since->hip;
+    return since->only ? strcmp(device->arch, since->arch) == 0
+                       : arch_number(device->arch) >= arch_number(since->arch);
+}
+
+static void check_capabilities(const Subject *s)
+{
+    for (size_t i = 0; i < sizeof SINCE / sizeof *SINCE; i++)
+        if (number(s, SINCE[i].capability) != 0 && !arch_has(s->device, &SINCE[i]))
+            diag_fatal(loc_of(s, SINCE[i].capability), EXIT_INPUT, "%s contradicts device.arch = %s: it %s %s",
+                       SINCE[i].capability, s->device->arch, SINCE[i].only ? "is only in" : "came with",
+                       SINCE[i].arch);
 }
 
 void device_check(Arena *arena, const DeviceSpec *device, const YamlNode *root)
@@ -250,4 +291,5 @@ void device_check(Arena *arena, const DeviceSpec *device, const YamlNode *root)
     check_blocks(&subject);
     check_registers(&subject);
     check_reserved(&subject);
+    check_capabilities(&subject);
 }
