@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Every wrong input is refused where it is wrong.
 
-tests/errors/*.te, *.yaml   the expectation stands on the line that must be reported:
+tests/errors/*.te, *.yaml   the expectation stands on each line that must be reported:
                                 C[m, n] = A[m, q]   # error: unknown index 'q'
 tests/errors/usage.txt      arguments => exit code => what the message must hold
 tests/limits/*.te           just inside a limit: accepted
@@ -21,12 +21,11 @@ def run(binary, arguments, folder):
     return subprocess.run([binary, *arguments], cwd=folder, capture_output=True, stdin=subprocess.DEVNULL, timeout=60)
 
 
-def expectation(file):
-    """(line number, text) of the first marked line; a mark alone on its last line stands for the end of the file."""
+def expectations(file):
+    """(line number, text) of each marked line; a mark alone on its last line stands for the end of the file."""
     for number, line in enumerate(file.read_bytes().decode("latin-1").split("\n"), 1):
         if MARK in line:
-            return number, line.split(MARK, 1)[1].strip()
-    return None
+            yield number, line.split(MARK, 1)[1].strip()
 
 
 def problems_of_refusal(result, code, folder, wanted):
@@ -43,16 +42,16 @@ def problems_of_refusal(result, code, folder, wanted):
 
 
 def check_file(binary, file, folder):
-    expected = expectation(file)
+    expected = list(expectations(file))
     if not expected:
         return ["the file says nowhere what is wrong with it (# error: ...)"]
-    line, text = expected
     if file.suffix == ".yaml":
         arguments = [ROOT / "examples/matmul.te", "--device", file]
     else:
         arguments = [file, "--device", "a100"]
     result = run(binary, arguments, folder)
-    return list(problems_of_refusal(result, 1, folder, [f"{file}:{line}:", "error:", text]))
+    wanted = [part for line, text in expected for part in (f"{file}:{line}:", text)]
+    return list(problems_of_refusal(result, 1, folder, ["error:", *wanted]))
 
 
 def check_usage(binary, line, folder):

@@ -1,5 +1,7 @@
 #include "base/diag.h"
 
+#include <assert.h>
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,12 +106,64 @@ static void print(const Message *message, const char *word, const char *colour)
             mark + strlen(word));
 }
 
-static _Noreturn void end(Message *message, int exit_code)
+// ---- errors ----
+
+enum { MOST_ERRORS = 20 };   // of one run: what comes after them often comes of them
+
+static jmp_buf *recovery;   // where an attempt ends; NULL: none is being made
+static int errors;          // of the attempts so far
+static Message first_error;
+
+static void print_error(const Message *message)
 {
+    if (!options.on_fatal)
+        print(message, "error:", "\033[1;31m");
+}
+
+static _Noreturn void leave(const Message *message, int exit_code)
+{
+    recovery = NULL;
+    errors = 0;
     if (options.on_fatal)
         options.on_fatal(exit_code, message->text, options.context);
-    print(message, "error:", "\033[1;31m");
     exit(exit_code);
+}
+
+static _Noreturn void end(const Message *message, int exit_code)
+{
+    print_error(message);
+    if (errors == 0)
+        first_error = *message;
+    if (!recovery || exit_code != EXIT_INPUT)
+        leave(message, exit_code);
+    if (++errors == MOST_ERRORS)
+        diag_finish();
+    longjmp(*recovery, 1);
+}
+
+bool diag_attempt(void (*attempt)(void *), void *context)
+{
+    jmp_buf here;
+    assert(!recovery);   // attempts are not nested
+    bool failed = setjmp(here) != 0;
+    if (!failed) {
+        recovery = &here;
+        attempt(context);
+    }
+    recovery = NULL;
+    return !failed;
+}
+
+void diag_abandon(void)
+{
+    assert(recovery && errors > 0);
+    longjmp(*recovery, 1);
+}
+
+void diag_finish(void)
+{
+    if (errors > 0)
+        leave(&first_error, EXIT_INPUT);
 }
 
 void diag_fatal(Loc loc, int exit_code, const char *format, ...)

@@ -23,6 +23,14 @@ _Noreturn void diag_fatal(Loc loc, int exit_code, const char *format, ...) __att
 /* The same for an error that has no place in a file: `rollerc: error: message`. */
 _Noreturn void fatal(int exit_code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Runs attempt(context), a piece of the input that can be wrong by itself, like a statement. An error in it (diag_fatal with
+   EXIT_INPUT) is printed and ends this attempt only: false. So one run finds the errors of many pieces; the twentieth ends it. */
+bool diag_attempt(void (*attempt)(void *context), void *context);
+/* Ends an attempt in silence: what is wrong was said of another piece. */
+_Noreturn void diag_abandon(void);
+/* Ends the program if an attempt has failed. */
+void diag_finish(void);
+
 void diag_warning(Loc loc, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* One plain line on stderr: `rollerc: message`; silent under -q. */
@@ -32,7 +40,8 @@ typedef struct DiagOptions {
     bool quiet;     // warnings and talk() are dropped
     bool verbose;   // talk_verbose() is printed
     bool colour;
-    /* Tests and fuzzers: called instead of exit(); must not return (longjmp). The message is complete and plain. */
+    /* Tests and fuzzers: called instead of exit(); must not return (longjmp). The message, the first one where attempts have
+       failed, is complete and plain. */
     void (*on_fatal)(int exit_code, const char *message, void *context);
     void *context;
 } DiagOptions;

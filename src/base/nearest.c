@@ -1,5 +1,6 @@
 #include "base/nearest.h"
 
+#include <stdbool.h>
 #include <string.h>
 #include <strings.h>
 
@@ -38,7 +39,8 @@ Nearest nearest_to(const char *word)
 void nearest_try(Nearest *nearest, const char *candidate)
 {
     int slips = distance(nearest->word, candidate);
-    if (slips >= nearest->slips)
+    bool longer = nearest->best && slips == nearest->slips && strlen(candidate) > strlen(nearest->best);
+    if (slips >= nearest->slips && !longer)
         return;
     nearest->slips = slips;
     nearest->best = candidate;

@@ -136,6 +136,7 @@ typedef struct Lexer {
     Arena *arena;
     const Source *source;
     const char *at;
+    Token token;   // the last one
 } Lexer;
 
 static Loc loc_from(const Lexer *lexer, const char *start)
@@ -226,20 +227,22 @@ static Token lex_symbol(Lexer *lexer)
     unexpected_character(lexer);
 }
 
-static Token lex_token(Lexer *lexer)
+static void lex_token(void *context)
 {
+    Lexer *lexer = context;
     char c = *lexer->at;
     if (is_name_start(c))
-        return lex_word(lexer);
-    if (is_digit(c) || (c == '.' && is_digit(lexer->at[1])))
-        return lex_number_token(lexer);
-    return lex_symbol(lexer);
+        lexer->token = lex_word(lexer);
+    else if (is_digit(c) || (c == '.' && is_digit(lexer->at[1])))
+        lexer->token = lex_number_token(lexer);
+    else
+        lexer->token = lex_symbol(lexer);
 }
 
 Token *lex(Arena *arena, const Source *source)
 {
     enum { FIRST = 256 };
-    Lexer lexer = {arena, source, source->text};
+    Lexer lexer = {arena, source, .at = source->text};
     Token *tokens = NEW_ARRAY(arena, Token, FIRST);
     for (size_t count = 0, capacity = FIRST;; count++) {
         if (count == capacity) {
@@ -250,9 +253,11 @@ Token *lex(Arena *arena, const Source *source)
         skip_blank(&lexer);
         if (lexer.at == source->text + source->length) {
             tokens[count] = (Token){TOKEN_END, .text = "the end of the file", .loc = behind};
+            diag_finish();
             return tokens;
         }
-        tokens[count] = lex_token(&lexer);
+        diag_attempt(lex_token, &lexer);   // what is wrong is passed over
+        tokens[count] = lexer.token;
     }
 }
 

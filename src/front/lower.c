@@ -1,5 +1,6 @@
 #include "front/lower.h"
 
+#include "base/diag.h"
 #include "front/lower_parts.h"
 
 // ---- statements ----
@@ -24,8 +25,15 @@ static void lower_input(Lower *lower, Symbol *symbol)
     lower->program->inputs[lower->program->input_count++] = tensor;
 }
 
-static void lower_statement(Lower *lower, Symbol *symbol)
+typedef struct Attempt {
+    Lower *lower;
+    Symbol *symbol;
+} Attempt;
+
+static void attempt_symbol(void *context)
 {
+    Lower *lower = ((Attempt *)context)->lower;
+    Symbol *symbol = ((Attempt *)context)->symbol;
     switch (symbol->statement->kind) {
     case STATEMENT_PARAM: lower_param(lower, symbol); break;
     case STATEMENT_INPUT: lower_input(lower, symbol); break;
@@ -33,6 +41,12 @@ static void lower_statement(Lower *lower, Symbol *symbol)
     case STATEMENT_OUTPUT: break;   // bound to its definition before
     }
     symbol->ready = true;
+}
+
+static void lower_statement(Lower *lower, Symbol *symbol)
+{
+    symbol->failed = !diag_attempt(attempt_symbol, &(Attempt){lower, symbol});
+    lower->scope.count = 0;   // of one that failed
 }
 
 static void collect_outputs(Lower *lower)
@@ -128,6 +142,7 @@ Program *lower(Arena *arena, const Ast *ast, const ParamOverride *overrides, int
     override_params(&lower, overrides, override_count);
     for (int i = 0; i < lower.symbol_count; i++)
         lower_statement(&lower, &lower.symbols[i]);
+    diag_finish();
     collect_outputs(&lower);
     keep_needed(&lower);
     return lower.program;

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "base/diag.h"
 #include "base/nearest.h"
 #include "front/lower_parts.h"
 
@@ -73,17 +74,30 @@ static void bind_output(Lower *lower, const AstStatement *output)
     symbol->output = output;
 }
 
+typedef struct Naming {
+    Lower *lower;
+    const AstStatement *statement;
+} Naming;
+
+static void attempt_name(void *context)
+{
+    const Naming *naming = context;
+    if (naming->statement->kind == STATEMENT_OUTPUT)
+        bind_output(naming->lower, naming->statement);
+    else
+        declare(naming->lower, naming->statement);
+}
+
 void symbols_declare(Lower *lower)
 {
     const Ast *ast = lower->ast;
     lower->symbols = NEW_ARRAY(lower->arena, Symbol, ast->statement_count);
     lower->buckets = NEW_ARRAY(lower->arena, int, bucket_count(lower));
-    for (int i = 0; i < ast->statement_count; i++)
-        if (ast->statements[i].kind != STATEMENT_OUTPUT)
-            declare(lower, &ast->statements[i]);
-    for (int i = 0; i < ast->statement_count; i++)
-        if (ast->statements[i].kind == STATEMENT_OUTPUT)
-            bind_output(lower, &ast->statements[i]);
+    for (int outputs = 0; outputs < 2; outputs++)
+        for (int i = 0; i < ast->statement_count; i++)
+            if ((ast->statements[i].kind == STATEMENT_OUTPUT) == (outputs == 1))
+                diag_attempt(attempt_name, &(Naming){lower, &ast->statements[i]});
+    diag_finish();
 }
 
 // ---- suggestions ----
@@ -98,9 +112,11 @@ const char *name_suggestion(const Lower *lower, const char *name)
 
 // ---- looking up ----
 
-static _Noreturn void not_defined_yet(const char *name, Loc loc)
+static _Noreturn void not_defined_yet(const Symbol *symbol, Loc loc)
 {
-    reject(loc, "'%s' is not defined yet: a statement reads only what stands above it", name);
+    if (symbol->failed)
+        diag_abandon();
+    reject(loc, "'%s' is not defined yet: a statement reads only what stands above it", symbol->statement->name);
 }
 
 Tensor *tensor_find(const Lower *lower, const char *name, Loc loc)
@@ -113,7 +129,7 @@ Tensor *tensor_find(const Lower *lower, const char *name, Loc loc)
     if (symbol->statement->kind == STATEMENT_PARAM)
         reject(loc, "'%s' is a param, not a tensor", name);
     if (!symbol->ready)
-        not_defined_yet(name, loc);
+        not_defined_yet(symbol, loc);
     return symbol->tensor;
 }
 
@@ -125,6 +141,6 @@ Number param_find(const Lower *lower, const char *name, Loc loc)
     if (symbol->statement->kind != STATEMENT_PARAM)
         reject(loc, "'%s' is a tensor; an element of it is written %s[...]", name, name);
     if (!symbol->ready)
-        not_defined_yet(name, loc);
+        not_defined_yet(symbol, loc);
     return symbol->value;
 }

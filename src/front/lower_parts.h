@@ -20,6 +20,7 @@ typedef struct Symbol {
     const AstStatement *statement;
     const AstStatement *output;   // the `output` statement that names it, or NULL
     bool ready;                   // lowered: may be read
+    bool failed;                  // an error was found in it
     bool overridden;              // a param set by -D
     Number value;                 // of a param
     Tensor *tensor;               // of an input or definition

@@ -11,6 +11,7 @@ typedef struct Parser {
     int nesting;          // brackets around it
     int nodes;            // of this statement so far
     int reductions;       // of the program so far
+    AstStatement *statement;   // that is being parsed
 } Parser;
 
 // ---- tokens ----
@@ -505,6 +506,37 @@ static AstStatement statement(Parser *p)
     return definition(p);
 }
 
+static void attempt_statement(void *parser)
+{
+    Parser *p = parser;
+    *p->statement = statement(p);
+}
+
+static bool is_symbol(const Token *token, const char *text)
+{
+    return token->kind == TOKEN_SYMBOL && strcmp(token->text, text) == 0;
+}
+
+/* NAME "[" … "]" and then "=" or ":": no expression holds that. */
+static bool at_definition(const Parser *p)
+{
+    const Token *token = p->token;
+    if (token->kind != TOKEN_NAME || !is_symbol(token + 1, "["))
+        return false;
+    while (token->kind != TOKEN_END && !is_symbol(token, "]"))
+        token++;
+    return token->kind != TOKEN_END && (is_symbol(token + 1, "=") || is_symbol(token + 1, ":"));
+}
+
+/* Behind a statement that is wrong, to where the next one begins. */
+static void skip_statement(Parser *p, const Token *first)
+{
+    p->token = p->token > first ? p->token : first + 1;
+    while (p->token->kind != TOKEN_END && !at(p, "param") && !at(p, "input") && !at(p, "output") && !at_definition(p))
+        p->token++;
+    p->nesting = 0;
+}
+
 /* program = { statement } */
 Ast *parse(Arena *arena, const Token *tokens)
 {
@@ -512,10 +544,14 @@ Ast *parse(Arena *arena, const Token *tokens)
     Ast *ast = NEW(arena, Ast);
     ast->statements = NEW_ARRAY(arena, AstStatement, MAX_STATEMENTS);
     while (parser.token->kind != TOKEN_END) {
+        const Token *first = parser.token;
         if (ast->statement_count == MAX_STATEMENTS)
-            reject(parser.token->loc, "a program has at most %d statements", MAX_STATEMENTS);
-        ast->statements[ast->statement_count++] = statement(&parser);
+            reject(first->loc, "a program has at most %d statements", MAX_STATEMENTS);
+        parser.statement = &ast->statements[ast->statement_count++];
+        if (!diag_attempt(attempt_statement, &parser))
+            skip_statement(&parser, first);
     }
+    diag_finish();
     ast->reduction_count = parser.reductions;
     ast->end = parser.token->loc;
     return ast;

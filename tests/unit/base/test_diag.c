@@ -55,6 +55,62 @@ START_TEST(an_error_at_the_end_of_the_text_points_behind_it)
 }
 END_TEST
 
+static const Source *attempted;
+
+static void refuse(void *context)
+{
+    diag_fatal((Loc){attempted, 0, 1}, EXIT_INPUT, "error %d", *(int *)context);
+}
+
+static void succeed(void *context) { *(int *)context = 7; }
+
+static void abandon(void *context)
+{
+    (void)context;
+    diag_abandon();
+}
+
+/* on_fatal is told of the first. */
+START_TEST(attempts_that_fail_end_the_program_when_all_are_made)
+{
+    Arena *arena = arena_new();
+    int number = 1;
+    attempted = source_from_text(arena, "a.te", "text", 4);
+    diag_configure((DiagOptions){.on_fatal = on_fatal});
+    ck_assert(setjmp(caught.leave) == 0);
+    diag_finish();
+    ck_assert(diag_attempt(succeed, &number));
+    ck_assert(!diag_attempt(refuse, &number));
+    ck_assert(!diag_attempt(abandon, NULL));
+    number = 2;
+    ck_assert(!diag_attempt(refuse, &number));
+    if (setjmp(caught.leave) == 0)
+        diag_finish();
+    ck_assert_str_eq(caught.message, "a.te:1:1: error: error 7\n    text\n    ^");
+    ck_assert_int_eq(caught.exit_code, EXIT_INPUT);
+    if (setjmp(caught.leave) == 0)
+        diag_finish();   // they are forgotten then
+    else
+        ck_abort();
+    arena_free(arena);
+}
+END_TEST
+
+START_TEST(the_twentieth_error_ends_it)
+{
+    Arena *arena = arena_new();
+    int number = 1;
+    volatile int made = 0;
+    attempted = source_from_text(arena, "a.te", "text", 4);
+    diag_configure((DiagOptions){.on_fatal = on_fatal});
+    if (setjmp(caught.leave) == 0)
+        for (;; made++)
+            diag_attempt(refuse, &number);
+    ck_assert_int_eq(made, 19);
+    arena_free(arena);
+}
+END_TEST
+
 START_TEST(control_characters_never_reach_the_terminal)
 {
     Arena *arena = arena_new();
@@ -91,6 +147,8 @@ int main(void)
     tcase_add_test(cases, an_error_shows_its_line_with_a_caret);
     tcase_add_test(cases, an_error_at_the_end_of_the_text_points_behind_it);
     tcase_add_test(cases, control_characters_never_reach_the_terminal);
+    tcase_add_test(cases, attempts_that_fail_end_the_program_when_all_are_made);
+    tcase_add_test(cases, the_twentieth_error_ends_it);
     tcase_add_test(cases, a_line_of_a_megabyte_is_cut);
     tcase_add_test(cases, an_error_without_a_place_names_the_program);
     Suite *suite = suite_create("diag");

@@ -35,9 +35,13 @@ START_TEST(another_word_is_not_near)
 }
 END_TEST
 
-START_TEST(the_first_of_equals_counts)
+START_TEST(of_equals_the_longest_counts_then_the_first)
 {
     ck_assert_str_eq(nearest("h300"), "h200");
+    Nearest found = nearest_to("sqt");
+    nearest_try(&found, "sq");
+    nearest_try(&found, "sqrt");
+    ck_assert_str_eq(found.best, "sqrt");
 }
 END_TEST
 
@@ -57,7 +61,7 @@ int main(void)
     tcase_add_test(test, a_typo_is_near);
     tcase_add_test(test, case_is_one_slip);
     tcase_add_test(test, another_word_is_not_near);
-    tcase_add_test(test, the_first_of_equals_counts);
+    tcase_add_test(test, of_equals_the_longest_counts_then_the_first);
     tcase_add_test(test, it_is_said_as_a_question);
     suite_add_tcase(suite, test);
     SRunner *runner = srunner_create(suite);
