@@ -149,7 +149,7 @@ class Checker:
         for rank in range(1, count + 1):
             chosen = options if count == 1 else [*options, "--candidate", str(rank)]
             reason = self.verify(text, chosen)
-            if reason and reason.startswith("exit 3:") and rank > 1:   # fewer were kept
+            if reason and reason.startswith("exit 2:") and rank > 1:   # fewer were kept
                 return None
             if reason:
                 return reason

@@ -21,7 +21,7 @@ bool channelwise_adds_up(const Fusion *fusion)
         if (op->stored && fusion_op_is_of_elements(fusion, op))
             return false;
         if (is_reduction(fusion, i) && fusion_depends_on_reductions(fusion, op->body) &&
-            !(fusion_centred_sum(fusion, i, &sum) && sum.total >= 0))
+            !fusion_centred_sum(fusion, i, &sum))
             return false;
     }
     return fusion_reduces(fusion);

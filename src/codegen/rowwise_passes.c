@@ -154,7 +154,7 @@ DType rowwise_shares(const Fusion *fusion)
 static int sum_of(const Fusion *fusion, const RowPasses *passes, int distances)
 {
     CentredSum sum;
-    if (!fusion_centred_sum(fusion, distances, &sum) || sum.total < 0 || passes->along[sum.total] >= 0)
+    if (!fusion_centred_sum(fusion, distances, &sum) || passes->along[sum.total] >= 0)
         return -1;
     bool is_total = fusion->ops[sum.centre].reduce != REDUCE_NONE;
     if (passes->pass[sum.centre] + is_total != passes->pass[sum.total] + 1)

@@ -84,11 +84,12 @@ bool fusion_is_reduction(const Fusion *fusion);
 /* Any reduction has a part in the expression. */
 bool fusion_depends_on_reductions(const Fusion *fusion, const Expr *expr);
 
-/* Is the op sum[r](sq(x[r] - m)), m the row's own and x made of no reduction? Such a sum can be made of parts: fuse_phases.c. */
+/* Is the op sum[r](sq(x[r] - m)), m a share of sum[r](x[r]), like a mean, and x made of no reduction? Such a sum can be made of
+   parts: fuse_phases.c. */
 typedef struct CentredSum {
     const Expr *element;   // x
     int centre;            // the op that makes m
-    int total;             // an earlier op that is sum[r](x[r]); -1: there is none
+    int total;             // the earlier op that is sum[r](x[r])
 } CentredSum;
 bool fusion_centred_sum(const Fusion *fusion, int op, CentredSum *sum);
 

@@ -188,17 +188,14 @@ static void add_chunk_sum(Cutter *cutter, int index, Reduce reduce, Expr *body, 
 static void add_plain_sum(Cutter *cutter, int index)
 {
     const Expr *element = cutter->sums[index].element;
-    Reduce reduce = index < cutter->whole->op_count ? cutter->whole->ops[index].reduce : REDUCE_SUM;
-    if (!cutter->sums[index].tensor)
-        add_chunk_sum(cutter, index, reduce, rewrite(cutter, element, partial_value),
-                      rewrite(cutter, element, read_value));
+    add_chunk_sum(cutter, index, cutter->whole->ops[index].reduce, rewrite(cutter, element, partial_value),
+                  rewrite(cutter, element, read_value));
 }
 
+/* The total is there: it stands before. */
 static void add_centred_sum(Cutter *cutter, int index)
 {
-    const ChunkSum *sum = &cutter->sums[index];
-    add_plain_sum(cutter, sum->total);
-    const ChunkSum *total = &cutter->sums[sum->total];
+    const ChunkSum *sum = &cutter->sums[index], *total = &cutter->sums[sum->total];
     Expr *mean = chunk_mean(cutter, value_expr(cutter, total->in_partial));
     Tensor *tensor = chunk_tensor(cutter, "chunk mean", mean->type);
     int position = add_op(cutter, (FusedOp){.out = tensor,
@@ -217,7 +214,7 @@ static Fusion *partial_fusion(Cutter *cutter)
 {
     Fusion *partial = new_fusion(cutter);
     partial_axes(cutter);
-    cutter->phases->definitions = NEW_ARRAY(cutter->arena, const TensorOp *, cutter->sum_count);
+    cutter->phases->definitions = NEW_ARRAY(cutter->arena, const TensorOp *, cutter->whole->op_count);
     for (int i = 0; i < cutter->whole->op_count; i++)
         if (cutter->sums[i].centre >= 0)
             add_centred_sum(cutter, i);

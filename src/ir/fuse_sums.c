@@ -55,6 +55,35 @@ static const Expr *squared(const Fusion *fusion, const Expr *expr)
     return factor->kind == EXPR_APPLY && factor->apply.op == OP_SUB ? factor : NULL;
 }
 
+static bool is_positive(const Expr *expr)
+{
+    return expr->kind == EXPR_CONST && dtype_info[expr->type].is_real && expr->constant.real > 0;
+}
+
+/* The total times or over constants, like a mean. */
+static bool is_share_of(const Fusion *fusion, const Expr *expr, int total)
+{
+    switch (expr->kind) {
+    case EXPR_VALUE:
+        return expr->value == total || (fusion->ops[expr->value].reduce == REDUCE_NONE &&
+                                        is_share_of(fusion, fusion->ops[expr->value].body, total));
+    case EXPR_CAST: return dtype_info[expr->cast.to].is_real && is_share_of(fusion, expr->cast.body, total);
+    case EXPR_APPLY: {
+        Expr *const *factors = expr->apply.operands;
+        bool divides = expr->apply.op == OP_DIV, multiplies = expr->apply.op == OP_MUL;
+        return ((divides || multiplies) && is_positive(factors[1]) && is_share_of(fusion, factors[0], total)) ||
+               (multiplies && is_positive(factors[0]) && is_share_of(fusion, factors[1], total));
+    }
+    case EXPR_CONST:
+    case EXPR_INDEX:
+    case EXPR_ACCESS:
+    case EXPR_GUARD: return false;
+    }
+    return false;
+}
+
+/* An infinite x makes the centre of its own chunk infinite, and inf - inf is NaN there: right only where m is infinite, too, as
+   a share of the sum of the same elements is and their maximum, say, is not. */
 bool fusion_centred_sum(const Fusion *fusion, int index, CentredSum *sum)
 {
     const FusedOp *op = &fusion->ops[index];
@@ -67,32 +96,22 @@ bool fusion_centred_sum(const Fusion *fusion, int index, CentredSum *sum)
     if (centre->kind != EXPR_VALUE || sums_is_of_elements(fusion, &fusion->ops[centre->value]) ||
         fusion_depends_on_reductions(fusion, element) || centre->type != op->body->type)
         return false;
-    *sum = (CentredSum){.element = element, .centre = centre->value, .total = -1};
-    for (int i = index - 1; i >= 0; i--)
-        if (fusion->ops[i].reduce == REDUCE_SUM && fusion->ops[i].reduced == op->reduced &&
-            expr_equal(see_through(fusion, fusion->ops[i].body), element))
-            sum->total = i;
-    return true;
-}
-
-/* The plain sum of the same elements, or one more. */
-static int find_total(Cutter *cutter, const CentredSum *sum)
-{
-    if (sum->total >= 0)
-        return sum->total;
-    for (int i = cutter->whole->op_count; i < cutter->sum_count; i++)
-        if (expr_equal(cutter->sums[i].element, sum->element))
-            return i;
-    cutter->sums[cutter->sum_count] = (ChunkSum){.centre = -1, .element = sum->element};
-    return cutter->sum_count++;
+    for (int i = 0; i < index; i++) {
+        const FusedOp *total = &fusion->ops[i];
+        if (total->reduce == REDUCE_SUM && total->reduced == op->reduced &&
+            expr_equal(see_through(fusion, total->body), element) && is_share_of(fusion, centre, i)) {
+            *sum = (CentredSum){.element = element, .centre = centre->value, .total = i};
+            return true;
+        }
+    }
+    return false;
 }
 
 bool sums_find(Cutter *cutter)
 {
     const Fusion *whole = cutter->whole;
     int reductions = 0;
-    cutter->sums = NEW_ARRAY(cutter->arena, ChunkSum, 2 * whole->op_count);
-    cutter->sum_count = whole->op_count;
+    cutter->sums = NEW_ARRAY(cutter->arena, ChunkSum, whole->op_count);
     for (int i = 0; i < whole->op_count; i++) {
         const FusedOp *op = &whole->ops[i];
         cutter->sums[i].centre = -1;
@@ -106,7 +125,7 @@ bool sums_find(Cutter *cutter)
         } else if (fusion_centred_sum(whole, i, &centred)) {
             cutter->sums[i].centre = centred.centre;
             cutter->sums[i].element = centred.element;
-            cutter->sums[i].total = find_total(cutter, &centred);
+            cutter->sums[i].total = centred.total;
         } else {
             return false;
         }

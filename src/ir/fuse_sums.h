@@ -18,8 +18,7 @@ typedef struct Cutter {
     int64_t chunk;   // points of it in one
     double points;   // of a chunk
     Affine forms[MAX_AXES];   // the whole kernel's axes by those of the kernel that is being built
-    ChunkSum *sums;           // by op, those of further totals behind
-    int sum_count;
+    ChunkSum *sums;           // by op
     int *position;    // by op: where it stands in the kernel that is being built; -1: nowhere yet
     Fusion *fusion;   // that kernel
     FusionPhases *phases;
