@@ -29,9 +29,24 @@ static void write_argument_name(StrBuf *out, const Program *program, int argumen
         strbuf_printf(out, "out%d", argument - program->input_count);
 }
 
+/* `in0: x[64, 1024], f16`, a line each. */
+static void write_argument_list(StrBuf *out, const Program *program, const char *margin)
+{
+    for (int i = 0; i < program->input_count + program->output_count; i++) {
+        bool input = i < program->input_count;
+        const Tensor *tensor = input ? program->inputs[i] : program->outputs[i - program->input_count];
+        strbuf_puts(out, margin);
+        write_argument_name(out, program, i);
+        strbuf_printf(out, ": %s[", tensor->name);
+        for (int d = 0; d < tensor->rank; d++)
+            strbuf_printf(out, "%s%" PRId64, d ? ", " : "", tensor->shape[d]);
+        strbuf_printf(out, "], %s\n", dtype_info[tensor->dtype].name);
+    }
+}
+
 static void write_signature(StrBuf *out, const Program *program, const char *name)
 {
-    strbuf_printf(out, "extern \"C\" int %s_launch(", name);
+    strbuf_printf(out, "int %s_launch(", name);
     for (int i = 0; i < program->input_count; i++)
         strbuf_printf(out, "const void *in%d, ", i);
     for (int i = 0; i < program->output_count; i++)
@@ -136,13 +151,8 @@ void write_launcher(StrBuf *out, const Program *program, const Kernel *kernel)
                   "\n#ifndef __CUDACC_RTC__\nextern \"C\" size_t %s_workspace(void)\n{\n    return %" PRId64
                   ";\n}\n\n",
                   kernel->name, kernel->workspace_bytes);
-    for (int i = 0; i < program->input_count + program->output_count; i++) {
-        bool input = i < program->input_count;
-        const Tensor *tensor = input ? program->inputs[i] : program->outputs[i - program->input_count];
-        strbuf_puts(out, "// ");
-        write_argument_name(out, program, i);
-        strbuf_printf(out, ": %s, %s\n", tensor->name, dtype_info[tensor->dtype].name);
-    }
+    write_argument_list(out, program, "// ");
+    strbuf_puts(out, "extern \"C\" ");
     write_signature(out, program, kernel->name);
     strbuf_puts(out, "\n{\n");
     write_alignment_check(out, program, kernel);
@@ -163,12 +173,10 @@ char *codegen_header(Arena *arena, const Kernel *kernel)
         "/* Bytes of workspace, aligned to 256; 0: none is needed. */\nsize_t %s_workspace(void);\n\n",
         kernel->name, kernel->name, kernel->name);
     strbuf_puts(&out, "/* Returns a cudaError_t. Pointers are device memory aligned to 16 bytes; `stream` is "
-                      "a cudaStream_t. */\n");
-    strbuf_printf(&out, "int %s_launch(", kernel->name);
-    for (int i = 0; i < program->input_count; i++)
-        strbuf_printf(&out, "const void *in%d, ", i);
-    for (int i = 0; i < program->output_count; i++)
-        strbuf_printf(&out, "void *out%d, ", i);
-    strbuf_puts(&out, "void *workspace, void *stream);\n\n#ifdef __cplusplus\n}\n#endif\n");
+                      "a cudaStream_t. Tensors are dense and row-major:\n\n");
+    write_argument_list(&out, program, "     ");
+    strbuf_puts(&out, "*/\n");
+    write_signature(&out, program, kernel->name);
+    strbuf_puts(&out, ";\n\n#ifdef __cplusplus\n}\n#endif\n");
     return out.text;
 }
