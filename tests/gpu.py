@@ -6,6 +6,7 @@
                   PyTorch in float64
     sanitizer     compute-sanitizer's four tools on the small ones
     profile       --profile: all candidates right, repeatable times, planted bugs found, interrupts
+    python        python/rollerc.py with PyTorch and CuPy
 
 Needs nvcc, NVRTC, PyTorch and compute-sanitizer. A line for each step last; exit code 1 if one failed.
 """
@@ -39,6 +40,7 @@ def steps(options, folder):
                      script("gpu_examples", large, *arch), script("gpu_examples", small, *arch)],
         "sanitizer": [generate_small, script("gpu_sanitizer", small, *arch)],
         "profile": [script("gpu_profile", "--rollerc", options.rollerc, "--device", options.device)],
+        "python": [script("gpu_python", "--rollerc", options.rollerc, "--device", options.device)],
     }
 
 

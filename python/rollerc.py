@@ -1,0 +1,360 @@
+"""Kernels of rollerc on arrays of PyTorch, CuPy, and whatever speaks DLPack or __cuda_array_interface__.
+
+    import rollerc
+    softmax = rollerc.load("softmax.te", device="h200", N=4096)     # compiled once, then kept by content
+    y = softmax(x)                                                  # on the framework's current stream
+
+One file, without dependencies. Inputs are contiguous arrays on the GPU; outputs and workspace are made by the framework of the
+first input, or given: softmax(x, out=y). Bits (b1) are int32 arrays of 32 elements each. Kernels are compiled with nvcc, or, where
+there is none, by rollerc with NVRTC; both go by a C call or a driver call that a CUDA graph may capture.
+"""
+import contextlib
+import ctypes
+import hashlib
+import json
+import math
+import os
+import shutil
+import subprocess
+import tempfile
+
+__all__ = ["load", "Kernel", "Error"]
+
+PREFIX = "//rollerc: "   # of the line of metadata in an emitted file
+# Element type: its name in PyTorch and NumPy, bytes of what an array of it holds, (code, bits) in DLPack, in the array interface.
+TYPES = {
+    "f64": ("float64", 8, (2, 64), "<f8"),
+    "f32": ("float32", 4, (2, 32), "<f4"),
+    "f16": ("float16", 2, (2, 16), "<f2"),
+    "bf16": ("bfloat16", 2, (4, 16), None),   # the array interface has no such type
+    "i32": ("int32", 4, (0, 32), "<i4"),
+    "i8": ("int8", 1, (0, 8), "|i1"),
+    "u8": ("uint8", 1, (1, 8), "|u1"),
+    "b1": ("int32", 4, (0, 32), "<i4"),
+}
+
+
+class Error(Exception):
+    """What rollerc, a compiler, or the GPU said; or an array that does not fit."""
+
+
+# ---- arrays: (address, shape, dense?, DLPack type or array-interface type or name)
+
+class _Tensor(ctypes.Structure):   # DLTensor, dlpack.h
+    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32), ("ndim", ctypes.c_int32),
+                ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+                ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64)]
+
+
+_capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_capsule_pointer.restype, _capsule_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+
+
+def _is_dense(shape, strides):
+    """Strides in elements; a dimension of one may have any."""
+    step = 1
+    for size, stride in zip(reversed(shape), reversed(strides)):
+        if size != 1 and stride != step:
+            return False
+        step *= size
+    return True
+
+
+def _from_interface(array):
+    interface = array.__cuda_array_interface__
+    shape, strides = interface["shape"], interface.get("strides")
+    size = int(interface["typestr"][2:])
+    dense = strides is None or _is_dense(shape, [stride // size for stride in strides])
+    return interface["data"][0], shape, dense, interface["typestr"]
+
+
+def _from_dlpack(array, stream):
+    capsule = array.__dlpack__(stream=stream or 1)   # 1: the default stream
+    tensor = _Tensor.from_address(_capsule_pointer(capsule, b"dltensor"))
+    shape = tuple(tensor.shape[:tensor.ndim])
+    dense = not tensor.strides or _is_dense(shape, tensor.strides[:tensor.ndim])
+    return tensor.data + tensor.byte_offset, shape, dense, (tensor.code, tensor.bits)
+
+
+class _Argument:
+    """An input or output: what must be true of the array, and what it is in each framework's words."""
+
+    def __init__(self, number, entry):
+        self.name, self.role, self.dtype, self.number = entry["name"], entry["role"], entry["dtype"], number
+        self.shape = tuple(entry["shape"])
+        if self.dtype == "b1":   # 32 elements a word, along the flattened tensor
+            self.shape = (-(-math.prod(self.shape) // 32),)
+        self.type_name, self.size, dlpack, interface = TYPES[self.dtype]
+        self.types = (dlpack, interface)
+
+    def describe(self):
+        bits = " of 32 bits each, for b1" if self.dtype == "b1" else ""
+        return f"{self.role} {self.number} ('{self.name}') is {self.type_name}{list(self.shape)}{bits}"
+
+    def refuse(self, what):
+        raise Error(f"{self.describe()}; {what}")
+
+    def address(self, array, stream):
+        """Of the array, when it fits."""
+        if hasattr(array, "data_ptr"):   # PyTorch; the quick way
+            if array.shape != self.shape or str(array.dtype) != "torch." + self.type_name:
+                self.refuse(f"saw {str(array.dtype).removeprefix('torch.')}{list(array.shape)}")
+            if not array.is_contiguous():
+                self.refuse("saw one that is not contiguous: call .contiguous()")
+            if not array.is_cuda:
+                self.refuse(f"saw one on {array.device}: call .cuda()")
+            return array.data_ptr()
+        if hasattr(array, "__cuda_array_interface__"):
+            address, shape, dense, dtype = _from_interface(array)
+        elif hasattr(array, "__dlpack__"):
+            address, shape, dense, dtype = _from_dlpack(array, stream)
+        else:
+            self.refuse(f"saw a {type(array).__name__}, which is no array on a GPU")
+        if tuple(shape) != self.shape or dtype not in self.types:
+            self.refuse(f"saw {dtype}{list(shape)}")
+        if not dense:
+            self.refuse("saw one that is not contiguous")
+        return address
+
+
+# ---- frameworks: how they make arrays, and their current stream
+
+class _Torch:
+    def __init__(self, like):
+        import torch
+        self.torch, self.device = torch, like.device
+        self.stream = torch.cuda.current_stream(like.device).cuda_stream
+
+    def empty(self, argument):
+        return self.torch.empty(argument.shape, dtype=getattr(self.torch, argument.type_name), device=self.device)
+
+    def bytes(self, count):
+        array = self.torch.empty(count + 256, dtype=self.torch.uint8, device=self.device)
+        return array, array.data_ptr()
+
+
+class _CuPy:
+    def __init__(self, like):
+        import cupy
+        self.cupy = cupy
+        self.stream = cupy.cuda.get_current_stream().ptr
+
+    def empty(self, argument):
+        if argument.dtype == "bf16":
+            argument.refuse("CuPy has no such type: give the output, like out=")
+        return self.cupy.empty(argument.shape, dtype=argument.type_name)
+
+    def bytes(self, count):
+        array = self.cupy.empty(count + 256, dtype="uint8")
+        return array, array.data.ptr
+
+
+_FRAMEWORKS = {"torch": _Torch, "cupy": _CuPy}
+
+
+# ---- the two ways to launch
+
+class _Library:
+    """NAME_launch() of a shared library."""
+
+    def __init__(self, path, metadata):
+        self.launch = getattr(ctypes.CDLL(path), metadata["name"] + "_launch")
+        self.launch.argtypes, self.launch.restype = [ctypes.c_void_p] * (len(metadata["args"]) + 2), ctypes.c_int
+
+    def __call__(self, addresses, workspace, stream):
+        status = self.launch(*addresses, workspace, stream)
+        if status:
+            raise Error(f"the launch failed with cudaError_t {status}")
+
+
+class _LaunchAttribute(ctypes.Structure):   # CUlaunchAttribute, cuda.h
+    _fields_ = [("id", ctypes.c_int), ("padding", ctypes.c_int), ("value", ctypes.c_uint32 * 16)]
+
+
+class _LaunchConfig(ctypes.Structure):      # CUlaunchConfig
+    _fields_ = [("grid", ctypes.c_uint * 3), ("block", ctypes.c_uint * 3), ("shared", ctypes.c_uint), ("stream", ctypes.c_void_p),
+                ("attributes", ctypes.POINTER(_LaunchAttribute)), ("count", ctypes.c_uint)]
+
+
+CLUSTER_DIMENSION, COOPERATIVE = 4, 2                       # CUlaunchAttributeID
+MAX_DYNAMIC_SHARED, NON_PORTABLE_CLUSTER = 8, 14            # CUfunction_attribute
+PORTABLE_CLUSTER, STATIC_SHARED = 8, 48 * 1024              # past these a kernel must be told that it may
+
+
+class _Module:
+    """The launches of a cubin, by the driver, as the metadata describes them. A context loads it when it needs it first."""
+
+    def __init__(self, path, metadata):
+        self.driver = ctypes.CDLL(os.environ.get("ROLLERC_LIBCUDA", "libcuda.so.1"))
+        with open(path, "rb") as file:
+            self.cubin = file.read()
+        self.metadata, self.loaded = metadata, {}
+
+    def launches(self):
+        """(function, configuration, arguments) of each, in the current context."""
+        context, module = ctypes.c_void_p(), ctypes.c_void_p()
+        self.check("cuCtxGetCurrent", ctypes.byref(context))
+        if context.value not in self.loaded:
+            self.check("cuModuleLoadData", ctypes.byref(module), self.cubin)
+            self.loaded[context.value] = [(self.function(module, launch), self.config(launch), launch["args"])
+                                          for launch in self.metadata["launches"]]
+        return self.loaded[context.value]
+
+    def check(self, name, *arguments):
+        status = getattr(self.driver, name)(*arguments)
+        if status:
+            text = ctypes.c_char_p()
+            self.driver.cuGetErrorString(status, ctypes.byref(text))
+            raise Error(f"{name}: {(text.value or b'unknown error').decode()}")
+
+    def function(self, module, launch):
+        function = ctypes.c_void_p()
+        self.check("cuModuleGetFunction", ctypes.byref(function), module, launch["kernel"].encode())
+        if launch["shared"] > STATIC_SHARED:
+            self.check("cuFuncSetAttribute", function, MAX_DYNAMIC_SHARED, launch["shared"])
+        if math.prod(launch.get("cluster", [1])) > PORTABLE_CLUSTER:
+            self.check("cuFuncSetAttribute", function, NON_PORTABLE_CLUSTER, 1)
+        return function
+
+    @staticmethod
+    def config(launch):
+        attributes = []
+        if "cluster" in launch:
+            attributes.append(_LaunchAttribute(CLUSTER_DIMENSION, 0, (ctypes.c_uint32 * 16)(*launch["cluster"])))
+        if launch["cooperative"]:
+            attributes.append(_LaunchAttribute(COOPERATIVE, 0, (ctypes.c_uint32 * 16)(1)))
+        return _LaunchConfig(tuple(launch["grid"]), tuple(launch["block"]), launch["shared"], None,
+                             (_LaunchAttribute * max(len(attributes), 1))(*attributes), len(attributes))
+
+    def __call__(self, addresses, workspace, stream):
+        if any(address % 16 for address in addresses):
+            raise Error("a tensor's address is no multiple of 16 bytes")
+        for function, config, args in self.launches():
+            config.stream = stream
+            values = [addresses[arg["arg"]] if "arg" in arg else workspace + arg["workspace"] for arg in args]
+            cells = (ctypes.c_void_p * len(values))(*values)
+            base = ctypes.addressof(cells)
+            places = (ctypes.c_void_p * len(values))(*(base + i * ctypes.sizeof(ctypes.c_void_p) for i in range(len(values))))
+            self.check("cuLaunchKernelEx", ctypes.byref(config), function, places, None)
+
+
+# ---- kernels
+
+class Kernel:
+    """A compiled expression. `metadata` is what the emitted file's first line says, `source` that file's path."""
+
+    def __init__(self, folder):
+        self.source = os.path.join(folder, "kernel.cu")
+        with open(self.source) as file:
+            self.metadata = json.loads(file.readline()[len(PREFIX):])
+        self.name, self.workspace = self.metadata["name"], self.metadata["workspace"]
+        entries = self.metadata["args"]
+        self.inputs = [_Argument(i, entry) for i, entry in enumerate(entry for entry in entries if entry["role"] == "input")]
+        self.outputs = [_Argument(i, entry) for i, entry in enumerate(entry for entry in entries if entry["role"] == "output")]
+        library, cubin = os.path.join(folder, "kernel.so"), os.path.join(folder, "kernel.cubin")
+        self._launch = _Library(library, self.metadata) if os.path.exists(library) else _Module(cubin, self.metadata)
+
+    def __call__(self, *inputs, out=None, stream=None):
+        """The output, or a tuple of them if there are several. `out`: the array or arrays to write; `stream`: an address."""
+        if len(inputs) != len(self.inputs):
+            names = ", ".join(argument.name for argument in self.inputs)
+            raise Error(f"{self.name} takes {len(self.inputs)} inputs ({names}), saw {len(inputs)}")
+        framework = self._framework(inputs, out)
+        if out is None:
+            outputs = [framework.empty(argument) for argument in self.outputs]
+        else:
+            outputs = list(out) if isinstance(out, (list, tuple)) else [out]
+            if len(outputs) != len(self.outputs):
+                raise Error(f"{self.name} has {len(self.outputs)} outputs, saw {len(outputs)} in out=")
+        if stream is None:
+            stream = framework.stream if framework else 0
+        addresses = [argument.address(array, stream) for argument, array in zip(self.inputs, inputs)]
+        addresses += [argument.address(array, stream) for argument, array in zip(self.outputs, outputs)]
+        workspace, held = 0, None
+        if self.workspace:
+            if not framework:
+                raise Error(f"{self.name} needs {self.workspace} bytes of workspace: give arrays of PyTorch or CuPy")
+            held, workspace = framework.bytes(self.workspace)
+            workspace += -workspace % 256
+        self._launch(addresses, workspace, stream)
+        del held   # frameworks give memory back in the order of the stream
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def _framework(self, inputs, out):
+        arrays = [*inputs, *(out if isinstance(out, (list, tuple)) else [out])]
+        for array in arrays:
+            make = _FRAMEWORKS.get(type(array).__module__.split(".")[0])
+            if make and (make is not _Torch or array.is_cuda):
+                return make(array)
+        if out is None:
+            for argument, array in zip(self.inputs, inputs):
+                argument.address(array, 0)   # what is wrong with an array is said first
+            raise Error(f"{self.name}: only PyTorch and CuPy make its outputs by themselves; give them, like out=")
+        return None
+
+
+# ---- compiling
+
+def _run(command):
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise Error(f"{os.path.basename(command[0])} ended with status {done.returncode}:\n{done.stderr.strip()}")
+    return done.stdout
+
+
+def _nvcc():
+    for root in (os.environ.get("CUDA_PATH"), os.environ.get("CUDA_HOME"), "/usr/local/cuda"):
+        if root and os.access(os.path.join(root, "bin", "nvcc"), os.X_OK):
+            return os.path.join(root, "bin", "nvcc")
+    return shutil.which("nvcc")
+
+
+def _arch(rollerc, device):
+    """sm_90a, of a built-in device or a file."""
+    if os.path.exists(device) and ("/" in device or device.endswith(".yaml")):
+        with open(device) as file:
+            text = file.read()
+    else:
+        text = _run([rollerc, "--print-device", device])
+    return next(line.split(":", 1)[1].split("#")[0].strip() for line in text.splitlines() if line.strip().startswith("arch:"))
+
+
+def _compile(folder, command, compiler, arch):
+    """kernel.cu, and kernel.so or kernel.cubin."""
+    kernel = os.path.join(folder, "kernel.cu")
+    _run([*command, "-o", kernel] if compiler else [*command, "-o", kernel, "--emit", "cubin=" + os.path.join(folder, "kernel.cubin")])
+    if compiler:
+        target = arch.replace("sm_", "compute_")
+        _run([compiler, "-O3", f"-gencode=arch={target},code={arch}", "-shared", "-Xcompiler", "-fPIC", kernel, "-o",
+              os.path.join(folder, "kernel.so")])
+
+
+def load(expression, device, *, name=None, math=None, verify=False, options=(), rollerc=None, cache=None, **params):
+    """The kernel of a .te file for a device (a built-in name or a .yaml file), its params by name: load("softmax.te", "h200", N=4096).
+
+    `math`, `verify` and further `options` go to rollerc. Compiled kernels are kept below `cache` (default: $ROLLERC_CACHE, else
+    ~/.cache/rollerc), in folders named by all that they are made of; several processes may share it.
+    """
+    rollerc = rollerc or os.environ.get("ROLLERC") or shutil.which("rollerc")
+    if not rollerc:
+        raise Error("rollerc is not on the PATH; name it by rollerc= or $ROLLERC")
+    expression, device = os.fspath(expression), os.fspath(device)
+    command = [rollerc, expression, "--device", device, "-q"] + ["--name", name] * bool(name)
+    command += [f"-D{key}={value}" for key, value in sorted(params.items())]
+    command += [f"--math={math}"] * bool(math) + ["--verify"] * verify + list(options)
+    compiler, arch = _nvcc(), _arch(rollerc, device)
+    content = hashlib.sha256(repr(command[2:]).encode())
+    for path in [expression, rollerc] + [device] * os.path.isfile(device):
+        with open(path, "rb") as file:
+            content.update(hashlib.sha256(file.read()).digest())
+    content.update((_run([compiler, "--version"]) if compiler else "nvrtc").encode())
+    cache = cache or os.environ.get("ROLLERC_CACHE") or os.path.expanduser("~/.cache/rollerc")
+    folder = os.path.join(cache, content.hexdigest())
+    if not os.path.isdir(folder):
+        os.makedirs(cache, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=cache) as made:
+            _compile(made, command, compiler, arch)
+            with contextlib.suppress(OSError):   # another process was first
+                os.rename(made, folder)
+            os.makedirs(made, exist_ok=True)     # what TemporaryDirectory removes
+    return Kernel(folder)
