@@ -457,11 +457,16 @@ static bool make_plan(Arena *arena, const Program *program, PlanKind kind, int p
         list_inputs(&fuser, fuser.plan.fusions[f]);
     for (int f = 0; f < fuser.plan.count; f++) {
         list_outputs(&fuser, fuser.plan.fusions[f]);
+        fusion_verify(fuser.plan.fusions[f], "fuse");
         if (!settle_axes(arena, fuser.plan.fusions[f]))
             return false;
     }
-    for (int f = 0; f < fuser.plan.count; f++)
+    for (int f = 0; f < fuser.plan.count; f++) {
+        fusion_verify(fuser.plan.fusions[f], "fuse_axes");
         fuse_units(arena, fuser.plan.fusions[f]);
+    }
+    for (int f = 0; f < fuser.plan.count; f++)
+        fusion_verify(fuser.plan.fusions[f], "fuse_units");
     *plan = fuser.plan;
     return true;
 }

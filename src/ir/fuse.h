@@ -102,5 +102,16 @@ bool fusion_axis_is_tap(const Fusion *fusion, int axis);
 typedef struct FusionWork { double flops, special; bool is_f64; } FusionWork;
 FusionWork fusion_work(const Fusion *fusion);
 
+/* What is wrong with the description of a kernel: its tensors are accessed by their own strides and inside their dimensions,
+   stores reach each element once, values are used where they are made. `tensor` NULL: the kernel itself. */
+typedef struct FusionFault {
+    const Tensor *tensor;
+    const char *what;   // "is accessed outside its dimensions"; NULL: nothing is
+} FusionFault;
+FusionFault fusion_fault(const Fusion *fusion);
+
+/* Asked after every pass that makes or rewrites kernels: a fault is a bug in rollerc, which ends with EXIT_BUG. */
+void fusion_verify(const Fusion *fusion, const char *pass);
+
 void fusion_plans_print(StrBuf *out, const FusionPlans *plans);   // `-d fusion`
 void fusion_print(StrBuf *out, const Fusion *fusion);

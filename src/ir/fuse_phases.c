@@ -372,6 +372,18 @@ static void list_tensors(Cutter *cutter, Fusion *fusion)
     fuse_axes(cutter->arena, fusion);
 }
 
+/* The kernel that was cut is still what it was. */
+static void verify_all(const Fusion *whole, const FusionPhases *phases)
+{
+    fusion_verify(whole, "fusion_cut");
+    fusion_verify(phases->partial, "fusion_cut (partial)");
+    fusion_verify(phases->combine, "fusion_cut (combine)");
+    fusion_verify(phases->chunks, "fusion_cut (chunks)");
+    fusion_verify(phases->elements, "fusion_cut (elements)");
+    if (phases->columns)
+        fusion_verify(phases->columns, "fusion_cut (columns)");
+}
+
 FusionPhases *fusion_cut(Arena *arena, const Fusion *fusion, int64_t most)
 {
     Cutter cutter = {.arena = arena, .whole = fusion, .phases = NEW(arena, FusionPhases)};
@@ -392,5 +404,6 @@ FusionPhases *fusion_cut(Arena *arena, const Fusion *fusion, int64_t most)
     if (phases->columns)
         list_tensors(&cutter, phases->columns);
     list_tensors(&cutter, phases->elements);
+    verify_all(fusion, phases);
     return phases;
 }

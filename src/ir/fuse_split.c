@@ -145,5 +145,8 @@ FusionPair *fusion_split(Arena *arena, const Fusion *fusion, int64_t parts)
     fusion_choose_inputs(arena, pair->final, candidates, fusion->input_count + 1);
     pair->partial->outputs = NEW(arena, Tensor *);
     pair->partial->outputs[pair->partial->output_count++] = tensor;
+    fusion_verify(fusion, "fusion_split");
+    fusion_verify(pair->partial, "fusion_split (partial)");
+    fusion_verify(pair->final, "fusion_split (final)");
     return pair;
 }
