@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""What two builds of rollerc choose, side by side: for changes to the model and for those that must change nothing.
+
+    python3 tests/compare_builds.py OLD NEW                                  # first choices on an H200
+    python3 tests/compare_builds.py OLD NEW --devices all --only softmax     # on every device, of some programs
+    python3 tests/compare_builds.py OLD NEW --texts 10 --only matmul         # the emitted text of 10 candidates, too
+
+The programs are the examples and tests/regressions at their own sizes and every case of bench/cases.json. Listed is each one
+whose first choice changed: family, variant, block, shared and register tile, predicted us. With --texts K also each whose K
+candidates, found by their id, are not the same text but for the provenance: comments, which hold what the model predicts. Exit code 1 if anything is listed.
+"""
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "bench"))
+import cases   # noqa: E402
+
+COMMENTS = re.compile(r"^//.*\n", re.MULTILINE)
+
+
+def programs(only):
+    """(name, text, defines) of all."""
+    for path in sorted([*ROOT.glob("examples/*.te"), *ROOT.glob("tests/regressions/*.te")]):
+        yield str(path.relative_to(ROOT)), path.read_text(), []
+    for case in cases.load():
+        yield f"bench: {case.name}", case.text, case.defines
+
+
+def run(binary, program, device, options):
+    name, text, defines = program
+    command = [binary, "-", "--device", device, "--name", "k", "-q", *options]
+    for define in defines:
+        command += ["-D", define]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, cwd=ROOT)
+    return done.stdout if done.returncode == 0 else f"exit {done.returncode}: {done.stderr.strip()}"
+
+
+def ranking(binary, program, device, keep):
+    """Of each kept candidate id, what it is in a line and its predicted us; of a failure the message alone."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "ranking.json"
+        said = run(binary, program, device, ["--top-k", str(keep), "--json", str(path), "-o", os.devnull])
+        if not path.exists():
+            return [("", said, 0)]
+        candidates = json.loads(path.read_text())["candidates"]
+    return [(candidate["id"], describe(candidate), candidate["predicted"]["time_us"]) for candidate in candidates]
+
+
+def describe(candidate):
+    launches = []
+    for launch in candidate["launches"]:
+        tile = launch["config"]["tile"]
+        sizes = [",".join(str(size) for size in tile.get(level, {}).values()) for level in ("shared", "register")]
+        launches.append(f"{launch['family']} {launch['config'].get('variant', '')} {launch['block'][0]}thr "
+                        f"[{'] ['.join(sizes)}]")
+    return " + ".join(launches)
+
+
+def texts(binary, program, device, keep):
+    """The candidates' files without comments, by id."""
+    found = {}
+    for rank, (identity, _, _) in enumerate(ranking(binary, program, device, keep), 1):
+        text = run(binary, program, device, ["--top-k", str(keep), "--candidate", str(rank), "-o", "-"])
+        found[identity] = COMMENTS.sub("", text)
+    return found
+
+
+def compare(options, program, device):
+    """What differs, in lines."""
+    old = ranking(options.old, program, device, options.keep)
+    new = ranking(options.new, program, device, options.keep)
+    lines = []
+    if old[0][1] != new[0][1]:
+        lines.append(f"{device}: {program[0]}\n    old {old[0][1]}   {old[0][2]:.2f} us"
+                     f"\n    new {new[0][1]}   {new[0][2]:.2f} us")
+    if options.texts:
+        before = texts(options.old, program, device, options.texts)
+        after = texts(options.new, program, device, options.texts)
+        other = sum(before[identity] != after[identity] for identity in before.keys() & after.keys())
+        if before.keys() != after.keys() or other:
+            lines.append(f"{device}: {program[0]}: of {len(before)} candidates {len(before.keys() & after.keys())} "
+                         f"are still kept, {other} of them as another text")
+    return lines
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("old", type=os.path.abspath)
+    parser.add_argument("new", type=os.path.abspath)
+    parser.add_argument("--devices", nargs="*", default=["h200"], help="names, or `all`")
+    parser.add_argument("--only", default="", help="a regular expression that a program's name holds")
+    parser.add_argument("--texts", type=int, default=0, metavar="K", help="compare the text of K candidates, too")
+    parser.add_argument("--jobs", type=int, default=2)
+    options = parser.parse_args()
+    options.keep = max(10, options.texts)
+    devices = options.devices
+    if devices == ["all"]:
+        devices = sorted(path.stem for path in ROOT.glob("devices/*.yaml"))
+    work = [(program, device) for device in devices for program in programs(options.only)
+            if re.search(options.only, program[0])]
+    changed = 0
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for lines in pool.map(lambda item: compare(options, *item), work):
+            changed += bool(lines)
+            for line in lines:
+                print(line, flush=True)
+    print(f"compare_builds: {len(work)} programs, {changed} changed")
+    return 1 if changed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
