@@ -81,21 +81,14 @@ static double lines_of(const Read *read, const Walk *walk)
     return is_line && bits >= REGISTER_BITS ? walk->vector : 0;
 }
 
-/* Rows that lie along the points and are read again by others: no traffic to speak of, but all of it comes through L1. */
-static void add_reused_rows(TileSpace *space, const Fusion *fusion, int vector)
+/* Rows that lie along the points and are read again by others: all of it comes through L1. */
+static void find_reused_rows(TileSpace *space, const Fusion *fusion, int vector)
 {
     Reads reads = find_reads(fusion, vector);
-    for (int i = 0; i < reads.count && space->tile_count < MAX_DATA_TILES; i++) {
-        const Tensor *tensor = reads.reads[i].access->tensor;
-        double lines = lines_of(&reads.reads[i], &reads.walk);
-        if (reads.reads[i].reused && lines > 0)
-            space->tiles[space->tile_count++] = (DataTile){
-                .rank = 1,
-                .dims = {{affine_axis(0), tensor_elements(tensor)}},
-                .element_bits = dtype_info[tensor->dtype].bits,
-                .scatter = 1,
-                .lines = lines,
-            };
+    for (int i = 0; i < reads.count; i++) {
+        DataTile *tile = space_flat_tile(space, fusion, reads.reads[i].access);
+        if (tile && reads.reads[i].reused)
+            tile->lines = lines_of(&reads.reads[i], &reads.walk);
     }
 }
 
@@ -113,7 +106,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
         rules->variant_name = names[vector - 1];
         int point = space_add_axis(&rules->space, "point", spatial_points(fusion), false);
         space_add_flat_tiles(&rules->space, fusion, fusion->spatial_count - 1, device);
-        add_reused_rows(&rules->space, fusion, vector);
+        find_reused_rows(&rules->space, fusion, vector);
         int most = vector * vectors < MAX_POINTS ? vector * vectors : MAX_POINTS;
         int64_t warp = (int64_t)vector * device->warp_size;
         rules->rule[LEVEL_REGISTER][point] = (AxisRule){vector, most};

@@ -140,7 +140,9 @@ static TileRules rules_of(const Fusion *fusion, const DeviceSpec *device, RowVar
     rules.accumulator_bits = 32;
     rules.register_overhead = 16;
     rules.input_buffers = 1;
-    rules.shared_overhead = rowwise_partial_bytes(fusion, variant);
+    RowLayout layout = rowwise_layout(fusion, variant);
+    rules.shared_overhead = layout.partial_bytes;
+    rules.shared_bytes = layout.bytes;
     rules.cluster_blocks = variant.cluster;
     rules.turns = variant.turns;
     Reads reads = rowwise_reads(fusion, rowwise_shape_of(fusion, variant));

@@ -281,9 +281,9 @@ static void emit_copy_ahead(const RowEmitter *row)
         "their turn.\n__device__ __forceinline__ void copy_ahead(");
     if (row->variant.home == ROW_AHEAD)
         strbuf_printf(row->out,
-                      "const Tensors &t, Index row, Index column)\n{\n    SHARED(%d, Row, copy, );\n"
+                      "const Tensors &t, Index row, Index column)\n{\n    SHARED(%" PRId64 ", Row, copy, );\n"
                       "    copy_row(t, copy, row, column);\n}\n",
-                      rowwise_partial_bytes(row->fusion, row->variant));
+                      row->layout.partial_bytes);
     else
         strbuf_puts(row->out, "const Tensors &, Index, Index) {}\n");
 }
@@ -292,8 +292,9 @@ static void emit_fetch(const RowEmitter *row)
 {
     if (rowwise_copies(row->variant.home))
         strbuf_printf(
-            row->out, "    SHARED(%d, Row, copy, %s);\n    const int place = (int)threadIdx.x * VECTOR;\n",
-            rowwise_partial_bytes(row->fusion, row->variant), row->together ? "[ROWS_TOGETHER]" : "");
+            row->out,
+            "    SHARED(%" PRId64 ", Row, copy, %s);\n    const int place = (int)threadIdx.x * VECTOR;\n",
+            row->layout.partial_bytes, row->together ? "[ROWS_TOGETHER]" : "");
     if (row->together)
         strbuf_puts(row->out, "    UNROLL for (int r = 0; r < ROWS_TOGETHER; ++r)\n"
                               "        copy_row(t, copy[r], first + r * ROWS_APART, column);\n");
@@ -366,6 +367,7 @@ void rowwise_emit(StrBuf *out, const KernelPlan *plan)
         .first = {.fusion = fusion, .wide = plan->wide},
         .made = NEW_ARRAY(out->arena, bool, fusion->op_count),
     };
+    row.layout = rowwise_layout(fusion, row.variant);
     row.together = row.variant.together > 1;
     row.first.other_suffix = row.together ? "[r]" : NULL;
     row.shares_type = rowwise_shares(fusion);

@@ -54,6 +54,8 @@ int64_t rowwise_rows_apart(const Fusion *fusion, RowShape shape);
 Reads rowwise_reads(const Fusion *fusion, RowShape shape);
 /* Of one thread, where `group` of them share a row. */
 int64_t rowwise_vectors(const Fusion *fusion, RowShape shape, int64_t group);
+/* Elements between two vectors of one thread in the copy of a row: what the other threads of its block have there. */
+int64_t rowwise_places(RowShape shape, RowVariant variant);
 
 /* The passes over a row. A pass ends with its reductions. Softmax: max 0, exp 1, sum 1, quotient 2. A sum that would wait
    for another reduction grows along with it, in its pass:
@@ -91,10 +93,21 @@ int rowwise_turns(const Fusion *fusion, const RowPasses *passes);
 bool rowwise_takes_turn(const Fusion *fusion, const RowPasses *passes, int op);
 /* What a warp leaves of the widest reduction. */
 int rowwise_result_bytes(const Fusion *fusion, const RowPasses *passes);
-/* Shared memory for what the warps of the group leave in two turns, where it has several; a row lies behind it. Few bytes,
-   since three blocks with 64 KB of rows and 256 bytes leave 60 KB of an H200's unit for L1, and with 512 bytes 28 KB: layer
-   norm of 2048 rows of 131,072 (f16) took 466 us then instead of 383, of 6144 rows of 32,768 310 instead of 237. */
-int rowwise_partial_bytes(const Fusion *fusion, RowVariant variant);
+/* The shared memory of a block, where rows of several warps meet or rows are copied:
+ *
+ *     | partial: what the warps of a group leave in two turns | Row 0 | Row 1 | …
+ *
+ * Few bytes of partial, since three blocks with 64 KB of rows and 256 bytes leave 60 KB of an H200's unit for L1, and with 512
+ * bytes 28 KB: layer norm of 2048 rows of 131,072 (f16) took 466 us then instead of 383, of 6144 rows of 32,768 310 instead
+ * of 237. A Row has every read that is copied, be it another for each row or the same for many: a scale[b] of rows (b,t) is
+ * as long as the row is. */
+typedef struct RowLayout {
+    int64_t partial_bytes;
+    int64_t row_bytes;   // of one Row
+    int rows;
+    int64_t bytes;       // all of it
+} RowLayout;
+RowLayout rowwise_layout(const Fusion *fusion, RowVariant variant);
 
 /* Of what a vector reads, `in` lies along the row and is read first. `weights`, the same for every row, stay in the caches:
    they are read where they are used, and take no registers before; or before all else, where they take few. */
@@ -108,6 +121,7 @@ typedef struct RowEmitter {
     RowVariant variant;
     Reads reads;
     RowPasses passes;
+    RowLayout layout;
     Expr *mask;             // see rowwise_mask
     Scope first, element;   // where a vector begins; each of its elements
     bool weights_first;

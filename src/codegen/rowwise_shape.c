@@ -126,6 +126,11 @@ int64_t rowwise_vectors(const Fusion *fusion, RowShape shape, int64_t group)
     return ceil_div(reduction_points(fusion) + overhang, shape.vector * group);
 }
 
+int64_t rowwise_places(RowShape shape, RowVariant variant)
+{
+    return (int64_t)variant.group / variant.cluster * shape.vector;
+}
+
 bool rowwise_is_weight(const Reads *reads, int index)
 {
     uint32_t axes = access_axes(reads->reads[index].access), columns = fusion_columns(reads->walk.fusion);

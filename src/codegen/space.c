@@ -91,27 +91,38 @@ static int64_t least_stride(const Affine *offset, int first, int end)
     return least;
 }
 
-/* Distinct elements an access touches along spatial and reduction positions, as a share of all positions. Of the two
-   dimensions the last is the one along which memory is contiguous. */
+/* Which of the flat positions along the axes [first, end) have the same element, from the innermost axis outwards. Axes that
+   are used beyond two gaps count as if they were one with the gap. All are the same: cycles of one. */
+static Repeats flat_repeats(const Fusion *fusion, const Affine *offset, int first, int end)
+{
+    Repeats repeats = {.run = 1, .cycle = 1, .again = 1};
+    int a = end - 1;
+    for (; a >= first && (!offset->coef[a] || fusion->axes[a].extent == 1); a--)
+        repeats.run *= fusion->axes[a].extent;
+    for (; a >= first && offset->coef[a]; a--)
+        repeats.cycle *= fusion->axes[a].extent;
+    for (; a >= first && !offset->coef[a]; a--)
+        repeats.again *= fusion->axes[a].extent;
+    return repeats;
+}
+
+/* An access along flat spatial and reduction positions. Of the two dimensions the last is the one along which memory is
+   contiguous. */
 static DataTile flat_tile(const TileSpace *space, const Access *access, const Fusion *fusion)
 {
     Affine offset = access_offset(access);
-    double used[2] = {1, 1}, all[2] = {1, 1};
-    for (int a = 0; a < fusion->axis_count; a++) {
-        int side = a >= fusion->spatial_count;
-        all[side] *= (double)fusion->axes[a].extent;
-        if (offset.coef[a])
-            used[side] *= (double)fusion->axes[a].extent;
-    }
+    const int ends[] = {0, fusion->spatial_count, fusion->axis_count};
     int last = least_stride(&offset, 0, fusion->spatial_count) >=
                least_stride(&offset, fusion->spatial_count, fusion->axis_count);
     DataTile tile = {.element_bits = dtype_info[access->tensor->dtype].bits, .scatter = 1};
     for (int i = 0; i < 2; i++) {
         int side = i ? last : !last;
-        bool varies = used[side] > 1 &&
-                      used[side] * 4 > all[side];   // a broadcast row stays in cache: no traffic to speak of
-        if (varies && side < space->axis_count)
-            tile.dims[tile.rank++] = (Dim){affine_axis(side), space->axes[side].extent};
+        Repeats repeats = flat_repeats(fusion, &offset, ends[side], ends[side + 1]);
+        if (repeats.cycle == 1 || side >= space->axis_count)
+            continue;   // one element for all positions
+        if (repeats.run > 1 || repeats.again > 1)
+            tile.repeats[tile.rank] = repeats;
+        tile.dims[tile.rank++] = (Dim){affine_axis(side), space->axes[side].extent};
     }
     return tile;
 }
@@ -127,6 +138,20 @@ static bool is_repeated(const FusedAccess *found, int index)
             return true;
     }
     return false;
+}
+
+DataTile *space_flat_tile(TileSpace *space, const Fusion *fusion, const Access *access)
+{
+    FusedAccess found[MAX_DATA_TILES];
+    int count = fusion_accesses(fusion, found, MAX_DATA_TILES - fusion->output_count), tile = 0;
+    Affine wanted = access_offset(access);
+    for (int i = 0; i < count; i++) {
+        Affine offset = access_offset(found[i].access);
+        if (found[i].access->tensor == access->tensor && memcmp(&offset, &wanted, sizeof wanted) == 0)
+            return &space->tiles[tile];
+        tile += !is_repeated(found, i);
+    }
+    return NULL;
 }
 
 void space_add_flat_tiles(TileSpace *space, const Fusion *fusion, int fast, const DeviceSpec *device)

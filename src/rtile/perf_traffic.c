@@ -88,13 +88,30 @@ static RTile wave_tile(const Kernel *kernel)
     return wave;
 }
 
-static double problem_bytes(const Kernel *kernel)
+/* Different bytes of all tensors inside a tile of the axes. */
+static double touched_bytes(const Kernel *kernel, const RTile *of)
 {
     const TileSpace *space = kernel->space;
     double bytes = 0;
     for (int i = 0; i < space->tile_count; i++)
-        bytes += data_tile_bytes(&space->tiles[i], &kernel->problem, space->axis_count);
+        bytes += data_tile_bytes(&space->tiles[i], of, space->axis_count);
     return bytes;
+}
+
+/* What the blocks go through until they need the same elements again: all of the problem, unless positions share elements.
+   Those that neighbours share are needed again at once, those that come in cycles after one of them. */
+static RTile before_again(const Kernel *kernel, const DataTile *data, const RTile *wave)
+{
+    RTile before = kernel->problem;
+    for (int d = 0; d < data->rank; d++)
+        for (int a = 0; a < kernel->space->axis_count && data->repeats[d].run; a++) {
+            const Repeats *repeats = &data->repeats[d];
+            if (kernel->space->axes[a].reduction || !data->dims[d].index.coef[a])
+                continue;
+            int64_t cycle = repeats->again > 1 ? repeats->run * repeats->cycle : 0;
+            before.size[a] = cycle > wave->size[a] ? cycle : wave->size[a];
+        }
+    return before;
 }
 
 /* Bytes of an input that come from DRAM:
@@ -103,12 +120,14 @@ static double problem_bytes(const Kernel *kernel)
  *
  *     once      every byte of the tensor, one time
  *     streamed  what all waves ask for, each byte once a wave
- *     hit       share of the kernel's tensors that L2 keeps
+ *     hit       share of what is touched before it is needed again that L2 keeps
  */
 static double dram_bytes_of(const Kernel *kernel, const DataTile *data, const RTile *wave,
-                            double l2_bytes, double hit)
+                            double l2_bytes)
 {
     int axis_count = kernel->space->axis_count;
+    RTile before = before_again(kernel, data, wave);
+    double hit = at_most((double)kernel->device->l2_bytes / at_least(touched_bytes(kernel, &before), 1), 1);
     double once = data_tile_bytes(data, &kernel->problem, axis_count);
     double waves = tiles_in(kernel->space, &kernel->padded, wave, false);
     double streamed = at_most(waves * data_tile_bytes(data, wave, axis_count), l2_bytes);
@@ -130,7 +149,6 @@ void estimate_traffic(const Kernel *kernel, PerfEstimate *perf)
     const TileSpace *space = kernel->space;
     RTile wave = wave_tile(kernel);
     perf->l2_load_bytes = kernel->blocks * (double)kernel->rules->scratch_reads;
-    double hit = at_most((double)kernel->device->l2_bytes / at_least(problem_bytes(kernel), 1), 1);
     for (int i = 0; i < space->tile_count; i++) {
         const DataTile *data = &space->tiles[i];
         double l2_bytes = l2_bytes_of(kernel, data);
@@ -141,7 +159,7 @@ void estimate_traffic(const Kernel *kernel, PerfEstimate *perf)
                 perf->shared_store_bytes += thread_read_bytes(kernel, data);
         } else {
             perf->l2_load_bytes += l2_bytes;
-            perf->dram_load_bytes += dram_bytes_of(kernel, data, &wave, l2_bytes, hit);
+            perf->dram_load_bytes += dram_bytes_of(kernel, data, &wave, l2_bytes);
             perf->shared_load_bytes += thread_read_bytes(kernel, data);
             perf->shared_store_bytes += staging_bytes(kernel, data);
         }

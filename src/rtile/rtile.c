@@ -43,18 +43,44 @@ int64_t data_tile_elements(const DataTile *tile, const RTile *of, int axis_count
     return elements;
 }
 
-/* How far dimension d reaches inside the tile, and not beyond the tensor. */
-static int64_t clipped_extent(const DataTile *tile, int d, const RTile *of, int axis_count)
+/* Different elements among so many neighbouring positions: of the rows (b,h,q) of 4 heads of 512 a mask[q] has 100 for 100
+   rows and 512 for 1000, a scale[b] one for each of them. */
+static int64_t distinct_among(const Repeats *repeats, int64_t positions)
+{
+    if (!repeats->run)
+        return positions;
+    int64_t cycle = repeats->run * repeats->cycle;
+    return positions <= cycle ? ceil_div(positions, repeats->run)
+                              : ceil_div(positions, cycle * repeats->again) * repeats->cycle;
+}
+
+int64_t data_tile_distinct(const DataTile *tile, const RTile *of, int axis_count)
+{
+    int64_t elements = 1;
+    for (int d = 0; d < tile->rank; d++) {
+        int64_t extent = affine_extent(&tile->dims[d].index, of->size, axis_count);
+        elements = size_product(elements, distinct_among(&tile->repeats[d], extent));
+    }
+    return elements;
+}
+
+/* Different elements along dimension d of the tensor, and those of them inside the tile. */
+static int64_t distinct_size(const DataTile *tile, int d)
+{
+    return distinct_among(&tile->repeats[d], tile->dims[d].size);
+}
+
+static int64_t distinct_extent(const DataTile *tile, int d, const RTile *of, int axis_count)
 {
     int64_t extent = affine_extent(&tile->dims[d].index, of->size, axis_count);
-    return extent < tile->dims[d].size ? extent : tile->dims[d].size;
+    return distinct_among(&tile->repeats[d], extent < tile->dims[d].size ? extent : tile->dims[d].size);
 }
 
 double data_tile_bytes(const DataTile *tile, const RTile *of, int axis_count)
 {
     double bytes = tile->element_bits / 8.0;
     for (int d = 0; d < tile->rank; d++)
-        bytes *= (double)clipped_extent(tile, d, of, axis_count);
+        bytes *= (double)distinct_extent(tile, d, of, axis_count);
     return bytes;
 }
 
@@ -77,14 +103,14 @@ static Runs find_runs(const DataTile *tile, const RTile *of, int axis_count,
 {
     Runs runs = {.count = 1, .elements = 1, .row_remainder = tile->element_bits, .whole = true};
     for (int d = tile->rank - 1; d >= 0; d--) {
-        int64_t extent = clipped_extent(tile, d, of, axis_count);
+        int64_t extent = distinct_extent(tile, d, of, axis_count), size = distinct_size(tile, d);
         if (runs.whole) {
             runs.elements = size_product(runs.elements, extent);
-            runs.row_remainder *= tile->dims[d].size % transaction_bits;
+            runs.row_remainder *= size % transaction_bits;
             runs.row_remainder %= transaction_bits;
         } else
             runs.count *= (double)extent;
-        runs.whole = runs.whole && extent == tile->dims[d].size;
+        runs.whole = runs.whole && extent == size;
     }
     return runs;
 }
@@ -162,7 +188,7 @@ static int64_t register_bits(const TileRules *rules, const RTile *tile, bool out
         const DataTile *data = &space->tiles[i];
         int input_bits = rules->input_bits ? rules->input_bits : data->element_bits;
         int element_bits = output ? rules->accumulator_bits : input_bits * rules->input_buffers;
-        int64_t elements = data_tile_elements(data, tile, space->axis_count);
+        int64_t elements = data_tile_distinct(data, tile, space->axis_count);
         if (data->output == output && !checked_add(bits, size_product(elements, element_bits), &bits))
             return INT64_MAX;
     }
@@ -192,6 +218,8 @@ static int64_t shared_bytes(const TileRules *rules, const RTile *tile, const RTi
                             const DeviceSpec *device)
 {
     const TileSpace *space = &rules->space;
+    if (rules->shared_bytes)
+        return rules->shared_bytes;
     int64_t bytes = rules->shared_overhead;
     for (int i = 0; i < space->tile_count; i++) {
         const DataTile *data = &space->tiles[i];

@@ -18,11 +18,20 @@ typedef struct RTile {
     int64_t size[MAX_AXES];     // 0 beyond the last axis
 } RTile;
 
+/* How positions along a dimension share elements: `run` neighbours have the same one, and after `cycle` different ones those
+   come again, `again` times in all before there are others. Of rows (b,h,q) a scale[b] has runs of H*Q rows, a mask[q]
+   cycles of Q that come B*H times, a bias[b,q] cycles of Q that come H times. */
+typedef struct Repeats {
+    int64_t run, cycle, again;  // run 0: every position has its own element
+} Repeats;
+
 /* A tensor access as tiling sees it: its extent inside a tile follows from `affine_extent` of each
-   dimension. */
+   dimension. That is its footprint, what a tile has room for where it keeps the elements of every position. What moves
+   are the different ones among them: a scale that 4096 rows share stays in the caches. */
 typedef struct DataTile {
     int rank;                   // 0: a scalar
     Dim dims[MAX_RANK];         // over the axes of the TileSpace; the last is contiguous in memory
+    Repeats repeats[MAX_RANK];  // which of their positions have the same element
     int element_bits;
     bool output;
     bool staged;                // kept in shared memory while a block uses it
@@ -79,6 +88,7 @@ typedef struct TileRules {
     int input_bits;                  // of one input element there; 0: as many as in memory
     int register_overhead;           // addresses, loop counters, … of one thread
     int64_t shared_overhead;         // bytes beyond the staged tiles
+    int64_t shared_bytes;            // of a block, by the layout of a family that has its own; 0: both of these
     bool copies_through_registers;   // staged tiles are loaded into registers and stored from there, not copied directly
     int input_buffers;               // copies of its inputs' data tiles that a thread holds while it computes: 0 none,
                                      // 2: the next register step's are read while this one's are used
@@ -99,8 +109,11 @@ double rtile_points(const TileSpace *space, const RTile *tile, bool reduction);
 /* Does the data tile change when the axis advances? */
 bool data_tile_depends(const DataTile *tile, int axis);
 
-/* Elements of a data tile inside a tile of the axes; INT64_MAX if there are more. */
+/* Elements of a data tile inside a tile of the axes, one for every position; INT64_MAX if there are more. */
 int64_t data_tile_elements(const DataTile *tile, const RTile *of, int axis_count);
+
+/* Those of them that differ. */
+int64_t data_tile_distinct(const DataTile *tile, const RTile *of, int axis_count);
 
 /* Distinct bytes of the data tile, clipped to the tensor. */
 double data_tile_bytes(const DataTile *tile, const RTile *of, int axis_count);

@@ -222,6 +222,31 @@ START_TEST(a_tensor_core_tile_belongs_to_a_warp)
 }
 END_TEST
 
+/* y[s] = sum over r of x[s,r] + mask[q,r], for 32,768 rows s = (h,q) of 8192 floats, as many masks as `queries`. */
+static PerfEstimate masked_rows(const DeviceSpec *device, int64_t queries)
+{
+    TileRules rules = reduce_rules(32768, 8192);
+    DataTile *mask = &rules.space.tiles[rules.space.tile_count++];
+    *mask = rules.space.tiles[0];
+    mask->repeats[0] = (Repeats){.run = 1, .cycle = queries, .again = 32768 / queries};
+    return complete(&rules, device, (RTile){{1, 4096}}, (RTile){{1, 4}}).perf;
+}
+
+/* Every row reads its mask from L2. That of 512 queries, 16 MiB, is needed again after 16 MiB of x, which L2 keeps: memory sees
+   it once. That of 4096 queries is needed after 256 MiB in all, of which L2 keeps 40: of the 7 * 128 MiB that come again
+   216/256 miss. */
+START_TEST(what_rows_share_comes_from_l2)
+{
+    DeviceSpec device = a100();
+    double mib = 1 << 20, x = 1024 * mib;
+    PerfEstimate small = masked_rows(&device, 512), large = masked_rows(&device, 4096);
+    ck_assert_double_eq(small.l2_load_bytes, 2 * x);
+    ck_assert_double_eq(large.l2_load_bytes, 2 * x);
+    ck_assert_double_eq(small.dram_load_bytes, x + 16 * mib);
+    ck_assert_double_eq_tol(large.dram_load_bytes / mib, 1024 + 128 + 7 * 128 * 216.0 / 256, 0.1);
+}
+END_TEST
+
 int main(void)
 {
     TCase *cases = tcase_create("perf");
@@ -240,6 +265,7 @@ int main(void)
     tcase_add_test(cases, special_functions_have_their_own_rate);
     tcase_add_test(cases, a_second_stage_hides_the_loads);
     tcase_add_test(cases, a_tensor_core_tile_belongs_to_a_warp);
+    tcase_add_test(cases, what_rows_share_comes_from_l2);
     Suite *suite = suite_create("perf");
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);

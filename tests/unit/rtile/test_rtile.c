@@ -157,6 +157,41 @@ START_TEST(rules_print_as_a_table)
 }
 END_TEST
 
+/* scale[b,c] of 8 * 4096 rows (b,t) of 3072 floats: two rows have room for 6144 of them, but 3072 move. */
+START_TEST(a_scale_that_rows_share_moves_once)
+{
+    DataTile scale = {.rank = 2, .dims = {dim(0, 8 * 4096), dim(1, 3072)}, .repeats = {{4096, 8, 1}}, .element_bits = 32};
+    RTile two = {{2, 3072}}, all = {{8 * 4096, 3072}};
+    ck_assert_int_eq(data_tile_elements(&scale, &two, 2), 2 * 3072);
+    ck_assert_int_eq(data_tile_distinct(&scale, &two, 2), 3072);
+    ck_assert_double_eq(data_tile_traffic(&scale, &two, 2, 32), 3072 * 4);
+    ck_assert_double_eq(data_tile_bytes(&scale, &all, 2), 8 * 3072 * 4);
+}
+END_TEST
+
+/* bias[b,q] of rows (b,h,q) of 2 batches, 16 heads and 512 queries: those of a head differ, those of the next head are the
+   same again, those of the next batch are others. */
+START_TEST(a_mask_comes_again_with_every_head)
+{
+    DataTile bias = {.rank = 1, .dims = {dim(0, 2 * 16 * 512)}, .repeats = {{1, 512, 16}}, .element_bits = 32};
+    const int64_t rows[][2] = {{100, 100}, {512, 512}, {1000, 512}, {16 * 512, 512}, {16 * 512 + 1, 1024}, {2 * 16 * 512, 1024}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        ck_assert_int_eq(data_tile_distinct(&bias, &(RTile){{rows[i][0]}}, 1), rows[i][1]);
+}
+END_TEST
+
+/* A family's own layout is all of a block's shared memory. */
+START_TEST(a_layout_of_its_own_is_the_footprint)
+{
+    DeviceSpec device = a100();
+    TileRules rules = reduce_rules(1000, 4096);
+    RTile tile = {{4, 1024}};
+    ck_assert_int_eq(rtile_footprint(&rules, &tile, &tile, &device, LEVEL_SHARED), 128);
+    rules.shared_bytes = 36928;
+    ck_assert_int_eq(rtile_footprint(&rules, &tile, &tile, &device, LEVEL_SHARED), 36928);
+}
+END_TEST
+
 int main(void)
 {
     TCase *cases = tcase_create("rtile");
@@ -173,6 +208,9 @@ int main(void)
     tcase_add_test(cases, elementwise_tiles_reuse_nothing);
     tcase_add_test(cases, huge_tiles_saturate_instead_of_overflowing);
     tcase_add_test(cases, rules_print_as_a_table);
+    tcase_add_test(cases, a_scale_that_rows_share_moves_once);
+    tcase_add_test(cases, a_mask_comes_again_with_every_head);
+    tcase_add_test(cases, a_layout_of_its_own_is_the_footprint);
     Suite *suite = suite_create("rtile");
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
