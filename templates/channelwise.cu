@@ -51,6 +51,7 @@ struct Tensors {
 };
 #define PARAMETERS const float *__restrict__ in0, float *__restrict__ out0
 #define TENSORS {in0, out0}
+constexpr int SHARED_BYTES = 8704;   // of a block
 constexpr Index CHANNELS = 64;
 constexpr Index POSITIONS = 100;
 constexpr int LANES = 16;           // threads side by side
@@ -59,6 +60,8 @@ constexpr int VECTOR = 4;           // neighbouring channels that a thread reads
 constexpr int POSITIONS_EACH = 7;   // of a thread
 constexpr int SHARES = 1;           // blocks that hold all positions of their channels together
 constexpr int LEAST_BLOCKS = 0;     // that a unit's registers must suffice for; 0: the compiler chooses
+constexpr int REDUCTIONS = 1;       // over the positions
+constexpr long long SCRATCH_BYTES = 0;   // for what shares leave for each other
 constexpr int RESULT_BYTES = 4;     // of the widest reduction
 constexpr Index COLUMNS = 64;       // channels of all slabs
 constexpr bool BACKWARDS = false;   // the last blocks first: L2 may still hold what they read
@@ -119,6 +122,10 @@ static_assert(THREADS % WARP == 0, "whole warps");
 static_assert((LANES & (LANES - 1)) == 0, "groups lie at the same lanes of every warp");
 static_assert(CHANNELS % VECTOR == 0, "channels are whole vectors");
 
+constexpr int PLACE_BYTES = (PARTIALS + 1) * TILE * RESULT_BYTES;   // one row for each warp's groups, one for the totals
+static_assert(REDUCTIONS == 0 || PARTIALS == 1 || 2 * PLACE_BYTES <= SHARED_BYTES, "both places have room");
+static_assert(SHARES == 1 || 1ll * REDUCTIONS * SHARES * COLUMNS * RESULT_BYTES <= SCRATCH_BYTES, "what shares leave fits");
+
 template <class Reduction, class T, int COUNT> __device__ void reduce_columns(T (&value)[COUNT], int place)
 {
     UNROLL for (int e = 0; e < COUNT; ++e)
@@ -126,8 +133,7 @@ template <class Reduction, class T, int COUNT> __device__ void reduce_columns(T 
             value[e] = Reduction::combine(value[e], warp_shuffle_xor(value[e], mask));
     if (PARTIALS == 1)
         return;
-    constexpr int BYTES = (PARTIALS + 1) * TILE * RESULT_BYTES;
-    SHARED(place * BYTES, T, partial, [PARTIALS + 1][TILE]);   // one row for each warp's groups, one for the totals
+    SHARED(place * PLACE_BYTES, T, partial, [PARTIALS + 1][TILE]);
     const int thread = (int)threadIdx.x, lane = thread % LANES, group = thread / LANES;
     if (group % GROUPS_OF_WARP == 0)
         UNROLL for (int e = 0; e < COUNT; ++e)

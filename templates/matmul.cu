@@ -24,6 +24,7 @@ struct Tensors {
 };
 #define PARAMETERS const float *__restrict__ in0, const float *__restrict__ in1, float *__restrict__ out0
 #define TENSORS {in0, in1, out0}
+constexpr int SHARED_BYTES = 16640;   // of a block
 using Value = float;                                          // of the products and their sum
 constexpr Index M = 1024, N = 1024, K = 1024;                 // problem
 constexpr int BM = 128, BN = 128, BK = 8;                     // rTile, shared memory
@@ -69,6 +70,7 @@ static_assert(BM % TM == 0 && BN % TN == 0, "threads cover the block's tile");
 static_assert(TM % QM == 0 && TN % QN == 0, "a thread's rows and columns are whole groups");
 static_assert(!VECTOR_STORES || N % QN == 0, "rows of C hold whole vectors");
 static_assert((STEPS - 1) * BK < K, "no step is in vain");
+static_assert(2 * BK * (LDA + LDB) * (int)sizeof(Value) <= SHARED_BYTES, "two buffers of both tiles fit");
 static_assert(LDA % QM == 0 && LDB % QN == 0, "shared rows keep vectors aligned");
 
 // One thread's share of a tile on its way from global to shared memory: LOADS vectors along the operand's fast direction.

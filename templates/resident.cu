@@ -27,6 +27,7 @@ struct Tensors {
 };
 #define PARAMETERS const float *__restrict__ in0, float *__restrict__ out0
 #define TENSORS {in0, out0}
+constexpr int SHARED_BYTES = 8272;   // of a block
 constexpr Index COLUMNS = 4096;
 constexpr Index SHARE = 2048;   // columns of a block
 constexpr int CLUSTER = 2;      // blocks of a row
@@ -34,6 +35,7 @@ constexpr int THREADS = 256;
 constexpr int VECTOR = 4;       // neighbouring elements that a thread reads and writes at once
 constexpr int SLOTS = 1;        // reductions
 constexpr int KEPT = 80;        // bytes of shared memory before what is kept
+static_assert(KEPT + SHARE * (int)sizeof(float) <= SHARED_BYTES, "what is kept has room");
 
 // Begins the copies of the vector at `column`, which is the block's at `own`.
 __device__ __forceinline__ void keep(const Tensors &t, Index row, Index column, Index own)
@@ -73,6 +75,7 @@ constexpr int SLOT_BYTES = 8;                                       // of any re
 constexpr int WARPS = THREADS / WARP;
 static_assert(THREADS % WARP == 0, "whole warps");
 static_assert(KEPT >= (SLOTS + WARPS) * SLOT_BYTES && KEPT % 16 == 0, "results come before what is kept");
+static_assert(KEPT <= SHARED_BYTES, "results have room in shared memory");
 static_assert(COLUMNS > (CLUSTER - 1) * SHARE, "every block has columns");
 static_assert(SHARE % VECTOR == 0 && COLUMNS % VECTOR == 0, "shares are whole vectors");
 

@@ -37,6 +37,7 @@ struct Tensors {
 };
 #define PARAMETERS const float *__restrict__ in0, float *__restrict__ out0
 #define TENSORS {in0, out0}
+constexpr int SHARED_BYTES = 0;   // of a block
 constexpr Index ROWS = 1000, COLUMNS = 512;
 constexpr int GROUP = 32;           // threads of a row
 constexpr int CLUSTER = 1;          // blocks of a group
@@ -46,6 +47,7 @@ constexpr int ROWS_TOGETHER = 1;    // and at the same time, so that what is the
 constexpr Index ROWS_APART = 1;     // from one of them to the next
 constexpr int TURNS = 1;            // reductions of a row
 constexpr int RESULT_BYTES = 4;     // of the widest one, and a warp
+constexpr int PARTIAL_BYTES = 0;    // of shared memory, for what warps leave; copies of rows lie behind it
 constexpr int LEAST_BLOCKS = 0;     // that a unit's registers must suffice for; 0: the compiler chooses
 constexpr int VECTOR = 4;           // neighbouring elements that a thread reads and writes at once
 constexpr int VECTORS = 4;          // of a thread
@@ -105,6 +107,12 @@ constexpr int THREADS = GROUP * ROWS_OF_BLOCK / CLUSTER;
 constexpr int WARPS_OF_GROUP = (GROUP + WARP - 1) / WARP;
 static_assert(GROUP % WARP == 0 || (GROUP < WARP && (GROUP & (GROUP - 1)) == 0), "whole warps, or a part of one");
 static_assert(GROUP <= WARP || ROWS_OF_BLOCK == 1, "a group of several warps is a block, or a cluster of blocks");
+
+// Of shared memory, before the copies of rows.
+constexpr int PLACES_OF_TURNS = TURNS * ROWS_OF_GROUP * ROWS_TOGETHER > 1 ? 2 : 1;
+static_assert(WARPS_OF_GROUP == 1 || PLACES_OF_TURNS * WARPS_OF_GROUP * RESULT_BYTES <= PARTIAL_BYTES,
+              "what warps leave has room in shared memory");
+static_assert(PARTIAL_BYTES <= SHARED_BYTES, "a launch gives a block as much");
 
 constexpr bool FEW = WARPS_OF_GROUP <= 8;   // then each thread goes through the results of all warps
 

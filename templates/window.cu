@@ -31,6 +31,7 @@ struct Tensors {
 };
 #define PARAMETERS const float *__restrict__ in0, float *__restrict__ out0
 #define TENSORS {in0, out0}
+constexpr int SHARED_BYTES = 9584;   // of a block
 using Reduction = Max;
 using A = float;   // what totals are accumulated in
 constexpr Index OUTER = 64, DOWN = 56, ALONG = 56;   // outputs
@@ -99,6 +100,7 @@ constexpr bool WHOLE = DOWN % HEIGHT == 0;                                // no 
 static_assert(TO * TD * TA == THREADS, "every thread has its place");
 static_assert(HEIGHT >= 1 && TAPS >= 1, "something to do");
 
+static_assert(STAGED_BYTES + COLLECTED_BYTES <= SHARED_BYTES, "what is staged and what is collected fit");
 static_assert(!COLLECTS || TO == 1 || TD * HEIGHT >= DOWN, "a block's outputs are one piece");
 
 // Copies what the block at (outer, down) reads of the staged tensor.

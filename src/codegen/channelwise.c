@@ -158,8 +158,7 @@ int64_t channelwise_result_bytes(const Fusion *fusion)
 static const char *const variant_names[] = {
     [COLUMN] = "column", [GRID] = "grid", [ELEMENTS] = "elements", [TOTALS] = "totals"};
 
-/* Reductions over the positions. */
-static int count_reductions(const Fusion *fusion)
+int channelwise_reductions(const Fusion *fusion)
 {
     int count = 0;
     for (int i = 0; i < fusion->op_count; i++)
@@ -167,10 +166,22 @@ static int count_reductions(const Fusion *fusion)
     return count;
 }
 
+/* Shared memory of a block for the results of `groups` and for the totals, at two places. */
+static int64_t places_bytes(const Fusion *fusion, int64_t groups, int64_t channels)
+{
+    return 2 * (groups + 1) * channels * channelwise_result_bytes(fusion);
+}
+
+/* What every share leaves of a channel. */
+static int64_t left_bytes(const Fusion *fusion, int64_t shares)
+{
+    return channelwise_reductions(fusion) * shares * channelwise_result_bytes(fusion);
+}
+
 /* What it takes that blocks leave results of `tile` channels each for each other. */
 static void add_meetings(TileRules *rules, const Fusion *fusion, int64_t tile, int64_t shares)
 {
-    int64_t left = count_reductions(fusion) * shares * channelwise_result_bytes(fusion);   // for a channel
+    int64_t left = left_bytes(fusion, shares);
     rules->cooperative = true;
     rules->grid_barriers = channelwise_meetings(fusion);
     rules->scratch_bytes = left * spatial_points(fusion);
@@ -208,7 +219,7 @@ static TileRules group_rules(const Fusion *fusion, const DeviceSpec *device, int
     rules.in_step = variant == TOTALS;
     rules.tail_share = variant == TOTALS ? TOTALS_TAIL : variant == ELEMENTS ? ELEMENTS_TAIL : 0;
     if (fusion_reduces(fusion))
-        rules.shared_overhead = 2 * (groups + 1) * lanes * vector * channelwise_result_bytes(fusion);
+        rules.shared_overhead = places_bytes(fusion, groups, lanes * vector);
     if (variant == GRID)
         add_meetings(&rules, fusion, lanes * vector, shares);
     return rules;
@@ -297,6 +308,21 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     return count;
 }
 
+/* Groups that shuffles combine leave one result for all of them. */
+static KernelMemory memory(const KernelPlan *plan)
+{
+    const Fusion *fusion = plan->fusion;
+    const RTile *tile = plan->program->tile;
+    int64_t channels = tile[LEVEL_SHARED].size[CHANNEL], lanes = channels / channelwise_vector(fusion);
+    int64_t together = ceil_div(plan->device->warp_size, lanes), partials = ceil_div(plan->threads / lanes, together);
+    KernelMemory memory = {0};
+    if (fusion_reduces(fusion) && partials > 1)
+        memory.shared_bytes = places_bytes(fusion, partials, channels);
+    if (plan->rules->variant == GRID)
+        memory.scratch_bytes = left_bytes(fusion, tile[LEVEL_GLOBAL].size[SHARE]) * spatial_points(fusion);
+    return memory;
+}
+
 const Family channelwise_family = {
     .name = "channelwise",
     .template_path = "templates/channelwise.cu",
@@ -304,4 +330,5 @@ const Family channelwise_family = {
     .matches = matches,
     .rules = rules,
     .emit = channelwise_emit,
+    .memory = memory,
 };

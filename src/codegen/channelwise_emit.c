@@ -367,6 +367,10 @@ void channelwise_emit(StrBuf *out, const KernelPlan *plan)
     emitter.channel.context = emitter.element.context = &emitter;
 
     emit_constants(out, plan);
+    strbuf_printf(out, "constexpr int REDUCTIONS = %d;   // over the positions\n", channelwise_reductions(fusion));
+    strbuf_printf(out,
+                  "constexpr long long SCRATCH_BYTES = %" PRId64 ";   // for what shares leave for each other\n",
+                  plan->rules->scratch_bytes);
     strbuf_printf(out, "constexpr int RESULT_BYTES = %" PRId64 ";   // of the widest reduction\n",
                   channelwise_result_bytes(fusion));
     strbuf_printf(out, "constexpr Index COLUMNS = %" PRId64 ";   // channels of all slabs\n",

@@ -30,6 +30,9 @@ int channelwise_axis(const Fusion *fusion);
 /* Channels of one access: 16 bytes of the narrowest tensor that is read at every element. */
 int channelwise_vector(const Fusion *fusion);
 
+/* Reductions over the positions. */
+int channelwise_reductions(const Fusion *fusion);
+
 /* Of the widest reduction, in shared memory. */
 int64_t channelwise_result_bytes(const Fusion *fusion);
 

@@ -7,11 +7,8 @@
 #include "base/json.h"
 #include "codegen/emit.h"
 #include "codegen/launcher.h"
+#include "codegen/memory.h"
 #include "codegen/prelude.h"
-
-enum {
-    WORKSPACE_ALIGNMENT = 256
-};   // language.md: the workspace is aligned to it, and so is each tensor in it
 
 typedef struct Generator {
     Arena *arena;
@@ -123,6 +120,7 @@ Kernel *codegen_launches(Arena *arena, const CodegenRequest *request)
     kernel->launches = NEW_ARRAY(arena, Launch, plan->count);
     for (int k = 0; k < plan->count; k++)
         kernel->launches[kernel->launch_count++] = make_launch(arena, request, kernel, k, offsets);
+    memory_check_workspace(kernel);
     return kernel;
 }
 
@@ -278,9 +276,14 @@ static KernelText kernel_text(Generator *generator, int index)
         .threads = generator->kernel->launches[index].block[0],
         .wide = fusion_is_wide(planned->fusion),
     };
+    const Launch *launch = &generator->kernel->launches[index];
     StrBuf block = strbuf_new(generator->arena);
     write_provenance(&block, generator, planned);
     emit_tensors(&block, planned->fusion, plan.wide, planned->rules->scratch_bytes > 0);
+    if (planned->family->memory) {
+        memory_check_launch(launch, planned->family->memory(&plan));
+        strbuf_printf(&block, "constexpr int SHARED_BYTES = %" PRId64 ";   // of a block\n", launch->shared_bytes);
+    }
     planned->family->emit(&block, &plan);
     return (KernelText){template_read(generator->request->templates, planned->family->template_path),
                         block.text};

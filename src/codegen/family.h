@@ -18,6 +18,12 @@ typedef struct KernelPlan {
     bool wide;     // positions need 64 bits
 } KernelPlan;
 
+/* What a parameter block and its template lay out, also where they say only as they run which part they use. */
+typedef struct KernelMemory {
+    int64_t shared_bytes;    // of a block
+    int64_t scratch_bytes;   // of what the launch uses for itself
+} KernelMemory;
+
 typedef struct Family {
     const char *name;            // also tests/golden/kernel/<name>/
     const char *template_path;   // "templates/matmul.cu"
@@ -28,6 +34,8 @@ typedef struct Family {
     int (*rules)(const Fusion *fusion, const DeviceSpec *device, TileRules *variants);
     /* Writes the constants, types and device functions of the parameter block (tensors are there already). */
     void (*emit)(StrBuf *out, const KernelPlan *plan);
+    /* Of the same block. NULL: its kernels use no shared memory and none of their own. */
+    KernelMemory (*memory)(const KernelPlan *plan);
 } Family;
 
 /* Threads of a block as it is launched. */

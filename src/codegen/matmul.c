@@ -469,10 +469,21 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     emit_finish_vector(out, &scope, &product, vector_stores);
 }
 
+/* Two buffers of a tile of each operand, k outermost. */
+static KernelMemory memory(const KernelPlan *plan)
+{
+    const RProgram *program = plan->program;
+    const int64_t *block = program->tile[LEVEL_SHARED].size;
+    int64_t row = block[GROUP_M] + program->padding[0] + block[GROUP_N] + program->padding[1];
+    int bits = dtype_info[dtype_info[plan->fusion->ops[0].body->type].compute].bits;
+    return (KernelMemory){.shared_bytes = 2 * block[GROUP_K] * row * bits / 8};
+}
+
 const Family matmul_family = {
     .name = "matmul",
     .template_path = "templates/matmul.cu",
     .matches = matches,
     .rules = rules,
     .emit = emit,
+    .memory = memory,
 };

@@ -337,12 +337,18 @@ static void emit_finish(StrBuf *out, Scope *scope, const Permute *permute, Reads
     strbuf_puts(out, "}\n");
 }
 
+static Shape planned_shape(const KernelPlan *plan, Permute *permute)
+{
+    permute_find(plan->fusion, permute);
+    Shape shape = permute_shape(plan->fusion, permute, &kinds[plan->program->variant]);
+    permute_avoid_conflicts(&shape, permute->element_bytes, plan->device);
+    return shape;
+}
+
 static void emit(StrBuf *out, const KernelPlan *plan)
 {
     Permute permute;
-    permute_find(plan->fusion, &permute);
-    Shape shape = permute_shape(plan->fusion, &permute, &kinds[plan->program->variant]);
-    permute_avoid_conflicts(&shape, permute.element_bytes, plan->device);
+    Shape shape = planned_shape(plan, &permute);
     Reads reads = reads_find((Walk){
         .fusion = plan->fusion,
         .ops = plan->fusion->op_count,
@@ -358,6 +364,13 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     emit_finish(out, &scope, &permute, &reads);
 }
 
+static KernelMemory memory(const KernelPlan *plan)
+{
+    Permute permute;
+    Shape shape = planned_shape(plan, &permute);
+    return (KernelMemory){.shared_bytes = permute_tile_elements(&shape) * permute.element_bytes};
+}
+
 const Family permute_family = {
     .name = "permute",
     .template_path = "templates/permute.cu",
@@ -365,4 +378,5 @@ const Family permute_family = {
     .matches = matches,
     .rules = rules,
     .emit = emit,
+    .memory = memory,
 };

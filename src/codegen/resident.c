@@ -127,16 +127,26 @@ int resident_reductions(const Fusion *fusion)
     return count;
 }
 
-/* Shared memory before what is kept. */
-static int64_t result_bytes(const Fusion *fusion, const DeviceSpec *device, int threads)
-{
-    return round_up((resident_reductions(fusion) + ceil_div(threads, device->warp_size)) * SLOT_BYTES, 16);
-}
-
 /* Columns of a block; whole words of bits, too. */
 int64_t resident_share(const Fusion *fusion, int cluster)
 {
     return round_up(ceil_div(reduction_points(fusion), cluster), WORD_BITS);
+}
+
+ResidentLayout resident_layout(const Fusion *fusion, const DeviceSpec *device, int cluster, int threads)
+{
+    Reads reads = resident_reads(fusion, resident_vector(fusion));
+    Passes passes = passes_find(fusion);
+    uint32_t kept = resident_kept(fusion, &reads, &passes);
+    int64_t results = resident_reductions(fusion) + ceil_div(threads, device->warp_size);
+    ResidentLayout layout = {.bytes = round_up(results * SLOT_BYTES, ACCESS_BYTES)};
+    for (int i = 0; i < reads.count; i++) {
+        layout.kept[i] = layout.bytes;
+        int bits = dtype_info[reads.reads[i].access->tensor->dtype].bits;
+        if (kept >> i & 1)
+            layout.bytes += round_up(resident_share(fusion, cluster) * bits / 8, ACCESS_BYTES);
+    }
+    return layout;
 }
 
 static void add_tile(TileSpace *space, const Fusion *fusion, const Access *access, bool output, bool kept)
@@ -188,7 +198,9 @@ static TileRules cluster_rules(const Fusion *fusion, const DeviceSpec *device, i
     rules.accumulator_bits = 32;
     rules.register_overhead = 24;
     rules.input_buffers = 1;
-    rules.shared_overhead = result_bytes(fusion, device, threads);
+    ResidentLayout layout = resident_layout(fusion, device, cluster, threads);
+    rules.shared_overhead = layout.kept[0];
+    rules.shared_bytes = layout.bytes;
     return rules;
 }
 
@@ -212,10 +224,17 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     return count;
 }
 
+static KernelMemory memory(const KernelPlan *plan)
+{
+    return (KernelMemory){
+        .shared_bytes = resident_layout(plan->fusion, plan->device, plan->program->cluster, plan->threads).bytes};
+}
+
 const Family resident_family = {
     .name = "resident",
     .template_path = "templates/resident.cu",
     .matches = matches,
     .rules = rules,
     .emit = resident_emit,
+    .memory = memory,
 };

@@ -34,12 +34,26 @@ static const char *find_loaded(void *context, const Expr *expr)
     return emitter->text;
 }
 
+/* Each share of what is kept ends where the next one begins, or before the block's shared memory does. */
+static void emit_room(Emitter *emitter)
+{
+    const char *end = "SHARED_BYTES";
+    for (int i = emitter->reads.count - 1; i >= 0; i--) {
+        if (!(emitter->kept >> i & 1))
+            continue;
+        strbuf_printf(emitter->out,
+                      "static_assert(KEPT_X%d + SHARE * (int)sizeof(%s) <= %s, \"what is kept has room\");\n", i,
+                      memory_type(emitter->reads.reads[i].access->tensor->dtype), end);
+        end = arena_printf(emitter->out->arena, "KEPT_X%d", i);
+    }
+}
+
 static void emit_constants(Emitter *emitter)
 {
     const KernelPlan *plan = emitter->plan;
     StrBuf *out = emitter->out;
     int cluster = plan->program->cluster;
-    int64_t kept = plan->rules->shared_overhead;
+    ResidentLayout layout = resident_layout(emitter->fusion, plan->device, cluster, plan->threads);
     strbuf_printf(
         out,
         "constexpr Index COLUMNS = %" PRId64 ";\nconstexpr Index SHARE = %" PRId64
@@ -49,14 +63,12 @@ static void emit_constants(Emitter *emitter)
         "constexpr int SLOTS = %d;   // reductions\n"
         "constexpr int KEPT = %" PRId64 ";   // bytes of shared memory before what is kept\n",
         reduction_points(emitter->fusion), resident_share(emitter->fusion, cluster), cluster, plan->threads,
-        emitter->vector, resident_reductions(emitter->fusion), kept);
-    for (int i = 0; i < emitter->reads.count; i++) {
-        const Tensor *tensor = emitter->reads.reads[i].access->tensor;
-        if (!(emitter->kept >> i & 1))
-            continue;
-        strbuf_printf(out, "constexpr int KEPT_X%d = %" PRId64 ";\n", i, kept);
-        kept += round_up(resident_share(emitter->fusion, cluster) * dtype_info[tensor->dtype].bits / 8, 16);
-    }
+        emitter->vector, resident_reductions(emitter->fusion),
+        layout.kept[0]);
+    for (int i = 0; i < emitter->reads.count; i++)
+        if (emitter->kept >> i & 1)
+            strbuf_printf(out, "constexpr int KEPT_X%d = %" PRId64 ";\n", i, layout.kept[i]);
+    emit_room(emitter);
 }
 
 static void emit_column_positions(Emitter *emitter, const char *indent, const char *flat, uint32_t used)

@@ -24,5 +24,12 @@ int resident_reductions(const Fusion *fusion);
 /* Columns of a block; whole words of bits, too. */
 int64_t resident_share(const Fusion *fusion, int cluster);
 
+/* The shared memory of a block: partial results of its warps and its totals, then its share of every read that is kept. */
+typedef struct ResidentLayout {
+    int64_t kept[MAX_LOADED];   // where read i begins
+    int64_t bytes;
+} ResidentLayout;
+ResidentLayout resident_layout(const Fusion *fusion, const DeviceSpec *device, int cluster, int threads);
+
 /* Family.emit */
 void resident_emit(StrBuf *out, const KernelPlan *plan);

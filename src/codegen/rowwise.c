@@ -439,6 +439,11 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     return count;
 }
 
+static KernelMemory memory(const KernelPlan *plan)
+{
+    return (KernelMemory){.shared_bytes = rowwise_layout(plan->fusion, rowwise_variant(plan->program->variant)).bytes};
+}
+
 const Family rowwise_family = {
     .name = "rowwise",
     .template_path = "templates/rowwise.cu",
@@ -446,4 +451,5 @@ const Family rowwise_family = {
     .matches = matches,
     .rules = rules,
     .emit = rowwise_emit,
+    .memory = memory,
 };

@@ -239,6 +239,10 @@ static void emit_constants(const RowEmitter *row, const KernelPlan *plan)
     strbuf_printf(row->out, "constexpr int RESULT_BYTES = %d;   // of the widest one, and a warp\n",
                   rowwise_result_bytes(row->fusion, &row->passes));
     strbuf_printf(row->out,
+                  "constexpr int PARTIAL_BYTES = %" PRId64
+                  ";   // of shared memory, for what warps leave; copies of rows lie behind it\n",
+                  row->layout.partial_bytes);
+    strbuf_printf(row->out,
                   "constexpr int LEAST_BLOCKS = %d;   // that a unit's registers must suffice for; 0: %s\n",
                   row->weights_first, "the compiler chooses");
     strbuf_printf(
@@ -280,10 +284,9 @@ static void emit_copy_ahead(const RowEmitter *row)
         "\n// Begins to copy the row that comes next, where rows are copied to shared memory ahead of "
         "their turn.\n__device__ __forceinline__ void copy_ahead(");
     if (row->variant.home == ROW_AHEAD)
-        strbuf_printf(row->out,
-                      "const Tensors &t, Index row, Index column)\n{\n    SHARED(%" PRId64 ", Row, copy, );\n"
-                      "    copy_row(t, copy, row, column);\n}\n",
-                      row->layout.partial_bytes);
+        strbuf_puts(row->out,
+                      "const Tensors &t, Index row, Index column)\n{\n    SHARED(PARTIAL_BYTES, Row, copy, );\n"
+                      "    copy_row(t, copy, row, column);\n}\n");
     else
         strbuf_puts(row->out, "const Tensors &, Index, Index) {}\n");
 }
@@ -293,8 +296,8 @@ static void emit_fetch(const RowEmitter *row)
     if (rowwise_copies(row->variant.home))
         strbuf_printf(
             row->out,
-            "    SHARED(%" PRId64 ", Row, copy, %s);\n    const int place = (int)threadIdx.x * VECTOR;\n",
-            row->layout.partial_bytes, row->together ? "[ROWS_TOGETHER]" : "");
+            "    SHARED(PARTIAL_BYTES, Row, copy, %s);\n    const int place = (int)threadIdx.x * VECTOR;\n",
+            row->together ? "[ROWS_TOGETHER]" : "");
     if (row->together)
         strbuf_puts(row->out, "    UNROLL for (int r = 0; r < ROWS_TOGETHER; ++r)\n"
                               "        copy_row(t, copy[r], first + r * ROWS_APART, column);\n");

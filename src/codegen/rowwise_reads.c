@@ -201,7 +201,9 @@ static void emit_copies(const RowEmitter *row)
             strbuf_printf(row->out, "    %s x%d[VECTORS * PLACES];\n",
                           memory_type(row->reads.reads[i].access->tensor->dtype), i);
     strbuf_puts(row->out,
-                "};\n\n__device__ __forceinline__ void copy_elements(const Tensors &t, Row &copy, Index row, "
+                "};\nstatic_assert(PARTIAL_BYTES + ROWS_TOGETHER * (int)sizeof(Row) <= SHARED_BYTES, "
+                "\"rows have room in shared memory\");\n"
+                "\n__device__ __forceinline__ void copy_elements(const Tensors &t, Row &copy, Index row, "
                 "Index at, int place, bool inside)\n{\n    (void)row, (void)at, (void)inside;\n");
     uint32_t used = 0;
     for (int i = 0; i < row->reads.count; i++)

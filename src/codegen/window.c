@@ -268,4 +268,5 @@ const Family window_family = {
     .matches = matches,
     .rules = rules,
     .emit = window_emit,
+    .memory = window_memory,
 };

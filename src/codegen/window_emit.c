@@ -60,6 +60,11 @@ static bool collects(const KernelPlan *plan)
     return kept_bytes(plan, true) > 0 && (block[OUTER] == 1 || block[DOWN] >= problem[DOWN]);
 }
 
+KernelMemory window_memory(const KernelPlan *plan)
+{
+    return (KernelMemory){.shared_bytes = kept_bytes(plan, false) + (collects(plan) ? kept_bytes(plan, true) : 0)};
+}
+
 static void emit_tensor_function(StrBuf *out, const char *name, const char *type, const char *tensor,
                                  int position)
 {
