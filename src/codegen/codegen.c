@@ -1,5 +1,6 @@
 #include "codegen/codegen.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -9,6 +10,8 @@
 #include "codegen/launcher.h"
 #include "codegen/memory.h"
 #include "codegen/prelude.h"
+
+enum { MAX_LAUNCH_ARGS = 512 };   // 4096 bytes of pointers; fuse() stays below
 
 typedef struct Generator {
     Arena *arena;
@@ -105,6 +108,7 @@ static Launch make_launch(Arena *arena, const CodegenRequest *request, Kernel *k
         launch.args[launch.arg_count++] = launch_arg(whole, fusion->outputs[i], true, offsets);
     if (planned->rules->scratch_bytes)
         launch.args[launch.arg_count++] = scratch_arg(kernel, planned->rules->scratch_bytes);
+    assert(launch.arg_count <= MAX_LAUNCH_ARGS);
     launch.work = scalar_work(fusion);
     return launch;
 }

@@ -1,5 +1,6 @@
 #include "codegen/plan.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum {
@@ -64,6 +65,7 @@ static void add_family(Planner *planner, ChoiceList *list, const Family *family,
     arena_reset(planner->scratch);
     TileRules *drafts = NEW_ARRAY(planner->scratch, TileRules, MAX_VARIANTS);
     int count = family->rules(fusion, planner->device, drafts);
+    assert(count <= MAX_VARIANTS);
     TileRules *variants = NEW_ARRAY(planner->arena, TileRules, count);
     memcpy(variants, drafts, sizeof(TileRules) * (size_t)count);
     int most = 2 * planner->keep;   // keep_diverse() chooses among them

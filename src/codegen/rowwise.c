@@ -14,6 +14,7 @@ enum {
     MAX_SHORTEST_BLOCK = 128,   // of the shortest rows, which would have too many blocks to start
     REGISTER_VARIANTS = 4,
     CLUSTER_VARIANTS = 2,
+    MAX_CLUSTER = 16,   // blocks; RowVariant's number holds 31
     AHEAD_TURNS = 8,             // rows of a block: the first one is waited for, the others are not
     AHEAD_INSTRUCTIONS = 3,      // of a thread to copy an element and to fetch it
     LEAST_WALKING_GROUP = 256,   // threads of a block that walk along a row which they cannot hold
@@ -329,14 +330,19 @@ static int add_register_rules(const Fusion *fusion, const DeviceSpec *device, Ro
     return count;
 }
 
+static int largest_cluster(const DeviceSpec *device)
+{
+    int most = device->has.clusters ? device->max_blocks_per_cluster : 1;
+    return most < MAX_CLUSTER ? most : MAX_CLUSTER;
+}
+
 /* A row in the registers of several blocks, each of them small enough that others run beside it. */
 static int add_cluster_rules(const Fusion *fusion, const DeviceSpec *device, RowShape shape,
                              TileRules *variants)
 {
     int64_t needed = ceil_div(rowwise_vectors(fusion, shape, 1), MAX_ELEMENTS / shape.vector);
     int count = 0;
-    for (int cluster = 2; cluster <= device->max_blocks_per_cluster && count < CLUSTER_VARIANTS;
-         cluster *= 2) {
+    for (int cluster = 2; cluster <= largest_cluster(device) && count < CLUSTER_VARIANTS; cluster *= 2) {
         int64_t threads = round_up(ceil_div(needed, cluster), device->warp_size);
         if (threads >= LEAST_WALKING_GROUP / 2 && threads <= MAX_GROUP / 2)
             variants[count++] = register_rules(
@@ -397,7 +403,7 @@ static int add_ahead_rules(const Fusion *fusion, const DeviceSpec *device, RowSh
 static int add_walking_rules(const Fusion *fusion, const DeviceSpec *device, RowShape shape,
                              TileRules *variants)
 {
-    int count = 0, largest = device->has.clusters ? device->max_blocks_per_cluster : 1;
+    int count = 0, largest = largest_cluster(device);
     bool copies = has_copies(fusion, shape);
     bool pairs = are_weights_most(fusion) &&
                  spatial_points(fusion) % (TOGETHER * rowwise_rows_apart(fusion, shape)) == 0;

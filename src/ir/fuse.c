@@ -5,6 +5,7 @@
 
 #include "ir/fuse_axes.h"
 #include "ir/fuse_order.h"
+#include "ir/fuse_tensors.h"
 #include "ir/fuse_units.h"
 
 enum {
@@ -20,6 +21,7 @@ typedef struct Fuser {
     bool *epilogue;                // by tensor id: a reduction, or pointwise at the points of one
     int *kernel_of;                // by tensor id: position of the fusion that makes it
     DimOrder *orders;              // by tensor id: how the rows order the dimensions of elements
+    KernelTensors tensors;         // that each kernel touches
     bool rows;   // a kernel may hold several reductions over the same rows, and what is made of them
     FusionPlan plan;
 } Fuser;
@@ -241,7 +243,8 @@ static bool may_join(const Fuser *fuser, int kernel, const TensorOp *op)
         return false;
     JoinTest test = {.fuser = fuser, .reader = op, .kernel = kernel, .identity = true, .legal = true};
     expr_visit(op->body, join_visit, &test);
-    return test.legal && (test.depends || !has_reductions(fusion) || shares_rows(fuser, fusion, op));
+    return test.legal && (test.depends || !has_reductions(fusion) || shares_rows(fuser, fusion, op)) &&
+           tensors_fit(fuser->arena, &fuser->tensors, kernel, op);
 }
 
 // ---- building a kernel ----
@@ -347,6 +350,7 @@ static void place(Fuser *fuser, const TensorOp *op)
     if (kernel < 0)
         kernel = new_kernel(fuser, op);
     fuser->kernel_of[op->out->id] = kernel;
+    tensors_add(fuser->arena, &fuser->tensors, kernel, op);
     add_op(fuser, fuser->plan.fusions[kernel], op);
 }
 
@@ -438,6 +442,7 @@ static Fuser fuser_new(Arena *arena, const Program *program, PlanKind kind)
     };
     for (int i = 0; i < program->op_count; i++)
         fuser.definition[program->ops[i]->out->id] = program->ops[i];
+    fuser.tensors = tensors_new(arena, program, fuser.definition, fuser.inlined);
     return fuser;
 }
 
