@@ -48,8 +48,7 @@ int channelwise_axis(const Fusion *fusion)
     return -1;
 }
 
-/* Lanes side by side fill whole words of what is stored one bit an element. */
-static bool packs_bits(const Fusion *fusion)
+bool channelwise_packs_bits(const Fusion *fusion)
 {
     int channel = channelwise_axis(fusion);
     for (int i = 0; i < fusion->op_count; i++) {
@@ -79,7 +78,7 @@ static bool matches(const Fusion *fusion, const DeviceSpec *device)
     }
     bool more_than_a_reduction = reductions > 1 || of_elements > 0;
     return channelwise_positions(fusion) && more_than_a_reduction && passes_hold(fusion) &&
-           channelwise_axis(fusion) >= 0 && packs_bits(fusion);
+           channelwise_axis(fusion) >= 0 && channelwise_packs_bits(fusion);
 }
 
 // ---- rules ----

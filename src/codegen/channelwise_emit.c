@@ -1,4 +1,5 @@
 // The parameter block of channelwise kernels.
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -252,6 +253,7 @@ static void emit_element_store(Emitter *emitter, int index)
     StrBuf *out = emitter->out;
     Affine offset = access_offset(&op->store);
     bool bits = op->out->dtype == DTYPE_B1, whole = is_vector(fusion, &offset, channelwise_vector(fusion));
+    assert(!bits || channelwise_packs_bits(fusion));
     if (!bits)
         strbuf_puts(out, whole ? "        if (inside)\n    "
                                : "        UNROLL for (int e = 0; inside && e < VECTOR; ++e)\n    ");

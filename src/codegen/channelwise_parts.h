@@ -27,6 +27,9 @@ uint32_t channelwise_positions(const Fusion *fusion);
 /* The spatial axis along which what is read at every element lies side by side; -1: there is none. */
 int channelwise_axis(const Fusion *fusion);
 
+/* Lanes side by side fill whole words of what is stored one bit an element. */
+bool channelwise_packs_bits(const Fusion *fusion);
+
 /* Channels of one access: 16 bytes of the narrowest tensor that is read at every element. */
 int channelwise_vector(const Fusion *fusion);
 

@@ -1,5 +1,6 @@
 // permute: pointwise, but one input is contiguous along another axis than the output. Both sides are moved in
 // whole lines, through a tile in shared memory.
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -26,6 +27,15 @@ static int64_t side_stride(const Side *side, const Affine *offset)
             least = stride;
     }
     return least;
+}
+
+/* Of a fusion that matches: all of it is stored in the order of its points. */
+static Permute permute_of(const Fusion *fusion)
+{
+    Permute permute;
+    bool is_permute = permute_find(fusion, &permute);
+    assert(is_permute);
+    return permute;
 }
 
 /* A tensor that is read again and again along a side is broadcast, not permuted: its elements belong in registers. */
@@ -134,8 +144,7 @@ static bool same_shape(const Shape *left, const Shape *right)
 
 static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
-    Permute permute;
-    permute_find(fusion, &permute);
+    Permute permute = permute_of(fusion);
     Shape shapes[KIND_COUNT];
     int count = 0;
     for (int kind = 0; kind < KIND_COUNT; kind++) {
@@ -231,12 +240,22 @@ static bool side_uses(const Side *side, uint32_t axes)
     return false;
 }
 
+static bool is_contiguous(const Side *side, const Fusion *fusion, const Affine *offset)
+{
+    int64_t stride = 1;
+    for (int i = side->count - 1; i >= 0; stride *= fusion->axes[side->axes[i--]].extent)
+        if (offset->coef[side->axes[i]] != stride)
+            return false;
+    return true;
+}
+
 /* A function that gives the offset of a point. One side is contiguous: its position is its share. */
 static void emit_offset(StrBuf *out, const Scope *scope, const Permute *permute, const char *function,
                         const Affine *offset, int contiguous)
 {
     static const char *const flat[] = {"outer", "r", "c"};
     Affine rest = *offset;
+    assert(is_contiguous(&permute->side[contiguous], scope->fusion, offset));
     for (int i = 0; i < permute->side[contiguous].count; i++)
         rest.coef[permute->side[contiguous].axes[i]] = 0;
     uint32_t used = affine_axes(&rest);
@@ -339,7 +358,7 @@ static void emit_finish(StrBuf *out, Scope *scope, const Permute *permute, Reads
 
 static Shape planned_shape(const KernelPlan *plan, Permute *permute)
 {
-    permute_find(plan->fusion, permute);
+    *permute = permute_of(plan->fusion);
     Shape shape = permute_shape(plan->fusion, permute, &kinds[plan->program->variant]);
     permute_avoid_conflicts(&shape, permute->element_bytes, plan->device);
     return shape;

@@ -1,4 +1,5 @@
 // The parameter block of resident kernels.
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -298,8 +299,10 @@ static void emit_bits_store(Emitter *emitter, int index)
     static const char *const words[] = {[8] = "unsigned char", [16] = "unsigned short", [32] = "unsigned"};
     const FusedOp *op = &emitter->fusion->ops[index];
     Affine offset = access_offset(&op->store);
-    strbuf_printf(emitter->out, "        store_bits<VECTOR>((%s *)t.out%d, ",
-                  words[resident_bit_run(emitter->fusion, op)], output_position(emitter->fusion, op->out));
+    int run = resident_bit_run(emitter->fusion, op);
+    assert(run);   // else words are shared with other rows
+    strbuf_printf(emitter->out, "        store_bits<VECTOR>((%s *)t.out%d, ", words[run],
+                  output_position(emitter->fusion, op->out));
     emit_affine(emitter->out, &offset, emitter->first.axis);
     strbuf_printf(emitter->out, ", v%d, own < count);\n", index);
 }
