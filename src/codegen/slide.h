@@ -29,7 +29,7 @@ typedef struct Slides {
     uint32_t loose;    // bit a: axis a is a tap that some leaf has beside no output's position
     Leaf leaves[MAX_LEAVES];
     int count;
-    char text[96];
+    char text[128];   // "in.x7[a * STEP + r * TAP_STEP][r * …]" with numbers of 19 digits has 108 characters
 } Slides;
 
 /* The leaves of the fusion's first definition. */

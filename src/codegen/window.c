@@ -6,6 +6,7 @@ enum {
     MAX_TAPS = 4096,      // points of a window; beyond, threads had better share them
     MAX_KEPT_TAPS = 81,   // that a thread keeps in registers: 9 x 9
     MAX_HEIGHT = 24,      // outputs of a thread
+    MAX_KEPT_ELEMENTS = 2048,   // that their windows cover: 3 taps of `h + 1000*r` cover 2001 for one output
     RUN = 32,   // outputs of a block along a longer line: neighbouring threads read neighbouring memory
     WHOLE_LINE = 256,       // outputs of a line that a block does not cut
     DIRECT_THREADS = 384,   // of a block: with more of them an H200 had too few blocks to switch between,
@@ -32,6 +33,18 @@ static int64_t outer_points(const Slides *slides)
 static int64_t kept_taps(const Slides *slides)
 {
     return slides_taps(slides, SIDE_DOWN) * slides_taps(slides, SIDE_ALONG);
+}
+
+/* Of one tensor, for a thread with the most outputs; compilers drop those that no tap meets one by one. */
+static int64_t kept_elements(const Slides *slides)
+{
+    int64_t most = 0;
+    for (int i = 0; i < slides->count; i++) {
+        int64_t elements = size_product(leaf_extent(slides, &slides->leaves[i], SIDE_DOWN, MAX_HEIGHT),
+                                        leaf_extent(slides, &slides->leaves[i], SIDE_ALONG, 1));
+        most = elements > most ? elements : most;
+    }
+    return most;
 }
 
 Slides window_slides(const Fusion *fusion, int variant)
@@ -251,7 +264,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
 {
     Slides slides = slides_find(fusion);
     Stage none = {0}, stage = window_stage(&slides);
-    if (!slides.count || kept_taps(&slides) > MAX_KEPT_TAPS) {
+    if (!slides.count || kept_taps(&slides) > MAX_KEPT_TAPS || kept_elements(&slides) > MAX_KEPT_ELEMENTS) {
         variants[0] = variant_rules(fusion, device, NOTHING, &none);
         return 1;
     }
