@@ -41,13 +41,14 @@ static void bits_of_maps(Build *build)
 }
 
 /* As a stage that mixes up dimensions would leave it: the first and the last one of every store change places. */
-static void break_stores(Fusion *fusion)
+static void break_stores(Arena *arena, Fusion *fusion)
 {
     for (int i = 0; i < fusion->op_count; i++) {
         Access *store = &fusion->ops[i].store;
-        Dim first = store->dims[0];
-        store->dims[0] = store->dims[store->rank - 1];
-        store->dims[store->rank - 1] = first;
+        Dim *dims = NEW_ARRAY(arena, Dim, store->rank);
+        for (int d = 0; d < store->rank; d++)
+            dims[d] = store->dims[d == 0 ? store->rank - 1 : d == store->rank - 1 ? 0 : d];
+        store->dims = dims;
     }
 }
 
@@ -60,7 +61,7 @@ static int emit(Arena *arena, const Family *family, Fusion *fusion, bool broken)
     TileRules *variants = NEW_ARRAY(arena, TileRules, MAX_VARIANTS);
     int variant_count = family->rules(fusion, device, variants), count = 0;
     if (broken)
-        break_stores(fusion);
+        break_stores(arena, fusion);
     for (int v = 0; v < variant_count; v++) {
         RProgram programs[MOST_PROGRAMS];
         ConstructStats stats = {0};
@@ -122,7 +123,7 @@ START_TEST(bits_of_another_order_match_no_family_of_points)
     const DeviceSpec *device = device_read(build->arena, "h200");
     Fusion *fusion = fuse(build->arena, &build->program).plans[0].fusions[0];
     ck_assert(access_is_flat(&fusion->ops[0].store, fusion) && bits_are_flat(fusion));
-    break_stores(fusion);
+    break_stores(build->arena, fusion);
     ck_assert(!access_is_flat(&fusion->ops[0].store, fusion) && !bits_are_flat(fusion));
     ck_assert(!elementwise_family.matches(fusion, device) && !loopnest_family.matches(fusion, device));
     build_free(build);
