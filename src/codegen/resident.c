@@ -114,7 +114,7 @@ static bool matches(const Fusion *fusion, const DeviceSpec *device)
         if (reads.reads[i].pattern != PATTERN_ROW)
             return false;
     passes = passes_find(fusion);
-    return of_elements && resident_kept(fusion, &reads, &passes) && packs_bits(fusion);
+    return of_elements && tiles_hold(fusion, reads.count) && resident_kept(fusion, &reads, &passes) && packs_bits(fusion);
 }
 
 // ---- rules ----

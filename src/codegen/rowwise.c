@@ -369,7 +369,7 @@ static bool has_copies(const Fusion *fusion, RowShape shape)
     FusedAccess found[MAX_ACCESSES];
     int count = fusion_accesses(fusion, found, MAX_ACCESSES);
     for (int i = 0; i < count; i++)
-        if (found[i].guarded || count > MAX_DATA_TILES - fusion->output_count)
+        if (found[i].guarded || !tiles_hold(fusion, count))
             return false;
     Reads reads = rowwise_reads(fusion, shape);
     bool copies = false;

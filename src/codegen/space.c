@@ -127,6 +127,11 @@ static DataTile flat_tile(const TileSpace *space, const Access *access, const Fu
     return tile;
 }
 
+bool tiles_hold(const Fusion *fusion, int accesses)
+{
+    return accesses + fusion->output_count <= MAX_DATA_TILES;
+}
+
 /* The same element was read before: it is loaded once. */
 static bool is_repeated(const FusedAccess *found, int index)
 {

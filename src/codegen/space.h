@@ -22,6 +22,9 @@ bool access_is_flat(const Access *access, const Fusion *fusion);
 /* The same of every stored tensor of one-bit elements, whose words are packed from neighbouring points. */
 bool bits_are_flat(const Fusion *fusion);
 
+/* So many accesses and every output have a data tile each. Whoever stages one asks: shared memory is counted by tiles. */
+bool tiles_hold(const Fusion *fusion, int accesses);
+
 /* Adds every access and store of the fusion to a space whose axis 0 is the flat spatial position and whose axis 1 (if
    there is one) the flat reduction position. `fast` is the fusion axis along which neighbouring threads lie: it decides
    how much of what moves is used (DataTile.scatter). */

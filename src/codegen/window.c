@@ -270,7 +270,9 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     }
     int count = 0;
     variants[count++] = variant_rules(fusion, device, WINDOWS, &none);
-    if (stage.access && slides_extent(&slides, SIDE_ALONG) <= STAGED_THREADS)
+    FusedAccess found[MAX_ACCESSES];
+    bool counted = tiles_hold(fusion, fusion_accesses(fusion, found, MAX_ACCESSES));
+    if (stage.access && counted && slides_extent(&slides, SIDE_ALONG) <= STAGED_THREADS)
         variants[count++] = variant_rules(fusion, device, WINDOWS_OF_STAGED, &stage);
     return count;
 }
