@@ -30,7 +30,8 @@ typedef struct ChoiceList {
 
 typedef struct Planner {
     Arena *arena;
-    Arena *scratch;   // of one construction
+    Arena *scratch;      // of one construction
+    TileRules *drafts;   // of one family
     const DeviceSpec *device;
     int keep;
     ConstructStats stats;
@@ -62,12 +63,10 @@ static void add_choice(Arena *arena, ChoiceList *list, Choice choice)
 
 static void add_family(Planner *planner, ChoiceList *list, const Family *family, const Fusion *fusion)
 {
-    arena_reset(planner->scratch);
-    TileRules *drafts = NEW_ARRAY(planner->scratch, TileRules, MAX_VARIANTS);
-    int count = family->rules(fusion, planner->device, drafts);
+    int count = family->rules(fusion, planner->device, planner->drafts);
     assert(count <= MAX_VARIANTS);
     TileRules *variants = NEW_ARRAY(planner->arena, TileRules, count);
-    memcpy(variants, drafts, sizeof(TileRules) * (size_t)count);
+    memcpy(variants, planner->drafts, sizeof(TileRules) * (size_t)count);
     int most = 2 * planner->keep;   // keep_diverse() chooses among them
     RProgram *programs = NEW_ARRAY(planner->arena, RProgram, most);
     for (int v = 0; v < count; v++) {
@@ -349,6 +348,7 @@ static int plans_of(Planner *planner, const FusionPlan *fusions, Plan *plans)
 PlanList plan_program(Arena *arena, const FusionPlans *fusions, const DeviceSpec *device, int keep)
 {
     Planner planner = {.arena = arena, .scratch = arena_new(), .device = device, .keep = keep};
+    planner.drafts = NEW_ARRAY(arena, TileRules, MAX_VARIANTS);
     PlanList list = {.plans = NEW_ARRAY(arena, Plan, keep)};
     Plan *plans = NEW_ARRAY(arena, Plan, keep);
     for (int p = 0; p < fusions->count; p++) {

@@ -2,6 +2,7 @@
 #include "rtile/perf_kernel.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/checked.h"
 
@@ -103,7 +104,7 @@ static double touched_bytes(const Kernel *kernel, const RTile *of)
 static RTile before_again(const Kernel *kernel, const DataTile *data, const RTile *wave)
 {
     RTile before = kernel->problem;
-    for (int d = 0; d < data->rank; d++)
+    for (int d = 0; d < data->rank && d < MAX_REPEATED; d++)
         for (int a = 0; a < kernel->space->axis_count && data->repeats[d].run; a++) {
             const Repeats *repeats = &data->repeats[d];
             if (kernel->space->axes[a].reduction || !data->dims[d].index.coef[a])
@@ -114,20 +115,27 @@ static RTile before_again(const Kernel *kernel, const DataTile *data, const RTil
     return before;
 }
 
+/* Share of what is touched before an element is needed again that L2 keeps. */
+static double hit_share(const Kernel *kernel, const DataTile *data, const RTile *wave, double problem_bytes)
+{
+    RTile before = before_again(kernel, data, wave);
+    bool all = memcmp(&before, &kernel->problem, sizeof before) == 0;
+    double bytes = all ? problem_bytes : touched_bytes(kernel, &before);
+    return at_most((double)kernel->device->l2_bytes / at_least(bytes, 1), 1);
+}
+
 /* Bytes of an input that come from DRAM:
  *
  *     dram = once + (streamed - once) * (1 - hit)
  *
  *     once      every byte of the tensor, one time
  *     streamed  what all waves ask for, each byte once a wave
- *     hit       share of what is touched before it is needed again that L2 keeps
+ *     hit       see hit_share
  */
 static double dram_bytes_of(const Kernel *kernel, const DataTile *data, const RTile *wave,
-                            double l2_bytes)
+                            double l2_bytes, double hit)
 {
     int axis_count = kernel->space->axis_count;
-    RTile before = before_again(kernel, data, wave);
-    double hit = at_most((double)kernel->device->l2_bytes / at_least(touched_bytes(kernel, &before), 1), 1);
     double once = data_tile_bytes(data, &kernel->problem, axis_count);
     double waves = tiles_in(kernel->space, &kernel->padded, wave, false);
     double streamed = at_most(waves * data_tile_bytes(data, wave, axis_count), l2_bytes);
@@ -149,6 +157,7 @@ void estimate_traffic(const Kernel *kernel, PerfEstimate *perf)
     const TileSpace *space = kernel->space;
     RTile wave = wave_tile(kernel);
     perf->l2_load_bytes = kernel->blocks * (double)kernel->rules->scratch_reads;
+    double problem_bytes = touched_bytes(kernel, &kernel->problem);
     for (int i = 0; i < space->tile_count; i++) {
         const DataTile *data = &space->tiles[i];
         double l2_bytes = l2_bytes_of(kernel, data);
@@ -159,7 +168,8 @@ void estimate_traffic(const Kernel *kernel, PerfEstimate *perf)
                 perf->shared_store_bytes += thread_read_bytes(kernel, data);
         } else {
             perf->l2_load_bytes += l2_bytes;
-            perf->dram_load_bytes += dram_bytes_of(kernel, data, &wave, l2_bytes);
+            double hit = hit_share(kernel, data, &wave, problem_bytes);
+            perf->dram_load_bytes += dram_bytes_of(kernel, data, &wave, l2_bytes, hit);
             perf->shared_load_bytes += thread_read_bytes(kernel, data);
             perf->shared_store_bytes += staging_bytes(kernel, data);
         }

@@ -33,7 +33,7 @@ static void print_data_tile(StrBuf *out, const TileSpace *space, const DataTile 
     for (int d = 0; d < tile->rank; d++) {
         strbuf_puts(out, d ? ", " : "");
         affine_print(out, &tile->dims[d].index, space->axes, space->axis_count);
-        if (tile->repeats[d].run)
+        if (d < MAX_REPEATED && tile->repeats[d].run)
             strbuf_printf(out, " in runs of %" PRId64 ", cycles of %" PRId64 ", %" PRId64 " times", tile->repeats[d].run,
                           tile->repeats[d].cycle, tile->repeats[d].again);
     }

@@ -43,12 +43,13 @@ int64_t data_tile_elements(const DataTile *tile, const RTile *of, int axis_count
     return elements;
 }
 
-/* Different elements among so many neighbouring positions: of the rows (b,h,q) of 4 heads of 512 a mask[q] has 100 for 100
-   rows and 512 for 1000, a scale[b] one for each of them. */
-static int64_t distinct_among(const Repeats *repeats, int64_t positions)
+/* Different elements among so many neighbouring positions along dimension d: of the rows (b,h,q) of 4 heads of 512 a mask[q]
+   has 100 for 100 rows and 512 for 1000, a scale[b] one for each of them. */
+static int64_t distinct_among(const DataTile *tile, int d, int64_t positions)
 {
-    if (!repeats->run)
+    if (d >= MAX_REPEATED || !tile->repeats[d].run)
         return positions;
+    const Repeats *repeats = &tile->repeats[d];
     int64_t cycle = repeats->run * repeats->cycle;
     return positions <= cycle ? ceil_div(positions, repeats->run)
                               : ceil_div(positions, cycle * repeats->again) * repeats->cycle;
@@ -59,7 +60,7 @@ int64_t data_tile_distinct(const DataTile *tile, const RTile *of, int axis_count
     int64_t elements = 1;
     for (int d = 0; d < tile->rank; d++) {
         int64_t extent = affine_extent(&tile->dims[d].index, of->size, axis_count);
-        elements = size_product(elements, distinct_among(&tile->repeats[d], extent));
+        elements = size_product(elements, distinct_among(tile, d, extent));
     }
     return elements;
 }
@@ -67,13 +68,13 @@ int64_t data_tile_distinct(const DataTile *tile, const RTile *of, int axis_count
 /* Different elements along dimension d of the tensor, and those of them inside the tile. */
 static int64_t distinct_size(const DataTile *tile, int d)
 {
-    return distinct_among(&tile->repeats[d], tile->dims[d].size);
+    return distinct_among(tile, d, tile->dims[d].size);
 }
 
 static int64_t distinct_extent(const DataTile *tile, int d, const RTile *of, int axis_count)
 {
     int64_t extent = affine_extent(&tile->dims[d].index, of->size, axis_count);
-    return distinct_among(&tile->repeats[d], extent < tile->dims[d].size ? extent : tile->dims[d].size);
+    return distinct_among(tile, d, extent < tile->dims[d].size ? extent : tile->dims[d].size);
 }
 
 double data_tile_bytes(const DataTile *tile, const RTile *of, int axis_count)

@@ -12,7 +12,10 @@
    problem. */
 typedef enum Level { LEVEL_REGISTER, LEVEL_SHARED, LEVEL_GLOBAL, LEVEL_COUNT } Level;
 
-enum { MAX_DATA_TILES = 24 };   // accesses of one fused kernel; fuse() stays below
+enum {
+    MAX_DATA_TILES = 24,        // accesses of one fused kernel; fuse() stays below
+    MAX_REPEATED = 2            // dimensions whose positions may share elements: flat ones, of which a tile has two
+};
 
 typedef struct RTile {
     int64_t size[MAX_AXES];     // 0 beyond the last axis
@@ -31,7 +34,7 @@ typedef struct Repeats {
 typedef struct DataTile {
     int rank;                   // 0: a scalar
     Dim dims[MAX_RANK];         // over the axes of the TileSpace; the last is contiguous in memory
-    Repeats repeats[MAX_RANK];  // which of their positions have the same element
+    Repeats repeats[MAX_REPEATED];   // which positions along the first ones have the same element
     int element_bits;
     bool output;
     bool staged;                // kept in shared memory while a block uses it
