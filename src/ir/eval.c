@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/diag.h"
 #include "ir/eval_parts.h"
 
@@ -14,9 +15,14 @@ typedef struct Origin {
     const Tensor *tensor;
     int input;              // position in program->inputs, or -1
     const TensorOp *op;     // else
-    bool read;              // by an op: its elements are kept
+    bool read;              // by an op: its elements are kept,
+    int inlined_size;       // … unless they are computed whenever they are read: nodes of that; else 0
     int inner_axis;         // of op: the last with more than one point, or -1; all after it stay 0
     int64_t points;         // of op's reduction, for one element
+    bool estimated;         // from some of them:
+    int64_t skip[MAX_AXES]; // … that many are passed over after each, of the inner axis after each WINDOW
+    Evaluator *other;       // gives the elements instead
+    bool whole;             // op holds what is inlined in it
     Memo memo;
     // Made at the first use, in the arena:
     Tape *tape;
@@ -27,20 +33,50 @@ typedef struct Origin {
 
 struct Evaluator {
     Arena *arena;
+    const Program *program;
     InputSource inputs;
     int tensor_count;
     Origin *origins;        // by tensor id
     int depth;
     EvalMath math;
+    double *points;         // scratch of evaluator_work()
 };
 
-enum { MAX_DEPTH = 2000 };   // definitions in a chain; the evaluation is recursive
+typedef struct Inlining {
+    const Origin *origins;
+    int size;
+} Inlining;
+
+enum {
+    MAX_DEPTH = 2000,   // definitions in a chain; the evaluation is recursive
+    INLINED_SIZE = 48,  // nodes of a definition that is as cheap to compute as to look up
+    WINDOW = 64,        // neighbours that an estimate looks at together
+    ESTIMATED = 4096    // points of a reduction that are enough for an estimate
+};
+
+static void inline_definitions(Evaluator *evaluator, Origin *origin);
 
 static void mark_read(Expr *expr, void *context)
 {
     Evaluator *evaluator = context;
     if (expr->kind == EXPR_ACCESS)
         evaluator->origins[expr->access.tensor->id].read = true;
+}
+
+static void add_inlined(Expr *expr, void *context)
+{
+    Inlining *inlining = context;
+    if (expr->kind == EXPR_ACCESS)
+        inlining->size += inlining->origins[expr->access.tensor->id].inlined_size;
+}
+
+/* Nodes of the definition with those of all that is inlined in it. */
+static void find_inlined(Evaluator *evaluator, Origin *origin)
+{
+    Inlining inlining = {evaluator->origins, expr_size(origin->op->body) + 1};
+    expr_visit(origin->op->body, add_inlined, &inlining);
+    if (origin->points == 1 && inlining.size <= INLINED_SIZE)
+        origin->inlined_size = inlining.size;
 }
 
 static void origin_from_op(Origin *origin, const TensorOp *op)
@@ -59,7 +95,7 @@ static void origin_from_op(Origin *origin, const TensorOp *op)
 Evaluator *evaluator_new(Arena *arena, const Program *program, InputSource inputs)
 {
     Evaluator *evaluator = NEW(arena, Evaluator);
-    *evaluator = (Evaluator){.arena = arena, .inputs = inputs};
+    *evaluator = (Evaluator){.arena = arena, .program = program, .inputs = inputs};
     evaluator->tensor_count = program->tensor_count;
     evaluator->origins = NEW_ARRAY(arena, Origin, program->tensor_count);
     for (int i = 0; i < program->tensor_count; i++)
@@ -69,6 +105,7 @@ Evaluator *evaluator_new(Arena *arena, const Program *program, InputSource input
     for (int i = 0; i < program->op_count; i++) {
         origin_from_op(&evaluator->origins[program->ops[i]->out->id], program->ops[i]);
         expr_visit(program->ops[i]->body, mark_read, evaluator);
+        find_inlined(evaluator, &evaluator->origins[program->ops[i]->out->id]);
     }
     return evaluator;
 }
@@ -78,19 +115,87 @@ void evaluator_allow(Evaluator *evaluator, EvalMath math)
     evaluator->math = math;
 }
 
+/* Passes over points of the outer axes first: 64 x 56 x 56 become 1 x 56 x 56. */
+static void skip_points(Origin *origin)
+{
+    const TensorOp *op = origin->op;
+    int64_t left = origin->points;
+    origin->estimated = left > ESTIMATED;
+    for (int a = op->spatial_count; a < op->axis_count && left > ESTIMATED; a++) {
+        int64_t extent = op->axes[a].extent, least = a == origin->inner_axis ? WINDOW : 1;
+        int64_t wanted = extent / ceil_div(left, ESTIMATED);
+        wanted = wanted > least ? wanted / least * least : least;
+        origin->skip[a] = extent > wanted ? ceil_div(extent * least, wanted) - least : 0;
+        left = left / extent * wanted;
+    }
+}
+
+void evaluator_estimate(Evaluator *evaluator)
+{
+    for (int i = 0; i < evaluator->tensor_count; i++)
+        if (evaluator->origins[i].op)
+            skip_points(&evaluator->origins[i]);
+}
+
+void evaluator_give(Evaluator *evaluator, const Tensor *tensor, Evaluator *other)
+{
+    evaluator->origins[tensor->id].other = other;
+}
+
+double evaluator_work(Evaluator *evaluator, const Tensor *tensor, int64_t elements)
+{
+    if (!evaluator->points)
+        evaluator->points = NEW_ARRAY(evaluator->arena, double, 2 * evaluator->tensor_count);
+    double *points = evaluator->points, *wanted = points + evaluator->tensor_count;
+    for (int i = 0; i < evaluator->tensor_count; i++) {
+        const Origin *origin = &evaluator->origins[i];
+        bool made = origin->op && !origin->other;
+        points[i] = !made ? 0 : origin->estimated ? ESTIMATED : (double)origin->points;
+    }
+    memset(wanted, 0, sizeof *wanted * (size_t)evaluator->tensor_count);
+    wanted[tensor->id] = (double)elements;
+    return work_wanted(evaluator->program, points, wanted);
+}
+
 void evaluator_free(Evaluator *evaluator)
 {
     for (int i = 0; i < evaluator->tensor_count; i++)
         memo_free(&evaluator->origins[i].memo);
 }
 
+/* A DefinitionOf. What is allowed in sums is not allowed in what they are made of. */
+static const TensorOp *inlined_definition(void *context, const Tensor *tensor)
+{
+    Evaluator *evaluator = context;
+    Origin *origin = &evaluator->origins[tensor->id];
+    if (!origin->inlined_size || origin->other || evaluator->math != EVAL_EXACT)
+        return NULL;
+    inline_definitions(evaluator, origin);
+    return origin->op;
+}
+
+static void inline_definitions(Evaluator *evaluator, Origin *origin)
+{
+    if (origin->whole)
+        return;
+    TensorOp *op = NEW(evaluator->arena, TensorOp);
+    *op = *origin->op;
+    op->body = expr_inline(evaluator->arena, op->body, inlined_definition, evaluator);
+    origin->op = op;
+    origin->whole = true;
+}
+
+static bool is_kept(const Origin *origin) { return origin->read && (!origin->inlined_size || origin->other); }
+
 static void prepare(Evaluator *evaluator, Origin *origin)
 {
     if (origin->fresh)
         return;
+    if (origin->op)
+        inline_definitions(evaluator, origin);
     origin->wanted = NEW_ARRAY(evaluator->arena, int64_t, BATCH);
     origin->fresh = NEW_ARRAY(evaluator->arena, Cell, BATCH);
-    if (origin->read)
+    if (is_kept(origin))
         origin->memo = memo_new(tensor_elements(origin->tensor));
     if (origin->op) {
         origin->tape = tape_compile(evaluator->arena, origin->op, origin->inner_axis, evaluator->math);
@@ -117,13 +222,24 @@ static bool advance(const Origin *origin, int64_t *at, int length)
     const TensorOp *op = origin->op;
     int a = origin->inner_axis;
     at[a] += length;
-    while (at[a] == op->axes[a].extent) {
+    if (origin->skip[a] && at[a] % (WINDOW + origin->skip[a]) == WINDOW)
+        at[a] += origin->skip[a];
+    while (at[a] >= op->axes[a].extent) {
         at[a] = 0;
         if (--a < op->spatial_count)
             return false;
-        at[a]++;
+        at[a] += 1 + origin->skip[a];
     }
     return true;
+}
+
+/* Points of the inner axis from `at` on that are looked at one after the other. */
+static int64_t points_ahead(const Origin *origin, const int64_t *at)
+{
+    int a = origin->inner_axis;
+    int64_t left = origin->op->axes[a].extent - at[a];
+    int64_t window = origin->skip[a] ? WINDOW - at[a] % (WINDOW + origin->skip[a]) : left;
+    return left < window ? left : window;
 }
 
 static int smaller(int64_t a, int64_t b)
@@ -198,7 +314,8 @@ static void fold_batch(const Origin *origin, Fold *fold, const Cell *values, Cel
         fold_add(fold, values + run->lane, run->length);
         if (!run->last)
             continue;
-        cells[run->element] = stored(origin->op, fold_end(fold));
+        Cell result = origin->estimated ? fold_estimate(fold, origin->points) : fold_end(fold);
+        cells[run->element] = stored(origin->op, result);
         *fold = fold_start(origin->op->reduce, origin->op->body->type);
     }
 }
@@ -215,8 +332,7 @@ static void compute_reductions(Evaluator *evaluator, Origin *origin, const int64
     for (int element = 0; element < count;) {
         batch->lanes = batch->run_count = 0;
         while (element < count && !is_full(batch)) {
-            int64_t left = op->axes[origin->inner_axis].extent - at[origin->inner_axis];
-            Run *run = add_run(batch, element, at, smaller(left, BATCH - batch->lanes));
+            Run *run = add_run(batch, element, at, smaller(points_ahead(origin, at), BATCH - batch->lanes));
             run->last = !advance(origin, at, run->length);
             if (run->last && ++element < count)
                 element_place(op, offsets[element], at);
@@ -241,9 +357,24 @@ static void compute_inputs(Evaluator *evaluator, Origin *origin, const int64_t *
     }
 }
 
+static void compute_given(Origin *origin, const int64_t *offsets, int count, Cell *cells)
+{
+    Value values[BATCH];
+    evaluate(origin->other, origin->tensor, offsets, count, values);
+    for (int i = 0; i < count; i++)
+        if (dtype_info[origin->tensor->dtype].is_real)
+            cells[i].real = (Real){values[i].real, 0};
+        else
+            cells[i].whole = (Whole){(int64_t)values[i].real, 0};
+}
+
 static void compute(Evaluator *evaluator, Origin *origin, const int64_t *offsets, int count,
                     Cell *cells)
 {
+    if (origin->other) {
+        compute_given(origin, offsets, count, cells);
+        return;
+    }
     if (origin->input >= 0) {
         compute_inputs(evaluator, origin, offsets, count, cells);
         return;
@@ -259,6 +390,23 @@ static void compute(Evaluator *evaluator, Origin *origin, const int64_t *offsets
     evaluator->depth--;
 }
 
+/* Of equal neighbours one is computed. A negative offset asks for nothing. */
+static void read_anew(Evaluator *evaluator, Origin *origin, const int64_t *offsets, int count, Cell *cells)
+{
+    int wanted = 0;
+    for (int i = 0; i < count; i++)
+        if (offsets[i] >= 0 && (wanted == 0 || origin->wanted[wanted - 1] != offsets[i]))
+            origin->wanted[wanted++] = offsets[i];
+    compute(evaluator, origin, origin->wanted, wanted, origin->fresh);
+    for (int i = 0, k = -1; i < count; i++) {
+        if (offsets[i] < 0)
+            continue;
+        if (k < 0 || origin->wanted[k] != offsets[i])
+            k++;
+        cells[i] = origin->fresh[k];
+    }
+}
+
 /* At most BATCH elements, through the memo. */
 static void read_elements(void *context, const Tensor *tensor, const int64_t *offsets, int count,
                           Cell *cells)
@@ -270,6 +418,10 @@ static void read_elements(void *context, const Tensor *tensor, const int64_t *of
         return;
     }
     prepare(evaluator, origin);
+    if (!is_kept(origin)) {
+        read_anew(evaluator, origin, offsets, count, cells);
+        return;
+    }
     int known = memo_copy(&origin->memo, offsets, count, cells);
     if (known == count)
         return;
@@ -295,7 +447,7 @@ void evaluate(Evaluator *evaluator, const Tensor *tensor, const int64_t *element
     prepare(evaluator, origin);
     for (int64_t first = 0; first < count; first += BATCH) {
         int block = smaller(BATCH, count - first);
-        if (origin->read)
+        if (is_kept(origin))
             read_elements(evaluator, tensor, elements + first, block, cells);
         else
             compute(evaluator, origin, elements + first, block, cells);

@@ -28,6 +28,16 @@ Evaluator *evaluator_new(Arena *arena, const Program *program, InputSource input
 void evaluator_allow(Evaluator *evaluator, EvalMath math);   // before anything is evaluated; else EVAL_EXACT
 void evaluator_free(Evaluator *evaluator);   // the memory of its memo tables
 
+// What a program with huge reductions has instead of its values, told before anything is evaluated.
+
+/* Of reductions of more than some thousand points only as many are looked at, evenly spread: sums are scaled, maxima may
+   miss the largest. The values are like the right ones and cost nothing; their bounds mean nothing. */
+void evaluator_estimate(Evaluator *evaluator);
+/* The elements of `tensor` are those of `other`, an evaluator of the same program, and exact. */
+void evaluator_give(Evaluator *evaluator, const Tensor *tensor, Evaluator *other);
+/* Scalar operations that so many elements take, with everything that they are made of. */
+double evaluator_work(Evaluator *evaluator, const Tensor *tensor, int64_t elements);
+
 /* Values of `count` elements of `tensor` at flat offsets. Intermediates that are needed are computed once and kept;
    programs with huge tensors are fine as long as the elements asked for are few. */
 void evaluate(Evaluator *evaluator, const Tensor *tensor, const int64_t *elements, int64_t count, Value *values);

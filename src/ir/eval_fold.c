@@ -198,3 +198,17 @@ Cell fold_end(const Fold *fold)
         result.real = extreme_end(fold);
     return result;
 }
+
+Cell fold_estimate(const Fold *fold, int64_t points)
+{
+    Cell result = fold->result;
+    double times = (double)points / (double)fold->count;
+    if (fold->reduce != REDUCE_SUM)
+        return fold_end(fold);
+    if (!dtype_info[fold->type].is_real)
+        return result.whole.value = wrap_to(fold->type, (int64_t)((double)result.whole.value * times)), result;
+    result.real.value *= times;
+    if (!fold->fraction)   // as the sum would be
+        result.real.value = rint(result.real.value);
+    return result;
+}

@@ -72,6 +72,8 @@ typedef struct Fold {
 Fold fold_start(Reduce reduce, DType type);
 void fold_add(Fold *fold, const Cell *terms, int count);
 Cell fold_end(const Fold *fold);
+/* Of `points` terms if those that were added are like all others. */
+Cell fold_estimate(const Fold *fold, int64_t points);
 
 /* Elements that were computed before, in pages of 64 (eval_memo.c). */
 enum { PAGE_CELLS = 64 };
@@ -92,6 +94,14 @@ int memo_copy(Memo *memo, const int64_t *offsets, int count, Cell *cells);
 /* Lists each unknown element once; the caller must memo_put() them all before it asks for any. */
 int memo_claim(Memo *memo, const int64_t *offsets, int count, int64_t *wanted);
 void memo_put(Memo *memo, const int64_t *offsets, int count, const Cell *cells);
+
+/* Scalar operations for wanted[id] elements of each tensor, and for those that they are made of, which are added;
+   points[id]: of its reduction, 0 where its elements are given (eval_work.c). */
+double work_wanted(const Program *program, const double *points, double *wanted);
+
+/* The expression with what it reads replaced by its definition, where `definition_of` gives one (eval_inline.c). */
+typedef const TensorOp *DefinitionOf(void *context, const Tensor *tensor);
+Expr *expr_inline(Arena *arena, Expr *expr, DefinitionOf *definition_of, void *context);
 
 /* Points of an op's axes that are evaluated together: runs along its innermost axis. */
 enum { BATCH = 256, MAX_RUNS = 64 };   // a run of a 3x3 window is 3 points

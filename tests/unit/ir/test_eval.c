@@ -458,13 +458,71 @@ START_TEST(an_element_of_a_huge_program_costs_only_what_it_needs)
     int64_t elements[] = {rows * columns - 1, rows * columns - 2, rows * columns / 2 + 1};
     Value values[3];
     evaluate(evaluator, y, elements, 3, values);
-    ck_assert_int_eq(reads, 2 * columns);
+    ck_assert_int_eq(reads, 2 * columns + 3);   // two rows, and the elements themselves
     double first = (double)((rows * columns - 1) % 7), sum = 0;
     for (int64_t j = 0; j < columns; j++)
         sum += (double)((rows * columns - 1 - j) % 7 * ((rows * columns - 1 - j) % 7));
     ck_assert(values[0].real == first * first / sum);
     ck_assert(values[0].bound <= 1.001 * U * values[0].real);   // the sum is exact
     evaluator_free(evaluator);
+    build_free(build);
+}
+END_TEST
+
+/* total[c] = sum[n, h, w](sq(x[n, c, h, w])) over 64 x 100 x 100 points, y[n, c, h, w] = sq(x[n, c, h, w]) / total[c] */
+static Build *channel_sums(Tensor **total, Tensor **y)
+{
+    Build *build = build_new();
+    Tensor *x = INPUT(build, DTYPE_F32, 64, 8, 100, 100);
+    Expr *read = build_op(build, OP_SQ, AT(build, x, 1, 0, 2, 3), NULL, NULL);
+    *total = REDUCTION(build, ROLE_OUTPUT, DTYPE_F32, REDUCE_SUM, 3, read, 8, 64, 100, 100);
+    Expr *share = build_op(build, OP_DIV, build_op(build, OP_SQ, AT(build, x, 0, 1, 2, 3), NULL, NULL), AT(build, *total, 1),
+                           NULL);
+    *y = POINTWISE(build, ROLE_OUTPUT, DTYPE_F32, share, 64, 8, 100, 100);
+    return build;
+}
+
+START_TEST(a_long_sum_is_estimated_from_some_thousand_points)
+{
+    Tensor *total, *y;
+    Build *build = channel_sums(&total, &y);
+    int64_t reads = 0, channels[] = {0, 1, 2, 3, 4, 5, 6, 7};
+    Evaluator *guess = evaluator_new(build->arena, &build->program, (InputSource){counted_element, &reads});
+    evaluator_estimate(guess);
+    Value all[8], one;
+    evaluate(guess, total, channels, 8, all);
+    ck_assert_int_le(reads, 8 * 4096);
+    for (int c = 0; c < 8; c++) {   // squares of 0 to 6 are 13 on average
+        ck_assert(fabs(all[c].real / (13 * 640000.0) - 1) < 0.05);
+        evaluate(guess, total, &channels[c], 1, &one);
+        ck_assert(one.real == all[c].real);   // whatever else is asked for
+    }
+    ck_assert(evaluator_work(guess, total, 1) < 5 * 4096);
+    evaluator_free(guess);
+    build_free(build);
+}
+END_TEST
+
+START_TEST(what_is_given_is_exact_and_costs_nothing)
+{
+    Tensor *total, *y;
+    Build *build = channel_sums(&total, &y);
+    int64_t reads = 0, element = 64 * 8 * 10000 - 1, channel = 7;
+    InputSource inputs = {counted_element, &reads};
+    Evaluator *guess = evaluator_new(build->arena, &build->program, inputs);
+    evaluator_estimate(guess);
+    Evaluator *told = evaluator_new(build->arena, &build->program, inputs);
+    ck_assert(evaluator_work(told, y, 1) > 640000);
+    evaluator_give(told, total, guess);
+    ck_assert(evaluator_work(told, y, 1) < 10);
+    Value given, share;
+    evaluate(guess, total, &channel, 1, &given);
+    evaluate(told, y, &element, 1, &share);
+    double x = (double)(element % 7);
+    ck_assert(share.real == x * x / given.real);
+    ck_assert(share.bound <= 1.001 * U * share.real);
+    evaluator_free(told);
+    evaluator_free(guess);
     build_free(build);
 }
 END_TEST
@@ -536,6 +594,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_matrix_product_agrees_with_the_plain_loop);
     tcase_add_test(tests, elements_may_be_asked_for_in_any_order);
     tcase_add_test(tests, an_element_of_a_huge_program_costs_only_what_it_needs);
+    tcase_add_test(tests, a_long_sum_is_estimated_from_some_thousand_points);
+    tcase_add_test(tests, what_is_given_is_exact_and_costs_nothing);
     tcase_add_test(tests, normalised_rows_keep_useful_bounds);
     tcase_add_test(tests, integers_are_judged_around_the_wrap);
 }
