@@ -164,6 +164,8 @@ static void prove(Arena *arena, const Options *opt, const Program *program, cons
                                  &(VerifyOptions){.math = math[opt->math], .seconds = opt->hang_after});
     if (report.status == VERIFY_WRONG)
         fatal(EXIT_WRONG, "the kernel is wrong and is not written: %s", report.message);
+    if (report.status == VERIFY_TIMEOUT)
+        fatal(EXIT_MACHINE, "the proof takes too long, and the kernel is not written: %s", report.message);
     if (report.status == VERIFY_MACHINE)
         fatal(EXIT_MACHINE, "cannot verify: %s", report.message);
     if (report.sampled)

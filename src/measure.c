@@ -25,7 +25,13 @@ static const Pass *const PASSES[INPUT_KINDS][MAX_PASSES] = {
 
 static VerifyStatus status_of(RuntimeStatus status)
 {
-    return status == RUNTIME_DONE ? VERIFY_RIGHT : status == RUNTIME_WRONG ? VERIFY_WRONG : VERIFY_MACHINE;
+    static const VerifyStatus statuses[] = {
+        [RUNTIME_DONE] = VERIFY_RIGHT,
+        [RUNTIME_WRONG] = VERIFY_WRONG,
+        [RUNTIME_TIMEOUT] = VERIFY_TIMEOUT,
+        [RUNTIME_MACHINE] = VERIFY_MACHINE,
+    };
+    return statuses[status];
 }
 
 /* Runs `proof->launch`, or all of them, and judges. */
@@ -44,7 +50,7 @@ static void run_proof(Proof *proof)
         .context = proof,
         .poison = pass->poison,
         .only_launch = launch ? (int)(launch - proof->kernel->launches) : -1,
-        .max_blocks = launch ? verify_sample_blocks(proof->kernel, launch) : INT64_MAX,
+        .max_blocks = launch ? verify_sample_blocks(proof) : INT64_MAX,
         .seed = proof->options->seed,
         .lazy = launch != NULL,
         .ends_written =
@@ -68,12 +74,11 @@ static void run_proof(Proof *proof)
 static void prove_launch(Proof *proof, const Launch *launch)
 {
     proof->launch = launch;
-    if (verify_is_indivisible(launch)) {
-        proof->report->status = VERIFY_MACHINE;
-        proof->report->message = arena_printf(
-            proof->arena, "the blocks of %s wait for each other, and all of them are too much; try smaller sizes",
-            launch->entry);
-    } else if (proof->kind == INPUT_WHOLE || !verify_is_dear(proof->kernel, launch)) {
+    verify_tell(proof);
+    const char *unproven = verify_too_long(proof);
+    if (unproven) {
+        proof->report->unproven = unproven;
+    } else if (proof->kind == INPUT_WHOLE || !verify_is_dear(proof)) {
         verify_prepare(proof);
         run_proof(proof);
     }
@@ -104,19 +109,23 @@ static bool is_tried(const Proof *proof)
 static void prove_kind(Proof *proof)
 {
     proof->inputs = verify_inputs(proof);
-    proof->made = NEW_ARRAY(proof->arena, void *, proof->kernel->program->tensor_count);
-    InputSource source = verify_source(proof);
-    proof->truth = evaluator_new(proof->arena, proof->program, source);
-    proof->plan = evaluator_new(proof->arena, proof->kernel->program, source);
-    evaluator_allow(proof->truth, proof->options->math);
-    evaluator_allow(proof->plan, proof->options->math);
+    proof->source = verify_source(proof);
+    proof->truth = verify_evaluator(proof, proof->program);
+    proof->plan = verify_evaluator(proof, proof->kernel->program);
+    proof->guess = verify_evaluator(proof, proof->kernel->program);
+    evaluator_estimate(proof->guess);
+    proof->told = NEW_ARRAY(proof->arena, Told, proof->kernel->launch_count);
     const Pass *const *passes = PASSES[proof->kind];
     for (int i = 0; i < MAX_PASSES && passes[i] && !proof->report->message; i++) {
         proof->pass = passes[i];
         prove_pass(proof);
     }
+    for (int i = 0; i < proof->kernel->launch_count; i++)
+        if (proof->told[i].reference && proof->told[i].reference != proof->plan)
+            evaluator_free(proof->told[i].reference);
     evaluator_free(proof->truth);
     evaluator_free(proof->plan);
+    evaluator_free(proof->guess);
 }
 
 /* A second build costs more than it saves where little is run; of programs that are not run whole all accesses are
@@ -153,6 +162,10 @@ VerifyReport verify(Arena *scratch, const Program *program, const Kernel *kernel
         };
         if (is_tried(&proof))
             prove_kind(&proof);
+    }
+    if (report.status == VERIFY_RIGHT && report.unproven) {   // a wrong launch would be worse
+        report.status = VERIFY_TIMEOUT;
+        report.message = report.unproven;
     }
     return report;
 }

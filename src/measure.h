@@ -8,11 +8,17 @@
 #include "hal/device.h"
 #include "ir/eval.h"
 
-typedef enum VerifyStatus { VERIFY_RIGHT, VERIFY_WRONG, VERIFY_MACHINE } VerifyStatus;
+typedef enum VerifyStatus {
+    VERIFY_RIGHT,
+    VERIFY_WRONG,
+    VERIFY_TIMEOUT,   // the proof takes too long, and says nothing of the kernel
+    VERIFY_MACHINE
+} VerifyStatus;
 
 typedef struct VerifyReport {
     VerifyStatus status;
-    const char *message;                // what is wrong; NULL if nothing is
+    const char *message;                // what is wrong, or what would take too long; NULL: nothing
+    const char *unproven;               // the launch that was passed over, and why; NULL: there is none
     bool sampled;                       // only some blocks were run
     int64_t blocks_run, blocks_total;   // over all kinds of inputs
     int64_t elements;                   // compared
@@ -24,7 +30,7 @@ typedef struct VerifyOptions {
     uint64_t seed;                      // of inputs and of the choice of blocks
     EvalMath math;                      // what the kernel was allowed to do
     double whole_work;                  // scalar operations up to which a program runs whole
-    int seconds;                        // then a run is taken to hang
+    int seconds;                        // of processor time for a run of the kernel
 } VerifyOptions;
 
 /* Outputs are judged by `program`, what the user asked for; temporaries that the plan added by `kernel->program`. */

@@ -25,7 +25,7 @@ static void add_tensor(Proof *proof, const Tensor *tensor, int buffer, int64_t o
         .offset = offset,
         .bytes = tensor_bytes(tensor),
         .written = written,
-        .costly = !written && verify_element_work(proof->kernel, tensor) > COSTLY_WORK,
+        .costly = !written && verify_is_costly(proof, tensor),
     };
 }
 
@@ -99,16 +99,23 @@ void verify_place(Proof *proof)
 
 // ---- reference values ----
 
-/* Outputs are judged by what the user wrote. */
+Evaluator *verify_evaluator(const Proof *proof, const Program *program)
+{
+    Evaluator *evaluator = evaluator_new(proof->arena, program, proof->source);
+    evaluator_allow(evaluator, proof->options->math);
+    return evaluator;
+}
+
+Told *verify_told(const Proof *proof) { return &proof->told[proof->launch - proof->kernel->launches]; }
+
+/* Outputs are judged by what the user wrote, which the kernel's program holds too. */
 void verify_reference(const Proof *proof, const Tensor *tensor, const int64_t *elements, int64_t count,
                       Value *values)
 {
-    const Program *program = proof->kernel->program;
-    int output = verify_position(program->outputs, program->output_count, tensor);
-    if (output >= 0)
-        evaluate(proof->truth, proof->program->outputs[output], elements, count, values);
+    if (proof->launch)
+        evaluate(verify_told(proof)->reference, tensor, elements, count, values);
     else
-        evaluate(proof->plan, tensor, elements, count, values);
+        evaluate(proof->truth, proof->program->tensors[tensor->id], elements, count, values);
 }
 
 int64_t verify_elements_in(const Tensor *tensor, int64_t bytes)
@@ -199,17 +206,40 @@ static void fill_made(const Proof *proof, const Tensor *tensor, int64_t first, i
     }
 }
 
+/* The plan's evaluator, or where something is estimated one of the launch's own. */
+static Evaluator *reference_of(Proof *proof)
+{
+    Evaluator *reference = proof->plan;
+    for (int i = 0; i < proof->launch->arg_count; i++) {
+        const LaunchArg *arg = &proof->launch->args[i];
+        if (arg->written || !verify_is_estimated(proof, arg->tensor))
+            continue;
+        if (reference == proof->plan)
+            reference = verify_evaluator(proof, proof->kernel->program);
+        evaluator_give(reference, arg->tensor, proof->guess);
+    }
+    return reference;
+}
+
+void verify_tell(Proof *proof)
+{
+    Told *told = verify_told(proof);
+    if (told->reference)
+        return;
+    told->reference = reference_of(proof);
+    told->made = NEW_ARRAY(proof->arena, void *, proof->kernel->program->tensor_count);
+}
+
 void verify_prepare(Proof *proof)
 {
-    for (int i = 0; i < proof->launch->arg_count && verify_runs_whole(proof->kernel, proof->launch); i++) {
+    Told *told = verify_told(proof);
+    for (int i = 0; i < proof->launch->arg_count; i++) {
         const LaunchArg *arg = &proof->launch->args[i];
-        if (arg->written || verify_element_work(proof->kernel, arg->tensor) <= COSTLY_WORK)
+        if (arg->written || told->made[arg->tensor->id] || !verify_is_prepared(proof, arg->tensor))
             continue;
-        void **made = &proof->made[arg->tensor->id];
-        if (*made)
-            continue;
-        *made = arena_alloc(proof->arena, (size_t)tensor_bytes(arg->tensor));
-        fill_made(proof, arg->tensor, 0, tensor_elements(arg->tensor), *made);
+        void *made = arena_alloc(proof->arena, (size_t)tensor_bytes(arg->tensor));
+        fill_made(proof, arg->tensor, 0, tensor_elements(arg->tensor), made);
+        told->made[arg->tensor->id] = made;
     }
 }
 
@@ -226,8 +256,8 @@ void verify_fill(void *context, int index, int64_t offset, int64_t bytes, void *
     int input = verify_position(program->inputs, program->input_count, tensor);
     if (input >= 0)
         fill_input(proof, input, first, count, memory);
-    else if (proof->made[tensor->id])
-        memcpy(memory, (char *)proof->made[tensor->id] + offset, (size_t)bytes);
+    else if (proof->launch && verify_told(proof)->made[tensor->id])
+        memcpy(memory, (char *)verify_told(proof)->made[tensor->id] + offset, (size_t)bytes);
     else
         fill_made(proof, tensor, first, count, memory);
 }

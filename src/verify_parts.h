@@ -24,6 +24,13 @@ typedef struct InputTable {
     _Alignas(8) unsigned char stored[INPUT_VALUES * 8];   // the same as they lie in memory
 } InputTable;
 
+/* What a launch that is run alone finds in memory. What earlier launches made of long reductions is estimated: any
+   values would do, since what the launch makes of them is judged by the same. */
+typedef struct Told {
+    Evaluator *reference;       // NULL: not settled yet
+    void **made;                // by tensor id: what it holds, if it was worked out once for all passes; else NULL
+} Told;
+
 /* One run: a part of the kernel on one kind of inputs. */
 typedef struct Proof {
     Arena *arena;
@@ -34,8 +41,10 @@ typedef struct Proof {
     InputKind kind;             // of inputs
     const Pass *pass;
     InputTable *inputs;         // one for each; NULL: what they hold depends on the place, and is worked out
+    InputSource source;         // the same for evaluators
     Evaluator *truth, *plan;    // of `program`; of the kernel's, with the temporaries of the plan
-    void **made;                // what each tensor holds, if it was worked out once for all passes; else NULL
+    Evaluator *guess;           // the same, estimated
+    Told *told;                 // of each launch
     const Launch *launch;       // NULL: all of them
     RuntimeTensor *tensors;
     const Tensor **sources;     // one for each of `tensors`
@@ -50,7 +59,11 @@ typedef struct Proof {
 void verify_place(Proof *proof);
 InputTable *verify_inputs(const Proof *proof);
 InputSource verify_source(const Proof *proof);
-/* What earlier launches made for one that runs whole: here, once for all passes, and not in the process of each. */
+Evaluator *verify_evaluator(const Proof *proof, const Program *program);
+Told *verify_told(const Proof *proof);   // of `proof->launch`
+/* Settles what `proof->launch` is judged by. */
+void verify_tell(Proof *proof);
+/* What earlier launches made for it: once for all passes, and not in the process of each. */
 void verify_prepare(Proof *proof);
 void verify_fill(void *proof, int tensor, int64_t offset, int64_t bytes, void *memory);      // a RuntimeFill
 void verify_reference(const Proof *proof, const Tensor *tensor, const int64_t *elements, int64_t count,
@@ -64,15 +77,20 @@ int64_t verify_elements_in(const Tensor *tensor, int64_t bytes);
 bool verify_is_too_large(const Kernel *kernel, double whole_work, bool checked);
 /* To be run on the special kinds of inputs as well. */
 bool verify_is_small(const Kernel *kernel);
-enum { COSTLY_WORK = 256 };   // an element that took more is made only where it is read
-double verify_element_work(const Kernel *kernel, const Tensor *tensor);
-double verify_reference_work(const Kernel *kernel, const Tensor *tensor);
+/* What the reference takes for one element that the launch reads; and for one of so many that it writes. */
+double verify_read_work(const Proof *proof, const Tensor *tensor);
+double verify_judge_work(const Proof *proof, const Tensor *tensor, int64_t elements);
+/* An element that the launch reads is made only where it is read. */
+bool verify_is_costly(const Proof *proof, const Tensor *tensor);
+/* The tensor, which an earlier launch made, is too dear to be right. */
+bool verify_is_estimated(const Proof *proof, const Tensor *tensor);
+/* All of it is worth making before the launch is run. */
+bool verify_is_prepared(const Proof *proof, const Tensor *tensor);
 /* The reference of a single element takes a second: whole numbers alone, which show all but the last bits, must do. */
-bool verify_is_dear(const Kernel *kernel, const Launch *launch);
-/* Its blocks wait for each other, so some of them prove nothing, and all of them take too long. */
-bool verify_is_indivisible(const Launch *launch);
-bool verify_runs_whole(const Kernel *kernel, const Launch *launch);
-int64_t verify_sample_blocks(const Kernel *kernel, const Launch *launch);
+bool verify_is_dear(const Proof *proof);
+/* Why no part of the launch can be run and judged in a reasonable time; NULL: it can. */
+const char *verify_too_long(const Proof *proof);
+int64_t verify_sample_blocks(const Proof *proof);
 
 // ---- what a run wrote (verify_compare.c) ----
 

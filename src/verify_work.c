@@ -1,79 +1,115 @@
 // What a proof costs, in scalar operations, and what is then affordable.
+#include <inttypes.h>
+
 #include "verify_parts.h"
 
 enum {
     MIN_BLOCKS = 2,   // of a sampled launch: the first and the last
     MAX_BLOCKS = 16,
     JUDGING_WORK = 2,      // to compare one element
+    COSTLY_WORK = 256,     // of an element that is made only where it is read
     COSTLY_ELEMENTS = 32,  // that a block reads, as a rule
     PAGE_ELEMENTS = 1024   // of a page that is made when one of them is read
 };
 
 static const double WHOLE_WORK = 3e7;    // about a second on the interpreter, and one for the reference
-static const double COOPERATIVE_WORK = 5e8;   // of a launch that can only be run whole: about 20 seconds
+static const double RUN_WORK = 1e9;      // of the fewest blocks of a launch that prove anything: about 20 seconds
 static const double SMALL_WORK = 1e6;    // of a program that is run on every kind of inputs
 static const double SAMPLE_WORK = 3e6;   // of one sampled launch
 static const int64_t WHOLE_BYTES = 256 << 20;   // of all buffers
 static const double DEAR_WORK = 3e7;            // of the reference for one element: a sum of everything
+static const double JUDGE_WORK = 2e9;           // of the same, at most: about 20 seconds
+static const double RIGHT_WORK = 1e5;           // of an element that earlier launches made, or it is estimated: a millisecond
+static const double PREPARED_WORK = 3e7;        // of a tensor that earlier launches made
 static const double CHECKED = 10;               // times the work and memory if accesses are checked
 
-/* What one element of a tensor costs to the launch that makes it; nothing if it is an input. */
-double verify_element_work(const Kernel *kernel, const Tensor *tensor)
+double verify_read_work(const Proof *proof, const Tensor *tensor)
 {
-    for (int k = 0; k < kernel->launch_count; k++)
-        for (int i = 0; i < kernel->launches[k].arg_count; i++)
-            if (kernel->launches[k].args[i].tensor == tensor && kernel->launches[k].args[i].written)
-                return kernel->launches[k].work / (double)tensor_elements(tensor);
-    return 0;
+    return evaluator_work(verify_is_estimated(proof, tensor) ? proof->guess : verify_told(proof)->reference, tensor, 1);
 }
 
-/* What one element of a tensor costs the reference: it may have to go back to the inputs. */
-double verify_reference_work(const Kernel *kernel, const Tensor *tensor)
+double verify_judge_work(const Proof *proof, const Tensor *tensor, int64_t elements)
 {
-    double work = 0;
-    for (int k = 0; k < kernel->launch_count; k++)
-        work += kernel->launches[k].work;
-    return verify_position(kernel->program->outputs, kernel->program->output_count, tensor) < 0
-               ? verify_element_work(kernel, tensor)
-               : work / (double)tensor_elements(tensor);
+    return evaluator_work(verify_told(proof)->reference, tensor, elements) / (double)elements;
+}
+
+bool verify_is_estimated(const Proof *proof, const Tensor *tensor)
+{
+    const Program *program = proof->program;
+    bool of_user = tensor->id < program->tensor_count;   // else no definition of the user's reads it
+    if (!of_user || verify_position(program->inputs, program->input_count, tensor) >= 0)
+        return false;
+    double work = evaluator_work(proof->plan, tensor, 1);
+    return work > RIGHT_WORK && work > 2 * evaluator_work(proof->guess, tensor, 1);
+}
+
+bool verify_is_costly(const Proof *proof, const Tensor *tensor)
+{
+    return proof->launch && verify_read_work(proof, tensor) > COSTLY_WORK;
 }
 
 static int64_t blocks_of(const Launch *launch) { return launch->grid[0] * launch->grid[1] * launch->grid[2]; }
 
 /* A block computes its share; and a page of each tensor that it reads has to be made for it. */
-static double block_work(const Kernel *kernel, const Launch *launch)
+static double block_work(const Proof *proof)
 {
+    const Launch *launch = proof->launch;
     double work = launch->work / (double)blocks_of(launch) + 1;
     for (int i = 0; i < launch->arg_count; i++) {
-        if (launch->args[i].written)
+        if (launch->args[i].written || verify_told(proof)->made[launch->args[i].tensor->id])
             continue;
-        double element = verify_element_work(kernel, launch->args[i].tensor);
+        double element = verify_read_work(proof, launch->args[i].tensor);
         work += element > COSTLY_WORK ? COSTLY_ELEMENTS * element : PAGE_ELEMENTS * element;
     }
     return work;
 }
 
-bool verify_is_dear(const Kernel *kernel, const Launch *launch)
+bool verify_is_dear(const Proof *proof)
 {
+    const Launch *launch = proof->launch;
     for (int i = 0; i < launch->arg_count; i++)
         if (launch->args[i].written && launch->args[i].tensor &&
-            verify_reference_work(kernel, launch->args[i].tensor) > DEAR_WORK)
+            verify_judge_work(proof, launch->args[i].tensor, 1) > DEAR_WORK)
             return true;
     return false;
 }
 
-bool verify_is_indivisible(const Launch *launch) { return launch->cooperative && launch->work > COOPERATIVE_WORK; }
+/* Of blocks that wait for each other some prove nothing. */
+static int64_t fewest_blocks(const Launch *launch)
+{
+    int64_t blocks = blocks_of(launch), fewest = MIN_BLOCKS * launch_cluster_blocks(launch);
+    return launch->cooperative || blocks < fewest ? blocks : fewest;
+}
+
+const char *verify_too_long(const Proof *proof)
+{
+    const Launch *launch = proof->launch;
+    int64_t blocks = fewest_blocks(launch);
+    double work = launch->work / (double)blocks_of(launch) * (double)blocks;
+    if (work > RUN_WORK)
+        return arena_printf(proof->arena, "%" PRId64 " blocks of %s, the fewest that prove anything, make %.1e operations",
+                            blocks, launch->entry, work);
+    for (int i = 0; i < launch->arg_count; i++) {
+        const Tensor *tensor = launch->args[i].tensor;
+        if (launch->args[i].written && tensor && verify_judge_work(proof, tensor, 1) > JUDGE_WORK)
+            return arena_printf(proof->arena, "an element of %s, which %s writes, is made of %.1e operations", tensor->name,
+                                launch->entry, verify_judge_work(proof, tensor, 1));
+    }
+    return NULL;
+}
 
 /* As many blocks as the budget allows. */
-int64_t verify_sample_blocks(const Kernel *kernel, const Launch *launch)
+int64_t verify_sample_blocks(const Proof *proof)
 {
-    double affordable = SAMPLE_WORK / block_work(kernel, launch);
+    double affordable = SAMPLE_WORK / block_work(proof);
     return affordable < MIN_BLOCKS ? MIN_BLOCKS : affordable > MAX_BLOCKS ? MAX_BLOCKS : (int64_t)affordable;
 }
 
-bool verify_runs_whole(const Kernel *kernel, const Launch *launch)
+bool verify_is_prepared(const Proof *proof, const Tensor *tensor)
 {
-    return launch->cooperative || blocks_of(launch) <= verify_sample_blocks(kernel, launch);
+    bool whole = proof->launch->cooperative || blocks_of(proof->launch) <= verify_sample_blocks(proof);
+    double work = verify_read_work(proof, tensor);
+    return work > COSTLY_WORK && (whole || work * (double)tensor_elements(tensor) < PREPARED_WORK);
 }
 
 bool verify_is_too_large(const Kernel *kernel, double whole_work, bool checked)

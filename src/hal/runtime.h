@@ -12,6 +12,7 @@
 typedef enum RuntimeStatus {
     RUNTIME_DONE,
     RUNTIME_WRONG,      // the program is: `reason` says what it did
+    RUNTIME_TIMEOUT,    // it hangs, or is more than can be run: nobody can tell
     RUNTIME_MACHINE     // the machine lacks something: a compiler, memory
 } RuntimeStatus;
 
@@ -77,7 +78,7 @@ typedef struct RuntimeJob {
     bool checked;                   // looks for races, uninitialised memory, bounds, overflows; counts traffic; needs
                                     // RUNTIME_CHECKED
     bool ends_written;              // checked: the first and the last element of each written tensor must be written
-    int seconds;                    // then it is taken to hang
+    int seconds;                    // of processor time that the program alone may take, `fill` not counted
 } RuntimeJob;
 
 /* A stretch of a buffer that the program may have touched. Only of lazy jobs. */

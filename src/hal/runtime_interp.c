@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -51,6 +52,7 @@ static struct {
     InterpMemory *memory;
     InterpHost host;
     int seconds;
+    struct itimerval left;   // of its time, while it waits to be filled
     int64_t shared_bytes;    // dynamic, of each of the blocks that run together
     int shared_blocks;
     int stacks;              // so far
@@ -92,16 +94,30 @@ static void report_where(void)
         append_where("%s:%d: ", strrchr(host->file, '/') ? strrchr(host->file, '/') + 1 : host->file, host->line);
 }
 
-static _Noreturn __attribute__((format(printf, 1, 2))) void fail(const char *format, ...)
+static __attribute__((format(printf, 1, 0))) void report_what(const char *format, va_list args)
 {
     report_where();
     child.report->pc = child.host.pc;
     child.report->other_pc = child.host.other_pc;
+    vsnprintf(child.report->what, WHAT_BYTES, format, args);
+}
+
+static _Noreturn __attribute__((format(printf, 1, 2))) void fail(const char *format, ...)
+{
     va_list args;
     va_start(args, format);
-    vsnprintf(child.report->what, WHAT_BYTES, format, args);
+    report_what(format, args);
     va_end(args);
     end(RUNTIME_WRONG);
+}
+
+static _Noreturn __attribute__((format(printf, 1, 2))) void run_out(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    report_what(format, args);
+    va_end(args);
+    end(RUNTIME_TIMEOUT);
 }
 
 static _Noreturn void lack(const char *what)
@@ -150,8 +166,8 @@ static _Noreturn void fail_outside(const unsigned char *address, bool write)
 static void on_fault(int signal, siginfo_t *info, void *context)
 {
     unsigned char *address = info->si_addr;
-    if (signal == SIGALRM)
-        fail("does not end within %d s", child.seconds);
+    if (signal == SIGPROF)
+        run_out("does not end within %d s", child.seconds);
     if (signal == SIGFPE || signal == SIGILL)
         fail("%s", signal == SIGFPE ? "a division traps" : "an operation that traps");
     fail_outside(address, is_write(context));
@@ -163,9 +179,15 @@ static void outside(void *address, int write)
     fail_outside(address, write);
 }
 
+/* What a program reads is no work of its own: its clock stands still meanwhile. */
+static void stop_clock(void) { setitimer(ITIMER_PROF, &(struct itimerval){0}, &child.left); }
+static void start_clock(void) { setitimer(ITIMER_PROF, &child.left, NULL); }
+
 static void open_piece(void *address)
 {
+    stop_clock();
     interp_memory_open(child.memory, address);
+    start_clock();
 }
 
 static void fill_bytes(int index, long long offset, int count)
@@ -173,13 +195,21 @@ static void fill_bytes(int index, long long offset, int count)
     const RuntimeTensor *tensor = &child.job->tensors[index];
     unsigned char *target = interp_memory_buffer(child.memory, tensor->buffer);
     unsigned char bytes[16];
+    stop_clock();
     child.job->fill(child.job->context, index, offset, count, bytes);
+    start_clock();
     memcpy(target + tensor->offset + offset, bytes, (size_t)count);
 }
 
-static void catch_signals(int seconds)
+static void cast_shadow(InterpShadow *shadow)
 {
-    static const int caught[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGALRM};
+    if (!interp_shadow_cast(shadow))
+        lack("not enough memory for the checks of the interpreter");
+}
+
+static void catch_signals(void)
+{
+    static const int caught[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGPROF};
     static const int plain[] = {SIGINT, SIGTERM, SIGHUP};
     stack_t stack = {.ss_size = SIGNAL_STACK_BYTES};
     stack.ss_sp =
@@ -190,16 +220,12 @@ static void catch_signals(int seconds)
         sigaction(caught[i], &action, NULL);
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
         signal(plain[i], SIG_DFL);
-    alarm((unsigned)seconds);
 }
 
-static void set_limits(int seconds)
+static void set_limits(void)
 {
     const struct rlimit no_core = {0, 0};
-    const struct rlimit cpu = {(rlim_t)seconds + 5,
-                               (rlim_t)seconds + 5};   // should the alarm not do it
     setrlimit(RLIMIT_CORE, &no_core);
-    setrlimit(RLIMIT_CPU, &cpu);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
@@ -288,6 +314,7 @@ static InterpHost host_of(const RuntimeLimits *limits, const RuntimeJob *job)
         .check_shared = check_shared,
         .open = open_piece,
         .fill = fill_bytes,
+        .cast_shadow = cast_shadow,
         .outside = outside,
         .traffic = child.report->traffic,
         .launch = -1,
@@ -345,8 +372,9 @@ static _Noreturn void run_child(const RuntimeModule *module, const RuntimeJob *j
     child.job = job;
     child.host = host_of(&module->source.limits, job);
     child.seconds = job->seconds;
-    set_limits(job->seconds);
-    catch_signals(job->seconds);
+    child.left.it_value.tv_sec = job->seconds;
+    set_limits();
+    catch_signals();
     void *program = load_object(object_for(module, job));
     InterpLauncher *launcher = (InterpLauncher *)(uintptr_t)dlsym(program, "call_launcher");
     dl_iterate_phdr(find_image, (void *)(uintptr_t)launcher);
@@ -354,7 +382,9 @@ static _Noreturn void run_child(const RuntimeModule *module, const RuntimeJob *j
     if (job->checked && !interp_shadow_make(&child.host, child.memory, job))
         lack("not enough memory for the checks of the interpreter");
     (job->lazy ? interp_memory_unlock : interp_memory_open_all)(child.memory);
+    start_clock();   // of the processor: how busy the machine is says nothing of a kernel
     int result = interp_run(&child.host, launcher, buffers);
+    stop_clock();
     char what[300];
     child.host.file = NULL;
     if (result != 0)

@@ -9,6 +9,7 @@ enum {
     INTERP_MAX_LAUNCHES = 64,           // of which traffic is counted
     INTERP_CELL_BYTES = 44,             // of an InterpCell
     INTERP_PIECE_BYTES = 256,           // of memory that is made when it is first accessed
+    INTERP_STRETCH_BYTES = 64 << 10,    // of a tensor that get their shadow together
     INTERP_OWN_SPANS = 3                // the program, what the thread sees (Here), the launcher's stack
 };
 
@@ -22,7 +23,7 @@ typedef struct InterpTraffic {
 
 struct InterpCell;                      // what is known of a stretch of memory (shadow.cpp)
 
-// What is known of a piece of memory: a cell for every 4 bytes, and one for each byte, for where parts of the 4 were
+// What is known of a stretch of memory: a cell for every 4 bytes, and one for each byte, for where parts of the 4 were
 // accessed apart.
 typedef struct InterpShadow {
     struct InterpCell *words, *bytes;
@@ -36,7 +37,7 @@ typedef struct InterpRegion {
     int costly;                         // a cell is filled when it is read
     const unsigned char *opened;        // of pieces from `first_page` on: those that hold anything yet; null: all do
     unsigned char *first_page;
-    InterpShadow shadow;                // of a written or costly region
+    InterpShadow *shadows;              // of a written or costly region: of each stretch; null: never accessed
     unsigned char *read_sectors, *written_sectors;
 } InterpRegion;
 
@@ -76,6 +77,7 @@ typedef struct InterpHost {
     void (*check_shared)(void);                               // nothing was written beside it
     void (*open)(void *address);                              // the piece there, which is about to be accessed
     void (*fill)(int region, long long offset, int bytes);    // costly: what the program is about to read
+    void (*cast_shadow)(InterpShadow *shadow);                // of a stretch that is about to be accessed
     void (*outside)(void *address, int write);                // fails: the address belongs to no tensor
 
     // Dynamic shared memory of the blocks that run together: guard pages on both sides of each.

@@ -321,13 +321,42 @@ void fill_wanted(const Errand &wanted)
     host->fill(static_cast<int>(wanted.region - host->regions), wanted.offset, wanted.bytes);
 }
 
+// Of the stretch that the byte lies in. Tensors of terabytes are touched in a few places.
+InterpShadow shadow_at(const InterpRegion *region, long long byte)
+{
+    InterpShadow *shadow = &region->shadows[byte / INTERP_STRETCH_BYTES];
+    if (!shadow->words)
+        host->cast_shadow(shadow);
+    return *shadow;
+}
+
+// The cell of the word that the byte lies in.
+Cell *word_at(const InterpRegion *region, long long byte)
+{
+    return &shadow_at(region, byte).words[byte % INTERP_STRETCH_BYTES / WORD];
+}
+
+void visit_tensor(const Access &access, const InterpRegion *region)
+{
+    const long long first = access.at - region->start, end = first + access.bytes;
+    for (long long at = first; at < end;) {
+        const long long stretch = at / INTERP_STRETCH_BYTES * INTERP_STRETCH_BYTES;
+        const long long next = end < stretch + INTERP_STRETCH_BYTES ? end : stretch + INTERP_STRETCH_BYTES;
+        Access part = access;
+        part.at = region->start + at;
+        part.bytes = static_cast<int>(next - at);
+        visit(part, region->start + stretch, shadow_at(region, at));
+        at = next;
+    }
+}
+
 // Has the cells of an access filled that nothing was known of, two at a time: the largest element has 8 bytes.
 void fill(const Access &access, const InterpRegion *region)
 {
     enum { FILLED = 2 * WORD };
     const long long at = access.at - region->start, end = at + access.bytes;
     for (long long first = at / FILLED * FILLED; first < end; first += FILLED) {
-        Cell *cell = &region->shadow.words[first / WORD];
+        Cell *cell = word_at(region, first);
         const long long left = region->bytes - first;
         if (cell->known)
             continue;
@@ -348,7 +377,7 @@ void check_access(const Access &access)
     open_pieces(region, access.at, static_cast<size_t>(access.bytes));
     count(access, region);
     if (region->written)
-        visit(access, region->start, region->shadow);
+        visit_tensor(access, region);
     else if (access.write)
         fail_access(access, 0, "writes to a tensor that it may only read");
     else if (region->costly)
@@ -359,11 +388,12 @@ void check_access(const Access &access)
 
 bool is_known(const InterpRegion *region, long long byte)
 {
-    const Cell &word = region->shadow.words[byte / WORD];
-    const long long half = byte / HALF * HALF;
+    const InterpShadow shadow = shadow_at(region, byte);
+    const Cell &word = shadow.words[byte % INTERP_STRETCH_BYTES / WORD];
+    const long long at = byte % INTERP_STRETCH_BYTES, half = at / HALF * HALF;
     if (!word.is_split)
         return word.known;
-    return region->shadow.bytes[word.split_halves >> byte % WORD / HALF & 1 ? byte : half].known;
+    return shadow.bytes[word.split_halves >> byte % WORD / HALF & 1 ? at : half].known;
 }
 
 void forget_shared()
@@ -420,10 +450,11 @@ void note_clear(void *memory, size_t count)
     if (!region || !region->written)
         return;
     open_pieces(region, access.at, count);
-    Cell *first = &region->shadow.words[(access.at - region->start) / WORD];
-    for (size_t i = 0; i < (count + WORD - 1) / WORD; i++) {
-        first[i] = Cell();
-        first[i].known = true;
+    const long long first = access.at - region->start, end = first + static_cast<long long>(count);
+    for (long long at = first; at < end; at += WORD) {
+        Cell *word = word_at(region, at);
+        *word = Cell();
+        word->known = true;
     }
 }
 

@@ -229,7 +229,6 @@ static const struct { const char *kernel, *what; } WRONG[] = {
     {"if (threadIdx.x < 16) warp_sync();", "a lane ended"},
     {"float v[4]; load_vector<4>(x, 1, v); store(y, 0, v[0]);", "misaligned"},
     {"SHARED(0, float, As, [4]); As[threadIdx.x] = 0;", "of the shared memory"},
-    {"for (volatile int i = 0; i < 1;) ;", "does not end within 2 s"},
     {"store(y, 0, float(1 / (blockIdx.x * 0)));", "division traps"},
 };
 
@@ -240,6 +239,18 @@ START_TEST(a_wrong_program_is_found_out)
     c.kernel = WRONG[_i].kernel;
     c.shared = 16;
     run_badly(c, WRONG[_i].what);
+}
+END_TEST
+
+START_TEST(a_program_that_does_not_end_is_no_wrong_one)
+{
+    float_input();
+    Case c = FLOATS;
+    c.kernel = "for (volatile int i = 0; i < 1;) ;";
+    RuntimeResult result = run_loaded(load_case(c), c);
+    ck_assert_int_eq(result.status, RUNTIME_TIMEOUT);
+    ck_assert_msg(strstr(result.reason, "does not end within 2 s"), "%s", result.reason);
+    runtime_interp.release(&result);
 }
 END_TEST
 
@@ -299,6 +310,7 @@ int main(void)
     tcase_add_test(tests, floats_narrow_to_the_nearest_f16);
     tcase_add_test(tests, scalar_operations_at_the_edges);
     tcase_add_loop_test(tests, a_wrong_program_is_found_out, 0, sizeof WRONG / sizeof *WRONG);
+    tcase_add_test(tests, a_program_that_does_not_end_is_no_wrong_one);
     tcase_add_test(tests, an_element_that_nobody_writes_stays_poisoned);
     tcase_add_loop_test(tests, a_launch_beyond_the_limits_is_refused, 0, sizeof LAUNCHES / sizeof *LAUNCHES);
     tcase_add_test(tests, text_that_does_not_compile_is_wrong);
