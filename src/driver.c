@@ -170,8 +170,9 @@ static void prove(Arena *arena, const Options *opt, const Program *program, cons
         fatal(EXIT_MACHINE, "cannot verify: %s", report.message);
     if (report.sampled)
         talk("verified %" PRId64 " elements on %" PRId64 " of %" PRId64
-             " blocks (corners, edges and random ones)",
-             report.elements - report.unjudged, report.blocks_run, report.blocks_total);
+             " blocks (corners, edges and random ones%s)",
+             report.elements - report.unjudged, report.blocks_run, report.blocks_total,
+             report.estimated ? "; what launches pass on of long reductions was estimated" : "");
     else
         talk("verified all %" PRId64 " elements that were computed", report.elements - report.unjudged);
 }

@@ -19,7 +19,8 @@ typedef struct VerifyReport {
     VerifyStatus status;
     const char *message;                // what is wrong, or what would take too long; NULL: nothing
     const char *unproven;               // the launch that was passed over, and why; NULL: there is none
-    bool sampled;                       // only some blocks were run
+    bool sampled;                       // only some blocks were run,
+    bool estimated;                     // … and some of them on estimates of long reductions
     int64_t blocks_run, blocks_total;   // over all kinds of inputs
     int64_t elements;                   // compared
     int64_t unjudged;                   // of these: too close to a decision for the reference to say anything

@@ -178,8 +178,8 @@ void verify_compare_pages(Proof *proof, const RuntimeResult *result)
         for (int64_t p = 0; p < result->page_count; p++)
             if (overlap(proof, result, &result->pages[p], i, &both))
                 written += count_written(proof, &both);
-        int64_t all = tensor_elements(proof->sources[i]);   // a block shares rows as all of them do
-        double work = (double)written * (LOOKUP_WORK + verify_judge_work(proof, proof->sources[i], all));
+        double share = (double)written / (double)tensor_elements(proof->sources[i]);   // of rows too
+        double work = (double)written * LOOKUP_WORK + share * verify_judge_work(proof, proof->sources[i], true);
         int64_t step = work > CHECK_WORK ? (int64_t)(work / CHECK_WORK) + 1 : 1;
         step = step < written ? step : written > 1 ? written - 1 : 1;   // the first and the last at least
         for (int64_t p = 0; p < result->page_count && !proof->report->message; p++)

@@ -217,6 +217,7 @@ static Evaluator *reference_of(Proof *proof)
         if (reference == proof->plan)
             reference = verify_evaluator(proof, proof->kernel->program);
         evaluator_give(reference, arg->tensor, proof->guess);
+        proof->report->estimated = true;
     }
     return reference;
 }

@@ -77,9 +77,9 @@ int64_t verify_elements_in(const Tensor *tensor, int64_t bytes);
 bool verify_is_too_large(const Kernel *kernel, double whole_work, bool checked);
 /* To be run on the special kinds of inputs as well. */
 bool verify_is_small(const Kernel *kernel);
-/* What the reference takes for one element that the launch reads; and for one of so many that it writes. */
+/* What the reference takes for an element that the launch reads; for one that it writes, or all of them together. */
 double verify_read_work(const Proof *proof, const Tensor *tensor);
-double verify_judge_work(const Proof *proof, const Tensor *tensor, int64_t elements);
+double verify_judge_work(const Proof *proof, const Tensor *tensor, bool whole);
 /* An element that the launch reads is made only where it is read. */
 bool verify_is_costly(const Proof *proof, const Tensor *tensor);
 /* The tensor, which an earlier launch made, is too dear to be right. */

@@ -25,12 +25,12 @@ static const double CHECKED = 10;               // times the work and memory if 
 
 double verify_read_work(const Proof *proof, const Tensor *tensor)
 {
-    return evaluator_work(verify_is_estimated(proof, tensor) ? proof->guess : verify_told(proof)->reference, tensor, 1);
+    return evaluator_work(verify_is_estimated(proof, tensor) ? proof->guess : verify_told(proof)->reference, tensor, false);
 }
 
-double verify_judge_work(const Proof *proof, const Tensor *tensor, int64_t elements)
+double verify_judge_work(const Proof *proof, const Tensor *tensor, bool whole)
 {
-    return evaluator_work(verify_told(proof)->reference, tensor, elements) / (double)elements;
+    return evaluator_work(verify_told(proof)->reference, tensor, whole);
 }
 
 bool verify_is_estimated(const Proof *proof, const Tensor *tensor)
@@ -39,8 +39,8 @@ bool verify_is_estimated(const Proof *proof, const Tensor *tensor)
     bool of_user = tensor->id < program->tensor_count;   // else no definition of the user's reads it
     if (!of_user || verify_position(program->inputs, program->input_count, tensor) >= 0)
         return false;
-    double work = evaluator_work(proof->plan, tensor, 1);
-    return work > RIGHT_WORK && work > 2 * evaluator_work(proof->guess, tensor, 1);
+    double work = evaluator_work(proof->plan, tensor, false);
+    return work > RIGHT_WORK && work > 2 * evaluator_work(proof->guess, tensor, false);
 }
 
 bool verify_is_costly(const Proof *proof, const Tensor *tensor)
@@ -69,7 +69,7 @@ bool verify_is_dear(const Proof *proof)
     const Launch *launch = proof->launch;
     for (int i = 0; i < launch->arg_count; i++)
         if (launch->args[i].written && launch->args[i].tensor &&
-            verify_judge_work(proof, launch->args[i].tensor, 1) > DEAR_WORK)
+            verify_judge_work(proof, launch->args[i].tensor, false) > DEAR_WORK)
             return true;
     return false;
 }
@@ -91,9 +91,9 @@ const char *verify_too_long(const Proof *proof)
                             blocks, launch->entry, work);
     for (int i = 0; i < launch->arg_count; i++) {
         const Tensor *tensor = launch->args[i].tensor;
-        if (launch->args[i].written && tensor && verify_judge_work(proof, tensor, 1) > JUDGE_WORK)
+        if (launch->args[i].written && tensor && verify_judge_work(proof, tensor, false) > JUDGE_WORK)
             return arena_printf(proof->arena, "an element of %s, which %s writes, is made of %.1e operations", tensor->name,
-                                launch->entry, verify_judge_work(proof, tensor, 1));
+                                launch->entry, verify_judge_work(proof, tensor, false));
     }
     return NULL;
 }

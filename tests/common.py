@@ -3,6 +3,7 @@ import concurrent.futures
 import json
 import os
 import subprocess
+import tempfile
 
 TESTS = os.path.dirname(os.path.abspath(__file__))
 EXAMPLES = os.path.join(os.path.dirname(TESTS), "examples")
@@ -52,6 +53,20 @@ def run(command, timeout=600):
     if done.returncode == 0:
         return None
     return f"exit {done.returncode}: " + " | ".join(done.stdout.strip().split("\n")[:6])[:600]
+
+
+def run_within(cpu_seconds, command):
+    """As run(), and the processor time of the command and its children, which no busy machine changes, is limited."""
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)   # it has been waited for
+        said.seek(0)
+        text = said.read().decode(errors="replace")
+    if process.returncode:
+        return f"exit {process.returncode}: " + " | ".join(text.strip().split("\n")[:6])[:600]
+    used = usage.ru_utime + usage.ru_stime
+    return f"takes {used:.1f} s of processor time where {cpu_seconds} are allowed" if used > cpu_seconds else None
 
 
 def in_parallel(jobs, function, items):

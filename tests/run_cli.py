@@ -413,6 +413,16 @@ def test_an_interrupt_takes_the_compiler_along(folder):
     assert not pathlib.Path(f"/proc/{compiler}").exists() or "(sleep) Z" in pathlib.Path(f"/proc/{compiler}/stat").read_text()
 
 
+def test_what_is_too_much_to_run_is_not_proven(folder):
+    for example, sizes, said in (("softmax", ("R=1024", "N=1073741824"), b"2 blocks of softmax_k0, the fewest that prove"),
+                                 ("reduce_all", ("N=1099511627776",), b"an element of y, which")):
+        defines = [word for size in sizes for word in ("-D", size)]
+        result = run(ROOT / f"examples/{example}.te", "--device", "h200", *defines, "--verify", "-o", "k.cu", folder=folder,
+                     code=4)
+        assert b"the proof takes too long" in result.stderr and said in result.stderr, result.stderr
+        assert b"wrong" not in result.stderr and not (folder / "k.cu").exists()
+
+
 def test_a_closed_pipe_is_an_error_not_a_death(folder):
     read, write = os.pipe()
     os.close(read)

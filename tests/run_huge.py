@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every family on tensors of more than 2^31 elements: some blocks, at the corners, edges and random places, on sparse memory."""
+"""Every family on tensors of more than 2^31 elements, up to 2^40: some blocks, at the corners, edges and random places, on sparse memory."""
 import argparse
 import os
 import sys
@@ -8,6 +8,9 @@ import tempfile
 import common
 
 CASES = [
+    ("softmax", "R=1048576 N=1048576"),
+    ("matmul", "M=1048576 N=1048576 K=512"),
+    ("group_norm", "N=8192 G=1024 C=32 H=64 W=64"),
     ("relu", "N=2147500001"),
     ("elementwise_chain", "R=70001 N=40000"),
     ("permute_021", "B=3 R=30011 C=30000"),

@@ -39,7 +39,8 @@ struct Evaluator {
     Origin *origins;        // by tensor id
     int depth;
     EvalMath math;
-    double *points;         // scratch of evaluator_work()
+    Reach *reaches;                // scratch of evaluator_work()
+    int64_t (*boxes)[MAX_AXES];
 };
 
 typedef struct Inlining {
@@ -142,19 +143,32 @@ void evaluator_give(Evaluator *evaluator, const Tensor *tensor, Evaluator *other
     evaluator->origins[tensor->id].other = other;
 }
 
-double evaluator_work(Evaluator *evaluator, const Tensor *tensor, int64_t elements)
+static Reach reach_of(const Origin *origin, const TensorOp *op)
 {
-    if (!evaluator->points)
-        evaluator->points = NEW_ARRAY(evaluator->arena, double, 2 * evaluator->tensor_count);
-    double *points = evaluator->points, *wanted = points + evaluator->tensor_count;
-    for (int i = 0; i < evaluator->tensor_count; i++) {
-        const Origin *origin = &evaluator->origins[i];
-        bool made = origin->op && !origin->other;
-        points[i] = !made ? 0 : origin->estimated ? ESTIMATED : (double)origin->points;
+    Reach reach = {.op = origin->other ? NULL : op};
+    for (int a = 0; a < op->axis_count; a++) {
+        int64_t extent = op->axes[a].extent, window = a == origin->inner_axis ? WINDOW : 1;
+        reach.points[a] = origin->skip[a] ? ceil_div(extent, window + origin->skip[a]) * window : extent;
     }
-    memset(wanted, 0, sizeof *wanted * (size_t)evaluator->tensor_count);
-    wanted[tensor->id] = (double)elements;
-    return work_wanted(evaluator->program, points, wanted);
+    return reach;
+}
+
+double evaluator_work(Evaluator *evaluator, const Tensor *tensor, bool whole)
+{
+    const Program *program = evaluator->program;
+    size_t boxes_bytes = sizeof *evaluator->boxes * (size_t)evaluator->tensor_count;
+    if (!evaluator->reaches) {
+        evaluator->reaches = NEW_ARRAY(evaluator->arena, Reach, evaluator->tensor_count);
+        evaluator->boxes = arena_alloc(evaluator->arena, boxes_bytes);
+    }
+    memset(evaluator->boxes, 0, boxes_bytes);
+    for (int i = 0; i < program->op_count; i++) {
+        int id = program->ops[i]->out->id;
+        evaluator->reaches[id] = reach_of(&evaluator->origins[id], program->ops[i]);
+    }
+    for (int d = 0; d < MAX_AXES; d++)
+        evaluator->boxes[tensor->id][d] = whole && d < tensor->rank ? tensor->shape[d] : 1;
+    return work_wanted(program, evaluator->reaches, evaluator->boxes);
 }
 
 void evaluator_free(Evaluator *evaluator)

@@ -35,8 +35,8 @@ void evaluator_free(Evaluator *evaluator);   // the memory of its memo tables
 void evaluator_estimate(Evaluator *evaluator);
 /* The elements of `tensor` are those of `other`, an evaluator of the same program, and exact. */
 void evaluator_give(Evaluator *evaluator, const Tensor *tensor, Evaluator *other);
-/* Scalar operations that so many elements take, with everything that they are made of. */
-double evaluator_work(Evaluator *evaluator, const Tensor *tensor, int64_t elements);
+/* Scalar operations that an element takes, or all of them together, with everything that they are made of. */
+double evaluator_work(Evaluator *evaluator, const Tensor *tensor, bool whole);
 
 /* Values of `count` elements of `tensor` at flat offsets. Intermediates that are needed are computed once and kept;
    programs with huge tensors are fine as long as the elements asked for are few. */

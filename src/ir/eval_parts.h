@@ -95,9 +95,15 @@ int memo_copy(Memo *memo, const int64_t *offsets, int count, Cell *cells);
 int memo_claim(Memo *memo, const int64_t *offsets, int count, int64_t *wanted);
 void memo_put(Memo *memo, const int64_t *offsets, int count, const Cell *cells);
 
-/* Scalar operations for wanted[id] elements of each tensor, and for those that they are made of, which are added;
-   points[id]: of its reduction, 0 where its elements are given (eval_work.c). */
-double work_wanted(const Program *program, const double *points, double *wanted);
+/* How a tensor's elements come about. */
+typedef struct Reach {
+    const TensorOp *op;          // NULL: they are given
+    int64_t points[MAX_AXES];    // of its reduction axes that are looked at
+} Reach;
+
+/* Scalar operations for a box of elements of each tensor, by id (zeros: nothing), and for all that they are made of; the
+   boxes of that are added (eval_work.c). */
+double work_wanted(const Program *program, const Reach *reaches, int64_t (*boxes)[MAX_AXES]);
 
 /* The expression with what it reads replaced by its definition, where `definition_of` gives one (eval_inline.c). */
 typedef const TensorOp *DefinitionOf(void *context, const Tensor *tensor);
