@@ -43,6 +43,34 @@ enum { OVERSHOOT = 1 << 24 };
 
 static bool is_past_32_bits(int64_t count) { return count > INT32_MAX - OVERSHOOT; }
 
+typedef struct FarGuard {
+    const Fusion *fusion;
+    int64_t extents[MAX_AXES];
+    bool found;
+} FarGuard;
+
+/* A guard's index is computed wherever it leads: 10^12 in pad(x[1000000 * i], 0), though x has no such element. */
+static void far_guard_visit(Expr *expr, void *context)
+{
+    FarGuard *far = context;
+    for (int i = 0; expr->kind == EXPR_GUARD && i < expr->guard.count; i++) {
+        int64_t low, high;
+        far->found |=
+            !affine_range(&expr->guard.bounds[i].index, far->extents, far->fusion->axis_count, &low, &high) ||
+            is_past_32_bits(high) || is_past_32_bits(-low);
+    }
+}
+
+static bool has_far_guard(const Fusion *fusion)
+{
+    FarGuard far = {.fusion = fusion};
+    for (int a = 0; a < fusion->axis_count; a++)
+        far.extents[a] = fusion->axes[a].extent;
+    for (int i = 0; i < fusion->op_count; i++)
+        expr_visit(fusion->ops[i].body, far_guard_visit, &far);
+    return far.found;
+}
+
 bool fusion_is_wide(const Fusion *fusion)
 {
     for (int i = 0; i < fusion->input_count; i++)
@@ -54,7 +82,7 @@ bool fusion_is_wide(const Fusion *fusion)
     double spatial = 1, reduced = 1;
     for (int a = 0; a < fusion->axis_count; a++)
         *(a < fusion->spatial_count ? &spatial : &reduced) *= (double)fusion->axes[a].extent;
-    return spatial > INT32_MAX - OVERSHOOT || reduced > INT32_MAX - OVERSHOOT;
+    return spatial > INT32_MAX - OVERSHOOT || reduced > INT32_MAX - OVERSHOOT || has_far_guard(fusion);
 }
 
 void emit_affine(StrBuf *out, const Affine *form, const char *const *axis)

@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/checked.h"
+
 TileSpace space_new(const Fusion *fusion, const DeviceSpec *device)
 {
     (void)device;
@@ -25,7 +27,7 @@ static int64_t points(const Fusion *fusion, int first, int end)
 {
     int64_t product = 1;
     for (int a = first; a < end; a++)
-        product *= fusion->axes[a].extent;
+        product = fitting_mul(product, fusion->axes[a].extent);
     return product;
 }
 
@@ -42,7 +44,7 @@ Affine flat_position(const Fusion *fusion)
     int64_t stride = 1;
     for (int a = fusion->spatial_count - 1; a >= 0; a--) {
         flat.coef[a] = stride;
-        stride *= fusion->axes[a].extent;
+        stride = fitting_mul(stride, fusion->axes[a].extent);
     }
     return flat;
 }

@@ -5,6 +5,7 @@
 
 #include "ir/fuse_axes.h"
 #include "ir/fuse_order.h"
+#include "ir/fuse_reach.h"
 #include "ir/fuse_tensors.h"
 #include "ir/fuse_units.h"
 
@@ -118,6 +119,27 @@ static bool belongs_to_a_reduction(const Fuser *fuser, const TensorOp *op)
     return search.found || !is_pointwise(op);
 }
 
+typedef struct FarSearch {
+    Fuser *fuser;
+    const TensorOp *reader;
+} FarSearch;
+
+static void far_visit(Expr *expr, void *context)
+{
+    const FarSearch *search = context;
+    Fuser *fuser = search->fuser;
+    if (expr->kind == EXPR_ACCESS && fuser->inlined[expr->access.tensor->id])
+        fuser->inlined[expr->access.tensor->id] =
+            reach_fits(search->reader, &expr->access, fuser->definition, fuser->inlined);
+}
+
+/* What indices of 64 bits cannot reach through a definition is read from memory. */
+static void keep_far_reads(Fuser *fuser, const TensorOp *op)
+{
+    FarSearch search = {fuser, op};
+    expr_visit(op->body, far_visit, &search);
+}
+
 /* With `keep_reused`, what a reduction would compute again and again stays in memory if it is expensive.
    Returns whether that made a difference. */
 static bool choose_inlined(Fuser *fuser, bool keep_reused)
@@ -127,6 +149,7 @@ static bool choose_inlined(Fuser *fuser, bool keep_reused)
     bool differs = false;
     for (int i = 0; i < program->op_count; i++) {
         const TensorOp *op = program->ops[i];
+        keep_far_reads(fuser, op);
         fuser->epilogue[op->out->id] = belongs_to_a_reduction(fuser, op);
         if (fuser->epilogue[op->out->id] || op->out->role == ROLE_OUTPUT)
             continue;

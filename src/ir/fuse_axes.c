@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/checked.h"
+
 /* An access and its dimensions while they are rewritten. */
 typedef struct View {
     Access *access;
@@ -165,13 +167,13 @@ static void merge(Arena *arena, Fusion *fusion, Forms *forms, int outer, int inn
         int d = pair_position(view->access, outer, inner, inner_extent);
         if (d < 0)
             continue;
-        view->dims[d].size *= inner_extent;
+        view->dims[d].size = fitting_mul(view->dims[d].size, inner_extent);
         for (int e = d + 1; e + 1 < view->access->rank; e++)
             view->dims[e] = view->dims[e + 1];
         view->access->rank--;
     }
     axis->name = arena_printf(arena, "%s*%s", axis->name, fusion->axes[inner].name);
-    axis->extent *= inner_extent;
+    axis->extent = fitting_mul(axis->extent, inner_extent);
     remove_axis(fusion, forms, inner);
 }
 

@@ -57,7 +57,8 @@ static bool is_view(const Access *access)
     for (int d = access->rank - 1; d >= 0; d--) {
         int64_t size = 1;
         while (size < access->dims[d].size && at > 0)
-            size *= access->tensor->shape[--at];
+            if (!checked_mul(size, access->tensor->shape[--at], &size))
+                return false;
         if (size != access->dims[d].size)
             return false;
     }
@@ -159,7 +160,8 @@ static void check_value(Check *check, const Expr *expr)
 
 static void check_axes(Check *check, uint32_t axes)
 {
-    expect(check, (axes & ~check->axes) == 0, check->fusion->ops[check->op].out, "uses an axis that it is not over");
+    expect(check, (axes & ~check->axes) == 0, check->fusion->ops[check->op].out,
+           "uses an axis that it is not over");
 }
 
 static void check_read(Check *check, const Expr *expr, const Enclosing *around)
@@ -167,11 +169,12 @@ static void check_read(Check *check, const Expr *expr, const Enclosing *around)
     const Access *access = &expr->access;
     check_axes(check, access_axes(access));
     check_access(check, access, around);
-    expect(check, expr->type == dtype_info[access->tensor->dtype].compute, access->tensor, "is read as another type");
-    expect(check, is_listed(access->tensor, check->fusion->inputs, check->fusion->input_count), access->tensor,
-           "is read and is no input");
-    expect(check, !is_listed(access->tensor, check->fusion->outputs, check->fusion->output_count), access->tensor,
-           "is read by the kernel that writes it");
+    expect(check, expr->type == dtype_info[access->tensor->dtype].compute, access->tensor,
+           "is read as another type");
+    expect(check, is_listed(access->tensor, check->fusion->inputs, check->fusion->input_count),
+           access->tensor, "is read and is no input");
+    expect(check, !is_listed(access->tensor, check->fusion->outputs, check->fusion->output_count),
+           access->tensor, "is read by the kernel that writes it");
 }
 
 static void check_expr(Check *check, const Expr *expr, const Enclosing *around)
@@ -218,7 +221,8 @@ static bool reaches_each_once(const Check *check, const FusedOp *op)
             left &= ~(1u << a);
     for (int a = 0; a < check->fusion->axis_count; a++)
         if (left >> a & 1 && offset.coef[a] == reached) {
-            reached *= check->extents[a];
+            if (!checked_mul(reached, check->extents[a], &reached))
+                return false;
             left &= ~(1u << a);
             a = -1;   // from the first axis again
         }
@@ -228,7 +232,8 @@ static bool reaches_each_once(const Check *check, const FusedOp *op)
 static void check_store(Check *check, const FusedOp *op)
 {
     expect(check, op->store.tensor == op->out, op->out, "is stored as another tensor");
-    expect(check, (access_axes(&op->store) & ~op->spatial) == 0, op->out, "is stored by axes that it is not made at");
+    expect(check, (access_axes(&op->store) & ~op->spatial) == 0, op->out,
+           "is stored by axes that it is not made at");
     check_access(check, &op->store, NULL);
     expect(check, reaches_each_once(check, op), op->out, "does not have each element stored once");
     expect(check, is_listed(op->out, check->fusion->outputs, check->fusion->output_count), op->out,

@@ -31,7 +31,7 @@ int64_t tensor_elements(const Tensor *tensor)
 {
     int64_t count = 1;
     for (int d = 0; d < tensor->rank; d++)
-        count *= tensor->shape[d];
+        count = fitting_mul(count, tensor->shape[d]);
     return count;
 }
 
@@ -88,9 +88,14 @@ bool affine_range(const Affine *form, const int64_t *extents, int axis_count, in
 
 int64_t affine_extent(const Affine *form, const int64_t *tile, int axis_count)
 {
+    const int64_t most = (int64_t)1 << 62;
     int64_t extent = 1;
-    for (int a = 0; a < axis_count; a++)
-        extent += (form->coef[a] < 0 ? -form->coef[a] : form->coef[a]) * (tile[a] - 1);
+    for (int a = 0; a < axis_count; a++) {
+        int64_t reach;
+        if (!checked_mul(form->coef[a] < 0 ? -form->coef[a] : form->coef[a], tile[a] - 1, &reach) ||
+            !checked_add(extent, reach, &extent) || extent > most)
+            return most;
+    }
     return extent;
 }
 
@@ -100,9 +105,9 @@ Affine affine_substitute(const Affine *form, const Affine *forms, int axis_count
     for (int a = 0; a < axis_count; a++) {
         if (!form->coef[a])
             continue;
-        result.constant += form->coef[a] * forms[a].constant;
+        result.constant = fitting_add(result.constant, fitting_mul(form->coef[a], forms[a].constant));
         for (int b = 0; b < MAX_AXES; b++)
-            result.coef[b] += form->coef[a] * forms[a].coef[b];
+            result.coef[b] = fitting_add(result.coef[b], fitting_mul(form->coef[a], forms[a].coef[b]));
     }
     return result;
 }
@@ -112,10 +117,11 @@ Affine access_offset(const Access *access)
     Affine offset = affine_constant(0);
     int64_t stride = 1;
     for (int d = access->rank - 1; d >= 0; d--) {
-        offset.constant += stride * access->dims[d].index.constant;
+        const Dim *dim = &access->dims[d];
+        offset.constant = fitting_add(offset.constant, fitting_mul(stride, dim->index.constant));
         for (int a = 0; a < MAX_AXES; a++)
-            offset.coef[a] += stride * access->dims[d].index.coef[a];
-        stride *= access->dims[d].size;
+            offset.coef[a] = fitting_add(offset.coef[a], fitting_mul(stride, dim->index.coef[a]));
+        stride = fitting_mul(stride, dim->size);
     }
     return offset;
 }

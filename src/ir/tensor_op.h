@@ -166,7 +166,7 @@ int affine_single_axis(const Affine *form);
 /* Smallest and largest value over the box 0 <= axis < extent. Returns false on overflow. */
 bool affine_range(const Affine *form, const int64_t *extents, int axis_count, int64_t *low, int64_t *high);
 /* How far the dimension reaches inside a tile of `tile[axis]` points:
-   for `2*oh + kh` and 4 oh's and 3 kh's, 2*(4-1) + 1*(3-1) + 1 = 9 elements. */
+   for `2*oh + kh` and 4 oh's and 3 kh's, 2*(4-1) + 1*(3-1) + 1 = 9 elements. At most 2^62: no tensor is as long. */
 int64_t affine_extent(const Affine *form, const int64_t *tile, int axis_count);
 /* Replace axis i by forms[i]. */
 Affine affine_substitute(const Affine *form, const Affine *forms, int axis_count);

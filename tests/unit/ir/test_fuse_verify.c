@@ -145,7 +145,7 @@ START_TEST(a_value_is_used_where_it_is_made)
     ops[0].reduce = REDUCE_NONE;
     ops[0].spatial = 3;   // of every element
     ops[0].stored = false;
-    ops[1].spatial = 1;   // of the rows
+    ops[1].spatial = 1;                             // of the rows
     ops[1].body = ops[1].body->apply.operands[1];   // v0 alone
     rows_expect(rows, ops[1].out, "uses a value of points that it is not made at");
 }

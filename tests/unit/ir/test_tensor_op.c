@@ -17,6 +17,8 @@ START_TEST(a_tile_of_4_rows_and_3_taps_reaches_over_9_elements)
     form.coef[0] = -2;                                                 // flipped: as far
     ck_assert_int_eq(affine_extent(&form, (int64_t[]){4, 3}, 2), 9);
     ck_assert_int_eq(affine_extent(&form, (int64_t[]){1, 1}, 2), 1);
+    form.coef[0] = INT64_MAX / 4;   // 31 such steps are no tensor's
+    ck_assert_int_eq(affine_extent(&form, (int64_t[]){32, 3}, 2), (int64_t)1 << 62);
 }
 END_TEST
 
