@@ -20,7 +20,8 @@ typedef struct Choice {
     double time_us;
     const TensorOp *const *partial_ops;   // definitions of what the launches pass on
     int partial_count;
-    bool spare;   // not among the kept ones
+    bool spare;               // not among the kept ones
+    struct Choice *retained;  // the copy that plans hold; NULL: none does
 } Choice;
 
 typedef struct ChoiceList {
@@ -29,11 +30,13 @@ typedef struct ChoiceList {
 } ChoiceList;
 
 typedef struct Planner {
-    Arena *arena;
-    Arena *scratch;      // of one construction
-    TileRules *drafts;   // of one family
+    Arena *arena;     // of what plans hold
+    Arena *choices;   // of one fusion's choices: thousands, of which plans take a few
+    Arena *scratch;   // of one construction
     const DeviceSpec *device;
     int keep;
+    TileRules *drafts;    // of one family, MAX_VARIANTS
+    RProgram *programs;   // of one construction, twice `keep`
     ConstructStats stats;
 } Planner;
 
@@ -44,8 +47,9 @@ static bool comes_before(const Choice *left, const Choice *right)
     return left->time_us != right->time_us ? left->time_us < right->time_us : left->count < right->count;
 }
 
-static void add_choice(Arena *arena, ChoiceList *list, Choice choice)
+static void add_choice(Planner *planner, ChoiceList *list, Choice choice)
 {
+    Arena *arena = planner->choices;
     if (list->count == list->capacity) {
         list->capacity = list->capacity ? 2 * list->capacity : 16;
         Choice **grown = NEW_ARRAY(arena, Choice *, list->capacity);
@@ -65,20 +69,19 @@ static void add_family(Planner *planner, ChoiceList *list, const Family *family,
 {
     int count = family->rules(fusion, planner->device, planner->drafts);
     assert(count <= MAX_VARIANTS);
-    TileRules *variants = NEW_ARRAY(planner->arena, TileRules, count);
-    memcpy(variants, planner->drafts, sizeof(TileRules) * (size_t)count);
     int most = 2 * planner->keep;   // keep_diverse() chooses among them
-    RProgram *programs = NEW_ARRAY(planner->arena, RProgram, most);
     for (int v = 0; v < count; v++) {
+        TileRules *rules = NEW(planner->choices, TileRules);
+        *rules = planner->drafts[v];
         arena_reset(planner->scratch);
-        int made = rprogram_construct(planner->scratch, &variants[v], planner->device, most, programs,
+        int made = rprogram_construct(planner->scratch, rules, planner->device, most, planner->programs,
                                       &planner->stats);
         for (int i = 0; i < made; i++)
-            add_choice(planner->arena, list,
+            add_choice(planner, list,
                        (Choice){
-                           .launches = {{family, fusion, &variants[v], programs[i]}},
+                           .launches = {{family, fusion, rules, planner->programs[i]}},
                            .count = 1,
-                           .time_us = programs[i].perf.time_us,
+                           .time_us = planner->programs[i].perf.time_us,
                        });
     }
 }
@@ -121,7 +124,7 @@ static void add_split(Planner *planner, ChoiceList *list, const Fusion *fusion, 
                second = single_launches(planner, pair->final);
     const TensorOp **definition = partial_definition(planner->arena, pair->partial);
     for (int i = 0; i < first.count && i < PARTIAL_KEPT && second.count; i++)
-        add_choice(planner->arena, list,
+        add_choice(planner, list,
                    (Choice){
                        .launches = {first.choices[i]->launches[0], second.choices[0]->launches[0]},
                        .count = 2,
@@ -190,9 +193,9 @@ static void add_phases(Planner *planner, ChoiceList *list, const FusionPhases *p
         choice.partial_ops = phases->definitions;
         choice.partial_count = phases->definition_count;
         for (int e = 0; e < elements->count; e++)
-            add_choice(planner->arena, list, choice_extend(choice, elements->choices[e]));
+            add_choice(planner, list, choice_extend(choice, elements->choices[e]));
         if (phases->elements->op_count == 0)
-            add_choice(planner->arena, list, choice);
+            add_choice(planner, list, choice);
     }
 }
 
@@ -266,6 +269,7 @@ static bool fills_device(const Planner *planner, const ChoiceList *list)
 /* Where the best kernel leaves units idle, its reduction may be spread over more blocks. */
 static ChoiceList choices_of(Planner *planner, const Fusion *fusion)
 {
+    arena_reset(planner->choices);
     ChoiceList list = single_launches(planner, fusion);
     if (!fusion_is_reduction(fusion) && !fills_device(planner, &list))
         add_all_phases(planner, &list, fusion);
@@ -283,80 +287,118 @@ static ChoiceList choices_of(Planner *planner, const Fusion *fusion)
 
 // ---- the whole program ----
 
-/* Ends a plan's launches with those of `choice`. */
-static Plan plan_extend(Arena *arena, const Plan *plan, const Choice *choice)
-{
-    Plan longer = *plan;
-    longer.launches = NEW_ARRAY(arena, PlannedLaunch, plan->count + choice->count);
-    if (plan->count)
-        memcpy(longer.launches, plan->launches, sizeof(PlannedLaunch) * (size_t)plan->count);
-    memcpy(longer.launches + plan->count, choice->launches, sizeof(PlannedLaunch) * (size_t)choice->count);
-    longer.count = plan->count + choice->count;
-    longer.time_us = plan->time_us + choice->time_us;
-    if (choice->partial_count) {
-        longer.partial_ops = NEW_ARRAY(arena, const TensorOp *, plan->partial_count + choice->partial_count);
-        if (plan->partial_count)
-            memcpy(longer.partial_ops, plan->partial_ops, sizeof(TensorOp *) * (size_t)plan->partial_count);
-        for (int i = 0; i < choice->partial_count; i++)
-            longer.partial_ops[longer.partial_count++] = choice->partial_ops[i];
-    }
-    return longer;
-}
+/* A plan from its end. What leads to it is shared with the other plans that go on from there. */
+typedef struct Route {
+    const struct Route *before;   // NULL: the start, without a launch
+    Choice *choice;
+    const char *fusion_plan;
+    double time_us;
+} Route;
 
 /* Inserts in order of time, behind equals; keeps at most `keep`. */
-static int insert_plan(Plan *plans, int count, int keep, Plan plan)
+static int insert_route(Route *routes, int count, int keep, Route route)
 {
     int at = count;
-    while (at > 0 && plan.time_us < plans[at - 1].time_us)
+    while (at > 0 && route.time_us < routes[at - 1].time_us)
         at--;
     if (at >= keep)
         return count;
     int last = count < keep ? count : keep - 1;
-    memmove(plans + at + 1, plans + at, sizeof(Plan) * (size_t)(last - at));
-    plans[at] = plan;
+    memmove(routes + at + 1, routes + at, sizeof(Route) * (size_t)(last - at));
+    routes[at] = route;
     return count < keep ? count + 1 : keep;
 }
 
-/* All combinations of `plans` with `choices`, the best `keep` of them: K-best sums, one fusion at a time. */
-static int combine(Planner *planner, const Plan *plans, int count, const ChoiceList *choices, Plan *best)
+/* The choice as it outlives the fusion's others. */
+static Choice *retain(Arena *arena, Choice *choice)
+{
+    if (choice->retained)
+        return choice->retained;
+    Choice *copy = NEW(arena, Choice);
+    *copy = *choice;
+    for (int i = 0; i < copy->count; i++) {
+        TileRules *rules = NEW(arena, TileRules);
+        *rules = *choice->launches[i].rules;
+        copy->launches[i].rules = rules;
+    }
+    choice->retained = copy;
+    return copy;
+}
+
+/* All combinations of `routes` with `choices`, the best `keep` of them: K-best sums, one fusion at a time. */
+static int combine(Planner *planner, const Route *routes, int count, const ChoiceList *choices, Route *best)
 {
     int kept = 0;
-    for (int p = 0; p < count; p++)
+    for (int r = 0; r < count; r++)
         for (int c = 0; c < choices->count && c < planner->keep; c++) {
-            if (kept == planner->keep &&
-                plans[p].time_us + choices->choices[c]->time_us >= best[kept - 1].time_us)
+            Route longer = {.before = &routes[r], .choice = choices->choices[c], .fusion_plan = routes[r].fusion_plan};
+            longer.time_us = routes[r].time_us + longer.choice->time_us;
+            if (kept == planner->keep && longer.time_us >= best[kept - 1].time_us)
                 break;
-            Plan longer = plan_extend(planner->arena, &plans[p], choices->choices[c]);
-            kept = insert_plan(best, kept, planner->keep, longer);
+            kept = insert_route(best, kept, planner->keep, longer);
         }
+    for (int i = 0; i < kept; i++)
+        best[i].choice = retain(planner->arena, best[i].choice);
     return kept;
 }
 
-static int plans_of(Planner *planner, const FusionPlan *fusions, Plan *plans)
+static int routes_of(Planner *planner, const FusionPlan *fusions, const Route **routes)
 {
-    Plan *scratch = NEW_ARRAY(planner->arena, Plan, planner->keep);
-    plans[0] = (Plan){.fusion_plan = fusions->name};
+    Route *start = NEW(planner->arena, Route);
+    start->fusion_plan = fusions->name;
+    *routes = start;
     int count = 1;
     for (int f = 0; f < fusions->count; f++) {
         ChoiceList choices = choices_of(planner, fusions->fusions[f]);
-        count = combine(planner, plans, count, &choices, scratch);
-        memcpy(plans, scratch, sizeof(Plan) * (size_t)count);
+        Route *longer = NEW_ARRAY(planner->arena, Route, planner->keep);
+        count = combine(planner, *routes, count, &choices, longer);
+        *routes = longer;
     }
     return count;
 }
 
+static Plan plan_of(Arena *arena, const Route *route)
+{
+    Plan plan = {.fusion_plan = route->fusion_plan, .time_us = route->time_us};
+    for (const Route *r = route; r->before; r = r->before) {
+        plan.count += r->choice->count;
+        plan.partial_count += r->choice->partial_count;
+    }
+    plan.launches = NEW_ARRAY(arena, PlannedLaunch, plan.count);
+    plan.partial_ops = NEW_ARRAY(arena, const TensorOp *, plan.partial_count);
+    int launch = plan.count, partial = plan.partial_count;
+    for (const Route *r = route; r->before; r = r->before) {
+        for (int i = r->choice->count - 1; i >= 0; i--)
+            plan.launches[--launch] = r->choice->launches[i];
+        for (int i = r->choice->partial_count - 1; i >= 0; i--)
+            plan.partial_ops[--partial] = r->choice->partial_ops[i];
+    }
+    return plan;
+}
+
 PlanList plan_program(Arena *arena, const FusionPlans *fusions, const DeviceSpec *device, int keep)
 {
-    Planner planner = {.arena = arena, .scratch = arena_new(), .device = device, .keep = keep};
-    planner.drafts = NEW_ARRAY(arena, TileRules, MAX_VARIANTS);
+    Planner planner = {
+        .arena = arena,
+        .choices = arena_new(),
+        .scratch = arena_new(),
+        .device = device,
+        .keep = keep,
+        .drafts = NEW_ARRAY(arena, TileRules, MAX_VARIANTS),
+        .programs = NEW_ARRAY(arena, RProgram, 2 * keep),
+    };
     PlanList list = {.plans = NEW_ARRAY(arena, Plan, keep)};
-    Plan *plans = NEW_ARRAY(arena, Plan, keep);
+    Route *best = NEW_ARRAY(arena, Route, keep);
     for (int p = 0; p < fusions->count; p++) {
-        int count = plans_of(&planner, &fusions->plans[p], plans);
+        const Route *routes;
+        int count = routes_of(&planner, &fusions->plans[p], &routes);
         for (int i = 0; i < count; i++)
-            list.count = insert_plan(list.plans, list.count, keep, plans[i]);
+            list.count = insert_route(best, list.count, keep, routes[i]);
     }
+    for (int i = 0; i < list.count; i++)
+        list.plans[i] = plan_of(arena, &best[i]);
     list.stats = planner.stats;
+    arena_free(planner.choices);
     arena_free(planner.scratch);
     return list;
 }
