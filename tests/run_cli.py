@@ -322,6 +322,38 @@ def test_the_folder_does_not_matter(folder):
     assert relative == run("matmul.te", "--device", "a100", "-o", "-", folder=ROOT / "examples").stdout
 
 
+# ---- large programs ----
+
+def is_sanitized():
+    return b"asan" in subprocess.run(["readelf", "-sW", "--dyn-syms", ROLLERC], capture_output=True).stdout
+
+
+def many_kernels():
+    """Programs of hundreds of kernels: (name, text)."""
+    outputs = "".join(f"output s_{i}\n" for i in range(500))
+    rows = "input x[256, 1024] : f32\n"
+    yield "independent.te", rows + "".join(f"s_{i}[r] = sum[c](x[r, c] * {i + 1})\n" for i in range(500)) + outputs
+    yield "chained.te", (rows + "s_0[r] = sum[c](x[r, c])\n" +
+                         "".join(f"s_{i}[r] = sum[c](x[r, c] * s_{i - 1}[r])\n" for i in range(1, 500)) + "output s_499\n")
+    yield "products.te", ("input a[256, 256] : f32\nm_0[i, j] = sum[k](a[i, k] * a[k, j])\n" +
+                          "".join(f"m_{i}[i, j] = sum[k](m_{i - 1}[i, k] * a[k, j])\n" for i in range(1, 300)) +
+                          "output m_299\n")
+
+
+def test_hundreds_of_kernels_take_little_time_and_memory(folder):
+    if is_sanitized():
+        raise Skip("a sanitizer build")
+    for name, text in many_kernels():
+        (folder / name).write_text(text)
+        process = subprocess.Popen([ROLLERC, name, "--device", "h200", "-q"], cwd=folder)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        assert process.returncode == 0, (name, process.returncode)
+        assert used.ru_maxrss < 300 << 10, f"{name}: {used.ru_maxrss >> 10} MB"
+        seconds = used.ru_utime + used.ru_stime   # some 0.5; 3 to 6 where each plan is written out for each kernel
+        assert seconds < 3, f"{name}: {seconds:.1f} s"
+
+
 # ---- interruption ----
 
 def test_signals_end_at_once_and_leave_nothing(folder):
@@ -441,7 +473,7 @@ def test_closed_standard_streams(folder):
 
 def test_the_binary_is_hardened(folder):
     headers = subprocess.run(["readelf", "-hlWd", ROLLERC], capture_output=True, text=True).stdout
-    if "asan" in subprocess.run(["readelf", "-sW", "--dyn-syms", ROLLERC], capture_output=True, text=True).stdout:
+    if is_sanitized():
         raise Skip("a sanitizer build")
     assert "DYN (Position-Independent Executable" in headers
     assert "GNU_RELRO" in headers and "BIND_NOW" in headers

@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "rtile/memo.h"
+
 enum {
     MAX_PARTS = 256,    // of a split reduction
     MIN_CHUNK = 128,    // points of a row whose statistics are taken together
@@ -33,10 +35,13 @@ typedef struct Planner {
     Arena *arena;     // of what plans hold
     Arena *choices;   // of one fusion's choices: thousands, of which plans take a few
     Arena *scratch;   // of one construction
+    bool alone;       // there is one fusion: its choices may stay, and no two constructions are alike
     const DeviceSpec *device;
+    TileRules *drafts;     // of one family
     int keep;
-    TileRules *drafts;    // of one family, MAX_VARIANTS
-    RProgram *programs;   // of one construction, twice `keep`
+    int most;              // programs of one construction; keep_diverse() chooses among them
+    RProgram *programs;    // those
+    ConstructMemo *memo;   // NULL: alone
     ConstructStats stats;
 } Planner;
 
@@ -65,17 +70,23 @@ static void add_choice(Planner *planner, ChoiceList *list, Choice choice)
     list->choices[at] = added;
 }
 
+static int construct(Planner *planner, const TileRules *rules)
+{
+    Arena *scratch = planner->scratch;
+    arena_reset(scratch);
+    if (planner->alone)
+        return rprogram_construct(scratch, rules, planner->device, planner->most, planner->programs, &planner->stats);
+    return construct_memo_ask(planner->memo, scratch, rules, planner->programs, &planner->stats);
+}
+
 static void add_family(Planner *planner, ChoiceList *list, const Family *family, const Fusion *fusion)
 {
     int count = family->rules(fusion, planner->device, planner->drafts);
     assert(count <= MAX_VARIANTS);
-    int most = 2 * planner->keep;   // keep_diverse() chooses among them
     for (int v = 0; v < count; v++) {
         TileRules *rules = NEW(planner->choices, TileRules);
         *rules = planner->drafts[v];
-        arena_reset(planner->scratch);
-        int made = rprogram_construct(planner->scratch, rules, planner->device, most, planner->programs,
-                                      &planner->stats);
+        int made = construct(planner, rules);
         for (int i = 0; i < made; i++)
             add_choice(planner, list,
                        (Choice){
@@ -269,7 +280,8 @@ static bool fills_device(const Planner *planner, const ChoiceList *list)
 /* Where the best kernel leaves units idle, its reduction may be spread over more blocks. */
 static ChoiceList choices_of(Planner *planner, const Fusion *fusion)
 {
-    arena_reset(planner->choices);
+    if (!planner->alone)
+        arena_reset(planner->choices);
     ChoiceList list = single_launches(planner, fusion);
     if (!fusion_is_reduction(fusion) && !fills_device(planner, &list))
         add_all_phases(planner, &list, fusion);
@@ -337,7 +349,7 @@ static int combine(Planner *planner, const Route *routes, int count, const Choic
                 break;
             kept = insert_route(best, kept, planner->keep, longer);
         }
-    for (int i = 0; i < kept; i++)
+    for (int i = 0; i < kept && !planner->alone; i++)
         best[i].choice = retain(planner->arena, best[i].choice);
     return kept;
 }
@@ -376,15 +388,27 @@ static Plan plan_of(Arena *arena, const Route *route)
     return plan;
 }
 
+static bool is_one_kernel(const FusionPlans *fusions)
+{
+    for (int p = 0; p < fusions->count; p++)
+        if (fusions->plans[p].count > 1)
+            return false;
+    return true;
+}
+
 PlanList plan_program(Arena *arena, const FusionPlans *fusions, const DeviceSpec *device, int keep)
 {
+    bool alone = is_one_kernel(fusions);
     Planner planner = {
         .arena = arena,
-        .choices = arena_new(),
+        .choices = alone ? arena : arena_new(),
+        .alone = alone,
+        .drafts = NEW_ARRAY(arena, TileRules, MAX_VARIANTS),
         .scratch = arena_new(),
         .device = device,
         .keep = keep,
-        .drafts = NEW_ARRAY(arena, TileRules, MAX_VARIANTS),
+        .memo = alone ? NULL : construct_memo_new(arena, device, 2 * keep),
+        .most = 2 * keep,
         .programs = NEW_ARRAY(arena, RProgram, 2 * keep),
     };
     PlanList list = {.plans = NEW_ARRAY(arena, Plan, keep)};
@@ -398,7 +422,8 @@ PlanList plan_program(Arena *arena, const FusionPlans *fusions, const DeviceSpec
     for (int i = 0; i < list.count; i++)
         list.plans[i] = plan_of(arena, &best[i]);
     list.stats = planner.stats;
-    arena_free(planner.choices);
+    if (!alone)
+        arena_free(planner.choices);
     arena_free(planner.scratch);
     return list;
 }
