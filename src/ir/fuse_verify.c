@@ -6,8 +6,12 @@
 //     a list [b, c] that another pass has rewritten steps by 5 and 1, never by a: 15 elements twice
 //   x[2*i + r - 3] below the guard 0 <= 2*i + r - 3 < 224
 //     alone the index is -3 … 225 for 112 i's and 7 r's; it is 1 * the guard's form + 0, so it lies in 0 … 223
+//   x[i + 5] below the guards 0 <= i - 1 < 9 and 0 <= i + 1 < 2
+//     the first leaves i's from 1 on, the second only 0: x is never read, wherever it may be
 //
 // It takes some microseconds and no memory; a kernel is never looked at element by element.
+#include <string.h>
+
 #include "base/checked.h"
 #include "base/diag.h"
 #include "ir/fuse.h"
@@ -18,9 +22,15 @@ typedef struct Enclosing {
     const struct Enclosing *outer;
 } Enclosing;
 
+/* Points low[a] <= a <= high[a] of every axis. */
+typedef struct Box {
+    int64_t low[MAX_AXES], high[MAX_AXES];
+} Box;
+
 typedef struct Check {
     const Fusion *fusion;
     int64_t extents[MAX_AXES];
+    Box box;              // the points at which what is looked at may be needed
     uint32_t rows, all;   // the spatial axes, all axes
     int op;               // that is looked at
     uint32_t axes;        // over which its body is
@@ -68,6 +78,74 @@ static bool is_view(const Access *access)
     return true;
 }
 
+/* The smallest and the largest value of the form's terms but `axis` (-1: of all) over the box. False: past 64 bits. */
+static bool range_without(const Affine *form, int axis, const Box *box, int64_t *low, int64_t *high)
+{
+    *low = *high = form->constant;
+    for (int a = 0; a < MAX_AXES; a++) {
+        int64_t first, last;
+        if (a == axis || !form->coef[a])
+            continue;
+        if (!checked_mul(form->coef[a], box->low[a], &first) || !checked_mul(form->coef[a], box->high[a], &last) ||
+            !checked_add(*low, first < last ? first : last, low) || !checked_add(*high, first < last ? last : first, high))
+            return false;
+    }
+    return true;
+}
+
+static int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+
+/* Leaves those points of the axis at which 0 <= coef * axis + rest < size is possible for a rest in [low, high]. */
+static void narrow_axis(Box *box, int axis, int64_t coef, int64_t low, int64_t high, int64_t size)
+{
+    int64_t least, most;   // of coef * axis
+    if (!checked_mul(high, -1, &least) || !checked_add(size - 1, -low, &most))
+        return;
+    int64_t first = coef > 0 ? -floor_div(-least, coef) : -floor_div(-most, coef);
+    int64_t last = coef > 0 ? floor_div(most, coef) : floor_div(least, coef);
+    box->low[axis] = first > box->low[axis] ? first : box->low[axis];
+    box->high[axis] = last < box->high[axis] ? last : box->high[axis];
+}
+
+/* The part of the box in which the guard may hold, each axis for itself. False: it never does, nothing below it is read. */
+static bool narrow(Box *box, const Guard *guard)
+{
+    for (int i = 0; i < guard->count; i++) {
+        const Dim *bound = &guard->bounds[i];
+        int64_t low, high;
+        if (range_without(&bound->index, -1, box, &low, &high) && (high < 0 || low >= bound->size))
+            return false;
+        for (int a = 0; a < MAX_AXES; a++) {
+            if (bound->index.coef[a] && range_without(&bound->index, a, box, &low, &high))
+                narrow_axis(box, a, bound->index.coef[a], low, high, bound->size);
+            if (box->low[a] > box->high[a])
+                return false;
+        }
+    }
+    return true;
+}
+
+/* 0 <= 2*p + k - 1 < 4 and 0 <= 2*p + k + 1 < 2 never hold together, though p and k may have any value in each. */
+static bool exclude_each_other(const Dim *one, const Dim *other)
+{
+    int64_t apart;   // what the other's form is more
+    if (memcmp(one->index.coef, other->index.coef, sizeof one->index.coef) != 0 ||
+        !checked_add(other->index.constant, -one->index.constant, &apart))
+        return false;
+    return apart >= other->size || -apart >= one->size;
+}
+
+/* The innermost guard never holds together with one of those around it. */
+static bool is_excluded(const Enclosing *inner)
+{
+    for (const Enclosing *around = inner; around; around = around->outer)
+        for (int i = 0; i < around->guard->count; i++)
+            for (int j = 0; j < inner->guard->count; j++)
+                if (exclude_each_other(&around->guard->bounds[i], &inner->guard->bounds[j]))
+                    return true;
+    return false;
+}
+
 /* What an index is made of: `rest` over all points, and multiples of guarded forms that lie in [low, high] together. */
 typedef struct Reach {
     Affine rest;
@@ -107,7 +185,7 @@ static int64_t times_of(const Affine *rest, const Affine *form, int axis)
 static bool lies_inside(const Check *check, Reach reach, int64_t size, const Enclosing *around, int first)
 {
     int64_t low, high;
-    if (affine_range(&reach.rest, check->extents, check->fusion->axis_count, &low, &high) &&
+    if (range_without(&reach.rest, -1, &check->box, &low, &high) &&
         checked_add(low, reach.low, &low) && checked_add(high, reach.high, &high) && low >= 0 && high < size)
         return true;
     for (; around; around = around->outer, first = 0)
@@ -119,17 +197,6 @@ static bool lies_inside(const Check *check, Reach reach, int64_t size, const Enc
                 if (times && take_bound(&less, bound, times) && lies_inside(check, less, size, around, i + 1))
                     return true;
             }
-    return false;
-}
-
-/* A bound is outside at every point: `pad(x[i - 2], 0)` for one i. Nothing below it is read. */
-static bool never_holds(const Check *check, const Guard *guard)
-{
-    int64_t low, high;
-    for (int i = 0; i < guard->count; i++)
-        if (affine_range(&guard->bounds[i].index, check->extents, check->fusion->axis_count, &low, &high) &&
-            (high < 0 || low >= guard->bounds[i].size))
-            return true;
     return false;
 }
 
@@ -177,6 +244,17 @@ static void check_read(Check *check, const Expr *expr, const Enclosing *around)
            access->tensor, "is read by the kernel that writes it");
 }
 
+static void check_expr(Check *check, const Expr *expr, const Enclosing *around);
+
+static void check_guarded(Check *check, const Guard *guard, const Enclosing *around)
+{
+    Box outside = check->box;
+    Enclosing inside = {guard, around};
+    if (narrow(&check->box, guard) && !is_excluded(&inside))
+        check_expr(check, guard->body, &inside);
+    check->box = outside;
+}
+
 static void check_expr(Check *check, const Expr *expr, const Enclosing *around)
 {
     switch (expr->kind) {
@@ -188,8 +266,7 @@ static void check_expr(Check *check, const Expr *expr, const Enclosing *around)
     case EXPR_GUARD:
         for (int i = 0; i < expr->guard.count; i++)
             check_axes(check, affine_axes(&expr->guard.bounds[i].index));
-        if (!never_holds(check, &expr->guard))
-            check_expr(check, expr->guard.body, &(Enclosing){&expr->guard, around});
+        check_guarded(check, &expr->guard, around);
         break;
     case EXPR_APPLY:
         for (int i = 0; i < op_info[expr->apply.op].operands; i++)
@@ -251,6 +328,7 @@ static void check_kernel(Check *check)
     }
     for (int a = 0; a < fusion->axis_count; a++) {
         check->extents[a] = fusion->axes[a].extent;
+        check->box.high[a] = fusion->axes[a].extent - 1;
         expect(check, check->extents[a] > 0, NULL, "has an axis without a point");
         expect(check, fusion->axes[a].reduction == (a >= fusion->spatial_count), NULL,
                "has a reduction axis among its spatial ones");

@@ -248,6 +248,38 @@ START_TEST(what_is_never_read_may_lie_anywhere)
 }
 END_TEST
 
+/* What the guard would be with other bounds, of forms a*i + b*r + c. */
+static const char *fault_below(const Dim *bounds, int count)
+{
+    Rows rows = padded_new();
+    Guard *guard = &rows.fusion->ops[0].body->guard;
+    Dim *index = NEW(rows.build->arena, Dim);
+    *index = (Dim){.index = {.coef = {2, 2}, .constant = 100}, .size = 10};   // far outside x
+    guard->body->access.dims = index;
+    guard->bounds = bounds;
+    guard->count = count;
+    const char *what = fusion_fault(rows.fusion).what;
+    build_free(rows.build);
+    return what;
+}
+
+/* i counts 0 … 4, r 0 … 2. */
+START_TEST(guards_that_exclude_each_other_let_nothing_through)
+{
+    const Dim first[] = {{{.coef = {1}, .constant = -1}, 9}, {{.coef = {1}, .constant = 1}, 2}};         // 1 <= i <= 0
+    const Dim sum[] = {{{.coef = {1, 1}, .constant = -1}, 5}, {{.coef = {1, 1}, .constant = -6}, 1}};    // 1 <= i + r <= 5, i + r = 6
+    const Dim signs[] = {{{.coef = {-2}, .constant = 3}, 9}, {{.coef = {1}, .constant = -2}, 9}};        // i <= 1, i >= 2
+    const Dim held[] = {{{.coef = {-2}, .constant = 3}, 9}, {{.coef = {1}, .constant = -1}, 9}};         // i = 1
+    ck_assert_ptr_null(fault_below(first, 2));
+    ck_assert_ptr_null(fault_below(sum, 2));
+    ck_assert_ptr_null(fault_below(signs, 2));
+    ck_assert_str_eq(fault_below(first, 1), "is accessed outside its dimensions");
+    ck_assert_str_eq(fault_below(sum, 1), "is accessed outside its dimensions");
+    ck_assert_str_eq(fault_below(sum + 1, 1), "is accessed outside its dimensions");
+    ck_assert_str_eq(fault_below(held, 2), "is accessed outside its dimensions");
+}
+END_TEST
+
 START_TEST(a_fault_is_a_bug_in_rollerc)
 {
     Rows rows = rows_new();
@@ -276,6 +308,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, reduction_axes_come_last);
     tcase_add_test(tests, multiples_of_a_guarded_form_stay_inside);
     tcase_add_test(tests, what_is_never_read_may_lie_anywhere);
+    tcase_add_test(tests, guards_that_exclude_each_other_let_nothing_through);
     tcase_add_exit_test(tests, a_fault_is_a_bug_in_rollerc, EXIT_BUG);
 }
 
