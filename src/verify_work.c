@@ -8,7 +8,7 @@ enum {
     MAX_BLOCKS = 16,
     JUDGING_WORK = 2,      // to compare one element
     COSTLY_WORK = 256,     // of an element that is made only where it is read
-    COSTLY_ELEMENTS = 32,  // that a block reads, as a rule
+    COSTLY_ELEMENTS = 32,  // that a block reads at least, as a rule
     PAGE_ELEMENTS = 1024   // of a page that is made when one of them is read
 };
 
@@ -59,7 +59,9 @@ static double block_work(const Proof *proof)
         if (launch->args[i].written || verify_told(proof)->made[launch->args[i].tensor->id])
             continue;
         double element = verify_read_work(proof, launch->args[i].tensor);
-        work += element > COSTLY_WORK ? COSTLY_ELEMENTS * element : PAGE_ELEMENTS * element;
+        double share = (double)tensor_elements(launch->args[i].tensor) / (double)blocks_of(launch);
+        double costly = share > COSTLY_ELEMENTS ? share : COSTLY_ELEMENTS;   // all parts of its totals
+        work += element > COSTLY_WORK ? costly * element : PAGE_ELEMENTS * element;
     }
     return work;
 }
