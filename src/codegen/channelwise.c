@@ -325,6 +325,7 @@ static KernelMemory memory(const KernelPlan *plan)
 const Family channelwise_family = {
     .name = "channelwise",
     .template_path = "templates/channelwise.cu",
+    .variants = (const char *const[]){"column", "grid", "elements", "totals", NULL},
     .whole_warps = true,
     .matches = matches,
     .rules = rules,

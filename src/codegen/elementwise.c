@@ -295,6 +295,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
 const Family elementwise_family = {
     .name = "elementwise",
     .template_path = "templates/elementwise.cu",
+    .variants = (const char *const[]){"scalar", "x2", "x4", "x8", "x16", NULL},
     .whole_warps = true,
     .matches = matches,
     .rules = rules,

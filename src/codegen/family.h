@@ -27,6 +27,8 @@ typedef struct KernelMemory {
 typedef struct Family {
     const char *name;            // also tests/golden/kernel/<name>/
     const char *template_path;   // "templates/matmul.cu"
+    /* Every TileRules.variant_name there is, ended by NULL: random programs must reach them all. */
+    const char *const *variants;
     bool whole_warps;            // blocks smaller than a warp are launched with a whole one
     /* By structure of the expression, never by a name. */
     bool (*matches)(const Fusion *fusion, const DeviceSpec *device);

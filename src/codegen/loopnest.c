@@ -97,6 +97,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
 const Family loopnest_family = {
     .name = "loopnest",
     .template_path = "templates/loopnest.cu",
+    .variants = (const char *const[]){"generic", NULL},
     .matches = matches,
     .rules = rules,
     .emit = emit,

@@ -482,6 +482,7 @@ static KernelMemory memory(const KernelPlan *plan)
 const Family matmul_family = {
     .name = "matmul",
     .template_path = "templates/matmul.cu",
+    .variants = (const char *const[]){"tiled", NULL},
     .matches = matches,
     .rules = rules,
     .emit = emit,

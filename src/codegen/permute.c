@@ -393,6 +393,8 @@ static KernelMemory memory(const KernelPlan *plan)
 const Family permute_family = {
     .name = "permute",
     .template_path = "templates/permute.cu",
+    .variants = (const char *const[]){"128x128", "256x128", "128x256", "256x256", "128x512", "512x128",
+                                      "256x512", "128x128 by 8", NULL},
     .whole_warps = true,
     .matches = matches,
     .rules = rules,

@@ -79,11 +79,20 @@ static int construct(Planner *planner, const TileRules *rules)
     return construct_memo_ask(planner->memo, scratch, rules, planner->programs, &planner->stats);
 }
 
+static bool has_variant(const Family *family, const char *name)
+{
+    const char *const *variant = family->variants;
+    while (*variant && strcmp(*variant, name) != 0)
+        variant++;
+    return *variant;
+}
+
 static void add_family(Planner *planner, ChoiceList *list, const Family *family, const Fusion *fusion)
 {
     int count = family->rules(fusion, planner->device, planner->drafts);
     assert(count <= MAX_VARIANTS);
     for (int v = 0; v < count; v++) {
+        assert(has_variant(family, planner->drafts[v].variant_name));
         TileRules *rules = NEW(planner->choices, TileRules);
         *rules = planner->drafts[v];
         int made = construct(planner, rules);

@@ -313,6 +313,8 @@ static KernelMemory memory(const KernelPlan *plan)
 const Family reduce_family = {
     .name = "reduce",
     .template_path = "templates/reduce.cu",
+    .variants = (const char *const[]){"row", "row-x2", "row-x4", "row-x8", "row-x16", "column",
+                                      "column-x2", "column-x4", NULL},
     .whole_warps = true,
     .matches = matches,
     .rules = rules,

@@ -233,6 +233,7 @@ static KernelMemory memory(const KernelPlan *plan)
 const Family resident_family = {
     .name = "resident",
     .template_path = "templates/resident.cu",
+    .variants = (const char *const[]){"block", "cluster", NULL},
     .matches = matches,
     .rules = rules,
     .emit = resident_emit,

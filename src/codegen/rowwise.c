@@ -453,6 +453,8 @@ static KernelMemory memory(const KernelPlan *plan)
 const Family rowwise_family = {
     .name = "rowwise",
     .template_path = "templates/rowwise.cu",
+    .variants = (const char *const[]){"warp", "block", "cluster", "memory", "shared", "shared-cluster",
+                                      "pairs-cluster", "ahead", NULL},
     .whole_warps = true,
     .matches = matches,
     .rules = rules,

@@ -280,6 +280,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
 const Family window_family = {
     .name = "window",
     .template_path = "templates/window.cu",
+    .variants = (const char *const[]){"taps", "windows", "staged", NULL},
     .matches = matches,
     .rules = rules,
     .emit = window_emit,
