@@ -1,17 +1,18 @@
 // Random programs of the tensor language, valid by construction: whatever generate() writes must compile.
 //
-// It covers the grammar: all element types, affine indices with strides, reversals and constants, windows, pad, select,
-// casts, index values, nested reductions, several stages and outputs, params, rank 0 to 8, extents 1 to 40.
+// They cover the grammar (all element types, affine indices with strides, reversals and constants, windows, pad, select,
+// casts, index values, nested reductions, several stages and outputs, params, rank 0 to 8) and what networks are made of:
+// layers put together by chance, over axes, in orders and of types that are chance, too.
 #pragma once
 #include <stdint.h>
 
-#include "base/strbuf.h"
+#include "base/arena.h"
 
 /* The same (seed, number) gives the same text on every machine. */
 char *generate(Arena *arena, uint64_t seed, uint64_t number);
 
-/* A program of a shape that people write; the same for the same state. generate() gives one in eight. */
-char *generate_known(Arena *arena, uint64_t state);
+/* A device file: of a GPU that could be. */
+char *generate_device(Arena *arena, uint64_t number);
 
 /* splitmix64: well mixed bits of any number. */
 uint64_t generate_hash(uint64_t x);

@@ -1,41 +1,32 @@
 // Random programs of the shapes that people write: rows and channels that are normalised, axes in another order. Chance
 // alone hardly ever makes them.
-#include "differential/generate.h"
-
 #include <inttypes.h>
-#include <stdbool.h>
 #include <string.h>
 
-#include "base/strbuf.h"
+#include "differential/generate_parts.h"
 
 enum { MOST_AXES = 5, MOST_ELEMENTS = 12000 };
 
 typedef struct Shape {
-    uint64_t state;
+    Random random;
     int rank;
     int64_t extent[MOST_AXES];
     int order[MOST_AXES];   // of the output's axes
     uint32_t kept;          // axes that are not reduced over
 } Shape;
 
-static int64_t below(Shape *s, int64_t count)
-{
-    s->state = generate_hash(s->state);
-    return (int64_t)(s->state >> 16) % count;
-}
-
-#define PICK(s, list) ((list)[below((s), (int64_t)(sizeof(list) / sizeof *(list)))])
+static int64_t below(Shape *s, int64_t count) { return random_below(&s->random, count); }
 
 static const char *const reals[] = {"f32", "f16", "bf16", "f64"};
 
 static Shape shape_new(uint64_t state)
 {
     static const int64_t sizes[] = {1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 31, 32, 33, 40, 64, 65, 97, 128, 260, 1000};
-    Shape s = {.state = state};
+    Shape s = {.random = {state}};
     s.rank = 2 + (int)below(&s, MOST_AXES - 1);
     int64_t elements = 1;
     for (int a = 0; a < s.rank; a++) {
-        int64_t most = MOST_ELEMENTS / elements, size = PICK(&s, sizes);
+        int64_t most = MOST_ELEMENTS / elements, size = PICK(&s.random, sizes);
         s.extent[a] = size <= most ? size : 1 + below(&s, most < 40 ? most : 40);
         elements *= s.extent[a];
         s.order[a] = a;
@@ -82,12 +73,12 @@ static char *normalised(Arena *arena, Shape *s)
                                         "v$1 * rsqrt(1e-5 + abs(w$2)) + h$2"};
     uint32_t all = (1u << s->rank) - 1;
     const char *const lists[] = {list(arena, s, all, false), list(arena, s, s->kept, false), list(arena, s, all & ~s->kept, false)};
-    const char *parts[] = {PICK(s, terms), PICK(s, steps), PICK(s, seconds), PICK(s, lasts)}, *type = PICK(s, reals);
+    const char *parts[] = {PICK(&s->random, terms), PICK(&s->random, steps), PICK(&s->random, seconds), PICK(&s->random, lasts)}, *type = PICK(&s->random, reals);
     StrBuf out = strbuf_new(arena);
     strbuf_printf(&out, "input x%s : %s\n", list(arena, s, all, true), type);
-    strbuf_printf(&out, "input z%s : %s\n", list(arena, s, all, true), PICK(s, reals));
+    strbuf_printf(&out, "input z%s : %s\n", list(arena, s, all, true), PICK(&s->random, reals));
     strbuf_printf(&out, "input m%s : b1\n", list(arena, s, all, true));
-    strbuf_printf(&out, "input g%s : %s\n", list(arena, s, all & ~s->kept, true), PICK(s, reals));
+    strbuf_printf(&out, "input g%s : %s\n", list(arena, s, all & ~s->kept, true), PICK(&s->random, reals));
     strbuf_printf(&out, "input b%s : f32\n", list(arena, s, all & ~s->kept, true));
     strbuf_printf(&out, "input h%s : %s\n", list(arena, s, s->kept, true), type);
     const char *const left[] = {"t", "v", "y"};
@@ -95,13 +86,13 @@ static char *normalised(Arena *arena, Shape *s)
         strbuf_printf(&out, "%s%s = ", left[i], lists[0]);
         put(&out, parts[i == 2 ? 3 : i], lists);
         if (i < 2) {
-            strbuf_printf(&out, "\n%s%s = %s%s(", i ? "w" : "u", lists[1], i ? "sum" : PICK(s, firsts), lists[2]);
+            strbuf_printf(&out, "\n%s%s = %s%s(", i ? "w" : "u", lists[1], i ? "sum" : PICK(&s->random, firsts), lists[2]);
             put(&out, i ? parts[2] : "t$1", lists);
             strbuf_puts(&out, ")");
         }
         strbuf_puts(&out, "\n");
     }
-    strbuf_printf(&out, "output y : %s\n%s%s", below(s, 3) ? type : PICK(s, reals), below(s, 3) ? "" : "output u\n",
+    strbuf_printf(&out, "output y : %s\n%s%s", below(s, 3) ? type : PICK(&s->random, reals), below(s, 3) ? "" : "output u\n",
                   below(s, 4) ? "" : "output v\n");
     return out.text;
 }
@@ -112,7 +103,7 @@ static char *turned(Arena *arena, Shape *s)
     static const char *const bodies[] = {"x$1", "x$1", "x$1", "x$1 * 0.5", "relu(x$1) + b$3", "x$1 * b$3 - z$2"};
     static const char *const types[] = {"f32", "f16", "bf16", "f64", "i8", "u8", "i32"};
     uint32_t all = (1u << s->rank) - 1;
-    const char *from = list(arena, s, all, false), *sizes = list(arena, s, all, true), *body = PICK(s, bodies);
+    const char *from = list(arena, s, all, false), *sizes = list(arena, s, all, true), *body = PICK(&s->random, bodies);
     bool moves = strcmp(body, "x$1") == 0;
     for (int i = s->rank - 1; i > 0; i--) {
         int j = (int)below(s, i + 1), other = s->order[j];
@@ -122,11 +113,11 @@ static char *turned(Arena *arena, Shape *s)
     uint32_t last = 1u << s->order[s->rank - 1];
     const char *const lists[] = {from, list(arena, s, all, false), list(arena, s, last, false)};
     StrBuf out = strbuf_new(arena);
-    strbuf_printf(&out, "input x%s : %s\n", sizes, moves ? PICK(s, types) : PICK(s, reals));
-    strbuf_printf(&out, "input b%s : f32\ninput z%s : %s\n", list(arena, s, last, true), list(arena, s, all, true), PICK(s, reals));
+    strbuf_printf(&out, "input x%s : %s\n", sizes, moves ? PICK(&s->random, types) : PICK(&s->random, reals));
+    strbuf_printf(&out, "input b%s : f32\ninput z%s : %s\n", list(arena, s, last, true), list(arena, s, all, true), PICK(&s->random, reals));
     strbuf_printf(&out, "y%s = ", lists[1]);
     put(&out, body, lists);
-    strbuf_printf(&out, "\noutput y%s%s\n", moves ? "" : " : ", moves ? "" : PICK(s, reals));
+    strbuf_printf(&out, "\noutput y%s%s\n", moves ? "" : " : ", moves ? "" : PICK(&s->random, reals));
     return out.text;
 }
 

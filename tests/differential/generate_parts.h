@@ -1,0 +1,31 @@
+// What the parts of the generator share: choices.
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/strbuf.h"
+#include "differential/generate.h"
+
+typedef struct Random {
+    uint64_t state;
+} Random;
+
+static inline int64_t random_below(Random *random, int64_t count)
+{
+    random->state = generate_hash(random->state);
+    return (int64_t)(random->state >> 16) % count;
+}
+
+static inline bool random_chance(Random *random, int percent) { return random_below(random, 100) < percent; }
+
+/* Any element of an array. */
+#define PICK(random, list) ((list)[random_below((random), (int64_t)(sizeof(list) / sizeof *(list)))])
+
+/* A program of the grammar at large. */
+char *generate_grammar(Arena *arena, uint64_t state);
+
+/* One of a few shapes that people write, at all sizes: rows and channels that are normalised, axes in another order. */
+char *generate_known(Arena *arena, uint64_t state);
+
+/* A program as networks have them: layers over a few axes, each made of what others left. */
+char *generate_network(Arena *arena, uint64_t state);
