@@ -1,0 +1,72 @@
+// Random programs through the whole compiler and the CPU interpreter: what its parts share.
+#pragma once
+#include "codegen/codegen.h"
+#include "ir/eval.h"
+
+enum { BATCH = 25, KEEP = 10, MOST_VARIANTS = 64 };
+
+typedef struct Subject Subject;
+
+/* One way of computing a program: one of the candidates that the driver would keep. */
+typedef struct Candidate {
+    Subject *subject;
+    const Plan *plan;
+    Kernel *kernel;
+    int rank;                     // among the kept ones
+    uint64_t structure;           // of its text without numbers
+    int first_buffer;             // of its outputs, in the batch that it stands in
+    int64_t workspace_offset;
+    bool failed;
+} Candidate;
+
+struct Subject {
+    uint64_t number;
+    const char *text;
+    Program *program;
+    Candidate *candidates;        // those that are proven
+    int count, kept;              // of these, of those that the driver would keep
+    RandomInputs inputs;
+    int first_buffer;             // of its inputs
+    int64_t *elements, *judged;   // of each output, of the first candidate in all passes
+};
+
+/* A family's kind of kernel, and how many were proven. */
+typedef struct Variant {
+    const Family *family;
+    const char *name;
+    int64_t proven;
+} Variant;
+
+/* What was asked for, and what came of it. Batches are proven in child processes, which share it. */
+typedef struct Run {
+    uint64_t seed, first, count;
+    const char *device;           // NULL: by batch
+    int candidate, structures;    // the only one, 0: any; how many of a program are proven
+    bool print, print_device;
+    uint64_t current;             // number of the program that is compiled
+    int64_t programs, kernels, elements, unjudged, failures, refused;
+    Variant variants[MOST_VARIANTS];
+    int variant_count;
+} Run;
+
+// ---- random_choose.c ----
+
+/* Rows for all variants that the families name. */
+void list_variants(Run *run);
+
+/* The driver's pipeline, and those of its candidates that are to be proven. False: the program was refused, which is a bug of
+   the generator or of the compiler. */
+bool choose_candidates(Run *run, Arena *arena, Subject *subject, const DeviceSpec *device);
+
+/* For diag_configure(). */
+void on_fatal(int exit_code, const char *message, void *context);
+
+// ---- random_prove.c ----
+
+/* Compares all of them with the reference, and counts. */
+void prove(Run *run, Arena *arena, Candidate *const *candidates, int count, const DeviceSpec *device);
+
+void report(Run *run, const Subject *subject, int rank, const DeviceSpec *device, const char *what, const char *why);
+
+/* Outputs of which hardly anything could be judged prove nothing. */
+void check_judged(Run *run, Arena *arena, const Subject *subject, const DeviceSpec *device);

@@ -1,0 +1,314 @@
+// A batch as one program of the runtime: the inputs of all programs, the outputs of all candidates, a piece of workspace for
+// each. Most of a proof's time is the C++ compiler's, which sees a batch as one translation unit.
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "codegen/prelude.h"
+#include "differential/generate.h"
+#include "differential/random_programs.h"
+#include "hal/runtime.h"
+
+enum { SECONDS = 60, CHUNK = 1024, POISON = 0xff, WORKSPACE_ALIGNMENT = 256 };
+
+typedef struct Buffer {
+    const Subject *subject;
+    const Tensor *tensor;
+    int input;   // of the program; -1: it is an output
+} Buffer;
+
+typedef struct Batch {
+    Arena *arena;
+    Candidate *const *candidates;   // those of a program side by side
+    int count, buffer_count;
+    Buffer *buffers;
+    int64_t workspace;
+} Batch;
+
+// ---- reports ----
+
+void report(Run *run, const Subject *subject, int rank, const DeviceSpec *device, const char *what, const char *why)
+{
+    run->failures++;
+    printf("FAIL  program %" PRIu64 " of seed %" PRIu64 " on %s, candidate %d of %d: %s: %s\n"
+           "      again: random_programs --seed %" PRIu64 " --first %" PRIu64 " --device %s",
+           subject->number, run->seed, device->name, rank + 1, subject->kept, what, why, run->seed, subject->number, device->name);
+    if (rank >= 0)
+        printf(" --candidate %d", rank + 1);
+    if (strncmp(device->name, "random-", strlen("random-")) == 0)
+        printf("; the device: --print-device");
+    printf("\n%s\n", subject->text);
+    fflush(stdout);
+}
+
+/* Once: its batch may be proven again for another's sake. */
+static void report_candidate(Run *run, Candidate *candidate, const DeviceSpec *device, const char *what, const char *why)
+{
+    if (!candidate->failed)
+        report(run, candidate->subject, candidate->rank, device, what, why);
+    candidate->failed = true;
+}
+
+void check_judged(Run *run, Arena *arena, const Subject *subject, const DeviceSpec *device)
+{
+    for (int i = 0; i < subject->program->output_count; i++)
+        if (2 * subject->judged[i] < subject->elements[i])
+            report(run, subject, -1, device, "proves little",
+                   arena_printf(arena, "%" PRId64 " of %" PRId64 " elements of %s were judged",
+                                subject->judged[i], subject->elements[i], subject->program->outputs[i]->name));
+}
+
+// ---- buffers ----
+
+static void add_buffer(Batch *batch, const Subject *subject, const Tensor *tensor, int input)
+{
+    batch->buffers[batch->buffer_count++] = (Buffer){subject, tensor, input};
+}
+
+/* Is it the first of its program's in the batch? */
+static bool leads(const Batch *batch, int c)
+{
+    return c == 0 || batch->candidates[c - 1]->subject != batch->candidates[c]->subject;
+}
+
+static void lay_out(Batch *batch)
+{
+    int count = 0;
+    for (int c = 0; c < batch->count; c++)
+        count += batch->candidates[c]->subject->program->input_count + batch->candidates[c]->subject->program->output_count;
+    batch->buffers = NEW_ARRAY(batch->arena, Buffer, count);
+    for (int c = 0; c < batch->count; c++) {
+        Candidate *candidate = batch->candidates[c];
+        Subject *subject = candidate->subject;
+        if (leads(batch, c)) {
+            subject->first_buffer = batch->buffer_count;
+            for (int i = 0; i < subject->program->input_count; i++)
+                add_buffer(batch, subject, subject->program->inputs[i], i);
+        }
+        candidate->first_buffer = batch->buffer_count;
+        for (int i = 0; i < subject->program->output_count; i++)
+            add_buffer(batch, subject, subject->program->outputs[i], -1);
+        candidate->workspace_offset = batch->workspace;
+        batch->workspace += round_up(candidate->kernel->workspace_bytes, WORKSPACE_ALIGNMENT);
+    }
+}
+
+static const char *batch_text(const Batch *batch)
+{
+    Arena *arena = batch->arena;
+    StrBuf out = strbuf_new(arena), body = strbuf_new(arena);
+    for (int c = 0; c < batch->count; c++)
+        strbuf_puts(&body, batch->candidates[c]->kernel->behind_prelude);
+    prelude_write(&out, &(TemplateStore){.arena = arena}, body.text);
+    strbuf_write(&out, body.text, body.length);
+    strbuf_puts(&out, "\nextern \"C\" int batch_launch(");
+    for (int b = 0; b < batch->buffer_count; b++)
+        strbuf_printf(&out, "void *a%d, ", b);
+    strbuf_puts(&out, "void *workspace, void *stream)\n{\n");
+    for (int c = 0; c < batch->count; c++) {
+        const Candidate *candidate = batch->candidates[c];
+        const Program *program = candidate->subject->program;
+        strbuf_printf(&out, "    if (int status = %s_launch(", candidate->kernel->name);
+        for (int i = 0; i < program->input_count; i++)
+            strbuf_printf(&out, "a%d, ", candidate->subject->first_buffer + i);
+        for (int i = 0; i < program->output_count; i++)
+            strbuf_printf(&out, "a%d, ", candidate->first_buffer + i);
+        strbuf_printf(&out, "(char *)workspace + %" PRId64 ", stream))\n        return status;\n", candidate->workspace_offset);
+    }
+    strbuf_puts(&out, "    return 0;\n}\n");
+    return out.text;
+}
+
+static void fill(void *context, int tensor, int64_t offset, int64_t bytes, void *memory)
+{
+    const Batch *batch = context;
+    const Buffer *buffer = &batch->buffers[tensor];
+    DType type = buffer->tensor->dtype;
+    int64_t first = offset * 8 / dtype_info[type].bits, count = bytes * 8 / dtype_info[type].bits;
+    memset(memory, 0, (size_t)bytes);
+    for (int64_t i = 0; i < count && first + i < tensor_elements(buffer->tensor); i++)
+        dtype_store(type, memory, i, random_input_element((void *)(uintptr_t)&buffer->subject->inputs, buffer->input, first + i));
+}
+
+// ---- runs ----
+
+/* One way to run a batch. The same build serves all: compiling it takes longest. */
+typedef struct Pass {
+    InputKind kind;
+    RuntimeSchedule schedule;
+    bool checked;
+} Pass;
+
+static int describe_tensors(const Batch *batch, RuntimeTensor *tensors, int64_t *bytes)
+{
+    int count = batch->buffer_count;
+    for (int b = 0; b < count; b++) {
+        const Buffer *buffer = &batch->buffers[b];
+        bytes[b] = tensor_bytes(buffer->tensor);
+        const char *name = arena_printf(batch->arena, "%s of program %" PRIu64, buffer->tensor->name, buffer->subject->number);
+        tensors[b] = (RuntimeTensor){.name = name, .buffer = b, .bytes = bytes[b], .written = buffer->input < 0};
+    }
+    bytes[batch->buffer_count] = batch->workspace;
+    for (int c = 0; c < batch->count; c++) {
+        const Kernel *kernel = batch->candidates[c]->kernel;
+        if (kernel->workspace_bytes)
+            tensors[count++] = (RuntimeTensor){
+                .name = arena_printf(batch->arena, "workspace of %s", kernel->name),
+                .buffer = batch->buffer_count,
+                .offset = batch->candidates[c]->workspace_offset,
+                .bytes = kernel->workspace_bytes,
+                .written = true,
+            };
+    }
+    return count;
+}
+
+static RuntimeResult run_batch(Batch *batch, const RuntimeModule *module, const Pass *pass)
+{
+    int64_t *bytes = NEW_ARRAY(batch->arena, int64_t, batch->buffer_count + 1);
+    RuntimeTensor *tensors = NEW_ARRAY(batch->arena, RuntimeTensor, batch->buffer_count + batch->count);
+    int count = describe_tensors(batch, tensors, bytes);
+    return runtime_interp.run(batch->arena, module, &(RuntimeJob){
+        .buffer_bytes = bytes,
+        .tensors = tensors,
+        .tensor_count = count,
+        .fill = fill,
+        .context = batch,
+        .poison = POISON,
+        .only_launch = -1,
+        .max_blocks = INT64_MAX,
+        .schedule = pass->schedule,
+        .checked = pass->checked,
+        .seconds = SECONDS,
+    });
+}
+
+// ---- comparison ----
+
+/* What is wrong with a stretch of an output; NULL: nothing. */
+static const char *compare(Arena *arena, const Tensor *tensor, const void *memory, int64_t first, int64_t count,
+                           const Value *expected)
+{
+    for (int64_t i = 0; i < count; i++) {
+        double seen = dtype_load(tensor->dtype, memory, first + i);
+        if (isfinite(expected[i].bound) && !value_allows(tensor->dtype, seen, expected[i]))
+            return arena_printf(arena, "element %" PRId64 " of %s is %.17g, expected %.17g within %.3g", first + i,
+                                tensor->name, seen, expected[i].real, expected[i].bound);
+    }
+    const uint32_t *words = memory;
+    int64_t bits = tensor_elements(tensor);
+    bool padded = tensor->dtype == DTYPE_B1 && bits % 32 != 0 && words[bits / 32] >> bits % 32 != 0;
+    return padded ? arena_printf(arena, "the padding bits of %s are not zero", tensor->name) : NULL;
+}
+
+/* One output of all candidates of a program. */
+static void compare_output(Run *run, const Batch *batch, int start, int end, int output, Evaluator *truth,
+                           const RuntimeResult *result, const char **why)
+{
+    Subject *subject = batch->candidates[start]->subject;
+    const Tensor *tensor = subject->program->outputs[output];
+    Value expected[CHUNK];
+    for (int64_t first = 0, all = tensor_elements(tensor); first < all; first += CHUNK) {
+        int64_t count = all - first < CHUNK ? all - first : CHUNK, judged = 0;
+        evaluate_range(truth, tensor, first, count, expected);
+        for (int64_t i = 0; i < count; i++)
+            judged += isfinite(expected[i].bound);
+        subject->elements[output] += count;
+        subject->judged[output] += judged;
+        run->elements += count * (end - start);
+        run->unjudged += (count - judged) * (end - start);
+        for (int c = start; c < end; c++)
+            if (!why[c])
+                why[c] = compare(batch->arena, tensor, result->buffers[batch->candidates[c]->first_buffer + output], first, count,
+                                 expected);
+    }
+}
+
+static void compare_batch(Run *run, const Batch *batch, const RuntimeResult *result, const DeviceSpec *device)
+{
+    const char **why = NEW_ARRAY(batch->arena, const char *, batch->count);
+    for (int start = 0, end; start < batch->count; start = end) {
+        const Subject *subject = batch->candidates[start]->subject;
+        for (end = start + 1; end < batch->count && !leads(batch, end);)
+            end++;
+        InputSource source = {random_input_element, (void *)(uintptr_t)&subject->inputs};
+        Evaluator *truth = evaluator_new(batch->arena, subject->program, source);
+        for (int i = 0; i < subject->program->output_count; i++)
+            compare_output(run, batch, start, end, i, truth, result, why);
+        evaluator_free(truth);
+        for (int c = start; c < end; c++)
+            if (why[c])
+                report_candidate(run, batch->candidates[c], device, input_kind_name[subject->inputs.kind], why[c]);
+    }
+}
+
+// ---- proofs ----
+
+static void choose_inputs(const Batch *batch, const Run *run, InputKind kind)
+{
+    for (int c = 0; c < batch->count; c++) {
+        Subject *subject = batch->candidates[c]->subject;
+        subject->inputs = (RandomInputs){subject->program, run->seed + subject->number, kind};
+    }
+}
+
+/* False: it failed as a whole, for the reason given. */
+static bool prove_batch(Run *run, Batch *batch, const DeviceSpec *device, const char **why)
+{
+    const char *text = batch_text(batch);
+    RuntimeSource source = {
+        .name = "batch",
+        .text = text,
+        .length = strlen(text),
+        .arg_count = batch->buffer_count,
+        .limits = runtime_limits(device),
+        .builds = RUNTIME_CHECKED,
+    };
+    RuntimeModule *module;
+    if (runtime_interp.load(batch->arena, &source, &module, why) != RUNTIME_DONE)
+        return false;
+    uint64_t number = batch->candidates[0]->subject->number / BATCH;
+    InputKind special = (InputKind)(INPUT_NEGATIVE + number % (INPUT_KINDS - INPUT_NEGATIVE));
+    const Pass passes[] = {
+        {INPUT_REAL, RUNTIME_LOWEST_FIRST, true},
+        {INPUT_WHOLE, RUNTIME_HIGHEST_FIRST, false},
+        {special, RUNTIME_PRIORITY, false},
+    };
+    for (size_t p = 0; p < sizeof passes / sizeof *passes; p++) {
+        choose_inputs(batch, run, passes[p].kind);
+        RuntimeResult result = run_batch(batch, module, &passes[p]);
+        bool done = result.status == RUNTIME_DONE;
+        if (done)
+            compare_batch(run, batch, &result, device);
+        else
+            *why = result.reason;
+        runtime_interp.release(&result);
+        if (!done)
+            return false;
+    }
+    return true;
+}
+
+/* A batch that fails as a whole is proven again half by half. */
+void prove(Run *run, Arena *arena, Candidate *const *candidates, int count, const DeviceSpec *device)
+{
+    Batch batch = {.arena = arena, .candidates = candidates, .count = count};
+    lay_out(&batch);
+    const char *why = "";
+    if (prove_batch(run, &batch, device, &why))
+        return;
+    if (count == 1) {
+        report_candidate(run, candidates[0], device, "does not run", why);
+        return;
+    }
+    int64_t before = run->failures;
+    prove(run, arena, candidates, count / 2, device);
+    prove(run, arena, candidates + count / 2, count - count / 2, device);
+    if (run->failures == before) {   // it fails in company only
+        printf("FAIL  programs from %" PRIu64 " of seed %" PRIu64 " together on %s: %s\n", candidates[0]->subject->number,
+               run->seed, device->name, why);
+        run->failures++;
+    }
+}
