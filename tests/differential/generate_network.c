@@ -169,37 +169,34 @@ Held net_define(Net *net, Set set, unsigned how, const char *format, ...)
 
 // ---- programs ----
 
-/* Extents as they come, one of them long in a program of long rows; some are 1. */
+/* Extents as they come; in some programs one of them is long. Small ones are many: each costs less to prove. */
 static void choose_axes(Net *net)
 {
     static const int64_t extents[] = {1, 1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 31, 32, 33, 40, 64, 65, 97, 128, 260, 1000};
     static const int64_t rows[] = {1024, 1536, 2048, 3000, 4096, 5003, 6144, 8192, 8200, 12288, 16384};
-    static const int64_t most[] = {600, 2000, 2000, 4000, 4000, 12000, 12000, 40000, 131072};
+    static const int64_t most[] = {200, 500, 1000, 1000, 2000, 2000, 2000, 4000, 4000, 4000, 8000, 8000, 12000, 16000, 131072};
     int rank = 1 + (int)random_below(&net->random, 5);
-    bool long_rows = random_chance(&net->random, 15);
-    net->most = long_rows ? 131072 : PICK(&net->random, most);
-    int64_t row = long_rows ? PICK(&net->random, rows) : 1, points = row;
-    for (int a = 0; a < rank; a++) {
+    bool long_rows = random_chance(&net->random, 12);
+    int64_t row = long_rows ? PICK(&net->random, rows) : 1;
+    net->most = long_rows ? row << random_below(&net->random, 4) : PICK(&net->random, most);
+    for (int64_t a = 0, points = row; a < rank; points *= net->extent[a++]) {
         int64_t extent = PICK(&net->random, extents), left = net->most / points;
-        extent = extent <= left ? extent : 1 + random_below(&net->random, left < 40 ? left : 40);
-        net_new_axis(net, extent);
-        points *= extent;
+        net_new_axis(net, extent <= left ? extent : 1 + random_below(&net->random, left < 40 ? left : 40));
     }
-    if (long_rows) {   // mostly innermost
-        int at = random_chance(&net->random, 75) ? rank - 1 : (int)random_below(&net->random, rank);
-        net->extent[at] = row;
-    }
+    if (long_rows)   // mostly innermost
+        net->extent[random_chance(&net->random, 75) ? rank - 1 : (int)random_below(&net->random, rank)] = row;
 }
 
 char *generate_network(Arena *arena, uint64_t state)
 {
     static const char *const types[] = {"f32", "f32", "f16", "f16", "bf16", "bf16", "f64"};
+    static const int depths[] = {1, 1, 1, 1, 2, 2, 3};
     Net net = {.arena = arena, .random = {state}, .inputs = strbuf_new(arena), .definitions = strbuf_new(arena),
                .outputs = strbuf_new(arena)};
     net.type = PICK(&net.random, types);
     choose_axes(&net);
     net_begin(&net);
-    for (int layers = 1 + (int)random_below(&net.random, 3); layers > 0 && net.now.rank > 0; layers--)
+    for (int layers = PICK(&net.random, depths); layers > 0 && net.now.rank > 0; layers--)
         net_add_layer(&net);
     if (!net.now.output && random_chance(&net.random, 60))
         strbuf_printf(&net.outputs, "output %c%d\n", net.now.letter, net.now.number);

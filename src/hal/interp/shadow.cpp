@@ -275,14 +275,17 @@ bool is_inside(const InterpRegion *region, const Access &access)
     return access.at >= region->start && access.at + access.bytes <= region->start + region->bytes;
 }
 
+// Threads go from tensor to tensor, and there may be hundreds: where they found one they find it again.
 InterpRegion *find_region(const Access &access)
 {
-    static InterpRegion *last;
-    if (last && is_inside(last, access))
-        return last;
+    enum { PLACES = 64, PLACE_BYTES = 1 << 14 };
+    static InterpRegion *last[PLACES];
+    InterpRegion *&found = last[reinterpret_cast<size_t>(access.at) / PLACE_BYTES % PLACES];
+    if (found && is_inside(found, access))
+        return found;
     for (int i = 0; i < host->region_count; i++)
         if (is_inside(&host->regions[i], access))
-            return last = &host->regions[i];
+            return found = &host->regions[i];
     return nullptr;
 }
 
