@@ -10,9 +10,11 @@ typedef struct Arch {
     bool async_copy, mma, clusters;   // what it has at most
 } Arch;
 
-static const Arch archs[] = {
+static const Arch archs[] = {   // those that can do most stand here most
     {"cuda", "sm_60", 32, 255, false, false, false}, {"cuda", "sm_75", 32, 255, false, false, false},
     {"cuda", "sm_80", 32, 255, true, true, false},   {"cuda", "sm_89", 32, 255, true, true, false},
+    {"cuda", "sm_90a", 32, 255, true, true, true},   {"cuda", "sm_90a", 32, 255, true, true, true},
+    {"cuda", "sm_90a", 32, 255, true, true, true},   {"cuda", "sm_90a", 32, 255, true, true, true},
     {"cuda", "sm_90a", 32, 255, true, true, true},   {"cuda", "sm_90a", 32, 255, true, true, true},
     {"hip", "gfx906", 64, 256, false, false, false}, {"hip", "gfx1100", 32, 256, false, false, false},
 };
@@ -64,11 +66,11 @@ static void write_memory(Random *r, StrBuf *out, int64_t sms, int64_t clock)
 
 char *generate_device(Arena *arena, uint64_t number)
 {
-    static const int64_t sm_counts[] = {2, 4, 8, 20, 46, 60, 108, 132, 300};
+    static const int64_t sm_counts[] = {1, 2, 2, 4, 8, 20, 60, 108, 132, 300};
     Random random = {generate_hash(number)}, *r = &random;
     const Arch *arch = &PICK(r, archs);
-    bool async = arch->async_copy && random_chance(r, 80), mma = arch->mma && random_chance(r, 70);
-    bool clusters = arch->clusters && random_chance(r, 85), bulk = arch->clusters && async && random_chance(r, 70);
+    bool async = arch->async_copy && random_chance(r, 90), mma = arch->mma && random_chance(r, 70);
+    bool clusters = arch->clusters && random_chance(r, 90), bulk = arch->clusters && async && random_chance(r, 70);
     int64_t sms = PICK(r, sm_counts), clock = 800 + random_below(r, 1400);
     StrBuf out = strbuf_new(arena);
     strbuf_printf(&out, "device:\n  name: random-%" PRIu64 "\n  title: random device\n  dialect: %s\n  arch: %s\n", number,

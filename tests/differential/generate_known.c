@@ -5,7 +5,7 @@
 
 #include "differential/generate_parts.h"
 
-enum { MOST_AXES = 5, MOST_ELEMENTS = 12000 };
+enum { MOST_AXES = 5, MOST_ELEMENTS = 12000, MOST_TURNED = 131072 };
 
 typedef struct Shape {
     Random random;
@@ -19,15 +19,17 @@ static int64_t below(Shape *s, int64_t count) { return random_below(&s->random, 
 
 static const char *const reals[] = {"f32", "f16", "bf16", "f64"};
 
-static Shape shape_new(uint64_t state)
+static Shape shape_new(uint64_t state, int64_t most_elements)
 {
     static const int64_t sizes[] = {1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 31, 32, 33, 40, 64, 65, 97, 128, 260, 1000};
+    static const int64_t large[] = {3, 40, 127, 128, 255, 255, 256, 257, 363, 511, 513, 1023};
+    bool is_large = most_elements > MOST_ELEMENTS;
     Shape s = {.random = {state}};
-    s.rank = 2 + (int)below(&s, MOST_AXES - 1);
+    s.rank = 2 + (int)below(&s, is_large ? 2 : MOST_AXES - 1);
     int64_t elements = 1;
     for (int a = 0; a < s.rank; a++) {
-        int64_t most = MOST_ELEMENTS / elements, size = PICK(&s.random, sizes);
-        s.extent[a] = size <= most ? size : 1 + below(&s, most < 40 ? most : 40);
+        int64_t most = most_elements / elements, size = is_large ? PICK(&s.random, large) : PICK(&s.random, sizes);
+        s.extent[a] = size <= most ? size : is_large ? most : 1 + below(&s, most < 40 ? most : 40);
         elements *= s.extent[a];
         s.order[a] = a;
     }
@@ -110,6 +112,10 @@ static char *turned(Arena *arena, Shape *s)
         s->order[j] = s->order[i];
         s->order[i] = other;
     }
+    if (s->order[s->rank - 1] == s->rank - 1) {   // the innermost axis moves
+        s->order[s->rank - 1] = s->order[0];
+        s->order[0] = s->rank - 1;
+    }
     uint32_t last = 1u << s->order[s->rank - 1];
     const char *const lists[] = {from, list(arena, s, all, false), list(arena, s, last, false)};
     StrBuf out = strbuf_new(arena);
@@ -123,11 +129,13 @@ static char *turned(Arena *arena, Shape *s)
 
 char *generate_known(Arena *arena, uint64_t state)
 {
-    Shape s = shape_new(state);
-    switch (below(&s, 3)) {
-    case 0: return turned(arena, &s);
-    case 1: s.kept = (1u << (1 + below(&s, s.rank - 1))) - 1; break;   // rows: the inner axes are reduced over
-    default: s.kept = 1u << below(&s, s.rank);                         // channels: all but one
-    }
+    uint64_t kind = generate_hash(state + 2) % 8;
+    Shape s = shape_new(state, kind < 3 ? MOST_TURNED : MOST_ELEMENTS);
+    if (kind < 4)
+        return turned(arena, &s);
+    if (kind < 6)   // rows: the inner axes are reduced over
+        s.kept = (1u << (1 + below(&s, s.rank - 1))) - 1;
+    else            // channels: all but one
+        s.kept = 1u << below(&s, s.rank);
     return normalised(arena, &s);
 }

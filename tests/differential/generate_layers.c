@@ -29,7 +29,8 @@ static Held mean_of(Net *net, Set axes, Set over, const char *term)
 static void scale_and_shift(Net *net)
 {
     Now n = now(net);
-    const char *scale = net_input(net, net_any(net, n.axes), NET_REAL), *shift = net_input(net, net_any(net, n.axes), NET_REAL);
+    const char *scale = net_input(net, net_any(net, n.axes), NET_WEIGHT);
+    const char *shift = net_input(net, net_any(net, n.axes), NET_WEIGHT);
     net->now = net_define(net, n.axes, NET_ROUNDED, "%s * %s + %s", n.x, scale, shift);
 }
 
@@ -87,7 +88,7 @@ static void gate(Net *net)
 /* Of what is normalised: weights over any axes, as a group norm, an adaptive norm or none has them. */
 static void with_weights(Net *net, Set axes, const char *x)
 {
-    const char *scale = net_input(net, net_any(net, axes), NET_REAL), *shift = net_input(net, net_any(net, axes), NET_REAL);
+    const char *scale = net_input(net, net_any(net, axes), NET_WEIGHT), *shift = net_input(net, net_any(net, axes), NET_WEIGHT);
     switch (random_below(&net->random, 4)) {
     case 0: net->now = net_define(net, axes, NET_ROUNDED, "%s", x); break;
     case 1: net->now = net_define(net, axes, NET_ROUNDED, "%s * %s", x, scale); break;
@@ -138,7 +139,7 @@ static void norm_backward(Net *net)
     Now n = now(net);
     Set over = net_some(net, n.axes), rest = n.axes & ~over, weights = net_any(net, n.axes);
     const char *dy = net_input(net, n.axes, NET_REAL), *mean = net_input(net, rest, NET_REAL), *inv = net_input(net, rest, NET_REAL);
-    const char *weight = net_input(net, weights, NET_REAL);
+    const char *weight = net_input(net, weights, NET_WEIGHT);
     Held hat = net_define(net, n.axes, NET_ROUNDED, "(%s - %s) * %s", n.x, mean, inv);
     Held grown = net_define(net, n.axes, NET_ROUNDED, "%s * %s", dy, weight);
     const char *h = read(net, hat), *g = read(net, grown);
@@ -434,25 +435,29 @@ void net_begin(Net *net)
 
 typedef struct Layer {
     void (*add)(Net *net);
-    int weight;
+    int weight, weight_of_rows;   // of programs with a long axis
 } Layer;
 
 static const Layer layers[] = {
-    {scale_and_shift, 4}, {residual, 4},       {activation, 4},     {dropout, 3},        {kept_mask, 3},         {gate, 4},
-    {norm, 12},           {rms_norm, 5},       {centring, 5},       {norm_backward, 7},  {softmax, 10},          {softmax_backward, 4},
-    {cross_entropy, 4},   {regression, 3},     {statistic, 6},      {masked_mean, 4},    {clipping, 2},          {projection, 6},
-    {scores, 3},          {window, 6},         {gated_linear_unit, 4}, {rotary, 4},      {optimiser_step, 3},    {quantisation, 4},
-    {other_order, 5},
+    {scale_and_shift, 4, 2}, {residual, 4, 2},         {activation, 4, 1},     {dropout, 3, 2},
+    {kept_mask, 3, 1},       {gate, 4, 3},             {norm, 12, 30},         {rms_norm, 5, 12},
+    {centring, 5, 4},        {norm_backward, 7, 8},    {softmax, 10, 20},      {softmax_backward, 4, 8},
+    {cross_entropy, 4, 5},   {regression, 3, 2},       {statistic, 6, 4},      {masked_mean, 4, 3},
+    {clipping, 2, 2},        {projection, 6, 1},       {scores, 3, 0},         {window, 6, 2},
+    {gated_linear_unit, 4, 2}, {rotary, 4, 2},         {optimiser_step, 3, 1}, {quantisation, 4, 4},
+    {other_order, 5, 2},
 };
+
+static int weight_of(const Net *net, const Layer *layer) { return net->row < 0 ? layer->weight : layer->weight_of_rows; }
 
 void net_add_layer(Net *net)
 {
     int64_t total = 0;
     for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
-        total += layers[i].weight;
+        total += weight_of(net, &layers[i]);
     int64_t at = random_below(&net->random, total);
     const Layer *layer = layers;
-    while (at >= layer->weight)
-        at -= layer++->weight;
+    while (at >= weight_of(net, layer))
+        at -= weight_of(net, layer++);
     layer->add(net);
 }

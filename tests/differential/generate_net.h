@@ -9,7 +9,7 @@ enum { NET_AXES = 12, NET_RANK = 8 };
 
 typedef uint32_t Set;   // of axes
 
-typedef enum NetType { NET_REAL, NET_BIT, NET_BYTE, NET_INDEX } NetType;   // b1; i8 or u8; i32
+typedef enum NetType { NET_REAL, NET_WEIGHT, NET_BIT, NET_BYTE, NET_INDEX } NetType;   // the last: b1; i8 or u8; i32
 
 /* A tensor that may be read. */
 typedef struct Held {
@@ -22,10 +22,11 @@ typedef struct Net {
     Arena *arena;
     Random random;
     StrBuf inputs, definitions, outputs;
-    int axis_count;
+    int axis_count, row;              // the long axis; -1: there is none
+    bool plain;                       // no axes in another order; what is reduced over is the long one
     int64_t extent[NET_AXES], most;   // elements of a tensor
     int input_count, definition_count;
-    const char *type;   // of most tensors
+    const char *type, *weight_type;   // of most tensors; of most weights
     Held now;           // what the next layer works on
 } Net;
 
@@ -37,7 +38,7 @@ Set net_set(const Held *held);
 int64_t net_points(const Net *net, Set set);
 /* Some axis of the set; -1: it is empty. */
 int net_one(Net *net, Set set);
-/* Some of the set, at least one; or perhaps none. */
+/* Some of the set, at least one and often the long axis alone; or perhaps none. */
 Set net_some(Net *net, Set set);
 Set net_any(Net *net, Set set);
 /* Another axis; -1: there are too many. */

@@ -1,6 +1,7 @@
 // Networks: axes, inputs and definitions as text, and the programs that layers make.
 #include <inttypes.h>
 #include <stdarg.h>
+#include <string.h>
 
 #include "differential/generate_net.h"
 
@@ -36,6 +37,8 @@ int net_one(Net *net, Set set)
 Set net_any(Net *net, Set set)
 {
     Set chosen = 0;
+    if (net->row >= 0 && set >> net->row & 1 && random_chance(&net->random, net->plain ? 80 : 50))
+        return 1u << net->row;
     for (int a = 0; a < net->axis_count; a++)
         chosen |= random_chance(&net->random, 50) ? set & 1u << a : 0;
     return chosen;
@@ -44,9 +47,10 @@ Set net_any(Net *net, Set set)
 /* One axis, the inner ones or the outer ones (as they were made), all, or whichever: people mostly want the first three. */
 Set net_some(Net *net, Set set)
 {
-    int one = net_one(net, set);
+    bool in_row = net->row >= 0 && set >> net->row & 1 && (net->plain || random_chance(&net->random, 60));
+    int one = in_row ? net->row : net_one(net, set);
     Set below = one < 0 ? 0 : (1u << one) - 1, any = net_any(net, set);
-    switch (random_below(&net->random, 6)) {
+    switch (in_row ? 0 : random_below(&net->random, 6)) {
     case 0: case 1: return set & 1u << one;
     case 2: return set & ~below;
     case 3: return set & (below | 1u << one);
@@ -104,8 +108,9 @@ const char *net_read(Net *net, const Held *held) { return net_read_at(net, held,
 static const char *type_of(Net *net, NetType type)
 {
     static const char *const reals[] = {"f32", "f16", "bf16", "f64"}, *const bytes[] = {"i8", "u8"};
-    if (type == NET_REAL)
-        return random_chance(&net->random, 75) ? net->type : PICK(&net->random, reals);
+    const char *mostly = type == NET_WEIGHT ? net->weight_type : net->type;
+    if (type == NET_REAL || type == NET_WEIGHT)
+        return random_chance(&net->random, 75) ? mostly : PICK(&net->random, reals);
     return type == NET_BIT ? "b1" : type == NET_INDEX ? "i32" : PICK(&net->random, bytes);
 }
 
@@ -116,7 +121,7 @@ static Held held_new(Net *net, Set set, bool shuffled)
     for (int a = 0; a < net->axis_count && held.rank < NET_RANK; a++)
         if (set >> a & 1)
             held.axes[held.rank++] = a;
-    for (int i = held.rank - 1; i > 0 && shuffled; i--) {
+    for (int i = held.rank - 1; i > 0 && shuffled && !net->plain; i--) {
         int j = (int)random_below(&net->random, i + 1), kept = held.axes[i];
         held.axes[i] = held.axes[j];
         held.axes[j] = kept;
@@ -169,23 +174,41 @@ Held net_define(Net *net, Set set, unsigned how, const char *format, ...)
 
 // ---- programs ----
 
-/* Extents as they come; in some programs one of them is long. Small ones are many: each costs less to prove. */
+enum { MOST_POINTS = 1 << 17 };
+
+/* One axis is long, mostly the innermost; in half of these programs that is all there is to them. */
+static void choose_long_axes(Net *net)
+{
+    static const int64_t rows[] = {2048, 3000, 4096, 5003, 8192, 8200, 12288, 12288, 16384, 16384, 24576, 24576};
+    static const int64_t others[] = {1, 2, 2, 3, 4, 8, 16, 32};
+    net->plain = random_chance(&net->random, 60);
+    int rank = 2 + (int)random_below(&net->random, net->plain ? 2 : 4);
+    net->row = random_chance(&net->random, 70) ? rank - 1 : (int)random_below(&net->random, rank);
+    int64_t row = PICK(&net->random, rows), most = MOST_POINTS / row;
+    int64_t left = 1 + random_below(&net->random, net->row < rank - 1 ? most : most < 8 ? most : 8);
+    net->most = row * left;
+    for (int a = 0; a < rank; a++) {
+        int64_t other = PICK(&net->random, others), extent = a == net->row ? row : other < left ? other : left;
+        left /= a == net->row ? 1 : extent;
+        net_new_axis(net, extent);
+    }
+}
+
+/* Extents as they come. Small ones are many: each costs less to prove. */
 static void choose_axes(Net *net)
 {
     static const int64_t extents[] = {1, 1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 31, 32, 33, 40, 64, 65, 97, 128, 260, 1000};
-    static const int64_t rows[] = {1024, 1536, 2048, 3000, 4096, 5003, 6144, 8192, 8200, 12288, 16384};
-    static const int64_t most[] = {200, 500, 1000, 1000, 2000, 2000, 2000, 4000, 4000, 4000, 8000, 8000, 12000, 16000, 131072};
+    static const int64_t most[] = {200, 500, 1000, 1000, 2000, 2000, 2000, 4000, 4000, 4000, 8000, 8000, 12000, 16000, MOST_POINTS};
     int rank = 1 + (int)random_below(&net->random, 5);
-    bool long_rows = random_chance(&net->random, 12);
-    int64_t row = long_rows ? PICK(&net->random, rows) : 1;
-    net->most = long_rows ? row << random_below(&net->random, 4) : PICK(&net->random, most);
-    for (int64_t a = 0, points = row; a < rank; points *= net->extent[a++]) {
+    net->row = -1;
+    net->most = PICK(&net->random, most);
+    for (int64_t a = 0, points = 1; a < rank; points *= net->extent[a++]) {
         int64_t extent = PICK(&net->random, extents), left = net->most / points;
         net_new_axis(net, extent <= left ? extent : 1 + random_below(&net->random, left < 40 ? left : 40));
     }
-    if (long_rows)   // mostly innermost
-        net->extent[random_chance(&net->random, 75) ? rank - 1 : (int)random_below(&net->random, rank)] = row;
 }
+
+static const char *wider_type(const char *type) { return strcmp(type, "f32") == 0 ? "f64" : "f32"; }
 
 char *generate_network(Arena *arena, uint64_t state)
 {
@@ -194,12 +217,13 @@ char *generate_network(Arena *arena, uint64_t state)
     Net net = {.arena = arena, .random = {state}, .inputs = strbuf_new(arena), .definitions = strbuf_new(arena),
                .outputs = strbuf_new(arena)};
     net.type = PICK(&net.random, types);
-    choose_axes(&net);
+    net.weight_type = random_chance(&net.random, 40) ? wider_type(net.type) : PICK(&net.random, types);
+    (random_chance(&net.random, 20) ? choose_long_axes : choose_axes)(&net);
     net_begin(&net);
     for (int layers = PICK(&net.random, depths); layers > 0 && net.now.rank > 0; layers--)
         net_add_layer(&net);
-    if (!net.now.output && random_chance(&net.random, 60))
-        strbuf_printf(&net.outputs, "output %c%d\n", net.now.letter, net.now.number);
+    if (!net.now.output && net.now.letter == 't' && random_chance(&net.random, 60))
+        strbuf_printf(&net.outputs, "output t%d\n", net.now.number);
     else if (!net.now.output)
         net_define(&net, net_set(&net.now), NET_ROUNDED | NET_OUTPUT, "%s", net_read(&net, &net.now));
     return arena_printf(arena, "%s%s%s", net.inputs.text, net.definitions.text, net.outputs.text);

@@ -1,5 +1,6 @@
 #include <assert.h>
 #include <ctype.h>
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,8 @@
 #include "differential/random_programs.h"
 #include "front/lower.h"
 #include "front/parse.h"
+
+enum { KEEP = 10 };   // as many candidates as the driver
 
 // ---- variants ----
 
@@ -22,12 +25,17 @@ void list_variants(Run *run)
         }
 }
 
-static Variant *variant_of(Run *run, const PlannedLaunch *launch)
+static Variant *variant_named(Run *run, const Family *family, const char *name)
 {
     Variant *variant = run->variants;
-    while (variant->family != launch->family || strcmp(variant->name, launch->rules->variant_name) != 0)
+    while (variant->family != family || strcmp(variant->name, name) != 0)
         variant++;
     return variant;
+}
+
+static Variant *variant_of(Run *run, const PlannedLaunch *launch)
+{
+    return variant_named(run, launch->family, launch->rules->variant_name);
 }
 
 /* How often its rarest launch was proven. */
@@ -53,63 +61,173 @@ static uint64_t structure_of(const char *text)
     return hash;
 }
 
-static Candidate make_candidate(Arena *arena, Subject *subject, const PlanList *plans, int rank,
-                                const DeviceSpec *device)
+/* What there is to choose from. */
+typedef struct Choices {
+    Arena *arena;
+    Subject *subject;
+    const FusionPlans *fusions;
+    const PlanList *plans;
+    const DeviceSpec *device;
+} Choices;
+
+static Candidate make_candidate(const Choices *of, const Plan *plan, int rank, const char *variant)
 {
-    TemplateStore templates = {.arena = arena};
-    Kernel *kernel = codegen_kernel(arena, &(CodegenRequest){
-        .name = arena_printf(arena, "p%llu_%d", (unsigned long long)subject->number, rank + 1),
-        .program = subject->program,
-        .plan = &plans->plans[rank],
-        .device = device,
+    TemplateStore templates = {.arena = of->arena};
+    Kernel *kernel = codegen_kernel(of->arena, &(CodegenRequest){
+        .name = arena_printf(of->arena, "p%" PRIu64 "_%d", of->subject->number, rank + 1),
+        .program = of->subject->program,
+        .plan = plan,
+        .device = of->device,
         .templates = &templates,
         .rank = rank,
-        .kept = plans->count,
+        .kept = of->plans->count,
     });
-    return (Candidate){.subject = subject, .plan = &plans->plans[rank], .kernel = kernel, .rank = rank,
+    return (Candidate){.subject = of->subject, .plan = plan, .kernel = kernel, .rank = rank, .variant = variant,
                        .structure = structure_of(kernel->behind_prelude)};
 }
 
-static bool is_chosen(const Subject *subject, const Candidate *candidate)
+static bool has_structure(const Subject *subject, uint64_t structure)
 {
-    bool chosen = false;
+    bool found = false;
     for (int i = 0; i < subject->count; i++)
-        chosen |= subject->candidates[i].structure == candidate->structure;
-    return chosen;
+        found |= subject->candidates[i].structure == structure;
+    return found;
 }
 
-static void add_candidate(Run *run, Subject *subject, const Candidate *candidate)
+static void add_candidate(Run *run, Subject *subject, Candidate candidate)
 {
-    subject->candidates[subject->count++] = *candidate;
-    for (int k = 0; k < candidate->plan->count; k++)
-        variant_of(run, &candidate->plan->launches[k])->proven++;
+    subject->candidates[subject->count++] = candidate;
+    for (int k = 0; k < candidate.plan->count; k++)
+        variant_of(run, &candidate.plan->launches[k])->proven++;
 }
 
-/* Of structures that are not chosen yet: the rarest, or any. False: there is none. */
-static bool choose_next(Run *run, Subject *subject, const Candidate *all, int count, bool rarest, uint64_t start)
+// ---- kinds of kernels that the model does not prefer, as it does for programs too large to be proven here ----
+
+/* A launch of the family, of the variant if one is named. */
+static bool launch_of(const Choices *of, const Fusion *fusion, const Family *family, const char *name, PlannedLaunch *launch)
 {
-    const Candidate *best = NULL;
-    for (int i = 0; i < count; i++) {
-        const Candidate *candidate = &all[(start + (uint64_t)i) % (uint64_t)count];
-        if (!is_chosen(subject, candidate) && (!best || (rarest && rarity(run, candidate->plan) < rarity(run, best->plan))))
-            best = candidate;
+    ConstructStats stats = {0};
+    TileRules *rules = NEW_ARRAY(of->arena, TileRules, MAX_VARIANTS);
+    int count = family->matches(fusion, of->device) ? family->rules(fusion, of->device, rules) : 0;
+    for (int v = 0; v < count; v++) {
+        if (name && strcmp(rules[v].variant_name, name) != 0)
+            continue;
+        *launch = (PlannedLaunch){.family = family, .fusion = fusion, .rules = &rules[v]};
+        if (rprogram_construct(of->arena, &rules[v], of->device, 1, &launch->program, &stats) > 0)
+            return true;
     }
-    if (best)
-        add_candidate(run, subject, best);
+    return false;
+}
+
+static bool any_launch(const Choices *of, const Fusion *fusion, PlannedLaunch *launch)
+{
+    for (int f = 0; families[f]; f++)
+        if (launch_of(of, fusion, families[f], NULL, launch))
+            return true;
+    return false;
+}
+
+/* A plan with launches of the variant wherever it can be; NULL: nowhere. */
+static Plan *plan_with(const Choices *of, const Variant *variant)
+{
+    for (int p = 0; p < of->fusions->count; p++) {
+        const FusionPlan *fusions = &of->fusions->plans[p];
+        Plan *plan = NEW(of->arena, Plan);
+        *plan = (Plan){.fusion_plan = fusions->name, .launches = NEW_ARRAY(of->arena, PlannedLaunch, fusions->count)};
+        bool found = false, whole = true;
+        for (; plan->count < fusions->count && whole; plan->count++) {
+            PlannedLaunch *launch = &plan->launches[plan->count];
+            const Fusion *fusion = fusions->fusions[plan->count];
+            bool wanted = launch_of(of, fusion, variant->family, variant->name, launch);
+            found |= wanted;
+            whole = wanted || any_launch(of, fusion, launch);
+        }
+        if (found && whole)
+            return plan;
+    }
+    return NULL;
+}
+
+/* One bit a variant: some family offers it for some fusion. */
+static uint64_t offered(Run *run, const Choices *of)
+{
+    uint64_t found = 0;
+    TileRules *rules = NEW_ARRAY(of->arena, TileRules, MAX_VARIANTS);
+    for (int p = 0; p < of->fusions->count; p++)
+        for (int k = 0; k < of->fusions->plans[p].count; k++)
+            for (int f = 0; families[f]; f++) {
+                const Fusion *fusion = of->fusions->plans[p].fusions[k];
+                int count = families[f]->matches(fusion, of->device) ? families[f]->rules(fusion, of->device, rules) : 0;
+                for (int v = 0; v < count; v++)
+                    found |= UINT64_C(1) << (variant_named(run, families[f], rules[v].variant_name) - run->variants);
+            }
+    return found;
+}
+
+/* The rarest that is offered, if fewer than `most` of it were proven. */
+static void add_rare(Run *run, const Choices *of, int64_t most)
+{
+    const Variant *rarest = NULL;
+    uint64_t found = offered(run, of);
+    for (int v = 0; v < run->variant_count; v++)
+        if (found >> v & 1 && run->variants[v].proven < (rarest ? rarest->proven : most))
+            rarest = &run->variants[v];
+    const Plan *plan = rarest ? plan_with(of, rarest) : NULL;
+    if (plan)
+        add_candidate(run, of->subject, make_candidate(of, plan, -1, arena_printf(of->arena, "%s/%s", rarest->family->name, rarest->name)));
+}
+
+// ---- the choice ----
+
+/* Of those that were not tried yet: the rarest, or any; -1: none is left. */
+static int next_rank(Run *run, const PlanList *plans, unsigned tried, bool rarest, uint64_t start)
+{
+    int best = -1;
+    for (int i = 0; i < plans->count; i++) {
+        int rank = (int)((start + (uint64_t)i) % (uint64_t)plans->count);
+        bool better = best < 0 || (rarest && rarity(run, &plans->plans[rank]) < rarity(run, &plans->plans[best]));
+        if (!(tried >> rank & 1) && better)
+            best = rank;
+    }
     return best;
 }
 
-/* In turn the structure that was proven least, and any other. */
-static void choose(Run *run, Subject *subject, const Candidate *all, int count)
+/* In turn the candidate whose kinds of kernels were proven least, and any other. */
+static void choose_kept(Run *run, const Choices *of)
 {
-    if (run->candidate) {
-        if (run->candidate <= count)
-            add_candidate(run, subject, &all[run->candidate - 1]);
-        return;
-    }
-    uint64_t start = generate_hash(run->seed + subject->number);
-    while (subject->count < run->structures && choose_next(run, subject, all, count, subject->count % 2 == 0, start))
+    uint64_t start = generate_hash(run->seed + of->subject->number);
+    unsigned tried = 0;
+    for (int tries = 0; tries < KEEP && of->subject->count < run->structures; tries++) {
+        int rank = next_rank(run, of->plans, tried, of->subject->count % 2 == 0, start);
+        if (rank < 0)
+            return;
+        tried |= 1u << rank;
         start = generate_hash(start);
+        Candidate candidate = make_candidate(of, &of->plans->plans[rank], rank, NULL);
+        if (!has_structure(of->subject, candidate.structure))
+            add_candidate(run, of->subject, candidate);
+    }
+}
+
+static void choose(Run *run, const Choices *of)
+{
+    const PlanList *plans = of->plans;
+    for (int v = 0; run->variant && v < run->variant_count; v++) {
+        const Variant *variant = &run->variants[v];
+        const char *name = arena_printf(of->arena, "%s/%s", variant->family->name, variant->name);
+        const Plan *plan = strcmp(name, run->variant) == 0 ? plan_with(of, variant) : NULL;
+        if (plan)
+            add_candidate(run, of->subject, make_candidate(of, plan, -1, name));
+    }
+    if (run->candidate > 0 && run->candidate <= plans->count)
+        add_candidate(run, of->subject, make_candidate(of, &plans->plans[run->candidate - 1], run->candidate - 1, NULL));
+    if (run->variant || run->candidate)
+        return;
+    int64_t least = INT64_MAX;
+    for (int i = 0; i < plans->count; i++)
+        least = rarity(run, &plans->plans[i]) < least ? rarity(run, &plans->plans[i]) : least;
+    add_rare(run, of, least);
+    choose_kept(run, of);
 }
 
 // ---- the pipeline ----
@@ -135,7 +253,7 @@ bool choose_candidates(Run *run, Arena *arena, Subject *subject, const DeviceSpe
     if (setjmp(refusal)) {
         compiling = false;
         run->refused++;
-        report(run, subject, -1, device, "refused", refusal_message);
+        report(run, subject, "", device, "refused", refusal_message);
         return false;
     }
     subject->text = generate(arena, run->seed, subject->number);
@@ -145,14 +263,10 @@ bool choose_candidates(Run *run, Arena *arena, Subject *subject, const DeviceSpe
     PlanList plans = plan_program(arena, &fusions, device, KEEP);
     if (!plans.count)
         fatal(EXIT_NO_PROGRAM, "the device can hold no program for this expression");
-    subject->kept = plans.count;
-    subject->candidates = NEW_ARRAY(arena, Candidate, plans.count);
+    subject->candidates = NEW_ARRAY(arena, Candidate, run->structures + 1);
     subject->elements = NEW_ARRAY(arena, int64_t, subject->program->output_count);
     subject->judged = NEW_ARRAY(arena, int64_t, subject->program->output_count);
-    Candidate *all = NEW_ARRAY(arena, Candidate, plans.count);
-    for (int rank = 0; rank < plans.count; rank++)
-        all[rank] = make_candidate(arena, subject, &plans, rank, device);
-    choose(run, subject, all, plans.count);
+    choose(run, &(Choices){arena, subject, &fusions, &plans, device});
     compiling = false;
     return true;
 }

@@ -23,7 +23,8 @@
 
 // ---- devices ----
 
-static const char *const devices[] = {"h200", "a100", "mi50", "v100", "h100", "k80", "rtx2080ti", "rtx3090", "rtx4090"};
+static const char *const devices[] = {"h200", "a100", "h100", "mi50", "v100", "k80",
+                                      "h200", "rtx2080ti", "h100", "rtx3090", "rtx4090"};
 
 /* Batches take the devices of devices/ and random ones in turn. */
 static const char *device_of(Arena *arena, uint64_t batch)
@@ -56,7 +57,7 @@ static void prove_numbers(Run *run, uint64_t first, uint64_t count)
     Arena *arena = arena_new();
     const DeviceSpec *device = read_device(arena, run->device ? run->device : device_of(arena, first / BATCH));
     Subject *subjects = NEW_ARRAY(arena, Subject, (int64_t)count);
-    Candidate **candidates = NEW_ARRAY(arena, Candidate *, (int64_t)count * KEEP);
+    Candidate **candidates = NEW_ARRAY(arena, Candidate *, (int64_t)count * (run->structures + 1));
     int found = 0;
     for (uint64_t i = 0; i < count; i++) {
         Subject *subject = &subjects[i];
@@ -100,6 +101,7 @@ static const struct argp_option options[] = {
     {"first", 'f', "N", 0, "number of the first program", 0},
     {"device", 'd', "NAME", 0, "random-N, a device of devices/ or a file, instead of one after the other", 0},
     {"candidate", 'c', "N", 0, "only this one", 0},
+    {"variant", 'v', "FAMILY/NAME", 0, "only one that has this kind of kernel", 0},
     {"structures", 't', "N", 0, "candidates of a program, at most (default 2)", 0},
     {"print", 'p', NULL, 0, "only print the programs", 0},
     {"print-device", 'y', NULL, 0, "only print the device file", 0},
@@ -115,6 +117,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case 'f': run->first = strtoull(text, NULL, 10); return 0;
     case 'd': run->device = text; return 0;
     case 'c': run->candidate = atoi(text); return 0;
+    case 'v': run->variant = text; return 0;
     case 't': run->structures = atoi(text); return 0;
     case 'p': run->print = true; return 0;
     case 'y': run->print_device = true; return 0;

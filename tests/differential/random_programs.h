@@ -3,16 +3,17 @@
 #include "codegen/codegen.h"
 #include "ir/eval.h"
 
-enum { BATCH = 25, KEEP = 10, MOST_VARIANTS = 64 };
+enum { BATCH = 25, MOST_VARIANTS = 64 };
 
 typedef struct Subject Subject;
 
-/* One way of computing a program: one of the candidates that the driver would keep. */
+/* One way of computing a program. */
 typedef struct Candidate {
     Subject *subject;
     const Plan *plan;
     Kernel *kernel;
-    int rank;                     // among the kept ones
+    int rank;                     // among those that the driver would keep; -1: it is made of
+    const char *variant;          // this kind of kernel, "rowwise/ahead", though the model prefers others
     uint64_t structure;           // of its text without numbers
     int first_buffer;             // of its outputs, in the batch that it stands in
     int64_t workspace_offset;
@@ -24,7 +25,7 @@ struct Subject {
     const char *text;
     Program *program;
     Candidate *candidates;        // those that are proven
-    int count, kept;              // of these, of those that the driver would keep
+    int count;
     RandomInputs inputs;
     int first_buffer;             // of its inputs
     int64_t *elements, *judged;   // of each output, of the first candidate in all passes
@@ -41,6 +42,7 @@ typedef struct Variant {
 typedef struct Run {
     uint64_t seed, first, count;
     const char *device;           // NULL: by batch
+    const char *variant;          // NULL: any
     int candidate, structures;    // the only one, 0: any; how many of a program are proven
     bool print, print_device;
     uint64_t current;             // number of the program that is compiled
@@ -66,7 +68,8 @@ void on_fatal(int exit_code, const char *message, void *context);
 /* Compares all of them with the reference, and counts. */
 void prove(Run *run, Arena *arena, Candidate *const *candidates, int count, const DeviceSpec *device);
 
-void report(Run *run, const Subject *subject, int rank, const DeviceSpec *device, const char *what, const char *why);
+/* `which`: the option that picks the candidate, or nothing. */
+void report(Run *run, const Subject *subject, const char *which, const DeviceSpec *device, const char *what, const char *why);
 
 /* Outputs of which hardly anything could be judged prove nothing. */
 void check_judged(Run *run, Arena *arena, const Subject *subject, const DeviceSpec *device);

@@ -29,25 +29,25 @@ typedef struct Batch {
 
 // ---- reports ----
 
-void report(Run *run, const Subject *subject, int rank, const DeviceSpec *device, const char *what, const char *why)
+void report(Run *run, const Subject *subject, const char *which, const DeviceSpec *device, const char *what, const char *why)
 {
+    bool random = strncmp(device->name, "random-", strlen("random-")) == 0;
     run->failures++;
-    printf("FAIL  program %" PRIu64 " of seed %" PRIu64 " on %s, candidate %d of %d: %s: %s\n"
-           "      again: random_programs --seed %" PRIu64 " --first %" PRIu64 " --device %s",
-           subject->number, run->seed, device->name, rank + 1, subject->kept, what, why, run->seed, subject->number, device->name);
-    if (rank >= 0)
-        printf(" --candidate %d", rank + 1);
-    if (strncmp(device->name, "random-", strlen("random-")) == 0)
-        printf("; the device: --print-device");
-    printf("\n%s\n", subject->text);
+    printf("FAIL  program %" PRIu64 " of seed %" PRIu64 " on %s: %s: %s\n"
+           "      again: random_programs --seed %" PRIu64 " --first %" PRIu64 " --device %s%s%s\n%s\n",
+           subject->number, run->seed, device->name, what, why, run->seed, subject->number, device->name, which,
+           random ? "; --print-device prints the device" : "", subject->text);
     fflush(stdout);
 }
 
 /* Once: its batch may be proven again for another's sake. */
-static void report_candidate(Run *run, Candidate *candidate, const DeviceSpec *device, const char *what, const char *why)
+static void report_candidate(Run *run, Arena *arena, Candidate *candidate, const DeviceSpec *device, const char *what,
+                             const char *why)
 {
+    const char *which = candidate->variant ? arena_printf(arena, " --variant '%s'", candidate->variant)
+                                           : arena_printf(arena, " --candidate %d", candidate->rank + 1);
     if (!candidate->failed)
-        report(run, candidate->subject, candidate->rank, device, what, why);
+        report(run, candidate->subject, which, device, what, why);
     candidate->failed = true;
 }
 
@@ -55,7 +55,7 @@ void check_judged(Run *run, Arena *arena, const Subject *subject, const DeviceSp
 {
     for (int i = 0; i < subject->program->output_count; i++)
         if (2 * subject->judged[i] < subject->elements[i])
-            report(run, subject, -1, device, "proves little",
+            report(run, subject, "", device, "proves little",
                    arena_printf(arena, "%" PRId64 " of %" PRId64 " elements of %s were judged",
                                 subject->judged[i], subject->elements[i], subject->program->outputs[i]->name));
 }
@@ -240,7 +240,7 @@ static void compare_batch(Run *run, const Batch *batch, const RuntimeResult *res
         evaluator_free(truth);
         for (int c = start; c < end; c++)
             if (why[c])
-                report_candidate(run, batch->candidates[c], device, input_kind_name[subject->inputs.kind], why[c]);
+                report_candidate(run, batch->arena, batch->candidates[c], device, input_kind_name[subject->inputs.kind], why[c]);
     }
 }
 
@@ -300,7 +300,7 @@ void prove(Run *run, Arena *arena, Candidate *const *candidates, int count, cons
     if (prove_batch(run, &batch, device, &why))
         return;
     if (count == 1) {
-        report_candidate(run, candidates[0], device, "does not run", why);
+        report_candidate(run, arena, candidates[0], device, "does not run", why);
         return;
     }
     int64_t before = run->failures;
