@@ -21,14 +21,16 @@ static const char *const reals[] = {"f32", "f16", "bf16", "f64"};
 
 static Shape shape_new(uint64_t state, int64_t most_elements)
 {
-    static const int64_t sizes[] = {1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 31, 32, 33, 40, 64, 65, 97, 128, 260, 1000};
-    static const int64_t large[] = {3, 40, 127, 128, 255, 255, 256, 257, 363, 511, 513, 1023};
+    static const int64_t sizes[] = {1,  2,  3,  4,  5,  7,  8,  12,  16,  17,
+                                    31, 32, 33, 40, 64, 65, 97, 128, 260, 1000};
+    static const int64_t large[] = {3, 128, 255, 255, 256, 257, 363, 363, 511, 513, 513, 1023};
     bool is_large = most_elements > MOST_ELEMENTS;
     Shape s = {.random = {state}};
-    s.rank = 2 + (int)below(&s, is_large ? 2 : MOST_AXES - 1);
+    s.rank = 2 + (int)(is_large ? below(&s, 4) / 3 : below(&s, MOST_AXES - 1));
     int64_t elements = 1;
     for (int a = 0; a < s.rank; a++) {
-        int64_t most = most_elements / elements, size = is_large ? PICK(&s.random, large) : PICK(&s.random, sizes);
+        int64_t most = most_elements / elements,
+                size = is_large ? PICK(&s.random, large) : PICK(&s.random, sizes);
         s.extent[a] = size <= most ? size : is_large ? most : 1 + below(&s, most < 40 ? most : 40);
         elements *= s.extent[a];
         s.order[a] = a;
@@ -67,15 +69,20 @@ static void put(StrBuf *out, const char *pattern, const char *const *lists)
 /* Statistics over some axes, what is made of them, and statistics of that. */
 static char *normalised(Arena *arena, Shape *s)
 {
-    static const char *const terms[] = {"x$1", "x$1 * 0.25", "x$1 - z$1", "select(m$1, x$1, -1)", "relu(x$1)"};
+    static const char *const terms[] = {"x$1", "x$1 * 0.25", "x$1 - z$1", "select(m$1, x$1, -1)",
+                                        "relu(x$1)"};
     static const char *const firsts[] = {"max", "min", "sum"};
-    static const char *const steps[] = {"exp(-abs(t$1 - u$2))", "t$1 - u$2", "t$1 * 0.5 + u$2", "sq(t$1 - u$2 * 0.125)"};
+    static const char *const steps[] = {"exp(-abs(t$1 - u$2))", "t$1 - u$2", "t$1 * 0.5 + u$2",
+                                        "sq(t$1 - u$2 * 0.125)"};
     static const char *const seconds[] = {"v$1", "sq(v$1)", "v$1 * x$1"};
     static const char *const lasts[] = {"v$1 / (1 + abs(w$2))", "(v$1 - w$2 * 0.01) * g$3 + b$3", "v$1 * w$2",
                                         "v$1 * rsqrt(1e-5 + abs(w$2)) + h$2"};
     uint32_t all = (1u << s->rank) - 1;
-    const char *const lists[] = {list(arena, s, all, false), list(arena, s, s->kept, false), list(arena, s, all & ~s->kept, false)};
-    const char *parts[] = {PICK(&s->random, terms), PICK(&s->random, steps), PICK(&s->random, seconds), PICK(&s->random, lasts)}, *type = PICK(&s->random, reals);
+    const char *const lists[] = {list(arena, s, all, false), list(arena, s, s->kept, false),
+                                 list(arena, s, all & ~s->kept, false)};
+    const char *parts[] = {PICK(&s->random, terms), PICK(&s->random, steps), PICK(&s->random, seconds),
+                           PICK(&s->random, lasts)},
+               *type = PICK(&s->random, reals);
     StrBuf out = strbuf_new(arena);
     strbuf_printf(&out, "input x%s : %s\n", list(arena, s, all, true), type);
     strbuf_printf(&out, "input z%s : %s\n", list(arena, s, all, true), PICK(&s->random, reals));
@@ -88,24 +95,27 @@ static char *normalised(Arena *arena, Shape *s)
         strbuf_printf(&out, "%s%s = ", left[i], lists[0]);
         put(&out, parts[i == 2 ? 3 : i], lists);
         if (i < 2) {
-            strbuf_printf(&out, "\n%s%s = %s%s(", i ? "w" : "u", lists[1], i ? "sum" : PICK(&s->random, firsts), lists[2]);
+            strbuf_printf(&out, "\n%s%s = %s%s(", i ? "w" : "u", lists[1],
+                          i ? "sum" : PICK(&s->random, firsts), lists[2]);
             put(&out, i ? parts[2] : "t$1", lists);
             strbuf_puts(&out, ")");
         }
         strbuf_puts(&out, "\n");
     }
-    strbuf_printf(&out, "output y : %s\n%s%s", below(s, 3) ? type : PICK(&s->random, reals), below(s, 3) ? "" : "output u\n",
-                  below(s, 4) ? "" : "output v\n");
+    strbuf_printf(&out, "output y : %s\n%s%s", below(s, 3) ? type : PICK(&s->random, reals),
+                  below(s, 3) ? "" : "output u\n", below(s, 4) ? "" : "output v\n");
     return out.text;
 }
 
 /* An input whose axes come in another order. */
 static char *turned(Arena *arena, Shape *s)
 {
-    static const char *const bodies[] = {"x$1", "x$1", "x$1", "x$1 * 0.5", "relu(x$1) + b$3", "x$1 * b$3 - z$2"};
+    static const char *const bodies[] = {
+        "x$1", "x$1", "x$1", "x$1 * 0.5", "relu(x$1) + b$3", "x$1 * b$3 - z$2"};
     static const char *const types[] = {"f32", "f16", "bf16", "f64", "i8", "u8", "i32"};
     uint32_t all = (1u << s->rank) - 1;
-    const char *from = list(arena, s, all, false), *sizes = list(arena, s, all, true), *body = PICK(&s->random, bodies);
+    const char *from = list(arena, s, all, false), *sizes = list(arena, s, all, true),
+               *body = PICK(&s->random, bodies);
     bool moves = strcmp(body, "x$1") == 0;
     for (int i = s->rank - 1; i > 0; i--) {
         int j = (int)below(s, i + 1), other = s->order[j];
@@ -120,22 +130,52 @@ static char *turned(Arena *arena, Shape *s)
     const char *const lists[] = {from, list(arena, s, all, false), list(arena, s, last, false)};
     StrBuf out = strbuf_new(arena);
     strbuf_printf(&out, "input x%s : %s\n", sizes, moves ? PICK(&s->random, types) : PICK(&s->random, reals));
-    strbuf_printf(&out, "input b%s : f32\ninput z%s : %s\n", list(arena, s, last, true), list(arena, s, all, true), PICK(&s->random, reals));
+    strbuf_printf(&out, "input b%s : f32\ninput z%s : %s\n", list(arena, s, last, true),
+                  list(arena, s, all, true), PICK(&s->random, reals));
     strbuf_printf(&out, "y%s = ", lists[1]);
     put(&out, body, lists);
     strbuf_printf(&out, "\noutput y%s%s\n", moves ? "" : " : ", moves ? "" : PICK(&s->random, reals));
     return out.text;
 }
 
+/* Rows, or columns, that several blocks share, under weights of a wider type. */
+static char *shared_by_blocks(Arena *arena, Shape *s)
+{
+    static const int64_t lengths[] = {8192, 12288, 12288, 16384}, rows[] = {1, 2, 4, 4},
+                         channels[] = {8, 8, 12, 16};
+    bool columns = below(s, 2), narrow = below(s, 2), centred = below(s, 2);
+    int64_t length = narrow && !columns ? 24576 : PICK(&s->random, lengths) / (columns ? 2 : 1),
+            others = columns ? PICK(&s->random, channels) : PICK(&s->random, rows);
+    const char *type = narrow ? reals[1 + below(s, 2)] : "f32", *x = columns ? "x[j, i]" : "x[i, j]",
+               *mean = centred ? " - m[i]" : "";
+    StrBuf out = strbuf_new(arena);
+    strbuf_printf(&out, "input x[%" PRId64 ", %" PRId64 "] : %s\n", columns ? length : others,
+                  columns ? others : length, type);
+    for (int i = 0; i < 2; i++)
+        strbuf_printf(&out, "input %c[%" PRId64 "] : %s\n", "gb"[i], columns ? others : length,
+                      narrow ? "f32" : "f64");
+    if (centred)
+        strbuf_printf(&out, "m[i] = sum[j](%s) / %" PRId64 "\n", x, length);
+    strbuf_printf(&out, "v[i] = sum[j](sq(%s%s)) / %" PRId64 "\n", x, mean, length);
+    strbuf_printf(&out, "y%s = (%s%s) * rsqrt(v[i] + 1e-3) * g[%c] + b[%c]\n", x + 1, x, mean, "ji"[columns],
+                  "ji"[columns]);
+    strbuf_printf(&out, "output y : %s\n", type);
+    if (below(s, 2))
+        strbuf_puts(&out, "output v\n");
+    return out.text;
+}
+
 char *generate_known(Arena *arena, uint64_t state)
 {
-    uint64_t kind = generate_hash(state + 2) % 8;
-    Shape s = shape_new(state, kind < 3 ? MOST_TURNED : MOST_ELEMENTS);
-    if (kind < 4)
+    uint64_t kind = generate_hash(state + 2) % 10;
+    Shape s = shape_new(state, kind < 4 ? MOST_TURNED : MOST_ELEMENTS);
+    if (kind < 5)
         return turned(arena, &s);
-    if (kind < 6)   // rows: the inner axes are reduced over
+    if (kind < 7)
+        return shared_by_blocks(arena, &s);
+    if (kind < 8)   // rows: the inner axes are reduced over
         s.kept = (1u << (1 + below(&s, s.rank - 1))) - 1;
-    else            // channels: all but one
+    else   // channels: all but one
         s.kept = 1u << below(&s, s.rank);
     return normalised(arena, &s);
 }

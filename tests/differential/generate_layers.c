@@ -21,7 +21,8 @@ static const char *read(Net *net, Held held) { return net_read(net, &held); }
 static Held mean_of(Net *net, Set axes, Set over, const char *term)
 {
     const char *list = net_list(net, over);
-    return net_define(net, axes & ~over, NET_ROUNDED, "sum%s(%s) / %" PRId64, list, term, net_points(net, over));
+    return net_define(net, axes & ~over, NET_ROUNDED, "sum%s(%s) / %" PRId64, list, term,
+                      net_points(net, over));
 }
 
 // ---- pointwise ----
@@ -38,13 +39,15 @@ static void residual(Net *net)
 {
     static const char *const operations[] = {"+", "-", "+ 0.5 *", "*"};
     Now n = now(net);
-    const char *operation = TEXT(net, operations), *z = net_input(net, chance(net, 70) ? n.axes : net_some(net, n.axes), NET_REAL);
+    const char *operation = TEXT(net, operations),
+               *z = net_input(net, chance(net, 70) ? n.axes : net_some(net, n.axes), NET_REAL);
     net->now = net_define(net, n.axes, NET_ROUNDED, "%s %s %s", n.x, operation, z);
 }
 
 static void activation(Net *net)
 {
-    static const char *const before[] = {"relu(", "tanh(", "sigmoid(", "abs(", "min(6, relu(3 + ", "log(1 + exp(-abs("};
+    static const char *const before[] = {
+        "relu(", "tanh(", "sigmoid(", "abs(", "min(6, relu(3 + ", "log(1 + exp(-abs("};
     static const char *const behind[] = {")", ")", ")", ")", "))", ")))"};
     Now n = now(net);
     int64_t kind = random_below(&net->random, 8);
@@ -88,7 +91,8 @@ static void gate(Net *net)
 /* Of what is normalised: weights over any axes, as a group norm, an adaptive norm or none has them. */
 static void with_weights(Net *net, Set axes, const char *x)
 {
-    const char *scale = net_input(net, net_any(net, axes), NET_WEIGHT), *shift = net_input(net, net_any(net, axes), NET_WEIGHT);
+    const char *scale = net_input(net, net_any(net, axes), NET_WEIGHT),
+               *shift = net_input(net, net_any(net, axes), NET_WEIGHT);
     switch (random_below(&net->random, 4)) {
     case 0: net->now = net_define(net, axes, NET_ROUNDED, "%s", x); break;
     case 1: net->now = net_define(net, axes, NET_ROUNDED, "%s * %s", x, scale); break;
@@ -128,7 +132,8 @@ static void rms_norm(Net *net)
 static void centring(Net *net)
 {
     Now n = now(net);
-    Held first = mean_of(net, n.axes, net_some(net, n.axes), n.x), second = mean_of(net, n.axes, net_some(net, n.axes), n.x);
+    Held first = mean_of(net, n.axes, net_some(net, n.axes), n.x),
+         second = mean_of(net, n.axes, net_some(net, n.axes), n.x);
     const char *of_first = read(net, first), *of_second = read(net, second);
     net->now = net_define(net, n.axes, NET_ROUNDED, "%s - %s - 2 * %s", n.x, of_first, of_second);
 }
@@ -138,12 +143,14 @@ static void norm_backward(Net *net)
 {
     Now n = now(net);
     Set over = net_some(net, n.axes), rest = n.axes & ~over, weights = net_any(net, n.axes);
-    const char *dy = net_input(net, n.axes, NET_REAL), *mean = net_input(net, rest, NET_REAL), *inv = net_input(net, rest, NET_REAL);
+    const char *dy = net_input(net, n.axes, NET_REAL), *mean = net_input(net, rest, NET_REAL),
+               *inv = net_input(net, rest, NET_REAL);
     const char *weight = net_input(net, weights, NET_WEIGHT);
     Held hat = net_define(net, n.axes, NET_ROUNDED, "(%s - %s) * %s", n.x, mean, inv);
     Held grown = net_define(net, n.axes, NET_ROUNDED, "%s * %s", dy, weight);
     const char *h = read(net, hat), *g = read(net, grown);
-    Held first = mean_of(net, n.axes, over, g), second = mean_of(net, n.axes, over, net_text(net, "%s * %s", g, h));
+    Held first = mean_of(net, n.axes, over, g),
+         second = mean_of(net, n.axes, over, net_text(net, "%s * %s", g, h));
     if (n.axes & ~weights && chance(net, 70)) {
         const char *others = net_list(net, n.axes & ~weights);
         net_define(net, weights, NET_OUTPUT | NET_ROUNDED, "sum%s(%s * %s)", others, dy, h);
@@ -158,15 +165,16 @@ static void norm_backward(Net *net)
 /* Of a row's elements: masked by bits or by numbers over any axes, or by position. */
 static const char *masked(Net *net, Now n, Set over)
 {
-    const char *bits = net_input(net, net_some(net, n.axes), NET_BIT), *numbers = net_input(net, net_some(net, n.axes), NET_REAL);
+    const char *bits = net_input(net, net_some(net, n.axes), NET_BIT),
+               *numbers = net_input(net, net_some(net, n.axes), NET_REAL);
     int column = net_one(net, over), row = net_one(net, n.axes & ~over);
     switch (random_below(&net->random, 5)) {
     case 0: return net_text(net, "select(%s, %s, -1e4)", bits, n.x);
     case 1: return net_text(net, "%s * 0.125 + %s", n.x, numbers);
     case 2:
         if (row >= 0)
-            return net_text(net, "select(%c <= %d * %c + 1, %s, -inf)", net_axis(column), 1 + (int)random_below(&net->random, 3),
-                            net_axis(row), n.x);
+            return net_text(net, "select(%c <= %d * %c + 1, %s, -inf)", net_axis(column),
+                            1 + (int)random_below(&net->random, 3), net_axis(row), n.x);
         return n.x;
     default: return n.x;
     }
@@ -214,11 +222,13 @@ static void cross_entropy(Net *net)
     Set rows = n.axes & ~(1u << class);
     Exponents e = exponents(net, n, 1u << class);
     const char *label = net_input(net, rows, NET_INDEX), *list = net_list(net, 1u << class);
-    const char *target = net_text(net, "(select(%c == %s, 0.875, 0) + 0.125 / %" PRId64 ")", net_axis(class), label,
-                                  net->extent[class]);
-    Held loss = net_define(net, rows, NET_OUTPUT | NET_ROUNDED, "-sum%s(%s * (%s - log(%s)))", list, target, e.below, e.sum);
+    const char *target = net_text(net, "(select(%c == %s, 0.875, 0) + 0.125 / %" PRId64 ")", net_axis(class),
+                                  label, net->extent[class]);
+    Held loss = net_define(net, rows, NET_OUTPUT | NET_ROUNDED, "-sum%s(%s * (%s - log(%s)))", list, target,
+                           e.below, e.sum);
     if (rows && chance(net, 50))
-        net_define(net, 0, NET_OUTPUT, "sum%s(%s) / %" PRId64, net_list(net, rows), read(net, loss), net_points(net, rows));
+        net_define(net, 0, NET_OUTPUT, "sum%s(%s) / %" PRId64, net_list(net, rows), read(net, loss),
+                   net_points(net, rows));
     net->now = net_define(net, n.axes, NET_ROUNDED, "(exp(%s) / %s - %s) * 0.25", e.below, e.sum, target);
 }
 
@@ -258,7 +268,8 @@ static void masked_mean(Net *net)
     Held count = net_define(net, masked_axes & ~over, NET_EXACT, "sum%s(%s)", list, mask);
     Held sum = net_define(net, n.axes & ~over, NET_ROUNDED, "sum%s(select(%s, %s, 0))", list, mask, n.x);
     const char *of_count = read(net, count), *of_sum = read(net, sum);
-    Held mean = net_define(net, n.axes & ~over, NET_OUTPUT | NET_ROUNDED, "%s / max(%s, 1)", of_sum, of_count);
+    Held mean =
+        net_define(net, n.axes & ~over, NET_OUTPUT | NET_ROUNDED, "%s / max(%s, 1)", of_sum, of_count);
     if (chance(net, 60))
         net->now = net_define(net, n.axes, NET_ROUNDED, "select(%s, %s - %s, 0)", mask, n.x, read(net, mean));
 }
@@ -282,8 +293,10 @@ static void projection(Net *net)
     if (outer < 0 || net_points(net, n.axes | 1u << outer) > 8 * net->most)
         return;
     Set batch = chance(net, 25) ? net_any(net, n.axes) : 0;
-    const char *weight = net_input(net, batch | 1u << inner | 1u << outer, NET_REAL), *list = net_list(net, 1u << inner);
-    net->now = net_define(net, (n.axes & ~(1u << inner)) | 1u << outer, NET_ROUNDED, "sum%s(%s * %s)", list, n.x, weight);
+    const char *weight = net_input(net, batch | 1u << inner | 1u << outer, NET_REAL),
+               *list = net_list(net, 1u << inner);
+    net->now = net_define(net, (n.axes & ~(1u << inner)) | 1u << outer, NET_ROUNDED, "sum%s(%s * %s)", list,
+                          n.x, weight);
     if (chance(net, 40))
         scale_and_shift(net);
 }
@@ -298,7 +311,8 @@ static void scores(Net *net)
         return;
     Set keys = (n.axes & ~(1u << query)) | 1u << key;
     const char *k = net_input(net, keys, NET_REAL), *list = net_list(net, 1u << inner);
-    net->now = net_define(net, (n.axes | 1u << key) & ~(1u << inner), NET_ROUNDED, "sum%s(%s * %s) * 0.125", list, n.x, k);
+    net->now = net_define(net, (n.axes | 1u << key) & ~(1u << inner), NET_ROUNDED, "sum%s(%s * %s) * 0.125",
+                          list, n.x, k);
 }
 
 /* Pooling and depthwise filters along one or two axes, with a stride. */
@@ -311,8 +325,10 @@ static void window(Net *net)
     int out = net_new_axis(net, (net->extent[along] + stride - 1) / stride), tap = net_new_axis(net, taps);
     if (tap < 0)
         return;
-    const char *index = net_text(net, "%" PRId64 "*%c + %c - %d", stride, net_axis(out), net_axis(tap), taps / 2);
-    const char *x = net_text(net, "pad(%s, 0)", net_read_at(net, &net->now, along, index)), *list = net_list(net, 1u << tap);
+    const char *index =
+        net_text(net, "%" PRId64 "*%c + %c - %d", stride, net_axis(out), net_axis(tap), taps / 2);
+    const char *x = net_text(net, "pad(%s, 0)", net_read_at(net, &net->now, along, index)),
+               *list = net_list(net, 1u << tap);
     Set axes = (n.axes & ~(1u << along)) | 1u << out;
     if (chance(net, 50)) {
         const char *weight = net_input(net, 1u << tap | net_any(net, axes), NET_REAL);
@@ -344,8 +360,10 @@ static void gated_linear_unit(Net *net)
     const char *first = turns ? net_text(net, "2*%c", net_axis(half)) : net_text(net, "%c", net_axis(half));
     const char *second = turns ? net_text(net, "2*%c + 1", net_axis(half))
                                : net_text(net, "%c + %" PRId64, net_axis(half), net->extent[half]);
-    const char *value = net_read_at(net, &net->now, axis, first), *gate = net_read_at(net, &net->now, axis, second);
-    net->now = net_define(net, (n.axes & ~(1u << axis)) | 1u << half, NET_ROUNDED, "%s * %s%s)", value, TEXT(net, gates), gate);
+    const char *value = net_read_at(net, &net->now, axis, first),
+               *gate = net_read_at(net, &net->now, axis, second);
+    net->now = net_define(net, (n.axes & ~(1u << axis)) | 1u << half, NET_ROUNDED, "%s * %s%s)", value,
+                          TEXT(net, gates), gate);
 }
 
 /* The two halves of an axis are turned by an angle that hangs on other axes. */
@@ -358,9 +376,12 @@ static void rotary(Net *net)
     int64_t half = net->extent[axis] / 2;
     Set angles = 1u << axis | net_any(net, n.axes);
     const char *cosine = net_input(net, angles, NET_REAL), *sine = net_input(net, angles, NET_REAL);
-    const char *ahead = net_read_at(net, &net->now, axis, net_text(net, "%c + %" PRId64, net_axis(axis), half));
-    const char *behind = net_read_at(net, &net->now, axis, net_text(net, "%c - %" PRId64, net_axis(axis), half));
-    net->now = net_define(net, n.axes, NET_ROUNDED, "%s * %s + select(%c < %" PRId64 ", -pad(%s, 0), pad(%s, 0)) * %s", n.x, cosine,
+    const char *ahead =
+        net_read_at(net, &net->now, axis, net_text(net, "%c + %" PRId64, net_axis(axis), half));
+    const char *behind =
+        net_read_at(net, &net->now, axis, net_text(net, "%c - %" PRId64, net_axis(axis), half));
+    net->now = net_define(net, n.axes, NET_ROUNDED,
+                          "%s * %s + select(%c < %" PRId64 ", -pad(%s, 0), pad(%s, 0)) * %s", n.x, cosine,
                           net_axis(axis), half, ahead, behind, sine);
 }
 
@@ -370,11 +391,13 @@ static void optimiser_step(Net *net)
 {
     Now n = now(net);
     const char *weight = net_input(net, n.axes, NET_REAL), *first = net_input(net, n.axes, NET_REAL);
-    const char *second = net_input(net, n.axes, NET_REAL), *rate = net_input(net, net_any(net, n.axes), NET_REAL);
+    const char *second = net_input(net, n.axes, NET_REAL),
+               *rate = net_input(net, net_any(net, n.axes), NET_REAL);
     Held m = net_define(net, n.axes, NET_OUTPUT | NET_ROUNDED, "0.9 * %s + 0.1 * %s", first, n.x);
     Held v = net_define(net, n.axes, NET_OUTPUT | NET_ROUNDED, "0.99 * abs(%s) + 0.01 * sq(%s)", second, n.x);
     const char *of_m = read(net, m), *of_v = read(net, v);
-    net->now = net_define(net, n.axes, NET_OUTPUT | NET_ROUNDED, "%s - 0.01 * %s * %s / (sqrt(%s) + 1e-3)", weight, rate, of_m, of_v);
+    net->now = net_define(net, n.axes, NET_OUTPUT | NET_ROUNDED, "%s - 0.01 * %s * %s / (sqrt(%s) + 1e-3)",
+                          weight, rate, of_m, of_v);
 }
 
 /* Whole numbers of eight bits and the scale of each row. */
@@ -382,7 +405,8 @@ static void quantisation(Net *net)
 {
     Now n = now(net);
     Set over = net_some(net, n.axes);
-    Held scale = net_define(net, n.axes & ~over, NET_OUTPUT, "max(max%s(abs(%s)), 1e-3) / 100", net_list(net, over), n.x);
+    Held scale = net_define(net, n.axes & ~over, NET_OUTPUT, "max(max%s(abs(%s)), 1e-3) / 100",
+                            net_list(net, over), n.x);
     const char *rounded = net_text(net, "floor(%s / %s + 0.5)", n.x, read(net, scale));
     net_define(net, n.axes, NET_OUTPUT, "cast(max(min(%s, 127), -127), i8)", rounded);
 }
@@ -400,7 +424,8 @@ static void plain_input(Net *net, Set axes) { net->now = net_new_input(net, axes
 /* Several inputs over any axes each. */
 static void broadcast_inputs(Net *net, Set axes)
 {
-    const char *first = net_input(net, net_some(net, axes), NET_REAL), *second = net_input(net, net_some(net, axes), NET_REAL);
+    const char *first = net_input(net, net_some(net, axes), NET_REAL),
+               *second = net_input(net, net_some(net, axes), NET_REAL);
     const char *third = net_input(net, axes, NET_REAL);
     net->now = net_define(net, axes, NET_ROUNDED, "%s * %s + %s", first, third, second);
 }
@@ -417,7 +442,8 @@ static void embedding(Net *net, Set axes)
     int word = net_new_axis(net, 6), width = net_one(net, axes);
     const char *id = net_input(net, axes & ~(1u << width), NET_INDEX);
     const char *table = net_input(net, 1u << word | 1u << width, NET_REAL), *list = net_list(net, 1u << word);
-    net->now = net_define(net, axes, NET_ROUNDED, "sum%s(select(%s == %c, %s, 0))", list, id, net_axis(word), table);
+    net->now =
+        net_define(net, axes, NET_ROUNDED, "sum%s(select(%s == %c, %s, 0))", list, id, net_axis(word), table);
 }
 
 static void positions(Net *net, Set axes)
@@ -428,8 +454,9 @@ static void positions(Net *net, Set axes)
 
 void net_begin(Net *net)
 {
-    static void (*const beginnings[])(Net *, Set) = {
-        plain_input, plain_input, plain_input, plain_input, broadcast_inputs, broadcast_inputs, dequantised, embedding, positions};
+    static void (*const beginnings[])(Net *, Set) = {plain_input, plain_input,      plain_input,
+                                                     plain_input, broadcast_inputs, broadcast_inputs,
+                                                     dequantised, embedding,        positions};
     TEXT(net, beginnings)(net, (1u << net->axis_count) - 1);
 }
 
@@ -439,16 +466,19 @@ typedef struct Layer {
 } Layer;
 
 static const Layer layers[] = {
-    {scale_and_shift, 4, 2}, {residual, 4, 2},         {activation, 4, 1},     {dropout, 3, 2},
-    {kept_mask, 3, 1},       {gate, 4, 3},             {norm, 12, 30},         {rms_norm, 5, 12},
-    {centring, 5, 4},        {norm_backward, 7, 8},    {softmax, 10, 20},      {softmax_backward, 4, 8},
-    {cross_entropy, 4, 5},   {regression, 3, 2},       {statistic, 6, 4},      {masked_mean, 4, 3},
-    {clipping, 2, 2},        {projection, 6, 1},       {scores, 3, 0},         {window, 6, 2},
-    {gated_linear_unit, 4, 2}, {rotary, 4, 2},         {optimiser_step, 3, 1}, {quantisation, 4, 4},
+    {scale_and_shift, 4, 2},   {residual, 4, 2},      {activation, 4, 1},     {dropout, 3, 2},
+    {kept_mask, 3, 1},         {gate, 4, 3},          {norm, 12, 30},         {rms_norm, 5, 12},
+    {centring, 5, 4},          {norm_backward, 7, 8}, {softmax, 10, 20},      {softmax_backward, 4, 8},
+    {cross_entropy, 4, 5},     {regression, 3, 2},    {statistic, 6, 4},      {masked_mean, 4, 3},
+    {clipping, 2, 2},          {projection, 6, 1},    {scores, 3, 0},         {window, 6, 2},
+    {gated_linear_unit, 4, 2}, {rotary, 4, 2},        {optimiser_step, 3, 1}, {quantisation, 4, 4},
     {other_order, 5, 2},
 };
 
-static int weight_of(const Net *net, const Layer *layer) { return net->row < 0 ? layer->weight : layer->weight_of_rows; }
+static int weight_of(const Net *net, const Layer *layer)
+{
+    return net->row < 0 ? layer->weight : layer->weight_of_rows;
+}
 
 void net_add_layer(Net *net)
 {

@@ -9,7 +9,13 @@ enum { NET_AXES = 12, NET_RANK = 8 };
 
 typedef uint32_t Set;   // of axes
 
-typedef enum NetType { NET_REAL, NET_WEIGHT, NET_BIT, NET_BYTE, NET_INDEX } NetType;   // the last: b1; i8 or u8; i32
+typedef enum NetType {
+    NET_REAL,
+    NET_WEIGHT,
+    NET_BIT,
+    NET_BYTE,
+    NET_INDEX
+} NetType;   // the last: b1; i8 or u8; i32
 
 /* A tensor that may be read. */
 typedef struct Held {
@@ -27,7 +33,7 @@ typedef struct Net {
     int64_t extent[NET_AXES], most;   // elements of a tensor
     int input_count, definition_count;
     const char *type, *weight_type;   // of most tensors; of most weights
-    Held now;           // what the next layer works on
+    Held now;                         // what the next layer works on
 } Net;
 
 // ---- axes ----
@@ -63,7 +69,8 @@ enum {
 };
 
 /* `t7[a:3, c:5] = …`: its right side is made in the manner of printf. */
-__attribute__((format(printf, 4, 5))) Held net_define(Net *net, Set set, unsigned how, const char *format, ...);
+__attribute__((format(printf, 4, 5))) Held net_define(Net *net, Set set, unsigned how, const char *format,
+                                                      ...);
 
 /* A text of its own, in the same manner. */
 __attribute__((format(printf, 2, 3))) const char *net_text(Net *net, const char *format, ...);

@@ -51,7 +51,8 @@ Set net_some(Net *net, Set set)
     int one = in_row ? net->row : net_one(net, set);
     Set below = one < 0 ? 0 : (1u << one) - 1, any = net_any(net, set);
     switch (in_row ? 0 : random_below(&net->random, 6)) {
-    case 0: case 1: return set & 1u << one;
+    case 0:
+    case 1: return set & 1u << one;
     case 2: return set & ~below;
     case 3: return set & (below | 1u << one);
     case 4: return any ? any : set;
@@ -159,10 +160,12 @@ Held net_define(Net *net, Set set, unsigned how, const char *format, ...)
     held.number = net->definition_count++;
     strbuf_printf(&net->definitions, "t%d[", held.number);
     for (int d = 0; d < held.rank; d++)
-        strbuf_printf(&net->definitions, "%s%c:%" PRId64, d ? ", " : "", net_axis(held.axes[d]), net->extent[held.axes[d]]);
+        strbuf_printf(&net->definitions, "%s%c:%" PRId64, d ? ", " : "", net_axis(held.axes[d]),
+                      net->extent[held.axes[d]]);
     strbuf_puts(&net->definitions, "]");
     if (typed)
-        strbuf_printf(&net->definitions, " : %s", random_chance(&net->random, 70) ? net->type : PICK(&net->random, types));
+        strbuf_printf(&net->definitions, " : %s",
+                      random_chance(&net->random, 70) ? net->type : PICK(&net->random, types));
     va_list args;
     va_start(args, format);
     strbuf_printf(&net->definitions, " = %s\n", arena_vprintf(net->arena, format, args));
@@ -179,7 +182,8 @@ enum { MOST_POINTS = 1 << 17 };
 /* One axis is long, mostly the innermost; in half of these programs that is all there is to them. */
 static void choose_long_axes(Net *net)
 {
-    static const int64_t rows[] = {2048, 3000, 4096, 5003, 8192, 8200, 12288, 12288, 16384, 16384, 24576, 24576};
+    static const int64_t rows[] = {2048,  3000,  4096,  5003,  8192,  8200,
+                                   12288, 12288, 16384, 16384, 24576, 24576};
     static const int64_t others[] = {1, 2, 2, 3, 4, 8, 16, 32};
     net->plain = random_chance(&net->random, 60);
     int rank = 2 + (int)random_below(&net->random, net->plain ? 2 : 4);
@@ -188,7 +192,9 @@ static void choose_long_axes(Net *net)
     int64_t left = 1 + random_below(&net->random, net->row < rank - 1 ? most : most < 8 ? most : 8);
     net->most = row * left;
     for (int a = 0; a < rank; a++) {
-        int64_t other = PICK(&net->random, others), extent = a == net->row ? row : other < left ? other : left;
+        int64_t other = PICK(&net->random, others), extent = a == net->row  ? row
+                                                             : other < left ? other
+                                                                            : left;
         left /= a == net->row ? 1 : extent;
         net_new_axis(net, extent);
     }
@@ -197,8 +203,10 @@ static void choose_long_axes(Net *net)
 /* Extents as they come. Small ones are many: each costs less to prove. */
 static void choose_axes(Net *net)
 {
-    static const int64_t extents[] = {1, 1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 31, 32, 33, 40, 64, 65, 97, 128, 260, 1000};
-    static const int64_t most[] = {200, 500, 1000, 1000, 2000, 2000, 2000, 4000, 4000, 4000, 8000, 8000, 12000, 16000, MOST_POINTS};
+    static const int64_t extents[] = {1,  1,  2,  3,  4,  5,  7,  8,   12,  16,  17,
+                                      31, 32, 33, 40, 64, 65, 97, 128, 260, 1000};
+    static const int64_t most[] = {200,  500,  1000, 1000, 2000,  2000,  2000,       4000,
+                                   4000, 4000, 8000, 8000, 12000, 16000, MOST_POINTS};
     int rank = 1 + (int)random_below(&net->random, 5);
     net->row = -1;
     net->most = PICK(&net->random, most);
@@ -214,7 +222,10 @@ char *generate_network(Arena *arena, uint64_t state)
 {
     static const char *const types[] = {"f32", "f32", "f16", "f16", "bf16", "bf16", "f64"};
     static const int depths[] = {1, 1, 1, 1, 2, 2, 3};
-    Net net = {.arena = arena, .random = {state}, .inputs = strbuf_new(arena), .definitions = strbuf_new(arena),
+    Net net = {.arena = arena,
+               .random = {state},
+               .inputs = strbuf_new(arena),
+               .definitions = strbuf_new(arena),
                .outputs = strbuf_new(arena)};
     net.type = PICK(&net.random, types);
     net.weight_type = random_chance(&net.random, 40) ? wider_type(net.type) : PICK(&net.random, types);

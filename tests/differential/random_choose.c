@@ -1,3 +1,4 @@
+// Which kernels of a random program are proven: of the candidates that the driver would keep, or of kinds that are proven rarely.
 #include <assert.h>
 #include <ctype.h>
 #include <inttypes.h>
@@ -12,7 +13,7 @@
 #include "front/lower.h"
 #include "front/parse.h"
 
-enum { KEEP = 10 };   // as many candidates as the driver
+enum { KEEP = 20 };   // twice as many candidates as the driver: some kinds of kernels are seldom the best
 
 // ---- variants ----
 
@@ -73,16 +74,21 @@ typedef struct Choices {
 static Candidate make_candidate(const Choices *of, const Plan *plan, int rank, const char *variant)
 {
     TemplateStore templates = {.arena = of->arena};
-    Kernel *kernel = codegen_kernel(of->arena, &(CodegenRequest){
-        .name = arena_printf(of->arena, "p%" PRIu64 "_%d", of->subject->number, rank + 1),
-        .program = of->subject->program,
-        .plan = plan,
-        .device = of->device,
-        .templates = &templates,
-        .rank = rank,
-        .kept = of->plans->count,
-    });
-    return (Candidate){.subject = of->subject, .plan = plan, .kernel = kernel, .rank = rank, .variant = variant,
+    Kernel *kernel = codegen_kernel(
+        of->arena, &(CodegenRequest){
+                       .name = arena_printf(of->arena, "p%" PRIu64 "_%d", of->subject->number, rank + 1),
+                       .program = of->subject->program,
+                       .plan = plan,
+                       .device = of->device,
+                       .templates = &templates,
+                       .rank = rank,
+                       .kept = of->plans->count,
+                   });
+    return (Candidate){.subject = of->subject,
+                       .plan = plan,
+                       .kernel = kernel,
+                       .rank = rank,
+                       .variant = variant,
                        .structure = structure_of(kernel->behind_prelude)};
 }
 
@@ -104,7 +110,8 @@ static void add_candidate(Run *run, Subject *subject, Candidate candidate)
 // ---- kinds of kernels that the model does not prefer, as it does for programs too large to be proven here ----
 
 /* A launch of the family, of the variant if one is named. */
-static bool launch_of(const Choices *of, const Fusion *fusion, const Family *family, const char *name, PlannedLaunch *launch)
+static bool launch_of(const Choices *of, const Fusion *fusion, const Family *family, const char *name,
+                      PlannedLaunch *launch)
 {
     ConstructStats stats = {0};
     TileRules *rules = NEW_ARRAY(of->arena, TileRules, MAX_VARIANTS);
@@ -133,7 +140,8 @@ static Plan *plan_with(const Choices *of, const Variant *variant)
     for (int p = 0; p < of->fusions->count; p++) {
         const FusionPlan *fusions = &of->fusions->plans[p];
         Plan *plan = NEW(of->arena, Plan);
-        *plan = (Plan){.fusion_plan = fusions->name, .launches = NEW_ARRAY(of->arena, PlannedLaunch, fusions->count)};
+        *plan = (Plan){.fusion_plan = fusions->name,
+                       .launches = NEW_ARRAY(of->arena, PlannedLaunch, fusions->count)};
         bool found = false, whole = true;
         for (; plan->count < fusions->count && whole; plan->count++) {
             PlannedLaunch *launch = &plan->launches[plan->count];
@@ -157,9 +165,12 @@ static uint64_t offered(Run *run, const Choices *of)
         for (int k = 0; k < of->fusions->plans[p].count; k++)
             for (int f = 0; families[f]; f++) {
                 const Fusion *fusion = of->fusions->plans[p].fusions[k];
-                int count = families[f]->matches(fusion, of->device) ? families[f]->rules(fusion, of->device, rules) : 0;
+                int count = families[f]->matches(fusion, of->device)
+                                ? families[f]->rules(fusion, of->device, rules)
+                                : 0;
                 for (int v = 0; v < count; v++)
-                    found |= UINT64_C(1) << (variant_named(run, families[f], rules[v].variant_name) - run->variants);
+                    found |= UINT64_C(1)
+                             << (variant_named(run, families[f], rules[v].variant_name) - run->variants);
             }
     return found;
 }
@@ -174,7 +185,9 @@ static void add_rare(Run *run, const Choices *of, int64_t most)
             rarest = &run->variants[v];
     const Plan *plan = rarest ? plan_with(of, rarest) : NULL;
     if (plan)
-        add_candidate(run, of->subject, make_candidate(of, plan, -1, arena_printf(of->arena, "%s/%s", rarest->family->name, rarest->name)));
+        add_candidate(run, of->subject,
+                      make_candidate(of, plan, -1,
+                                     arena_printf(of->arena, "%s/%s", rarest->family->name, rarest->name)));
 }
 
 // ---- the choice ----
@@ -185,7 +198,8 @@ static int next_rank(Run *run, const PlanList *plans, unsigned tried, bool rares
     int best = -1;
     for (int i = 0; i < plans->count; i++) {
         int rank = (int)((start + (uint64_t)i) % (uint64_t)plans->count);
-        bool better = best < 0 || (rarest && rarity(run, &plans->plans[rank]) < rarity(run, &plans->plans[best]));
+        bool better =
+            best < 0 || (rarest && rarity(run, &plans->plans[rank]) < rarity(run, &plans->plans[best]));
         if (!(tried >> rank & 1) && better)
             best = rank;
     }
@@ -220,7 +234,8 @@ static void choose(Run *run, const Choices *of)
             add_candidate(run, of->subject, make_candidate(of, plan, -1, name));
     }
     if (run->candidate > 0 && run->candidate <= plans->count)
-        add_candidate(run, of->subject, make_candidate(of, &plans->plans[run->candidate - 1], run->candidate - 1, NULL));
+        add_candidate(run, of->subject,
+                      make_candidate(of, &plans->plans[run->candidate - 1], run->candidate - 1, NULL));
     if (run->variant || run->candidate)
         return;
     int64_t least = INT64_MAX;

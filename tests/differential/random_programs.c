@@ -23,7 +23,7 @@
 
 // ---- devices ----
 
-static const char *const devices[] = {"h200", "a100", "h100", "mi50", "v100", "k80",
+static const char *const devices[] = {"h200", "a100",      "h100", "mi50",    "v100",   "k80",
                                       "h200", "rtx2080ti", "h100", "rtx3090", "rtx4090"};
 
 /* Batches take the devices of devices/ and random ones in turn. */
@@ -55,7 +55,8 @@ static const DeviceSpec *read_device(Arena *arena, const char *name)
 static void prove_numbers(Run *run, uint64_t first, uint64_t count)
 {
     Arena *arena = arena_new();
-    const DeviceSpec *device = read_device(arena, run->device ? run->device : device_of(arena, first / BATCH));
+    const DeviceSpec *device =
+        read_device(arena, run->device ? run->device : device_of(arena, first / BATCH));
     Subject *subjects = NEW_ARRAY(arena, Subject, (int64_t)count);
     Candidate **candidates = NEW_ARRAY(arena, Candidate *, (int64_t)count * (run->structures + 1));
     int found = 0;
@@ -87,8 +88,10 @@ static void prove_apart(Run *run, uint64_t first, uint64_t count)
     int status = 0;
     if (child < 0 || waitpid(child, &status, 0) != child || status != 0) {
         run->failures++;
-        printf("FAIL  the batch from %" PRIu64 " of seed %" PRIu64 " ends with status %d; program %" PRIu64 " was compiled last\n",
-               first, run->seed, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), run->current);
+        printf("FAIL  the batch from %" PRIu64 " of seed %" PRIu64 " ends with status %d; program %" PRIu64
+               " was compiled last\n",
+               first, run->seed, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
+               run->current);
     }
     run->programs += (int64_t)count;
 }
@@ -146,9 +149,11 @@ static void print_device_file(const Run *run)
 static void print_counts(const Run *run)
 {
     for (int v = 0; v < run->variant_count; v++)
-        printf("proven %s/%s: %" PRId64 "\n", run->variants[v].family->name, run->variants[v].name, run->variants[v].proven);
-    printf("seed %" PRIu64 ": %" PRId64 " programs, %" PRId64 " candidates, %" PRId64 " elements compared, of these %" PRId64
-           " too close to call\n%" PRId64 " refused, %" PRId64 " failed\n",
+        printf("proven %s/%s: %" PRId64 "\n", run->variants[v].family->name, run->variants[v].name,
+               run->variants[v].proven);
+    printf("seed %" PRIu64 ": %" PRId64 " programs, %" PRId64 " candidates, %" PRId64
+           " elements compared, of these %" PRId64 " too close to call\n%" PRId64 " refused, %" PRId64
+           " failed\n",
            run->seed, run->programs, run->kernels, run->elements, run->unjudged, run->refused, run->failures);
 }
 

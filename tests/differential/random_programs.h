@@ -12,10 +12,10 @@ typedef struct Candidate {
     Subject *subject;
     const Plan *plan;
     Kernel *kernel;
-    int rank;                     // among those that the driver would keep; -1: it is made of
-    const char *variant;          // this kind of kernel, "rowwise/ahead", though the model prefers others
-    uint64_t structure;           // of its text without numbers
-    int first_buffer;             // of its outputs, in the batch that it stands in
+    int rank;              // among those that the driver would keep; -1: it is made of
+    const char *variant;   // this kind of kernel, "rowwise/ahead", though the model prefers others
+    uint64_t structure;    // of its text without numbers
+    int first_buffer;      // of its outputs, in the batch that it stands in
     int64_t workspace_offset;
     bool failed;
 } Candidate;
@@ -24,7 +24,7 @@ struct Subject {
     uint64_t number;
     const char *text;
     Program *program;
-    Candidate *candidates;        // those that are proven
+    Candidate *candidates;   // those that are proven
     int count;
     RandomInputs inputs;
     int first_buffer;             // of its inputs
@@ -41,11 +41,11 @@ typedef struct Variant {
 /* What was asked for, and what came of it. Batches are proven in child processes, which share it. */
 typedef struct Run {
     uint64_t seed, first, count;
-    const char *device;           // NULL: by batch
-    const char *variant;          // NULL: any
-    int candidate, structures;    // the only one, 0: any; how many of a program are proven
+    const char *device;          // NULL: by batch
+    const char *variant;         // NULL: any
+    int candidate, structures;   // the only one, 0: any; how many of a program are proven
     bool print, print_device;
-    uint64_t current;             // number of the program that is compiled
+    uint64_t current;   // number of the program that is compiled
     int64_t programs, kernels, elements, unjudged, failures, refused;
     Variant variants[MOST_VARIANTS];
     int variant_count;
@@ -69,7 +69,8 @@ void on_fatal(int exit_code, const char *message, void *context);
 void prove(Run *run, Arena *arena, Candidate *const *candidates, int count, const DeviceSpec *device);
 
 /* `which`: the option that picks the candidate, or nothing. */
-void report(Run *run, const Subject *subject, const char *which, const DeviceSpec *device, const char *what, const char *why);
+void report(Run *run, const Subject *subject, const char *which, const DeviceSpec *device, const char *what,
+            const char *why);
 
 /* Outputs of which hardly anything could be judged prove nothing. */
 void check_judged(Run *run, Arena *arena, const Subject *subject, const DeviceSpec *device);

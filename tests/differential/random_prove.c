@@ -29,20 +29,21 @@ typedef struct Batch {
 
 // ---- reports ----
 
-void report(Run *run, const Subject *subject, const char *which, const DeviceSpec *device, const char *what, const char *why)
+void report(Run *run, const Subject *subject, const char *which, const DeviceSpec *device, const char *what,
+            const char *why)
 {
     bool random = strncmp(device->name, "random-", strlen("random-")) == 0;
     run->failures++;
     printf("FAIL  program %" PRIu64 " of seed %" PRIu64 " on %s: %s: %s\n"
            "      again: random_programs --seed %" PRIu64 " --first %" PRIu64 " --device %s%s%s\n%s\n",
-           subject->number, run->seed, device->name, what, why, run->seed, subject->number, device->name, which,
-           random ? "; --print-device prints the device" : "", subject->text);
+           subject->number, run->seed, device->name, what, why, run->seed, subject->number, device->name,
+           which, random ? "; --print-device prints the device" : "", subject->text);
     fflush(stdout);
 }
 
 /* Once: its batch may be proven again for another's sake. */
-static void report_candidate(Run *run, Arena *arena, Candidate *candidate, const DeviceSpec *device, const char *what,
-                             const char *why)
+static void report_candidate(Run *run, Arena *arena, Candidate *candidate, const DeviceSpec *device,
+                             const char *what, const char *why)
 {
     const char *which = candidate->variant ? arena_printf(arena, " --variant '%s'", candidate->variant)
                                            : arena_printf(arena, " --candidate %d", candidate->rank + 1);
@@ -57,7 +58,8 @@ void check_judged(Run *run, Arena *arena, const Subject *subject, const DeviceSp
         if (2 * subject->judged[i] < subject->elements[i])
             report(run, subject, "", device, "proves little",
                    arena_printf(arena, "%" PRId64 " of %" PRId64 " elements of %s were judged",
-                                subject->judged[i], subject->elements[i], subject->program->outputs[i]->name));
+                                subject->judged[i], subject->elements[i],
+                                subject->program->outputs[i]->name));
 }
 
 // ---- buffers ----
@@ -77,7 +79,8 @@ static void lay_out(Batch *batch)
 {
     int count = 0;
     for (int c = 0; c < batch->count; c++)
-        count += batch->candidates[c]->subject->program->input_count + batch->candidates[c]->subject->program->output_count;
+        count += batch->candidates[c]->subject->program->input_count +
+                 batch->candidates[c]->subject->program->output_count;
     batch->buffers = NEW_ARRAY(batch->arena, Buffer, count);
     for (int c = 0; c < batch->count; c++) {
         Candidate *candidate = batch->candidates[c];
@@ -115,7 +118,8 @@ static const char *batch_text(const Batch *batch)
             strbuf_printf(&out, "a%d, ", candidate->subject->first_buffer + i);
         for (int i = 0; i < program->output_count; i++)
             strbuf_printf(&out, "a%d, ", candidate->first_buffer + i);
-        strbuf_printf(&out, "(char *)workspace + %" PRId64 ", stream))\n        return status;\n", candidate->workspace_offset);
+        strbuf_printf(&out, "(char *)workspace + %" PRId64 ", stream))\n        return status;\n",
+                      candidate->workspace_offset);
     }
     strbuf_puts(&out, "    return 0;\n}\n");
     return out.text;
@@ -129,7 +133,9 @@ static void fill(void *context, int tensor, int64_t offset, int64_t bytes, void 
     int64_t first = offset * 8 / dtype_info[type].bits, count = bytes * 8 / dtype_info[type].bits;
     memset(memory, 0, (size_t)bytes);
     for (int64_t i = 0; i < count && first + i < tensor_elements(buffer->tensor); i++)
-        dtype_store(type, memory, i, random_input_element((void *)(uintptr_t)&buffer->subject->inputs, buffer->input, first + i));
+        dtype_store(
+            type, memory, i,
+            random_input_element((void *)(uintptr_t)&buffer->subject->inputs, buffer->input, first + i));
 }
 
 // ---- runs ----
@@ -147,8 +153,10 @@ static int describe_tensors(const Batch *batch, RuntimeTensor *tensors, int64_t 
     for (int b = 0; b < count; b++) {
         const Buffer *buffer = &batch->buffers[b];
         bytes[b] = tensor_bytes(buffer->tensor);
-        const char *name = arena_printf(batch->arena, "%s of program %" PRIu64, buffer->tensor->name, buffer->subject->number);
-        tensors[b] = (RuntimeTensor){.name = name, .buffer = b, .bytes = bytes[b], .written = buffer->input < 0};
+        const char *name = arena_printf(batch->arena, "%s of program %" PRIu64, buffer->tensor->name,
+                                        buffer->subject->number);
+        tensors[b] =
+            (RuntimeTensor){.name = name, .buffer = b, .bytes = bytes[b], .written = buffer->input < 0};
     }
     bytes[batch->buffer_count] = batch->workspace;
     for (int c = 0; c < batch->count; c++) {
@@ -170,32 +178,33 @@ static RuntimeResult run_batch(Batch *batch, const RuntimeModule *module, const 
     int64_t *bytes = NEW_ARRAY(batch->arena, int64_t, batch->buffer_count + 1);
     RuntimeTensor *tensors = NEW_ARRAY(batch->arena, RuntimeTensor, batch->buffer_count + batch->count);
     int count = describe_tensors(batch, tensors, bytes);
-    return runtime_interp.run(batch->arena, module, &(RuntimeJob){
-        .buffer_bytes = bytes,
-        .tensors = tensors,
-        .tensor_count = count,
-        .fill = fill,
-        .context = batch,
-        .poison = POISON,
-        .only_launch = -1,
-        .max_blocks = INT64_MAX,
-        .schedule = pass->schedule,
-        .checked = pass->checked,
-        .seconds = SECONDS,
-    });
+    return runtime_interp.run(batch->arena, module,
+                              &(RuntimeJob){
+                                  .buffer_bytes = bytes,
+                                  .tensors = tensors,
+                                  .tensor_count = count,
+                                  .fill = fill,
+                                  .context = batch,
+                                  .poison = POISON,
+                                  .only_launch = -1,
+                                  .max_blocks = INT64_MAX,
+                                  .schedule = pass->schedule,
+                                  .checked = pass->checked,
+                                  .seconds = SECONDS,
+                              });
 }
 
 // ---- comparison ----
 
 /* What is wrong with a stretch of an output; NULL: nothing. */
-static const char *compare(Arena *arena, const Tensor *tensor, const void *memory, int64_t first, int64_t count,
-                           const Value *expected)
+static const char *compare(Arena *arena, const Tensor *tensor, const void *memory, int64_t first,
+                           int64_t count, const Value *expected)
 {
     for (int64_t i = 0; i < count; i++) {
         double seen = dtype_load(tensor->dtype, memory, first + i);
         if (isfinite(expected[i].bound) && !value_allows(tensor->dtype, seen, expected[i]))
-            return arena_printf(arena, "element %" PRId64 " of %s is %.17g, expected %.17g within %.3g", first + i,
-                                tensor->name, seen, expected[i].real, expected[i].bound);
+            return arena_printf(arena, "element %" PRId64 " of %s is %.17g, expected %.17g within %.3g",
+                                first + i, tensor->name, seen, expected[i].real, expected[i].bound);
     }
     const uint32_t *words = memory;
     int64_t bits = tensor_elements(tensor);
@@ -221,7 +230,8 @@ static void compare_output(Run *run, const Batch *batch, int start, int end, int
         run->unjudged += (count - judged) * (end - start);
         for (int c = start; c < end; c++)
             if (!why[c])
-                why[c] = compare(batch->arena, tensor, result->buffers[batch->candidates[c]->first_buffer + output], first, count,
+                why[c] = compare(batch->arena, tensor,
+                                 result->buffers[batch->candidates[c]->first_buffer + output], first, count,
                                  expected);
     }
 }
@@ -240,7 +250,8 @@ static void compare_batch(Run *run, const Batch *batch, const RuntimeResult *res
         evaluator_free(truth);
         for (int c = start; c < end; c++)
             if (why[c])
-                report_candidate(run, batch->arena, batch->candidates[c], device, input_kind_name[subject->inputs.kind], why[c]);
+                report_candidate(run, batch->arena, batch->candidates[c], device,
+                                 input_kind_name[subject->inputs.kind], why[c]);
     }
 }
 
@@ -307,8 +318,8 @@ void prove(Run *run, Arena *arena, Candidate *const *candidates, int count, cons
     prove(run, arena, candidates, count / 2, device);
     prove(run, arena, candidates + count / 2, count - count / 2, device);
     if (run->failures == before) {   // it fails in company only
-        printf("FAIL  programs from %" PRIu64 " of seed %" PRIu64 " together on %s: %s\n", candidates[0]->subject->number,
-               run->seed, device->name, why);
+        printf("FAIL  programs from %" PRIu64 " of seed %" PRIu64 " together on %s: %s\n",
+               candidates[0]->subject->number, run->seed, device->name, why);
         run->failures++;
     }
 }
