@@ -11,7 +11,7 @@
 #include "differential/random_programs.h"
 #include "hal/runtime.h"
 
-enum { SECONDS = 60, CHUNK = 1024, POISON = 0xff, WORKSPACE_ALIGNMENT = 256 };
+enum { SECONDS = 60, CHUNK = 1024, POISON = 0xff };
 
 typedef struct Buffer {
     const Subject *subject;
