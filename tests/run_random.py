@@ -57,7 +57,8 @@ def main():
     for part, done in zip(parts, common.in_parallel(args.jobs, prove, parts)):
         counts = re.findall(r"^proven (.*): (\d+)\n", done.stdout, re.M)
         proven.update({variant: int(count) for variant, count in counts})
-        print(f"{part[0]} to {part[0] + part[1] - 1}: " + re.sub(r"^proven .*\n", "", done.stdout, flags=re.M), end="", flush=True)
+        others = re.sub(r"^proven .*\n", "", done.stdout, flags=re.M)
+        print(f"{part[0]} to {part[0] + part[1] - 1}: {others}", end="", flush=True)
         if done.returncode not in (0, 1) or not counts:
             print(f"random_programs ends with {done.returncode}")
         failed |= done.returncode != 0 or not counts

@@ -1,4 +1,4 @@
-// The layers of networks, each in a few lines: what is random in them are the axes, here above all, and the readers' types.
+// The layers of networks, each in a few lines: which axes they work on is random, and so are the types.
 #include <inttypes.h>
 
 #include "differential/generate_net.h"
@@ -180,7 +180,7 @@ static const char *masked(Net *net, Now n, Set over)
     }
 }
 
-/* What softmax and its logarithm share: the elements below the maximum of their row, and the sum of their exponentials. */
+/* What softmax and its logarithm share: elements below their row's maximum, and the sum of their exponentials. */
 typedef struct Exponents {
     const char *below, *sum;
 } Exponents;

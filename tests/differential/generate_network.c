@@ -44,7 +44,7 @@ Set net_any(Net *net, Set set)
     return chosen;
 }
 
-/* One axis, the inner ones or the outer ones (as they were made), all, or whichever: people mostly want the first three. */
+/* One axis, the inner ones or the outer ones (as they were made), which people mostly want; or all, or any. */
 Set net_some(Net *net, Set set)
 {
     bool in_row = net->row >= 0 && set >> net->row & 1 && (net->plain || random_chance(&net->random, 60));

@@ -1,4 +1,5 @@
-// Which kernels of a random program are proven: of the candidates that the driver would keep, or of kinds that are proven rarely.
+// Which kernels of a random program are proven: of the candidates that the driver would keep, and of kinds that are
+// rarely among them.
 #include <assert.h>
 #include <ctype.h>
 #include <inttypes.h>
@@ -107,7 +108,7 @@ static void add_candidate(Run *run, Subject *subject, Candidate candidate)
         variant_of(run, &candidate.plan->launches[k])->proven++;
 }
 
-// ---- kinds of kernels that the model does not prefer, as it does for programs too large to be proven here ----
+// ---- kinds of kernels that the model prefers only for programs too large to be proven here ----
 
 /* A launch of the family, of the variant if one is named. */
 static bool launch_of(const Choices *of, const Fusion *fusion, const Family *family, const char *name,

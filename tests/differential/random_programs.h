@@ -56,8 +56,8 @@ typedef struct Run {
 /* Rows for all variants that the families name. */
 void list_variants(Run *run);
 
-/* The driver's pipeline, and those of its candidates that are to be proven. False: the program was refused, which is a bug of
-   the generator or of the compiler. */
+/* The driver's pipeline, and those of its candidates that are to be proven. False: the program was refused, which is
+   a bug of the generator or of the compiler. */
 bool choose_candidates(Run *run, Arena *arena, Subject *subject, const DeviceSpec *device);
 
 /* For diag_configure(). */

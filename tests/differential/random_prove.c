@@ -1,5 +1,5 @@
-// A batch as one program of the runtime: the inputs of all programs, the outputs of all candidates, a piece of workspace for
-// each. Most of a proof's time is the C++ compiler's, which sees a batch as one translation unit.
+// A batch as one program of the runtime: the inputs of all programs, the outputs of all candidates, a piece of
+// workspace for each. Most of a proof's time is the C++ compiler's, which sees a batch as one translation unit.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
