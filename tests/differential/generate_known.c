@@ -141,9 +141,9 @@ static char *turned(Arena *arena, Shape *s)
 /* Rows, or columns, that several blocks share, under weights of a wider type. */
 static char *shared_by_blocks(Arena *arena, Shape *s)
 {
-    static const int64_t lengths[] = {8192, 12288, 12288, 16384}, rows[] = {1, 2, 4, 4},
+    static const int64_t lengths[] = {8192, 12288, 12288, 16384}, rows[] = {2, 4, 4, 4},
                          channels[] = {8, 8, 12, 16};
-    bool columns = below(s, 2), narrow = below(s, 2), centred = below(s, 2);
+    bool columns = below(s, 4) == 0, narrow = below(s, 2), centred = below(s, 2);
     int64_t length = narrow && !columns ? 24576 : PICK(&s->random, lengths) / (columns ? 2 : 1),
             others = columns ? PICK(&s->random, channels) : PICK(&s->random, rows);
     const char *type = narrow ? reals[1 + below(s, 2)] : "f32", *x = columns ? "x[j, i]" : "x[i, j]",
@@ -167,13 +167,13 @@ static char *shared_by_blocks(Arena *arena, Shape *s)
 
 char *generate_known(Arena *arena, uint64_t state)
 {
-    uint64_t kind = generate_hash(state + 2) % 10;
+    uint64_t kind = generate_hash(state + 2) % 12;
     Shape s = shape_new(state, kind < 4 ? MOST_TURNED : MOST_ELEMENTS);
     if (kind < 5)
         return turned(arena, &s);
-    if (kind < 7)
+    if (kind < 9)
         return shared_by_blocks(arena, &s);
-    if (kind < 8)   // rows: the inner axes are reduced over
+    if (kind < 10)   // rows: the inner axes are reduced over
         s.kept = (1u << (1 + below(&s, s.rank - 1))) - 1;
     else   // channels: all but one
         s.kept = 1u << below(&s, s.rank);
