@@ -163,8 +163,8 @@ void channelwise_emit_loop(Emitter *emitter, const char *condition, uint32_t use
     const Fusion *fusion = emitter->fusion;
     strbuf_printf(emitter->out,
                   "    UNROLL for (int k = 0; k < POSITIONS_EACH; ++k) {\n"
-                  "        const bool inside = %sis_inside(position, k);\n"
-                  "        const Index at = inside ? position + k * GROUPS : 0;\n"
+                  "        const bool within = %sis_inside(position, k);\n"
+                  "        const Index at = within ? position + k * GROUPS : 0;\n"
                   "        const Inputs &in = inputs[k];\n        (void)in, (void)at;\n",
                   condition);
     emit_used_positions(emitter->out, "        ", "at", &emitter->first, fusion->spatial_count,
@@ -200,7 +200,7 @@ void channelwise_emit_identity(Emitter *emitter, int index)
 void channelwise_emit_combine(StrBuf *out, const Fusion *fusion, int index)
 {
     strbuf_printf(out,
-                  "        UNROLL for (int e = 0; inside && e < VECTOR; ++e)\n            total%d[e] = "
+                  "        UNROLL for (int e = 0; within && e < VECTOR; ++e)\n            total%d[e] = "
                   "%s::combine(total%d[e], ",
                   index, combiner(fusion->ops[index].reduce), index);
 }
@@ -255,15 +255,15 @@ static void emit_element_store(Emitter *emitter, int index)
     bool bits = op->out->dtype == DTYPE_B1, whole = is_vector(fusion, &offset, channelwise_vector(fusion));
     assert(!bits || channelwise_packs_bits(fusion));
     if (!bits)
-        strbuf_puts(out, whole ? "        if (inside)\n    "
-                               : "        UNROLL for (int e = 0; inside && e < VECTOR; ++e)\n    ");
+        strbuf_puts(out, whole ? "        if (within)\n    "
+                               : "        UNROLL for (int e = 0; within && e < VECTOR; ++e)\n    ");
     strbuf_printf(out,
                   bits    ? "        store_bits<VECTOR>(t.out%d, "
                   : whole ? "        store_vector<VECTOR>(t.out%d, "
                           : "        store(t.out%d, ",
                   output_position(fusion, op->out));
     emit_affine(out, &offset, bits || whole ? emitter->first.axis : emitter->channel.axis);
-    strbuf_printf(out, bits ? ", v%d, inside);\n" : whole ? ", v%d);\n" : ", v%d[e]);\n", index);
+    strbuf_printf(out, bits ? ", v%d, within);\n" : whole ? ", v%d);\n" : ", v%d[e]);\n", index);
 }
 
 void channelwise_emit_element_pass(Emitter *emitter)

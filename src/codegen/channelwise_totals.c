@@ -95,7 +95,7 @@ static void emit_plain(Emitter *emitter)
                           "step%d[e] = 0;\n",
                           type, i, i);
         strbuf_printf(&addends.statements,
-                      "        UNROLL for (int e = 0; inside && e < VECTOR; ++e)\n            %s%d[e] = "
+                      "        UNROLL for (int e = 0; within && e < VECTOR; ++e)\n            %s%d[e] = "
                       "%s::combine(%s%d[e], ",
                       target, i, combiner(op->reduce), target, i);
         emit_expr(&addends.statements, &emitter->element, op->body);
@@ -122,7 +122,7 @@ static void emit_squares(Emitter *emitter)
                       type, i, i, sum.total);
         strbuf_printf(
             &addends.statements,
-            "        UNROLL for (int e = 0; inside && e < VECTOR; ++e)\n            totals.x%d[e] = "
+            "        UNROLL for (int e = 0; within && e < VECTOR; ++e)\n            totals.x%d[e] = "
             "Sum::combine(totals.x%d[e], op_sq(op_sub(",
             i, i);
         emit_expr(&addends.statements, &emitter->element, sum.element);

@@ -204,7 +204,7 @@ static void emit_copies(const RowEmitter *row)
                 "};\nstatic_assert(PARTIAL_BYTES + ROWS_TOGETHER * (int)sizeof(Row) <= SHARED_BYTES, "
                 "\"rows have room in shared memory\");\n"
                 "\n__device__ __forceinline__ void copy_elements(const Tensors &t, Row &copy, Index row, "
-                "Index at, int place, bool inside)\n{\n    (void)row, (void)at, (void)inside;\n");
+                "Index at, int place, bool whole)\n{\n    (void)row, (void)at, (void)whole;\n");
     uint32_t used = 0;
     for (int i = 0; i < row->reads.count; i++)
         used |= rowwise_is_copied(&row->reads, i) ? access_axes(row->reads.reads[i].access) : 0;
@@ -217,7 +217,7 @@ static void emit_copies(const RowEmitter *row)
             continue;
         emit_condition(row, i);
         strbuf_printf(row->out, "    %scopy.x%d + place, t.in%d, ",
-                      row->shape.window      ? "copy_inside<VECTOR>(inside, "
+                      row->shape.window      ? "copy_inside<VECTOR>(whole, "
                       : row->reads.walk.once ? "read_async<VECTOR>("
                                              : "copy_async<VECTOR>(",
                       i, input_position(row->fusion, read->access->tensor));

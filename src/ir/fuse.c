@@ -410,13 +410,20 @@ static bool is_read(const FusionPlan *plan, const Tensor *tensor)
     return false;
 }
 
-/* Elements of rows that no reduction has joined are points like any others. False: no order of them serves
-   all outputs. */
+/* Elements of rows that no reduction has joined are points like any others, and a row's own values are made at each of them.
+   False: a row's value is stored, or no order of the points serves all outputs. */
 static bool settle_points(Arena *arena, Fusion *fusion)
 {
     for (int a = fusion->spatial_count; a < fusion->axis_count; a++)
         fusion->axes[a].reduction = false;
     fusion->spatial_count = fusion->axis_count;
+    for (int i = 0; i < fusion->op_count; i++) {
+        FusedOp *op = &fusion->ops[i];
+        uint32_t all = (1u << fusion->axis_count) - 1;
+        if (op->stored && op->spatial != all)
+            return false;
+        op->spatial = all;
+    }
     return fuse_in_memory_order(arena, fusion);
 }
 

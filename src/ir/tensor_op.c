@@ -92,6 +92,8 @@ int64_t affine_extent(const Affine *form, const int64_t *tile, int axis_count)
     int64_t extent = 1;
     for (int a = 0; a < axis_count; a++) {
         int64_t reach;
+        if (!form->coef[a])
+            continue;
         if (!checked_mul(form->coef[a] < 0 ? -form->coef[a] : form->coef[a], tile[a] - 1, &reach) ||
             !checked_add(extent, reach, &extent) || extent > most)
             return most;
