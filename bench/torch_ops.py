@@ -53,6 +53,12 @@ def layer_norm(x, gamma, beta):
     return ((x32 - mean) * torch.rsqrt(var + EPS) * gamma + beta).to(x.dtype)
 
 
+def adaptive_layer_norm(x, scale, shift):
+    x32 = wide(x)
+    var, mean = torch.var_mean(x32, -1, correction=0, keepdim=True)
+    return ((x32 - mean) * torch.rsqrt(var + 1e-6) * (1 + wide(scale)[:, None]) + wide(shift)[:, None]).to(x.dtype)
+
+
 def rms_norm(x, gamma):
     x32 = wide(x)
     return (x32 * torch.rsqrt((x32 * x32).mean(-1, keepdim=True) + EPS) * gamma).to(x.dtype)

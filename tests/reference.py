@@ -161,6 +161,11 @@ def masked_softmax(x):
 
 
 @example
+def attention_mask(x, mask):
+    return Expected(torch.softmax(x + mask[:, None, None], -1), x.shape[-1])
+
+
+@example
 def cross_entropy(x, label):
     target = torch.where(label < 0, -1, label).long()
     return Expected(F.cross_entropy(x, target, reduction="none", ignore_index=-1), x.shape[-1])
@@ -171,6 +176,11 @@ def cross_entropy(x, label):
 @example
 def layer_norm(x, gamma, beta):
     return Expected(F.layer_norm(x, gamma.shape, gamma, beta, EPS), x.shape[-1])
+
+
+@example
+def adaptive_layer_norm(x, scale, shift):
+    return Expected(F.layer_norm(x, x.shape[-1:], eps=1e-6) * (1 + scale[:, None]) + shift[:, None], x.shape[-1])
 
 
 @example
