@@ -23,6 +23,7 @@ typedef struct Origin {
     int64_t skip[MAX_AXES]; // … that many are passed over after each, of the inner axis after each WINDOW
     Evaluator *other;       // gives the elements instead
     bool whole;             // op holds what is inlined in it
+    bool centred;           // … and is sum[r](sq(x[r] - m)), which may be made of chunks
     Memo memo;
     // Made at the first use, in the arena:
     Tape *tape;
@@ -188,6 +189,22 @@ static const TensorOp *inlined_definition(void *context, const Tensor *tensor)
     return origin->op;
 }
 
+/* Another DefinitionOf. */
+static const TensorOp *own_definition(void *context, const Tensor *tensor)
+{
+    Evaluator *evaluator = context;
+    const Origin *origin = &evaluator->origins[tensor->id];
+    return origin->other ? NULL : origin->op;
+}
+
+static void find_centred(Evaluator *evaluator, Origin *origin, TensorOp *op)
+{
+    Expr *difference = centred_difference(evaluator->arena, op, own_definition, evaluator);
+    if (difference)
+        op->body = expr_apply(evaluator->arena, OP_SQ, op->body->type, difference, NULL, NULL);
+    origin->centred = difference != NULL;
+}
+
 static void inline_definitions(Evaluator *evaluator, Origin *origin)
 {
     if (origin->whole)
@@ -195,6 +212,8 @@ static void inline_definitions(Evaluator *evaluator, Origin *origin)
     TensorOp *op = NEW(evaluator->arena, TensorOp);
     *op = *origin->op;
     op->body = expr_inline(evaluator->arena, op->body, inlined_definition, evaluator);
+    if (origin->points > 1)
+        find_centred(evaluator, origin, op);
     origin->op = op;
     origin->whole = true;
 }
@@ -212,7 +231,8 @@ static void prepare(Evaluator *evaluator, Origin *origin)
     if (is_kept(origin))
         origin->memo = memo_new(tensor_elements(origin->tensor));
     if (origin->op) {
-        origin->tape = tape_compile(evaluator->arena, origin->op, origin->inner_axis, evaluator->math);
+        origin->tape = tape_compile(evaluator->arena, origin->op, origin->inner_axis, evaluator->math,
+                                    origin->centred);
         origin->batch = NEW(evaluator->arena, Batch);
     }
 }

@@ -13,9 +13,10 @@ static bool is_plain(const TensorOp *op, const Access *access)
     return access->rank == op->spatial_count;
 }
 
-/* The value that `op` stores at the element that is read. */
-static Expr *definition_at(Arena *arena, const TensorOp *op, const Access *access)
+Expr *definition_at(Arena *arena, const TensorOp *op, const Access *access)
 {
+    if (!is_plain(op, access))
+        return NULL;
     Affine forms[MAX_AXES] = {0};   // reduction axes, of one point, stay 0
     for (int d = 0; d < access->rank; d++)
         forms[d] = access->dims[d].index;
@@ -29,7 +30,8 @@ Expr *expr_inline(Arena *arena, Expr *expr, DefinitionOf *definition_of, void *c
     switch (expr->kind) {
     case EXPR_ACCESS: {
         const TensorOp *op = definition_of(context, expr->access.tensor);
-        return op && is_plain(op, &expr->access) ? definition_at(arena, op, &expr->access) : expr;
+        Expr *definition = op ? definition_at(arena, op, &expr->access) : NULL;
+        return definition ? definition : expr;
     }
     case EXPR_GUARD:
         copy->guard.body = expr_inline(arena, expr->guard.body, definition_of, context);

@@ -108,6 +108,15 @@ double work_wanted(const Program *program, const Reach *reaches, int64_t (*boxes
 /* The expression with what it reads replaced by its definition, where `definition_of` gives one (eval_inline.c). */
 typedef const TensorOp *DefinitionOf(void *context, const Tensor *tensor);
 Expr *expr_inline(Arena *arena, Expr *expr, DefinitionOf *definition_of, void *context);
+/* The value that `op` stores at the element that is read; NULL: of a view. */
+Expr *definition_at(Arena *arena, const TensorOp *op, const Access *access);
+
+// Sums that a kernel may make of chunks (eval_centred.c).
+
+/* x - m, if the op is sum[r](sq(x[r] - m)) with m a share of a sum of as many points; else NULL. */
+Expr *centred_difference(Arena *arena, const TensorOp *op, DefinitionOf *definition_of, void *context);
+/* `difference`, x - m, as far off as the means of chunks may make it seem. */
+Real centred_allow(DType type, Real centre, Real difference);
 
 /* Points of an op's axes that are evaluated together: runs along its innermost axis. */
 enum { BATCH = 256, MAX_RUNS = 64 };   // a run of a 3x3 window is 3 points
@@ -127,6 +136,7 @@ typedef struct Tape Tape;
 typedef void ReadElements(void *context, const Tensor *tensor, const int64_t *offsets, int count,
                           Cell *cells);
 
-Tape *tape_compile(Arena *arena, const TensorOp *op, int inner_axis, EvalMath math);
+/* `centred`: the body is sq(x - m) as centred_difference() gave it. */
+Tape *tape_compile(Arena *arena, const TensorOp *op, int inner_axis, EvalMath math, bool centred);
 /* The body's value at every lane; `read` gives the elements of the tensors it names. */
 const Cell *tape_run(Tape *tape, const Batch *batch, ReadElements *read, void *context);

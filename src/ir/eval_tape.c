@@ -29,6 +29,7 @@ struct Tape {
     int inner_axis, axis_count;
     EvalMath math;
     bool summed;                  // the op is a sum
+    int difference;               // the step of a centred sum that is x - m; else -1
     Step *steps;
     int count;
     int64_t offsets[BATCH];       // scratch
@@ -107,7 +108,7 @@ static int compile(Arena *arena, Tape *tape, const Expr *expr, int inside)
     return step;
 }
 
-Tape *tape_compile(Arena *arena, const TensorOp *op, int inner_axis, EvalMath math)
+Tape *tape_compile(Arena *arena, const TensorOp *op, int inner_axis, EvalMath math, bool centred)
 {
     Tape *tape = NEW(arena, Tape);
     tape->inner_axis = inner_axis;
@@ -118,6 +119,7 @@ Tape *tape_compile(Arena *arena, const TensorOp *op, int inner_axis, EvalMath ma
     tape->steps = NEW_ARRAY(arena, Step, most);
     compile(arena, tape, op->body, -1);
     assert(tape->count <= most);
+    tape->difference = centred ? tape->steps[tape->count - 1].operands[0] : -1;
     return tape;
 }
 
@@ -248,6 +250,14 @@ static void run_cast(const Tape *tape, const Step *step, int lanes)
         step->lanes[lane] = cell_convert(to, from, body[lane]);
 }
 
+static void allow_chunks(const Tape *tape, int lanes)
+{
+    const Step *step = &tape->steps[tape->difference];
+    const Cell *centre = lanes_of(tape, step, 1);
+    for (int lane = 0; lane < lanes; lane++)
+        step->lanes[lane].real = centred_allow(step->expr->type, centre[lane].real, step->lanes[lane].real);
+}
+
 const Cell *tape_run(Tape *tape, const Batch *batch, ReadElements *read, void *context)
 {
     for (int i = 0; i < tape->count; i++) {
@@ -261,6 +271,8 @@ const Cell *tape_run(Tape *tape, const Batch *batch, ReadElements *read, void *c
         case STEP_CAST: run_cast(tape, step, batch->lanes); break;
         case STEP_GUARD: run_guard(tape, step, batch->lanes); break;
         }
+        if (i == tape->difference)
+            allow_chunks(tape, batch->lanes);
     }
     return tape->steps[tape->count - 1].lanes;
 }
