@@ -231,8 +231,7 @@ static void prepare(Evaluator *evaluator, Origin *origin)
     if (is_kept(origin))
         origin->memo = memo_new(tensor_elements(origin->tensor));
     if (origin->op) {
-        origin->tape = tape_compile(evaluator->arena, origin->op, origin->inner_axis, evaluator->math,
-                                    origin->centred);
+        origin->tape = tape_compile(evaluator->arena, origin->op, evaluator->math, origin->centred);
         origin->batch = NEW(evaluator->arena, Batch);
     }
 }
@@ -287,10 +286,14 @@ static int smaller(int64_t a, int64_t b)
     return (int)(a < b ? a : b);
 }
 
-static Run *add_run(Batch *batch, int element, const int64_t *at, int length)
+static Run *add_run(Batch *batch, int element, const int64_t *at, int axis, int length)
 {
     Run *run = &batch->runs[batch->run_count++];
-    *run = (Run){.lane = batch->lanes, .length = length, .element = element};
+    run->lane = batch->lanes;
+    run->length = length;
+    run->axis = axis;
+    run->element = element;
+    run->last = false;
     memcpy(run->at, at, sizeof run->at);
     batch->lanes += length;
     return run;
@@ -311,15 +314,29 @@ static Cell stored(const TensorOp *op, Cell cell)
     return cell_convert(op->out->dtype, op->body->type, cell);
 }
 
-/* Neighbours in a row that are asked for one after the other. */
-static int run_length(const Origin *origin, const int64_t *offsets, int count, const int64_t *at)
+/* The axis along which elements at that distance lie: neighbours in a row, in a column; -1: none. */
+static int axis_of_step(const TensorOp *op, int64_t step)
 {
-    if (origin->inner_axis < 0)
-        return 1;
-    int most = smaller(count, origin->op->axes[origin->inner_axis].extent - at[origin->inner_axis]);
-    int length = 1;
-    while (length < most && offsets[length] == offsets[0] + length)
+    int64_t stride = 1;
+    for (int a = op->spatial_count - 1; a >= 0 && stride <= step; a--) {
+        if (stride == step && op->axes[a].extent > 1)
+            return a;
+        stride *= op->axes[a].extent;
+    }
+    return -1;
+}
+
+/* A run of those that are asked for one after the other. */
+static int add_points(Batch *batch, const TensorOp *op, const int64_t *offsets, int first, int count)
+{
+    int64_t at[MAX_AXES];
+    int64_t step = count > 1 ? offsets[first + 1] - offsets[first] : 0;
+    int axis = axis_of_step(op, step), length = 1;
+    element_place(op, offsets[first], at);
+    int most = axis < 0 ? 1 : smaller(count, op->axes[axis].extent - at[axis]);
+    while (length < most && offsets[first + length] == offsets[first + length - 1] + step)
         length++;
+    add_run(batch, first, at, axis, length);
     return length;
 }
 
@@ -331,14 +348,8 @@ static void compute_points(Evaluator *evaluator, Origin *origin, const int64_t *
     for (int next = 0; next < count;) {
         int first = next;
         batch->lanes = batch->run_count = 0;
-        while (next < count && !is_full(batch)) {
-            int64_t at[MAX_AXES];
-            element_place(origin->op, offsets[next], at);
-            int room = smaller(count - next, BATCH - batch->lanes);
-            int length = run_length(origin, offsets + next, room, at);
-            add_run(batch, next, at, length);
-            next += length;
-        }
+        while (next < count && !is_full(batch))
+            next += add_points(batch, origin->op, offsets, next, smaller(count - next, BATCH - batch->lanes));
         const Cell *values = run_batch(evaluator, origin);
         for (int i = first; i < next; i++)
             cells[i] = stored(origin->op, values[i - first]);
@@ -372,7 +383,7 @@ static void compute_reductions(Evaluator *evaluator, Origin *origin, const int64
     for (int element = 0; element < count;) {
         batch->lanes = batch->run_count = 0;
         while (element < count && !is_full(batch)) {
-            Run *run = add_run(batch, element, at, smaller(points_ahead(origin, at), BATCH - batch->lanes));
+            Run *run = add_run(batch, element, at, origin->inner_axis, smaller(points_ahead(origin, at), BATCH - batch->lanes));
             run->last = !advance(origin, at, run->length);
             if (run->last && ++element < count)
                 element_place(op, offsets[element], at);

@@ -31,7 +31,7 @@ static const double function_ulps[OP_COUNT] = {
 static inline double nan_max(double a, double b) { return a > b || isnan(a) ? a : b; }
 static inline double nan_min(double a, double b) { return a < b || isnan(a) ? a : b; }
 
-double op_value(Op op, double a, double b)
+static inline __attribute__((always_inline)) double value_of(Op op, double a, double b)
 {
     double c = b;   // only `select` has three operands
     switch (op) {
@@ -41,6 +41,8 @@ double op_value(Op op, double a, double b)
     default: return (double)NAN + c;
     }
 }
+
+double op_value(Op op, double a, double b) { return value_of(op, a, b); }
 
 double loosened(double bound, double value)
 {
@@ -59,9 +61,9 @@ Real real_between(double value, double low, double high)
    no error: 3 * 4 is 12. In double we cannot tell, since ours has been rounded too. */
 static inline double rounded(const Precision *precision, double value, double bound)
 {
-    if (bound == 0 && (precision == &SINGLE ? (double)(float)value == value : value == 0))
-        return 0;
-    return bound + precision->unit * (fabs(value) + bound) + precision->tiny;
+    bool exact = (bound == 0) & (precision == &SINGLE ? (double)(float)value == value : value == 0);
+    double lost = bound + precision->unit * (fabs(value) + bound) + precision->tiny;
+    return exact ? 0 : lost;   // no jump: of the first sums of whole numbers it would be guessed wrongly
 }
 
 /* A library function more: `ulps` of 2 units each. */
@@ -155,7 +157,7 @@ static double bound_pow(Real a, Real b, double value)
 
 /* The bound of an ordinary result; anything but a small number if the operands or the result are
    not. */
-static inline double op_bound(Op op, const Precision *p, Real a, Real b, double value)
+static inline __attribute__((always_inline)) double op_bound(Op op, const Precision *p, Real a, Real b, double value)
 {
     switch (op) {
     case OP_NEG:
@@ -247,28 +249,43 @@ static Real special(Op op, const Precision *p, Real a, Real b)
     return result;
 }
 
-static inline Real monotone(Op op, Real a, Real b)
+static inline __attribute__((always_inline)) Real monotone(Op op, Real a, Real b)
 {
-    double value = op_value(op, a.value, b.value);
+    double value = value_of(op, a.value, b.value);
     if (a.bound == 0 && b.bound == 0)
         return (Real){value, 0};
-    double low = op_value(op, a.value - a.bound, b.value - b.bound);
-    double high = op_value(op, a.value + a.bound, b.value + b.bound);
+    double low = value_of(op, a.value - a.bound, b.value - b.bound);
+    double high = value_of(op, a.value + a.bound, b.value + b.bound);
     return real_between(value, low, high);
 }
 
-Real real_apply(Op op, DType type, Real a, Real b)
+static inline __attribute__((always_inline)) Real apply(Op op, const Precision *precision, Real a, Real b)
 {
-    const Precision *precision = precision_of(type);
     Real result;
     if (is_monotone(op)) {
         result = monotone(op, a, b);
     } else {
-        result.value = op_value(op, a.value, b.value);
+        result.value = value_of(op, a.value, b.value);
         result.bound = op_bound(op, precision, a, b, result.value);
     }
-    bool exact = result.bound == 0 && isfinite(result.value);
-    if (exact || fabs(result.value) + result.bound <= precision->largest)
+    if (fabs(result.value) + result.bound <= precision->largest)
         return result;
-    return special(op, precision, a, b);
+    bool exact = result.bound == 0 && isfinite(result.value);
+    return exact ? result : special(op, precision, a, b);
+}
+
+void real_apply(Op op, DType type, const Cell *a, const Cell *b, int count, Cell *results)
+{
+    const Precision *precision = precision_of(type);
+    const Real NONE = {0, 0};
+    switch (op) {   // a loop for each, in which it is known
+#define OP(id, spelling, operands, class, value, cuda)                                                   \
+    case OP_##id:                                                                                        \
+        for (int i = 0; i < count; i++)                                                                  \
+            results[i].real = apply(OP_##id, precision, a[i].real, operands == 1 ? NONE : b[i].real);    \
+        break;
+#include "ir/ops.def"
+#undef OP
+    default: break;
+    }
 }

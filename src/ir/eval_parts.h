@@ -34,9 +34,10 @@ typedef struct Precision {
 
 const Precision *precision_of(DType compute_type);
 
-// One operation on one point (eval_bound.c, eval_whole.c).
+// One operation (eval_bound.c, eval_whole.c).
 double op_value(Op op, double a, double b);   // as ops.def says
-Real real_apply(Op op, DType type, Real a, Real b);
+/* On `count` points: a loop for each operation is three times as fast as a decision for each point. */
+void real_apply(Op op, DType type, const Cell *a, const Cell *b, int count, Cell *results);
 /* `result` of an f32 operation, with what `math` allows (eval_math.c); `summed`: the operation's value is a term of a sum. */
 Real math_allow(EvalMath math, bool summed, Op op, Real a, Real b, Real result);
 Whole whole_apply(Op op, DType type, Whole a, Whole b);
@@ -118,10 +119,11 @@ Expr *centred_difference(Arena *arena, const TensorOp *op, DefinitionOf *definit
 /* `difference`, x - m, as far off as the means of chunks may make it seem. */
 Real centred_allow(DType type, Real centre, Real difference);
 
-/* Points of an op's axes that are evaluated together: runs along its innermost axis. */
+/* Points of an op's axes that are evaluated together: runs along one of them. */
 enum { BATCH = 256, MAX_RUNS = 64 };   // a run of a 3x3 window is 3 points
 typedef struct Run {
     int lane, length;        // lanes [lane, lane + length)
+    int axis;                // that it goes along; -1: of one point
     int element;             // position of its output in the list that was asked for
     bool last;               // of its output
     int64_t at[MAX_AXES];    // the first point
@@ -137,6 +139,6 @@ typedef void ReadElements(void *context, const Tensor *tensor, const int64_t *of
                           Cell *cells);
 
 /* `centred`: the body is sq(x - m) as centred_difference() gave it. */
-Tape *tape_compile(Arena *arena, const TensorOp *op, int inner_axis, EvalMath math, bool centred);
+Tape *tape_compile(Arena *arena, const TensorOp *op, EvalMath math, bool centred);
 /* The body's value at every lane; `read` gives the elements of the tensors it names. */
 const Cell *tape_run(Tape *tape, const Batch *batch, ReadElements *read, void *context);

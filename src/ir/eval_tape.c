@@ -26,7 +26,7 @@ typedef struct Step {
 } Step;
 
 struct Tape {
-    int inner_axis, axis_count;
+    int axis_count;
     EvalMath math;
     bool summed;                  // the op is a sum
     int difference;               // the step of a centred sum that is x - m; else -1
@@ -108,10 +108,9 @@ static int compile(Arena *arena, Tape *tape, const Expr *expr, int inside)
     return step;
 }
 
-Tape *tape_compile(Arena *arena, const TensorOp *op, int inner_axis, EvalMath math, bool centred)
+Tape *tape_compile(Arena *arena, const TensorOp *op, EvalMath math, bool centred)
 {
     Tape *tape = NEW(arena, Tape);
-    tape->inner_axis = inner_axis;
     tape->axis_count = op->axis_count;
     tape->math = math;
     tape->summed = op->reduce == REDUCE_SUM;
@@ -137,7 +136,7 @@ static void affine_lanes(const Tape *tape, const Affine *form, const Batch *batc
     for (int r = 0; r < batch->run_count; r++) {
         const Run *run = &batch->runs[r];
         int64_t value = affine_at(tape, form, run->at);
-        int64_t step = tape->inner_axis < 0 ? 0 : form->coef[tape->inner_axis];
+        int64_t step = run->axis < 0 ? 0 : form->coef[run->axis];
         for (int i = 0; i < run->length; i++)
             values[run->lane + i] = value + step * i;
     }
@@ -194,18 +193,17 @@ static void run_arith(const Tape *tape, const Step *step, const Cell *a, const C
     Op op = step->expr->apply.op;
     DType type = step->expr->type;
     bool unary = op_info[op].operands == 1;
-    bool real = dtype_info[type].is_real;
     bool exact = tape->math == EVAL_EXACT || type == DTYPE_F64;
-    for (int lane = 0; lane < lanes; lane++) {
-        Cell second = unary ? (Cell){.real = {0, 0}} : b[lane];
-        if (real)
-            step->lanes[lane].real = real_apply(op, type, a[lane].real, second.real);
-        else
-            step->lanes[lane].whole = whole_apply(op, type, a[lane].whole, second.whole);
-        if (real && !exact)
-            step->lanes[lane].real = math_allow(tape->math, tape->summed, op, a[lane].real, second.real,
-                                                step->lanes[lane].real);
+    Cell none = {.real = {0, 0}};
+    if (!dtype_info[type].is_real) {
+        for (int lane = 0; lane < lanes; lane++)
+            step->lanes[lane].whole = whole_apply(op, type, a[lane].whole, unary ? none.whole : b[lane].whole);
+        return;
     }
+    real_apply(op, type, a, b, lanes, step->lanes);
+    for (int lane = 0; lane < lanes && !exact; lane++)
+        step->lanes[lane].real = math_allow(tape->math, tape->summed, op, a[lane].real,
+                                            unary ? none.real : b[lane].real, step->lanes[lane].real);
 }
 
 static void run_compare(const Step *step, const Cell *a, const Cell *b, int lanes)
