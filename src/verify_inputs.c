@@ -1,7 +1,11 @@
 // What a run of a kernel reads: where its tensors lie and what they hold.
 #include <string.h>
 
+#include "hal/worker.h"
 #include "verify_parts.h"
+
+static const double SHARED_WORK = 3e7;   // of a tensor that two processors make: some tenths of a second
+enum { SHARE_SECONDS = 600 };            // the worker dies with its parent, sooner
 
 // ---- where tensors lie ----
 
@@ -206,6 +210,14 @@ static void fill_made(const Proof *proof, const Tensor *tensor, int64_t first, i
     }
 }
 
+/* Some elements that a worker makes. */
+typedef struct Share {
+    const Proof *proof;
+    const Tensor *tensor;
+    int64_t first, count;
+    void *memory;
+} Share;
+
 /* The plan's evaluator, or where something is estimated one of the launch's own. */
 static Evaluator *reference_of(Proof *proof)
 {
@@ -231,6 +243,33 @@ void verify_tell(Proof *proof)
     told->made = NEW_ARRAY(proof->arena, void *, proof->kernel->program->tensor_count);
 }
 
+/* What a second processor makes. */
+static void make_share(void *context)
+{
+    const Share *share = context;
+    fill_made(share->proof, share->tensor, share->first, share->count, share->memory);
+}
+
+/* All of a tensor that an earlier launch made, its second half beside the first. */
+static void make_whole(const Proof *proof, const Tensor *tensor, void *made)
+{
+    int64_t all = tensor_elements(tensor), half = all / 2 / 32 * 32;   // words of b1 are not shared
+    size_t offset = (size_t)(half * dtype_info[tensor->dtype].bits / 8), bytes = (size_t)tensor_bytes(tensor) - offset;
+    Share share = {proof, tensor, half, all - half, NULL};
+    Worker worker = {.state = WORKER_IDLE};
+    bool large = verify_read_work(proof, tensor) * (double)all > SHARED_WORK && half > 0;
+    if (large && (share.memory = worker_share(bytes)))
+        worker_start(&worker, &(WorkerLimits){.seconds = SHARE_SECONDS}, make_share, &share);
+    fill_made(proof, tensor, 0, half, made);
+    worker_wait(&worker, 1);
+    if (worker.state == WORKER_DONE)
+        memcpy((char *)made + offset, share.memory, bytes);
+    else
+        fill_made(proof, tensor, half, all - half, (char *)made + offset);
+    if (share.memory)
+        worker_unshare(share.memory, bytes);
+}
+
 void verify_prepare(Proof *proof)
 {
     Told *told = verify_told(proof);
@@ -239,7 +278,7 @@ void verify_prepare(Proof *proof)
         if (arg->written || told->made[arg->tensor->id] || !verify_is_prepared(proof, arg->tensor))
             continue;
         void *made = arena_alloc(proof->arena, (size_t)tensor_bytes(arg->tensor));
-        fill_made(proof, arg->tensor, 0, tensor_elements(arg->tensor), made);
+        make_whole(proof, arg->tensor, made);
         told->made[arg->tensor->id] = made;
     }
 }

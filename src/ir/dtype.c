@@ -30,11 +30,20 @@ static int exponent_of(double value)
     return (int)(bits >> 52 & 0x7ff) - 1023;
 }
 
+/* A normal number without digits that it lacks: what an input holds. */
+static inline bool is_held(const Format *format, double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    bool normal = exponent_of(value) >= format->min_exponent && fabs(value) <= format->largest;
+    return normal && bits << (11 + format->digits) == 0;
+}
+
 /* Adding 1.5 * 2^52 steps leaves no bit below one step; taking it away gives the nearest multiple,
    ties to even. 1.0006 in f16: a step is 2^-10 = 0.00098, so the result is 1.00098. */
 static double round_to(const Format *format, double value)
 {
-    if (isnan(value) || value == 0)
+    if (isnan(value) || value == 0 || is_held(format, value))
         return value;
     if (fabs(value) >= 2 * format->largest)
         return copysign(INFINITY, value);

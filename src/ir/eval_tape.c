@@ -215,6 +215,15 @@ static void run_compare(const Step *step, const Cell *a, const Cell *b, int lane
                                        : whole_compare(op, a[lane].whole, b[lane].whole);
 }
 
+static void run_select(const Step *step, const Cell *condition, const Cell *a, const Cell *b, int lanes)
+{
+    for (int lane = 0; lane < lanes; lane++)
+        if (condition[lane].whole.bound == 0)
+            step->lanes[lane] = *(condition[lane].whole.value ? &a[lane] : &b[lane]);
+        else
+            step->lanes[lane] = cell_select(step->expr->type, condition[lane].whole, a[lane], b[lane]);
+}
+
 static void run_apply(const Tape *tape, const Step *step, int lanes)
 {
     const Cell *a = lanes_of(tape, step, 0);
@@ -234,8 +243,7 @@ static void run_apply(const Tape *tape, const Step *step, int lanes)
             step->lanes[lane].whole = logic_apply(op, a[lane].whole, b[lane].whole);
         break;
     case OP_CLASS_SELECT:
-        for (int lane = 0; lane < lanes; lane++)
-            step->lanes[lane] = cell_select(step->expr->type, a[lane].whole, b[lane], c[lane]);
+        run_select(step, a, b, c, lanes);
         break;
     }
 }
