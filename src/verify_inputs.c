@@ -254,7 +254,8 @@ static void make_share(void *context)
 static void make_whole(const Proof *proof, const Tensor *tensor, void *made)
 {
     int64_t all = tensor_elements(tensor), half = all / 2 / 32 * 32;   // words of b1 are not shared
-    size_t offset = (size_t)(half * dtype_info[tensor->dtype].bits / 8), bytes = (size_t)tensor_bytes(tensor) - offset;
+    size_t offset = (size_t)(half * dtype_info[tensor->dtype].bits / 8);
+    size_t bytes = (size_t)tensor_bytes(tensor) - offset;
     Share share = {proof, tensor, half, all - half, NULL};
     Worker worker = {.state = WORKER_IDLE};
     bool large = verify_read_work(proof, tensor) * (double)all > SHARED_WORK && half > 0;

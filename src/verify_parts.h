@@ -86,7 +86,8 @@ bool verify_is_costly(const Proof *proof, const Tensor *tensor);
 bool verify_is_estimated(const Proof *proof, const Tensor *tensor);
 /* All of it is worth making before the launch is run. */
 bool verify_is_prepared(const Proof *proof, const Tensor *tensor);
-/* The reference of a single element takes a second: whole numbers alone, which show all but the last bits, must do. */
+/* The reference of a single element takes a second, or what is read some: whole numbers alone, which show all but the
+   last bits, must do. */
 bool verify_is_dear(const Proof *proof);
 /* Why no part of the launch can be run and judged in a reasonable time; NULL: it can. */
 const char *verify_too_long(const Proof *proof);

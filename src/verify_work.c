@@ -5,6 +5,7 @@
 
 enum {
     MIN_BLOCKS = 2,   // of a sampled launch: the first and the last
+    FEW_BLOCKS = 4,   // … and two others, unless these make seconds
     MAX_BLOCKS = 16,
     JUDGING_WORK = 2,      // to compare one element
     COSTLY_WORK = 256,     // of an element that is made only where it is read
@@ -15,9 +16,11 @@ enum {
 static const double WHOLE_WORK = 3e7;    // about a second on the interpreter, and one for the reference
 static const double RUN_WORK = 1e9;      // of the fewest blocks of a launch that prove anything: about 20 seconds
 static const double SMALL_WORK = 1e6;    // of a program that is run on every kind of inputs
-static const double SAMPLE_WORK = 3e6;   // of one sampled launch
+static const double SAMPLE_WORK = 3e6;   // of one sampled launch,
+static const double FEW_WORK = 1e9;      // … if it takes more for a few blocks
 static const int64_t WHOLE_BYTES = 256 << 20;   // of all buffers
 static const double DEAR_WORK = 3e7;            // of the reference for one element: a sum of everything
+static const double MADE_WORK = 4e8;            // of what the fewest blocks read: some seconds
 static const double JUDGE_WORK = 2e9;           // of the same, at most: about 20 seconds
 static const double RIGHT_WORK = 1e5;           // of an element that earlier launches made, or it is estimated: a millisecond
 static const double PREPARED_WORK = 3e7;        // of a tensor that earlier launches made
@@ -25,7 +28,8 @@ static const double CHECKED = 10;               // times the work and memory if 
 
 double verify_read_work(const Proof *proof, const Tensor *tensor)
 {
-    return evaluator_work(verify_is_estimated(proof, tensor) ? proof->guess : verify_told(proof)->reference, tensor, false);
+    Evaluator *made = verify_is_estimated(proof, tensor) ? proof->guess : verify_told(proof)->reference;
+    return evaluator_work(made, tensor, false);
 }
 
 double verify_judge_work(const Proof *proof, const Tensor *tensor, bool whole)
@@ -50,20 +54,32 @@ bool verify_is_costly(const Proof *proof, const Tensor *tensor)
 
 static int64_t blocks_of(const Launch *launch) { return launch->grid[0] * launch->grid[1] * launch->grid[2]; }
 
-/* A block computes its share; and a page of each tensor that it reads has to be made for it. */
-static double block_work(const Proof *proof)
+/* Of each tensor that a block reads its share, or a page, is made for it. */
+static double making_work(const Proof *proof)
 {
     const Launch *launch = proof->launch;
-    double work = launch->work / (double)blocks_of(launch) + 1;
+    double work = 0;
     for (int i = 0; i < launch->arg_count; i++) {
         if (launch->args[i].written || verify_told(proof)->made[launch->args[i].tensor->id])
             continue;
         double element = verify_read_work(proof, launch->args[i].tensor);
         double share = (double)tensor_elements(launch->args[i].tensor) / (double)blocks_of(launch);
-        double costly = share > COSTLY_ELEMENTS ? share : COSTLY_ELEMENTS;   // all parts of its totals
-        work += element > COSTLY_WORK ? costly * element : PAGE_ELEMENTS * element;
+        double least = element > COSTLY_WORK ? COSTLY_ELEMENTS : PAGE_ELEMENTS;
+        work += (share > least ? share : least) * element;
     }
     return work;
+}
+
+static double block_work(const Proof *proof)
+{
+    return proof->launch->work / (double)blocks_of(proof->launch) + 1 + making_work(proof);
+}
+
+/* Of blocks that wait for each other some prove nothing. */
+static int64_t fewest_blocks(const Launch *launch)
+{
+    int64_t blocks = blocks_of(launch), fewest = MIN_BLOCKS * launch_cluster_blocks(launch);
+    return launch->cooperative || blocks < fewest ? blocks : fewest;
 }
 
 bool verify_is_dear(const Proof *proof)
@@ -73,14 +89,7 @@ bool verify_is_dear(const Proof *proof)
         if (launch->args[i].written && launch->args[i].tensor &&
             verify_judge_work(proof, launch->args[i].tensor, false) > DEAR_WORK)
             return true;
-    return false;
-}
-
-/* Of blocks that wait for each other some prove nothing. */
-static int64_t fewest_blocks(const Launch *launch)
-{
-    int64_t blocks = blocks_of(launch), fewest = MIN_BLOCKS * launch_cluster_blocks(launch);
-    return launch->cooperative || blocks < fewest ? blocks : fewest;
+    return (double)fewest_blocks(launch) * making_work(proof) > MADE_WORK;
 }
 
 const char *verify_too_long(const Proof *proof)
@@ -100,11 +109,13 @@ const char *verify_too_long(const Proof *proof)
     return NULL;
 }
 
-/* As many blocks as the budget allows. */
+/* As many blocks as the budget allows; of heavy ones a few more. */
 int64_t verify_sample_blocks(const Proof *proof)
 {
-    double affordable = SAMPLE_WORK / block_work(proof);
-    return affordable < MIN_BLOCKS ? MIN_BLOCKS : affordable > MAX_BLOCKS ? MAX_BLOCKS : (int64_t)affordable;
+    double work = block_work(proof);
+    double affordable = SAMPLE_WORK / work, few = FEW_WORK / work;
+    double blocks = affordable > FEW_BLOCKS ? affordable : few < FEW_BLOCKS ? few : FEW_BLOCKS;
+    return blocks < MIN_BLOCKS ? MIN_BLOCKS : blocks > MAX_BLOCKS ? MAX_BLOCKS : (int64_t)blocks;
 }
 
 bool verify_is_prepared(const Proof *proof, const Tensor *tensor)

@@ -383,7 +383,8 @@ static void compute_reductions(Evaluator *evaluator, Origin *origin, const int64
     for (int element = 0; element < count;) {
         batch->lanes = batch->run_count = 0;
         while (element < count && !is_full(batch)) {
-            Run *run = add_run(batch, element, at, origin->inner_axis, smaller(points_ahead(origin, at), BATCH - batch->lanes));
+            int length = smaller(points_ahead(origin, at), BATCH - batch->lanes);
+            Run *run = add_run(batch, element, at, origin->inner_axis, length);
             run->last = !advance(origin, at, run->length);
             if (run->last && ++element < count)
                 element_place(op, offsets[element], at);

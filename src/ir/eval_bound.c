@@ -27,11 +27,14 @@ static const double function_ulps[OP_COUNT] = {
     [OP_SIGMOID] = 6, [OP_SIN] = 4, [OP_COS] = 4, [OP_POW] = 16,
 };
 
+/* A loop in which the operation is known leaves the decisions out. */
+#define INLINE static inline __attribute__((always_inline))
+
 // fmax and fmin would drop a NaN.
 static inline double nan_max(double a, double b) { return a > b || isnan(a) ? a : b; }
 static inline double nan_min(double a, double b) { return a < b || isnan(a) ? a : b; }
 
-static inline __attribute__((always_inline)) double value_of(Op op, double a, double b)
+INLINE double value_of(Op op, double a, double b)
 {
     double c = b;   // only `select` has three operands
     switch (op) {
@@ -63,7 +66,7 @@ static inline double rounded(const Precision *precision, double value, double bo
 {
     bool exact = (bound == 0) & (precision == &SINGLE ? (double)(float)value == value : value == 0);
     double lost = bound + precision->unit * (fabs(value) + bound) + precision->tiny;
-    return exact ? 0 : lost;   // no jump: of the first sums of whole numbers it would be guessed wrongly
+    return exact ? 0 : lost;   // without a jump, which would often be guessed wrongly
 }
 
 /* A library function more: `ulps` of 2 units each. */
@@ -157,7 +160,7 @@ static double bound_pow(Real a, Real b, double value)
 
 /* The bound of an ordinary result; anything but a small number if the operands or the result are
    not. */
-static inline __attribute__((always_inline)) double op_bound(Op op, const Precision *p, Real a, Real b, double value)
+INLINE double op_bound(Op op, const Precision *p, Real a, Real b, double value)
 {
     switch (op) {
     case OP_NEG:
@@ -249,7 +252,7 @@ static Real special(Op op, const Precision *p, Real a, Real b)
     return result;
 }
 
-static inline __attribute__((always_inline)) Real monotone(Op op, Real a, Real b)
+INLINE Real monotone(Op op, Real a, Real b)
 {
     double value = value_of(op, a.value, b.value);
     if (a.bound == 0 && b.bound == 0)
@@ -259,7 +262,7 @@ static inline __attribute__((always_inline)) Real monotone(Op op, Real a, Real b
     return real_between(value, low, high);
 }
 
-static inline __attribute__((always_inline)) Real apply(Op op, const Precision *precision, Real a, Real b)
+INLINE Real apply(Op op, const Precision *precision, Real a, Real b)
 {
     Real result;
     if (is_monotone(op)) {

@@ -36,7 +36,7 @@ const Precision *precision_of(DType compute_type);
 
 // One operation (eval_bound.c, eval_whole.c).
 double op_value(Op op, double a, double b);   // as ops.def says
-/* On `count` points: a loop for each operation is three times as fast as a decision for each point. */
+/* On `count` points: a loop for each operation is faster than a decision for each point. */
 void real_apply(Op op, DType type, const Cell *a, const Cell *b, int count, Cell *results);
 /* `result` of an f32 operation, with what `math` allows (eval_math.c); `summed`: the operation's value is a term of a sum. */
 Real math_allow(EvalMath math, bool summed, Op op, Real a, Real b, Real result);

@@ -197,7 +197,8 @@ static void run_arith(const Tape *tape, const Step *step, const Cell *a, const C
     Cell none = {.real = {0, 0}};
     if (!dtype_info[type].is_real) {
         for (int lane = 0; lane < lanes; lane++)
-            step->lanes[lane].whole = whole_apply(op, type, a[lane].whole, unary ? none.whole : b[lane].whole);
+            step->lanes[lane].whole =
+                whole_apply(op, type, a[lane].whole, unary ? none.whole : b[lane].whole);
         return;
     }
     real_apply(op, type, a, b, lanes, step->lanes);

@@ -125,13 +125,13 @@ unsigned long long chosen_cluster(long long i, unsigned long long count)
 void run_chosen_clusters(unsigned long long count)
 {
     const long long wanted = host->max_blocks / cluster_blocks > 2 ? host->max_blocks / cluster_blocks : 2;
-    for (long long i = 0; i < wanted; i++) {
+    for (long long i = 0, run = 0; run < wanted; i++) {
         const unsigned long long cluster = chosen_cluster(i, count);
-        bool done = false;   // few are chosen: a slow search is fine
+        bool done = false;   // a row of blocks has two corners; few are chosen: a slow search is fine
         for (long long before = 0; before < i && !done; before++)
             done = chosen_cluster(before, count) == cluster;
         if (!done)
-            run_team(cluster);
+            run_team(cluster), run++;
     }
 }
 

@@ -30,6 +30,7 @@ typedef struct Case {
     RuntimeSchedule schedule;
     bool lazy, checked, ends_written;
     int64_t max_blocks;             // 0: all
+    int seconds;                    // 0: 2
 } Case;
 
 /* A small device that has everything. */
@@ -106,7 +107,8 @@ static inline RuntimeResult run_loaded(const RuntimeModule *module, Case c)
     RuntimeJob job = {
         .buffer_bytes = (int64_t[]){c.in_bytes, c.out_bytes, 0}, .tensors = tensors, .tensor_count = 2,
         .fill = fill, .poison = 0xff, .only_launch = -1, .max_blocks = c.max_blocks ? c.max_blocks : INT64_MAX,
-        .lazy = c.lazy, .schedule = c.schedule, .checked = c.checked, .ends_written = c.ends_written, .seconds = 2,
+        .lazy = c.lazy, .schedule = c.schedule, .checked = c.checked, .ends_written = c.ends_written,
+        .seconds = c.seconds ? c.seconds : 2,
     };
     return runtime_interp.run(arena, module, &job);
 }

@@ -121,6 +121,7 @@ START_TEST(a_lazy_run_may_touch_many_places)
     Case c = FLOATS;
     c.kernel = INDEX "if (i < 40000) store(y, i * 2048, float(i));";
     c.grid = "157", c.lazy = c.checked = true, c.out_bytes = 40000LL * 8192;
+    c.seconds = 30;   // each place is a fault, which may cost 100 us
     RuntimeResult result = run_well(c);
     ck_assert_int_eq(result.page_count, 40000);
     ck_assert_float_eq(((float *)result.buffers[1])[39999 * 2048], 39999);
