@@ -14,7 +14,8 @@ enum {
 };
 
 static const double WHOLE_WORK = 3e7;    // about a second on the interpreter, and one for the reference
-static const double RUN_WORK = 1e9;      // of the fewest blocks of a launch that prove anything: about 20 seconds
+static const double RUN_WORK = 4e9;      // of the fewest blocks of a launch that prove anything: about 5 seconds a pass
+static const double ACCESS_WORK = 100;   // of one in memory, which is made and checked; a product takes 1
 static const double SMALL_WORK = 1e6;    // of a program that is run on every kind of inputs
 static const double SAMPLE_WORK = 3e6;   // of one sampled launch,
 static const double FEW_WORK = 1e9;      // … if it takes more for a few blocks
@@ -92,11 +93,22 @@ bool verify_is_dear(const Proof *proof)
     return (double)fewest_blocks(launch) * making_work(proof) > MADE_WORK;
 }
 
+/* Elements that are read or written, of a part of a tensor at most one an operation. */
+static double accesses(const Launch *launch)
+{
+    double count = 0;
+    for (int i = 0; i < launch->arg_count; i++) {
+        double elements = launch->args[i].tensor ? (double)tensor_elements(launch->args[i].tensor) : 0;
+        count += elements < launch->work ? elements : launch->work;
+    }
+    return count;
+}
+
 const char *verify_too_long(const Proof *proof)
 {
     const Launch *launch = proof->launch;
     int64_t blocks = fewest_blocks(launch);
-    double work = launch->work / (double)blocks_of(launch) * (double)blocks;
+    double work = (launch->work + ACCESS_WORK * accesses(launch)) / (double)blocks_of(launch) * (double)blocks;
     if (work > RUN_WORK)
         return arena_printf(proof->arena, "%" PRId64 " blocks of %s, the fewest that prove anything, make %.1e operations",
                             blocks, launch->entry, work);
