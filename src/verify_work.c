@@ -25,6 +25,7 @@ static const double MADE_WORK = 4e8;            // of what the fewest blocks rea
 static const double JUDGE_WORK = 2e9;           // of the same, at most: about 20 seconds
 static const double RIGHT_WORK = 1e5;           // of an element that earlier launches made, or it is estimated: a millisecond
 static const double PREPARED_WORK = 3e7;        // of a tensor that earlier launches made
+static const double MAKING = 2;                  // times the work of the kernel's own operations, which are simpler
 static const double CHECKED = 10;               // times the work and memory if accesses are checked
 
 double verify_read_work(const Proof *proof, const Tensor *tensor)
@@ -73,7 +74,7 @@ static double making_work(const Proof *proof)
 
 static double block_work(const Proof *proof)
 {
-    return proof->launch->work / (double)blocks_of(proof->launch) + 1 + making_work(proof);
+    return proof->launch->work / (double)blocks_of(proof->launch) + 1 + MAKING * making_work(proof);
 }
 
 /* Of blocks that wait for each other some prove nothing. */
