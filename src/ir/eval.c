@@ -415,7 +415,7 @@ static void compute_given(Origin *origin, const int64_t *offsets, int count, Cel
     evaluate(origin->other, origin->tensor, offsets, count, values);
     for (int i = 0; i < count; i++)
         if (dtype_info[origin->tensor->dtype].is_real)
-            cells[i].real = (Real){values[i].real, 0};
+            cells[i].real = (Real){dtype_round(origin->tensor->dtype, values[i].real), 0};   // as it was stored
         else
             cells[i].whole = (Whole){(int64_t)values[i].real, 0};
 }
