@@ -103,6 +103,9 @@ static_assert(HEIGHT >= 1 && TAPS >= 1, "something to do");
 static_assert(STAGED_BYTES + COLLECTED_BYTES <= SHARED_BYTES, "what is staged and what is collected fit");
 static_assert(!COLLECTS || TO == 1 || TD * HEIGHT >= DOWN, "a block's outputs are one piece");
 
+// The nearest position in a plane, or behind it: windows reach past both ends, and some lie outside as a whole.
+__device__ __forceinline__ Index in_plane(Index position) { return op_max<Index>(op_min<Index>(position, PLANE), 0); }
+
 // Copies what the block at (outer, down) reads of the staged tensor.
 __device__ __forceinline__ Tile stage(const Tensors &t, Index outer, Index down)
 {
@@ -110,9 +113,9 @@ __device__ __forceinline__ Tile stage(const Tensors &t, Index outer, Index down)
     constexpr int PIECE = sizeof(bits128) / sizeof(Staged);   // elements of one copy
     constexpr Index ELEMENTS = OUTER * PLANE;
     constexpr int REST = (int)(ELEMENTS % PIECE);   // of its end, where they are no whole piece
-    const Index above = down * DOWN_STEP + BEGIN, below = (down + TD * HEIGHT - 1) * DOWN_STEP + END;
-    const Index first = outer * PLANE + op_max<Index>(above, 0);
-    const Index last = (op_min<Index>(outer + TO, OUTER) - 1) * PLANE + op_min<Index>(below, PLANE);
+    const Index first = outer * PLANE + in_plane(down * DOWN_STEP + BEGIN);
+    const Index last =
+        (op_min<Index>(outer + TO, OUTER) - 1) * PLANE + in_plane((down + TD * HEIGHT - 1) * DOWN_STEP + END);
     const Index origin = first / PIECE * PIECE;
     const int mine = (int)threadIdx.x * PIECE, length = (int)(last - origin);
     const Staged *from = staged_tensor(t) + origin + mine;
@@ -125,9 +128,11 @@ __device__ __forceinline__ Tile stage(const Tensors &t, Index outer, Index down)
             async_copy16(&tile[i], from + c * THREADS * PIECE);
     }
     async_commit();
-    const Index at = ELEMENTS - REST + (int)threadIdx.x;
-    if (REST > 0 && (int)threadIdx.x < REST && at - origin < length)
-        tile[at - origin] = staged_tensor(t)[at];
+    for (int e = (int)threadIdx.x; e < REST; e += THREADS) {
+        const Index at = ELEMENTS - REST + e;
+        if (at >= first && at < last)
+            tile[at - origin] = staged_tensor(t)[at];
+    }
     async_wait<0>();
     return {tile, origin};
 }

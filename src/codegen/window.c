@@ -199,7 +199,8 @@ static void add_tiles(TileSpace *space, const Slides *slides, const Stage *stage
     for (int i = 0; i < count; i++) {
         DataTile *tile = &space->tiles[space->tile_count++];
         *tile = window_tile(space, slides, found[i].access, device);
-        tile->staged = tile->as_in_memory = found[i].access == stage->access;
+        tile->staged = found[i].access == stage->access;
+        tile->plane = tile->staged ? stage->plane : 0;
         tile->staged_inner = tile->rank - 1;
         set_lines(tile, space, stage, device);
     }
@@ -209,7 +210,8 @@ static void add_tiles(TileSpace *space, const Slides *slides, const Stage *stage
         DataTile *tile = &space->tiles[space->tile_count++];
         *tile = window_tile(space, slides, &fusion->ops[i].store, device);
         tile->output = true;
-        tile->staged = tile->as_in_memory = stage->access && window_collected(fusion);
+        tile->staged = stage->access && window_collected(fusion);
+        tile->plane = tile->staged ? slides_extent(slides, SIDE_DOWN) * slides_extent(slides, SIDE_ALONG) : 0;
         tile->staged_inner = tile->rank - 1;
         set_lines(tile, space, stage, device);
     }

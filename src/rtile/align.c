@@ -154,7 +154,7 @@ static bool crosses_rows(const TileRules *rules, const DataTile *tile, const RTi
 int64_t staged_padding(const TileRules *rules, const DataTile *tile, const RTile *shared,
                        const RTile *inner, const DeviceSpec *device)
 {
-    if (staged_bits(tile) < 8 || tile->as_in_memory || !crosses_rows(rules, tile, shared, inner))
+    if (staged_bits(tile) < 8 || tile->plane || !crosses_rows(rules, tile, shared, inner))
         return 0;
     const Affine *contiguous = &tile->dims[tile->staged_inner].index;
     int64_t width = affine_extent(contiguous, shared->size, rules->space.axis_count);

@@ -119,16 +119,20 @@ static Runs find_runs(const DataTile *tile, const RTile *of, int axis_count,
 /* 2^40: far beyond any shared memory, and sums of a few stay in 64 bits. */
 static const int64_t TOO_MANY_BITS = 1ll << 40;
 
+/* Windows may reach past their plane, and what is copied ends where it does: of 64 lines of 27 elements a column that begins
+   two lines above the first spans 1728 elements, though from the column's first to its last there are 63 * 27 + 1. */
 int64_t data_tile_span_bytes(const DataTile *tile, const RTile *of, int axis_count)
 {
     int64_t span = 1, stride = 1;
     for (int d = tile->rank - 1; d >= 0; d--) {
-        int64_t extent = affine_extent(&tile->dims[d].index, of->size, axis_count);
-        bool clipped = d < tile->rank - 1 && extent > tile->dims[d].size;
-        int64_t steps = (clipped ? tile->dims[d].size : extent) - 1;
+        int64_t extent = affine_extent(&tile->dims[d].index, of->size, axis_count), size = tile->dims[d].size;
+        bool counts_planes = stride >= tile->plane;
+        int64_t steps = (counts_planes && extent > size ? size : extent) - 1;
         if (!checked_add(span, size_product(steps, stride), &span))
             return INT64_MAX;
-        stride = size_product(stride, tile->dims[d].size);
+        stride = size_product(stride, size);
+        if (stride == tile->plane && span > tile->plane)
+            span = tile->plane;
     }
     int64_t bits = size_product(span, tile->element_bits);
     return bits > TOO_MANY_BITS ? INT64_MAX : round_up(ceil_div(bits, 8), 16) + 2 * 16;
@@ -138,7 +142,7 @@ double data_tile_traffic(const DataTile *tile, const RTile *of, int axis_count,
                          int transaction_bytes)
 {
     int64_t transaction_bits = transaction_bytes * 8;
-    if (tile->as_in_memory)
+    if (tile->plane)
         return (double)data_tile_span_bytes(tile, of, axis_count);
     Runs runs = find_runs(tile, of, axis_count, transaction_bits);
     int64_t run_bits = size_product(runs.elements, tile->element_bits);
@@ -226,7 +230,7 @@ static int64_t shared_bytes(const TileRules *rules, const RTile *tile, const RTi
         const DataTile *data = &space->tiles[i];
         if (!data->staged)
             continue;
-        if (data->as_in_memory) {
+        if (data->plane) {
             int64_t span = data_tile_span_bytes(data, tile, space->axis_count);
             if (span > TOO_MANY_BITS)
                 return INT64_MAX;
