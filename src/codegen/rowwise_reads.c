@@ -116,13 +116,16 @@ static void condition_visit(Expr *expr, void *context)
     search->guarded = inner.reads && search->condition != expr->apply.operands[0] ? INT_MIN : search->guarded;
 }
 
-/* The comparison of positions without which no element of the read matters, as in `select(j <= i, x[i, j], -inf)`. */
+/* The comparison of positions without which no element of the read matters, as in `select(j <= i, x[i, j], -inf)`. What is
+   the same for every row is read once for several of them, whose positions differ. */
 static Expr *condition_of(const RowEmitter *row, int index)
 {
     ConditionSearch search = {.fusion = row->fusion, .read = &row->reads.reads[index]};
     for (int i = 0; i < row->fusion->op_count; i++)
         expr_visit(row->fusion->ops[i].body, condition_visit, &search);
-    return search.reads == search.guarded ? search.condition : NULL;
+    uint32_t others = search.condition ? expr_axes(search.condition) & ~fusion_columns(row->fusion) : 0;
+    bool is_shared = others && rowwise_is_weight(&row->reads, index);
+    return search.reads == search.guarded && !is_shared ? search.condition : NULL;
 }
 
 /* The vector has no element for which `condition` holds, so that its value does not depend on which one it is. */
@@ -254,8 +257,10 @@ void rowwise_emit_reads(const RowEmitter *row, ReadKind kind)
         if (rowwise_kind(row, i) != kind)
             continue;
         reads_emit_member(out, &reads, i);
-        if (!copied || !rowwise_is_copied(&row->reads, i) || condition_of(row, i))
+        const Expr *condition = read->pattern == PATTERN_ROW ? condition_of(row, i) : NULL;
+        if (!copied || !rowwise_is_copied(&row->reads, i) || condition)
             used |= access_axes(read->access);
+        used |= condition ? expr_axes(condition) : 0;
         gathers |= read->pattern == PATTERN_GATHER;
     }
     strbuf_puts(out, "};\n");
