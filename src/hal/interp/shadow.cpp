@@ -275,7 +275,17 @@ bool is_inside(const InterpRegion *region, const Access &access)
     return access.at >= region->start && access.at + access.bytes <= region->start + region->bytes;
 }
 
-// Threads go from tensor to tensor, and there may be hundreds: where they found one they find it again.
+// The program's own memory.
+bool is_own(const Access &access)
+{
+    for (int i = 0; i < host->own_count; i++)
+        if (access.at >= host->own[i].start && access.at < host->own[i].end)
+            return true;
+    return false;
+}
+
+// Threads go from tensor to tensor, and there may be hundreds: where they found one they find it again. The program's own
+// memory is asked for as often, and has but a few pieces.
 InterpRegion *find_region(const Access &access)
 {
     enum { PLACES = 64, PLACE_BYTES = 1 << 14 };
@@ -283,18 +293,19 @@ InterpRegion *find_region(const Access &access)
     InterpRegion *&found = last[reinterpret_cast<size_t>(access.at) / PLACE_BYTES % PLACES];
     if (found && is_inside(found, access))
         return found;
+    if (is_own(access))
+        return nullptr;
     for (int i = 0; i < host->region_count; i++)
         if (is_inside(&host->regions[i], access))
             return found = &host->regions[i];
     return nullptr;
 }
 
-// The program's own memory; all else is wrong.
+// All but tensors and the program's own memory is wrong.
 void check_elsewhere(const Access &access)
 {
-    for (int i = 0; i < host->own_count; i++)
-        if (access.at >= host->own[i].start && access.at < host->own[i].end)
-            return;
+    if (is_own(access))
+        return;
     host->pc = access.pc;
     host->outside(access.at, access.write);
 }
