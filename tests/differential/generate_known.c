@@ -56,7 +56,7 @@ static const char *list(Arena *arena, const Shape *s, uint32_t set, bool sizes)
     return out.text;
 }
 
-/* The pattern with the three lists of axes for $1, $2 and $3. */
+/* The pattern with the lists of axes for $1, $2, … */
 static void put(StrBuf *out, const char *pattern, const char *const *lists)
 {
     for (const char *c = pattern; *c; c++)
@@ -165,15 +165,62 @@ static char *shared_by_blocks(Arena *arena, Shape *s)
     return out.text;
 }
 
+/* Rows of samples and positions, or of heads: scales and masks belong to some of those axes, as in adaptive norms and
+   attention, and what is known of the rows may be kept. */
+static void choose_rows(Shape *s)
+{
+    static const int64_t lengths[] = {1024, 2048, 2048, 3000, 4096, 4096, 6144, 8192}, outer[] = {2, 3, 4, 5, 8};
+    s->rank = 3 + (below(s, 4) > 0);
+    int last = s->rank - 1;
+    s->extent[last] = PICK(&s->random, lengths);
+    int64_t left = MOST_TURNED / s->extent[last];
+    for (int a = 0; a < last; a++) {
+        int64_t most = a < last - 1 ? left / 2 : left, size = PICK(&s->random, outer);
+        s->extent[a] = size < most ? size : most;
+        left /= s->extent[a];
+    }
+    for (int a = 0; a < s->rank; a++)
+        s->order[a] = a;
+    s->kept = (1u << last) - 1;
+}
+
+static char *of_samples(Arena *arena, Shape *s)
+{
+    static const char *const bodies[] = {
+        "m$2 = sum$5(x$1)\ny$1 = (x$1 - m$2 * 0.0001) * g$3\n",
+        "m$2 = sum$5(x$1) * 0.0001\nv$2 = sum$5(sq(x$1 - m$2)) * 0.0001\n"
+        "y$1 = (x$1 - m$2) * rsqrt(v$2 + 1e-3) * (1 + g$3) + b$4\n",
+        "t$1 = x$1 * 0.125 + g$3\nm$2 = max$5(t$1)\nv$2 = sum$5(exp(t$1 - m$2))\n"
+        "y$1 = exp(t$1 - m$2) / v$2 * b$4\n"};
+    choose_rows(s);
+    uint32_t row = s->kept + 1, shift = row | (uint32_t)below(s, row),
+             scale = row | 1u << (below(s, 2) ? 1 : below(s, s->rank - 1));   // under one of them rows don't merge
+    const char *const lists[] = {
+        list(arena, s, row | s->kept, false), list(arena, s, s->kept, false), list(arena, s, scale, false),
+        list(arena, s, shift, false), list(arena, s, row, false)};
+    const char *type = PICK(&s->random, reals);
+    int kind = (int)below(s, 4) % 3;
+    StrBuf out = strbuf_new(arena);
+    strbuf_printf(&out, "input x%s : %s\n", list(arena, s, row | s->kept, true), type);
+    strbuf_printf(&out, "input g%s : %s\n", list(arena, s, scale, true), below(s, 2) ? type : "f32");
+    strbuf_printf(&out, "input b%s : %s\n", list(arena, s, shift, true), below(s, 2) ? type : "f32");
+    put(&out, bodies[kind], lists);
+    strbuf_printf(&out, "output y : %s\n%s%s", type, below(s, 4) ? "output m\n" : "",
+                  kind > 0 && below(s, 2) ? "output v\n" : "");
+    return out.text;
+}
+
 char *generate_known(Arena *arena, uint64_t state)
 {
-    uint64_t kind = generate_hash(state + 2) % 12;
+    uint64_t kind = generate_hash(state + 2) % 20;
     Shape s = shape_new(state, kind < 4 ? MOST_TURNED : MOST_ELEMENTS);
     if (kind < 5)
         return turned(arena, &s);
     if (kind < 9)
         return shared_by_blocks(arena, &s);
-    if (kind < 10)   // rows: the inner axes are reduced over
+    if (kind < 17)
+        return of_samples(arena, &s);
+    if (kind < 18)   // rows: the inner axes are reduced over
         s.kept = (1u << (1 + below(&s, s.rank - 1))) - 1;
     else   // channels: all but one
         s.kept = 1u << below(&s, s.rank);

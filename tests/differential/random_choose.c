@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/diag.h"
+#include "codegen/passes.h"
 #include "differential/generate.h"
 #include "differential/random_programs.h"
 #include "front/lower.h"
@@ -23,7 +24,7 @@ void list_variants(Run *run)
     for (int f = 0; families[f]; f++)
         for (const char *const *name = families[f]->variants; *name; name++) {
             assert(run->variant_count < MOST_VARIANTS);
-            run->variants[run->variant_count++] = (Variant){families[f], *name, 0};
+            run->variants[run->variant_count++] = (Variant){.family = families[f], .name = *name};
         }
 }
 
@@ -40,12 +41,27 @@ static Variant *variant_of(Run *run, const PlannedLaunch *launch)
     return variant_named(run, launch->family, launch->rules->variant_name);
 }
 
+/* Addresses are made in another way for each: how often the variant was proven under more or fewer axes, and keeping
+   statistics beside elements or not. */
+static int64_t *proven_alike(Run *run, const PlannedLaunch *launch)
+{
+    const Fusion *fusion = launch->fusion;
+    int axes = fusion->spatial_count < MOST_AXES ? fusion->spatial_count : MOST_AXES;
+    bool elements = false, statistics = false;
+    for (int i = 0; i < fusion->op_count; i++) {
+        bool of_elements = fusion_op_is_of_elements(fusion, &fusion->ops[i]);
+        elements |= fusion->ops[i].stored && of_elements;
+        statistics |= fusion->ops[i].stored && !of_elements;
+    }
+    return &variant_of(run, launch)->proven_alike[axes][elements && statistics];
+}
+
 /* How often its rarest launch was proven. */
 static int64_t rarity(Run *run, const Plan *plan)
 {
     int64_t least = INT64_MAX;
     for (int k = 0; k < plan->count; k++) {
-        int64_t proven = variant_of(run, &plan->launches[k])->proven;
+        int64_t proven = *proven_alike(run, &plan->launches[k]);
         least = proven < least ? proven : least;
     }
     return least;
@@ -104,8 +120,10 @@ static bool has_structure(const Subject *subject, uint64_t structure)
 static void add_candidate(Run *run, Subject *subject, Candidate candidate)
 {
     subject->candidates[subject->count++] = candidate;
-    for (int k = 0; k < candidate.plan->count; k++)
+    for (int k = 0; k < candidate.plan->count; k++) {
         variant_of(run, &candidate.plan->launches[k])->proven++;
+        ++*proven_alike(run, &candidate.plan->launches[k]);
+    }
 }
 
 // ---- kinds of kernels that the model prefers only for programs too large to be proven here ----

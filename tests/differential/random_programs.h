@@ -3,7 +3,7 @@
 #include "codegen/codegen.h"
 #include "ir/eval.h"
 
-enum { BATCH = 25, MOST_VARIANTS = 64 };
+enum { BATCH = 25, MOST_VARIANTS = 64, MOST_AXES = 4 };
 
 typedef struct Subject Subject;
 
@@ -36,6 +36,7 @@ typedef struct Variant {
     const Family *family;
     const char *name;
     int64_t proven;
+    int64_t proven_alike[MOST_AXES + 1][2];   // by axes that are not reduced over; by statistics kept beside elements
 } Variant;
 
 /* What was asked for, and what came of it. Batches are proven in child processes, which share it. */
