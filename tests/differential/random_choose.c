@@ -15,7 +15,10 @@
 #include "front/lower.h"
 #include "front/parse.h"
 
-enum { KEEP = 20 };   // twice as many candidates as the driver: some kinds of kernels are seldom the best
+enum {
+    KEEP = 20,   // twice as many candidates as the driver: some kinds of kernels are seldom the best
+    TRIES = 5    // programs until one proves something
+};
 
 // ---- variants ----
 
@@ -281,6 +284,20 @@ void on_fatal(int exit_code, const char *message, void *context)
     longjmp(refusal, 1);
 }
 
+/* What has no values but NaN proves nothing: the program 2^32 further on stands in for it. */
+static bool choose_program(Run *run, Arena *arena, Subject *subject)
+{
+    for (int t = 0; t < TRIES; t++, subject->number += UINT64_C(1) << 32) {
+        subject->text = generate(arena, run->seed, subject->number);
+        Source *source = source_from_text(arena, "random.te", subject->text, strlen(subject->text));
+        subject->program = lower(arena, parse(arena, lex(arena, source)), NULL, 0);
+        if (set_expected(run, arena, subject))
+            return true;
+        run->replaced++;
+    }
+    return false;
+}
+
 bool choose_candidates(Run *run, Arena *arena, Subject *subject, const DeviceSpec *device)
 {
     compiling = true;
@@ -290,16 +307,13 @@ bool choose_candidates(Run *run, Arena *arena, Subject *subject, const DeviceSpe
         report(run, subject, "", device, "refused", refusal_message);
         return false;
     }
-    subject->text = generate(arena, run->seed, subject->number);
-    Source *source = source_from_text(arena, "random.te", subject->text, strlen(subject->text));
-    subject->program = lower(arena, parse(arena, lex(arena, source)), NULL, 0);
+    if (!choose_program(run, arena, subject))
+        fatal(EXIT_BUG, "it proves little, and so do those that could stand in for it");
     FusionPlans fusions = fuse(arena, subject->program);
     PlanList plans = plan_program(arena, &fusions, device, KEEP);
     if (!plans.count)
         fatal(EXIT_NO_PROGRAM, "the device can hold no program for this expression");
     subject->candidates = NEW_ARRAY(arena, Candidate, run->structures + 1);
-    subject->elements = NEW_ARRAY(arena, int64_t, subject->program->output_count);
-    subject->judged = NEW_ARRAY(arena, int64_t, subject->program->output_count);
     choose(run, &(Choices){arena, subject, &fusions, &plans, device});
     compiling = false;
     return true;

@@ -70,9 +70,6 @@ static void prove_numbers(Run *run, uint64_t first, uint64_t count)
     run->kernels += found;
     if (found)
         prove(run, arena, candidates, found, device);
-    for (uint64_t i = 0; i < count; i++)
-        if (subjects[i].count)
-            check_judged(run, arena, &subjects[i], device);
     arena_free(arena);
 }
 
@@ -153,8 +150,9 @@ static void print_counts(const Run *run)
                run->variants[v].proven);
     printf("seed %" PRIu64 ": %" PRId64 " programs, %" PRId64 " candidates, %" PRId64
            " elements compared, of these %" PRId64 " too close to call\n%" PRId64 " refused, %" PRId64
-           " failed\n",
-           run->seed, run->programs, run->kernels, run->elements, run->unjudged, run->refused, run->failures);
+           " replaced, %" PRId64 " failed\n",
+           run->seed, run->programs, run->kernels, run->elements, run->unjudged, run->refused, run->replaced,
+           run->failures);
 }
 
 int main(int argc, char **argv)

@@ -3,7 +3,7 @@
 #include "codegen/codegen.h"
 #include "ir/eval.h"
 
-enum { BATCH = 25, MOST_VARIANTS = 64, MOST_AXES = 4 };
+enum { BATCH = 25, MOST_VARIANTS = 64, MOST_AXES = 4, PASSES = 3 };
 
 typedef struct Subject Subject;
 
@@ -21,14 +21,13 @@ typedef struct Candidate {
 } Candidate;
 
 struct Subject {
-    uint64_t number;
+    uint64_t number;   // of the program; 2^32 more: it stands in for another
     const char *text;
     Program *program;
     Candidate *candidates;   // those that are proven
     int count;
-    RandomInputs inputs;
-    int first_buffer;             // of its inputs
-    int64_t *elements, *judged;   // of each output, of the first candidate in all passes
+    int first_buffer;          // of its inputs
+    Value **expected[PASSES];   // by output
 };
 
 /* A family's kind of kernel, and how many were proven. */
@@ -47,7 +46,7 @@ typedef struct Run {
     int candidate, structures;   // the only one, 0: any; how many of a program are proven
     bool print, print_device;
     uint64_t current;   // number of the program that is compiled
-    int64_t programs, kernels, elements, unjudged, failures, refused;
+    int64_t programs, kernels, elements, unjudged, failures, refused, replaced;
     Variant variants[MOST_VARIANTS];
     int variant_count;
 } Run;
@@ -73,5 +72,9 @@ void prove(Run *run, Arena *arena, Candidate *const *candidates, int count, cons
 void report(Run *run, const Subject *subject, const char *which, const DeviceSpec *device, const char *what,
             const char *why);
 
-/* Outputs of which hardly anything could be judged prove nothing. */
-void check_judged(Run *run, Arena *arena, const Subject *subject, const DeviceSpec *device);
+/* The inputs of one of the passes: reals, whole numbers, and one of the special kinds. */
+RandomInputs inputs_of(const Run *run, const Subject *subject, int pass);
+
+/* Sets what is expected in all passes. False: hardly anything of some output can be judged, so that a proof would prove
+   nothing. */
+bool set_expected(const Run *run, Arena *arena, Subject *subject);

@@ -11,7 +11,7 @@
 #include "differential/random_programs.h"
 #include "hal/runtime.h"
 
-enum { SECONDS = 60, CHUNK = 1024, POISON = 0xff };
+enum { SECONDS = 60, POISON = 0xff };
 
 typedef struct Buffer {
     const Subject *subject;
@@ -20,9 +20,10 @@ typedef struct Buffer {
 } Buffer;
 
 typedef struct Batch {
+    const Run *run;
     Arena *arena;
     Candidate *const *candidates;   // those of a program side by side
-    int count, buffer_count;
+    int count, buffer_count, pass;
     Buffer *buffers;
     int64_t workspace;
 } Batch;
@@ -52,14 +53,43 @@ static void report_candidate(Run *run, Arena *arena, Candidate *candidate, const
     candidate->failed = true;
 }
 
-void check_judged(Run *run, Arena *arena, const Subject *subject, const DeviceSpec *device)
+// ---- the reference ----
+
+RandomInputs inputs_of(const Run *run, const Subject *subject, int pass)
 {
-    for (int i = 0; i < subject->program->output_count; i++)
-        if (2 * subject->judged[i] < subject->elements[i])
-            report(run, subject, "", device, "proves little",
-                   arena_printf(arena, "%" PRId64 " of %" PRId64 " elements of %s were judged",
-                                subject->judged[i], subject->elements[i],
-                                subject->program->outputs[i]->name));
+    InputKind special = (InputKind)(INPUT_NEGATIVE + subject->number % (INPUT_KINDS - INPUT_NEGATIVE));
+    const InputKind kinds[PASSES] = {INPUT_REAL, INPUT_WHOLE, special};
+    return (RandomInputs){subject->program, run->seed + subject->number, kinds[pass]};
+}
+
+static int64_t judged(const Value *expected, int64_t count)
+{
+    int64_t found = 0;
+    for (int64_t i = 0; i < count; i++)
+        found += isfinite(expected[i].bound);
+    return found;
+}
+
+bool set_expected(const Run *run, Arena *arena, Subject *subject)
+{
+    const Program *program = subject->program;
+    int64_t *found = NEW_ARRAY(arena, int64_t, program->output_count);
+    for (int p = 0; p < PASSES; p++) {
+        RandomInputs inputs = inputs_of(run, subject, p);
+        Evaluator *truth = evaluator_new(arena, program, (InputSource){random_input_element, &inputs});
+        subject->expected[p] = NEW_ARRAY(arena, Value *, program->output_count);
+        for (int i = 0; i < program->output_count; i++) {
+            int64_t count = tensor_elements(program->outputs[i]);
+            subject->expected[p][i] = NEW_ARRAY(arena, Value, count);
+            evaluate_range(truth, program->outputs[i], 0, count, subject->expected[p][i]);
+            found[i] += judged(subject->expected[p][i], count);
+        }
+        evaluator_free(truth);
+    }
+    bool enough = true;
+    for (int i = 0; i < program->output_count; i++)
+        enough &= 2 * found[i] >= PASSES * tensor_elements(program->outputs[i]);
+    return enough;
 }
 
 // ---- buffers ----
@@ -129,23 +159,15 @@ static void fill(void *context, int tensor, int64_t offset, int64_t bytes, void 
 {
     const Batch *batch = context;
     const Buffer *buffer = &batch->buffers[tensor];
+    RandomInputs inputs = inputs_of(batch->run, buffer->subject, batch->pass);
     DType type = buffer->tensor->dtype;
     int64_t first = offset * 8 / dtype_info[type].bits, count = bytes * 8 / dtype_info[type].bits;
     memset(memory, 0, (size_t)bytes);
     for (int64_t i = 0; i < count && first + i < tensor_elements(buffer->tensor); i++)
-        dtype_store(
-            type, memory, i,
-            random_input_element((void *)(uintptr_t)&buffer->subject->inputs, buffer->input, first + i));
+        dtype_store(type, memory, i, random_input_element(&inputs, buffer->input, first + i));
 }
 
 // ---- runs ----
-
-/* One way to run a batch. The same build serves all: compiling it takes longest. */
-typedef struct Pass {
-    InputKind kind;
-    RuntimeSchedule schedule;
-    bool checked;
-} Pass;
 
 static int describe_tensors(const Batch *batch, RuntimeTensor *tensors, int64_t *bytes)
 {
@@ -173,8 +195,11 @@ static int describe_tensors(const Batch *batch, RuntimeTensor *tensors, int64_t 
     return count;
 }
 
-static RuntimeResult run_batch(Batch *batch, const RuntimeModule *module, const Pass *pass)
+/* One build serves all passes: compiling it takes longest. */
+static RuntimeResult run_batch(Batch *batch, const RuntimeModule *module)
 {
+    static const RuntimeSchedule schedules[PASSES] = {RUNTIME_LOWEST_FIRST, RUNTIME_HIGHEST_FIRST,
+                                                      RUNTIME_PRIORITY};
     int64_t *bytes = NEW_ARRAY(batch->arena, int64_t, batch->buffer_count + 1);
     RuntimeTensor *tensors = NEW_ARRAY(batch->arena, RuntimeTensor, batch->buffer_count + batch->count);
     int count = describe_tensors(batch, tensors, bytes);
@@ -188,82 +213,61 @@ static RuntimeResult run_batch(Batch *batch, const RuntimeModule *module, const 
                                   .poison = POISON,
                                   .only_launch = -1,
                                   .max_blocks = INT64_MAX,
-                                  .schedule = pass->schedule,
-                                  .checked = pass->checked,
+                                  .schedule = schedules[batch->pass],
+                                  .checked = batch->pass == 0,
                                   .seconds = SECONDS,
                               });
 }
 
 // ---- comparison ----
 
-/* What is wrong with a stretch of an output; NULL: nothing. */
-static const char *compare(Arena *arena, const Tensor *tensor, const void *memory, int64_t first,
-                           int64_t count, const Value *expected)
+/* What is wrong with an output; NULL: nothing. */
+static const char *compare(Arena *arena, const Tensor *tensor, const void *memory, const Value *expected)
 {
+    int64_t count = tensor_elements(tensor);
     for (int64_t i = 0; i < count; i++) {
-        double seen = dtype_load(tensor->dtype, memory, first + i);
+        double seen = dtype_load(tensor->dtype, memory, i);
         if (isfinite(expected[i].bound) && !value_allows(tensor->dtype, seen, expected[i]))
             return arena_printf(arena, "element %" PRId64 " of %s is %.17g, expected %.17g within %.3g",
-                                first + i, tensor->name, seen, expected[i].real, expected[i].bound);
+                                i, tensor->name, seen, expected[i].real, expected[i].bound);
     }
     const uint32_t *words = memory;
-    int64_t bits = tensor_elements(tensor);
-    bool padded = tensor->dtype == DTYPE_B1 && bits % 32 != 0 && words[bits / 32] >> bits % 32 != 0;
+    bool padded = tensor->dtype == DTYPE_B1 && count % 32 != 0 && words[count / 32] >> count % 32 != 0;
     return padded ? arena_printf(arena, "the padding bits of %s are not zero", tensor->name) : NULL;
 }
 
 /* One output of all candidates of a program. */
-static void compare_output(Run *run, const Batch *batch, int start, int end, int output, Evaluator *truth,
+static void compare_output(Run *run, const Batch *batch, int start, int end, int output, const Value *expected,
                            const RuntimeResult *result, const char **why)
 {
-    Subject *subject = batch->candidates[start]->subject;
-    const Tensor *tensor = subject->program->outputs[output];
-    Value expected[CHUNK];
-    for (int64_t first = 0, all = tensor_elements(tensor); first < all; first += CHUNK) {
-        int64_t count = all - first < CHUNK ? all - first : CHUNK, judged = 0;
-        evaluate_range(truth, tensor, first, count, expected);
-        for (int64_t i = 0; i < count; i++)
-            judged += isfinite(expected[i].bound);
-        subject->elements[output] += count;
-        subject->judged[output] += judged;
-        run->elements += count * (end - start);
-        run->unjudged += (count - judged) * (end - start);
-        for (int c = start; c < end; c++)
-            if (!why[c])
-                why[c] = compare(batch->arena, tensor,
-                                 result->buffers[batch->candidates[c]->first_buffer + output], first, count,
-                                 expected);
-    }
+    const Tensor *tensor = batch->candidates[start]->subject->program->outputs[output];
+    int64_t count = tensor_elements(tensor);
+    run->elements += count * (end - start);
+    run->unjudged += (count - judged(expected, count)) * (end - start);
+    for (int c = start; c < end; c++)
+        if (!why[c])
+            why[c] = compare(batch->arena, tensor,
+                             result->buffers[batch->candidates[c]->first_buffer + output], expected);
 }
 
-static void compare_batch(Run *run, const Batch *batch, const RuntimeResult *result, const DeviceSpec *device)
+static void compare_batch(Run *run, const Batch *batch, int pass, const RuntimeResult *result,
+                          const DeviceSpec *device)
 {
     const char **why = NEW_ARRAY(batch->arena, const char *, batch->count);
     for (int start = 0, end; start < batch->count; start = end) {
         const Subject *subject = batch->candidates[start]->subject;
         for (end = start + 1; end < batch->count && !leads(batch, end);)
             end++;
-        InputSource source = {random_input_element, (void *)(uintptr_t)&subject->inputs};
-        Evaluator *truth = evaluator_new(batch->arena, subject->program, source);
         for (int i = 0; i < subject->program->output_count; i++)
-            compare_output(run, batch, start, end, i, truth, result, why);
-        evaluator_free(truth);
+            compare_output(run, batch, start, end, i, subject->expected[pass][i], result, why);
         for (int c = start; c < end; c++)
             if (why[c])
                 report_candidate(run, batch->arena, batch->candidates[c], device,
-                                 input_kind_name[subject->inputs.kind], why[c]);
+                                 input_kind_name[inputs_of(run, subject, pass).kind], why[c]);
     }
 }
 
 // ---- proofs ----
-
-static void choose_inputs(const Batch *batch, const Run *run, InputKind kind)
-{
-    for (int c = 0; c < batch->count; c++) {
-        Subject *subject = batch->candidates[c]->subject;
-        subject->inputs = (RandomInputs){subject->program, run->seed + subject->number, kind};
-    }
-}
 
 /* False: it failed as a whole, for the reason given. */
 static bool prove_batch(Run *run, Batch *batch, const DeviceSpec *device, const char **why)
@@ -280,19 +284,12 @@ static bool prove_batch(Run *run, Batch *batch, const DeviceSpec *device, const 
     RuntimeModule *module;
     if (runtime_interp.load(batch->arena, &source, &module, why) != RUNTIME_DONE)
         return false;
-    uint64_t number = batch->candidates[0]->subject->number / BATCH;
-    InputKind special = (InputKind)(INPUT_NEGATIVE + number % (INPUT_KINDS - INPUT_NEGATIVE));
-    const Pass passes[] = {
-        {INPUT_REAL, RUNTIME_LOWEST_FIRST, true},
-        {INPUT_WHOLE, RUNTIME_HIGHEST_FIRST, false},
-        {special, RUNTIME_PRIORITY, false},
-    };
-    for (size_t p = 0; p < sizeof passes / sizeof *passes; p++) {
-        choose_inputs(batch, run, passes[p].kind);
-        RuntimeResult result = run_batch(batch, module, &passes[p]);
+    for (int p = 0; p < PASSES; p++) {
+        batch->pass = p;
+        RuntimeResult result = run_batch(batch, module);
         bool done = result.status == RUNTIME_DONE;
         if (done)
-            compare_batch(run, batch, &result, device);
+            compare_batch(run, batch, p, &result, device);
         else
             *why = result.reason;
         runtime_interp.release(&result);
@@ -305,7 +302,7 @@ static bool prove_batch(Run *run, Batch *batch, const DeviceSpec *device, const 
 /* A batch that fails as a whole is proven again half by half. */
 void prove(Run *run, Arena *arena, Candidate *const *candidates, int count, const DeviceSpec *device)
 {
-    Batch batch = {.arena = arena, .candidates = candidates, .count = count};
+    Batch batch = {.run = run, .arena = arena, .candidates = candidates, .count = count};
     lay_out(&batch);
     const char *why = "";
     if (prove_batch(run, &batch, device, &why))
