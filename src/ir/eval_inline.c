@@ -2,6 +2,7 @@
 //
 // A page of the memo holds neighbours in a row; of a column each is on a page of its own, and a sum over 200,000 rows of
 // `dy[n, c] * mask[n, c]` would make 200,000 pages.
+#include "base/checked.h"
 #include "ir/eval_parts.h"
 
 /* The access names the dimensions of `op` and not of a view of its tensor. */
@@ -13,6 +14,42 @@ static bool is_plain(const TensorOp *op, const Access *access)
     return access->rank == op->spatial_count;
 }
 
+typedef struct Folding {
+    const Affine *forms;
+    bool fits;
+} Folding;
+
+static void fold_index(Folding *folding, const Affine *index)
+{
+    const int64_t most = (int64_t)1 << 20;   // of a coefficient: times extents, whose product is 2^62 at most, in 64 bits
+    int64_t product;
+    for (int a = 0; a < MAX_AXES; a++)
+        for (int b = 0; b <= MAX_AXES && index->coef[a]; b++) {
+            bool constant = b == MAX_AXES;
+            const int64_t inner = constant ? folding->forms[a].constant : folding->forms[a].coef[b];
+            const int64_t limit = constant ? most << 40 : most;
+            folding->fits &= checked_mul(index->coef[a], inner, &product) && product <= limit && product >= -limit;
+        }
+}
+
+static void fold_visit(Expr *expr, void *context)
+{
+    if (expr->kind == EXPR_INDEX)
+        fold_index(context, &expr->index);
+    for (int d = 0; expr->kind == EXPR_ACCESS && d < expr->access.rank; d++)
+        fold_index(context, &expr->access.dims[d].index);
+    for (int d = 0; expr->kind == EXPR_GUARD && d < expr->guard.count; d++)
+        fold_index(context, &expr->guard.bounds[d].index);
+}
+
+/* Indices that padding keeps inside may lead far: 10^8 * i read at 10^8 * j is 10^16 * j, and so on. */
+static bool folds(const TensorOp *op, const Affine *forms)
+{
+    Folding folding = {forms, true};
+    expr_visit(op->body, fold_visit, &folding);
+    return folding.fits;
+}
+
 Expr *definition_at(Arena *arena, const TensorOp *op, const Access *access)
 {
     if (!is_plain(op, access))
@@ -20,6 +57,8 @@ Expr *definition_at(Arena *arena, const TensorOp *op, const Access *access)
     Affine forms[MAX_AXES] = {0};   // reduction axes, of one point, stay 0
     for (int d = 0; d < access->rank; d++)
         forms[d] = access->dims[d].index;
+    if (!folds(op, forms))
+        return NULL;
     return expr_cast(arena, op->out->dtype, expr_substitute(arena, op->body, forms, op->axis_count));
 }
 
