@@ -143,7 +143,7 @@ static char *shared_by_blocks(Arena *arena, Shape *s)
 {
     static const int64_t lengths[] = {8192, 12288, 12288, 16384}, rows[] = {2, 4, 4, 4},
                          channels[] = {8, 8, 12, 16};
-    bool columns = below(s, 4) == 0, narrow = below(s, 2), centred = below(s, 2);
+    bool columns = below(s, 4) == 0, narrow = below(s, 3) > 0, centred = below(s, 2);
     int64_t length = narrow && !columns ? 24576 : PICK(&s->random, lengths) / (columns ? 2 : 1),
             others = columns ? PICK(&s->random, channels) : PICK(&s->random, rows);
     const char *type = narrow ? reals[1 + below(s, 2)] : "f32", *x = columns ? "x[j, i]" : "x[i, j]",
@@ -212,15 +212,15 @@ static char *of_samples(Arena *arena, Shape *s)
 
 char *generate_known(Arena *arena, uint64_t state)
 {
-    uint64_t kind = generate_hash(state + 2) % 20;
-    Shape s = shape_new(state, kind < 4 ? MOST_TURNED : MOST_ELEMENTS);
-    if (kind < 5)
+    uint64_t kind = generate_hash(state + 2) % 22;
+    Shape s = shape_new(state, kind < 6 ? MOST_TURNED : MOST_ELEMENTS);
+    if (kind < 7)
         return turned(arena, &s);
-    if (kind < 9)
+    if (kind < 14)
         return shared_by_blocks(arena, &s);
-    if (kind < 17)
+    if (kind < 20)
         return of_samples(arena, &s);
-    if (kind < 18)   // rows: the inner axes are reduced over
+    if (kind < 21)   // rows: the inner axes are reduced over
         s.kept = (1u << (1 + below(&s, s.rank - 1))) - 1;
     else   // channels: all but one
         s.kept = 1u << below(&s, s.rank);

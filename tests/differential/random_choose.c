@@ -17,7 +17,8 @@
 
 enum {
     KEEP = 20,   // twice as many candidates as the driver: some kinds of kernels are seldom the best
-    TRIES = 5    // programs until one proves something
+    TRIES = 5,   // programs until one proves something
+    FEW = 4      // proofs of a kind of kernel, which comes first until it has them
 };
 
 // ---- variants ----
@@ -197,19 +198,25 @@ static uint64_t offered(Run *run, const Choices *of)
     return found;
 }
 
-/* The rarest that is offered, if fewer than `most` of it were proven. */
+/* The rarest of which there can be a launch, if fewer than `most` of it were proven. */
 static void add_rare(Run *run, const Choices *of, int64_t most)
 {
-    const Variant *rarest = NULL;
-    uint64_t found = offered(run, of);
-    for (int v = 0; v < run->variant_count; v++)
-        if (found >> v & 1 && run->variants[v].proven < (rarest ? rarest->proven : most))
-            rarest = &run->variants[v];
-    const Plan *plan = rarest ? plan_with(of, rarest) : NULL;
-    if (plan)
-        add_candidate(run, of->subject,
-                      make_candidate(of, plan, -1,
-                                     arena_printf(of->arena, "%s/%s", rarest->family->name, rarest->name)));
+    for (uint64_t found = offered(run, of); found;) {
+        int rarest = -1;
+        for (int v = 0; v < run->variant_count; v++)
+            if (found >> v & 1 && run->variants[v].proven < (rarest < 0 ? most : run->variants[rarest].proven))
+                rarest = v;
+        if (rarest < 0)
+            return;
+        const Variant *variant = &run->variants[rarest];
+        const char *name = arena_printf(of->arena, "%s/%s", variant->family->name, variant->name);
+        const Plan *plan = plan_with(of, variant);
+        if (plan) {
+            add_candidate(run, of->subject, make_candidate(of, plan, -1, name));
+            return;
+        }
+        found &= ~(UINT64_C(1) << rarest);
+    }
 }
 
 // ---- the choice ----
@@ -228,12 +235,13 @@ static int next_rank(Run *run, const PlanList *plans, unsigned tried, bool rares
     return best;
 }
 
-/* In turn the candidate whose kinds of kernels were proven least, and any other. */
+/* In turn the candidate whose kinds of kernels were proven least, and any other; of every other program one less. */
 static void choose_kept(Run *run, const Choices *of)
 {
+    int most = run->structures > 1 ? run->structures - (int)(of->subject->number % 2) : run->structures;
     uint64_t start = generate_hash(run->seed + of->subject->number);
     unsigned tried = 0;
-    for (int tries = 0; tries < KEEP && of->subject->count < run->structures; tries++) {
+    for (int tries = 0; tries < KEEP && of->subject->count < most; tries++) {
         int rank = next_rank(run, of->plans, tried, of->subject->count % 2 == 0, start);
         if (rank < 0)
             return;
@@ -262,8 +270,11 @@ static void choose(Run *run, const Choices *of)
         return;
     int64_t least = INT64_MAX;
     for (int i = 0; i < plans->count; i++)
-        least = rarity(run, &plans->plans[i]) < least ? rarity(run, &plans->plans[i]) : least;
-    add_rare(run, of, least);
+        for (int k = 0; k < plans->plans[i].count; k++) {
+            int64_t proven = variant_of(run, &plans->plans[i].launches[k])->proven;
+            least = proven < least ? proven : least;
+        }
+    add_rare(run, of, least < FEW ? FEW : least);
     choose_kept(run, of);
 }
 

@@ -6,7 +6,7 @@
 //   random_programs --seed 7 --first 123 --print                     what it is
 //   random_programs --device random-31 --print-device > d.yaml       and the device
 //
-// Of each program a few candidates are proven, no two of one structure (their text without its numbers): first the one whose
+// Of each program one candidate or two are proven, not of one structure (their text without its numbers): first the one whose
 // kind of kernel was proven least so far, then any. The last lines say how often each kind was.
 #include <argp.h>
 #include <inttypes.h>
@@ -102,7 +102,7 @@ static const struct argp_option options[] = {
     {"device", 'd', "NAME", 0, "random-N, a device of devices/ or a file, instead of one after the other", 0},
     {"candidate", 'c', "N", 0, "only this one", 0},
     {"variant", 'v', "FAMILY/NAME", 0, "only one that has this kind of kernel", 0},
-    {"structures", 't', "N", 0, "candidates of a program, at most (default 2)", 0},
+    {"structures", 't', "N", 0, "candidates of a program, at most (default 2); of every other one less", 0},
     {"print", 'p', NULL, 0, "only print the programs", 0},
     {"print-device", 'y', NULL, 0, "only print the device file", 0},
     {0},
