@@ -212,7 +212,7 @@ static char *of_samples(Arena *arena, Shape *s)
 
 char *generate_known(Arena *arena, uint64_t state)
 {
-    uint64_t kind = generate_hash(state + 2) % 22;
+    uint64_t kind = generate_hash(state + 2) % 23;
     Shape s = shape_new(state, kind < 6 ? MOST_TURNED : MOST_ELEMENTS);
     if (kind < 7)
         return turned(arena, &s);
