@@ -51,7 +51,7 @@ enum {
 };
 
 static const double MOST_WORK = 6e6;       // node evaluations of one program's kernels: some 30 ms
-static const double LARGE_PROGRAM = 2e6;   // more than that in the program itself, and it is left out
+static const double LARGE_PROGRAM = 1e5;   // more than that in the program itself, and it is left out
 
 /* One kernel to evaluate. */
 typedef struct Step {
@@ -223,14 +223,14 @@ static double seen_by_reader(const Storage *storage, int64_t element)
 }
 
 /* Both values were computed in double and differ, if at all, by 2^-29 of what a kernel in f32 may err: what is farther
-   apart than 2^-12 of that was computed in another way, although one term left out of 100,000 stays within the bound.
+   apart than 2^-10 of that was computed in another way, although one term left out of 100,000 stays within the bound.
    Bounds below 2^-40 are those of f64, and of sums that are exact unless they are made of chunks' means. */
 static bool is_right(DType type, double seen, Value expected)
 {
     if (!dtype_info[type].is_real || !isfinite(expected.real))
         return value_allows(type, seen, expected);
     double least = 0x1p-40 * (1 + fabs(expected.real));
-    double bound = expected.bound > least ? fmax(expected.bound * 0x1p-12, least) : least;
+    double bound = expected.bound > least ? fmax(expected.bound * 0x1p-10, least) : least;
     return fabs(seen - expected.real) <= bound;
 }
 
