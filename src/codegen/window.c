@@ -65,6 +65,8 @@ static int64_t plane_of(const Slides *slides, const Access *access, const Affine
             is_inner |= access->dims[d].index.coef[a] != 0;
         if (is_inner)
             plane *= access->dims[d].size;
+        else if (access->dims[d].index.constant)
+            return 0;   // another plane than the outputs'
     }
     stride = plane;
     for (int a = outer_end - 1; a >= 0; a--) {
