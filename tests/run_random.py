@@ -73,7 +73,7 @@ def main():
         print(f"FAIL  proven fewer than {LEAST} times: " + ", ".join(rare))
         failed = True
     if args.count >= GATE and replaced > REPLACED * args.count:
-        print(f"FAIL  {replaced} programs prove little, since less than half of an output can be judged")
+        print(f"FAIL  {replaced} programs were passed over: less than half of an output can be judged, or a device holds none")
         failed = True
     return 1 if failed else 0
 

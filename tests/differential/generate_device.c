@@ -34,7 +34,7 @@ static void write_compute(Random *r, StrBuf *out, int64_t sms, int64_t clock, bo
     strbuf_printf(
         out,
         "peak_gflop_s:\n  fp32: %" PRId64 "\n  fp64: %" PRId64 "\n  int32: %" PRId64 "\n  sfu: %" PRId64 "\n",
-        fp32, fp32 / PICK(r, dp_shares), fp32 / (1 + random_below(r, 4)), fp32 / PICK(r, sfu_shares));
+        fp32, 1 + fp32 / PICK(r, dp_shares), fp32 / (1 + random_below(r, 4)), fp32 / PICK(r, sfu_shares));
     if (mma)
         strbuf_printf(out, "  tensor_f16: %" PRId64 "\n", fp32 * (2 + random_below(r, 8)));
     if (mma && random_chance(r, 80))

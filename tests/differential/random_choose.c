@@ -309,6 +309,8 @@ static bool choose_program(Run *run, Arena *arena, Subject *subject)
     return false;
 }
 
+static bool is_random_device(const DeviceSpec *device) { return strcmp(device->title, "random device") == 0; }
+
 bool choose_candidates(Run *run, Arena *arena, Subject *subject, const DeviceSpec *device)
 {
     compiling = true;
@@ -322,6 +324,11 @@ bool choose_candidates(Run *run, Arena *arena, Subject *subject, const DeviceSpe
         fatal(EXIT_BUG, "it proves little, and so do those that could stand in for it");
     FusionPlans fusions = fuse(arena, subject->program);
     PlanList plans = plan_program(arena, &fusions, device, KEEP);
+    if (!plans.count && is_random_device(device)) {   // of 78 registers a thread, say, 32 points of a one-bit output are too many
+        run->replaced++;
+        compiling = false;
+        return false;
+    }
     if (!plans.count)
         fatal(EXIT_NO_PROGRAM, "the device can hold no program for this expression");
     subject->candidates = NEW_ARRAY(arena, Candidate, run->structures + 1);
