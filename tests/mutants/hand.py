@@ -77,7 +77,7 @@ HAND = [
     ("W11 pieces that are not aligned", "window.cu", "first / PIECE * PIECE", "first", 1),
     ("W12 last piece left out", "window.cu", "if (i >= length)", "if (i + PIECE >= length)", 1),
     ("W13 last piece past the tensor's end", "window.cu", "REST == 0 || origin + i", "true || origin + i", 1),
-    ("W21 no piece of the tensor's end", "window.cu", "REST > 0 &&", "false &&", 1),
+    ("W21 no piece of the tensor's end", "window.cu", "e < REST; e += THREADS", "e < 0; e += THREADS", 1),
     ("W14 lines of the last output are not staged", "window.cu", "TD * HEIGHT - 1) * DOWN_STEP", "TD * HEIGHT - 2) * DOWN_STEP", 1),
     ("W15 blocks down overlap", "window.cu", "% DOWN_BLOCKS * (TD * HEIGHT)", "% DOWN_BLOCKS * TD", 1),
     ("W16 written before all is collected", "window.cu", "        block_sync();\n        write_collection", "        write_collection", 1),
