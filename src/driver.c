@@ -6,18 +6,18 @@
 
 #include "base/diag.h"
 #include "base/output.h"
-#include "candidates.h"
+#include "clock/profile.h"
 #include "codegen/codegen.h"
-#include "codegen/plan.h"
-#include "codegen/prelude.h"
+#include "codegen/cuda/prelude.h"
+#include "codegen/plan/plan.h"
 #include "front/lex.h"
 #include "front/lower.h"
 #include "front/parse.h"
 #include "hal/device.h"
 #include "ir/fuse.h"
-#include "measure.h"
-#include "profile.h"
-#include "ranking.h"
+#include "prove/verify.h"
+#include "rank/candidates.h"
+#include "rank/ranking.h"
 
 /* Nothing is wanted of the stages after this one. */
 static bool is_last_stage(const Options *opt, Stage stage)
@@ -159,9 +159,8 @@ static const Candidate *choose(const Options *opt, const CandidateList *list)
 static void prove(Arena *arena, const Options *opt, const Program *program, const Kernel *kernel,
                   const DeviceSpec *device)
 {
-    static const EvalMath math[] = {[MATH_EXACT] = EVAL_EXACT, [MATH_TF32] = EVAL_TF32, [MATH_FAST] = EVAL_FAST};
     VerifyReport report = verify(arena, program, kernel, device,
-                                 &(VerifyOptions){.math = math[opt->math], .seconds = opt->hang_after});
+                                 &(VerifyOptions){.math = opt->math, .seconds = opt->hang_after});
     if (report.status == VERIFY_WRONG)
         fatal(EXIT_WRONG, "the kernel is wrong and is not written: %s", report.message);
     if (report.status == VERIFY_TIMEOUT)
@@ -209,7 +208,7 @@ int compile(const Options *opt)
         .program = program,
         .device = device,
         .templates = &templates,
-        .fast_math = opt->math == MATH_FAST,
+        .fast_math = opt->math == EVAL_FAST,
     };
     if (opt->profile)
         profile_find_gpu(arena, device, opt->force_device, &candidates);

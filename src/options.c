@@ -15,7 +15,6 @@
 #include "hal/device.h"
 #include "response.h"
 
-const char *const math_name[] = {[MATH_EXACT] = "exact", [MATH_TF32] = "tf32", [MATH_FAST] = "fast"};
 
 #define usage_error(...) fatal(EXIT_USAGE, __VA_ARGS__)
 
@@ -489,7 +488,7 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     case KEY_PROFILE: options->profile = true; break;
     case KEY_FORCE: options->force_device = true; break;
     case KEY_HANG_AFTER: options->hang_after = read_count("--hang-after", value, MAX_HANG_AFTER); break;
-    case KEY_MATH: options->math = (MathMode)choose(line->arena, "--math", value, math_name, MATH_FAST + 1); break;
+    case KEY_MATH: options->math = (EvalMath)choose(line->arena, "--math", value, eval_math_name, EVAL_FAST + 1); break;
     case KEY_TEMPLATES: options->templates = value; break;
     case KEY_LINES: options->line_directives = true; break;
     case 'd': add_dumps(line, value); break;

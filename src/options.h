@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "front/lower.h"
+#include "ir/eval.h"
 
 /* What may be printed with `-d`. */
 typedef enum Stage {
@@ -12,8 +13,6 @@ typedef enum Stage {
 #undef STAGE
     STAGE_COUNT
 } Stage;
-
-typedef enum MathMode { MATH_EXACT, MATH_TF32, MATH_FAST } MathMode;
 
 typedef enum ArtefactKind {
     ARTEFACT_CU, ARTEFACT_HEADER, ARTEFACT_PTX, ARTEFACT_CUBIN, ARTEFACT_JSON, ARTEFACT_KINDS
@@ -45,7 +44,7 @@ typedef struct Options {
     bool profile;
     int hang_after;           // seconds that a kernel may run in --verify or --profile; 0: their own limits
     bool force_device;        // profile on a GPU that is not the device
-    MathMode math;
+    EvalMath math;
     ParamOverride params[MAX_PARAMS];   // the last -D of a name; checked to be NAME=NUMBER
     int param_count;
     bool dump[STAGE_COUNT];
@@ -61,5 +60,3 @@ Options *options_parse(Arena *arena, int argc, char **argv);
 
 /* `stem` as a C identifier: other characters become '_', a leading digit gets "k_" before it, a keyword '_' behind. */
 char *kernel_name(Arena *arena, const char *stem);
-
-extern const char *const math_name[];   // "exact", "tf32", "fast"

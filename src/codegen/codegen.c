@@ -6,10 +6,10 @@
 
 #include "base/checked.h"
 #include "base/json.h"
-#include "codegen/emit.h"
-#include "codegen/launcher.h"
+#include "codegen/cuda/expr.h"
+#include "codegen/cuda/launcher.h"
+#include "codegen/cuda/prelude.h"
 #include "codegen/memory.h"
-#include "codegen/prelude.h"
 
 enum { MAX_LAUNCH_ARGS = 512 };   // 4096 bytes of pointers; fuse() stays below
 

@@ -1,8 +1,8 @@
 // From a chosen plan to the text of a .cu file, as language.md ("The emitted .cu") describes it.
 #pragma once
-#include "codegen/kernel.h"
-#include "codegen/plan.h"
-#include "codegen/template.h"
+#include "codegen/cuda/kernel.h"
+#include "codegen/cuda/template.h"
+#include "codegen/plan/plan.h"
 
 enum {
     WORKSPACE_ALIGNMENT = 256

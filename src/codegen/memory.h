@@ -1,8 +1,8 @@
 // The memory that a launch is given holds all that its kernel lays out in it. Checked before any kernel is written: what reaches
 // beyond it is a bug in rollerc. The emitted file says the same of the types it declares, by static_assert.
 #pragma once
-#include "codegen/family.h"
-#include "codegen/kernel.h"
+#include "codegen/cuda/kernel.h"
+#include "codegen/family/family.h"
 
 /* Shared memory of a block, and what the launch has for itself. Ends the program if there is too little. */
 void memory_check_launch(const Launch *launch, KernelMemory used);

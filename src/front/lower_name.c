@@ -112,6 +112,14 @@ const char *name_suggestion(const Lower *lower, const char *name)
 
 // ---- looking up ----
 
+int scope_find(const Scope *scope, const char *name)
+{
+    for (int a = scope->count - 1; a >= 0; a--)
+        if (strcmp(scope->names[a], name) == 0)
+            return a;
+    return -1;
+}
+
 static _Noreturn void not_defined_yet(const Symbol *symbol, Loc loc)
 {
     if (symbol->failed)

@@ -4,14 +4,6 @@
 
 #include "front/lower_parts.h"
 
-int scope_find(const Scope *scope, const char *name)
-{
-    for (int a = scope->count - 1; a >= 0; a--)
-        if (strcmp(scope->names[a], name) == 0)
-            return a;
-    return -1;
-}
-
 static void push(Lower *lower, const AstIndex *index)
 {
     Scope *scope = &lower->scope;

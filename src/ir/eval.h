@@ -21,6 +21,7 @@ typedef struct InputSource {
 /* What a kernel may do in f32: round correctly; round the factors of summed products to TF32; also use the approximate
    division, exp and log of the hardware. */
 typedef enum EvalMath { EVAL_EXACT, EVAL_TF32, EVAL_FAST } EvalMath;
+extern const char *const eval_math_name[];   // "exact", "tf32", "fast"
 
 typedef struct Evaluator Evaluator;
 

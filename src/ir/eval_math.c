@@ -5,6 +5,8 @@
 
 #include "ir/eval_parts.h"
 
+const char *const eval_math_name[] = {[EVAL_EXACT] = "exact", [EVAL_TF32] = "tf32", [EVAL_FAST] = "fast"};
+
 static const double ULP = 0x1p-23;                 // of f32, relative
 static const double HUGE_DIVISOR = 0x1p126;        // from which __fdividef gives 0
 

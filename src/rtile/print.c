@@ -1,18 +1,13 @@
-// What `-d rtile` and `-d rprogram` show.
+// What `-d rtile` shows.
 #include <inttypes.h>
 
-#include "rtile/rprogram.h"
+#include "rtile/rtile.h"
 
 static const char *const level_name[LEVEL_COUNT] = {
     [LEVEL_REGISTER] = "register", [LEVEL_SHARED] = "shared", [LEVEL_GLOBAL] = "global",
 };
 
-static const char *variant_of(const TileRules *rules)
-{
-    return rules->variant_name ? rules->variant_name : "-";
-}
-
-static void print_axis_names(StrBuf *out, const TileSpace *space)
+void rtile_print_axes(StrBuf *out, const TileSpace *space)
 {
     strbuf_printf(out, "  %-9s", "level");
     for (int a = 0; a < space->axis_count; a++)
@@ -20,11 +15,12 @@ static void print_axis_names(StrBuf *out, const TileSpace *space)
     strbuf_putc(out, '\n');
 }
 
-/* One row of the table below print_axis_names. */
-void rtile_print(StrBuf *out, const TileSpace *space, const RTile *tile)
+void rtile_print(StrBuf *out, const TileSpace *space, Level level, const RTile *tile)
 {
+    strbuf_printf(out, "  %-9s", level_name[level]);
     for (int a = 0; a < space->axis_count; a++)
         strbuf_printf(out, " %9" PRId64, tile->size[a]);
+    strbuf_putc(out, '\n');
 }
 
 static void print_data_tile(StrBuf *out, const TileSpace *space, const DataTile *tile)
@@ -59,45 +55,12 @@ void tile_rules_print(StrBuf *out, const TileRules *rules)
 {
     const TileSpace *space = &rules->space;
     RTile problem = rtile_problem(space);
-    strbuf_printf(out, "rules %s: %d stages, %.4g flop a point on %s\n", variant_of(rules),
+    strbuf_printf(out, "rules %s: %d stages, %.4g flop a point on %s\n", rules->variant_name,
                   rules->stages, space->flops, unit_name[space->unit]);
-    print_axis_names(out, space);
-    strbuf_printf(out, "  %-9s", level_name[LEVEL_GLOBAL]);
-    rtile_print(out, space, &problem);
-    strbuf_putc(out, '\n');
+    rtile_print_axes(out, space);
+    rtile_print(out, space, LEVEL_GLOBAL, &problem);
     print_rule(out, rules, LEVEL_SHARED);
     print_rule(out, rules, LEVEL_REGISTER);
     for (int i = 0; i < space->tile_count; i++)
         print_data_tile(out, space, &space->tiles[i]);
-}
-
-static void print_perf(StrBuf *out, const PerfEstimate *perf)
-{
-    const char *bound = bound_name[perf->bound_by];
-    strbuf_printf(out, "  predicted %.4g us, bound by %s", perf->time_us, bound);
-    strbuf_printf(out, ": compute %.4g, special %.4g", perf->compute_us, perf->special_us);
-    strbuf_printf(out, ", shared %.4g, l2 %.4g", perf->shared_us, perf->l2_us);
-    strbuf_printf(out, ", dram %.4g, start %.4g", perf->dram_us, perf->start_us);
-    strbuf_printf(out, ", latency %.4g", perf->latency_us);
-    strbuf_printf(out, ", launch %.4g\n", perf->launch_us);
-    strbuf_printf(out, "  %.4g waves of %d blocks a unit (limited by %s), tail %.3f, waste %.3f\n",
-                  perf->waves, perf->blocks_per_sm, limiter_name[perf->limiter],
-                  perf->tail_efficiency, perf->padding_waste);
-}
-
-void rprogram_print(StrBuf *out, const TileRules *rules, const RProgram *program)
-{
-    strbuf_printf(out, "program %s: %" PRId64 " blocks of %d threads, ", variant_of(rules),
-                  program->grid, program->threads);
-    if (program->cluster > 1)
-        strbuf_printf(out, "in clusters of %d, ", program->cluster);
-    strbuf_printf(out, "%" PRId64 " bytes shared, %d registers\n", program->shared_bytes,
-                  program->registers);
-    print_axis_names(out, &rules->space);
-    for (int level = LEVEL_GLOBAL; level >= LEVEL_REGISTER; level--) {
-        strbuf_printf(out, "  %-9s", level_name[level]);
-        rtile_print(out, &rules->space, &program->tile[level]);
-        strbuf_putc(out, '\n');
-    }
-    print_perf(out, &program->perf);
 }

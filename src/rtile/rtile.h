@@ -17,6 +17,9 @@ enum {
     MAX_REPEATED = 2            // dimensions whose positions may share elements: flat ones, of which a tile has two
 };
 
+/* 2^40: far beyond any shared memory, and sums of a few stay in 64 bits. */
+#define TOO_MANY_BITS ((int64_t)1 << 40)
+
 typedef struct RTile {
     int64_t size[MAX_AXES];     // 0 beyond the last axis
 } RTile;
@@ -102,13 +105,10 @@ typedef struct TileRules {
     int input_registers;             // that hold inputs at the same time, at most; 0: all of them
 } TileRules;
 
-// ---- rtile.c: what a tile holds and moves ----
+// ---- data_tile.c: what a data tile holds and moves ----
 
-/* The problem itself, as a tile. */
-RTile rtile_problem(const TileSpace *space);
-
-/* Points of the tile along the axes of one kind. */
-double rtile_points(const TileSpace *space, const RTile *tile, bool reduction);
+/* a * b, or INT64_MAX: sizes this large are refused by every limit. Both are at least 0. */
+int64_t size_product(int64_t a, int64_t b);
 
 /* Does the data tile change when the axis advances? */
 bool data_tile_depends(const DataTile *tile, int axis);
@@ -138,13 +138,21 @@ int64_t data_tile_span_bytes(const DataTile *tile, const RTile *of, int axis_cou
    on. */
 double data_tile_visits(const TileSpace *space, const DataTile *tile, const RTile *of);
 
+/* Bits of an element of a staged tile in shared memory. */
+int staged_bits(const DataTile *tile);
+
+// ---- rtile.c: what a kernel's tiles hold and move ----
+
+/* The problem itself, as a tile. */
+RTile rtile_problem(const TileSpace *space);
+
+/* Points of the tile along the axes of one kind. */
+double rtile_points(const TileSpace *space, const RTile *tile, bool reduction);
+
 /* Traffic into the tile per point of work it does: Q(T) of the paper, bytes. Outputs move once per
    whole reduction. */
 double rtile_traffic(const TileRules *rules, const RTile *tile, const DeviceSpec *device,
                      Level level);
-
-/* Bits of an element of a staged tile in shared memory. */
-int staged_bits(const DataTile *tile);
 
 /* Bytes the tile occupies on its level: F(T) of the paper (staged tiles with padding and stages,
    or registers * 4). `inner` is the register tile inside a shared one; a register tile
@@ -157,8 +165,14 @@ int64_t rtile_footprint(const TileRules *rules, const RTile *tile, const RTile *
 double rtile_reuse_score(const TileRules *rules, const RTile *tile, const RTile *grown,
                          const RTile *inner, const DeviceSpec *device, Level level);
 
-/* a * b, or INT64_MAX: sizes this large are refused by every limit. Both are at least 0. */
-int64_t size_product(int64_t a, int64_t b);
+// ---- rules.c: what follows from a kernel's rules ----
+
+/* Are the register tiles of a block laid side by side along the axis? If not, each thread walks it
+   step by step. */
+bool axis_shared_by_threads(const TileRules *rules, int axis);
+
+/* Staged tiles pass through registers: the kernel has it so, or the device has no asynchronous copies. */
+bool goes_through_registers(const TileRules *rules, const DeviceSpec *device);
 
 // ---- align.c: which sizes are legal ----
 
@@ -192,5 +206,7 @@ int64_t staged_padding(const TileRules *rules, const DataTile *tile, const RTile
 
 // ---- print.c ----
 
-void rtile_print(StrBuf *out, const TileSpace *space, const RTile *tile);
+/* A table: the names of the axes, then a row for each tile. */
+void rtile_print_axes(StrBuf *out, const TileSpace *space);
+void rtile_print(StrBuf *out, const TileSpace *space, Level level, const RTile *tile);
 void tile_rules_print(StrBuf *out, const TileRules *rules);   // `-d rtile`

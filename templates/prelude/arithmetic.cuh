@@ -22,7 +22,7 @@ DEVICE float op_div(float a, float b) { return __fdividef(a, b); }
 DEVICE float op_div(float a, float b) { return a / b; }
 #endif
 
-// a / b for constants b whose reciprocal in float is off by at most 2^-25 (src/codegen/emit.c says why it is exact then,
+// a / b for constants b whose reciprocal in float is off by at most 2^-25 (src/codegen/cuda/expr.c says why it is exact then,
 // but for the last place of subnormal quotients).
 DEVICE float divide_by(float a, float b)
 {

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "codegen/plan.h"
+#include "codegen/plan/plan.h"
 #include "differential/fusion_eval.h"
 #include "differential/generate.h"
 #include "front/lower.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "codegen/passes.h"
+#include "codegen/family/rows/passes.h"
 #include "differential/generate.h"
 #include "differential/random_programs.h"
 #include "front/lower.h"

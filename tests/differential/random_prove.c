@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "codegen/prelude.h"
+#include "codegen/cuda/prelude.h"
 #include "differential/generate.h"
 #include "differential/random_programs.h"
 #include "hal/runtime.h"

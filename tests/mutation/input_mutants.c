@@ -20,13 +20,13 @@
 #include <unistd.h>
 
 #include "base/diag.h"
-#include "candidates.h"
 #include "codegen/codegen.h"
 #include "front/lower.h"
 #include "front/parse.h"
 #include "ir/fuse.h"
 #include "mutation/mutate.h"
-#include "ranking.h"
+#include "rank/candidates.h"
+#include "rank/ranking.h"
 
 enum {
     MAX_SEEDS = 1000,

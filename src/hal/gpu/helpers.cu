@@ -1,7 +1,7 @@
 // Kernels that the profiler needs itself: inputs are made where they are used, and samples of outputs
 // collected. Compiled with NVRTC beside the candidates.
 
-// The same as input_position() in src/profile_reference.c: which of 4096 values an element has.
+// The same as input_position() in src/clock/profile_reference.c: which of 4096 values an element has.
 static __device__ unsigned input_position(long long element)
 {
     const unsigned long long x = static_cast<unsigned long long>(element) * 0x9e3779b97f4a7c15ull;

@@ -1,5 +1,5 @@
 // Which parts of a prelude a kernel's file carries; and that every template finds in them all that it uses.
-#include "codegen/prelude.h"
+#include "codegen/cuda/prelude.h"
 
 #include <check.h>
 #include <stdio.h>

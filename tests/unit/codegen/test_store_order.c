@@ -2,8 +2,8 @@
 #include <signal.h>
 
 #include "../ir/build.h"
-#include "codegen/family.h"
-#include "codegen/space.h"
+#include "codegen/family/family.h"
+#include "rtile/space.h"
 
 enum { MOST_PROGRAMS = 4 };
 

@@ -1,7 +1,7 @@
 // Devices and tile rules that the tests of this floor share. The records are filled by hand from
 // data sheets, so that these tests depend on no device file.
 #pragma once
-#include "rtile/rprogram.h"
+#include "rtile/rtile.h"
 
 static inline DeviceSpec a100(void)
 {

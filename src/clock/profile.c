@@ -1,0 +1,192 @@
+#include "clock/profile.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/diag.h"
+#include "base/embedded.h"
+#include "base/progress.h"
+#include "clock/profile_worker.h"
+#include "hal/worker.h"
+
+enum {
+    MAX_GPUS = 16,
+    OPEN_SECONDS = 60,   // a driver that wakes up takes a few
+    HANG_SECONDS = 10    // between two signs of life: then a kernel is taken to hang
+};
+
+// ---- the GPU ----
+
+typedef struct Probe {
+    int count;
+    GpuInfo infos[MAX_GPUS];
+    char reason[PROFILE_REASON];
+} Probe;
+
+static void probe_work(void *context)
+{
+    Probe *probe = context;
+    probe->count = gpu_list(probe->infos, MAX_GPUS, probe->reason, sizeof probe->reason);
+}
+
+/* "sm_90a" -> 90 */
+static int capability_of(const DeviceSpec *device)
+{
+    return strncmp(device->arch, "sm_", 3) == 0 ? atoi(device->arch + 3) : 0;
+}
+
+/* The memory tells relatives apart that have the same number of SMs. */
+static bool matches(const GpuInfo *gpu, const DeviceSpec *device)
+{
+    double memory = (double)gpu->memory_bytes / (double)device->dram_bytes;
+    return gpu->sm_count == device->sm_count && gpu->capability == capability_of(device) &&
+           fabs(memory - 1) < 0.15;
+}
+
+static void ask_driver(Probe *probe)
+{
+    Worker worker;
+    if (!worker_start(&worker, &(WorkerLimits){.seconds = OPEN_SECONDS}, probe_work, probe))
+        fatal(EXIT_MACHINE, "no further process can be started");
+    while (worker.state == WORKER_RUNNING)
+        worker_wait(&worker, 1);
+    if (worker.state != WORKER_DONE)
+        fatal(EXIT_MACHINE, "--profile: the driver of the GPU %s",
+              worker.state == WORKER_TIMEOUT ? "does not answer" : "crashes");
+    if (probe->count == 0)
+        fatal(EXIT_MACHINE, "--profile: %s", probe->reason);
+}
+
+void profile_find_gpu(Arena *arena, const DeviceSpec *device, bool force, CandidateList *list)
+{
+    Probe *probe = worker_share(sizeof *probe);
+    if (!probe)
+        fatal(EXIT_MACHINE, "out of memory");
+    ask_driver(probe);
+    const GpuInfo *gpu = &probe->infos[0];
+    for (int i = probe->count - 1; i >= 0; i--)
+        if (matches(&probe->infos[i], device))
+            gpu = &probe->infos[i];
+    if (!matches(gpu, device) && !force)
+        fatal(EXIT_MACHINE,
+              "the GPU here, %s (%d SMs, compute capability %d.%d, %.0f GiB), is not the device '%s' (%d "
+              "SMs, %s, "
+              "%.0f GiB); --force-device profiles on it all the same",
+              gpu->name, gpu->sm_count, gpu->capability / 10, gpu->capability % 10,
+              (double)gpu->memory_bytes / (1 << 30), device->name, device->sm_count, device->arch,
+              (double)device->dram_bytes / (1 << 30));
+    list->gpu_ordinal = gpu->ordinal;
+    list->gpu = arena_strdup(arena, gpu->name);
+    list->driver = arena_printf(arena, "CUDA %d.%d", gpu->driver / 1000, gpu->driver % 1000 / 10);
+    worker_unshare(probe, sizeof *probe);
+}
+
+// ---- the helper kernels ----
+
+static const unsigned char *compile_helpers(Arena *arena, const char *arch)
+{
+    JitRequest request = {embedded_find("src/hal/gpu/helpers.cu")->text, "helpers.cu"};
+    JitResult *result = NEW(arena, JitResult);
+    jit_compile(arena, &request, 1, &(JitOptions){.arch = arch}, result);
+    if (result->status != JIT_DONE)
+        fatal(EXIT_MACHINE, "cannot compile the profiler's own kernels: %s", result->reason);
+    return result->cubin;
+}
+
+// ---- candidates ----
+
+static void show(const Candidate *candidate, const ProfileSlot *slot)
+{
+    const Measurement *m = &slot->measurement;
+    if (slot->status == CANDIDATE_OK)
+        progress("candidate %d: %.2f us (predicted %.2f), %" PRId64 " elements right", candidate->model_rank,
+                 m->median_us, candidate->plan->time_us, m->elements - m->unjudged);
+    else
+        progress("candidate %d: %s: %s", candidate->model_rank, candidate_status_name[slot->status],
+                 slot->reason);
+}
+
+static void show_new(const CandidateList *list, const ProfileBoard *board, int *shown)
+{
+    for (; *shown < list->count && (board->slots[*shown].finished || *shown < board->current); ++*shown)
+        if (board->slots[*shown].finished)
+            show(&list->items[*shown], &board->slots[*shown]);
+}
+
+/* The candidate that was at work when the worker ended is to blame, unless it said so itself. */
+static void blame(ProfileBoard *board, const Worker *worker, int count, int hang_seconds)
+{
+    if (board->current >= count || board->slots[board->current].finished)
+        return;
+    ProfileSlot *slot = &board->slots[board->current];
+    slot->finished = true;
+    slot->status = worker->state == WORKER_TIMEOUT ? CANDIDATE_TIMEOUT : CANDIDATE_FAULT;
+    if (worker->state == WORKER_TIMEOUT)
+        snprintf(slot->reason, sizeof slot->reason, "does not end within %d s", hang_seconds);
+    else
+        snprintf(slot->reason, sizeof slot->reason, "ends the process that runs it (%s)",
+                 worker->signal ? strsignal(worker->signal) : "it exited");
+}
+
+/* One worker, until it is done or a candidate brought it down. */
+static void run_worker(ProfileTask *task, int hang_seconds, int *shown)
+{
+    Worker worker;
+    ProfileBoard *board = task->board;
+    board->opened = false;
+    board->current = task->first;
+    if (!worker_start(&worker, &(WorkerLimits){.seconds = OPEN_SECONDS}, profile_work, task))
+        fatal(EXIT_MACHINE, "no further process can be started");
+    while (worker.state == WORKER_RUNNING) {
+        worker_wait(&worker, 1);
+        worker_limit(&worker, hang_seconds);   // it said that the GPU is open
+        show_new(task->list, board, shown);
+    }
+    if (!board->opened)
+        fatal(EXIT_MACHINE, "cannot profile: %s",
+              board->reason[0] ? board->reason : "the GPU's driver ends the process");
+    blame(board, &worker, task->list->count, hang_seconds);
+    show_new(task->list, board, shown);
+}
+
+static void take_slot(Arena *arena, Candidate *candidate, const ProfileSlot *slot)
+{
+    if (!candidate->compiled)
+        return;
+    candidate->status = slot->status;
+    if (slot->status != CANDIDATE_OK) {
+        candidate->reason = arena_strdup(arena, slot->reason);
+        return;
+    }
+    candidate->measured = NEW(arena, Measurement);
+    *candidate->measured = slot->measurement;
+}
+
+void profile(Arena *arena, const Program *program, const DeviceSpec *device, int hang_seconds,
+             CandidateList *list)
+{
+    size_t bytes = sizeof(ProfileBoard) + (size_t)list->count * sizeof(ProfileSlot);
+    ProfileBoard *board = worker_share(bytes);
+    if (!board)
+        fatal(EXIT_MACHINE, "out of memory");
+    ProfileTask task = {
+        .list = list,
+        .reference = profile_reference(arena, program),
+        .helpers = compile_helpers(arena, device->arch),
+        .l2_bytes = device->l2_bytes,
+        .gpu = list->gpu_ordinal,
+        .board = board,
+    };
+    int shown = 0;
+    do {
+        run_worker(&task, hang_seconds ? hang_seconds : HANG_SECONDS, &shown);
+        task.first = board->current + 1;
+    } while (!board->done && task.first <= list->count);
+    progress_end();
+    for (int i = 0; i < list->count; i++)
+        take_slot(arena, &list->items[i], &board->slots[i]);
+    worker_unshare(board, bytes);
+}

@@ -1,0 +1,13 @@
+// The proof and the clock on a GPU: every candidate runs there, is compared with the reference, and only
+// then timed.
+#pragma once
+#include "rank/candidates.h"
+
+/* Finds the GPU that the device file describes and notes its name in `list`. None: EXIT_MACHINE. One of
+   another kind will do if `force`. */
+void profile_find_gpu(Arena *arena, const DeviceSpec *device, bool force, CandidateList *list);
+
+/* Checks and times all candidates that were compiled; what fails gets its status and reason, and the others
+   go on. A kernel is taken to hang after `hang_seconds`; 0: 10. */
+void profile(Arena *arena, const Program *program, const DeviceSpec *device, int hang_seconds,
+             CandidateList *list);

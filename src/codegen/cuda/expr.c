@@ -1,0 +1,451 @@
+#include "codegen/cuda/expr.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/eval.h"
+
+const char *const axis_names[MAX_AXES] = {"i0", "i1", "i2",  "i3",  "i4",  "i5",  "i6",  "i7",
+                                          "i8", "i9", "i10", "i11", "i12", "i13", "i14", "i15"};
+
+const char *value_type(DType type) { return dtype_info[dtype_info[type].compute].cuda; }
+
+const char *memory_type(DType type) { return type == DTYPE_B1 ? "unsigned" : dtype_info[type].cuda; }
+
+const char *combiner(Reduce reduce)
+{
+    static const char *const names[] = {NULL, "Sum", "Max", "Min", "Prod"};
+    return names[reduce];
+}
+
+int input_position(const Fusion *fusion, const Tensor *tensor)
+{
+    for (int i = 0; i < fusion->input_count; i++)
+        if (fusion->inputs[i] == tensor)
+            return i;
+    return -1;
+}
+
+int output_position(const Fusion *fusion, const Tensor *tensor)
+{
+    for (int i = 0; i < fusion->output_count; i++)
+        if (fusion->outputs[i] == tensor)
+            return i;
+    return -1;
+}
+
+/* Blocks overshoot the space by less than this many positions. */
+enum { OVERSHOOT = 1 << 24 };
+
+static bool is_past_32_bits(int64_t count) { return count > INT32_MAX - OVERSHOOT; }
+
+typedef struct FarGuard {
+    const Fusion *fusion;
+    int64_t extents[MAX_AXES];
+    bool found;
+} FarGuard;
+
+/* A guard's index is computed wherever it leads: 10^12 in pad(x[1000000 * i], 0), though x has no such element. */
+static void far_guard_visit(Expr *expr, void *context)
+{
+    FarGuard *far = context;
+    for (int i = 0; expr->kind == EXPR_GUARD && i < expr->guard.count; i++) {
+        int64_t low, high;
+        far->found |=
+            !affine_range(&expr->guard.bounds[i].index, far->extents, far->fusion->axis_count, &low, &high) ||
+            is_past_32_bits(high) || is_past_32_bits(-low);
+    }
+}
+
+static bool has_far_guard(const Fusion *fusion)
+{
+    FarGuard far = {.fusion = fusion};
+    for (int a = 0; a < fusion->axis_count; a++)
+        far.extents[a] = fusion->axes[a].extent;
+    for (int i = 0; i < fusion->op_count; i++)
+        expr_visit(fusion->ops[i].body, far_guard_visit, &far);
+    return far.found;
+}
+
+bool fusion_is_wide(const Fusion *fusion)
+{
+    for (int i = 0; i < fusion->input_count; i++)
+        if (is_past_32_bits(tensor_elements(fusion->inputs[i])))
+            return true;
+    for (int i = 0; i < fusion->output_count; i++)
+        if (is_past_32_bits(tensor_elements(fusion->outputs[i])))
+            return true;
+    double spatial = 1, reduced = 1;
+    for (int a = 0; a < fusion->axis_count; a++)
+        *(a < fusion->spatial_count ? &spatial : &reduced) *= (double)fusion->axes[a].extent;
+    return spatial > INT32_MAX - OVERSHOOT || reduced > INT32_MAX - OVERSHOOT || has_far_guard(fusion);
+}
+
+void emit_affine(StrBuf *out, const Affine *form, const char *const *axis)
+{
+    bool first = true;
+    for (int a = 0; a < MAX_AXES; a++) {
+        int64_t coef = form->coef[a];
+        if (!coef)
+            continue;
+        strbuf_puts(out, first ? (coef < 0 ? "-" : "") : coef < 0 ? " - " : " + ");
+        strbuf_puts(out, axis[a]);
+        if (coef != 1 && coef != -1)
+            strbuf_printf(out, " * %" PRId64, coef < 0 ? -coef : coef);
+        first = false;
+    }
+    if (first)
+        strbuf_printf(out, "%" PRId64, form->constant);
+    else if (form->constant)
+        strbuf_printf(out, " %c %" PRId64, form->constant < 0 ? '-' : '+',
+                      form->constant < 0 ? -form->constant : form->constant);
+}
+
+static void emit_real(StrBuf *out, DType type, double value)
+{
+    const char *name = value_type(type);
+    if (isnan(value))
+        strbuf_printf(out, "nan_value<%s>()", name);
+    else if (isinf(value))
+        strbuf_printf(out, "%sinfinity<%s>()", value < 0 ? "-" : "", name);
+    else {
+        StrBuf number = strbuf_new(out->arena);
+        if (type == DTYPE_F32)
+            strbuf_float(&number, (float)value);
+        else
+            strbuf_double(&number, value);
+        bool is_integer_text = !strpbrk(number.text, ".e");
+        strbuf_printf(out, signbit(value) ? "(%s%s%s)" : "%s%s%s", number.text, is_integer_text ? ".0" : "",
+                      type == DTYPE_F32 ? "f" : "");
+    }
+}
+
+static void emit_constant(StrBuf *out, const Expr *expr)
+{
+    int64_t integer = expr->constant.integer;
+    switch (expr->type) {
+    case DTYPE_B1: strbuf_puts(out, integer ? "true" : "false"); break;
+    case DTYPE_I32:
+        strbuf_printf(out,
+                      integer == INT32_MIN ? "(-2147483647 - 1)"
+                      : integer < 0        ? "(%d)"
+                                           : "%d",
+                      (int)integer);
+        break;
+    case DTYPE_I64:
+        strbuf_printf(out, integer == INT64_MIN ? "(-9223372036854775807ll - 1)" : "(%" PRId64 "ll)",
+                      integer);
+        break;
+    default: emit_real(out, expr->type, expr->constant.real);
+    }
+}
+
+static void emit_access(StrBuf *out, const Scope *scope, const Access *access)
+{
+    int position = input_position(scope->fusion, access->tensor);
+    assert(position >= 0);
+    Affine offset = access_offset(access);
+    strbuf_printf(out, "%s(t.in%d, ", access->tensor->dtype == DTYPE_B1 ? "load_bit" : "load", position);
+    emit_affine(out, &offset, scope->axis);
+    strbuf_puts(out, ")");
+}
+
+static void emit_guard(StrBuf *out, const Scope *scope, const Guard *guard)
+{
+    strbuf_puts(out, "(");
+    for (int i = 0; i < guard->count; i++) {
+        strbuf_puts(out, i ? " && inside(" : "inside(");
+        emit_affine(out, &guard->bounds[i].index, scope->axis);
+        strbuf_printf(out, ", %" PRId64 ")", guard->bounds[i].size);
+    }
+    strbuf_puts(out, " ? ");
+    emit_expr(out, scope, guard->body);
+    strbuf_puts(out, " : ");
+    emit_expr(out, scope, guard->otherwise);
+    strbuf_puts(out, ")");
+}
+
+/* Can `a / b` be made of the reciprocal r, rounded to float, and be exact? With e = a - b * q of q = a * r, the sum
+   q + e * r is a / b correctly rounded where q lies within a unit in the last place of it (Markstein, "IA-64 and
+   elementary functions", theorem 8.5): it does if r is off by at most 2^-25. Divisors from 1 to 2^60 keep clear of
+   overflow; a subnormal quotient may be off by its last place. Powers of two need none of this. */
+static bool divides_by_reciprocal(const Expr *expr)
+{
+    const Expr *divisor = expr->apply.operands[1];
+    if (expr->apply.op != OP_DIV || expr->type != DTYPE_F32 || divisor->kind != EXPR_CONST)
+        return false;
+    double by = (float)divisor->constant.real, off = (float)(1 / by) * by - 1;
+    return fabs(by) >= 1 && fabs(by) <= 0x1p60 && off != 0 && fabs(off) <= 0x1p-25;
+}
+
+/* Expands %0 %1 %2 of the op's device code. */
+static void emit_apply(StrBuf *out, const Scope *scope, const Expr *expr)
+{
+    if (divides_by_reciprocal(expr)) {
+        strbuf_puts(out, "divide_by(");
+        emit_expr(out, scope, expr->apply.operands[0]);
+        strbuf_puts(out, ", ");
+        emit_constant(out, expr->apply.operands[1]);
+        strbuf_puts(out, ")");
+        return;
+    }
+    if (expr->apply.op == OP_SELECT && expr->apply.operands[0] == scope->holds) {
+        emit_expr(out, scope, expr->apply.operands[1]);
+        return;
+    }
+    const char *text = op_info[expr->apply.op].cuda;
+    if (expr->apply.op == OP_EXP && scope->exponential)
+        text = arena_printf(out->arena, "%s(%%0)", scope->exponential);
+    for (const char *c = text; *c; c++)
+        if (*c == '%' && c[1] >= '0' && c[1] <= '2')
+            emit_expr(out, scope, expr->apply.operands[*++c - '0']);
+        else
+            strbuf_putc(out, *c);
+}
+
+static void emit_cast(StrBuf *out, const Scope *scope, const Expr *expr)
+{
+    DType to = expr->cast.to, from = expr->cast.body->type;
+    const char *name = dtype_info[to].cuda;
+    if (dtype_info[from].is_real && !dtype_info[to].is_real)
+        strbuf_printf(out, "cast_int<%s>(", name);   // truncates and saturates
+    else if (to == dtype_info[to].compute)
+        strbuf_printf(out, "convert<%s>(", name);
+    else
+        strbuf_printf(out, "round_to<%s>(", name);
+    emit_expr(out, scope, expr->cast.body);
+    strbuf_puts(out, ")");
+}
+
+void emit_expr(StrBuf *out, const Scope *scope, const Expr *expr)
+{
+    bool reads = expr->kind == EXPR_ACCESS || expr->kind == EXPR_GUARD;
+    const char *loaded = reads && scope->loaded ? scope->loaded(scope->context, expr) : NULL;
+    if (loaded) {
+        strbuf_puts(out, loaded);
+        return;
+    }
+    switch (expr->kind) {
+    case EXPR_CONST: emit_constant(out, expr); break;
+    case EXPR_INDEX:
+        strbuf_printf(out, "(%s)(", value_type(expr->type));
+        emit_affine(out, &expr->index, scope->axis);
+        strbuf_puts(out, ")");
+        break;
+    case EXPR_ACCESS: emit_access(out, scope, &expr->access); break;
+    case EXPR_GUARD: emit_guard(out, scope, &expr->guard); break;
+    case EXPR_APPLY: emit_apply(out, scope, expr); break;
+    case EXPR_CAST: emit_cast(out, scope, expr); break;
+    case EXPR_VALUE:
+        strbuf_printf(out, "v%d%s", expr->value,
+                      scope->fusion->ops[expr->value].spatial & scope->suffix_axes ? scope->suffix
+                      : scope->other_suffix                                        ? scope->other_suffix
+                                                                                   : "");
+        break;
+    }
+}
+
+static void emit_some_positions(StrBuf *out, const char *opening, const char *flat, const Scope *scope,
+                                int first, int end, uint32_t used)
+{
+    int64_t below = 1;   // extents of the axes further in
+    for (int a = first; a < end; a++)
+        below *= scope->fusion->axes[a].extent;
+    bool any = false;
+    for (int a = first; a < end; a++) {
+        int64_t extent = scope->fusion->axes[a].extent;
+        below /= extent;
+        if (!(used >> a & 1))
+            continue;
+        strbuf_printf(out, "%s%s = %s", any ? ", " : opening, scope->axis[a], flat);
+        if (below > 1)
+            strbuf_printf(out, " / %" PRId64, below);
+        if (a > first)
+            strbuf_printf(out, " %% %" PRId64, extent);
+        any = true;
+    }
+    strbuf_puts(out, any ? ";\n" : "");
+}
+
+void emit_positions(StrBuf *out, const char *indent, const char *flat, const Scope *scope, int first, int end)
+{
+    const char *opening = arena_printf(out->arena, "%s[[maybe_unused]] const Index ", indent);
+    emit_some_positions(out, opening, flat, scope, first, end, UINT32_MAX);
+}
+
+void emit_used_positions(StrBuf *out, const char *indent, const char *flat, const Scope *scope, int first,
+                         int end, uint32_t used)
+{
+    const char *opening = arena_printf(out->arena, "%sconst Index ", indent);
+    emit_some_positions(out, opening, flat, scope, first, end, used);
+}
+
+/* Of the type as it is: an element of such a tensor, or one of several that are. */
+static bool is_exact(const Fusion *fusion, const Expr *expr, DType type)
+{
+    switch (expr->kind) {
+    case EXPR_ACCESS: return expr->access.tensor->dtype == type;
+    case EXPR_VALUE: return fusion->ops[expr->value].out->dtype == type;
+    case EXPR_CAST: return expr->cast.to == type;
+    case EXPR_GUARD:
+        return is_exact(fusion, expr->guard.body, type) && is_exact(fusion, expr->guard.otherwise, type);
+    case EXPR_CONST: {
+        double value = expr->constant.real;
+        return dtype_info[type].is_real && (value != value || dtype_round(type, value) == value);
+    }
+    case EXPR_APPLY: break;
+    case EXPR_INDEX: return false;
+    }
+    Expr *const *operands = expr->apply.operands;
+    switch (expr->apply.op) {
+    case OP_SELECT: return is_exact(fusion, operands[1], type) && is_exact(fusion, operands[2], type);
+    case OP_MAX:
+    case OP_MIN: return is_exact(fusion, operands[0], type) && is_exact(fusion, operands[1], type);
+    case OP_NEG:
+    case OP_ABS: return dtype_info[type].is_real && is_exact(fusion, operands[0], type);
+    case OP_RELU: return is_exact(fusion, operands[0], type);
+    default: return false;
+    }
+}
+
+static bool is_already_rounded(const Fusion *fusion, const FusedOp *op)
+{
+    DType type = op->out->dtype;
+    return type == dtype_info[type].compute ||
+           (op->reduce == REDUCE_NONE && is_exact(fusion, op->body, type));
+}
+
+typedef struct ValueUse {
+    int op;
+    bool found;
+} ValueUse;
+
+static void value_use_visit(Expr *expr, void *context)
+{
+    ValueUse *use = context;
+    use->found |= expr->kind == EXPR_VALUE && expr->value == use->op;
+}
+
+bool is_rounded_by_storing(const Fusion *fusion, int op)
+{
+    ValueUse use = {.op = op};
+    for (int i = op + 1; i < fusion->op_count; i++)
+        expr_visit(fusion->ops[i].body, value_use_visit, &use);
+    return !use.found && fusion->ops[op].body->type == dtype_info[fusion->ops[op].out->dtype].compute;
+}
+
+/* What a definition's body becomes when it is stored: its type's compute type, rounded. */
+void emit_rounded(StrBuf *out, const Fusion *fusion, int index, const char *text)
+{
+    const FusedOp *op = &fusion->ops[index];
+    DType to = op->out->dtype, from = op->body->type;
+    if (!is_already_rounded(fusion, op) && !is_rounded_by_storing(fusion, index))
+        strbuf_printf(out, "round_to<%s>(%s)", dtype_info[to].cuda,
+                      text);   // once: a double not by way of float
+    else if (from != dtype_info[to].compute)
+        strbuf_printf(out, "convert<%s>(%s)", value_type(to), text);
+    else
+        strbuf_puts(out, text);
+}
+
+void emit_pointwise_op(StrBuf *out, const char *indent, const Scope *scope, int index)
+{
+    const FusedOp *op = &scope->fusion->ops[index];
+    StrBuf body = strbuf_new(out->arena);
+    emit_expr(&body, scope, op->body);
+    strbuf_printf(out, "%sconst %s v%d = ", indent, value_type(op->out->dtype), index);
+    emit_rounded(out, scope->fusion, index, body.text);
+    strbuf_puts(out, ";\n");
+}
+
+void emit_pointwise_ops(StrBuf *out, const char *indent, const Scope *scope, int first)
+{
+    for (int i = first; i < scope->fusion->op_count; i++)
+        emit_pointwise_op(out, indent, scope, i);
+}
+
+void emit_epilogue(StrBuf *out, const char *indent, const Scope *scope, const char *total)
+{
+    const FusedOp *op = &scope->fusion->ops[0];
+    strbuf_printf(out, "%sconst %s v0 = ", indent, value_type(op->out->dtype));
+    emit_rounded(out, scope->fusion, 0, total);
+    strbuf_puts(out, ";\n");
+    emit_pointwise_ops(out, indent, scope, 1);
+}
+
+void emit_stores(StrBuf *out, const char *indent, const Scope *scope)
+{
+    for (int i = 0; i < scope->fusion->op_count; i++) {
+        const FusedOp *op = &scope->fusion->ops[i];
+        if (!op->stored || op->out->dtype == DTYPE_B1)
+            continue;
+        Affine offset = access_offset(&op->store);
+        strbuf_printf(out, "%sstore(t.out%d, ", indent, output_position(scope->fusion, op->out));
+        emit_affine(out, &offset, scope->axis);
+        strbuf_printf(out, ", v%d);\n", i);
+    }
+}
+
+int emit_bits(StrBuf *out, const char *indent, const Scope *scope)
+{
+    int count = 0;
+    for (int i = 0; i < scope->fusion->op_count; i++)
+        if (scope->fusion->ops[i].stored && scope->fusion->ops[i].out->dtype == DTYPE_B1)
+            strbuf_printf(out, "%sbits[%d] = v%d;\n", indent, count++, i);
+    return count;
+}
+
+int count_bit_outputs(const Fusion *fusion)
+{
+    int count = 0;
+    for (int i = 0; i < fusion->output_count; i++)
+        count += fusion->outputs[i]->dtype == DTYPE_B1;
+    return count;
+}
+
+static void emit_pointer(StrBuf *out, const Tensor *tensor, bool input, int position, const char *qualifier)
+{
+    strbuf_printf(out, "%s%s *%s%s%d", input ? "const " : "", memory_type(tensor->dtype), qualifier,
+                  input ? "in" : "out", position);
+}
+
+static void emit_member(StrBuf *out, const Tensor *tensor, bool input, int position)
+{
+    strbuf_puts(out, "    ");
+    emit_pointer(out, tensor, input, position, "");
+    strbuf_printf(out, ";   // %s[", tensor->name);
+    for (int d = 0; d < tensor->rank; d++)
+        strbuf_printf(out, "%s%" PRId64, d ? ", " : "", tensor->shape[d]);
+    strbuf_printf(out, "]%s\n", tensor->dtype == DTYPE_B1 ? ", one bit an element" : "");
+}
+
+void emit_tensors(StrBuf *out, const Fusion *fusion, bool wide, bool scratch)
+{
+    strbuf_printf(out, "using Index = %s;\n", wide ? "long long" : "int");
+    strbuf_puts(out, "struct Tensors {\n");
+    for (int i = 0; i < fusion->input_count; i++)
+        emit_member(out, fusion->inputs[i], true, i);
+    for (int i = 0; i < fusion->output_count; i++)
+        emit_member(out, fusion->outputs[i], false, i);
+    if (scratch)
+        strbuf_puts(out, "    char *scratch;   // of the launch itself\n");
+    strbuf_puts(out, "};\n#define PARAMETERS ");
+    for (int i = 0; i < fusion->input_count; i++) {
+        strbuf_puts(out, i ? ", " : "");
+        emit_pointer(out, fusion->inputs[i], true, i, "__restrict__ ");
+    }
+    for (int i = 0; i < fusion->output_count; i++) {
+        strbuf_puts(out, i || fusion->input_count ? ", " : "");
+        emit_pointer(out, fusion->outputs[i], false, i, "__restrict__ ");
+    }
+    strbuf_puts(out, scratch ? ", char *scratch\n#define TENSORS {" : "\n#define TENSORS {");
+    for (int i = 0; i < fusion->input_count; i++)
+        strbuf_printf(out, "%sin%d", i ? ", " : "", i);
+    for (int i = 0; i < fusion->output_count; i++)
+        strbuf_printf(out, "%sout%d", i || fusion->input_count ? ", " : "", i);
+    strbuf_puts(out, scratch ? ", scratch}\n" : "}\n");
+}

@@ -1,0 +1,349 @@
+#include "codegen/cuda/reads.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "rtile/space.h"
+
+enum {
+    ROW_VECTORS = 4   // of a row that is read in lines, at least
+};
+
+// ---- how they lie in memory ----
+
+static bool others_are_multiples(const Affine *offset, int except, int64_t vector)
+{
+    for (int a = 0; a < MAX_AXES; a++)
+        if (a != except && offset->coef[a] % vector)
+            return false;
+    return offset->constant % vector == 0;
+}
+
+/* Rows are long enough for most vectors to lie in one. */
+static bool has_lines(const Walk *walk)
+{
+    return walk->lines && walk->fusion->axes[walk->axis].extent >= ROW_VECTORS * walk->vector;
+}
+
+static Pattern pattern_in_window(const Walk *walk, const Access *access, const Affine *offset)
+{
+    if (offset->coef[walk->axis] == 0)
+        return PATTERN_BROADCAST;
+    Affine apart = *offset;   // from the position of a vector that begins where all tensors are aligned
+    int64_t stride = 1;
+    for (int a = walk->fusion->axis_count - 1; a >= 0; a--) {
+        apart.coef[a] -= stride;
+        stride *= walk->fusion->axes[a].extent;
+    }
+    bool is_line = offset->coef[walk->axis] == 1;
+    if (is_line && others_are_multiples(&apart, walk->axis, walk->vector))
+        return PATTERN_ROW;
+    bool whole_pieces = walk->vector * dtype_info[access->tensor->dtype].bits >= 8 * ACCESS_BYTES;
+    return is_line && walk->lines && whole_pieces ? PATTERN_LINE : PATTERN_GATHER;
+}
+
+static Pattern pattern_of(const Walk *walk, const Access *access)
+{
+    Affine offset = access_offset(access);
+    if (walk->window)
+        return pattern_in_window(walk, access, &offset);
+    if (walk->flat && access_is_flat(access, walk->fusion))
+        return PATTERN_FLAT;
+    if (affine_is_constant(&offset))
+        return PATTERN_BROADCAST;
+    int64_t step = offset.coef[walk->axis];
+    bool whole = walk->fusion->axes[walk->axis].extent % walk->vector == 0;   // vectors stay in their rows
+    if (whole && step == 0)
+        return PATTERN_BROADCAST;
+    if (whole && step == 1 && others_are_multiples(&offset, walk->axis, walk->vector))
+        return PATTERN_ROW;
+    bool is_line = step == 0 || (step == 1 && access->tensor->dtype != DTYPE_B1);
+    return is_line && has_lines(walk) ? PATTERN_LINE : PATTERN_GATHER;
+}
+
+int reads_index(const Reads *reads, const Access *access)
+{
+    Affine offset = access_offset(access);
+    for (int i = 0; i < reads->count; i++)
+        if (reads->reads[i].access->tensor == access->tensor &&
+            memcmp(&reads->reads[i].offset, &offset, sizeof offset) == 0)
+            return i;
+    return -1;
+}
+
+/* Points along some axis share an element. */
+static bool is_reused(const Fusion *fusion, const Affine *offset)
+{
+    for (int a = 0; a < fusion->spatial_count; a++)
+        if (!offset->coef[a])
+            return true;
+    return false;
+}
+
+Reads reads_find(Walk walk)
+{
+    Reads reads = {.walk = walk};
+    FusedAccess found[4 * MAX_LOADED];
+    int count = fusion_accesses(walk.fusion, found, 4 * MAX_LOADED);
+    for (int i = 0; i < count && reads.count < MAX_LOADED; i++) {
+        if (found[i].op >= walk.ops || found[i].guarded || reads_index(&reads, found[i].access) >= 0)
+            continue;
+        if (walk.along && !(access_axes(found[i].access) & walk.along))
+            continue;
+        Affine offset = access_offset(found[i].access);
+        reads.reads[reads.count++] = (Read){found[i].access, offset, pattern_of(&walk, found[i].access),
+                                            is_reused(walk.fusion, &offset)};
+    }
+    return reads;
+}
+
+/* Is it of the part, and of one of the patterns? */
+static bool is_chosen(const Reads *reads, int index, uint32_t patterns)
+{
+    const Read *read = &reads->reads[index];
+    return patterns >> read->pattern & 1 &&
+           (reads->part == READS_ALL || read->reused == (reads->part == READS_REUSED));
+}
+
+bool reads_have(const Reads *reads, Pattern pattern)
+{
+    for (int i = 0; i < reads->count; i++)
+        if (is_chosen(reads, i, 1u << pattern))
+            return true;
+    return false;
+}
+
+const char *reads_loaded(void *context, const Expr *expr)
+{
+    Reads *reads = context;
+    int index = expr->kind == EXPR_ACCESS ? reads_index(reads, &expr->access) : -1;
+    if (index < 0)
+        return NULL;
+    snprintf(reads->text, sizeof reads->text, "in.x%d[e]", index);
+    return reads->text;
+}
+
+// ---- what they leave to be done ----
+
+uint32_t reads_axes_of(const Reads *reads, uint32_t patterns)
+{
+    uint32_t axes = 0;
+    for (int i = 0; i < reads->count; i++)
+        if (is_chosen(reads, i, patterns))
+            axes |= access_axes(reads->reads[i].access);
+    return axes;
+}
+
+uint32_t reads_axes(const Reads *reads) { return reads_axes_of(reads, UINT32_MAX); }
+
+typedef struct AxesLeft {
+    const Reads *reads;
+    uint32_t axes;
+    bool uses_reads;
+} AxesLeft;
+
+static void axes_left_visit(Expr *expr, void *context)
+{
+    AxesLeft *left = context;
+    if (expr->kind == EXPR_ACCESS && reads_index(left->reads, &expr->access) >= 0) {
+        left->uses_reads = true;
+    } else if (expr->kind != EXPR_APPLY && expr->kind != EXPR_CAST) {
+        Expr alone = *expr;   // a guard's bounds without its body, which is visited on its own
+        if (expr->kind == EXPR_GUARD)
+            alone.guard.body = expr->guard.otherwise;
+        left->axes |= expr_axes(&alone);
+    }
+}
+
+static AxesLeft axes_left(const Reads *reads, const Expr *expr)
+{
+    AxesLeft left = {.reads = reads};
+    expr_visit((Expr *)expr, axes_left_visit, &left);
+    return left;
+}
+
+uint32_t reads_axes_left(const Reads *reads, const Expr *expr) { return axes_left(reads, expr).axes; }
+
+bool reads_are_used(const Reads *reads, const Expr *expr) { return axes_left(reads, expr).uses_reads; }
+
+// ---- device code ----
+
+/* Held as it lies in memory. */
+static bool is_held(const Read *read, const Walk *walk)
+{
+    return read->pattern == PATTERN_LINE && read->offset.coef[walk->axis] == 1;
+}
+
+/* A vector may hang over the end of the tensor. */
+static bool overhangs(const Read *read, const Walk *walk)
+{
+    return read->pattern == PATTERN_LINE ||
+           (walk->window && tensor_elements(read->access->tensor) % walk->vector != 0);
+}
+
+static bool is_held_vector(const Read *read, const Walk *walk)
+{
+    return walk->held && (read->pattern == PATTERN_FLAT || read->pattern == PATTERN_ROW) &&
+           !overhangs(read, walk);
+}
+
+void reads_emit_member(StrBuf *out, const Reads *reads, int index)
+{
+    const Read *read = &reads->reads[index];
+    DType type = read->access->tensor->dtype;
+    if (!is_held_vector(read, &reads->walk))
+        strbuf_printf(out, "    %s x%d[VECTOR];\n", value_type(type), index);
+    else if (type == DTYPE_B1)
+        strbuf_printf(out, "    HeldBits<VECTOR> x%d;\n", index);
+    else
+        strbuf_printf(out, "    Held<%s, VECTOR> x%d;\n", memory_type(type), index);
+}
+
+void reads_emit_inputs(StrBuf *out, const Reads *reads)
+{
+    strbuf_puts(out, "struct Inputs {\n");
+    for (int i = 0; i < reads->count; i++) {
+        if (is_held(&reads->reads[i], &reads->walk))
+            strbuf_printf(out, "    Line<%s, VECTOR> x%d;\n",
+                          memory_type(reads->reads[i].access->tensor->dtype), i);
+        else
+            reads_emit_member(out, reads, i);
+    }
+    strbuf_puts(out, "};\n");
+}
+
+void reads_emit_one(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads, int index,
+                    const char *element)
+{
+    const Read *read = &reads->reads[index];
+    const Tensor *tensor = read->access->tensor;
+    int position = input_position(scope->fusion, tensor);
+    bool held = is_held(read, &reads->walk);
+    if (held)
+        strbuf_printf(out, "%sin.x%d.set(%s, t.in%d[", indent, index, element, position);
+    else
+        strbuf_printf(out, "%sin.x%d[%s] = %s(t.in%d, ", indent, index, element,
+                      tensor->dtype == DTYPE_B1 ? "load_bit" : "load", position);
+    emit_affine(out, &read->offset, scope->axis);
+    strbuf_puts(out, held ? "]);\n" : ");\n");
+}
+
+static void emit_vector(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads, int index,
+                        const char *flat)
+{
+    const Read *read = &reads->reads[index];
+    const Tensor *tensor = read->access->tensor;
+    bool overhanging = overhangs(read, &reads->walk), is_bits = tensor->dtype == DTYPE_B1;
+    bool once = reads->walk.once && !is_bits;
+    const char *function = is_bits                         ? "load_bits"
+                           : read->pattern == PATTERN_LINE ? "load_anywhere"
+                           : overhanging                   ? "load_inside"
+                           : once                          ? "read_vector"
+                                                           : "load_vector";
+    bool held = is_held_vector(read, &reads->walk);
+    if (held)
+        strbuf_printf(out, "%sin.x%d.%s(t.in%d, ", indent, index, once ? "read" : "load",
+                      input_position(scope->fusion, tensor));
+    else
+        strbuf_printf(out, "%s%s<VECTOR>(%st.in%d, ", indent, function,
+                      overhanging && !is_bits ? "within, " : "", input_position(scope->fusion, tensor));
+    if (read->pattern == PATTERN_FLAT)
+        strbuf_puts(out, flat);
+    else
+        emit_affine(out, &read->offset, scope->axis);
+    if (overhanging && !is_bits)
+        strbuf_printf(out, ", Index(%" PRId64 ")", tensor_elements(tensor));
+    if (held)
+        strbuf_puts(out, ");\n");
+    else
+        strbuf_printf(out, ", in.x%d);\n", index);
+}
+
+static void emit_broadcast(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads, int index)
+{
+    reads_emit_one(out, indent, scope, reads, index, "0");
+    strbuf_printf(out, "%sUNROLL for (int e = 1; e < VECTOR; ++e)\n%s    in.x%d[e] = in.x%d[0];\n", indent,
+                  indent, index, index);
+}
+
+void reads_emit_vector(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads, int index,
+                       const char *flat)
+{
+    bool anywhere = reads->walk.window && is_chosen(reads, index, 1u << PATTERN_LINE);
+    if (anywhere || is_chosen(reads, index, 1u << PATTERN_FLAT | 1u << PATTERN_ROW))
+        emit_vector(out, indent, scope, reads, index, flat);
+    else if (is_chosen(reads, index, 1u << PATTERN_BROADCAST))
+        emit_broadcast(out, indent, scope, reads, index);
+}
+
+void reads_emit_vectors(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads,
+                        const char *flat)
+{
+    for (int i = 0; i < reads->count; i++)
+        reads_emit_vector(out, indent, scope, reads, i, flat);
+}
+
+static void emit_line(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads, int index)
+{
+    const Read *read = &reads->reads[index];
+    if (!is_held(read, &reads->walk)) {
+        emit_broadcast(out, indent, scope, reads, index);
+        return;
+    }
+    strbuf_printf(out, "%sin.x%d.load(t.in%d, ", indent, index,
+                  input_position(scope->fusion, read->access->tensor));
+    emit_affine(out, &read->offset, scope->axis);
+    strbuf_puts(out, ");\n");
+}
+
+/* The last vectors of a tensor that ends with a part of a word are read point by point. */
+static void emit_inside(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads)
+{
+    for (int i = 0; i < reads->count; i++) {
+        const Read *read = &reads->reads[i];
+        int64_t elements = tensor_elements(read->access->tensor);
+        int64_t count = 32 / dtype_info[read->access->tensor->dtype].bits;
+        if (!is_chosen(reads, i, 1u << PATTERN_LINE) || !is_held(read, &reads->walk) || count <= 1 ||
+            elements % count == 0)
+            continue;
+        strbuf_printf(out, " &&\n%s    ", indent);
+        emit_affine(out, &read->offset, scope->axis);
+        strbuf_printf(out, " + VECTOR <= %" PRId64, elements / count * count);
+    }
+}
+
+void reads_emit_lines(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads,
+                      const char *flat)
+{
+    if (!reads_have(reads, PATTERN_LINE))
+        return;
+    int axes = scope->fusion->spatial_count;
+    int64_t row = scope->fusion->axes[reads->walk.axis].extent;
+    uint32_t used = reads_axes_of(reads, 1u << PATTERN_LINE);
+    const char *inner = arena_printf(out->arena, "%s    ", indent),
+               *innermost = arena_printf(out->arena, "%s    ", inner);
+    strbuf_printf(out, "%s{\n", indent);
+    emit_used_positions(out, inner, flat, scope, 0, axes, used);
+    strbuf_printf(out, "%sif (%s %% %" PRId64 " + VECTOR <= %" PRId64, inner, flat, row, row);
+    emit_inside(out, inner, scope, reads);
+    strbuf_puts(out, ") {   // all in one row\n");
+    for (int i = 0; i < reads->count; i++)
+        if (is_chosen(reads, i, 1u << PATTERN_LINE))
+            emit_line(out, innermost, scope, reads, i);
+    strbuf_printf(out, "%s} else\n%sUNROLL for (int e = 0; e < VECTOR; ++e) {\n", inner, innermost);
+    const char *body = arena_printf(out->arena, "%s    ", innermost);
+    strbuf_printf(out, "%sconst Index each = %s + e;\n", body, flat);
+    emit_used_positions(out, body, "each", scope, 0, axes, used);
+    for (int i = 0; i < reads->count; i++)
+        if (is_chosen(reads, i, 1u << PATTERN_LINE))
+            reads_emit_one(out, body, scope, reads, i, "e");
+    strbuf_printf(out, "%s}\n%s}\n", innermost, indent);
+}
+
+void reads_emit_gathers(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads)
+{
+    for (int i = 0; i < reads->count; i++)
+        if (is_chosen(reads, i, 1u << PATTERN_GATHER))
+            reads_emit_one(out, indent, scope, reads, i, "e");
+}

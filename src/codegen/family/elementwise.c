@@ -1,0 +1,304 @@
+// elementwise: every output point depends on one point of each input it reads. 16-byte accesses where memory allows.
+#include <assert.h>
+#include <inttypes.h>
+
+#include "base/checked.h"
+#include "codegen/cuda/reads.h"
+#include "codegen/family/family.h"
+#include "rtile/space.h"
+
+enum {
+    MAX_VECTORS = 4,   // of a thread, whose loads are under way together
+    MAX_POINTS = 32,   // of a thread: with 64 an H200 spilled registers where the arithmetic is long
+    MIN_WARPS = 4,     // of a block, one for each scheduler
+    MAX_WARPS = 16,
+    MOVE_WARPS = 8,   // of a block whose threads move one element each, of a whole access
+    REGISTER_BITS = 32
+};
+
+static bool matches(const Fusion *fusion, const DeviceSpec *device)
+{
+    (void)device;
+    return !fusion_reduces(fusion) && fusion_is_uniform(fusion) && bits_are_flat(fusion);
+}
+
+/* A thread's vector follows the outputs. */
+static Reads find_reads(const Fusion *fusion, int vector)
+{
+    return reads_find((Walk){
+        .fusion = fusion,
+        .ops = fusion->op_count,
+        .axis = fusion->spatial_count - 1,
+        .vector = vector,
+        .flat = true,
+        .lines = true,
+        .once = true,
+    });
+}
+
+// ---- rules ----
+
+/* Registers of what one vector reads again. */
+static int reused_registers(const Fusion *fusion, int vector)
+{
+    int registers = 0;
+    Reads reads = find_reads(fusion, vector);
+    for (int i = 0; i < reads.count; i++) {
+        const Read *read = &reads.reads[i];
+        int each = read->pattern == PATTERN_BROADCAST ? 1 : vector;
+        if (read->reused)
+            registers += each * (int)ceil_div(dtype_info[read->access->tensor->dtype].bits, REGISTER_BITS);
+    }
+    return registers;
+}
+
+/* Elements that fill a 16-byte access of the narrowest tensor walked in the points' order. */
+static int widest_vector(const Fusion *fusion)
+{
+    int narrowest = ACCESS_BYTES * 8;
+    Reads reads = find_reads(fusion, 1);
+    for (int i = 0; i < reads.count; i++) {
+        int bits = dtype_info[reads.reads[i].access->tensor->dtype].bits;
+        if (reads.reads[i].pattern == PATTERN_FLAT && bits > 1 && bits < narrowest)
+            narrowest = bits;
+    }
+    for (int i = 0; i < fusion->output_count; i++) {
+        int bits = dtype_info[fusion->outputs[i]->dtype].bits;
+        if (bits > 1 && bits < narrowest)
+            narrowest = bits;
+    }
+    int vector = ACCESS_BYTES * 8 / narrowest;
+    return vector < MAX_VECTOR ? vector : MAX_VECTOR;
+}
+
+/* L1 lines that a warp touches for each line's worth of a read along the rows. Words that begin anywhere are read one by one,
+   a vector apart from those of the neighbouring threads. 0: it is no such read, or held in words. */
+static double lines_of(const Read *read, const Walk *walk)
+{
+    if (read->pattern == PATTERN_ROW)
+        return 1;
+    int bits = dtype_info[read->access->tensor->dtype].bits;
+    bool is_line = read->pattern == PATTERN_LINE && read->offset.coef[walk->axis];
+    return is_line && bits >= REGISTER_BITS ? walk->vector : 0;
+}
+
+/* Rows that lie along the points and are read again by others: all of it comes through L1. */
+static void find_reused_rows(TileSpace *space, const Fusion *fusion, int vector)
+{
+    Reads reads = find_reads(fusion, vector);
+    for (int i = 0; i < reads.count; i++) {
+        DataTile *tile = space_flat_tile(space, fusion, reads.reads[i].access);
+        if (tile && reads.reads[i].reused)
+            tile->lines = lines_of(&reads.reads[i], &reads.walk);
+    }
+}
+
+/* Elements of a whole access are moved one a thread: an H200 moved rows of 128 bytes 4 % faster so than with four
+   (measured 2026-11-21). */
+static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+{
+    static const char *const names[] = {"scalar", "x2", "", "x4", "", "", "", "x8",
+                                        "",       "",   "", "",   "", "", "", "x16"};
+    int count = 0, widest = widest_vector(fusion);
+    int vectors = widest > 1 ? MAX_VECTORS : 1, warps = widest > 1 ? MAX_WARPS * MAX_VECTORS : MOVE_WARPS;
+    for (int vector = widest; vector >= 1 && count < 3; vector /= 2) {
+        TileRules *rules = &variants[count++];
+        *rules = (TileRules){.space = space_new(fusion, device), .variant = vector, .stages = 1};
+        rules->variant_name = names[vector - 1];
+        int point = space_add_axis(&rules->space, "point", spatial_points(fusion), false);
+        space_add_flat_tiles(&rules->space, fusion, fusion->spatial_count - 1, device);
+        find_reused_rows(&rules->space, fusion, vector);
+        int most = vector * vectors < MAX_POINTS ? vector * vectors : MAX_POINTS;
+        int64_t warp = (int64_t)vector * device->warp_size;
+        rules->rule[LEVEL_REGISTER][point] = (AxisRule){vector, most};
+        rules->rule[LEVEL_SHARED][point] = (AxisRule){warp * MIN_WARPS, warp * warps};
+        rules->accumulator_bits = 32;
+        rules->register_overhead = 24 + reused_registers(fusion, vector);
+        rules->input_buffers = 1;
+    }
+    return count;
+}
+
+// ---- the parameter block ----
+
+static void emit_constants(StrBuf *out, const KernelPlan *plan)
+{
+    int vector = plan->program->variant;
+    int64_t each = plan->program->tile[LEVEL_REGISTER].size[0];
+    strbuf_printf(out, "constexpr Index POINTS = %" PRId64 ";\n", spatial_points(plan->fusion));
+    strbuf_printf(out, "constexpr int THREADS = %d;\n", plan->threads);
+    strbuf_printf(
+        out, "constexpr int VECTOR = %d;   // neighbouring points that a thread reads and writes at once\n",
+        vector);
+    strbuf_printf(out, "constexpr int VECTORS = %" PRId64 ";   // vectors of a thread, one block apart\n",
+                  ceil_div(each, vector));
+}
+
+static void emit_registers(StrBuf *out, const Fusion *fusion, const Reads *reads)
+{
+    strbuf_puts(out, "\n// What one vector of points reads, and what it makes.\n");
+    reads_emit_inputs(out, reads);
+    strbuf_puts(out, "struct Outputs {\n");
+    for (int i = 0; i < fusion->output_count; i++)
+        strbuf_printf(out, "    %s y%d[VECTOR];\n", value_type(fusion->outputs[i]->dtype), i);
+    strbuf_puts(out, "};\n");
+}
+
+/* A function that reads what a vector needs whose points are all inside. */
+static void emit_load_vector(StrBuf *out, const Scope *scope, const Reads *reads, const char *function)
+{
+    int axes = scope->fusion->spatial_count;
+    strbuf_printf(out,
+                  "__device__ __forceinline__ void %s(const Tensors &t, Index point, Inputs &in)\n{\n"
+                  "    (void)t, (void)point, (void)in;\n",
+                  function);
+    emit_used_positions(out, "    ", "point", scope, 0, axes, reads_axes_of(reads, VECTOR_PATTERNS));
+    reads_emit_vectors(out, "    ", scope, reads, "point");
+    reads_emit_lines(out, "    ", scope, reads, "point");
+    if (reads_have(reads, PATTERN_GATHER)) {
+        strbuf_puts(out,
+                    "    UNROLL for (int e = 0; e < VECTOR; ++e) {\n        const Index each = point + e;\n");
+        emit_used_positions(out, "        ", "each", scope, 0, axes,
+                            reads_axes_of(reads, 1u << PATTERN_GATHER));
+        reads_emit_gathers(out, "        ", scope, reads);
+        strbuf_puts(out, "    }\n");
+    }
+    strbuf_puts(out, "}\n");
+}
+
+static void emit_loads(StrBuf *out, const Scope *scope, Reads reads)
+{
+    strbuf_puts(out, "\n");
+    reads.part = READS_STREAMED;
+    emit_load_vector(out, scope, &reads, "load_points");
+    strbuf_puts(out, "\n// What many points read comes from a cache: it is loaded when it is needed, and "
+                     "takes no registers "
+                     "before.\n");
+    reads.part = READS_REUSED;
+    emit_load_vector(out, scope, &reads, "load_reused");
+}
+
+/* Reads of one point, for the last vector. */
+static void emit_load_point(StrBuf *out, const Scope *scope, const Reads *reads)
+{
+    strbuf_puts(out, "\n__device__ __forceinline__ void load_point(const Tensors &t, Index point, int e, "
+                     "Inputs &in)\n{\n");
+    strbuf_puts(out, "    (void)t, (void)point, (void)e, (void)in;\n");
+    emit_used_positions(out, "    ", "point", scope, 0, scope->fusion->spatial_count, reads_axes(reads));
+    for (int i = 0; i < reads->count; i++)
+        reads_emit_one(out, "    ", scope, reads, i, "e");
+    strbuf_puts(out, "}\n");
+}
+
+static void emit_compute(StrBuf *out, const Scope *scope, const Reads *reads)
+{
+    const Fusion *fusion = scope->fusion;
+    uint32_t used = 0;
+    for (int i = 0; i < fusion->op_count; i++)
+        used |= reads_axes_left(reads, fusion->ops[i].body);
+    strbuf_puts(out, "\n__device__ __forceinline__ void compute(const Tensors &t, Index point, int e, const "
+                     "Inputs &in, Outputs &out)\n{\n");
+    strbuf_puts(out, "    (void)t, (void)point, (void)in;\n");
+    emit_used_positions(out, "    ", "point", scope, 0, fusion->spatial_count, used);
+    emit_pointwise_ops(out, "    ", scope, 0);
+    for (int i = 0; i < fusion->op_count; i++)
+        if (fusion->ops[i].stored)
+            strbuf_printf(out, "    out.y%d[e] = v%d;\n", output_position(fusion, fusion->ops[i].out), i);
+    strbuf_puts(out, "}\n");
+}
+
+/* What is stored in the order of the points, one line for each. */
+static void emit_flat_stores(StrBuf *out, const Fusion *fusion, const char *format)
+{
+    for (int i = 0; i < fusion->op_count; i++) {
+        const FusedOp *op = &fusion->ops[i];
+        int output = output_position(fusion, op->out);
+        if (op->stored && op->out->dtype != DTYPE_B1 && access_is_flat(&op->store, fusion))
+            strbuf_printf(out, format, output, output);
+    }
+}
+
+/* What is stored in another order: element e, which is the point `flat`. */
+static void emit_other_stores(StrBuf *out, const char *indent, const Scope *scope, const char *flat)
+{
+    const Fusion *fusion = scope->fusion;
+    StrBuf stores = strbuf_new(out->arena);
+    uint32_t used = 0;
+    for (int i = 0; i < fusion->op_count; i++) {
+        const FusedOp *op = &fusion->ops[i];
+        int output = output_position(fusion, op->out);
+        if (!op->stored || access_is_flat(&op->store, fusion))
+            continue;
+        Affine offset = access_offset(&op->store);
+        used |= affine_axes(&offset);
+        strbuf_printf(&stores, "%sstore(t.out%d, ", indent, output);
+        emit_affine(&stores, &offset, scope->axis);
+        strbuf_printf(&stores, ", out.y%d[e]);\n", output);
+    }
+    emit_used_positions(out, indent, flat, scope, 0, fusion->spatial_count, used);
+    strbuf_puts(out, stores.text);
+}
+
+static bool all_are_flat(const Fusion *fusion)
+{
+    for (int i = 0; i < fusion->op_count; i++)
+        if (fusion->ops[i].stored && !access_is_flat(&fusion->ops[i].store, fusion))
+            return false;
+    return true;
+}
+
+/* Real outputs as vectors or one by one; one-bit outputs by all lanes of the warp together. */
+static void emit_output_stores(StrBuf *out, const Scope *scope)
+{
+    const Fusion *fusion = scope->fusion;
+    assert(bits_are_flat(fusion));   // store_bits takes the point for the position
+    strbuf_puts(out, "\n__device__ __forceinline__ void store_points(const Tensors &t, Index point, const "
+                     "Outputs &out)\n{\n"
+                     "    (void)t, (void)point, (void)out;\n");
+    emit_flat_stores(out, fusion, "    store_vector<VECTOR>(t.out%d, point, out.y%d);\n");
+    if (!all_are_flat(fusion)) {
+        strbuf_puts(out, "    UNROLL for (int e = 0; e < VECTOR; ++e) {\n");
+        emit_other_stores(out, "        ", scope, "(point + e)");
+        strbuf_puts(out, "    }\n");
+    }
+    strbuf_puts(out, "}\n\n__device__ __forceinline__ void store_point(const Tensors &t, Index point, int e, "
+                     "const Outputs &out)\n{\n"
+                     "    (void)t, (void)point, (void)e, (void)out;\n");
+    emit_flat_stores(out, fusion, "    store(t.out%d, point, out.y%d[e]);\n");
+    emit_other_stores(out, "    ", scope, "point");
+    strbuf_puts(
+        out,
+        "}\n\n// All lanes of a warp call it: they pack words together.\n"
+        "__device__ __forceinline__ void store_words(const Tensors &t, Index point, const Outputs &out)\n{\n"
+        "    (void)t, (void)point, (void)out;\n");
+    for (int i = 0; i < fusion->output_count; i++)
+        if (fusion->outputs[i]->dtype == DTYPE_B1)
+            strbuf_printf(out, "    store_bits<VECTOR>(t.out%d, point, out.y%d, point < POINTS);\n", i, i);
+    strbuf_puts(out, "}\n");
+}
+
+static void emit(StrBuf *out, const KernelPlan *plan)
+{
+    Reads reads = find_reads(plan->fusion, plan->program->variant);
+    Scope scope = {.fusion = plan->fusion, .wide = plan->wide};
+    for (int a = 0; a < plan->fusion->axis_count; a++)
+        scope.axis[a] = axis_names[a];
+    emit_constants(out, plan);
+    emit_registers(out, plan->fusion, &reads);
+    emit_loads(out, &scope, reads);
+    emit_load_point(out, &scope, &reads);
+    scope.loaded = reads_loaded;
+    scope.context = &reads;
+    emit_compute(out, &scope, &reads);
+    emit_output_stores(out, &scope);
+}
+
+const Family elementwise_family = {
+    .name = "elementwise",
+    .template_path = "templates/elementwise.cu",
+    .variants = (const char *const[]){"scalar", "x2", "x4", "x8", "x16", NULL},
+    .whole_warps = true,
+    .matches = matches,
+    .rules = rules,
+    .emit = emit,
+};

@@ -1,0 +1,105 @@
+// loopnest: the generic fallback. One thread makes one output point, reductions run as plain loops: every legal program.
+#include <assert.h>
+#include <inttypes.h>
+
+#include "codegen/cuda/expr.h"
+#include "codegen/family/family.h"
+#include "rtile/space.h"
+
+static bool matches(const Fusion *fusion, const DeviceSpec *device)
+{
+    (void)device;
+    return fusion_is_uniform(fusion) && bits_are_flat(fusion);
+}
+
+/* Outputs of one bit each are packed by the thread that makes the whole word. */
+static int points_per_thread(const Fusion *fusion) { return count_bit_outputs(fusion) ? 32 : 1; }
+
+static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+{
+    TileRules *rules = &variants[0];
+    *rules = (TileRules){.space = space_new(fusion, device), .variant_name = "generic", .stages = 1};
+    int point = space_add_axis(&rules->space, "point", spatial_points(fusion), false);
+    int step = space_add_axis(&rules->space, "step", reduction_points(fusion), true);
+    space_add_flat_tiles(&rules->space, fusion, fusion->spatial_count - 1, device);
+
+    int each = points_per_thread(fusion);
+    rules->rule[LEVEL_REGISTER][point] = (AxisRule){each, each};
+    rules->rule[LEVEL_SHARED][point] = (AxisRule){each * device->warp_size, (int64_t)each * 512};
+    rules->rule[LEVEL_REGISTER][step] = rules->rule[LEVEL_SHARED][step] = (AxisRule){1, 1};
+    rules->accumulator_bits = 32;
+    rules->register_overhead = 32;
+    return 1;
+}
+
+/* Nested loops over the reduction axes around `v<op> = combine(v<op>, body)`. */
+static void emit_reduction(StrBuf *out, const Scope *scope, int index)
+{
+    const Fusion *fusion = scope->fusion;
+    const FusedOp *op = &fusion->ops[index];
+    const char *type = value_type(op->body->type);
+    strbuf_printf(out, "    %s sum%d = %s::identity<%s>();\n", type, index, combiner(op->reduce), type);
+    for (int a = 0; a < fusion->axis_count; a++)
+        if (op->reduced >> a & 1)
+            strbuf_printf(out, "    for (Index %s = 0; %s < %" PRId64 "; ++%s)\n", scope->axis[a],
+                          scope->axis[a], fusion->axes[a].extent, scope->axis[a]);
+    strbuf_printf(out, "        sum%d = %s::combine(sum%d, ", index, combiner(op->reduce), index);
+    emit_expr(out, scope, op->body);
+    strbuf_puts(out, ");\n");
+    StrBuf sum = strbuf_new(out->arena);
+    strbuf_printf(&sum, "sum%d", index);
+    strbuf_printf(out, "    const %s v%d = ", value_type(op->out->dtype), index);
+    emit_rounded(out, scope->fusion, index, sum.text);
+    strbuf_puts(out, ";\n");
+}
+
+static void emit(StrBuf *out, const KernelPlan *plan)
+{
+    const Fusion *fusion = plan->fusion;
+    assert(bits_are_flat(fusion));   // a thread's word is that of its points
+    Scope scope = {.fusion = fusion, .wide = plan->wide};
+    for (int a = 0; a < fusion->axis_count; a++)
+        scope.axis[a] = axis_names[a];
+    int bits = count_bit_outputs(fusion);
+    strbuf_printf(out, "constexpr Index POINTS = %" PRId64 ";   // outputs\n", spatial_points(fusion));
+    strbuf_printf(out, "constexpr int THREADS = %d;\n", plan->threads);
+    strbuf_printf(
+        out, "constexpr int POINTS_PER_THREAD = %d;   // 32: a thread packs whole words of one-bit outputs\n",
+        points_per_thread(fusion));
+    strbuf_printf(out, "constexpr int BIT_OUTPUTS = %d;\n", bits);
+
+    strbuf_puts(out, "\n// Everything about one output point; one-bit results go to `bits`.\n");
+    strbuf_printf(out, "__device__ __forceinline__ void compute(const Tensors &t, Index point%s)\n{\n",
+                  bits ? ", bool *bits" : ", bool *");
+    if (!bits && fusion->spatial_count == 0)
+        strbuf_puts(out, "    (void)point;\n");
+    emit_positions(out, "    ", "point", &scope, 0, fusion->spatial_count);
+    for (int i = 0; i < fusion->op_count; i++)
+        if (fusion->ops[i].reduce != REDUCE_NONE)
+            emit_reduction(out, &scope, i);
+        else
+            emit_pointwise_op(out, "    ", &scope, i);
+    emit_stores(out, "    ", &scope);
+    emit_bits(out, "    ", &scope);
+    strbuf_puts(out, "}\n");
+
+    strbuf_puts(out, "\n__device__ __forceinline__ void store_words(const Tensors &t, Index word, const "
+                     "unsigned *words)\n{\n");
+    int bit = 0;
+    for (int i = 0; i < fusion->op_count; i++)
+        if (fusion->ops[i].stored && fusion->ops[i].out->dtype == DTYPE_B1)
+            strbuf_printf(out, "    t.out%d[word] = words[%d];\n",
+                          output_position(fusion, fusion->ops[i].out), bit++);
+    if (!bits)
+        strbuf_puts(out, "    (void)t, (void)word, (void)words;\n");
+    strbuf_puts(out, "}\n");
+}
+
+const Family loopnest_family = {
+    .name = "loopnest",
+    .template_path = "templates/loopnest.cu",
+    .variants = (const char *const[]){"generic", NULL},
+    .matches = matches,
+    .rules = rules,
+    .emit = emit,
+};

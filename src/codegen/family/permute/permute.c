@@ -1,0 +1,403 @@
+// permute: pointwise, but one input is contiguous along another axis than the output. Both sides are moved in
+// whole lines, through a tile in shared memory.
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "codegen/cuda/reads.h"
+#include "codegen/family/permute/permute_parts.h"
+#include "rtile/space.h"
+
+static const Kind kinds[] = {
+    {"128x128", 128, 128, 16, false}, {"256x128", 256, 128, 16, false},     {"128x256", 128, 256, 16, false},
+    {"256x256", 256, 256, 16, false}, {"128x512", 128, 512, 16, false},     {"512x128", 512, 128, 16, true},
+    {"256x512", 256, 512, 16, true},  {"128x128 by 8", 128, 128, 8, false},
+};
+enum { KIND_COUNT = sizeof kinds / sizeof *kinds };
+
+/* The distance in memory of the side's closest neighbours; 0: all its points share an element. */
+static int64_t side_stride(const Side *side, const Affine *offset)
+{
+    int64_t least = 0;
+    for (int i = 0; i < side->count; i++) {
+        int64_t stride =
+            offset->coef[side->axes[i]] < 0 ? -offset->coef[side->axes[i]] : offset->coef[side->axes[i]];
+        if (stride && (!least || stride < least))
+            least = stride;
+    }
+    return least;
+}
+
+/* Of a fusion that matches: all of it is stored in the order of its points. */
+static Permute permute_of(const Fusion *fusion)
+{
+    Permute permute;
+    bool is_permute = permute_find(fusion, &permute);
+    assert(is_permute);
+    return permute;
+}
+
+/* A tensor that is read again and again along a side is broadcast, not permuted: its elements belong in registers. */
+static bool matches(const Fusion *fusion, const DeviceSpec *device)
+{
+    (void)device;
+    Permute permute;
+    if (!fusion_is_uniform(fusion) || !permute_find(fusion, &permute))
+        return false;
+    Affine offset = access_offset(permute.access);
+    for (int s = 0; s < SIDE_COUNT; s++)
+        if (permute.side[s].extent > 1 && !side_stride(&permute.side[s], &offset))
+            return false;
+    return true;
+}
+
+// ---- rules ----
+
+/* The sides as dimensions, the farthest apart in memory first. */
+static DataTile side_tile(const Permute *permute, const Access *access)
+{
+    DataTile tile = {.element_bits = dtype_info[access->tensor->dtype].bits, .scatter = 1};
+    Affine offset = access_offset(access);
+    int64_t strides[SIDE_COUNT];
+    for (int s = 0; s < SIDE_COUNT; s++) {
+        int64_t stride = side_stride(&permute->side[s], &offset);
+        if (!stride)
+            continue;
+        int at = tile.rank++;
+        for (; at > 0 && strides[at - 1] < stride; at--) {
+            strides[at] = strides[at - 1];
+            tile.dims[at] = tile.dims[at - 1];
+        }
+        strides[at] = stride;
+        tile.dims[at] = (Dim){affine_axis(s), permute->side[s].extent};
+    }
+    return tile;
+}
+
+/* Instructions of each access beside itself: where it begins, and whether it is inside. */
+enum { PLACE_INSTRUCTIONS = 8 };
+/* Of each point that is gathered: it is read, and put into its vector. */
+static const double GATHER_INSTRUCTIONS = 2;
+
+static void add_tiles(TileSpace *space, const Fusion *fusion, const Permute *permute, const Shape *shape)
+{
+    DataTile moved = side_tile(permute, permute->access);
+    moved.staged = true;
+    moved.staged_inner = moved.rank - 1;
+    moved.instructions =
+        (PLACE_INSTRUCTIONS + 2) * (1.0 / shape->vector[ROWS] + 1.0 / shape->vector[COLUMNS]);
+    space->tiles[space->tile_count++] = moved;
+    FusedAccess found[MAX_DATA_TILES];
+    int count = fusion_accesses(fusion, found, MAX_DATA_TILES - fusion->output_count - 1);
+    for (int i = 0; i < count; i++) {
+        Affine offset = access_offset(found[i].access);
+        if (found[i].access->tensor != permute->access->tensor || !same_form(&offset, &permute->source))
+            space->tiles[space->tile_count++] = side_tile(permute, found[i].access);
+    }
+    for (int i = 0; i < fusion->op_count && space->tile_count < MAX_DATA_TILES; i++)
+        if (fusion->ops[i].stored) {
+            DataTile tile = side_tile(permute, &fusion->ops[i].store);
+            tile.output = true;
+            space->tiles[space->tile_count++] = tile;
+        }
+}
+
+static int64_t tile_points(const Shape *shape)
+{
+    return shape->tile[OUTER] * shape->tile[ROWS] * shape->tile[COLUMNS];
+}
+
+static void kind_rules(const Fusion *fusion, const DeviceSpec *device, const Permute *permute, int kind,
+                       const Shape *shape, TileRules *rules)
+{
+    static const char *const names[] = {"outer", "rows", "columns"};
+    *rules = (TileRules){.space = space_new(fusion, device), .variant = kind, .stages = 1};
+    rules->variant_name = kinds[kind].name;
+    for (int s = 0; s < SIDE_COUNT; s++) {
+        AxisRule fixed = {shape->tile[s], shape->tile[s]};
+        space_add_axis(&rules->space, names[s], permute->side[s].extent, false);
+        rules->rule[LEVEL_REGISTER][s] = rules->rule[LEVEL_SHARED][s] = fixed;
+    }
+    add_tiles(&rules->space, fusion, permute, shape);
+    int64_t pieces = tile_points(shape) / shape->vector[ROWS] / (shape->copied ? 1 : shape->piece);
+    int64_t line = shape->tile[COLUMNS] / shape->vector[COLUMNS];
+    int64_t warps = ceil_div(pieces > line ? pieces : line, device->warp_size);
+    int64_t most = BLOCK_THREADS / device->warp_size;
+    rules->tile_threads = (int)(warps < most ? warps : most) * device->warp_size;
+    rules->shared_overhead = (permute_tile_elements(shape) - tile_points(shape)) * permute->element_bytes;
+    rules->copies_through_registers = !shape->copied;
+    if (shape->copied) {
+        rules->input_registers = shape->write;
+        rules->element_instructions = GATHER_INSTRUCTIONS / rules->tile_threads;
+    }
+    rules->input_buffers = 1;
+    rules->register_overhead = 32;
+}
+
+/* The rest follows from these. */
+static bool same_shape(const Shape *left, const Shape *right)
+{
+    return memcmp(left->tile, right->tile, sizeof left->tile) == 0 &&
+           memcmp(left->vector, right->vector, sizeof left->vector) == 0;
+}
+
+static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+{
+    Permute permute = permute_of(fusion);
+    Shape shapes[KIND_COUNT];
+    int count = 0;
+    for (int kind = 0; kind < KIND_COUNT; kind++) {
+        shapes[count] = permute_shape(fusion, &permute, &kinds[kind]);
+        if (kinds[kind].copies && !shapes[count].copied)
+            continue;
+        permute_avoid_conflicts(&shapes[count], permute.element_bytes, device);
+        bool seen = false;
+        for (int i = 0; i < count; i++)
+            seen |= same_shape(&shapes[i], &shapes[count]);
+        if (!seen) {
+            kind_rules(fusion, device, &permute, kind, &shapes[count], &variants[count]);
+            count++;
+        }
+    }
+    return count;
+}
+
+// ---- the parameter block ----
+
+static void emit_constants(StrBuf *out, const KernelPlan *plan, const Permute *permute, const Shape *shape)
+{
+    const Side *side = permute->side;
+    strbuf_printf(out, "using Element = %s;   // of the input that is permuted\n",
+                  memory_type(permute->access->tensor->dtype));
+    strbuf_printf(out,
+                  "constexpr Index OUTER = %" PRId64 ", R = %" PRId64 ", C = %" PRId64 ";   // problem\n",
+                  side[OUTER].extent, side[ROWS].extent, side[COLUMNS].extent);
+    strbuf_printf(out,
+                  "constexpr int TO = %" PRId64 ", TR = %" PRId64 ", TC = %" PRId64
+                  ";   // rTile, shared memory\n",
+                  shape->tile[OUTER], shape->tile[ROWS], shape->tile[COLUMNS]);
+    strbuf_printf(out,
+                  "constexpr int VR = %d, VC = %d, PC = %d;   // points of an access along r, along c; "
+                  "reads of a piece\n",
+                  shape->vector[ROWS], shape->vector[COLUMNS], shape->piece);
+    strbuf_printf(out, "constexpr int VW = %d;   // points of a write; more than VC: from row to row\n",
+                  shape->write);
+    strbuf_printf(
+        out,
+        "constexpr bool COPIED = %s, RAGGED = %s;   // lines of the input, rows of the output begin "
+        "anywhere\n",
+        shape->copied ? "true" : "false", shape->ragged ? "true" : "false");
+    strbuf_printf(out, "constexpr int TURN = %d;   // rows that neighbouring threads gather\n", shape->turn);
+    strbuf_printf(out, "constexpr int SHARE = %d;   // points that blocks' shares of a row are aligned to\n",
+                  shape->share);
+    strbuf_printf(out,
+                  "constexpr int PAD = %" PRId64
+                  ";   // bank padding of every VR rows; of every copied line, elements\n",
+                  shape->padding);
+    strbuf_printf(out,
+                  "constexpr int WIDTH = %" PRId64
+                  ";   // columns in shared memory: more than TC where shares begin later\n",
+                  shape->width);
+    strbuf_printf(out,
+                  "constexpr int OUTER_PITCH = %" PRId64
+                  ";   // elements of shared memory for an outer position\n",
+                  permute_tile_elements(shape) / shape->tile[OUTER]);
+    strbuf_printf(out,
+                  "constexpr int ALONG_R = %" PRId64 ", ALONG_C = %" PRId64
+                  ";   // threads beside each other along r, along c\n",
+                  permute_along_rows(shape, plan->threads), permute_along_columns(shape, plan->threads));
+    strbuf_printf(out,
+                  "constexpr int VECTORS_R = %" PRId64 ";   // that hold a copied line, wherever it begins\n",
+                  permute_copied_vectors(shape));
+    strbuf_printf(out, "constexpr int THREADS = %d;\n", plan->threads);
+}
+
+/* Positions of those of the side's axes that are used, from its flat one. */
+static void emit_side(StrBuf *out, const char *indent, const Scope *scope, const Side *side, const char *flat,
+                      uint32_t used)
+{
+    int64_t below = side->extent;
+    for (int i = 0; i < side->count; i++) {
+        int64_t extent = scope->fusion->axes[side->axes[i]].extent;
+        below /= extent;
+        if (!(used >> side->axes[i] & 1))
+            continue;
+        strbuf_printf(out, "%sconst Index %s = %s", indent, scope->axis[side->axes[i]], flat);
+        if (below > 1)
+            strbuf_printf(out, " / %" PRId64, below);
+        if (i > 0)
+            strbuf_printf(out, " %% %" PRId64, extent);
+        strbuf_puts(out, ";\n");
+    }
+}
+
+static bool side_uses(const Side *side, uint32_t axes)
+{
+    for (int i = 0; i < side->count; i++)
+        if (axes >> side->axes[i] & 1)
+            return true;
+    return false;
+}
+
+static bool is_contiguous(const Side *side, const Fusion *fusion, const Affine *offset)
+{
+    int64_t stride = 1;
+    for (int i = side->count - 1; i >= 0; stride *= fusion->axes[side->axes[i--]].extent)
+        if (offset->coef[side->axes[i]] != stride)
+            return false;
+    return true;
+}
+
+/* A function that gives the offset of a point. One side is contiguous: its position is its share. */
+static void emit_offset(StrBuf *out, const Scope *scope, const Permute *permute, const char *function,
+                        const Affine *offset, int contiguous)
+{
+    static const char *const flat[] = {"outer", "r", "c"};
+    Affine rest = *offset;
+    assert(is_contiguous(&permute->side[contiguous], scope->fusion, offset));
+    for (int i = 0; i < permute->side[contiguous].count; i++)
+        rest.coef[permute->side[contiguous].axes[i]] = 0;
+    uint32_t used = affine_axes(&rest);
+    strbuf_printf(out, "__device__ __forceinline__ Index %s(Index outer, Index r, Index c)\n{\n", function);
+    for (int s = 0; s < SIDE_COUNT; s++)
+        if (s != contiguous && side_uses(&permute->side[s], used))
+            emit_side(out, "    ", scope, &permute->side[s], flat[s], used);
+        else if (s != contiguous)
+            strbuf_printf(out, "    (void)%s;\n", flat[s]);
+    strbuf_puts(out, "    return ");
+    if (!affine_is_constant(&rest) || rest.constant) {
+        emit_affine(out, &rest, scope->axis);
+        strbuf_puts(out, " + ");
+    }
+    strbuf_printf(out, "%s;\n}\n", flat[contiguous]);
+}
+
+static void emit_places(StrBuf *out, const Scope *scope, const Permute *permute)
+{
+    const Tensor *tensor = permute->access->tensor;
+    strbuf_printf(out,
+                  "\n__device__ __forceinline__ const Element *input(const Tensors &t) { return t.in%d; }\n",
+                  input_position(scope->fusion, tensor));
+    strbuf_printf(out, "constexpr Index ELEMENTS = %" PRId64 ";   // of the input\n",
+                  tensor_elements(tensor));
+    strbuf_puts(out, "\n// Where a point is in the input.\n");
+    emit_offset(out, scope, permute, "source", &permute->source, ROWS);
+    strbuf_puts(out, "\n// Where it is in the output.\n");
+    emit_offset(out, scope, permute, "target", &permute->target, COLUMNS);
+}
+
+static bool is_permuted(const Permute *permute, const Read *read)
+{
+    return read->access->tensor == permute->access->tensor && same_form(&read->offset, &permute->source);
+}
+
+/* Axes whose positions the points of a vector need one by one. */
+static uint32_t axes_of_points(const Fusion *fusion, const Permute *permute, const Reads *reads)
+{
+    uint32_t axes = 0;
+    for (int i = 0; i < fusion->op_count; i++)
+        axes |= reads_axes_left(reads, fusion->ops[i].body);
+    for (int i = 0; i < reads->count; i++)
+        if (reads->reads[i].pattern == PATTERN_GATHER && !is_permuted(permute, &reads->reads[i]))
+            axes |= access_axes(reads->reads[i].access);
+    return axes;
+}
+
+/* Reads of the other inputs in vectors, the rest point by point. */
+static void emit_points(StrBuf *out, Scope *scope, const Permute *permute, Reads *reads)
+{
+    const Fusion *fusion = scope->fusion;
+    uint32_t each = axes_of_points(fusion, permute, reads), vectors = reads_axes_of(reads, VECTOR_PATTERNS);
+    emit_side(out, "    ", scope, &permute->side[OUTER], "outer", each | vectors);
+    emit_side(out, "    ", scope, &permute->side[ROWS], "r", each | vectors);
+    strbuf_puts(out, "    const Index point = target(outer, r, c);\n    Inputs in;\n    {\n");
+    emit_side(out, "        ", scope, &permute->side[COLUMNS], "c", vectors);
+    reads_emit_vectors(out, "        ", scope, reads, "point");
+    strbuf_puts(out, "    }\n");
+    for (int i = 0; i < fusion->output_count; i++)
+        strbuf_printf(out, "    %s y%d[VC];\n", value_type(fusion->outputs[i]->dtype), i);
+    strbuf_puts(out, "    UNROLL for (int e = 0; e < VC; ++e) {\n");
+    StrBuf body = strbuf_new(out->arena);
+    emit_side(&body, "        ", scope, &permute->side[COLUMNS], "each", each);
+    strbuf_printf(out, "%s%s", body.length ? "        const Index each = c + e;\n" : "", body.text);
+    for (int i = 0; i < reads->count; i++)
+        if (is_permuted(permute, &reads->reads[i]))
+            strbuf_printf(out, "        in.x%d[e] = widen(x[e]);\n", i);
+        else if (reads->reads[i].pattern == PATTERN_GATHER)
+            reads_emit_one(out, "        ", scope, reads, i, "e");
+    Scope loaded = *scope;
+    loaded.loaded = reads_loaded;
+    loaded.context = reads;
+    emit_pointwise_ops(out, "        ", &loaded, 0);
+    for (int i = 0; i < fusion->op_count; i++)
+        if (fusion->ops[i].stored)
+            strbuf_printf(out, "        y%d[e] = v%d;\n", output_position(fusion, fusion->ops[i].out), i);
+    strbuf_puts(out, "    }\n");
+    for (int i = 0; i < fusion->output_count; i++)
+        strbuf_printf(out, "    store_vector<VC>(t.out%d, point, y%d);\n", i, i);
+}
+
+static void emit_finish(StrBuf *out, Scope *scope, const Permute *permute, Reads *reads)
+{
+    if (!permute->moves) {
+        strbuf_puts(out, "\nconstexpr int VECTOR = VC;\n\n// What one vector of points reads.\n");
+        reads_emit_inputs(out, reads);
+    }
+    strbuf_puts(out,
+                "\n__device__ __forceinline__ void *output(const Tensors &t) { return t.out0; }\n"
+                "\n// Makes and stores VW points.\n"
+                "__device__ __forceinline__ void finish(const Tensors &t, Index outer, Index r, Index c, "
+                "const Element (&x)[VW])\n{\n");
+    if (permute->moves)
+        strbuf_puts(out, "    move_vector<VW>(t.out0 + target(outer, r, c), x);\n");
+    else
+        emit_points(out, scope, permute, reads);
+    strbuf_puts(out, "}\n");
+}
+
+static Shape planned_shape(const KernelPlan *plan, Permute *permute)
+{
+    *permute = permute_of(plan->fusion);
+    Shape shape = permute_shape(plan->fusion, permute, &kinds[plan->program->variant]);
+    permute_avoid_conflicts(&shape, permute->element_bytes, plan->device);
+    return shape;
+}
+
+static void emit(StrBuf *out, const KernelPlan *plan)
+{
+    Permute permute;
+    Shape shape = planned_shape(plan, &permute);
+    Reads reads = reads_find((Walk){
+        .fusion = plan->fusion,
+        .ops = plan->fusion->op_count,
+        .axis = plan->fusion->spatial_count - 1,
+        .vector = shape.vector[COLUMNS],
+        .flat = true,
+    });
+    Scope scope = {.fusion = plan->fusion, .wide = plan->wide};
+    for (int a = 0; a < plan->fusion->axis_count; a++)
+        scope.axis[a] = axis_names[a];
+    emit_constants(out, plan, &permute, &shape);
+    emit_places(out, &scope, &permute);
+    emit_finish(out, &scope, &permute, &reads);
+}
+
+static KernelMemory memory(const KernelPlan *plan)
+{
+    Permute permute;
+    Shape shape = planned_shape(plan, &permute);
+    return (KernelMemory){.shared_bytes = permute_tile_elements(&shape) * permute.element_bytes};
+}
+
+const Family permute_family = {
+    .name = "permute",
+    .template_path = "templates/permute.cu",
+    .variants = (const char *const[]){"128x128", "256x128", "128x256", "256x256", "128x512", "512x128",
+                                      "256x512", "128x128 by 8", NULL},
+    .whole_warps = true,
+    .matches = matches,
+    .rules = rules,
+    .emit = emit,
+    .memory = memory,
+};

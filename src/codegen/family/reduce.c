@@ -1,0 +1,324 @@
+// reduce: a reduction over all reduction axes, then pointwise work on the totals. Threads of a block share the terms.
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/checked.h"
+#include "codegen/cuda/reads.h"
+#include "codegen/family/family.h"
+#include "rtile/space.h"
+
+enum {
+    MAX_DEPTH = 8,    // vectors of a thread whose loads are under way together,
+    MAX_TERMS = 32,   // and terms in them: with 64 an H200 ran out of registers
+    MAX_THREADS =
+        1024,   // of a block, on every device so far: reserves the shared memory that totals meet in
+    /* Of many rows a thread asks for so much together: with 32, 64, 128 an H200 reached 0.99, 0.95, 0.85. */
+    ROW_BYTES = 32,
+    MANY_ROWS = 4096,
+    ROW_GROUPS = 32,     // rows of a block: larger blocks wait longer for their last warp,
+    ROW_THREADS = 256,   // unless there would be fewer threads
+    RUN_BYTES =
+        128,   // that a block reads of each row at least, walking columns: with 32, 64, 128 bytes an H200
+               // reached 0.6, 0.8, 1.0 of its copy bandwidth
+    LEAST_RUN_BYTES =
+        64   // that the threads of a row read side by side: with 16, 32, 64 bytes it reached 0.80, 0.87, 1.0
+};
+
+/* Windows are left to their own family: neighbouring outputs share what they read. */
+static bool matches(const Fusion *fusion, const DeviceSpec *device)
+{
+    (void)device;
+    if (!fusion_is_reduction(fusion))
+        return false;
+    for (int a = fusion->spatial_count; a < fusion->axis_count; a++)
+        if (fusion_axis_is_tap(fusion, a))
+            return false;
+    return count_bit_outputs(fusion) == 0;
+}
+
+// ---- layouts: how threads and vectors lie ----
+
+typedef struct Layout {
+    const char *name;
+    bool
+        row;   // neighbouring threads, and the elements of a vector, lie along the terms; else along the outputs
+    int vector;
+} Layout;
+
+/* TileRules.variant is a position in here. */
+static const Layout layouts[] = {
+    {"row", true, 1},      {"row-x2", true, 2},  {"row-x4", true, 4},     {"row-x8", true, 8},
+    {"row-x16", true, 16}, {"column", false, 1}, {"column-x2", false, 2}, {"column-x4", false, 4},
+};
+enum { LAYOUTS = sizeof layouts / sizeof *layouts };
+
+/* The fusion's axis along which neighbours lie; -1: there is none. */
+static int layout_axis(const Fusion *fusion, bool row)
+{
+    return row ? fusion->axis_count - 1 : fusion->spatial_count - 1;
+}
+
+static Reads terms_read(const Fusion *fusion, Layout layout)
+{
+    return reads_find((Walk){
+        .fusion = fusion,
+        .ops = 1,
+        .axis = layout_axis(fusion, layout.row),
+        .vector = layout.vector,
+    });
+}
+
+/* Distinct elements that an access touches. */
+static double touched(const Fusion *fusion, const Affine *offset)
+{
+    double elements = 1;
+    for (int a = 0; a < fusion->axis_count; a++)
+        if (offset->coef[a])
+            elements *= (double)fusion->axes[a].extent;
+    return elements;
+}
+
+/* What the accesses that touch most elements look like. */
+typedef struct Dominant {
+    double elements;
+    int bits;           // of an element
+    bool row, column;   // contiguous along the terms, along the outputs
+} Dominant;
+
+static Dominant dominant(const Fusion *fusion)
+{
+    Dominant most = {0};
+    FusedAccess found[4 * MAX_LOADED];
+    int count = fusion_accesses(fusion, found, 4 * MAX_LOADED);
+    int row = layout_axis(fusion, true), column = layout_axis(fusion, false);
+    for (int i = 0; i < count; i++) {
+        Affine offset = access_offset(found[i].access);
+        double elements = touched(fusion, &offset);
+        if (found[i].op != 0 || elements < most.elements)
+            continue;
+        if (elements > most.elements)
+            most = (Dominant){.elements = elements, .bits = dtype_info[found[i].access->tensor->dtype].bits};
+        most.row |= llabs(offset.coef[row]) == 1;
+        most.column |= column >= 0 && llabs(offset.coef[column]) == 1;
+    }
+    return most;
+}
+
+/* The side along which memory is contiguous; both if neither is. */
+static bool offers(const Fusion *fusion, bool row)
+{
+    if (fusion->spatial_count == 0)
+        return row;
+    Dominant most = dominant(fusion);
+    return row ? most.row || !most.column : most.column || !most.row;
+}
+
+/* Vectors end where the innermost axis does; one of the largest reads is then a single access of at most 16 bytes, and so
+   are the totals. */
+static bool vector_fits(const Fusion *fusion, Layout layout)
+{
+    if (layout.vector == 1)
+        return true;
+    int total_bits = dtype_info[fusion->ops[0].body->type].bits;
+    bool aligned = fusion->axes[layout_axis(fusion, layout.row)].extent % layout.vector == 0;
+    if (!aligned || (!layout.row && layout.vector * total_bits > 8 * ACCESS_BYTES))
+        return false;
+    Reads reads = terms_read(fusion, layout);
+    double most = dominant(fusion).elements;
+    for (int i = 0; i < reads.count; i++) {
+        const Read *read = &reads.reads[i];
+        int bits = dtype_info[read->access->tensor->dtype].bits;
+        if (read->pattern == PATTERN_ROW && bits > 1 && layout.vector * bits <= 8 * ACCESS_BYTES &&
+            touched(fusion, &read->offset) == most)
+            return true;
+    }
+    return false;
+}
+
+// ---- rules ----
+
+/* Outputs of a block along the columns come in multiples of this, unless there are fewer side by side. */
+static int64_t outputs_of_run(const Fusion *fusion)
+{
+    Dominant most = dominant(fusion);
+    if (!most.column)
+        return 1;
+    int64_t outputs = 8 * RUN_BYTES / most.bits;
+    return fusion->axes[layout_axis(fusion, false)].extent >= outputs ? outputs : 1;
+}
+
+static int least_sharers(const Fusion *fusion, Layout layout)
+{
+    int bits = dominant(fusion).bits;
+    return bits < 8 ? 1 : 8 * LEAST_RUN_BYTES / (layout.vector * bits);
+}
+
+static TileRules layout_rules(const Fusion *fusion, const DeviceSpec *device, int variant)
+{
+    Layout layout = layouts[variant];
+    int outs = layout.row ? 1 : layout.vector, terms = layout.row ? layout.vector : 1;
+    TileRules rules = {
+        .space = space_new(fusion, device), .variant = variant, .variant_name = layout.name, .stages = 1};
+    int output = space_add_axis(&rules.space, "output", spatial_points(fusion), false);
+    int reduced = space_add_axis(&rules.space, "reduced", reduction_points(fusion), true);
+    space_add_flat_tiles(&rules.space, fusion, layout_axis(fusion, layout.row), device);
+
+    int64_t short_row = ceil_div(reduction_points(fusion), terms);   // threads that have work in it
+    int64_t row_groups = short_row < ROW_THREADS / ROW_GROUPS ? ROW_THREADS / short_row : ROW_GROUPS;
+    int64_t groups = layout.row ? row_groups : MAX_THREADS,
+            sharers = layout.row ? MAX_THREADS : 32;   // limits
+    rules.rule[LEVEL_REGISTER][output] = (AxisRule){outs, outs};
+    rules.rule[LEVEL_SHARED][output] = (AxisRule){layout.row ? 1 : outputs_of_run(fusion), outs * groups};
+    int64_t most = terms * MAX_DEPTH < MAX_TERMS ? terms * MAX_DEPTH : MAX_TERMS;
+    int bits = dominant(fusion).bits;
+    if (layout.row && spatial_points(fusion) >= MANY_ROWS && bits * most > 8 * ROW_BYTES)
+        most = 8 * ROW_BYTES / bits > terms ? 8 * ROW_BYTES / bits : terms;
+    rules.rule[LEVEL_REGISTER][reduced] = (AxisRule){terms, most};
+    rules.rule[LEVEL_SHARED][reduced] = (AxisRule){terms, most * sharers};
+    rules.threads_reduce = true;
+    if (layout.row)
+        rules.least_sharers = least_sharers(fusion, layout);
+    rules.accumulator_bits = dtype_info[fusion->ops[0].body->type].bits;
+    rules.register_overhead = 32;
+    rules.input_buffers = 1;
+    rules.shared_overhead = (int64_t)MAX_THREADS * outs * rules.accumulator_bits / 8;
+    return rules;
+}
+
+/* Of each side that makes sense the widest vectors, and none. */
+static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+{
+    int count = 0;
+    for (int v = LAYOUTS - 1, wide = 0; v >= 0; v--) {
+        bool single = layouts[v].vector == 1;
+        if (offers(fusion, layouts[v].row) && (single || !wide) && vector_fits(fusion, layouts[v])) {
+            variants[count++] = layout_rules(fusion, device, v);
+            wide = !single;   // the next side starts anew behind its single one
+        }
+    }
+    return count;
+}
+
+// ---- the parameter block ----
+
+static void emit_constants(StrBuf *out, const KernelPlan *plan)
+{
+    const FusedOp *op = &plan->fusion->ops[0];
+    Layout layout = layouts[plan->program->variant];
+    const RTile *block = &plan->program->tile[LEVEL_SHARED], *each = &plan->program->tile[LEVEL_REGISTER];
+    int terms = layout.row ? layout.vector : 1;
+    strbuf_printf(out, "using Reduction = %s;\n", combiner(op->reduce));
+    strbuf_printf(out, "using A = %s;   // what totals are accumulated in\n", value_type(op->body->type));
+    strbuf_printf(out, "constexpr Index OUTPUTS = %" PRId64 ", REDUCED = %" PRId64 ";\n",
+                  spatial_points(plan->fusion), reduction_points(plan->fusion));
+    strbuf_printf(out, "constexpr bool ROW = %s;   // neighbouring threads lie along the terms\n",
+                  layout.row ? "true" : "false");
+    strbuf_printf(out, "constexpr int THREADS = %d;\n", plan->threads);
+    strbuf_printf(
+        out, "constexpr int TS = %" PRId64 ", TR = %" PRId64 ";   // groups of outputs, threads of a group\n",
+        block->size[0] / each->size[0], block->size[1] / each->size[1]);
+    strbuf_printf(out, "constexpr int OUTS = %d, TERMS = %d;   // of a thread at once\n",
+                  layout.vector / terms, terms);
+    strbuf_printf(out, "constexpr int VECTOR = %d;   // OUTS * TERMS\n", layout.vector);
+    strbuf_printf(out, "constexpr int DEPTH = %" PRId64 ";   // vectors whose loads are under way together\n",
+                  each->size[1] / terms);
+}
+
+static void emit_all_positions(StrBuf *out, const Scope *scope)
+{
+    emit_positions(out, "    ", "output", scope, 0, scope->fusion->spatial_count);
+    emit_positions(out, "    ", "reduced", scope, scope->fusion->spatial_count, scope->fusion->axis_count);
+}
+
+/* The scope of the vector's element e. */
+static Scope element_scope(Arena *arena, const Scope *first, Layout layout)
+{
+    Scope scope = *first;
+    int axis = layout_axis(first->fusion, layout.row);
+    if (layout.vector > 1)
+        scope.axis[axis] = arena_printf(arena, "(%s + e)", first->axis[axis]);
+    return scope;
+}
+
+static void emit_load_terms(StrBuf *out, const Scope *first, const Scope *element, const Reads *reads)
+{
+    strbuf_puts(out, "\n// What one vector of terms reads.\n");
+    reads_emit_inputs(out, reads);
+    strbuf_puts(out, "\n__device__ __forceinline__ void load_terms(const Tensors &t, Index output, Index "
+                     "reduced, Inputs &in)\n{\n"
+                     "    (void)t, (void)output, (void)reduced, (void)in;\n");
+    if (reads->count)
+        emit_all_positions(out, first);
+    reads_emit_vectors(out, "    ", first, reads, "output");
+    if (reads_have(reads, PATTERN_GATHER)) {
+        strbuf_puts(out, "    UNROLL for (int e = 0; e < VECTOR; ++e) {\n");
+        reads_emit_gathers(out, "        ", element, reads);
+        strbuf_puts(out, "    }\n");
+    }
+    strbuf_puts(out, "}\n");
+}
+
+static void emit_term(StrBuf *out, const Scope *element, const Scope *first)
+{
+    strbuf_puts(out, "\n// Element e of the vector of terms that starts at (output, reduced).\n"
+                     "__device__ __forceinline__ A term(const Tensors &t, Index output, Index reduced, int "
+                     "e, const Inputs &in)\n{\n"
+                     "    (void)t, (void)output, (void)reduced, (void)e, (void)in;\n");
+    emit_all_positions(out, first);
+    strbuf_puts(out, "    return ");
+    emit_expr(out, element, element->fusion->ops[0].body);
+    strbuf_puts(out, ";\n}\n");
+}
+
+static void emit_finish(StrBuf *out, const Scope *scope)
+{
+    strbuf_puts(out,
+                "\n__device__ __forceinline__ void finish(const Tensors &t, Index output, A total)\n{\n");
+    if (scope->fusion->spatial_count == 0)
+        strbuf_puts(out, "    (void)output;\n");
+    emit_positions(out, "    ", "output", scope, 0, scope->fusion->spatial_count);
+    emit_epilogue(out, "    ", scope, "total");
+    emit_stores(out, "    ", scope);
+    strbuf_puts(out, "}\n");
+}
+
+static void emit(StrBuf *out, const KernelPlan *plan)
+{
+    Layout layout = layouts[plan->program->variant];
+    Reads reads = terms_read(plan->fusion, layout);
+    Scope first = {.fusion = plan->fusion, .wide = plan->wide};
+    for (int a = 0; a < plan->fusion->axis_count; a++)
+        first.axis[a] = axis_names[a];
+    Scope element = element_scope(out->arena, &first, layout);
+
+    emit_constants(out, plan);
+    emit_load_terms(out, &first, &element, &reads);
+    element.loaded = reads_loaded;
+    element.context = &reads;
+    emit_term(out, &element, &first);
+    emit_finish(out, &first);
+}
+
+/* Partial totals of the threads of a group; where shuffles combine some of them, fewer. */
+static KernelMemory memory(const KernelPlan *plan)
+{
+    int bits = dtype_info[plan->fusion->ops[0].body->type].bits, warp = plan->device->warp_size;
+    const RTile *block = &plan->program->tile[LEVEL_SHARED], *each = &plan->program->tile[LEVEL_REGISTER];
+    int64_t threads = block->size[1] / each->size[1], lanes = 1;
+    while (layouts[plan->program->variant].row && lanes < warp && threads % (2 * lanes) == 0)
+        lanes *= 2;
+    int64_t parts = threads / lanes;
+    return (KernelMemory){.shared_bytes = parts > 1 ? parts * block->size[0] * bits / 8 : 0};
+}
+
+const Family reduce_family = {
+    .name = "reduce",
+    .template_path = "templates/reduce.cu",
+    .variants = (const char *const[]){"row", "row-x2", "row-x4", "row-x8", "row-x16", "column",
+                                      "column-x2", "column-x4", NULL},
+    .whole_warps = true,
+    .matches = matches,
+    .rules = rules,
+    .emit = emit,
+    .memory = memory,
+};

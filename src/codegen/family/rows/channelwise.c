@@ -1,0 +1,251 @@
+// channelwise: reductions over outer axes at every position of an inner one, and pointwise steps before, between and after
+// them, in one kernel: statistics of channels that are stored innermost (NHWC), softmax down the columns; or, step by
+// step, only such statistics or what is made with them. A thread owns neighbouring channels and keeps some positions of them
+// in registers, so that memory sees them once: all threads of a block, or of all blocks of a cooperative launch.
+#include "base/checked.h"
+#include "codegen/family/rows/channelwise_parts.h"
+#include "rtile/space.h"
+
+enum {
+    MAX_ELEMENTS = 32,   // of a thread; see rowwise
+    MAX_LANES = 32,      // threads side by side: past 512 bytes an access gains nothing
+    LINE_LANES = 8,      // that take 128 bytes, a line of a cache; fewer leave gaps
+    WORD_BITS = 32,      // of a word of one-bit elements
+    MIN_THREADS = 64,    // of a block, where there is work for them
+    MAX_THREADS = 512,
+    MAX_HELD_BYTES = 144,     // of what a thread reads in one step: 128 of numbers, and their masks
+    STEP_THREADS = 256,       // of a block that goes on in steps
+    MAX_GRID_THREADS = 512,   // of a block that holds a share, one on each unit,
+    MIN_GRID_THREADS = 256,   // where fewer threads hold more
+    GRID_INSTRUCTIONS = 8,    // of a thread to widen an element in every pass
+    GRID_REGISTERS = 64       // beside what a thread reads: nvcc 13 took 40 to 50 more than with 24 for sm_90
+};
+
+/* TileRules.tail_share. On an H200 statistics of 200 MB of f16 took 61 us in one wave of blocks and 53 in four, of 400 MB of f32
+   125 us in 1.2 waves and 104 in eight; a gradient's elements of 400 MB 120 us in 1.5 waves, 111 in six and 109 in twelve
+   (measured 2026-11-21). Its blocks also wait from their start to their end, as TileRules.in_step says: statistics for a gradient
+   of 200 MB of f16 took 77 us in blocks of one step, 58 in blocks of four and 57 in blocks of sixteen. */
+static const double TOTALS_TAIL = 0.2, ELEMENTS_TAIL = 0.1;
+
+static bool matches(const Fusion *fusion, const DeviceSpec *device)
+{
+    (void)device;
+    int reductions = 0, of_elements = 0;
+    for (int i = 0; i < fusion->op_count; i++) {
+        const FusedOp *op = &fusion->ops[i];
+        if (op->reduce != REDUCE_NONE && op->reduced != channelwise_positions(fusion))
+            return false;
+        reductions += op->reduce != REDUCE_NONE;
+        of_elements += fusion_op_is_of_elements(fusion, op);
+    }
+    bool more_than_a_reduction = reductions > 1 || of_elements > 0;
+    return channelwise_positions(fusion) && more_than_a_reduction && passes_hold(fusion) &&
+           channelwise_axis(fusion) >= 0 && channelwise_packs_bits(fusion);
+}
+
+// ---- rules ----
+
+static void add_tile(TileSpace *space, const Fusion *fusion, const Access *access, bool output)
+{
+    if (space->tile_count == MAX_DATA_TILES)
+        return;
+    int channel = channelwise_axis(fusion);
+    uint32_t axes = access_axes(access), slabs = ~channelwise_positions(fusion) & ~(1u << channel);
+    DataTile tile = {.element_bits = dtype_info[access->tensor->dtype].bits, .scatter = 1, .output = output};
+    if (axes & channelwise_positions(fusion)) {
+        Dim positions = {affine_axis(POSITION), space->axes[POSITION].extent};
+        if (space->axis_count > SHARE) {
+            positions.index.coef[SHARE] = positions.size;
+            positions.size *= space->axes[SHARE].extent;
+        }
+        tile.dims[tile.rank++] = positions;
+    }
+    if (axes & slabs)
+        tile.dims[tile.rank++] = (Dim){affine_axis(SLAB), space->axes[SLAB].extent};
+    if (axes >> channel & 1)
+        tile.dims[tile.rank++] = (Dim){affine_axis(CHANNEL), space->axes[CHANNEL].extent};
+    space->tiles[space->tile_count++] = tile;
+}
+
+static void add_tiles(TileSpace *space, const Fusion *fusion)
+{
+    Walk walk = channelwise_walk(fusion, 1);
+    walk.along = 0;
+    Reads reads = reads_find(walk);
+    for (int i = 0; i < reads.count; i++)
+        add_tile(space, fusion, reads.reads[i].access, false);
+    for (int i = 0; i < fusion->op_count; i++)
+        if (fusion->ops[i].stored)
+            add_tile(space, fusion, &fusion->ops[i].store, true);
+}
+
+static const char *const variant_names[] = {
+    [COLUMN] = "column", [GRID] = "grid", [ELEMENTS] = "elements", [TOTALS] = "totals"};
+
+/* Shared memory of a block for the results of `groups` and for the totals, at two places. */
+static int64_t places_bytes(const Fusion *fusion, int64_t groups, int64_t channels)
+{
+    return 2 * (groups + 1) * channels * channelwise_result_bytes(fusion);
+}
+
+/* What every share leaves of a channel. */
+static int64_t left_bytes(const Fusion *fusion, int64_t shares)
+{
+    return channelwise_reductions(fusion) * shares * channelwise_result_bytes(fusion);
+}
+
+/* What it takes that blocks leave results of `tile` channels each for each other. */
+static void add_meetings(TileRules *rules, const Fusion *fusion, int64_t tile, int64_t shares)
+{
+    int64_t left = left_bytes(fusion, shares);
+    rules->cooperative = true;
+    rules->grid_barriers = channelwise_meetings(fusion);
+    rules->scratch_bytes = left * spatial_points(fusion);
+    rules->scratch_reads = left * tile;
+    rules->element_instructions = GRID_INSTRUCTIONS;
+}
+
+/* `each` positions of a thread at a time. */
+static TileRules group_rules(const Fusion *fusion, const DeviceSpec *device, int variant, int lanes,
+                             int groups, int64_t each)
+{
+    int64_t channels = fusion->axes[channelwise_axis(fusion)].extent, vector = channelwise_vector(fusion);
+    int64_t step = each * groups, shares = ceil_div(reduction_points(fusion), step);   // or steps
+    TileRules rules = {.space = space_new(fusion, device), .variant = variant, .stages = 1};
+    rules.variant_name = variant_names[variant];
+    space_add_axis(&rules.space, "channel", channels, false);
+    space_add_axis(&rules.space, "slab", spatial_points(fusion) / channels, false);
+    space_add_axis(&rules.space, "position", variant == GRID ? step : step * shares, true);
+    if (variant == GRID)
+        space_add_axis(&rules.space, "share", shares, false);
+    add_tiles(&rules.space, fusion);
+    rules.rule[LEVEL_REGISTER][CHANNEL] = (AxisRule){vector, vector};
+    rules.rule[LEVEL_SHARED][CHANNEL] = (AxisRule){vector * lanes, vector * lanes};
+    rules.rule[LEVEL_REGISTER][SLAB] = rules.rule[LEVEL_SHARED][SLAB] = (AxisRule){1, 1};
+    rules.rule[LEVEL_REGISTER][POSITION] = (AxisRule){each, each};
+    rules.rule[LEVEL_SHARED][POSITION] = (AxisRule){step, step};
+    rules.rule[LEVEL_REGISTER][SHARE] = rules.rule[LEVEL_SHARED][SHARE] = (AxisRule){1, 1};
+    rules.threads_reduce = true;
+    bool one_position = variant == ELEMENTS || variant == GRID;   // at a time
+    rules.accumulator_bits = one_position                                       ? (int)ceil_div(32, each)
+                             : variant == TOTALS && channelwise_centres(fusion) ? 64   // and of a step
+                                                                                : 32;
+    rules.register_overhead = variant == GRID ? GRID_REGISTERS : variant == COLUMN ? 24 : 8;
+    rules.input_buffers = 1;
+    rules.in_step = variant == TOTALS;
+    rules.tail_share = variant == TOTALS ? TOTALS_TAIL : variant == ELEMENTS ? ELEMENTS_TAIL : 0;
+    if (fusion_reduces(fusion))
+        rules.shared_overhead = places_bytes(fusion, groups, lanes * vector);
+    if (variant == GRID)
+        add_meetings(&rules, fusion, lanes * vector, shares);
+    return rules;
+}
+
+/* Threads side by side: a power of two, as many as the channels have vectors. */
+static int widest_row(const Fusion *fusion)
+{
+    int64_t vectors = fusion->axes[channelwise_axis(fusion)].extent / channelwise_vector(fusion);
+    int lanes = 1;
+    while (lanes < vectors && lanes < MAX_LANES)
+        lanes *= 2;
+    return lanes;
+}
+
+/* Every number of groups that leaves a thread no more than it can hold of all positions. */
+static int reduction_rules(const Fusion *fusion, const DeviceSpec *device, int lanes, TileRules *variants,
+                           int most)
+{
+    int count = 0, vector = channelwise_vector(fusion);
+    int64_t positions = reduction_points(fusion);
+    for (int groups = 1; lanes * groups <= MAX_THREADS && count < most; groups *= 2) {
+        bool idle = groups > 1 && groups / 2 >= positions;   // half of the threads would do
+        bool few = lanes * groups < MIN_THREADS && groups < positions;
+        if (ceil_div(positions, groups) * vector <= MAX_ELEMENTS && !idle && !few &&
+            lanes * groups <= device->max_threads_per_block)
+            variants[count++] =
+                group_rules(fusion, device, COLUMN, lanes, groups, ceil_div(positions, groups));
+    }
+    return count;
+}
+
+/* Steps of one or several positions. */
+static int step_rules(const Fusion *fusion, const DeviceSpec *device, int lanes, TileRules *variants,
+                      int most)
+{
+    int count = 0, vector = channelwise_vector(fusion), groups = 1;
+    while (lanes * groups < STEP_THREADS && groups < reduction_points(fusion))
+        groups *= 2;
+    Reads reads = reads_find(channelwise_walk(fusion, vector));
+    int bits = 0;   // of what is read at an element
+    for (int i = 0; i < reads.count; i++)
+        bits += dtype_info[reads.reads[i].access->tensor->dtype].bits;
+    for (int each = 1; each * vector * bits / 8 <= MAX_HELD_BYTES && count < most; each *= 2)
+        if (each == 1 || each * groups <= reduction_points(fusion))
+            variants[count++] =
+                group_rules(fusion, device, fusion_reduces(fusion) ? TOTALS : ELEMENTS, lanes, groups, each);
+    return count;
+}
+
+/* One block on each unit; their threads hold all positions together. */
+static int grid_rules(const Fusion *fusion, const DeviceSpec *device, int lanes, TileRules *variants,
+                      int most)
+{
+    int64_t vector = channelwise_vector(fusion), channels = fusion->axes[channelwise_axis(fusion)].extent;
+    int64_t tiles = ceil_div(channels, lanes * vector) * (spatial_points(fusion) / channels);
+    int64_t shares = device->sm_count / tiles;
+    int count = 0;
+    if (!device->has.cooperative || shares < 2)
+        return 0;
+    for (int threads = MAX_GRID_THREADS; threads >= MIN_GRID_THREADS && count < most; threads /= 2) {
+        int groups = threads / lanes;
+        if (threads <= device->max_threads_per_block && reduction_points(fusion) > groups)
+            variants[count++] = group_rules(fusion, device, GRID, lanes, groups,
+                                            ceil_div(reduction_points(fusion), shares * groups));
+    }
+    return count;
+}
+
+/* In rows of two widths. Narrow ones hold more positions of all; those that go on in steps need not, nor those that share. */
+static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+{
+    int count = 0, vector = channelwise_vector(fusion), widest = widest_row(fusion);
+    int narrowest = count_bit_outputs(fusion) ? (int)ceil_div(WORD_BITS, vector) : 1;
+    bool steps = !fusion_reduces(fusion) || channelwise_adds_up(fusion);
+    for (int lanes = widest; lanes >= narrowest && lanes * 4 >= widest; lanes /= 4) {
+        bool fills_lines = lanes == widest || lanes >= LINE_LANES;
+        int most = MAX_VARIANTS - count;
+        if (steps && fills_lines)
+            count += step_rules(fusion, device, lanes, variants + count, most);
+        if (!steps && fills_lines)
+            count += grid_rules(fusion, device, lanes, variants + count, most);
+        if (!steps)
+            count += reduction_rules(fusion, device, lanes, variants + count, MAX_VARIANTS - count);
+    }
+    return count;
+}
+
+/* Groups that shuffles combine leave one result for all of them. */
+static KernelMemory memory(const KernelPlan *plan)
+{
+    const Fusion *fusion = plan->fusion;
+    const RTile *tile = plan->program->tile;
+    int64_t channels = tile[LEVEL_SHARED].size[CHANNEL], lanes = channels / channelwise_vector(fusion);
+    int64_t together = ceil_div(plan->device->warp_size, lanes), partials = ceil_div(plan->threads / lanes, together);
+    KernelMemory memory = {0};
+    if (fusion_reduces(fusion) && partials > 1)
+        memory.shared_bytes = places_bytes(fusion, partials, channels);
+    if (plan->rules->variant == GRID)
+        memory.scratch_bytes = left_bytes(fusion, tile[LEVEL_GLOBAL].size[SHARE]) * spatial_points(fusion);
+    return memory;
+}
+
+const Family channelwise_family = {
+    .name = "channelwise",
+    .template_path = "templates/channelwise.cu",
+    .variants = (const char *const[]){"column", "grid", "elements", "totals", NULL},
+    .whole_warps = true,
+    .matches = matches,
+    .rules = rules,
+    .emit = channelwise_emit,
+    .memory = memory,
+};

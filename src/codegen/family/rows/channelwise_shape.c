@@ -1,0 +1,131 @@
+// What the rules and the generator of the channelwise family both ask of a fusion.
+#include "codegen/family/rows/channelwise_parts.h"
+#include "rtile/space.h"
+
+enum { WORD_BITS = 32 };   // of a word of one-bit elements
+
+uint32_t channelwise_positions(const Fusion *fusion)
+{
+    return ((1u << fusion->axis_count) - 1) & ~((1u << fusion->spatial_count) - 1);
+}
+
+/* The spatial axis along which what is read at every element lies side by side; -1: there is none. */
+int channelwise_axis(const Fusion *fusion)
+{
+    FusedAccess found[MAX_ACCESSES];
+    int count = fusion_accesses(fusion, found, MAX_ACCESSES);
+    for (int i = 0; i < count; i++) {
+        if (!(access_axes(found[i].access) & channelwise_positions(fusion)))
+            continue;
+        Affine offset = access_offset(found[i].access);
+        for (int a = 0; a < fusion->spatial_count; a++)
+            if (offset.coef[a] == 1)
+                return a;
+    }
+    return -1;
+}
+
+bool channelwise_packs_bits(const Fusion *fusion)
+{
+    int channel = channelwise_axis(fusion);
+    for (int i = 0; i < fusion->op_count; i++) {
+        if (!fusion->ops[i].stored || fusion->ops[i].out->dtype != DTYPE_B1)
+            continue;
+        Affine offset = access_offset(&fusion->ops[i].store);
+        for (int a = 0; a < fusion->axis_count; a++)
+            if (a != channel && offset.coef[a] % WORD_BITS)
+                return false;
+        if (offset.coef[channel] != 1 || offset.constant % WORD_BITS ||
+            fusion->axes[channel].extent % WORD_BITS || !fusion_op_is_of_elements(fusion, &fusion->ops[i]))
+            return false;
+    }
+    return true;
+}
+
+Walk channelwise_walk(const Fusion *fusion, int vector)
+{
+    return (Walk){
+        .fusion = fusion,
+        .ops = fusion->op_count,
+        .axis = channelwise_axis(fusion),
+        .vector = vector,
+        .along = channelwise_positions(fusion),
+        .held = true,
+    };
+}
+
+/* Channels of one access: 16 bytes of the narrowest tensor that is read at every element. */
+int channelwise_vector(const Fusion *fusion)
+{
+    int narrowest = 64;
+    Reads reads = reads_find(channelwise_walk(fusion, 1));
+    for (int i = 0; i < reads.count; i++) {
+        int bits = dtype_info[reads.reads[i].access->tensor->dtype].bits;
+        if (bits > 1 && bits < narrowest)
+            narrowest = bits;
+    }
+    int vector = ACCESS_BYTES * 8 / narrowest;
+    while (vector > 1 && fusion->axes[channelwise_axis(fusion)].extent % vector)
+        vector /= 2;
+    return vector;
+}
+
+int64_t channelwise_result_bytes(const Fusion *fusion)
+{
+    int64_t bytes = 4;
+    for (int i = 0; i < fusion->op_count; i++)
+        if (fusion->ops[i].reduce != REDUCE_NONE && dtype_info[fusion->ops[i].body->type].bits == 64)
+            bytes = 8;
+    return bytes;
+}
+
+int channelwise_reductions(const Fusion *fusion)
+{
+    int count = 0;
+    for (int i = 0; i < fusion->op_count; i++)
+        count += fusion->ops[i].reduce != REDUCE_NONE;
+    return count;
+}
+
+static bool is_reduction(const Fusion *fusion, int op) { return fusion->ops[op].reduce != REDUCE_NONE; }
+
+bool channelwise_is_centred(const Fusion *fusion, int op, CentredSum *sum)
+{
+    return is_reduction(fusion, op) && fusion_depends_on_reductions(fusion, fusion->ops[op].body) &&
+           fusion_centred_sum(fusion, op, sum);
+}
+
+bool channelwise_adds_up(const Fusion *fusion)
+{
+    for (int i = 0; i < fusion->op_count; i++) {
+        const FusedOp *op = &fusion->ops[i];
+        CentredSum sum;
+        if (op->stored && fusion_op_is_of_elements(fusion, op))
+            return false;
+        if (is_reduction(fusion, i) && fusion_depends_on_reductions(fusion, op->body) &&
+            !fusion_centred_sum(fusion, i, &sum))
+            return false;
+    }
+    return fusion_reduces(fusion);
+}
+
+uint64_t channelwise_step_sums(const Fusion *fusion)
+{
+    uint64_t ops = 0;
+    CentredSum sum;
+    for (int i = 0; i < fusion->op_count; i++)
+        if (channelwise_is_centred(fusion, i, &sum))
+            ops |= UINT64_C(1) << sum.total;
+    return ops;
+}
+
+bool channelwise_centres(const Fusion *fusion) { return channelwise_step_sums(fusion) != 0; }
+
+bool channelwise_is_vector(const Fusion *fusion, const Affine *offset, int vector)
+{
+    int channel = channelwise_axis(fusion);
+    for (int a = 0; a < MAX_AXES; a++)
+        if (a != channel && offset->coef[a] % vector)
+            return false;
+    return offset->coef[channel] == 1 && offset->constant % vector == 0;
+}

@@ -1,0 +1,142 @@
+// resident: chains of reductions along rows too long for registers, and what is made of them, with the row kept in the shared
+// memory of one block or of a cluster: batch normalisation of channels (NCHW), group and instance norm, their gradients.
+#include "base/checked.h"
+#include "codegen/family/rows/resident_parts.h"
+#include "rtile/space.h"
+
+enum {
+    SLOT_BYTES = 8,         // of a result in shared memory
+    WORD_BITS = 32,         // of a word of one-bit elements
+    PORTABLE_CLUSTER = 8,   // blocks; CUDA programming guide
+    SMALL_THREADS = 256,    // of a block with a small share
+    THREADS = 512
+};
+
+/* Space axes. */
+enum { ROW, COLUMN };
+
+// ---- which kernels ----
+
+static bool packs_bits(const Fusion *fusion)
+{
+    for (int i = 0; i < fusion->op_count; i++)
+        if (fusion->ops[i].stored && fusion->ops[i].out->dtype == DTYPE_B1 &&
+            (!fusion_op_is_of_elements(fusion, &fusion->ops[i]) ||
+             !resident_bit_run(fusion, &fusion->ops[i])))
+            return false;
+    return true;
+}
+
+static bool matches(const Fusion *fusion, const DeviceSpec *device)
+{
+    (void)device;
+    Passes passes = {.count = 0};
+    bool of_elements = false;
+    if (fusion->axis_count - fusion->spatial_count < 2 || !fusion_reduces(fusion) || !passes_hold(fusion))
+        return false;   // a row that is one run is rowwise's
+    for (int i = 0; i < fusion->op_count; i++) {
+        const FusedOp *op = &fusion->ops[i];
+        if (op->reduce != REDUCE_NONE && op->reduced != fusion_columns(fusion))
+            return false;
+        of_elements |= fusion_op_is_of_elements(fusion, op) && op->stored;
+    }
+    Reads reads = resident_reads(fusion, resident_vector(fusion));
+    for (int i = 0; i < reads.count; i++)
+        if (reads.reads[i].pattern != PATTERN_ROW)
+            return false;
+    passes = passes_find(fusion);
+    return of_elements && tiles_hold(fusion, reads.count) && resident_kept(fusion, &reads, &passes) && packs_bits(fusion);
+}
+
+// ---- rules ----
+
+static void add_tile(TileSpace *space, const Fusion *fusion, const Access *access, bool output, bool kept)
+{
+    if (space->tile_count == MAX_DATA_TILES)
+        return;
+    uint32_t axes = access_axes(access);
+    DataTile tile = {
+        .element_bits = dtype_info[access->tensor->dtype].bits,
+        .scatter = 1,
+        .output = output,
+        .staged = kept,
+        .staged_granule = 1,
+    };
+    if (axes & ~fusion_columns(fusion))
+        tile.dims[tile.rank++] = (Dim){affine_axis(ROW), space->axes[ROW].extent};
+    if (axes & fusion_columns(fusion))
+        tile.dims[tile.rank++] = (Dim){affine_axis(COLUMN), space->axes[COLUMN].extent};
+    tile.staged_inner = tile.rank - 1;
+    space->tiles[space->tile_count++] = tile;
+}
+
+static void add_tiles(TileSpace *space, const Fusion *fusion)
+{
+    Reads reads = resident_reads(fusion, resident_vector(fusion));
+    Passes passes = passes_find(fusion);
+    uint32_t kept = resident_kept(fusion, &reads, &passes);
+    for (int i = 0; i < reads.count; i++)
+        add_tile(space, fusion, reads.reads[i].access, false, kept >> i & 1);
+    for (int i = 0; i < fusion->op_count; i++)
+        if (fusion->ops[i].stored)
+            add_tile(space, fusion, &fusion->ops[i].store, true, false);
+}
+
+static TileRules cluster_rules(const Fusion *fusion, const DeviceSpec *device, int cluster, int threads)
+{
+    int64_t step = (int64_t)threads * resident_vector(fusion);
+    int64_t share = round_up(resident_share(fusion, cluster), step);
+    TileRules rules = {.space = space_new(fusion, device), .variant = cluster, .stages = 1};
+    rules.variant_name = cluster > 1 ? "cluster" : "block";
+    space_add_axis(&rules.space, "row", spatial_points(fusion), false);
+    space_add_axis(&rules.space, "column", share * cluster, true);
+    add_tiles(&rules.space, fusion);
+    rules.rule[LEVEL_REGISTER][ROW] = rules.rule[LEVEL_SHARED][ROW] = (AxisRule){1, 1};
+    rules.rule[LEVEL_REGISTER][COLUMN] = (AxisRule){step, step};
+    rules.rule[LEVEL_SHARED][COLUMN] = (AxisRule){share, share};
+    rules.tile_threads = threads;
+    rules.cluster_blocks = cluster;
+    rules.accumulator_bits = 32;
+    rules.register_overhead = 24;
+    rules.input_buffers = 1;
+    ResidentLayout layout = resident_layout(fusion, device, cluster, threads);
+    rules.shared_overhead = layout.kept[0];
+    rules.shared_bytes = layout.bytes;
+    return rules;
+}
+
+/* Clusters of every size that leaves each block work for all its threads, and can hold the row. Larger ones than every device
+   with clusters takes are for rows that no other can hold: an H200 was a fifth slower with 16 blocks than with 8. */
+static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+{
+    int count = 0;
+    int most = device->has.clusters ? device->max_blocks_per_cluster : 1;
+    for (int cluster = 1; cluster <= most && count < MAX_VARIANTS; cluster *= 2) {
+        int64_t vectors = resident_share(fusion, cluster) / resident_vector(fusion);
+        int threads = vectors > 4 * THREADS ? THREADS : SMALL_THREADS;
+        bool works = cluster == 1 || vectors >= threads;
+        if (!works || (cluster > PORTABLE_CLUSTER && count > 0))
+            continue;
+        variants[count] = cluster_rules(fusion, device, cluster, threads);
+        RTile share = {.size = {[ROW] = 1, [COLUMN] = variants[count].rule[LEVEL_SHARED][COLUMN].limit}};
+        count += rtile_footprint(&variants[count], &share, &share, device, LEVEL_SHARED) <=
+                 device->shared_per_block_optin;
+    }
+    return count;
+}
+
+static KernelMemory memory(const KernelPlan *plan)
+{
+    return (KernelMemory){
+        .shared_bytes = resident_layout(plan->fusion, plan->device, plan->program->cluster, plan->threads).bytes};
+}
+
+const Family resident_family = {
+    .name = "resident",
+    .template_path = "templates/resident.cu",
+    .variants = (const char *const[]){"block", "cluster", NULL},
+    .matches = matches,
+    .rules = rules,
+    .emit = resident_emit,
+    .memory = memory,
+};

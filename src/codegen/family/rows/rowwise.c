@@ -1,0 +1,463 @@
+// rowwise: reductions along the inner axes, and pointwise steps before, between and after them, in one kernel: softmax,
+// normalisations, their gradients. A group of threads keeps a row in registers, so that memory sees it once; a row that is
+// too long for that stays in shared memory, or is read again by every pass over it.
+#include "base/checked.h"
+#include "codegen/family/rows/rowwise_parts.h"
+#include "rtile/space.h"
+
+enum {
+    MAX_ELEMENTS =
+        32,             // of a row in one thread: with 64 an H200 had too few threads to keep its memory busy
+    LEAST_GROUP = 4,    // threads: 64 bytes; shorter pieces of many rows are slow to collect
+    MAX_GROUP = 1024,   // threads of a row: a block, on every device so far
+    MAX_BLOCK = 64,     // threads of a block of several rows: in small ones no warp waits for others to end
+    MAX_SHORTEST_BLOCK = 128,   // of the shortest rows, which would have too many blocks to start
+    REGISTER_VARIANTS = 4,
+    CLUSTER_VARIANTS = 2,
+    MAX_CLUSTER = 16,   // blocks; RowVariant's number holds 31
+    AHEAD_TURNS = 8,             // rows of a block: the first one is waited for, the others are not
+    AHEAD_INSTRUCTIONS = 3,      // of a thread to copy an element and to fetch it
+    LEAST_WALKING_GROUP = 256,   // threads of a block that walk along a row which they cannot hold
+    LEAST_WALK = 6,   // vectors of a thread, where a cluster shares a row: fewer are not worth its barriers
+    MOST_WALK = 16,   // more threads would walk faster
+    UNROLLED = 4,     // vectors whose loads are under way together in UNROLL_4
+    SPREAD_VARIANTS = 4,
+    MAX_SHORT_ROW = 48,   // elements of a row and of its weights in one thread, which reads both first
+    LEAST_HALVES = 64,    // elements that a group reads at once
+    MOST_HALVES = 1024,   // elements of a short row
+    TOGETHER = 2          // rows that share their weights
+};
+
+/* Space axes. */
+enum { ROW, COLUMN };
+
+static bool matches(const Fusion *fusion, const DeviceSpec *device)
+{
+    (void)device;
+    int reductions = 0, of_elements = 0;
+    for (int i = 0; i < fusion->op_count; i++) {
+        const FusedOp *op = &fusion->ops[i];
+        if (op->reduce != REDUCE_NONE && op->reduced != fusion_columns(fusion))
+            return false;
+        reductions += op->reduce != REDUCE_NONE;
+        of_elements += fusion_op_is_of_elements(fusion, op);
+    }
+    bool more_than_a_reduction = reductions > 1 || (reductions == 1 && of_elements > 0);
+    return fusion_columns(fusion) && more_than_a_reduction && count_bit_outputs(fusion) == 0 &&
+           passes_hold(fusion);
+}
+
+// ---- rules ----
+
+/* Instructions of a row of whose vectors a mask leaves out some, beside those of a whole one. Causal masks leave out half, and
+   are asked for with every vector: masked softmax of 131,072 (f16) in clusters took 618 us on an H200 where 883 were
+   predicted for all of it, in shared memory of 16,384 796 where 828 were. */
+static const double UNMASKED = 0.75;
+
+/* TileRules.tail_share. Of gradients of softmax of 49,152 rows of 64 and 128 (f32) an H200 made those with half as many elements
+   a thread, and so more waves, in 0.95 of the time. */
+static const double REGISTER_TAIL = 0.05;
+/* TileRules.single_wave_share. Gradients of softmax of 49,152 rows of 32 (f32) took 6.8 us with all blocks at once, 6.4 else. */
+static const double REGISTER_SINGLE = 0.06;
+
+/* Instructions of one thread for an operation on one element; the others take one. */
+enum {
+    FUNCTION_INSTRUCTIONS = 8,   // exp; others are not cheaper
+    DIVISION_INSTRUCTIONS = 9,
+    ROW_DIVISION_INSTRUCTIONS = 4,   // all elements of a row by one value
+    SHARE_INSTRUCTIONS = 2,          // share_exp
+    SHARE_DIVISION_INSTRUCTIONS = 1
+};
+
+typedef struct WorkSearch {
+    FusionWork work;
+    bool shares;   // see rowwise_shares
+} WorkSearch;
+
+static void work_visit(Expr *expr, void *context)
+{
+    WorkSearch *search = context;
+    FusionWork *work = &search->work;
+    int function = search->shares ? SHARE_INSTRUCTIONS : FUNCTION_INSTRUCTIONS;
+    bool is_function = expr->kind == EXPR_APPLY && op_info[expr->apply.op].class == OP_CLASS_REAL;
+    bool divides = expr->kind == EXPR_APPLY && expr->apply.op == OP_DIV;
+    work->special += is_function || divides;
+    if (expr->kind == EXPR_APPLY || expr->kind == EXPR_ACCESS)
+        work->flops += is_function ? function : divides ? DIVISION_INSTRUCTIONS : 1;
+}
+
+/* Work of one point of the whole space, in instructions. Elements that no register keeps are made again in later passes. */
+static FusionWork work_of(const Fusion *fusion, RowHome home)
+{
+    RowPasses passes = rowwise_passes(fusion, home);
+    FusionWork total = {0};
+    bool shares = rowwise_shares(fusion) != DTYPE_F32;
+    for (int i = 0; i < fusion->op_count; i++) {
+        const FusedOp *op = &fusion->ops[i];
+        WorkSearch search = {.work = {.flops = 1}, .shares = shares};   // the reduction, or storing
+        if (op->reduce == REDUCE_NONE && !fusion_op_is_of_elements(fusion, op))
+            continue;
+        expr_visit(op->body, work_visit, &search);
+        FusionWork work = search.work;
+        if (rowwise_divides(fusion, i)) {
+            bool is_share = shares && rowwise_is_share(fusion, i);
+            work.flops += is_share ? SHARE_DIVISION_INSTRUCTIONS : ROW_DIVISION_INSTRUCTIONS;
+            work.flops -= DIVISION_INSTRUCTIONS;
+            work.special -= 1;
+        }
+        bool again = !rowwise_keeps(home) && op->reduce == REDUCE_NONE && !op->stored;
+        double times = again ? passes.count - passes.pass[i] : 1;
+        total.flops += work.flops * times;
+        total.special += work.special * times;
+    }
+    return total;
+}
+
+/* Threads beyond the end of a row have nothing to load. */
+static void clip_columns(TileSpace *space, int64_t columns)
+{
+    for (int i = 0; i < space->tile_count; i++)
+        for (int d = 0; d < space->tiles[i].rank; d++)
+            if (space->tiles[i].dims[d].index.coef[COLUMN])
+                space->tiles[i].dims[d].size = columns;
+}
+
+static TileRules rules_of(const Fusion *fusion, const DeviceSpec *device, RowVariant variant, int64_t columns)
+{
+    TileRules rules = {.space = space_new(fusion, device), .variant = rowwise_variant_number(variant)};
+    space_add_axis(&rules.space, "row", spatial_points(fusion), false);
+    space_add_axis(&rules.space, "column", columns, true);
+    space_add_flat_tiles(&rules.space, fusion, fusion->axis_count - 1, device);
+    clip_columns(&rules.space, reduction_points(fusion));
+    rules.rule[LEVEL_REGISTER][ROW] = rules.rule[LEVEL_SHARED][ROW] = (AxisRule){1, 1};
+    FusionWork work = work_of(fusion, variant.home);
+    rules.space.flops = 2 * work.flops;   // an instruction is worth a multiply-add
+    rules.space.special = work.special;
+    rules.stages = 1;
+    rules.threads_reduce = true;
+    rules.in_step = variant.home == ROW_IN_MEMORY;
+    rules.in_turn = !rules.in_step;
+    rules.loads_ahead = variant.home == ROW_AHEAD;
+    rules.accumulator_bits = 32;
+    rules.register_overhead = 16;
+    rules.input_buffers = 1;
+    RowLayout layout = rowwise_layout(fusion, variant);
+    rules.shared_overhead = layout.partial_bytes;
+    rules.shared_bytes = layout.bytes;
+    rules.cluster_blocks = variant.cluster;
+    rules.turns = variant.turns;
+    Reads reads = rowwise_reads(fusion, rowwise_shape_of(fusion, variant));
+    rules.reads_late = rowwise_weights(&reads) > 0;
+    const RowEmitter row = {.fusion = fusion, .reads = reads};
+    if (rowwise_mask(&row))
+        rules.space.flops *= UNMASKED;
+    return rules;
+}
+
+/* Reads whose elements each thread keeps, widened, until it has made the results. */
+static int count_kept(const Reads *reads)
+{
+    int count = 0;
+    for (int i = 0; i < reads->count; i++)
+        count += (access_axes(reads->reads[i].access) & fusion_columns(reads->walk.fusion)) != 0 &&
+                 !rowwise_is_weight(reads, i);
+    return count;
+}
+
+/* Weights of at least twice the bytes of all else: of layer norm of f16 rows with f32 weights two thirds of what blocks read
+   and write. */
+static bool are_weights_most(const Fusion *fusion)
+{
+    Reads reads = rowwise_reads(fusion, rowwise_shape(fusion));
+    int weights = 0, rest = 0;
+    for (int i = 0; i < reads.count; i++) {
+        int bits = dtype_info[reads.reads[i].access->tensor->dtype].bits;
+        if (rowwise_is_weight(&reads, i))
+            weights += bits;
+        else if (access_axes(reads.reads[i].access) & fusion_columns(fusion))
+            rest += bits;
+    }
+    for (int i = 0; i < fusion->op_count; i++)
+        if (fusion->ops[i].stored && fusion_op_is_of_elements(fusion, &fusion->ops[i]))
+            rest += dtype_info[fusion->ops[i].out->dtype].bits;
+    return rest > 0 && weights >= 2 * rest;
+}
+
+/* Whether threads read vectors of half the width, which lie beside each other in weights of twice the width: where these
+   are most of what a row reads, and it is short, or so long that they find little room in L1. Layer norm of 49,152 rows of
+   512, 4096 and 16,384 (f16) took 27.9, 201 and 798 us so on an H200, 28.3, 193 and 889 us else. */
+static bool reads_halves(const Fusion *fusion, const DeviceSpec *device, RowShape shape, int64_t group)
+{
+    int64_t columns = reduction_points(fusion), bytes = 0;
+    bool is_wide = false;
+    Reads reads = rowwise_reads(fusion, shape);
+    for (int i = 0; i < reads.count; i++) {
+        int bits = dtype_info[reads.reads[i].access->tensor->dtype].bits;
+        is_wide |= rowwise_is_weight(&reads, i) && bits * shape.vector > 8 * ACCESS_BYTES;
+        bytes += rowwise_is_weight(&reads, i) ? columns * bits / 8 : 0;
+    }
+    bool is_long = 2 * bytes > device->shared_per_sm;
+    return is_wide && !shape.window && are_weights_most(fusion) && group * shape.vector >= 2 * LEAST_HALVES &&
+           (columns <= MOST_HALVES || is_long);
+}
+
+/* Rows of a block, at most. A warp that reads its weights late has a block of its own: layer norm of 49,152 rows of 1000 and
+   1023 (f16) took 51.7 and 59.4 us so on an H200, 52.7 and 60.4 with two warps in a block. Softmax, layer norm and RMS norm of
+   rows of 32 (f16), four threads each, took 3.1, 3.4 and 3.4 us in blocks of 96 threads, 3.6 in those of 64. */
+static int64_t most_rows(const DeviceSpec *device, int group, bool reads_late)
+{
+    int most_threads = reads_late             ? device->warp_size
+                       : group <= LEAST_GROUP ? MAX_SHORTEST_BLOCK
+                                              : MAX_BLOCK;
+    return group < most_threads ? most_threads / group : 1;
+}
+
+static TileRules register_rules(const Fusion *fusion, const DeviceSpec *device, RowShape shape,
+                                RowVariant variant)
+{
+    variant.half = variant.home == ROW_IN_REGISTERS && variant.cluster == 1 &&
+                   reads_halves(fusion, device, shape, variant.group);
+    shape.vector = variant.half ? shape.vector / 2 : shape.vector;
+    int group = variant.group, cluster = variant.cluster;
+    int64_t each = shape.vector * rowwise_vectors(fusion, shape, group);
+    TileRules rules = rules_of(fusion, device, variant, each * group);
+    rules.variant_name = cluster > 1 ? "cluster" : group <= device->warp_size ? "warp" : "block";
+    Reads reads = rowwise_reads(fusion, shape);
+    bool first = rowwise_reads_weights_first(&reads, variant, each / shape.vector);
+    int64_t kept = each * (count_kept(&reads) + (first ? rowwise_weights(&reads) : 0));
+    rules.reads_late &= !first;
+    rules.rule[LEVEL_SHARED][ROW].limit = most_rows(device, group, rules.reads_late);
+    rules.accumulator_bits = 0;   // results take the place of what they are made of
+    rules.input_bits = 32;
+    rules.input_registers = (int)(kept ? kept : 1);
+    rules.register_overhead = 22;
+    rules.tail_share = REGISTER_TAIL;
+    rules.single_wave_share = REGISTER_SINGLE;
+    rules.rule[LEVEL_REGISTER][COLUMN] = (AxisRule){each, each};
+    rules.rule[LEVEL_SHARED][COLUMN] = (AxisRule){each * group / cluster, each * group / cluster};
+    return rules;
+}
+
+/* A block walks along its row, one vector of each thread at a time, as often as there are passes. */
+static TileRules walking_rules(const Fusion *fusion, const DeviceSpec *device, RowShape shape,
+                               RowVariant variant)
+{
+    int64_t vectors = rowwise_vectors(fusion, shape, variant.group), at_once = 1;
+    if (variant.home == ROW_IN_MEMORY)
+        at_once = vectors < UNROLLED ? vectors : UNROLLED;
+    int64_t each = shape.vector * at_once, width = each * variant.group / variant.cluster;
+    int passes = rowwise_passes(fusion, variant.home).count;
+    TileRules rules = rules_of(fusion, device, variant, width * variant.cluster * ceil_div(vectors, at_once));
+    int together = variant.together > 1 ? variant.together : 1;
+    rules.variant_name = variant.home == ROW_IN_MEMORY ? "memory"
+                         : together > 1                ? "pairs-cluster"
+                         : variant.cluster > 1         ? "shared-cluster"
+                                                       : "shared";
+    rules.rule[LEVEL_REGISTER][ROW] = rules.rule[LEVEL_SHARED][ROW] = (AxisRule){together, together};
+    rules.rule[LEVEL_REGISTER][COLUMN] = (AxisRule){each, each};
+    rules.rule[LEVEL_SHARED][COLUMN] = (AxisRule){width, width};
+    rules.accumulator_bits = 32 / (int)at_once / together;   // one vector's at a time
+    Reads reads = rowwise_reads(fusion, shape);
+    int inputs = rules.space.tile_count;
+    for (int i = 0; i < inputs; i++) {
+        DataTile *tile = &rules.space.tiles[i];
+        if (tile->output || !data_tile_depends(tile, COLUMN) || !data_tile_depends(tile, ROW))
+            continue;
+        if (variant.home == ROW_IN_SHARED)
+            tile->staged = i < reads.count && rowwise_is_copied(&reads, i);
+        for (int pass = 1; pass < passes && !tile->staged && rules.space.tile_count < MAX_DATA_TILES; pass++)
+            rules.space.tiles[rules.space.tile_count++] = *tile;
+    }
+    rules.stages = variant.home == ROW_IN_SHARED ? (int)vectors : 1;
+    return rules;
+}
+
+/* Threads that share `total` vectors if each takes `each`: a power of two within a warp, else whole warps. */
+static int64_t group_of(int64_t total, int64_t each, const DeviceSpec *device)
+{
+    int64_t needed = ceil_div(total, each), group = 1;
+    while (group < needed && group < device->warp_size)
+        group *= 2;
+    return needed > group ? round_up(needed, device->warp_size) : group;
+}
+
+/* All elements along the rows are of 32 bits or more. */
+static bool reads_words(const Reads *reads)
+{
+    bool narrow = false;
+    for (int i = 0; i < reads->count; i++)
+        narrow |= !rowwise_is_weight(reads, i) && dtype_info[reads->reads[i].access->tensor->dtype].bits < 32;
+    return !narrow;
+}
+
+/* Vectors of a thread, at most: as few as let it read its weights first, where a warp still holds a row then. Layer norm of
+   49,152 rows of 128 and 256 in f16 took 9.0 and 15.9 us on an H200, with twice as many and weights read late 10.3 and 17.4;
+   of 1024, in two warps, 54.3 and 53.4. RMS norm of 128 took 8.2 us, with twice as many and its weights first 8.5.
+   Weights of rows that begin anywhere are put together from pieces; 32-bit rows of 4097 that read them took 454 us with
+   34 elements a thread and 406 with 22 (layer norm), 442 and 395 (RMS norm), f16 ones 220 and 231, 205 and 239; 32-bit rows of
+   1023 in one and two warps 113 and 99 (layer norm), 99.6 and 99.7 (RMS norm). */
+static int64_t most_vectors(const Fusion *fusion, const DeviceSpec *device, RowShape shape)
+{
+    Reads reads = rowwise_reads(fusion, shape);
+    int weights = rowwise_weights(&reads);
+    int64_t first = weights ? MAX_SHORT_ROW / (shape.vector * (1 + weights)) : 0;
+    bool fits = first > 0 && group_of(rowwise_vectors(fusion, shape, 1), first, device) <= device->warp_size;
+    int64_t most = MAX_ELEMENTS / shape.vector + shape.window;
+    bool is_long = group_of(rowwise_vectors(fusion, shape, 1), most, device) >= device->warp_size;
+    bool gathers = shape.window && weights > 0 && is_long && reads_words(&reads);
+    return fits ? first : gathers ? most * 3 / 4 : most;
+}
+
+/* A thread that holds the most, three quarters of it, a half, … */
+static int add_register_rules(const Fusion *fusion, const DeviceSpec *device, RowShape shape,
+                              TileRules *variants)
+{
+    int64_t total = rowwise_vectors(fusion, shape, 1), most = most_vectors(fusion, device, shape);
+    const int64_t each[] = {most, most * 3 / 4, most / 2, most / 4, most / 8};
+    int64_t last = 0;
+    int count = 0;
+    for (size_t i = 0; i < sizeof each / sizeof *each && count < REGISTER_VARIANTS; i++) {
+        if (each[i] == 0)
+            continue;
+        int64_t group = group_of(total, each[i], device);
+        bool is_short = group < total && group < LEAST_GROUP;
+        if (group == last || is_short || group > MAX_GROUP || group > device->max_threads_per_block)
+            continue;
+        last = group;
+        variants[count++] = register_rules(
+            fusion, device, shape, (RowVariant){.home = ROW_IN_REGISTERS, .group = (int)group, .cluster = 1});
+    }
+    return count;
+}
+
+static int largest_cluster(const DeviceSpec *device)
+{
+    int most = device->has.clusters ? device->max_blocks_per_cluster : 1;
+    return most < MAX_CLUSTER ? most : MAX_CLUSTER;
+}
+
+/* A row in the registers of several blocks, each of them small enough that others run beside it. */
+static int add_cluster_rules(const Fusion *fusion, const DeviceSpec *device, RowShape shape,
+                             TileRules *variants)
+{
+    int64_t needed = ceil_div(rowwise_vectors(fusion, shape, 1), MAX_ELEMENTS / shape.vector);
+    int count = 0;
+    for (int cluster = 2; cluster <= largest_cluster(device) && count < CLUSTER_VARIANTS; cluster *= 2) {
+        int64_t threads = round_up(ceil_div(needed, cluster), device->warp_size);
+        if (threads >= LEAST_WALKING_GROUP / 2 && threads <= MAX_GROUP / 2)
+            variants[count++] = register_rules(
+                fusion, device, shape,
+                (RowVariant){.home = ROW_IN_REGISTERS, .group = (int)threads * cluster, .cluster = cluster});
+    }
+    return count;
+}
+
+/* The part that a block keeps of a row it has copied, and which of its inputs are copied. */
+static void stage_copies(const Fusion *fusion, RowShape shape, TileRules *rules)
+{
+    Reads reads = rowwise_reads(fusion, shape);
+    for (int i = 0; i < rules->space.tile_count && i < reads.count; i++) {
+        DataTile *tile = &rules->space.tiles[i];
+        bool varies = data_tile_depends(tile, COLUMN) && data_tile_depends(tile, ROW);
+        tile->staged = !tile->output && varies && rowwise_is_copied(&reads, i);
+    }
+}
+
+/* Guarded reads are not made vector by vector, so that the tiles would not be those of the reads. */
+static bool has_copies(const Fusion *fusion, RowShape shape)
+{
+    FusedAccess found[MAX_ACCESSES];
+    int count = fusion_accesses(fusion, found, MAX_ACCESSES);
+    for (int i = 0; i < count; i++)
+        if (found[i].guarded || !tiles_hold(fusion, count))
+            return false;
+    Reads reads = rowwise_reads(fusion, shape);
+    bool copies = false;
+    for (int i = 0; i < reads.count; i++)
+        copies |= rowwise_is_copied(&reads, i);
+    return copies;
+}
+
+/* Registers hold elements of 16 bits widened, and so too few bytes of rows that leave room for one or two blocks: the next
+   row comes meanwhile. On an H200 softmax of rows of 32,768 took 0.93 of a copy's time so, 0.87 in shared memory; rows of
+   32-bit elements gained nothing, nor did clusters. */
+static int add_ahead_rules(const Fusion *fusion, const DeviceSpec *device, RowShape shape,
+                           TileRules *variants)
+{
+    int64_t each = MAX_ELEMENTS / shape.vector;
+    int64_t threads = round_up(ceil_div(rowwise_vectors(fusion, shape, 1), each), device->warp_size);
+    bool is_large = threads >= LEAST_WALKING_GROUP && threads <= MAX_GROUP;
+    if (!is_large || threads > device->max_threads_per_block || !device->has.async_copy ||
+        !has_copies(fusion, shape) || shape.vector * 16 < 8 * ACCESS_BYTES)
+        return 0;
+    variants[0] = register_rules(
+        fusion, device, shape,
+        (RowVariant){.home = ROW_AHEAD, .group = (int)threads, .cluster = 1, .turns = AHEAD_TURNS});
+    variants[0].variant_name = "ahead";
+    variants[0].element_instructions = AHEAD_INSTRUCTIONS;
+    stage_copies(fusion, shape, &variants[0]);
+    return 1;
+}
+
+/* A row that no registers hold: in shared memory, spread over few blocks or many small ones, or read again. */
+static int add_walking_rules(const Fusion *fusion, const DeviceSpec *device, RowShape shape,
+                             TileRules *variants)
+{
+    int count = 0, largest = largest_cluster(device);
+    bool copies = has_copies(fusion, shape);
+    bool pairs = are_weights_most(fusion) &&
+                 spatial_points(fusion) % (TOGETHER * rowwise_rows_apart(fusion, shape)) == 0;
+    for (int cluster = 1, spread = 0; copies && cluster <= largest; cluster *= 2)
+        for (int threads = LEAST_WALKING_GROUP; threads <= MAX_GROUP; threads *= 2) {
+            int64_t vectors = rowwise_vectors(fusion, shape, threads * cluster);
+            bool is_last = threads == MAX_GROUP && cluster == 1;
+            bool is_good = vectors >= (cluster == 1 ? 2 : LEAST_WALK) && (vectors <= MOST_WALK || is_last);
+            RowVariant variant = {.home = ROW_IN_SHARED, .group = threads * cluster, .cluster = cluster};
+            if (is_good && threads <= device->max_threads_per_block && spread < SPREAD_VARIANTS) {
+                variants[count++] = walking_rules(fusion, device, shape, variant);
+                spread += cluster > 1;
+            }
+            variant.together = TOGETHER;
+            bool is_pair = pairs && cluster > 1 && vectors >= LEAST_WALK && vectors <= MOST_WALK / TOGETHER;
+            if (is_pair && threads <= device->max_threads_per_block)
+                variants[count++] = walking_rules(fusion, device, shape, variant);
+        }
+    for (int group = LEAST_WALKING_GROUP; group <= MAX_GROUP; group *= 4)
+        if (group <= device->max_threads_per_block && rowwise_vectors(fusion, shape, group) > 1)
+            variants[count++] = walking_rules(
+                fusion, device, shape, (RowVariant){.home = ROW_IN_MEMORY, .group = group, .cluster = 1});
+    return count;
+}
+
+/* Rows in several runs of memory, as a channel's are, that one block's registers do not hold are resident's, or cut: for the
+   gradients of batch normalisation (NCHW, f16) resident took 0.8 of the time of rows in shared memory on an H200. */
+static bool is_one_run(const Fusion *fusion) { return fusion->axis_count - fusion->spatial_count == 1; }
+
+static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+{
+    RowShape shape = rowwise_shape(fusion);
+    int count = add_register_rules(fusion, device, shape, variants);
+    if (is_one_run(fusion)) {
+        count += add_cluster_rules(fusion, device, shape, variants + count);
+        count += add_ahead_rules(fusion, device, shape, variants + count);
+        count += add_walking_rules(fusion, device, shape, variants + count);
+    }
+    return count;
+}
+
+static KernelMemory memory(const KernelPlan *plan)
+{
+    return (KernelMemory){.shared_bytes = rowwise_layout(plan->fusion, rowwise_variant(plan->program->variant)).bytes};
+}
+
+const Family rowwise_family = {
+    .name = "rowwise",
+    .template_path = "templates/rowwise.cu",
+    .variants = (const char *const[]){"warp", "block", "cluster", "memory", "shared", "shared-cluster",
+                                      "pairs-cluster", "ahead", NULL},
+    .whole_warps = true,
+    .matches = matches,
+    .rules = rules,
+    .emit = rowwise_emit,
+    .memory = memory,
+};

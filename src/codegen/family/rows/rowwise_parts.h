@@ -1,0 +1,183 @@
+// What the rules and the generator of the row kernels both know of a fusion.
+#pragma once
+#include "codegen/cuda/reads.h"
+#include "codegen/family/family.h"
+#include "codegen/family/rows/passes.h"
+
+/* Where a row stays between its first and its last use. */
+typedef enum RowHome {
+    ROW_IN_REGISTERS,
+    ROW_IN_SHARED,   // as it is stored: every pass over the row widens it again
+    ROW_IN_MEMORY,   // every pass reads it again
+    ROW_AHEAD        // in registers, while the next row of the group is copied to shared memory
+} RowHome;
+
+/* How threads walk along a row. */
+typedef struct RowShape {
+    int vector;   // neighbouring elements that a thread reads and writes at once
+    bool window;  // rows are no whole vectors: each begins with the aligned vector that holds its first element
+    bool lines;   // vectors of weights are then put together from the pieces that hold them
+} RowShape;
+
+/* TileRules.variant, taken apart. */
+typedef struct RowVariant {
+    RowHome home;
+    int group;     // threads of a row
+    int cluster;   // blocks they are in
+    int turns;     // rows that they make one after the other; 0 = 1
+    int together;  // rows that they make at the same time, where rows are in shared memory; 0 = 1
+    bool half;     // vectors of half of RowShape.vector: then neighbouring threads read weights of twice the width together
+} RowVariant;
+int rowwise_variant_number(RowVariant variant);
+RowVariant rowwise_variant(int number);
+
+/* Several passes use what one has loaded or made of an element. */
+bool rowwise_keeps(RowHome home);
+/* Rows are copied to shared memory as they are. */
+bool rowwise_copies(RowHome home);
+
+/* Not the same for all elements of a row. */
+bool rowwise_varies(const Fusion *fusion, Expr *expr);
+/* The op divides all elements of a row by one value. */
+bool rowwise_divides(const Fusion *fusion, int op);
+
+/* The type, of 16 bits, that all exponentials of the rows are rounded to once they are divided by their sum, and are read by
+   nobody else; f32: there is none. See share_exp in the prelude. */
+DType rowwise_shares(const Fusion *fusion);
+/* The op is such a quotient, whatever it is rounded to: exp(a - m) / sum[j] exp(a - m) with m = max[j] a. */
+bool rowwise_is_share(const Fusion *fusion, int op);
+
+RowShape rowwise_shape(const Fusion *fusion);
+RowShape rowwise_shape_of(const Fusion *fusion, RowVariant variant);
+/* Rows that lie apart by so many, or a multiple, begin alike in their first vectors. */
+int64_t rowwise_rows_apart(const Fusion *fusion, RowShape shape);
+Reads rowwise_reads(const Fusion *fusion, RowShape shape);
+/* Of one thread, where `group` of them share a row. */
+int64_t rowwise_vectors(const Fusion *fusion, RowShape shape, int64_t group);
+/* Elements between two vectors of one thread in the copy of a row: what the other threads of its block have there. */
+int64_t rowwise_places(RowShape shape, RowVariant variant);
+
+/* The passes over a row. A pass ends with its reductions. Softmax: max 0, exp 1, sum 1, quotient 2. A sum that would wait
+   for another reduction grows along with it, in its pass:
+
+   - a sum of exponentials below a maximum, where a row is read again;
+   - squared distances from what is made of the sum of the same elements, where a row does not stay in registers. The
+     group meets once for both. Layer norm of rows of 32,768 and 131,072 in f32 took 0.9 of the time so on an H200; rows
+     in registers gained nothing, and those that a block holds lost as much for want of registers. */
+typedef struct RowPasses {
+    int count;
+    int pass[MAX_PASS_OPS];   // by op: the first in which its body can be computed
+    uint64_t
+        needs[MAX_PASS_OPS];    // by op: ops whose values its body uses, also by way of other ops' elements
+    int leader[MAX_PASS_OPS];   // by op: the reduction along with which this one grows; -1: none
+    int along[MAX_PASS_OPS];    // by op: the one that grows along with it; -1: none
+} RowPasses;
+RowPasses rowwise_passes(const Fusion *fusion, RowHome home);
+
+/* Reads that a row in shared memory is copied from: whole 16 bytes, in the order of the row's elements. */
+bool rowwise_is_copied(const Reads *reads, int index);
+
+/* The same elements for every row. */
+bool rowwise_is_weight(const Reads *reads, int index);
+int rowwise_weights(const Reads *reads);
+
+/* Weights that take few registers of a thread are read before its part of the row, and nobody waits for them after the
+   reductions. */
+enum { MAX_WEIGHTS_FIRST = 32 };   // elements
+bool rowwise_reads_weights_first(const Reads *reads, RowVariant variant, int64_t vectors);
+
+/* The group meets once for this sum and one of squared distances that grows along with it: each warp leaves a Part. */
+bool rowwise_shares_parts(const Fusion *fusion, const RowPasses *passes, int op);
+/* How often the group meets for a row; whether it does so for the op. */
+int rowwise_turns(const Fusion *fusion, const RowPasses *passes);
+bool rowwise_takes_turn(const Fusion *fusion, const RowPasses *passes, int op);
+/* What a warp leaves of the widest reduction. */
+int rowwise_result_bytes(const Fusion *fusion, const RowPasses *passes);
+/* The shared memory of a block, where rows of several warps meet or rows are copied:
+ *
+ *     | partial: what the warps of a group leave in two turns | Row 0 | Row 1 | …
+ *
+ * Few bytes of partial, since three blocks with 64 KB of rows and 256 bytes leave 60 KB of an H200's unit for L1, and with 512
+ * bytes 28 KB: layer norm of 2048 rows of 131,072 (f16) took 466 us then instead of 383, of 6144 rows of 32,768 310 instead
+ * of 237. A Row has every read that is copied, be it another for each row or the same for many: a scale[b] of rows (b,t) is
+ * as long as the row is. */
+typedef struct RowLayout {
+    int64_t partial_bytes;
+    int64_t row_bytes;   // of one Row
+    int rows;
+    int64_t bytes;       // all of it
+} RowLayout;
+RowLayout rowwise_layout(const Fusion *fusion, RowVariant variant);
+
+/* Of what a vector reads, `in` lies along the row and is read first. `weights`, the same for every row, stay in the caches:
+   they are read where they are used, and take no registers before; or before all else, where they take few. */
+typedef enum ReadKind { READ_IN, READ_WEIGHTS } ReadKind;
+
+/* The kernel under construction. */
+typedef struct RowEmitter {
+    StrBuf *out;
+    const Fusion *fusion;
+    RowShape shape;
+    RowVariant variant;
+    Reads reads;
+    RowPasses passes;
+    RowLayout layout;
+    Expr *mask;             // see rowwise_mask
+    Scope first, element;   // where a vector begins; each of its elements
+    bool weights_first;
+    DType shares_type;      // see rowwise_shares
+    bool shares;            // it is of 16 bits
+    bool together;          // rows are made at the same time: row `r` of them has values `v0[r]`
+    uint64_t weighted;      // bit p: pass p reads weights, which such rows share
+    bool *made;             // by op: its values of the whole row are in registers
+    char text[32];
+} RowEmitter;
+
+// ---- rowwise_steps.c ----
+
+/* The pass ends with the op's total, or stores its elements. */
+bool rowwise_walks_in(const RowEmitter *row, int op, int pass);
+/* Elements of the op are computed in the pass. */
+bool rowwise_makes_elements(const RowEmitter *row, int op, int pass);
+/* The pass asks whether a vector is masked. */
+bool rowwise_asks_mask(const RowEmitter *row, int pass);
+/* What the pass makes of a vector of a row. */
+void rowwise_emit_steps(const RowEmitter *row, int pass);
+
+// ---- rowwise_totals.c ----
+
+/* Values of a row that are known once `pass` passes have ended, in order: totals and what is made of them. */
+void rowwise_emit_row_values(const RowEmitter *row, int pass);
+/* Of rows that are made together, in two steps: arrays before the loop over them, and what stands in the loop. Returns the axes
+   whose positions that needs. */
+uint32_t rowwise_declare_row_values(const RowEmitter *row, int pass);
+void rowwise_emit_own_values(const RowEmitter *row, int pass);
+/* `const Index row = …;` of rows that are made together, and its positions of the axes in `used`. */
+void rowwise_emit_own_row(const RowEmitter *row, const char *indent, uint32_t used);
+/* After the name of what each of them has: "[r]", or nothing. */
+const char *rowwise_own(const RowEmitter *row);
+/* The same of totals of a pass: rows that share no weights in it have them one after the other. */
+const char *rowwise_own_total(const RowEmitter *row, int pass);
+
+// ---- rowwise_reads.c ----
+
+ReadKind rowwise_kind(const RowEmitter *row, int read);
+bool rowwise_has_kind(const RowEmitter *row, ReadKind kind);
+/* The comparison of positions that masks all that the rows read: where it holds for no element of a vector, all of them have
+   the same values. NULL: there is none. */
+Expr *rowwise_mask(const RowEmitter *row);
+/* That it, a half-line of positions, holds for some element of the vector, or for all. */
+const char *rowwise_condition_text(const RowEmitter *row, Expr *condition, bool all);
+/* Some read is left out where a comparison of positions masks it. */
+bool rowwise_has_conditions(const RowEmitter *row);
+/* Whether L2 is told how rows are read: see read_global. */
+bool rowwise_reads_once(const RowEmitter *row);
+/* For Scope.loaded, with the RowEmitter as its context. */
+const char *rowwise_loaded(void *context, const Expr *expr);
+/* UNROLL or UNROLL_4 */
+const char *rowwise_unrolling(const RowEmitter *row);
+/* The struct of what a vector reads, and the functions that copy and load it. */
+void rowwise_emit_reads(const RowEmitter *row, ReadKind kind);
+
+/* Family.emit */
+void rowwise_emit(StrBuf *out, const KernelPlan *plan);

@@ -1,0 +1,216 @@
+// window: every output combines the elements under a window that slides over an input: pooling, depthwise filters.
+#include "codegen/family/window/window_parts.h"
+#include "rtile/space.h"
+
+enum {
+    MAX_TAPS = 4096,      // points of a window; beyond, threads had better share them
+    MAX_KEPT_TAPS = 81,   // that a thread keeps in registers: 9 x 9
+    MAX_HEIGHT = 24,      // outputs of a thread
+    MAX_KEPT_ELEMENTS = 2048,   // that their windows cover: 3 taps of `h + 1000*r` cover 2001 for one output
+    RUN = 32,   // outputs of a block along a longer line: neighbouring threads read neighbouring memory
+    WHOLE_LINE = 256,       // outputs of a line that a block does not cut
+    DIRECT_THREADS = 384,   // of a block: with more of them an H200 had too few blocks to switch between,
+    STAGED_THREADS = 512    // unless most of what they wait for passes through shared memory
+};
+
+static bool matches(const Fusion *fusion, const DeviceSpec *device)
+{
+    (void)device;
+    if (!fusion_is_reduction(fusion))
+        return false;
+    for (int a = fusion->spatial_count; a < fusion->axis_count; a++)
+        if (!fusion_axis_is_tap(fusion, a))
+            return false;
+    return reduction_points(fusion) <= MAX_TAPS && count_bit_outputs(fusion) == 0;
+}
+
+static int64_t outer_points(const Slides *slides)
+{
+    return spatial_points(slides->fusion) / slides_extent(slides, SIDE_DOWN) /
+           slides_extent(slides, SIDE_ALONG);
+}
+
+static int64_t kept_taps(const Slides *slides)
+{
+    return slides_taps(slides, SIDE_DOWN) * slides_taps(slides, SIDE_ALONG);
+}
+
+/* Of one tensor, for a thread with the most outputs; compilers drop those that no tap meets one by one. */
+static int64_t kept_elements(const Slides *slides)
+{
+    int64_t most = 0;
+    for (int i = 0; i < slides->count; i++) {
+        int64_t elements = size_product(leaf_extent(slides, &slides->leaves[i], SIDE_DOWN, MAX_HEIGHT),
+                                        leaf_extent(slides, &slides->leaves[i], SIDE_ALONG, 1));
+        most = elements > most ? elements : most;
+    }
+    return most;
+}
+
+// ---- rules ----
+
+static Affine space_index(const Slides *slides, const Affine *index)
+{
+    Affine form = {.constant = 0};
+    for (int a = 0; a < slides->fusion->axis_count; a++) {
+        int64_t step = index->coef[a] < 0 ? -index->coef[a] : index->coef[a];
+        if (a == slides->axis[SIDE_DOWN])
+            form.coef[DOWN] += step;
+        else if (a == slides->axis[SIDE_ALONG])
+            form.coef[ALONG] += step;
+        else if (a == slides->tap[SIDE_DOWN])
+            form.coef[DOWN_TAP] += step;
+        else if (a == slides->tap[SIDE_ALONG])
+            form.coef[ALONG_TAP] += step;
+        else if (step && a >= slides->fusion->spatial_count)
+            form.coef[OTHER] = 1;
+    }
+    return form;
+}
+
+/* The dimensions that only outer axes move become one, in which `per_line` lines go with each outer position. */
+static DataTile window_tile(const TileSpace *space, const Slides *slides, const Access *access,
+                            const DeviceSpec *device)
+{
+    const Fusion *fusion = slides->fusion;
+    DataTile tile = {.element_bits = dtype_info[access->tensor->dtype].bits, .scatter = 1};
+    Affine offset = access_offset(access), none = {.constant = 0};
+    int64_t lines = 1;
+    bool has_outer = false;
+    for (int a = 0; a < fusion->spatial_count - SIDES; a++)
+        has_outer |= offset.coef[a] != 0;
+    for (int d = 0; d < access->rank; d++) {
+        Affine form = space_index(slides, &access->dims[d].index);
+        bool is_inner = form.coef[DOWN] || form.coef[ALONG] || form.coef[DOWN_TAP] || form.coef[ALONG_TAP];
+        lines *= is_inner ? 1 : access->dims[d].size;
+    }
+    if (has_outer) {
+        int64_t per_line = lines / space->axes[OUTER].extent;
+        none.coef[OUTER] = per_line > 1 ? per_line : 1;
+        tile.dims[tile.rank++] = (Dim){none, lines};
+    }
+    for (int d = 0; d < access->rank && tile.rank < MAX_RANK; d++) {
+        Affine form = space_index(slides, &access->dims[d].index);
+        if (form.coef[DOWN] || form.coef[ALONG] || form.coef[DOWN_TAP] || form.coef[ALONG_TAP] ||
+            form.coef[OTHER])
+            tile.dims[tile.rank++] = (Dim){form, access->dims[d].size};
+    }
+    if (tile.rank && !tile.dims[tile.rank - 1].index.coef[ALONG])
+        tile.scatter = access_scatter(access, fusion, slides->axis[SIDE_ALONG], device);
+    return tile;
+}
+
+/* Neighbouring threads read every `step` elements of a line, and one access of a warp spans several lines of outputs where
+   those are short. L1 looks up each of its lines by itself; each piece has one at its end that it only begins. */
+static double lines_of_access(const DataTile *tile, const TileSpace *space, const DeviceSpec *device)
+{
+    const Affine *last = &tile->dims[tile->rank - 1].index;
+    double bytes = device->warp_size * tile->element_bits / 8.0, line = device->shared.transaction_bytes;
+    double pieces = 1 + (double)device->warp_size / (double)space->axes[ALONG].extent;
+    double step = (double)last->coef[ALONG];
+    return step + pieces * line / bytes;
+}
+
+static void set_lines(DataTile *tile, const TileSpace *space, const Stage *stage, const DeviceSpec *device)
+{
+    if (!stage->access && tile->rank && tile->dims[tile->rank - 1].index.coef[ALONG])
+        tile->lines = lines_of_access(tile, space, device);
+}
+
+static void add_tiles(TileSpace *space, const Slides *slides, const Stage *stage, const DeviceSpec *device)
+{
+    const Fusion *fusion = slides->fusion;
+    FusedAccess found[MAX_DATA_TILES];
+    int count = fusion_accesses(fusion, found, MAX_DATA_TILES - fusion->output_count);
+    for (int i = 0; i < count; i++) {
+        DataTile *tile = &space->tiles[space->tile_count++];
+        *tile = window_tile(space, slides, found[i].access, device);
+        tile->staged = found[i].access == stage->access;
+        tile->plane = tile->staged ? stage->plane : 0;
+        tile->staged_inner = tile->rank - 1;
+        set_lines(tile, space, stage, device);
+    }
+    for (int i = 0; i < fusion->op_count && space->tile_count < MAX_DATA_TILES; i++) {
+        if (!fusion->ops[i].stored)
+            continue;
+        DataTile *tile = &space->tiles[space->tile_count++];
+        *tile = window_tile(space, slides, &fusion->ops[i].store, device);
+        tile->output = true;
+        tile->staged = stage->access && window_collected(fusion);
+        tile->plane = tile->staged ? slides_extent(slides, SIDE_DOWN) * slides_extent(slides, SIDE_ALONG) : 0;
+        tile->staged_inner = tile->rank - 1;
+        set_lines(tile, space, stage, device);
+    }
+}
+
+static AxisRule all_of(int64_t extent) { return (AxisRule){extent, extent}; }
+
+static TileRules variant_rules(const Fusion *fusion, const DeviceSpec *device, int variant,
+                               const Stage *stage)
+{
+    static const char *const names[] = {"taps", "windows", "staged"};
+    Slides slides = window_slides(fusion, variant);
+    TileRules rules = {
+        .space = space_new(fusion, device), .variant = variant, .variant_name = names[variant], .stages = 1};
+    int64_t along = slides_extent(&slides, SIDE_ALONG), other = reduction_points(fusion) / kept_taps(&slides);
+    space_add_axis(&rules.space, "outer", outer_points(&slides), false);
+    space_add_axis(&rules.space, "down", slides_extent(&slides, SIDE_DOWN), false);
+    space_add_axis(&rules.space, "along", along, false);
+    space_add_axis(&rules.space, "tap", other, true);
+    space_add_axis(&rules.space, "tap down", slides_taps(&slides, SIDE_DOWN), true);
+    space_add_axis(&rules.space, "tap along", slides_taps(&slides, SIDE_ALONG), true);
+    add_tiles(&rules.space, &slides, stage, device);
+
+    AxisRule *each = rules.rule[LEVEL_REGISTER], *block = rules.rule[LEVEL_SHARED];
+    each[OUTER] = each[ALONG] = each[OTHER] = (AxisRule){1, 1};
+    each[DOWN] = (AxisRule){1, MAX_HEIGHT};
+    int64_t threads = stage->access ? STAGED_THREADS : DIRECT_THREADS;
+    block[OUTER] = (AxisRule){1, threads};
+    block[DOWN] = (AxisRule){1, MAX_HEIGHT * threads};
+    block[ALONG] = stage->access || along <= WHOLE_LINE ? all_of(along) : (AxisRule){RUN, threads};
+    rules.most_threads = (int)threads;
+    block[OTHER] = all_of(other);
+    each[DOWN_TAP] = block[DOWN_TAP] = all_of(slides_taps(&slides, SIDE_DOWN));
+    each[ALONG_TAP] = block[ALONG_TAP] = all_of(slides_taps(&slides, SIDE_ALONG));
+    rules.ragged_warps = true;
+    rules.accumulator_bits = dtype_info[fusion->ops[0].body->type].bits;
+    /* Fitted to 230 kernels of 15 poolings and depthwise filters on an H200 (measured 2026-11-21): positions, copies and
+       guards. Staging costs more than it looks, since a block loads, computes and stores in turn. */
+    bool staged = stage->access;
+    rules.thread_instructions = staged ? 150 : 100;
+    rules.element_instructions = staged ? 2 : 1.5;
+    rules.output_instructions = staged ? 12 : 8;
+    rules.register_overhead = 16;
+    rules.input_buffers = 1;
+    /* The lines of one output's windows, and the next one. */
+    rules.input_registers = (int)(slides_taps(&slides, SIDE_ALONG) * (slides_taps(&slides, SIDE_DOWN) + 1));
+    return rules;
+}
+
+/* Windows that fit registers are kept there; their tensor may pass through shared memory. */
+static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+{
+    Slides slides = slides_find(fusion);
+    Stage none = {0}, stage = window_stage(&slides);
+    if (!slides.count || kept_taps(&slides) > MAX_KEPT_TAPS || kept_elements(&slides) > MAX_KEPT_ELEMENTS) {
+        variants[0] = variant_rules(fusion, device, NOTHING, &none);
+        return 1;
+    }
+    int count = 0;
+    variants[count++] = variant_rules(fusion, device, WINDOWS, &none);
+    FusedAccess found[MAX_ACCESSES];
+    bool counted = tiles_hold(fusion, fusion_accesses(fusion, found, MAX_ACCESSES));
+    if (stage.access && counted && slides_extent(&slides, SIDE_ALONG) <= STAGED_THREADS)
+        variants[count++] = variant_rules(fusion, device, WINDOWS_OF_STAGED, &stage);
+    return count;
+}
+
+const Family window_family = {
+    .name = "window",
+    .template_path = "templates/window.cu",
+    .variants = (const char *const[]){"taps", "windows", "staged", NULL},
+    .matches = matches,
+    .rules = rules,
+    .emit = window_emit,
+    .memory = window_memory,
+};

@@ -1,0 +1,263 @@
+// The parameter block of a window kernel.
+#include <inttypes.h>
+
+#include "base/checked.h"
+#include "codegen/family/window/window_parts.h"
+
+static void emit_constants(StrBuf *out, const KernelPlan *plan, const Slides *slides)
+{
+    const FusedOp *op = &plan->fusion->ops[0];
+    const int64_t *problem = plan->program->tile[LEVEL_GLOBAL].size;
+    const int64_t *block = plan->program->tile[LEVEL_SHARED].size;
+    int64_t height = plan->program->tile[LEVEL_REGISTER].size[DOWN];
+    strbuf_printf(out, "using Reduction = %s;\n", combiner(op->reduce));
+    strbuf_printf(out, "using A = %s;   // what totals are accumulated in\n", value_type(op->body->type));
+    strbuf_printf(
+        out, "constexpr Index OUTER = %" PRId64 ", DOWN = %" PRId64 ", ALONG = %" PRId64 ";   // outputs\n",
+        problem[OUTER], problem[DOWN], problem[ALONG]);
+    strbuf_printf(out,
+                  "constexpr int TAPS = %" PRId64 ", DOWN_TAPS = %" PRId64 ", ALONG_TAPS = %" PRId64
+                  ";   // of a window: one by one, and those that slide\n",
+                  problem[OTHER], problem[DOWN_TAP], problem[ALONG_TAP]);
+    strbuf_printf(out, "constexpr int THREADS = %d;\n", plan->threads);
+    strbuf_printf(
+        out, "constexpr int TO = %" PRId64 ", TD = %" PRId64 ", TA = %" PRId64 ";   // threads of a block\n",
+        block[OUTER], block[DOWN] / height, block[ALONG]);
+    strbuf_printf(out, "constexpr int HEIGHT = %" PRId64 ";   // outputs of a thread, one below the other\n",
+                  height);
+    /* Without a common slide each output has rows of its own. */
+    const Slide *slide = slides_rows(slides);
+    int64_t taps = problem[DOWN_TAP];
+    strbuf_printf(out,
+                  "constexpr int ROWS = %" PRId64 ", ROW_STEP = %" PRId64 ", ROW_TAP_STEP = %" PRId64
+                  ";   // under the outputs; from one output to the next, from tap to tap\n",
+                  slide ? leaf_extent(slides, &slides->leaves[0], SIDE_DOWN, height) : height * taps,
+                  slide ? slide->step : taps, slide ? slide->tap_step : 1);
+    strbuf_printf(out, "constexpr bool SAME_TERMS = %s;   // of a row for all outputs that meet it\n",
+                  slide && slides_same_terms(slides) ? "true" : "false");
+    strbuf_printf(out,
+                  "constexpr bool SAFE_PAST_END = %s;   // terms past the last output read nothing outside "
+                  "of tensors\n",
+                  slides_are_safe(slides) ? "true" : "false");
+}
+
+/* Shared memory of a block for what it stages, or for what it collects. */
+static int64_t kept_bytes(const KernelPlan *plan, bool output)
+{
+    const TileSpace *space = &plan->rules->space;
+    for (int i = 0; i < space->tile_count; i++)
+        if (space->tiles[i].staged && space->tiles[i].output == output)
+            return data_tile_span_bytes(&space->tiles[i], &plan->program->tile[LEVEL_SHARED],
+                                        space->axis_count);
+    return 0;
+}
+
+/* A block's outputs are one piece of memory: whole planes, or a part of one. */
+static bool collects(const KernelPlan *plan)
+{
+    const int64_t *problem = plan->program->tile[LEVEL_GLOBAL].size;
+    const int64_t *block = plan->program->tile[LEVEL_SHARED].size;
+    return kept_bytes(plan, true) > 0 && (block[OUTER] == 1 || block[DOWN] >= problem[DOWN]);
+}
+
+KernelMemory window_memory(const KernelPlan *plan)
+{
+    return (KernelMemory){.shared_bytes = kept_bytes(plan, false) + (collects(plan) ? kept_bytes(plan, true) : 0)};
+}
+
+static void emit_tensor_function(StrBuf *out, const char *name, const char *type, const char *tensor,
+                                 int position)
+{
+    strbuf_printf(out, "__device__ __forceinline__ %s *%s(const Tensors &t)\n{\n", type, name);
+    if (tensor)
+        strbuf_printf(out, "    return t.%s%d;\n}\n", tensor, position);
+    else
+        strbuf_puts(out, "    (void)t;\n    return nullptr;\n}\n");
+}
+
+static void emit_stage(StrBuf *out, const KernelPlan *plan, const Stage *stage)
+{
+    enum { COPY_BYTES = 16 };
+    const Tensor *tensor = stage->access ? stage->access->tensor : NULL;
+    int64_t bytes = kept_bytes(plan, false), copies = ceil_div(bytes, COPY_BYTES);
+    strbuf_printf(out, "\n// What a block stages in shared memory%s.\n", tensor ? "" : ": nothing");
+    strbuf_printf(out, "constexpr bool STAGES = %s;\n", tensor ? "true" : "false");
+    strbuf_printf(out, "using Staged = %s;\n", tensor ? memory_type(tensor->dtype) : "unsigned char");
+    strbuf_printf(out, "constexpr int STAGED_BYTES = %" PRId64 ";\n", bytes);
+    strbuf_printf(out, "constexpr int COPIES = %" PRId64 ";   // of 16 bytes each, of a thread\n",
+                  ceil_div(copies, plan->threads));
+    strbuf_printf(out,
+                  "constexpr Index PLANE = %" PRId64 ", DOWN_STEP = %" PRId64
+                  ";   // elements from one output's to the next one's\n",
+                  stage->plane, stage->down_step);
+    strbuf_printf(out,
+                  "constexpr Index BEGIN = %" PRId64 ", END = %" PRId64
+                  ";   // of what is under the windows of a line\n",
+                  stage->low, stage->high + 1);
+    emit_tensor_function(out, "staged_tensor",
+                         arena_printf(out->arena, "const %s", tensor ? memory_type(tensor->dtype) : "Staged"),
+                         tensor ? "in" : NULL, tensor ? input_position(plan->fusion, tensor) : 0);
+    strbuf_puts(out, "struct Tile {\n    const Staged *at;\n"
+                     "    Index origin;   // position in the tensor of what stands first\n};\n");
+}
+
+static void emit_collection(StrBuf *out, const KernelPlan *plan)
+{
+    const FusedOp *op = collects(plan) ? window_collected(plan->fusion) : NULL;
+    const char *type = op ? memory_type(op->out->dtype) : "unsigned char";
+    strbuf_printf(out, "\n// Outputs that a block collects in shared memory%s.\n", op ? "" : ": none");
+    strbuf_printf(out, "constexpr bool COLLECTS = %s;\n", op ? "true" : "false");
+    strbuf_printf(out, "using Collected = %s;\nconstexpr int COLLECTED_BYTES = %" PRId64 ";\n", type,
+                  op ? kept_bytes(plan, true) : 0);
+    emit_tensor_function(out, "collected_tensor", "Collected", op ? "out" : NULL,
+                         op ? output_position(plan->fusion, op->out) : 0);
+    strbuf_puts(out, "struct Collection {\n    Collected *at;\n"
+                     "    Index origin;   // position in the tensor of what stands first\n};\n");
+}
+
+static void emit_outer_positions(StrBuf *out, const Scope *scope)
+{
+    int end = scope->fusion->spatial_count - SIDES;
+    emit_positions(out, "    ", "outer", scope, 0, end < 0 ? 0 : end);
+}
+
+/* Taps that are no side's, from their flat position. */
+static void emit_tap_positions(StrBuf *out, const Scope *scope, const Slides *slides)
+{
+    const Fusion *fusion = slides->fusion;
+    int64_t below = 1;
+    for (int a = fusion->axis_count - 1; a >= fusion->spatial_count; a--) {
+        if (a == slides->tap[SIDE_DOWN] || a == slides->tap[SIDE_ALONG])
+            continue;
+        strbuf_printf(out, "    [[maybe_unused]] const Index %s = tap", scope->axis[a]);
+        if (below > 1)
+            strbuf_printf(out, " / %" PRId64, below);
+        strbuf_printf(out, " %% %" PRId64 ";\n", fusion->axes[a].extent);
+        below *= fusion->axes[a].extent;
+    }
+}
+
+/* Spelling of the staged tensor's elements. */
+typedef struct StagedRead {
+    Arena *arena;
+    const Scope *scope;
+} StagedRead;
+
+static const char *staged_loaded(void *context, const Expr *expr)
+{
+    const StagedRead *read = context;
+    if (expr->kind != EXPR_ACCESS)
+        return NULL;
+    StrBuf text = strbuf_new(read->arena);
+    Affine offset = access_offset(&expr->access);
+    strbuf_puts(&text, "load(tile.at, ");
+    emit_affine(&text, &offset, read->scope->axis);
+    strbuf_puts(&text, " - tile.origin)");
+    return text.text;
+}
+
+static void emit_leaf(StrBuf *out, const KernelPlan *plan, const Scope *scope, const Slides *slides,
+                      const Stage *stage, int index)
+{
+    const Leaf *leaf = &slides->leaves[index];
+    int64_t height = plan->program->tile[LEVEL_REGISTER].size[DOWN];
+    Scope element = *scope;
+    StagedRead read = {out->arena, &element};
+    if (stage->access && leaf_access(leaf->expr) == stage->access) {
+        element.loaded = staged_loaded;
+        element.context = &read;
+    }
+    strbuf_printf(out,
+                  "    UNROLL for (int p = 0; p < %" PRId64 "; ++p)\n"
+                  "        UNROLL for (int q = 0; q < %" PRId64 "; ++q)\n            in.x%d[p][q] = ",
+                  leaf_extent(slides, leaf, SIDE_DOWN, height), leaf_extent(slides, leaf, SIDE_ALONG, 1),
+                  index);
+    leaf_emit(out, slides, leaf, height, &element);
+    strbuf_puts(out, ";\n");
+}
+
+static void emit_windows(StrBuf *out, const KernelPlan *plan, const Scope *scope, const Slides *slides,
+                         const Stage *stage)
+{
+    int64_t height = plan->program->tile[LEVEL_REGISTER].size[DOWN];
+    strbuf_puts(out, "\n// What the windows of a thread's outputs cover.\nstruct Windows {\n");
+    for (int i = 0; i < slides->count; i++)
+        strbuf_printf(out, "    %s x%d[%" PRId64 "][%" PRId64 "];\n",
+                      value_type(slides->leaves[i].expr->type), i,
+                      leaf_extent(slides, &slides->leaves[i], SIDE_DOWN, height),
+                      leaf_extent(slides, &slides->leaves[i], SIDE_ALONG, 1));
+    strbuf_puts(
+        out, "};\n\n"
+             "__device__ __forceinline__ void load_windows(const Tensors &t, const Tile &tile, Index outer, "
+             "Index down, Index along, Index tap, Windows &in)\n{\n"
+             "    (void)t, (void)tile, (void)outer, (void)down, (void)along, (void)tap, (void)in;\n");
+    if (slides->count) {
+        emit_outer_positions(out, scope);
+        emit_tap_positions(out, scope, slides);
+    }
+    for (int i = 0; i < slides->count; i++)
+        emit_leaf(out, plan, scope, slides, stage, i);
+    strbuf_puts(out, "}\n");
+}
+
+static void emit_term(StrBuf *out, const Scope *scope, Slides *slides)
+{
+    Scope kept = *scope;
+    kept.loaded = slides_loaded;
+    kept.context = slides;
+    if (slides->axis[SIDE_DOWN] >= 0)
+        kept.axis[slides->axis[SIDE_DOWN]] = "(down + a)";
+    strbuf_puts(
+        out,
+        "\n// Of the thread's output a, at one point of its window.\n"
+        "__device__ __forceinline__ A term(const Tensors &t, Index outer, Index down, Index along, Index "
+        "tap, int a, int r, int s, const Windows &in)\n{\n"
+        "    (void)t, (void)outer, (void)down, (void)along, (void)tap, (void)a, (void)r, (void)s, "
+        "(void)in;\n");
+    emit_outer_positions(out, scope);
+    emit_tap_positions(out, scope, slides);
+    strbuf_puts(out, "    return ");
+    emit_expr(out, &kept, scope->fusion->ops[0].body);
+    strbuf_puts(out, ";\n}\n");
+}
+
+static void emit_finish(StrBuf *out, const KernelPlan *plan, const Scope *scope)
+{
+    strbuf_puts(out, "\n__device__ __forceinline__ void finish(const Tensors &t, const Collection &out, "
+                     "Index outer, Index "
+                     "down, Index along, A total)\n{\n"
+                     "    (void)t, (void)out, (void)outer, (void)down, (void)along;\n");
+    emit_outer_positions(out, scope);
+    emit_epilogue(out, "    ", scope, "total");
+    const FusedOp *op = collects(plan) ? window_collected(plan->fusion) : NULL;
+    if (op) {
+        Affine offset = access_offset(&op->store);
+        strbuf_puts(out, "    store(out.at, ");
+        emit_affine(out, &offset, scope->axis);
+        strbuf_printf(out, " - out.origin, v%d);\n", (int)(op - plan->fusion->ops));
+    } else
+        emit_stores(out, "    ", scope);
+    strbuf_puts(out, "}\n");
+}
+
+void window_emit(StrBuf *out, const KernelPlan *plan)
+{
+    Slides slides = window_slides(plan->fusion, plan->program->variant);
+    Stage stage = plan->program->variant == WINDOWS_OF_STAGED ? window_stage(&slides) : (Stage){0};
+    Scope scope = {.fusion = plan->fusion, .wide = plan->wide};
+    for (int a = 0; a < plan->fusion->axis_count; a++)
+        scope.axis[a] = axis_names[a];
+    static const char *const side_names[SIDES] = {"down", "along"}, *const tap_names[SIDES] = {"r", "s"};
+    for (Side side = 0; side < SIDES; side++) {
+        if (slides.axis[side] >= 0)
+            scope.axis[slides.axis[side]] = side_names[side];
+        if (slides.tap[side] >= 0)
+            scope.axis[slides.tap[side]] = tap_names[side];
+    }
+    emit_constants(out, plan, &slides);
+    emit_stage(out, plan, &stage);
+    emit_collection(out, plan);
+    emit_windows(out, plan, &scope, &slides, &stage);
+    emit_term(out, &scope, &slides);
+    emit_finish(out, plan, &scope);
+}

@@ -1,0 +1,35 @@
+// What the two halves of the window family share: which program it constructs, and how it is written.
+#pragma once
+#include "codegen/family/family.h"
+#include "codegen/family/window/stencil.h"
+
+/* Space axes. */
+enum { OUTER, DOWN, ALONG, OTHER, DOWN_TAP, ALONG_TAP };
+
+/* TileRules.variant: what is kept of the input. */
+enum { NOTHING, WINDOWS, WINDOWS_OF_STAGED };
+
+Slides window_slides(const Fusion *fusion, int variant);
+
+/* The part of one tensor that a block reads, as one piece of memory. */
+typedef struct Stage {
+    const Access *access;   // NULL: there is none
+    int64_t plane;          // elements of one outer position
+    int64_t down_step;      // elements from one output's windows to those of the one below
+    int64_t low, high;      // first and last element under a line's windows, seen from the line's start
+} Stage;
+
+/* Of the leaves' tensors the largest that can be staged. */
+Stage window_stage(const Slides *slides);
+
+/* What the leaf reads, if it is one access of whole elements; else NULL. */
+const Access *leaf_access(const Expr *expr);
+
+/* The only output, if its elements lie as the outputs' positions follow each other: then a block may collect its outputs
+   in shared memory and write them as one piece. NULL: not so. */
+const FusedOp *window_collected(const Fusion *fusion);
+
+/* Family.emit */
+void window_emit(StrBuf *out, const KernelPlan *plan);
+/* Family.memory */
+KernelMemory window_memory(const KernelPlan *plan);

@@ -1,0 +1,79 @@
+// What a window kernel keeps of its input, and what a block stages.
+#include "codegen/family/window/window_parts.h"
+#include "rtile/space.h"
+
+Slides window_slides(const Fusion *fusion, int variant)
+{
+    return variant == NOTHING ? slides_none(fusion) : slides_find(fusion);
+}
+
+// ---- what is staged ----
+
+/* Do the access' elements lie plane after plane, in the order of the outer positions? Then elements of one plane. */
+static int64_t plane_of(const Slides *slides, const Access *access, const Affine *offset)
+{
+    int64_t plane = 1, stride;
+    int outer_end = slides->fusion->spatial_count - SIDES;
+    for (int d = access->rank - 1; d >= 0; d--) {
+        bool is_inner = false;
+        for (int a = outer_end < 0 ? 0 : outer_end; a < slides->fusion->axis_count; a++)
+            is_inner |= access->dims[d].index.coef[a] != 0;
+        if (is_inner)
+            plane *= access->dims[d].size;
+        else if (access->dims[d].index.constant)
+            return 0;   // another plane than the outputs'
+    }
+    stride = plane;
+    for (int a = outer_end - 1; a >= 0; a--) {
+        if (offset->coef[a] != stride)
+            return 0;
+        stride *= slides->fusion->axes[a].extent;
+    }
+    return stride == tensor_elements(access->tensor) ? plane : 0;
+}
+
+const Access *leaf_access(const Expr *expr)
+{
+    if (expr->kind == EXPR_GUARD)
+        expr = expr->guard.body;
+    return expr->kind == EXPR_ACCESS && expr->access.tensor->dtype != DTYPE_B1 ? &expr->access : NULL;
+}
+
+static Stage stage_of(const Slides *slides, const Access *access)
+{
+    const Fusion *fusion = slides->fusion;
+    Affine offset = access_offset(access);
+    Stage stage = {.access = access, .plane = plane_of(slides, access, &offset)};
+    if (slides->axis[SIDE_DOWN] >= 0)
+        stage.down_step = offset.coef[slides->axis[SIDE_DOWN]];
+    int64_t extents[MAX_AXES];
+    for (int a = 0; a < fusion->axis_count; a++)
+        extents[a] = a < slides->axis[SIDE_ALONG] ? 1 : fusion->axes[a].extent;
+    bool known = affine_range(&offset, extents, fusion->axis_count, &stage.low, &stage.high);
+    return known && stage.plane && stage.down_step >= 0 ? stage : (Stage){0};
+}
+
+const FusedOp *window_collected(const Fusion *fusion)
+{
+    const FusedOp *found = NULL;
+    for (int i = 0; i < fusion->op_count; i++)
+        if (fusion->ops[i].stored) {
+            if (found)
+                return NULL;
+            found = &fusion->ops[i];
+        }
+    return access_is_flat(&found->store, fusion) ? found : NULL;
+}
+
+Stage window_stage(const Slides *slides)
+{
+    Stage best = {0};
+    for (int i = 0; i < slides->count; i++) {
+        const Access *access = leaf_access(slides->leaves[i].expr);
+        Stage stage = access ? stage_of(slides, access) : (Stage){0};
+        if (stage.access &&
+            (!best.access || tensor_elements(access->tensor) > tensor_elements(best.access->tensor)))
+            best = stage;
+    }
+    return best;
+}

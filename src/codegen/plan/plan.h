@@ -1,0 +1,37 @@
+// Candidates: each is a plan for the whole program, one or several launches, possibly of different families.
+//
+// Plans with different numbers of kernels compete on equal terms: by the sum of their launches' estimated times.
+#pragma once
+#include "codegen/family/family.h"
+
+typedef struct PlannedLaunch {
+    const Family *family;
+    const Fusion *fusion;
+    const TileRules *rules;
+    RProgram program;
+} PlannedLaunch;
+
+typedef struct Plan {
+    const char *fusion_plan;   // name of the FusionPlan it came from
+    PlannedLaunch *launches;
+    int count;
+    double time_us;                 // estimated, of all launches
+    const TensorOp **partial_ops;   // definitions of tensors that only split reductions have
+    int partial_count;
+} Plan;
+
+typedef struct PlanList {
+    Plan *plans;   // ascending in time
+    int count;
+    ConstructStats stats;
+} PlanList;
+
+/* At most `keep` plans; none: the device can hold no program for this expression. */
+PlanList plan_program(Arena *arena, const FusionPlans *fusions, const DeviceSpec *device, int keep);
+
+/* What the families say of every fused kernel (`-d rtile`), and the plans made of them (`-d rprogram`). */
+void plan_rules_print(StrBuf *out, const FusionPlans *fusions, const DeviceSpec *device);
+void plan_list_print(StrBuf *out, const PlanList *list);
+/* One line a kernel: the families that match and the one of the best plan (end of `-d fusion`). */
+void plan_families_print(StrBuf *out, const FusionPlans *fusions, const DeviceSpec *device,
+                         const PlanList *list);

@@ -1,0 +1,62 @@
+// What `-d rtile`, `-d rprogram` and the end of `-d fusion` show.
+#include <inttypes.h>
+
+#include "codegen/plan/plan.h"
+
+void plan_rules_print(StrBuf *out, const FusionPlans *fusions, const DeviceSpec *device)
+{
+    TileRules *variants = NEW_ARRAY(out->arena, TileRules, MAX_VARIANTS);
+    for (int p = 0; p < fusions->count; p++)
+        for (int k = 0; k < fusions->plans[p].count; k++)
+            for (int f = 0; families[f]; f++) {
+                const Fusion *fusion = fusions->plans[p].fusions[k];
+                if (!families[f]->matches(fusion, device))
+                    continue;
+                int count = families[f]->rules(fusion, device, variants);
+                for (int v = 0; v < count; v++) {
+                    strbuf_printf(out, "plan %s, kernel %d through %s (%s)\n", fusions->plans[p].name, k,
+                                  families[f]->name, variants[v].variant_name);
+                    tile_rules_print(out, &variants[v]);
+                }
+            }
+}
+
+void plan_list_print(StrBuf *out, const PlanList *list)
+{
+    for (int i = 0; i < list->count; i++) {
+        const Plan *plan = &list->plans[i];
+        strbuf_printf(out, "candidate %d: %.3f us, plan %s\n", i, plan->time_us, plan->fusion_plan);
+        for (int k = 0; k < plan->count; k++) {
+            const PlannedLaunch *launch = &plan->launches[k];
+            strbuf_printf(out, "  kernel %d through %s (%s)\n", k, launch->family->name,
+                          launch->rules->variant_name);
+            rprogram_print(out, launch->rules, &launch->program);
+        }
+    }
+    strbuf_printf(out, "generated %" PRId64 ", feasible %" PRId64 "\n", list->stats.generated,
+                  list->stats.feasible);
+}
+
+static void matching_families_print(StrBuf *out, const Fusion *fusion, const DeviceSpec *device)
+{
+    for (int f = 0, shown = 0; families[f]; f++)
+        if (families[f]->matches(fusion, device))
+            strbuf_printf(out, "%s%s", shown++ ? ", " : "", families[f]->name);
+}
+
+void plan_families_print(StrBuf *out, const FusionPlans *fusions, const DeviceSpec *device,
+                         const PlanList *list)
+{
+    for (int p = 0; p < fusions->count; p++)
+        for (int k = 0; k < fusions->plans[p].count; k++) {
+            strbuf_printf(out, "plan %s, kernel %d can go through ", fusions->plans[p].name, k);
+            matching_families_print(out, fusions->plans[p].fusions[k], device);
+            strbuf_puts(out, "\n");
+        }
+    if (!list->count)
+        return;
+    strbuf_printf(out, "best: plan %s", list->plans[0].fusion_plan);
+    for (int k = 0; k < list->plans[0].count; k++)
+        strbuf_printf(out, "%s through %s", ",", list->plans[0].launches[k].family->name);
+    strbuf_puts(out, "\n");
+}

@@ -1,0 +1,171 @@
+#include "prove/verify.h"
+
+#include "prove/verify_parts.h"
+
+enum { HANG_SECONDS = 60, MAX_PASSES = 2 };
+
+static const Pass lowest = {"lowest thread first", 0xff, RUNTIME_LOWEST_FIRST, false},
+                  checked = {"checked accesses", 0xff, RUNTIME_LOWEST_FIRST, true},
+                  highest = {"highest thread first", 0x00, RUNTIME_HIGHEST_FIRST, false},
+                  priority = {"threads by priority", 0xff, RUNTIME_PRIORITY, false};
+
+/* What each kind of inputs is run with. The special kinds are for small programs. */
+static const Pass *const PASSES[INPUT_KINDS][MAX_PASSES] = {
+    [INPUT_REAL] = {&lowest, &checked},
+    [INPUT_WHOLE] = {&highest, &priority},
+    [INPUT_NEGATIVE] = {&highest},
+    [INPUT_HIGH] = {&priority},
+    [INPUT_LOW] = {&lowest},
+    [INPUT_ENDS] = {&highest},
+    [INPUT_NAN] = {&lowest},
+    [INPUT_INFINITE] = {&priority},
+    [INPUT_DENORMAL] = {&lowest},
+    [INPUT_ROWS] = {&highest},
+};
+
+static VerifyStatus status_of(RuntimeStatus status)
+{
+    static const VerifyStatus statuses[] = {
+        [RUNTIME_DONE] = VERIFY_RIGHT,
+        [RUNTIME_WRONG] = VERIFY_WRONG,
+        [RUNTIME_TIMEOUT] = VERIFY_TIMEOUT,
+        [RUNTIME_MACHINE] = VERIFY_MACHINE,
+    };
+    return statuses[status];
+}
+
+/* Runs `proof->launch`, or all of them, and judges. */
+static void run_proof(Proof *proof)
+{
+    const Launch *launch = proof->launch;
+    const Pass *pass = proof->pass;
+    VerifyReport *report = proof->report;
+    proof->tensor_count = 0;
+    verify_place(proof);
+    RuntimeJob job = {
+        .buffer_bytes = proof->buffer_bytes,
+        .tensors = proof->tensors,
+        .tensor_count = proof->tensor_count,
+        .fill = verify_fill,
+        .context = proof,
+        .poison = pass->poison,
+        .only_launch = launch ? (int)(launch - proof->kernel->launches) : -1,
+        .max_blocks = launch ? verify_sample_blocks(proof) : INT64_MAX,
+        .seed = proof->options->seed,
+        .lazy = launch != NULL,
+        .ends_written =
+            launch && launch->grid[1] * launch->grid[2] == 1,   // of larger grids the last may be left out
+        .schedule = pass->schedule,
+        .checked = pass->checked || launch,
+        .seconds = proof->options->seconds ? proof->options->seconds : HANG_SECONDS,
+    };
+    RuntimeResult result = runtime_interp.run(proof->arena, proof->module, &job);
+    report->blocks_run += pass->checked ? 0 : result.blocks_run;
+    report->blocks_total += pass->checked ? 0 : result.blocks_total;
+    if (result.status != RUNTIME_DONE) {
+        verify_wrong(proof, result.reason);
+        report->status = status_of(result.status);
+    } else if (launch || !pass->checked) {
+        (launch ? verify_compare_pages : verify_compare_whole)(proof, &result);
+    }
+    runtime_interp.release(&result);
+}
+
+static void prove_launch(Proof *proof, const Launch *launch)
+{
+    proof->launch = launch;
+    verify_tell(proof);
+    const char *unproven = verify_too_long(proof);
+    if (unproven) {
+        proof->report->unproven = unproven;
+    } else if (proof->kind == INPUT_WHOLE || !verify_is_dear(proof)) {
+        verify_prepare(proof);
+        run_proof(proof);
+    }
+}
+
+/* The program whole, or launch by launch on some blocks. */
+static void prove_pass(Proof *proof)
+{
+    const Kernel *kernel = proof->kernel;
+    proof->launch = NULL;
+    double whole_work = proof->options->whole_work;
+    if (!verify_is_too_large(kernel, whole_work, proof->pass->checked)) {
+        run_proof(proof);
+        return;
+    }
+    if (proof->pass->checked && verify_is_too_large(kernel, whole_work, false))
+        return;   // the other passes are checked
+    for (int i = 0; i < kernel->launch_count && !proof->report->message; i++)
+        prove_launch(proof, &kernel->launches[i]);
+}
+
+static bool is_tried(const Proof *proof)
+{
+    return proof->kind == INPUT_REAL || proof->kind == INPUT_WHOLE ||
+           (verify_is_small(proof->kernel) && input_kind_applies(proof->program, proof->kind));
+}
+
+static void prove_kind(Proof *proof)
+{
+    proof->inputs = verify_inputs(proof);
+    proof->source = verify_source(proof);
+    proof->truth = verify_evaluator(proof, proof->program);
+    proof->plan = verify_evaluator(proof, proof->kernel->program);
+    proof->guess = verify_evaluator(proof, proof->kernel->program);
+    evaluator_estimate(proof->guess);
+    proof->told = NEW_ARRAY(proof->arena, Told, proof->kernel->launch_count);
+    const Pass *const *passes = PASSES[proof->kind];
+    for (int i = 0; i < MAX_PASSES && passes[i] && !proof->report->message; i++) {
+        proof->pass = passes[i];
+        prove_pass(proof);
+    }
+    for (int i = 0; i < proof->kernel->launch_count; i++)
+        if (proof->told[i].reference && proof->told[i].reference != proof->plan)
+            evaluator_free(proof->told[i].reference);
+    evaluator_free(proof->truth);
+    evaluator_free(proof->plan);
+    evaluator_free(proof->guess);
+}
+
+/* A second build costs more than it saves where little is run; of programs that are not run whole all accesses are
+   checked. */
+static RuntimeSource source_of(const Kernel *kernel, const DeviceSpec *device, const VerifyReport *report)
+{
+    bool plain = !verify_is_small(kernel) && !report->sampled;
+    return (RuntimeSource){
+        .name = kernel->name,
+        .text = kernel->source,
+        .length = kernel->source_length,
+        .arg_count = kernel->program->input_count + kernel->program->output_count,
+        .limits = runtime_limits(device),
+        .builds = RUNTIME_CHECKED | (plain ? RUNTIME_PLAIN : 0),
+    };
+}
+
+VerifyReport verify(Arena *scratch, const Program *program, const Kernel *kernel, const DeviceSpec *device,
+                    const VerifyOptions *options)
+{
+    VerifyReport report = {.sampled = verify_is_too_large(kernel, options->whole_work, false)};
+    RuntimeSource source = source_of(kernel, device, &report);
+    RuntimeModule *module;
+    report.status = status_of(runtime_interp.load(scratch, &source, &module, &report.message));
+    for (InputKind kind = 0; kind < INPUT_KINDS && report.status == VERIFY_RIGHT; kind++) {
+        Proof proof = {
+            .arena = scratch,
+            .program = program,
+            .kernel = kernel,
+            .module = module,
+            .options = options,
+            .kind = kind,
+            .report = &report,
+        };
+        if (is_tried(&proof))
+            prove_kind(&proof);
+    }
+    if (report.status == VERIFY_RIGHT && report.unproven) {   // a wrong launch would be worse
+        report.status = VERIFY_TIMEOUT;
+        report.message = report.unproven;
+    }
+    return report;
+}

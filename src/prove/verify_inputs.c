@@ -1,0 +1,294 @@
+// What a run of a kernel reads: where its tensors lie and what they hold.
+#include <string.h>
+
+#include "hal/worker.h"
+#include "prove/verify_parts.h"
+
+static const double SHARED_WORK = 3e7;   // of a tensor that two processors make: some tenths of a second
+enum { SHARE_SECONDS = 600 };            // the worker dies with its parent, sooner
+
+// ---- where tensors lie ----
+
+/* Arguments come in the order of the inputs, then the outputs; the workspace follows. */
+static int workspace_buffer(const Program *program) { return program->input_count + program->output_count; }
+
+static void add_tensor(Proof *proof, const Tensor *tensor, int buffer, int64_t offset, bool written)
+{
+    proof->sources[proof->tensor_count] = tensor;
+    proof->tensors[proof->tensor_count++] = (RuntimeTensor){
+        .name = tensor->name,
+        .buffer = buffer,
+        .offset = offset,
+        .bytes = tensor_bytes(tensor),
+        .written = written,
+        .costly = !written && verify_is_costly(proof, tensor),
+    };
+}
+
+/* The whole program: inputs are read, outputs and workspace written. */
+static void place_program(Proof *proof)
+{
+    const Program *program = proof->kernel->program;
+    for (int i = 0; i < program->input_count; i++)
+        add_tensor(proof, program->inputs[i], i, 0, false);
+    for (int i = 0; i < program->output_count; i++)
+        add_tensor(proof, program->outputs[i], program->input_count + i, 0, true);
+    if (proof->kernel->workspace_bytes == 0)
+        return;
+    proof->tensors[proof->tensor_count++] = (RuntimeTensor){
+        .name = "workspace",
+        .buffer = workspace_buffer(program),
+        .bytes = proof->kernel->workspace_bytes,
+        .written = true,
+    };
+}
+
+/* What a launch uses for itself: nobody else knows what lies there. */
+static void add_scratch(Proof *proof, const LaunchArg *arg)
+{
+    proof->tensors[proof->tensor_count++] = (RuntimeTensor){
+        .name = "scratch",
+        .buffer = workspace_buffer(proof->kernel->program),
+        .offset = arg->workspace_offset,
+        .bytes = arg->scratch_bytes,
+        .written = true,
+    };
+}
+
+/* One launch: what it reads was made before. */
+static void place_launch(Proof *proof, const Launch *launch)
+{
+    const Program *program = proof->kernel->program;
+    for (int i = 0; i < launch->arg_count; i++) {
+        const LaunchArg *arg = &launch->args[i];
+        if (!arg->tensor) {
+            add_scratch(proof, arg);
+            continue;
+        }
+        int output = verify_position(program->outputs, program->output_count, arg->tensor);
+        int buffer = workspace_buffer(program);
+        if (arg->workspace_offset < 0)
+            buffer = output >= 0 ? program->input_count + output
+                                 : verify_position(program->inputs, program->input_count, arg->tensor);
+        add_tensor(proof, arg->tensor, buffer, arg->workspace_offset < 0 ? 0 : arg->workspace_offset,
+                   arg->written);
+    }
+}
+
+void verify_place(Proof *proof)
+{
+    const Program *program = proof->kernel->program;
+    int count = workspace_buffer(program) + 1 + (proof->launch ? proof->launch->arg_count : 0);
+    proof->tensors = NEW_ARRAY(proof->arena, RuntimeTensor, count);
+    proof->sources = NEW_ARRAY(proof->arena, const Tensor *, count);
+    proof->buffer_bytes = NEW_ARRAY(proof->arena, int64_t, count);
+    for (int i = 0; i < program->input_count; i++)
+        proof->buffer_bytes[i] = tensor_bytes(program->inputs[i]);
+    for (int i = 0; i < program->output_count; i++)
+        proof->buffer_bytes[program->input_count + i] = tensor_bytes(program->outputs[i]);
+    proof->buffer_bytes[workspace_buffer(program)] = proof->kernel->workspace_bytes;
+    if (proof->launch)
+        place_launch(proof, proof->launch);
+    else
+        place_program(proof);
+}
+
+// ---- reference values ----
+
+Evaluator *verify_evaluator(const Proof *proof, const Program *program)
+{
+    Evaluator *evaluator = evaluator_new(proof->arena, program, proof->source);
+    evaluator_allow(evaluator, proof->options->math);
+    return evaluator;
+}
+
+/* Outputs are judged by what the user wrote, which the kernel's program holds too. */
+void verify_reference(const Proof *proof, const Tensor *tensor, const int64_t *elements, int64_t count,
+                      Value *values)
+{
+    if (proof->launch)
+        evaluate(verify_told(proof)->reference, tensor, elements, count, values);
+    else
+        evaluate(proof->truth, proof->program->tensors[tensor->id], elements, count, values);
+}
+
+int64_t verify_elements_in(const Tensor *tensor, int64_t bytes)
+{
+    return bytes * 8 / dtype_info[tensor->dtype].bits;
+}
+
+static RandomInputs random_of(const Proof *proof)
+{
+    return (RandomInputs){proof->program, proof->options->seed, proof->kind};
+}
+
+InputTable *verify_inputs(const Proof *proof)
+{
+    const Program *program = proof->program;
+    RandomInputs random = random_of(proof);
+    if (random.kind != INPUT_REAL && random.kind != INPUT_WHOLE)
+        return NULL;
+    InputTable *tables = NEW_ARRAY(proof->arena, InputTable, program->input_count);
+    for (int i = 0; i < program->input_count; i++) {
+        tables[i].bytes = dtype_info[program->inputs[i]->dtype].bits / 8;
+        for (int64_t k = 0; k < INPUT_VALUES; k++) {
+            tables[i].values[k] = random_input_element(&random, i, k);
+            dtype_store(program->inputs[i]->dtype, tables[i].stored, k, tables[i].values[k]);
+        }
+    }
+    return tables;
+}
+
+static inline size_t table_position(int64_t element)
+{
+    uint64_t x = (uint64_t)element * 0x9e3779b97f4a7c15u;   // splitmix64's constants
+    return (size_t)((x ^ x >> 30) * 0xbf58476d1ce4e5b9u >> 52);
+}
+
+static double table_element(void *context, int input, int64_t element)
+{
+    const InputTable *tables = context;
+    return tables[input].values[table_position(element)];
+}
+
+InputSource verify_source(const Proof *proof)
+{
+    if (proof->inputs)
+        return (InputSource){table_element, proof->inputs};
+    RandomInputs *random = NEW(proof->arena, RandomInputs);
+    *random = random_of(proof);
+    return (InputSource){random_input_element, random};
+}
+
+static void fill_from_table(const InputTable *table, int64_t first, int64_t count, void *memory)
+{
+    for (int64_t i = 0; i < count; i++) {
+        size_t k = table_position(first + i);
+        switch (table->bytes) {
+        case 1: ((uint8_t *)memory)[i] = table->stored[k]; break;
+        case 2: ((uint16_t *)memory)[i] = ((const uint16_t *)table->stored)[k]; break;
+        case 4: ((uint32_t *)memory)[i] = ((const uint32_t *)table->stored)[k]; break;
+        case 8: ((uint64_t *)memory)[i] = ((const uint64_t *)table->stored)[k]; break;
+        default: dtype_store(DTYPE_B1, memory, i, table->values[k]);
+        }
+    }
+}
+
+static void fill_input(const Proof *proof, int input, int64_t first, int64_t count, void *memory)
+{
+    if (proof->inputs) {
+        fill_from_table(&proof->inputs[input], first, count, memory);
+        return;
+    }
+    RandomInputs random = random_of(proof);
+    for (int64_t i = 0; i < count; i++)
+        dtype_store(proof->program->inputs[input]->dtype, memory, i,
+                    random_input_element(&random, input, first + i));
+}
+
+static void fill_made(const Proof *proof, const Tensor *tensor, int64_t first, int64_t count, void *memory)
+{
+    Value values[VERIFY_BATCH];
+    int64_t elements[VERIFY_BATCH];
+    for (int64_t done = 0; done < count; done += VERIFY_BATCH) {
+        int64_t batch = count - done < VERIFY_BATCH ? count - done : VERIFY_BATCH;
+        for (int64_t i = 0; i < batch; i++)
+            elements[i] = first + done + i;
+        verify_reference(proof, tensor, elements, batch, values);
+        for (int64_t i = 0; i < batch; i++)
+            dtype_store(tensor->dtype, memory, done + i, values[i].real);
+    }
+}
+
+/* Some elements that a worker makes. */
+typedef struct Share {
+    const Proof *proof;
+    const Tensor *tensor;
+    int64_t first, count;
+    void *memory;
+} Share;
+
+/* The plan's evaluator, or where something is estimated one of the launch's own. */
+static Evaluator *reference_of(Proof *proof)
+{
+    Evaluator *reference = proof->plan;
+    for (int i = 0; i < proof->launch->arg_count; i++) {
+        const LaunchArg *arg = &proof->launch->args[i];
+        if (arg->written || !verify_is_estimated(proof, arg->tensor))
+            continue;
+        if (reference == proof->plan)
+            reference = verify_evaluator(proof, proof->kernel->program);
+        evaluator_give(reference, arg->tensor, proof->guess);
+        proof->report->estimated = true;
+    }
+    return reference;
+}
+
+void verify_tell(Proof *proof)
+{
+    Told *told = verify_told(proof);
+    if (told->reference)
+        return;
+    told->reference = reference_of(proof);
+    told->made = NEW_ARRAY(proof->arena, void *, proof->kernel->program->tensor_count);
+}
+
+/* What a second processor makes. */
+static void make_share(void *context)
+{
+    const Share *share = context;
+    fill_made(share->proof, share->tensor, share->first, share->count, share->memory);
+}
+
+/* All of a tensor that an earlier launch made, its second half beside the first. */
+static void make_whole(const Proof *proof, const Tensor *tensor, void *made)
+{
+    int64_t all = tensor_elements(tensor), half = all / 2 / 32 * 32;   // words of b1 are not shared
+    size_t offset = (size_t)(half * dtype_info[tensor->dtype].bits / 8);
+    size_t bytes = (size_t)tensor_bytes(tensor) - offset;
+    Share share = {proof, tensor, half, all - half, NULL};
+    Worker worker = {.state = WORKER_IDLE};
+    bool large = verify_read_work(proof, tensor) * (double)all > SHARED_WORK && half > 0;
+    if (large && (share.memory = worker_share(bytes)))
+        worker_start(&worker, &(WorkerLimits){.seconds = SHARE_SECONDS}, make_share, &share);
+    fill_made(proof, tensor, 0, half, made);
+    worker_wait(&worker, 1);
+    if (worker.state == WORKER_DONE)
+        memcpy((char *)made + offset, share.memory, bytes);
+    else
+        fill_made(proof, tensor, half, all - half, (char *)made + offset);
+    if (share.memory)
+        worker_unshare(share.memory, bytes);
+}
+
+void verify_prepare(Proof *proof)
+{
+    Told *told = verify_told(proof);
+    for (int i = 0; i < proof->launch->arg_count; i++) {
+        const LaunchArg *arg = &proof->launch->args[i];
+        if (arg->written || told->made[arg->tensor->id] || !verify_is_prepared(proof, arg->tensor))
+            continue;
+        void *made = arena_alloc(proof->arena, (size_t)tensor_bytes(arg->tensor));
+        make_whole(proof, arg->tensor, made);
+        told->made[arg->tensor->id] = made;
+    }
+}
+
+/* A RuntimeFill: the tensor's values, wherever they come from. */
+void verify_fill(void *context, int index, int64_t offset, int64_t bytes, void *memory)
+{
+    Proof *proof = context;
+    const Program *program = proof->kernel->program;
+    const Tensor *tensor = proof->sources[index];
+    int64_t first = verify_elements_in(tensor, offset), count = verify_elements_in(tensor, bytes),
+            all = tensor_elements(tensor);
+    memset(memory, 0, (size_t)bytes);
+    count = first + count < all ? count : all - first;   // b1: the last word may be ragged
+    int input = verify_position(program->inputs, program->input_count, tensor);
+    if (input >= 0)
+        fill_input(proof, input, first, count, memory);
+    else if (proof->launch && verify_told(proof)->made[tensor->id])
+        memcpy(memory, (char *)verify_told(proof)->made[tensor->id] + offset, (size_t)bytes);
+    else
+        fill_made(proof, tensor, first, count, memory);
+}

@@ -1,0 +1,102 @@
+// What the parts of the proof share: one run of a kernel, what it reads, and how it is judged.
+#pragma once
+#include "hal/runtime.h"
+#include "ir/eval.h"
+#include "prove/verify.h"
+
+enum {
+    VERIFY_BATCH = 1024,   // elements that are evaluated at a time
+    INPUT_VALUES = 1 << 12
+};
+
+/* One way to run a kernel. */
+typedef struct Pass {
+    const char *name;
+    uint8_t poison;               // what lies where nothing was written
+    RuntimeSchedule schedule;
+    bool checked;                 // accesses are judged, not values; of runs on some blocks both always are
+} Pass;
+
+/* An input's elements are drawn from a few random ones by a hash of their position: gigabytes are filled in seconds. */
+typedef struct InputTable {
+    int64_t bytes;   // of an element in memory; 0: b1
+    double values[INPUT_VALUES];
+    _Alignas(8) unsigned char stored[INPUT_VALUES * 8];   // the same as they lie in memory
+} InputTable;
+
+/* What a launch that is run alone finds in memory. What earlier launches made of long reductions is estimated: any
+   values would do, since what the launch makes of them is judged by the same. */
+typedef struct Told {
+    Evaluator *reference;       // NULL: not settled yet
+    void **made;                // by tensor id: what it holds, if it was worked out once for all passes; else NULL
+} Told;
+
+/* One run: a part of the kernel on one kind of inputs. */
+typedef struct Proof {
+    Arena *arena;
+    const Program *program;
+    const Kernel *kernel;
+    const RuntimeModule *module;
+    const VerifyOptions *options;
+    InputKind kind;             // of inputs
+    const Pass *pass;
+    InputTable *inputs;         // one for each; NULL: what they hold depends on the place, and is worked out
+    InputSource source;         // the same for evaluators
+    Evaluator *truth, *plan;    // of `program`; of the kernel's, with the temporaries of the plan
+    Evaluator *guess;           // the same, estimated
+    Told *told;                 // of each launch
+    const Launch *launch;       // NULL: all of them
+    RuntimeTensor *tensors;
+    const Tensor **sources;     // one for each of `tensors`
+    int tensor_count;
+    int64_t *buffer_bytes;
+    VerifyReport *report;
+} Proof;
+
+// ---- what a run reads (verify_inputs.c) ----
+
+/* Finds the place of each tensor of the run. */
+void verify_place(Proof *proof);
+InputTable *verify_inputs(const Proof *proof);
+InputSource verify_source(const Proof *proof);
+Evaluator *verify_evaluator(const Proof *proof, const Program *program);
+/* Settles what `proof->launch` is judged by. */
+void verify_tell(Proof *proof);
+/* What earlier launches made for it: once for all passes, and not in the process of each. */
+void verify_prepare(Proof *proof);
+void verify_fill(void *proof, int tensor, int64_t offset, int64_t bytes, void *memory);      // a RuntimeFill
+void verify_reference(const Proof *proof, const Tensor *tensor, const int64_t *elements, int64_t count,
+                      Value *values);
+int64_t verify_elements_in(const Tensor *tensor, int64_t bytes);
+
+// ---- what things cost (verify_work.c) ----
+
+Told *verify_told(const Proof *proof);   // of `proof->launch`
+int verify_position(Tensor *const *list, int count, const Tensor *tensor);   // -1: it is not there
+
+/* To be run whole; `whole_work` 0: the default. */
+bool verify_is_too_large(const Kernel *kernel, double whole_work, bool checked);
+/* To be run on the special kinds of inputs as well. */
+bool verify_is_small(const Kernel *kernel);
+/* What the reference takes for an element that the launch reads; for one that it writes, or all of them together. */
+double verify_read_work(const Proof *proof, const Tensor *tensor);
+double verify_judge_work(const Proof *proof, const Tensor *tensor, bool whole);
+/* An element that the launch reads is made only where it is read. */
+bool verify_is_costly(const Proof *proof, const Tensor *tensor);
+/* The tensor, which an earlier launch made, is too dear to be right. */
+bool verify_is_estimated(const Proof *proof, const Tensor *tensor);
+/* All of it is worth making before the launch is run. */
+bool verify_is_prepared(const Proof *proof, const Tensor *tensor);
+/* The reference of a single element takes a second, or what is read some: whole numbers alone, which show all but the
+   last bits, must do. */
+bool verify_is_dear(const Proof *proof);
+/* Why no part of the launch can be run and judged in a reasonable time; NULL: it can. */
+const char *verify_too_long(const Proof *proof);
+int64_t verify_sample_blocks(const Proof *proof);
+
+// ---- what a run wrote (verify_compare.c) ----
+
+void verify_compare_whole(Proof *proof, const RuntimeResult *result);
+void verify_compare_pages(Proof *proof, const RuntimeResult *result);
+/* The verdict, with the conditions of the run. */
+void verify_wrong(Proof *proof, const char *text);

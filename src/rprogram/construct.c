@@ -1,0 +1,365 @@
+// Construction instead of search (Roller, OSDI'22, 3.2, figures 8 and 9):
+//
+//     for tolerance 0, 0.2, … 1
+//         scale up at the register level                    -> register tiles
+//             for each, scale up at the shared level        -> block tiles, ever longer steps
+//                 complete (scale-out: one block per tile)  -> an rProgram with its estimate
+//                     shrink while execution units idle     -> more rPrograms
+//     sort by estimated time, keep the best that differ
+//
+// The paper follows one path, the axis with the best reuse score; here BEAM paths grow together.
+// Without any reuse all scores are equal: the register tile is then a vector of the last axis, and
+// the block tile a number of threads.
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "rprogram/rprogram.h"
+
+enum {
+    BEAM = 3,                 // tiles that grow side by side: a square one, its neighbours
+    MAX_GENERATIONS = 24,     // doublings to the largest tile: 2^24 points are beyond any level
+    BEYOND_SATURATION = 3,    // generations kept once compute limits: occupancy may still gain
+    MAX_REGISTER_TILES = 48,
+    MAX_PROGRAMS = 1024,
+    SLOTS = 2 * MAX_PROGRAMS, // of the hash table, at least half empty
+    MAX_SHRINKS = 16,
+    SHORTEST_STEP = 8,        // points along the reduction between two barriers
+    TOLERANCE_STEPS = 5,      // 0.2 each
+    ENOUGH = 4                // times `keep` programs end the raising of the tolerance
+};
+
+typedef struct Construction {
+    const TileRules *rules;
+    const DeviceSpec *device;
+    double tolerance;
+    Arena *arena;
+    RProgram **programs;      // MAX_PROGRAMS places
+    int count;
+    RProgram **slots;         // SLOTS places, by hash of the tiles; NULL: free
+    ConstructStats *stats;
+} Construction;
+
+/* A tile on its way up. */
+typedef struct Growth {
+    RTile tile;
+    double score;     // reuse score of the step that led here
+    int beyond;       // generations since the level was saturated
+} Growth;
+
+// ---- one program ----
+
+static uint64_t hash_tiles(const RTile *inner, const RTile *shared)
+{
+    uint64_t hash = 0;
+    for (int a = 0; a < MAX_AXES; a++) {
+        hash = (hash ^ (uint64_t)inner->size[a]) * 0x9E3779B97F4A7C15u;
+        hash = (hash ^ (uint64_t)shared->size[a]) * 0x9E3779B97F4A7C15u;
+    }
+    return hash >> 32;
+}
+
+/* The place of the program with these tiles, taken or free. */
+static RProgram **find_slot(const Construction *c, const RTile *inner, const RTile *shared)
+{
+    uint64_t slot = hash_tiles(inner, shared) % SLOTS;
+    while (c->slots[slot]) {
+        const RTile *tile = c->slots[slot]->tile;
+        if (!memcmp(&tile[LEVEL_REGISTER], inner, sizeof *inner)
+            && !memcmp(&tile[LEVEL_SHARED], shared, sizeof *shared))
+            break;
+        slot = (slot + 1) % SLOTS;
+    }
+    return &c->slots[slot];
+}
+
+/* Why no program came of two tiles; PRUNE_COUNT: one did. */
+static PruneReason record(Construction *c, const RTile *inner, const RTile *shared,
+                          const RProgram **recorded)
+{
+    RProgram **slot = find_slot(c, inner, shared);
+    *recorded = *slot;
+    if (*slot || c->count == MAX_PROGRAMS)
+        return PRUNE_DUPLICATE;
+    RProgram program = {.tolerance = c->tolerance};
+    program.tile[LEVEL_REGISTER] = *inner;
+    program.tile[LEVEL_SHARED] = *shared;
+    PruneReason reason;
+    if (!rprogram_complete(c->rules, c->device, &program, &reason))
+        return reason;
+    *slot = NEW(c->arena, RProgram);
+    **slot = program;
+    c->programs[c->count++] = *slot;
+    *recorded = *slot;
+    return PRUNE_COUNT;
+}
+
+/* Tries the program of the two tiles and counts the outcome. True if it is new and legal;
+   `recorded` is set if it is legal, now or in an earlier round. */
+static bool construct_program(Construction *c, const RTile *inner, const RTile *shared,
+                              const RProgram **recorded)
+{
+    PruneReason reason = record(c, inner, shared, recorded);
+    c->stats->generated++;
+    c->stats->feasible += reason == PRUNE_COUNT;
+    if (reason != PRUNE_COUNT)
+        c->stats->pruned[reason]++;
+    return reason == PRUNE_COUNT;
+}
+
+// ---- scale-up ----
+
+/* The tile does not fit the level any more, and no larger one will. */
+static bool level_full(const Construction *c, Level level, const RTile *inner, const RTile *tile)
+{
+    int64_t bytes = rtile_footprint(c->rules, tile, inner, c->device, level);
+    if (level == LEVEL_REGISTER)
+        return bytes > 4 * (int64_t)c->device->registers_per_thread;
+    return bytes > c->device->shared_per_block_optin
+        || rprogram_threads(c->rules, tile, inner) > c->device->max_threads_per_block;
+}
+
+/* MemPerf > MaxComputePerf: the tile's data arrives faster than it is computed on. */
+static bool saturated(const Construction *c, Level level, const RTile *tile)
+{
+    const MemoryLevel *memory = level == LEVEL_REGISTER ? &c->device->shared : &c->device->dram;
+    double load_ns = rtile_traffic(c->rules, tile, c->device, level) / memory->bandwidth_gb_s;
+    double compute_ns = c->rules->space.flops / perf_unit_peak(c->device, c->rules->space.unit);
+    return load_ns < compute_ns;
+}
+
+/* Block tiles grow along spatial axes here, and along the reduction in grow_steps. */
+static bool grows(const Construction *c, Level level, int axis)
+{
+    return level == LEVEL_REGISTER || !c->rules->space.axes[axis].reduction;
+}
+
+/* Inserts by falling score; of equal tiles and equal scores the first stays. */
+static void insert_growth(Growth *list, int *count, const Growth *growth)
+{
+    for (int i = 0; i < *count; i++)
+        if (memcmp(&list[i].tile, &growth->tile, sizeof(RTile)) == 0)
+            return;
+    int at = *count;
+    while (at > 0 && list[at - 1].score < growth->score)
+        at--;
+    if (at == BEAM)
+        return;
+    int moved = *count < BEAM ? *count - at : BEAM - 1 - at;
+    memmove(&list[at + 1], &list[at], (size_t)moved * sizeof *list);
+    list[at] = *growth;
+    *count += *count < BEAM;
+}
+
+/* T'_i: the tile grown along one axis to its next aligned size. */
+static bool grow(const Construction *c, Level level, const RTile *inner, const Growth *from,
+                 int axis, Growth *grown)
+{
+    *grown = *from;
+    int64_t size = from->tile.size[axis];
+    int64_t next = rtile_next_size(c->rules, level, inner, axis, size, c->tolerance);
+    if (!next)
+        return false;
+    grown->tile.size[axis] = next;
+    if (level_full(c, level, inner, &grown->tile))
+        return false;
+    grown->beyond = saturated(c, level, &grown->tile) ? from->beyond + 1 : 0;
+    grown->score = rtile_reuse_score(c->rules, &from->tile, &grown->tile, inner, c->device, level);
+    return grown->beyond <= BEYOND_SATURATION;
+}
+
+/* All tiles one step above the frontier, the best BEAM of them. Axes are tried from the last:
+   without any reuse all scores are equal, and the last axis is the contiguous one. */
+static int next_generation(const Construction *c, Level level, const RTile *inner,
+                           const Growth *frontier, int count, Growth *next)
+{
+    int next_count = 0;
+    for (int i = 0; i < count; i++)
+        for (int a = c->rules->space.axis_count - 1; a >= 0; a--) {
+            Growth grown;
+            if (grows(c, level, a) && grow(c, level, inner, &frontier[i], a, &grown))
+                insert_growth(next, &next_count, &grown);
+        }
+    return next_count;
+}
+
+/* Visits tiles of the level from the smallest upwards; writes at most `room` of them. */
+static int scale_up(const Construction *c, Level level, const RTile *inner, RTile *visited,
+                    int room)
+{
+    Growth frontier[BEAM] = {0}, next[BEAM];
+    if (!rtile_smallest(c->rules, level, inner, c->tolerance, &frontier[0].tile)
+        || level_full(c, level, inner, &frontier[0].tile))
+        return 0;
+    int count = 1, visited_count = 0;
+    for (int generation = 0; count > 0 && generation < MAX_GENERATIONS; generation++) {
+        for (int i = 0; i < count && visited_count < room; i++)
+            visited[visited_count++] = frontier[i].tile;
+        count = next_generation(c, level, inner, frontier, count, next);
+        memcpy(frontier, next, (size_t)count * sizeof *next);
+    }
+    return visited_count;
+}
+
+// ---- small operators ----
+
+static int64_t smaller_size(const Construction *c, const RTile *inner, int axis, int64_t size)
+{
+    return rtile_previous_size(c->rules, LEVEL_SHARED, inner, axis, size, c->tolerance);
+}
+
+static double shared_score(const Construction *c, const RTile *inner, const RTile *tile,
+                           const RTile *grown)
+{
+    return rtile_reuse_score(c->rules, tile, grown, inner, c->device, LEVEL_SHARED);
+}
+
+/* The spatial axis whose last growth step saved least traffic per byte; -1 if none can shrink. */
+static int least_reuse_axis(const Construction *c, const RTile *inner, const RTile *shared)
+{
+    int least_axis = -1;
+    double least_score = 0;
+    for (int a = 0; a < c->rules->space.axis_count; a++) {
+        RTile smaller = *shared;
+        if (c->rules->space.axes[a].reduction)
+            continue;
+        smaller.size[a] = smaller_size(c, inner, a, shared->size[a]);
+        if (!smaller.size[a])
+            continue;
+        double score = shared_score(c, inner, &smaller, shared);
+        if (least_axis < 0 || score < least_score) {
+            least_axis = a;
+            least_score = score;
+        }
+    }
+    return least_axis;
+}
+
+/* While execution units would idle: fewer points a block along the axis with the least reuse. When
+   that leaves less than a warp, the smaller register tiles, which grow their own block tiles, take
+   over. */
+static void shrink(Construction *c, const RProgram *program)
+{
+    RTile inner = program->tile[LEVEL_REGISTER], shared = program->tile[LEVEL_SHARED];
+    int64_t grid = program->grid;
+    for (int i = 0; i < MAX_SHRINKS && grid < c->device->sm_count; i++) {
+        int axis = least_reuse_axis(c, &inner, &shared);
+        if (axis < 0)
+            return;
+        shared.size[axis] = smaller_size(c, &inner, axis, shared.size[axis]);
+        const RProgram *shrunk;
+        if (!construct_program(c, &inner, &shared, &shrunk))
+            return;
+        grid = shrunk->grid;
+    }
+}
+
+// ---- the whole construction ----
+
+/* The block tile with one more step along the reduction axis that reuses most. False if the level
+   is full. */
+static bool grow_steps(const Construction *c, const RTile *inner, RTile *shared)
+{
+    double best_score = 0;
+    int best_axis = -1;
+    RTile best = *shared;
+    for (int a = c->rules->space.axis_count - 1; a >= 0; a--) {
+        RTile grown = *shared;
+        if (!c->rules->space.axes[a].reduction)
+            continue;
+        int64_t size = shared->size[a];
+        grown.size[a] = rtile_next_size(c->rules, LEVEL_SHARED, inner, a, size, c->tolerance);
+        if (!grown.size[a] || level_full(c, LEVEL_SHARED, inner, &grown))
+            continue;
+        double score = shared_score(c, inner, shared, &grown);
+        if (best_axis < 0 || score > best_score) {
+            best_axis = a;
+            best_score = score;
+            best = grown;
+        }
+    }
+    *shared = best;
+    return best_axis >= 0;
+}
+
+/* All block tiles that share a spatial extent, from the shortest step along the reduction to the
+   longest that fits. Threads that walk the reduction alone need steps of some length: shorter ones
+   are passed over, unless there are none longer. */
+static void construct_block(Construction *c, const RTile *inner, RTile shared)
+{
+    const TileSpace *space = &c->rules->space;
+    bool alone = !c->rules->threads_reduce;
+    while (alone && rtile_points(space, &shared, true) < SHORTEST_STEP)
+        if (!grow_steps(c, inner, &shared))
+            break;
+    do {
+        const RProgram *program;
+        if (construct_program(c, inner, &shared, &program))
+            shrink(c, program);
+        if (!program && alone)
+            return;   // more steps change neither threads nor grid, and need more room
+    } while (grow_steps(c, inner, &shared));
+}
+
+static void construct_round(Construction *c)
+{
+    RTile inner[MAX_REGISTER_TILES], shared[BEAM * MAX_GENERATIONS];
+    int inner_count = scale_up(c, LEVEL_REGISTER, NULL, inner, MAX_REGISTER_TILES);
+    for (int i = inner_count - 1; i >= 0; i--) {   // the largest first: they reuse most
+        int shared_count = scale_up(c, LEVEL_SHARED, &inner[i], shared, BEAM * MAX_GENERATIONS);
+        for (int j = 0; j < shared_count; j++)
+            construct_block(c, &inner[i], shared[j]);
+    }
+}
+
+/* Every power of two up to the limits divides its axis: more tolerance allows nothing new. */
+static bool shape_is_even(const TileRules *rules)
+{
+    for (int a = 0; a < rules->space.axis_count; a++) {
+        int64_t extent = rules->space.axes[a].extent;
+        int64_t limit = rules->rule[LEVEL_SHARED][a].limit;
+        int64_t power = extent & -extent;   // the largest that divides it
+        if (power < limit && power < extent)
+            return false;
+    }
+    return true;
+}
+
+static int compare_tiles(const RTile *a, const RTile *b)
+{
+    for (int i = 0; i < MAX_AXES; i++)
+        if (a->size[i] != b->size[i])
+            return a->size[i] < b->size[i] ? -1 : 1;
+    return 0;
+}
+
+static int compare_programs(const void *left, const void *right)
+{
+    const RProgram *a = *(RProgram *const *)left, *b = *(RProgram *const *)right;
+    if (a->perf.time_us != b->perf.time_us)
+        return a->perf.time_us < b->perf.time_us ? -1 : 1;
+    if (a->grid != b->grid)
+        return a->grid < b->grid ? -1 : 1;
+    int order = compare_tiles(&a->tile[LEVEL_SHARED], &b->tile[LEVEL_SHARED]);
+    return order ? order : compare_tiles(&a->tile[LEVEL_REGISTER], &b->tile[LEVEL_REGISTER]);
+}
+
+int rprogram_construct(Arena *arena, const TileRules *rules, const DeviceSpec *device, int keep,
+                       RProgram *kept, ConstructStats *stats)
+{
+    Construction c = {.rules = rules, .device = device, .arena = arena, .stats = stats};
+    c.programs = NEW_ARRAY(arena, RProgram *, MAX_PROGRAMS);
+    c.slots = NEW_ARRAY(arena, RProgram *, SLOTS);
+    for (int step = 0; step <= TOLERANCE_STEPS; step++) {
+        c.tolerance = step / (double)TOLERANCE_STEPS;
+        construct_round(&c);
+        if (c.count >= ENOUGH * keep && (step > 0 || shape_is_even(rules)))
+            break;
+    }
+    if (c.count == 0)
+        return 0;
+    qsort(c.programs, (size_t)c.count, sizeof *c.programs, compare_programs);
+    int count = rprogram_diverse(arena, rules, c.programs, c.count, keep, kept);
+    stats->pruned[PRUNE_SLOWER] += c.count - count;
+    return count;
+}

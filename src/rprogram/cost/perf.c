@@ -1,0 +1,369 @@
+// One kernel = blocks; a block = steps along the reduction, each loading its staged tiles; a step
+// = register steps of every warp. Each term below is the time the whole kernel would take if only
+// that resource were limited:
+//
+//     compute = register steps * cycles of one, over the schedulers   / latency hiding / balance
+//     special = special-function results / their rate                 / balance
+//     shared  = bytes through shared memory and L1 / bandwidth        / balance
+//     l2      = sum over blocks of the traffic of their tiles         / achieved bandwidth
+//     start   = blocks * cycles from one block's start to the next one's
+//     dram    = every byte once + re-reads that miss L2               / achieved bandwidth
+//
+//     time    = largest + exposed share * (sum of the others) + tail + latency + launch
+//
+// Nothing hides below anything in cooperative launches, whose blocks all load, meet, compute and store at the same time.
+//
+// Blocks whose threads load once, compute once and store once overlap with other blocks only:
+//
+//     turn    = waiting of a block + its bytes / what one unit can draw   * rounds
+//     time    = the larger one, softly, of the largest term and compute + turn; + first load + launch
+//
+// Everything is a monotone function of the device's numbers: half the bandwidth, twice the term.
+#include "rprogram/cost/perf.h"
+
+#include <math.h>
+
+#include "rprogram/cost/perf_counts.h"
+
+const char *const limiter_name[] = {
+    [LIMIT_THREADS] = "threads",      [LIMIT_BLOCKS] = "blocks", [LIMIT_REGISTERS] = "registers",
+    [LIMIT_SHARED] = "shared memory", [LIMIT_GRID] = "grid",
+};
+
+const char *const bound_name[] = {
+    [BOUND_COMPUTE] = "compute", [BOUND_SPECIAL] = "special", [BOUND_SHARED] = "shared",
+    [BOUND_L2] = "l2",           [BOUND_DRAM] = "dram",       [BOUND_START] = "block start",
+    [BOUND_LATENCY] = "latency", [BOUND_LAUNCH] = "launch",
+};
+
+/* Cycles a warp waits for its operands in each register step, and how sharply other warps hide
+   that: with w warps a scheduler and u = w * busy / OPERAND_CYCLES, u / (1 + u^KNEE)^(1/KNEE) of
+   the time is used. Fitted to Roller's measured table of V100's FFMA rate (156 Gflop/s an SM)
+   against register tile and warps: 4x4 tiles (busy 32 cycles) reach 94, 117, 132 with 1, 2, 4
+   warps, the formula 100, 125, 141; 8x8 tiles 142, 156, the formula 141, 149. */
+static const double OPERAND_CYCLES = 24;
+static const double KNEE = 1.2;
+/* Blocks start one after the other: 200,000 blocks of 64 threads that did next to nothing took 142 us on an H200
+   (measured 2026-11-21), 1.4 cycles each. */
+static const double BLOCK_START_CYCLES = 1.4;
+/* One barrier, from the first warp's arrival to the last one's release. */
+static const double BARRIER_CYCLES = 30;
+/* The blocks of a cluster start and meet together. Of softmax over rows of 131,072 on an H200 each
+   round of clusters of 8 and 16 blocks took 1.9 and 3 us longer than its traffic, with 2 blocks 1.1
+   (measured 2026-11-21). */
+static const double CLUSTER_BARRIER_US = 0.9;
+/* All blocks meet and read what the others have left: estimate. Batch normalisation of 0.8 million elements in one cooperative
+   launch took 7.9 us on an H200 where the blocks met twice, 6.8 to 7.4 where they met once (measured 2026-11-22, 16x14x14x256
+   and 32x7x7x512 in f16). */
+static const double GRID_BARRIER_US = 1.8;
+/* A block that loads, computes and stores once waits this long beyond its first load: until it has begun, in barriers, and
+   until it has ended. Softmax over rows of 4097 (f16) on an H200 took 199, 220, 263 and 367 us with 9, 7, 5 and 3 blocks of
+   a row on a unit (measured 2026-11-21): compute and 1.4 us for each of 41, 53, 74 and 124 rounds. Copies that are waited
+   for in between take longer; those that began a turn ahead nothing. */
+static const double TURN_WAIT_US = 1.0;
+static const double COPY_WAIT_US = 0.4;
+/* In clusters of two, four, eight blocks this, two, three times longer. Copies are waited for by all blocks: of gradients of
+   softmax of rows of 32,768 (f16) and RMS norm of rows of 50,257 (f32) a round took about 2.7 us longer in the shared memory of
+   two blocks than in that of one (measured 2026-11-22). For rows in the registers of 4 and 8 blocks it is too long: softmax of
+   50,257 (f16) took 4 and 5 us a round beside its computing (2026-11-21). */
+static const double CLUSTER_TURN_US = 1.95;
+/* How sharp the knee is between such a kernel's bounds. Fitted to 110 row kernels on an H200 (2026-11-21). */
+static const double TURN_KNEE = 5;
+/* Instructions of one thread in each shared step that are no loads: pointers, counters, branch,
+   barrier. */
+static const double STEP_INSTRUCTIONS = 12;
+/* Of the time of the shorter terms, this much stays visible however well they overlap. */
+static const double LEAST_EXPOSED = 1.0 / 8;
+/* L2 answers in about half the time DRAM takes. */
+static const double L2_LATENCY_SHARE = 0.5;
+/* One unit can draw this many times its even share of L2's bandwidth: 64 bytes a cycle on A100. */
+static const double L2_PORT_SHARE = 2;
+/* Bytes that one thread moves with one instruction. */
+static const double VECTOR_BYTES = 16;
+
+/* Flop (or results) of one lane of one instruction: a fused multiply-add, or a lane's share of the
+   smallest mma that feeds the unit: m16n8k16 is 4096 flop for 32 lanes. */
+static const double flop_per_lane[UNIT_COUNT] = {
+    [UNIT_FP32] = 2,
+    [UNIT_FP64] = 2,
+    [UNIT_INT32] = 2,
+    [UNIT_SFU] = 1,
+    [UNIT_TENSOR_F16] = 128,
+    [UNIT_TENSOR_BF16] = 128,
+    [UNIT_TENSOR_TF32] = 64,
+    [UNIT_TENSOR_F64] = 16,
+    [UNIT_TENSOR_I8] = 256,
+};
+
+// ---- compute ----
+
+double perf_unit_peak(const DeviceSpec *device, Unit unit)
+{
+    return device->peak[unit] > 0 ? device->peak[unit] : device->peak[UNIT_FP32];
+}
+
+/* Loads of one register step; a tile that the reduction does not move is read in one of them. */
+static double load_instructions(const Kernel *kernel)
+{
+    double loads = 0;
+    for (int i = 0; i < kernel->space->tile_count; i++) {
+        const DataTile *data = &kernel->space->tiles[i];
+        double bytes = data_tile_bytes(data, kernel->inner, kernel->space->axis_count);
+        if (!data->output)
+            loads += ceil(bytes / VECTOR_BYTES) * thread_visits(kernel, data);
+    }
+    return loads / (kernel->steps * kernel->inner_steps);
+}
+
+/* Instructions of one thread that bring the staged tiles in, spread over the register steps they
+   serve. */
+static double staging_instructions(const Kernel *kernel)
+{
+    if (!kernel->staged)
+        return 0;
+    double threads = kernel->register_tiles * at_least(kernel->rules->tile_threads, 1);
+    double copies = kernel->staged_bytes / VECTOR_BYTES / threads;
+    bool direct = !goes_through_registers(kernel->rules, kernel->device) && kernel->stages > 1;
+    double per_copy = direct ? 1 : 2;   // a load into a register and a store
+    double finding = kernel->staging_instructions / threads;
+    return (copies * per_copy + finding + STEP_INSTRUCTIONS) / kernel->inner_steps;
+}
+
+/* Instructions of one thread in each register step that the family knows of. */
+static double own_instructions(const Kernel *kernel)
+{
+    const TileRules *rules = kernel->rules;
+    double once = rules->thread_instructions, each = 0;
+    for (int i = 0; i < kernel->space->tile_count; i++) {
+        const DataTile *data = &kernel->space->tiles[i];
+        double elements = (double)data_tile_elements(data, kernel->inner, kernel->space->axis_count);
+        if (data->output)
+            once += rules->output_instructions * elements;
+        else
+            each += rules->element_instructions * elements;
+    }
+    return once / (kernel->steps * kernel->inner_steps) + each;
+}
+
+/* Cycles for which one warp's register step keeps its scheduler busy: the arithmetic pipe or the
+   issue slots. */
+static double busy_cycles(const Kernel *kernel)
+{
+    const DeviceSpec *device = kernel->device;
+    double tile_threads = at_least(kernel->rules->tile_threads, 1);
+    double points = all_points(kernel->space, kernel->inner);
+    double lane_flop = points * kernel->space->flops / tile_threads;
+
+    double schedulers = (double)device->sm_count * device->schedulers_per_sm;
+    double scheduler_gflop_s = perf_unit_peak(device, kernel->space->unit) / schedulers;
+    double flop_per_cycle = scheduler_gflop_s * 1e3 / device->clock_mhz;
+    double math_cycles = lane_flop * device->warp_size / flop_per_cycle;
+
+    double instructions = lane_flop / flop_per_lane[kernel->space->unit]
+                        + load_instructions(kernel) / tile_threads
+                        + staging_instructions(kernel)
+                        + own_instructions(kernel);
+    double scheduler_lanes = (double)device->lanes_per_sm / device->schedulers_per_sm;
+    double issue_lanes = at_least(scheduler_lanes, device->warp_size);   // more: dual issue
+    double issue_cycles = instructions * device->warp_size / issue_lanes;
+    return at_least(math_cycles, issue_cycles);
+}
+
+/* Share of the time for which a scheduler has a warp that is ready. */
+static double latency_hiding(const Kernel *kernel, double cycles)
+{
+    double warps = kernel->resident * kernel->warps / kernel->device->schedulers_per_sm;
+    double u = at_least(warps, 1) * cycles / OPERAND_CYCLES;
+    return at_most(warps, 1) * u / pow(1 + pow(u, KNEE), 1 / KNEE);
+}
+
+static double compute_time_us(const Kernel *kernel)
+{
+    double cycles = busy_cycles(kernel);
+    if (cycles <= 0)
+        return 0;
+    double warp_steps = kernel->block_tiles * kernel->warps * kernel->steps * kernel->inner_steps;
+    double schedulers = (double)kernel->device->sm_count * kernel->device->schedulers_per_sm;
+    double busy_us = warp_steps * cycles / schedulers / kernel->device->clock_mhz;
+    return busy_us / kernel->balance / latency_hiding(kernel, cycles);
+}
+
+static double special_time_us(const Kernel *kernel)
+{
+    double points = all_points(kernel->space, &kernel->padded);
+    double results = points * kernel->space->special;
+    return results / perf_unit_peak(kernel->device, UNIT_SFU) / 1e3 / kernel->balance;
+}
+
+// ---- memory time ----
+
+/* Little's law with a soft knee: bandwidth * latency bytes must be under way to use the bandwidth.
+   u = bytes under way over that need, and u / sqrt(1 + u^2) is reached. Roller's table for V100
+   (512, 1024, 2048 warps: 0.36, 0.61, 0.80 of the plateau) follows it. A kernel without inputs
+   writes without waiting. */
+static double bandwidth_share(const Kernel *kernel, double bandwidth_gb_s, double latency_ns)
+{
+    if (kernel->in_flight_bytes <= 0)
+        return 1;
+    double u = kernel->in_flight_bytes / (bandwidth_gb_s * latency_ns);   // GB/s * ns = bytes
+    return u / sqrt(1 + u * u);
+}
+
+static double dram_time_us(const Kernel *kernel, double bytes)
+{
+    double bandwidth_gb_s = kernel->device->dram.bandwidth_gb_s;
+    double share = bandwidth_share(kernel, bandwidth_gb_s, kernel->device->dram_latency_ns);
+    return bytes / (bandwidth_gb_s * share) / 1e3;
+}
+
+static double l2_time_us(const Kernel *kernel, double bytes)
+{
+    const DeviceSpec *device = kernel->device;
+    double latency_ns = device->dram_latency_ns * L2_LATENCY_SHARE;
+    double share = bandwidth_share(kernel, device->l2.bandwidth_gb_s, latency_ns);
+    double ports = at_most(L2_PORT_SHARE * kernel->blocks / device->sm_count, 1);
+    return bytes / (device->l2.bandwidth_gb_s * at_most(share, ports)) / 1e3;
+}
+
+static double shared_time_us(const Kernel *kernel, double bytes)
+{
+    return bytes / kernel->device->shared.bandwidth_gb_s / 1e3 / kernel->balance;
+}
+
+// ---- all together ----
+
+/* Of the shorter terms, the share that does not hide below the longest. c buffers (staged) or
+   warps (else) of a unit are in different phases: with one, loading and computing alternate; with c,
+   they collide in one of c * c cases. */
+static double exposed_share(const Kernel *kernel)
+{
+    if (kernel->rules->cooperative)
+        return 1;
+    double in_block = kernel->staged ? kernel->stages : kernel->warps;
+    double concurrent = kernel->resident * in_block;
+    return at_least(1 / (concurrent * concurrent), LEAST_EXPOSED);
+}
+
+static double threads_along_reduction(const Kernel *kernel)
+{
+    if (!kernel->rules->threads_reduce)
+        return 1;
+    return tiles_in(kernel->space, kernel->shared, kernel->inner, true);
+}
+
+/* Waiting that no bandwidth explains: the first load; in each step the barriers, and the part of a
+   load's latency that neither the other buffers nor the other blocks cover; at the end the
+   threads' partial results, combined pairwise. */
+static double latency_time_us(const Kernel *kernel, double throughput_us)
+{
+    double load_us = kernel->device->dram_latency_ns / 1e3;
+    double barrier_us = BARRIER_CYCLES / kernel->device->clock_mhz / kernel->resident;
+    double combine_us = ceil(log2(threads_along_reduction(kernel))) * barrier_us
+                      + log2(at_least(kernel->cluster, 1)) * CLUSTER_BARRIER_US;
+    combine_us += kernel->rules->grid_barriers * GRID_BARRIER_US;
+    if (kernel->rules->in_step)
+        combine_us += TURN_WAIT_US + load_us;
+    if (!kernel->staged)
+        return load_us + kernel->rounds * combine_us;
+
+    double step_us = throughput_us / (kernel->rounds * kernel->steps);
+    double covered_us = step_us * (kernel->stages - 1 + (kernel->resident - 1) / kernel->resident);
+    double uncovered_us = at_least(load_us - covered_us, 0);
+    double barriers_us = barrier_us * (kernel->stages > 1 ? 1 : 2);
+    return load_us + kernel->rounds * (kernel->steps * (barriers_us + uncovered_us) + combine_us);
+}
+
+/* Waiting of blocks that load, compute and store once: see TURN_WAIT_US. */
+static double turn_time_us(const Kernel *kernel, double l2_us)
+{
+    double load_us = kernel->device->dram_latency_ns / 1e3, meetings = log2(at_least(kernel->cluster, 1));
+    double wait_us = TURN_WAIT_US + load_us + meetings * CLUSTER_TURN_US;
+    if (kernel->rules->reads_late)
+        wait_us += load_us * L2_LATENCY_SHARE;
+    if (kernel->rules->loads_ahead)
+        return kernel->rounds * wait_us;
+    if (kernel->staged)
+        wait_us += (1 + 2 * meetings) * COPY_WAIT_US;
+    return kernel->rounds * wait_us + l2_us / L2_PORT_SHARE / kernel->resident;
+}
+
+static double throughput_time_us(const Kernel *kernel, const PerfEstimate *perf)
+{
+    const double terms_us[] = {
+        perf->compute_us, perf->special_us, perf->shared_us, perf->l2_us, perf->dram_us, perf->start_us,
+    };
+    double sum_us = 0, largest_us = 0;
+    for (size_t i = 0; i < sizeof terms_us / sizeof *terms_us; i++) {
+        sum_us += terms_us[i];
+        largest_us = at_least(largest_us, terms_us[i]);
+    }
+    if (kernel->rules->in_turn) {
+        double serial_us = perf->compute_us + perf->latency_us;
+        return pow(pow(largest_us, TURN_KNEE) + pow(serial_us, TURN_KNEE), 1 / TURN_KNEE);
+    }
+    return largest_us + exposed_share(kernel) * (sum_us - largest_us);
+}
+
+/* Blocks that start together drift apart, and the last ones end alone. */
+static double tail_time_us(const Kernel *kernel, const PerfEstimate *perf, double throughput_us)
+{
+    double single = perf->waves < 1 ? kernel->rules->single_wave_share : 0;
+    return (single + kernel->rules->tail_share / at_least(perf->waves, 1)) * throughput_us;
+}
+
+static BoundBy largest_term(const PerfEstimate *perf)
+{
+    const double terms_us[] = {
+        [BOUND_COMPUTE] = perf->compute_us, [BOUND_SPECIAL] = perf->special_us,
+        [BOUND_SHARED] = perf->shared_us,   [BOUND_L2] = perf->l2_us,
+        [BOUND_DRAM] = perf->dram_us,       [BOUND_START] = perf->start_us,
+        [BOUND_LATENCY] = perf->latency_us, [BOUND_LAUNCH] = perf->launch_us,
+    };
+    BoundBy bound = BOUND_COMPUTE;
+    for (BoundBy i = BOUND_COMPUTE; i <= BOUND_LAUNCH; i++)
+        if (terms_us[i] > terms_us[bound])
+            bound = i;
+    return bound;
+}
+
+static void estimate_work(const Kernel *kernel, PerfEstimate *perf)
+{
+    double wanted = all_points(kernel->space, &kernel->problem);
+    double done = all_points(kernel->space, &kernel->padded);
+    perf->flops = done * kernel->space->flops;
+    perf->padding_waste = 1 - wanted / done;
+}
+
+PerfEstimate perf_estimate(const TileRules *rules, const RProgram *program,
+                           const DeviceSpec *device)
+{
+    PerfEstimate perf = {0};
+    perf.blocks_per_sm = perf_blocks_per_sm(device, program->threads, program->registers,
+                                            program->shared_bytes, &perf.limiter);
+    Kernel kernel = kernel_counts(rules, program, device, perf.blocks_per_sm);
+    if (kernel.resident < perf.blocks_per_sm)
+        perf.limiter = LIMIT_GRID;
+    perf.waves = kernel.blocks / (perf.blocks_per_sm * (double)device->sm_count);
+    perf.tail_efficiency = kernel.balance;
+
+    estimate_work(&kernel, &perf);
+    estimate_traffic(&kernel, &perf);
+    perf.compute_us = compute_time_us(&kernel);
+    perf.special_us = special_time_us(&kernel);
+    perf.shared_us = shared_time_us(&kernel, perf.shared_load_bytes + perf.shared_store_bytes);
+    perf.l2_us = l2_time_us(&kernel, perf.l2_load_bytes + perf.l2_store_bytes);
+    perf.dram_us = dram_time_us(&kernel, perf.dram_load_bytes + perf.dram_store_bytes);
+
+    perf.start_us = kernel.blocks * BLOCK_START_CYCLES / device->clock_mhz;
+    if (rules->in_turn)
+        perf.latency_us = turn_time_us(&kernel, perf.l2_us);
+    double throughput_us = throughput_time_us(&kernel, &perf);
+    throughput_us += tail_time_us(&kernel, &perf, throughput_us);
+    if (!rules->in_turn)
+        perf.latency_us = latency_time_us(&kernel, throughput_us);
+    perf.launch_us = device->launch_us;
+    double exposed_us = rules->in_turn ? device->dram_latency_ns / 1e3 : perf.latency_us;
+    perf.time_us = throughput_us + exposed_us + perf.launch_us;
+    perf.bound_by = largest_term(&perf);
+    return perf;
+}

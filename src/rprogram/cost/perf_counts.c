@@ -1,0 +1,150 @@
+#include "rprogram/cost/perf_counts.h"
+
+#include <math.h>
+
+#include "base/checked.h"
+
+static void tighten(int64_t blocks, Limiter why, int64_t *least, Limiter *limiter)
+{
+    if (blocks < *least) {
+        *least = blocks;
+        *limiter = why;
+    }
+}
+
+int perf_blocks_per_sm(const DeviceSpec *device, int threads, int registers, int64_t shared_bytes,
+                       Limiter *limiter)
+{
+    int64_t lanes = round_up(threads, device->warp_size);
+    int64_t thread_registers = round_up(registers > 0 ? registers : 1, device->register_granule);
+    int64_t block_registers = lanes * thread_registers;
+    int64_t block_shared = shared_bytes + device->shared_reserved_per_block;
+
+    int64_t least = device->max_blocks_per_sm;
+    *limiter = LIMIT_BLOCKS;
+    tighten(device->max_threads_per_sm / lanes, LIMIT_THREADS, &least, limiter);
+    tighten(device->registers_per_sm / block_registers, LIMIT_REGISTERS, &least, limiter);
+    if (block_shared > 0)
+        tighten(device->shared_per_sm / block_shared, LIMIT_SHARED, &least, limiter);
+    return (int)least;
+}
+
+/* How full the last round over the units is: 1024 blocks on 108 units are 9.48 for each, and 10
+   for the busiest. */
+static double unit_balance(double blocks, int units)
+{
+    double mean = blocks / units;
+    return mean / ceil(mean);
+}
+
+double all_points(const TileSpace *space, const RTile *tile)
+{
+    return rtile_points(space, tile, false) * rtile_points(space, tile, true);
+}
+
+static RTile padded_problem(const TileSpace *space, const RTile *shared)
+{
+    RTile padded = {0};
+    for (int a = 0; a < space->axis_count; a++)
+        padded.size[a] = round_up(space->axes[a].extent, shared->size[a]);
+    return padded;
+}
+
+static RTile thread_walk(const TileRules *rules, const RTile *shared, const RTile *inner)
+{
+    RTile walk = {0};
+    for (int a = 0; a < rules->space.axis_count; a++)
+        walk.size[a] = axis_shared_by_threads(rules, a) ? shared->size[a] : inner->size[a];
+    return walk;
+}
+
+double tiles_in(const TileSpace *space, const RTile *outer, const RTile *inner, bool reduction)
+{
+    double tiles = 1;
+    for (int a = 0; a < space->axis_count; a++)
+        if (space->axes[a].reduction == reduction)
+            tiles *= (double)ceil_div(outer->size[a], inner->size[a]);
+    return tiles;
+}
+
+static void count_staged(Kernel *kernel)
+{
+    for (int i = 0; i < kernel->space->tile_count; i++) {
+        const DataTile *data = &kernel->space->tiles[i];
+        if (!data->staged || data->output)
+            continue;
+        kernel->staged = true;
+        kernel->staged_bytes += data_tile_bytes(data, kernel->shared, kernel->space->axis_count);
+        kernel->staging_instructions +=
+            data->instructions * (double)data_tile_elements(data, kernel->shared, kernel->space->axis_count);
+    }
+}
+
+/* Bytes of the input that one block has under way at the same time: all of a staged tile; else
+   what its threads ask for in one go, at least one transaction and at most what the block's tile
+   moves. */
+static double block_bytes_in_flight(const Kernel *kernel, const DataTile *data)
+{
+    int axis_count = kernel->space->axis_count;
+    int transaction_bytes = kernel->device->dram.transaction_bytes;
+    double moved = data_tile_traffic(data, kernel->shared, axis_count, transaction_bytes);
+    if (data->staged)
+        return moved * at_least(kernel->stages - 1, 1);
+    double thread_bytes = kernel->rules->input_buffers
+        ? data_tile_bytes(data, kernel->inner, axis_count)
+        : data->element_bits / 8.0;
+    return at_most(at_least(kernel->register_tiles * thread_bytes, transaction_bytes), moved);
+}
+
+static void count_in_flight(Kernel *kernel)
+{
+    double blocks = at_most(kernel->blocks, kernel->resident * kernel->device->sm_count);
+    for (int i = 0; i < kernel->space->tile_count; i++) {
+        const DataTile *data = &kernel->space->tiles[i];
+        if (!data->output)
+            kernel->in_flight_bytes += blocks * block_bytes_in_flight(kernel, data);
+    }
+}
+
+Kernel kernel_counts(const TileRules *rules, const RProgram *program, const DeviceSpec *device,
+                     int blocks_per_sm)
+{
+    const TileSpace *space = &rules->space;
+    Kernel kernel = {.rules = rules, .space = space, .device = device};
+    kernel.blocks = (double)program->grid;
+    kernel.block_tiles = kernel.blocks * program->turns;
+    kernel.inner = &program->tile[LEVEL_REGISTER];
+    kernel.shared = &program->tile[LEVEL_SHARED];
+    kernel.problem = rtile_problem(space);
+    kernel.padded = padded_problem(space, kernel.shared);
+    kernel.walk = thread_walk(rules, kernel.shared, kernel.inner);
+    kernel.cluster = program->cluster;
+    kernel.steps = ceil(tiles_in(space, &kernel.padded, kernel.shared, true) / kernel.cluster);
+    kernel.inner_steps = tiles_in(space, kernel.shared, &kernel.walk, true);
+    kernel.register_tiles = (double)program->threads / at_least(rules->tile_threads, 1);
+    kernel.warps = (double)ceil_div(program->threads, device->warp_size);
+    kernel.resident = at_most(blocks_per_sm, ceil(kernel.blocks / device->sm_count));
+    double shared_bytes = (double)(program->shared_bytes + device->shared_reserved_per_block);
+    kernel.l1_bytes = at_least((double)device->shared_per_sm - kernel.resident * shared_bytes, 0);
+    kernel.rounds = ceil(kernel.blocks / (blocks_per_sm * (double)device->sm_count)) * program->turns;
+    kernel.balance = unit_balance(kernel.blocks, device->sm_count);
+    kernel.stages = at_least(rules->stages, 1);
+    count_staged(&kernel);
+    count_in_flight(&kernel);
+    return kernel;
+}
+
+double block_visits(const Kernel *kernel, const DataTile *data)
+{
+    double visits = data_tile_visits(kernel->space, data, kernel->shared);
+    return visits > 1 || data->output ? visits / kernel->cluster : visits;
+}
+
+double thread_visits(const Kernel *kernel, const DataTile *data)
+{
+    double visits = 1;
+    for (int a = 0; a < kernel->space->axis_count; a++)
+        if (kernel->space->axes[a].reduction && data_tile_depends(data, a))
+            visits *= (double)ceil_div(kernel->padded.size[a], kernel->walk.size[a]);
+    return visits > 1 ? at_least(visits / kernel->cluster, 1) : visits;
+}

@@ -1,0 +1,59 @@
+// What the terms of the model share: the counts of one kernel. Internal to the model.
+#pragma once
+#include "rprogram/rprogram.h"
+
+/* What several terms need to know about the kernel. */
+typedef struct Kernel {
+    const TileRules *rules;
+    const TileSpace *space;
+    const DeviceSpec *device;
+    const RTile *inner, *shared;   // register and shared tile
+    RTile problem;
+    RTile padded;                  // the problem, rounded up to whole shared tiles
+    RTile walk;                    // what a thread advances by at once along each axis
+    double blocks;
+    double block_tiles;            // shared tiles that they make, each in its turn
+    double cluster;                // blocks that share the steps along the reduction
+    double steps;                  // shared steps of a block
+    double inner_steps;            // register steps of a thread in each of them
+    double register_tiles;         // of a block
+    double warps;                  // of a block
+    double resident;               // blocks that share a unit while there is work
+    double l1_bytes;               // that their shared memory leaves a unit to cache in
+    double rounds;                 // ceil(waves), times the turns of a block
+    double balance;                // tail efficiency
+    double stages;
+    bool staged;                   // anything in shared memory
+    double staged_bytes;           // of one step
+    double staging_instructions;   // of one step, to find what is staged
+    double in_flight_bytes;        // asked for and not yet there, over the whole device
+} Kernel;
+
+/* Counts of a completed program, of which `blocks_per_sm` fit on one unit. */
+Kernel kernel_counts(const TileRules *rules, const RProgram *program, const DeviceSpec *device,
+                     int blocks_per_sm);
+
+/* Product over the axes of one kind of ceil(outer / inner). */
+double tiles_in(const TileSpace *space, const RTile *outer, const RTile *inner, bool reduction);
+
+/* Points of the tile along all axes. */
+double all_points(const TileSpace *space, const RTile *tile);
+
+/* How often a block needs another part of the tile; of a cluster one block writes what does not move. */
+double block_visits(const Kernel *kernel, const DataTile *data);
+
+/* How often a thread reads the tile's part that belongs to its register tile. */
+double thread_visits(const Kernel *kernel, const DataTile *data);
+
+/* Fills the bytes that the kernel moves on each level. */
+void estimate_traffic(const Kernel *kernel, PerfEstimate *perf);
+
+static inline double at_most(double value, double limit)
+{
+    return value < limit ? value : limit;
+}
+
+static inline double at_least(double value, double limit)
+{
+    return value > limit ? value : limit;
+}

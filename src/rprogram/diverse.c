@@ -1,0 +1,81 @@
+// Which of the constructed programs are worth compiling: the fastest, but not ten neighbours of
+// one another. The model's error is shared by neighbours, so a set that spans register and block
+// tiles is likelier to hold the true best.
+#include <string.h>
+
+#include "base/checked.h"
+#include "rprogram/rprogram.h"
+
+enum { DISTINCT_TILES = 4 };   // register tiles, and block tiles, among the kept programs
+
+static bool same_register_tile(const RProgram *a, const RProgram *b)
+{
+    return memcmp(&a->tile[LEVEL_REGISTER], &b->tile[LEVEL_REGISTER], sizeof(RTile)) == 0;
+}
+
+static bool same_block_tile(const TileSpace *space, const RProgram *a, const RProgram *b)
+{
+    for (int i = 0; i < space->axis_count; i++)
+        if (!space->axes[i].reduction
+            && a->tile[LEVEL_SHARED].size[i] != b->tile[LEVEL_SHARED].size[i])
+            return false;
+    return true;
+}
+
+typedef struct Selection {
+    const TileSpace *space;
+    RProgram *const *sorted;
+    int count, keep;
+    bool *picked;
+    int picked_count;
+} Selection;
+
+/* How many picked programs have the register tile or the block tile of this one. */
+static void count_alike(const Selection *s, const RProgram *program, int *registers, int *blocks)
+{
+    *registers = *blocks = 0;
+    for (int i = 0; i < s->count; i++) {
+        if (!s->picked[i])
+            continue;
+        *registers += same_register_tile(s->sorted[i], program);
+        *blocks += same_block_tile(s->space, s->sorted[i], program);
+    }
+}
+
+/* Three passes over the programs, each less strict. */
+typedef enum Pass { PASS_BOTH_RARE, PASS_ONE_NEW, PASS_ANY } Pass;
+
+static bool admits(const Selection *s, Pass pass, const RProgram *program)
+{
+    int registers, blocks, cap = (int)ceil_div(s->keep, DISTINCT_TILES);
+    if (pass == PASS_ANY)
+        return true;
+    count_alike(s, program, &registers, &blocks);
+    if (pass == PASS_ONE_NEW)
+        return registers == 0 || blocks == 0;
+    return registers < cap && blocks < cap;
+}
+
+static void pick(Selection *s, Pass pass)
+{
+    for (int i = 0; i < s->count && s->picked_count < s->keep; i++)
+        if (!s->picked[i] && admits(s, pass, s->sorted[i])) {
+            s->picked[i] = true;
+            s->picked_count++;
+        }
+}
+
+int rprogram_diverse(Arena *arena, const TileRules *rules, RProgram *const *sorted, int count,
+                     int keep, RProgram *kept)
+{
+    Selection s = {.space = &rules->space, .sorted = sorted, .count = count, .keep = keep};
+    s.picked = NEW_ARRAY(arena, bool, count);
+    for (Pass pass = PASS_BOTH_RARE; pass <= PASS_ANY; pass++)
+        pick(&s, pass);
+
+    int written = 0;
+    for (int i = 0; i < count; i++)
+        if (s.picked[i])
+            kept[written++] = *sorted[i];
+    return written;
+}

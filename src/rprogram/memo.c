@@ -1,0 +1,124 @@
+#include "rprogram/memo.h"
+
+#include <string.h>
+
+enum {
+    MAX_ENTRIES = 512,   // some 10 MB; the kernels that repeat are seldom preceded by so many that do not
+    TILES_AT = offsetof(TileRules, space) + offsetof(TileSpace, tiles),
+    TILES_END = TILES_AT + MAX_DATA_TILES * sizeof(DataTile)
+};
+
+/* All of the rules that a construction can depend on, as bytes. */
+typedef struct Key {
+    uint64_t hash;
+    size_t length;
+    const char *bytes;
+} Key;
+
+/* Most rules come once: of those only the hash is written down. The rest follows when they come again. */
+typedef struct Entry {
+    Key key;   // `bytes` NULL: they came once
+    RProgram *programs;
+    int count;
+    ConstructStats stats;
+} Entry;
+
+struct ConstructMemo {
+    Arena *arena;
+    const DeviceSpec *device;
+    int keep;
+    Entry entries[MAX_ENTRIES];
+    int count;
+};
+
+ConstructMemo *construct_memo_new(Arena *arena, const DeviceSpec *device, int keep)
+{
+    ConstructMemo *memo = NEW(arena, ConstructMemo);
+    memo->arena = arena;
+    memo->device = device;
+    memo->keep = keep;
+    return memo;
+}
+
+/* FNV-1a, eight bytes at a time. */
+static uint64_t hash_of(const char *bytes, size_t length)
+{
+    uint64_t hash = 0xcbf29ce484222325u, word;
+    for (size_t i = 0; i + sizeof word <= length; i += sizeof word) {
+        memcpy(&word, bytes + i, sizeof word);
+        hash = (hash ^ word) * 0x100000001b3u;
+    }
+    return hash;
+}
+
+/* Most of TileRules is room for tiles that few kernels have. */
+static Key key_of(Arena *arena, const TileRules *rules)
+{
+    size_t tiles = (size_t)rules->space.tile_count * sizeof(DataTile);
+    Key key = {.length = TILES_AT + tiles + sizeof *rules - TILES_END};
+    char *bytes = arena_alloc(arena, key.length);
+    memcpy(bytes, rules, TILES_AT + tiles);
+    memcpy(bytes + TILES_AT + tiles, (const char *)rules + TILES_END, sizeof *rules - TILES_END);
+    Axis *axes = (Axis *)(bytes + offsetof(TileRules, space) + offsetof(TileSpace, axes));
+    for (int a = 0; a < rules->space.axis_count; a++)
+        axes[a].name = NULL;
+    key.bytes = bytes;
+    key.hash = hash_of(bytes, key.length);
+    return key;
+}
+
+static Entry *find(ConstructMemo *memo, const Key *key)
+{
+    for (Entry *entry = memo->entries; entry < memo->entries + memo->count; entry++)
+        if (entry->key.hash == key->hash &&
+            (!entry->key.bytes ||
+             (entry->key.length == key->length && memcmp(entry->key.bytes, key->bytes, key->length) == 0)))
+            return entry;
+    return NULL;
+}
+
+static void add_stats(ConstructStats *sum, const ConstructStats *stats)
+{
+    sum->generated += stats->generated;
+    sum->feasible += stats->feasible;
+    for (int reason = 0; reason < PRUNE_COUNT; reason++)
+        sum->pruned[reason] += stats->pruned[reason];
+}
+
+static void *copy_of(Arena *arena, const void *bytes, size_t length)
+{
+    return length ? memcpy(arena_alloc(arena, length), bytes, length) : NULL;
+}
+
+static void remember(Arena *arena, Entry *entry, const Key *key, const RProgram *programs, int count,
+                     const ConstructStats *stats)
+{
+    *entry = (Entry){
+        .key = *key,
+        .programs = copy_of(arena, programs, (size_t)count * sizeof *programs),
+        .count = count,
+        .stats = *stats,
+    };
+    entry->key.bytes = copy_of(arena, key->bytes, key->length);
+}
+
+int construct_memo_ask(ConstructMemo *memo, Arena *scratch, const TileRules *rules, RProgram *kept,
+                       ConstructStats *stats)
+{
+    Key key = key_of(scratch, rules);
+    Entry *entry = find(memo, &key);
+    if (entry && entry->key.bytes) {
+        if (entry->count)
+            memcpy(kept, entry->programs, (size_t)entry->count * sizeof *kept);
+        add_stats(stats, &entry->stats);
+        return entry->count;
+    }
+    ConstructStats own = {0};
+    int count = rprogram_construct(scratch, rules, memo->device, memo->keep, kept, &own);
+    add_stats(stats, &own);
+    if (entry)
+        remember(memo->arena, entry, &key, kept, count, &own);
+    else if (memo->count < MAX_ENTRIES)
+        memo->entries[memo->count++].key.hash = key.hash;
+    return count;
+}

@@ -1,0 +1,147 @@
+#include "rprogram/rprogram.h"
+
+#include "base/checked.h"
+
+const char *const prune_reason_name[PRUNE_COUNT] = {
+    [PRUNE_THREADS] = "threads",      [PRUNE_REGISTERS] = "registers",
+    [PRUNE_SHARED] = "shared memory", [PRUNE_GRID] = "grid",
+    [PRUNE_DUPLICATE] = "duplicate",  [PRUNE_SLOWER] = "slower",
+};
+
+static int64_t grid_of(const TileSpace *space, const RTile *shared)
+{
+    int64_t blocks = 1;
+    for (int a = 0; a < space->axis_count; a++)
+        if (!space->axes[a].reduction)
+            blocks = size_product(blocks, ceil_div(space->axes[a].extent, shared->size[a]));
+    return blocks;
+}
+
+int64_t rprogram_threads(const TileRules *rules, const RTile *shared, const RTile *inner)
+{
+    int64_t threads = rules->tile_threads > 0 ? rules->tile_threads : 1;
+    for (int a = 0; a < rules->space.axis_count; a++)
+        if (axis_shared_by_threads(rules, a))
+            threads = size_product(threads, shared->size[a] / inner->size[a]);
+    return threads;
+}
+
+/* Threads that the largest block of these rules could put to work: a problem of 3 x 5 has no use
+   for a whole warp. */
+static double useful_threads(const TileRules *rules)
+{
+    double threads = rules->tile_threads > 0 ? rules->tile_threads : 1;
+    for (int a = 0; a < rules->space.axis_count; a++) {
+        int64_t extent = rules->space.axes[a].extent;
+        int64_t limit = rules->rule[LEVEL_SHARED][a].limit;
+        int64_t granule = rules->rule[LEVEL_REGISTER][a].granule;
+        int64_t reach = limit < extent ? limit : extent;
+        if (axis_shared_by_threads(rules, a) && reach > 1)
+            threads *= (double)ceil_div(reach, granule > 1 ? granule : 1);
+    }
+    return threads;
+}
+
+/* Whole warps, if the kernel asks for them, or one partial warp when there is no work for a whole one. */
+static bool threads_legal(const TileRules *rules, const DeviceSpec *device, int64_t threads)
+{
+    if (threads > device->max_threads_per_block || (rules->most_threads && threads > rules->most_threads))
+        return false;
+    return threads % device->warp_size == 0 || rules->ragged_warps
+        || (threads < device->warp_size && useful_threads(rules) < device->warp_size);
+}
+
+/* Do enough threads share the reduction? As many as have work will do. */
+static bool sharers_legal(const TileRules *rules, const RTile *shared, const RTile *inner)
+{
+    int64_t sharers = 1, useful = 1;
+    for (int a = 0; a < rules->space.axis_count; a++)
+        if (rules->space.axes[a].reduction) {
+            sharers = size_product(sharers, shared->size[a] / inner->size[a]);
+            useful = size_product(useful, ceil_div(rules->space.axes[a].extent, inner->size[a]));
+        }
+    return sharers >= rules->least_sharers || sharers >= useful;
+}
+
+/* Unless they are copied directly, the next tiles pass through registers on their way into the other
+   buffer. */
+static int64_t prefetch_registers(const TileRules *rules, const DeviceSpec *device,
+                                  const RProgram *program)
+{
+    if (rules->stages < 2 || !goes_through_registers(rules, device))
+        return 0;
+    int64_t buffer_bytes = (program->shared_bytes - rules->shared_overhead) / rules->stages;
+    return ceil_div(buffer_bytes, 4 * (int64_t)program->threads);
+}
+
+static void fill_padding(const TileRules *rules, const DeviceSpec *device, RProgram *program)
+{
+    const RTile *shared = &program->tile[LEVEL_SHARED], *inner = &program->tile[LEVEL_REGISTER];
+    for (int i = 0; i < rules->space.tile_count; i++) {
+        const DataTile *data = &rules->space.tiles[i];
+        program->padding[i] = 0;
+        if (data->staged)
+            program->padding[i] = staged_padding(rules, data, shared, inner, device);
+    }
+}
+
+/* A launch has at most 2^31 - 1 blocks along its first dimension, on every device so far. */
+enum { MAX_GRID = INT32_MAX };
+
+/* Fills all but `perf`; false with the reason if a limit is broken. Cheap checks come first. */
+static bool fill_shape(const TileRules *rules, const DeviceSpec *device, RProgram *program,
+                       PruneReason *reason)
+{
+    const RTile *shared = &program->tile[LEVEL_SHARED], *inner = &program->tile[LEVEL_REGISTER];
+    int64_t threads = rprogram_threads(rules, shared, inner);
+    *reason = PRUNE_THREADS;
+    if (!threads_legal(rules, device, threads) || !sharers_legal(rules, shared, inner))
+        return false;
+    program->threads = (int)threads;
+
+    program->cluster = rules->cluster_blocks > 0 ? rules->cluster_blocks : 1;
+    program->cooperative = rules->cooperative;
+    program->turns = rules->turns > 0 ? rules->turns : 1;
+    program->grid = size_product(ceil_div(grid_of(&rules->space, shared), program->turns), program->cluster);
+    *reason = PRUNE_GRID;
+    if (program->grid > MAX_GRID)
+        return false;
+
+    program->shared_bytes = rtile_footprint(rules, shared, inner, device, LEVEL_SHARED);
+    *reason = PRUNE_SHARED;
+    if (program->shared_bytes > device->shared_per_block_optin)
+        return false;
+
+    int64_t registers = rtile_footprint(rules, inner, NULL, device, LEVEL_REGISTER) / 4
+                      + prefetch_registers(rules, device, program);
+    *reason = PRUNE_REGISTERS;
+    if (registers > device->registers_per_thread)
+        return false;
+    program->registers = (int)registers;
+    return true;
+}
+
+bool rprogram_complete(const TileRules *rules, const DeviceSpec *device, RProgram *program,
+                       PruneReason *reason)
+{
+    program->tile[LEVEL_GLOBAL] = rtile_problem(&rules->space);
+    program->variant = rules->variant;
+    if (!fill_shape(rules, device, program, reason))
+        return false;
+
+    Limiter limiter;
+    int blocks = perf_blocks_per_sm(device, program->threads, program->registers,
+                                    program->shared_bytes, &limiter);
+    if (blocks == 0) {
+        *reason = limiter == LIMIT_SHARED      ? PRUNE_SHARED
+                : limiter == LIMIT_REGISTERS ? PRUNE_REGISTERS
+                                             : PRUNE_THREADS;
+        return false;
+    }
+    *reason = PRUNE_GRID;
+    if (program->cooperative && program->grid > (int64_t)blocks * device->sm_count)
+        return false;
+    fill_padding(rules, device, program);
+    program->perf = perf_estimate(rules, program, device);
+    return true;
+}

@@ -1,0 +1,65 @@
+// An rProgram is a constructed kernel shape: one rTile per memory level and what follows from
+// them.
+#pragma once
+#include "rprogram/cost/perf.h"
+#include "rtile/rtile.h"
+
+/* A value: copied with =, no pointers inside. */
+typedef struct RProgram {
+    RTile tile[LEVEL_COUNT];         // [LEVEL_GLOBAL] is the problem
+    int variant;                     // of the TileRules it was made from
+    int64_t grid;                    // blocks: product of ceil(extent / shared tile), spatial axes; in `turns`; times `cluster`
+    int turns;                       // shared tiles that a block makes, one after the other
+    int cluster;                     // blocks that share the walk along the reduction; 1: no clusters
+    bool cooperative;                // all blocks wait for each other
+    int threads;                     // of a block: register tiles in it, times threads a tile
+    int64_t shared_bytes;            // dynamic shared memory of a block
+    int registers;                   // estimated, of a thread
+    int64_t padding[MAX_DATA_TILES]; // bank padding of each staged data tile, elements
+    double tolerance;                // the padding tolerance at which it was found
+    PerfEstimate perf;
+} RProgram;
+
+typedef enum PruneReason {
+    PRUNE_THREADS,      // more threads than a block may have, or not whole warps
+    PRUNE_REGISTERS,    // of a thread or of the block
+    PRUNE_SHARED,       // shared memory of a block
+    PRUNE_GRID,         // more blocks than a launch may have
+    PRUNE_DUPLICATE,
+    PRUNE_SLOWER,       // legal, but not among the kept ones
+    PRUNE_COUNT
+} PruneReason;
+
+extern const char *const prune_reason_name[PRUNE_COUNT];
+
+typedef struct ConstructStats {
+    int64_t generated, feasible;
+    int64_t pruned[PRUNE_COUNT];
+} ConstructStats;
+
+/* The paper's construction (OSDI'22, 3.2): scale-up from the smallest rTile at the register level
+   along the axis with the best reuse score until the level is full or saturated, then the shared
+   level, with the padding tolerance raised in steps; scale-out over the execution units; shrink
+   along the axis with the least reuse when units would idle. Writes at most `keep` diverse
+   programs in ascending order of estimated time (ties: fewer blocks, then smaller tiles, axis by
+   axis) and returns their number. 0: the device can hold none. `stats` is added to. */
+int rprogram_construct(Arena *arena, const TileRules *rules, const DeviceSpec *device, int keep,
+                       RProgram *kept,
+                       ConstructStats *stats);
+
+/* Fills grid, threads, shared_bytes, registers, padding and perf from the tiles. False, with the
+   reason, if a limit of the device is broken. */
+bool rprogram_complete(const TileRules *rules, const DeviceSpec *device, RProgram *program,
+                       PruneReason *reason);
+
+/* Of `count` programs in ascending order, picks `keep` that differ and keeps their order: no
+   register tile and no block tile (the spatial part of the shared tile) more than ceil(keep/4)
+   times while others can fill the places. The first is always among them. Returns how many. */
+int rprogram_diverse(Arena *arena, const TileRules *rules, RProgram *const *sorted, int count,
+                     int keep, RProgram *kept);
+
+/* Threads of a block: its register tiles, times the threads that hold one. */
+int64_t rprogram_threads(const TileRules *rules, const RTile *shared, const RTile *inner);
+
+/* `-d rprogram` */
+void rprogram_print(StrBuf *out, const TileRules *rules, const RProgram *program);

@@ -1,0 +1,151 @@
+// What a data tile holds and moves inside a tile of the axes.
+#include "base/checked.h"
+#include "rtile/rtile.h"
+
+int64_t size_product(int64_t a, int64_t b)
+{
+    int64_t product;
+    return checked_mul(a, b, &product) ? product : INT64_MAX;
+}
+
+bool data_tile_depends(const DataTile *tile, int axis)
+{
+    for (int d = 0; d < tile->rank; d++)
+        if (tile->dims[d].index.coef[axis])
+            return true;
+    return false;
+}
+
+int64_t data_tile_elements(const DataTile *tile, const RTile *of, int axis_count)
+{
+    int64_t elements = 1;
+    for (int d = 0; d < tile->rank; d++) {
+        int64_t extent = affine_extent(&tile->dims[d].index, of->size, axis_count);
+        elements = size_product(elements, extent);
+    }
+    return elements;
+}
+
+/* Different elements among so many neighbouring positions along dimension d: of the rows (b,h,q) of 4 heads of 512 a mask[q]
+   has 100 for 100 rows and 512 for 1000, a scale[b] one for each of them. */
+static int64_t distinct_among(const DataTile *tile, int d, int64_t positions)
+{
+    if (d >= MAX_REPEATED || !tile->repeats[d].run)
+        return positions;
+    const Repeats *repeats = &tile->repeats[d];
+    int64_t cycle = repeats->run * repeats->cycle;
+    return positions <= cycle ? ceil_div(positions, repeats->run)
+                              : ceil_div(positions, cycle * repeats->again) * repeats->cycle;
+}
+
+int64_t data_tile_distinct(const DataTile *tile, const RTile *of, int axis_count)
+{
+    int64_t elements = 1;
+    for (int d = 0; d < tile->rank; d++) {
+        int64_t extent = affine_extent(&tile->dims[d].index, of->size, axis_count);
+        elements = size_product(elements, distinct_among(tile, d, extent));
+    }
+    return elements;
+}
+
+/* Different elements along dimension d of the tensor, and those of them inside the tile. */
+static int64_t distinct_size(const DataTile *tile, int d)
+{
+    return distinct_among(tile, d, tile->dims[d].size);
+}
+
+static int64_t distinct_extent(const DataTile *tile, int d, const RTile *of, int axis_count)
+{
+    int64_t extent = affine_extent(&tile->dims[d].index, of->size, axis_count);
+    return distinct_among(tile, d, extent < tile->dims[d].size ? extent : tile->dims[d].size);
+}
+
+double data_tile_bytes(const DataTile *tile, const RTile *of, int axis_count)
+{
+    double bytes = tile->element_bits / 8.0;
+    for (int d = 0; d < tile->rank; d++)
+        bytes *= (double)distinct_extent(tile, d, of, axis_count);
+    return bytes;
+}
+
+/* A data tile in memory: contiguous pieces, their starts a multiple of the row length apart.
+ *
+ *      |<--------- row --------->|
+ *      ....[== run ==]...........        a 3 x 11 tile of a [.., 25] tensor: 3 runs of 11
+ *      ....[== run ==]...........        a tile as wide as the tensor: one run of 3 * 25
+ *      ....[== run ==]...........
+ */
+typedef struct Runs {
+    double count;
+    int64_t elements;        // of one run
+    int64_t row_remainder;   // row length modulo the transaction, in bits
+    bool whole;              // the tile is the tensor
+} Runs;
+
+static Runs find_runs(const DataTile *tile, const RTile *of, int axis_count,
+                      int64_t transaction_bits)
+{
+    Runs runs = {.count = 1, .elements = 1, .row_remainder = tile->element_bits, .whole = true};
+    for (int d = tile->rank - 1; d >= 0; d--) {
+        int64_t extent = distinct_extent(tile, d, of, axis_count), size = distinct_size(tile, d);
+        if (runs.whole) {
+            runs.elements = size_product(runs.elements, extent);
+            runs.row_remainder *= size % transaction_bits;
+            runs.row_remainder %= transaction_bits;
+        } else
+            runs.count *= (double)extent;
+        runs.whole = runs.whole && extent == size;
+    }
+    return runs;
+}
+
+/* Windows may reach past their plane, and what is copied ends where it does: of 64 lines of 27 elements a column that begins
+   two lines above the first spans 1728 elements, though from the column's first to its last there are 63 * 27 + 1. */
+int64_t data_tile_span_bytes(const DataTile *tile, const RTile *of, int axis_count)
+{
+    int64_t span = 1, stride = 1;
+    for (int d = tile->rank - 1; d >= 0; d--) {
+        int64_t extent = affine_extent(&tile->dims[d].index, of->size, axis_count), size = tile->dims[d].size;
+        bool counts_planes = stride >= tile->plane;
+        int64_t steps = (counts_planes && extent > size ? size : extent) - 1;
+        if (!checked_add(span, size_product(steps, stride), &span))
+            return INT64_MAX;
+        stride = size_product(stride, size);
+        if (stride == tile->plane && span > tile->plane)
+            span = tile->plane;
+    }
+    int64_t bits = size_product(span, tile->element_bits);
+    return bits > TOO_MANY_BITS ? INT64_MAX : round_up(ceil_div(bits, 8), 16) + 2 * 16;
+}
+
+double data_tile_traffic(const DataTile *tile, const RTile *of, int axis_count,
+                         int transaction_bytes)
+{
+    int64_t transaction_bits = transaction_bytes * 8;
+    if (tile->plane)
+        return (double)data_tile_span_bytes(tile, of, axis_count);
+    Runs runs = find_runs(tile, of, axis_count, transaction_bits);
+    int64_t run_bits = size_product(runs.elements, tile->element_bits);
+    if (run_bits > INT64_MAX / 2)
+        return data_tile_bytes(tile, of, axis_count);
+
+    bool fits = run_bits % transaction_bits == 0 || transaction_bits % run_bits == 0;
+    bool aligned = runs.whole || (runs.row_remainder == 0 && fits);
+    int64_t moved_bits = aligned ? round_up(run_bits, transaction_bits)
+                                 : run_bits + transaction_bits - tile->element_bits;
+    return runs.count * (double)moved_bits / 8;
+}
+
+double data_tile_visits(const TileSpace *space, const DataTile *tile, const RTile *of)
+{
+    double visits = 1;
+    for (int a = 0; a < space->axis_count; a++)
+        if (space->axes[a].reduction && data_tile_depends(tile, a))
+            visits *= (double)ceil_div(space->axes[a].extent, of->size[a]);
+    return visits;
+}
+
+int staged_bits(const DataTile *tile)
+{
+    return tile->staged_bits ? tile->staged_bits : tile->element_bits;
+}

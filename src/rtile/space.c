@@ -1,0 +1,183 @@
+#include "rtile/space.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/checked.h"
+
+TileSpace space_new(const Fusion *fusion, const DeviceSpec *device)
+{
+    (void)device;
+    FusionWork work = fusion_work(fusion);
+    return (TileSpace){
+        .flops = work.flops,
+        .special = work.special,
+        .unit = work.is_f64 ? UNIT_FP64 : UNIT_FP32,
+    };
+}
+
+int space_add_axis(TileSpace *space, const char *name, int64_t extent, bool reduction)
+{
+    assert(space->axis_count < MAX_AXES);
+    space->axes[space->axis_count] = (Axis){.name = name, .extent = extent, .reduction = reduction};
+    return space->axis_count++;
+}
+
+static int64_t points(const Fusion *fusion, int first, int end)
+{
+    int64_t product = 1;
+    for (int a = first; a < end; a++)
+        product = fitting_mul(product, fusion->axes[a].extent);
+    return product;
+}
+
+int64_t spatial_points(const Fusion *fusion) { return points(fusion, 0, fusion->spatial_count); }
+
+int64_t reduction_points(const Fusion *fusion)
+{
+    return points(fusion, fusion->spatial_count, fusion->axis_count);
+}
+
+Affine flat_position(const Fusion *fusion)
+{
+    Affine flat = {.constant = 0};
+    int64_t stride = 1;
+    for (int a = fusion->spatial_count - 1; a >= 0; a--) {
+        flat.coef[a] = stride;
+        stride = fitting_mul(stride, fusion->axes[a].extent);
+    }
+    return flat;
+}
+
+bool access_is_flat(const Access *access, const Fusion *fusion)
+{
+    Affine flat = flat_position(fusion), offset = access_offset(access);
+    return memcmp(&flat, &offset, sizeof flat) == 0;
+}
+
+bool bits_are_flat(const Fusion *fusion)
+{
+    for (int i = 0; i < fusion->op_count; i++) {
+        const FusedOp *op = &fusion->ops[i];
+        if (op->stored && op->out->dtype == DTYPE_B1 && !access_is_flat(&op->store, fusion))
+            return false;
+    }
+    return true;
+}
+
+double access_scatter(const Access *access, const Fusion *fusion, int fast, const DeviceSpec *device)
+{
+    if (fast < 0 || access->rank == 0)
+        return 1;
+    Affine offset = access_offset(access);
+    double element_bytes = dtype_info[access->tensor->dtype].bits / 8.0;
+    double stride = (double)(offset.coef[fast] < 0 ? -offset.coef[fast] : offset.coef[fast]);
+    double step = stride * element_bytes, transaction = device->dram.transaction_bytes;
+    if (stride <= 1)
+        return 1;
+    if ((double)fusion->axes[fast].extent * step <=
+        transaction)   // the whole line of threads fits one transaction
+        return 1;
+    return step < transaction ? stride : transaction / element_bytes;
+}
+
+/* The smallest distance in memory of neighbours along one of the axes [first, end); INT64_MAX: they share an element. */
+static int64_t least_stride(const Affine *offset, int first, int end)
+{
+    int64_t least = INT64_MAX;
+    for (int a = first; a < end; a++) {
+        int64_t stride = offset->coef[a] < 0 ? -offset->coef[a] : offset->coef[a];
+        if (stride && stride < least)
+            least = stride;
+    }
+    return least;
+}
+
+/* Which of the flat positions along the axes [first, end) have the same element, from the innermost axis outwards. Axes that
+   are used beyond two gaps count as if they were one with the gap. All are the same: cycles of one. */
+static Repeats flat_repeats(const Fusion *fusion, const Affine *offset, int first, int end)
+{
+    Repeats repeats = {.run = 1, .cycle = 1, .again = 1};
+    int a = end - 1;
+    for (; a >= first && (!offset->coef[a] || fusion->axes[a].extent == 1); a--)
+        repeats.run *= fusion->axes[a].extent;
+    for (; a >= first && offset->coef[a]; a--)
+        repeats.cycle *= fusion->axes[a].extent;
+    for (; a >= first && !offset->coef[a]; a--)
+        repeats.again *= fusion->axes[a].extent;
+    return repeats;
+}
+
+/* An access along flat spatial and reduction positions. Of the two dimensions the last is the one along which memory is
+   contiguous. */
+static DataTile flat_tile(const TileSpace *space, const Access *access, const Fusion *fusion)
+{
+    Affine offset = access_offset(access);
+    const int ends[] = {0, fusion->spatial_count, fusion->axis_count};
+    int last = least_stride(&offset, 0, fusion->spatial_count) >=
+               least_stride(&offset, fusion->spatial_count, fusion->axis_count);
+    DataTile tile = {.element_bits = dtype_info[access->tensor->dtype].bits, .scatter = 1};
+    for (int i = 0; i < 2; i++) {
+        int side = i ? last : !last;
+        Repeats repeats = flat_repeats(fusion, &offset, ends[side], ends[side + 1]);
+        if (repeats.cycle == 1 || side >= space->axis_count)
+            continue;   // one element for all positions
+        if (repeats.run > 1 || repeats.again > 1)
+            tile.repeats[tile.rank] = repeats;
+        tile.dims[tile.rank++] = (Dim){affine_axis(side), space->axes[side].extent};
+    }
+    return tile;
+}
+
+bool tiles_hold(const Fusion *fusion, int accesses)
+{
+    return accesses + fusion->output_count <= MAX_DATA_TILES;
+}
+
+/* The same element was read before: it is loaded once. */
+static bool is_repeated(const FusedAccess *found, int index)
+{
+    Affine offset = access_offset(found[index].access);
+    for (int i = 0; i < index; i++) {
+        Affine earlier = access_offset(found[i].access);
+        if (found[i].access->tensor == found[index].access->tensor &&
+            memcmp(&earlier, &offset, sizeof offset) == 0)
+            return true;
+    }
+    return false;
+}
+
+DataTile *space_flat_tile(TileSpace *space, const Fusion *fusion, const Access *access)
+{
+    FusedAccess found[MAX_DATA_TILES];
+    int count = fusion_accesses(fusion, found, MAX_DATA_TILES - fusion->output_count), tile = 0;
+    Affine wanted = access_offset(access);
+    for (int i = 0; i < count; i++) {
+        Affine offset = access_offset(found[i].access);
+        if (found[i].access->tensor == access->tensor && memcmp(&offset, &wanted, sizeof wanted) == 0)
+            return &space->tiles[tile];
+        tile += !is_repeated(found, i);
+    }
+    return NULL;
+}
+
+void space_add_flat_tiles(TileSpace *space, const Fusion *fusion, int fast, const DeviceSpec *device)
+{
+    FusedAccess found[MAX_DATA_TILES];
+    int count = fusion_accesses(fusion, found, MAX_DATA_TILES - fusion->output_count);
+    for (int i = 0; i < count; i++) {
+        if (is_repeated(found, i))
+            continue;
+        DataTile tile = flat_tile(space, found[i].access, fusion);
+        tile.scatter = access_scatter(found[i].access, fusion, fast, device);
+        space->tiles[space->tile_count++] = tile;
+    }
+    for (int i = 0; i < fusion->op_count && space->tile_count < MAX_DATA_TILES; i++) {
+        if (!fusion->ops[i].stored)
+            continue;
+        DataTile tile = flat_tile(space, &fusion->ops[i].store, fusion);
+        tile.output = true;
+        tile.scatter = access_scatter(&fusion->ops[i].store, fusion, fast, device);
+        space->tiles[space->tile_count++] = tile;
+    }
+}

@@ -1,0 +1,38 @@
+// How families describe their kernels to the tiling floor: a space of a few axes with data tiles over them.
+#pragma once
+#include "ir/fuse.h"
+#include "rtile/rtile.h"
+
+/* A space with no tiles yet, its arithmetic taken from the expression. */
+TileSpace space_new(const Fusion *fusion, const DeviceSpec *device);
+
+/* Adds an axis, returns its position. An axis of extent 1 is fine. */
+int space_add_axis(TileSpace *space, const char *name, int64_t extent, bool reduction);
+
+/* Flat extents of the fusion's spatial and reduction axes; 1 if there are none. */
+int64_t spatial_points(const Fusion *fusion);
+int64_t reduction_points(const Fusion *fusion);
+
+/* Row-major position of a point, as a form of the spatial axes. */
+Affine flat_position(const Fusion *fusion);
+
+/* The access goes through its tensor in the order of the points: its offset is the flat position. Whoever takes that for an
+   address asks first. */
+bool access_is_flat(const Access *access, const Fusion *fusion);
+
+/* The same of every stored tensor of one-bit elements, whose words are packed from neighbouring points. */
+bool bits_are_flat(const Fusion *fusion);
+
+/* So many accesses and every output have a data tile each. Whoever stages one asks: shared memory is counted by tiles. */
+bool tiles_hold(const Fusion *fusion, int accesses);
+
+/* Adds every access and store of the fusion to a space whose axis 0 is the flat spatial position and whose axis 1 (if
+   there is one) the flat reduction position. `fast` is the fusion axis along which neighbouring threads lie: it decides
+   how much of what moves is used (DataTile.scatter). */
+void space_add_flat_tiles(TileSpace *space, const Fusion *fusion, int fast, const DeviceSpec *device);
+
+/* That of an access among them; NULL: there are too many for it to have one. */
+DataTile *space_flat_tile(TileSpace *space, const Fusion *fusion, const Access *access);
+
+/* Bytes moved per byte used when neighbouring threads read the access along the fusion's axis `fast`. */
+double access_scatter(const Access *access, const Fusion *fusion, int fast, const DeviceSpec *device);

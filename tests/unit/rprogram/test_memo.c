@@ -1,0 +1,114 @@
+#include "rprogram/memo.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../rtile/spaces.h"
+
+enum { KEEP = 10 };
+
+static Arena *arena;
+static DeviceSpec device;
+static ConstructMemo *memo;
+
+static void set_up(void)
+{
+    arena = arena_new();
+    device = a100();
+    memo = construct_memo_new(arena, &device, KEEP);
+}
+
+static void tear_down(void)
+{
+    arena_free(arena);
+}
+
+typedef struct Answer {
+    RProgram kept[KEEP];
+    int count;
+    ConstructStats stats;
+} Answer;
+
+static Answer ask(const TileRules *rules)
+{
+    Answer answer = {.count = 0};
+    Arena *scratch = arena_new();
+    answer.count = construct_memo_ask(memo, scratch, rules, answer.kept, &answer.stats);
+    arena_free(scratch);
+    return answer;
+}
+
+static Answer construct(const TileRules *rules)
+{
+    Answer answer = {.count = 0};
+    Arena *scratch = arena_new();
+    answer.count = rprogram_construct(scratch, rules, &device, KEEP, answer.kept, &answer.stats);
+    arena_free(scratch);
+    return answer;
+}
+
+static bool same(const Answer *left, const Answer *right)
+{
+    return left->count == right->count && memcmp(&left->stats, &right->stats, sizeof left->stats) == 0 &&
+           memcmp(left->kept, right->kept, sizeof left->kept[0] * (size_t)left->count) == 0;
+}
+
+START_TEST(what_is_asked_for_is_what_a_construction_gives)
+{
+    TileRules rules[] = {matmul_rules(256, 256, 64), reduce_rules(256, 1024), matmul_rules(256, 256, 128)};
+    for (int again = 0; again < 3; again++)
+        for (int i = 0; i < 3; i++) {
+            Answer answer = ask(&rules[i]), right = construct(&rules[i]);
+            ck_assert_int_gt(answer.count, 0);
+            ck_assert(same(&answer, &right));
+        }
+}
+END_TEST
+
+/* What comes a second time is remembered: a change of the device makes no difference to it any more. */
+START_TEST(rules_that_come_again_are_remembered)
+{
+    TileRules rules = reduce_rules(256, 1024), renamed = rules, longer = reduce_rules(256, 2048), written = rules;
+    renamed.space.axes[0].name = "row";
+    written.space.tiles[1].element_bits = 16;
+    Answer first = ask(&rules);
+    ask(&renamed);
+    device.dram.bandwidth_gb_s /= 2;
+    Answer again = ask(&rules), other_names = ask(&renamed), changed = construct(&rules);
+    ck_assert(same(&first, &again) && same(&first, &other_names) && !same(&first, &changed));
+    Answer other = ask(&longer), other_right = construct(&longer);
+    ck_assert(same(&other, &other_right));
+    Answer smaller = ask(&written), smaller_right = construct(&written);
+    ck_assert(same(&smaller, &smaller_right) && !same(&smaller, &first));
+}
+END_TEST
+
+START_TEST(that_there_is_none_is_known_too)
+{
+    TileRules rules = matmul_rules(256, 256, 64);
+    rules.most_threads = 1;
+    for (int again = 0; again < 3; again++) {
+        Answer none = ask(&rules);
+        ck_assert_int_eq(none.count, 0);
+        ck_assert_int_gt(none.stats.generated, 0);
+        ck_assert_int_eq(none.stats.generated, none.stats.pruned[PRUNE_THREADS] + none.stats.pruned[PRUNE_DUPLICATE]);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    TCase *cases = tcase_create("memo");
+    tcase_add_checked_fixture(cases, set_up, tear_down);
+    tcase_add_test(cases, what_is_asked_for_is_what_a_construction_gives);
+    tcase_add_test(cases, rules_that_come_again_are_remembered);
+    tcase_add_test(cases, that_there_is_none_is_known_too);
+    Suite *suite = suite_create("memo");
+    suite_add_tcase(suite, cases);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,277 @@
+#include "rprogram/cost/perf.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../rtile/spaces.h"
+#include "rprogram/rprogram.h"
+
+static RProgram complete(const TileRules *rules, const DeviceSpec *device, RTile shared,
+                         RTile inner)
+{
+    RProgram program = {.tile = {[LEVEL_REGISTER] = inner, [LEVEL_SHARED] = shared}};
+    PruneReason reason;
+    ck_assert(rprogram_complete(rules, device, &program, &reason));
+    return program;
+}
+
+/* matmul 4096^3 in blocks of 128 x 128 x 16 by 256 threads with 8 x 8 each. */
+static RProgram square_matmul(const DeviceSpec *device)
+{
+    TileRules rules = matmul_rules(4096, 4096, 4096);
+    return complete(&rules, device, (RTile){{128, 128, 16}}, (RTile){{8, 8, 1}});
+}
+
+/* 104 registers * 256 threads = 26624 of 65536: 2 blocks a unit; 33280 + 1024 of 167936 shared
+   bytes would allow 4. */
+START_TEST(registers_limit_the_resident_blocks)
+{
+    DeviceSpec device = a100();
+    RProgram program = square_matmul(&device);
+    ck_assert_int_eq(program.threads, 256);
+    ck_assert_int_eq(program.registers, 104);
+    ck_assert_int_eq(program.shared_bytes, 33280);
+    ck_assert_int_eq(program.padding[0], 4);
+    ck_assert_int_eq(program.perf.blocks_per_sm, 2);
+    ck_assert_int_eq(program.perf.limiter, LIMIT_REGISTERS);
+}
+END_TEST
+
+/* (4096/128)^2 = 1024 blocks; 2 on each of 108 units = 216 at a time: 4.74 waves, and the fifth is
+   74 % full. */
+START_TEST(waves_and_tail)
+{
+    DeviceSpec device = a100();
+    RProgram program = square_matmul(&device);
+    ck_assert_int_eq(program.grid, 1024);
+    ck_assert_double_eq_tol(program.perf.waves, 1024 / 216.0, 1e-12);
+    ck_assert_double_eq_tol(program.perf.tail_efficiency, 4.74074 / 5, 1e-5);
+}
+END_TEST
+
+/* L2 -> shared: 1024 blocks * 256 steps * (128*16 + 16*128) floats. Shared -> registers: 1024 *
+   256 threads * 4096 steps * (8 + 8) floats. C is stored once. */
+START_TEST(matmul_traffic_by_hand)
+{
+    DeviceSpec device = a100();
+    PerfEstimate perf = square_matmul(&device).perf;
+    ck_assert_double_eq(perf.l2_load_bytes, 1024.0 * 256 * 4096 * 4);
+    ck_assert_double_eq(perf.l2_store_bytes, 4096.0 * 4096 * 4);
+    ck_assert_double_eq(perf.shared_load_bytes, 1024.0 * 256 * 4096 * 16 * 4);
+    ck_assert_double_eq(perf.shared_store_bytes, perf.l2_load_bytes);
+    ck_assert_double_eq(perf.flops, 2 * 4096.0 * 4096 * 4096);
+    ck_assert_double_eq(perf.padding_waste, 0);
+}
+END_TEST
+
+/* 216 resident blocks cover 7 of 32 rows of blocks (6.75, rounded up) and all columns; 5 such
+   waves ask for A 5 * 896 rows and for B five times. L2 keeps 40 MiB of the three matrices' 192:
+   hit 5/24. Once = 64 MiB each. A: 64 + (70 - 64) * 19/24 = 68.75 MiB, B: 64 + (320 - 64) * 19/24
+   = 266.67 MiB. */
+START_TEST(what_misses_l2_is_read_again)
+{
+    DeviceSpec device = a100();
+    PerfEstimate perf = square_matmul(&device).perf;
+    ck_assert_double_eq_tol(perf.dram_load_bytes / (1 << 20), 68.75 + 266.0 + 2.0 / 3, 1e-6);
+    device.l2_bytes = 1 << 30;
+    ck_assert_double_eq(square_matmul(&device).perf.dram_load_bytes, 2.0 * (64 << 20));
+}
+END_TEST
+
+/* 8192 bytes of shared memory and 64 threads of 32 registers: 32 blocks by count, by threads 32,
+   by registers 32, by shared memory 164 / 9 = 18. */
+START_TEST(each_limit_of_residency_can_bind)
+{
+    DeviceSpec device = a100();
+    Limiter limiter;
+    ck_assert_int_eq(perf_blocks_per_sm(&device, 64, 32, 8192, &limiter), 18);
+    ck_assert_int_eq(limiter, LIMIT_SHARED);
+    ck_assert_int_eq(perf_blocks_per_sm(&device, 64, 32, 0, &limiter), 32);
+    ck_assert_int_eq(limiter, LIMIT_BLOCKS);
+    ck_assert_int_eq(perf_blocks_per_sm(&device, 1024, 32, 0, &limiter), 2);
+    ck_assert_int_eq(limiter, LIMIT_THREADS);
+    ck_assert_int_eq(perf_blocks_per_sm(&device, 1024, 65, 0, &limiter), 0);   // 72 * 1024 > 65536
+    ck_assert_int_eq(limiter, LIMIT_REGISTERS);
+}
+END_TEST
+
+/* 96 threads occupy two warps of 64: 2048 / 128 = 16 blocks, where warps of 32 leave room for 2048
+   / 96 = 21. */
+START_TEST(a_partial_warp_occupies_a_whole_one)
+{
+    DeviceSpec device = a100();
+    Limiter limiter;
+    ck_assert_int_eq(perf_blocks_per_sm(&device, 96, 16, 0, &limiter), 21);
+    device.warp_size = 64;
+    ck_assert_int_eq(perf_blocks_per_sm(&device, 96, 16, 0, &limiter), 16);
+}
+END_TEST
+
+START_TEST(half_the_bandwidth_takes_twice_the_time)
+{
+    TileRules rules = elementwise_rules(100000000);
+    DeviceSpec device = a100();
+    double whole_us = complete(&rules, &device, (RTile){{2048}}, (RTile){{8}}).perf.time_us;
+    device.dram.bandwidth_gb_s /= 2;
+    double half_us = complete(&rules, &device, (RTile){{2048}}, (RTile){{8}}).perf.time_us;
+    ck_assert_double_ge(half_us / whole_us, 1.85);
+    ck_assert_double_le(half_us / whole_us, 2.0);
+}
+END_TEST
+
+START_TEST(half_the_peak_slows_what_computes)
+{
+    DeviceSpec device = a100();
+    double whole_us = square_matmul(&device).perf.compute_us;
+    device.peak[UNIT_FP32] /= 2;
+    double half_us = square_matmul(&device).perf.compute_us;
+    ck_assert_double_ge(half_us / whole_us, 1.85);
+    ck_assert_double_le(half_us / whole_us, 2.0);
+}
+END_TEST
+
+/* 1x1 tiles read 8 bytes from shared memory for 2 flop: 19.5 TB/s feed 4.9 Tflop/s at most. */
+START_TEST(small_register_tiles_starve)
+{
+    TileRules rules = matmul_rules(4096, 4096, 4096);
+    DeviceSpec device = a100();
+    RProgram one = complete(&rules, &device, (RTile){{32, 32, 16}}, (RTile){{1, 1, 1}});
+    RProgram four = complete(&rules, &device, (RTile){{64, 64, 16}}, (RTile){{4, 4, 1}});
+    RProgram eight = square_matmul(&device);
+    ck_assert_int_eq(one.perf.bound_by, BOUND_SHARED);
+    ck_assert_double_gt(one.perf.time_us, 3.5 * eight.perf.time_us);
+    ck_assert_double_gt(four.perf.time_us, eight.perf.time_us);
+    ck_assert_int_eq(eight.perf.bound_by, BOUND_COMPUTE);
+}
+END_TEST
+
+/* Threads that load four floats keep four times the bytes under way. */
+START_TEST(vectors_fill_the_memory_pipe)
+{
+    TileRules rules = elementwise_rules(100000000);
+    DeviceSpec device = a100();
+    rules.rule[LEVEL_REGISTER][0] = (AxisRule){1, 16};
+    double scalar_us = complete(&rules, &device, (RTile){{256}}, (RTile){{1}}).perf.time_us;
+    double vector_us = complete(&rules, &device, (RTile){{1024}}, (RTile){{4}}).perf.time_us;
+    ck_assert_double_gt(scalar_us, 1.1 * vector_us);
+}
+END_TEST
+
+START_TEST(a_small_grid_leaves_bandwidth_unused)
+{
+    TileRules rules = elementwise_rules(1 << 17);
+    DeviceSpec device = a100();
+    RProgram few = complete(&rules, &device, (RTile){{16384}}, (RTile){{16}});
+    RProgram many = complete(&rules, &device, (RTile){{1024}}, (RTile){{4}});
+    ck_assert_int_eq(few.grid, 8);
+    ck_assert_int_eq(many.grid, 128);
+    ck_assert_double_gt(few.perf.time_us, many.perf.time_us);
+}
+END_TEST
+
+/* 4099 rows in blocks of 128 are 33 * 128 = 4224 rows of work: 2.96 % of it outside. */
+START_TEST(padding_is_work_but_no_traffic)
+{
+    TileRules rules = matmul_rules(4099, 4096, 4096);
+    DeviceSpec device = a100();
+    PerfEstimate perf = complete(&rules, &device, (RTile){{128, 128, 16}},
+                                 (RTile){{8, 8, 1}}).perf;
+    ck_assert_double_eq_tol(perf.padding_waste, 1 - 4099 / 4224.0, 1e-12);
+    ck_assert_double_eq_tol(perf.l2_store_bytes, 4099 * 4096.0 * 4, 1);
+}
+END_TEST
+
+/* Special functions: one a point at 2436 G/s: 1e8 / 2436e3 = 41 us. */
+START_TEST(special_functions_have_their_own_rate)
+{
+    TileRules rules = elementwise_rules(100000000);
+    DeviceSpec device = a100();
+    rules.space.special = 1;
+    PerfEstimate perf = complete(&rules, &device, (RTile){{2048}}, (RTile){{8}}).perf;
+    ck_assert_double_eq_tol(perf.special_us, 1e8 / 2436e3, 0.5);
+}
+END_TEST
+
+/* A second buffer lets the next tile arrive during this one's work. */
+START_TEST(a_second_stage_hides_the_loads)
+{
+    TileRules rules = matmul_rules(2048, 2048, 2048);
+    DeviceSpec device = a100();
+    RTile shared = {{256, 128, 8}}, inner = {{16, 8, 1}};
+    double two_us = complete(&rules, &device, shared, inner).perf.time_us;
+    rules.stages = 1;
+    double one_us = complete(&rules, &device, shared, inner).perf.time_us;
+    ck_assert_double_gt(one_us, two_us);
+}
+END_TEST
+
+/* Warps of tensor-core tiles 64 x 64 x 16: 4 warps of 32 threads hold a block of 128 x 128. */
+START_TEST(a_tensor_core_tile_belongs_to_a_warp)
+{
+    TileRules rules = matmul_rules(4096, 4096, 4096);
+    DeviceSpec device = a100();
+    rules.tile_threads = 32;
+    rules.space.unit = UNIT_TENSOR_F16;
+    rules.space.tiles[0].element_bits = rules.space.tiles[1].element_bits = 16;
+    RProgram program = complete(&rules, &device, (RTile){{128, 128, 32}}, (RTile){{64, 64, 16}});
+    ck_assert_int_eq(program.threads, 128);
+    double gflop_s = program.perf.flops / program.perf.time_us / 1e3;
+    double share_of_peak = gflop_s / device.peak[UNIT_TENSOR_F16];
+    ck_assert_double_gt(share_of_peak, 0.4);
+    ck_assert_double_lt(share_of_peak, 1.0);
+}
+END_TEST
+
+/* y[s] = sum over r of x[s,r] + mask[q,r], for 32,768 rows s = (h,q) of 8192 floats, as many masks as `queries`. */
+static PerfEstimate masked_rows(const DeviceSpec *device, int64_t queries)
+{
+    TileRules rules = reduce_rules(32768, 8192);
+    DataTile *mask = &rules.space.tiles[rules.space.tile_count++];
+    *mask = rules.space.tiles[0];
+    mask->repeats[0] = (Repeats){.run = 1, .cycle = queries, .again = 32768 / queries};
+    return complete(&rules, device, (RTile){{1, 4096}}, (RTile){{1, 4}}).perf;
+}
+
+/* Every row reads its mask from L2. That of 512 queries, 16 MiB, is needed again after 16 MiB of x, which L2 keeps: memory sees
+   it once. That of 4096 queries is needed after 256 MiB in all, of which L2 keeps 40: of the 7 * 128 MiB that come again
+   216/256 miss. */
+START_TEST(what_rows_share_comes_from_l2)
+{
+    DeviceSpec device = a100();
+    double mib = 1 << 20, x = 1024 * mib;
+    PerfEstimate small = masked_rows(&device, 512), large = masked_rows(&device, 4096);
+    ck_assert_double_eq(small.l2_load_bytes, 2 * x);
+    ck_assert_double_eq(large.l2_load_bytes, 2 * x);
+    ck_assert_double_eq(small.dram_load_bytes, x + 16 * mib);
+    ck_assert_double_eq_tol(large.dram_load_bytes / mib, 1024 + 128 + 7 * 128 * 216.0 / 256, 0.1);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *cases = tcase_create("perf");
+    tcase_add_test(cases, registers_limit_the_resident_blocks);
+    tcase_add_test(cases, waves_and_tail);
+    tcase_add_test(cases, matmul_traffic_by_hand);
+    tcase_add_test(cases, what_misses_l2_is_read_again);
+    tcase_add_test(cases, each_limit_of_residency_can_bind);
+    tcase_add_test(cases, a_partial_warp_occupies_a_whole_one);
+    tcase_add_test(cases, half_the_bandwidth_takes_twice_the_time);
+    tcase_add_test(cases, half_the_peak_slows_what_computes);
+    tcase_add_test(cases, small_register_tiles_starve);
+    tcase_add_test(cases, vectors_fill_the_memory_pipe);
+    tcase_add_test(cases, a_small_grid_leaves_bandwidth_unused);
+    tcase_add_test(cases, padding_is_work_but_no_traffic);
+    tcase_add_test(cases, special_functions_have_their_own_rate);
+    tcase_add_test(cases, a_second_stage_hides_the_loads);
+    tcase_add_test(cases, a_tensor_core_tile_belongs_to_a_warp);
+    tcase_add_test(cases, what_rows_share_comes_from_l2);
+    Suite *suite = suite_create("perf");
+    suite_add_tcase(suite, cases);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
