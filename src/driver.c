@@ -20,7 +20,7 @@
 #include "rank/ranking.h"
 
 /* Nothing is wanted of the stages after this one. */
-static bool is_last_stage(const Options *opt, Stage stage)
+static bool is_last_stage(const Options *opt, DumpStage stage)
 {
     for (int later = (int)stage + 1; later < STAGE_COUNT; later++)
         if (opt->dump[later])

@@ -7,12 +7,12 @@
 #include "ir/eval.h"
 
 /* What may be printed with `-d`. */
-typedef enum Stage {
+typedef enum DumpStage {
 #define STAGE(id, what) STAGE_##id,
 #include "stages.def"
 #undef STAGE
     STAGE_COUNT
-} Stage;
+} DumpStage;
 
 typedef enum ArtefactKind {
     ARTEFACT_CU, ARTEFACT_HEADER, ARTEFACT_PTX, ARTEFACT_CUBIN, ARTEFACT_JSON, ARTEFACT_KINDS

@@ -59,7 +59,7 @@ constexpr int GROUPS = 16;          // rows of them
 constexpr int VECTOR = 4;           // neighbouring channels that a thread reads and writes at once
 constexpr int POSITIONS_EACH = 7;   // of a thread
 constexpr int SHARES = 1;           // blocks that hold all positions of their channels together
-constexpr int LEAST_BLOCKS = 0;     // that a unit's registers must suffice for; 0: the compiler chooses
+constexpr int MIN_BLOCKS_PER_SM = 0;     // that a unit's registers must suffice for; 0: the compiler chooses
 constexpr int REDUCTIONS = 1;       // over the positions
 constexpr long long SCRATCH_BYTES = 0;   // for what shares leave for each other
 constexpr int RESULT_BYTES = 4;     // of the widest reduction
@@ -73,7 +73,7 @@ __device__ __forceinline__ void load_fixed(const Tensors &, Index, Index, Fixed 
 
 // What the channels of one position read.
 struct Inputs {
-    Held<float, VECTOR> x0;
+    Packed<float, VECTOR> x0;
 };
 
 __device__ __forceinline__ void load_elements(const Tensors &t, Index slab, Index channel, Index at, Inputs &in)
@@ -213,7 +213,7 @@ template <class I> __device__ int positions_inside(I position)
     return static_cast<int>(op_min(left, static_cast<I>(POSITIONS_EACH)));
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, LEAST_BLOCKS) ENTRY(PARAMETERS)
+extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS_PER_SM) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
     const Index group = (Index)threadIdx.x / LANES, lane = (Index)threadIdx.x % LANES;

@@ -22,7 +22,7 @@
 namespace rollerc {
 
 #include "prelude/threads.cuh"
-#include "prelude/teams.cuh"
+#include "prelude/cluster.cuh"
 #include "prelude/types.cuh"
 #include "prelude/half.cuh"
 #include "prelude/memory.cuh"

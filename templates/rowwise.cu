@@ -48,7 +48,7 @@ constexpr Index ROWS_APART = 1;     // from one of them to the next
 constexpr int TURNS = 1;            // reductions of a row
 constexpr int RESULT_BYTES = 4;     // of the widest one, and a warp
 constexpr int PARTIAL_BYTES = 0;    // of shared memory, for what warps leave; copies of rows lie behind it
-constexpr int LEAST_BLOCKS = 0;     // that a unit's registers must suffice for; 0: the compiler chooses
+constexpr int MIN_BLOCKS_PER_SM = 0;     // that a unit's registers must suffice for; 0: the compiler chooses
 constexpr int VECTOR = 4;           // neighbouring elements that a thread reads and writes at once
 constexpr int VECTORS = 4;          // of a thread
 constexpr Index STEP = GROUP * VECTOR;   // from one vector of a thread to its next one
@@ -184,7 +184,7 @@ template <class T, class I> __device__ T row_distances(const Part<T> *parts, T c
     return FEW ? total : warp_reduce<Sum>(total);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, LEAST_BLOCKS) ENTRY(PARAMETERS)
+extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS_PER_SM) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
     if (CLUSTER > 1)

@@ -78,7 +78,7 @@ static void prove_launch(Proof *proof, const Launch *launch)
     const char *unproven = verify_too_long(proof);
     if (unproven) {
         proof->report->unproven = unproven;
-    } else if (proof->kind == INPUT_WHOLE || !verify_is_dear(proof)) {
+    } else if (proof->kind == INPUT_WHOLE || !verify_is_expensive(proof)) {
         verify_prepare(proof);
         run_proof(proof);
     }

@@ -83,13 +83,13 @@ double verify_read_work(const Proof *proof, const Tensor *tensor);
 double verify_judge_work(const Proof *proof, const Tensor *tensor, bool whole);
 /* An element that the launch reads is made only where it is read. */
 bool verify_is_costly(const Proof *proof, const Tensor *tensor);
-/* The tensor, which an earlier launch made, is too dear to be right. */
+/* The tensor, which an earlier launch made, is too expensive to be right. */
 bool verify_is_estimated(const Proof *proof, const Tensor *tensor);
 /* All of it is worth making before the launch is run. */
 bool verify_is_prepared(const Proof *proof, const Tensor *tensor);
 /* The reference of a single element takes a second, or what is read some: whole numbers alone, which show all but the
    last bits, must do. */
-bool verify_is_dear(const Proof *proof);
+bool verify_is_expensive(const Proof *proof);
 /* Why no part of the launch can be run and judged in a reasonable time; NULL: it can. */
 const char *verify_too_long(const Proof *proof);
 int64_t verify_sample_blocks(const Proof *proof);

@@ -20,7 +20,7 @@ static const double SMALL_WORK = 1e6;    // of a program that is run on every ki
 static const double SAMPLE_WORK = 3e6;   // of one sampled launch,
 static const double FEW_WORK = 1e9;      // … if it takes more for a few blocks
 static const int64_t WHOLE_BYTES = 256 << 20;   // of all buffers
-static const double DEAR_WORK = 3e7;            // of the reference for one element: a sum of everything
+static const double EXPENSIVE_WORK = 3e7;            // of the reference for one element: a sum of everything
 static const double MADE_WORK = 4e8;            // of what the fewest blocks read: some seconds
 static const double JUDGE_WORK = 2e9;           // of the same, at most: about 20 seconds
 static const double RIGHT_WORK = 1e5;           // of an element that earlier launches made, or it is estimated: a millisecond
@@ -94,12 +94,12 @@ static int64_t fewest_blocks(const Launch *launch)
     return launch->cooperative || blocks < fewest ? blocks : fewest;
 }
 
-bool verify_is_dear(const Proof *proof)
+bool verify_is_expensive(const Proof *proof)
 {
     const Launch *launch = proof->launch;
     for (int i = 0; i < launch->arg_count; i++)
         if (launch->args[i].written && launch->args[i].tensor &&
-            verify_judge_work(proof, launch->args[i].tensor, false) > DEAR_WORK)
+            verify_judge_work(proof, launch->args[i].tensor, false) > EXPENSIVE_WORK)
             return true;
     return (double)fewest_blocks(launch) * making_work(proof) > MADE_WORK;
 }

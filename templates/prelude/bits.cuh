@@ -39,7 +39,7 @@ DEVICE void store_bits(Unit *words, Index index, const bool (&in)[N], bool activ
 }
 
 // N neighbouring bits, of one word.
-template <int N> struct HeldBits {
+template <int N> struct PackedBits {
     static_assert(32 % N == 0, "a group of bits lies in one word");
     unsigned word;
 

@@ -67,7 +67,7 @@ template <class T> struct PartOfVector<T, true> { using type = unsigned; };
 
 // N neighbours as they lie in memory, narrow ones in words: one is widened when it is asked for, so that no branch around
 // a load waits for it.
-template <class T, int N> struct Held {
+template <class T, int N> struct Packed {
     static constexpr int EACH = N % Word<T>::COUNT == 0 ? Word<T>::COUNT : 1;   // elements of a part
     using Part = typename PartOfVector<T, (EACH > 1)>::type;
     using Piece = typename VectorShape<Part, N / EACH>::type;

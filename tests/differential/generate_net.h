@@ -18,7 +18,7 @@ typedef enum NetType {
 } NetType;   // the last: b1; i8 or u8; i32
 
 /* A tensor that may be read. */
-typedef struct Held {
+typedef struct Packed {
     int number, rank, axes[NET_RANK];
     char letter;   // x: an input, t: a definition
     bool output;

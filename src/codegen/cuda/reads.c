@@ -195,9 +195,9 @@ void reads_emit_member(StrBuf *out, const Reads *reads, int index)
     if (!is_held_vector(read, &reads->walk))
         strbuf_printf(out, "    %s x%d[VECTOR];\n", value_type(type), index);
     else if (type == DTYPE_B1)
-        strbuf_printf(out, "    HeldBits<VECTOR> x%d;\n", index);
+        strbuf_printf(out, "    PackedBits<VECTOR> x%d;\n", index);
     else
-        strbuf_printf(out, "    Held<%s, VECTOR> x%d;\n", memory_type(type), index);
+        strbuf_printf(out, "    Packed<%s, VECTOR> x%d;\n", memory_type(type), index);
 }
 
 void reads_emit_inputs(StrBuf *out, const Reads *reads)

@@ -103,7 +103,7 @@ double perf_unit_peak(const DeviceSpec *device, Unit unit)
 }
 
 /* Loads of one register step; a tile that the reduction does not move is read in one of them. */
-static double load_instructions(const Kernel *kernel)
+static double load_instructions(const KernelCounts *kernel)
 {
     double loads = 0;
     for (int i = 0; i < kernel->space->tile_count; i++) {
@@ -117,7 +117,7 @@ static double load_instructions(const Kernel *kernel)
 
 /* Instructions of one thread that bring the staged tiles in, spread over the register steps they
    serve. */
-static double staging_instructions(const Kernel *kernel)
+static double staging_instructions(const KernelCounts *kernel)
 {
     if (!kernel->staged)
         return 0;
@@ -130,7 +130,7 @@ static double staging_instructions(const Kernel *kernel)
 }
 
 /* Instructions of one thread in each register step that the family knows of. */
-static double own_instructions(const Kernel *kernel)
+static double own_instructions(const KernelCounts *kernel)
 {
     const TileRules *rules = kernel->rules;
     double once = rules->thread_instructions, each = 0;
@@ -147,7 +147,7 @@ static double own_instructions(const Kernel *kernel)
 
 /* Cycles for which one warp's register step keeps its scheduler busy: the arithmetic pipe or the
    issue slots. */
-static double busy_cycles(const Kernel *kernel)
+static double busy_cycles(const KernelCounts *kernel)
 {
     const DeviceSpec *device = kernel->device;
     double tile_threads = at_least(kernel->rules->tile_threads, 1);
@@ -170,14 +170,14 @@ static double busy_cycles(const Kernel *kernel)
 }
 
 /* Share of the time for which a scheduler has a warp that is ready. */
-static double latency_hiding(const Kernel *kernel, double cycles)
+static double latency_hiding(const KernelCounts *kernel, double cycles)
 {
     double warps = kernel->resident * kernel->warps / kernel->device->schedulers_per_sm;
     double u = at_least(warps, 1) * cycles / OPERAND_CYCLES;
     return at_most(warps, 1) * u / pow(1 + pow(u, KNEE), 1 / KNEE);
 }
 
-static double compute_time_us(const Kernel *kernel)
+static double compute_time_us(const KernelCounts *kernel)
 {
     double cycles = busy_cycles(kernel);
     if (cycles <= 0)
@@ -188,7 +188,7 @@ static double compute_time_us(const Kernel *kernel)
     return busy_us / kernel->balance / latency_hiding(kernel, cycles);
 }
 
-static double special_time_us(const Kernel *kernel)
+static double special_time_us(const KernelCounts *kernel)
 {
     double points = all_points(kernel->space, &kernel->padded);
     double results = points * kernel->space->special;
@@ -201,7 +201,7 @@ static double special_time_us(const Kernel *kernel)
    u = bytes under way over that need, and u / sqrt(1 + u^2) is reached. Roller's table for V100
    (512, 1024, 2048 warps: 0.36, 0.61, 0.80 of the plateau) follows it. A kernel without inputs
    writes without waiting. */
-static double bandwidth_share(const Kernel *kernel, double bandwidth_gb_s, double latency_ns)
+static double bandwidth_share(const KernelCounts *kernel, double bandwidth_gb_s, double latency_ns)
 {
     if (kernel->in_flight_bytes <= 0)
         return 1;
@@ -209,14 +209,14 @@ static double bandwidth_share(const Kernel *kernel, double bandwidth_gb_s, doubl
     return u / sqrt(1 + u * u);
 }
 
-static double dram_time_us(const Kernel *kernel, double bytes)
+static double dram_time_us(const KernelCounts *kernel, double bytes)
 {
     double bandwidth_gb_s = kernel->device->dram.bandwidth_gb_s;
     double share = bandwidth_share(kernel, bandwidth_gb_s, kernel->device->dram_latency_ns);
     return bytes / (bandwidth_gb_s * share) / 1e3;
 }
 
-static double l2_time_us(const Kernel *kernel, double bytes)
+static double l2_time_us(const KernelCounts *kernel, double bytes)
 {
     const DeviceSpec *device = kernel->device;
     double latency_ns = device->dram_latency_ns * L2_LATENCY_SHARE;
@@ -225,7 +225,7 @@ static double l2_time_us(const Kernel *kernel, double bytes)
     return bytes / (device->l2.bandwidth_gb_s * at_most(share, ports)) / 1e3;
 }
 
-static double shared_time_us(const Kernel *kernel, double bytes)
+static double shared_time_us(const KernelCounts *kernel, double bytes)
 {
     return bytes / kernel->device->shared.bandwidth_gb_s / 1e3 / kernel->balance;
 }
@@ -235,7 +235,7 @@ static double shared_time_us(const Kernel *kernel, double bytes)
 /* Of the shorter terms, the share that does not hide below the longest. c buffers (staged) or
    warps (else) of a unit are in different phases: with one, loading and computing alternate; with c,
    they collide in one of c * c cases. */
-static double exposed_share(const Kernel *kernel)
+static double exposed_share(const KernelCounts *kernel)
 {
     if (kernel->rules->cooperative)
         return 1;
@@ -244,7 +244,7 @@ static double exposed_share(const Kernel *kernel)
     return at_least(1 / (concurrent * concurrent), LEAST_EXPOSED);
 }
 
-static double threads_along_reduction(const Kernel *kernel)
+static double threads_along_reduction(const KernelCounts *kernel)
 {
     if (!kernel->rules->threads_reduce)
         return 1;
@@ -254,7 +254,7 @@ static double threads_along_reduction(const Kernel *kernel)
 /* Waiting that no bandwidth explains: the first load; in each step the barriers, and the part of a
    load's latency that neither the other buffers nor the other blocks cover; at the end the
    threads' partial results, combined pairwise. */
-static double latency_time_us(const Kernel *kernel, double throughput_us)
+static double latency_time_us(const KernelCounts *kernel, double throughput_us)
 {
     double load_us = kernel->device->dram_latency_ns / 1e3;
     double barrier_us = BARRIER_CYCLES / kernel->device->clock_mhz / kernel->resident;
@@ -274,7 +274,7 @@ static double latency_time_us(const Kernel *kernel, double throughput_us)
 }
 
 /* Waiting of blocks that load, compute and store once: see TURN_WAIT_US. */
-static double turn_time_us(const Kernel *kernel, double l2_us)
+static double turn_time_us(const KernelCounts *kernel, double l2_us)
 {
     double load_us = kernel->device->dram_latency_ns / 1e3, meetings = log2(at_least(kernel->cluster, 1));
     double wait_us = TURN_WAIT_US + load_us + meetings * CLUSTER_TURN_US;
@@ -287,7 +287,7 @@ static double turn_time_us(const Kernel *kernel, double l2_us)
     return kernel->rounds * wait_us + l2_us / L2_PORT_SHARE / kernel->resident;
 }
 
-static double throughput_time_us(const Kernel *kernel, const PerfEstimate *perf)
+static double throughput_time_us(const KernelCounts *kernel, const PerfEstimate *perf)
 {
     const double terms_us[] = {
         perf->compute_us, perf->special_us, perf->shared_us, perf->l2_us, perf->dram_us, perf->start_us,
@@ -305,7 +305,7 @@ static double throughput_time_us(const Kernel *kernel, const PerfEstimate *perf)
 }
 
 /* Blocks that start together drift apart, and the last ones end alone. */
-static double tail_time_us(const Kernel *kernel, const PerfEstimate *perf, double throughput_us)
+static double tail_time_us(const KernelCounts *kernel, const PerfEstimate *perf, double throughput_us)
 {
     double single = perf->waves < 1 ? kernel->rules->single_wave_share : 0;
     return (single + kernel->rules->tail_share / at_least(perf->waves, 1)) * throughput_us;
@@ -326,7 +326,7 @@ static BoundBy largest_term(const PerfEstimate *perf)
     return bound;
 }
 
-static void estimate_work(const Kernel *kernel, PerfEstimate *perf)
+static void estimate_work(const KernelCounts *kernel, PerfEstimate *perf)
 {
     double wanted = all_points(kernel->space, &kernel->problem);
     double done = all_points(kernel->space, &kernel->padded);
@@ -340,7 +340,7 @@ PerfEstimate perf_estimate(const TileRules *rules, const RProgram *program,
     PerfEstimate perf = {0};
     perf.blocks_per_sm = perf_blocks_per_sm(device, program->threads, program->registers,
                                             program->shared_bytes, &perf.limiter);
-    Kernel kernel = kernel_counts(rules, program, device, perf.blocks_per_sm);
+    KernelCounts kernel = kernel_counts(rules, program, device, perf.blocks_per_sm);
     if (kernel.resident < perf.blocks_per_sm)
         perf.limiter = LIMIT_GRID;
     perf.waves = kernel.blocks / (perf.blocks_per_sm * (double)device->sm_count);

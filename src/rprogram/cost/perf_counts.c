@@ -67,7 +67,7 @@ double tiles_in(const TileSpace *space, const RTile *outer, const RTile *inner, 
     return tiles;
 }
 
-static void count_staged(Kernel *kernel)
+static void count_staged(KernelCounts *kernel)
 {
     for (int i = 0; i < kernel->space->tile_count; i++) {
         const DataTile *data = &kernel->space->tiles[i];
@@ -83,7 +83,7 @@ static void count_staged(Kernel *kernel)
 /* Bytes of the input that one block has under way at the same time: all of a staged tile; else
    what its threads ask for in one go, at least one transaction and at most what the block's tile
    moves. */
-static double block_bytes_in_flight(const Kernel *kernel, const DataTile *data)
+static double block_bytes_in_flight(const KernelCounts *kernel, const DataTile *data)
 {
     int axis_count = kernel->space->axis_count;
     int transaction_bytes = kernel->device->dram.transaction_bytes;
@@ -96,7 +96,7 @@ static double block_bytes_in_flight(const Kernel *kernel, const DataTile *data)
     return at_most(at_least(kernel->register_tiles * thread_bytes, transaction_bytes), moved);
 }
 
-static void count_in_flight(Kernel *kernel)
+static void count_in_flight(KernelCounts *kernel)
 {
     double blocks = at_most(kernel->blocks, kernel->resident * kernel->device->sm_count);
     for (int i = 0; i < kernel->space->tile_count; i++) {
@@ -106,11 +106,11 @@ static void count_in_flight(Kernel *kernel)
     }
 }
 
-Kernel kernel_counts(const TileRules *rules, const RProgram *program, const DeviceSpec *device,
+KernelCounts kernel_counts(const TileRules *rules, const RProgram *program, const DeviceSpec *device,
                      int blocks_per_sm)
 {
     const TileSpace *space = &rules->space;
-    Kernel kernel = {.rules = rules, .space = space, .device = device};
+    KernelCounts kernel = {.rules = rules, .space = space, .device = device};
     kernel.blocks = (double)program->grid;
     kernel.block_tiles = kernel.blocks * program->turns;
     kernel.inner = &program->tile[LEVEL_REGISTER];
@@ -134,13 +134,13 @@ Kernel kernel_counts(const TileRules *rules, const RProgram *program, const Devi
     return kernel;
 }
 
-double block_visits(const Kernel *kernel, const DataTile *data)
+double block_visits(const KernelCounts *kernel, const DataTile *data)
 {
     double visits = data_tile_visits(kernel->space, data, kernel->shared);
     return visits > 1 || data->output ? visits / kernel->cluster : visits;
 }
 
-double thread_visits(const Kernel *kernel, const DataTile *data)
+double thread_visits(const KernelCounts *kernel, const DataTile *data)
 {
     double visits = 1;
     for (int a = 0; a < kernel->space->axis_count; a++)

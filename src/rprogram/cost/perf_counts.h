@@ -3,7 +3,7 @@
 #include "rprogram/rprogram.h"
 
 /* What several terms need to know about the kernel. */
-typedef struct Kernel {
+typedef struct KernelCounts {
     const TileRules *rules;
     const TileSpace *space;
     const DeviceSpec *device;
@@ -27,10 +27,10 @@ typedef struct Kernel {
     double staged_bytes;           // of one step
     double staging_instructions;   // of one step, to find what is staged
     double in_flight_bytes;        // asked for and not yet there, over the whole device
-} Kernel;
+} KernelCounts;
 
 /* Counts of a completed program, of which `blocks_per_sm` fit on one unit. */
-Kernel kernel_counts(const TileRules *rules, const RProgram *program, const DeviceSpec *device,
+KernelCounts kernel_counts(const TileRules *rules, const RProgram *program, const DeviceSpec *device,
                      int blocks_per_sm);
 
 /* Product over the axes of one kind of ceil(outer / inner). */
@@ -40,13 +40,13 @@ double tiles_in(const TileSpace *space, const RTile *outer, const RTile *inner, 
 double all_points(const TileSpace *space, const RTile *tile);
 
 /* How often a block needs another part of the tile; of a cluster one block writes what does not move. */
-double block_visits(const Kernel *kernel, const DataTile *data);
+double block_visits(const KernelCounts *kernel, const DataTile *data);
 
 /* How often a thread reads the tile's part that belongs to its register tile. */
-double thread_visits(const Kernel *kernel, const DataTile *data);
+double thread_visits(const KernelCounts *kernel, const DataTile *data);
 
 /* Fills the bytes that the kernel moves on each level. */
-void estimate_traffic(const Kernel *kernel, PerfEstimate *perf);
+void estimate_traffic(const KernelCounts *kernel, PerfEstimate *perf);
 
 static inline double at_most(double value, double limit)
 {

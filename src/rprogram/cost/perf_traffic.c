@@ -7,7 +7,7 @@
 #include "base/checked.h"
 
 /* Bytes the threads read or write, in shared memory or past it through L1, which shares its wires. */
-static double thread_read_bytes(const Kernel *kernel, const DataTile *data)
+static double thread_read_bytes(const KernelCounts *kernel, const DataTile *data)
 {
     double points = all_points(kernel->space, kernel->inner);
     double tile_bytes = kernel->rules->input_buffers
@@ -23,7 +23,7 @@ static double thread_read_bytes(const Kernel *kernel, const DataTile *data)
 
 /* Share of the padded walk along the tile's axes that lies inside the tensor: loads outside are
    not issued. */
-static double inside_share(const Kernel *kernel, const DataTile *data)
+static double inside_share(const KernelCounts *kernel, const DataTile *data)
 {
     double share = 1;
     for (int a = 0; a < kernel->space->axis_count; a++)
@@ -33,7 +33,7 @@ static double inside_share(const Kernel *kernel, const DataTile *data)
 }
 
 /* Every block reads all of the tile, as weights of rows: it has no spatial axis of several shared tiles. */
-static bool is_for_all_blocks(const Kernel *kernel, const DataTile *data)
+static bool is_for_all_blocks(const KernelCounts *kernel, const DataTile *data)
 {
     for (int a = 0; a < kernel->space->axis_count; a++)
         if (!kernel->space->axes[a].reduction && data_tile_depends(data, a) &&
@@ -45,7 +45,7 @@ static bool is_for_all_blocks(const Kernel *kernel, const DataTile *data)
 /* What all blocks that load, compute and store once read stays in L1, where their shared memory leaves room for it: what
    that leaves of itself, as where both are one memory. Layer norm of 49,152 rows of 16,384 in f16, whose f32 weights take
    128 KB, took 888 us on an H200 with rows in registers, 1046 with them in shared memory. */
-static bool stays_in_l1(const Kernel *kernel)
+static bool stays_in_l1(const KernelCounts *kernel)
 {
     double bytes = 0;
     for (int i = 0; i < kernel->space->tile_count; i++)
@@ -55,7 +55,7 @@ static bool stays_in_l1(const Kernel *kernel)
 }
 
 /* Bytes all blocks move between L2 and their tiles. */
-static double l2_bytes_of(const Kernel *kernel, const DataTile *data)
+static double l2_bytes_of(const KernelCounts *kernel, const DataTile *data)
 {
     if (is_for_all_blocks(kernel, data) && stays_in_l1(kernel))
         return at_most(kernel->blocks, kernel->device->sm_count) *
@@ -73,7 +73,7 @@ static double l2_bytes_of(const Kernel *kernel, const DataTile *data)
 /* What the blocks that run at the same time cover: as many shared tiles as are resident, the last
    axis first, and the whole of every reduction axis (they walk it in step, so that L2 serves all
    but the first). */
-static RTile wave_tile(const Kernel *kernel)
+static RTile wave_tile(const KernelCounts *kernel)
 {
     RTile wave = kernel->problem;
     double left = at_most(kernel->resident * kernel->device->sm_count, kernel->blocks);
@@ -90,7 +90,7 @@ static RTile wave_tile(const Kernel *kernel)
 }
 
 /* Different bytes of all tensors inside a tile of the axes. */
-static double touched_bytes(const Kernel *kernel, const RTile *of)
+static double touched_bytes(const KernelCounts *kernel, const RTile *of)
 {
     const TileSpace *space = kernel->space;
     double bytes = 0;
@@ -101,7 +101,7 @@ static double touched_bytes(const Kernel *kernel, const RTile *of)
 
 /* What the blocks go through until they need the same elements again: all of the problem, unless positions share elements.
    Those that neighbours share are needed again at once, those that come in cycles after one of them. */
-static RTile before_again(const Kernel *kernel, const DataTile *data, const RTile *wave)
+static RTile before_again(const KernelCounts *kernel, const DataTile *data, const RTile *wave)
 {
     RTile before = kernel->problem;
     for (int d = 0; d < data->rank && d < MAX_REPEATED; d++)
@@ -116,7 +116,7 @@ static RTile before_again(const Kernel *kernel, const DataTile *data, const RTil
 }
 
 /* Share of what is touched before an element is needed again that L2 keeps. */
-static double hit_share(const Kernel *kernel, const DataTile *data, const RTile *wave, double problem_bytes)
+static double hit_share(const KernelCounts *kernel, const DataTile *data, const RTile *wave, double problem_bytes)
 {
     RTile before = before_again(kernel, data, wave);
     bool all = memcmp(&before, &kernel->problem, sizeof before) == 0;
@@ -132,7 +132,7 @@ static double hit_share(const Kernel *kernel, const DataTile *data, const RTile 
  *     streamed  what all waves ask for, each byte once a wave
  *     hit       see hit_share
  */
-static double dram_bytes_of(const Kernel *kernel, const DataTile *data, const RTile *wave,
+static double dram_bytes_of(const KernelCounts *kernel, const DataTile *data, const RTile *wave,
                             double l2_bytes, double hit)
 {
     int axis_count = kernel->space->axis_count;
@@ -143,7 +143,7 @@ static double dram_bytes_of(const Kernel *kernel, const DataTile *data, const RT
 }
 
 /* Bytes all blocks write into shared memory when they stage the tile. */
-static double staging_bytes(const Kernel *kernel, const DataTile *data)
+static double staging_bytes(const KernelCounts *kernel, const DataTile *data)
 {
     if (!data->staged)
         return 0;
@@ -152,7 +152,7 @@ static double staging_bytes(const Kernel *kernel, const DataTile *data)
          * data_tile_bytes(data, kernel->shared, kernel->space->axis_count);
 }
 
-void estimate_traffic(const Kernel *kernel, PerfEstimate *perf)
+void estimate_traffic(const KernelCounts *kernel, PerfEstimate *perf)
 {
     const TileSpace *space = kernel->space;
     RTile wave = wave_tile(kernel);

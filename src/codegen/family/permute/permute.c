@@ -17,7 +17,7 @@ static const Kind kinds[] = {
 enum { KIND_COUNT = sizeof kinds / sizeof *kinds };
 
 /* The distance in memory of the side's closest neighbours; 0: all its points share an element. */
-static int64_t side_stride(const Side *side, const Affine *offset)
+static int64_t side_stride(const CopySide *side, const Affine *offset)
 {
     int64_t least = 0;
     for (int i = 0; i < side->count; i++) {
@@ -167,7 +167,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
 
 static void emit_constants(StrBuf *out, const KernelPlan *plan, const Permute *permute, const Shape *shape)
 {
-    const Side *side = permute->side;
+    const CopySide *side = permute->side;
     strbuf_printf(out, "using Element = %s;   // of the input that is permuted\n",
                   memory_type(permute->access->tensor->dtype));
     strbuf_printf(out,
@@ -214,7 +214,7 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Permute *p
 }
 
 /* Positions of those of the side's axes that are used, from its flat one. */
-static void emit_side(StrBuf *out, const char *indent, const Scope *scope, const Side *side, const char *flat,
+static void emit_side(StrBuf *out, const char *indent, const Scope *scope, const CopySide *side, const char *flat,
                       uint32_t used)
 {
     int64_t below = side->extent;
@@ -232,7 +232,7 @@ static void emit_side(StrBuf *out, const char *indent, const Scope *scope, const
     }
 }
 
-static bool side_uses(const Side *side, uint32_t axes)
+static bool side_uses(const CopySide *side, uint32_t axes)
 {
     for (int i = 0; i < side->count; i++)
         if (axes >> side->axes[i] & 1)
@@ -240,7 +240,7 @@ static bool side_uses(const Side *side, uint32_t axes)
     return false;
 }
 
-static bool is_contiguous(const Side *side, const Fusion *fusion, const Affine *offset)
+static bool is_contiguous(const CopySide *side, const Fusion *fusion, const Affine *offset)
 {
     int64_t stride = 1;
     for (int i = side->count - 1; i >= 0; stride *= fusion->axes[side->axes[i--]].extent)

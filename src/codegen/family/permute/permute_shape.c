@@ -19,7 +19,7 @@ enum {
 // ---- vectors and tiles ----
 
 /* Neighbours along a side that are one aligned access of at most `bytes`. */
-static int vector_of(const Side *side, const Affine *offset, int bytes, int element_bytes)
+static int vector_of(const CopySide *side, const Affine *offset, int bytes, int element_bytes)
 {
     int vector = bytes > element_bytes ? bytes / element_bytes : 1;
     for (int a = 0; a < MAX_AXES; a++)
@@ -50,7 +50,7 @@ static int piece_of(const Shape *shape, int element_bytes)
 static int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* Is the side contiguous, each point `stride` from its neighbour? */
-static bool side_follows(const Side *side, const Affine *offset, const Fusion *fusion, int64_t stride)
+static bool side_follows(const CopySide *side, const Affine *offset, const Fusion *fusion, int64_t stride)
 {
     for (int i = side->count - 1; i >= 0; i--) {
         if (offset->coef[side->axes[i]] != stride)
@@ -100,7 +100,7 @@ static void wanted_points(const Shape *shape, const Kind *kind, int bytes, int64
    of f32 took an H200 26.7 us with tiles of 512 columns and 27.9 with 1024 (measured 2026-11-21). */
 static void size_tile(Shape *shape, const Permute *permute, const Kind *kind)
 {
-    const Side *side = permute->side;
+    const CopySide *side = permute->side;
     int bytes = permute->element_bytes;
     int64_t rows, columns;
     wanted_points(shape, kind, bytes, &rows, &columns);
@@ -153,7 +153,7 @@ static void use_copies(Shape *shape, const Permute *permute)
 /* Where lines and rows lie, in memory and beside each other. */
 static void find_lines(Shape *shape, const Permute *permute)
 {
-    const Side *rows = &permute->side[ROWS], *columns = &permute->side[COLUMNS];
+    const CopySide *rows = &permute->side[ROWS], *columns = &permute->side[COLUMNS];
     bool whole = shape->tile[COLUMNS] >= columns->extent;
     if (shape->ragged)
         shape->share = whole ? shape->write : SECTOR_BYTES / permute->element_bytes;
@@ -165,7 +165,7 @@ static void find_lines(Shape *shape, const Permute *permute)
 
 static Shape shape_of(const Fusion *fusion, const Permute *permute, const Kind *kind, bool ragged)
 {
-    const Side *side = permute->side;
+    const CopySide *side = permute->side;
     int bytes = permute->element_bytes, wide = kind->access_bytes;
     Shape shape = {.tile = {1, 1, 1}, .vector = {1, 1, 1}, .ragged = ragged, .turn = 1, .share = 1};
     shape.vector[COLUMNS] = ragged ? RAGGED_BYTES / bytes

@@ -56,7 +56,7 @@ static bool find_access(const Fusion *fusion, Permute *permute)
     return permute->access && count < MAX_READS;
 }
 
-static void side_add(Side *side, const Fusion *fusion, int axis)
+static void side_add(CopySide *side, const Fusion *fusion, int axis)
 {
     memmove(side->axes + 1, side->axes, sizeof(int) * (size_t)side->count);
     side->axes[0] = axis;
@@ -64,7 +64,7 @@ static void side_add(Side *side, const Fusion *fusion, int axis)
     side->extent *= fusion->axes[axis].extent;
 }
 
-bool side_has(const Side *side, int axis)
+bool side_has(const CopySide *side, int axis)
 {
     for (int i = 0; i < side->count; i++)
         if (side->axes[i] == axis)
@@ -73,7 +73,7 @@ bool side_has(const Side *side, int axis)
 }
 
 /* The side with the next axis of its tensor, if that is free and the side stays contiguous. */
-static bool side_extend(Side *side, const Side *other, const Fusion *fusion, const Affine *offset)
+static bool side_extend(CopySide *side, const CopySide *other, const Fusion *fusion, const Affine *offset)
 {
     for (int a = 0; a < fusion->spatial_count; a++)
         if (offset->coef[a] == side->extent && !side_has(side, a)) {
@@ -86,9 +86,9 @@ static bool side_extend(Side *side, const Side *other, const Fusion *fusion, con
 
 static void find_sides(const Fusion *fusion, Permute *permute)
 {
-    Side *rows = &permute->side[ROWS], *columns = &permute->side[COLUMNS];
+    CopySide *rows = &permute->side[ROWS], *columns = &permute->side[COLUMNS];
     for (int s = 0; s < SIDE_COUNT; s++)
-        permute->side[s] = (Side){.extent = 1};
+        permute->side[s] = (CopySide){.extent = 1};
     side_add(rows, fusion, unit_axis(fusion, &permute->source));
     side_add(columns, fusion, fusion->spatial_count - 1);
     for (bool grown = true; grown;) {   // an axis that both could take goes to the shorter one

@@ -40,7 +40,7 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan)
                   ";   // blocks that hold all positions of their channels together\n",
                   plan->rules->variant == GRID ? program->tile[LEVEL_GLOBAL].size[SHARE] : 1);
     strbuf_printf(out,
-                  "constexpr int LEAST_BLOCKS = %" PRId64
+                  "constexpr int MIN_BLOCKS_PER_SM = %" PRId64
                   ";   // that a unit's registers must suffice for; 0: the compiler chooses\n",
                   program->cooperative ? ceil_div(program->grid, plan->device->sm_count) : 0);
 }

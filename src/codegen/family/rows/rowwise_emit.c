@@ -243,7 +243,7 @@ static void emit_constants(const RowEmitter *row, const KernelPlan *plan)
                   ";   // of shared memory, for what warps leave; copies of rows lie behind it\n",
                   row->layout.partial_bytes);
     strbuf_printf(row->out,
-                  "constexpr int LEAST_BLOCKS = %d;   // that a unit's registers must suffice for; 0: %s\n",
+                  "constexpr int MIN_BLOCKS_PER_SM = %d;   // that a unit's registers must suffice for; 0: %s\n",
                   row->weights_first, "the compiler chooses");
     strbuf_printf(
         row->out,

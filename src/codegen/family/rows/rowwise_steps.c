@@ -44,17 +44,17 @@ bool rowwise_makes_elements(const RowEmitter *row, int op, int pass)
 /* v3 of a vector: `v3[k]`, or `v3` where it is forgotten after the pass. */
 static const char *vector_suffix(const RowEmitter *row) { return stays_in_registers(row) ? "[k]" : ""; }
 
-static void dear_visit(Expr *expr, void *context)
+static void expensive_visit(Expr *expr, void *context)
 {
-    bool *is_dear = context;
-    *is_dear |= expr->kind == EXPR_APPLY && op_info[expr->apply.op].class == OP_CLASS_REAL;
+    bool *is_expensive = context;
+    *is_expensive |= expr->kind == EXPR_APPLY && op_info[expr->apply.op].class == OP_CLASS_REAL;
 }
 
 /* Takes so many instructions that a branch around them is worth it. */
-static bool is_dear(const RowEmitter *row, Expr *expr)
+static bool is_expensive(const RowEmitter *row, Expr *expr)
 {
     bool found = false;
-    expr_visit(expr, dear_visit, &found);
+    expr_visit(expr, expensive_visit, &found);
     return found && !row->shares;
 }
 
@@ -64,7 +64,7 @@ bool rowwise_asks_mask(const RowEmitter *row, int pass)
         bool makes =
             rowwise_makes_elements(row, i, pass) || (rowwise_walks_in(row, i, pass) && !row->made[i]);
         bool divides = rowwise_divides(row->fusion, i) && !(row->shares && rowwise_is_share(row->fusion, i));
-        if (makes && (is_dear(row, row->fusion->ops[i].body) || divides))
+        if (makes && (is_expensive(row, row->fusion->ops[i].body) || divides))
             return true;
     }
     return false;
@@ -90,7 +90,7 @@ static void emit_each(const RowEmitter *row, int op, Expr *body, bool rounds, co
     StrBuf *out = row->out;
     const char *value = value_text(row, op, body, rounds, NULL);
     const char *open = value_text(row, op, body, rounds, row->mask);
-    if (row->mask && is_dear(row, body))
+    if (row->mask && is_expensive(row, body))
         strbuf_printf(
             out,
             "            if (masked) {\n                constexpr int e = 0;\n                %s[e] = %s;\n"

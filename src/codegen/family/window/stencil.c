@@ -6,22 +6,22 @@
 
 #include "base/checked.h"
 
-// ---- which parts of a term slide ----
+// ---- which parts of a term belong to windows ----
 
-static Slides sides_of(const Fusion *fusion)
+static Stencil sides_of(const Fusion *fusion)
 {
-    Slides slides = {.fusion = fusion, .tap = {-1, -1}};
-    slides.axis[SIDE_ALONG] = fusion->spatial_count - 1;
-    slides.axis[SIDE_DOWN] = fusion->spatial_count - 2;   // -1 if there is only one
-    return slides;
+    Stencil stencil = {.fusion = fusion, .tap = {-1, -1}};
+    stencil.axis[DIRECTION_ALONG] = fusion->spatial_count - 1;
+    stencil.axis[DIRECTION_DOWN] = fusion->spatial_count - 2;   // -1 if there is only one
+    return stencil;
 }
 
-Slides slides_none(const Fusion *fusion) { return sides_of(fusion); }
+Stencil stencil_none(const Fusion *fusion) { return sides_of(fusion); }
 
 typedef struct LeafSearch {
-    const Slides *slides;
-    Leaf leaf;
-    uint32_t loose;   // taps that stand without an output's position beside them
+    const Stencil *stencil;
+    WindowOperand operand;
+    uint32_t unpaired_taps;   // taps that stand without an output's position beside them
     int guards;
     bool fits;
 } LeafSearch;
@@ -38,23 +38,23 @@ static int only_tap(const Fusion *fusion, const Affine *form)
 
 static void look_at_form(LeafSearch *search, const Affine *form)
 {
-    const Slides *slides = search->slides;
-    int sides = 0, tap = only_tap(slides->fusion, form);
-    for (Side side = 0; side < SIDES; side++) {
-        int axis = slides->axis[side];
+    const Stencil *stencil = search->stencil;
+    int directions = 0, tap = only_tap(stencil->fusion, form);
+    for (Direction direction = 0; direction < DIRECTIONS; direction++) {
+        int axis = stencil->axis[direction];
         if (axis < 0 || !form->coef[axis])
             continue;
-        Slide slide = {.moves = true, .tap = tap, .step = form->coef[axis]};
-        slide.tap_step = tap >= 0 ? form->coef[tap] : 0;
-        Slide *known = &search->leaf.slide[side];
-        bool same = known->tap == slide.tap && known->step == slide.step && known->tap_step == slide.tap_step;
-        search->fits &= tap > -2 && slide.step > 0 && slide.tap_step >= 0 && (!known->moves || same);
-        *known = slide;
-        sides++;
+        Reach reach = {.moves = true, .tap = tap, .step = form->coef[axis]};
+        reach.tap_step = tap >= 0 ? form->coef[tap] : 0;
+        Reach *known = &search->operand.reach[direction];
+        bool same = known->tap == reach.tap && known->step == reach.step && known->tap_step == reach.tap_step;
+        search->fits &= tap > -2 && reach.step > 0 && reach.tap_step >= 0 && (!known->moves || same);
+        *known = reach;
+        directions++;
     }
-    search->fits &= sides <= 1;
-    for (int a = slides->fusion->spatial_count; a < slides->fusion->axis_count && !sides; a++)
-        search->loose |= form->coef[a] ? 1u << a : 0;
+    search->fits &= directions <= 1;
+    for (int a = stencil->fusion->spatial_count; a < stencil->fusion->axis_count && !directions; a++)
+        search->unpaired_taps |= form->coef[a] ? 1u << a : 0;
 }
 
 static void look_at_node(Expr *expr, void *context)
@@ -83,73 +83,74 @@ static int64_t greatest_common_divisor(int64_t a, int64_t b)
 }
 
 /* Elements that no output meets are left out: of `2*h + 4*r` every other one. */
-static bool normalise(Slide *slide)
+static bool normalise(Reach *reach)
 {
-    if (!slide->moves)
+    if (!reach->moves)
         return true;
-    int64_t common = greatest_common_divisor(slide->step, slide->tap_step);
-    slide->step /= common;
-    slide->tap_step /= common;
-    return slide->step == 1 || slide->tap_step == 1;
+    int64_t common = greatest_common_divisor(reach->step, reach->tap_step);
+    reach->step /= common;
+    reach->tap_step /= common;
+    return reach->step == 1 || reach->tap_step == 1;
 }
 
-/* Does each tap belong to one side only, or to none, in this leaf and in those found before? */
-static bool taps_agree(const Slides *slides, const LeafSearch *search)
+/* Does each tap belong to one direction only, or to none, in this operand and in those found before? */
+static bool taps_agree(const Stencil *stencil, const LeafSearch *search)
 {
-    const Slide *slide = search->leaf.slide;
-    uint32_t loose = search->loose | slides->loose;
-    for (Side side = 0; side < SIDES; side++) {
-        int tap = slide[side].tap, known = slides->tap[side];
-        if (known >= 0 && (search->loose >> known & 1 || (tap >= 0 && tap != known)))
+    const Reach *reach = search->operand.reach;
+    uint32_t unpaired_taps = search->unpaired_taps | stencil->unpaired_taps;
+    for (Direction direction = 0; direction < DIRECTIONS; direction++) {
+        int tap = reach[direction].tap, known = stencil->tap[direction];
+        if (known >= 0 && (search->unpaired_taps >> known & 1 || (tap >= 0 && tap != known)))
             return false;
-        if (tap >= 0 && (loose >> tap & 1 || tap == slides->tap[1 - side]))
+        if (tap >= 0 && (unpaired_taps >> tap & 1 || tap == stencil->tap[1 - direction]))
             return false;
     }
-    return slide[SIDE_DOWN].tap != slide[SIDE_ALONG].tap;   // else neither slides, or one tap moves both
+    return reach[DIRECTION_DOWN].tap !=
+           reach[DIRECTION_ALONG].tap;   // else neither slides, or one tap moves both
 }
 
-static int find_leaf(const Slides *slides, const Expr *expr)
+static int find_leaf(const Stencil *stencil, const Expr *expr)
 {
-    for (int i = 0; i < slides->count; i++)
-        if (slides->leaves[i].expr == expr)
+    for (int i = 0; i < stencil->count; i++)
+        if (stencil->operands[i].expr == expr)
             return i;
     return -1;
 }
 
-static void add_leaf(Slides *slides, const Expr *expr)
+static void add_leaf(Stencil *stencil, const Expr *expr)
 {
     LeafSearch search = {
-        .slides = slides, .leaf = {.expr = expr, .slide = {{.tap = -1}, {.tap = -1}}}, .fits = true};
+        .stencil = stencil, .operand = {.expr = expr, .reach = {{.tap = -1}, {.tap = -1}}}, .fits = true};
     expr_visit((Expr *)expr, look_at_node, &search);
     search.fits &= search.guards <= 1;   // what stands below two has two values outside
-    for (Side side = 0; side < SIDES; side++)
-        search.fits = search.fits && normalise(&search.leaf.slide[side]);
-    if (!search.fits || !taps_agree(slides, &search) || slides->count == MAX_LEAVES ||
-        find_leaf(slides, expr) >= 0)
+    for (Direction direction = 0; direction < DIRECTIONS; direction++)
+        search.fits = search.fits && normalise(&search.operand.reach[direction]);
+    if (!search.fits || !taps_agree(stencil, &search) || stencil->count == MAX_WINDOW_OPERANDS ||
+        find_leaf(stencil, expr) >= 0)
         return;
-    slides->leaves[slides->count++] = search.leaf;
-    slides->loose |= search.loose;
-    for (Side side = 0; side < SIDES; side++)
-        if (search.leaf.slide[side].tap >= 0)
-            slides->tap[side] = search.leaf.slide[side].tap;
+    stencil->operands[stencil->count++] = search.operand;
+    stencil->unpaired_taps |= search.unpaired_taps;
+    for (Direction direction = 0; direction < DIRECTIONS; direction++)
+        if (search.operand.reach[direction].tap >= 0)
+            stencil->tap[direction] = search.operand.reach[direction].tap;
 }
 
-static void find_leaves(Slides *slides, const Expr *expr)
+static void find_leaves(Stencil *stencil, const Expr *expr)
 {
     if (expr->kind == EXPR_ACCESS || expr->kind == EXPR_GUARD)
-        add_leaf(slides, expr);
+        add_leaf(stencil, expr);
     else if (expr->kind == EXPR_CAST)
-        find_leaves(slides, expr->cast.body);
+        find_leaves(stencil, expr->cast.body);
     else if (expr->kind == EXPR_APPLY)
         for (int i = 0; i < op_info[expr->apply.op].operands; i++)
-            find_leaves(slides, expr->apply.operands[i]);
+            find_leaves(stencil, expr->apply.operands[i]);
 }
 
-Slides slides_find(const Fusion *fusion)
+Stencil stencil_find(const Fusion *fusion)
 {
-    Slides slides = sides_of(fusion);
-    find_leaves(&slides, fusion->ops[0].body);
-    return slides;
+    Stencil stencil = sides_of(fusion);
+    find_leaves(&stencil, fusion->ops[0].body);
+    return stencil;
 }
 
 // ---- how much of it there is ----
@@ -159,29 +160,30 @@ static int64_t axis_extent(const Fusion *fusion, int axis)
     return axis < 0 ? 1 : fusion->axes[axis].extent;
 }
 
-int64_t slides_extent(const Slides *slides, Side side)
+int64_t stencil_extent(const Stencil *stencil, Direction direction)
 {
-    return axis_extent(slides->fusion, slides->axis[side]);
+    return axis_extent(stencil->fusion, stencil->axis[direction]);
 }
 
-int64_t slides_taps(const Slides *slides, Side side)
+int64_t stencil_taps(const Stencil *stencil, Direction direction)
 {
-    return axis_extent(slides->fusion, slides->tap[side]);
+    return axis_extent(stencil->fusion, stencil->tap[direction]);
 }
 
-int64_t leaf_extent(const Slides *slides, const Leaf *leaf, Side side, int64_t outputs)
+int64_t operand_extent(const Stencil *stencil, const WindowOperand *operand, Direction direction,
+                       int64_t outputs)
 {
-    const Slide *slide = &leaf->slide[side];
-    if (!slide->moves)
+    const Reach *reach = &operand->reach[direction];
+    if (!reach->moves)
         return 1;
-    return slide->step * (outputs - 1) + slide->tap_step * (axis_extent(slides->fusion, slide->tap) - 1) + 1;
+    return reach->step * (outputs - 1) + reach->tap_step * (axis_extent(stencil->fusion, reach->tap) - 1) + 1;
 }
 
 // ---- device code ----
 
-static const char *const output_name[SIDES] = {"a", "0"};   // a thread's outputs lie down one column
-static const char *const tap_name[SIDES] = {"r", "s"};
-static const char *const element_name[SIDES] = {"p", "q"};
+static const char *const output_name[DIRECTIONS] = {"a", "0"};   // a thread's outputs lie down one column
+static const char *const tap_name[DIRECTIONS] = {"r", "s"};
+static const char *const element_name[DIRECTIONS] = {"p", "q"};
 
 static void append_scaled(char *text, size_t size, const char *name, int64_t scale)
 {
@@ -195,21 +197,21 @@ static void append_scaled(char *text, size_t size, const char *name, int64_t sca
         snprintf(text + length, size - length, "%s%s * %lld", plus, name, (long long)scale);
 }
 
-const char *slides_loaded(void *context, const Expr *expr)
+const char *stencil_loaded(void *context, const Expr *expr)
 {
-    Slides *slides = context;
-    int index = find_leaf(slides, expr);
+    Stencil *stencil = context;
+    int index = find_leaf(stencil, expr);
     if (index < 0)
         return NULL;
-    char *text = slides->text;
-    size_t size = sizeof slides->text;
+    char *text = stencil->text;
+    size_t size = sizeof stencil->text;
     snprintf(text, size, "in.x%d", index);
-    for (Side side = 0; side < SIDES; side++) {
-        const Slide *slide = &slides->leaves[index].slide[side];
+    for (Direction direction = 0; direction < DIRECTIONS; direction++) {
+        const Reach *reach = &stencil->operands[index].reach[direction];
         strncat(text, "[", size - strlen(text) - 1);
-        if (slide->moves) {
-            append_scaled(text, size, output_name[side], slide->step);
-            append_scaled(text, size, tap_name[side], slide->tap_step);
+        if (reach->moves) {
+            append_scaled(text, size, output_name[direction], reach->step);
+            append_scaled(text, size, tap_name[direction], reach->tap_step);
         }
         strncat(text, text[strlen(text) - 1] == '[' ? "0]" : "]", size - strlen(text) - 1);
     }
@@ -253,7 +255,7 @@ static void count_bounds(Expr *expr, void *context)
                                                   : 0;
 }
 
-/* The leaf below a guard that holds for every output of the problem. */
+/* The operand below a guard that holds for every output of the problem. */
 static const Expr *guard_overshot(Arena *arena, const Fusion *fusion, const Expr *expr, const int64_t *padded)
 {
     int most = 0;
@@ -283,42 +285,42 @@ typedef struct Doubt {
 static int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 
 /* The index is f*down + g*p + c with 0 <= down <= last. False: it is another form. */
-static bool find_doubt(const Slides *slides, const Leaf *leaf, const Dim *bound, Side side, int64_t last,
-                       Doubt *doubt)
+static bool find_doubt(const Stencil *stencil, const WindowOperand *operand, const Dim *bound,
+                       Direction direction, int64_t last, Doubt *doubt)
 {
-    const Slide *slide = &leaf->slide[side];
-    int axis = slides->axis[side];
-    if (axis < 0 || !slide->moves || !bound->index.coef[axis])
+    const Reach *reach = &operand->reach[direction];
+    int axis = stencil->axis[direction];
+    if (axis < 0 || !reach->moves || !bound->index.coef[axis])
         return false;
-    for (int a = 0; a < slides->fusion->axis_count; a++)
-        if (a != axis && a != slide->tap && bound->index.coef[a])
+    for (int a = 0; a < stencil->fusion->axis_count; a++)
+        if (a != axis && a != reach->tap && bound->index.coef[a])
             return false;
     int64_t f = bound->index.coef[axis], c = bound->index.constant;
-    int64_t g = slide->tap < 0 || slide->step == 1 ? f : bound->index.coef[slide->tap];
+    int64_t g = reach->tap < 0 || reach->step == 1 ? f : bound->index.coef[reach->tap];
     *doubt = (Doubt){-floor_div(c, g), floor_div(bound->size - 1 - f * last - c, g)};
     return true;
 }
 
 /* `inside(…)`, or what of it is in doubt for some of the elements; nothing if none is. */
-static void emit_bound(StrBuf *out, const Slides *slides, const Leaf *leaf, const Dim *bound,
+static void emit_bound(StrBuf *out, const Stencil *stencil, const WindowOperand *operand, const Dim *bound,
                        const Affine *index, int64_t height, const Scope *scope, bool *any)
 {
     Doubt doubt;
-    for (Side side = 0; side < SIDES; side++) {
-        int64_t outputs = side == SIDE_DOWN ? height : 1;
-        int64_t last = round_up(slides_extent(slides, side), outputs) - outputs;
-        if (!find_doubt(slides, leaf, bound, side, last, &doubt))
+    for (Direction direction = 0; direction < DIRECTIONS; direction++) {
+        int64_t outputs = direction == DIRECTION_DOWN ? height : 1;
+        int64_t last = round_up(stencil_extent(stencil, direction), outputs) - outputs;
+        if (!find_doubt(stencil, operand, bound, direction, last, &doubt))
             continue;
         StrBuf position = strbuf_new(out->arena);
         emit_affine(&position, index, scope->axis);
         if (doubt.low > 0) {
-            strbuf_printf(out, "%s(%s >= %" PRId64 " || %s >= 0)", *any ? " && " : "", element_name[side],
-                          doubt.low, position.text);
+            strbuf_printf(out, "%s(%s >= %" PRId64 " || %s >= 0)", *any ? " && " : "",
+                          element_name[direction], doubt.low, position.text);
             *any = true;
         }
-        if (doubt.high < leaf_extent(slides, leaf, side, outputs) - 1) {
+        if (doubt.high < operand_extent(stencil, operand, direction, outputs) - 1) {
             strbuf_printf(out, "%s(%s <= %" PRId64 " || %s < %" PRId64 ")", *any ? " && " : "",
-                          element_name[side], doubt.high, position.text, bound->size);
+                          element_name[direction], doubt.high, position.text, bound->size);
             *any = true;
         }
         return;
@@ -330,37 +332,38 @@ static void emit_bound(StrBuf *out, const Slides *slides, const Leaf *leaf, cons
 }
 
 /* `h + r` becomes `(down + p)`, `2*h + r` becomes `down * 2 + p`. */
-static const Expr *count_elements(Arena *arena, const Slides *slides, const Leaf *leaf, const Expr *expr,
-                                  Scope *scope)
+static const Expr *count_elements(Arena *arena, const Stencil *stencil, const WindowOperand *operand,
+                                  const Expr *expr, Scope *scope)
 {
     Affine forms[MAX_AXES];
     for (int a = 0; a < MAX_AXES; a++)
         forms[a] = affine_axis(a);
-    for (Side side = 0; side < SIDES; side++) {
-        const Slide *slide = &leaf->slide[side];
-        int axis = slides->axis[side];
-        if (!slide->moves)
+    for (Direction direction = 0; direction < DIRECTIONS; direction++) {
+        const Reach *reach = &operand->reach[direction];
+        int axis = stencil->axis[direction];
+        if (!reach->moves)
             continue;
-        bool by_output = slide->tap < 0 || slide->step == 1;
+        bool by_output = reach->tap < 0 || reach->step == 1;
         if (by_output)
-            scope->axis[axis] = arena_printf(arena, "(%s + %s)", scope->axis[axis], element_name[side]);
+            scope->axis[axis] = arena_printf(arena, "(%s + %s)", scope->axis[axis], element_name[direction]);
         else
-            scope->axis[slide->tap] = element_name[side];
-        if (by_output && slide->tap >= 0)
-            forms[slide->tap] = affine_constant(0);
+            scope->axis[reach->tap] = element_name[direction];
+        if (by_output && reach->tap >= 0)
+            forms[reach->tap] = affine_constant(0);
     }
     return expr_substitute(arena, expr, forms, MAX_AXES);
 }
 
-void leaf_emit(StrBuf *out, const Slides *slides, const Leaf *leaf, int64_t height, Scope *scope)
+void operand_emit(StrBuf *out, const Stencil *stencil, const WindowOperand *operand, int64_t height,
+                  Scope *scope)
 {
     int64_t padded[MAX_AXES];
-    for (int a = 0; a < slides->fusion->axis_count; a++)
-        padded[a] = slides->fusion->axes[a].extent;
-    if (slides->axis[SIDE_DOWN] >= 0)
-        padded[slides->axis[SIDE_DOWN]] = round_up(padded[slides->axis[SIDE_DOWN]], height);
-    const Expr *guarded = guard_overshot(out->arena, slides->fusion, leaf->expr, padded);
-    const Expr *element = count_elements(out->arena, slides, leaf, guarded, scope);
+    for (int a = 0; a < stencil->fusion->axis_count; a++)
+        padded[a] = stencil->fusion->axes[a].extent;
+    if (stencil->axis[DIRECTION_DOWN] >= 0)
+        padded[stencil->axis[DIRECTION_DOWN]] = round_up(padded[stencil->axis[DIRECTION_DOWN]], height);
+    const Expr *guarded = guard_overshot(out->arena, stencil->fusion, operand->expr, padded);
+    const Expr *element = count_elements(out->arena, stencil, operand, guarded, scope);
     if (guarded->kind != EXPR_GUARD) {
         emit_expr(out, scope, element);
         return;
@@ -368,7 +371,7 @@ void leaf_emit(StrBuf *out, const Slides *slides, const Leaf *leaf, int64_t heig
     StrBuf condition = strbuf_new(out->arena);
     bool any = false;
     for (int i = 0; i < guarded->guard.count; i++)
-        emit_bound(&condition, slides, leaf, &guarded->guard.bounds[i], &element->guard.bounds[i].index,
+        emit_bound(&condition, stencil, operand, &guarded->guard.bounds[i], &element->guard.bounds[i].index,
                    height, scope, &any);
     if (any)
         strbuf_printf(out, "%s ? ", condition.text);
@@ -379,40 +382,43 @@ void leaf_emit(StrBuf *out, const Slides *slides, const Leaf *leaf, int64_t heig
     }
 }
 
-static uint32_t axes_beside_leaves(const Slides *slides, const Expr *expr)
+static uint32_t axes_beside_leaves(const Stencil *stencil, const Expr *expr)
 {
     uint32_t axes = 0;
-    if (find_leaf(slides, expr) >= 0)
+    if (find_leaf(stencil, expr) >= 0)
         return 0;
     if (expr->kind == EXPR_CAST)
-        return axes_beside_leaves(slides, expr->cast.body);
+        return axes_beside_leaves(stencil, expr->cast.body);
     if (expr->kind != EXPR_APPLY)
         return expr_axes(expr);
     for (int i = 0; i < op_info[expr->apply.op].operands; i++)
-        axes |= axes_beside_leaves(slides, expr->apply.operands[i]);
+        axes |= axes_beside_leaves(stencil, expr->apply.operands[i]);
     return axes;
 }
 
-const Slide *slides_rows(const Slides *slides)
+const Reach *stencil_rows(const Stencil *stencil)
 {
-    int tap = slides->tap[SIDE_DOWN];
-    const Slide *first = &slides->leaves[0].slide[SIDE_DOWN];
-    for (int i = 0; i < slides->count; i++) {
-        const Slide *slide = &slides->leaves[i].slide[SIDE_DOWN];
-        if (slide->tap != tap || slide->step != first->step || slide->tap_step != first->tap_step)
+    int tap = stencil->tap[DIRECTION_DOWN];
+    const Reach *first = &stencil->operands[0].reach[DIRECTION_DOWN];
+    for (int i = 0; i < stencil->count; i++) {
+        const Reach *reach = &stencil->operands[i].reach[DIRECTION_DOWN];
+        if (reach->tap != tap || reach->step != first->step || reach->tap_step != first->tap_step)
             return NULL;
     }
     return tap >= 0 ? first : NULL;
 }
 
-static bool stands_beside_leaves(const Slides *slides, int axis)
+static bool stands_beside_operands(const Stencil *stencil, int axis)
 {
-    return axis >= 0 && axes_beside_leaves(slides, slides->fusion->ops[0].body) >> axis & 1;
+    return axis >= 0 && axes_beside_leaves(stencil, stencil->fusion->ops[0].body) >> axis & 1;
 }
 
-bool slides_same_terms(const Slides *slides)
+bool stencil_same_terms(const Stencil *stencil)
 {
-    return !stands_beside_leaves(slides, slides->tap[SIDE_DOWN]) && slides_are_safe(slides);
+    return !stands_beside_operands(stencil, stencil->tap[DIRECTION_DOWN]) && stencil_is_safe(stencil);
 }
 
-bool slides_are_safe(const Slides *slides) { return !stands_beside_leaves(slides, slides->axis[SIDE_DOWN]); }
+bool stencil_is_safe(const Stencil *stencil)
+{
+    return !stands_beside_operands(stencil, stencil->axis[DIRECTION_DOWN]);
+}

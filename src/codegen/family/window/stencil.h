@@ -5,58 +5,60 @@
 #include "codegen/cuda/expr.h"
 
 /* Directions in which a thread's windows slide: along the innermost spatial axis, and down the one before it. */
-typedef enum Side { SIDE_DOWN, SIDE_ALONG, SIDES } Side;
+typedef enum Direction { DIRECTION_DOWN, DIRECTION_ALONG, DIRECTIONS } Direction;
 
 /* Output a and tap r meet element a * step + r * tap_step of what the thread keeps; one of the steps is 1. */
-typedef struct Slide {
-    bool moves;   // the leaf depends on the side
+typedef struct Reach {
+    bool moves;   // the operand depends on the direction
     int tap;      // the fusion's reduction axis; -1: none
     int64_t step, tap_step;
-} Slide;
+} Reach;
 
-/* The largest part of a term that slides: an access, or a guard with all that stands below it. */
-typedef struct Leaf {
+/* The largest part of a term that stencil: an access, or a guard with all that stands below it. */
+typedef struct WindowOperand {
     const Expr *expr;
-    Slide slide[SIDES];
-} Leaf;
+    Reach reach[DIRECTIONS];
+} WindowOperand;
 
-enum { MAX_LEAVES = 8 };   // that are kept; others are read where they are used
+enum { MAX_WINDOW_OPERANDS = 8 };   // that are kept; others are read where they are used
 
-typedef struct Slides {
+typedef struct Stencil {
     const Fusion *fusion;
-    int axis[SIDES];   // of the fusion; -1: none
-    int tap[SIDES];    // of all leaves; -1: none
-    uint32_t loose;    // bit a: axis a is a tap that some leaf has beside no output's position
-    Leaf leaves[MAX_LEAVES];
+    int axis[DIRECTIONS];     // of the fusion; -1: none
+    int tap[DIRECTIONS];      // of all operands; -1: none
+    uint32_t unpaired_taps;   // bit a: axis a is a tap that some operand has beside no output's position
+    WindowOperand operands[MAX_WINDOW_OPERANDS];
     int count;
     char text[128];   // "in.x7[a * STEP + r * TAP_STEP][r * …]" with numbers of 19 digits has 108 characters
-} Slides;
+} Stencil;
 
-/* The leaves of the fusion's first definition. */
-Slides slides_find(const Fusion *fusion);
+/* The operands of the fusion's first definition. */
+Stencil stencil_find(const Fusion *fusion);
 
-/* The same sides, but nothing is kept: every tap reads for itself. */
-Slides slides_none(const Fusion *fusion);
+/* The same directions, but nothing is kept: every tap reads for itself. */
+Stencil stencil_none(const Fusion *fusion);
 
-/* Outputs along the side, taps along it; 1 if there are none. */
-int64_t slides_extent(const Slides *slides, Side side);
-int64_t slides_taps(const Slides *slides, Side side);
+/* Outputs along the direction, taps along it; 1 if there are none. */
+int64_t stencil_extent(const Stencil *stencil, Direction direction);
+int64_t stencil_taps(const Stencil *stencil, Direction direction);
 
-/* Elements that `outputs` neighbours down a column need of the leaf, along one side. */
-int64_t leaf_extent(const Slides *slides, const Leaf *leaf, Side side, int64_t outputs);
+/* Elements that `outputs` neighbours down a column need of the operand, along one direction. */
+int64_t operand_extent(const Stencil *stencil, const WindowOperand *operand, Direction direction,
+                       int64_t outputs);
 
-/* For Scope.loaded with the Slides as its context: `in.x0[a * 2 + r][s]`. */
-const char *slides_loaded(void *context, const Expr *expr);
+/* For Scope.loaded with the Stencil as its context: `in.x0[a * 2 + r][s]`. */
+const char *stencil_loaded(void *context, const Expr *expr);
 
-/* The leaf's element `p` down and `q` along from the thread's first output, of `height`. The scope's axes become those of
+/* The operand's element `p` down and `q` along from the thread's first output, of `height`. The scope's axes become those of
    the element. Outputs past the end read nothing outside of tensors. */
-void leaf_emit(StrBuf *out, const Slides *slides, const Leaf *leaf, int64_t height, Scope *scope);
+void operand_emit(StrBuf *out, const Stencil *stencil, const WindowOperand *operand, int64_t height,
+                  Scope *scope);
 
-/* How all leaves slide down their tap; NULL if they differ, or have none. */
-const Slide *slides_rows(const Slides *slides);
+/* How all operands reach down their tap; NULL if they differ, or have none. */
+const Reach *stencil_rows(const Stencil *stencil);
 
 /* Where they do: are terms of one row the same for all outputs that meet it? */
-bool slides_same_terms(const Slides *slides);
+bool stencil_same_terms(const Stencil *stencil);
 
-/* Do only leaves, which guard themselves, depend on the position down? */
-bool slides_are_safe(const Slides *slides);
+/* Do only operands, which guard themselves, depend on the position down? */
+bool stencil_is_safe(const Stencil *stencil);

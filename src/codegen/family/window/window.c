@@ -3,9 +3,9 @@
 #include "rtile/space.h"
 
 enum {
-    MAX_TAPS = 4096,      // points of a window; beyond, threads had better share them
-    MAX_KEPT_TAPS = 81,   // that a thread keeps in registers: 9 x 9
-    MAX_HEIGHT = 24,      // outputs of a thread
+    MAX_TAPS = 4096,            // points of a window; beyond, threads had better share them
+    MAX_KEPT_TAPS = 81,         // that a thread keeps in registers: 9 x 9
+    MAX_HEIGHT = 24,            // outputs of a thread
     MAX_KEPT_ELEMENTS = 2048,   // that their windows cover: 3 taps of `h + 1000*r` cover 2001 for one output
     RUN = 32,   // outputs of a block along a longer line: neighbouring threads read neighbouring memory
     WHOLE_LINE = 256,       // outputs of a line that a block does not cut
@@ -24,24 +24,25 @@ static bool matches(const Fusion *fusion, const DeviceSpec *device)
     return reduction_points(fusion) <= MAX_TAPS && count_bit_outputs(fusion) == 0;
 }
 
-static int64_t outer_points(const Slides *slides)
+static int64_t outer_points(const Stencil *stencil)
 {
-    return spatial_points(slides->fusion) / slides_extent(slides, SIDE_DOWN) /
-           slides_extent(slides, SIDE_ALONG);
+    return spatial_points(stencil->fusion) / stencil_extent(stencil, DIRECTION_DOWN) /
+           stencil_extent(stencil, DIRECTION_ALONG);
 }
 
-static int64_t kept_taps(const Slides *slides)
+static int64_t kept_taps(const Stencil *stencil)
 {
-    return slides_taps(slides, SIDE_DOWN) * slides_taps(slides, SIDE_ALONG);
+    return stencil_taps(stencil, DIRECTION_DOWN) * stencil_taps(stencil, DIRECTION_ALONG);
 }
 
 /* Of one tensor, for a thread with the most outputs; compilers drop those that no tap meets one by one. */
-static int64_t kept_elements(const Slides *slides)
+static int64_t kept_elements(const Stencil *stencil)
 {
     int64_t most = 0;
-    for (int i = 0; i < slides->count; i++) {
-        int64_t elements = size_product(leaf_extent(slides, &slides->leaves[i], SIDE_DOWN, MAX_HEIGHT),
-                                        leaf_extent(slides, &slides->leaves[i], SIDE_ALONG, 1));
+    for (int i = 0; i < stencil->count; i++) {
+        int64_t elements =
+            size_product(operand_extent(stencil, &stencil->operands[i], DIRECTION_DOWN, MAX_HEIGHT),
+                         operand_extent(stencil, &stencil->operands[i], DIRECTION_ALONG, 1));
         most = elements > most ? elements : most;
     }
     return most;
@@ -49,38 +50,38 @@ static int64_t kept_elements(const Slides *slides)
 
 // ---- rules ----
 
-static Affine space_index(const Slides *slides, const Affine *index)
+static Affine space_index(const Stencil *stencil, const Affine *index)
 {
     Affine form = {.constant = 0};
-    for (int a = 0; a < slides->fusion->axis_count; a++) {
+    for (int a = 0; a < stencil->fusion->axis_count; a++) {
         int64_t step = index->coef[a] < 0 ? -index->coef[a] : index->coef[a];
-        if (a == slides->axis[SIDE_DOWN])
+        if (a == stencil->axis[DIRECTION_DOWN])
             form.coef[DOWN] += step;
-        else if (a == slides->axis[SIDE_ALONG])
+        else if (a == stencil->axis[DIRECTION_ALONG])
             form.coef[ALONG] += step;
-        else if (a == slides->tap[SIDE_DOWN])
+        else if (a == stencil->tap[DIRECTION_DOWN])
             form.coef[DOWN_TAP] += step;
-        else if (a == slides->tap[SIDE_ALONG])
+        else if (a == stencil->tap[DIRECTION_ALONG])
             form.coef[ALONG_TAP] += step;
-        else if (step && a >= slides->fusion->spatial_count)
+        else if (step && a >= stencil->fusion->spatial_count)
             form.coef[OTHER] = 1;
     }
     return form;
 }
 
 /* The dimensions that only outer axes move become one, in which `per_line` lines go with each outer position. */
-static DataTile window_tile(const TileSpace *space, const Slides *slides, const Access *access,
+static DataTile window_tile(const TileSpace *space, const Stencil *stencil, const Access *access,
                             const DeviceSpec *device)
 {
-    const Fusion *fusion = slides->fusion;
+    const Fusion *fusion = stencil->fusion;
     DataTile tile = {.element_bits = dtype_info[access->tensor->dtype].bits, .scatter = 1};
     Affine offset = access_offset(access), none = {.constant = 0};
     int64_t lines = 1;
     bool has_outer = false;
-    for (int a = 0; a < fusion->spatial_count - SIDES; a++)
+    for (int a = 0; a < fusion->spatial_count - DIRECTIONS; a++)
         has_outer |= offset.coef[a] != 0;
     for (int d = 0; d < access->rank; d++) {
-        Affine form = space_index(slides, &access->dims[d].index);
+        Affine form = space_index(stencil, &access->dims[d].index);
         bool is_inner = form.coef[DOWN] || form.coef[ALONG] || form.coef[DOWN_TAP] || form.coef[ALONG_TAP];
         lines *= is_inner ? 1 : access->dims[d].size;
     }
@@ -90,13 +91,13 @@ static DataTile window_tile(const TileSpace *space, const Slides *slides, const 
         tile.dims[tile.rank++] = (Dim){none, lines};
     }
     for (int d = 0; d < access->rank && tile.rank < MAX_RANK; d++) {
-        Affine form = space_index(slides, &access->dims[d].index);
+        Affine form = space_index(stencil, &access->dims[d].index);
         if (form.coef[DOWN] || form.coef[ALONG] || form.coef[DOWN_TAP] || form.coef[ALONG_TAP] ||
             form.coef[OTHER])
             tile.dims[tile.rank++] = (Dim){form, access->dims[d].size};
     }
     if (tile.rank && !tile.dims[tile.rank - 1].index.coef[ALONG])
-        tile.scatter = access_scatter(access, fusion, slides->axis[SIDE_ALONG], device);
+        tile.scatter = access_scatter(access, fusion, stencil->axis[DIRECTION_ALONG], device);
     return tile;
 }
 
@@ -111,20 +112,22 @@ static double lines_of_access(const DataTile *tile, const TileSpace *space, cons
     return step + pieces * line / bytes;
 }
 
-static void set_lines(DataTile *tile, const TileSpace *space, const Stage *stage, const DeviceSpec *device)
+static void set_lines(DataTile *tile, const TileSpace *space, const StagedInput *stage,
+                      const DeviceSpec *device)
 {
     if (!stage->access && tile->rank && tile->dims[tile->rank - 1].index.coef[ALONG])
         tile->lines = lines_of_access(tile, space, device);
 }
 
-static void add_tiles(TileSpace *space, const Slides *slides, const Stage *stage, const DeviceSpec *device)
+static void add_tiles(TileSpace *space, const Stencil *stencil, const StagedInput *stage,
+                      const DeviceSpec *device)
 {
-    const Fusion *fusion = slides->fusion;
+    const Fusion *fusion = stencil->fusion;
     FusedAccess found[MAX_DATA_TILES];
     int count = fusion_accesses(fusion, found, MAX_DATA_TILES - fusion->output_count);
     for (int i = 0; i < count; i++) {
         DataTile *tile = &space->tiles[space->tile_count++];
-        *tile = window_tile(space, slides, found[i].access, device);
+        *tile = window_tile(space, stencil, found[i].access, device);
         tile->staged = found[i].access == stage->access;
         tile->plane = tile->staged ? stage->plane : 0;
         tile->staged_inner = tile->rank - 1;
@@ -134,10 +137,12 @@ static void add_tiles(TileSpace *space, const Slides *slides, const Stage *stage
         if (!fusion->ops[i].stored)
             continue;
         DataTile *tile = &space->tiles[space->tile_count++];
-        *tile = window_tile(space, slides, &fusion->ops[i].store, device);
+        *tile = window_tile(space, stencil, &fusion->ops[i].store, device);
         tile->output = true;
         tile->staged = stage->access && window_collected(fusion);
-        tile->plane = tile->staged ? slides_extent(slides, SIDE_DOWN) * slides_extent(slides, SIDE_ALONG) : 0;
+        tile->plane = tile->staged
+                          ? stencil_extent(stencil, DIRECTION_DOWN) * stencil_extent(stencil, DIRECTION_ALONG)
+                          : 0;
         tile->staged_inner = tile->rank - 1;
         set_lines(tile, space, stage, device);
     }
@@ -146,20 +151,21 @@ static void add_tiles(TileSpace *space, const Slides *slides, const Stage *stage
 static AxisRule all_of(int64_t extent) { return (AxisRule){extent, extent}; }
 
 static TileRules variant_rules(const Fusion *fusion, const DeviceSpec *device, int variant,
-                               const Stage *stage)
+                               const StagedInput *stage)
 {
     static const char *const names[] = {"taps", "windows", "staged"};
-    Slides slides = window_slides(fusion, variant);
+    Stencil stencil = window_stencil(fusion, variant);
     TileRules rules = {
         .space = space_new(fusion, device), .variant = variant, .variant_name = names[variant], .stages = 1};
-    int64_t along = slides_extent(&slides, SIDE_ALONG), other = reduction_points(fusion) / kept_taps(&slides);
-    space_add_axis(&rules.space, "outer", outer_points(&slides), false);
-    space_add_axis(&rules.space, "down", slides_extent(&slides, SIDE_DOWN), false);
+    int64_t along = stencil_extent(&stencil, DIRECTION_ALONG),
+            other = reduction_points(fusion) / kept_taps(&stencil);
+    space_add_axis(&rules.space, "outer", outer_points(&stencil), false);
+    space_add_axis(&rules.space, "down", stencil_extent(&stencil, DIRECTION_DOWN), false);
     space_add_axis(&rules.space, "along", along, false);
     space_add_axis(&rules.space, "tap", other, true);
-    space_add_axis(&rules.space, "tap down", slides_taps(&slides, SIDE_DOWN), true);
-    space_add_axis(&rules.space, "tap along", slides_taps(&slides, SIDE_ALONG), true);
-    add_tiles(&rules.space, &slides, stage, device);
+    space_add_axis(&rules.space, "tap down", stencil_taps(&stencil, DIRECTION_DOWN), true);
+    space_add_axis(&rules.space, "tap along", stencil_taps(&stencil, DIRECTION_ALONG), true);
+    add_tiles(&rules.space, &stencil, stage, device);
 
     AxisRule *each = rules.rule[LEVEL_REGISTER], *block = rules.rule[LEVEL_SHARED];
     each[OUTER] = each[ALONG] = each[OTHER] = (AxisRule){1, 1};
@@ -170,8 +176,8 @@ static TileRules variant_rules(const Fusion *fusion, const DeviceSpec *device, i
     block[ALONG] = stage->access || along <= WHOLE_LINE ? all_of(along) : (AxisRule){RUN, threads};
     rules.most_threads = (int)threads;
     block[OTHER] = all_of(other);
-    each[DOWN_TAP] = block[DOWN_TAP] = all_of(slides_taps(&slides, SIDE_DOWN));
-    each[ALONG_TAP] = block[ALONG_TAP] = all_of(slides_taps(&slides, SIDE_ALONG));
+    each[DOWN_TAP] = block[DOWN_TAP] = all_of(stencil_taps(&stencil, DIRECTION_DOWN));
+    each[ALONG_TAP] = block[ALONG_TAP] = all_of(stencil_taps(&stencil, DIRECTION_ALONG));
     rules.ragged_warps = true;
     rules.accumulator_bits = dtype_info[fusion->ops[0].body->type].bits;
     /* Fitted to 230 kernels of 15 poolings and depthwise filters on an H200 (measured 2026-11-21): positions, copies and
@@ -183,16 +189,18 @@ static TileRules variant_rules(const Fusion *fusion, const DeviceSpec *device, i
     rules.register_overhead = 16;
     rules.input_buffers = 1;
     /* The lines of one output's windows, and the next one. */
-    rules.input_registers = (int)(slides_taps(&slides, SIDE_ALONG) * (slides_taps(&slides, SIDE_DOWN) + 1));
+    rules.input_registers =
+        (int)(stencil_taps(&stencil, DIRECTION_ALONG) * (stencil_taps(&stencil, DIRECTION_DOWN) + 1));
     return rules;
 }
 
 /* Windows that fit registers are kept there; their tensor may pass through shared memory. */
 static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
-    Slides slides = slides_find(fusion);
-    Stage none = {0}, stage = window_stage(&slides);
-    if (!slides.count || kept_taps(&slides) > MAX_KEPT_TAPS || kept_elements(&slides) > MAX_KEPT_ELEMENTS) {
+    Stencil stencil = stencil_find(fusion);
+    StagedInput none = {0}, stage = window_stage(&stencil);
+    if (!stencil.count || kept_taps(&stencil) > MAX_KEPT_TAPS ||
+        kept_elements(&stencil) > MAX_KEPT_ELEMENTS) {
         variants[0] = variant_rules(fusion, device, NOTHING, &none);
         return 1;
     }
@@ -200,7 +208,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     variants[count++] = variant_rules(fusion, device, WINDOWS, &none);
     FusedAccess found[MAX_ACCESSES];
     bool counted = tiles_hold(fusion, fusion_accesses(fusion, found, MAX_ACCESSES));
-    if (stage.access && counted && slides_extent(&slides, SIDE_ALONG) <= STAGED_THREADS)
+    if (stage.access && counted && stencil_extent(&stencil, DIRECTION_ALONG) <= STAGED_THREADS)
         variants[count++] = variant_rules(fusion, device, WINDOWS_OF_STAGED, &stage);
     return count;
 }

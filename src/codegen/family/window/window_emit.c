@@ -4,7 +4,7 @@
 #include "base/checked.h"
 #include "codegen/family/window/window_parts.h"
 
-static void emit_constants(StrBuf *out, const KernelPlan *plan, const Slides *slides)
+static void emit_constants(StrBuf *out, const KernelPlan *plan, const Stencil *stencil)
 {
     const FusedOp *op = &plan->fusion->ops[0];
     const int64_t *problem = plan->program->tile[LEVEL_GLOBAL].size;
@@ -25,20 +25,21 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Slides *sl
         block[OUTER], block[DOWN] / height, block[ALONG]);
     strbuf_printf(out, "constexpr int HEIGHT = %" PRId64 ";   // outputs of a thread, one below the other\n",
                   height);
-    /* Without a common slide each output has rows of its own. */
-    const Slide *slide = slides_rows(slides);
+    /* Without a common reach each output has rows of its own. */
+    const Reach *reach = stencil_rows(stencil);
     int64_t taps = problem[DOWN_TAP];
     strbuf_printf(out,
                   "constexpr int ROWS = %" PRId64 ", ROW_STEP = %" PRId64 ", ROW_TAP_STEP = %" PRId64
                   ";   // under the outputs; from one output to the next, from tap to tap\n",
-                  slide ? leaf_extent(slides, &slides->leaves[0], SIDE_DOWN, height) : height * taps,
-                  slide ? slide->step : taps, slide ? slide->tap_step : 1);
+                  reach ? operand_extent(stencil, &stencil->operands[0], DIRECTION_DOWN, height)
+                        : height * taps,
+                  reach ? reach->step : taps, reach ? reach->tap_step : 1);
     strbuf_printf(out, "constexpr bool SAME_TERMS = %s;   // of a row for all outputs that meet it\n",
-                  slide && slides_same_terms(slides) ? "true" : "false");
+                  reach && stencil_same_terms(stencil) ? "true" : "false");
     strbuf_printf(out,
                   "constexpr bool SAFE_PAST_END = %s;   // terms past the last output read nothing outside "
                   "of tensors\n",
-                  slides_are_safe(slides) ? "true" : "false");
+                  stencil_is_safe(stencil) ? "true" : "false");
 }
 
 /* Shared memory of a block for what it stages, or for what it collects. */
@@ -62,7 +63,8 @@ static bool collects(const KernelPlan *plan)
 
 KernelMemory window_memory(const KernelPlan *plan)
 {
-    return (KernelMemory){.shared_bytes = kept_bytes(plan, false) + (collects(plan) ? kept_bytes(plan, true) : 0)};
+    return (KernelMemory){.shared_bytes =
+                              kept_bytes(plan, false) + (collects(plan) ? kept_bytes(plan, true) : 0)};
 }
 
 static void emit_tensor_function(StrBuf *out, const char *name, const char *type, const char *tensor,
@@ -75,7 +77,7 @@ static void emit_tensor_function(StrBuf *out, const char *name, const char *type
         strbuf_puts(out, "    (void)t;\n    return nullptr;\n}\n");
 }
 
-static void emit_stage(StrBuf *out, const KernelPlan *plan, const Stage *stage)
+static void emit_stage(StrBuf *out, const KernelPlan *plan, const StagedInput *stage)
 {
     enum { COPY_BYTES = 16 };
     const Tensor *tensor = stage->access ? stage->access->tensor : NULL;
@@ -117,17 +119,17 @@ static void emit_collection(StrBuf *out, const KernelPlan *plan)
 
 static void emit_outer_positions(StrBuf *out, const Scope *scope)
 {
-    int end = scope->fusion->spatial_count - SIDES;
+    int end = scope->fusion->spatial_count - DIRECTIONS;
     emit_positions(out, "    ", "outer", scope, 0, end < 0 ? 0 : end);
 }
 
-/* Taps that are no side's, from their flat position. */
-static void emit_tap_positions(StrBuf *out, const Scope *scope, const Slides *slides)
+/* Taps that are no direction's, from their flat position. */
+static void emit_tap_positions(StrBuf *out, const Scope *scope, const Stencil *stencil)
 {
-    const Fusion *fusion = slides->fusion;
+    const Fusion *fusion = stencil->fusion;
     int64_t below = 1;
     for (int a = fusion->axis_count - 1; a >= fusion->spatial_count; a--) {
-        if (a == slides->tap[SIDE_DOWN] || a == slides->tap[SIDE_ALONG])
+        if (a == stencil->tap[DIRECTION_DOWN] || a == stencil->tap[DIRECTION_ALONG])
             continue;
         strbuf_printf(out, "    [[maybe_unused]] const Index %s = tap", scope->axis[a]);
         if (below > 1)
@@ -156,57 +158,57 @@ static const char *staged_loaded(void *context, const Expr *expr)
     return text.text;
 }
 
-static void emit_leaf(StrBuf *out, const KernelPlan *plan, const Scope *scope, const Slides *slides,
-                      const Stage *stage, int index)
+static void emit_leaf(StrBuf *out, const KernelPlan *plan, const Scope *scope, const Stencil *stencil,
+                      const StagedInput *stage, int index)
 {
-    const Leaf *leaf = &slides->leaves[index];
+    const WindowOperand *operand = &stencil->operands[index];
     int64_t height = plan->program->tile[LEVEL_REGISTER].size[DOWN];
     Scope element = *scope;
     StagedRead read = {out->arena, &element};
-    if (stage->access && leaf_access(leaf->expr) == stage->access) {
+    if (stage->access && operand_access(operand->expr) == stage->access) {
         element.loaded = staged_loaded;
         element.context = &read;
     }
     strbuf_printf(out,
                   "    UNROLL for (int p = 0; p < %" PRId64 "; ++p)\n"
                   "        UNROLL for (int q = 0; q < %" PRId64 "; ++q)\n            in.x%d[p][q] = ",
-                  leaf_extent(slides, leaf, SIDE_DOWN, height), leaf_extent(slides, leaf, SIDE_ALONG, 1),
-                  index);
-    leaf_emit(out, slides, leaf, height, &element);
+                  operand_extent(stencil, operand, DIRECTION_DOWN, height),
+                  operand_extent(stencil, operand, DIRECTION_ALONG, 1), index);
+    operand_emit(out, stencil, operand, height, &element);
     strbuf_puts(out, ";\n");
 }
 
-static void emit_windows(StrBuf *out, const KernelPlan *plan, const Scope *scope, const Slides *slides,
-                         const Stage *stage)
+static void emit_windows(StrBuf *out, const KernelPlan *plan, const Scope *scope, const Stencil *stencil,
+                         const StagedInput *stage)
 {
     int64_t height = plan->program->tile[LEVEL_REGISTER].size[DOWN];
     strbuf_puts(out, "\n// What the windows of a thread's outputs cover.\nstruct Windows {\n");
-    for (int i = 0; i < slides->count; i++)
+    for (int i = 0; i < stencil->count; i++)
         strbuf_printf(out, "    %s x%d[%" PRId64 "][%" PRId64 "];\n",
-                      value_type(slides->leaves[i].expr->type), i,
-                      leaf_extent(slides, &slides->leaves[i], SIDE_DOWN, height),
-                      leaf_extent(slides, &slides->leaves[i], SIDE_ALONG, 1));
+                      value_type(stencil->operands[i].expr->type), i,
+                      operand_extent(stencil, &stencil->operands[i], DIRECTION_DOWN, height),
+                      operand_extent(stencil, &stencil->operands[i], DIRECTION_ALONG, 1));
     strbuf_puts(
         out, "};\n\n"
              "__device__ __forceinline__ void load_windows(const Tensors &t, const Tile &tile, Index outer, "
              "Index down, Index along, Index tap, Windows &in)\n{\n"
              "    (void)t, (void)tile, (void)outer, (void)down, (void)along, (void)tap, (void)in;\n");
-    if (slides->count) {
+    if (stencil->count) {
         emit_outer_positions(out, scope);
-        emit_tap_positions(out, scope, slides);
+        emit_tap_positions(out, scope, stencil);
     }
-    for (int i = 0; i < slides->count; i++)
-        emit_leaf(out, plan, scope, slides, stage, i);
+    for (int i = 0; i < stencil->count; i++)
+        emit_leaf(out, plan, scope, stencil, stage, i);
     strbuf_puts(out, "}\n");
 }
 
-static void emit_term(StrBuf *out, const Scope *scope, Slides *slides)
+static void emit_term(StrBuf *out, const Scope *scope, Stencil *stencil)
 {
     Scope kept = *scope;
-    kept.loaded = slides_loaded;
-    kept.context = slides;
-    if (slides->axis[SIDE_DOWN] >= 0)
-        kept.axis[slides->axis[SIDE_DOWN]] = "(down + a)";
+    kept.loaded = stencil_loaded;
+    kept.context = stencil;
+    if (stencil->axis[DIRECTION_DOWN] >= 0)
+        kept.axis[stencil->axis[DIRECTION_DOWN]] = "(down + a)";
     strbuf_puts(
         out,
         "\n// Of the thread's output a, at one point of its window.\n"
@@ -215,7 +217,7 @@ static void emit_term(StrBuf *out, const Scope *scope, Slides *slides)
         "    (void)t, (void)outer, (void)down, (void)along, (void)tap, (void)a, (void)r, (void)s, "
         "(void)in;\n");
     emit_outer_positions(out, scope);
-    emit_tap_positions(out, scope, slides);
+    emit_tap_positions(out, scope, stencil);
     strbuf_puts(out, "    return ");
     emit_expr(out, &kept, scope->fusion->ops[0].body);
     strbuf_puts(out, ";\n}\n");
@@ -242,22 +244,24 @@ static void emit_finish(StrBuf *out, const KernelPlan *plan, const Scope *scope)
 
 void window_emit(StrBuf *out, const KernelPlan *plan)
 {
-    Slides slides = window_slides(plan->fusion, plan->program->variant);
-    Stage stage = plan->program->variant == WINDOWS_OF_STAGED ? window_stage(&slides) : (Stage){0};
+    Stencil stencil = window_stencil(plan->fusion, plan->program->variant);
+    StagedInput stage =
+        plan->program->variant == WINDOWS_OF_STAGED ? window_stage(&stencil) : (StagedInput){0};
     Scope scope = {.fusion = plan->fusion, .wide = plan->wide};
     for (int a = 0; a < plan->fusion->axis_count; a++)
         scope.axis[a] = axis_names[a];
-    static const char *const side_names[SIDES] = {"down", "along"}, *const tap_names[SIDES] = {"r", "s"};
-    for (Side side = 0; side < SIDES; side++) {
-        if (slides.axis[side] >= 0)
-            scope.axis[slides.axis[side]] = side_names[side];
-        if (slides.tap[side] >= 0)
-            scope.axis[slides.tap[side]] = tap_names[side];
+    static const char *const direction_names[DIRECTIONS] = {"down", "along"}, *const tap_names[DIRECTIONS] = {
+                                                                                  "r", "s"};
+    for (Direction direction = 0; direction < DIRECTIONS; direction++) {
+        if (stencil.axis[direction] >= 0)
+            scope.axis[stencil.axis[direction]] = direction_names[direction];
+        if (stencil.tap[direction] >= 0)
+            scope.axis[stencil.tap[direction]] = tap_names[direction];
     }
-    emit_constants(out, plan, &slides);
+    emit_constants(out, plan, &stencil);
     emit_stage(out, plan, &stage);
     emit_collection(out, plan);
-    emit_windows(out, plan, &scope, &slides, &stage);
-    emit_term(out, &scope, &slides);
+    emit_windows(out, plan, &scope, &stencil, &stage);
+    emit_term(out, &scope, &stencil);
     emit_finish(out, plan, &scope);
 }

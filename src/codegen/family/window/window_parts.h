@@ -9,21 +9,21 @@ enum { OUTER, DOWN, ALONG, OTHER, DOWN_TAP, ALONG_TAP };
 /* TileRules.variant: what is kept of the input. */
 enum { NOTHING, WINDOWS, WINDOWS_OF_STAGED };
 
-Slides window_slides(const Fusion *fusion, int variant);
+Stencil window_stencil(const Fusion *fusion, int variant);
 
 /* The part of one tensor that a block reads, as one piece of memory. */
-typedef struct Stage {
+typedef struct StagedInput {
     const Access *access;   // NULL: there is none
     int64_t plane;          // elements of one outer position
     int64_t down_step;      // elements from one output's windows to those of the one below
     int64_t low, high;      // first and last element under a line's windows, seen from the line's start
-} Stage;
+} StagedInput;
 
-/* Of the leaves' tensors the largest that can be staged. */
-Stage window_stage(const Slides *slides);
+/* Of the operands' tensors the largest that can be staged. */
+StagedInput window_stage(const Stencil *stencil);
 
-/* What the leaf reads, if it is one access of whole elements; else NULL. */
-const Access *leaf_access(const Expr *expr);
+/* What the operand reads, if it is one access of whole elements; else NULL. */
+const Access *operand_access(const Expr *expr);
 
 /* The only output, if its elements lie as the outputs' positions follow each other: then a block may collect its outputs
    in shared memory and write them as one piece. NULL: not so. */

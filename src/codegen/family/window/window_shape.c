@@ -2,21 +2,21 @@
 #include "codegen/family/window/window_parts.h"
 #include "rtile/space.h"
 
-Slides window_slides(const Fusion *fusion, int variant)
+Stencil window_stencil(const Fusion *fusion, int variant)
 {
-    return variant == NOTHING ? slides_none(fusion) : slides_find(fusion);
+    return variant == NOTHING ? stencil_none(fusion) : stencil_find(fusion);
 }
 
 // ---- what is staged ----
 
 /* Do the access' elements lie plane after plane, in the order of the outer positions? Then elements of one plane. */
-static int64_t plane_of(const Slides *slides, const Access *access, const Affine *offset)
+static int64_t plane_of(const Stencil *stencil, const Access *access, const Affine *offset)
 {
     int64_t plane = 1, stride;
-    int outer_end = slides->fusion->spatial_count - SIDES;
+    int outer_end = stencil->fusion->spatial_count - DIRECTIONS;
     for (int d = access->rank - 1; d >= 0; d--) {
         bool is_inner = false;
-        for (int a = outer_end < 0 ? 0 : outer_end; a < slides->fusion->axis_count; a++)
+        for (int a = outer_end < 0 ? 0 : outer_end; a < stencil->fusion->axis_count; a++)
             is_inner |= access->dims[d].index.coef[a] != 0;
         if (is_inner)
             plane *= access->dims[d].size;
@@ -27,30 +27,30 @@ static int64_t plane_of(const Slides *slides, const Access *access, const Affine
     for (int a = outer_end - 1; a >= 0; a--) {
         if (offset->coef[a] != stride)
             return 0;
-        stride *= slides->fusion->axes[a].extent;
+        stride *= stencil->fusion->axes[a].extent;
     }
     return stride == tensor_elements(access->tensor) ? plane : 0;
 }
 
-const Access *leaf_access(const Expr *expr)
+const Access *operand_access(const Expr *expr)
 {
     if (expr->kind == EXPR_GUARD)
         expr = expr->guard.body;
     return expr->kind == EXPR_ACCESS && expr->access.tensor->dtype != DTYPE_B1 ? &expr->access : NULL;
 }
 
-static Stage stage_of(const Slides *slides, const Access *access)
+static StagedInput stage_of(const Stencil *stencil, const Access *access)
 {
-    const Fusion *fusion = slides->fusion;
+    const Fusion *fusion = stencil->fusion;
     Affine offset = access_offset(access);
-    Stage stage = {.access = access, .plane = plane_of(slides, access, &offset)};
-    if (slides->axis[SIDE_DOWN] >= 0)
-        stage.down_step = offset.coef[slides->axis[SIDE_DOWN]];
+    StagedInput stage = {.access = access, .plane = plane_of(stencil, access, &offset)};
+    if (stencil->axis[DIRECTION_DOWN] >= 0)
+        stage.down_step = offset.coef[stencil->axis[DIRECTION_DOWN]];
     int64_t extents[MAX_AXES];
     for (int a = 0; a < fusion->axis_count; a++)
-        extents[a] = a < slides->axis[SIDE_ALONG] ? 1 : fusion->axes[a].extent;
+        extents[a] = a < stencil->axis[DIRECTION_ALONG] ? 1 : fusion->axes[a].extent;
     bool known = affine_range(&offset, extents, fusion->axis_count, &stage.low, &stage.high);
-    return known && stage.plane && stage.down_step >= 0 ? stage : (Stage){0};
+    return known && stage.plane && stage.down_step >= 0 ? stage : (StagedInput){0};
 }
 
 const FusedOp *window_collected(const Fusion *fusion)
@@ -65,12 +65,12 @@ const FusedOp *window_collected(const Fusion *fusion)
     return access_is_flat(&found->store, fusion) ? found : NULL;
 }
 
-Stage window_stage(const Slides *slides)
+StagedInput window_stage(const Stencil *stencil)
 {
-    Stage best = {0};
-    for (int i = 0; i < slides->count; i++) {
-        const Access *access = leaf_access(slides->leaves[i].expr);
-        Stage stage = access ? stage_of(slides, access) : (Stage){0};
+    StagedInput best = {0};
+    for (int i = 0; i < stencil->count; i++) {
+        const Access *access = operand_access(stencil->operands[i].expr);
+        StagedInput stage = access ? stage_of(stencil, access) : (StagedInput){0};
         if (stage.access &&
             (!best.access || tensor_elements(access->tensor) > tensor_elements(best.access->tensor)))
             best = stage;
