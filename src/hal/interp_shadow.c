@@ -53,6 +53,11 @@ static bool region_make(InterpRegion *region, const InterpMemory *memory, const 
     if (tensor->written || costly)
         region->shadows = map_zeros((tensor->bytes / INTERP_STRETCH_BYTES + 1) * (int64_t)sizeof *region->shadows);
     bool mapped = region->read_sectors && region->written_sectors;
+    for (int b = 0; b < INTERP_COUNTED_BLOCKS && job->counts; b++) {
+        region->read_by[b] = map_zeros(sector_bits);
+        region->written_by[b] = map_zeros(sector_bits);
+        mapped = mapped && region->read_by[b] && region->written_by[b];
+    }
     return mapped && (!(tensor->written || costly) || region->shadows);
 }
 

@@ -77,6 +77,7 @@ typedef struct RuntimeJob {
     RuntimeSchedule schedule;
     bool checked;                   // looks for races, uninitialised memory, bounds, overflows; counts traffic; needs
                                     // RUNTIME_CHECKED
+    bool counts;                    // checked, of one launch: what its first and its last block do
     bool ends_written;              // checked: the first and the last element of each written tensor must be written
     int seconds;                    // of processor time that the program alone may take, `fill` not counted
 } RuntimeJob;
@@ -92,6 +93,15 @@ typedef struct RuntimeTraffic {
     int64_t read_bytes, written_bytes, read_sectors, written_sectors;
 } RuntimeTraffic;
 
+/* What all threads of one block did. */
+typedef struct RuntimeCounts {
+    int64_t shared_read, shared_written;    // bytes
+    int64_t warp_meetings;                  // shuffles and ballots of its first warp
+    int64_t block_barriers, cluster_barriers, grid_barriers;
+    int64_t waits, pending;                 // of its first thread for asynchronous copies; groups under way after them, in sum
+    int64_t *read_sectors, *written_sectors;   // by RuntimeJob.tensors: each counted once
+} RuntimeCounts;
+
 typedef struct RuntimeResult {
     RuntimeStatus status;
     const char *reason;
@@ -102,6 +112,7 @@ typedef struct RuntimeResult {
     int64_t blocks_run, blocks_total;
     const RuntimeTraffic *traffic;  // of each launch, in order; only of checked jobs
     int launch_count;
+    RuntimeCounts *counts;          // of the first and the last block, if they were wanted; of a single block only the first
     void *mappings;                 // the runtime's own
 } RuntimeResult;
 

@@ -18,6 +18,7 @@
 
 #include "hal/interp/interface.h"
 #include "hal/interp_compile.h"
+#include "hal/interp_counts.h"
 #include "hal/interp_memory.h"
 #include "hal/interp_shadow.h"
 #include "hal/runtime.h"
@@ -48,6 +49,7 @@ typedef struct Report {
 /* Of the child: signal handlers and call-backs find it here. */
 static struct {
     Report *report;
+    InterpCounts *counts;
     const RuntimeJob *job;
     InterpMemory *memory;
     InterpHost host;
@@ -317,6 +319,7 @@ static InterpHost host_of(const RuntimeLimits *limits, const RuntimeJob *job)
         .cast_shadow = cast_shadow,
         .outside = outside,
         .traffic = child.report->traffic,
+        .counts = child.counts,
         .launch = -1,
         .thread = -1,
     };
@@ -460,11 +463,13 @@ static RuntimeResult run(Arena *arena, const RuntimeModule *module, const Runtim
 {
     assert(!job->lazy || job->checked);
     assert(!job->checked || module->source.builds & RUNTIME_CHECKED);
+    assert(!job->counts || job->checked);
     int count = module->source.arg_count + 1;
     InterpMemory *memory = interp_memory_map(arena, job, count);
     Report *report =
         mmap(NULL, sizeof *report, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (!memory || report == MAP_FAILED)
+    child.counts = job->counts ? interp_counts_map(job->tensor_count) : NULL;
+    if (!memory || report == MAP_FAILED || (job->counts && !child.counts))
         return machine_failure("not enough memory for the buffers of the program");
     RuntimeResult result = {.buffer_count = count, .mappings = memory};
     result.buffers = buffers_of(arena, memory, count);
@@ -486,6 +491,8 @@ static RuntimeResult run(Arena *arena, const RuntimeModule *module, const Runtim
     result.blocks_total = report->blocks_total;
     result.traffic = traffic_of(arena, report);
     result.launch_count = report->launch_count;
+    if (job->counts)
+        result.counts = interp_counts_take(arena, child.counts, job->tensor_count);
     result.pages = interp_memory_pages(memory, &result.page_count);
     munmap(report, sizeof *report);
     return result;

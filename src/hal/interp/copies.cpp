@@ -35,6 +35,7 @@ void land(Thread *thread)
     __builtin_memcpy(copy->target, copy->source, 16);
     note_flight(copy->target, false);
     note_access(copy->target, 16, true);
+    count_shared(-16, true);   // it was counted when the copy began
     thread->first_copy = copy->next;
     copy->next = free_copies;
     free_copies = copy;
@@ -76,6 +77,7 @@ void async_wait(unsigned groups, Place place)
     host->line = place.line;
     while (self->first_copy && self->copy_groups - self->first_copy->group > groups)
         land(self);
+    count_wait(self->first_copy ? self->copy_groups - self->first_copy->group : 0);
     host->file = nullptr;
     preempt(place);
 }

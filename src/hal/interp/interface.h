@@ -10,6 +10,7 @@ enum {
     INTERP_CELL_BYTES = 44,             // of an InterpCell
     INTERP_PIECE_BYTES = 256,           // of memory that is made when it is first accessed
     INTERP_STRETCH_BYTES = 64 << 10,    // of a tensor that get their shadow together
+    INTERP_COUNTED_BLOCKS = 2,          // of a launch, whose doings are counted: the first and the last
     INTERP_OWN_SPANS = 3                // the program, what the thread sees (Here), the launcher's stack
 };
 
@@ -20,6 +21,15 @@ enum InterpSchedule { INTERP_LOWEST_FIRST, INTERP_HIGHEST_FIRST, INTERP_PRIORITY
 typedef struct InterpTraffic {
     long long read_bytes, written_bytes, read_sectors, written_sectors;
 } InterpTraffic;
+
+// What all threads of one block did.
+typedef struct InterpCounts {
+    long long shared_read, shared_written;      // bytes, of its own shared memory and of others' in its cluster
+    long long warp_meetings;                    // shuffles and ballots of its first warp
+    long long block_barriers, cluster_barriers, grid_barriers;
+    long long waits, pending;                   // of its first thread for asynchronous copies; groups under way after them, in sum
+    long long *read_sectors, *written_sectors;  // by region: each counted once
+} InterpCounts;
 
 struct InterpCell;                      // what is known of a stretch of memory (shadow.cpp)
 
@@ -39,6 +49,7 @@ typedef struct InterpRegion {
     unsigned char *first_page;
     InterpShadow *shadows;              // of a written or costly region: of each stretch; null: never accessed
     unsigned char *read_sectors, *written_sectors;
+    unsigned char *read_by[INTERP_COUNTED_BLOCKS], *written_by[INTERP_COUNTED_BLOCKS];   // likewise; null: nobody counts
 } InterpRegion;
 
 typedef struct InterpSpan {
@@ -69,6 +80,7 @@ typedef struct InterpHost {
     int own_count;
     unsigned char *code;                // program counters are kept relative to it
     InterpTraffic *traffic;             // of each launch
+    InterpCounts *counts;               // of each counted block of the launch that runs alone; null: nobody counts
 
     // Services. fail() ends the process and never returns.
     void (*fail)(const char *format, ...) __attribute__((format(printf, 1, 2)));

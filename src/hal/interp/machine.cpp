@@ -4,5 +4,6 @@
 #include "schedule.cpp"
 #include "meet.cpp"
 #include "copies.cpp"
+#include "counts.cpp"
 #include "shadow.cpp"
 #include "launch.cpp"

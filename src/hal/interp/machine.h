@@ -4,6 +4,7 @@
 //   meet.cpp       barriers, shuffles and ballots
 //   copies.cpp     asynchronous copies
 //   shadow.cpp     what is known of memory: races, uninitialised reads, traffic
+//   counts.cpp     what single blocks do, for those who said it before
 //   launch.cpp     grids, teams of blocks and the way in
 //
 // They are a part of rollerc and run in a child of it. The first thing that is wrong ends the process (host->fail): what
@@ -81,6 +82,7 @@ struct Block {
     Gathering barrier;
     unsigned epoch;                 // of its last barrier, or of its start
     unsigned char *shared;
+    InterpCounts *counts;           // null: not a counted block
     unsigned touched, touched_pc;   // others of the cluster accessed `shared`: 1 + their arrivals then; 0: none did
 };
 
@@ -138,6 +140,13 @@ void preempt(Place place);
 void run_on_deep_stack(const Errand &errand);
 // copies.cpp
 void finish_copies(Thread *thread);
+// counts.cpp
+void start_counts(Block *block);
+void count_shared(int bytes, bool write);
+void count_sectors(const InterpRegion *region, long long at, int bytes, bool write);
+void count_meeting();
+void count_barrier(long long InterpCounts::*scope);
+void count_wait(unsigned pending);
 // shadow.cpp: accesses of the machine for a thread
 void note_access(void *address, int bytes, bool write);
 void note_flight(void *shared, bool under_way);

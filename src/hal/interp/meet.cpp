@@ -27,6 +27,7 @@ void make_block_ready(Block *block)
 void barrier(Place place)
 {
     Block *block = current->block;
+    count_barrier(&InterpCounts::block_barriers);
     if (block->alive < thread_count)
         fail_at(place, "a barrier after some threads of the block have ended");
     if (!gather(&block->barrier, thread_count, place, "threads of one block wait at different barriers"))
@@ -85,6 +86,7 @@ void cluster_wait(Place place)
         wait_at(place);
     }
     self->waits++;
+    count_barrier(&InterpCounts::cluster_barriers);
     preempt(place);
 }
 
@@ -100,6 +102,7 @@ void grid_barrier(Place place)
         fail_at(place, "a barrier of the grid after some of its threads have ended");
     if (current->arrivals != current->waits)
         fail_at(place, "grid_sync() between the two halves of a cluster's barrier");
+    count_barrier(&InterpCounts::grid_barriers);
     if (!gather(&grid_gathering, expected, place, "threads of one grid wait at different barriers"))
         return wait_at(place);
     grid_epoch = ++epoch;
@@ -157,6 +160,7 @@ unsigned long long meet(unsigned long long bits, int source, Place place)
         return self->result;
     }
     (source < 0 ? deliver_ballot : deliver_shuffle)(self - self->lane, meeting);
+    count_meeting();
     warp.epoch += source == ORDER_MEMORY;
     meeting.arrived = 0;
     const LaneMask others = warp.lanes & ~(LaneMask(1) << self->lane);

@@ -250,6 +250,7 @@ void visit_shared(const Access &access, Block *owner)
 {
     if (owner != current->block)
         check_other_block(access, owner);
+    count_shared(access.bytes, access.write);
     visit(access, owner->shared, shadow_of(*owner));
 }
 
@@ -257,6 +258,7 @@ void visit_shared(const Access &access, Block *owner)
 
 void count(const Access &access, InterpRegion *region)
 {
+    count_sectors(region, access.at - region->start, access.bytes, access.write);
     if (host->launch >= INTERP_MAX_LAUNCHES)
         return;
     InterpTraffic *traffic = &host->traffic[host->launch];

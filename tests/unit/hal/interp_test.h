@@ -28,7 +28,7 @@ typedef struct Case {
     bool cooperative, large_clusters;
     int warp_size;                  // 0: 32
     RuntimeSchedule schedule;
-    bool lazy, checked, ends_written;
+    bool lazy, checked, counts, ends_written;
     int64_t max_blocks;             // 0: all
     int seconds;                    // 0: 2
 } Case;
@@ -107,7 +107,7 @@ static inline RuntimeResult run_loaded(const RuntimeModule *module, Case c)
     RuntimeJob job = {
         .buffer_bytes = (int64_t[]){c.in_bytes, c.out_bytes, 0}, .tensors = tensors, .tensor_count = 2,
         .fill = fill, .poison = 0xff, .only_launch = -1, .max_blocks = c.max_blocks ? c.max_blocks : INT64_MAX,
-        .lazy = c.lazy, .schedule = c.schedule, .checked = c.checked, .ends_written = c.ends_written,
+        .lazy = c.lazy, .schedule = c.schedule, .checked = c.checked, .counts = c.counts, .ends_written = c.ends_written,
         .seconds = c.seconds ? c.seconds : 2,
     };
     return runtime_interp.run(arena, module, &job);

@@ -142,6 +142,56 @@ START_TEST(traffic_is_counted)
 }
 END_TEST
 
+/* Blocks of 256 over 1000 floats: the first one 1024 bytes in 32 sectors, the last one 232 elements in 29. Each goes through shared
+   memory, two sums of its first warp and one barrier. */
+START_TEST(single_blocks_are_counted)
+{
+    float_input();
+    Case c = FLOATS;
+    c.kernel = SHARED_INPUT INDEX "As[t] = i < 1000 ? load(x, i) : 0; block_sync();\n"
+                                  "const float v = warp_shuffle_xor(As[t], 1) + warp_shuffle_xor(As[t], 2);\n"
+                                  "if (i < 1000) store(y, i, v);";
+    c.shared = 1024, c.checked = c.counts = true;
+    RuntimeResult result = run_well(c);
+    for (int b = 0; b < 2; b++) {
+        const RuntimeCounts *counts = &result.counts[b];
+        ck_assert_int_eq(counts->read_sectors[0], b ? 29 : 32);
+        ck_assert_int_eq(counts->written_sectors[1], b ? 29 : 32);
+        ck_assert_int_eq(counts->written_sectors[0] + counts->read_sectors[1], 0);
+        ck_assert_int_eq(counts->shared_written, 1024);
+        ck_assert_int_eq(counts->shared_read, 2048);
+        ck_assert_int_eq(counts->block_barriers, 1);
+        ck_assert_int_eq(counts->warp_meetings, 2);
+        ck_assert_int_eq(counts->cluster_barriers + counts->grid_barriers + counts->waits, 0);
+    }
+    runtime_interp.release(&result);
+}
+END_TEST
+
+/* A ring of two stages: at each of four waits the next copy may stay under way, at the last there is none. What is copied is written
+   to shared memory once. */
+START_TEST(copies_under_way_are_counted)
+{
+    float_input();
+    Case c = FLOATS;
+    c.kernel = SHARED_INPUT "const auto copy = [&](int s) {\n"
+                            "    if (s < 4) { if (t < 32) async_copy16(As + s % 2 * 128 + t * 4, x + s * 128 + t * 4); }\n"
+                            "    if (s < 4) async_commit(); };\n"
+                            "copy(0);\n"
+                            "for (int s = 0; s < 4; s++) {\n"
+                            "    copy(s + 1); if (s < 3) async_wait<1>(); else async_wait<0>();\n"
+                            "    block_sync(); store(y, s * 128 + t % 128, As[s % 2 * 128 + t % 128]); block_sync(); }";
+    c.shared = 1024, c.grid = "1", c.block = "128", c.checked = c.counts = true;
+    RuntimeResult result = run_well(c);
+    ck_assert_int_eq(result.counts[0].waits, 4);
+    ck_assert_int_eq(result.counts[0].pending, 3);
+    ck_assert_int_eq(result.counts[0].block_barriers, 8);
+    ck_assert_int_eq(result.counts[0].shared_written, 4 * 128 * 4);
+    ck_assert_int_eq(result.counts[0].read_sectors[0], 4 * 128 * 4 / 32);
+    runtime_interp.release(&result);
+}
+END_TEST
+
 /* 2^31 + 4099 elements of f16; with 32-bit indices the last blocks would write before the tensor. */
 static Case huge(const char *index)
 {
@@ -181,6 +231,8 @@ int main(void)
     tcase_add_loop_test(tests, what_is_synchronised_is_no_race, 0, sizeof SYNCHRONISED / sizeof *SYNCHRONISED);
     tcase_add_test(tests, the_line_of_a_race_is_named);
     tcase_add_loop_test(tests, traffic_is_counted, 0, 2);
+    tcase_add_test(tests, single_blocks_are_counted);
+    tcase_add_test(tests, copies_under_way_are_counted);
     tcase_add_test(tests, a_tensor_past_two_to_the_31_is_sparse);
     tcase_add_test(tests, an_index_of_32_bits_is_too_short_for_it);
     return run_tests(tests);

@@ -1,0 +1,77 @@
+// What the first and the last block of a launch do: memory that they touch, meetings, waits. Whoever states beforehand what a
+// block does is compared with it.
+namespace rollerc_interp {
+
+namespace {
+
+// The counts of the block that the current thread belongs to; null: it is none of those counted.
+InterpCounts *counts_of_block() { return current ? current->block->counts : nullptr; }
+
+bool is_first_thread() { return current->number == 0; }
+
+// Sectors of [at, at + bytes) that were not seen before.
+long long new_sectors(unsigned char *seen, long long at, int bytes)
+{
+    enum { SECTOR = 32 };
+    long long count = 0;
+    for (long long s = at / SECTOR; s <= (at + bytes - 1) / SECTOR; s++) {
+        count += !(seen[s / 8] >> s % 8 & 1);
+        seen[s / 8] = static_cast<unsigned char>(seen[s / 8] | 1 << s % 8);
+    }
+    return count;
+}
+
+}   // namespace
+
+void start_counts(Block *block)
+{
+    const uint3 last = {grid_size.x - 1, grid_size.y - 1, grid_size.z - 1}, at = block->index;
+    block->counts = nullptr;
+    if (!host->counts)
+        return;
+    if (at.x == last.x && at.y == last.y && at.z == last.z)
+        block->counts = &host->counts[1];
+    if (at.x == 0 && at.y == 0 && at.z == 0)   // of a single block it is the first that counts
+        block->counts = &host->counts[0];
+}
+
+void count_shared(int bytes, bool write)
+{
+    if (InterpCounts *counts = counts_of_block())
+        (write ? counts->shared_written : counts->shared_read) += bytes;
+}
+
+void count_sectors(const InterpRegion *region, long long at, int bytes, bool write)
+{
+    InterpCounts *counts = counts_of_block();
+    if (!counts)
+        return;
+    unsigned char *const *seen = write ? region->written_by : region->read_by;
+    long long *sectors = write ? counts->written_sectors : counts->read_sectors;
+    sectors[region - host->regions] += new_sectors(seen[counts - host->counts], at, bytes);
+}
+
+void count_meeting()
+{
+    InterpCounts *counts = counts_of_block();
+    if (counts && current->warp == 0)
+        counts->warp_meetings++;
+}
+
+void count_barrier(long long InterpCounts::*scope)
+{
+    InterpCounts *counts = counts_of_block();
+    if (counts && is_first_thread())
+        counts->*scope += 1;
+}
+
+void count_wait(unsigned pending)
+{
+    InterpCounts *counts = counts_of_block();
+    if (!counts || !is_first_thread())
+        return;
+    counts->waits++;
+    counts->pending += pending;
+}
+
+}   // namespace rollerc_interp
