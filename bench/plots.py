@@ -13,7 +13,7 @@ ROWS = {"softmax": "softmax", "softmax-gradient": "softmax gradient", "masked-so
         "layer-norm": "layer norm", "rms-norm": "RMS norm"}
 TITLES = {"copy-share": "Share of a copy's speed, every case", "peers": "Times as fast as the fastest peer, every case",
           **{name: f"{group}, f16: GB/s over the length of a row" for name, group in ROWS.items()}}
-IN_README = ("copy-share", "peers", "softmax", "softmax-gradient")
+IN_README = ("copy-share", "peers")
 WIDTH = 720
 
 

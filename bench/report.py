@@ -1,7 +1,7 @@
 """Turns what bench/run.py measured into what the repository shows.
 
     python3 bench/report.py collect results.jsonl …      # into bench/results/h200.json; then `write`
-    python3 bench/report.py write      # README's table, the full table and the plots, from that file
+    python3 bench/report.py write      # README's table, all cases and the plots, from that file
     python3 bench/report.py check      # exit code 1 if they are not what `write` would write
 """
 import fileinput
@@ -19,6 +19,14 @@ README = os.path.join(cases.ROOT, "README.md")
 BEGIN, END = "<!-- bench: begin -->\n", "<!-- bench: end -->\n"
 TITLES = {"torch": "torch", "compile": "torch.compile", "cudnn": "cuDNN", "oneflow": "OneFlow"}
 LEVEL = 0.98                                 # as fast as: within the 2 % that a time varies
+KINDS = {                                    # README's rows: of several groups; a group that is in none has its own
+    "permutations": ("permute", "odd permute"),
+    "softmax, its gradient, with masks": ("softmax", "softmax gradient", "masked softmax", "sample mask"),
+    "layer norm, adaptive and RMS": ("layer norm", "adaptive norm", "RMS norm"),
+    "batch norm, training and backward": ("BN + ReLU", "BN + Add + ReLU", "BN backward"),
+    "reductions, pooling": ("reduction", "pooling"),
+    "dense products, convolutions": ("dense",),
+}
 
 
 # ---- the JSON
@@ -77,28 +85,49 @@ def by_group(results):
     return groups
 
 
+def by_kind(results):
+    kind_of = {group: kind for kind, groups in KINDS.items() for group in groups}
+    kinds = {}
+    for group, rows in by_group(results).items():
+        kinds.setdefault(kind_of.get(group, group), []).extend(rows)
+    return kinds
+
+
+def table_row(name, rows, goal=None):
+    """Cells of one kind or group. A copy is no measure for what is not bound by memory."""
+    right = [row for row in rows if "failed" not in row]
+    failed = f" ({len(rows) - len(right)} failed)" if len(right) < len(rows) else ""
+    share, reached = spread([row["of_copy"] for row in right if row["group"] != "dense"], goal).split(" | ")
+    return name + failed, len(rows), share, reached, spread(map(ahead, right), LEVEL)
+
+
 def summary(results):
-    """README's table: a line for each group."""
+    """What README shows: a line for each kind."""
     about = results["about"]
     text = f"""\
 {about['device']}, {about['date'][:10]}, driver {about['driver']}, PyTorch {about['torch']}, cuDNN {about['cuDNN']}; \
-worst · median · best of each group. A *copy* is
-the faster of a 16-byte copy kernel and cudaMemcpy that moves as many bytes; the peers are PyTorch, torch.compile, cuDNN
-and, for softmax and masks, OneFlow by its share of a copy. All outputs are checked against float64 first.
+worst · median · best. A *copy* is the
+faster of a 16-byte copy kernel and cudaMemcpy that moves as many bytes; the peers are PyTorch, torch.compile, cuDNN and,
+for softmax and masks, OneFlow by its share of a copy. All outputs are checked against float64 first.
 
-| group | share of a copy's speed | goal | reached by | times as fast as the fastest peer | ≥ {LEVEL} |
-|---|---|---|---|---|---|
+| kind | cases | share of a copy's speed | times as fast as the fastest peer | ≥ {LEVEL} |
+|---|---|---|---|---|
 """
+    for kind, rows in by_kind(results).items():
+        name, count, share, _, peers = table_row(kind, rows)
+        text += f"| {name} | {count} | {share} | {peers} |\n"
+    shown = "\n".join(f"![{plots.TITLES[name]}](bench/results/{name}.svg)" for name in plots.IN_README)
+    return f"{text}\nBy group, and every case: [bench/results/h200.md](bench/results/h200.md).\n\n{shown}\n"
+
+
+def group_table(results):
+    text = (f"| group | cases | share of a copy's speed | goal | reached by | times as fast as the fastest peer | ≥ {LEVEL} |\n"
+            "|---|---|---|---|---|---|---|\n")
     goals = {case.group: case.entry.get("goal") for case in cases.load()}
     for group, rows in by_group(results).items():
-        right = [row for row in rows if "failed" not in row]
-        failed = f" ({len(rows) - len(right)} failed)" if len(right) < len(rows) else ""
-        # A copy is no measure for what is not bound by memory.
-        goal = goals.get(group)
-        share, reached = spread([row["of_copy"] for row in right if group != "dense"], goal).split(" | ")
-        text += f"| {group}{failed} | {share} | {goal or '–'} | {reached} | {spread(map(ahead, right), LEVEL)} |\n"
-    shown = "\n".join(f"![{plots.TITLES[name]}](bench/results/{name}.svg)" for name in plots.IN_README)
-    return f"{text}\nEvery case: [bench/results/h200.md](bench/results/h200.md).\n\n{shown}\n"
+        name, count, share, reached, peers = table_row(group, rows, goals.get(group))
+        text += f"| {name} | {count} | {share} | {goals.get(group) or '–'} | {reached} | {peers} |\n"
+    return text
 
 
 def full_row(row, name):
@@ -111,9 +140,12 @@ def full_row(row, name):
 
 def full_table(results):
     heads = ["case", "predicted", "us", "GB/s", "of copy", "error", *TITLES.values(), "times the fastest"]
-    text = ("# Measurements\n\nWritten by `bench/report.py` from `h200.json`. Times in us; GB/s of inputs and outputs, "
-            "each once;\nthe error is a share of what rounding explains.\n\n")
+    text = "# Measurements\n\nWritten by `bench/report.py` from `h200.json`; worst · median · best of each group.\n\n"
     text += "".join(f"* {key}: {value}\n" for key, value in results["about"].items())
+    text += f"\n{group_table(results)}\n"
+    text += "".join(f"![{title}]({name}.svg)\n" for name, title in plots.TITLES.items())
+    text += ("\nIn what follows times are in us; GB/s are of inputs and outputs, each once; the error is a share of what rounding "
+             "explains.\n")
     for group, rows in by_group(results).items():
         text += f"\n## {group}\n\n| {' | '.join(heads)} |\n{'|---' * len(heads)}|\n"
         for row in rows:
