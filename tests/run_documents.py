@@ -1,9 +1,15 @@
 #!/usr/bin/env python3
-"""The programs in the documents: each block ```te of doc/*.md and README.md compiles and is proven, or is refused where it says so.
+"""What README.md, CONTRIBUTING.md and doc/*.md show is true.
 
-A block with the mark `# error: text` on a line must be refused on that line with that text, like tests/errors/*.te.
+    ```te         a program compiles and is proven, or is refused where a line says `# error: text`, like tests/errors/*.te
+    ```console    a session does what it shows: see sessions.py. --update rewrites what it prints
+    ```c, …       whose first line is a comment of a file of this repository is an excerpt of it; `…` stands for lines left out
+
+Each key of a device file has its row in doc/devices.md, each family of kernels its section in doc/kernels.md, with all its
+variants.
 """
 import argparse
+import itertools
 import os
 import pathlib
 import re
@@ -12,21 +18,14 @@ import tempfile
 
 import common
 import run_errors
+import sessions
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-BLOCK = re.compile(r"^```te\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "doc").glob("*.md"))]
 JOBS = 2
 
 
-def blocks():
-    """(where it stands, its text) of every program."""
-    for document in [ROOT / "README.md", *sorted((ROOT / "doc").glob("*.md"))]:
-        text = document.read_text()
-        for block in BLOCK.finditer(text):
-            yield f"{document.name}:{text.count(chr(10), 0, block.start()) + 2}", block[1]
-
-
-def check(binary, text):
+def check_program(binary, text):
     """None, or what is wrong with what the compiler says of the program."""
     with tempfile.TemporaryDirectory() as name:
         file, output = pathlib.Path(name, "program.te"), pathlib.Path(name, "output")
@@ -37,12 +36,88 @@ def check(binary, text):
         return common.run([binary, file, "--device", "a100", "--verify", "-o", output / "program.cu"])
 
 
+def programs(document):
+    return {f"{document.name}:{line}": text for line, language, _, text in sessions.blocks(document) if language == "te"}
+
+
+# ---- what is quoted
+
+def check_excerpts(document):
+    """None, or the quoted files that no longer hold what is quoted."""
+    lost = []
+    for line, _, _, text in sessions.blocks(document):
+        name = sessions.file_of(text)
+        if name and (ROOT / name).exists():
+            pieces = re.split(r"^ *…\n", text.split("\n", 1)[1], flags=re.MULTILINE)
+            quoted = ".*".join(re.escape(piece) for piece in pieces)
+            if not re.search(quoted, (ROOT / name).read_text(), re.DOTALL):
+                lost.append(f"{document.name}:{line} ({name})")
+    return f"no longer what the file says: {', '.join(lost)}" if lost else None
+
+
+# ---- what must be told
+
+def device_keys():
+    """Those that the reader of device files knows, from its table."""
+    table = (ROOT / "src/hal/device_fields.c").read_text()
+    rows = re.findall(r'(?:TEXT|FLAG|NUMBER)\("([\w.]+)"|\.path = "([\w]+\.[\w.]*\w)"', table)
+    return {left or right for left, right in rows} | {
+        f"peak_gflop_s.{name}" for name in re.findall(r'^ +PEAK\("(\w+)"', table, re.MULTILINE)}
+
+
+def check_device_keys():
+    """None, or the keys that doc/devices.md does not have in common with the reader."""
+    keys = device_keys()
+    assert len(keys) > 40, "src/hal/device_fields.c looks otherwise"
+    told = set(re.findall(r"^\| `([\w.]+)` \|", (ROOT / "doc/devices.md").read_text(), re.MULTILINE))
+    return f"not the keys of src/hal/device_fields.c: {' '.join(sorted(keys ^ told))}" if keys != told else None
+
+
+def families():
+    """{name: its variants}, from the records of the families."""
+    found = {}
+    for file in (ROOT / "src/codegen/family").rglob("*.c"):
+        for record in re.findall(r"^const Family \w+ = \{\n(.*?)^\};", file.read_text(), re.MULTILINE | re.DOTALL):
+            variants = re.search(r"\.variants = [^{]*\{(.*?)\}", record, re.DOTALL)[1]
+            found[re.search(r'\.name = "(\w+)"', record)[1]] = re.findall(r'"([^"]+)"', variants)
+    assert len(found) > 8, "the records of families look otherwise"
+    return found
+
+
+def check_families():
+    """None, or families and variants that doc/kernels.md does not have in common with the sources."""
+    text, known = (ROOT / "doc/kernels.md").read_text(), families()
+    sections = dict(re.findall(r"^## `(\w+)`\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
+    lost = set(known) ^ set(sections)
+    lost |= {f"{name}/{variant}" for name in known for variant in known[name] if f"`{variant}`" not in sections.get(name, "")}
+    return f"not the families and variants of src/codegen/family: {' '.join(sorted(lost))}" if lost else None
+
+
+def check_document(binary, document):
+    """(what, what is wrong or None) of all but the programs."""
+    yield from sessions.check(binary, document)
+    yield f"excerpts in {document.name}", check_excerpts(document)
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rollerc", required=True, type=os.path.abspath)
+    parser.add_argument("--update", action="store_true")
+    parser.add_argument("filter", nargs="?", default="", help="only documents whose name holds this")
     args = parser.parse_args()
-    programs = dict(blocks())
-    return common.check_all([(place,) for place in programs], lambda case: check(args.rollerc, programs[case[0]]), JOBS)
+    documents = [document for document in DOCUMENTS if args.filter in document.name]
+    for document in documents if args.update else []:
+        sessions.update(args.rollerc, document)
+    tally = common.Tally()
+    texts = dict(itertools.chain.from_iterable(programs(document).items() for document in documents))
+    for place, reason in zip(texts, common.in_parallel(JOBS, lambda text: check_program(args.rollerc, text), texts.values())):
+        tally.add(place, reason)
+    for results in common.in_parallel(JOBS, lambda document: list(check_document(args.rollerc, document)), documents):
+        for what, reason in results:
+            tally.add(what, reason)
+    tally.add("keys in devices.md", check_device_keys())
+    tally.add("families in kernels.md", check_families())
+    return tally.exit_code()
 
 
 if __name__ == "__main__":
