@@ -7,6 +7,7 @@ tests/errors/usage.txt      arguments => exit code => what the message must hold
 tests/limits/*.te           just inside a limit: accepted
 """
 import argparse
+import os
 import pathlib
 import shlex
 import subprocess
@@ -77,7 +78,7 @@ def cases():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rollerc", required=True)
+    parser.add_argument("--rollerc", required=True, type=os.path.abspath)
     parser.add_argument("filter", nargs="?", default="", help="only cases whose name holds this")
     options = parser.parse_args()
     passed = failed = 0

@@ -120,8 +120,8 @@ def tortures(normal, everything, chance):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rollerc", required=True)
-    parser.add_argument("--interpose", required=True)
+    parser.add_argument("--rollerc", required=True, type=os.path.abspath)
+    parser.add_argument("--interpose", required=True, type=os.path.abspath)
     parser.add_argument("--all", action="store_true", help="every allocation of every scenario")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
