@@ -7,11 +7,5 @@
 #include "front/ast.h"
 #include "ir/tensor_op.h"
 
-/* `-D NAME=TEXT` from the command line; TEXT is a NUMBER with an optional sign. */
-typedef struct ParamOverride {
-    const char *name;
-    const char *text;
-} ParamOverride;
-
 /* Errors of the program end with EXIT_INPUT, an unknown or malformed override with EXIT_USAGE. */
 Program *lower(Arena *arena, const Ast *ast, const ParamOverride *overrides, int override_count);

@@ -56,6 +56,36 @@ START_TEST(what_is_printed_parses_to_the_same)
 }
 END_TEST
 
+static const char *source_text(const char *text, const ParamOverride *overrides, int count)
+{
+    StrBuf out = strbuf_new(arena);
+    ast_print_source(&out, parse(arena, tokens_of(text)), overrides, count);
+    return out.text;
+}
+
+/* What is needed of the parentheses and no more: sixty nested ones are the limit, a sum has any number of terms. */
+START_TEST(the_source_has_the_parentheses_that_it_needs)
+{
+    const char *written[] = {"a + b - c * d / e", "a - (b - c)", "(a + b) * -(c / d)", "a / (b * c)", "--a",
+                             "!(a < b) && (a || !c)", "a || b && c", "(a < b) == c", "max(a - b, exp(-a))",
+                             "cast(a + 1, i8) * pad(x[i - (1 - 2)], -1)", "sum[k](a * b) * 2", "-(-a * b)"};
+    for (size_t i = 0; i < sizeof written / sizeof *written; i++) {
+        const char *text = arena_printf(arena, "y[i] = %s\n", written[i]);
+        const char *source = source_text(text, NULL, 0);
+        ck_assert_str_eq(source, text);
+        ck_assert_str_eq(ast_text(source), ast_text(text));
+    }
+}
+END_TEST
+
+START_TEST(the_source_has_params_as_they_were_set)
+{
+    const ParamOverride overrides[] = {{"N", "+64"}, {"eps", "-1e-3"}};
+    ck_assert_str_eq(source_text("param N = 4 * M param eps = 1 param M = 8 # rows", overrides, 2),
+                     "param N = 64\nparam eps = -1e-3\nparam M = 8\n");
+}
+END_TEST
+
 START_TEST(a_node_covers_its_words)
 {
     const Ast *ast = parse(arena, tokens_of("y[i] = (a + b) * exp( c )"));
@@ -88,7 +118,8 @@ int main(void)
     const TTest *const tests[] = {
         products_bind_before_sums, operators_are_left_associative, signs_bind_closest,
         logic_binds_last, max_is_a_function_and_a_reduction, white_space_means_nothing,
-        what_is_printed_parses_to_the_same, a_node_covers_its_words,
+        what_is_printed_parses_to_the_same, the_source_has_the_parentheses_that_it_needs,
+        the_source_has_params_as_they_were_set, a_node_covers_its_words,
         an_error_says_what_it_wanted_and_what_it_saw, reductions_are_counted,
     };
     return RUN_TESTS("parse", tests);
