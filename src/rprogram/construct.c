@@ -124,7 +124,7 @@ static bool saturated(const Construction *c, Level level, const RTile *tile)
 {
     const MemoryLevel *memory = level == LEVEL_REGISTER ? &c->device->shared : &c->device->dram;
     double load_ns = rtile_traffic(c->rules, tile, c->device, level) / memory->bandwidth_gb_s;
-    double compute_ns = c->rules->space.flops / perf_unit_peak(c->device, c->rules->space.unit);
+    double compute_ns = point_flops(&c->rules->space) / perf_unit_peak(c->device, c->rules->space.unit);
     return load_ns < compute_ns;
 }
 

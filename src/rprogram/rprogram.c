@@ -68,9 +68,9 @@ static bool sharers_legal(const TileRules *rules, const RTile *shared, const RTi
 static int64_t prefetch_registers(const TileRules *rules, const DeviceSpec *device,
                                   const RProgram *program)
 {
-    if (rules->stages < 2 || !goes_through_registers(rules, device))
+    if (tile_buffers(rules) < 2 || !goes_through_registers(rules, device))
         return 0;
-    int64_t buffer_bytes = (program->shared_bytes - rules->shared_overhead) / rules->stages;
+    int64_t buffer_bytes = (program->shared_bytes - rules->shared_overhead) / tile_buffers(rules);
     return ceil_div(buffer_bytes, 4 * (int64_t)program->threads);
 }
 

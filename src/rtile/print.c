@@ -55,8 +55,12 @@ void tile_rules_print(StrBuf *out, const TileRules *rules)
 {
     const TileSpace *space = &rules->space;
     RTile problem = rtile_problem(space);
-    strbuf_printf(out, "rules %s: %d stages, %.4g flop a point on %s\n", rules->variant_name,
-                  rules->stages, space->flops, unit_name[space->unit]);
+    strbuf_printf(out, "rules %s: %d stages, ", rules->variant_name, rules->stages);
+    if (rules->vectors > 0)
+        strbuf_printf(out, "%d vectors, ", rules->vectors);
+    if (space->instructions > 0)
+        strbuf_printf(out, "%.4g instructions and ", space->instructions);
+    strbuf_printf(out, "%.4g flop a point on %s\n", space->flops, unit_name[space->unit]);
     rtile_print_axes(out, space);
     rtile_print(out, space, LEVEL_GLOBAL, &problem);
     print_rule(out, rules, LEVEL_SHARED);

@@ -67,7 +67,7 @@ static int64_t register_count(const TileRules *rules, const RTile *tile)
     return bits / (32 * threads) + (bits % (32 * threads) != 0) + rules->register_overhead;
 }
 
-/* Every staged tile, its contiguous extent padded against bank conflicts, `stages` times. */
+/* Every staged tile, its contiguous extent padded against bank conflicts, in all its buffers. */
 static int64_t shared_bytes(const TileRules *rules, const RTile *tile, const RTile *inner,
                             const DeviceSpec *device)
 {
@@ -83,7 +83,7 @@ static int64_t shared_bytes(const TileRules *rules, const RTile *tile, const RTi
             int64_t span = data_tile_span_bytes(data, tile, space->axis_count);
             if (span > TOO_MANY_BITS)
                 return INT64_MAX;
-            bytes += span * rules->stages;
+            bytes += span * tile_buffers(rules);
             continue;
         }
         const Affine *contiguous = &data->dims[data->staged_inner].index;
@@ -93,7 +93,7 @@ static int64_t shared_bytes(const TileRules *rules, const RTile *tile, const RTi
         int64_t bits = size_product(size_product(rows, padded), staged_bits(data));
         if (bits > TOO_MANY_BITS)
             return INT64_MAX;
-        bytes += round_up(ceil_div(bits, 8), 16) * rules->stages;
+        bytes += round_up(ceil_div(bits, 8), 16) * tile_buffers(rules);
     }
     return bytes;
 }

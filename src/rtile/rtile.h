@@ -58,6 +58,7 @@ typedef struct TileSpace {
     DataTile tiles[MAX_DATA_TILES];
     double flops;               // of one point of the space
     double special;             // special-function results of one point
+    double instructions;        // of one point, where a family counts them itself; 0: the flops tell
     Unit unit;                  // what does the flops
 } TileSpace;
 
@@ -91,6 +92,8 @@ typedef struct TileRules {
     int64_t scratch_bytes;           // of memory that only the launch itself uses
     int64_t scratch_reads;           // bytes of it that each block reads
     int stages;                      // buffers of every staged tile: 2 = load the next meanwhile
+    int vectors;                     // of a row that a thread takes, in families of rows; 0: not one of them
+    bool keeps_vectors;              // each of them has its own buffer in shared memory, in place of stages
     int accumulator_bits;            // of one output element in registers
     int input_bits;                  // of one input element there; 0: as many as in memory
     int register_overhead;           // addresses, loop counters, … of one thread
@@ -153,6 +156,12 @@ double rtile_points(const TileSpace *space, const RTile *tile, bool reduction);
    whole reduction. */
 double rtile_traffic(const TileRules *rules, const RTile *tile, const DeviceSpec *device,
                      Level level);
+
+/* How many copies of a staged tile shared memory holds. */
+int tile_buffers(const TileRules *rules);
+
+/* Arithmetic of one point as the model takes it: an instruction is worth a multiply-add. */
+double point_flops(const TileSpace *space);
 
 /* Bytes the tile occupies on its level: F(T) of the paper (staged tiles with padding and stages,
    or registers * 4). `inner` is the register tile inside a shared one; a register tile

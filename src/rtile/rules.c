@@ -9,3 +9,13 @@ bool goes_through_registers(const TileRules *rules, const DeviceSpec *device)
 {
     return rules->copies_through_registers || !device->has.async_copy;
 }
+
+int tile_buffers(const TileRules *rules)
+{
+    return rules->keeps_vectors ? rules->vectors : rules->stages;
+}
+
+double point_flops(const TileSpace *space)
+{
+    return space->instructions > 0 ? 2 * space->instructions : space->flops;
+}

@@ -152,7 +152,7 @@ static double busy_cycles(const KernelCounts *kernel)
     const DeviceSpec *device = kernel->device;
     double tile_threads = at_least(kernel->rules->tile_threads, 1);
     double points = all_points(kernel->space, kernel->inner);
-    double lane_flop = points * kernel->space->flops / tile_threads;
+    double lane_flop = points * point_flops(kernel->space) / tile_threads;
 
     double schedulers = (double)device->sm_count * device->schedulers_per_sm;
     double scheduler_gflop_s = perf_unit_peak(device, kernel->space->unit) / schedulers;
@@ -287,7 +287,8 @@ static double turn_time_us(const KernelCounts *kernel, double l2_us)
     return kernel->rounds * wait_us + l2_us / L2_PORT_SHARE / kernel->resident;
 }
 
-static double throughput_time_us(const KernelCounts *kernel, const PerfEstimate *perf)
+/* The largest term, and what shows of the others beside it. */
+static double throughput_time_us(const KernelCounts *kernel, PerfEstimate *perf)
 {
     const double terms_us[] = {
         perf->compute_us, perf->special_us, perf->shared_us, perf->l2_us, perf->dram_us, perf->start_us,
@@ -299,9 +300,12 @@ static double throughput_time_us(const KernelCounts *kernel, const PerfEstimate 
     }
     if (kernel->rules->in_turn) {
         double serial_us = perf->compute_us + perf->latency_us;
-        return pow(pow(largest_us, TURN_KNEE) + pow(serial_us, TURN_KNEE), 1 / TURN_KNEE);
+        double both_us = pow(pow(largest_us, TURN_KNEE) + pow(serial_us, TURN_KNEE), 1 / TURN_KNEE);
+        perf->unhidden_us = both_us - largest_us;
+        return both_us;
     }
-    return largest_us + exposed_share(kernel) * (sum_us - largest_us);
+    perf->unhidden_us = exposed_share(kernel) * (sum_us - largest_us);
+    return largest_us + perf->unhidden_us;
 }
 
 /* Blocks that start together drift apart, and the last ones end alone. */
@@ -331,6 +335,7 @@ static void estimate_work(const KernelCounts *kernel, PerfEstimate *perf)
     double wanted = all_points(kernel->space, &kernel->problem);
     double done = all_points(kernel->space, &kernel->padded);
     perf->flops = done * kernel->space->flops;
+    perf->instructions = done * kernel->space->instructions;
     perf->padding_waste = 1 - wanted / done;
 }
 
@@ -358,12 +363,13 @@ PerfEstimate perf_estimate(const TileRules *rules, const RProgram *program,
     if (rules->in_turn)
         perf.latency_us = turn_time_us(&kernel, perf.l2_us);
     double throughput_us = throughput_time_us(&kernel, &perf);
-    throughput_us += tail_time_us(&kernel, &perf, throughput_us);
+    perf.tail_us = tail_time_us(&kernel, &perf, throughput_us);
+    throughput_us += perf.tail_us;
     if (!rules->in_turn)
         perf.latency_us = latency_time_us(&kernel, throughput_us);
     perf.launch_us = device->launch_us;
-    double exposed_us = rules->in_turn ? device->dram_latency_ns / 1e3 : perf.latency_us;
-    perf.time_us = throughput_us + exposed_us + perf.launch_us;
+    perf.wait_us = rules->in_turn ? device->dram_latency_ns / 1e3 : perf.latency_us;
+    perf.time_us = throughput_us + perf.wait_us + perf.launch_us;
     perf.bound_by = largest_term(&perf);
     return perf;
 }

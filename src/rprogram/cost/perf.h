@@ -22,9 +22,12 @@ typedef struct PerfEstimate {
     double compute_us, special_us, shared_us, l2_us, dram_us;   // each alone, for the whole kernel
     double start_us;           // blocks start one after the other
     double latency_us, launch_us;
+    double unhidden_us;        // of the terms shorter than the largest throughput term, what shows beside it,
+    double tail_us, wait_us;   // … while the last blocks end alone, and of latency: these, that term and launch_us are time_us
     double dram_load_bytes, dram_store_bytes, l2_load_bytes, l2_store_bytes;
     double shared_load_bytes, shared_store_bytes;   // loads include those past it, through L1
     double flops;              // done, padding included
+    double instructions;       // the same where a family counts them, else 0
     double padding_waste;      // share of the work that falls outside the tensors
     double waves;              // grid / resident blocks
     double tail_efficiency;    // mean blocks of a unit / blocks of the busiest; 1: none idles
@@ -37,6 +40,10 @@ struct RProgram;
 
 /* Gflop/s of the unit; a device without it falls back to its fp32 lanes. */
 double perf_unit_peak(const DeviceSpec *device, Unit unit);
+
+/* Blocks of this size that each resource of one unit has room for; INT64_MAX: they need none of it. The grid is none. */
+void perf_block_limits(const DeviceSpec *device, int threads, int registers, int64_t shared_bytes,
+                       int64_t limits[LIMIT_GRID]);
 
 /* Blocks of this size that fit on one execution unit, and what stops the next one. 0: not even
    one. */

@@ -4,29 +4,29 @@
 
 #include "base/checked.h"
 
-static void tighten(int64_t blocks, Limiter why, int64_t *least, Limiter *limiter)
+void perf_block_limits(const DeviceSpec *device, int threads, int registers, int64_t shared_bytes,
+                       int64_t limits[LIMIT_GRID])
 {
-    if (blocks < *least) {
-        *least = blocks;
-        *limiter = why;
-    }
+    int64_t lanes = round_up(threads, device->warp_size);
+    int64_t thread_registers = round_up(registers > 0 ? registers : 1, device->register_granule);
+    int64_t block_shared = shared_bytes + device->shared_reserved_per_block;
+    limits[LIMIT_BLOCKS] = device->max_blocks_per_sm;
+    limits[LIMIT_THREADS] = device->max_threads_per_sm / lanes;
+    limits[LIMIT_REGISTERS] = device->registers_per_sm / (lanes * thread_registers);
+    limits[LIMIT_SHARED] = block_shared > 0 ? device->shared_per_sm / block_shared : INT64_MAX;
 }
 
 int perf_blocks_per_sm(const DeviceSpec *device, int threads, int registers, int64_t shared_bytes,
                        Limiter *limiter)
 {
-    int64_t lanes = round_up(threads, device->warp_size);
-    int64_t thread_registers = round_up(registers > 0 ? registers : 1, device->register_granule);
-    int64_t block_registers = lanes * thread_registers;
-    int64_t block_shared = shared_bytes + device->shared_reserved_per_block;
-
-    int64_t least = device->max_blocks_per_sm;
-    *limiter = LIMIT_BLOCKS;
-    tighten(device->max_threads_per_sm / lanes, LIMIT_THREADS, &least, limiter);
-    tighten(device->registers_per_sm / block_registers, LIMIT_REGISTERS, &least, limiter);
-    if (block_shared > 0)
-        tighten(device->shared_per_sm / block_shared, LIMIT_SHARED, &least, limiter);
-    return (int)least;
+    static const Limiter order[] = {LIMIT_BLOCKS, LIMIT_THREADS, LIMIT_REGISTERS, LIMIT_SHARED};   // of equal ones the first
+    int64_t limits[LIMIT_GRID];
+    perf_block_limits(device, threads, registers, shared_bytes, limits);
+    *limiter = order[0];
+    for (int i = 1; i < LIMIT_GRID; i++)
+        if (limits[order[i]] < limits[*limiter])
+            *limiter = order[i];
+    return (int)limits[*limiter];
 }
 
 /* How full the last round over the units is: 1024 blocks on 108 units are 9.48 for each, and 10
@@ -128,7 +128,7 @@ KernelCounts kernel_counts(const TileRules *rules, const RProgram *program, cons
     kernel.l1_bytes = at_least((double)device->shared_per_sm - kernel.resident * shared_bytes, 0);
     kernel.rounds = ceil(kernel.blocks / (blocks_per_sm * (double)device->sm_count)) * program->turns;
     kernel.balance = unit_balance(kernel.blocks, device->sm_count);
-    kernel.stages = at_least(rules->stages, 1);
+    kernel.stages = at_least(tile_buffers(rules), 1);
     count_staged(&kernel);
     count_in_flight(&kernel);
     return kernel;

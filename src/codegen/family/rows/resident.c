@@ -95,6 +95,7 @@ static TileRules cluster_rules(const Fusion *fusion, const DeviceSpec *device, i
     rules.rule[LEVEL_REGISTER][COLUMN] = (AxisRule){step, step};
     rules.rule[LEVEL_SHARED][COLUMN] = (AxisRule){share, share};
     rules.tile_threads = threads;
+    rules.vectors = (int)(share / step);
     rules.cluster_blocks = cluster;
     rules.accumulator_bits = 32;
     rules.register_overhead = 24;

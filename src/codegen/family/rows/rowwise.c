@@ -131,7 +131,7 @@ static TileRules rules_of(const Fusion *fusion, const DeviceSpec *device, RowVar
     clip_columns(&rules.space, reduction_points(fusion));
     rules.rule[LEVEL_REGISTER][ROW] = rules.rule[LEVEL_SHARED][ROW] = (AxisRule){1, 1};
     FusionWork work = work_of(fusion, variant.home);
-    rules.space.flops = 2 * work.flops;   // an instruction is worth a multiply-add
+    rules.space.instructions = work.flops;
     rules.space.special = work.special;
     rules.stages = 1;
     rules.threads_reduce = true;
@@ -150,7 +150,7 @@ static TileRules rules_of(const Fusion *fusion, const DeviceSpec *device, RowVar
     rules.reads_late = rowwise_weights(&reads) > 0;
     const RowEmitter row = {.fusion = fusion, .reads = reads};
     if (rowwise_mask(&row))
-        rules.space.flops *= UNMASKED;
+        rules.space.instructions *= UNMASKED;
     return rules;
 }
 
@@ -219,8 +219,9 @@ static TileRules register_rules(const Fusion *fusion, const DeviceSpec *device, 
                    reads_halves(fusion, device, shape, variant.group);
     shape.vector = variant.half ? shape.vector / 2 : shape.vector;
     int group = variant.group, cluster = variant.cluster;
-    int64_t each = shape.vector * rowwise_vectors(fusion, shape, group);
+    int64_t vectors = rowwise_vectors(fusion, shape, group), each = shape.vector * vectors;
     TileRules rules = rules_of(fusion, device, variant, each * group);
+    rules.vectors = (int)vectors;
     rules.variant_name = cluster > 1 ? "cluster" : group <= device->warp_size ? "warp" : "block";
     Reads reads = rowwise_reads(fusion, shape);
     bool first = rowwise_reads_weights_first(&reads, variant, each / shape.vector);
@@ -268,7 +269,8 @@ static TileRules walking_rules(const Fusion *fusion, const DeviceSpec *device, R
         for (int pass = 1; pass < passes && !tile->staged && rules.space.tile_count < MAX_DATA_TILES; pass++)
             rules.space.tiles[rules.space.tile_count++] = *tile;
     }
-    rules.stages = variant.home == ROW_IN_SHARED ? (int)vectors : 1;
+    rules.vectors = (int)vectors;
+    rules.keeps_vectors = variant.home == ROW_IN_SHARED;
     return rules;
 }
 
