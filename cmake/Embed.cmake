@@ -14,7 +14,8 @@ foreach(path IN LISTS FILES)
   string(REPLACE "\"" "\\\"" text "${text}")
   string(REPLACE "\n" "\\n\"\n    \"" text "${text}")
   string(APPEND texts "static const char text_${index}[] =\n    \"${text}\";\n\n")
-  string(APPEND rows "    {\"${path}\", text_${index}, sizeof text_${index} - 1},\n")
+  file(SHA256 ${ROOT}/${path} hash)
+  string(APPEND rows "    {\"${path}\", text_${index}, sizeof text_${index} - 1, \"${hash}\"},\n")
   math(EXPR index "${index} + 1")
 endforeach()
 
@@ -23,7 +24,7 @@ file(WRITE ${OUT} "#include \"base/embedded.h\"
 #include <string.h>
 
 ${texts}const EmbeddedFile embedded_files[] = {
-${rows}    {NULL, NULL, 0},
+${rows}    {NULL, NULL, 0, NULL},
 };
 
 const EmbeddedFile *embedded_find(const char *path)

@@ -156,7 +156,7 @@ static const Candidate *choose(const Options *opt, const CandidateList *list)
 }
 
 /* Runs the kernel on the CPU interpreter and says how that went. */
-static void prove(Arena *arena, const Options *opt, const Program *program, const Kernel *kernel,
+static VerifyReport prove(Arena *arena, const Options *opt, const Program *program, const Kernel *kernel,
                   const DeviceSpec *device)
 {
     VerifyReport report = verify(arena, program, kernel, device,
@@ -174,6 +174,7 @@ static void prove(Arena *arena, const Options *opt, const Program *program, cons
              report.estimated ? "; what launches pass on of long reductions was estimated" : "");
     else
         talk("verified all %" PRId64 " elements that were computed", report.elements - report.unjudged);
+    return report;
 }
 
 /* The whole compiler, in order. Each line takes what the lines above it made. */
@@ -215,9 +216,14 @@ int compile(const Options *opt)
     try_candidates(arena, opt, &base, &candidates);
     Product product = {.best = choose(opt, &candidates)};
     DUMP(kernel, strbuf_puts(out, product.best->kernel->source));
+    StrBuf expr = strbuf_new(arena);
+    ast_print_source(&expr, ast, opt->params, opt->param_count);
+    VerifyReport proof = {0};
     if (opt->verify)
-        prove(arena, opt, program, product.best->kernel, device);
-    product.ranking = ranking_json(arena, &(Ranking){opt, program, device, &plans.stats, &candidates});
+        proof = prove(arena, opt, program, product.best->kernel, device);
+    product.ranking = ranking_json(arena, &(Ranking){
+        .options = opt, .expr = expr.text, .program = program, .device = device, .stats = &plans.stats, .templates = &templates,
+        .candidates = &candidates, .emitted = product.best, .proof = opt->verify ? &proof : NULL});
     write_outputs(arena, opt, device, &product);
     arena_free(arena);
     return EXIT_DONE;

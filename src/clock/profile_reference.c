@@ -2,7 +2,8 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <time.h>
+
+#include "base/stopwatch.h"
 
 enum {
     MAX_SAMPLE = 2000,
@@ -88,19 +89,12 @@ static void choose_elements(Arena *arena, Sample *sample)
 
 // ---- their values ----
 
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
-
 /* As many as time allows: an element of a long reduction may take a second. */
 static void evaluate_sample(Evaluator *evaluator, Sample *sample, Value *values)
 {
-    double end = now() + SECONDS;
+    double end = seconds_now() + SECONDS;
     int64_t done = 0;
-    while (done < sample->count && (done == 0 || now() < end)) {
+    while (done < sample->count && (done == 0 || seconds_now() < end)) {
         int64_t batch = done == 0 && sample->count > 2 ? 2 : BATCH;   // first and last whatever it takes
         batch = batch < sample->count - done ? batch : sample->count - done;
         evaluate(evaluator, sample->tensor, sample->elements + done, batch, values + done);

@@ -1,10 +1,10 @@
 #include "hal/device.h"
 
-#include <sha256.h>
 #include <string.h>
 
 #include "base/diag.h"
 #include "base/embedded.h"
+#include "base/hash.h"
 #include "base/nearest.h"
 #include "hal/device_check.h"
 #include "hal/device_fields.h"
@@ -177,13 +177,6 @@ static void check_nothing_is_missing(Arena *arena, const YamlNode *root)
 
 /* ---- files ---- */
 
-static const char *digest(Arena *arena, const Source *source)
-{
-    char hex[SHA256_DIGEST_STRING_LENGTH];
-    SHA256Data((const uint8_t *)source->text, source->length, hex);
-    return arena_strdup(arena, hex);
-}
-
 DeviceSpec *device_parse(Arena *arena, const Source *source)
 {
     const YamlNode *root = yaml_parse(arena, source);
@@ -192,7 +185,7 @@ DeviceSpec *device_parse(Arena *arena, const Source *source)
         bind_group(arena, device, group);
     check_nothing_is_missing(arena, root);
     device_check(arena, device, root);
-    device->sha256 = digest(arena, source);
+    device->sha256 = sha256_hex(arena, source->text, source->length);
     device->file = source->name;
     return device;
 }

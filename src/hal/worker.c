@@ -10,21 +10,14 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/output.h"
+#include "base/stopwatch.h"
 
 enum { MAX_WORKERS = 256 };   // at once; the machine's cores are fewer
 
 static int own_life = -1;   // of a worker: the end that its parent listens to
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
 
 // ---- the worker ----
 
@@ -96,7 +89,7 @@ bool worker_start(Worker *worker, const WorkerLimits *limits, void (*work)(void 
     worker->state = WORKER_RUNNING;
     worker->pid = pid;
     worker->life = ends[0];
-    worker->deadline = now() + limits->seconds;
+    worker->deadline = seconds_now() + limits->seconds;
     return true;
 }
 
@@ -122,7 +115,7 @@ static int patience(const Worker *workers, int count)
     for (int i = 0; i < count; i++)
         if (workers[i].state == WORKER_RUNNING && workers[i].deadline < first)
             first = workers[i].deadline;
-    double left = first - now();
+    double left = first - seconds_now();
     return left <= 0 ? 0 : left > 1e6 ? 1000000000 : (int)(left * 1e3) + 1;
 }
 
@@ -130,7 +123,7 @@ static void hear(Worker *worker)
 {
     char signs[64];
     if (read(worker->life, signs, sizeof signs) > 0)
-        worker->deadline = now() + worker->limits.seconds;
+        worker->deadline = seconds_now() + worker->limits.seconds;
     else
         bury(worker, WORKER_DONE);
 }
@@ -138,7 +131,7 @@ static void hear(Worker *worker)
 void worker_limit(Worker *worker, int seconds)
 {
     worker->limits.seconds = seconds;
-    worker->deadline = now() + seconds;
+    worker->deadline = seconds_now() + seconds;
 }
 
 int worker_wait(Worker *workers, int count)
@@ -158,7 +151,7 @@ int worker_wait(Worker *workers, int count)
                 continue;
             if (polled[i].revents)
                 return hear(&workers[i]), i;
-            if (now() >= workers[i].deadline)
+            if (seconds_now() >= workers[i].deadline)
                 return bury(&workers[i], WORKER_TIMEOUT), i;
         }
     }

@@ -24,6 +24,7 @@ typedef struct VerifyReport {
     int64_t blocks_run, blocks_total;   // over all kinds of inputs
     int64_t elements;                   // compared
     int64_t unjudged;                   // of these: too close to a decision for the reference to say anything
+    double seconds;                     // that the proof took
 } VerifyReport;
 
 /* What is zero gets its default. */

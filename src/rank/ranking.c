@@ -1,121 +1,26 @@
 #include "rank/ranking.h"
 
 #include <inttypes.h>
-#include <sha256.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/json.h"
 #include "codegen/codegen.h"
+#include "rank/ranking_parts.h"
 
-static const char schema_id[] = "urn:rollerc:ranking:1";
+static const char schema_id[] = "urn:rollerc:ranking:2";
 
 enum { ID_LENGTH = 16 };   // hexadecimal digits of a candidate's id: 64 bits, plenty for 100 of them
 
-static char *hash_of(Arena *arena, const char *text, size_t length)
-{
-    char *hex = arena_alloc(arena, SHA256_DIGEST_STRING_LENGTH);
-    return SHA256Data((const uint8_t *)text, length, hex);
-}
-
-// ---- the problem ----
-
-static const char *const role_name[] = {[ROLE_INPUT] = "input", [ROLE_OUTPUT] = "output",
-                                        [ROLE_TEMPORARY] = "temporary"};
-
-static void add_tensor(Json *tensors, const Tensor *tensor)
-{
-    Json *entry = json_push_object(tensors);
-    json_set_string(entry, "name", tensor->name);
-    json_set_string(entry, "role", role_name[tensor->role]);
-    json_set_string(entry, "dtype", dtype_info[tensor->dtype].name);
-    Json *shape = json_set_array(entry, "shape");
-    for (int i = 0; i < tensor->rank; i++)
-        json_push_int(shape, tensor->shape[i]);
-}
-
-/* What every plan has to move at least: each input once, each output once. */
-static double least_dram_bytes(const Program *program)
-{
-    double bytes = 0;
-    for (int i = 0; i < program->input_count; i++)
-        bytes += (double)tensor_bytes(program->inputs[i]);
-    for (int i = 0; i < program->output_count; i++)
-        bytes += (double)tensor_bytes(program->outputs[i]);
-    return bytes;
-}
-
-/* Operations of the definitions as written, one by one: a fused multiply-add counts 2, a reduction step 1. */
-static void count_apply(Expr *expr, void *context)
-{
-    double *flops = context;
-    if (expr->kind == EXPR_APPLY)
-        ++*flops;
-}
-
-static double program_flops(const Program *program)
-{
-    double flops = 0;
-    for (int i = 0; i < program->op_count; i++) {
-        const TensorOp *op = program->ops[i];
-        double op_flops = op->reduce == REDUCE_NONE ? 0 : 1;   // of one point first
-        expr_visit(op->body, count_apply, &op_flops);
-        for (int a = 0; a < op->axis_count; a++)
-            op_flops *= (double)op->axes[a].extent;
-        flops += op_flops;
-    }
-    return flops;
-}
-
-static void add_workload(Arena *arena, Json *root, const Program *program)
-{
-    StrBuf text = strbuf_new(arena);
-    program_print(&text, program);
-    double flops = program_flops(program), bytes = least_dram_bytes(program);
-
-    Json *workload = json_set_object(root, "workload");
-    json_set_string(workload, "id", hash_of(arena, text.text, text.length));
-    json_set_string(workload, "expr", text.text);
-    Json *tensors = json_set_array(workload, "tensors");
-    for (int i = 0; i < program->tensor_count; i++)
-        add_tensor(tensors, program->tensors[i]);
-    json_set_double(workload, "flops", flops);
-    json_set_double(workload, "min_dram_bytes", bytes);
-    json_set_double(workload, "arithmetic_intensity", flops / bytes);
-}
-
-static void add_device(Json *root, const DeviceSpec *device)
-{
-    Json *entry = json_set_object(root, "device");
-    json_set_string(entry, "name", device->name);
-    json_set_string(entry, "title", device->title);
-    json_set_string(entry, "arch", device->arch);
-    json_set_string(entry, "yaml_sha256", device->sha256);
-    json_set_int(entry, "sm_count", device->sm_count);
-    json_set_double(entry, "clock_mhz", device->clock_mhz);
-    json_set_int(entry, "shared_bytes_per_sm", device->shared_per_sm);
-    json_set_int(entry, "shared_bytes_per_block", device->shared_per_block_optin);
-    json_set_int(entry, "registers_per_sm", device->registers_per_sm);
-    json_set_int(entry, "l2_bytes", device->l2_bytes);
-    json_set_double(entry, "dram_gb_s", device->dram.bandwidth_gb_s);
-    Json *peak = json_set_object(entry, "peak_gflop_s");
-    for (int unit = 0; unit < UNIT_COUNT; unit++)
-        if (device->peak[unit] > 0)
-            json_set_double(peak, unit_name[unit], device->peak[unit]);
-}
-
-/* Those that change the result. */
-static void add_options(Json *root, const Options *options)
-{
-    Json *entry = json_set_object(root, "options");
-    json_set_string(entry, "name", options->name);
-    json_set_string(entry, "math", eval_math_name[options->math]);
-    json_set_int(entry, "top_k", options->top_k);
-    Json *params = json_set_object(entry, "params");
-    for (int i = 0; i < options->param_count; i++)
-        json_set_string(params, options->params[i].name, options->params[i].text);
-}
-
 // ---- the candidates ----
+
+static bool stages_tiles(const TileRules *rules)
+{
+    bool staged = false;
+    for (int i = 0; i < rules->space.tile_count; i++)
+        staged |= rules->space.tiles[i].staged;
+    return staged && !rules->keeps_vectors;
+}
 
 static void add_config(Json *launch, const PlannedLaunch *planned)
 {
@@ -125,7 +30,10 @@ static void add_config(Json *launch, const PlannedLaunch *planned)
     Json *config = json_set_object(launch, "config");
     json_set_string(config, "variant", planned->rules->variant_name);
     json_set_int(config, "threads", planned->program.threads);
-    json_set_int(config, "stages", planned->rules->stages);
+    if (stages_tiles(planned->rules))
+        json_set_int(config, "stages", planned->rules->stages);
+    if (planned->rules->vectors > 0)
+        json_set_int(config, "vectors", planned->rules->vectors);
     json_set_double(config, "padding_tolerance", planned->program.tolerance);
     Json *tile = json_set_object(config, "tile");
     for (int level = LEVEL_GLOBAL; level >= LEVEL_REGISTER; level--) {
@@ -135,8 +43,24 @@ static void add_config(Json *launch, const PlannedLaunch *planned)
     }
 }
 
-static void add_estimate(Json *launch, const PerfEstimate *perf)
+static void add_occupancy(Json *predicted, const RProgram *program, const DeviceSpec *device)
 {
+    static const char *const resource[LIMIT_GRID] = {
+        [LIMIT_THREADS] = "threads", [LIMIT_BLOCKS] = "blocks", [LIMIT_REGISTERS] = "registers", [LIMIT_SHARED] = "shared_memory"};
+    int64_t limits[LIMIT_GRID];
+    perf_block_limits(device, program->threads, program->registers, program->shared_bytes, limits);
+    Json *occupancy = json_set_object(predicted, "occupancy");
+    json_set_int(occupancy, "blocks_per_sm", program->perf.blocks_per_sm);
+    json_set_string(occupancy, "limiter", limiter_name[program->perf.limiter]);
+    Json *room = json_set_object(occupancy, "room_for");
+    for (int i = 0; i < LIMIT_GRID; i++)
+        if (limits[i] < INT64_MAX)
+            json_set_int(room, resource[i], limits[i]);
+}
+
+static void add_estimate(Json *launch, const PlannedLaunch *planned, const DeviceSpec *device)
+{
+    const PerfEstimate *perf = &planned->program.perf;
     Json *predicted = json_set_object(launch, "predicted");
     json_set_double(predicted, "time_us", perf->time_us);
     json_set_double(predicted, "compute_us", perf->compute_us);
@@ -147,12 +71,13 @@ static void add_estimate(Json *launch, const PerfEstimate *perf)
     json_set_double(predicted, "start_us", perf->start_us);
     json_set_double(predicted, "latency_us", perf->latency_us);
     json_set_double(predicted, "launch_us", perf->launch_us);
+    json_set_double(predicted, "unhidden_us", perf->unhidden_us);
+    json_set_double(predicted, "tail_us", perf->tail_us);
+    json_set_double(predicted, "wait_us", perf->wait_us);
     json_set_string(predicted, "bound_by", bound_name[perf->bound_by]);
     json_set_double(predicted, "waves", perf->waves);
     json_set_double(predicted, "tail_efficiency", perf->tail_efficiency);
-    Json *occupancy = json_set_object(predicted, "occupancy");
-    json_set_int(occupancy, "blocks_per_sm", perf->blocks_per_sm);
-    json_set_string(occupancy, "limiter", limiter_name[perf->limiter]);
+    add_occupancy(predicted, &planned->program, device);
     Json *bytes = json_set_object(predicted, "bytes");
     json_set_double(bytes, "dram_load", perf->dram_load_bytes);
     json_set_double(bytes, "dram_store", perf->dram_store_bytes);
@@ -160,7 +85,11 @@ static void add_estimate(Json *launch, const PerfEstimate *perf)
     json_set_double(bytes, "l2_store", perf->l2_store_bytes);
     json_set_double(bytes, "shared_load", perf->shared_load_bytes);
     json_set_double(bytes, "shared_store", perf->shared_store_bytes);
+    Unit unit = planned->rules->space.unit;
+    json_set_string(predicted, "unit", unit_name[device->peak[unit] > 0 ? unit : UNIT_FP32]);
     json_set_double(predicted, "flops", perf->flops);
+    if (perf->instructions > 0)
+        json_set_double(predicted, "instructions", perf->instructions);
     json_set_double(predicted, "padding_waste", perf->padding_waste);
 }
 
@@ -190,7 +119,7 @@ static void add_compiled(Arena *arena, Json *launch, const JitResult *compiled, 
     json_set_int(entry, "stack_bytes", kernel->stack_bytes);
     json_set_int(entry, "static_smem_bytes", kernel->static_shared_bytes);
     const char *cubin = (const char *)compiled->cubin;
-    json_set_string(entry, "cubin_sha256", hash_of(arena, cubin, compiled->cubin_length));
+    json_set_string(entry, "cubin_sha256", sha256_hex(arena, cubin, compiled->cubin_length));
 }
 
 static void add_measured(Json *candidate, const CandidateList *list, const Measurement *measured)
@@ -214,7 +143,7 @@ static void add_measured(Json *candidate, const CandidateList *list, const Measu
     json_set_double(verified, "max_of_bound", measured->max_of_bound);
 }
 
-static Json *add_launch(Json *launches, const PlannedLaunch *planned, const Launch *launch)
+static Json *add_launch(Json *launches, const PlannedLaunch *planned, const Launch *launch, const DeviceSpec *device)
 {
     Json *entry = json_push_object(launches);
     json_set_string(entry, "kernel", launch->entry);
@@ -228,7 +157,7 @@ static Json *add_launch(Json *launches, const PlannedLaunch *planned, const Laun
     json_set_bool(entry, "cooperative", launch->cooperative);
     json_set_int(entry, "dynamic_smem_bytes", launch->shared_bytes);
     json_set_int(entry, "estimated_registers", planned->program.registers);
-    add_estimate(entry, &planned->program.perf);
+    add_estimate(entry, planned, device);
     return entry;
 }
 
@@ -246,7 +175,7 @@ static char *candidate_id(Arena *arena, const Plan *plan)
             for (int a = 0; a < planned->rules->space.axis_count; a++)
                 strbuf_printf(&text, " %" PRId64, planned->program.tile[level].size[a]);
     }
-    char *id = hash_of(arena, text.text, text.length);
+    char *id = sha256_hex(arena, text.text, text.length);
     id[ID_LENGTH] = '\0';
     return id;
 }
@@ -265,6 +194,34 @@ static void add_summary(Arena *arena, Json *root, const Ranking *ranking)
     json_set_string(summary, "best_id", any ? candidate_id(arena, best->plan) : NULL);
 }
 
+// ---- what was written ----
+
+static void add_proof(Json *emitted, const VerifyReport *proof)
+{
+    Json *entry = json_set_object(emitted, "verified");
+    json_set_int(entry, "elements", proof->elements);
+    json_set_int(entry, "unjudged", proof->unjudged);
+    json_set_bool(entry, "sampled", proof->sampled);
+    json_set_bool(entry, "estimated", proof->estimated);
+    json_set_int(entry, "blocks_run", proof->blocks_run);
+    json_set_int(entry, "blocks_total", proof->blocks_total);
+    json_set_double(entry, "seconds", proof->seconds);
+}
+
+static void add_emitted(Arena *arena, Json *root, const Ranking *ranking)
+{
+    const Candidate *emitted = ranking->emitted;
+    Json *entry = json_set_object(root, "emitted");
+    json_set_string(entry, "id", candidate_id(arena, emitted->plan));
+    json_set_int(entry, "rank", emitted - ranking->candidates->items + 1);
+    json_set_int(entry, "model_rank", emitted->model_rank);
+    json_set_string(entry, "source_sha256", sha256_hex(arena, emitted->kernel->source, emitted->kernel->source_length));
+    if (ranking->proof)
+        add_proof(entry, ranking->proof);
+}
+
+// ---- the document ----
+
 static void add_launches(Arena *arena, Json *entry, const Ranking *ranking, const Candidate *candidate)
 {
     const Plan *plan = candidate->plan;
@@ -277,7 +234,7 @@ static void add_launches(Arena *arena, Json *entry, const Ranking *ranking, cons
     for (int k = 0; k < plan->count; k++) {
         const JitResult *compiled = candidate->compiled;
         const JitKernel *facts = compiled ? jit_find_kernel(compiled, kernel->launches[k].entry) : NULL;
-        Json *launch = add_launch(launches, &plan->launches[k], &kernel->launches[k]);
+        Json *launch = add_launch(launches, &plan->launches[k], &kernel->launches[k], ranking->device);
         if (facts)
             add_compiled(arena, launch, compiled, facts, ranking->device->arch);
     }
@@ -289,6 +246,7 @@ static void add_candidate(Arena *arena, Json *candidates, const Ranking *ranking
     Json *entry = json_push_object(candidates);
     json_set_string(entry, "id", candidate_id(arena, candidate->plan));
     json_set_int(entry, "rank", position + 1);
+    json_set_int(entry, "model_rank", candidate->model_rank);
     json_set_string(entry, "status", candidate_status_name[candidate->status]);
     if (candidate->reason)
         json_set_string(entry, "reason", candidate->reason);
@@ -302,14 +260,10 @@ char *ranking_json(Arena *arena, const Ranking *ranking)
 {
     Json *root = json_object();
     json_set_string(root, "$schema", schema_id);
-    json_set_string(root, "schema_version", "1.0.0");
-    Json *tool = json_set_object(root, "tool");
-    json_set_string(tool, "name", "rollerc");
-    json_set_string(tool, "version", ROLLERC_VERSION);
-    add_workload(arena, root, ranking->program);
-    add_device(root, ranking->device);
-    add_options(root, ranking->options);
+    json_set_string(root, "schema_version", "2.0.0");
+    ranking_add_problem(arena, root, ranking);
     add_summary(arena, root, ranking);
+    add_emitted(arena, root, ranking);
     Json *candidates = json_set_array(root, "candidates");
     for (int i = 0; i < ranking->candidates->count; i++)
         add_candidate(arena, candidates, ranking, i);

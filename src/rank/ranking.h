@@ -1,16 +1,22 @@
 // The ranking: every kept candidate with its reasons, as JSON (schema/ranking.schema.json).
 //
-// The same inputs give the same bytes: no host names, no paths of the machine, and no times but what --profile measured.
+// It says all that is needed to make the same kernel again. The same inputs give the same bytes: no host names, no paths of
+// the machine, and no times but those that --verify took and --profile measured.
 #pragma once
 #include "options.h"
+#include "prove/verify.h"
 #include "rank/candidates.h"
 
 typedef struct Ranking {
     const Options *options;
+    const char *expr;                  // the program as source text, params as they were set
     const Program *program;
     const DeviceSpec *device;
     const ConstructStats *stats;
+    const TemplateStore *templates;
     const CandidateList *candidates;   // sorted
+    const Candidate *emitted;          // one of them, that is written
+    const VerifyReport *proof;         // of it; NULL: nobody asked
 } Ranking;
 
 /* The whole document, with a final newline. */

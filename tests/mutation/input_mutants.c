@@ -177,7 +177,8 @@ static void compile_mutant(Arena *arena, const Mutant *mutant)
     candidates_write(arena, &candidates, (int)(mutant->number % (uint64_t)candidates.count), 1, &base);
     codegen_header(arena, candidates.items->kernel);
     candidates_sort(&candidates);
-    ranking_json(arena, &(Ranking){&options, program, device, &plans.stats, &candidates});
+    ranking_json(arena, &(Ranking){.options = &options, .expr = mutant->program, .program = program, .device = device, .stats = &plans.stats,
+                                   .templates = &templates, .candidates = &candidates, .emitted = candidates.items});
 }
 
 static int exit_code_of(Arena *arena, const Mutant *mutant)

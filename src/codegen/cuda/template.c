@@ -1,18 +1,21 @@
 #include "codegen/cuda/template.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "base/diag.h"
 #include "base/embedded.h"
+#include "base/hash.h"
 #include "base/source.h"
 
+#define FOLDER "templates/"
 #define OPENING "// <rollerc: parameters>\n"
 #define CLOSING "// </rollerc>\n"
 #define INCLUDE "#include \"prelude.cuh\"\n"
 
 const char *template_place(const TemplateStore *store, const char *path)
 {
-    return arena_printf(store->arena, "%s/%s", store->folder, path + strlen("templates/"));
+    return arena_printf(store->arena, "%s/%s", store->folder, path + strlen(FOLDER));
 }
 
 const char *template_text(const TemplateStore *store, const char *path)
@@ -23,6 +26,30 @@ const char *template_text(const TemplateStore *store, const char *path)
     if (!file)
         fatal(EXIT_BUG, "'%s' is not in the binary", path);
     return file->text;
+}
+
+/* NULL: the user's folder lacks it. */
+static const char *file_sha256(const TemplateStore *store, const EmbeddedFile *file)
+{
+    if (!store->folder)
+        return file->sha256;
+    const char *place = template_place(store, file->path);
+    if (access(place, F_OK) != 0)
+        return NULL;
+    const Source *source = source_read(store->arena, place);
+    return sha256_hex(store->arena, source->text, source->length);
+}
+
+const char *templates_sha256(const TemplateStore *store)
+{
+    StrBuf list = strbuf_new(store->arena);
+    for (const EmbeddedFile *file = embedded_files; file->path; file++) {
+        bool is_template = strncmp(file->path, FOLDER, strlen(FOLDER)) == 0;
+        const char *hash = is_template ? file_sha256(store, file) : NULL;
+        if (hash)
+            strbuf_printf(&list, "%s  %s\n", hash, file->path);
+    }
+    return sha256_hex(store->arena, list.text, list.length);
 }
 
 static int count_lines(const char *text, const char *end)

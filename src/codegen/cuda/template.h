@@ -30,5 +30,8 @@ Template template_read(const TemplateStore *store, const char *path);
 /* Where it lies in the user's folder. */
 const char *template_place(const TemplateStore *store, const char *path);
 
+/* One hash for all templates that there are: of the list of their hashes that sha256sum would print, sorted by path. */
+const char *templates_sha256(const TemplateStore *store);
+
 /* Any file of templates/ as text: those of the prelude. */
 const char *template_text(const TemplateStore *store, const char *path);
