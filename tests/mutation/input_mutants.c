@@ -177,7 +177,9 @@ static void compile_mutant(Arena *arena, const Mutant *mutant)
     candidates_write(arena, &candidates, (int)(mutant->number % (uint64_t)candidates.count), 1, &base);
     codegen_header(arena, candidates.items->kernel);
     candidates_sort(&candidates);
-    ranking_json(arena, &(Ranking){.options = &options, .expr = mutant->program, .program = program, .device = device, .stats = &plans.stats,
+    StrBuf expr = strbuf_new(arena);
+    ast_print_source(&expr, ast, NULL, 0);
+    ranking_json(arena, &(Ranking){.options = &options, .expr = expr.text, .program = program, .device = device, .stats = &plans.stats,
                                    .templates = &templates, .candidates = &candidates, .emitted = candidates.items});
 }
 
