@@ -6,6 +6,7 @@
 
 #include "base/diag.h"
 #include "base/output.h"
+#include "base/stopwatch.h"
 #include "clock/profile.h"
 #include "codegen/codegen.h"
 #include "codegen/cuda/prelude.h"
@@ -130,15 +131,24 @@ static bool wants_machine_code(const Options *opt)
 }
 
 /* Nothing is made that was not asked for: the text of one candidate; or of all, machine code, and times. */
-static void try_candidates(Arena *arena, const Options *opt, const CodegenRequest *base, CandidateList *list)
+static void try_candidates(Arena *arena, const Options *opt, const CodegenRequest *base, CandidateList *list,
+                           Stopwatch *watch)
 {
     bool compiled = wants_machine_code(opt);
     int first = opt->candidate ? opt->candidate - 1 : 0;
-    candidates_write(arena, list, first, compiled && !opt->candidate ? list->count : 1, base);
-    if (compiled)
+    int count = compiled && !opt->candidate ? list->count : 1;
+    candidates_write(arena, list, first, count, base);
+    const Kernel *kernel = list->items[first].kernel;
+    stopwatch_lap(watch, "codegen", "%d of %d plans; the first: %d launches, %zu bytes", count, list->count,
+                  kernel->launch_count, kernel->source_length);
+    if (compiled) {
         candidates_compile(arena, list, base->device->arch, opt->profile);
-    if (opt->profile)
+        stopwatch_lap(watch, "compile", "%d candidates", count);
+    }
+    if (opt->profile) {
         profile(arena, base->program, base->device, opt->hang_after, list);
+        stopwatch_lap(watch, "profile", "%d candidates on a %s", count, list->gpu);
+    }
     candidates_sort(list);
 }
 
@@ -157,7 +167,7 @@ static const Candidate *choose(const Options *opt, const CandidateList *list)
 
 /* Runs the kernel on the CPU interpreter and says how that went. */
 static VerifyReport prove(Arena *arena, const Options *opt, const Program *program, const Kernel *kernel,
-                  const DeviceSpec *device)
+                          const DeviceSpec *device, Stopwatch *watch)
 {
     VerifyReport report = verify(arena, program, kernel, device,
                                  &(VerifyOptions){.math = opt->math, .seconds = opt->hang_after});
@@ -174,23 +184,41 @@ static VerifyReport prove(Arena *arena, const Options *opt, const Program *progr
              report.estimated ? "; what launches pass on of long reductions was estimated" : "");
     else
         talk("verified all %" PRId64 " elements that were computed", report.elements - report.unjudged);
+    stopwatch_lap(watch, "verify", "%" PRId64 " elements, %" PRId64 " of %" PRId64 " blocks", report.elements,
+                  report.blocks_run, report.blocks_total);
     return report;
+}
+
+static int token_count(const Token *tokens)
+{
+    int count = 0;
+    while (tokens[count].kind != TOKEN_END)
+        count++;
+    return count;
 }
 
 /* The whole compiler, in order. Each line takes what the lines above it made. */
 int compile(const Options *opt)
 {
     Arena *arena = arena_new();
+    Stopwatch watch = stopwatch_start();
     DeviceSpec *device = device_read(arena, opt->device);
+    stopwatch_lap(&watch, "device", "%s: %d units of %s", device->name, device->sm_count, device->arch);
     Source *source = source_read(arena, opt->input);
     Token *tokens = lex(arena, source);
+    stopwatch_lap(&watch, "lex", "%d tokens", token_count(tokens));
     DUMP(tokens, tokens_print(out, tokens));
     Ast *ast = parse(arena, tokens);
+    stopwatch_lap(&watch, "parse", "%d statements, %d reductions", ast->statement_count, ast->reduction_count);
     DUMP(ast, ast_print(out, ast));
     Program *program = lower(arena, ast, opt->params, opt->param_count);
+    stopwatch_lap(&watch, "lower", "%d tensors, %d definitions", program->tensor_count, program->op_count);
     DUMP(op, program_print(out, program));
     FusionPlans fusions = fuse(arena, program);
+    stopwatch_lap(&watch, "fuse", "%d ways to divide them into kernels", fusions.count);
     PlanList plans = plan_program(arena, &fusions, device, opt->top_k);
+    stopwatch_lap(&watch, "plan", "%" PRId64 " programs, %" PRId64 " legal, %d plans kept",
+                  plans.stats.generated, plans.stats.feasible, plans.count);
     DUMP(fusion, (fusion_plans_print(out, &fusions), plan_families_print(out, &fusions, device, &plans)));
     DUMP(analysis, plan_families_print(out, &fusions, device, &plans));
     DUMP(device, device_print(out, device));
@@ -213,18 +241,20 @@ int compile(const Options *opt)
     };
     if (opt->profile)
         profile_find_gpu(arena, device, opt->force_device, &candidates);
-    try_candidates(arena, opt, &base, &candidates);
+    try_candidates(arena, opt, &base, &candidates, &watch);
     Product product = {.best = choose(opt, &candidates)};
     DUMP(kernel, strbuf_puts(out, product.best->kernel->source));
     StrBuf expr = strbuf_new(arena);
     ast_print_source(&expr, ast, opt->params, opt->param_count);
     VerifyReport proof = {0};
     if (opt->verify)
-        proof = prove(arena, opt, program, product.best->kernel, device);
+        proof = prove(arena, opt, program, product.best->kernel, device, &watch);
     product.ranking = ranking_json(arena, &(Ranking){
         .options = opt, .expr = expr.text, .program = program, .device = device, .stats = &plans.stats, .templates = &templates,
         .candidates = &candidates, .emitted = product.best, .proof = opt->verify ? &proof : NULL});
+    stopwatch_lap(&watch, "rank", "%d candidates, %zu bytes", candidates.count, strlen(product.ranking));
     write_outputs(arena, opt, device, &product);
+    stopwatch_lap(&watch, "write", "%d files", opt->artefact_count + (opt->depfile != NULL));
     arena_free(arena);
     return EXIT_DONE;
 }

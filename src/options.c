@@ -13,6 +13,7 @@
 #include "base/path.h"
 #include "base/strbuf.h"
 #include "hal/device.h"
+#include "option_error.h"
 #include "response.h"
 
 
@@ -69,7 +70,7 @@ static const struct argp_option table[] = {
     {"print-schema", KEY_PRINT_SCHEMA, 0, 0, "Print the JSON schema of the ranking", 3},
 
     {0, 0, 0, 0, "Messages:", 4},
-    {"verbose", 'v', 0, 0, "Say more", 4},
+    {"verbose", 'v', 0, 0, "Say what each stage did, and how long that took", 4},
     {"quiet", 'q', 0, 0, "Say nothing but errors", 4},
     {"color", KEY_COLOUR, "WHEN", 0, "auto (default), always or never", 4},
 
@@ -430,6 +431,13 @@ static _Noreturn void print_device(const char *name)
     print_and_exit(text);
 }
 
+/* argp_state_help() is silent where the parser's own errors are. */
+static _Noreturn void print_help(const struct argp_state *state, unsigned what)
+{
+    argp_help(state->root_argp, stdout, what, state->name);
+    exit(EXIT_DONE);
+}
+
 // ---- argp ----
 
 /* -MD, -MF FILE, -MT TARGET: one letter with a letter behind it, as compilers spell it. */
@@ -498,9 +506,10 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     case KEY_LIST_DEVICES: list_devices(line->arena);
     case KEY_PRINT_DEVICE: print_device(value);
     case KEY_PRINT_SCHEMA: print_and_exit(embedded_find("schema/ranking.schema.json")->text);
-    case 'h': argp_state_help(state, stdout, ARGP_HELP_STD_HELP); break;
-    case KEY_USAGE: argp_state_help(state, stdout, ARGP_HELP_USAGE | ARGP_HELP_EXIT_OK); break;
+    case 'h': print_help(state, ARGP_HELP_STD_HELP);
+    case KEY_USAGE: print_help(state, ARGP_HELP_USAGE);
     case 'V': print_and_exit("rollerc " ROLLERC_VERSION "\n");
+    case ARGP_KEY_ERROR: option_error(line->arena, table, state);
     default: return ARGP_ERR_UNKNOWN;
     }
     return 0;
@@ -521,10 +530,9 @@ Options *options_parse(Arena *arena, int argc, char **argv)
     diag_configure((DiagOptions){.colour = wants_colour(NULL)});   // for errors in the command line itself
     Arguments arguments = response_files_expand(arena, argc, argv);
 
-    argp_err_exit_status = EXIT_USAGE;
     const struct argp argp = {.options = table, .parser = read_option, .args_doc = "EXPR.te --device NAME|FILE",
                               .doc = manual};
-    error_t error = argp_parse(&argp, arguments.count, arguments.words, ARGP_NO_HELP, NULL, &line);
+    error_t error = argp_parse(&argp, arguments.count, arguments.words, ARGP_NO_HELP | ARGP_NO_ERRS, NULL, &line);
     if (error)
         fatal(error == ENOMEM ? EXIT_MACHINE : EXIT_USAGE, "%s", strerror(error));
 

@@ -83,6 +83,29 @@ def test_a_full_stdout_is_noticed(folder):
         assert result.returncode == 4, (option, result.returncode)
 
 
+def test_a_wrong_option_names_the_mend(folder):
+    for words, mend in ((["--devcie=h200"], "unknown option '--devcie'; did you mean '--device'?"),
+                        (["--devcie", "h200"], "did you mean '--device'?"),
+                        (["--frobnicate"], "unknown option '--frobnicate'; `rollerc --help' shows them"),
+                        ([MATMUL, "--device"], "--device wants NAME|FILE"),
+                        (["--verify=3"], "--verify takes no value; '3' is given"),
+                        (["--li"], "'--li' may stand for --line-directives, --list-devices"),
+                        (["-qZ", MATMUL], "unknown option '-Z'"), (["-v", "-Zq", MATMUL], "unknown option '-Z'"),
+                        (["-qD"], "-D wants NAME=NUMBER")):
+        stderr = run(*words, code=2).stderr.decode()
+        assert mend in stderr and stderr.startswith("rollerc: error: ") and stderr.count("\n") == 1, (words, stderr)
+
+
+def test_verbose_says_what_each_stage_did(folder):
+    lines = compile_matmul(folder, "-v", "--json", "rank.json", "-o", "k.cu").stderr.decode().splitlines()
+    told = [re.fullmatch(r"rollerc: (\w+) +(\S.*?) +\d+\.\d\d ms", line) for line in lines]
+    assert all(told), lines
+    stages = {line[1]: line[2] for line in told}
+    assert list(stages) == ["device", "lex", "parse", "lower", "fuse", "plan", "codegen", "rank", "write"], stages
+    assert stages["parse"] == "7 statements, 1 reductions" and stages["write"] == "2 files", stages
+    assert re.fullmatch(r"\d+ programs, \d+ legal, 10 plans kept", stages["plan"]), stages
+
+
 # ---- outputs ----
 
 def test_default_output_is_named_after_the_input(folder):

@@ -38,7 +38,7 @@ void talk(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 typedef struct DiagOptions {
     bool quiet;     // warnings and talk() are dropped
-    bool verbose;   // talk_verbose() is printed
+    bool verbose;   // stages say what they did (stopwatch.h)
     bool colour;
     /* Tests and fuzzers: called instead of exit(); must not return (longjmp). The message, the first one where attempts have
        failed, is complete and plain. */
