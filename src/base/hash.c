@@ -1,9 +1,28 @@
 #include "base/hash.h"
 
 #include <sha256.h>
+#include <stdbool.h>
+#include <stdio.h>
 
-char *sha256_hex(Arena *arena, const void *bytes, size_t length)
+_Static_assert(HASH_DIGITS + 1 == SHA256_DIGEST_STRING_LENGTH, "a digest is 64 digits and their end");
+
+char *hash_of(Arena *arena, const char *bytes, size_t length)
 {
-    char *hex = arena_alloc(arena, SHA256_DIGEST_STRING_LENGTH);
-    return SHA256Data(bytes, length, hex);
+    char *digits = arena_alloc(arena, HASH_DIGITS + 1);
+    return SHA256Data((const uint8_t *)bytes, length, digits);
+}
+
+char *hash_of_file(Arena *arena, const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return NULL;
+    SHA256_CTX state;
+    SHA256Init(&state);
+    char piece[16384];
+    for (size_t got; (got = fread(piece, 1, sizeof piece, file)) > 0;)
+        SHA256Update(&state, (const uint8_t *)piece, got);
+    bool whole = !ferror(file);
+    fclose(file);
+    return whole ? SHA256End(&state, arena_alloc(arena, HASH_DIGITS + 1)) : NULL;
 }

@@ -1,6 +1,12 @@
-// Hashes that name content: of texts, device files, templates, machine code.
+// What tells one content from another: SHA-256, written as 64 hexadecimal digits.
 #pragma once
+#include <stddef.h>
+
 #include "base/arena.h"
 
-/* SHA-256 as 64 hexadecimal digits. */
-char *sha256_hex(Arena *arena, const void *bytes, size_t length);
+enum { HASH_DIGITS = 64 };
+
+char *hash_of(Arena *arena, const char *bytes, size_t length);
+
+/* Of a whole file of any length; NULL: it cannot be read. */
+char *hash_of_file(Arena *arena, const char *path);

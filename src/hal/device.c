@@ -185,7 +185,7 @@ DeviceSpec *device_parse(Arena *arena, const Source *source)
         bind_group(arena, device, group);
     check_nothing_is_missing(arena, root);
     device_check(arena, device, root);
-    device->sha256 = sha256_hex(arena, source->text, source->length);
+    device->sha256 = hash_of(arena, source->text, source->length);
     device->file = source->name;
     return device;
 }

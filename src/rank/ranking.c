@@ -119,7 +119,7 @@ static void add_compiled(Arena *arena, Json *launch, const JitResult *compiled, 
     json_set_int(entry, "stack_bytes", kernel->stack_bytes);
     json_set_int(entry, "static_smem_bytes", kernel->static_shared_bytes);
     const char *cubin = (const char *)compiled->cubin;
-    json_set_string(entry, "cubin_sha256", sha256_hex(arena, cubin, compiled->cubin_length));
+    json_set_string(entry, "cubin_sha256", hash_of(arena, cubin, compiled->cubin_length));
 }
 
 static void add_measured(Json *candidate, const CandidateList *list, const Measurement *measured)
@@ -175,7 +175,7 @@ static char *candidate_id(Arena *arena, const Plan *plan)
             for (int a = 0; a < planned->rules->space.axis_count; a++)
                 strbuf_printf(&text, " %" PRId64, planned->program.tile[level].size[a]);
     }
-    char *id = sha256_hex(arena, text.text, text.length);
+    char *id = hash_of(arena, text.text, text.length);
     id[ID_LENGTH] = '\0';
     return id;
 }
@@ -215,7 +215,7 @@ static void add_emitted(Arena *arena, Json *root, const Ranking *ranking)
     json_set_string(entry, "id", candidate_id(arena, emitted->plan));
     json_set_int(entry, "rank", emitted - ranking->candidates->items + 1);
     json_set_int(entry, "model_rank", emitted->model_rank);
-    json_set_string(entry, "source_sha256", sha256_hex(arena, emitted->kernel->source, emitted->kernel->source_length));
+    json_set_string(entry, "source_sha256", hash_of(arena, emitted->kernel->source, emitted->kernel->source_length));
     if (ranking->proof)
         add_proof(entry, ranking->proof);
 }

@@ -65,7 +65,7 @@ static void add_workload(Arena *arena, Json *root, const Ranking *ranking)
     double flops = program_flops(program), bytes = least_dram_bytes(program);
 
     Json *workload = json_set_object(root, "workload");
-    json_set_string(workload, "id", sha256_hex(arena, ranking->expr, strlen(ranking->expr)));
+    json_set_string(workload, "id", hash_of(arena, ranking->expr, strlen(ranking->expr)));
     json_set_string(workload, "expr", ranking->expr);
     Json *tensors = json_set_array(workload, "tensors");
     for (int i = 0; i < program->tensor_count; i++)

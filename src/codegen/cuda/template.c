@@ -1,7 +1,6 @@
 #include "codegen/cuda/template.h"
 
 #include <string.h>
-#include <unistd.h>
 
 #include "base/diag.h"
 #include "base/embedded.h"
@@ -28,28 +27,18 @@ const char *template_text(const TemplateStore *store, const char *path)
     return file->text;
 }
 
-/* NULL: the user's folder lacks it. */
-static const char *file_sha256(const TemplateStore *store, const EmbeddedFile *file)
-{
-    if (!store->folder)
-        return file->sha256;
-    const char *place = template_place(store, file->path);
-    if (access(place, F_OK) != 0)
-        return NULL;
-    const Source *source = source_read(store->arena, place);
-    return sha256_hex(store->arena, source->text, source->length);
-}
-
 const char *templates_sha256(const TemplateStore *store)
 {
     StrBuf list = strbuf_new(store->arena);
     for (const EmbeddedFile *file = embedded_files; file->path; file++) {
         bool is_template = strncmp(file->path, FOLDER, strlen(FOLDER)) == 0;
-        const char *hash = is_template ? file_sha256(store, file) : NULL;
-        if (hash)
+        if (!is_template)
+            continue;
+        const char *hash = store->folder ? hash_of_file(store->arena, template_place(store, file->path)) : file->sha256;
+        if (hash)   // the user's folder may lack some
             strbuf_printf(&list, "%s  %s\n", hash, file->path);
     }
-    return sha256_hex(store->arena, list.text, list.length);
+    return hash_of(store->arena, list.text, list.length);
 }
 
 static int count_lines(const char *text, const char *end)
