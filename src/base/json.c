@@ -104,3 +104,33 @@ char *json_text(Arena *arena, const Json *root, bool indented)
     cJSON_free(text);
     return copy;
 }
+
+// ---- in ----
+
+const Json *json_first(const Json *array) { return (const Json *)((const cJSON *)array)->child; }
+const Json *json_next(const Json *item) { return (const Json *)((const cJSON *)item)->next; }
+
+Json *json_read(const char *text, const char **wrong)
+{
+    return json(cJSON_ParseWithOpts(text, wrong, true));
+}
+
+const Json *json_get(const Json *object, const char *key)
+{
+    return (const Json *)cJSON_GetObjectItemCaseSensitive((const cJSON *)object, key);
+}
+
+const char *json_key(const Json *item) { return ((const cJSON *)item)->string; }
+const char *json_string(const Json *item) { return cJSON_GetStringValue((const cJSON *)item); }
+bool json_is_true(const Json *item) { return cJSON_IsTrue((const cJSON *)item); }
+bool json_is_object(const Json *item) { return cJSON_IsObject((const cJSON *)item); }
+bool json_is_array(const Json *item) { return cJSON_IsArray((const cJSON *)item); }
+
+bool json_number(const Json *item, double *value)
+{
+    const cJSON *number = (const cJSON *)item;
+    if (!cJSON_IsNumber(number) || !isfinite(number->valuedouble))
+        return false;
+    *value = number->valuedouble;
+    return true;
+}

@@ -1,4 +1,4 @@
-// JSON out (and in, for tests): the only user of cJSON. Integers are printed exactly, doubles as the shortest decimal.
+// JSON out and in: the only user of cJSON. Integers are printed exactly, doubles as the shortest decimal.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,3 +27,19 @@ Json *json_push_object(Json *array);
 
 /* One line, or indented by two blanks with a final newline. */
 char *json_text(Arena *arena, const Json *root, bool indented);
+
+/* What a text says, to be given back by json_free(); NULL: it is no JSON, and `*wrong` is where. */
+Json *json_read(const char *text, const char **wrong);
+
+/* The first item of an array or object, and the one after another; NULL: there is none. */
+const Json *json_first(const Json *array);
+const Json *json_next(const Json *item);
+
+// What an item is; NULL, false: it is nothing, or something else.
+const Json *json_get(const Json *object, const char *key);
+const char *json_key(const Json *item);   // in its object
+const char *json_string(const Json *item);
+bool json_number(const Json *item, double *value);
+bool json_is_true(const Json *item);
+bool json_is_object(const Json *item);
+bool json_is_array(const Json *item);

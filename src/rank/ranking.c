@@ -35,6 +35,10 @@ static void add_config(Json *launch, const PlannedLaunch *planned)
     if (planned->rules->vectors > 0)
         json_set_int(config, "vectors", planned->rules->vectors);
     json_set_double(config, "padding_tolerance", planned->program.tolerance);
+    Json *reduced = json_set_array(config, "reduced");
+    for (int a = 0; a < space->axis_count; a++)
+        if (space->axes[a].reduction)
+            json_push_string(reduced, space->axes[a].name);
     Json *tile = json_set_object(config, "tile");
     for (int level = LEVEL_GLOBAL; level >= LEVEL_REGISTER; level--) {
         Json *sizes = json_set_object(tile, level_name[level]);

@@ -59,12 +59,46 @@ START_TEST(infinity_is_a_bug)
 }
 END_TEST
 
+START_TEST(what_is_written_can_be_read)
+{
+    const char *wrong;
+    Json *root = json_read("{\"a\": [1, 2.5, \"x\", true, {}], \"A\": null}", &wrong);
+    const Json *item = json_first(json_get(root, "a"));
+    double value = 0;
+    ck_assert(json_number(item, &value) && value == 1);
+    ck_assert(json_number(item = json_next(item), &value) && value == 2.5);
+    ck_assert_str_eq(json_string(item = json_next(item)), "x");
+    ck_assert(!json_number(item, &value) && !json_is_true(item) && !json_is_object(item));
+    ck_assert(json_is_true(item = json_next(item)) && !json_string(item));
+    ck_assert(json_is_object(item = json_next(item)) && !json_is_array(item));
+    ck_assert_ptr_null(json_next(item));
+    ck_assert_str_eq(json_key(json_get(root, "A")), "A");   // not the one in lower case
+    ck_assert_ptr_null(json_get(json_get(root, "none"), "a"));
+    json_free(root);
+}
+END_TEST
+
+START_TEST(what_is_no_json_is_shown_where)
+{
+    const char *wrong, *text = "{\"a\": [1, }";
+    ck_assert_ptr_null(json_read(text, &wrong));
+    ck_assert_int_eq(wrong - text, 10);
+    ck_assert_ptr_null(json_read("{} {}", &wrong));
+    double value = 0;
+    Json *huge = json_read("1e999", &wrong);
+    ck_assert(!json_number(huge, &value));   // no number that one could reckon with
+    json_free(huge);
+}
+END_TEST
+
 int main(void)
 {
     TCase *cases = tcase_create("json");
     tcase_add_test(cases, keys_keep_their_order_and_values_are_exact);
     tcase_add_test(cases, strings_are_escaped_to_ascii);
     tcase_add_test(cases, indented_text_uses_two_blanks);
+    tcase_add_test(cases, what_is_written_can_be_read);
+    tcase_add_test(cases, what_is_no_json_is_shown_where);
     tcase_add_test_raise_signal(cases, infinity_is_a_bug, SIGABRT);
     Suite *suite = suite_create("json");
     suite_add_tcase(suite, cases);
