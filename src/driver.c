@@ -11,6 +11,7 @@
 #include "codegen/codegen.h"
 #include "codegen/cuda/prelude.h"
 #include "codegen/plan/plan.h"
+#include "explain/explain.h"
 #include "front/lex.h"
 #include "front/lower.h"
 #include "front/parse.h"
@@ -91,8 +92,14 @@ static void write_depfile(Arena *arena, const Options *opt, const DeviceSpec *de
 /* What is written, and the ranking it stands in. */
 typedef struct Product {
     const Candidate *best;
-    const char *ranking;
+    const Source *ranking;
 } Product;
+
+static const char *explanation(Arena *arena, ArtefactKind kind, const Source *ranking)
+{
+    const Report *report = report_read(arena, ranking);
+    return kind == ARTEFACT_PAGE ? explain_page(arena, report) : explain_text(arena, report);
+}
 
 static void stage_artefact(Arena *arena, OutputSet *outputs, const Artefact *artefact,
                            const Product *product)
@@ -108,7 +115,8 @@ static void stage_artefact(Arena *arena, OutputSet *outputs, const Artefact *art
     }
     const char *text = artefact->kind == ARTEFACT_CU       ? kernel->source
                        : artefact->kind == ARTEFACT_HEADER ? codegen_header(arena, kernel)
-                                                           : product->ranking;
+                       : artefact->kind == ARTEFACT_JSON   ? product->ranking->text
+                                                           : explanation(arena, artefact->kind, product->ranking);
     output_stage(outputs, artefact->path, text, strlen(text));
 }
 
@@ -249,12 +257,27 @@ int compile(const Options *opt)
     VerifyReport proof = {0};
     if (opt->verify)
         proof = prove(arena, opt, program, product.best->kernel, device, &watch);
-    product.ranking = ranking_json(arena, &(Ranking){
+    const char *ranking = ranking_json(arena, &(Ranking){
         .options = opt, .expr = expr.text, .program = program, .device = device, .stats = &plans.stats, .templates = &templates,
         .candidates = &candidates, .emitted = product.best, .proof = opt->verify ? &proof : NULL});
-    stopwatch_lap(&watch, "rank", "%d candidates, %zu bytes", candidates.count, strlen(product.ranking));
+    product.ranking = source_from_text(arena, "the ranking", ranking, strlen(ranking));
+    stopwatch_lap(&watch, "rank", "%d candidates, %zu bytes", candidates.count, product.ranking->length);
     write_outputs(arena, opt, device, &product);
     stopwatch_lap(&watch, "write", "%d files", opt->artefact_count + (opt->depfile != NULL));
+    arena_free(arena);
+    return EXIT_DONE;
+}
+
+int explain(const Options *opt)
+{
+    Arena *arena = arena_new();
+    const Source *ranking = source_read_long(arena, opt->input, RANKING_MAX_BYTES);
+    OutputSet *outputs = output_set_new(arena);
+    for (int i = 0; i < opt->artefact_count; i++) {
+        const char *text = explanation(arena, opt->artefacts[i].kind, ranking);
+        output_stage(outputs, opt->artefacts[i].path, text, strlen(text));
+    }
+    output_commit(outputs);
     arena_free(arena);
     return EXIT_DONE;
 }

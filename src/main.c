@@ -10,7 +10,7 @@ int main(int argc, char **argv)
     Arena *arena = arena_new();
     Options *options = options_parse(arena, argc, argv);
     diag_configure((DiagOptions){.quiet = options->quiet, .verbose = options->verbose, .colour = options->colour});
-    int exit_code = compile(options);
+    int exit_code = options->explains_file ? explain(options) : compile(options);
     arena_free(arena);
     return exit_code;
 }

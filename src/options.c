@@ -22,7 +22,7 @@
 // ---- what the command line can say ----
 
 enum {
-    KEY_EMIT = 256, KEY_JSON, KEY_NAME, KEY_TOP_K, KEY_CANDIDATE, KEY_VERIFY, KEY_PROFILE, KEY_FORCE, KEY_HANG_AFTER, KEY_MATH, KEY_TEMPLATES, KEY_LINES, KEY_COLOUR, KEY_DEVICE,
+    KEY_EMIT = 256, KEY_JSON, KEY_PAGE, KEY_NAME, KEY_TOP_K, KEY_CANDIDATE, KEY_VERIFY, KEY_PROFILE, KEY_FORCE, KEY_HANG_AFTER, KEY_MATH, KEY_TEMPLATES, KEY_LINES, KEY_COLOUR, KEY_DEVICE,
     KEY_LIST_DEVICES, KEY_PRINT_DEVICE, KEY_PRINT_SCHEMA, KEY_USAGE,
 };
 
@@ -31,11 +31,12 @@ static const struct argp_option table[] = {
     {0, 0, 0, 0, "Input and output:", 1},
     {"device", KEY_DEVICE, "NAME|FILE", 0, "The device to compile for: a built-in name, or a file (it has a '/' or ends "
                                            "in .yaml)", 1},
-    {"output", 'o', "FILE", 0, "The main artefact; its suffix picks the form (.cu, .ptx, .cubin, .json); - is "
-                               "stdout (.cu). Default: EXPR.cu in the current folder", 1},
-    {"emit", KEY_EMIT, "KIND,...", 0, "Several artefacts at once: cu, header, ptx, cubin, json, each alone or as "
-                                    "KIND=FILE", 1},
+    {"output", 'o', "FILE", 0, "The main artefact; its suffix picks the form (.cu, .ptx, .cubin, .json, .txt, "
+                               ".html); - is stdout (.cu). Default: EXPR.cu in the current folder", 1},
+    {"emit", KEY_EMIT, "KIND,...", 0, "Several artefacts at once: cu, header, ptx, cubin, json, text, page, each alone "
+                                    "or as KIND=FILE", 1},
     {"json", KEY_JSON, "FILE", 0, "Write the ranking of the kept candidates", 1},
+    {"html", KEY_PAGE, "FILE", 0, "Write a page that explains the ranking: why the first is first, term by term", 1},
     {"name", KEY_NAME, "NAME", 0, "The C name of the kernel (default: the input file's stem)", 1},
     {0, 'D', "NAME=NUMBER", 0, "Set a param", 1},
     {"-MD", 0, 0, OPTION_DOC | OPTION_NO_USAGE, "Write a dependency file", 1},
@@ -90,6 +91,7 @@ typedef struct CommandLine {
     const char *name;       // --name
     bool asked[ARTEFACT_KINDS];   // --emit KIND without a file
     bool depfile;           // -MD
+    bool explain;           // `rollerc explain`
     const char *colour;
 } CommandLine;
 
@@ -234,7 +236,8 @@ static void add_artefact(CommandLine *line, ArtefactKind kind, const char *path,
 
 static const char *const kind_names[] = {
     [ARTEFACT_CU] = "cu",       [ARTEFACT_HEADER] = "header", [ARTEFACT_PTX] = "ptx",
-    [ARTEFACT_CUBIN] = "cubin", [ARTEFACT_JSON] = "json",
+    [ARTEFACT_CUBIN] = "cubin", [ARTEFACT_JSON] = "json",     [ARTEFACT_TEXT] = "text",
+    [ARTEFACT_PAGE] = "page",
 };
 
 static void add_emit(CommandLine *line, ArtefactKind kind, const char *path)
@@ -269,7 +272,19 @@ static ArtefactKind kind_of_output(const char *path)
         return ARTEFACT_PTX;
     if (strcmp(suffix, ".cubin") == 0)
         return ARTEFACT_CUBIN;
-    usage_error("the suffix of '%s' says nothing about its form; -o wants .cu, .json, .ptx or .cubin", path);
+    if (strcmp(suffix, ".txt") == 0)
+        return ARTEFACT_TEXT;
+    if (strcmp(suffix, ".html") == 0)
+        return ARTEFACT_PAGE;
+    usage_error("the suffix of '%s' says nothing about its form; -o wants .cu, .json, .ptx, .cubin, .txt or .html", path);
+}
+
+static bool wants_dumps(const Options *options)
+{
+    bool any = false;
+    for (int stage = 0; stage < STAGE_COUNT; stage++)
+        any |= options->dump[stage];
+    return any;
 }
 
 /* -o first, then what --emit named without a file: beside the main artefact, under its name. */
@@ -277,7 +292,8 @@ static void complete_artefacts(CommandLine *line)
 {
     static const char *const suffix[] = {
         [ARTEFACT_CU] = ".cu",       [ARTEFACT_HEADER] = ".h",   [ARTEFACT_PTX] = ".ptx",
-        [ARTEFACT_CUBIN] = ".cubin", [ARTEFACT_JSON] = ".json",
+        [ARTEFACT_CUBIN] = ".cubin", [ARTEFACT_JSON] = ".json", [ARTEFACT_TEXT] = ".txt",
+        [ARTEFACT_PAGE] = ".html",
     };
     Options *options = line->options;
     const char *stem = stem_of(line->arena, options->input);
@@ -292,11 +308,9 @@ static void complete_artefacts(CommandLine *line)
     for (int kind = 0; kind < ARTEFACT_KINDS; kind++)
         any_emit |= line->asked[kind];
     for (int i = 0; i < options->artefact_count; i++)
-        any_emit |= options->artefacts[i].kind != ARTEFACT_JSON;
-    bool any_dump = false;
-    for (int stage = 0; stage < STAGE_COUNT; stage++)
-        any_dump |= options->dump[stage];
-    if (!any_emit && !line->output && !any_dump)
+        any_emit |= options->artefacts[i].kind != ARTEFACT_JSON && options->artefacts[i].kind != ARTEFACT_PAGE;
+    bool any_dump = wants_dumps(options);
+    if (!any_emit && !line->output && !any_dump && !line->explain)
         line->asked[ARTEFACT_CU] = true;
     for (int kind = 0; kind < ARTEFACT_KINDS; kind++)
         if (line->asked[kind])
@@ -304,6 +318,33 @@ static void complete_artefacts(CommandLine *line)
     for (int i = 0; i < options->artefact_count; i++)
         if (any_dump && same_output(line->arena, options->artefacts[i].path, "-"))
             usage_error("-d already prints to stdout; give the artefact a file");
+}
+
+/* `rollerc explain`: in words on stdout, if nothing else is said. A ranking is not compiled: little goes with it. */
+static void complete_explanation(CommandLine *line)
+{
+    Options *options = line->options;
+    const char *input = options->input;
+    bool has_text = line->asked[ARTEFACT_TEXT] || (line->output && kind_of_output(line->output) == ARTEFACT_TEXT);
+    for (int i = 0; i < options->artefact_count; i++)
+        has_text |= options->artefacts[i].kind == ARTEFACT_TEXT;
+    if (!has_text)
+        add_artefact(line, ARTEFACT_TEXT, "-", "explain");
+    options->explains_file = strcmp(suffix_of(input), ".json") == 0 || (strcmp(input, "-") == 0 && !options->device);
+    bool compiles = options->device || options->param_count || options->verify || options->profile || line->depfile;
+    if (options->explains_file && (compiles || wants_dumps(options)))
+        usage_error("'%s' is a ranking, made for one device with its options: only -o, --emit and --html go with it", input);
+}
+
+/* What can be made of a ranking alone. */
+static void check_explanation(const Options *options)
+{
+    for (int i = 0; i < options->artefact_count && options->explains_file; i++) {
+        ArtefactKind kind = options->artefacts[i].kind;
+        if (kind != ARTEFACT_TEXT && kind != ARTEFACT_PAGE)
+            usage_error("%s wants an expression; of the ranking '%s' only text and a page can be made",
+                        options->artefacts[i].option, options->input);
+    }
 }
 
 static void protect_input(Arena *arena, const Options *options, const char *input)
@@ -319,7 +360,7 @@ static void protect_input(Arena *arena, const Options *options, const char *inpu
 static void protect_files(Arena *arena, const Options *options)
 {
     protect_input(arena, options, strcmp(options->input, "-") == 0 ? "/dev/stdin" : options->input);
-    if (!device_text(options->device))
+    if (options->device && !device_text(options->device))
         protect_input(arena, options, options->device);
     for (int i = 0; i < options->artefact_count && options->depfile; i++)
         if (same_output(arena, options->depfile, options->artefacts[i].path))
@@ -487,6 +528,9 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     case KEY_JSON:
         add_artefact(line, ARTEFACT_JSON, value, arena_printf(line->arena, "--json %s", value));
         break;
+    case KEY_PAGE:
+        add_artefact(line, ARTEFACT_PAGE, value, arena_printf(line->arena, "--html %s", value));
+        break;
     case KEY_NAME: line->name = value; break;
     case 'D': add_param(line, value); break;
     case 'M': read_dep_option(line, state, value); break;
@@ -528,19 +572,23 @@ Options *options_parse(Arena *arena, int argc, char **argv)
     options->top_k = 10;
     CommandLine line = {.arena = arena, .options = options};
     diag_configure((DiagOptions){.colour = wants_colour(NULL)});   // for errors in the command line itself
-    Arguments arguments = response_files_expand(arena, argc, argv);
+    line.explain = argc > 1 && strcmp(argv[1], "explain") == 0;
+    Arguments arguments = response_files_expand(arena, argc - line.explain, argv + line.explain);
 
-    const struct argp argp = {.options = table, .parser = read_option, .args_doc = "EXPR.te --device NAME|FILE",
-                              .doc = manual};
+    static const char usage[] = "EXPR.te --device NAME|FILE\nexplain RANKING.json|EXPR.te ...";
+    const struct argp argp = {.options = table, .parser = read_option, .args_doc = usage, .doc = manual};
     error_t error = argp_parse(&argp, arguments.count, arguments.words, ARGP_NO_HELP | ARGP_NO_ERRS, NULL, &line);
     if (error)
         fatal(error == ENOMEM ? EXIT_MACHINE : EXIT_USAGE, "%s", strerror(error));
 
     if (!options->input)
         usage_error("no input file; `rollerc --help' shows the options");
-    if (!options->device)
+    if (line.explain)
+        complete_explanation(&line);
+    if (!options->device && !options->explains_file)
         usage_error("no --device; `rollerc --list-devices' shows the built-in ones");
     complete_artefacts(&line);
+    check_explanation(options);
     complete_depfile(&line);
     protect_files(arena, options);
     options->name = chosen_name(&line);

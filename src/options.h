@@ -15,7 +15,8 @@ typedef enum DumpStage {
 } DumpStage;
 
 typedef enum ArtefactKind {
-    ARTEFACT_CU, ARTEFACT_HEADER, ARTEFACT_PTX, ARTEFACT_CUBIN, ARTEFACT_JSON, ARTEFACT_KINDS
+    ARTEFACT_CU, ARTEFACT_HEADER, ARTEFACT_PTX, ARTEFACT_CUBIN, ARTEFACT_JSON, ARTEFACT_TEXT, ARTEFACT_PAGE,
+    ARTEFACT_KINDS
 } ArtefactKind;
 
 /* A file to write; "-" is stdout. */
@@ -26,7 +27,7 @@ typedef struct Artefact {
 } Artefact;
 
 enum {
-    MAX_ARTEFACTS = 16,   // there are five kinds; sixteen files leave room for every sensible build rule
+    MAX_ARTEFACTS = 16,   // there are seven kinds; sixteen files leave room for every sensible build rule
     MAX_PARAMS = 256,     // -D
     MAX_TOP_K = 100,
     MAX_HANG_AFTER = 3600,   // seconds
@@ -34,6 +35,7 @@ enum {
 
 typedef struct Options {
     const char *input;        // the .te file; "-" is stdin
+    bool explains_file;       // the input is a ranking, of which text and page are made, and nothing is compiled
     const char *device;       // name or file
     const char *name;         // of the kernel, a C identifier
     Artefact artefacts[MAX_ARTEFACTS];

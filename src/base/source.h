@@ -28,6 +28,9 @@ enum { SOURCE_MAX_BYTES = 1 << 20 };   // no tensor program is a megabyte; a dev
 /* The whole file; "-" is stdin. Unreadable, too long, or not text: an error with EXIT_INPUT. */
 Source *source_read(Arena *arena, const char *path);
 
+/* The same of what is no program and may be longer. */
+Source *source_read_long(Arena *arena, const char *path, size_t max_bytes);
+
 Source *source_from_text(Arena *arena, const char *name, const char *text, size_t length);
 
 LineColumn source_line_column(Loc loc);

@@ -34,6 +34,7 @@ static void add_config(Json *launch, const PlannedLaunch *planned)
         json_set_int(config, "stages", planned->rules->stages);
     if (planned->rules->vectors > 0)
         json_set_int(config, "vectors", planned->rules->vectors);
+    json_set_int(config, "tile_threads", planned->rules->tile_threads > 1 ? planned->rules->tile_threads : 1);
     json_set_double(config, "padding_tolerance", planned->program.tolerance);
     Json *reduced = json_set_array(config, "reduced");
     for (int a = 0; a < space->axis_count; a++)

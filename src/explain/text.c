@@ -1,0 +1,197 @@
+#include <math.h>
+#include <string.h>
+
+#include "explain/explain.h"
+#include "explain/tiles.h"
+#include "explain/why.h"
+
+enum { WIDTH = 96 };
+
+/* Words, broken into lines that begin with two blanks. */
+static void print_wrapped(StrBuf *out, const char *text)
+{
+    int column = 0;
+    while (*text) {
+        int length = (int)strcspn(text, " ");
+        if (column > 0 && column + 1 + length > WIDTH) {
+            strbuf_putc(out, '\n');
+            column = 0;
+        }
+        strbuf_printf(out, "%s%.*s", column ? " " : "  ", length, text);
+        column += length + (column ? 1 : 2);
+        text += length;
+        text += *text == ' ';
+    }
+    strbuf_putc(out, '\n');
+}
+
+static void print_head(StrBuf *out, const Report *report)
+{
+    const ReportDevice *device = &report->device;
+    strbuf_printf(out, "%s on %s", report->name, device->name);
+    if (device->title)
+        strbuf_printf(out, " (%s)", device->title);
+    strbuf_printf(out, ": %d candidates kept of %.0f programs\n", report->count, report->generated);
+    strbuf_puts(out, "  reads and writes at least ");
+    quantity(out, report->min_bytes, "B");
+    strbuf_puts(out, ", does ");
+    quantity(out, report->flops, "flop");
+    strbuf_puts(out, "\n  written: candidate ");
+    strbuf_printf(out, "%d", report->emitted + 1);
+    if (report->verified)
+        strbuf_printf(out, "; proven in %.3g s on %.0f elements%s", report->verified_seconds, report->verified_elements,
+                      report->sampled ? " of some blocks" : "");
+    strbuf_puts(out, "\n\n");
+}
+
+// ---- term by term ----
+
+typedef struct Compared {
+    const ReportCandidate *candidate[MAX_COMPARED];
+    int position[MAX_COMPARED], count;
+} Compared;
+
+static double value_of(const Costs *costs, int row)
+{
+    return row < PART_COUNT ? costs->part[row] : row < PART_COUNT + TERM_COUNT ? costs->term[row - PART_COUNT] : costs->time;
+}
+
+static void print_row(StrBuf *out, const Compared *compared, const char *name, int row)
+{
+    strbuf_printf(out, "  %-24s", name);
+    for (int i = 0; i < compared->count; i++)
+        strbuf_printf(out, " %11.2f", value_of(&compared->candidate[i]->costs, row));
+    for (int i = 1; i < compared->count; i++)
+        strbuf_printf(out, " %+11.2f", value_of(&compared->candidate[i]->costs, row) -
+                                           value_of(&compared->candidate[0]->costs, row));
+    strbuf_putc(out, '\n');
+}
+
+static void print_measured(StrBuf *out, const Compared *compared)
+{
+    bool any = false;
+    for (int i = 0; i < compared->count; i++)
+        any |= compared->candidate[i]->measured_us > 0;
+    if (!any)
+        return;
+    strbuf_printf(out, "  %-24s", "measured");
+    for (int i = 0; i < compared->count; i++)
+        if (compared->candidate[i]->measured_us > 0)
+            strbuf_printf(out, " %11.2f", compared->candidate[i]->measured_us);
+        else
+            strbuf_printf(out, " %11s", "-");
+    strbuf_putc(out, '\n');
+}
+
+static void print_comparison(StrBuf *out, const Report *report)
+{
+    Compared compared = {0};
+    compared.count = why_compared(report, compared.position);
+    if (compared.count == 0)
+        return;
+    strbuf_printf(out, "\n  %-24s", "us");
+    for (int i = 0; i < compared.count; i++) {
+        compared.candidate[i] = &report->candidates[compared.position[i]];
+        strbuf_printf(out, "   number %-2d", compared.position[i] + 1);
+    }
+    for (int i = 1; i < compared.count; i++)
+        strbuf_printf(out, "     %2d less 1", compared.position[i] + 1);
+    strbuf_putc(out, '\n');
+    for (int part = 0; part < PART_COUNT; part++)
+        print_row(out, &compared, arena_printf(out->arena, "%s %s", part ? "+" : " ", part_name[part]), part);
+    print_row(out, &compared, "= expected", PART_COUNT + TERM_COUNT);
+    print_measured(out, &compared);
+    strbuf_puts(out, "  each term alone\n");
+    for (int term = 0; term < TERM_COUNT; term++)
+        print_row(out, &compared, arena_printf(out->arena, "    %s", term_name[term]), PART_COUNT + term);
+}
+
+// ---- a launch ----
+
+static void print_roofline(StrBuf *out, const Report *report, const ReportLaunch *launch)
+{
+    double us = launch->costs.time, gb_s = launch->dram_bytes / us / 1e3;
+    strbuf_puts(out, "  roofline    ");
+    quantity(out, launch->dram_bytes, "B");
+    strbuf_printf(out, " of DRAM in %.2f us: %.0f GB/s of %.0f, %.0f %%\n", us, gb_s, report->device.dram_gb_s,
+                  100 * gb_s / report->device.dram_gb_s);
+    if (!launch_has_roofline(launch))
+        return;
+    double intensity = launch->flops / launch->dram_bytes, roof = intensity * report->device.dram_gb_s;
+    bool by_memory = roof < launch->peak_gflop_s;
+    roof = fmin(roof, launch->peak_gflop_s);
+    strbuf_printf(out, "              %.3g flop a byte: at most %.0f Gflop/s, by %s; expected %.0f, %.0f %%\n", intensity, roof,
+                  by_memory ? "DRAM" : launch->unit, launch->flops / us / 1e3, 100 * launch->flops / us / 1e3 / roof);
+}
+
+static void print_occupancy(StrBuf *out, const Report *report, const ReportLaunch *launch)
+{
+    double warps = ceil(launch->threads / report->device.warp_size) * report_resident(report, launch);
+    double most = floor(report->device.max_threads / report->device.warp_size);
+    strbuf_printf(out, "  occupancy   %.0f blocks of %.0f threads on an SM, %.0f of %.0f warps: %s\n",
+                  report_resident(report, launch), launch->threads, warps, most,
+                  strcmp(launch->limiter, "grid") == 0
+                      ? "there are no more blocks"
+                      : arena_printf(out->arena, "no more by %s", launch->limiter));
+    strbuf_puts(out, "              room for");
+    for (Resource i = 0; i < RESOURCE_COUNT; i++)
+        if (launch->room[i] >= 0)
+            strbuf_printf(out, "%s %.0f by %s", i ? "," : "", launch->room[i], resource_name[i]);
+    strbuf_puts(out, "\n              ");
+    strbuf_printf(out, "%.0f registers a thread (%s)%s, ", launch->registers, launch->compiled ? "compiled" : "estimated",
+                  launch->spills ? ", spilled" : "");
+    quantity(out, launch->block_shared_bytes, "B");
+    strbuf_puts(out, " of shared memory a block\n");
+}
+
+static void print_launch(StrBuf *out, const Report *report, const ReportLaunch *launch)
+{
+    strbuf_printf(out, "\nKernel %s: %s %s, bound by %s\n", launch->kernel, launch->family,
+                  launch->variant ? launch->variant : "", launch->bound_by);
+    print_roofline(out, report, launch);
+    print_occupancy(out, report, launch);
+    strbuf_printf(out, "  waves       %.2f: %.0f blocks", launch->waves, launch->blocks);
+    if (launch->cluster > 1)
+        strbuf_printf(out, " in clusters of %.0f", launch->cluster);
+    strbuf_printf(out, ", %.0f at once; the mean SM has %.0f %% of the busiest one's\n",
+                  launch->blocks_per_sm * report->device.sm_count, 100 * launch->balance);
+    strbuf_puts(out, "  tiles\n");
+    tiles_print(out, launch, "    ");
+}
+
+// ---- all of them ----
+
+static void print_candidate(StrBuf *out, const Report *report, int position)
+{
+    const ReportCandidate *candidate = &report->candidates[position];
+    strbuf_printf(out, "  %3d %6.0f %11.2f ", position + 1, candidate->model_rank, candidate->costs.time);
+    if (candidate->measured_us > 0)
+        strbuf_printf(out, "%11.2f %8.2f  ", candidate->measured_us, candidate->measured_us / candidate->costs.time);
+    else
+        strbuf_printf(out, "%11s %8s  ", "-", "-");
+    candidate_name(out, candidate);
+    const ReportLaunch *launch = candidate->launches;
+    strbuf_printf(out, ", %.0f threads, bound by %s", launch->threads, launch->bound_by);
+    if (candidate->status)
+        strbuf_printf(out, "; %s: %s", candidate->status, candidate->reason ? candidate->reason : "");
+    strbuf_putc(out, '\n');
+}
+
+char *explain_text(Arena *arena, const Report *report)
+{
+    StrBuf buffer = strbuf_new(arena), *out = &buffer, why = strbuf_new(arena);
+    print_head(out, report);
+    why_first(&why, report);
+    strbuf_puts(out, "Why candidate 1 is first: ");
+    candidate_name(out, &report->candidates[0]);
+    strbuf_putc(out, '\n');
+    print_wrapped(out, why.text);
+    print_comparison(out, report);
+    for (int i = 0; i < report->candidates[0].launch_count; i++)
+        print_launch(out, report, &report->candidates[0].launches[i]);
+    strbuf_printf(out, "\nCandidates%s%s\n    #  model expected us measured us    ratio\n", report->gpu ? ", measured on " : "",
+                  report->gpu ? report->gpu : "");
+    for (int i = 0; i < report->count; i++)
+        print_candidate(out, report, i);
+    return out->text;
+}
