@@ -23,7 +23,7 @@ static cJSON *made(cJSON *item)
 
 static Json *set(Json *object, const char *key, cJSON *item)
 {
-    if (!cJSON_AddItemToObject(node(object), key, made(item)))
+    if (!cJSON_AddItemToObjectCS(node(object), key, made(item)))   // without a copy of the key
         fatal(EXIT_MACHINE, "out of memory");
     return json(item);
 }
@@ -83,12 +83,17 @@ static char *with_blanks(Arena *arena, const char *text)
 {
     StrBuf out = strbuf_new(arena);
     bool line_start = true;
-    for (const char *c = text; *c; c++) {
-        if (*c == '\t')
+    while (*text) {
+        size_t words = strcspn(text, "\t\n");
+        strbuf_write(&out, text, words);
+        line_start &= words == 0;
+        text += words;
+        if (*text == '\t')
             strbuf_puts(&out, line_start ? "  " : " ");
-        else
-            strbuf_putc(&out, *c);
-        line_start = *c == '\n' || (line_start && *c == '\t');
+        else if (*text)
+            strbuf_putc(&out, '\n');
+        line_start |= *text == '\n';
+        text += *text != '\0';
     }
     strbuf_putc(&out, '\n');
     return out.text;

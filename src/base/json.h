@@ -12,7 +12,7 @@ Json *json_object(void);
 Json *json_array(void);
 void json_free(Json *root);
 
-// Add to an object. Keys keep the order in which they were added.
+// Add to an object. Keys keep the order in which they were added, and live as long as it.
 void json_set_string(Json *object, const char *key, const char *value);   // NULL: null. Non-ASCII bytes become '?'
 void json_set_int(Json *object, const char *key, int64_t value);
 void json_set_double(Json *object, const char *key, double value);        // must be finite

@@ -1,6 +1,8 @@
 #include "base/strbuf.h"
 
 #include <float.h>
+#include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -74,14 +76,16 @@ static int fewest_digits(double value, bool is_float)
 
 static void put_shortest(StrBuf *out, double value, bool is_float)
 {
+    if (value > -1e15 && value < 1e15 && value == (double)(int64_t)value) {   // whole numbers as such: 80, not 8e+01
+        strbuf_printf(out, "%s%" PRId64, value == 0 && signbit(value) ? "-" : "", (int64_t)value);
+        return;
+    }
     char text[40];
-    snprintf(text, sizeof text, "%.0f", value);   // whole numbers as such: 80, not 8e+01
-    bool whole = value > -1e15 && value < 1e15 && reads_back(text, value, false);
-    int digits = whole ? 0 : fewest_digits(value, is_float);
-    if (!whole)
-        do
-            snprintf(text, sizeof text, "%.*g", digits, value);
-        while (!reads_back(text, value, is_float) && digits++ < MOST_DIGITS);
+    for (int digits = fewest_digits(value, is_float);; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        if (digits == MOST_DIGITS || reads_back(text, value, is_float))
+            break;
+    }
     for (char *c = text; *c; c++)
         if (*c == ',')
             *c = '.';

@@ -177,7 +177,7 @@ static void check_nothing_is_missing(Arena *arena, const YamlNode *root)
 
 /* ---- files ---- */
 
-DeviceSpec *device_parse(Arena *arena, const Source *source)
+static DeviceSpec *parse_file(Arena *arena, const Source *source, const char *sha256)
 {
     const YamlNode *root = yaml_parse(arena, source);
     DeviceSpec *device = NEW(arena, DeviceSpec);
@@ -185,9 +185,14 @@ DeviceSpec *device_parse(Arena *arena, const Source *source)
         bind_group(arena, device, group);
     check_nothing_is_missing(arena, root);
     device_check(arena, device, root);
-    device->sha256 = hash_of(arena, source->text, source->length);
+    device->sha256 = sha256;
     device->file = source->name;
     return device;
+}
+
+DeviceSpec *device_parse(Arena *arena, const Source *source)
+{
+    return parse_file(arena, source, hash_of(arena, source->text, source->length));
 }
 
 static bool ends_in(const char *text, const char *end)
@@ -203,7 +208,7 @@ static bool is_device_file(const EmbeddedFile *file)
 
 static DeviceSpec *parse_embedded(Arena *arena, const EmbeddedFile *file)
 {
-    return device_parse(arena, source_from_text(arena, file->path, file->text, file->length));
+    return parse_file(arena, source_from_text(arena, file->path, file->text, file->length), file->sha256);
 }
 
 /* "devices/" "a100" ".yaml" */
