@@ -164,14 +164,27 @@ static void bind_group(Arena *arena, DeviceSpec *device, const YamlNode *group)
     }
 }
 
-static void check_nothing_is_missing(Arena *arena, const YamlNode *root)
+static double standard_value(const DeviceSpec *device, const DeviceField *field)
+{
+    switch (field->of) {
+    case STANDARD_LATENCIES_NS: return field->standard * device->dram_latency_ns;
+    case STANDARD_ITSELF: break;
+    }
+    return field->standard;
+}
+
+/* Standards take the place of what is absent; all else must be there. */
+static void complete(Arena *arena, DeviceSpec *device, const YamlNode *root)
 {
     for (const DeviceField *field = device_fields; field->path; field++) {
         const YamlNode *group = yaml_child(root, group_of(arena, field));
-        bool is_there = group && yaml_child(group, strchr(field->path, '.') + 1);
-        if (!is_there && !field->optional)
+        if (group && yaml_child(group, strchr(field->path, '.') + 1))
+            continue;
+        if (!field->optional)
             diag_fatal(group ? group->loc : root->loc, EXIT_INPUT, "missing key '%s'%s%s",
                        field->path, field->unit ? ", in " : "", field->unit ? field->unit : "");
+        if (field->standard != 0)
+            *(double *)((char *)device + field->offset) = standard_value(device, field);
     }
 }
 
@@ -183,7 +196,7 @@ static DeviceSpec *parse_file(Arena *arena, const Source *source, const char *sh
     DeviceSpec *device = NEW(arena, DeviceSpec);
     for (const YamlNode *group = root->children; group; group = group->next)
         bind_group(arena, device, group);
-    check_nothing_is_missing(arena, root);
+    complete(arena, device, root);
     device_check(arena, device, root);
     device->sha256 = sha256;
     device->file = source->name;

@@ -40,6 +40,18 @@ typedef struct MemoryLevel {
     int transaction_bytes;      // smallest piece that moves
 } MemoryLevel;
 
+/* What takes time beside arithmetic and bytes. Cycles are those of `clock_mhz`. */
+typedef struct Timing {
+    double block_start_cycles;  // of the whole device, from one block's start to the next one's
+    double operand_cycles;      // that a warp waits for the operands of its next arithmetic
+    double barrier_cycles;      // of a block: from the first warp's arrival to the last one's release
+    double block_wait_us;       // of a block that loads, computes and stores once: to begin, to meet, to end
+    double copy_wait_us;        // more, where it waits for asynchronous copies
+    double cluster_barrier_us;  // of two blocks; of four, eight, … twice, three times as long
+    double cluster_wait_us;     // more than block_wait_us in clusters of two; of four, eight, … likewise
+    double grid_barrier_us;     // all blocks meet, and read what the others have left
+} Timing;
+
 typedef struct DeviceSpec {
     const char *name;           // "a100"
     const char *title;          // "NVIDIA A100 SXM4 40 GB"
@@ -63,7 +75,9 @@ typedef struct DeviceSpec {
     MemoryLevel dram, l2, shared;
     int64_t l2_bytes;
     int64_t dram_bytes;
-    double dram_latency_ns;
+    double dram_latency_ns, l2_latency_ns;
+    double l2_port_share;       // of L2's bandwidth one unit can draw so many times its even share
+    Timing timing;
     double launch_us;           // one kernel of a chain, back to back
     double peak[UNIT_COUNT];    // Gflop/s (SFU: G results/s); 0 = the device has no such unit
     Capabilities has;

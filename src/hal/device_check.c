@@ -43,6 +43,7 @@ static const AtMost AT_MOST[] = {
     {"dram.bandwidth_gb_s", "l2.bandwidth_gb_s"},
     {"dram.bandwidth_gb_s", "shared.bandwidth_gb_s"},
     {"l2.bytes", "dram.bytes"},
+    {"l2.latency_ns", "dram.latency_ns"},
     {"threads.max_per_block", "threads.max_per_sm"},
     {"peak_gflop_s.fp64", "peak_gflop_s.fp32"},
     {"peak_gflop_s.sfu", "peak_gflop_s.fp32"},

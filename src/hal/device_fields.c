@@ -17,6 +17,11 @@ static const double TIB = 1099511627776.0;
     {.path = "peak_gflop_s." name, .kind = FIELD_REAL, .optional = optional_, AT(peak[unit_]), \
      .least = 1, .most = 1e8, .unit = "Gflop/s"}
 
+/* What no datasheet says, and few have measured: each has a standard. */
+#define FITTED(path_, member, standard_, of_, least_, most_, unit_) \
+    {.path = path_, .kind = FIELD_REAL, .optional = true, .standard = standard_, .of = STANDARD_##of_, \
+     AT(member), .least = least_, .most = most_, .unit = unit_}
+
 const char *const unit_name[UNIT_COUNT] = {
     [UNIT_FP32] = "fp32",
     [UNIT_FP64] = "fp64",
@@ -78,10 +83,22 @@ const DeviceField device_fields[] = {
     NUMBER("l2.bandwidth_gb_s", FIELD_REAL, l2.bandwidth_gb_s, 10, 1e6, "GB/s"),
     NUMBER("l2.transaction_bytes", FIELD_INT, l2.transaction_bytes, 4, 1024, "bytes"),
 
+    FITTED("l2.latency_ns", l2_latency_ns, 0.5, LATENCIES_NS, 1, 10000, "ns"),
+    FITTED("l2.port_share", l2_port_share, 2, ITSELF, 1, 1000, "even shares"),
+
     NUMBER("dram.bytes", FIELD_INT64, dram_bytes, 64.0 * 1024 * KIB, 16 * TIB, "bytes"),
     NUMBER("dram.bandwidth_gb_s", FIELD_REAL, dram.bandwidth_gb_s, 10, 1e5, "GB/s"),
     NUMBER("dram.transaction_bytes", FIELD_INT, dram.transaction_bytes, 4, 1024, "bytes"),
     NUMBER("dram.latency_ns", FIELD_REAL, dram_latency_ns, 10, 10000, "ns"),
+
+    FITTED("timing.block_start_cycles", timing.block_start_cycles, 1.4, ITSELF, 0.001, 1e4, "cycles"),
+    FITTED("timing.operand_cycles", timing.operand_cycles, 24, ITSELF, 1, 1e4, "cycles"),
+    FITTED("timing.barrier_cycles", timing.barrier_cycles, 30, ITSELF, 1, 1e5, "cycles"),
+    FITTED("timing.block_wait_us", timing.block_wait_us, 1.0, ITSELF, 0.01, 1000, "us"),
+    FITTED("timing.copy_wait_us", timing.copy_wait_us, 0.4, ITSELF, 0.01, 1000, "us"),
+    FITTED("timing.cluster_barrier_us", timing.cluster_barrier_us, 0.9, ITSELF, 0.01, 1000, "us"),
+    FITTED("timing.cluster_wait_us", timing.cluster_wait_us, 1.95, ITSELF, 0.01, 1000, "us"),
+    FITTED("timing.grid_barrier_us", timing.grid_barrier_us, 1.8, ITSELF, 0.01, 1000, "us"),
 
     FLAG("capabilities.async_copy", has.async_copy),
     FLAG("capabilities.mma", has.mma),

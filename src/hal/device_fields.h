@@ -17,10 +17,18 @@ typedef enum FieldKind {
     FIELD_REAL,
 } FieldKind;
 
+/* What the standard value of a key counts in. */
+typedef enum StandardOf {
+    STANDARD_ITSELF,
+    STANDARD_LATENCIES_NS,   // times dram.latency_ns
+} StandardOf;
+
 typedef struct DeviceField {
     const char *path;      // "compute.sm_count": the group, a dot, the key
     FieldKind kind;
-    bool optional;         // absent means 0: the device has none
+    bool optional;         // absent means `standard`; where that is 0, the device has none
+    double standard;       // of reals
+    StandardOf of;
     size_t offset;         // of the member of DeviceSpec
     double least, most;    // of a number, both allowed
     const char *unit;

@@ -1,6 +1,8 @@
 // What follows from a device file: the numbers that decide which tile is good.
 #include "hal/device.h"
 
+#include <string.h>
+
 #include "hal/device_fields.h"
 
 /* One decimal is enough for a reader. */
@@ -51,6 +53,16 @@ static void print_occupancy(StrBuf *out, const DeviceSpec *device)
                   (long long)(in_flight + 0.5));
 }
 
+static void print_timing(StrBuf *out, const DeviceSpec *device)
+{
+    static const char GROUP[] = "timing.";
+    strbuf_puts(out, "\n  timing\n");
+    for (const DeviceField *field = device_fields; field->path; field++)
+        if (strncmp(field->path, GROUP, strlen(GROUP)) == 0)
+            strbuf_printf(out, "  %-20s %6s\n", field->path + strlen(GROUP),
+                          device_number_text(out->arena, device_number(device, field->path)));
+}
+
 void device_print(StrBuf *out, const DeviceSpec *device)
 {
     strbuf_printf(out, "device %s: %s, %s\n", device->name, device->title, device->arch);
@@ -60,4 +72,5 @@ void device_print(StrBuf *out, const DeviceSpec *device)
     print_occupancy(out, device);
     print_memory(out, device);
     print_units(out, device);
+    print_timing(out, device);
 }

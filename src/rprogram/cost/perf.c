@@ -36,48 +36,17 @@ const char *const bound_name[] = {
     [BOUND_LATENCY] = "latency", [BOUND_LAUNCH] = "launch",
 };
 
-/* Cycles a warp waits for its operands in each register step, and how sharply other warps hide
-   that: with w warps a scheduler and u = w * busy / OPERAND_CYCLES, u / (1 + u^KNEE)^(1/KNEE) of
-   the time is used. Fitted to Roller's measured table of V100's FFMA rate (156 Gflop/s an SM)
-   against register tile and warps: 4x4 tiles (busy 32 cycles) reach 94, 117, 132 with 1, 2, 4
-   warps, the formula 100, 125, 141; 8x8 tiles 142, 156, the formula 141, 149. */
-static const double OPERAND_CYCLES = 24;
+/* How sharply other warps hide that a warp waits for its operands in each register step: with w warps a
+   scheduler and u = w * busy / timing.operand_cycles, u / (1 + u^KNEE)^(1/KNEE) of the time is used
+   (tuning-log 1). */
 static const double KNEE = 1.2;
-/* Blocks start one after the other: 200,000 blocks of 64 threads that did next to nothing took 142 us on an H200
-   (measured 2026-11-21), 1.4 cycles each. */
-static const double BLOCK_START_CYCLES = 1.4;
-/* One barrier, from the first warp's arrival to the last one's release. */
-static const double BARRIER_CYCLES = 30;
-/* The blocks of a cluster start and meet together. Of softmax over rows of 131,072 on an H200 each
-   round of clusters of 8 and 16 blocks took 1.9 and 3 us longer than its traffic, with 2 blocks 1.1
-   (measured 2026-11-21). */
-static const double CLUSTER_BARRIER_US = 0.9;
-/* All blocks meet and read what the others have left: estimate. Batch normalisation of 0.8 million elements in one cooperative
-   launch took 7.9 us on an H200 where the blocks met twice, 6.8 to 7.4 where they met once (measured 2026-11-22, 16x14x14x256
-   and 32x7x7x512 in f16). */
-static const double GRID_BARRIER_US = 1.8;
-/* A block that loads, computes and stores once waits this long beyond its first load: until it has begun, in barriers, and
-   until it has ended. Softmax over rows of 4097 (f16) on an H200 took 199, 220, 263 and 367 us with 9, 7, 5 and 3 blocks of
-   a row on a unit (measured 2026-11-21): compute and 1.4 us for each of 41, 53, 74 and 124 rounds. Copies that are waited
-   for in between take longer; those that began a turn ahead nothing. */
-static const double TURN_WAIT_US = 1.0;
-static const double COPY_WAIT_US = 0.4;
-/* In clusters of two, four, eight blocks this, two, three times longer. Copies are waited for by all blocks: of gradients of
-   softmax of rows of 32,768 (f16) and RMS norm of rows of 50,257 (f32) a round took about 2.7 us longer in the shared memory of
-   two blocks than in that of one (measured 2026-11-22). For rows in the registers of 4 and 8 blocks it is too long: softmax of
-   50,257 (f16) took 4 and 5 us a round beside its computing (2026-11-21). */
-static const double CLUSTER_TURN_US = 1.95;
-/* How sharp the knee is between such a kernel's bounds. Fitted to 110 row kernels on an H200 (2026-11-21). */
+/* How sharp the knee is between the bounds of blocks that load, compute and store once (tuning-log 7). */
 static const double TURN_KNEE = 5;
 /* Instructions of one thread in each shared step that are no loads: pointers, counters, branch,
    barrier. */
 static const double STEP_INSTRUCTIONS = 12;
 /* Of the time of the shorter terms, this much stays visible however well they overlap. */
 static const double LEAST_EXPOSED = 1.0 / 8;
-/* L2 answers in about half the time DRAM takes. */
-static const double L2_LATENCY_SHARE = 0.5;
-/* One unit can draw this many times its even share of L2's bandwidth: 64 bytes a cycle on A100. */
-static const double L2_PORT_SHARE = 2;
 /* Bytes that one thread moves with one instruction. */
 static const double VECTOR_BYTES = 16;
 
@@ -173,7 +142,7 @@ static double busy_cycles(const KernelCounts *kernel)
 static double latency_hiding(const KernelCounts *kernel, double cycles)
 {
     double warps = kernel->resident * kernel->warps / kernel->device->schedulers_per_sm;
-    double u = at_least(warps, 1) * cycles / OPERAND_CYCLES;
+    double u = at_least(warps, 1) * cycles / kernel->device->timing.operand_cycles;
     return at_most(warps, 1) * u / pow(1 + pow(u, KNEE), 1 / KNEE);
 }
 
@@ -219,9 +188,8 @@ static double dram_time_us(const KernelCounts *kernel, double bytes)
 static double l2_time_us(const KernelCounts *kernel, double bytes)
 {
     const DeviceSpec *device = kernel->device;
-    double latency_ns = device->dram_latency_ns * L2_LATENCY_SHARE;
-    double share = bandwidth_share(kernel, device->l2.bandwidth_gb_s, latency_ns);
-    double ports = at_most(L2_PORT_SHARE * kernel->blocks / device->sm_count, 1);
+    double share = bandwidth_share(kernel, device->l2.bandwidth_gb_s, device->l2_latency_ns);
+    double ports = at_most(device->l2_port_share * kernel->blocks / device->sm_count, 1);
     return bytes / (device->l2.bandwidth_gb_s * at_most(share, ports)) / 1e3;
 }
 
@@ -256,13 +224,14 @@ static double threads_along_reduction(const KernelCounts *kernel)
    threads' partial results, combined pairwise. */
 static double latency_time_us(const KernelCounts *kernel, double throughput_us)
 {
+    const Timing *timing = &kernel->device->timing;
     double load_us = kernel->device->dram_latency_ns / 1e3;
-    double barrier_us = BARRIER_CYCLES / kernel->device->clock_mhz / kernel->resident;
+    double barrier_us = timing->barrier_cycles / kernel->device->clock_mhz / kernel->resident;
     double combine_us = ceil(log2(threads_along_reduction(kernel))) * barrier_us
-                      + log2(at_least(kernel->cluster, 1)) * CLUSTER_BARRIER_US;
-    combine_us += kernel->rules->grid_barriers * GRID_BARRIER_US;
+                      + log2(at_least(kernel->cluster, 1)) * timing->cluster_barrier_us;
+    combine_us += kernel->rules->grid_barriers * timing->grid_barrier_us;
     if (kernel->rules->in_step)
-        combine_us += TURN_WAIT_US + load_us;
+        combine_us += timing->block_wait_us + load_us;
     if (!kernel->staged)
         return load_us + kernel->rounds * combine_us;
 
@@ -273,18 +242,20 @@ static double latency_time_us(const KernelCounts *kernel, double throughput_us)
     return load_us + kernel->rounds * (kernel->steps * (barriers_us + uncovered_us) + combine_us);
 }
 
-/* Waiting of blocks that load, compute and store once: see TURN_WAIT_US. */
+/* Waiting of blocks that load, compute and store once. Copies that are waited for in between take longer,
+   and all blocks of a cluster wait for them; those that began a turn ahead take nothing. */
 static double turn_time_us(const KernelCounts *kernel, double l2_us)
 {
-    double load_us = kernel->device->dram_latency_ns / 1e3, meetings = log2(at_least(kernel->cluster, 1));
-    double wait_us = TURN_WAIT_US + load_us + meetings * CLUSTER_TURN_US;
+    const DeviceSpec *device = kernel->device;
+    double load_us = device->dram_latency_ns / 1e3, meetings = log2(at_least(kernel->cluster, 1));
+    double wait_us = device->timing.block_wait_us + load_us + meetings * device->timing.cluster_wait_us;
     if (kernel->rules->reads_late)
-        wait_us += load_us * L2_LATENCY_SHARE;
+        wait_us += device->l2_latency_ns / 1e3;
     if (kernel->rules->loads_ahead)
         return kernel->rounds * wait_us;
     if (kernel->staged)
-        wait_us += (1 + 2 * meetings) * COPY_WAIT_US;
-    return kernel->rounds * wait_us + l2_us / L2_PORT_SHARE / kernel->resident;
+        wait_us += (1 + 2 * meetings) * device->timing.copy_wait_us;
+    return kernel->rounds * wait_us + l2_us / device->l2_port_share / kernel->resident;
 }
 
 /* The largest term, and what shows of the others beside it. */
@@ -359,7 +330,7 @@ PerfEstimate perf_estimate(const TileRules *rules, const RProgram *program,
     perf.l2_us = l2_time_us(&kernel, perf.l2_load_bytes + perf.l2_store_bytes);
     perf.dram_us = dram_time_us(&kernel, perf.dram_load_bytes + perf.dram_store_bytes);
 
-    perf.start_us = kernel.blocks * BLOCK_START_CYCLES / device->clock_mhz;
+    perf.start_us = kernel.blocks * device->timing.block_start_cycles / device->clock_mhz;
     if (rules->in_turn)
         perf.latency_us = turn_time_us(&kernel, perf.l2_us);
     double throughput_us = throughput_time_us(&kernel, &perf);

@@ -116,6 +116,40 @@ START_TEST(the_h200_has_what_was_measured)
     ck_assert(device->peak[UNIT_TENSOR_F16] == 627900);
     ck_assert(device->has.wgmma && device->has.bulk_tensor_copy && device->has.clusters && device->has.cooperative);
     ck_assert_int_eq(device->max_blocks_per_cluster, 16);
+    ck_assert(device->timing.block_start_cycles == 1.4 && device->timing.block_wait_us == 1);
+    ck_assert(device->timing.cluster_wait_us == 1.95 && device->timing.grid_barrier_us == 1.8);
+}
+END_TEST
+
+static const DeviceSpec *parsed(const char *text)
+{
+    return device_parse(arena, source_from_text(arena, "test.yaml", text, strlen(text)));
+}
+
+START_TEST(timings_that_a_file_leaves_out_have_standards)
+{
+    const DeviceSpec *device = parsed(a100_with("capabilities:", "timing:\n  barrier_cycles: 45\ncapabilities:"));
+    ck_assert(device->timing.barrier_cycles == 45);
+    ck_assert(device->timing.operand_cycles == 24 && device->timing.grid_barrier_us == 1.8);
+    ck_assert(device->l2_port_share == 2);
+}
+END_TEST
+
+/* 400 ns to DRAM, 500 on the K80. */
+START_TEST(l2_answers_in_half_of_the_time_of_dram)
+{
+    ck_assert(device_read(arena, "a100")->l2_latency_ns == 200);
+    ck_assert(device_read(arena, "k80")->l2_latency_ns == 250);
+    ck_assert(parsed(a100_with("l2:", "l2:\n  latency_ns: 193"))->l2_latency_ns == 193);
+    const char *text = a100_with("l2:", "l2:\n  latency_ns: 401");
+    expect_error(text, strlen(text), "l2.latency_ns = 401 is more than dram.latency_ns = 400");
+}
+END_TEST
+
+START_TEST(a_timing_out_of_range_is_refused)
+{
+    const char *text = a100_with("capabilities:", "timing: {block_wait_us: 1980}\ncapabilities:");   // cycles
+    expect_error(text, strlen(text), "timing.block_wait_us = 1980 is out of range: wanted 0.01 to 1000 us");
 }
 END_TEST
 
@@ -166,6 +200,7 @@ START_TEST(derived_facts_are_printed)
     device_print(&out, device_read(arena, "a100"));
     ck_assert_ptr_nonnull(strstr(out.text, "108 SMs x 64 lanes at 1410 MHz"));
     ck_assert_ptr_nonnull(strstr(out.text, "12.5"));   // 19492 Gflop/s over 1555 GB/s
+    ck_assert_ptr_nonnull(strstr(out.text, "barrier_cycles           30\n"));
 }
 END_TEST
 
@@ -345,6 +380,8 @@ static TCase *built_in_cases(void)
     tcase_add_test(cases, the_numbers_of_the_a100);
     tcase_add_test(cases, old_and_foreign_devices_differ_where_they_should);
     tcase_add_test(cases, the_h200_has_what_was_measured);
+    tcase_add_test(cases, timings_that_a_file_leaves_out_have_standards);
+    tcase_add_test(cases, l2_answers_in_half_of_the_time_of_dram);
     tcase_add_test(cases, a_path_reads_the_same_as_the_name);
     tcase_add_test(cases, the_digest_is_that_of_sha256sum);
     tcase_add_test(cases, the_list_is_sorted);
@@ -361,6 +398,7 @@ static TCase *wrong_cases(void)
     tcase_add_checked_fixture(cases, open_arena, close_arena);
     tcase_add_loop_test(cases, the_peak_may_be_five_percent_off, 0, 4);
     tcase_add_test(cases, a_contradiction_shows_both_numbers);
+    tcase_add_test(cases, a_timing_out_of_range_is_refused);
     tcase_add_test(cases, an_error_after_letters_beyond_ascii_still_points_at_its_byte);
     tcase_add_test(cases, odd_encodings_are_refused);
     tcase_add_test(cases, a_file_without_content_is_refused);

@@ -248,6 +248,39 @@ START_TEST(what_rows_share_comes_from_l2)
 }
 END_TEST
 
+/* 4096 rows of 8192 in blocks of 1024 threads, two on each of 108 units: 19 rounds. In each the threads' results meet in ten
+   steps, a barrier each of 30 cycles at 1410 MHz, two blocks at a time; the grid may meet as well. The first load takes 0.48 us. */
+START_TEST(waits_are_those_of_the_device)
+{
+    TileRules rules = reduce_rules(4096, 8192);
+    DeviceSpec device = a100();
+    RTile shared = {{1, 4096}}, inner = {{1, 4}};
+    double barriers_us = 10 * 30 / 1410.0 / 2;
+    ck_assert_double_eq_tol(complete(&rules, &device, shared, inner).perf.latency_us, 0.48 + 19 * barriers_us, 1e-9);
+    device.timing.barrier_cycles *= 3;
+    rules.grid_barriers = 1;
+    ck_assert_double_eq_tol(complete(&rules, &device, shared, inner).perf.latency_us,
+                            0.48 + 19 * (3 * barriers_us + 1.8), 1e-9);
+}
+END_TEST
+
+/* The same blocks, which load, compute and store once: a round waits 1 us and for its load, and in clusters of two 1.95 us more;
+   twice as many blocks share the rows then, and 38 rounds. Threads draw L2's bytes at twice their unit's share, two blocks at a
+   time: a quarter of the time that all bytes take shows beside the waiting. */
+START_TEST(blocks_that_work_once_wait_to_begin_and_to_end)
+{
+    TileRules rules = reduce_rules(4096, 8192);
+    DeviceSpec device = a100();
+    RTile shared = {{1, 4096}}, inner = {{1, 4}};
+    rules.in_turn = true;
+    PerfEstimate alone = complete(&rules, &device, shared, inner).perf;
+    ck_assert_double_eq_tol(alone.latency_us, 19 * (1 + 0.48) + alone.l2_us / 2 / 2, 1e-9);
+    rules.cluster_blocks = 2;
+    PerfEstimate pairs = complete(&rules, &device, shared, inner).perf;
+    ck_assert_double_eq_tol(pairs.latency_us, 38 * (1 + 0.48 + 1.95) + pairs.l2_us / 2 / 2, 1e-9);
+}
+END_TEST
+
 int main(void)
 {
     TCase *cases = tcase_create("perf");
@@ -267,6 +300,8 @@ int main(void)
     tcase_add_test(cases, a_second_stage_hides_the_loads);
     tcase_add_test(cases, a_tensor_core_tile_belongs_to_a_warp);
     tcase_add_test(cases, what_rows_share_comes_from_l2);
+    tcase_add_test(cases, waits_are_those_of_the_device);
+    tcase_add_test(cases, blocks_that_work_once_wait_to_begin_and_to_end);
     Suite *suite = suite_create("perf");
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);

@@ -3,6 +3,12 @@
 #pragma once
 #include "rtile/rtile.h"
 
+/* What device files that say nothing of it get, in round numbers. */
+#define TEST_TIMING \
+    .l2_port_share = 2, \
+    .timing = {.block_start_cycles = 1.4, .operand_cycles = 24, .barrier_cycles = 30, .block_wait_us = 1, \
+               .copy_wait_us = 0.4, .cluster_barrier_us = 0.9, .cluster_wait_us = 1.95, .grid_barrier_us = 1.8}
+
 static inline DeviceSpec a100(void)
 {
     return (DeviceSpec){
@@ -12,10 +18,11 @@ static inline DeviceSpec a100(void)
         .register_granule = 8, .shared_per_block = 48 << 10, .shared_per_block_optin = 163 << 10,
         .shared_per_sm = 164 << 10, .shared_reserved_per_block = 1 << 10, .shared_banks = 32,
         .shared_bank_bytes = 4, .dram = {1555, 32}, .l2 = {4800, 32}, .shared = {19490, 128},
-        .l2_bytes = 40 << 20, .dram_bytes = 40ll << 30, .dram_latency_ns = 480, .launch_us = 2.5,
+        .l2_bytes = 40 << 20, .dram_bytes = 40ll << 30, .dram_latency_ns = 480, .l2_latency_ns = 240, .launch_us = 2.5,
         .peak = {[UNIT_FP32] = 19490, [UNIT_FP64] = 9746, [UNIT_INT32] = 9746, [UNIT_SFU] = 2436,
                  [UNIT_TENSOR_F16] = 312000, [UNIT_TENSOR_TF32] = 156000},
         .has = {.async_copy = true, .mma = true},
+        TEST_TIMING,
     };
 }
 
@@ -28,10 +35,11 @@ static inline DeviceSpec v100(void)
         .register_granule = 8, .shared_per_block = 48 << 10, .shared_per_block_optin = 96 << 10,
         .shared_per_sm = 96 << 10, .shared_banks = 32, .shared_bank_bytes = 4, .dram = {900, 32},
         .l2 = {2155, 32}, .shared = {15667, 128}, .l2_bytes = 6 << 20, .dram_bytes = 16ll << 30,
-        .dram_latency_ns = 440, .launch_us = 3,
+        .dram_latency_ns = 440, .l2_latency_ns = 220, .launch_us = 3,
         .peak = {[UNIT_FP32] = 15667, [UNIT_FP64] = 7834, [UNIT_INT32] = 15667, [UNIT_SFU] = 1958,
                  [UNIT_TENSOR_F16] = 125000},
         .has = {.mma = true},
+        TEST_TIMING,
     };
 }
 
@@ -45,8 +53,9 @@ static inline DeviceSpec k80(void)
         .register_granule = 8, .shared_per_block = 48 << 10, .shared_per_block_optin = 48 << 10,
         .shared_per_sm = 112 << 10, .shared_banks = 32, .shared_bank_bytes = 8, .dram = {240, 32},
         .l2 = {600, 32}, .shared = {2912, 256}, .l2_bytes = 1536 << 10, .dram_bytes = 12ll << 30,
-        .dram_latency_ns = 600, .launch_us = 5,
+        .dram_latency_ns = 600, .l2_latency_ns = 300, .launch_us = 5,
         .peak = {[UNIT_FP32] = 4368, [UNIT_FP64] = 1456, [UNIT_INT32] = 1456, [UNIT_SFU] = 364},
+        TEST_TIMING,
     };
 }
 
