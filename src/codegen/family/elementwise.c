@@ -5,12 +5,11 @@
 #include "base/checked.h"
 #include "codegen/cuda/reads.h"
 #include "codegen/family/family.h"
+#include "rprogram/cost/calibration.h"
 #include "rtile/space.h"
 
 enum {
     MAX_VECTORS = 4,   // of a thread, whose loads are under way together
-    MAX_POINTS = 32,   // of a thread: with 64 an H200 spilled registers where the arithmetic is long
-    MIN_WARPS = 4,     // of a block, one for each scheduler
     MAX_WARPS = 16,
     MOVE_WARPS = 8,   // of a block whose threads move one element each, of a whole access
     REGISTER_BITS = 32
@@ -101,6 +100,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
                                         "",       "",   "", "",   "", "", "", "x16"};
     int count = 0, widest = widest_vector(fusion);
     int vectors = widest > 1 ? MAX_VECTORS : 1, warps = widest > 1 ? MAX_WARPS * MAX_VECTORS : MOVE_WARPS;
+    int fewest = device->schedulers_per_sm < warps ? device->schedulers_per_sm : warps;   // one for each
     for (int vector = widest; vector >= 1 && count < 3; vector /= 2) {
         TileRules *rules = &variants[count++];
         *rules = (TileRules){.space = space_new(fusion, device), .variant = vector, .stages = 1};
@@ -108,10 +108,11 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
         int point = space_add_axis(&rules->space, "point", spatial_points(fusion), false);
         space_add_flat_tiles(&rules->space, fusion, fusion->spatial_count - 1, device);
         find_reused_rows(&rules->space, fusion, vector);
-        int most = vector * vectors < MAX_POINTS ? vector * vectors : MAX_POINTS;
+        int most = calibration.elementwise.thread_points;
+        most = vector * vectors < most ? vector * vectors : most;
         int64_t warp = (int64_t)vector * device->warp_size;
         rules->rule[LEVEL_REGISTER][point] = (AxisRule){vector, most};
-        rules->rule[LEVEL_SHARED][point] = (AxisRule){warp * MIN_WARPS, warp * warps};
+        rules->rule[LEVEL_SHARED][point] = (AxisRule){warp * fewest, warp * warps};
         rules->accumulator_bits = 32;
         rules->register_overhead = 24 + reused_registers(fusion, vector);
         rules->input_buffers = 1;

@@ -5,23 +5,15 @@
 #include "base/checked.h"
 #include "codegen/cuda/reads.h"
 #include "codegen/family/family.h"
+#include "rprogram/cost/calibration.h"
 #include "rtile/space.h"
 
 enum {
-    MAX_DEPTH = 8,    // vectors of a thread whose loads are under way together,
-    MAX_TERMS = 32,   // and terms in them: with 64 an H200 ran out of registers
-    MAX_THREADS =
-        1024,   // of a block, on every device so far: reserves the shared memory that totals meet in
-    /* Of many rows a thread asks for so much together: with 32, 64, 128 an H200 reached 0.99, 0.95, 0.85. */
-    ROW_BYTES = 32,
+    MAX_DEPTH = 8,        // vectors of a thread whose loads are under way together
+    MAX_THREADS = 1024,   // of a block, on every device so far: reserves the shared memory that totals meet in
     MANY_ROWS = 4096,
     ROW_GROUPS = 32,     // rows of a block: larger blocks wait longer for their last warp,
     ROW_THREADS = 256,   // unless there would be fewer threads
-    RUN_BYTES =
-        128,   // that a block reads of each row at least, walking columns: with 32, 64, 128 bytes an H200
-               // reached 0.6, 0.8, 1.0 of its copy bandwidth
-    LEAST_RUN_BYTES =
-        64   // that the threads of a row read side by side: with 16, 32, 64 bytes it reached 0.80, 0.87, 1.0
 };
 
 /* Windows are left to their own family: neighbouring outputs share what they read. */
@@ -143,14 +135,14 @@ static int64_t outputs_of_run(const Fusion *fusion)
     Dominant most = dominant(fusion);
     if (!most.column)
         return 1;
-    int64_t outputs = 8 * RUN_BYTES / most.bits;
+    int64_t outputs = 8 * calibration.reduce.run_bytes / most.bits;
     return fusion->axes[layout_axis(fusion, false)].extent >= outputs ? outputs : 1;
 }
 
 static int least_sharers(const Fusion *fusion, Layout layout)
 {
     int bits = dominant(fusion).bits;
-    return bits < 8 ? 1 : 8 * LEAST_RUN_BYTES / (layout.vector * bits);
+    return bits < 8 ? 1 : 8 * calibration.reduce.least_run_bytes / (layout.vector * bits);
 }
 
 static TileRules layout_rules(const Fusion *fusion, const DeviceSpec *device, int variant)
@@ -169,10 +161,11 @@ static TileRules layout_rules(const Fusion *fusion, const DeviceSpec *device, in
             sharers = layout.row ? MAX_THREADS : 32;   // limits
     rules.rule[LEVEL_REGISTER][output] = (AxisRule){outs, outs};
     rules.rule[LEVEL_SHARED][output] = (AxisRule){layout.row ? 1 : outputs_of_run(fusion), outs * groups};
-    int64_t most = terms * MAX_DEPTH < MAX_TERMS ? terms * MAX_DEPTH : MAX_TERMS;
+    int64_t most = calibration.reduce.thread_terms, row_bits = 8 * calibration.reduce.many_rows_bytes;
+    most = terms * MAX_DEPTH < most ? terms * MAX_DEPTH : most;
     int bits = dominant(fusion).bits;
-    if (layout.row && spatial_points(fusion) >= MANY_ROWS && bits * most > 8 * ROW_BYTES)
-        most = 8 * ROW_BYTES / bits > terms ? 8 * ROW_BYTES / bits : terms;
+    if (layout.row && spatial_points(fusion) >= MANY_ROWS && bits * most > row_bits)
+        most = row_bits / bits > terms ? row_bits / bits : terms;
     rules.rule[LEVEL_REGISTER][reduced] = (AxisRule){terms, most};
     rules.rule[LEVEL_SHARED][reduced] = (AxisRule){terms, most * sharers};
     rules.threads_reduce = true;

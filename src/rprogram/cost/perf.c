@@ -23,6 +23,7 @@
 
 #include <math.h>
 
+#include "rprogram/cost/calibration.h"
 #include "rprogram/cost/perf_counts.h"
 
 const char *const limiter_name[] = {
@@ -36,17 +37,9 @@ const char *const bound_name[] = {
     [BOUND_LATENCY] = "latency", [BOUND_LAUNCH] = "launch",
 };
 
-/* How sharply other warps hide that a warp waits for its operands in each register step: with w warps a
-   scheduler and u = w * busy / timing.operand_cycles, u / (1 + u^KNEE)^(1/KNEE) of the time is used
-   (tuning-log 1). */
-static const double KNEE = 1.2;
-/* How sharp the knee is between the bounds of blocks that load, compute and store once (tuning-log 7). */
-static const double TURN_KNEE = 5;
 /* Instructions of one thread in each shared step that are no loads: pointers, counters, branch,
    barrier. */
 static const double STEP_INSTRUCTIONS = 12;
-/* Of the time of the shorter terms, this much stays visible however well they overlap. */
-static const double LEAST_EXPOSED = 1.0 / 8;
 /* Bytes that one thread moves with one instruction. */
 static const double VECTOR_BYTES = 16;
 
@@ -138,12 +131,14 @@ static double busy_cycles(const KernelCounts *kernel)
     return at_least(math_cycles, issue_cycles);
 }
 
-/* Share of the time for which a scheduler has a warp that is ready. */
+/* Share of the time for which a scheduler has a warp that is ready: with w warps and u = w * busy cycles / those
+   that a warp waits for its operands, u / (1 + u^knee)^(1/knee). */
 static double latency_hiding(const KernelCounts *kernel, double cycles)
 {
     double warps = kernel->resident * kernel->warps / kernel->device->schedulers_per_sm;
     double u = at_least(warps, 1) * cycles / kernel->device->timing.operand_cycles;
-    return at_most(warps, 1) * u / pow(1 + pow(u, KNEE), 1 / KNEE);
+    double knee = calibration.operand_knee;
+    return at_most(warps, 1) * u / pow(1 + pow(u, knee), 1 / knee);
 }
 
 static double compute_time_us(const KernelCounts *kernel)
@@ -209,7 +204,7 @@ static double exposed_share(const KernelCounts *kernel)
         return 1;
     double in_block = kernel->staged ? kernel->stages : kernel->warps;
     double concurrent = kernel->resident * in_block;
-    return at_least(1 / (concurrent * concurrent), LEAST_EXPOSED);
+    return at_least(1 / (concurrent * concurrent), calibration.least_exposed);
 }
 
 static double threads_along_reduction(const KernelCounts *kernel)
@@ -270,8 +265,8 @@ static double throughput_time_us(const KernelCounts *kernel, PerfEstimate *perf)
         largest_us = at_least(largest_us, terms_us[i]);
     }
     if (kernel->rules->in_turn) {
-        double serial_us = perf->compute_us + perf->latency_us;
-        double both_us = pow(pow(largest_us, TURN_KNEE) + pow(serial_us, TURN_KNEE), 1 / TURN_KNEE);
+        double serial_us = perf->compute_us + perf->latency_us, knee = calibration.in_turn_knee;
+        double both_us = pow(pow(largest_us, knee) + pow(serial_us, knee), 1 / knee);
         perf->unhidden_us = both_us - largest_us;
         return both_us;
     }

@@ -1,5 +1,6 @@
 #include "base/checked.h"
 #include "codegen/family/permute/permute_parts.h"
+#include "rprogram/cost/calibration.h"
 
 enum {
     SECTOR_BYTES = 32,   // tiles are whole sectors wide
@@ -7,7 +8,6 @@ enum {
     COPY_BYTES = 16,     // of an asynchronous copy
     GATHER_BYTES = 16,   // of a write whose points are gathered from copied lines
     RAGGED_BYTES = 8,    // of a ragged row's writes from a turned tile: wider ones meet the same banks
-    GATHERS = 2,         // of a thread, see size_tile()
     MOST_TURN = 4,       // rows that neighbouring threads gather
     ROW_BYTES = 256,     // of a ragged row in a tile, at least: a sector more of it is read
     BANK_BYTES = 4,      // a piece fills them, where it can
@@ -108,7 +108,7 @@ static void size_tile(Shape *shape, const Permute *permute, const Kind *kind)
     int64_t points = rows * columns, sector = SECTOR_BYTES / bytes;
     int64_t most_rows = (int64_t)BLOCK_THREADS * shape->vector[ROWS];   // a line is read at once, and written
     int64_t most_columns = (int64_t)BLOCK_THREADS * shape->vector[COLUMNS];
-    int64_t gathered = most_columns * GATHERS;
+    int64_t gathered = most_columns * calibration.permute.thread_gathers;
     if (side[ROWS].extent < rows)
         columns = least_of(points / side[ROWS].extent, most_columns);
     if (shape->copied && shape->follow && side[ROWS].extent < rows) {

@@ -4,10 +4,10 @@
 // in registers, so that memory sees them once: all threads of a block, or of all blocks of a cooperative launch.
 #include "base/checked.h"
 #include "codegen/family/rows/channelwise_parts.h"
+#include "rprogram/cost/calibration.h"
 #include "rtile/space.h"
 
 enum {
-    MAX_ELEMENTS = 32,   // of a thread; see rowwise
     MAX_LANES = 32,      // threads side by side: past 512 bytes an access gains nothing
     LINE_LANES = 8,      // that take 128 bytes, a line of a cache; fewer leave gaps
     WORD_BITS = 32,      // of a word of one-bit elements
@@ -20,12 +20,6 @@ enum {
     GRID_INSTRUCTIONS = 8,    // of a thread to widen an element in every pass
     GRID_REGISTERS = 64       // beside what a thread reads: nvcc 13 took 40 to 50 more than with 24 for sm_90
 };
-
-/* TileRules.tail_share. On an H200 statistics of 200 MB of f16 took 61 us in one wave of blocks and 53 in four, of 400 MB of f32
-   125 us in 1.2 waves and 104 in eight; a gradient's elements of 400 MB 120 us in 1.5 waves, 111 in six and 109 in twelve
-   (measured 2026-11-21). Its blocks also wait from their start to their end, as TileRules.in_step says: statistics for a gradient
-   of 200 MB of f16 took 77 us in blocks of one step, 58 in blocks of four and 57 in blocks of sixteen. */
-static const double TOTALS_TAIL = 0.2, ELEMENTS_TAIL = 0.1;
 
 static bool matches(const Fusion *fusion, const DeviceSpec *device)
 {
@@ -133,7 +127,9 @@ static TileRules group_rules(const Fusion *fusion, const DeviceSpec *device, int
     rules.register_overhead = variant == GRID ? GRID_REGISTERS : variant == COLUMN ? 24 : 8;
     rules.input_buffers = 1;
     rules.in_step = variant == TOTALS;
-    rules.tail_share = variant == TOTALS ? TOTALS_TAIL : variant == ELEMENTS ? ELEMENTS_TAIL : 0;
+    rules.tail_share = variant == TOTALS     ? calibration.channels.totals_tail_share
+                       : variant == ELEMENTS ? calibration.channels.elements_tail_share
+                                             : 0;
     if (fusion_reduces(fusion))
         rules.shared_overhead = places_bytes(fusion, groups, lanes * vector);
     if (variant == GRID)
@@ -160,7 +156,7 @@ static int reduction_rules(const Fusion *fusion, const DeviceSpec *device, int l
     for (int groups = 1; lanes * groups <= MAX_THREADS && count < most; groups *= 2) {
         bool idle = groups > 1 && groups / 2 >= positions;   // half of the threads would do
         bool few = lanes * groups < MIN_THREADS && groups < positions;
-        if (ceil_div(positions, groups) * vector <= MAX_ELEMENTS && !idle && !few &&
+        if (ceil_div(positions, groups) * vector <= calibration.rows.thread_elements && !idle && !few &&
             lanes * groups <= device->max_threads_per_block)
             variants[count++] =
                 group_rules(fusion, device, COLUMN, lanes, groups, ceil_div(positions, groups));

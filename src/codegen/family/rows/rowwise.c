@@ -3,15 +3,12 @@
 // too long for that stays in shared memory, or is read again by every pass over it.
 #include "base/checked.h"
 #include "codegen/family/rows/rowwise_parts.h"
+#include "rprogram/cost/calibration.h"
 #include "rtile/space.h"
 
 enum {
-    MAX_ELEMENTS =
-        32,             // of a row in one thread: with 64 an H200 had too few threads to keep its memory busy
     LEAST_GROUP = 4,    // threads: 64 bytes; shorter pieces of many rows are slow to collect
     MAX_GROUP = 1024,   // threads of a row: a block, on every device so far
-    MAX_BLOCK = 64,     // threads of a block of several rows: in small ones no warp waits for others to end
-    MAX_SHORTEST_BLOCK = 128,   // of the shortest rows, which would have too many blocks to start
     REGISTER_VARIANTS = 4,
     CLUSTER_VARIANTS = 2,
     MAX_CLUSTER = 16,   // blocks; RowVariant's number holds 31
@@ -22,7 +19,6 @@ enum {
     MOST_WALK = 16,   // more threads would walk faster
     UNROLLED = 4,     // vectors whose loads are under way together in UNROLL_4
     SPREAD_VARIANTS = 4,
-    MAX_SHORT_ROW = 48,   // elements of a row and of its weights in one thread, which reads both first
     LEAST_HALVES = 64,    // elements that a group reads at once
     MOST_HALVES = 1024,   // elements of a short row
     TOGETHER = 2          // rows that share their weights
@@ -48,17 +44,6 @@ static bool matches(const Fusion *fusion, const DeviceSpec *device)
 }
 
 // ---- rules ----
-
-/* Instructions of a row of whose vectors a mask leaves out some, beside those of a whole one. Causal masks leave out half, and
-   are asked for with every vector: masked softmax of 131,072 (f16) in clusters took 618 us on an H200 where 883 were
-   predicted for all of it, in shared memory of 16,384 796 where 828 were. */
-static const double UNMASKED = 0.75;
-
-/* TileRules.tail_share. Of gradients of softmax of 49,152 rows of 64 and 128 (f32) an H200 made those with half as many elements
-   a thread, and so more waves, in 0.95 of the time. */
-static const double REGISTER_TAIL = 0.05;
-/* TileRules.single_wave_share. Gradients of softmax of 49,152 rows of 32 (f32) took 6.8 us with all blocks at once, 6.4 else. */
-static const double REGISTER_SINGLE = 0.06;
 
 /* Instructions of one thread for an operation on one element; the others take one. */
 enum {
@@ -150,7 +135,7 @@ static TileRules rules_of(const Fusion *fusion, const DeviceSpec *device, RowVar
     rules.reads_late = rowwise_weights(&reads) > 0;
     const RowEmitter row = {.fusion = fusion, .reads = reads};
     if (rowwise_mask(&row))
-        rules.space.instructions *= UNMASKED;
+        rules.space.instructions *= calibration.rows.masked_work;
     return rules;
 }
 
@@ -207,8 +192,8 @@ static bool reads_halves(const Fusion *fusion, const DeviceSpec *device, RowShap
 static int64_t most_rows(const DeviceSpec *device, int group, bool reads_late)
 {
     int most_threads = reads_late             ? device->warp_size
-                       : group <= LEAST_GROUP ? MAX_SHORTEST_BLOCK
-                                              : MAX_BLOCK;
+                       : group <= LEAST_GROUP ? calibration.rows.shortest_block_threads
+                                              : calibration.rows.block_threads;
     return group < most_threads ? most_threads / group : 1;
 }
 
@@ -232,8 +217,8 @@ static TileRules register_rules(const Fusion *fusion, const DeviceSpec *device, 
     rules.input_bits = 32;
     rules.input_registers = (int)(kept ? kept : 1);
     rules.register_overhead = 22;
-    rules.tail_share = REGISTER_TAIL;
-    rules.single_wave_share = REGISTER_SINGLE;
+    rules.tail_share = calibration.rows.tail_share;
+    rules.single_wave_share = calibration.rows.single_wave_share;
     rules.rule[LEVEL_REGISTER][COLUMN] = (AxisRule){each, each};
     rules.rule[LEVEL_SHARED][COLUMN] = (AxisRule){each * group / cluster, each * group / cluster};
     return rules;
@@ -302,9 +287,9 @@ static int64_t most_vectors(const Fusion *fusion, const DeviceSpec *device, RowS
 {
     Reads reads = rowwise_reads(fusion, shape);
     int weights = rowwise_weights(&reads);
-    int64_t first = weights ? MAX_SHORT_ROW / (shape.vector * (1 + weights)) : 0;
+    int64_t first = weights ? calibration.rows.weights_first_elements / (shape.vector * (1 + weights)) : 0;
     bool fits = first > 0 && group_of(rowwise_vectors(fusion, shape, 1), first, device) <= device->warp_size;
-    int64_t most = MAX_ELEMENTS / shape.vector + shape.window;
+    int64_t most = calibration.rows.thread_elements / shape.vector + shape.window;
     bool is_long = group_of(rowwise_vectors(fusion, shape, 1), most, device) >= device->warp_size;
     bool gathers = shape.window && weights > 0 && is_long && reads_words(&reads);
     return fits ? first : gathers ? most * 3 / 4 : most;
@@ -342,7 +327,7 @@ static int largest_cluster(const DeviceSpec *device)
 static int add_cluster_rules(const Fusion *fusion, const DeviceSpec *device, RowShape shape,
                              TileRules *variants)
 {
-    int64_t needed = ceil_div(rowwise_vectors(fusion, shape, 1), MAX_ELEMENTS / shape.vector);
+    int64_t needed = ceil_div(rowwise_vectors(fusion, shape, 1), calibration.rows.thread_elements / shape.vector);
     int count = 0;
     for (int cluster = 2; cluster <= largest_cluster(device) && count < CLUSTER_VARIANTS; cluster *= 2) {
         int64_t threads = round_up(ceil_div(needed, cluster), device->warp_size);
@@ -386,7 +371,7 @@ static bool has_copies(const Fusion *fusion, RowShape shape)
 static int add_ahead_rules(const Fusion *fusion, const DeviceSpec *device, RowShape shape,
                            TileRules *variants)
 {
-    int64_t each = MAX_ELEMENTS / shape.vector;
+    int64_t each = calibration.rows.thread_elements / shape.vector;
     int64_t threads = round_up(ceil_div(rowwise_vectors(fusion, shape, 1), each), device->warp_size);
     bool is_large = threads >= LEAST_WALKING_GROUP && threads <= MAX_GROUP;
     if (!is_large || threads > device->max_threads_per_block || !device->has.async_copy ||

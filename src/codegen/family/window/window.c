@@ -1,5 +1,6 @@
 // window: every output combines the elements under a window that slides over an input: pooling, depthwise filters.
 #include "codegen/family/window/window_parts.h"
+#include "rprogram/cost/calibration.h"
 #include "rtile/space.h"
 
 enum {
@@ -8,9 +9,7 @@ enum {
     MAX_HEIGHT = 24,            // outputs of a thread
     MAX_KEPT_ELEMENTS = 2048,   // that their windows cover: 3 taps of `h + 1000*r` cover 2001 for one output
     RUN = 32,   // outputs of a block along a longer line: neighbouring threads read neighbouring memory
-    WHOLE_LINE = 256,       // outputs of a line that a block does not cut
-    DIRECT_THREADS = 384,   // of a block: with more of them an H200 had too few blocks to switch between,
-    STAGED_THREADS = 512    // unless most of what they wait for passes through shared memory
+    WHOLE_LINE = 256   // outputs of a line that a block does not cut
 };
 
 static bool matches(const Fusion *fusion, const DeviceSpec *device)
@@ -170,7 +169,8 @@ static TileRules variant_rules(const Fusion *fusion, const DeviceSpec *device, i
     AxisRule *each = rules.rule[LEVEL_REGISTER], *block = rules.rule[LEVEL_SHARED];
     each[OUTER] = each[ALONG] = each[OTHER] = (AxisRule){1, 1};
     each[DOWN] = (AxisRule){1, MAX_HEIGHT};
-    int64_t threads = stage->access ? STAGED_THREADS : DIRECT_THREADS;
+    const WindowFit *fit = stage->access ? &calibration.staged_window : &calibration.window;
+    int64_t threads = fit->threads;
     block[OUTER] = (AxisRule){1, threads};
     block[DOWN] = (AxisRule){1, MAX_HEIGHT * threads};
     block[ALONG] = stage->access || along <= WHOLE_LINE ? all_of(along) : (AxisRule){RUN, threads};
@@ -180,12 +180,9 @@ static TileRules variant_rules(const Fusion *fusion, const DeviceSpec *device, i
     each[ALONG_TAP] = block[ALONG_TAP] = all_of(stencil_taps(&stencil, DIRECTION_ALONG));
     rules.ragged_warps = true;
     rules.accumulator_bits = dtype_info[fusion->ops[0].body->type].bits;
-    /* Fitted to 230 kernels of 15 poolings and depthwise filters on an H200 (measured 2026-11-21): positions, copies and
-       guards. Staging costs more than it looks, since a block loads, computes and stores in turn. */
-    bool staged = stage->access;
-    rules.thread_instructions = staged ? 150 : 100;
-    rules.element_instructions = staged ? 2 : 1.5;
-    rules.output_instructions = staged ? 12 : 8;
+    rules.thread_instructions = fit->thread_instructions;   // positions, copies and guards
+    rules.element_instructions = fit->element_instructions;
+    rules.output_instructions = fit->output_instructions;
     rules.register_overhead = 16;
     rules.input_buffers = 1;
     /* The lines of one output's windows, and the next one. */
@@ -208,7 +205,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     variants[count++] = variant_rules(fusion, device, WINDOWS, &none);
     FusedAccess found[MAX_ACCESSES];
     bool counted = tiles_hold(fusion, fusion_accesses(fusion, found, MAX_ACCESSES));
-    if (stage.access && counted && stencil_extent(&stencil, DIRECTION_ALONG) <= STAGED_THREADS)
+    if (stage.access && counted && stencil_extent(&stencil, DIRECTION_ALONG) <= calibration.staged_window.threads)
         variants[count++] = variant_rules(fusion, device, WINDOWS_OF_STAGED, &stage);
     return count;
 }

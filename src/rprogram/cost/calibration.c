@@ -1,0 +1,36 @@
+#include "rprogram/cost/calibration.h"
+
+const Calibration calibration = {
+    .operand_knee = 1.2,                    // tuning-log 1
+    .in_turn_knee = 5,                      // tuning-log 7
+    .least_exposed = 1.0 / 8,               // estimate
+    .elementwise = {.thread_points = 32},   // tuning-log 11
+    .permute = {.thread_gathers = 2},       // tuning-log 13
+    .reduce =
+        {
+            .thread_terms = 32,      // tuning-log 14
+            .many_rows_bytes = 32,   // tuning-log 15
+            .run_bytes = 128,        // tuning-log 16
+            .least_run_bytes = 64,   // tuning-log 16
+        },
+    // tuning-log 17 and 18
+    .window = {.threads = 384,
+               .thread_instructions = 100,
+               .element_instructions = 1.5,
+               .output_instructions = 8},
+    .staged_window = {.threads = 512,
+                      .thread_instructions = 150,
+                      .element_instructions = 2,
+                      .output_instructions = 12},
+    .rows =
+        {
+            .thread_elements = 32,           // tuning-log 19
+            .weights_first_elements = 48,    // tuning-log 24
+            .block_threads = 64,             // tuning-log 23
+            .shortest_block_threads = 128,   // tuning-log 23
+            .masked_work = 0.75,             // tuning-log 20
+            .tail_share = 0.05,              // tuning-log 21
+            .single_wave_share = 0.06,       // tuning-log 21
+        },
+    .channels = {.totals_tail_share = 0.2, .elements_tail_share = 0.1},   // tuning-log 35
+};

@@ -1,0 +1,42 @@
+// What was fitted to kinds of kernels: how far a thread and a block go before they lose speed, what masks and
+// tails cost. Times that belong to a device are keys of its file. Each number stands once, in calibration.c, with
+// the entry of doc/tuning-log.md that it was taken from.
+#pragma once
+
+/* Of a thread beyond loads and arithmetic: see TileRules. */
+typedef struct WindowFit {
+    int threads;   // of a block, at most
+    double thread_instructions, element_instructions, output_instructions;
+} WindowFit;
+
+typedef struct Calibration {
+    double operand_knee;    // how sharply other warps hide that one waits for its operands
+    double in_turn_knee;    // how sharply throughput and waiting meet in blocks that load, compute and store once
+    double least_exposed;   // of the shorter terms, this much stays visible however well they overlap
+    struct {
+        int thread_points;
+    } elementwise;
+    struct {
+        int thread_gathers;
+    } permute;
+    struct {
+        int thread_terms;      // whose loads are under way together,
+        int many_rows_bytes;   // or so many bytes where there are many rows
+        int run_bytes;         // that a block reads of each row at least, walking columns
+        int least_run_bytes;   // that the threads of a row read side by side
+    } reduce;
+    WindowFit window, staged_window;
+    struct {
+        int thread_elements;          // of a row, or of a channel
+        int weights_first_elements;   // of a row and of its weights in a thread that reads both first
+        int block_threads;            // of a block of several rows: in small ones no warp waits for others to end
+        int shortest_block_threads;   // of the shortest rows, which would have too many blocks to start
+        double masked_work;           // of a row of whose vectors a mask leaves out some, beside a whole one
+        double tail_share, single_wave_share;   // TileRules, of rows in registers
+    } rows;
+    struct {
+        double totals_tail_share, elements_tail_share;   // TileRules.tail_share of kernels that go on in steps
+    } channels;
+} Calibration;
+
+extern const Calibration calibration;
