@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Every device file obeys schema/device.schema.json, bears its name and gives the source of each number."""
+"""Every device file obeys schema/device.schema.json, bears its name and gives the source of each number. No source of the compiler
+names a device, and what cites the tuning log cites an entry that is there."""
 import json
 import pathlib
 import re
@@ -26,12 +27,35 @@ def problems_of(path, validator):
             yield f"line {number}: no source"
 
 
+def names_in_sources(devices):
+    """A device is data: the compiler knows none by its name, and what was tried on which stands in the log."""
+    name = re.compile(rf"\b({'|'.join(devices)})\b", re.IGNORECASE)
+    for path in files_of("src/**/*.[ch]*", "templates/**/*.cu*"):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if name.search(line):
+                yield f"{path.relative_to(ROOT)}:{number}: names a device: {line.strip()}"
+
+
+def missing_entries():
+    entries = set(re.findall(r"^### (\d+)\. ", (ROOT / "doc/tuning-log.md").read_text(), re.MULTILINE))
+    for path in files_of("src/**/*.[ch]*", "templates/**/*.cu*", "devices/*.yaml"):
+        for cited in re.findall(r"tuning-log(?:\.md)? (\d+)(?: and (\d+))?", path.read_text()):
+            for number in filter(None, cited):
+                if number not in entries:
+                    yield f"{path.relative_to(ROOT)}: doc/tuning-log.md has no entry {number}"
+
+
+def files_of(*patterns):
+    return sorted(path for pattern in patterns for path in ROOT.glob(pattern) if path.is_file())
+
+
 def main():
     schema = json.loads((ROOT / "schema/device.schema.json").read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(schema)
     files = sorted((ROOT / "devices").glob("*.yaml"))
     bad = [f"{path.name}: {problem}" for path in files for problem in problems_of(path, validator)]
+    bad += [*names_in_sources([path.stem for path in files]), *missing_entries()]
     print("\n".join(bad) or f"{len(files)} devices are well-formed")
     return 1 if bad or not files else 0
 

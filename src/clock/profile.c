@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/diag.h"
@@ -32,17 +31,11 @@ static void probe_work(void *context)
     probe->count = gpu_list(probe->infos, MAX_GPUS, probe->reason, sizeof probe->reason);
 }
 
-/* "sm_90a" -> 90 */
-static int capability_of(const DeviceSpec *device)
-{
-    return strncmp(device->arch, "sm_", 3) == 0 ? atoi(device->arch + 3) : 0;
-}
-
 /* The memory tells relatives apart that have the same number of SMs. */
 static bool matches(const GpuInfo *gpu, const DeviceSpec *device)
 {
     double memory = (double)gpu->memory_bytes / (double)device->dram_bytes;
-    return gpu->sm_count == device->sm_count && gpu->capability == capability_of(device) &&
+    return gpu->sm_count == device->sm_count && gpu->capability == arch_capability(device->arch) &&
            fabs(memory - 1) < 0.15;
 }
 

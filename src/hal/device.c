@@ -224,7 +224,7 @@ static DeviceSpec *parse_embedded(Arena *arena, const EmbeddedFile *file)
     return parse_file(arena, source_from_text(arena, file->path, file->text, file->length), file->sha256);
 }
 
-/* "devices/" "a100" ".yaml" */
+/* "devices/" "name" ".yaml" */
 static const EmbeddedFile *built_in(const char *name)
 {
     for (const EmbeddedFile *file = embedded_files; file->path; file++) {

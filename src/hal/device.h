@@ -53,8 +53,8 @@ typedef struct Timing {
 } Timing;
 
 typedef struct DeviceSpec {
-    const char *name;           // "a100"
-    const char *title;          // "NVIDIA A100 SXM4 40 GB"
+    const char *name;           // as in --device
+    const char *title;          // as its maker calls it
     Dialect dialect;
     const char *arch;           // what the compiler of the dialect is told: "sm_80", "gfx906"
     double clock_mhz;           // boost
@@ -82,7 +82,7 @@ typedef struct DeviceSpec {
     double peak[UNIT_COUNT];    // Gflop/s (SFU: G results/s); 0 = the device has no such unit
     Capabilities has;
     const char *sha256;         // of the file's bytes, 64 hexadecimal digits
-    const char *file;           // where it came from: a path, or "devices/a100.yaml" for a built-in one
+    const char *file;           // where it came from: a path, or "devices/NAME.yaml" for a built-in one
 } DeviceSpec;
 
 extern const char *const unit_name[UNIT_COUNT];   // as in the YAML: "fp32", "tensor_f16", …
@@ -93,6 +93,9 @@ DeviceSpec *device_read(Arena *arena, const char *device);
 
 /* The same from text, for tests and fuzzing. */
 DeviceSpec *device_parse(Arena *arena, const Source *source);
+
+/* "sm_90a" -> 90; 0 for another dialect's. */
+int arch_capability(const char *arch);
 
 /* Prints the names of the built-in devices, one a line with its title. */
 void device_list(StrBuf *out);

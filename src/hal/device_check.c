@@ -1,7 +1,6 @@
 #include "hal/device_check.h"
 
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/diag.h"
@@ -221,7 +220,7 @@ static void check_registers(const Subject *s)
                    d->registers_per_thread * d->warp_size, fact(s, "registers.per_sm"));
 }
 
-/* The largest block must fit together with what the driver takes: A100 163 + 1 of 164 KiB. */
+/* The largest block must fit together with what the driver takes: 163 + 1 of 164 KiB. */
 static void check_reserved(const Subject *s)
 {
     const DeviceSpec *d = s->device;
@@ -259,15 +258,12 @@ static const Since SINCE[] = {
     {.capability = "capabilities.wgmma", .arch = "sm_90a", .only = true},
 };
 
-/* "sm_90a" -> 90 */
-static int arch_number(const char *arch) { return atoi(arch + strlen("sm_")); }
-
 static bool arch_has(const DeviceSpec *device, const Since *since)
 {
     if (device->dialect != DIALECT_CUDA)
         return since->hip;
     return since->only ? strcmp(device->arch, since->arch) == 0
-                       : arch_number(device->arch) >= arch_number(since->arch);
+                       : arch_capability(device->arch) >= arch_capability(since->arch);
 }
 
 static void check_capabilities(const Subject *s)

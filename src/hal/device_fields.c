@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define AT(member) .offset = offsetof(DeviceSpec, member)
@@ -121,6 +122,11 @@ const DialectRow *dialect_row(Dialect dialect)
     while (row->dialect != dialect)
         row++;
     return row;
+}
+
+int arch_capability(const char *arch)
+{
+    return strncmp(arch, "sm_", strlen("sm_")) == 0 ? atoi(arch + strlen("sm_")) : 0;
 }
 
 const DeviceField *device_field(const char *path)

@@ -162,9 +162,8 @@ static double special_time_us(const KernelCounts *kernel)
 // ---- memory time ----
 
 /* Little's law with a soft knee: bandwidth * latency bytes must be under way to use the bandwidth.
-   u = bytes under way over that need, and u / sqrt(1 + u^2) is reached. Roller's table for V100
-   (512, 1024, 2048 warps: 0.36, 0.61, 0.80 of the plateau) follows it. A kernel without inputs
-   writes without waiting. */
+   u = bytes under way over that need, and u / sqrt(1 + u^2) is reached (tuning-log 9). A kernel
+   without inputs writes without waiting. */
 static double bandwidth_share(const KernelCounts *kernel, double bandwidth_gb_s, double latency_ns)
 {
     if (kernel->in_flight_bytes <= 0)

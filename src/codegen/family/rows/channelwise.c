@@ -18,7 +18,7 @@ enum {
     MAX_GRID_THREADS = 512,   // of a block that holds a share, one on each unit,
     MIN_GRID_THREADS = 256,   // where fewer threads hold more
     GRID_INSTRUCTIONS = 8,    // of a thread to widen an element in every pass
-    GRID_REGISTERS = 64       // beside what a thread reads: nvcc 13 took 40 to 50 more than with 24 for sm_90
+    GRID_REGISTERS = 64       // beside what a thread reads: compilers take many (tuning-log 36)
 };
 
 static bool matches(const Fusion *fusion, const DeviceSpec *device)

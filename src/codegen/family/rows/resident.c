@@ -107,7 +107,7 @@ static TileRules cluster_rules(const Fusion *fusion, const DeviceSpec *device, i
 }
 
 /* Clusters of every size that leaves each block work for all its threads, and can hold the row. Larger ones than every device
-   with clusters takes are for rows that no other can hold: an H200 was a fifth slower with 16 blocks than with 8. */
+   with clusters takes are slower, and for rows that no other can hold (tuning-log 34). */
 static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
     int count = 0;

@@ -169,8 +169,7 @@ static bool are_weights_most(const Fusion *fusion)
 }
 
 /* Whether threads read vectors of half the width, which lie beside each other in weights of twice the width: where these
-   are most of what a row reads, and it is short, or so long that they find little room in L1. Layer norm of 49,152 rows of
-   512, 4096 and 16,384 (f16) took 27.9, 201 and 798 us so on an H200, 28.3, 193 and 889 us else. */
+   are most of what a row reads, and it is short, or so long that they find little room in L1 (tuning-log 22). */
 static bool reads_halves(const Fusion *fusion, const DeviceSpec *device, RowShape shape, int64_t group)
 {
     int64_t columns = reduction_points(fusion), bytes = 0;
@@ -186,9 +185,8 @@ static bool reads_halves(const Fusion *fusion, const DeviceSpec *device, RowShap
            (columns <= MOST_HALVES || is_long);
 }
 
-/* Rows of a block, at most. A warp that reads its weights late has a block of its own: layer norm of 49,152 rows of 1000 and
-   1023 (f16) took 51.7 and 59.4 us so on an H200, 52.7 and 60.4 with two warps in a block. Softmax, layer norm and RMS norm of
-   rows of 32 (f16), four threads each, took 3.1, 3.4 and 3.4 us in blocks of 96 threads, 3.6 in those of 64. */
+/* Rows of a block, at most. A warp that reads its weights late has a block of its own, the shortest rows larger ones
+   (tuning-log 23). */
 static int64_t most_rows(const DeviceSpec *device, int group, bool reads_late)
 {
     int most_threads = reads_late             ? device->warp_size
@@ -277,12 +275,8 @@ static bool reads_words(const Reads *reads)
     return !narrow;
 }
 
-/* Vectors of a thread, at most: as few as let it read its weights first, where a warp still holds a row then. Layer norm of
-   49,152 rows of 128 and 256 in f16 took 9.0 and 15.9 us on an H200, with twice as many and weights read late 10.3 and 17.4;
-   of 1024, in two warps, 54.3 and 53.4. RMS norm of 128 took 8.2 us, with twice as many and its weights first 8.5.
-   Weights of rows that begin anywhere are put together from pieces; 32-bit rows of 4097 that read them took 454 us with
-   34 elements a thread and 406 with 22 (layer norm), 442 and 395 (RMS norm), f16 ones 220 and 231, 205 and 239; 32-bit rows of
-   1023 in one and two warps 113 and 99 (layer norm), 99.6 and 99.7 (RMS norm). */
+/* Vectors of a thread, at most: as few as let it read its weights first, where a warp still holds a row then. Threads with
+   fewer are faster, too, where weights of rows that begin anywhere are put together from pieces (tuning-log 24). */
 static int64_t most_vectors(const Fusion *fusion, const DeviceSpec *device, RowShape shape)
 {
     Reads reads = rowwise_reads(fusion, shape);
@@ -366,8 +360,7 @@ static bool has_copies(const Fusion *fusion, RowShape shape)
 }
 
 /* Registers hold elements of 16 bits widened, and so too few bytes of rows that leave room for one or two blocks: the next
-   row comes meanwhile. On an H200 softmax of rows of 32,768 took 0.93 of a copy's time so, 0.87 in shared memory; rows of
-   32-bit elements gained nothing, nor did clusters. */
+   row comes meanwhile. Rows of 32-bit elements gain nothing, nor do clusters (tuning-log 25). */
 static int add_ahead_rules(const Fusion *fusion, const DeviceSpec *device, RowShape shape,
                            TileRules *variants)
 {
@@ -416,8 +409,8 @@ static int add_walking_rules(const Fusion *fusion, const DeviceSpec *device, Row
     return count;
 }
 
-/* Rows in several runs of memory, as a channel's are, that one block's registers do not hold are resident's, or cut: for the
-   gradients of batch normalisation (NCHW, f16) resident took 0.8 of the time of rows in shared memory on an H200. */
+/* Rows in several runs of memory, as a channel's are, that one block's registers do not hold are resident's, which is faster,
+   or cut (tuning-log 26). */
 static bool is_one_run(const Fusion *fusion) { return fusion->axis_count - fusion->spatial_count == 1; }
 
 static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)

@@ -62,8 +62,7 @@ int64_t rowwise_places(RowShape shape, RowVariant variant);
 
    - a sum of exponentials below a maximum, where a row is read again;
    - squared distances from what is made of the sum of the same elements, where a row does not stay in registers. The
-     group meets once for both. Layer norm of rows of 32,768 and 131,072 in f32 took 0.9 of the time so on an H200; rows
-     in registers gained nothing, and those that a block holds lost as much for want of registers. */
+     group meets once for both. Rows in registers gain nothing (tuning-log 28). */
 typedef struct RowPasses {
     int count;
     int pass[MAX_PASS_OPS];   // by op: the first in which its body can be computed
@@ -97,9 +96,7 @@ int rowwise_result_bytes(const Fusion *fusion, const RowPasses *passes);
  *
  *     | partial: what the warps of a group leave in two turns | Row 0 | Row 1 | …
  *
- * Few bytes of partial, since three blocks with 64 KB of rows and 256 bytes leave 60 KB of an H200's unit for L1, and with 512
- * bytes 28 KB: layer norm of 2048 rows of 131,072 (f16) took 466 us then instead of 383, of 6144 rows of 32,768 310 instead
- * of 237. A Row has every read that is copied, be it another for each row or the same for many: a scale[b] of rows (b,t) is
+ * Few bytes of partial, since L1 is what shared memory leaves of an SM, in large steps (tuning-log 29). A Row has every read that is copied, be it another for each row or the same for many: a scale[b] of rows (b,t) is
  * as long as the row is. */
 typedef struct RowLayout {
     int64_t partial_bytes;

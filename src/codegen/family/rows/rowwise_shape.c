@@ -101,9 +101,8 @@ RowShape rowwise_shape(const Fusion *fusion)
     return (RowShape){.vector = vector};
 }
 
-/* Weights of rows that begin anywhere: put together from pieces, an H200 took 0.65 of the time of single reads for rows of
-   50,257 with two f32 weights in f16, of which 8 are a vector. In f32, where 4 are one, it took 0.96 for rows in shared memory,
-   1.2 in registers and 1.13 where they are read again. */
+/* Weights of rows that begin anywhere are put together from pieces where that is faster than single reads: in vectors of 8, and
+   for rows in shared memory (tuning-log 27). */
 RowShape rowwise_shape_of(const Fusion *fusion, RowVariant variant)
 {
     RowShape shape = rowwise_shape(fusion);
