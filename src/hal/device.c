@@ -167,6 +167,8 @@ static void bind_group(Arena *arena, DeviceSpec *device, const YamlNode *group)
 static double standard_value(const DeviceSpec *device, const DeviceField *field)
 {
     switch (field->of) {
+    case STANDARD_CLOCKS_US: return field->standard / device->clock_mhz;
+    case STANDARD_LATENCIES_US: return field->standard * device->dram_latency_ns / 1e3;
     case STANDARD_LATENCIES_NS: return field->standard * device->dram_latency_ns;
     case STANDARD_ITSELF: break;
     }

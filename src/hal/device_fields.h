@@ -17,10 +17,12 @@ typedef enum FieldKind {
     FIELD_REAL,
 } FieldKind;
 
-/* What the standard value of a key counts in. */
+/* What the standard value of a key counts in, so that each device has its own. */
 typedef enum StandardOf {
     STANDARD_ITSELF,
-    STANDARD_LATENCIES_NS,   // times dram.latency_ns
+    STANDARD_CLOCKS_US,      // of compute.clock_mhz: on the chip
+    STANDARD_LATENCIES_US,   // of dram.latency_ns: by way of memory
+    STANDARD_LATENCIES_NS,
 } StandardOf;
 
 typedef struct DeviceField {

@@ -130,8 +130,20 @@ START_TEST(timings_that_a_file_leaves_out_have_standards)
 {
     const DeviceSpec *device = parsed(a100_with("capabilities:", "timing:\n  barrier_cycles: 45\ncapabilities:"));
     ck_assert(device->timing.barrier_cycles == 45);
-    ck_assert(device->timing.operand_cycles == 24 && device->timing.grid_barrier_us == 1.8);
+    ck_assert(device->timing.operand_cycles == 24 && device->timing.block_start_cycles == 1.4);
     ck_assert(device->l2_port_share == 2);
+}
+END_TEST
+
+/* The h200's file says what was measured at 1980 MHz and with 400 ns to DRAM, the h100's nothing. */
+START_TEST(standards_follow_from_clock_and_latency)
+{
+    const Timing *h200 = &device_read(arena, "h200")->timing, *h100 = &device_read(arena, "h100")->timing;
+    ck_assert_int_eq(memcmp(h200, h100, sizeof *h200), 0);
+    const Timing *k80 = &device_read(arena, "k80")->timing;   // 875 MHz, 500 ns
+    ck_assert(k80->block_wait_us == 1980 / 875.0);
+    ck_assert(k80->grid_barrier_us == 2.25 && k80->copy_wait_us == 0.5);
+    ck_assert(k80->barrier_cycles == 30);   // 34 ns, the h200's 15
 }
 END_TEST
 
@@ -381,6 +393,7 @@ static TCase *built_in_cases(void)
     tcase_add_test(cases, old_and_foreign_devices_differ_where_they_should);
     tcase_add_test(cases, the_h200_has_what_was_measured);
     tcase_add_test(cases, timings_that_a_file_leaves_out_have_standards);
+    tcase_add_test(cases, standards_follow_from_clock_and_latency);
     tcase_add_test(cases, l2_answers_in_half_of_the_time_of_dram);
     tcase_add_test(cases, a_path_reads_the_same_as_the_name);
     tcase_add_test(cases, the_digest_is_that_of_sha256sum);
