@@ -5,11 +5,13 @@
 
 #include "hal/device_fields.h"
 
-/* One decimal is enough for a reader. */
-static const char *rounded(StrBuf *out, double value)
+static const char *rounded_to(StrBuf *out, double value, int parts)
 {
-    return device_number_text(out->arena, (double)(int64_t)(10 * value + 0.5) / 10);
+    return device_number_text(out->arena, (double)(int64_t)(parts * value + 0.5) / parts);
 }
+
+/* One decimal is enough for a reader. */
+static const char *rounded(StrBuf *out, double value) { return rounded_to(out, value, 10); }
 
 static void print_level(StrBuf *out, const DeviceSpec *device, const char *name, int64_t bytes,
                         MemoryLevel level)
@@ -60,7 +62,7 @@ static void print_timing(StrBuf *out, const DeviceSpec *device)
     for (const DeviceField *field = device_fields; field->path; field++)
         if (strncmp(field->path, GROUP, strlen(GROUP)) == 0)
             strbuf_printf(out, "  %-20s %6s\n", field->path + strlen(GROUP),
-                          device_number_text(out->arena, device_number(device, field->path)));
+                          rounded_to(out, device_number(device, field->path), 100));
 }
 
 void device_print(StrBuf *out, const DeviceSpec *device)
