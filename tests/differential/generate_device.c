@@ -79,6 +79,17 @@ static void write_memory(Random *r, StrBuf *out, int64_t sms, int64_t clock)
                   INT64_C(17179869184), dram, line, 200 + random_below(r, 600));
 }
 
+/* From far shorter to far longer than that of any GPU. What is left out follows from the clock and the latency. */
+static void write_timing(Random *r, StrBuf *out)
+{
+    static const char *const keys[] = {"block_start_cycles", "operand_cycles",  "barrier_cycles", "block_wait_us",
+                                       "cluster_barrier_us", "cluster_wait_us", "copy_wait_us",   "grid_barrier_us"};
+    strbuf_puts(out, "timing:\n");
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (i == 0 || random_chance(r, 50))   // a group has a key
+            strbuf_printf(out, "  %s: %d\n", keys[i], 1 << random_below(r, 9));
+}
+
 char *generate_device(Arena *arena, uint64_t number)
 {
     static const int64_t sm_counts[] = {1, 2, 2, 4, 8, 20, 60, 108, 132, 300};
@@ -98,5 +109,7 @@ char *generate_device(Arena *arena, uint64_t number)
     strbuf_printf(&out, "capabilities:\n  async_copy: %s\n  mma: %s\n  bulk_tensor_copy: %s\n  wgmma: %s\n",
                   flag(async), flag(mma), flag(bulk), flag(bulk && mma));
     strbuf_printf(&out, "  clusters: %s\n  cooperative: %s\n", flag(clusters), flag(random_chance(r, 70)));
+    if (random_chance(r, 50))
+        write_timing(r, &out);
     return out.text;
 }
