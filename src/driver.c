@@ -101,23 +101,28 @@ static const char *explanation(Arena *arena, ArtefactKind kind, const Source *ra
     return kind == ARTEFACT_PAGE ? explain_page(arena, report) : explain_text(arena, report);
 }
 
+static const char *text_of(Arena *arena, ArtefactKind kind, const Product *product)
+{
+    switch (kind) {
+    case ARTEFACT_CU: return product->best->kernel->source;
+    case ARTEFACT_HEADER: return codegen_header(arena, product->best->kernel);
+    case ARTEFACT_JSON: return product->ranking->text;
+    default: return explanation(arena, kind, product->ranking);
+    }
+}
+
 static void stage_artefact(Arena *arena, OutputSet *outputs, const Artefact *artefact,
                            const Product *product)
 {
     const JitResult *compiled = product->best->compiled;
-    const Kernel *kernel = product->best->kernel;
-    switch (artefact->kind) {
-    case ARTEFACT_PTX: output_stage(outputs, artefact->path, compiled->ptx, compiled->ptx_length); return;
-    case ARTEFACT_CUBIN:
+    if (artefact->kind == ARTEFACT_PTX) {
+        output_stage(outputs, artefact->path, compiled->ptx, compiled->ptx_length);
+    } else if (artefact->kind == ARTEFACT_CUBIN) {
         output_stage(outputs, artefact->path, (const char *)compiled->cubin, compiled->cubin_length);
-        return;
-    default: break;
+    } else {
+        const char *text = text_of(arena, artefact->kind, product);
+        output_stage(outputs, artefact->path, text, strlen(text));
     }
-    const char *text = artefact->kind == ARTEFACT_CU       ? kernel->source
-                       : artefact->kind == ARTEFACT_HEADER ? codegen_header(arena, kernel)
-                       : artefact->kind == ARTEFACT_JSON   ? product->ranking->text
-                                                           : explanation(arena, artefact->kind, product->ranking);
-    output_stage(outputs, artefact->path, text, strlen(text));
 }
 
 static void write_outputs(Arena *arena, const Options *opt, const DeviceSpec *device, const Product *product)
@@ -239,7 +244,8 @@ int compile(const Options *opt)
         fatal(EXIT_USAGE, "there is no candidate %d: %d were kept", opt->candidate, plans.count);
 
     CandidateList candidates = candidates_of_plans(arena, &plans);
-    TemplateStore templates = {.arena = arena, .folder = opt->templates, .line_directives = opt->line_directives};
+    TemplateStore templates = {
+        .arena = arena, .folder = opt->templates, .line_directives = opt->line_directives};
     CodegenRequest base = {
         .name = opt->name,
         .program = program,
@@ -257,10 +263,19 @@ int compile(const Options *opt)
     VerifyReport proof = {0};
     if (opt->verify)
         proof = prove(arena, opt, program, product.best->kernel, device, &watch);
-    const char *ranking = ranking_json(arena, &(Ranking){
-        .options = opt, .expr = expr.text, .program = program, .device = device, .stats = &plans.stats, .templates = &templates,
-        .candidates = &candidates, .emitted = product.best, .proof = opt->verify ? &proof : NULL});
-    product.ranking = source_from_text(arena, "the ranking", ranking, strlen(ranking));
+    Ranking ranking = {
+        .options = opt,
+        .expr = expr.text,
+        .program = program,
+        .device = device,
+        .stats = &plans.stats,
+        .templates = &templates,
+        .candidates = &candidates,
+        .emitted = product.best,
+        .proof = opt->verify ? &proof : NULL,
+    };
+    const char *json = ranking_json(arena, &ranking);
+    product.ranking = source_from_text(arena, "the ranking", json, strlen(json));
     stopwatch_lap(&watch, "rank", "%d candidates, %zu bytes", candidates.count, product.ranking->length);
     write_outputs(arena, opt, device, &product);
     stopwatch_lap(&watch, "write", "%d files", opt->artefact_count + (opt->depfile != NULL));

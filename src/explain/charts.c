@@ -41,7 +41,8 @@ static void draw_bar(StrBuf *out, const ReportCandidate *candidate, int position
 {
     double y = BAR_TOP + position * BAR_STEP, room = PICTURE_WIDTH - BAR_LEFT - BAR_RIGHT;
     double base = y + BAR_HEIGHT - 3;
-    svg_text(out, BAR_LEFT - 5, base, "end", candidate->status ? "muted" : "", arena_printf(out->arena, "%d", position + 1));
+    svg_text(out, BAR_LEFT - 5, base, "end", candidate->status ? "muted" : "",
+             arena_printf(out->arena, "%d", position + 1));
     draw_parts(out, &candidate->costs, y, scale, room);
     if (candidate->measured_us > 0)
         draw_measured(out, candidate->measured_us, y, scale, room);
@@ -73,7 +74,8 @@ static void draw_legend(StrBuf *out, double y, bool measured)
 void chart_times(StrBuf *out, const Report *report)
 {
     int count = report->count < MAX_BARS ? report->count : MAX_BARS;
-    double bottom = BAR_TOP + count * BAR_STEP, scale = (PICTURE_WIDTH - BAR_LEFT - BAR_RIGHT) / widest_us(report);
+    double bottom = BAR_TOP + count * BAR_STEP,
+           scale = (PICTURE_WIDTH - BAR_LEFT - BAR_RIGHT) / widest_us(report);
     svg_begin(out, bottom + 42, "expected time of each candidate, by its parts");
     for (int i = 0; i < count; i++)
         draw_bar(out, &report->candidates[i], i, scale);
@@ -87,8 +89,8 @@ enum { ROOF_LEFT = 46, ROOF_RIGHT = 350, ROOF_TOP = 14, ROOF_BOTTOM = 190 };
 
 /* Both axes are logarithmic. */
 typedef struct Roofline {
-    double peak, dram_gb_s, l2_gb_s;          // Gflop/s, GB/s
-    double least_x, most_x, least_y, most_y;  // flop a byte, Gflop/s
+    double peak, dram_gb_s, l2_gb_s;           // Gflop/s, GB/s
+    double least_x, most_x, least_y, most_y;   // flop a byte, Gflop/s
 } Roofline;
 
 static double x_of(const Roofline *roof, double intensity)
@@ -148,17 +150,20 @@ static void draw_roof(StrBuf *out, const Roofline *roof, double gb_s, const char
     double ridge = roof->peak / gb_s, first = fmax(roof->least_x, roof->least_y / gb_s);
     if (ridge <= first || ridge >= roof->most_x)
         return;
-    svg_line(out, x_of(roof, first), y_of(roof, first * gb_s), x_of(roof, ridge), y_of(roof, roof->peak), class);
+    svg_line(out, x_of(roof, first), y_of(roof, first * gb_s), x_of(roof, ridge), y_of(roof, roof->peak),
+             class);
     svg_line(out, x_of(roof, ridge), y_of(roof, roof->peak), ROOF_RIGHT, y_of(roof, roof->peak), class);
     double middle = sqrt(first * ridge), x = x_of(roof, middle), y = y_of(roof, middle * gb_s);
     bool below = gb_s == roof->dram_gb_s;
     svg_text(out, below ? x + 7 : x - 7, below ? y + 9 : y - 3, below ? "start" : "end", "muted", name);
 }
 
-static void draw_point(StrBuf *out, const Roofline *roof, const ReportLaunch *launch, double us, const char *class)
+static void draw_point(StrBuf *out, const Roofline *roof, const ReportLaunch *launch, double us,
+                       const char *class)
 {
     double x = x_of(roof, launch->flops / launch->dram_bytes), y = y_of(roof, launch->flops / us / 1e3);
-    strbuf_printf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4.5\" class=\"%s\"/>\n", x, fmax(y, ROOF_TOP), class);
+    strbuf_printf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4.5\" class=\"%s\"/>\n", x, fmax(y, ROOF_TOP),
+                  class);
 }
 
 /* A measured time is that of all launches: it has a point where there is but one. */
@@ -177,10 +182,12 @@ void chart_roofline(StrBuf *out, const Report *report)
             draw_point(out, &roof, &first->launches[i], first->launches[i].costs.time, "expected");
     if (measured && launch_has_roofline(first->launches))
         draw_point(out, &roof, first->launches, first->measured_us, "measured");
-    strbuf_printf(out, "<circle cx=\"%d\" cy=\"%d\" r=\"4.5\" class=\"expected\"/>\n", ROOF_LEFT + 5, ROOF_BOTTOM + 40);
+    strbuf_printf(out, "<circle cx=\"%d\" cy=\"%d\" r=\"4.5\" class=\"expected\"/>\n", ROOF_LEFT + 5,
+                  ROOF_BOTTOM + 40);
     svg_text(out, ROOF_LEFT + 14, ROOF_BOTTOM + 44, "start", "", "expected");
     if (measured) {
-        strbuf_printf(out, "<circle cx=\"%d\" cy=\"%d\" r=\"4.5\" class=\"measured\"/>\n", ROOF_LEFT + 85, ROOF_BOTTOM + 40);
+        strbuf_printf(out, "<circle cx=\"%d\" cy=\"%d\" r=\"4.5\" class=\"measured\"/>\n", ROOF_LEFT + 85,
+                      ROOF_BOTTOM + 40);
         svg_text(out, ROOF_LEFT + 94, ROOF_BOTTOM + 44, "start", "", "measured");
     }
     svg_end(out);
@@ -199,7 +206,8 @@ void chart_rates(StrBuf *out, const ReportLaunch *launch)
         svg_text(out, LEFT - 6, y + BAR_HEIGHT - 3, "end", "", term_name[i]);
         svg_box(out, LEFT, y, room, BAR_HEIGHT, "empty");
         svg_box(out, LEFT, y, room * share, BAR_HEIGHT, longest ? "part0" : "part1");
-        svg_text(out, LEFT + room + 5, y + BAR_HEIGHT - 3, "start", "", arena_printf(out->arena, "%.0f %%", 100 * share));
+        svg_text(out, LEFT + room + 5, y + BAR_HEIGHT - 3, "start", "",
+                 arena_printf(out->arena, "%.0f %%", 100 * share));
     }
     svg_end(out);
 }

@@ -10,7 +10,8 @@ enum { SLOTS_ACROSS = 16, MAX_SLOTS = 128, SLOT = 20, SLOT_GAP = 2 };
 
 static void draw_slots(StrBuf *out, const Report *report, const ReportLaunch *launch)
 {
-    double warps = ceil(launch->threads / report->device.warp_size), used = warps * report_resident(report, launch);
+    double warps = ceil(launch->threads / report->device.warp_size),
+           used = warps * report_resident(report, launch);
     double most = fmin(floor(report->device.max_threads / report->device.warp_size), MAX_SLOTS);
     for (int i = 0; i < most; i++) {
         double x = 10 + i % SLOTS_ACROSS * (SLOT + 1.2), y = 4 + i / SLOTS_ACROSS * (SLOT / 2 + SLOT_GAP);
@@ -30,10 +31,12 @@ static void draw_room(StrBuf *out, const ReportLaunch *launch, double top)
         bool limits = launch->room[i] == launch->blocks_per_sm;
         if (launch->room[i] < 0)
             continue;
-        double width = (PICTURE_WIDTH - LEFT - RIGHT) * sqrt(launch->room[i] / most);   // long ones are of no interest
+        double width =
+            (PICTURE_WIDTH - LEFT - RIGHT) * sqrt(launch->room[i] / most);   // long ones are of no interest
         svg_text(out, LEFT - 6, y + 10, "end", "", resource_name[i]);
         svg_box(out, LEFT, y, width, 13, limits ? "part2" : "empty");
-        svg_text(out, LEFT + width + 5, y + 10, "start", "", arena_printf(out->arena, "%.0f", launch->room[i]));
+        svg_text(out, LEFT + width + 5, y + 10, "start", "",
+                 arena_printf(out->arena, "%.0f", launch->room[i]));
         y += 18;
     }
 }
@@ -79,14 +82,16 @@ enum { PANEL = 150, MAX_PARTS = 32 };
 /* As long as it is, but neither so flat that it cannot be seen: 49152 x 1024 is drawn 150 x 45. */
 static void panel_size(const TileView *view, TileLevel level, double *width, double *height)
 {
-    double across = view->across ? view->across->size[level] : 1, down = view->down ? view->down->size[level] : 1;
+    double across = view->across ? view->across->size[level] : 1,
+           down = view->down ? view->down->size[level] : 1;
     double longest = fmax(across, down);
     *width = PANEL * fmax(across / longest, 0.3);
     *height = PANEL * fmax(down / longest, 0.3);
 }
 
 /* Lines between parts. Of more than 32 only every second, fourth, … is drawn. */
-static void draw_lines(StrBuf *out, double parts, double x, double y, double width, double height, bool across)
+static void draw_lines(StrBuf *out, double parts, double x, double y, double width, double height,
+                       bool across)
 {
     double step = 1;
     while (parts / step > MAX_PARTS)
@@ -117,7 +122,8 @@ static const char *parts_of(Arena *arena, const TileView *view, TileLevel level,
     return arena_printf(arena, "%.0f x %.0f %s", down, across, what);
 }
 
-static void draw_level(StrBuf *out, const ReportLaunch *launch, TileLevel level, double x, const char *name, const char *parts)
+static void draw_level(StrBuf *out, const ReportLaunch *launch, TileLevel level, double x, const char *name,
+                       const char *parts)
 {
     TileView view = tile_view(launch, level);
     double width, height;
@@ -133,7 +139,8 @@ void draw_tiles(StrBuf *out, const ReportLaunch *launch)
     double width, problem, block;
     panel_size(&whole, TILE_PROBLEM, &width, &problem);
     panel_size(&part, TILE_BLOCK, &width, &block);
-    svg_begin(out, 20 + fmax(problem, block) + 22, "the problem cut into blocks, and a block into threads' tiles");
+    svg_begin(out, 20 + fmax(problem, block) + 22,
+              "the problem cut into blocks, and a block into threads' tiles");
     draw_level(out, launch, TILE_PROBLEM, 10, "the problem", "block tiles");
     draw_level(out, launch, TILE_BLOCK, 195, "a block", "thread tiles");
     svg_end(out);

@@ -10,12 +10,17 @@ static const char style[] =
     ":root{color-scheme:light dark;--paper:#fff;--ink:#1c2430;--muted:#5d6878;--line:#d5dbe3;--empty:#eef1f5;"
     "--sheet:#f7f9fb;--p0:#2563eb;--p1:#8db4f7;--p2:#e8961e;--p3:#8b6fd6;--p4:#9aa5b4;--mark:#d0263b}\n"
     "@media(prefers-color-scheme:dark){:root{--paper:#12161c;--ink:#e4e9f0;--muted:#97a3b3;--line:#333c48;"
-    "--empty:#232a34;--sheet:#1a2029;--p0:#5b93ff;--p1:#2f568f;--p2:#f0a93c;--p3:#a78bfa;--p4:#6b7686;--mark:#ff6b7a}}\n"
-    "*{box-sizing:border-box}body{margin:0 auto;padding:1rem;max-width:76rem;background:var(--paper);color:var(--ink);"
-    "font:16px/1.5 system-ui,sans-serif}h1{font-size:1.5rem;margin:.2rem 0}h2{font-size:1.1rem;margin:0 0 .4rem}"
+    "--empty:#232a34;--sheet:#1a2029;--p0:#5b93ff;--p1:#2f568f;--p2:#f0a93c;--p3:#a78bfa;--p4:#6b7686;--mark:"
+    "#ff6b7a}}\n"
+    "*{box-sizing:border-box}body{margin:0 "
+    "auto;padding:1rem;max-width:76rem;background:var(--paper);color:var(--ink);"
+    "font:16px/1.5 system-ui,sans-serif}h1{font-size:1.5rem;margin:.2rem 0}h2{font-size:1.1rem;margin:0 0 "
+    ".4rem}"
     "p{margin:.3rem 0 .8rem;max-width:44rem}.muted{color:var(--muted)}\n"
-    ".all{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(22rem,100%),1fr));gap:1rem;margin-top:1rem}"
-    "section{border:1px solid var(--line);border-radius:.6rem;padding:.8rem;min-width:0}.wide{grid-column:1/-1}\n"
+    ".all{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(22rem,100%),1fr));gap:1rem;margin-"
+    "top:1rem}"
+    "section{border:1px solid "
+    "var(--line);border-radius:.6rem;padding:.8rem;min-width:0}.wide{grid-column:1/-1}\n"
     ".scroll{overflow-x:auto}table{border-collapse:collapse;font-variant-numeric:tabular-nums}"
     "th,td{text-align:right;padding:.15rem .6rem;border-bottom:1px solid var(--line);white-space:nowrap}"
     "th{font-weight:600}td:first-child,th:first-child,.name{text-align:left}tr.sum td{font-weight:600}\n"
@@ -25,8 +30,10 @@ static const char style[] =
     "svg text.strong{font-weight:600}.part0{fill:var(--p0)}.part1{fill:var(--p1)}.part2{fill:var(--p2)}"
     ".part3{fill:var(--p3)}.part4{fill:var(--p4)}.empty{fill:var(--empty)}.sheet{fill:var(--sheet)}\n"
     ".line{stroke:var(--muted);stroke-width:.4}.grid{stroke:var(--line);stroke-width:.7}"
-    ".frame{fill:none;stroke:var(--ink)}.roof{stroke:var(--ink);stroke-width:1.6}.dashed{stroke-dasharray:4 3;"
-    "stroke:var(--muted)}.mark{stroke:var(--mark);stroke-width:2.4}.cut{fill:var(--paper)}.expected{fill:var(--p0)}.measured{fill:var(--mark)}\n";
+    ".frame{fill:none;stroke:var(--ink)}.roof{stroke:var(--ink);stroke-width:1.6}.dashed{stroke-dasharray:4 "
+    "3;"
+    "stroke:var(--muted)}.mark{stroke:var(--mark);stroke-width:2.4}.cut{fill:var(--paper)}.expected{fill:var("
+    "--p0)}.measured{fill:var(--mark)}\n";
 
 static void begin_section(StrBuf *out, const char *class, const char *title)
 {
@@ -35,10 +42,7 @@ static void begin_section(StrBuf *out, const char *class, const char *title)
     strbuf_puts(out, "</h2>\n");
 }
 
-static void end_section(StrBuf *out)
-{
-    strbuf_puts(out, "</section>\n");
-}
+static void end_section(StrBuf *out) { strbuf_puts(out, "</section>\n"); }
 
 static void paragraph(StrBuf *out, const char *class, const char *text)
 {
@@ -113,7 +117,8 @@ static void tile_paragraph(StrBuf *out, const ReportLaunch *launch)
     strbuf_puts(&text, "; a block does ");
     tile_sizes(&text, launch, TILE_BLOCK);
     tile_steps(&steps, launch, TILE_PROBLEM);
-    strbuf_printf(&text, "%s%s; %s ", steps.length ? ", " : "", steps.length ? steps.text : "", tile_holder(out->arena, launch));
+    strbuf_printf(&text, "%s%s; %s ", steps.length ? ", " : "", steps.length ? steps.text : "",
+                  tile_holder(out->arena, launch));
     tile_sizes(&text, launch, TILE_THREAD);
     strbuf_puts(&text, " at a time.");
     paragraph(out, "", text.text);
@@ -128,20 +133,26 @@ static void launch_sections(StrBuf *out, const Report *report, const ReportLaunc
     draw_tiles(out, launch);
     end_section(out);
     begin_section(out, "", arena_printf(arena, "%s: how busy", launch->kernel));
-    paragraph(out, "", arena_printf(arena, "Share of its %.2f us for which each is needed; bound by %s.",
-                                    launch->costs.time, launch->bound_by));
+    paragraph(out, "",
+              arena_printf(arena, "Share of its %.2f us for which each is needed; bound by %s.",
+                           launch->costs.time, launch->bound_by));
     chart_rates(out, launch);
     end_section(out);
     begin_section(out, "", arena_printf(arena, "%s: occupancy", launch->kernel));
     bool grid = strcmp(launch->limiter, "grid") == 0;
-    paragraph(out, "", arena_printf(arena, "%.0f of %.0f warps of an SM, in %.0f blocks of %.0f threads; %s. %.0f registers a thread%s.",
-                                    warps, floor(report->device.max_threads / report->device.warp_size),
-                                    report_resident(report, launch), launch->threads,
-                                    grid ? "there are no more blocks" : arena_printf(arena, "limited by %s", launch->limiter),
-                                    launch->registers, launch->spills ? ", some of them spilled" : ""));
+    paragraph(
+        out, "",
+        arena_printf(
+            arena,
+            "%.0f of %.0f warps of an SM, in %.0f blocks of %.0f threads; %s. %.0f registers a thread%s.",
+            warps, floor(report->device.max_threads / report->device.warp_size),
+            report_resident(report, launch), launch->threads,
+            grid ? "there are no more blocks" : arena_printf(arena, "limited by %s", launch->limiter),
+            launch->registers, launch->spills ? ", some of them spilled" : ""));
     draw_occupancy(out, report, launch);
-    paragraph(out, "", arena_printf(arena, "%.2f waves: %.0f blocks, %.0f at once.", launch->waves, launch->blocks,
-                                    launch->blocks_per_sm * report->device.sm_count));
+    paragraph(out, "",
+              arena_printf(arena, "%.2f waves: %.0f blocks, %.0f at once.", launch->waves, launch->blocks,
+                           launch->blocks_per_sm * report->device.sm_count));
     draw_waves(out, launch);
     end_section(out);
 }
@@ -159,19 +170,23 @@ static void candidate_row(StrBuf *out, const ReportCandidate *candidate, int pos
     cell(out, "td", arena_printf(arena, "%.0f", candidate->model_rank));
     cell(out, "td", arena_printf(arena, "%.2f", candidate->costs.time));
     cell(out, "td", measured ? arena_printf(arena, "%.2f", candidate->measured_us) : "-");
-    cell(out, "td", measured ? arena_printf(arena, "%.2f", candidate->measured_us / candidate->costs.time) : "-");
+    cell(out, "td",
+         measured ? arena_printf(arena, "%.2f", candidate->measured_us / candidate->costs.time) : "-");
     strbuf_puts(out, "<td class=\"name\">");
     page_text(out, name.text);
     strbuf_puts(out, "</td><td class=\"name\">");
-    page_text(out, candidate->status ? arena_printf(arena, "%s: %s", candidate->status, candidate->reason ? candidate->reason : "")
+    page_text(out, candidate->status ? arena_printf(arena, "%s: %s", candidate->status,
+                                                    candidate->reason ? candidate->reason : "")
                                      : candidate->launches[0].bound_by);
     strbuf_puts(out, "</td></tr>\n");
 }
 
 static void candidate_table(StrBuf *out, const Report *report)
 {
-    strbuf_puts(out, "<div class=\"scroll\"><table>\n<tr><th>#</th><th>model</th><th>expected us</th><th>measured us</th>"
-                     "<th>ratio</th><th class=\"name\">kernels</th><th class=\"name\">bound by</th></tr>\n");
+    strbuf_puts(
+        out,
+        "<div class=\"scroll\"><table>\n<tr><th>#</th><th>model</th><th>expected us</th><th>measured us</th>"
+        "<th>ratio</th><th class=\"name\">kernels</th><th class=\"name\">bound by</th></tr>\n");
     for (int i = 0; i < report->count; i++)
         candidate_row(out, &report->candidates[i], i);
     strbuf_puts(out, "</table></div>\n");
@@ -207,8 +222,8 @@ static void reproduction(StrBuf *out, const Report *report)
     StrBuf written = strbuf_new(out->arena);
     strbuf_printf(&written, "rollerc %s wrote candidate %d", report->version, report->emitted + 1);
     if (report->verified)
-        strbuf_printf(&written, ", proven in %.3g s on %.0f elements%s", report->verified_seconds, report->verified_elements,
-                      report->sampled ? " of some blocks" : "");
+        strbuf_printf(&written, ", proven in %.3g s on %.0f elements%s", report->verified_seconds,
+                      report->verified_elements, report->sampled ? " of some blocks" : "");
     strbuf_puts(&written, "; SHA-256 of the file:");
     paragraph(out, "muted", written.text);
     strbuf_puts(out, "<p><code>");

@@ -10,16 +10,25 @@
 static const char schema_id[] = "urn:rollerc:ranking:", schema_major[] = "2";
 
 const char *const term_name[TERM_COUNT] = {
-    [TERM_COMPUTE] = "compute", [TERM_SPECIAL] = "special functions", [TERM_SHARED] = "shared memory",
-    [TERM_L2] = "l2",           [TERM_DRAM] = "dram",                 [TERM_START] = "block start",
+    [TERM_COMPUTE] = "compute",
+    [TERM_SPECIAL] = "special functions",
+    [TERM_SHARED] = "shared memory",
+    [TERM_L2] = "l2",
+    [TERM_DRAM] = "dram",
+    [TERM_START] = "block start",
 };
 const char *const part_name[PART_COUNT] = {
-    [PART_LONGEST] = "longest term", [PART_UNHIDDEN] = "others, not hidden", [PART_TAIL] = "tail",
-    [PART_WAIT] = "waiting",         [PART_LAUNCH] = "launch",
+    [PART_LONGEST] = "longest term",
+    [PART_UNHIDDEN] = "others, not hidden",
+    [PART_TAIL] = "tail",
+    [PART_WAIT] = "waiting",
+    [PART_LAUNCH] = "launch",
 };
 const char *const resource_name[RESOURCE_COUNT] = {
-    [RESOURCE_THREADS] = "threads",     [RESOURCE_BLOCKS] = "blocks",
-    [RESOURCE_REGISTERS] = "registers", [RESOURCE_SHARED] = "shared memory",
+    [RESOURCE_THREADS] = "threads",
+    [RESOURCE_BLOCKS] = "blocks",
+    [RESOURCE_REGISTERS] = "registers",
+    [RESOURCE_SHARED] = "shared memory",
 };
 
 // ---- fields ----
@@ -38,13 +47,14 @@ typedef struct Reader {
 static _Noreturn void lacks(const Reader *r, Node of, const char *what, const char *key)
 {
     bool top = !*of.path;
-    fatal(EXIT_INPUT, "'%s' is no complete ranking: %s%slacks the %s '%s'", r->source->name, top ? "it " : of.path,
-          top ? "" : " ", what, key);
+    fatal(EXIT_INPUT, "'%s' is no complete ranking: %s%slacks the %s '%s'", r->source->name,
+          top ? "it " : of.path, top ? "" : " ", what, key);
 }
 
 static Node below(const Reader *r, Node of, const char *key)
 {
-    return (Node){json_get(of.json, key), arena_printf(r->arena, "%s%s%s", of.path, *of.path ? "." : "", key)};
+    return (Node){json_get(of.json, key),
+                  arena_printf(r->arena, "%s%s%s", of.path, *of.path ? "." : "", key)};
 }
 
 static Node object(const Reader *r, Node of, const char *key)
@@ -137,8 +147,10 @@ static void read_costs(const Reader *r, Node predicted, Costs *costs)
         [TERM_COMPUTE] = "compute_us", [TERM_SPECIAL] = "special_us", [TERM_SHARED] = "shared_us",
         [TERM_L2] = "l2_us",           [TERM_DRAM] = "dram_us",       [TERM_START] = "start_us",
     };
-    static const char *const part_key[PART_COUNT] = {
-        [PART_UNHIDDEN] = "unhidden_us", [PART_TAIL] = "tail_us", [PART_WAIT] = "wait_us", [PART_LAUNCH] = "launch_us"};
+    static const char *const part_key[PART_COUNT] = {[PART_UNHIDDEN] = "unhidden_us",
+                                                     [PART_TAIL] = "tail_us",
+                                                     [PART_WAIT] = "wait_us",
+                                                     [PART_LAUNCH] = "launch_us"};
     costs->time = positive(r, predicted, "time_us");
     for (Part i = PART_UNHIDDEN; i < PART_COUNT; i++)
         costs->part[i] = number(r, predicted, part_key[i]);
@@ -151,8 +163,10 @@ static void read_costs(const Reader *r, Node predicted, Costs *costs)
 static void read_occupancy(const Reader *r, Node predicted, ReportLaunch *launch)
 {
     static const char *const key[RESOURCE_COUNT] = {
-        [RESOURCE_THREADS] = "threads",     [RESOURCE_BLOCKS] = "blocks",
-        [RESOURCE_REGISTERS] = "registers", [RESOURCE_SHARED] = "shared_memory",
+        [RESOURCE_THREADS] = "threads",
+        [RESOURCE_BLOCKS] = "blocks",
+        [RESOURCE_REGISTERS] = "registers",
+        [RESOURCE_SHARED] = "shared_memory",
     };
     Node occupancy = object(r, predicted, "occupancy"), room = object(r, occupancy, "room_for");
     launch->blocks_per_sm = number(r, occupancy, "blocks_per_sm");
@@ -182,9 +196,11 @@ static void read_tiles(const Reader *r, Node config, ReportLaunch *launch)
     static const char *const level[TILE_LEVELS] = {
         [TILE_PROBLEM] = "global", [TILE_BLOCK] = "shared", [TILE_THREAD] = "register"};
     Node tile = object(r, config, "tile"), problem = object(r, tile, level[TILE_PROBLEM]);
-    for (const Json *json = json_first(problem.json); json && launch->axis_count < MAX_TILE_AXES; json = json_next(json)) {
+    for (const Json *json = json_first(problem.json); json && launch->axis_count < MAX_TILE_AXES;
+         json = json_next(json)) {
         TileAxis *axis = &launch->axes[launch->axis_count++];
-        *axis = (TileAxis){.name = clean(r, json_key(json)), .reduced = is_reduced(r, config, json_key(json))};
+        *axis =
+            (TileAxis){.name = clean(r, json_key(json)), .reduced = is_reduced(r, config, json_key(json))};
         for (TileLevel i = 0; i < TILE_LEVELS; i++)
             axis->size[i] = positive(r, object(r, tile, level[i]), json_key(json));
     }
@@ -277,7 +293,8 @@ static void read_candidate(const Reader *r, Node of, Node peaks, ReportCandidate
 
 static void read_candidates(const Reader *r, Node root, Report *report)
 {
-    Node candidates = array(r, root, "candidates"), peaks = object(r, object(r, root, "device"), "peak_gflop_s");
+    Node candidates = array(r, root, "candidates"),
+         peaks = object(r, object(r, root, "device"), "peak_gflop_s");
     report->candidates = NEW_ARRAY(r->arena, ReportCandidate, count_items(candidates.json));
     for (const Json *json = json_first(candidates.json); json; json = json_next(json)) {
         Node candidate = item(r, candidates, json, report->count);
@@ -329,7 +346,8 @@ static void check_schema(const Reader *r, const Json *root)
     if (!id || strncmp(id, schema_id, strlen(schema_id)) != 0)
         fatal(EXIT_INPUT, "'%s' is no ranking; `rollerc EXPR.te --device NAME --json FILE' makes one", name);
     if (strcmp(id + strlen(schema_id), schema_major) != 0)
-        fatal(EXIT_INPUT, "'%s' has version %s of the schema, and this rollerc reads %s.x; make the ranking again", name,
+        fatal(EXIT_INPUT,
+              "'%s' has version %s of the schema, and this rollerc reads %s.x; make the ranking again", name,
               version ? clean(r, version) : "?", schema_major);
 }
 
@@ -344,7 +362,8 @@ static Json *parse(const Reader *r)
     while (end > 0 && isspace((unsigned char)source->text[end - 1]))
         end--;
     if (end == 0 || source->text[end - 1] != '}')   // with which a ranking ends
-        diag_fatal((Loc){source, (uint32_t)end, 1}, EXIT_INPUT, "the file ends within the JSON: is it whole?");
+        diag_fatal((Loc){source, (uint32_t)end, 1}, EXIT_INPUT,
+                   "the file ends within the JSON: is it whole?");
     diag_fatal((Loc){source, (uint32_t)(wrong - source->text), 1}, EXIT_INPUT, "this is no JSON");
 }
 
@@ -368,10 +387,7 @@ Report *report_read(Arena *arena, const Source *source)
     return report;
 }
 
-bool launch_has_roofline(const ReportLaunch *launch)
-{
-    return launch->flops > 0 && launch->dram_bytes > 0;
-}
+bool launch_has_roofline(const ReportLaunch *launch) { return launch->flops > 0 && launch->dram_bytes > 0; }
 
 double report_resident(const Report *report, const ReportLaunch *launch)
 {

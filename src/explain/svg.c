@@ -4,7 +4,8 @@
 
 void page_text(StrBuf *out, const char *text)
 {
-    static const char *const entity[128] = {['&'] = "&amp;", ['<'] = "&lt;", ['>'] = "&gt;", ['"'] = "&quot;"};
+    static const char *const entity[128] = {
+        ['&'] = "&amp;", ['<'] = "&lt;", ['>'] = "&gt;", ['"'] = "&quot;"};
     for (; *text; text++)
         if (entity[*text & 127])
             strbuf_puts(out, entity[*text & 127]);
@@ -19,10 +20,7 @@ void svg_begin(StrBuf *out, double height, const char *what)
     strbuf_puts(out, "\">\n");
 }
 
-void svg_end(StrBuf *out)
-{
-    strbuf_puts(out, "</svg>\n");
-}
+void svg_end(StrBuf *out) { strbuf_puts(out, "</svg>\n"); }
 
 void svg_text(StrBuf *out, double x, double y, const char *where, const char *class, const char *words)
 {
@@ -33,10 +31,12 @@ void svg_text(StrBuf *out, double x, double y, const char *where, const char *cl
 
 void svg_box(StrBuf *out, double x, double y, double width, double height, const char *class)
 {
-    strbuf_printf(out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" class=\"%s\"/>\n", x, y, width, height, class);
+    strbuf_printf(out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" class=\"%s\"/>\n", x, y,
+                  width, height, class);
 }
 
 void svg_line(StrBuf *out, double x1, double y1, double x2, double y2, const char *class)
 {
-    strbuf_printf(out, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"%s\"/>\n", x1, y1, x2, y2, class);
+    strbuf_printf(out, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"%s\"/>\n", x1, y1, x2,
+                  y2, class);
 }

@@ -39,8 +39,8 @@ static void print_head(StrBuf *out, const Report *report)
     strbuf_puts(out, "\n  written: candidate ");
     strbuf_printf(out, "%d", report->emitted + 1);
     if (report->verified)
-        strbuf_printf(out, "; proven in %.3g s on %.0f elements%s", report->verified_seconds, report->verified_elements,
-                      report->sampled ? " of some blocks" : "");
+        strbuf_printf(out, "; proven in %.3g s on %.0f elements%s", report->verified_seconds,
+                      report->verified_elements, report->sampled ? " of some blocks" : "");
     strbuf_puts(out, "\n\n");
 }
 
@@ -53,7 +53,9 @@ typedef struct Compared {
 
 static double value_of(const Costs *costs, int row)
 {
-    return row < PART_COUNT ? costs->part[row] : row < PART_COUNT + TERM_COUNT ? costs->term[row - PART_COUNT] : costs->time;
+    return row < PART_COUNT                ? costs->part[row]
+           : row < PART_COUNT + TERM_COUNT ? costs->term[row - PART_COUNT]
+                                           : costs->time;
 }
 
 static void print_row(StrBuf *out, const Compared *compared, const char *name, int row)
@@ -62,8 +64,9 @@ static void print_row(StrBuf *out, const Compared *compared, const char *name, i
     for (int i = 0; i < compared->count; i++)
         strbuf_printf(out, " %11.2f", value_of(&compared->candidate[i]->costs, row));
     for (int i = 1; i < compared->count; i++)
-        strbuf_printf(out, " %+11.2f", value_of(&compared->candidate[i]->costs, row) -
-                                           value_of(&compared->candidate[0]->costs, row));
+        strbuf_printf(out, " %+11.2f",
+                      value_of(&compared->candidate[i]->costs, row) -
+                          value_of(&compared->candidate[0]->costs, row));
     strbuf_putc(out, '\n');
 }
 
@@ -113,15 +116,17 @@ static void print_roofline(StrBuf *out, const Report *report, const ReportLaunch
     double us = launch->costs.time, gb_s = launch->dram_bytes / us / 1e3;
     strbuf_puts(out, "  roofline    ");
     quantity(out, launch->dram_bytes, "B");
-    strbuf_printf(out, " of DRAM in %.2f us: %.0f GB/s of %.0f, %.0f %%\n", us, gb_s, report->device.dram_gb_s,
-                  100 * gb_s / report->device.dram_gb_s);
+    strbuf_printf(out, " of DRAM in %.2f us: %.0f GB/s of %.0f, %.0f %%\n", us, gb_s,
+                  report->device.dram_gb_s, 100 * gb_s / report->device.dram_gb_s);
     if (!launch_has_roofline(launch))
         return;
     double intensity = launch->flops / launch->dram_bytes, roof = intensity * report->device.dram_gb_s;
     bool by_memory = roof < launch->peak_gflop_s;
     roof = fmin(roof, launch->peak_gflop_s);
-    strbuf_printf(out, "              %.3g flop a byte: at most %.0f Gflop/s, by %s; expected %.0f, %.0f %%\n", intensity, roof,
-                  by_memory ? "DRAM" : launch->unit, launch->flops / us / 1e3, 100 * launch->flops / us / 1e3 / roof);
+    strbuf_printf(out,
+                  "              %.3g flop a byte: at most %.0f Gflop/s, by %s; expected %.0f, %.0f %%\n",
+                  intensity, roof, by_memory ? "DRAM" : launch->unit, launch->flops / us / 1e3,
+                  100 * launch->flops / us / 1e3 / roof);
 }
 
 static void print_occupancy(StrBuf *out, const Report *report, const ReportLaunch *launch)
@@ -138,8 +143,8 @@ static void print_occupancy(StrBuf *out, const Report *report, const ReportLaunc
         if (launch->room[i] >= 0)
             strbuf_printf(out, "%s %.0f by %s", i ? "," : "", launch->room[i], resource_name[i]);
     strbuf_puts(out, "\n              ");
-    strbuf_printf(out, "%.0f registers a thread (%s)%s, ", launch->registers, launch->compiled ? "compiled" : "estimated",
-                  launch->spills ? ", spilled" : "");
+    strbuf_printf(out, "%.0f registers a thread (%s)%s, ", launch->registers,
+                  launch->compiled ? "compiled" : "estimated", launch->spills ? ", spilled" : "");
     quantity(out, launch->block_shared_bytes, "B");
     strbuf_puts(out, " of shared memory a block\n");
 }
@@ -166,7 +171,8 @@ static void print_candidate(StrBuf *out, const Report *report, int position)
     const ReportCandidate *candidate = &report->candidates[position];
     strbuf_printf(out, "  %3d %6.0f %11.2f ", position + 1, candidate->model_rank, candidate->costs.time);
     if (candidate->measured_us > 0)
-        strbuf_printf(out, "%11.2f %8.2f  ", candidate->measured_us, candidate->measured_us / candidate->costs.time);
+        strbuf_printf(out, "%11.2f %8.2f  ", candidate->measured_us,
+                      candidate->measured_us / candidate->costs.time);
     else
         strbuf_printf(out, "%11s %8s  ", "-", "-");
     candidate_name(out, candidate);
@@ -189,8 +195,8 @@ char *explain_text(Arena *arena, const Report *report)
     print_comparison(out, report);
     for (int i = 0; i < report->candidates[0].launch_count; i++)
         print_launch(out, report, &report->candidates[0].launches[i]);
-    strbuf_printf(out, "\nCandidates%s%s\n    #  model expected us measured us    ratio\n", report->gpu ? ", measured on " : "",
-                  report->gpu ? report->gpu : "");
+    strbuf_printf(out, "\nCandidates%s%s\n    #  model expected us measured us    ratio\n",
+                  report->gpu ? ", measured on " : "", report->gpu ? report->gpu : "");
     for (int i = 0; i < report->count; i++)
         print_candidate(out, report, i);
     return out->text;

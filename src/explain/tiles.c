@@ -75,15 +75,9 @@ typedef struct Panel {
 } Panel;
 
 /* Up to six parts are drawn; of more the first ones, a gap, and the last. */
-static int cells_of(double parts)
-{
-    return parts <= MAX_CELLS ? (int)parts : MAX_CELLS;
-}
+static int cells_of(double parts) { return parts <= MAX_CELLS ? (int)parts : MAX_CELLS; }
 
-static bool is_gap(double parts, int cell)
-{
-    return parts > MAX_CELLS && cell == MAX_CELLS - 2;
-}
+static bool is_gap(double parts, int cell) { return parts > MAX_CELLS && cell == MAX_CELLS - 2; }
 
 /* +---+---+
    |###|   |     the first part is filled
@@ -97,11 +91,11 @@ static Panel draw(double parts_down, double parts_across)
             bool on_row = y % 2 == 0, on_column = x % CELL == 0, first = y < 2 && x < CELL;
             bool gap = is_gap(parts_down, y / 2) || is_gap(parts_across, x / CELL);
             panel.line[y][x] = on_row && on_column ? '+'
-                               : gap              ? (on_row || on_column ? ' ' : '.')
-                               : on_row           ? '-'
-                               : on_column        ? '|'
-                               : first            ? '#'
-                                                  : ' ';
+                               : gap               ? (on_row || on_column ? ' ' : '.')
+                               : on_row            ? '-'
+                               : on_column         ? '|'
+                               : first             ? '#'
+                                                   : ' ';
         }
     return panel;
 }
@@ -119,14 +113,15 @@ static void print_side_by_side(StrBuf *out, const Panel *left, const Panel *righ
     }
 }
 
-static void print_caption(StrBuf *out, const ReportLaunch *launch, TileLevel level, const char *indent, const char *what)
+static void print_caption(StrBuf *out, const ReportLaunch *launch, TileLevel level, const char *indent,
+                          const char *what)
 {
     TileView view = tile_view(launch, level);
     strbuf_printf(out, "%s%s ", indent, what);
     tile_sizes(out, launch, level);
     if (view.down)
-        strbuf_printf(out, "; %s by %s drawn: %.0f x %.0f", view.down->name, view.across->name, tile_parts(view.down, level),
-                      tile_parts(view.across, level));
+        strbuf_printf(out, "; %s by %s drawn: %.0f x %.0f", view.down->name, view.across->name,
+                      tile_parts(view.down, level), tile_parts(view.across, level));
     else if (view.across)
         strbuf_printf(out, "; %s drawn: %.0f", view.across->name, tile_parts(view.across, level));
     StrBuf steps = strbuf_new(out->arena);

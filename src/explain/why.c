@@ -13,7 +13,8 @@ void quantity(StrBuf *out, double value, const char *unit)
         value /= 1000;
     for (; value > 0 && value < 0.9995 && i > 0; i--)
         value *= 1000;
-    strbuf_printf(out, value >= 99.95 || value == floor(value) ? "%.0f %s%s" : "%.3g %s%s", value, prefix[i], unit);
+    strbuf_printf(out, value >= 99.95 || value == floor(value) ? "%.0f %s%s" : "%.3g %s%s", value, prefix[i],
+                  unit);
 }
 
 void candidate_name(StrBuf *out, const ReportCandidate *candidate)
@@ -35,10 +36,7 @@ Term longest_term(const Costs *costs)
     return longest;
 }
 
-static bool same(double a, double b)
-{
-    return fabs(a - b) <= SAME * fmax(a, b);
-}
+static bool same(double a, double b) { return fabs(a - b) <= SAME * fmax(a, b); }
 
 int why_compared(const Report *report, int positions[MAX_COMPARED])
 {
@@ -73,7 +71,8 @@ static void say_longest(StrBuf *out, const Costs *a, const Costs *b)
 {
     Term first = longest_term(a), second = longest_term(b);
     if (first == second)
-        strbuf_printf(out, "its %s alone takes %.2f us instead of %.2f", term_name[second], b->term[second], a->term[first]);
+        strbuf_printf(out, "its %s alone takes %.2f us instead of %.2f", term_name[second], b->term[second],
+                      a->term[first]);
     else
         strbuf_printf(out, "its longest term is %s with %.2f us, where that of the first is %s with %.2f",
                       term_name[second], b->term[second], term_name[first], a->term[first]);
@@ -89,7 +88,8 @@ static void say_difference(StrBuf *out, const Costs *a, const Costs *b)
     switch (most) {
     case PART_LONGEST: say_longest(out, a, b); return;
     case PART_UNHIDDEN:
-        strbuf_printf(out, "%.2f us instead of %.2f show of the terms beside the longest", b->part[most], a->part[most]);
+        strbuf_printf(out, "%.2f us instead of %.2f show of the terms beside the longest", b->part[most],
+                      a->part[most]);
         if (grown(a, b))
             strbuf_printf(out, ", of which that of %s grew most", grown(a, b));
         else
@@ -127,7 +127,8 @@ static bool spills(const ReportCandidate *candidate)
 
 static void say_measured(StrBuf *out, const ReportCandidate *a, const ReportCandidate *b)
 {
-    strbuf_printf(out, "It is the fastest by measurement: %.2f us, %.2f times what the model expected (%.2f).",
+    strbuf_printf(out,
+                  "It is the fastest by measurement: %.2f us, %.2f times what the model expected (%.2f).",
                   a->measured_us, a->measured_us / a->costs.time, a->costs.time);
     if (b && b->measured_us > 0)
         strbuf_printf(out, " The second took %.2f us, %.1f %% longer; expected were %.2f.", b->measured_us,
@@ -140,7 +141,9 @@ void why_first(StrBuf *out, const Report *report)
 {
     int positions[MAX_COMPARED], count = why_compared(report, positions);
     if (count == 0) {
-        strbuf_printf(out, "All candidates failed; the first one: %s.", report->candidates[0].reason ? report->candidates[0].reason : report->candidates[0].status);
+        strbuf_printf(out, "All candidates failed; the first one: %s.",
+                      report->candidates[0].reason ? report->candidates[0].reason
+                                                   : report->candidates[0].status);
         return;
     }
     const ReportCandidate *a = &report->candidates[positions[0]];
@@ -156,11 +159,14 @@ void why_first(StrBuf *out, const Report *report)
     if (spills(b) && !spills(a))
         strbuf_puts(out, "The second spills registers, and counts as twice as slow as the model says. ");
     if (!same(a->costs.time, b->costs.time)) {
-        strbuf_printf(out, "The model expects %.2f us of it and %.2f of the second", a->costs.time, b->costs.time);
+        strbuf_printf(out, "The model expects %.2f us of it and %.2f of the second", a->costs.time,
+                      b->costs.time);
         say_more(out, &a->costs, &b->costs);
         return;
     }
-    strbuf_printf(out, "The model expects %.2f us of the second, too; of equal times fewer blocks come first, then smaller tiles.",
+    strbuf_printf(out,
+                  "The model expects %.2f us of the second, too; of equal times fewer blocks come first, "
+                  "then smaller tiles.",
                   a->costs.time);
     if (count < 3)
         return;

@@ -50,8 +50,10 @@ static void add_config(Json *launch, const PlannedLaunch *planned)
 
 static void add_occupancy(Json *predicted, const RProgram *program, const DeviceSpec *device)
 {
-    static const char *const resource[LIMIT_GRID] = {
-        [LIMIT_THREADS] = "threads", [LIMIT_BLOCKS] = "blocks", [LIMIT_REGISTERS] = "registers", [LIMIT_SHARED] = "shared_memory"};
+    static const char *const resource[LIMIT_GRID] = {[LIMIT_THREADS] = "threads",
+                                                     [LIMIT_BLOCKS] = "blocks",
+                                                     [LIMIT_REGISTERS] = "registers",
+                                                     [LIMIT_SHARED] = "shared_memory"};
     int64_t limits[LIMIT_GRID];
     perf_block_limits(device, program->threads, program->registers, program->shared_bytes, limits);
     Json *occupancy = json_set_object(predicted, "occupancy");
@@ -148,7 +150,8 @@ static void add_measured(Json *candidate, const CandidateList *list, const Measu
     json_set_double(verified, "max_of_bound", measured->max_of_bound);
 }
 
-static Json *add_launch(Json *launches, const PlannedLaunch *planned, const Launch *launch, const DeviceSpec *device)
+static Json *add_launch(Json *launches, const PlannedLaunch *planned, const Launch *launch,
+                        const DeviceSpec *device)
 {
     Json *entry = json_push_object(launches);
     json_set_string(entry, "kernel", launch->entry);
@@ -220,7 +223,8 @@ static void add_emitted(Arena *arena, Json *root, const Ranking *ranking)
     json_set_string(entry, "id", candidate_id(arena, emitted->plan));
     json_set_int(entry, "rank", emitted - ranking->candidates->items + 1);
     json_set_int(entry, "model_rank", emitted->model_rank);
-    json_set_string(entry, "source_sha256", hash_of(arena, emitted->kernel->source, emitted->kernel->source_length));
+    json_set_string(entry, "source_sha256",
+                    hash_of(arena, emitted->kernel->source, emitted->kernel->source_length));
     if (ranking->proof)
         add_proof(entry, ranking->proof);
 }

@@ -4,8 +4,8 @@
 #include "base/hash.h"
 #include "rank/ranking_parts.h"
 
-static const char *const role_name[] = {[ROLE_INPUT] = "input", [ROLE_OUTPUT] = "output",
-                                        [ROLE_TEMPORARY] = "temporary"};
+static const char *const role_name[] = {
+    [ROLE_INPUT] = "input", [ROLE_OUTPUT] = "output", [ROLE_TEMPORARY] = "temporary"};
 
 static void add_tensor(Json *tensors, const Tensor *tensor)
 {

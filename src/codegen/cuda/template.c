@@ -34,7 +34,9 @@ const char *templates_sha256(const TemplateStore *store)
         bool is_template = strncmp(file->path, FOLDER, strlen(FOLDER)) == 0;
         if (!is_template)
             continue;
-        const char *hash = store->folder ? hash_of_file(store->arena, template_place(store, file->path)) : file->sha256;
+        const char *hash = file->sha256;
+        if (store->folder)
+            hash = hash_of_file(store->arena, template_place(store, file->path));
         if (hash)   // the user's folder may lack some
             strbuf_printf(&list, "%s  %s\n", hash, file->path);
     }
