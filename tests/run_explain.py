@@ -249,7 +249,7 @@ def see(browser, folder, pages, widths, dark):
 def test_a_browser_shows_it():
     browser = next((path for path in map(shutil.which, BROWSERS) if path), None)
     if not browser:
-        raise Skip(f"NOT TESTED: there is no browser here ({', '.join(BROWSERS)}), so no page was looked at")
+        raise Skip(f"there is no browser here ({', '.join(BROWSERS)}), so no page was looked at")
     names, pages = zip(*((name, explain(ranking)[1]) for name, ranking in rankings_to_draw()))
     widths = (390, 1200)
     for dark, paper in ((False, "rgb(255, 255, 255)"), (True, "rgb(18, 22, 28)")):
@@ -339,7 +339,7 @@ def main():
         try:
             test()
         except Skip as reason:
-            print(f"SKIP {name}: {reason}")
+            print(f"NOT TESTED: {reason}")
         except AssertionError as error:
             failed += 1
             print(f"FAIL {name}: {error}")
