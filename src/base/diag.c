@@ -110,6 +110,7 @@ static void print(const Message *message, const char *word, const char *colour)
 
 enum { MOST_ERRORS = 20 };   // of one run: what comes after them often comes of them
 
+static Loc place;           // of what has none of its own
 static jmp_buf *recovery;   // where an attempt ends; NULL: none is being made
 static int errors;          // of the attempts so far
 static Message first_error;
@@ -151,7 +152,13 @@ bool diag_attempt(void (*attempt)(void *), void *context)
         attempt(context);
     }
     recovery = NULL;
+    place = (Loc){0};
     return !failed;
+}
+
+void diag_place(Loc chosen)
+{
+    place = chosen;
 }
 
 void diag_abandon(void)
@@ -181,13 +188,17 @@ void diag_fatal(Loc loc, int exit_code, const char *format, ...)
 
 void fatal(int exit_code, const char *format, ...)
 {
+    bool placed = place.source && (exit_code == EXIT_INPUT || exit_code == EXIT_USAGE);
+    Loc loc = placed ? place : (Loc){0};
     Message message = {.length = 0};
-    add_text(&message, "rollerc: error: ");
+    add_place(&message, loc);
+    add_text(&message, "error: ");
     va_list args;
     va_start(args, format);
     add_format(&message, format, args);
     va_end(args);
-    end(&message, exit_code);
+    add_excerpt(&message, loc);
+    end(&message, placed ? EXIT_INPUT : exit_code);
 }
 
 void diag_warning(Loc loc, const char *format, ...)

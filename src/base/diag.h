@@ -23,6 +23,10 @@ _Noreturn void diag_fatal(Loc loc, int exit_code, const char *format, ...) __att
 /* The same for an error that has no place in a file: `rollerc: error: message`. */
 _Noreturn void fatal(int exit_code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* From now on what is wrong by fatal() with EXIT_INPUT or EXIT_USAGE is wrong at this place of an input, which said it in
+   other words; a place without a source, or the end of an attempt, ends that. */
+void diag_place(Loc place);
+
 /* Runs attempt(context), a piece of the input that can be wrong by itself, like a statement. An error in it (diag_fatal with
    EXIT_INPUT) is printed and ends this attempt only: false. So one run finds the errors of many pieces; the twentieth ends it. */
 bool diag_attempt(void (*attempt)(void *context), void *context);

@@ -60,14 +60,20 @@ static void remove_temps(void)
 }
 
 enum {
-    MAX_CHILDREN = 64,            // as many as compile at once
-    CHILD_TICKS = 70,             // of 10 ms: a second is what an interrupt may take
+    MAX_CHILDREN = 64,   // as many as compile at once
+    TERM_TICKS = 30,     // of 10 ms, until a child is killed that does not end;
+    KILL_TICKS = 40,     // a second is what an interrupt may take
 };
 
 static volatile sig_atomic_t children[MAX_CHILDREN];   // process ids, 0: free. Each leads a group of its own
+static volatile sig_atomic_t children_owner;           // a forked child must leave its parent's alone
 
 static void replace_child(pid_t old, pid_t new)
 {
+    if (children_owner != getpid())
+        for (int i = 0; i < MAX_CHILDREN; i++)
+            children[i] = 0;
+    children_owner = getpid();
     for (int i = 0; i < MAX_CHILDREN; i++)
         if (children[i] == old) {
             children[i] = new;
@@ -85,22 +91,33 @@ void output_disown_child(pid_t child)
     replace_child(child, 0);
 }
 
-/* Kills them, and waits a moment so that none is left when this process is gone. */
-static void end_children(void)
+static bool children_left(void)
 {
-    bool left = true;
+    bool left = false;
+    for (int i = 0; i < MAX_CHILDREN; i++)
+        left |= children[i] && waitpid(children[i], NULL, WNOHANG) == 0;
+    return left;
+}
+
+/* Sends them a signal, and waits so long at most for all to end. */
+static void end_children_by(int number, int ticks)
+{
     for (int i = 0; i < MAX_CHILDREN; i++)
         if (children[i]) {
-            kill(-children[i], SIGKILL);
-            kill(children[i], SIGKILL);   // should it not have its group yet
+            kill(-children[i], number);
+            if (waitpid(children[i], NULL, WNOHANG) == 0)
+                kill(children[i], number);   // should it not have its group yet
         }
-    for (int tick = 0; tick < CHILD_TICKS && left; tick++) {
-        left = false;
-        for (int i = 0; i < MAX_CHILDREN; i++)
-            left |= children[i] && waitpid(children[i], NULL, WNOHANG) == 0;
-        if (left)
-            nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-    }
+    while (ticks-- > 0 && children_left())
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+}
+
+static void end_children(void)
+{
+    if (children_owner != getpid())
+        return;
+    end_children_by(SIGTERM, TERM_TICKS);
+    end_children_by(SIGKILL, KILL_TICKS);
 }
 
 static void on_signal(int number)
@@ -294,26 +311,54 @@ static mode_t mode_by_umask(void)
     return 0666 & ~mask;
 }
 
+/* A fresh file beside `target`, open for writing; -1: there can be none, and errno says why. */
+static int open_temp(Arena *arena, const char *target, Temp **temp)
+{
+    const char *slash = strrchr(target, '/');
+    int folder_length = slash ? (int)(slash - target) + 1 : 0;
+    *temp = temp_reserve(arena_printf(arena, "%.*s.rollerc-XXXXXX", folder_length, target));
+    sigset_t before = hold_signals();
+    int fd = mkostemp((*temp)->path, O_CLOEXEC);
+    int error = errno;
+    (*temp)->owner = fd >= 0 ? getpid() : 0;
+    release_signals(before);
+    errno = error;
+    return fd;
+}
+
 static Temp *stage_in_temp(Arena *arena, const Output *output, mode_t mode)
 {
-    const char *slash = strrchr(output->target, '/');
-    int folder_length = slash ? (int)(slash - output->target) + 1 : 0;
-    Temp *temp = temp_reserve(arena_printf(arena, "%.*s.rollerc-XXXXXX", folder_length, output->target));
-    sigset_t before = hold_signals();
-    int fd = mkostemp(temp->path, O_CLOEXEC);
-    int error = errno;
-    temp->owner = fd >= 0 ? getpid() : 0;
-    release_signals(before);
+    Temp *temp;
+    int fd = open_temp(arena, output->target, &temp);
     if (fd < 0)
-        cannot_write(output->path, error);
+        cannot_write(output->path, errno);
     if (!write_all(fd, output->bytes, output->length) || fchmod(fd, mode) != 0 || !sync_file(fd)) {
-        error = errno;
+        int error = errno;
         close(fd);
         cannot_write(output->path, error);
     }
     if (!close_file(fd))
         cannot_write(output->path, errno);
     return temp;
+}
+
+bool output_try_write(const char *path, const char *bytes, size_t length)
+{
+    Arena *arena = arena_new();
+    Temp *temp;
+    int fd = open_temp(arena, path, &temp);
+    arena_free(arena);
+    if (fd < 0)
+        return false;
+    bool whole = write_all(fd, bytes, length);
+    whole &= close_file(fd);
+    sigset_t before = hold_signals();
+    whole = whole && rename(temp->path, path) == 0;
+    if (!whole)
+        unlink(temp->path);
+    temp->owner = 0;
+    release_signals(before);
+    return whole;
 }
 
 static void write_directly(const Output *output)

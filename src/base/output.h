@@ -4,6 +4,7 @@
 // into place. A failure or a signal before that leaves every target as it was, and no temporary file behind.
 // A target that already holds the same bytes is not touched, so build tools see that nothing changed.
 #pragma once
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -23,13 +24,17 @@ void output_commit(OutputSet *set);
 /* A set of one. */
 void output_write(const char *path, const char *bytes, size_t length);
 
+/* One file that may as well be missing, such as one of a cache, with what is temporary in the same folder: old, new, or
+   not there, and not yet on the disk when this returns. False: it could not be written. */
+bool output_try_write(const char *path, const char *bytes, size_t length);
+
 /* To be called first in main(): SIGINT, SIGTERM and SIGHUP remove what is temporary and exit with 128 + signal, a
    failed assert() with EXIT_BUG, and a failed write to stdout is noticed at exit (EXIT_MACHINE). A write to a pipe that
    is closed or past `ulimit -f` fails as any other. */
 void output_install_signals(void);
 
-/* A child that must not outlive this process: it is killed on those signals too, with the group that it leads. To be
-   given back when it has been waited for. */
+/* A child that must not outlive this process: it is ended on those signals too, with the group that it leads, first by
+   SIGTERM, so that it can remove what is temporary of its own. To be given back when it has been waited for. */
 void output_own_child(pid_t child);
 void output_disown_child(pid_t child);
 

@@ -1,5 +1,6 @@
 #include "base/path.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,6 +13,18 @@ static int folder_length(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? (int)(slash - path) + 1 : 0;
+}
+
+const char *path_suffix(const char *path)
+{
+    const char *name = path + folder_length(path), *dot = strrchr(name, '.');
+    return dot && dot != name ? dot : name + strlen(name);
+}
+
+char *path_stem(Arena *arena, const char *path)
+{
+    const char *name = path + folder_length(path);
+    return arena_strndup(arena, name, (size_t)(path_suffix(path) - name));
 }
 
 const char *path_target(Arena *arena, const char *path)
@@ -59,4 +72,18 @@ bool path_same(Arena *arena, const char *left, const char *right)
         return same_place(arena, left, right);
     return left_exists && right_exists && same_inode(&left_file, &right_file) &&
            (S_ISREG(left_file.st_mode) || S_ISFIFO(left_file.st_mode));
+}
+
+bool path_make_folders(Arena *arena, const char *path)
+{
+    char *folder = arena_strdup(arena, path);
+    for (char *slash = folder + 1; *folder && (slash = strchr(slash, '/')); slash++) {
+        *slash = '\0';
+        if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+            return false;
+        *slash = '/';
+    }
+    struct stat found;
+    return mkdir(folder, 0777) == 0 ||
+           (errno == EEXIST && stat(folder, &found) == 0 && S_ISDIR(found.st_mode));
 }

@@ -194,7 +194,13 @@ static void complete(Arena *arena, DeviceSpec *device, const YamlNode *root)
 
 static DeviceSpec *parse_file(Arena *arena, const Source *source, const char *sha256)
 {
-    const YamlNode *root = yaml_parse(arena, source);
+    static const YamlForm form = {
+        .name = "a device file",
+        .wanted = "groups of keys such as 'compute:'",
+        .max_bytes = 64 * 1024,   // the longest has 6 KB
+        .max_events = 4096,       // one has some 120
+    };
+    const YamlNode *root = yaml_parse(arena, source, &form);
     DeviceSpec *device = NEW(arena, DeviceSpec);
     for (const YamlNode *group = root->children; group; group = group->next)
         bind_group(arena, device, group);

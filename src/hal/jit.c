@@ -1,11 +1,13 @@
 #include "hal/jit.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/diag.h"
+#include "base/hash.h"
 #include "base/strbuf.h"
+#include "hal/jit_cache.h"
 #include "hal/nvrtc.h"
 #include "hal/worker.h"
 
@@ -35,6 +37,7 @@ typedef struct Answer {
 
 typedef struct Job {
     const JitRequest *request;
+    const char *key;   // in the cache; NULL: there is none
     const char *arch;
     Answer *answer;
     int index;
@@ -46,6 +49,17 @@ int jit_arguments(Arena *arena, const char *arch, const char ***arguments)
     int count = sizeof list / sizeof *list - 1;
     *arguments = NEW_ARRAY(arena, const char *, count + MORE_ARGUMENTS);
     memcpy(*arguments, list, sizeof list);
+    return count;
+}
+
+/* The same with what a version knows beyond that. */
+static int all_arguments(Arena *arena, const char *arch, int version, const char ***arguments)
+{
+    int count = jit_arguments(arena, arch, arguments);
+    if (version >= FIRST_MINIMAL)
+        (*arguments)[count++] = "--minimal";
+    if (version >= FIRST_CACHING)
+        (*arguments)[count++] = "--no-cache";
     return count;
 }
 
@@ -90,13 +104,8 @@ static void compile_text(const Nvrtc *nvrtc, const Job *job)
     Answer *answer = job->answer;
     Arena *arena = arena_new();
     const char **arguments;
-    int count = jit_arguments(arena, job->arch, &arguments);
     nvrtc->version(&answer->major, &answer->minor);
-    int version = answer->major * 100 + answer->minor;
-    if (version >= FIRST_MINIMAL)
-        arguments[count++] = "--minimal";
-    if (version >= FIRST_CACHING)
-        arguments[count++] = "--no-cache";
+    int count = all_arguments(arena, job->arch, answer->major * 100 + answer->minor, &arguments);
     NvrtcHandle program;
     answer->status = JIT_ERROR;
     int error = nvrtc->create(&program, job->request->text, job->request->name, 0, NULL, NULL);
@@ -120,6 +129,65 @@ static void work(void *context)
     if (nvrtc_open(&nvrtc, answer->reason, sizeof answer->reason) &&
         nvrtc_knows(&nvrtc, job->arch, answer->reason, sizeof answer->reason))
         compile_text(&nvrtc, job);
+}
+
+// ---- which compiler ----
+
+typedef struct Compiler {
+    int major, minor;
+    char build[100];   // hexadecimal digits; a build id has 40
+    char name[150];    // all of it in words
+} Compiler;
+
+static void ask_compiler(void *context)
+{
+    Compiler *compiler = context;
+    Nvrtc nvrtc;
+    char reason[REASON_BYTES];
+    if (!nvrtc_open(&nvrtc, reason, sizeof reason))
+        return;
+    nvrtc.version(&compiler->major, &compiler->minor);
+    nvrtc_build(&nvrtc, compiler->build, sizeof compiler->build);
+    snprintf(compiler->name, sizeof compiler->name, "NVRTC %d.%d, build %s", compiler->major, compiler->minor,
+             compiler->build);
+}
+
+static const Compiler *find_compiler(void)
+{
+    static Compiler *found;
+    if (found)
+        return found;
+    Worker worker;
+    WorkerLimits limits = {SECONDS, MEMORY_BYTES};
+    found = worker_share(sizeof *found);
+    if (!found)
+        fatal(EXIT_MACHINE, "out of memory");
+    if (worker_start(&worker, &limits, ask_compiler, found))
+        while (worker_wait(&worker, 1) >= 0 && worker.state == WORKER_RUNNING)
+            ;
+    return found;
+}
+
+const char *jit_compiler(void)
+{
+    const Compiler *compiler = find_compiler();
+    return compiler->build[0] ? compiler->name : NULL;
+}
+
+// ---- what was compiled before ----
+
+/* All that machine code is made from. */
+static const char *key_of(Arena *arena, const JitRequest *request, const JitOptions *options)
+{
+    const Compiler *compiler = find_compiler();
+    const char **arguments;
+    int count = all_arguments(arena, options->arch, compiler->major * 100 + compiler->minor, &arguments);
+    StrBuf all = strbuf_new(arena);
+    strbuf_printf(&all, "%s\n", compiler->name);
+    for (int i = 0; i < count; i++)
+        strbuf_printf(&all, "%s\n", arguments[i]);
+    strbuf_printf(&all, "%s\n%s", request->name, request->text);
+    return hash_of(arena, all.text, all.length);
 }
 
 // ---- the parent ----
@@ -153,12 +221,6 @@ static JitResult collect(Arena *arena, const Worker *worker, const Answer *answe
     return (JitResult){JIT_ERROR, .reason = arena_printf(arena, "the compiler crashes (%s)", how)};
 }
 
-static int core_count(void)
-{
-    cpu_set_t cores;
-    return sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
-}
-
 /* One text to a free worker. False: it could not even be started; its result says so. */
 static bool start(Worker *worker, Job *job, const JitOptions *options, JitResult *result)
 {
@@ -178,29 +240,55 @@ static void finish(Arena *arena, Worker *worker, Job *job, const JitOptions *opt
     *result = collect(arena, worker, job->answer);
     worker_unshare(job->answer, sizeof *job->answer);
     worker->state = WORKER_IDLE;
+    if (job->key && result->status == JIT_DONE)
+        jit_cache_store(options->cache, job->key, result);
     if (options->done)
         options->done(options->context, job->index, result);
 }
 
-void jit_compile(Arena *arena, const JitRequest *requests, int count, const JitOptions *options,
-                 JitResult *results)
+/* Takes what the cache has; returns how many texts are left to compile, as jobs. */
+static int find_known(Arena *arena, const JitRequest *requests, int count, const JitOptions *options,
+                      JitResult *results, Job *jobs)
+{
+    bool cached = options->cache && jit_compiler();
+    int left = 0;
+    for (int i = 0; i < count; i++) {
+        const char *key = cached ? key_of(arena, &requests[i], options) : NULL;
+        if (!key || !jit_cache_load(arena, options->cache, key, &results[i]))
+            jobs[left++] = (Job){.request = &requests[i], .key = key, .arch = options->arch, .index = i};
+        else if (options->done)
+            options->done(options->context, i, &results[i]);
+    }
+    return left;
+}
+
+static void compile_jobs(Arena *arena, Job *jobs, int count, const JitOptions *options, JitResult *results)
 {
     Worker workers[MAX_JOBS] = {0};
-    Job jobs[MAX_JOBS];
-    int wanted = options->jobs ? options->jobs : core_count();
+    Job *running_jobs[MAX_JOBS];
+    int wanted = options->jobs ? options->jobs : worker_cores();
     int slots = wanted < MAX_JOBS ? wanted : MAX_JOBS;
     for (int next = 0, running = 0; next < count || running > 0;) {
         for (int i = 0; i < slots && next < count; i++) {
             if (workers[i].state == WORKER_RUNNING)
                 continue;
-            jobs[i] = (Job){.request = &requests[next], .arch = options->arch, .index = next};
-            running += start(&workers[i], &jobs[i], options, &results[next]);
-            next++;
+            running_jobs[i] = &jobs[next++];
+            running += start(&workers[i], running_jobs[i], options, &results[running_jobs[i]->index]);
         }
         int ended = running > 0 ? worker_wait(workers, slots) : -1;
         if (ended >= 0 && workers[ended].state != WORKER_RUNNING) {
-            finish(arena, &workers[ended], &jobs[ended], options, results);
+            finish(arena, &workers[ended], running_jobs[ended], options, results);
             running--;
         }
     }
+}
+
+void jit_compile(Arena *arena, const JitRequest *requests, int count, const JitOptions *options,
+                 JitResult *results)
+{
+    Job *jobs = NEW_ARRAY(arena, Job, count);
+    int left = find_known(arena, requests, count, options, results, jobs);
+    compile_jobs(arena, jobs, left, options, results);
+    if (left > 0 && jobs[0].key)
+        jit_cache_trim(options->cache);
 }

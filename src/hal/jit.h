@@ -42,10 +42,17 @@ typedef struct JitRequest {
     const char *name;   // for messages: "matmul.cu"
 } JitRequest;
 
+/* Where machine code is kept: jit_cache.h. */
+typedef struct JitCache {
+    const char *folder;
+    int64_t max_bytes;
+} JitCache;
+
 typedef struct JitOptions {
     const char *arch;   // "sm_90a"
     int jobs;           // 0: as many as there are cores
     int seconds;        // for one text; 0: 60
+    const JitCache *cache;   // NULL: none
     /* After each text, in any order; may be NULL. */
     void (*done)(void *context, int index, const JitResult *result);
     void *context;
@@ -53,6 +60,10 @@ typedef struct JitOptions {
 
 void jit_compile(Arena *arena, const JitRequest *requests, int count, const JitOptions *options,
                  JitResult *results);
+
+/* What tells one NVRTC from another: "NVRTC 13.0" and the library's own mark. Found once, in a worker; NULL: there is no
+   NVRTC, or it has no mark. */
+const char *jit_compiler(void);
 
 /* The command line of every compilation, ended by NULL; returns its length. */
 int jit_arguments(Arena *arena, const char *arch, const char ***arguments);

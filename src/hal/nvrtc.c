@@ -1,5 +1,7 @@
 #include "hal/nvrtc.h"
 
+#include <link.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,4 +74,57 @@ bool nvrtc_knows(const Nvrtc *nvrtc, const char *arch, char *reason, size_t reas
     }
     say_unknown(nvrtc, number, lowest, arch, reason, reason_bytes);
     return false;
+}
+
+// ---- which build ----
+
+typedef struct BuildSearch {
+    uintptr_t inside;   // an address of the library
+    char *digits;
+    size_t bytes;
+} BuildSearch;
+
+static bool holds_address(const struct dl_phdr_info *library, uintptr_t address)
+{
+    for (int i = 0; i < library->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &library->dlpi_phdr[i];
+        if (part->p_type == PT_LOAD && address - (library->dlpi_addr + part->p_vaddr) < part->p_memsz)
+            return true;
+    }
+    return false;
+}
+
+/* A note is a header, its owner's name and its content, each filled up to four bytes. */
+static void read_notes(const char *note, const char *end, const BuildSearch *search)
+{
+    while (note + sizeof(ElfW(Nhdr)) <= end) {
+        const ElfW(Nhdr) *head = (const void *)note;
+        const char *owner = note + sizeof *head;
+        const unsigned char *content = (const unsigned char *)owner + (head->n_namesz + 3) / 4 * 4;
+        if (head->n_type == NT_GNU_BUILD_ID && strcmp(owner, "GNU") == 0)
+            for (size_t i = 0; i < head->n_descsz && 2 * i + 3 <= search->bytes; i++)
+                snprintf(search->digits + 2 * i, 3, "%02x", content[i]);
+        note = (const char *)content + (head->n_descsz + 3) / 4 * 4;
+    }
+}
+
+static int search_library(struct dl_phdr_info *library, size_t size, void *context)
+{
+    const BuildSearch *search = context;
+    (void)size;
+    if (!holds_address(library, search->inside))
+        return 0;
+    for (int i = 0; i < library->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &library->dlpi_phdr[i];
+        const char *notes = (const char *)library->dlpi_addr + part->p_vaddr;
+        if (part->p_type == PT_NOTE)
+            read_notes(notes, notes + part->p_memsz, search);
+    }
+    return 1;
+}
+
+void nvrtc_build(const Nvrtc *nvrtc, char *digits, size_t bytes)
+{
+    digits[0] = '\0';
+    dl_iterate_phdr(search_library, &(BuildSearch){(uintptr_t)nvrtc->version, digits, bytes});
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -67,6 +68,12 @@ void worker_alive(void)
 
 // ---- the parent ----
 
+int worker_cores(void)
+{
+    cpu_set_t cores;
+    return sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
+}
+
 bool worker_start(Worker *worker, const WorkerLimits *limits, void (*work)(void *), void *context)
 {
     int ends[2];
@@ -105,6 +112,7 @@ static void bury(Worker *worker, WorkerState state)
     output_disown_child(worker->pid);
     close(worker->life);
     worker->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    worker->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
     worker->state = state == WORKER_DONE && status != 0 ? WORKER_CRASHED : state;
 }
 

@@ -26,9 +26,13 @@ typedef struct Worker {
     pid_t pid;
     int life;          // ends when the worker does; a byte is a sign of life
     double deadline;   // seconds on the monotonic clock
-    int signal;        // of one that crashed; 0: it exited by itself
+    int signal;        // of one that crashed; 0: it exited by itself,
+    int exit_code;     // with this
     WorkerLimits limits;
 } Worker;
+
+/* Of the processors, those that this process may use. */
+int worker_cores(void);
 
 /* Runs work(context) in a new process. False: there can be none. */
 bool worker_start(Worker *worker, const WorkerLimits *limits, void (*work)(void *context), void *context);

@@ -8,6 +8,7 @@
 typedef struct Reader {
     Arena *arena;
     const Source *source;
+    const YamlForm *form;
     yaml_parser_t parser;
     yaml_event_t event;   // the current one
     int events;           // so far
@@ -76,16 +77,16 @@ static void next_event(Reader *reader)
     yaml_event_delete(&reader->event);
     if (!yaml_parser_parse(&reader->parser, &reader->event))
         reject_syntax(reader);
-    if (++reader->events > YAML_MAX_EVENTS)
-        reject(reader, here(reader), "a device file has at most %d words", YAML_MAX_EVENTS);
+    if (++reader->events > reader->form->max_events)
+        reject(reader, here(reader), "%s has at most %d words", reader->form->name, reader->form->max_events);
 }
 
 static void check_plain(Reader *reader, const yaml_char_t *anchor, const yaml_char_t *tag)
 {
     if (anchor)
-        reject(reader, here(reader), "anchors (&%s) have no place in a device file", anchor);
+        reject(reader, here(reader), "anchors (&%s) have no place in %s", anchor, reader->form->name);
     if (tag)
-        reject(reader, here(reader), "tags (!...) have no place in a device file");
+        reject(reader, here(reader), "tags (!...) have no place in %s", reader->form->name);
 }
 
 /* ---- nodes ---- */
@@ -96,7 +97,7 @@ static YamlNode *read_scalar(Reader *reader)
     const char *text = (const char *)reader->event.data.scalar.value;
     size_t length = reader->event.data.scalar.length;
     if (memchr(text, '\0', length))
-        reject(reader, here(reader), "a NUL character has no place in a device file");
+        reject(reader, here(reader), "a NUL character has no place in %s", reader->form->name);
     YamlNode *node = NEW(reader->arena, YamlNode);
     *node = (YamlNode){
         .key = "",
@@ -114,7 +115,7 @@ static const YamlNode *read_key(Reader *reader, const YamlNode *mapping)
         reject(reader, here(reader), "wanted a key: one word before a ':'");
     const YamlNode *key = read_scalar(reader);
     if (strcmp(key->text, "<<") == 0)
-        reject(reader, key->loc, "merge keys (<<) have no place in a device file");
+        reject(reader, key->loc, "merge keys (<<) have no place in %s", reader->form->name);
     if (yaml_child(mapping, key->text))
         reject(reader, key->loc, "duplicate key '%s'", key->text);
     return key;
@@ -135,12 +136,29 @@ static YamlNode *read_mapping(Reader *reader, int depth)
         next_event(reader);
         YamlNode *child = read_value(reader, depth + 1);
         child->key = key->text;
+        child->key_loc = key->loc;
         if (!child->text)
             child->loc = key->loc;
         *end = child;
         end = &child->next;
     }
     return mapping;
+}
+
+/* "[" value* "]" */
+static YamlNode *read_list(Reader *reader, int depth)
+{
+    if (!reader->form->lists)
+        reject(reader, here(reader), "lists have no place in %s", reader->form->name);
+    check_plain(reader, reader->event.data.sequence_start.anchor, reader->event.data.sequence_start.tag);
+    YamlNode *list = NEW(reader->arena, YamlNode);
+    *list = (YamlNode){.key = "", .list = true, .loc = here(reader)};
+    YamlNode **end = &list->children;
+    for (next_event(reader); reader->event.type != YAML_SEQUENCE_END_EVENT; next_event(reader)) {
+        *end = read_value(reader, depth + 1);
+        end = &(*end)->next;
+    }
+    return list;
 }
 
 static YamlNode *read_value(Reader *reader, int depth)
@@ -150,23 +168,22 @@ static YamlNode *read_value(Reader *reader, int depth)
     switch (reader->event.type) {
     case YAML_SCALAR_EVENT: return read_scalar(reader);
     case YAML_MAPPING_START_EVENT: return read_mapping(reader, depth);
-    case YAML_ALIAS_EVENT:
-        reject(reader, here(reader), "aliases (*%s) have no place in a device file",
-               reader->event.data.alias.anchor);
-    default: reject(reader, here(reader), "lists have no place in a device file");
+    case YAML_SEQUENCE_START_EVENT: return read_list(reader, depth);
+    default:   // an alias: no other event begins a value
+        reject(reader, here(reader), "aliases (*%s) have no place in %s", reader->event.data.alias.anchor,
+               reader->form->name);
     }
 }
 
 /* ---- the file ---- */
 
 /* What must be known before libyaml sees a byte. */
-static void check_bytes(const Source *source)
+static void check_bytes(const Source *source, const YamlForm *form)
 {
     const char *text = source->text;
-    if (source->length > YAML_MAX_BYTES)
-        diag_fatal(byte_at(source, 0), EXIT_INPUT,
-                   "a device file has at most %d bytes, this one has %zu", YAML_MAX_BYTES,
-                   source->length);
+    if (source->length > form->max_bytes)
+        diag_fatal(byte_at(source, 0), EXIT_INPUT, "%s has at most %zu bytes, this one has %zu", form->name,
+                   form->max_bytes, source->length);
     static const char *const marks[] = {"\xEF\xBB\xBF", "\xFF\xFE", "\xFE\xFF"};   // UTF-8, UTF-16
     for (int i = 0; i < 3; i++)
         if (strncmp(text, marks[i], strlen(marks[i])) == 0)
@@ -178,9 +195,9 @@ static void check_bytes(const Source *source)
                    "a NUL byte: the file must be plain UTF-8");
 }
 
-static void open_reader(Reader *reader, Arena *arena, const Source *source)
+static void open_reader(Reader *reader, Arena *arena, const Source *source, const YamlForm *form)
 {
-    *reader = (Reader){.arena = arena, .source = source};
+    *reader = (Reader){.arena = arena, .source = source, .form = form};
     if (!yaml_parser_initialize(&reader->parser))
         fatal(EXIT_MACHINE, "out of memory");
     yaml_parser_set_encoding(&reader->parser, YAML_UTF8_ENCODING);
@@ -198,7 +215,7 @@ static void open_document(Reader *reader)
     bool has_tags = reader->event.data.document_start.tag_directives.start !=
                     reader->event.data.document_start.tag_directives.end;
     if (has_version || has_tags)
-        reject(reader, here(reader), "directives (%%...) have no place in a device file");
+        reject(reader, here(reader), "directives (%%...) have no place in %s", reader->form->name);
     next_event(reader);
 }
 
@@ -207,19 +224,20 @@ static void close_document(Reader *reader)
     next_event(reader);   // the end of the document
     next_event(reader);
     if (reader->event.type != YAML_STREAM_END_EVENT)
-        reject(reader, here(reader), "a second document; a device file has one");
+        reject(reader, here(reader), "a second document; %s has one", reader->form->name);
 }
 
-YamlNode *yaml_parse(Arena *arena, const Source *source)
+YamlNode *yaml_parse(Arena *arena, const Source *source, const YamlForm *form)
 {
-    check_bytes(source);
+    check_bytes(source, form);
     Reader reader;
-    open_reader(&reader, arena, source);
+    open_reader(&reader, arena, source, form);
     open_document(&reader);
     YamlNode *root = read_value(&reader, 1);
     if (root->text)
-        reject(&reader, root->loc, "wanted groups of keys such as 'compute:', found the text '%s'",
-               root->text);
+        reject(&reader, root->loc, "wanted %s, found the text '%s'", form->wanted, root->text);
+    if (root->list)
+        reject(&reader, root->loc, "wanted %s, found a list", form->wanted);
     close_document(&reader);
     close_reader(&reader);
     return root;

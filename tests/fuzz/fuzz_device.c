@@ -2,7 +2,7 @@
 //
 //   clang -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Isrc tests/fuzz/fuzz_device.c \
 //         src/hal/{yaml,device,device_check,device_fields,device_print}.c \
-//         src/base/{arena,diag,source,strbuf}.c build/embedded.c \
+//         src/base/{arena,diag,hash,source,strbuf}.c build/embedded.c \
 //         -lyaml -lmd -o fuzz_device && ./fuzz_device corpus devices tests/errors
 #include <setjmp.h>
 #include <stdint.h>

@@ -141,6 +141,31 @@ START_TEST(an_error_without_a_place_names_the_program)
 }
 END_TEST
 
+/* What fatal() says in a place. */
+static const char *placed(Arena *arena, int exit_code)
+{
+    const Source *source = source_from_text(arena, "a.yaml", "top-k: 0\n", 9);
+    diag_configure((DiagOptions){.on_fatal = on_fatal});
+    diag_place((Loc){source, 7, 1});
+    if (setjmp(caught.leave) == 0)
+        fatal(exit_code, "--top-k wants more");
+    diag_place((Loc){0});
+    return caught.message;
+}
+
+START_TEST(an_option_that_stands_in_a_file_is_wrong_there)
+{
+    Arena *arena = arena_new();
+    ck_assert_str_eq(placed(arena, EXIT_USAGE), "a.yaml:1:8: error: --top-k wants more\n"
+                                                "    top-k: 0\n"
+                                                "           ^");
+    ck_assert_int_eq(caught.exit_code, EXIT_INPUT);
+    ck_assert_str_eq(placed(arena, EXIT_MACHINE), "rollerc: error: --top-k wants more");   // no fault of the file
+    ck_assert_int_eq(caught.exit_code, EXIT_MACHINE);
+    arena_free(arena);
+}
+END_TEST
+
 int main(void)
 {
     TCase *cases = tcase_create("diag");
@@ -151,6 +176,7 @@ int main(void)
     tcase_add_test(cases, the_twentieth_error_ends_it);
     tcase_add_test(cases, a_line_of_a_megabyte_is_cut);
     tcase_add_test(cases, an_error_without_a_place_names_the_program);
+    tcase_add_test(cases, an_option_that_stands_in_a_file_is_wrong_there);
     Suite *suite = suite_create("diag");
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);

@@ -222,6 +222,49 @@ START_TEST(a_signal_removes_everything_temporary)
 }
 END_TEST
 
+START_TEST(what_may_be_missing_is_written_or_not_without_a_fuss)
+{
+    ck_assert(output_try_write(path("entry"), "old", 3));
+    ck_assert(output_try_write(path("entry"), "new", 3));
+    ck_assert_str_eq(contents("entry"), "new");
+    ck_assert(!output_try_write(path("missing/entry"), "new", 3));
+    mkdir(path("folder"), 0700);
+    ck_assert(!output_try_write(path("folder"), "new", 3));   // a folder stands there
+    ck_assert_int_eq(files_in(folder), 2);
+}
+END_TEST
+
+/* A child with a file of its own to remove, and one that never ends by itself. */
+static void be_interrupted_with_children(void)
+{
+    output_install_signals();
+    pid_t tidy = fork();
+    if (tidy == 0) {
+        temp_dir_make(arena);
+        pause();
+    }
+    output_own_child(tidy);
+    pid_t stubborn = fork();
+    if (stubborn == 0) {
+        signal(SIGTERM, SIG_IGN);
+        output_write(path("ready"), "", 0);
+        for (;;)
+            pause();
+    }
+    output_own_child(stubborn);
+    while (access(path("ready"), F_OK) != 0 || files_in(folder) < 2)
+        usleep(1000);
+    raise(SIGINT);
+}
+
+START_TEST(children_end_in_order_or_are_killed)
+{
+    setenv("TMPDIR", folder, 1);
+    ck_assert_int_eq(status_of(be_interrupted_with_children), 130);
+    ck_assert_int_eq(files_in(folder), 1);   // "ready"; the tidy child has removed its own folder
+}
+END_TEST
+
 int main(void)
 {
     TCase *cases = tcase_create("output");
@@ -236,6 +279,8 @@ int main(void)
     tcase_add_test(cases, links_that_lead_nowhere_are_refused);
     tcase_add_test(cases, a_limit_on_the_size_of_files_is_a_failed_write);
     tcase_add_test(cases, a_signal_removes_everything_temporary);
+    tcase_add_test(cases, what_may_be_missing_is_written_or_not_without_a_fuss);
+    tcase_add_test(cases, children_end_in_order_or_are_killed);
     Suite *suite = suite_create("output");
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);

@@ -74,6 +74,29 @@ START_TEST(links_are_followed_to_where_nothing_is_yet)
 }
 END_TEST
 
+START_TEST(a_suffix_begins_at_the_last_dot_of_the_name)
+{
+    ck_assert_str_eq(path_suffix("models/softmax.te"), ".te");
+    ck_assert_str_eq(path_suffix("models.d/softmax"), "");
+    ck_assert_str_eq(path_suffix(".hidden"), "");
+    ck_assert_str_eq(path_stem(arena, "models/soft.max.te"), "soft.max");
+    ck_assert_str_eq(path_stem(arena, ".hidden"), ".hidden");
+    ck_assert_str_eq(path_stem(arena, "models/"), "");
+}
+END_TEST
+
+START_TEST(folders_are_made_with_those_before_them)
+{
+    ck_assert(path_make_folders(arena, "a/b//c"));
+    ck_assert_int_eq(access("a/b/c", F_OK), 0);
+    ck_assert(path_make_folders(arena, "a/b/c/"));   // there already
+    ck_assert(path_make_folders(arena, arena_printf(arena, "%s/a/d", folder)));
+    ck_assert(!path_make_folders(arena, "here"));
+    ck_assert(!path_make_folders(arena, "here/below"));
+    ck_assert(!path_make_folders(arena, ""));
+}
+END_TEST
+
 int main(void)
 {
     TCase *cases = tcase_create("path");
@@ -82,6 +105,8 @@ int main(void)
     tcase_add_test(cases, so_is_one_that_is_not_there_yet);
     tcase_add_test(cases, a_pipe_has_one_end_to_write_to);
     tcase_add_test(cases, links_are_followed_to_where_nothing_is_yet);
+    tcase_add_test(cases, a_suffix_begins_at_the_last_dot_of_the_name);
+    tcase_add_test(cases, folders_are_made_with_those_before_them);
     Suite *suite = suite_create("path");
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
