@@ -16,6 +16,7 @@
 #include "front/lower.h"
 #include "front/parse.h"
 #include "hal/device.h"
+#include "hal/jit_cache.h"
 #include "ir/fuse.h"
 #include "prove/verify.h"
 #include "rank/candidates.h"
@@ -135,31 +136,26 @@ static void write_outputs(Arena *arena, const Options *opt, const DeviceSpec *de
     output_commit(outputs);
 }
 
-static bool wants_machine_code(const Options *opt)
-{
-    bool wanted = opt->profile;
-    for (int i = 0; i < opt->artefact_count; i++)
-        wanted |= opt->artefacts[i].kind == ARTEFACT_PTX || opt->artefacts[i].kind == ARTEFACT_CUBIN;
-    return wanted;
-}
-
 /* Nothing is made that was not asked for: the text of one candidate; or of all, machine code, and times. */
 static void try_candidates(Arena *arena, const Options *opt, const CodegenRequest *base, CandidateList *list,
                            Stopwatch *watch)
 {
-    bool compiled = wants_machine_code(opt);
+    bool compiled = options_want_machine_code(opt);
     int first = opt->candidate ? opt->candidate - 1 : 0;
     int count = compiled && !opt->candidate ? list->count : 1;
     candidates_write(arena, list, first, count, base);
     const Kernel *kernel = list->items[first].kernel;
     stopwatch_lap(watch, "codegen", "%d of %d plans; the first: %d launches, %zu bytes", count, list->count,
                   kernel->launch_count, kernel->source_length);
+    JitOptions how = {.arch = base->device->arch, .jobs = opt->jobs};
+    if (compiled && opt->cache)
+        how.cache = jit_cache_open(arena, opt->cache, opt->cache_bytes);
     if (compiled) {
-        candidates_compile(arena, list, base->device->arch, opt->profile);
+        candidates_compile(arena, list, &how, opt->profile);
         stopwatch_lap(watch, "compile", "%d candidates", count);
     }
     if (opt->profile) {
-        profile(arena, base->program, base->device, opt->hang_after, list);
+        profile(arena, base->program, base->device, &how, opt->hang_after, list);
         stopwatch_lap(watch, "profile", "%d candidates on a %s", count, list->gpu);
     }
     candidates_sort(list);
@@ -210,8 +206,13 @@ static int token_count(const Token *tokens)
     return count;
 }
 
+static Outcome outcome_of(const Candidate *best)
+{
+    return (Outcome){best->plan->time_us, best->measured ? best->measured->median_us : 0};
+}
+
 /* The whole compiler, in order. Each line takes what the lines above it made. */
-int compile(const Options *opt)
+int compile(const Options *opt, Outcome *outcome)
 {
     Arena *arena = arena_new();
     Stopwatch watch = stopwatch_start();
@@ -279,6 +280,8 @@ int compile(const Options *opt)
     stopwatch_lap(&watch, "rank", "%d candidates, %zu bytes", candidates.count, product.ranking->length);
     write_outputs(arena, opt, device, &product);
     stopwatch_lap(&watch, "write", "%d files", opt->artefact_count + (opt->depfile != NULL));
+    if (outcome)
+        *outcome = outcome_of(product.best);
     arena_free(arena);
     return EXIT_DONE;
 }

@@ -16,13 +16,14 @@
 #include "option_error.h"
 #include "response.h"
 
-
 #define usage_error(...) fatal(EXIT_USAGE, __VA_ARGS__)
 
 // ---- what the command line can say ----
 
+enum { CACHE_MIB = 1024 };   // some ten thousand kernels
+
 enum {
-    KEY_EMIT = 256, KEY_JSON, KEY_PAGE, KEY_NAME, KEY_TOP_K, KEY_CANDIDATE, KEY_VERIFY, KEY_PROFILE, KEY_FORCE, KEY_HANG_AFTER, KEY_MATH, KEY_TEMPLATES, KEY_LINES, KEY_COLOUR, KEY_DEVICE,
+    KEY_EMIT = 256, KEY_JSON, KEY_PAGE, KEY_NAME, KEY_TOP_K, KEY_CANDIDATE, KEY_VERIFY, KEY_PROFILE, KEY_FORCE, KEY_HANG_AFTER, KEY_MATH, KEY_TEMPLATES, KEY_LINES, KEY_CACHE, KEY_COLOUR, KEY_DEVICE,
     KEY_LIST_DEVICES, KEY_PRINT_DEVICE, KEY_PRINT_SCHEMA, KEY_USAGE,
 };
 
@@ -59,6 +60,9 @@ static const struct argp_option table[] = {
     {"templates", KEY_TEMPLATES, "DIR", 0, "Read kernel templates from DIR instead of the built-in ones", 2},
     {"line-directives", KEY_LINES, 0, 0, "Write #line into the templates, for whoever edits them; without it an emitted file "
                                         "names no other file to a compiler", 2},
+
+    {"cache", KEY_CACHE, "DIR", 0, "Keep machine code in DIR and take it from there when text, options and NVRTC are the same "
+                                   "(default: $ROLLERC_CACHE, else nowhere; $ROLLERC_CACHE_MIB, 1024, is how much is kept)", 2},
 
     {0, 0, 0, 0, "Looking inside:", 3},
     {0, 'd', "STAGE,...", 0, "Print what a stage made; writes no artefact unless one is asked for. Stages:"
@@ -108,22 +112,10 @@ static int choose(Arena *arena, const char *option, const char *word, const char
     usage_error("unknown word '%s' for %s; it is one of %s", word, option, list.text);
 }
 
-static const char *suffix_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    const char *base = slash ? slash + 1 : path;
-    const char *dot = strrchr(base, '.');
-    return dot && dot != base ? dot : base + strlen(base);
-}
-
-/* "models/softmax.te" -> "softmax", "-" -> "kernel" */
+/* Of the kernel and of the outputs, where nothing else is said. */
 static char *stem_of(Arena *arena, const char *path)
 {
-    if (strcmp(path, "-") == 0)
-        return arena_strdup(arena, "kernel");
-    const char *slash = strrchr(path, '/');
-    const char *base = slash ? slash + 1 : path;
-    return arena_strndup(arena, base, (size_t)(suffix_of(path) - base));
+    return strcmp(path, "-") == 0 ? arena_strdup(arena, "kernel") : path_stem(arena, path);
 }
 
 static int read_count(const char *option, const char *text, int most)
@@ -263,7 +255,7 @@ static void add_emits(CommandLine *line, const char *list)
 
 static ArtefactKind kind_of_output(const char *path)
 {
-    const char *suffix = suffix_of(path);
+    const char *suffix = path_suffix(path);
     if (strcmp(path, "-") == 0 || strcmp(suffix, ".cu") == 0 || strncmp(path, "/dev/", 5) == 0)
         return ARTEFACT_CU;
     if (strcmp(suffix, ".json") == 0)
@@ -301,8 +293,8 @@ static void complete_artefacts(CommandLine *line)
         ArtefactKind kind = kind_of_output(line->output);
         add_artefact(line, kind, line->output, arena_printf(line->arena, "-o %s", line->output));
         line->asked[kind] = false;
-        if (suffix_of(line->output)[0])
-            stem = arena_strndup(line->arena, line->output, (size_t)(suffix_of(line->output) - line->output));
+        if (path_suffix(line->output)[0])
+            stem = arena_strndup(line->arena, line->output, (size_t)(path_suffix(line->output) - line->output));
     }
     bool any_emit = false;
     for (int kind = 0; kind < ARTEFACT_KINDS; kind++)
@@ -330,7 +322,7 @@ static void complete_explanation(CommandLine *line)
         has_text |= options->artefacts[i].kind == ARTEFACT_TEXT;
     if (!has_text)
         add_artefact(line, ARTEFACT_TEXT, "-", "explain");
-    options->explains_file = strcmp(suffix_of(input), ".json") == 0 || (strcmp(input, "-") == 0 && !options->device);
+    options->explains_file = strcmp(path_suffix(input), ".json") == 0 || (strcmp(input, "-") == 0 && !options->device);
     bool compiles = options->device || options->param_count || options->verify || options->profile || line->depfile;
     if (options->explains_file && (compiles || wants_dumps(options)))
         usage_error("'%s' is a ranking, made for one device with its options: only -o, --emit and --html go with it", input);
@@ -381,8 +373,29 @@ static void complete_depfile(CommandLine *line)
     const char *main_path = options->artefact_count ? options->artefacts[0].path : "-";
     if (strcmp(main_path, "-") == 0)
         usage_error("-MD wants -MF FILE when no artefact is a file");
-    int length = (int)(suffix_of(main_path) - main_path);
+    int length = (int)(path_suffix(main_path) - main_path);
     options->depfile = arena_printf(line->arena, "%.*s.d", length, main_path);
+}
+
+/* An empty name is none: `--cache ""` waives $ROLLERC_CACHE. */
+static void complete_cache(Options *options)
+{
+    const char *mebibytes = getenv("ROLLERC_CACHE_MIB");
+    if (!options->cache)
+        options->cache = getenv("ROLLERC_CACHE");
+    if (options->cache && !*options->cache)
+        options->cache = NULL;
+    options->cache_bytes = (int64_t)CACHE_MIB << 20;
+    if (options->cache && mebibytes && *mebibytes)
+        options->cache_bytes = (int64_t)read_count("$ROLLERC_CACHE_MIB", mebibytes, MAX_CACHE_MIB) << 20;
+}
+
+bool options_want_machine_code(const Options *options)
+{
+    bool wanted = options->profile;
+    for (int i = 0; i < options->artefact_count; i++)
+        wanted |= options->artefacts[i].kind == ARTEFACT_PTX || options->artefacts[i].kind == ARTEFACT_CUBIN;
+    return wanted;
 }
 
 // ---- names ----
@@ -439,7 +452,7 @@ static bool is_set(const char *variable)
 }
 
 /* https://no-color.org and https://bixense.com/clicolors */
-static bool wants_colour(const char *when)
+bool options_want_colour(const char *when)
 {
     if (when && strcmp(when, "auto") != 0)
         return strcmp(when, "always") == 0;
@@ -543,6 +556,7 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     case KEY_MATH: options->math = (EvalMath)choose(line->arena, "--math", value, eval_math_name, EVAL_FAST + 1); break;
     case KEY_TEMPLATES: options->templates = value; break;
     case KEY_LINES: options->line_directives = true; break;
+    case KEY_CACHE: options->cache = value; break;
     case 'd': add_dumps(line, value); break;
     case 'v': options->verbose = true, options->quiet = false; break;
     case 'q': options->quiet = true, options->verbose = false; break;
@@ -561,7 +575,7 @@ static error_t read_option(int key, char *value, struct argp_state *state)
 
 static const char manual[] =
     "Compile a tensor expression into a CUDA kernel whose tiles fit the device's memory levels.\v"
-    "EXPR.te may be - for stdin. @FILE stands for the arguments in FILE.\n\n"
+    "EXPR.te may be - for stdin. @FILE stands for the arguments in FILE. Many kernels at once: `rollerc batch --help'.\n\n"
     "Exit codes: 0 done, 1 the input is wrong, 2 wrong usage, 3 the device can hold no program for this expression, "
     "4 the machine lacks something, 5 every candidate failed or the kernel is wrong, 70 a bug in rollerc, "
     "130 and 143 interrupted.";
@@ -571,11 +585,11 @@ Options *options_parse(Arena *arena, int argc, char **argv)
     Options *options = NEW(arena, Options);
     options->top_k = 10;
     CommandLine line = {.arena = arena, .options = options};
-    diag_configure((DiagOptions){.colour = wants_colour(NULL)});   // for errors in the command line itself
+    diag_configure((DiagOptions){.colour = options_want_colour(NULL)});   // for errors in the command line itself
     line.explain = argc > 1 && strcmp(argv[1], "explain") == 0;
     Arguments arguments = response_files_expand(arena, argc - line.explain, argv + line.explain);
 
-    static const char usage[] = "EXPR.te --device NAME|FILE\nexplain RANKING.json|EXPR.te ...";
+    static const char usage[] = "EXPR.te --device NAME|FILE\nexplain RANKING.json|EXPR.te ...\nbatch MANIFEST.yaml ...";
     const struct argp argp = {.options = table, .parser = read_option, .args_doc = usage, .doc = manual};
     error_t error = argp_parse(&argp, arguments.count, arguments.words, ARGP_NO_HELP | ARGP_NO_ERRS, NULL, &line);
     if (error)
@@ -590,8 +604,9 @@ Options *options_parse(Arena *arena, int argc, char **argv)
     complete_artefacts(&line);
     check_explanation(options);
     complete_depfile(&line);
+    complete_cache(options);
     protect_files(arena, options);
     options->name = chosen_name(&line);
-    options->colour = wants_colour(line.colour);
+    options->colour = options_want_colour(line.colour);
     return options;
 }

@@ -31,6 +31,7 @@ enum {
     MAX_PARAMS = 256,     // -D
     MAX_TOP_K = 100,
     MAX_HANG_AFTER = 3600,   // seconds
+    MAX_CACHE_MIB = 1 << 20,
 };
 
 typedef struct Options {
@@ -54,11 +55,20 @@ typedef struct Options {
     const char *dep_target;   // -MT; NULL: the artefacts
     const char *templates;    // a folder instead of the built-in ones, or NULL
     bool line_directives;     // #line into the templates
+    const char *cache;        // a folder that keeps machine code, or NULL
+    int64_t cache_bytes;      // that it may hold
+    int jobs;                 // compilers of machine code at once; 0: as many as there are cores
     bool quiet, verbose, colour;
 } Options;
 
 /* Wrong usage ends with EXIT_USAGE; --help, --version and the --list/--print options end the program themselves. */
 Options *options_parse(Arena *arena, int argc, char **argv);
+
+/* Is NVRTC needed? */
+bool options_want_machine_code(const Options *options);
+
+/* Do the streams and the environment want colours, where the option says `when` ("auto", "always", "never"; NULL: auto)? */
+bool options_want_colour(const char *when);
 
 /* `stem` as a C identifier: other characters become '_', a leading digit gets "k_" before it, a keyword '_' behind. */
 char *kernel_name(Arena *arena, const char *stem);

@@ -44,7 +44,7 @@ def names(folder):
 def test_help_lists_every_option(folder):
     text = run("--help").stdout.decode()
     for option in ("--device", "--output", "--emit", "--json", "--html", "--name", "--top-k", "--verify", "--profile", "--force-device", "--hang-after", "-D", "--math", "-d",
-                   "-MD", "-MF", "--templates", "--line-directives", "--list-devices", "--print-device", "--print-schema", "--color"):
+                   "-MD", "-MF", "--templates", "--line-directives", "--cache", "--list-devices", "--print-device", "--print-schema", "--color"):
         assert option in text, option
     assert run("-h").stdout.decode() == text
     assert run("--usage").stdout.startswith(b"Usage: rollerc")

@@ -3,6 +3,7 @@
 
 tests/errors/*.te, *.yaml   the expectation stands on each line that must be reported:
                                 C[m, n] = A[m, q]   # error: unknown index 'q'
+tests/errors/manifests/     the same for `rollerc batch`
 tests/errors/usage.txt      arguments => exit code => what the message must hold
 tests/limits/*.te           just inside a limit: accepted
 """
@@ -46,7 +47,9 @@ def check_file(binary, file, folder):
     expected = list(expectations(file))
     if not expected:
         return ["the file says nowhere what is wrong with it (# error: ...)"]
-    if file.suffix == ".yaml":
+    if file.parent.name == "manifests":
+        arguments = ["batch", file]
+    elif file.suffix == ".yaml":
         arguments = [ROOT / "examples/matmul.te", "--device", file]
     else:
         arguments = [file, "--device", "a100"]
@@ -67,7 +70,8 @@ def check_limit(binary, file, folder):
 
 
 def cases():
-    for file in sorted((ROOT / "tests/errors").glob("*.te")) + sorted((ROOT / "tests/errors").glob("*.yaml")):
+    folder = ROOT / "tests/errors"
+    for file in [*sorted(folder.glob("*.te")), *sorted(folder.glob("*.yaml")), *sorted(folder.glob("manifests/*.yaml"))]:
         yield file.name, check_file, file
     for line in (ROOT / "tests/errors/usage.txt").read_text().splitlines():
         if line.strip() and not line.startswith("#"):

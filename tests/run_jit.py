@@ -71,6 +71,25 @@ def test_two_runs_are_identical(folder):
     assert all_bytes() == all_bytes()
 
 
+def test_machine_code_is_kept(folder):
+    def all_bytes(*more, env=None):
+        example("softmax", "a100", "-o", "k.cubin", "--emit", "ptx,json", *more, folder=folder, env=env)
+        return [(folder / f"k.{suffix}").read_bytes() for suffix in ("cubin", "ptx", "json")]
+    kept = all_bytes("--cache", "cache")
+    entries = sorted((folder / "cache/nvrtc").iterdir())
+    candidates = len(json.loads(kept[2])["candidates"])
+    assert len(entries) == candidates
+    cpu = cpu_seconds()
+    assert all_bytes("--cache", "cache") == kept == all_bytes(env={"ROLLERC_CACHE": "cache"})
+    assert cpu_seconds() - cpu < 0.5   # compiling takes seconds
+    entries[0].write_bytes(b"damaged")
+    assert all_bytes("--cache", "cache") == kept and entries[0].stat().st_size > 1000
+    example("softmax", "a100", "-o", "k.cubin", "--math=fast", "--cache", "cache", folder=folder)
+    assert len(list((folder / "cache/nvrtc").iterdir())) > candidates   # another text
+    example("relu", "a100", "-o", "r.cubin", env={"ROLLERC_CACHE": "cache", "ROLLERC_CACHE_MIB": "1"}, folder=folder)
+    assert sum(path.stat().st_size for path in (folder / "cache/nvrtc").iterdir()) <= 1 << 20
+
+
 def test_only_machine_code_is_compiled(folder):
     # v100: an architecture that NVRTC 13 refuses.
     example("relu", "v100", "-o", "k.cu", "--json", "k.json", folder=folder)

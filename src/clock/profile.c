@@ -79,11 +79,11 @@ void profile_find_gpu(Arena *arena, const DeviceSpec *device, bool force, Candid
 
 // ---- the helper kernels ----
 
-static const unsigned char *compile_helpers(Arena *arena, const char *arch)
+static const unsigned char *compile_helpers(Arena *arena, const JitOptions *how)
 {
     JitRequest request = {embedded_find("src/hal/gpu/helpers.cu")->text, "helpers.cu"};
     JitResult *result = NEW(arena, JitResult);
-    jit_compile(arena, &request, 1, &(JitOptions){.arch = arch}, result);
+    jit_compile(arena, &request, 1, how, result);
     if (result->status != JIT_DONE)
         fatal(EXIT_MACHINE, "cannot compile the profiler's own kernels: %s", result->reason);
     return result->cubin;
@@ -158,8 +158,8 @@ static void take_slot(Arena *arena, Candidate *candidate, const ProfileSlot *slo
     *candidate->measured = slot->measurement;
 }
 
-void profile(Arena *arena, const Program *program, const DeviceSpec *device, int hang_seconds,
-             CandidateList *list)
+void profile(Arena *arena, const Program *program, const DeviceSpec *device, const JitOptions *how,
+             int hang_seconds, CandidateList *list)
 {
     size_t bytes = sizeof(ProfileBoard) + (size_t)list->count * sizeof(ProfileSlot);
     ProfileBoard *board = worker_share(bytes);
@@ -168,7 +168,7 @@ void profile(Arena *arena, const Program *program, const DeviceSpec *device, int
     ProfileTask task = {
         .list = list,
         .reference = profile_reference(arena, program),
-        .helpers = compile_helpers(arena, device->arch),
+        .helpers = compile_helpers(arena, how),
         .l2_bytes = device->l2_bytes,
         .gpu = list->gpu_ordinal,
         .board = board,

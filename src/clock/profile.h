@@ -8,6 +8,6 @@
 void profile_find_gpu(Arena *arena, const DeviceSpec *device, bool force, CandidateList *list);
 
 /* Checks and times all candidates that were compiled; what fails gets its status and reason, and the others
-   go on. A kernel is taken to hang after `hang_seconds`; 0: 10. */
-void profile(Arena *arena, const Program *program, const DeviceSpec *device, int hang_seconds,
-             CandidateList *list);
+   go on. Its own kernels are compiled as `how` says. A kernel is taken to hang after `hang_seconds`; 0: 10. */
+void profile(Arena *arena, const Program *program, const DeviceSpec *device, const JitOptions *how,
+             int hang_seconds, CandidateList *list);

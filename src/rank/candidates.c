@@ -60,7 +60,7 @@ static void take_result(Candidate *candidate, JitResult *result)
     candidate->reason = result->reason;
 }
 
-void candidates_compile(Arena *arena, CandidateList *list, const char *arch, bool progress)
+void candidates_compile(Arena *arena, CandidateList *list, const JitOptions *how, bool progress)
 {
     Compilation compilation = {.candidates = NEW_ARRAY(arena, Candidate *, list->count),
                                .progress = progress};
@@ -74,7 +74,9 @@ void candidates_compile(Arena *arena, CandidateList *list, const char *arch, boo
             (JitRequest){kernel->source, arena_printf(arena, "%s.cu", kernel->name)};
         compilation.candidates[compilation.count++] = &list->items[i];
     }
-    JitOptions options = {.arch = arch, .done = report_compiled, .context = &compilation};
+    JitOptions options = *how;
+    options.done = report_compiled;
+    options.context = &compilation;
     jit_compile(arena, requests, compilation.count, &options, results);
     if (progress)
         progress_end();
