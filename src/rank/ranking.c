@@ -22,7 +22,7 @@ static bool stages_tiles(const TileRules *rules)
     return staged && !rules->keeps_vectors;
 }
 
-static void add_config(Json *launch, const PlannedLaunch *planned)
+static void add_config(Arena *arena, Json *launch, const PlannedLaunch *planned)
 {
     static const char *const level_name[] = {
         [LEVEL_REGISTER] = "register", [LEVEL_SHARED] = "shared", [LEVEL_GLOBAL] = "global"};
@@ -34,6 +34,7 @@ static void add_config(Json *launch, const PlannedLaunch *planned)
         json_set_int(config, "stages", planned->rules->stages);
     if (planned->rules->vectors > 0)
         json_set_int(config, "vectors", planned->rules->vectors);
+    json_set_string(config, "schedule", plan_schedule_text(arena, planned));
     json_set_int(config, "tile_threads", planned->rules->tile_threads > 1 ? planned->rules->tile_threads : 1);
     json_set_double(config, "padding_tolerance", planned->program.tolerance);
     Json *reduced = json_set_array(config, "reduced");
@@ -150,14 +151,14 @@ static void add_measured(Json *candidate, const CandidateList *list, const Measu
     json_set_double(verified, "max_of_bound", measured->max_of_bound);
 }
 
-static Json *add_launch(Json *launches, const PlannedLaunch *planned, const Launch *launch,
+static Json *add_launch(Arena *arena, Json *launches, const PlannedLaunch *planned, const Launch *launch,
                         const DeviceSpec *device)
 {
     Json *entry = json_push_object(launches);
     json_set_string(entry, "kernel", launch->entry);
     json_set_string(entry, "family", planned->family->name);
     json_set_string(entry, "template", planned->family->template_path);
-    add_config(entry, planned);
+    add_config(arena, entry, planned);
     add_triple(entry, "grid", launch->grid[0], launch->grid[1], launch->grid[2]);
     add_triple(entry, "block", launch->block[0], launch->block[1], launch->block[2]);
     if (launch_cluster_blocks(launch) > 1)
@@ -243,7 +244,7 @@ static void add_launches(Arena *arena, Json *entry, const Ranking *ranking, cons
     for (int k = 0; k < plan->count; k++) {
         const JitResult *compiled = candidate->compiled;
         const JitKernel *facts = compiled ? jit_find_kernel(compiled, kernel->launches[k].entry) : NULL;
-        Json *launch = add_launch(launches, &plan->launches[k], &kernel->launches[k], ranking->device);
+        Json *launch = add_launch(arena, launches, &plan->launches[k], &kernel->launches[k], ranking->device);
         if (facts)
             add_compiled(arena, launch, compiled, facts, ranking->device->arch);
     }

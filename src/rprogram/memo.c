@@ -62,6 +62,8 @@ static Key key_of(Arena *arena, const TileRules *rules)
     Axis *axes = (Axis *)(bytes + offsetof(TileRules, space) + offsetof(TileSpace, axes));
     for (int a = 0; a < rules->space.axis_count; a++)
         axes[a].name = NULL;
+    for (int i = 0; i < rules->space.tile_count; i++)
+        ((DataTile *)(bytes + TILES_AT))[i].name = NULL;
     key.bytes = bytes;
     key.hash = hash_of(bytes, key.length);
     return key;

@@ -125,7 +125,6 @@ bool rprogram_complete(const TileRules *rules, const DeviceSpec *device, RProgra
                        PruneReason *reason)
 {
     program->tile[LEVEL_GLOBAL] = rtile_problem(&rules->space);
-    program->variant = rules->variant;
     if (!fill_shape(rules, device, program, reason))
         return false;
 

@@ -7,7 +7,6 @@
 /* A value: copied with =, no pointers inside. */
 typedef struct RProgram {
     RTile tile[LEVEL_COUNT];         // [LEVEL_GLOBAL] is the problem
-    int variant;                     // of the TileRules it was made from
     int64_t grid;                    // blocks: product of ceil(extent / shared tile), spatial axes; in `turns`; times `cluster`
     int turns;                       // shared tiles that a block makes, one after the other
     int cluster;                     // blocks that share the walk along the reduction; 1: no clusters

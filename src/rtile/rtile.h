@@ -6,6 +6,7 @@
 #pragma once
 #include "hal/device.h"
 #include "ir/tensor_op.h"
+#include "schedule/schedule.h"   // a value that rules hold; this floor does not look into it
 
 /* From a thread outwards. A register tile is what one thread computes, a shared tile what one
    block does (whether or not anything is staged in shared memory), the global tile is the
@@ -35,6 +36,7 @@ typedef struct Repeats {
    dimension. That is its footprint, what a tile has room for where it keeps the elements of every position. What moves
    are the different ones among them: a scale that 4096 rows share stays in the caches. */
 typedef struct DataTile {
+    const char *name;           // of the tensor
     int rank;                   // 0: a scalar
     Dim dims[MAX_RANK];         // over the axes of the TileSpace; the last is contiguous in memory
     Repeats repeats[MAX_REPEATED];   // which positions along the first ones have the same element
@@ -68,29 +70,30 @@ typedef struct AxisRule {
     int64_t limit;              // largest size; 1: this level does not tile the axis
 } AxisRule;
 
+/* What a family has chosen for a kind of kernel, beside what all families mean: a value of a type that only it knows. */
+enum { CHOICE_BYTES = 32 };
+typedef struct FamilyChoice {
+    unsigned char bytes[CHOICE_BYTES];
+} FamilyChoice;
+
 typedef struct TileRules {
     TileSpace space;
-    int variant;                     // the family's own number for this kind of kernel
+    FamilyChoice choice;
     const char *variant_name;        // for dumps and the ranking: "row", "column"
     AxisRule rule[LEVEL_GLOBAL][MAX_AXES];   // [LEVEL_REGISTER], [LEVEL_SHARED]
+    Schedule schedule;               // what one block does
     bool threads_reduce;             // a block's threads may share a reduction axis, and combine
     int least_sharers;               // threads that share a reduction, at least, if it is long enough: neighbours read
                                      // runs of memory
     int most_threads;                // of a block; 0: as many as the device allows
     bool ragged_warps;               // a block's last warp may lack threads
-    bool in_turn;                    // a block's threads load all, compute all, store all; only other blocks overlap
-    bool in_step;                    // a block's threads wait for each other, though some load while others compute
-    bool loads_ahead;                // but what they load in the next turn is on its way meanwhile
     double single_wave_share;        // of the time, where all blocks run at once: none loads while others store
     double tail_share;               // of the time that a block takes: for so long the last ones run on while units idle
-    bool reads_late;                 // some of it is read when all else is there, from L2
     int tile_threads;                // threads that hold one register tile: a warp's 32; 0 = 1
     int cluster_blocks;              // blocks of a cluster, which share the walk along the reduction; 0 = 1
     int turns;                       // shared tiles that a block makes, one after the other; 0 = 1
     bool cooperative;                // all blocks wait for each other: they must be resident together
-    int grid_barriers;               // how often they do so
     int64_t scratch_bytes;           // of memory that only the launch itself uses
-    int64_t scratch_reads;           // bytes of it that each block reads
     int stages;                      // buffers of every staged tile: 2 = load the next meanwhile
     int vectors;                     // of a row that a thread takes, in families of rows; 0: not one of them
     bool keeps_vectors;              // each of them has its own buffer in shared memory, in place of stages
@@ -175,6 +178,10 @@ double rtile_reuse_score(const TileRules *rules, const RTile *tile, const RTile 
                          const RTile *inner, const DeviceSpec *device, Level level);
 
 // ---- rules.c: what follows from a kernel's rules ----
+
+/* The family's choice, of `size` bytes, put there and taken out again. */
+void rules_choose(TileRules *rules, const void *choice, size_t size);
+void rules_chosen(const TileRules *rules, void *choice, size_t size);
 
 /* Are the register tiles of a block laid side by side along the axis? If not, each thread walks it
    step by step. */

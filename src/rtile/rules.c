@@ -1,5 +1,19 @@
 #include "rtile/rtile.h"
 
+#include <assert.h>
+#include <string.h>
+
+void rules_choose(TileRules *rules, const void *choice, size_t size)
+{
+    assert(size <= sizeof rules->choice.bytes);
+    memcpy(rules->choice.bytes, choice, size);
+}
+
+void rules_chosen(const TileRules *rules, void *choice, size_t size)
+{
+    memcpy(choice, rules->choice.bytes, size);
+}
+
 bool axis_shared_by_threads(const TileRules *rules, int axis)
 {
     return !rules->space.axes[axis].reduction || rules->threads_reduce;

@@ -116,7 +116,8 @@ static DataTile flat_tile(const TileSpace *space, const Access *access, const Fu
     const int ends[] = {0, fusion->spatial_count, fusion->axis_count};
     int last = least_stride(&offset, 0, fusion->spatial_count) >=
                least_stride(&offset, fusion->spatial_count, fusion->axis_count);
-    DataTile tile = {.element_bits = dtype_info[access->tensor->dtype].bits, .scatter = 1};
+    DataTile tile = {
+        .name = access->tensor->name, .element_bits = dtype_info[access->tensor->dtype].bits, .scatter = 1};
     for (int i = 0; i < 2; i++) {
         int side = i ? last : !last;
         Repeats repeats = flat_repeats(fusion, &offset, ends[side], ends[side + 1]);
@@ -180,4 +181,33 @@ void space_add_flat_tiles(TileSpace *space, const Fusion *fusion, int fast, cons
         tile.scatter = access_scatter(&fusion->ops[i].store, fusion, fast, device);
         space->tiles[space->tile_count++] = tile;
     }
+}
+
+uint32_t space_outputs(const TileSpace *space)
+{
+    uint32_t tiles = 0;
+    for (int i = 0; i < space->tile_count; i++)
+        tiles |= (uint32_t)space->tiles[i].output << i;
+    return tiles;
+}
+
+uint32_t space_inputs(const TileSpace *space)
+{
+    return ((1u << space->tile_count) - 1) & ~space_outputs(space);
+}
+
+uint32_t space_along(const TileSpace *space, int axis)
+{
+    uint32_t tiles = 0;
+    for (int i = 0; i < space->tile_count; i++)
+        tiles |= (uint32_t)data_tile_depends(&space->tiles[i], axis) << i;
+    return tiles;
+}
+
+uint32_t space_staged(const TileSpace *space)
+{
+    uint32_t tiles = 0;
+    for (int i = 0; i < space->tile_count; i++)
+        tiles |= (uint32_t)space->tiles[i].staged << i;
+    return tiles;
 }

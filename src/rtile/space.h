@@ -36,3 +36,10 @@ DataTile *space_flat_tile(TileSpace *space, const Fusion *fusion, const Access *
 
 /* Bytes moved per byte used when neighbouring threads read the access along the fusion's axis `fast`. */
 double access_scatter(const Access *access, const Fusion *fusion, int fast, const DeviceSpec *device);
+
+/* Which tiles of the space, as bits: all that are read, or that are written; those that change along the axis; those that are
+   staged. */
+uint32_t space_inputs(const TileSpace *space);
+uint32_t space_outputs(const TileSpace *space);
+uint32_t space_along(const TileSpace *space, int axis);
+uint32_t space_staged(const TileSpace *space);

@@ -81,15 +81,33 @@ static double lines_of(const Read *read, const Walk *walk)
     return is_line && bits >= REGISTER_BITS ? walk->vector : 0;
 }
 
-/* Rows that lie along the points and are read again by others: all of it comes through L1. */
-static void find_reused_rows(TileSpace *space, const Fusion *fusion, int vector)
+/* Rows that lie along the points and are read again by others: all of it comes through L1. Returns the tiles. */
+static uint32_t find_reused_rows(TileSpace *space, const Fusion *fusion, int vector)
 {
     Reads reads = find_reads(fusion, vector);
+    uint32_t reused = 0;
     for (int i = 0; i < reads.count; i++) {
         DataTile *tile = space_flat_tile(space, fusion, reads.reads[i].access);
-        if (tile && reads.reads[i].reused)
-            tile->lines = lines_of(&reads.reads[i], &reads.walk);
+        if (!tile || !reads.reads[i].reused)
+            continue;
+        tile->lines = lines_of(&reads.reads[i], &reads.walk);
+        reused |= 1u << (tile - space->tiles);
     }
+    return reused;
+}
+
+/* All of a thread's vectors are loaded before the first is needed, but what many points read. */
+static Schedule schedule_of(const Fusion *fusion, const TileSpace *space, int vector, uint32_t reused)
+{
+    Schedule schedule = {.pace = PACE_FREE};
+    uint32_t inputs = space_inputs(space);
+    schedule_load(&schedule, (Move){.tiles = inputs & ~reused, .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
+    schedule_load(&schedule, (Move){.tiles = inputs & reused, .from = PLACE_L2, .to = PLACE_REGISTERS});
+    schedule_map(&schedule, schedule_ops(fusion, false));
+    schedule_pack(&schedule, schedule_bit_ops(fusion), vector);
+    schedule_store(&schedule,
+                   (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
+    return schedule;
 }
 
 /* Elements of a whole access are moved one a thread, which is faster than with four (tuning-log 12). */
@@ -102,11 +120,13 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     int fewest = device->schedulers_per_sm < warps ? device->schedulers_per_sm : warps;   // one for each
     for (int vector = widest; vector >= 1 && count < 3; vector /= 2) {
         TileRules *rules = &variants[count++];
-        *rules = (TileRules){.space = space_new(fusion, device), .variant = vector, .stages = 1};
+        *rules = (TileRules){.space = space_new(fusion, device), .stages = 1};
+        rules_choose(rules, &vector, sizeof vector);
         rules->variant_name = names[vector - 1];
         int point = space_add_axis(&rules->space, "point", spatial_points(fusion), false);
         space_add_flat_tiles(&rules->space, fusion, fusion->spatial_count - 1, device);
-        find_reused_rows(&rules->space, fusion, vector);
+        uint32_t reused = find_reused_rows(&rules->space, fusion, vector);
+        rules->schedule = schedule_of(fusion, &rules->space, vector, reused);
         int most = calibration.elementwise.thread_points;
         most = vector * vectors < most ? vector * vectors : most;
         int64_t warp = (int64_t)vector * device->warp_size;
@@ -119,11 +139,19 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     return count;
 }
 
+/* The family's choice: points of one access. */
+static int chosen_vector(const TileRules *rules)
+{
+    int vector;
+    rules_chosen(rules, &vector, sizeof vector);
+    return vector;
+}
+
 // ---- the parameter block ----
 
 static void emit_constants(StrBuf *out, const KernelPlan *plan)
 {
-    int vector = plan->program->variant;
+    int vector = chosen_vector(plan->rules);
     int64_t each = plan->program->tile[LEVEL_REGISTER].size[0];
     strbuf_printf(out, "constexpr Index POINTS = %" PRId64 ";\n", spatial_points(plan->fusion));
     strbuf_printf(out, "constexpr int THREADS = %d;\n", plan->threads);
@@ -279,7 +307,7 @@ static void emit_output_stores(StrBuf *out, const Scope *scope)
 
 static void emit(StrBuf *out, const KernelPlan *plan)
 {
-    Reads reads = find_reads(plan->fusion, plan->program->variant);
+    Reads reads = find_reads(plan->fusion, chosen_vector(plan->rules));
     Scope scope = {.fusion = plan->fusion, .wide = plan->wide};
     for (int a = 0; a < plan->fusion->axis_count; a++)
         scope.axis[a] = axis_names[a];

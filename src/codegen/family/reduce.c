@@ -7,6 +7,7 @@
 #include "codegen/family/family.h"
 #include "rprogram/cost/calibration.h"
 #include "rtile/space.h"
+#include "schedule/layout.h"
 
 enum {
     MAX_DEPTH = 8,        // vectors of a thread whose loads are under way together
@@ -37,7 +38,7 @@ typedef struct Layout {
     int vector;
 } Layout;
 
-/* TileRules.variant is a position in here. */
+/* The family chooses one of them. */
 static const Layout layouts[] = {
     {"row", true, 1},      {"row-x2", true, 2},  {"row-x4", true, 4},     {"row-x8", true, 8},
     {"row-x16", true, 16}, {"column", false, 1}, {"column-x2", false, 2}, {"column-x4", false, 4},
@@ -145,15 +146,49 @@ static int least_sharers(const Fusion *fusion, Layout layout)
     return bits < 8 ? 1 : 8 * calibration.reduce.least_run_bytes / (layout.vector * bits);
 }
 
-static TileRules layout_rules(const Fusion *fusion, const DeviceSpec *device, int variant)
+/* Threads that share an output combine what they have: first those of a warp, along the terms. */
+static Schedule schedule_of(const Fusion *fusion, const TileSpace *space, Layout layout, int reduced)
 {
-    Layout layout = layouts[variant];
+    Schedule schedule = {.pace = PACE_FREE};
+    uint32_t inputs = space_inputs(space), terms = space_along(space, reduced);
+    uint64_t total = schedule_ops(fusion, true);
+    schedule_loop(&schedule, (Loop){.axis = (int8_t)reduced});
+    schedule_load(&schedule, (Move){.tiles = inputs & terms, .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
+    schedule_reduce(&schedule, total);
+    schedule_end(&schedule);
+    schedule_exchange(&schedule, (Exchange){
+                                     .ops = total,
+                                     .scope = SCOPE_BLOCK,
+                                     .combine = COMBINE_TREE,
+                                     .along = layout.row,
+                                     .bytes = (uint8_t)(dtype_info[fusion->ops[0].body->type].bits / 8),
+                                     .width = (int16_t)(layout.row ? 1 : layout.vector),
+                                     .parts = MAX_THREADS,
+                                 });
+    schedule_load(&schedule, (Move){.tiles = inputs & ~terms, .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
+    schedule_map(&schedule, schedule_ops(fusion, false));
+    schedule_store(&schedule,
+                   (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
+    return schedule;
+}
+
+static Layout chosen_layout(const TileRules *rules)
+{
+    Layout layout;
+    rules_chosen(rules, &layout, sizeof layout);
+    return layout;
+}
+
+static TileRules layout_rules(const Fusion *fusion, const DeviceSpec *device, Layout layout)
+{
     int outs = layout.row ? 1 : layout.vector, terms = layout.row ? layout.vector : 1;
     TileRules rules = {
-        .space = space_new(fusion, device), .variant = variant, .variant_name = layout.name, .stages = 1};
+        .space = space_new(fusion, device), .variant_name = layout.name, .stages = 1};
+    rules_choose(&rules, &layout, sizeof layout);
     int output = space_add_axis(&rules.space, "output", spatial_points(fusion), false);
     int reduced = space_add_axis(&rules.space, "reduced", reduction_points(fusion), true);
     space_add_flat_tiles(&rules.space, fusion, layout_axis(fusion, layout.row), device);
+    rules.schedule = schedule_of(fusion, &rules.space, layout, reduced);
 
     int64_t short_row = ceil_div(reduction_points(fusion), terms);   // threads that have work in it
     int64_t row_groups = short_row < ROW_THREADS / ROW_GROUPS ? ROW_THREADS / short_row : ROW_GROUPS;
@@ -174,7 +209,7 @@ static TileRules layout_rules(const Fusion *fusion, const DeviceSpec *device, in
     rules.accumulator_bits = dtype_info[fusion->ops[0].body->type].bits;
     rules.register_overhead = 32;
     rules.input_buffers = 1;
-    rules.shared_overhead = (int64_t)MAX_THREADS * outs * rules.accumulator_bits / 8;
+    schedule_set_shared(&rules);
     return rules;
 }
 
@@ -185,7 +220,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     for (int v = LAYOUTS - 1, wide = 0; v >= 0; v--) {
         bool single = layouts[v].vector == 1;
         if (offers(fusion, layouts[v].row) && (single || !wide) && vector_fits(fusion, layouts[v])) {
-            variants[count++] = layout_rules(fusion, device, v);
+            variants[count++] = layout_rules(fusion, device, layouts[v]);
             wide = !single;   // the next side starts anew behind its single one
         }
     }
@@ -197,7 +232,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
 static void emit_constants(StrBuf *out, const KernelPlan *plan)
 {
     const FusedOp *op = &plan->fusion->ops[0];
-    Layout layout = layouts[plan->program->variant];
+    Layout layout = chosen_layout(plan->rules);
     const RTile *block = &plan->program->tile[LEVEL_SHARED], *each = &plan->program->tile[LEVEL_REGISTER];
     int terms = layout.row ? layout.vector : 1;
     strbuf_printf(out, "using Reduction = %s;\n", combiner(op->reduce));
@@ -277,7 +312,7 @@ static void emit_finish(StrBuf *out, const Scope *scope)
 
 static void emit(StrBuf *out, const KernelPlan *plan)
 {
-    Layout layout = layouts[plan->program->variant];
+    Layout layout = chosen_layout(plan->rules);
     Reads reads = terms_read(plan->fusion, layout);
     Scope first = {.fusion = plan->fusion, .wide = plan->wide};
     for (int a = 0; a < plan->fusion->axis_count; a++)
@@ -298,7 +333,7 @@ static KernelMemory memory(const KernelPlan *plan)
     int bits = dtype_info[plan->fusion->ops[0].body->type].bits, warp = plan->device->warp_size;
     const RTile *block = &plan->program->tile[LEVEL_SHARED], *each = &plan->program->tile[LEVEL_REGISTER];
     int64_t threads = block->size[1] / each->size[1], lanes = 1;
-    while (layouts[plan->program->variant].row && lanes < warp && threads % (2 * lanes) == 0)
+    while (chosen_layout(plan->rules).row && lanes < warp && threads % (2 * lanes) == 0)
         lanes *= 2;
     int64_t parts = threads / lanes;
     return (KernelMemory){.shared_bytes = parts > 1 ? parts * block->size[0] * bits / 8 : 0};

@@ -32,6 +32,10 @@ PlanList plan_program(Arena *arena, const FusionPlans *fusions, const DeviceSpec
 /* What the families say of every fused kernel (`-d rtile`), and the plans made of them (`-d rprogram`). */
 void plan_rules_print(StrBuf *out, const FusionPlans *fusions, const DeviceSpec *device);
 void plan_list_print(StrBuf *out, const PlanList *list);
+/* What a block of each of its kernels does (`-d schedule`). */
+void plan_schedules_print(StrBuf *out, const Plan *plan);
+/* Of one of them, in a line. */
+const char *plan_schedule_text(Arena *arena, const PlannedLaunch *launch);
 /* One line a kernel: the families that match and the one of the best plan (end of `-d fusion`). */
 void plan_families_print(StrBuf *out, const FusionPlans *fusions, const DeviceSpec *device,
                          const PlanList *list);

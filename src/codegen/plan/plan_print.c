@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "codegen/plan/plan.h"
+#include "schedule/print.h"
 
 void plan_rules_print(StrBuf *out, const FusionPlans *fusions, const DeviceSpec *device)
 {
@@ -35,6 +36,22 @@ void plan_list_print(StrBuf *out, const PlanList *list)
     }
     strbuf_printf(out, "generated %" PRId64 ", feasible %" PRId64 "\n", list->stats.generated,
                   list->stats.feasible);
+}
+
+void plan_schedules_print(StrBuf *out, const Plan *plan)
+{
+    for (int k = 0; k < plan->count; k++) {
+        const PlannedLaunch *launch = &plan->launches[k];
+        strbuf_printf(out, "kernel %d through %s\n", k, launch->family->name);
+        schedule_print(out, launch->rules, launch->fusion);
+    }
+}
+
+const char *plan_schedule_text(Arena *arena, const PlannedLaunch *launch)
+{
+    StrBuf text = strbuf_new(arena);
+    schedule_print_short(&text, launch->rules, launch->fusion);
+    return text.text;
 }
 
 static void matching_families_print(StrBuf *out, const Fusion *fusion, const DeviceSpec *device)

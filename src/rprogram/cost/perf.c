@@ -223,8 +223,8 @@ static double latency_time_us(const KernelCounts *kernel, double throughput_us)
     double barrier_us = timing->barrier_cycles / kernel->device->clock_mhz / kernel->resident;
     double combine_us = ceil(log2(threads_along_reduction(kernel))) * barrier_us
                       + log2(at_least(kernel->cluster, 1)) * timing->cluster_barrier_us;
-    combine_us += kernel->rules->grid_barriers * timing->grid_barrier_us;
-    if (kernel->rules->in_step)
+    combine_us += schedule_grid_barriers(&kernel->rules->schedule) * timing->grid_barrier_us;
+    if (kernel->rules->schedule.pace == PACE_IN_STEP)
         combine_us += timing->block_wait_us + load_us;
     if (!kernel->staged)
         return load_us + kernel->rounds * combine_us;
@@ -243,9 +243,9 @@ static double turn_time_us(const KernelCounts *kernel, double l2_us)
     const DeviceSpec *device = kernel->device;
     double load_us = device->dram_latency_ns / 1e3, meetings = log2(at_least(kernel->cluster, 1));
     double wait_us = device->timing.block_wait_us + load_us + meetings * device->timing.cluster_wait_us;
-    if (kernel->rules->reads_late)
+    if (schedule_reads_late(&kernel->rules->schedule))
         wait_us += device->l2_latency_ns / 1e3;
-    if (kernel->rules->loads_ahead)
+    if (schedule_loads_ahead(&kernel->rules->schedule))
         return kernel->rounds * wait_us;
     if (kernel->staged)
         wait_us += (1 + 2 * meetings) * device->timing.copy_wait_us;
@@ -263,7 +263,7 @@ static double throughput_time_us(const KernelCounts *kernel, PerfEstimate *perf)
         sum_us += terms_us[i];
         largest_us = at_least(largest_us, terms_us[i]);
     }
-    if (kernel->rules->in_turn) {
+    if (kernel->rules->schedule.pace == PACE_IN_TURN) {
         double serial_us = perf->compute_us + perf->latency_us, knee = calibration.in_turn_knee;
         double both_us = pow(pow(largest_us, knee) + pow(serial_us, knee), 1 / knee);
         perf->unhidden_us = both_us - largest_us;
@@ -308,6 +308,7 @@ PerfEstimate perf_estimate(const TileRules *rules, const RProgram *program,
                            const DeviceSpec *device)
 {
     PerfEstimate perf = {0};
+    bool in_turn = rules->schedule.pace == PACE_IN_TURN;
     perf.blocks_per_sm = perf_blocks_per_sm(device, program->threads, program->registers,
                                             program->shared_bytes, &perf.limiter);
     KernelCounts kernel = kernel_counts(rules, program, device, perf.blocks_per_sm);
@@ -325,15 +326,15 @@ PerfEstimate perf_estimate(const TileRules *rules, const RProgram *program,
     perf.dram_us = dram_time_us(&kernel, perf.dram_load_bytes + perf.dram_store_bytes);
 
     perf.start_us = kernel.blocks * device->timing.block_start_cycles / device->clock_mhz;
-    if (rules->in_turn)
+    if (in_turn)
         perf.latency_us = turn_time_us(&kernel, perf.l2_us);
     double throughput_us = throughput_time_us(&kernel, &perf);
     perf.tail_us = tail_time_us(&kernel, &perf, throughput_us);
     throughput_us += perf.tail_us;
-    if (!rules->in_turn)
+    if (!in_turn)
         perf.latency_us = latency_time_us(&kernel, throughput_us);
     perf.launch_us = device->launch_us;
-    perf.wait_us = rules->in_turn ? device->dram_latency_ns / 1e3 : perf.latency_us;
+    perf.wait_us = in_turn ? device->dram_latency_ns / 1e3 : perf.latency_us;
     perf.time_us = throughput_us + perf.wait_us + perf.launch_us;
     perf.bound_by = largest_term(&perf);
     return perf;

@@ -50,7 +50,7 @@ static bool stays_in_l1(const KernelCounts *kernel)
     for (int i = 0; i < kernel->space->tile_count; i++)
         if (is_for_all_blocks(kernel, &kernel->space->tiles[i]))
             bytes += data_tile_bytes(&kernel->space->tiles[i], &kernel->problem, kernel->space->axis_count);
-    return kernel->rules->in_turn && bytes <= kernel->l1_bytes;
+    return kernel->rules->schedule.pace == PACE_IN_TURN && bytes <= kernel->l1_bytes;
 }
 
 /* Bytes all blocks move between L2 and their tiles. */
@@ -155,7 +155,7 @@ void estimate_traffic(const KernelCounts *kernel, PerfEstimate *perf)
 {
     const TileSpace *space = kernel->space;
     RTile wave = wave_tile(kernel);
-    perf->l2_load_bytes = kernel->blocks * (double)kernel->rules->scratch_reads;
+    perf->l2_load_bytes = kernel->blocks * (double)schedule_scratch_reads(&kernel->rules->schedule);
     double problem_bytes = touched_bytes(kernel, &kernel->problem);
     for (int i = 0; i < space->tile_count; i++) {
         const DataTile *data = &space->tiles[i];

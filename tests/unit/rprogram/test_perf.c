@@ -258,7 +258,7 @@ START_TEST(waits_are_those_of_the_device)
     double barriers_us = 10 * 30 / 1410.0 / 2;
     ck_assert_double_eq_tol(complete(&rules, &device, shared, inner).perf.latency_us, 0.48 + 19 * barriers_us, 1e-9);
     device.timing.barrier_cycles *= 3;
-    rules.grid_barriers = 1;
+    schedule_barrier(&rules.schedule, SCOPE_GRID);
     ck_assert_double_eq_tol(complete(&rules, &device, shared, inner).perf.latency_us,
                             0.48 + 19 * (3 * barriers_us + 1.8), 1e-9);
 }
@@ -272,7 +272,7 @@ START_TEST(blocks_that_work_once_wait_to_begin_and_to_end)
     TileRules rules = reduce_rules(4096, 8192);
     DeviceSpec device = a100();
     RTile shared = {{1, 4096}}, inner = {{1, 4}};
-    rules.in_turn = true;
+    rules.schedule.pace = PACE_IN_TURN;
     PerfEstimate alone = complete(&rules, &device, shared, inner).perf;
     ck_assert_double_eq_tol(alone.latency_us, 19 * (1 + 0.48) + alone.l2_us / 2 / 2, 1e-9);
     rules.cluster_blocks = 2;

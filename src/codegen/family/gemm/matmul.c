@@ -205,6 +205,8 @@ static DataTile operand_tile(const Fusion *fusion, const Product *product, int f
 {
     int rows = factor ? GROUP_N : GROUP_M;
     DataTile tile = {.rank = 3, .scatter = 1, .staged = true, .staged_granule = 128 / value_bits};
+    const Access *access = first_access(product->factor[factor]);
+    tile.name = access ? access->tensor->name : NULL;
     tile.element_bits = element_bits(product->factor[factor]);
     tile.staged_bits = value_bits;
     if (vector_of(fusion, product, factor, MAX_TILE) == 1)
@@ -220,11 +222,31 @@ static DataTile operand_tile(const Fusion *fusion, const Product *product, int f
 
 static DataTile output_tile(const Fusion *fusion, const Product *product, int op)
 {
+    const Tensor *out = fusion->ops[op].out;
     DataTile tile = {
-        .rank = 3, .scatter = 1, .output = true, .element_bits = dtype_info[fusion->ops[op].out->dtype].bits};
+        .name = out->name, .rank = 3, .scatter = 1, .output = true, .element_bits = dtype_info[out->dtype].bits};
     for (int g = 0; g < 3; g++)
         tile.dims[g] = (Dim){affine_axis(g), product->group[g].extent};
     return tile;
+}
+
+/* While the block multiplies what is in shared memory, the operands' next tiles come to registers. */
+static Schedule schedule_of(const Fusion *fusion, const TileSpace *space)
+{
+    Schedule schedule = {.pace = PACE_FREE, .order = ORDER_PANELS};
+    uint32_t operands = space_inputs(space);
+    schedule_loop(&schedule, (Loop){.axis = GROUP_K});
+    schedule_load(&schedule,
+                  (Move){.tiles = operands, .from = PLACE_MEMORY, .to = PLACE_REGISTERS, .ahead = 1});
+    schedule_store(&schedule, (Move){.tiles = operands, .from = PLACE_REGISTERS, .to = PLACE_SHARED});
+    schedule_barrier(&schedule, SCOPE_BLOCK);
+    schedule_load(&schedule, (Move){.tiles = operands, .from = PLACE_SHARED, .to = PLACE_REGISTERS});
+    schedule_product(&schedule, schedule_ops(fusion, true));
+    schedule_end(&schedule);
+    schedule_map(&schedule, schedule_ops(fusion, false));
+    schedule_store(&schedule,
+                   (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
+    return schedule;
 }
 
 static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
@@ -242,6 +264,8 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     for (int i = 0; i < fusion->op_count && rules->space.tile_count < MAX_DATA_TILES; i++)
         if (fusion->ops[i].stored)
             rules->space.tiles[rules->space.tile_count++] = output_tile(fusion, &product, i);
+
+    rules->schedule = schedule_of(fusion, &rules->space);
 
     AxisRule none = {1, 1};
     rules->rule[LEVEL_REGISTER][GROUP_BATCH] = rules->rule[LEVEL_SHARED][GROUP_BATCH] = none;

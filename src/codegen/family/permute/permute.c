@@ -57,7 +57,8 @@ static bool matches(const Fusion *fusion, const DeviceSpec *device)
 /* The sides as dimensions, the farthest apart in memory first. */
 static DataTile side_tile(const Permute *permute, const Access *access)
 {
-    DataTile tile = {.element_bits = dtype_info[access->tensor->dtype].bits, .scatter = 1};
+    DataTile tile = {
+        .name = access->tensor->name, .element_bits = dtype_info[access->tensor->dtype].bits, .scatter = 1};
     Affine offset = access_offset(access);
     int64_t strides[SIDE_COUNT];
     for (int s = 0; s < SIDE_COUNT; s++) {
@@ -103,6 +104,28 @@ static void add_tiles(TileSpace *space, const Fusion *fusion, const Permute *per
         }
 }
 
+/* Through a tile in shared memory, which is read in the other direction. What else is read comes when that is turned. */
+static Schedule schedule_of(const Fusion *fusion, const TileSpace *space, const Shape *shape)
+{
+    Schedule schedule = {.pace = PACE_FREE};
+    uint32_t moved = space_staged(space), others = space_inputs(space) & ~moved;
+    Move copy = {.tiles = moved, .from = PLACE_MEMORY, .to = PLACE_SHARED, .async = true};
+    if (shape->copied) {
+        schedule_load(&schedule, copy);
+        schedule_wait(&schedule, 0);
+    } else {
+        schedule_load(&schedule, (Move){.tiles = moved, .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
+        schedule_store(&schedule, (Move){.tiles = moved, .from = PLACE_REGISTERS, .to = PLACE_SHARED});
+    }
+    schedule_barrier(&schedule, SCOPE_BLOCK);
+    schedule_load(&schedule, (Move){.tiles = moved, .from = PLACE_SHARED, .to = PLACE_REGISTERS});
+    schedule_load(&schedule, (Move){.tiles = others, .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
+    schedule_map(&schedule, schedule_ops(fusion, false));
+    schedule_store(&schedule,
+                   (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
+    return schedule;
+}
+
 static int64_t tile_points(const Shape *shape)
 {
     return shape->tile[OUTER] * shape->tile[ROWS] * shape->tile[COLUMNS];
@@ -112,7 +135,8 @@ static void kind_rules(const Fusion *fusion, const DeviceSpec *device, const Per
                        const Shape *shape, TileRules *rules)
 {
     static const char *const names[] = {"outer", "rows", "columns"};
-    *rules = (TileRules){.space = space_new(fusion, device), .variant = kind, .stages = 1};
+    *rules = (TileRules){.space = space_new(fusion, device), .stages = 1};
+    rules_choose(rules, &kind, sizeof kind);
     rules->variant_name = kinds[kind].name;
     for (int s = 0; s < SIDE_COUNT; s++) {
         AxisRule fixed = {shape->tile[s], shape->tile[s]};
@@ -120,6 +144,7 @@ static void kind_rules(const Fusion *fusion, const DeviceSpec *device, const Per
         rules->rule[LEVEL_REGISTER][s] = rules->rule[LEVEL_SHARED][s] = fixed;
     }
     add_tiles(&rules->space, fusion, permute, shape);
+    rules->schedule = schedule_of(fusion, &rules->space, shape);
     int64_t pieces = tile_points(shape) / shape->vector[ROWS] / (shape->copied ? 1 : shape->piece);
     int64_t line = shape->tile[COLUMNS] / shape->vector[COLUMNS];
     int64_t warps = ceil_div(pieces > line ? pieces : line, device->warp_size);
@@ -356,10 +381,13 @@ static void emit_finish(StrBuf *out, Scope *scope, const Permute *permute, Reads
     strbuf_puts(out, "}\n");
 }
 
+/* The family's choice is a position in `kinds`. */
 static Shape planned_shape(const KernelPlan *plan, Permute *permute)
 {
+    int kind;
+    rules_chosen(plan->rules, &kind, sizeof kind);
     *permute = permute_of(plan->fusion);
-    Shape shape = permute_shape(plan->fusion, permute, &kinds[plan->program->variant]);
+    Shape shape = permute_shape(plan->fusion, permute, &kinds[kind]);
     permute_avoid_conflicts(&shape, permute->element_bytes, plan->device);
     return shape;
 }

@@ -45,7 +45,12 @@ static void add_tile(TileSpace *space, const Fusion *fusion, const Access *acces
         return;
     int channel = channelwise_axis(fusion);
     uint32_t axes = access_axes(access), slabs = ~channelwise_positions(fusion) & ~(1u << channel);
-    DataTile tile = {.element_bits = dtype_info[access->tensor->dtype].bits, .scatter = 1, .output = output};
+    DataTile tile = {
+        .name = access->tensor->name,
+        .element_bits = dtype_info[access->tensor->dtype].bits,
+        .scatter = 1,
+        .output = output,
+    };
     if (axes & channelwise_positions(fusion)) {
         Dim positions = {affine_axis(POSITION), space->axes[POSITION].extent};
         if (space->axis_count > SHARE) {
@@ -76,43 +81,49 @@ static void add_tiles(TileSpace *space, const Fusion *fusion)
 static const char *const variant_names[] = {
     [COLUMN] = "column", [GRID] = "grid", [ELEMENTS] = "elements", [TOTALS] = "totals"};
 
-/* Shared memory of a block for the results of `groups` and for the totals, at two places. */
-static int64_t places_bytes(const Fusion *fusion, int64_t groups, int64_t channels)
-{
-    return 2 * (groups + 1) * channels * channelwise_result_bytes(fusion);
-}
-
 /* What every share leaves of a channel. */
 static int64_t left_bytes(const Fusion *fusion, int64_t shares)
 {
     return channelwise_reductions(fusion) * shares * channelwise_result_bytes(fusion);
 }
 
-/* What it takes that blocks leave results of `tile` channels each for each other. */
-static void add_meetings(TileRules *rules, const Fusion *fusion, int64_t tile, int64_t shares)
+/* What it takes that blocks leave results for each other. */
+static void add_meetings(TileRules *rules, const Fusion *fusion, int64_t shares)
 {
     int64_t left = left_bytes(fusion, shares);
     rules->cooperative = true;
-    rules->grid_barriers = channelwise_meetings(fusion);
     rules->scratch_bytes = left * spatial_points(fusion);
-    rules->scratch_reads = left * tile;
     rules->element_instructions = GRID_INSTRUCTIONS;
 }
 
 /* `each` positions of a thread at a time. */
-static TileRules group_rules(const Fusion *fusion, const DeviceSpec *device, int variant, int lanes,
+static TileRules group_rules(const Fusion *fusion, const DeviceSpec *device, ChannelWalk walk, int lanes,
                              int groups, int64_t each)
 {
     int64_t channels = fusion->axes[channelwise_axis(fusion)].extent, vector = channelwise_vector(fusion);
     int64_t step = each * groups, shares = ceil_div(reduction_points(fusion), step);   // or steps
-    TileRules rules = {.space = space_new(fusion, device), .variant = variant, .stages = 1};
-    rules.variant_name = variant_names[variant];
+    TileRules rules = {.space = space_new(fusion, device), .stages = 1};
+    rules_choose(&rules, &walk, sizeof walk);
+    rules.variant_name = variant_names[walk];
     space_add_axis(&rules.space, "channel", channels, false);
     space_add_axis(&rules.space, "slab", spatial_points(fusion) / channels, false);
-    space_add_axis(&rules.space, "position", variant == GRID ? step : step * shares, true);
-    if (variant == GRID)
+    space_add_axis(&rules.space, "position", walk == GRID ? step : step * shares, true);
+    if (walk == GRID)
         space_add_axis(&rules.space, "share", shares, false);
     add_tiles(&rules.space, fusion);
+    Reads reads = reads_find(channelwise_walk(fusion, (int)vector));
+    Passes passes = passes_find(fusion);
+    channelwise_state(&rules.schedule, &(ChannelKernel){
+                                           .fusion = fusion,
+                                           .space = &rules.space,
+                                           .reads = &reads,
+                                           .passes = &passes,
+                                           .walk = walk,
+                                           .lanes = lanes,
+                                           .warp = device->warp_size,
+                                           .groups = groups,
+                                           .shares = shares,
+                                       });
     rules.rule[LEVEL_REGISTER][CHANNEL] = (AxisRule){vector, vector};
     rules.rule[LEVEL_SHARED][CHANNEL] = (AxisRule){vector * lanes, vector * lanes};
     rules.rule[LEVEL_REGISTER][SLAB] = rules.rule[LEVEL_SHARED][SLAB] = (AxisRule){1, 1};
@@ -120,20 +131,18 @@ static TileRules group_rules(const Fusion *fusion, const DeviceSpec *device, int
     rules.rule[LEVEL_SHARED][POSITION] = (AxisRule){step, step};
     rules.rule[LEVEL_REGISTER][SHARE] = rules.rule[LEVEL_SHARED][SHARE] = (AxisRule){1, 1};
     rules.threads_reduce = true;
-    bool one_position = variant == ELEMENTS || variant == GRID;   // at a time
+    bool one_position = walk == ELEMENTS || walk == GRID;   // at a time
     rules.accumulator_bits = one_position                                       ? (int)ceil_div(32, each)
-                             : variant == TOTALS && channelwise_centres(fusion) ? 64   // and of a step
+                             : walk == TOTALS && channelwise_centres(fusion) ? 64   // and of a step
                                                                                 : 32;
-    rules.register_overhead = variant == GRID ? GRID_REGISTERS : variant == COLUMN ? 24 : 8;
+    rules.register_overhead = walk == GRID ? GRID_REGISTERS : walk == COLUMN ? 24 : 8;
     rules.input_buffers = 1;
-    rules.in_step = variant == TOTALS;
-    rules.tail_share = variant == TOTALS     ? calibration.channels.totals_tail_share
-                       : variant == ELEMENTS ? calibration.channels.elements_tail_share
-                                             : 0;
-    if (fusion_reduces(fusion))
-        rules.shared_overhead = places_bytes(fusion, groups, lanes * vector);
-    if (variant == GRID)
-        add_meetings(&rules, fusion, lanes * vector, shares);
+    rules.tail_share = walk == TOTALS     ? calibration.channels.totals_tail_share
+                       : walk == ELEMENTS ? calibration.channels.elements_tail_share
+                                          : 0;
+    schedule_set_shared(&rules);
+    if (walk == GRID)
+        add_meetings(&rules, fusion, shares);
     return rules;
 }
 
@@ -220,17 +229,12 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     return count;
 }
 
-/* Groups that shuffles combine leave one result for all of them. */
 static KernelMemory memory(const KernelPlan *plan)
 {
     const Fusion *fusion = plan->fusion;
     const RTile *tile = plan->program->tile;
-    int64_t channels = tile[LEVEL_SHARED].size[CHANNEL], lanes = channels / channelwise_vector(fusion);
-    int64_t together = ceil_div(plan->device->warp_size, lanes), partials = ceil_div(plan->threads / lanes, together);
-    KernelMemory memory = {0};
-    if (fusion_reduces(fusion) && partials > 1)
-        memory.shared_bytes = places_bytes(fusion, partials, channels);
-    if (plan->rules->variant == GRID)
+    KernelMemory memory = {.shared_bytes = schedule_layout(plan->rules).bytes};
+    if (channelwise_walks(plan->rules) == GRID)
         memory.scratch_bytes = left_bytes(fusion, tile[LEVEL_GLOBAL].size[SHARE]) * spatial_points(fusion);
     return memory;
 }

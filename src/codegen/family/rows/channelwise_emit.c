@@ -38,7 +38,7 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan)
     strbuf_printf(out,
                   "constexpr int SHARES = %" PRId64
                   ";   // blocks that hold all positions of their channels together\n",
-                  plan->rules->variant == GRID ? program->tile[LEVEL_GLOBAL].size[SHARE] : 1);
+                  channelwise_walks(plan->rules) == GRID ? program->tile[LEVEL_GLOBAL].size[SHARE] : 1);
     strbuf_printf(out,
                   "constexpr int MIN_BLOCKS_PER_SM = %" PRId64
                   ";   // that a unit's registers must suffice for; 0: the compiler chooses\n",
@@ -150,11 +150,11 @@ void channelwise_emit(StrBuf *out, const KernelPlan *plan)
         fusion_reduces(fusion) ? "false" : "true");
     emit_fixed(out, &first, &each, &emitter.fixed);
     emit_load_elements(out, &first, &each, &emitter.reads);
-    if (plan->rules->variant == TOTALS) {
+    if (channelwise_walks(plan->rules) == TOTALS) {
         channelwise_emit_totals(&emitter, channelwise_axes(fusion));
         return;
     }
-    if (plan->rules->variant == GRID)
+    if (channelwise_walks(plan->rules) == GRID)
         channelwise_emit_grid(&emitter);
     else
         emit_compute(&emitter);

@@ -13,25 +13,17 @@ typedef struct Meeting {
     int turn[MAX_PASS_OPS];   // by op: where in the scratch memory the blocks leave its results
 } Meeting;
 
-/* Squared distances whose centre is known after the pass that makes the sum of the same elements. */
-static bool goes_along(const Emitter *emitter, int op, CentredSum *sum)
+static ChannelMeeting results_of(const Meeting *meeting)
 {
-    const int *of = emitter->passes.of;
-    return channelwise_is_centred(emitter->fusion, op, sum) && sum->total >= 0 &&
-           of[sum->centre] <= of[sum->total] + 1;
+    return channelwise_meeting(meeting->emitter->fusion, &meeting->emitter->passes, meeting->pass);
 }
 
 /* The op is reduced in the meeting, to a plain result or to squared distances from `sum->centre`. */
-static bool is_plain(const Meeting *meeting, int op)
-{
-    CentredSum sum;
-    return meeting->emitter->fusion->ops[op].reduce != REDUCE_NONE &&
-           meeting->emitter->passes.of[op] == meeting->pass && !goes_along(meeting->emitter, op, &sum);
-}
+static bool is_plain(const Meeting *meeting, int op) { return results_of(meeting).plain >> op & 1; }
 
 static bool is_centred(const Meeting *meeting, int op, CentredSum *sum)
 {
-    return goes_along(meeting->emitter, op, sum) && is_plain(meeting, sum->total);
+    return results_of(meeting).centred >> op & 1 && channelwise_is_centred(meeting->emitter->fusion, op, sum);
 }
 
 /* The block's own plain results. */
@@ -120,23 +112,7 @@ static void emit_results(const Meeting *meeting)
     }
 }
 
-static bool meets(const Meeting *meeting)
-{
-    for (int i = 0; i < meeting->emitter->fusion->op_count; i++)
-        if (is_plain(meeting, i))
-            return true;
-    return false;
-}
-
-int channelwise_meetings(const Fusion *fusion)
-{
-    Emitter emitter = {.fusion = fusion, .passes = passes_find(fusion)};
-    Meeting meeting = {.emitter = &emitter};
-    int count = 0;
-    for (; meeting.pass + 1 < emitter.passes.count; meeting.pass++)
-        count += meets(&meeting);
-    return count;
-}
+static bool meets(const Meeting *meeting) { return results_of(meeting).plain != 0; }
 
 void channelwise_emit_grid(Emitter *emitter)
 {

@@ -3,17 +3,20 @@
 #include "codegen/cuda/loop_invariant.h"
 #include "codegen/family/family.h"
 #include "codegen/family/rows/passes.h"
+#include "rtile/space.h"
+#include "schedule/layout.h"
 
 /* Space axes. */
 enum { CHANNEL, SLAB, POSITION, SHARE };
 
-/* TileRules.variant */
-enum {
+/* The family's choice. */
+typedef enum ChannelWalk {
     COLUMN,     // a block holds all positions
     GRID,       // all blocks of a cooperative launch hold them together, each a share
     ELEMENTS,   // nothing is reduced: position after position
     TOTALS      // likewise, and elements are only added up
-};
+} ChannelWalk;
+ChannelWalk channelwise_walks(const TileRules *rules);
 
 /* The kernel adds up elements, and stores none: any number of positions may be gone through. */
 bool channelwise_adds_up(const Fusion *fusion);
@@ -111,8 +114,24 @@ void channelwise_emit_positions(StrBuf *out, const Scope *scope, uint32_t used);
 /* The signature of compute() in kernels whose threads hold their positions, up to its first statements. */
 void channelwise_emit_holding_compute(Emitter *emitter);
 
-/* How often the blocks meet that hold a share of the positions each. */
-int channelwise_meetings(const Fusion *fusion);
+/* The results that blocks leave for each other together after a pass, where each holds a share of the positions: plain ones,
+   and squared distances from the mean of the share, which go along with the sum that it is made of. */
+typedef struct ChannelMeeting {
+    uint64_t plain, centred;
+} ChannelMeeting;
+ChannelMeeting channelwise_meeting(const Fusion *fusion, const Passes *passes, int pass);
+
+/* What a schedule of channels follows from. */
+typedef struct ChannelKernel {
+    const Fusion *fusion;
+    const TileSpace *space;
+    const Reads *reads;
+    const Passes *passes;
+    ChannelWalk walk;
+    int lanes, groups, warp;   // threads side by side, rows of them in a block; threads of a warp
+    int64_t shares;            // blocks that hold the positions together
+} ChannelKernel;
+void channelwise_state(Schedule *schedule, const ChannelKernel *kernel);
 
 /* Of kernels whose blocks hold a share of the positions each: compute(). */
 void channelwise_emit_grid(Emitter *emitter);

@@ -4,6 +4,13 @@
 
 enum { WORD_BITS = 32 };   // of a word of one-bit elements
 
+ChannelWalk channelwise_walks(const TileRules *rules)
+{
+    ChannelWalk walk;
+    rules_chosen(rules, &walk, sizeof walk);
+    return walk;
+}
+
 uint32_t channelwise_positions(const Fusion *fusion)
 {
     return ((1u << fusion->axis_count) - 1) & ~((1u << fusion->spatial_count) - 1);

@@ -2,7 +2,11 @@
 
 #include <assert.h>
 
-bool passes_hold(const Fusion *fusion) { return fusion->op_count <= MAX_PASS_OPS; }
+/* Passes are no more than the longest chain of reductions, and one. */
+bool passes_hold(const Fusion *fusion)
+{
+    return fusion->op_count <= MAX_PASS_OPS && passes_find(fusion).count <= MAX_PASSES;
+}
 
 uint32_t fusion_columns(const Fusion *fusion)
 {
@@ -33,7 +37,7 @@ static void pass_visit(Expr *expr, void *context)
 Passes passes_find(const Fusion *fusion)
 {
     Passes passes = {.count = 1};
-    assert(passes_hold(fusion));
+    assert(fusion->op_count <= MAX_PASS_OPS);
     for (int i = 0; i < fusion->op_count; i++) {
         PassSearch search = {.fusion = fusion, .passes = &passes};
         expr_visit(fusion->ops[i].body, pass_visit, &search);

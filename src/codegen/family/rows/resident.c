@@ -5,7 +5,6 @@
 #include "rtile/space.h"
 
 enum {
-    SLOT_BYTES = 8,         // of a result in shared memory
     WORD_BITS = 32,         // of a word of one-bit elements
     PORTABLE_CLUSTER = 8,   // blocks; CUDA programming guide
     SMALL_THREADS = 256,    // of a block with a small share
@@ -56,6 +55,7 @@ static void add_tile(TileSpace *space, const Fusion *fusion, const Access *acces
         return;
     uint32_t axes = access_axes(access);
     DataTile tile = {
+        .name = access->tensor->name,
         .element_bits = dtype_info[access->tensor->dtype].bits,
         .scatter = 1,
         .output = output,
@@ -70,13 +70,10 @@ static void add_tile(TileSpace *space, const Fusion *fusion, const Access *acces
     space->tiles[space->tile_count++] = tile;
 }
 
-static void add_tiles(TileSpace *space, const Fusion *fusion)
+static void add_tiles(TileSpace *space, const Fusion *fusion, const Reads *reads, uint32_t kept)
 {
-    Reads reads = resident_reads(fusion, resident_vector(fusion));
-    Passes passes = passes_find(fusion);
-    uint32_t kept = resident_kept(fusion, &reads, &passes);
-    for (int i = 0; i < reads.count; i++)
-        add_tile(space, fusion, reads.reads[i].access, false, kept >> i & 1);
+    for (int i = 0; i < reads->count; i++)
+        add_tile(space, fusion, reads->reads[i].access, false, kept >> i & 1);
     for (int i = 0; i < fusion->op_count; i++)
         if (fusion->ops[i].stored)
             add_tile(space, fusion, &fusion->ops[i].store, true, false);
@@ -86,11 +83,25 @@ static TileRules cluster_rules(const Fusion *fusion, const DeviceSpec *device, i
 {
     int64_t step = (int64_t)threads * resident_vector(fusion);
     int64_t share = round_up(resident_share(fusion, cluster), step);
-    TileRules rules = {.space = space_new(fusion, device), .variant = cluster, .stages = 1};
+    TileRules rules = {.space = space_new(fusion, device), .stages = 1};
     rules.variant_name = cluster > 1 ? "cluster" : "block";
     space_add_axis(&rules.space, "row", spatial_points(fusion), false);
     space_add_axis(&rules.space, "column", share * cluster, true);
-    add_tiles(&rules.space, fusion);
+    Reads reads = resident_reads(fusion, resident_vector(fusion));
+    Passes passes = passes_find(fusion);
+    uint32_t kept = resident_kept(fusion, &reads, &passes);
+    add_tiles(&rules.space, fusion, &reads, kept);
+    resident_state(&rules.schedule, &(ResidentKernel){
+                                        .fusion = fusion,
+                                        .space = &rules.space,
+                                        .reads = &reads,
+                                        .passes = &passes,
+                                        .kept = kept,
+                                        .cluster = cluster,
+                                        .threads = threads,
+                                        .warp = device->warp_size,
+                                    });
+    schedule_set_shared(&rules);
     rules.rule[LEVEL_REGISTER][ROW] = rules.rule[LEVEL_SHARED][ROW] = (AxisRule){1, 1};
     rules.rule[LEVEL_REGISTER][COLUMN] = (AxisRule){step, step};
     rules.rule[LEVEL_SHARED][COLUMN] = (AxisRule){share, share};
@@ -100,9 +111,6 @@ static TileRules cluster_rules(const Fusion *fusion, const DeviceSpec *device, i
     rules.accumulator_bits = 32;
     rules.register_overhead = 24;
     rules.input_buffers = 1;
-    ResidentLayout layout = resident_layout(fusion, device, cluster, threads);
-    rules.shared_overhead = layout.kept[0];
-    rules.shared_bytes = layout.bytes;
     return rules;
 }
 
@@ -128,8 +136,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
 
 static KernelMemory memory(const KernelPlan *plan)
 {
-    return (KernelMemory){
-        .shared_bytes = resident_layout(plan->fusion, plan->device, plan->program->cluster, plan->threads).bytes};
+    return (KernelMemory){.shared_bytes = schedule_layout(plan->rules).bytes};
 }
 
 const Family resident_family = {

@@ -54,7 +54,7 @@ static void emit_constants(Emitter *emitter)
     const KernelPlan *plan = emitter->plan;
     StrBuf *out = emitter->out;
     int cluster = plan->program->cluster;
-    ResidentLayout layout = resident_layout(emitter->fusion, plan->device, cluster, plan->threads);
+    ScheduleLayout layout = schedule_layout(plan->rules);
     strbuf_printf(
         out,
         "constexpr Index COLUMNS = %" PRId64 ";\nconstexpr Index SHARE = %" PRId64
@@ -65,10 +65,10 @@ static void emit_constants(Emitter *emitter)
         "constexpr int KEPT = %" PRId64 ";   // bytes of shared memory before what is kept\n",
         reduction_points(emitter->fusion), resident_share(emitter->fusion, cluster), cluster, plan->threads,
         emitter->vector, resident_reductions(emitter->fusion),
-        layout.kept[0]);
+        layout.partial_bytes);
     for (int i = 0; i < emitter->reads.count; i++)
         if (emitter->kept >> i & 1)
-            strbuf_printf(out, "constexpr int KEPT_X%d = %" PRId64 ";\n", i, layout.kept[i]);
+            strbuf_printf(out, "constexpr int KEPT_X%d = %" PRId64 ";\n", i, layout.at[i]);
     emit_room(emitter);
 }
 

@@ -2,6 +2,8 @@
 #pragma once
 #include "codegen/family/family.h"
 #include "codegen/family/rows/passes.h"
+#include "rtile/space.h"
+#include "schedule/layout.h"
 
 /* What is read at every element, in vectors along the innermost axis. */
 Reads resident_reads(const Fusion *fusion, int vector);
@@ -24,12 +26,16 @@ int resident_reductions(const Fusion *fusion);
 /* Columns of a block; whole words of bits, too. */
 int64_t resident_share(const Fusion *fusion, int cluster);
 
-/* The shared memory of a block: partial results of its warps and its totals, then its share of every read that is kept. */
-typedef struct ResidentLayout {
-    int64_t kept[MAX_LOADED];   // where read i begins
-    int64_t bytes;
-} ResidentLayout;
-ResidentLayout resident_layout(const Fusion *fusion, const DeviceSpec *device, int cluster, int threads);
+/* What a schedule of resident rows follows from. */
+typedef struct ResidentKernel {
+    const Fusion *fusion;
+    const TileSpace *space;   // one tile for each read, then the outputs'
+    const Reads *reads;
+    const Passes *passes;
+    uint32_t kept;
+    int cluster, threads, warp;   // threads of a block, of a warp
+} ResidentKernel;
+void resident_state(Schedule *schedule, const ResidentKernel *resident);
 
 /* Family.emit */
 void resident_emit(StrBuf *out, const KernelPlan *plan);

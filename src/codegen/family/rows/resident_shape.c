@@ -4,7 +4,6 @@
 #include "rtile/space.h"
 
 enum {
-    SLOT_BYTES = 8,   // of a result in shared memory
     WORD_BITS = 32    // of a word of one-bit elements
 };
 
@@ -87,20 +86,4 @@ int resident_reductions(const Fusion *fusion)
 int64_t resident_share(const Fusion *fusion, int cluster)
 {
     return round_up(ceil_div(reduction_points(fusion), cluster), WORD_BITS);
-}
-
-ResidentLayout resident_layout(const Fusion *fusion, const DeviceSpec *device, int cluster, int threads)
-{
-    Reads reads = resident_reads(fusion, resident_vector(fusion));
-    Passes passes = passes_find(fusion);
-    uint32_t kept = resident_kept(fusion, &reads, &passes);
-    int64_t results = resident_reductions(fusion) + ceil_div(threads, device->warp_size);
-    ResidentLayout layout = {.bytes = round_up(results * SLOT_BYTES, ACCESS_BYTES)};
-    for (int i = 0; i < reads.count; i++) {
-        layout.kept[i] = layout.bytes;
-        int bits = dtype_info[reads.reads[i].access->tensor->dtype].bits;
-        if (kept >> i & 1)
-            layout.bytes += round_up(resident_share(fusion, cluster) * bits / 8, ACCESS_BYTES);
-    }
-    return layout;
 }

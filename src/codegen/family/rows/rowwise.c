@@ -11,7 +11,7 @@ enum {
     MAX_GROUP = 1024,   // threads of a row: a block, on every device so far
     REGISTER_VARIANTS = 4,
     CLUSTER_VARIANTS = 2,
-    MAX_CLUSTER = 16,   // blocks; RowVariant's number holds 31
+    MAX_CLUSTER = 16,   // blocks
     AHEAD_TURNS = 8,             // rows of a block: the first one is waited for, the others are not
     AHEAD_INSTRUCTIONS = 3,      // of a thread to copy an element and to fetch it
     LEAST_WALKING_GROUP = 256,   // threads of a block that walk along a row which they cannot hold
@@ -107,9 +107,19 @@ static void clip_columns(TileSpace *space, int64_t columns)
                 space->tiles[i].dims[d].size = columns;
 }
 
+/* The tiles of rows that can be copied: one for each read, but where too many are read. */
+static uint32_t copied_tiles(const TileSpace *space, const Reads *reads)
+{
+    uint32_t varying = space_inputs(space) & space_along(space, COLUMN) & space_along(space, ROW), copied = 0;
+    for (int i = 0; i < reads->count && i < space->tile_count; i++)
+        copied |= rowwise_is_copied(reads, i) ? varying & 1u << i : 0;
+    return copied;
+}
+
 static TileRules rules_of(const Fusion *fusion, const DeviceSpec *device, RowVariant variant, int64_t columns)
 {
-    TileRules rules = {.space = space_new(fusion, device), .variant = rowwise_variant_number(variant)};
+    TileRules rules = {.space = space_new(fusion, device)};
+    rules_choose(&rules, &variant, sizeof variant);
     space_add_axis(&rules.space, "row", spatial_points(fusion), false);
     space_add_axis(&rules.space, "column", columns, true);
     space_add_flat_tiles(&rules.space, fusion, fusion->axis_count - 1, device);
@@ -120,19 +130,26 @@ static TileRules rules_of(const Fusion *fusion, const DeviceSpec *device, RowVar
     rules.space.special = work.special;
     rules.stages = 1;
     rules.threads_reduce = true;
-    rules.in_step = variant.home == ROW_IN_MEMORY;
-    rules.in_turn = !rules.in_step;
-    rules.loads_ahead = variant.home == ROW_AHEAD;
     rules.accumulator_bits = 32;
     rules.register_overhead = 16;
     rules.input_buffers = 1;
-    RowLayout layout = rowwise_layout(fusion, variant);
-    rules.shared_overhead = layout.partial_bytes;
-    rules.shared_bytes = layout.bytes;
     rules.cluster_blocks = variant.cluster;
     rules.turns = variant.turns;
-    Reads reads = rowwise_reads(fusion, rowwise_shape_of(fusion, variant));
-    rules.reads_late = rowwise_weights(&reads) > 0;
+    RowShape shape = rowwise_shape_of(fusion, variant);
+    Reads reads = rowwise_reads(fusion, shape);
+    RowPasses passes = rowwise_passes(fusion, variant.home);
+    rowwise_state(&rules.schedule, &(RowKernel){
+                                       .fusion = fusion,
+                                       .space = &rules.space,
+                                       .reads = &reads,
+                                       .passes = &passes,
+                                       .variant = &variant,
+                                       .shape = shape,
+                                       .vectors = rowwise_vectors(fusion, shape, variant.group),
+                                       .copied = copied_tiles(&rules.space, &reads),
+                                       .warp = device->warp_size,
+                                   });
+    schedule_set_shared(&rules);
     const RowEmitter row = {.fusion = fusion, .reads = reads};
     if (rowwise_mask(&row))
         rules.space.instructions *= calibration.rows.masked_work;
@@ -209,8 +226,7 @@ static TileRules register_rules(const Fusion *fusion, const DeviceSpec *device, 
     Reads reads = rowwise_reads(fusion, shape);
     bool first = rowwise_reads_weights_first(&reads, variant, each / shape.vector);
     int64_t kept = each * (count_kept(&reads) + (first ? rowwise_weights(&reads) : 0));
-    rules.reads_late &= !first;
-    rules.rule[LEVEL_SHARED][ROW].limit = most_rows(device, group, rules.reads_late);
+    rules.rule[LEVEL_SHARED][ROW].limit = most_rows(device, group, schedule_reads_late(&rules.schedule));
     rules.accumulator_bits = 0;   // results take the place of what they are made of
     rules.input_bits = 32;
     rules.input_registers = (int)(kept ? kept : 1);
@@ -427,7 +443,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
 
 static KernelMemory memory(const KernelPlan *plan)
 {
-    return (KernelMemory){.shared_bytes = rowwise_layout(plan->fusion, rowwise_variant(plan->program->variant)).bytes};
+    return (KernelMemory){.shared_bytes = schedule_layout(plan->rules).bytes};
 }
 
 const Family rowwise_family = {

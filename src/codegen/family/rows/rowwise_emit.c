@@ -365,12 +365,12 @@ void rowwise_emit(StrBuf *out, const KernelPlan *plan)
     RowEmitter row = {
         .out = out,
         .fusion = fusion,
-        .shape = rowwise_shape_of(fusion, rowwise_variant(plan->program->variant)),
-        .variant = rowwise_variant(plan->program->variant),
+        .shape = rowwise_shape_of(fusion, rowwise_variant(plan->rules)),
+        .variant = rowwise_variant(plan->rules),
         .first = {.fusion = fusion, .wide = plan->wide},
         .made = NEW_ARRAY(out->arena, bool, fusion->op_count),
     };
-    row.layout = rowwise_layout(fusion, row.variant);
+    row.layout = schedule_layout(plan->rules);
     row.together = row.variant.together > 1;
     row.first.other_suffix = row.together ? "[r]" : NULL;
     row.shares_type = rowwise_shares(fusion);

@@ -3,6 +3,8 @@
 #include "codegen/cuda/reads.h"
 #include "codegen/family/family.h"
 #include "codegen/family/rows/passes.h"
+#include "rtile/space.h"
+#include "schedule/layout.h"
 
 /* Where a row stays between its first and its last use. */
 typedef enum RowHome {
@@ -19,7 +21,7 @@ typedef struct RowShape {
     bool lines;   // vectors of weights are then put together from the pieces that hold them
 } RowShape;
 
-/* TileRules.variant, taken apart. */
+/* The family's choice. */
 typedef struct RowVariant {
     RowHome home;
     int group;     // threads of a row
@@ -28,8 +30,7 @@ typedef struct RowVariant {
     int together;  // rows that they make at the same time, where rows are in shared memory; 0 = 1
     bool half;     // vectors of half of RowShape.vector: then neighbouring threads read weights of twice the width together
 } RowVariant;
-int rowwise_variant_number(RowVariant variant);
-RowVariant rowwise_variant(int number);
+RowVariant rowwise_variant(const TileRules *rules);
 
 /* Several passes use what one has loaded or made of an element. */
 bool rowwise_keeps(RowHome home);
@@ -92,19 +93,19 @@ int rowwise_turns(const Fusion *fusion, const RowPasses *passes);
 bool rowwise_takes_turn(const Fusion *fusion, const RowPasses *passes, int op);
 /* What a warp leaves of the widest reduction. */
 int rowwise_result_bytes(const Fusion *fusion, const RowPasses *passes);
-/* The shared memory of a block, where rows of several warps meet or rows are copied:
- *
- *     | partial: what the warps of a group leave in two turns | Row 0 | Row 1 | …
- *
- * Few bytes of partial, since L1 is what shared memory leaves of an SM, in large steps (tuning-log 29). A Row has every read that is copied, be it another for each row or the same for many: a scale[b] of rows (b,t) is
- * as long as the row is. */
-typedef struct RowLayout {
-    int64_t partial_bytes;
-    int64_t row_bytes;   // of one Row
-    int rows;
-    int64_t bytes;       // all of it
-} RowLayout;
-RowLayout rowwise_layout(const Fusion *fusion, RowVariant variant);
+/* What a schedule of rows follows from. */
+typedef struct RowKernel {
+    const Fusion *fusion;
+    const TileSpace *space;
+    const Reads *reads;
+    const RowPasses *passes;
+    const RowVariant *variant;
+    RowShape shape;
+    int64_t vectors;   // of a thread
+    uint32_t copied;   // tiles that rows are copied from, where they are
+    int warp;          // threads of one
+} RowKernel;
+void rowwise_state(Schedule *schedule, const RowKernel *row);
 
 /* Of what a vector reads, `in` lies along the row and is read first. `weights`, the same for every row, stay in the caches:
    they are read where they are used, and take no registers before; or before all else, where they take few. */
@@ -118,7 +119,7 @@ typedef struct RowEmitter {
     RowVariant variant;
     Reads reads;
     RowPasses passes;
-    RowLayout layout;
+    ScheduleLayout layout;
     Expr *mask;             // see rowwise_mask
     Scope first, element;   // where a vector begins; each of its elements
     bool weights_first;

@@ -233,37 +233,3 @@ int rowwise_result_bytes(const Fusion *fusion, const RowPasses *passes)
     }
     return widest;
 }
-
-static int64_t partial_bytes(const Fusion *fusion, RowVariant variant)
-{
-    enum { LEAST_WARP = 32 };
-    RowPasses passes = rowwise_passes(fusion, variant.home);
-    int warps = variant.group / LEAST_WARP;
-    int rows = (variant.turns ? variant.turns : 1) * (variant.together ? variant.together : 1);
-    int places = rowwise_turns(fusion, &passes) * rows > 1 ? 2 : 1;
-    int64_t bytes = (int64_t)places * warps * rowwise_result_bytes(fusion, &passes);
-    return warps > 1 ? round_up(bytes, ACCESS_BYTES) : 0;
-}
-
-/* Each copy is whole vectors of 16 bytes of every thread, so that no two need room between them. */
-static int64_t row_bytes(const Fusion *fusion, RowVariant variant)
-{
-    RowShape shape = rowwise_shape_of(fusion, variant);
-    Reads reads = rowwise_reads(fusion, shape);
-    int64_t elements = rowwise_vectors(fusion, shape, variant.group) * rowwise_places(shape, variant), bytes = 0;
-    for (int i = 0; i < reads.count; i++)
-        if (rowwise_is_copied(&reads, i))
-            bytes += elements * dtype_info[reads.reads[i].access->tensor->dtype].bits / 8;
-    return bytes;
-}
-
-RowLayout rowwise_layout(const Fusion *fusion, RowVariant variant)
-{
-    RowLayout layout = {.partial_bytes = partial_bytes(fusion, variant)};
-    if (rowwise_copies(variant.home)) {
-        layout.row_bytes = row_bytes(fusion, variant);
-        layout.rows = variant.together > 1 ? variant.together : 1;
-    }
-    layout.bytes = layout.partial_bytes + layout.rows * layout.row_bytes;
-    return layout;
-}

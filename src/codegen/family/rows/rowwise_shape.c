@@ -10,22 +10,11 @@ enum {
     LEAST_LINE = 8     // elements of a vector, see below
 };
 
-int rowwise_variant_number(RowVariant variant)
+RowVariant rowwise_variant(const TileRules *rules)
 {
-    return (int)variant.half << 30 | (int)variant.home << 28 | variant.together << 25 | variant.turns << 21 |
-           variant.cluster << 16 | variant.group;
-}
-
-RowVariant rowwise_variant(int number)
-{
-    return (RowVariant){
-        .half = number >> 30 & 1,
-        .home = (RowHome)(number >> 28 & 3),
-        .together = number >> 25 & 7,
-        .turns = number >> 21 & 0xf,
-        .cluster = number >> 16 & 0x1f,
-        .group = number & 0xffff,
-    };
+    RowVariant variant;
+    rules_chosen(rules, &variant, sizeof variant);
+    return variant;
 }
 
 bool rowwise_keeps(RowHome home) { return home == ROW_IN_REGISTERS || home == ROW_AHEAD; }

@@ -73,7 +73,8 @@ static DataTile window_tile(const TileSpace *space, const Stencil *stencil, cons
                             const DeviceSpec *device)
 {
     const Fusion *fusion = stencil->fusion;
-    DataTile tile = {.element_bits = dtype_info[access->tensor->dtype].bits, .scatter = 1};
+    DataTile tile = {
+        .name = access->tensor->name, .element_bits = dtype_info[access->tensor->dtype].bits, .scatter = 1};
     Affine offset = access_offset(access), none = {.constant = 0};
     int64_t lines = 1;
     bool has_outer = false;
@@ -147,15 +148,43 @@ static void add_tiles(TileSpace *space, const Stencil *stencil, const StagedInpu
     }
 }
 
+/* Of inputs that the windows share, a block may stage one; and where it does, collect its outputs. */
+static Schedule schedule_of(const Fusion *fusion, const TileSpace *space)
+{
+    Schedule schedule = {.pace = PACE_FREE};
+    uint32_t staged = space_inputs(space) & space_staged(space), others = space_inputs(space) & ~staged;
+    uint32_t collected = space_outputs(space) & space_staged(space);
+    if (staged) {
+        schedule_load(&schedule,
+                      (Move){.tiles = staged, .from = PLACE_MEMORY, .to = PLACE_SHARED, .async = true});
+        schedule_wait(&schedule, 0);
+        schedule_barrier(&schedule, SCOPE_BLOCK);
+    }
+    schedule_loop(&schedule, (Loop){.axis = OTHER, .by_thread = true});
+    schedule_load(&schedule, (Move){.tiles = staged, .from = PLACE_SHARED, .to = PLACE_REGISTERS});
+    schedule_load(&schedule, (Move){.tiles = others, .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
+    schedule_reduce(&schedule, schedule_ops(fusion, true));
+    schedule_end(&schedule);
+    schedule_map(&schedule, schedule_ops(fusion, false));
+    schedule_store(&schedule, (Move){
+                                  .tiles = space_outputs(space),
+                                  .from = PLACE_REGISTERS,
+                                  .to = PLACE_MEMORY,
+                                  .collected = collected != 0,
+                              });
+    return schedule;
+}
+
 static AxisRule all_of(int64_t extent) { return (AxisRule){extent, extent}; }
 
-static TileRules variant_rules(const Fusion *fusion, const DeviceSpec *device, int variant,
+static TileRules variant_rules(const Fusion *fusion, const DeviceSpec *device, WindowKeeps keeps,
                                const StagedInput *stage)
 {
     static const char *const names[] = {"taps", "windows", "staged"};
-    Stencil stencil = window_stencil(fusion, variant);
+    Stencil stencil = window_stencil(fusion, keeps);
     TileRules rules = {
-        .space = space_new(fusion, device), .variant = variant, .variant_name = names[variant], .stages = 1};
+        .space = space_new(fusion, device), .variant_name = names[keeps], .stages = 1};
+    rules_choose(&rules, &keeps, sizeof keeps);
     int64_t along = stencil_extent(&stencil, DIRECTION_ALONG),
             other = reduction_points(fusion) / kept_taps(&stencil);
     space_add_axis(&rules.space, "outer", outer_points(&stencil), false);
@@ -165,6 +194,7 @@ static TileRules variant_rules(const Fusion *fusion, const DeviceSpec *device, i
     space_add_axis(&rules.space, "tap down", stencil_taps(&stencil, DIRECTION_DOWN), true);
     space_add_axis(&rules.space, "tap along", stencil_taps(&stencil, DIRECTION_ALONG), true);
     add_tiles(&rules.space, &stencil, stage, device);
+    rules.schedule = schedule_of(fusion, &rules.space);
 
     AxisRule *each = rules.rule[LEVEL_REGISTER], *block = rules.rule[LEVEL_SHARED];
     each[OUTER] = each[ALONG] = each[OTHER] = (AxisRule){1, 1};
@@ -198,15 +228,15 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     StagedInput none = {0}, stage = window_stage(&stencil);
     if (!stencil.count || kept_taps(&stencil) > MAX_KEPT_TAPS ||
         kept_elements(&stencil) > MAX_KEPT_ELEMENTS) {
-        variants[0] = variant_rules(fusion, device, NOTHING, &none);
+        variants[0] = variant_rules(fusion, device, KEEPS_NOTHING, &none);
         return 1;
     }
     int count = 0;
-    variants[count++] = variant_rules(fusion, device, WINDOWS, &none);
+    variants[count++] = variant_rules(fusion, device, KEEPS_WINDOWS, &none);
     FusedAccess found[MAX_ACCESSES];
     bool counted = tiles_hold(fusion, fusion_accesses(fusion, found, MAX_ACCESSES));
     if (stage.access && counted && stencil_extent(&stencil, DIRECTION_ALONG) <= calibration.staged_window.threads)
-        variants[count++] = variant_rules(fusion, device, WINDOWS_OF_STAGED, &stage);
+        variants[count++] = variant_rules(fusion, device, KEEPS_WINDOWS_OF_STAGED, &stage);
     return count;
 }
 

@@ -244,9 +244,9 @@ static void emit_finish(StrBuf *out, const KernelPlan *plan, const Scope *scope)
 
 void window_emit(StrBuf *out, const KernelPlan *plan)
 {
-    Stencil stencil = window_stencil(plan->fusion, plan->program->variant);
-    StagedInput stage =
-        plan->program->variant == WINDOWS_OF_STAGED ? window_stage(&stencil) : (StagedInput){0};
+    WindowKeeps keeps = window_keeps(plan->rules);
+    Stencil stencil = window_stencil(plan->fusion, keeps);
+    StagedInput stage = keeps == KEEPS_WINDOWS_OF_STAGED ? window_stage(&stencil) : (StagedInput){0};
     Scope scope = {.fusion = plan->fusion, .wide = plan->wide};
     for (int a = 0; a < plan->fusion->axis_count; a++)
         scope.axis[a] = axis_names[a];

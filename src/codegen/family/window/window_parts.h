@@ -6,10 +6,11 @@
 /* Space axes. */
 enum { OUTER, DOWN, ALONG, OTHER, DOWN_TAP, ALONG_TAP };
 
-/* TileRules.variant: what is kept of the input. */
-enum { NOTHING, WINDOWS, WINDOWS_OF_STAGED };
+/* The family's choice: what is kept of the input. */
+typedef enum WindowKeeps { KEEPS_NOTHING, KEEPS_WINDOWS, KEEPS_WINDOWS_OF_STAGED } WindowKeeps;
+WindowKeeps window_keeps(const TileRules *rules);
 
-Stencil window_stencil(const Fusion *fusion, int variant);
+Stencil window_stencil(const Fusion *fusion, WindowKeeps keeps);
 
 /* The part of one tensor that a block reads, as one piece of memory. */
 typedef struct StagedInput {

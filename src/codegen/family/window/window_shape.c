@@ -2,9 +2,16 @@
 #include "codegen/family/window/window_parts.h"
 #include "rtile/space.h"
 
-Stencil window_stencil(const Fusion *fusion, int variant)
+WindowKeeps window_keeps(const TileRules *rules)
 {
-    return variant == NOTHING ? stencil_none(fusion) : stencil_find(fusion);
+    WindowKeeps keeps;
+    rules_chosen(rules, &keeps, sizeof keeps);
+    return keeps;
+}
+
+Stencil window_stencil(const Fusion *fusion, WindowKeeps keeps)
+{
+    return keeps == KEEPS_NOTHING ? stencil_none(fusion) : stencil_find(fusion);
 }
 
 // ---- what is staged ----

@@ -1,0 +1,127 @@
+// What one block of a resident kernel does: copies its share of the row, then walks it once for each pass.
+#include "base/checked.h"
+#include "codegen/family/rows/resident_parts.h"
+
+enum { ROW, COLUMN };   // space axes
+enum { SLOT_BYTES = 8 };   // of a result in shared memory
+
+typedef struct Statement {
+    Schedule *schedule;
+    const ResidentKernel *resident;
+    uint32_t seen;   // tiles that come from a cache now
+} Statement;
+
+static bool is_of_elements(const Statement *s, int op)
+{
+    return fusion_op_is_of_elements(s->resident->fusion, &s->resident->fusion->ops[op]);
+}
+
+static uint32_t bit_tiles(const Reads *reads)
+{
+    uint32_t tiles = 0;
+    for (int i = 0; i < reads->count; i++)
+        tiles |= (uint32_t)(reads->reads[i].access->tensor->dtype == DTYPE_B1) << i;
+    return tiles;
+}
+
+static void load(Statement *s, uint32_t tiles)
+{
+    schedule_load(s->schedule, (Move){
+                                   .tiles = tiles & s->resident->kept,
+                                   .from = PLACE_SHARED,
+                                   .to = PLACE_REGISTERS,
+                               });
+    tiles &= ~s->resident->kept;
+    for (int again = 0; again < 2; again++)
+        schedule_load(s->schedule, (Move){
+                                       .tiles = again ? tiles & s->seen : tiles & ~s->seen,
+                                       .from = PLACE_MEMORY,
+                                       .to = PLACE_REGISTERS,
+                                       .again = again,
+                                   });
+    s->seen |= tiles;
+}
+
+/* Every reduction passes from warps to the block; the pass's all pass on to the cluster together. */
+static void exchange(Statement *s, uint64_t ops)
+{
+    const ResidentKernel *resident = s->resident;
+    schedule_exchange(s->schedule, (Exchange){
+                                       .ops = ops,
+                                       .scope = resident->cluster > 1 ? SCOPE_CLUSTER : SCOPE_BLOCK,
+                                       .combine = COMBINE_SLOTS,
+                                       .bytes = SLOT_BYTES,
+                                       .parts = (int16_t)(resident->threads / resident->warp),
+                                       .width = (int16_t)resident->warp,
+                                   });
+}
+
+static void row_values(Statement *s, int passes)
+{
+    const Fusion *fusion = s->resident->fusion;
+    uint64_t ops = 0;
+    for (int i = 0; i < fusion->op_count; i++)
+        if (fusion->ops[i].reduce == REDUCE_NONE && !is_of_elements(s, i) && s->resident->passes->of[i] == passes)
+            ops |= UINT64_C(1) << i;
+    schedule_map(s->schedule, ops);
+}
+
+static void store(Statement *s, bool of_elements)
+{
+    uint32_t along = space_along(s->resident->space, COLUMN), outputs = space_outputs(s->resident->space);
+    schedule_store(s->schedule, (Move){
+                                    .tiles = outputs & (of_elements ? along : ~along),
+                                    .from = PLACE_REGISTERS,
+                                    .to = PLACE_MEMORY,
+                                });
+}
+
+static void walk(Statement *s, int pass)
+{
+    const ResidentKernel *resident = s->resident;
+    const Fusion *fusion = resident->fusion;
+    bool last = pass + 1 == resident->passes->count;
+    uint64_t reduced = 0;
+    for (int i = 0; i < fusion->op_count; i++)
+        if (fusion->ops[i].reduce != REDUCE_NONE && resident->passes->of[i] == pass)
+            reduced |= UINT64_C(1) << i;
+    Needs needs = passes_needs(fusion, resident->reads, resident->passes, pass);
+    int64_t step = (int64_t)resident->threads * resident->reads->walk.vector;
+    int64_t rounds = ceil_div(resident_share(fusion, resident->cluster), step);
+    schedule_loop(s->schedule, (Loop){.axis = COLUMN, .times = (int32_t)rounds});
+    load(s, needs.reads_used);
+    schedule_map(s->schedule, needs.ops);
+    schedule_reduce(s->schedule, reduced);
+    if (last) {
+        schedule_pack(s->schedule, schedule_bit_ops(fusion), resident->reads->walk.vector);
+        store(s, true);
+    }
+    schedule_end(s->schedule);
+    if (reduced)
+        exchange(s, reduced);
+}
+
+void resident_state(Schedule *schedule, const ResidentKernel *resident)
+{
+    Statement s = {.schedule = schedule, .resident = resident};
+    uint32_t rest = space_inputs(resident->space) & ~resident->kept & ~bit_tiles(resident->reads);
+    schedule->pace = PACE_FREE;
+    schedule->kept = resident_share(resident->fusion, resident->cluster);
+    schedule_load(schedule, (Move){
+                                .tiles = resident->kept,
+                                .from = PLACE_MEMORY,
+                                .to = PLACE_SHARED,
+                                .async = true,
+                            });
+    schedule_load(schedule, (Move){.tiles = rest, .from = PLACE_MEMORY, .to = PLACE_L2});
+    schedule_wait(schedule, 0);
+    row_values(&s, 0);
+    for (int pass = 0; pass < resident->passes->count; pass++) {
+        if (pass + 1 == resident->passes->count)
+            store(&s, false);
+        walk(&s, pass);
+        row_values(&s, pass + 1);
+    }
+    if (resident->cluster > 1)
+        schedule_barrier(schedule, SCOPE_CLUSTER);   // others may still read this block's results
+}

@@ -1,0 +1,224 @@
+// What one block of a row kernel does: its passes over the row, and how its threads meet after each.
+#include "codegen/family/rows/rowwise_parts.h"
+
+enum { ROW, COLUMN };   // space axes
+enum { READS_IN = 1, READS_WEIGHTS = 2 };   // what an op reads at an element
+
+/* The statement under construction. */
+typedef struct Statement {
+    Schedule *schedule;
+    const RowKernel *row;
+    uint64_t made;                   // ops whose elements are in registers
+    uint32_t in, weights, copied;    // tiles: of the row, the same for every row; of `in` those in shared memory
+    bool weights_first, seen_weights, seen_in;
+} Statement;
+
+static uint64_t bit(int op) { return UINT64_C(1) << op; }
+
+typedef struct ReadSearch {
+    const Reads *reads;
+    int found;
+} ReadSearch;
+
+static void read_visit(Expr *expr, void *context)
+{
+    ReadSearch *search = context;
+    if (expr->kind != EXPR_ACCESS)
+        return;
+    int index = reads_index(search->reads, &expr->access);
+    search->found |= index >= 0 && rowwise_is_weight(search->reads, index) ? READS_WEIGHTS : READS_IN;
+}
+
+static int reads_of(const Statement *s, uint64_t ops)
+{
+    ReadSearch search = {.reads = s->row->reads};
+    for (int i = 0; i < s->row->fusion->op_count; i++)
+        if (ops >> i & 1)
+            expr_visit(s->row->fusion->ops[i].body, read_visit, &search);
+    return search.found;
+}
+
+static bool is_of_elements(const Statement *s, int op)
+{
+    return fusion_op_is_of_elements(s->row->fusion, &s->row->fusion->ops[op]);
+}
+
+/* Reductions that the pass ends with; ops whose elements it stores; ops whose elements it makes for these. */
+typedef struct PassOps {
+    uint64_t reduced, stored, mapped;
+} PassOps;
+
+static PassOps ops_of(const Statement *s, int pass)
+{
+    const Fusion *fusion = s->row->fusion;
+    PassOps ops = {0};
+    uint64_t needs = 0;
+    for (int i = 0; i < fusion->op_count; i++) {
+        bool reduces = fusion->ops[i].reduce != REDUCE_NONE;
+        bool stores = !reduces && fusion->ops[i].stored && is_of_elements(s, i);
+        if (s->row->passes->pass[i] != pass || !(reduces || stores))
+            continue;
+        ops.reduced |= reduces ? bit(i) : 0;
+        ops.stored |= stores ? bit(i) : 0;
+        needs |= s->row->passes->needs[i];
+    }
+    for (int i = 0; i < fusion->op_count; i++)
+        if (is_of_elements(s, i) && !(s->made >> i & 1) && (needs | ops.stored) >> i & 1)
+            ops.mapped |= bit(i);
+    return ops;
+}
+
+/* The tiles of those of the ops that are stored: each has one, in order. */
+static void state_store(Statement *s, uint64_t ops)
+{
+    const TileSpace *space = s->row->space;
+    uint32_t tiles = 0;
+    int tile = 0;
+    for (int i = 0; i < s->row->fusion->op_count; i++) {
+        if (!s->row->fusion->ops[i].stored)
+            continue;
+        while (tile < space->tile_count && !space->tiles[tile].output)
+            tile++;
+        tiles |= tile < space->tile_count && ops >> i & 1 ? 1u << tile : 0;
+        tile++;
+    }
+    schedule_store(s->schedule, (Move){.tiles = tiles, .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
+}
+
+static void state_row_values(Statement *s, int pass)
+{
+    const Fusion *fusion = s->row->fusion;
+    uint64_t known = 0;
+    for (int i = 0; i < fusion->op_count; i++) {
+        bool reduces = fusion->ops[i].reduce != REDUCE_NONE;
+        known |= !is_of_elements(s, i) && s->row->passes->pass[i] + reduces == pass ? bit(i) : 0;
+    }
+    schedule_map(s->schedule, known & schedule_ops(fusion, false));
+    state_store(s, known);
+}
+
+/* One for every turn of the group; sums and squared distances that grow along share theirs. */
+static void state_exchanges(Statement *s, int pass)
+{
+    enum { LEAST_WARP = 32, FIELDS = 2, PART_VALUES = 3 };   // the last two of a Part in templates/rowwise.cu
+    const RowVariant *variant = s->row->variant;
+    const Fusion *fusion = s->row->fusion;
+    for (int i = 0; i < fusion->op_count; i++) {
+        if (s->row->passes->pass[i] != pass || !rowwise_takes_turn(fusion, s->row->passes, i))
+            continue;
+        bool parts = rowwise_shares_parts(fusion, s->row->passes, i);
+        int bytes = dtype_info[fusion->ops[i].body->type].bits > 32 ? 8 : 4;
+        Exchange exchange = {
+            .ops = bit(i) | (parts ? bit(s->row->passes->along[i]) : 0),
+            .scope = variant->cluster > 1             ? SCOPE_CLUSTER
+                     : variant->group > s->row->warp ? SCOPE_BLOCK
+                                                     : SCOPE_WARP,
+            .combine = variant->group > LEAST_WARP ? COMBINE_ALL : COMBINE_LANES,
+            .bytes = (uint8_t)(parts ? FIELDS * bytes : bytes),
+            .values = parts ? PART_VALUES : 1,
+            .times = (uint8_t)(variant->together ? variant->together : 1),
+            .parts = (int16_t)(variant->group / LEAST_WARP),
+            .width = (int16_t)(variant->group < s->row->warp ? variant->group : s->row->warp),
+        };
+        schedule_exchange(s->schedule, exchange);
+    }
+}
+
+static Move copy_of(const Statement *s)
+{
+    return (Move){.tiles = s->copied, .from = PLACE_MEMORY, .to = PLACE_SHARED, .async = true};
+}
+
+static void state_row_loads(Statement *s)
+{
+    schedule_load(s->schedule, (Move){.tiles = s->copied, .from = PLACE_SHARED, .to = PLACE_REGISTERS});
+    schedule_load(s->schedule, (Move){
+                                   .tiles = s->in & ~s->copied,
+                                   .from = PLACE_MEMORY,
+                                   .to = PLACE_REGISTERS,
+                                   .again = s->seen_in,
+                               });
+    s->seen_in = true;
+}
+
+static void state_weight_loads(Statement *s)
+{
+    schedule_load(s->schedule, (Move){
+                                   .tiles = s->weights,
+                                   .from = PLACE_L2,
+                                   .to = PLACE_REGISTERS,
+                                   .again = s->seen_weights,
+                               });
+    s->seen_weights = true;
+}
+
+/* What stays in registers needs no loop; weights that are read late, and rows that do not stay, come vector by vector. */
+static void state_pass(Statement *s, int pass)
+{
+    PassOps ops = ops_of(s, pass);
+    bool keeps = rowwise_keeps(s->row->variant->home);
+    int reads = reads_of(s, ops.reduced | ops.mapped);
+    bool weights = reads & READS_WEIGHTS && !s->weights_first, loops = !keeps || weights;
+    if (loops)
+        schedule_loop(s->schedule, (Loop){.axis = COLUMN, .times = (int32_t)s->row->vectors});
+    if (!keeps && reads & READS_IN)
+        state_row_loads(s);
+    if (weights)
+        state_weight_loads(s);
+    schedule_map(s->schedule, ops.mapped);
+    schedule_reduce(s->schedule, ops.reduced);
+    state_store(s, ops.stored);
+    if (loops)
+        schedule_end(s->schedule);
+    s->made |= keeps ? ops.mapped : 0;
+    state_exchanges(s, pass);
+    state_row_values(s, pass + 1);
+}
+
+/* Rows that are made together each wait for their own copies, unless the first pass reads weights for both. */
+static void state_fetch(Statement *s)
+{
+    RowHome home = s->row->variant->home;
+    if (home == ROW_IN_SHARED)
+        schedule_load(s->schedule, copy_of(s));
+    PassOps ops = ops_of(s, 0);
+    int together = s->row->variant->together;
+    bool each = together > 1 && !(reads_of(s, ops.mapped | ops.reduced) & READS_WEIGHTS);
+    for (int left = each ? together - 1 : 0; left >= 0 && rowwise_copies(home); left--)
+        schedule_wait(s->schedule, left);
+    if (s->weights_first)
+        state_weight_loads(s);
+    if (rowwise_keeps(home))
+        state_row_loads(s);
+}
+
+void rowwise_state(Schedule *schedule, const RowKernel *row)
+{
+    const TileSpace *space = row->space;
+    uint32_t inputs = space_inputs(space), along = space_along(space, COLUMN);
+    bool ahead = row->variant->home == ROW_AHEAD;
+    Statement s = {
+        .schedule = schedule,
+        .row = row,
+        .weights = rowwise_weights(row->reads) ? inputs & along & ~space_along(space, ROW) : 0,
+        .weights_first = rowwise_reads_weights_first(row->reads, *row->variant, row->vectors),
+        .copied = rowwise_copies(row->variant->home) ? row->copied : 0,
+    };
+    s.in = inputs & ~s.weights;
+    schedule->pace = row->variant->home == ROW_IN_MEMORY ? PACE_IN_STEP : PACE_IN_TURN;
+    schedule->rows = row->variant->together;
+    schedule->kept = s.copied ? row->vectors * rowwise_places(row->shape, *row->variant) : 0;
+    if (ahead)
+        schedule_loop(schedule, (Loop){.axis = ROW, .times = row->variant->turns});
+    state_fetch(&s);
+    state_row_values(&s, 0);
+    for (int pass = 0; pass < row->passes->count; pass++) {
+        state_pass(&s, pass);
+        Move next = copy_of(&s);
+        next.ahead = 1;
+        if (pass == 0 && ahead)
+            schedule_load(schedule, next);
+    }
+    if (ahead)
+        schedule_end(schedule);
+}

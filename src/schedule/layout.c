@@ -1,0 +1,90 @@
+#include "schedule/layout.h"
+
+#include "base/checked.h"
+
+enum {
+    ALIGNMENT = 16,   // of what is copied
+    PLACES = 2        // that exchanges take turns at: one is written again when all have read it
+};
+
+static int at_least_1(int times) { return times > 0 ? times : 1; }
+
+/* Results meet in shared memory more than once. */
+static bool meets_again(const Schedule *schedule)
+{
+    int64_t count = 0;
+    for (int i = 0; i < schedule->count; i++) {
+        const Item *item = &schedule->items[i];
+        if (item->kind == ITEM_EXCHANGE && item->exchange.ops)
+            count += schedule_rounds(schedule, i) * at_least_1(item->exchange.times);
+    }
+    return count > 1;
+}
+
+/* Bytes that results take in shared memory as they meet; of slots, without the warps' own. Rows are copied behind the first. */
+static int64_t exchange_bytes(const Schedule *schedule, const Exchange *exchange)
+{
+    switch ((Combine)exchange->combine) {
+    case COMBINE_NOTHING:
+    case COMBINE_LANES:
+    case COMBINE_BITS: return 0;
+    case COMBINE_ALL:
+        return round_up((meets_again(schedule) ? PLACES : 1) * (int64_t)exchange->parts * exchange->bytes, ALIGNMENT);
+    case COMBINE_COLUMNS:
+        return PLACES * (exchange->parts + 1) * (int64_t)exchange->width * exchange->values * exchange->bytes;
+    case COMBINE_TREE: return (int64_t)exchange->parts * exchange->width * exchange->bytes;
+    case COMBINE_SLOTS: return (int64_t)__builtin_popcountll(exchange->ops) * exchange->bytes;
+    }
+    return 0;
+}
+
+/* Exchanges use the same places, but for slots: each result has its own, and the warps' are behind them. */
+static int64_t partial_bytes(const Schedule *schedule)
+{
+    int64_t most = 0, slots = 0, warps = 0;
+    for (int i = 0; i < schedule->count; i++) {
+        const Exchange *exchange = &schedule->items[i].exchange;
+        if (schedule->items[i].kind != ITEM_EXCHANGE)
+            continue;
+        int64_t bytes = exchange_bytes(schedule, exchange);
+        if (exchange->combine == COMBINE_SLOTS) {
+            slots += bytes;
+            warps = exchange->parts * exchange->bytes;
+        } else
+            most = bytes > most ? bytes : most;
+    }
+    slots = round_up(slots + warps, ALIGNMENT);
+    return slots > most ? slots : most;
+}
+
+static bool is_staged(const Schedule *schedule, int tile)
+{
+    for (int i = 0; i < schedule->count; i++) {
+        const Item *item = &schedule->items[i];
+        if (item->kind == ITEM_LOAD && item->move.to == PLACE_SHARED && item->move.tiles >> tile & 1)
+            return true;
+    }
+    return false;
+}
+
+ScheduleLayout schedule_layout(const TileRules *rules)
+{
+    const Schedule *schedule = &rules->schedule;
+    ScheduleLayout layout = {.partial_bytes = partial_bytes(schedule)};
+    layout.bytes = layout.partial_bytes;
+    for (int i = 0; i < rules->space.tile_count && schedule->kept; i++) {
+        if (!is_staged(schedule, i))
+            continue;
+        layout.at[i] = layout.bytes;
+        int64_t bytes = schedule->kept * rules->space.tiles[i].element_bits / 8;
+        layout.bytes += at_least_1(schedule->rows) * round_up(bytes, ALIGNMENT);
+    }
+    return layout;
+}
+
+void schedule_set_shared(TileRules *rules)
+{
+    ScheduleLayout layout = schedule_layout(rules);
+    rules->shared_overhead = layout.partial_bytes;
+    rules->shared_bytes = rules->schedule.kept ? layout.bytes : 0;
+}

@@ -1,0 +1,9 @@
+// What `-d schedule` and a ranking show of a schedule.
+#pragma once
+#include "rtile/rtile.h"
+
+/* A line for what is loaded or waited for, and one for what is made of it up to the next. */
+void schedule_print(StrBuf *out, const TileRules *rules, const Fusion *fusion);
+
+/* The same in one line: "load x; reduce max m, exchange block; map y, store y". */
+void schedule_print_short(StrBuf *out, const TileRules *rules, const Fusion *fusion);

@@ -1,0 +1,144 @@
+#include "schedule/schedule.h"
+
+#include <assert.h>
+
+// ---- making one ----
+
+static Item *add(Schedule *schedule, ItemKind kind)
+{
+    assert(schedule->count < MAX_ITEMS);
+    Item *item = &schedule->items[schedule->count++];
+    item->kind = (uint8_t)kind;
+    return item;
+}
+
+void schedule_loop(Schedule *schedule, Loop loop) { add(schedule, ITEM_LOOP)->loop = loop; }
+
+void schedule_end(Schedule *schedule) { add(schedule, ITEM_END); }
+
+void schedule_load(Schedule *schedule, Move move)
+{
+    if (move.tiles || move.bytes)
+        add(schedule, ITEM_LOAD)->move = move;
+}
+
+void schedule_store(Schedule *schedule, Move move)
+{
+    if (move.tiles || move.bytes)
+        add(schedule, ITEM_STORE)->move = move;
+}
+
+void schedule_wait(Schedule *schedule, int behind) { add(schedule, ITEM_WAIT)->behind = (uint8_t)behind; }
+
+void schedule_map(Schedule *schedule, uint64_t ops)
+{
+    if (ops)
+        add(schedule, ITEM_MAP)->ops = ops;
+}
+
+void schedule_reduce(Schedule *schedule, uint64_t ops)
+{
+    if (ops)
+        add(schedule, ITEM_REDUCE)->ops = ops;
+}
+
+void schedule_exchange(Schedule *schedule, Exchange exchange)
+{
+    add(schedule, ITEM_EXCHANGE)->exchange = exchange;
+}
+
+void schedule_barrier(Schedule *schedule, ThreadScope scope)
+{
+    schedule_exchange(schedule, (Exchange){.scope = (uint8_t)scope});
+}
+
+void schedule_pack(Schedule *schedule, uint64_t ops, int vector)
+{
+    if (ops)
+        schedule_exchange(schedule, (Exchange){.ops = ops, .scope = SCOPE_WARP, .combine = COMBINE_BITS, .width = (int16_t)vector});
+}
+
+void schedule_product(Schedule *schedule, uint64_t ops) { add(schedule, ITEM_PRODUCT)->ops = ops; }
+
+uint64_t schedule_ops(const Fusion *fusion, bool reductions)
+{
+    uint64_t ops = 0;
+    for (int i = 0; i < fusion->op_count; i++)
+        if ((fusion->ops[i].reduce != REDUCE_NONE) == reductions)
+            ops |= UINT64_C(1) << (i < 63 ? i : 63);
+    return ops;
+}
+
+uint64_t schedule_bit_ops(const Fusion *fusion)
+{
+    uint64_t ops = 0;
+    for (int i = 0; i < fusion->op_count; i++)
+        if (fusion->ops[i].stored && fusion->ops[i].out->dtype == DTYPE_B1)
+            ops |= UINT64_C(1) << (i < 63 ? i : 63);
+    return ops;
+}
+
+// ---- questions ----
+
+/* Loops that are open before the item. */
+static int depth_at(const Schedule *schedule, int end)
+{
+    int depth = 0;
+    for (int i = 0; i < end; i++)
+        depth += (schedule->items[i].kind == ITEM_LOOP) - (schedule->items[i].kind == ITEM_END);
+    return depth;
+}
+
+int64_t schedule_rounds(const Schedule *schedule, int item)
+{
+    int64_t rounds = 1;
+    for (int i = item - 1, closed = 0; i >= 0; i--) {
+        const Item *before = &schedule->items[i];
+        if (before->kind == ITEM_END)
+            closed++;
+        else if (before->kind == ITEM_LOOP && closed)
+            closed--;
+        else if (before->kind == ITEM_LOOP && before->loop.times)
+            rounds *= before->loop.times;
+    }
+    return rounds;
+}
+
+bool schedule_loads_ahead(const Schedule *schedule)
+{
+    for (int i = 0; i < schedule->count; i++) {
+        const Item *item = &schedule->items[i];
+        if (item->kind == ITEM_LOAD && item->move.from == PLACE_MEMORY && item->move.ahead)
+            return true;
+    }
+    return false;
+}
+
+bool schedule_reads_late(const Schedule *schedule)
+{
+    for (int i = 0; i < schedule->count; i++) {
+        const Item *item = &schedule->items[i];
+        if (item->kind == ITEM_LOAD && item->move.from == PLACE_L2 && depth_at(schedule, i))
+            return true;
+    }
+    return false;
+}
+
+int schedule_grid_barriers(const Schedule *schedule)
+{
+    int count = 0;
+    for (int i = 0; i < schedule->count; i++)
+        count += schedule->items[i].kind == ITEM_EXCHANGE && schedule->items[i].exchange.scope == SCOPE_GRID;
+    return count;
+}
+
+int64_t schedule_scratch_reads(const Schedule *schedule)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < schedule->count; i++) {
+        const Item *item = &schedule->items[i];
+        if (item->kind == ITEM_LOAD && item->move.from == PLACE_SCRATCH)
+            bytes += item->move.bytes;
+    }
+    return bytes;
+}

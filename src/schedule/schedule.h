@@ -1,0 +1,149 @@
+// What one block of a kernel does, in time order: made by a family once for all tile sizes, and the only place that says so.
+//
+//     schedule = item…
+//     item     = loop { item… }        rounds of the block, along an axis or so many
+//              | load tiles a -> b     from memory, L2, scratch or shared memory to shared memory or registers
+//              | wait n                until all but the last n groups of asynchronous copies have landed
+//              | map ops               what is made of each element, or of a total
+//              | reduce ops            into what a thread holds
+//              | exchange scope ops    the threads' results become everybody's; without ops: a barrier
+//              | product a b           register tiles of both multiplied, and added up
+//              | store tiles a -> b
+//
+// It is no language to write kernels in: the templates hold the loops, and a family states what they do. Shared memory, the
+// questions below, the counts of a block (count.h) and the dump follow from it.
+//
+// Only this header knows no tile: TileRules hold a schedule. What follows for tiles of a size is in layout.h and count.h.
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ir/fuse.h"
+
+typedef enum Place {
+    PLACE_MEMORY,
+    PLACE_L2,        // memory that other blocks have just read: it stays in the caches
+    PLACE_SCRATCH,   // memory that only the launch itself uses
+    PLACE_SHARED,
+    PLACE_REGISTERS
+} Place;
+
+/* Whose threads meet. */
+typedef enum ThreadScope { SCOPE_WARP, SCOPE_BLOCK, SCOPE_CLUSTER, SCOPE_GRID, SCOPE_COUNT } ThreadScope;
+
+/* How the results of threads come together. Shuffles combine those of a warp first. */
+typedef enum Combine {
+    COMBINE_NOTHING,      // nothing is passed on: a barrier
+    COMBINE_LANES,  // no more than a warp takes part
+    COMBINE_ALL,       // every warp leaves its result, and all threads go through those of all warps
+    COMBINE_COLUMNS,   // every group of lanes leaves a row of results; of each column one thread makes the total
+    COMBINE_TREE,      // partial results in shared memory, half as many after each barrier
+    COMBINE_SLOTS,     // one thread makes a block's total; each op has a slot for those of all blocks of the cluster
+    COMBINE_BITS       // lanes put their bits together to words
+} Combine;
+
+typedef enum ItemKind {
+    ITEM_LOOP, ITEM_END, ITEM_LOAD, ITEM_WAIT, ITEM_MAP, ITEM_REDUCE, ITEM_EXCHANGE, ITEM_PRODUCT, ITEM_STORE
+} ItemKind;
+
+typedef struct Loop {
+    int8_t axis;     // of the space
+    bool by_thread;  // a round for each register tile along it; else for each shared tile, unless it is known
+    int32_t times;   // how many there are; 0: it depends on the tiles
+} Loop;
+
+typedef struct Move {
+    uint32_t tiles;      // bit i: data tile i of the space. Scratch has none
+    uint8_t from, to;    // Places
+    bool async;          // a group of copies that a WAIT waits for
+    uint8_t ahead;       // rounds before the one that uses it; the first ones start before the loop
+    bool again;          // the block has had it before: it comes from a cache
+    bool collected;      // a store that goes by way of shared memory and a barrier, where a block's part is one run of memory
+    int32_t bytes;       // of scratch, that the block moves
+} Move;
+
+typedef struct Exchange {
+    uint64_t ops;        // bit i: the result of op i of the fusion; 0: a barrier
+    uint8_t scope;       // ThreadScope
+    uint8_t combine;     // Combine
+    uint8_t bytes;       // of one result in shared memory
+    bool along;          // of a tree: lanes lie along the reduction, and shuffles combine them first
+    uint8_t values;      // of a thread that shuffles combine; 0 = 1
+    uint8_t times;       // rows of the block that do so, one after the other; 0 = 1
+    int16_t parts;       // that meet in shared memory: warps of a row, groups of a column
+    int16_t width;       // lanes that shuffles combine; results side by side; bits of a lane
+} Exchange;
+
+typedef struct Item {
+    uint8_t kind;        // ItemKind
+    union {
+        Loop loop;
+        Move move;           // LOAD, STORE
+        uint8_t behind;      // WAIT: groups that may still be under way
+        uint64_t ops;        // MAP, REDUCE, PRODUCT: bit i: op i of the fusion
+        Exchange exchange;
+    };
+} Item;
+
+/* How the warps of a block go through it. */
+typedef enum Pace {
+    PACE_FREE,      // each for itself, but for the barriers
+    PACE_IN_TURN,   // all load, all compute, all store: only other blocks overlap
+    PACE_IN_STEP    // they wait for each other, though some load while others compute
+} Pace;
+
+/* In which order the blocks of a launch make their tiles. */
+typedef enum BlockOrder {
+    ORDER_FORWARDS,    // along the innermost axis first
+    ORDER_BACKWARDS,   // the last one first
+    ORDER_PANELS       // a few rows of tiles after the other
+} BlockOrder;
+
+enum {
+    MAX_ITEMS = 256   // of a chain of 24 reductions, 9 each; see passes_hold()
+};
+
+typedef struct Schedule {
+    uint8_t pace, order;     // Pace, BlockOrder
+    int rows;                // staged tiles of every kind side by side, each with what is made together; 0 = 1
+    int64_t kept;            // elements of a staged tile that is kept as one run; 0: its footprint, with bank padding
+    int count;
+    Item items[MAX_ITEMS];   // zeros behind the last
+} Schedule;
+
+// ---- making one ----
+
+void schedule_loop(Schedule *schedule, Loop loop);
+void schedule_end(Schedule *schedule);
+void schedule_load(Schedule *schedule, Move move);     // nothing, if it moves nothing
+void schedule_store(Schedule *schedule, Move move);    // likewise
+void schedule_wait(Schedule *schedule, int behind);
+void schedule_map(Schedule *schedule, uint64_t ops);   // nothing, if there are none
+void schedule_reduce(Schedule *schedule, uint64_t ops);
+void schedule_exchange(Schedule *schedule, Exchange exchange);
+void schedule_barrier(Schedule *schedule, ThreadScope scope);
+void schedule_pack(Schedule *schedule, uint64_t ops, int vector);   // bits, of so many elements a lane; nothing, if there are none
+void schedule_product(Schedule *schedule, uint64_t ops);
+
+/* The fusion's reductions, or its other ops, as bits. Bit 63 stands for all from op 63 on. */
+uint64_t schedule_ops(const Fusion *fusion, bool reductions);
+
+/* Those that are stored one bit an element. */
+uint64_t schedule_bit_ops(const Fusion *fusion);
+
+// ---- questions ----
+
+/* How often the block comes by the item: product of the rounds of its loops, where they do not depend on the tiles. */
+int64_t schedule_rounds(const Schedule *schedule, int item);
+
+/* What a block loads in its next round is on its way meanwhile. */
+bool schedule_loads_ahead(const Schedule *schedule);
+
+/* Some of it is read in a pass, when all else is there, from L2. */
+bool schedule_reads_late(const Schedule *schedule);
+
+/* How often all blocks of the launch wait for each other. */
+int schedule_grid_barriers(const Schedule *schedule);
+
+/* Bytes of what other blocks have left that a block reads. */
+int64_t schedule_scratch_reads(const Schedule *schedule);
