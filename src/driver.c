@@ -244,7 +244,7 @@ int compile(const Options *opt, Outcome *outcome)
     if (opt->candidate > plans.count)
         fatal(EXIT_USAGE, "there is no candidate %d: %d were kept", opt->candidate, plans.count);
 
-    DUMP(schedule, plan_schedules_print(out, &plans.plans[opt->candidate ? opt->candidate - 1 : 0]));
+    DUMP(schedule, plan_schedules_print(out, &plans.plans[opt->candidate ? opt->candidate - 1 : 0], device));
     CandidateList candidates = candidates_of_plans(arena, &plans);
     TemplateStore templates = {
         .arena = arena, .folder = opt->templates, .line_directives = opt->line_directives};

@@ -42,6 +42,7 @@ typedef struct DataTile {
     Repeats repeats[MAX_REPEATED];   // which positions along the first ones have the same element
     int element_bits;
     bool output;
+    bool apart;                 // the tile is no picture of memory: its elements lie elsewhere than side by side
     bool staged;                // kept in shared memory while a block uses it
     int staged_bits;            // of an element there (f16 may be kept widened); 0: element_bits
     int staged_inner;           // the dimension that is contiguous there

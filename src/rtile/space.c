@@ -127,6 +127,8 @@ static DataTile flat_tile(const TileSpace *space, const Access *access, const Fu
             tile.repeats[tile.rank] = repeats;
         tile.dims[tile.rank++] = (Dim){affine_axis(side), space->axes[side].extent};
     }
+    RTile problem = rtile_problem(space);
+    tile.apart = data_tile_distinct(&tile, &problem, space->axis_count) != tensor_elements(access->tensor);
     return tile;
 }
 

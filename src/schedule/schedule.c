@@ -52,10 +52,16 @@ void schedule_barrier(Schedule *schedule, ThreadScope scope)
     schedule_exchange(schedule, (Exchange){.scope = (uint8_t)scope});
 }
 
-void schedule_pack(Schedule *schedule, uint64_t ops, int vector)
+void schedule_pack(Schedule *schedule, uint64_t ops, int vector, int word)
 {
     if (ops)
-        schedule_exchange(schedule, (Exchange){.ops = ops, .scope = SCOPE_WARP, .combine = COMBINE_BITS, .width = (int16_t)vector});
+        schedule_exchange(schedule, (Exchange){
+                                        .ops = ops,
+                                        .scope = SCOPE_WARP,
+                                        .combine = COMBINE_BITS,
+                                        .width = (int16_t)vector,
+                                        .parts = (int16_t)word,
+                                    });
 }
 
 void schedule_product(Schedule *schedule, uint64_t ops) { add(schedule, ITEM_PRODUCT)->ops = ops; }

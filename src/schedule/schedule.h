@@ -66,11 +66,12 @@ typedef struct Exchange {
     uint64_t ops;        // bit i: the result of op i of the fusion; 0: a barrier
     uint8_t scope;       // ThreadScope
     uint8_t combine;     // Combine
-    uint8_t bytes;       // of one result in shared memory
+    uint8_t bytes;       // of one result's place in shared memory,
+    uint8_t value_bytes; // and of the result
     bool along;          // of a tree: lanes lie along the reduction, and shuffles combine them first
     uint8_t values;      // of a thread that shuffles combine; 0 = 1
     uint8_t times;       // rows of the block that do so, one after the other; 0 = 1
-    int16_t parts;       // that meet in shared memory: warps of a row, groups of a column
+    int16_t parts;       // that meet in shared memory: warps of a row, groups of a column; bits of a word
     int16_t width;       // lanes that shuffles combine; results side by side; bits of a lane
 } Exchange;
 
@@ -107,6 +108,9 @@ typedef struct Schedule {
     uint8_t pace, order;     // Pace, BlockOrder
     int rows;                // staged tiles of every kind side by side, each with what is made together; 0 = 1
     int64_t kept;            // elements of a staged tile that is kept as one run; 0: its footprint, with bank padding
+    int64_t points;          // of the reduction, where the space has it rounded up to whole tiles; 0: it has not
+    int64_t run;             // of these that one block of a cluster has before the next block's follow
+    int vector;              // of rows that begin anywhere: elements of the aligned vectors that hold them; 0: aligned
     int count;
     Item items[MAX_ITEMS];   // zeros behind the last
 } Schedule;
@@ -122,7 +126,7 @@ void schedule_map(Schedule *schedule, uint64_t ops);   // nothing, if there are 
 void schedule_reduce(Schedule *schedule, uint64_t ops);
 void schedule_exchange(Schedule *schedule, Exchange exchange);
 void schedule_barrier(Schedule *schedule, ThreadScope scope);
-void schedule_pack(Schedule *schedule, uint64_t ops, int vector);   // bits, of so many elements a lane; nothing, if there are none
+void schedule_pack(Schedule *schedule, uint64_t ops, int vector, int word);   // bits, so many of a lane; nothing without ops
 void schedule_product(Schedule *schedule, uint64_t ops);
 
 /* The fusion's reductions, or its other ops, as bits. Bit 63 stands for all from op 63 on. */

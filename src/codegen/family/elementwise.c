@@ -104,7 +104,7 @@ static Schedule schedule_of(const Fusion *fusion, const TileSpace *space, int ve
     schedule_load(&schedule, (Move){.tiles = inputs & ~reused, .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
     schedule_load(&schedule, (Move){.tiles = inputs & reused, .from = PLACE_L2, .to = PLACE_REGISTERS});
     schedule_map(&schedule, schedule_ops(fusion, false));
-    schedule_pack(&schedule, schedule_bit_ops(fusion), vector);
+    schedule_pack(&schedule, schedule_bit_ops(fusion), vector, REGISTER_BITS);
     schedule_store(&schedule,
                    (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
     return schedule;

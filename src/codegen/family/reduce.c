@@ -162,6 +162,7 @@ static Schedule schedule_of(const Fusion *fusion, const TileSpace *space, Layout
                                      .combine = COMBINE_TREE,
                                      .along = layout.row,
                                      .bytes = (uint8_t)(dtype_info[fusion->ops[0].body->type].bits / 8),
+                                     .value_bytes = (uint8_t)(dtype_info[fusion->ops[0].body->type].bits / 8),
                                      .width = (int16_t)(layout.row ? 1 : layout.vector),
                                      .parts = MAX_THREADS,
                                  });

@@ -3,6 +3,7 @@
 // Plans with different numbers of kernels compete on equal terms: by the sum of their launches' estimated times.
 #pragma once
 #include "codegen/family/family.h"
+#include "schedule/count.h"
 
 typedef struct PlannedLaunch {
     const Family *family;
@@ -32,8 +33,10 @@ PlanList plan_program(Arena *arena, const FusionPlans *fusions, const DeviceSpec
 /* What the families say of every fused kernel (`-d rtile`), and the plans made of them (`-d rprogram`). */
 void plan_rules_print(StrBuf *out, const FusionPlans *fusions, const DeviceSpec *device);
 void plan_list_print(StrBuf *out, const PlanList *list);
-/* What a block of each of its kernels does (`-d schedule`). */
-void plan_schedules_print(StrBuf *out, const Plan *plan);
+/* What a block of each of its kernels does, and the counts of the first and the last one (`-d schedule`). */
+void plan_schedules_print(StrBuf *out, const Plan *plan, const DeviceSpec *device);
+/* What the first block of the launch does, or the last one, in numbers. */
+Counts planned_counts(Arena *arena, const PlannedLaunch *launch, const DeviceSpec *device, bool last);
 /* Of one of them, in a line. */
 const char *plan_schedule_text(Arena *arena, const PlannedLaunch *launch);
 /* One line a kernel: the families that match and the one of the best plan (end of `-d fusion`). */

@@ -38,12 +38,28 @@ void plan_list_print(StrBuf *out, const PlanList *list)
                   list->stats.feasible);
 }
 
-void plan_schedules_print(StrBuf *out, const Plan *plan)
+Counts planned_counts(Arena *arena, const PlannedLaunch *launch, const DeviceSpec *device, bool last)
+{
+    CountedBlock block = {
+        .shared = &launch->program.tile[LEVEL_SHARED],
+        .inner = &launch->program.tile[LEVEL_REGISTER],
+        .threads = launch_threads(launch->family, &launch->program, device),
+        .last = last,
+    };
+    return schedule_count(arena, launch->rules, device, &block);
+}
+
+void plan_schedules_print(StrBuf *out, const Plan *plan, const DeviceSpec *device)
 {
     for (int k = 0; k < plan->count; k++) {
         const PlannedLaunch *launch = &plan->launches[k];
         strbuf_printf(out, "kernel %d through %s\n", k, launch->family->name);
         schedule_print(out, launch->rules, launch->fusion);
+        for (int last = 0; last < 2; last++) {
+            Counts counts = planned_counts(out->arena, launch, device, last);
+            strbuf_printf(out, "  %s block\n", last ? "last" : "first");
+            counts_print(out, &launch->rules->space, &counts);
+        }
     }
 }
 

@@ -86,6 +86,7 @@ static void add_tiles(TileSpace *space, const Fusion *fusion, const Permute *per
     DataTile moved = side_tile(permute, permute->access);
     moved.staged = true;
     moved.staged_inner = moved.rank - 1;
+    moved.apart = shape->ragged;   // shares begin where rows do
     moved.instructions =
         (PLACE_INSTRUCTIONS + 2) * (1.0 / shape->vector[ROWS] + 1.0 / shape->vector[COLUMNS]);
     space->tiles[space->tile_count++] = moved;
@@ -100,6 +101,7 @@ static void add_tiles(TileSpace *space, const Fusion *fusion, const Permute *per
         if (fusion->ops[i].stored) {
             DataTile tile = side_tile(permute, &fusion->ops[i].store);
             tile.output = true;
+            tile.apart = shape->ragged;
             space->tiles[space->tile_count++] = tile;
         }
 }

@@ -61,6 +61,7 @@ static void add_tile(TileSpace *space, const Fusion *fusion, const Access *acces
     }
     if (axes & slabs)
         tile.dims[tile.rank++] = (Dim){affine_axis(SLAB), space->axes[SLAB].extent};
+    tile.apart = axes >> channel & 1 && access_offset(access).coef[channel] != 1;
     if (axes >> channel & 1)
         tile.dims[tile.rank++] = (Dim){affine_axis(CHANNEL), space->axes[CHANNEL].extent};
     space->tiles[space->tile_count++] = tile;

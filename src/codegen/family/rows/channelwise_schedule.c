@@ -2,6 +2,8 @@
 #include "base/checked.h"
 #include "codegen/family/rows/channelwise_parts.h"
 
+enum { WORD_BITS = 32 };   // of a word of one-bit elements
+
 // ---- what blocks meet for ----
 
 /* Squared distances whose centre is known after the pass that makes the sum of the same elements. */
@@ -75,6 +77,8 @@ static void map_elements(const Statement *s, int pass)
     schedule_map(s->schedule, passes_needs(kernel->fusion, kernel->reads, kernel->passes, pass).ops);
 }
 
+static uint8_t value_bytes(const FusedOp *op) { return dtype_info[op->body->type].bits > 32 ? 8 : 4; }
+
 /* One exchange for each result, down the groups. */
 static void exchange(const Statement *s, uint64_t ops)
 {
@@ -87,6 +91,7 @@ static void exchange(const Statement *s, uint64_t ops)
                                                .scope = is_warp ? SCOPE_WARP : SCOPE_BLOCK,
                                                .combine = COMBINE_COLUMNS,
                                                .bytes = (uint8_t)channelwise_result_bytes(kernel->fusion),
+                                               .value_bytes = value_bytes(&kernel->fusion->ops[i]),
                                                .values = (uint8_t)kernel->reads->walk.vector,
                                                .parts = (int16_t)kernel->groups,
                                                .width = (int16_t)kernel->lanes,
@@ -105,7 +110,7 @@ static uint64_t reductions_of(const Statement *s, int pass)
 static void make_elements(const Statement *s)
 {
     map_elements(s, s->kernel->passes->count - 1);
-    schedule_pack(s->schedule, schedule_bit_ops(s->kernel->fusion), s->kernel->reads->walk.vector);
+    schedule_pack(s->schedule, schedule_bit_ops(s->kernel->fusion), s->kernel->reads->walk.vector, WORD_BITS);
     store(s, true);
 }
 
@@ -189,6 +194,7 @@ void channelwise_state(Schedule *schedule, const ChannelKernel *kernel)
     Statement s = {.schedule = schedule, .kernel = kernel, .elements = space_along(kernel->space, POSITION)};
     schedule->pace = kernel->walk == TOTALS ? PACE_IN_STEP : PACE_FREE;
     schedule->order = fusion_reduces(kernel->fusion) ? ORDER_FORWARDS : ORDER_BACKWARDS;
+    schedule->points = reduction_points(kernel->fusion);
     load_invariants(&s);
     states[kernel->walk](&s);
 }

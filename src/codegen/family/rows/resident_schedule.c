@@ -46,11 +46,15 @@ static void load(Statement *s, uint32_t tiles)
 static void exchange(Statement *s, uint64_t ops)
 {
     const ResidentKernel *resident = s->resident;
+    bool wide = false;
+    for (int i = 0; i < resident->fusion->op_count; i++)
+        wide |= ops >> i & 1 && dtype_info[resident->fusion->ops[i].body->type].bits > 32;
     schedule_exchange(s->schedule, (Exchange){
                                        .ops = ops,
                                        .scope = resident->cluster > 1 ? SCOPE_CLUSTER : SCOPE_BLOCK,
                                        .combine = COMBINE_SLOTS,
                                        .bytes = SLOT_BYTES,
+                                       .value_bytes = wide ? SLOT_BYTES : SLOT_BYTES / 2,
                                        .parts = (int16_t)(resident->threads / resident->warp),
                                        .width = (int16_t)resident->warp,
                                    });
@@ -76,6 +80,16 @@ static void store(Statement *s, bool of_elements)
                                 });
 }
 
+/* Rows may share a word with others, and are packed in parts of one then. */
+static void pack_bits(Statement *s)
+{
+    const Fusion *fusion = s->resident->fusion;
+    for (int i = 0; i < fusion->op_count; i++)
+        if (fusion->ops[i].stored && fusion->ops[i].out->dtype == DTYPE_B1)
+            schedule_pack(s->schedule, UINT64_C(1) << i, s->resident->reads->walk.vector,
+                          resident_bit_run(fusion, &fusion->ops[i]));
+}
+
 static void walk(Statement *s, int pass)
 {
     const ResidentKernel *resident = s->resident;
@@ -93,7 +107,7 @@ static void walk(Statement *s, int pass)
     schedule_map(s->schedule, needs.ops);
     schedule_reduce(s->schedule, reduced);
     if (last) {
-        schedule_pack(s->schedule, schedule_bit_ops(fusion), resident->reads->walk.vector);
+        pack_bits(s);
         store(s, true);
     }
     schedule_end(s->schedule);
@@ -106,6 +120,8 @@ void resident_state(Schedule *schedule, const ResidentKernel *resident)
     Statement s = {.schedule = schedule, .resident = resident};
     uint32_t rest = space_inputs(resident->space) & ~resident->kept & ~bit_tiles(resident->reads);
     schedule->pace = PACE_FREE;
+    schedule->points = reduction_points(resident->fusion);
+    schedule->run = resident_share(resident->fusion, resident->cluster);
     schedule->kept = resident_share(resident->fusion, resident->cluster);
     schedule_load(schedule, (Move){
                                 .tiles = resident->kept,

@@ -10,7 +10,7 @@ typedef struct Statement {
     const RowKernel *row;
     uint64_t made;                   // ops whose elements are in registers
     uint32_t in, weights, copied;    // tiles: of the row, the same for every row; of `in` those in shared memory
-    bool weights_first, seen_weights, seen_in;
+    bool weights_first, seen_weights, seen_in, met;
 } Statement;
 
 static uint64_t bit(int op) { return UINT64_C(1) << op; }
@@ -106,6 +106,9 @@ static void state_exchanges(Statement *s, int pass)
     for (int i = 0; i < fusion->op_count; i++) {
         if (s->row->passes->pass[i] != pass || !rowwise_takes_turn(fusion, s->row->passes, i))
             continue;
+        if (variant->cluster > 1 && !s->met)
+            schedule_barrier(s->schedule, SCOPE_CLUSTER);   // all blocks have started
+        s->met = true;
         bool parts = rowwise_shares_parts(fusion, s->row->passes, i);
         int bytes = dtype_info[fusion->ops[i].body->type].bits > 32 ? 8 : 4;
         Exchange exchange = {
@@ -115,6 +118,7 @@ static void state_exchanges(Statement *s, int pass)
                                                      : SCOPE_WARP,
             .combine = variant->group > LEAST_WARP ? COMBINE_ALL : COMBINE_LANES,
             .bytes = (uint8_t)(parts ? FIELDS * bytes : bytes),
+            .value_bytes = (uint8_t)(parts ? FIELDS * bytes : bytes),
             .values = parts ? PART_VALUES : 1,
             .times = (uint8_t)(variant->together ? variant->together : 1),
             .parts = (int16_t)(variant->group / LEAST_WARP),
@@ -207,6 +211,9 @@ void rowwise_state(Schedule *schedule, const RowKernel *row)
     s.in = inputs & ~s.weights;
     schedule->pace = row->variant->home == ROW_IN_MEMORY ? PACE_IN_STEP : PACE_IN_TURN;
     schedule->rows = row->variant->together;
+    schedule->points = reduction_points(row->fusion);
+    schedule->run = rowwise_places(row->shape, *row->variant);
+    schedule->vector = row->shape.window ? row->shape.vector : 0;
     schedule->kept = s.copied ? row->vectors * rowwise_places(row->shape, *row->variant) : 0;
     if (ahead)
         schedule_loop(schedule, (Loop){.axis = ROW, .times = row->variant->turns});

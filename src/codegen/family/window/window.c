@@ -65,6 +65,7 @@ static Affine space_index(const Stencil *stencil, const Affine *index)
         else if (step && a >= stencil->fusion->spatial_count)
             form.coef[OTHER] = 1;
     }
+    form.constant = index->constant;
     return form;
 }
 
@@ -96,6 +97,8 @@ static DataTile window_tile(const TileSpace *space, const Stencil *stencil, cons
             form.coef[OTHER])
             tile.dims[tile.rank++] = (Dim){form, access->dims[d].size};
     }
+    for (int d = 0; d < tile.rank; d++)
+        tile.apart |= tile.dims[d].index.coef[OTHER] != 0;   // which of the taps is where, it does not say
     if (tile.rank && !tile.dims[tile.rank - 1].index.coef[ALONG])
         tile.scatter = access_scatter(access, fusion, stencil->axis[DIRECTION_ALONG], device);
     return tile;

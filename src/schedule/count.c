@@ -1,0 +1,328 @@
+#include "schedule/count.h"
+
+#include <inttypes.h>
+
+#include "base/checked.h"
+
+enum { COPY_BYTES = 16, SECTOR_BYTES = 32, LEAST_WARP = 32 };
+
+/* The walk through a schedule. */
+typedef struct CountWalk {
+    const TileRules *rules;
+    const DeviceSpec *device;
+    const CountedBlock *block;
+    Region region;
+    Counts *counts;
+    bool multiplies;     // register tiles share what they read: a product
+    int64_t under_way;   // groups of copies
+} CountWalk;
+
+static int at_least_1(int times) { return times > 0 ? times : 1; }
+
+static int log2_of(int64_t lanes)
+{
+    int steps = 0;
+    while (lanes > 1) {
+        lanes /= 2;
+        steps++;
+    }
+    return steps;
+}
+
+// ---- rounds ----
+
+static int64_t rounds_of(const CountWalk *walk, const Loop *loop)
+{
+    const RTile *shared = walk->block->shared, *inner = walk->block->inner;
+    const Axis *axis = &walk->rules->space.axes[loop->axis];
+    if (loop->times)   // rows that a block makes in turn may be fewer at the end
+        return axis->reduction ? loop->times : ceil_div(walk->region.count[loop->axis], shared->size[loop->axis]);
+    return loop->by_thread ? ceil_div(shared->size[loop->axis], inner->size[loop->axis])
+                           : ceil_div(axis->extent, shared->size[loop->axis]);
+}
+
+/* How often the block comes by the item. */
+static int64_t times_at(const CountWalk *walk, int item)
+{
+    int64_t times = 1;
+    for (int i = item - 1, closed = 0; i >= 0; i--) {
+        const Item *before = &walk->rules->schedule.items[i];
+        if (before->kind == ITEM_END)
+            closed++;
+        else if (before->kind == ITEM_LOOP && closed)
+            closed--;
+        else if (before->kind == ITEM_LOOP)
+            times *= rounds_of(walk, &before->loop);
+    }
+    return times;
+}
+
+// ---- loads and stores ----
+
+static bool is_memory(int place) { return place == PLACE_MEMORY || place == PLACE_L2; }
+
+/* Whole tiles are written, but along the dimension that is contiguous in memory no further than there is something. */
+static int64_t turned_bytes(const CountWalk *walk, const DataTile *tile)
+{
+    const RTile *shared = walk->block->shared;
+    RTile written = *shared;
+    for (int a = 0; a < walk->rules->space.axis_count; a++)
+        if (tile->dims[tile->staged_inner].index.coef[a])
+            written.size[a] = walk->region.count[a];
+    return data_tile_elements(tile, &written, walk->rules->space.axis_count) * tile->element_bits / 8;
+}
+
+/* What the block's threads read of a staged tile, or write one by one. Operands of a product are read by every register tile
+   that needs them, and whole tiles of them are written. */
+static int64_t own_bytes(const CountWalk *walk, const DataTile *tile, bool write, int64_t times)
+{
+    int axes = walk->rules->space.axis_count;
+    int64_t vector = walk->rules->schedule.vector;
+    if (walk->multiplies && write)
+        return times * data_tile_elements(tile, walk->block->shared, axes) * staged_bits(tile) / 8;
+    if (walk->multiplies) {
+        int64_t steps = 1;
+        for (int a = 0; a < axes; a++)
+            if (walk->rules->space.axes[a].reduction)
+                steps *= walk->block->shared->size[a] / walk->block->inner->size[a];
+        return times * steps * walk->block->threads * data_tile_elements(tile, walk->block->inner, axes) *
+               staged_bits(tile) / 8;
+    }
+    if (write)
+        return turned_bytes(walk, tile);
+    if (vector)
+        return region_pieces(&walk->region, tile, vector * tile->element_bits / 8);
+    return region_elements(&walk->region, tile) * tile->element_bits / 8;
+}
+
+static void add(int64_t *count, int64_t more)
+{
+    bool known = *count != COUNT_UNKNOWN && more != COUNT_UNKNOWN;
+    *count = known ? *count + more : COUNT_UNKNOWN;
+}
+
+/* The tile says where its elements are. */
+static bool is_picture(const CountWalk *walk, const DataTile *tile)
+{
+    return !tile->apart && region_is_countable(&walk->region, tile);
+}
+
+static void add_shared(CountWalk *walk, int64_t read, int64_t written)
+{
+    add(&walk->counts->shared_read, read);
+    add(&walk->counts->shared_written, written);
+}
+
+static void count_staging(CountWalk *walk, const Move *move, const DataTile *tile, int64_t times)
+{
+    bool reads = move->from == PLACE_SHARED, writes = move->to == PLACE_SHARED;
+    if ((reads && tile->plane) || ((reads || writes) && !is_picture(walk, tile)))
+        add_shared(walk, reads ? COUNT_UNKNOWN : 0, writes ? COUNT_UNKNOWN : 0);
+    else if (reads)
+        add_shared(walk, own_bytes(walk, tile, false, times), 0);
+    else if (writes && move->async)
+        add_shared(walk, 0, region_pieces(&walk->region, tile, COPY_BYTES));
+    else if (writes)
+        add_shared(walk, 0, own_bytes(walk, tile, true, times));
+}
+
+/* Outputs that a block collects before it stores them. */
+static void count_collected(CountWalk *walk, const DataTile *tile)
+{
+    if (!region_is_countable(&walk->region, tile) || !region_is_run(&walk->region, tile))
+        return;
+    int64_t bytes = region_elements(&walk->region, tile) * tile->element_bits / 8;
+    add_shared(walk, bytes, bytes);
+    walk->counts->barriers[SCOPE_BLOCK]++;
+}
+
+/* Of the last tiles as much as lies inside. */
+static void count_scratch(CountWalk *walk, const Item *item)
+{
+    int64_t bytes = item->move.bytes;
+    for (int a = 0; a < walk->rules->space.axis_count; a++)
+        if (!walk->rules->space.axes[a].reduction)
+            bytes = bytes * walk->region.count[a] / walk->block->shared->size[a];
+    int64_t sectors = bytes / SECTOR_BYTES;
+    *(item->kind == ITEM_LOAD ? &walk->counts->scratch_read : &walk->counts->scratch_written) += sectors;
+}
+
+static void count_sectors(CountWalk *walk, int index)
+{
+    const DataTile *tile = &walk->rules->space.tiles[index];
+    bool known = tile->scatter <= 1 && is_picture(walk, tile);
+    add(&walk->counts->sectors[index], known ? region_sectors(&walk->region, tile) : COUNT_UNKNOWN);
+}
+
+static void count_move(CountWalk *walk, const Item *item, int64_t times)
+{
+    const Move *move = &item->move;
+    bool of_memory = is_memory(item->kind == ITEM_LOAD ? move->from : move->to);
+    if (move->bytes)
+        count_scratch(walk, item);
+    for (int i = 0; i < walk->rules->space.tile_count; i++) {
+        const DataTile *tile = &walk->rules->space.tiles[i];
+        if (!(move->tiles >> i & 1) || move->to == PLACE_L2)
+            continue;
+        if (of_memory && !move->again)
+            count_sectors(walk, i);
+        count_staging(walk, move, tile, times);
+        if (move->collected)
+            count_collected(walk, tile);
+    }
+    walk->under_way += move->async ? at_least_1(walk->rules->schedule.rows) : 0;
+}
+
+static void count_wait(CountWalk *walk, int behind, int64_t times)
+{
+    walk->under_way = walk->under_way < behind ? walk->under_way : behind;
+    walk->counts->waits += times;
+    walk->counts->pending += times * walk->under_way;
+}
+
+// ---- exchanges ----
+
+/* Every warp leaves its result. Few are gone through by every thread, many by the lanes of every warp. */
+static void count_all(CountWalk *walk, const Exchange *exchange, int64_t times)
+{
+    enum { FEW = 8 };
+    int warp = walk->device->warp_size;
+    int64_t warps = (int64_t)exchange->parts * LEAST_WARP / warp, bytes = exchange->value_bytes;
+    bool parts = exchange->values > 1;   // sums and distances: the sums are read once more
+    walk->counts->shuffles += times * at_least_1(exchange->values) * log2_of(exchange->width);
+    if (exchange->scope == SCOPE_WARP)
+        return;
+    int64_t readers = warps <= FEW ? walk->block->threads : walk->block->threads / warp;
+    if (warps > FEW)
+        walk->counts->shuffles += times * (parts ? 2 : 1) * log2_of(warp);
+    add_shared(walk, times * readers * warps * (parts ? bytes * 3 / 2 : bytes), times * warps * bytes);
+    walk->counts->barriers[exchange->scope] += times;
+}
+
+static void count_columns(CountWalk *walk, const Exchange *exchange, int64_t times)
+{
+    int warp = walk->device->warp_size, lanes = exchange->width, values = exchange->values;
+    int64_t groups = walk->block->threads / lanes, together = ceil_div(warp, lanes);
+    int64_t parts = ceil_div(groups, together), row = (int64_t)lanes * values * exchange->value_bytes;
+    walk->counts->shuffles += times * values * log2_of(together);
+    if (parts == 1)
+        return;
+    add_shared(walk, times * (parts * row + groups * row), times * (parts + 1) * row);
+    walk->counts->barriers[SCOPE_BLOCK] += 2 * times;
+}
+
+/* Register tiles of the block along the axes of one kind. */
+static int64_t tiles_along(const CountWalk *walk, bool reduction)
+{
+    int64_t tiles = 1;
+    for (int a = 0; a < walk->rules->space.axis_count; a++)
+        if (walk->rules->space.axes[a].reduction == reduction)
+            tiles *= walk->block->shared->size[a] / walk->block->inner->size[a];
+    return tiles;
+}
+
+static void count_tree(CountWalk *walk, const Exchange *exchange)
+{
+    int64_t sharers = tiles_along(walk, true), lanes = 1;
+    while (exchange->along && lanes < walk->device->warp_size && sharers % (2 * lanes) == 0)
+        lanes *= 2;
+    int64_t parts = sharers / lanes, row = tiles_along(walk, false) * exchange->width * exchange->value_bytes;
+    walk->counts->shuffles += exchange->width * log2_of(lanes);
+    if (parts == 1)
+        return;
+    add_shared(walk, 0, parts * row);
+    walk->counts->barriers[SCOPE_BLOCK]++;
+    for (int64_t left = parts, half; left > 1; left = half) {
+        half = (left + 1) / 2;
+        add_shared(walk, (left - half) * row, (left - half) * row);
+        walk->counts->barriers[SCOPE_BLOCK]++;
+    }
+}
+
+/* Each result passes two barriers on its way to the block's total; then all meet once. */
+static void count_slots(CountWalk *walk, const Exchange *exchange)
+{
+    int64_t results = __builtin_popcountll(exchange->ops), bytes = exchange->value_bytes;
+    int64_t cluster = at_least_1(walk->rules->cluster_blocks);
+    walk->counts->shuffles += results * log2_of(exchange->width);
+    add_shared(walk, results * bytes * (exchange->parts + walk->block->threads * cluster),
+               results * bytes * (exchange->parts + 1));
+    walk->counts->barriers[SCOPE_BLOCK] += 2 * results;
+    walk->counts->barriers[exchange->scope]++;
+}
+
+/* The lanes that share a word of bits put it together, for each of a thread's vectors. */
+static void count_bits(CountWalk *walk, const Exchange *exchange, int64_t times)
+{
+    const RTile *inner = walk->block->inner;
+    int64_t points = (int64_t)(rtile_points(&walk->rules->space, inner, false) *
+                               rtile_points(&walk->rules->space, inner, true));
+    int64_t vectors = points / at_least_1(walk->rules->tile_threads) / exchange->width;
+    int64_t each = 1 + log2_of(exchange->parts / exchange->width);
+    walk->counts->shuffles += times * vectors * each * __builtin_popcountll(exchange->ops);
+}
+
+static void count_exchange(CountWalk *walk, const Exchange *exchange, int64_t times)
+{
+    times *= at_least_1(exchange->times);
+    switch ((Combine)exchange->combine) {
+    case COMBINE_NOTHING: walk->counts->barriers[exchange->scope] += times; return;
+    case COMBINE_LANES:
+    case COMBINE_ALL: count_all(walk, exchange, times); return;
+    case COMBINE_COLUMNS: count_columns(walk, exchange, times); return;
+    case COMBINE_TREE: count_tree(walk, exchange); return;
+    case COMBINE_SLOTS: count_slots(walk, exchange); return;
+    case COMBINE_BITS: count_bits(walk, exchange, times); return;
+    }
+}
+
+Counts schedule_count(Arena *arena, const TileRules *rules, const DeviceSpec *device, const CountedBlock *block)
+{
+    Counts counts = {0};
+    CountWalk walk = {.rules = rules, .device = device, .block = block, .counts = &counts};
+    walk.region = region_of(arena, rules, block);
+    const Schedule *schedule = &rules->schedule;
+    for (int i = 0; i < schedule->count; i++)
+        walk.multiplies |= schedule->items[i].kind == ITEM_PRODUCT;
+    for (int i = 0; i < schedule->count; i++) {
+        const Item *item = &schedule->items[i];
+        int64_t times = times_at(&walk, i);
+        if (item->kind == ITEM_LOAD || item->kind == ITEM_STORE)
+            count_move(&walk, item, times);
+        else if (item->kind == ITEM_WAIT)
+            count_wait(&walk, item->behind, times);
+        else if (item->kind == ITEM_EXCHANGE)
+            count_exchange(&walk, &item->exchange, times);
+    }
+    return counts;
+}
+
+static void print_count(StrBuf *out, int64_t count)
+{
+    if (count == COUNT_UNKNOWN)
+        strbuf_puts(out, "unknown");
+    else
+        strbuf_printf(out, "%" PRId64, count);
+}
+
+void counts_print(StrBuf *out, const TileSpace *space, const Counts *counts)
+{
+    const char *separator = " ";
+    strbuf_puts(out, "    sectors");
+    for (int i = 0; i < space->tile_count; i++)
+        if (counts->sectors[i] && space->tiles[i].name) {
+            strbuf_printf(out, "%s%s ", separator, space->tiles[i].name);
+            print_count(out, counts->sectors[i]);
+            separator = ", ";
+        }
+    if (counts->scratch_read)
+        strbuf_printf(out, ", scratch %" PRId64 " and %" PRId64, counts->scratch_read, counts->scratch_written);
+    strbuf_puts(out, "\n    shared bytes read ");
+    print_count(out, counts->shared_read);
+    strbuf_puts(out, ", written ");
+    print_count(out, counts->shared_written);
+    strbuf_printf(out, "\n    shuffles %" PRId64 ", barriers block %" PRId64 ", cluster %" PRId64 ", grid %" PRId64 "\n",
+                  counts->shuffles, counts->barriers[SCOPE_BLOCK], counts->barriers[SCOPE_CLUSTER],
+                  counts->barriers[SCOPE_GRID]);
+    strbuf_printf(out, "    waits %" PRId64 ", pending %" PRId64 "\n", counts->waits, counts->pending);
+}

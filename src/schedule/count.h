@@ -1,0 +1,50 @@
+// What one block of a kernel does, in numbers: what the CPU interpreter counts, too.
+#pragma once
+#include "rtile/rtile.h"
+
+/* A block of the launch that the tiles make. */
+typedef struct CountedBlock {
+    const RTile *shared, *inner;   // its tile, a thread's
+    int threads;                   // as launched
+    bool last;                     // of the launch; else the first
+} CountedBlock;
+
+enum { COUNT_UNKNOWN = -1 };       // it is the compiler's choice, or the data tile does not say
+
+typedef struct Counts {
+    int64_t sectors[MAX_DATA_TILES];        // 32 bytes each, of the tile's tensor, each once
+    int64_t scratch_read, scratch_written;  // likewise, of what only the launch uses
+    int64_t shared_read, shared_written;    // bytes
+    int64_t shuffles;                       // and ballots, of the first warp
+    int64_t barriers[SCOPE_COUNT];          // of the block, the cluster, the grid
+    int64_t waits, pending;                 // for asynchronous copies; groups under way after them, in sum
+} Counts;
+
+Counts schedule_count(Arena *arena, const TileRules *rules, const DeviceSpec *device, const CountedBlock *block);
+
+/* A line for each kind. */
+void counts_print(StrBuf *out, const TileSpace *space, const Counts *counts);
+
+// ---- count_region.c: the part of a tensor that belongs to a block ----
+
+typedef struct Region {
+    Arena *arena;
+    const TileRules *rules;
+    const CountedBlock *block;
+    int64_t first[MAX_AXES], count[MAX_AXES];   // positions of the block along each axis
+} Region;
+Region region_of(Arena *arena, const TileRules *rules, const CountedBlock *block);
+
+/* It takes no longer than a moment to go through the block's part of the tile. */
+bool region_is_countable(const Region *region, const DataTile *tile);
+
+int64_t region_sectors(const Region *region, const DataTile *tile);
+
+/* Elements, one for every position. */
+int64_t region_elements(const Region *region, const DataTile *tile);
+
+/* Bytes of aligned pieces of so many that hold each of its runs of memory. */
+int64_t region_pieces(const Region *region, const DataTile *tile, int64_t piece_bytes);
+
+/* The block's part of the tile is one run of memory. */
+bool region_is_run(const Region *region, const DataTile *tile);

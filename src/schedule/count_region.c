@@ -1,0 +1,275 @@
+// Which elements of a tensor belong to a block: position by position, since nobody waits for it.
+#include <string.h>
+
+#include "base/checked.h"
+#include "schedule/count.h"
+
+enum { SECTOR_BYTES = 32 };
+
+// ---- positions ----
+
+/* Along a spatial axis the block has one shared tile, or several in turn. */
+static void find_positions(Region *region, int axis)
+{
+    const TileRules *rules = region->rules;
+    int64_t extent = rules->space.axes[axis].extent, size = region->block->shared->size[axis];
+    if (rules->space.axes[axis].reduction) {
+        region->count[axis] = extent;
+        return;
+    }
+    size *= rules->turns > 0 ? rules->turns : 1;
+    bool last = region->block->last != (rules->schedule.order == ORDER_BACKWARDS);
+    region->first[axis] = last ? (ceil_div(extent, size) - 1) * size : 0;
+    int64_t left = extent - region->first[axis];
+    region->count[axis] = left < size ? left : size;
+}
+
+Region region_of(Arena *arena, const TileRules *rules, const CountedBlock *block)
+{
+    Region region = {.arena = arena, .rules = rules, .block = block};
+    for (int a = 0; a < rules->space.axis_count; a++)
+        find_positions(&region, a);
+    return region;
+}
+
+/* Of a reduction that a cluster shares, the position belongs to this block. */
+static bool is_own(const Region *region, int axis, int64_t position)
+{
+    const TileRules *rules = region->rules;
+    const Schedule *schedule = &rules->schedule;
+    if (!rules->space.axes[axis].reduction || rules->cluster_blocks <= 1)
+        return true;
+    int64_t shift = schedule->vector ? region->first[0] * schedule->points % schedule->vector : 0;
+    int64_t rank = region->block->last ? rules->cluster_blocks - 1 : 0;
+    return (position + shift) / schedule->run % rules->cluster_blocks == rank;
+}
+
+/* What is the same for several blocks is stored by the first of them. */
+static bool is_stored_elsewhere(const Region *region, const DataTile *tile)
+{
+    const TileRules *rules = region->rules;
+    bool elsewhere = false, reduced = false;
+    for (int a = 0; a < rules->space.axis_count; a++)
+        if (rules->space.axes[a].reduction)
+            reduced |= data_tile_depends(tile, a);
+        else
+            elsewhere |= region->first[a] > 0 && !data_tile_depends(tile, a);
+    return tile->output && (elsewhere || (!reduced && rules->cluster_blocks > 1 && region->block->last));
+}
+
+/* The least or the greatest index along a dimension, of all that the block asks for, be it in the tensor or not. */
+static int64_t end_of(const Region *region, const Dim *dim, bool last, bool inside)
+{
+    int64_t index = dim->index.constant;
+    for (int a = 0; a < region->rules->space.axis_count; a++) {
+        bool whole = !region->rules->space.axes[a].reduction && !inside;
+        int64_t count = whole ? region->block->shared->size[a] : region->count[a];
+        index += dim->index.coef[a] * (region->first[a] + (last ? count - 1 : 0));
+    }
+    return index;
+}
+
+/* Coordinates along a dimension of the tensor. */
+typedef struct Coordinates {
+    int64_t size;          // of the dimension, as it lies in memory
+    int64_t count;
+    int64_t *at;           // ascending, each once
+    int64_t positions;     // that have them
+} Coordinates;
+
+static int64_t size_of(const Region *region, const Dim *dim)
+{
+    int64_t points = region->rules->schedule.points;
+    for (int a = 0; a < region->rules->space.axis_count; a++)
+        if (points && region->rules->space.axes[a].reduction && dim->index.coef[a] && points < dim->size)
+            return points;
+    return dim->size;
+}
+
+/* The part of a dimension that the block's index reaches. */
+typedef struct Stretch {
+    int64_t low, end;
+} Stretch;
+
+static Stretch stretch_of(const Region *region, const Dim *dim)
+{
+    int64_t low = end_of(region, dim, false, true), end = end_of(region, dim, true, true) + 1, size = size_of(region, dim);
+    return (Stretch){low < 0 ? 0 : low, end > size ? size : end};
+}
+
+bool region_is_countable(const Region *region, const DataTile *tile)
+{
+    enum { MOST_ELEMENTS = 1 << 24 };
+    int64_t reached = 1, elements = 1;
+    for (int d = 0; d < tile->rank; d++) {
+        Stretch stretch = stretch_of(region, &tile->dims[d]);
+        reached = size_product(reached, stretch.end > stretch.low ? stretch.end - stretch.low : 0);
+        elements = size_product(elements, tile->dims[d].size);
+        if (d < MAX_REPEATED && tile->repeats[d].run && tile->dims[d].size > MOST_ELEMENTS)
+            return false;
+    }
+    return reached <= MOST_ELEMENTS && elements <= (int64_t)MOST_ELEMENTS << 10;
+}
+
+/* Marks what the index reaches with the axes from `axis` on. */
+static void mark(const Region *region, const Affine *index, int axis, int64_t value, Stretch stretch, bool *marks)
+{
+    while (axis < region->rules->space.axis_count && !index->coef[axis])
+        axis++;
+    if (axis == region->rules->space.axis_count) {
+        if (value >= stretch.low && value < stretch.end)
+            marks[value - stretch.low] = true;
+        return;
+    }
+    for (int64_t i = region->first[axis]; i < region->first[axis] + region->count[axis]; i++)
+        if (is_own(region, axis, i))
+            mark(region, index, axis + 1, value + index->coef[axis] * i, stretch, marks);
+}
+
+/* The element that a position of repeated ones has. */
+static int64_t element_at(const Repeats *repeats, int64_t position)
+{
+    int64_t cycle = repeats->run * repeats->cycle;
+    return position / (cycle * repeats->again) * repeats->cycle + position / repeats->run % repeats->cycle;
+}
+
+static Coordinates coordinates_of(const Region *region, const DataTile *tile, int d)
+{
+    const Dim *dim = &tile->dims[d];
+    const Repeats *repeats = d < MAX_REPEATED && tile->repeats[d].run ? &tile->repeats[d] : NULL;
+    int64_t size = size_of(region, dim);
+    Stretch stretch = stretch_of(region, dim), kept = stretch;
+    int64_t length = stretch.end > stretch.low ? stretch.end - stretch.low : 0;
+    if (repeats)
+        kept = (Stretch){0, element_at(repeats, size - 1) + 1};
+    bool *marks = NEW_ARRAY(region->arena, bool, length + 1);
+    bool *elements = repeats ? NEW_ARRAY(region->arena, bool, kept.end) : marks;
+    Coordinates found = {.size = repeats ? kept.end : size};
+    mark(region, &dim->index, 0, dim->index.constant, stretch, marks);
+    for (int64_t i = 0; i < length; i++) {
+        found.positions += marks[i];
+        if (repeats && marks[i])
+            elements[element_at(repeats, stretch.low + i)] = true;
+    }
+    found.at = NEW_ARRAY(region->arena, int64_t, found.positions + 1);
+    for (int64_t i = 0; i < (repeats ? kept.end : length); i++)
+        if (elements[i])
+            found.at[found.count++] = kept.low + i;
+    return found;
+}
+
+// ---- runs of memory ----
+
+/* Goes through the runs of the block's part in order. */
+typedef struct Runs {
+    int64_t first, end;   // of the run under way, elements; equal: there is none
+    int bits, count;      // of an element; runs so far
+    unsigned char *seen;  // NULL, or a bit for each sector
+    int64_t piece_bytes, tensor_bytes;
+    int64_t sectors, bytes;   // of pieces, inside the tensor
+} Runs;
+
+static void end_run(Runs *runs)
+{
+    if (runs->first == runs->end)
+        return;
+    int64_t begin = runs->first * runs->bits / 8, last = (runs->end * runs->bits - 1) / 8;
+    for (int64_t s = begin / SECTOR_BYTES; s <= last / SECTOR_BYTES; s++) {
+        runs->sectors += !(runs->seen[s / 8] >> s % 8 & 1);
+        runs->seen[s / 8] = (unsigned char)(runs->seen[s / 8] | 1 << s % 8);
+    }
+    int64_t piece = runs->piece_bytes, end = (last / piece + 1) * piece;
+    runs->bytes += (end < runs->tensor_bytes ? end : runs->tensor_bytes) - begin / piece * piece;
+    runs->count++;
+}
+
+static void add_element(Runs *runs, int64_t element)
+{
+    if (element != runs->end || runs->first == runs->end) {
+        end_run(runs);
+        runs->first = element;
+    }
+    runs->end = element + 1;
+}
+
+/* Runs of a tile that is kept row by row end with its rows; others go on wherever memory does. */
+static void walk_dims(Runs *runs, const Coordinates *dims, int rank, int64_t element, bool joins)
+{
+    if (rank == 0) {
+        add_element(runs, element);
+        return;
+    }
+    int64_t stride = 1;
+    for (int d = 1; d < rank; d++)
+        stride *= dims[d].size;
+    for (int64_t i = 0; i < dims[0].count; i++)
+        walk_dims(runs, dims + 1, rank - 1, element + dims[0].at[i] * stride, joins);
+    if (rank == 1 && !joins) {
+        end_run(runs);
+        runs->first = runs->end;
+    }
+}
+
+/* The run from the first element to the last one: of whole planes, and of the lines of one to both its ends. */
+static void add_span(Runs *runs, const Region *region, const DataTile *tile)
+{
+    int64_t outer[2] = {0}, inner[2] = {0}, stride = 1;
+    for (int d = tile->rank - 1; d >= 0; stride *= tile->dims[d--].size)
+        for (int last = 0; last < 2; last++) {
+            bool is_outer = stride >= tile->plane;
+            *(is_outer ? &outer[last] : &inner[last]) += stride * end_of(region, &tile->dims[d], last, is_outer);
+        }
+    for (int last = 0; last < 2; last++) {
+        int64_t at = inner[last] + last;
+        inner[last] = at < 0 ? 0 : at > tile->plane ? tile->plane : at;
+    }
+    runs->first = outer[0] + inner[0];
+    runs->end = outer[1] + inner[1];
+    end_run(runs);
+}
+
+static Runs runs_of(const Region *region, const DataTile *tile, int64_t piece_bytes)
+{
+    Coordinates dims[MAX_RANK];
+    int64_t elements = 1;
+    for (int d = 0; d < tile->rank; d++) {
+        dims[d] = coordinates_of(region, tile, d);
+        elements *= dims[d].size;
+    }
+    Runs runs = {.bits = tile->element_bits, .piece_bytes = piece_bytes};
+    int64_t bytes = ceil_div(elements * tile->element_bits, 8), sectors = bytes / SECTOR_BYTES + 2;
+    runs.tensor_bytes = region->rules->schedule.kept ? INT64_MAX : bytes;   // the last vector of all rows is copied whole
+    runs.seen = NEW_ARRAY(region->arena, unsigned char, sectors / 8 + 1);
+    if (is_stored_elsewhere(region, tile))
+        return runs;
+    if (tile->plane && !tile->output) {
+        add_span(&runs, region, tile);
+        return runs;
+    }
+    walk_dims(&runs, dims, tile->rank, 0, !region->rules->schedule.kept);
+    end_run(&runs);
+    return runs;
+}
+
+int64_t region_sectors(const Region *region, const DataTile *tile)
+{
+    return runs_of(region, tile, SECTOR_BYTES).sectors;
+}
+
+int64_t region_pieces(const Region *region, const DataTile *tile, int64_t piece_bytes)
+{
+    return runs_of(region, tile, piece_bytes).bytes;
+}
+
+bool region_is_run(const Region *region, const DataTile *tile)
+{
+    return runs_of(region, tile, SECTOR_BYTES).count == 1;
+}
+
+int64_t region_elements(const Region *region, const DataTile *tile)
+{
+    int64_t elements = 1;
+    for (int d = 0; d < tile->rank; d++)
+        elements *= coordinates_of(region, tile, d).positions;
+    return elements;
+}

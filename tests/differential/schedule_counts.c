@@ -1,0 +1,369 @@
+// What schedules say of the first and the last block of a launch, and what the CPU interpreter counts of them.
+//
+//   schedule_counts                                         names every kind of kernel there is
+//   schedule_counts DEVICE PROGRAM.te [FAMILY/VARIANT…]     of every kind that the program can be, or of these
+//
+// Then every item of the schedule is dropped, and doubled: the counts must differ from those seen. Only arithmetic, which
+// nobody counts, and what comes from a cache another time are left out.
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "codegen/codegen.h"
+#include "front/lex.h"
+#include "front/lower.h"
+#include "front/parse.h"
+#include "hal/runtime.h"
+
+enum { KEEP = 100, MAX_KINDS = 64, BLOCKS = 2 };
+
+typedef struct Subject {
+    Arena *arena;
+    const Program *program;
+    const DeviceSpec *device;
+    const TemplateStore *templates;
+    const char *const *wanted;
+    int wanted_count;
+    const char *seen[MAX_KINDS];
+    int seen_count;
+    int failures, kinds, mutants, unseen;
+} Subject;
+
+// ---- one run ----
+
+static void fill(void *context, int tensor, int64_t offset, int64_t count, void *bytes)
+{
+    (void)context, (void)tensor, (void)offset;
+    memset(bytes, 0, (size_t)count);
+}
+
+static int position(Tensor *const *list, int count, const Tensor *tensor)
+{
+    for (int i = 0; i < count; i++)
+        if (list[i] == tensor)
+            return i;
+    return -1;
+}
+
+static RuntimeTensor tensor_of(const Program *program, const LaunchArg *arg)
+{
+    int workspace = program->input_count + program->output_count;
+    if (arg->workspace_offset >= 0)
+        return (RuntimeTensor){
+            .name = arg->tensor ? arg->tensor->name : "scratch",
+            .buffer = workspace,
+            .offset = arg->workspace_offset,
+            .bytes = arg->tensor ? tensor_bytes(arg->tensor) : arg->scratch_bytes,
+            .written = arg->written,
+        };
+    int output = position(program->outputs, program->output_count, arg->tensor);
+    return (RuntimeTensor){
+        .name = arg->tensor->name,
+        .buffer = output >= 0 ? program->input_count + output
+                              : position(program->inputs, program->input_count, arg->tensor),
+        .bytes = tensor_bytes(arg->tensor),
+        .written = arg->written,
+    };
+}
+
+/* Runs launch k of the kernel alone. */
+static RuntimeResult run(const Subject *subject, const Kernel *kernel, int k, RuntimeTensor *tensors, int *count)
+{
+    const Program *program = kernel->program;
+    int buffers = program->input_count + program->output_count;
+    RuntimeSource source = {
+        .name = kernel->name,
+        .text = kernel->source,
+        .length = kernel->source_length,
+        .arg_count = buffers,
+        .limits = runtime_limits(subject->device),
+        .builds = RUNTIME_CHECKED,
+    };
+    RuntimeModule *module;
+    RuntimeResult result = {.status = RUNTIME_MACHINE};
+    result.status = runtime_interp.load(subject->arena, &source, &module, &result.reason);
+    if (result.status != RUNTIME_DONE)
+        return result;
+    int64_t *bytes = NEW_ARRAY(subject->arena, int64_t, buffers + 1);
+    for (int i = 0; i < buffers; i++)
+        bytes[i] = tensor_bytes(i < program->input_count ? program->inputs[i]
+                                                         : program->outputs[i - program->input_count]);
+    bytes[buffers] = kernel->workspace_bytes;
+    for (*count = 0; *count < kernel->launches[k].arg_count; ++*count)
+        tensors[*count] = tensor_of(program, &kernel->launches[k].args[*count]);
+    RuntimeJob job = {
+        .buffer_bytes = bytes,
+        .tensors = tensors,
+        .tensor_count = *count,
+        .fill = fill,
+        .only_launch = k,
+        .max_blocks = INT64_MAX,
+        .schedule = RUNTIME_LOWEST_FIRST,
+        .checked = true,
+        .counts = true,
+        .seconds = 100,
+    };
+    return runtime_interp.run(subject->arena, module, &job);
+}
+
+// ---- what is compared ----
+
+typedef struct Figure {
+    const char *what;
+    int64_t stated, seen;
+} Figure;
+
+enum { MAX_FIGURES = MAX_DATA_TILES + 16 };
+
+/* COUNT_UNKNOWN: nobody states it. Tensors that no tile has are what an epilogue reads beside a product; of those that several
+   have, parts may be the same. */
+static int64_t sectors_stated(const TileSpace *space, const Counts *counts, const char *name, bool written)
+{
+    int64_t stated = 0;
+    int tiles = 0;
+    for (int i = 0; i < space->tile_count; i++)
+        if (space->tiles[i].name && strcmp(space->tiles[i].name, name) == 0 && space->tiles[i].output == written) {
+            stated = counts->sectors[i];
+            tiles++;
+        }
+    return tiles == 1 ? stated : COUNT_UNKNOWN;
+}
+
+static int figures_of(const PlannedLaunch *launch, const Counts *stated, const RuntimeCounts *seen,
+                      const RuntimeTensor *tensors, int tensor_count, Figure *figures)
+{
+    const TileSpace *space = &launch->rules->space;
+    int count = 0;
+    for (int i = 0; i < tensor_count; i++) {
+        const char *name = tensors[i].name;
+        if (strcmp(name, "scratch") == 0) {
+            figures[count++] = (Figure){"scratch read", stated->scratch_read, seen->read_sectors[i]};
+            figures[count++] = (Figure){"scratch written", stated->scratch_written, seen->written_sectors[i]};
+        } else {
+            bool written = tensors[i].written;
+            int64_t sectors = written ? seen->written_sectors[i] : seen->read_sectors[i];
+            figures[count++] = (Figure){name, sectors_stated(space, stated, name, written), sectors};
+        }
+    }
+    figures[count++] = (Figure){"shared read", stated->shared_read, seen->shared_read};
+    figures[count++] = (Figure){"shared written", stated->shared_written, seen->shared_written};
+    figures[count++] = (Figure){"shuffles", stated->shuffles, seen->warp_meetings};
+    figures[count++] = (Figure){"block barriers", stated->barriers[SCOPE_BLOCK], seen->block_barriers};
+    figures[count++] = (Figure){"cluster barriers", stated->barriers[SCOPE_CLUSTER], seen->cluster_barriers};
+    figures[count++] = (Figure){"grid barriers", stated->barriers[SCOPE_GRID], seen->grid_barriers};
+    figures[count++] = (Figure){"waits", stated->waits, seen->waits};
+    figures[count++] = (Figure){"pending", stated->pending, seen->pending};
+    return count;
+}
+
+/* How many figures differ, and which if it is to be said. */
+static int differences(Subject *subject, const PlannedLaunch *launch, const RuntimeResult *result,
+                       const RuntimeTensor *tensors, int tensor_count, bool says)
+{
+    int found = 0, blocks = result->blocks_total > 1 ? BLOCKS : 1;
+    for (int last = 0; last < blocks; last++) {
+        Figure figures[MAX_FIGURES];
+        Counts stated = planned_counts(subject->arena, launch, subject->device, last);
+        int count = figures_of(launch, &stated, &result->counts[last], tensors, tensor_count, figures);
+        for (int i = 0; i < count; i++) {
+            if (figures[i].stated == COUNT_UNKNOWN || figures[i].stated == figures[i].seen)
+                continue;
+            found++;
+            if (says)
+                printf("  %s block, %s: the schedule says %" PRId64 ", the interpreter counts %" PRId64 "\n",
+                       last ? "last" : "first", figures[i].what, figures[i].stated, figures[i].seen);
+        }
+    }
+    return found;
+}
+
+// ---- mutants ----
+
+static bool is_unknown(const TileSpace *space, const Counts *counts, const Move *move)
+{
+    bool reads = move->from == PLACE_SHARED, writes = move->to == PLACE_SHARED;
+    bool known = move->bytes > 0 || (reads && counts->shared_read != COUNT_UNKNOWN) ||
+                 (writes && counts->shared_written != COUNT_UNKNOWN);
+    for (int i = 0; i < space->tile_count; i++)
+        if (move->tiles >> i & 1 && !reads && (!writes || move->from == PLACE_MEMORY))
+            known |= sectors_stated(space, counts, space->tiles[i].name, space->tiles[i].output) != COUNT_UNKNOWN;
+    return !known;
+}
+
+/* Threads that have all of their reduction to themselves exchange nothing. */
+static bool is_alone(const PlannedLaunch *launch, const Exchange *exchange)
+{
+    const TileSpace *space = &launch->rules->space;
+    const RTile *tile = launch->program.tile;
+    bool shares = exchange->combine != COMBINE_TREE && exchange->width > 1;
+    for (int a = 0; a < space->axis_count; a++)
+        shares |= space->axes[a].reduction && tile[LEVEL_SHARED].size[a] > tile[LEVEL_REGISTER].size[a];
+    return exchange->ops && !shares;
+}
+
+static bool is_uncounted(const PlannedLaunch *launch, const Counts *counts, const Item *item)
+{
+    switch ((ItemKind)item->kind) {
+    case ITEM_LOOP:
+    case ITEM_END:
+    case ITEM_MAP:
+    case ITEM_REDUCE:
+    case ITEM_PRODUCT: return true;
+    case ITEM_WAIT: return false;
+    case ITEM_EXCHANGE: return is_alone(launch, &item->exchange);
+    case ITEM_LOAD:
+    case ITEM_STORE: break;
+    }
+    return item->move.again || item->move.to == PLACE_L2 || is_unknown(&launch->rules->space, counts, &item->move);
+}
+
+/* The schedule without item i, or with it twice. */
+static Schedule mutant_of(const Schedule *schedule, int i, bool twice)
+{
+    Schedule mutant = *schedule;
+    int after = schedule->count - i - 1;
+    if (twice)
+        memmove(&mutant.items[i + 1], &schedule->items[i], (size_t)(after + 1) * sizeof(Item));
+    else
+        memmove(&mutant.items[i], &schedule->items[i + 1], (size_t)after * sizeof(Item));
+    mutant.count += twice ? 1 : -1;
+    return mutant;
+}
+
+static void try_mutants(Subject *subject, const PlannedLaunch *launch, const RuntimeResult *result,
+                        const RuntimeTensor *tensors, int tensor_count)
+{
+    const Schedule *schedule = &launch->rules->schedule;
+    Counts stated = planned_counts(subject->arena, launch, subject->device, false);
+    for (int i = 0; i < schedule->count; i++) {
+        if (is_uncounted(launch, &stated, &schedule->items[i]))
+            continue;
+        for (int twice = 0; twice < 2; twice++) {
+            TileRules *rules = NEW(subject->arena, TileRules);
+            *rules = *launch->rules;
+            rules->schedule = mutant_of(schedule, i, twice);
+            PlannedLaunch mutant = *launch;
+            mutant.rules = rules;
+            subject->mutants++;
+            if (differences(subject, &mutant, result, tensors, tensor_count, false))
+                continue;
+            subject->unseen++;
+            printf("  %s item %d of %s/%s goes unseen\n", twice ? "doubled" : "dropped", i, launch->family->name,
+                   launch->rules->variant_name);
+        }
+    }
+}
+
+// ---- kinds of kernels ----
+
+static void check_launch(Subject *subject, const Plan *plan, int k)
+{
+    CodegenRequest request = {
+        .name = "k",
+        .program = subject->program,
+        .plan = plan,
+        .device = subject->device,
+        .templates = subject->templates,
+    };
+    const PlannedLaunch *launch = &plan->launches[k];
+    Kernel *kernel = codegen_kernel(subject->arena, &request);
+    RuntimeTensor *tensors = NEW_ARRAY(subject->arena, RuntimeTensor, kernel->launches[k].arg_count + 1);
+    int tensor_count = 0;
+    RuntimeResult result = run(subject, kernel, k, tensors, &tensor_count);
+    printf("%s/%s\n", launch->family->name, launch->rules->variant_name);
+    subject->kinds++;
+    if (result.status != RUNTIME_DONE) {
+        printf("  %s\n", result.reason);
+        subject->failures++;
+    } else {
+        bool differs = differences(subject, launch, &result, tensors, tensor_count, true) > 0;
+        subject->failures += differs;
+        if (!differs)
+            try_mutants(subject, launch, &result, tensors, tensor_count);
+    }
+    runtime_interp.release(&result);
+}
+
+static bool is_wanted(const Subject *subject, const char *kind)
+{
+    for (int i = 0; i < subject->wanted_count; i++)
+        if (strcmp(subject->wanted[i], kind) == 0)
+            return true;
+    return subject->wanted_count == 0;
+}
+
+/* The first of every kind. */
+static void visit_launch(Subject *subject, const Plan *plan, int k)
+{
+    const PlannedLaunch *launch = &plan->launches[k];
+    const char *kind = arena_printf(subject->arena, "%s/%s", launch->family->name, launch->rules->variant_name);
+    for (int i = 0; i < subject->seen_count; i++)
+        if (strcmp(subject->seen[i], kind) == 0)
+            return;
+    if (!is_wanted(subject, kind) || subject->seen_count == MAX_KINDS)
+        return;
+    subject->seen[subject->seen_count++] = kind;
+    check_launch(subject, plan, k);
+}
+
+/* Every kind that a plan of one kernel can be, whether it is among the best or not. */
+static void visit_single(Subject *subject, const FusionPlan *fusions)
+{
+    TileRules *variants = NEW_ARRAY(subject->arena, TileRules, MAX_VARIANTS);
+    for (int f = 0; families[f] && fusions->count == 1; f++) {
+        const Fusion *fusion = fusions->fusions[0];
+        if (!families[f]->matches(fusion, subject->device))
+            continue;
+        int count = families[f]->rules(fusion, subject->device, variants);
+        for (int v = 0; v < count; v++) {
+            PlannedLaunch *launch = NEW(subject->arena, PlannedLaunch);
+            Plan *plan = NEW(subject->arena, Plan);
+            TileRules *rules = NEW(subject->arena, TileRules);
+            ConstructStats stats = {0};
+            *rules = variants[v];
+            *launch = (PlannedLaunch){.family = families[f], .fusion = fusion, .rules = rules};
+            *plan = (Plan){.fusion_plan = fusions->name, .launches = launch, .count = 1};
+            if (rprogram_construct(subject->arena, rules, subject->device, 1, &launch->program, &stats))
+                visit_launch(subject, plan, 0);
+        }
+    }
+}
+
+static void print_kinds(void)
+{
+    for (int f = 0; families[f]; f++)
+        for (const char *const *name = families[f]->variants; *name; name++)
+            printf("%s/%s\n", families[f]->name, *name);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 3) {
+        print_kinds();
+        return 0;
+    }
+    Arena *arena = arena_new();
+    TemplateStore templates = {.arena = arena};
+    Source *source = source_read(arena, argv[2]);
+    Program *program = lower(arena, parse(arena, lex(arena, source)), NULL, 0);
+    Subject subject = {
+        .arena = arena,
+        .program = program,
+        .device = device_read(arena, argv[1]),
+        .templates = &templates,
+        .wanted = (const char *const *)argv + 3,
+        .wanted_count = argc - 3,
+    };
+    FusionPlans fusions = fuse(arena, program);
+    for (int p = 0; p < fusions.count; p++)
+        visit_single(&subject, &fusions.plans[p]);
+    PlanList plans = plan_program(arena, &fusions, subject.device, KEEP);
+    for (int p = 0; p < plans.count; p++)
+        for (int k = 0; k < plans.plans[p].count; k++)
+            visit_launch(&subject, &plans.plans[p], k);
+    printf("kinds=%d failures=%d mutants=%d unseen=%d\n", subject.kinds, subject.failures, subject.mutants,
+           subject.unseen);
+    arena_free(arena);
+    return subject.failures > 0;
+}

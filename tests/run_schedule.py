@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""A schedule cannot lie: what it says of the first and the last block is what the CPU interpreter counts, for every kind of kernel
+at even and ragged sizes; and it would be seen if any item of it were dropped or stood there twice.
+
+    python3 tests/run_schedule.py --rollerc build/rollerc [--only FAMILY/VARIANT]
+"""
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import common
+
+SOFTMAX = """m[i] = max[j](x[i, j])
+e[i, j] = exp(x[i, j] - m[i])
+s[i] = sum[j](e[i, j])
+y[i, j] = e[i, j] / s[i]
+output y : {type}
+"""
+LAYER_NORM = """input g[{n}] : f32
+input b[{n}] : f32
+mean[i] = sum[j](x[i, j]) / {n}
+var[i] = sum[j](sq(x[i, j] - mean[i])) / {n}
+y[i, j] = (x[i, j] - mean[i]) * rsqrt(var[i] + 1e-5) * g[j] + b[j]
+output y : f16
+output mean : f32
+"""
+COLUMN_NORM = """mean[c] = sum[r](x[r, c]) / {n}
+var[c] = sum[r](sq(x[r, c] - mean[c])) / {n}
+y[r, c] = (x[r, c] - mean[c]) * rsqrt(var[c] + 1e-5)
+output y : f32
+output mean : f32
+"""
+CHANNEL_NORM = """mean[c] = sum[n, h, w](x[n, c, h, w]) / {n}
+var[c] = sum[n, h, w](sq(x[n, c, h, w] - mean[c])) / {n}
+y[n, c, h, w] = relu((x[n, c, h, w] - mean[c]) * rsqrt(var[c] + 1e-5))
+output y : f32
+output mean : f32
+"""
+LARGE = ["rowwise/block", "rowwise/cluster", "rowwise/memory", "rowwise/shared", "rowwise/shared-cluster",
+         "rowwise/pairs-cluster", "rowwise/ahead"]
+
+
+def softmax(rows, columns, dtype):
+    return f"input x[{rows}, {columns}] : {dtype}\n" + SOFTMAX.format(type=dtype)
+
+
+def layer_norm(rows, columns):
+    return f"input x[{rows}, {columns}] : f16\n" + LAYER_NORM.format(n=columns)
+
+
+def columns(rows, width):
+    return f"input x[{rows}, {width}] : f32\n" + COLUMN_NORM.format(n=rows)
+
+
+def channels(shape, points):
+    return f"input x[{shape}] : f32\n" + CHANNEL_NORM.format(n=points)
+
+
+def permute(shape, out, index, dtype="f32"):
+    return f"input x[{shape}] : {dtype}\ny[{out}] = x[{index}]\noutput y : {dtype}\n"
+
+
+def pool(height, width, down, along, index):
+    return (f"input x[3, 5, {height}, {width}] : f32\n"
+            f"y[n, c, h:{down}, v:{along}] = sum[r:3, s:3](pad(x[n, c, {index}], 0))\noutput y : f32\n")
+
+
+def product(m, n, k):
+    return f"input A[{m}, {k}] : f32\ninput B[{k}, {n}] : f32\nC[m, n] = sum[k](A[m, k] * B[k, n])\noutput C : f32\n"
+
+
+def total(rows, width, axis, dtype):
+    left = "j" if axis == "i" else "i"
+    return f"input x[{rows}, {width}] : {dtype}\ny[{left}] = sum[{axis}](x[i, j])\noutput y : f32\n"
+
+
+def points(count, dtype, bits):
+    mask = "b[i] = x[i] > 0\noutput b : b1\n" if bits else ""
+    return f"input x[{count}] : {dtype}\ny[i] = max(x[i], 0)\n{mask}output y : {dtype}\n"
+
+
+# Of each program the kinds that it is for; none: all that it can be.
+PROGRAMS = [
+    (softmax(96, 1024, "f32"), []), (softmax(37, 1001, "f32"), []), (softmax(64, 33, "f16"), ["rowwise/warp"]),
+    (softmax(6, 32768, "f16"), LARGE), (softmax(5, 20001, "f16"), LARGE),
+    (layer_norm(8, 32768), LARGE), (layer_norm(33, 200), ["rowwise/warp"]),
+    (columns(512, 64), []), (columns(1000, 96), []), (columns(100, 64), []), (columns(60001, 32), []),
+    (channels("4, 16, 32, 32", 4096), ["resident/block", "resident/cluster"]),
+    (channels("3, 5, 8, 20", 480), ["resident/block", "resident/cluster"]),
+    (permute("256, 512", "j, i", "i, j"), []), (permute("200, 3, 300", "j, k, i", "i, k, j", "f16"), []),
+    (permute("500, 333", "j, i", "i, j", "f16"), []),
+    (pool(32, 32, 15, 15, "2*h + r, 2*v + s"), []), (pool(33, 37, 33, 37, "h + r - 1, v + s - 1"), []),
+    (pool(33, 37, 33, 37, "h + 4*r - 4, v + 31*s - 31"), ["window/taps"]),
+    (product(256, 256, 128), ["matmul/tiled"]), (product(100, 90, 70), ["matmul/tiled"]),
+    (total(300, 1024, "j", "f32"), []), (total(300, 1000, "j", "f16"), []), (total(70, 999, "j", "i8"), []),
+    (total(64, 4096, "j", "i8"), []), (total(64, 1030, "j", "f16"), []),
+    (total(1000, 200, "i", "f32"), []), (total(1000, 202, "i", "f32"), []), (total(999, 201, "i", "f32"), []),
+    (points(65536, "f16", False), []), (points(100001, "f16", True), []), (points(65536, "i8", False), []),
+    (points(65536, "f32", True), []),
+]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rollerc", required=True, help="schedule_counts lies in tests/ beside it")
+    parser.add_argument("--only", default="", help="a kind of kernel")
+    parser.add_argument("--jobs", type=int, default=2)
+    args = parser.parse_args()
+    binary = os.path.join(os.path.dirname(os.path.abspath(args.rollerc)), "tests", "schedule_counts")
+    missing = set(subprocess.run([binary], capture_output=True, text=True, check=True).stdout.splitlines())
+
+    def count(program):
+        text, kinds = program
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "program.te"
+            path.write_text(text)
+            kinds = [args.only] if args.only else kinds
+            return text, subprocess.run([binary, "h200", path, *kinds], capture_output=True, text=True)
+
+    failed = kinds = mutants = 0
+    for text, done in common.in_parallel(args.jobs, count, PROGRAMS):
+        summary = re.search(r"kinds=(\d+) failures=(\d+) mutants=(\d+) unseen=(\d+)", done.stdout)
+        missing -= set(done.stdout.splitlines())
+        if done.returncode != 0 or not summary or int(summary[4]):
+            failed += 1
+            print(f"FAIL\n{text}{done.stdout}{done.stderr}")
+        if summary:
+            kinds, mutants = kinds + int(summary[1]), mutants + int(summary[3])
+    if not args.only and missing:
+        failed += 1
+        print("no program is", *sorted(missing))
+    print(f"schedule: {kinds} kernels as their schedules say, {mutants} changed schedules seen, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

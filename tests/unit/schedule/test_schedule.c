@@ -1,0 +1,168 @@
+#include "schedule/schedule.h"
+
+#include <check.h>
+#include <stdlib.h>
+
+#include "../rtile/spaces.h"
+#include "schedule/count.h"
+#include "schedule/layout.h"
+
+enum { ROW, COLUMN };
+
+/* Rows of 1024 floats, one for each block of 128 threads; x is read and y written. */
+static TileRules row_rules(int64_t rows)
+{
+    TileRules rules = {.variant_name = "block", .stages = 1};
+    rules.space.axes[rules.space.axis_count++] = (Axis){.name = "row", .extent = rows};
+    rules.space.axes[rules.space.axis_count++] = (Axis){.name = "column", .extent = 1024, .reduction = true};
+    for (int i = 0; i < 2; i++)
+        rules.space.tiles[rules.space.tile_count++] = (DataTile){
+            .name = i ? "y" : "x",
+            .rank = 2,
+            .dims = {{affine_axis(ROW), rows}, {affine_axis(COLUMN), 1024}},
+            .element_bits = 32,
+            .scatter = 1,
+            .output = i == 1,
+        };
+    return rules;
+}
+
+static const Move LOAD_X = {.tiles = 1, .from = PLACE_MEMORY, .to = PLACE_REGISTERS};
+static const Move STORE_Y = {.tiles = 2, .from = PLACE_REGISTERS, .to = PLACE_MEMORY};
+static const Move COPY_X = {.tiles = 1, .from = PLACE_MEMORY, .to = PLACE_SHARED, .async = true};
+
+static Exchange of_warps(int op)
+{
+    return (Exchange){
+        .ops = UINT64_C(1) << op,
+        .scope = SCOPE_BLOCK,
+        .combine = COMBINE_ALL,
+        .bytes = 4,
+        .value_bytes = 4,
+        .parts = 4,
+        .width = 32,
+    };
+}
+
+static Counts counts_of(Arena *arena, const TileRules *rules, bool last)
+{
+    DeviceSpec device = a100();
+    RTile shared = {{1, 1024}}, inner = {{1, 8}};
+    CountedBlock block = {.shared = &shared, .inner = &inner, .threads = 128, .last = last};
+    return schedule_count(arena, rules, &device, &block);
+}
+
+/* Four warps leave 4 bytes each, and 128 threads go through all four: 16 written, 2048 read, after 5 shuffles and before one
+   barrier. A row is 4096 bytes, 128 sectors. */
+START_TEST(results_of_warps_meet_in_shared_memory)
+{
+    Arena *arena = arena_new();
+    TileRules rules = row_rules(3);
+    schedule_load(&rules.schedule, LOAD_X);
+    schedule_exchange(&rules.schedule, of_warps(0));
+    schedule_store(&rules.schedule, STORE_Y);
+    Counts counts = counts_of(arena, &rules, true);
+    ck_assert_int_eq(counts.sectors[0], 128);
+    ck_assert_int_eq(counts.sectors[1], 128);
+    ck_assert_int_eq(counts.shared_written, 16);
+    ck_assert_int_eq(counts.shared_read, 2048);
+    ck_assert_int_eq(counts.shuffles, 5);
+    ck_assert_int_eq(counts.barriers[SCOPE_BLOCK], 1);
+    ck_assert_int_eq(schedule_layout(&rules).bytes, 16);
+    arena_free(arena);
+}
+END_TEST
+
+/* The second exchange has a place of its own: 2 * 16 bytes. The row that is kept lies behind both. */
+START_TEST(what_is_kept_lies_behind_the_results)
+{
+    TileRules rules = row_rules(3);
+    rules.schedule.kept = 1024;
+    schedule_load(&rules.schedule, COPY_X);
+    schedule_wait(&rules.schedule, 0);
+    schedule_exchange(&rules.schedule, of_warps(0));
+    schedule_exchange(&rules.schedule, of_warps(1));
+    ScheduleLayout layout = schedule_layout(&rules);
+    ck_assert_int_eq(layout.partial_bytes, 32);
+    ck_assert_int_eq(layout.at[0], 32);
+    ck_assert_int_eq(layout.bytes, 32 + 4096);
+    schedule_set_shared(&rules);
+    ck_assert_int_eq(rules.shared_overhead, 32);
+    ck_assert_int_eq(rules.shared_bytes, 32 + 4096);
+}
+END_TEST
+
+/* Two rows, a group of copies each: the first wait leaves one under way, the second none. */
+START_TEST(waits_count_what_is_still_under_way)
+{
+    Arena *arena = arena_new();
+    TileRules rules = row_rules(2);
+    rules.schedule.rows = 2;
+    schedule_load(&rules.schedule, COPY_X);
+    schedule_wait(&rules.schedule, 1);
+    schedule_wait(&rules.schedule, 0);
+    Counts counts = counts_of(arena, &rules, false);
+    ck_assert_int_eq(counts.waits, 2);
+    ck_assert_int_eq(counts.pending, 1);
+    ck_assert_int_eq(counts.shared_written, 4096);
+    arena_free(arena);
+}
+END_TEST
+
+/* Of seven rows a block makes four in turn, the last one three. */
+START_TEST(the_last_block_may_make_fewer_rows)
+{
+    Arena *arena = arena_new();
+    TileRules rules = row_rules(7);
+    rules.turns = 4;
+    schedule_loop(&rules.schedule, (Loop){.axis = ROW, .times = 4});
+    schedule_load(&rules.schedule, LOAD_X);
+    schedule_exchange(&rules.schedule, of_warps(0));
+    schedule_end(&rules.schedule);
+    Counts first = counts_of(arena, &rules, false), last = counts_of(arena, &rules, true);
+    ck_assert_int_eq(first.sectors[0], 4 * 128);
+    ck_assert_int_eq(last.sectors[0], 3 * 128);
+    ck_assert_int_eq(first.barriers[SCOPE_BLOCK], 4);
+    ck_assert_int_eq(last.barriers[SCOPE_BLOCK], 3);
+    arena_free(arena);
+}
+END_TEST
+
+/* Weights are read late where they come from L2 in a pass, and not where they come before all else. */
+START_TEST(questions_are_answered_by_the_items)
+{
+    Schedule early = {0}, late = {0};
+    Move weights = {.tiles = 1, .from = PLACE_L2, .to = PLACE_REGISTERS}, ahead = COPY_X;
+    schedule_load(&early, weights);
+    schedule_barrier(&early, SCOPE_GRID);
+    ck_assert(!schedule_reads_late(&early) && !schedule_loads_ahead(&early));
+    ck_assert_int_eq(schedule_grid_barriers(&early), 1);
+    schedule_loop(&late, (Loop){.axis = ROW, .times = 8});
+    schedule_loop(&late, (Loop){.axis = COLUMN, .times = 3});
+    schedule_load(&late, weights);
+    schedule_end(&late);
+    ahead.ahead = 1;
+    schedule_load(&late, ahead);
+    ck_assert(schedule_reads_late(&late) && schedule_loads_ahead(&late));
+    ck_assert_int_eq(schedule_rounds(&late, 2), 24);
+    ck_assert_int_eq(schedule_rounds(&late, 4), 8);
+    ck_assert_int_eq(schedule_grid_barriers(&late), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("schedule");
+    TCase *tcase = tcase_create("schedule");
+    tcase_add_test(tcase, results_of_warps_meet_in_shared_memory);
+    tcase_add_test(tcase, what_is_kept_lies_behind_the_results);
+    tcase_add_test(tcase, waits_count_what_is_still_under_way);
+    tcase_add_test(tcase, the_last_block_may_make_fewer_rows);
+    tcase_add_test(tcase, questions_are_answered_by_the_items);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
