@@ -22,11 +22,11 @@ DEVICE double op_exp(double a) { return exp(a); }
 // exp(a) of what lies a below the maximum of its row, where only its share of their sum is used, rounded to T. For types of
 // 16 bits off by at most (|a| + 4) 2^-24 of itself, a hundredth of that rounding and within what proofs allow (src/ir/eval_bound.c),
 // in a third of the instructions; where a share is below all that f16 can hold, it may be 0.
-template <class T> struct ShareExp {
+template <class T> struct SoftmaxExp {
     DEVICE float of(float a) { return op_exp(a); }
 };
 #if defined(__CUDA_ARCH__)
-template <> struct ShareExp<f16> {
+template <> struct SoftmaxExp<f16> {
     DEVICE float of(float a)
     {
         float power;
@@ -34,7 +34,7 @@ template <> struct ShareExp<f16> {
         return power;
     }
 };
-template <> struct ShareExp<bf16> {
+template <> struct SoftmaxExp<bf16> {
     DEVICE float of(float a)
     {
         float power;
@@ -43,7 +43,7 @@ template <> struct ShareExp<bf16> {
     }
 };
 #endif
-template <class T> DEVICE float share_exp(float a) { return ShareExp<T>::of(a); }
+template <class T> DEVICE float softmax_exp(float a) { return SoftmaxExp<T>::of(a); }
 
 #if defined(ROLLERC_FAST_MATH)
 DEVICE float op_log(float a) { return __logf(a); }

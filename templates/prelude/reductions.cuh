@@ -45,7 +45,7 @@ template <class Reduction, class T, int N> DEVICE T reduce_vector(T (&x)[N])
 
 // The maximum of a row and the sum of exp(x - maximum), both so far, and N elements more (Milakov and Gimelshein,
 // "Online normalizer calculation for softmax", 2018). As long as all are -inf, exp(x) is 0 and so is the sum. T is
-// share_exp's.
+// softmax_exp's.
 template <class T, int N> DEVICE void add_exponentials(float &maximum, float &sum, const float (&x)[N])
 {
     float terms[N];
@@ -54,8 +54,8 @@ template <class T, int N> DEVICE void add_exponentials(float &maximum, float &su
     const float grown = op_max(maximum, reduce_vector<Max>(terms));
     const float base = grown == -infinity<float>() ? 0.0f : grown;
     UNROLL for (int i = 0; i < N; i++)
-        terms[i] = share_exp<T>(op_sub(x[i], base));
-    sum = op_add(op_mul(sum, share_exp<T>(op_sub(maximum, base))), reduce_vector<Sum>(terms));
+        terms[i] = softmax_exp<T>(op_sub(x[i], base));
+    sum = op_add(op_mul(sum, softmax_exp<T>(op_sub(maximum, base))), reduce_vector<Sum>(terms));
     maximum = grown;
 }
 

@@ -221,6 +221,13 @@ static void emit_cast(StrBuf *out, const Scope *scope, const Expr *expr)
     strbuf_puts(out, ")");
 }
 
+static void emit_value(StrBuf *out, const Scope *scope, int op)
+{
+    bool of_points = scope->fusion->ops[op].spatial & scope->suffix_axes;
+    const char *suffix = of_points ? scope->suffix : scope->other_suffix;
+    strbuf_printf(out, "%sv%d%s", of_points && scope->prefix ? scope->prefix : "", op, suffix ? suffix : "");
+}
+
 void emit_expr(StrBuf *out, const Scope *scope, const Expr *expr)
 {
     bool reads = expr->kind == EXPR_ACCESS || expr->kind == EXPR_GUARD;
@@ -240,12 +247,7 @@ void emit_expr(StrBuf *out, const Scope *scope, const Expr *expr)
     case EXPR_GUARD: emit_guard(out, scope, &expr->guard); break;
     case EXPR_APPLY: emit_apply(out, scope, expr); break;
     case EXPR_CAST: emit_cast(out, scope, expr); break;
-    case EXPR_VALUE:
-        strbuf_printf(out, "v%d%s", expr->value,
-                      scope->fusion->ops[expr->value].spatial & scope->suffix_axes ? scope->suffix
-                      : scope->other_suffix                                        ? scope->other_suffix
-                                                                                   : "");
-        break;
+    case EXPR_VALUE: emit_value(out, scope, expr->value); break;
     }
 }
 

@@ -9,7 +9,8 @@ typedef struct Scope {
     const Fusion *fusion;
     const char *axis[MAX_AXES];   // C expression of each axis' position; "" never: unit axes are gone
     bool wide;                    // positions and offsets are 64-bit
-    const char *suffix;           // after the name of a value that is made at points of `suffix_axes`: "[k][e]"
+    const char *prefix;           // before the name of a value that is made at points of `suffix_axes`: "el."; NULL: nothing
+    const char *suffix;           // after it: "[e]"
     uint32_t suffix_axes;         // bit a: axis a
     const char *other_suffix;     // after the name of any other value; NULL: nothing
     const Expr *holds;            // a condition that is known to hold; NULL: none

@@ -26,7 +26,7 @@ static bool has_lines(const Walk *walk)
     return walk->lines && walk->fusion->axes[walk->axis].extent >= ROW_VECTORS * walk->vector;
 }
 
-static Pattern pattern_in_window(const Walk *walk, const Access *access, const Affine *offset)
+static Pattern pattern_of_unaligned(const Walk *walk, const Access *access, const Affine *offset)
 {
     if (offset->coef[walk->axis] == 0)
         return PATTERN_BROADCAST;
@@ -46,8 +46,8 @@ static Pattern pattern_in_window(const Walk *walk, const Access *access, const A
 static Pattern pattern_of(const Walk *walk, const Access *access)
 {
     Affine offset = access_offset(access);
-    if (walk->window)
-        return pattern_in_window(walk, access, &offset);
+    if (walk->unaligned)
+        return pattern_of_unaligned(walk, access, &offset);
     if (walk->flat && access_is_flat(access, walk->fusion))
         return PATTERN_FLAT;
     if (affine_is_constant(&offset))
@@ -179,7 +179,7 @@ static bool is_held(const Read *read, const Walk *walk)
 static bool overhangs(const Read *read, const Walk *walk)
 {
     return read->pattern == PATTERN_LINE ||
-           (walk->window && tensor_elements(read->access->tensor) % walk->vector != 0);
+           (walk->unaligned && tensor_elements(read->access->tensor) % walk->vector != 0);
 }
 
 static bool is_held_vector(const Read *read, const Walk *walk)
@@ -270,7 +270,7 @@ static void emit_broadcast(StrBuf *out, const char *indent, const Scope *scope, 
 void reads_emit_vector(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads, int index,
                        const char *flat)
 {
-    bool anywhere = reads->walk.window && is_chosen(reads, index, 1u << PATTERN_LINE);
+    bool anywhere = reads->walk.unaligned && is_chosen(reads, index, 1u << PATTERN_LINE);
     if (anywhere || is_chosen(reads, index, 1u << PATTERN_FLAT | 1u << PATTERN_ROW))
         emit_vector(out, indent, scope, reads, index, flat);
     else if (is_chosen(reads, index, 1u << PATTERN_BROADCAST))

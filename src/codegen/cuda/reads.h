@@ -35,7 +35,7 @@ typedef struct Walk {
     bool lines;   // PATTERN_LINE is told from PATTERN_GATHER
     bool held;    // vectors are kept as they lie in memory: Packed and PackedBits
     bool once;    // the kernel writes about as much as it reads: by read_global, which tells L2
-    bool window;  // vectors are aligned in tensors of all the fusion's axes, and hang over the ends of the rows; lines are
+    bool unaligned;  // vectors are aligned in tensors of all the fusion's axes, and hang over the ends of the rows; lines are
                   // read by the pieces that hold them
 } Walk;
 

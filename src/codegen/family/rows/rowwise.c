@@ -50,20 +50,20 @@ enum {
     FUNCTION_INSTRUCTIONS = 8,   // exp; others are not cheaper
     DIVISION_INSTRUCTIONS = 9,
     ROW_DIVISION_INSTRUCTIONS = 4,   // all elements of a row by one value
-    SHARE_INSTRUCTIONS = 2,          // share_exp
-    SHARE_DIVISION_INSTRUCTIONS = 1
+    SOFTMAX_INSTRUCTIONS = 2,        // softmax_exp
+    SOFTMAX_DIVISION_INSTRUCTIONS = 1
 };
 
 typedef struct WorkSearch {
     FusionWork work;
-    bool shares;   // see rowwise_shares
+    bool softmax;   // see rowwise_softmax_type
 } WorkSearch;
 
 static void work_visit(Expr *expr, void *context)
 {
     WorkSearch *search = context;
     FusionWork *work = &search->work;
-    int function = search->shares ? SHARE_INSTRUCTIONS : FUNCTION_INSTRUCTIONS;
+    int function = search->softmax ? SOFTMAX_INSTRUCTIONS : FUNCTION_INSTRUCTIONS;
     bool is_function = expr->kind == EXPR_APPLY && op_info[expr->apply.op].class == OP_CLASS_REAL;
     bool divides = expr->kind == EXPR_APPLY && expr->apply.op == OP_DIV;
     work->special += is_function || divides;
@@ -76,17 +76,17 @@ static FusionWork work_of(const Fusion *fusion, RowHome home)
 {
     RowPasses passes = rowwise_passes(fusion, home);
     FusionWork total = {0};
-    bool shares = rowwise_shares(fusion) != DTYPE_F32;
+    bool softmax = rowwise_softmax_type(fusion) != DTYPE_F32;
     for (int i = 0; i < fusion->op_count; i++) {
         const FusedOp *op = &fusion->ops[i];
-        WorkSearch search = {.work = {.flops = 1}, .shares = shares};   // the reduction, or storing
+        WorkSearch search = {.work = {.flops = 1}, .softmax = softmax};   // the reduction, or storing
         if (op->reduce == REDUCE_NONE && !fusion_op_is_of_elements(fusion, op))
             continue;
         expr_visit(op->body, work_visit, &search);
         FusionWork work = search.work;
         if (rowwise_divides(fusion, i)) {
-            bool is_share = shares && rowwise_is_share(fusion, i);
-            work.flops += is_share ? SHARE_DIVISION_INSTRUCTIONS : ROW_DIVISION_INSTRUCTIONS;
+            bool is_weight = softmax && rowwise_is_softmax(fusion, i);
+            work.flops += is_weight ? SOFTMAX_DIVISION_INSTRUCTIONS : ROW_DIVISION_INSTRUCTIONS;
             work.flops -= DIVISION_INSTRUCTIONS;
             work.special -= 1;
         }
@@ -198,7 +198,7 @@ static bool reads_halves(const Fusion *fusion, const DeviceSpec *device, RowShap
         bytes += rowwise_is_weight(&reads, i) ? columns * bits / 8 : 0;
     }
     bool is_long = 2 * bytes > device->shared_per_sm;
-    return is_wide && !shape.window && are_weights_most(fusion) && group * shape.vector >= 2 * LEAST_HALVES &&
+    return is_wide && !shape.unaligned && are_weights_most(fusion) && group * shape.vector >= 2 * LEAST_HALVES &&
            (columns <= MOST_HALVES || is_long);
 }
 
@@ -299,9 +299,9 @@ static int64_t most_vectors(const Fusion *fusion, const DeviceSpec *device, RowS
     int weights = rowwise_weights(&reads);
     int64_t first = weights ? calibration.rows.weights_first_elements / (shape.vector * (1 + weights)) : 0;
     bool fits = first > 0 && group_of(rowwise_vectors(fusion, shape, 1), first, device) <= device->warp_size;
-    int64_t most = calibration.rows.thread_elements / shape.vector + shape.window;
+    int64_t most = calibration.rows.thread_elements / shape.vector + shape.unaligned;
     bool is_long = group_of(rowwise_vectors(fusion, shape, 1), most, device) >= device->warp_size;
-    bool gathers = shape.window && weights > 0 && is_long && reads_words(&reads);
+    bool gathers = shape.unaligned && weights > 0 && is_long && reads_words(&reads);
     return fits ? first : gathers ? most * 3 / 4 : most;
 }
 

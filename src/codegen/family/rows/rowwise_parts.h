@@ -1,6 +1,7 @@
 // What the rules and the generator of the row kernels both know of a fusion.
 #pragma once
 #include "codegen/cuda/reads.h"
+#include "codegen/cuda/rows.h"
 #include "codegen/family/family.h"
 #include "codegen/family/rows/passes.h"
 #include "rtile/space.h"
@@ -16,9 +17,9 @@ typedef enum RowHome {
 
 /* How threads walk along a row. */
 typedef struct RowShape {
-    int vector;   // neighbouring elements that a thread reads and writes at once
-    bool window;  // rows are no whole vectors: each begins with the aligned vector that holds its first element
-    bool lines;   // vectors of weights are then put together from the pieces that hold them
+    int vector;       // neighbouring elements that a thread reads and writes at once
+    bool unaligned;   // rows are no whole vectors: each begins with the aligned vector that holds its first element
+    bool lines;       // vectors of weights are then put together from the pieces that hold them
 } RowShape;
 
 /* The family's choice. */
@@ -43,10 +44,10 @@ bool rowwise_varies(const Fusion *fusion, Expr *expr);
 bool rowwise_divides(const Fusion *fusion, int op);
 
 /* The type, of 16 bits, that all exponentials of the rows are rounded to once they are divided by their sum, and are read by
-   nobody else; f32: there is none. See share_exp in the prelude. */
-DType rowwise_shares(const Fusion *fusion);
+   nobody else; f32: there is none. See softmax_exp in the prelude. */
+DType rowwise_softmax_type(const Fusion *fusion);
 /* The op is such a quotient, whatever it is rounded to: exp(a - m) / sum[j] exp(a - m) with m = max[j] a. */
-bool rowwise_is_share(const Fusion *fusion, int op);
+bool rowwise_is_softmax(const Fusion *fusion, int op);
 
 RowShape rowwise_shape(const Fusion *fusion);
 RowShape rowwise_shape_of(const Fusion *fusion, RowVariant variant);
@@ -89,8 +90,8 @@ bool rowwise_reads_weights_first(const Reads *reads, RowVariant variant, int64_t
 /* The group meets once for this sum and one of squared distances that grows along with it: each warp leaves a Part. */
 bool rowwise_shares_parts(const Fusion *fusion, const RowPasses *passes, int op);
 /* How often the group meets for a row; whether it does so for the op. */
-int rowwise_turns(const Fusion *fusion, const RowPasses *passes);
-bool rowwise_takes_turn(const Fusion *fusion, const RowPasses *passes, int op);
+int rowwise_rounds(const Fusion *fusion, const RowPasses *passes);
+bool rowwise_takes_round(const Fusion *fusion, const RowPasses *passes, int op);
 /* What a warp leaves of the widest reduction. */
 int rowwise_result_bytes(const Fusion *fusion, const RowPasses *passes);
 /* What a schedule of rows follows from. */
@@ -123,11 +124,9 @@ typedef struct RowEmitter {
     Expr *mask;             // see rowwise_mask
     Scope first, element;   // where a vector begins; each of its elements
     bool weights_first;
-    DType shares_type;      // see rowwise_shares
-    bool shares;            // it is of 16 bits
-    bool together;          // rows are made at the same time: row `r` of them has values `v0[r]`
-    uint64_t weighted;      // bit p: pass p reads weights, which such rows share
-    bool *made;             // by op: its values of the whole row are in registers
+    DType softmax;          // see rowwise_softmax_type
+    uint64_t made;          // bit i: op i's elements of the whole row are in registers
+    uint64_t elements;      // bit i: some pass makes them
     char text[32];
 } RowEmitter;
 
@@ -135,32 +134,22 @@ typedef struct RowEmitter {
 
 /* The pass ends with the op's total, or stores its elements. */
 bool rowwise_walks_in(const RowEmitter *row, int op, int pass);
-/* Elements of the op are computed in the pass. */
-bool rowwise_makes_elements(const RowEmitter *row, int op, int pass);
-/* The pass asks whether a vector is masked. */
-bool rowwise_asks_mask(const RowEmitter *row, int pass);
+/* What the pass makes of elements reads some of the kind. */
+bool rowwise_reads_in(const RowEmitter *row, int pass, ReadKind kind);
 /* What the pass makes of a vector of a row. */
-void rowwise_emit_steps(const RowEmitter *row, int pass);
+void rowwise_emit_vector(RowEmitter *row, int pass);
 
 // ---- rowwise_totals.c ----
 
-/* Values of a row that are known once `pass` passes have ended, in order: totals and what is made of them. */
-void rowwise_emit_row_values(const RowEmitter *row, int pass);
-/* Of rows that are made together, in two steps: arrays before the loop over them, and what stands in the loop. Returns the axes
-   whose positions that needs. */
-uint32_t rowwise_declare_row_values(const RowEmitter *row, int pass);
-void rowwise_emit_own_values(const RowEmitter *row, int pass);
-/* `const Index row = …;` of rows that are made together, and its positions of the axes in `used`. */
-void rowwise_emit_own_row(const RowEmitter *row, const char *indent, uint32_t used);
-/* After the name of what each of them has: "[r]", or nothing. */
-const char *rowwise_own(const RowEmitter *row);
-/* The same of totals of a pass: rows that share no weights in it have them one after the other. */
-const char *rowwise_own_total(const RowEmitter *row, int pass);
+/* How often the group meets in the pass. */
+int rowwise_rounds_of(const RowEmitter *row, int pass);
+/* Values of a row that are known once so many passes have ended, in order: totals and what is made of them. */
+void rowwise_declare_row_values(const RowEmitter *row, int passes);
+void rowwise_emit_row_values(const RowEmitter *row, int passes);
 
 // ---- rowwise_reads.c ----
 
 ReadKind rowwise_kind(const RowEmitter *row, int read);
-bool rowwise_has_kind(const RowEmitter *row, ReadKind kind);
 /* The comparison of positions that masks all that the rows read: where it holds for no element of a vector, all of them have
    the same values. NULL: there is none. */
 Expr *rowwise_mask(const RowEmitter *row);
@@ -174,7 +163,9 @@ bool rowwise_reads_once(const RowEmitter *row);
 const char *rowwise_loaded(void *context, const Expr *expr);
 /* UNROLL or UNROLL_4 */
 const char *rowwise_unrolling(const RowEmitter *row);
-/* The struct of what a vector reads, and the functions that copy and load it. */
+/* The struct of a row's copy, and the function that copies a vector. */
+void rowwise_emit_copies(const RowEmitter *row);
+/* The struct of what a vector reads, and the function that loads it. */
 void rowwise_emit_reads(const RowEmitter *row, ReadKind kind);
 
 /* Family.emit */

@@ -100,16 +100,16 @@ bool rowwise_divides(const Fusion *fusion, int op)
            !rowwise_varies(fusion, body->apply.operands[1]);
 }
 
-// ---- shares: exponentials below a maximum, divided by their sum ----
+// ---- softmax: exponentials below a maximum, divided by their sum ----
 
-typedef struct ShareSearch {
+typedef struct ExponentialSearch {
     const Fusion *fusion;
     bool found;
-} ShareSearch;
+} ExponentialSearch;
 
-static void share_visit(Expr *expr, void *context)
+static void exponential_visit(Expr *expr, void *context)
 {
-    ShareSearch *search = context;
+    ExponentialSearch *search = context;
     bool is_sum = expr->kind == EXPR_VALUE && maximum_of(search->fusion, expr->value) >= 0;
     search->found |= is_op(expr, OP_EXP) || is_sum || maximum_below(search->fusion, expr) >= 0;
 }
@@ -117,12 +117,12 @@ static void share_visit(Expr *expr, void *context)
 /* Exponentials, or sums of them. */
 static bool has_exponentials(const Fusion *fusion, Expr *expr)
 {
-    ShareSearch search = {.fusion = fusion};
-    expr_visit(expr, share_visit, &search);
+    ExponentialSearch search = {.fusion = fusion};
+    expr_visit(expr, exponential_visit, &search);
     return search.found;
 }
 
-bool rowwise_is_share(const Fusion *fusion, int op)
+bool rowwise_is_softmax(const Fusion *fusion, int op)
 {
     const Expr *body = fusion->ops[op].body;
     if (!rowwise_divides(fusion, op) || body->apply.operands[1]->kind != EXPR_VALUE)
@@ -131,7 +131,7 @@ bool rowwise_is_share(const Fusion *fusion, int op)
     return maximum >= 0 && maximum_of(fusion, body->apply.operands[1]->value) == maximum;
 }
 
-DType rowwise_shares(const Fusion *fusion)
+DType rowwise_softmax_type(const Fusion *fusion)
 {
     DType type = DTYPE_F32;
     for (int i = 0; i < fusion->op_count; i++) {
@@ -139,7 +139,7 @@ DType rowwise_shares(const Fusion *fusion)
         bool is_term = op->reduce == REDUCE_NONE ? is_op(op->body, OP_EXP) : op->reduce == REDUCE_SUM;
         is_term = is_term && maximum_below(fusion, op->body) >= 0;
         bool is_narrow = op->out->dtype == DTYPE_F16 || op->out->dtype == DTYPE_BF16;
-        if (rowwise_is_share(fusion, i) && is_narrow && (type == DTYPE_F32 || type == op->out->dtype))
+        if (rowwise_is_softmax(fusion, i) && is_narrow && (type == DTYPE_F32 || type == op->out->dtype))
             type = op->out->dtype;
         else if (is_term ? op->stored : has_exponentials(fusion, op->body))
             return DTYPE_F32;
@@ -206,19 +206,19 @@ bool rowwise_shares_parts(const Fusion *fusion, const RowPasses *passes, int op)
     return fusion->ops[op].reduce == REDUCE_SUM && passes->along[op] >= 0;
 }
 
-bool rowwise_takes_turn(const Fusion *fusion, const RowPasses *passes, int op)
+bool rowwise_takes_round(const Fusion *fusion, const RowPasses *passes, int op)
 {
     int leader = passes->leader[op];
     return fusion->ops[op].reduce != REDUCE_NONE &&
            !(leader >= 0 && rowwise_shares_parts(fusion, passes, leader));
 }
 
-int rowwise_turns(const Fusion *fusion, const RowPasses *passes)
+int rowwise_rounds(const Fusion *fusion, const RowPasses *passes)
 {
-    int turns = 0;
+    int rounds = 0;
     for (int i = 0; i < fusion->op_count; i++)
-        turns += rowwise_takes_turn(fusion, passes, i);
-    return turns;
+        rounds += rowwise_takes_round(fusion, passes, i);
+    return rounds;
 }
 
 int rowwise_result_bytes(const Fusion *fusion, const RowPasses *passes)

@@ -191,116 +191,139 @@ const char *rowwise_unrolling(const RowEmitter *row)
     return rowwise_keeps(row->variant.home) || vectors <= MOST_UNROLLED ? "UNROLL" : "UNROLL_4";
 }
 
-/* Where the copies of a row lie in shared memory: `rows.x0`. */
-static void emit_copies(const RowEmitter *row)
+/* How one vector of a read is copied. */
+static void emit_copy(const RowEmitter *row, int index)
 {
-    strbuf_puts(
-        row->out,
-        "\n// A row as it is stored, in shared memory. Each thread reads what it has copied itself.\n"
-        "constexpr int PLACES = GROUP / CLUSTER * VECTOR;   // from one vector of a thread to its next one\n"
-        "struct Row {\n");
-    for (int i = 0; i < row->reads.count; i++)
-        if (rowwise_is_copied(&row->reads, i))
-            strbuf_printf(row->out, "    %s x%d[VECTORS * PLACES];\n",
-                          memory_type(row->reads.reads[i].access->tensor->dtype), i);
-    strbuf_puts(row->out,
-                "};\nstatic_assert(PARTIAL_BYTES + ROWS_TOGETHER * (int)sizeof(Row) <= SHARED_BYTES, "
-                "\"rows have room in shared memory\");\n"
-                "\n__device__ __forceinline__ void copy_elements(const Tensors &t, Row &copy, Index row, "
-                "Index at, int place, bool whole)\n{\n    (void)row, (void)at, (void)whole;\n");
-    uint32_t used = 0;
-    for (int i = 0; i < row->reads.count; i++)
-        used |= rowwise_is_copied(&row->reads, i) ? access_axes(row->reads.reads[i].access) : 0;
-    int spatial = row->fusion->spatial_count;
-    emit_used_positions(row->out, "    ", "row", &row->first, 0, spatial, used);
-    emit_used_positions(row->out, "    ", "at", &row->first, spatial, row->fusion->axis_count, used);
-    for (int i = 0; i < row->reads.count; i++) {
-        const Read *read = &row->reads.reads[i];
-        if (!rowwise_is_copied(&row->reads, i))
-            continue;
-        emit_condition(row, i);
-        strbuf_printf(row->out, "    %scopy.x%d + place, t.in%d, ",
-                      row->shape.window      ? "copy_inside<VECTOR>(whole, "
-                      : row->reads.walk.once ? "read_async<VECTOR>("
-                                             : "copy_async<VECTOR>(",
-                      i, input_position(row->fusion, read->access->tensor));
-        emit_affine(row->out, &read->offset, row->first.axis);
-        if (row->shape.window)
-            strbuf_printf(row->out, ", Index(%" PRId64 ")", tensor_elements(read->access->tensor));
-        strbuf_puts(row->out, ");\n");
-    }
-    strbuf_printf(row->out,
-                  "}\n\n__device__ __forceinline__ void copy_row(const Tensors &t, Row &copy, Index row, "
-                  "Index column)\n{\n"
-                  "    %s for (int k = 0; k < VECTORS; ++k)\n        if (begins_inside(column, k))\n"
-                  "            copy_elements(t, copy, row, column + k * STEP, (int)threadIdx.x * VECTOR + k "
-                  "* PLACES, %s);\n"
-                  "    async_commit();\n}\n",
-                  rowwise_unrolling(row), row->shape.window ? "ends_inside(k)" : "true");
+    const Read *read = &row->reads.reads[index];
+    emit_condition(row, index);
+    strbuf_printf(row->out, "    %scopy.x%d + place, t.in%d, ",
+                  row->shape.unaligned   ? "copy_inside<VECTOR>(whole, "
+                  : row->reads.walk.once ? "read_async<VECTOR>("
+                                         : "copy_async<VECTOR>(",
+                  index, input_position(row->fusion, read->access->tensor));
+    emit_affine(row->out, &read->offset, row->first.axis);
+    if (row->shape.unaligned)
+        strbuf_printf(row->out, ", Index(%" PRId64 ")", tensor_elements(read->access->tensor));
+    strbuf_puts(row->out, ");\n");
 }
 
-void rowwise_emit_reads(const RowEmitter *row, ReadKind kind)
+void rowwise_emit_copies(const RowEmitter *row)
 {
-    bool copied = rowwise_copies(row->variant.home) && kind == READ_IN;
+    bool copies = rowwise_copies(row->variant.home);
     int spatial = row->fusion->spatial_count;
     uint32_t used = 0;
-    bool gathers = false;
-    StrBuf *out = row->out;
-    Reads reads = row->reads;
-    reads.walk.once &= kind == READ_IN || !row->weights_first;   // few weights come from L1
-    strbuf_printf(out, "\n// %s\nstruct %s {\n",
-                  kind == READ_IN ? "What one vector of a row's elements reads."
-                                  : "What is the same for every row.",
-                  kind_type[kind]);
+    strbuf_puts(
+        row->out,
+        "\n// A row as it is stored, in shared memory. Each thread reads what it has copied itself.\n");
+    if (!copies) {
+        strbuf_puts(row->out, "struct Copy {};\n\n__device__ __forceinline__ void copy_elements(const "
+                              "Tensors &, Copy &, Index, "
+                              "Index, int, bool) {}\n");
+        return;
+    }
+    strbuf_puts(row->out, "struct Copy {\n");
+    for (int i = 0; i < row->reads.count; i++)
+        if (rowwise_is_copied(&row->reads, i)) {
+            const Access *access = row->reads.reads[i].access;
+            strbuf_printf(row->out, "    %s x%d[VECTORS * PLACES];\n", memory_type(access->tensor->dtype), i);
+            used |= access_axes(access);
+        }
+    strbuf_puts(
+        row->out,
+        "};\n\n__device__ __forceinline__ void copy_elements(const Tensors &t, Copy &copy, Index row, "
+        "Index at, int place, bool whole)\n{\n");
+    emit_used_positions(row->out, "    ", "row", &row->first, 0, spatial, used);
+    emit_used_positions(row->out, "    ", "at", &row->first, spatial, row->fusion->axis_count, used);
+    for (int i = 0; i < row->reads.count; i++)
+        if (rowwise_is_copied(&row->reads, i))
+            emit_copy(row, i);
+    strbuf_puts(row->out, "}\n");
+}
+
+static bool is_from_copy(const RowEmitter *row, int index)
+{
+    return rowwise_copies(row->variant.home) && rowwise_is_copied(&row->reads, index);
+}
+
+/* Axes whose positions the loads of a kind need. */
+static uint32_t axes_of_loads(const RowEmitter *row, ReadKind kind)
+{
+    uint32_t used = 0;
     for (int i = 0; i < row->reads.count; i++) {
         const Read *read = &row->reads.reads[i];
         if (rowwise_kind(row, i) != kind)
             continue;
-        reads_emit_member(out, &reads, i);
         const Expr *condition = read->pattern == PATTERN_ROW ? condition_of(row, i) : NULL;
-        if (!copied || !rowwise_is_copied(&row->reads, i) || condition)
+        if (!is_from_copy(row, i) || condition)
             used |= access_axes(read->access);
         used |= condition ? expr_axes(condition) : 0;
-        gathers |= read->pattern == PATTERN_GATHER;
     }
-    strbuf_puts(out, "};\n");
-    if (copied)
-        emit_copies(row);
-    strbuf_printf(
-        out,
-        "\n__device__ __forceinline__ void load_%s(const Tensors &t, %sIndex row, Index at, %s &in%s)\n"
-        "{\n    (void)t, (void)row, (void)at, (void)in%s;\n",
-        kind == READ_IN ? "elements" : "weights", copied ? "const Row &copy, int place, " : "",
-        kind_type[kind], row->shape.window ? ", bool within" : "", row->shape.window ? ", (void)within" : "");
-    emit_used_positions(out, "    ", "row", &row->first, 0, spatial, used);
-    emit_used_positions(out, "    ", "at", &row->first, spatial, row->fusion->axis_count, used);
+    return used;
+}
+
+/* Reads of single elements. */
+static void emit_gathers(const RowEmitter *row, ReadKind kind)
+{
+    StrBuf gathers = strbuf_new(row->out->arena);
+    for (int i = 0; i < row->reads.count; i++)
+        if (rowwise_kind(row, i) == kind && row->reads.reads[i].pattern == PATTERN_GATHER)
+            reads_emit_one(&gathers, "            ", &row->element, &row->reads, i, "e");
+    if (gathers.length)
+        rows_emit_block_each(row->out, row->shape.unaligned ? "if (inside(at + e, COLUMNS)) " : "",
+                             gathers.text);
+}
+
+static void emit_loads(const RowEmitter *row, ReadKind kind)
+{
+    Reads reads = row->reads;
+    reads.walk.once &= kind == READ_IN || !row->weights_first;   // few weights come from L1
     for (int i = 0; i < row->reads.count; i++) {
         if (rowwise_kind(row, i) != kind)
             continue;
         if (row->reads.reads[i].pattern == PATTERN_ROW)
             emit_condition(row, i);
-        if (copied && rowwise_is_copied(&row->reads, i))
-            strbuf_printf(out, "    load_vector<VECTOR>(copy.x%d, place, in.x%d);\n", i, i);
+        if (is_from_copy(row, i))
+            strbuf_printf(row->out, "    load_vector<VECTOR>(copy.x%d, place, in.x%d);\n", i, i);
         else
-            reads_emit_vector(out, "    ", &row->first, &reads, i, "row");
+            reads_emit_vector(row->out, "    ", &row->first, &reads, i, "row");
     }
-    if (gathers) {
-        strbuf_puts(out, "    UNROLL for (int e = 0; e < VECTOR; ++e)\n");
-        strbuf_puts(out, row->shape.window ? "        if (inside(at + e, COLUMNS)) {\n" : "        {\n");
-        for (int i = 0; i < row->reads.count; i++)
-            if (rowwise_kind(row, i) == kind && row->reads.reads[i].pattern == PATTERN_GATHER)
-                reads_emit_one(out, "            ", &row->element, &row->reads, i, "e");
-        strbuf_puts(out, "        }\n");
-    }
+}
+
+static void emit_load_function(const RowEmitter *row, ReadKind kind)
+{
+    int spatial = row->fusion->spatial_count;
+    StrBuf *out = row->out;
+    strbuf_printf(out,
+                  "\n__device__ __forceinline__ void load_%s(const Tensors &t, %sIndex row, Index at, %s "
+                  "&in, bool within)\n{\n",
+                  kind == READ_IN ? "elements" : "weights",
+                  kind == READ_IN ? "const Copy &copy, int place, " : "", kind_type[kind]);
+    uint32_t used = axes_of_loads(row, kind);
+    emit_used_positions(out, "    ", "row", &row->first, 0, spatial, used);
+    emit_used_positions(out, "    ", "at", &row->first, spatial, row->fusion->axis_count, used);
+    emit_loads(row, kind);
+    emit_gathers(row, kind);
     strbuf_puts(out, "}\n");
 }
 
-bool rowwise_has_kind(const RowEmitter *row, ReadKind kind)
+void rowwise_emit_reads(const RowEmitter *row, ReadKind kind)
 {
+    StrBuf *out = row->out;
+    strbuf_printf(out, "\n// %s\n",
+                  kind == READ_IN ? "What one vector of a row's elements reads."
+                                  : "What is the same for every row.");
+    if (kind == READ_WEIGHTS && rowwise_weights(&row->reads) == 0) {
+        strbuf_puts(out, "struct Weights {};\n\n"
+                         "__device__ __forceinline__ void load_weights(const Tensors &, Index, Index, "
+                         "Weights &, bool) {}\n");
+        return;
+    }
+    strbuf_printf(out, "struct %s {\n", kind_type[kind]);
     for (int i = 0; i < row->reads.count; i++)
         if (rowwise_kind(row, i) == kind)
-            return true;
-    return false;
+            reads_emit_member(out, &row->reads, i);
+    strbuf_puts(out, "};\n");
+    emit_load_function(row, kind);
 }
 
 bool rowwise_has_conditions(const RowEmitter *row)
@@ -328,6 +351,6 @@ bool rowwise_reads_once(const RowEmitter *row)
     bool stores = false;
     for (int i = 0; i < row->fusion->op_count; i++)
         stores |= row->fusion->ops[i].stored && fusion_op_is_of_elements(row->fusion, &row->fusion->ops[i]);
-    return stores && row->variant.home != ROW_IN_MEMORY && row->variant.cluster == 1 && !row->shape.window &&
-           !widens_in_branches(row);
+    return stores && row->variant.home != ROW_IN_MEMORY && row->variant.cluster == 1 &&
+           !row->shape.unaligned && !widens_in_branches(row);
 }

@@ -104,7 +104,7 @@ static void state_exchanges(Statement *s, int pass)
     const RowVariant *variant = s->row->variant;
     const Fusion *fusion = s->row->fusion;
     for (int i = 0; i < fusion->op_count; i++) {
-        if (s->row->passes->pass[i] != pass || !rowwise_takes_turn(fusion, s->row->passes, i))
+        if (s->row->passes->pass[i] != pass || !rowwise_takes_round(fusion, s->row->passes, i))
             continue;
         if (variant->cluster > 1 && !s->met)
             schedule_barrier(s->schedule, SCOPE_CLUSTER);   // all blocks have started
@@ -213,7 +213,7 @@ void rowwise_state(Schedule *schedule, const RowKernel *row)
     schedule->rows = row->variant->together;
     schedule->points = reduction_points(row->fusion);
     schedule->run = rowwise_places(row->shape, *row->variant);
-    schedule->vector = row->shape.window ? row->shape.vector : 0;
+    schedule->vector = row->shape.unaligned ? row->shape.vector : 0;
     schedule->kept = s.copied ? row->vectors * rowwise_places(row->shape, *row->variant) : 0;
     if (ahead)
         schedule_loop(schedule, (Loop){.axis = ROW, .times = row->variant->turns});

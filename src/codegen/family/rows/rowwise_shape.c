@@ -30,7 +30,7 @@ static Walk walk_of(const Fusion *fusion, RowShape shape)
         .ops = fusion->op_count,
         .axis = fusion->axis_count - 1,
         .vector = shape.vector,
-        .window = shape.window,
+        .unaligned = shape.unaligned,
         .lines = shape.lines,
     };
 }
@@ -62,7 +62,7 @@ static bool is_stored_in_order(const Fusion *fusion, const FusedOp *op)
 
 /* A vector that hangs over the ends of its row may read other elements than the expression says: only where no access
    needs a guard, all of them are made vector by vector, and rows are stored one after the other. */
-static bool allows_window(const Fusion *fusion, const Reads *reads)
+static bool allows_unaligned(const Fusion *fusion, const Reads *reads)
 {
     for (int i = 0; i < fusion->op_count; i++) {
         const FusedOp *op = &fusion->ops[i];
@@ -84,9 +84,9 @@ RowShape rowwise_shape(const Fusion *fusion)
     while (vector > 1 && fusion->axes[fusion->axis_count - 1].extent % vector)
         vector /= 2;
     int64_t columns = reduction_points(fusion);
-    if (vector * NARROW < fullest && columns > fullest && allows_window(fusion, &reads))
+    if (vector * NARROW < fullest && columns > fullest && allows_unaligned(fusion, &reads))
         return (RowShape){.vector = columns <= SHORT_ROW && fullest > WINDOW ? WINDOW : fullest,
-                          .window = true};
+                          .unaligned = true};
     return (RowShape){.vector = vector};
 }
 
@@ -96,21 +96,21 @@ RowShape rowwise_shape_of(const Fusion *fusion, RowVariant variant)
 {
     RowShape shape = rowwise_shape(fusion);
     shape.vector /= variant.half ? 2 : 1;
-    shape.lines = shape.window && (shape.vector >= LEAST_LINE || variant.home == ROW_IN_SHARED);
+    shape.lines = shape.unaligned && (shape.vector >= LEAST_LINE || variant.home == ROW_IN_SHARED);
     return shape;
 }
 
 int64_t rowwise_rows_apart(const Fusion *fusion, RowShape shape)
 {
     int64_t apart = 1;
-    while (shape.window && apart * reduction_points(fusion) % shape.vector)
+    while (shape.unaligned && apart * reduction_points(fusion) % shape.vector)
         apart++;
     return apart;
 }
 
 int64_t rowwise_vectors(const Fusion *fusion, RowShape shape, int64_t group)
 {
-    int64_t overhang = shape.window ? shape.vector - 1 : 0;
+    int64_t overhang = shape.unaligned ? shape.vector - 1 : 0;
     return ceil_div(reduction_points(fusion) + overhang, shape.vector * group);
 }
 

@@ -4,16 +4,13 @@
 #include "codegen/family/rows/rowwise_parts.h"
 #include "rtile/space.h"
 
-static const char *const EACH = "            UNROLL for (int e = 0; e < VECTOR; ++e)\n                ";
-
-static const char *suffix_of(const RowEmitter *row) { return row->element.suffix; }
+#define IN ROWS_INDENT
+#define VECTOR_STEP "(const Tensors &t, int k, const Inputs &in, const Weights &weights, Elements &el)"
 
 static bool is_of_elements(const RowEmitter *row, int op)
 {
     return fusion_op_is_of_elements(row->fusion, &row->fusion->ops[op]);
 }
-
-static bool stays_in_registers(const RowEmitter *row) { return rowwise_keeps(row->variant.home); }
 
 // ---- what depends on what ----
 
@@ -29,9 +26,10 @@ bool rowwise_walks_in(const RowEmitter *row, int op, int pass)
     return walks && row->passes.pass[op] == pass;
 }
 
-bool rowwise_makes_elements(const RowEmitter *row, int op, int pass)
+/* The pass makes the op's elements, since none before it has or none keeps them. */
+static bool makes_elements(const RowEmitter *row, int op, int pass)
 {
-    if (!is_of_elements(row, op) || row->made[op])
+    if (!is_of_elements(row, op) || row->made >> op & 1)
         return false;
     bool makes = rowwise_walks_in(row, op, pass);
     for (int i = op + 1; i < row->fusion->op_count && !makes; i++)
@@ -39,10 +37,29 @@ bool rowwise_makes_elements(const RowEmitter *row, int op, int pass)
     return makes;
 }
 
-// ---- elements and totals ----
+typedef struct KindSearch {
+    const RowEmitter *row;
+    ReadKind kind;
+    bool found;
+} KindSearch;
 
-/* v3 of a vector: `v3[k]`, or `v3` where it is forgotten after the pass. */
-static const char *vector_suffix(const RowEmitter *row) { return stays_in_registers(row) ? "[k]" : ""; }
+static void kind_visit(Expr *expr, void *context)
+{
+    KindSearch *search = context;
+    int index = expr->kind == EXPR_ACCESS ? reads_index(&search->row->reads, &expr->access) : -1;
+    search->found |= index >= 0 && rowwise_kind(search->row, index) == search->kind;
+}
+
+bool rowwise_reads_in(const RowEmitter *row, int pass, ReadKind kind)
+{
+    KindSearch search = {.row = row, .kind = kind};
+    for (int i = 0; i < row->fusion->op_count; i++)
+        if (makes_elements(row, i, pass) || (rowwise_walks_in(row, i, pass) && !(row->made >> i & 1)))
+            expr_visit(row->fusion->ops[i].body, kind_visit, &search);
+    return search.found;
+}
+
+// ---- elements and totals ----
 
 static void expensive_visit(Expr *expr, void *context)
 {
@@ -55,167 +72,175 @@ static bool is_expensive(const RowEmitter *row, Expr *expr)
 {
     bool found = false;
     expr_visit(expr, expensive_visit, &found);
-    return found && !row->shares;
+    return found && row->softmax == DTYPE_F32;
 }
 
-bool rowwise_asks_mask(const RowEmitter *row, int pass)
-{
-    for (int i = 0; i < row->fusion->op_count && row->mask; i++) {
-        bool makes =
-            rowwise_makes_elements(row, i, pass) || (rowwise_walks_in(row, i, pass) && !row->made[i]);
-        bool divides = rowwise_divides(row->fusion, i) && !(row->shares && rowwise_is_share(row->fusion, i));
-        if (makes && (is_expensive(row, row->fusion->ops[i].body) || divides))
-            return true;
-    }
-    return false;
-}
+/* A function of the pass that is about one vector. */
+typedef struct VectorStep {
+    const RowEmitter *row;
+    Step step;
+    bool asks_mask;   // whether all elements are masked
+} VectorStep;
 
-/* `body` at an element where `holds` is known to hold; rounded as the op's readers see it. */
-static const char *value_text(const RowEmitter *row, int op, const Expr *body, bool rounds, const Expr *holds)
-{
-    Scope scope = row->element;
-    scope.holds = holds;
-    StrBuf value = strbuf_new(row->out->arena), rounded = strbuf_new(row->out->arena);
-    emit_expr(&value, &scope, body);
-    if (!rounds)
-        return value.text;
-    emit_rounded(&rounded, row->fusion, op, value.text);
-    return rounded.text;
-}
-
-/* `array[e] = body` for all elements of a vector. Those of a masked one are the same; where none is masked, nobody asks, which
+/* `array[e] = value` for all elements of a vector. Those of a masked one are the same; where none is masked, nobody asks, which
    a row that is walked again would do in every pass. */
-static void emit_each(const RowEmitter *row, int op, Expr *body, bool rounds, const char *array)
+static void emit_each(VectorStep *vector, Expr *body, int rounded_op, const char *array)
 {
-    StrBuf *out = row->out;
-    const char *value = value_text(row, op, body, rounds, NULL);
-    const char *open = value_text(row, op, body, rounds, row->mask);
-    if (row->mask && is_expensive(row, body))
-        strbuf_printf(
-            out,
-            "            if (masked) {\n                constexpr int e = 0;\n                %s[e] = %s;\n"
-            "                spread(%s);\n            } else\n"
-            "                UNROLL for (int e = 0; e < VECTOR; ++e)\n                    %s[e] = %s;\n",
-            array, value, array, array, value);
-    else if (strcmp(value, open) && !stays_in_registers(row))
-        strbuf_printf(out,
-                      "            if %s\n    %s    %s[e] = %s;\n            else\n    %s    %s[e] = %s;\n",
-                      rowwise_condition_text(row, row->mask, true), EACH, array, open, EACH, array, value);
-    else
-        strbuf_printf(out, "%s%s[e] = %s;\n", EACH, array, value);
+    const RowEmitter *row = vector->row;
+    StrBuf *out = &vector->step.text;
+    Scope where_open = row->element;
+    where_open.holds = row->mask;
+    const char *value = rows_value(out->arena, &row->element, rounded_op, body);
+    const char *open = row->mask ? rows_value(out->arena, &where_open, rounded_op, body) : value;
+    vector->step.axes |= reads_axes_left(&row->reads, body);
+    if (row->mask && is_expensive(row, body)) {
+        strbuf_printf(out, IN "if (masked) {\n" IN "    constexpr int e = 0;\n" IN "    %s[e] = %s;\n", array,
+                      value);
+        strbuf_printf(out, IN "    spread(%s);\n" IN "} else\n", array);
+        rows_emit_each(out, IN "    ", array, value);
+        vector->asks_mask = true;
+    } else if (strcmp(value, open) && !rowwise_keeps(row->variant.home)) {
+        strbuf_printf(out, IN "if %s\n", rowwise_condition_text(row, row->mask, true));
+        rows_emit_each(out, IN "    ", array, open);
+        strbuf_puts(out, IN "else\n");
+        rows_emit_each(out, IN "    ", array, value);
+    } else
+        rows_emit_each(out, IN, array, value);
 }
 
-/* What lies beyond the ends of the row. */
-static void emit_identities(const RowEmitter *row, int op)
+static void emit_total(VectorStep *vector, int op)
 {
+    const RowEmitter *row = vector->row;
     const FusedOp *fused = &row->fusion->ops[op];
-    strbuf_printf(
-        row->out,
-        "            if (!is_whole(column, k))\n    %s    if (!inside(column + k * STEP + e, COLUMNS))\n"
-        "                        terms%d[e] = %s::identity<%s>();\n",
-        EACH, op, combiner(fused->reduce), value_type(fused->body->type));
-}
-
-static void emit_total(const RowEmitter *row, int op)
-{
-    const FusedOp *fused = &row->fusion->ops[op];
-    const char *reduction = combiner(fused->reduce), *own = rowwise_own_total(row, row->passes.pass[op]);
+    const char *reduction = combiner(fused->reduce);
     int along = row->passes.along[op];
-    StrBuf *out = row->out;
-    strbuf_printf(out, "            %s terms%d[VECTOR];\n", value_type(fused->body->type), op);
-    emit_each(row, op, fused->body, false, arena_printf(out->arena, "terms%d", op));
-    if (rowwise_shares_parts(row->fusion, &row->passes, op)) {
-        const char *ends = row->shape.window ? ", begin_of(column, k), end_of(column, k)" : "";
-        strbuf_printf(out, "            add_values(total%d%s, total%d%s, count%d%s, terms%d%s);\n", op, own,
-                      along, own, op, own, op, ends);
-        return;
-    }
-    if (row->shape.window)
-        emit_identities(row, op);
-    if (along >= 0)
-        strbuf_printf(out, "            add_exponentials<%s>(total%d, total%d, terms%d);\n",
-                      memory_type(row->shares_type), op, along, op);
+    StrBuf *out = &vector->step.text;
+    bool shares_parts = rowwise_shares_parts(row->fusion, &row->passes, op);
+    strbuf_printf(out, IN "%s terms%d[VECTOR];\n", value_type(fused->body->type), op);
+    emit_each(vector, fused->body, ROWS_NOT_ROUNDED, arena_printf(out->arena, "terms%d", op));
+    if (row->shape.unaligned && !shares_parts)
+        strbuf_printf(out, IN "leave_out<%s>(terms%d, column, k);\n", reduction, op);
+    if (shares_parts)
+        strbuf_printf(out, IN "add_values(total%d, total%d, count%d, terms%d%s);\n", op, along, op, op,
+                      row->shape.unaligned ? ", begin_of(column, k), end_of(column, k)" : "");
+    else if (along >= 0)
+        strbuf_printf(out, IN "add_exponentials<%s>(total%d, total%d, terms%d);\n", memory_type(row->softmax),
+                      op, along, op);
     else
-        strbuf_printf(out, "            total%d%s = %s::combine(total%d%s, reduce_vector<%s>(terms%d));\n",
-                      op, own, reduction, op, own, reduction, op);
+        strbuf_printf(out, IN "total%d = %s::combine(total%d, reduce_vector<%s>(terms%d));\n", op, reduction,
+                      op, reduction, op);
 }
 
-static void emit_quotients(const RowEmitter *row, int op, const char *array)
+static void emit_quotients(VectorStep *vector, int op, const char *array)
 {
-    if (row->shares &&
-        rowwise_is_share(row->fusion, op)) {   // others need not be of 16 bits, nor their divisors 1 or more
-        strbuf_printf(row->out, "%s%s[e] *= divisor%d%s.reciprocal;\n", EACH, array, op, rowwise_own(row));
+    const RowEmitter *row = vector->row;
+    StrBuf *out = &vector->step.text;
+    if (row->softmax != DTYPE_F32 &&
+        rowwise_is_softmax(row->fusion,
+                           op)) {   // others need not be of 16 bits, nor their divisors 1 or more
+        rows_emit_each(out, IN, array, arena_printf(out->arena, "%s[e] * divisor%d.reciprocal", array, op));
         return;
     }
     if (row->mask)
-        strbuf_printf(row->out,
-                      "            if (masked) {\n                %s[0] = op_div(%s[0], divisor%d%s.value);\n"
-                      "                spread(%s);\n            } else\n    ",
-                      array, array, op, rowwise_own(row), array);
-    strbuf_printf(row->out, "            divide_all(%s, divisor%d%s);\n", array, op, rowwise_own(row));
+        strbuf_printf(out,
+                      IN "if (masked) {\n" IN "    %s[0] = op_div(%s[0], divisor%d.value);\n" IN
+                         "    spread(%s);\n" IN "} else\n    ",
+                      array, array, op, array);
+    vector->asks_mask |= row->mask != NULL;
+    strbuf_printf(out, IN "divide_all(%s, divisor%d);\n", array, op);
 }
 
-static void emit_elements(const RowEmitter *row, int op)
+static void emit_elements(VectorStep *vector, int op)
 {
+    const RowEmitter *row = vector->row;
     const FusedOp *fused = &row->fusion->ops[op];
+    StrBuf *out = &vector->step.text;
     bool divides = rowwise_divides(row->fusion, op), rounds = !is_rounded_by_storing(row->fusion, op);
-    Expr *made = divides ? fused->body->apply.operands[0] : fused->body;
-    const char *array = arena_printf(row->out->arena, "v%d%s", op, vector_suffix(row));
-    if (!stays_in_registers(row))
-        strbuf_printf(row->out, "            %s v%d[VECTOR];\n", value_type(fused->out->dtype), op);
-    emit_each(row, op, made, rounds && !divides, array);
-    if (divides)
-        emit_quotients(row, op, array);
-    if (rounds && divides) {
-        strbuf_printf(row->out, "%s%s[e] = ", EACH, array);
-        emit_rounded(row->out, row->fusion, op, arena_printf(row->out->arena, "%s[e]", array));
-        strbuf_puts(row->out, ";\n");
-    }
+    const char *array = arena_printf(out->arena, "el.v%d", op);
+    emit_each(vector, divides ? fused->body->apply.operands[0] : fused->body, divides ? ROWS_NOT_ROUNDED : op,
+              array);
+    if (!divides)
+        return;
+    emit_quotients(vector, op, array);
+    StrBuf rounded = strbuf_new(out->arena);
+    emit_rounded(&rounded, row->fusion, op, arena_printf(out->arena, "%s[e]", array));
+    if (rounds)
+        rows_emit_each(out, IN, array, rounded.text);
 }
+
+// ---- stores ----
 
 /* Whether a vector of elements is one aligned access of the stored tensor. */
 static bool stores_vectors(const RowEmitter *row, const FusedOp *op)
 {
     Affine offset = access_offset(&op->store);
     int inner = row->fusion->axis_count - 1, vector = row->shape.vector;
-    if (row->shape.window)
-        return true;   // rows are stored one after the other
     for (int a = 0; a < MAX_AXES; a++)
         if (a != inner && offset.coef[a] % vector)
             return false;
     return offset.coef[inner] == 1 && offset.constant % vector == 0;
 }
 
-static void emit_element_store(const RowEmitter *row, int op)
+/* Rows that begin anywhere are stored one after the other. */
+static void emit_unaligned_store(Step *step, const RowEmitter *row, int op)
 {
     const FusedOp *fused = &row->fusion->ops[op];
-    int output = output_position(row->fusion, fused->out);
-    bool whole = stores_vectors(row, fused);
-    const char *function = row->shape.window ? "store_inside<VECTOR>(is_whole(column, k), "
-                           : whole           ? "store_vector<VECTOR>("
-                                             : "store(";
     Affine offset = access_offset(&fused->store);
-    strbuf_puts(row->out, stays_in_registers(row) ? "            if (stores)\n    " : "");
-    strbuf_puts(row->out, whole ? "            " : EACH);
-    strbuf_printf(row->out, "%st.out%d, ", function, output);
-    emit_affine(row->out, &offset, whole ? row->first.axis : row->element.axis);
-    strbuf_puts(row->out, row->shape.window ? ", at, COLUMNS" : "");
-    strbuf_printf(row->out, ", v%d%s);\n", op, whole ? vector_suffix(row) : suffix_of(row));
+    step->axes |= access_axes(&fused->store);
+    strbuf_printf(&step->text, IN "store_inside<VECTOR>(is_whole(column, k), t.out%d, ",
+                  output_position(row->fusion, fused->out));
+    emit_affine(&step->text, &offset, row->first.axis);
+    strbuf_printf(&step->text, ", column + k * STEP, COLUMNS, el.v%d);\n", op);
 }
 
-void rowwise_emit_steps(const RowEmitter *row, int pass)
+// ---- functions ----
+
+/* The positions that they need, and whether all elements are masked. */
+static const char *opening(const VectorStep *vector)
 {
+    const RowEmitter *row = vector->row;
+    int spatial = row->fusion->spatial_count, count = row->fusion->axis_count;
+    uint32_t used = vector->step.axes | (vector->asks_mask ? expr_axes(row->mask) : 0);
+    StrBuf text = strbuf_new(row->out->arena);
+    emit_used_positions(&text, IN, "row", &row->first, 0, spatial, used);
+    if (used >> spatial)
+        strbuf_puts(&text, IN "const Index at = column + k * STEP;\n");
+    emit_used_positions(&text, IN, "at", &row->first, spatial, count, used);
+    if (vector->asks_mask)
+        strbuf_printf(&text, IN "const bool masked = !%s;   // all elements\n",
+                      rowwise_condition_text(row, row->mask, false));
+    return text.text;
+}
+
+static void emit_vector_step(const VectorStep *vector, const char *signature)
+{
+    rows_emit_function(vector->row->out, signature, opening(vector), &vector->step);
+}
+
+void rowwise_emit_vector(RowEmitter *row, int pass)
+{
+    VectorStep make = {row, rows_step(row->out->arena), false}, add = make, store = make;
+    add.step = rows_step(row->out->arena);
+    store.step = rows_step(row->out->arena);
     for (int i = 0; i < row->fusion->op_count; i++) {
         const FusedOp *op = &row->fusion->ops[i];
-        if (op->reduce != REDUCE_NONE && rowwise_walks_in(row, i, pass) && row->passes.leader[i] < 0)
-            emit_total(row, i);
-        if (!rowwise_makes_elements(row, i, pass) &&
-            !(rowwise_walks_in(row, i, pass) && is_of_elements(row, i)))
+        bool walks = rowwise_walks_in(row, i, pass);
+        if (op->reduce != REDUCE_NONE && walks && row->passes.leader[i] < 0)
+            emit_total(&add, i);
+        if (makes_elements(row, i, pass)) {
+            emit_elements(&make, i);
+            row->made |= rowwise_keeps(row->variant.home) ? UINT64_C(1) << i : 0;
+            row->elements |= UINT64_C(1) << i;
+        }
+        if (!walks || !is_of_elements(row, i))
             continue;
-        if (!row->made[i])
-            emit_elements(row, i);
-        row->made[i] = stays_in_registers(row);
-        if (op->stored && rowwise_walks_in(row, i, pass))
-            emit_element_store(row, i);
+        if (row->shape.unaligned)
+            emit_unaligned_store(&store.step, row, i);
+        else
+            rows_emit_store(&store.step, &row->first, &row->element, i,
+                            arena_printf(row->out->arena, "el.v%d", i), stores_vectors(row, op));
     }
+    emit_vector_step(&make, "make" VECTOR_STEP);
+    emit_vector_step(&add, "add" VECTOR_STEP);
+    emit_vector_step(&store, "store_elements(const Tensors &t, int k, const Elements &el) const");
 }

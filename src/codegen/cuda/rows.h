@@ -1,0 +1,49 @@
+// What the families of rows write into their parameter blocks. Their templates go along rows in passes: they hold the loops
+// over vectors, the guards of ends, loads, waits and barriers. A pass is a struct that builds on the one before, and whose
+// functions say what happens to one vector, or to the row:
+//
+//   struct Pass1 : Pass<Pass0> {
+//       float total2 = Sum::identity<float>();       // of this thread
+//       float v2;                                    // of the row, from finish() on
+//
+//       void make(…)             el.v1[e] = …;       // elements of a vector
+//       void add(…)              total2 = …;         // what they add to the totals
+//       void store_elements(…)   store_vector(…);
+//       void finish(…)           v2 = …;
+//       void store_row(…)        store(…);
+//   };
+#pragma once
+#include "codegen/cuda/expr.h"
+
+/* A function of a pass under construction: its statements, and the axes whose positions they need. */
+typedef struct Step {
+    StrBuf text;
+    uint32_t axes;
+} Step;
+Step rows_step(Arena *arena);
+
+/* How deep the statements stand, in a function of a struct. */
+#define ROWS_INDENT "        "
+
+/* `void add(…) { … }`; nothing where it would do nothing. `opening` declares what the statements need. */
+void rows_emit_function(StrBuf *out, const char *signature, const char *opening, const Step *step);
+
+/* `struct Elements`: the values of a vector that the ops make (bit i: op i), `el.v3[e]`. */
+void rows_emit_elements(StrBuf *out, const Fusion *fusion, uint64_t ops);
+
+/* The scope of element e, where the axes in `columns` run along the row. */
+Scope rows_element_scope(Arena *arena, const Scope *first, int inner, uint32_t columns);
+
+/* What the body, or a part of it, makes at an element: as the readers of the op see it, or ROWS_NOT_ROUNDED. */
+enum { ROWS_NOT_ROUNDED = -1 };
+const char *rows_value(Arena *arena, const Scope *scope, int op, const Expr *body);
+
+/* `array[e] = value;` for every element of a vector. */
+void rows_emit_each(StrBuf *out, const char *indent, const char *array, const char *value);
+
+/* `{ … }` for every element of a vector, after `guard`. */
+void rows_emit_block_each(StrBuf *out, const char *guard, const char *statements);
+
+/* Stores `array` as the op's elements: at once, if a vector of them is one access, else one by one. */
+void rows_emit_store(Step *step, const Scope *first, const Scope *element, int op, const char *array,
+                     bool whole);
