@@ -22,26 +22,56 @@ using namespace rollerc;
 // at two places in shared memory, 0 and 1: by the time one is used again, all have read it.
 template <class Reduction, class T, int COUNT> __device__ void reduce_columns(T (&value)[COUNT], int place);
 
-// Of blocks that share the positions: leaves what reduce_columns() has left in all threads for the others, and after they have
-// met takes what this thread's group is to combine of it, for reduce_columns(). `column` counts the channels of all slabs; every
-// reduction has its turn, a place of its own. Squared distances are from the mean of each share, and become those from `centre`.
+// Of blocks that share the positions: leaves what reduce_columns() has left in all threads for the others, and after a barrier of
+// the grid takes what this thread's group is to combine of it, for reduce_columns(). `column` counts the channels of all slabs;
+// every reduction has a place of its own. Squared distances are from the mean of each share, and become those from `centre`.
 template <class T, class Index, int COUNT>
-__device__ void leave_share(char *scratch, Index column, const T (&value)[COUNT], int turn, bool stores);
+__device__ void publish_partial(char *scratch, Index column, const T (&value)[COUNT], int reduction, bool stores);
 template <class Reduction, class T, class Index, int COUNT>
-__device__ void reduce_shares(char *scratch, Index column, T (&value)[COUNT], int turn);
+__device__ void reduce_shares(char *scratch, Index column, T (&value)[COUNT], int reduction);
 template <class T, class Index, int COUNT>
-__device__ void reduce_share_distances(char *scratch, Index column, T (&distances)[COUNT], int turn, int turn_of_sum,
+__device__ void reduce_share_distances(char *scratch, Index column, T (&distances)[COUNT], int reduction, int reduction_of_sum,
                                        const T (&centre)[COUNT]);
 
-// The block's share of the positions; how many there are in one.
-__device__ int own_share();
-__device__ int positions_of_share(int share);
+// Where a thread is: its first channel, and its first position of a step.
+template <class Index> struct Here {
+    Index slab, channel, column, position;
+    int before, count;   // of its positions: in the steps before, and in this one; of shares: those of the block
+    bool stores;
+};
 
-// Is there a position k steps of GROUPS behind `position`?
-template <class Index> __device__ bool is_inside(Index position, int k);
+// What is known of the channels before the first pass over their positions.
+struct ChannelStart {
+    static constexpr int PASSES = 0;
+    template <class... Any> __device__ __forceinline__ void finish(const Any &...) {}
+    template <class... Any> __device__ __forceinline__ void store_channels(const Any &...) const {}
+};
 
-// Of the positions from this thread's `position` on, how many of its next POSITIONS_EACH there are.
-template <class Index> __device__ int positions_inside(Index position);
+// A pass, which knows what the passes before have found out. One says what it does of these:
+//
+//   start            totals, before the first step      finish           totals of a step
+//   begin            each step                          publish          the block's own, for other blocks
+//   make             elements of a position             collect          those of all blocks
+//   add              of it to the totals                conclude         totals of all steps
+//   store_elements   some of them, to memory            store_channels   what is made of totals, to memory
+//   pack_elements    of one bit, by whole warps
+template <class Earlier> struct Pass : Earlier {
+    using Before = Earlier;
+    static constexpr int PASSES = Earlier::PASSES + 1;
+    static constexpr bool STORES = false, MEETS = false;   // elements; other blocks
+
+    template <class... Any> __device__ __forceinline__ void start(const Any &...) {}
+    template <class... Any> __device__ __forceinline__ void begin(const Any &...) {}
+    template <class... Any> __device__ __forceinline__ void make(const Any &...) {}
+    template <class... Any> __device__ __forceinline__ void add(const Any &...) {}
+    template <class... Any> __device__ __forceinline__ void store_elements(const Any &...) const {}
+    template <class... Any> __device__ __forceinline__ void pack_elements(const Any &...) const {}
+    template <class... Any> __device__ __forceinline__ void finish(const Any &...) {}
+    template <class... Any> __device__ __forceinline__ void publish(const Any &...) const {}
+    template <class... Any> __device__ __forceinline__ void collect(const Any &...) {}
+    template <class... Any> __device__ __forceinline__ void conclude(const Any &...) {}
+    template <class... Any> __device__ __forceinline__ void store_channels(const Any &...) const {}
+};
 
 // <rollerc: parameters>
 using Index = int;
@@ -64,51 +94,69 @@ constexpr int REDUCTIONS = 1;       // over the positions
 constexpr long long SCRATCH_BYTES = 0;   // for what shares leave for each other
 constexpr int RESULT_BYTES = 4;     // of the widest reduction
 constexpr Index COLUMNS = 64;       // channels of all slabs
+constexpr bool CARRIED = false;     // totals, from step to step
 constexpr bool BACKWARDS = false;   // the last blocks first: L2 may still hold what they read
 
 // What is read once for a thread's channels.
-struct Fixed {};
+struct Invariants {};
 
-__device__ __forceinline__ void load_fixed(const Tensors &, Index, Index, Fixed &) {}
+__device__ __forceinline__ void load_invariants(const Tensors &, Index, Index, Invariants &) {}
 
 // What the channels of one position read.
 struct Inputs {
     Packed<float, VECTOR> x0;
 };
 
-__device__ __forceinline__ void load_elements(const Tensors &t, Index slab, Index channel, Index at, Inputs &in)
+__device__ __forceinline__ void load_elements(const Tensors &t, Index, Index channel, Index at, Inputs &in)
 {
-    (void)slab;
     in.x0.load(t.in0, at * 64 + channel);
 }
 
-// What is carried from step to step.
-struct Totals {};
+// What the passes make of them.
+struct Elements {
+    float v1[VECTOR];
+};
 
-// This thread's channels, step by step. Its position k is `position + k * GROUPS`.
-__device__ __forceinline__ void compute(const Tensors &t, Index slab, Index channel, Index position, bool stores,
-                                        const Fixed &, const Inputs (&inputs)[POSITIONS_EACH], Totals &)
-{
-    (void)slab;
+struct Start : ChannelStart {};
+
+struct Pass0 : Pass<Start> {
+    float total0[VECTOR];
     float v0[VECTOR];
-    UNROLL for (int e = 0; e < VECTOR; ++e)
-        v0[e] = Sum::identity<float>();
-    UNROLL for (int k = 0; k < POSITIONS_EACH; ++k)
-        if (is_inside(position, k))
-            UNROLL for (int e = 0; e < VECTOR; ++e)
-                v0[e] = Sum::combine(v0[e], inputs[k].x0[e]);
-    reduce_columns<Sum>(v0, 0);
-    UNROLL for (int k = 0; k < POSITIONS_EACH; ++k)
-        if (stores && is_inside(position, k)) {
-            float y0[VECTOR];
-            UNROLL for (int e = 0; e < VECTOR; ++e)
-                y0[e] = op_sub(inputs[k].x0[e], v0[e]);
-            store_vector<VECTOR>(t.out0, (position + k * GROUPS) * 64 + channel, y0);
-        }
-}
 
-// What is made of the totals. The first group stores it.
-__device__ __forceinline__ void finish(const Tensors &, Index, Index, Index, bool, const Fixed &, const Totals &) {}
+    __device__ __forceinline__ void start(const Tensors &, const Here<Index> &, const Invariants &)
+    {
+        UNROLL for (int e = 0; e < VECTOR; ++e)
+            total0[e] = Sum::identity<float>();
+    }
+    __device__ __forceinline__ void add(const Tensors &, const Here<Index> &, Index, const Inputs &in, const Invariants &,
+                                        const Elements &)
+    {
+        UNROLL for (int e = 0; e < VECTOR; ++e)
+            total0[e] = Sum::combine(total0[e], in.x0[e]);
+    }
+    __device__ __forceinline__ void finish(const Tensors &, const Here<Index> &, const Invariants &)
+    {
+        reduce_columns<Sum>(total0, 0);
+        UNROLL for (int e = 0; e < VECTOR; ++e)
+            v0[e] = total0[e];
+    }
+};
+
+struct Pass1 : Pass<Pass0> {
+    static constexpr bool STORES = true;
+
+    __device__ __forceinline__ void make(const Tensors &, const Here<Index> &, Index, const Inputs &in, const Invariants &,
+                                         Elements &el)
+    {
+        UNROLL for (int e = 0; e < VECTOR; ++e)
+            el.v1[e] = op_sub(in.x0[e], v0[e]);
+    }
+    __device__ __forceinline__ void store_elements(const Tensors &t, const Here<Index> &here, Index at, const Elements &el) const
+    {
+        store_vector<VECTOR>(t.out0, at * 64 + here.channel, el.v1);
+    }
+};
+using LastPass = Pass1;
 // </rollerc>
 
 constexpr int THREADS = LANES * GROUPS;
@@ -150,67 +198,144 @@ template <class Reduction, class T, int COUNT> __device__ void reduce_columns(T 
         value[e] = partial[PARTIALS][lane * VECTOR + e];
 }
 
-__device__ int own_share() { return (int)blockIdx.x % SHARES; }
+// The block's share of the positions; how many there are in one.
+__device__ __forceinline__ int own_share() { return (int)blockIdx.x % SHARES; }
 
-__device__ int positions_of_share(int share)
+__device__ __forceinline__ int positions_of_share(int share)
 {
     return static_cast<int>(op_min<Index>(POSITIONS - share * STEP, STEP));
 }
 
 // What a share has left of a channel's reduction.
 //
-//   scratch    turn 0: share 0 [COLUMNS], share 1 [COLUMNS], …    turn 1: …
-template <class T> __device__ T *share_at(char *scratch, int turn, int share)
+//   scratch    reduction 0: share 0 [COLUMNS], share 1 [COLUMNS], …    reduction 1: …
+template <class T> __device__ T *share_at(char *scratch, int reduction, int share)
 {
-    return reinterpret_cast<T *>(scratch + turn * SHARES * COLUMNS * RESULT_BYTES) + share * COLUMNS;
+    return reinterpret_cast<T *>(scratch + reduction * SHARES * COLUMNS * RESULT_BYTES) + share * COLUMNS;
 }
 
 template <class T, class I, int COUNT>
-__device__ void leave_share(char *scratch, I column, const T (&value)[COUNT], int turn, bool stores)
+__device__ void publish_partial(char *scratch, I column, const T (&value)[COUNT], int reduction, bool stores)
 {
     if (stores && (int)threadIdx.x < LANES)
-        store_vector<COUNT>(share_at<T>(scratch, turn, own_share()), column, value);
+        store_vector<COUNT>(share_at<T>(scratch, reduction, own_share()), column, value);
 }
 
 template <class Reduction, class T, class I, int COUNT>
-__device__ void reduce_shares(char *scratch, I column, T (&value)[COUNT], int turn)
+__device__ void reduce_shares(char *scratch, I column, T (&value)[COUNT], int reduction)
 {
     UNROLL for (int e = 0; e < COUNT; ++e)
         value[e] = Reduction::template identity<T>();
     UNROLL_4 for (int share = (int)threadIdx.x / LANES; share < SHARES; share += GROUPS) {
         T other[COUNT];
-        load_vector<COUNT>(share_at<T>(scratch, turn, share), column, other);
+        load_vector<COUNT>(share_at<T>(scratch, reduction, share), column, other);
         UNROLL for (int e = 0; e < COUNT; ++e)
             value[e] = Reduction::combine(value[e], other[e]);
     }
 }
 
 template <class T, class I, int COUNT>
-__device__ void reduce_share_distances(char *scratch, I column, T (&distances)[COUNT], int turn, int turn_of_sum,
+__device__ void reduce_share_distances(char *scratch, I column, T (&distances)[COUNT], int reduction, int reduction_of_sum,
                                        const T (&centre)[COUNT])
 {
     UNROLL for (int e = 0; e < COUNT; ++e)
         distances[e] = 0;
     UNROLL_4 for (int share = (int)threadIdx.x / LANES; share < SHARES; share += GROUPS) {
         T own[COUNT], sum[COUNT];
-        load_vector<COUNT>(share_at<T>(scratch, turn, share), column, own);
-        load_vector<COUNT>(share_at<T>(scratch, turn_of_sum, share), column, sum);
+        load_vector<COUNT>(share_at<T>(scratch, reduction, share), column, own);
+        load_vector<COUNT>(share_at<T>(scratch, reduction_of_sum, share), column, sum);
         UNROLL for (int e = 0; e < COUNT; ++e)
             distances[e] += own[e] + around_centre(sum[e], positions_of_share(share), centre[e]);
     }
 }
 
-template <class I> __device__ bool is_inside(I position, int k)
+// Is there a position k steps of GROUPS behind `position`?
+__device__ __forceinline__ bool is_inside(Index position, int k)
 {
     return EVEN || position + k * GROUPS < POSITIONS;
 }
 
-template <class I> __device__ int positions_inside(I position)
+// Of the positions from this thread's `position` on, how many of its next POSITIONS_EACH there are.
+__device__ __forceinline__ int positions_inside(Index position)
 {
     if (EVEN)
         return POSITIONS_EACH;
-    const I left = (POSITIONS - position + GROUPS - 1) / GROUPS;   // a group begins less than GROUPS behind the last one
-    return static_cast<int>(op_min(left, static_cast<I>(POSITIONS_EACH)));
+    const Index left = (POSITIONS - position + GROUPS - 1) / GROUPS;   // a group begins less than GROUPS behind the last one
+    return static_cast<int>(op_min(left, static_cast<Index>(POSITIONS_EACH)));
+}
+
+// ---- passes ----
+
+// What a thread reads.
+struct Work {
+    const Tensors &t;
+    const Inputs *inputs;   // of its positions
+    const Invariants &invariants;
+};
+
+// One pass over the thread's positions of a step. Past the last one it goes through the motions at the first one.
+template <class Pass> __device__ __forceinline__ void walk(const Work &work, Here<Index> &here, Pass &pass)
+{
+    if (!CARRIED)
+        pass.start(work.t, here, work.invariants);
+    here.before = static_cast<int>(here.position / GROUPS);
+    here.count = SHARES > 1 ? positions_of_share(own_share()) : positions_inside(here.position);
+    pass.begin(work.t, here, work.invariants);
+    UNROLL for (int k = 0; k < POSITIONS_EACH; ++k) {
+        const bool within = (!Pass::STORES || here.stores) && is_inside(here.position, k);
+        const Index at = within ? here.position + k * GROUPS : 0;
+        Elements el;
+        pass.make(work.t, here, at, work.inputs[k], work.invariants, el);
+        pass.pack_elements(work.t, here, at, el, within);
+        if (within) {
+            pass.add(work.t, here, at, work.inputs[k], work.invariants, el);
+            pass.store_elements(work.t, here, at, el);
+        }
+    }
+    pass.finish(work.t, here, work.invariants);
+    if (Pass::MEETS) {
+        pass.publish(work.t, here);
+        grid_sync();
+        pass.collect(work.t, here, work.invariants);
+    }
+    if (!CARRIED && here.stores && here.position == 0)
+        pass.store_channels(work.t, here);
+}
+
+// All passes up to this one.
+template <class Pass> __device__ __forceinline__ void walk_all(const Work &work, Here<Index> &here, Pass &pass)
+{
+    if constexpr (Pass::PASSES > 1)
+        walk_all<typename Pass::Before>(work, here, pass);
+    walk<Pass>(work, here, pass);
+}
+
+template <class Pass> __device__ __forceinline__ void start_all(const Work &work, const Here<Index> &here, Pass &pass)
+{
+    if constexpr (Pass::PASSES > 1)
+        start_all<typename Pass::Before>(work, here, pass);
+    pass.start(work.t, here, work.invariants);
+}
+
+// A step of this thread's channels. Its position k is `position + k * GROUPS`.
+__device__ __forceinline__ void compute(const Work &work, Here<Index> &here, LastPass &pass)
+{
+    pass.Start::finish(work.t, here, work.invariants);
+    if (!CARRIED && here.stores && here.position == 0)
+        pass.Start::store_channels(work.t, here);
+    walk_all<LastPass>(work, here, pass);
+}
+
+// What is made of the totals of all steps. The first group stores it.
+__device__ __forceinline__ void conclude(const Work &work, Here<Index> &here, LastPass &pass)
+{
+    here.count = static_cast<int>(here.position < POSITIONS ? (POSITIONS - here.position + GROUPS - 1) / GROUPS : 0);
+    pass.Start::finish(work.t, here, work.invariants);
+    pass.conclude(work.t, here, work.invariants);
+    if (here.stores && here.position == 0) {
+        pass.Start::store_channels(work.t, here);
+        pass.store_channels(work.t, here);
+    }
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS_PER_SM) ENTRY(PARAMETERS)
@@ -223,16 +348,22 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS_PER_SM) ENTRY(P
     const bool active = own_channel < CHANNELS;   // else the thread only takes part in barriers and shuffles
     const Index channel = active ? own_channel : CHANNELS - VECTOR;
 
-    Fixed fixed;
-    load_fixed(t, slab, channel, fixed);
-    Totals totals;
+    Invariants invariants;
+    load_invariants(t, slab, channel, invariants);
+    Inputs inputs[POSITIONS_EACH];
+    const Work work = {t, inputs, invariants};
+    Here<Index> here = {slab, channel, slab * CHANNELS + channel, group, 0, 0, active};
+    LastPass pass;
+    if (CARRIED)
+        start_all<LastPass>(work, here, pass);
     for (Index first = share * STEP; first < POSITIONS; first += SHARES * STEP) {
-        const Index position = first + group;
-        Inputs inputs[POSITIONS_EACH];
+        here.position = first + group;
         UNROLL for (int k = 0; k < POSITIONS_EACH; ++k)   // past the last one: another, so that no load waits for a branch
-            load_elements(t, slab, channel, is_inside(position, k) ? position + k * GROUPS : first, inputs[k]);
-        compute(t, slab, channel, position, active, fixed, inputs, totals);
+            load_elements(t, slab, channel, is_inside(here.position, k) ? here.position + k * GROUPS : first, inputs[k]);
+        compute(work, here, pass);
     }
-    finish(t, slab, channel, group, active, fixed, totals);
+    here.position = group;
+    if (CARRIED)
+        conclude(work, here, pass);
 }
 }   // namespace KERNEL

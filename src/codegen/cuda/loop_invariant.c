@@ -2,35 +2,35 @@
 
 #include <string.h>
 
-int fixed_position(const Fixed *fixed, const Access *access)
+int invariants_position(const Invariants *invariants, const Access *access)
 {
     Affine offset = access_offset(access);
-    for (int i = 0; i < fixed->count; i++)
-        if (fixed->access[i]->tensor == access->tensor &&
-            memcmp(&fixed->offset[i], &offset, sizeof offset) == 0)
+    for (int i = 0; i < invariants->count; i++)
+        if (invariants->access[i]->tensor == access->tensor &&
+            memcmp(&invariants->offset[i], &offset, sizeof offset) == 0)
             return i;
     return -1;
 }
 
-Fixed fixed_find(const Fusion *fusion, uint32_t moving)
+Invariants invariants_find(const Fusion *fusion, uint32_t moving)
 {
-    Fixed fixed = {.count = 0};
+    Invariants invariants = {.count = 0};
     FusedAccess found[MAX_ACCESSES];
     int count = fusion_accesses(fusion, found, MAX_ACCESSES);
-    for (int i = 0; i < count && fixed.count < MAX_FIXED; i++) {
+    for (int i = 0; i < count && invariants.count < MAX_INVARIANTS; i++) {
         const Access *access = found[i].access;
-        if (found[i].guarded || access_axes(access) & moving || fixed_position(&fixed, access) >= 0)
+        if (found[i].guarded || access_axes(access) & moving || invariants_position(&invariants, access) >= 0)
             continue;
-        fixed.access[fixed.count] = access;
-        fixed.offset[fixed.count++] = access_offset(access);
+        invariants.access[invariants.count] = access;
+        invariants.offset[invariants.count++] = access_offset(access);
     }
-    return fixed;
+    return invariants;
 }
 
-uint32_t fixed_axes(const Fixed *fixed)
+uint32_t invariants_axes(const Invariants *invariants)
 {
     uint32_t axes = 0;
-    for (int i = 0; i < fixed->count; i++)
-        axes |= access_axes(fixed->access[i]);
+    for (int i = 0; i < invariants->count; i++)
+        axes |= access_axes(invariants->access[i]);
     return axes;
 }

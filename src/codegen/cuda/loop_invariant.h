@@ -2,19 +2,19 @@
 #pragma once
 #include "codegen/cuda/expr.h"
 
-enum { MAX_FIXED = 16 };   // held in registers; more are read where they are used
+enum { MAX_INVARIANTS = 16 };   // held in registers; more are read where they are used
 
-typedef struct Fixed {
-    const Access *access[MAX_FIXED];
-    Affine offset[MAX_FIXED];
+typedef struct Invariants {
+    const Access *access[MAX_INVARIANTS];
+    Affine offset[MAX_INVARIANTS];
     int count;
-} Fixed;
+} Invariants;
 
 /* The distinct unguarded reads that move along none of the axes. */
-Fixed fixed_find(const Fusion *fusion, uint32_t moving);
+Invariants invariants_find(const Fusion *fusion, uint32_t moving);
 
 /* Position of the access among them; -1: it is not there. */
-int fixed_position(const Fixed *fixed, const Access *access);
+int invariants_position(const Invariants *invariants, const Access *access);
 
 /* All axes along which they do move. */
-uint32_t fixed_axes(const Fixed *fixed);
+uint32_t invariants_axes(const Invariants *invariants);

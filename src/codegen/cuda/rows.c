@@ -30,6 +30,30 @@ Scope rows_element_scope(Arena *arena, const Scope *first, int inner, uint32_t c
     return scope;
 }
 
+typedef struct AxesLeft {
+    const Scope *scope;
+    uint32_t axes;
+} AxesLeft;
+
+static void axes_left_visit(Expr *expr, void *context)
+{
+    AxesLeft *left = context;
+    bool is_loaded = expr->kind == EXPR_ACCESS && left->scope->loaded(left->scope->context, expr);
+    if (is_loaded || expr->kind == EXPR_APPLY || expr->kind == EXPR_CAST)
+        return;
+    Expr alone = *expr;   // a guard's bounds without its body, which is visited on its own
+    if (expr->kind == EXPR_GUARD)
+        alone.guard.body = expr->guard.otherwise;
+    left->axes |= expr_axes(&alone);
+}
+
+uint32_t rows_axes_left(const Scope *scope, const Expr *expr)
+{
+    AxesLeft left = {.scope = scope};
+    expr_visit((Expr *)expr, axes_left_visit, &left);
+    return left.axes;
+}
+
 const char *rows_value(Arena *arena, const Scope *scope, int op, const Expr *body)
 {
     StrBuf value = strbuf_new(arena), rounded = strbuf_new(arena);

@@ -34,6 +34,9 @@ void rows_emit_elements(StrBuf *out, const Fusion *fusion, uint64_t ops);
 /* The scope of element e, where the axes in `columns` run along the row. */
 Scope rows_element_scope(Arena *arena, const Scope *first, int inner, uint32_t columns);
 
+/* Axes whose positions an expression still needs when what the scope knows of it is loaded. */
+uint32_t rows_axes_left(const Scope *scope, const Expr *expr);
+
 /* What the body, or a part of it, makes at an element: as the readers of the op see it, or ROWS_NOT_ROUNDED. */
 enum { ROWS_NOT_ROUNDED = -1 };
 const char *rows_value(Arena *arena, const Scope *scope, int op, const Expr *body);

@@ -27,13 +27,13 @@ static bool matches(const Fusion *fusion, const DeviceSpec *device)
     int reductions = 0, of_elements = 0;
     for (int i = 0; i < fusion->op_count; i++) {
         const FusedOp *op = &fusion->ops[i];
-        if (op->reduce != REDUCE_NONE && op->reduced != channelwise_positions(fusion))
+        if (op->reduce != REDUCE_NONE && op->reduced != fusion_columns(fusion))
             return false;
         reductions += op->reduce != REDUCE_NONE;
         of_elements += fusion_op_is_of_elements(fusion, op);
     }
     bool more_than_a_reduction = reductions > 1 || of_elements > 0;
-    return channelwise_positions(fusion) && more_than_a_reduction && passes_hold(fusion) &&
+    return fusion_columns(fusion) && more_than_a_reduction && passes_hold(fusion) &&
            channelwise_axis(fusion) >= 0 && channelwise_packs_bits(fusion);
 }
 
@@ -44,14 +44,14 @@ static void add_tile(TileSpace *space, const Fusion *fusion, const Access *acces
     if (space->tile_count == MAX_DATA_TILES)
         return;
     int channel = channelwise_axis(fusion);
-    uint32_t axes = access_axes(access), slabs = ~channelwise_positions(fusion) & ~(1u << channel);
+    uint32_t axes = access_axes(access), slabs = ~fusion_columns(fusion) & ~(1u << channel);
     DataTile tile = {
         .name = access->tensor->name,
         .element_bits = dtype_info[access->tensor->dtype].bits,
         .scatter = 1,
         .output = output,
     };
-    if (axes & channelwise_positions(fusion)) {
+    if (axes & fusion_columns(fusion)) {
         Dim positions = {affine_axis(POSITION), space->axes[POSITION].extent};
         if (space->axis_count > SHARE) {
             positions.index.coef[SHARE] = positions.size;
@@ -89,7 +89,7 @@ static int64_t left_bytes(const Fusion *fusion, int64_t shares)
 }
 
 /* What it takes that blocks leave results for each other. */
-static void add_meetings(TileRules *rules, const Fusion *fusion, int64_t shares)
+static void add_grid_syncs(TileRules *rules, const Fusion *fusion, int64_t shares)
 {
     int64_t left = left_bytes(fusion, shares);
     rules->cooperative = true;
@@ -143,7 +143,7 @@ static TileRules group_rules(const Fusion *fusion, const DeviceSpec *device, Cha
                                           : 0;
     schedule_set_shared(&rules);
     if (walk == GRID)
-        add_meetings(&rules, fusion, shares);
+        add_grid_syncs(&rules, fusion, shares);
     return rules;
 }
 

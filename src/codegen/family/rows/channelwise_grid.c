@@ -1,138 +1,125 @@
-// The parameter block of channelwise kernels whose blocks hold all positions together, each a share of them. They meet once for
-// all reductions that do not wait for each other, and for sum[r](sq(x[r] - m)) along with the sum that m is made of: a block
-// leaves the squared distances from the mean of its own share.
-#include <inttypes.h>
-
-#include "codegen/cuda/expr.h"
+// The passes of channelwise kernels whose blocks hold a share of the positions each. Each block leaves its results for the
+// others, then all meet. Squared distances from a mean go along with the sum that it is made of, as those from the mean of the
+// block's own share: the blocks meet once for both.
 #include "codegen/family/rows/channelwise_parts.h"
 
-/* What the blocks meet for. */
-typedef struct Meeting {
-    Emitter *emitter;
-    int pass;
-    int turn[MAX_PASS_OPS];   // by op: where in the scratch memory the blocks leave its results
-} Meeting;
+#define IN ROWS_INDENT
 
-static ChannelMeeting results_of(const Meeting *meeting)
+/* The op is reduced in the pass, to a plain result or to squared distances from `sum->centre`. */
+static bool is_plain(const Fusion *fusion, const Passes *passes, int pass, int op)
 {
-    return channelwise_meeting(meeting->emitter->fusion, &meeting->emitter->passes, meeting->pass);
+    return channelwise_meeting(fusion, passes, pass).plain >> op & 1;
 }
 
-/* The op is reduced in the meeting, to a plain result or to squared distances from `sum->centre`. */
-static bool is_plain(const Meeting *meeting, int op) { return results_of(meeting).plain >> op & 1; }
-
-static bool is_centred(const Meeting *meeting, int op, CentredSum *sum)
+static bool is_centred(const Fusion *fusion, const Passes *passes, int pass, int op, CentredSum *sum)
 {
-    return results_of(meeting).centred >> op & 1 && channelwise_is_centred(meeting->emitter->fusion, op, sum);
+    return channelwise_meeting(fusion, passes, pass).centred >> op & 1 && channelwise_is_centred(fusion, op, sum);
+}
+
+static bool meets(const Fusion *fusion, const Passes *passes, int pass)
+{
+    return channelwise_meeting(fusion, passes, pass).plain != 0;
+}
+
+/* Where in the scratch memory the blocks leave the op's results. */
+static int reduction_index(const Fusion *fusion, int op)
+{
+    int index = 0;
+    for (int i = 0; i < op; i++)
+        index += fusion->ops[i].reduce != REDUCE_NONE;
+    return index;
 }
 
 /* The block's own plain results. */
-static void emit_plain(const Meeting *meeting)
+static bool add_plain(ChannelEmitter *emitter, ChannelPass *pass, int number)
 {
-    Emitter *emitter = meeting->emitter;
-    StrBuf *out = emitter->out, ends = strbuf_new(out->arena);
-    Addends addends = {.statements = strbuf_new(out->arena)};
+    Arena *arena = emitter->out->arena;
+    CentredSum sum;
+    bool centres = false;
     for (int i = 0; i < emitter->fusion->op_count; i++) {
-        if (!is_plain(meeting, i))
-            continue;
         const Expr *body = emitter->fusion->ops[i].body;
-        channelwise_emit_identity(emitter, i);
-        channelwise_emit_combine(&addends.statements, emitter->fusion, i);
-        emit_expr(&addends.statements, &emitter->element, body);
-        strbuf_puts(&addends.statements, ");\n");
-        channelwise_add_addend(emitter, &addends, body);
-        channelwise_emit_groups(emitter, &ends, i);
+        centres |= is_centred(emitter->fusion, &emitter->passes, number, i, &sum);
+        if (!is_plain(emitter->fusion, &emitter->passes, number, i))
+            continue;
+        const char *total = arena_printf(arena, "total%d", i);
+        channelwise_add_total(pass, emitter->fusion, i);
+        channelwise_add(emitter, pass, i, total, rows_value(arena, &emitter->element, ROWS_NOT_ROUNDED, body),
+                        body);
+        channelwise_add_groups(emitter, &pass->finish, i, total);
     }
-    channelwise_emit_addends(emitter, &addends);
-    strbuf_puts(out, ends.text);
+    return centres;
 }
 
 /* Squared distances from the mean of the block's own share. */
-static void emit_squares(const Meeting *meeting)
+static void add_squares(ChannelEmitter *emitter, ChannelPass *pass, int number)
 {
-    Emitter *emitter = meeting->emitter;
-    StrBuf *out = emitter->out, ends = strbuf_new(out->arena);
-    Addends addends = {.statements = strbuf_new(out->arena)};
-    int count = 0;
+    Arena *arena = emitter->out->arena;
     for (int i = 0; i < emitter->fusion->op_count; i++) {
         CentredSum sum;
-        if (!is_centred(meeting, i, &sum))
+        if (!is_centred(emitter->fusion, &emitter->passes, number, i, &sum))
             continue;
-        strbuf_printf(out,
-                      "    %s mean%d[VECTOR];\n    UNROLL for (int e = 0; e < VECTOR; ++e)\n"
-                      "        mean%d[e] = mean_of(total%d[e], positions_of_share(own_share()));\n",
-                      value_type(emitter->fusion->ops[i].body->type), i, i, sum.total);
-        channelwise_emit_identity(emitter, i);
-        channelwise_emit_combine(&addends.statements, emitter->fusion, i);
-        strbuf_puts(&addends.statements, "op_sq(op_sub(");
-        emit_expr(&addends.statements, &emitter->element, sum.element);
-        strbuf_printf(&addends.statements, ", mean%d[e])));\n", i);
-        channelwise_add_addend(emitter, &addends, sum.element);
-        channelwise_emit_groups(emitter, &ends, i);
-        count++;
+        const char *total = arena_printf(arena, "total%d", i);
+        channelwise_add_total(pass, emitter->fusion, i);
+        channelwise_add_squares(emitter, pass, i, &sum, "total");
+        channelwise_add_groups(emitter, &pass->finish, i, total);
     }
-    if (count)
-        channelwise_emit_addends(emitter, &addends);
-    strbuf_puts(out, ends.text);
 }
 
-static void emit_barrier(const Meeting *meeting)
+static void add_publishing(ChannelEmitter *emitter, ChannelPass *pass, int number)
 {
-    Emitter *emitter = meeting->emitter;
     CentredSum sum;
     for (int i = 0; i < emitter->fusion->op_count; i++)
-        if (is_plain(meeting, i) || is_centred(meeting, i, &sum))
-            strbuf_printf(emitter->out, "    leave_share(t.scratch, column, total%d, %d, stores);\n", i,
-                          meeting->turn[i]);
-    strbuf_puts(emitter->out, "    grid_sync();\n");
+        if (is_plain(emitter->fusion, &emitter->passes, number, i) ||
+            is_centred(emitter->fusion, &emitter->passes, number, i, &sum))
+            strbuf_printf(&pass->publish.text,
+                          IN "publish_partial(t.scratch, here.column, total%d, %d, here.stores);\n", i,
+                          reduction_index(emitter->fusion, i));
 }
 
 /* The results of all blocks, and the channels' values that are made of them. */
-static void emit_results(const Meeting *meeting)
+static void add_results(ChannelEmitter *emitter, ChannelPass *pass, int number)
 {
-    Emitter *emitter = meeting->emitter;
-    StrBuf *out = emitter->out;
+    const Fusion *fusion = emitter->fusion;
+    StrBuf *out = &pass->collect.text;
     CentredSum sum;
-    for (int i = 0; i < emitter->fusion->op_count; i++) {
-        if (!is_plain(meeting, i))
+    for (int i = 0; i < fusion->op_count; i++) {
+        if (!is_plain(fusion, &emitter->passes, number, i))
             continue;
-        strbuf_printf(out, "    reduce_shares<%s>(t.scratch, column, total%d, %d);\n",
-                      combiner(emitter->fusion->ops[i].reduce), i, meeting->turn[i]);
-        channelwise_emit_groups(emitter, out, i);
-        channelwise_emit_total_value(emitter, out, i);
+        strbuf_printf(out, IN "reduce_shares<%s>(t.scratch, here.column, total%d, %d);\n",
+                      combiner(fusion->ops[i].reduce), i, reduction_index(fusion, i));
+        channelwise_add_result(emitter, pass, &pass->collect, i);
     }
-    channelwise_emit_channel_values(emitter, meeting->pass + 1);
-    for (int i = 0; i < emitter->fusion->op_count; i++) {
-        if (!is_centred(meeting, i, &sum))
+    channelwise_add_values(emitter, pass, &pass->collect, number + 1);
+    for (int i = 0; i < fusion->op_count; i++) {
+        if (!is_centred(fusion, &emitter->passes, number, i, &sum))
             continue;
-        strbuf_printf(out, "    reduce_share_distances(t.scratch, column, total%d, %d, %d, v%d);\n", i,
-                      meeting->turn[i], meeting->turn[sum.total], sum.centre);
-        channelwise_emit_groups(emitter, out, i);
-        channelwise_emit_total_value(emitter, out, i);
+        strbuf_printf(out, IN "reduce_share_distances(t.scratch, here.column, total%d, %d, %d, v%d);\n", i,
+                      reduction_index(fusion, i), reduction_index(fusion, sum.total), sum.centre);
+        channelwise_add_result(emitter, pass, &pass->collect, i);
     }
 }
 
-static bool meets(const Meeting *meeting) { return results_of(meeting).plain != 0; }
-
-void channelwise_emit_grid(Emitter *emitter)
+/* One meeting, and the values that are made without another one behind it. */
+static int emit_meeting(ChannelEmitter *emitter, int number)
 {
-    Meeting meeting = {.emitter = emitter};
-    for (int i = 0, turns = 0; i < emitter->fusion->op_count; i++)
-        if (emitter->fusion->ops[i].reduce != REDUCE_NONE)
-            meeting.turn[i] = turns++;
-    channelwise_emit_holding_compute(emitter);
-    strbuf_puts(emitter->out, "    const Index column = slab * CHANNELS + channel;\n");
-    for (; meeting.pass + 1 < emitter->passes.count; meeting.pass++) {
-        if (!meets(&meeting)) {
-            channelwise_emit_channel_values(emitter, meeting.pass + 1);
-            continue;
-        }
-        emit_plain(&meeting);
-        emit_squares(&meeting);
-        emit_barrier(&meeting);
-        emit_results(&meeting);
-    }
-    channelwise_emit_channel_stores(emitter);
+    ChannelPass plain = channelwise_pass(emitter), squares = channelwise_pass(emitter);
+    bool centres = add_plain(emitter, &plain, number);
+    ChannelPass *last = centres ? &squares : &plain;
+    if (centres)
+        channelwise_emit_pass(emitter, &plain);
+    add_squares(emitter, &squares, number);
+    add_publishing(emitter, last, number);
+    add_results(emitter, last, number);
+    int next = number + 1;
+    for (; next + 1 < emitter->passes.count && !meets(emitter->fusion, &emitter->passes, next); next++)
+        channelwise_add_values(emitter, last, &last->collect, next + 1);
+    channelwise_emit_pass(emitter, last);
+    return next;
+}
+
+void channelwise_emit_grid(ChannelEmitter *emitter)
+{
+    for (int pass = 0; pass + 1 < emitter->passes.count;)
+        pass = emit_meeting(emitter, pass);
     channelwise_emit_element_pass(emitter);
-    strbuf_puts(emitter->out, "}\n");
 }

@@ -1,6 +1,7 @@
 // What the parts of the channelwise family share.
 #pragma once
 #include "codegen/cuda/loop_invariant.h"
+#include "codegen/cuda/rows.h"
 #include "codegen/family/family.h"
 #include "codegen/family/rows/passes.h"
 #include "rtile/space.h"
@@ -23,9 +24,6 @@ bool channelwise_adds_up(const Fusion *fusion);
 
 /* Some of it are squares around a mean. */
 bool channelwise_centres(const Fusion *fusion);
-
-/* The axes that are reduced over, or gone through in chunks. */
-uint32_t channelwise_positions(const Fusion *fusion);
 
 /* The spatial axis along which what is read at every element lies side by side; -1: there is none. */
 int channelwise_axis(const Fusion *fusion);
@@ -51,68 +49,8 @@ int64_t channelwise_result_bytes(const Fusion *fusion);
 /* What is read at every element, in vectors of channels. */
 Walk channelwise_walk(const Fusion *fusion, int vector);
 
-// ---- the parameter block ----
-
-typedef struct Emitter {
-    StrBuf *out;
-    const Fusion *fusion;
-    Reads reads;
-    Fixed fixed;
-    Passes passes;
-    Scope first;              // the first channel of a vector
-    Scope channel, element;   // channel e of it, alone and at one position
-    int places;               // in shared memory that reductions have taken
-    char text[24];
-} Emitter;
-
-/* The loop over a thread's positions, up to the positions of the axes in `used`. Past the last one a thread goes through the
-   motions at the first one, and is not `inside`. */
-void channelwise_emit_loop(Emitter *emitter, const char *condition, uint32_t used);
-
-/* `v3[e] = …;` for every element's value among `ops`. */
-void channelwise_emit_values(Emitter *emitter, uint64_t ops);
-
-/* The channels' own values that are there after so many passes. */
-void channelwise_emit_channel_values(Emitter *emitter, int passes);
-
-/* `total3[e] = Sum::identity<…>();`; and `total3[e] = Sum::combine(total3[e], `, whose end is the caller's. */
-void channelwise_emit_identity(Emitter *emitter, int op);
-void channelwise_emit_combine(StrBuf *out, const Fusion *fusion, int op);
-
-/* A reduction's result in `total<op>` from all groups; the op's value, once it is there; both. */
-void channelwise_emit_groups(Emitter *emitter, StrBuf *out, int op);
-void channelwise_emit_total_value(Emitter *emitter, StrBuf *out, int op);
-void channelwise_emit_result(Emitter *emitter, StrBuf *out, int op);
-
-/* Stores of the channels' own values. */
-void channelwise_emit_channel_stores(Emitter *emitter);
-
-/* A pass that ends in reductions: their totals of this thread, then of all. */
-void channelwise_emit_reduction_pass(Emitter *emitter, int pass);
-
-/* What is made of every element. */
-void channelwise_emit_element_pass(Emitter *emitter);
-
-/* What is added up in one loop over a thread's positions. */
-typedef struct Addends {
-    uint64_t ops;    // of the elements
-    uint32_t axes;   // whose positions they need
-    StrBuf statements;
-} Addends;
-void channelwise_add_addend(Emitter *emitter, Addends *addends, const Expr *expr);
-void channelwise_emit_addends(Emitter *emitter, const Addends *addends);
-
 /* The op is a sum of squared distances from a value of the channel. */
 bool channelwise_is_centred(const Fusion *fusion, int op, CentredSum *sum);
-
-/* The axes whose positions some op of the kernel needs. */
-uint32_t channelwise_axes(const Fusion *fusion);
-
-/* What the body of a function needs first: positions of the spatial axes. */
-void channelwise_emit_positions(StrBuf *out, const Scope *scope, uint32_t used);
-
-/* The signature of compute() in kernels whose threads hold their positions, up to its first statements. */
-void channelwise_emit_holding_compute(Emitter *emitter);
 
 /* The results that blocks leave for each other together after a pass, where each holds a share of the positions: plain ones,
    and squared distances from the mean of the share, which go along with the sum that it is made of. */
@@ -133,11 +71,60 @@ typedef struct ChannelKernel {
 } ChannelKernel;
 void channelwise_state(Schedule *schedule, const ChannelKernel *kernel);
 
-/* Of kernels whose blocks hold a share of the positions each: compute(). */
-void channelwise_emit_grid(Emitter *emitter);
+// ---- the parameter block ----
 
-/* Of kernels that add up elements: Totals, compute() and finish(). */
-void channelwise_emit_totals(Emitter *emitter, uint32_t used);
+typedef struct ChannelEmitter {
+    StrBuf *out;
+    const Fusion *fusion;
+    Reads reads;
+    Invariants invariants;
+    Passes passes;
+    Scope first, element;   // the first channel of a vector; channel e of it
+    uint64_t elements;      // bit i: some pass makes op i's
+    int places;             // in shared memory that reductions have taken
+    int passes_emitted;
+    char text[24];
+} ChannelEmitter;
+
+/* A pass under construction: its members, and what its functions do. */
+typedef struct ChannelPass {
+    StrBuf members;
+    Step start, begin, add, store_elements, pack_elements, finish, publish, collect, conclude, store_channels;
+    uint64_t ops;   // bit i: op i's elements are needed
+} ChannelPass;
+ChannelPass channelwise_pass(const ChannelEmitter *emitter);
+
+/* `struct Pass3 : Pass<Pass2> { … }`; `struct Start` of a pass that makes nothing of elements. */
+void channelwise_emit_pass(ChannelEmitter *emitter, ChannelPass *pass);
+void channelwise_emit_start(ChannelEmitter *emitter);
+
+/* The pass adds `term`, which needs what `expr` does, to `total` at every element. */
+void channelwise_add(const ChannelEmitter *emitter, ChannelPass *pass, int op, const char *total, const char *term,
+                     const Expr *expr);
+/* Squares of the distances from the mean of `sums` (total0 or step0), which is made as the pass begins. */
+void channelwise_add_squares(const ChannelEmitter *emitter, ChannelPass *pass, int op, const CentredSum *sum,
+                             const char *sums);
+/* `total3`, which starts as the identity of its reduction. */
+void channelwise_add_total(ChannelPass *pass, const Fusion *fusion, int op);
+/* `v3` of the channels, made of `value` by one of the functions; stored, if it is. */
+void channelwise_add_value(const ChannelEmitter *emitter, ChannelPass *pass, Step *step, int op, const char *value);
+/* The channels' own values that are there after so many passes. */
+void channelwise_add_values(const ChannelEmitter *emitter, ChannelPass *pass, Step *step, int passes);
+/* The result of `total` from all groups; and the op's value. */
+void channelwise_add_groups(ChannelEmitter *emitter, Step *step, int op, const char *total);
+void channelwise_add_result(ChannelEmitter *emitter, ChannelPass *pass, Step *step, int op);
+
+/* From the channel and the flat position of all others. */
+void channelwise_emit_positions(StrBuf *out, const char *indent, const char *here, const Scope *scope, uint32_t used);
+
+/* The passes of kernels whose threads hold their positions, or go on from one to the next; whose blocks hold a share of them
+   each; that only add up. */
+void channelwise_emit_column(ChannelEmitter *emitter);
+void channelwise_emit_grid(ChannelEmitter *emitter);
+void channelwise_emit_totals(ChannelEmitter *emitter);
+
+/* What is made of every element, if anything is stored of them. */
+void channelwise_emit_element_pass(ChannelEmitter *emitter);
 
 /* Family.emit */
 void channelwise_emit(StrBuf *out, const KernelPlan *plan);

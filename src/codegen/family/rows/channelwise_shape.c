@@ -11,18 +11,13 @@ ChannelWalk channelwise_walks(const TileRules *rules)
     return walk;
 }
 
-uint32_t channelwise_positions(const Fusion *fusion)
-{
-    return ((1u << fusion->axis_count) - 1) & ~((1u << fusion->spatial_count) - 1);
-}
-
 /* The spatial axis along which what is read at every element lies side by side; -1: there is none. */
 int channelwise_axis(const Fusion *fusion)
 {
     FusedAccess found[MAX_ACCESSES];
     int count = fusion_accesses(fusion, found, MAX_ACCESSES);
     for (int i = 0; i < count; i++) {
-        if (!(access_axes(found[i].access) & channelwise_positions(fusion)))
+        if (!(access_axes(found[i].access) & fusion_columns(fusion)))
             continue;
         Affine offset = access_offset(found[i].access);
         for (int a = 0; a < fusion->spatial_count; a++)
@@ -56,7 +51,7 @@ Walk channelwise_walk(const Fusion *fusion, int vector)
         .ops = fusion->op_count,
         .axis = channelwise_axis(fusion),
         .vector = vector,
-        .along = channelwise_positions(fusion),
+        .along = fusion_columns(fusion),
         .held = true,
     };
 }

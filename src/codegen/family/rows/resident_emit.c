@@ -16,7 +16,7 @@ typedef struct Emitter {
     const Fusion *fusion;
     int vector;
     Reads reads;
-    Fixed fixed;
+    Invariants invariants;
     Passes passes;
     uint32_t kept;
     Scope first;     // the first element of a vector
@@ -28,7 +28,7 @@ typedef struct Emitter {
 static const char *find_loaded(void *context, const Expr *expr)
 {
     Emitter *emitter = context;
-    int index = expr->kind == EXPR_ACCESS ? fixed_position(&emitter->fixed, &expr->access) : -1;
+    int index = expr->kind == EXPR_ACCESS ? invariants_position(&emitter->invariants, &expr->access) : -1;
     if (index < 0)
         return reads_loaded(&emitter->reads, expr);
     snprintf(emitter->text, sizeof emitter->text, "f%d", index);
@@ -346,11 +346,11 @@ static void emit_compute(Emitter *emitter)
         "__device__ __forceinline__ void compute(const Tensors &t, Index row, Index first, Index count)\n"
         "{\n    (void)row;\n    constexpr Index STEP = THREADS * VECTOR;\n");
     emit_row_positions(emitter, used);
-    for (int i = 0; i < emitter->fixed.count; i++) {
-        const Tensor *tensor = emitter->fixed.access[i]->tensor;
+    for (int i = 0; i < emitter->invariants.count; i++) {
+        const Tensor *tensor = emitter->invariants.access[i]->tensor;
         strbuf_printf(out, "    const %s f%d = %s(t.in%d, ", value_type(tensor->dtype), i,
                       tensor->dtype == DTYPE_B1 ? "load_bit" : "load", input_position(fusion, tensor));
-        emit_affine(out, &emitter->fixed.offset[i], emitter->first.axis);
+        emit_affine(out, &emitter->invariants.offset[i], emitter->first.axis);
         strbuf_puts(out, ");\n");
     }
     emit_row_values(emitter, 0);
@@ -377,7 +377,7 @@ void resident_emit(StrBuf *out, const KernelPlan *plan)
         .fusion = fusion,
         .vector = vector,
         .reads = resident_reads(fusion, vector),
-        .fixed = fixed_find(fusion, fusion_columns(fusion)),
+        .invariants = invariants_find(fusion, fusion_columns(fusion)),
         .passes = passes_find(fusion),
     };
     emitter.kept = resident_kept(fusion, &emitter.reads, &emitter.passes);

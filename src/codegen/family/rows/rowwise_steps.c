@@ -92,7 +92,7 @@ static void emit_each(VectorStep *vector, Expr *body, int rounded_op, const char
     where_open.holds = row->mask;
     const char *value = rows_value(out->arena, &row->element, rounded_op, body);
     const char *open = row->mask ? rows_value(out->arena, &where_open, rounded_op, body) : value;
-    vector->step.axes |= reads_axes_left(&row->reads, body);
+    vector->step.axes |= rows_axes_left(&row->element, body);
     if (row->mask && is_expensive(row, body)) {
         strbuf_printf(out, IN "if (masked) {\n" IN "    constexpr int e = 0;\n" IN "    %s[e] = %s;\n", array,
                       value);
