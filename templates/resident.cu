@@ -19,6 +19,39 @@ template <class Reduction, class T> __device__ T row_total(int slot);
 // A vector on its way from memory to shared memory.
 template <int N, class T, class Index> __device__ void keep_vector(T *kept, const T *from, Index index);
 
+// Asks L2 for the line that begins at a block's column `own`.
+template <class T, class Index> __device__ void announce_line(const T *line, Index own);
+
+// What is known of a row before the first pass over it. This block's columns are [first, first + count).
+template <class Index> struct RowStart {
+    static constexpr int PASSES = 0;
+    Index row, first, count;
+
+    template <class... Any> __device__ __forceinline__ void finish(const Any &...) {}
+    template <class... Any> __device__ __forceinline__ void store_row(const Any &...) const {}
+};
+
+// A pass, which knows what the passes before have found out. One says what it does of these:
+//
+//   load_inputs      what it reads of a vector         reduce      the totals of the block's threads
+//   make             its elements                      finish      those of the row, and what is made of them
+//   add              of it to the totals               store_row   some of these, to memory
+//   store_elements   some of them, to memory
+//   pack_elements    of one bit, by whole warps
+template <class Earlier> struct Pass : Earlier {
+    using Before = Earlier;
+    static constexpr int PASSES = Earlier::PASSES + 1;
+
+    template <class... Any> __device__ __forceinline__ void load_inputs(const Any &...) {}
+    template <class... Any> __device__ __forceinline__ void make(const Any &...) {}
+    template <class... Any> __device__ __forceinline__ void add(const Any &...) {}
+    template <class... Any> __device__ __forceinline__ void store_elements(const Any &...) const {}
+    template <class... Any> __device__ __forceinline__ void pack_elements(const Any &...) const {}
+    template <class... Any> __device__ __forceinline__ void reduce(const Any &...) {}
+    template <class... Any> __device__ __forceinline__ void finish(const Any &...) {}
+    template <class... Any> __device__ __forceinline__ void store_row(const Any &...) const {}
+};
+
 // <rollerc: parameters>
 using Index = int;
 struct Tensors {
@@ -43,32 +76,54 @@ __device__ __forceinline__ void keep(const Tensors &t, Index row, Index column, 
     keep_vector<VECTOR>((float *)(rollerc_shared + KEPT) + own, t.in0, row * 4096 + column);
 }
 
-// Asks L2 for what the last walk alone reads.
+// Asks L2 for what the last pass alone reads of it.
 __device__ __forceinline__ void announce(const Tensors &, Index, Index, Index) {}
 
-// One row, step by step: this block's columns are [first, first + count).
-__device__ __forceinline__ void compute(const Tensors &t, Index row, Index first, Index count)
-{
-    constexpr Index STEP = THREADS * VECTOR;
+// What a vector of elements reads.
+struct Inputs {
+    float x0[VECTOR];
+};
+
+// What the passes make of it.
+struct Elements {
+    float v1[VECTOR];
+};
+
+struct Start : RowStart<Index> {};
+
+struct Pass0 : Pass<Start> {
     float total0 = Sum::identity<float>();
-    for (Index own = (Index)threadIdx.x * VECTOR; own < count; own += STEP) {
-        float x0[VECTOR];
-        load_vector<VECTOR>((const float *)(rollerc_shared + KEPT), own, x0);
-        UNROLL for (int e = 0; e < VECTOR; ++e)
-            total0 = Sum::combine(total0, x0[e]);
+    float v0;
+
+    __device__ __forceinline__ void load_inputs(const Tensors &, Index, Index own, Inputs &in)
+    {
+        load_vector<VECTOR>((const float *)(rollerc_shared + KEPT), own, in.x0);
     }
-    reduce_block<Sum>(total0, 0);
-    row_sync();
-    const float v0 = row_total<Sum, float>(0);
-    cluster_arrive();
-    for (Index own = (Index)threadIdx.x * VECTOR; own < count; own += STEP) {
-        float x0[VECTOR], y0[VECTOR];
-        load_vector<VECTOR>((const float *)(rollerc_shared + KEPT), own, x0);
+    __device__ __forceinline__ void add(const Tensors &, Index, const Inputs &in, const Elements &)
+    {
         UNROLL for (int e = 0; e < VECTOR; ++e)
-            y0[e] = op_sub(x0[e], v0);
-        store_vector<VECTOR>(t.out0, row * 4096 + first + own, y0);
+            total0 = Sum::combine(total0, in.x0[e]);
     }
-}
+    __device__ __forceinline__ void reduce() { reduce_block<Sum>(total0, 0); }
+    __device__ __forceinline__ void finish(const Tensors &) { v0 = row_total<Sum, float>(0); }
+};
+
+struct Pass1 : Pass<Pass0> {
+    __device__ __forceinline__ void load_inputs(const Tensors &, Index, Index own, Inputs &in)
+    {
+        load_vector<VECTOR>((const float *)(rollerc_shared + KEPT), own, in.x0);
+    }
+    __device__ __forceinline__ void make(const Tensors &, Index, const Inputs &in, Elements &el)
+    {
+        UNROLL for (int e = 0; e < VECTOR; ++e)
+            el.v1[e] = op_sub(in.x0[e], v0);
+    }
+    __device__ __forceinline__ void store_elements(const Tensors &t, Index at, const Elements &el) const
+    {
+        store_vector<VECTOR>(t.out0, row * 4096 + at, el.v1);
+    }
+};
+using LastPass = Pass1;
 // </rollerc>
 
 constexpr int SLOT_BYTES = 8;                                       // of any result
@@ -126,6 +181,62 @@ template <int N, class T, class Index> __device__ void keep_vector(T *kept, cons
             kept[i] = from[index + i];
 }
 
+template <class T, class Index> __device__ void announce_line(const T *line, Index own)
+{
+    constexpr int LINE_BYTES = 128;   // that L2 fetches together
+    if (own % (LINE_BYTES / (int)sizeof(T)) == 0)
+        prefetch(line);
+}
+
+// ---- passes ----
+
+// A pass over the block's columns. All threads make the same number of steps: bits are packed by whole warps.
+template <class Pass> __device__ __forceinline__ void walk(const Tensors &t, Pass &pass)
+{
+    UNROLL_4 for (Index step = 0; step < SHARE; step += THREADS * VECTOR) {
+        const Index own = step + (Index)threadIdx.x * VECTOR, at = pass.first + own;
+        Elements el = {};
+        if (own < pass.count) {
+            Inputs in;
+            pass.load_inputs(t, at, own, in);
+            pass.make(t, at, in, el);
+            pass.add(t, at, in, el);
+            pass.store_elements(t, at, el);
+        }
+        pass.pack_elements(t, at, el, own < pass.count);
+    }
+}
+
+// All passes up to this one; each ends with a barrier of the row.
+template <class Pass> __device__ __forceinline__ void reduce_all(const Tensors &t, Pass &pass)
+{
+    if constexpr (Pass::PASSES > 1)
+        reduce_all<typename Pass::Before>(t, pass);
+    walk<Pass>(t, pass);
+    pass.reduce();
+    row_sync();
+    pass.finish(t);
+}
+
+template <class Pass> __device__ __forceinline__ void store_rows(const Tensors &t, const Pass &pass)
+{
+    if constexpr (Pass::PASSES > 0)
+        store_rows<typename Pass::Before>(t, pass);
+    pass.store_row(t);
+}
+
+// One row, reductions first, then the results.
+__device__ __forceinline__ void compute(const Tensors &t, LastPass &pass)
+{
+    pass.Start::finish(t);
+    reduce_all<LastPass::Before>(t, pass);
+    if (CLUSTER > 1)
+        cluster_arrive();   // has read all that it wants of the others
+    if (pass.first == 0 && threadIdx.x == 0)
+        store_rows<LastPass>(t, pass);
+    walk<LastPass>(t, pass);
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
@@ -135,9 +246,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
     for (Index own = (Index)threadIdx.x * VECTOR; own < count; own += THREADS * VECTOR)
         keep(t, row, first + own, own);
     async_commit();
-    announce(t, row, first, count);
+    for (Index own = (Index)threadIdx.x * VECTOR; own < count; own += THREADS * VECTOR)
+        announce(t, row, first + own, own);
     async_wait<0>();
-    compute(t, row, first, count);
+    LastPass pass;
+    pass.row = row, pass.first = first, pass.count = count;
+    compute(t, pass);
     if (CLUSTER > 1)
         cluster_wait();   // others may still read this block's results
 }

@@ -69,6 +69,13 @@ void rows_emit_each(StrBuf *out, const char *indent, const char *array, const ch
     strbuf_printf(out, "%s" EACH "%s    %s[e] = %s;\n", indent, indent, array, value);
 }
 
+void rows_emit_sum(StrBuf *out, const char *indent, const char *total, const char *reduction,
+                   const char *term)
+{
+    strbuf_printf(out, "%s" EACH "%s    %s = %s::combine(%s, %s);\n", indent, indent, total, reduction, total,
+                  term);
+}
+
 void rows_emit_block_each(StrBuf *out, const char *guard, const char *statements)
 {
     strbuf_printf(out, "    " EACH "        %s{\n%s        }\n", guard, statements);

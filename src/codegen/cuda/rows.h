@@ -44,6 +44,10 @@ const char *rows_value(Arena *arena, const Scope *scope, int op, const Expr *bod
 /* `array[e] = value;` for every element of a vector. */
 void rows_emit_each(StrBuf *out, const char *indent, const char *array, const char *value);
 
+/* `total = Sum::combine(total, term);` for every element of a vector. */
+void rows_emit_sum(StrBuf *out, const char *indent, const char *total, const char *reduction,
+                   const char *term);
+
 /* `{ … }` for every element of a vector, after `guard`. */
 void rows_emit_block_each(StrBuf *out, const char *guard, const char *statements);
 

@@ -105,9 +105,9 @@ static void emit_passes(ChannelEmitter *emitter, ChannelWalk walk)
     StrBuf *out = emitter->out, text = strbuf_new(out->arena);
     emitter->out = &text;
     channelwise_emit_start(emitter);
-    if (variant == TOTALS)
+    if (walk == TOTALS)
         channelwise_emit_totals(emitter);
-    else if (variant == GRID)
+    else if (walk == GRID)
         channelwise_emit_grid(emitter);
     else
         channelwise_emit_column(emitter);

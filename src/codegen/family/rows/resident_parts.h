@@ -1,5 +1,7 @@
 // What the two halves of the resident family share.
 #pragma once
+#include "codegen/cuda/loop_invariant.h"
+#include "codegen/cuda/rows.h"
 #include "codegen/family/family.h"
 #include "codegen/family/rows/passes.h"
 #include "rtile/space.h"
@@ -36,6 +38,26 @@ typedef struct ResidentKernel {
     int cluster, threads, warp;   // threads of a block, of a warp
 } ResidentKernel;
 void resident_state(Schedule *schedule, const ResidentKernel *resident);
+
+/* The parameter block under construction. */
+typedef struct ResidentEmitter {
+    StrBuf *out;
+    const KernelPlan *plan;
+    const Fusion *fusion;
+    int vector;
+    Reads reads;
+    Invariants invariants;
+    Passes passes;
+    uint32_t kept;
+    Scope first, element;   // the first element of a vector; element e of it
+    uint64_t elements;      // bit i: some pass makes op i's
+    char text[24];
+} ResidentEmitter;
+
+/* Axes whose positions the reads need (bit i: read i). */
+uint32_t resident_axes(const ResidentEmitter *emitter, uint32_t reads);
+
+void resident_emit_passes(ResidentEmitter *emitter);
 
 /* Family.emit */
 void resident_emit(StrBuf *out, const KernelPlan *plan);
