@@ -150,8 +150,7 @@ static TileRules rules_of(const Fusion *fusion, const DeviceSpec *device, RowVar
                                        .warp = device->warp_size,
                                    });
     schedule_set_shared(&rules);
-    const RowEmitter row = {.fusion = fusion, .reads = reads};
-    if (rowwise_mask(&row))
+    if (rowwise_mask(&reads, variant))
         rules.space.instructions *= calibration.rows.masked_work;
     return rules;
 }

@@ -4,8 +4,6 @@
 #include "codegen/family/rows/rowwise_parts.h"
 #include "rtile/space.h"
 
-enum { LEAST_MASKED = 4 };   // elements of a vector: below it branches around them cost more than they save
-
 // ---- constants ----
 
 static void emit_row_constants(const RowEmitter *row, const KernelPlan *plan)
@@ -23,8 +21,8 @@ static void emit_row_constants(const RowEmitter *row, const KernelPlan *plan)
         "constexpr int ROWS_TOGETHER = %d;   // and at the same time, so that what is the same for every row "
         "is read once\n"
         "constexpr Index ROWS_APART = %" PRId64 ";   // from one of them to the next, which begins alike\n",
-        row->layout.rows > 1 ? row->layout.rows : 1,
-        row->layout.rows > 1 ? rowwise_rows_apart(row->fusion, row->shape) : 1);
+        row->variant.together > 1 ? row->variant.together : 1,
+        row->variant.together > 1 ? rowwise_rows_apart(row->fusion, row->shape) : 1);
     strbuf_printf(row->out, "constexpr int ROUNDS = %d;   // reductions of a row\n",
                   rowwise_rounds(row->fusion, &row->passes));
     strbuf_printf(row->out, "constexpr int RESULT_BYTES = %d;   // of the widest one, and a warp\n",
@@ -167,8 +165,7 @@ void rowwise_emit(StrBuf *out, const KernelPlan *plan)
     rowwise_emit_copies(&row);
     rowwise_emit_reads(&row, READ_IN);
     rowwise_emit_reads(&row, READ_WEIGHTS);
-    if (row.shape.vector >= LEAST_MASKED && (row.softmax != DTYPE_F32 || row.variant.home != ROW_IN_MEMORY))
-        row.mask = rowwise_mask(&row);
+    row.mask = rowwise_mask(&row.reads, row.variant);
     row.element.loaded = rowwise_loaded;
     row.element.context = &row;
     emit_passes(&row);

@@ -87,6 +87,10 @@ int rowwise_weights(const Reads *reads);
 enum { MAX_WEIGHTS_FIRST = 32 };   // elements
 bool rowwise_reads_weights_first(const Reads *reads, RowVariant variant, int64_t vectors);
 
+/* The comparison of positions that masks all that the rows read: where it holds for no element of a vector, all of them have
+   the same values, and threads ask for that. NULL: there is none, or none that is worth asking for. */
+Expr *rowwise_mask(const Reads *reads, RowVariant variant);
+
 /* The group meets once for this sum and one of squared distances that grows along with it: each warp leaves a Part. */
 bool rowwise_shares_parts(const Fusion *fusion, const RowPasses *passes, int op);
 /* How often the group meets for a row; whether it does so for the op. */
@@ -150,10 +154,7 @@ void rowwise_emit_row_values(const RowEmitter *row, int passes);
 // ---- rowwise_reads.c ----
 
 ReadKind rowwise_kind(const RowEmitter *row, int read);
-/* The comparison of positions that masks all that the rows read: where it holds for no element of a vector, all of them have
-   the same values. NULL: there is none. */
-Expr *rowwise_mask(const RowEmitter *row);
-/* That it, a half-line of positions, holds for some element of the vector, or for all. */
+/* That a mask, a half-line of positions, holds for some element of the vector, or for all. */
 const char *rowwise_condition_text(const RowEmitter *row, Expr *condition, bool all);
 /* Some read is left out where a comparison of positions masks it. */
 bool rowwise_has_conditions(const RowEmitter *row);

@@ -7,8 +7,9 @@
 #include "rtile/space.h"
 
 enum {
-    MOST_UNROLLED = 16
-};   // vectors of a thread: more take more instructions than an instruction cache holds
+    MOST_UNROLLED = 16,   // vectors of a thread: more take more instructions than an instruction cache holds
+    LEAST_MASKED = 4      // elements of a vector: below it branches around them cost more than they save
+};
 
 static const char *const kind_name[] = {"in", "weights"}, *const kind_type[] = {"Inputs", "Weights"};
 
@@ -118,44 +119,49 @@ static void condition_visit(Expr *expr, void *context)
 
 /* The comparison of positions without which no element of the read matters, as in `select(j <= i, x[i, j], -inf)`. What is
    the same for every row is read once for several of them, whose positions differ. */
-static Expr *condition_of(const RowEmitter *row, int index)
+static Expr *condition_of(const Reads *reads, int index)
 {
-    ConditionSearch search = {.fusion = row->fusion, .read = &row->reads.reads[index]};
-    for (int i = 0; i < row->fusion->op_count; i++)
-        expr_visit(row->fusion->ops[i].body, condition_visit, &search);
-    uint32_t others = search.condition ? expr_axes(search.condition) & ~fusion_columns(row->fusion) : 0;
-    bool is_shared = others && rowwise_is_weight(&row->reads, index);
+    const Fusion *fusion = reads->walk.fusion;
+    ConditionSearch search = {.fusion = fusion, .read = &reads->reads[index]};
+    for (int i = 0; i < fusion->op_count; i++)
+        expr_visit(fusion->ops[i].body, condition_visit, &search);
+    uint32_t others = search.condition ? expr_axes(search.condition) & ~fusion_columns(fusion) : 0;
+    bool is_shared = others && rowwise_is_weight(reads, index);
     return search.reads == search.guarded && !is_shared ? search.condition : NULL;
 }
 
 /* The vector has no element for which `condition` holds, so that its value does not depend on which one it is. */
-static bool is_same_beyond(const RowEmitter *row, const Expr *expr, const Expr *condition)
+static bool is_same_beyond(const Fusion *fusion, const Expr *expr, const Expr *condition)
 {
-    uint32_t columns = fusion_columns(row->fusion);
+    uint32_t columns = fusion_columns(fusion);
     switch (expr->kind) {
     case EXPR_CONST:
     case EXPR_VALUE: return true;   // of elements: it has been looked at, too
     case EXPR_INDEX: return (affine_axes(&expr->index) & columns) == 0;
     case EXPR_ACCESS: return (access_axes(&expr->access) & columns) == 0;
     case EXPR_GUARD: return false;
-    case EXPR_CAST: return is_same_beyond(row, expr->cast.body, condition);
+    case EXPR_CAST: return is_same_beyond(fusion, expr->cast.body, condition);
     case EXPR_APPLY: break;
     }
     bool is_mask = expr->apply.op == OP_SELECT && expr->apply.operands[0] == condition;
     for (int i = is_mask ? 2 : 0; i < op_info[expr->apply.op].operands; i++)
-        if (!is_same_beyond(row, expr->apply.operands[i], condition))
+        if (!is_same_beyond(fusion, expr->apply.operands[i], condition))
             return false;
     return true;
 }
 
-Expr *rowwise_mask(const RowEmitter *row)
+Expr *rowwise_mask(const Reads *reads, RowVariant variant)
 {
+    const Fusion *fusion = reads->walk.fusion;
     Expr *condition = NULL;
-    for (int i = 0; i < row->reads.count && !condition; i++)
-        if (row->reads.reads[i].pattern == PATTERN_ROW)
-            condition = condition_of(row, i);
-    for (int i = 0; i < row->fusion->op_count && condition; i++)
-        if (!is_same_beyond(row, row->fusion->ops[i].body, condition))
+    bool is_worth = rowwise_softmax_type(fusion) != DTYPE_F32 || variant.home != ROW_IN_MEMORY;
+    if (reads->walk.vector < LEAST_MASKED || !is_worth)
+        return NULL;
+    for (int i = 0; i < reads->count && !condition; i++)
+        if (reads->reads[i].pattern == PATTERN_ROW)
+            condition = condition_of(reads, i);
+    for (int i = 0; i < fusion->op_count && condition; i++)
+        if (!is_same_beyond(fusion, fusion->ops[i].body, condition))
             return NULL;
     return condition;
 }
@@ -176,7 +182,7 @@ const char *rowwise_condition_text(const RowEmitter *row, Expr *condition, bool 
 
 static void emit_condition(const RowEmitter *row, int index)
 {
-    Expr *condition = condition_of(row, index);
+    Expr *condition = condition_of(&row->reads, index);
     if (condition)
         strbuf_printf(row->out, "    if %s\n    ", rowwise_condition_text(row, condition, false));
 }
@@ -253,7 +259,7 @@ static uint32_t axes_of_loads(const RowEmitter *row, ReadKind kind)
         const Read *read = &row->reads.reads[i];
         if (rowwise_kind(row, i) != kind)
             continue;
-        const Expr *condition = read->pattern == PATTERN_ROW ? condition_of(row, i) : NULL;
+        const Expr *condition = read->pattern == PATTERN_ROW ? condition_of(&row->reads, i) : NULL;
         if (!is_from_copy(row, i) || condition)
             used |= access_axes(read->access);
         used |= condition ? expr_axes(condition) : 0;
@@ -329,7 +335,7 @@ void rowwise_emit_reads(const RowEmitter *row, ReadKind kind)
 bool rowwise_has_conditions(const RowEmitter *row)
 {
     for (int i = 0; i < row->reads.count; i++)
-        if (row->reads.reads[i].pattern == PATTERN_ROW && condition_of(row, i))
+        if (row->reads.reads[i].pattern == PATTERN_ROW && condition_of(&row->reads, i))
             return true;
     return false;
 }
