@@ -1,6 +1,5 @@
 // In which pass over a row each op is computed.
 #include <assert.h>
-#include <string.h>
 
 #include "base/checked.h"
 #include "codegen/family/rows/rowwise_parts.h"
@@ -40,33 +39,6 @@ bool rowwise_varies(const Fusion *fusion, Expr *expr)
 
 // ---- sums of exponentials below a maximum ----
 
-static bool same_element(const Access *left, const Access *right)
-{
-    Affine a = access_offset(left), b = access_offset(right);
-    return left->tensor == right->tensor && memcmp(&a, &b, sizeof a) == 0;
-}
-
-static bool same_value(const Expr *left, const Expr *right)
-{
-    if (left->kind != right->kind || left->type != right->type)
-        return false;
-    switch (left->kind) {
-    case EXPR_CONST: return memcmp(&left->constant, &right->constant, sizeof left->constant) == 0;
-    case EXPR_INDEX: return memcmp(&left->index, &right->index, sizeof left->index) == 0;
-    case EXPR_ACCESS: return same_element(&left->access, &right->access);
-    case EXPR_VALUE: return left->value == right->value;
-    case EXPR_CAST: return left->cast.to == right->cast.to && same_value(left->cast.body, right->cast.body);
-    case EXPR_APPLY:
-        for (int i = 0; i < op_info[left->apply.op].operands; i++)
-            if (left->apply.op != right->apply.op ||
-                !same_value(left->apply.operands[i], right->apply.operands[i]))
-                return false;
-        return true;
-    case EXPR_GUARD: return false;
-    }
-    return false;
-}
-
 static bool is_op(const Expr *expr, Op op) { return expr->kind == EXPR_APPLY && expr->apply.op == op; }
 
 /* exp(a - m) with m = max[j] a, or the value of such an op: the position of m; else -1. */
@@ -81,7 +53,7 @@ static int maximum_below(const Fusion *fusion, const Expr *body)
         return -1;
     const FusedOp *maximum = &fusion->ops[below->value];
     bool is_maximum = maximum->reduce == REDUCE_MAX && maximum->out->dtype == DTYPE_F32 &&
-                      same_value(maximum->body, difference->apply.operands[0]);
+                      expr_equal(maximum->body, difference->apply.operands[0]);
     return is_maximum ? below->value : -1;
 }
 
