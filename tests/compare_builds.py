@@ -4,10 +4,13 @@
     python3 tests/compare_builds.py OLD NEW                                  # first choices on an H200
     python3 tests/compare_builds.py OLD NEW --devices all --only softmax     # on every device, of some programs
     python3 tests/compare_builds.py OLD NEW --texts 10 --only matmul         # the emitted text of 10 candidates, too
+    python3 tests/compare_builds.py OLD NEW --texts 10 --ptx                 # or the same machine: what NVRTC makes of it
 
 The programs are the examples and tests/regressions at their own sizes and every case of bench/cases.json. Listed is each one
 whose first choice changed: family, variant, block, shared and register tile, predicted us. With --texts K also each whose K
-candidates, found by their id, are not the same text but for the provenance: comments, which hold what the model predicts. Exit code 1 if anything is listed.
+candidates, found by their id, are not the same text but for the provenance: comments, which hold what the model predicts.
+With --ptx a text may be another one where NVRTC makes the same PTX of it, but for the numbers of registers and labels, or
+the same machine code. Exit code 1 if anything is listed.
 """
 import argparse
 import concurrent.futures
@@ -15,6 +18,8 @@ import json
 import os
 import pathlib
 import re
+import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -22,8 +27,12 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
 import cases   # noqa: E402
+import common   # noqa: E402
+import nvcc_examples   # noqa: E402
 
 COMMENTS = re.compile(r"^//.*\n", re.MULTILINE)
+UNUSED = re.compile(r"//.*|\.reg [^;]*;|^\.(global|const) .* _Z\w+( = -?\w+)?;\n", re.MULTILINE)   # and constants of the text
+NUMBERED = re.compile(r"%[a-z]+\d+|\$L__BB\d+_\d+|\$str\d*")   # registers, labels
 
 
 def programs(only):
@@ -73,6 +82,36 @@ def texts(binary, program, device, keep):
     return found
 
 
+def normal_ptx(ptx):
+    names = {}
+    text = UNUSED.sub("", ptx.decode().rstrip("\0"))
+    return NUMBERED.sub(lambda found: names.setdefault(found.group(), f"{found.group()[:2]}{len(names)}"), text)
+
+
+def code_sections(cubin):
+    """What an ELF file of 64 bits has in its .text sections."""
+    table, = struct.unpack_from("<Q", cubin, 40)
+    size, count, names = struct.unpack_from("<HHH", cubin, 58)
+    sections = [struct.unpack_from("<IIQQQQ", cubin, table + i * size) for i in range(count)]
+    found = {}
+    for name, _, _, _, start, length in sections:
+        at = sections[names][4] + name
+        title = cubin[at:cubin.index(b"\0", at)]
+        if title.startswith(b".text"):
+            found[title] = cubin[start:start + length]
+    return found
+
+
+def same_machine(nvrtc, device, old, new):
+    """Whether NVRTC makes the same of both texts: PTX but for the numbers of registers and labels, or machine code."""
+    arch = common.DEVICES[device]
+    made = [nvrtc.compile_text(text, arch) for text in (old, new)] if arch else [(None, None, "no CUDA device")]
+    if any(reason for _, _, reason in made):
+        return False
+    (ptx, cubin, _), (new_ptx, new_cubin, _) = made
+    return normal_ptx(ptx) == normal_ptx(new_ptx) or code_sections(cubin) == code_sections(new_cubin)
+
+
 def compare(options, program, device):
     """What differs, in lines."""
     old = ranking(options.old, program, device, options.keep)
@@ -84,7 +123,9 @@ def compare(options, program, device):
     if options.texts:
         before = texts(options.old, program, device, options.texts)
         after = texts(options.new, program, device, options.texts)
-        other = sum(before[identity] != after[identity] for identity in before.keys() & after.keys())
+        other = sum(before[identity] != after[identity] and
+                    not (options.nvrtc and same_machine(options.nvrtc, device, before[identity], after[identity]))
+                    for identity in before.keys() & after.keys())
         if before.keys() != after.keys() or other:
             lines.append(f"{device}: {program[0]}: of {len(before)} candidates {len(before.keys() & after.keys())} "
                          f"are still kept, {other} of them as another text")
@@ -98,8 +139,12 @@ def main():
     parser.add_argument("--devices", nargs="*", default=["h200"], help="names, or `all`")
     parser.add_argument("--only", default="", help="a regular expression that a program's name holds")
     parser.add_argument("--texts", type=int, default=0, metavar="K", help="compare the text of K candidates, too")
+    parser.add_argument("--ptx", action="store_true", help="texts of the same PTX or machine code are the same; needs NVRTC")
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
+    options.nvrtc = nvcc_examples.find_nvrtc(shutil.which("nvcc")) if options.ptx else None
+    if options.ptx and not options.nvrtc:
+        parser.error("--ptx: there is no NVRTC here")
     options.keep = max(10, options.texts)
     devices = options.devices
     if devices == ["all"]:

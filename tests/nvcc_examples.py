@@ -36,22 +36,29 @@ class Nvrtc:
     def call(self, function, *arguments):
         return getattr(self.library, "nvrtc" + function)(*arguments)
 
+    def result(self, program, what):
+        size = ctypes.c_size_t()
+        self.call(f"Get{what}Size", program, ctypes.byref(size))
+        result = ctypes.create_string_buffer(max(size.value, 1))
+        self.call(f"Get{what}", program, result)
+        return result.raw
+
+    def compile_text(self, source, arch, name="kernel.cu"):
+        """PTX, machine code and None, or None, None and the reason."""
+        program = ctypes.c_void_p()
+        options = (ctypes.c_char_p * 1)(f"--gpu-architecture={arch}".encode())
+        if self.call("CreateProgram", ctypes.byref(program), source.encode(), name.encode(), 0, None, None) != 0:
+            return None, None, "nvrtcCreateProgram failed"
+        code = self.call("CompileProgram", program, 1, options)
+        log = self.result(program, "ProgramLog").decode(errors="replace").rstrip("\0")
+        made = [self.result(program, what) for what in ("PTX", "CUBIN")] if code == 0 else [None, None]
+        self.call("DestroyProgram", ctypes.byref(program))
+        return *made, None if code == 0 else f"NVRTC says {code}: {' | '.join(log.splitlines())[:600]}"
+
     def compile(self, path, arch):
         """None or the reason."""
-        program, size = ctypes.c_void_p(), ctypes.c_size_t()
-        with open(path, "rb") as file:
-            source = file.read()
-        options = (ctypes.c_char_p * 1)(f"--gpu-architecture={arch}".encode())
-        name = os.path.basename(path).encode()
-        if self.call("CreateProgram", ctypes.byref(program), source, name, 0, None, None) != 0:
-            return "nvrtcCreateProgram failed"
-        code = self.call("CompileProgram", program, 1, options)
-        self.call("GetProgramLogSize", program, ctypes.byref(size))
-        log = ctypes.create_string_buffer(max(size.value, 1))
-        self.call("GetProgramLog", program, log)
-        self.call("DestroyProgram", ctypes.byref(program))
-        text = " | ".join(log.value.decode(errors="replace").split("\n"))
-        return None if code == 0 else f"NVRTC says {code}: {text[:600]}"
+        with open(path, encoding="utf-8") as file:
+            return self.compile_text(file.read(), arch, os.path.basename(path))[2]
 
 
 def find_nvrtc(nvcc):
