@@ -9,7 +9,7 @@
 #include "base/stopwatch.h"
 #include "clock/profile.h"
 #include "codegen/codegen.h"
-#include "codegen/cuda/prelude.h"
+#include "codegen/cuda/trim.h"
 #include "codegen/plan/plan.h"
 #include "explain/explain.h"
 #include "front/lex.h"

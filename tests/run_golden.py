@@ -15,7 +15,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 GOLDEN = ROOT / "tests/golden"
-PARAMETERS = re.compile(r"^// <rollerc: parameters>.*?^// </rollerc>$", re.MULTILINE | re.DOTALL)
+PARAMETERS = re.compile(r"^// <rollerc: (?:parameters|functions)>.*?^// </rollerc>$", re.MULTILINE | re.DOTALL)
 
 
 def run_stage(binary, stage, case):

@@ -244,13 +244,9 @@ class Bench:
         before, after = (TEMPLATES / template).read_text().splitlines(True), text.splitlines(True)
         start = len(os.path.commonprefix([before, after]))
         end = len(before) - len(os.path.commonprefix([before[start:][::-1], after[start:][::-1]]))
-        while start > 0 and before[start - 1].strip():
-            start -= 1
-        while end < len(before) and before[end].strip():
-            end += 1
-        paragraph = "".join(before[start:end])
+        changed = "".join(before[start:end] or before[max(start - 1, 0):start + 1])
         numbers = [i for i, case in enumerate(self.cases_of(template))
-                   if not template.startswith("prelude/") or paragraph in self.kernel(case)]
+                   if not template.startswith("prelude/") or changed in self.kernel(case)]
         return (template, start), sorted(numbers, key=lambda i: (-self.kills[template, start, i], -self.kills[template, i]))
 
     @staticmethod

@@ -8,7 +8,8 @@
 #include "base/json.h"
 #include "codegen/cuda/expr.h"
 #include "codegen/cuda/launcher.h"
-#include "codegen/cuda/prelude.h"
+#include "codegen/cuda/plain.h"
+#include "codegen/cuda/trim.h"
 #include "codegen/memory.h"
 
 enum { MAX_LAUNCH_ARGS = 512 };   // 4096 bytes of pointers; fuse() stays below
@@ -18,6 +19,7 @@ typedef struct Generator {
     const CodegenRequest *request;
     Kernel *kernel;
     StrBuf *out;
+    Trim *trim;
 } Generator;
 
 // ---- launches and the workspace ----
@@ -130,21 +132,20 @@ Kernel *codegen_launches(Arena *arena, const CodegenRequest *request)
 
 // ---- text ----
 
-static int current_line(const StrBuf *out)
+/* Behind what a template was cited for, line numbers are those of the emitted file again, once it is whole. */
+static const char *with_own_lines(const Generator *generator)
 {
+    const char *place = TEMPLATE_OWN_LINE, *at = generator->out->text, *found;
+    StrBuf out = strbuf_new(generator->arena);
     int line = 1;
-    for (size_t i = 0; i < out->length; i++)
-        line += out->text[i] == '\n';
-    return line;
-}
-
-/* After #line into a template: from here on, line numbers are those of the emitted file again. */
-static void write_own_line(Generator *generator)
-{
-    if (!generator->request->templates->line_directives)
-        return;
-    strbuf_printf(generator->out, "#line %d \"%s.cu\"\n", current_line(generator->out) + 1,
-                  generator->request->name);
+    for (; (found = strstr(at, place)); at = found + strlen(place)) {
+        for (const char *c = at; c < found; c++)
+            line += *c == '\n';
+        strbuf_write(&out, at, (size_t)(found - at));
+        strbuf_printf(&out, "#line %d \"%s.cu\"\n", ++line, generator->request->name);
+    }
+    strbuf_puts(&out, at);
+    return out.text;
 }
 
 static void write_json_args(Json *list, const Tensor *const *tensors, int count, const char *role)
@@ -238,8 +239,9 @@ static void write_level(StrBuf *out, const TileSpace *space, const char *level, 
 }
 
 /* Why the kernel is as it is: its rTiles, and what the model says. */
-static void write_provenance(StrBuf *out, const Generator *generator, const PlannedLaunch *planned)
+static const char *provenance(const Generator *generator, const PlannedLaunch *planned)
 {
+    StrBuf text = strbuf_new(generator->arena), *out = &text;
     const RProgram *program = &planned->program;
     const TileSpace *space = &planned->rules->space;
     const PerfEstimate *perf = &program->perf;
@@ -261,84 +263,158 @@ static void write_provenance(StrBuf *out, const Generator *generator, const Plan
         out, "//\n//   predicted %.2f us, bound by %s (compute %.2f, shared %.2f, L2 %.2f, DRAM %.2f)\n//\n",
         perf->time_us, bound_name[perf->bound_by], perf->compute_us, perf->shared_us, perf->l2_us,
         perf->dram_us);
+    return text.text;
 }
 
-/* What stands in the file for one launch. */
-typedef struct KernelText {
-    Template template;
-    const char *parameters;   // the block
-} KernelText;
+/* Of arguments, which meet the words of the template alone. */
+static Names *argument_names(const Generator *generator, const Fusion *fusion, const Template *template)
+{
+    Arena *arena = generator->arena;
+    Names *names = names_new(arena);
+    trim_avoid(generator->trim, names);
+    names_avoid(names, template->body);
+    names_avoid(names, "scratch");
+    for (int i = 0; i < fusion->input_count; i++)
+        names_give(names, arena_printf(arena, "in%d", i), fusion->inputs[i]->name);
+    for (int i = 0; i < fusion->output_count; i++)
+        names_give(names, arena_printf(arena, "out%d", i), fusion->outputs[i]->name);
+    return names;
+}
+
+/* Of values, which meet all words of the kernel. */
+static Names *value_names(const Generator *generator, const Fusion *fusion, const Template *template,
+                          const char *block)
+{
+    static const char *const kinds[] = {"v", "total", "terms", "divisor", "sum", "mean", "count", "parts"};
+    Arena *arena = generator->arena;
+    Names *names = names_new(arena);
+    trim_avoid(generator->trim, names);
+    names_avoid(names, template->body);
+    names_avoid(names, template->head);
+    names_avoid(names, block);
+    for (int i = 0; i < fusion->op_count; i++)
+        for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+            const char *numbered = arena_printf(arena, "%s%d", kinds[k], i), *name = fusion->ops[i].out->name;
+            if (names_has(names, numbered))
+                names_give(names, numbered, k == 0 ? name : arena_printf(arena, "%s_%s", name, kinds[k]));
+        }
+    return names;
+}
 
 static KernelText kernel_text(Generator *generator, int index)
 {
     const PlannedLaunch *planned = &generator->request->plan->launches[index];
+    const Launch *launch = &generator->kernel->launches[index];
     KernelPlan plan = {
         .fusion = planned->fusion,
         .rules = planned->rules,
         .program = &planned->program,
         .device = generator->request->device,
-        .threads = generator->kernel->launches[index].block[0],
+        .threads = launch->block[0],
         .wide = fusion_is_wide(planned->fusion),
     };
-    const Launch *launch = &generator->kernel->launches[index];
+    bool scratch = planned->rules->scratch_bytes > 0;
     StrBuf block = strbuf_new(generator->arena);
-    write_provenance(&block, generator, planned);
-    emit_tensors(&block, planned->fusion, plan.wide, planned->rules->scratch_bytes > 0);
+    emit_tensors(&block, generator->kernel->program, planned->fusion, plan.wide, scratch);
     if (planned->family->memory) {
         memory_check_launch(launch, planned->family->memory(&plan));
-        strbuf_printf(&block, "constexpr int SHARED_BYTES = %" PRId64 ";   // of a block\n", launch->shared_bytes);
+        strbuf_printf(&block, "constexpr int SHARED_BYTES = %" PRId64 ";   // of a block\n",
+                      launch->shared_bytes);
     }
     planned->family->emit(&block, &plan);
-    return (KernelText){template_read(generator->request->templates, planned->family->template_path),
-                        block.text};
+    Template template = template_read(generator->request->templates, planned->family->template_path);
+    Names *values = value_names(generator, planned->fusion, &template, block.text);
+    Names *names = argument_names(generator, planned->fusion, &template);
+    return (KernelText){
+        .entry = launch->entry,
+        .parameters = names_put(names, names_put(values, block.text)),
+        .provenance = provenance(generator, planned),
+        .signature = names_put(names, emit_signature(generator->arena, planned->fusion, scratch)),
+        .tensors = names_put(names, emit_arguments(generator->arena, planned->fusion, scratch)),
+        .template = template,
+    };
 }
 
-static void write_prelude(Generator *generator, const KernelText *kernels, const char *launcher)
+/* What the device's compiler is told, as it says it itself. */
+static void write_arch_check(Generator *generator, int arch)
 {
-    StrBuf users = strbuf_new(generator->arena);
-    for (int k = 0; k < generator->kernel->launch_count; k++)
-        strbuf_printf(&users, "%s%s%s", kernels[k].template.head, kernels[k].parameters,
-                      kernels[k].template.body);
-    strbuf_puts(&users, launcher);
-    if (generator->request->fast_math)
-        strbuf_puts(generator->out, "#define ROLLERC_FAST_MATH\n");
-    prelude_write(generator->out, generator->request->templates, users.text);
+    if (arch == 0)
+        return;
+    strbuf_printf(
+        generator->out,
+        "#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < %d\n"
+        "#error \"%s was made for the device %s and needs sm_%d or later: compile it with -arch=%s\"\n"
+        "#endif\n\n",
+        arch, generator->request->name, generator->request->device->name, arch / 10,
+        generator->request->device->arch);
 }
 
-static void write_kernel(Generator *generator, const Launch *launch, const KernelText *kernel)
+/* Trims what all launches and the launcher need, and writes it. */
+static void write_kernels(Generator *generator)
 {
-    const Template *template = &kernel->template;
-    StrBuf *out = generator->out;
-    strbuf_printf(out, "\n#undef KERNEL\n#undef ENTRY\n#define KERNEL %s_scope\n#define ENTRY %s\n\n",
-                  launch->entry, launch->entry);
-    strbuf_write(out, template->head, template->head_length);
-    strbuf_printf(out, "%s// </rollerc>\n", kernel->parameters);
-    template_cite(out, generator->request->templates, template->path, template->body_line);
-    strbuf_write(out, template->body, template->body_length);
-    strbuf_puts(out, "#undef PARAMETERS\n#undef TENSORS\n");
-    write_own_line(generator);
+    const CodegenRequest *request = generator->request;
+    Kernel *kernel = generator->kernel;
+    Trim *trim = generator->trim;
+    KernelText *texts = NEW_ARRAY(generator->arena, KernelText, kernel->launch_count);
+    for (int k = 0; k < kernel->launch_count; k++) {
+        texts[k] = kernel_text(generator, k);
+        trim_add_kernel(trim, &texts[k]);
+    }
+    Names *names = names_new(generator->arena);
+    trim_avoid(trim, names);
+    const char *launcher = launcher_text(generator->arena, kernel, names);
+    trim_add_user(trim, launcher);
+    trim_take(trim);
+    StrBuf constants = strbuf_new(generator->arena), kernels = strbuf_new(generator->arena);
+    for (int k = 0; k < kernel->launch_count; k++) {
+        trim_write_constants(&constants, trim, k);
+        trim_write_kernel(&kernels, trim, k);
+    }
+    strbuf_puts(generator->out, constants.text);
+    write_arch_check(generator, trim_arch(trim));
+    trim_write_prelude(generator->out, trim);
+    strbuf_printf(generator->out, "%s%s%s", kernels.text,
+                  request->templates->line_directives ? TEMPLATE_OWN_LINE : "", launcher);
+    kernel->without_prelude =
+        arena_printf(generator->arena, "%s%s%s", constants.text, kernels.text, launcher);
+}
+
+/* Last, the file as a program of its own: what nobody reads who only wants the kernel. */
+static void write_main(Generator *generator, Target target)
+{
+    const CodegenRequest *request = generator->request;
+    if (target.hip)
+        return;
+    Trim *trim = trim_main(request->templates, target);
+    Names *names = names_new(generator->arena);
+    trim_avoid(trim, names);
+    trim_avoid(generator->trim, names);
+    const char *text = plain_main(generator->arena, request->program, generator->kernel, names);
+    trim_add_user(trim, text);
+    trim_take(trim);
+    strbuf_printf(generator->out,
+                  "\n#ifdef ROLLERC_MAIN   // nvcc -arch=%s -DROLLERC_MAIN %s.cu && ./a.out\n",
+                  request->device->arch, request->name);
+    trim_write_main(generator->out, trim);
+    strbuf_printf(generator->out, "%s#endif   // ROLLERC_MAIN\n", text);
 }
 
 Kernel *codegen_kernel(Arena *arena, const CodegenRequest *request)
 {
     Kernel *kernel = codegen_launches(arena, request);
-    StrBuf out = strbuf_new(arena), launcher = strbuf_new(arena);
-    Generator generator = {.arena = arena, .request = request, .kernel = kernel, .out = &out};
-    KernelText *kernels = NEW_ARRAY(arena, KernelText, kernel->launch_count);
-    for (int k = 0; k < kernel->launch_count; k++)
-        kernels[k] = kernel_text(&generator, k);
-    write_launcher(&launcher, request->program, kernel);
-
+    StrBuf out = strbuf_new(arena);
+    Target target = target_of(request->device, request->fast_math);
+    target.keeps_lines = request->templates->line_directives;
+    Generator generator = {.arena = arena,
+                           .request = request,
+                           .kernel = kernel,
+                           .out = &out,
+                           .trim = trim_new(request->templates, target, kernel->launch_count)};
     write_json_line(&generator);
     write_opening(&generator);
-    write_prelude(&generator, kernels, launcher.text);
-    size_t prelude_end = out.length;
-    write_own_line(&generator);
-    for (int k = 0; k < kernel->launch_count; k++)
-        write_kernel(&generator, &kernel->launches[k], &kernels[k]);
-    strbuf_write(&out, launcher.text, launcher.length);
-    kernel->source = out.text;
-    kernel->source_length = out.length;
-    kernel->behind_prelude = out.text + prelude_end;
+    write_kernels(&generator);
+    write_main(&generator, target);
+    kernel->source = with_own_lines(&generator);
+    kernel->source_length = strlen(kernel->source);
     return kernel;
 }

@@ -54,6 +54,7 @@ static bool write_text(Arena *arena, const char *folder, const char *name, const
 static bool write_sources(Arena *arena, const char *folder, const RuntimeSource *source)
 {
     return write_embedded(arena, folder, "calls.h") && write_embedded(arena, folder, "twin.h") &&
+           write_embedded(arena, folder, "numbers.h") &&
            write_embedded(arena, folder, "handlers.h") &&
            write_text(arena, folder, "program.cpp", program_text(arena, source)) &&
            write_file(arena_printf(arena, "%s/%s.cu", folder, source->name), source->text, source->length);

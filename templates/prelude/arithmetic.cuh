@@ -1,12 +1,8 @@
 // ---- scalar operations (src/ir/ops.def): integers wrap, and nothing traps ----
 
-template <class T> struct Arithmetic { using type = T; };
-template <> struct Arithmetic<int> { using type = unsigned; };
-template <> struct Arithmetic<long long> { using type = unsigned long long; };
-template <class T> DEVICE typename Arithmetic<T>::type wrapping(T x)
-{
-    return static_cast<typename Arithmetic<T>::type>(x);
-}
+template <class T> DEVICE T wrapping(T x) { return x; }
+DEVICE unsigned wrapping(int x) { return static_cast<unsigned>(x); }
+DEVICE unsigned long long wrapping(long long x) { return static_cast<unsigned long long>(x); }
 
 template <class T> DEVICE T op_neg(T a) { return static_cast<T>(-wrapping(a)); }
 template <class T> DEVICE T op_add(T a, T b) { return static_cast<T>(wrapping(a) + wrapping(b)); }
@@ -41,9 +37,7 @@ template <int N, class T> DEVICE void spread(T (&a)[N])
 // N values divided by one. Correctly rounded like op_div, for a third of its instructions: with r = 1/b and q = a r, the
 // remainder a - q b is exact, and q + r (a - q b) is the quotient rounded once (Markstein, IBM J. R&D 34(1), 1990).
 // Where that leaves the ordinary numbers it ends in infinity or NaN, and those vectors are divided one by one.
-struct Divisor {
-    float value, reciprocal;
-};
+struct Divisor { float value, reciprocal; };
 DEVICE Divisor divisor_of(float b) { return {b, op_div(1.0f, b)}; }
 
 template <int N> DEVICE void divide_all(float (&a)[N], Divisor by)
@@ -68,7 +62,7 @@ template <int N> DEVICE void divide_all(float (&a)[N], Divisor by)
 }
 
 template <class T> DEVICE T op_max(T a, T b) { return a > b || a != a ? a : b; }   // NaN if either is
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#if !defined(ROLLERC_INTERP) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 DEVICE float op_max(float a, float b)
 {
     float result;
@@ -78,7 +72,7 @@ DEVICE float op_max(float a, float b)
 #endif
 
 template <class T> DEVICE T op_min(T a, T b) { return a < b || a != a ? a : b; }   // NaN if either is
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#if !defined(ROLLERC_INTERP) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 DEVICE float op_min(float a, float b)
 {
     float result;

@@ -1,9 +1,8 @@
 // ---- copies that may be under way while the threads go on ----
 
 // Copies of 16 bytes may be under way until async_wait<N>(): all groups but the last N have then landed.
-#if defined(ROLLERC_INTERP)
-template <int N> DEVICE void async_wait() { async_wait_for(N); }   // the rest is in the stand-in
-#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#ifndef ROLLERC_INTERP
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 DEVICE void async_copy16(void *shared, const void *global)
 {
     const unsigned target = static_cast<unsigned>(__cvta_generic_to_shared(shared));
@@ -32,10 +31,8 @@ DEVICE void async_copy16(void *shared, const void *global)
 }
 DEVICE void async_commit() {}
 template <int N> DEVICE void async_wait() {}
-#endif
-
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ < 800
 DEVICE void async_read16(void *shared, const void *global) { async_copy16(shared, global); }
+#endif
 #endif
 
 // N elements, all inside their tensor; read_async has read_global's priority in L2.

@@ -10,9 +10,8 @@
 //
 // All threads of the cluster call cluster_sync(), or cluster_arrive() and later cluster_wait(). A launch without
 // clusters, and a device that knows none, has clusters of one block.
-#if defined(ROLLERC_INTERP)
-// The stand-in has them.
-#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#ifndef ROLLERC_INTERP
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 DEVICE int cluster_rank()
 {
     int rank;
@@ -41,13 +40,11 @@ DEVICE void cluster_wait() { block_sync(); }
 template <class T> DEVICE T *cluster_map(T *shared, int) { return shared; }
 #endif
 
-#ifndef ROLLERC_INTERP
 DEVICE void cluster_sync()
 {
     cluster_arrive();
     cluster_wait();
 }
-#endif
 
 // Of a cooperative launch. The driver keeps a word for every cooperative launch, 4 bytes into its workspace (cooperative_groups/details/driver_abi.h
 // of the toolkit). Each barrier adds 2^31 to it in all, so its highest bit flips when the last block has come:
@@ -55,11 +52,10 @@ DEVICE void cluster_sync()
 //   block 0 adds 2^31 - (blocks - 1), every other block 1
 #if defined(__HIP__)
 DEVICE void grid_sync() { block_sync(); }   // no device of this dialect has cooperative launches: a grid is one block
-#elif !defined(ROLLERC_INTERP)
+#else
 DEVICE void grid_sync()
 {
     block_sync();
-#ifdef __CUDA_ARCH__
     if (threadIdx.x == 0 && threadIdx.y == 0 && threadIdx.z == 0) {
         unsigned high, low;
         asm("mov.u32 %0, %%envreg1;" : "=r"(high));
@@ -73,7 +69,7 @@ DEVICE void grid_sync()
         }
         __threadfence();
     }
-#endif
     block_sync();
 }
+#endif
 #endif

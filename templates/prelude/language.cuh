@@ -1,16 +1,16 @@
 // ---- words of the language ----
 
-#define DEVICE [[maybe_unused]] static __device__ __forceinline__
-
-#ifdef ROLLERC_INTERP
-#define UNROLL
-#else
-#define UNROLL _Pragma("unroll")
+#if !defined(ROLLERC_INTERP) && defined(__HIP__) && !defined(__HIPCC_RTC__)
+#include <hip/hip_runtime.h>
 #endif
 
-#ifdef ROLLERC_INTERP
-#define UNROLL_4
-#else
+#define DEVICE [[maybe_unused]] static __device__ __forceinline__
+
+// A specialisation of a function for one type.
+#define SPECIAL template <> [[maybe_unused]] __device__ __forceinline__
+
+#ifndef ROLLERC_INTERP
+#define UNROLL _Pragma("unroll")
 #define UNROLL_4 _Pragma("unroll 4")
 #endif
 

@@ -1,13 +1,14 @@
 // ---- what the launcher needs ----
 
-#if defined(__HIP__) && !defined(__HIPCC_RTC__)
+#if !defined(ROLLERC_INTERP) && defined(__HIP__) && !defined(__HIPCC_RTC__)
 #define cudaError_t hipError_t
 #define cudaSuccess hipSuccess
 #define cudaErrorInvalidValue hipErrorInvalidValue
 #define cudaStream_t hipStream_t
+#define cudaGetDevice hipGetDevice
 #endif
 
-#if defined(__HIP__) && !defined(__HIPCC_RTC__)
+#if !defined(ROLLERC_INTERP) && defined(__HIP__) && !defined(__HIPCC_RTC__)
 template <class Kernel>
 static inline hipError_t cudaLaunchKernel(Kernel *kernel, dim3 grid, dim3 block, void **args,
                                           size_t shared, hipStream_t stream)
@@ -17,7 +18,7 @@ static inline hipError_t cudaLaunchKernel(Kernel *kernel, dim3 grid, dim3 block,
 }
 #endif
 
-#if defined(__HIP__) && !defined(__HIPCC_RTC__)
+#if !defined(ROLLERC_INTERP) && defined(__HIP__) && !defined(__HIPCC_RTC__)
 #define cudaFuncAttributeMaxDynamicSharedMemorySize hipFuncAttributeMaxDynamicSharedMemorySize
 template <class Kernel>
 static inline hipError_t cudaFuncSetAttribute(Kernel *kernel, hipFuncAttribute attribute, int value)

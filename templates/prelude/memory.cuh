@@ -6,20 +6,14 @@ template <class Index> DEVICE bool inside(Index index, long long extent)
     return index >= 0 && index < static_cast<Index>(extent);
 }
 
-template <class T, class Index> DEVICE compute_type<T> load(const T *p, Index index)
-{
-    return widen(p[index]);
-}
+template <class T, class Index> DEVICE compute_type<T> load(const T *p, Index index) { return widen(p[index]); }
 
-template <class T, class Index, class V> DEVICE void store(T *p, Index index, V value)
-{
-    p[index] = narrow<T>(value);
-}
+template <class T, class Index, class V>
+DEVICE void store(T *p, Index index, V value) { p[index] = narrow<T>(value); }
 
 template <class T, int COUNT> struct alignas(COUNT * sizeof(T)) Vector { T at[COUNT]; };
 
-// The widest access is 16 bytes.
-template <class T, int N> struct VectorShape {
+template <class T, int N> struct VectorShape {   // the widest access is 16 bytes
     static constexpr int WIDEST = 16, SIZE = static_cast<int>(sizeof(T));
     static constexpr int COUNT = N * SIZE > WIDEST ? WIDEST / SIZE : N;
     static_assert((COUNT & (COUNT - 1)) == 0 && N % COUNT == 0 && COUNT * SIZE <= WIDEST, "a power of two of bytes");
@@ -46,12 +40,9 @@ DEVICE void load_vector(const T *p, Index index, V (&out)[N])
 // Kernels that write about as much as they read are faster so (tuning-log 33).
 template <class Chunk> DEVICE Chunk read_global(const Chunk *p)
 {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#if !defined(ROLLERC_INTERP) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     if (sizeof(Chunk) == 16) {
-        union {
-            Chunk chunk;
-            unsigned words[4];
-        } read;
+        union { Chunk chunk; unsigned words[4]; } read;
         asm volatile("{ .reg .b64 policy;\n"
                      "  createpolicy.fractional.L2::evict_last.b64 policy;\n"
                      "  ld.global.L1::evict_last.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], policy; }"
@@ -115,7 +106,7 @@ DEVICE void store_inside(bool whole, T *p, Index index, Index column, Index colu
 // Asks L2 for what will be read later.
 DEVICE void prefetch(const void *global)
 {
-#if defined(__CUDA_ARCH__)
+#if !defined(ROLLERC_INTERP) && defined(__CUDA_ARCH__)
     asm volatile("prefetch.global.L2 [%0];" : : "l"(global));
 #else
     (void)global;

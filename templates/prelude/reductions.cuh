@@ -1,17 +1,16 @@
 // ---- reductions ----
 
-template <class T> struct Range {
-    DEVICE T lowest() { return Integer<T>::LOW; }
-    DEVICE T highest() { return Integer<T>::HIGH; }
-};
-template <> struct Range<float> {
-    DEVICE float lowest() { return -infinity<float>(); }
-    DEVICE float highest() { return infinity<float>(); }
-};
-template <> struct Range<double> {
-    DEVICE double lowest() { return -infinity<double>(); }
-    DEVICE double highest() { return infinity<double>(); }
-};
+template <class T> DEVICE T lowest();
+SPECIAL int lowest<int>() { return -2147483647 - 1; }
+SPECIAL long long lowest<long long>() { return -9223372036854775807LL - 1; }
+SPECIAL float lowest<float>() { return -infinity<float>(); }
+SPECIAL double lowest<double>() { return -infinity<double>(); }
+
+template <class T> DEVICE T highest();
+SPECIAL int highest<int>() { return 2147483647; }
+SPECIAL long long highest<long long>() { return 9223372036854775807LL; }
+SPECIAL float highest<float>() { return infinity<float>(); }
+SPECIAL double highest<double>() { return infinity<double>(); }
 
 struct Sum {
     template <class T> DEVICE T identity() { return 0; }
@@ -24,12 +23,12 @@ struct Prod {
 };
 
 struct Max {
-    template <class T> DEVICE T identity() { return Range<T>::lowest(); }
+    template <class T> DEVICE T identity() { return lowest<T>(); }
     template <class T> DEVICE T combine(T a, T b) { return op_max(a, b); }
 };
 
 struct Min {
-    template <class T> DEVICE T identity() { return Range<T>::highest(); }
+    template <class T> DEVICE T identity() { return highest<T>(); }
     template <class T> DEVICE T combine(T a, T b) { return op_min(a, b); }
 };
 

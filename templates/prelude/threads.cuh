@@ -1,82 +1,70 @@
 // ---- threads; the interpreter's stand-in has them all ----
 
+#ifndef ROLLERC_INTERP
 #if defined(__HIP__) && defined(__AMDGCN_WAVEFRONT_SIZE)
 constexpr int WARP = __AMDGCN_WAVEFRONT_SIZE;
 #elif defined(__HIP__)
 constexpr int WARP = 64;
-#elif !defined(ROLLERC_INTERP)
+#else
 constexpr int WARP = 32;
 #endif
-
 #if defined(__HIP__)
 using LaneMask = unsigned long long;   // bit i: lane i
-#elif !defined(ROLLERC_INTERP)
+#else
 using LaneMask = unsigned;
 constexpr LaneMask ALL_LANES = 0xffffffffu;
 #endif
 
-#ifndef ROLLERC_INTERP
 DEVICE void block_sync() { __syncthreads(); }
-#endif
 
 #if defined(__HIP__)
 DEVICE void warp_sync() { __builtin_amdgcn_wave_barrier(); }
-#elif !defined(ROLLERC_INTERP)
+#else
 DEVICE void warp_sync() { __syncwarp(ALL_LANES); }
 #endif
 
 #if defined(__HIP__)
 DEVICE int lane_id() { return static_cast<int>(__lane_id()); }
-#elif !defined(ROLLERC_INTERP)
+#else
 DEVICE int lane_id()
 {
-    int lane = 0;
-#ifdef __CUDA_ARCH__
+    int lane;
     asm("mov.u32 %0, %%laneid;" : "=r"(lane));
-#endif
     return lane;
 }
 #endif
 
 #if defined(__HIP__)
 DEVICE LaneMask warp_ballot(bool vote) { return __ballot(vote); }
-#elif !defined(ROLLERC_INTERP)
+#else
 DEVICE LaneMask warp_ballot(bool vote) { return __ballot_sync(ALL_LANES, vote); }
 #endif
 
-#if defined(__HIP__)
 template <class T> DEVICE T warp_shuffle(T value, int lane, int width = WARP)
 {
+#if defined(__HIP__)
     return __shfl(value, lane, width);
-}
-#elif !defined(ROLLERC_INTERP)
-template <class T> DEVICE T warp_shuffle(T value, int lane, int width = WARP)
-{
+#else
     return __shfl_sync(ALL_LANES, value, lane, width);
-}
 #endif
+}
 
-#if defined(__HIP__)
 template <class T> DEVICE T warp_shuffle_xor(T value, int mask, int width = WARP)
 {
+#if defined(__HIP__)
     return __shfl_xor(value, mask, width);
-}
-#elif !defined(ROLLERC_INTERP)
-template <class T> DEVICE T warp_shuffle_xor(T value, int mask, int width = WARP)
-{
+#else
     return __shfl_xor_sync(ALL_LANES, value, mask, width);
-}
 #endif
-
-#if defined(__HIP__)
-template <class T> DEVICE T warp_shuffle_down(T value, int delta, int width = WARP)
-{
-    return __shfl_down(value, static_cast<unsigned>(delta), width);
 }
-#elif !defined(ROLLERC_INTERP)
+
 template <class T> DEVICE T warp_shuffle_down(T value, int delta, int width = WARP)
 {
+#if defined(__HIP__)
+    return __shfl_down(value, static_cast<unsigned>(delta), width);
+#else
     return __shfl_down_sync(ALL_LANES, value, static_cast<unsigned>(delta), width);
+#endif
 }
 #endif
 

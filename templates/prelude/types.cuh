@@ -10,10 +10,9 @@ DEVICE long long widen(long long x) { return x; }
 
 template <class T> using compute_type = decltype(widen(T()));
 
-template <class T> struct Narrow {
-    template <class V> DEVICE T from(V value) { return static_cast<T>(value); }   // integers wrap
-};
-
+template <class T> struct Narrow { template <class V> DEVICE T from(V value) { return static_cast<T>(value); } };   // wraps
+template <> struct Narrow<f16> { template <class V> DEVICE f16 from(V value) { return f16_of(value); } };
+template <> struct Narrow<bf16> { template <class V> DEVICE bf16 from(V value) { return bf16_of(value); } };
 template <class T, class V> DEVICE T narrow(V value) { return Narrow<T>::from(value); }
 
 // What a reader of a stored T sees.
@@ -51,18 +50,13 @@ template <class T, class Real> DEVICE compute_type<T> cast_int(Real value)
 }
 
 // NVRTC knows no INFINITY.
-template <class T> struct Special;
-template <> struct Special<float> {
-    DEVICE float infinity() { return __uint_as_float(0x7f800000u); }
-    DEVICE float nan() { return __uint_as_float(0x7fffffffu); }
-};
-template <> struct Special<double> {
-    DEVICE double infinity() { return __longlong_as_double(0x7ff0000000000000LL); }
-    DEVICE double nan() { return __longlong_as_double(0x7fffffffffffffffLL); }
-};
+template <class T> DEVICE T infinity();
+SPECIAL float infinity<float>() { return __uint_as_float(0x7f800000u); }
+SPECIAL double infinity<double>() { return __longlong_as_double(0x7ff0000000000000LL); }
 
-template <class T> DEVICE T infinity() { return Special<T>::infinity(); }
-template <class T> DEVICE T nan_value() { return Special<T>::nan(); }
+template <class T> DEVICE T nan_value();
+SPECIAL float nan_value<float>() { return __uint_as_float(0x7fffffffu); }
+SPECIAL double nan_value<double>() { return __longlong_as_double(0x7fffffffffffffffLL); }
 
 struct alignas(16) bits128 { unsigned words[4]; };   // elements that are moved as they are
 DEVICE bits128 widen(bits128 x) { return x; }

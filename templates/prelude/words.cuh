@@ -1,18 +1,7 @@
 // ---- words: elements of less than 4 bytes that are moved together ----
 
 // Bytes of b and a, numbered 7…4 3…0; hexadecimal digit i of the selector says which becomes byte i.
-DEVICE unsigned byte_permute(unsigned a, unsigned b, unsigned selector)
-{
-#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
-    return __byte_perm(a, b, selector);
-#else
-    const unsigned long long bytes = static_cast<unsigned long long>(b) << 32 | a;
-    unsigned result = 0;
-    for (int i = 0; i < 4; i++)
-        result |= static_cast<unsigned>(bytes >> (selector >> 4 * i & 7u) * 8 & 0xffu) << 8 * i;
-    return result;
-#endif
-}
+DEVICE unsigned byte_permute(unsigned a, unsigned b, unsigned selector) { return __byte_perm(a, b, selector); }
 
 // N neighbours that begin anywhere in a tensor of `size` elements, read by the aligned pieces of 16 bytes that hold them:
 //
@@ -68,28 +57,25 @@ template <class T> struct PartOfVector<T, true> { using type = unsigned; };
 // N neighbours as they lie in memory, narrow ones in words: one is widened when it is asked for, so that no branch around
 // a load waits for it.
 template <class T, int N> struct Packed {
-    static constexpr int EACH = N % Word<T>::COUNT == 0 ? Word<T>::COUNT : 1;   // elements of a part
-    using Part = typename PartOfVector<T, (EACH > 1)>::type;
-    using Piece = typename VectorShape<Part, N / EACH>::type;
+    static constexpr int SIZE = static_cast<int>(sizeof(T)), WORD = (3 + SIZE) / SIZE, EACH = N % WORD == 0 ? WORD : 1;
+    using Part = typename PartOfVector<T, (EACH > 1)>::type;   // EACH elements of a word, or one
+    using Chunk = typename VectorShape<Part, N / EACH>::type;
     static constexpr int COUNT = VectorShape<Part, N / EACH>::COUNT, PIECES = N / EACH / COUNT;
-    Piece pieces[PIECES];
+    Chunk pieces[PIECES];
 
     template <class Index> __device__ __forceinline__ void load(const T *p, Index index)
     {
         UNROLL for (int i = 0; i < PIECES; ++i)
-            pieces[i] = reinterpret_cast<const Piece *>(p + index)[i];
+            pieces[i] = reinterpret_cast<const Chunk *>(p + index)[i];
     }
     template <class Index> __device__ __forceinline__ void read(const T *p, Index index)
     {
         UNROLL for (int i = 0; i < PIECES; ++i)
-            pieces[i] = read_global(reinterpret_cast<const Piece *>(p + index) + i);
+            pieces[i] = read_global(reinterpret_cast<const Chunk *>(p + index) + i);
     }
     __device__ __forceinline__ compute_type<T> operator[](int e) const
     {
-        union {
-            Part part;
-            T at[EACH];
-        };
+        union { Part part; T at[EACH]; };
         part = pieces[e / EACH / COUNT].at[e / EACH % COUNT];
         return widen(at[e % EACH]);
     }

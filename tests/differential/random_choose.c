@@ -110,7 +110,7 @@ static Candidate make_candidate(const Choices *of, const Plan *plan, int rank, c
                        .kernel = kernel,
                        .rank = rank,
                        .variant = variant,
-                       .structure = structure_of(kernel->behind_prelude)};
+                       .structure = structure_of(kernel->without_prelude)};
 }
 
 static bool has_structure(const Subject *subject, uint64_t structure)

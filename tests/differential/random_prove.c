@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "codegen/cuda/prelude.h"
+#include "codegen/cuda/trim.h"
 #include "differential/generate.h"
 #include "differential/random_programs.h"
 #include "hal/runtime.h"
@@ -128,13 +128,16 @@ static void lay_out(Batch *batch)
     }
 }
 
-static const char *batch_text(const Batch *batch)
+static const char *batch_text(const Batch *batch, const DeviceSpec *device)
 {
     Arena *arena = batch->arena;
     StrBuf out = strbuf_new(arena), body = strbuf_new(arena);
     for (int c = 0; c < batch->count; c++)
-        strbuf_puts(&body, batch->candidates[c]->kernel->behind_prelude);
-    prelude_write(&out, &(TemplateStore){.arena = arena}, body.text);
+        strbuf_puts(&body, batch->candidates[c]->kernel->without_prelude);
+    Trim *prelude = trim_new(&(TemplateStore){.arena = arena}, target_of(device, false), 0);
+    trim_add_user(prelude, body.text);
+    trim_take(prelude);
+    trim_write_prelude(&out, prelude);
     strbuf_write(&out, body.text, body.length);
     strbuf_puts(&out, "\nextern \"C\" int batch_launch(");
     for (int b = 0; b < batch->buffer_count; b++)
@@ -272,7 +275,7 @@ static void compare_batch(Run *run, const Batch *batch, int pass, const RuntimeR
 /* False: it failed as a whole, for the reason given. */
 static bool prove_batch(Run *run, Batch *batch, const DeviceSpec *device, const char **why)
 {
-    const char *text = batch_text(batch);
+    const char *text = batch_text(batch, device);
     RuntimeSource source = {
         .name = "batch",
         .text = text,

@@ -415,39 +415,51 @@ static void emit_pointer(StrBuf *out, const Tensor *tensor, bool input, int posi
                   input ? "in" : "out", position);
 }
 
-static void emit_member(StrBuf *out, const Tensor *tensor, bool input, int position)
+/* The shape is the user's; what the kernel sees may be a view of it. */
+static void emit_member(StrBuf *out, const Program *program, const Tensor *seen, bool input, int position)
 {
+    const Tensor *tensor = program->tensors[seen->id];
     strbuf_puts(out, "    ");
-    emit_pointer(out, tensor, input, position, "");
-    strbuf_printf(out, ";   // %s[", tensor->name);
+    emit_pointer(out, seen, input, position, "");
+    strbuf_puts(out, ";   // [");
     for (int d = 0; d < tensor->rank; d++)
         strbuf_printf(out, "%s%" PRId64, d ? ", " : "", tensor->shape[d]);
     strbuf_printf(out, "]%s\n", tensor->dtype == DTYPE_B1 ? ", one bit an element" : "");
 }
 
-void emit_tensors(StrBuf *out, const Fusion *fusion, bool wide, bool scratch)
+void emit_tensors(StrBuf *out, const Program *program, const Fusion *fusion, bool wide, bool scratch)
 {
     strbuf_printf(out, "using Index = %s;\n", wide ? "long long" : "int");
     strbuf_puts(out, "struct Tensors {\n");
     for (int i = 0; i < fusion->input_count; i++)
-        emit_member(out, fusion->inputs[i], true, i);
+        emit_member(out, program, fusion->inputs[i], true, i);
     for (int i = 0; i < fusion->output_count; i++)
-        emit_member(out, fusion->outputs[i], false, i);
+        emit_member(out, program, fusion->outputs[i], false, i);
     if (scratch)
         strbuf_puts(out, "    char *scratch;   // of the launch itself\n");
-    strbuf_puts(out, "};\n#define PARAMETERS ");
-    for (int i = 0; i < fusion->input_count; i++) {
-        strbuf_puts(out, i ? ", " : "");
-        emit_pointer(out, fusion->inputs[i], true, i, "__restrict__ ");
+    strbuf_puts(out, "};\n");
+}
+
+const char *emit_signature(Arena *arena, const Fusion *fusion, bool scratch)
+{
+    StrBuf out = strbuf_new(arena);
+    for (int i = 0; i < fusion->input_count + fusion->output_count; i++) {
+        bool input = i < fusion->input_count;
+        int position = input ? i : i - fusion->input_count;
+        strbuf_puts(&out, i ? ", " : "");
+        emit_pointer(&out, input ? fusion->inputs[position] : fusion->outputs[position], input, position, "__restrict__ ");
     }
-    for (int i = 0; i < fusion->output_count; i++) {
-        strbuf_puts(out, i || fusion->input_count ? ", " : "");
-        emit_pointer(out, fusion->outputs[i], false, i, "__restrict__ ");
-    }
-    strbuf_puts(out, scratch ? ", char *scratch\n#define TENSORS {" : "\n#define TENSORS {");
+    strbuf_puts(&out, scratch ? ", char *scratch" : "");
+    return out.text;
+}
+
+const char *emit_arguments(Arena *arena, const Fusion *fusion, bool scratch)
+{
+    StrBuf out = strbuf_new(arena);
     for (int i = 0; i < fusion->input_count; i++)
-        strbuf_printf(out, "%sin%d", i ? ", " : "", i);
+        strbuf_printf(&out, "%sin%d", i ? ", " : "{", i);
     for (int i = 0; i < fusion->output_count; i++)
-        strbuf_printf(out, "%sout%d", i || fusion->input_count ? ", " : "", i);
-    strbuf_puts(out, scratch ? ", scratch}\n" : "}\n");
+        strbuf_printf(&out, "%sout%d", i || fusion->input_count ? ", " : "{", i);
+    strbuf_puts(&out, scratch ? ", scratch}" : "}");
+    return out.text;
 }

@@ -65,9 +65,12 @@ int emit_bits(StrBuf *out, const char *indent, const Scope *scope);
 
 int count_bit_outputs(const Fusion *fusion);
 
-/* Index type, struct Tensors, and the PARAMETERS and TENSORS macros of the kernel's signature. `scratch`: the launch has
-   memory of its own, in which blocks leave results for each other. */
-void emit_tensors(StrBuf *out, const Fusion *fusion, bool wide, bool scratch);
+/* Index type and struct Tensors. `scratch`: the launch has memory of its own, in which blocks leave results for each other. */
+void emit_tensors(StrBuf *out, const Program *program, const Fusion *fusion, bool wide, bool scratch);
+
+/* What a template calls PARAMETERS and TENSORS: `const f16 *__restrict__ in0`, `{in0}`. */
+const char *emit_signature(Arena *arena, const Fusion *fusion, bool scratch);
+const char *emit_arguments(Arena *arena, const Fusion *fusion, bool scratch);
 
 /* Position of the tensor among the fusion's inputs or outputs; -1: it is not there. */
 int input_position(const Fusion *fusion, const Tensor *tensor);

@@ -37,9 +37,10 @@ typedef struct Kernel {
     const char *name;     // of the launcher: NAME_launch, NAME_workspace
     const char *source;   // the whole emitted .cu; ends in '\0' after `source_length` bytes
     size_t source_length;
-    const char *behind_prelude;   // the rest of `source`: with one prelude for all, several kernels can stand in one file
+    const char *without_prelude;   // of `source`: with one prelude for all, several kernels can stand in one file
     Launch *launches;   // in the order in which NAME_launch makes them
     int launch_count;
     int64_t workspace_bytes;
+    const char **arguments;   // the launcher's names for the program's inputs, then its outputs
     const Program *program;   // what the user defined, and the temporaries that the plan adds to it
 } Kernel;

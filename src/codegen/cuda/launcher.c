@@ -20,37 +20,37 @@ int program_argument(const Program *program, const Tensor *tensor)
     return -1;
 }
 
-/* `in0`, `out1`: the launcher's name for a program argument. */
-static void write_argument_name(StrBuf *out, const Program *program, int argument)
+/* `in0`, `out1`: what the argument is called until it has its name. */
+static const char *argument_number(Arena *arena, const Program *program, int argument)
 {
-    if (argument < program->input_count)
-        strbuf_printf(out, "in%d", argument);
-    else
-        strbuf_printf(out, "out%d", argument - program->input_count);
+    bool input = argument < program->input_count;
+    return arena_printf(arena, input ? "in%d" : "out%d", input ? argument : argument - program->input_count);
 }
 
-/* `in0: x[64, 1024], f16`, a line each. */
-static void write_argument_list(StrBuf *out, const Program *program, const char *margin)
+static const Tensor *argument_tensor(const Program *program, int argument)
 {
-    for (int i = 0; i < program->input_count + program->output_count; i++) {
-        bool input = i < program->input_count;
-        const Tensor *tensor = input ? program->inputs[i] : program->outputs[i - program->input_count];
-        strbuf_puts(out, margin);
-        write_argument_name(out, program, i);
-        strbuf_printf(out, ": %s[", tensor->name);
-        for (int d = 0; d < tensor->rank; d++)
-            strbuf_printf(out, "%s%" PRId64, d ? ", " : "", tensor->shape[d]);
-        strbuf_printf(out, "], %s\n", dtype_info[tensor->dtype].name);
-    }
+    return argument < program->input_count ? program->inputs[argument]
+                                           : program->outputs[argument - program->input_count];
 }
 
-static void write_signature(StrBuf *out, const Program *program, const char *name)
+static int argument_count(const Program *program) { return program->input_count + program->output_count; }
+
+/* `x[64, 1024] : f16` */
+static void write_tensor(StrBuf *out, const Tensor *tensor)
 {
-    strbuf_printf(out, "int %s_launch(", name);
-    for (int i = 0; i < program->input_count; i++)
-        strbuf_printf(out, "const void *in%d, ", i);
-    for (int i = 0; i < program->output_count; i++)
-        strbuf_printf(out, "void *out%d, ", i);
+    strbuf_printf(out, "%s[", tensor->name);
+    for (int d = 0; d < tensor->rank; d++)
+        strbuf_printf(out, "%s%" PRId64, d ? ", " : "", tensor->shape[d]);
+    strbuf_printf(out, "] : %s", dtype_info[tensor->dtype].name);
+}
+
+static void write_signature(StrBuf *out, const Kernel *kernel, bool numbered)
+{
+    const Program *program = kernel->program;
+    strbuf_printf(out, "int %s_launch(", kernel->name);
+    for (int i = 0; i < argument_count(program); i++)
+        strbuf_printf(out, "%svoid *%s, ", i < program->input_count ? "const " : "",
+                      numbered ? argument_number(out->arena, program, i) : kernel->arguments[i]);
     strbuf_puts(out, "void *workspace, void *stream)");
 }
 
@@ -58,35 +58,67 @@ static void write_signature(StrBuf *out, const Program *program, const char *nam
 static void write_alignment_check(StrBuf *out, const Program *program, const Kernel *kernel)
 {
     strbuf_puts(out, "    if ((");
-    for (int i = 0; i < program->input_count + program->output_count; i++) {
-        strbuf_puts(out, i ? " | (size_t)" : "(size_t)");
-        write_argument_name(out, program, i);
-    }
+    for (int i = 0; i < argument_count(program); i++)
+        strbuf_printf(out, "%s(size_t)%s", i ? " | " : "", argument_number(out->arena, program, i));
     strbuf_puts(out, ") % 16 != 0");
     if (kernel->workspace_bytes)
         strbuf_puts(out, " || !workspace || (size_t)workspace % 256 != 0");
-    strbuf_puts(out, ")\n        return cudaErrorInvalidValue;\n");
+    strbuf_puts(out, ")\n        return (int)cudaErrorInvalidValue;\n");
     if (!kernel->workspace_bytes)
         strbuf_puts(out, "    (void)workspace;\n");
 }
 
-#define CHECK_STATUS "        if (status != cudaSuccess)\n            return (int)status;\n"
+// ---- what kernels must be allowed ----
+
+static bool needs_shared_bytes(const Launch *launch) { return launch->shared_bytes > STATIC_SHARED_BYTES; }
+static bool needs_large_cluster(const Launch *launch)
+{
+    return launch_cluster_blocks(launch) > PORTABLE_CLUSTER_BLOCKS;
+}
+
+static bool needs_allowance(const Kernel *kernel)
+{
+    for (int k = 0; k < kernel->launch_count; k++)
+        if (needs_shared_bytes(&kernel->launches[k]) || needs_large_cluster(&kernel->launches[k]))
+            return true;
+    return false;
+}
 
 static void write_allowance(StrBuf *out, const Launch *launch, const char *attribute, int64_t value)
 {
     strbuf_printf(out,
-                  "        status = cudaFuncSetAttribute(%s_scope::%s, cudaFuncAttribute%s, %" PRId64
-                  ");\n" CHECK_STATUS,
+                  "    if (status == cudaSuccess)\n"
+                  "        status = cudaFuncSetAttribute(%s_scope::%s, cudaFuncAttribute%s, %" PRId64 ");\n",
                   launch->entry, launch->entry, attribute, value);
 }
 
-static void write_allowances(StrBuf *out, const Launch *launch)
+/* Each thread asks once for each device, so none waits for another; asking twice changes nothing. */
+static void write_allowances(StrBuf *out, const Kernel *kernel)
 {
-    if (launch->shared_bytes > STATIC_SHARED_BYTES)
-        write_allowance(out, launch, "MaxDynamicSharedMemorySize", launch->shared_bytes);
-    if (launch_cluster_blocks(launch) > PORTABLE_CLUSTER_BLOCKS)
-        write_allowance(out, launch, "NonPortableClusterSizeAllowed", 1);
+    if (!needs_allowance(kernel))
+        return;
+    strbuf_printf(out,
+                  "\n// What the kernels must be allowed, once for each thread and device.\n"
+                  "static cudaError_t %s_allow()\n{\n"
+                  "    static thread_local unsigned long long allowed = 0;   // bit i: on device i\n"
+                  "    int device = 0;\n"
+                  "    cudaError_t status = cudaGetDevice(&device);\n"
+                  "    if (status == cudaSuccess && device < 64 && allowed >> device & 1)\n"
+                  "        return cudaSuccess;\n",
+                  kernel->name);
+    for (int k = 0; k < kernel->launch_count; k++) {
+        const Launch *launch = &kernel->launches[k];
+        if (needs_shared_bytes(launch))
+            write_allowance(out, launch, "MaxDynamicSharedMemorySize", launch->shared_bytes);
+        if (needs_large_cluster(launch))
+            write_allowance(out, launch, "NonPortableClusterSizeAllowed", 1);
+    }
+    strbuf_puts(out, "    if (status == cudaSuccess && device < 64)\n"
+                     "        allowed |= 1ull << device;\n"
+                     "    return status;\n}\n");
 }
+
+// ---- launches ----
 
 static void write_shape(StrBuf *out, const Launch *launch)
 {
@@ -94,89 +126,173 @@ static void write_shape(StrBuf *out, const Launch *launch)
                   launch->grid[1], launch->grid[2], launch->block[0], launch->block[1], launch->block[2]);
 }
 
-static void write_plain_launch(StrBuf *out, const Launch *launch)
+/* Up to its ( */
+static void write_call(StrBuf *out, const Launch *launch, bool cluster)
 {
-    strbuf_printf(out, "        status = cudaLaunch%sKernel(%s_scope::%s, ",
-                  launch->cooperative ? "Cooperative" : "", launch->entry, launch->entry);
-    write_shape(out, launch);
-    strbuf_printf(out, ", args,\n                                  %" PRId64 ", (cudaStream_t)stream);\n",
-                  launch->shared_bytes);
+    strbuf_printf(out, "cudaLaunch%sKernel%s(", launch->cooperative && !cluster ? "Cooperative" : "",
+                  cluster ? "ExC" : "");
 }
 
-static void write_cluster_launch(StrBuf *out, const Launch *launch)
+/* What the call of a launch with clusters begins with. */
+static void write_cluster(StrBuf *out, const char *indent, const Launch *launch)
 {
     strbuf_printf(out,
-                  "        cudaLaunchAttribute attributes[2] = {};\n"
-                  "        attributes[0].id = cudaLaunchAttributeClusterDimension;\n"
-                  "        attributes[0].val.clusterDim = {%d, %d, %d};\n"
-                  "        attributes[1].id = cudaLaunchAttributeCooperative;\n"
-                  "        attributes[1].val.cooperative = %d;\n"
-                  "        const cudaLaunchConfig_t config = {",
-                  launch->cluster[0], launch->cluster[1], launch->cluster[2], launch->cooperative);
+                  "%scudaLaunchAttribute attributes[2] = {};\n"
+                  "%sattributes[0].id = cudaLaunchAttributeClusterDimension;\n"
+                  "%sattributes[0].val.clusterDim = {%d, %d, %d};\n"
+                  "%sattributes[1].id = cudaLaunchAttributeCooperative;\n"
+                  "%sattributes[1].val.cooperative = %d;\n"
+                  "%sconst cudaLaunchConfig_t config = {",
+                  indent, indent, indent, launch->cluster[0], launch->cluster[1], launch->cluster[2], indent,
+                  indent, launch->cooperative, indent);
     write_shape(out, launch);
-    strbuf_printf(out,
-                  ",\n                                           %" PRId64
-                  ", (cudaStream_t)stream, attributes, 2};\n"
-                  "        status = cudaLaunchKernelExC(&config, %s_scope::%s, args);\n",
-                  launch->shared_bytes, launch->entry, launch->entry);
+    strbuf_printf(
+        out, ",\n%s                                   %" PRId64 ", (cudaStream_t)stream, attributes, 2};\n",
+        indent, launch->shared_bytes);
 }
 
-static void write_launch(StrBuf *out, const Program *program, const Launch *launch)
+static void write_arguments(StrBuf *out, const char *indent, const Program *program, const Launch *launch)
 {
-    strbuf_printf(out, "    {   // %s\n", launch->entry);
+    for (int i = 0; i < launch->arg_count; i++)
+        if (launch->args[i].workspace_offset >= 0)
+            strbuf_printf(out, "%svoid *w%d = (char *)workspace + %" PRId64 ";\n", indent, i,
+                          launch->args[i].workspace_offset);
+    strbuf_printf(out, "%svoid *args[] = {", indent);
     for (int i = 0; i < launch->arg_count; i++) {
         const LaunchArg *arg = &launch->args[i];
-        strbuf_printf(out, "        const void *a%d = ", i);
-        if (arg->workspace_offset >= 0)
-            strbuf_printf(out, "(char *)workspace + %" PRId64, arg->workspace_offset);
-        else
-            write_argument_name(out, program, program_argument(program, arg->tensor));
-        strbuf_puts(out, ";\n");
+        const char *name = arg->workspace_offset >= 0
+                               ? arena_printf(out->arena, "w%d", i)
+                               : argument_number(out->arena, program, program_argument(program, arg->tensor));
+        strbuf_printf(out, "%s&%s", i ? ", " : "", name);
     }
-    strbuf_puts(out, "        void *args[] = {");
-    for (int i = 0; i < launch->arg_count; i++)
-        strbuf_printf(out, "%s&a%d", i ? ", " : "", i);
     strbuf_puts(out, "};\n");
-    write_allowances(out, launch);
-    if (launch_cluster_blocks(launch) > 1)
-        write_cluster_launch(out, launch);
-    else
-        write_plain_launch(out, launch);
-    strbuf_puts(out, CHECK_STATUS "    }\n");
 }
 
-void write_launcher(StrBuf *out, const Program *program, const Kernel *kernel)
+/* `result` is what its status goes to: `return (int)`, `status = `. */
+static void write_launch(StrBuf *out, const char *indent, const char *result, const Program *program,
+                         const Launch *launch)
 {
-    strbuf_printf(out,
-                  "\n#ifndef __CUDACC_RTC__\nextern \"C\" size_t %s_workspace(void)\n{\n    return %" PRId64
-                  ";\n}\n\n",
+    bool cluster = launch_cluster_blocks(launch) > 1;
+    write_arguments(out, indent, program, launch);
+    if (cluster)
+        write_cluster(out, indent, launch);
+    strbuf_printf(out, "%s%s", indent, result);
+    write_call(out, launch, cluster);
+    strbuf_printf(out, "%s%s_scope::%s, ", cluster ? "&config, " : "", launch->entry, launch->entry);
+    if (!cluster) {
+        write_shape(out, launch);
+        strbuf_printf(out, ",\n%s    ", indent);
+    }
+    strbuf_puts(out, "args");
+    if (!cluster)
+        strbuf_printf(out, ", %" PRId64 ", (cudaStream_t)stream", launch->shared_bytes);
+    strbuf_puts(out, ");\n");
+}
+
+static void write_launches(StrBuf *out, const Kernel *kernel)
+{
+    bool allows = needs_allowance(kernel);
+    if (kernel->launch_count == 1 && !allows) {
+        write_launch(out, "    ", "return (int)", kernel->program, &kernel->launches[0]);
+        return;
+    }
+    strbuf_printf(out, "    cudaError_t status = %s%s;\n", allows ? kernel->name : "cudaSuccess",
+                  allows ? "_allow()" : "");
+    for (int k = 0; k < kernel->launch_count; k++) {
+        strbuf_puts(out, "    if (status == cudaSuccess) {\n");
+        write_launch(out, "        ", "status = ", kernel->program, &kernel->launches[k]);
+        strbuf_puts(out, "    }\n");
+    }
+    strbuf_puts(out, "    return (int)status;\n");
+}
+
+/* The launcher with numbers for names, and the names. */
+static const char *numbered_launcher(Arena *arena, const Kernel *kernel)
+{
+    StrBuf out = strbuf_new(arena);
+    const Program *program = kernel->program;
+    strbuf_printf(&out,
+                  "#ifndef __CUDACC_RTC__\nextern \"C\" size_t %s_workspace(void) { return %" PRId64 "; }\n",
                   kernel->name, kernel->workspace_bytes);
-    write_argument_list(out, program, "// ");
-    strbuf_puts(out, "extern \"C\" ");
-    write_signature(out, program, kernel->name);
-    strbuf_puts(out, "\n{\n");
-    write_alignment_check(out, program, kernel);
-    strbuf_puts(out, "    cudaError_t status = cudaSuccess;\n");
-    for (int k = 0; k < kernel->launch_count; k++)
-        write_launch(out, program, &kernel->launches[k]);
-    strbuf_puts(out, "    return (int)status;\n}\n#endif\n");
+    write_allowances(&out, kernel);
+    for (int i = 0; i < argument_count(program); i++) {
+        strbuf_puts(&out, i ? ", " : "\n// ");
+        write_tensor(&out, argument_tensor(program, i));
+    }
+    strbuf_puts(&out, "\nextern \"C\" ");
+    write_signature(&out, kernel, true);
+    strbuf_puts(&out, "\n{\n");
+    write_alignment_check(&out, program, kernel);
+    write_launches(&out, kernel);
+    strbuf_puts(&out, "}\n#endif\n");
+    return out.text;
+}
+
+const char *launcher_text(Arena *arena, Kernel *kernel, Names *names)
+{
+    const Program *program = kernel->program;
+    const char *text = numbered_launcher(arena, kernel);
+    names_avoid(names, text);
+    kernel->arguments = NEW_ARRAY(arena, const char *, argument_count(program));
+    for (int i = 0; i < argument_count(program); i++) {
+        const char *number = argument_number(arena, program, i);
+        names_give(names, number, argument_tensor(program, i)->name);
+        kernel->arguments[i] = names_find(names, number);
+    }
+    return names_put(names, text);
+}
+
+// ---- the header ----
+
+/* `((size_t)1 * 64 * 1024 * 2)`; bits lie in words of 32. */
+static void write_bytes(StrBuf *out, const Tensor *tensor)
+{
+    bool bits = tensor->dtype == DTYPE_B1;
+    strbuf_puts(out, bits ? "(((size_t)1" : "((size_t)1");
+    for (int d = 0; d < tensor->rank; d++)
+        strbuf_printf(out, " * %" PRId64, tensor->shape[d]);
+    if (bits)
+        strbuf_puts(out, " + 31) / 32 * 4)");
+    else
+        strbuf_printf(out, " * %d)", dtype_info[tensor->dtype].bits / 8);
+}
+
+static void write_sizes(StrBuf *out, const Kernel *kernel)
+{
+    strbuf_puts(out, "/* Bytes of the tensors, which are dense and row-major. */\n");
+    for (int i = 0; i < argument_count(kernel->program); i++) {
+        const Tensor *tensor = argument_tensor(kernel->program, i);
+        strbuf_printf(out, "#define %s_%s_bytes ", kernel->name, kernel->arguments[i]);
+        write_bytes(out, tensor);
+        strbuf_puts(out, "   /* ");
+        write_tensor(out, tensor);
+        strbuf_puts(out, " */\n");
+    }
+    for (int i = 0; i < argument_count(kernel->program); i++) {
+        const Tensor *tensor = argument_tensor(kernel->program, i);
+        strbuf_printf(out, "static_assert(%s_%s_bytes == %" PRId64 "u, \"", kernel->name,
+                      kernel->arguments[i], tensor_bytes(tensor));
+        write_tensor(out, tensor);
+        strbuf_puts(out, "\");\n");
+    }
 }
 
 char *codegen_header(Arena *arena, const Kernel *kernel)
 {
     StrBuf out = strbuf_new(arena);
-    const Program *program = kernel->program;
+    strbuf_printf(&out,
+                  "// Launcher of %s, for C11 and C++11; see %s.cu.\n#pragma once\n#include "
+                  "<assert.h>\n#include <stddef.h>\n\n"
+                  "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n",
+                  kernel->name, kernel->name);
+    write_sizes(&out, kernel);
     strbuf_printf(
         &out,
-        "// Launcher of %s; see %s.cu.\n#pragma once\n#include <stddef.h>\n\n"
-        "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n"
-        "/* Bytes of workspace, aligned to 256; 0: none is needed. */\nsize_t %s_workspace(void);\n\n",
-        kernel->name, kernel->name, kernel->name);
-    strbuf_puts(&out, "/* Returns a cudaError_t. Pointers are device memory aligned to 16 bytes; `stream` is "
-                      "a cudaStream_t. Tensors are dense and row-major:\n\n");
-    write_argument_list(&out, program, "     ");
-    strbuf_puts(&out, "*/\n");
-    write_signature(&out, program, kernel->name);
+        "\n/* Bytes of workspace, aligned to 256; 0: none is needed. */\nsize_t %s_workspace(void);\n\n"
+        "/* Returns a cudaError_t. Pointers are device memory aligned to 16 bytes; `stream` is a "
+        "cudaStream_t. */\n",
+        kernel->name);
+    write_signature(&out, kernel, false);
     strbuf_puts(&out, ";\n\n#ifdef __cplusplus\n}\n#endif\n");
     return out.text;
 }

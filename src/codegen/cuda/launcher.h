@@ -2,8 +2,10 @@
 #pragma once
 #include "base/strbuf.h"
 #include "codegen/cuda/kernel.h"
+#include "codegen/cuda/names.h"
 
 /* Position of the tensor among the program's arguments: inputs, then outputs; -1: it is a temporary. */
 int program_argument(const Program *program, const Tensor *tensor);
 
-void write_launcher(StrBuf *out, const Program *program, const Kernel *kernel);
+/* Its text; gives the kernel's arguments their names, which are none of those in `names`. */
+const char *launcher_text(Arena *arena, Kernel *kernel, Names *names);

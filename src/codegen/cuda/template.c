@@ -11,6 +11,8 @@
 #define OPENING "// <rollerc: parameters>\n"
 #define CLOSING "// </rollerc>\n"
 #define INCLUDE "#include \"prelude.cuh\"\n"
+#define BEGIN "namespace KERNEL {\nusing namespace rollerc;\n"
+#define END "}   // namespace KERNEL\n"
 
 const char *template_place(const TemplateStore *store, const char *path)
 {
@@ -51,32 +53,30 @@ static int count_lines(const char *text, const char *end)
     return lines;
 }
 
-/* The head without its #include line: the prelude is in the emitted file already. */
-static char *without_include(Arena *arena, const char *head, size_t length)
+/* Behind the first `word` from `at` on; a template without it is wrong. */
+static const char *find_behind(const TemplateStore *store, const char *path, const char *at, const char *word)
 {
-    char *copy = arena_strndup(arena, head, length);
-    char *line = strstr(copy, INCLUDE);
-    if (line)
-        memmove(line, line + strlen(INCLUDE), strlen(line + strlen(INCLUDE)) + 1);
-    return copy;
+    const char *found = strstr(at, word);
+    if (!found)
+        fatal(store->folder ? EXIT_INPUT : EXIT_BUG, "'%s' lacks '%.*s' in its place", path,
+              (int)strcspn(word, "\n"), word);
+    return found + strlen(word);
 }
 
 Template template_read(const TemplateStore *store, const char *path)
 {
     const char *text = template_text(store, path);
-    const char *opening = strstr(text, OPENING);
-    const char *closing = opening ? strstr(opening, CLOSING) : NULL;
-    if (!closing)
-        fatal(store->folder ? EXIT_INPUT : EXIT_BUG,
-              "'%s' lacks the lines '// <rollerc: parameters>' and '// </rollerc>'", path);
-    const char *body = closing + strlen(CLOSING);
-    const char *head = without_include(store->arena, text, (size_t)(opening - text));
+    const char *include = find_behind(store, path, text, INCLUDE);
+    const char *head = find_behind(store, path, include, BEGIN);
+    const char *block = find_behind(store, path, head, OPENING);
+    const char *body = find_behind(store, path, block, CLOSING);
+    const char *end = find_behind(store, path, body, END);
     return (Template){
         .path = path,
-        .head = head,
-        .head_length = strlen(head),
-        .body = body,
-        .body_length = strlen(body),
+        .about = arena_strndup(store->arena, text, (size_t)(include - text) - strlen(INCLUDE)),
+        .head = arena_strndup(store->arena, head, (size_t)(block - head) - strlen(OPENING)),
+        .body = arena_strndup(store->arena, body, (size_t)(end - body) - strlen(END)),
+        .head_line = count_lines(text, head) + 1,
         .body_line = count_lines(text, body) + 1,
     };
 }

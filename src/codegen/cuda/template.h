@@ -6,12 +6,11 @@
 #include "base/strbuf.h"
 
 typedef struct Template {
-    const char *path;   // "templates/matmul.cu"
-    const char *head;   // up to the first marker line, without the #include of the prelude
-    size_t head_length;
-    const char *body;   // after the last marker line
-    size_t body_length;
-    int body_line;   // line of `body` in the file
+    const char *path;    // "templates/matmul.cu"
+    const char *about;   // the comment at its top
+    const char *head;    // what its namespace holds before the block
+    const char *body;    // and behind it
+    int head_line, body_line;   // of the file: where they begin
 } Template;
 
 /* Where templates are read from: NULL for the ones inside the binary, else a folder that holds the same names. */
@@ -20,6 +19,9 @@ typedef struct TemplateStore {
     const char *folder;
     bool line_directives;   // #line in what is emitted, for whoever edits templates; else comments name the places
 } TemplateStore;
+
+/* Stands where the emitted file itself goes on, until its lines are counted; nothing else looks like it. */
+#define TEMPLATE_OWN_LINE "#line 0\n"
 
 /* Says that what follows in an emitted file begins at `line` of a template. */
 void template_cite(StrBuf *out, const TemplateStore *store, const char *path, int line);

@@ -1,11 +1,14 @@
 // The host's twin of CUDA: what a generated file and its prelude need to compile as plain C++.
 //
-// It comes before the generated text and includes nothing but calls.h: the whole program then
+// It comes before the generated text and includes nothing but calls.h and numbers.h: the whole program then
 // compiles in a fraction of a second. Threads are fibers (machine.h); one block runs at a time, or a cluster, or the grid
 // of a cooperative launch.
 #include "calls.h"
 
 #define ROLLERC_INTERP 1
+#define UNROLL
+#define UNROLL_4
+#define thread_local   // the launcher runs on one thread
 #define __global__
 #define __device__
 #define __host__
@@ -47,6 +50,7 @@ static inline unsigned __float_as_uint(float x) { return rollerc_bits<unsigned>(
 static inline float __uint_as_float(unsigned x) { return rollerc_bits<float>(x); }
 static inline long long __double_as_longlong(double x) { return rollerc_bits<long long>(x); }
 static inline double __longlong_as_double(long long x) { return rollerc_bits<double>(x); }
+#include "numbers.h"
 
 // ---- threads ----
 
@@ -133,9 +137,13 @@ static inline void async_copy16(void *shared, const void *global, ROLLERC_PLACE)
     rollerc_interp::async_copy16(shared, global, place);
 }
 static inline void async_commit(ROLLERC_PLACE) { rollerc_interp::async_commit(place); }
-static inline void async_wait_for(int groups, ROLLERC_PLACE)
+template <int N> static inline void async_wait(ROLLERC_PLACE)
 {
-    rollerc_interp::async_wait(static_cast<unsigned>(groups), place);
+    rollerc_interp::async_wait(static_cast<unsigned>(N), place);
+}
+static inline void async_read16(void *shared, const void *global, ROLLERC_PLACE)
+{
+    rollerc_interp::async_copy16(shared, global, place);
 }
 
 }   // namespace rollerc
@@ -164,6 +172,11 @@ struct cudaLaunchConfig_t {   // filled in this order: two of CUDA's names are m
 };
 
 static inline cudaError_t cudaGetLastError() { return cudaSuccess; }
+static inline cudaError_t cudaGetDevice(int *device)
+{
+    *device = 0;
+    return cudaSuccess;
+}
 
 namespace rollerc_interp {
 

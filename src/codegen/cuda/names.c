@@ -1,0 +1,150 @@
+#include "codegen/cuda/names.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/strbuf.h"
+
+/* Words of C, C++ and CUDA, and macros that headers define in lower case. */
+static const char WORDS[] = "alignas alignof and and_eq asm assert auto bitand bitor bool break case catch "
+                            "char char16_t char32_t char8_t class "
+                            "co_await co_return co_yield compl concept const const_cast consteval constexpr "
+                            "constinit continue decltype default "
+                            "delete do double dynamic_cast else enum errno explicit export extern false "
+                            "float for friend goto if inline int linux "
+                            "long mutable namespace new noexcept not not_eq nullptr operator or or_eq "
+                            "private protected public register "
+                            "reinterpret_cast requires restrict return short signed sizeof static "
+                            "static_assert static_cast struct switch template "
+                            "this thread_local throw true try typedef typeid typename union unix unsigned "
+                            "using virtual void volatile wchar_t while "
+                            "xor xor_eq NULL NAN INFINITY EOF main std blockDim blockIdx dim3 gridDim "
+                            "threadIdx warpSize rollerc rollerc_shared";
+
+typedef struct Given {
+    const char *numbered, *name;
+} Given;
+
+struct Names {
+    Arena *arena;
+    Slice *words;   // a hash table; empty slices are free
+    size_t word_count, capacity;
+    Given *given;
+    int given_count, given_capacity;
+};
+
+static size_t hash(Slice word)
+{
+    size_t hash = 0xcbf29ce484222325u;   // FNV-1a
+    for (const char *c = word.start; c < word.end; c++)
+        hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
+    return hash;
+}
+
+/* Where the word is, or would be. */
+static Slice *find_word(const Names *names, Slice word)
+{
+    size_t at = hash(word) & (names->capacity - 1);
+    while (names->words[at].start && slice_compare(names->words[at], word) != 0)
+        at = (at + 1) & (names->capacity - 1);
+    return &names->words[at];
+}
+
+void names_avoid_word(Names *names, Slice word)
+{
+    Slice *place = find_word(names, word);
+    if (place->start)
+        return;
+    *place = word;
+    if (2 * ++names->word_count < names->capacity)
+        return;
+    Names grown = *names;
+    grown.capacity *= 2;
+    grown.words = NEW_ARRAY(names->arena, Slice, grown.capacity);
+    for (size_t i = 0; i < names->capacity; i++)
+        if (names->words[i].start)
+            *find_word(&grown, names->words[i]) = names->words[i];
+    *names = grown;
+}
+
+Names *names_new(Arena *arena)
+{
+    Names *names = NEW(arena, Names);
+    *names = (Names){.arena = arena, .capacity = 1024};
+    names->words = NEW_ARRAY(arena, Slice, names->capacity);
+    names_avoid(names, WORDS);
+    return names;
+}
+
+void names_avoid(Names *names, const char *text)
+{
+    Slice rest = slice_of(text), token;
+    bool is_member = false;   // x of threadIdx.x
+    while (token_read(&rest, &token)) {
+        if (is_name(token) && !is_member)
+            names_avoid_word(names, token);
+        is_member = *token.start == '.';
+    }
+}
+
+bool names_has(const Names *names, const char *word)
+{
+    return find_word(names, slice_of(word))->start != NULL;
+}
+
+/* A temporary that rollerc made is called "y.1". */
+static char *as_word(Arena *arena, const char *name)
+{
+    char *word = arena_strdup(arena, name);
+    for (char *c = word; *c; c++)
+        if (!isalnum((unsigned char)*c))
+            *c = '_';
+    return word;
+}
+
+void names_give(Names *names, const char *numbered, const char *wanted)
+{
+    if (names->given_count == names->given_capacity) {
+        Given *given = NEW_ARRAY(names->arena, Given, 2 * names->given_capacity + 16);
+        if (names->given_count)
+            memcpy(given, names->given, sizeof *given * (size_t)names->given_count);
+        names->given = given;
+        names->given_capacity = 2 * names->given_capacity + 16;
+    }
+    const char *name = as_word(names->arena, wanted);
+    while (find_word(names, slice_of(name))->start)
+        name = arena_printf(names->arena, "%s_", name);
+    names_avoid_word(names, slice_of(name));
+    names->given[names->given_count++] = (Given){numbered, name};
+}
+
+static const char *find_given(const Names *names, Slice numbered)
+{
+    for (int i = 0; i < names->given_count; i++)
+        if (slice_equals(numbered, names->given[i].numbered))
+            return names->given[i].name;
+    return NULL;
+}
+
+const char *names_find(const Names *names, const char *numbered)
+{
+    return find_given(names, slice_of(numbered));
+}
+
+const char *names_put(const Names *names, const char *text)
+{
+    StrBuf out = strbuf_new(names->arena);
+    Slice rest = slice_of(text), token;
+    const char *written = text;
+    while (token_read(&rest, &token)) {
+        bool is_numbered = is_name(token) && isdigit((unsigned char)token.end[-1]);
+        const char *name = is_numbered ? find_given(names, token) : NULL;
+        if (!name)
+            continue;
+        strbuf_write(&out, written, (size_t)(token.start - written));
+        strbuf_puts(&out, name);
+        written = token.end;
+    }
+    strbuf_puts(&out, written);
+    return out.text;
+}

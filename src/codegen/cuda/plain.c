@@ -1,0 +1,321 @@
+#include "codegen/cuda/plain.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "codegen/cuda/expr.h"
+
+/* Numbers for names: tensor 3 of the program is `tensor3`, where it lies `memory3`; the second index name is `index1`. */
+typedef struct Plain {
+    StrBuf *out;
+    const Program *program;
+    const TensorOp *op;
+    const char *indices[MAX_AXES];   // of the definition
+    const char **index_names;        // all that there are
+    int index_count;
+} Plain;
+
+static void write_expr(Plain *plain, const Expr *expr);
+
+// ---- spelling ----
+
+/* %0 %1 %2 are the operands. */
+static const char *spelling(Op op, bool real)
+{
+    switch (op) {
+    case OP_NEG: return "(-%0)";
+    case OP_ADD: return "(%0 + %1)";
+    case OP_SUB: return "(%0 - %1)";
+    case OP_MUL: return "(%0 * %1)";
+    case OP_DIV: return real ? "(%0 / %1)" : "quotient(%0, %1)";
+    case OP_MAX: return "larger(%0, %1)";
+    case OP_MIN: return "smaller(%0, %1)";
+    case OP_ABS: return real ? "std::fabs(%0)" : "std::llabs(%0)";
+    case OP_SQ: return "square(%0)";
+    case OP_RELU: return real ? "larger(%0, 0.0)" : "larger(%0, 0ll)";
+    case OP_FLOOR: return real ? "std::floor(%0)" : "%0";
+    case OP_CEIL: return real ? "std::ceil(%0)" : "%0";
+    case OP_EXP: return "std::exp(%0)";
+    case OP_LOG: return "std::log(%0)";
+    case OP_SQRT: return "std::sqrt(%0)";
+    case OP_RSQRT: return "(1 / std::sqrt(%0))";
+    case OP_TANH: return "std::tanh(%0)";
+    case OP_ERF: return "std::erf(%0)";
+    case OP_SIGMOID: return "(1 / (1 + std::exp(-%0)))";
+    case OP_SIN: return "std::sin(%0)";
+    case OP_COS: return "std::cos(%0)";
+    case OP_POW: return "std::pow(%0, %1)";
+    default: return op_info[op].cuda;   // comparisons, conditions and choices
+    }
+}
+
+/* A real's rounding to what is stored, or a whole number's range. */
+static const char *conversion(DType to)
+{
+    switch (to) {
+    case DTYPE_F32: return "(float)";
+    case DTYPE_F16: return "rounded<f16>";
+    case DTYPE_BF16: return "rounded<bf16>";
+    case DTYPE_I32: return "(int)";
+    case DTYPE_I8: return "(signed char)";
+    case DTYPE_U8: return "(unsigned char)";
+    case DTYPE_B1: return "(bool)";
+    default: return "";
+    }
+}
+
+static const char *type_of(DType type) { return dtype_info[type].is_real ? "double" : "long long"; }
+
+static void write_constant(StrBuf *out, const Expr *expr)
+{
+    double real = expr->constant.real;
+    if (!dtype_info[expr->type].is_real)
+        strbuf_printf(out, "%" PRId64 "ll", expr->constant.integer);
+    else if (isnan(real))
+        strbuf_puts(out, "(double)NAN");
+    else if (isinf(real))
+        strbuf_puts(out, real < 0 ? "(double)-INFINITY" : "(double)INFINITY");
+    else
+        strbuf_printf(out, "(double)%.17g", real);
+}
+
+// ---- expressions ----
+
+static void write_access(Plain *plain, const Access *access)
+{
+    bool whole = !dtype_info[access->tensor->dtype].is_real;
+    strbuf_printf(plain->out, "%stensor%d(", whole ? "(long long)" : "", access->tensor->id);
+    if (access->tensor->role == ROLE_INPUT) {   // a tensor in memory; all others are functions
+        Affine offset = access_offset(access);
+        emit_affine(plain->out, &offset, plain->indices);
+    }
+    for (int d = 0; access->tensor->role != ROLE_INPUT && d < access->rank; d++) {
+        strbuf_puts(plain->out, d ? ", " : "");
+        emit_affine(plain->out, &access->dims[d].index, plain->indices);
+    }
+    strbuf_puts(plain->out, ")");
+}
+
+static void write_guard(Plain *plain, const Guard *guard)
+{
+    for (int i = 0; i < guard->count; i++) {
+        strbuf_puts(plain->out, i ? " && inside(" : "(inside(");
+        emit_affine(plain->out, &guard->bounds[i].index, plain->indices);
+        strbuf_printf(plain->out, ", %" PRId64 ")", guard->bounds[i].size);
+    }
+    strbuf_puts(plain->out, " ? ");
+    write_expr(plain, guard->body);
+    strbuf_puts(plain->out, " : ");
+    write_expr(plain, guard->otherwise);
+    strbuf_puts(plain->out, ")");
+}
+
+static void write_apply(Plain *plain, const Expr *expr)
+{
+    bool real = dtype_info[expr->type].is_real, wraps = expr->type == DTYPE_I32;
+    strbuf_puts(plain->out, wraps ? "(long long)(int)(" : "");
+    for (const char *c = spelling(expr->apply.op, real); *c; c++)
+        if (*c == '%')
+            write_expr(plain, expr->apply.operands[*++c - '0']);
+        else
+            strbuf_putc(plain->out, *c);
+    strbuf_puts(plain->out, wraps ? ")" : "");
+}
+
+static void write_cast(Plain *plain, const Expr *expr)
+{
+    static const char *const ranges[DTYPE_COUNT] = {
+        [DTYPE_I32] = "-2147483648.0, 2147483647.0", [DTYPE_I8] = "-128.0, 127.0", [DTYPE_U8] = "0.0, 255.0"};
+    DType to = expr->cast.to, from = expr->cast.body->type;
+    bool cuts = dtype_info[from].is_real && ranges[to];
+    strbuf_printf(plain->out, "(%s)%s(", type_of(to), cuts ? "whole" : conversion(to));
+    write_expr(plain, expr->cast.body);
+    strbuf_printf(plain->out, cuts ? ", %s)" : ")", ranges[to]);
+}
+
+static void write_expr(Plain *plain, const Expr *expr)
+{
+    switch (expr->kind) {
+    case EXPR_CONST: write_constant(plain->out, expr); break;
+    case EXPR_INDEX:
+        strbuf_printf(plain->out, "(%s)(", type_of(expr->type));
+        emit_affine(plain->out, &expr->index, plain->indices);
+        strbuf_puts(plain->out, ")");
+        break;
+    case EXPR_ACCESS: write_access(plain, &expr->access); break;
+    case EXPR_GUARD: write_guard(plain, &expr->guard); break;
+    case EXPR_APPLY: write_apply(plain, expr); break;
+    case EXPR_CAST: write_cast(plain, expr); break;
+    case EXPR_VALUE: assert(!"only fusions have values");
+    }
+}
+
+// ---- definitions ----
+
+static const char *index_number(Plain *plain, const char *name)
+{
+    int i = 0;
+    while (i < plain->index_count && strcmp(plain->index_names[i], name) != 0)
+        i++;
+    if (i == plain->index_count)
+        plain->index_names[plain->index_count++] = name;
+    return arena_printf(plain->out->arena, "index%d", i);
+}
+
+static void write_identity(StrBuf *out, const TensorOp *op)
+{
+    bool real = dtype_info[op->body->type].is_real;
+    switch (op->reduce) {
+    case REDUCE_MAX: strbuf_puts(out, real ? "-INFINITY" : "-9223372036854775807ll"); break;
+    case REDUCE_MIN: strbuf_puts(out, real ? "INFINITY" : "9223372036854775807ll"); break;
+    default: strbuf_puts(out, op->reduce == REDUCE_PROD ? "1" : "0");
+    }
+}
+
+static void write_reduction(Plain *plain)
+{
+    static const char *const steps[] = {[REDUCE_SUM] = "total + ",
+                                        [REDUCE_PROD] = "total * ",
+                                        [REDUCE_MAX] = "larger(total, ",
+                                        [REDUCE_MIN] = "smaller(total, "};
+    const TensorOp *op = plain->op;
+    StrBuf *out = plain->out;
+    strbuf_printf(out, "        %s total = ", type_of(op->body->type));
+    write_identity(out, op);
+    strbuf_puts(out, ";\n");
+    for (int a = op->spatial_count; a < op->axis_count; a++)
+        strbuf_printf(out, "        for (long long %s = 0; %s < %" PRId64 "; %s++)\n", plain->indices[a],
+                      plain->indices[a], op->axes[a].extent, plain->indices[a]);
+    strbuf_printf(out, "            total = %s", steps[op->reduce]);
+    write_expr(plain, op->body);
+    strbuf_puts(out, op->reduce == REDUCE_MAX || op->reduce == REDUCE_MIN ? ");\n" : ";\n");
+    strbuf_printf(out, "        return %s(total);\n", conversion(op->out->dtype));
+}
+
+static void write_definition(Plain *plain, const TensorOp *op)
+{
+    StrBuf *out = plain->out;
+    plain->op = op;
+    for (int a = 0; a < op->axis_count; a++)
+        plain->indices[a] = index_number(plain, op->axes[a].name);
+    strbuf_printf(out, "    auto tensor%d = keep([&](", op->out->id);
+    for (int a = 0; a < op->spatial_count; a++)
+        strbuf_printf(out, "%slong long %s", a ? ", " : "", plain->indices[a]);
+    if (op->reduce != REDUCE_NONE) {
+        strbuf_printf(out, ") -> %s {\n", type_of(op->out->dtype));
+        write_reduction(plain);
+        strbuf_puts(out, "    });\n");
+    } else {
+        strbuf_printf(out, ") { return %s(", conversion(op->out->dtype));
+        write_expr(plain, op->body);
+        strbuf_puts(out, "); });\n");
+    }
+}
+
+// ---- the program ----
+
+/* `Tensor<f16> x(50331648, 50331648, true);` */
+static void write_memory(StrBuf *out, const Tensor *tensor, const char *name, bool input)
+{
+    static const char *const types[DTYPE_COUNT] = {
+        [DTYPE_F64] = "double",       [DTYPE_F32] = "float", [DTYPE_F16] = "f16",
+        [DTYPE_BF16] = "bf16",        [DTYPE_I32] = "int",   [DTYPE_I8] = "signed char",
+        [DTYPE_U8] = "unsigned char", [DTYPE_B1] = "b1"};
+    int64_t count = tensor_elements(tensor);
+    int64_t words = tensor->dtype == DTYPE_B1 ? tensor_bytes(tensor) / 4 : count;
+    strbuf_printf(out, "    Tensor<%s> %s%d(%" PRId64 ", %" PRId64 ", %s);\n", types[tensor->dtype], name,
+                  tensor->id, count, words, input ? "true" : "false");
+}
+
+/* Of a real's share of the largest value: half a dozen of its type's last places; for f32 what sums lose, too. */
+static const char *tolerance(DType type)
+{
+    switch (type) {
+    case DTYPE_F64: return "1e-9";
+    case DTYPE_F32: return "1e-4";
+    case DTYPE_F16: return "3e-3";
+    case DTYPE_BF16: return "2e-2";
+    default: return "0";
+    }
+}
+
+static void write_check(StrBuf *out, const Tensor *tensor)
+{
+    strbuf_printf(out,
+                  "    right &= check(\"%s\", memory%d, %" PRId64 ", %s, [&](long long%s) { return tensor%d(",
+                  tensor->name, tensor->id, tensor_elements(tensor), tolerance(tensor->dtype),
+                  tensor->rank ? " element" : "", tensor->id);
+    int64_t below = tensor_elements(tensor);
+    for (int d = 0; d < tensor->rank; d++) {
+        below /= tensor->shape[d];
+        strbuf_puts(out, d ? ", element" : "element");
+        if (below > 1)
+            strbuf_printf(out, " / %" PRId64, below);
+        if (d > 0)
+            strbuf_printf(out, " %% %" PRId64, tensor->shape[d]);
+    }
+    strbuf_puts(out, "); });\n");
+}
+
+static void write_run(StrBuf *out, const Program *program, const Kernel *kernel)
+{
+    strbuf_printf(out,
+                  "    void *workspace = nullptr;\n    cudaMalloc(&workspace, %s_workspace() + 1);\n"
+                  "    const auto run = [&] { return %s_launch(",
+                  kernel->name, kernel->name);
+    for (int i = 0; i < program->input_count; i++)
+        strbuf_printf(out, "tensor%d.there, ", program->inputs[i]->id);
+    for (int i = 0; i < program->output_count; i++)
+        strbuf_printf(out, "memory%d.there, ", program->outputs[i]->id);
+    strbuf_puts(out, "workspace, nullptr); };\n"
+                     "    if (!ran(run()))\n        return 1;\n    bool right = true;\n");
+}
+
+static void write_report(StrBuf *out, const Program *program, const Kernel *kernel)
+{
+    double bytes = 0, work = 0;
+    for (int i = 0; i < program->input_count; i++)
+        bytes += (double)tensor_bytes(program->inputs[i]);
+    for (int i = 0; i < program->output_count; i++)
+        bytes += (double)tensor_bytes(program->outputs[i]);
+    for (int k = 0; k < kernel->launch_count; k++)
+        work += kernel->launches[k].work;
+    strbuf_printf(out, "    time_it(\"%s\", run, %.0f, %.0f);\n    return right ? 0 : 1;\n}\n", kernel->name,
+                  bytes, work);
+}
+
+static void give_names(Names *names, const Plain *plain, const Program *program)
+{
+    Arena *arena = plain->out->arena;
+    for (int i = 0; i < program->tensor_count; i++)
+        names_give(names, arena_printf(arena, "tensor%d", program->tensors[i]->id),
+                   program->tensors[i]->name);
+    for (int i = 0; i < program->output_count; i++)
+        names_give(names, arena_printf(arena, "memory%d", program->outputs[i]->id),
+                   arena_printf(arena, "%s_found", program->outputs[i]->name));
+    for (int i = 0; i < plain->index_count; i++)
+        names_give(names, arena_printf(arena, "index%d", i), plain->index_names[i]);
+}
+
+const char *plain_main(Arena *arena, const Program *program, const Kernel *kernel, Names *names)
+{
+    StrBuf out = strbuf_new(arena);
+    Plain plain = {.out = &out, .program = program};
+    plain.index_names = NEW_ARRAY(arena, const char *, program->op_count *MAX_AXES + 1);
+    strbuf_puts(&out, "int main()\n{\n    using namespace plain;\n");
+    for (int i = 0; i < program->input_count; i++)
+        write_memory(&out, program->inputs[i], "tensor", true);
+    for (int i = 0; i < program->output_count; i++)
+        write_memory(&out, program->outputs[i], "memory", false);
+    for (int i = 0; i < program->op_count; i++)
+        write_definition(&plain, program->ops[i]);
+    write_run(&out, program, kernel);
+    for (int i = 0; i < program->output_count; i++)
+        write_check(&out, program->outputs[i]);
+    write_report(&out, program, kernel);
+    names_avoid(names, out.text);
+    give_names(names, &plain, program);
+    return names_put(names, out.text);
+}

@@ -1,0 +1,16 @@
+// The expression once more, as anyone would write it: a function on the host for each definition, in double precision, with a
+// loop for each index that is reduced over. A kernel's file compiled with -DROLLERC_MAIN compares the kernel with it.
+//
+//   auto m = keep([&](long long i) {
+//       double total = -INFINITY;
+//       for (long long j = 0; j < 1024; j++)
+//           total = fmax(total, x(i * 1024 + j));
+//       return total;
+//   });
+#pragma once
+#include "base/strbuf.h"
+#include "codegen/cuda/kernel.h"
+#include "codegen/cuda/names.h"
+
+/* The program's main(), in terms of templates/main.cuh. */
+const char *plain_main(Arena *arena, const Program *program, const Kernel *kernel, Names *names);

@@ -1,0 +1,31 @@
+// CUDA text as rollerc reads it: names, and single characters that are none. White space, comments, strings and numbers
+// lie between them. Enough to find declarations and what they use; what it means is the compiler's business.
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+
+/* A piece of text that lies elsewhere. */
+typedef struct Slice {
+    const char *start, *end;
+} Slice;
+
+Slice slice_of(const char *text);
+size_t slice_length(Slice slice);
+bool slice_starts(Slice slice, const char *word);
+bool slice_equals(Slice slice, const char *word);
+int slice_compare(Slice a, Slice b);   // as strcmp does
+
+bool is_name(Slice token);
+
+/* The next token; false at the end. */
+bool token_read(Slice *rest, Slice *token);
+
+/* Behind what is no token: white space, a comment, a string or a number; `at` where there is none of them. */
+const char *token_skip(const char *at, const char *end);
+
+/* Inside of ( ), { }, [ ] or < >, whose first character has been read; the last one is read, too. */
+Slice token_read_group(Slice *rest, char open);
+
+/* Up to the next '\n', with it. */
+Slice line_read(Slice *rest);
+bool line_is_blank(Slice line);

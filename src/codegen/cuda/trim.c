@@ -1,0 +1,393 @@
+#include "codegen/cuda/trim.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/diag.h"
+#include "codegen/cuda/fold.h"
+#include "codegen/cuda/trim_parts.h"
+
+#define ROOT "templates/prelude.cuh"
+#define OPENING "// <rollerc: prelude>\n"
+#define CLOSING "// </rollerc>\n"
+#define MAIN "templates/main.cuh"
+#define INCLUDE "#include \"prelude/"
+
+static const char *const TYPES[TYPE_COUNT] = {"float", "double", "long", "short", "char"};
+
+// ---- what there is ----
+
+static void init_scope(Trim *trim, Scope *scope, const KernelText *text)
+{
+    *scope = (Scope){.text = text, .constants = {.arena = trim->arena}};
+    units_init(&scope->units);
+}
+
+static const char *add_file(Trim *trim, const char *path)
+{
+    FileName *file = NEW(trim->store->arena, FileName);
+    file->path = path;
+    *trim->last_file = file;
+    trim->last_file = &file->next;
+    return path;
+}
+
+static Slice between_markers(const Trim *trim, const char *text)
+{
+    const char *opening = strstr(text, OPENING), *closing = opening ? strstr(opening, CLOSING) : NULL;
+    if (!closing)
+        fatal(trim->store->folder ? EXIT_INPUT : EXIT_BUG,
+              "'" ROOT "' lacks the lines '// <rollerc: prelude>' and '// </rollerc>'");
+    return (Slice){opening + strlen(OPENING), closing};
+}
+
+static const char *included_path(Arena *arena, Slice line)
+{
+    const char *name = line.start + strlen(INCLUDE);
+    return arena_printf(arena, "templates/prelude/%.*s", (int)strcspn(name, "\"\n"), name);
+}
+
+/* The root has #includes, and lines that open or close a namespace. */
+static void read_prelude(Trim *trim, bool only_files)
+{
+    const char *text = template_text(trim->store, add_file(trim, ROOT));
+    Slice rest = between_markers(trim, text);
+    UnitPlace place = PLACE_BEFORE;
+    while (rest.start < rest.end) {
+        Slice line = line_read(&rest);
+        place += slice_starts(line, "namespace") || slice_starts(line, "}");
+        if (!slice_starts(line, INCLUDE))
+            continue;
+        const char *path = add_file(trim, included_path(trim->store->arena, line));
+        if (!only_files)
+            units_read(trim->arena, &trim->prelude.units, &trim->target,
+                       (UnitSource){path, 0, place, template_text(trim->store, path)});
+    }
+}
+
+static void read_constants(Scope *scope)
+{
+    for (const TextUnit *unit = scope->units.first; unit; unit = unit->next)
+        constants_read(&scope->constants, unit->text);
+}
+
+static Trim *new_trim(const TemplateStore *store, Target target)
+{
+    Trim *trim = NEW(store->arena, Trim);
+    *trim = (Trim){.arena = store->arena, .store = store, .target = target};
+    trim->last_file = &trim->files;
+    init_scope(trim, &trim->prelude, NULL);
+    return trim;
+}
+
+Trim *trim_new(const TemplateStore *store, Target target, int kernel_count)
+{
+    Trim *trim = new_trim(store, target);
+    trim->kernels = NEW_ARRAY(trim->arena, Scope, kernel_count);
+    read_prelude(trim, false);
+    read_constants(&trim->prelude);
+    units_name(trim->arena, &trim->prelude.units);
+    return trim;
+}
+
+Trim *trim_main(const TemplateStore *store, Target target)
+{
+    Trim *trim = new_trim(store, target);
+    const char *text = template_text(store, MAIN), *inside = strstr(text, BEGIN_MAIN),
+               *end = strstr(text, END_MAIN);
+    if (!inside || !end)
+        fatal(store->folder ? EXIT_INPUT : EXIT_BUG, "'" MAIN "' lacks its 'namespace plain { … }'");
+    inside += strlen(BEGIN_MAIN);
+    const char *before = arena_strndup(trim->arena, text, (size_t)(inside - text) - strlen(BEGIN_MAIN));
+    units_read(trim->arena, &trim->prelude.units, &trim->target, (UnitSource){NULL, 0, PLACE_BEFORE, before});
+    units_read(
+        trim->arena, &trim->prelude.units, &trim->target,
+        (UnitSource){NULL, 0, PLACE_WITHIN, arena_strndup(trim->arena, inside, (size_t)(end - inside))});
+    units_name(trim->arena, &trim->prelude.units);
+    return trim;
+}
+
+/* The body with the launch's own names. */
+static const char *named_body(Arena *arena, const KernelText *kernel)
+{
+    StrBuf out = strbuf_new(arena);
+    Slice rest = slice_of(kernel->template.body), token;
+    const char *written = rest.start;
+    while (token_read(&rest, &token)) {
+        const char *name = slice_equals(token, "ENTRY")        ? kernel->entry
+                           : slice_equals(token, "PARAMETERS") ? kernel->signature
+                           : slice_equals(token, "TENSORS")    ? kernel->tensors
+                                                               : NULL;
+        if (!name)
+            continue;
+        strbuf_write(&out, written, (size_t)(token.start - written));
+        strbuf_puts(&out, name);
+        written = token.end;
+    }
+    strbuf_puts(&out, written);
+    return out.text;
+}
+
+/* Functions are declared in units of their own; what a template only declares, a parameter may define. */
+static const Slice *idle_functions(Trim *trim, const Scope *scope)
+{
+    int count = 0;
+    Slice *idle = NEW_ARRAY(trim->arena, Slice, scope->units.declaration_count + 1);
+    for (const TextUnit *unit = scope->units.first; unit; unit = unit->next)
+        if (unit->declarations && unit->declarations->first->alone && fold_is_idle(unit->text))
+            idle[count++] = unit->declarations->name;
+    return idle;
+}
+
+/* First branches, which show what does nothing, then calls of that. */
+static void fold_scope(Trim *trim, Scope *scope)
+{
+    static const Slice none = {0};
+    for (TextUnit *unit = scope->units.first; unit; unit = unit->next)
+        unit->text = fold_branches(trim->arena, &scope->constants, &none, unit->text);
+    const Slice *idle = idle_functions(trim, scope);
+    for (TextUnit *unit = scope->units.first; unit && idle->start; unit = unit->next)
+        unit->text = fold_branches(trim->arena, &scope->constants, idle, unit->text);
+}
+
+void trim_add_kernel(Trim *trim, const KernelText *kernel)
+{
+    Scope *scope = &trim->kernels[trim->kernel_count++];
+    const Template *template = &kernel->template;
+    init_scope(trim, scope, kernel);
+    scope->constants.outer = &trim->prelude.constants;
+    units_read(trim->arena, &scope->units, &trim->target,
+               (UnitSource){template->path, template->head_line - 1, PLACE_BEFORE, template->head});
+    units_read(trim->arena, &scope->units, &trim->target,
+               (UnitSource){NULL, 0, PLACE_WITHIN, kernel->parameters});
+    units_read(
+        trim->arena, &scope->units, &trim->target,
+        (UnitSource){template->path, template->body_line - 1, PLACE_BEHIND, named_body(trim->arena, kernel)});
+    read_constants(scope);
+    units_name(trim->arena, &scope->units);
+    if (!trim->store->line_directives)   // then lines are the template's
+        fold_scope(trim, scope);
+}
+
+void trim_avoid(const Trim *trim, Names *names)
+{
+    for (int i = 0; i < trim->prelude.units.name_count; i++)
+        names_avoid_word(names, trim->prelude.units.names[i]->name);
+}
+
+// ---- what is taken ----
+
+static void use_declaration(Declaration *declaration, bool called)
+{
+    if (declaration) {
+        declaration->used = true;
+        declaration->called |= called;
+    }
+}
+
+static void use_name(Trim *trim, const Scope *scope, Slice name, bool called)
+{
+    use_declaration(scope ? units_find(&scope->units, name) : NULL, called);
+    use_declaration(units_find(&trim->prelude.units, name), called);
+    for (int i = 0; i < TYPE_COUNT; i++)
+        trim->occurs[i] |= slice_equals(name, TYPES[i]);
+}
+
+/* 1.5 is a double, 1.5f a float, 1ll a long long. */
+static void use_number(Trim *trim, Slice number)
+{
+    bool is_hex = number.end - number.start > 1 && number.start[1] == 'x', is_real = false, is_float = false;
+    for (const char *c = number.start; c < number.end; c++) {
+        is_real |= *c == '.' || (!is_hex && tolower((unsigned char)*c) == 'e');
+        is_float |= !is_hex && tolower((unsigned char)*c) == 'f';
+        trim->occurs[TYPE_LONG] |= tolower((unsigned char)*c) == 'l';
+    }
+    trim->occurs[TYPE_FLOAT] |= is_float;
+    trim->occurs[TYPE_DOUBLE] |= is_real && !is_float;
+}
+
+/* `void name` declares what is called so. */
+static bool is_type_before(Slice before)
+{
+    static const char *const types[] = {"void",     "bool", "int",   "float", "double",
+                                        "unsigned", "char", "short", "long"};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (slice_equals(before, types[i]))
+            return true;
+    return false;
+}
+
+/* Whether a name behind these two tokens is used, and not a member's or declared there: x.name, p->name, T::name, void name. */
+static bool is_use(Slice before, Slice last)
+{
+    if (!last.start)
+        return true;
+    bool is_arrow = before.start && *before.start == '-' && *last.start == '>';
+    bool is_scope = before.start && *before.start == ':' && *last.start == ':';
+    return *last.start != '.' && !is_arrow && !is_scope && !is_type_before(last);
+}
+
+static void use_text(Trim *trim, const Scope *scope, const char *text, const Declaration *own)
+{
+    Slice rest = slice_of(text), before = {0}, last = {0};
+    while (rest.start < rest.end) {
+        const char *behind = token_skip(rest.start, rest.end);
+        Slice token;
+        if (behind != rest.start) {
+            if (isdigit((unsigned char)*rest.start))
+                use_number(trim, (Slice){rest.start, behind});
+            rest.start = behind;
+        } else if (token_read(&rest, &token)) {
+            if (is_name(token) && is_use(before, last) && !(own && own->name.start == token.start))
+                use_name(trim, scope, token, *token.end != '<');
+            before = last;
+            last = token;
+        }
+    }
+}
+
+static bool type_occurs(const Trim *trim, const Scope *scope, Slice type)
+{
+    for (int i = 0; i < TYPE_COUNT; i++)
+        if (slice_equals(type, TYPES[i]))
+            return trim->occurs[i];
+    const Declaration *own = units_find(&scope->units, type),
+                      *common = units_find(&trim->prelude.units, type);
+    return !(own || common) || (own && own->used) || (common && common->used);
+}
+
+static bool is_template(const TextUnit *unit)
+{
+    return strncmp(unit->text, "template", strlen("template")) == 0 ||
+           strncmp(unit->text, "SPECIAL", strlen("SPECIAL")) == 0;
+}
+
+/* Nothing can call an overload for a type that does not occur, nor name<type>() one that is no template. */
+static bool is_wanted(const Trim *trim, const Scope *scope, const Declaration *declaration)
+{
+    if (!declaration->first->used || declaration->first->alone)
+        return declaration->first->used;
+    if (!declaration->first->called && !is_template(declaration->unit))
+        return false;
+    Slice rest = declaration->arguments, token;
+    while (token_read(&rest, &token))
+        if (is_name(token) && !type_occurs(trim, scope, token))
+            return false;
+    return true;
+}
+
+static bool is_unit_wanted(const Trim *trim, const Scope *scope, const TextUnit *unit)
+{
+    if (unit->kind != UNIT_DEFINITION)
+        return unit->kind == UNIT_ROOT || (unit->kind == UNIT_COMMENT && scope->text);
+    for (const Declaration *declaration = unit->declarations; declaration; declaration = declaration->next)
+        if (is_wanted(trim, scope, declaration))
+            return true;
+    return false;
+}
+
+static bool take_units(Trim *trim, Scope *scope)
+{
+    bool more = false;
+    for (TextUnit *unit = scope->units.first; unit; unit = unit->next)
+        if (!unit->taken && is_unit_wanted(trim, scope, unit)) {
+            unit->taken = more = true;
+            use_text(trim, scope->text ? scope : NULL, unit->text, unit->declarations);
+        }
+    return more;
+}
+
+/* Of all declarations of that name one is taken, or none is there. */
+static bool is_there(const UnitList *units, Slice name)
+{
+    const Declaration *found = units_find(units, name);
+    return !found || found->used;
+}
+
+/* `static_assert(condition, "…");` */
+static Slice condition_of(const char *check)
+{
+    Slice condition = {strchr(check, '(') + 1, strchr(check, '"')};
+    while (condition.end && condition.end > condition.start && *condition.end != ',')
+        condition.end--;
+    return condition.end ? condition : slice_of(check);
+}
+
+/* A check stays where all that it names is there, unless it is known to hold. */
+static void take_checks(const Trim *trim, Scope *scope)
+{
+    for (TextUnit *unit = scope->units.first; unit; unit = unit->next) {
+        if (unit->kind != UNIT_CHECK)
+            continue;
+        int64_t holds;
+        Slice rest = condition_of(unit->text), token;
+        unit->taken = !(constants_evaluate(&scope->constants, rest, &holds) && holds);
+        while (unit->taken && token_read(&rest, &token))
+            unit->taken = is_there(&scope->units, token) && is_there(&trim->prelude.units, token);
+    }
+}
+
+/* A constant or a type of the parameters that needs nothing but those before it. */
+static bool is_leading(const Trim *trim, const Scope *scope, const TextUnit *unit)
+{
+    Slice rest = slice_of(unit->text), token;
+    bool found = unit->place == PLACE_WITHIN && token_read(&rest, &token) &&
+                 (slice_equals(token, "constexpr") || slice_equals(token, "using"));
+    while (found && token_read(&rest, &token)) {
+        const Declaration *used = units_find(&scope->units, token);
+        found = used ? used->unit == unit || used->unit->leads : !units_find(&trim->prelude.units, token);
+    }
+    return found;
+}
+
+void trim_add_user(Trim *trim, const char *text) { use_text(trim, NULL, text, NULL); }
+
+void trim_take(Trim *trim)
+{
+    bool more = true;
+    while (more) {
+        more = take_units(trim, &trim->prelude);
+        for (int k = 0; k < trim->kernel_count; k++)
+            more |= take_units(trim, &trim->kernels[k]);
+    }
+    take_checks(trim, &trim->prelude);
+    for (int k = 0; k < trim->kernel_count; k++) {
+        take_checks(trim, &trim->kernels[k]);
+        for (TextUnit *unit = trim->kernels[k].units.first; unit; unit = unit->next)
+            unit->leads = is_leading(trim, &trim->kernels[k], unit);
+    }
+}
+
+static int arch_of(const UnitList *units)
+{
+    int arch = 0;
+    for (const TextUnit *unit = units->first; unit; unit = unit->next)
+        arch = unit->taken && unit->arch > arch ? unit->arch : arch;
+    return arch;
+}
+
+int trim_arch(const Trim *trim)
+{
+    int arch = arch_of(&trim->prelude.units);
+    for (int k = 0; k < trim->kernel_count; k++) {
+        int other = arch_of(&trim->kernels[k].units);
+        arch = other > arch ? other : arch;
+    }
+    return arch;
+}
+
+const char *const *prelude_files(const TemplateStore *store)
+{
+    Trim trim = {.arena = store->arena, .store = store};
+    trim.last_file = &trim.files;
+    read_prelude(&trim, true);
+    add_file(&trim, MAIN);
+    int count = 0;
+    for (const FileName *file = trim.files; file; file = file->next)
+        count++;
+    const char **paths = NEW_ARRAY(store->arena, const char *, count + 1);
+    count = 0;
+    for (const FileName *file = trim.files; file; file = file->next)
+        paths[count++] = file->path;
+    return paths;
+}

@@ -1,0 +1,33 @@
+// What trim.c finds and trim_text.c writes.
+#pragma once
+#include "codegen/cuda/constant.h"
+#include "codegen/cuda/trim.h"
+
+#define PRELUDE "templates/prelude/"
+#define BEGIN_MAIN "namespace plain {\n"
+#define END_MAIN "}   // namespace plain\n"
+
+typedef struct FileName {
+    const char *path;
+    struct FileName *next;
+} FileName;
+
+/* Types of the language that overloads are for; `int` is everywhere. */
+enum { TYPE_FLOAT, TYPE_DOUBLE, TYPE_LONG, TYPE_SHORT, TYPE_CHAR, TYPE_COUNT };
+
+/* Units with names of their own: two launches may call different things the same. */
+typedef struct Scope {
+    UnitList units;
+    Constants constants;
+    const KernelText *text;   // NULL: the prelude
+} Scope;
+
+struct Trim {
+    Arena *arena;
+    const TemplateStore *store;
+    Target target;
+    FileName *files, **last_file;
+    Scope prelude, *kernels;
+    int kernel_count;
+    bool occurs[TYPE_COUNT];
+};

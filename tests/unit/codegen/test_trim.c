@@ -1,0 +1,306 @@
+// Which definitions of a prelude a kernel's file carries, and what is settled in it; and that every template finds all that it uses.
+#include "codegen/cuda/trim.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/embedded.h"
+#include "codegen/cuda/fold.h"
+#include "hal/runtime.h"
+
+static Arena *arena;
+static char folder[] = "/tmp/rollerc-prelude-XXXXXX";
+
+static void write_file(const char *name, const char *text)
+{
+    FILE *file = fopen(arena_printf(arena, "%s/%s", folder, name), "w");
+    ck_assert_ptr_nonnull(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+/* A prelude of two files. */
+static const char ROOT[] = "// Not emitted.\n"
+                           "// <rollerc: prelude>\n"
+                           "#include \"prelude/types.cuh\"\n"
+                           "\n"
+                           "namespace rollerc {\n"
+                           "#include \"prelude/rest.cuh\"\n\n"
+                           "}\n"
+                           "// </rollerc>\n";
+static const char TYPES[] = "// ---- types ----\n"
+                            "\n"
+                            "struct alignas(4) half { int bits; };\n"
+                            "\n"
+                            "// Wide ones.\n"
+                            "template <class T> DEVICE T wide(T x) { return x; }\n"
+                            "DEVICE double wide(double x) { return x; }\n"
+                            "// Of halves.\n"
+                            "DEVICE float wide(half x)\n"
+                            "{\n"
+                            "    const float y = x.bits;\n"
+                            "\n"
+                            "    return y;\n"
+                            "}\n";
+static const char REST[] = "#define WORDS(x) \\\n"
+                           "    wide(x)\n"
+                           "\n"
+                           "#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900\n"
+                           "constexpr int ONE = 1, OTHER = 9;\n"
+                           "#elif !defined(ROLLERC_INTERP)\n"
+                           "constexpr int ONE = 2;\n"
+                           "#else\n"
+                           "constexpr int ONE = 3;\n"
+                           "#endif\n"
+                           "\n"
+                           "// Not wide: \"TWO\" it is.\n"
+                           "template <int N = (ONE > 0), class T = Pair<int>> DEVICE Pair<T> two(T x[ONE])\n"
+                           "{\n"
+                           "    return x.wide + 'a' + 0xhalf;\n"
+                           "}\n"
+                           "DEVICE int three(int x) { return two<1>(x); }\n"
+                           "DEVICE half three(half x) { return x; }\n";
+
+static void setup(void)
+{
+    arena = arena_new();
+    strcpy(folder + strlen(folder) - 6, "XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    mkdir(arena_printf(arena, "%s/prelude", folder), 0700);
+    write_file("prelude.cuh", ROOT);
+    write_file("prelude/types.cuh", TYPES);
+    write_file("prelude/rest.cuh", REST);
+}
+
+static void teardown(void)
+{
+    for (const char **name = (const char *[]){"prelude.cuh", "prelude/types.cuh", "prelude/rest.cuh", NULL}; *name; name++)
+        unlink(arena_printf(arena, "%s/%s", folder, *name));
+    rmdir(arena_printf(arena, "%s/prelude", folder));
+    rmdir(folder);
+    arena_free(arena);
+}
+
+static Trim *trimmed(const char *from, int arch, const char *text)
+{
+    static TemplateStore store;
+    static Target target;
+    store = (TemplateStore){.arena = arena, .folder = from};
+    target = (Target){.arch = arch};
+    Trim *trim = trim_new(&store, target, 0);
+    trim_add_user(trim, text);
+    trim_take(trim);
+    return trim;
+}
+
+/* What is emitted for the text; NULL: of the prelude in the binary. */
+static const char *emitted(const char *from, int arch, const char *text)
+{
+    StrBuf out = strbuf_new(arena);
+    trim_write_prelude(&out, trimmed(from, arch, text));
+    return out.text;
+}
+
+static void check_emitted(int arch, const char *text, const char *before, const char *within)
+{
+    ck_assert_str_eq(emitted(folder, arch, text),
+                     arena_printf(arena, "// What it uses of templates/prelude/:\n%s\nnamespace rollerc {\n%s}   // namespace rollerc\n\n",
+                                  before, within));
+}
+
+START_TEST(a_text_that_uses_nothing_gets_nothing)
+{
+    check_emitted(900, "// wide\nconst char *s = \"two \\\" wide\"; int c = 'w', n = 1wide, wider, awide, x.wide, p->wide, T::wide;\n", "", "");
+}
+END_TEST
+
+START_TEST(a_definition_comes_with_the_comment_of_its_paragraph)
+{
+    check_emitted(900, "wide(1)", "// Wide ones.\ntemplate <class T> DEVICE T wide(T x) { return x; }\n", "");
+}
+END_TEST
+
+/* By name, or as the type of a number. */
+START_TEST(an_overload_for_a_type_comes_with_the_type)
+{
+    static const char all[] = "// Wide ones.\ntemplate <class T> DEVICE T wide(T x) { return x; }\n"
+                              "DEVICE double wide(double x) { return x; }\n";
+    check_emitted(900, "half x", "struct alignas(4) half { int bits; };\n", "");
+    check_emitted(900, "wide(1.5)", all, "");
+    check_emitted(900, "wide(1e3)", all, "");
+    check_emitted(900, "double x = wide(1)", all, "");
+    check_emitted(900, "wide(1.5f + 0x1e)", "// Wide ones.\ntemplate <class T> DEVICE T wide(T x) { return x; }\n", "");
+    ck_assert_ptr_nonnull(strstr(emitted(folder, 900, "wide(half())"), "// Of halves.\nDEVICE float wide(half x)\n{"));
+}
+END_TEST
+
+/* name<…>() calls no function that is no template. */
+START_TEST(an_overload_that_is_no_template_comes_with_a_plain_call)
+{
+    ck_assert_ptr_null(strstr(emitted(folder, 900, "wide<double>(1)"), "wide(double x)"));
+    ck_assert_ptr_nonnull(strstr(emitted(folder, 900, "wide<double>(1), wide(2)"), "wide(double x)"));
+}
+END_TEST
+
+START_TEST(what_is_taken_takes_what_it_uses)
+{
+    check_emitted(900, "three(x)", "",
+                  "constexpr int ONE = 1, OTHER = 9;\n\n"
+                  "// Not wide: \"TWO\" it is.\n"
+                  "template <int N = (ONE > 0), class T = Pair<int>> DEVICE Pair<T> two(T x[ONE])\n{\n"
+                  "    return x.wide + 'a' + 0xhalf;\n}\n"
+                  "DEVICE int three(int x) { return two<1>(x); }\n");
+    check_emitted(900, "WORDS", "// Wide ones.\ntemplate <class T> DEVICE T wide(T x) { return x; }\n",
+                  "#define WORDS(x) \\\n    wide(x)\n");
+    check_emitted(900, "OTHER", "", "constexpr int ONE = 1, OTHER = 9;\n");
+}
+END_TEST
+
+START_TEST(a_device_settles_conditions_on_it)
+{
+    check_emitted(800, "ONE", "", "#ifndef ROLLERC_INTERP\nconstexpr int ONE = 2;\n#endif\n\n"
+                                  "#ifdef ROLLERC_INTERP\nconstexpr int ONE = 3;\n#endif\n");
+    ck_assert_int_eq(trim_arch(trimmed(folder, 900, "ONE")), 900);
+    ck_assert_int_eq(trim_arch(trimmed(folder, 800, "ONE")), 0);
+    ck_assert_int_eq(trim_arch(trimmed(folder, 900, "wide(1)")), 0);
+}
+END_TEST
+
+// ---- branches ----
+
+static const char *folded(const char *text)
+{
+    static const Slice none = {0};
+    Constants constants = {.arena = arena};
+    constants_read(&constants, "constexpr int A = 3, B = 2 * A + 1;");
+    constants_read(&constants, "constexpr bool FEW = B <= 7 && A != 2;");
+    constants_read(&constants, "constexpr float REAL = 1.5f, C = unknown(A);");
+    return fold_branches(arena, &constants, &none, text);
+}
+
+START_TEST(branches_by_constants_are_settled)
+{
+    ck_assert_str_eq(folded("int f(int x)\n{\n    // Why.\n    if (A > 3)\n        x++;   // never\n    return x;\n}\n"),
+                     "int f(int x)\n{\n    return x;\n}\n");
+    ck_assert_str_eq(folded("int f(int x)\n{\n    if (FEW)\n        return x;\n    g(x);\n    return 2;\n}\n"),
+                     "int f(int x)\n{\n    return x;\n}\n");
+    ck_assert_str_eq(folded("void f()\n{\n    if (B % 2 == 0) {\n        g();\n    } else {\n        h();\n        i();\n    }\n}\n"),
+                     "void f()\n{\n    h();\n    i();\n}\n");
+    ck_assert_str_eq(folded("void f()\n{\n    if (A == 3) {\n        const int y = 1;\n        g(y);\n    }\n}\n"),
+                     "void f()\n{\n    {\n        const int y = 1;\n        g(y);\n    }\n}\n");
+    ck_assert_str_eq(folded("void f()\n{\n    for (;;)\n        if (A == 2)\n            g();\n    h();\n}\n"),
+                     "void f()\n{\n    for (;;)\n        ;\n    h();\n}\n");
+}
+END_TEST
+
+START_TEST(what_is_not_known_stays)
+{
+    static const char *const texts[] = {
+        "void f(int x)\n{\n    if (x > A)\n        g();\n}\n",
+        "void f()\n{\n    if (C == 3)\n        g();\n}\n",
+        "void f()\n{\n    if (REAL > 1)\n        g();\n}\n",
+        "void f()\n{\n    if (A / 0 == 3)\n        g();\n}\n",
+        "void f()\n{\n    const int A = g();\n    if (A == 3)\n        h();\n}\n",   // another A
+        "struct S { void f() { if (A == 3) g(); } };\n",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        ck_assert_str_eq(folded(texts[i]), texts[i]);
+}
+END_TEST
+
+START_TEST(calls_of_what_does_nothing_go)
+{
+    const Slice idle[] = {slice_of("rest"), {0}};
+    const Constants constants = {.arena = arena};
+    ck_assert(fold_is_idle("DEVICE void rest(int x)\n{\n    (void)x;\n}\n"));
+    ck_assert(!fold_is_idle("DEVICE void rest(int x)\n{\n    g(x);\n}\n"));
+    ck_assert(!fold_is_idle("DEVICE int rest(int x) { (void)x; }\n"));
+    ck_assert_str_eq(fold_branches(arena, &constants, idle, "void f(int x)\n{\n    (void)x;\n    rest(x, y + 1);\n    rest(x++);\n}\n"),
+                     "void f(int x)\n{\n    rest(x++);\n}\n");
+}
+END_TEST
+
+// ---- names ----
+
+START_TEST(names_are_those_of_the_expression_unless_they_are_taken)
+{
+    Names *names = names_new(arena);
+    names_avoid(names, "for (int e = 0; e < at.x; e++)");
+    names_give(names, "in0", "x");
+    names_give(names, "v1", "e");
+    names_give(names, "v2", "float");
+    names_give(names, "out0", "y.1");
+    names_give(names, "v3", "x");
+    ck_assert_str_eq(names_put(names, "t.in0[e] = v1 + v2 * v10; out0(v3); // in0"), "t.x[e] = e_ + float_ * v10; y_1(x_); // in0");
+}
+END_TEST
+
+START_TEST(all_files_are_listed)
+{
+    const char *const *files = prelude_files(&(TemplateStore){.arena = arena, .folder = folder});
+    ck_assert_str_eq(files[0], "templates/prelude.cuh");
+    ck_assert_str_eq(files[1], "templates/prelude/types.cuh");
+    ck_assert_str_eq(files[2], "templates/prelude/rest.cuh");
+    ck_assert_str_eq(files[3], "templates/main.cuh");
+    ck_assert_ptr_null(files[4]);
+}
+END_TEST
+
+static bool is_template(const EmbeddedFile *file)
+{
+    size_t length = strlen(file->path);
+    return strncmp(file->path, "templates/", 10) == 0 && strcmp(file->path + length - 3, ".cu") == 0;
+}
+
+/* With its parts of the prelude each template compiles as it stands; and what these parts use is among them. */
+START_TEST(templates_find_all_that_they_use)
+{
+    static const char INCLUDE[] = "#include \"prelude.cuh\"\n";
+    int seen = 0;
+    for (const EmbeddedFile *file = embedded_files; file->path; file++) {
+        if (!is_template(file))
+            continue;
+        const char *include = strstr(file->text, INCLUDE), *prelude = emitted(NULL, 800, file->text), *reason = NULL;
+        ck_assert_ptr_nonnull(include);
+        const char *text = arena_printf(
+            arena, "%s#define KERNEL t_scope\n#define ENTRY t_k0\n%.*s%s\nextern \"C\" int t_launch(void *, void *) { return 0; }\n",
+            prelude, (int)(include - file->text), file->text, include + strlen(INCLUDE));
+        RuntimeSource source = {
+            .name = "t", .text = text, .length = strlen(text), .limits = {.warp_size = 32, .shared_bytes = 48 << 10}};
+        RuntimeModule *module;
+        ck_assert_msg(runtime_interp.load(arena, &source, &module, &reason) == RUNTIME_DONE, "%s: %s", file->path, reason);
+        seen++;
+    }
+    ck_assert_int_ge(seen, 9);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("trim");
+    tcase_set_timeout(tests, 120);
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests, a_text_that_uses_nothing_gets_nothing);
+    tcase_add_test(tests, a_definition_comes_with_the_comment_of_its_paragraph);
+    tcase_add_test(tests, an_overload_for_a_type_comes_with_the_type);
+    tcase_add_test(tests, an_overload_that_is_no_template_comes_with_a_plain_call);
+    tcase_add_test(tests, what_is_taken_takes_what_it_uses);
+    tcase_add_test(tests, a_device_settles_conditions_on_it);
+    tcase_add_test(tests, branches_by_constants_are_settled);
+    tcase_add_test(tests, what_is_not_known_stays);
+    tcase_add_test(tests, calls_of_what_does_nothing_go);
+    tcase_add_test(tests, names_are_those_of_the_expression_unless_they_are_taken);
+    tcase_add_test(tests, all_files_are_listed);
+    tcase_add_test(tests, templates_find_all_that_they_use);
+    Suite *suite = suite_create("trim");
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? 1 : 0;
+}
