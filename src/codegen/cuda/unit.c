@@ -57,7 +57,10 @@ static bool takes_brackets(Slice word)
            slice_equals(word, "__launch_bounds__");
 }
 
-/* Declared is the last name before a ( { [ = or ; outside of < >. */
+/* `struct B : A {`, not `A::B`. */
+static bool is_colon(Slice token) { return *token.start == ':' && token.end[0] != ':' && token.start[-1] != ':'; }
+
+/* Declared is the last name before a ( { [ = ; or : outside of < >. */
 static void read_declaration(Reader *reader, Slice rest)
 {
     Slice name = {0}, arguments = {0}, token;
@@ -70,7 +73,7 @@ static void read_declaration(Reader *reader, Slice rest)
             arguments = (Slice){0};
         } else if (*token.start == '<') {
             arguments = token_read_group(&rest, '<');
-        } else if (strchr("({[=;", *token.start)) {
+        } else if (strchr("({[=;", *token.start) || is_colon(token)) {
             const char *start = arguments.start ? arguments.start : rest.start;   // <float>(float a)
             if (*token.start == '(')
                 arguments = (Slice){start, token_read_group(&rest, '(').end};
