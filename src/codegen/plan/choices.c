@@ -1,0 +1,339 @@
+#include "codegen/plan/choices.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MAX_PARTS = 256,    // of a split reduction
+    MIN_CHUNK = 128,    // points of a row whose statistics are taken together
+    CHUNK_SIZES = 4,    // each four times the one before
+    SMALL_CHUNK = 64,   // points of a row that a block makes elements of, at least,
+    MAX_SMALL_CHUNK = 512,
+    SMALL_ELEMENTS = 16384,   // or so many that all rows side by side have these
+    PARTIAL_KEPT = 3          // kernels considered for the first half of each split
+};
+
+static const double EQUAL_TIMES = 1e-4;   // a share: the model sees no difference
+static const double FAR_SLOWER = 8;       // times the best: no error of the model turns that round
+static const double MORE_THAN_ONCE = 1.25;   // times what every tensor takes once; a second pass over the largest takes more
+
+static bool comes_before(const Choice *left, const Choice *right)
+{
+    return left->time_us != right->time_us ? left->time_us < right->time_us : left->count < right->count;
+}
+
+static void add_choice(Planner *planner, ChoiceList *list, Choice choice)
+{
+    Arena *arena = planner->choices;
+    if (list->count == list->capacity) {
+        list->capacity = list->capacity ? 2 * list->capacity : 16;
+        Choice **grown = NEW_ARRAY(arena, Choice *, list->capacity);
+        if (list->count)
+            memcpy(grown, list->choices, sizeof(Choice *) * (size_t)list->count);
+        list->choices = grown;
+    }
+    Choice *added = NEW(arena, Choice);
+    *added = choice;
+    int at = list->count++;
+    for (; at > 0 && comes_before(added, list->choices[at - 1]); at--)
+        list->choices[at] = list->choices[at - 1];
+    list->choices[at] = added;
+}
+
+static int construct(Planner *planner, const TileRules *rules)
+{
+    Arena *scratch = planner->scratch;
+    arena_reset(scratch);
+    if (planner->alone)
+        return rprogram_construct(scratch, rules, planner->device, planner->most, planner->programs, &planner->stats);
+    return construct_memo_ask(planner->memo, scratch, rules, planner->programs, &planner->stats);
+}
+
+static bool has_variant(const Family *family, const char *name)
+{
+    const char *const *variant = family->variants;
+    while (*variant && strcmp(*variant, name) != 0)
+        variant++;
+    return *variant;
+}
+
+static void add_family(Planner *planner, ChoiceList *list, const Family *family, const Fusion *fusion)
+{
+    int count = family->rules(fusion, planner->device, planner->drafts);
+    assert(count <= MAX_VARIANTS);
+    for (int v = 0; v < count; v++) {
+        assert(has_variant(family, planner->drafts[v].variant_name));
+        TileRules *rules = NEW(planner->choices, TileRules);
+        *rules = planner->drafts[v];
+        int made = construct(planner, rules);
+        for (int i = 0; i < made; i++)
+            add_choice(planner, list,
+                       (Choice){
+                           .launches = {{family, fusion, rules, planner->programs[i]}},
+                           .count = 1,
+                           .time_us = planner->programs[i].perf.time_us,
+                       });
+    }
+}
+
+static void add_families(Planner *planner, ChoiceList *list, const Fusion *fusion)
+{
+    for (int f = 0; families[f]; f++)
+        if (families[f]->matches(fusion, planner->device))
+            add_family(planner, list, families[f], fusion);
+}
+
+static ChoiceList single_launches(Planner *planner, const Fusion *fusion)
+{
+    ChoiceList list = {0};
+    add_families(planner, &list, fusion);
+    return list;
+}
+
+/* The partial sums as a definition, so that the reference evaluator knows them. */
+static const TensorOp **partial_definition(Arena *arena, const Fusion *partial)
+{
+    const TensorOp **list = NEW(arena, const TensorOp *);
+    TensorOp *op = NEW(arena, TensorOp);
+    op->out = partial->ops[0].out;
+    op->spatial_count = partial->spatial_count;
+    op->axis_count = partial->axis_count;
+    memcpy(op->axes, partial->axes, sizeof op->axes);
+    op->reduce = partial->ops[0].reduce;
+    op->body = partial->ops[0].body;
+    list[0] = op;
+    return list;
+}
+
+static void add_split(Planner *planner, ChoiceList *list, const Fusion *fusion, int64_t parts)
+{
+    FusionPair *pair = fusion_split(planner->arena, fusion, parts);
+    if (!pair)
+        return;
+    ChoiceList first = single_launches(planner, pair->partial),
+               second = single_launches(planner, pair->final);
+    const TensorOp **definition = partial_definition(planner->arena, pair->partial);
+    for (int i = 0; i < first.count && i < PARTIAL_KEPT && second.count; i++)
+        add_choice(planner, list,
+                   (Choice){
+                       .launches = {first.choices[i]->launches[0], second.choices[0]->launches[0]},
+                       .count = 2,
+                       .time_us = first.choices[i]->time_us + second.choices[0]->time_us,
+                       .partial_ops = definition,
+                       .partial_count = 1,
+                   });
+}
+
+static bool same_family(const Choice *left, const Choice *right)
+{
+    return left->count == right->count && left->launches[0].family == right->launches[0].family;
+}
+
+/* Points of a row that one block makes elements of: units idle in the end for no longer than that takes. */
+static int64_t small_chunk(const Fusion *fusion)
+{
+    int64_t points = SMALL_ELEMENTS;
+    for (int a = 0; a < fusion->spatial_count; a++)
+        points /= fusion->axes[a].extent;
+    return points < SMALL_CHUNK ? SMALL_CHUNK : points > MAX_SMALL_CHUNK ? MAX_SMALL_CHUNK : points;
+}
+
+/* Ways of making the elements: each family's best. Chunks are small, so that those which L2 still holds come first. */
+static ChoiceList element_choices(Planner *planner, const Fusion *fusion)
+{
+    ChoiceList list = {0};
+    const FusionPhases *small = fusion_cut(planner->arena, fusion, small_chunk(fusion));
+    if (!small || small->elements->op_count == 0)
+        return list;
+    const FusionPhases *smallest = fusion_cut(planner->arena, fusion, SMALL_CHUNK);
+    add_families(planner, &list, small->elements);
+    add_families(planner, &list, small->chunks);
+    add_families(planner, &list, smallest->chunks);
+    if (small->columns)
+        add_families(planner, &list, small->columns);
+    int kept = 0;
+    for (int i = 0; i < list.count; i++) {
+        bool seen = false;
+        for (int k = 0; k < kept; k++)
+            seen |= same_family(list.choices[k], list.choices[i]);
+        if (!seen)
+            list.choices[kept++] = list.choices[i];
+    }
+    list.count = kept;
+    return list;
+}
+
+/* The launches of a choice, and one more. */
+static Choice choice_extend(Choice choice, const Choice *last)
+{
+    choice.launches[choice.count++] = last->launches[0];
+    choice.time_us += last->time_us;
+    return choice;
+}
+
+/* Statistics of chunks of the rows, the rows' own, the elements. */
+static void add_phases(Planner *planner, ChoiceList *list, const FusionPhases *phases,
+                       const ChoiceList *elements)
+{
+    ChoiceList first = {0}, second = {0};
+    add_families(planner, &first, phases->partial);
+    add_families(planner, &second, phases->combine);
+    for (int i = 0; i < first.count && i < PARTIAL_KEPT && second.count; i++) {
+        Choice choice = choice_extend(*first.choices[i], second.choices[0]);
+        choice.partial_ops = phases->definitions;
+        choice.partial_count = phases->definition_count;
+        for (int e = 0; e < elements->count; e++)
+            add_choice(planner, list, choice_extend(choice, elements->choices[e]));
+        if (phases->elements->op_count == 0)
+            add_choice(planner, list, choice);
+    }
+}
+
+static void add_all_phases(Planner *planner, ChoiceList *list, const Fusion *fusion)
+{
+    ChoiceList elements = element_choices(planner, fusion);
+    for (int64_t chunk = MIN_CHUNK, i = 0; i < CHUNK_SIZES; chunk *= 4, i++) {
+        const FusionPhases *phases = fusion_cut(planner->arena, fusion, chunk);
+        if (phases)
+            add_phases(planner, list, phases, &elements);
+    }
+}
+
+// ---- which of them are kept ----
+
+bool choice_same_kernels(const Choice *left, const Choice *right)
+{
+    bool same = left->count == right->count;
+    for (int i = 0; i < left->count && same; i++)
+        same = left->launches[i].family == right->launches[i].family &&
+               strcmp(left->launches[i].rules->variant_name, right->launches[i].rules->variant_name) == 0;
+    return same;
+}
+
+static bool same_tile(const Choice *left, const Choice *right, Level level)
+{
+    return same_family(left, right) && memcmp(&left->launches[0].program.tile[level],
+                                              &right->launches[0].program.tile[level], sizeof(RTile)) == 0;
+}
+
+static bool same_register_tile(const Choice *left, const Choice *right)
+{
+    return same_tile(left, right, LEVEL_REGISTER);
+}
+
+static bool same_shared_tile(const Choice *left, const Choice *right)
+{
+    return same_tile(left, right, LEVEL_SHARED);
+}
+
+static int compare_sizes(const void *left, const void *right)
+{
+    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+    return a < b ? -1 : a > b;
+}
+
+/* The tile's sizes, whatever the axes that they lie along. */
+static RTile sorted_sizes(RTile tile)
+{
+    qsort(tile.size, MAX_AXES, sizeof *tile.size, compare_sizes);
+    return tile;
+}
+
+/* Axes have changed places, and the model sees no difference: blocks of 64 x 128 and of 128 x 64 of a square product. */
+static bool is_mirrored(const Choice *left, const Choice *right)
+{
+    if (!choice_same_kernels(left, right) ||
+        fabs(left->time_us - right->time_us) > EQUAL_TIMES * left->time_us)
+        return false;
+    const RProgram *a = &left->launches[0].program, *b = &right->launches[0].program;
+    bool same = a->threads == b->threads;
+    for (Level level = LEVEL_REGISTER; level <= LEVEL_SHARED && same; level++) {
+        RTile of_a = sorted_sizes(a->tile[level]), of_b = sorted_sizes(b->tile[level]);
+        same = memcmp(&of_a, &of_b, sizeof of_a) == 0;
+    }
+    return same;
+}
+
+/* How many of the choices that are kept share something with this one. */
+static int count_kept(const ChoiceList *list, const Choice *choice, bool (*share)(const Choice *, const Choice *))
+{
+    int count = 0;
+    for (int i = 0; i < list->count; i++)
+        count += !list->choices[i]->spare && share(list->choices[i], choice);
+    return count;
+}
+
+/* What is asked of the choices that are kept, less each time that places are left. */
+typedef enum Asked { NEW_FAMILY, NEW_TILES, NO_MIRROR, NOTHING_MORE } Asked;
+
+static bool is_admitted(const ChoiceList *list, const Choice *choice, Asked asked, int share)
+{
+    if (asked == NOTHING_MORE)
+        return true;
+    if (choice->time_us > FAR_SLOWER * list->choices[0]->time_us || count_kept(list, choice, is_mirrored))
+        return false;
+    if (asked == NEW_FAMILY)
+        return count_kept(list, choice, same_family) == 0;
+    return asked == NO_MIRROR || (count_kept(list, choice, same_register_tile) < share &&
+                                  count_kept(list, choice, same_shared_tile) < share);
+}
+
+/* In order of time, but with every family's best, since the model may be wrong about a whole family, if not 27 times; at most a fifth
+   with the same register tile or the same shared tile, and no mirror images, as long as there are others. */
+static void keep_diverse(ChoiceList *list, int keep)
+{
+    int kept = 0, share = (keep + 4) / 5;
+    for (int i = 0; i < list->count; i++)
+        list->choices[i]->spare = true;
+    for (Asked asked = NEW_FAMILY; asked <= NOTHING_MORE; asked++)
+        for (int i = 0; i < list->count && (kept < keep || asked == NEW_FAMILY); i++)
+            if (list->choices[i]->spare && is_admitted(list, list->choices[i], asked, share)) {
+                list->choices[i]->spare = false;
+                kept++;
+            }
+    int count = 0;
+    for (int i = 0; i < list->count; i++)
+        if (!list->choices[i]->spare)
+            list->choices[count++] = list->choices[i];
+    list->count = count;
+}
+
+/* The kernel takes hardly longer than to move every tensor once: launches that go through the elements twice cannot be faster. Many
+   rows that one block each holds are made so; 256 channels of an NHWC tensor fill a device too, but each block reads its channel in
+   pieces of a sector. */
+static bool is_near_one_pass(const Planner *planner, const ChoiceList *list)
+{
+    if (!list->count)
+        return false;
+    const PlannedLaunch *launch = &list->choices[0]->launches[0];
+    const TileSpace *space = &launch->rules->space;
+    RTile problem = rtile_problem(space);
+    double bytes = 0;
+    for (int i = 0; i < space->tile_count; i++)
+        bytes += data_tile_bytes(&space->tiles[i], &problem, space->axis_count);
+    double once_us = bytes / planner->device->dram.bandwidth_gb_s / 1e3;
+    return launch->program.perf.time_us <= MORE_THAN_ONCE * once_us + 2 * launch->program.perf.launch_us;
+}
+
+/* Where the best kernel leaves units idle, its reduction may be spread over more blocks. */
+ChoiceList choices_of(Planner *planner, const Fusion *fusion)
+{
+    if (!planner->alone)
+        arena_reset(planner->choices);
+    ChoiceList list = single_launches(planner, fusion);
+    if (!fusion_is_reduction(fusion) && !is_near_one_pass(planner, &list))
+        add_all_phases(planner, &list, fusion);
+    if (!list.count)
+        return list;
+    int64_t grid = list.choices[0]->launches[0].program.grid;
+    int64_t idle =
+        2 * (int64_t)planner->device->sm_count / (grid ? grid : 1);   // units without a block, for each block
+    for (int64_t parts = 2; parts <= 2 * idle && parts <= MAX_PARTS; parts *= 2)
+        if (parts * 4 > idle)   // fewer parts would leave most units idle still
+            add_split(planner, &list, fusion, parts);
+    keep_diverse(&list, planner->keep);
+    return list;
+}
+

@@ -1,0 +1,41 @@
+// One fusion: the ways of computing it, among which plans choose.
+#pragma once
+#include "codegen/plan/plan.h"
+#include "rprogram/memo.h"
+
+/* One way of computing one fusion: a launch, or several where its reductions are split over blocks. */
+typedef struct Choice {
+    PlannedLaunch launches[3];
+    int count;
+    double time_us;
+    const TensorOp *const *partial_ops;   // definitions of what the launches pass on
+    int partial_count;
+    bool spare;               // not among the kept ones
+    struct Choice *retained;  // the copy that plans hold; NULL: none does
+} Choice;
+
+typedef struct ChoiceList {
+    Choice **choices;   // ascending in time; equal times keep the families' order
+    int count, capacity;
+} ChoiceList;
+
+typedef struct Planner {
+    Arena *arena;     // of what plans hold
+    Arena *choices;   // of one fusion's choices: thousands, of which plans take a few
+    Arena *scratch;   // of one construction
+    bool alone;       // there is one fusion: its choices may stay, and no two constructions are alike
+    const DeviceSpec *device;
+    TileRules *drafts;     // of one family
+    int keep;
+    int most;              // programs of one construction; keep_diverse() chooses among them
+    RProgram *programs;    // those
+    ConstructMemo *memo;   // NULL: alone
+    ConstructStats stats;
+} Planner;
+
+/* In order of time, different ideas before variations of one; none: the device can hold no program for the fusion. They last until
+   the next call, or as long as plans where there is but one fusion. */
+ChoiceList choices_of(Planner *planner, const Fusion *fusion);
+
+/* The same kernels but for the sizes of tiles and blocks. */
+bool choice_same_kernels(const Choice *left, const Choice *right);
