@@ -19,4 +19,4 @@
 extern __shared__ __align__(16) unsigned char rollerc_shared[];
 #endif
 #define SHARED(offset, Type, name, ...) \
-    Type(&name) __VA_ARGS__ = *reinterpret_cast<Type(*) __VA_ARGS__>(rollerc_shared + (offset))
+    [[maybe_unused]] Type(&name) __VA_ARGS__ = *reinterpret_cast<Type(*) __VA_ARGS__>(rollerc_shared + (offset))

@@ -385,7 +385,7 @@ const char *fold_branches(Arena *arena, const Constants *constants, const Slice 
 {
     Slice body = body_of(text);
     if (strstr(body.start, "\n#if") ||
-        !(strstr(body.start, "if (") || strstr(body.start, "(void)") || idle->start))
+        !(strstr(body.start, "if ") || strstr(body.start, "(void)") || idle->start))
         return text;
     Constants visible = {.arena = arena, .outer = constants, .hidden = hidden_names(arena, constants, text)};
     size_t length = strlen(text);

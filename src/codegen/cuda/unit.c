@@ -58,7 +58,10 @@ static bool takes_brackets(Slice word)
 }
 
 /* `struct B : A {`, not `A::B`. */
-static bool is_colon(Slice token) { return *token.start == ':' && token.end[0] != ':' && token.start[-1] != ':'; }
+static bool is_colon(Slice token)
+{
+    return *token.start == ':' && token.end[0] != ':' && token.start[-1] != ':';
+}
 
 /* Declared is the last name before a ( { [ = ; or : outside of < >. */
 static void read_declaration(Reader *reader, Slice rest)
