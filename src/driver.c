@@ -211,6 +211,17 @@ static Outcome outcome_of(const Candidate *best)
     return (Outcome){best->plan->time_us, best->measured ? best->measured->median_us : 0};
 }
 
+/* A ranking, or a page that is made of one, is among what is to be written. */
+static bool wants_ranking(const Options *opt)
+{
+    bool found = false;
+    for (int i = 0; i < opt->artefact_count; i++) {
+        ArtefactKind kind = opt->artefacts[i].kind;
+        found |= kind == ARTEFACT_JSON || kind == ARTEFACT_TEXT || kind == ARTEFACT_PAGE;
+    }
+    return found;
+}
+
 /* The whole compiler, in order. Each line takes what the lines above it made. */
 int compile(const Options *opt, Outcome *outcome)
 {
@@ -276,9 +287,11 @@ int compile(const Options *opt, Outcome *outcome)
         .emitted = product.best,
         .proof = opt->verify ? &proof : NULL,
     };
-    const char *json = ranking_json(arena, &ranking);
-    product.ranking = source_from_text(arena, "the ranking", json, strlen(json));
-    stopwatch_lap(&watch, "rank", "%d candidates, %zu bytes", candidates.count, product.ranking->length);
+    if (wants_ranking(opt)) {
+        const char *json = ranking_json(arena, &ranking);
+        product.ranking = source_from_text(arena, "the ranking", json, strlen(json));
+        stopwatch_lap(&watch, "rank", "%d candidates, %zu bytes", candidates.count, product.ranking->length);
+    }
     write_outputs(arena, opt, device, &product);
     stopwatch_lap(&watch, "write", "%d files", opt->artefact_count + (opt->depfile != NULL));
     if (outcome)
