@@ -5,8 +5,8 @@
     ```console    a session does what it shows: see sessions.py. --update rewrites what it prints
     ```c, …       whose first line is a comment of a file of this repository is an excerpt of it; `…` stands for lines left out
 
-Each key of a device file has its row in doc/devices.md, each family of kernels its section in doc/kernels.md, with all its
-variants.
+Links lead somewhere and paths in backticks exist; each key of a device file has its row in doc/devices.md, each family of kernels its
+section in doc/kernels.md, with all its variants.
 """
 import argparse
 import itertools
@@ -22,6 +22,11 @@ import sessions
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "doc").glob("*.md"))]
+FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"`[^`]*`")
+LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+FOLDERS = "src|doc|tests|templates|devices|schema|examples|bench|python|cmake|man"
+PATH = re.compile(rf"`(?!\S*NAME)((?:{FOLDERS})/[\w./-]*\w)`")
 JOBS = 2
 
 
@@ -40,7 +45,15 @@ def programs(document):
     return {f"{document.name}:{line}": text for line, language, _, text in sessions.blocks(document) if language == "te"}
 
 
-# ---- what is quoted
+# ---- what is named and quoted
+
+def check_names(document):
+    """None, or what the text names that is not there."""
+    text = FENCED.sub("", document.read_text())
+    lost = {link for link in LINK.findall(CODE.sub("", text)) if not (document.parent / link).exists()}
+    lost |= {path for path in PATH.findall(text) if not (ROOT / path).exists()}
+    return f"leads nowhere: {' '.join(sorted(lost))}" if lost else None
+
 
 def check_excerpts(document):
     """None, or the quoted files that no longer hold what is quoted."""
@@ -96,6 +109,7 @@ def check_families():
 def check_document(binary, document):
     """(what, what is wrong or None) of all but the programs."""
     yield from sessions.check(binary, document)
+    yield f"names in {document.name}", check_names(document)
     yield f"excerpts in {document.name}", check_excerpts(document)
 
 
