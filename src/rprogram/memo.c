@@ -5,7 +5,8 @@
 enum {
     MAX_ENTRIES = 512,   // some 10 MB; the kernels that repeat are seldom preceded by so many that do not
     TILES_AT = offsetof(TileRules, space) + offsetof(TileSpace, tiles),
-    TILES_END = TILES_AT + MAX_DATA_TILES * sizeof(DataTile)
+    TILES_END = TILES_AT + MAX_DATA_TILES * sizeof(DataTile),
+    ITEMS_AT = offsetof(TileRules, schedule) + offsetof(Schedule, items)
 };
 
 /* All of the rules that a construction can depend on, as bytes. */
@@ -51,14 +52,15 @@ static uint64_t hash_of(const char *bytes, size_t length)
     return hash;
 }
 
-/* Most of TileRules is room for tiles that few kernels have. */
+/* Most of TileRules is room for tiles and items that few kernels have. */
 static Key key_of(Arena *arena, const TileRules *rules)
 {
     size_t tiles = (size_t)rules->space.tile_count * sizeof(DataTile);
-    Key key = {.length = TILES_AT + tiles + sizeof *rules - TILES_END};
+    size_t rest = ITEMS_AT + (size_t)rules->schedule.count * sizeof(Item) - TILES_END;
+    Key key = {.length = TILES_AT + tiles + rest};
     char *bytes = arena_alloc(arena, key.length);
     memcpy(bytes, rules, TILES_AT + tiles);
-    memcpy(bytes + TILES_AT + tiles, (const char *)rules + TILES_END, sizeof *rules - TILES_END);
+    memcpy(bytes + TILES_AT + tiles, (const char *)rules + TILES_END, rest);
     Axis *axes = (Axis *)(bytes + offsetof(TileRules, space) + offsetof(TileSpace, axes));
     for (int a = 0; a < rules->space.axis_count; a++)
         axes[a].name = NULL;

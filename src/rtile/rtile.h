@@ -82,7 +82,6 @@ typedef struct TileRules {
     FamilyChoice choice;
     const char *variant_name;        // for dumps and the ranking: "row", "column"
     AxisRule rule[LEVEL_GLOBAL][MAX_AXES];   // [LEVEL_REGISTER], [LEVEL_SHARED]
-    Schedule schedule;               // what one block does
     bool threads_reduce;             // a block's threads may share a reduction axis, and combine
     int least_sharers;               // threads that share a reduction, at least, if it is long enough: neighbours read
                                      // runs of memory
@@ -110,6 +109,7 @@ typedef struct TileRules {
     double element_instructions;     // for an element of its inputs' tiles,
     double output_instructions;      // for one of its outputs
     int input_registers;             // that hold inputs at the same time, at most; 0: all of them
+    Schedule schedule;               // what one block does; last, since most of it is room for items
 } TileRules;
 
 // ---- data_tile.c: what a data tile holds and moves ----

@@ -101,7 +101,7 @@ typedef enum BlockOrder {
 } BlockOrder;
 
 enum {
-    MAX_ITEMS = 256   // of a chain of 24 reductions, 9 each; see passes_hold()
+    MAX_ITEMS = 128   // of a chain of 9 reductions, or of 50 side by side; see passes_hold()
 };
 
 typedef struct Schedule {

@@ -3,12 +3,10 @@
 #pragma once
 #include "codegen/cuda/reads.h"
 
-enum {
-    MAX_PASS_OPS = 64,   // of a fusion: a bit for each
-    MAX_PASSES = 24      // so that a schedule has room for them
-};
+enum { MAX_PASS_OPS = 64 };   // of a fusion: a bit for each
 
-/* Families that go through elements in passes take no fusion with more of either; its definitions then meet in memory. */
+/* Families that go through elements in passes take no fusion with more ops, or whose schedule would have no room; its
+   definitions then meet in memory. */
 bool passes_hold(const Fusion *fusion);
 
 typedef struct Passes {
