@@ -14,11 +14,11 @@ static const Constant *find(const Constants *constants, Slice name)
 {
     for (const Constants *table = constants; table; table = table->outer) {
         for (const Slice *hidden = table->hidden; hidden && hidden->start; hidden++)
-            if (slice_compare(*hidden, name) == 0)
+            if (slice_same(*hidden, name))
                 return NULL;
-        for (const Constant *constant = table->first; constant; constant = constant->next)
-            if (slice_compare(constant->name, name) == 0)
-                return constant;
+        const Constant *constant = word_find(&table->table, name);
+        if (constant)
+            return constant;
     }
     return NULL;
 }
@@ -168,16 +168,14 @@ static Slice read_initializer(Slice *rest)
 
 static void define(Constants *constants, Slice name, Slice initializer)
 {
-    for (Constant *constant = constants->first; constant; constant = constant->next)
-        if (slice_compare(constant->name, name) == 0) {
-            constant->known = false;
-            return;
-        }
-    Constant *constant = NEW(constants->arena, Constant);
-    constant->name = name;
+    Constant *known = word_find(&constants->table, name);
+    if (known) {
+        known->known = false;
+        return;
+    }
+    Constant *constant = NEW(constants->table.arena, Constant);
     constant->known = constants_evaluate(constants, initializer, &constant->value);
-    constant->next = constants->first;
-    constants->first = constant;
+    *word_place(&constants->table, name) = constant;
 }
 
 void constants_read(Constants *constants, const char *definition)

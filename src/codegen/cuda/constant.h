@@ -3,19 +3,15 @@
 #pragma once
 #include <stdint.h>
 
-#include "base/arena.h"
-#include "codegen/cuda/token.h"
+#include "codegen/cuda/words.h"
 
 typedef struct Constant {
-    Slice name;
     bool known;
     int64_t value;
-    struct Constant *next;
 } Constant;
 
 typedef struct Constants {
-    Arena *arena;
-    Constant *first;
+    WordTable table;                 // of Constants
     const struct Constants *outer;   // looked into next; NULL: nothing
     const Slice *hidden;             // names that mean something else here; the last one is empty; NULL: none
 } Constants;

@@ -233,7 +233,7 @@ static bool fold_block(Fold *fold, Slice *rest)
 static bool is_idle_call(const Fold *fold, Slice name, Slice rest)
 {
     const Slice *idle = fold->idle;
-    while (idle->start && slice_compare(*idle, name) != 0)
+    while (idle->start && !slice_same(*idle, name))
         idle++;
     Slice token, last = {0};
     if (!idle->start || !token_read(&rest, &token) || *token.start != '(')
@@ -252,14 +252,14 @@ static int count_word(const Fold *fold, Slice word)
     Slice rest = {strchr(fold->text, '{'), fold->text + fold->length}, token;
     int count = 0;
     while (token_read(&rest, &token))
-        count += !fold->removed[token.start - fold->text] && slice_compare(token, word) == 0;
+        count += !fold->removed[token.start - fold->text] && slice_same(token, word);
     return count;
 }
 
 /* `(void)t, (void)row;`: stays of what is mentioned nowhere else. */
 static bool fold_mentions(Fold *fold, Slice *rest, const char *start)
 {
-    StrBuf left = strbuf_new(fold->constants->arena);
+    StrBuf left = strbuf_new(fold->constants->table.arena);
     Slice whole = {start, NULL}, token;
     while (token_read(rest, &token) && *token.start != ';')
         if (is_name(token) && !slice_equals(token, "void") && count_word(fold, token) == 1)
@@ -345,7 +345,8 @@ static const char *remaining_text(Arena *arena, const Fold *fold)
         bool is_comment = was_code && first[0] == '/' && first[1] == '/';
         if (!(cut && (*first == '\0' || is_comment)))
             strbuf_write(&out, line.text, line.length);
-        line = strbuf_new(arena);
+        line.length = 0;
+        line.text[0] = '\0';
         cut = was_code = false;
     }
     strbuf_puts(&out, line.text);
@@ -387,7 +388,8 @@ const char *fold_branches(Arena *arena, const Constants *constants, const Slice 
     if (strstr(body.start, "\n#if") ||
         !(strstr(body.start, "if ") || strstr(body.start, "(void)") || idle->start))
         return text;
-    Constants visible = {.arena = arena, .outer = constants, .hidden = hidden_names(arena, constants, text)};
+    Constants visible = {
+        .table = {.arena = arena}, .outer = constants, .hidden = hidden_names(arena, constants, text)};
     size_t length = strlen(text);
     Fold fold = {.constants = &visible,
                  .idle = idle,

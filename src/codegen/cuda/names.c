@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/strbuf.h"
+#include "codegen/cuda/words.h"
 
 /* Words of C, C++ and CUDA, and macros that headers define in lower case. */
 static const char WORDS[] = "alignas alignof and and_eq asm assert auto bitand bitor bool break case catch "
@@ -27,51 +28,19 @@ typedef struct Given {
 
 struct Names {
     Arena *arena;
-    Slice *words;   // a hash table; empty slices are free
-    size_t word_count, capacity;
+    WordTable words;   // of whatever is not NULL: they are known
     Given *given;
     int given_count, given_capacity;
 };
 
-static size_t hash(Slice word)
-{
-    size_t hash = 0xcbf29ce484222325u;   // FNV-1a
-    for (const char *c = word.start; c < word.end; c++)
-        hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
-    return hash;
-}
+static bool has(const Names *names, Slice word) { return word_find(&names->words, word) != NULL; }
 
-/* Where the word is, or would be. */
-static Slice *find_word(const Names *names, Slice word)
-{
-    size_t at = hash(word) & (names->capacity - 1);
-    while (names->words[at].start && slice_compare(names->words[at], word) != 0)
-        at = (at + 1) & (names->capacity - 1);
-    return &names->words[at];
-}
-
-void names_avoid_word(Names *names, Slice word)
-{
-    Slice *place = find_word(names, word);
-    if (place->start)
-        return;
-    *place = word;
-    if (2 * ++names->word_count < names->capacity)
-        return;
-    Names grown = *names;
-    grown.capacity *= 2;
-    grown.words = NEW_ARRAY(names->arena, Slice, grown.capacity);
-    for (size_t i = 0; i < names->capacity; i++)
-        if (names->words[i].start)
-            *find_word(&grown, names->words[i]) = names->words[i];
-    *names = grown;
-}
+void names_avoid_word(Names *names, Slice word) { *word_place(&names->words, word) = names; }
 
 Names *names_new(Arena *arena)
 {
     Names *names = NEW(arena, Names);
-    *names = (Names){.arena = arena, .capacity = 1024};
-    names->words = NEW_ARRAY(arena, Slice, names->capacity);
+    *names = (Names){.arena = arena, .words = {.arena = arena}};
     names_avoid(names, WORDS);
     return names;
 }
@@ -89,7 +58,7 @@ void names_avoid(Names *names, const char *text)
 
 bool names_has(const Names *names, const char *word)
 {
-    return find_word(names, slice_of(word))->start != NULL;
+    return has(names, slice_of(word));
 }
 
 /* A temporary that rollerc made is called "y.1". */
@@ -112,7 +81,7 @@ void names_give(Names *names, const char *numbered, const char *wanted)
         names->given_capacity = 2 * names->given_capacity + 16;
     }
     const char *name = as_word(names->arena, wanted);
-    while (find_word(names, slice_of(name))->start)
+    while (has(names, slice_of(name)))
         name = arena_printf(names->arena, "%s_", name);
     names_avoid_word(names, slice_of(name));
     names->given[names->given_count++] = (Given){numbered, name};

@@ -1,56 +1,65 @@
 #include "codegen/cuda/token.h"
 
-#include <ctype.h>
 #include <string.h>
 
 Slice slice_of(const char *text) { return (Slice){text, text + strlen(text)}; }
 
 size_t slice_length(Slice slice) { return (size_t)(slice.end - slice.start); }
 
+/* Behind what both begin with. */
+static const char *common_end(Slice slice, const char **word)
+{
+    const char *at = slice.start;
+    for (; at < slice.end && **word && *at == **word; at++)
+        ++*word;
+    return at;
+}
+
 bool slice_starts(Slice slice, const char *word)
 {
-    size_t length = strlen(word);
-    return slice_length(slice) >= length && memcmp(slice.start, word, length) == 0;
+    common_end(slice, &word);
+    return !*word;
 }
 
-bool slice_equals(Slice slice, const char *word)
+bool slice_equals(Slice slice, const char *word) { return common_end(slice, &word) == slice.end && !*word; }
+
+bool slice_same(Slice a, Slice b)
 {
-    return slice_starts(slice, word) && slice_length(slice) == strlen(word);
+    return slice_length(a) == slice_length(b) && memcmp(a.start, b.start, slice_length(a)) == 0;
 }
 
-int slice_compare(Slice a, Slice b)
-{
-    size_t length_a = slice_length(a), length_b = slice_length(b);
-    int order = memcmp(a.start, b.start, length_a < length_b ? length_a : length_b);
-    return order ? order : (length_a > length_b) - (length_a < length_b);
-}
-
-static bool is_name_start(char c) { return isalpha((unsigned char)c) || c == '_'; }
-static bool is_name_char(char c) { return isalnum((unsigned char)c) || c == '_'; }
+/* As <ctype.h> has them, which asks the locale each time: all of the prelude is read for every kernel. */
+static bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+static bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+static bool is_name_char(char c) { return is_name_start(c) || is_digit(c); }
 
 bool is_name(Slice token) { return token.start < token.end && is_name_start(*token.start); }
 
+static const char *skip_string(const char *at, const char *end)
+{
+    for (const char *p = at + 1; p < end; p++)
+        if (*p == '\\')
+            p++;
+        else if (*p == *at)
+            return p + 1;
+    return end;
+}
+
 const char *token_skip(const char *at, const char *end)
 {
-    Slice rest = {at, end};
-    if (isspace((unsigned char)*at))
-        return at + 1;
-    if (slice_starts(rest, "//")) {
+    if (is_space(*at)) {
+        while (at < end && is_space(*at))
+            at++;
+    } else if (*at == '/' && at + 1 < end && at[1] == '/') {
         const char *line_end = memchr(at, '\n', (size_t)(end - at));
         return line_end ? line_end : end;
+    } else if (*at == '"' || *at == '\'') {
+        return skip_string(at, end);
+    } else if (is_digit(*at)) {
+        while (at < end && (is_name_char(*at) || *at == '.'))   // a sign behind an exponent is a token:
+            at++;                                               // that hurts nobody
     }
-    if (*at == '"' || *at == '\'') {
-        for (const char *p = at + 1; p < end; p++)
-            if (*p == '\\')
-                p++;
-            else if (*p == *at)
-                return p + 1;
-        return end;
-    }
-    if (isdigit((unsigned char)*at))
-        while (at < end &&
-               (is_name_char(*at) || *at == '.'))   // a sign behind an exponent is a token: that hurts nobody
-            at++;
     return at;
 }
 
@@ -93,7 +102,7 @@ Slice line_read(Slice *rest)
 
 bool line_is_blank(Slice line)
 {
-    while (line.start < line.end && isspace((unsigned char)*line.start))
+    while (line.start < line.end && is_space(*line.start))
         line.start++;
     return line.start == line.end;
 }

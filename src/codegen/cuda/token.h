@@ -13,7 +13,7 @@ Slice slice_of(const char *text);
 size_t slice_length(Slice slice);
 bool slice_starts(Slice slice, const char *word);
 bool slice_equals(Slice slice, const char *word);
-int slice_compare(Slice a, Slice b);   // as strcmp does
+bool slice_same(Slice a, Slice b);
 
 bool is_name(Slice token);
 

@@ -19,8 +19,8 @@ static const char *const TYPES[TYPE_COUNT] = {"float", "double", "long", "short"
 
 static void init_scope(Trim *trim, Scope *scope, const KernelText *text)
 {
-    *scope = (Scope){.text = text, .constants = {.arena = trim->arena}};
-    units_init(&scope->units);
+    *scope = (Scope){.text = text, .constants = {.table = {.arena = trim->arena}}};
+    units_init(trim->arena, &scope->units);
 }
 
 static const char *add_file(Trim *trim, const char *path)
@@ -86,7 +86,7 @@ Trim *trim_new(const TemplateStore *store, Target target, int kernel_count)
     trim->kernels = NEW_ARRAY(trim->arena, Scope, kernel_count);
     read_prelude(trim, false);
     read_constants(&trim->prelude);
-    units_name(trim->arena, &trim->prelude.units);
+    units_name(&trim->prelude.units);
     return trim;
 }
 
@@ -103,7 +103,7 @@ Trim *trim_main(const TemplateStore *store, Target target)
     units_read(
         trim->arena, &trim->prelude.units, &trim->target,
         (UnitSource){NULL, 0, PLACE_WITHIN, arena_strndup(trim->arena, inside, (size_t)(end - inside))});
-    units_name(trim->arena, &trim->prelude.units);
+    units_name(&trim->prelude.units);
     return trim;
 }
 
@@ -164,15 +164,16 @@ void trim_add_kernel(Trim *trim, const KernelText *kernel)
         trim->arena, &scope->units, &trim->target,
         (UnitSource){template->path, template->body_line - 1, PLACE_BEHIND, named_body(trim->arena, kernel)});
     read_constants(scope);
-    units_name(trim->arena, &scope->units);
+    units_name(&scope->units);
     if (!trim->store->line_directives)   // then lines are the template's
         fold_scope(trim, scope);
 }
 
 void trim_avoid(const Trim *trim, Names *names)
 {
-    for (int i = 0; i < trim->prelude.units.name_count; i++)
-        names_avoid_word(names, trim->prelude.units.names[i]->name);
+    for (const TextUnit *unit = trim->prelude.units.first; unit; unit = unit->next)
+        for (const Declaration *declared = unit->declarations; declared; declared = declared->next)
+            names_avoid_word(names, declared->name);
 }
 
 // ---- what is taken ----

@@ -1,11 +1,10 @@
 #include "codegen/cuda/unit.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-void units_init(UnitList *units)
+void units_init(Arena *arena, UnitList *units)
 {
-    *units = (UnitList){0};
+    *units = (UnitList){.names = {.arena = arena}};
     units->last = &units->first;
 }
 
@@ -110,6 +109,14 @@ static void read_declarations(Reader *reader)
 
 // ---- lines to units ----
 
+/* What was gathered; the buffer is used again. */
+static const char *take_text(const Reader *reader, StrBuf *buffer)
+{
+    const char *text = buffer->length ? arena_strndup(reader->arena, buffer->text, buffer->length) : "";
+    buffer->length = 0;
+    return text;
+}
+
 static void begin_unit(Reader *reader, const Line *line)
 {
     TextUnit *unit = NEW(reader->arena, TextUnit);
@@ -120,13 +127,11 @@ static void begin_unit(Reader *reader, const Line *line)
     unit->comment = "";
     if (!reader->paragraph) {
         reader->paragraph = NEW(reader->arena, Paragraph);
-        reader->paragraph->comment = reader->comment.text;
+        reader->paragraph->comment = take_text(reader, &reader->comment);
     } else {
-        unit->comment = reader->comment.text;
+        unit->comment = take_text(reader, &reader->comment);
     }
     unit->paragraph = reader->paragraph;
-    reader->comment = strbuf_new(reader->arena);
-    reader->text = strbuf_new(reader->arena);
     reader->depth = 0;
     reader->unit = unit;
     *reader->units->last = unit;
@@ -135,7 +140,7 @@ static void begin_unit(Reader *reader, const Line *line)
 
 static void end_unit(Reader *reader)
 {
-    reader->unit->text = reader->text.text;
+    reader->unit->text = take_text(reader, &reader->text);
     read_declarations(reader);
     reader->unit = NULL;
 }
@@ -194,6 +199,7 @@ void units_read(Arena *arena, UnitList *units, const Target *target, UnitSource 
     reader.lines = lines_of(arena, target, slice_of(source.text));
     reader.lines.number = source.before;
     reader.comment = strbuf_new(arena);
+    reader.text = strbuf_new(arena);
     Line line;
     while (line_next(&reader.lines, &line)) {
         if (reader.unit)
@@ -212,43 +218,15 @@ void units_read(Arena *arena, UnitList *units, const Target *target, UnitSource 
 
 // ---- names ----
 
-static int compare_declarations(const void *a, const void *b)
+void units_name(UnitList *units)
 {
-    return slice_compare((*(Declaration *const *)a)->name, (*(Declaration *const *)b)->name);
-}
-
-/* All of one name lie beside each other then. Which of them comes first makes no difference. */
-void units_name(Arena *arena, UnitList *units)
-{
-    int count = 0;
-    Declaration **all = NEW_ARRAY(arena, Declaration *, units->declaration_count);
     for (TextUnit *unit = units->first; unit; unit = unit->next)
-        for (Declaration *declaration = unit->declarations; declaration; declaration = declaration->next)
-            all[count++] = declaration;
-    qsort(all, (size_t)count, sizeof *all, compare_declarations);
-    for (int i = 0; i < count; i++) {
-        bool is_known =
-            units->name_count > 0 && compare_declarations(&all[i], &units->names[units->name_count - 1]) == 0;
-        if (!units->names)
-            units->names = NEW_ARRAY(arena, Declaration *, count);
-        if (!is_known)
-            units->names[units->name_count++] = all[i];
-        all[i]->first = units->names[units->name_count - 1];
-        all[i]->first->alone = !is_known;
-    }
+        for (Declaration *declaration = unit->declarations; declaration; declaration = declaration->next) {
+            void **known = word_place(&units->names, declaration->name);
+            Declaration *first = *known ? *known : declaration;
+            first->alone = !*known;
+            declaration->first = *known = first;
+        }
 }
 
-Declaration *units_find(const UnitList *units, Slice name)
-{
-    int low = 0, high = units->name_count;
-    while (low < high) {
-        int middle = (low + high) / 2, order = slice_compare(units->names[middle]->name, name);
-        if (order == 0)
-            return units->names[middle];
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return NULL;
-}
+Declaration *units_find(const UnitList *units, Slice name) { return word_find(&units->names, name); }

@@ -3,6 +3,7 @@
 #pragma once
 #include "base/strbuf.h"
 #include "codegen/cuda/lines.h"
+#include "codegen/cuda/words.h"
 
 typedef struct Declaration {
     Slice name;
@@ -55,16 +56,16 @@ typedef struct UnitSource {
 
 typedef struct UnitList {
     TextUnit *first, **last;
-    int declaration_count, name_count;
-    Declaration **names;   // the first declaration of each name, sorted; after units_name()
+    int declaration_count;
+    WordTable names;   // the first Declaration of each; after units_name()
 } UnitList;
 
-void units_init(UnitList *units);
+void units_init(Arena *arena, UnitList *units);
 
 void units_read(Arena *arena, UnitList *units, const Target *target, UnitSource source);
 
 /* Finds which declarations are of one name. */
-void units_name(Arena *arena, UnitList *units);
+void units_name(UnitList *units);
 
 /* NULL if there is none. */
 Declaration *units_find(const UnitList *units, Slice name);

@@ -175,7 +175,7 @@ END_TEST
 static const char *folded(const char *text)
 {
     static const Slice none = {0};
-    Constants constants = {.arena = arena};
+    Constants constants = {.table = {.arena = arena}};
     constants_read(&constants, "constexpr int A = 3, B = 2 * A + 1;");
     constants_read(&constants, "constexpr bool FEW = B <= 7 && A != 2;");
     constants_read(&constants, "constexpr float REAL = 1.5f, C = unknown(A);");
@@ -215,7 +215,7 @@ END_TEST
 START_TEST(calls_of_what_does_nothing_go)
 {
     const Slice idle[] = {slice_of("rest"), {0}};
-    const Constants constants = {.arena = arena};
+    const Constants constants = {.table = {.arena = arena}};
     ck_assert(fold_is_idle("DEVICE void rest(int x)\n{\n    (void)x;\n}\n"));
     ck_assert(!fold_is_idle("DEVICE void rest(int x)\n{\n    g(x);\n}\n"));
     ck_assert(!fold_is_idle("DEVICE int rest(int x) { (void)x; }\n"));
