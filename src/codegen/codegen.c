@@ -20,6 +20,7 @@ typedef struct Generator {
     Kernel *kernel;
     StrBuf *out;
     Trim *trim;
+    const Names *taken;   // the language's and the prelude's
 } Generator;
 
 // ---- launches and the workspace ----
@@ -136,6 +137,8 @@ Kernel *codegen_launches(Arena *arena, const CodegenRequest *request)
 static const char *with_own_lines(const Generator *generator)
 {
     const char *place = TEMPLATE_OWN_LINE, *at = generator->out->text, *found;
+    if (!generator->request->templates->line_directives)
+        return at;
     StrBuf out = strbuf_new(generator->arena);
     int line = 1;
     for (; (found = strstr(at, place)); at = found + strlen(place)) {
@@ -270,8 +273,7 @@ static const char *provenance(const Generator *generator, const PlannedLaunch *p
 static Names *argument_names(const Generator *generator, const Fusion *fusion, const Template *template)
 {
     Arena *arena = generator->arena;
-    Names *names = names_new(arena);
-    trim_avoid(generator->trim, names);
+    Names *names = names_copy(generator->taken);
     names_avoid(names, template->body);
     names_avoid(names, "scratch");
     for (int i = 0; i < fusion->input_count; i++)
@@ -287,8 +289,7 @@ static Names *value_names(const Generator *generator, const Fusion *fusion, cons
 {
     static const char *const kinds[] = {"v", "total", "terms", "divisor", "sum", "mean", "count", "parts"};
     Arena *arena = generator->arena;
-    Names *names = names_new(arena);
-    trim_avoid(generator->trim, names);
+    Names *names = names_copy(generator->taken);
     names_avoid(names, template->body);
     names_avoid(names, template->head);
     names_avoid(names, block);
@@ -360,8 +361,7 @@ static void write_kernels(Generator *generator)
         texts[k] = kernel_text(generator, k);
         trim_add_kernel(trim, &texts[k]);
     }
-    Names *names = names_new(generator->arena);
-    trim_avoid(trim, names);
+    Names *names = names_copy(generator->taken);
     const char *launcher = launcher_text(generator->arena, kernel, names);
     trim_add_user(trim, launcher);
     trim_take(trim);
@@ -386,9 +386,8 @@ static void write_main(Generator *generator, Target target)
     if (target.hip)
         return;
     Trim *trim = trim_main(request->templates, target);
-    Names *names = names_new(generator->arena);
+    Names *names = names_copy(generator->taken);
     trim_avoid(trim, names);
-    trim_avoid(generator->trim, names);
     const char *text = plain_main(generator->arena, request->program, generator->kernel, names);
     trim_add_user(trim, text);
     trim_take(trim);
@@ -410,6 +409,9 @@ Kernel *codegen_kernel(Arena *arena, const CodegenRequest *request)
                            .kernel = kernel,
                            .out = &out,
                            .trim = trim_new(request->templates, target, kernel->launch_count)};
+    Names *taken = names_new(arena);
+    trim_avoid(generator.trim, taken);
+    generator.taken = taken;
     write_json_line(&generator);
     write_opening(&generator);
     write_kernels(&generator);

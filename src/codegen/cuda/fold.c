@@ -229,14 +229,27 @@ static bool fold_block(Fold *fold, Slice *rest)
     return ended;
 }
 
+static bool is_among(const Slice *names, Slice name)
+{
+    while (names->start && !slice_same(*names, name))
+        names++;
+    return names->start != NULL;
+}
+
+static bool has_any(Slice text, const Slice *names)
+{
+    Slice token;
+    while (names->start && token_read(&text, &token))
+        if (is_name(token) && is_among(names, token))
+            return true;
+    return false;
+}
+
 /* `name(arguments);` that changes nothing, neither there nor by its arguments. */
 static bool is_idle_call(const Fold *fold, Slice name, Slice rest)
 {
-    const Slice *idle = fold->idle;
-    while (idle->start && !slice_same(*idle, name))
-        idle++;
     Slice token, last = {0};
-    if (!idle->start || !token_read(&rest, &token) || *token.start != '(')
+    if (!is_among(fold->idle, name) || !token_read(&rest, &token) || *token.start != '(')
         return false;
     Slice arguments = token_read_group(&rest, '(');
     while (token_read(&arguments, &token)) {
@@ -386,7 +399,7 @@ const char *fold_branches(Arena *arena, const Constants *constants, const Slice 
 {
     Slice body = body_of(text);
     if (strstr(body.start, "\n#if") ||
-        !(strstr(body.start, "if ") || strstr(body.start, "(void)") || idle->start))
+        !(idle->start ? has_any(body, idle) : strstr(body.start, "if ") || strstr(body.start, "(void)")))
         return text;
     Constants visible = {
         .table = {.arena = arena}, .outer = constants, .hidden = hidden_names(arena, constants, text)};

@@ -39,10 +39,18 @@ void names_avoid_word(Names *names, Slice word) { *word_place(&names->words, wor
 
 Names *names_new(Arena *arena)
 {
+    enum { CAPACITY = 1024 };   // twice C++ and the prelude are 500
     Names *names = NEW(arena, Names);
-    *names = (Names){.arena = arena, .words = {.arena = arena}};
+    *names = (Names){.arena = arena, .words = word_table_new(arena, CAPACITY)};
     names_avoid(names, WORDS);
     return names;
+}
+
+Names *names_copy(const Names *names)
+{
+    Names *copy = NEW(names->arena, Names);
+    *copy = (Names){.arena = names->arena, .words = word_table_copy(&names->words)};
+    return copy;
 }
 
 void names_avoid(Names *names, const char *text)

@@ -12,6 +12,19 @@ static size_t hash(Slice name)
     return hash;
 }
 
+WordTable word_table_new(Arena *arena, size_t capacity)
+{
+    return (WordTable){.arena = arena, .words = NEW_ARRAY(arena, Word, capacity), .capacity = capacity};
+}
+
+WordTable word_table_copy(const WordTable *table)
+{
+    WordTable copy = word_table_new(table->arena, table->capacity);
+    copy.count = table->count;
+    memcpy(copy.words, table->words, sizeof *copy.words * copy.capacity);
+    return copy;
+}
+
 /* Where the name is, or would be. */
 static Word *place_of(const WordTable *table, Slice name)
 {
@@ -28,9 +41,8 @@ void *word_find(const WordTable *table, Slice name)
 
 static void grow(WordTable *table)
 {
-    WordTable grown = *table;
-    grown.capacity = table->capacity ? 2 * table->capacity : FIRST_CAPACITY;
-    grown.words = NEW_ARRAY(table->arena, Word, grown.capacity);
+    WordTable grown = word_table_new(table->arena, table->capacity ? 2 * table->capacity : FIRST_CAPACITY);
+    grown.count = table->count;
     for (size_t i = 0; i < table->capacity; i++)
         if (table->words[i].name.start)
             *place_of(&grown, table->words[i].name) = table->words[i];

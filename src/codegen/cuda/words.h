@@ -14,6 +14,10 @@ typedef struct WordTable {
     size_t count, capacity;   // a power of two, or 0
 } WordTable;
 
+WordTable word_table_new(Arena *arena, size_t capacity);
+
+WordTable word_table_copy(const WordTable *table);
+
 /* NULL if it is not known. */
 void *word_find(const WordTable *table, Slice name);
 
