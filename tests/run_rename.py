@@ -27,21 +27,24 @@ def call(binary, path, device, *options):
 
 
 def renamed(binary, path, device):
-    """The program's text with other names and without comments, by the tokens that rollerc finds."""
-    new, lines = {}, {}
+    """The program's text with other names and without comments, by the tokens that rollerc finds; and which tensor's name became which."""
+    new, tensors, lines = {}, {}, {}
     for token in call(binary, path, device, "-d", "tokens").splitlines():
         match = re.fullmatch(r"(\d+):\d+ (\w+) ?(.*)", token)
         if not match:
             continue
         line, kind, text = match.groups()
         if kind == "name":
-            text = new.setdefault(text, f"unpad_{MOST_NAMES - len(new)}")
+            old, text = text, new.setdefault(text, f"unpad_{MOST_NAMES - len(new)}")
+            if lines.get(int(line), ["input"]) == ["input"]:   # the name that a statement is about
+                tensors[old] = text
         lines.setdefault(int(line), []).append(text)
-    return "\n".join(" ".join(words) for _, words in sorted(lines.items())) + "\n"
+    return "\n".join(" ".join(words) for _, words in sorted(lines.items())) + "\n", tensors
 
 
-def what_is_made(binary, path, device, folder):
-    """The candidates as the ranking has them, and the parameter blocks of each without comments."""
+def what_is_made(binary, path, device, folder, names):
+    """The candidates as the ranking has them, and the parameter blocks of each without comments. `names` replace those of tensors; a
+    "chunk mean" is rollerc's own."""
     ranking = os.path.join(folder, "ranking.json")
     call(binary, path, device, "-o", os.path.join(folder, "kernel.cu"), "--json", ranking)
     with open(ranking) as file:
@@ -49,6 +52,8 @@ def what_is_made(binary, path, device, folder):
     for candidate in candidates:
         for launch in candidate["launches"]:
             launch.pop("kernel", None)   # named after the file
+            schedule = launch["config"]["schedule"]
+            launch["config"]["schedule"] = re.sub(r"(?<!chunk )\b\w+", lambda word: names.get(word[0], word[0]), json.dumps(schedule))
     blocks = [COMMENT.sub("", block) for candidate in candidates
               for block in BLOCK.findall(call(binary, path, device, "-o", "-", "--candidate", str(candidate["rank"])))]
     return candidates, blocks
@@ -58,9 +63,10 @@ def check(binary, path, device, folder):
     """None or what differs."""
     other = os.path.join(folder, "matmul_softmax.te")
     with open(other, "w") as file:
-        file.write(renamed(binary, path, device))
-    candidates, blocks = what_is_made(binary, path, device, folder)
-    other_candidates, other_blocks = what_is_made(binary, other, device, folder)
+        text, names = renamed(binary, path, device)
+        file.write(text)
+    candidates, blocks = what_is_made(binary, path, device, folder, names)
+    other_candidates, other_blocks = what_is_made(binary, other, device, folder, {})
     if not blocks:
         return "no parameter block was found"
     if candidates != other_candidates:

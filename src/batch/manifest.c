@@ -371,7 +371,7 @@ static void read_kernel(void *context)
     check_settings(reader, kernel);
     if (!setting(reader, "devices"))
         diag_fatal(kernel->loc, EXIT_INPUT,
-                   "for which device? `devices: [a100, h200]' says it, here or for all kernels");
+                   "for which device? `devices: [NAME, ...]' says it, here or for all kernels");
     const YamlNode *defines = yaml_child(kernel, "defines");
     if (!defines) {
         add_devices(reader);

@@ -1,4 +1,4 @@
-// Names with holes: "{device}/{name}_{N}.cu" for a kernel whose define N is 4096 is "h200/softmax_4096.cu".
+// Names with holes: "{name}_{N}.cu" for a kernel whose define N is 4096 is "softmax_4096.cu".
 #pragma once
 #include "base/source.h"
 #include "front/lower.h"
