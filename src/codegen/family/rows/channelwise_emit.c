@@ -41,7 +41,7 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan)
                   channelwise_walks(plan->rules) == GRID ? program->tile[LEVEL_GLOBAL].size[SHARE] : 1);
     strbuf_printf(out,
                   "constexpr int MIN_BLOCKS_PER_SM = %" PRId64
-                  ";   // that a unit's registers must suffice for; 0: the compiler chooses\n",
+                  ";   // that its registers must suffice for; 0: the compiler chooses\n",
                   program->cooperative ? ceil_div(program->grid, plan->device->sm_count) : 0);
 }
 
