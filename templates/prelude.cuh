@@ -26,6 +26,8 @@ namespace rollerc {
 #include "prelude/arithmetic.cuh"
 #include "prelude/functions.cuh"
 #include "prelude/async.cuh"
+#include "prelude/mma.cuh"
+#include "prelude/wgmma.cuh"
 #include "prelude/reductions.cuh"
 
 }   // namespace rollerc

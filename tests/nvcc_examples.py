@@ -23,7 +23,7 @@ FLAVOURS = {
     "pytorch": ["-D__CUDA_NO_HALF_OPERATORS__", "-D__CUDA_NO_HALF_CONVERSIONS__",
                 "-D__CUDA_NO_BFLOAT16_CONVERSIONS__", "-D__CUDA_NO_HALF2_OPERATORS__"],
 }
-NVRTC_DEVICES = {"a100": "sm_80", "h200": "sm_90"}
+NVRTC_DEVICES = {"a100": "sm_80", "h200": "sm_90a"}
 LINKED = ["matmul", "matmul_bias_gelu", "softmax"]         # two from one template, one from another
 
 

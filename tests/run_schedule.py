@@ -40,6 +40,7 @@ y[n, c, h, w] = relu((x[n, c, h, w] - mean[c]) * rsqrt(var[c] + 1e-5))
 output y : f32
 output mean : f32
 """
+PRODUCTS = ["gemm/two stages", "gemm/three stages", "gemm/four stages", "wgmma/three stages", "wgmma/four stages"]
 LARGE = ["rowwise/block", "rowwise/cluster", "rowwise/memory", "rowwise/shared", "rowwise/shared-cluster",
          "rowwise/pairs-cluster", "rowwise/ahead"]
 
@@ -69,8 +70,11 @@ def pool(height, width, down, along, index):
             f"y[n, c, h:{down}, v:{along}] = sum[r:3, s:3](pad(x[n, c, {index}], 0))\noutput y : f32\n")
 
 
-def product(m, n, k):
-    return f"input A[{m}, {k}] : f32\ninput B[{k}, {n}] : f32\nC[m, n] = sum[k](A[m, k] * B[k, n])\noutput C : f32\n"
+def product(m, n, k, dtype="f32", turned=False):
+    a = "k, m" if turned else "m, k"
+    left = f"{k}, {m}" if turned else f"{m}, {k}"
+    return (f"input A[{left}] : {dtype}\ninput B[{k}, {n}] : {dtype}\nC[m, n] = sum[k](A[{a}] * B[k, n])\n"
+            f"D[m, n] = max(C[m, n], 0)\noutput D : {dtype}\n")
 
 
 def total(rows, width, axis, dtype):
@@ -96,6 +100,8 @@ PROGRAMS = [
     (pool(32, 32, 15, 15, "2*h + r, 2*v + s"), []), (pool(33, 37, 33, 37, "h + r - 1, v + s - 1"), []),
     (pool(33, 37, 33, 37, "h + 4*r - 4, v + 31*s - 31"), ["window/taps"]),
     (product(256, 256, 128), ["matmul/tiled"]), (product(100, 90, 70), ["matmul/tiled"]),
+    (product(256, 512, 512, "f16"), PRODUCTS), (product(200, 328, 264, "bf16"), PRODUCTS),
+    (product(72, 104, 1000, "f16", True), PRODUCTS), (product(100, 90, 70, "f16"), PRODUCTS),
     (total(300, 1024, "j", "f32"), []), (total(300, 1000, "j", "f16"), []), (total(70, 999, "j", "i8"), []),
     (total(64, 4096, "j", "i8"), []), (total(64, 1030, "j", "f16"), []),
     (total(1000, 200, "i", "f32"), []), (total(1000, 202, "i", "f32"), []), (total(999, 201, "i", "f32"), []),

@@ -17,11 +17,13 @@ typedef enum Unit {
     UNIT_FP64,
     UNIT_INT32,
     UNIT_SFU,           // exp, log, rsqrt, …: results per second, not flop
-    UNIT_TENSOR_F16,    // dense, f32 accumulation
+    UNIT_TENSOR_F16,    // mma.sync; dense, f32 accumulation
     UNIT_TENSOR_BF16,
     UNIT_TENSOR_TF32,
     UNIT_TENSOR_F64,
     UNIT_TENSOR_I8,
+    UNIT_WGMMA_F16,     // the same units, fed from shared memory
+    UNIT_WGMMA_BF16,
     UNIT_COUNT
 } Unit;
 

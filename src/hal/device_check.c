@@ -113,6 +113,8 @@ static const Requires REQUIRES[] = {
     {"peak_gflop_s.tensor_tf32", "capabilities.mma"},
     {"peak_gflop_s.tensor_f64", "capabilities.mma"},
     {"peak_gflop_s.tensor_i8", "capabilities.mma"},
+    {"peak_gflop_s.wgmma_f16", "capabilities.wgmma"},
+    {"peak_gflop_s.wgmma_bf16", "capabilities.wgmma"},
     {"capabilities.mma", "peak_gflop_s.tensor_f16"},
     {"capabilities.wgmma", "capabilities.mma"},
     {"capabilities.wgmma", "capabilities.bulk_tensor_copy"},

@@ -34,6 +34,8 @@ const char *const unit_name[UNIT_COUNT] = {
     [UNIT_TENSOR_TF32] = "tensor_tf32",
     [UNIT_TENSOR_F64] = "tensor_f64",
     [UNIT_TENSOR_I8] = "tensor_i8",
+    [UNIT_WGMMA_F16] = "wgmma_f16",
+    [UNIT_WGMMA_BF16] = "wgmma_bf16",
 };
 
 /* The ranges are wide: they catch a slipped unit (GHz for MHz, KiB for bytes), not a fast GPU. */
@@ -58,6 +60,8 @@ const DeviceField device_fields[] = {
     PEAK("tensor_tf32", UNIT_TENSOR_TF32, true),
     PEAK("tensor_f64", UNIT_TENSOR_F64, true),
     PEAK("tensor_i8", UNIT_TENSOR_I8, true),
+    PEAK("wgmma_f16", UNIT_WGMMA_F16, true),
+    PEAK("wgmma_bf16", UNIT_WGMMA_BF16, true),
 
     NUMBER("threads.warp_size", FIELD_INT, warp_size, 16, 128, "threads"),
     NUMBER("threads.max_per_block", FIELD_INT, max_threads_per_block, 32, 4096, "threads"),

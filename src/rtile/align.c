@@ -151,16 +151,27 @@ static bool crosses_rows(const TileRules *rules, const DataTile *tile, const RTi
     return false;
 }
 
+/* Of lines whose pieces of 16 bytes change places by an exclusive or: they hold 2, 4 or a multiple of 8. */
+static int64_t swizzled_padding(int64_t width, int64_t vector)
+{
+    int64_t pieces = ceil_div(width, vector);
+    return (pieces > 4 ? round_up(pieces, 8) : pieces > 2 ? 4 : 2) * vector - width;
+}
+
 int64_t staged_padding(const TileRules *rules, const DataTile *tile, const RTile *shared,
                        const RTile *inner, const DeviceSpec *device)
 {
-    if (staged_bits(tile) < 8 || tile->plane || !crosses_rows(rules, tile, shared, inner))
+    if (staged_bits(tile) < 8 || tile->plane)
+        return 0;
+    if (!tile->swizzled && !crosses_rows(rules, tile, shared, inner))
         return 0;
     const Affine *contiguous = &tile->dims[tile->staged_inner].index;
     int64_t width = affine_extent(contiguous, shared->size, rules->space.axis_count);
     int64_t read = affine_extent(contiguous, inner->size, rules->space.axis_count);
     int element_bytes = staged_bits(tile) / 8;
     int64_t vector = VECTOR_BYTES / element_bytes;
+    if (tile->swizzled)
+        return swizzled_padding(width, vector);
     return bank_padding(width, read < vector ? read : vector, element_bytes, tile->staged_granule,
                         device->shared_banks, device->shared_bank_bytes);
 }

@@ -47,6 +47,7 @@ typedef struct DataTile {
     int staged_bits;            // of an element there (f16 may be kept widened); 0: element_bits
     int staged_inner;           // the dimension that is contiguous there
     int staged_granule;         // bank padding is a multiple of this: vector accesses stay aligned
+    bool swizzled;              // staged lines of whole pieces of 16 bytes, which change places instead of being padded
     int64_t plane;              // staged from its first element to its last, with all that lies between and no bank padding,
                                 // out of planes of so many elements; 0: staged line by line
     double instructions;        // of a thread to find one element that is staged; 0: whole vectors lie side by side

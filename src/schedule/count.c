@@ -73,8 +73,8 @@ static int64_t turned_bytes(const CountWalk *walk, const DataTile *tile)
 }
 
 /* What the block's threads read of a staged tile, or write one by one. Operands of a product are read by every register tile
-   that needs them, and whole tiles of them are written. */
-static int64_t own_bytes(const CountWalk *walk, const DataTile *tile, bool write, int64_t times)
+   that needs them, behind the last step as often as they are read ahead, and whole tiles of them are written. */
+static int64_t own_bytes(const CountWalk *walk, const DataTile *tile, const Move *move, bool write, int64_t times)
 {
     int axes = walk->rules->space.axis_count;
     int64_t vector = walk->rules->schedule.vector;
@@ -85,7 +85,8 @@ static int64_t own_bytes(const CountWalk *walk, const DataTile *tile, bool write
         for (int a = 0; a < axes; a++)
             if (walk->rules->space.axes[a].reduction)
                 steps *= walk->block->shared->size[a] / walk->block->inner->size[a];
-        return times * steps * walk->block->threads * data_tile_elements(tile, walk->block->inner, axes) *
+        int64_t tiles = walk->block->threads / at_least_1(walk->rules->tile_threads);
+        return (times * steps + move->ahead) * tiles * data_tile_elements(tile, walk->block->inner, axes) *
                staged_bits(tile) / 8;
     }
     if (write)
@@ -119,11 +120,11 @@ static void count_staging(CountWalk *walk, const Move *move, const DataTile *til
     if ((reads && tile->plane) || ((reads || writes) && !is_picture(walk, tile)))
         add_shared(walk, reads ? COUNT_UNKNOWN : 0, writes ? COUNT_UNKNOWN : 0);
     else if (reads)
-        add_shared(walk, own_bytes(walk, tile, false, times), 0);
-    else if (writes && move->async)
+        add_shared(walk, own_bytes(walk, tile, move, false, times), 0);
+    else if (writes && move->async && !walk->multiplies)
         add_shared(walk, 0, region_pieces(&walk->region, tile, COPY_BYTES));
     else if (writes)
-        add_shared(walk, 0, own_bytes(walk, tile, true, times));
+        add_shared(walk, 0, own_bytes(walk, tile, move, true, times));
 }
 
 /* Outputs that a block collects before it stores them. */
@@ -173,10 +174,15 @@ static void count_move(CountWalk *walk, const Item *item, int64_t times)
     walk->under_way += move->async ? at_least_1(walk->rules->schedule.rows) : 0;
 }
 
+/* Of copies several rounds ahead none is left in the last round. */
 static void count_wait(CountWalk *walk, int behind, int64_t times)
 {
-    walk->under_way = walk->under_way < behind ? walk->under_way : behind;
     walk->counts->waits += times;
+    if (schedule_rounds_ahead(&walk->rules->schedule) > 1) {
+        walk->counts->pending += (times - 1) * behind;
+        return;
+    }
+    walk->under_way = walk->under_way < behind ? walk->under_way : behind;
     walk->counts->pending += times * walk->under_way;
 }
 
@@ -251,6 +257,17 @@ static void count_slots(CountWalk *walk, const Exchange *exchange)
     walk->counts->barriers[exchange->scope]++;
 }
 
+/* All sums of the block's tile are left, and those that lie inside are read again. */
+static void count_rows(CountWalk *walk, const Exchange *exchange)
+{
+    int64_t inside = 1;
+    for (int a = 0; a < walk->rules->space.axis_count; a++)
+        if (!walk->rules->space.axes[a].reduction)
+            inside *= walk->region.count[a];
+    int64_t points = (int64_t)rtile_points(&walk->rules->space, walk->block->shared, false);
+    add_shared(walk, inside * exchange->value_bytes, points * exchange->value_bytes);
+}
+
 /* The lanes that share a word of bits put it together, for each of a thread's vectors. */
 static void count_bits(CountWalk *walk, const Exchange *exchange, int64_t times)
 {
@@ -272,6 +289,7 @@ static void count_exchange(CountWalk *walk, const Exchange *exchange, int64_t ti
     case COMBINE_COLUMNS: count_columns(walk, exchange, times); return;
     case COMBINE_TREE: count_tree(walk, exchange); return;
     case COMBINE_SLOTS: count_slots(walk, exchange); return;
+    case COMBINE_ROWS: count_rows(walk, exchange); return;
     case COMBINE_BITS: count_bits(walk, exchange, times); return;
     }
 }

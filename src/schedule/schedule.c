@@ -120,6 +120,17 @@ bool schedule_loads_ahead(const Schedule *schedule)
     return false;
 }
 
+int schedule_rounds_ahead(const Schedule *schedule)
+{
+    int most = 0;
+    for (int i = 0; i < schedule->count; i++) {
+        const Item *item = &schedule->items[i];
+        if (item->kind == ITEM_LOAD && item->move.async && item->move.ahead > most)
+            most = item->move.ahead;
+    }
+    return most;
+}
+
 bool schedule_reads_late(const Schedule *schedule)
 {
     for (int i = 0; i < schedule->count; i++) {

@@ -39,6 +39,7 @@ typedef enum Combine {
     COMBINE_COLUMNS,   // every group of lanes leaves a row of results; of each column one thread makes the total
     COMBINE_TREE,      // partial results in shared memory, half as many after each barrier
     COMBINE_SLOTS,     // one thread makes a block's total; each op has a slot for those of all blocks of the cluster
+    COMBINE_ROWS,      // none is combined: a warp's results lie in rows when they come back, those that exist
     COMBINE_BITS       // lanes put their bits together to words
 } Combine;
 
@@ -142,6 +143,9 @@ int64_t schedule_rounds(const Schedule *schedule, int item);
 
 /* What a block loads in its next round is on its way meanwhile. */
 bool schedule_loads_ahead(const Schedule *schedule);
+
+/* How many rounds before its use the block asks for what it copies, at most. */
+int schedule_rounds_ahead(const Schedule *schedule);
 
 /* Some of it is read in a pass, when all else is there, from L2. */
 bool schedule_reads_late(const Schedule *schedule);

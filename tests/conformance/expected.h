@@ -111,6 +111,48 @@ static int8_t signed_byte_of(int i) { return (int8_t)byte_of(i); }
 TURNED(turned_i8, signed_byte_of)
 TURNED(turned_i32, word_of)
 
+/* Two neighbours in line l / 4 of each 8 x 8 matrix are lane l's; thread t brought line t % 8 of its warp's matrix t / 8. */
+static int64_t dealt(int i, int turned)
+{
+    int64_t sum = 0;
+    for (int n = 0; n < 8 && warp == 32; n++) {
+        const int line = i % 32 / 4, two = i % 4 * 2 + n % 2;
+        const int owner = i - i % 32 + n / 2 * 8 + (turned ? two : line), at = owner * 16 + (turned ? line : two) * 2;
+        sum += (n + 1) * (int64_t)(byte_of(at % TABLE_BYTES) | byte_of(at % TABLE_BYTES + 1) << 8);
+    }
+    return sum;
+}
+
+static int64_t multiplied(int i)
+{
+    int64_t sum = 0;
+    for (int e = 0; e < 4 && warp == 32; e++) {
+        const int m = i % 32 / 4 + e / 2 * 8, n = i % 4 * 2 + e % 2;
+        int64_t c = tile_c(m, n);
+        for (int k = 0; k < 16; k++)
+            c += tile_a(i / 32, m, k) * tile_b(k, n);
+        sum += (e + 1) * c;
+    }
+    return sum;
+}
+
+static int64_t multiplied_shared(int i)
+{
+    int64_t sum = 0;
+    for (int n = 0; n < 32 && warp == 32; n++)
+        sum += (n + 1) * shared_sum(i, n);
+    return sum;
+}
+
+/* Elements that lie in the tensor, the first `count` of them. */
+static int64_t found_anywhere(int i, int count)
+{
+    int64_t sum = 0;
+    for (int n = 0; n < count && i + n < 4096 - 3; n++)
+        sum += (n + 1) * (int64_t)(byte_of(2 * (i + n)) | byte_of(2 * (i + n) + 1) << 8);
+    return sum;
+}
+
 static int64_t permuted(int i)
 {
     const uint64_t bytes = (uint64_t)(uint32_t)key(i + 1) << 32 | (uint32_t)key(i);

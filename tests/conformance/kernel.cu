@@ -9,8 +9,15 @@ using namespace rollerc;
 
 struct Memory {
     const unsigned char *table;   // (TABLE_BYTES), aligned to 16
-    unsigned char *scratch;       // (THREADS * 32), shared
+    unsigned char *scratch;       // (THREADS * 96), shared
 };
+
+constexpr bool HAS_TILES = WARP == 32;   // AMD's are others
+#if defined(ROLLERC_INTERP) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
+constexpr bool HAS_SHARED_TILES = HAS_TILES;
+#else
+constexpr bool HAS_SHARED_TILES = false;
+#endif
 
 DEVICE unsigned long long bits_of(float x) { return __float_as_uint(x); }
 DEVICE unsigned long long bits_of(double x) { return static_cast<unsigned long long>(__double_as_longlong(x)); }
@@ -129,6 +136,91 @@ DEVICE long long copied(const Memory &memory, int i, int elements)
     return weighted(v);
 }
 
+// What of its warp's lines of 16 bytes becomes a lane's: two elements of each of four 8 x 8 matrices.
+DEVICE long long matrices(const Memory &memory, int i, bool turned)
+{
+    unsigned tile[4] = {};
+    unsigned char *const line = memory.scratch + i % THREADS * 16;
+    for (int n = 0; n < 16; n++)
+        line[n] = memory.table[i * 16 % TABLE_BYTES + n];
+    block_sync();
+    if (HAS_TILES && turned)
+        load_turned(tile, line);
+    if (HAS_TILES && !turned)
+        load_matrices(tile, line);
+    block_sync();
+    int v[8];
+    for (int n = 0; n < 8; n++)
+        v[n] = static_cast<int>(tile[n / 2] >> n % 2 * 16 & 0xffffu);
+    return weighted(v);
+}
+
+template <class T> DEVICE unsigned pair(int low, int high)
+{
+    return narrow<T>(low).bits | static_cast<unsigned>(narrow<T>(high).bits) << 16;
+}
+
+// A lane's four elements of c, each where the layout of mma.m16n8k16 in the PTX ISA says.
+template <class T> DEVICE long long product(int i)
+{
+    const int line = i % 32 / 4, two = i % 4 * 2;
+    unsigned a[4], b[2];
+    float c[4] = {};
+    int v[4];
+    for (int n = 0; n < 4; n++) {
+        const int m = line + n % 2 * 8, k = two + n / 2 * 8;
+        a[n] = pair<T>(tile_a(i / 32, m, k), tile_a(i / 32, m, k + 1));
+        c[n] = static_cast<float>(tile_c(line + n / 2 * 8, two + n % 2));
+    }
+    for (int n = 0; n < 2; n++)
+        b[n] = pair<T>(tile_b(two + n * 8, line), tile_b(two + n * 8 + 1, line));
+    if (HAS_TILES)
+        multiply_tiles(T(), a, b[0], b[1], c);
+    for (int n = 0; n < 4; n++)
+        v[n] = HAS_TILES ? static_cast<int>(c[n]) : 0;
+    return weighted(v);
+}
+
+// A thread's 32 of 64 x 64 sums, of operands that lie along k or, turned, along their rows; elsewhere what they should be.
+template <bool TURN_A, bool TURN_B> DEVICE long long shared_product(const Memory &memory, int i)
+{
+    f16 *const tiles = reinterpret_cast<f16 *>(memory.scratch + (0u - shared_address(memory.scratch)) % 1024);
+    float c[32] = {};
+    int v[32];
+    for (int n = static_cast<int>(threadIdx.x); n < 2 * 64 * 16; n += THREADS) {
+        const int which = n / 1024, row = n / 16 % 64, k = n % 16;
+        const bool turn = which ? TURN_B : TURN_A;
+        const int line = turn ? k : row, at = turn ? row : k;
+        tiles[which * 4096 + line * 64 + (at / 8 ^ line % 8) * 8 + at % 8] =
+            narrow<f16>(which ? tile_b(k, row) : tile_a(0, row, k));
+    }
+    show_operands();
+    block_sync();
+    if (HAS_SHARED_TILES) {
+        open_products(c);
+        multiply_shared<TURN_A, TURN_B>(f16(), c, describe_operand(tiles, 8192, 1024),
+                                        describe_operand(tiles + 4096, 8192, 1024));
+        close_products();
+        wait_products<0>(c);
+    }
+    block_sync();
+    for (int n = 0; n < 32; n++)
+        v[n] = HAS_SHARED_TILES ? static_cast<int>(c[n]) : HAS_TILES ? shared_sum(i, n) : 0;
+    return weighted(v);
+}
+
+// Eight elements from element i on, of a tensor of so many; the first `count` of them.
+template <int COUNT> DEVICE long long from_anywhere(const Memory &memory, int i)
+{
+    PieceAnywhere piece;
+    piece.load(reinterpret_cast<const f16 *>(memory.table), i, 4096 - 3);
+    const Vector<unsigned, 4> value = piece.value(COUNT);
+    int v[8];
+    for (int n = 0; n < 8; n++)
+        v[n] = static_cast<int>(value.at[n / 2] >> n % 2 * 16 & 0xffffu);
+    return weighted(v);
+}
+
 #define REAL(name, count, type, device, host) CHECK(name, count, device)
 #define NEAR(name, count, type, ulps, device, host) CHECK(name, count, device)
 #define WHOLE(name, count, device, host) CHECK(name, count, static_cast<long long>(device))
@@ -143,7 +235,7 @@ DEVICE long long copied(const Memory &memory, int i, int elements)
 
 extern "C" __global__ void conformance_k0(const unsigned char *table, unsigned long long *out)
 {
-    SHARED(0, unsigned char, scratch, [THREADS * 32]);
+    SHARED(0, unsigned char, scratch, [THREADS * 96]);
     const Memory memory = {table, scratch};
     int check = 0;
 #define CHECK(name, count, device) \
@@ -165,6 +257,6 @@ enum { CHECKS = 0
 extern "C" int conformance_launch(const void *in0, void *out0, void *, void *stream)
 {
     void *args[] = {&in0, &out0};
-    return cudaLaunchKernel(conformance::conformance_k0, dim3(CHECKS), dim3(THREADS), args, THREADS * 32,
+    return cudaLaunchKernel(conformance::conformance_k0, dim3(CHECKS), dim3(THREADS), args, THREADS * 96,
                             static_cast<cudaStream_t>(stream));
 }

@@ -42,3 +42,18 @@ enum { WIDTHS = THREADS * 6 * 8 };
 
 BOTH int is_active(int thread) { return thread / 32 != 2 && thread % 7 != 3; }
 BOTH int bit_of(int i) { return key(i) >> 5 & 1; }
+
+// Tiles of 16 x 16, 16 x 8 and 16 x 8 whose product is exact.
+BOTH int tile_a(int which, int m, int k) { return (which * 5 + m * 3 + k * 7) % 11 - 5; }
+BOTH int tile_b(int k, int n) { return (k * 5 + n * 2) % 9 - 4; }
+BOTH int tile_c(int m, int n) { return m - 3 * n; }
+
+// Of 64 x 16 by 16 x 64: thread i's n-th sum, where the layout of wgmma.m64n64k16 in the PTX ISA says.
+BOTH int shared_sum(int i, int n)
+{
+    const int row = i % 128 / 32 * 16 + i % 32 / 4 + n / 2 % 2 * 8, column = n / 4 * 8 + i % 4 * 2 + n % 2;
+    int sum = 0;
+    for (int k = 0; k < 16; k++)
+        sum += tile_a(0, row, k) * tile_b(k, column);
+    return sum;
+}

@@ -14,5 +14,6 @@ char *generate(Arena *arena, uint64_t seed, uint64_t number)
     uint64_t state = generate_hash(seed ^ generate_hash(number)), kind = generate_hash(state + 1) % 100;
     return kind < 17   ? generate_grammar(arena, state)
            : kind < 42 ? generate_known(arena, state)
+           : kind < 46 ? generate_product(arena, state)
                        : generate_network(arena, state);
 }

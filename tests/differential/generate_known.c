@@ -210,6 +210,45 @@ static char *of_samples(Arena *arena, Shape *s)
     return out.text;
 }
 
+/* Two tensors of 16-bit elements that are multiplied, each with its axes in either order. */
+char *generate_product(Arena *arena, uint64_t state)
+{
+    static const int64_t rows[] = {2, 7, 16, 17, 33, 40, 64, 100, 130}, depths[] = {3, 16, 33, 64, 72, 200};
+    static const char *const bodies[] = {"c$1", "c$1", "relu(c$1)", "c$1 * 0.5 + b$2", "max(c$1 + z$1, 0)"};
+    Shape shape = shape_new(state, MOST_ELEMENTS), *s = &shape;
+    int batch = (int)below(s, 4) / 3, m = batch, n = batch + 1, k = batch + 2;
+    s->extent[0] = 3;
+    s->extent[m] = PICK(&s->random, rows);
+    s->extent[n] = PICK(&s->random, rows);
+    s->extent[k] = PICK(&s->random, depths);
+    s->rank = k + 1;
+    const char *type = reals[1 + below(s, 2)], *sizes[2], *names[2];
+    for (int factor = 0; factor < 2; factor++) {
+        int row = factor ? n : m, first = (int)below(s, 2);
+        uint32_t set = (1u << row | 1u << k) | (batch ? 1u : 0);
+        s->order[0] = 0;   // of a batch, the outermost
+        s->order[batch] = first ? row : k;
+        s->order[batch + 1] = first ? k : row;
+        s->order[k] = factor ? m : n;
+        sizes[factor] = list(arena, s, set, true);
+        names[factor] = list(arena, s, set, false);
+    }
+    bool turns = below(s, 2);
+    s->order[batch] = turns ? n : m;
+    s->order[batch + 1] = turns ? m : n;
+    s->order[k] = k;
+    uint32_t kept = (1u << k) - 1, column = 1u << n;
+    const char *const lists[] = {list(arena, s, kept, false), list(arena, s, column, false)};
+    StrBuf out = strbuf_new(arena);
+    strbuf_printf(&out, "input A%s : %s\ninput B%s : %s\n", sizes[0], type, sizes[1], type);
+    strbuf_printf(&out, "input b%s : f32\ninput z%s : %s\n", list(arena, s, column, true),
+                  list(arena, s, kept, true), type);
+    strbuf_printf(&out, "c%s : f32 = sum[k%d](A%s * B%s)\ny%s = ", lists[0], k, names[0], names[1], lists[0]);
+    put(&out, PICK(&s->random, bodies), lists);
+    strbuf_printf(&out, "\noutput y : %s\n", below(s, 3) ? type : "f32");
+    return out.text;
+}
+
 char *generate_known(Arena *arena, uint64_t state)
 {
     uint64_t kind = generate_hash(state + 2) % 23;

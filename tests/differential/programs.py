@@ -9,6 +9,7 @@ Program = collections.namedtuple("Program", "name family types axes text")
 
 REAL = ("f32", "f16", "bf16", "f64")
 NUMBERS = REAL + ("i32", "i8")
+HALVES = ("f16", "bf16")
 STORED = NUMBERS + ("u8",)   # what is moved in whole bytes
 
 PROGRAMS = [
@@ -139,6 +140,42 @@ PROGRAMS = [
         input A[3, M, K] : {T}  input B[3, K, N] : {T}
         C[b, i, j] = sum[k](A[b, i, k] * B[b, k, j])
         output C : {T}"""),
+
+    Program("gemm", "gemm", HALVES, {"M": ("m", 33), "N": ("n", 40), "K": ("k", 24)}, """
+        input A[M, K] : {T}  input B[K, N] : {T}
+        C[i, j] = sum[k](A[i, k] * B[k, j])
+        output C"""),
+    Program("gemm_transposed", "gemm", HALVES, {"M": ("m", 40), "N": ("n", 34), "K": ("k", 17)}, """
+        input A[K, M] : {T}  input B[N, K] : {T}  input b[N] : {T}
+        c[i, j] = sum[k](A[k, i] * B[j, k])
+        y[i, j] = relu(c[i, j] + b[j])
+        output y : {T}"""),
+    Program("gemm_batched", "gemm", HALVES, {"M": ("m", 20), "N": ("n", 24), "K": ("k", 40)}, """
+        input A[3, M, K] : {T}  input B[3, N, K] : {T}  input z[3, N, M] : {T}
+        C[b, i, j] = sum[k](A[b, i, k] * B[b, j, k])
+        y[b, j, i] = C[b, i, j] + z[b, j, i]
+        output y : {T}"""),
+    Program("gemm_pixels", "gemm", HALVES, {"M": ("n", 18), "N": ("m", 9)}, """
+        input x[2, 5, N, 8] : {T}  input w[M, 3, 3, 8] : {T}
+        y[n, h:5, v:N, f] = sum[r, s, c](pad(x[n, h + r - 1, v + s - 1, c], 0) * w[f, r, s, c])
+        output y : {T}"""),
+    Program("gemm_conv", "gemm", HALVES, {"M": ("m", 18)}, """
+        input x[2, 5, 7, 9] : {T}  input w[M, 5, 3, 3] : {T}
+        y[n, f, h:7, v:9] = sum[c, r, s](pad(x[n, c, h + r - 1, v + s - 1], 0) * w[f, c, r, s])
+        output y : {T}"""),
+    Program("wgmma", "wgmma", HALVES, {"M": ("m", 64), "K": ("k", 24)}, """
+        input A[M, 8 * K] : {T}  input B[8 * K, 72] : {T}
+        C[i, j] = sum[k](A[i, k] * B[k, j])
+        output C"""),
+    Program("wgmma_turned", "wgmma", HALVES, {"M": ("m", 9), "N": ("n", 64), "K": ("k", 13)}, """
+        input A[3, 8 * K, 8 * M] : {T}  input B[N, 3, 8 * K] : {T}  input bias[N] : {T}
+        c[b, i, j] = sum[k](A[b, k, i] * B[j, b, k])
+        y[b, i, j] = relu(c[b, i, j] + bias[j])
+        output y : {T}"""),
+    Program("wgmma_pixels", "wgmma", HALVES, {"M": ("n", 18), "N": ("m", 9)}, """
+        input x[2, 5, N, 8] : {T}  input w[M, 3, 3, 8] : {T}
+        y[n, h:5, v:N, f] = sum[r, s, c](pad(x[n, h + r - 1, v + s - 1, c], 0) * w[f, r, s, c])
+        output y : {T}"""),
     Program("convolution", "matmul", REAL, {"M": ("m", 9), "N": ("n", 20), "K": ("k", 4)}, """
         input x[K, N, 6] : {T}  input w[M, K, 3, 3] : {T}
         y[f, h:N, v:6] = sum[k, r, s](pad(x[k, h + r - 1, v + s - 1], 0) * w[f, k, r, s])

@@ -12,6 +12,8 @@ const Family *const families[] = {
     &elementwise_family,
     &permute_family,
     &matmul_family,
+    &gemm_family,
+    &wgmma_family,
     &window_family,
     &reduce_family,
     &rowwise_family,

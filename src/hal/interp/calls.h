@@ -50,6 +50,35 @@ ROLLERC_EXPORT unsigned long long exchange(unsigned long long bits, int source, 
 ROLLERC_EXPORT unsigned long long ballot(bool vote, Place place);
 ROLLERC_EXPORT void warp_barrier(Place place);
 
+// Tensor cores: all 32 lanes meet. Each brings a line of 16 bytes and gets what of four 8 x 8 matrices is its; or its parts of
+// three tiles. Which registers hold what: templates/prelude/mma.cuh.
+struct alignas(16) MatrixLine {
+    unsigned words[4];
+};
+enum TileElement { TILE_F16, TILE_BF16 };
+ROLLERC_EXPORT void load_matrices(const MatrixLine *line, bool turned, unsigned *tile, Place place);
+ROLLERC_EXPORT void multiply_tiles(TileElement element, const unsigned *a, const unsigned *b, float *c, Place place);
+
+// Those that read shared memory: all 32 lanes bring their sums, and the same product. Templates/prelude/wgmma.cuh says which
+// words describe operands and who has which sums.
+struct SharedProduct {
+    TileElement element;
+    int columns;
+    unsigned long long a, b;
+    bool turn_a, turn_b;
+
+    bool operator==(const SharedProduct &other) const
+    {
+        return element == other.element && columns == other.columns && a == other.a && b == other.b &&
+               turn_a == other.turn_a && turn_b == other.turn_b;
+    }
+};
+ROLLERC_EXPORT void show_operands(Place place);
+ROLLERC_EXPORT void open_products(Place place);
+ROLLERC_EXPORT void multiply_shared(const SharedProduct &what, float *sums, Place place);
+ROLLERC_EXPORT void close_products(Place place);
+ROLLERC_EXPORT void wait_products(unsigned groups, Place place);   // all but the last `groups` are done
+
 ROLLERC_EXPORT void async_copy16(void *shared, const void *global, Place place);
 ROLLERC_EXPORT void async_commit(Place place);
 ROLLERC_EXPORT void async_wait(unsigned groups, Place place);   // all but the last `groups` have landed

@@ -4,6 +4,8 @@
 #include "schedule.cpp"
 #include "meet.cpp"
 #include "copies.cpp"
+#include "tiles.cpp"
+#include "products.cpp"
 #include "counts.cpp"
 #include "shadow.cpp"
 #include "launch.cpp"

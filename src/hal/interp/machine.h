@@ -3,6 +3,8 @@
 //   schedule.cpp   fibers, and which thread runs next
 //   meet.cpp       barriers, shuffles and ballots
 //   copies.cpp     asynchronous copies
+//   tiles.cpp      tensor cores
+//   products.cpp   those that read shared memory
 //   shadow.cpp     what is known of memory: races, uninitialised reads, traffic
 //   counts.cpp     what single blocks do, for those who said it before
 //   launch.cpp     grids, teams of blocks and the way in
@@ -30,6 +32,8 @@ enum {
 struct Block;
 struct Fiber;
 struct Copy;
+struct Product;
+struct Sums;
 struct Thread {
     uint3 index;
     int number, lane, warp;       // within the block
@@ -42,13 +46,14 @@ struct Thread {
     unsigned long long result;    // of the last exchange
     Copy *first_copy, *last_copy; // asynchronous, under way
     unsigned copy_groups;         // that were committed
+    unsigned shown;               // how often it has called show_operands()
 };
 
 struct Meeting {                    // of a warp's lanes at a shuffle or ballot
     LaneMask arrived;
     Place place;
     unsigned long long bits[MAX_LANES];
-    int source[MAX_LANES];              // -1: a ballot; -2: warp_sync
+    int source[MAX_LANES];              // -1: a ballot; -2: warp_sync; -3: see together()
 };
 
 struct Warp {
@@ -56,6 +61,11 @@ struct Warp {
     unsigned epoch;                 // counts its warp_sync()s
     unsigned char priority;
     Meeting meeting;
+    Product *first_product, *last_product;   // under way
+    Sums *sums;                     // to which they are added
+    unsigned product_groups;        // that were closed
+    bool products_open;             // sums were handed over since the last wait
+    unsigned long long products;    // a hash of all there were
 };
 
 struct Gathering {                  // of threads at a barrier
@@ -138,8 +148,13 @@ struct Errand {
 // schedule.cpp
 void preempt(Place place);
 void run_on_deep_stack(const Errand &errand);
+// meet.cpp: the last of the warp's lanes to arrive does the work on what each has brought, by lane.
+using Work = void (*)(void *const *brought);
+void together(void *brought, Work work, Place place);
 // copies.cpp
 void finish_copies(Thread *thread);
+// products.cpp
+void finish_products(const Block &block);
 // counts.cpp
 void start_counts(Block *block);
 void count_shared(int bytes, bool write);
@@ -150,6 +165,7 @@ void count_wait(unsigned pending);
 // shadow.cpp: accesses of the machine for a thread
 void note_access(void *address, int bytes, bool write);
 void note_flight(void *shared, bool under_way);
+void note_operand(void *shared);   // 16 bytes that a tensor core reads
 void note_clear(void *memory, size_t count);
 void note_end(const Block &block);
 void forget_shared();

@@ -119,7 +119,7 @@ void grid_barrier(Place place)
 namespace {
 
 // In place of a shuffle's source.
-enum { BALLOT = -1, ORDER_MEMORY = -2 };
+enum { BALLOT = -1, ORDER_MEMORY = -2, TOGETHER = -3 };
 
 void deliver_ballot(Thread *lanes, const Meeting &meeting)
 {
@@ -144,7 +144,18 @@ void deliver_shuffle(Thread *lanes, const Meeting &meeting)
     }
 }
 
-unsigned long long meet(unsigned long long bits, int source, Place place)
+// The bits are pointers to what the lanes have brought.
+void do_work(const Meeting &meeting, Work work)
+{
+    void *brought[MAX_LANES];
+    if (meeting.arrived != 0xffffffffu)
+        fail_at(meeting.place, "tensor cores are used by a warp that lacks lanes");
+    for (int lane = 0; lane < warp_size; lane++)
+        brought[lane] = reinterpret_cast<void *>(meeting.bits[lane]);
+    work(brought);
+}
+
+unsigned long long meet(unsigned long long bits, int source, Place place, Work work = nullptr)
 {
     Thread *self = current;
     Warp &warp = warp_of(self);
@@ -159,8 +170,13 @@ unsigned long long meet(unsigned long long bits, int source, Place place)
         wait_at(place);
         return self->result;
     }
-    (source < 0 ? deliver_ballot : deliver_shuffle)(self - self->lane, meeting);
-    count_meeting();
+    if (source == TOGETHER) {
+        do_work(meeting, work);
+    } else {
+        (source < 0 ? deliver_ballot : deliver_shuffle)(self - self->lane, meeting);
+        if (source != ORDER_MEMORY)
+            count_meeting();
+    }
     warp.epoch += source == ORDER_MEMORY;
     meeting.arrived = 0;
     const LaneMask others = warp.lanes & ~(LaneMask(1) << self->lane);
@@ -180,5 +196,10 @@ unsigned long long ballot(bool vote, Place place) { return meet(vote, BALLOT, pl
 
 // Shuffles and ballots do not order memory (CUDA programming guide, 10.22); this does.
 void warp_barrier(Place place) { meet(0, ORDER_MEMORY, place); }
+
+void together(void *brought, Work work, Place place)
+{
+    meet(reinterpret_cast<unsigned long long>(brought), TOGETHER, place, work);
+}
 
 }   // namespace rollerc_interp

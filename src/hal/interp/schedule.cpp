@@ -247,6 +247,7 @@ void make_current(Thread *thread)
 void end_block(const Block &block)
 {
     note_end(block);
+    finish_products(block);
     if (cluster_blocks > 1)
         __builtin_memset(block.shared, 0xff, shared_bytes);
 }

@@ -17,7 +17,8 @@ struct InterpAccess {                     // the last one of a kind
     unsigned warp_epoch;
     unsigned arrivals;                    // of its thread at the cluster's barriers
     unsigned pc;                          // relative to host->code
-    unsigned thread;                      // of the team
+    unsigned thread : 18;                 // of the team
+    unsigned shown : 14;                  // how often that had called show_operands(), in its last bits
 };
 
 struct InterpCell {
@@ -36,7 +37,7 @@ namespace rollerc_interp {
 
 namespace {
 
-enum { SECTOR = 32, WORD = 4, HALF = 2 };
+enum { SECTOR = 32, WORD = 4, HALF = 2, SHOWN_MASK = (1 << 14) - 1 };
 enum Scope { THREAD_SCOPE, WARP_SCOPE, BLOCK_SCOPE, CLUSTER_SCOPE, GRID_SCOPE };   // each holds those before it
 
 using Cell = InterpCell;
@@ -152,7 +153,7 @@ void check_write(const Access &access, const Cell &cell)
 InterpAccess access_now(const Access &access)
 {
     return {current->block->epoch, warp_of(current).epoch, current->arrivals, access.pc,
-            static_cast<unsigned>(current - threads)};
+            static_cast<unsigned>(current - threads) & (MAX_TEAM_THREADS - 1), current->shown & SHOWN_MASK};
 }
 
 void note_read(const Access &access, Cell *cell)
@@ -456,6 +457,23 @@ void note_flight(void *shared, bool under_way)
         return;
     for (int i = 0; i < access.bytes / WORD; i++)
         shadow_of(*owner).words[(access.at - owner->shared) / WORD + i].in_flight = under_way;
+}
+
+// Of a word that was written in parts the first one speaks for all.
+void note_operand(void *shared)
+{
+    const Access access = {static_cast<unsigned char *>(shared), 16, false, 0};
+    const Block *owner = host->region_count ? shared_owner(access) : nullptr;
+    if (!owner)
+        return;
+    check_access(access);
+    for (int i = 0; i < access.bytes / WORD; i++) {
+        const InterpShadow shadow = shadow_of(*owner);
+        const long long word = (access.at - owner->shared) / WORD + i;
+        const InterpAccess &write = (shadow.words[word].is_split ? shadow.bytes[word * WORD] : shadow.words[word]).write;
+        if ((threads[write.thread].shown & SHOWN_MASK) == write.shown)
+            fail_access(access, write.pc, "a tensor core reads what its writer has not shown by show_operands()");
+    }
 }
 
 // By the launcher, between launches.

@@ -132,9 +132,49 @@ template <class T> static inline T warp_shuffle_down(T value, int delta, int wid
     return rollerc_interp::exchange_value(value, inside ? self + delta : self, place);
 }
 
+static inline void load_matrices(unsigned (&tile)[4], const void *line, ROLLERC_PLACE)
+{
+    const rollerc_interp::MatrixLine own = *static_cast<const rollerc_interp::MatrixLine *>(line);
+    rollerc_interp::load_matrices(&own, false, tile, place);
+}
+static inline void load_turned(unsigned (&tile)[4], const void *line, ROLLERC_PLACE)
+{
+    const rollerc_interp::MatrixLine own = *static_cast<const rollerc_interp::MatrixLine *>(line);
+    rollerc_interp::load_matrices(&own, true, tile, place);
+}
+static inline void multiply_tiles_of(rollerc_interp::TileElement element, const unsigned (&a)[4], unsigned b0, unsigned b1,
+                                     float (&c)[4], ROLLERC_PLACE)
+{
+    const unsigned b[2] = {b0, b1};
+    rollerc_interp::multiply_tiles(element, a, b, c, place);
+}
+
+static inline unsigned shared_address(const void *p)
+{
+    return static_cast<unsigned>(static_cast<const unsigned char *>(p) - rollerc_shared);
+}
+static inline void show_operands(ROLLERC_PLACE) { rollerc_interp::show_operands(place); }
+static inline void open_products_of(ROLLERC_PLACE) { rollerc_interp::open_products(place); }
+static inline void close_products(ROLLERC_PLACE) { rollerc_interp::close_products(place); }
+static inline void wait_products_for(int groups, ROLLERC_PLACE)
+{
+    rollerc_interp::wait_products(static_cast<unsigned>(groups), place);
+}
+template <int COUNT>
+static inline void multiply_shared_of(rollerc_interp::TileElement element, float (&c)[COUNT], unsigned long long a,
+                                      unsigned long long b, bool turn_a, bool turn_b, ROLLERC_PLACE)
+{
+    rollerc_interp::multiply_shared({element, COUNT * 2, a, b, turn_a, turn_b}, c, place);
+}
+
 static inline void async_copy16(void *shared, const void *global, ROLLERC_PLACE)
 {
     rollerc_interp::async_copy16(shared, global, place);
+}
+static inline const void *async_zeros()
+{
+    alignas(16) static const unsigned zeros[4] = {};
+    return zeros;
 }
 static inline void async_commit(ROLLERC_PLACE) { rollerc_interp::async_commit(place); }
 template <int N> static inline void async_wait(ROLLERC_PLACE)

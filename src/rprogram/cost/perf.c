@@ -55,6 +55,8 @@ static const double flop_per_lane[UNIT_COUNT] = {
     [UNIT_TENSOR_TF32] = 64,
     [UNIT_TENSOR_F64] = 16,
     [UNIT_TENSOR_I8] = 256,
+    [UNIT_WGMMA_F16] = 4096,   // m64n256k16 by 128 lanes
+    [UNIT_WGMMA_BF16] = 4096,
 };
 
 // ---- compute ----
@@ -230,7 +232,7 @@ static double latency_time_us(const KernelCounts *kernel, double throughput_us)
         return load_us + kernel->rounds * combine_us;
 
     double step_us = throughput_us / (kernel->rounds * kernel->steps);
-    double covered_us = step_us * (kernel->stages - 1 + (kernel->resident - 1) / kernel->resident);
+    double covered_us = step_us * (kernel->ahead + (kernel->resident - 1) / kernel->resident);
     double uncovered_us = at_least(load_us - covered_us, 0);
     double barriers_us = barrier_us * (kernel->stages > 1 ? 1 : 2);
     return load_us + kernel->rounds * (kernel->steps * (barriers_us + uncovered_us) + combine_us);

@@ -89,7 +89,7 @@ static double block_bytes_in_flight(const KernelCounts *kernel, const DataTile *
     int transaction_bytes = kernel->device->dram.transaction_bytes;
     double moved = data_tile_traffic(data, kernel->shared, axis_count, transaction_bytes);
     if (data->staged)
-        return moved * at_least(kernel->stages - 1, 1);
+        return moved * at_least(kernel->ahead, 1);
     double thread_bytes = kernel->rules->input_buffers
         ? data_tile_bytes(data, kernel->inner, axis_count)
         : data->element_bits / 8.0;
@@ -129,6 +129,8 @@ KernelCounts kernel_counts(const TileRules *rules, const RProgram *program, cons
     kernel.rounds = ceil(kernel.blocks / (blocks_per_sm * (double)device->sm_count)) * program->turns;
     kernel.balance = unit_balance(kernel.blocks, device->sm_count);
     kernel.stages = at_least(tile_buffers(rules), 1);
+    int ahead = schedule_rounds_ahead(&rules->schedule);
+    kernel.ahead = ahead ? ahead : kernel.stages - 1;
     count_staged(&kernel);
     count_in_flight(&kernel);
     return kernel;

@@ -23,6 +23,7 @@ typedef struct KernelCounts {
     double rounds;                 // ceil(waves), times the turns of a block
     double balance;                // tail efficiency
     double stages;
+    double ahead;                  // steps for which a load may be under way
     bool staged;                   // anything in shared memory
     double staged_bytes;           // of one step
     double staging_instructions;   // of one step, to find what is staged

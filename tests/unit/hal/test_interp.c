@@ -97,6 +97,27 @@ START_TEST(vectors_and_asynchronous_copies)
 }
 END_TEST
 
+/* Row 0 of a is 1 and 15 times 2^-12, column 0 of b is 1 and 15 times 2^-13 or 2^-12. Beside the 1 seven, then eight, products
+   of 2^-25 are cut off; of 2^-24 they are kept, but of their sum 1 + 7 * 2^-24 the last bit is, which a float has no room for. */
+START_TEST(tensor_cores_cut_off)
+{
+    static const char *const small[] = {"0x0800u", "0x0c00u"};
+    static const float expected[] = {1, 1 + 7 * 0x1p-23f};
+    RuntimeResult result = run_well((Case){
+        .in = "float", .out = "float", .in_bytes = 4, .out_bytes = 32 * 4, .grid = "1", .block = "32",
+        .kernel = arena_printf(arena,
+            "const int lane = threadIdx.x; const unsigned s = %s * 0x10001u;\n"
+            "unsigned a[4] = {0x0c000c00u, 0, 0x0c000c00u, 0}, b[2] = {s, s}; float c[4] = {};\n"
+            "if (lane == 0) a[0] = 0x0c003c00u;\n"
+            "if (lane %% 4 == 0) b[0] = (s & 0xffff0000u) | 0x3c00u;\n"
+            "multiply_tiles(f16(), a, b[0], b[1], c); store(y, lane, c[0]);", small[_i]),
+    });
+    const float *y = result.buffers[1];
+    ck_assert_float_eq(y[0], expected[_i]);
+    runtime_interp.release(&result);
+}
+END_TEST
+
 START_TEST(a_large_grid_runs_on_some_blocks)
 {
     float_input();
@@ -304,6 +325,7 @@ int main(void)
     tcase_add_loop_test(tests, warp_reduction, 64, 65);
     tcase_add_loop_test(tests, bits_are_packed_into_words, 0, 12);
     tcase_add_test(tests, vectors_and_asynchronous_copies);
+    tcase_add_loop_test(tests, tensor_cores_cut_off, 0, 2);
     tcase_add_test(tests, a_large_grid_runs_on_some_blocks);
     tcase_add_test(tests, a_lazy_run_may_touch_many_places);
     tcase_add_loop_test(tests, every_f16_pattern_widens, 0, 2);

@@ -134,11 +134,28 @@ START_TEST(the_previous_size_undoes_the_next)
 }
 END_TEST
 
+/* Of 16-bit elements eight are a piece; lines of 2, 4 or a multiple of 8 pieces need no padding, others are filled up to that. */
+START_TEST(lines_whose_pieces_change_places_are_filled_up)
+{
+    static const int64_t widths[][2] = {{16, 0}, {32, 0}, {64, 0}, {192, 0}, {8, 8}, {24, 8}, {40, 24}, {72, 56}};
+    DeviceSpec device = v100();
+    TileRules rules = matmul_rules(256, 256, 256);
+    DataTile *a = &rules.space.tiles[0];
+    a->element_bits = 16;
+    a->swizzled = true;
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+        RTile shared = {{widths[i][0], 64, 32}}, inner = {{1, 64, 1}};
+        ck_assert_int_eq(staged_padding(&rules, a, &shared, &inner, &device), widths[i][1]);
+    }
+}
+END_TEST
+
 int main(void)
 {
     TCase *cases = tcase_create("align");
     tcase_add_test(cases, a_3_by_4_tile_on_4_banks_is_padded_to_3_by_5);
     tcase_add_test(cases, f32_rows_on_32_banks);
+    tcase_add_test(cases, lines_whose_pieces_change_places_are_filled_up);
     tcase_add_test(cases, half_elements_and_wide_banks);
     tcase_add_test(cases, only_tiles_crossed_by_a_warp_are_padded);
     tcase_add_test(cases, sizes_double_and_stop_at_the_limit);

@@ -1,0 +1,403 @@
+// gemm: a sum of products of 16-bit elements, computed by tensor cores.
+#include <inttypes.h>
+#include <math.h>
+
+#include "base/checked.h"
+#include "codegen/family/family.h"
+#include "codegen/family/gemm/gemm.h"
+#include "rtile/space.h"
+
+/* Threads end where 8 rows of each warp's tile, which go out by way of shared memory, fit in the stages' room. */
+enum { PIECE = 8, LOADED = 16, MIN_K_STEP = 2 * LOADED, MAX_K_STEP = 128 };   // elements
+enum { MAX_WARP_TILE = 128, MAX_TILE = 256, MAX_THREADS = 256, SLAB_ROWS = 8, MAX_VECTOR = 8 };
+
+// ---- structure ----
+
+/* An element as it lies in memory, or a zero in its place. */
+static const Access *plain_access(const Expr *factor)
+{
+    if (factor->kind == EXPR_GUARD && is_zero(factor->guard.otherwise))
+        factor = factor->guard.body;
+    return factor->kind == EXPR_ACCESS ? &factor->access : NULL;
+}
+
+/* The factor's own; NULL: none. */
+static const Guard *factor_guard(const Product *product, int factor)
+{
+    const Expr *expr = product->factor[factor];
+    return expr->kind == EXPR_GUARD ? &expr->guard : NULL;
+}
+
+const Atom *find_atom(const Product *product, const DeviceSpec *device, bool shared)
+{
+    const Access *a = plain_access(product->factor[0]), *b = plain_access(product->factor[1]);
+    if (!a || !b || a->tensor->dtype != b->tensor->dtype)
+        return NULL;
+    return atom_for(device, dtype_info[a->tensor->dtype].name, shared);
+}
+
+static bool matches(const Fusion *fusion, const DeviceSpec *device)
+{
+    Product product;
+    return count_bit_outputs(fusion) == 0 && product_find(fusion, &product) && find_atom(&product, device, false);
+}
+
+// ---- how the factors lie in memory ----
+
+static const Group *fast_group(const Product *product, int factor, bool along_k)
+{
+    return &product->group[along_k ? GROUP_K : factor ? GROUP_N : GROUP_M];
+}
+
+/* Do flat positions along the group lie side by side? */
+static bool lies_in_line(const Fusion *fusion, const Affine *offset, const Group *group)
+{
+    int64_t stride = 1;
+    for (int i = group->count - 1; i >= 0; i--) {
+        if (offset->coef[group->axes[i]] != stride)
+            return false;
+        stride *= fusion->axes[group->axes[i]].extent;
+    }
+    return true;
+}
+
+/* Are eight neighbours along the axis all inside or all outside? As channels are beside a padded pixel. */
+static bool guards_pieces(const Guard *guard, int axis)
+{
+    for (int i = 0; guard && i < guard->count; i++) {
+        const Dim *bound = &guard->bounds[i];
+        if (!bound->index.coef[axis])
+            continue;
+        if (bound->index.coef[axis] != 1 || bound->index.constant % PIECE || bound->size % PIECE)
+            return false;
+        for (int a = 0; a < MAX_AXES; a++)
+            if (a != axis && bound->index.coef[a] % PIECE)
+                return false;
+    }
+    return true;
+}
+
+Reading find_reading(const Fusion *fusion, const Product *product, int factor)
+{
+    const Guard *own = factor_guard(product, factor);
+    Affine offset = access_offset(plain_access(product->factor[factor]));
+    for (int along_k = 1; along_k >= 0; along_k--) {
+        int axis = innermost(fast_group(product, factor, along_k));
+        if (allows_vector(fusion, &offset, axis, PIECE) && guards_pieces(own, axis) &&
+            guards_pieces(product->guard, axis))
+            return (Reading){along_k, BY_PIECES};
+    }
+    for (int along_k = 1; along_k >= 0 && !own && !product->guard; along_k--)
+        if (lies_in_line(fusion, &offset, fast_group(product, factor, along_k)))
+            return (Reading){along_k, FROM_ANYWHERE};
+    return (Reading){product_along_k(fusion, product, factor), BY_ELEMENTS};
+}
+
+// ---- rules ----
+
+/* Of a thread to shift one element into its place; see PieceAnywhere. */
+static const double SHIFT_INSTRUCTIONS = 4;
+
+static DataTile operand_tile(const Fusion *fusion, const Product *product, int factor)
+{
+    int rows = factor ? GROUP_N : GROUP_M;
+    Reading reading = find_reading(fusion, product, factor);
+    DataTile tile = {.rank = 3, .scatter = 1, .staged = true, .staged_inner = 2, .swizzled = true};
+    tile.name = product_factor_name(product, factor);
+    tile.scatter = reading.way == FROM_ANYWHERE ? 2 : 1;   // two pieces are read for one
+    tile.element_bits = product_element_bits(product->factor[factor]);
+    if (reading.way != BY_PIECES)
+        tile.instructions = reading.way == FROM_ANYWHERE
+                                ? SHIFT_INSTRUCTIONS
+                                : product_search_instructions(fusion, product, factor);
+    int row_dim = reading.along_k ? 1 : 2, k_dim = reading.along_k ? 2 : 1;
+    tile.dims[0] = (Dim){affine_axis(GROUP_BATCH), product->group[GROUP_BATCH].extent};
+    tile.dims[row_dim] = (Dim){affine_axis(rows), product->group[rows].extent};
+    tile.dims[k_dim] = (Dim){affine_axis(GROUP_K), product->group[GROUP_K].extent};
+    return tile;
+}
+
+TileSpace find_space(const Fusion *fusion, const DeviceSpec *device, const Product *product, const Atom *atom)
+{
+    static const char *const names[] = {"batch", "m", "n", "k"};
+    TileSpace space = space_new(fusion, device);
+    space.unit = atom->unit;
+    for (int g = 0; g < GROUP_COUNT; g++)
+        space_add_axis(&space, names[g], product->group[g].extent, g == GROUP_K);
+    for (int factor = 0; factor < 2; factor++)
+        space.tiles[space.tile_count++] = operand_tile(fusion, product, factor);
+    for (int i = 0; i < fusion->op_count && space.tile_count < MAX_DATA_TILES; i++)
+        if (fusion->ops[i].stored)
+            space.tiles[space.tile_count++] = product_output_tile(fusion, product, i);
+    return space;
+}
+
+/* Factors that are read by a thread before it stores them in shared memory, one step ahead. */
+static int held_factors(const Fusion *fusion, const Product *product)
+{
+    int held = 0;
+    for (int factor = 0; factor < 2; factor++)
+        held += find_reading(fusion, product, factor).way != BY_PIECES;
+    return held;
+}
+
+/* Tiles of A and B, bit 0 and 1, that are read so. */
+static uint32_t tiles_read(const Fusion *fusion, const Product *product, bool by_pieces)
+{
+    uint32_t tiles = 0;
+    for (int factor = 0; factor < 2; factor++)
+        if ((find_reading(fusion, product, factor).way == BY_PIECES) == by_pieces)
+            tiles |= 1u << factor;
+    return tiles;
+}
+
+void schedule_finish(Schedule *schedule, const Fusion *fusion, const TileSpace *space)
+{
+    uint64_t sums = schedule_ops(fusion, true);
+    schedule_barrier(schedule, SCOPE_BLOCK);
+    schedule_exchange(schedule, (Exchange){.ops = sums, .scope = SCOPE_WARP, .combine = COMBINE_ROWS, .value_bytes = 4, .width = 2});
+    schedule_map(schedule, schedule_ops(fusion, false));
+    schedule_store(schedule,
+                   (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
+}
+
+/* While registers of one part of a step are multiplied those of the next part are loaded, behind the last step once more. */
+static Schedule schedule_of(const Fusion *fusion, const Product *product, const TileSpace *space, int stages)
+{
+    Schedule schedule = {.pace = PACE_FREE, .order = ORDER_PANELS};
+    uint32_t copied = tiles_read(fusion, product, true), held = tiles_read(fusion, product, false);
+    uint8_t ahead = (uint8_t)(stages - 1);
+    schedule_wait(&schedule, stages - 2);
+    schedule_barrier(&schedule, SCOPE_BLOCK);
+    schedule_loop(&schedule, (Loop){.axis = GROUP_K});
+    schedule_load(&schedule,
+                  (Move){.tiles = copied | held, .from = PLACE_SHARED, .to = PLACE_REGISTERS, .ahead = 1});
+    schedule_load(&schedule, (Move){.tiles = copied,
+                                    .from = PLACE_MEMORY,
+                                    .to = PLACE_SHARED,
+                                    .async = true,
+                                    .ahead = ahead});
+    schedule_load(&schedule,
+                  (Move){.tiles = held, .from = PLACE_MEMORY, .to = PLACE_REGISTERS, .ahead = ahead});
+    schedule_product(&schedule, schedule_ops(fusion, true));
+    schedule_store(&schedule,
+                   (Move){.tiles = held, .from = PLACE_REGISTERS, .to = PLACE_SHARED, .ahead = ahead});
+    schedule_wait(&schedule, stages - 2);
+    schedule_barrier(&schedule, SCOPE_BLOCK);
+    schedule_end(&schedule);
+    schedule_finish(&schedule, fusion, space);
+    return schedule;
+}
+
+static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+{
+    Product product;
+    product_find(fusion, &product);
+    TileRules rules = {.space = find_space(fusion, device, &product, find_atom(&product, device, false))};
+    rules.rule[LEVEL_REGISTER][GROUP_BATCH] = rules.rule[LEVEL_SHARED][GROUP_BATCH] = (AxisRule){1, 1};
+    rules.rule[LEVEL_REGISTER][GROUP_K] = (AxisRule){LOADED, LOADED};
+    rules.rule[LEVEL_SHARED][GROUP_K] = (AxisRule){MIN_K_STEP, MAX_K_STEP};
+    for (int g = GROUP_M; g <= GROUP_N; g++) {
+        rules.rule[LEVEL_REGISTER][g] = (AxisRule){LOADED, MAX_WARP_TILE};
+        rules.rule[LEVEL_SHARED][g] = (AxisRule){LOADED, MAX_TILE};
+    }
+    rules.tile_threads = device->warp_size;
+    rules.most_threads = MAX_THREADS;
+    rules.accumulator_bits = product.group[GROUP_K].extent > MAX_CHAIN ? 64 : 32;
+    rules.register_overhead = 48;
+    rules.input_buffers = 2;
+    int held = held_factors(fusion, &product), count = 0;
+    bool copied = device->has.async_copy && held < 2;   // several steps ahead
+    rules.copies_through_registers = held > 0;
+    for (int stages = copied ? 3 : 2; stages <= (copied ? 4 : 2); stages++) {
+        rules.variant_name = gemm_family.variants[stages - 2];
+        rules.stages = stages;
+        rules.schedule = schedule_of(fusion, &product, &rules.space, stages);
+        variants[count++] = rules;
+    }
+    return count;
+}
+
+// ---- the parameter block ----
+
+/* A function of the operand at (batch, row, k), up to the positions of its axes. */
+static void emit_opening(StrBuf *out, const Scope *scope, const Product *product, int factor,
+                         const char *returns, const char *more)
+{
+    int rows = factor ? GROUP_N : GROUP_M;
+    uint32_t used = product_factor_axes(product, factor);
+    strbuf_printf(
+        out,
+        "    static __device__ __forceinline__ %s(const Tensors &t, Index batch, Index %s, Index k%s)\n"
+        "    {\n        (void)batch;\n",
+        returns, group_variable(rows), more);
+    emit_group_positions(out, scope, product, GROUP_BATCH, "batch", used);
+    emit_group_positions(out, scope, product, rows, group_variable(rows), used);
+    emit_group_positions(out, scope, product, GROUP_K, "k", used);
+}
+
+/* `inside(i1 - 1, 56) && …`, behind so many bounds that were written before; their number. */
+static int emit_bounds(StrBuf *out, const Scope *scope, const Guard *guard, int before)
+{
+    for (int i = 0; guard && i < guard->count; i++) {
+        strbuf_puts(out, before++ ? " && inside(" : "inside(");
+        emit_affine(out, &guard->bounds[i].index, scope->axis);
+        strbuf_printf(out, ", %" PRId64 ")", guard->bounds[i].size);
+    }
+    return before;
+}
+
+static void emit_pieces(StrBuf *out, const Scope *scope, const Product *product, int factor)
+{
+    const Access *access = plain_access(product->factor[factor]);
+    Affine offset = access_offset(access);
+    emit_opening(out, scope, product, factor, "CopySource<Element> at", "");
+    strbuf_printf(out, "        return {t.in%d + (", input_position(scope->fusion, access->tensor));
+    emit_affine(out, &offset, scope->axis);
+    strbuf_puts(out, "), ");
+    int bounds = emit_bounds(out, scope, product->guard, 0);
+    bounds = emit_bounds(out, scope, factor_guard(product, factor), bounds);
+    strbuf_puts(out, bounds ? "};\n    }\n" : "true};\n    }\n");
+}
+
+static void emit_from_anywhere(StrBuf *out, const Scope *scope, const Product *product, int factor)
+{
+    const Access *access = plain_access(product->factor[factor]);
+    Affine offset = access_offset(access);
+    strbuf_puts(out, "    using Held = PieceAnywhere;\n");
+    emit_opening(out, scope, product, factor, "void read", ", Held &held");
+    strbuf_printf(out, "        held.load<Element, Index>(t.in%d, ",
+                  input_position(scope->fusion, access->tensor));
+    emit_affine(out, &offset, scope->axis);
+    strbuf_printf(out, ", %" PRId64 ");\n    }\n", tensor_elements(access->tensor));
+}
+
+static void emit_elements(StrBuf *out, const Scope *scope, const Product *product, int factor, bool along_k)
+{
+    const char *rows = group_variable(factor ? GROUP_N : GROUP_M), *fast = along_k ? "k" : rows;
+    emit_opening(out, scope, product, factor, "Element at", "");
+    strbuf_puts(out, "        return narrow<Element>(");
+    emit_factor(out, scope, product, factor);
+    strbuf_puts(out, ");\n    }\n    using Held = PieceOfElements;\n");
+    strbuf_printf(
+        out,
+        "    static __device__ __forceinline__ void read(const Tensors &t, Index batch, Index %s, Index k, "
+        "Held &held)\n    {\n        UNROLL for (int e = 0; e < 8; ++e)\n"
+        "            held.set(e, %s + e < %s ? at(t, batch, %s%s, k%s).bits : 0u);\n    }\n",
+        rows, fast,
+        along_k  ? "K"
+        : factor ? "N"
+                 : "M",
+        rows, along_k ? "" : " + e", along_k ? " + e" : "");
+}
+
+void emit_operand(StrBuf *out, const Scope *scope, const Product *product, int factor)
+{
+    Reading reading = find_reading(scope->fusion, product, factor);
+    strbuf_printf(out,
+                  "\nstruct Operand%c {\n"
+                  "    static constexpr bool ALONG_K = %s;   // neighbours along k are neighbours in memory\n"
+                  "    static constexpr bool PIECES = %s;    // 8 of them are one aligned access\n",
+                  "AB"[factor], reading.along_k ? "true" : "false",
+                  reading.way == BY_PIECES ? "true" : "false");
+    switch (reading.way) {
+    case BY_PIECES: emit_pieces(out, scope, product, factor); break;
+    case FROM_ANYWHERE: emit_from_anywhere(out, scope, product, factor); break;
+    case BY_ELEMENTS: emit_elements(out, scope, product, factor, reading.along_k); break;
+    }
+    strbuf_puts(out, "};\n");
+}
+
+int64_t panel_of(const KernelPlan *plan)
+{
+    const int64_t *block = plan->program->tile[LEVEL_SHARED].size;
+    double resident = (double)plan->program->perf.blocks_per_sm * plan->device->sm_count;
+    int64_t panel = llround(sqrt(resident * (double)block[GROUP_N] / (double)block[GROUP_M]));
+    return panel > 1 ? panel : 1;
+}
+
+static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *product, int columns)
+{
+    const int64_t *block = plan->program->tile[LEVEL_SHARED].size,
+                  *warp = plan->program->tile[LEVEL_REGISTER].size;
+    const Atom *atom = find_atom(product, plan->device, false);
+    strbuf_printf(
+        out, "using Element = %s;   // of A and B\nusing Value = float;   // of the products and their sum\n",
+        atom->element);
+    strbuf_printf(out, "constexpr Index M = %" PRId64 ", N = %" PRId64 ", K = %" PRId64 ";\n",
+                  product->group[GROUP_M].extent, product->group[GROUP_N].extent,
+                  product->group[GROUP_K].extent);
+    strbuf_printf(out,
+                  "constexpr int BM = %" PRId64 ", BN = %" PRId64 ", BK = %" PRId64
+                  ";   // rTile, shared memory\n",
+                  block[GROUP_M], block[GROUP_N], block[GROUP_K]);
+    strbuf_printf(out, "constexpr int WM = %" PRId64 ", WN = %" PRId64 ";   // rTile, registers of a warp\n",
+                  warp[GROUP_M], warp[GROUP_N]);
+    strbuf_printf(out, "constexpr int AM = %d, AN = %d, AK = %d;   // what one instruction multiplies\n",
+                  atom->m, atom->n, atom->k);
+    strbuf_printf(out, "constexpr int STAGES = %d;   // steps of tiles in shared memory\n",
+                  plan->rules->stages);
+    strbuf_printf(out, "constexpr Index CHAIN = %" PRId64 ";   // steps whose products are added up in one go\n",
+                  MAX_CHAIN / block[GROUP_K]);
+    strbuf_printf(out, "constexpr int QN = %d;   // columns of C that are one aligned access\n", columns);
+    strbuf_printf(out, "constexpr Index PANEL = %" PRId64 ";   // rows of blocks that run together\n",
+                  panel_of(plan));
+}
+
+int columns_of(const Fusion *fusion, const Product *product)
+{
+    int columns = MAX_VECTOR;
+    while (columns > 1 && !product_stores_vectors(fusion, product, columns))
+        columns /= 2;
+    return columns;
+}
+
+static void emit(StrBuf *out, const KernelPlan *plan)
+{
+    Product product;
+    product_find(plan->fusion, &product);
+    Scope scope = {.fusion = plan->fusion, .wide = plan->wide};
+    for (int a = 0; a < plan->fusion->axis_count; a++)
+        scope.axis[a] = axis_names[a];
+    int columns = columns_of(plan->fusion, &product);
+    emit_constants(out, plan, &product, columns);
+    emit_operand(out, &scope, &product, 0);
+    emit_operand(out, &scope, &product, 1);
+    if (columns == 1)
+        emit_finish(out, &scope, &product);
+    emit_finish_vector(out, &scope, &product, columns > 1);
+}
+
+/* Pieces in a line of a tile: 2, 4 or a multiple of 8 have their places. */
+static int64_t pitch_of(int64_t elements)
+{
+    int64_t pieces = ceil_div(elements, PIECE);
+    return pieces > 4 ? round_up(pieces, 8) : pieces > 2 ? 4 : 2;
+}
+
+/* The stages of both operands, then in the same place a slab of each warp's tile. */
+static KernelMemory memory(const KernelPlan *plan)
+{
+    Product product;
+    product_find(plan->fusion, &product);
+    const int64_t *block = plan->program->tile[LEVEL_SHARED].size,
+                  *warp = plan->program->tile[LEVEL_REGISTER].size;
+    int64_t bytes = 0, warps = plan->program->threads / plan->device->warp_size;
+    for (int factor = 0; factor < 2; factor++) {
+        int64_t rows = block[factor ? GROUP_N : GROUP_M], k = block[GROUP_K];
+        bool along_k = find_reading(plan->fusion, &product, factor).along_k;
+        bytes += (along_k ? rows * pitch_of(k) : k * pitch_of(rows)) * PIECE * 2;
+    }
+    int64_t stages = plan->rules->stages * bytes, slabs = warps * SLAB_ROWS * (warp[GROUP_N] + 8) * 4;
+    return (KernelMemory){.shared_bytes = stages > slabs ? stages : slabs};
+}
+
+const Family gemm_family = {
+    .name = "gemm",
+    .template_path = "templates/gemm.cu",
+    .variants = (const char *const[]){"two stages", "three stages", "four stages", NULL},
+    .matches = matches,
+    .rules = rules,
+    .emit = emit,
+    .memory = memory,
+};

@@ -1,0 +1,37 @@
+// What products on tensor cores have in common: their factors are elements of 16 bits as they lie in memory.
+#pragma once
+#include "codegen/family/family.h"
+#include "codegen/family/gemm/product.h"
+#include "hal/atoms.h"
+
+/* Products that tensor cores add up one after the other, and cut off as they do: at most 1024 times, 2^-14 of the sum. */
+enum { MAX_CHAIN = 8192 };
+
+/* How eight neighbours of a factor are read: by one aligned access, by the two that hold them, one by one. */
+typedef enum Way { BY_PIECES, FROM_ANYWHERE, BY_ELEMENTS } Way;
+
+typedef struct Reading {
+    bool along_k;   // the neighbours
+    Way way;
+} Reading;
+
+Reading find_reading(const Fusion *fusion, const Product *product, int factor);
+
+/* The instruction for the elements of both factors, `shared`: that reads them from shared memory; NULL: there is none. */
+const Atom *find_atom(const Product *product, const DeviceSpec *device, bool shared);
+
+/* Axes batch, m, n, k; tiles of both factors, staged, and of what is stored. */
+TileSpace find_space(const Fusion *fusion, const DeviceSpec *device, const Product *product, const Atom *atom);
+
+/* What comes behind the loop along k: warps turn their sums in shared memory, so that lanes have rows, and store them. */
+void schedule_finish(Schedule *schedule, const Fusion *fusion, const TileSpace *space);
+
+/* Rows of blocks that run together. They cover a square of C, nearly: 132 of 128 x 256 are 16 rows of 8.25, which
+   read 2048 rows of A and 2112 columns of B. */
+int64_t panel_of(const KernelPlan *plan);
+
+/* Columns of C that are one aligned access, at most 8. */
+int columns_of(const Fusion *fusion, const Product *product);
+
+/* struct OperandA or OperandB of the parameter block. */
+void emit_operand(StrBuf *out, const Scope *scope, const Product *product, int factor);

@@ -1,0 +1,293 @@
+#include "codegen/family/gemm/product.h"
+
+#include <inttypes.h>
+
+// ---- structure ----
+
+static void group_add(Group *group, const Fusion *fusion, int axis)
+{
+    group->axes[group->count++] = axis;
+    group->extent *= fusion->axes[axis].extent;
+}
+
+static bool group_axes(const Fusion *fusion, Product *product)
+{
+    uint32_t used[2] = {expr_axes(product->factor[0]), expr_axes(product->factor[1])};
+    for (int g = 0; g < GROUP_COUNT; g++)
+        product->group[g] = (Group){.extent = 1};
+    for (int a = 0; a < fusion->axis_count; a++) {
+        bool first = used[0] >> a & 1, second = used[1] >> a & 1, reduced = a >= fusion->spatial_count;
+        if (reduced ? !(first && second) : !(first || second))
+            return false;
+        int group = reduced ? GROUP_K : first && second ? GROUP_BATCH : first ? GROUP_M : GROUP_N;
+        group_add(&product->group[group], fusion, a);
+    }
+    return product->group[GROUP_M].count && product->group[GROUP_N].count && product->group[GROUP_K].count;
+}
+
+bool is_zero(const Expr *expr)
+{
+    return expr->kind == EXPR_CONST &&
+           (dtype_info[expr->type].is_real ? expr->constant.real == 0 : expr->constant.integer == 0);
+}
+
+/* The innermost axis of the output belongs to n, so that neighbouring threads store neighbouring elements. */
+static void orient(const Fusion *fusion, Product *product)
+{
+    const Group *m = &product->group[GROUP_M];
+    if (m->axes[m->count - 1] != fusion->spatial_count - 1)
+        return;
+    Group swapped = product->group[GROUP_M];
+    product->group[GROUP_M] = product->group[GROUP_N];
+    product->group[GROUP_N] = swapped;
+    const Expr *factor = product->factor[0];
+    product->factor[0] = product->factor[1];
+    product->factor[1] = factor;
+}
+
+bool product_find(const Fusion *fusion, Product *product)
+{
+    if (!fusion_is_reduction(fusion) || fusion->ops[0].reduce != REDUCE_SUM)
+        return false;
+    const Expr *body = fusion->ops[0].body;
+    *product = (Product){.guard = NULL};
+    if (body->kind == EXPR_GUARD && is_zero(body->guard.otherwise)) {
+        product->guard = &body->guard;
+        body = body->guard.body;
+    }
+    if (body->kind != EXPR_APPLY || body->apply.op != OP_MUL)
+        return false;
+    product->factor[0] = body->apply.operands[0];
+    product->factor[1] = body->apply.operands[1];
+    if (!group_axes(fusion, product))
+        return false;
+    orient(fusion, product);
+    return true;
+}
+
+// ---- how the factors lie in memory ----
+
+static void first_access_visit(Expr *expr, void *context)
+{
+    const Access **found = context;
+    if (expr->kind == EXPR_ACCESS && !*found)
+        *found = &expr->access;
+}
+
+static const Access *first_access(const Expr *factor)
+{
+    const Access *found = NULL;
+    expr_visit((Expr *)factor, first_access_visit, &found);
+    return found;
+}
+
+int innermost(const Group *group) { return group->axes[group->count - 1]; }
+
+/* Elements that lie together when walking a group's innermost axis: its extent over its stride; 0: it does not move. */
+static double run_along(const Fusion *fusion, const Access *access, const Group *group)
+{
+    if (!access)
+        return 0;
+    Affine offset = access_offset(access);
+    int axis = innermost(group);
+    int64_t stride = offset.coef[axis] < 0 ? -offset.coef[axis] : offset.coef[axis];
+    return stride ? (double)fusion->axes[axis].extent / (double)stride : 0;
+}
+
+/* Neighbouring threads should walk the direction in which the factor's elements lie closer together. */
+bool product_along_k(const Fusion *fusion, const Product *product, int factor)
+{
+    const Access *access = first_access(product->factor[factor]);
+    const Group *rows = &product->group[factor ? GROUP_N : GROUP_M];
+    return run_along(fusion, access, &product->group[GROUP_K]) > run_along(fusion, access, rows);
+}
+
+/* Whether `vector` neighbours along the axis are one aligned access. */
+bool allows_vector(const Fusion *fusion, const Affine *offset, int axis, int64_t vector)
+{
+    if (fusion->axes[axis].extent % vector || offset->coef[axis] != 1 || offset->constant % vector)
+        return false;
+    for (int a = 0; a < MAX_AXES; a++)
+        if (a != axis && offset->coef[a] % vector)
+            return false;
+    return true;
+}
+
+static uint32_t group_mask(const Group *group)
+{
+    uint32_t mask = 0;
+    for (int i = 0; i < group->count; i++)
+        mask |= 1u << group->axes[i];
+    return mask;
+}
+
+uint32_t product_factor_axes(const Product *product, int factor)
+{
+    uint32_t axes = expr_axes(product->factor[factor]);
+    for (int d = 0; product->guard && d < product->guard->count; d++)
+        for (int a = 0; a < MAX_AXES; a++)
+            axes |= (uint32_t)(product->guard->bounds[d].index.coef[a] != 0) << a;
+    return axes;
+}
+
+const char *product_factor_name(const Product *product, int factor)
+{
+    const Access *access = first_access(product->factor[factor]);
+    return access ? access->tensor->name : NULL;
+}
+
+int product_element_bits(const Expr *factor)
+{
+    const Access *access = first_access(factor);
+    return access ? dtype_info[access->tensor->dtype].bits : 32;
+}
+
+/* One by one: an address, a test and a load; a division and a remainder for each position that a group holds. */
+enum { ELEMENT_INSTRUCTIONS = 6, POSITION_INSTRUCTIONS = 8 };
+
+double product_search_instructions(const Fusion *fusion, const Product *product, int factor)
+{
+    uint32_t used = product_factor_axes(product, factor);
+    double positions = 0;
+    for (int a = 0; a < fusion->axis_count; a++)
+        positions += used >> a & 1;
+    for (int g = 0; g < GROUP_COUNT; g++)
+        positions -= (used & group_mask(&product->group[g])) != 0;   // a group's outermost costs nothing
+    return ELEMENT_INSTRUCTIONS + POSITION_INSTRUCTIONS * positions;
+}
+
+DataTile product_output_tile(const Fusion *fusion, const Product *product, int op)
+{
+    const Tensor *out = fusion->ops[op].out;
+    DataTile tile = {
+        .name = out->name, .rank = 3, .scatter = 1, .output = true, .element_bits = dtype_info[out->dtype].bits};
+    for (int g = 0; g < 3; g++)
+        tile.dims[g] = (Dim){affine_axis(g), product->group[g].extent};
+    return tile;
+}
+
+// ---- text ----
+
+const char *group_variable(int group)
+{
+    static const char *const names[] = {"batch", "m", "n", "k"};
+    return names[group];
+}
+
+/* Positions of those axes of a group that are `used`. */
+void emit_group_positions(StrBuf *out, const Scope *scope, const Product *product, int which,
+                                 const char *flat, uint32_t used)
+{
+    const Group *group = &product->group[which];
+    int64_t below = group->extent;
+    for (int i = 0; i < group->count; i++) {
+        int64_t extent = scope->fusion->axes[group->axes[i]].extent;
+        below /= extent;
+        if (!(used >> group->axes[i] & 1))
+            continue;
+        strbuf_printf(out, "        const Index %s = %s", scope->axis[group->axes[i]], flat);
+        if (below > 1)
+            strbuf_printf(out, " / %" PRId64, below);
+        if (i > 0)
+            strbuf_printf(out, " %% %" PRId64, extent);
+        strbuf_puts(out, ";\n");
+    }
+}
+
+/* The factor's element, zero where the guard above the product says that there is none. */
+void emit_factor(StrBuf *out, const Scope *scope, const Product *product, int factor)
+{
+    Expr guarded = {.kind = EXPR_GUARD, .type = product->factor[factor]->type};
+    if (product->guard) {
+        guarded.guard = *product->guard;
+        guarded.guard.body = (Expr *)product->factor[factor];
+        emit_expr(out, scope, &guarded);
+    } else {
+        emit_expr(out, scope, product->factor[factor]);
+    }
+}
+
+/* Positions of C's element (batch, m, `column`). */
+static void emit_positions_of_c(StrBuf *out, const Scope *scope, const Product *product, const char *column,
+                                uint32_t used)
+{
+    for (int g = GROUP_BATCH; g <= GROUP_N; g++)
+        emit_group_positions(out, scope, product, g, g == GROUP_N ? column : group_variable(g), used);
+}
+
+static uint32_t epilogue_axes(const Fusion *fusion)
+{
+    uint32_t axes = 0;
+    for (int i = 1; i < fusion->op_count; i++)
+        axes |= expr_axes(fusion->ops[i].body);
+    return axes;
+}
+
+static uint32_t store_axes(const Fusion *fusion)
+{
+    uint32_t axes = 0;
+    for (int i = 0; i < fusion->op_count; i++)
+        if (fusion->ops[i].stored)
+            axes |= access_axes(&fusion->ops[i].store);
+    return axes;
+}
+
+bool product_stores_vectors(const Fusion *fusion, const Product *product, int columns)
+{
+    for (int i = 0; i < fusion->op_count; i++) {
+        Affine offset = access_offset(&fusion->ops[i].store);
+        if (fusion->ops[i].stored &&
+            !allows_vector(fusion, &offset, innermost(&product->group[GROUP_N]), columns))
+            return false;
+    }
+    return true;
+}
+
+void emit_finish(StrBuf *out, const Scope *scope, const Product *product)
+{
+    strbuf_puts(out, "\n// The epilogue of one element of C.\n"
+                     "__device__ __forceinline__ void finish(const Tensors &t, Index batch, Index m, Index "
+                     "n, Value total)\n"
+                     "{\n    (void)batch;\n    {\n");
+    emit_positions_of_c(out, scope, product, "n", epilogue_axes(scope->fusion) | store_axes(scope->fusion));
+    emit_epilogue(out, "        ", scope, "total");
+    emit_stores(out, "        ", scope);
+    strbuf_puts(out, "    }\n}\n");
+}
+
+/* The same for QN neighbours along n, stored as vectors. */
+void emit_finish_vector(StrBuf *out, const Scope *scope, const Product *product, bool vector_stores)
+{
+    const Fusion *fusion = scope->fusion;
+    strbuf_puts(
+        out, "__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index m, Index n, "
+             "const Value (&totals)[QN])\n{\n    (void)batch;\n");
+    if (!vector_stores) {
+        strbuf_puts(
+            out,
+            "    UNROLL for (int e = 0; e < QN; ++e)\n        finish(t, batch, m, n + e, totals[e]);\n}\n");
+        return;
+    }
+    for (int i = 0; i < fusion->output_count; i++)
+        strbuf_printf(out, "    %s y%d[QN];\n", value_type(fusion->outputs[i]->dtype), i);
+    strbuf_puts(out, "    UNROLL for (int e = 0; e < QN; ++e) {\n        const Value total = totals[e];\n");
+    if (epilogue_axes(fusion) & group_mask(&product->group[GROUP_N]))
+        strbuf_puts(out, "        const Index column = n + e;\n");
+    emit_positions_of_c(out, scope, product, "column", epilogue_axes(fusion));
+    emit_epilogue(out, "        ", scope, "total");
+    for (int i = 0; i < fusion->op_count; i++)
+        if (fusion->ops[i].stored)
+            strbuf_printf(out, "        y%d[e] = v%d;\n", output_position(fusion, fusion->ops[i].out), i);
+    strbuf_puts(out, "    }\n    {\n");
+    emit_positions_of_c(out, scope, product, "n", store_axes(fusion));
+    for (int i = 0; i < fusion->op_count; i++) {
+        if (!fusion->ops[i].stored)
+            continue;
+        int position = output_position(fusion, fusion->ops[i].out);
+        Affine offset = access_offset(&fusion->ops[i].store);
+        strbuf_printf(out, "        store_vector<QN>(t.out%d, ", position);
+        emit_affine(out, &offset, scope->axis);
+        strbuf_printf(out, ", y%d);\n", position);
+    }
+    strbuf_puts(out, "    }\n}\n");
+}

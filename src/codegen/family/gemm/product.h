@@ -1,0 +1,72 @@
+// A sum of products of two factors that share the reduced axes and differ in the others.
+//
+// The axes of the fused expression fall into four groups, and each group is walked as one flat axis:
+//   batch   spatial, in both factors       m   spatial, in the first only
+//   k       reduced, in both               n   spatial, in the second only
+// A convolution has this structure too: m are its pixels or filters, k its channels and taps.
+#pragma once
+#include "codegen/cuda/expr.h"
+#include "rtile/rtile.h"
+
+enum { GROUP_BATCH, GROUP_M, GROUP_N, GROUP_K, GROUP_COUNT };
+
+/* The axes of a group, in the fusion's order; the last one is the innermost of the flat position. */
+typedef struct Group {
+    int axes[MAX_AXES];
+    int count;
+    int64_t extent;
+} Group;
+
+typedef struct Product {
+    const Expr *factor[2];   // A, B
+    const Guard *guard;      // above the product, NULL if none (a split reduction has one)
+    Group group[GROUP_COUNT];
+} Product;
+
+/* Whether the fusion's first definition is one, and its parts. */
+bool product_find(const Fusion *fusion, Product *product);
+
+bool is_zero(const Expr *expr);
+
+// ---- how the factors lie in memory ----
+
+int innermost(const Group *group);
+
+/* Neighbouring threads should walk the direction in which the factor's elements lie closer together. */
+bool product_along_k(const Fusion *fusion, const Product *product, int factor);
+
+/* Whether `vector` neighbours along the axis are one aligned access. */
+bool allows_vector(const Fusion *fusion, const Affine *offset, int axis, int64_t vector);
+
+/* The same of columns of C, in every output. */
+bool product_stores_vectors(const Fusion *fusion, const Product *product, int columns);
+
+/* The axes of a factor, those of the guard above the product among them. */
+uint32_t product_factor_axes(const Product *product, int factor);
+
+/* The tensor it is read from; NULL: none. */
+const char *product_factor_name(const Product *product, int factor);
+
+int product_element_bits(const Expr *factor);
+
+/* Of a thread to find one element that is loaded alone. */
+double product_search_instructions(const Fusion *fusion, const Product *product, int factor);
+
+/* Of a stored op, over the axes batch, m, n. */
+DataTile product_output_tile(const Fusion *fusion, const Product *product, int op);
+
+// ---- text ----
+
+/* "batch", "m", "n", "k": the flat position along a group. */
+const char *group_variable(int group);
+
+/* Positions of those axes of a group that are `used`. */
+void emit_group_positions(StrBuf *out, const Scope *scope, const Product *product, int which,
+                          const char *flat, uint32_t used);
+
+/* The factor's element, zero where the guard above the product says that there is none. */
+void emit_factor(StrBuf *out, const Scope *scope, const Product *product, int factor);
+
+/* `finish`: the epilogue of one element of C; `finish_vector`: of QN neighbours along n, stored as vectors if so. */
+void emit_finish(StrBuf *out, const Scope *scope, const Product *product);
+void emit_finish_vector(StrBuf *out, const Scope *scope, const Product *product, bool vector_stores);

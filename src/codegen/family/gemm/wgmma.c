@@ -1,0 +1,127 @@
+// wgmma: a sum of products of 16-bit elements, computed by tensor cores that read shared memory.
+#include <inttypes.h>
+
+#include "codegen/family/family.h"
+#include "codegen/family/gemm/gemm.h"
+#include "rtile/space.h"
+
+/* A step of k is a line of 128 bytes in shared memory; the tiles begin at a multiple of ALIGNMENT bytes. */
+enum { K_STEP = 64, ALIGNMENT = 1024, GROUP_WARPS = 4, MAX_GROUPS = 2, MAX_TILE = 256 };
+enum { LEAST_STAGES = 3, MOST_STAGES = 4, SLAB_ROWS = 8 };
+
+static bool matches(const Fusion *fusion, const DeviceSpec *device)
+{
+    Product product;
+    return count_bit_outputs(fusion) == 0 && product_find(fusion, &product) && find_atom(&product, device, true) &&
+           find_reading(fusion, &product, 0).way == BY_PIECES && find_reading(fusion, &product, 1).way == BY_PIECES;
+}
+
+/* The products of a step begin when its tiles are there, and go on while a later step's are asked for. */
+static Schedule schedule_of(const Fusion *fusion, const TileSpace *space, int stages)
+{
+    Schedule schedule = {.pace = PACE_FREE, .order = ORDER_PANELS};
+    uint32_t operands = space_inputs(space);
+    schedule_loop(&schedule, (Loop){.axis = GROUP_K});
+    schedule_wait(&schedule, stages - 3);
+    schedule_barrier(&schedule, SCOPE_BLOCK);
+    schedule_load(&schedule, (Move){.tiles = operands, .from = PLACE_SHARED, .to = PLACE_REGISTERS});
+    schedule_product(&schedule, schedule_ops(fusion, true));
+    schedule_load(&schedule, (Move){.tiles = operands,
+                                    .from = PLACE_MEMORY,
+                                    .to = PLACE_SHARED,
+                                    .async = true,
+                                    .ahead = (uint8_t)(stages - 2)});
+    schedule_end(&schedule);
+    schedule_finish(&schedule, fusion, space);
+    return schedule;
+}
+
+static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+{
+    Product product;
+    product_find(fusion, &product);
+    const Atom *atom = find_atom(&product, device, true);
+    TileRules rules = {.space = find_space(fusion, device, &product, atom)};
+    rules.rule[LEVEL_REGISTER][GROUP_BATCH] = rules.rule[LEVEL_SHARED][GROUP_BATCH] = (AxisRule){1, 1};
+    rules.rule[LEVEL_REGISTER][GROUP_K] = rules.rule[LEVEL_SHARED][GROUP_K] = (AxisRule){K_STEP, K_STEP};
+    rules.rule[LEVEL_REGISTER][GROUP_M] = (AxisRule){atom->m, atom->m};   // more would read b more often
+    rules.rule[LEVEL_REGISTER][GROUP_N] = (AxisRule){atom->n / 4, atom->n};
+    rules.rule[LEVEL_SHARED][GROUP_M] = rules.rule[LEVEL_SHARED][GROUP_N] = (AxisRule){1, MAX_TILE};
+    rules.tile_threads = GROUP_WARPS * device->warp_size;
+    rules.most_threads = MAX_GROUPS * rules.tile_threads;
+    rules.accumulator_bits = product.group[GROUP_K].extent > MAX_CHAIN ? 64 : 32;
+    rules.register_overhead = 72;
+    rules.input_buffers = rules.input_registers = 1;   // read by tiles, and never held
+    rules.shared_overhead = ALIGNMENT;
+    int count = 0;
+    for (rules.stages = LEAST_STAGES; rules.stages <= MOST_STAGES; rules.stages++) {
+        rules.variant_name = wgmma_family.variants[rules.stages - LEAST_STAGES];
+        rules.schedule = schedule_of(fusion, &rules.space, rules.stages);
+        variants[count++] = rules;
+    }
+    return count;
+}
+
+static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *product, int columns)
+{
+    const int64_t *block = plan->program->tile[LEVEL_SHARED].size,
+                  *group = plan->program->tile[LEVEL_REGISTER].size;
+    strbuf_printf(
+        out, "using Element = %s;   // of A and B\nusing Value = float;   // of the products and their sum\n",
+        find_atom(product, plan->device, true)->element);
+    strbuf_printf(out, "constexpr Index M = %" PRId64 ", N = %" PRId64 ", K = %" PRId64 ";\n",
+                  product->group[GROUP_M].extent, product->group[GROUP_N].extent,
+                  product->group[GROUP_K].extent);
+    strbuf_printf(out,
+                  "constexpr int BM = %" PRId64 ", BN = %" PRId64 ", BK = %" PRId64
+                  ";   // rTile, shared memory\n",
+                  block[GROUP_M], block[GROUP_N], block[GROUP_K]);
+    strbuf_printf(out,
+                  "constexpr int WM = %" PRId64 ", WN = %" PRId64
+                  ";   // rTile, registers of a group of four warps\n",
+                  group[GROUP_M], group[GROUP_N]);
+    strbuf_printf(out, "constexpr int STAGES = %d;   // steps of tiles in shared memory\n",
+                  plan->rules->stages);
+    strbuf_printf(out, "constexpr Index CHAIN = %" PRId64 ";   // steps whose products are added up in one go\n",
+                  MAX_CHAIN / block[GROUP_K]);
+    strbuf_printf(out, "constexpr int QN = %d;   // columns of C that are one aligned access\n", columns);
+    strbuf_printf(out, "constexpr Index PANEL = %" PRId64 ";   // rows of blocks that run together\n",
+                  panel_of(plan));
+}
+
+static void emit(StrBuf *out, const KernelPlan *plan)
+{
+    Product product;
+    product_find(plan->fusion, &product);
+    Scope scope = {.fusion = plan->fusion, .wide = plan->wide};
+    for (int a = 0; a < plan->fusion->axis_count; a++)
+        scope.axis[a] = axis_names[a];
+    int columns = columns_of(plan->fusion, &product);
+    emit_constants(out, plan, &product, columns);
+    emit_operand(out, &scope, &product, 0);
+    emit_operand(out, &scope, &product, 1);
+    if (columns == 1)
+        emit_finish(out, &scope, &product);
+    emit_finish_vector(out, &scope, &product, columns > 1);
+}
+
+/* The stages of both operands, then in the same place a slab of each warp's tile. */
+static KernelMemory memory(const KernelPlan *plan)
+{
+    const int64_t *block = plan->program->tile[LEVEL_SHARED].size,
+                  *group = plan->program->tile[LEVEL_REGISTER].size;
+    int64_t warps = plan->program->threads / plan->device->warp_size;
+    int64_t stages = plan->rules->stages * (block[GROUP_M] + block[GROUP_N]) * K_STEP * 2 + ALIGNMENT;
+    int64_t slabs = warps * SLAB_ROWS * (group[GROUP_N] + 8) * 4;
+    return (KernelMemory){.shared_bytes = stages > slabs ? stages : slabs};
+}
+
+const Family wgmma_family = {
+    .name = "wgmma",
+    .template_path = "templates/wgmma.cu",
+    .variants = (const char *const[]){"three stages", "four stages", NULL},
+    .matches = matches,
+    .rules = rules,
+    .emit = emit,
+    .memory = memory,
+};

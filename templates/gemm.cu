@@ -1,0 +1,280 @@
+// Matrix multiply on tensor cores: C[b,m,n] = sum over k of A[b,m,k] * B[b,k,n], of 16-bit elements with sums in f32, then a
+// pointwise epilogue.
+//
+// One thread block computes one BM x BN tile of C, each of its warps a WM x WN tile of that in registers. The block walks along
+// k in steps of BK. STAGES tiles of A and of B lie in shared memory: while one is used, the others are on their way.
+//
+//            k                  BN
+//        +-------+        +-----+-----+         A and B may lie in memory either way round; in shared memory they lie as
+//        |   A   | BM     |  B  | WN  | k       they do there, and are turned on their way into registers. An operand is
+//        +-------+        +-----+-----+         copied in PIECES of 16 bytes where its rows allow it; else it passes
+//                                               through registers, where it is shifted or gathered.
+#include "prelude.cuh"
+
+namespace KERNEL {
+using namespace rollerc;
+
+// <rollerc: parameters>
+using Index = int;
+struct Tensors {
+    const f16 *in0;   // A[1024, 1024]
+    const f16 *in1;   // B[1024, 1024]
+    f16 *out0;        // C[1024, 1024]
+};
+#define PARAMETERS const f16 *__restrict__ in0, const f16 *__restrict__ in1, f16 *__restrict__ out0
+#define TENSORS {in0, in1, out0}
+constexpr int SHARED_BYTES = 147456;   // of a block
+using Element = f16;                                          // of A and B
+using Value = float;                                          // of the products and their sum
+constexpr Index M = 1024, N = 1024, K = 1024;                 // problem
+constexpr int BM = 128, BN = 256, BK = 64;                    // rTile, shared memory
+constexpr int WM = 64, WN = 64;                               // rTile, registers of a warp
+constexpr int AM = 16, AN = 8, AK = 16;                       // what one instruction multiplies
+constexpr int STAGES = 3;                                     // steps of tiles in shared memory
+constexpr Index CHAIN = 128;                                  // steps whose products are added up in one go
+constexpr int QN = 8;                                         // columns of C that are one aligned access
+constexpr Index PANEL = 8;                                    // rows of blocks that run together
+
+struct OperandA {
+    static constexpr bool ALONG_K = true;   // neighbours along k are neighbours in memory
+    static constexpr bool PIECES = true;    // 8 of them are one aligned access
+    static __device__ __forceinline__ CopySource<Element> at(const Tensors &t, Index batch, Index m, Index k)
+    {
+        return {t.in0 + (m * 1024 + k), true};
+    }
+};
+struct OperandB {
+    static constexpr bool ALONG_K = false;
+    static constexpr bool PIECES = true;
+    static __device__ __forceinline__ CopySource<Element> at(const Tensors &t, Index batch, Index n, Index k)
+    {
+        return {t.in1 + (k * 1024 + n), true};
+    }
+};
+
+__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index m, Index n, const Value (&total)[QN])
+{
+    store_vector<QN>(t.out0, m * 1024 + n, total);
+}
+// </rollerc>
+
+constexpr int WARPS_N = BN / WN, WARPS = BM / WM * WARPS_N, THREADS = WARPS * WARP;
+constexpr int PIECE = 16 / (int)sizeof(Element);   // elements that move together
+constexpr Index BLOCKS_M = (M + BM - 1) / BM, BLOCKS_N = (N + BN - 1) / BN;
+constexpr Index STEPS = (K + BK - 1) / BK;
+constexpr bool CHAINS = STEPS > CHAIN;             // more than one
+constexpr int PARTS = BK / AK;                     // of a step: what the registers hold at a time
+
+static_assert(BM % WM == 0 && BN % WN == 0, "warps cover the block's tile");
+static_assert(AM == 16 && AN == 8 && AK == 16 && WM % AM == 0 && WN % (2 * AN) == 0, "tiles of 16 x 16 are loaded");
+static_assert(BK % (2 * AK) == 0, "the registers of two parts are used in turn");
+static_assert(QN == 1 || N % QN == 0, "rows of C hold whole vectors");
+static_assert((STEPS - 1) * BK < K && STAGES >= 2, "no step is in vain");
+
+// A tile of an operand in shared memory: lines of pieces along its fast direction. Pieces change places within a line so that
+// the same piece of eight neighbouring lines, as load_matrices reads them, lies in eight different groups of banks:
+//
+//   line 0   0 1 2 3 4 5 6 7          line 0   0 1 2 3 | line 1   0 1 2 3          with 8 and 4 pieces in a line
+//   line 1   1 0 3 2 5 4 7 6          line 2   1 0 3 2 | line 3   1 0 3 2
+//   line 2   2 3 0 1 6 7 4 5          line 4   2 3 0 1 | line 5   2 3 0 1
+template <class Operand, Index EXTENT, int BR> struct Tile {
+    static constexpr bool ALONG_K = Operand::ALONG_K;
+    static constexpr int LINES = ALONG_K ? BR : BK, LINE = (ALONG_K ? BK : BR) / PIECE;
+    static constexpr int PITCH = LINE > 4 ? (LINE + 7) / 8 * 8 : LINE > 2 ? 4 : 2;   // pieces
+    static constexpr int ELEMENTS = LINES * PITCH * PIECE;
+    static constexpr bool EVEN = THREADS % LINE == 0;                                // threads take whole lines
+    static constexpr int EACH = (LINES * LINE + THREADS - 1) / THREADS;              // pieces that a thread brings
+
+    // By what the pieces of a line change places: lines eight apart alike.
+    static __device__ __forceinline__ int turn_of(int line) { return PITCH >= 8 ? line % 8 : line / (8 / PITCH) % PITCH; }
+
+    // A thread's i-th piece in this step: where it lies, in the tile and in the operand.
+    struct Mine {
+        bool mine, exists;   // the last threads may be left without a piece; the operand may end before it
+        Index row, k;
+        int place;
+
+        __device__ __forceinline__ Mine(int i, Index row0, Index k0)
+        {
+            const int thread = (int)threadIdx.x, number = thread + i * THREADS;
+            const int line = EVEN ? thread / LINE + i * (THREADS / LINE) : number / LINE;   // of EVEN: less to keep for each i
+            const int piece = EVEN ? thread % LINE : number % LINE;
+            mine = LINES * LINE % THREADS == 0 || line < LINES;
+            row = row0 + (ALONG_K ? line : piece * PIECE);
+            k = k0 + (ALONG_K ? piece * PIECE : line);
+            exists = (EXTENT % BR == 0 || row < EXTENT) && (K % BK == 0 || k < K);
+            place = (line * PITCH + (piece ^ turn_of(line))) * PIECE;
+        }
+    };
+
+    // What a warp reads of it: 16 x 16 tiles, of which matrix i has the rows of half i % 2 and the k of half i / 2. `row` is
+    // the warp's first one. Only constants are left to add.
+    struct Reader {
+        int corner, turn, row;
+
+        __device__ __forceinline__ explicit Reader(int row_) : row(row_)
+        {
+            const int lane = (int)threadIdx.x % WARP, row_half = lane / 8 % 2, k_half = lane / 16;
+            corner = ((ALONG_K ? row + row_half * 8 : k_half * 8) + lane % 8) * PITCH;
+            turn = turn_of(lane % 8) ^ (ALONG_K ? k_half : row_half);
+        }
+        __device__ __forceinline__ void load(unsigned (&tile)[4], const Element *from, int i, int k) const
+        {
+            if constexpr (ALONG_K)
+                load_matrices(tile, from + (corner + i * 16 * PITCH + (k / PIECE ^ turn)) * PIECE);
+            else
+                load_turned(tile, from + (corner + k * PITCH + ((row + i * 16) / PIECE ^ turn)) * PIECE);
+        }
+    };
+};
+
+// One thread's share of a tile on its way to shared memory: copied there at once, or held in registers from begin() to end().
+template <class Operand, class Tile, bool = Operand::PIECES> struct Fetch {
+    __device__ __forceinline__ void begin(const Tensors &t, Index batch, Index row0, Index k0, Element *tile)
+    {
+        UNROLL for (int i = 0; i < Tile::EACH; ++i) {
+            const typename Tile::Mine it(i, row0, k0);
+            const CopySource<Element> source = Operand::at(t, batch, it.row, it.k);
+            if (it.mine)
+                async_copy16_or_zero(it.exists && source.exists, tile + it.place, source.at);
+        }
+    }
+    __device__ __forceinline__ void end(Index, Index, Element *) const {}
+};
+template <class Operand, class Tile> struct Fetch<Operand, Tile, false> {
+    typename Operand::Held held[Tile::EACH];
+
+    __device__ __forceinline__ void begin(const Tensors &t, Index batch, Index row0, Index k0, Element *)
+    {
+        UNROLL for (int i = 0; i < Tile::EACH; ++i) {
+            const typename Tile::Mine it(i, row0, k0);
+            if (it.mine && it.exists)
+                Operand::read(t, batch, it.row, it.k, held[i]);
+        }
+    }
+    __device__ __forceinline__ void end(Index row0, Index k0, Element *tile) const
+    {
+        UNROLL for (int i = 0; i < Tile::EACH; ++i) {
+            const typename Tile::Mine it(i, row0, k0);
+            const Index left = Tile::ALONG_K ? K - it.k : PIECE;   // elements of the piece that exist
+            if (it.mine)
+                *reinterpret_cast<Vector<unsigned, 4> *>(tile + it.place) =
+                    it.exists ? held[i].value(left < PIECE ? (int)left : PIECE) : Vector<unsigned, 4>();
+        }
+    }
+};
+
+// A warp's 8 rows of C on their way from registers to memory.
+struct Slab {
+    Value at[8][WN + 8];   // no two of 16 lanes, which write together, meet in a bank
+};
+
+using TileA = Tile<OperandA, M, BM>;
+using TileB = Tile<OperandB, N, BN>;
+static_assert(STAGES * (TileA::ELEMENTS + TileB::ELEMENTS) * (int)sizeof(Element) <= SHARED_BYTES, "all stages fit");
+static_assert(WARPS * (int)sizeof(Slab) <= SHARED_BYTES, "all slabs fit");
+
+extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
+{
+    const Tensors t = TENSORS;
+    SHARED(0, Element, As, [STAGES][TileA::ELEMENTS]);
+    SHARED(STAGES * TileA::ELEMENTS * (int)sizeof(Element), Element, Bs, [STAGES][TileB::ELEMENTS]);
+    SHARED(0, Slab, slabs, [WARPS]);                      // when A and B are done with
+    Value acc[WM / AM][WN / AN][4] = {};                  // (WM,WN)
+    Chains<CHAINS, 4> chains[WM / AM][WN / AN];
+    unsigned a[2][WM / 16][4], b[2][WN / 16][4];          // (WM,AK) and (WN,AK), of this part and the next
+
+    const Index block = (Index)blockIdx.x % (BLOCKS_M * BLOCKS_N), batch = (Index)blockIdx.x / (BLOCKS_M * BLOCKS_N);
+    const Index panel = block / (PANEL * BLOCKS_N) * PANEL;                   // first row of blocks of this panel
+    const Index rows = op_min<Index>(BLOCKS_M - panel, PANEL);
+    const Index m0 = (panel + block % (PANEL * BLOCKS_N) % rows) * BM;
+    const Index n0 = block % (PANEL * BLOCKS_N) / rows * BN;
+    const int warp = (int)threadIdx.x / WARP, warp_m = warp / WARPS_N * WM, warp_n = warp % WARPS_N * WN;
+    const TileA::Reader reader_a(warp_m);
+    const TileB::Reader reader_b(warp_n);
+
+    // Load: the first steps' tiles, then the registers of the first part.
+    Fetch<OperandA, TileA> fetch_a;
+    Fetch<OperandB, TileB> fetch_b;
+    UNROLL for (int step = 0; step < STAGES - 1; ++step) {
+        if (step < STEPS) {
+            fetch_a.begin(t, batch, m0, step * BK, As[step]);
+            fetch_b.begin(t, batch, n0, step * BK, Bs[step]);
+            fetch_a.end(m0, step * BK, As[step]);
+            fetch_b.end(n0, step * BK, Bs[step]);
+        }
+        async_commit();
+    }
+    async_wait<STAGES - 2>();
+    block_sync();
+    UNROLL for (int i = 0; i < WM / 16; ++i)
+        reader_a.load(a[0][i], As[0], i, 0);
+    UNROLL for (int j = 0; j < WN / 16; ++j)
+        reader_b.load(b[0][j], Bs[0], j, 0);
+
+    // Compute: part by part, while the registers of the next part are loaded and later steps are copied.
+    int now = 0, free = STAGES - 1;   // stages
+#pragma unroll 1
+    for (Index step = 0; step < STEPS; ++step) {
+        const Index ahead = step + (STAGES - 1);
+        const int next = step + 1 == STEPS ? now : now + 1 == STAGES ? 0 : now + 1;   // at last anything
+        UNROLL for (int part = 0; part < PARTS; ++part) {
+            const int used = part % 2, other = 1 - used;
+            if (part == PARTS - 1) {
+                if (ahead < STEPS) {
+                    fetch_a.end(m0, ahead * BK, As[free]);
+                    fetch_b.end(n0, ahead * BK, Bs[free]);
+                }
+                async_wait<STAGES - 2>();
+                block_sync();
+            }
+            const int stage = part == PARTS - 1 ? next : now, k = (part + 1) % PARTS * AK;
+            UNROLL for (int i = 0; i < WM / 16; ++i)
+                reader_a.load(a[other][i], As[stage], i, k);
+            UNROLL for (int j = 0; j < WN / 16; ++j)
+                reader_b.load(b[other][j], Bs[stage], j, k);
+            if (part == 0) {
+                if (ahead < STEPS) {
+                    fetch_a.begin(t, batch, m0, ahead * BK, As[free]);
+                    fetch_b.begin(t, batch, n0, ahead * BK, Bs[free]);
+                }
+                async_commit();
+            }
+            UNROLL for (int i = 0; i < WM / AM; ++i)
+                UNROLL for (int j = 0; j < WN / AN; ++j)
+                    multiply_tiles(Element(), a[used][i], b[used][j / 2][j % 2], b[used][j / 2][2 + j % 2], acc[i][j]);
+        }
+        free = now;
+        now = next;
+        if (CHAINS && (step + 1) % CHAIN == 0)
+            UNROLL for (int i = 0; i < WM / AM; ++i)
+                UNROLL for (int j = 0; j < WN / AN; ++j)
+                    chains[i][j].end(acc[i][j]);
+    }
+    UNROLL for (int i = 0; i < WM / AM; ++i)
+        UNROLL for (int j = 0; j < WN / AN; ++j)
+            chains[i][j].add_to(acc[i][j]);
+
+    // Store: eight rows of each warp at a time by way of shared memory, so that lanes side by side have columns side by side.
+    block_sync();
+    Slab &slab = slabs[warp];
+    const int lane = (int)threadIdx.x % WARP;
+    UNROLL for (int part = 0; part < WM / 8; ++part) {
+        UNROLL for (int j = 0; j < WN / AN; ++j) {
+            const Value two[2] = {acc[part / 2][j][part % 2 * 2], acc[part / 2][j][part % 2 * 2 + 1]};
+            move_vector<2>(&slab.at[lane / 4][j * AN + lane % 4 * 2], two);
+        }
+        warp_sync();
+        UNROLL_4 for (int first = 0; first < 8 * WN / QN; first += WARP) {
+            const int v = first + lane, row = v / (WN / QN), column = v % (WN / QN) * QN;
+            const Index m = m0 + warp_m + part * 8 + row, n = n0 + warp_n + column;
+            if (row >= 8 || m >= M || n >= N)
+                continue;
+            Value total[QN];
+            load_vector<QN>(slab.at[row], column, total);
+            finish_vector(t, batch, m, n, total);
+        }
+        warp_sync();
+    }
+}
+}   // namespace KERNEL

@@ -1,0 +1,195 @@
+// ---- tensor cores of sm_90a: four warps multiply what lies in shared memory, and go on meanwhile ----
+
+// Where an address lies in the block's shared memory.
+#ifndef ROLLERC_INTERP
+DEVICE unsigned shared_address(const void *p)
+{
+#ifdef __CUDA_ARCH__
+    return static_cast<unsigned>(__cvta_generic_to_shared(p));
+#else
+    return static_cast<unsigned>(reinterpret_cast<unsigned long long>(p));
+#endif
+}
+#endif
+
+// An operand lies there in lines of 128 bytes, 64 elements, and a group of eight lines begins at a multiple of 1024 bytes. The
+// pieces of 16 bytes in a line change places: in line l piece p lies at p ^ l % 8.
+//
+//   along k      line r is row r, k 0…63; groups of rows are `stride` bytes apart
+//   along rows   line k is that k of rows 0…63; groups of k are `stride` bytes apart, rows 64…127 lie `leading` bytes later
+//
+// The instruction is told so by one word: where the first element is, leading and stride, in units of 16 bytes, and which way
+// pieces change places in the highest two bits.
+DEVICE unsigned long long describe_operand(const void *first, int leading, int stride)
+{
+    return (shared_address(first) >> 4 & 0x3fffu) | static_cast<unsigned long long>(leading >> 4) << 16 |
+           static_cast<unsigned long long>(stride >> 4) << 32 | 1ull << 62;
+}
+
+// What a thread wrote to shared memory the instruction sees after it has called this and met the others.
+#ifndef ROLLERC_INTERP
+DEVICE void show_operands()
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+#endif
+
+// A thread leaves its sums alone from open_products() to wait_products<N>(): all but the last N that were closed are then done.
+//
+//   open_products(c);
+//   multiply_shared<false, false>(f16(), c, a, b);   // once or several times
+//   close_products();
+//   wait_products<0>(c);
+#if defined(ROLLERC_INTERP)
+template <int COUNT> DEVICE void open_products(float (&)[COUNT]) { open_products_of(); }
+template <int N, int COUNT> DEVICE void wait_products(float (&)[COUNT]) { wait_products_for(N); }
+#else
+template <int COUNT> DEVICE void hold_sums(float (&c)[COUNT])   // the compiler moves them no further
+{
+#ifdef __CUDA_ARCH__
+    UNROLL for (int i = 0; i < COUNT; i++)
+        asm volatile("" : "+f"(c[i])::"memory");
+#endif
+}
+template <int COUNT> DEVICE void open_products(float (&c)[COUNT])
+{
+    hold_sums(c);
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#elif defined(__CUDA_ARCH__)
+    __trap();   // beside sm_90a nvcc makes PTX of sm_90, which has no such products
+#endif
+}
+DEVICE void close_products()
+{
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+#endif
+}
+template <int N, int COUNT> DEVICE void wait_products(float (&c)[COUNT])
+{
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
+#endif
+    hold_sums(c);
+}
+#endif
+
+// What is the same for all lanes, so that the compiler sees it.
+DEVICE int same_in_warp(int x)
+{
+#ifdef ROLLERC_INTERP
+    return x;
+#else
+    return warp_shuffle(x, 0);
+#endif
+}
+
+// The registers of a thread's sums, by 32.
+#define SUMS_8(i) \
+    "+f"(c[i]), "+f"(c[i + 1]), "+f"(c[i + 2]), "+f"(c[i + 3]), "+f"(c[i + 4]), "+f"(c[i + 5]), "+f"(c[i + 6]), "+f"(c[i + 7])
+#define SUMS_32 SUMS_8(0), SUMS_8(8), SUMS_8(16), SUMS_8(24)
+#define SUMS_64 SUMS_32, SUMS_8(32), SUMS_8(40), SUMS_8(48), SUMS_8(56)
+#define SUMS_96 SUMS_64, SUMS_8(64), SUMS_8(72), SUMS_8(80), SUMS_8(88)
+#define SUMS_128 SUMS_96, SUMS_8(96), SUMS_8(104), SUMS_8(112), SUMS_8(120)
+#define REGISTERS_32 \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define REGISTERS_64 \
+    REGISTERS_32 ", " "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+    "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define REGISTERS_96 \
+    REGISTERS_64 ", " "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
+    "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define REGISTERS_128 \
+    REGISTERS_96 ", " "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
+    "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+//
+// c += a * b: 64 rows of a, as many of b as c has, 16 of k; TURN: that operand lies along its rows. Warp w of the four has rows
+// w * 16 to w * 16 + 15 of c; of every 8 columns a lane has c[0] and c[1] in row l / 4 from column l % 4 * 2 on, c[2] and c[3]
+// eight rows further down.
+#define MULTIPLY_SHARED(shape, registers, sums, a_index, b_index, turn_a_index, turn_b_index) \
+    asm volatile("wgmma.mma_async.sync.aligned." shape " {" registers "}, " a_index ", " b_index ", 1, 1, 1, " \
+                 turn_a_index ", " turn_b_index ";" : sums : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B))
+
+template <bool TURN_A, bool TURN_B>
+DEVICE void multiply_shared(f16, float (&c)[32], unsigned long long a, unsigned long long b)
+{
+#if defined(ROLLERC_INTERP)
+    multiply_shared_of(rollerc_interp::TILE_F16, c, a, b, TURN_A, TURN_B);
+#elif defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    MULTIPLY_SHARED("m64n64k16.f32.f16.f16", REGISTERS_32, SUMS_32, "%32", "%33", "%34", "%35");
+#endif
+}
+
+template <bool TURN_A, bool TURN_B>
+DEVICE void multiply_shared(f16, float (&c)[64], unsigned long long a, unsigned long long b)
+{
+#if defined(ROLLERC_INTERP)
+    multiply_shared_of(rollerc_interp::TILE_F16, c, a, b, TURN_A, TURN_B);
+#elif defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    MULTIPLY_SHARED("m64n128k16.f32.f16.f16", REGISTERS_64, SUMS_64, "%64", "%65", "%66", "%67");
+#endif
+}
+
+template <bool TURN_A, bool TURN_B>
+DEVICE void multiply_shared(f16, float (&c)[96], unsigned long long a, unsigned long long b)
+{
+#if defined(ROLLERC_INTERP)
+    multiply_shared_of(rollerc_interp::TILE_F16, c, a, b, TURN_A, TURN_B);
+#elif defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    MULTIPLY_SHARED("m64n192k16.f32.f16.f16", REGISTERS_96, SUMS_96, "%96", "%97", "%98", "%99");
+#endif
+}
+
+template <bool TURN_A, bool TURN_B>
+DEVICE void multiply_shared(f16, float (&c)[128], unsigned long long a, unsigned long long b)
+{
+#if defined(ROLLERC_INTERP)
+    multiply_shared_of(rollerc_interp::TILE_F16, c, a, b, TURN_A, TURN_B);
+#elif defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    MULTIPLY_SHARED("m64n256k16.f32.f16.f16", REGISTERS_128, SUMS_128, "%128", "%129", "%130", "%131");
+#endif
+}
+
+template <bool TURN_A, bool TURN_B>
+DEVICE void multiply_shared(bf16, float (&c)[32], unsigned long long a, unsigned long long b)
+{
+#if defined(ROLLERC_INTERP)
+    multiply_shared_of(rollerc_interp::TILE_BF16, c, a, b, TURN_A, TURN_B);
+#elif defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    MULTIPLY_SHARED("m64n64k16.f32.bf16.bf16", REGISTERS_32, SUMS_32, "%32", "%33", "%34", "%35");
+#endif
+}
+
+template <bool TURN_A, bool TURN_B>
+DEVICE void multiply_shared(bf16, float (&c)[64], unsigned long long a, unsigned long long b)
+{
+#if defined(ROLLERC_INTERP)
+    multiply_shared_of(rollerc_interp::TILE_BF16, c, a, b, TURN_A, TURN_B);
+#elif defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    MULTIPLY_SHARED("m64n128k16.f32.bf16.bf16", REGISTERS_64, SUMS_64, "%64", "%65", "%66", "%67");
+#endif
+}
+
+template <bool TURN_A, bool TURN_B>
+DEVICE void multiply_shared(bf16, float (&c)[96], unsigned long long a, unsigned long long b)
+{
+#if defined(ROLLERC_INTERP)
+    multiply_shared_of(rollerc_interp::TILE_BF16, c, a, b, TURN_A, TURN_B);
+#elif defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    MULTIPLY_SHARED("m64n192k16.f32.bf16.bf16", REGISTERS_96, SUMS_96, "%96", "%97", "%98", "%99");
+#endif
+}
+
+template <bool TURN_A, bool TURN_B>
+DEVICE void multiply_shared(bf16, float (&c)[128], unsigned long long a, unsigned long long b)
+{
+#if defined(ROLLERC_INTERP)
+    multiply_shared_of(rollerc_interp::TILE_BF16, c, a, b, TURN_A, TURN_B);
+#elif defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    MULTIPLY_SHARED("m64n256k16.f32.bf16.bf16", REGISTERS_128, SUMS_128, "%128", "%129", "%130", "%131");
+#endif
+}

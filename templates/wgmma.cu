@@ -1,0 +1,194 @@
+// Matrix multiply on the tensor cores of sm_90a: C[b,m,n] = sum over k of A[b,m,k] * B[b,k,n], of 16-bit elements with sums in
+// f32, then a pointwise epilogue.
+//
+// One thread block computes one BM x BN tile of C, each group of four warps a WM x WN tile of that in registers. The block
+// walks along k in steps of BK. STAGES tiles of A and of B lie in shared memory, from where the tensor cores read them:
+//
+//   step - 1        step             step + 1 … step + STAGES - 3      step + STAGES - 2
+//   being used      used next        on their way or there             asked for, when nobody uses step - 2 any more
+//
+// A and B may lie in memory either way round; in shared memory they lie as they do there. They are copied in pieces of 16 bytes.
+#include "prelude.cuh"
+
+namespace KERNEL {
+using namespace rollerc;
+
+// <rollerc: parameters>
+using Index = int;
+struct Tensors {
+    const f16 *in0;   // A[1024, 1024]
+    const f16 *in1;   // B[1024, 1024]
+    f16 *out0;        // C[1024, 1024]
+};
+#define PARAMETERS const f16 *__restrict__ in0, const f16 *__restrict__ in1, f16 *__restrict__ out0
+#define TENSORS {in0, in1, out0}
+constexpr int SHARED_BYTES = 197632;   // of a block
+using Element = f16;                                          // of A and B
+using Value = float;                                          // of the products and their sum
+constexpr Index M = 1024, N = 1024, K = 1024;                 // problem
+constexpr int BM = 128, BN = 256, BK = 64;                    // rTile, shared memory
+constexpr int WM = 64, WN = 256;                              // rTile, registers of a group of four warps
+constexpr int STAGES = 4;                                     // steps of tiles in shared memory
+constexpr Index CHAIN = 128;                                  // steps whose products are added up in one go
+constexpr int QN = 8;                                         // columns of C that are one aligned access
+constexpr Index PANEL = 8;                                    // rows of blocks that run together
+
+struct OperandA {
+    static constexpr bool ALONG_K = true;   // neighbours along k are neighbours in memory
+    static __device__ __forceinline__ CopySource<Element> at(const Tensors &t, Index batch, Index m, Index k)
+    {
+        return {t.in0 + (m * 1024 + k), true};
+    }
+};
+struct OperandB {
+    static constexpr bool ALONG_K = false;
+    static __device__ __forceinline__ CopySource<Element> at(const Tensors &t, Index batch, Index n, Index k)
+    {
+        return {t.in1 + (k * 1024 + n), true};
+    }
+};
+
+__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index m, Index n, const Value (&total)[QN])
+{
+    store_vector<QN>(t.out0, m * 1024 + n, total);
+}
+// </rollerc>
+
+constexpr int GROUPS_N = BN / WN, GROUPS = BM / WM * GROUPS_N, THREADS = GROUPS * 4 * WARP;
+constexpr int AM = 64, AK = 16;                    // what one instruction multiplies, with WN columns
+constexpr int PIECE = 16 / (int)sizeof(Element);   // elements that move together
+constexpr Index BLOCKS_M = (M + BM - 1) / BM, BLOCKS_N = (N + BN - 1) / BN;
+constexpr Index STEPS = (K + BK - 1) / BK;
+constexpr bool CHAINS = STEPS > CHAIN;             // more than one
+
+static_assert(BM % WM == 0 && BN % WN == 0 && WM % AM == 0 && WN % 64 == 0, "groups of warps cover the block's tile");
+static_assert(BK == 64, "a line of an operand in shared memory has 128 bytes");
+static_assert(QN == 1 || N % QN == 0, "rows of C hold whole vectors");
+static_assert((STEPS - 1) * BK < K && STAGES >= 3, "no step is in vain");
+
+// A tile of an operand in shared memory, as describe_operand() has it: lines of 64 elements along its fast direction, one for
+// each row, or one for each k and 64 rows.
+template <class Operand, Index EXTENT, int BR> struct Tile {
+    static constexpr bool ALONG_K = Operand::ALONG_K;
+    static constexpr int LINES = ALONG_K ? BR : BK, LINE = (ALONG_K ? BK : BR) / PIECE;
+    static constexpr int ELEMENTS = BR * BK;
+    static constexpr int EACH = (LINES * LINE + THREADS - 1) / THREADS;   // pieces that a thread brings
+
+    static __device__ __forceinline__ void fetch(const Tensors &t, Index batch, Index row0, Index k0, Element *tile)
+    {
+        UNROLL for (int i = 0; i < EACH; ++i) {
+            const int number = (int)threadIdx.x + i * THREADS, line = number / LINE, piece = number % LINE;
+            const Index row = row0 + (ALONG_K ? line : piece * PIECE), k = k0 + (ALONG_K ? piece * PIECE : line);
+            const bool exists = (EXTENT % BR == 0 || row < EXTENT) && (K % BK == 0 || k < K);
+            const CopySource<Element> source = Operand::at(t, batch, row, k);
+            if (LINES * LINE % THREADS == 0 || line < LINES)
+                async_copy16_or_zero(exists && source.exists,
+                                     tile + ((piece / 8 * LINES + line) * 8 + (piece % 8 ^ line % 8)) * PIECE, source.at);
+        }
+    }
+    // From this row and k on.
+    static __device__ __forceinline__ unsigned long long part(const Element *tile, int row, int k)
+    {
+        return describe_operand(tile + row * BK + (ALONG_K ? k : k * 64), BK * 128, 8 * 128);
+    }
+};
+
+// A warp's 8 rows of C on their way from registers to memory.
+struct Slab {
+    Value at[8][WN + 8];   // no two of 16 lanes, which write together, meet in a bank
+};
+
+using TileA = Tile<OperandA, M, BM>;
+using TileB = Tile<OperandB, N, BN>;
+constexpr int STAGE_BYTES = (TileA::ELEMENTS + TileB::ELEMENTS) * (int)sizeof(Element), ALIGNMENT = 1024;
+static_assert(STAGES * STAGE_BYTES + ALIGNMENT <= SHARED_BYTES, "all stages fit, wherever they begin");
+static_assert(GROUPS * 4 * (int)sizeof(Slab) <= SHARED_BYTES, "all slabs fit");
+
+struct Stage {
+    Element a[TileA::ELEMENTS], b[TileB::ELEMENTS];
+};
+
+extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
+{
+    const Tensors t = TENSORS;
+    SHARED(0, Slab, slabs, [GROUPS * 4]);                 // when A and B are done with
+    Stage *const stages = reinterpret_cast<Stage *>(rollerc_shared + (0u - shared_address(rollerc_shared)) % ALIGNMENT);
+    Value acc[WM / AM][WN / 2] = {};                      // (WM,WN) of four warps
+    Chains<CHAINS, WN / 2> chains[WM / AM];
+
+    const Index block = (Index)blockIdx.x % (BLOCKS_M * BLOCKS_N), batch = (Index)blockIdx.x / (BLOCKS_M * BLOCKS_N);
+    const Index panel = block / (PANEL * BLOCKS_N) * PANEL;                   // first row of blocks of this panel
+    const Index rows = op_min<Index>(BLOCKS_M - panel, PANEL);
+    const Index m0 = (panel + block % (PANEL * BLOCKS_N) % rows) * BM;
+    const Index n0 = block % (PANEL * BLOCKS_N) / rows * BN;
+    const int warp = same_in_warp((int)threadIdx.x / WARP);
+    const int group_m = warp / 4 / GROUPS_N * WM, group_n = warp / 4 % GROUPS_N * WN;
+
+    // Load: the first steps' tiles.
+    UNROLL for (int step = 0; step < STAGES - 2; ++step) {
+        if (step < STEPS) {
+            TileA::fetch(t, batch, m0, step * BK, stages[step].a);
+            TileB::fetch(t, batch, n0, step * BK, stages[step].b);
+        }
+        async_commit();
+    }
+
+    // Compute: the products of one step go on while those of the next are asked for, and a later step is copied.
+    int now = 0, free = STAGES - 2;   // stages
+#pragma unroll 1
+    for (Index step = 0; step < STEPS; ++step) {
+        async_wait<STAGES - 3>();
+        show_operands();
+        block_sync();
+        UNROLL for (int i = 0; i < WM / AM; ++i)
+            open_products(acc[i]);
+        UNROLL for (int k = 0; k < BK; k += AK)
+            UNROLL for (int i = 0; i < WM / AM; ++i)
+                multiply_shared<!TileA::ALONG_K, !TileB::ALONG_K>(Element(), acc[i],
+                                                                  TileA::part(stages[now].a, group_m + i * AM, k),
+                                                                  TileB::part(stages[now].b, group_n, k));
+        close_products();
+        const Index ahead = step + (STAGES - 2);
+        if (ahead < STEPS) {
+            TileA::fetch(t, batch, m0, ahead * BK, stages[free].a);
+            TileB::fetch(t, batch, n0, ahead * BK, stages[free].b);
+        }
+        async_commit();
+        UNROLL for (int i = 0; i < WM / AM; ++i)
+            wait_products<1>(acc[i]);
+        now = now + 1 == STAGES ? 0 : now + 1;
+        free = free + 1 == STAGES ? 0 : free + 1;
+        if (CHAINS && (step + 1) % CHAIN == 0)
+            UNROLL for (int i = 0; i < WM / AM; ++i) {
+                wait_products<0>(acc[i]);
+                chains[i].end(acc[i]);
+            }
+    }
+    UNROLL for (int i = 0; i < WM / AM; ++i) {
+        wait_products<0>(acc[i]);
+        chains[i].add_to(acc[i]);
+    }
+
+    // Store: eight rows of each warp at a time by way of shared memory, so that lanes side by side have columns side by side.
+    block_sync();
+    Slab &slab = slabs[warp];
+    const int lane = (int)threadIdx.x % WARP;
+    UNROLL for (int part = 0; part < WM / AM * 2; ++part) {
+        UNROLL for (int j = 0; j < WN / 8; ++j) {
+            const Value two[2] = {acc[part / 2][j * 4 + part % 2 * 2], acc[part / 2][j * 4 + part % 2 * 2 + 1]};
+            move_vector<2>(&slab.at[lane / 4][j * 8 + lane % 4 * 2], two);
+        }
+        warp_sync();
+        UNROLL_4 for (int first = 0; first < 8 * WN / QN; first += WARP) {
+            const int v = first + lane, row = v / (WN / QN), column = v % (WN / QN) * QN;
+            const Index m = m0 + group_m + part / 2 * AM + warp % 4 * 16 + part % 2 * 8 + row, n = n0 + group_n + column;
+            if (row >= 8 || m >= M || n >= N)
+                continue;
+            Value total[QN];
+            load_vector<QN>(slab.at[row], column, total);
+            finish_vector(t, batch, m, n, total);
+        }
+        warp_sync();
+    }
+}
+}   // namespace KERNEL
