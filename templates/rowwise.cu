@@ -334,9 +334,8 @@ template <class Pass> __device__ __forceinline__ void walk(const Work &work, Las
 {
     const Index column = rows[0].column;
     const int round = (ROUNDS * work.made + Pass::FIRST_ROUND) * ROWS_TOGETHER;   // of the first row
-    const bool waits = ROWS_TOGETHER > 1 && Pass::FIRST_ROUND == 0;
     if (ROWS_TOGETHER == 1 || Pass::WEIGHTS) {
-        if (waits)
+        if (ROWS_TOGETHER > 1 && Pass::FIRST_ROUND == 0)
             async_wait<0>();
         UNROLL_VECTORS for (int k = 0; k < VECTORS; ++k)
             if (begins_inside(column, k)) {
@@ -350,7 +349,7 @@ template <class Pass> __device__ __forceinline__ void walk(const Work &work, Las
             finish_row<Pass>(work, rows[r], round + Pass::ROUNDS * r);
     } else
         UNROLL for (int r = 0; r < ROWS_TOGETHER; ++r) {
-            if (waits)
+            if (Pass::FIRST_ROUND == 0)
                 r + 1 < ROWS_TOGETHER ? async_wait<1>() : async_wait<0>();
             UNROLL_VECTORS for (int k = 0; k < VECTORS; ++k)
                 if (begins_inside(column, k))
@@ -359,15 +358,22 @@ template <class Pass> __device__ __forceinline__ void walk(const Work &work, Las
         }
 }
 
+// Begins to copy the row behind this one, if the group makes it.
+__device__ __forceinline__ void copy_next(const Work &work, Index row, Index column)
+{
+    const Index next = row + 1;
+    if (work.made + 1 < ROWS_OF_GROUP && next < ROWS)
+        copy_row(work.t, work.copies[0], next, column + shift_of(row) - shift_of(next));
+}
+
 // All passes up to this one.
 template <class Pass> __device__ __forceinline__ void walk_all(const Work &work, LastPass (&rows)[ROWS_TOGETHER])
 {
     if constexpr (Pass::FIRST_ROUND > 0)
         walk_all<typename Pass::Before>(work, rows);
     walk<Pass>(work, rows);
-    const Index row = rows[0].row, next = row + 1;
-    if (AHEAD && Pass::FIRST_ROUND == 0 && work.made + 1 < ROWS_OF_GROUP && next < ROWS)
-        copy_row(work.t, work.copies[0], next, rows[0].column + shift_of(row) - shift_of(next));
+    if (AHEAD && Pass::FIRST_ROUND == 0)
+        copy_next(work, rows[0].row, rows[0].column);
 }
 
 // ROWS_TOGETHER rows, from the first one on each ROWS_APART from the one before. Vector k of this thread starts at

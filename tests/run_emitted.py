@@ -15,7 +15,9 @@ import tempfile
 import common
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-LINES = {"softmax": 580, "permute_0213": 221}   # of a kernel's file, up to its main()
+# Of a kernel's file, up to its main(). The goal is 300 and 220: what stands between are passes' functions that do nothing
+# or are for other kinds of rows, and permutes that begin within a vector (permute_021).
+LINES = {"softmax": 544, "permute_0213": 221, "permute_021": 287}
 # One of each: bits, bytes, whole numbers, halves, guards, several outputs, a reduction of all.
 PROGRAMS = ["mask_compare", "quantise_i8", "argmax", "softmax", "conv2d_3x3", "bn_relu_training", "reduce_all"]
 NVCC = shutil.which("nvcc")

@@ -117,6 +117,23 @@ static int64_t apply(Evaluation *evaluation, const char *word, int64_t a, int64_
     return word[0] == '/' ? a / b : word[0] == '%' ? a % b : result;
 }
 
+/* What no longer matters behind `0 &&` or `1 ||`, as C has it: up to what binds less. */
+static void skip_settled(Evaluation *evaluation, bool is_and)
+{
+    Slice *rest = &evaluation->rest, token;
+    while (token_read(rest, &token)) {
+        bool is_scope = *token.start == ':' && slice_starts(*rest, ":");
+        bool is_or = *token.start == '|' && slice_starts(*rest, "|");
+        if ((is_and && is_or) || strchr(")]},?", *token.start) || (*token.start == ':' && !is_scope)) {
+            rest->start = token.start;
+            return;
+        }
+        if (strchr("({[", *token.start))
+            token_read_group(rest, *token.start);
+        rest->start += is_scope;
+    }
+}
+
 static int64_t read_binary(Evaluation *evaluation, int level)
 {
     int64_t value = read_operand(evaluation);
@@ -128,6 +145,12 @@ static int64_t read_binary(Evaluation *evaluation, int level)
         if (!operator->word || operator->level<level)
             return value;
         evaluation->rest.start += strlen(operator->word);
+        bool is_or = operator->level == 1, is_and = operator->level == 2;
+        if (evaluation->known && ((is_or && value) || (is_and && !value))) {
+            skip_settled(evaluation, is_and);
+            value = is_or;
+            continue;
+        }
         int64_t right = read_binary(evaluation, operator->level + 1);
         value = apply(evaluation, operator->word, value, right);
     }

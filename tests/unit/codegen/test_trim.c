@@ -194,6 +194,10 @@ START_TEST(branches_by_constants_are_settled)
                      "void f()\n{\n    {\n        const int y = 1;\n        g(y);\n    }\n}\n");
     ck_assert_str_eq(folded("void f()\n{\n    for (;;)\n        if (A == 2)\n            g();\n    h();\n}\n"),
                      "void f()\n{\n    for (;;)\n        ;\n    h();\n}\n");
+    ck_assert_str_eq(folded("void f(int x)\n{\n    if (A == 2 && (g() || P::B) && x)\n        g();\n    h();\n}\n"),
+                     "void f(int x)\n{\n    h();\n}\n");
+    ck_assert_str_eq(folded("void f(int x)\n{\n    if (A == 2 && x > 1 || FEW || x)\n        g();\n}\n"),
+                     "void f(int x)\n{\n    g();\n}\n");
 }
 END_TEST
 
@@ -201,6 +205,8 @@ START_TEST(what_is_not_known_stays)
 {
     static const char *const texts[] = {
         "void f(int x)\n{\n    if (x > A)\n        g();\n}\n",
+        "void f(int x)\n{\n    if (A == 2 && x || x)\n        g();\n}\n",
+        "void f()\n{\n    if (g() && A == 2)\n        g();\n}\n",
         "void f()\n{\n    if (C == 3)\n        g();\n}\n",
         "void f()\n{\n    if (REAL > 1)\n        g();\n}\n",
         "void f()\n{\n    if (A / 0 == 3)\n        g();\n}\n",
