@@ -64,10 +64,7 @@ void names_avoid(Names *names, const char *text)
     }
 }
 
-bool names_has(const Names *names, const char *word)
-{
-    return has(names, slice_of(word));
-}
+bool names_has(const Names *names, const char *word) { return has(names, slice_of(word)); }
 
 /* A temporary that rollerc made is called "y.1". */
 static char *as_word(Arena *arena, const char *name)
