@@ -118,6 +118,27 @@ START_TEST(tensor_cores_cut_off)
 }
 END_TEST
 
+/* 200,000 products of 1 and 1 + 2^-10. One chain of them loses more than 2^-13 of the sum, chains of 8192 less than 2^-15. */
+START_TEST(chains_of_products_lose_little)
+{
+    RuntimeResult result = run_well((Case){
+        .in = "float", .out = "float", .in_bytes = 4, .out_bytes = 32 * 4, .grid = "1", .block = "32",
+        .kernel = arena_printf(arena,
+            "const unsigned one = 0x3c003c00u, a[4] = {one, one, one, one}, b = 0x3c013c01u;\n"
+            "float c[4] = {}; Chains<%s, 4> chains;\n"
+            "for (int i = 0; i < 12500; i++) {\n"
+            "    multiply_tiles(f16(), a, b, b, c);\n"
+            "    if (i %% 512 == 511) chains.end(c);\n"
+            "}\n"
+            "chains.add_to(c); store(y, threadIdx.x, c[0]);", _i ? "true" : "false"),
+    });
+    const float *y = result.buffers[1];
+    double exact = 200000 * (1 + 0x1p-10), lost = (exact - (double)y[0]) / exact;
+    ck_assert(_i ? lost < 0x1p-15 : lost > 0x1p-13);
+    runtime_interp.release(&result);
+}
+END_TEST
+
 START_TEST(a_large_grid_runs_on_some_blocks)
 {
     float_input();
@@ -326,6 +347,7 @@ int main(void)
     tcase_add_loop_test(tests, bits_are_packed_into_words, 0, 12);
     tcase_add_test(tests, vectors_and_asynchronous_copies);
     tcase_add_loop_test(tests, tensor_cores_cut_off, 0, 2);
+    tcase_add_loop_test(tests, chains_of_products_lose_little, 0, 2);
     tcase_add_test(tests, a_large_grid_runs_on_some_blocks);
     tcase_add_test(tests, a_lazy_run_may_touch_many_places);
     tcase_add_loop_test(tests, every_f16_pattern_widens, 0, 2);
