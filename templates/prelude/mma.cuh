@@ -60,7 +60,8 @@ DEVICE void multiply_tiles(bf16, const unsigned (&a)[4], unsigned b0, unsigned b
 }
 
 // Tensor cores cut off what they add, always towards zero: so many products one after the other lose too much that are all
-// positive, 200000 of them more than the last 10 bits of a float. So c passes on what it has, several times. MORE: there are several chains.
+// positive, 200000 of them more than the last 10 bits of a float. So c passes on what it has, several times.
+// MORE: there are several chains.
 template <bool MORE, int COUNT> struct Chains {
     float ended[COUNT] = {};
 
