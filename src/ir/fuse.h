@@ -48,6 +48,10 @@ FusionPlans fuse(Arena *arena, const Program *program);
 typedef struct FusionPair { Fusion *partial, *final; } FusionPair;
 FusionPair *fusion_split(Arena *arena, const Fusion *fusion, int64_t parts);
 
+/* About so many parts: up to twice as many if those are of equal size, and of whole vectors if that can be. 200,000 in about
+   128 are 200 of 1000. */
+int64_t fusion_even_parts(const Fusion *fusion, int64_t parts);
+
 /* A kernel of rows cut in three: reductions of chunks of the rows, of at most `most` points each and all of the same size; the
    rows' own values from those; what is made of every element (no ops if that is nothing). NULL if a reduction depends on
    another one in any way but sum[r](sq(x[r] - m)), or a row is no more than one chunk. */

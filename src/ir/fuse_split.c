@@ -127,6 +127,16 @@ void fusion_choose_inputs(Arena *arena, Fusion *fusion, Tensor *const *candidate
             }
 }
 
+int64_t fusion_even_parts(const Fusion *fusion, int64_t parts)
+{
+    int cut = largest_reduction(fusion);
+    for (int64_t vector = 8; cut >= 0 && vector >= 1; vector /= 2)
+        for (int64_t more = parts; more < 2 * parts; more++)
+            if (fusion->axes[cut].extent % (more * vector) == 0)
+                return more;
+    return parts;
+}
+
 FusionPair *fusion_split(Arena *arena, const Fusion *fusion, int64_t parts)
 {
     int cut = largest_reduction(fusion);

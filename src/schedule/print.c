@@ -9,7 +9,7 @@ static const char *const place_name[] = {
 static const char *const scope_name[SCOPE_COUNT] = {
     [SCOPE_WARP] = "warp", [SCOPE_BLOCK] = "block", [SCOPE_CLUSTER] = "cluster", [SCOPE_GRID] = "grid"};
 static const char *const pace_name[] = {
-    [PACE_FREE] = "free", [PACE_IN_TURN] = "in turn", [PACE_IN_STEP] = "in step"};
+    [PACE_FREE] = "free", [PACE_IN_TURN] = "in turn", [PACE_BY_STEPS] = "by steps", [PACE_IN_STEP] = "in step"};
 static const char *const order_name[] = {
     [ORDER_FORWARDS] = "forwards", [ORDER_BACKWARDS] = "backwards", [ORDER_PANELS] = "in panels"};
 

@@ -91,6 +91,7 @@ typedef struct Item {
 typedef enum Pace {
     PACE_FREE,      // each for itself, but for the barriers
     PACE_IN_TURN,   // all load, all compute, all store: only other blocks overlap
+    PACE_BY_STEPS,  // in each round all load, then compute, at about the same time
     PACE_IN_STEP    // they wait for each other, though some load while others compute
 } Pace;
 

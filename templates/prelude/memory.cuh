@@ -64,6 +64,46 @@ DEVICE void read_vector(const T *p, Index index, V (&out)[N])
         widen_vector(read_global(chunks + i), out + i * COUNT);
 }
 
+// Reads global memory that is read once: past L1, which is left to what is read often. Reads keep their order, before the
+// arithmetic that waits for them: put beside their uses, few would be under way.
+template <class Chunk> DEVICE Chunk stream_global(const Chunk *p)
+{
+#if !defined(ROLLERC_INTERP) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 700
+    union {
+        Chunk chunk;
+        unsigned words[4];
+        unsigned short half;
+    } read;
+    if (sizeof(Chunk) == 16)
+        asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(read.words[0]), "=r"(read.words[1]), "=r"(read.words[2]), "=r"(read.words[3])
+                     : "l"(p));
+    else if (sizeof(Chunk) == 8)
+        asm volatile("ld.global.nc.L1::no_allocate.v2.u32 {%0, %1}, [%2];"
+                     : "=r"(read.words[0]), "=r"(read.words[1])
+                     : "l"(p));
+    else if (sizeof(Chunk) == 4)
+        asm volatile("ld.global.nc.L1::no_allocate.u32 %0, [%1];" : "=r"(read.words[0]) : "l"(p));
+    else if (sizeof(Chunk) == 2)
+        asm volatile("ld.global.nc.L1::no_allocate.u16 %0, [%1];" : "=h"(read.half) : "l"(p));
+    else
+        read.chunk = *p;
+    return read.chunk;
+#else
+    return *p;
+#endif
+}
+
+// load_vector of global memory, by stream_global.
+template <int N, class T, class Index, class V>
+DEVICE void stream_vector(const T *p, Index index, V (&out)[N])
+{
+    constexpr int COUNT = VectorShape<T, N>::COUNT;
+    const Vector<T, COUNT> *chunks = reinterpret_cast<const Vector<T, COUNT> *>(p + index);
+    UNROLL for (int i = 0; i < N / COUNT; i++)
+        widen_vector(stream_global(chunks + i), out + i * COUNT);
+}
+
 // Writes by one aligned access, or several of 16 bytes: p + index must be aligned to it.
 template <int N, class T, class Index, class V>
 DEVICE void store_vector(T *p, Index index, const V (&in)[N])

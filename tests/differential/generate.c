@@ -15,5 +15,6 @@ char *generate(Arena *arena, uint64_t seed, uint64_t number)
     return kind < 17   ? generate_grammar(arena, state)
            : kind < 42 ? generate_known(arena, state)
            : kind < 46 ? generate_product(arena, state)
+           : kind < 51 ? generate_skinny(arena, state)
                        : generate_network(arena, state);
 }

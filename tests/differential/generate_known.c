@@ -249,6 +249,38 @@ char *generate_product(Arena *arena, uint64_t state)
     return out.text;
 }
 
+/* Few rows of one factor, many of another, each with its axes in either order: a batch 0, rows 1, columns 2 and terms 3. */
+char *generate_skinny(Arena *arena, uint64_t state)
+{
+    static const int64_t rows[] = {1, 2, 3, 4, 5, 8, 16, 16}, columns[] = {17, 33, 40, 64, 130},
+                         depths[] = {31, 64, 72, 136, 200, 513};
+    static const char *const bodies[] = {"c$1", "relu(c$1)", "c$1 * 0.5 + b$2", "c$1 + z$1"};
+    static const int orders[][4] = {{0, 1, 3}, {0, 3, 1}, {0, 2, 3}, {0, 3, 2}, {0, 1, 2}, {0, 2, 1}};
+    Shape shape = {.random = {state}, .rank = 3}, *s = &shape;
+    bool batch = below(s, 4) == 0, vector = below(s, 4) == 0;
+    s->extent[0] = 3;
+    s->extent[1] = PICK(&s->random, rows);
+    s->extent[2] = PICK(&s->random, columns);
+    s->extent[3] = PICK(&s->random, depths);
+    uint32_t absent = (batch ? 0u : 1u) | (vector ? 2u : 0u), kept = 7u & ~absent;
+    const char *type = PICK(&s->random, reals), *sizes[2], *names[2];
+    for (int factor = 0; factor < 2; factor++) {
+        memcpy(s->order, orders[2 * factor + below(s, 2)], sizeof *orders);
+        uint32_t set = (factor ? 13u : 11u) & ~absent;
+        sizes[factor] = list(arena, s, set, true);
+        names[factor] = list(arena, s, set, false);
+    }
+    memcpy(s->order, orders[4 + below(s, 2)], sizeof *orders);
+    const char *const lists[] = {list(arena, s, kept, false), list(arena, s, 4, false)};
+    StrBuf out = strbuf_new(arena);
+    strbuf_printf(&out, "input A%s : %s\ninput B%s : %s\n", sizes[0], type, sizes[1], type);
+    strbuf_printf(&out, "input b%s : f32\ninput z%s : %s\n", list(arena, s, 4, true), list(arena, s, kept, true), type);
+    strbuf_printf(&out, "c%s = sum[k3](A%s * B%s)\ny%s = ", lists[0], names[0], names[1], lists[0]);
+    put(&out, PICK(&s->random, bodies), lists);
+    strbuf_printf(&out, "\noutput y : %s\n", below(s, 3) ? type : "f32");
+    return out.text;
+}
+
 char *generate_known(Arena *arena, uint64_t state)
 {
     uint64_t kind = generate_hash(state + 2) % 23;

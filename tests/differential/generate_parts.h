@@ -30,5 +30,8 @@ char *generate_known(Arena *arena, uint64_t state);
 /* A sum of products of 16-bit elements, in any order of the axes: tensor cores serve no other types. */
 char *generate_product(Arena *arena, uint64_t state);
 
+/* A sum of products with few rows, or a matrix times a vector, whichever way both lie. */
+char *generate_skinny(Arena *arena, uint64_t state);
+
 /* A program as networks have them: layers over a few axes, each made of what others left. */
 char *generate_network(Arena *arena, uint64_t state);

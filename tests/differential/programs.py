@@ -181,6 +181,21 @@ PROGRAMS = [
         y[f, h:N, v:6] = sum[k, r, s](pad(x[k, h + r - 1, v + s - 1], 0) * w[f, k, r, s])
         output y : {T}"""),
 
+    Program("skinny", "skinny", NUMBERS, {"N": ("n", 40), "K": ("k", 72)}, """
+        input A[3, K] : {T}  input B[K, N] : {T}
+        C[i, j] = sum[k](A[i, k] * B[k, j])
+        output C"""),
+    Program("skinny_transposed", "skinny", REAL, {"M": ("m", 6), "N": ("n", 34), "K": ("k", 136)}, """
+        input A[K, M] : {T}  input B[2, N, K] : {T}  input b[M] : {T}
+        c[g, j, i] = sum[k](A[k, i] * B[g, j, k])
+        y[g, j, i] = relu(c[g, j, i] + b[i])
+        output y : {T}"""),
+    Program("skinny_vector", "skinny", REAL, {"N": ("n", 33), "K": ("k", 104)}, """
+        input A[N, K] : {T}  input x[2, K] : {T}  input r[2, N] : f32
+        c[b, i] = sum[k](A[i, k] * x[b, k])
+        y[b, i] = c[b, i] + r[b, i]
+        output y : f32  output c : {T}"""),
+
     Program("row_norm", "rowwise", REAL, {"M": ("row", 3), "N": ("column", 72)}, """
         input x[M, N] : {T}  input gamma[N] : {T}  input beta[N] : {T}
         mean[i] = sum[j](x[i, j]) / N

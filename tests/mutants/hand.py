@@ -47,6 +47,18 @@ HAND = [
      "const int tx = (int)threadIdx.x / (BN / TN), ty = (int)threadIdx.x % (BN / TN)", 1),
     ("M16 panel of blocks has the wrong height", "matmul.cu", "% (PANEL * BLOCKS_N) / rows * BN", "% (PANEL * BLOCKS_N) / PANEL * BN", 1),
     ("M17 batch forgotten", "matmul.cu", "batch = (Index)blockIdx.x / (BLOCKS_M * BLOCKS_N);", "batch = 0;", 1),
+    # ---- skinny ----
+    ("K1 the rest along k is taken as whole", "skinny.cu", "multiply<false>(", "multiply<true>(", 1),
+    ("K2 rows of B past the end are read", "skinny.cu", "b.template load<false>(", "b.template load<true>(", 1),
+    ("K3 columns past the end are read", "skinny.cu", "op_min<Index>(n0 + column_of(tn, j), N - VECTOR_N)", "n0 + column_of(tn, j)", 1),
+    ("K4 column guard one too far", "skinny.cu", "if (m < M && n < N)", "if (m < M && n <= N)", 1),
+    ("K5 missing barrier before sums are read", "skinny.cu", "        meet();\n\n        // ---- store", "\n        // ---- store", 1),
+    ("K6 a cluster's blocks leave while others read", "skinny.cu", "if (MEET < M || CLUSTER > 1)", "if (MEET < M)", 1),
+    ("K7 blocks of a cluster take the same steps", "skinny.cu", "(Index)rank * BK + tk * RUN", "tk * RUN", 1),
+    ("K8 lanes keep the other's half", "skinny.cu", "sums.first += upper ? KEPT : 0;", "", 1),
+    ("K9 every lane writes what it shares", "skinny.cu", "if (active && !sums.none && m >= 0", "if (active && m >= 0", 1),
+    ("K10 one part is left out", "skinny.cu", "for (int p = 0; p < PARTS; ++p)", "for (int p = 1; p < PARTS; ++p)", 1),
+    ("K11 batch forgotten", "skinny.cu", "batch = tile / BLOCKS_N;", "batch = 0;", 1),
     # ---- reduce ----
     ("R1 totals start at zero", "reduce.cu", "Reduction::template identity<A>()", "A(0)", 1),
     ("R2 tail taken as whole", "reduce.cu", "accumulate<false>(", "accumulate<true>(", 1),

@@ -14,6 +14,7 @@ const Family *const families[] = {
     &matmul_family,
     &gemm_family,
     &wgmma_family,
+    &skinny_family,
     &window_family,
     &reduce_family,
     &rowwise_family,

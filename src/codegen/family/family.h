@@ -47,4 +47,4 @@ int launch_threads(const Family *family, const RProgram *program, const DeviceSp
 extern const Family *const families[];
 
 extern const Family elementwise_family, permute_family, reduce_family, window_family, matmul_family, gemm_family,
-    wgmma_family, rowwise_family, channelwise_family, resident_family, loopnest_family;
+    wgmma_family, skinny_family, rowwise_family, channelwise_family, resident_family, loopnest_family;

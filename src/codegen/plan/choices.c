@@ -5,8 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rtile/space.h"
+
 enum {
     MAX_PARTS = 256,    // of a split reduction
+    DEEP_OUTPUTS = 256, // at least, of a reduction
+    DEEP_TERMS = 16,    // of at least so many terms for each of them
     MIN_CHUNK = 128,    // points of a row whose statistics are taken together
     CHUNK_SIZES = 4,    // each four times the one before
     SMALL_CHUNK = 64,   // points of a row that a block makes elements of, at least,
@@ -317,6 +321,22 @@ static bool is_near_one_pass(const Planner *planner, const ChoiceList *list)
     return launch->program.perf.time_us <= MORE_THAN_ONCE * once_us + 2 * launch->program.perf.launch_us;
 }
 
+/* Outputs that share what they read, and far more terms of each: a block that makes them all over a part of the terms reuses
+   most. */
+static bool is_deep(const Fusion *fusion)
+{
+    int64_t outputs = spatial_points(fusion);
+    if (!fusion_is_reduction(fusion) || outputs < DEEP_OUTPUTS || reduction_points(fusion) < DEEP_TERMS * outputs)
+        return false;
+    FusedAccess found[MAX_ACCESSES];
+    int count = fusion_accesses(fusion, found, MAX_ACCESSES);
+    uint32_t spatial = fusion->ops[0].spatial;
+    for (int i = 0; i < count; i++)
+        if (found[i].op == 0 && (access_axes(found[i].access) & spatial) != spatial)
+            return true;
+    return false;
+}
+
 /* Where the best kernel leaves units idle, its reduction may be spread over more blocks. */
 ChoiceList choices_of(Planner *planner, const Fusion *fusion)
 {
@@ -330,9 +350,12 @@ ChoiceList choices_of(Planner *planner, const Fusion *fusion)
     int64_t grid = list.choices[0]->launches[0].program.grid;
     int64_t idle =
         2 * (int64_t)planner->device->sm_count / (grid ? grid : 1);   // units without a block, for each block
+    bool deep = is_deep(fusion);
+    if (deep)
+        idle = 2 * planner->device->sm_count;   // a block for each part: its outputs share what it reads
     for (int64_t parts = 2; parts <= 2 * idle && parts <= MAX_PARTS; parts *= 2)
         if (parts * 4 > idle)   // fewer parts would leave most units idle still
-            add_split(planner, &list, fusion, parts);
+            add_split(planner, &list, fusion, deep ? fusion_even_parts(fusion, parts) : parts);
     keep_diverse(&list, planner->keep);
     return list;
 }

@@ -3,6 +3,7 @@
 const Calibration calibration = {
     .operand_knee = 1.2,                    // tuning-log 1
     .in_turn_knee = 5,                      // tuning-log 7
+    .step_knee = 1.1,                       // tuning-log 38
     .least_exposed = 1.0 / 8,               // estimate
     .elementwise = {.thread_points = 32},   // tuning-log 11
     .permute = {.thread_gathers = 2},       // tuning-log 13

@@ -12,6 +12,7 @@ typedef struct WindowFit {
 typedef struct Calibration {
     double operand_knee;    // how sharply other warps hide that one waits for its operands
     double in_turn_knee;    // how sharply throughput and waiting meet in blocks that load, compute and store once
+    double step_knee;       // and in each of their steps, where these are many
     double least_exposed;   // of the shorter terms, this much stays visible however well they overlap
     struct {
         int thread_points;

@@ -18,6 +18,10 @@
 //     turn    = waiting of a block + its bytes / what one unit can draw   * rounds
 //     time    = the larger one, softly, of the largest term and compute + turn; + first load + launch
 //
+// Where they do so in each of many steps, those meet that bring elements from memory and those that compute on them:
+//
+//     time    = the larger one, softly, of (dram, l2) and (compute + special + what is read again from L1); + latency + launch
+//
 // Everything is a monotone function of the device's numbers: half the bandwidth, twice the term.
 #include "rprogram/cost/perf.h"
 
@@ -254,6 +258,20 @@ static double turn_time_us(const KernelCounts *kernel, double l2_us)
     return kernel->rounds * wait_us + l2_us / device->l2_port_share / kernel->resident;
 }
 
+/* Either of two times that overlap in part: the larger one for a sharp knee, their sum for 1. */
+static double soft_max(double a_us, double b_us, double knee)
+{
+    return pow(pow(a_us, knee) + pow(b_us, knee), 1 / knee);
+}
+
+/* What comes from memory passes L1 while it is waited for; what is read once more from there is read to compute. */
+static double steps_time_us(const PerfEstimate *perf)
+{
+    double again = 1 - at_most(perf->dram_load_bytes / at_least(perf->shared_load_bytes, 1), 1);
+    double computing_us = perf->compute_us + perf->special_us + again * perf->shared_us;
+    return soft_max(at_least(perf->dram_us, perf->l2_us), computing_us, calibration.step_knee);
+}
+
 /* The largest term, and what shows of the others beside it. */
 static double throughput_time_us(const KernelCounts *kernel, PerfEstimate *perf)
 {
@@ -266,8 +284,13 @@ static double throughput_time_us(const KernelCounts *kernel, PerfEstimate *perf)
         largest_us = at_least(largest_us, terms_us[i]);
     }
     if (kernel->rules->schedule.pace == PACE_IN_TURN) {
-        double serial_us = perf->compute_us + perf->latency_us, knee = calibration.in_turn_knee;
-        double both_us = pow(pow(largest_us, knee) + pow(serial_us, knee), 1 / knee);
+        double serial_us = perf->compute_us + perf->latency_us;
+        double both_us = soft_max(largest_us, serial_us, calibration.in_turn_knee);
+        perf->unhidden_us = both_us - largest_us;
+        return both_us;
+    }
+    if (kernel->rules->schedule.pace == PACE_BY_STEPS) {
+        double both_us = at_least(steps_time_us(perf), largest_us);
         perf->unhidden_us = both_us - largest_us;
         return both_us;
     }

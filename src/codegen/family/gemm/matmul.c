@@ -8,29 +8,22 @@
 
 enum { ACCESS_BYTES = 16, MAX_TILE = 256, MAX_REGISTER_TILE = 16, MAX_K_STEP = 32, STAGES = 2 };
 
+/* Elements of a factor that takes longer to go through shared memory than it does to come, where few rows use it: 16 x 4096 x 4096
+   took 73 us, where registers read that factor 39. */
+static const int64_t STREAMED_ELEMENTS = 1 << 20;
+
+static bool is_streamed(const Fusion *fusion)
+{
+    Product product;
+    return product_find_skinny(fusion, &product) &&
+           fitting_mul(product.group[GROUP_N].extent, product.group[GROUP_K].extent) >= STREAMED_ELEMENTS;
+}
+
 static bool matches(const Fusion *fusion, const DeviceSpec *device)
 {
     (void)device;
     Product product;
-    return count_bit_outputs(fusion) == 0 && product_find(fusion, &product);
-}
-
-// ---- how the factors lie in memory ----
-
-/* Elements of one access of the factor along its fast direction, inside a tile of `tile` elements that way. */
-static int vector_of(const Fusion *fusion, const Product *product, int factor, int64_t tile)
-{
-    const Expr *expr = product->factor[factor];
-    if (expr->kind != EXPR_ACCESS || product->guard || expr->access.tensor->dtype == DTYPE_B1)
-        return 1;
-    const Group *fast = &product->group[product_along_k(fusion, product, factor) ? GROUP_K
-                                        : factor                            ? GROUP_N
-                                                                            : GROUP_M];
-    Affine offset = access_offset(&expr->access);
-    int vector = ACCESS_BYTES * 8 / dtype_info[expr->access.tensor->dtype].bits;
-    while (vector > 1 && (tile % vector || !allows_vector(fusion, &offset, innermost(fast), vector)))
-        vector /= 2;
-    return vector;
+    return count_bit_outputs(fusion) == 0 && product_find(fusion, &product) && !is_streamed(fusion);
 }
 
 // ---- rules ----
@@ -42,7 +35,7 @@ static DataTile operand_tile(const Fusion *fusion, const Product *product, int f
     tile.name = product_factor_name(product, factor);
     tile.element_bits = product_element_bits(product->factor[factor]);
     tile.staged_bits = value_bits;
-    if (vector_of(fusion, product, factor, MAX_TILE) == 1)
+    if (product_vector(fusion, product, factor, MAX_TILE) == 1)
         tile.instructions = product_search_instructions(fusion, product, factor);
     bool along_k = product_along_k(fusion, product, factor);
     int row_dim = along_k ? 1 : 2, k_dim = along_k ? 2 : 1;
@@ -119,36 +112,11 @@ static int group_of(int64_t register_tile, int value_bits)
 static void emit_operand(StrBuf *out, const KernelPlan *plan, const Scope *scope, const Product *product,
                          int factor)
 {
-    int rows = factor ? GROUP_N : GROUP_M;
     bool along_k = product_along_k(plan->fusion, product, factor);
-    int vector = vector_of(plan->fusion, product, factor,
-                           plan->program->tile[LEVEL_SHARED].size[along_k ? GROUP_K : rows]);
-    strbuf_printf(out,
-                  "\nstruct Operand%c {\n    static constexpr bool ALONG_K = %s;\n    static constexpr int "
-                  "VECTOR = %d;\n",
-                  "AB"[factor], along_k ? "true" : "false", vector);
-    strbuf_printf(
-        out,
-        "    static __device__ __forceinline__ void read(const Tensors &t, Index batch, Index %s, Index k, "
-        "Value (&v)[VECTOR])\n    {\n        (void)batch;\n",
-        group_variable(rows));
-    uint32_t used = product_factor_axes(product, factor);
-    emit_group_positions(out, scope, product, GROUP_BATCH, "batch", used);
-    emit_group_positions(out, scope, product, rows, group_variable(rows), used);
-    emit_group_positions(out, scope, product, GROUP_K, "k", used);
-    if (vector > 1) {
-        const Access *access = &product->factor[factor]->access;
-        Affine offset = access_offset(access);
-        strbuf_printf(out, "        load_vector<VECTOR>(t.in%d, ",
-                      input_position(plan->fusion, access->tensor));
-        emit_affine(out, &offset, scope->axis);
-        strbuf_puts(out, ", v);\n");
-    } else {
-        strbuf_puts(out, "        v[0] = ");
-        emit_factor(out, scope, product, factor);
-        strbuf_puts(out, ";\n");
-    }
-    strbuf_puts(out, "    }\n};\n");
+    int fast = along_k ? GROUP_K : factor ? GROUP_N : GROUP_M;
+    int64_t tile = plan->program->tile[LEVEL_SHARED].size[fast];
+    int vector = product_vector(plan->fusion, product, factor, tile);
+    product_emit_operand(out, scope, product, factor, vector, false);
 }
 
 static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *product, int qm, int qn,
@@ -187,8 +155,8 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     int qn = group_of(plan->program->tile[LEVEL_REGISTER].size[GROUP_N], value_bits);
     bool vector_stores = qn > 1 && product_stores_vectors(plan->fusion, &product, qn);
     emit_constants(out, plan, &product, qm, qn, vector_stores);
-    emit_operand(out, plan, &scope, &product, 0);
-    emit_operand(out, plan, &scope, &product, 1);
+    for (int factor = 0; factor < 2; factor++)
+        emit_operand(out, plan, &scope, &product, factor);
     emit_finish(out, &scope, &product);
     emit_finish_vector(out, &scope, &product, vector_stores);
 }

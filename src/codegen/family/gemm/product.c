@@ -2,6 +2,13 @@
 
 #include <inttypes.h>
 
+#include "base/checked.h"
+
+enum {
+    ACCESS_BYTES = 16,   // the widest access of a thread
+    SKINNY_ROWS = 16     // more share enough of what is read to be worth tiles of both factors
+};
+
 // ---- structure ----
 
 static void group_add(Group *group, const Fusion *fusion, int axis)
@@ -22,7 +29,7 @@ static bool group_axes(const Fusion *fusion, Product *product)
         int group = reduced ? GROUP_K : first && second ? GROUP_BATCH : first ? GROUP_M : GROUP_N;
         group_add(&product->group[group], fusion, a);
     }
-    return product->group[GROUP_M].count && product->group[GROUP_N].count && product->group[GROUP_K].count;
+    return product->group[GROUP_K].count;
 }
 
 bool is_zero(const Expr *expr)
@@ -31,12 +38,8 @@ bool is_zero(const Expr *expr)
            (dtype_info[expr->type].is_real ? expr->constant.real == 0 : expr->constant.integer == 0);
 }
 
-/* The innermost axis of the output belongs to n, so that neighbouring threads store neighbouring elements. */
-static void orient(const Fusion *fusion, Product *product)
+static void exchange(Product *product)
 {
-    const Group *m = &product->group[GROUP_M];
-    if (m->axes[m->count - 1] != fusion->spatial_count - 1)
-        return;
     Group swapped = product->group[GROUP_M];
     product->group[GROUP_M] = product->group[GROUP_N];
     product->group[GROUP_N] = swapped;
@@ -45,7 +48,7 @@ static void orient(const Fusion *fusion, Product *product)
     product->factor[1] = factor;
 }
 
-bool product_find(const Fusion *fusion, Product *product)
+static bool find_parts(const Fusion *fusion, Product *product)
 {
     if (!fusion_is_reduction(fusion) || fusion->ops[0].reduce != REDUCE_SUM)
         return false;
@@ -59,10 +62,41 @@ bool product_find(const Fusion *fusion, Product *product)
         return false;
     product->factor[0] = body->apply.operands[0];
     product->factor[1] = body->apply.operands[1];
-    if (!group_axes(fusion, product))
+    return group_axes(fusion, product);
+}
+
+/* The innermost axis of the output belongs to n, so that neighbouring threads store neighbouring elements. */
+bool product_find(const Fusion *fusion, Product *product)
+{
+    if (!find_parts(fusion, product))
         return false;
-    orient(fusion, product);
+    const Group *m = &product->group[GROUP_M];
+    if (!m->count || !product->group[GROUP_N].count)
+        return false;
+    if (m->axes[m->count - 1] == fusion->spatial_count - 1)
+        exchange(product);
     return true;
+}
+
+/* A convolution's input is no such factor: its elements serve several columns. */
+static bool is_read_once(const Product *product, const Expr *large)
+{
+    if (large->kind != EXPR_ACCESS || large->access.tensor->dtype == DTYPE_B1)
+        return false;
+    int64_t points = product->group[GROUP_BATCH].extent;
+    points = fitting_mul(points, product->group[GROUP_N].extent);
+    return fitting_mul(points, product->group[GROUP_K].extent) <= tensor_elements(large->access.tensor);
+}
+
+bool product_find_skinny(const Fusion *fusion, Product *product)
+{
+    if (!find_parts(fusion, product))
+        return false;
+    if (product->group[GROUP_M].extent > product->group[GROUP_N].extent)
+        exchange(product);
+    product->skinny = true;
+    return product->group[GROUP_N].count && product->group[GROUP_M].extent <= SKINNY_ROWS &&
+           is_read_once(product, product->factor[1]);
 }
 
 // ---- how the factors lie in memory ----
@@ -83,22 +117,30 @@ static const Access *first_access(const Expr *factor)
 
 int innermost(const Group *group) { return group->axes[group->count - 1]; }
 
+/* Elements from one point to the next along a group's innermost axis; 0: it does not move. */
+static int64_t stride_along(const Access *access, const Group *group)
+{
+    if (!access || !group->count)
+        return 0;
+    int64_t stride = access_offset(access).coef[innermost(group)];
+    return stride < 0 ? -stride : stride;
+}
+
 /* Elements that lie together when walking a group's innermost axis: its extent over its stride; 0: it does not move. */
 static double run_along(const Fusion *fusion, const Access *access, const Group *group)
 {
-    if (!access)
-        return 0;
-    Affine offset = access_offset(access);
-    int axis = innermost(group);
-    int64_t stride = offset.coef[axis] < 0 ? -offset.coef[axis] : offset.coef[axis];
-    return stride ? (double)fusion->axes[axis].extent / (double)stride : 0;
+    int64_t stride = stride_along(access, group);
+    return stride ? (double)fusion->axes[innermost(group)].extent / (double)stride : 0;
 }
 
-/* Neighbouring threads should walk the direction in which the factor's elements lie closer together. */
+/* Neighbouring threads should walk the direction in which the factor's elements lie closer together. A thread that takes all rows
+   takes those side by side as vectors, however few they are. */
 bool product_along_k(const Fusion *fusion, const Product *product, int factor)
 {
     const Access *access = first_access(product->factor[factor]);
     const Group *rows = &product->group[factor ? GROUP_N : GROUP_M];
+    if (product->skinny && !factor && stride_along(access, rows) == 1)
+        return stride_along(access, &product->group[GROUP_K]) == 1;
     return run_along(fusion, access, &product->group[GROUP_K]) > run_along(fusion, access, rows);
 }
 
@@ -111,6 +153,23 @@ bool allows_vector(const Fusion *fusion, const Affine *offset, int axis, int64_t
         if (a != axis && offset->coef[a] % vector)
             return false;
     return true;
+}
+
+int product_vector(const Fusion *fusion, const Product *product, int factor, int64_t tile)
+{
+    const Expr *expr = product->factor[factor];
+    if (expr->kind != EXPR_ACCESS || product->guard || expr->access.tensor->dtype == DTYPE_B1)
+        return 1;
+    const Group *fast = &product->group[product_along_k(fusion, product, factor) ? GROUP_K
+                                        : factor                            ? GROUP_N
+                                                                            : GROUP_M];
+    if (!fast->count)
+        return 1;
+    Affine offset = access_offset(&expr->access);
+    int vector = ACCESS_BYTES * 8 / dtype_info[expr->access.tensor->dtype].bits;
+    while (vector > 1 && (tile % vector || !allows_vector(fusion, &offset, innermost(fast), vector)))
+        vector /= 2;
+    return vector;
 }
 
 static uint32_t group_mask(const Group *group)
@@ -130,16 +189,16 @@ uint32_t product_factor_axes(const Product *product, int factor)
     return axes;
 }
 
-const char *product_factor_name(const Product *product, int factor)
-{
-    const Access *access = first_access(product->factor[factor]);
-    return access ? access->tensor->name : NULL;
-}
-
 int product_element_bits(const Expr *factor)
 {
     const Access *access = first_access(factor);
     return access ? dtype_info[access->tensor->dtype].bits : 32;
+}
+
+const char *product_factor_name(const Product *product, int factor)
+{
+    const Access *access = first_access(product->factor[factor]);
+    return access ? access->tensor->name : NULL;
 }
 
 /* One by one: an address, a test and a load; a division and a remainder for each position that a group holds. */
@@ -205,6 +264,39 @@ void emit_factor(StrBuf *out, const Scope *scope, const Product *product, int fa
     } else {
         emit_expr(out, scope, product->factor[factor]);
     }
+}
+
+void product_emit_operand(StrBuf *out, const Scope *scope, const Product *product, int factor, int vector,
+                          bool once)
+{
+    int rows = factor ? GROUP_N : GROUP_M;
+    bool along_k = product_along_k(scope->fusion, product, factor);
+    strbuf_printf(out,
+                  "\nstruct Operand%c {\n    static constexpr bool ALONG_K = %s;\n    static constexpr int "
+                  "VECTOR = %d;\n",
+                  "AB"[factor], along_k ? "true" : "false", vector);
+    strbuf_printf(
+        out,
+        "    static __device__ __forceinline__ void read(const Tensors &t, Index batch, Index %s, Index k, "
+        "Value (&v)[VECTOR])\n    {\n        (void)batch;\n",
+        group_variable(rows));
+    uint32_t used = product_factor_axes(product, factor);
+    emit_group_positions(out, scope, product, GROUP_BATCH, "batch", used);
+    emit_group_positions(out, scope, product, rows, group_variable(rows), used);
+    emit_group_positions(out, scope, product, GROUP_K, "k", used);
+    if (vector > 1 || (once && !product->guard)) {
+        const Access *access = &product->factor[factor]->access;
+        Affine offset = access_offset(access);
+        strbuf_printf(out, "        %s_vector<VECTOR>(t.in%d, ", once ? "stream" : "load",
+                      input_position(scope->fusion, access->tensor));
+        emit_affine(out, &offset, scope->axis);
+        strbuf_puts(out, ", v);\n");
+    } else {
+        strbuf_puts(out, "        v[0] = ");
+        emit_factor(out, scope, product, factor);
+        strbuf_puts(out, ";\n");
+    }
+    strbuf_puts(out, "    }\n};\n");
 }
 
 /* Positions of C's element (batch, m, `column`). */

@@ -21,10 +21,15 @@ typedef struct Product {
     const Expr *factor[2];   // A, B
     const Guard *guard;      // above the product, NULL if none (a split reduction has one)
     Group group[GROUP_COUNT];
+    bool skinny;             // a thread takes all of A's rows
 } Product;
 
 /* Whether the fusion's first definition is one, and its parts. */
 bool product_find(const Fusion *fusion, Product *product);
+
+/* The same where m may be empty, for a vector has no rows: m is the smaller of both groups and has at most 16, and each element
+   of the other factor serves one column. */
+bool product_find_skinny(const Fusion *fusion, Product *product);
 
 bool is_zero(const Expr *expr);
 
@@ -38,16 +43,19 @@ bool product_along_k(const Fusion *fusion, const Product *product, int factor);
 /* Whether `vector` neighbours along the axis are one aligned access. */
 bool allows_vector(const Fusion *fusion, const Affine *offset, int axis, int64_t vector);
 
-/* The same of columns of C, in every output. */
+/* Elements of one access of the factor along its fast direction, inside a tile of `tile` elements that way. */
+int product_vector(const Fusion *fusion, const Product *product, int factor, int64_t tile);
+
+/* Whether neighbours are one access of columns of C, in every output. */
 bool product_stores_vectors(const Fusion *fusion, const Product *product, int columns);
 
 /* The axes of a factor, those of the guard above the product among them. */
 uint32_t product_factor_axes(const Product *product, int factor);
 
+int product_element_bits(const Expr *factor);
+
 /* The tensor it is read from; NULL: none. */
 const char *product_factor_name(const Product *product, int factor);
-
-int product_element_bits(const Expr *factor);
 
 /* Of a thread to find one element that is loaded alone. */
 double product_search_instructions(const Fusion *fusion, const Product *product, int factor);
@@ -66,6 +74,10 @@ void emit_group_positions(StrBuf *out, const Scope *scope, const Product *produc
 
 /* The factor's element, zero where the guard above the product says that there is none. */
 void emit_factor(StrBuf *out, const Scope *scope, const Product *product, int factor);
+
+/* `struct OperandA` or B, which reads `vector` elements of the factor. `once`: no other thread reads them; it is an access. */
+void product_emit_operand(StrBuf *out, const Scope *scope, const Product *product, int factor, int vector,
+                          bool once);
 
 /* `finish`: the epilogue of one element of C; `finish_vector`: of QN neighbours along n, stored as vectors if so. */
 void emit_finish(StrBuf *out, const Scope *scope, const Product *product);

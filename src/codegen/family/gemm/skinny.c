@@ -1,0 +1,261 @@
+// skinny: a sum of products with few rows, as a matrix times a vector. The large factor is read once and as fast as memory
+// can; the small one comes from the caches.
+#include <inttypes.h>
+
+#include "base/checked.h"
+#include "codegen/family/family.h"
+#include "codegen/family/gemm/product.h"
+#include "rtile/space.h"
+
+enum {
+    SMALL,               // factors of the product: few rows,
+    LARGE,               // and as many columns as there are
+    ACCESS_BYTES = 16,
+    MAX_SUMS = 64,       // registers of a thread
+    MAX_COLUMNS = 8,     // of a thread
+    MAX_INPUTS = 64,     // elements of a factor that a thread asks for together
+    ALONG_TOGETHER = 4,  // of the small one that it reads along k, where the large one lies along n
+    ACROSS_THREADS = 128,// of a block, where few of them share columns
+    VECTOR_LINES = 4,    // of 128 bytes, that a warp reads where its lanes' vectors lie side by side
+    MAX_CLUSTER = 8,     // blocks: CUDA programming guide, portable
+    MAX_THREADS = 512,   // of a block: reserves the shared memory that a row of their sums meets in
+    RUN_BYTES = 128,     // that a block reads of each line along n, at least,
+    LEAST_RUN_BYTES = 64 // and side by side along k: see reduce.c
+};
+
+// ---- structure ----
+
+static bool matches(const Fusion *fusion, const DeviceSpec *device)
+{
+    (void)device;
+    Product product;
+    return count_bit_outputs(fusion) == 0 && product_find_skinny(fusion, &product);
+}
+
+// ---- rules ----
+
+static int value_bits(const Fusion *fusion) { return dtype_info[fusion->ops[0].body->type].bits; }
+
+static int64_t power_of_two_below(int64_t limit)
+{
+    int64_t power = 1;
+    while (2 * power <= limit)
+        power *= 2;
+    return power;
+}
+
+/* Columns of a thread, at most: their sums stay in registers, and a row of all threads' sums in shared memory. */
+static int64_t most_columns(const Fusion *fusion, const Product *product)
+{
+    int words = (int)ceil_div(value_bits(fusion), 32);
+    int64_t sums = MAX_SUMS / words / product->group[GROUP_M].extent, columns = MAX_COLUMNS / words;
+    return power_of_two_below(sums < columns ? sums : columns);
+}
+
+static int largest_cluster(const DeviceSpec *device)
+{
+    int most = device->has.clusters ? device->max_blocks_per_cluster : 1;
+    return most < MAX_CLUSTER ? most : MAX_CLUSTER;
+}
+
+/* Lanes lie along k, where the small factor's rows lie side by side: each lane along k reads another line of it. */
+static bool lies_across(const Fusion *fusion, const Product *product)
+{
+    return product_along_k(fusion, product, LARGE) && product->group[GROUP_M].extent > 1 &&
+           !product_along_k(fusion, product, SMALL);
+}
+
+/* Threads that read the large factor side by side along k, at least. */
+static int least_sharers(const Fusion *fusion, const Product *product)
+{
+    int vector = product_vector(fusion, product, LARGE, ACCESS_BYTES);
+    return 8 * LEAST_RUN_BYTES / (vector * product_element_bits(product->factor[LARGE]));
+}
+
+static DataTile operand_tile(const Fusion *fusion, const Product *product, int factor)
+{
+    int rows = factor == LARGE ? GROUP_N : GROUP_M;
+    DataTile tile = {.name = product_factor_name(product, factor), .rank = 3, .scatter = 1};
+    tile.element_bits = product_element_bits(product->factor[factor]);
+    int row_dim = product_along_k(fusion, product, factor) ? 1 : 2;
+    tile.dims[0] = (Dim){affine_axis(GROUP_BATCH), product->group[GROUP_BATCH].extent};
+    tile.dims[row_dim] = (Dim){affine_axis(rows), product->group[rows].extent};
+    if (factor == SMALL && lies_across(fusion, product))
+        tile.lines = least_sharers(fusion, product) / (double)VECTOR_LINES;
+    tile.dims[3 - row_dim] = (Dim){affine_axis(GROUP_K), product->group[GROUP_K].extent};
+    return tile;
+}
+
+static TileSpace find_space(const Fusion *fusion, const DeviceSpec *device, const Product *product)
+{
+    TileSpace space = space_new(fusion, device);
+    for (int g = 0; g < GROUP_COUNT; g++)
+        space_add_axis(&space, group_variable(g), product->group[g].extent, g == GROUP_K);
+    for (int factor = SMALL; factor <= LARGE; factor++)
+        space.tiles[space.tile_count++] = operand_tile(fusion, product, factor);
+    for (int i = 0; i < fusion->op_count && space.tile_count < MAX_DATA_TILES; i++)
+        if (fusion->ops[i].stored)
+            space.tiles[space.tile_count++] = product_output_tile(fusion, product, i);
+    return space;
+}
+
+/* Elements of a line along n that a block reads at least. */
+static int64_t least_run(const Product *product)
+{
+    int64_t run = 8 * RUN_BYTES / product_element_bits(product->factor[LARGE]);
+    return product->group[GROUP_N].extent >= run ? run : 1;
+}
+
+/* As few threads as may share columns, and as long a walk of each: the others of a warp read the same elements of the small factor
+   in other columns (tuning-log 39). */
+static void set_tiles_across(TileRules *rules, int64_t rows)
+{
+    AxisRule *each = &rules->rule[LEVEL_REGISTER][GROUP_K], *block = &rules->rule[LEVEL_SHARED][GROUP_K];
+    while (each->limit > each->granule && each->limit * rows > MAX_INPUTS)   // of the small factor, too
+        each->limit /= 2;
+    each->granule = each->limit;
+    int64_t most = rules->least_sharers * each->limit;
+    block->limit = most < block->limit ? most : block->limit;
+}
+
+/* Threads lie along the direction in which the large factor's elements do. */
+static void set_tiles(TileRules *rules, const Fusion *fusion, const Product *product)
+{
+    bool along_k = product_along_k(fusion, product, LARGE);
+    int64_t rows = product->group[GROUP_M].extent, columns = most_columns(fusion, product);
+    int vector = product_vector(fusion, product, LARGE, along_k ? ACCESS_BYTES : columns);
+    bool small_along_k = product_along_k(fusion, product, SMALL);
+    int together = small_along_k ? product_vector(fusion, product, SMALL, ALONG_TOGETHER) : 1;
+    int64_t least_n = along_k ? 1 : vector, least_k = along_k ? vector : together;
+    int64_t most_k = MAX_INPUTS / columns > least_k ? MAX_INPUTS / columns : least_k;
+    int64_t share = product->group[GROUP_K].extent / rules->cluster_blocks;
+    rules->rule[LEVEL_REGISTER][GROUP_BATCH] = rules->rule[LEVEL_SHARED][GROUP_BATCH] = (AxisRule){1, 1};
+    rules->rule[LEVEL_REGISTER][GROUP_M] = rules->rule[LEVEL_SHARED][GROUP_M] = (AxisRule){rows, rows};
+    rules->rule[LEVEL_REGISTER][GROUP_N] = (AxisRule){least_n, columns};
+    rules->rule[LEVEL_REGISTER][GROUP_K] = (AxisRule){least_k, most_k};
+    rules->rule[LEVEL_SHARED][GROUP_N] = (AxisRule){along_k ? 1 : least_run(product), columns * MAX_THREADS};
+    rules->rule[LEVEL_SHARED][GROUP_K] =
+        (AxisRule){1, rules->cluster_blocks > 1 && share < most_k * MAX_THREADS ? share : most_k * MAX_THREADS};
+    if (along_k)
+        rules->least_sharers = least_sharers(fusion, product);
+    if (lies_across(fusion, product))
+        set_tiles_across(rules, rows);
+}
+
+/* The threads of a column meet in the end, with those of the other blocks of a cluster. */
+static Schedule schedule_of(const Fusion *fusion, const TileSpace *space, int cluster)
+{
+    Schedule schedule = {.pace = PACE_BY_STEPS, .run = 1};
+    schedule_loop(&schedule, (Loop){.axis = GROUP_K});
+    schedule_load(&schedule,
+                  (Move){.tiles = space_inputs(space), .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
+    schedule_product(&schedule, schedule_ops(fusion, true));
+    schedule_end(&schedule);
+    schedule_barrier(&schedule, cluster > 1 ? SCOPE_CLUSTER : SCOPE_BLOCK);
+    schedule_map(&schedule, schedule_ops(fusion, false));
+    schedule_store(&schedule,
+                   (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
+    return schedule;
+}
+
+static TileRules rules_of(const Fusion *fusion, const DeviceSpec *device, const Product *product, int cluster)
+{
+    bool along_k = product_along_k(fusion, product, LARGE);
+    TileRules rules = {
+        .space = find_space(fusion, device, product),
+        .variant_name = cluster > 1 ? along_k ? "row-cluster" : "column-cluster" : along_k ? "row" : "column",
+        .threads_reduce = true,
+        .most_threads = MAX_THREADS,
+        .cluster_blocks = cluster,
+        .stages = 1,
+        .accumulator_bits = value_bits(fusion),
+        .register_overhead = 32,
+        .input_buffers = 1,
+        .element_instructions = product_element_bits(product->factor[LARGE]) < value_bits(fusion),
+        .shared_bytes = MAX_THREADS * most_columns(fusion, product) * value_bits(fusion) / 8,
+    };
+    rules.schedule = schedule_of(fusion, &rules.space, cluster);
+    set_tiles(&rules, fusion, product);
+    return rules;
+}
+
+/* Columns of the narrowest blocks that lose nothing. */
+static int64_t narrow_columns(const Fusion *fusion, const Product *product)
+{
+    if (lies_across(fusion, product))
+        return most_columns(fusion, product) * ACROSS_THREADS / least_sharers(fusion, product);
+    return product_along_k(fusion, product, LARGE) ? 1 : least_run(product);
+}
+
+/* Those would not be two for each unit. */
+static bool leaves_units_idle(const Fusion *fusion, const DeviceSpec *device, const Product *product)
+{
+    int64_t columns = narrow_columns(fusion, product);
+    int64_t blocks = ceil_div(product->group[GROUP_N].extent, columns);
+    return fitting_mul(product->group[GROUP_BATCH].extent, blocks) < 2 * (int64_t)device->sm_count;
+}
+
+/* One block, or a cluster, walks along k. */
+static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+{
+    Product product;
+    product_find_skinny(fusion, &product);
+    int count = 0, most = leaves_units_idle(fusion, device, &product) ? largest_cluster(device) : 1;
+    for (int cluster = 1; cluster <= most; cluster *= 2)
+        variants[count++] = rules_of(fusion, device, &product, cluster);
+    return count;
+}
+
+// ---- the parameter block ----
+
+static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *product)
+{
+    const RTile *block = &plan->program->tile[LEVEL_SHARED], *each = &plan->program->tile[LEVEL_REGISTER];
+    strbuf_printf(out, "using Value = %s;   // of the products and their sum\n",
+                  value_type(plan->fusion->ops[0].body->type));
+    strbuf_printf(out, "constexpr Index N = %" PRId64 ", K = %" PRId64 ";\n", product->group[GROUP_N].extent,
+                  product->group[GROUP_K].extent);
+    strbuf_printf(out, "constexpr int M = %" PRId64 ";   // rows\n", product->group[GROUP_M].extent);
+    strbuf_printf(out, "constexpr int BN = %" PRId64 ", BK = %" PRId64 ";   // rTile, block\n",
+                  block->size[GROUP_N], block->size[GROUP_K]);
+    strbuf_printf(out, "constexpr int TN = %" PRId64 ", TK = %" PRId64 ";   // rTile, registers\n",
+                  each->size[GROUP_N], each->size[GROUP_K]);
+    strbuf_printf(out, "constexpr int THREADS = %d;\n", plan->threads);
+    strbuf_printf(out, "constexpr int CLUSTER = %d;   // blocks that share the steps along k\n", plan->program->cluster);
+}
+
+static void emit(StrBuf *out, const KernelPlan *plan)
+{
+    Product product;
+    product_find_skinny(plan->fusion, &product);
+    Scope scope = {.fusion = plan->fusion, .wide = plan->wide};
+    for (int a = 0; a < plan->fusion->axis_count; a++)
+        scope.axis[a] = axis_names[a];
+    const int64_t *each = plan->program->tile[LEVEL_REGISTER].size;
+    bool along_k = product_along_k(plan->fusion, &product, LARGE);
+    int large = product_vector(plan->fusion, &product, LARGE, along_k ? each[GROUP_K] : each[GROUP_N]);
+    int64_t run = along_k ? large : each[GROUP_K];
+    bool small_along_k = product_along_k(plan->fusion, &product, SMALL);
+    int small = product_vector(plan->fusion, &product, SMALL, small_along_k ? run : each[GROUP_M]);
+    emit_constants(out, plan, &product);
+    product_emit_operand(out, &scope, &product, SMALL, small, false);
+    product_emit_operand(out, &scope, &product, LARGE, large, true);
+    emit_finish(out, &scope, &product);
+}
+
+/* A row of the sums of all threads, at least; what there is room for, at most. */
+static KernelMemory memory(const KernelPlan *plan)
+{
+    return (KernelMemory){.shared_bytes = plan->rules->shared_bytes};
+}
+
+const Family skinny_family = {
+    .name = "skinny",
+    .template_path = "templates/skinny.cu",
+    .variants = (const char *const[]){"row", "row-cluster", "column", "column-cluster", NULL},
+    .whole_warps = true,
+    .matches = matches,
+    .rules = rules,
+    .emit = emit,
+    .memory = memory,
+};

@@ -1,0 +1,237 @@
+// Skinny matrix multiply: C[b,m,n] = sum over k of A[b,m,k] * B[b,k,n] with few rows m, then a pointwise epilogue. B is read
+// once, at the speed of memory; with one row this is a matrix times a vector.
+//
+// A block computes all M rows of BN columns; each thread walks along k in steps of BK and holds the sums of M rows by TN
+// columns. What it reads of B at once, TN columns by TK of k, stays in registers; all of A's rows at these k follow from L1.
+//
+//   B along k in memory: neighbouring threads along k         else: along n
+//
+//              k ->                                               n ->
+//      n     0    1    2  …  THREADS_K - 1 |  0  1  …       k    0    1    2  …  THREADS_N - 1
+//      |     K    K+1  …                                    |    N    N+1  …
+//      v     2K   …                                         v    2N   …
+//
+// In the end the threads of a column add up. Those of a warp halve their sums in every exchange: with 4 sums and 4 lanes
+//
+//   mask 2    lanes 0, 1 keep sums 0 and 1 of both, lanes 2, 3 sums 2 and 3
+//   mask 1    lane 0 keeps sum 0 of all four, lane 1 sum 1, …
+//
+// The PARTS that are left meet in shared memory, MEET rows at a time, and blocks of a cluster read each other's: in an order
+// that depends on nothing but these constants.
+#include "prelude.cuh"
+
+namespace KERNEL {
+using namespace rollerc;
+
+// <rollerc: parameters>
+using Index = int;
+struct Tensors {
+    const float *in0;   // A[4, 4096]
+    const float *in1;   // B[4096, 4096]
+    float *out0;        // C[4, 4096]
+};
+#define PARAMETERS const float *__restrict__ in0, const float *__restrict__ in1, float *__restrict__ out0
+#define TENSORS {in0, in1, out0}
+constexpr int SHARED_BYTES = 16384;   // of a block
+using Value = float;                                          // of the products and their sum
+constexpr Index N = 4096, K = 4096;
+constexpr int M = 4;                                          // rows
+constexpr int BN = 32, BK = 256;                              // rTile, block
+constexpr int TN = 4, TK = 8;                                 // rTile, registers
+constexpr int THREADS = 256;
+constexpr int CLUSTER = 1;                                    // blocks that share the steps along k
+
+struct OperandA {
+    static constexpr bool ALONG_K = true;   // neighbours along k are neighbours in memory
+    static constexpr int VECTOR = 4;        // elements of one access
+    static __device__ __forceinline__ void read(const Tensors &t, Index batch, Index m, Index k, Value (&v)[VECTOR])
+    {
+        load_vector<VECTOR>(t.in0, m * 4096 + k, v);
+    }
+};
+struct OperandB {
+    static constexpr bool ALONG_K = false;
+    static constexpr int VECTOR = 4;
+    static __device__ __forceinline__ void read(const Tensors &t, Index batch, Index n, Index k, Value (&v)[VECTOR])
+    {
+        stream_vector<VECTOR>(t.in1, k * 4096 + n, v);
+    }
+};
+
+__device__ __forceinline__ void finish(const Tensors &t, Index batch, Index m, Index n, Value total)
+{
+    store(t.out0, m * 4096 + n, total);
+}
+// </rollerc>
+
+constexpr bool ALONG_K = OperandB::ALONG_K;
+constexpr int VECTOR_K = ALONG_K ? OperandB::VECTOR : 1, VECTOR_N = ALONG_K ? 1 : OperandB::VECTOR;
+constexpr int THREADS_N = BN / TN, THREADS_K = BK / TK, USED = THREADS_N * THREADS_K;
+constexpr int RUN = ALONG_K ? VECTOR_K : TK;   // neighbours along k of a thread
+constexpr int RUNS = TK / RUN;                 // of them, THREADS_K runs apart
+constexpr int STEP_M = OperandA::ALONG_K ? 1 : OperandA::VECTOR, STEP_K = OperandA::ALONG_K ? OperandA::VECTOR : 1;
+
+// Threads of a warp that share columns: a power of two of them, LANE_STRIDE apart.
+constexpr int LANE_STRIDE = ALONG_K ? 1 : THREADS_N;
+constexpr int LANES = ALONG_K ? (THREADS_K | WARP) & -(THREADS_K | WARP)
+                      : WARP % THREADS_N != 0 ? 1
+                      : THREADS_K % (WARP / THREADS_N) == 0 ? WARP / THREADS_N
+                                                            : 1;
+constexpr int PARTS = THREADS_K / LANES;
+constexpr int SUMS = M * TN;
+constexpr Index BLOCKS_N = (N + BN - 1) / BN;
+
+static_assert(BN % TN == 0 && BK % TK == 0 && USED <= THREADS, "threads cover the block's tile");
+static_assert(THREADS % WARP == 0, "whole warps, some of whose threads may idle");
+static_assert(TN % VECTOR_N == 0 && TK % RUN == 0, "a thread reads whole vectors of B");
+static_assert((CLUSTER - 1) * (Index)BK < K, "every block of a cluster has a step");
+static_assert(N % VECTOR_N == 0 && K % VECTOR_K == 0, "no vector of B reaches past the end");
+static_assert(M % STEP_M == 0 && RUN % STEP_K == 0 && K % STEP_K == 0, "nor does one of A");
+
+// A thread's columns are TN / VECTOR_N vectors, THREADS_N of them apart.
+__device__ __forceinline__ int column_of(int tn, int j)
+{
+    return (j / VECTOR_N * THREADS_N + tn) * VECTOR_N + j % VECTOR_N;
+}
+
+// The sums of M rows by TN columns; of those that lanes share `first` … are left to this one, if any.
+struct Sums {
+    Value at[SUMS];
+    int first;
+    bool none;
+};
+
+// Lanes `MASK` apart, and then those that are nearer, add up COUNT sums: each keeps one half of them, or the lower one all
+// if there is an odd number.
+template <int COUNT, int MASK, bool MORE = (MASK >= LANE_STRIDE)> struct Halve {
+    static constexpr int KEPT = COUNT % 2 == 0 ? COUNT / 2 : COUNT;
+    using Next = Halve<KEPT, MASK / 2, (MASK / 2 >= LANE_STRIDE)>;
+    static constexpr int LEFT = Next::LEFT;   // in the end
+
+    static __device__ __forceinline__ void run(Sums &sums)
+    {
+        const bool upper = KEPT < COUNT && (lane_id() & MASK) != 0;
+        UNROLL for (int i = 0; i < KEPT; ++i) {
+            const Value mine = upper ? sums.at[(i + KEPT) % COUNT] : sums.at[i];
+            const Value other = upper ? sums.at[i] : sums.at[(i + KEPT) % COUNT];
+            sums.at[i] = op_add(mine, warp_shuffle_xor(other, MASK));
+        }
+        sums.first += upper ? KEPT : 0;
+        sums.none |= KEPT == COUNT && (lane_id() & MASK) != 0;
+        Next::run(sums);
+    }
+};
+template <int COUNT, int MASK> struct Halve<COUNT, MASK, false> {
+    static constexpr int LEFT = COUNT;
+    static __device__ __forceinline__ void run(Sums &) {}
+};
+using Lanes = Halve<SUMS, LANES / 2 * LANE_STRIDE, (LANES > 1)>;
+
+// What a thread reads of B at once.
+struct TileB {
+    Value at[RUNS][RUN][TN];
+
+    template <bool WHOLE> __device__ __forceinline__ void load(const Tensors &t, Index batch, Index n0, int tn, Index k)
+    {
+        UNROLL for (int r = 0; r < RUNS; ++r)
+            UNROLL for (int e = 0; e < RUN; e += VECTOR_K)
+                UNROLL for (int j = 0; j < TN; j += VECTOR_N) {
+                    const Index row = k + r * (THREADS_K * RUN) + e;
+                    const Index column = op_min<Index>(n0 + column_of(tn, j), N - VECTOR_N);   // past the end: any other
+                    Value v[OperandB::VECTOR] = {};
+                    if (WHOLE || row < K)
+                        OperandB::read(t, batch, column, row, v);
+                    UNROLL for (int i = 0; i < OperandB::VECTOR; ++i)
+                        at[r][e + (ALONG_K ? i : 0)][j + (ALONG_K ? 0 : i)] = v[i];
+                }
+    }
+};
+
+// sums += the rows of A at these k, times what was read of B.
+template <bool WHOLE>
+__device__ __forceinline__ void multiply(const Tensors &t, Index batch, Index k, const TileB &b, Sums &sums)
+{
+    UNROLL for (int r = 0; r < RUNS; ++r)
+        UNROLL for (int m = 0; m < M; m += STEP_M)
+            UNROLL for (int e = 0; e < RUN; e += STEP_K) {
+                const Index row = k + r * (THREADS_K * RUN) + e;
+                Value a[OperandA::VECTOR] = {};
+                if (WHOLE || row < K)
+                    OperandA::read(t, batch, m, row, a);
+                UNROLL for (int i = 0; i < OperandA::VECTOR; ++i)
+                    UNROLL for (int j = 0; j < TN; ++j) {
+                        Value &sum = sums.at[(m + (STEP_M > 1 ? i : 0)) * TN + j];
+                        sum = op_add(op_mul(a[i], b.at[r][e + (STEP_M > 1 ? 0 : i)][j]), sum);
+                    }
+            }
+}
+
+__device__ __forceinline__ void meet()
+{
+    if (CLUSTER > 1)
+        cluster_sync();
+    else
+        block_sync();
+}
+
+// One block a unit may take all registers: for more blocks the compiler would put off loads until their first use.
+extern "C" __global__ void __launch_bounds__(THREADS, 1) ENTRY(PARAMETERS)
+{
+    const Tensors t = TENSORS;
+    const int thread = (int)threadIdx.x;
+    const int tn = ALONG_K ? thread / THREADS_K : thread % THREADS_N;
+    const int tk = ALONG_K ? thread % THREADS_K : thread / THREADS_N;
+    const Index tile = (Index)blockIdx.x / CLUSTER, n0 = tile % BLOCKS_N * BN, batch = tile / BLOCKS_N;
+    const int rank = (int)((Index)blockIdx.x % CLUSTER);
+    const bool active = thread < USED;   // the last warp may have threads to spare
+
+    // ---- load and compute: this thread's share of the products ----
+    Sums sums = {};
+    if (active) {
+        Index k = (Index)rank * BK + tk * RUN;
+        TileB b;
+#pragma unroll 1
+        for (; k + (RUNS - 1) * (THREADS_K * RUN) + RUN <= K; k += CLUSTER * BK) {
+            b.template load<true>(t, batch, n0, tn, k);
+            multiply<true>(t, batch, k, b, sums);
+        }
+        if (K % BK != 0 && k < K) {
+            b.template load<false>(t, batch, n0, tn, k);
+            multiply<false>(t, batch, k, b, sums);
+        }
+    }
+
+    // ---- combine: within the warp, the block, the cluster ----
+    Lanes::run(sums);
+    constexpr int ROOM = SHARED_BYTES / (PARTS * BN * (int)sizeof(Value));
+    constexpr int MEET = ROOM < M ? ROOM : M;   // rows
+    static_assert(MEET > 0, "a row of all parts has room in shared memory");
+    SHARED(0, Value, part, [PARTS][MEET][BN]);
+#pragma unroll 1
+    for (int m0 = 0; m0 < M; m0 += MEET) {
+        UNROLL for (int i = 0; i < Lanes::LEFT; ++i) {
+            const int m = (sums.first + i) / TN - m0;
+            if (active && !sums.none && m >= 0 && m < MEET)
+                part[tk / LANES][m][column_of(tn, (sums.first + i) % TN)] = sums.at[i];
+        }
+        meet();
+
+        // ---- store ----
+        for (int i = rank * THREADS + thread; i < MEET * BN; i += CLUSTER * THREADS) {
+            const int m = m0 + i / BN;
+            const Index n = n0 + i % BN;
+            if (m < M && n < N) {
+                Value total = 0;
+                UNROLL for (int r = 0; r < CLUSTER; ++r) {
+                    const auto *parts = CLUSTER > 1 ? cluster_map(part, r) : part;
+                    for (int p = 0; p < PARTS; ++p)
+                        total = op_add(total, parts[p][i / BN][i % BN]);
+                }
+                finish(t, batch, m, n, total);
+            }
+        }
+        if (MEET < M || CLUSTER > 1)
+            meet();   // none may go on while others read what it left
+    }
+}
+}   // namespace KERNEL
