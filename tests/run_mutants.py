@@ -149,6 +149,8 @@ PRELUDE_CASES = [
     "input x[5, 131] : i8  input b[262] : i8  y[i, j:131] = x[i, j] + b[j + 3]  output y : i8",
     "input x[5, 9] : i32  a[i] = max[j](x[i, j] * 0 - 9223372036854775807 - 1)  b[i] = min[j](x[i, j] * 0 + 9223372036854775807)"
     "  output a : i32  output b : i32",
+    "input x[5, 9] : i32  t[i, j] = cast(x[i, j] * 0 - 2147483647 - 1, i32)  u[i, j] = cast(x[i, j] * 0 + 2147483647, i32)"
+    "  a[i] = max[j](t[i, j])  b[i] = min[j](u[i, j])  output a : i32  output b : i32",
     "input x[5, 37] : f32  input b[37] : f32  y[i, j] = x[i, j] + b[j]  output y",
     "input x[70] : f32  y[] = max[i](log(x[i]))  z[] = min[i](sqrt(x[i]))  m[i] = max(log(x[i]), x[i])  n[i] = min(sqrt(x[i]), x[i])"
     "  output y  output z  output m  output n",
