@@ -117,7 +117,7 @@ HAND = [
     ("S16 a group makes the same row again", "rowwise.cu", "first + made * ROWS_OF_BLOCK + thread / GROUP", "first + thread / GROUP", 1),
     ("S18 a pass begins with a vector beyond the row", "rowwise.cu", "        UNROLL_VECTORS for (int k = 0; k < VECTORS; ++k)\n            if (begins_inside(column, k)) {", "        UNROLL_VECTORS for (int k = 0; k < VECTORS; ++k)\n            {", 1),
     ("S19 copies are not waited for", "rowwise.cu", "    if (COPIED && ROWS_TOGETHER == 1)\n        async_wait<0>();\n", "", 1),
-    ("S20 weights of rows made together, before the rows have come", "rowwise.cu", "        if (waits)\n            async_wait<0>();\n", "", 1),
+    ("S20 weights of rows made together, before the rows have come", "rowwise.cu", "        if (ROWS_TOGETHER > 1 && Pass::FIRST_ROUND == 0)\n            async_wait<0>();\n", "", 1),
     ("S21 every thread stores what is the row's", "rowwise.cu", "work.stores && pass.column <= 0", "work.stores", 1),
     # ---- permute ----
     ("T1 missing barrier", "permute.cu", "    block_sync();\n", "", 1),
