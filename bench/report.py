@@ -25,6 +25,7 @@ KINDS = {                                    # README's rows: of several groups;
     "layer norm, adaptive and RMS": ("layer norm", "adaptive norm", "RMS norm"),
     "batch norm, training and backward": ("BN + ReLU", "BN + Add + ReLU", "BN backward"),
     "reductions, pooling": ("reduction", "pooling"),
+    "matrix products": ("product", "skinny"),
     "dense products, convolutions": ("dense",),
 }
 
