@@ -41,6 +41,7 @@ output y : f32
 output mean : f32
 """
 PRODUCTS = ["gemm/two stages", "gemm/three stages", "gemm/four stages", "wgmma/three stages", "wgmma/four stages"]
+COLUMNS, ROWS = (["skinny/column", "skinny/column-cluster"], ["skinny/row", "skinny/row-cluster"])
 LARGE = ["rowwise/block", "rowwise/cluster", "rowwise/memory", "rowwise/shared", "rowwise/shared-cluster",
          "rowwise/pairs-cluster", "rowwise/ahead"]
 
@@ -77,6 +78,12 @@ def product(m, n, k, dtype="f32", turned=False):
             f"D[m, n] = max(C[m, n], 0)\noutput D : {dtype}\n")
 
 
+def skinny(m, n, k, dtype="f32", along_k=False):
+    large = f"{n}, {k}" if along_k else f"{k}, {n}"
+    return (f"input A[{m}, {k}] : {dtype}\ninput B[{large}] : {dtype}\n"
+            f"C[m, n] = sum[k](A[m, k] * B[{'n, k' if along_k else 'k, n'}])\noutput C : {dtype}\n")
+
+
 def total(rows, width, axis, dtype):
     left = "j" if axis == "i" else "i"
     return f"input x[{rows}, {width}] : {dtype}\ny[{left}] = sum[{axis}](x[i, j])\noutput y : f32\n"
@@ -102,6 +109,9 @@ PROGRAMS = [
     (product(256, 256, 128), ["matmul/tiled"]), (product(100, 90, 70), ["matmul/tiled"]),
     (product(256, 512, 512, "f16"), PRODUCTS), (product(200, 328, 264, "bf16"), PRODUCTS),
     (product(72, 104, 1000, "f16", True), PRODUCTS), (product(100, 90, 70, "f16"), PRODUCTS),
+    (skinny(4, 512, 1024), COLUMNS), (skinny(5, 333, 1001), COLUMNS), (skinny(16, 2048, 2048, "f16"), COLUMNS),
+    (skinny(4, 128, 4096, along_k=True), ROWS), (skinny(5, 33, 1001, "f16", True), ROWS),
+    (skinny(1, 300, 4096, "f16", True), ROWS), (skinny(15, 1000, 520, "bf16", True), ROWS),
     (total(300, 1024, "j", "f32"), []), (total(300, 1000, "j", "f16"), []), (total(70, 999, "j", "i8"), []),
     (total(64, 4096, "j", "i8"), []), (total(64, 1030, "j", "f16"), []),
     (total(1000, 200, "i", "f32"), []), (total(1000, 202, "i", "f32"), []), (total(999, 201, "i", "f32"), []),

@@ -15,6 +15,7 @@ typedef struct CountWalk {
     Counts *counts;
     bool multiplies;     // register tiles share what they read: a product
     int64_t under_way;   // groups of copies
+    bool dealt;          // totals of a tile are made by several blocks
 } CountWalk;
 
 static int at_least_1(int times) { return times > 0 ? times : 1; }
@@ -151,7 +152,7 @@ static void count_scratch(CountWalk *walk, const Item *item)
 static void count_sectors(CountWalk *walk, int index)
 {
     const DataTile *tile = &walk->rules->space.tiles[index];
-    bool known = tile->scatter <= 1 && is_picture(walk, tile);
+    bool known = tile->scatter <= 1 && is_picture(walk, tile) && !(tile->output && walk->dealt);
     add(&walk->counts->sectors[index], known ? region_sectors(&walk->region, tile) : COUNT_UNKNOWN);
 }
 
@@ -227,6 +228,15 @@ static int64_t tiles_along(const CountWalk *walk, bool reduction)
     return tiles;
 }
 
+/* A tile's results lie side by side along its innermost axis. */
+static int columns_axis(const CountWalk *walk)
+{
+    int axis = walk->rules->space.axis_count - 1;
+    while (axis > 0 && walk->rules->space.axes[axis].reduction)
+        axis--;
+    return axis;
+}
+
 static void count_tree(CountWalk *walk, const Exchange *exchange)
 {
     int64_t sharers = tiles_along(walk, true), lanes = 1;
@@ -243,6 +253,71 @@ static void count_tree(CountWalk *walk, const Exchange *exchange)
         add_shared(walk, (left - half) * row, (left - half) * row);
         walk->counts->barriers[SCOPE_BLOCK]++;
     }
+}
+
+/* Threads of a warp that share columns: where they lie along the reduction a power of two that divides it, else all that there are
+   in every warp alike. */
+static int64_t halving_lanes(const CountWalk *walk, bool along)
+{
+    int64_t warp = walk->device->warp_size, sharers = tiles_along(walk, true), columns = tiles_along(walk, false);
+    if (along)
+        return (sharers | warp) & -(sharers | warp);
+    return warp % columns == 0 && sharers % (warp / columns) == 0 ? warp / columns : 1;
+}
+
+/* Shuffles until every lane has what it keeps: with 4 sums of 4 lanes 2 + 1, of an odd number all stay. */
+static int64_t halving_shuffles(int64_t sums, int64_t lanes)
+{
+    int64_t shuffles = 0;
+    for (; lanes > 1; lanes /= 2) {
+        sums = sums % 2 == 0 ? sums / 2 : sums;
+        shuffles += sums;
+    }
+    return shuffles;
+}
+
+/* What meets in shared memory at a time. */
+typedef struct Meeting {
+    int64_t rows, columns;   // of the block's tile,
+    int64_t together;        // rows that there is room for,
+    int64_t parts;           // of each sum
+} Meeting;
+
+static Meeting meeting_of(const CountWalk *walk, const Exchange *exchange, int64_t lanes)
+{
+    const RTile *shared = walk->block->shared;
+    Meeting meeting = {.columns = shared->size[columns_axis(walk)], .parts = tiles_along(walk, true) / lanes};
+    meeting.rows = (int64_t)rtile_points(&walk->rules->space, shared, false) / meeting.columns;
+    int64_t room = (int64_t)exchange->parts * exchange->width / (meeting.parts * meeting.columns);
+    meeting.together = room < meeting.rows ? room : meeting.rows;
+    return meeting;
+}
+
+/* Totals that fall to the block: a cluster's threads take one each, those of its first block before the next block's. */
+static int64_t dealt_totals(const CountWalk *walk, const Meeting *meeting)
+{
+    int64_t cluster = at_least_1(walk->rules->cluster_blocks), rank = walk->block->last ? cluster - 1 : 0, totals = 0;
+    int64_t inside = walk->region.count[columns_axis(walk)];
+    for (int64_t row = 0; row < meeting->rows; row++)
+        for (int64_t column = 0; column < inside; column++) {
+            int64_t turn = (row % meeting->together * meeting->columns + column) / walk->block->threads;
+            totals += turn % cluster == rank;
+        }
+    return totals;
+}
+
+/* All parts of the sums are left, and those that lie inside are read by whoever makes the total, those of a cluster's other blocks,
+   too. None goes on to write while others read. */
+static void count_halves(CountWalk *walk, const Exchange *exchange)
+{
+    int64_t lanes = halving_lanes(walk, exchange->along), cluster = at_least_1(walk->rules->cluster_blocks);
+    Meeting meeting = meeting_of(walk, exchange, lanes);
+    int64_t meetings = ceil_div(meeting.rows, meeting.together), bytes = meeting.parts * exchange->value_bytes;
+    walk->counts->shuffles +=
+        halving_shuffles((int64_t)rtile_points(&walk->rules->space, walk->block->inner, false), lanes);
+    add_shared(walk, dealt_totals(walk, &meeting) * cluster * bytes, meeting.rows * meeting.columns * bytes);
+    walk->counts->barriers[exchange->scope] += meetings * (meetings > 1 || cluster > 1 ? 2 : 1);
+    walk->dealt = cluster > 1 && meeting.together * meeting.columns > walk->block->threads;
 }
 
 /* Each result passes two barriers on its way to the block's total; then all meet once. */
@@ -288,6 +363,7 @@ static void count_exchange(CountWalk *walk, const Exchange *exchange, int64_t ti
     case COMBINE_ALL: count_all(walk, exchange, times); return;
     case COMBINE_COLUMNS: count_columns(walk, exchange, times); return;
     case COMBINE_TREE: count_tree(walk, exchange); return;
+    case COMBINE_HALVES: count_halves(walk, exchange); return;
     case COMBINE_SLOTS: count_slots(walk, exchange); return;
     case COMBINE_ROWS: count_rows(walk, exchange); return;
     case COMBINE_BITS: count_bits(walk, exchange, times); return;

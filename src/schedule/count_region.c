@@ -41,7 +41,8 @@ static bool is_own(const Region *region, int axis, int64_t position)
         return true;
     int64_t shift = schedule->vector ? region->first[0] * schedule->points % schedule->vector : 0;
     int64_t rank = region->block->last ? rules->cluster_blocks - 1 : 0;
-    return (position + shift) / schedule->run % rules->cluster_blocks == rank;
+    int64_t run = schedule->run ? schedule->run : region->block->shared->size[axis];
+    return (position + shift) / run % rules->cluster_blocks == rank;
 }
 
 /* What is the same for several blocks is stored by the first of them. */

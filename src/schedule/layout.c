@@ -33,7 +33,8 @@ static int64_t exchange_bytes(const Schedule *schedule, const Exchange *exchange
         return round_up((meets_again(schedule) ? PLACES : 1) * (int64_t)exchange->parts * exchange->bytes, ALIGNMENT);
     case COMBINE_COLUMNS:
         return PLACES * (exchange->parts + 1) * (int64_t)exchange->width * exchange->values * exchange->bytes;
-    case COMBINE_TREE: return (int64_t)exchange->parts * exchange->width * exchange->bytes;
+    case COMBINE_TREE:
+    case COMBINE_HALVES: return (int64_t)exchange->parts * exchange->width * exchange->bytes;
     case COMBINE_SLOTS: return (int64_t)__builtin_popcountll(exchange->ops) * exchange->bytes;
     }
     return 0;

@@ -38,6 +38,7 @@ typedef enum Combine {
     COMBINE_ALL,       // every warp leaves its result, and all threads go through those of all warps
     COMBINE_COLUMNS,   // every group of lanes leaves a row of results; of each column one thread makes the total
     COMBINE_TREE,      // partial results in shared memory, half as many after each barrier
+    COMBINE_HALVES,    // a lane keeps half its sums in each shuffle, and what is left meets; a cluster's blocks share the totals
     COMBINE_SLOTS,     // one thread makes a block's total; each op has a slot for those of all blocks of the cluster
     COMBINE_ROWS,      // none is combined: a warp's results lie in rows when they come back, those that exist
     COMBINE_BITS       // lanes put their bits together to words
@@ -69,10 +70,10 @@ typedef struct Exchange {
     uint8_t combine;     // Combine
     uint8_t bytes;       // of one result's place in shared memory,
     uint8_t value_bytes; // and of the result
-    bool along;          // of a tree: lanes lie along the reduction, and shuffles combine them first
+    bool along;          // lanes lie along the reduction. Of a tree, shuffles combine them first, and no others
     uint8_t values;      // of a thread that shuffles combine; 0 = 1
     uint8_t times;       // rows of the block that do so, one after the other; 0 = 1
-    int16_t parts;       // that meet in shared memory: warps of a row, groups of a column; bits of a word
+    int16_t parts;       // that meet in shared memory: warps of a row, groups of a column, threads of a block; bits of a word
     int16_t width;       // lanes that shuffles combine; results side by side; bits of a lane
 } Exchange;
 
@@ -111,7 +112,7 @@ typedef struct Schedule {
     int rows;                // staged tiles of every kind side by side, each with what is made together; 0 = 1
     int64_t kept;            // elements of a staged tile that is kept as one run; 0: its footprint, with bank padding
     int64_t points;          // of the reduction, where the space has it rounded up to whole tiles; 0: it has not
-    int64_t run;             // of these that one block of a cluster has before the next block's follow
+    int64_t run;             // of these that one block of a cluster has before the next block's follow; 0: a tile's
     int vector;              // of rows that begin anywhere: elements of the aligned vectors that hold them; 0: aligned
     int count;
     Item items[MAX_ITEMS];   // zeros behind the last

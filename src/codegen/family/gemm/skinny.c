@@ -6,6 +6,7 @@
 #include "codegen/family/family.h"
 #include "codegen/family/gemm/product.h"
 #include "rtile/space.h"
+#include "schedule/layout.h"
 
 enum {
     SMALL,               // factors of the product: few rows,
@@ -72,17 +73,52 @@ static int least_sharers(const Fusion *fusion, const Product *product)
     return 8 * LEAST_RUN_BYTES / (vector * product_element_bits(product->factor[LARGE]));
 }
 
+/* The tensor's elements lie in memory as the groups of its tile do, outermost first. */
+static bool is_picture(const Fusion *fusion, const Product *product, const Access *access, const int group[3])
+{
+    Affine offset = access_offset(access);
+    int64_t stride = 1;
+    for (int d = 2; d >= 0; d--) {
+        const Group *axes = &product->group[group[d]];
+        for (int i = axes->count - 1; i >= 0; i--) {
+            if (offset.coef[axes->axes[i]] != stride)
+                return false;
+            stride *= fusion->axes[axes->axes[i]].extent;
+        }
+    }
+    return stride == tensor_elements(access->tensor);
+}
+
+/* Neighbours of the walk may lie far apart, be shared, or be made of several elements or none. */
+static bool lies_apart(const Fusion *fusion, const Product *product, int factor)
+{
+    const Expr *expr = product->factor[factor];
+    int rows = factor == LARGE ? GROUP_N : GROUP_M;
+    bool along_k = product_along_k(fusion, product, factor);
+    const int group[] = {GROUP_BATCH, along_k ? rows : GROUP_K, along_k ? GROUP_K : rows};
+    return expr->kind != EXPR_ACCESS || product->guard || !is_picture(fusion, product, &expr->access, group);
+}
+
 static DataTile operand_tile(const Fusion *fusion, const Product *product, int factor)
 {
     int rows = factor == LARGE ? GROUP_N : GROUP_M;
     DataTile tile = {.name = product_factor_name(product, factor), .rank = 3, .scatter = 1};
     tile.element_bits = product_element_bits(product->factor[factor]);
+    tile.apart = lies_apart(fusion, product, factor);
     int row_dim = product_along_k(fusion, product, factor) ? 1 : 2;
     tile.dims[0] = (Dim){affine_axis(GROUP_BATCH), product->group[GROUP_BATCH].extent};
     tile.dims[row_dim] = (Dim){affine_axis(rows), product->group[rows].extent};
     if (factor == SMALL && lies_across(fusion, product))
         tile.lines = least_sharers(fusion, product) / (double)VECTOR_LINES;
     tile.dims[3 - row_dim] = (Dim){affine_axis(GROUP_K), product->group[GROUP_K].extent};
+    return tile;
+}
+
+static DataTile output_tile(const Fusion *fusion, const Product *product, int op)
+{
+    static const int group[] = {GROUP_BATCH, GROUP_M, GROUP_N};
+    DataTile tile = product_output_tile(fusion, product, op);
+    tile.apart = !is_picture(fusion, product, &fusion->ops[op].store, group);
     return tile;
 }
 
@@ -95,7 +131,7 @@ static TileSpace find_space(const Fusion *fusion, const DeviceSpec *device, cons
         space.tiles[space.tile_count++] = operand_tile(fusion, product, factor);
     for (int i = 0; i < fusion->op_count && space.tile_count < MAX_DATA_TILES; i++)
         if (fusion->ops[i].stored)
-            space.tiles[space.tile_count++] = product_output_tile(fusion, product, i);
+            space.tiles[space.tile_count++] = output_tile(fusion, product, i);
     return space;
 }
 
@@ -143,15 +179,25 @@ static void set_tiles(TileRules *rules, const Fusion *fusion, const Product *pro
 }
 
 /* The threads of a column meet in the end, with those of the other blocks of a cluster. */
-static Schedule schedule_of(const Fusion *fusion, const TileSpace *space, int cluster)
+static Schedule schedule_of(const Fusion *fusion, const TileSpace *space, const Product *product, int cluster)
 {
-    Schedule schedule = {.pace = PACE_BY_STEPS, .run = 1};
+    Schedule schedule = {.pace = PACE_BY_STEPS};
+    uint8_t bytes = (uint8_t)(value_bits(fusion) / 8);
     schedule_loop(&schedule, (Loop){.axis = GROUP_K});
     schedule_load(&schedule,
                   (Move){.tiles = space_inputs(space), .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
     schedule_product(&schedule, schedule_ops(fusion, true));
     schedule_end(&schedule);
-    schedule_barrier(&schedule, cluster > 1 ? SCOPE_CLUSTER : SCOPE_BLOCK);
+    schedule_exchange(&schedule, (Exchange){
+                                     .ops = schedule_ops(fusion, true),
+                                     .scope = cluster > 1 ? SCOPE_CLUSTER : SCOPE_BLOCK,
+                                     .combine = COMBINE_HALVES,
+                                     .along = product_along_k(fusion, product, LARGE),
+                                     .bytes = bytes,
+                                     .value_bytes = bytes,
+                                     .width = (int16_t)most_columns(fusion, product),
+                                     .parts = MAX_THREADS,
+                                 });
     schedule_map(&schedule, schedule_ops(fusion, false));
     schedule_store(&schedule,
                    (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
@@ -172,9 +218,9 @@ static TileRules rules_of(const Fusion *fusion, const DeviceSpec *device, const 
         .register_overhead = 32,
         .input_buffers = 1,
         .element_instructions = product_element_bits(product->factor[LARGE]) < value_bits(fusion),
-        .shared_bytes = MAX_THREADS * most_columns(fusion, product) * value_bits(fusion) / 8,
     };
-    rules.schedule = schedule_of(fusion, &rules.space, cluster);
+    rules.schedule = schedule_of(fusion, &rules.space, product, cluster);
+    schedule_set_shared(&rules);
     set_tiles(&rules, fusion, product);
     return rules;
 }
@@ -246,7 +292,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
 /* A row of the sums of all threads, at least; what there is room for, at most. */
 static KernelMemory memory(const KernelPlan *plan)
 {
-    return (KernelMemory){.shared_bytes = plan->rules->shared_bytes};
+    return (KernelMemory){.shared_bytes = plan->rules->shared_overhead};
 }
 
 const Family skinny_family = {
