@@ -130,6 +130,7 @@ template <class Operand, Index EXTENT, int BR> struct Tile {
 
 // One thread's share of a tile on its way to shared memory: copied there at once, or held in registers from begin() to end().
 template <class Operand, class Tile, bool = Operand::PIECES> struct Fetch {
+    __device__ __forceinline__ explicit Fetch(const Tensors &) {}
     __device__ __forceinline__ void begin(const Tensors &t, Index batch, Index row0, Index k0, Element *tile)
     {
         UNROLL for (int i = 0; i < Tile::EACH; ++i) {
@@ -143,23 +144,24 @@ template <class Operand, class Tile, bool = Operand::PIECES> struct Fetch {
 };
 template <class Operand, class Tile> struct Fetch<Operand, Tile, false> {
     typename Operand::Held held[Tile::EACH];
+    typename Operand::Held::Last last;
 
+    __device__ __forceinline__ explicit Fetch(const Tensors &t) : last(Operand::last(t)) {}
     __device__ __forceinline__ void begin(const Tensors &t, Index batch, Index row0, Index k0, Element *)
     {
         UNROLL for (int i = 0; i < Tile::EACH; ++i) {
             const typename Tile::Mine it(i, row0, k0);
-            if (it.mine && it.exists)
-                Operand::read(t, batch, it.row, it.k, held[i]);
+            Operand::read(t, batch, it.row, it.k, it.mine && it.exists, last, held[i]);
         }
     }
     __device__ __forceinline__ void end(Index row0, Index k0, Element *tile) const
     {
         UNROLL for (int i = 0; i < Tile::EACH; ++i) {
             const typename Tile::Mine it(i, row0, k0);
-            const Index left = Tile::ALONG_K ? K - it.k : PIECE;   // elements of the piece that exist
+            const Index left = !it.exists ? 0 : Tile::ALONG_K ? K - it.k : PIECE;   // elements of the piece that exist
+            const Vector<unsigned, 4> piece = held[i].value(left < PIECE ? (int)left : PIECE);
             if (it.mine)
-                *reinterpret_cast<Vector<unsigned, 4> *>(tile + it.place) =
-                    it.exists ? held[i].value(left < PIECE ? (int)left : PIECE) : Vector<unsigned, 4>();
+                *reinterpret_cast<Vector<unsigned, 4> *>(tile + it.place) = piece;
         }
     }
 };
@@ -194,8 +196,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
     const TileB::Reader reader_b(warp_n);
 
     // Load: the first steps' tiles, then the registers of the first part.
-    Fetch<OperandA, TileA> fetch_a;
-    Fetch<OperandB, TileB> fetch_b;
+    Fetch<OperandA, TileA> fetch_a(t);
+    Fetch<OperandB, TileB> fetch_b(t);
     UNROLL for (int step = 0; step < STAGES - 1; ++step) {
         if (step < STEPS) {
             fetch_a.begin(t, batch, m0, step * BK, As[step]);

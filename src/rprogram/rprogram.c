@@ -1,5 +1,7 @@
 #include "rprogram/rprogram.h"
 
+#include <math.h>
+
 #include "base/checked.h"
 
 const char *const prune_reason_name[PRUNE_COUNT] = {
@@ -71,7 +73,8 @@ static int64_t prefetch_registers(const TileRules *rules, const DeviceSpec *devi
     if (tile_buffers(rules) < 2 || !goes_through_registers(rules, device))
         return 0;
     int64_t buffer_bytes = (program->shared_bytes - rules->shared_overhead) / tile_buffers(rules);
-    return ceil_div(buffer_bytes, 4 * (int64_t)program->threads);
+    double words = (double)ceil_div(buffer_bytes, 4 * (int64_t)program->threads);
+    return (int64_t)ceil(words * (rules->held_words > 0 ? rules->held_words : 1));
 }
 
 static void fill_padding(const TileRules *rules, const DeviceSpec *device, RProgram *program)

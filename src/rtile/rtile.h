@@ -104,6 +104,7 @@ typedef struct TileRules {
     int64_t shared_overhead;         // bytes beyond the staged tiles
     int64_t shared_bytes;            // of a block, by the layout of a family that has its own; 0: both of these
     bool copies_through_registers;   // staged tiles are loaded into registers and stored from there, not copied directly
+    double held_words;               // registers for each word that passes through them so; 0: one
     int input_buffers;               // copies of its inputs' data tiles that a thread holds while it computes: 0 none,
                                      // 2: the next register step's are read while this one's are used
     double thread_instructions;      // beyond loads and arithmetic: of a thread in its whole life,

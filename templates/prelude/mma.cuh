@@ -85,6 +85,7 @@ template <int COUNT> struct Chains<false, COUNT> {
 
 // Eight 16-bit elements that were read one by one.
 struct PieceOfElements {
+    struct Last {};
     Vector<unsigned, 4> piece;
 
     __device__ __forceinline__ void set(int i, unsigned bits)
@@ -100,22 +101,35 @@ struct PieceAnywhere {
     unsigned words[8];
     unsigned first;   // where they begin among these 16 elements
 
-    template <class T, class Index> DEVICE unsigned bits_of(const T *p, Index index, Index size)
-    {
-        return index < size ? p[index].bits : 0u;
-    }
-    template <class T, class Index> __device__ __forceinline__ void load(const T *p, Index index, Index size)
+    // Of a tensor that ends within a piece: what lies in that one. It is loaded once, so that no other load takes a branch:
+    // behind one, each would be waited for before the next begins.
+    struct Last {
+        unsigned words[4];
+
+        template <class T, class Index> DEVICE unsigned bits_of(const T *p, Index index, Index size)
+        {
+            return index < size ? p[index].bits : 0u;
+        }
+        template <class T, class Index> __device__ __forceinline__ void load(const T *p, Index size)
+        {
+            const Index from = size / 8 * 8;
+            UNROLL for (int j = 0; j < 4; j++)
+                words[j] = bits_of(p, from + j * 2, size) | bits_of(p, from + j * 2 + 1, size) << 16;
+        }
+    };
+    template <class T, class Index>
+    __device__ __forceinline__ void load(const T *p, Index index, Index size, bool exists, const Last &last)
     {
         first = static_cast<unsigned>(index) % 8;
         UNROLL for (int i = 0; i < 2; i++) {
             const Index from = index - static_cast<Index>(first) + i * 8;
-            if (from + 8 <= size) {
+            UNROLL for (int j = 0; j < 4; j++)
+                words[i * 4 + j] = from < size ? last.words[j] : 0u;
+            if (exists && from + 8 <= size) {
                 const Vector<unsigned, 4> piece = *reinterpret_cast<const Vector<unsigned, 4> *>(p + from);
                 UNROLL for (int j = 0; j < 4; j++)
                     words[i * 4 + j] = piece.at[j];
-            } else
-                UNROLL for (int j = 0; j < 4; j++)
-                    words[i * 4 + j] = bits_of(p, from + j * 2, size) | bits_of(p, from + j * 2 + 1, size) << 16;
+            }
         }
     }
     // The first `count` of them, zeros behind.

@@ -212,8 +212,11 @@ template <bool TURN_A, bool TURN_B> DEVICE long long shared_product(const Memory
 // Eight elements from element i on, of a tensor of so many; the first `count` of them.
 template <int COUNT> DEVICE long long from_anywhere(const Memory &memory, int i)
 {
+    const f16 *table = reinterpret_cast<const f16 *>(memory.table);
     PieceAnywhere piece;
-    piece.load(reinterpret_cast<const f16 *>(memory.table), i, 4096 - 3);
+    PieceAnywhere::Last last;
+    last.load(table, 4096 - 3);
+    piece.load(table, i, 4096 - 3, true, last);
     const Vector<unsigned, 4> value = piece.value(COUNT);
     int v[8];
     for (int n = 0; n < 8; n++)

@@ -189,6 +189,13 @@ static Schedule schedule_of(const Fusion *fusion, const Product *product, const 
     return schedule;
 }
 
+/* Registers for each word of both factors' tiles, which are about as large: those of PieceAnywhere are nine for four. */
+static double held_words(const Fusion *fusion, const Product *product)
+{
+    static const double words[] = {[BY_PIECES] = 0, [FROM_ANYWHERE] = 9.0 / 4, [BY_ELEMENTS] = 1};
+    return (words[find_reading(fusion, product, 0).way] + words[find_reading(fusion, product, 1).way]) / 2;
+}
+
 static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
     Product product;
@@ -204,11 +211,12 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     rules.tile_threads = device->warp_size;
     rules.most_threads = MAX_THREADS;
     rules.accumulator_bits = product.group[GROUP_K].extent > MAX_CHAIN ? 64 : 32;
-    rules.register_overhead = 48;
     rules.input_buffers = 2;
     int held = held_factors(fusion, &product), count = 0;
     bool copied = device->has.async_copy && held < 2;   // several steps ahead
     rules.copies_through_registers = held > 0;
+    rules.held_words = held_words(fusion, &product);
+    rules.register_overhead = 48 + 16 * held;   // where a factor ends, and how its pieces are shifted
     for (int stages = copied ? 3 : 2; stages <= (copied ? 4 : 2); stages++) {
         rules.variant_name = gemm_family.variants[stages - 2];
         rules.stages = stages;
@@ -264,12 +272,17 @@ static void emit_from_anywhere(StrBuf *out, const Scope *scope, const Product *p
 {
     const Access *access = plain_access(product->factor[factor]);
     Affine offset = access_offset(access);
-    strbuf_puts(out, "    using Held = PieceAnywhere;\n");
-    emit_opening(out, scope, product, factor, "void read", ", Held &held");
+    strbuf_printf(out,
+                  "    using Held = PieceAnywhere;\n"
+                  "    static __device__ __forceinline__ Held::Last last(const Tensors &t)\n"
+                  "    {\n        Held::Last piece;\n        piece.load<Element, Index>(t.in%d, %" PRId64 ");\n"
+                  "        return piece;\n    }\n",
+                  input_position(scope->fusion, access->tensor), tensor_elements(access->tensor));
+    emit_opening(out, scope, product, factor, "void read", ", bool exists, const Held::Last &last, Held &held");
     strbuf_printf(out, "        held.load<Element, Index>(t.in%d, ",
                   input_position(scope->fusion, access->tensor));
     emit_affine(out, &offset, scope->axis);
-    strbuf_printf(out, ", %" PRId64 ");\n    }\n", tensor_elements(access->tensor));
+    strbuf_printf(out, ", %" PRId64 ", exists, last);\n    }\n", tensor_elements(access->tensor));
 }
 
 static void emit_elements(StrBuf *out, const Scope *scope, const Product *product, int factor, bool along_k)
@@ -278,12 +291,13 @@ static void emit_elements(StrBuf *out, const Scope *scope, const Product *produc
     emit_opening(out, scope, product, factor, "Element at", "");
     strbuf_puts(out, "        return narrow<Element>(");
     emit_factor(out, scope, product, factor);
-    strbuf_puts(out, ");\n    }\n    using Held = PieceOfElements;\n");
+    strbuf_puts(out, ");\n    }\n    using Held = PieceOfElements;\n"
+                     "    static __device__ __forceinline__ Held::Last last(const Tensors &) { return {}; }\n");
     strbuf_printf(
         out,
         "    static __device__ __forceinline__ void read(const Tensors &t, Index batch, Index %s, Index k, "
-        "Held &held)\n    {\n        UNROLL for (int e = 0; e < 8; ++e)\n"
-        "            held.set(e, %s + e < %s ? at(t, batch, %s%s, k%s).bits : 0u);\n    }\n",
+        "bool exists, const Held::Last &, Held &held)\n    {\n        UNROLL for (int e = 0; e < 8; ++e)\n"
+        "            held.set(e, exists && %s + e < %s ? at(t, batch, %s%s, k%s).bits : 0u);\n    }\n",
         rows, fast,
         along_k  ? "K"
         : factor ? "N"
