@@ -5,12 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codegen/family/gemm/pack.h"
 #include "rtile/space.h"
 
 enum {
     MAX_PARTS = 256,    // of a split reduction
     DEEP_OUTPUTS = 256, // at least, of a reduction
     DEEP_TERMS = 16,    // of at least so many terms for each of them
+    FEW_WAVES = 2,      // of a packed product's blocks: more of them may fill the last wave, or fewer be larger
+    PRODUCT_PARTS = 32,
     MIN_CHUNK = 128,    // points of a row whose statistics are taken together
     CHUNK_SIZES = 4,    // each four times the one before
     SMALL_CHUNK = 64,   // points of a row that a block makes elements of, at least,
@@ -96,10 +99,31 @@ static ChoiceList single_launches(Planner *planner, const Fusion *fusion)
     return list;
 }
 
-/* The partial sums as a definition, so that the reference evaluator knows them. */
-static const TensorOp **partial_definition(Arena *arena, const Fusion *partial)
+/* Other families gain nothing from factors that are packed. */
+static ChoiceList tensor_core_launches(Planner *planner, const Fusion *fusion)
 {
-    const TensorOp **list = NEW(arena, const TensorOp *);
+    static const Family *const both[] = {&gemm_family, &wgmma_family};
+    ChoiceList list = {0};
+    for (int f = 0; f < 2; f++)
+        if (both[f]->matches(fusion, planner->device))
+            add_family(planner, &list, both[f], fusion);
+    return list;
+}
+
+/* The launches of a choice, and one more. */
+static Choice choice_extend(Choice choice, const Choice *last)
+{
+    choice.launches[choice.count++] = last->launches[0];
+    choice.time_us += last->time_us;
+    return choice;
+}
+
+/* The partial sums as a definition behind those that there are, so that the reference evaluator knows them. */
+static const TensorOp **partial_definition(Arena *arena, const Choice *before, const Fusion *partial)
+{
+    const TensorOp **list = NEW_ARRAY(arena, const TensorOp *, before->partial_count + 1);
+    for (int i = 0; i < before->partial_count; i++)
+        list[i] = before->partial_ops[i];
     TensorOp *op = NEW(arena, TensorOp);
     op->out = partial->ops[0].out;
     op->spatial_count = partial->spatial_count;
@@ -107,32 +131,88 @@ static const TensorOp **partial_definition(Arena *arena, const Fusion *partial)
     memcpy(op->axes, partial->axes, sizeof op->axes);
     op->reduce = partial->ops[0].reduce;
     op->body = partial->ops[0].body;
-    list[0] = op;
+    list[before->partial_count] = op;
     return list;
 }
 
-static void add_split(Planner *planner, ChoiceList *list, const Fusion *fusion, int64_t parts)
+static void add_split(Planner *planner, ChoiceList *list, const Choice *before, const Fusion *fusion, int64_t parts)
 {
     FusionPair *pair = fusion_split(planner->arena, fusion, parts);
     if (!pair)
         return;
-    ChoiceList first = single_launches(planner, pair->partial),
+    ChoiceList first = before->copies ? tensor_core_launches(planner, pair->partial)
+                                      : single_launches(planner, pair->partial),
                second = single_launches(planner, pair->final);
-    const TensorOp **definition = partial_definition(planner->arena, pair->partial);
-    for (int i = 0; i < first.count && i < PARTIAL_KEPT && second.count; i++)
-        add_choice(planner, list,
-                   (Choice){
-                       .launches = {first.choices[i]->launches[0], second.choices[0]->launches[0]},
-                       .count = 2,
-                       .time_us = first.choices[i]->time_us + second.choices[0]->time_us,
-                       .partial_ops = definition,
-                       .partial_count = 1,
-                   });
+    Choice split = *before;
+    split.partial_ops = partial_definition(planner->arena, before, pair->partial);
+    split.partial_count++;
+    for (int i = 0; i < first.count && i < PARTIAL_KEPT && second.count; i++) {
+        Choice choice = choice_extend(split, first.choices[i]);
+        add_choice(planner, list, choice_extend(choice, second.choices[0]));
+    }
 }
+
+/* Outputs that share what they read, and far more terms of each: a block that makes them all over a part of the terms reuses
+   most. */
+static bool is_deep(const Fusion *fusion)
+{
+    int64_t outputs = spatial_points(fusion);
+    if (!fusion_is_reduction(fusion) || outputs < DEEP_OUTPUTS || reduction_points(fusion) < DEEP_TERMS * outputs)
+        return false;
+    FusedAccess found[MAX_ACCESSES];
+    int count = fusion_accesses(fusion, found, MAX_ACCESSES);
+    uint32_t spatial = fusion->ops[0].spatial;
+    for (int i = 0; i < count; i++)
+        if (found[i].op == 0 && (access_axes(found[i].access) & spatial) != spatial)
+            return true;
+    return false;
+}
+
+/* Where the best kernel leaves units idle, its reduction may be spread over more blocks. */
+static void add_splits(Planner *planner, ChoiceList *list, const Choice *before, const Fusion *fusion,
+                       const PlannedLaunch *best)
+{
+    int64_t grid = best->program.grid;
+    bool packed = before->copies, deep = is_deep(fusion);
+    int64_t idle =
+        2 * (int64_t)planner->device->sm_count / (grid ? grid : 1);   // units without a block, for each block
+    if (deep)
+        idle = 2 * planner->device->sm_count;   // a block for each part: its outputs share what it reads
+    bool short_of_blocks = packed && best->program.perf.waves < FEW_WAVES;
+    for (int64_t parts = 2; parts <= MAX_PARTS; parts *= 2)
+        if ((parts <= 2 * idle && parts * 4 > idle) ||   // fewer parts would leave most units idle still
+            (short_of_blocks && parts <= PRODUCT_PARTS))
+            add_split(planner, list, before, fusion,
+                      deep || packed ? fusion_even_parts(fusion, parts) : parts);
+}
+
+/* Products of factors that are copied to where tensor cores can take them. */
+static void add_packed(Planner *planner, ChoiceList *list, const Fusion *fusion)
+{
+    const Packed *packed = gemm_pack(planner->arena, fusion, planner->device);
+    if (!packed)
+        return;
+    Choice copies = {.partial_ops = packed->definitions, .partial_count = packed->count};
+    for (int i = 0; i < packed->count; i++) {
+        ChoiceList ways = single_launches(planner, packed->copies[i]);
+        if (!ways.count)
+            return;
+        copies = choice_extend(copies, ways.choices[0]);
+        copies.copies++;
+    }
+    ChoiceList products = tensor_core_launches(planner, packed->product);
+    for (int i = 0; i < products.count; i++)
+        add_choice(planner, list, choice_extend(copies, products.choices[i]));
+    if (products.count)
+        add_splits(planner, list, &copies, packed->product, &products.choices[0]->launches[0]);
+}
+
+/* The launch that a choice is told by, and not by those that bring its factors in order. */
+static const PlannedLaunch *lead(const Choice *choice) { return &choice->launches[choice->copies]; }
 
 static bool same_family(const Choice *left, const Choice *right)
 {
-    return left->count == right->count && left->launches[0].family == right->launches[0].family;
+    return left->count == right->count && lead(left)->family == lead(right)->family;
 }
 
 /* Points of a row that one block makes elements of: units idle in the end for no longer than that takes. */
@@ -167,14 +247,6 @@ static ChoiceList element_choices(Planner *planner, const Fusion *fusion)
     }
     list.count = kept;
     return list;
-}
-
-/* The launches of a choice, and one more. */
-static Choice choice_extend(Choice choice, const Choice *last)
-{
-    choice.launches[choice.count++] = last->launches[0];
-    choice.time_us += last->time_us;
-    return choice;
 }
 
 /* Statistics of chunks of the rows, the rows' own, the elements. */
@@ -218,8 +290,8 @@ bool choice_same_kernels(const Choice *left, const Choice *right)
 
 static bool same_tile(const Choice *left, const Choice *right, Level level)
 {
-    return same_family(left, right) && memcmp(&left->launches[0].program.tile[level],
-                                              &right->launches[0].program.tile[level], sizeof(RTile)) == 0;
+    return same_family(left, right) &&
+           memcmp(&lead(left)->program.tile[level], &lead(right)->program.tile[level], sizeof(RTile)) == 0;
 }
 
 static bool same_register_tile(const Choice *left, const Choice *right)
@@ -251,7 +323,7 @@ static bool is_mirrored(const Choice *left, const Choice *right)
     if (!choice_same_kernels(left, right) ||
         fabs(left->time_us - right->time_us) > EQUAL_TIMES * left->time_us)
         return false;
-    const RProgram *a = &left->launches[0].program, *b = &right->launches[0].program;
+    const RProgram *a = &lead(left)->program, *b = &lead(right)->program;
     bool same = a->threads == b->threads;
     for (Level level = LEVEL_REGISTER; level <= LEVEL_SHARED && same; level++) {
         RTile of_a = sorted_sizes(a->tile[level]), of_b = sorted_sizes(b->tile[level]);
@@ -321,23 +393,6 @@ static bool is_near_one_pass(const Planner *planner, const ChoiceList *list)
     return launch->program.perf.time_us <= MORE_THAN_ONCE * once_us + 2 * launch->program.perf.launch_us;
 }
 
-/* Outputs that share what they read, and far more terms of each: a block that makes them all over a part of the terms reuses
-   most. */
-static bool is_deep(const Fusion *fusion)
-{
-    int64_t outputs = spatial_points(fusion);
-    if (!fusion_is_reduction(fusion) || outputs < DEEP_OUTPUTS || reduction_points(fusion) < DEEP_TERMS * outputs)
-        return false;
-    FusedAccess found[MAX_ACCESSES];
-    int count = fusion_accesses(fusion, found, MAX_ACCESSES);
-    uint32_t spatial = fusion->ops[0].spatial;
-    for (int i = 0; i < count; i++)
-        if (found[i].op == 0 && (access_axes(found[i].access) & spatial) != spatial)
-            return true;
-    return false;
-}
-
-/* Where the best kernel leaves units idle, its reduction may be spread over more blocks. */
 ChoiceList choices_of(Planner *planner, const Fusion *fusion)
 {
     if (!planner->alone)
@@ -347,16 +402,8 @@ ChoiceList choices_of(Planner *planner, const Fusion *fusion)
         add_all_phases(planner, &list, fusion);
     if (!list.count)
         return list;
-    int64_t grid = list.choices[0]->launches[0].program.grid;
-    int64_t idle =
-        2 * (int64_t)planner->device->sm_count / (grid ? grid : 1);   // units without a block, for each block
-    bool deep = is_deep(fusion);
-    if (deep)
-        idle = 2 * planner->device->sm_count;   // a block for each part: its outputs share what it reads
-    for (int64_t parts = 2; parts <= 2 * idle && parts <= MAX_PARTS; parts *= 2)
-        if (parts * 4 > idle)   // fewer parts would leave most units idle still
-            add_split(planner, &list, fusion, deep ? fusion_even_parts(fusion, parts) : parts);
+    add_splits(planner, &list, &(Choice){0}, fusion, &list.choices[0]->launches[0]);
+    add_packed(planner, &list, fusion);
     keep_diverse(&list, planner->keep);
     return list;
 }
-

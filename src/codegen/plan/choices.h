@@ -3,10 +3,12 @@
 #include "codegen/plan/plan.h"
 #include "rprogram/memo.h"
 
-/* One way of computing one fusion: a launch, or several where its reductions are split over blocks. */
+/* One way of computing one fusion: a launch, or several where its reductions are split over blocks or its
+   factors are packed. */
 typedef struct Choice {
-    PlannedLaunch launches[3];
+    PlannedLaunch launches[4];   // two packed factors, a product's parts, their sums
     int count;
+    int copies;   // of them those that pack factors: the first ones
     double time_us;
     const TensorOp *const *partial_ops;   // definitions of what the launches pass on
     int partial_count;

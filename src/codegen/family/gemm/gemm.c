@@ -8,7 +8,7 @@
 #include "rtile/space.h"
 
 /* Threads end where 8 rows of each warp's tile, which go out by way of shared memory, fit in the stages' room. */
-enum { PIECE = 8, LOADED = 16, MIN_K_STEP = 2 * LOADED, MAX_K_STEP = 128 };   // elements
+enum { LOADED = 16, MIN_K_STEP = 2 * LOADED, MAX_K_STEP = 128 };   // elements
 enum { MAX_WARP_TILE = 128, MAX_TILE = 256, MAX_THREADS = 256, SLAB_ROWS = 8, MAX_VECTOR = 8 };
 
 // ---- structure ----
@@ -77,14 +77,26 @@ static bool guards_pieces(const Guard *guard, int axis)
     return true;
 }
 
+/* Behind the last elements of a row of M or N may be others as of a packed factor: pieces take them in vain. */
+static bool ends_in_pieces(const Fusion *fusion, const Access *access, const Group *group)
+{
+    int axis = innermost(group);
+    const Dim *row = &access->dims[access->rank - 1];
+    return fusion->axes[axis].extent % PIECE == 0 ||
+           (group->count == 1 && axis < fusion->spatial_count && affine_single_axis(&row->index) == axis &&
+            row->size >= round_up(fusion->axes[axis].extent, PIECE));
+}
+
 Reading find_reading(const Fusion *fusion, const Product *product, int factor)
 {
     const Guard *own = factor_guard(product, factor);
-    Affine offset = access_offset(plain_access(product->factor[factor]));
+    const Access *access = plain_access(product->factor[factor]);
+    Affine offset = access_offset(access);
     for (int along_k = 1; along_k >= 0; along_k--) {
-        int axis = innermost(fast_group(product, factor, along_k));
-        if (allows_vector(fusion, &offset, axis, PIECE) && guards_pieces(own, axis) &&
-            guards_pieces(product->guard, axis))
+        const Group *group = fast_group(product, factor, along_k);
+        int axis = innermost(group);
+        if (offset_allows_vector(&offset, axis, PIECE) && ends_in_pieces(fusion, access, group) &&
+            guards_pieces(own, axis) && guards_pieces(product->guard, axis))
             return (Reading){along_k, BY_PIECES};
     }
     for (int along_k = 1; along_k >= 0 && !own && !product->guard; along_k--)
@@ -114,6 +126,8 @@ static DataTile operand_tile(const Fusion *fusion, const Product *product, int f
     tile.dims[0] = (Dim){affine_axis(GROUP_BATCH), product->group[GROUP_BATCH].extent};
     tile.dims[row_dim] = (Dim){affine_axis(rows), product->group[rows].extent};
     tile.dims[k_dim] = (Dim){affine_axis(GROUP_K), product->group[GROUP_K].extent};
+    if (reading.way == BY_PIECES)
+        tile.dims[2].size = round_up(tile.dims[2].size, PIECE);
     return tile;
 }
 

@@ -7,6 +7,8 @@
 /* Products that tensor cores add up one after the other, and cut off as they do: at most 1024 times, 2^-14 of the sum. */
 enum { MAX_CHAIN = 8192 };
 
+enum { PIECE = 8 };   // elements that are copied together, where they are one aligned access
+
 /* How eight neighbours of a factor are read: by one aligned access, by the two that hold them, one by one. */
 typedef enum Way { BY_PIECES, FROM_ANYWHERE, BY_ELEMENTS } Way;
 

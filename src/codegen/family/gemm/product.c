@@ -144,15 +144,19 @@ bool product_along_k(const Fusion *fusion, const Product *product, int factor)
     return run_along(fusion, access, &product->group[GROUP_K]) > run_along(fusion, access, rows);
 }
 
-/* Whether `vector` neighbours along the axis are one aligned access. */
-bool allows_vector(const Fusion *fusion, const Affine *offset, int axis, int64_t vector)
+bool offset_allows_vector(const Affine *offset, int axis, int64_t vector)
 {
-    if (fusion->axes[axis].extent % vector || offset->coef[axis] != 1 || offset->constant % vector)
+    if (offset->coef[axis] != 1 || offset->constant % vector)
         return false;
     for (int a = 0; a < MAX_AXES; a++)
         if (a != axis && offset->coef[a] % vector)
             return false;
     return true;
+}
+
+bool allows_vector(const Fusion *fusion, const Affine *offset, int axis, int64_t vector)
+{
+    return fusion->axes[axis].extent % vector == 0 && offset_allows_vector(offset, axis, vector);
 }
 
 int product_vector(const Fusion *fusion, const Product *product, int factor, int64_t tile)

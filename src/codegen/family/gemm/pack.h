@@ -1,0 +1,17 @@
+// Pack: factors whose rows do not begin at pieces of 16 bytes are copied to where they do, with zeros behind each row.
+//
+//     A[4095, 1001]  ->  A.packed[4095, 1008]        one launch each, at a copy's speed
+//     B[1001, 4097]  ->  B.packed[1008, 4104]        k is 1008 then: what is added are products of zeros
+#pragma once
+#include "hal/device.h"
+#include "ir/fuse.h"
+
+typedef struct Packed {
+    Fusion *copies[2];   // of one or both factors
+    int count;
+    const TensorOp **definitions;   // of what they make, so that the reference evaluator knows it
+    Fusion *product;                // reads that
+} Packed;
+
+/* NULL: there is nothing to gain, or a copy would be larger than the factor. */
+Packed *gemm_pack(Arena *arena, const Fusion *fusion, const DeviceSpec *device);
