@@ -255,8 +255,8 @@ static void count_tree(CountWalk *walk, const Exchange *exchange)
     }
 }
 
-/* Threads of a warp that share columns: where they lie along the reduction a power of two that divides it, else all that there are
-   in every warp alike. */
+/* Threads of a warp that share columns: where they lie along the reduction a power of two that divides it, else all
+   that there are in every warp alike. */
 static int64_t halving_lanes(const CountWalk *walk, bool along)
 {
     int64_t warp = walk->device->warp_size, sharers = tiles_along(walk, true), columns = tiles_along(walk, false);
@@ -306,8 +306,8 @@ static int64_t dealt_totals(const CountWalk *walk, const Meeting *meeting)
     return totals;
 }
 
-/* All parts of the sums are left, and those that lie inside are read by whoever makes the total, those of a cluster's other blocks,
-   too. None goes on to write while others read. */
+/* All parts of the sums are left, and those that lie inside are read by whoever makes the total, those of a cluster's
+   other blocks, too. None goes on to write while others read. */
 static void count_halves(CountWalk *walk, const Exchange *exchange)
 {
     int64_t lanes = halving_lanes(walk, exchange->along), cluster = at_least_1(walk->rules->cluster_blocks);
