@@ -213,14 +213,16 @@ static char *of_samples(Arena *arena, Shape *s)
 /* Two tensors of 16-bit elements that are multiplied, each with its axes in either order. */
 char *generate_product(Arena *arena, uint64_t state)
 {
-    static const int64_t rows[] = {2, 7, 16, 17, 33, 40, 64, 100, 130}, depths[] = {3, 16, 33, 64, 72, 200};
+    static const int64_t rows[] = {2, 7, 16, 17, 33, 40, 64, 100, 130}, depths[] = {3, 16, 33, 64, 72, 200},
+                         whole[] = {40, 64, 72, 128, 136, 192};   // rows of aligned pieces, as some kernels want them
     static const char *const bodies[] = {"c$1", "c$1", "relu(c$1)", "c$1 * 0.5 + b$2", "max(c$1 + z$1, 0)"};
     Shape shape = shape_new(state, MOST_ELEMENTS), *s = &shape;
     int batch = (int)below(s, 4) / 3, m = batch, n = batch + 1, k = batch + 2;
     s->extent[0] = 3;
-    s->extent[m] = PICK(&s->random, rows);
-    s->extent[n] = PICK(&s->random, rows);
-    s->extent[k] = PICK(&s->random, depths);
+    bool is_whole = below(s, 3) > 0;
+    s->extent[m] = is_whole ? PICK(&s->random, whole) : PICK(&s->random, rows);
+    s->extent[n] = is_whole ? PICK(&s->random, whole) : PICK(&s->random, rows);
+    s->extent[k] = is_whole ? PICK(&s->random, whole) : PICK(&s->random, depths);
     s->rank = k + 1;
     const char *type = reals[1 + below(s, 2)], *sizes[2], *names[2];
     for (int factor = 0; factor < 2; factor++) {
