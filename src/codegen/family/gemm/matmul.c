@@ -35,6 +35,7 @@ static DataTile operand_tile(const Fusion *fusion, const Product *product, int f
     tile.name = product_factor_name(product, factor);
     tile.element_bits = product_element_bits(product->factor[factor]);
     tile.staged_bits = value_bits;
+    tile.apart = product_lies_apart(fusion, product, factor);
     if (product_vector(fusion, product, factor, MAX_TILE) == 1)
         tile.instructions = product_search_instructions(fusion, product, factor);
     bool along_k = product_along_k(fusion, product, factor);

@@ -176,6 +176,30 @@ int product_vector(const Fusion *fusion, const Product *product, int factor, int
     return vector;
 }
 
+bool product_is_picture(const Fusion *fusion, const Product *product, const Access *access, const int group[3])
+{
+    Affine offset = access_offset(access);
+    int64_t stride = 1;
+    for (int d = 2; d >= 0; d--) {
+        const Group *axes = &product->group[group[d]];
+        for (int i = axes->count - 1; i >= 0; i--) {
+            if (offset.coef[axes->axes[i]] != stride)
+                return false;
+            stride *= fusion->axes[axes->axes[i]].extent;
+        }
+    }
+    return stride == tensor_elements(access->tensor);
+}
+
+bool product_lies_apart(const Fusion *fusion, const Product *product, int factor)
+{
+    const Expr *expr = product->factor[factor];
+    int rows = factor ? GROUP_N : GROUP_M;
+    bool along_k = product_along_k(fusion, product, factor);
+    const int group[] = {GROUP_BATCH, along_k ? rows : GROUP_K, along_k ? GROUP_K : rows};
+    return expr->kind != EXPR_ACCESS || product->guard || !product_is_picture(fusion, product, &expr->access, group);
+}
+
 static uint32_t group_mask(const Group *group)
 {
     uint32_t mask = 0;

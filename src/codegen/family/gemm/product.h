@@ -52,6 +52,12 @@ int product_vector(const Fusion *fusion, const Product *product, int factor, int
 /* Whether neighbours are one access of columns of C, in every output. */
 bool product_stores_vectors(const Fusion *fusion, const Product *product, int columns);
 
+/* The tensor's elements lie in memory as the groups of its tile do, outermost first. */
+bool product_is_picture(const Fusion *fusion, const Product *product, const Access *access, const int group[3]);
+
+/* Of a factor, neighbours of the walk may lie far apart, be shared, or be made of several elements or none. */
+bool product_lies_apart(const Fusion *fusion, const Product *product, int factor);
+
 /* The axes of a factor, those of the guard above the product among them. */
 uint32_t product_factor_axes(const Product *product, int factor);
 

@@ -73,38 +73,12 @@ static int least_sharers(const Fusion *fusion, const Product *product)
     return 8 * LEAST_RUN_BYTES / (vector * product_element_bits(product->factor[LARGE]));
 }
 
-/* The tensor's elements lie in memory as the groups of its tile do, outermost first. */
-static bool is_picture(const Fusion *fusion, const Product *product, const Access *access, const int group[3])
-{
-    Affine offset = access_offset(access);
-    int64_t stride = 1;
-    for (int d = 2; d >= 0; d--) {
-        const Group *axes = &product->group[group[d]];
-        for (int i = axes->count - 1; i >= 0; i--) {
-            if (offset.coef[axes->axes[i]] != stride)
-                return false;
-            stride *= fusion->axes[axes->axes[i]].extent;
-        }
-    }
-    return stride == tensor_elements(access->tensor);
-}
-
-/* Neighbours of the walk may lie far apart, be shared, or be made of several elements or none. */
-static bool lies_apart(const Fusion *fusion, const Product *product, int factor)
-{
-    const Expr *expr = product->factor[factor];
-    int rows = factor == LARGE ? GROUP_N : GROUP_M;
-    bool along_k = product_along_k(fusion, product, factor);
-    const int group[] = {GROUP_BATCH, along_k ? rows : GROUP_K, along_k ? GROUP_K : rows};
-    return expr->kind != EXPR_ACCESS || product->guard || !is_picture(fusion, product, &expr->access, group);
-}
-
 static DataTile operand_tile(const Fusion *fusion, const Product *product, int factor)
 {
     int rows = factor == LARGE ? GROUP_N : GROUP_M;
     DataTile tile = {.name = product_factor_name(product, factor), .rank = 3, .scatter = 1};
     tile.element_bits = product_element_bits(product->factor[factor]);
-    tile.apart = lies_apart(fusion, product, factor);
+    tile.apart = product_lies_apart(fusion, product, factor);
     int row_dim = product_along_k(fusion, product, factor) ? 1 : 2;
     tile.dims[0] = (Dim){affine_axis(GROUP_BATCH), product->group[GROUP_BATCH].extent};
     tile.dims[row_dim] = (Dim){affine_axis(rows), product->group[rows].extent};
@@ -118,7 +92,7 @@ static DataTile output_tile(const Fusion *fusion, const Product *product, int op
 {
     static const int group[] = {GROUP_BATCH, GROUP_M, GROUP_N};
     DataTile tile = product_output_tile(fusion, product, op);
-    tile.apart = !is_picture(fusion, product, &fusion->ops[op].store, group);
+    tile.apart = !product_is_picture(fusion, product, &fusion->ops[op].store, group);
     return tile;
 }
 
