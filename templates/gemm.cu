@@ -123,7 +123,7 @@ template <class Operand, Index EXTENT, int BR> struct Tile {
             if constexpr (ALONG_K)
                 load_matrices(tile, from + (corner + i * 16 * PITCH + (k / PIECE ^ turn)) * PIECE);
             else
-                load_turned(tile, from + (corner + k * PITCH + ((row + i * 16) / PIECE ^ turn)) * PIECE);
+                load_matrices_turned(tile, from + (corner + k * PITCH + ((row + i * 16) / PIECE ^ turn)) * PIECE);
         }
     };
 };

@@ -12,7 +12,8 @@ import jsonschema
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FAMILIES = {
-    "matmul": ["matmul", "matmul_bias_gelu", "matmul_batched", "matmul_transposed"],
+    "matmul": ["matmul", "matmul_batched", "matmul_transposed"],
+    "gemm": ["matmul_bias_gelu"],   # 16-bit elements, on tensor cores
     "elementwise": ["relu", "bn_inference", "elementwise_chain"],
     "reduce": ["reduce_rows", "reduce_columns", "reduce_all"],
     "window": ["max_pool", "avg_pool"],

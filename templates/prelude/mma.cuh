@@ -22,7 +22,7 @@ DEVICE void load_matrices(unsigned (&tile)[4], const void *line)
 
 // The same of tiles that lie in memory by columns: each matrix is turned on its way.
 #ifndef ROLLERC_INTERP
-DEVICE void load_turned(unsigned (&tile)[4], const void *line)
+DEVICE void load_matrices_turned(unsigned (&tile)[4], const void *line)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 750
     const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(line));

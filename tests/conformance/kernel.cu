@@ -145,7 +145,7 @@ DEVICE long long matrices(const Memory &memory, int i, bool turned)
         line[n] = memory.table[i * 16 % TABLE_BYTES + n];
     block_sync();
     if (HAS_TILES && turned)
-        load_turned(tile, line);
+        load_matrices_turned(tile, line);
     if (HAS_TILES && !turned)
         load_matrices(tile, line);
     block_sync();

@@ -137,7 +137,7 @@ static inline void load_matrices(unsigned (&tile)[4], const void *line, ROLLERC_
     const rollerc_interp::MatrixLine own = *static_cast<const rollerc_interp::MatrixLine *>(line);
     rollerc_interp::load_matrices(&own, false, tile, place);
 }
-static inline void load_turned(unsigned (&tile)[4], const void *line, ROLLERC_PLACE)
+static inline void load_matrices_turned(unsigned (&tile)[4], const void *line, ROLLERC_PLACE)
 {
     const rollerc_interp::MatrixLine own = *static_cast<const rollerc_interp::MatrixLine *>(line);
     rollerc_interp::load_matrices(&own, true, tile, place);
