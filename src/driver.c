@@ -91,10 +91,10 @@ static void write_depfile(Arena *arena, const Options *opt, const DeviceSpec *de
 }
 
 /* What is written, and the ranking it stands in. */
-typedef struct Product {
+typedef struct Written {
     const Candidate *best;
     const Source *ranking;
-} Product;
+} Written;
 
 static const char *explanation(Arena *arena, ArtefactKind kind, const Source *ranking)
 {
@@ -102,7 +102,7 @@ static const char *explanation(Arena *arena, ArtefactKind kind, const Source *ra
     return kind == ARTEFACT_PAGE ? explain_page(arena, report) : explain_text(arena, report);
 }
 
-static const char *text_of(Arena *arena, ArtefactKind kind, const Product *product)
+static const char *text_of(Arena *arena, ArtefactKind kind, const Written *product)
 {
     switch (kind) {
     case ARTEFACT_CU: return product->best->kernel->source;
@@ -113,7 +113,7 @@ static const char *text_of(Arena *arena, ArtefactKind kind, const Product *produ
 }
 
 static void stage_artefact(Arena *arena, OutputSet *outputs, const Artefact *artefact,
-                           const Product *product)
+                           const Written *product)
 {
     const JitResult *compiled = product->best->compiled;
     if (artefact->kind == ARTEFACT_PTX) {
@@ -126,7 +126,7 @@ static void stage_artefact(Arena *arena, OutputSet *outputs, const Artefact *art
     }
 }
 
-static void write_outputs(Arena *arena, const Options *opt, const DeviceSpec *device, const Product *product)
+static void write_outputs(Arena *arena, const Options *opt, const DeviceSpec *device, const Written *product)
 {
     OutputSet *outputs = output_set_new(arena);
     for (int i = 0; i < opt->artefact_count; i++)
@@ -228,7 +228,7 @@ int compile(const Options *opt, Outcome *outcome)
     Arena *arena = arena_new();
     Stopwatch watch = stopwatch_start();
     DeviceSpec *device = device_read(arena, opt->device);
-    stopwatch_lap(&watch, "device", "%s: %d units of %s", device->name, device->sm_count, device->arch);
+    stopwatch_lap(&watch, "device", "%s: %d SMs of %s", device->name, device->sm_count, device->arch);
     Source *source = source_read(arena, opt->input);
     Token *tokens = lex(arena, source);
     stopwatch_lap(&watch, "lex", "%d tokens", token_count(tokens));
@@ -269,7 +269,7 @@ int compile(const Options *opt, Outcome *outcome)
     if (opt->profile)
         profile_find_gpu(arena, device, opt->force_device, &candidates);
     try_candidates(arena, opt, &base, &candidates, &watch);
-    Product product = {.best = choose(opt, &candidates)};
+    Written product = {.best = choose(opt, &candidates)};
     DUMP(kernel, strbuf_puts(out, product.best->kernel->source));
     StrBuf expr = strbuf_new(arena);
     ast_print_source(&expr, ast, opt->params, opt->param_count);

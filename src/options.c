@@ -14,9 +14,8 @@
 #include "base/strbuf.h"
 #include "hal/device.h"
 #include "option_error.h"
+#include "option_parts.h"
 #include "response.h"
-
-#define usage_error(...) fatal(EXIT_USAGE, __VA_ARGS__)
 
 // ---- what the command line can say ----
 
@@ -87,36 +86,7 @@ static const struct argp_option table[] = {
 };
 // clang-format on
 
-/* The command line as written; `Options` is completed from it when all of it has been seen. */
-typedef struct CommandLine {
-    Arena *arena;
-    Options *options;
-    const char *output;     // -o
-    const char *name;       // --name
-    bool asked[ARTEFACT_KINDS];   // --emit KIND without a file
-    bool depfile;           // -MD
-    bool explain;           // `rollerc explain`
-    const char *colour;
-} CommandLine;
-
 // ---- small readers ----
-
-static int choose(Arena *arena, const char *option, const char *word, const char *const *choices, int count)
-{
-    StrBuf list = strbuf_new(arena);
-    for (int i = 0; i < count; i++) {
-        if (strcmp(word, choices[i]) == 0)
-            return i;
-        strbuf_printf(&list, "%s%s", i ? ", " : "", choices[i]);
-    }
-    usage_error("unknown word '%s' for %s; it is one of %s", word, option, list.text);
-}
-
-/* Of the kernel and of the outputs, where nothing else is said. */
-static char *stem_of(Arena *arena, const char *path)
-{
-    return strcmp(path, "-") == 0 ? arena_strdup(arena, "kernel") : path_stem(arena, path);
-}
 
 static int read_count(const char *option, const char *text, int most)
 {
@@ -197,184 +167,7 @@ static void add_dumps(CommandLine *line, const char *list)
     };
     char *words = arena_strdup(line->arena, list), *rest = words;
     for (char *word; (word = strsep(&rest, ","));)
-        line->options->dump[choose(line->arena, "-d", word, names, STAGE_COUNT)] = true;
-}
-
-// ---- artefacts ----
-
-static const char *output_place(const char *path) { return strcmp(path, "-") == 0 ? "/dev/stdout" : path; }
-
-static bool same_output(Arena *arena, const char *left, const char *right)
-{
-    return path_same(arena, output_place(left), output_place(right));
-}
-
-static void add_artefact(CommandLine *line, ArtefactKind kind, const char *path, const char *option)
-{
-    Options *options = line->options;
-    if (!*path)
-        usage_error("an output file needs a name");
-    for (int i = 0; i < options->artefact_count; i++)
-        if (same_output(line->arena, options->artefacts[i].path, path)) {
-            if (options->artefacts[i].kind == kind)
-                return;
-            usage_error("two artefacts would both be written to '%s': %s and %s", path, options->artefacts[i].option,
-                        option);
-        }
-    if (options->artefact_count == MAX_ARTEFACTS)
-        usage_error("more than %d artefacts", MAX_ARTEFACTS);
-    options->artefacts[options->artefact_count++] = (Artefact){kind, path, option};
-}
-
-static const char *const kind_names[] = {
-    [ARTEFACT_CU] = "cu",       [ARTEFACT_HEADER] = "header", [ARTEFACT_PTX] = "ptx",
-    [ARTEFACT_CUBIN] = "cubin", [ARTEFACT_JSON] = "json",     [ARTEFACT_TEXT] = "text",
-    [ARTEFACT_PAGE] = "page",
-};
-
-static void add_emit(CommandLine *line, ArtefactKind kind, const char *path)
-{
-    add_artefact(line, kind, path, arena_printf(line->arena, "--emit %s=%s", kind_names[kind], path));
-}
-
-/* KIND[=FILE],KIND[=FILE],… */
-static void add_emits(CommandLine *line, const char *list)
-{
-    char *words = arena_strdup(line->arena, list), *rest = words;
-    for (char *word; (word = strsep(&rest, ","));) {
-        char *path = strchr(word, '=');
-        if (path)
-            *path++ = '\0';
-        int kind = choose(line->arena, "--emit", word, kind_names, ARTEFACT_KINDS);
-        if (path)
-            add_emit(line, (ArtefactKind)kind, path);
-        else
-            line->asked[kind] = true;
-    }
-}
-
-static ArtefactKind kind_of_output(const char *path)
-{
-    const char *suffix = path_suffix(path);
-    if (strcmp(path, "-") == 0 || strcmp(suffix, ".cu") == 0 || strncmp(path, "/dev/", 5) == 0)
-        return ARTEFACT_CU;
-    if (strcmp(suffix, ".json") == 0)
-        return ARTEFACT_JSON;
-    if (strcmp(suffix, ".ptx") == 0)
-        return ARTEFACT_PTX;
-    if (strcmp(suffix, ".cubin") == 0)
-        return ARTEFACT_CUBIN;
-    if (strcmp(suffix, ".txt") == 0)
-        return ARTEFACT_TEXT;
-    if (strcmp(suffix, ".html") == 0)
-        return ARTEFACT_PAGE;
-    usage_error("the suffix of '%s' says nothing about its form; -o wants .cu, .json, .ptx, .cubin, .txt or .html", path);
-}
-
-static bool wants_dumps(const Options *options)
-{
-    bool any = false;
-    for (int stage = 0; stage < STAGE_COUNT; stage++)
-        any |= options->dump[stage];
-    return any;
-}
-
-/* -o first, then what --emit named without a file: beside the main artefact, under its name. */
-static void complete_artefacts(CommandLine *line)
-{
-    static const char *const suffix[] = {
-        [ARTEFACT_CU] = ".cu",       [ARTEFACT_HEADER] = ".h",   [ARTEFACT_PTX] = ".ptx",
-        [ARTEFACT_CUBIN] = ".cubin", [ARTEFACT_JSON] = ".json", [ARTEFACT_TEXT] = ".txt",
-        [ARTEFACT_PAGE] = ".html",
-    };
-    Options *options = line->options;
-    const char *stem = stem_of(line->arena, options->input);
-    if (line->output) {
-        ArtefactKind kind = kind_of_output(line->output);
-        add_artefact(line, kind, line->output, arena_printf(line->arena, "-o %s", line->output));
-        line->asked[kind] = false;
-        if (path_suffix(line->output)[0])
-            stem = arena_strndup(line->arena, line->output, (size_t)(path_suffix(line->output) - line->output));
-    }
-    bool any_emit = false;
-    for (int kind = 0; kind < ARTEFACT_KINDS; kind++)
-        any_emit |= line->asked[kind];
-    for (int i = 0; i < options->artefact_count; i++)
-        any_emit |= options->artefacts[i].kind != ARTEFACT_JSON && options->artefacts[i].kind != ARTEFACT_PAGE;
-    bool any_dump = wants_dumps(options);
-    if (!any_emit && !line->output && !any_dump && !line->explain)
-        line->asked[ARTEFACT_CU] = true;
-    for (int kind = 0; kind < ARTEFACT_KINDS; kind++)
-        if (line->asked[kind])
-            add_emit(line, (ArtefactKind)kind, arena_printf(line->arena, "%s%s", stem, suffix[kind]));
-    for (int i = 0; i < options->artefact_count; i++)
-        if (any_dump && same_output(line->arena, options->artefacts[i].path, "-"))
-            usage_error("-d already prints to stdout; give the artefact a file");
-}
-
-/* `rollerc explain`: in words on stdout, if nothing else is said. A ranking is not compiled: little goes with it. */
-static void complete_explanation(CommandLine *line)
-{
-    Options *options = line->options;
-    const char *input = options->input;
-    bool has_text = line->asked[ARTEFACT_TEXT] || (line->output && kind_of_output(line->output) == ARTEFACT_TEXT);
-    for (int i = 0; i < options->artefact_count; i++)
-        has_text |= options->artefacts[i].kind == ARTEFACT_TEXT;
-    if (!has_text)
-        add_artefact(line, ARTEFACT_TEXT, "-", "explain");
-    options->explains_file = strcmp(path_suffix(input), ".json") == 0 || (strcmp(input, "-") == 0 && !options->device);
-    bool compiles = options->device || options->param_count || options->verify || options->profile || line->depfile;
-    if (options->explains_file && (compiles || wants_dumps(options)))
-        usage_error("'%s' is a ranking, made for one device with its options: only -o, --emit and --html go with it", input);
-}
-
-/* What can be made of a ranking alone. */
-static void check_explanation(const Options *options)
-{
-    for (int i = 0; i < options->artefact_count && options->explains_file; i++) {
-        ArtefactKind kind = options->artefacts[i].kind;
-        if (kind != ARTEFACT_TEXT && kind != ARTEFACT_PAGE)
-            usage_error("%s wants an expression; of the ranking '%s' only text and a page can be made",
-                        options->artefacts[i].option, options->input);
-    }
-}
-
-static void protect_input(Arena *arena, const Options *options, const char *input)
-{
-    for (int i = 0; i < options->artefact_count; i++)
-        if (same_output(arena, options->artefacts[i].path, input))
-            usage_error("'%s' is an input and would be overwritten by %s", input, options->artefacts[i].option);
-    if (options->depfile && same_output(arena, options->depfile, input))
-        usage_error("'%s' is an input and would be overwritten by -MF %s", input, options->depfile);
-}
-
-/* What is written later would take the place of what was written, or read, before. */
-static void protect_files(Arena *arena, const Options *options)
-{
-    protect_input(arena, options, strcmp(options->input, "-") == 0 ? "/dev/stdin" : options->input);
-    if (options->device && !device_text(options->device))
-        protect_input(arena, options, options->device);
-    for (int i = 0; i < options->artefact_count && options->depfile; i++)
-        if (same_output(arena, options->depfile, options->artefacts[i].path))
-            usage_error("two artefacts would both be written to '%s': %s and -MF %s", options->depfile,
-                        options->artefacts[i].option, options->depfile);
-}
-
-static void complete_depfile(CommandLine *line)
-{
-    Options *options = line->options;
-    if (!line->depfile) {
-        if (options->depfile || options->dep_target)
-            usage_error("%s without -MD", options->depfile ? "-MF" : "-MT");
-        return;
-    }
-    if (options->depfile)
-        return;
-    const char *main_path = options->artefact_count ? options->artefacts[0].path : "-";
-    if (strcmp(main_path, "-") == 0)
-        usage_error("-MD wants -MF FILE when no artefact is a file");
-    int length = (int)(path_suffix(main_path) - main_path);
-    options->depfile = arena_printf(line->arena, "%.*s.d", length, main_path);
+        line->options->dump[option_choose(line->arena, "-d", word, names, STAGE_COUNT)] = true;
 }
 
 /* An empty name is none: `--cache ""` waives $ROLLERC_CACHE. */
@@ -436,7 +229,7 @@ char *kernel_name(Arena *arena, const char *stem)
 static const char *chosen_name(const CommandLine *line)
 {
     if (!line->name)
-        return kernel_name(line->arena, stem_of(line->arena, line->options->input));
+        return kernel_name(line->arena, option_stem(line->arena, line->options->input));
     const char *name = kernel_name(line->arena, line->name);
     if (strcmp(name, line->name) != 0)
         usage_error("--name wants a C identifier, not '%s'; '%s' would do", line->name, name);
@@ -537,12 +330,12 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     case ARGP_KEY_ARG: set_input(options, value); break;
     case KEY_DEVICE: set_device(options, value); break;
     case 'o': line->output = value; break;
-    case KEY_EMIT: add_emits(line, value); break;
+    case KEY_EMIT: option_add_emits(line, value); break;
     case KEY_JSON:
-        add_artefact(line, ARTEFACT_JSON, value, arena_printf(line->arena, "--json %s", value));
+        option_add_artefact(line, ARTEFACT_JSON, value, arena_printf(line->arena, "--json %s", value));
         break;
     case KEY_PAGE:
-        add_artefact(line, ARTEFACT_PAGE, value, arena_printf(line->arena, "--html %s", value));
+        option_add_artefact(line, ARTEFACT_PAGE, value, arena_printf(line->arena, "--html %s", value));
         break;
     case KEY_NAME: line->name = value; break;
     case 'D': add_param(line, value); break;
@@ -553,14 +346,14 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     case KEY_PROFILE: options->profile = true; break;
     case KEY_FORCE: options->force_device = true; break;
     case KEY_HANG_AFTER: options->hang_after = read_count("--hang-after", value, MAX_HANG_AFTER); break;
-    case KEY_MATH: options->math = (EvalMath)choose(line->arena, "--math", value, eval_math_name, EVAL_FAST + 1); break;
+    case KEY_MATH: options->math = (EvalMath)option_choose(line->arena, "--math", value, eval_math_name, EVAL_FAST + 1); break;
     case KEY_TEMPLATES: options->templates = value; break;
     case KEY_LINES: options->line_directives = true; break;
     case KEY_CACHE: options->cache = value; break;
     case 'd': add_dumps(line, value); break;
     case 'v': options->verbose = true, options->quiet = false; break;
     case 'q': options->quiet = true, options->verbose = false; break;
-    case KEY_COLOUR: line->colour = colours[choose(line->arena, "--color", value, colours, 3)]; break;
+    case KEY_COLOUR: line->colour = colours[option_choose(line->arena, "--color", value, colours, 3)]; break;
     case KEY_LIST_DEVICES: list_devices(line->arena);
     case KEY_PRINT_DEVICE: print_device(value);
     case KEY_PRINT_SCHEMA: print_and_exit(embedded_find("schema/ranking.schema.json")->text);
@@ -598,14 +391,14 @@ Options *options_parse(Arena *arena, int argc, char **argv)
     if (!options->input)
         usage_error("no input file; `rollerc --help' shows the options");
     if (line.explain)
-        complete_explanation(&line);
+        option_complete_explanation(&line);
     if (!options->device && !options->explains_file)
         usage_error("no --device; `rollerc --list-devices' shows the built-in ones");
-    complete_artefacts(&line);
-    check_explanation(options);
-    complete_depfile(&line);
+    option_complete_artefacts(&line);
+    option_check_explanation(options);
+    option_complete_depfile(&line);
     complete_cache(options);
-    protect_files(arena, options);
+    option_protect_files(arena, options);
     options->name = chosen_name(&line);
     options->colour = options_want_colour(line.colour);
     return options;

@@ -174,7 +174,7 @@ __device__ __forceinline__ void meet()
         block_sync();
 }
 
-// One block a unit may take all registers: for more blocks the compiler would put off loads until their first use.
+// One block an SM may take all registers: for more blocks the compiler would put off loads until their first use.
 extern "C" __global__ void __launch_bounds__(THREADS, 1) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;

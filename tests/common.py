@@ -2,8 +2,10 @@
 import concurrent.futures
 import json
 import os
+import pathlib
 import subprocess
 import tempfile
+import traceback
 
 TESTS = os.path.dirname(os.path.abspath(__file__))
 EXAMPLES = os.path.join(os.path.dirname(TESTS), "examples")
@@ -102,3 +104,27 @@ def check_all(cases, check, jobs, verbose=False):
     for case, reason in zip(cases, in_parallel(jobs, check, cases)):
         tally.add(" ".join(str(part) for part in case), reason)
     return tally.exit_code()
+
+
+class Skip(Exception):
+    """What a test needs is not here; the text says what."""
+
+
+def run_tests(tests, called, filter=""):
+    """Calls every test_*(folder) among `tests` (globals()) whose name holds the filter, each in a folder of its own; the exit code."""
+    counts = {"passed": 0, "failed": 0, "skipped": 0}
+    for name, test in list(tests.items()):
+        if not name.startswith("test_") or filter not in name:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                test(pathlib.Path(folder))
+                counts["passed"] += 1
+            except Skip as reason:
+                counts["skipped"] += 1
+                print(f"SKIP {name}: {reason}")
+            except Exception:
+                counts["failed"] += 1
+                print(f"FAIL {name}\n{traceback.format_exc(limit=-2)}")
+    print(f"{called}: " + ", ".join(f"{count} {word}" for word, count in counts.items()))
+    return 1 if counts["failed"] or not counts["passed"] else 0

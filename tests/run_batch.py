@@ -16,10 +16,9 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-import traceback
 
+import common
 import jsonschema
 import yaml
 
@@ -38,10 +37,6 @@ kernels:
   - expr: {ROOT}/examples/matmul.te
     options: {{math: fast, top-k: 3}}
 """
-
-
-class Skip(Exception):
-    pass
 
 
 def batch(*arguments, code=0, folder, env=None):
@@ -218,7 +213,7 @@ def ended_worker(folder, number):
 
 def test_a_crash_is_a_result(folder):
     if not shutil.which("g++") and not shutil.which("clang++"):
-        raise Skip("no C++ compiler, so no proof that takes long enough to be killed")
+        raise common.Skip("no C++ compiler, so no proof that takes long enough to be killed")
     write(folder, f"devices: a100\nkernels:\n  - {{expr: {ROOT}/examples/softmax.te, options: {{verify: true}}}}\n"
                   f"  - {{expr: {ROOT}/examples/relu.te}}\n")
     ends = [(signal.SIGKILL, 4, "was killed; is there too little memory?")]
@@ -352,7 +347,7 @@ def ninja(folder, *arguments):
 
 def test_ninja_makes_what_changed_and_nothing_twice(folder):
     if not shutil.which("ninja"):
-        raise Skip("no ninja")
+        raise common.Skip("no ninja")
     shutil.copy(ROOT / "examples/relu.te", folder)
     shutil.copy(ROOT / "devices/a100.yaml", folder / "mine.yaml")
     shutil.copytree(ROOT / "templates", folder / "templates")
@@ -488,7 +483,7 @@ def stand_in(folder, version=0):
     """The environment in which NVRTC is a stand-in."""
     compiler = shutil.which("gcc") or shutil.which("clang")
     if not compiler:
-        raise Skip("no C compiler for the stand-in of NVRTC")
+        raise common.Skip("no C compiler for the stand-in of NVRTC")
     library = folder / f"cuda{version}/lib/libnvrtc.so.13"
     library.parent.mkdir(parents=True)
     subprocess.run([compiler, "-shared", "-fPIC", "-Wl,--build-id", "-x", "c", "-", "-o", library, f"-DVERSION={version}"],
@@ -567,22 +562,7 @@ def main():
     parser.add_argument("filter", nargs="?", default="", help="only tests whose name holds this")
     options = parser.parse_args()
     ROLLERC = os.path.abspath(options.rollerc)
-    counted = {"passed": 0, "failed": 0, "skipped": 0}
-    for name, test in list(globals().items()):
-        if not name.startswith("test_") or options.filter not in name:
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                test(pathlib.Path(folder))
-                counted["passed"] += 1
-            except Skip as reason:
-                counted["skipped"] += 1
-                print(f"SKIP {name}: {reason}")
-            except Exception:
-                counted["failed"] += 1
-                print(f"FAIL {name}\n{traceback.format_exc(limit=-2)}")
-    print("batch: " + ", ".join(f"{count} {word}" for word, count in counted.items()))
-    return 1 if counted["failed"] or not counted["passed"] else 0
+    return common.run_tests(globals(), "batch", options.filter)
 
 
 if __name__ == "__main__":

@@ -11,17 +11,13 @@ import signal
 import stat
 import subprocess
 import sys
-import tempfile
 import time
-import traceback
+
+import common
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MATMUL = str(ROOT / "examples/matmul.te")
 ROLLERC = ""
-
-
-class Skip(Exception):
-    pass
 
 
 def run(*arguments, code=0, folder=None, env=None, stdin=None, **more):
@@ -187,7 +183,7 @@ def test_failure_leaves_the_old_output(folder):
 
 def test_read_only_folder(folder):
     if os.geteuid() == 0:
-        raise Skip("root may write everywhere")
+        raise common.Skip("root may write everywhere")
     folder.chmod(stat.S_IRUSR | stat.S_IXUSR)
     compile_matmul(folder, code=4)
     folder.chmod(stat.S_IRWXU)
@@ -368,7 +364,7 @@ def many_kernels():
 
 def test_hundreds_of_kernels_take_little_time_and_memory(folder):
     if is_sanitized():
-        raise Skip("a sanitizer build")
+        raise common.Skip("a sanitizer build")
     for name, text in many_kernels():
         (folder / name).write_text(text)
         process = subprocess.Popen([ROLLERC, name, "--device", "h200", "-q"], cwd=folder)
@@ -500,7 +496,7 @@ def test_closed_standard_streams(folder):
 def test_the_binary_is_hardened(folder):
     headers = subprocess.run(["readelf", "-hlWd", ROLLERC], capture_output=True, text=True).stdout
     if is_sanitized():
-        raise Skip("a sanitizer build")
+        raise common.Skip("a sanitizer build")
     assert "DYN (Position-Independent Executable" in headers
     assert "GNU_RELRO" in headers and "BIND_NOW" in headers
     assert re.search(r"GNU_STACK .* RW ", headers)
@@ -513,22 +509,7 @@ def main():
     parser.add_argument("filter", nargs="?", default="", help="only tests whose name holds this")
     options = parser.parse_args()
     ROLLERC = os.path.abspath(options.rollerc)
-    counts = {"passed": 0, "failed": 0, "skipped": 0}
-    for name, test in list(globals().items()):
-        if not name.startswith("test_") or options.filter not in name:
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                test(pathlib.Path(folder))
-                counts["passed"] += 1
-            except Skip as reason:
-                counts["skipped"] += 1
-                print(f"SKIP {name}: {reason}")
-            except Exception:
-                counts["failed"] += 1
-                print(f"FAIL {name}\n{traceback.format_exc(limit=-1)}")
-    print("cli: " + ", ".join(f"{count} {word}" for word, count in counts.items()))
-    return 1 if counts["failed"] or not counts["passed"] else 0
+    return common.run_tests(globals(), "cli", options.filter)
 
 
 if __name__ == "__main__":

@@ -4,15 +4,16 @@ import argparse
 import ctypes
 import json
 import os
+import re
 import pathlib
 import resource
 import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-import traceback
+
+import common
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SKIPPED = 77
@@ -153,13 +154,14 @@ def test_ten_candidates_of_matmul(folder):
 
 def test_all_candidates_of_every_family_compile(folder):
     seen = set()
-    for name in ("bn_relu_training", "bn_add_relu_mask_nhwc", "layer_norm", "max_pool", "depthwise_31x31",
-                 "permute_210", "reduce_rows", "relu"):
-        run(ROOT / f"examples/{name}.te", "--device", "h200", "-o", "k.json", "--emit", "cubin", folder=folder)
+    for name, *defines in (("bn_relu_training",), ("bn_add_relu_mask_nhwc",), ("layer_norm",), ("max_pool",), ("depthwise_31x31",),
+                           ("permute_210",), ("reduce_rows",), ("relu",), ("matmul_bias_gelu",), ("matmul_i8",), ("matmul", "-D", "M=8")):
+        run(ROOT / f"examples/{name}.te", "--device", "h200", *defines, "-o", "k.json", "--emit", "cubin", folder=folder)
         for candidate in check_schema(folder / "k.json")["candidates"]:
             assert candidate["status"] != "compile_error", f"{name}: {candidate['reason']}"
             seen |= {launch["family"] for launch in candidate["launches"]}
-    print(f"jit: candidates of {', '.join(sorted(seen))} compile")
+    families = set(re.findall(r"&(\w+)_family", (ROOT / "src/codegen/family/families.c").read_text()))
+    assert seen == families, families ^ seen
 
 
 # ---- what fails ----
@@ -221,19 +223,7 @@ def main():
     if not has_nvrtc():
         print("SKIPPED: there is no NVRTC here; PTX, cubin and compiled rankings are NOT tested")
         return SKIPPED
-    failed = passed = 0
-    for name, test in list(globals().items()):
-        if not name.startswith("test_") or options.filter not in name:
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                test(pathlib.Path(folder))
-                passed += 1
-            except Exception:
-                failed += 1
-                print(f"FAIL {name}\n{traceback.format_exc(limit=-1)}")
-    print(f"jit: {passed} passed, {failed} failed")
-    return 1 if failed or not passed else 0
+    return common.run_tests(globals(), "jit", options.filter)
 
 
 if __name__ == "__main__":

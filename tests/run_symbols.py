@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""The floors and rooms hold: by the symbols of its objects no file calls one of a floor or room above it, and no files lean on
-each other in circles."""
+"""The floors and rooms hold: by the symbols of its objects no file calls one of a floor or room above it, no files lean on
+each other in circles, no function is public for nobody; and no two types have one name."""
 import argparse
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -72,6 +73,27 @@ def circles(graph):
                     queue.append(target)
 
 
+def shared_names(texts):
+    """Types that two of the files define: a reader would take one for the other."""
+    homes = {}
+    for source, text in sorted(texts.items()):
+        for name in re.findall(r"^typedef (?:struct|enum|union) (\w+)", text, re.MULTILINE):
+            homes.setdefault(name, []).append(source)
+    return [f"{name} is a type in {' and in '.join(sources)}" for name, sources in homes.items() if len(sources) > 1]
+
+
+def called_by_tests(build):
+    return {line.split()[-1] for path in (build / "tests").rglob("*.o")
+            for line in subprocess.run(["nm", "-u", path], capture_output=True, text=True, check=True).stdout.splitlines()}
+
+
+def uncalled(defined, taken, others=()):
+    """Functions that no other object calls: they are static, or nobody needs them."""
+    called = set(others).union(*taken.values())
+    return [f"{name} of {source} is called by no other file" for name, source in sorted(defined.items())
+            if name not in called and name != "main"]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rollerc", required=True)
@@ -80,11 +102,14 @@ def main():
     graph = uses(defined, taken)
     for source in graph:
         assert room(source) in ROOMS, f"src/{source} stands in a room that ROOMS does not name"
-    faults = [*calls_upwards(graph), *circles(graph)]
+    texts = {str(path): path.read_text() for path in (ROOT / "src").rglob("*.[ch]")}
+    faults = [*calls_upwards(graph), *circles(graph), *shared_names(texts), *uncalled(defined, taken, called_by_tests(build))]
     assert len(graph) > 100, f"only {len(graph)} objects below {build}"
     # The test itself: a call upwards and a circle put in on purpose are found.
     some = {"rtile/align.c": {"codegen/codegen.c": "x"}, "codegen/codegen.c": {"rtile/align.c": "y"}}
     assert list(calls_upwards(some)) and list(circles(some))
+    assert shared_names({"a.c": "typedef struct Twice {", "b.h": "typedef enum Twice {"})
+    assert uncalled({"alone": "a.c"}, {"b.c": {"other"}})
     print(f"symbols: {len(graph)} files, {sum(map(len, graph.values()))} uses, {len(faults)} faults", *faults, sep="\n")
     sys.exit(bool(faults))
 

@@ -44,14 +44,14 @@ static const struct argp_option table[] = {
 };
 // clang-format on
 
-typedef struct CommandLine {
+typedef struct BatchLine {
     Arena *arena;
     BatchOptions *options;
     char **files;   // the arguments that are no options
     int file_count;
     bool merge;
     const char *colour;
-} CommandLine;
+} BatchLine;
 
 static int read_number(const char *text, char **end)
 {
@@ -96,7 +96,7 @@ static _Noreturn void print_help(const struct argp_state *state, unsigned what)
 
 static error_t read_option(int key, char *value, struct argp_state *state)
 {
-    CommandLine *line = state->input;
+    BatchLine *line = state->input;
     BatchOptions *options = line->options;
     switch (key) {
     case ARGP_KEY_ARG: line->files[line->file_count++] = value; break;
@@ -128,7 +128,7 @@ static const char manual[] =
     "Exit codes: 0 all is there; else the largest of the kernels' own, 1 for a wrong manifest, 2 for wrong "
     "usage.";
 
-static void take_merged(CommandLine *line)
+static void take_merged(BatchLine *line)
 {
     if (!line->file_count)
         usage_error(
@@ -139,7 +139,7 @@ static void take_merged(CommandLine *line)
         line->options->results = "-";
 }
 
-static void take_manifest(CommandLine *line)
+static void take_manifest(BatchLine *line)
 {
     BatchOptions *options = line->options;
     if (line->file_count != 1)
@@ -165,7 +165,7 @@ BatchOptions *batch_options_parse(Arena *arena, int argc, char **argv)
     *options = (BatchOptions){.shards = 1, .jobs = worker_cores()};
     if (options->jobs > MAX_BATCH_JOBS)
         options->jobs = MAX_BATCH_JOBS;
-    CommandLine line = {.arena = arena, .options = options, .files = NEW_ARRAY(arena, char *, argc + 1)};
+    BatchLine line = {.arena = arena, .options = options, .files = NEW_ARRAY(arena, char *, argc + 1)};
     diag_configure(
         (DiagOptions){.colour = options_want_colour(NULL)});   // for errors in the command line itself
 

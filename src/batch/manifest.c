@@ -16,7 +16,7 @@
 enum { MAX_WORDS = MAX_PARAMS + 32 };   // of one command line: the defines and a dozen others
 
 /* What is being read, down to the entry that comes next. */
-typedef struct Reader {
+typedef struct ManifestReader {
     Arena *arena;
     Arena *scratch;   // for command lines that are only checked
     Manifest *manifest;
@@ -27,7 +27,7 @@ typedef struct Reader {
     const char *expr;
     ParamOverride defines[MAX_PARAMS];
     int define_count;
-} Reader;
+} ManifestReader;
 
 // ---- keys ----
 
@@ -36,7 +36,7 @@ static const char *const kernel_keys[] = {"expr",   "name", "defines", "devices"
                                           "output", "emit", "options", NULL};
 
 /* What a kernel says, or else the manifest for all of them. */
-static const YamlNode *setting(const Reader *reader, const char *key)
+static const YamlNode *setting(const ManifestReader *reader, const char *key)
 {
     const YamlNode *own = yaml_child(reader->kernel, key);
     return own ? own : yaml_child(reader->root, key);
@@ -45,7 +45,7 @@ static const YamlNode *setting(const Reader *reader, const char *key)
 // ---- paths ----
 
 /* As it is from the current folder; no path looks like an option. */
-static const char *beside_manifest(const Reader *reader, const char *path)
+static const char *beside_manifest(const ManifestReader *reader, const char *path)
 {
     if (*path != '/')
         path = arena_printf(reader->arena, "%.*s%s", reader->folder_length, reader->path, path);
@@ -91,7 +91,7 @@ static const Options *check_words(Arena *arena, Words *words, Loc loc)
 }
 
 /* One word alone, for an error that points at it. */
-static void check_word(Reader *reader, const char *word, Loc loc)
+static void check_word(ManifestReader *reader, const char *word, Loc loc)
 {
     Words words = begin_words(reader->scratch, reader->expr, "a.yaml");
     add_word(&words, word);
@@ -124,7 +124,7 @@ static bool read_flag(const YamlNode *node)
 }
 
 /* The word that says it; NULL: a flag that is false. */
-static const char *option_word(const Reader *reader, int which, const YamlNode *value)
+static const char *option_word(const ManifestReader *reader, int which, const YamlNode *value)
 {
     const char *name = known_options[which].name;
     if (known_options[which].kind == OPTION_FLAG)
@@ -135,7 +135,7 @@ static const char *option_word(const Reader *reader, int which, const YamlNode *
     return arena_printf(reader->arena, "--%s=%s", name, text);
 }
 
-static void check_options(Reader *reader, const YamlNode *mapping)
+static void check_options(ManifestReader *reader, const YamlNode *mapping)
 {
     const char *names[KNOWN_OPTIONS + 1] = {NULL};
     for (int i = 0; i < KNOWN_OPTIONS; i++)
@@ -152,7 +152,7 @@ static void check_options(Reader *reader, const YamlNode *mapping)
 }
 
 /* Each by itself: the kernel's, or else the manifest's. */
-static void add_options(Reader *reader, Words *words, Entry *entry)
+static void add_options(ManifestReader *reader, Words *words, Entry *entry)
 {
     const YamlNode *own = yaml_child(reader->kernel, "options"),
                    *common = yaml_child(reader->root, "options");
@@ -170,7 +170,7 @@ static void add_options(Reader *reader, Words *words, Entry *entry)
 
 // ---- one entry ----
 
-static const char *emit_word(const Reader *reader, const YamlNode *kinds)
+static const char *emit_word(const ManifestReader *reader, const YamlNode *kinds)
 {
     StrBuf word = strbuf_new(reader->arena);
     for (const YamlNode *kind = values_of(kinds, "a kind"); kind; kind = next_value(kinds, kind))
@@ -178,7 +178,7 @@ static const char *emit_word(const Reader *reader, const YamlNode *kinds)
     return word.text;
 }
 
-static void check_emit(Reader *reader, const YamlNode *kinds)
+static void check_emit(ManifestReader *reader, const YamlNode *kinds)
 {
     for (const YamlNode *kind = values_of(kinds, "a kind"); kind; kind = next_value(kinds, kind)) {
         const char *text = text_of(kind, "a kind, such as header");
@@ -188,7 +188,7 @@ static void check_emit(Reader *reader, const YamlNode *kinds)
     }
 }
 
-static Entry *new_entry(Reader *reader)
+static Entry *new_entry(ManifestReader *reader)
 {
     Manifest *manifest = reader->manifest;
     if (manifest->count == MAX_ENTRIES)
@@ -212,7 +212,7 @@ static void check_ascii(const char *name, Loc loc)
 }
 
 /* The name, which the output may hold; then the output. */
-static void name_entry(Reader *reader, Entry *entry)
+static void name_entry(ManifestReader *reader, Entry *entry)
 {
     const YamlNode *name = yaml_child(reader->kernel, "name"), *output = setting(reader, "output");
     PatternValues values = {
@@ -242,7 +242,7 @@ static void copy_files(Arena *arena, Entry *entry, const Options *options)
     }
 }
 
-static void complete_entry(Reader *reader, Entry *entry)
+static void complete_entry(ManifestReader *reader, Entry *entry)
 {
     Arena *arena = reader->arena;
     const YamlNode *emit = setting(reader, "emit"), *name = yaml_child(reader->kernel, "name");
@@ -264,7 +264,7 @@ static void complete_entry(Reader *reader, Entry *entry)
     arena_reset(reader->scratch);
 }
 
-static void add_entry(Reader *reader, const char *device)
+static void add_entry(ManifestReader *reader, const char *device)
 {
     Entry *entry = new_entry(reader);
     *entry = (Entry){
@@ -283,7 +283,7 @@ static void add_entry(Reader *reader, const char *device)
 
 // ---- kernels ----
 
-static void add_devices(Reader *reader)
+static void add_devices(ManifestReader *reader)
 {
     const YamlNode *devices = setting(reader, "devices");
     for (const YamlNode *device = values_of(devices, "a device"); device;
@@ -292,7 +292,7 @@ static void add_devices(Reader *reader)
 }
 
 /* Every combination of this define's values with those of the ones after it. */
-static void add_combinations(Reader *reader, const YamlNode *define)
+static void add_combinations(ManifestReader *reader, const YamlNode *define)
 {
     if (!define) {
         add_devices(reader);
@@ -306,7 +306,7 @@ static void add_combinations(Reader *reader, const YamlNode *define)
     reader->define_count--;
 }
 
-static void check_defines(Reader *reader, const YamlNode *mapping)
+static void check_defines(ManifestReader *reader, const YamlNode *mapping)
 {
     if (mapping->text || mapping->list)
         diag_fatal(mapping->loc, EXIT_INPUT,
@@ -322,7 +322,7 @@ static void check_defines(Reader *reader, const YamlNode *mapping)
     }
 }
 
-static void check_devices(Reader *reader, const YamlNode *devices)
+static void check_devices(ManifestReader *reader, const YamlNode *devices)
 {
     for (const YamlNode *device = values_of(devices, "a device"); device;
          device = next_value(devices, device)) {
@@ -335,7 +335,7 @@ static void check_devices(Reader *reader, const YamlNode *devices)
 }
 
 /* What stands in both, in the manifest for all kernels and in one. */
-static void check_settings(Reader *reader, const YamlNode *mapping)
+static void check_settings(ManifestReader *reader, const YamlNode *mapping)
 {
     const YamlNode *devices = yaml_child(mapping, "devices"), *emit = yaml_child(mapping, "emit");
     const YamlNode *options = yaml_child(mapping, "options");
@@ -347,7 +347,7 @@ static void check_settings(Reader *reader, const YamlNode *mapping)
         check_options(reader, options);
 }
 
-static const char *read_expr(const Reader *reader)
+static const char *read_expr(const ManifestReader *reader)
 {
     const YamlNode *expr = yaml_child(reader->kernel, "expr");
     if (!expr)
@@ -361,7 +361,7 @@ static const char *read_expr(const Reader *reader)
 /* An attempt: another kernel may be wrong, too. */
 static void read_kernel(void *context)
 {
-    Reader *reader = context;
+    ManifestReader *reader = context;
     const YamlNode *kernel = reader->kernel;
     if (kernel->text || kernel->list)
         diag_fatal(kernel->loc, EXIT_INPUT, "wanted a kernel such as {expr: softmax.te}");
@@ -428,7 +428,7 @@ Manifest manifest_read(Arena *arena, const char *path)
     };
     Manifest manifest = {0};
     const YamlNode *root = yaml_parse(arena, source_read(arena, path), &form);
-    Reader reader = {
+    ManifestReader reader = {
         .arena = arena,
         .scratch = arena_new(),
         .manifest = &manifest,

@@ -27,21 +27,21 @@ enum {
 };
 
 /* What a worker hands back beside its exit code and messages. */
-typedef struct Answer {
+typedef struct EntryAnswer {
     Outcome outcome;
     char hashes[MAX_ARTEFACTS][HASH_DIGITS + 1];   // of the files
-} Answer;
+} EntryAnswer;
 
 /* An entry that is being made. */
 typedef struct Task {
     const Job *job;
     const BatchOptions *options;
-    Answer *answer;   // shared
+    EntryAnswer *answer;   // shared
     int messages;     // a file in memory that is the worker's stderr
     int compilers;    // of machine code, that it may run at once
 } Task;
 
-typedef struct Run {
+typedef struct BatchRun {
     Arena *arena;
     const BatchOptions *options;
     Results *results;
@@ -51,7 +51,7 @@ typedef struct Run {
     int count;            // of all entries
     int file;             // of the results; -1: they are written in the end
     double start, said;   // seconds
-} Run;
+} BatchRun;
 
 static double now(void)
 {
@@ -72,7 +72,7 @@ static void make_folders(Arena *arena, const Entry *entry)
         fatal(EXIT_MACHINE, "cannot make the folder '%s': %s", folder, strerror(errno));
 }
 
-static void hash_files(Arena *arena, const Entry *entry, Answer *answer)
+static void hash_files(Arena *arena, const Entry *entry, EntryAnswer *answer)
 {
     for (int i = 0; i < entry->file_count; i++) {
         const char *hash = hash_of_file(arena, entry->files[i]);
@@ -167,7 +167,7 @@ static void add_inputs(Json *line, const Entry *entry)
         json_push_string(command, entry->words[i]);
 }
 
-static void add_made(Json *line, const Entry *entry, const Answer *answer)
+static void add_made(Json *line, const Entry *entry, const EntryAnswer *answer)
 {
     json_set_double(line, "predicted_us", answer->outcome.predicted_us);
     if (answer->outcome.measured_us > 0)
@@ -207,7 +207,7 @@ static void say(const char *output, const char *what, const char *messages)
     fprintf(stderr, "rollerc: %s: %s%s%s\n", output, what, *messages ? ":\n" : "", messages);
 }
 
-static void say_how_far(Run *run)
+static void say_how_far(BatchRun *run)
 {
     int done = run->report.made + run->report.failed;
     double seconds = now() - run->start, left = seconds / done * (run->count - done);
@@ -223,7 +223,7 @@ static void say_how_far(Run *run)
 // ---- the parent ----
 
 /* One write, so that a line is there or not. */
-static void append(const Run *run, const char *line)
+static void append(const BatchRun *run, const char *line)
 {
     const char *text = arena_printf(run->arena, "%s\n", line);
     size_t length = strlen(text);
@@ -231,7 +231,7 @@ static void append(const Run *run, const char *line)
         fatal(EXIT_MACHINE, "cannot write '%s': %s", run->options->results, strerror(errno));
 }
 
-static void finish(Run *run, Worker *worker, Task *task)
+static void finish(BatchRun *run, Worker *worker, Task *task)
 {
     int exit_code;
     const char *messages = messages_of(run->arena, task), *output = task->job->entry->output;
@@ -252,7 +252,7 @@ static void finish(Run *run, Worker *worker, Task *task)
 }
 
 /* After a failure what is being made is made, and nothing more is begun. */
-static bool may_go_on(const Run *run) { return !run->report.failed || run->options->keep_going; }
+static bool may_go_on(const BatchRun *run) { return !run->report.failed || run->options->keep_going; }
 
 /* Two kernels that are timed at once would both be slow. */
 static int slots_for(const BatchOptions *options, const Job *jobs, int count)
@@ -263,7 +263,7 @@ static int slots_for(const BatchOptions *options, const Job *jobs, int count)
     return options->jobs;
 }
 
-static void run_all(Run *run, const Job *jobs)
+static void run_all(BatchRun *run, const Job *jobs)
 {
     int slots = slots_for(run->options, jobs, run->count);
     for (int next = 0, running = 0; (next < run->count && may_go_on(run)) || running > 0;) {
@@ -288,8 +288,8 @@ static void run_all(Run *run, const Job *jobs)
 
 RunReport run(Arena *arena, const BatchOptions *options, const Job *jobs, int count, Results *results)
 {
-    Run *run = NEW(arena, Run);
-    *run = (Run){.arena = arena,
+    BatchRun *run = NEW(arena, BatchRun);
+    *run = (BatchRun){.arena = arena,
                  .options = options,
                  .results = results,
                  .count = count,

@@ -26,7 +26,6 @@ typedef struct ProfileReference {
     Sample *samples;   // one for each output
 } ProfileReference;
 
-extern const char *const input_class_name[INPUT_CLASSES];
 
 ProfileReference *profile_reference(Arena *arena, const Program *program);
 

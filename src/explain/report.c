@@ -39,25 +39,25 @@ typedef struct Node {
     const char *path;
 } Node;
 
-typedef struct Reader {
+typedef struct ReportReader {
     Arena *arena;
     const Source *source;
-} Reader;
+} ReportReader;
 
-static _Noreturn void lacks(const Reader *r, Node of, const char *what, const char *key)
+static _Noreturn void lacks(const ReportReader *r, Node of, const char *what, const char *key)
 {
     bool top = !*of.path;
     fatal(EXIT_INPUT, "'%s' is no complete ranking: %s%slacks the %s '%s'", r->source->name,
           top ? "it " : of.path, top ? "" : " ", what, key);
 }
 
-static Node below(const Reader *r, Node of, const char *key)
+static Node below(const ReportReader *r, Node of, const char *key)
 {
     return (Node){json_get(of.json, key),
                   arena_printf(r->arena, "%s%s%s", of.path, *of.path ? "." : "", key)};
 }
 
-static Node object(const Reader *r, Node of, const char *key)
+static Node object(const ReportReader *r, Node of, const char *key)
 {
     Node node = below(r, of, key);
     if (!json_is_object(node.json))
@@ -66,7 +66,7 @@ static Node object(const Reader *r, Node of, const char *key)
 }
 
 /* The items of an array; whoever walks them names each by its number. */
-static Node array(const Reader *r, Node of, const char *key)
+static Node array(const ReportReader *r, Node of, const char *key)
 {
     Node node = below(r, of, key);
     if (!json_is_array(node.json))
@@ -74,7 +74,7 @@ static Node array(const Reader *r, Node of, const char *key)
     return node;
 }
 
-static Node item(const Reader *r, Node list, const Json *json, int index)
+static Node item(const ReportReader *r, Node list, const Json *json, int index)
 {
     return (Node){json, arena_printf(r->arena, "%s[%d]", list.path, index)};
 }
@@ -90,7 +90,7 @@ static int count_items(const Json *list)
 /* What is counted or measured is at least 0, and what is divided by is more; drawings must end. */
 static const double LARGEST = 1e30, SMALLEST = 1e-9;
 
-static double number_or(const Reader *r, Node of, const char *key, double absent)
+static double number_or(const ReportReader *r, Node of, const char *key, double absent)
 {
     double value = absent;
     const Json *json = json_get(of.json, key);
@@ -99,14 +99,14 @@ static double number_or(const Reader *r, Node of, const char *key, double absent
     return value;
 }
 
-static double number(const Reader *r, Node of, const char *key)
+static double number(const ReportReader *r, Node of, const char *key)
 {
     if (!json_get(of.json, key))
         lacks(r, of, "number", key);
     return number_or(r, of, key, 0);
 }
 
-static double positive(const Reader *r, Node of, const char *key)
+static double positive(const ReportReader *r, Node of, const char *key)
 {
     double value = number(r, of, key);
     if (value < SMALLEST)
@@ -115,7 +115,7 @@ static double positive(const Reader *r, Node of, const char *key)
 }
 
 /* Nothing that would move the cursor of a terminal; lines may end. */
-static const char *clean(const Reader *r, const char *text)
+static const char *clean(const ReportReader *r, const char *text)
 {
     char *copy = arena_strdup(r->arena, text);
     for (char *c = copy; *c; c++)
@@ -125,13 +125,13 @@ static const char *clean(const Reader *r, const char *text)
 }
 
 /* NULL: there is none. */
-static const char *string_or_null(const Reader *r, Node of, const char *key)
+static const char *string_or_null(const ReportReader *r, Node of, const char *key)
 {
     const char *text = json_string(json_get(of.json, key));
     return text ? clean(r, text) : NULL;
 }
 
-static const char *string(const Reader *r, Node of, const char *key)
+static const char *string(const ReportReader *r, Node of, const char *key)
 {
     const char *text = string_or_null(r, of, key);
     if (!text)
@@ -141,7 +141,7 @@ static const char *string(const Reader *r, Node of, const char *key)
 
 // ---- a launch ----
 
-static void read_costs(const Reader *r, Node predicted, Costs *costs)
+static void read_costs(const ReportReader *r, Node predicted, Costs *costs)
 {
     static const char *const term_key[TERM_COUNT] = {
         [TERM_COMPUTE] = "compute_us", [TERM_SPECIAL] = "special_us", [TERM_SHARED] = "shared_us",
@@ -160,7 +160,7 @@ static void read_costs(const Reader *r, Node predicted, Costs *costs)
     }
 }
 
-static void read_occupancy(const Reader *r, Node predicted, ReportLaunch *launch)
+static void read_occupancy(const ReportReader *r, Node predicted, ReportLaunch *launch)
 {
     static const char *const key[RESOURCE_COUNT] = {
         [RESOURCE_THREADS] = "threads",
@@ -175,7 +175,7 @@ static void read_occupancy(const Reader *r, Node predicted, ReportLaunch *launch
         launch->room[i] = number_or(r, room, key[i], -1);
 }
 
-static void read_bytes(const Reader *r, Node predicted, ReportLaunch *launch)
+static void read_bytes(const ReportReader *r, Node predicted, ReportLaunch *launch)
 {
     Node bytes = object(r, predicted, "bytes");
     launch->dram_bytes = number(r, bytes, "dram_load") + number(r, bytes, "dram_store");
@@ -183,7 +183,7 @@ static void read_bytes(const Reader *r, Node predicted, ReportLaunch *launch)
     launch->shared_bytes = number(r, bytes, "shared_load") + number(r, bytes, "shared_store");
 }
 
-static bool is_reduced(const Reader *r, Node config, const char *axis)
+static bool is_reduced(const ReportReader *r, Node config, const char *axis)
 {
     for (const Json *json = json_first(array(r, config, "reduced").json); json; json = json_next(json))
         if (json_string(json) && strcmp(json_string(json), axis) == 0)
@@ -191,7 +191,7 @@ static bool is_reduced(const Reader *r, Node config, const char *axis)
     return false;
 }
 
-static void read_tiles(const Reader *r, Node config, ReportLaunch *launch)
+static void read_tiles(const ReportReader *r, Node config, ReportLaunch *launch)
 {
     static const char *const level[TILE_LEVELS] = {
         [TILE_PROBLEM] = "global", [TILE_BLOCK] = "shared", [TILE_THREAD] = "register"};
@@ -206,7 +206,7 @@ static void read_tiles(const Reader *r, Node config, ReportLaunch *launch)
     }
 }
 
-static double product(const Reader *r, Node of, const char *key)
+static double product(const ReportReader *r, Node of, const char *key)
 {
     double value = 1, factor;
     for (const Json *json = json_first(array(r, of, key).json); json; json = json_next(json))
@@ -214,7 +214,7 @@ static double product(const Reader *r, Node of, const char *key)
     return value;
 }
 
-static void read_compiled(const Reader *r, Node of, ReportLaunch *launch)
+static void read_compiled(const ReportReader *r, Node of, ReportLaunch *launch)
 {
     launch->registers = number(r, of, "estimated_registers");
     if (!json_get(of.json, "compiled"))
@@ -225,7 +225,7 @@ static void read_compiled(const Reader *r, Node of, ReportLaunch *launch)
     launch->spills = number(r, compiled, "spill_store_bytes") + number(r, compiled, "spill_load_bytes") > 0;
 }
 
-static void read_launch(const Reader *r, Node of, Node peaks, ReportLaunch *launch)
+static void read_launch(const ReportReader *r, Node of, Node peaks, ReportLaunch *launch)
 {
     Node config = object(r, of, "config"), predicted = object(r, of, "predicted");
     *launch = (ReportLaunch){
@@ -269,7 +269,7 @@ static bool has_failed(const char *status)
     return strcmp(status, "ok") != 0 && strcmp(status, "not_run") != 0;
 }
 
-static void read_candidate(const Reader *r, Node of, Node peaks, ReportCandidate *candidate)
+static void read_candidate(const ReportReader *r, Node of, Node peaks, ReportCandidate *candidate)
 {
     Node launches = array(r, of, "launches");
     const char *status = string(r, of, "status");
@@ -291,7 +291,7 @@ static void read_candidate(const Reader *r, Node of, Node peaks, ReportCandidate
     candidate->measured_p95 = number(r, time, "p95");
 }
 
-static void read_candidates(const Reader *r, Node root, Report *report)
+static void read_candidates(const ReportReader *r, Node root, Report *report)
 {
     Node candidates = array(r, root, "candidates"),
          peaks = object(r, object(r, root, "device"), "peak_gflop_s");
@@ -308,7 +308,7 @@ static void read_candidates(const Reader *r, Node root, Report *report)
 
 // ---- the document ----
 
-static void read_device(const Reader *r, Node root, ReportDevice *device)
+static void read_device(const ReportReader *r, Node root, ReportDevice *device)
 {
     Node of = object(r, root, "device");
     *device = (ReportDevice){
@@ -322,7 +322,7 @@ static void read_device(const Reader *r, Node root, ReportDevice *device)
     };
 }
 
-static void read_emitted(const Reader *r, Node root, Report *report)
+static void read_emitted(const ReportReader *r, Node root, Report *report)
 {
     Node emitted = object(r, root, "emitted");
     double rank = number(r, emitted, "rank");
@@ -339,7 +339,7 @@ static void read_emitted(const Reader *r, Node root, Report *report)
     report->verified_seconds = number(r, verified, "seconds");
 }
 
-static void check_schema(const Reader *r, const Json *root)
+static void check_schema(const ReportReader *r, const Json *root)
 {
     const char *name = r->source->name, *id = json_string(json_get(root, "$schema"));
     const char *version = json_string(json_get(root, "schema_version"));
@@ -351,7 +351,7 @@ static void check_schema(const Reader *r, const Json *root)
               version ? clean(r, version) : "?", schema_major);
 }
 
-static Json *parse(const Reader *r)
+static Json *parse(const ReportReader *r)
 {
     const Source *source = r->source;
     const char *wrong;
@@ -369,7 +369,7 @@ static Json *parse(const Reader *r)
 
 Report *report_read(Arena *arena, const Source *source)
 {
-    Reader reader = {.arena = arena, .source = source}, *r = &reader;
+    ReportReader reader = {.arena = arena, .source = source}, *r = &reader;
     Report *report = NEW(arena, Report);
     Json *json = parse(r);
     check_schema(r, json);

@@ -113,7 +113,7 @@ Affine lower_index(const Lower *lower, const AstExpr *index)
 // ---- bounds ----
 
 /* |constant| + sum of |coefficient| * extent: further than the index ever gets from 0. */
-static bool index_reach(const Scope *scope, const Affine *index, int64_t *reach)
+static bool index_reach(const IndexScope *scope, const Affine *index, int64_t *reach)
 {
     if (index->constant == INT64_MIN)
         return false;
@@ -128,7 +128,7 @@ static bool index_reach(const Scope *scope, const Affine *index, int64_t *reach)
 }
 
 /* Even where a pad hides it, the flat offset of what an access would read has to fit in 64 bits. */
-static bool offset_fits(const Scope *scope, const Access *access)
+static bool offset_fits(const IndexScope *scope, const Access *access)
 {
     int64_t total = 0, stride = 1;
     for (int d = access->rank - 1; d >= 0; d--) {
@@ -168,12 +168,12 @@ static Expr *element(Lower *lower, const AstExpr *access)
     return expr;
 }
 
-static Term moved(Expr *expr, const Tensor *tensor)
+static AffineTerm moved(Expr *expr, const Tensor *tensor)
 {
-    return (Term){.expr = expr, .moves = true, .element = tensor->dtype};
+    return (AffineTerm){.expr = expr, .moves = true, .element = tensor->dtype};
 }
 
-Term lower_access(Lower *lower, const AstExpr *access)
+AffineTerm lower_access(Lower *lower, const AstExpr *access)
 {
     Expr *expr = element(lower, access);
     for (int d = 0; d < expr->access.rank; d++) {
@@ -210,7 +210,7 @@ static Expr *padding(Lower *lower, const AstExpr *pad, const Tensor *tensor)
 }
 
 /* "pad" "(" access "," const ")": a guard on the dimensions that can leave the tensor */
-Term lower_pad(Lower *lower, const AstExpr *pad)
+AffineTerm lower_pad(Lower *lower, const AstExpr *pad)
 {
     Expr *body = element(lower, pad->pad.access);
     const Access *access = &body->access;

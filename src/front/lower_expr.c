@@ -2,6 +2,8 @@
 #include "base/checked.h"
 #include "front/lower_parts.h"
 
+static AffineTerm lower_expr(Lower *lower, const AstExpr *expr);
+
 // ---- tensors and ops ----
 
 Tensor *tensor_new(Lower *lower, const char *name, DType dtype, Loc loc)
@@ -40,7 +42,7 @@ static void op_add(Lower *lower, TensorOp *op)
 
 static void op_add_axis(const Lower *lower, TensorOp *op, int variable, bool reduction)
 {
-    const Scope *scope = &lower->scope;
+    const IndexScope *scope = &lower->scope;
     Axis axis = {scope->names[variable], scope->extents[variable], reduction};
     op->axes[op->axis_count++] = axis;
     op->spatial_count += !reduction;
@@ -105,18 +107,18 @@ static Expr *hoist(Lower *lower, const AstExpr *reduction, Expr *body, int outer
 }
 
 /* What is reduced, with the reduction's variables in scope; b1 is counted as i32. */
-static Term reduced(Lower *lower, const AstExpr *reduction)
+static AffineTerm reduced(Lower *lower, const AstExpr *reduction)
 {
     const AstExpr *inner = reduction->reduction.body;
     scope_open(lower, reduction->reduction.axes, reduction->reduction.count, inner);
-    Term body = lower_expr(lower, inner);
+    AffineTerm body = lower_expr(lower, inner);
     return term_of(term_convert(lower, body, arithmetic_type(body.expr->type)));
 }
 
-static Term lower_reduction(Lower *lower, const AstExpr *reduction)
+static AffineTerm lower_reduction(Lower *lower, const AstExpr *reduction)
 {
     int outer = lower->scope.count;
-    Term body = reduced(lower, reduction);
+    AffineTerm body = reduced(lower, reduction);
     Expr *value = hoist(lower, reduction, body.expr, outer);
     scope_close(lower, reduction->reduction.count);
     return term_of(value);
@@ -125,7 +127,7 @@ static Term lower_reduction(Lower *lower, const AstExpr *reduction)
 // ---- expressions ----
 
 /* An index variable as a value: an integer wide enough for its extent. */
-static Term index_value(Lower *lower, int axis, Loc loc)
+static AffineTerm index_value(Lower *lower, int axis, Loc loc)
 {
     Expr *expr = NEW(lower->arena, Expr);
     expr->kind = EXPR_INDEX;
@@ -136,7 +138,7 @@ static Term index_value(Lower *lower, int axis, Loc loc)
 }
 
 /* A param, or an index variable as a value. */
-static Term lower_name(Lower *lower, const AstExpr *expr)
+static AffineTerm lower_name(Lower *lower, const AstExpr *expr)
 {
     int axis = scope_find(&lower->scope, expr->name);
     if (axis >= 0)
@@ -144,20 +146,20 @@ static Term lower_name(Lower *lower, const AstExpr *expr)
     return term_number(lower, param_find(lower, expr->name, expr->loc), expr->loc);
 }
 
-static Term lower_apply(Lower *lower, const AstExpr *expr)
+static AffineTerm lower_apply(Lower *lower, const AstExpr *expr)
 {
-    Term operands[MAX_OPERANDS] = {0};
+    AffineTerm operands[MAX_OPERANDS] = {0};
     for (int i = 0; i < op_info[expr->apply.op].operands; i++)
         operands[i] = lower_expr(lower, expr->apply.operands[i]);
     return term_apply(lower, expr->apply.op, operands, expr->loc);
 }
 
-static Term lower_cast(Lower *lower, const AstExpr *expr)
+static AffineTerm lower_cast(Lower *lower, const AstExpr *expr)
 {
     return term_cast(lower, lower_expr(lower, expr->cast.body), expr->cast.to, expr->loc);
 }
 
-Term lower_expr(Lower *lower, const AstExpr *expr)
+static AffineTerm lower_expr(Lower *lower, const AstExpr *expr)
 {
     switch (expr->kind) {
     case AST_NUMBER: return term_number(lower, expr->number, expr->loc);
@@ -200,7 +202,7 @@ void lower_definition(Lower *lower, Symbol *symbol)
     lower->defining = statement->name;
     lower->temporaries = 0;
     scope_open(lower, statement->indices, statement->count, value);
-    Term body;
+    AffineTerm body;
     if (value->kind == AST_REDUCTION) {
         op->reduce = value->reduction.reduce;
         body = reduced(lower, value);

@@ -112,7 +112,7 @@ const char *name_suggestion(const Lower *lower, const char *name)
 
 // ---- looking up ----
 
-int scope_find(const Scope *scope, const char *name)
+int scope_find(const IndexScope *scope, const char *name)
 {
     for (int a = scope->count - 1; a >= 0; a--)
         if (strcmp(scope->names[a], name) == 0)

@@ -27,21 +27,21 @@ typedef struct Symbol {
 } Symbol;
 
 /* The index variables in scope, outermost first; an Affine's coefficients count in this order. */
-typedef struct Scope {
+typedef struct IndexScope {
     int count;
     const char *names[MAX_AXES];
     int64_t extents[MAX_AXES];    // 0 until known
-} Scope;
+} IndexScope;
 
 /* A lowered expression and what typing has to know of it. */
-typedef struct Term {
+typedef struct AffineTerm {
     Expr *expr;
     bool is_number;     // folded: `number` is its exact value
     Number number;
     bool is_constant;   // made of numbers only: takes the type of the operand beside it
     bool moves;         // an element of a tensor as it stands, of type `element`
     DType element;
-} Term;
+} AffineTerm;
 
 typedef struct Lower {
     Arena *arena;
@@ -50,7 +50,7 @@ typedef struct Lower {
     int symbol_count;
     int *buckets;         // hash table of positions in `symbols`, plus one; 0 is empty
     Program *program;
-    Scope scope;
+    IndexScope scope;
     const char *defining; // the definition being lowered
     int temporaries;      // made for it so far
 } Lower;
@@ -76,7 +76,7 @@ int64_t lower_extent(const Lower *lower, const AstExpr *expr);
 void override_params(Lower *lower, const ParamOverride *overrides, int count);
 
 // lower_scope.c
-int scope_find(const Scope *scope, const char *name);
+int scope_find(const IndexScope *scope, const char *name);
 /* Brings index variables into scope; their extents are the stated ones or follow from `body`. */
 void scope_open(Lower *lower, const AstIndex *indices, int count, const AstExpr *body);
 void scope_close(Lower *lower, int count);
@@ -84,24 +84,23 @@ void scope_close(Lower *lower, int count);
 // lower_affine.c
 Affine lower_index(const Lower *lower, const AstExpr *index);
 /* The element x[…]; an index that leaves the tensor is an error. */
-Term lower_access(Lower *lower, const AstExpr *access);
-Term lower_pad(Lower *lower, const AstExpr *pad);
+AffineTerm lower_access(Lower *lower, const AstExpr *access);
+AffineTerm lower_pad(Lower *lower, const AstExpr *pad);
 
 // lower_expr.c
-Term lower_expr(Lower *lower, const AstExpr *expr);
 void lower_definition(Lower *lower, Symbol *symbol);
 Tensor *tensor_new(Lower *lower, const char *name, DType dtype, Loc loc);
 void tensor_add_dimension(Tensor *tensor, int64_t size, Loc loc);
 
 // lower_type.c
-Term term_number(Lower *lower, Number number, Loc loc);
-Term term_of(Expr *expr);
-Expr *term_convert(Lower *lower, Term term, DType type);
-Term term_apply(Lower *lower, Op op, const Term *operands, Loc loc);
-Term term_cast(Lower *lower, Term term, DType to, Loc loc);
+AffineTerm term_number(Lower *lower, Number number, Loc loc);
+AffineTerm term_of(Expr *expr);
+Expr *term_convert(Lower *lower, AffineTerm term, DType type);
+AffineTerm term_apply(Lower *lower, Op op, const AffineTerm *operands, Loc loc);
+AffineTerm term_cast(Lower *lower, AffineTerm term, DType to, Loc loc);
 /* i32 for b1, else as it is: what arithmetic and reductions compute in. */
 DType arithmetic_type(DType type);
 /* The type of a definition that states none. */
-DType definition_type(Term term, Reduce reduce);
+DType definition_type(AffineTerm term, Reduce reduce);
 /* The body as it is stored in a tensor of type `to`; a silent loss of meaning is an error. */
-Expr *term_store(Lower *lower, Term term, Reduce reduce, DType to);
+Expr *term_store(Lower *lower, AffineTerm term, Reduce reduce, DType to);

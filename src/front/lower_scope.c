@@ -6,7 +6,7 @@
 
 static void push(Lower *lower, const AstIndex *index)
 {
-    Scope *scope = &lower->scope;
+    IndexScope *scope = &lower->scope;
     if (scope_find(scope, index->name) >= 0)
         reject(index->loc, "'%s' is already an index variable here", index->name);
     const Symbol *symbol = symbol_find(lower, index->name);
@@ -33,7 +33,7 @@ typedef struct Search {
 
 static void found(Search *search, int axis, const Tensor *tensor, int dimension, Loc loc)
 {
-    Scope *scope = &search->lower->scope;
+    IndexScope *scope = &search->lower->scope;
     int64_t size = tensor->shape[dimension];
     if (axis < search->first || axis >= search->end || !search->wanted[axis])
         return;
@@ -107,7 +107,7 @@ static void search_expr(Search *search, const AstExpr *expr)
 /* Names first: a stated extent that holds an index variable is then a clear error. */
 void scope_open(Lower *lower, const AstIndex *indices, int count, const AstExpr *body)
 {
-    Scope *scope = &lower->scope;
+    IndexScope *scope = &lower->scope;
     Search search = {.lower = lower, .first = scope->count, .end = scope->count + count};
     bool searching = false;
     for (int i = 0; i < count; i++)

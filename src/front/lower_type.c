@@ -22,7 +22,7 @@ static DType common_type(DType a, DType b)
     return a == DTYPE_I64 || b == DTYPE_I64 ? DTYPE_I64 : DTYPE_I32;
 }
 
-static DType common_type_of(const Term *operands, int first, int end)
+static DType common_type_of(const AffineTerm *operands, int first, int end)
 {
     DType type = arithmetic_type(operands[first].expr->type);
     for (int i = first + 1; i < end; i++)
@@ -32,9 +32,9 @@ static DType common_type_of(const Term *operands, int first, int end)
 
 // ---- terms ----
 
-Term term_of(Expr *expr)
+AffineTerm term_of(Expr *expr)
 {
-    return (Term){.expr = expr};
+    return (AffineTerm){.expr = expr};
 }
 
 static Expr *number_expr(Arena *arena, Number number, DType type, Loc loc)
@@ -51,11 +51,11 @@ static Expr *number_expr(Arena *arena, Number number, DType type, Loc loc)
 }
 
 /* Until an operand beside it decides otherwise, a constant is f32, i32, or i64 if it needs that. */
-Term term_number(Lower *lower, Number number, Loc loc)
+AffineTerm term_number(Lower *lower, Number number, Loc loc)
 {
     bool narrow = number.is_real || (number.integer >= INT32_MIN && number.integer <= INT32_MAX);
     DType type = number.is_real ? DTYPE_F32 : narrow ? DTYPE_I32 : DTYPE_I64;
-    return (Term){
+    return (AffineTerm){
         .expr = number_expr(lower->arena, number, type, loc),
         .is_number = true,
         .number = number,
@@ -99,7 +99,7 @@ static void warn_of_lost_fraction(const Expr *expr)
 }
 
 /* The value in the given compute type. */
-Expr *term_convert(Lower *lower, Term term, DType type)
+Expr *term_convert(Lower *lower, AffineTerm term, DType type)
 {
     if (term.expr->type == type)
         return term.expr;
@@ -112,10 +112,10 @@ Expr *term_convert(Lower *lower, Term term, DType type)
 }
 
 /* The operands are brought to `common`, but for the condition of a select. */
-static Term apply(Lower *lower, Op op, DType type, const Term *operands, DType common, Loc loc)
+static AffineTerm apply(Lower *lower, Op op, DType type, const AffineTerm *operands, DType common, Loc loc)
 {
     Expr *converted[MAX_OPERANDS] = {0};
-    Term term = {.is_constant = true};
+    AffineTerm term = {.is_constant = true};
     for (int i = 0; i < op_info[op].operands; i++) {
         bool condition = op == OP_SELECT && i == 0;
         converted[i] = condition ? operands[i].expr : term_convert(lower, operands[i], common);
@@ -126,19 +126,19 @@ static Term apply(Lower *lower, Op op, DType type, const Term *operands, DType c
     return term;
 }
 
-static Term apply_number(Lower *lower, Op op, const Term *operands, Loc loc)
+static AffineTerm apply_number(Lower *lower, Op op, const AffineTerm *operands, Loc loc)
 {
     return term_number(lower, number_apply(op, operands[0].number, operands[1].number, loc), loc);
 }
 
-static void expect_condition(const Term *operand, Op op)
+static void expect_condition(const AffineTerm *operand, Op op)
 {
     if (operand->expr->type != DTYPE_B1)
         reject(operand->expr->loc, "'%s' takes a b1 condition, saw %s; compare it, like != 0",
                op_info[op].spelling, dtype_info[operand->expr->type].name);
 }
 
-static Term apply_logic(Lower *lower, Op op, const Term *operands, Loc loc)
+static AffineTerm apply_logic(Lower *lower, Op op, const AffineTerm *operands, Loc loc)
 {
     for (int i = 0; i < op_info[op].operands; i++)
         expect_condition(&operands[i], op);
@@ -146,19 +146,19 @@ static Term apply_logic(Lower *lower, Op op, const Term *operands, Loc loc)
 }
 
 /* select(condition, a, b) brings a and b to one type. */
-static Term apply_select(Lower *lower, const Term *operands, Loc loc)
+static AffineTerm apply_select(Lower *lower, const AffineTerm *operands, Loc loc)
 {
     expect_condition(&operands[0], OP_SELECT);
-    const Term *a = &operands[1], *b = &operands[2];
+    const AffineTerm *a = &operands[1], *b = &operands[2];
     bool logic = a->expr->type == DTYPE_B1 && b->expr->type == DTYPE_B1;
     DType type = logic ? DTYPE_B1 : common_type_of(operands, 1, 3);
-    Term term = apply(lower, OP_SELECT, type, operands, type, loc);
+    AffineTerm term = apply(lower, OP_SELECT, type, operands, type, loc);
     term.moves = a->moves && b->moves && a->element == b->element;
     term.element = a->element;
     return term;
 }
 
-Term term_apply(Lower *lower, Op op, const Term *operands, Loc loc)
+AffineTerm term_apply(Lower *lower, Op op, const AffineTerm *operands, Loc loc)
 {
     bool two = op_info[op].operands == 2;
     if (number_folds(op) && operands[0].is_number && (!two || operands[1].is_number))
@@ -170,7 +170,7 @@ Term term_apply(Lower *lower, Op op, const Term *operands, Loc loc)
         type = common_type(type, DTYPE_F32);
         return apply(lower, op, type, operands, type, loc);
     case OP_CLASS_COMPARE: {
-        Term comparison = apply(lower, op, DTYPE_B1, operands, type, loc);
+        AffineTerm comparison = apply(lower, op, DTYPE_B1, operands, type, loc);
         comparison.is_constant = false;
         return comparison;
     }
@@ -181,30 +181,30 @@ Term term_apply(Lower *lower, Op op, const Term *operands, Loc loc)
 }
 
 /* cast(a, b1) is a != 0, said so that no later stage has to know. */
-static Term cast_to_b1(Lower *lower, Term term, Loc loc)
+static AffineTerm cast_to_b1(Lower *lower, AffineTerm term, Loc loc)
 {
     if (term.expr->type == DTYPE_B1)
         return term_of(term.expr);
-    Term operands[] = {term, term_number(lower, (Number){.integer = 0}, loc)};
+    AffineTerm operands[] = {term, term_number(lower, (Number){.integer = 0}, loc)};
     return term_apply(lower, OP_NE, operands, loc);
 }
 
 /* A constant that is cast has a type of its own; a real one is converted from its exact value. */
-Term term_cast(Lower *lower, Term term, DType to, Loc loc)
+AffineTerm term_cast(Lower *lower, AffineTerm term, DType to, Loc loc)
 {
     DType compute = dtype_info[to].compute;
     if (to == DTYPE_B1)
         return cast_to_b1(lower, term, loc);
     if (term.is_constant && is_real(compute))
         term.expr = term_convert(lower, term, compute);
-    Term result = term_of(expr_cast(lower->arena, to, term.expr));
+    AffineTerm result = term_of(expr_cast(lower->arena, to, term.expr));
     result.expr->loc = loc;
     return result;
 }
 
 // ---- definitions ----
 
-DType definition_type(Term term, Reduce reduce)
+DType definition_type(AffineTerm term, Reduce reduce)
 {
     DType type = term.expr->type;
     if (reduce == REDUCE_NONE && term.moves)
@@ -216,7 +216,7 @@ DType definition_type(Term term, Reduce reduce)
 
 /* A stored body has the class of its tensor: real, integer or b1. Within a class, and after a
    reduction, the store itself converts. */
-Expr *term_store(Lower *lower, Term term, Reduce reduce, DType to)
+Expr *term_store(Lower *lower, AffineTerm term, Reduce reduce, DType to)
 {
     DType type = term.expr->type, compute = dtype_info[to].compute;
     if (is_real(type) && !is_real(to))

@@ -27,6 +27,9 @@ typedef enum Unit {
     UNIT_COUNT
 } Unit;
 
+/* Past these a kernel must be told that it may (CUDA programming guide): dynamic shared memory of a block, blocks of a cluster. */
+enum { STATIC_SHARED_BYTES = 48 << 10, PORTABLE_CLUSTER_BLOCKS = 8 };
+
 typedef struct Capabilities {
     bool async_copy;        // cp.async
     bool mma;               // mma.sync tensor-core instructions with f16 operands

@@ -135,15 +135,15 @@ static void check_requires(const Subject *s)
 
 enum { MAX_FACTORS = 4 };
 
-typedef struct Product {
+typedef struct LimitProduct {
     const char *path;
     const char *factors[MAX_FACTORS];
     double scale;
     const char *scale_text;
     double least, most;   // the value may be this many times the product
-} Product;
+} LimitProduct;
 
-static const Product PRODUCTS[] = {
+static const LimitProduct PRODUCTS[] = {
     {
         .path = "peak_gflop_s.fp32",   // a lane's multiply-add each clock is 2 flop
         .factors = {"compute.sm_count", "compute.lanes_per_sm", "compute.clock_mhz"},
@@ -171,7 +171,7 @@ static const Product PRODUCTS[] = {
 };
 
 /* "compute.sm_count x compute.lanes_per_sm" or, with `values`, "108 x 64" */
-static const char *product_text(const Subject *s, const Product *product, bool values)
+static const char *product_text(const Subject *s, const LimitProduct *product, bool values)
 {
     StrBuf text = strbuf_new(s->arena);
     for (int i = 0; i < MAX_FACTORS && product->factors[i]; i++) {
@@ -183,7 +183,7 @@ static const char *product_text(const Subject *s, const Product *product, bool v
     return text.text;
 }
 
-static void check_product(const Subject *s, const Product *product)
+static void check_product(const Subject *s, const LimitProduct *product)
 {
     double expected = product->scale, value = number(s, product->path);
     for (int i = 0; i < MAX_FACTORS && product->factors[i]; i++)

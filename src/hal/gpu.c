@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "hal/device.h"
+
 enum {
     RED_ZONE = 64 << 10,   // bytes on each side of a buffer
     RED = 0xa5,
-    OPT_IN_SHARED = 48 << 10,
-    PORTABLE_CLUSTER_BLOCKS = 8,
     HELPER_THREADS = 256,
     HELPER_BLOCKS = 4096
 };
@@ -203,7 +203,7 @@ static bool load_function(Gpu *gpu, GpuProgram *program, int k)
     const GpuLaunch *launch = &program->launches[k];
     CudaFunction *function = &program->functions[k];
     TRY(gpu->cuda.module_function(function, program->module, launch->entry), launch->entry);
-    if (launch->shared_bytes > OPT_IN_SHARED)
+    if (launch->shared_bytes > STATIC_SHARED_BYTES)
         TRY(gpu->cuda.function_set(*function, CUDA_MAX_DYNAMIC_SHARED, (int)launch->shared_bytes),
             launch->entry);
     if (cluster_blocks(launch) > PORTABLE_CLUSTER_BLOCKS)
@@ -268,7 +268,8 @@ static bool start_launch(Gpu *gpu, const GpuLaunch *launch, CudaFunction functio
     return true;
 }
 
-bool gpu_call(Gpu *gpu, const GpuProgram *program, const GpuBuffer *buffers)
+/* Puts one call of the whole program into the stream. */
+static bool gpu_call(Gpu *gpu, const GpuProgram *program, const GpuBuffer *buffers)
 {
     for (int k = 0; k < program->launch_count; k++)
         if (!start_launch(gpu, &program->launches[k], program->functions[k], buffers))

@@ -85,8 +85,6 @@ bool gpu_load(Gpu *gpu, Arena *arena, const unsigned char *cubin, const GpuLaunc
               GpuProgram *program);
 void gpu_unload(Gpu *gpu, GpuProgram *program);
 
-/* Puts one call of the whole program into the stream. */
-bool gpu_call(Gpu *gpu, const GpuProgram *program, const GpuBuffer *buffers);
 /* The same, timed and waited for. */
 bool gpu_call_timed(Gpu *gpu, const GpuProgram *program, const GpuBuffer *buffers, double *us);
 

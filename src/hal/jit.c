@@ -25,7 +25,7 @@ enum {
 static const int64_t MEMORY_BYTES = (int64_t)6 << 30;   // of address space; a large text takes 0.5 GB
 
 /* What a worker hands back. */
-typedef struct Answer {
+typedef struct JitAnswer {
     JitStatus status;
     int major, minor;
     size_t ptx_length, cubin_length;
@@ -33,15 +33,15 @@ typedef struct Answer {
     char log[LOG_BYTES];
     char ptx[CODE_BYTES];
     char cubin[CODE_BYTES];
-} Answer;
+} JitAnswer;
 
-typedef struct Job {
+typedef struct JitJob {
     const JitRequest *request;
     const char *key;   // in the cache; NULL: there is none
     const char *arch;
-    Answer *answer;
+    JitAnswer *answer;
     int index;
-} Job;
+} JitJob;
 
 int jit_arguments(Arena *arena, const char *arch, const char ***arguments)
 {
@@ -66,7 +66,7 @@ static int all_arguments(Arena *arena, const char *arch, int version, const char
 // ---- the worker ----
 
 /* The first messages of the log, without what ptxas counts. */
-static void quote_errors(Answer *answer)
+static void quote_errors(JitAnswer *answer)
 {
     const char *error = strstr(answer->log, "error");
     const char *line = error ? error : answer->log;
@@ -76,14 +76,14 @@ static void quote_errors(Answer *answer)
     answer->reason[strcspn(answer->reason, "\n")] = '\0';
 }
 
-static void read_messages(const Nvrtc *nvrtc, NvrtcHandle program, Answer *answer)
+static void read_messages(const Nvrtc *nvrtc, NvrtcHandle program, JitAnswer *answer)
 {
     size_t bytes = 0;
     if (nvrtc->log_size(program, &bytes) == 0 && bytes <= LOG_BYTES)
         nvrtc->log(program, answer->log);
 }
 
-static bool read_code(const Nvrtc *nvrtc, NvrtcHandle program, Answer *answer)
+static bool read_code(const Nvrtc *nvrtc, NvrtcHandle program, JitAnswer *answer)
 {
     size_t ptx = 0, cubin = 0;
     if (nvrtc->ptx_size(program, &ptx) != 0 || nvrtc->cubin_size(program, &cubin) != 0)
@@ -99,9 +99,9 @@ static bool read_code(const Nvrtc *nvrtc, NvrtcHandle program, Answer *answer)
     return nvrtc->ptx(program, answer->ptx) == 0 && nvrtc->cubin(program, answer->cubin) == 0;
 }
 
-static void compile_text(const Nvrtc *nvrtc, const Job *job)
+static void compile_text(const Nvrtc *nvrtc, const JitJob *job)
 {
-    Answer *answer = job->answer;
+    JitAnswer *answer = job->answer;
     Arena *arena = arena_new();
     const char **arguments;
     nvrtc->version(&answer->major, &answer->minor);
@@ -122,8 +122,8 @@ static void compile_text(const Nvrtc *nvrtc, const Job *job)
 
 static void work(void *context)
 {
-    const Job *job = context;
-    Answer *answer = job->answer;
+    const JitJob *job = context;
+    JitAnswer *answer = job->answer;
     Nvrtc nvrtc;
     answer->status = JIT_MACHINE;
     if (nvrtc_open(&nvrtc, answer->reason, sizeof answer->reason) &&
@@ -192,7 +192,7 @@ static const char *key_of(Arena *arena, const JitRequest *request, const JitOpti
 
 // ---- the parent ----
 
-static JitResult result_of(Arena *arena, const Answer *answer)
+static JitResult result_of(Arena *arena, const JitAnswer *answer)
 {
     JitResult result = {
         .status = answer->status,
@@ -210,7 +210,7 @@ static JitResult result_of(Arena *arena, const Answer *answer)
     return result;
 }
 
-static JitResult collect(Arena *arena, const Worker *worker, const Answer *answer)
+static JitResult collect(Arena *arena, const Worker *worker, const JitAnswer *answer)
 {
     if (worker->state == WORKER_DONE)
         return result_of(arena, answer);
@@ -222,7 +222,7 @@ static JitResult collect(Arena *arena, const Worker *worker, const Answer *answe
 }
 
 /* One text to a free worker. False: it could not even be started; its result says so. */
-static bool start(Worker *worker, Job *job, const JitOptions *options, JitResult *result)
+static bool start(Worker *worker, JitJob *job, const JitOptions *options, JitResult *result)
 {
     WorkerLimits limits = {options->seconds ? options->seconds : SECONDS, MEMORY_BYTES};
     job->answer = worker_share(sizeof *job->answer);
@@ -234,7 +234,7 @@ static bool start(Worker *worker, Job *job, const JitOptions *options, JitResult
     return false;
 }
 
-static void finish(Arena *arena, Worker *worker, Job *job, const JitOptions *options, JitResult *results)
+static void finish(Arena *arena, Worker *worker, JitJob *job, const JitOptions *options, JitResult *results)
 {
     JitResult *result = &results[job->index];
     *result = collect(arena, worker, job->answer);
@@ -248,24 +248,24 @@ static void finish(Arena *arena, Worker *worker, Job *job, const JitOptions *opt
 
 /* Takes what the cache has; returns how many texts are left to compile, as jobs. */
 static int find_known(Arena *arena, const JitRequest *requests, int count, const JitOptions *options,
-                      JitResult *results, Job *jobs)
+                      JitResult *results, JitJob *jobs)
 {
     bool cached = options->cache && jit_compiler();
     int left = 0;
     for (int i = 0; i < count; i++) {
         const char *key = cached ? key_of(arena, &requests[i], options) : NULL;
         if (!key || !jit_cache_load(arena, options->cache, key, &results[i]))
-            jobs[left++] = (Job){.request = &requests[i], .key = key, .arch = options->arch, .index = i};
+            jobs[left++] = (JitJob){.request = &requests[i], .key = key, .arch = options->arch, .index = i};
         else if (options->done)
             options->done(options->context, i, &results[i]);
     }
     return left;
 }
 
-static void compile_jobs(Arena *arena, Job *jobs, int count, const JitOptions *options, JitResult *results)
+static void compile_jobs(Arena *arena, JitJob *jobs, int count, const JitOptions *options, JitResult *results)
 {
     Worker workers[MAX_JOBS] = {0};
-    Job *running_jobs[MAX_JOBS];
+    JitJob *running_jobs[MAX_JOBS];
     int wanted = options->jobs ? options->jobs : worker_cores();
     int slots = wanted < MAX_JOBS ? wanted : MAX_JOBS;
     for (int next = 0, running = 0; next < count || running > 0;) {
@@ -286,7 +286,7 @@ static void compile_jobs(Arena *arena, Job *jobs, int count, const JitOptions *o
 void jit_compile(Arena *arena, const JitRequest *requests, int count, const JitOptions *options,
                  JitResult *results)
 {
-    Job *jobs = NEW_ARRAY(arena, Job, count);
+    JitJob *jobs = NEW_ARRAY(arena, JitJob, count);
     int left = find_known(arena, requests, count, options, results, jobs);
     compile_jobs(arena, jobs, left, options, results);
     if (left > 0 && jobs[0].key)

@@ -134,14 +134,14 @@ bool jit_cache_load(Arena *arena, const JitCache *cache, const char *key, JitRes
 
 // ---- the size of all ----
 
-typedef struct Entry {
+typedef struct CacheEntry {
     char *name;
     struct timespec used;
     int64_t bytes;
-} Entry;
+} CacheEntry;
 
 typedef struct Listing {
-    Entry *entries;
+    CacheEntry *entries;
     int count, capacity;
     int64_t bytes;
 } Listing;
@@ -149,19 +149,19 @@ typedef struct Listing {
 static void add_entry(Arena *arena, Listing *list, const char *name, const struct stat *status)
 {
     if (list->count == list->capacity) {
-        Entry *larger = NEW_ARRAY(arena, Entry, 2 * list->capacity + 64);
+        CacheEntry *larger = NEW_ARRAY(arena, CacheEntry, 2 * list->capacity + 64);
         for (int i = 0; i < list->count; i++)
             larger[i] = list->entries[i];
         list->entries = larger;
         list->capacity = 2 * list->capacity + 64;
     }
-    list->entries[list->count++] = (Entry){arena_strdup(arena, name), status->st_mtim, status->st_size};
+    list->entries[list->count++] = (CacheEntry){arena_strdup(arena, name), status->st_mtim, status->st_size};
     list->bytes += status->st_size;
 }
 
 static int by_use(const void *left, const void *right)
 {
-    const Entry *a = left, *b = right;
+    const CacheEntry *a = left, *b = right;
     if (a->used.tv_sec != b->used.tv_sec)
         return a->used.tv_sec < b->used.tv_sec ? -1 : 1;
     return a->used.tv_nsec < b->used.tv_nsec ? -1 : a->used.tv_nsec > b->used.tv_nsec;

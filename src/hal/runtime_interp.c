@@ -36,7 +36,7 @@ struct RuntimeModule {
 };
 
 /* What the child tells its parent. */
-typedef struct Report {
+typedef struct ChildReport {
     RuntimeStatus status;
     int64_t blocks_run, blocks_total;
     int launch_count;
@@ -44,11 +44,11 @@ typedef struct Report {
     unsigned pc, other_pc;     // of accesses that are wrong; 0: not known
     char where[WHERE_BYTES];   // "launch 1, block (3,0,0), thread 17, "
     char what[WHAT_BYTES];
-} Report;
+} ChildReport;
 
 /* Of the child: signal handlers and call-backs find it here. */
 static struct {
-    Report *report;
+    ChildReport *report;
     InterpCounts *counts;
     const RuntimeJob *job;
     InterpMemory *memory;
@@ -300,6 +300,7 @@ static InterpHost host_of(const RuntimeLimits *limits, const RuntimeJob *job)
         .static_shared_limit = limits->static_shared_bytes,
         .shared_limit = limits->shared_bytes,
         .max_cluster_blocks = limits->max_cluster_blocks,
+        .portable_cluster_blocks = PORTABLE_CLUSTER_BLOCKS,
         .cooperative = limits->cooperative,
         .sm_count = limits->sm_count,
         .max_threads_per_sm = limits->max_threads_per_sm,
@@ -410,7 +411,7 @@ static RuntimeStatus load(Arena *arena, const RuntimeSource *source, RuntimeModu
 }
 
 /* Waits for the child; its report stands unless it was killed before it could write one. */
-static void wait_for(pid_t pid, Report *report)
+static void wait_for(pid_t pid, ChildReport *report)
 {
     int status = 0;
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
@@ -435,7 +436,7 @@ static const char *line_of(Arena *arena, const RuntimeModule *module, unsigned p
     return pc ? interp_source_line(arena, &module->objects, pc) : NULL;
 }
 
-static const char *reason_of(Arena *arena, const RuntimeModule *module, const Report *report)
+static const char *reason_of(Arena *arena, const RuntimeModule *module, const ChildReport *report)
 {
     const char *line = line_of(arena, module, report->pc);
     const char *other = line_of(arena, module, report->other_pc);
@@ -443,7 +444,7 @@ static const char *reason_of(Arena *arena, const RuntimeModule *module, const Re
                         other ? ", at " : "", other ? other : "");
 }
 
-static RuntimeTraffic *traffic_of(Arena *arena, const Report *report)
+static RuntimeTraffic *traffic_of(Arena *arena, const ChildReport *report)
 {
     RuntimeTraffic *traffic = NEW_ARRAY(arena, RuntimeTraffic, report->launch_count + 1);
     for (int i = 0; i < report->launch_count; i++) {
@@ -466,7 +467,7 @@ static RuntimeResult run(Arena *arena, const RuntimeModule *module, const Runtim
     assert(!job->counts || job->checked);
     int count = module->source.arg_count + 1;
     InterpMemory *memory = interp_memory_map(arena, job, count);
-    Report *report =
+    ChildReport *report =
         mmap(NULL, sizeof *report, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     child.counts = job->counts ? interp_counts_map(job->tensor_count) : NULL;
     if (!memory || report == MAP_FAILED || (job->counts && !child.counts))

@@ -5,7 +5,7 @@
 
 #include "base/diag.h"
 
-typedef struct Reader {
+typedef struct YamlReader {
     Arena *arena;
     const Source *source;
     const YamlForm *form;
@@ -14,16 +14,16 @@ typedef struct Reader {
     int events;           // so far
     size_t characters;    // libyaml counts places in characters;
     size_t bytes;         // the same place in bytes
-} Reader;
+} YamlReader;
 
 /* libyaml's memory is not ours: it is given back before the error leaves this file. */
-static void close_reader(Reader *reader)
+static void close_reader(YamlReader *reader)
 {
     yaml_event_delete(&reader->event);
     yaml_parser_delete(&reader->parser);
 }
 
-static _Noreturn void reject(Reader *reader, Loc loc, const char *format, ...)
+static _Noreturn void reject(YamlReader *reader, Loc loc, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -36,7 +36,7 @@ static _Noreturn void reject(Reader *reader, Loc loc, const char *format, ...)
 /* ---- places ---- */
 
 /* Marks never go back from one event to the next, so all calls together walk the text once. */
-static uint32_t offset_of(Reader *reader, yaml_mark_t mark)
+static uint32_t offset_of(YamlReader *reader, yaml_mark_t mark)
 {
     const char *text = reader->source->text;
     while (reader->characters < mark.index && reader->bytes < reader->source->length) {
@@ -48,7 +48,7 @@ static uint32_t offset_of(Reader *reader, yaml_mark_t mark)
     return (uint32_t)reader->bytes;
 }
 
-static Loc here(Reader *reader)
+static Loc here(YamlReader *reader)
 {
     uint32_t start = offset_of(reader, reader->event.start_mark);
     uint32_t end = offset_of(reader, reader->event.end_mark);
@@ -62,7 +62,7 @@ static Loc byte_at(const Source *source, size_t offset)
 
 /* ---- events ---- */
 
-static _Noreturn void reject_syntax(Reader *reader)
+static _Noreturn void reject_syntax(YamlReader *reader)
 {
     yaml_parser_t *parser = &reader->parser;
     if (parser->error == YAML_MEMORY_ERROR)
@@ -72,7 +72,7 @@ static _Noreturn void reject_syntax(Reader *reader)
     reject(reader, byte_at(reader->source, place), "this is not YAML: %s", parser->problem);
 }
 
-static void next_event(Reader *reader)
+static void next_event(YamlReader *reader)
 {
     yaml_event_delete(&reader->event);
     if (!yaml_parser_parse(&reader->parser, &reader->event))
@@ -81,7 +81,7 @@ static void next_event(Reader *reader)
         reject(reader, here(reader), "%s has at most %d words", reader->form->name, reader->form->max_events);
 }
 
-static void check_plain(Reader *reader, const yaml_char_t *anchor, const yaml_char_t *tag)
+static void check_plain(YamlReader *reader, const yaml_char_t *anchor, const yaml_char_t *tag)
 {
     if (anchor)
         reject(reader, here(reader), "anchors (&%s) have no place in %s", anchor, reader->form->name);
@@ -91,7 +91,7 @@ static void check_plain(Reader *reader, const yaml_char_t *anchor, const yaml_ch
 
 /* ---- nodes ---- */
 
-static YamlNode *read_scalar(Reader *reader)
+static YamlNode *read_scalar(YamlReader *reader)
 {
     check_plain(reader, reader->event.data.scalar.anchor, reader->event.data.scalar.tag);
     const char *text = (const char *)reader->event.data.scalar.value;
@@ -109,7 +109,7 @@ static YamlNode *read_scalar(Reader *reader)
 }
 
 /* One word, and no word twice in the same mapping. */
-static const YamlNode *read_key(Reader *reader, const YamlNode *mapping)
+static const YamlNode *read_key(YamlReader *reader, const YamlNode *mapping)
 {
     if (reader->event.type != YAML_SCALAR_EVENT)
         reject(reader, here(reader), "wanted a key: one word before a ':'");
@@ -121,10 +121,10 @@ static const YamlNode *read_key(Reader *reader, const YamlNode *mapping)
     return key;
 }
 
-static YamlNode *read_value(Reader *reader, int depth);
+static YamlNode *read_value(YamlReader *reader, int depth);
 
 /* "{" (key value)* "}" */
-static YamlNode *read_mapping(Reader *reader, int depth)
+static YamlNode *read_mapping(YamlReader *reader, int depth)
 {
     check_plain(reader, reader->event.data.mapping_start.anchor,
                 reader->event.data.mapping_start.tag);
@@ -146,7 +146,7 @@ static YamlNode *read_mapping(Reader *reader, int depth)
 }
 
 /* "[" value* "]" */
-static YamlNode *read_list(Reader *reader, int depth)
+static YamlNode *read_list(YamlReader *reader, int depth)
 {
     if (!reader->form->lists)
         reject(reader, here(reader), "lists have no place in %s", reader->form->name);
@@ -161,7 +161,7 @@ static YamlNode *read_list(Reader *reader, int depth)
     return list;
 }
 
-static YamlNode *read_value(Reader *reader, int depth)
+static YamlNode *read_value(YamlReader *reader, int depth)
 {
     if (depth > YAML_MAX_DEPTH)
         reject(reader, here(reader), "nested deeper than %d levels", YAML_MAX_DEPTH);
@@ -195,9 +195,9 @@ static void check_bytes(const Source *source, const YamlForm *form)
                    "a NUL byte: the file must be plain UTF-8");
 }
 
-static void open_reader(Reader *reader, Arena *arena, const Source *source, const YamlForm *form)
+static void open_reader(YamlReader *reader, Arena *arena, const Source *source, const YamlForm *form)
 {
-    *reader = (Reader){.arena = arena, .source = source, .form = form};
+    *reader = (YamlReader){.arena = arena, .source = source, .form = form};
     if (!yaml_parser_initialize(&reader->parser))
         fatal(EXIT_MACHINE, "out of memory");
     yaml_parser_set_encoding(&reader->parser, YAML_UTF8_ENCODING);
@@ -206,7 +206,7 @@ static void open_reader(Reader *reader, Arena *arena, const Source *source, cons
     next_event(reader);   // the start of the stream
 }
 
-static void open_document(Reader *reader)
+static void open_document(YamlReader *reader)
 {
     next_event(reader);
     if (reader->event.type == YAML_STREAM_END_EVENT)
@@ -219,7 +219,7 @@ static void open_document(Reader *reader)
     next_event(reader);
 }
 
-static void close_document(Reader *reader)
+static void close_document(YamlReader *reader)
 {
     next_event(reader);   // the end of the document
     next_event(reader);
@@ -230,7 +230,7 @@ static void close_document(Reader *reader)
 YamlNode *yaml_parse(Arena *arena, const Source *source, const YamlForm *form)
 {
     check_bytes(source, form);
-    Reader reader;
+    YamlReader reader;
     open_reader(&reader, arena, source, form);
     open_document(&reader);
     YamlNode *root = read_value(&reader, 1);

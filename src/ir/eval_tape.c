@@ -16,21 +16,21 @@ typedef enum StepKind {
     STEP_CAST,
 } StepKind;
 
-typedef struct Step {
+typedef struct TapeStep {
     StepKind kind;
     const Expr *expr;
     int operands[MAX_OPERANDS];   // steps; of a guard: inside, body, otherwise
     int inside;                   // read, inside: only where this step holds; -1: everywhere
     Affine offset;                // read: flat, in elements
     Cell *lanes;
-} Step;
+} TapeStep;
 
 struct Tape {
     int axis_count;
     EvalMath math;
     bool summed;                  // the op is a sum
     int difference;               // the step of a centred sum that is x - m; else -1
-    Step *steps;
+    TapeStep *steps;
     int count;
     int64_t offsets[BATCH];       // scratch
 };
@@ -39,8 +39,8 @@ static int compile(Arena *arena, Tape *tape, const Expr *expr, int inside);
 
 static int add_step(Arena *arena, Tape *tape, StepKind kind, const Expr *expr)
 {
-    Step *step = &tape->steps[tape->count];
-    *step = (Step){.kind = kind, .expr = expr, .inside = -1};
+    TapeStep *step = &tape->steps[tape->count];
+    *step = (TapeStep){.kind = kind, .expr = expr, .inside = -1};
     step->lanes = NEW_ARRAY(arena, Cell, BATCH);
     return tape->count++;
 }
@@ -115,7 +115,7 @@ Tape *tape_compile(Arena *arena, const TensorOp *op, EvalMath math, bool centred
     tape->math = math;
     tape->summed = op->reduce == REDUCE_SUM;
     int most = 3 * expr_size(op->body);   // a guard makes three steps: inside, otherwise and itself
-    tape->steps = NEW_ARRAY(arena, Step, most);
+    tape->steps = NEW_ARRAY(arena, TapeStep, most);
     compile(arena, tape, op->body, -1);
     assert(tape->count <= most);
     tape->difference = centred ? tape->steps[tape->count - 1].operands[0] : -1;
@@ -142,14 +142,14 @@ static void affine_lanes(const Tape *tape, const Affine *form, const Batch *batc
     }
 }
 
-static void run_index(Tape *tape, const Step *step, const Batch *batch)
+static void run_index(Tape *tape, const TapeStep *step, const Batch *batch)
 {
     affine_lanes(tape, &step->expr->index, batch, tape->offsets);
     for (int lane = 0; lane < batch->lanes; lane++)
         step->lanes[lane].whole = (Whole){tape->offsets[lane], 0};
 }
 
-static void run_inside(Tape *tape, const Step *step, const Batch *batch)
+static void run_inside(Tape *tape, const TapeStep *step, const Batch *batch)
 {
     const Guard *guard = &step->expr->guard;
     const Cell *outer = step->inside < 0 ? NULL : tape->steps[step->inside].lanes;
@@ -163,7 +163,7 @@ static void run_inside(Tape *tape, const Step *step, const Batch *batch)
     }
 }
 
-static void run_read(Tape *tape, const Step *step, const Batch *batch, ReadElements *read,
+static void run_read(Tape *tape, const TapeStep *step, const Batch *batch, ReadElements *read,
                      void *context)
 {
     affine_lanes(tape, &step->offset, batch, tape->offsets);
@@ -174,12 +174,12 @@ static void run_read(Tape *tape, const Step *step, const Batch *batch, ReadEleme
     read(context, step->expr->access.tensor, tape->offsets, batch->lanes, step->lanes);
 }
 
-static const Cell *lanes_of(const Tape *tape, const Step *step, int operand)
+static const Cell *lanes_of(const Tape *tape, const TapeStep *step, int operand)
 {
     return tape->steps[step->operands[operand]].lanes;
 }
 
-static void run_guard(const Tape *tape, const Step *step, int lanes)
+static void run_guard(const Tape *tape, const TapeStep *step, int lanes)
 {
     const Cell *inside = lanes_of(tape, step, 0);
     const Cell *body = lanes_of(tape, step, 1);
@@ -188,7 +188,7 @@ static void run_guard(const Tape *tape, const Step *step, int lanes)
         step->lanes[lane] = inside[lane].whole.value ? body[lane] : otherwise[lane];
 }
 
-static void run_arith(const Tape *tape, const Step *step, const Cell *a, const Cell *b, int lanes)
+static void run_arith(const Tape *tape, const TapeStep *step, const Cell *a, const Cell *b, int lanes)
 {
     Op op = step->expr->apply.op;
     DType type = step->expr->type;
@@ -207,7 +207,7 @@ static void run_arith(const Tape *tape, const Step *step, const Cell *a, const C
                                             unary ? none.real : b[lane].real, step->lanes[lane].real);
 }
 
-static void run_compare(const Step *step, const Cell *a, const Cell *b, int lanes)
+static void run_compare(const TapeStep *step, const Cell *a, const Cell *b, int lanes)
 {
     Op op = step->expr->apply.op;
     bool real = dtype_info[step->expr->apply.operands[0]->type].is_real;
@@ -216,7 +216,7 @@ static void run_compare(const Step *step, const Cell *a, const Cell *b, int lane
                                        : whole_compare(op, a[lane].whole, b[lane].whole);
 }
 
-static void run_select(const Step *step, const Cell *condition, const Cell *a, const Cell *b, int lanes)
+static void run_select(const TapeStep *step, const Cell *condition, const Cell *a, const Cell *b, int lanes)
 {
     for (int lane = 0; lane < lanes; lane++)
         if (condition[lane].whole.bound == 0)
@@ -225,7 +225,7 @@ static void run_select(const Step *step, const Cell *condition, const Cell *a, c
             step->lanes[lane] = cell_select(step->expr->type, condition[lane].whole, a[lane], b[lane]);
 }
 
-static void run_apply(const Tape *tape, const Step *step, int lanes)
+static void run_apply(const Tape *tape, const TapeStep *step, int lanes)
 {
     const Cell *a = lanes_of(tape, step, 0);
     const Cell *b = lanes_of(tape, step, 1);
@@ -249,7 +249,7 @@ static void run_apply(const Tape *tape, const Step *step, int lanes)
     }
 }
 
-static void run_cast(const Tape *tape, const Step *step, int lanes)
+static void run_cast(const Tape *tape, const TapeStep *step, int lanes)
 {
     const Cell *body = lanes_of(tape, step, 0);
     DType to = step->expr->cast.to, from = step->expr->cast.body->type;
@@ -259,7 +259,7 @@ static void run_cast(const Tape *tape, const Step *step, int lanes)
 
 static void allow_chunks(const Tape *tape, int lanes)
 {
-    const Step *step = &tape->steps[tape->difference];
+    const TapeStep *step = &tape->steps[tape->difference];
     const Cell *centre = lanes_of(tape, step, 1);
     for (int lane = 0; lane < lanes; lane++)
         step->lanes[lane].real = centred_allow(step->expr->type, centre[lane].real, step->lanes[lane].real);
@@ -268,7 +268,7 @@ static void allow_chunks(const Tape *tape, int lanes)
 const Cell *tape_run(Tape *tape, const Batch *batch, ReadElements *read, void *context)
 {
     for (int i = 0; i < tape->count; i++) {
-        const Step *step = &tape->steps[i];
+        const TapeStep *step = &tape->steps[i];
         switch (step->kind) {
         case STEP_CONST: break;   // filled when the tape was made
         case STEP_INDEX: run_index(tape, step, batch); break;

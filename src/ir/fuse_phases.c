@@ -1,4 +1,4 @@
-// Cutting a kernel of rows in three, each spread over all units: statistics of chunks of the rows, the rows' own from those,
+// Cutting a kernel of rows in three, each spread over all SMs: statistics of chunks of the rows, the rows' own from those,
 // and what is made of every element.
 //
 //   mean[c] = sum[r](x[r, c]) / n                       s[c, p] = sum[r in p](x[r, c])

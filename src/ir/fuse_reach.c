@@ -2,12 +2,12 @@
 
 #include <math.h>
 
-typedef struct Reach {
+typedef struct TensorReach {
     const TensorOp *const *definition;
     const bool *inlined;
     double axes[MAX_AXES];   // how far each axis of the expression that is walked gets from 0
     bool fits;               // so far
-} Reach;
+} TensorReach;
 
 static double form_reach(const Affine *form, const double *axes)
 {
@@ -20,9 +20,9 @@ static double form_reach(const Affine *form, const double *axes)
 
 static void reach_visit(Expr *expr, void *context);
 
-static void follow(Reach *reach, const Access *access)
+static void follow(TensorReach *reach, const Access *access)
 {
-    Reach inner = {reach->definition, reach->inlined, .fits = true};
+    TensorReach inner = {reach->definition, reach->inlined, .fits = true};
     double offset = 0, stride = 1;
     for (int d = access->rank - 1; d >= 0; d--) {
         inner.axes[d] = form_reach(&access->dims[d].index, reach->axes);
@@ -44,7 +44,7 @@ static void reach_visit(Expr *expr, void *context)
 bool reach_fits(const TensorOp *reader, const Access *access, const TensorOp *const *definition,
                 const bool *inlined)
 {
-    Reach reach = {definition, inlined, .fits = true};
+    TensorReach reach = {definition, inlined, .fits = true};
     for (int a = 0; a < reader->axis_count; a++)
         reach.axes[a] = (double)reader->axes[a].extent;
     follow(&reach, access);

@@ -9,14 +9,14 @@ bool sums_is_of_elements(const Fusion *fusion, const FusedOp *op)
     return (op->spatial & ~sums_spatial_mask(fusion)) != 0;
 }
 
-typedef struct Dependence {
+typedef struct SumDependence {
     const Fusion *fusion;
     bool found;
-} Dependence;
+} SumDependence;
 
 static void dependence_visit(Expr *expr, void *context)
 {
-    Dependence *dependence = context;
+    SumDependence *dependence = context;
     if (expr->kind != EXPR_VALUE)
         return;
     const FusedOp *op = &dependence->fusion->ops[expr->value];
@@ -26,7 +26,7 @@ static void dependence_visit(Expr *expr, void *context)
 
 bool fusion_depends_on_reductions(const Fusion *fusion, const Expr *expr)
 {
-    Dependence dependence = {.fusion = fusion};
+    SumDependence dependence = {.fusion = fusion};
     expr_visit((Expr *)expr, dependence_visit, &dependence);
     return dependence.found;
 }

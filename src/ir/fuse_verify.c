@@ -147,13 +147,13 @@ static bool is_excluded(const Enclosing *inner)
 }
 
 /* What an index is made of: `rest` over all points, and multiples of guarded forms that lie in [low, high] together. */
-typedef struct Reach {
+typedef struct ReadReach {
     Affine rest;
     int64_t low, high;
-} Reach;
+} ReadReach;
 
 /* One multiple more of a guard's form, which lies in [0, size). False: it cannot be said in 64 bits. */
-static bool take_bound(Reach *reach, const Dim *bound, int64_t times)
+static bool take_bound(ReadReach *reach, const Dim *bound, int64_t times)
 {
     int64_t end, part;
     if (!checked_mul(times, bound->size - 1, &end) ||
@@ -182,7 +182,7 @@ static int64_t times_of(const Affine *rest, const Affine *form, int axis)
 
 /* Whoever reads x[f(t)] in the place of t[g], below a guard of g, reads at whole multiples of what the guard holds: all ways
    of taking such multiples out of the index are tried, and one of them leaves what lies inside without a guard. */
-static bool lies_inside(const Check *check, Reach reach, int64_t size, const Enclosing *around, int first)
+static bool lies_inside(const Check *check, ReadReach reach, int64_t size, const Enclosing *around, int first)
 {
     int64_t low, high;
     if (range_without(&reach.rest, -1, &check->box, &low, &high) &&
@@ -192,7 +192,7 @@ static bool lies_inside(const Check *check, Reach reach, int64_t size, const Enc
         for (int i = first; i < around->guard->count; i++)
             for (int a = 0; a < check->fusion->axis_count; a++) {
                 const Dim *bound = &around->guard->bounds[i];
-                Reach less = reach;
+                ReadReach less = reach;
                 int64_t times = times_of(&reach.rest, &bound->index, a);
                 if (times && take_bound(&less, bound, times) && lies_inside(check, less, size, around, i + 1))
                     return true;
@@ -205,7 +205,7 @@ static void check_access(Check *check, const Access *access, const Enclosing *ar
     expect(check, is_view(access), access->tensor, "is accessed by other strides than its own");
     for (int d = 0; d < access->rank; d++) {
         const Dim *dim = &access->dims[d];
-        expect(check, lies_inside(check, (Reach){dim->index, 0, 0}, dim->size, around, 0), access->tensor,
+        expect(check, lies_inside(check, (ReadReach){dim->index, 0, 0}, dim->size, around, 0), access->tensor,
                "is accessed outside its dimensions");
     }
 }

@@ -358,3 +358,28 @@ Expr *reduce_identity(Arena *arena, Reduce reduce, DType type)
         identity->constant.integer = max ? INT32_MIN : INT32_MAX;
     return identity;
 }
+
+typedef struct AxesLeft {
+    bool (*is_there)(const void *context, const Expr *access);
+    const void *context;
+    uint32_t axes;
+} AxesLeft;
+
+static void axes_left_visit(Expr *expr, void *context)
+{
+    AxesLeft *left = context;
+    bool is_there = expr->kind == EXPR_ACCESS && left->is_there(left->context, expr);
+    if (is_there || expr->kind == EXPR_APPLY || expr->kind == EXPR_CAST)
+        return;
+    Expr alone = *expr;   // a guard's bounds without its body, which is visited on its own
+    if (expr->kind == EXPR_GUARD)
+        alone.guard.body = expr->guard.otherwise;
+    left->axes |= expr_axes(&alone);
+}
+
+uint32_t expr_axes_left(const Expr *expr, bool (*is_there)(const void *context, const Expr *access), const void *context)
+{
+    AxesLeft left = {.is_there = is_there, .context = context};
+    expr_visit((Expr *)expr, axes_left_visit, &left);
+    return left.axes;
+}

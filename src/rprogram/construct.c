@@ -4,7 +4,7 @@
 //         scale up at the register level                    -> register tiles
 //             for each, scale up at the shared level        -> block tiles, ever longer steps
 //                 complete (scale-out: one block per tile)  -> an rProgram with its estimate
-//                     shrink while execution units idle     -> more rPrograms
+//                     shrink while SMs idle               -> more rPrograms
 //     sort by estimated time, keep the best that differ
 //
 // The paper follows one path, the axis with the best reuse score; here BEAM paths grow together.
@@ -235,7 +235,7 @@ static int least_reuse_axis(const Construction *c, const RTile *inner, const RTi
     return least_axis;
 }
 
-/* While execution units would idle: fewer points a block along the axis with the least reuse. When
+/* While SMs would idle: fewer points a block along the axis with the least reuse. When
    that leaves less than a warp, the smaller register tiles, which grow their own block tiles, take
    over. */
 static void shrink(Construction *c, const RProgram *program)

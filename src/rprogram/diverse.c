@@ -43,9 +43,9 @@ static void count_alike(const Selection *s, const RProgram *program, int *regist
 }
 
 /* Three passes over the programs, each less strict. */
-typedef enum Pass { PASS_BOTH_RARE, PASS_ONE_NEW, PASS_ANY } Pass;
+typedef enum DiversityPass { PASS_BOTH_RARE, PASS_ONE_NEW, PASS_ANY } DiversityPass;
 
-static bool admits(const Selection *s, Pass pass, const RProgram *program)
+static bool admits(const Selection *s, DiversityPass pass, const RProgram *program)
 {
     int registers, blocks, cap = (int)ceil_div(s->keep, DISTINCT_TILES);
     if (pass == PASS_ANY)
@@ -56,7 +56,7 @@ static bool admits(const Selection *s, Pass pass, const RProgram *program)
     return registers < cap && blocks < cap;
 }
 
-static void pick(Selection *s, Pass pass)
+static void pick(Selection *s, DiversityPass pass)
 {
     for (int i = 0; i < s->count && s->picked_count < s->keep; i++)
         if (!s->picked[i] && admits(s, pass, s->sorted[i])) {
@@ -70,7 +70,7 @@ int rprogram_diverse(Arena *arena, const TileRules *rules, RProgram *const *sort
 {
     Selection s = {.space = &rules->space, .sorted = sorted, .count = count, .keep = keep};
     s.picked = NEW_ARRAY(arena, bool, count);
-    for (Pass pass = PASS_BOTH_RARE; pass <= PASS_ANY; pass++)
+    for (DiversityPass pass = PASS_BOTH_RARE; pass <= PASS_ANY; pass++)
         pick(&s, pass);
 
     int written = 0;

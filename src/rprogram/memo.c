@@ -17,18 +17,18 @@ typedef struct Key {
 } Key;
 
 /* Most rules come once: of those only the hash is written down. The rest follows when they come again. */
-typedef struct Entry {
+typedef struct MemoEntry {
     Key key;   // `bytes` NULL: they came once
     RProgram *programs;
     int count;
     ConstructStats stats;
-} Entry;
+} MemoEntry;
 
 struct ConstructMemo {
     Arena *arena;
     const DeviceSpec *device;
     int keep;
-    Entry entries[MAX_ENTRIES];
+    MemoEntry entries[MAX_ENTRIES];
     int count;
 };
 
@@ -71,9 +71,9 @@ static Key key_of(Arena *arena, const TileRules *rules)
     return key;
 }
 
-static Entry *find(ConstructMemo *memo, const Key *key)
+static MemoEntry *find(ConstructMemo *memo, const Key *key)
 {
-    for (Entry *entry = memo->entries; entry < memo->entries + memo->count; entry++)
+    for (MemoEntry *entry = memo->entries; entry < memo->entries + memo->count; entry++)
         if (entry->key.hash == key->hash &&
             (!entry->key.bytes ||
              (entry->key.length == key->length && memcmp(entry->key.bytes, key->bytes, key->length) == 0)))
@@ -94,10 +94,10 @@ static void *copy_of(Arena *arena, const void *bytes, size_t length)
     return length ? memcpy(arena_alloc(arena, length), bytes, length) : NULL;
 }
 
-static void remember(Arena *arena, Entry *entry, const Key *key, const RProgram *programs, int count,
+static void remember(Arena *arena, MemoEntry *entry, const Key *key, const RProgram *programs, int count,
                      const ConstructStats *stats)
 {
-    *entry = (Entry){
+    *entry = (MemoEntry){
         .key = *key,
         .programs = copy_of(arena, programs, (size_t)count * sizeof *programs),
         .count = count,
@@ -110,7 +110,7 @@ int construct_memo_ask(ConstructMemo *memo, Arena *scratch, const TileRules *rul
                        ConstructStats *stats)
 {
     Key key = key_of(scratch, rules);
-    Entry *entry = find(memo, &key);
+    MemoEntry *entry = find(memo, &key);
     if (entry && entry->key.bytes) {
         if (entry->count)
             memcpy(kept, entry->programs, (size_t)entry->count * sizeof *kept);

@@ -12,7 +12,7 @@ static void print_perf(StrBuf *out, const PerfEstimate *perf)
     strbuf_printf(out, ", dram %.4g, start %.4g", perf->dram_us, perf->start_us);
     strbuf_printf(out, ", latency %.4g", perf->latency_us);
     strbuf_printf(out, ", launch %.4g\n", perf->launch_us);
-    strbuf_printf(out, "  %.4g waves of %d blocks a unit (limited by %s), tail %.3f, waste %.3f\n",
+    strbuf_printf(out, "  %.4g waves of %d blocks an SM (limited by %s), tail %.3f, waste %.3f\n",
                   perf->waves, perf->blocks_per_sm, limiter_name[perf->limiter],
                   perf->tail_efficiency, perf->padding_waste);
 }

@@ -38,8 +38,8 @@ typedef struct ConstructStats {
 
 /* The paper's construction (OSDI'22, 3.2): scale-up from the smallest rTile at the register level
    along the axis with the best reuse score until the level is full or saturated, then the shared
-   level, with the padding tolerance raised in steps; scale-out over the execution units; shrink
-   along the axis with the least reuse when units would idle. Writes at most `keep` diverse
+   level, with the padding tolerance raised in steps; scale-out over the SMs (the paper: execution units); shrink
+   along the axis with the least reuse when SMs would idle. Writes at most `keep` diverse
    programs in ascending order of estimated time (ties: fewer blocks, then smaller tiles, axis by
    axis) and returns their number. 0: the device can hold none. `stats` is added to. */
 int rprogram_construct(Arena *arena, const TileRules *rules, const DeviceSpec *device, int keep,

@@ -89,7 +89,7 @@ typedef struct TileRules {
     int most_threads;                // of a block; 0: as many as the device allows
     bool ragged_warps;               // a block's last warp may lack threads
     double single_wave_share;        // of the time, where all blocks run at once: none loads while others store
-    double tail_share;               // of the time that a block takes: for so long the last ones run on while units idle
+    double tail_share;               // of the time that a block takes: for so long the last ones run on while SMs idle
     int tile_threads;                // threads that hold one register tile: a warp's 32; 0 = 1
     int cluster_blocks;              // blocks of a cluster, which share the walk along the reduction; 0 = 1
     int turns;                       // shared tiles that a block makes, one after the other; 0 = 1

@@ -162,15 +162,15 @@ static Coordinates coordinates_of(const Region *region, const DataTile *tile, in
 // ---- runs of memory ----
 
 /* Goes through the runs of the block's part in order. */
-typedef struct Runs {
+typedef struct RunWalk {
     int64_t first, end;   // of the run under way, elements; equal: there is none
     int bits, count;      // of an element; runs so far
     unsigned char *seen;  // NULL, or a bit for each sector
     int64_t piece_bytes, tensor_bytes;
     int64_t sectors, bytes;   // of pieces, inside the tensor
-} Runs;
+} RunWalk;
 
-static void end_run(Runs *runs)
+static void end_run(RunWalk *runs)
 {
     if (runs->first == runs->end)
         return;
@@ -184,7 +184,7 @@ static void end_run(Runs *runs)
     runs->count++;
 }
 
-static void add_element(Runs *runs, int64_t element)
+static void add_element(RunWalk *runs, int64_t element)
 {
     if (element != runs->end || runs->first == runs->end) {
         end_run(runs);
@@ -194,7 +194,7 @@ static void add_element(Runs *runs, int64_t element)
 }
 
 /* Runs of a tile that is kept row by row end with its rows; others go on wherever memory does. */
-static void walk_dims(Runs *runs, const Coordinates *dims, int rank, int64_t element, bool joins)
+static void walk_dims(RunWalk *runs, const Coordinates *dims, int rank, int64_t element, bool joins)
 {
     if (rank == 0) {
         add_element(runs, element);
@@ -212,7 +212,7 @@ static void walk_dims(Runs *runs, const Coordinates *dims, int rank, int64_t ele
 }
 
 /* The run from the first element to the last one: of whole planes, and of the lines of one to both its ends. */
-static void add_span(Runs *runs, const Region *region, const DataTile *tile)
+static void add_span(RunWalk *runs, const Region *region, const DataTile *tile)
 {
     int64_t outer[2] = {0}, inner[2] = {0}, stride = 1;
     for (int d = tile->rank - 1; d >= 0; stride *= tile->dims[d--].size)
@@ -229,7 +229,7 @@ static void add_span(Runs *runs, const Region *region, const DataTile *tile)
     end_run(runs);
 }
 
-static Runs runs_of(const Region *region, const DataTile *tile, int64_t piece_bytes)
+static RunWalk runs_of(const Region *region, const DataTile *tile, int64_t piece_bytes)
 {
     Coordinates dims[MAX_RANK];
     int64_t elements = 1;
@@ -237,7 +237,7 @@ static Runs runs_of(const Region *region, const DataTile *tile, int64_t piece_by
         dims[d] = coordinates_of(region, tile, d);
         elements *= dims[d].size;
     }
-    Runs runs = {.bits = tile->element_bits, .piece_bytes = piece_bytes};
+    RunWalk runs = {.bits = tile->element_bits, .piece_bytes = piece_bytes};
     int64_t bytes = ceil_div(elements * tile->element_bits, 8), sectors = bytes / SECTOR_BYTES + 2;
     runs.tensor_bytes = region->rules->schedule.kept ? INT64_MAX : bytes;   // the last vector of all rows is copied whole
     runs.seen = NEW_ARRAY(region->arena, unsigned char, sectors / 8 + 1);

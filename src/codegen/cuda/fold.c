@@ -7,14 +7,14 @@
 
 enum { INDENT = 4 };
 
-typedef struct Fold {
+typedef struct ConditionFold {
     const Constants *constants;
     const Slice *idle;
     char *text;   // a copy
     size_t length;
     bool *removed;   // of each character
     bool any;
-} Fold;
+} ConditionFold;
 
 // ---- statements ----
 
@@ -84,7 +84,7 @@ static void skip_statement(Slice *rest)
     }
 }
 
-static void remove_text(Fold *fold, const char *start, const char *end)
+static void remove_text(ConditionFold *fold, const char *start, const char *end)
 {
     for (const char *at = start; at < end; at++)
         fold->removed[at - fold->text] = true;
@@ -92,7 +92,7 @@ static void remove_text(Fold *fold, const char *start, const char *end)
 }
 
 /* The lines that begin within it move to the left. */
-static void outdent(Fold *fold, const char *start, const char *end)
+static void outdent(ConditionFold *fold, const char *start, const char *end)
 {
     for (const char *at = start; at < end; at++)
         for (int i = 1; *at == '\n' && i <= INDENT && at[i] == ' '; i++)
@@ -100,7 +100,7 @@ static void outdent(Fold *fold, const char *start, const char *end)
 }
 
 /* Comments on the lines above a statement that goes are about it. */
-static const char *comment_above(const Fold *fold, const char *statement)
+static const char *comment_above(const ConditionFold *fold, const char *statement)
 {
     const char *line = statement;
     while (line > fold->text && line[-1] != '\n')
@@ -141,7 +141,7 @@ static bool has_declarations(Slice block)
 }
 
 /* The { } around the statement, where nothing needs them. */
-static void unwrap(Fold *fold, Slice statement)
+static void unwrap(ConditionFold *fold, Slice statement)
 {
     Slice inside = {statement.start + 1, statement.end - 1};
     if (*statement.start != '{' || has_declarations(inside)) {
@@ -156,10 +156,10 @@ static void unwrap(Fold *fold, Slice statement)
     remove_text(fold, inside.end, statement.end);
 }
 
-static bool fold_statement(Fold *fold, Slice *rest, bool in_block);
+static bool fold_statement(ConditionFold *fold, Slice *rest, bool in_block);
 
 /* Gives whether what follows can never run. */
-static bool take_branch(Fold *fold, const char *start, Slice taken, const char *end, bool in_block)
+static bool take_branch(ConditionFold *fold, const char *start, Slice taken, const char *end, bool in_block)
 {
     remove_text(fold, start, taken.start);
     remove_text(fold, taken.end, end);
@@ -168,7 +168,7 @@ static bool take_branch(Fold *fold, const char *start, Slice taken, const char *
     return fold_statement(fold, &taken, false);
 }
 
-static void take_none(Fold *fold, const char *start, const char *end, bool in_block)
+static void take_none(ConditionFold *fold, const char *start, const char *end, bool in_block)
 {
     if (in_block) {
         remove_text(fold, comment_above(fold, start), end);
@@ -187,7 +187,7 @@ static Slice read_statement(Slice *rest)
 }
 
 /* `if` has been read. */
-static bool fold_if(Fold *fold, Slice *rest, const char *start, bool in_block)
+static bool fold_if(ConditionFold *fold, Slice *rest, const char *start, bool in_block)
 {
     Slice token, condition = read_brackets(rest), after = *rest;
     Slice one = read_statement(&after), other = {0};
@@ -210,7 +210,7 @@ static bool fold_if(Fold *fold, Slice *rest, const char *start, bool in_block)
 }
 
 /* `{` has been read. */
-static bool fold_block(Fold *fold, Slice *rest)
+static bool fold_block(ConditionFold *fold, Slice *rest)
 {
     bool ended = false;
     while (rest->start < rest->end) {
@@ -246,7 +246,7 @@ static bool has_any(Slice text, const Slice *names)
 }
 
 /* `name(arguments);` that changes nothing, neither there nor by its arguments. */
-static bool is_idle_call(const Fold *fold, Slice name, Slice rest)
+static bool is_idle_call(const ConditionFold *fold, Slice name, Slice rest)
 {
     Slice token, last = {0};
     if (!is_among(fold->idle, name) || !token_read(&rest, &token) || *token.start != '(')
@@ -260,7 +260,7 @@ static bool is_idle_call(const Fold *fold, Slice name, Slice rest)
     return *peek(&rest).start == ';';
 }
 
-static int count_word(const Fold *fold, Slice word)
+static int count_word(const ConditionFold *fold, Slice word)
 {
     Slice rest = {strchr(fold->text, '{'), fold->text + fold->length}, token;
     int count = 0;
@@ -270,7 +270,7 @@ static int count_word(const Fold *fold, Slice word)
 }
 
 /* `(void)t, (void)row;`: stays of what is mentioned nowhere else. */
-static bool fold_mentions(Fold *fold, Slice *rest, const char *start)
+static bool fold_mentions(ConditionFold *fold, Slice *rest, const char *start)
 {
     StrBuf left = strbuf_new(fold->constants->table.arena);
     Slice whole = {start, NULL}, token;
@@ -290,7 +290,7 @@ static bool fold_mentions(Fold *fold, Slice *rest, const char *start)
     return false;
 }
 
-static bool fold_statement(Fold *fold, Slice *rest, bool in_block)
+static bool fold_statement(ConditionFold *fold, Slice *rest, bool in_block)
 {
     Slice token;
     if (!token_read(rest, &token))
@@ -341,7 +341,7 @@ static Slice body_of(const char *text)
 }
 
 /* What is left of the lines; those that nothing, or only a comment on what was there, is left of go as well. */
-static const char *remaining_text(Arena *arena, const Fold *fold)
+static const char *remaining_text(Arena *arena, const ConditionFold *fold)
 {
     StrBuf out = strbuf_new(arena), line = strbuf_new(arena);
     bool cut = false, was_code = false;
@@ -404,7 +404,7 @@ const char *fold_branches(Arena *arena, const Constants *constants, const Slice 
     Constants visible = {
         .table = {.arena = arena}, .outer = constants, .hidden = hidden_names(arena, constants, text)};
     size_t length = strlen(text);
-    Fold fold = {.constants = &visible,
+    ConditionFold fold = {.constants = &visible,
                  .idle = idle,
                  .text = arena_strdup(arena, text),
                  .length = length,

@@ -3,11 +3,7 @@
 #include <inttypes.h>
 
 #include "codegen/codegen.h"
-
-enum {   // past these a kernel must be told that it may (CUDA programming guide)
-    STATIC_SHARED_BYTES = 48 * 1024,
-    PORTABLE_CLUSTER_BLOCKS = 8
-};
+#include "hal/device.h"
 
 int program_argument(const Program *program, const Tensor *tensor)
 {

@@ -137,35 +137,9 @@ uint32_t reads_axes_of(const Reads *reads, uint32_t patterns)
 
 uint32_t reads_axes(const Reads *reads) { return reads_axes_of(reads, UINT32_MAX); }
 
-typedef struct AxesLeft {
-    const Reads *reads;
-    uint32_t axes;
-    bool uses_reads;
-} AxesLeft;
+static bool is_read(const void *reads, const Expr *access) { return reads_index(reads, &access->access) >= 0; }
 
-static void axes_left_visit(Expr *expr, void *context)
-{
-    AxesLeft *left = context;
-    if (expr->kind == EXPR_ACCESS && reads_index(left->reads, &expr->access) >= 0) {
-        left->uses_reads = true;
-    } else if (expr->kind != EXPR_APPLY && expr->kind != EXPR_CAST) {
-        Expr alone = *expr;   // a guard's bounds without its body, which is visited on its own
-        if (expr->kind == EXPR_GUARD)
-            alone.guard.body = expr->guard.otherwise;
-        left->axes |= expr_axes(&alone);
-    }
-}
-
-static AxesLeft axes_left(const Reads *reads, const Expr *expr)
-{
-    AxesLeft left = {.reads = reads};
-    expr_visit((Expr *)expr, axes_left_visit, &left);
-    return left;
-}
-
-uint32_t reads_axes_left(const Reads *reads, const Expr *expr) { return axes_left(reads, expr).axes; }
-
-bool reads_are_used(const Reads *reads, const Expr *expr) { return axes_left(reads, expr).uses_reads; }
+uint32_t reads_axes_left(const Reads *reads, const Expr *expr) { return expr_axes_left(expr, is_read, reads); }
 
 // ---- device code ----
 

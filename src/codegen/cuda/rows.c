@@ -30,29 +30,13 @@ Scope rows_element_scope(Arena *arena, const Scope *first, int inner, uint32_t c
     return scope;
 }
 
-typedef struct AxesLeft {
-    const Scope *scope;
-    uint32_t axes;
-} AxesLeft;
-
-static void axes_left_visit(Expr *expr, void *context)
+static bool is_loaded(const void *context, const Expr *access)
 {
-    AxesLeft *left = context;
-    bool is_loaded = expr->kind == EXPR_ACCESS && left->scope->loaded(left->scope->context, expr);
-    if (is_loaded || expr->kind == EXPR_APPLY || expr->kind == EXPR_CAST)
-        return;
-    Expr alone = *expr;   // a guard's bounds without its body, which is visited on its own
-    if (expr->kind == EXPR_GUARD)
-        alone.guard.body = expr->guard.otherwise;
-    left->axes |= expr_axes(&alone);
+    const Scope *scope = context;
+    return scope->loaded(scope->context, access);
 }
 
-uint32_t rows_axes_left(const Scope *scope, const Expr *expr)
-{
-    AxesLeft left = {.scope = scope};
-    expr_visit((Expr *)expr, axes_left_visit, &left);
-    return left.axes;
-}
+uint32_t rows_axes_left(const Scope *scope, const Expr *expr) { return expr_axes_left(expr, is_loaded, scope); }
 
 const char *rows_value(Arena *arena, const Scope *scope, int op, const Expr *body)
 {
@@ -67,6 +51,19 @@ const char *rows_value(Arena *arena, const Scope *scope, int op, const Expr *bod
 void rows_emit_each(StrBuf *out, const char *indent, const char *array, const char *value)
 {
     strbuf_printf(out, "%s" EACH "%s    %s[e] = %s;\n", indent, indent, array, value);
+}
+
+Step rows_make(Arena *arena, const Scope *element, uint64_t ops)
+{
+    Step make = rows_step(arena);
+    for (int i = 0; i < element->fusion->op_count; i++) {
+        const Expr *body = element->fusion->ops[i].body;
+        if (!(ops >> i & 1))
+            continue;
+        make.axes |= rows_axes_left(element, body);
+        rows_emit_each(&make.text, ROWS_INDENT, arena_printf(arena, "el.v%d", i), rows_value(arena, element, i, body));
+    }
+    return make;
 }
 
 void rows_emit_sum(StrBuf *out, const char *indent, const char *total, const char *reduction,

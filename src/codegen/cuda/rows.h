@@ -34,6 +34,9 @@ void rows_emit_elements(StrBuf *out, const Fusion *fusion, uint64_t ops);
 /* The scope of element e, where the axes in `columns` run along the row. */
 Scope rows_element_scope(Arena *arena, const Scope *first, int inner, uint32_t columns);
 
+/* What makes the elements of the ops, each in its place of `struct Elements`. */
+Step rows_make(Arena *arena, const Scope *element, uint64_t ops);
+
 /* Axes whose positions an expression still needs when what the scope knows of it is loaded. */
 uint32_t rows_axes_left(const Scope *scope, const Expr *expr);
 

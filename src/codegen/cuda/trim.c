@@ -17,9 +17,9 @@ static const char *const TYPES[TYPE_COUNT] = {"float", "double", "long", "short"
 
 // ---- what there is ----
 
-static void init_scope(Trim *trim, Scope *scope, const KernelText *text)
+static void init_scope(Trim *trim, TrimScope *scope, const KernelText *text)
 {
-    *scope = (Scope){.text = text, .constants = {.table = {.arena = trim->arena}}};
+    *scope = (TrimScope){.text = text, .constants = {.table = {.arena = trim->arena}}};
     units_init(trim->arena, &scope->units);
 }
 
@@ -65,7 +65,7 @@ static void read_prelude(Trim *trim, bool only_files)
     }
 }
 
-static void read_constants(Scope *scope)
+static void read_constants(TrimScope *scope)
 {
     for (const TextUnit *unit = scope->units.first; unit; unit = unit->next)
         constants_read(&scope->constants, unit->text);
@@ -83,7 +83,7 @@ static Trim *new_trim(const TemplateStore *store, Target target)
 Trim *trim_new(const TemplateStore *store, Target target, int kernel_count)
 {
     Trim *trim = new_trim(store, target);
-    trim->kernels = NEW_ARRAY(trim->arena, Scope, kernel_count);
+    trim->kernels = NEW_ARRAY(trim->arena, TrimScope, kernel_count);
     read_prelude(trim, false);
     read_constants(&trim->prelude);
     units_name(&trim->prelude.units);
@@ -129,7 +129,7 @@ static const char *named_body(Arena *arena, const KernelText *kernel)
 }
 
 /* Functions are declared in units of their own; what a template only declares, a parameter may define. */
-static const Slice *idle_functions(Trim *trim, const Scope *scope)
+static const Slice *idle_functions(Trim *trim, const TrimScope *scope)
 {
     int count = 0;
     Slice *idle = NEW_ARRAY(trim->arena, Slice, scope->units.declaration_count + 1);
@@ -140,7 +140,7 @@ static const Slice *idle_functions(Trim *trim, const Scope *scope)
 }
 
 /* First branches, which show what does nothing, then calls of that. */
-static void fold_scope(Trim *trim, Scope *scope)
+static void fold_scope(Trim *trim, TrimScope *scope)
 {
     static const Slice none = {0};
     for (TextUnit *unit = scope->units.first; unit; unit = unit->next)
@@ -152,7 +152,7 @@ static void fold_scope(Trim *trim, Scope *scope)
 
 void trim_add_kernel(Trim *trim, const KernelText *kernel)
 {
-    Scope *scope = &trim->kernels[trim->kernel_count++];
+    TrimScope *scope = &trim->kernels[trim->kernel_count++];
     const Template *template = &kernel->template;
     init_scope(trim, scope, kernel);
     scope->constants.outer = &trim->prelude.constants;
@@ -186,7 +186,7 @@ static void use_declaration(Declaration *declaration, bool called)
     }
 }
 
-static void use_name(Trim *trim, const Scope *scope, Slice name, bool called)
+static void use_name(Trim *trim, const TrimScope *scope, Slice name, bool called)
 {
     use_declaration(scope ? units_find(&scope->units, name) : NULL, called);
     use_declaration(units_find(&trim->prelude.units, name), called);
@@ -228,7 +228,7 @@ static bool is_use(Slice before, Slice last)
     return *last.start != '.' && !is_arrow && !is_scope && !is_type_before(last);
 }
 
-static void use_text(Trim *trim, const Scope *scope, const char *text, const Declaration *own)
+static void use_text(Trim *trim, const TrimScope *scope, const char *text, const Declaration *own)
 {
     Slice rest = slice_of(text), before = {0}, last = {0};
     while (rest.start < rest.end) {
@@ -247,7 +247,7 @@ static void use_text(Trim *trim, const Scope *scope, const char *text, const Dec
     }
 }
 
-static bool type_occurs(const Trim *trim, const Scope *scope, Slice type)
+static bool type_occurs(const Trim *trim, const TrimScope *scope, Slice type)
 {
     for (int i = 0; i < TYPE_COUNT; i++)
         if (slice_equals(type, TYPES[i]))
@@ -264,7 +264,7 @@ static bool is_template(const TextUnit *unit)
 }
 
 /* Nothing can call an overload for a type that does not occur, nor name<type>() one that is no template. */
-static bool is_wanted(const Trim *trim, const Scope *scope, const Declaration *declaration)
+static bool is_wanted(const Trim *trim, const TrimScope *scope, const Declaration *declaration)
 {
     if (!declaration->first->used || declaration->first->alone)
         return declaration->first->used;
@@ -277,7 +277,7 @@ static bool is_wanted(const Trim *trim, const Scope *scope, const Declaration *d
     return true;
 }
 
-static bool is_unit_wanted(const Trim *trim, const Scope *scope, const TextUnit *unit)
+static bool is_unit_wanted(const Trim *trim, const TrimScope *scope, const TextUnit *unit)
 {
     if (unit->kind != UNIT_DEFINITION)
         return unit->kind == UNIT_ROOT || (unit->kind == UNIT_COMMENT && scope->text);
@@ -287,7 +287,7 @@ static bool is_unit_wanted(const Trim *trim, const Scope *scope, const TextUnit 
     return false;
 }
 
-static bool take_units(Trim *trim, Scope *scope)
+static bool take_units(Trim *trim, TrimScope *scope)
 {
     bool more = false;
     for (TextUnit *unit = scope->units.first; unit; unit = unit->next)
@@ -315,7 +315,7 @@ static Slice condition_of(const char *check)
 }
 
 /* A check stays where all that it names is there, unless it is known to hold. */
-static void take_checks(const Trim *trim, Scope *scope)
+static void take_checks(const Trim *trim, TrimScope *scope)
 {
     for (TextUnit *unit = scope->units.first; unit; unit = unit->next) {
         if (unit->kind != UNIT_CHECK)
@@ -329,7 +329,7 @@ static void take_checks(const Trim *trim, Scope *scope)
 }
 
 /* A constant or a type of the parameters that needs nothing but those before it. */
-static bool is_leading(const Trim *trim, const Scope *scope, const TextUnit *unit)
+static bool is_leading(const Trim *trim, const TrimScope *scope, const TextUnit *unit)
 {
     Slice rest = slice_of(unit->text), token;
     bool found = unit->place == PLACE_WITHIN && token_read(&rest, &token) &&

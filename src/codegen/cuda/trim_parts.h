@@ -16,18 +16,18 @@ typedef struct FileName {
 enum { TYPE_FLOAT, TYPE_DOUBLE, TYPE_LONG, TYPE_SHORT, TYPE_CHAR, TYPE_COUNT };
 
 /* Units with names of their own: two launches may call different things the same. */
-typedef struct Scope {
+typedef struct TrimScope {
     UnitList units;
     Constants constants;
     const KernelText *text;   // NULL: the prelude
-} Scope;
+} TrimScope;
 
 struct Trim {
     Arena *arena;
     const TemplateStore *store;
     Target target;
     FileName *files, **last_file;
-    Scope prelude, *kernels;
+    TrimScope prelude, *kernels;
     int kernel_count;
     bool occurs[TYPE_COUNT];
 };

@@ -92,7 +92,7 @@ void trim_write_main(StrBuf *out, const Trim *trim)
 
 void trim_write_constants(StrBuf *out, const Trim *trim, int kernel)
 {
-    const Scope *scope = &trim->kernels[kernel];
+    const TrimScope *scope = &trim->kernels[kernel];
     strbuf_printf(out, "namespace %s_scope {\n%s", scope->text->entry, scope->text->provenance);
     write_place(out, trim, &scope->units, PLACE_WITHIN, true);
     strbuf_printf(out, "// </rollerc>\n}   // namespace %s_scope\n\n", scope->text->entry);
@@ -100,7 +100,7 @@ void trim_write_constants(StrBuf *out, const Trim *trim, int kernel)
 
 void trim_write_kernel(StrBuf *out, const Trim *trim, int kernel)
 {
-    const Scope *scope = &trim->kernels[kernel];
+    const TrimScope *scope = &trim->kernels[kernel];
     strbuf_printf(out, "%s\nnamespace %s_scope {\nusing namespace rollerc;\n", scope->text->template.about,
                   scope->text->entry);
     if (write_place(out, trim, &scope->units, PLACE_BEFORE, false))

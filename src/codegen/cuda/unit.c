@@ -10,7 +10,7 @@ void units_init(Arena *arena, UnitList *units)
 
 // ---- what a unit declares ----
 
-typedef struct Reader {
+typedef struct TokenReader {
     Arena *arena;
     UnitList *units;
     const UnitSource *source;
@@ -22,9 +22,9 @@ typedef struct Reader {
     TextUnit *unit;         // NULL: none is
     int depth;              // of braces
     char last;              // the first character of the last token
-} Reader;
+} TokenReader;
 
-static void declare(Reader *reader, Slice name, Slice arguments)
+static void declare(TokenReader *reader, Slice name, Slice arguments)
 {
     if (!name.start)
         return;
@@ -36,7 +36,7 @@ static void declare(Reader *reader, Slice name, Slice arguments)
 }
 
 /* Behind `name =`: up to the ; and on the way the other names of `constexpr int A = 1, B = 2;` */
-static void read_initializers(Reader *reader, Slice *rest)
+static void read_initializers(TokenReader *reader, Slice *rest)
 {
     Slice token, name = {0};
     bool behind_comma = false;
@@ -63,7 +63,7 @@ static bool is_colon(Slice token)
 }
 
 /* Declared is the last name before a ( { [ = ; or : outside of < >. */
-static void read_declaration(Reader *reader, Slice rest)
+static void read_declaration(TokenReader *reader, Slice rest)
 {
     Slice name = {0}, arguments = {0}, token;
     while (token_read(&rest, &token)) {
@@ -88,7 +88,7 @@ static void read_declaration(Reader *reader, Slice rest)
 }
 
 /* `constexpr int A = 1;   // why` or several definitions on lines of one unit, which end where braces do. */
-static void read_declarations(Reader *reader)
+static void read_declarations(TokenReader *reader)
 {
     Slice rest = slice_of(reader->unit->text), first = rest, token;
     token_read(&first, &token);
@@ -110,14 +110,14 @@ static void read_declarations(Reader *reader)
 // ---- lines to units ----
 
 /* What was gathered; the buffer is used again. */
-static const char *take_text(const Reader *reader, StrBuf *buffer)
+static const char *take_text(const TokenReader *reader, StrBuf *buffer)
 {
     const char *text = buffer->length ? arena_strndup(reader->arena, buffer->text, buffer->length) : "";
     buffer->length = 0;
     return text;
 }
 
-static void begin_unit(Reader *reader, const Line *line)
+static void begin_unit(TokenReader *reader, const Line *line)
 {
     TextUnit *unit = NEW(reader->arena, TextUnit);
     unit->file = reader->source->file;
@@ -138,7 +138,7 @@ static void begin_unit(Reader *reader, const Line *line)
     reader->units->last = &unit->next;
 }
 
-static void end_unit(Reader *reader)
+static void end_unit(TokenReader *reader)
 {
     reader->unit->text = take_text(reader, &reader->text);
     read_declarations(reader);
@@ -146,7 +146,7 @@ static void end_unit(Reader *reader)
 }
 
 /* A comment that a blank line follows belongs to no definition. */
-static void end_paragraph(Reader *reader, const Line *line)
+static void end_paragraph(TokenReader *reader, const Line *line)
 {
     reader->paragraph = NULL;
     if (!reader->comment.length)
@@ -158,7 +158,7 @@ static void end_paragraph(Reader *reader, const Line *line)
     reader->paragraph = NULL;
 }
 
-static void count_braces(Reader *reader, Slice line)
+static void count_braces(TokenReader *reader, Slice line)
 {
     Slice token;
     while (token_read(&line, &token)) {
@@ -167,14 +167,14 @@ static void count_braces(Reader *reader, Slice line)
     }
 }
 
-static bool is_complete(const Reader *reader, Slice line)
+static bool is_complete(const TokenReader *reader, Slice line)
 {
     if (reader->text.text[0] == '#')
         return slice_length(line) < 2 || line.end[-2] != '\\';
     return reader->depth == 0 && (reader->last == ';' || reader->last == '}');
 }
 
-static void add_line(Reader *reader, const Line *line)
+static void add_line(TokenReader *reader, const Line *line)
 {
     if (!reader->unit) {
         begin_unit(reader, line);
@@ -195,7 +195,7 @@ static void add_line(Reader *reader, const Line *line)
 
 void units_read(Arena *arena, UnitList *units, const Target *target, UnitSource source)
 {
-    Reader reader = {.arena = arena, .units = units, .source = &source};
+    TokenReader reader = {.arena = arena, .units = units, .source = &source};
     reader.lines = lines_of(arena, target, slice_of(source.text));
     reader.lines.number = source.before;
     reader.comment = strbuf_new(arena);

@@ -168,19 +168,19 @@ static bool is_deep(const Fusion *fusion)
     return false;
 }
 
-/* Where the best kernel leaves units idle, its reduction may be spread over more blocks. */
+/* Where the best kernel leaves SMs idle, its reduction may be spread over more blocks. */
 static void add_splits(Planner *planner, ChoiceList *list, const Choice *before, const Fusion *fusion,
                        const PlannedLaunch *best)
 {
     int64_t grid = best->program.grid;
     bool packed = before->copies, deep = is_deep(fusion);
     int64_t idle =
-        2 * (int64_t)planner->device->sm_count / (grid ? grid : 1);   // units without a block, for each block
+        2 * (int64_t)planner->device->sm_count / (grid ? grid : 1);   // SMs without a block, for each block
     if (deep)
         idle = 2 * planner->device->sm_count;   // a block for each part: its outputs share what it reads
     bool short_of_blocks = packed && best->program.perf.waves < FEW_WAVES;
     for (int64_t parts = 2; parts <= MAX_PARTS; parts *= 2)
-        if ((parts <= 2 * idle && parts * 4 > idle) ||   // fewer parts would leave most units idle still
+        if ((parts <= 2 * idle && parts * 4 > idle) ||   // fewer parts would leave most SMs idle still
             (short_of_blocks && parts <= PRODUCT_PARTS))
             add_split(planner, list, before, fusion,
                       deep || packed ? fusion_even_parts(fusion, parts) : parts);
@@ -215,7 +215,7 @@ static bool same_family(const Choice *left, const Choice *right)
     return left->count == right->count && lead(left)->family == lead(right)->family;
 }
 
-/* Points of a row that one block makes elements of: units idle in the end for no longer than that takes. */
+/* Points of a row that one block makes elements of: SMs idle in the end for no longer than that takes. */
 static int64_t small_chunk(const Fusion *fusion)
 {
     int64_t points = SMALL_ELEMENTS;
@@ -279,13 +279,18 @@ static void add_all_phases(Planner *planner, ChoiceList *list, const Fusion *fus
 
 // ---- which of them are kept ----
 
+bool launches_same_kernels(const PlannedLaunch *left, const PlannedLaunch *right, int count)
+{
+    bool same = true;
+    for (int i = 0; i < count && same; i++)
+        same = left[i].family == right[i].family &&
+               strcmp(left[i].rules->variant_name, right[i].rules->variant_name) == 0;
+    return same;
+}
+
 bool choice_same_kernels(const Choice *left, const Choice *right)
 {
-    bool same = left->count == right->count;
-    for (int i = 0; i < left->count && same; i++)
-        same = left->launches[i].family == right->launches[i].family &&
-               strcmp(left->launches[i].rules->variant_name, right->launches[i].rules->variant_name) == 0;
-    return same;
+    return left->count == right->count && launches_same_kernels(left->launches, right->launches, left->count);
 }
 
 static bool same_tile(const Choice *left, const Choice *right, Level level)

@@ -40,4 +40,5 @@ typedef struct Planner {
 ChoiceList choices_of(Planner *planner, const Fusion *fusion);
 
 /* The same kernels but for the sizes of tiles and blocks. */
+bool launches_same_kernels(const PlannedLaunch *left, const PlannedLaunch *right, int count);
 bool choice_same_kernels(const Choice *left, const Choice *right);

@@ -120,12 +120,9 @@ static const PlannedLaunch *main_launch(const Plan *plan)
 /* The same kernels, but for sizes that do not touch what a thread of the longest one holds. */
 static bool same_idea(const Plan *left, const Plan *right)
 {
-    bool same = left->count == right->count;
-    for (int i = 0; i < left->count && same; i++)
-        same = left->launches[i].family == right->launches[i].family &&
-               strcmp(left->launches[i].rules->variant_name, right->launches[i].rules->variant_name) == 0;
-    return same && memcmp(&main_launch(left)->program.tile[LEVEL_REGISTER],
-                          &main_launch(right)->program.tile[LEVEL_REGISTER], sizeof(RTile)) == 0;
+    return left->count == right->count && launches_same_kernels(left->launches, right->launches, left->count) &&
+           memcmp(&main_launch(left)->program.tile[LEVEL_REGISTER],
+                  &main_launch(right)->program.tile[LEVEL_REGISTER], sizeof(RTile)) == 0;
 }
 
 /* Marks at most `most` plans of each idea, in order, until `keep` are marked. */

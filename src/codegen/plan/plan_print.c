@@ -26,7 +26,7 @@ void plan_list_print(StrBuf *out, const PlanList *list)
 {
     for (int i = 0; i < list->count; i++) {
         const Plan *plan = &list->plans[i];
-        strbuf_printf(out, "candidate %d: %.3f us, plan %s\n", i, plan->time_us, plan->fusion_plan);
+        strbuf_printf(out, "candidate %d: %.3f us, plan %s\n", i + 1, plan->time_us, plan->fusion_plan);
         for (int k = 0; k < plan->count; k++) {
             const PlannedLaunch *launch = &plan->launches[k];
             strbuf_printf(out, "  kernel %d through %s (%s)\n", k, launch->family->name,

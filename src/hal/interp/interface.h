@@ -63,6 +63,7 @@ typedef struct InterpHost {
     long long static_shared_limit;      // dynamic shared bytes without the attribute
     long long shared_limit;             // and with it
     int max_cluster_blocks;             // 0: no clusters
+    int portable_cluster_blocks;        // a kernel must be told that it may have more
     int cooperative;                    // whether there are cooperative launches; their blocks must all be resident:
     int sm_count, max_threads_per_sm, max_blocks_per_sm;
     long long shared_per_sm, shared_reserved;

@@ -181,7 +181,7 @@ void check_cluster(const LaunchShape &shape, bool large_clusters)
     if (count == 0 || count > most)
         host->fail("a cluster of %u x %u x %u blocks where %d are allowed", cluster.x, cluster.y, cluster.z,
                    host->max_cluster_blocks);
-    if (count > PORTABLE_CLUSTER_BLOCKS && !large_clusters)
+    if (count > static_cast<unsigned long long>(host->portable_cluster_blocks) && !large_clusters)
         host->fail("a cluster of %llu blocks without cudaFuncAttributeNonPortableClusterSizeAllowed", count);
     if (shape.grid.x % cluster.x || shape.grid.y % cluster.y || shape.grid.z % cluster.z)
         host->fail("a grid of %u x %u x %u blocks in clusters of %u x %u x %u", shape.grid.x, shape.grid.y,

@@ -25,7 +25,6 @@ enum {
     MAX_TEAM_BLOCKS = 1 << 13,
     MAX_TEAM_WARPS = 1 << 14,       // of blocks of 33 threads there are 7943, with two warps each
     MAX_KERNELS = 4096,             // launches of one program that ask for more shared memory or larger clusters
-    PORTABLE_CLUSTER_BLOCKS = 8,    // a kernel must be told that it may have more (CUDA programming guide)
     STACK_BYTES = 256 << 10
 };
 

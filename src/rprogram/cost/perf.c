@@ -201,7 +201,7 @@ static double shared_time_us(const KernelCounts *kernel, double bytes)
 // ---- all together ----
 
 /* Of the shorter terms, the share that does not hide below the longest. c buffers (staged) or
-   warps (else) of a unit are in different phases: with one, loading and computing alternate; with c,
+   warps (else) of an SM are in different phases: with one, loading and computing alternate; with c,
    they collide in one of c * c cases. */
 static double exposed_share(const KernelCounts *kernel)
 {

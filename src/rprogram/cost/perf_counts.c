@@ -29,11 +29,11 @@ int perf_blocks_per_sm(const DeviceSpec *device, int threads, int registers, int
     return (int)limits[*limiter];
 }
 
-/* How full the last round over the units is: 1024 blocks on 108 units are 9.48 for each, and 10
+/* How full the last round over the SMs is: 1024 blocks on 108 SMs are 9.48 for each, and 10
    for the busiest. */
-static double unit_balance(double blocks, int units)
+static double sm_balance(double blocks, int sms)
 {
-    double mean = blocks / units;
+    double mean = blocks / sms;
     return mean / ceil(mean);
 }
 
@@ -127,7 +127,7 @@ KernelCounts kernel_counts(const TileRules *rules, const RProgram *program, cons
     double shared_bytes = (double)(program->shared_bytes + device->shared_reserved_per_block);
     kernel.l1_bytes = at_least((double)device->shared_per_sm - kernel.resident * shared_bytes, 0);
     kernel.rounds = ceil(kernel.blocks / (blocks_per_sm * (double)device->sm_count)) * program->turns;
-    kernel.balance = unit_balance(kernel.blocks, device->sm_count);
+    kernel.balance = sm_balance(kernel.blocks, device->sm_count);
     kernel.stages = at_least(tile_buffers(rules), 1);
     int ahead = schedule_rounds_ahead(&rules->schedule);
     kernel.ahead = ahead ? ahead : kernel.stages - 1;

@@ -18,8 +18,8 @@ typedef struct KernelCounts {
     double inner_steps;            // register steps of a thread in each of them
     double register_tiles;         // of a block
     double warps;                  // of a block
-    double resident;               // blocks that share a unit while there is work
-    double l1_bytes;               // that their shared memory leaves a unit to cache in
+    double resident;               // blocks that share an SM while there is work
+    double l1_bytes;               // that their shared memory leaves an SM to cache in
     double rounds;                 // ceil(waves), times the turns of a block
     double balance;                // tail efficiency
     double stages;

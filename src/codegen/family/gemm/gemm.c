@@ -319,7 +319,7 @@ static void emit_elements(StrBuf *out, const Scope *scope, const Product *produc
         rows, along_k ? "" : " + e", along_k ? " + e" : "");
 }
 
-void emit_operand(StrBuf *out, const Scope *scope, const Product *product, int factor)
+static void emit_operand(StrBuf *out, const Scope *scope, const Product *product, int factor)
 {
     Reading reading = find_reading(scope->fusion, product, factor);
     strbuf_printf(out,
@@ -336,7 +336,9 @@ void emit_operand(StrBuf *out, const Scope *scope, const Product *product, int f
     strbuf_puts(out, "};\n");
 }
 
-int64_t panel_of(const KernelPlan *plan)
+/* Rows of blocks that run together. They cover a square of C, nearly: 132 of 128 x 256 are 16 rows of 8.25, which
+   read 2048 rows of A and 2112 columns of B. */
+static int64_t panel_of(const KernelPlan *plan)
 {
     const int64_t *block = plan->program->tile[LEVEL_SHARED].size;
     double resident = (double)plan->program->perf.blocks_per_sm * plan->device->sm_count;
@@ -344,11 +346,21 @@ int64_t panel_of(const KernelPlan *plan)
     return panel > 1 ? panel : 1;
 }
 
-static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *product, int columns)
+/* Columns of C that are one aligned access, at most 8. */
+static int columns_of(const Fusion *fusion, const Product *product)
+{
+    int columns = MAX_VECTOR;
+    while (columns > 1 && !product_stores_vectors(fusion, product, columns))
+        columns /= 2;
+    return columns;
+}
+
+static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *product, int columns,
+                           const TensorTile *how)
 {
     const int64_t *block = plan->program->tile[LEVEL_SHARED].size,
-                  *warp = plan->program->tile[LEVEL_REGISTER].size;
-    const Atom *atom = find_atom(product, plan->device, false);
+                  *own = plan->program->tile[LEVEL_REGISTER].size;
+    const Atom *atom = find_atom(product, plan->device, how->atom_shared);
     strbuf_printf(
         out, "using Element = %s;   // of A and B\nusing Value = float;   // of the products and their sum\n",
         atom->element);
@@ -359,10 +371,11 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
                   "constexpr int BM = %" PRId64 ", BN = %" PRId64 ", BK = %" PRId64
                   ";   // rTile, shared memory\n",
                   block[GROUP_M], block[GROUP_N], block[GROUP_K]);
-    strbuf_printf(out, "constexpr int WM = %" PRId64 ", WN = %" PRId64 ";   // rTile, registers of a warp\n",
-                  warp[GROUP_M], warp[GROUP_N]);
-    strbuf_printf(out, "constexpr int AM = %d, AN = %d, AK = %d;   // what one instruction multiplies\n",
-                  atom->m, atom->n, atom->k);
+    strbuf_printf(out, "constexpr int WM = %" PRId64 ", WN = %" PRId64 ";   // rTile, registers of %s\n",
+                  own[GROUP_M], own[GROUP_N], how->holders);
+    if (!how->atom_shared)
+        strbuf_printf(out, "constexpr int AM = %d, AN = %d, AK = %d;   // what one instruction multiplies\n",
+                      atom->m, atom->n, atom->k);
     strbuf_printf(out, "constexpr int STAGES = %d;   // steps of tiles in shared memory\n",
                   plan->rules->stages);
     strbuf_printf(out, "constexpr Index CHAIN = %" PRId64 ";   // steps whose products are added up in one go\n",
@@ -372,15 +385,7 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
                   panel_of(plan));
 }
 
-int columns_of(const Fusion *fusion, const Product *product)
-{
-    int columns = MAX_VECTOR;
-    while (columns > 1 && !product_stores_vectors(fusion, product, columns))
-        columns /= 2;
-    return columns;
-}
-
-static void emit(StrBuf *out, const KernelPlan *plan)
+void gemm_emit(StrBuf *out, const KernelPlan *plan, const TensorTile *how)
 {
     Product product;
     product_find(plan->fusion, &product);
@@ -388,13 +393,15 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     for (int a = 0; a < plan->fusion->axis_count; a++)
         scope.axis[a] = axis_names[a];
     int columns = columns_of(plan->fusion, &product);
-    emit_constants(out, plan, &product, columns);
+    emit_constants(out, plan, &product, columns, how);
     emit_operand(out, &scope, &product, 0);
     emit_operand(out, &scope, &product, 1);
     if (columns == 1)
         emit_finish(out, &scope, &product);
     emit_finish_vector(out, &scope, &product, columns > 1);
 }
+
+static void emit(StrBuf *out, const KernelPlan *plan) { gemm_emit(out, plan, &(TensorTile){.holders = "a warp"}); }
 
 /* Pieces in a line of a tile: 2, 4 or a multiple of 8 have their places. */
 static int64_t pitch_of(int64_t elements)

@@ -28,12 +28,11 @@ TileSpace find_space(const Fusion *fusion, const DeviceSpec *device, const Produ
 /* What comes behind the loop along k: warps turn their sums in shared memory, so that lanes have rows, and store them. */
 void schedule_finish(Schedule *schedule, const Fusion *fusion, const TileSpace *space);
 
-/* Rows of blocks that run together. They cover a square of C, nearly: 132 of 128 x 256 are 16 rows of 8.25, which
-   read 2048 rows of A and 2112 columns of B. */
-int64_t panel_of(const KernelPlan *plan);
+/* What sets the parameter blocks of both families apart. */
+typedef struct TensorTile {
+    bool atom_shared;      // instructions read shared memory; else registers, whose shape the template must know
+    const char *holders;   // of a register tile
+} TensorTile;
 
-/* Columns of C that are one aligned access, at most 8. */
-int columns_of(const Fusion *fusion, const Product *product);
-
-/* struct OperandA or OperandB of the parameter block. */
-void emit_operand(StrBuf *out, const Scope *scope, const Product *product, int factor);
+/* The parameter block. */
+void gemm_emit(StrBuf *out, const KernelPlan *plan, const TensorTile *how);

@@ -154,7 +154,8 @@ bool offset_allows_vector(const Affine *offset, int axis, int64_t vector)
     return true;
 }
 
-bool allows_vector(const Fusion *fusion, const Affine *offset, int axis, int64_t vector)
+/* The same of all the axis: no vector ends beside it. */
+static bool allows_vector(const Fusion *fusion, const Affine *offset, int axis, int64_t vector)
 {
     return fusion->axes[axis].extent % vector == 0 && offset_allows_vector(offset, axis, vector);
 }

@@ -43,9 +43,6 @@ bool product_along_k(const Fusion *fusion, const Product *product, int factor);
 /* Whether neighbours along the axis from a multiple of `vector` on are one aligned access. */
 bool offset_allows_vector(const Affine *offset, int axis, int64_t vector);
 
-/* The same of all the axis: no vector ends beside it. */
-bool allows_vector(const Fusion *fusion, const Affine *offset, int axis, int64_t vector);
-
 /* Elements of one access of the factor along its fast direction, inside a tile of `tile` elements that way. */
 int product_vector(const Fusion *fusion, const Product *product, int factor, int64_t tile);
 

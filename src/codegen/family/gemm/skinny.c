@@ -207,8 +207,8 @@ static int64_t narrow_columns(const Fusion *fusion, const Product *product)
     return product_along_k(fusion, product, LARGE) ? 1 : least_run(product);
 }
 
-/* Those would not be two for each unit. */
-static bool leaves_units_idle(const Fusion *fusion, const DeviceSpec *device, const Product *product)
+/* Those would not be two for each SM. */
+static bool leaves_sms_idle(const Fusion *fusion, const DeviceSpec *device, const Product *product)
 {
     int64_t columns = narrow_columns(fusion, product);
     int64_t blocks = ceil_div(product->group[GROUP_N].extent, columns);
@@ -220,7 +220,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
 {
     Product product;
     product_find_skinny(fusion, &product);
-    int count = 0, most = leaves_units_idle(fusion, device, &product) ? largest_cluster(device) : 1;
+    int count = 0, most = leaves_sms_idle(fusion, device, &product) ? largest_cluster(device) : 1;
     for (int cluster = 1; cluster <= most; cluster *= 2)
         variants[count++] = rules_of(fusion, device, &product, cluster);
     return count;

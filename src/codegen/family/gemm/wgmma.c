@@ -62,47 +62,12 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     return count;
 }
 
-static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *product, int columns)
-{
-    const int64_t *block = plan->program->tile[LEVEL_SHARED].size,
-                  *group = plan->program->tile[LEVEL_REGISTER].size;
-    strbuf_printf(
-        out, "using Element = %s;   // of A and B\nusing Value = float;   // of the products and their sum\n",
-        find_atom(product, plan->device, true)->element);
-    strbuf_printf(out, "constexpr Index M = %" PRId64 ", N = %" PRId64 ", K = %" PRId64 ";\n",
-                  product->group[GROUP_M].extent, product->group[GROUP_N].extent,
-                  product->group[GROUP_K].extent);
-    strbuf_printf(out,
-                  "constexpr int BM = %" PRId64 ", BN = %" PRId64 ", BK = %" PRId64
-                  ";   // rTile, shared memory\n",
-                  block[GROUP_M], block[GROUP_N], block[GROUP_K]);
-    strbuf_printf(out,
-                  "constexpr int WM = %" PRId64 ", WN = %" PRId64
-                  ";   // rTile, registers of a group of four warps\n",
-                  group[GROUP_M], group[GROUP_N]);
-    strbuf_printf(out, "constexpr int STAGES = %d;   // steps of tiles in shared memory\n",
-                  plan->rules->stages);
-    strbuf_printf(out, "constexpr Index CHAIN = %" PRId64 ";   // steps whose products are added up in one go\n",
-                  MAX_CHAIN / block[GROUP_K]);
-    strbuf_printf(out, "constexpr int QN = %d;   // columns of C that are one aligned access\n", columns);
-    strbuf_printf(out, "constexpr Index PANEL = %" PRId64 ";   // rows of blocks that run together\n",
-                  panel_of(plan));
-}
-
 static void emit(StrBuf *out, const KernelPlan *plan)
 {
-    Product product;
-    product_find(plan->fusion, &product);
-    Scope scope = {.fusion = plan->fusion, .wide = plan->wide};
-    for (int a = 0; a < plan->fusion->axis_count; a++)
-        scope.axis[a] = axis_names[a];
-    int columns = columns_of(plan->fusion, &product);
-    emit_constants(out, plan, &product, columns);
-    emit_operand(out, &scope, &product, 0);
-    emit_operand(out, &scope, &product, 1);
-    if (columns == 1)
-        emit_finish(out, &scope, &product);
-    emit_finish_vector(out, &scope, &product, columns > 1);
+    gemm_emit(out, plan, &(TensorTile){
+                             .atom_shared = true,
+                             .holders = "a group of four warps",
+                         });
 }
 
 /* The stages of both operands, then in the same place a slab of each warp's tile. */

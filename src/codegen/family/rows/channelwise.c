@@ -15,7 +15,7 @@ enum {
     MAX_THREADS = 512,
     MAX_HELD_BYTES = 144,     // of what a thread reads in one step: 128 of numbers, and their masks
     STEP_THREADS = 256,       // of a block that goes on in steps
-    MAX_GRID_THREADS = 512,   // of a block that holds a share, one on each unit,
+    MAX_GRID_THREADS = 512,   // of a block that holds a share, one on each SM,
     MIN_GRID_THREADS = 256,   // where fewer threads hold more
     GRID_INSTRUCTIONS = 8,    // of a thread to widen an element in every pass
     GRID_REGISTERS = 64       // beside what a thread reads: compilers take many (tuning-log 36)
@@ -24,14 +24,9 @@ enum {
 static bool matches(const Fusion *fusion, const DeviceSpec *device)
 {
     (void)device;
-    int reductions = 0, of_elements = 0;
-    for (int i = 0; i < fusion->op_count; i++) {
-        const FusedOp *op = &fusion->ops[i];
-        if (op->reduce != REDUCE_NONE && op->reduced != fusion_columns(fusion))
-            return false;
-        reductions += op->reduce != REDUCE_NONE;
-        of_elements += fusion_op_is_of_elements(fusion, op);
-    }
+    int reductions, of_elements;
+    if (!fusion_counts(fusion, &reductions, &of_elements))
+        return false;
     bool more_than_a_reduction = reductions > 1 || of_elements > 0;
     return fusion_columns(fusion) && more_than_a_reduction && passes_hold(fusion) &&
            channelwise_axis(fusion) >= 0 && channelwise_packs_bits(fusion);
@@ -192,7 +187,7 @@ static int step_rules(const Fusion *fusion, const DeviceSpec *device, int lanes,
     return count;
 }
 
-/* One block on each unit; their threads hold all positions together. */
+/* One block on each SM; their threads hold all positions together. */
 static int grid_rules(const Fusion *fusion, const DeviceSpec *device, int lanes, TileRules *variants,
                       int most)
 {

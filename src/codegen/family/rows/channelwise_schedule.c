@@ -29,39 +29,39 @@ ChannelMeeting channelwise_meeting(const Fusion *fusion, const Passes *passes, i
 // ---- the schedule ----
 
 /* The statement under construction. */
-typedef struct Statement {
+typedef struct ChannelStatement {
     Schedule *schedule;
     const ChannelKernel *kernel;
     uint32_t elements;   // tiles that move along the positions
-} Statement;
+} ChannelStatement;
 
 static uint64_t bit(int op) { return UINT64_C(1) << op; }
 
-static bool is_of_elements(const Statement *s, int op)
+static bool is_of_elements(const ChannelStatement *s, int op)
 {
     return fusion_op_is_of_elements(s->kernel->fusion, &s->kernel->fusion->ops[op]);
 }
 
-static void load_invariants(const Statement *s)
+static void load_invariants(const ChannelStatement *s)
 {
     uint32_t tiles = space_inputs(s->kernel->space) & ~s->elements;
     schedule_load(s->schedule, (Move){.tiles = tiles, .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
 }
 
-static void load_elements(const Statement *s)
+static void load_elements(const ChannelStatement *s)
 {
     uint32_t tiles = space_inputs(s->kernel->space) & s->elements;
     schedule_load(s->schedule, (Move){.tiles = tiles, .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
 }
 
-static void store(const Statement *s, bool of_elements)
+static void store(const ChannelStatement *s, bool of_elements)
 {
     uint32_t tiles = space_outputs(s->kernel->space) & (of_elements ? s->elements : ~s->elements);
     schedule_store(s->schedule, (Move){.tiles = tiles, .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
 }
 
 /* Of the channels themselves, once so many passes have ended. */
-static void map_channels(const Statement *s, int passes)
+static void map_channels(const ChannelStatement *s, int passes)
 {
     const Fusion *fusion = s->kernel->fusion;
     uint64_t ops = 0;
@@ -71,7 +71,7 @@ static void map_channels(const Statement *s, int passes)
     schedule_map(s->schedule, ops);
 }
 
-static void map_elements(const Statement *s, int pass)
+static void map_elements(const ChannelStatement *s, int pass)
 {
     const ChannelKernel *kernel = s->kernel;
     schedule_map(s->schedule, passes_needs(kernel->fusion, kernel->reads, kernel->passes, pass).ops);
@@ -80,7 +80,7 @@ static void map_elements(const Statement *s, int pass)
 static uint8_t value_bytes(const FusedOp *op) { return dtype_info[op->body->type].bits > 32 ? 8 : 4; }
 
 /* One exchange for each result, down the groups. */
-static void exchange(const Statement *s, uint64_t ops)
+static void exchange(const ChannelStatement *s, uint64_t ops)
 {
     const ChannelKernel *kernel = s->kernel;
     bool is_warp = kernel->groups * kernel->lanes <= kernel->warp;
@@ -98,7 +98,7 @@ static void exchange(const Statement *s, uint64_t ops)
                                            });
 }
 
-static uint64_t reductions_of(const Statement *s, int pass)
+static uint64_t reductions_of(const ChannelStatement *s, int pass)
 {
     uint64_t ops = 0;
     for (int i = 0; i < s->kernel->fusion->op_count; i++)
@@ -107,14 +107,14 @@ static uint64_t reductions_of(const Statement *s, int pass)
     return ops;
 }
 
-static void make_elements(const Statement *s)
+static void make_elements(const ChannelStatement *s)
 {
     map_elements(s, s->kernel->passes->count - 1);
     schedule_pack(s->schedule, schedule_bit_ops(s->kernel->fusion), s->kernel->reads->walk.vector, WORD_BITS);
     store(s, true);
 }
 
-static void column(const Statement *s)
+static void column(const ChannelStatement *s)
 {
     load_elements(s);
     map_channels(s, 0);
@@ -131,7 +131,7 @@ static void column(const Statement *s)
 
 /* Blocks leave the results of their shares, and go through those of all when they have met. Squared distances from a share's
    own mean go along with the sums that it is made of. */
-static void grid(const Statement *s)
+static void grid(const ChannelStatement *s)
 {
     int64_t each = channelwise_result_bytes(s->kernel->fusion) * s->kernel->lanes * s->kernel->reads->walk.vector;
     load_elements(s);
@@ -162,7 +162,7 @@ static void grid(const Statement *s)
 }
 
 /* A thread adds up over all steps before any threads meet. */
-static void totals(const Statement *s)
+static void totals(const ChannelStatement *s)
 {
     schedule_loop(s->schedule, (Loop){.axis = POSITION});
     load_elements(s);
@@ -178,7 +178,7 @@ static void totals(const Statement *s)
     store(s, false);
 }
 
-static void elements(const Statement *s)
+static void elements(const ChannelStatement *s)
 {
     schedule_loop(s->schedule, (Loop){.axis = POSITION});
     load_elements(s);
@@ -189,9 +189,9 @@ static void elements(const Statement *s)
 
 void channelwise_state(Schedule *schedule, const ChannelKernel *kernel)
 {
-    static void (*const states[])(const Statement *) = {
+    static void (*const states[])(const ChannelStatement *) = {
         [COLUMN] = column, [GRID] = grid, [ELEMENTS] = elements, [TOTALS] = totals};
-    Statement s = {.schedule = schedule, .kernel = kernel, .elements = space_along(kernel->space, POSITION)};
+    ChannelStatement s = {.schedule = schedule, .kernel = kernel, .elements = space_along(kernel->space, POSITION)};
     schedule->pace = kernel->walk == TOTALS ? PACE_IN_STEP : PACE_FREE;
     schedule->order = fusion_reduces(kernel->fusion) ? ORDER_FORWARDS : ORDER_BACKWARDS;
     schedule->points = reduction_points(kernel->fusion);

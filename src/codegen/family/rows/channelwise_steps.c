@@ -62,16 +62,7 @@ static void emit_function(const ChannelEmitter *emitter, const char *signature, 
 
 static void emit_make(ChannelEmitter *emitter, uint64_t ops)
 {
-    Arena *arena = emitter->out->arena;
-    Step make = rows_step(arena);
-    for (int i = 0; i < emitter->fusion->op_count; i++) {
-        const Expr *body = emitter->fusion->ops[i].body;
-        if (!(ops >> i & 1))
-            continue;
-        make.axes |= rows_axes_left(&emitter->element, body);
-        rows_emit_each(&make.text, IN, arena_printf(arena, "el.v%d", i),
-                       rows_value(arena, &emitter->element, i, body));
-    }
+    Step make = rows_make(emitter->out->arena, &emitter->element, ops);
     emitter->elements |= ops;
     emit_function(emitter, "make" AT_ELEMENTS, &make);
 }

@@ -88,3 +88,16 @@ Needs passes_needs(const Fusion *fusion, const Reads *reads, const Passes *passe
     }
     return needs;
 }
+
+bool fusion_counts(const Fusion *fusion, int *reductions, int *of_elements)
+{
+    *reductions = *of_elements = 0;
+    for (int i = 0; i < fusion->op_count; i++) {
+        const FusedOp *op = &fusion->ops[i];
+        if (op->reduce != REDUCE_NONE && op->reduced != fusion_columns(fusion))
+            return false;
+        *reductions += op->reduce != REDUCE_NONE;
+        *of_elements += fusion_op_is_of_elements(fusion, op);
+    }
+    return true;
+}

@@ -34,3 +34,6 @@ uint32_t fusion_columns(const Fusion *fusion);
 
 /* The op is made at every element of the reduced axes. */
 bool fusion_op_is_of_elements(const Fusion *fusion, const FusedOp *op);
+
+/* How many reductions there are, and ops of elements. False: some reduction runs along other axes than the columns. */
+bool fusion_counts(const Fusion *fusion, int *reductions, int *of_elements);

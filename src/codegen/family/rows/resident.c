@@ -6,7 +6,6 @@
 
 enum {
     WORD_BITS = 32,         // of a word of one-bit elements
-    PORTABLE_CLUSTER = 8,   // blocks; CUDA programming guide
     SMALL_THREADS = 256,    // of a block with a small share
     THREADS = 512
 };
@@ -124,7 +123,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
         int64_t vectors = resident_share(fusion, cluster) / resident_vector(fusion);
         int threads = vectors > 4 * THREADS ? THREADS : SMALL_THREADS;
         bool works = cluster == 1 || vectors >= threads;
-        if (!works || (cluster > PORTABLE_CLUSTER && count > 0))
+        if (!works || (cluster > PORTABLE_CLUSTER_BLOCKS && count > 0))
             continue;
         variants[count] = cluster_rules(fusion, device, cluster, threads);
         RTile share = {.size = {[ROW] = 1, [COLUMN] = variants[count].rule[LEVEL_SHARED][COLUMN].limit}};

@@ -5,13 +5,13 @@
 enum { ROW, COLUMN };   // space axes
 enum { SLOT_BYTES = 8 };   // of a result in shared memory
 
-typedef struct Statement {
+typedef struct ResidentStatement {
     Schedule *schedule;
     const ResidentKernel *resident;
     uint32_t seen;   // tiles that come from a cache now
-} Statement;
+} ResidentStatement;
 
-static bool is_of_elements(const Statement *s, int op)
+static bool is_of_elements(const ResidentStatement *s, int op)
 {
     return fusion_op_is_of_elements(s->resident->fusion, &s->resident->fusion->ops[op]);
 }
@@ -24,7 +24,7 @@ static uint32_t bit_tiles(const Reads *reads)
     return tiles;
 }
 
-static void load(Statement *s, uint32_t tiles)
+static void load(ResidentStatement *s, uint32_t tiles)
 {
     schedule_load(s->schedule, (Move){
                                    .tiles = tiles & s->resident->kept,
@@ -43,7 +43,7 @@ static void load(Statement *s, uint32_t tiles)
 }
 
 /* Every reduction passes from warps to the block; the pass's all pass on to the cluster together. */
-static void exchange(Statement *s, uint64_t ops)
+static void exchange(ResidentStatement *s, uint64_t ops)
 {
     const ResidentKernel *resident = s->resident;
     bool wide = false;
@@ -60,7 +60,7 @@ static void exchange(Statement *s, uint64_t ops)
                                    });
 }
 
-static void row_values(Statement *s, int passes)
+static void row_values(ResidentStatement *s, int passes)
 {
     const Fusion *fusion = s->resident->fusion;
     uint64_t ops = 0;
@@ -70,7 +70,7 @@ static void row_values(Statement *s, int passes)
     schedule_map(s->schedule, ops);
 }
 
-static void store(Statement *s, bool of_elements)
+static void store(ResidentStatement *s, bool of_elements)
 {
     uint32_t along = space_along(s->resident->space, COLUMN), outputs = space_outputs(s->resident->space);
     schedule_store(s->schedule, (Move){
@@ -81,7 +81,7 @@ static void store(Statement *s, bool of_elements)
 }
 
 /* Rows may share a word with others, and are packed in parts of one then. */
-static void pack_bits(Statement *s)
+static void pack_bits(ResidentStatement *s)
 {
     const Fusion *fusion = s->resident->fusion;
     for (int i = 0; i < fusion->op_count; i++)
@@ -90,7 +90,7 @@ static void pack_bits(Statement *s)
                           resident_bit_run(fusion, &fusion->ops[i]));
 }
 
-static void walk(Statement *s, int pass)
+static void walk(ResidentStatement *s, int pass)
 {
     const ResidentKernel *resident = s->resident;
     const Fusion *fusion = resident->fusion;
@@ -117,7 +117,7 @@ static void walk(Statement *s, int pass)
 
 void resident_state(Schedule *schedule, const ResidentKernel *resident)
 {
-    Statement s = {.schedule = schedule, .resident = resident};
+    ResidentStatement s = {.schedule = schedule, .resident = resident};
     uint32_t rest = space_inputs(resident->space) & ~resident->kept & ~bit_tiles(resident->reads);
     schedule->pace = PACE_FREE;
     schedule->points = reduction_points(resident->fusion);

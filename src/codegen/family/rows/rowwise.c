@@ -30,14 +30,9 @@ enum { ROW, COLUMN };
 static bool matches(const Fusion *fusion, const DeviceSpec *device)
 {
     (void)device;
-    int reductions = 0, of_elements = 0;
-    for (int i = 0; i < fusion->op_count; i++) {
-        const FusedOp *op = &fusion->ops[i];
-        if (op->reduce != REDUCE_NONE && op->reduced != fusion_columns(fusion))
-            return false;
-        reductions += op->reduce != REDUCE_NONE;
-        of_elements += fusion_op_is_of_elements(fusion, op);
-    }
+    int reductions, of_elements;
+    if (!fusion_counts(fusion, &reductions, &of_elements))
+        return false;
     bool more_than_a_reduction = reductions > 1 || (reductions == 1 && of_elements > 0);
     return fusion_columns(fusion) && more_than_a_reduction && count_bit_outputs(fusion) == 0 &&
            passes_hold(fusion);

@@ -38,8 +38,6 @@ bool rowwise_keeps(RowHome home);
 /* Rows are copied to shared memory as they are. */
 bool rowwise_copies(RowHome home);
 
-/* Not the same for all elements of a row. */
-bool rowwise_varies(const Fusion *fusion, Expr *expr);
 /* The op divides all elements of a row by one value. */
 bool rowwise_divides(const Fusion *fusion, int op);
 

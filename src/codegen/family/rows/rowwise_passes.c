@@ -6,17 +6,17 @@
 
 // ---- what an expression depends on ----
 
-typedef struct Dependence {
+typedef struct RowDependence {
     const Fusion *fusion;
     const RowPasses *passes;   // of the ops before
     bool varies;               // along the row
     int pass;
     uint64_t needs;
-} Dependence;
+} RowDependence;
 
 static void dependence_visit(Expr *expr, void *context)
 {
-    Dependence *found = context;
+    RowDependence *found = context;
     if (expr->kind != EXPR_VALUE)
         return;
     const FusedOp *op = &found->fusion->ops[expr->value];
@@ -30,9 +30,10 @@ static void dependence_visit(Expr *expr, void *context)
     found->pass = pass > found->pass ? pass : found->pass;
 }
 
-bool rowwise_varies(const Fusion *fusion, Expr *expr)
+/* Not the same for all elements of a row. */
+static bool varies(const Fusion *fusion, Expr *expr)
 {
-    Dependence found = {.fusion = fusion, .varies = (expr_axes(expr) & fusion_columns(fusion)) != 0};
+    RowDependence found = {.fusion = fusion, .varies = (expr_axes(expr) & fusion_columns(fusion)) != 0};
     expr_visit(expr, dependence_visit, &found);
     return found.varies;
 }
@@ -68,8 +69,8 @@ bool rowwise_divides(const Fusion *fusion, int op)
     Expr *body = fusion->ops[op].body;
     bool is_f32 = body->type == DTYPE_F32 && dtype_info[fusion->ops[op].out->dtype].compute == DTYPE_F32;
     return fusion_op_is_of_elements(fusion, &fusion->ops[op]) && is_op(body, OP_DIV) && is_f32 &&
-           rowwise_varies(fusion, body->apply.operands[0]) &&
-           !rowwise_varies(fusion, body->apply.operands[1]);
+           varies(fusion, body->apply.operands[0]) &&
+           !varies(fusion, body->apply.operands[1]);
 }
 
 // ---- softmax: exponentials below a maximum, divided by their sum ----
@@ -152,7 +153,7 @@ RowPasses rowwise_passes(const Fusion *fusion, RowHome home)
     assert(passes_hold(fusion));
     for (int i = 0; i < fusion->op_count; i++) {
         const FusedOp *op = &fusion->ops[i];
-        Dependence found = {.fusion = fusion, .passes = &passes};
+        RowDependence found = {.fusion = fusion, .passes = &passes};
         expr_visit(op->body, dependence_visit, &found);
         int leader = leader_of(fusion, home, &passes, i);
         passes.leader[i] = leader;

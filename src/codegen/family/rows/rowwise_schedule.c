@@ -5,13 +5,13 @@ enum { ROW, COLUMN };   // space axes
 enum { READS_IN = 1, READS_WEIGHTS = 2 };   // what an op reads at an element
 
 /* The statement under construction. */
-typedef struct Statement {
+typedef struct RowStatement {
     Schedule *schedule;
     const RowKernel *row;
     uint64_t made;                   // ops whose elements are in registers
     uint32_t in, weights, copied;    // tiles: of the row, the same for every row; of `in` those in shared memory
     bool weights_first, seen_weights, seen_in, met;
-} Statement;
+} RowStatement;
 
 static uint64_t bit(int op) { return UINT64_C(1) << op; }
 
@@ -29,7 +29,7 @@ static void read_visit(Expr *expr, void *context)
     search->found |= index >= 0 && rowwise_is_weight(search->reads, index) ? READS_WEIGHTS : READS_IN;
 }
 
-static int reads_of(const Statement *s, uint64_t ops)
+static int reads_of(const RowStatement *s, uint64_t ops)
 {
     ReadSearch search = {.reads = s->row->reads};
     for (int i = 0; i < s->row->fusion->op_count; i++)
@@ -38,7 +38,7 @@ static int reads_of(const Statement *s, uint64_t ops)
     return search.found;
 }
 
-static bool is_of_elements(const Statement *s, int op)
+static bool is_of_elements(const RowStatement *s, int op)
 {
     return fusion_op_is_of_elements(s->row->fusion, &s->row->fusion->ops[op]);
 }
@@ -48,7 +48,7 @@ typedef struct PassOps {
     uint64_t reduced, stored, mapped;
 } PassOps;
 
-static PassOps ops_of(const Statement *s, int pass)
+static PassOps ops_of(const RowStatement *s, int pass)
 {
     const Fusion *fusion = s->row->fusion;
     PassOps ops = {0};
@@ -69,7 +69,7 @@ static PassOps ops_of(const Statement *s, int pass)
 }
 
 /* The tiles of those of the ops that are stored: each has one, in order. */
-static void state_store(Statement *s, uint64_t ops)
+static void state_store(RowStatement *s, uint64_t ops)
 {
     const TileSpace *space = s->row->space;
     uint32_t tiles = 0;
@@ -85,7 +85,7 @@ static void state_store(Statement *s, uint64_t ops)
     schedule_store(s->schedule, (Move){.tiles = tiles, .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
 }
 
-static void state_row_values(Statement *s, int pass)
+static void state_row_values(RowStatement *s, int pass)
 {
     const Fusion *fusion = s->row->fusion;
     uint64_t known = 0;
@@ -98,7 +98,7 @@ static void state_row_values(Statement *s, int pass)
 }
 
 /* One for every turn of the group; sums and squared distances that grow along share theirs. */
-static void state_exchanges(Statement *s, int pass)
+static void state_exchanges(RowStatement *s, int pass)
 {
     enum { LEAST_WARP = 32, FIELDS = 2, PART_VALUES = 3 };   // the last two of a Part in templates/rowwise.cu
     const RowVariant *variant = s->row->variant;
@@ -128,12 +128,12 @@ static void state_exchanges(Statement *s, int pass)
     }
 }
 
-static Move copy_of(const Statement *s)
+static Move copy_of(const RowStatement *s)
 {
     return (Move){.tiles = s->copied, .from = PLACE_MEMORY, .to = PLACE_SHARED, .async = true};
 }
 
-static void state_row_loads(Statement *s)
+static void state_row_loads(RowStatement *s)
 {
     schedule_load(s->schedule, (Move){.tiles = s->copied, .from = PLACE_SHARED, .to = PLACE_REGISTERS});
     schedule_load(s->schedule, (Move){
@@ -145,7 +145,7 @@ static void state_row_loads(Statement *s)
     s->seen_in = true;
 }
 
-static void state_weight_loads(Statement *s)
+static void state_weight_loads(RowStatement *s)
 {
     schedule_load(s->schedule, (Move){
                                    .tiles = s->weights,
@@ -157,7 +157,7 @@ static void state_weight_loads(Statement *s)
 }
 
 /* What stays in registers needs no loop; weights that are read late, and rows that do not stay, come vector by vector. */
-static void state_pass(Statement *s, int pass)
+static void state_pass(RowStatement *s, int pass)
 {
     PassOps ops = ops_of(s, pass);
     bool keeps = rowwise_keeps(s->row->variant->home);
@@ -180,7 +180,7 @@ static void state_pass(Statement *s, int pass)
 }
 
 /* Rows that are made together each wait for their own copies, unless the first pass reads weights for both. */
-static void state_fetch(Statement *s)
+static void state_fetch(RowStatement *s)
 {
     RowHome home = s->row->variant->home;
     if (home == ROW_IN_SHARED)
@@ -201,7 +201,7 @@ void rowwise_state(Schedule *schedule, const RowKernel *row)
     const TileSpace *space = row->space;
     uint32_t inputs = space_inputs(space), along = space_along(space, COLUMN);
     bool ahead = row->variant->home == ROW_AHEAD;
-    Statement s = {
+    RowStatement s = {
         .schedule = schedule,
         .row = row,
         .weights = rowwise_weights(row->reads) ? inputs & along & ~space_along(space, ROW) : 0,

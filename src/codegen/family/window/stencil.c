@@ -44,9 +44,9 @@ static void look_at_form(LeafSearch *search, const Affine *form)
         int axis = stencil->axis[direction];
         if (axis < 0 || !form->coef[axis])
             continue;
-        Reach reach = {.moves = true, .tap = tap, .step = form->coef[axis]};
+        TapReach reach = {.moves = true, .tap = tap, .step = form->coef[axis]};
         reach.tap_step = tap >= 0 ? form->coef[tap] : 0;
-        Reach *known = &search->operand.reach[direction];
+        TapReach *known = &search->operand.reach[direction];
         bool same = known->tap == reach.tap && known->step == reach.step && known->tap_step == reach.tap_step;
         search->fits &= tap > -2 && reach.step > 0 && reach.tap_step >= 0 && (!known->moves || same);
         *known = reach;
@@ -83,7 +83,7 @@ static int64_t greatest_common_divisor(int64_t a, int64_t b)
 }
 
 /* Elements that no output meets are left out: of `2*h + 4*r` every other one. */
-static bool normalise(Reach *reach)
+static bool normalise(TapReach *reach)
 {
     if (!reach->moves)
         return true;
@@ -96,7 +96,7 @@ static bool normalise(Reach *reach)
 /* Does each tap belong to one direction only, or to none, in this operand and in those found before? */
 static bool taps_agree(const Stencil *stencil, const LeafSearch *search)
 {
-    const Reach *reach = search->operand.reach;
+    const TapReach *reach = search->operand.reach;
     uint32_t unpaired_taps = search->unpaired_taps | stencil->unpaired_taps;
     for (Direction direction = 0; direction < DIRECTIONS; direction++) {
         int tap = reach[direction].tap, known = stencil->tap[direction];
@@ -173,7 +173,7 @@ int64_t stencil_taps(const Stencil *stencil, Direction direction)
 int64_t operand_extent(const Stencil *stencil, const WindowOperand *operand, Direction direction,
                        int64_t outputs)
 {
-    const Reach *reach = &operand->reach[direction];
+    const TapReach *reach = &operand->reach[direction];
     if (!reach->moves)
         return 1;
     return reach->step * (outputs - 1) + reach->tap_step * (axis_extent(stencil->fusion, reach->tap) - 1) + 1;
@@ -207,7 +207,7 @@ const char *stencil_loaded(void *context, const Expr *expr)
     size_t size = sizeof stencil->text;
     snprintf(text, size, "in.x%d", index);
     for (Direction direction = 0; direction < DIRECTIONS; direction++) {
-        const Reach *reach = &stencil->operands[index].reach[direction];
+        const TapReach *reach = &stencil->operands[index].reach[direction];
         strncat(text, "[", size - strlen(text) - 1);
         if (reach->moves) {
             append_scaled(text, size, output_name[direction], reach->step);
@@ -288,7 +288,7 @@ static int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 static bool find_doubt(const Stencil *stencil, const WindowOperand *operand, const Dim *bound,
                        Direction direction, int64_t last, Doubt *doubt)
 {
-    const Reach *reach = &operand->reach[direction];
+    const TapReach *reach = &operand->reach[direction];
     int axis = stencil->axis[direction];
     if (axis < 0 || !reach->moves || !bound->index.coef[axis])
         return false;
@@ -339,7 +339,7 @@ static const Expr *count_elements(Arena *arena, const Stencil *stencil, const Wi
     for (int a = 0; a < MAX_AXES; a++)
         forms[a] = affine_axis(a);
     for (Direction direction = 0; direction < DIRECTIONS; direction++) {
-        const Reach *reach = &operand->reach[direction];
+        const TapReach *reach = &operand->reach[direction];
         int axis = stencil->axis[direction];
         if (!reach->moves)
             continue;
@@ -396,12 +396,12 @@ static uint32_t axes_beside_leaves(const Stencil *stencil, const Expr *expr)
     return axes;
 }
 
-const Reach *stencil_rows(const Stencil *stencil)
+const TapReach *stencil_rows(const Stencil *stencil)
 {
     int tap = stencil->tap[DIRECTION_DOWN];
-    const Reach *first = &stencil->operands[0].reach[DIRECTION_DOWN];
+    const TapReach *first = &stencil->operands[0].reach[DIRECTION_DOWN];
     for (int i = 0; i < stencil->count; i++) {
-        const Reach *reach = &stencil->operands[i].reach[DIRECTION_DOWN];
+        const TapReach *reach = &stencil->operands[i].reach[DIRECTION_DOWN];
         if (reach->tap != tap || reach->step != first->step || reach->tap_step != first->tap_step)
             return NULL;
     }

@@ -8,16 +8,16 @@
 typedef enum Direction { DIRECTION_DOWN, DIRECTION_ALONG, DIRECTIONS } Direction;
 
 /* Output a and tap r meet element a * step + r * tap_step of what the thread keeps; one of the steps is 1. */
-typedef struct Reach {
+typedef struct TapReach {
     bool moves;   // the operand depends on the direction
     int tap;      // the fusion's reduction axis; -1: none
     int64_t step, tap_step;
-} Reach;
+} TapReach;
 
 /* The largest part of a term that stencil: an access, or a guard with all that stands below it. */
 typedef struct WindowOperand {
     const Expr *expr;
-    Reach reach[DIRECTIONS];
+    TapReach reach[DIRECTIONS];
 } WindowOperand;
 
 enum { MAX_WINDOW_OPERANDS = 8 };   // that are kept; others are read where they are used
@@ -55,7 +55,7 @@ void operand_emit(StrBuf *out, const Stencil *stencil, const WindowOperand *oper
                   Scope *scope);
 
 /* How all operands reach down their tap; NULL if they differ, or have none. */
-const Reach *stencil_rows(const Stencil *stencil);
+const TapReach *stencil_rows(const Stencil *stencil);
 
 /* Where they do: are terms of one row the same for all outputs that meet it? */
 bool stencil_same_terms(const Stencil *stencil);

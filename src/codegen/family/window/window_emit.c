@@ -26,7 +26,7 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Stencil *s
     strbuf_printf(out, "constexpr int HEIGHT = %" PRId64 ";   // outputs of a thread, one below the other\n",
                   height);
     /* Without a common reach each output has rows of its own. */
-    const Reach *reach = stencil_rows(stencil);
+    const TapReach *reach = stencil_rows(stencil);
     int64_t taps = problem[DOWN_TAP];
     strbuf_printf(out,
                   "constexpr int ROWS = %" PRId64 ", ROW_STEP = %" PRId64 ", ROW_TAP_STEP = %" PRId64

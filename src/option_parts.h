@@ -1,0 +1,40 @@
+// What the parts of the command line's reader share.
+#pragma once
+#include "base/diag.h"
+#include "options.h"
+
+#define usage_error(...) fatal(EXIT_USAGE, __VA_ARGS__)
+
+/* The command line as written; `Options` is completed from it when all of it has been seen. */
+typedef struct CommandLine {
+    Arena *arena;
+    Options *options;
+    const char *output;     // -o
+    const char *name;       // --name
+    bool asked[ARTEFACT_KINDS];   // --emit KIND without a file
+    bool depfile;           // -MD
+    bool explain;           // `rollerc explain`
+    const char *colour;
+} CommandLine;
+
+// ---- option_words.c ----
+
+/* The word's place among the choices. */
+int option_choose(Arena *arena, const char *option, const char *word, const char *const *choices, int count);
+/* Of the kernel and of the outputs, where nothing else is said. */
+char *option_stem(Arena *arena, const char *path);
+
+// ---- option_outputs.c ----
+
+void option_add_artefact(CommandLine *line, ArtefactKind kind, const char *path, const char *option);
+/* KIND[=FILE],KIND[=FILE],… */
+void option_add_emits(CommandLine *line, const char *list);
+/* -o first, then what --emit named without a file: beside the main artefact, under its name. */
+void option_complete_artefacts(CommandLine *line);
+/* `rollerc explain`: in words on stdout, if nothing else is said. A ranking is not compiled: little goes with it. */
+void option_complete_explanation(CommandLine *line);
+/* What can be made of a ranking alone. */
+void option_check_explanation(const Options *options);
+/* What is written later would take the place of what was written, or read, before. */
+void option_protect_files(Arena *arena, const Options *options);
+void option_complete_depfile(CommandLine *line);
