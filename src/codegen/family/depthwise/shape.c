@@ -1,0 +1,257 @@
+#include "codegen/family/depthwise/shape.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+
+const Access *factor_access(const Expr *factor)
+{
+    return factor->kind == EXPR_GUARD ? &factor->guard.body->access : &factor->access;
+}
+
+static bool is_zero_constant(const Expr *expr)
+{
+    return expr->kind == EXPR_CONST && expr->constant.real == 0;
+}
+
+/* An access of real elements, or one below a guard that gives zeros. */
+static bool is_factor(const Expr *expr)
+{
+    if (expr->kind == EXPR_GUARD) {
+        if (!is_zero_constant(expr->guard.otherwise))
+            return false;
+        expr = expr->guard.body;
+    }
+    return expr->kind == EXPR_ACCESS && dtype_info[expr->access.tensor->dtype].is_real;
+}
+
+// ---- image axes ----
+
+static bool same_form(const Affine *a, const Affine *b) { return memcmp(a, b, sizeof *a) == 0; }
+
+/* Is the dimension guarded? A guard leaves nothing in doubt only if it is the dimension's own. */
+static bool is_guarded(const Expr *factor, const Dim *dim)
+{
+    for (int i = 0; factor->kind == EXPR_GUARD && i < factor->guard.count; i++)
+        if (same_form(&factor->guard.bounds[i].index, &dim->index))
+            return true;
+    return false;
+}
+
+static bool guards_own_dims(const Expr *factor)
+{
+    const Access *access = factor_access(factor);
+    for (int i = 0; factor->kind == EXPR_GUARD && i < factor->guard.count; i++) {
+        bool found = false;
+        for (int d = 0; d < access->rank; d++)
+            found |= same_form(&access->dims[d].index, &factor->guard.bounds[i].index) &&
+                     access->dims[d].size == factor->guard.bounds[i].size;
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
+/* The only axis in [first, end) that moves the form; -1: none, -2: several. */
+static int only_axis(const Affine *form, int first, int end)
+{
+    int found = -1;
+    for (int a = first; a < end; a++)
+        if (form->coef[a])
+            found = found == -1 ? a : -2;
+    return found;
+}
+
+/* Turns the input, then the taps, so that both go forwards. */
+static void turn_forwards(ImageAxis *axis, Depthwise *shape)
+{
+    if (axis->step < 0) {
+        axis->input_turned = true;
+        axis->step = -axis->step, axis->dilation = -axis->dilation;
+        axis->offset = axis->inputs - 1 - axis->offset;
+        shape->x_origin += (axis->inputs - 1) * axis->x_stride;
+        axis->x_stride = -axis->x_stride;
+    }
+    if (axis->dilation < 0) {
+        axis->taps_turned = true;
+        axis->offset += (axis->taps - 1) * axis->dilation;
+        axis->dilation = -axis->dilation;
+        shape->w_origin += (axis->taps - 1) * axis->w_stride;
+        axis->w_stride = -axis->w_stride;
+    }
+}
+
+static bool add_image_axis(const Fusion *fusion, Depthwise *shape, const Dim *dim, int64_t stride)
+{
+    int output = only_axis(&dim->index, 0, fusion->spatial_count);
+    int tap = only_axis(&dim->index, fusion->spatial_count, fusion->axis_count);
+    if (output < 0 || tap < -1 || shape->image_count == MAX_IMAGE_AXES)
+        return false;
+    ImageAxis axis = {
+        .output = output,
+        .tap = tap,
+        .outputs = fusion->axes[output].extent,
+        .taps = tap < 0 ? 1 : fusion->axes[tap].extent,
+        .inputs = dim->size,
+        .step = dim->index.coef[output],
+        .dilation = tap < 0 ? 1 : dim->index.coef[tap],
+        .offset = dim->index.constant,
+        .x_stride = stride,
+        .w_stride = tap < 0 ? 0 : shape->w_offset.coef[tap],
+    };
+    turn_forwards(&axis, shape);
+    shape->image[shape->image_count++] = axis;
+    return true;
+}
+
+/* A dimension of the image: a tap moves it beside an output's position, or it is padded. */
+static bool is_image_dim(const Fusion *fusion, const Expr *x, const Dim *dim)
+{
+    bool has_output = only_axis(&dim->index, 0, fusion->spatial_count) != -1;
+    bool has_tap = only_axis(&dim->index, fusion->spatial_count, fusion->axis_count) != -1;
+    return (has_output && has_tap) || is_guarded(x, dim);
+}
+
+/* Input 0 and tap 0 are where the offset of everything else leads: the dimensions' constants count no more. */
+static bool find_image(const Fusion *fusion, Depthwise *shape)
+{
+    const Access *access = factor_access(shape->x);
+    shape->x_origin = shape->x_offset.constant;
+    shape->w_origin = shape->w_offset.constant;
+    int64_t stride = tensor_elements(access->tensor);
+    for (int d = 0; d < access->rank; d++) {
+        const Dim *dim = &access->dims[d];
+        stride /= dim->size;
+        if (!is_image_dim(fusion, shape->x, dim))
+            continue;
+        shape->x_origin -= dim->index.constant * stride;
+        if (!add_image_axis(fusion, shape, dim, stride))
+            return false;
+    }
+    return shape->image_count > 0;
+}
+
+static void sort_image(Depthwise *shape)
+{
+    for (int i = 1; i < shape->image_count; i++)
+        for (int j = i; j > 0 && shape->image[j].output < shape->image[j - 1].output; j--) {
+            ImageAxis axis = shape->image[j];
+            shape->image[j] = shape->image[j - 1];
+            shape->image[j - 1] = axis;
+        }
+}
+
+// ---- the other axes ----
+
+static void add_to_group(const Fusion *fusion, AxisGroup *group, int axis)
+{
+    group->axes[group->count++] = axis;
+    group->extent = fitting_mul(group->extent, fusion->axes[axis].extent);
+}
+
+static bool is_image_axis(const Depthwise *shape, int axis)
+{
+    for (int i = 0; i < shape->image_count; i++)
+        if (shape->image[i].output == axis || shape->image[i].tap == axis)
+            return true;
+    return false;
+}
+
+/* An output's position moves the image in one dimension only and never the filter; a tap moves both. */
+static bool image_axes_are_apart(const Fusion *fusion, const Depthwise *shape)
+{
+    const Access *x = factor_access(shape->x);
+    uint32_t in_w = expr_axes(shape->w), seen = 0;
+    for (int i = 0; i < shape->image_count; i++) {
+        const ImageAxis *axis = &shape->image[i];
+        uint32_t both = 1u << axis->output | (axis->tap >= 0 ? 1u << axis->tap : 0);
+        if (seen & both || in_w >> axis->output & 1 || (axis->tap >= 0 && !(in_w >> axis->tap & 1)))
+            return false;
+        seen |= both;
+    }
+    for (int d = 0; d < x->rank; d++)
+        if (!is_image_dim(fusion, shape->x, &x->dims[d]) && affine_axes(&x->dims[d].index) & seen)
+            return false;
+    return true;
+}
+
+static bool find_groups(const Fusion *fusion, Depthwise *shape)
+{
+    AxisGroup *groups[] = {&shape->batch, &shape->channel, &shape->multiplier, &shape->summed};
+    for (int g = 0; g < 4; g++)
+        *groups[g] = (AxisGroup){.extent = 1};
+    uint32_t in_x = expr_axes(shape->x), in_w = expr_axes(shape->w);
+    for (int a = 0; a < fusion->axis_count; a++) {
+        if (is_image_axis(shape, a))
+            continue;
+        bool x = in_x >> a & 1, w = in_w >> a & 1, reduced = a >= fusion->spatial_count;
+        if (reduced ? !(x && w) : !(x || w))
+            return false;
+        add_to_group(fusion,
+                     reduced ? &shape->summed
+                     : !w    ? &shape->batch
+                     : x     ? &shape->channel
+                             : &shape->multiplier,
+                     a);
+    }
+    return true;
+}
+
+static bool find_roles(const Fusion *fusion, const Expr *x, const Expr *w, Depthwise *shape)
+{
+    *shape = (Depthwise){
+        .x = x,
+        .w = w,
+        .x_offset = access_offset(factor_access(x)),
+        .w_offset = access_offset(factor_access(w)),
+    };
+    if (!guards_own_dims(x) || !find_image(fusion, shape))
+        return false;
+    sort_image(shape);
+    return image_axes_are_apart(fusion, shape) && find_groups(fusion, shape);
+}
+
+static bool some_taps(const Depthwise *shape)
+{
+    for (int i = 0; i < shape->image_count; i++)
+        if (shape->image[i].tap >= 0)
+            return true;
+    return false;
+}
+
+/* Where either factor could be the image (a gradient of a strided filter writes `x[h - r] * w[2*r + a]`), it is the larger. */
+bool depthwise_find(const Fusion *fusion, Depthwise *shape)
+{
+    const FusedOp *op = &fusion->ops[0];
+    if (!fusion_is_reduction(fusion) || op->reduce != REDUCE_SUM || op->body->kind != EXPR_APPLY ||
+        op->body->apply.op != OP_MUL)
+        return false;
+    const Expr *a = op->body->apply.operands[0], *b = op->body->apply.operands[1];
+    if (!is_factor(a) || !is_factor(b))
+        return false;
+    bool b_is_larger = tensor_elements(factor_access(b)->tensor) > tensor_elements(factor_access(a)->tensor);
+    const Expr *x = b_is_larger ? b : a, *w = b_is_larger ? a : b;
+    return (find_roles(fusion, x, w, shape) && some_taps(shape)) ||
+           (find_roles(fusion, w, x, shape) && some_taps(shape));
+}
+
+// ---- how much of it there is ----
+
+int64_t image_reach(const ImageAxis *axis, int64_t outputs)
+{
+    return axis->step * (outputs - 1) + axis->dilation * (axis->taps - 1) + 1;
+}
+
+int64_t image_pairs_inside(const ImageAxis *axis)
+{
+    int64_t pairs = 0;
+    for (int64_t tap = 0; tap < axis->taps; tap++) {
+        /* Outputs i with 0 <= i * step + first < inputs. */
+        int64_t first = tap * axis->dilation + axis->offset, last = axis->inputs - 1 - first;
+        int64_t low = first >= 0 ? 0 : ceil_div(-first, axis->step);
+        int64_t high = last < 0 ? -1 : last / axis->step;
+        high = high < axis->outputs - 1 ? high : axis->outputs - 1;
+        pairs += high >= low ? high - low + 1 : 0;
+    }
+    return pairs;
+}

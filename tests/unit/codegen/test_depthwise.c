@@ -1,0 +1,233 @@
+// What the analysis of depthwise convolutions sees in expressions, all axes turned forwards.
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "codegen/family/depthwise/shape.h"
+#include "front/lower.h"
+#include "front/parse.h"
+
+static Arena *arena;
+
+static void setup(void) { arena = arena_new(); }
+
+static void teardown(void) { arena_free(arena); }
+
+/* The shape of the text's first kernel; false: it has none. */
+static bool find(const char *text, Depthwise *shape)
+{
+    const Source *source = source_from_text(arena, "case.te", text, strlen(text));
+    FusionPlans plans = fuse(arena, lower(arena, parse(arena, lex(arena, source)), NULL, 0));
+    return depthwise_find(plans.plans[0].fusions[0], shape);
+}
+
+static void expect_axis(const ImageAxis *axis, int64_t outputs, int64_t taps, int64_t inputs, int64_t step, int64_t dilation,
+                        int64_t offset)
+{
+    ck_assert_int_eq(axis->outputs, outputs);
+    ck_assert_int_eq(axis->taps, taps);
+    ck_assert_int_eq(axis->inputs, inputs);
+    ck_assert_int_eq(axis->step, step);
+    ck_assert_int_eq(axis->dilation, dilation);
+    ck_assert_int_eq(axis->offset, offset);
+}
+
+static void expect_strides(const ImageAxis *axis, int64_t x_stride, int64_t w_stride)
+{
+    ck_assert_int_eq(axis->x_stride, x_stride);
+    ck_assert_int_eq(axis->w_stride, w_stride);
+}
+
+static void expect_extents(const Depthwise *shape, int64_t batch, int64_t channel, int64_t multiplier, int64_t summed)
+{
+    ck_assert_int_eq(shape->batch.extent, batch);
+    ck_assert_int_eq(shape->channel.extent, channel);
+    ck_assert_int_eq(shape->multiplier.extent, multiplier);
+    ck_assert_int_eq(shape->summed.extent, summed);
+}
+
+START_TEST(forward_with_a_multiplier_stride_and_dilation)
+{
+    Depthwise shape;
+    ck_assert(find("input x[4, 6, 33, 35] : f16\ninput w[6, 2, 5, 3] : f16\n"
+                   "y[n, c, m, h:17, v:18] = sum[r, s](pad(x[n, c, 2*h + r - 2, 2*v + 3*s - 3], 0) * w[c, m, r, s])\noutput y\n",
+                   &shape));
+    expect_extents(&shape, 4, 6, 2, 1);
+    ck_assert_int_eq(shape.image_count, 2);
+    expect_axis(&shape.image[0], 17, 5, 33, 2, 1, -2);
+    expect_axis(&shape.image[1], 18, 3, 35, 2, 3, -3);
+    expect_strides(&shape.image[0], 35, 3);
+    expect_strides(&shape.image[1], 1, 1);
+    ck_assert_int_eq(shape.x_origin, 0);   // the padding is the axes' own
+    ck_assert_int_eq(shape.w_origin, 0);
+}
+END_TEST
+
+START_TEST(channels_last_and_factors_in_the_other_order)
+{
+    Depthwise shape;
+    ck_assert(find("input x[4, 32, 30, 6] : f32\ninput w[5, 3, 6] : f32\n"
+                   "y[n, h:28, v:30, c] = sum[r, s](w[r, s, c] * pad(x[n, h + r, v + s - 1, c], 0))\noutput y\n",
+                   &shape));
+    expect_extents(&shape, 4, 6, 1, 1);
+    expect_axis(&shape.image[0], 28, 5, 32, 1, 1, 0);
+    expect_axis(&shape.image[1], 30, 3, 30, 1, 1, -1);
+    expect_strides(&shape.image[0], 180, 18);
+    expect_strides(&shape.image[1], 6, 6);
+}
+END_TEST
+
+START_TEST(gradient_of_the_input_turns_the_filter)
+{
+    /* Tap k of 7, first along the axis, is r = 6 - k: h - r + 3 = h + k - 3. */
+    Depthwise shape;
+    ck_assert(find("input dy[4, 6, 32, 32] : f32\ninput w[6, 7, 7] : f32\n"
+                   "dx[n, c, h:32, v:32] = sum[r, s](pad(dy[n, c, h - r + 3, v - s + 3], 0) * w[c, r, s])\noutput dx\n",
+                   &shape));
+    expect_axis(&shape.image[0], 32, 7, 32, 1, 1, -3);
+    ck_assert(shape.image[0].taps_turned && !shape.image[0].input_turned);
+    expect_strides(&shape.image[0], 32, -7);
+    expect_strides(&shape.image[1], 1, -1);
+    ck_assert_int_eq(shape.w_origin, 48);   // both last taps
+    ck_assert_int_eq(shape.x_origin, 0);
+}
+END_TEST
+
+START_TEST(input_that_is_read_backwards_is_turned)
+{
+    /* Position p' = 9 - p of 10: 9 - (9 - h - r) = h + r. */
+    Depthwise shape;
+    ck_assert(find("input x[4, 10] : f32\ninput w[3] : f32\n"
+                   "y[n, h:8] = sum[r](x[n, 9 - h - r] * w[r])\noutput y\n",
+                   &shape));
+    expect_axis(&shape.image[0], 8, 3, 10, 1, 1, 0);
+    ck_assert(shape.image[0].input_turned && !shape.image[0].taps_turned);
+    expect_strides(&shape.image[0], -1, 1);
+    ck_assert_int_eq(shape.x_origin, 9);
+    expect_extents(&shape, 4, 1, 1, 1);
+}
+END_TEST
+
+START_TEST(gradient_of_a_strided_input_has_a_filter_for_each_phase)
+{
+    Depthwise shape;
+    ck_assert(find("input dy[4, 6, 16, 16] : f32\ninput w[6, 7, 7] : f32\n"
+                   "dx[n, c, h:16, a:2, v:16, b:2] = "
+                   "sum[r:4, s:4](pad(dy[n, c, h - r + 2, v - s + 2], 0) * pad(w[c, 2*r + a, 2*s + b], 0))\noutput dx\n",
+                   &shape));
+    expect_extents(&shape, 4, 6, 4, 1);
+    ck_assert_str_eq(factor_access(shape.x)->tensor->name, "dy");
+    expect_axis(&shape.image[0], 16, 4, 16, 1, 1, -1);
+    expect_strides(&shape.image[0], 16, -14);
+    expect_strides(&shape.image[1], 1, -2);
+    ck_assert_int_eq(shape.w_origin, 3 * 14 + 3 * 2);
+}
+END_TEST
+
+START_TEST(gradient_of_the_filter_has_pixels_for_taps)
+{
+    Depthwise shape;
+    ck_assert(find("input dy[4, 6, 16, 18] : f32\ninput x[4, 6, 32, 36] : f32\n"
+                   "dw[c, r:7, s:5] = sum[n, h, v](dy[n, c, h, v] * pad(x[n, c, 2*h + r - 3, 2*v + s - 2], 0))\noutput dw\n",
+                   &shape));
+    expect_extents(&shape, 1, 6, 1, 4);
+    expect_axis(&shape.image[0], 7, 16, 32, 1, 2, -3);
+    expect_axis(&shape.image[1], 5, 18, 36, 1, 2, -2);
+    expect_strides(&shape.image[0], 36, 18);
+}
+END_TEST
+
+START_TEST(one_to_three_dimensions)
+{
+    Depthwise shape;
+    ck_assert(find("input x[4, 6, 9, 10, 11] : f32\ninput w[6, 3, 3, 5] : f32\n"
+                   "y[n, c, d:9, h:10, v:11] = sum[q, r, s]("
+                   "pad(x[n, c, d + q - 1, h + r - 1, v + s - 2], 0) * w[c, q, r, s])\noutput y\n",
+                   &shape));
+    ck_assert_int_eq(shape.image_count, 3);
+    expect_axis(&shape.image[2], 11, 5, 11, 1, 1, -2);
+    expect_strides(&shape.image[0], 110, 15);
+    /* A row of taps: lines of the image that are padded have one tap, others are a batch. */
+    ck_assert(find("input x[4, 6, 10, 11] : f32\ninput w[6, 5] : f32\n"
+                   "y[n, c, h:12, v:11] = sum[s](pad(x[n, c, h - 1, v + s - 2], 0) * w[c, s])\noutput y\n",
+                   &shape));
+    ck_assert_int_eq(shape.image_count, 2);
+    expect_axis(&shape.image[0], 12, 1, 10, 1, 1, -1);
+    expect_strides(&shape.image[0], 11, 0);
+    ck_assert(find("input x[4, 6, 10, 11] : f32\ninput w[6, 5] : f32\n"
+                   "y[n, c, h, v:7] = sum[s](x[n, c, h, v + s] * w[c, s])\noutput y\n",
+                   &shape));
+    ck_assert_int_eq(shape.image_count, 1);
+    expect_extents(&shape, 40, 6, 1, 1);
+}
+END_TEST
+
+START_TEST(dense_convolutions_sum_over_channels)
+{
+    Depthwise shape;
+    ck_assert(find("input x[4, 6, 10, 11] : f32\ninput w[8, 6, 3, 3] : f32\n"
+                   "y[n, f, h:8, v:9] = sum[c, r, s](x[n, c, h + r, v + s] * w[f, c, r, s])\noutput y\n",
+                   &shape));
+    expect_extents(&shape, 4, 1, 8, 6);
+}
+END_TEST
+
+START_TEST(what_has_another_form_is_left_alone)
+{
+    Depthwise shape;
+    static const char *const others[] = {
+        "input a[8, 8] : f32\ninput b[8, 8] : f32\nc[i, j] = sum[k](a[i, k] * b[k, j])\noutput c\n",
+        "input x[4, 10] : f32\ny[n, h:8] = sum[r:3](x[n, h + r])\noutput y\n",
+        "input x[4, 10] : f32\ninput w[3] : f32\ny[n, h:8] = max[r](x[n, h + r] * w[r])\noutput y\n",
+        "input x[4, 10] : f32\ninput w[3] : f32\ny[n, h:10] = sum[r](pad(x[n, h + r], 1) * w[r])\noutput y\n",
+        "input x[4, 10] : f32\ninput w[8, 3] : f32\ny[n, h:8] = sum[r](x[n, h + r] * w[h, r])\noutput y\n",
+        "input x[10, 10] : f32\ninput w[3] : f32\ny[i:8, j:8] = sum[r](x[i + r, j + r] * w[r])\noutput y\n",
+        "input x[11] : f32\ninput w[3] : f32\ny[n:8, a:2] = sum[r](x[n + a + r] * w[r])\noutput y\n",
+        "input x[4, 10] : f32\ninput w[3] : f32\ninput v[5] : f32\n"
+        "y[n, h:8] = sum[r, q](x[n, h + r] * w[r] + v[q])\noutput y\n",
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        ck_assert_msg(!find(others[i], &shape), "%s", others[i]);
+}
+END_TEST
+
+START_TEST(pairs_inside_are_counted)
+{
+    /* Each of 32 outputs meets inputs h - 15 to h + 15 of 32: 16, 17, … 31, 32 - 1 … : 2 * (16 + … + 31) = 752. */
+    ImageAxis axis = {.outputs = 32, .taps = 31, .inputs = 32, .step = 1, .dilation = 1, .offset = -15};
+    ck_assert_int_eq(image_pairs_inside(&axis), 752);
+    ck_assert_int_eq(image_reach(&axis, 4), 34);
+    /* Step 2, dilation 3, offset -3: output i meets 2i - 3, 2i, 2i + 3 of 7; of 4 outputs 1 + 1 + … : */
+    axis = (ImageAxis){.outputs = 4, .taps = 3, .inputs = 7, .step = 2, .dilation = 3, .offset = -3};
+    ck_assert_int_eq(image_pairs_inside(&axis), 2 + 4 + 2);   // i = 2, 3; all; 0, 1
+    ck_assert_int_eq(image_reach(&axis, 4), 13);
+    /* Input that no window reaches, on either side. */
+    axis = (ImageAxis){.outputs = 4, .taps = 3, .inputs = 2, .step = 1, .dilation = 1, .offset = 5};
+    ck_assert_int_eq(image_pairs_inside(&axis), 0);
+    axis.offset = -9;
+    ck_assert_int_eq(image_pairs_inside(&axis), 0);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("depthwise");
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests, forward_with_a_multiplier_stride_and_dilation);
+    tcase_add_test(tests, channels_last_and_factors_in_the_other_order);
+    tcase_add_test(tests, gradient_of_the_input_turns_the_filter);
+    tcase_add_test(tests, input_that_is_read_backwards_is_turned);
+    tcase_add_test(tests, gradient_of_a_strided_input_has_a_filter_for_each_phase);
+    tcase_add_test(tests, gradient_of_the_filter_has_pixels_for_taps);
+    tcase_add_test(tests, one_to_three_dimensions);
+    tcase_add_test(tests, dense_convolutions_sum_over_channels);
+    tcase_add_test(tests, what_has_another_form_is_left_alone);
+    tcase_add_test(tests, pairs_inside_are_counted);
+    Suite *suite = suite_create("depthwise");
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
