@@ -45,7 +45,27 @@ def compile_us(problem, sets):
     return timing.device_us(calls)
 
 
-# ---- cuDNN's softmax, which PyTorch does not call
+# ---- images in the other layout: other kernels of cuDNN
+
+LAYOUTS = {"NHWC": (0, 2, 3, 1), "NCHW": (0, 3, 1, 2)}
+
+
+def turned(x, layout):
+    """The same tensor, its elements where those of the layout lie."""
+    if x.dim() != 4:
+        return x
+    there = LAYOUTS[layout]
+    return x.permute(there).contiguous().permute([there.index(i) for i in range(4)])
+
+
+def layout_us(problem, sets):
+    if "layout" not in problem.entry:
+        return None
+    layout = problem.entry["layout"]
+    return torch_us(problem, [{name: turned(x, layout) for name, x in s.items()} for s in sets])
+
+
+# ---- cuDNN where PyTorch may choose another library, and its softmax, which PyTorch does not call
 
 class Cudnn:
     TYPES = {"f32": 0, "f16": 2}             # cudnnDataType_t
@@ -91,6 +111,8 @@ def cudnn_us(problem, sets):
     import torch
     if "cudnn" not in problem.entry:
         return None
+    if "(" in problem.entry["cudnn"]:
+        return timing.device_us(calls_of(problem, problem.function(problem.entry["cudnn"]), sets))
     cudnn, (dtype, shape) = cudnn_of_process(), (problem.inputs[0]["dtype"], problem.inputs[0]["shape"])
     operation = {"softmax": cudnn.library.cudnnSoftmaxForward,
                  "softmax_grad": cudnn.library.cudnnSoftmaxBackward}[problem.entry["cudnn"]]
@@ -98,7 +120,7 @@ def cudnn_us(problem, sets):
                              for s in sets])
 
 
-PEERS = {"torch": torch_us, "compile": compile_us, "cudnn": cudnn_us}
+PEERS = {"torch": torch_us, "layout": layout_us, "compile": compile_us, "cudnn": cudnn_us}
 
 
 def measure(problem, peers):

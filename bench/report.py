@@ -17,7 +17,7 @@ RESULTS = os.path.join(cases.BENCH, "results")
 JSON, FULL = os.path.join(RESULTS, "h200.json"), os.path.join(RESULTS, "h200.md")
 README = os.path.join(cases.ROOT, "README.md")
 BEGIN, END = "<!-- bench: begin -->\n", "<!-- bench: end -->\n"
-TITLES = {"torch": "torch", "compile": "torch.compile", "cudnn": "cuDNN", "oneflow": "OneFlow"}
+TITLES = {"torch": "torch", "layout": "torch, other layout", "compile": "torch.compile", "cudnn": "cuDNN", "oneflow": "OneFlow"}
 LEVEL = 0.98                                 # as fast as: within the 2 % that a time varies
 KINDS = {                                    # README's rows: of several groups; a group that is in none has its own
     "permutations": ("permute", "odd permute"),
@@ -27,6 +27,7 @@ KINDS = {                                    # README's rows: of several groups;
     "reductions, pooling": ("reduction", "pooling"),
     "matrix products": ("product", "skinny"),
     "dense products, convolutions": ("dense",),
+    "depthwise convolutions and gradients": ("depthwise",),
 }
 
 

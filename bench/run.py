@@ -1,7 +1,7 @@
 """On a GPU machine: compiles the kernels of bench/generate.py, checks them against PyTorch in float64 and times them.
 
     python3 bench/run.py bench-cases results.jsonl --only softmax            # ours, torch and the copies
-    python3 bench/run.py bench-cases results.jsonl --peers torch,compile,cudnn --seconds 500      # no case after that
+    python3 bench/run.py bench-cases results.jsonl --peers torch,layout,compile,cudnn --seconds 500   # no case after that
 
 Results are appended, and what is there already is not run again, so a run that was cut off goes on. A kernel that
 does not compile, is wrong, faults or hangs is a line with its reason; the others go on in a fresh process.
@@ -220,7 +220,7 @@ def main():
     parser.add_argument("folder", help="what generate.py wrote")
     parser.add_argument("results", help="a .jsonl that is appended to")
     parser.add_argument("--only", default="", help="a regular expression that a case's name holds")
-    parser.add_argument("--peers", default="torch", help="of torch,compile,cudnn")
+    parser.add_argument("--peers", default="torch", help="of torch,layout,compile,cudnn")
     parser.add_argument("--warm-seconds", type=float, default=200, help="at most, for torch.compile's cache")
     parser.add_argument("--seconds", type=float, default=1e6, help="no case is begun after that many")
     parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 1) - 2), help="compilations at once")

@@ -142,6 +142,55 @@ def bn_inference(x, gamma, beta, rmean, rvar):
     return ((wide(x) - along(rmean, dims)) * along(scale, dims) + along(beta, dims)).to(x.dtype)
 
 
+# ---- depthwise convolutions of odd squares, as large as the image; NCHW, filters (C, K, K)
+
+def depthwise(x, w):
+    return F.conv2d(x, w[:, None], padding=w.shape[-1] // 2, groups=len(w))
+
+
+def depthwise_cudnn(x, w):
+    both = [w.shape[-1] // 2] * 2
+    return torch.cudnn_convolution(x, w[:, None], both, [1, 1], [1, 1], len(w), True, False, False)
+
+
+def depthwise_gradient(x, w, dy, which):
+    """`which`: 0: for x, 1: for w. The tensor that is not asked for tells a shape only."""
+    both, wanted = [w.shape[-1] // 2] * 2, [which == 0, which == 1, False]
+    found = torch.ops.aten.convolution_backward(dy, x, w[:, None], None, both, [1, 1], [1, 1], False, [0, 0], len(w), wanted)
+    return found[0] if which == 0 else found[1][:, 0]
+
+
+def spectrum(x, size):
+    return torch.fft.rfft2(x, (size, size))
+
+
+def lags(product, size, first, count):
+    """Of a spectrum: what lies at `first` and behind it, round the end."""
+    return torch.fft.irfft2(product, (size, size)).roll((-first, -first), (-2, -1))[..., :count, :count].contiguous()
+
+
+def spectral_size(h, k):
+    return 1 << (h + k - 2).bit_length()
+
+
+def depthwise_spectral(x, w):
+    """The three by FFT: no sum over taps or pixels takes part in the reference, and float64 is as fast as it is exact."""
+    h, k = x.shape[-1], w.shape[-1]
+    size = spectral_size(h, k)
+    return lags(spectrum(x, size) * spectrum(w, size).conj(), size, -(k // 2), h)
+
+
+def depthwise_data_spectral(dy, w):
+    h, k = dy.shape[-1], w.shape[-1]
+    size = spectral_size(h, k)
+    return lags(spectrum(dy, size) * spectrum(w, size), size, k // 2, h)
+
+
+def depthwise_filter_spectral(x, dy, k):
+    size = spectral_size(x.shape[-1], k)
+    return lags((spectrum(dy, size).conj() * spectrum(x, size)).sum(0), size, -(k // 2), k)
+
+
 # ---- others
 
 def cross_entropy_eager(x, label):

@@ -115,6 +115,27 @@ def depthwise_31x31(x, w):
     return conv(x, w[:, None], padding=15, groups=w.shape[0])
 
 
+@example
+def depthwise_31x31_data(dy, w):
+    dx = F.conv_transpose2d(dy, w[:, None], padding=15, groups=w.shape[0])
+    return Expected(dx, w[0].numel())
+
+
+@example
+def depthwise_31x31_filter(x, dy):
+    """Channels and images change places: the gradient is the filter of one long sum for each channel."""
+    n, c, h, w = x.shape
+    dw = F.conv2d(x.transpose(0, 1).reshape(1, c * n, h, w), dy.transpose(0, 1).reshape(c * n, 1, h, w), padding=15, groups=c * n)
+    return Expected(dw.view(c, n, 31, 31).sum(1), dy[:, 0].numel())
+
+
+@example
+def depthwise_3x3_s2_data(dy, w):
+    n, c, h, v = dy.shape
+    dx = F.conv_transpose2d(dy, w[:, None], stride=2, padding=1, output_padding=1, groups=c)
+    return Expected(dx.view(n, c, h, 2, v, 2), w[0].numel())
+
+
 # ---- permutations
 
 @example
