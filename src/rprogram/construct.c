@@ -43,6 +43,7 @@ typedef struct Construction {
 /* A tile on its way up. */
 typedef struct Growth {
     RTile tile;
+    TileCost cost;
     double score;     // reuse score of the step that led here
     int beyond;       // generations since the level was saturated
 } Growth;
@@ -109,21 +110,26 @@ static bool construct_program(Construction *c, const RTile *inner, const RTile *
 
 // ---- scale-up ----
 
-/* The tile does not fit the level any more, and no larger one will. */
-static bool level_full(const Construction *c, Level level, const RTile *inner, const RTile *tile)
+/* What the tile moves and holds, if it fits the level; if not, no larger one will. */
+static bool fits_level(const Construction *c, Level level, const RTile *inner, const RTile *tile, TileCost *cost)
 {
-    int64_t bytes = rtile_footprint(c->rules, tile, inner, c->device, level);
-    if (level == LEVEL_REGISTER)
-        return bytes > 4 * (int64_t)c->device->registers_per_thread;
-    return bytes > c->device->shared_per_block_optin
-        || rprogram_threads(c->rules, tile, inner) > c->device->max_threads_per_block;
+    int64_t room = level == LEVEL_REGISTER ? 4 * (int64_t)c->device->registers_per_thread
+                                           : c->device->shared_per_block_optin;
+    if (level == LEVEL_SHARED &&
+        rprogram_threads(c->rules, tile, inner) > c->device->max_threads_per_block)
+        return false;
+    cost->footprint = rtile_footprint(c->rules, tile, inner, c->device, level);
+    if (cost->footprint > room)
+        return false;
+    cost->traffic = rtile_traffic(c->rules, tile, c->device, level);
+    return true;
 }
 
 /* MemPerf > MaxComputePerf: the tile's data arrives faster than it is computed on. */
-static bool saturated(const Construction *c, Level level, const RTile *tile)
+static bool saturated(const Construction *c, Level level, const TileCost *cost)
 {
     const MemoryLevel *memory = level == LEVEL_REGISTER ? &c->device->shared : &c->device->dram;
-    double load_ns = rtile_traffic(c->rules, tile, c->device, level) / memory->bandwidth_gb_s;
+    double load_ns = cost->traffic / memory->bandwidth_gb_s;
     double compute_ns = point_flops(&c->rules->space) / perf_unit_peak(c->device, c->rules->space.unit);
     return load_ns < compute_ns;
 }
@@ -161,10 +167,10 @@ static bool grow(const Construction *c, Level level, const RTile *inner, const G
     if (!next)
         return false;
     grown->tile.size[axis] = next;
-    if (level_full(c, level, inner, &grown->tile))
+    if (!fits_level(c, level, inner, &grown->tile, &grown->cost))
         return false;
-    grown->beyond = saturated(c, level, &grown->tile) ? from->beyond + 1 : 0;
-    grown->score = rtile_reuse_score(c->rules, &from->tile, &grown->tile, inner, c->device, level);
+    grown->beyond = saturated(c, level, &grown->cost) ? from->beyond + 1 : 0;
+    grown->score = rtile_reuse_score(&from->cost, &grown->cost);
     return grown->beyond <= BEYOND_SATURATION;
 }
 
@@ -184,17 +190,17 @@ static int next_generation(const Construction *c, Level level, const RTile *inne
 }
 
 /* Visits tiles of the level from the smallest upwards; writes at most `room` of them. */
-static int scale_up(const Construction *c, Level level, const RTile *inner, RTile *visited,
+static int scale_up(const Construction *c, Level level, const RTile *inner, Growth *visited,
                     int room)
 {
     Growth frontier[BEAM] = {0}, next[BEAM];
     if (!rtile_smallest(c->rules, level, inner, c->tolerance, &frontier[0].tile)
-        || level_full(c, level, inner, &frontier[0].tile))
+        || !fits_level(c, level, inner, &frontier[0].tile, &frontier[0].cost))
         return 0;
     int count = 1, visited_count = 0;
     for (int generation = 0; count > 0 && generation < MAX_GENERATIONS; generation++) {
         for (int i = 0; i < count && visited_count < room; i++)
-            visited[visited_count++] = frontier[i].tile;
+            visited[visited_count++] = frontier[i];
         count = next_generation(c, level, inner, frontier, count, next);
         memcpy(frontier, next, (size_t)count * sizeof *next);
     }
@@ -208,10 +214,10 @@ static int64_t smaller_size(const Construction *c, const RTile *inner, int axis,
     return rtile_previous_size(c->rules, LEVEL_SHARED, inner, axis, size, c->tolerance);
 }
 
-static double shared_score(const Construction *c, const RTile *inner, const RTile *tile,
-                           const RTile *grown)
+/* What a block's tile moves and holds. */
+static TileCost shared_cost(const Construction *c, const RTile *inner, const RTile *tile)
 {
-    return rtile_reuse_score(c->rules, tile, grown, inner, c->device, LEVEL_SHARED);
+    return rtile_cost(c->rules, tile, inner, c->device, LEVEL_SHARED);
 }
 
 /* The spatial axis whose last growth step saved least traffic per byte; -1 if none can shrink. */
@@ -219,6 +225,7 @@ static int least_reuse_axis(const Construction *c, const RTile *inner, const RTi
 {
     int least_axis = -1;
     double least_score = 0;
+    TileCost cost = shared_cost(c, inner, shared);
     for (int a = 0; a < c->rules->space.axis_count; a++) {
         RTile smaller = *shared;
         if (c->rules->space.axes[a].reduction)
@@ -226,7 +233,8 @@ static int least_reuse_axis(const Construction *c, const RTile *inner, const RTi
         smaller.size[a] = smaller_size(c, inner, a, shared->size[a]);
         if (!smaller.size[a])
             continue;
-        double score = shared_score(c, inner, &smaller, shared);
+        TileCost less = shared_cost(c, inner, &smaller);
+        double score = rtile_reuse_score(&less, &cost);
         if (least_axis < 0 || score < least_score) {
             least_axis = a;
             least_score = score;
@@ -258,20 +266,20 @@ static void shrink(Construction *c, const RProgram *program)
 
 /* The block tile with one more step along the reduction axis that reuses most. False if the level
    is full. */
-static bool grow_steps(const Construction *c, const RTile *inner, RTile *shared)
+static bool grow_steps(const Construction *c, const RTile *inner, Growth *shared)
 {
     double best_score = 0;
     int best_axis = -1;
-    RTile best = *shared;
+    Growth best = *shared;
     for (int a = c->rules->space.axis_count - 1; a >= 0; a--) {
-        RTile grown = *shared;
+        Growth grown = *shared;
         if (!c->rules->space.axes[a].reduction)
             continue;
-        int64_t size = shared->size[a];
-        grown.size[a] = rtile_next_size(c->rules, LEVEL_SHARED, inner, a, size, c->tolerance);
-        if (!grown.size[a] || level_full(c, LEVEL_SHARED, inner, &grown))
+        int64_t size = shared->tile.size[a], *next = &grown.tile.size[a];
+        *next = rtile_next_size(c->rules, LEVEL_SHARED, inner, a, size, c->tolerance);
+        if (!*next || !fits_level(c, LEVEL_SHARED, inner, &grown.tile, &grown.cost))
             continue;
-        double score = shared_score(c, inner, shared, &grown);
+        double score = rtile_reuse_score(&shared->cost, &grown.cost);
         if (best_axis < 0 || score > best_score) {
             best_axis = a;
             best_score = score;
@@ -285,16 +293,16 @@ static bool grow_steps(const Construction *c, const RTile *inner, RTile *shared)
 /* All block tiles that share a spatial extent, from the shortest step along the reduction to the
    longest that fits. Threads that walk the reduction alone need steps of some length: shorter ones
    are passed over, unless there are none longer. */
-static void construct_block(Construction *c, const RTile *inner, RTile shared)
+static void construct_block(Construction *c, const RTile *inner, Growth shared)
 {
     const TileSpace *space = &c->rules->space;
     bool alone = !c->rules->threads_reduce;
-    while (alone && rtile_points(space, &shared, true) < SHORTEST_STEP)
+    while (alone && rtile_points(space, &shared.tile, true) < SHORTEST_STEP)
         if (!grow_steps(c, inner, &shared))
             break;
     do {
         const RProgram *program;
-        if (construct_program(c, inner, &shared, &program))
+        if (construct_program(c, inner, &shared.tile, &program))
             shrink(c, program);
         if (!program && alone)
             return;   // more steps change neither threads nor grid, and need more room
@@ -303,12 +311,13 @@ static void construct_block(Construction *c, const RTile *inner, RTile shared)
 
 static void construct_round(Construction *c)
 {
-    RTile inner[MAX_REGISTER_TILES], shared[BEAM * MAX_GENERATIONS];
+    Growth inner[MAX_REGISTER_TILES], shared[BEAM * MAX_GENERATIONS];
     int inner_count = scale_up(c, LEVEL_REGISTER, NULL, inner, MAX_REGISTER_TILES);
     for (int i = inner_count - 1; i >= 0; i--) {   // the largest first: they reuse most
-        int shared_count = scale_up(c, LEVEL_SHARED, &inner[i], shared, BEAM * MAX_GENERATIONS);
+        const RTile *own = &inner[i].tile;
+        int shared_count = scale_up(c, LEVEL_SHARED, own, shared, BEAM * MAX_GENERATIONS);
         for (int j = 0; j < shared_count; j++)
-            construct_block(c, &inner[i], shared[j]);
+            construct_block(c, own, shared[j]);
     }
 }
 
@@ -360,6 +369,8 @@ int rprogram_construct(Arena *arena, const TileRules *rules, const DeviceSpec *d
         return 0;
     qsort(c.programs, (size_t)c.count, sizeof *c.programs, compare_programs);
     int count = rprogram_diverse(arena, rules, c.programs, c.count, keep, kept);
+    for (int i = 0; i < count; i++)
+        rprogram_pad(rules, device, &kept[i]);
     stats->pruned[PRUNE_SLOWER] += c.count - count;
     return count;
 }

@@ -77,17 +77,6 @@ static int64_t prefetch_registers(const TileRules *rules, const DeviceSpec *devi
     return (int64_t)ceil(words * (rules->held_words > 0 ? rules->held_words : 1));
 }
 
-static void fill_padding(const TileRules *rules, const DeviceSpec *device, RProgram *program)
-{
-    const RTile *shared = &program->tile[LEVEL_SHARED], *inner = &program->tile[LEVEL_REGISTER];
-    for (int i = 0; i < rules->space.tile_count; i++) {
-        const DataTile *data = &rules->space.tiles[i];
-        program->padding[i] = 0;
-        if (data->staged)
-            program->padding[i] = staged_padding(rules, data, shared, inner, device);
-    }
-}
-
 /* A launch has at most 2^31 - 1 blocks along its first dimension, on every device so far. */
 enum { MAX_GRID = INT32_MAX };
 
@@ -143,7 +132,14 @@ bool rprogram_complete(const TileRules *rules, const DeviceSpec *device, RProgra
     *reason = PRUNE_GRID;
     if (program->cooperative && program->grid > (int64_t)blocks * device->sm_count)
         return false;
-    fill_padding(rules, device, program);
     program->perf = perf_estimate(rules, program, device);
     return true;
+}
+
+void rprogram_pad(const TileRules *rules, const DeviceSpec *device, RProgram *program)
+{
+    const RTile *shared = &program->tile[LEVEL_SHARED], *inner = &program->tile[LEVEL_REGISTER];
+    for (int i = 0; i < rules->space.tile_count; i++)
+        if (rules->space.tiles[i].staged)
+            program->padding[i] = staged_lines(rules, &rules->space.tiles[i], shared, inner, device).padding;
 }

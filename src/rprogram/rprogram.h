@@ -46,10 +46,13 @@ int rprogram_construct(Arena *arena, const TileRules *rules, const DeviceSpec *d
                        RProgram *kept,
                        ConstructStats *stats);
 
-/* Fills grid, threads, shared_bytes, registers, padding and perf from the tiles. False, with the
+/* Fills grid, threads, shared_bytes, registers and perf from the tiles. False, with the
    reason, if a limit of the device is broken. */
 bool rprogram_complete(const TileRules *rules, const DeviceSpec *device, RProgram *program,
                        PruneReason *reason);
+
+/* The padding, which only programs that are kept need. */
+void rprogram_pad(const TileRules *rules, const DeviceSpec *device, RProgram *program);
 
 /* Of `count` programs in ascending order, picks `keep` that differ and keeps their order: no
    register tile and no block tile (the spatial part of the shared tile) more than ceil(keep/4)

@@ -129,18 +129,14 @@ int64_t bank_padding(int64_t inner_extent, int64_t read_extent, int element_byte
     return 0;
 }
 
-/* Is the staged tile ever accessed across its rows by the threads of one warp? It is when it is
-   transposed on its way into shared memory, or when neighbouring threads own different rows. A
-   tile whose rows are steps of a reduction that every thread walks alike is only read along its
-   rows. */
-static bool crosses_rows(const TileRules *rules, const DataTile *tile, const RTile *shared,
-                         const RTile *inner)
+/* Is the staged tile ever accessed across its lines by the threads of one warp? It is when it is
+   transposed on its way into shared memory, or when neighbouring threads own different lines. A
+   tile whose lines are steps of a reduction that every thread walks alike is only read along its
+   lines. */
+static bool crosses_lines(const TileRules *rules, const DataTile *tile, const RTile *shared,
+                          const RTile *inner)
 {
     const TileSpace *space = &rules->space;
-    const Affine *contiguous = &tile->dims[tile->staged_inner].index;
-    int64_t width = affine_extent(contiguous, shared->size, space->axis_count);
-    if (data_tile_elements(tile, shared, space->axis_count) == width)
-        return false;
     if (tile->staged_inner != tile->rank - 1)
         return true;
     for (int d = 0; d < tile->rank; d++)
@@ -158,20 +154,27 @@ static int64_t swizzled_padding(int64_t width, int64_t vector)
     return (pieces > 4 ? round_up(pieces, 8) : pieces > 2 ? 4 : 2) * vector - width;
 }
 
-int64_t staged_padding(const TileRules *rules, const DataTile *tile, const RTile *shared,
-                       const RTile *inner, const DeviceSpec *device)
+static int64_t padding_of(const TileRules *rules, const DataTile *tile, int64_t width, const RTile *inner,
+                          const DeviceSpec *device)
 {
-    if (staged_bits(tile) < 8 || tile->plane)
-        return 0;
-    if (!tile->swizzled && !crosses_rows(rules, tile, shared, inner))
-        return 0;
-    const Affine *contiguous = &tile->dims[tile->staged_inner].index;
-    int64_t width = affine_extent(contiguous, shared->size, rules->space.axis_count);
-    int64_t read = affine_extent(contiguous, inner->size, rules->space.axis_count);
     int element_bytes = staged_bits(tile) / 8;
     int64_t vector = VECTOR_BYTES / element_bytes;
     if (tile->swizzled)
         return swizzled_padding(width, vector);
+    const Affine *contiguous = &tile->dims[tile->staged_inner].index;
+    int64_t read = affine_extent(contiguous, inner->size, rules->space.axis_count);
     return bank_padding(width, read < vector ? read : vector, element_bytes, tile->staged_granule,
                         device->shared_banks, device->shared_bank_bytes);
+}
+
+StagedLines staged_lines(const TileRules *rules, const DataTile *tile, const RTile *shared,
+                         const RTile *inner, const DeviceSpec *device)
+{
+    int axis_count = rules->space.axis_count;
+    StagedLines lines = {.width = affine_extent(&tile->dims[tile->staged_inner].index, shared->size, axis_count)};
+    lines.count = data_tile_elements(tile, shared, axis_count) / lines.width;
+    bool padded = tile->swizzled || (lines.count > 1 && crosses_lines(rules, tile, shared, inner));
+    if (staged_bits(tile) >= 8 && !tile->plane && padded)
+        lines.padding = padding_of(rules, tile, lines.width, inner, device);
+    return lines;
 }

@@ -86,11 +86,8 @@ static int64_t shared_bytes(const TileRules *rules, const RTile *tile, const RTi
             bytes += span * tile_buffers(rules);
             continue;
         }
-        const Affine *contiguous = &data->dims[data->staged_inner].index;
-        int64_t width = affine_extent(contiguous, tile->size, space->axis_count);
-        int64_t rows = data_tile_elements(data, tile, space->axis_count) / width;
-        int64_t padded = width + staged_padding(rules, data, tile, inner, device);
-        int64_t bits = size_product(size_product(rows, padded), staged_bits(data));
+        StagedLines lines = staged_lines(rules, data, tile, inner, device);
+        int64_t bits = size_product(size_product(lines.count, lines.width + lines.padding), staged_bits(data));
         if (bits > TOO_MANY_BITS)
             return INT64_MAX;
         bytes += round_up(ceil_div(bits, 8), 16) * tile_buffers(rules);
@@ -106,12 +103,15 @@ int64_t rtile_footprint(const TileRules *rules, const RTile *tile, const RTile *
     return shared_bytes(rules, tile, inner, device);
 }
 
-double rtile_reuse_score(const TileRules *rules, const RTile *tile, const RTile *grown,
-                         const RTile *inner, const DeviceSpec *device, Level level)
+TileCost rtile_cost(const TileRules *rules, const RTile *tile, const RTile *inner,
+                    const DeviceSpec *device, Level level)
 {
-    double saved_bytes = rtile_traffic(rules, tile, device, level)
-                       - rtile_traffic(rules, grown, device, level);
-    double extra_bytes = (double)rtile_footprint(rules, grown, inner, device, level)
-                       - (double)rtile_footprint(rules, tile, inner, device, level);
+    return (TileCost){rtile_traffic(rules, tile, device, level), rtile_footprint(rules, tile, inner, device, level)};
+}
+
+double rtile_reuse_score(const TileCost *tile, const TileCost *grown)
+{
+    double saved_bytes = tile->traffic - grown->traffic;
+    double extra_bytes = (double)grown->footprint - (double)tile->footprint;
     return saved_bytes / (extra_bytes > 1 ? extra_bytes : 1);
 }

@@ -175,10 +175,17 @@ double point_flops(const TileSpace *space);
 int64_t rtile_footprint(const TileRules *rules, const RTile *tile, const RTile *inner,
                         const DeviceSpec *device, Level level);
 
+/* Both of a tile, computed once however often it is compared. */
+typedef struct TileCost {
+    double traffic;      // Q(T)
+    int64_t footprint;   // F(T)
+} TileCost;
+TileCost rtile_cost(const TileRules *rules, const RTile *tile, const RTile *inner,
+                    const DeviceSpec *device, Level level);
+
 /* S_i = (Q(T) - Q(T'_i)) / (F(T'_i) - F(T)): traffic saved per byte of extra footprint when axis i
    grows to its next aligned size. Growth that costs no byte counts as one byte. */
-double rtile_reuse_score(const TileRules *rules, const RTile *tile, const RTile *grown,
-                         const RTile *inner, const DeviceSpec *device, Level level);
+double rtile_reuse_score(const TileCost *tile, const TileCost *grown);
 
 // ---- rules.c: what follows from a kernel's rules ----
 
@@ -219,9 +226,13 @@ bool rtile_smallest(const TileRules *rules, Level level, const RTile *inner, dou
 int64_t bank_padding(int64_t inner_extent, int64_t read_extent, int element_bytes, int granule,
                      int banks, int bank_bytes);
 
-/* Bank padding of a staged data tile of this kernel: 0 when no warp walks across its rows. */
-int64_t staged_padding(const TileRules *rules, const DataTile *tile, const RTile *shared,
-                       const RTile *inner, const DeviceSpec *device);
+/* A staged data tile of this kernel, line by line. */
+typedef struct StagedLines {
+    int64_t count, width;   // elements of one along its contiguous dimension there,
+    int64_t padding;        // and those behind them for the banks: none when no warp walks across lines
+} StagedLines;
+StagedLines staged_lines(const TileRules *rules, const DataTile *tile, const RTile *shared,
+                         const RTile *inner, const DeviceSpec *device);
 
 // ---- print.c ----
 

@@ -13,6 +13,7 @@ static RProgram complete(const TileRules *rules, const DeviceSpec *device, RTile
     RProgram program = {.tile = {[LEVEL_REGISTER] = inner, [LEVEL_SHARED] = shared}};
     PruneReason reason;
     ck_assert(rprogram_complete(rules, device, &program, &reason));
+    rprogram_pad(rules, device, &program);
     return program;
 }
 

@@ -57,10 +57,10 @@ START_TEST(only_tiles_crossed_by_a_warp_are_padded)
     TileRules rules = matmul_rules(4096, 4096, 4096);
     DeviceSpec device = a100();
     RTile shared = {{128, 128, 16}}, inner = {{8, 8, 1}};
-    ck_assert_int_eq(staged_padding(&rules, &rules.space.tiles[0], &shared, &inner, &device), 4);
-    ck_assert_int_eq(staged_padding(&rules, &rules.space.tiles[1], &shared, &inner, &device), 0);
+    ck_assert_int_eq(staged_lines(&rules, &rules.space.tiles[0], &shared, &inner, &device).padding, 4);
+    ck_assert_int_eq(staged_lines(&rules, &rules.space.tiles[1], &shared, &inner, &device).padding, 0);
     RTile one_row = {{128, 128, 1}};
-    ck_assert_int_eq(staged_padding(&rules, &rules.space.tiles[0], &one_row, &inner, &device), 0);
+    ck_assert_int_eq(staged_lines(&rules, &rules.space.tiles[0], &one_row, &inner, &device).padding, 0);
 }
 END_TEST
 
@@ -145,7 +145,7 @@ START_TEST(lines_whose_pieces_change_places_are_filled_up)
     a->swizzled = true;
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
         RTile shared = {{widths[i][0], 64, 32}}, inner = {{1, 64, 1}};
-        ck_assert_int_eq(staged_padding(&rules, a, &shared, &inner, &device), widths[i][1]);
+        ck_assert_int_eq(staged_lines(&rules, a, &shared, &inner, &device).padding, widths[i][1]);
     }
 }
 END_TEST
