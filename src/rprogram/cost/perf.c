@@ -76,9 +76,8 @@ static double load_instructions(const KernelCounts *kernel)
     double loads = 0;
     for (int i = 0; i < kernel->space->tile_count; i++) {
         const DataTile *data = &kernel->space->tiles[i];
-        double bytes = data_tile_bytes(data, kernel->inner, kernel->space->axis_count);
         if (!data->output)
-            loads += ceil(bytes / VECTOR_BYTES) * thread_visits(kernel, data);
+            loads += ceil(kernel->bytes[i].thread / VECTOR_BYTES) * thread_visits(kernel, data);
     }
     return loads / (kernel->steps * kernel->inner_steps);
 }

@@ -67,6 +67,25 @@ double tiles_in(const TileSpace *space, const RTile *outer, const RTile *inner, 
     return tiles;
 }
 
+const TileBytes *bytes_of(const KernelCounts *kernel, const DataTile *data)
+{
+    return &kernel->bytes[data - kernel->space->tiles];
+}
+
+static void count_bytes(KernelCounts *kernel)
+{
+    int axis_count = kernel->space->axis_count;
+    for (int i = 0; i < kernel->space->tile_count; i++) {
+        const DataTile *data = &kernel->space->tiles[i];
+        kernel->bytes[i] = (TileBytes){
+            .thread = data_tile_bytes(data, kernel->inner, axis_count),
+            .block = data_tile_bytes(data, kernel->shared, axis_count),
+            .problem = data_tile_bytes(data, &kernel->problem, axis_count),
+            .moved = data_tile_traffic(data, kernel->shared, axis_count, kernel->device->dram.transaction_bytes),
+        };
+    }
+}
+
 static void count_staged(KernelCounts *kernel)
 {
     for (int i = 0; i < kernel->space->tile_count; i++) {
@@ -74,7 +93,7 @@ static void count_staged(KernelCounts *kernel)
         if (!data->staged || data->output)
             continue;
         kernel->staged = true;
-        kernel->staged_bytes += data_tile_bytes(data, kernel->shared, kernel->space->axis_count);
+        kernel->staged_bytes += kernel->bytes[i].block;
         kernel->staging_instructions +=
             data->instructions * (double)data_tile_elements(data, kernel->shared, kernel->space->axis_count);
     }
@@ -85,15 +104,12 @@ static void count_staged(KernelCounts *kernel)
    moves. */
 static double block_bytes_in_flight(const KernelCounts *kernel, const DataTile *data)
 {
-    int axis_count = kernel->space->axis_count;
-    int transaction_bytes = kernel->device->dram.transaction_bytes;
-    double moved = data_tile_traffic(data, kernel->shared, axis_count, transaction_bytes);
+    const TileBytes *bytes = bytes_of(kernel, data);
     if (data->staged)
-        return moved * at_least(kernel->ahead, 1);
-    double thread_bytes = kernel->rules->input_buffers
-        ? data_tile_bytes(data, kernel->inner, axis_count)
-        : data->element_bits / 8.0;
-    return at_most(at_least(kernel->register_tiles * thread_bytes, transaction_bytes), moved);
+        return bytes->moved * at_least(kernel->ahead, 1);
+    double thread_bytes = kernel->rules->input_buffers ? bytes->thread : data->element_bits / 8.0;
+    double asked = at_least(kernel->register_tiles * thread_bytes, kernel->device->dram.transaction_bytes);
+    return at_most(asked, bytes->moved);
 }
 
 static void count_in_flight(KernelCounts *kernel)
@@ -131,6 +147,7 @@ KernelCounts kernel_counts(const TileRules *rules, const RProgram *program, cons
     kernel.stages = at_least(tile_buffers(rules), 1);
     int ahead = schedule_rounds_ahead(&rules->schedule);
     kernel.ahead = ahead ? ahead : kernel.stages - 1;
+    count_bytes(&kernel);
     count_staged(&kernel);
     count_in_flight(&kernel);
     return kernel;

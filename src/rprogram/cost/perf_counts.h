@@ -2,6 +2,12 @@
 #pragma once
 #include "rprogram/rprogram.h"
 
+/* Different bytes of a data tile, and what a block moves for its own in whole transactions. */
+typedef struct TileBytes {
+    double thread, block, problem;   // inside the register tile, the shared tile, the problem
+    double moved;
+} TileBytes;
+
 /* What several terms need to know about the kernel. */
 typedef struct KernelCounts {
     const TileRules *rules;
@@ -28,11 +34,14 @@ typedef struct KernelCounts {
     double staged_bytes;           // of one step
     double staging_instructions;   // of one step, to find what is staged
     double in_flight_bytes;        // asked for and not yet there, over the whole device
+    TileBytes bytes[MAX_DATA_TILES];
 } KernelCounts;
 
 /* Counts of a completed program, of which `blocks_per_sm` fit on one unit. */
 KernelCounts kernel_counts(const TileRules *rules, const RProgram *program, const DeviceSpec *device,
                      int blocks_per_sm);
+
+const TileBytes *bytes_of(const KernelCounts *kernel, const DataTile *data);
 
 /* Product over the axes of one kind of ceil(outer / inner). */
 double tiles_in(const TileSpace *space, const RTile *outer, const RTile *inner, bool reduction);

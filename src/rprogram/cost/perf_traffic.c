@@ -11,7 +11,7 @@ static double thread_read_bytes(const KernelCounts *kernel, const DataTile *data
 {
     double points = all_points(kernel->space, kernel->inner);
     double tile_bytes = kernel->rules->input_buffers
-        ? data_tile_bytes(data, kernel->inner, kernel->space->axis_count)
+        ? bytes_of(kernel, data)->thread
         : points * data->element_bits / 8;
     double scatter = data->staged ? 1 : at_least(data->scatter, 1) * at_least(data->lines, 1);
     return kernel->block_tiles
@@ -47,24 +47,23 @@ static bool is_for_all_blocks(const KernelCounts *kernel, const DataTile *data)
 static bool stays_in_l1(const KernelCounts *kernel)
 {
     double bytes = 0;
+    if (kernel->rules->schedule.pace != PACE_IN_TURN)
+        return false;
     for (int i = 0; i < kernel->space->tile_count; i++)
         if (is_for_all_blocks(kernel, &kernel->space->tiles[i]))
-            bytes += data_tile_bytes(&kernel->space->tiles[i], &kernel->problem, kernel->space->axis_count);
-    return kernel->rules->schedule.pace == PACE_IN_TURN && bytes <= kernel->l1_bytes;
+            bytes += kernel->bytes[i].problem;
+    return bytes <= kernel->l1_bytes;
 }
 
 /* Bytes all blocks move between L2 and their tiles. */
 static double l2_bytes_of(const KernelCounts *kernel, const DataTile *data)
 {
     if (is_for_all_blocks(kernel, data) && stays_in_l1(kernel))
-        return at_most(kernel->blocks, kernel->device->sm_count) *
-               data_tile_bytes(data, &kernel->problem, kernel->space->axis_count);
-    double block_bytes = data_tile_traffic(data, kernel->shared, kernel->space->axis_count,
-                                           kernel->device->dram.transaction_bytes);
+        return at_most(kernel->blocks, kernel->device->sm_count) * bytes_of(kernel, data)->problem;
     double scatter = data->staged ? 1 : at_least(data->scatter, 1);
     return kernel->block_tiles
          * block_visits(kernel, data)
-         * block_bytes
+         * bytes_of(kernel, data)->moved
          * inside_share(kernel, data)
          * scatter;
 }
@@ -134,10 +133,9 @@ static double hit_share(const KernelCounts *kernel, const DataTile *data, const 
 static double dram_bytes_of(const KernelCounts *kernel, const DataTile *data, const RTile *wave,
                             double l2_bytes, double hit)
 {
-    int axis_count = kernel->space->axis_count;
-    double once = data_tile_bytes(data, &kernel->problem, axis_count);
+    double once = bytes_of(kernel, data)->problem;
     double waves = tiles_in(kernel->space, &kernel->padded, wave, false);
-    double streamed = at_most(waves * data_tile_bytes(data, wave, axis_count), l2_bytes);
+    double streamed = at_most(waves * data_tile_bytes(data, wave, kernel->space->axis_count), l2_bytes);
     return once + at_least(streamed - once, 0) * (1 - hit);
 }
 
@@ -148,7 +146,7 @@ static double staging_bytes(const KernelCounts *kernel, const DataTile *data)
         return 0;
     return kernel->block_tiles
          * block_visits(kernel, data)
-         * data_tile_bytes(data, kernel->shared, kernel->space->axis_count);
+         * bytes_of(kernel, data)->block;
 }
 
 void estimate_traffic(const KernelCounts *kernel, PerfEstimate *perf)
@@ -156,13 +154,15 @@ void estimate_traffic(const KernelCounts *kernel, PerfEstimate *perf)
     const TileSpace *space = kernel->space;
     RTile wave = wave_tile(kernel);
     perf->l2_load_bytes = kernel->blocks * (double)schedule_scratch_reads(&kernel->rules->schedule);
-    double problem_bytes = touched_bytes(kernel, &kernel->problem);
+    double problem_bytes = 0;
+    for (int i = 0; i < space->tile_count; i++)
+        problem_bytes += kernel->bytes[i].problem;
     for (int i = 0; i < space->tile_count; i++) {
         const DataTile *data = &space->tiles[i];
         double l2_bytes = l2_bytes_of(kernel, data);
         if (data->output) {
             perf->l2_store_bytes += l2_bytes;
-            perf->dram_store_bytes += data_tile_bytes(data, &kernel->problem, space->axis_count);
+            perf->dram_store_bytes += kernel->bytes[i].problem;
             if (data->staged || data->lines > 0)
                 perf->shared_store_bytes += thread_read_bytes(kernel, data);
         } else {
