@@ -80,7 +80,7 @@ static Chunk *chunk_new(Arena *arena, size_t size)
     return chunk;
 }
 
-void *arena_alloc(Arena *arena, size_t size)
+void *arena_room(Arena *arena, size_t size)
 {
     if (size > SIZE_MAX / 4)
         fatal(EXIT_MACHINE, "out of memory");
@@ -100,7 +100,12 @@ void *arena_alloc(Arena *arena, size_t size)
     void *memory = chunk->bytes + chunk->used;
     chunk->used += room;
     ASAN_UNPOISON_MEMORY_REGION(memory, size);
-    return memset(memory, 0, size);
+    return memory;
+}
+
+void *arena_alloc(Arena *arena, size_t size)
+{
+    return memset(arena_room(arena, size), 0, size);
 }
 
 void *arena_alloc_array(Arena *arena, size_t count, size_t size)

@@ -16,7 +16,10 @@ void arena_reset(Arena *arena);
 /* `size` zeroed bytes aligned to 16. Never returns NULL: without memory the program ends with EXIT_MACHINE. */
 void *arena_alloc(Arena *arena, size_t size);
 
-/* The same for `count` objects of `size` bytes; the product is checked. */
+/* The same, holding anything: for large values of which only a part is written and read. What is never touched costs nothing. */
+void *arena_room(Arena *arena, size_t size);
+
+/* Zeroed, for `count` objects of `size` bytes; the product is checked. */
 void *arena_alloc_array(Arena *arena, size_t count, size_t size);
 
 char *arena_strndup(Arena *arena, const char *text, size_t length);

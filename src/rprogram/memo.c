@@ -3,10 +3,7 @@
 #include <string.h>
 
 enum {
-    MAX_ENTRIES = 512,   // some 10 MB; the kernels that repeat are seldom preceded by so many that do not
-    TILES_AT = offsetof(TileRules, space) + offsetof(TileSpace, tiles),
-    TILES_END = TILES_AT + MAX_DATA_TILES * sizeof(DataTile),
-    ITEMS_AT = offsetof(TileRules, schedule) + offsetof(Schedule, items)
+    MAX_ENTRIES = 512   // some 10 MB; the kernels that repeat are seldom preceded by so many that do not
 };
 
 /* All of the rules that a construction can depend on, as bytes. */
@@ -52,20 +49,19 @@ static uint64_t hash_of(const char *bytes, size_t length)
     return hash;
 }
 
-/* Most of TileRules is room for tiles and items that few kernels have. */
 static Key key_of(Arena *arena, const TileRules *rules)
 {
-    size_t tiles = (size_t)rules->space.tile_count * sizeof(DataTile);
-    size_t rest = ITEMS_AT + (size_t)rules->schedule.count * sizeof(Item) - TILES_END;
-    Key key = {.length = TILES_AT + tiles + rest};
-    char *bytes = arena_alloc(arena, key.length);
-    memcpy(bytes, rules, TILES_AT + tiles);
-    memcpy(bytes + TILES_AT + tiles, (const char *)rules + TILES_END, rest);
-    Axis *axes = (Axis *)(bytes + offsetof(TileRules, space) + offsetof(TileSpace, axes));
-    for (int a = 0; a < rules->space.axis_count; a++)
-        axes[a].name = NULL;
-    for (int i = 0; i < rules->space.tile_count; i++)
-        ((DataTile *)(bytes + TILES_AT))[i].name = NULL;
+    RulesPart parts[RULES_PARTS];
+    rules_parts(rules, parts);
+    Key key = {.length = parts[0].length + parts[1].length};
+    char *bytes = arena_room(arena, key.length);
+    memcpy(bytes, rules, parts[0].length);
+    memcpy(bytes + parts[0].length, (const char *)rules + parts[1].at, parts[1].length);
+    TileSpace *space = (TileSpace *)(bytes + offsetof(TileRules, space));
+    for (int a = 0; a < space->axis_count; a++)
+        space->axes[a].name = NULL;
+    for (int i = 0; i < space->tile_count; i++)
+        space->tiles[i].name = NULL;
     key.bytes = bytes;
     key.hash = hash_of(bytes, key.length);
     return key;

@@ -189,6 +189,16 @@ double rtile_reuse_score(const TileCost *tile, const TileCost *grown);
 
 // ---- rules.c: what follows from a kernel's rules ----
 
+/* Most of TileRules is room for tiles and items that few kernels have. What they hold lies in two parts of their bytes. */
+enum { RULES_PARTS = 2 };
+typedef struct RulesPart {
+    size_t at, length;
+} RulesPart;
+void rules_parts(const TileRules *rules, RulesPart parts[RULES_PARTS]);
+
+/* A copy of these; the room is not written. */
+const TileRules *rules_copy(Arena *arena, const TileRules *rules);
+
 /* The family's choice, of `size` bytes, put there and taken out again. */
 void rules_choose(TileRules *rules, const void *choice, size_t size);
 void rules_chosen(const TileRules *rules, void *choice, size_t size);

@@ -1,7 +1,27 @@
 #include "rtile/rtile.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <string.h>
+
+void rules_parts(const TileRules *rules, RulesPart parts[RULES_PARTS])
+{
+    size_t tiles = offsetof(TileRules, space) + offsetof(TileSpace, tiles);
+    size_t behind = tiles + sizeof rules->space.tiles;
+    size_t items = offsetof(TileRules, schedule) + offsetof(Schedule, items);
+    parts[0] = (RulesPart){0, tiles + (size_t)rules->space.tile_count * sizeof(DataTile)};
+    parts[1] = (RulesPart){behind, items + (size_t)rules->schedule.count * sizeof(Item) - behind};
+}
+
+const TileRules *rules_copy(Arena *arena, const TileRules *rules)
+{
+    TileRules *copy = arena_room(arena, sizeof *copy);
+    RulesPart parts[RULES_PARTS];
+    rules_parts(rules, parts);
+    for (int i = 0; i < RULES_PARTS; i++)
+        memcpy((char *)copy + parts[i].at, (const char *)rules + parts[i].at, parts[i].length);
+    return copy;
+}
 
 void rules_choose(TileRules *rules, const void *choice, size_t size)
 {

@@ -1,13 +1,12 @@
 #include "schedule/schedule.h"
 
-#include <assert.h>
-
 // ---- making one ----
 
 static Item *add(Schedule *schedule, ItemKind kind)
 {
-    assert(schedule->count < MAX_ITEMS);
-    Item *item = &schedule->items[schedule->count++];
+    schedule->overflows = schedule->overflows || schedule->count == MAX_ITEMS;
+    schedule->count += !schedule->overflows;
+    Item *item = &schedule->items[schedule->count - 1];
     item->kind = (uint8_t)kind;
     return item;
 }

@@ -104,7 +104,7 @@ typedef enum BlockOrder {
 } BlockOrder;
 
 enum {
-    MAX_ITEMS = 128   // of a chain of 9 reductions, or of 50 side by side; see passes_hold()
+    MAX_ITEMS = 256   // of a chain of 30 reductions over rows in shared memory, 8 a pass; of 60 over rows in registers
 };
 
 typedef struct Schedule {
@@ -115,7 +115,8 @@ typedef struct Schedule {
     int64_t run;             // of these that one block of a cluster has before the next block's follow; 0: a tile's
     int vector;              // of rows that begin anywhere: elements of the aligned vectors that hold them; 0: aligned
     int count;
-    Item items[MAX_ITEMS];   // zeros behind the last
+    bool overflows;          // there was no room for all items: it does not say what the kernel does
+    Item items[MAX_ITEMS];   // anything behind the last
 } Schedule;
 
 // ---- making one ----

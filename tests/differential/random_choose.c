@@ -138,7 +138,7 @@ static bool launch_of(const Choices *of, const Fusion *fusion, const Family *fam
 {
     ConstructStats stats = {0};
     TileRules *rules = NEW_ARRAY(of->arena, TileRules, MAX_VARIANTS);
-    int count = family->matches(fusion, of->device) ? family->rules(fusion, of->device, rules) : 0;
+    int count = family->matches(fusion, of->device) ? family_rules(family, fusion, of->device, rules) : 0;
     for (int v = 0; v < count; v++) {
         if (name && strcmp(rules[v].variant_name, name) != 0)
             continue;
@@ -189,7 +189,7 @@ static uint64_t offered(Run *run, const Choices *of)
             for (int f = 0; families[f]; f++) {
                 const Fusion *fusion = of->fusions->plans[p].fusions[k];
                 int count = families[f]->matches(fusion, of->device)
-                                ? families[f]->rules(fusion, of->device, rules)
+                                ? family_rules(families[f], fusion, of->device, rules)
                                 : 0;
                 for (int v = 0; v < count; v++)
                     found |= UINT64_C(1)

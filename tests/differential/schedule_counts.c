@@ -315,7 +315,7 @@ static void visit_single(Subject *subject, const FusionPlan *fusions)
         const Fusion *fusion = fusions->fusions[0];
         if (!families[f]->matches(fusion, subject->device))
             continue;
-        int count = families[f]->rules(fusion, subject->device, variants);
+        int count = family_rules(families[f], fusion, subject->device, variants);
         for (int v = 0; v < count; v++) {
             PlannedLaunch *launch = NEW(subject->arena, PlannedLaunch);
             Plan *plan = NEW(subject->arena, Plan);

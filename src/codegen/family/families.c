@@ -1,6 +1,32 @@
 #include "codegen/family/family.h"
 
+#include <assert.h>
+#include <string.h>
+
 #include "base/checked.h"
+
+static bool has_variant(const Family *family, const char *name)
+{
+    const char *const *variant = family->variants;
+    while (*variant && strcmp(*variant, name) != 0)
+        variant++;
+    return *variant;
+}
+
+int family_rules(const Family *family, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+{
+    int count = family->rules(fusion, device, variants), kept = 0;
+    assert(count <= MAX_VARIANTS);
+    for (int v = 0; v < count; v++) {
+        assert(has_variant(family, variants[v].variant_name));
+        if (variants[v].schedule.overflows)
+            continue;
+        if (kept < v)
+            variants[kept] = variants[v];
+        kept++;
+    }
+    return kept;
+}
 
 int launch_threads(const Family *family, const RProgram *program, const DeviceSpec *device)
 {

@@ -40,6 +40,9 @@ typedef struct Family {
     KernelMemory (*memory)(const KernelPlan *plan);
 } Family;
 
+/* The rules of its kinds of kernels; not those whose schedule has too many items for a Schedule. */
+int family_rules(const Family *family, const Fusion *fusion, const DeviceSpec *device, TileRules *variants);
+
 /* Threads of a block as it is launched. */
 int launch_threads(const Family *family, const RProgram *program, const DeviceSpec *device);
 

@@ -1,7 +1,7 @@
 #include "codegen/plan/choices.h"
 
-#include <assert.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,7 +31,13 @@ static bool comes_before(const Choice *left, const Choice *right)
     return left->time_us != right->time_us ? left->time_us < right->time_us : left->count < right->count;
 }
 
-static void add_choice(Planner *planner, ChoiceList *list, Choice choice)
+Choice *choice_copy(Arena *arena, const Choice *choice)
+{
+    Choice *copy = arena_room(arena, sizeof *copy);
+    return memcpy(copy, choice, offsetof(Choice, launches) + (size_t)choice->count * sizeof *choice->launches);
+}
+
+static void add_choice(Planner *planner, ChoiceList *list, const Choice *choice)
 {
     Arena *arena = planner->choices;
     if (list->count == list->capacity) {
@@ -41,8 +47,7 @@ static void add_choice(Planner *planner, ChoiceList *list, Choice choice)
             memcpy(grown, list->choices, sizeof(Choice *) * (size_t)list->count);
         list->choices = grown;
     }
-    Choice *added = NEW(arena, Choice);
-    *added = choice;
+    Choice *added = choice_copy(arena, choice);
     int at = list->count++;
     for (; at > 0 && comes_before(added, list->choices[at - 1]); at--)
         list->choices[at] = list->choices[at - 1];
@@ -58,26 +63,15 @@ static int construct(Planner *planner, const TileRules *rules)
     return construct_memo_ask(planner->memo, scratch, rules, planner->programs, &planner->stats);
 }
 
-static bool has_variant(const Family *family, const char *name)
-{
-    const char *const *variant = family->variants;
-    while (*variant && strcmp(*variant, name) != 0)
-        variant++;
-    return *variant;
-}
-
 static void add_family(Planner *planner, ChoiceList *list, const Family *family, const Fusion *fusion)
 {
-    int count = family->rules(fusion, planner->device, planner->drafts);
-    assert(count <= MAX_VARIANTS);
+    int count = family_rules(family, fusion, planner->device, planner->drafts);
     for (int v = 0; v < count; v++) {
-        assert(has_variant(family, planner->drafts[v].variant_name));
-        TileRules *rules = NEW(planner->choices, TileRules);
-        *rules = planner->drafts[v];
+        const TileRules *rules = rules_copy(planner->choices, &planner->drafts[v]);
         int made = construct(planner, rules);
         for (int i = 0; i < made; i++)
             add_choice(planner, list,
-                       (Choice){
+                       &(Choice){
                            .launches = {{family, fusion, rules, planner->programs[i]}},
                            .count = 1,
                            .time_us = planner->programs[i].perf.time_us,
@@ -111,11 +105,18 @@ static ChoiceList tensor_core_launches(Planner *planner, const Fusion *fusion)
 }
 
 /* The launches of a choice, and one more. */
-static Choice choice_extend(Choice choice, const Choice *last)
+static Choice choice_extend(const Choice *choice, const Choice *last)
 {
-    choice.launches[choice.count++] = last->launches[0];
-    choice.time_us += last->time_us;
-    return choice;
+    Choice longer = *choice;
+    longer.launches[longer.count++] = last->launches[0];
+    longer.time_us += last->time_us;
+    return longer;
+}
+
+static void add_longer(Planner *planner, ChoiceList *list, const Choice *choice, const Choice *last)
+{
+    Choice longer = choice_extend(choice, last);
+    add_choice(planner, list, &longer);
 }
 
 /* The partial sums as a definition behind those that there are, so that the reference evaluator knows them. */
@@ -147,8 +148,8 @@ static void add_split(Planner *planner, ChoiceList *list, const Choice *before, 
     split.partial_ops = partial_definition(planner->arena, before, pair->partial);
     split.partial_count++;
     for (int i = 0; i < first.count && i < PARTIAL_KEPT && second.count; i++) {
-        Choice choice = choice_extend(split, first.choices[i]);
-        add_choice(planner, list, choice_extend(choice, second.choices[0]));
+        Choice choice = choice_extend(&split, first.choices[i]);
+        add_longer(planner, list, &choice, second.choices[0]);
     }
 }
 
@@ -197,12 +198,12 @@ static void add_packed(Planner *planner, ChoiceList *list, const Fusion *fusion)
         ChoiceList ways = single_launches(planner, packed->copies[i]);
         if (!ways.count)
             return;
-        copies = choice_extend(copies, ways.choices[0]);
+        copies = choice_extend(&copies, ways.choices[0]);
         copies.copies++;
     }
     ChoiceList products = tensor_core_launches(planner, packed->product);
     for (int i = 0; i < products.count; i++)
-        add_choice(planner, list, choice_extend(copies, products.choices[i]));
+        add_longer(planner, list, &copies, products.choices[i]);
     if (products.count)
         add_splits(planner, list, &copies, packed->product, &products.choices[0]->launches[0]);
 }
@@ -257,13 +258,13 @@ static void add_phases(Planner *planner, ChoiceList *list, const FusionPhases *p
     add_families(planner, &first, phases->partial);
     add_families(planner, &second, phases->combine);
     for (int i = 0; i < first.count && i < PARTIAL_KEPT && second.count; i++) {
-        Choice choice = choice_extend(*first.choices[i], second.choices[0]);
+        Choice choice = choice_extend(first.choices[i], second.choices[0]);
         choice.partial_ops = phases->definitions;
         choice.partial_count = phases->definition_count;
         for (int e = 0; e < elements->count; e++)
-            add_choice(planner, list, choice_extend(choice, elements->choices[e]));
+            add_longer(planner, list, &choice, elements->choices[e]);
         if (phases->elements->op_count == 0)
-            add_choice(planner, list, choice);
+            add_choice(planner, list, &choice);
     }
 }
 

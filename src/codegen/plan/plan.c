@@ -34,13 +34,9 @@ static Choice *retain(Arena *arena, Choice *choice)
 {
     if (choice->retained)
         return choice->retained;
-    Choice *copy = NEW(arena, Choice);
-    *copy = *choice;
-    for (int i = 0; i < copy->count; i++) {
-        TileRules *rules = NEW(arena, TileRules);
-        *rules = *choice->launches[i].rules;
-        copy->launches[i].rules = rules;
-    }
+    Choice *copy = choice_copy(arena, choice);
+    for (int i = 0; i < copy->count; i++)
+        copy->launches[i].rules = rules_copy(arena, choice->launches[i].rules);
     choice->retained = copy;
     return copy;
 }
@@ -167,7 +163,7 @@ PlanList plan_program(Arena *arena, const FusionPlans *fusions, const DeviceSpec
         .arena = arena,
         .choices = alone ? arena : arena_new(),
         .alone = alone,
-        .drafts = NEW_ARRAY(arena, TileRules, MAX_VARIANTS),
+        .drafts = arena_room(arena, MAX_VARIANTS * sizeof(TileRules)),
         .scratch = arena_new(),
         .device = device,
         .keep = keep,

@@ -13,7 +13,7 @@ void plan_rules_print(StrBuf *out, const FusionPlans *fusions, const DeviceSpec 
                 const Fusion *fusion = fusions->plans[p].fusions[k];
                 if (!families[f]->matches(fusion, device))
                     continue;
-                int count = families[f]->rules(fusion, device, variants);
+                int count = family_rules(families[f], fusion, device, variants);
                 for (int v = 0; v < count; v++) {
                     strbuf_printf(out, "plan %s, kernel %d through %s (%s)\n", fusions->plans[p].name, k,
                                   families[f]->name, variants[v].variant_name);

@@ -59,7 +59,7 @@ static int emit(Arena *arena, const Family *family, Fusion *fusion, bool broken)
     if (!family->matches(fusion, device))
         return 0;
     TileRules *variants = NEW_ARRAY(arena, TileRules, MAX_VARIANTS);
-    int variant_count = family->rules(fusion, device, variants), count = 0;
+    int variant_count = family_rules(family, fusion, device, variants), count = 0;
     if (broken)
         break_stores(arena, fusion);
     for (int v = 0; v < variant_count; v++) {

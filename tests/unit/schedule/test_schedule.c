@@ -150,6 +150,18 @@ START_TEST(questions_are_answered_by_the_items)
 }
 END_TEST
 
+START_TEST(more_items_than_there_is_room_for_are_told)
+{
+    Schedule schedule = {0};
+    for (int i = 0; i < MAX_ITEMS; i++)
+        schedule_barrier(&schedule, SCOPE_BLOCK);
+    ck_assert(!schedule.overflows);
+    schedule_barrier(&schedule, SCOPE_BLOCK);
+    ck_assert(schedule.overflows);
+    ck_assert_int_eq(schedule.count, MAX_ITEMS);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("schedule");
@@ -159,6 +171,7 @@ int main(void)
     tcase_add_test(tcase, waits_count_what_is_still_under_way);
     tcase_add_test(tcase, the_last_block_may_make_fewer_rows);
     tcase_add_test(tcase, questions_are_answered_by_the_items);
+    tcase_add_test(tcase, more_items_than_there_is_room_for_are_told);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -2,17 +2,7 @@
 
 #include <assert.h>
 
-#include "schedule/schedule.h"
-
-bool passes_hold(const Fusion *fusion)
-{
-    enum { ITEMS_OF_PASS = 10, ITEMS_OF_REDUCTION = 2, ITEMS_BESIDE = 8 };   // of a schedule, at most
-    int items = ITEMS_BESIDE + fusion->output_count;
-    for (int i = 0; i < fusion->op_count; i++)
-        items += fusion->ops[i].reduce != REDUCE_NONE ? ITEMS_OF_REDUCTION : 0;
-    return fusion->op_count <= MAX_PASS_OPS && items <= MAX_ITEMS &&
-           items + ITEMS_OF_PASS * passes_find(fusion).count <= MAX_ITEMS;
-}
+bool passes_hold(const Fusion *fusion) { return fusion->op_count <= MAX_PASS_OPS; }
 
 uint32_t fusion_columns(const Fusion *fusion)
 {

@@ -5,8 +5,7 @@
 
 enum { MAX_PASS_OPS = 64 };   // of a fusion: a bit for each
 
-/* Families that go through elements in passes take no fusion with more ops, or whose schedule would have no room; its
-   definitions then meet in memory. */
+/* Families that go through elements in passes take no fusion with more ops; its definitions then meet in memory. */
 bool passes_hold(const Fusion *fusion);
 
 typedef struct Passes {
