@@ -10,6 +10,7 @@
 // The paper follows one path, the axis with the best reuse score; here BEAM paths grow together.
 // Without any reuse all scores are equal: the register tile is then a vector of the last axis, and
 // the block tile a number of threads.
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,7 +33,7 @@ enum {
 typedef struct Construction {
     const TileRules *rules;
     const DeviceSpec *device;
-    double tolerance;
+    Tolerance *tolerance;
     Arena *arena;
     RProgram **programs;      // MAX_PROGRAMS places
     int count;
@@ -82,7 +83,7 @@ static PruneReason record(Construction *c, const RTile *inner, const RTile *shar
     *recorded = *slot;
     if (*slot || c->count == MAX_PROGRAMS)
         return PRUNE_DUPLICATE;
-    RProgram program = {.tolerance = c->tolerance};
+    RProgram program = {.tolerance = c->tolerance->allowed};
     program.tile[LEVEL_REGISTER] = *inner;
     program.tile[LEVEL_SHARED] = *shared;
     PruneReason reason;
@@ -321,17 +322,19 @@ static void construct_round(Construction *c)
     }
 }
 
-/* Every power of two up to the limits divides its axis: more tolerance allows nothing new. */
-static bool shape_is_even(const TileRules *rules)
+/* Rounds of rising tolerance. One at which no more sizes are legal than at the last one would make the same programs. */
+static void construct_rounds(Construction *c, int enough)
 {
-    for (int a = 0; a < rules->space.axis_count; a++) {
-        int64_t extent = rules->space.axes[a].extent;
-        int64_t limit = rules->rule[LEVEL_SHARED][a].limit;
-        int64_t power = extent & -extent;   // the largest that divides it
-        if (power < limit && power < extent)
-            return false;
+    static const double rounding = 1e-9;
+    for (int step = 0; step <= TOLERANCE_STEPS; step++) {
+        double allowed = step / (double)TOLERANCE_STEPS;
+        if (step == 0 || c->tolerance->refused <= allowed + rounding) {
+            *c->tolerance = (Tolerance){.allowed = allowed, .refused = INFINITY};
+            construct_round(c);
+        }
+        if (c->count >= enough && step > 0)
+            break;
     }
-    return true;
 }
 
 static int compare_tiles(const RTile *a, const RTile *b)
@@ -356,15 +359,12 @@ static int compare_programs(const void *left, const void *right)
 int rprogram_construct(Arena *arena, const TileRules *rules, const DeviceSpec *device, int keep,
                        RProgram *kept, ConstructStats *stats)
 {
-    Construction c = {.rules = rules, .device = device, .arena = arena, .stats = stats};
+    Tolerance tolerance = {0};
+    Construction c = {
+        .rules = rules, .device = device, .tolerance = &tolerance, .arena = arena, .stats = stats};
     c.programs = NEW_ARRAY(arena, RProgram *, MAX_PROGRAMS);
     c.slots = NEW_ARRAY(arena, RProgram *, SLOTS);
-    for (int step = 0; step <= TOLERANCE_STEPS; step++) {
-        c.tolerance = step / (double)TOLERANCE_STEPS;
-        construct_round(&c);
-        if (c.count >= ENOUGH * keep && (step > 0 || shape_is_even(rules)))
-            break;
-    }
+    construct_rounds(&c, ENOUGH * keep);
     if (c.count == 0)
         return 0;
     qsort(c.programs, (size_t)c.count, sizeof *c.programs, compare_programs);

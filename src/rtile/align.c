@@ -59,15 +59,19 @@ static int64_t next_nice(int64_t extent, int64_t granule, int64_t count)
 }
 
 /* Does tiling the axis by `size` waste at most the tolerated share of it? */
-static bool fits_shape(int64_t extent, int64_t size, double tolerance)
+static bool fits_shape(int64_t extent, int64_t size, Tolerance *tolerance)
 {
     if (size >= extent)
         return true;
-    return (double)round_up(extent, size) <= (double)extent * (1 + tolerance);
+    double covered = (double)round_up(extent, size), wasted = covered / (double)extent - 1;
+    bool fits = covered <= (double)extent * (1 + tolerance->allowed);
+    if (!fits && wasted < tolerance->refused)
+        tolerance->refused = wasted;
+    return fits;
 }
 
 int64_t rtile_next_size(const TileRules *rules, Level level, const RTile *inner, int axis,
-                        int64_t size, double tolerance)
+                        int64_t size, Tolerance *tolerance)
 {
     int64_t extent = rules->space.axes[axis].extent;
     int64_t limit = rules->rule[level][axis].limit;
@@ -84,7 +88,7 @@ int64_t rtile_next_size(const TileRules *rules, Level level, const RTile *inner,
 }
 
 int64_t rtile_previous_size(const TileRules *rules, Level level, const RTile *inner, int axis,
-                            int64_t size, double tolerance)
+                            int64_t size, Tolerance *tolerance)
 {
     int64_t previous = 0, next = 0;
     while ((next = rtile_next_size(rules, level, inner, axis, next, tolerance)) != 0
@@ -93,7 +97,7 @@ int64_t rtile_previous_size(const TileRules *rules, Level level, const RTile *in
     return previous;
 }
 
-bool rtile_smallest(const TileRules *rules, Level level, const RTile *inner, double tolerance,
+bool rtile_smallest(const TileRules *rules, Level level, const RTile *inner, Tolerance *tolerance,
                     RTile *tile)
 {
     *tile = (RTile){0};

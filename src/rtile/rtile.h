@@ -212,6 +212,12 @@ bool goes_through_registers(const TileRules *rules, const DeviceSpec *device);
 
 // ---- align.c: which sizes are legal ----
 
+/* The share of an axis that tiles may waste. */
+typedef struct Tolerance {
+    double allowed;
+    double refused;   // the least share that a size was refused for; below it there is no other size
+} Tolerance;
+
 /* Next size of `axis` above `size` that is legal on the level: a multiple of the granule (and, for
    the shared level, of the register tile), at most the limit, wasting at most `tolerance` of the
    axis: ceil(extent/s)*s <= extent*(1+tolerance), except that a size that covers the whole axis is
@@ -220,14 +226,14 @@ bool goes_through_registers(const TileRules *rules, const DeviceSpec *device);
    divide the axis (96 of 4096*3), and the whole axis. For an extent of 7: 1, 2, 4 (tolerance
    allowing), 7, 8. */
 int64_t rtile_next_size(const TileRules *rules, Level level, const RTile *inner, int axis,
-                        int64_t size, double tolerance);
+                        int64_t size, Tolerance *tolerance);
 
 /* The legal size just below `size`; 0 if there is none. */
 int64_t rtile_previous_size(const TileRules *rules, Level level, const RTile *inner, int axis,
-                            int64_t size, double tolerance);
+                            int64_t size, Tolerance *tolerance);
 
 /* The smallest legal size along every axis. False if an axis has none at this tolerance. */
-bool rtile_smallest(const TileRules *rules, Level level, const RTile *inner, double tolerance,
+bool rtile_smallest(const TileRules *rules, Level level, const RTile *inner, Tolerance *tolerance,
                     RTile *tile);
 
 /* Elements of padding on the contiguous extent of a shared data tile, so that reading pieces of

@@ -1,7 +1,6 @@
 #include "codegen/plan/choices.h"
 
 #include <math.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,13 +30,7 @@ static bool comes_before(const Choice *left, const Choice *right)
     return left->time_us != right->time_us ? left->time_us < right->time_us : left->count < right->count;
 }
 
-Choice *choice_copy(Arena *arena, const Choice *choice)
-{
-    Choice *copy = arena_room(arena, sizeof *copy);
-    return memcpy(copy, choice, offsetof(Choice, launches) + (size_t)choice->count * sizeof *choice->launches);
-}
-
-static void add_choice(Planner *planner, ChoiceList *list, const Choice *choice)
+static void add_choice(Planner *planner, ChoiceList *list, Choice choice)
 {
     Arena *arena = planner->choices;
     if (list->count == list->capacity) {
@@ -47,7 +40,8 @@ static void add_choice(Planner *planner, ChoiceList *list, const Choice *choice)
             memcpy(grown, list->choices, sizeof(Choice *) * (size_t)list->count);
         list->choices = grown;
     }
-    Choice *added = choice_copy(arena, choice);
+    Choice *added = NEW(arena, Choice);
+    *added = choice;
     int at = list->count++;
     for (; at > 0 && comes_before(added, list->choices[at - 1]); at--)
         list->choices[at] = list->choices[at - 1];
@@ -69,13 +63,12 @@ static void add_family(Planner *planner, ChoiceList *list, const Family *family,
     for (int v = 0; v < count; v++) {
         const TileRules *rules = rules_copy(planner->choices, &planner->drafts[v]);
         int made = construct(planner, rules);
-        for (int i = 0; i < made; i++)
+        PlannedLaunch *launches = arena_room(planner->choices, (size_t)made * sizeof *launches);
+        for (int i = 0; i < made; i++) {
+            launches[i] = (PlannedLaunch){family, fusion, rules, planner->programs[i]};
             add_choice(planner, list,
-                       &(Choice){
-                           .launches = {{family, fusion, rules, planner->programs[i]}},
-                           .count = 1,
-                           .time_us = planner->programs[i].perf.time_us,
-                       });
+                       (Choice){.launches = &launches[i], .count = 1, .time_us = launches[i].program.perf.time_us});
+        }
     }
 }
 
@@ -105,18 +98,16 @@ static ChoiceList tensor_core_launches(Planner *planner, const Fusion *fusion)
 }
 
 /* The launches of a choice, and one more. */
-static Choice choice_extend(const Choice *choice, const Choice *last)
+static Choice choice_extend(Planner *planner, Choice choice, const Choice *last)
 {
-    Choice longer = *choice;
-    longer.launches[longer.count++] = last->launches[0];
-    longer.time_us += last->time_us;
-    return longer;
-}
-
-static void add_longer(Planner *planner, ChoiceList *list, const Choice *choice, const Choice *last)
-{
-    Choice longer = choice_extend(choice, last);
-    add_choice(planner, list, &longer);
+    size_t bytes = (size_t)choice.count * sizeof *choice.launches;
+    PlannedLaunch *launches = arena_room(planner->choices, bytes + sizeof *launches);
+    if (bytes)
+        memcpy(launches, choice.launches, bytes);
+    launches[choice.count++] = last->launches[0];
+    choice.launches = launches;
+    choice.time_us += last->time_us;
+    return choice;
 }
 
 /* The partial sums as a definition behind those that there are, so that the reference evaluator knows them. */
@@ -148,8 +139,8 @@ static void add_split(Planner *planner, ChoiceList *list, const Choice *before, 
     split.partial_ops = partial_definition(planner->arena, before, pair->partial);
     split.partial_count++;
     for (int i = 0; i < first.count && i < PARTIAL_KEPT && second.count; i++) {
-        Choice choice = choice_extend(&split, first.choices[i]);
-        add_longer(planner, list, &choice, second.choices[0]);
+        Choice choice = choice_extend(planner, split, first.choices[i]);
+        add_choice(planner, list, choice_extend(planner, choice, second.choices[0]));
     }
 }
 
@@ -198,12 +189,12 @@ static void add_packed(Planner *planner, ChoiceList *list, const Fusion *fusion)
         ChoiceList ways = single_launches(planner, packed->copies[i]);
         if (!ways.count)
             return;
-        copies = choice_extend(&copies, ways.choices[0]);
+        copies = choice_extend(planner, copies, ways.choices[0]);
         copies.copies++;
     }
     ChoiceList products = tensor_core_launches(planner, packed->product);
     for (int i = 0; i < products.count; i++)
-        add_longer(planner, list, &copies, products.choices[i]);
+        add_choice(planner, list, choice_extend(planner, copies, products.choices[i]));
     if (products.count)
         add_splits(planner, list, &copies, packed->product, &products.choices[0]->launches[0]);
 }
@@ -258,13 +249,13 @@ static void add_phases(Planner *planner, ChoiceList *list, const FusionPhases *p
     add_families(planner, &first, phases->partial);
     add_families(planner, &second, phases->combine);
     for (int i = 0; i < first.count && i < PARTIAL_KEPT && second.count; i++) {
-        Choice choice = choice_extend(first.choices[i], second.choices[0]);
+        Choice choice = choice_extend(planner, *first.choices[i], second.choices[0]);
         choice.partial_ops = phases->definitions;
         choice.partial_count = phases->definition_count;
         for (int e = 0; e < elements->count; e++)
-            add_longer(planner, list, &choice, elements->choices[e]);
+            add_choice(planner, list, choice_extend(planner, choice, elements->choices[e]));
         if (phases->elements->op_count == 0)
-            add_choice(planner, list, &choice);
+            add_choice(planner, list, choice);
     }
 }
 

@@ -6,6 +6,7 @@
 /* One way of computing one fusion: a launch, or several where its reductions are split over blocks or its
    factors are packed. */
 typedef struct Choice {
+    const PlannedLaunch *launches;   // at most 4: two packed factors, a product's parts, their sums
     int count;
     int copies;   // of them those that pack factors: the first ones
     double time_us;
@@ -13,11 +14,7 @@ typedef struct Choice {
     int partial_count;
     bool spare;               // not among the kept ones
     struct Choice *retained;  // the copy that plans hold; NULL: none does
-    PlannedLaunch launches[4];   // two packed factors, a product's parts, their sums; most choices have one
 } Choice;
-
-/* Of its launches those that there are. */
-Choice *choice_copy(Arena *arena, const Choice *choice);
 
 typedef struct ChoiceList {
     Choice **choices;   // ascending in time; equal times keep the families' order

@@ -34,9 +34,13 @@ static Choice *retain(Arena *arena, Choice *choice)
 {
     if (choice->retained)
         return choice->retained;
-    Choice *copy = choice_copy(arena, choice);
+    Choice *copy = NEW(arena, Choice);
+    *copy = *choice;
+    size_t bytes = (size_t)choice->count * sizeof *choice->launches;
+    PlannedLaunch *launches = memcpy(arena_room(arena, bytes), choice->launches, bytes);
     for (int i = 0; i < copy->count; i++)
-        copy->launches[i].rules = rules_copy(arena, choice->launches[i].rules);
+        launches[i].rules = rules_copy(arena, choice->launches[i].rules);
+    copy->launches = launches;
     choice->retained = copy;
     return copy;
 }

@@ -12,7 +12,8 @@ static const char *sizes(Arena *arena, const TileRules *rules, Level level, cons
                          double tolerance)
 {
     StrBuf out = strbuf_new(arena);
-    for (int64_t s = 0; (s = rtile_next_size(rules, level, inner, axis, s, tolerance)) != 0;)
+    Tolerance shape = {.allowed = tolerance};
+    for (int64_t s = 0; (s = rtile_next_size(rules, level, inner, axis, s, &shape)) != 0;)
         strbuf_printf(&out, out.length ? " %ld" : "%ld", (long)s);
     return out.text;
 }
@@ -128,9 +129,24 @@ END_TEST
 START_TEST(the_previous_size_undoes_the_next)
 {
     TileRules rules = matmul_rules(4096, 17, 4096);
-    ck_assert_int_eq(rtile_previous_size(&rules, LEVEL_SHARED, NULL, 0, 128, 0), 64);
-    ck_assert_int_eq(rtile_previous_size(&rules, LEVEL_SHARED, NULL, 0, 1, 0), 0);
-    ck_assert_int_eq(rtile_previous_size(&rules, LEVEL_SHARED, NULL, 1, 17, 0), 1);
+    Tolerance none = {0};
+    ck_assert_int_eq(rtile_previous_size(&rules, LEVEL_SHARED, NULL, 0, 128, &none), 64);
+    ck_assert_int_eq(rtile_previous_size(&rules, LEVEL_SHARED, NULL, 0, 1, &none), 0);
+    ck_assert_int_eq(rtile_previous_size(&rules, LEVEL_SHARED, NULL, 1, 17, &none), 1);
+}
+END_TEST
+
+/* Of 17: tiles of 2 cover 18, of 4 cover 20, of 8 cover 24, of 16 cover 32. Nothing else is refused below 1/17. */
+START_TEST(what_a_refused_size_would_waste_is_told)
+{
+    TileRules rules = matmul_rules(4096, 17, 4096);
+    Tolerance none = {.refused = 1}, some = {.allowed = 0.1, .refused = 1}, even = {.refused = 1};
+    ck_assert_int_eq(rtile_next_size(&rules, LEVEL_SHARED, NULL, 1, 1, &none), 17);
+    ck_assert_double_eq_tol(none.refused, 1 / 17.0, 1e-12);
+    ck_assert_int_eq(rtile_next_size(&rules, LEVEL_SHARED, NULL, 1, 2, &some), 17);
+    ck_assert_double_eq_tol(some.refused, 3 / 17.0, 1e-12);
+    ck_assert_int_eq(rtile_next_size(&rules, LEVEL_SHARED, NULL, 0, 64, &even), 128);
+    ck_assert_double_eq(even.refused, 1);
 }
 END_TEST
 
@@ -164,6 +180,7 @@ int main(void)
     tcase_add_test(cases, prime_axes_open_up_with_the_tolerance);
     tcase_add_test(cases, an_axis_of_one_has_one_size);
     tcase_add_test(cases, the_previous_size_undoes_the_next);
+    tcase_add_test(cases, what_a_refused_size_would_waste_is_told);
     Suite *suite = suite_create("align");
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
