@@ -45,21 +45,10 @@ def commit():
     return done.stdout.strip() or "unknown"
 
 
-def main():
-    raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
-    parser.add_argument("rollerc")
-    parser.add_argument("folder")
-    parser.add_argument("--device", default="h200")
-    parser.add_argument("--only", default="", help="a regular expression that a case's name holds")
-    parser.add_argument("--candidates", type=int, default=1, help="the first K of the model's order")
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--options", nargs="*", default=[], help="further options for rollerc")
-    args = parser.parse_args()
-
+def write_kernels(args, listed):
+    """The kernels of these cases and their index; 1 if one failed."""
     os.makedirs(args.folder, exist_ok=True)
-    work = [(number, case, rank) for number, case in enumerate(cases.load(args.only))
-            for rank in range(1, args.candidates + 1)]
+    work = [(number, case, rank) for number, case in enumerate(listed) for rank in range(1, args.candidates + 1)]
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         rows = list(pool.map(lambda item: compile_case(args, *item), work))
     # A program may have fewer candidates than asked for.
@@ -71,6 +60,24 @@ def main():
         print(f"FAIL {row['case']} candidate {row['rank']}: {row['failed']}")
     print(f"{len(rows)} kernels of {len({row['case'] for row in rows})} cases in {args.folder}, {len(failed)} failed")
     return 1 if failed else 0
+
+
+def add_arguments(parser):
+    parser.add_argument("rollerc")
+    parser.add_argument("folder")
+    parser.add_argument("--device", default="h200")
+    parser.add_argument("--candidates", type=int, default=1, help="the first K of the model's order")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--options", nargs="*", default=[], help="further options for rollerc")
+
+
+def main():
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
+    add_arguments(parser)
+    parser.add_argument("--only", default="", help="a regular expression that a case's name holds")
+    args = parser.parse_args()
+    return write_kernels(args, cases.load(args.only))
 
 
 if __name__ == "__main__":
