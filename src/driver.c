@@ -155,7 +155,7 @@ static void try_candidates(Arena *arena, const Options *opt, const CodegenReques
         stopwatch_lap(watch, "compile", "%d candidates", count);
     }
     if (opt->profile) {
-        profile(arena, base->program, base->device, &how, opt->hang_after, list);
+        profile(arena, base->program, base->device, &how, &(ProfileOptions){opt->math, opt->hang_after}, list);
         stopwatch_lap(watch, "profile", "%d candidates on a %s", count, list->gpu);
     }
     candidates_sort(list);
@@ -228,6 +228,7 @@ int compile(const Options *opt, Outcome *outcome)
     Arena *arena = arena_new();
     Stopwatch watch = stopwatch_start();
     DeviceSpec *device = device_read(arena, opt->device);
+    device->rounds_to_tf32 = opt->math != EVAL_EXACT;
     stopwatch_lap(&watch, "device", "%s: %d SMs of %s", device->name, device->sm_count, device->arch);
     Source *source = source_read(arena, opt->input);
     Token *tokens = lex(arena, source);

@@ -1,5 +1,5 @@
-// Matrix multiply on tensor cores: C[b,m,n] = sum over k of A[b,m,k] * B[b,k,n], of 16-bit elements with sums in f32, then a
-// pointwise epilogue.
+// Matrix multiply on tensor cores: C[b,m,n] = sum over k of A[b,m,k] * B[b,k,n], then a pointwise epilogue. Of f16 and bf16 with
+// sums in f32, of f32 rounded to tf32, of bytes with sums in i32, of f64.
 //
 // One thread block computes one BM x BN tile of C, each of its warps a WM x WN tile of that in registers. The block walks along
 // k in steps of BK. STAGES tiles of A and of B lie in shared memory: while one is used, the others are on their way.
@@ -37,7 +37,7 @@ constexpr Index PANEL = 8;                                    // rows of blocks 
 
 struct OperandA {
     static constexpr bool ALONG_K = true;   // neighbours along k are neighbours in memory
-    static constexpr bool PIECES = true;    // 8 of them are one aligned access
+    static constexpr bool PIECES = true;    // those in 16 bytes are one aligned access
     static __device__ __forceinline__ CopySource<Element> at(const Tensors &t, Index batch, Index m, Index k)
     {
         return {t.in0 + (m * 1024 + k), true};
@@ -59,14 +59,16 @@ __device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Ind
 // </rollerc>
 
 constexpr int WARPS_N = BN / WN, WARPS = BM / WM * WARPS_N, THREADS = WARPS * WARP;
-constexpr int PIECE = 16 / (int)sizeof(Element);   // elements that move together
+constexpr int BYTES = (int)sizeof(Element), PIECE = 16 / BYTES;   // elements that move together
+using Word = TileWord<Element>;                                   // of a tile, what a lane's register holds
 constexpr Index BLOCKS_M = (M + BM - 1) / BM, BLOCKS_N = (N + BN - 1) / BN;
 constexpr Index STEPS = (K + BK - 1) / BK;
 constexpr bool CHAINS = STEPS > CHAIN;             // more than one
 constexpr int PARTS = BK / AK;                     // of a step: what the registers hold at a time
 
 static_assert(BM % WM == 0 && BN % WN == 0, "warps cover the block's tile");
-static_assert(AM == 16 && AN == 8 && AK == 16 && WM % AM == 0 && WN % (2 * AN) == 0, "tiles of 16 x 16 are loaded");
+static_assert(AM == 16 && AN == 8 && WM % AM == 0 && WN % (2 * AN) == 0, "tiles of 16 rows are loaded");
+static_assert(AK * BYTES == (BYTES == 8 ? 64 : 32), "of a row a lane has a word in each half of k");
 static_assert(BK % (2 * AK) == 0, "the registers of two parts are used in turn");
 static_assert(QN == 1 || N % QN == 0, "rows of C hold whole vectors");
 static_assert((STEPS - 1) * BK < K && STAGES >= 2, "no step is in vain");
@@ -77,6 +79,8 @@ static_assert((STEPS - 1) * BK < K && STAGES >= 2, "no step is in vain");
 //   line 0   0 1 2 3 4 5 6 7          line 0   0 1 2 3 | line 1   0 1 2 3          with 8 and 4 pieces in a line
 //   line 1   1 0 3 2 5 4 7 6          line 2   1 0 3 2 | line 3   1 0 3 2
 //   line 2   2 3 0 1 6 7 4 5          line 4   2 3 0 1 | line 5   2 3 0 1
+//
+// Lanes that read words on their own take two neighbouring pieces of each of four lines together: these change places in pairs.
 template <class Operand, Index EXTENT, int BR> struct Tile {
     static constexpr bool ALONG_K = Operand::ALONG_K;
     static constexpr int LINES = ALONG_K ? BR : BK, LINE = (ALONG_K ? BK : BR) / PIECE;
@@ -84,9 +88,17 @@ template <class Operand, Index EXTENT, int BR> struct Tile {
     static constexpr int ELEMENTS = LINES * PITCH * PIECE;
     static constexpr bool EVEN = THREADS % LINE == 0;                                // threads take whole lines
     static constexpr int EACH = (LINES * LINE + THREADS - 1) / THREADS;              // pieces that a thread brings
+    static constexpr bool BY_MATRICES = ALONG_K ? BYTES <= 4 : BYTES <= 2;           // else word by word
+    static constexpr bool PAIRED = !ALONG_K && BYTES != 2;                           // a lane has rows side by side
+    static constexpr int WIDE = BY_MATRICES ? 1 : 2, BANKS = PITCH < 8 ? PITCH : 8;
+    static_assert(WIDE <= LINE, "pairs");
 
-    // By what the pieces of a line change places: lines eight apart alike.
-    static __device__ __forceinline__ int turn_of(int line) { return PITCH >= 8 ? line % 8 : line / (8 / PITCH) % PITCH; }
+    // By what the pieces of a line change places: lines that are read together differ.
+    static __device__ __forceinline__ int turn_of(int line)
+    {
+        const int order = PAIRED && BY_MATRICES ? line / 4 * 2 + line % 2 : line;
+        return order / (8 / BANKS) % (BANKS / WIDE) * WIDE;
+    }
 
     // A thread's i-th piece in this step: where it lies, in the tile and in the operand.
     struct Mine {
@@ -107,23 +119,55 @@ template <class Operand, Index EXTENT, int BR> struct Tile {
         }
     };
 
-    // What a warp reads of it: 16 x 16 tiles, of which matrix i has the rows of half i % 2 and the k of half i / 2. `row` is
+    // Row r of a half of 16 rows is this one of them.
+    static __device__ __forceinline__ int row_of(int half, int r) { return PAIRED ? r * 2 + half : half * 8 + r; }
+
+    // What a warp reads of it: 16 rows of AK, of which matrix i has the rows of half i % 2 and the k of half i / 2. `row` is
     // the warp's first one. Only constants are left to add.
     struct Reader {
-        int corner, turn, row;
+        int corner, turn, row, inner;
 
-        __device__ __forceinline__ explicit Reader(int row_) : row(row_)
+        __device__ __forceinline__ explicit Reader(int row_) : row(row_), inner(0)
         {
-            const int lane = (int)threadIdx.x % WARP, row_half = lane / 8 % 2, k_half = lane / 16;
-            corner = ((ALONG_K ? row + row_half * 8 : k_half * 8) + lane % 8) * PITCH;
-            turn = turn_of(lane % 8) ^ (ALONG_K ? k_half : row_half);
+            const int lane = (int)threadIdx.x % WARP, half = lane / 8 % 2, far_half = lane / 16;
+            if constexpr (!BY_MATRICES) {
+                const int line = ALONG_K ? lane / 4 : lane % 4, along = ALONG_K ? lane % 4 : lane / 4 * 2;
+                corner = ((ALONG_K ? row : 0) + line) * PITCH;
+                turn = turn_of(line) ^ along / PIECE;
+                inner = along % PIECE;
+            } else if constexpr (PAIRED) {
+                const int line = lane % 8 / 2 * 4 + half * 2 + lane % 2;
+                corner = (far_half * 16 + line) * PITCH;
+                turn = turn_of(line);
+            } else {
+                corner = ((ALONG_K ? row + half * 8 : far_half * 8) + lane % 8) * PITCH;
+                turn = turn_of(lane % 8) ^ (ALONG_K ? far_half : half);
+            }
         }
-        __device__ __forceinline__ void load(unsigned (&tile)[4], const Element *from, int i, int k) const
+        template <class Register> __device__ __forceinline__ void load(Register (&tile)[4], const Element *from, int i, int k) const
         {
-            if constexpr (ALONG_K)
+            if constexpr (ALONG_K && BY_MATRICES) {
                 load_matrices(tile, from + (corner + i * 16 * PITCH + (k / PIECE ^ turn)) * PIECE);
-            else
+            } else if constexpr (ALONG_K) {
+                UNROLL for (int j = 0; j < 4; ++j) {
+                    const int piece = (k + j / 2 * 4) / PIECE ^ turn;
+                    tile[j] = from[(corner + (i * 16 + j % 2 * 8) * PITCH + piece) * PIECE + inner];
+                }
+            } else if constexpr (!BY_MATRICES) {
+                UNROLL for (int j = 0; j < 4; j += 2) {
+                    const int piece = (row + i * 16) / PIECE ^ turn;
+                    const Element *const rows = from + (corner + (k + j * 2) * PITCH + piece) * PIECE + inner;
+                    Register two[2];
+                    move_vector<2>(two, reinterpret_cast<const Register *>(rows));
+                    tile[j] = two[0];
+                    tile[j + 1] = two[1];
+                }
+            } else {
                 load_matrices_turned(tile, from + (corner + k * PITCH + ((row + i * 16) / PIECE ^ turn)) * PIECE);
+                if constexpr (PAIRED)
+                    part_bytes(tile);
+            }
+            round_tile(Element(), tile);
         }
     };
 };
@@ -168,7 +212,7 @@ template <class Operand, class Tile> struct Fetch<Operand, Tile, false> {
 
 // A warp's 8 rows of C on their way from registers to memory.
 struct Slab {
-    Value at[8][WN + 8];   // no two of 16 lanes, which write together, meet in a bank
+    Value at[8][WN + 8];   // no two lanes of those that write together meet in a bank
 };
 
 using TileA = Tile<OperandA, M, BM>;
@@ -184,7 +228,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
     SHARED(0, Slab, slabs, [WARPS]);                      // when A and B are done with
     Value acc[WM / AM][WN / AN][4] = {};                  // (WM,WN)
     Chains<CHAINS, 4> chains[WM / AM][WN / AN];
-    unsigned a[2][WM / 16][4], b[2][WN / 16][4];          // (WM,AK) and (WN,AK), of this part and the next
+    Word a[2][WM / 16][4], b[2][WN / 16][4];              // (WM,AK) and (WN,AK), of this part and the next
 
     const Index block = (Index)blockIdx.x % (BLOCKS_M * BLOCKS_N), batch = (Index)blockIdx.x / (BLOCKS_M * BLOCKS_N);
     const Index panel = block / (PANEL * BLOCKS_N) * PANEL;                   // first row of blocks of this panel
@@ -264,12 +308,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
     UNROLL for (int part = 0; part < WM / 8; ++part) {
         UNROLL for (int j = 0; j < WN / AN; ++j) {
             const Value two[2] = {acc[part / 2][j][part % 2 * 2], acc[part / 2][j][part % 2 * 2 + 1]};
-            move_vector<2>(&slab.at[lane / 4][j * AN + lane % 4 * 2], two);
+            const int column = j / 2 * 16 + TileB::row_of(j % 2, lane % 4 * 2);
+            if constexpr (TileB::PAIRED)
+                UNROLL for (int e = 0; e < 2; ++e)
+                    slab.at[lane / 4][column + e * 2] = two[e];
+            else
+                move_vector<2>(&slab.at[lane / 4][column], two);
         }
         warp_sync();
         UNROLL_4 for (int first = 0; first < 8 * WN / QN; first += WARP) {
             const int v = first + lane, row = v / (WN / QN), column = v % (WN / QN) * QN;
-            const Index m = m0 + warp_m + part * 8 + row, n = n0 + warp_n + column;
+            const Index m = m0 + warp_m + part / 2 * 16 + TileA::row_of(part % 2, row), n = n0 + warp_n + column;
             if (row >= 8 || m >= M || n >= N)
                 continue;
             Value total[QN];

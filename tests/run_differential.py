@@ -20,7 +20,7 @@ import tempfile
 import time
 
 import common
-from differential.programs import PROGRAMS, source
+from differential.programs import PROGRAMS, options_of, source
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PRIME = 97
@@ -35,10 +35,10 @@ class Ranker:
     def __init__(self, rollerc, folder):
         self.rollerc, self.folder, self.count = rollerc, folder, itertools.count()
 
-    def rank(self, text, device):
+    def rank(self, text, device, more=()):
         path = os.path.join(self.folder, f"{next(self.count)}.json")
         command = [self.rollerc, "-q", "-", "--device", device, "--top-k", "100", "--json", path, "-o",
-                   path[:-5] + ".cu"]
+                   path[:-5] + ".cu", *more]
         done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=120)
         if done.returncode != 0:
             raise RuntimeError(f"exit {done.returncode}: {done.stderr.strip()}")
@@ -93,7 +93,7 @@ def choose_sizes(ranker, case):
     axis = program.axes[param][0]
     tile = 0
     if size.startswith("tile"):
-        for candidate in ranker.rank(source(program, dtype, sizes), device):
+        for candidate in ranker.rank(source(program, dtype, sizes), device, options_of(program, dtype)):
             tile = tile or tile_of(candidate, program.family, axis) or 0
         tile = min(tile or 32, 2048)
     sizes[param] = PRIME if size == "prime" else int(size) if size.isdigit() else max(1, tile + int(size[4:] or 0))
@@ -123,13 +123,13 @@ class Checker:
         program, dtype, _, _, device, _ = case
         try:
             sizes, tile = choose_sizes(self.ranker, case)
-            text = source(program, dtype, sizes)
-            rank, of_family = choose_rank(self.ranker.rank(text, device), case, tile)
+            text, more = source(program, dtype, sizes), options_of(program, dtype)
+            rank, of_family = choose_rank(self.ranker.rank(text, device, more), case, tile)
         except (RuntimeError, subprocess.TimeoutExpired) as error:
             return f"no ranking: {error}"
         if of_family:
             self.met[program.family] = self.met.get(program.family, 0) + 1
-        return self.verify(text, ["--device", device, "--top-k", "100", "--candidate", str(rank)])
+        return self.verify(text, ["--device", device, "--top-k", "100", "--candidate", str(rank), *more])
 
     def verify(self, text, options):
         command = [self.rollerc, "-q", "-", *options, "--verify", "-o", "-"]

@@ -40,7 +40,8 @@ y[n, c, h, w] = relu((x[n, c, h, w] - mean[c]) * rsqrt(var[c] + 1e-5))
 output y : f32
 output mean : f32
 """
-PRODUCTS = ["gemm/two stages", "gemm/three stages", "gemm/four stages", "wgmma/three stages", "wgmma/four stages"]
+GEMM = ["gemm/two stages", "gemm/three stages", "gemm/four stages"]
+PRODUCTS = [*GEMM, "wgmma/three stages", "wgmma/four stages"]
 COLUMNS, ROWS = (["skinny/column", "skinny/column-cluster"], ["skinny/row", "skinny/row-cluster"])
 LARGE = ["rowwise/block", "rowwise/cluster", "rowwise/memory", "rowwise/shared", "rowwise/shared-cluster",
          "rowwise/pairs-cluster", "rowwise/ahead"]
@@ -109,6 +110,8 @@ PROGRAMS = [
     (product(256, 256, 128), ["matmul/tiled"]), (product(100, 90, 70), ["matmul/tiled"]),
     (product(256, 512, 512, "f16"), PRODUCTS), (product(200, 328, 264, "bf16"), PRODUCTS),
     (product(72, 104, 1000, "f16", True), PRODUCTS), (product(100, 90, 70, "f16"), PRODUCTS),
+    (product(256, 512, 512, "i8"), GEMM), (product(200, 328, 264, "u8", True), GEMM), (product(100, 90, 70, "i8"), GEMM),
+    (product(256, 512, 256, "f64"), GEMM), (product(200, 328, 136, "f64", True), GEMM), (product(100, 91, 77, "f64"), GEMM),
     (skinny(4, 512, 1024), COLUMNS), (skinny(5, 333, 1001), COLUMNS), (skinny(16, 2048, 2048, "f16"), COLUMNS),
     (skinny(4, 128, 4096, along_k=True), ROWS), (skinny(5, 33, 1001, "f16", True), ROWS),
     (skinny(1, 300, 4096, "f16", True), ROWS), (skinny(15, 1000, 520, "bf16", True), ROWS),

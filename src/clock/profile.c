@@ -159,7 +159,7 @@ static void take_slot(Arena *arena, Candidate *candidate, const ProfileSlot *slo
 }
 
 void profile(Arena *arena, const Program *program, const DeviceSpec *device, const JitOptions *how,
-             int hang_seconds, CandidateList *list)
+             const ProfileOptions *options, CandidateList *list)
 {
     size_t bytes = sizeof(ProfileBoard) + (size_t)list->count * sizeof(ProfileSlot);
     ProfileBoard *board = worker_share(bytes);
@@ -167,7 +167,7 @@ void profile(Arena *arena, const Program *program, const DeviceSpec *device, con
         fatal(EXIT_MACHINE, "out of memory");
     ProfileTask task = {
         .list = list,
-        .reference = profile_reference(arena, program),
+        .reference = profile_reference(arena, program, options->math),
         .helpers = compile_helpers(arena, how),
         .l2_bytes = device->l2_bytes,
         .gpu = list->gpu_ordinal,
@@ -175,7 +175,7 @@ void profile(Arena *arena, const Program *program, const DeviceSpec *device, con
     };
     int shown = 0;
     do {
-        run_worker(&task, hang_seconds ? hang_seconds : HANG_SECONDS, &shown);
+        run_worker(&task, options->hang_seconds ? options->hang_seconds : HANG_SECONDS, &shown);
         task.first = board->current + 1;
     } while (!board->done && task.first <= list->count);
     progress_end();

@@ -1,13 +1,19 @@
 // The proof and the clock on a GPU: every candidate runs there, is compared with the reference, and only
 // then timed.
 #pragma once
+#include "ir/eval.h"
 #include "rank/candidates.h"
+
+typedef struct ProfileOptions {
+    EvalMath math;      // what the kernels were allowed to do
+    int hang_seconds;   // after which a kernel is taken to hang; 0: 10
+} ProfileOptions;
 
 /* Finds the GPU that the device file describes and notes its name in `list`. None: EXIT_MACHINE. One of
    another kind will do if `force`. */
 void profile_find_gpu(Arena *arena, const DeviceSpec *device, bool force, CandidateList *list);
 
 /* Checks and times all candidates that were compiled; what fails gets its status and reason, and the others
-   go on. Its own kernels are compiled as `how` says. A kernel is taken to hang after `hang_seconds`; 0: 10. */
+   go on. Its own kernels are compiled as `how` says. */
 void profile(Arena *arena, const Program *program, const DeviceSpec *device, const JitOptions *how,
-             int hang_seconds, CandidateList *list);
+             const ProfileOptions *options, CandidateList *list);

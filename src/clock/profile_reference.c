@@ -103,7 +103,7 @@ static void evaluate_sample(Evaluator *evaluator, Sample *sample, Value *values)
     sample->count = done;
 }
 
-ProfileReference *profile_reference(Arena *arena, const Program *program)
+ProfileReference *profile_reference(Arena *arena, const Program *program, EvalMath math)
 {
     ProfileReference *reference = NEW(arena, ProfileReference);
     *reference = (ProfileReference){.program = program};
@@ -116,6 +116,7 @@ ProfileReference *profile_reference(Arena *arena, const Program *program)
         reference->inputs[class] = make_inputs(arena, program, class == 1 ? INPUT_WHOLE : INPUT_REAL);
         InputSource source = {input_element, reference->inputs[class]};
         Evaluator *evaluator = evaluator_new(arena, program, source);
+        evaluator_allow(evaluator, math);
         for (int i = 0; i < program->output_count; i++) {
             Sample *sample = &reference->samples[i];
             sample->values[class] = NEW_ARRAY(arena, Value, sample->count);

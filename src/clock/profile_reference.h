@@ -26,8 +26,7 @@ typedef struct ProfileReference {
     Sample *samples;   // one for each output
 } ProfileReference;
 
-
-ProfileReference *profile_reference(Arena *arena, const Program *program);
+ProfileReference *profile_reference(Arena *arena, const Program *program, EvalMath math);
 
 /* How the elements that a kernel wrote differ. */
 typedef struct Comparison {

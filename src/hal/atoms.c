@@ -12,11 +12,16 @@ static const Atom atoms[] = {
 };
 // clang-format on
 
+static bool may_use(const DeviceSpec *device, Unit unit)
+{
+    return device->peak[unit] > 0 && (unit != UNIT_TENSOR_TF32 || device->rounds_to_tf32);
+}
+
 const Atom *atom_for(const DeviceSpec *device, const char *element, bool shared)
 {
     bool has = shared ? device->has.wgmma : device->has.mma;
     for (size_t i = 0; i < sizeof atoms / sizeof *atoms; i++)
-        if (has && atoms[i].shared == shared && strcmp(atoms[i].element, element) == 0 && device->peak[atoms[i].unit] > 0)
+        if (has && atoms[i].shared == shared && strcmp(atoms[i].element, element) == 0 && may_use(device, atoms[i].unit))
             return &atoms[i];
     return NULL;
 }

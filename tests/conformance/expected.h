@@ -123,14 +123,27 @@ static int64_t dealt(int i, int turned)
     return sum;
 }
 
-static int64_t multiplied(int i)
+/* Of bytes: of matrices 2 j and 2 j + 1 four lines that follow each other, in column l / 4 * 2 and beside it. */
+static int64_t dealt_bytes(int i)
+{
+    int64_t sum = 0;
+    for (int n = 0; n < 16 && warp == 32; n++) {
+        const int matrix = n / 8 * 2 + n % 4 / 2, line = i % 4 * 2 + n % 2, column = i % 32 / 4 * 2 + n / 4 % 2;
+        const int owner = i - i % 32 + matrix * 8 + line;
+        sum += (n + 1) * (int64_t)byte_of((owner * 16 + column) % TABLE_BYTES);
+    }
+    return sum;
+}
+
+/* Of elements of which only the bits of the mask count. */
+static int64_t multiplied(int i, int depth, int mask)
 {
     int64_t sum = 0;
     for (int e = 0; e < 4 && warp == 32; e++) {
         const int m = i % 32 / 4 + e / 2 * 8, n = i % 4 * 2 + e % 2;
         int64_t c = tile_c(m, n);
-        for (int k = 0; k < 16; k++)
-            c += tile_a(i / 32, m, k) * tile_b(k, n);
+        for (int k = 0; k < depth; k++)
+            c += (tile_a(i / 32, m, k) & mask) * (tile_b(k, n) & mask);
         sum += (e + 1) * c;
     }
     return sum;
@@ -145,11 +158,12 @@ static int64_t multiplied_shared(int i)
 }
 
 /* Elements that lie in the tensor, the first `count` of them. */
-static int64_t found_anywhere(int i, int count)
+static int64_t found_anywhere(int i, int count, int bytes)
 {
     int64_t sum = 0;
     for (int n = 0; n < count && i + n < 4096 - 3; n++)
-        sum += (n + 1) * (int64_t)(byte_of(2 * (i + n)) | byte_of(2 * (i + n) + 1) << 8);
+        for (int b = 0; b < bytes; b++)
+            sum += (n + 1) * ((int64_t)byte_of(bytes * (i + n) + b) << 8 * b);
     return sum;
 }
 

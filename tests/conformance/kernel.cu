@@ -25,6 +25,10 @@ DEVICE unsigned long long bits_of(f16 x) { return x.bits; }
 DEVICE unsigned long long bits_of(bf16 x) { return x.bits; }
 DEVICE unsigned long long bits_of(long long x) { return static_cast<unsigned long long>(x); }
 
+template <class T> DEVICE T scaled(int x, float by) { return narrow<T>(static_cast<float>(x) * by); }
+SPECIAL i8 scaled<i8>(int x, float) { return static_cast<i8>(x); }
+SPECIAL u8 scaled<u8>(int x, float) { return static_cast<u8>(x); }
+
 // The sum of (n + 1) times the n-th element: any element at another place changes it.
 template <int N, class V> DEVICE long long weighted(const V (&v)[N])
 {
@@ -155,31 +159,67 @@ DEVICE long long matrices(const Memory &memory, int i, bool turned)
     return weighted(v);
 }
 
-template <class T> DEVICE unsigned pair(int low, int high)
+// Of lines of bytes: four that follow each other, in two columns side by side.
+DEVICE long long turned_bytes(const Memory &memory, int i)
 {
-    return narrow<T>(low).bits | static_cast<unsigned>(narrow<T>(high).bits) << 16;
-}
-
-// A lane's four elements of c, each where the layout of mma.m16n8k16 in the PTX ISA says.
-template <class T> DEVICE long long product(int i)
-{
-    const int line = i % 32 / 4, two = i % 4 * 2;
-    unsigned a[4], b[2];
-    float c[4] = {};
-    int v[4];
-    for (int n = 0; n < 4; n++) {
-        const int m = line + n % 2 * 8, k = two + n / 2 * 8;
-        a[n] = pair<T>(tile_a(i / 32, m, k), tile_a(i / 32, m, k + 1));
-        c[n] = static_cast<float>(tile_c(line + n / 2 * 8, two + n % 2));
+    unsigned tile[4] = {};
+    unsigned char *const line = memory.scratch + i % THREADS * 16;
+    for (int n = 0; n < 16; n++)
+        line[n] = memory.table[i * 16 % TABLE_BYTES + n];
+    block_sync();
+    if (HAS_TILES) {
+        load_matrices_turned(tile, line);
+        part_bytes(tile);
     }
-    for (int n = 0; n < 2; n++)
-        b[n] = pair<T>(tile_b(two + n * 8, line), tile_b(two + n * 8 + 1, line));
-    if (HAS_TILES)
-        multiply_tiles(T(), a, b[0], b[1], c);
-    for (int n = 0; n < 4; n++)
-        v[n] = HAS_TILES ? static_cast<int>(c[n]) : 0;
+    block_sync();
+    int v[16];
+    for (int n = 0; n < 16; n++)
+        v[n] = static_cast<int>(tile[n / 4] >> n % 4 * 8 & 0xffu);
     return weighted(v);
 }
+
+// A lane's four elements of c, each where the layout of mma.m16n8kK in the PTX ISA says: of a row it has K / 8 neighbours in each
+// half of k.
+template <class T, class Sum, int K> struct LaneTiles {
+    T a[4][K / 8], b[2][K / 8];
+    Sum c[4];
+
+    DEVICE LaneTiles of(int i, float scale)
+    {
+        const int line = i % 32 / 4, first = i % 4 * (K / 8);
+        LaneTiles own;
+        for (int n = 0; n < 4; n++) {
+            own.c[n] = static_cast<Sum>(tile_c(line + n / 2 * 8, i % 4 * 2 + n % 2));
+            for (int e = 0; e < K / 8; e++)
+                own.a[n][e] = scaled<T>(tile_a(i / 32, line + n % 2 * 8, first + e + n / 2 * (K / 2)), scale);
+        }
+        for (int n = 0; n < 2; n++)
+            for (int e = 0; e < K / 8; e++)
+                own.b[n][e] = narrow<T>(tile_b(first + e + n * (K / 2), line));
+        return own;
+    }
+    DEVICE TileWord<T> word(const T *elements) { return *reinterpret_cast<const TileWord<T> *>(elements); }
+};
+
+template <class T, class Sum, int K> DEVICE long long product(int i, float scale, bool round = false)
+{
+    using Tiles = LaneTiles<T, Sum, K>;
+    Tiles own = Tiles::of(i, scale);
+    int v[4];
+    TileWord<T> a[4];
+    for (int n = 0; n < 4; n++)
+        a[n] = Tiles::word(own.a[n]);
+    if (round)
+        round_tile(T(), a);
+    if (HAS_TILES)
+        multiply_tiles(T(), a, Tiles::word(own.b[0]), Tiles::word(own.b[1]), own.c);
+    for (int n = 0; n < 4; n++)
+        v[n] = HAS_TILES ? static_cast<int>(own.c[n]) : 0;
+    return weighted(v);
+}
+
+// What lies a little closer to zero than a number of 11 bits is this one.
+DEVICE long long rounded_product(int i) { return product<f32, float, 8>(i, 1 - 0x1p-13f, true); }
 
 // A thread's 32 of 64 x 64 sums, of operands that lie along k or, turned, along their rows; elsewhere what they should be.
 template <bool TURN_A, bool TURN_B> DEVICE long long shared_product(const Memory &memory, int i)
@@ -209,18 +249,18 @@ template <bool TURN_A, bool TURN_B> DEVICE long long shared_product(const Memory
     return weighted(v);
 }
 
-// Eight elements from element i on, of a tensor of so many; the first `count` of them.
-template <int COUNT> DEVICE long long from_anywhere(const Memory &memory, int i)
+// The elements of 16 bytes from element i on, of a tensor of so many; the first `count` of them.
+template <class T, int COUNT> DEVICE long long from_anywhere(const Memory &memory, int i)
 {
-    const f16 *table = reinterpret_cast<const f16 *>(memory.table);
-    PieceAnywhere piece;
-    PieceAnywhere::Last last;
+    const T *table = reinterpret_cast<const T *>(memory.table);
+    PieceAnywhere<T> piece;
+    typename PieceAnywhere<T>::Last last;
     last.load(table, 4096 - 3);
     piece.load(table, i, 4096 - 3, true, last);
     const Vector<unsigned, 4> value = piece.value(COUNT);
-    int v[8];
-    for (int n = 0; n < 8; n++)
-        v[n] = static_cast<int>(value.at[n / 2] >> n % 2 * 16 & 0xffffu);
+    long long v[16 / sizeof(T)];
+    for (int n = 0; n < static_cast<int>(16 / sizeof(T)); n++)
+        v[n] = reinterpret_cast<const T *>(&value)[n];
     return weighted(v);
 }
 

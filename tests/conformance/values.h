@@ -43,7 +43,7 @@ enum { WIDTHS = THREADS * 6 * 8 };
 BOTH int is_active(int thread) { return thread / 32 != 2 && thread % 7 != 3; }
 BOTH int bit_of(int i) { return key(i) >> 5 & 1; }
 
-// Tiles of 16 x 16, 16 x 8 and 16 x 8 whose product is exact.
+// Tiles of 16 x k, k x 8 and 16 x 8 whose product is exact.
 BOTH int tile_a(int which, int m, int k) { return (which * 5 + m * 3 + k * 7) % 11 - 5; }
 BOTH int tile_b(int k, int n) { return (k * 5 + n * 2) % 9 - 4; }
 BOTH int tile_c(int m, int n) { return m - 3 * n; }

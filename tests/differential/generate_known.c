@@ -18,6 +18,7 @@ typedef struct Shape {
 static int64_t below(Shape *s, int64_t count) { return random_below(&s->random, count); }
 
 static const char *const reals[] = {"f32", "f16", "bf16", "f64"};
+static const char *const multiplied[] = {"f16", "bf16", "f16", "bf16", "i8", "u8", "f64"};   // by tensor cores
 
 static Shape shape_new(uint64_t state, int64_t most_elements)
 {
@@ -210,7 +211,7 @@ static char *of_samples(Arena *arena, Shape *s)
     return out.text;
 }
 
-/* Two tensors of 16-bit elements that are multiplied, each with its axes in either order. */
+/* Two tensors that tensor cores multiply, each with its axes in either order. */
 char *generate_product(Arena *arena, uint64_t state)
 {
     static const int64_t rows[] = {2, 7, 16, 17, 33, 40, 64, 100, 130}, depths[] = {3, 16, 33, 64, 72, 200},
@@ -224,7 +225,7 @@ char *generate_product(Arena *arena, uint64_t state)
     s->extent[n] = is_whole ? PICK(&s->random, whole) : PICK(&s->random, rows);
     s->extent[k] = is_whole ? PICK(&s->random, whole) : PICK(&s->random, depths);
     s->rank = k + 1;
-    const char *type = reals[1 + below(s, 2)], *sizes[2], *names[2];
+    const char *type = PICK(&s->random, multiplied), *sizes[2], *names[2];
     for (int factor = 0; factor < 2; factor++) {
         int row = factor ? n : m, first = (int)below(s, 2);
         uint32_t set = (1u << row | 1u << k) | (batch ? 1u : 0);
@@ -247,7 +248,8 @@ char *generate_product(Arena *arena, uint64_t state)
                   list(arena, s, kept, true), type);
     strbuf_printf(&out, "c%s : f32 = sum[k%d](A%s * B%s)\ny%s = ", lists[0], k, names[0], names[1], lists[0]);
     put(&out, PICK(&s->random, bodies), lists);
-    strbuf_printf(&out, "\noutput y : %s\n", below(s, 3) ? type : "f32");
+    bool whole_bytes = strchr(type, '8');
+    strbuf_printf(&out, "\noutput y : %s\n", below(s, 3) && !whole_bytes ? type : "f32");
     return out.text;
 }
 

@@ -10,6 +10,7 @@ Program = collections.namedtuple("Program", "name family types axes text")
 REAL = ("f32", "f16", "bf16", "f64")
 NUMBERS = REAL + ("i32", "i8")
 HALVES = ("f16", "bf16")
+MULTIPLIED = HALVES + ("f32", "f64", "i8", "u8")   # by tensor cores
 STORED = NUMBERS + ("u8",)   # what is moved in whole bytes
 
 PROGRAMS = [
@@ -141,25 +142,25 @@ PROGRAMS = [
         C[b, i, j] = sum[k](A[b, i, k] * B[b, k, j])
         output C : {T}"""),
 
-    Program("gemm", "gemm", HALVES, {"M": ("m", 33), "N": ("n", 40), "K": ("k", 24)}, """
+    Program("gemm", "gemm", MULTIPLIED, {"M": ("m", 33), "N": ("n", 40), "K": ("k", 24)}, """
         input A[M, K] : {T}  input B[K, N] : {T}
         C[i, j] = sum[k](A[i, k] * B[k, j])
         output C"""),
-    Program("gemm_transposed", "gemm", HALVES, {"M": ("m", 40), "N": ("n", 34), "K": ("k", 17)}, """
+    Program("gemm_transposed", "gemm", MULTIPLIED, {"M": ("m", 40), "N": ("n", 34), "K": ("k", 17)}, """
         input A[K, M] : {T}  input B[N, K] : {T}  input b[N] : {T}
         c[i, j] = sum[k](A[k, i] * B[j, k])
         y[i, j] = relu(c[i, j] + b[j])
         output y : {T}"""),
-    Program("gemm_batched", "gemm", HALVES, {"M": ("m", 20), "N": ("n", 24), "K": ("k", 40)}, """
+    Program("gemm_batched", "gemm", MULTIPLIED, {"M": ("m", 20), "N": ("n", 24), "K": ("k", 40)}, """
         input A[3, M, K] : {T}  input B[3, N, K] : {T}  input z[3, N, M] : {T}
         C[b, i, j] = sum[k](A[b, i, k] * B[b, j, k])
         y[b, j, i] = C[b, i, j] + z[b, j, i]
         output y : {T}"""),
-    Program("gemm_pixels", "gemm", HALVES, {"M": ("n", 18), "N": ("m", 9)}, """
+    Program("gemm_pixels", "gemm", MULTIPLIED, {"M": ("n", 18), "N": ("m", 9)}, """
         input x[2, 5, N, 8] : {T}  input w[M, 3, 3, 8] : {T}
         y[n, h:5, v:N, f] = sum[r, s, c](pad(x[n, h + r - 1, v + s - 1, c], 0) * w[f, r, s, c])
         output y : {T}"""),
-    Program("gemm_conv", "gemm", HALVES, {"M": ("m", 18)}, """
+    Program("gemm_conv", "gemm", MULTIPLIED, {"M": ("m", 18)}, """
         input x[2, 5, 7, 9] : {T}  input w[M, 5, 3, 3] : {T}
         y[n, f, h:7, v:9] = sum[c, r, s](pad(x[n, c, h + r - 1, v + s - 1], 0) * w[f, c, r, s])
         output y : {T}"""),
@@ -320,6 +321,11 @@ PROGRAMS = [
         C[i, j] = sum[k](A[i, k] * B[k, j])
         output C"""),
 ]
+
+
+def options_of(program, dtype):
+    """Without which the family is none of the program's."""
+    return ["--math=tf32"] if program.family == "gemm" and dtype == "f32" else []
 
 
 def source(program, dtype, sizes):

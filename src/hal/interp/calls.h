@@ -55,9 +55,9 @@ ROLLERC_EXPORT void warp_barrier(Place place);
 struct alignas(16) MatrixLine {
     unsigned words[4];
 };
-enum TileElement { TILE_F16, TILE_BF16 };
+enum TileElement { TILE_F16, TILE_BF16, TILE_I8, TILE_U8, TILE_F64, TILE_TF32 };
 ROLLERC_EXPORT void load_matrices(const MatrixLine *line, bool turned, unsigned *tile, Place place);
-ROLLERC_EXPORT void multiply_tiles(TileElement element, const unsigned *a, const unsigned *b, float *c, Place place);
+ROLLERC_EXPORT void multiply_tiles(TileElement element, const void *a, const void *b, void *c, Place place);
 
 // Those that read shared memory: all 32 lanes bring their sums, and the same product. Templates/prelude/wgmma.cuh says which
 // words describe operands and who has which sums.

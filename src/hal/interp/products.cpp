@@ -193,7 +193,7 @@ void add_product(const SharedProduct &what, Sums *sums)
                 double products[SUMMED_AT_ONCE];
                 for (int i = 0; i < SUMMED_AT_ONCE; i++)
                     products[i] = a[m][k + i] * b[n][k + i];
-                sum = add_aligned(sum, products);
+                sum = add_aligned(sum, products, SUMMED_AT_ONCE);
             }
         }
 }

@@ -1,13 +1,14 @@
 // Tensor cores: what the lanes of a warp hold together, dealt out and multiplied.
 //
-// The sums are those of the hardware where it is at its worst: of every eight products and what was summed before them the
+// The sums are those of the hardware where it is at its worst: of every eight products, four of tf32, and what was summed before them the
 // bits below the largest one's last bit but one are cut off, and so is the result (Fasi, Higham, Mikaitis and Pranesh,
-// "Numerical behavior of NVIDIA tensor cores", 2021; later ones keep more bits).
+// "Numerical behavior of NVIDIA tensor cores", 2021; later ones keep more bits). Integers wrap; products of doubles are
+// added one by one, each to the nearest.
 namespace rollerc_interp {
 
 namespace {
 
-enum { SUMMED_AT_ONCE = 8, KEPT_BITS = 25 };   // a float's 24 and one more
+enum { SUMMED_AT_ONCE = 8, TF32_SUMMED_AT_ONCE = 4, KEPT_BITS = 25 };   // a float's 24 and one more
 
 // ---- loads ----
 
@@ -48,12 +49,12 @@ constexpr Shape SHAPES[] = {   // in the order of TileElement
 #undef SHARED_ATOM
 #undef ATOM
 };
-enum { MOST = 16 };   // of m, n and k
+enum { MOST_ROWS = 16, MOST_K = 32 };
 
 struct Tiles {
     TileElement element;
-    const unsigned *a, *b;
-    float *c;
+    const void *a, *b;
+    void *c;
 };
 
 template <class To, class From> To same_bits(From from)
@@ -78,6 +79,18 @@ double value_of(TileElement element, unsigned bits)
     return element == TILE_F16 ? value_of_f16(bits) : same_bits<float>(bits << 16);
 }
 
+// The i-th of a lane's elements of a matrix, whose words they are.
+double value_at(TileElement element, const void *words, int i)
+{
+    switch (element) {
+    case TILE_F64: return static_cast<const double *>(words)[i];
+    case TILE_I8: return static_cast<const signed char *>(words)[i];
+    case TILE_U8: return static_cast<const unsigned char *>(words)[i];
+    case TILE_TF32: return same_bits<float>(static_cast<const unsigned *>(words)[i] & ~0x1fffu);
+    default: return value_of(element, static_cast<const unsigned short *>(words)[i]);
+    }
+}
+
 double magnitude_of(double x) { return x < 0 ? -x : x; }
 
 double two_to(int exponent) { return same_bits<double>(static_cast<long long>(exponent + 1023) << 52); }
@@ -90,10 +103,10 @@ float cut_off(double x)
 }
 
 // sum + the products, aligned with the largest of them.
-float add_aligned(float sum, const double *products)
+float add_aligned(float sum, const double *products, int count)
 {
     double largest = magnitude_of(sum), plain = sum;
-    for (int i = 0; i < SUMMED_AT_ONCE; i++) {
+    for (int i = 0; i < count; i++) {
         largest = magnitude_of(products[i]) > largest ? magnitude_of(products[i]) : largest;
         plain += products[i];
     }
@@ -102,44 +115,79 @@ float add_aligned(float sum, const double *products)
     const int exponent = static_cast<int>(same_bits<unsigned long long>(largest) >> 52) - 1023;   // it is below 2^(exponent + 1)
     const double last = two_to(exponent + 1 - KEPT_BITS), per_last = two_to(KEPT_BITS - 1 - exponent);
     long long kept = static_cast<long long>(sum * per_last);
-    for (int i = 0; i < SUMMED_AT_ONCE; i++)
+    for (int i = 0; i < count; i++)
         kept += static_cast<long long>(products[i] * per_last);
     return cut_off(static_cast<double>(kept) * last);
 }
 
-unsigned half_of(unsigned word, int half) { return word >> half * 16 & 0xffffu; }
+struct Gathered {
+    double a[MOST_ROWS][MOST_K], b[8][MOST_K];
+};
 
-// Row l / 4 and columns l % 4 * 2 + {0, 1} of each 8 x 8 matrix are lane l's.
-void gather(void *const *lanes, double (&a)[MOST][MOST], double (&b)[MOST][MOST])
+// Row l / 4 of each matrix is lane l's, and `each` neighbours along k from l % 4 * each on: half of k is four times as many.
+void gather(void *const *lanes, int each, Gathered *tiles)
 {
     for (int lane = 0; lane < 32; lane++) {
         const Tiles *mine = static_cast<const Tiles *>(lanes[lane]);
-        for (int half = 0; half < 2; half++) {
-            const int line = lane / 4, k = lane % 4 * 2 + half;
+        for (int e = 0; e < each; e++) {
+            const int line = lane / 4, k = lane % 4 * each + e;
             for (int i = 0; i < 4; i++)
-                a[i % 2 * 8 + line][i / 2 * 8 + k] = value_of(mine->element, half_of(mine->a[i], half));
+                tiles->a[i % 2 * 8 + line][i / 2 * 4 * each + k] = value_at(mine->element, mine->a, i * each + e);
             for (int i = 0; i < 2; i++)
-                b[line][i * 8 + k] = value_of(mine->element, half_of(mine->b[i], half));
+                tiles->b[line][i * 4 * each + k] = value_at(mine->element, mine->b, i * each + e);
         }
     }
 }
 
-void multiply(void *const *lanes)
+float add_products(float sum, const double *a, const double *b, TileElement element)
 {
-    double a[MOST][MOST], b[MOST][MOST];
-    gather(lanes, a, b);
-    const Shape &shape = SHAPES[static_cast<const Tiles *>(lanes[0])->element];
+    const int at_once = element == TILE_TF32 ? TF32_SUMMED_AT_ONCE : SUMMED_AT_ONCE, count = SHAPES[element].k;
+    for (int k = 0; k < count; k += at_once) {
+        double products[SUMMED_AT_ONCE];
+        for (int i = 0; i < at_once; i++)
+            products[i] = a[k + i] * b[k + i];
+        sum = add_aligned(sum, products, at_once);
+    }
+    return sum;
+}
+
+int add_products(int sum, const double *a, const double *b, TileElement element)
+{
+    unsigned wrapped = static_cast<unsigned>(sum);
+    for (int k = 0; k < SHAPES[element].k; k++)
+        wrapped += static_cast<unsigned>(static_cast<int>(a[k] * b[k]));
+    return static_cast<int>(wrapped);
+}
+
+double add_products(double sum, const double *a, const double *b, TileElement element)
+{
+    for (int k = 0; k < SHAPES[element].k; k++)
+        sum += a[k] * b[k];
+    return sum;
+}
+
+template <class Sum> void add_all(void *const *lanes, TileElement element, const Gathered &tiles)
+{
+    const Shape &shape = SHAPES[element];
     for (int m = 0; m < shape.m; m++)
         for (int n = 0; n < shape.n; n++) {
             const Tiles *owner = static_cast<const Tiles *>(lanes[m % 8 * 4 + n / 2]);
-            float &sum = owner->c[m / 8 * 2 + n % 2];
-            for (int k = 0; k < shape.k; k += SUMMED_AT_ONCE) {
-                double products[SUMMED_AT_ONCE];
-                for (int i = 0; i < SUMMED_AT_ONCE; i++)
-                    products[i] = a[m][k + i] * b[n][k + i];
-                sum = add_aligned(sum, products);
-            }
+            Sum &sum = static_cast<Sum *>(owner->c)[m / 8 * 2 + n % 2];
+            sum = add_products(sum, tiles.a[m], tiles.b[n], element);
         }
+}
+
+void multiply(void *const *lanes)
+{
+    const TileElement element = static_cast<const Tiles *>(lanes[0])->element;
+    Gathered tiles;
+    gather(lanes, SHAPES[element].k / 8, &tiles);
+    switch (element) {
+    case TILE_I8:
+    case TILE_U8: return add_all<int>(lanes, element, tiles);
+    case TILE_F64: return add_all<double>(lanes, element, tiles);
+    default: return add_all<float>(lanes, element, tiles);
+    }
 }
 
 }   // namespace
@@ -150,7 +198,7 @@ void load_matrices(const MatrixLine *line, bool turned, unsigned *tile, Place pl
     together(&mine, deal_matrices, place);
 }
 
-void multiply_tiles(TileElement element, const unsigned *a, const unsigned *b, float *c, Place place)
+void multiply_tiles(TileElement element, const void *a, const void *b, void *c, Place place)
 {
     Tiles mine = {element, a, b, c};
     together(&mine, multiply, place);

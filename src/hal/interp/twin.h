@@ -142,10 +142,11 @@ static inline void load_matrices_turned(unsigned (&tile)[4], const void *line, R
     const rollerc_interp::MatrixLine own = *static_cast<const rollerc_interp::MatrixLine *>(line);
     rollerc_interp::load_matrices(&own, true, tile, place);
 }
-static inline void multiply_tiles_of(rollerc_interp::TileElement element, const unsigned (&a)[4], unsigned b0, unsigned b1,
-                                     float (&c)[4], ROLLERC_PLACE)
+template <class Word, class Sum>
+static inline void multiply_tiles_of(rollerc_interp::TileElement element, const Word (&a)[4], Word b0, Word b1, Sum (&c)[4],
+                                     ROLLERC_PLACE)
 {
-    const unsigned b[2] = {b0, b1};
+    const Word b[2] = {b0, b1};
     rollerc_interp::multiply_tiles(element, a, b, c, place);
 }
 

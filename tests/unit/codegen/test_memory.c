@@ -38,6 +38,8 @@ static const Case cases_of_families[] = {
      "input a[512, 512] : f32\ninput b[512, 512] : f32\nc[i, j] = sum[k](a[i, k] * b[k, j])\noutput c\n"},
     {"gemm", "four stages",
      "input a[500, 504] : f16\ninput b[504, 496] : f16\nc[i, j] = sum[k](a[i, k] * b[k, j])\noutput c\n"},
+    {"gemm", NULL, "input a[500, 504] : i8\ninput b[504, 496] : i8\nc[i, j] = sum[k](a[i, k] * b[k, j])\noutput c\n"},
+    {"gemm", NULL, "input a[500, 504] : f64\ninput b[504, 496] : f64\nc[i, j] = sum[k](a[i, k] * b[k, j])\noutput c\n"},
     {"window", NULL,
      "input x[8, 16, 56, 56] : f32\ninput w[16, 3, 3] : f32\n"
      "y[n, c, h:56, v:56] = sum[r, s](pad(x[n, c, h + r - 1, v + s - 1], 0) * w[c, r, s])\noutput y\n"},

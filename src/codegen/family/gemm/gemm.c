@@ -1,4 +1,4 @@
-// gemm: a sum of products of 16-bit elements, computed by tensor cores.
+// gemm: a sum of products of two elements of one type, computed by tensor cores.
 #include <inttypes.h>
 #include <math.h>
 
@@ -8,7 +8,8 @@
 #include "rtile/space.h"
 
 /* Threads end where 8 rows of each warp's tile, which go out by way of shared memory, fit in the stages' room. */
-enum { LOADED = 16, MIN_K_STEP = 2 * LOADED, MAX_K_STEP = 128 };   // elements
+enum { LOADED = 16, MIN_K_PARTS = 2, MAX_K_PARTS = 8 };   // rows of a register tile; instructions along k in a step
+enum { PIECE_BITS = 128 };
 enum { MAX_WARP_TILE = 128, MAX_TILE = 256, MAX_THREADS = 256, SLAB_ROWS = 8, MAX_VECTOR = 8 };
 
 // ---- structure ----
@@ -36,6 +37,16 @@ const Atom *find_atom(const Product *product, const DeviceSpec *device, bool sha
     return atom_for(device, dtype_info[a->tensor->dtype].name, shared);
 }
 
+int64_t gemm_piece(const Product *product) { return PIECE_BITS / product_element_bits(product->factor[0]); }
+
+static DType element_type(const Product *product) { return plain_access(product->factor[0])->tensor->dtype; }
+
+/* Tensor cores cut off what they add of floats, as wide as those of C. */
+static bool is_cut_off(const Product *product)
+{
+    return dtype_info[element_type(product)].compute == DTYPE_F32;
+}
+
 static bool matches(const Fusion *fusion, const DeviceSpec *device)
 {
     Product product;
@@ -61,30 +72,30 @@ static bool lies_in_line(const Fusion *fusion, const Affine *offset, const Group
     return true;
 }
 
-/* Are eight neighbours along the axis all inside or all outside? As channels are beside a padded pixel. */
-static bool guards_pieces(const Guard *guard, int axis)
+/* Are the neighbours of a piece along the axis all inside or all outside? As channels are beside a padded pixel. */
+static bool guards_pieces(const Guard *guard, int axis, int64_t piece)
 {
     for (int i = 0; guard && i < guard->count; i++) {
         const Dim *bound = &guard->bounds[i];
         if (!bound->index.coef[axis])
             continue;
-        if (bound->index.coef[axis] != 1 || bound->index.constant % PIECE || bound->size % PIECE)
+        if (bound->index.coef[axis] != 1 || bound->index.constant % piece || bound->size % piece)
             return false;
         for (int a = 0; a < MAX_AXES; a++)
-            if (a != axis && bound->index.coef[a] % PIECE)
+            if (a != axis && bound->index.coef[a] % piece)
                 return false;
     }
     return true;
 }
 
 /* Behind the last elements of a row of M or N may be others as of a packed factor: pieces take them in vain. */
-static bool ends_in_pieces(const Fusion *fusion, const Access *access, const Group *group)
+static bool ends_in_pieces(const Fusion *fusion, const Access *access, const Group *group, int64_t piece)
 {
     int axis = innermost(group);
     const Dim *row = &access->dims[access->rank - 1];
-    return fusion->axes[axis].extent % PIECE == 0 ||
+    return fusion->axes[axis].extent % piece == 0 ||
            (group->count == 1 && axis < fusion->spatial_count && affine_single_axis(&row->index) == axis &&
-            row->size >= round_up(fusion->axes[axis].extent, PIECE));
+            row->size >= round_up(fusion->axes[axis].extent, piece));
 }
 
 Reading find_reading(const Fusion *fusion, const Product *product, int factor)
@@ -92,11 +103,12 @@ Reading find_reading(const Fusion *fusion, const Product *product, int factor)
     const Guard *own = factor_guard(product, factor);
     const Access *access = plain_access(product->factor[factor]);
     Affine offset = access_offset(access);
+    int64_t piece = gemm_piece(product);
     for (int along_k = 1; along_k >= 0; along_k--) {
         const Group *group = fast_group(product, factor, along_k);
         int axis = innermost(group);
-        if (offset_allows_vector(&offset, axis, PIECE) && ends_in_pieces(fusion, access, group) &&
-            guards_pieces(own, axis) && guards_pieces(product->guard, axis))
+        if (offset_allows_vector(&offset, axis, piece) && ends_in_pieces(fusion, access, group, piece) &&
+            guards_pieces(own, axis, piece) && guards_pieces(product->guard, axis, piece))
             return (Reading){along_k, BY_PIECES};
     }
     for (int along_k = 1; along_k >= 0 && !own && !product->guard; along_k--)
@@ -127,7 +139,7 @@ static DataTile operand_tile(const Fusion *fusion, const Product *product, int f
     tile.dims[row_dim] = (Dim){affine_axis(rows), product->group[rows].extent};
     tile.dims[k_dim] = (Dim){affine_axis(GROUP_K), product->group[GROUP_K].extent};
     if (reading.way == BY_PIECES)
-        tile.dims[2].size = round_up(tile.dims[2].size, PIECE);
+        tile.dims[2].size = round_up(tile.dims[2].size, gemm_piece(product));
     return tile;
 }
 
@@ -165,11 +177,19 @@ static uint32_t tiles_read(const Fusion *fusion, const Product *product, bool by
     return tiles;
 }
 
-void schedule_finish(Schedule *schedule, const Fusion *fusion, const TileSpace *space)
+static int value_bytes(const Product *product)
 {
-    uint64_t sums = schedule_ops(fusion, true);
+    return dtype_info[dtype_info[element_type(product)].compute].bits / 8;
+}
+
+void schedule_finish(Schedule *schedule, const Fusion *fusion, const Product *product, const TileSpace *space)
+{
     schedule_barrier(schedule, SCOPE_BLOCK);
-    schedule_exchange(schedule, (Exchange){.ops = sums, .scope = SCOPE_WARP, .combine = COMBINE_ROWS, .value_bytes = 4, .width = 2});
+    schedule_exchange(schedule, (Exchange){.ops = schedule_ops(fusion, true),
+                                           .scope = SCOPE_WARP,
+                                           .combine = COMBINE_ROWS,
+                                           .value_bytes = (uint8_t)value_bytes(product),
+                                           .width = 2});
     schedule_map(schedule, schedule_ops(fusion, false));
     schedule_store(schedule,
                    (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
@@ -199,7 +219,7 @@ static Schedule schedule_of(const Fusion *fusion, const Product *product, const 
     schedule_wait(&schedule, stages - 2);
     schedule_barrier(&schedule, SCOPE_BLOCK);
     schedule_end(&schedule);
-    schedule_finish(&schedule, fusion, space);
+    schedule_finish(&schedule, fusion, product, space);
     return schedule;
 }
 
@@ -210,21 +230,29 @@ static double held_words(const Fusion *fusion, const Product *product)
     return (words[find_reading(fusion, product, 0).way] + words[find_reading(fusion, product, 1).way]) / 2;
 }
 
+/* Of long chains what they have ended with is kept beside what they add up. */
+static int accumulator_bits(const Product *product)
+{
+    bool chains = is_cut_off(product) && product->group[GROUP_K].extent > MAX_CHAIN;
+    return value_bytes(product) * (chains ? 16 : 8);
+}
+
 static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
     Product product;
     product_find(fusion, &product);
-    TileRules rules = {.space = find_space(fusion, device, &product, find_atom(&product, device, false))};
+    const Atom *atom = find_atom(&product, device, false);
+    TileRules rules = {.space = find_space(fusion, device, &product, atom)};
     rules.rule[LEVEL_REGISTER][GROUP_BATCH] = rules.rule[LEVEL_SHARED][GROUP_BATCH] = (AxisRule){1, 1};
-    rules.rule[LEVEL_REGISTER][GROUP_K] = (AxisRule){LOADED, LOADED};
-    rules.rule[LEVEL_SHARED][GROUP_K] = (AxisRule){MIN_K_STEP, MAX_K_STEP};
+    rules.rule[LEVEL_REGISTER][GROUP_K] = (AxisRule){atom->k, atom->k};
+    rules.rule[LEVEL_SHARED][GROUP_K] = (AxisRule){MIN_K_PARTS * atom->k, MAX_K_PARTS * atom->k};
     for (int g = GROUP_M; g <= GROUP_N; g++) {
         rules.rule[LEVEL_REGISTER][g] = (AxisRule){LOADED, MAX_WARP_TILE};
         rules.rule[LEVEL_SHARED][g] = (AxisRule){LOADED, MAX_TILE};
     }
     rules.tile_threads = device->warp_size;
     rules.most_threads = MAX_THREADS;
-    rules.accumulator_bits = product.group[GROUP_K].extent > MAX_CHAIN ? 64 : 32;
+    rules.accumulator_bits = accumulator_bits(&product);
     rules.input_buffers = 2;
     int held = held_factors(fusion, &product), count = 0;
     bool copied = device->has.async_copy && held < 2;   // several steps ahead
@@ -287,13 +315,13 @@ static void emit_from_anywhere(StrBuf *out, const Scope *scope, const Product *p
     const Access *access = plain_access(product->factor[factor]);
     Affine offset = access_offset(access);
     strbuf_printf(out,
-                  "    using Held = PieceAnywhere;\n"
+                  "    using Held = PieceAnywhere<Element>;\n"
                   "    static __device__ __forceinline__ Held::Last last(const Tensors &t)\n"
-                  "    {\n        Held::Last piece;\n        piece.load<Element, Index>(t.in%d, %" PRId64 ");\n"
+                  "    {\n        Held::Last piece;\n        piece.load<Index>(t.in%d, %" PRId64 ");\n"
                   "        return piece;\n    }\n",
                   input_position(scope->fusion, access->tensor), tensor_elements(access->tensor));
     emit_opening(out, scope, product, factor, "void read", ", bool exists, const Held::Last &last, Held &held");
-    strbuf_printf(out, "        held.load<Element, Index>(t.in%d, ",
+    strbuf_printf(out, "        held.load<Index>(t.in%d, ",
                   input_position(scope->fusion, access->tensor));
     emit_affine(out, &offset, scope->axis);
     strbuf_printf(out, ", %" PRId64 ", exists, last);\n    }\n", tensor_elements(access->tensor));
@@ -305,14 +333,14 @@ static void emit_elements(StrBuf *out, const Scope *scope, const Product *produc
     emit_opening(out, scope, product, factor, "Element at", "");
     strbuf_puts(out, "        return narrow<Element>(");
     emit_factor(out, scope, product, factor);
-    strbuf_puts(out, ");\n    }\n    using Held = PieceOfElements;\n"
+    strbuf_puts(out, ");\n    }\n    using Held = PieceOfElements<Element>;\n"
                      "    static __device__ __forceinline__ Held::Last last(const Tensors &) { return {}; }\n");
     strbuf_printf(
         out,
         "    static __device__ __forceinline__ void read(const Tensors &t, Index batch, Index %s, Index k, "
-        "bool exists, const Held::Last &, Held &held)\n    {\n        UNROLL for (int e = 0; e < 8; ++e)\n"
-        "            held.set(e, exists && %s + e < %s ? at(t, batch, %s%s, k%s).bits : 0u);\n    }\n",
-        rows, fast,
+        "bool exists, const Held::Last &, Held &held)\n    {\n        UNROLL for (int e = 0; e < %d; ++e)\n"
+        "            held.set(e, exists && %s + e < %s ? at(t, batch, %s%s, k%s) : Element());\n    }\n",
+        rows, (int)gemm_piece(product), fast,
         along_k  ? "K"
         : factor ? "N"
                  : "M",
@@ -325,7 +353,7 @@ static void emit_operand(StrBuf *out, const Scope *scope, const Product *product
     strbuf_printf(out,
                   "\nstruct Operand%c {\n"
                   "    static constexpr bool ALONG_K = %s;   // neighbours along k are neighbours in memory\n"
-                  "    static constexpr bool PIECES = %s;    // 8 of them are one aligned access\n",
+                  "    static constexpr bool PIECES = %s;    // those in 16 bytes are one aligned access\n",
                   "AB"[factor], reading.along_k ? "true" : "false",
                   reading.way == BY_PIECES ? "true" : "false");
     switch (reading.way) {
@@ -362,8 +390,8 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
                   *own = plan->program->tile[LEVEL_REGISTER].size;
     const Atom *atom = find_atom(product, plan->device, how->atom_shared);
     strbuf_printf(
-        out, "using Element = %s;   // of A and B\nusing Value = float;   // of the products and their sum\n",
-        atom->element);
+        out, "using Element = %s;   // of A and B\nusing Value = %s;   // of the products and their sum\n",
+        atom->element, value_type(element_type(product)));
     strbuf_printf(out, "constexpr Index M = %" PRId64 ", N = %" PRId64 ", K = %" PRId64 ";\n",
                   product->group[GROUP_M].extent, product->group[GROUP_N].extent,
                   product->group[GROUP_K].extent);
@@ -379,7 +407,7 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
     strbuf_printf(out, "constexpr int STAGES = %d;   // steps of tiles in shared memory\n",
                   plan->rules->stages);
     strbuf_printf(out, "constexpr Index CHAIN = %" PRId64 ";   // steps whose products are added up in one go\n",
-                  MAX_CHAIN / block[GROUP_K]);
+                  is_cut_off(product) ? MAX_CHAIN / block[GROUP_K] : product->group[GROUP_K].extent);
     strbuf_printf(out, "constexpr int QN = %d;   // columns of C that are one aligned access\n", columns);
     strbuf_printf(out, "constexpr Index PANEL = %" PRId64 ";   // rows of blocks that run together\n",
                   panel_of(plan));
@@ -404,9 +432,8 @@ void gemm_emit(StrBuf *out, const KernelPlan *plan, const TensorTile *how)
 static void emit(StrBuf *out, const KernelPlan *plan) { gemm_emit(out, plan, &(TensorTile){.holders = "a warp"}); }
 
 /* Pieces in a line of a tile: 2, 4 or a multiple of 8 have their places. */
-static int64_t pitch_of(int64_t elements)
+static int64_t pitch_of(int64_t pieces)
 {
-    int64_t pieces = ceil_div(elements, PIECE);
     return pieces > 4 ? round_up(pieces, 8) : pieces > 2 ? 4 : 2;
 }
 
@@ -421,9 +448,11 @@ static KernelMemory memory(const KernelPlan *plan)
     for (int factor = 0; factor < 2; factor++) {
         int64_t rows = block[factor ? GROUP_N : GROUP_M], k = block[GROUP_K];
         bool along_k = find_reading(plan->fusion, &product, factor).along_k;
-        bytes += (along_k ? rows * pitch_of(k) : k * pitch_of(rows)) * PIECE * 2;
+        int64_t pieces = (along_k ? k : rows) / gemm_piece(&product);
+        bytes += (along_k ? rows : k) * pitch_of(pieces) * PIECE_BITS / 8;
     }
-    int64_t stages = plan->rules->stages * bytes, slabs = warps * SLAB_ROWS * (warp[GROUP_N] + 8) * 4;
+    int64_t stages = plan->rules->stages * bytes;
+    int64_t slabs = warps * SLAB_ROWS * (warp[GROUP_N] + 8) * value_bytes(&product);
     return (KernelMemory){.shared_bytes = stages > slabs ? stages : slabs};
 }
 

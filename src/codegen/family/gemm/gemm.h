@@ -1,4 +1,4 @@
-// What products on tensor cores have in common: their factors are elements of 16 bits as they lie in memory.
+// What products on tensor cores have in common: their factors are elements of one type as they lie in memory.
 #pragma once
 #include "codegen/family/family.h"
 #include "codegen/family/gemm/product.h"
@@ -7,9 +7,10 @@
 /* Products that tensor cores add up one after the other, and cut off as they do: at most 1024 times, 2^-14 of the sum. */
 enum { MAX_CHAIN = 8192 };
 
-enum { PIECE = 8 };   // elements that are copied together, where they are one aligned access
+/* Elements that are copied together, where they are one aligned access of 16 bytes. */
+int64_t gemm_piece(const Product *product);
 
-/* How eight neighbours of a factor are read: by one aligned access, by the two that hold them, one by one. */
+/* How the neighbours of a piece are read: by one aligned access, by the two that hold them, one by one. */
 typedef enum Way { BY_PIECES, FROM_ANYWHERE, BY_ELEMENTS } Way;
 
 typedef struct Reading {
@@ -26,7 +27,7 @@ const Atom *find_atom(const Product *product, const DeviceSpec *device, bool sha
 TileSpace find_space(const Fusion *fusion, const DeviceSpec *device, const Product *product, const Atom *atom);
 
 /* What comes behind the loop along k: warps turn their sums in shared memory, so that lanes have rows, and store them. */
-void schedule_finish(Schedule *schedule, const Fusion *fusion, const TileSpace *space);
+void schedule_finish(Schedule *schedule, const Fusion *fusion, const Product *product, const TileSpace *space);
 
 /* What sets the parameter blocks of both families apart. */
 typedef struct TensorTile {

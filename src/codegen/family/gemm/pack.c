@@ -43,14 +43,15 @@ static bool can_be_packed(const Fusion *fusion, const Access *access, const Orde
            access_offset(access).coef[order->axes[order->count - 1]] == 1;
 }
 
-static Tensor *packed_tensor(Arena *arena, const Fusion *fusion, const Tensor *from, const Order *order)
+static Tensor *packed_tensor(Arena *arena, const Fusion *fusion, const Tensor *from, const Order *order,
+                             int64_t piece)
 {
     Tensor *tensor = NEW(arena, Tensor);
     *tensor = (Tensor){.name = arena_printf(arena, "%s.packed", from->name), .id = -1, .dtype = from->dtype,
                        .role = ROLE_TEMPORARY, .rank = order->count};   // the plan that takes it numbers it
     for (int d = 0; d < order->count; d++)
         tensor->shape[d] = fusion->axes[order->axes[d]].extent;
-    tensor->shape[order->count - 1] = round_up(tensor->shape[order->count - 1], PIECE);
+    tensor->shape[order->count - 1] = round_up(tensor->shape[order->count - 1], piece);
     return tensor;
 }
 
@@ -96,10 +97,10 @@ static Fusion *copy_fusion(Arena *arena, const TensorOp *op, Tensor *from)
 }
 
 /* Copies the factor; what the product reads in its place. */
-static Expr *pack_factor(Arena *arena, Packed *packed, const Fusion *fusion, const Expr *factor)
+static Expr *pack_factor(Arena *arena, Packed *packed, const Fusion *fusion, const Expr *factor, int64_t piece)
 {
     Order order = order_of(&factor->access);
-    Tensor *tensor = packed_tensor(arena, packed->product, factor->access.tensor, &order);
+    Tensor *tensor = packed_tensor(arena, packed->product, factor->access.tensor, &order, piece);
     TensorOp *op = NEW(arena, TensorOp);
     *op = (TensorOp){.out = tensor, .spatial_count = order.count, .axis_count = order.count};
     Affine dims[MAX_AXES];
@@ -116,21 +117,21 @@ static Expr *pack_factor(Arena *arena, Packed *packed, const Fusion *fusion, con
 }
 
 /* The reduced axes along which rows of a factor end within a piece are lengthened: bit a. */
-static uint32_t lengthened_axes(const Fusion *fusion, const Order order[2])
+static uint32_t lengthened_axes(const Fusion *fusion, const Order order[2], int64_t piece)
 {
     uint32_t axes = 0;
     for (int f = 0; f < 2; f++) {
         int axis = order[f].axes[order[f].count - 1];
-        if (axis >= fusion->spatial_count && fusion->axes[axis].extent % PIECE)
+        if (axis >= fusion->spatial_count && fusion->axes[axis].extent % piece)
             axes |= 1u << axis;
     }
     return axes;
 }
 
 /* Up to whole steps where that is little more: parts of a split sum are of equal size then. */
-static int64_t lengthened_extent(int64_t extent)
+static int64_t lengthened_extent(int64_t extent, int64_t piece)
 {
-    return round_up(extent, extent < LONG_SUM ? PIECE : STEP);
+    return round_up(extent, extent < LONG_SUM ? piece : STEP);
 }
 
 static void choose_inputs(Arena *arena, const Fusion *fusion, Packed *packed)
@@ -156,6 +157,7 @@ Packed *gemm_pack(Arena *arena, const Fusion *fusion, const DeviceSpec *device)
     if (!gemm_family.matches(fusion, device) || !product_find(fusion, &product) || product.guard)
         return NULL;
     Expr **factors = fusion->ops[0].body->apply.operands;
+    int64_t piece = gemm_piece(&product);
     Order order[2];
     for (int f = 0; f < 2; f++) {
         if (factors[f]->kind != EXPR_ACCESS)
@@ -168,17 +170,17 @@ Packed *gemm_pack(Arena *arena, const Fusion *fusion, const DeviceSpec *device)
     packed->definitions = NEW_ARRAY(arena, const TensorOp *, 2);
     packed->product = NEW(arena, Fusion);
     *packed->product = *fusion;
-    uint32_t lengthened = lengthened_axes(fusion, order);
+    uint32_t lengthened = lengthened_axes(fusion, order, piece);
     for (int a = 0; a < fusion->axis_count; a++)
         if (lengthened >> a & 1)
-            packed->product->axes[a].extent = lengthened_extent(fusion->axes[a].extent);
+            packed->product->axes[a].extent = lengthened_extent(fusion->axes[a].extent, piece);
     packed->product->ops = NEW_ARRAY(arena, FusedOp, fusion->op_count);
     memcpy(packed->product->ops, fusion->ops, sizeof(FusedOp) * (size_t)fusion->op_count);
     Expr *body = expr_copy(arena, fusion->ops[0].body);
     for (int f = 0; f < 2; f++)
         if (find_reading(fusion, &product, factors[f] == product.factor[1]).way != BY_PIECES ||
             (lengthened & expr_axes(factors[f])))
-            body->apply.operands[f] = pack_factor(arena, packed, fusion, factors[f]);
+            body->apply.operands[f] = pack_factor(arena, packed, fusion, factors[f], piece);
     if (!packed->count)
         return NULL;
     packed->product->ops[0].body = body;

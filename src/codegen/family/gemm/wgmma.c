@@ -17,7 +17,7 @@ static bool matches(const Fusion *fusion, const DeviceSpec *device)
 }
 
 /* The products of a step begin when its tiles are there, and go on while a later step's are asked for. */
-static Schedule schedule_of(const Fusion *fusion, const TileSpace *space, int stages)
+static Schedule schedule_of(const Fusion *fusion, const Product *product, const TileSpace *space, int stages)
 {
     Schedule schedule = {.pace = PACE_FREE, .order = ORDER_PANELS};
     uint32_t operands = space_inputs(space);
@@ -32,7 +32,7 @@ static Schedule schedule_of(const Fusion *fusion, const TileSpace *space, int st
                                     .async = true,
                                     .ahead = (uint8_t)(stages - 2)});
     schedule_end(&schedule);
-    schedule_finish(&schedule, fusion, space);
+    schedule_finish(&schedule, fusion, product, space);
     return schedule;
 }
 
@@ -56,7 +56,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     int count = 0;
     for (rules.stages = LEAST_STAGES; rules.stages <= MOST_STAGES; rules.stages++) {
         rules.variant_name = wgmma_family.variants[rules.stages - LEAST_STAGES];
-        rules.schedule = schedule_of(fusion, &rules.space, rules.stages);
+        rules.schedule = schedule_of(fusion, &product, &rules.space, rules.stages);
         variants[count++] = rules;
     }
     return count;
