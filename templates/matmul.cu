@@ -31,6 +31,7 @@ constexpr int BM = 128, BN = 128, BK = 8;                     // rTile, shared m
 constexpr int TM = 8, TN = 8;                                 // rTile, registers
 constexpr int PAD_A = 4, PAD_B = 0;                           // bank padding, elements
 constexpr int QM = 4, QN = 4;                                 // neighbouring rows, columns of a thread
+constexpr Index PANEL = 8;                                    // rows of blocks that run together: their A and B stay in L2
 constexpr bool VECTOR_STORES = true;                          // QN columns of C are one aligned access
 
 struct OperandA {
@@ -64,7 +65,6 @@ constexpr int THREADS = (BM / TM) * (BN / TN);
 constexpr int LDA = BM + PAD_A, LDB = BN + PAD_B;                 // shared row lengths
 constexpr Index BLOCKS_M = (M + BM - 1) / BM, BLOCKS_N = (N + BN - 1) / BN;
 constexpr Index STEPS = (K + BK - 1) / BK;
-constexpr Index PANEL = 8;   // blocks that run together share PANEL rows of blocks: their A and B stay in L2
 
 static_assert(BM % TM == 0 && BN % TN == 0, "threads cover the block's tile");
 static_assert(TM % QM == 0 && TN % QN == 0, "a thread's rows and columns are whole groups");

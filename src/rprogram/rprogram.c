@@ -113,6 +113,18 @@ static bool fill_shape(const TileRules *rules, const DeviceSpec *device, RProgra
     return true;
 }
 
+/* Blocks that run together cover a square, nearly (tuning-log 40): 132 of 128 x 256 are 16 rows of 8.25, which
+   read 2048 rows of one factor and 2112 columns of the other. */
+static int64_t panel_rows(const TileRules *rules, const RTile *shared, double blocks)
+{
+    int columns = space_last_spatial(&rules->space, rules->space.axis_count);
+    int rows = space_last_spatial(&rules->space, columns);
+    if (rules->schedule.order != ORDER_PANELS || rows < 0)
+        return 0;
+    int64_t panel = llround(sqrt(blocks * (double)shared->size[columns] / (double)shared->size[rows]));
+    return panel > 1 ? panel : 1;
+}
+
 bool rprogram_complete(const TileRules *rules, const DeviceSpec *device, RProgram *program,
                        PruneReason *reason)
 {
@@ -132,6 +144,7 @@ bool rprogram_complete(const TileRules *rules, const DeviceSpec *device, RProgra
     *reason = PRUNE_GRID;
     if (program->cooperative && program->grid > (int64_t)blocks * device->sm_count)
         return false;
+    program->panel = panel_rows(rules, &program->tile[LEVEL_SHARED], (double)blocks * device->sm_count);
     program->perf = perf_estimate(rules, program, device);
     return true;
 }

@@ -11,6 +11,7 @@ typedef struct RProgram {
     int turns;                       // shared tiles that a block makes, one after the other
     int cluster;                     // blocks that share the walk along the reduction; 1: no clusters
     bool cooperative;                // all blocks wait for each other
+    int64_t panel;                   // rows of shared tiles that blocks make side by side; 0: they go along one row
     int threads;                     // of a block: register tiles in it, times threads a tile
     int64_t shared_bytes;            // dynamic shared memory of a block
     int registers;                   // estimated, of a thread
@@ -46,7 +47,7 @@ int rprogram_construct(Arena *arena, const TileRules *rules, const DeviceSpec *d
                        RProgram *kept,
                        ConstructStats *stats);
 
-/* Fills grid, threads, shared_bytes, registers and perf from the tiles. False, with the
+/* Fills grid, threads, shared_bytes, registers, panel and perf from the tiles. False, with the
    reason, if a limit of the device is broken. */
 bool rprogram_complete(const TileRules *rules, const DeviceSpec *device, RProgram *program,
                        PruneReason *reason);

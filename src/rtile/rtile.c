@@ -10,6 +10,14 @@ RTile rtile_problem(const TileSpace *space)
     return problem;
 }
 
+int space_last_spatial(const TileSpace *space, int end)
+{
+    int axis = end - 1;
+    while (axis >= 0 && space->axes[axis].reduction)
+        axis--;
+    return axis;
+}
+
 double rtile_points(const TileSpace *space, const RTile *tile, bool reduction)
 {
     double points = 1;

@@ -155,6 +155,9 @@ int staged_bits(const DataTile *tile);
 /* The problem itself, as a tile. */
 RTile rtile_problem(const TileSpace *space);
 
+/* The last spatial axis before `end`: the contiguous one of most outputs. -1: there is none. */
+int space_last_spatial(const TileSpace *space, int end);
+
 /* Points of the tile along the axes of one kind. */
 double rtile_points(const TileSpace *space, const RTile *tile, bool reduction);
 

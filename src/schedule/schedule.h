@@ -100,7 +100,7 @@ typedef enum Pace {
 typedef enum BlockOrder {
     ORDER_FORWARDS,    // along the innermost axis first
     ORDER_BACKWARDS,   // the last one first
-    ORDER_PANELS       // a few rows of tiles after the other
+    ORDER_PANELS       // several rows of tiles side by side, then the next ones (RProgram.panel)
 } BlockOrder;
 
 enum {

@@ -142,6 +142,7 @@ KernelCounts kernel_counts(const TileRules *rules, const RProgram *program, cons
     kernel.resident = at_most(blocks_per_sm, ceil(kernel.blocks / device->sm_count));
     double shared_bytes = (double)(program->shared_bytes + device->shared_reserved_per_block);
     kernel.l1_bytes = at_least((double)device->shared_per_sm - kernel.resident * shared_bytes, 0);
+    kernel.panel = (double)program->panel;
     kernel.rounds = ceil(kernel.blocks / (blocks_per_sm * (double)device->sm_count)) * program->turns;
     kernel.balance = sm_balance(kernel.blocks, device->sm_count);
     kernel.stages = at_least(tile_buffers(rules), 1);

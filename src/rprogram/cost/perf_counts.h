@@ -26,6 +26,7 @@ typedef struct KernelCounts {
     double warps;                  // of a block
     double resident;               // blocks that share an SM while there is work
     double l1_bytes;               // that their shared memory leaves an SM to cache in
+    double panel;                  // rows of shared tiles that blocks make side by side; 0: along one row
     double rounds;                 // ceil(waves), times the turns of a block
     double balance;                // tail efficiency
     double stages;

@@ -68,23 +68,41 @@ static double l2_bytes_of(const KernelCounts *kernel, const DataTile *data)
          * scatter;
 }
 
-/* What the blocks that run at the same time cover: as many shared tiles as are resident, the last
-   axis first, and the whole of every reduction axis (they walk it in step, so that L2 serves all
-   but the first). */
-static RTile wave_tile(const KernelCounts *kernel)
+/* What the blocks that run at the same time cover, and how often they are followed by others. */
+typedef struct Wave {
+    RTile tile;
+    double count;
+} Wave;
+
+/* The wave's tile grows along the axis, to at most so many shared tiles; of the blocks that are left those remain that each of
+   these stands for. */
+static double widen(const KernelCounts *kernel, RTile *wave, int axis, double most, double left)
 {
-    RTile wave = kernel->problem;
-    double left = at_most(kernel->resident * kernel->device->sm_count, kernel->blocks);
-    for (int a = kernel->space->axis_count - 1; a >= 0; a--) {
-        if (kernel->space->axes[a].reduction)
-            continue;
-        double tiles = (double)ceil_div(wave.size[a], kernel->shared->size[a]);
-        double taken = at_most(ceil(left), tiles);
-        if (taken < tiles)
-            wave.size[a] = (int64_t)taken * kernel->shared->size[a];
-        left /= taken;
-    }
-    return wave;
+    int64_t extent = kernel->problem.size[axis], block = kernel->shared->size[axis];
+    double made = (double)ceil_div(wave->size[axis], block);
+    double times = at_most(ceil(left), ceil(at_most((double)ceil_div(extent, block), most) / made));
+    double reached = times * made * (double)block;
+    wave->size[axis] = reached < (double)extent ? (int64_t)reached : extent;
+    return left / times;
+}
+
+/* As many shared tiles as are resident, the rows of a panel first, then the last axis, and the whole of every reduction axis (they
+   walk it in step, so that L2 serves all but the first). A wave goes on in the panel where the one before ended; else it begins
+   with a whole row. */
+static Wave find_wave(const KernelCounts *kernel)
+{
+    const TileSpace *space = kernel->space;
+    RTile tile = kernel->problem;
+    for (int a = 0; a < space->axis_count; a++)
+        if (!space->axes[a].reduction && tile.size[a] > kernel->shared->size[a])
+            tile.size[a] = kernel->shared->size[a];
+    double together = at_most(kernel->resident * kernel->device->sm_count, kernel->blocks), left = together;
+    int columns = space_last_spatial(space, space->axis_count);
+    if (kernel->panel)
+        left = widen(kernel, &tile, space_last_spatial(space, columns), kernel->panel, left);
+    for (int a = columns; a >= 0; a = space_last_spatial(space, a))
+        left = widen(kernel, &tile, a, INFINITY, left);
+    return (Wave){tile, kernel->panel ? kernel->blocks / together : tiles_in(space, &kernel->padded, &tile, false)};
 }
 
 /* Different bytes of all tensors inside a tile of the axes. */
@@ -130,12 +148,11 @@ static double hit_share(const KernelCounts *kernel, const DataTile *data, const 
  *     streamed  what all waves ask for, each byte once a wave
  *     hit       see hit_share
  */
-static double dram_bytes_of(const KernelCounts *kernel, const DataTile *data, const RTile *wave,
+static double dram_bytes_of(const KernelCounts *kernel, const DataTile *data, const Wave *wave,
                             double l2_bytes, double hit)
 {
     double once = bytes_of(kernel, data)->problem;
-    double waves = tiles_in(kernel->space, &kernel->padded, wave, false);
-    double streamed = at_most(waves * data_tile_bytes(data, wave, kernel->space->axis_count), l2_bytes);
+    double streamed = at_most(wave->count * data_tile_bytes(data, &wave->tile, kernel->space->axis_count), l2_bytes);
     return once + at_least(streamed - once, 0) * (1 - hit);
 }
 
@@ -152,7 +169,7 @@ static double staging_bytes(const KernelCounts *kernel, const DataTile *data)
 void estimate_traffic(const KernelCounts *kernel, PerfEstimate *perf)
 {
     const TileSpace *space = kernel->space;
-    RTile wave = wave_tile(kernel);
+    Wave wave = find_wave(kernel);
     perf->l2_load_bytes = kernel->blocks * (double)schedule_scratch_reads(&kernel->rules->schedule);
     double problem_bytes = 0;
     for (int i = 0; i < space->tile_count; i++)
@@ -167,7 +184,7 @@ void estimate_traffic(const KernelCounts *kernel, PerfEstimate *perf)
                 perf->shared_store_bytes += thread_read_bytes(kernel, data);
         } else {
             perf->l2_load_bytes += l2_bytes;
-            double hit = hit_share(kernel, data, &wave, problem_bytes);
+            double hit = hit_share(kernel, data, &wave.tile, problem_bytes);
             perf->dram_load_bytes += dram_bytes_of(kernel, data, &wave, l2_bytes, hit);
             perf->shared_load_bytes += thread_read_bytes(kernel, data);
             perf->shared_store_bytes += staging_bytes(kernel, data);

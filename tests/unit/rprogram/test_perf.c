@@ -80,6 +80,24 @@ START_TEST(what_misses_l2_is_read_again)
 }
 END_TEST
 
+/* In panels of 15 rows of blocks, the root of 216, they cover 15 columns, too (14.4, rounded up), and 4.74 times as many: A and B
+   are asked for 4.74 * 1920 rows and columns, 142.2 MiB each, of which 64 + 78.2 * 19/24 come from memory. Blocks four times as
+   high as wide go through half as many rows. */
+START_TEST(panels_are_nearly_square)
+{
+    DeviceSpec device = a100();
+    TileRules rules = matmul_rules(4096, 4096, 4096);
+    rules.schedule.order = ORDER_PANELS;
+    RProgram program = complete(&rules, &device, (RTile){{128, 128, 16}}, (RTile){{8, 8, 1}});
+    double asked = 1024 / 216.0 * 1920 / 64;
+    ck_assert_int_eq(program.panel, 15);
+    ck_assert_double_eq_tol(program.perf.dram_load_bytes / (1 << 20), 2 * (64 + (asked - 64) * 19 / 24), 1e-6);
+    program = complete(&rules, &device, (RTile){{256, 64, 16}}, (RTile){{8, 8, 1}});
+    ck_assert_int_eq(program.perf.blocks_per_sm, 2);
+    ck_assert_int_eq(program.panel, 7);
+}
+END_TEST
+
 /* 8192 bytes of shared memory and 64 threads of 32 registers: 32 blocks by count, by threads 32,
    by registers 32, by shared memory 164 / 9 = 18. */
 START_TEST(each_limit_of_residency_can_bind)
@@ -289,6 +307,7 @@ int main(void)
     tcase_add_test(cases, waves_and_tail);
     tcase_add_test(cases, matmul_traffic_by_hand);
     tcase_add_test(cases, what_misses_l2_is_read_again);
+    tcase_add_test(cases, panels_are_nearly_square);
     tcase_add_test(cases, each_limit_of_residency_can_bind);
     tcase_add_test(cases, a_partial_warp_occupies_a_whole_one);
     tcase_add_test(cases, half_the_bandwidth_takes_twice_the_time);

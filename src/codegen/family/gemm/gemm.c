@@ -1,6 +1,5 @@
 // gemm: a sum of products of two elements of one type, computed by tensor cores.
 #include <inttypes.h>
-#include <math.h>
 
 #include "base/checked.h"
 #include "codegen/family/family.h"
@@ -364,16 +363,6 @@ static void emit_operand(StrBuf *out, const Scope *scope, const Product *product
     strbuf_puts(out, "};\n");
 }
 
-/* Rows of blocks that run together. They cover a square of C, nearly: 132 of 128 x 256 are 16 rows of 8.25, which
-   read 2048 rows of A and 2112 columns of B. */
-static int64_t panel_of(const KernelPlan *plan)
-{
-    const int64_t *block = plan->program->tile[LEVEL_SHARED].size;
-    double resident = (double)plan->program->perf.blocks_per_sm * plan->device->sm_count;
-    int64_t panel = llround(sqrt(resident * (double)block[GROUP_N] / (double)block[GROUP_M]));
-    return panel > 1 ? panel : 1;
-}
-
 /* Columns of C that are one aligned access, at most 8. */
 static int columns_of(const Fusion *fusion, const Product *product)
 {
@@ -410,7 +399,7 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
                   is_cut_off(product) ? MAX_CHAIN / block[GROUP_K] : product->group[GROUP_K].extent);
     strbuf_printf(out, "constexpr int QN = %d;   // columns of C that are one aligned access\n", columns);
     strbuf_printf(out, "constexpr Index PANEL = %" PRId64 ";   // rows of blocks that run together\n",
-                  panel_of(plan));
+                  plan->program->panel);
 }
 
 void gemm_emit(StrBuf *out, const KernelPlan *plan, const TensorTile *how)

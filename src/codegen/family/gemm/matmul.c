@@ -140,6 +140,7 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
                   program->padding[0], program->padding[1]);
     strbuf_printf(out, "constexpr int QM = %d, QN = %d;   // neighbouring rows, columns of a thread\n", qm,
                   qn);
+    strbuf_printf(out, "constexpr Index PANEL = %" PRId64 ";   // rows of blocks that run together\n", program->panel);
     strbuf_printf(out, "constexpr bool VECTOR_STORES = %s;   // QN columns of C are one aligned access\n",
                   vector_stores ? "true" : "false");
 }
