@@ -226,15 +226,28 @@ class _Module:
         return _LaunchConfig(tuple(launch["grid"]), tuple(launch["block"]), launch["shared"], None,
                              (_LaunchAttribute * max(len(attributes), 1))(*attributes), len(attributes))
 
+    def tensor_map(self, address, entry):
+        """Where 128 bytes lie at a multiple of 64 that describe a tensor to bulk copies, and what keeps them."""
+        held = ctypes.create_string_buffer(192)
+        at = ctypes.addressof(held) + -ctypes.addressof(held) % 64
+        lists = [(kind * len(values))(*values) for kind, values in (
+            (ctypes.c_uint64, entry["sizes"]), (ctypes.c_uint64, entry["strides"]), (ctypes.c_uint32, entry["box"]),
+            (ctypes.c_uint32, [1] * len(entry["box"])))]
+        self.check("cuTensorMapEncodeTiled", ctypes.c_void_p(at), {8: 0, 16: 1, 32: 2}[entry["bits"]], len(entry["box"]),
+                   ctypes.c_void_p(address), *lists, 0, 3, 3, 0)   # lines of 128 bytes, 256 bytes at once from memory
+        return at, held
+
     def __call__(self, addresses, workspace, stream):
         if any(address % 16 for address in addresses):
             raise Error("a tensor's address is no multiple of 16 bytes")
         for function, config, args in self.launches():
             config.stream = stream
-            values = [addresses[arg["arg"]] if "arg" in arg else workspace + arg["workspace"] for arg in args]
+            values = [addresses[arg["arg"]] if "arg" in arg else workspace + arg["workspace"] for arg in args if "map" not in arg]
+            maps = [self.tensor_map(values[arg["map"]], arg) for arg in args if "map" in arg]
             cells = (ctypes.c_void_p * len(values))(*values)
             base = ctypes.addressof(cells)
-            places = (ctypes.c_void_p * len(values))(*(base + i * ctypes.sizeof(ctypes.c_void_p) for i in range(len(values))))
+            parameters = [base + i * ctypes.sizeof(ctypes.c_void_p) for i in range(len(values))] + [at for at, _ in maps]
+            places = (ctypes.c_void_p * len(parameters))(*parameters)
             self.check("cuLaunchKernelEx", ctypes.byref(config), function, places, None)
 
 

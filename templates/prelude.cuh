@@ -28,6 +28,7 @@ namespace rollerc {
 #include "prelude/async.cuh"
 #include "prelude/mma.cuh"
 #include "prelude/wgmma.cuh"
+#include "prelude/bulk.cuh"
 #include "prelude/reductions.cuh"
 
 }   // namespace rollerc

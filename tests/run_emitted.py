@@ -125,7 +125,7 @@ def test_products_on_tensor_cores_go_on_meanwhile(rollerc, folder):
         print("SKIPPED: nvcc is not here, no product for sm_90a was compiled")
         return
     text = emitted(rollerc, "matmul_bias_gelu", "h200")
-    assert "templates/wgmma.cu" in text, "another family comes first now: take a candidate of wgmma"
+    assert "templates/bulk.cu" in text, "another family comes first now: take a candidate of bulk"
     code, said = compile_text(text, folder, "-arch=sm_90a", "-c", "-Xptxas", "-v")
     assert code == 0 and "C75" not in said and "serialized" not in said, said
     assert " 0 bytes spill stores" in said, said

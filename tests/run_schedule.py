@@ -41,7 +41,8 @@ output y : f32
 output mean : f32
 """
 GEMM = ["gemm/two stages", "gemm/three stages", "gemm/four stages"]
-PRODUCTS = [*GEMM, "wgmma/three stages", "wgmma/four stages"]
+PRODUCTS = [*GEMM, "bulk/four stages", "bulk/six stages", "bulk/eight stages"]
+PART = ["wgmma/three stages", "wgmma/four stages"]
 COLUMNS, ROWS = (["skinny/column", "skinny/column-cluster"], ["skinny/row", "skinny/row-cluster"])
 LARGE = ["rowwise/block", "rowwise/cluster", "rowwise/memory", "rowwise/shared", "rowwise/shared-cluster",
          "rowwise/pairs-cluster", "rowwise/ahead"]
@@ -79,6 +80,12 @@ def product(m, n, k, dtype="f32", turned=False):
             f"D[m, n] = max(C[m, n], 0)\noutput D : {dtype}\n")
 
 
+def product_of_part(m, n, k, dtype):
+    """Bulk copies begin where a tensor does."""
+    return (f"input A[{m}, {k + 64}] : {dtype}\ninput B[{k}, {n}] : {dtype}\n"
+            f"C[m, n] = sum[k:{k}](A[m, k + 64] * B[k, n])\noutput C : {dtype}\n")
+
+
 def skinny(m, n, k, dtype="f32", along_k=False):
     large = f"{n}, {k}" if along_k else f"{k}, {n}"
     return (f"input A[{m}, {k}] : {dtype}\ninput B[{large}] : {dtype}\n"
@@ -112,6 +119,7 @@ PROGRAMS = [
     (product(72, 104, 1000, "f16", True), PRODUCTS), (product(100, 90, 70, "f16"), PRODUCTS),
     (product(256, 512, 512, "i8"), GEMM), (product(200, 328, 264, "u8", True), GEMM), (product(100, 90, 70, "i8"), GEMM),
     (product(256, 512, 256, "f64"), GEMM), (product(200, 328, 136, "f64", True), GEMM), (product(100, 91, 77, "f64"), GEMM),
+    (product_of_part(256, 512, 512, "f16"), PART), (product_of_part(200, 328, 256, "bf16"), PART),
     (skinny(4, 512, 1024), COLUMNS), (skinny(5, 333, 1001), COLUMNS), (skinny(16, 2048, 2048, "f16"), COLUMNS),
     (skinny(4, 128, 4096, along_k=True), ROWS), (skinny(5, 33, 1001, "f16", True), ROWS),
     (skinny(1, 300, 4096, "f16", True), ROWS), (skinny(15, 1000, 520, "bf16", True), ROWS),

@@ -122,6 +122,15 @@ static bool make_buffers(Bench *bench)
 
 // ---- one candidate on the GPU ----
 
+static GpuMap map_of(const TensorMap *map)
+{
+    GpuMap made = {.arg = map->arg, .element_bytes = map->element_bytes};
+    memcpy(made.sizes, map->sizes, sizeof made.sizes);
+    memcpy(made.strides, map->strides, sizeof made.strides);
+    memcpy(made.box, map->box, sizeof made.box);
+    return made;
+}
+
 static const GpuLaunch *launches_of(Bench *bench, const Kernel *kernel)
 {
     GpuLaunch *launches = NEW_ARRAY(bench->arena, GpuLaunch, kernel->launch_count);
@@ -138,7 +147,10 @@ static const GpuLaunch *launches_of(Bench *bench, const Kernel *kernel)
                                   .shared_bytes = launch->shared_bytes,
                                   .cooperative = launch->cooperative,
                                   .args = args,
-                                  .arg_count = launch->arg_count};
+                                  .arg_count = launch->arg_count,
+                                  .map_count = launch->map_count};
+        for (int i = 0; i < launch->map_count; i++)
+            launches[k].maps[i] = map_of(&launch->maps[i]);
         memcpy(launches[k].grid, launch->grid, sizeof launches[k].grid);
         memcpy(launches[k].block, launch->block, sizeof launches[k].block);
         memcpy(launches[k].cluster, launch->cluster, sizeof launches[k].cluster);

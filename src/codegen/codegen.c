@@ -89,6 +89,18 @@ static double scalar_work(const Fusion *fusion)
     return work;
 }
 
+static KernelPlan kernel_plan(const CodegenRequest *request, const PlannedLaunch *planned)
+{
+    return (KernelPlan){
+        .fusion = planned->fusion,
+        .rules = planned->rules,
+        .program = &planned->program,
+        .device = request->device,
+        .threads = launch_threads(planned->family, &planned->program, request->device),
+        .wide = fusion_is_wide(planned->fusion),
+    };
+}
+
 static Launch make_launch(Arena *arena, const CodegenRequest *request, Kernel *kernel, int index,
                           const int64_t *offsets)
 {
@@ -96,10 +108,11 @@ static Launch make_launch(Arena *arena, const CodegenRequest *request, Kernel *k
     const PlannedLaunch *planned = &request->plan->launches[index];
     const Fusion *fusion = planned->fusion;
     const RProgram *program = &planned->program;
+    KernelPlan plan = kernel_plan(request, planned);
     Launch launch = {
         .entry = arena_printf(arena, "%s_k%d", request->name, index),
         .grid = {program->grid, 1, 1},
-        .block = {launch_threads(planned->family, program, request->device), 1, 1},
+        .block = {plan.threads, 1, 1},
         .cluster = {program->cluster, 1, 1},
         .cooperative = program->cooperative,
         .shared_bytes = program->shared_bytes,
@@ -112,6 +125,8 @@ static Launch make_launch(Arena *arena, const CodegenRequest *request, Kernel *k
     if (planned->rules->scratch_bytes)
         launch.args[launch.arg_count++] = scratch_arg(kernel, planned->rules->scratch_bytes);
     assert(launch.arg_count <= MAX_LAUNCH_ARGS);
+    if (planned->family->maps)
+        launch.map_count = planned->family->maps(&plan, launch.maps);
     launch.work = scalar_work(fusion);
     return launch;
 }
@@ -177,6 +192,29 @@ static void write_json_launch_args(Json *list, const Program *program, const Lau
     }
 }
 
+static void write_json_integers(Json *list, const int64_t *values, int count)
+{
+    for (int i = 0; i < count; i++)
+        json_push_int(list, values[i]);
+}
+
+/* Behind the pointers: {"map": position among them, …}, as cuTensorMapEncodeTiled takes it. */
+static void write_json_maps(Json *list, const Launch *launch)
+{
+    for (int i = 0; i < launch->map_count; i++) {
+        const TensorMap *map = &launch->maps[i];
+        Json *entry = json_push_object(list);
+        json_set_int(entry, "map", map->arg);
+        json_set_int(entry, "bits", map->element_bytes * 8);
+        write_json_integers(json_set_array(entry, "sizes"), map->sizes, 3);
+        write_json_integers(json_set_array(entry, "strides"), map->strides, 2);
+        Json *box = json_set_array(entry, "box");
+        for (int d = 0; d < 3; d++)
+            json_push_int(box, map->box[d]);
+        json_set_int(entry, "swizzle", 128);
+    }
+}
+
 static void write_json_launch(Json *list, const Program *program, const Launch *launch)
 {
     Json *entry = json_push_object(list);
@@ -193,7 +231,9 @@ static void write_json_launch(Json *list, const Program *program, const Launch *
     }
     json_set_int(entry, "shared", launch->shared_bytes);
     json_set_bool(entry, "cooperative", launch->cooperative);
-    write_json_launch_args(json_set_array(entry, "args"), program, launch);
+    Json *args = json_set_array(entry, "args");
+    write_json_launch_args(args, program, launch);
+    write_json_maps(args, launch);
 }
 
 static void write_json_line(Generator *generator)
@@ -306,14 +346,7 @@ static KernelText kernel_text(Generator *generator, int index)
 {
     const PlannedLaunch *planned = &generator->request->plan->launches[index];
     const Launch *launch = &generator->kernel->launches[index];
-    KernelPlan plan = {
-        .fusion = planned->fusion,
-        .rules = planned->rules,
-        .program = &planned->program,
-        .device = generator->request->device,
-        .threads = launch->block[0],
-        .wide = fusion_is_wide(planned->fusion),
-    };
+    KernelPlan plan = kernel_plan(generator->request, planned);
     bool scratch = planned->rules->scratch_bytes > 0;
     StrBuf block = strbuf_new(generator->arena);
     emit_tensors(&block, generator->kernel->program, planned->fusion, plan.wide, scratch);

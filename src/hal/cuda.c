@@ -27,6 +27,7 @@ static const LibrarySymbol symbols[] = {
     LIBRARY_SYMBOL(Cuda, module_unload, "cuModuleUnload"),
     LIBRARY_SYMBOL(Cuda, module_function, "cuModuleGetFunction"),
     LIBRARY_SYMBOL(Cuda, function_set, "cuFuncSetAttribute"),
+    {"cuTensorMapEncodeTiled", offsetof(Cuda, describe_tensor), true},   // 12.0
     LIBRARY_SYMBOL(Cuda, launch, "cuLaunchKernelEx"),
     LIBRARY_SYMBOL(Cuda, stream_new, "cuStreamCreate"),
     LIBRARY_SYMBOL(Cuda, stream_wait, "cuStreamSynchronize"),

@@ -249,11 +249,40 @@ static CudaLaunchConfig config_of(Gpu *gpu, const GpuLaunch *launch, CudaLaunchA
     return config;
 }
 
+/* As templates/prelude/launch.cuh has it; 128 bytes at a multiple of 64. */
+typedef struct EncodedMap {
+    _Alignas(64) unsigned char bytes[128];
+} EncodedMap;
+
+static bool encode_map(Gpu *gpu, const GpuMap *map, CudaPointer start, EncodedMap *encoded)
+{
+    enum { LINES_OF_128_BYTES = 3, PROMOTION_256_BYTES = 3 };
+    static const int types[] = {[1] = 0, [2] = 1, [4] = 2};   // unsigned integers
+    static const uint32_t steps[] = {1, 1, 1};
+    uint64_t sizes[3], strides[2];
+    uint32_t box[3];
+    if (!gpu->cuda.describe_tensor) {
+        snprintf(gpu->reason, gpu->reason_bytes, "the driver is too old for bulk copies: it has no cuTensorMapEncodeTiled");
+        return false;
+    }
+    for (int d = 0; d < 3; d++) {
+        sizes[d] = (uint64_t)map->sizes[d];
+        box[d] = (uint32_t)map->box[d];
+        if (d < 2)
+            strides[d] = (uint64_t)map->strides[d];
+    }
+    TRY(gpu->cuda.describe_tensor(encoded, types[map->element_bytes], 3, (void *)(uintptr_t)start, sizes, strides, box, steps, 0,
+                                  LINES_OF_128_BYTES, PROMOTION_256_BYTES, 0),
+        "cannot describe a tensor for bulk copies");
+    return true;
+}
+
 static bool start_launch(Gpu *gpu, const GpuLaunch *launch, CudaFunction function, const GpuBuffer *buffers)
 {
     enum { MAX_ARGS = 512 };
     CudaPointer pointers[MAX_ARGS];
-    void *parameters[MAX_ARGS];
+    void *parameters[MAX_ARGS + GPU_MAX_MAPS];
+    EncodedMap maps[GPU_MAX_MAPS];
     CudaLaunchAttribute attributes[2];
     CudaLaunchConfig config = config_of(gpu, launch, attributes);
     if (launch->arg_count > MAX_ARGS) {
@@ -263,6 +292,11 @@ static bool start_launch(Gpu *gpu, const GpuLaunch *launch, CudaFunction functio
     for (int i = 0; i < launch->arg_count; i++) {
         pointers[i] = buffers[launch->args[i].buffer].memory + (CudaPointer)launch->args[i].offset;
         parameters[i] = &pointers[i];
+    }
+    for (int i = 0; i < launch->map_count; i++) {
+        parameters[launch->arg_count + i] = &maps[i];
+        if (!encode_map(gpu, &launch->maps[i], pointers[launch->maps[i].arg], &maps[i]))
+            return false;
     }
     TRY(gpu->cuda.launch(&config, function, parameters, NULL), launch->entry);
     return true;

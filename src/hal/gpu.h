@@ -36,6 +36,15 @@ typedef struct GpuArg {
     int64_t offset;
 } GpuArg;
 
+/* A parameter behind those of a launch: the tensor of one of them as bulk copies see it, as the launcher says it to the driver. */
+typedef struct GpuMap {
+    int arg, element_bytes;
+    int64_t sizes[3], strides[2];
+    int box[3];
+} GpuMap;
+
+enum { GPU_MAX_MAPS = 2 };
+
 typedef struct GpuLaunch {
     const char *entry;
     int64_t grid[3];
@@ -45,6 +54,8 @@ typedef struct GpuLaunch {
     bool cooperative;
     const GpuArg *args;
     int arg_count;
+    GpuMap maps[GPU_MAX_MAPS];
+    int map_count;
 } GpuLaunch;
 
 typedef struct GpuProgram {

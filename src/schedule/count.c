@@ -73,6 +73,16 @@ static int64_t turned_bytes(const CountWalk *walk, const DataTile *tile)
     return data_tile_elements(tile, &written, walk->rules->space.axis_count) * tile->element_bits / 8;
 }
 
+/* Register tiles of the block along the axes of one kind. */
+static int64_t tiles_along(const CountWalk *walk, bool reduction)
+{
+    int64_t tiles = 1;
+    for (int a = 0; a < walk->rules->space.axis_count; a++)
+        if (walk->rules->space.axes[a].reduction == reduction)
+            tiles *= walk->block->shared->size[a] / walk->block->inner->size[a];
+    return tiles;
+}
+
 /* What the block's threads read of a staged tile, or write one by one. Operands of a product are read by every register tile
    that needs them, behind the last step as often as they are read ahead, and whole tiles of them are written. */
 static int64_t own_bytes(const CountWalk *walk, const DataTile *tile, const Move *move, bool write, int64_t times)
@@ -82,12 +92,7 @@ static int64_t own_bytes(const CountWalk *walk, const DataTile *tile, const Move
     if (walk->multiplies && write)
         return times * data_tile_elements(tile, walk->block->shared, axes) * staged_bits(tile) / 8;
     if (walk->multiplies) {
-        int64_t steps = 1;
-        for (int a = 0; a < axes; a++)
-            if (walk->rules->space.axes[a].reduction)
-                steps *= walk->block->shared->size[a] / walk->block->inner->size[a];
-        int64_t tiles = walk->block->threads / at_least_1(walk->rules->tile_threads);
-        return (times * steps + move->ahead) * tiles * data_tile_elements(tile, walk->block->inner, axes) *
+        return (times * tiles_along(walk, true) + move->ahead) * tiles_along(walk, false) * data_tile_elements(tile, walk->block->inner, axes) *
                staged_bits(tile) / 8;
     }
     if (write)
@@ -216,16 +221,6 @@ static void count_columns(CountWalk *walk, const Exchange *exchange, int64_t tim
         return;
     add_shared(walk, times * (parts * row + groups * row), times * (parts + 1) * row);
     walk->counts->barriers[SCOPE_BLOCK] += 2 * times;
-}
-
-/* Register tiles of the block along the axes of one kind. */
-static int64_t tiles_along(const CountWalk *walk, bool reduction)
-{
-    int64_t tiles = 1;
-    for (int a = 0; a < walk->rules->space.axis_count; a++)
-        if (walk->rules->space.axes[a].reduction == reduction)
-            tiles *= walk->block->shared->size[a] / walk->block->inner->size[a];
-    return tiles;
 }
 
 /* A tile's results lie side by side along its innermost axis. */

@@ -58,6 +58,8 @@ static void print_move(StrBuf *out, const TileSpace *space, const Item *item)
     strbuf_puts(out, move->collected ? " collected" : "");
 }
 
+static const char *const role_name[] = {[WARPS_COPY] = "copy", [WARPS_COMPUTE] = "compute"};
+
 static void print_loop(StrBuf *out, const TileSpace *space, const Loop *loop)
 {
     strbuf_printf(out, "loop %s", space->axes[loop->axis].name);
@@ -86,6 +88,7 @@ static void print_item(StrBuf *out, const TileSpace *space, const Fusion *fusion
         print_ops(out, fusion, item->ops, item->kind != ITEM_MAP);
         return;
     case ITEM_EXCHANGE: print_exchange(out, &item->exchange); return;
+    case ITEM_ROLE: strbuf_printf(out, "warps that %s", role_name[item->role]); return;
     }
 }
 
@@ -95,7 +98,7 @@ static bool goes_on(const Item *before, const Item *item)
     bool makes = before->kind == ITEM_MAP || before->kind == ITEM_REDUCE || before->kind == ITEM_PRODUCT ||
                  (before->kind == ITEM_EXCHANGE && before->exchange.ops);
     return makes && item->kind != ITEM_LOAD && item->kind != ITEM_LOOP && item->kind != ITEM_WAIT &&
-           item->kind != ITEM_END && !(item->kind == ITEM_MAP && before->kind == ITEM_EXCHANGE) &&
+           item->kind != ITEM_END && item->kind != ITEM_ROLE && !(item->kind == ITEM_MAP && before->kind == ITEM_EXCHANGE) &&
            !(item->kind == ITEM_REDUCE && before->kind == ITEM_EXCHANGE);
 }
 

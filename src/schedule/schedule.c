@@ -63,6 +63,7 @@ void schedule_pack(Schedule *schedule, uint64_t ops, int vector, int word)
                                     });
 }
 
+void schedule_role(Schedule *schedule, WarpRole role) { add(schedule, ITEM_ROLE)->role = (uint8_t)role; }
 void schedule_product(Schedule *schedule, uint64_t ops) { add(schedule, ITEM_PRODUCT)->ops = ops; }
 
 uint64_t schedule_ops(const Fusion *fusion, bool reductions)

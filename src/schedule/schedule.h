@@ -9,6 +9,7 @@
 //              | exchange scope ops    the threads' results become everybody's; without ops: a barrier
 //              | product a b           register tiles of both multiplied, and added up
 //              | store tiles a -> b
+//              | role who              what follows is done by some of the warps, at the same time as what others do
 //
 // It is no language to write kernels in: the templates hold the loops, and a family states what they do. Shared memory, the
 // questions below, the counts of a block (count.h) and the dump follow from it.
@@ -45,8 +46,12 @@ typedef enum Combine {
 } Combine;
 
 typedef enum ItemKind {
-    ITEM_LOOP, ITEM_END, ITEM_LOAD, ITEM_WAIT, ITEM_MAP, ITEM_REDUCE, ITEM_EXCHANGE, ITEM_PRODUCT, ITEM_STORE
+    ITEM_LOOP, ITEM_END, ITEM_LOAD, ITEM_WAIT, ITEM_MAP, ITEM_REDUCE, ITEM_EXCHANGE, ITEM_PRODUCT, ITEM_STORE,
+    ITEM_ROLE
 } ItemKind;
+
+/* Warps of a block that do not all do the same. */
+typedef enum WarpRole { WARPS_COPY, WARPS_COMPUTE } WarpRole;
 
 typedef struct Loop {
     int8_t axis;     // of the space
@@ -83,6 +88,7 @@ typedef struct Item {
         Loop loop;
         Move move;           // LOAD, STORE
         uint8_t behind;      // WAIT: groups that may still be under way
+        uint8_t role;        // ROLE: a WarpRole
         uint64_t ops;        // MAP, REDUCE, PRODUCT: bit i: op i of the fusion
         Exchange exchange;
     };
@@ -132,6 +138,7 @@ void schedule_exchange(Schedule *schedule, Exchange exchange);
 void schedule_barrier(Schedule *schedule, ThreadScope scope);
 void schedule_pack(Schedule *schedule, uint64_t ops, int vector, int word);   // bits, so many of a lane; nothing without ops
 void schedule_product(Schedule *schedule, uint64_t ops);
+void schedule_role(Schedule *schedule, WarpRole role);
 
 /* The fusion's reductions, or its other ops, as bits. Bit 63 stands for all from op 63 on. */
 uint64_t schedule_ops(const Fusion *fusion, bool reductions);

@@ -34,3 +34,43 @@ static inline cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, 
     return cudaLaunchKernelExC(config, reinterpret_cast<const void *>(kernel), args);
 }
 #endif
+
+// A tensor of up to three dimensions as bulk copies see it: `sizes` in elements, `strides` in bytes from one to the next along
+// the second and the third, `box` in elements, 128 bytes along the first. The driver describes it; nothing is sent to the device.
+#if !defined(__HIP__) && !defined(__CUDACC_RTC__)
+static inline cudaError_t describe_tensor(rollerc::TensorMap *map, const void *start, int element_bytes,
+                                          const long long (&sizes)[3], const long long (&strides)[2], const int (&box)[3])
+{
+#if defined(ROLLERC_INTERP)
+    return rollerc_interp::encode_map(map, {0, element_bytes, static_cast<const unsigned char *>(start),
+                                            {sizes[0], sizes[1], sizes[2]}, {strides[0], strides[1]}, {box[0], box[1], box[2]}});
+#else
+    using Encode = int (*)(void *map, int type, unsigned rank, void *start, const unsigned long long *sizes,
+                           const unsigned long long *strides, const unsigned *box, const unsigned *steps, int interleave,
+                           int swizzle, int promotion, int fill);   // cuTensorMapEncodeTiled, of cuda.h
+    void *entry = nullptr;
+    cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
+#if CUDART_VERSION >= 12050
+    const cudaError_t status = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &entry, 12000, cudaEnableDefault, &found);
+#else
+    const cudaError_t status = cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &entry, cudaEnableDefault, &found);
+#endif
+    if (status != cudaSuccess || found != cudaDriverEntryPointSuccess)
+        return status != cudaSuccess ? status : cudaErrorNotSupported;
+    unsigned long long counts[3], apart[2];
+    unsigned boxes[3];
+    const unsigned steps[3] = {1, 1, 1};
+    for (int d = 0; d < 3; d++) {
+        counts[d] = static_cast<unsigned long long>(sizes[d]);
+        boxes[d] = static_cast<unsigned>(box[d]);
+    }
+    for (int d = 0; d < 2; d++)
+        apart[d] = static_cast<unsigned long long>(strides[d]);
+    const int type = element_bytes == 1 ? 0 : element_bytes == 2 ? 1 : 2;   // unsigned integers: bits are copied as they are
+    const int lines_of_128_bytes = 3, promotion_256_bytes = 3;              // how pieces change places; what L2 reads at once
+    const int error = reinterpret_cast<Encode>(entry)(map, type, 3, const_cast<void *>(start), counts, apart, boxes, steps, 0,
+                                                      lines_of_128_bytes, promotion_256_bytes, 0);
+    return error == 0 ? cudaSuccess : cudaErrorInvalidValue;
+#endif
+}
+#endif

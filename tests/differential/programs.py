@@ -164,11 +164,11 @@ PROGRAMS = [
         input x[2, 5, 7, 9] : {T}  input w[M, 5, 3, 3] : {T}
         y[n, f, h:7, v:9] = sum[c, r, s](pad(x[n, c, h + r - 1, v + s - 1], 0) * w[f, c, r, s])
         output y : {T}"""),
-    Program("wgmma", "wgmma", HALVES, {"M": ("m", 64), "K": ("k", 24)}, """
+    Program("bulk", "bulk", HALVES, {"M": ("m", 64), "K": ("k", 24)}, """
         input A[M, 8 * K] : {T}  input B[8 * K, 72] : {T}
         C[i, j] = sum[k](A[i, k] * B[k, j])
         output C"""),
-    Program("wgmma_turned", "wgmma", HALVES, {"M": ("m", 9), "N": ("n", 64), "K": ("k", 13)}, """
+    Program("bulk_turned", "bulk", HALVES, {"M": ("m", 9), "N": ("n", 64), "K": ("k", 13)}, """
         input A[3, 8 * K, 8 * M] : {T}  input B[N, 3, 8 * K] : {T}  input bias[N] : {T}
         c[b, i, j] = sum[k](A[b, k, i] * B[j, b, k])
         y[b, i, j] = relu(c[b, i, j] + bias[j])

@@ -209,6 +209,7 @@ static bool is_uncounted(const PlannedLaunch *launch, const Counts *counts, cons
     case ITEM_END:
     case ITEM_MAP:
     case ITEM_REDUCE:
+    case ITEM_ROLE:
     case ITEM_PRODUCT: return true;
     case ITEM_WAIT: return false;
     case ITEM_EXCHANGE: return is_alone(launch, &item->exchange);

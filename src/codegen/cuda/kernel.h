@@ -16,6 +16,17 @@ typedef struct LaunchArg {
     int64_t scratch_bytes;      // of what is no tensor
 } LaunchArg;
 
+/* A tensor as bulk copies see it, up to three dimensions, the first contiguous: the driver makes a parameter of 128 bytes of it. */
+typedef struct TensorMap {
+    int arg;                 // the launch's that holds it
+    int element_bytes;
+    int64_t sizes[3];        // elements
+    int64_t strides[2];      // bytes from one to the next along the second and the third
+    int box[3];              // elements that a copy brings; 128 bytes along the first
+} TensorMap;
+
+enum { MAX_TENSOR_MAPS = 2 };   // of a launch
+
 typedef struct Launch {
     const char *entry;   // "softmax_k0"
     int64_t grid[3];
@@ -25,6 +36,8 @@ typedef struct Launch {
     bool cooperative;
     LaunchArg *args;
     int arg_count;
+    TensorMap maps[MAX_TENSOR_MAPS];   // parameters behind those of `args`
+    int map_count;
     double work;   // scalar operations of the whole launch
 } Launch;
 

@@ -147,21 +147,44 @@ static void write_cluster(StrBuf *out, const char *indent, const Launch *launch)
         indent, launch->shared_bytes);
 }
 
+/* What the launcher calls argument i of a launch. */
+static const char *pointer_name(Arena *arena, const Program *program, const Launch *launch, int i)
+{
+    const LaunchArg *arg = &launch->args[i];
+    return arg->workspace_offset >= 0 ? arena_printf(arena, "w%d", i)
+                                      : argument_number(arena, program, program_argument(program, arg->tensor));
+}
+
 static void write_arguments(StrBuf *out, const char *indent, const Program *program, const Launch *launch)
 {
     for (int i = 0; i < launch->arg_count; i++)
         if (launch->args[i].workspace_offset >= 0)
             strbuf_printf(out, "%svoid *w%d = (char *)workspace + %" PRId64 ";\n", indent, i,
                           launch->args[i].workspace_offset);
+    for (int i = 0; i < launch->map_count; i++)
+        strbuf_printf(out, "%srollerc::TensorMap m%d;\n", indent, i);
     strbuf_printf(out, "%svoid *args[] = {", indent);
-    for (int i = 0; i < launch->arg_count; i++) {
-        const LaunchArg *arg = &launch->args[i];
-        const char *name = arg->workspace_offset >= 0
-                               ? arena_printf(out->arena, "w%d", i)
-                               : argument_number(out->arena, program, program_argument(program, arg->tensor));
-        strbuf_printf(out, "%s&%s", i ? ", " : "", name);
-    }
+    for (int i = 0; i < launch->arg_count; i++)
+        strbuf_printf(out, "%s&%s", i ? ", " : "", pointer_name(out->arena, program, launch, i));
+    for (int i = 0; i < launch->map_count; i++)
+        strbuf_printf(out, ", &m%d", i);
     strbuf_puts(out, "};\n");
+}
+
+/* How bulk copies see the arguments, with `status` for what the driver says. */
+static void write_maps(StrBuf *out, const char *indent, const Program *program, const Launch *launch)
+{
+    for (int i = 0; i < launch->map_count; i++) {
+        const TensorMap *map = &launch->maps[i];
+        if (i)
+            strbuf_printf(out, "%sif (status == cudaSuccess)\n    ", indent);
+        strbuf_printf(out,
+                      "%sstatus = describe_tensor(&m%d, %s, %d, {%" PRId64 ", %" PRId64 ", %" PRId64 "}, {%" PRId64
+                      ", %" PRId64 "}, {%d, %d, %d});\n",
+                      indent, i, pointer_name(out->arena, program, launch, map->arg), map->element_bytes,
+                      map->sizes[0], map->sizes[1], map->sizes[2], map->strides[0], map->strides[1], map->box[0],
+                      map->box[1], map->box[2]);
+    }
 }
 
 /* `result` is what its status goes to: `return (int)`, `status = `. */
@@ -170,8 +193,11 @@ static void write_launch(StrBuf *out, const char *indent, const char *result, co
 {
     bool cluster = launch_cluster_blocks(launch) > 1;
     write_arguments(out, indent, program, launch);
+    write_maps(out, indent, program, launch);
     if (cluster)
         write_cluster(out, indent, launch);
+    if (launch->map_count)
+        strbuf_printf(out, "%sif (status == cudaSuccess)\n    ", indent);
     strbuf_printf(out, "%s%s", indent, result);
     write_call(out, launch, cluster);
     strbuf_printf(out, "%s%s_scope::%s, ", cluster ? "&config, " : "", launch->entry, launch->entry);
@@ -188,7 +214,7 @@ static void write_launch(StrBuf *out, const char *indent, const char *result, co
 static void write_launches(StrBuf *out, const Kernel *kernel)
 {
     bool allows = needs_allowance(kernel);
-    if (kernel->launch_count == 1 && !allows) {
+    if (kernel->launch_count == 1 && !allows && !kernel->launches[0].map_count) {
         write_launch(out, "    ", "return (int)", kernel->program, &kernel->launches[0]);
         return;
     }

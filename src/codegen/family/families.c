@@ -30,7 +30,8 @@ int family_rules(const Family *family, const Fusion *fusion, const DeviceSpec *d
 
 int launch_threads(const Family *family, const RProgram *program, const DeviceSpec *device)
 {
-    return family->whole_warps ? (int)round_up(program->threads, device->warp_size) : program->threads;
+    int threads = family->whole_warps ? (int)round_up(program->threads, device->warp_size) : program->threads;
+    return threads + family->copying_warps * device->warp_size;
 }
 
 // clang-format off
@@ -40,6 +41,7 @@ const Family *const families[] = {
     &matmul_family,
     &gemm_family,
     &wgmma_family,
+    &bulk_family,
     &skinny_family,
     &window_family,
     &reduce_family,

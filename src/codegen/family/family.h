@@ -2,6 +2,7 @@
 //
 // families.c holds the only list of them. Every family that matches offers candidates, and the model ranks them all.
 #pragma once
+#include "codegen/cuda/kernel.h"
 #include "hal/device.h"
 #include "ir/fuse.h"
 #include "rprogram/rprogram.h"
@@ -30,12 +31,15 @@ typedef struct Family {
     /* Every TileRules.variant_name there is, ended by NULL: random programs must reach them all. */
     const char *const *variants;
     bool whole_warps;            // blocks smaller than a warp are launched with a whole one
+    int copying_warps;           // beside those that compute
     /* By structure of the expression, never by a name. */
     bool (*matches)(const Fusion *fusion, const DeviceSpec *device);
     /* Fills at most MAX_VARIANTS rules, each another kind of kernel; returns their number. */
     int (*rules)(const Fusion *fusion, const DeviceSpec *device, TileRules *variants);
     /* Writes the constants, types and device functions of the parameter block (tensors are there already). */
     void (*emit)(StrBuf *out, const KernelPlan *plan);
+    /* Fills in how bulk copies see what it reads; their number. NULL: it makes none. */
+    int (*maps)(const KernelPlan *plan, TensorMap *maps);
     /* Of the same block. NULL: its kernels use no shared memory and none of their own. */
     KernelMemory (*memory)(const KernelPlan *plan);
 } Family;
@@ -50,4 +54,4 @@ int launch_threads(const Family *family, const RProgram *program, const DeviceSp
 extern const Family *const families[];
 
 extern const Family elementwise_family, permute_family, reduce_family, window_family, matmul_family, gemm_family,
-    wgmma_family, skinny_family, rowwise_family, channelwise_family, resident_family, loopnest_family;
+    wgmma_family, bulk_family, skinny_family, rowwise_family, channelwise_family, resident_family, loopnest_family;

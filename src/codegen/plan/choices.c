@@ -89,11 +89,11 @@ static ChoiceList single_launches(Planner *planner, const Fusion *fusion)
 /* Other families gain nothing from factors that are packed. */
 static ChoiceList tensor_core_launches(Planner *planner, const Fusion *fusion)
 {
-    static const Family *const both[] = {&gemm_family, &wgmma_family};
+    static const Family *const all[] = {&gemm_family, &wgmma_family, &bulk_family};
     ChoiceList list = {0};
-    for (int f = 0; f < 2; f++)
-        if (both[f]->matches(fusion, planner->device))
-            add_family(planner, &list, both[f], fusion);
+    for (size_t f = 0; f < sizeof all / sizeof *all; f++)
+        if (all[f]->matches(fusion, planner->device))
+            add_family(planner, &list, all[f], fusion);
     return list;
 }
 

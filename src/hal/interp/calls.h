@@ -79,6 +79,24 @@ ROLLERC_EXPORT void multiply_shared(const SharedProduct &what, float *sums, Plac
 ROLLERC_EXPORT void close_products(Place place);
 ROLLERC_EXPORT void wait_products(unsigned groups, Place place);   // all but the last `groups` are done
 
+// A box of a tensor that bulk copies bring: the twin of a tensor map, in place of its 128 bytes. Lines of 128 bytes along the
+// first dimension, whose neighbours are neighbours in memory.
+enum { TENSOR_BOX_RANK = 3, TENSOR_BOX_MAGIC = 0x7e4507 };
+struct TensorBox {
+    unsigned magic;
+    int element_bytes;
+    const unsigned char *start;
+    long long sizes[TENSOR_BOX_RANK], strides[TENSOR_BOX_RANK - 1];   // elements; bytes from one to the next, of all but the first
+    int box[TENSOR_BOX_RANK];
+};
+ROLLERC_EXPORT cudaError_t encode_map(void *map, const TensorBox &what);
+ROLLERC_EXPORT void mbarrier_init(void *barrier, int arrivals, Place place);
+ROLLERC_EXPORT void mbarrier_expect(void *barrier, int bytes, Place place);   // and arrives
+ROLLERC_EXPORT void mbarrier_arrive(void *barrier, int rank, Place place);    // at that block's of the cluster
+ROLLERC_EXPORT void mbarrier_wait(void *barrier, unsigned parity, Place place);
+ROLLERC_EXPORT void bulk_copy(void *target, const void *map, const int (&at)[TENSOR_BOX_RANK], void *barrier,
+                              unsigned blocks_of_cluster, Place place);
+
 ROLLERC_EXPORT void async_copy16(void *shared, const void *global, Place place);
 ROLLERC_EXPORT void async_commit(Place place);
 ROLLERC_EXPORT void async_wait(unsigned groups, Place place);   // all but the last `groups` have landed

@@ -4,8 +4,14 @@ namespace rollerc_interp {
 
 namespace {
 
-// The counts of the block that the current thread belongs to; null: it is none of those counted.
-InterpCounts *counts_of_block() { return current ? current->block->counts : nullptr; }
+const Block *receiver;
+
+// The counts of the block that the current thread belongs to, or that receives what it reads; null: it is none of those counted.
+InterpCounts *counts_of_block()
+{
+    const Block *block = receiver ? receiver : current ? current->block : nullptr;
+    return block ? block->counts : nullptr;
+}
 
 bool is_first_thread() { return current->number == 0; }
 
@@ -63,6 +69,16 @@ void count_barrier(long long InterpCounts::*scope)
     InterpCounts *counts = counts_of_block();
     if (counts && is_first_thread())
         counts->*scope += 1;
+}
+
+void count_received(const Block *block) { receiver = block; }
+
+// Of the first thread, which copies, and the last, which multiplies.
+void count_turn()
+{
+    InterpCounts *counts = counts_of_block();
+    if (counts && (is_first_thread() || current->number == thread_count - 1))
+        counts->waits++;
 }
 
 void count_wait(unsigned pending)

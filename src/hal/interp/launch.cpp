@@ -76,6 +76,7 @@ void start_block(Block *block)
     block->epoch = epoch;
     block->alive = thread_count;
     block->touched = 0;
+    block->bulk_count = 0;
     start_counts(block);
     for (int i = 0; i < thread_count; i++) {
         Thread &thread = block->threads[i];

@@ -6,6 +6,7 @@
 #include "copies.cpp"
 #include "tiles.cpp"
 #include "products.cpp"
+#include "bulk.cpp"
 #include "counts.cpp"
 #include "shadow.cpp"
 #include "launch.cpp"

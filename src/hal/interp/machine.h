@@ -5,6 +5,7 @@
 //   copies.cpp     asynchronous copies
 //   tiles.cpp      tensor cores
 //   products.cpp   those that read shared memory
+//   bulk.cpp       copies of boxes, and the barriers that count their bytes
 //   shadow.cpp     what is known of memory: races, uninitialised reads, traffic
 //   counts.cpp     what single blocks do, for those who said it before
 //   launch.cpp     grids, teams of blocks and the way in
@@ -25,6 +26,7 @@ enum {
     MAX_TEAM_BLOCKS = 1 << 13,
     MAX_TEAM_WARPS = 1 << 14,       // of blocks of 33 threads there are 7943, with two warps each
     MAX_KERNELS = 4096,             // launches of one program that ask for more shared memory or larger clusters
+    MAX_BULK_BARRIERS = 32,         // of a block
     STACK_BYTES = 256 << 10
 };
 
@@ -33,6 +35,8 @@ struct Fiber;
 struct Copy;
 struct Product;
 struct Sums;
+struct BulkCopy;
+struct BulkBarrier;
 struct Thread {
     uint3 index;
     int number, lane, warp;       // within the block
@@ -46,6 +50,7 @@ struct Thread {
     Copy *first_copy, *last_copy; // asynchronous, under way
     unsigned copy_groups;         // that were committed
     unsigned shown;               // how often it has called show_operands()
+    BulkBarrier *waits_for;       // null: for none
 };
 
 struct Meeting {                    // of a warp's lanes at a shuffle or ballot
@@ -79,6 +84,15 @@ struct Cluster {
     unsigned barriers;              // at which all have arrived
 };
 
+struct BulkBarrier {              // of 8 bytes of shared memory
+    long long at;                 // there
+    int expected, missing;        // arrivals of each phase, and what this one still lacks
+    long long bytes;              // that it lacks; below 0: they were sent before they were expected
+    unsigned phases;              // that are over
+    int waiting;                  // threads
+    BulkCopy *first, *last;       // under way
+};
+
 struct Block {
     uint3 index;
     Thread *threads;
@@ -92,6 +106,8 @@ struct Block {
     unsigned epoch;                 // of its last barrier, or of its start
     unsigned char *shared;
     InterpCounts *counts;           // null: not a counted block
+    int bulk_count;
+    BulkBarrier bulk[MAX_BULK_BARRIERS];
     unsigned touched, touched_pc;   // others of the cluster accessed `shared`: 1 + their arrivals then; 0: none did
 };
 
@@ -154,6 +170,8 @@ void together(void *brought, Work work, Place place);
 void finish_copies(Thread *thread);
 // products.cpp
 void finish_products(const Block &block);
+// bulk.cpp
+void finish_bulk(const Block &block);
 // counts.cpp
 void start_counts(Block *block);
 void count_shared(int bytes, bool write);
@@ -161,9 +179,13 @@ void count_sectors(const InterpRegion *region, long long at, int bytes, bool wri
 void count_meeting();
 void count_barrier(long long InterpCounts::*scope);
 void count_wait(unsigned pending);
+void count_turn();                 // a wait at a barrier in shared memory
+void count_received(const Block *block);   // sectors that are read are its from now on; null: the current thread's block's
 // shadow.cpp: accesses of the machine for a thread
 void note_access(void *address, int bytes, bool write);
 void note_flight(void *shared, bool under_way);
+void note_received(const Block *block, unsigned char *global, int bytes);   // read for that block
+void note_box(void *shared, bool under_way);   // 16 bytes that a bulk copy brings
 void note_operand(void *shared);   // 16 bytes that a tensor core reads
 void note_clear(void *memory, size_t count);
 void note_end(const Block &block);

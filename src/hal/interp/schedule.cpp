@@ -248,6 +248,7 @@ void end_block(const Block &block)
 {
     note_end(block);
     finish_products(block);
+    finish_bulk(block);
     if (cluster_blocks > 1)
         __builtin_memset(block.shared, 0xff, shared_bytes);
 }

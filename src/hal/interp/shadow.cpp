@@ -29,6 +29,7 @@ struct InterpCell {
     bool other_teams : 1;                 // read by another team of this launch, too
     bool is_split : 1;                    // see the cells of its halves, which are those of their first bytes
     unsigned split_halves : 2;            // bit i: of half i, see the cells of both bytes
+    bool boxed : 1;                       // brought by a bulk copy: what waits for it is no thread's access
 };
 
 static_assert(sizeof(InterpCell) == INTERP_CELL_BYTES, "the host maps so much");
@@ -459,6 +460,32 @@ void note_flight(void *shared, bool under_way)
         shadow_of(*owner).words[(access.at - owner->shared) / WORD + i].in_flight = under_way;
 }
 
+void note_received(const Block *block, unsigned char *global, int bytes)
+{
+    count_received(block);
+    note_access(global, bytes, false);
+    count_received(nullptr);
+}
+
+// What threads had there before must be behind them.
+void note_box(void *shared, bool under_way)
+{
+    const Access access = {static_cast<unsigned char *>(shared), 16, true, 0};
+    const Block *owner = host->region_count ? shared_owner(access) : nullptr;
+    if (!owner)
+        return;
+    for (int i = 0; i < access.bytes / WORD; i++) {
+        Cell &cell = shadow_of(*owner).words[(access.at - owner->shared) / WORD + i];
+        if (under_way && cell.boxed && cell.in_flight)
+            fail_access(access, 0, "a bulk copy onto the target of another that is under way");
+        if (under_way && !cell.boxed)
+            check_write(access, cell);
+        cell = Cell();
+        cell.known = cell.boxed = true;
+        cell.in_flight = under_way;
+    }
+}
+
 // Of a word that was written in parts the first one speaks for all.
 void note_operand(void *shared)
 {
@@ -466,6 +493,13 @@ void note_operand(void *shared)
     const Block *owner = host->region_count ? shared_owner(access) : nullptr;
     if (!owner)
         return;
+    const Cell &first = shadow_of(*owner).words[(access.at - owner->shared) / WORD];
+    if (first.boxed) {
+        count_shared(access.bytes, false);
+        if (first.in_flight)
+            fail_access(access, 0, "a tensor core reads the target of a bulk copy that is under way");
+        return;
+    }
     check_access(access);
     for (int i = 0; i < access.bytes / WORD; i++) {
         const InterpShadow shadow = shadow_of(*owner);

@@ -14,6 +14,7 @@
 #define __host__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
+#define __grid_constant__
 
 // ---- the mathematical library, without its header ----
 
@@ -168,6 +169,37 @@ static inline void multiply_shared_of(rollerc_interp::TileElement element, float
     rollerc_interp::multiply_shared({element, COUNT * 2, a, b, turn_a, turn_b}, c, place);
 }
 
+static inline void mbarrier_init(unsigned long long *barrier, int arrivals, ROLLERC_PLACE)
+{
+    rollerc_interp::mbarrier_init(barrier, arrivals, place);
+}
+static inline void mbarrier_expect(unsigned long long *barrier, int bytes, ROLLERC_PLACE)
+{
+    rollerc_interp::mbarrier_expect(barrier, bytes, place);
+}
+static inline void mbarrier_arrive(unsigned long long *barrier, ROLLERC_PLACE)
+{
+    rollerc_interp::mbarrier_arrive(barrier, rollerc_interp::cluster_rank(), place);
+}
+static inline void mbarrier_arrive_at(unsigned long long *barrier, int rank, ROLLERC_PLACE)
+{
+    rollerc_interp::mbarrier_arrive(barrier, rank, place);
+}
+static inline void mbarrier_wait(unsigned long long *barrier, unsigned parity, ROLLERC_PLACE)
+{
+    rollerc_interp::mbarrier_wait(barrier, parity, place);
+}
+static inline void copy_box(void *target, const void *map, int x, int y, int z, unsigned long long *barrier, ROLLERC_PLACE)
+{
+    const int at[rollerc_interp::TENSOR_BOX_RANK] = {x, y, z};
+    rollerc_interp::bulk_copy(target, map, at, barrier, 1u << rollerc_interp::cluster_rank(), place);
+}
+static inline void copy_box_to(unsigned blocks, void *target, const void *map, int x, int y, int z,
+                               unsigned long long *barrier, ROLLERC_PLACE)
+{
+    const int at[rollerc_interp::TENSOR_BOX_RANK] = {x, y, z};
+    rollerc_interp::bulk_copy(target, map, at, barrier, blocks, place);
+}
 static inline void async_copy16(void *shared, const void *global, ROLLERC_PLACE)
 {
     rollerc_interp::async_copy16(shared, global, place);

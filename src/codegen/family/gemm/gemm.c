@@ -183,7 +183,6 @@ static int value_bytes(const Product *product)
 
 void schedule_finish(Schedule *schedule, const Fusion *fusion, const Product *product, const TileSpace *space)
 {
-    schedule_barrier(schedule, SCOPE_BLOCK);
     schedule_exchange(schedule, (Exchange){.ops = schedule_ops(fusion, true),
                                            .scope = SCOPE_WARP,
                                            .combine = COMBINE_ROWS,
@@ -218,6 +217,7 @@ static Schedule schedule_of(const Fusion *fusion, const Product *product, const 
     schedule_wait(&schedule, stages - 2);
     schedule_barrier(&schedule, SCOPE_BLOCK);
     schedule_end(&schedule);
+    schedule_barrier(&schedule, SCOPE_BLOCK);
     schedule_finish(&schedule, fusion, product, space);
     return schedule;
 }
@@ -411,8 +411,8 @@ void gemm_emit(StrBuf *out, const KernelPlan *plan, const TensorTile *how)
         scope.axis[a] = axis_names[a];
     int columns = columns_of(plan->fusion, &product);
     emit_constants(out, plan, &product, columns, how);
-    emit_operand(out, &scope, &product, 0);
-    emit_operand(out, &scope, &product, 1);
+    for (int factor = 0; factor < 2; factor++)
+        (how->emit_operand ? how->emit_operand : emit_operand)(out, &scope, &product, factor);
     if (columns == 1)
         emit_finish(out, &scope, &product);
     emit_finish_vector(out, &scope, &product, columns > 1);

@@ -33,6 +33,8 @@ void schedule_finish(Schedule *schedule, const Fusion *fusion, const Product *pr
 typedef struct TensorTile {
     bool atom_shared;      // instructions read shared memory; else registers, whose shape the template must know
     const char *holders;   // of a register tile
+    /* What the template asks of an operand; NULL: where its elements are. */
+    void (*emit_operand)(StrBuf *out, const Scope *scope, const Product *product, int factor);
 } TensorTile;
 
 /* The parameter block. */

@@ -1,4 +1,5 @@
-// wgmma: a sum of products of 16-bit elements, computed by tensor cores that read shared memory.
+// wgmma: a sum of products of 16-bit elements, computed by tensor cores that read shared memory, of factors that are no boxes of
+// tensors (bulk.c), as pixels under the taps of a convolution.
 #include <inttypes.h>
 
 #include "codegen/family/family.h"
@@ -13,7 +14,8 @@ static bool matches(const Fusion *fusion, const DeviceSpec *device)
 {
     Product product;
     return count_bit_outputs(fusion) == 0 && product_find(fusion, &product) && find_atom(&product, device, true) &&
-           find_reading(fusion, &product, 0).way == BY_PIECES && find_reading(fusion, &product, 1).way == BY_PIECES;
+           find_reading(fusion, &product, 0).way == BY_PIECES && find_reading(fusion, &product, 1).way == BY_PIECES &&
+           !bulk_family.matches(fusion, device);
 }
 
 /* The products of a step begin when its tiles are there, and go on while a later step's are asked for. */
@@ -32,6 +34,7 @@ static Schedule schedule_of(const Fusion *fusion, const Product *product, const 
                                     .async = true,
                                     .ahead = (uint8_t)(stages - 2)});
     schedule_end(&schedule);
+    schedule_barrier(&schedule, SCOPE_BLOCK);
     schedule_finish(&schedule, fusion, product, space);
     return schedule;
 }

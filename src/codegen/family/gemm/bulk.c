@@ -1,0 +1,188 @@
+// bulk: a sum of products of 16-bit elements by tensor cores that read shared memory, to which one thread copies boxes of both
+// factors while groups of warps multiply.
+#include <inttypes.h>
+
+#include "base/checked.h"
+#include "codegen/family/family.h"
+#include "codegen/family/gemm/gemm.h"
+#include "rtile/space.h"
+
+/* A step of k is a line of 128 bytes in shared memory; the tiles begin at a multiple of ALIGNMENT bytes. */
+enum { K_STEP = 64, LINE_ELEMENTS = 64, ELEMENT_BYTES = 2, ALIGNMENT = 1024 };
+enum { GROUP_WARPS = 4, MAX_GROUPS = 2, MAX_TILE = 256, SLAB_ROWS = 8, SLAB_COLUMNS = 64 };
+
+static const int STAGES[] = {4, 6, 8};   // of each kind of kernel
+
+// ---- how a factor lies in memory ----
+
+/* Its neighbours along k, or else along its rows, lie side by side; lines of them and batches are so many elements apart. */
+typedef struct Lines {
+    bool along_k;
+    int64_t line, batch;   // batch 0: there is one for all
+} Lines;
+
+/* Elements from one flat position of the group to the next; -1: they differ. */
+static int64_t group_stride(const Fusion *fusion, const Affine *offset, const Group *group)
+{
+    int64_t stride = group->count ? offset->coef[innermost(group)] : 0, below = 1;
+    for (int i = group->count - 1; i >= 0; i--) {
+        if (offset->coef[group->axes[i]] != stride * below)
+            return -1;
+        below *= fusion->axes[group->axes[i]].extent;
+    }
+    return stride;
+}
+
+/* The driver takes strides below 2^40 bytes. */
+static bool is_legal(int64_t stride)
+{
+    return stride >= 0 && stride < (int64_t)1 << 39 && stride * ELEMENT_BYTES % 16 == 0;
+}
+
+static bool find_lines(const Fusion *fusion, const Product *product, int factor, Lines *lines)
+{
+    const Expr *expr = product->factor[factor];
+    if (expr->kind != EXPR_ACCESS || product->guard)
+        return false;
+    Affine offset = access_offset(&expr->access);
+    int64_t rows = group_stride(fusion, &offset, &product->group[factor ? GROUP_N : GROUP_M]);
+    int64_t k = group_stride(fusion, &offset, &product->group[GROUP_K]);
+    lines->batch = group_stride(fusion, &offset, &product->group[GROUP_BATCH]);
+    lines->along_k = k == 1;
+    lines->line = k == 1 ? rows : k;
+    return offset.constant == 0 && (k == 1 || rows == 1) && lines->line > 0 && is_legal(lines->line) && is_legal(lines->batch);
+}
+
+static bool matches(const Fusion *fusion, const DeviceSpec *device)
+{
+    Product product;
+    Lines lines;
+    return device->has.bulk_tensor_copy && count_bit_outputs(fusion) == 0 && product_find(fusion, &product) &&
+           find_atom(&product, device, true) && find_lines(fusion, &product, 0, &lines) &&
+           find_lines(fusion, &product, 1, &lines);
+}
+
+// ---- rules ----
+
+/* One thread asks for boxes as far ahead as there are stages; the products of a step begin when its boxes are there. */
+static Schedule schedule_of(const Fusion *fusion, const Product *product, const TileSpace *space, int stages)
+{
+    Schedule schedule = {.pace = PACE_FREE, .order = ORDER_PANELS};
+    uint32_t operands = space_inputs(space);
+    schedule_barrier(&schedule, SCOPE_BLOCK);
+    schedule_role(&schedule, WARPS_COPY);
+    schedule_loop(&schedule, (Loop){.axis = GROUP_K});
+    schedule_wait(&schedule, 0);
+    schedule_load(&schedule, (Move){.tiles = operands,
+                                    .from = PLACE_MEMORY,
+                                    .to = PLACE_SHARED,
+                                    .async = true,
+                                    .ahead = (uint8_t)(stages - 1)});
+    schedule_end(&schedule);
+    schedule_role(&schedule, WARPS_COMPUTE);
+    schedule_loop(&schedule, (Loop){.axis = GROUP_K});
+    schedule_wait(&schedule, 0);
+    schedule_load(&schedule, (Move){.tiles = operands, .from = PLACE_SHARED, .to = PLACE_REGISTERS});
+    schedule_product(&schedule, schedule_ops(fusion, true));
+    schedule_end(&schedule);
+    schedule_finish(&schedule, fusion, product, space);
+    return schedule;
+}
+
+/* The room of the slabs, of the barriers, and up to where the first tile may begin. */
+static int64_t overhead(int groups, int stages)
+{
+    return ALIGNMENT + groups * GROUP_WARPS * SLAB_ROWS * (SLAB_COLUMNS + 8) * 4 + stages * 2 * 8;
+}
+
+static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+{
+    Product product;
+    product_find(fusion, &product);
+    const Atom *atom = find_atom(&product, device, true);
+    TileRules rules = {.space = find_space(fusion, device, &product, atom)};
+    rules.rule[LEVEL_REGISTER][GROUP_BATCH] = rules.rule[LEVEL_SHARED][GROUP_BATCH] = (AxisRule){1, 1};
+    rules.rule[LEVEL_REGISTER][GROUP_K] = rules.rule[LEVEL_SHARED][GROUP_K] = (AxisRule){K_STEP, K_STEP};
+    rules.rule[LEVEL_REGISTER][GROUP_M] = (AxisRule){atom->m, atom->m};   // more would read b more often
+    rules.rule[LEVEL_REGISTER][GROUP_N] = (AxisRule){atom->n / 4, atom->n};
+    rules.rule[LEVEL_SHARED][GROUP_M] = rules.rule[LEVEL_SHARED][GROUP_N] = (AxisRule){1, MAX_TILE};
+    rules.tile_threads = GROUP_WARPS * device->warp_size;
+    rules.most_threads = MAX_GROUPS * rules.tile_threads;
+    rules.accumulator_bits = product.group[GROUP_K].extent > MAX_CHAIN ? 64 : 32;
+    rules.register_overhead = 72;
+    rules.input_buffers = rules.input_registers = 1;   // read by tiles, and never held
+    int count = 0;
+    for (; bulk_family.variants[count]; count++) {
+        rules.stages = STAGES[count];
+        rules.variant_name = bulk_family.variants[count];
+        rules.shared_overhead = overhead(MAX_GROUPS, rules.stages);
+        rules.schedule = schedule_of(fusion, &product, &rules.space, rules.stages);
+        variants[count] = rules;
+    }
+    return count;
+}
+
+// ---- the kernel ----
+
+static int maps(const KernelPlan *plan, TensorMap *maps)
+{
+    Product product;
+    product_find(plan->fusion, &product);
+    for (int factor = 0; factor < 2; factor++) {
+        Lines lines;
+        find_lines(plan->fusion, &product, factor, &lines);
+        int group = factor ? GROUP_N : GROUP_M;
+        int64_t rows = product.group[group].extent, k = product.group[GROUP_K].extent;
+        int64_t count = lines.along_k ? rows : k;
+        maps[factor] = (TensorMap){
+            .arg = input_position(plan->fusion, product.factor[factor]->access.tensor),
+            .element_bytes = ELEMENT_BYTES,
+            .sizes = {lines.along_k ? k : rows, count, lines.batch ? product.group[GROUP_BATCH].extent : 1},
+            .strides = {lines.line * ELEMENT_BYTES, (lines.batch ? lines.batch : lines.line * count) * ELEMENT_BYTES},
+            .box = {LINE_ELEMENTS, lines.along_k ? (int)plan->program->tile[LEVEL_SHARED].size[group] : LINE_ELEMENTS, 1},
+        };
+    }
+    return 2;
+}
+
+static void emit_operand(StrBuf *out, const Scope *scope, const Product *product, int factor)
+{
+    Lines lines;
+    find_lines(scope->fusion, product, factor, &lines);
+    strbuf_printf(out,
+                  "\nstruct Operand%c {\n"
+                  "    static constexpr bool ALONG_K = %s;   // neighbours along k are neighbours in memory\n"
+                  "    static constexpr bool BATCHED = %s;   // each batch has its own\n"
+                  "};\n",
+                  "AB"[factor], lines.along_k ? "true" : "false", lines.batch ? "true" : "false");
+}
+
+static void emit(StrBuf *out, const KernelPlan *plan)
+{
+    gemm_emit(out, plan, &(TensorTile){
+                             .atom_shared = true,
+                             .holders = "a group of four warps",
+                             .emit_operand = emit_operand,
+                         });
+}
+
+/* The stages of both operands, a slab of each warp, and two barriers for each stage. */
+static KernelMemory memory(const KernelPlan *plan)
+{
+    const int64_t *block = plan->program->tile[LEVEL_SHARED].size;
+    int groups = plan->program->threads / plan->rules->tile_threads, stages = plan->rules->stages;
+    int64_t step = (block[GROUP_M] + block[GROUP_N]) * K_STEP * ELEMENT_BYTES;
+    return (KernelMemory){.shared_bytes = stages * step + overhead(groups, stages)};
+}
+
+const Family bulk_family = {
+    .name = "bulk",
+    .template_path = "templates/bulk.cu",
+    .variants = (const char *const[]){"four stages", "six stages", "eight stages", NULL},
+    .copying_warps = GROUP_WARPS,
+    .matches = matches,
+    .rules = rules,
+    .emit = emit,
+    .maps = maps,
+    .memory = memory,
+};

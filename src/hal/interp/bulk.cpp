@@ -1,0 +1,238 @@
+// Bulk copies of boxes of tensors, and the barriers in shared memory that count their bytes: each copy as late as it may be.
+//
+// A copy lands when a thread waits at its barrier and nothing else is missing there; until then its target holds NaNs.
+// What is copied over while tensor cores still read it is found when their product ends.
+namespace rollerc_interp {
+
+// Into one block.
+struct BulkCopy {
+    TensorBox map;
+    int at[TENSOR_BOX_RANK];    // the box's first element
+    unsigned char *target;
+    BulkCopy *next;             // at the same barrier, or of the free ones
+};
+
+namespace {
+
+enum { MAX_BULK_COPIES = 1 << 14, BARRIER_BYTES = 8, LINE_BYTES = 128, PIECE_BYTES = 16, PIECE_LINES = 8 };
+BulkCopy all_bulk_copies[MAX_BULK_COPIES], *free_bulk_copies;
+int bulk_copy_count;
+
+BulkCopy *take_bulk_copy(Place place)
+{
+    BulkCopy *copy = free_bulk_copies;
+    if (copy)
+        free_bulk_copies = copy->next;
+    else if (bulk_copy_count < MAX_BULK_COPIES)
+        copy = &all_bulk_copies[bulk_copy_count++];
+    else
+        fail_at(place, "more bulk copies are under way than the interpreter can hold");
+    return copy;
+}
+
+// ---- boxes ----
+
+int lines_of(const TensorBox &map) { return map.box[1] * map.box[2]; }
+int bytes_of(const TensorBox &map) { return lines_of(map) * LINE_BYTES; }
+
+// Calls visit(piece of the target, source), the latter null where the box leaves the tensor. Pieces change places within
+// a line as tensor cores expect them.
+template <class Visit> void visit_box(const BulkCopy &copy, const unsigned char *shared, Visit visit)
+{
+    const TensorBox &map = copy.map;
+    const int elements = PIECE_BYTES / map.element_bytes;
+    for (int line = 0; line < lines_of(map); line++)
+        for (int piece = 0; piece < LINE_BYTES / PIECE_BYTES; piece++) {
+            const long long x = copy.at[0] + piece * elements;
+            const long long y = copy.at[1] + line % map.box[1], z = copy.at[2] + line / map.box[1];
+            const long long straight = copy.target - shared + line * LINE_BYTES + piece * PIECE_BYTES;
+            const long long turned = straight ^ (straight / LINE_BYTES % PIECE_LINES) * PIECE_BYTES;
+            const bool outside = x >= map.sizes[0] || y >= map.sizes[1] || z >= map.sizes[2];
+            const unsigned char *source = map.start + x * map.element_bytes + y * map.strides[0] + z * map.strides[1];
+            const long long left = (map.sizes[0] - x) * map.element_bytes;
+            visit(const_cast<unsigned char *>(shared) + turned, outside ? nullptr : source,
+                  left < PIECE_BYTES ? static_cast<int>(left) : +PIECE_BYTES);
+        }
+}
+
+// The copy begins: what it reads is known, and nobody may touch its target.
+void begin_copy(Block *block, const BulkCopy &copy)
+{
+    visit_box(copy, block->shared, [block](unsigned char *piece, const unsigned char *source, int bytes) {
+        if (source)
+            note_received(block, const_cast<unsigned char *>(source), bytes);
+        note_box(piece, true);
+        __builtin_memset(piece, 0xff, PIECE_BYTES);
+    });
+    if (block->counts)
+        block->counts->shared_written += bytes_of(copy.map);
+}
+
+void end_copy(Block *block, const BulkCopy &copy)
+{
+    visit_box(copy, block->shared, [](unsigned char *piece, const unsigned char *source, int bytes) {
+        note_box(piece, false);
+        __builtin_memset(piece, 0, PIECE_BYTES);
+        if (source)
+            __builtin_memcpy(piece, source, static_cast<size_t>(bytes));
+    });
+}
+
+// ---- barriers ----
+
+// A thread that uses a barrier must know that it was made.
+BulkBarrier &barrier_at(Block *block, unsigned char *address, Place place)
+{
+    host->file = place.file;
+    host->line = place.line;
+    note_access(address, BARRIER_BYTES, false);
+    count_shared(-BARRIER_BYTES, false);
+    host->file = nullptr;
+    for (int i = 0; i < block->bulk_count; i++)
+        if (block->bulk[i].at == address - block->shared)
+            return block->bulk[i];
+    fail_at(place, "no barrier was made there");
+}
+
+BulkBarrier &own_barrier(void *address, Place place)
+{
+    return barrier_at(current->block, static_cast<unsigned char *>(address), place);
+}
+
+void land_all(Block *block, BulkBarrier &barrier)
+{
+    while (BulkCopy *copy = barrier.first) {
+        end_copy(block, *copy);
+        barrier.bytes -= bytes_of(copy->map);
+        barrier.first = copy->next;
+        copy->next = free_bulk_copies;
+        free_bulk_copies = copy;
+    }
+}
+
+void wake_all(Block *block, BulkBarrier &barrier)
+{
+    for (int i = 0; i < thread_count && barrier.waiting > 0; i++)
+        if (block->threads[i].waits_for == &barrier) {
+            block->threads[i].waits_for = nullptr;
+            make_ready(&block->threads[i]);
+            barrier.waiting--;
+        }
+}
+
+// When all have arrived copies land, if anybody waits for them.
+void advance(Block *block, BulkBarrier &barrier, bool wanted)
+{
+    if (barrier.missing == 0 && (wanted || barrier.waiting > 0))
+        land_all(block, barrier);
+    if (barrier.missing > 0 || barrier.bytes != 0)
+        return;
+    barrier.missing = barrier.expected;
+    barrier.phases++;
+    wake_all(block, barrier);
+}
+
+void arrive(Block *block, BulkBarrier &barrier, long long bytes, Place place)
+{
+    if (barrier.missing == 0)
+        fail_at(place, "more threads arrive at a barrier than it expects");
+    barrier.missing--;
+    barrier.bytes += bytes;
+    advance(block, barrier, false);
+    preempt(place);
+}
+
+}   // namespace
+
+void mbarrier_init(void *address, int arrivals, Place place)
+{
+    Block *block = current->block;
+    if (block->bulk_count == MAX_BULK_BARRIERS)
+        fail_at(place, "more barriers in shared memory than the interpreter can hold");
+    note_access(address, BARRIER_BYTES, true);
+    count_shared(-BARRIER_BYTES, true);
+    BulkBarrier &barrier = block->bulk[block->bulk_count++];
+    barrier = BulkBarrier();
+    barrier.at = static_cast<unsigned char *>(address) - block->shared;
+    barrier.expected = barrier.missing = arrivals;
+}
+
+void mbarrier_expect(void *address, int bytes, Place place)
+{
+    arrive(current->block, own_barrier(address, place), bytes, place);
+}
+
+void mbarrier_arrive(void *address, int rank, Place place)
+{
+    unsigned char *there = static_cast<unsigned char *>(cluster_map(address, rank, place));
+    Block *block = &current->block->cluster->blocks[rank];
+    arrive(block, barrier_at(block, there, place), 0, place);
+}
+
+void mbarrier_wait(void *address, unsigned parity, Place place)
+{
+    Block *block = current->block;
+    BulkBarrier &barrier = own_barrier(address, place);
+    count_turn();
+    if (barrier.phases % 2 == parity)
+        advance(block, barrier, true);
+    if (barrier.phases % 2 == parity) {
+        barrier.waiting++;
+        current->waits_for = &barrier;
+        wait_at(place);
+    }
+    preempt(place);
+}
+
+void bulk_copy(void *target, const void *map, const int (&at)[TENSOR_BOX_RANK], void *address, unsigned blocks_of_cluster,
+               Place place)
+{
+    const TensorBox *box = static_cast<const TensorBox *>(map);
+    const long long offset = static_cast<unsigned char *>(target) - current->block->shared;
+    if (box->magic != TENSOR_BOX_MAGIC)
+        fail_at(place, "a bulk copy without a tensor map");
+    if (offset < 0 || offset % (PIECE_LINES * LINE_BYTES) || offset + bytes_of(*box) > static_cast<long long>(shared_bytes))
+        fail_at(place, "a bulk copy to where no eight lines begin, or beside shared memory");
+    for (int rank = 0; rank < cluster_blocks; rank++) {
+        if (!(blocks_of_cluster >> rank & 1))
+            continue;
+        Block *block = &current->block->cluster->blocks[rank];
+        BulkBarrier &barrier = barrier_at(block, static_cast<unsigned char *>(cluster_map(address, rank, place)), place);
+        BulkCopy *copy = take_bulk_copy(place);
+        *copy = {*box, {at[0], at[1], at[2]}, block->shared + offset, nullptr};
+        host->file = place.file;
+        host->line = place.line;
+        begin_copy(block, *copy);
+        host->file = nullptr;
+        (barrier.first ? barrier.last->next : barrier.first) = copy;
+        barrier.last = copy;
+        advance(block, barrier, false);
+    }
+    preempt(place);
+}
+
+// What a launcher describes, as the driver would check it.
+cudaError_t encode_map(void *map, const TensorBox &what)
+{
+    const long long inner = static_cast<long long>(what.box[0]) * what.element_bytes;
+    TensorBox box = what;
+    box.magic = TENSOR_BOX_MAGIC;
+    bool legal = reinterpret_cast<size_t>(what.start) % 16 == 0 && reinterpret_cast<size_t>(map) % 64 == 0 && inner == LINE_BYTES;
+    for (int d = 0; d < TENSOR_BOX_RANK; d++)
+        legal &= what.sizes[d] > 0 && what.sizes[d] < 1ll << 32 && what.box[d] > 0 && what.box[d] <= 256;
+    for (int d = 0; d + 1 < TENSOR_BOX_RANK; d++)
+        legal &= what.strides[d] > 0 && what.strides[d] % 16 == 0 && what.strides[d] < 1ll << 40;
+    if (!legal)
+        return cudaErrorInvalidValue;
+    __builtin_memcpy(map, &box, sizeof box);
+    return cudaSuccess;
+}
+
+void finish_bulk(const Block &block)
+{
+    for (int i = 0; i < block.bulk_count; i++)
+        if (block.bulk[i].first)
+            host->fail("a block ends before copies into its shared memory have landed");
+}
+
+}   // namespace rollerc_interp

@@ -1,0 +1,233 @@
+// Matrix multiply on the tensor cores of sm_90a: C[b,m,n] = sum over k of A[b,m,k] * B[b,k,n], of 16-bit elements with sums in
+// f32, then a pointwise epilogue. Warps have roles: one thread copies boxes of A and B to shared memory, while groups of four
+// warps multiply what has come.
+//
+// One thread block computes one BM x BN tile of C, and each group a WM x WN part of that in registers. The block walks along k in
+// steps of BK. STAGES tiles of A and of B lie in shared memory, and two barriers belong to each:
+//
+//   full    the step's boxes have come          the copying thread expects so many bytes, the groups wait for them
+//   free    the step's products are done        each warp arrives, the copying thread waits before it copies there again
+//
+// A and B may lie in memory either way round; in shared memory they lie as they do there.
+#include "prelude.cuh"
+
+namespace KERNEL {
+using namespace rollerc;
+
+// <rollerc: parameters>
+using Index = int;
+struct Tensors {
+    const f16 *in0;   // A[1024, 1024]
+    const f16 *in1;   // B[1024, 1024]
+    f16 *out0;        // C[1024, 1024]
+};
+#define PARAMETERS const f16 *__restrict__ in0, const f16 *__restrict__ in1, f16 *__restrict__ out0
+#define TENSORS {in0, in1, out0}
+constexpr int SHARED_BYTES = 216128;   // of a block
+using Element = f16;                                          // of A and B
+using Value = float;                                          // of the products and their sum
+constexpr Index M = 1024, N = 1024, K = 1024;                 // problem
+constexpr int BM = 128, BN = 256, BK = 64;                    // rTile, shared memory
+constexpr int WM = 64, WN = 256;                              // rTile, registers of a group of four warps
+constexpr int STAGES = 4;                                     // steps of tiles in shared memory
+constexpr Index CHAIN = 128;                                  // steps whose products are added up in one go
+constexpr int QN = 8;                                         // columns of C that are one aligned access
+constexpr Index PANEL = 8;                                    // rows of blocks that run together
+
+struct OperandA {
+    static constexpr bool ALONG_K = true;    // neighbours along k are neighbours in memory
+    static constexpr bool BATCHED = false;   // each batch has its own
+};
+struct OperandB {
+    static constexpr bool ALONG_K = false;
+    static constexpr bool BATCHED = false;
+};
+
+__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index m, Index n, const Value (&total)[QN])
+{
+    store_vector<QN>(t.out0, m * 1024 + n, total);
+}
+// </rollerc>
+
+constexpr int GROUPS_N = BN / WN, GROUPS = BM / WM * GROUPS_N, THREADS = (1 + GROUPS) * 4 * WARP;
+constexpr int AM = 64, AK = 16;   // what one instruction multiplies, with WN columns
+constexpr Index BLOCKS_M = (M + BM - 1) / BM, BLOCKS_N = (N + BN - 1) / BN;
+constexpr Index STEPS = (K + BK - 1) / BK;
+constexpr bool CHAINS = STEPS > CHAIN;   // more than one
+constexpr int SLAB_COLUMNS = 64;
+// Of 65536 registers three groups of warps have 168 a thread: too few for sums of 64 x 256, and too many for those who copy.
+constexpr bool MOVES_REGISTERS = GROUPS == 2 && WM / AM * WN / 2 * (CHAINS ? 2 : 1) > 96;
+
+static_assert(BM % WM == 0 && BN % WN == 0 && WM % AM == 0 && WN % SLAB_COLUMNS == 0, "groups of warps cover the block's tile");
+static_assert(BK == 64 && sizeof(Element) == 2, "a line of an operand in shared memory has 128 bytes");
+static_assert(QN == 1 || N % QN == 0, "rows of C hold whole vectors");
+static_assert((STEPS - 1) * BK < K && STAGES >= 2, "no step is in vain");
+
+// A tile of an operand in shared memory, as describe_operand() has it.
+template <class Operand, int BR> struct Tile {
+    static constexpr bool ALONG_K = Operand::ALONG_K;
+    static constexpr int ELEMENTS = BR * BK;
+    static constexpr int BOX = ALONG_K ? BR : 64;   // rows that one copy brings
+    static_assert(BR % BOX == 0 && BOX <= 256, "boxes cover the tile");
+
+    // By one thread.
+    static __device__ __forceinline__ void fetch(const TensorMap *map, Index batch, Index row0, Index k0, Element *tile,
+                                                 unsigned long long *full)
+    {
+        UNROLL for (int row = 0; row < BR; row += BOX) {
+            const int x = static_cast<int>(ALONG_K ? k0 : row0 + row), y = static_cast<int>(ALONG_K ? row0 + row : k0);
+            copy_box(tile + row * BK, map, x, y, Operand::BATCHED ? static_cast<int>(batch) : 0, full);
+        }
+    }
+    // From this row and k on.
+    static __device__ __forceinline__ unsigned long long part(const Element *tile, int row, int k)
+    {
+        return describe_operand(tile + row * BK + (ALONG_K ? k : k * 64), BK * 128, 8 * 128);
+    }
+};
+
+using TileA = Tile<OperandA, BM>;
+using TileB = Tile<OperandB, BN>;
+
+struct Stage {
+    Element a[TileA::ELEMENTS], b[TileB::ELEMENTS];
+};
+
+// A warp's 8 rows of C on their way from registers to memory, some columns at a time.
+struct Slab {
+    Value at[8][SLAB_COLUMNS + 8];   // no two of 16 lanes, which write together, meet in a bank
+};
+
+struct Ring {
+    unsigned long long full[STAGES], free[STAGES];
+};
+
+constexpr int ALIGNMENT = 1024, SLABS = STAGES * (int)sizeof(Stage), RING = SLABS + GROUPS * 4 * (int)sizeof(Slab);
+static_assert(RING + (int)sizeof(Ring) + ALIGNMENT <= SHARED_BYTES, "all stages fit, wherever they begin");
+
+// A place in the ring of stages, and how often the ring has been walked through.
+struct Turn {
+    int stage = 0;
+    unsigned round = 0;
+
+    __device__ __forceinline__ void step()
+    {
+        stage = stage + 1 == STAGES ? 0 : stage + 1;
+        round += stage == 0;
+    }
+};
+
+// By one thread.
+__device__ __forceinline__ void copy_operands(const TensorMap *map_a, const TensorMap *map_b, Stage *stages, Ring &ring,
+                                              Index batch, Index m0, Index n0)
+{
+    Turn turn;
+#pragma unroll 1
+    for (Index step = 0; step < STEPS; ++step, turn.step()) {
+        mbarrier_wait(&ring.free[turn.stage], (turn.round & 1) ^ 1);   // at first it is as if they had been used
+        unsigned long long *full = &ring.full[turn.stage];
+        mbarrier_expect(full, (int)sizeof(Stage));
+        TileA::fetch(map_a, batch, m0, step * BK, stages[turn.stage].a, full);
+        TileB::fetch(map_b, batch, n0, step * BK, stages[turn.stage].b, full);
+    }
+}
+
+// By each warp of a group: its part of the tile. The products of one step go on while the next one's begin.
+__device__ __forceinline__ void multiply(Value (&acc)[WM / AM][WN / 2], const Stage *stages, Ring &ring, int group_m, int group_n)
+{
+    Chains<CHAINS, WN / 2> chains[WM / AM];
+    const bool first_lane = (int)threadIdx.x % WARP == 0;
+    Turn turn;
+    int last = 0;   // the stage of the step before
+#pragma unroll 1
+    for (Index step = 0; step < STEPS; ++step, turn.step()) {
+        mbarrier_wait(&ring.full[turn.stage], turn.round & 1);
+        UNROLL for (int i = 0; i < WM / AM; ++i)
+            open_products(acc[i]);
+        UNROLL for (int k = 0; k < BK; k += AK)
+            UNROLL for (int i = 0; i < WM / AM; ++i)
+                multiply_shared<!TileA::ALONG_K, !TileB::ALONG_K>(Element(), acc[i],
+                                                                  TileA::part(stages[turn.stage].a, group_m + i * AM, k),
+                                                                  TileB::part(stages[turn.stage].b, group_n, k));
+        close_products();
+        UNROLL for (int i = 0; i < WM / AM; ++i)
+            wait_products<1>(acc[i]);
+        if (step > 0 && first_lane)
+            mbarrier_arrive(&ring.free[last]);
+        last = turn.stage;
+        if (CHAINS && (step + 1) % CHAIN == 0)
+            UNROLL for (int i = 0; i < WM / AM; ++i) {
+                wait_products<0>(acc[i]);
+                chains[i].end(acc[i]);
+            }
+    }
+    UNROLL for (int i = 0; i < WM / AM; ++i) {
+        wait_products<0>(acc[i]);
+        chains[i].add_to(acc[i]);
+    }
+}
+
+// Eight rows of each warp at a time by way of shared memory, so that lanes side by side have columns side by side.
+__device__ __forceinline__ void store_tile(const Tensors &t, const Value (&acc)[WM / AM][WN / 2], Slab &slab, Index batch,
+                                           Index m0, Index n0)
+{
+    const int lane = (int)threadIdx.x % WARP;
+    UNROLL for (int part = 0; part < WM / AM * 2; ++part)
+        UNROLL for (int first = 0; first < WN; first += SLAB_COLUMNS) {
+            UNROLL for (int j = 0; j < SLAB_COLUMNS / 8; ++j) {
+                const Value *const own = acc[part / 2] + (first / 8 + j) * 4 + part % 2 * 2, two[2] = {own[0], own[1]};
+                move_vector<2>(&slab.at[lane / 4][j * 8 + lane % 4 * 2], two);
+            }
+            warp_sync();
+            UNROLL_4 for (int v = lane; v < 8 * SLAB_COLUMNS / QN; v += WARP) {
+                const int row = v / (SLAB_COLUMNS / QN), column = v % (SLAB_COLUMNS / QN) * QN;
+                const Index m = m0 + part / 2 * AM + part % 2 * 8 + row, n = n0 + first + column;
+                if (m >= M || n >= N)
+                    continue;
+                Value total[QN];
+                load_vector<QN>(slab.at[row], column, total);
+                finish_vector(t, batch, m, n, total);
+            }
+            warp_sync();
+        }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+    ENTRY(PARAMETERS, const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b)
+{
+    const Tensors t = TENSORS;
+    unsigned char *const start = rollerc_shared + (0u - shared_address(rollerc_shared)) % ALIGNMENT;
+    Stage *const stages = reinterpret_cast<Stage *>(start);
+    Ring &ring = *reinterpret_cast<Ring *>(start + RING);
+
+    const Index block = (Index)blockIdx.x % (BLOCKS_M * BLOCKS_N), batch = (Index)blockIdx.x / (BLOCKS_M * BLOCKS_N);
+    const Index panel = block / (PANEL * BLOCKS_N) * PANEL;                   // first row of blocks of this panel
+    const Index rows = op_min<Index>(BLOCKS_M - panel, PANEL);
+    const Index m0 = (panel + block % (PANEL * BLOCKS_N) % rows) * BM;
+    const Index n0 = block % (PANEL * BLOCKS_N) / rows * BN;
+    const int warp = same_in_warp((int)threadIdx.x / WARP);
+
+    if (threadIdx.x == 0)
+        for (int stage = 0; stage < STAGES; ++stage) {
+            mbarrier_init(&ring.full[stage], 1);
+            mbarrier_init(&ring.free[stage], GROUPS * 4);
+        }
+    block_sync();
+
+    if (warp < 4) {
+        // Load.
+        if (MOVES_REGISTERS)
+            give_registers<40>();
+        if (threadIdx.x == 0)
+            copy_operands(&map_a, &map_b, stages, ring, batch, m0, n0);
+    } else {
+        // Compute and store.
+        if (MOVES_REGISTERS)
+            take_registers<232>();
+        const int group = warp / 4 - 1, group_m = group / GROUPS_N * WM, group_n = group % GROUPS_N * WN;
+        Value acc[WM / AM][WN / 2] = {};   // (WM,WN) of four warps
+        multiply(acc, stages, ring, group_m, group_n);
+        store_tile(t, acc, reinterpret_cast<Slab *>(start + SLABS)[warp - 4], batch, m0 + group_m + warp % 4 * 16, n0 + group_n);
+    }
+}
+}   // namespace KERNEL

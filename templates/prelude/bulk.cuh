@@ -1,0 +1,102 @@
+// ---- bulk copies of sm_90: one thread asks for a box of a tensor, and a barrier in shared memory counts what has come ----
+
+// A tensor in memory and the box that each copy brings, as the launcher has described them: a kernel has it as its parameter
+// `const __grid_constant__ TensorMap map`. Boxes are lines of 128 bytes along the first dimension, and lie in shared memory as
+// describe_operand() has them; beyond the tensor's ends there are zeros.
+struct alignas(64) TensorMap {
+    unsigned char opaque[128];
+};
+
+// A barrier in shared memory goes from phase to phase: each ends when so many have arrived, and all bytes that they expect have
+// come. The phases are numbered from 0; mbarrier_wait(barrier, n % 2) waits until phase n has ended, at most one later.
+//
+//   mbarrier_init(&full, 1);                 // by one thread; then all threads meet
+//   mbarrier_expect(&full, 16384);           // arrives
+//   copy_box(tile, &map, x, y, z, &full);
+//   mbarrier_wait(&full, 0);                 // by those who use it
+#ifndef ROLLERC_INTERP
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+DEVICE void mbarrier_init(unsigned long long *barrier, int arrivals)
+{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\n"
+                 "fence.mbarrier_init.release.cluster;"
+                 :
+                 : "r"(shared_address(barrier)), "r"(arrivals)
+                 : "memory");
+}
+DEVICE void mbarrier_expect(unsigned long long *barrier, int bytes)
+{
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" : : "r"(shared_address(barrier)), "r"(bytes) : "memory");
+}
+DEVICE void mbarrier_arrive(unsigned long long *barrier)
+{
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(shared_address(barrier)) : "memory");
+}
+// At the same barrier of another block of the cluster.
+DEVICE void mbarrier_arrive_at(unsigned long long *barrier, int rank)
+{
+    asm volatile("{ .reg .b32 there;\n"
+                 "  mapa.shared::cluster.u32 there, %0, %1;\n"
+                 "  mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there]; }"
+                 :
+                 : "r"(shared_address(barrier)), "r"(rank)
+                 : "memory");
+}
+DEVICE void mbarrier_wait(unsigned long long *barrier, unsigned parity)
+{
+    unsigned ended;
+    do {
+        asm volatile("{ .reg .pred ended;\n"
+                     "  mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 ended, [%1], %2;\n"
+                     "  selp.u32 %0, 1, 0, ended; }"
+                     : "=r"(ended)
+                     : "r"(shared_address(barrier)), "r"(parity)
+                     : "memory");
+    } while (!ended);
+}
+DEVICE void copy_box(void *target, const TensorMap *map, int x, int y, int z, unsigned long long *barrier)
+{
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];"
+                 :
+                 : "r"(shared_address(target)), "l"(map), "r"(x), "r"(y), "r"(z), "r"(shared_address(barrier))
+                 : "memory");
+}
+// To the same place of each block of the cluster whose bit is set, and its barrier.
+DEVICE void copy_box_to(unsigned blocks, void *target, const TensorMap *map, int x, int y, int z, unsigned long long *barrier)
+{
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+                 "[%0], [%1, {%2, %3, %4}], [%5], %6;"
+                 :
+                 : "r"(shared_address(target)), "l"(map), "r"(x), "r"(y), "r"(z), "r"(shared_address(barrier)),
+                   "h"(static_cast<unsigned short>(blocks))
+                 : "memory");
+}
+#else
+DEVICE void mbarrier_init(unsigned long long *, int) {}
+DEVICE void mbarrier_expect(unsigned long long *, int) {}
+DEVICE void mbarrier_arrive(unsigned long long *) {}
+DEVICE void mbarrier_arrive_at(unsigned long long *, int) {}
+DEVICE void mbarrier_wait(unsigned long long *, unsigned) {}
+DEVICE void copy_box(void *, const TensorMap *, int, int, int, unsigned long long *) {}
+DEVICE void copy_box_to(unsigned, void *, const TensorMap *, int, int, int, unsigned long long *) {}
+#endif
+#endif
+
+// Registers of four warps, a multiple of 8: those who copy give what those who multiply take.
+#ifdef ROLLERC_INTERP
+template <int N> DEVICE void give_registers() {}
+template <int N> DEVICE void take_registers() {}
+#else
+template <int N> DEVICE void give_registers()
+{
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
+#endif
+}
+template <int N> DEVICE void take_registers()
+{
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));
+#endif
+}
+#endif
