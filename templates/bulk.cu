@@ -2,11 +2,14 @@
 // f32, then a pointwise epilogue. Warps have roles: one thread copies boxes of A and B to shared memory, while groups of four
 // warps multiply what has come.
 //
-// One thread block computes one BM x BN tile of C, and each group a WM x WN part of that in registers. The block walks along k in
-// steps of BK. STAGES tiles of A and of B lie in shared memory, and two barriers belong to each:
+// One thread block computes BM x BN tiles of C, one after the other, and each group a WM x WN part of that in registers. It walks
+// along k in steps of BK. STAGES tiles of A and of B lie in shared memory, and two barriers belong to each:
 //
 //   full    the step's boxes have come          the copying thread expects so many bytes, the groups wait for them
 //   free    the step's products are done        each warp arrives, the copying thread waits before it copies there again
+//
+// The copies run ahead as far as there are stages, also into the next tile while this one is stored. NEIGHBOURS blocks of a
+// cluster have tiles side by side along m: each copies a part of their tile of B to all of them.
 //
 // A and B may lie in memory either way round; in shared memory they lie as they do there.
 #include "prelude.cuh"
@@ -33,6 +36,9 @@ constexpr int STAGES = 4;                                     // steps of tiles 
 constexpr Index CHAIN = 128;                                  // steps whose products are added up in one go
 constexpr int QN = 8;                                         // columns of C that are one aligned access
 constexpr Index PANEL = 8;                                    // rows of blocks that run together
+constexpr Index BATCHES = 1;
+constexpr int NEIGHBOURS = 2, TURNS = 1;                      // blocks of a cluster, and tiles that each makes
+constexpr Index CLUSTERS = 16;
 
 struct OperandA {
     static constexpr bool ALONG_K = true;    // neighbours along k are neighbours in memory
@@ -51,7 +57,8 @@ __device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Ind
 
 constexpr int GROUPS_N = BN / WN, GROUPS = BM / WM * GROUPS_N, THREADS = (1 + GROUPS) * 4 * WARP;
 constexpr int AM = 64, AK = 16;   // what one instruction multiplies, with WN columns
-constexpr Index BLOCKS_M = (M + BM - 1) / BM, BLOCKS_N = (N + BN - 1) / BN;
+constexpr Index CLUSTERS_M = ((M + BM - 1) / BM + NEIGHBOURS - 1) / NEIGHBOURS, BLOCKS_N = (N + BN - 1) / BN;
+constexpr Index ROWS = PANEL > NEIGHBOURS ? PANEL / NEIGHBOURS : 1;   // of clusters, in a panel
 constexpr Index STEPS = (K + BK - 1) / BK;
 constexpr bool CHAINS = STEPS > CHAIN;   // more than one
 constexpr int SLAB_COLUMNS = 64;
@@ -63,20 +70,24 @@ static_assert(BK == 64 && sizeof(Element) == 2, "a line of an operand in shared 
 static_assert(QN == 1 || N % QN == 0, "rows of C hold whole vectors");
 static_assert((STEPS - 1) * BK < K && STAGES >= 2, "no step is in vain");
 
-// A tile of an operand in shared memory, as describe_operand() has it.
-template <class Operand, int BR> struct Tile {
+// A tile of an operand in shared memory, as describe_operand() has it, which PARTS blocks bring together.
+template <class Operand, int BR, int PARTS> struct Tile {
     static constexpr bool ALONG_K = Operand::ALONG_K;
-    static constexpr int ELEMENTS = BR * BK;
-    static constexpr int BOX = ALONG_K ? BR : 64;   // rows that one copy brings
-    static_assert(BR % BOX == 0 && BOX <= 256, "boxes cover the tile");
+    static constexpr int ELEMENTS = BR * BK, PART = BR / PARTS;
+    static constexpr int BOX = ALONG_K ? PART : 64;   // rows that one copy brings
+    static_assert(BR % PARTS == 0 && PART % BOX == 0 && BOX <= 256, "boxes cover the tile");
 
-    // By one thread.
+    // By one thread: this block's part.
     static __device__ __forceinline__ void fetch(const TensorMap *map, Index batch, Index row0, Index k0, Element *tile,
                                                  unsigned long long *full)
     {
-        UNROLL for (int row = 0; row < BR; row += BOX) {
+        const int first = PARTS > 1 ? cluster_rank() * PART : 0, z = Operand::BATCHED ? static_cast<int>(batch) : 0;
+        UNROLL for (int row = first; row < first + PART; row += BOX) {
             const int x = static_cast<int>(ALONG_K ? k0 : row0 + row), y = static_cast<int>(ALONG_K ? row0 + row : k0);
-            copy_box(tile + row * BK, map, x, y, Operand::BATCHED ? static_cast<int>(batch) : 0, full);
+            if (PARTS > 1)
+                copy_box_to((1u << PARTS) - 1, tile + row * BK, map, x, y, z, full);
+            else
+                copy_box(tile + row * BK, map, x, y, z, full);
         }
     }
     // From this row and k on.
@@ -86,8 +97,8 @@ template <class Operand, int BR> struct Tile {
     }
 };
 
-using TileA = Tile<OperandA, BM>;
-using TileB = Tile<OperandB, BN>;
+using TileA = Tile<OperandA, BM, 1>;
+using TileB = Tile<OperandB, BN, NEIGHBOURS>;
 
 struct Stage {
     Element a[TileA::ELEMENTS], b[TileB::ELEMENTS];
@@ -105,8 +116,8 @@ struct Ring {
 constexpr int ALIGNMENT = 1024, SLABS = STAGES * (int)sizeof(Stage), RING = SLABS + GROUPS * 4 * (int)sizeof(Slab);
 static_assert(RING + (int)sizeof(Ring) + ALIGNMENT <= SHARED_BYTES, "all stages fit, wherever they begin");
 
-// A place in the ring of stages, and how often the ring has been walked through.
-struct Turn {
+// Where one is in the ring of stages, and how often one has walked through it.
+struct Place {
     int stage = 0;
     unsigned round = 0;
 
@@ -117,44 +128,71 @@ struct Turn {
     }
 };
 
+// The tile of C that this block makes in a turn. Of the last turn, which may have fewer, the last blocks make them.
+struct Corner {
+    Index batch, m, n;
+    bool exists;
+
+    __device__ __forceinline__ explicit Corner(Index turn)
+    {
+        constexpr Index ALL = CLUSTERS_M * BLOCKS_N, FREE = CLUSTERS * TURNS - ALL * BATCHES;
+        const Index rank = (Index)blockIdx.x % NEIGHBOURS, number = turn * CLUSTERS + (Index)blockIdx.x / NEIGHBOURS;
+        const Index cluster = number - (turn + 1 == TURNS ? FREE : 0), block = cluster % ALL;
+        const Index panel = block / (ROWS * BLOCKS_N) * ROWS;                   // first row of clusters of this panel
+        const Index rows = op_min<Index>(CLUSTERS_M - panel, ROWS);
+        exists = cluster >= turn * CLUSTERS;
+        batch = cluster / ALL;
+        m = ((panel + block % (ROWS * BLOCKS_N) % rows) * NEIGHBOURS + rank) * BM;
+        n = block % (ROWS * BLOCKS_N) / rows * BN;
+    }
+};
+
 // By one thread.
 __device__ __forceinline__ void copy_operands(const TensorMap *map_a, const TensorMap *map_b, Stage *stages, Ring &ring,
-                                              Index batch, Index m0, Index n0)
+                                              const Corner &corner, Place &place)
 {
-    Turn turn;
 #pragma unroll 1
-    for (Index step = 0; step < STEPS; ++step, turn.step()) {
-        mbarrier_wait(&ring.free[turn.stage], (turn.round & 1) ^ 1);   // at first it is as if they had been used
-        unsigned long long *full = &ring.full[turn.stage];
+    for (Index step = 0; step < STEPS; ++step, place.step()) {
+        mbarrier_wait(&ring.free[place.stage], (place.round & 1) ^ 1);   // at first it is as if they had been used
+        unsigned long long *full = &ring.full[place.stage];
         mbarrier_expect(full, (int)sizeof(Stage));
-        TileA::fetch(map_a, batch, m0, step * BK, stages[turn.stage].a, full);
-        TileB::fetch(map_b, batch, n0, step * BK, stages[turn.stage].b, full);
+        TileA::fetch(map_a, corner.batch, corner.m, step * BK, stages[place.stage].a, full);
+        TileB::fetch(map_b, corner.batch, corner.n, step * BK, stages[place.stage].b, full);
     }
 }
 
+// By each warp: those who copy to the stage may do so again.
+__device__ __forceinline__ void release(Ring &ring, int stage)
+{
+    const int lane = (int)threadIdx.x % WARP;
+    if (NEIGHBOURS == 1 && lane == 0)
+        mbarrier_arrive(&ring.free[stage]);
+    if (NEIGHBOURS > 1 && lane < NEIGHBOURS)
+        mbarrier_arrive_at(&ring.free[stage], lane);
+}
+
 // By each warp of a group: its part of the tile. The products of one step go on while the next one's begin.
-__device__ __forceinline__ void multiply(Value (&acc)[WM / AM][WN / 2], const Stage *stages, Ring &ring, int group_m, int group_n)
+__device__ __forceinline__ void multiply(Value (&acc)[WM / AM][WN / 2], const Stage *stages, Ring &ring, Place &place, int group_m,
+                                         int group_n)
 {
     Chains<CHAINS, WN / 2> chains[WM / AM];
-    const bool first_lane = (int)threadIdx.x % WARP == 0;
-    Turn turn;
     int last = 0;   // the stage of the step before
 #pragma unroll 1
-    for (Index step = 0; step < STEPS; ++step, turn.step()) {
-        mbarrier_wait(&ring.full[turn.stage], turn.round & 1);
+    for (Index step = 0; step < STEPS; ++step, place.step()) {
+        mbarrier_wait(&ring.full[place.stage], place.round & 1);
         UNROLL for (int i = 0; i < WM / AM; ++i)
             open_products(acc[i]);
         UNROLL for (int k = 0; k < BK; k += AK)
             UNROLL for (int i = 0; i < WM / AM; ++i)
                 multiply_shared<!TileA::ALONG_K, !TileB::ALONG_K>(Element(), acc[i],
-                                                                  TileA::part(stages[turn.stage].a, group_m + i * AM, k),
-                                                                  TileB::part(stages[turn.stage].b, group_n, k));
+                                                                  TileA::part(stages[place.stage].a, group_m + i * AM, k),
+                                                                  TileB::part(stages[place.stage].b, group_n, k));
         close_products();
         UNROLL for (int i = 0; i < WM / AM; ++i)
             wait_products<1>(acc[i]);
-        if (step > 0 && first_lane)
-            mbarrier_arrive(&ring.free[last]);
-        last = turn.stage;
+        if (step > 0)
+            release(ring, last);
+        last = place.stage;
         if (CHAINS && (step + 1) % CHAIN == 0)
             UNROLL for (int i = 0; i < WM / AM; ++i) {
                 wait_products<0>(acc[i]);
@@ -165,6 +203,7 @@ __device__ __forceinline__ void multiply(Value (&acc)[WM / AM][WN / 2], const St
         wait_products<0>(acc[i]);
         chains[i].add_to(acc[i]);
     }
+    release(ring, last);
 }
 
 // Eight rows of each warp at a time by way of shared memory, so that lanes side by side have columns side by side.
@@ -199,35 +238,48 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     unsigned char *const start = rollerc_shared + (0u - shared_address(rollerc_shared)) % ALIGNMENT;
     Stage *const stages = reinterpret_cast<Stage *>(start);
     Ring &ring = *reinterpret_cast<Ring *>(start + RING);
-
-    const Index block = (Index)blockIdx.x % (BLOCKS_M * BLOCKS_N), batch = (Index)blockIdx.x / (BLOCKS_M * BLOCKS_N);
-    const Index panel = block / (PANEL * BLOCKS_N) * PANEL;                   // first row of blocks of this panel
-    const Index rows = op_min<Index>(BLOCKS_M - panel, PANEL);
-    const Index m0 = (panel + block % (PANEL * BLOCKS_N) % rows) * BM;
-    const Index n0 = block % (PANEL * BLOCKS_N) / rows * BN;
     const int warp = same_in_warp((int)threadIdx.x / WARP);
 
     if (threadIdx.x == 0)
         for (int stage = 0; stage < STAGES; ++stage) {
             mbarrier_init(&ring.full[stage], 1);
-            mbarrier_init(&ring.free[stage], GROUPS * 4);
+            mbarrier_init(&ring.free[stage], NEIGHBOURS * GROUPS * 4);
         }
-    block_sync();
+    if (NEIGHBOURS > 1)
+        cluster_sync();
+    else
+        block_sync();
 
+    Place place;
     if (warp < 4) {
         // Load.
         if (MOVES_REGISTERS)
             give_registers<40>();
         if (threadIdx.x == 0)
-            copy_operands(&map_a, &map_b, stages, ring, batch, m0, n0);
+#pragma unroll 1
+            for (int turn = 0; turn < TURNS; turn = next_turn(turn, TURNS)) {
+                const Corner corner(turn);
+                if (corner.exists)
+                    copy_operands(&map_a, &map_b, stages, ring, corner, place);
+            }
+        warp_sync();
     } else {
         // Compute and store.
         if (MOVES_REGISTERS)
             take_registers<232>();
         const int group = warp / 4 - 1, group_m = group / GROUPS_N * WM, group_n = group % GROUPS_N * WN;
-        Value acc[WM / AM][WN / 2] = {};   // (WM,WN) of four warps
-        multiply(acc, stages, ring, group_m, group_n);
-        store_tile(t, acc, reinterpret_cast<Slab *>(start + SLABS)[warp - 4], batch, m0 + group_m + warp % 4 * 16, n0 + group_n);
+        Slab &slab = reinterpret_cast<Slab *>(start + SLABS)[warp - 4];
+#pragma unroll 1
+        for (int turn = 0; turn < TURNS; turn = next_turn(turn, TURNS)) {
+            const Corner corner(turn);
+            if (!corner.exists)
+                continue;
+            Value acc[WM / AM][WN / 2] = {};   // (WM,WN) of four warps
+            multiply(acc, stages, ring, place, group_m, group_n);
+            store_tile(t, acc, slab, corner.batch, corner.m + group_m + warp % 4 * 16, corner.n + group_n);
+        }
     }
+    if (NEIGHBOURS > 1)
+        cluster_sync();   // the others still copy here, or arrive
 }
 }   // namespace KERNEL

@@ -41,7 +41,7 @@ output y : f32
 output mean : f32
 """
 GEMM = ["gemm/two stages", "gemm/three stages", "gemm/four stages"]
-PRODUCTS = [*GEMM, "bulk/four stages", "bulk/six stages", "bulk/eight stages"]
+PRODUCTS = [*GEMM, "bulk/four stages", "bulk/six stages", "bulk/eight stages", "bulk/neighbours"]
 PART = ["wgmma/three stages", "wgmma/four stages"]
 COLUMNS, ROWS = (["skinny/column", "skinny/column-cluster"], ["skinny/row", "skinny/row-cluster"])
 LARGE = ["rowwise/block", "rowwise/cluster", "rowwise/memory", "rowwise/shared", "rowwise/shared-cluster",

@@ -116,6 +116,7 @@ static Launch make_launch(Arena *arena, const CodegenRequest *request, Kernel *k
         .cluster = {program->cluster, 1, 1},
         .cooperative = program->cooperative,
         .shared_bytes = program->shared_bytes,
+        .turns = planned->rules->fills_once ? program->turns : 1,
         .args = NEW_ARRAY(arena, LaunchArg, fusion->input_count + fusion->output_count + 1),
     };
     for (int i = 0; i < fusion->input_count; i++)

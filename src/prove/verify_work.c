@@ -14,7 +14,7 @@ enum {
 };
 
 static const double WHOLE_WORK = 3e7;    // about a second on the interpreter, and one for the reference
-static const double RUN_WORK = 4e9;      // of the fewest blocks of a launch that prove anything: about 5 seconds a pass
+static const double RUN_WORK = 7e9;      // of the fewest blocks of a launch that prove anything: about 9 seconds a pass
 static const double ACCESS_WORK = 100;   // of one in memory, which is made and checked; a product takes 1
 static const double SMALL_WORK = 1e6;    // of a program that is run on every kind of inputs
 static const double SAMPLE_WORK = 3e6;   // of one sampled launch,
@@ -66,6 +66,13 @@ bool verify_is_costly(const Proof *proof, const Tensor *tensor)
 
 static int64_t blocks_of(const Launch *launch) { return launch->grid[0] * launch->grid[1] * launch->grid[2]; }
 
+/* Of blocks of many turns only the first and the last are run: so much less is a block's share of the work. */
+static double shares_of(const Launch *launch)
+{
+    double turns = launch->turns > 2 ? launch->turns / 2.0 : 1;
+    return (double)blocks_of(launch) * turns;
+}
+
 /* Of each tensor that a block reads its share, or a page, is made for it. */
 static double making_work(const Proof *proof)
 {
@@ -75,7 +82,7 @@ static double making_work(const Proof *proof)
         if (launch->args[i].written || verify_told(proof)->made[launch->args[i].tensor->id])
             continue;
         double element = verify_read_work(proof, launch->args[i].tensor);
-        double share = (double)tensor_elements(launch->args[i].tensor) / (double)blocks_of(launch);
+        double share = (double)tensor_elements(launch->args[i].tensor) / shares_of(launch);
         double least = element > COSTLY_WORK ? COSTLY_ELEMENTS : PAGE_ELEMENTS;
         work += (share > least ? share : least) * element;
     }
@@ -84,7 +91,7 @@ static double making_work(const Proof *proof)
 
 static double block_work(const Proof *proof)
 {
-    return proof->launch->work / (double)blocks_of(proof->launch) + 1 + MAKING * making_work(proof);
+    return proof->launch->work / shares_of(proof->launch) + 1 + MAKING * making_work(proof);
 }
 
 /* Of blocks that wait for each other some prove nothing. */
@@ -119,7 +126,7 @@ const char *verify_too_long(const Proof *proof)
 {
     const Launch *launch = proof->launch;
     int64_t blocks = fewest_blocks(launch);
-    double work = (launch->work + ACCESS_WORK * accesses(launch)) / (double)blocks_of(launch) * (double)blocks;
+    double work = (launch->work + ACCESS_WORK * accesses(launch)) / shares_of(launch) * (double)blocks;
     if (work > RUN_WORK)
         return arena_printf(proof->arena, "%" PRId64 " blocks of %s, the fewest that prove anything, make %.1e operations",
                             blocks, launch->entry, work);

@@ -10,13 +10,36 @@ const char *const prune_reason_name[PRUNE_COUNT] = {
     [PRUNE_DUPLICATE] = "duplicate",  [PRUNE_SLOWER] = "slower",
 };
 
-static int64_t grid_of(const TileSpace *space, const RTile *shared)
+static int neighbours_of(const TileRules *rules) { return rules->neighbours > 0 ? rules->neighbours : 1; }
+
+/* Shared tiles of the problem, in whole clusters of neighbours. */
+static int64_t tiles_of(const TileRules *rules, const RTile *shared)
 {
-    int64_t blocks = 1;
-    for (int a = 0; a < space->axis_count; a++)
-        if (!space->axes[a].reduction)
-            blocks = size_product(blocks, ceil_div(space->axes[a].extent, shared->size[a]));
-    return blocks;
+    const TileSpace *space = &rules->space;
+    int64_t tiles = 1;
+    for (int a = 0; a < space->axis_count; a++) {
+        int64_t along = space->axes[a].reduction ? 1 : ceil_div(space->axes[a].extent, shared->size[a]);
+        if (a == rules->neighbour_axis)
+            along = round_up(along, neighbours_of(rules));
+        tiles = size_product(tiles, along);
+    }
+    return tiles;
+}
+
+/* Blocks that make them; in how many turns is known before, or follows from the SMs that there are. */
+static void fill_grid(const TileRules *rules, const DeviceSpec *device, RProgram *program)
+{
+    int reducers = rules->cluster_blocks > 0 ? rules->cluster_blocks : 1, neighbours = neighbours_of(rules);
+    program->cluster = reducers * neighbours;
+    program->tiles = tiles_of(rules, &program->tile[LEVEL_SHARED]);
+    program->turns = rules->turns > 0 ? rules->turns : 1;
+    if (rules->fills_once) {
+        int64_t clusters = device->sm_count >= neighbours ? device->sm_count / neighbours : 1;
+        program->turns = (int)ceil_div(program->tiles, clusters * neighbours);
+        program->grid = program->turns > 1 ? clusters * neighbours : program->tiles;
+    } else {
+        program->grid = size_product(ceil_div(program->tiles, program->turns), reducers);
+    }
 }
 
 int64_t rprogram_threads(const TileRules *rules, const RTile *shared, const RTile *inner)
@@ -91,10 +114,8 @@ static bool fill_shape(const TileRules *rules, const DeviceSpec *device, RProgra
         return false;
     program->threads = (int)threads;
 
-    program->cluster = rules->cluster_blocks > 0 ? rules->cluster_blocks : 1;
     program->cooperative = rules->cooperative;
-    program->turns = rules->turns > 0 ? rules->turns : 1;
-    program->grid = size_product(ceil_div(grid_of(&rules->space, shared), program->turns), program->cluster);
+    fill_grid(rules, device, program);
     *reason = PRUNE_GRID;
     if (program->grid > MAX_GRID)
         return false;

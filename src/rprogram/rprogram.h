@@ -7,9 +7,10 @@
 /* A value: copied with =, no pointers inside. */
 typedef struct RProgram {
     RTile tile[LEVEL_COUNT];         // [LEVEL_GLOBAL] is the problem
-    int64_t grid;                    // blocks: product of ceil(extent / shared tile), spatial axes; in `turns`; times `cluster`
+    int64_t grid;                    // blocks: shared tiles, by `turns`; times those of a cluster that share a reduction
+    int64_t tiles;                   // shared tiles: product of ceil(extent / shared tile), spatial axes, in whole clusters
     int turns;                       // shared tiles that a block makes, one after the other
-    int cluster;                     // blocks that share the walk along the reduction; 1: no clusters
+    int cluster;                     // blocks that share the walk along the reduction, or that are neighbours; 1: no clusters
     bool cooperative;                // all blocks wait for each other
     int64_t panel;                   // rows of shared tiles that blocks make side by side; 0: they go along one row
     int threads;                     // of a block: register tiles in it, times threads a tile

@@ -92,7 +92,10 @@ typedef struct TileRules {
     double tail_share;               // of the time that a block takes: for so long the last ones run on while SMs idle
     int tile_threads;                // threads that hold one register tile: a warp's 32; 0 = 1
     int cluster_blocks;              // blocks of a cluster, which share the walk along the reduction; 0 = 1
+    int neighbours;                  // blocks of a cluster whose shared tiles lie side by side, and who copy for each other what
+    int neighbour_axis;              // does not change along this axis; 0 = 1
     int turns;                       // shared tiles that a block makes, one after the other; 0 = 1
+    bool fills_once;                 // no more blocks than SMs: they make all shared tiles in as many turns as that takes
     bool cooperative;                // all blocks wait for each other: they must be resident together
     int64_t scratch_bytes;           // of memory that only the launch itself uses
     int stages;                      // buffers of every staged tile: 2 = load the next meanwhile

@@ -365,6 +365,14 @@ static void count_exchange(CountWalk *walk, const Exchange *exchange, int64_t ti
     }
 }
 
+/* Which tiles a block makes in its further turns the rules do not say. */
+static void forget(Counts *counts)
+{
+    for (int i = 0; i < MAX_DATA_TILES; i++)
+        counts->sectors[i] = counts->sectors[i] ? COUNT_UNKNOWN : 0;
+    counts->shared_read = counts->shared_written = counts->waits = counts->pending = COUNT_UNKNOWN;
+}
+
 Counts schedule_count(Arena *arena, const TileRules *rules, const DeviceSpec *device, const CountedBlock *block)
 {
     Counts counts = {0};
@@ -383,6 +391,8 @@ Counts schedule_count(Arena *arena, const TileRules *rules, const DeviceSpec *de
         else if (item->kind == ITEM_EXCHANGE)
             count_exchange(&walk, &item->exchange, times);
     }
+    if (rules->fills_once && block->turns > 1)
+        forget(&counts);
     return counts;
 }
 
@@ -413,5 +423,9 @@ void counts_print(StrBuf *out, const TileSpace *space, const Counts *counts)
     strbuf_printf(out, "\n    shuffles %" PRId64 ", barriers block %" PRId64 ", cluster %" PRId64 ", grid %" PRId64 "\n",
                   counts->shuffles, counts->barriers[SCOPE_BLOCK], counts->barriers[SCOPE_CLUSTER],
                   counts->barriers[SCOPE_GRID]);
-    strbuf_printf(out, "    waits %" PRId64 ", pending %" PRId64 "\n", counts->waits, counts->pending);
+    strbuf_puts(out, "    waits ");
+    print_count(out, counts->waits);
+    strbuf_puts(out, ", pending ");
+    print_count(out, counts->pending);
+    strbuf_puts(out, "\n");
 }

@@ -19,9 +19,12 @@ static void find_positions(Region *region, int axis)
     }
     size *= rules->turns > 0 ? rules->turns : 1;
     bool last = region->block->last != (rules->schedule.order == ORDER_BACKWARDS);
-    region->first[axis] = last ? (ceil_div(extent, size) - 1) * size : 0;
+    int64_t tiles = ceil_div(extent, size);
+    if (axis == rules->neighbour_axis && rules->neighbours > 1)
+        tiles = round_up(tiles, rules->neighbours);
+    region->first[axis] = last ? (tiles - 1) * size : 0;
     int64_t left = extent - region->first[axis];
-    region->count[axis] = left < size ? left : size;
+    region->count[axis] = left < 0 ? 0 : left < size ? left : size;
 }
 
 Region region_of(Arena *arena, const TileRules *rules, const CountedBlock *block)

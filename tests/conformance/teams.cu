@@ -43,6 +43,43 @@ DEVICE void add_up_grid(const int *table, int *out)
     }
 }
 
+// Boxes of 16 lines of 128 bytes: of two blocks each brings half to both, in the last round each brings all to itself.
+DEVICE void copy_boxes(int *out, const TensorMap *half)
+{
+    SHARED(0, unsigned char, memory, [3 * 1024 + 64]);
+    unsigned char *const tile = memory + (0u - shared_address(memory)) % 1024;
+    unsigned long long *const full = reinterpret_cast<unsigned long long *>(tile + 2048), *const free = full + 1;
+    const int t = static_cast<int>(threadIdx.x), block = static_cast<int>(blockIdx.x), rank = cluster_rank();
+    if (t == 0) {
+        mbarrier_init(full, 1);
+        mbarrier_init(free, 2 * TEAM_THREADS / WARP);
+    }
+    cluster_sync();
+    for (int round = 0; round < 3; round++) {
+        if (t == 0) {
+            mbarrier_wait(free, (round & 1) ^ 1);
+            mbarrier_expect(full, 2048);
+            for (int part = 0; part < 2; part++)
+                if (round == 2)
+                    copy_box(tile + part * 1024, half, 8 * round, part * 8, block / 4, full);
+                else if (part == rank)
+                    copy_box_to(3, tile + part * 1024, half, 8 * round, part * 8, block / 4, full);
+        }
+        mbarrier_wait(full, round & 1);
+        int sum = 0;
+        for (int e = t * 8; e < t * 8 + 8; e++) {
+            const int line = e / 32, piece = e % 32 / 4 ^ line % 8;
+            sum += (reinterpret_cast<const int *>(tile)[line * 32 + piece * 4 + e % 4] % 4096) * (e % 8 + 1);
+        }
+        warp_sync();
+        if (lane_id() < 2)
+            mbarrier_arrive_at(free, lane_id());
+        out[round * TEAM_SIZE + block * TEAM_THREADS + t] = sum;
+    }
+    cluster_sync();
+}
+
+extern "C" __global__ void teams_boxes(int *out, const __grid_constant__ TensorMap half) { copy_boxes(out, &half); }
 extern "C" __global__ void teams_clusters(const int *table, int *out) { add_up_cluster<0>(table, out); }
 extern "C" __global__ void teams_far(const int *table, int *out) { add_up_cluster<FAR_BYTES>(table, out); }
 extern "C" __global__ void teams_grid(const int *table, int *out) { add_up_grid(table, out); }
@@ -88,5 +125,12 @@ extern "C" int teams_launch(const void *in0, void *out0, void *, void *stream)
     out += 3 * TEAM_SIZE;
     if (status == cudaSuccess)
         status = launch(teams::teams_both, 2, 1, TEAM_THREADS * 4, args, stream);
+    out += 6 * TEAM_SIZE;
+    rollerc::TensorMap half;
+    void *boxes[] = {&out, &half};
+    if (status == cudaSuccess)
+        status = describe_tensor(&half, in0, 4, {BOX_X, BOX_Y, BOX_Z}, {BOX_X * 4, BOX_X * BOX_Y * 4}, {32, 8, 1});
+    if (status == cudaSuccess)
+        status = launch(teams::teams_boxes, 2, 0, 3 * 1024 + 64, boxes, stream);
     return static_cast<int>(status);
 }

@@ -9,7 +9,8 @@ enum {
     TEAM_SIZE = TEAM_BLOCKS * TEAM_THREADS,
     FAR_BYTES = 100 << 10,        // past what a kernel may have without asking
     CLUSTER_LAUNCHES = 6,         // of 1, 2, 4, 8, 16 blocks, and one of 4 with more shared memory
-    TEAM_OUTPUTS = (3 * CLUSTER_LAUNCHES + 3 + 6) * TEAM_SIZE
+    TEAM_OUTPUTS = (3 * CLUSTER_LAUNCHES + 3 + 6 + 3) * TEAM_SIZE,
+    BOX_X = 24, BOX_Y = 10, BOX_Z = 4,   // of the table as bulk copies see it; they bring 32 x 16 of that at a time
 };
 
 BOTH int team_value(int i) { return (int)((unsigned)i * 2654435761u >> 12) - 400000; }
@@ -39,11 +40,25 @@ BOTH int grid_output(int n)
     return n < TEAM_SIZE ? team_value(i) + 1 : team_sum(i, 0, TEAM_BLOCKS, n / TEAM_SIZE - 1);
 }
 
+/* What a thread makes of its 8 elements of a box that begins at (8 * round, 0, block / 4). */
+BOTH int box_output(int n)
+{
+    const int round = n / TEAM_SIZE, block = n % TEAM_SIZE / TEAM_THREADS, first = n % TEAM_THREADS * 8;
+    int sum = 0;
+    for (int e = first; e < first + 8; e++) {
+        const int x = 8 * round + e % 32, y = e / 32;
+        if (x < BOX_X && y < BOX_Y)
+            sum += (team_value((block / 4 * BOX_Y + y) * BOX_X + x) % 4096) * (e % 8 + 1);
+    }
+    return sum;
+}
+
 BOTH int team_output(int n)
 {
     const int launch = n / (3 * TEAM_SIZE), rest = n % (3 * TEAM_SIZE);
     return launch < CLUSTER_LAUNCHES - 1    ? cluster_output(1 << launch, rest)
            : launch == CLUSTER_LAUNCHES - 1 ? cluster_output(4, rest)
            : launch == CLUSTER_LAUNCHES + 1 ? cluster_output(2, rest)
+           : launch == CLUSTER_LAUNCHES + 3 ? box_output(rest)
                                             : grid_output(rest);
 }

@@ -173,6 +173,11 @@ PROGRAMS = [
         c[b, i, j] = sum[k](A[b, k, i] * B[j, b, k])
         y[b, i, j] = relu(c[b, i, j] + bias[j])
         output y : {T}"""),
+    Program("bulk_turns", "bulk", HALVES, {"M": ("m", 1031), "N": ("n", 160)}, """
+        input A[M, 40] : {T}  input B[40, 8 * N] : {T}  input z[M, 8 * N] : {T}
+        C[i, j] = sum[k](A[i, k] * B[k, j])
+        y[i, j] = C[i, j] + z[i, j]
+        output y : {T}  output C : f32"""),
     Program("wgmma_pixels", "wgmma", HALVES, {"M": ("n", 18), "N": ("m", 9)}, """
         input x[2, 5, N, 8] : {T}  input w[M, 3, 3, 8] : {T}
         y[n, h:5, v:N, f] = sum[r, s, c](pad(x[n, h + r - 1, v + s - 1, c], 0) * w[f, r, s, c])

@@ -38,6 +38,7 @@ typedef struct Launch {
     int arg_count;
     TensorMap maps[MAX_TENSOR_MAPS];   // parameters behind those of `args`
     int map_count;
+    int turns;     // tiles that a block makes one after the other, of which the interpreter may leave out those in between; 1: one
     double work;   // scalar operations of the whole launch
 } Launch;
 

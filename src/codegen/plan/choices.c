@@ -164,7 +164,7 @@ static bool is_deep(const Fusion *fusion)
 static void add_splits(Planner *planner, ChoiceList *list, const Choice *before, const Fusion *fusion,
                        const PlannedLaunch *best)
 {
-    int64_t grid = best->program.grid;
+    int64_t grid = best->rules->fills_once ? best->program.tiles : best->program.grid;
     bool packed = before->copies, deep = is_deep(fusion);
     int64_t idle =
         2 * (int64_t)planner->device->sm_count / (grid ? grid : 1);   // SMs without a block, for each block

@@ -44,6 +44,7 @@ Counts planned_counts(Arena *arena, const PlannedLaunch *launch, const DeviceSpe
         .shared = &launch->program.tile[LEVEL_SHARED],
         .inner = &launch->program.tile[LEVEL_REGISTER],
         .threads = launch_threads(launch->family, &launch->program, device),
+        .turns = launch->program.turns,
         .last = last,
     };
     return schedule_count(arena, launch->rules, device, &block);

@@ -38,6 +38,8 @@ struct Here {
 ROLLERC_EXPORT void trap(Place place, const char *what);   // what the kernel does is wrong
 ROLLERC_EXPORT void barrier(Place place);
 
+// What a block does in its next turn; of some blocks of a large launch only the first turn and the last are run.
+ROLLERC_EXPORT int next_turn(int turn, int turns);
 ROLLERC_EXPORT int cluster_rank();
 ROLLERC_EXPORT int cluster_size();
 ROLLERC_EXPORT void cluster_arrive(Place place);

@@ -9,6 +9,7 @@ struct Allowance {              // what a kernel was allowed to ask for
     bool large_clusters;
 } allowances[MAX_KERNELS];
 int allowance_count;
+bool only_some;                 // of the launch's blocks are run
 
 void prepare_warps(Block *block)
 {
@@ -140,7 +141,8 @@ void run_chosen_clusters(unsigned long long count)
 void run_teams(unsigned long long count)
 {
     host->blocks_total += static_cast<long long>(count) * team_blocks;
-    if (count > 1 && static_cast<long long>(count) > host->max_blocks / team_blocks)
+    only_some = count > 1 && static_cast<long long>(count) > host->max_blocks / team_blocks;
+    if (only_some)
         return run_chosen_clusters(count);
     for (unsigned long long i = 0; i < count; i++)
         run_team(host->schedule == INTERP_HIGHEST_FIRST ? count - 1 - i : i);
@@ -264,6 +266,8 @@ cudaError_t allow(void *kernel, cudaFuncAttribute attribute, int value)
         allowance->shared = value;
     return cudaSuccess;
 }
+
+int next_turn(int turn, int turns) { return only_some && turn + 2 < turns ? turns - 1 : turn + 1; }
 
 void trap(Place place, const char *what) { fail_at(place, what); }
 

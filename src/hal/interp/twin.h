@@ -99,6 +99,7 @@ static inline LaneMask warp_ballot(bool vote, ROLLERC_PLACE)
     return static_cast<LaneMask>(rollerc_interp::ballot(vote, place));
 }
 
+static inline int next_turn(int turn, int turns) { return rollerc_interp::next_turn(turn, turns); }
 static inline int cluster_rank() { return rollerc_interp::cluster_rank(); }
 static inline int cluster_size() { return rollerc_interp::cluster_size(); }
 static inline void cluster_arrive(ROLLERC_PLACE) { rollerc_interp::cluster_arrive(place); }

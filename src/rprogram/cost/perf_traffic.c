@@ -61,7 +61,8 @@ static double l2_bytes_of(const KernelCounts *kernel, const DataTile *data)
     if (is_for_all_blocks(kernel, data) && stays_in_l1(kernel))
         return at_most(kernel->blocks, kernel->device->sm_count) * bytes_of(kernel, data)->problem;
     double scatter = data->staged ? 1 : at_least(data->scatter, 1);
-    return kernel->block_tiles
+    bool shared = data->staged && !data_tile_depends(data, kernel->rules->neighbour_axis);   // each neighbour reads its part
+    return kernel->block_tiles / (shared ? at_least(kernel->rules->neighbours, 1) : 1)
          * block_visits(kernel, data)
          * bytes_of(kernel, data)->moved
          * inside_share(kernel, data)

@@ -148,6 +148,8 @@ END_TEST
 
 // ---- programs that are wrong ----
 
+#define BARRIER PART "unsigned long long *const bar = reinterpret_cast<unsigned long long *>(part);\n" \
+                "if (t == 0) mbarrier_init(bar, 1);\n"
 #define READ_OTHER "store(y, i, cluster_map(part, cluster_rank() ^ 1)[t]);\n"
 
 /* Found by the checked build whatever the schedule. */
@@ -179,6 +181,16 @@ static const struct { const char *kernel, *what; } WRONG_CLUSTERS[] = {
     {PART "if (t < 32) cluster_sync(); else block_sync();", "deadlock"},
     {PART "if (b % 4 == 1) { cluster_sync(); }\nelse\ncluster_sync();", "different barriers"},
     {PART "grid_sync();", "not cooperative"},
+    {BARRIER "mbarrier_wait(bar, 1);", "reads "},   // by those who do not know that it is there
+    {BARRIER "if (t > 1) part[t] = 0; block_sync(); mbarrier_wait(bar + 1, 1);", "no barrier was made there"},
+    {BARRIER "block_sync(); mbarrier_wait(bar, 0);", "deadlock"},
+    {BARRIER "block_sync(); if (t == 0) mbarrier_expect(bar, 64); mbarrier_wait(bar, 0);", "deadlock"},
+    {BARRIER "block_sync(); if (t == 0) mbarrier_expect(bar, 64); if (t == 1) mbarrier_arrive(bar);",
+     "more threads arrive at a barrier than it expects"},
+    {BARRIER "block_sync(); if (t == 0) mbarrier_arrive_at(bar, cluster_rank() ^ 1); cluster_sync();",
+     "before the first barrier of the cluster"},
+    {BARRIER "cluster_sync(); if (t == 0) mbarrier_arrive_at(bar, cluster_rank() ^ 1);", "the shared memory of a block that "},
+    {BARRIER "block_sync(); if (t == 0) { TensorMap none = {}; copy_box(bar, &none, 0, 0, 0, bar); }", "without a tensor map"},
     {PART "if (t == 0) store(y, b / 4, 1.0f);", "writes what another block of this launch writes"},
     {PART "if (t == 0) store(y, b / 4, 1.0f + cluster_rank()); cluster_sync(); if (t == 0) store(y, b / 8, 1.0f);",
      "writes what another block of this launch writes"},

@@ -9,9 +9,13 @@
 
 /* A step of k is a line of 128 bytes in shared memory; the tiles begin at a multiple of ALIGNMENT bytes. */
 enum { K_STEP = 64, LINE_ELEMENTS = 64, ELEMENT_BYTES = 2, ALIGNMENT = 1024 };
+/* Kinds of kernels: blocks alone, or two with tiles side by side who bring b together. */
+static const struct {
+    int stages, neighbours;
+} KINDS[] = {{4, 1}, {6, 1}, {8, 1}, {4, 2}};
+
 enum { GROUP_WARPS = 4, MAX_GROUPS = 2, MAX_TILE = 256, SLAB_ROWS = 8, SLAB_COLUMNS = 64 };
 
-static const int STAGES[] = {4, 6, 8};   // of each kind of kernel
 
 // ---- how a factor lies in memory ----
 
@@ -65,11 +69,11 @@ static bool matches(const Fusion *fusion, const DeviceSpec *device)
 // ---- rules ----
 
 /* One thread asks for boxes as far ahead as there are stages; the products of a step begin when its boxes are there. */
-static Schedule schedule_of(const Fusion *fusion, const Product *product, const TileSpace *space, int stages)
+static Schedule schedule_of(const Fusion *fusion, const Product *product, const TileSpace *space, int stages, bool alone)
 {
     Schedule schedule = {.pace = PACE_FREE, .order = ORDER_PANELS};
     uint32_t operands = space_inputs(space);
-    schedule_barrier(&schedule, SCOPE_BLOCK);
+    schedule_barrier(&schedule, alone ? SCOPE_BLOCK : SCOPE_CLUSTER);
     schedule_role(&schedule, WARPS_COPY);
     schedule_loop(&schedule, (Loop){.axis = GROUP_K});
     schedule_wait(&schedule, 0);
@@ -86,6 +90,8 @@ static Schedule schedule_of(const Fusion *fusion, const Product *product, const 
     schedule_product(&schedule, schedule_ops(fusion, true));
     schedule_end(&schedule);
     schedule_finish(&schedule, fusion, product, space);
+    if (!alone)
+        schedule_barrier(&schedule, SCOPE_CLUSTER);
     return schedule;
 }
 
@@ -111,12 +117,16 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     rules.accumulator_bits = product.group[GROUP_K].extent > MAX_CHAIN ? 64 : 32;
     rules.register_overhead = 72;
     rules.input_buffers = rules.input_registers = 1;   // read by tiles, and never held
+    rules.fills_once = true;
+    rules.neighbour_axis = GROUP_M;
     int count = 0;
     for (; bulk_family.variants[count]; count++) {
-        rules.stages = STAGES[count];
+        rules.stages = KINDS[count].stages;
+        rules.neighbours = KINDS[count].neighbours;
+        rules.rule[LEVEL_SHARED][GROUP_N].granule = LINE_ELEMENTS * rules.neighbours;   // each brings whole boxes
         rules.variant_name = bulk_family.variants[count];
         rules.shared_overhead = overhead(MAX_GROUPS, rules.stages);
-        rules.schedule = schedule_of(fusion, &product, &rules.space, rules.stages);
+        rules.schedule = schedule_of(fusion, &product, &rules.space, rules.stages, rules.neighbours == 1);
         variants[count] = rules;
     }
     return count;
@@ -126,6 +136,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
 
 static int maps(const KernelPlan *plan, TensorMap *maps)
 {
+    const RTile *block = &plan->program->tile[LEVEL_SHARED];
     Product product;
     product_find(plan->fusion, &product);
     for (int factor = 0; factor < 2; factor++) {
@@ -139,7 +150,7 @@ static int maps(const KernelPlan *plan, TensorMap *maps)
             .element_bytes = ELEMENT_BYTES,
             .sizes = {lines.along_k ? k : rows, count, lines.batch ? product.group[GROUP_BATCH].extent : 1},
             .strides = {lines.line * ELEMENT_BYTES, (lines.batch ? lines.batch : lines.line * count) * ELEMENT_BYTES},
-            .box = {LINE_ELEMENTS, lines.along_k ? (int)plan->program->tile[LEVEL_SHARED].size[group] : LINE_ELEMENTS, 1},
+            .box = {LINE_ELEMENTS, lines.along_k ? (int)(block->size[group] / (factor ? plan->rules->neighbours : 1)) : LINE_ELEMENTS, 1},
         };
     }
     return 2;
@@ -164,6 +175,14 @@ static void emit(StrBuf *out, const KernelPlan *plan)
                              .holders = "a group of four warps",
                              .emit_operand = emit_operand,
                          });
+    Product product;
+    product_find(plan->fusion, &product);
+    int neighbours = plan->rules->neighbours;
+    strbuf_printf(out,
+                  "constexpr Index BATCHES = %" PRId64 ";\n"
+                  "constexpr int NEIGHBOURS = %d, TURNS = %d;   // blocks of a cluster, and tiles that each makes\n"
+                  "constexpr Index CLUSTERS = %" PRId64 ";\n",
+                  product.group[GROUP_BATCH].extent, neighbours, plan->program->turns, plan->program->grid / neighbours);
 }
 
 /* The stages of both operands, a slab of each warp, and two barriers for each stage. */
@@ -178,7 +197,7 @@ static KernelMemory memory(const KernelPlan *plan)
 const Family bulk_family = {
     .name = "bulk",
     .template_path = "templates/bulk.cu",
-    .variants = (const char *const[]){"four stages", "six stages", "eight stages", NULL},
+    .variants = (const char *const[]){"four stages", "six stages", "eight stages", "neighbours", NULL},
     .copying_warps = GROUP_WARPS,
     .matches = matches,
     .rules = rules,
