@@ -32,12 +32,13 @@ DEVICE void mbarrier_arrive(unsigned long long *barrier)
 {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(shared_address(barrier)) : "memory");
 }
-// At the same barrier of another block of the cluster.
+// At the same barrier of another block of the cluster. It says that tensor cores, for which one has waited, have read what they
+// read: stores of the thread itself are not ordered by it there, which would double the time of a step.
 DEVICE void mbarrier_arrive_at(unsigned long long *barrier, int rank)
 {
     asm volatile("{ .reg .b32 there;\n"
                  "  mapa.shared::cluster.u32 there, %0, %1;\n"
-                 "  mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there]; }"
+                 "  mbarrier.arrive.shared::cluster.b64 _, [there]; }"
                  :
                  : "r"(shared_address(barrier)), "r"(rank)
                  : "memory");
@@ -47,7 +48,7 @@ DEVICE void mbarrier_wait(unsigned long long *barrier, unsigned parity)
     unsigned ended;
     do {
         asm volatile("{ .reg .pred ended;\n"
-                     "  mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 ended, [%1], %2;\n"
+                     "  mbarrier.try_wait.parity.shared::cta.b64 ended, [%1], %2;\n"
                      "  selp.u32 %0, 1, 0, ended; }"
                      : "=r"(ended)
                      : "r"(shared_address(barrier)), "r"(parity)
