@@ -206,6 +206,21 @@ __device__ __forceinline__ void multiply(Value (&acc)[WM / AM][WN / 2], const St
     release(ring, last);
 }
 
+// QN neighbours of a row. Eight of them are two accesses of 16 bytes; of eight lanes side by side half take the second one first,
+// so that no two meet in a bank.
+__device__ __forceinline__ void read_totals(const Value *row, int column, bool turned, Value (&total)[QN])
+{
+    if (QN < 8) {
+        load_vector<QN>(row, column, total);
+        return;
+    }
+    Value first[4], second[4];
+    load_vector<4>(row, column + (turned ? 4 : 0), first);
+    load_vector<4>(row, column + (turned ? 0 : 4), second);
+    UNROLL for (int e = 0; e < QN; ++e)
+        total[e] = (e < 4) == turned ? second[e % 4] : first[e % 4];
+}
+
 // Eight rows of each warp at a time by way of shared memory, so that lanes side by side have columns side by side.
 __device__ __forceinline__ void store_tile(const Tensors &t, const Value (&acc)[WM / AM][WN / 2], Slab &slab, Index batch,
                                            Index m0, Index n0)
@@ -224,7 +239,7 @@ __device__ __forceinline__ void store_tile(const Tensors &t, const Value (&acc)[
                 if (m >= M || n >= N)
                     continue;
                 Value total[QN];
-                load_vector<QN>(slab.at[row], column, total);
+                read_totals(slab.at[row], column, lane / 4 % 2, total);
                 finish_vector(t, batch, m, n, total);
             }
             warp_sync();
