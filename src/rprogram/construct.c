@@ -37,6 +37,7 @@ typedef struct Construction {
     Arena *arena;
     RProgram **programs;      // MAX_PROGRAMS places
     int count;
+    RProgram *spare;          // room for the next one; NULL: the last took it
     RProgram **slots;         // SLOTS places, by hash of the tiles; NULL: free
     ConstructStats *stats;
 } Construction;
@@ -51,10 +52,10 @@ typedef struct Growth {
 
 // ---- one program ----
 
-static uint64_t hash_tiles(const RTile *inner, const RTile *shared)
+static uint64_t hash_tiles(const RTile *inner, const RTile *shared, int axis_count)
 {
     uint64_t hash = 0;
-    for (int a = 0; a < MAX_AXES; a++) {
+    for (int a = 0; a < axis_count; a++) {
         hash = (hash ^ (uint64_t)inner->size[a]) * 0x9E3779B97F4A7C15u;
         hash = (hash ^ (uint64_t)shared->size[a]) * 0x9E3779B97F4A7C15u;
     }
@@ -64,7 +65,7 @@ static uint64_t hash_tiles(const RTile *inner, const RTile *shared)
 /* The place of the program with these tiles, taken or free. */
 static RProgram **find_slot(const Construction *c, const RTile *inner, const RTile *shared)
 {
-    uint64_t slot = hash_tiles(inner, shared) % SLOTS;
+    uint64_t slot = hash_tiles(inner, shared, c->rules->space.axis_count) % SLOTS;
     while (c->slots[slot]) {
         const RTile *tile = c->slots[slot]->tile;
         if (!memcmp(&tile[LEVEL_REGISTER], inner, sizeof *inner)
@@ -83,16 +84,18 @@ static PruneReason record(Construction *c, const RTile *inner, const RTile *shar
     *recorded = *slot;
     if (*slot || c->count == MAX_PROGRAMS)
         return PRUNE_DUPLICATE;
-    RProgram program = {.tolerance = c->tolerance->allowed};
-    program.tile[LEVEL_REGISTER] = *inner;
-    program.tile[LEVEL_SHARED] = *shared;
+    RProgram *program = c->spare ? c->spare : NEW(c->arena, RProgram);
+    program->tolerance = c->tolerance->allowed;
+    program->tile[LEVEL_REGISTER] = *inner;
+    program->tile[LEVEL_SHARED] = *shared;
     PruneReason reason;
-    if (!rprogram_complete(c->rules, c->device, &program, &reason))
+    c->spare = program;
+    if (!rprogram_complete(c->rules, c->device, program, &reason))
         return reason;
-    *slot = NEW(c->arena, RProgram);
-    **slot = program;
-    c->programs[c->count++] = *slot;
-    *recorded = *slot;
+    c->spare = NULL;
+    c->programs[c->count++] = program;
+    *slot = program;
+    *recorded = program;
     return PRUNE_COUNT;
 }
 
@@ -362,7 +365,7 @@ int rprogram_construct(Arena *arena, const TileRules *rules, const DeviceSpec *d
     Tolerance tolerance = {0};
     Construction c = {
         .rules = rules, .device = device, .tolerance = &tolerance, .arena = arena, .stats = stats};
-    c.programs = NEW_ARRAY(arena, RProgram *, MAX_PROGRAMS);
+    c.programs = arena_room(arena, MAX_PROGRAMS * sizeof *c.programs);
     c.slots = NEW_ARRAY(arena, RProgram *, SLOTS);
     construct_rounds(&c, ENOUGH * keep);
     if (c.count == 0)

@@ -27,6 +27,7 @@ typedef struct Selection {
     RProgram *const *sorted;
     int count, keep;
     bool *picked;
+    const RProgram **picks;
     int picked_count;
 } Selection;
 
@@ -34,11 +35,9 @@ typedef struct Selection {
 static void count_alike(const Selection *s, const RProgram *program, int *registers, int *blocks)
 {
     *registers = *blocks = 0;
-    for (int i = 0; i < s->count; i++) {
-        if (!s->picked[i])
-            continue;
-        *registers += same_register_tile(s->sorted[i], program);
-        *blocks += same_block_tile(s->space, s->sorted[i], program);
+    for (int i = 0; i < s->picked_count; i++) {
+        *registers += same_register_tile(s->picks[i], program);
+        *blocks += same_block_tile(s->space, s->picks[i], program);
     }
 }
 
@@ -61,7 +60,7 @@ static void pick(Selection *s, DiversityPass pass)
     for (int i = 0; i < s->count && s->picked_count < s->keep; i++)
         if (!s->picked[i] && admits(s, pass, s->sorted[i])) {
             s->picked[i] = true;
-            s->picked_count++;
+            s->picks[s->picked_count++] = s->sorted[i];
         }
 }
 
@@ -70,6 +69,7 @@ int rprogram_diverse(Arena *arena, const TileRules *rules, RProgram *const *sort
 {
     Selection s = {.space = &rules->space, .sorted = sorted, .count = count, .keep = keep};
     s.picked = NEW_ARRAY(arena, bool, count);
+    s.picks = NEW_ARRAY(arena, const RProgram *, keep);
     for (DiversityPass pass = PASS_BOTH_RARE; pass <= PASS_ANY; pass++)
         pick(&s, pass);
 

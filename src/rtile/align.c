@@ -24,6 +24,8 @@ static int64_t granule_of(const TileRules *rules, Level level, const RTile *inne
         granule = 1;
     if (level == LEVEL_REGISTER || !inner)
         return granule;
+    if (granule == 1)
+        return inner->size[axis];
     int64_t common = greatest_common_divisor(granule, inner->size[axis]);
     return size_product(granule / common, inner->size[axis]);
 }
