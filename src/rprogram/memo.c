@@ -57,7 +57,7 @@ static Key key_of(Arena *arena, const TileRules *rules)
     char *bytes = arena_room(arena, key.length);
     memcpy(bytes, rules, parts[0].length);
     memcpy(bytes + parts[0].length, (const char *)rules + parts[1].at, parts[1].length);
-    TileSpace *space = (TileSpace *)(bytes + offsetof(TileRules, space));
+    TileSpace *space = (TileSpace *)(bytes + parts[0].length);
     for (int a = 0; a < space->axis_count; a++)
         space->axes[a].name = NULL;
     for (int i = 0; i < space->tile_count; i++)

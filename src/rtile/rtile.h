@@ -58,12 +58,12 @@ typedef struct DataTile {
 typedef struct TileSpace {
     int axis_count;
     Axis axes[MAX_AXES];        // any order; `reduction` says which are summed over
-    int tile_count;
-    DataTile tiles[MAX_DATA_TILES];
     double flops;               // of one point of the space
     double special;             // special-function results of one point
     double instructions;        // of one point, where a family counts them itself; 0: the flops tell
     Unit unit;                  // what does the flops
+    int tile_count;
+    DataTile tiles[MAX_DATA_TILES];
 } TileSpace;
 
 /* What may vary along one axis at one level. */
@@ -79,7 +79,6 @@ typedef struct FamilyChoice {
 } FamilyChoice;
 
 typedef struct TileRules {
-    TileSpace space;
     FamilyChoice choice;
     const char *variant_name;        // for dumps and the ranking: "row", "column"
     AxisRule rule[LEVEL_GLOBAL][MAX_AXES];   // [LEVEL_REGISTER], [LEVEL_SHARED]
@@ -114,7 +113,8 @@ typedef struct TileRules {
     double element_instructions;     // for an element of its inputs' tiles,
     double output_instructions;      // for one of its outputs
     int input_registers;             // that hold inputs at the same time, at most; 0: all of them
-    Schedule schedule;               // what one block does; last, since most of it is room for items
+    Schedule schedule;               // what one block does
+    TileSpace space;                 // last, since most of it is room for tiles
 } TileRules;
 
 // ---- data_tile.c: what a data tile holds and moves ----
@@ -202,8 +202,8 @@ typedef struct RulesPart {
 } RulesPart;
 void rules_parts(const TileRules *rules, RulesPart parts[RULES_PARTS]);
 
-/* A copy of these; the room is not written. */
-const TileRules *rules_copy(Arena *arena, const TileRules *rules);
+/* A copy of these, with the room that lies between, but none behind: other functions may not copy it with =. */
+TileRules *rules_copy(Arena *arena, const TileRules *rules);
 
 /* The family's choice, of `size` bytes, put there and taken out again. */
 void rules_choose(TileRules *rules, const void *choice, size_t size);

@@ -6,18 +6,17 @@
 
 void rules_parts(const TileRules *rules, RulesPart parts[RULES_PARTS])
 {
-    size_t tiles = offsetof(TileRules, space) + offsetof(TileSpace, tiles);
-    size_t behind = tiles + sizeof rules->space.tiles;
-    size_t items = offsetof(TileRules, schedule) + offsetof(Schedule, items);
-    parts[0] = (RulesPart){0, tiles + (size_t)rules->space.tile_count * sizeof(DataTile)};
-    parts[1] = (RulesPart){behind, items + (size_t)rules->schedule.count * sizeof(Item) - behind};
+    size_t items = offsetof(TileRules, schedule) + offsetof(Schedule, items), space = offsetof(TileRules, space);
+    size_t tiles = offsetof(TileSpace, tiles);
+    parts[0] = (RulesPart){0, items + (size_t)rules->schedule.count * sizeof(Item)};
+    parts[1] = (RulesPart){space, tiles + (size_t)rules->space.tile_count * sizeof(DataTile)};
 }
 
-const TileRules *rules_copy(Arena *arena, const TileRules *rules)
+TileRules *rules_copy(Arena *arena, const TileRules *rules)
 {
-    TileRules *copy = arena_room(arena, sizeof *copy);
     RulesPart parts[RULES_PARTS];
     rules_parts(rules, parts);
+    TileRules *copy = arena_room(arena, parts[1].at + parts[1].length);
     for (int i = 0; i < RULES_PARTS; i++)
         memcpy((char *)copy + parts[i].at, (const char *)rules + parts[i].at, parts[i].length);
     return copy;

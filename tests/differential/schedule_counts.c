@@ -241,8 +241,7 @@ static void try_mutants(Subject *subject, const PlannedLaunch *launch, const Run
         if (is_uncounted(launch, &stated, &schedule->items[i]))
             continue;
         for (int twice = 0; twice < 2; twice++) {
-            TileRules *rules = NEW(subject->arena, TileRules);
-            *rules = *launch->rules;
+            TileRules *rules = rules_copy(subject->arena, launch->rules);
             rules->schedule = mutant_of(schedule, i, twice);
             PlannedLaunch mutant = *launch;
             mutant.rules = rules;
