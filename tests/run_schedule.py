@@ -13,6 +13,7 @@ import sys
 import tempfile
 
 import common
+from run_mutants import small_device
 
 SOFTMAX = """m[i] = max[j](x[i, j])
 e[i, j] = exp(x[i, j] - m[i])
@@ -41,7 +42,8 @@ output y : f32
 output mean : f32
 """
 GEMM = ["gemm/two stages", "gemm/three stages", "gemm/four stages"]
-PRODUCTS = [*GEMM, "bulk/four stages", "bulk/six stages", "bulk/eight stages", "bulk/neighbours"]
+PRODUCTS = [*GEMM, "bulk/four stages", "bulk/six stages", "bulk/eight stages"]
+NEIGHBOURS = ["bulk/neighbours"]   # where tiles fill the device, a small one
 PART = ["wgmma/three stages", "wgmma/four stages"]
 COLUMNS, ROWS = (["skinny/column", "skinny/column-cluster"], ["skinny/row", "skinny/row-cluster"])
 LARGE = ["rowwise/block", "rowwise/cluster", "rowwise/memory", "rowwise/shared", "rowwise/shared-cluster",
@@ -119,7 +121,8 @@ PROGRAMS = [
     (product(72, 104, 1000, "f16", True), PRODUCTS), (product(100, 90, 70, "f16"), PRODUCTS),
     (product(256, 512, 512, "i8"), GEMM), (product(200, 328, 264, "u8", True), GEMM), (product(100, 90, 70, "i8"), GEMM),
     (product(256, 512, 256, "f64"), GEMM), (product(200, 328, 136, "f64", True), GEMM), (product(100, 91, 77, "f64"), GEMM),
-    (product_of_part(256, 512, 512, "f16"), PART), (product_of_part(200, 328, 256, "bf16"), PART),
+    (product(256, 512, 512, "f16"), NEIGHBOURS), (product(256, 512, 264, "bf16"), NEIGHBOURS),
+    (product(256, 512, 200, "f16", True), NEIGHBOURS), (product_of_part(256, 512, 512, "f16"), PART), (product_of_part(200, 328, 256, "bf16"), PART),
     (skinny(4, 512, 1024), COLUMNS), (skinny(5, 333, 1001), COLUMNS), (skinny(16, 2048, 2048, "f16"), COLUMNS),
     (skinny(4, 128, 4096, along_k=True), ROWS), (skinny(5, 33, 1001, "f16", True), ROWS),
     (skinny(1, 300, 4096, "f16", True), ROWS), (skinny(15, 1000, 520, "bf16", True), ROWS),
@@ -145,8 +148,12 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "program.te"
             path.write_text(text)
+            device = "h200"
+            if kinds == NEIGHBOURS:
+                device = pathlib.Path(folder) / "small.yaml"
+                device.write_text(small_device())
             kinds = [args.only] if args.only else kinds
-            return text, subprocess.run([binary, "h200", path, *kinds], capture_output=True, text=True)
+            return text, subprocess.run([binary, device, path, *kinds], capture_output=True, text=True)
 
     failed = kinds = mutants = 0
     for text, done in common.in_parallel(args.jobs, count, PROGRAMS):

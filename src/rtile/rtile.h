@@ -93,6 +93,7 @@ typedef struct TileRules {
     int cluster_blocks;              // blocks of a cluster, which share the walk along the reduction; 0 = 1
     int neighbours;                  // blocks of a cluster whose shared tiles lie side by side, and who copy for each other what
     int neighbour_axis;              // does not change along this axis; 0 = 1
+    double read_share;               // of what blocks copy: what is read from L2, where requests for the same lines meet before; 0 = 1
     int turns;                       // shared tiles that a block makes, one after the other; 0 = 1
     bool fills_once;                 // no more blocks than SMs: they make all shared tiles in as many turns as that takes
     bool cooperative;                // all blocks wait for each other: they must be resident together

@@ -173,7 +173,7 @@ PROGRAMS = [
         c[b, i, j] = sum[k](A[b, k, i] * B[j, b, k])
         y[b, i, j] = relu(c[b, i, j] + bias[j])
         output y : {T}"""),
-    Program("bulk_turns", "bulk", HALVES, {"M": ("m", 1031), "N": ("n", 160)}, """
+    Program("bulk_turns", "bulk", HALVES, {"M": ("m", 3401), "N": ("n", 160)}, """
         input A[M, 40] : {T}  input B[40, 8 * N] : {T}  input z[M, 8 * N] : {T}
         C[i, j] = sum[k](A[i, k] * B[k, j])
         y[i, j] = C[i, j] + z[i, j]

@@ -62,7 +62,8 @@ static double l2_bytes_of(const KernelCounts *kernel, const DataTile *data)
         return at_most(kernel->blocks, kernel->device->sm_count) * bytes_of(kernel, data)->problem;
     double scatter = data->staged ? 1 : at_least(data->scatter, 1);
     bool shared = data->staged && !data_tile_depends(data, kernel->rules->neighbour_axis);   // each neighbour reads its part
-    return kernel->block_tiles / (shared ? at_least(kernel->rules->neighbours, 1) : 1)
+    double share = data->staged && kernel->rules->read_share > 0 ? kernel->rules->read_share : 1;
+    return kernel->block_tiles * share / (shared ? at_least(kernel->rules->neighbours, 1) : 1)
          * block_visits(kernel, data)
          * bytes_of(kernel, data)->moved
          * inside_share(kernel, data)

@@ -9,6 +9,9 @@
 
 /* A step of k is a line of 128 bytes in shared memory; the tiles begin at a multiple of ALIGNMENT bytes. */
 enum { K_STEP = 64, LINE_ELEMENTS = 64, ELEMENT_BYTES = 2, ALIGNMENT = 1024 };
+/* SMs that ask for the same lines at about the same time are served together (tuning-log 41). */
+static const double READ_SHARE = 0.6;
+
 /* Kinds of kernels: blocks alone, or two with tiles side by side who bring b together. */
 static const struct {
     int stages, neighbours;
@@ -95,6 +98,13 @@ static Schedule schedule_of(const Fusion *fusion, const Product *product, const 
     return schedule;
 }
 
+/* Neighbours gain where tiles of 128 x 256 fill the device: smaller ones wait longer for each other than they save. */
+static bool fills_device(const Product *product, const DeviceSpec *device)
+{
+    double tiles = (double)product->group[GROUP_M].extent / (MAX_TILE / 2) * (double)product->group[GROUP_N].extent / MAX_TILE;
+    return tiles * (double)product->group[GROUP_BATCH].extent >= device->sm_count;
+}
+
 /* The room of the slabs, of the barriers, and up to where the first tile may begin. */
 static int64_t overhead(int groups, int stages)
 {
@@ -118,9 +128,10 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     rules.register_overhead = 72;
     rules.input_buffers = rules.input_registers = 1;   // read by tiles, and never held
     rules.fills_once = true;
+    rules.read_share = READ_SHARE;
     rules.neighbour_axis = GROUP_M;
-    int count = 0;
-    for (; bulk_family.variants[count]; count++) {
+    int count = 0, kinds = (int)(sizeof KINDS / sizeof *KINDS) - (fills_device(&product, device) ? 0 : 1);
+    for (; count < kinds; count++) {
         rules.stages = KINDS[count].stages;
         rules.neighbours = KINDS[count].neighbours;
         rules.rule[LEVEL_SHARED][GROUP_N].granule = LINE_ELEMENTS * rules.neighbours;   // each brings whole boxes
