@@ -69,6 +69,17 @@ static Affine space_index(const Stencil *stencil, const Affine *index)
     return form;
 }
 
+/* A tap moves the dimension beside an outer position: neighbouring positions share what they read. */
+static bool slides_outside(const Stencil *stencil, const Affine *index)
+{
+    int outer_end = stencil->fusion->spatial_count - DIRECTIONS;
+    bool has_outer = false, has_tap = false;
+    for (int a = 0; a < stencil->fusion->axis_count; a++)
+        *(a < outer_end ? &has_outer : &has_tap) |=
+            index->coef[a] && (a < outer_end || a >= stencil->fusion->spatial_count);
+    return has_outer && has_tap && space_index(stencil, index).coef[OTHER];
+}
+
 /* The dimensions that only outer axes move become one, in which `per_line` lines go with each outer position. */
 static DataTile window_tile(const TileSpace *space, const Stencil *stencil, const Access *access,
                             const DeviceSpec *device)
@@ -85,6 +96,7 @@ static DataTile window_tile(const TileSpace *space, const Stencil *stencil, cons
         Affine form = space_index(stencil, &access->dims[d].index);
         bool is_inner = form.coef[DOWN] || form.coef[ALONG] || form.coef[DOWN_TAP] || form.coef[ALONG_TAP];
         lines *= is_inner ? 1 : access->dims[d].size;
+        none.coef[OTHER] |= slides_outside(stencil, &access->dims[d].index);
     }
     if (has_outer) {
         int64_t per_line = lines / space->axes[OUTER].extent;
@@ -94,7 +106,7 @@ static DataTile window_tile(const TileSpace *space, const Stencil *stencil, cons
     for (int d = 0; d < access->rank && tile.rank < MAX_RANK; d++) {
         Affine form = space_index(stencil, &access->dims[d].index);
         if (form.coef[DOWN] || form.coef[ALONG] || form.coef[DOWN_TAP] || form.coef[ALONG_TAP] ||
-            form.coef[OTHER])
+            (form.coef[OTHER] && !slides_outside(stencil, &access->dims[d].index)))
             tile.dims[tile.rank++] = (Dim){form, access->dims[d].size};
     }
     for (int d = 0; d < tile.rank; d++)
@@ -185,8 +197,7 @@ static TileRules variant_rules(const Fusion *fusion, const DeviceSpec *device, W
 {
     static const char *const names[] = {"taps", "windows", "staged"};
     Stencil stencil = window_stencil(fusion, keeps);
-    TileRules rules = {
-        .space = space_new(fusion, device), .variant_name = names[keeps], .stages = 1};
+    TileRules rules = {.space = space_new(fusion, device), .variant_name = names[keeps], .stages = 1};
     rules_choose(&rules, &keeps, sizeof keeps);
     int64_t along = stencil_extent(&stencil, DIRECTION_ALONG),
             other = reduction_points(fusion) / kept_taps(&stencil);
@@ -238,7 +249,8 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     variants[count++] = variant_rules(fusion, device, KEEPS_WINDOWS, &none);
     FusedAccess found[MAX_ACCESSES];
     bool counted = tiles_hold(fusion, fusion_accesses(fusion, found, MAX_ACCESSES));
-    if (stage.access && counted && stencil_extent(&stencil, DIRECTION_ALONG) <= calibration.staged_window.threads)
+    if (stage.access && counted &&
+        stencil_extent(&stencil, DIRECTION_ALONG) <= calibration.staged_window.threads)
         variants[count++] = variant_rules(fusion, device, KEEPS_WINDOWS_OF_STAGED, &stage);
     return count;
 }
