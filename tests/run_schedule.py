@@ -46,6 +46,7 @@ PRODUCTS = [*GEMM, "bulk/four stages", "bulk/six stages", "bulk/eight stages"]
 NEIGHBOURS = ["bulk/neighbours"]   # where tiles fill the device, a small one
 PART = ["wgmma/three stages", "wgmma/four stages"]
 COLUMNS, ROWS = (["skinny/column", "skinny/column-cluster"], ["skinny/row", "skinny/row-cluster"])
+LINES, CHANNELS = (["depthwise/lines"], ["depthwise/channels"])
 LARGE = ["rowwise/block", "rowwise/cluster", "rowwise/memory", "rowwise/shared", "rowwise/shared-cluster",
          "rowwise/pairs-cluster", "rowwise/ahead"]
 
@@ -73,6 +74,12 @@ def permute(shape, out, index, dtype="f32"):
 def pool(height, width, down, along, index):
     return (f"input x[3, 5, {height}, {width}] : f32\n"
             f"y[n, c, h:{down}, v:{along}] = sum[r:3, s:3](pad(x[n, c, {index}], 0))\noutput y : f32\n")
+
+
+def depthwise(x, w, y, image, tap, dtype="f32"):
+    """The shapes of the image and the filter, what is defined, and of which element and tap."""
+    return (f"input x[{x}] : {dtype}\ninput w[{w}] : {dtype}\ny[{y}] = sum[r, s](pad(x[{image}], 0) * w[{tap}])\n"
+            f"output y : {dtype}\n")
 
 
 def product(m, n, k, dtype="f32", turned=False):
@@ -116,6 +123,11 @@ PROGRAMS = [
     (permute("500, 333", "j, i", "i, j", "f16"), []),
     (pool(32, 32, 15, 15, "2*h + r, 2*v + s"), []), (pool(33, 37, 33, 37, "h + r - 1, v + s - 1"), []),
     (pool(33, 37, 33, 37, "h + 4*r - 4, v + 31*s - 31"), ["window/taps"]),
+    (depthwise("9, 20, 32, 32", "20, 13, 13", "n, c, h:32, v:32", "n, c, h + r - 6, v + s - 6", "c, r, s"), LINES),
+    (depthwise("5, 7, 21, 40", "7, 9, 5", "n, c, h:21, v:40", "n, c, h - r + 4, v - s + 2", "c, r, s", "f16"), LINES),
+    (depthwise("5, 7, 21, 37", "7, 9, 5", "n, c, h:11, v:19", "n, c, 2*h + r - 4, 2*v + s - 2", "c, r, s"), LINES),
+    (depthwise("5, 14, 20, 40", "9, 9, 40", "n, h:14, v:20, c", "n, h + r - 4, v + s - 4, c", "r, s, c"), CHANNELS),
+    (depthwise("3, 14, 20, 17", "9, 9, 17", "n, h:14, v:20, c", "n, h + r - 4, v + s - 4, c", "r, s, c"), CHANNELS),
     (product(256, 256, 128), ["matmul/tiled"]), (product(100, 90, 70), ["matmul/tiled"]),
     (product(256, 512, 512, "f16"), PRODUCTS), (product(200, 328, 264, "bf16"), PRODUCTS),
     (product(72, 104, 1000, "f16", True), PRODUCTS), (product(100, 90, 70, "f16"), PRODUCTS),

@@ -50,6 +50,7 @@ typedef struct DataTile {
     bool swizzled;              // staged lines of whole pieces of 16 bytes, which change places instead of being padded
     int64_t plane;              // staged from its first element to its last, with all that lies between and no bank padding,
                                 // out of planes of so many elements; 0: staged line by line
+    bool windows;               // staged, and read from there as often as windows meet it
     double instructions;        // of a thread to find one element that is staged; 0: whole vectors lie side by side
     double scatter;             // bytes moved per byte a warp uses in thread order; 1: coalesced
     double lines;               // L1 lines that a warp's access touches per line's worth of bytes; 0: 1
@@ -78,7 +79,8 @@ typedef struct FamilyChoice {
     unsigned char bytes[CHOICE_BYTES];
 } FamilyChoice;
 
-typedef struct TileRules {
+typedef struct TileRules TileRules;
+struct TileRules {
     FamilyChoice choice;
     const char *variant_name;        // for dumps and the ranking: "row", "column"
     AxisRule rule[LEVEL_GLOBAL][MAX_AXES];   // [LEVEL_REGISTER], [LEVEL_SHARED]
@@ -106,6 +108,7 @@ typedef struct TileRules {
     int register_overhead;           // addresses, loop counters, … of one thread
     int64_t shared_overhead;         // bytes beyond the staged tiles
     int64_t shared_bytes;            // of a block, by the layout of a family that has its own; 0: both of these
+    int64_t (*shared_of)(const TileRules *rules, const RTile *block);   // the same where it depends on the tile; or NULL
     bool copies_through_registers;   // staged tiles are loaded into registers and stored from there, not copied directly
     double held_words;               // registers for each word that passes through them so; 0: one
     int input_buffers;               // copies of its inputs' data tiles that a thread holds while it computes: 0 none,
@@ -116,7 +119,7 @@ typedef struct TileRules {
     int input_registers;             // that hold inputs at the same time, at most; 0: all of them
     Schedule schedule;               // what one block does
     TileSpace space;                 // last, since most of it is room for tiles
-} TileRules;
+};
 
 // ---- data_tile.c: what a data tile holds and moves ----
 

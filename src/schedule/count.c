@@ -123,7 +123,7 @@ static void add_shared(CountWalk *walk, int64_t read, int64_t written)
 static void count_staging(CountWalk *walk, const Move *move, const DataTile *tile, int64_t times)
 {
     bool reads = move->from == PLACE_SHARED, writes = move->to == PLACE_SHARED;
-    if ((reads && tile->plane) || ((reads || writes) && !is_picture(walk, tile)))
+    if ((reads && (tile->plane || tile->windows)) || ((reads || writes) && !is_picture(walk, tile)))
         add_shared(walk, reads ? COUNT_UNKNOWN : 0, writes ? COUNT_UNKNOWN : 0);
     else if (reads)
         add_shared(walk, own_bytes(walk, tile, move, false, times), 0);

@@ -338,6 +338,38 @@ static void window(Net *net)
     }
 }
 
+/* Where the filter's tap meets the image: any step, dilation, padding and direction. -1: there are too many axes. */
+static int slide(Net *net, int axis, const char **indices)
+{
+    int64_t taps = 1 + random_below(&net->random, 10), step = chance(net, 75) ? 1 : 2, dilation = chance(net, 75) ? 1 : 2;
+    int tap = net_new_axis(net, taps), turned = chance(net, 30);
+    if (tap < 0)
+        return -1;
+    int64_t padding = random_below(&net->random, taps + 1) * (turned ? -1 : 1);
+    indices[axis] = net_text(net, "%" PRId64 "*%c %c %" PRId64 "*%c - %" PRId64, step, net_axis(axis), turned ? '-' : '+',
+                             dilation, net_axis(tap), padding);
+    return tap;
+}
+
+/* A depthwise convolution of another tensor along one or two axes, as a branch beside. */
+static void filter(Net *net)
+{
+    const char *indices[NET_AXES] = {NULL};
+    Now n = now(net);
+    int along = net_one(net, n.axes), down = chance(net, 60) ? net_one(net, n.axes & ~(1u << along)) : -1;
+    int tap = slide(net, along, indices), other = tap >= 0 && down >= 0 ? slide(net, down, indices) : -1;
+    if (tap < 0 || (down >= 0 && other < 0))
+        return;
+    Set taps = 1u << tap | (other >= 0 ? 1u << other : 0), image = 1u << along | (down >= 0 ? 1u << down : 0);
+    if (net_points(net, n.axes | taps) > 8 * net->most)
+        return;
+    Held x = net_new_input(net, n.axes, NET_REAL);
+    const char *weight = net_input(net, taps | net_any(net, n.axes & ~image), NET_REAL);
+    Held sum = net_define(net, n.axes, NET_ROUNDED, "sum%s(pad(%s, 0) * %s)", net_list(net, taps),
+                          net_read_with(net, &x, indices), weight);
+    net->now = net_define(net, n.axes, NET_ROUNDED, "%s + %s", read(net, sum), n.x);
+}
+
 // ---- halves of an axis ----
 
 /* An axis of two halves; -1: there is none. */
@@ -471,6 +503,7 @@ static const Layer layers[] = {
     {centring, 5, 4},          {norm_backward, 7, 8}, {softmax, 10, 20},      {softmax_backward, 4, 8},
     {cross_entropy, 4, 5},     {regression, 3, 2},    {statistic, 6, 4},      {masked_mean, 4, 3},
     {clipping, 2, 2},          {projection, 6, 1},    {scores, 3, 0},         {window, 6, 2},
+    {filter, 5, 1},
     {gated_linear_unit, 4, 2}, {rotary, 4, 2},        {optimiser_step, 3, 1}, {quantisation, 4, 4},
     {other_order, 5, 2},
 };

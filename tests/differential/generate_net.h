@@ -57,6 +57,8 @@ const char *net_list(Net *net, Set set);
 const char *net_read(Net *net, const Held *held);
 /* With another index along one of its axes. */
 const char *net_read_at(Net *net, const Held *held, int axis, const char *index);
+/* With other indices: one of an axis that is NULL stays. */
+const char *net_read_with(Net *net, const Held *held, const char *const *indices);
 /* The access of a new input over these axes. */
 const char *net_input(Net *net, Set set, NetType type);
 Held net_new_input(Net *net, Set set, NetType type);

@@ -89,19 +89,27 @@ const char *net_text(Net *net, const char *format, ...)
     return text;
 }
 
-const char *net_read_at(Net *net, const Held *held, int axis, const char *index)
+const char *net_read_with(Net *net, const Held *held, const char *const *indices)
 {
     StrBuf out = strbuf_new(net->arena);
     strbuf_printf(&out, "%c%d[", held->letter, held->number);
     for (int d = 0; d < held->rank; d++) {
         strbuf_puts(&out, d ? ", " : "");
-        if (held->axes[d] == axis)
-            strbuf_puts(&out, index);
+        if (indices[held->axes[d]])
+            strbuf_puts(&out, indices[held->axes[d]]);
         else
             strbuf_putc(&out, net_axis(held->axes[d]));
     }
     strbuf_puts(&out, "]");
     return out.text;
+}
+
+const char *net_read_at(Net *net, const Held *held, int axis, const char *index)
+{
+    const char *indices[NET_AXES] = {NULL};
+    if (axis >= 0)
+        indices[axis] = index;
+    return net_read_with(net, held, indices);
 }
 
 const char *net_read(Net *net, const Held *held) { return net_read_at(net, held, -1, ""); }

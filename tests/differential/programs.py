@@ -128,6 +128,28 @@ PROGRAMS = [
         y[c, h:N] = relu(sum[r](x[c, h + 2 * r] * w[c, r]))
         output y : {T}"""),
 
+    Program("filter", "depthwise", REAL, {"M": ("channel", 5), "N": ("along", 19)}, """
+        input x[3, M, 11, N] : {T}  input w[M, 9, 7] : {T}  input b[M] : {T}  input z[3, M, 11, N] : {T}
+        t[n, c, h:11, v:N] = sum[r, s](pad(x[n, c, h + r - 4, v + s - 3], 0) * w[c, r, s])
+        y[n, c, h, v] = max(t[n, c, h, v] + b[c], 0) + z[n, c, h, v]
+        output y : {T}"""),
+    Program("filter_strided", "depthwise", REAL, {"M": ("batch", 3), "N": ("along", 21)}, """
+        input x[M, 3, 17, 2 * N + 1] : {T}  input w[3, 2, 4, 5] : {T}
+        y[n, c, m, h:8, v:N] = sum[r, s](pad(x[n, c, 2 * h + 3 * r - 5, 2 * v + s - 1], 0) * w[c, m, r, s])
+        output y : {T}"""),
+    Program("filter_channels", "depthwise", REAL, {"M": ("channel", 16), "N": ("along", 13)}, """
+        input x[2, 9, N, M] : {T}  input w[5, 8, M] : {T}
+        y[n, h:9, v:N, c] = sum[r, s](pad(x[n, h + r - 2, v + s - 4, c], 0) * w[r, s, c])
+        output y : {T}"""),
+    Program("filter_turned", "depthwise", REAL, {"M": ("down", 10), "N": ("along", 14)}, """
+        input dy[2, 6, M, N] : {T}  input w[6, 7, 31] : {T}
+        dx[n, c, h:M, v:N] = sum[r, s](pad(dy[n, c, h - r + 3, v - s + 15], 0) * w[c, r, s])
+        output dx : {T}"""),
+    Program("filter_row", "depthwise", REAL, {"M": ("batch", 7), "N": ("along", 300)}, """
+        input x[M, 4, N + 4] : {T}  input w[4, 9] : {T}
+        y[n, c, v:N] = sum[s](pad(x[n, c, v + s - 2], 0) * w[c, s])
+        output y : {T}"""),
+
     Program("matmul", "matmul", NUMBERS, {"M": ("m", 33), "N": ("n", 40), "K": ("k", 19)}, """
         input A[M, K] : {T}  input B[K, N] : {T}
         C[i, j] = sum[k](A[i, k] * B[k, j])

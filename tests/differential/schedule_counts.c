@@ -202,6 +202,13 @@ static bool is_alone(const PlannedLaunch *launch, const Exchange *exchange)
     return exchange->ops && !shares;
 }
 
+/* What it adds to shared memory's traffic goes under in what nobody states. */
+static bool is_lost(const Counts *counts, const Exchange *exchange)
+{
+    return exchange->combine == COMBINE_ROWS && counts->shared_read == COUNT_UNKNOWN &&
+           counts->shared_written == COUNT_UNKNOWN;
+}
+
 static bool is_uncounted(const PlannedLaunch *launch, const Counts *counts, const Item *item)
 {
     switch ((ItemKind)item->kind) {
@@ -212,7 +219,7 @@ static bool is_uncounted(const PlannedLaunch *launch, const Counts *counts, cons
     case ITEM_ROLE:
     case ITEM_PRODUCT: return true;
     case ITEM_WAIT: return false;
-    case ITEM_EXCHANGE: return is_alone(launch, &item->exchange);
+    case ITEM_EXCHANGE: return is_alone(launch, &item->exchange) || is_lost(counts, &item->exchange);
     case ITEM_LOAD:
     case ITEM_STORE: break;
     }

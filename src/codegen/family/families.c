@@ -44,6 +44,7 @@ const Family *const families[] = {
     &bulk_family,
     &skinny_family,
     &window_family,
+    &depthwise_family,
     &reduce_family,
     &rowwise_family,
     &channelwise_family,

@@ -23,6 +23,12 @@ const Calibration calibration = {
                       .thread_instructions = 150,
                       .element_instructions = 2,
                       .output_instructions = 12},
+    // tuning-log 40
+    .depthwise = {.threads = 512,
+                  .thread_instructions = 150,
+                  .element_instructions = 1.4,
+                  .output_instructions = 24},
+    .depthwise_copy_instructions = 24,
     .rows =
         {
             .thread_elements = 32,           // tuning-log 19

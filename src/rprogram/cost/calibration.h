@@ -26,7 +26,8 @@ typedef struct Calibration {
         int run_bytes;         // that a block reads of each row at least, walking columns
         int least_run_bytes;   // that the threads of a row read side by side
     } reduce;
-    WindowFit window, staged_window;
+    WindowFit window, staged_window, depthwise;
+    double depthwise_copy_instructions;   // to find a piece of an image, and its place in shared memory
     struct {
         int thread_elements;          // of a row, or of a channel
         int weights_first_elements;   // of a row and of its weights in a thread that reads both first

@@ -43,6 +43,9 @@ static const Case cases_of_families[] = {
     {"window", NULL,
      "input x[8, 16, 56, 56] : f32\ninput w[16, 3, 3] : f32\n"
      "y[n, c, h:56, v:56] = sum[r, s](pad(x[n, c, h + r - 1, v + s - 1], 0) * w[c, r, s])\noutput y\n"},
+    {"depthwise", NULL,
+     "input x[8, 16, 40, 40] : f32\ninput w[16, 13, 13] : f32\n"
+     "y[n, c, h:40, v:40] = sum[r, s](pad(x[n, c, h + r - 6, v + s - 6], 0) * w[c, r, s])\noutput y\n"},
     {"permute", NULL, "input x[512, 512] : f32\ny[j, i] = x[i, j]\noutput y\n"},
 };
 

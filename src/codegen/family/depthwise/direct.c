@@ -1,0 +1,397 @@
+// depthwise: images of a channel under that channel's filter, multiplied and added up tap by tap on the lanes.
+#include "codegen/family/depthwise/direct.h"
+
+#include <stdlib.h>
+
+#include "base/checked.h"
+#include "codegen/cuda/expr.h"
+#include "rprogram/cost/calibration.h"
+#include "rtile/space.h"
+
+enum {
+    MAX_LINE = 64,   // outputs of a thread, of one line
+    MAX_WALK =
+        2048,   // of its multiply-adds, which are written out, for a row of taps: 32 KB of instructions
+    MAX_ALONG_TAPS = 64,   // that a thread holds
+    WHOLE_LINE = 256,      // outputs of a line that a block does not cut
+    MAX_IMAGES = 16,       // of a block,
+    LEAST_IMAGES = 4,      // where there are so many: a warp has fewer lines, some of which go outside alone
+    LEAST_LINES = 32,      // of each image
+    MAX_CHANNELS = 32,     // of a block, where lanes lie along them,
+    RUN_BYTES = 32,        // of which so many are copied side by side
+    COPY_BYTES = 16,
+    MAX_POSITION = 1 << 30,   // along the image: an int in the kernel
+};
+
+// ---- structure ----
+
+static bool is_short(const ImageAxis *axis)
+{
+    return axis->inputs < MAX_POSITION && axis->outputs < MAX_POSITION &&
+           image_reach(axis, axis->outputs) < MAX_POSITION && llabs(axis->offset) < MAX_POSITION;
+}
+
+static bool matches(const Fusion *fusion, const DeviceSpec *device)
+{
+    (void)device;
+    Depthwise shape;
+    if (!depthwise_find(fusion, &shape) || shape.summed.extent > 1 || shape.image_count > 2)
+        return false;
+    for (int i = 0; i < shape.image_count; i++)
+        if (!is_short(&shape.image[i]))
+            return false;
+    return slide_along(&shape).taps <= MAX_ALONG_TAPS && count_bit_outputs(fusion) == 0;
+}
+
+// ---- data tiles ----
+
+/* Dimensions of a data tile on their way, each with its stride in memory. */
+typedef struct TileDims {
+    int64_t stride[MAX_RANK];
+    Dim dim[MAX_RANK];
+    int count;
+    bool apart;   // of several axes one does not follow the other
+} TileDims;
+
+/* Outer dimensions first. */
+static void add_dim(TileDims *dims, int64_t stride, Affine form, int64_t size)
+{
+    int at = dims->count++;
+    for (; at > 0 && dims->stride[at - 1] < llabs(stride); at--) {
+        dims->stride[at] = dims->stride[at - 1];
+        dims->dim[at] = dims->dim[at - 1];
+    }
+    dims->stride[at] = llabs(stride);
+    dims->dim[at] = (Dim){form, size};
+}
+
+static void add_group(TileDims *dims, const Fusion *fusion, const AxisGroup *group, int space_axis,
+                      const Affine *offset)
+{
+    int64_t stride = 0, expected = 0;
+    for (int i = group->count - 1; i >= 0; i--) {
+        int64_t step = offset->coef[group->axes[i]];
+        if (i == group->count - 1)
+            expected = step;
+        stride = stride ? stride : step;
+        dims->apart |= step != expected;
+        expected *= fusion->axes[group->axes[i]].extent;
+    }
+    if (stride)
+        add_dim(dims, stride, affine_axis(space_axis), group->extent);
+}
+
+/* Which positions of the image an access knows. */
+typedef enum Positions { OF_INPUTS, OF_TAPS, OF_OUTPUTS } Positions;
+
+static void add_image_dim(TileDims *dims, const ImageAxis *axis, Positions of, int space_axis, int tap_axis,
+                          const Affine *offset)
+{
+    Affine window = {.constant = axis->offset};
+    window.coef[space_axis] = axis->step;
+    window.coef[tap_axis] = axis->dilation;
+    if (of == OF_INPUTS)
+        add_dim(dims, axis->x_stride, window, axis->inputs);
+    else if (of == OF_TAPS && axis->tap >= 0)
+        add_dim(dims, axis->w_stride, affine_axis(tap_axis), axis->taps);
+    else if (of == OF_OUTPUTS && offset->coef[axis->output])
+        add_dim(dims, offset->coef[axis->output], affine_axis(space_axis), axis->outputs);
+}
+
+/* The tile's elements are all of the tensor, in the order of its dimensions. */
+static bool is_picture(const TileDims *dims, const Tensor *tensor, int64_t origin)
+{
+    int64_t stride = 1;
+    for (int d = dims->count - 1; d >= 0; d--) {
+        if (dims->stride[d] != stride)
+            return false;
+        stride = fitting_mul(stride, dims->dim[d].size);
+    }
+    return !dims->apart && origin == 0 && stride == tensor_elements(tensor);
+}
+
+static DataTile tile_of(const Fusion *fusion, const Depthwise *shape, const Access *access, Positions of)
+{
+    DataTile tile = {
+        .name = access->tensor->name, .element_bits = dtype_info[access->tensor->dtype].bits, .scatter = 1};
+    Affine offset = access_offset(access);
+    int64_t origin = of == OF_INPUTS ? shape->x_origin : of == OF_TAPS ? shape->w_origin : offset.constant;
+    TileDims dims = {.count = 0};
+    add_group(&dims, fusion, &shape->channel, CHANNEL, &offset);
+    add_group(&dims, fusion, &shape->multiplier, MULTIPLIER, &offset);
+    add_group(&dims, fusion, &shape->batch, BATCH, &offset);
+    if (shape->image_count > 1)
+        add_image_dim(&dims, &shape->image[0], of, DOWN, DOWN_TAP, &offset);
+    add_image_dim(&dims, &shape->image[shape->image_count - 1], of, ALONG, ALONG_TAP, &offset);
+    for (tile.rank = 0; tile.rank < dims.count; tile.rank++)
+        tile.dims[tile.rank] = dims.dim[tile.rank];
+    tile.apart = !is_picture(&dims, access->tensor, origin);
+    return tile;
+}
+
+/* Windows meet every input of the axis, from the first to the last. */
+static bool meets_all(const Slide *slide)
+{
+    int64_t last = (slide->outputs - 1) * slide->step + (slide->taps - 1) * slide->dilation + slide->offset;
+    bool no_gaps = (slide->dilation == 1 && slide->step <= slide->taps) ||
+                   (slide->step == 1 && slide->dilation <= slide->outputs);
+    return slide->offset <= 0 && last >= slide->inputs - 1 && no_gaps;
+}
+
+/* Lines are copied whole, in pieces of 16 bytes: what is counted is what is copied then. Filters are widened on their way. */
+static void add_staged(TileSpace *space, const Fusion *fusion, const Depthwise *shape, const DirectWay *way)
+{
+    Slide along = slide_along(shape), down = slide_down(shape);
+    DataTile *x = &space->tiles[space->tile_count++];
+    *x = tile_of(fusion, shape, factor_access(shape->x), OF_INPUTS);
+    x->apart |= way->piece == 1 || !meets_all(&along) || !meets_all(&down) || along.outputs > WHOLE_LINE;
+    DataTile *w = &space->tiles[space->tile_count++];
+    *w = tile_of(fusion, shape, factor_access(shape->w), OF_TAPS);
+    w->apart = true;
+    x->staged = w->staged = x->windows = w->windows = true;
+    x->instructions = w->instructions = calibration.depthwise_copy_instructions / (double)way->piece;
+    x->staged_inner = x->rank - 1;
+    w->staged_inner = w->rank - 1;
+}
+
+static void add_tiles(TileSpace *space, const Fusion *fusion, const Depthwise *shape, const DirectWay *way)
+{
+    add_staged(space, fusion, shape, way);
+    FusedAccess found[MAX_ACCESSES];
+    int count = fusion_accesses(fusion, found, MAX_ACCESSES);
+    for (int i = 0; i < count && space->tile_count < MAX_DATA_TILES - fusion->output_count; i++)
+        if (found[i].op > 0)
+            space->tiles[space->tile_count++] = tile_of(fusion, shape, found[i].access, OF_OUTPUTS);
+    for (int i = 0; i < fusion->op_count && space->tile_count < MAX_DATA_TILES; i++)
+        if (fusion->ops[i].stored) {
+            DataTile *tile = &space->tiles[space->tile_count++];
+            *tile = tile_of(fusion, shape, &fusion->ops[i].store, OF_OUTPUTS);
+            tile->output = true;
+        }
+}
+
+// ---- how images are copied ----
+
+static int64_t group_stride(const AxisGroup *group, const Affine *offset)
+{
+    return group->count ? offset->coef[group->axes[group->count - 1]] : 0;
+}
+
+/* Do all places from which pieces are copied lie at multiples of `piece`, with their neighbours along `inner` behind them? */
+static bool copies_pieces(const Fusion *fusion, const Depthwise *shape, int inner, int64_t piece)
+{
+    int64_t all = shape->x_origin;
+    const AxisGroup *groups[] = {&shape->channel, &shape->batch};
+    for (int g = 0; g < 2; g++)
+        for (int i = 0; i < groups[g]->count; i++)
+            all |= groups[g]->axes[i] == inner ? 0 : shape->x_offset.coef[groups[g]->axes[i]];
+    for (int i = 0; i < shape->image_count; i++)
+        all |= shape->image[i].output == inner ? 0 : shape->image[i].x_stride;
+    int64_t extent = inner == shape->image[shape->image_count - 1].output
+                         ? shape->image[shape->image_count - 1].inputs
+                         : fusion->axes[inner].extent;
+    return all % piece == 0 && extent % piece == 0;
+}
+
+static DirectWay find_way(const Fusion *fusion, const Depthwise *shape)
+{
+    const AxisGroup *channel = &shape->channel;
+    const ImageAxis *along = &shape->image[shape->image_count - 1];
+    int piece = 8 * COPY_BYTES / dtype_info[factor_access(shape->x)->tensor->dtype].bits;
+    DirectWay way = {.channels_last = group_stride(channel, &shape->x_offset) == 1, .piece = 1};
+    int inner = way.channels_last ? channel->axes[channel->count - 1] : along->output;
+    bool contiguous = way.channels_last || along->x_stride == 1;
+    bool cut =
+        !way.channels_last && piece > CHUNK && along->outputs > WHOLE_LINE;   // in chunks, not in pieces
+    if (contiguous && !cut && copies_pieces(fusion, shape, inner, piece))
+        way.piece = piece;
+    return way;
+}
+
+// ---- rules ----
+
+static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+static int64_t shared_of(const TileRules *rules, const RTile *block)
+{
+    return direct_layout(rules, block).bytes;
+}
+
+static KernelMemory memory(const KernelPlan *plan)
+{
+    return (KernelMemory){.shared_bytes = shared_of(plan->rules, &plan->program->tile[LEVEL_SHARED])};
+}
+
+/* Lanes say whether a tap is no finite number, if it could be multiplied by zeros outside of the image. */
+static Schedule schedule_of(const Fusion *fusion, const TileSpace *space, const DirectWay *way,
+                            bool is_padded)
+{
+    Schedule schedule = {.pace = PACE_IN_TURN};
+    uint32_t x = 1, w = 2;
+    uint64_t sums = schedule_ops(fusion, true);
+    schedule_load(&schedule,
+                  (Move){.tiles = x, .from = PLACE_MEMORY, .to = PLACE_SHARED, .async = way->piece > 1});
+    schedule_load(&schedule, (Move){.tiles = w, .from = PLACE_MEMORY, .to = PLACE_SHARED});
+    if (is_padded)
+        schedule_exchange(&schedule,
+                          (Exchange){.ops = sums, .scope = SCOPE_WARP, .combine = COMBINE_LANES, .width = 2});
+    schedule_wait(&schedule, 0);
+    schedule_barrier(&schedule, SCOPE_BLOCK);
+    schedule_loop(&schedule, (Loop){.axis = DOWN_TAP, .by_thread = true});
+    schedule_load(&schedule, (Move){.tiles = x | w, .from = PLACE_SHARED, .to = PLACE_REGISTERS});
+    schedule_reduce(&schedule, sums);
+    schedule_end(&schedule);
+    schedule_barrier(&schedule, SCOPE_BLOCK);   // sums come to where images were
+    schedule_exchange(&schedule, (Exchange){
+                                     .ops = sums,
+                                     .scope = SCOPE_BLOCK,
+                                     .combine = COMBINE_ROWS,
+                                     .value_bytes = (uint8_t)(dtype_info[fusion->ops[0].body->type].bits / 8),
+                                     .width = 2,
+                                 });
+    schedule_barrier(&schedule, SCOPE_BLOCK);
+    schedule_load(
+        &schedule,
+        (Move){.tiles = space_inputs(space) & ~(x | w), .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
+    schedule_map(&schedule, schedule_ops(fusion, false));
+    schedule_store(&schedule,
+                   (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
+    return schedule;
+}
+
+static AxisRule all_of(int64_t extent) { return (AxisRule){extent, extent}; }
+
+/* Outputs of a thread, at most: their sums stay in registers, and what is written out of a row in the instruction cache. */
+static int64_t most_outputs(const TileRules *rules, const Slide *along)
+{
+    int64_t most = smaller(MAX_LINE * 32 / rules->accumulator_bits, MAX_WALK / along->taps);
+    return most / CHUNK * CHUNK;
+}
+
+/* A thread makes a whole line or an equal part of it. Lines are cut between chunks. */
+static void set_lines(TileRules *rules, const Slide *along)
+{
+    AxisRule *each = &rules->rule[LEVEL_REGISTER][ALONG], *block = &rules->rule[LEVEL_SHARED][ALONG];
+    int64_t most = most_outputs(rules, along), parts = ceil_div(along->outputs, most);
+    int64_t width = parts == 1 ? along->outputs : round_up(ceil_div(along->outputs, parts), CHUNK);
+    *each = (AxisRule){width % CHUNK ? width : CHUNK, width};
+    *block = all_of(parts * width);
+    if (along->outputs > WHOLE_LINE) {
+        *each = (AxisRule){CHUNK, most};
+        *block = (AxisRule){MAX_LINE, WHOLE_LINE};
+    }
+}
+
+/* Of so many images and lines down. Lines in equal parts: of 40 twice 20. */
+static RTile block_of(const TileRules *rules, const DirectWay *way, int64_t images, int64_t lines)
+{
+    const Axis *axes = rules->space.axes;
+    RTile tile = rtile_problem(&rules->space);
+    bool of_batch = !way->channels_last && axes[BATCH].extent >= images;
+    int64_t side_by_side = RUN_BYTES * 8 / rules->space.tiles[0].element_bits;
+    int64_t channels = !way->channels_last ? of_batch ? 1 : images : images > 1 ? side_by_side : way->piece;
+    tile.size[MULTIPLIER] = 1;
+    tile.size[BATCH] = of_batch ? images : 1;
+    tile.size[CHANNEL] =
+        smaller(channels, round_up(axes[CHANNEL].extent, way->channels_last ? way->piece : 1));
+    tile.size[DOWN] = ceil_div(axes[DOWN].extent, ceil_div(axes[DOWN].extent, lines));
+    tile.size[ALONG] = rules->rule[LEVEL_SHARED][ALONG].granule;
+    return tile;
+}
+
+static bool is_enough(const TileRules *rules, const DeviceSpec *device, const RTile *block)
+{
+    int64_t blocks = 1;
+    for (int a = CHANNEL; a <= ALONG; a++)
+        blocks = size_product(blocks, ceil_div(rules->space.axes[a].extent, block->size[a]));
+    return blocks >= 2 * (int64_t)device->sm_count && 3 * shared_of(rules, block) <= device->shared_per_sm;
+}
+
+/* Of a warp's lines few go outside alone, and there are warps enough to wait for each other, where shared memory has room for
+   three such blocks, and there are two for each SM. */
+static RTile least_block(const TileRules *rules, const DeviceSpec *device, const DirectWay *way)
+{
+    for (int64_t images = LEAST_IMAGES; images >= 1; images /= LEAST_IMAGES)
+        for (int64_t lines = LEAST_LINES; images * lines >= LEAST_LINES; lines /= 2) {
+            RTile block = block_of(rules, way, images, lines);
+            if (is_enough(rules, device, &block))
+                return block;
+        }
+    return block_of(rules, way, 1, 1);
+}
+
+static void set_tiles(TileRules *rules, const DeviceSpec *device, const Depthwise *shape,
+                      const DirectWay *way)
+{
+    Slide along = slide_along(shape), down = slide_down(shape);
+    AxisRule *each = rules->rule[LEVEL_REGISTER], *block = rules->rule[LEVEL_SHARED];
+    each[CHANNEL] = each[MULTIPLIER] = each[BATCH] = each[DOWN] = each[DOWN_TAP] = (AxisRule){1, 1};
+    block[MULTIPLIER] = (AxisRule){1, 1};
+    block[DOWN_TAP] = all_of(down.taps);
+    each[ALONG_TAP] = block[ALONG_TAP] = all_of(along.taps);
+    set_lines(rules, &along);
+    RTile least = least_block(rules, device, way);
+    block[CHANNEL] = (AxisRule){least.size[CHANNEL], way->channels_last ? MAX_CHANNELS : MAX_IMAGES};
+    block[BATCH] = (AxisRule){least.size[BATCH], MAX_IMAGES};
+    block[DOWN] = (AxisRule){least.size[DOWN], calibration.depthwise.threads};
+}
+
+/* Pairs of an output and a tap that meet an input; others are not multiplied. */
+static double share_inside(const Depthwise *shape)
+{
+    double share = 1;
+    for (int i = 0; i < shape->image_count; i++) {
+        const ImageAxis *axis = &shape->image[i];
+        share *= (double)image_pairs_inside(axis) / ((double)axis->outputs * (double)axis->taps);
+    }
+    return share;
+}
+
+static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+{
+    Depthwise shape;
+    depthwise_find(fusion, &shape);
+    DirectWay way = find_way(fusion, &shape);
+    Slide along = slide_along(&shape), down = slide_down(&shape);
+    TileRules *rules = &variants[0];
+    *rules = (TileRules){
+        .space = space_new(fusion, device),
+        .variant_name = way.channels_last ? "channels" : "lines",
+        .stages = 1,
+        .most_threads = calibration.depthwise.threads,
+        .ragged_warps = true,
+        .accumulator_bits = dtype_info[fusion->ops[0].body->type].bits,
+        .register_overhead = 24,
+        .thread_instructions = calibration.depthwise.thread_instructions,
+        .element_instructions = calibration.depthwise.element_instructions * (way.channels_last ? 2 : 1),
+        .output_instructions = calibration.depthwise.output_instructions * (way.channels_last ? 1.5 : 1),
+        .input_buffers = 1,
+        .input_registers =
+            (int)(round_up(along.taps, CHUNK) + CHUNK) * dtype_info[fusion->ops[0].body->type].bits / 32,
+        .shared_of = shared_of,
+    };
+    rules_choose(rules, &way, sizeof way);
+    space_add_axis(&rules->space, "channel", shape.channel.extent, false);
+    space_add_axis(&rules->space, "multiplier", shape.multiplier.extent, false);
+    space_add_axis(&rules->space, "batch", shape.batch.extent, false);
+    space_add_axis(&rules->space, "down", down.outputs, false);
+    space_add_axis(&rules->space, "along", along.outputs, false);
+    space_add_axis(&rules->space, "tap down", down.taps, true);
+    space_add_axis(&rules->space, "tap along", along.taps, true);
+    rules->space.flops *= share_inside(&shape);
+    add_tiles(&rules->space, fusion, &shape, &way);
+    rules->schedule = schedule_of(fusion, &rules->space, &way, share_inside(&shape) < 1);
+    set_tiles(rules, device, &shape, &way);
+    return 1;
+}
+
+const Family depthwise_family = {
+    .name = "depthwise",
+    .template_path = "templates/depthwise.cu",
+    .variants = (const char *const[]){"lines", "channels", NULL},
+    .whole_warps = true,
+    .matches = matches,
+    .rules = rules,
+    .emit = direct_emit,
+    .memory = memory,
+};

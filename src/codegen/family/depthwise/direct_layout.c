@@ -1,0 +1,108 @@
+// What follows from the tile of a direct kernel: where images, sums and filters lie in shared memory.
+#include "base/checked.h"
+#include "codegen/family/depthwise/direct.h"
+
+enum {
+    ALIGNMENT = 16,           // of what is copied
+    TOGETHER = 8,             // lanes whose accesses of 16 bytes meet in the banks
+    WARP_WORDS = 1024 / 32,   // of a block, on every device so far
+};
+
+static Slide slide_of(const ImageAxis *axis)
+{
+    return (Slide){axis->outputs,  axis->taps,   axis->inputs,  axis->step,
+                   axis->dilation, axis->offset, axis->x_stride};
+}
+
+Slide slide_along(const Depthwise *shape) { return slide_of(&shape->image[shape->image_count - 1]); }
+
+Slide slide_down(const Depthwise *shape)
+{
+    static const Slide one_line = {1, 1, 1, 1, 1, 0, 0};
+    return shape->image_count > 1 ? slide_of(&shape->image[0]) : one_line;
+}
+
+DirectWay direct_way(const TileRules *rules)
+{
+    DirectWay way;
+    rules_chosen(rules, &way, sizeof way);
+    return way;
+}
+
+static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* So many units, an odd number: neighbours that far apart lie in different banks. */
+static int64_t odd_units(int64_t elements, int64_t unit) { return (ceil_div(elements, unit) | 1) * unit; }
+
+/* The tile's dimension that the axis moves; one of its size where there is none. */
+static Dim dim_along(const DataTile *tile, int axis)
+{
+    for (int d = 0; d < tile->rank; d++)
+        if (tile->dims[d].index.coef[axis])
+            return tile->dims[d];
+    return (Dim){.size = 1};
+}
+
+static int64_t reach_of(const TileRules *rules, const Dim *dim, const RTile *block)
+{
+    return affine_extent(&dim->index, block->size, rules->space.axis_count);
+}
+
+static void place_images(DirectLayout *layout, const DirectWay *way, const RTile *block)
+{
+    int64_t images = block->size[BATCH] * block->size[CHANNEL], channels = block->size[CHANNEL];
+    int64_t unit = larger(way->piece, CHUNK);
+    if (way->channels_last) {
+        bool crosses_lines = images < 32;
+        layout->column_pitch = channels;
+        layout->row_pitch =
+            crosses_lines ? odd_units(layout->columns * channels, channels) : layout->columns * channels;
+        layout->image_pitch = layout->rows * layout->row_pitch;
+        return;
+    }
+    layout->column_pitch = 1;
+    layout->row_pitch =
+        images < TOGETHER ? odd_units(layout->columns, unit) : round_up(layout->columns, unit);
+    layout->image_pitch = odd_units(layout->rows * layout->row_pitch, unit);
+    int64_t lines =
+        TOGETHER /
+        images;   // of an image, beside those of the next one: 9 units, and 2 * 9 of the next 4 images
+    while (lines > 1 && (layout->image_pitch - lines * layout->row_pitch) / unit % TOGETHER)
+        layout->image_pitch += unit;
+}
+
+static int64_t place_sums(DirectLayout *layout, const DirectWay *way, const RTile *block)
+{
+    int64_t line = block->size[ALONG] | 1, channels = block->size[CHANNEL];
+    layout->sum_row_pitch = way->channels_last ? line * channels : line;
+    layout->sum_image_pitch = block->size[DOWN] * layout->sum_row_pitch;
+    if (!way->channels_last)
+        layout->sum_image_pitch |= 1;
+    return block->size[BATCH] * (way->channels_last ? 1 : channels) * layout->sum_image_pitch;
+}
+
+DirectLayout direct_layout(const TileRules *rules, const RTile *block)
+{
+    DirectWay way = direct_way(rules);
+    const DataTile *x = &rules->space.tiles[0];
+    Dim down = dim_along(x, DOWN), along = dim_along(x, ALONG);
+    int64_t align = way.channels_last ? CHUNK : larger(way.piece, CHUNK),
+            value_bytes = rules->accumulator_bits / 8;
+    int64_t lead = (along.index.constant % align + align) % align;
+    DirectLayout layout = {
+        .rows = smaller(reach_of(rules, &down, block), down.size),
+        .columns =
+            smaller(round_up(lead + reach_of(rules, &along, block), align), round_up(along.size, align)),
+        .tap_pitch = round_up(rules->space.axes[ALONG_TAP].extent, CHUNK),
+    };
+    place_images(&layout, &way, block);
+    int64_t images = block->size[BATCH] * (way.channels_last ? 1 : block->size[CHANNEL]);
+    int64_t image_bytes = size_product(images * x->element_bits / 8, layout.image_pitch);
+    int64_t sum_bytes = size_product(value_bytes, place_sums(&layout, &way, block));
+    int64_t taps = block->size[CHANNEL] * rules->space.axes[DOWN_TAP].extent * layout.tap_pitch;
+    layout.filters_at = round_up(smaller(larger(image_bytes, sum_bytes), TOO_MANY_BITS), ALIGNMENT);
+    layout.spoilt_at = layout.filters_at + smaller(size_product(taps, value_bytes), TOO_MANY_BITS);
+    layout.bytes = layout.spoilt_at + WARP_WORDS * 4;
+    return layout;
+}

@@ -1,0 +1,303 @@
+// Depthwise convolution: every output sums an image of its own channel under the filter of that channel.
+//
+//   y[b, c, m, i, j] = sum[k, l](x[b, c, i*DOWN_STEP + k*DOWN_DILATION + DOWN_OFFSET, …] * w[c, m, k, l])
+//
+// A block makes TB x TC images' BD x BA outputs. It copies what their windows cover of x, and the filters, into shared
+// memory. A thread makes WIDTH neighbours of one line. It goes down the filter's rows, and of each along the line's inputs,
+// CHUNK at a time; which of the row's taps an input meets for which output is known as this is compiled:
+//
+//   outputs         0 1 2 3 4 5 6 7             WIDTH = 8, 5 taps, OFFSET = -2
+//   inputs    . .|. . . . . . . .|. .           columns are counted from a chunk's start
+//             \_______/                         tap l of output j meets input j + l - 2
+//
+// Chunks outside of the image are left out, and so are rows: at 31 x 31 taps on 32 x 32 pixels that is nearly half of all. A tap
+// that is infinite or no number spoils what it meets there, too, for it is multiplied by zero: blocks that have one leave
+// nothing out. Lanes of a warp lie along images first, so that few of its rows go outside alone. Sums pass through shared
+// memory on their way out, since a lane's outputs lie side by side there and its neighbours' elsewhere.
+#include "prelude.cuh"
+
+namespace KERNEL {
+using namespace rollerc;
+
+// <rollerc: parameters>
+using Index = int;
+struct Tensors {
+    const float *in0;   // x[64, 384, 32, 32]
+    const float *in1;   // w[384, 31, 31]
+    float *out0;        // y[64, 384, 32, 32]
+};
+#define PARAMETERS const float *__restrict__ in0, const float *__restrict__ in1, float *__restrict__ out0
+#define TENSORS {in0, in1, out0}
+constexpr int SHARED_BYTES = 37920;   // of a block
+using X = float;
+using A = float;   // of products and sums
+constexpr Index BATCH = 64, CHANNELS = 384, MULTIPLIERS = 1;   // a multiplier: filters of a channel
+constexpr int DOWN = 32, ALONG = 32;                           // outputs
+constexpr int ROWS = 32, COLUMNS = 32;                         // inputs
+constexpr int DOWN_TAPS = 31, ALONG_TAPS = 31;
+constexpr int DOWN_STEP = 1, DOWN_DILATION = 1, DOWN_OFFSET = -15;
+constexpr int ALONG_STEP = 1, ALONG_DILATION = 1, ALONG_OFFSET = -15;
+constexpr Index ROW_STRIDE = 32, COLUMN_STRIDE = 1;            // of x
+constexpr int TB = 8, TC = 1, BD = 32, BA = 32;   // rTile, block
+constexpr int WIDTH = 32;                         // rTile, registers
+constexpr int THREADS = 256;
+constexpr bool CHANNELS_LAST = false;   // lanes lie along channels, elements of shared memory too
+constexpr int PIECE = 4;                // elements that are copied together; 1: one by one
+constexpr int STAGED_ROWS = 32, STAGED_COLUMNS = 32;   // of an image, at most
+constexpr int COLUMN_PITCH = 1, ROW_PITCH = 32, IMAGE_PITCH = 1028;   // elements
+constexpr int TAP_PITCH = 32;                                         // of a filter's row
+constexpr int SUM_ROW_PITCH = 33, SUM_IMAGE_PITCH = 1057;
+constexpr int FILTERS_AT = 33824, SPOILT_AT = 37792;   // bytes
+__device__ __forceinline__ const X *image(const Tensors &t, Index batch, Index channel)
+{
+    return t.in0 + (batch * 393216 + channel * 1024);
+}
+__device__ __forceinline__ A tap(const Tensors &t, Index channel, Index, Index k, Index l)
+{
+    return load(t.in1, channel * 961 + k * 31 + l);
+}
+__device__ __forceinline__ void finish(const Tensors &t, Index batch, Index channel, Index, Index down, Index along, A total)
+{
+    store(t.out0, batch * 393216 + channel * 1024 + down * 32 + along, total);
+}
+// </rollerc>
+
+constexpr int CHUNK = 4;   // inputs that are looked at together
+constexpr int IMAGES = TB * TC;
+constexpr int SEGMENTS = BA / WIDTH, WARPS = THREADS / WARP;
+constexpr Index BATCH_BLOCKS = (BATCH + TB - 1) / TB;
+constexpr int DOWN_BLOCKS = (DOWN + BD - 1) / BD, ALONG_BLOCKS = (ALONG + BA - 1) / BA;
+constexpr int REACH = (WIDTH - 1) * ALONG_STEP + (ALONG_TAPS - 1) * ALONG_DILATION + 1;   // inputs under a thread's windows
+
+constexpr int ALIGN = !CHANNELS_LAST && PIECE > CHUNK ? PIECE : CHUNK;
+constexpr int LEAD = (ALONG_OFFSET % ALIGN + ALIGN) % ALIGN;   // columns of the first chunk that lie before the window
+constexpr int FIRST_CHUNK = ALONG_OFFSET - LEAD;
+constexpr int CHUNKS = (LEAD + REACH + CHUNK - 1) / CHUNK;
+
+constexpr bool PADDED = DOWN_OFFSET < 0 || (DOWN - 1) * DOWN_STEP + (DOWN_TAPS - 1) * DOWN_DILATION + DOWN_OFFSET >= ROWS ||
+                        ALONG_OFFSET < 0 || (ALONG - 1) * ALONG_STEP + (ALONG_TAPS - 1) * ALONG_DILATION + ALONG_OFFSET >= COLUMNS;
+
+static_assert(IMAGES * BD * SEGMENTS <= THREADS && BA % WIDTH == 0, "every line has its thread");
+static_assert(SEGMENTS == 1 || WIDTH * ALONG_STEP % CHUNK == 0, "lines are cut between chunks,");
+static_assert(ALONG_BLOCKS == 1 || BA * ALONG_STEP % ALIGN == 0, "and between pieces");
+static_assert(THREADS % WARP == 0, "warps are whole");
+static_assert(STAGED_COLUMNS % ALIGN == 0 && (CHANNELS_LAST ? TC : COLUMNS) % PIECE == 0, "chunks and pieces are whole");
+static_assert(TAP_PITCH >= ALONG_TAPS && TAP_PITCH % CHUNK == 0, "a filter's rows begin with a whole vector");
+
+// What a block makes, and what of the images it has.
+struct Place {
+    Index batch, channel, multiplier;   // first ones
+    int down, along;
+    int first_row, end_row, first_column;
+};
+
+__device__ __forceinline__ Place block_place()
+{
+    const Index block = (Index)blockIdx.x, lines = block / ALONG_BLOCKS, images = lines / DOWN_BLOCKS;
+    const int down = (int)(lines % DOWN_BLOCKS) * BD, along = (int)(block % ALONG_BLOCKS) * BA;
+    const int row = down * DOWN_STEP + DOWN_OFFSET, column = along * ALONG_STEP + FIRST_CHUNK;
+    const int last = row + (op_min<int>(BD, DOWN - down) - 1) * DOWN_STEP + (DOWN_TAPS - 1) * DOWN_DILATION;
+    return {images % BATCH_BLOCKS * TB,
+            images / BATCH_BLOCKS / MULTIPLIERS * TC,
+            images / BATCH_BLOCKS % MULTIPLIERS,
+            down,
+            along,
+            op_max<int>(row, 0),
+            op_min<int>(last + 1, ROWS),
+            op_max<int>(column, 0)};
+}
+
+// Of a thread's position among the images of a block: neighbours are those that lie side by side in shared memory.
+struct Which {
+    int batch, channel;
+};
+__device__ __forceinline__ Which which_image(int image)
+{
+    return CHANNELS_LAST ? Which{image / TC, image % TC} : Which{image % TB, image / TB};
+}
+__device__ __forceinline__ int at_image(Which which)
+{
+    return CHANNELS_LAST ? which.batch * IMAGE_PITCH + which.channel : (which.channel * TB + which.batch) * IMAGE_PITCH;
+}
+__device__ __forceinline__ bool exists(const Place &place, Which which)
+{
+    return (BATCH % TB == 0 || place.batch + which.batch < BATCH) &&
+           (CHANNELS % TC == 0 || place.channel + which.channel < CHANNELS);
+}
+
+// Copies PIECE neighbours: of a line, or of the channels. What lies beyond the end of a line becomes zeros.
+__device__ __forceinline__ void copy_piece(const Tensors &t, const Place &place, X *images, Which which, int row, int column)
+{
+    const int p = place.first_row + row, q = place.first_column + column;
+    if (p >= place.end_row || !exists(place, which))
+        return;
+    X *to = &images[at_image(which) + row * ROW_PITCH + column * COLUMN_PITCH];
+    const X *from = image(t, place.batch + which.batch, place.channel + which.channel) + p * ROW_STRIDE + q * COLUMN_STRIDE;
+    if ((COLUMNS % ALIGN != 0 || ALONG_BLOCKS > 1 || FIRST_CHUNK > 0) && q >= COLUMNS)
+        UNROLL for (int e = 0; e < PIECE; ++e)
+            to[e] = X();
+    else if (PIECE > 1)
+        copy_async<PIECE>(to, from, 0);
+    else
+        *to = *from;
+}
+
+__device__ __forceinline__ void stage_images(const Tensors &t, const Place &place, X *images)
+{
+    constexpr int ALONG_PIECE = CHANNELS_LAST ? 1 : PIECE, CHANNEL_PIECE = CHANNELS_LAST ? PIECE : 1;
+    constexpr int COPIES = STAGED_COLUMNS / ALONG_PIECE, CHANNEL_COPIES = CHANNELS_LAST ? TC / CHANNEL_PIECE : 1;
+    constexpr int LINES = CHANNELS_LAST ? TB : IMAGES;
+    for (int i = (int)threadIdx.x; i < LINES * STAGED_ROWS * COPIES * CHANNEL_COPIES; i += THREADS) {
+        const int channel = i % CHANNEL_COPIES * CHANNEL_PIECE, column = i / CHANNEL_COPIES % COPIES * ALONG_PIECE;
+        const int row = i / (CHANNEL_COPIES * COPIES) % STAGED_ROWS, line = i / (CHANNEL_COPIES * COPIES * STAGED_ROWS);
+        copy_piece(t, place, images, CHANNELS_LAST ? Which{line, channel} : which_image(line), row, column);
+    }
+    async_commit();
+}
+
+// Filters lie as the images do: row by row, or channel beside channel. Is one of the thread's taps infinite, or no number?
+__device__ __forceinline__ bool stage_filters(const Tensors &t, const Place &place, A *filters)
+{
+    bool spoilt = false;
+    for (int i = (int)threadIdx.x; i < TC * DOWN_TAPS * TAP_PITCH; i += THREADS) {
+        const int channel = CHANNELS_LAST ? i % TC : i / (DOWN_TAPS * TAP_PITCH);
+        const int place_in_filter = CHANNELS_LAST ? i / TC : i % (DOWN_TAPS * TAP_PITCH);
+        const int k = place_in_filter / TAP_PITCH, l = place_in_filter % TAP_PITCH;
+        const bool is_tap = l < ALONG_TAPS && (CHANNELS % TC == 0 || place.channel + channel < CHANNELS);
+        const A value = is_tap ? tap(t, place.channel + channel, place.multiplier, k, l) : A();
+        spoilt |= !(value - value == A());
+        filters[i] = value;
+    }
+    return spoilt;
+}
+
+// CHUNK neighbours along a line, or along a filter's row.
+template <class T> __device__ __forceinline__ void read_chunk(const T *from, int pitch, A (&to)[CHUNK])
+{
+    if (CHANNELS_LAST)
+        UNROLL for (int e = 0; e < CHUNK; ++e)
+            to[e] = load(from, e * pitch);
+    else
+        load_vector<CHUNK>(from, 0, to);
+}
+
+// Adds what row k of the filter makes of a line of the image, whose chunks begin at `column`.
+__device__ __forceinline__ void add_row(const X *line, const A *filter, int column, A (&acc)[WIDTH])
+{
+    A taps[TAP_PITCH / CHUNK][CHUNK];
+    UNROLL for (int l = 0; l < TAP_PITCH / CHUNK; ++l)
+        read_chunk(filter + l * CHUNK * (CHANNELS_LAST ? TC : 1), TC, taps[l]);
+    UNROLL for (int c = 0; c < CHUNKS; ++c) {
+        if (column + c * CHUNK < 0 || column + c * CHUNK >= COLUMNS)
+            continue;
+        A x[CHUNK];
+        read_chunk(line + c * CHUNK * COLUMN_PITCH, COLUMN_PITCH, x);
+        UNROLL for (int e = 0; e < CHUNK; ++e)
+            UNROLL for (int j = 0; j < WIDTH; ++j) {
+                const int past = c * CHUNK + e - LEAD - j * ALONG_STEP, l = past / ALONG_DILATION;
+                if (past >= 0 && past % ALONG_DILATION == 0 && l < ALONG_TAPS)
+                    acc[j] += x[e] * taps[l / CHUNK][l % CHUNK];
+            }
+    }
+}
+
+// Makes the sums of a thread's outputs: `row` is the input that the first tap of their line meets.
+__device__ __forceinline__ void add_window(const Place &place, const X *image, const A *filter, int row, int column,
+                                           A (&acc)[WIDTH])
+{
+    const X *line = image + (row - place.first_row) * ROW_PITCH + (column - place.first_column) * COLUMN_PITCH;
+#pragma unroll 1
+    for (int k = 0; k < DOWN_TAPS; ++k) {
+        if (inside(row + k * DOWN_DILATION, ROWS))
+            add_row(line, filter, column, acc);
+        line += DOWN_DILATION * ROW_PITCH;
+        filter += TAP_PITCH * (CHANNELS_LAST ? TC : 1);
+    }
+}
+
+// The same where zeros outside of the image count.
+__device__ __forceinline__ void add_everything(const Place &place, const X *image, const A *filter, int row, int column,
+                                               A (&acc)[WIDTH])
+{
+#pragma unroll 1
+    for (int i = 0; i < DOWN_TAPS * ALONG_TAPS; ++i) {
+        const int k = i / ALONG_TAPS, l = i % ALONG_TAPS, p = row + k * DOWN_DILATION;
+        const A value = filter[(k * TAP_PITCH + l) * (CHANNELS_LAST ? TC : 1)];
+        UNROLL for (int j = 0; j < WIDTH; ++j) {
+            const int q = column + LEAD + j * ALONG_STEP + l * ALONG_DILATION;
+            const int at = (p - place.first_row) * ROW_PITCH + (q - place.first_column) * COLUMN_PITCH;
+            acc[j] += (inside(p, ROWS) && inside(q, COLUMNS) ? load(image, at) : A()) * value;
+        }
+    }
+}
+
+// A sum's place in shared memory.
+__device__ __forceinline__ int at_sum(Which which, int down, int along)
+{
+    const int channel = CHANNELS_LAST ? which.channel : which.channel * TB * SUM_IMAGE_PITCH;
+    return channel + which.batch * SUM_IMAGE_PITCH + down * SUM_ROW_PITCH + along * (CHANNELS_LAST ? TC : 1);
+}
+
+// Outputs in the order of memory.
+__device__ __forceinline__ void write_outputs(const Tensors &t, const Place &place, const A *sums)
+{
+    constexpr int CHANNEL_FIRST = CHANNELS_LAST ? TC : 1, LINES = CHANNELS_LAST ? TB : IMAGES;
+    for (int i = (int)threadIdx.x; i < LINES * BD * BA * CHANNEL_FIRST; i += THREADS) {
+        const int along = i / CHANNEL_FIRST % BA, down = i / (CHANNEL_FIRST * BA) % BD, line = i / (CHANNEL_FIRST * BA * BD);
+        const Which which = CHANNELS_LAST ? Which{line, i % CHANNEL_FIRST} : which_image(line);
+        const int i_down = place.down + down, i_along = place.along + along;
+        if (exists(place, which) && (DOWN % BD == 0 || i_down < DOWN) && (ALONG % BA == 0 || i_along < ALONG))
+            finish(t, place.batch + which.batch, place.channel + which.channel, place.multiplier, i_down, i_along,
+                   sums[at_sum(which, down, along)]);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
+{
+    const Tensors t = TENSORS;
+    SHARED(0, X, images, [FILTERS_AT / sizeof(X)]);
+    SHARED(FILTERS_AT, A, filters, [TC * DOWN_TAPS * TAP_PITCH]);
+    SHARED(0, A, sums, [FILTERS_AT / sizeof(A)]);
+    SHARED(SPOILT_AT, int, warp_is_spoilt, [WARPS]);
+    const Place place = block_place();
+    const int thread = (int)threadIdx.x;
+
+    // ---- load ----
+    stage_images(t, place, images);
+    const bool thread_is_spoilt = stage_filters(t, place, filters);
+    if (PADDED) {
+        const bool any = warp_ballot(thread_is_spoilt) != 0;
+        if (lane_id() == 0)
+            warp_is_spoilt[thread / WARP] = any;
+    }
+    async_wait<0>();
+    block_sync();
+
+    // ---- compute ----
+    const Which which = which_image(thread % IMAGES);
+    const int down = thread / IMAGES % BD, along = SEGMENTS == 1 ? 0 : thread / (IMAGES * BD) * WIDTH;
+    const int row = (place.down + down) * DOWN_STEP + DOWN_OFFSET;
+    const int column = FIRST_CHUNK + (place.along + along) * ALONG_STEP;
+    const bool has_line = THREADS == IMAGES * BD * SEGMENTS || thread < IMAGES * BD * SEGMENTS;
+    bool spoilt = false;
+    UNROLL for (int w = 0; w < (PADDED ? WARPS : 0); ++w)
+        spoilt |= warp_is_spoilt[w] != 0;
+    A acc[WIDTH] = {};
+    if (has_line && exists(place, which) && (DOWN % BD == 0 || place.down + down < DOWN)) {
+        const X *own_image = images + at_image(which);
+        const A *own_filter = filters + which.channel * (CHANNELS_LAST ? 1 : DOWN_TAPS * TAP_PITCH);
+        if (spoilt)
+            add_everything(place, own_image, own_filter, row, column, acc);
+        else
+            add_window(place, own_image, own_filter, row, column, acc);
+    }
+
+    // ---- store ----
+    block_sync();   // all have read the images
+    if (has_line)
+        UNROLL for (int j = 0; j < WIDTH; ++j)
+            sums[at_sum(which, down, along + j)] = acc[j];
+    block_sync();
+    write_outputs(t, place, sums);
+}
+}   // namespace KERNEL
