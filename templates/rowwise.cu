@@ -1,13 +1,11 @@
 // Row kernel: reductions along rows, with pointwise steps before, between and after them.
 //
 // A group of GROUP threads owns a row, VECTORS vectors of VECTOR neighbouring elements each, one group's width apart, so
-// that the accesses of a warp are contiguous. It goes over the row in passes. `compute` keeps the row in registers or in
-// shared memory, so that memory sees it once; where neither can hold it, every pass reads the row again.
+// that the accesses of a warp are contiguous. It goes over the row in passes. Registers or shared memory keep the row, so that
+// memory sees it once; where neither can hold it, every pass reads it again. A block holds ROWS_OF_BLOCK groups.
 //
 //   lane        0        1       …    GROUP-1  |    0        1      …
 //   elements [VECTOR] [VECTOR]   …   [VECTOR]  | [VECTOR] [VECTOR]  …        <- VECTORS times, the last one ragged
-//
-// Groups within a warp reduce by shuffles, larger ones through shared memory as well. A block holds ROWS_OF_BLOCK groups.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -37,33 +35,8 @@ template <class Index> __device__ __forceinline__ int end_of(Index column, int k
 template <class Reduction, class T, int N, class Index>
 __device__ __forceinline__ void leave_out(T (&terms)[N], Index column, int k);
 
-// A row, and where the thread's vector 0 begins in it.
-template <class Index> struct RowStart {
-    static constexpr int FIRST_ROUND = 0, ROUNDS = 0;   // reductions before, and of itself
-    Index row, column;
-
-    template <class... Any> __device__ __forceinline__ void finish(const Any &...) {}
-    template <class... Any> __device__ __forceinline__ void store_row(const Any &...) const {}
-};
-
-// A pass over it, which knows what the passes before have found out. One says what it does of these:
-//
-//   make             elements of a vector
-//   add              of it to the pass' totals
-//   store_elements   some of them, to memory
-//   finish           the totals of all threads, and what is made of them
-//   store_row        some of these, to memory
-template <class Earlier> struct Pass : Earlier {
-    using Before = Earlier;
-    static constexpr int FIRST_ROUND = Earlier::FIRST_ROUND + Earlier::ROUNDS, ROUNDS = 0;
-    static constexpr bool READS = false, WEIGHTS = false;   // elements of the row; what is the same for every row
-
-    template <class... Any> __device__ __forceinline__ void make(const Any &...) {}
-    template <class... Any> __device__ __forceinline__ void add(const Any &...) {}
-    template <class... Any> __device__ __forceinline__ void store_elements(const Any &...) const {}
-    template <class... Any> __device__ __forceinline__ void finish(const Any &...) {}
-    template <class... Any> __device__ __forceinline__ void store_row(const Any &...) const {}
-};
+__device__ __forceinline__ bool ends_inside(int k);   // vector k of every thread
+__device__ __forceinline__ bool is_inner(int k);      // and of its neighbours
 
 // <rollerc: parameters>
 using Index = int;
@@ -74,19 +47,23 @@ struct Tensors {
 #define PARAMETERS const float *__restrict__ in0, float *__restrict__ out0
 #define TENSORS {in0, out0}
 constexpr int SHARED_BYTES = 0;   // of a block
-constexpr Index ROWS = 1000, COLUMNS = 512;
-constexpr int GROUP = 32;           // threads of a row
+constexpr Index ROWS = 1000;
+constexpr Index COLUMNS = 512;
+constexpr int THREADS = 128, MIN_BLOCKS_PER_SM = 0;   // of a block; that its registers must suffice for, 0: the compiler chooses
+constexpr int GROUP = 32, ROWS_OF_BLOCK = 4;   // threads of a row; groups of a block
 constexpr int CLUSTER = 1;          // blocks of a group
-constexpr int ROWS_OF_BLOCK = 4;    // groups
 constexpr int ROWS_OF_GROUP = 1;    // which it makes one after the other
 constexpr int ROWS_TOGETHER = 1;    // and at the same time, so that what is the same for every row is read once
 constexpr Index ROWS_APART = 1;     // from one of them to the next, which begins alike
+constexpr int PASSES = 2;           // over a row
+template <int PASS> constexpr bool READS = PASS == 0 || PASS == 1;   // elements of the row
+template <int PASS> constexpr bool WEIGHS = false;                   // what is the same for every row
 constexpr int ROUNDS = 1;           // reductions of a row
+template <int PASS> constexpr int ROUNDS_BEFORE = PASS == 0 ? 0 : 1;
+constexpr bool MEETS = false;       // a group's warps in shared memory, each round
 constexpr int RESULT_BYTES = 4;     // of the widest one, and a warp
 constexpr int PARTIAL_BYTES = 0;    // of shared memory, for what warps leave; copies of rows lie behind it
-constexpr int MIN_BLOCKS_PER_SM = 0;     // that its registers must suffice for; 0: the compiler chooses
-constexpr int VECTOR = 4;           // neighbouring elements that a thread reads and writes at once
-constexpr int VECTORS = 4;          // of a thread
+constexpr int VECTOR = 4, VECTORS = 4;   // neighbouring elements that a thread reads and writes at once; how often it does
 constexpr Index STEP = GROUP * VECTOR;            // from one vector of a thread to its next one
 constexpr int PLACES = GROUP / CLUSTER * VECTOR;  // and of its copy in shared memory
 constexpr bool UNALIGNED = false;   // rows are no whole vectors: each begins within its first one
@@ -94,20 +71,23 @@ constexpr bool KEPT = true;         // in registers; else every pass reads the r
 constexpr bool COPIED = false;      // to shared memory,
 constexpr bool AHEAD = false;       // while the row before is made
 constexpr bool WEIGHTS_FIRST = false;   // before the row, so that no reduction waits for them
+constexpr bool WEIGHED = false;     // something is the same for every row
 constexpr bool MASKED = false;      // what a mask leaves out is not read
+constexpr bool STARTS = false;      // something is known of a row before its first pass
+constexpr bool STORES_ELEMENTS = true, STORES_VALUES = false;   // of a row; what is known of it
 #define UNROLL_VECTORS UNROLL
 
 // A row as it is stored, in shared memory. Each thread reads what it has copied itself.
 struct Copy {};
 
-__device__ __forceinline__ void copy_elements(const Tensors &, Copy &, Index, Index, int, bool) {}
+__device__ __forceinline__ void copy_elements(const Tensors &, Index, Index, int, int) {}
 
 // What one vector of a row's elements reads.
 struct Inputs {
     float x0[VECTOR];
 };
 
-__device__ __forceinline__ void load_elements(const Tensors &t, const Copy &, int, Index row, Index at, Inputs &in, bool)
+__device__ __forceinline__ void load_elements(const Tensors &t, Index row, Index at, int, int, Inputs &in)
 {
     load_vector<VECTOR>(t.in0, row * 512 + at, in.x0);
 }
@@ -115,49 +95,47 @@ __device__ __forceinline__ void load_elements(const Tensors &t, const Copy &, in
 // What is the same for every row.
 struct Weights {};
 
-__device__ __forceinline__ void load_weights(const Tensors &, Index, Index, Weights &, bool) {}
-
 // What the passes make of it.
 struct Elements {
     float v1[VECTOR];
 };
 
-struct Start : RowStart<Index> {};
-
-struct Pass0 : Pass<Start> {
-    static constexpr int ROUNDS = 1;
-    static constexpr bool READS = true;
+// A row, where the thread's vector 0 begins in it, and what the passes find out.
+struct Row {
+    Index row, column;
     float total0 = Sum::identity<float>();
     float v0;
 
-    __device__ __forceinline__ void add(const Tensors &, int, const Inputs &in, const Weights &, const Elements &)
+    template <int PASS> __device__ __forceinline__ void make(const Tensors &, Index, int, const Inputs &in, Elements &el)
     {
-        float terms0[VECTOR];
-        UNROLL for (int e = 0; e < VECTOR; ++e)
-            terms0[e] = in.x0[e];
-        total0 = Sum::combine(total0, reduce_vector<Sum>(terms0));
+        if constexpr (PASS == 0) {
+            float terms0[VECTOR];
+            UNROLL for (int e = 0; e < VECTOR; ++e)
+                terms0[e] = in.x0[e];
+            total0 = Sum::combine(total0, reduce_vector<Sum>(terms0));
+        }
+        if constexpr (PASS == 1) {
+            UNROLL for (int e = 0; e < VECTOR; ++e)
+                el.v1[e] = op_sub(in.x0[e], v0);
+        }
     }
-    __device__ __forceinline__ void finish(const Tensors &, int round) { v0 = reduce_row<Sum>(total0, round); }
+    template <int PASS> __device__ __forceinline__ void store_elements(const Tensors &t, Index at, int, const Elements &el) const
+    {
+        if constexpr (PASS == 1)
+            store_vector<VECTOR>(t.out0, row * 512 + at, el.v1);
+    }
+    template <int PASS> __device__ __forceinline__ void finish(const Tensors &)
+    {
+        if constexpr (PASS == 0)
+            v0 = warp_reduce<Sum>(total0, GROUP);
+    }
 };
-
-struct Pass1 : Pass<Pass0> {
-    static constexpr bool READS = true;
-
-    __device__ __forceinline__ void make(const Tensors &, int, const Inputs &in, const Weights &, Elements &el)
-    {
-        UNROLL for (int e = 0; e < VECTOR; ++e)
-            el.v1[e] = op_sub(in.x0[e], v0);
-    }
-    __device__ __forceinline__ void store_elements(const Tensors &t, int k, const Elements &el) const
-    {
-        store_vector<VECTOR>(t.out0, row * 512 + column + k * STEP, el.v1);
-    }
-};
-using LastPass = Pass1;
 // </rollerc>
 
-constexpr int THREADS = GROUP * ROWS_OF_BLOCK / CLUSTER;
 constexpr int WARPS_OF_GROUP = (GROUP + WARP - 1) / WARP;
+constexpr bool RAGGED = VECTORS * STEP > COLUMNS;   // some threads' last vectors lie beyond the row
+static_assert(THREADS == GROUP * ROWS_OF_BLOCK / CLUSTER, "blocks are whole groups, or groups whole blocks");
+static_assert(MEETS || WARPS_OF_GROUP == 1, "warps that share a row meet");
 static_assert(GROUP % WARP == 0 || (GROUP < WARP && (GROUP & (GROUP - 1)) == 0), "whole warps, or a part of one");
 static_assert(GROUP <= WARP || ROWS_OF_BLOCK == 1, "a group of several warps is a block, or a cluster of blocks");
 
@@ -204,7 +182,6 @@ template <class Reduction, class T, int N, class I> __device__ void leave_out(T 
                 terms[e] = Reduction::template identity<T>();
 }
 
-// Of vector k of every thread: it ends in the row; it and its neighbours lie in the row.
 __device__ __forceinline__ bool ends_inside(int k) { return (k + 1) * STEP <= COLUMNS; }
 __device__ __forceinline__ bool is_inner(int k) { return k > 0 && (k + 1) * STEP + VECTOR <= COLUMNS; }
 
@@ -237,10 +214,7 @@ template <class T> __device__ const T *share_result(const T &result, int round)
 
 template <class Reduction, class T> __device__ T reduce_row(T value, int round)
 {
-    value = warp_reduce<Reduction>(value, op_min<int>(GROUP, WARP));
-    if (WARPS_OF_GROUP == 1)
-        return value;
-    const T *results = share_result(value, round);
+    const T *results = share_result(warp_reduce<Reduction>(value), round);
     T total = Reduction::template identity<T>();
     UNROLL for (int i = FEW ? 0 : lane_id(); i < WARPS_OF_GROUP; i += FEW ? 1 : WARP)
         total = Reduction::combine(total, results[i]);
@@ -283,151 +257,199 @@ template <class T, class I> __device__ T row_distances(const Part<T> *parts, T c
 
 // ---- passes ----
 
-// What a thread has of the rows that it is at; of every vector, where it is kept.
-struct Work {
-    const Tensors &t;
-    Copy *copies;   // of rows that are made together
-    const Inputs *inputs;
-    const Weights *weights;
-    Elements *elements;
-    bool stores;
-    int made;   // rows before
-};
-
-// Begins to copy the thread's part of a row.
-__device__ __forceinline__ void copy_row(const Tensors &t, Copy &copy, Index row, Index column)
+// Begins to copy the thread's part of a row, the r-th of those that are made together.
+__device__ __forceinline__ void copy_row(const Tensors &t, int r, Index row, Index column)
 {
     UNROLL_VECTORS for (int k = 0; k < VECTORS; ++k)
         if (begins_inside(column, k))
-            copy_elements(t, copy, row, column + k * STEP, (int)threadIdx.x * VECTOR + k * PLACES, ends_inside(k));
+            copy_elements(t, row, column + k * STEP, k, r);
     async_commit();
 }
 
-// Vector k of a row. Groups beyond the last row repeat it without storing; a row that is not kept has a block of its own.
-template <class Pass>
-__device__ __forceinline__ void make_vector(const Work &work, Pass &pass, const Copy &copy, const Weights &weights, int k)
+// Begins to copy the row behind this one, if the group makes it.
+template <class Row> __device__ __forceinline__ void copy_next(const Tensors &t, const Row &row, int made)
 {
-    Inputs read;
-    if (MASKED && !KEPT)
-        read = {};
-    if (Pass::READS && !KEPT)
-        load_elements(work.t, copy, (int)threadIdx.x * VECTOR + k * PLACES, pass.row, pass.column + k * STEP, read,
-                      ends_inside(k));
-    const Inputs &in = KEPT ? work.inputs[k] : read;
-    Elements &el = work.elements[KEPT ? k : 0];
-    pass.make(work.t, k, in, weights, el);
-    pass.add(work.t, k, in, weights, el);
-    if (work.stores || !KEPT)
-        pass.store_elements(work.t, k, el);
+    const Index next = row.row + 1;
+    if (made + 1 < ROWS_OF_GROUP && next < ROWS)
+        copy_row(t, 0, next, row.column + shift_of(row.row) - shift_of(next));
 }
 
-template <class Pass> __device__ __forceinline__ void finish_row(const Work &work, Pass &pass, int round)
+// What is known at the end of the pass; -1: before the first one.
+template <int PASS, class Row> __device__ __forceinline__ void finish_row(const Tensors &t, Row &row, bool stores, int round)
 {
-    pass.finish(work.t, round);
-    if (work.stores && pass.column <= 0)
-        pass.store_row(work.t);
+    if constexpr (MEETS)
+        row.template finish<PASS>(t, round);
+    else
+        row.template finish<PASS>(t);
+    if constexpr (STORES_VALUES)
+        if (stores && row.column <= 0)
+            row.template store_values<PASS>(t);
 }
 
-// One pass over rows that are made together. Vector by vector, where that saves to read the weights for each of them; else row
-// by row, the first time each as soon as it has come.
-template <class Pass> __device__ __forceinline__ void walk(const Work &work, LastPass (&rows)[ROWS_TOGETHER])
+// This pass, as Row has it, and those behind it over a row that stays in registers.
+template <int PASS, class Row>
+__device__ __forceinline__ void walk(const Tensors &t, Row &row, const Inputs *inputs, Elements *elements, bool stores, int made)
 {
+    UNROLL for (int k = 0; k < VECTORS; ++k) {
+        const Index at = row.column + k * STEP;
+        if (RAGGED && !begins_inside(row.column, k))
+            continue;
+        if constexpr (!WEIGHED) {
+            row.template make<PASS>(t, at, k, inputs[k], elements[k]);
+        } else if constexpr (WEIGHTS_FIRST) {
+            row.template make<PASS>(t, at, k, inputs[k], elements[k], row.weights[k]);
+        } else {
+            Weights weights;
+            if constexpr (WEIGHS<PASS>)
+                load_weights(t, row.row, at, k, weights);
+            row.template make<PASS>(t, at, k, inputs[k], elements[k], weights);
+        }
+        if constexpr (STORES_ELEMENTS)
+            if (stores)
+                row.template store_elements<PASS>(t, at, k, elements[k]);
+    }
+    if constexpr (MEETS || STORES_VALUES)
+        finish_row<PASS>(t, row, stores, made * ROUNDS + ROUNDS_BEFORE<PASS>);
+    else
+        row.template finish<PASS>(t);
+    if constexpr (AHEAD && PASS == 0)
+        copy_next(t, row, made);
+    if constexpr (PASS + 1 < PASSES)
+        walk<PASS + 1>(t, row, inputs, elements, stores, made);
+}
+
+// The group's `own` row, in registers. Beyond the last one it takes part in barriers and shuffles, and stores nothing.
+template <class Row> __device__ __forceinline__ void make_row(const Tensors &t, int lane, Index own, int made)
+{
+    if (AHEAD)
+        async_wait<0>();
+    Row row;
+    row.row = op_min<Index>(own, ROWS - 1), row.column = lane * VECTOR;
+    if (UNALIGNED)
+        row.column -= shift_of(row.row);
+    if constexpr (WEIGHTS_FIRST)
+        UNROLL for (int k = 0; k < VECTORS; ++k)
+            if (!RAGGED || begins_inside(row.column, k))
+                load_weights(t, row.row, row.column + k * STEP, k, row.weights[k]);
+    Inputs inputs[VECTORS];
+    if (MASKED)
+        UNROLL for (int k = 0; k < VECTORS; ++k)
+            inputs[k] = {};
+    UNROLL for (int k = 0; k < VECTORS; ++k)
+        if (!RAGGED || begins_inside(row.column, k))
+            load_elements(t, row.row, row.column + k * STEP, k, 0, inputs[k]);
+    Elements elements[VECTORS];
+    if constexpr (STARTS)
+        finish_row<-1>(t, row, own < ROWS, 0);
+    walk<0>(t, row, inputs, elements, own < ROWS, made);
+}
+
+// Vector k of a row that every pass reads again; it has a block of its own.
+template <int PASS, class Row, class... Weights>
+__device__ __forceinline__ void make_vector(const Tensors &t, Row &row, int r, int k, const Weights &...weights)
+{
+    Inputs in;
+    if (MASKED)
+        in = {};
+    if constexpr (READS<PASS>)
+        load_elements(t, row.row, row.column + k * STEP, k, r, in);
+    Elements el;
+    row.template make<PASS>(t, row.column + k * STEP, k, in, el, weights...);
+    if constexpr (STORES_ELEMENTS)
+        row.template store_elements<PASS>(t, row.column + k * STEP, k, el);
+}
+
+// Vector k of rows that are made together: what is the same for every row is read once.
+template <int PASS, class Row> __device__ __forceinline__ void make_vectors(const Tensors &t, Row (&rows)[ROWS_TOGETHER], int k)
+{
+    if constexpr (WEIGHED) {
+        Weights weights;
+        if constexpr (WEIGHS<PASS>)
+            load_weights(t, rows[0].row, rows[0].column + k * STEP, k, weights);
+        UNROLL for (int r = 0; r < ROWS_TOGETHER; ++r)
+            make_vector<PASS>(t, rows[r], r, k, weights);
+    } else
+        make_vector<PASS>(t, rows[0], 0, k);
+}
+
+// This pass and those before it over rows that are read again. Vector by vector, where that saves to read the weights for each
+// row; else row by row, the first time each as soon as it has come.
+template <int PASS, class Row>
+__device__ __forceinline__ void walk_again(const Tensors &t, Row (&rows)[ROWS_TOGETHER], bool stores, int made)
+{
+    if constexpr (PASS > 0)
+        walk_again<PASS - 1>(t, rows, stores, made);
     const Index column = rows[0].column;
-    const int round = (ROUNDS * work.made + Pass::FIRST_ROUND) * ROWS_TOGETHER;   // of the first row
-    if (ROWS_TOGETHER == 1 || Pass::WEIGHTS) {
-        if (ROWS_TOGETHER > 1 && Pass::FIRST_ROUND == 0)
+    const int round = (ROUNDS * made + ROUNDS_BEFORE<PASS>) * ROWS_TOGETHER;   // of the first row
+    constexpr int EACH = ROUNDS_BEFORE<PASS + 1> - ROUNDS_BEFORE<PASS>;
+    if constexpr (ROWS_TOGETHER == 1 || WEIGHS<PASS>) {
+        if (ROWS_TOGETHER > 1 && PASS == 0)
             async_wait<0>();
         UNROLL_VECTORS for (int k = 0; k < VECTORS; ++k)
-            if (begins_inside(column, k)) {
-                Weights read;
-                if (Pass::WEIGHTS && !WEIGHTS_FIRST)
-                    load_weights(work.t, rows[0].row, column + k * STEP, read, is_inner(k));
-                UNROLL for (int r = 0; r < ROWS_TOGETHER; ++r)
-                    make_vector<Pass>(work, rows[r], work.copies[r], WEIGHTS_FIRST ? work.weights[k] : read, k);
-            }
+            if (begins_inside(column, k))
+                make_vectors<PASS>(t, rows, k);
         UNROLL for (int r = 0; r < ROWS_TOGETHER; ++r)
-            finish_row<Pass>(work, rows[r], round + Pass::ROUNDS * r);
+            finish_row<PASS>(t, rows[r], stores, round + EACH * r);
     } else
         UNROLL for (int r = 0; r < ROWS_TOGETHER; ++r) {
-            if (Pass::FIRST_ROUND == 0)
+            if (PASS == 0)
                 r + 1 < ROWS_TOGETHER ? async_wait<1>() : async_wait<0>();
             UNROLL_VECTORS for (int k = 0; k < VECTORS; ++k)
                 if (begins_inside(column, k))
-                    make_vector<Pass>(work, rows[r], work.copies[r], Weights(), k);
-            finish_row<Pass>(work, rows[r], round + Pass::ROUNDS * r);
+                    make_vector<PASS>(t, rows[r], r, k, Weights());
+            finish_row<PASS>(t, rows[r], stores, round + EACH * r);
         }
 }
 
-// Begins to copy the row behind this one, if the group makes it.
-__device__ __forceinline__ void copy_next(const Work &work, Index row, Index column)
+// ROWS_TOGETHER rows that every pass reads again, from memory or from their copies: from the first one on each ROWS_APART from
+// the one before.
+template <class Row> __device__ __forceinline__ void make_rows(const Tensors &t, int lane, Index own, int made)
 {
-    const Index next = row + 1;
-    if (work.made + 1 < ROWS_OF_GROUP && next < ROWS)
-        copy_row(work.t, work.copies[0], next, column + shift_of(row) - shift_of(next));
-}
-
-// All passes up to this one.
-template <class Pass> __device__ __forceinline__ void walk_all(const Work &work, LastPass (&rows)[ROWS_TOGETHER])
-{
-    if constexpr (Pass::FIRST_ROUND > 0)
-        walk_all<typename Pass::Before>(work, rows);
-    walk<Pass>(work, rows);
-    if (AHEAD && Pass::FIRST_ROUND == 0)
-        copy_next(work, rows[0].row, rows[0].column);
-}
-
-// ROWS_TOGETHER rows, from the first one on each ROWS_APART from the one before. Vector k of this thread starts at
-// column + k * STEP in all of them.
-__device__ __forceinline__ void compute(const Tensors &t, Index first, Index column, bool stores, int made)
-{
-    SHARED(PARTIAL_BYTES, Copy, copies, [ROWS_TOGETHER]);
-    if (COPIED && !AHEAD)
+    const Index own_row = own / ROWS_APART * (ROWS_APART * ROWS_TOGETHER) + own % ROWS_APART;
+    const bool active = own_row < ROWS;
+    const Index first = op_min<Index>(own_row, ROWS - 1), column = lane * VECTOR - shift_of(first);
+    if (COPIED)
         UNROLL for (int r = 0; r < ROWS_TOGETHER; ++r)
-            copy_row(t, copies[r], first + r * ROWS_APART, column);
+            copy_row(t, r, first + r * ROWS_APART, column);
     if (COPIED && ROWS_TOGETHER == 1)
         async_wait<0>();
-    Weights weights[WEIGHTS_FIRST ? VECTORS : 1];
-    if (WEIGHTS_FIRST)
-        UNROLL for (int k = 0; k < VECTORS; ++k)
-            if (begins_inside(column, k))
-                load_weights(t, first, column + k * STEP, weights[k], is_inner(k));
-    Inputs inputs[KEPT ? VECTORS : 1];
-    if (KEPT && MASKED)
-        UNROLL for (int k = 0; k < VECTORS; ++k)
-            inputs[k] = {};
-    if (KEPT)
-        UNROLL for (int k = 0; k < VECTORS; ++k)
-            if (begins_inside(column, k))
-                load_elements(t, copies[0], (int)threadIdx.x * VECTOR + k * PLACES, first, column + k * STEP, inputs[k],
-                              ends_inside(k));
-    Elements elements[KEPT ? VECTORS : 1];
-    LastPass rows[ROWS_TOGETHER];
-    const Work work = {t, copies, inputs, weights, elements, stores, made};
+    Row rows[ROWS_TOGETHER];
     UNROLL for (int r = 0; r < ROWS_TOGETHER; ++r) {
         rows[r].row = first + r * ROWS_APART;
         rows[r].column = column;
-        finish_row<Start>(work, rows[r], 0);
+        if constexpr (STARTS)
+            finish_row<-1>(t, rows[r], active, 0);
     }
-    walk_all<LastPass>(work, rows);
+    walk_again<PASSES - 1>(t, rows, active, made);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS_PER_SM) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
-    if (CLUSTER > 1)
+    int thread = (int)threadIdx.x;
+    Index block = (Index)blockIdx.x;
+    if (CLUSTER > 1) {
         cluster_arrive();
-    const int thread = (int)((Index)blockIdx.x % CLUSTER) * THREADS + (int)threadIdx.x;
-    const int lane = thread % GROUP;
-    const Index first = (Index)blockIdx.x / CLUSTER * ROWS_OF_GROUP * ROWS_OF_BLOCK;   // of the block
-    SHARED(PARTIAL_BYTES, Copy, copy, );
-    if (AHEAD)
-        copy_row(t, copy, first, lane * VECTOR - shift_of(first));
-    for (int made = 0; made < ROWS_OF_GROUP && (made == 0 || first + made * ROWS_OF_BLOCK < ROWS); ++made) {
-        const Index own = first + made * ROWS_OF_BLOCK + thread / GROUP;
-        const Index own_row = own / ROWS_APART * (ROWS_APART * ROWS_TOGETHER) + own % ROWS_APART;
-        const bool active = own_row < ROWS;   // else the group takes part in barriers and shuffles, and stores nothing
-        const Index row = op_min<Index>(own_row, ROWS - 1);
-        compute(t, row, lane * VECTOR - shift_of(row), active, made);
+        thread += (int)(block % CLUSTER) * THREADS;
+        block /= CLUSTER;
+    }
+    if (ROWS_OF_GROUP == 1) {
+        if (KEPT)
+            make_row<Row>(t, thread % GROUP, block * ROWS_OF_BLOCK + thread / GROUP, 0);
+        else
+            make_rows<Row>(t, thread % GROUP, block * ROWS_OF_BLOCK + thread / GROUP, 0);
+    } else {
+        const int lane = thread % GROUP;
+        const Index first = block * ROWS_OF_GROUP * ROWS_OF_BLOCK;   // of the block
+        if (AHEAD)
+            copy_row(t, 0, first, lane * VECTOR - shift_of(first));
+        for (int made = 0; made < ROWS_OF_GROUP && (made == 0 || first + made * ROWS_OF_BLOCK < ROWS); ++made) {
+            const Index own = first + made * ROWS_OF_BLOCK + thread / GROUP;
+            if (KEPT)
+                make_row<Row>(t, lane, own, made);
+            else
+                make_rows<Row>(t, lane, own, made);
+        }
     }
 }
 #undef UNROLL_VECTORS

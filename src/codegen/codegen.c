@@ -328,7 +328,8 @@ static Names *argument_names(const Generator *generator, const Fusion *fusion, c
 static Names *value_names(const Generator *generator, const Fusion *fusion, const Template *template,
                           const char *block)
 {
-    static const char *const kinds[] = {"v", "total", "terms", "divisor", "sum", "mean", "count", "parts"};
+    static const char *const kinds[] = {"v",   "total", "terms", "divisor", "reciprocal",
+                                        "sum", "mean",  "count", "parts"};
     Arena *arena = generator->arena;
     Names *names = names_copy(generator->taken);
     names_avoid(names, template->body);

@@ -96,7 +96,7 @@ static inline double grown(double x)
     return x <= 1 ? x + x * x : expm1(x);
 }
 
-/* The exponent may be rounded once more, as softmax_exp in the prelude does. */
+/* The exponent may be rounded once more, as softmax_exp_f16 in the prelude does. */
 static inline double bound_exp(const Precision *precision, Real a, double value)
 {
     double slack = isfinite(a.value) && isfinite(value) ? precision->unit * fabs(a.value) : 0;

@@ -62,23 +62,5 @@ template <int N> DEVICE void divide_all(float (&a)[N], Divisor by)
 }
 
 template <class T> DEVICE T op_max(T a, T b) { return a > b || a != a ? a : b; }   // NaN if either is
-#if !defined(ROLLERC_INTERP) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-DEVICE float op_max(float a, float b)
-{
-    float result;
-    asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
-    return result;
-}
-#endif
-
-template <class T> DEVICE T op_min(T a, T b) { return a < b || a != a ? a : b; }   // NaN if either is
-#if !defined(ROLLERC_INTERP) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-DEVICE float op_min(float a, float b)
-{
-    float result;
-    asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
-    return result;
-}
-#endif
-
+template <class T> DEVICE T op_min(T a, T b) { return a < b || a != a ? a : b; }
 template <class T> DEVICE T op_relu(T a) { return op_max(a, static_cast<T>(0)); }

@@ -38,12 +38,12 @@ DEVICE void async_read16(void *shared, const void *global) { async_copy16(shared
 // N elements, all inside their tensor; read_async has read_global's priority in L2.
 template <int N, class T, class Index> DEVICE void copy_async(T *shared, const T *p, Index index)
 {
-    UNROLL for (int i = 0; i < N; i += VectorShape<T, 16>::COUNT)
+    UNROLL for (int i = 0; i < N; i += AT_ONCE<T, N>)
         async_copy16(shared + i, p + index + i);
 }
 template <int N, class T, class Index> DEVICE void read_async(T *shared, const T *p, Index index)
 {
-    UNROLL for (int i = 0; i < N; i += VectorShape<T, 16>::COUNT)
+    UNROLL for (int i = 0; i < N; i += AT_ONCE<T, N>)
         async_read16(shared + i, p + index + i);
 }
 

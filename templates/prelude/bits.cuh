@@ -43,9 +43,10 @@ template <int N> struct PackedBits {
     static_assert(32 % N == 0, "a group of bits lies in one word");
     unsigned word;
 
-    template <class Index> __device__ __forceinline__ void load(const unsigned *words, Index index)
-    {
-        word = words[index / 32] >> (index % 32);
-    }
     __device__ __forceinline__ bool operator[](int e) const { return word >> e & 1u; }
 };
+
+template <int N, class Index> DEVICE void load_packed(const unsigned *words, Index index, PackedBits<N> &out)
+{
+    out.word = words[index / 32] >> (index % 32);
+}

@@ -19,25 +19,6 @@ DEVICE float op_exp(float a) { return expf(a); }
 #endif
 DEVICE double op_exp(double a) { return exp(a); }
 
-// exp(a) of what lies a below the maximum of its row, where only its share of their sum is used, rounded to T. For types of
-// 16 bits off by at most (|a| + 4) 2^-24 of itself, a hundredth of that rounding (src/ir/eval_bound.c allows it), in a third
-// of the instructions; where a share is below all that f16 can hold, it may be 0.
-template <class T> DEVICE float softmax_exp(float a) { return op_exp(a); }
-#if !defined(ROLLERC_INTERP) && defined(__CUDA_ARCH__)
-SPECIAL float softmax_exp<f16>(float a)
-{
-    float power;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(a * 1.442695041f));
-    return power;
-}
-SPECIAL float softmax_exp<bf16>(float a)
-{
-    float power;
-    asm("ex2.approx.f32 %0, %1;" : "=f"(power) : "f"(a * 1.442695041f));
-    return power;
-}
-#endif
-
 #if defined(ROLLERC_FAST_MATH)
 DEVICE float op_log(float a) { return __logf(a); }
 #else

@@ -5,14 +5,7 @@
 #endif
 
 #define DEVICE [[maybe_unused]] static __device__ __forceinline__
-
-// A specialisation of a function for one type.
-#define SPECIAL template <> [[maybe_unused]] __device__ __forceinline__
-
-#ifndef ROLLERC_INTERP
-#define UNROLL _Pragma("unroll")
-#define UNROLL_4 _Pragma("unroll 4")
-#endif
+#define SPECIAL template <> [[maybe_unused]] __device__ __forceinline__   // a function, for one type
 
 // SHARED(0, float, As, [BK][BM + PAD]): the array `As` at byte 0 of the dynamic shared memory.
 #ifndef ROLLERC_INTERP

@@ -12,13 +12,7 @@ template <class T, class Index, class V>
 DEVICE void store(T *p, Index index, V value) { p[index] = narrow<T>(value); }
 
 template <class T, int COUNT> struct alignas(COUNT * sizeof(T)) Vector { T at[COUNT]; };
-
-template <class T, int N> struct VectorShape {   // the widest access is 16 bytes
-    static constexpr int WIDEST = 16, SIZE = static_cast<int>(sizeof(T));
-    static constexpr int COUNT = N * SIZE > WIDEST ? WIDEST / SIZE : N;
-    static_assert((COUNT & (COUNT - 1)) == 0 && N % COUNT == 0 && COUNT * SIZE <= WIDEST, "a power of two of bytes");
-    using type = Vector<T, COUNT>;
-};
+template <class T, int N> constexpr int AT_ONCE = N * sizeof(T) > 16 ? 16 / sizeof(T) : N;   // the widest access is 16 bytes
 
 template <class T, int COUNT, class V> DEVICE void widen_vector(Vector<T, COUNT> chunk, V *out)
 {
@@ -30,35 +24,17 @@ template <class T, int COUNT, class V> DEVICE void widen_vector(Vector<T, COUNT>
 template <int N, class T, class Index, class V>
 DEVICE void load_vector(const T *p, Index index, V (&out)[N])
 {
-    constexpr int COUNT = VectorShape<T, N>::COUNT;
+    constexpr int COUNT = AT_ONCE<T, N>;
     const Vector<T, COUNT> *chunks = reinterpret_cast<const Vector<T, COUNT> *>(p + index);
     UNROLL for (int i = 0; i < N / COUNT; i++)
         widen_vector(chunks[i], out + i * COUNT);
-}
-
-// Reads global memory, in accesses of 16 bytes with a priority in L2: it then gives up what was written before what was read.
-// Kernels that write about as much as they read are faster so (tuning-log 33).
-template <class Chunk> DEVICE Chunk read_global(const Chunk *p)
-{
-#if !defined(ROLLERC_INTERP) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    if (sizeof(Chunk) == 16) {
-        union { Chunk chunk; unsigned words[4]; } read;
-        asm volatile("{ .reg .b64 policy;\n"
-                     "  createpolicy.fractional.L2::evict_last.b64 policy;\n"
-                     "  ld.global.L1::evict_last.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], policy; }"
-                     : "=r"(read.words[0]), "=r"(read.words[1]), "=r"(read.words[2]), "=r"(read.words[3])
-                     : "l"(p));
-        return read.chunk;
-    }
-#endif
-    return *p;
 }
 
 // load_vector of global memory, by read_global.
 template <int N, class T, class Index, class V>
 DEVICE void read_vector(const T *p, Index index, V (&out)[N])
 {
-    constexpr int COUNT = VectorShape<T, N>::COUNT;
+    constexpr int COUNT = AT_ONCE<T, N>;
     const Vector<T, COUNT> *chunks = reinterpret_cast<const Vector<T, COUNT> *>(p + index);
     UNROLL for (int i = 0; i < N / COUNT; i++)
         widen_vector(read_global(chunks + i), out + i * COUNT);
@@ -98,24 +74,21 @@ template <class Chunk> DEVICE Chunk stream_global(const Chunk *p)
 template <int N, class T, class Index, class V>
 DEVICE void stream_vector(const T *p, Index index, V (&out)[N])
 {
-    constexpr int COUNT = VectorShape<T, N>::COUNT;
+    constexpr int COUNT = AT_ONCE<T, N>;
     const Vector<T, COUNT> *chunks = reinterpret_cast<const Vector<T, COUNT> *>(p + index);
     UNROLL for (int i = 0; i < N / COUNT; i++)
         widen_vector(stream_global(chunks + i), out + i * COUNT);
 }
 
 // Writes by one aligned access, or several of 16 bytes: p + index must be aligned to it.
-template <int N, class T, class Index, class V>
-DEVICE void store_vector(T *p, Index index, const V (&in)[N])
+template <int N, class T, class Index, class V> DEVICE void store_vector(T *p, Index index, const V (&in)[N])
 {
-    using Chunk = typename VectorShape<T, N>::type;
-    constexpr int COUNT = VectorShape<T, N>::COUNT;
-    Chunk *chunks = reinterpret_cast<Chunk *>(p + index);
-    UNROLL for (int i = 0; i < N / COUNT; i++) {
-        Chunk chunk;
+    constexpr int COUNT = AT_ONCE<T, N>;
+    UNROLL for (int i = 0; i < N; i += COUNT) {
+        Vector<T, COUNT> chunk;
         UNROLL for (int j = 0; j < COUNT; j++)
-            chunk.at[j] = narrow<T>(in[i * COUNT + j]);
-        chunks[i] = chunk;
+            chunk.at[j] = narrow<T>(in[i + j]);
+        *reinterpret_cast<Vector<T, COUNT> *>(p + index + i) = chunk;
     }
 }
 
@@ -153,8 +126,7 @@ DEVICE void prefetch(const void *global)
 #endif
 }
 
-// N elements as they are, in one access. One side is an array of registers, the other is aligned to N of
-// them.
+// N elements as they are, in one access. One side is an array of registers, the other is aligned to N of them.
 template <int N, class T> DEVICE void move_vector(T *to, const T (&from)[N])
 {
     Vector<T, N> vector;

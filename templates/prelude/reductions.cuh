@@ -1,16 +1,14 @@
 // ---- reductions ----
 
-template <class T> DEVICE T lowest();
-SPECIAL int lowest<int>() { return -2147483647 - 1; }
-SPECIAL long long lowest<long long>() { return -9223372036854775807LL - 1; }
-SPECIAL float lowest<float>() { return -infinity<float>(); }
-SPECIAL double lowest<double>() { return -infinity<double>(); }
+DEVICE int lowest(int) { return -2147483647 - 1; }
+DEVICE long long lowest(long long) { return -9223372036854775807LL - 1; }
+DEVICE float lowest(float) { return __uint_as_float(0xff800000u); }   // NVRTC knows no INFINITY
+DEVICE double lowest(double) { return -infinity<double>(); }
 
-template <class T> DEVICE T highest();
-SPECIAL int highest<int>() { return 2147483647; }
-SPECIAL long long highest<long long>() { return 9223372036854775807LL; }
-SPECIAL float highest<float>() { return infinity<float>(); }
-SPECIAL double highest<double>() { return infinity<double>(); }
+DEVICE int highest(int) { return 2147483647; }
+DEVICE long long highest(long long) { return 9223372036854775807LL; }
+DEVICE float highest(float) { return infinity<float>(); }
+DEVICE double highest(double) { return infinity<double>(); }
 
 struct Sum {
     template <class T> DEVICE T identity() { return 0; }
@@ -23,19 +21,18 @@ struct Prod {
 };
 
 struct Max {
-    template <class T> DEVICE T identity() { return lowest<T>(); }
+    template <class T> DEVICE T identity() { return lowest(T()); }
     template <class T> DEVICE T combine(T a, T b) { return op_max(a, b); }
 };
 
 struct Min {
-    template <class T> DEVICE T identity() { return highest<T>(); }
+    template <class T> DEVICE T identity() { return highest(T()); }
     template <class T> DEVICE T combine(T a, T b) { return op_min(a, b); }
 };
 
 // N values, a power of two, as a tree: 0+4 1+5 2+6 3+7, then their sums.
 template <class Reduction, class T, int N> DEVICE T reduce_vector(T (&x)[N])
 {
-    static_assert((N & (N - 1)) == 0, "halves");
     UNROLL for (int half = N / 2; half > 0; half /= 2)
         UNROLL for (int i = 0; i < half; i++)
             x[i] = Reduction::combine(x[i], x[i + half]);
@@ -43,9 +40,9 @@ template <class Reduction, class T, int N> DEVICE T reduce_vector(T (&x)[N])
 }
 
 // The maximum of a row and the sum of exp(x - maximum), both so far, and N elements more (Milakov and Gimelshein,
-// "Online normalizer calculation for softmax", 2018). As long as all are -inf, exp(x) is 0 and so is the sum. T is
-// softmax_exp's.
-template <class T, int N> DEVICE void add_exponentials(float &maximum, float &sum, const float (&x)[N])
+// "Online normalizer calculation for softmax", 2018). As long as all are -inf, exp(x) is 0 and so is the sum. EXP is op_exp, or
+// what is as good there.
+template <float EXP(float), int N> DEVICE void add_exponentials(float &maximum, float &sum, const float (&x)[N])
 {
     float terms[N];
     UNROLL for (int i = 0; i < N; i++)
@@ -53,8 +50,8 @@ template <class T, int N> DEVICE void add_exponentials(float &maximum, float &su
     const float grown = op_max(maximum, reduce_vector<Max>(terms));
     const float base = grown == -infinity<float>() ? 0.0f : grown;
     UNROLL for (int i = 0; i < N; i++)
-        terms[i] = softmax_exp<T>(op_sub(x[i], base));
-    sum = op_add(op_mul(sum, softmax_exp<T>(op_sub(maximum, base))), reduce_vector<Sum>(terms));
+        terms[i] = EXP(op_sub(x[i], base));
+    sum = op_add(op_mul(sum, EXP(op_sub(maximum, base))), reduce_vector<Sum>(terms));
     maximum = grown;
 }
 
@@ -94,10 +91,7 @@ DEVICE void add_values(T &sum, T &distances, int &count, const T (&x)[N], int fi
     count += others;
 }
 
-// Every lane of a group of `width` neighbours gets the group's result. Four lanes:
-//
-//   mask 2    0+2  1+3  2+0  3+1
-//   mask 1    (0+2)+(1+3)  …       each lane adds its partner's half
+// Every lane of a group of `width` neighbours gets the group's result. Of four, 0 has 0+2 first, then (0+2)+(1+3).
 template <class Reduction, class T> DEVICE T warp_reduce(T value, int width = WARP)
 {
     for (int mask = width / 2; mask > 0; mask /= 2)

@@ -1,6 +1,8 @@
 // ---- threads; the interpreter's stand-in has them all ----
 
 #ifndef ROLLERC_INTERP
+#define UNROLL _Pragma("unroll")
+#define UNROLL_4 _Pragma("unroll 4")
 #if defined(__HIP__) && defined(__AMDGCN_WAVEFRONT_SIZE)
 constexpr int WARP = __AMDGCN_WAVEFRONT_SIZE;
 #elif defined(__HIP__)
@@ -12,7 +14,7 @@ constexpr int WARP = 32;
 using LaneMask = unsigned long long;   // bit i: lane i
 #else
 using LaneMask = unsigned;
-constexpr LaneMask ALL_LANES = 0xffffffffu;
+constexpr unsigned ALL_LANES = 0xffffffffu;
 #endif
 
 // Blocks that go from tile to tile; when only some of them are looked at, the interpreter leaves out turns, too.
@@ -69,6 +71,37 @@ template <class T> DEVICE T warp_shuffle_down(T value, int delta, int width = WA
     return __shfl_down_sync(ALL_LANES, value, static_cast<unsigned>(delta), width);
 #endif
 }
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+DEVICE float op_max(float a, float b)   // else arithmetic.cuh compares
+{
+    float result;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+    return result;
+}
+DEVICE float op_min(float a, float b)
+{
+    float result;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+    return result;
+}
+#endif
+
+// Reads global memory: what accesses of 16 bytes have read, L2 keeps longer than what is written (tuning-log 33).
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+template <class Chunk> DEVICE Chunk read_global(const Chunk *p)
+{
+    if (sizeof(Chunk) != 16)
+        return *p;
+    union { Chunk chunk; unsigned words[4]; } read;
+    asm volatile("{ .reg .b64 policy;\n  createpolicy.fractional.L2::evict_last.b64 policy;\n"
+                 "  ld.global.L1::evict_last.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], policy; }"
+                 : "=r"(read.words[0]), "=r"(read.words[1]), "=r"(read.words[2]), "=r"(read.words[3]) : "l"(p));
+    return read.chunk;
+}
+#else
+template <class Chunk> DEVICE Chunk read_global(const Chunk *p) { return *p; }
+#endif
 #endif
 
 // for (int i : Steps<END, STEP>(first)): first, first + STEP, … as often as the STEP goes into END, rounded up. All threads

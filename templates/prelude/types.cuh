@@ -1,12 +1,9 @@
 // ---- element types: what stands in memory, and the compute type it is widened to ----
 
-DEVICE float widen(float x) { return x; }
-DEVICE double widen(double x) { return x; }
+template <class T> DEVICE T widen(T x) { return x; }
 DEVICE int widen(signed char x) { return x; }
 DEVICE int widen(unsigned char x) { return x; }
 DEVICE int widen(unsigned short x) { return x; }
-DEVICE int widen(int x) { return x; }
-DEVICE long long widen(long long x) { return x; }
 
 template <class T> using compute_type = decltype(widen(T()));
 
@@ -59,4 +56,3 @@ SPECIAL float nan_value<float>() { return __uint_as_float(0x7fffffffu); }
 SPECIAL double nan_value<double>() { return __longlong_as_double(0x7fffffffffffffffLL); }
 
 struct alignas(16) bits128 { unsigned words[4]; };   // elements that are moved as they are
-DEVICE bits128 widen(bits128 x) { return x; }

@@ -51,35 +51,31 @@ template <class T> union Word {
     T at[COUNT];
 };
 
-template <class T, bool JOINED> struct PartOfVector { using type = T; };
-template <class T> struct PartOfVector<T, true> { using type = unsigned; };
-
-// N neighbours as they lie in memory, narrow ones in words: one is widened when it is asked for, so that no branch around
-// a load waits for it.
+// N narrow neighbours in words, as they lie in memory: one is widened when it is asked for, no branch around a load waits for it.
 template <class T, int N> struct Packed {
-    static constexpr int SIZE = static_cast<int>(sizeof(T)), WORD = (3 + SIZE) / SIZE, EACH = N % WORD == 0 ? WORD : 1;
-    using Part = typename PartOfVector<T, (EACH > 1)>::type;   // EACH elements of a word, or one
-    using Chunk = typename VectorShape<Part, N / EACH>::type;
-    static constexpr int COUNT = VectorShape<Part, N / EACH>::COUNT, PIECES = N / EACH / COUNT;
+    static constexpr int EACH = 4 / static_cast<int>(sizeof(T)), COUNT = AT_ONCE<unsigned, N / EACH>, PIECES = N / EACH / COUNT;
+    using Chunk = Vector<unsigned, COUNT>;
     Chunk pieces[PIECES];
 
-    template <class Index> __device__ __forceinline__ void load(const T *p, Index index)
-    {
-        UNROLL for (int i = 0; i < PIECES; ++i)
-            pieces[i] = reinterpret_cast<const Chunk *>(p + index)[i];
-    }
-    template <class Index> __device__ __forceinline__ void read(const T *p, Index index)
-    {
-        UNROLL for (int i = 0; i < PIECES; ++i)
-            pieces[i] = read_global(reinterpret_cast<const Chunk *>(p + index) + i);
-    }
     __device__ __forceinline__ compute_type<T> operator[](int e) const
     {
-        union { Part part; T at[EACH]; };
-        part = pieces[e / EACH / COUNT].at[e / EACH % COUNT];
+        union { unsigned word; T at[EACH]; };
+        word = pieces[e / EACH / COUNT].at[e / EACH % COUNT];
         return widen(at[e % EACH]);
     }
 };
+
+template <class T, int N, class Index> DEVICE void load_packed(const T *p, Index index, Packed<T, N> &out)
+{
+    UNROLL for (int i = 0; i < out.PIECES; ++i)
+        out.pieces[i] = reinterpret_cast<const typename Packed<T, N>::Chunk *>(p + index)[i];
+}
+
+template <class T, int N, class Index> DEVICE void read_packed(const T *p, Index index, Packed<T, N> &out)
+{
+    UNROLL for (int i = 0; i < out.PIECES; ++i)
+        out.pieces[i] = read_global(reinterpret_cast<const typename Packed<T, N>::Chunk *>(p + index) + i);
+}
 
 // N neighbours that may begin anywhere, held as they lie in memory: narrow ones in words that are shifted when an element
 // is asked for, so that loads of several lines are under way together.

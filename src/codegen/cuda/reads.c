@@ -156,9 +156,12 @@ static bool overhangs(const Read *read, const Walk *walk)
            (walk->unaligned && tensor_elements(read->access->tensor) % walk->vector != 0);
 }
 
+/* In whole words; wider elements are in registers as they are. */
 static bool is_held_vector(const Read *read, const Walk *walk)
 {
-    return walk->held && (read->pattern == PATTERN_FLAT || read->pattern == PATTERN_ROW) &&
+    int bits = dtype_info[read->access->tensor->dtype].bits;
+    bool is_words = bits == 1 || (bits < 32 && bits * walk->vector % 32 == 0);
+    return walk->held && is_words && (read->pattern == PATTERN_FLAT || read->pattern == PATTERN_ROW) &&
            !overhangs(read, walk);
 }
 
@@ -210,14 +213,14 @@ static void emit_vector(StrBuf *out, const char *indent, const Scope *scope, con
     const Tensor *tensor = read->access->tensor;
     bool overhanging = overhangs(read, &reads->walk), is_bits = tensor->dtype == DTYPE_B1;
     bool once = reads->walk.once && !is_bits;
+    bool held = is_held_vector(read, &reads->walk);
     const char *function = is_bits                         ? "load_bits"
                            : read->pattern == PATTERN_LINE ? "load_anywhere"
                            : overhanging                   ? "load_inside"
                            : once                          ? "read_vector"
                                                            : "load_vector";
-    bool held = is_held_vector(read, &reads->walk);
     if (held)
-        strbuf_printf(out, "%sin.x%d.%s(t.in%d, ", indent, index, once ? "read" : "load",
+        strbuf_printf(out, "%s%s_packed(t.in%d, ", indent, once ? "read" : "load",
                       input_position(scope->fusion, tensor));
     else
         strbuf_printf(out, "%s%s<VECTOR>(%st.in%d, ", indent, function,
@@ -228,10 +231,7 @@ static void emit_vector(StrBuf *out, const char *indent, const Scope *scope, con
         emit_affine(out, &read->offset, scope->axis);
     if (overhanging && !is_bits)
         strbuf_printf(out, ", Index(%" PRId64 ")", tensor_elements(tensor));
-    if (held)
-        strbuf_puts(out, ");\n");
-    else
-        strbuf_printf(out, ", in.x%d);\n", index);
+    strbuf_printf(out, ", in.x%d);\n", index);
 }
 
 static void emit_broadcast(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads, int index)

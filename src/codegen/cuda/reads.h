@@ -33,7 +33,7 @@ typedef struct Walk {
     uint32_t along;   // only reads that move along one of these axes; 0: all
     bool flat;    // vectors follow the flat spatial position, from row to row
     bool lines;   // PATTERN_LINE is told from PATTERN_GATHER
-    bool held;    // vectors are kept as they lie in memory: Packed and PackedBits
+    bool held;    // vectors of narrow elements are kept as they lie in memory: Packed and PackedBits
     bool once;    // the kernel writes about as much as it reads: by read_global, which tells L2
     bool unaligned;  // vectors are aligned in tensors of all the fusion's axes, and hang over the ends of the rows; lines are
                   // read by the pieces that hold them

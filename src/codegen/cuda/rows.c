@@ -13,7 +13,7 @@ void rows_emit_function(StrBuf *out, const char *signature, const char *opening,
 
 void rows_emit_elements(StrBuf *out, const Fusion *fusion, uint64_t ops)
 {
-    strbuf_printf(out, "\n// What the passes make of a vector.\nstruct Elements {%s", ops ? "\n" : "");
+    strbuf_printf(out, "\nstruct Elements {%s", ops ? "   // what the passes make of a vector\n" : "");
     for (int i = 0; i < fusion->op_count; i++)
         if (ops >> i & 1)
             strbuf_printf(out, "    %s v%d[VECTOR];\n", value_type(fusion->ops[i].out->dtype), i);

@@ -280,7 +280,7 @@ static bool is_wanted(const Trim *trim, const TrimScope *scope, const Declaratio
 static bool is_unit_wanted(const Trim *trim, const TrimScope *scope, const TextUnit *unit)
 {
     if (unit->kind != UNIT_DEFINITION)
-        return unit->kind == UNIT_ROOT || (unit->kind == UNIT_COMMENT && scope->text);
+        return unit->kind == UNIT_ROOT;
     for (const Declaration *declaration = unit->declarations; declaration; declaration = declaration->next)
         if (is_wanted(trim, scope, declaration))
             return true;
@@ -328,6 +328,17 @@ static void take_checks(const Trim *trim, TrimScope *scope)
     }
 }
 
+/* The heading of a section stays where something of the section does. */
+static void take_headings(TrimScope *scope)
+{
+    TextUnit *heading = NULL;
+    for (TextUnit *unit = scope->units.first; unit; unit = unit->next) {
+        if (unit->taken && heading)
+            heading->taken = true;
+        heading = unit->kind == UNIT_COMMENT ? unit : unit->taken ? NULL : heading;
+    }
+}
+
 /* A constant or a type of the parameters that needs nothing but those before it. */
 static bool is_leading(const Trim *trim, const TrimScope *scope, const TextUnit *unit)
 {
@@ -354,6 +365,7 @@ void trim_take(Trim *trim)
     take_checks(trim, &trim->prelude);
     for (int k = 0; k < trim->kernel_count; k++) {
         take_checks(trim, &trim->kernels[k]);
+        take_headings(&trim->kernels[k]);
         for (TextUnit *unit = trim->kernels[k].units.first; unit; unit = unit->next)
             unit->leads = is_leading(trim, &trim->kernels[k], unit);
     }

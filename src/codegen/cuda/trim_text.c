@@ -32,7 +32,7 @@ static void cite(const Writer *writer, const TextUnit *unit, int line)
 /* Single lines stand together, whatever lies between them where they come from. */
 static bool is_line(const TextUnit *unit)
 {
-    return !*unit->comment && !*unit->paragraph->comment && line_count(unit->text) == 1 && *unit->text != '#';
+    return !*unit->comment && !*unit->paragraph->comment && line_count(unit->text) == 1;
 }
 
 static void write_unit(Writer *writer, const TextUnit *unit)

@@ -134,6 +134,10 @@ template <class T> static inline T warp_shuffle_down(T value, int delta, int wid
     return rollerc_interp::exchange_value(value, inside ? self + delta : self, place);
 }
 
+template <class Chunk> static inline Chunk read_global(const Chunk *p) { return *p; }
+static inline float softmax_exp_f16(float a) { return expf(a); }
+static inline float softmax_exp_bf16(float a) { return expf(a); }
+
 static inline void load_matrices(unsigned (&tile)[4], const void *line, ROLLERC_PLACE)
 {
     const rollerc_interp::MatrixLine own = *static_cast<const rollerc_interp::MatrixLine *>(line);

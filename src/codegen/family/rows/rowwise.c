@@ -45,7 +45,7 @@ enum {
     FUNCTION_INSTRUCTIONS = 8,   // exp; others are not cheaper
     DIVISION_INSTRUCTIONS = 9,
     ROW_DIVISION_INSTRUCTIONS = 4,   // all elements of a row by one value
-    SOFTMAX_INSTRUCTIONS = 2,        // softmax_exp
+    SOFTMAX_INSTRUCTIONS = 2,        // softmax_exp_f16
     SOFTMAX_DIVISION_INSTRUCTIONS = 1
 };
 

@@ -42,7 +42,7 @@ bool rowwise_copies(RowHome home);
 bool rowwise_divides(const Fusion *fusion, int op);
 
 /* The type, of 16 bits, that all exponentials of the rows are rounded to once they are divided by their sum, and are read by
-   nobody else; f32: there is none. See softmax_exp in the prelude. */
+   nobody else; f32: there is none. See softmax_exp_f16 in the prelude. */
 DType rowwise_softmax_type(const Fusion *fusion);
 /* The op is such a quotient, whatever it is rounded to: exp(a - m) / sum[j] exp(a - m) with m = max[j] a. */
 bool rowwise_is_softmax(const Fusion *fusion, int op);
@@ -125,12 +125,21 @@ typedef struct RowEmitter {
     ScheduleLayout layout;
     Expr *mask;             // see rowwise_mask
     Scope first, element;   // where a vector begins; each of its elements
-    bool weights_first;
+    bool weighed, weights_first;
+    bool meets;             // its reductions take rounds in shared memory
+    bool starts;            // something is known of a row before its first pass
     DType softmax;          // see rowwise_softmax_type
+    uint64_t reading[2];    // by ReadKind, bit i: pass i reads some
     uint64_t made;          // bit i: op i's elements of the whole row are in registers
     uint64_t elements;      // bit i: some pass makes them
+    const char *declared;   // type of the last of the members
+    StrBuf members, make, store_elements, finish, store_values;   // of struct Row
     char text[32];
 } RowEmitter;
+
+/* Adds what a pass does to a function of struct Row. */
+enum { BEFORE_PASSES = -1 };   // what is known without one
+void rowwise_emit_part(StrBuf *function, int pass, const char *opening, const Step *step);
 
 // ---- rowwise_steps.c ----
 
@@ -138,6 +147,10 @@ typedef struct RowEmitter {
 bool rowwise_walks_in(const RowEmitter *row, int op, int pass);
 /* What the pass makes of elements reads some of the kind. */
 bool rowwise_reads_in(const RowEmitter *row, int pass, ReadKind kind);
+/* The function that makes exponentials below a row's maximum. */
+const char *rowwise_exponential(const RowEmitter *row);
+/* The op's elements are shares of a sum of exponentials: a multiplication by its reciprocal is exact enough. */
+bool rowwise_takes_shares(const RowEmitter *row, int op);
 /* What the pass makes of a vector of a row. */
 void rowwise_emit_vector(RowEmitter *row, int pass);
 
@@ -145,9 +158,12 @@ void rowwise_emit_vector(RowEmitter *row, int pass);
 
 /* How often the group meets in the pass. */
 int rowwise_rounds_of(const RowEmitter *row, int pass);
-/* Values of a row that are known once so many passes have ended, in order: totals and what is made of them. */
-void rowwise_declare_row_values(const RowEmitter *row, int passes);
-void rowwise_emit_row_values(const RowEmitter *row, int passes);
+/* A member of struct Row. */
+void rowwise_declare(RowEmitter *row, const char *type, const char *declarator);
+/* Some reduction leaves Parts. */
+bool rowwise_has_parts(const RowEmitter *row);
+/* Values of a row that are known at the end of the pass, in order: totals and what is made of them. */
+void rowwise_emit_row_values(RowEmitter *row, int pass);
 
 // ---- rowwise_reads.c ----
 
@@ -162,10 +178,13 @@ bool rowwise_reads_once(const RowEmitter *row);
 const char *rowwise_loaded(void *context, const Expr *expr);
 /* UNROLL or UNROLL_4 */
 const char *rowwise_unrolling(const RowEmitter *row);
+/* emit_used_positions, unless the flat position is the only axis's. */
+void rowwise_emit_positions(StrBuf *out, const char *indent, const char *flat, const Scope *scope, int first,
+                            int end, uint32_t used);
 /* The struct of a row's copy, and the function that copies a vector. */
 void rowwise_emit_copies(const RowEmitter *row);
 /* The struct of what a vector reads, and the function that loads it. */
-void rowwise_emit_reads(const RowEmitter *row, ReadKind kind);
+void rowwise_emit_reads(RowEmitter *row, ReadKind kind);
 
 /* Family.emit */
 void rowwise_emit(StrBuf *out, const KernelPlan *plan);

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "codegen/family/rows/rowwise_parts.h"
 #include "rtile/space.h"
@@ -10,6 +11,11 @@ enum {
     MOST_UNROLLED = 16,   // vectors of a thread: more take more instructions than an instruction cache holds
     LEAST_MASKED = 4      // elements of a vector: below it branches around them cost more than they save
 };
+
+/* Where the thread's vector k lies in the copy of row r. */
+#define COPY_OF_VECTOR                                                                                       \
+    "    SHARED(PARTIAL_BYTES, Copy, copies, [ROWS_TOGETHER]);\n"                                            \
+    "    const int place = (int)threadIdx.x * VECTOR + k * PLACES;\n"
 
 static const char *const kind_name[] = {"in", "weights"}, *const kind_type[] = {"Inputs", "Weights"};
 
@@ -174,7 +180,7 @@ const char *rowwise_condition_text(const RowEmitter *row, Expr *condition, bool 
     compares_positions(condition, row->fusion, &difference);
     Scope scope = row->first;
     if (((difference.coef[inner] > 0) == is_less) != all)
-        scope.axis[inner] = arena_printf(row->out->arena, "(%s + VECTOR - 1)", axis_names[inner]);
+        scope.axis[inner] = arena_printf(row->out->arena, "(%s + VECTOR - 1)", row->first.axis[inner]);
     StrBuf text = strbuf_new(row->out->arena);
     emit_expr(&text, &scope, condition);
     return text.text;
@@ -197,12 +203,27 @@ const char *rowwise_unrolling(const RowEmitter *row)
     return rowwise_keeps(row->variant.home) || vectors <= MOST_UNROLLED ? "UNROLL" : "UNROLL_4";
 }
 
+/* Of a vector that begins at `at`; only axes in `used`. */
+static void emit_place(const RowEmitter *row, uint32_t used)
+{
+    int spatial = row->fusion->spatial_count;
+    rowwise_emit_positions(row->out, "    ", "row", &row->first, 0, spatial, used);
+    rowwise_emit_positions(row->out, "    ", "at", &row->first, spatial, row->fusion->axis_count, used);
+}
+
+void rowwise_emit_positions(StrBuf *out, const char *indent, const char *flat, const Scope *scope, int first,
+                            int end, uint32_t used)
+{
+    if (end > first && strcmp(scope->axis[first], flat) != 0)
+        emit_used_positions(out, indent, flat, scope, first, end, used);
+}
+
 /* How one vector of a read is copied. */
 static void emit_copy(const RowEmitter *row, int index)
 {
     const Read *read = &row->reads.reads[index];
     emit_condition(row, index);
-    strbuf_printf(row->out, "    %scopy.x%d + place, t.in%d, ",
+    strbuf_printf(row->out, "    %scopies[r].x%d + place, t.in%d, ",
                   row->shape.unaligned   ? "copy_inside<VECTOR>(whole, "
                   : row->reads.walk.once ? "read_async<VECTOR>("
                                          : "copy_async<VECTOR>(",
@@ -216,15 +237,13 @@ static void emit_copy(const RowEmitter *row, int index)
 void rowwise_emit_copies(const RowEmitter *row)
 {
     bool copies = rowwise_copies(row->variant.home);
-    int spatial = row->fusion->spatial_count;
     uint32_t used = 0;
     strbuf_puts(
         row->out,
         "\n// A row as it is stored, in shared memory. Each thread reads what it has copied itself.\n");
     if (!copies) {
         strbuf_puts(row->out, "struct Copy {};\n\n__device__ __forceinline__ void copy_elements(const "
-                              "Tensors &, Copy &, Index, "
-                              "Index, int, bool) {}\n");
+                              "Tensors &, Index, Index, int, int) {}\n");
         return;
     }
     strbuf_puts(row->out, "struct Copy {\n");
@@ -234,12 +253,12 @@ void rowwise_emit_copies(const RowEmitter *row)
             strbuf_printf(row->out, "    %s x%d[VECTORS * PLACES];\n", memory_type(access->tensor->dtype), i);
             used |= access_axes(access);
         }
-    strbuf_puts(
-        row->out,
-        "};\n\n__device__ __forceinline__ void copy_elements(const Tensors &t, Copy &copy, Index row, "
-        "Index at, int place, bool whole)\n{\n");
-    emit_used_positions(row->out, "    ", "row", &row->first, 0, spatial, used);
-    emit_used_positions(row->out, "    ", "at", &row->first, spatial, row->fusion->axis_count, used);
+    strbuf_puts(row->out, "};\n\n__device__ __forceinline__ void copy_elements(const Tensors &t, Index row, "
+                          "Index at, int k, int r)"
+                          "\n{\n" COPY_OF_VECTOR);
+    if (row->shape.unaligned)
+        strbuf_puts(row->out, "    const bool whole = ends_inside(k);\n");
+    emit_place(row, used);
     for (int i = 0; i < row->reads.count; i++)
         if (rowwise_is_copied(&row->reads, i))
             emit_copy(row, i);
@@ -289,42 +308,47 @@ static void emit_loads(const RowEmitter *row, ReadKind kind)
         if (row->reads.reads[i].pattern == PATTERN_ROW)
             emit_condition(row, i);
         if (is_from_copy(row, i))
-            strbuf_printf(row->out, "    load_vector<VECTOR>(copy.x%d, place, in.x%d);\n", i, i);
+            strbuf_printf(row->out, "    load_vector<VECTOR>(copies[r].x%d, place, in.x%d);\n", i, i);
         else
             reads_emit_vector(row->out, "    ", &row->first, &reads, i, "row");
     }
 }
 
-static void emit_load_function(const RowEmitter *row, ReadKind kind)
+/* A vector may hang over the ends of its row. */
+static bool asks_within(const RowEmitter *row, const char *loads)
 {
-    int spatial = row->fusion->spatial_count;
-    StrBuf *out = row->out;
-    strbuf_printf(out,
-                  "\n__device__ __forceinline__ void load_%s(const Tensors &t, %sIndex row, Index at, %s "
-                  "&in, bool within)\n{\n",
-                  kind == READ_IN ? "elements" : "weights",
-                  kind == READ_IN ? "const Copy &copy, int place, " : "", kind_type[kind]);
-    uint32_t used = axes_of_loads(row, kind);
-    emit_used_positions(out, "    ", "row", &row->first, 0, spatial, used);
-    emit_used_positions(out, "    ", "at", &row->first, spatial, row->fusion->axis_count, used);
-    emit_loads(row, kind);
-    emit_gathers(row, kind);
-    strbuf_puts(out, "}\n");
+    return row->shape.unaligned && strstr(loads, "within");
 }
 
-void rowwise_emit_reads(const RowEmitter *row, ReadKind kind)
+static void emit_load_function(RowEmitter *row, ReadKind kind)
+{
+    StrBuf *out = row->out, loads = strbuf_new(out->arena);
+    bool is_row = kind == READ_IN;
+    row->out = &loads;
+    emit_loads(row, kind);
+    emit_gathers(row, kind);
+    row->out = out;
+    strbuf_printf(out,
+                  "\n__device__ __forceinline__ void load_%s(const Tensors &t, Index row, Index at, int k, %s"
+                  "%s &in)\n{\n%s",
+                  is_row ? "elements" : "weights", is_row ? "int r, " : "", kind_type[kind],
+                  is_row && rowwise_copies(row->variant.home) ? COPY_OF_VECTOR : "");
+    if (asks_within(row, loads.text))
+        strbuf_printf(out, "    const bool within = %s(k);\n", is_row ? "ends_inside" : "is_inner");
+    emit_place(row, axes_of_loads(row, kind));
+    strbuf_printf(out, "%s}\n", loads.text);
+}
+
+void rowwise_emit_reads(RowEmitter *row, ReadKind kind)
 {
     StrBuf *out = row->out;
-    strbuf_printf(out, "\n// %s\n",
-                  kind == READ_IN ? "What one vector of a row's elements reads."
-                                  : "What is the same for every row.");
     if (kind == READ_WEIGHTS && rowwise_weights(&row->reads) == 0) {
-        strbuf_puts(out, "struct Weights {};\n\n"
-                         "__device__ __forceinline__ void load_weights(const Tensors &, Index, Index, "
-                         "Weights &, bool) {}\n");
+        strbuf_puts(out, "\nstruct Weights {};\n");
         return;
     }
-    strbuf_printf(out, "struct %s {\n", kind_type[kind]);
+    strbuf_printf(out, "\nstruct %s {   // %s\n", kind_type[kind],
+                  kind == READ_IN ? "what one vector of a row's elements reads"
+                                  : "what is the same for every row");
     for (int i = 0; i < row->reads.count; i++)
         if (rowwise_kind(row, i) == kind)
             reads_emit_member(out, &row->reads, i);

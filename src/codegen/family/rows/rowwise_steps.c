@@ -1,11 +1,11 @@
 // What a pass over a row makes of one vector: elements, what they add to totals, and their stores.
 #include <string.h>
 
+#include "codegen/cuda/token.h"
 #include "codegen/family/rows/rowwise_parts.h"
 #include "rtile/space.h"
 
 #define IN ROWS_INDENT
-#define VECTOR_STEP "(const Tensors &t, int k, const Inputs &in, const Weights &weights, Elements &el)"
 
 static bool is_of_elements(const RowEmitter *row, int op)
 {
@@ -108,6 +108,13 @@ static void emit_each(VectorStep *vector, Expr *body, int rounded_op, const char
         rows_emit_each(out, IN, array, value);
 }
 
+const char *rowwise_exponential(const RowEmitter *row)
+{
+    return row->softmax == DTYPE_F16    ? "softmax_exp_f16"
+           : row->softmax == DTYPE_BF16 ? "softmax_exp_bf16"
+                                        : "op_exp";
+}
+
 static void emit_total(VectorStep *vector, int op)
 {
     const RowEmitter *row = vector->row;
@@ -124,23 +131,40 @@ static void emit_total(VectorStep *vector, int op)
         strbuf_printf(out, IN "add_values(total%d, total%d, count%d, terms%d%s);\n", op, along, op, op,
                       row->shape.unaligned ? ", begin_of(column, k), end_of(column, k)" : "");
     else if (along >= 0)
-        strbuf_printf(out, IN "add_exponentials<%s>(total%d, total%d, terms%d);\n", memory_type(row->softmax),
+        strbuf_printf(out, IN "add_exponentials<%s>(total%d, total%d, terms%d);\n", rowwise_exponential(row),
                       op, along, op);
     else
         strbuf_printf(out, IN "total%d = %s::combine(total%d, reduce_vector<%s>(terms%d));\n", op, reduction,
                       op, reduction, op);
 }
 
+/* Others need not be of 16 bits, nor their divisors 1 or more. */
+bool rowwise_takes_shares(const RowEmitter *row, int op)
+{
+    return row->softmax != DTYPE_F32 && rowwise_is_softmax(row->fusion, op);
+}
+
+static void emit_shares(VectorStep *vector, int op, const char *array)
+{
+    const RowEmitter *row = vector->row;
+    StrBuf *out = &vector->step.text;
+    Expr *term = row->fusion->ops[op].body->apply.operands[0];
+    const char *value = array;
+    if (row->mask) {
+        emit_each(vector, term, ROWS_NOT_ROUNDED, array);
+        value = arena_printf(out->arena, "%s[e]", array);
+    } else {
+        value = rows_value(out->arena, &row->element, ROWS_NOT_ROUNDED, term);
+        vector->step.axes |= rows_axes_left(&row->element, term);
+    }
+    rows_emit_each(out, IN, array, arena_printf(out->arena, "%s * reciprocal%d", value, op));
+}
+
 static void emit_quotients(VectorStep *vector, int op, const char *array)
 {
     const RowEmitter *row = vector->row;
     StrBuf *out = &vector->step.text;
-    if (row->softmax != DTYPE_F32 &&
-        rowwise_is_softmax(row->fusion,
-                           op)) {   // others need not be of 16 bits, nor their divisors 1 or more
-        rows_emit_each(out, IN, array, arena_printf(out->arena, "%s[e] * divisor%d.reciprocal", array, op));
-        return;
-    }
+    emit_each(vector, row->fusion->ops[op].body->apply.operands[0], ROWS_NOT_ROUNDED, array);
     if (row->mask)
         strbuf_printf(out,
                       IN "if (masked) {\n" IN "    %s[0] = op_div(%s[0], divisor%d.value);\n" IN
@@ -153,18 +177,18 @@ static void emit_quotients(VectorStep *vector, int op, const char *array)
 static void emit_elements(VectorStep *vector, int op)
 {
     const RowEmitter *row = vector->row;
-    const FusedOp *fused = &row->fusion->ops[op];
-    StrBuf *out = &vector->step.text;
-    bool divides = rowwise_divides(row->fusion, op), rounds = !is_rounded_by_storing(row->fusion, op);
+    StrBuf *out = &vector->step.text, rounded = strbuf_new(out->arena);
     const char *array = arena_printf(out->arena, "el.v%d", op);
-    emit_each(vector, divides ? fused->body->apply.operands[0] : fused->body, divides ? ROWS_NOT_ROUNDED : op,
-              array);
-    if (!divides)
+    if (!rowwise_divides(row->fusion, op)) {
+        emit_each(vector, row->fusion->ops[op].body, op, array);
         return;
-    emit_quotients(vector, op, array);
-    StrBuf rounded = strbuf_new(out->arena);
+    }
+    if (rowwise_takes_shares(row, op))
+        emit_shares(vector, op, array);
+    else
+        emit_quotients(vector, op, array);
     emit_rounded(&rounded, row->fusion, op, arena_printf(out->arena, "%s[e]", array));
-    if (rounds)
+    if (!is_rounded_by_storing(row->fusion, op))
         rows_emit_each(out, IN, array, rounded.text);
 }
 
@@ -202,19 +226,41 @@ static const char *opening(const VectorStep *vector)
     int spatial = row->fusion->spatial_count, count = row->fusion->axis_count;
     uint32_t used = vector->step.axes | (vector->asks_mask ? expr_axes(row->mask) : 0);
     StrBuf text = strbuf_new(row->out->arena);
-    emit_used_positions(&text, IN, "row", &row->first, 0, spatial, used);
-    if (used >> spatial)
-        strbuf_puts(&text, IN "const Index at = column + k * STEP;\n");
-    emit_used_positions(&text, IN, "at", &row->first, spatial, count, used);
+    rowwise_emit_positions(&text, IN, "row", &row->first, 0, spatial, used);
+    rowwise_emit_positions(&text, IN, "at", &row->first, spatial, count, used);
     if (vector->asks_mask)
         strbuf_printf(&text, IN "const bool masked = !%s;   // all elements\n",
                       rowwise_condition_text(row, row->mask, false));
     return text.text;
 }
 
-static void emit_vector_step(const VectorStep *vector, const char *signature)
+/* Each line a step further to the right. */
+static void write_deeper(StrBuf *out, const char *lines)
 {
-    rows_emit_function(vector->row->out, signature, opening(vector), &vector->step);
+    Slice rest = slice_of(lines);
+    while (rest.start < rest.end) {
+        Slice line = line_read(&rest);
+        strbuf_puts(out, "    ");
+        strbuf_write(out, line.start, slice_length(line));
+    }
+}
+
+/* A line, or a loop with one. */
+static bool is_statement(const char *text)
+{
+    const char *last = strncmp(text, IN "UNROLL", strlen(IN "UNROLL")) == 0 ? strchr(text, '\n') + 1 : text;
+    return strchr(last, '\n')[1] == '\0';
+}
+
+void rowwise_emit_part(StrBuf *function, int pass, const char *opening, const Step *step)
+{
+    if (!step->text.length)
+        return;
+    bool is_line = !*opening && is_statement(step->text.text);
+    strbuf_printf(function, IN "if constexpr (PASS == %d)%s\n", pass, is_line ? "" : " {");
+    write_deeper(function, opening);
+    write_deeper(function, step->text.text);
+    strbuf_puts(function, is_line ? "" : IN "}\n");
 }
 
 void rowwise_emit_vector(RowEmitter *row, int pass)
@@ -240,7 +286,9 @@ void rowwise_emit_vector(RowEmitter *row, int pass)
             rows_emit_store(&store.step, &row->first, &row->element, i,
                             arena_printf(row->out->arena, "el.v%d", i), stores_vectors(row, op));
     }
-    emit_vector_step(&make, "make" VECTOR_STEP);
-    emit_vector_step(&add, "add" VECTOR_STEP);
-    emit_vector_step(&store, "store_elements(const Tensors &t, int k, const Elements &el) const");
+    strbuf_puts(&make.step.text, add.step.text.text);
+    make.step.axes |= add.step.axes;
+    make.asks_mask |= add.asks_mask;
+    rowwise_emit_part(&row->make, pass, opening(&make), &make.step);
+    rowwise_emit_part(&row->store_elements, pass, opening(&store), &store.step);
 }

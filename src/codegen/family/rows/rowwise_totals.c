@@ -1,4 +1,6 @@
 // What is known of a row as a whole: its reductions, and what is made of them.
+#include <string.h>
+
 #include "codegen/family/rows/rowwise_parts.h"
 
 #define IN ROWS_INDENT
@@ -21,6 +23,29 @@ int rowwise_rounds_of(const RowEmitter *row, int pass)
     return rounds;
 }
 
+bool rowwise_has_parts(const RowEmitter *row)
+{
+    for (int i = 0; i < row->fusion->op_count; i++)
+        if (rowwise_shares_parts(row->fusion, &row->passes, i))
+            return true;
+    return false;
+}
+
+/* `reduce_row<Sum>(total, round)`, or within a warp `warp_reduce<Sum>(total, GROUP)`. */
+static const char *reduced(const RowEmitter *row, const char *reduction, const char *total, const char *round)
+{
+    return arena_printf(row->out->arena, "%s<%s>(%s, %s)", row->meets ? "reduce_row" : "warp_reduce",
+                        reduction, total, row->meets ? round : "GROUP");
+}
+
+/* Members of one type stand together: `float total0 = 0, v0`. */
+void rowwise_declare(RowEmitter *row, const char *type, const char *declarator)
+{
+    bool goes_on = strcmp(row->declared, type) == 0;
+    strbuf_printf(&row->members, goes_on ? ", %s%s" : ";\n    %s %s", goes_on ? "" : type, declarator);
+    row->declared = type;
+}
+
 /* The total of all the row's threads. */
 static const char *result(const RowEmitter *row, StrBuf *out, int op)
 {
@@ -38,41 +63,36 @@ static const char *result(const RowEmitter *row, StrBuf *out, int op)
         return arena_printf(out->arena, "row_distances(parts%d, v%d, row)", leader, sum.centre);
     }
     if (leader >= 0)
-        return arena_printf(out->arena,
-                            "reduce_row<Sum>(op_mul(total%d, softmax_exp<%s>(op_sub(total%d, v%d))), %s)", op,
-                            memory_type(row->softmax), leader, leader, when);
-    return arena_printf(out->arena, "reduce_row<%s>(total%d, %s)", combiner(fused->reduce), op, when);
+        return reduced(row, "Sum",
+                       arena_printf(out->arena, "op_mul(total%d, %s(op_sub(total%d, v%d)))", op,
+                                    rowwise_exponential(row), leader, leader),
+                       when);
+    return reduced(row, combiner(fused->reduce), arena_printf(out->arena, "total%d", op), when);
 }
 
-static bool is_known_after(const RowEmitter *row, int op, int passes)
+static bool is_known_after(const RowEmitter *row, int op, int pass)
 {
     const FusedOp *fused = &row->fusion->ops[op];
     return !fusion_op_is_of_elements(row->fusion, fused) &&
-           row->passes.pass[op] + (fused->reduce != REDUCE_NONE) == passes;
+           row->passes.pass[op] + (fused->reduce != REDUCE_NONE) == pass + 1;
 }
 
-static bool divides_after(const RowEmitter *row, int op, int passes)
+static bool divides_after(const RowEmitter *row, int op, int pass)
 {
-    return rowwise_divides(row->fusion, op) && row->passes.pass[op] == passes;
+    return rowwise_divides(row->fusion, op) && row->passes.pass[op] == pass + 1;
 }
 
-void rowwise_declare_row_values(const RowEmitter *row, int passes)
-{
-    for (int i = 0; i < row->fusion->op_count; i++) {
-        if (divides_after(row, i, passes))
-            strbuf_printf(row->out, "    Divisor divisor%d;\n", i);
-        if (is_known_after(row, i, passes))
-            strbuf_printf(row->out, "    %s v%d;\n", value_type(row->fusion->ops[i].out->dtype), i);
-    }
-}
-
-static void emit_divisor(Step *finish, const RowEmitter *row, int op)
+static void emit_divisor(Step *finish, RowEmitter *row, int op)
 {
     const Expr *divisor = row->fusion->ops[op].body->apply.operands[1];
+    const char *value = rows_value(row->out->arena, &row->first, ROWS_NOT_ROUNDED, divisor);
+    bool is_share = rowwise_takes_shares(row, op);
     finish->axes |= expr_axes(divisor);
-    strbuf_printf(&finish->text, IN "divisor%d = divisor_of(", op);
-    emit_expr(&finish->text, &row->first, divisor);
-    strbuf_puts(&finish->text, ");\n");
+    rowwise_declare(row, is_share ? "float" : "Divisor",
+                    arena_printf(row->out->arena, is_share ? "reciprocal%d" : "divisor%d", op));
+    strbuf_printf(&finish->text,
+                  is_share ? IN "reciprocal%d = 1.0f / %s;\n" : IN "divisor%d = divisor_of(%s);\n", op,
+                  value);
 }
 
 static void emit_row_value(Step *finish, const RowEmitter *row, int op)
@@ -97,25 +117,27 @@ static void emit_row_store(Step *store, const RowEmitter *row, int op)
     strbuf_printf(&store->text, ", v%d);\n", op);
 }
 
-static void emit_row_step(const RowEmitter *row, const char *signature, const Step *step)
+static void emit_row_step(const RowEmitter *row, StrBuf *function, int pass, const Step *step)
 {
     StrBuf opening = strbuf_new(row->out->arena);
-    emit_used_positions(&opening, IN, "row", &row->first, 0, row->fusion->spatial_count, step->axes);
-    rows_emit_function(row->out, signature, opening.text, step);
+    rowwise_emit_positions(&opening, IN, "row", &row->first, 0, row->fusion->spatial_count, step->axes);
+    rowwise_emit_part(function, pass, opening.text, step);
 }
 
-void rowwise_emit_row_values(const RowEmitter *row, int passes)
+void rowwise_emit_row_values(RowEmitter *row, int pass)
 {
     Step finish = rows_step(row->out->arena), store = rows_step(row->out->arena);
     for (int i = 0; i < row->fusion->op_count; i++) {
-        if (divides_after(row, i, passes))
+        if (divides_after(row, i, pass))
             emit_divisor(&finish, row, i);
-        if (!is_known_after(row, i, passes))
+        if (!is_known_after(row, i, pass))
             continue;
+        rowwise_declare(row, value_type(row->fusion->ops[i].out->dtype),
+                        arena_printf(row->out->arena, "v%d", i));
         emit_row_value(&finish, row, i);
         if (row->fusion->ops[i].stored)
             emit_row_store(&store, row, i);
     }
-    emit_row_step(row, "finish(const Tensors &t, int round)", &finish);
-    emit_row_step(row, "store_row(const Tensors &t) const", &store);
+    emit_row_step(row, &row->finish, pass, &finish);
+    emit_row_step(row, &row->store_values, pass, &store);
 }
