@@ -12,22 +12,8 @@
 //         | cdef |              | 37bf |
 //         +------+              +------+
 //
-// r and c may each hold several axes of the tensors, those that are contiguous in the input and in the
-// output; what is left is `outer`. Where both are short, a block takes several outer positions. Where a tile
-// is one run in the output and C is odd, writes of VW points run on from row to row.
-//
-// Lines of the input that begin anywhere are COPIED instead, as they are: all whole vectors of memory that hold
-// some of a line, which lies as far behind a whole vector in shared memory as in the input. There lines stand
-// PAD points apart, or follow each other as they do in the input. What writes along c then gathers the VW points
-// of a vector from as many lines:
-//
-//      input    ....|..ab|cdef|gh..|....     tile   |..ab|cdef|gh..|      line c
-//                                                     |.ijk|lmno|p...|    line c + 1
-//
-// TURN neighbouring threads gather for as many rows: together they meet different banks.
-//
-// Rows of the output that are RAGGED begin anywhere. Writes are aligned all the same: blocks share a row where
-// it is aligned to SHARE points, and so have whole vectors. What is less at its ends is written point by point.
+// r and c may each hold several axes of the tensors, those that are contiguous in the input and in the output; what is left is
+// `outer`. Where both are short, a block takes several outer positions.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -56,6 +42,8 @@ constexpr int OUTER_PITCH = 4160;                    // elements of shared memor
 constexpr int ALONG_R = 16, ALONG_C = 16;            // threads beside each other along r, along c
 constexpr int VECTORS_R = 0;                         // that hold a copied line, wherever it begins
 constexpr int THREADS = 256;
+
+using Held = Piece<Element, PC, VR>;                 // a piece in registers
 
 __device__ __forceinline__ const Element *input(const Tensors &t) { return t.in0; }
 constexpr Index ELEMENTS = 8192000;   // of the input
@@ -125,19 +113,19 @@ __device__ __forceinline__ void load_turned(const Tensors &t, Element *tile, Ind
     constexpr int PIECES = WIDTH / PC, ALL = TO * PIECES;     // of a line along r, side by side
     constexpr int READS = (ALL + LINES - 1) / LINES;
     static_assert(READS * LINES >= ALL && (READS - 1) * LINES < ALL, "each piece is read, and none in vain");
-    Piece<Element, PC, VR> piece[READS];
+    Held piece[READS];
     const int r = (int)threadIdx.x % ALONG_R * VR, first = (int)threadIdx.x / ALONG_R;
     const bool busy = first < LINES && r0 + r < R;
     const auto reads = [&](int line) { return busy && line < ALL; };
-    UNROLL for (int i : Steps<READS>()) {
+    UNROLL for (int i = 0; i < READS; ++i) {
         const int line = first + i * LINES;
         const int c = line_of<PIECES>(line) * PC, outer = outer_of<PIECES>(line);
-        const bool inside = reads(line) && outer0 + outer < OUTER;
-        UNROLL for (int e : Steps<PC>())
-            if (inside && c0 + c + e < C)
+        const bool is_there = reads(line) && outer0 + outer < OUTER;
+        UNROLL for (int e = 0; e < PC; ++e)
+            if (is_there && c0 + c + e < C)
                 piece[i].read(e, input(t) + source(outer0 + outer, r0 + r, c0 + c + e));
     }
-    UNROLL for (int i : Steps<READS>()) {
+    UNROLL for (int i = 0; i < READS; ++i) {
         const int line = first + i * LINES;
         const int c = line_of<PIECES>(line) * PC, outer = outer_of<PIECES>(line);
         if (reads(line))
@@ -146,18 +134,24 @@ __device__ __forceinline__ void load_turned(const Tensors &t, Element *tile, Ind
     }
 }
 
-// Copies lines as they are, neighbouring threads along r; JOINED ones of an outer position are one line.
+// Lines of the input that begin anywhere are COPIED as they are: all whole vectors of memory that hold some of a line, which
+// lies as far behind a whole vector in shared memory as in the input. There lines stand PAD points apart, or follow each other
+// as they do in the input: JOINED ones of an outer position are one line. Neighbouring threads copy along r.
+//
+//      input    ....|..ab|cdef|gh..|....     tile   |..ab|cdef|gh..|      line c
+//                                                     |.ijk|lmno|p...|    line c + 1
 __device__ __forceinline__ void load_copied(const Tensors &t, Element *tile, Index outer0, Index r0, Index c0)
 {
     constexpr int LINES = JOINED ? 1 : WIDTH;
     const int columns = part(C, c0, WIDTH), length = JOINED ? columns * TR : part(R, r0, TR);
-    UNROLL for (int each : Steps<TO * LINES, THREADS / ALONG_R>((int)(threadIdx.x / ALONG_R))) {
+    UNROLL for (int i = 0; i < TO * LINES; i += THREADS / ALONG_R) {
+        const int each = i + (int)(threadIdx.x / ALONG_R);
         const int line = line_of<LINES>(each), outer = outer_of<LINES>(each);
         const Index from = source(outer0 + outer, r0, c0 + line);
         const int before = (int)((unsigned)from % VR);
         Element *to = &tile[place_from(outer0, r0, c0, outer, 0, line)];
-        UNROLL for (int vector : Steps<VECTORS_R, ALONG_R>((int)(threadIdx.x % ALONG_R))) {
-            const int at = vector * VR - before;
+        UNROLL for (int v = 0; v < VECTORS_R; v += ALONG_R) {
+            const int at = (v + (int)(threadIdx.x % ALONG_R)) * VR - before;
             if (each < TO * LINES && outer0 + outer < OUTER && (JOINED || line < columns) && at < length) {
                 if (ELEMENTS % VR == 0 || from + at + VR <= ELEMENTS)
                     async_copy16(to + at, input(t) + from + at);
@@ -173,13 +167,13 @@ __device__ __forceinline__ void load_copied(const Tensors &t, Element *tile, Ind
 }
 
 // Stores rows of a turned tile, neighbouring threads along c.
-__device__ __forceinline__ void store_rows(const Tensors &t, const Element *tile, Index outer0, Index r0,
-                                           Index c0)
+__device__ __forceinline__ void store_rows(const Tensors &t, const Element *tile, Index outer0, Index r0, Index c0)
 {
     constexpr int LINES = THREADS / ALONG_C;
     const int c = (int)threadIdx.x % ALONG_C * VC, first = (int)threadIdx.x / ALONG_C;
     const bool writes = first < LINES && c0 + c < C;
-    UNROLL for (int line : Steps<TO * TR, LINES>(first)) {
+    UNROLL for (int i = 0; i < TO * TR; i += LINES) {
+        const int line = first + i;
         const int r = line_of<TR>(line), outer = outer_of<TR>(line);
         if (writes && line < TO * TR && outer0 + outer < OUTER && r0 + r < R) {
             Element points[VW];
@@ -189,11 +183,13 @@ __device__ __forceinline__ void store_rows(const Tensors &t, const Element *tile
     }
 }
 
-// Stores a turned tile as one run: all its points lie together in the output.
+// Stores a turned tile as one run: all its points lie together in the output. Where C is odd, writes of VW points run on from row
+// to row.
 __device__ __forceinline__ void store_run(const Tensors &t, const Element *tile, Index outer0, Index r0)
 {
     const int points_inside = part(OUTER, outer0, TO) * part(R, r0, TR) * TC;
-    UNROLL for (int run : Steps<TO * TR * TC, THREADS * VW>((int)threadIdx.x * VW)) {
+    UNROLL for (int i = 0; i < TO * TR * TC; i += THREADS * VW) {
+        const int run = i + (int)threadIdx.x * VW;
         if (run >= points_inside)
             continue;
         Element points[VW];
@@ -202,13 +198,15 @@ __device__ __forceinline__ void store_run(const Tensors &t, const Element *tile,
     }
 }
 
-// Points from here to where a block's share of a row begins.
+// Points from here to where a block's share of a row begins. Rows of the output that are RAGGED begin anywhere; writes are
+// aligned all the same: blocks share a row where it is aligned to SHARE points, and so have whole vectors.
 __device__ __forceinline__ int to_share(Index point)
 {
     return RAGGED ? (int)((0u - (unsigned)point) % SHARE) : 0;
 }
 
-// Stores whole vectors whose points lie apart in shared memory, neighbouring threads along r, then along c.
+// Stores whole vectors whose VW points lie apart in shared memory, in as many lines. TURN neighbouring threads gather for as many
+// rows: together they meet different banks.
 __device__ __forceinline__ void store_gathered(const Tensors &t, const Element *tile, Index outer0, Index r0,
                                                Index c0)
 {
@@ -218,15 +216,17 @@ __device__ __forceinline__ void store_gathered(const Tensors &t, const Element *
     const int first = (int)(threadIdx.x / TURN % ALONG_C);
     const int line = (int)(threadIdx.x / (TURN * ALONG_C) * TURN + threadIdx.x % TURN);
     const int columns = part(C, c0, WIDTH);
-    UNROLL_4 for (int row : Steps<TO * ROWS, LINES>(line)) {
+    UNROLL_4 for (int i = 0; i < TO * ROWS; i += LINES) {
+        const int row = line + i;
         const int r = line_of<ROWS>(row), outer = outer_of<ROWS>(row);
-        const bool inside = row < TO * ROWS && r0 + r < R && outer0 + outer < OUTER;
+        const bool is_there = row < TO * ROWS && r0 + r < R && outer0 + outer < OUTER;
         const int begin = to_share(target(outer0 + outer, r0 + r, c0));
-        UNROLL for (int vector : Steps<VECTORS, ALONG_C>(first)) {
+        UNROLL for (int v = 0; v < VECTORS; v += ALONG_C) {
+            const int vector = first + v;
             const int c = begin + vector * VC;
-            if (line < LINES && inside && vector < VECTORS && c + VC <= columns) {
+            if (line < LINES && is_there && vector < VECTORS && c + VC <= columns) {
                 Element points[VW];
-                UNROLL for (int e : Steps<VW>())
+                UNROLL for (int e = 0; e < VW; ++e)
                     points[e] = tile[place_from(outer0, r0, c0, outer, r, c + e)];
                 finish(t, outer0 + outer, r0 + r, c0 + c, points);
             }
@@ -238,7 +238,8 @@ __device__ __forceinline__ void store_gathered(const Tensors &t, const Element *
 __device__ __forceinline__ void store_ends(const Tensors &t, const Element *tile, Index outer0, Index r0, Index c0)
 {
     const int columns = part(C, c0, WIDTH), e = (int)(threadIdx.x % SHARE);
-    UNROLL_4 for (int row : Steps<TO * TR, THREADS / SHARE>((int)(threadIdx.x / SHARE))) {
+    UNROLL_4 for (int i = 0; i < TO * TR; i += THREADS / SHARE) {
+        const int row = i + (int)(threadIdx.x / SHARE);
         const int r = line_of<TR>(row), outer = outer_of<TR>(row);
         if (row >= TO * TR || r0 + r >= R || outer0 + outer >= OUTER)
             continue;
@@ -256,7 +257,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
     SHARED(0, Element, tile, [TO * OUTER_PITCH]);         // (TO,TR,WIDTH), or (TO,WIDTH,TR) if COPIED
-
     const Index c0 = (Index)blockIdx.x % TILES_C * TC;
     const Index r0 = (Index)blockIdx.x / TILES_C % TILES_R * TR;
     const Index outer0 = (Index)blockIdx.x / (TILES_C * TILES_R) * TO;
@@ -266,7 +266,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
     else
         load_turned(t, tile, outer0, r0, c0);
     block_sync();
-
     if (COPIED || RAGGED)
         store_gathered(t, tile, outer0, r0, c0);
     else if (VW == VC)

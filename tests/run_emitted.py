@@ -15,8 +15,8 @@ import tempfile
 import common
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# Of a kernel's file, up to its main(). The goal is 220 for permutes: permute_021 speaks of lines that begin within a vector.
-LINES = {"softmax": 300, "permute_0213": 220, "permute_021": 287}
+# Of a kernel's file, up to its main().
+LINES = {"softmax": 300, "permute_0213": 220, "permute_021": 220}
 # One of each: bits, bytes, whole numbers, halves, guards, several outputs, a reduction of all.
 PROGRAMS = ["mask_compare", "quantise_i8", "argmax", "softmax", "conv2d_3x3", "bn_relu_training", "reduce_all"]
 NVCC = shutil.which("nvcc")

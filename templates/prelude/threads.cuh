@@ -103,20 +103,3 @@ template <class Chunk> DEVICE Chunk read_global(const Chunk *p)
 template <class Chunk> DEVICE Chunk read_global(const Chunk *p) { return *p; }
 #endif
 #endif
-
-// for (int i : Steps<END, STEP>(first)): first, first + STEP, … as often as the STEP goes into END, rounded up. All threads
-// go through such a loop equally often, whatever their first.
-template <int END, int STEP = 1> struct Steps {
-    struct At {
-        int offset, first;
-
-        __device__ __forceinline__ int operator*() const { return first + offset; }
-        __device__ __forceinline__ bool operator!=(const At &end) const { return offset < end.offset; }
-        __device__ __forceinline__ void operator++() { offset += STEP; }
-    };
-    int first;
-
-    __device__ __forceinline__ explicit Steps(int first_ = 0) : first(first_) {}
-    __device__ __forceinline__ At begin() const { return {0, first}; }
-    __device__ __forceinline__ At end() const { return {END, first}; }
-};

@@ -121,8 +121,7 @@ template <class T, int N> struct Line<T, N, true> {
 };
 
 // COLUMNS x ROWS elements in registers, read column by column and written row by row.
-template <class T, int COLUMNS, int ROWS, bool = sizeof(T) == 1 && COLUMNS == 4 && ROWS % 4 == 0>
-struct Piece {
+template <class T, int COLUMNS, int ROWS> struct Piece {
     T at[COLUMNS][ROWS];
 
     __device__ __forceinline__ void read(int column, const T *from) { move_vector<ROWS>(at[column], from); }
@@ -135,8 +134,9 @@ struct Piece {
     }
 };
 
-// Bytes stay in words: 4 x 4 of them are turned by 8 permutations.
-template <class T, int ROWS> struct Piece<T, 4, ROWS, true> {
+// Of bytes, which stay in words: 4 x 4 of them are turned by 8 permutations.
+template <class T, int COLUMNS, int ROWS> struct PieceOfBytes {
+    static_assert(sizeof(T) == 1 && COLUMNS == 4 && ROWS % 4 == 0, "words of bytes");
     unsigned at[4][ROWS / 4];
 
     __device__ __forceinline__ void read(int column, const T *from)

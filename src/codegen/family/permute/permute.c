@@ -286,21 +286,26 @@ static void emit_offset(StrBuf *out, const Scope *scope, const Permute *permute,
     for (int i = 0; i < permute->side[contiguous].count; i++)
         rest.coef[permute->side[contiguous].axes[i]] = 0;
     uint32_t used = affine_axes(&rest);
+    Scope named = *scope;
     strbuf_printf(out, "__device__ __forceinline__ Index %s(Index outer, Index r, Index c)\n{\n", function);
-    for (int s = 0; s < SIDE_COUNT; s++)
-        if (s != contiguous && side_uses(&permute->side[s], used))
-            emit_side(out, "    ", scope, &permute->side[s], flat[s], used);
-        else if (s != contiguous)
+    for (int s = 0; s < SIDE_COUNT; s++) {
+        const CopySide *side = &permute->side[s];
+        if (side->count == 1)
+            named.axis[side->axes[0]] = flat[s];
+        else if (s != contiguous && side_uses(side, used))
+            emit_side(out, "    ", scope, side, flat[s], used);
+        if (s != contiguous && !side_uses(side, used))
             strbuf_printf(out, "    (void)%s;\n", flat[s]);
+    }
     strbuf_puts(out, "    return ");
     if (!affine_is_constant(&rest) || rest.constant) {
-        emit_affine(out, &rest, scope->axis);
+        emit_affine(out, &rest, named.axis);
         strbuf_puts(out, " + ");
     }
     strbuf_printf(out, "%s;\n}\n", flat[contiguous]);
 }
 
-static void emit_places(StrBuf *out, const Scope *scope, const Permute *permute)
+static void emit_places(StrBuf *out, const Scope *scope, const Permute *permute, const Shape *shape)
 {
     const Tensor *tensor = permute->access->tensor;
     strbuf_printf(out,
@@ -308,6 +313,9 @@ static void emit_places(StrBuf *out, const Scope *scope, const Permute *permute)
                   input_position(scope->fusion, tensor));
     strbuf_printf(out, "constexpr Index ELEMENTS = %" PRId64 ";   // of the input\n",
                   tensor_elements(tensor));
+    bool is_bytes = permute->element_bytes == 1 && shape->piece == 4 && shape->vector[ROWS] % 4 == 0;
+    strbuf_printf(out, "\nusing Held = %s<Element, PC, VR>;   // a piece in registers\n",
+                  is_bytes ? "PieceOfBytes" : "Piece");
     strbuf_puts(out, "\n// Where a point is in the input.\n");
     emit_offset(out, scope, permute, "source", &permute->source, ROWS);
     strbuf_puts(out, "\n// Where it is in the output.\n");
@@ -409,7 +417,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     for (int a = 0; a < plan->fusion->axis_count; a++)
         scope.axis[a] = axis_names[a];
     emit_constants(out, plan, &permute, &shape);
-    emit_places(out, &scope, &permute);
+    emit_places(out, &scope, &permute, &shape);
     emit_finish(out, &scope, &permute, &reads);
 }
 
