@@ -29,8 +29,20 @@ static int insert_route(Route *routes, int count, int keep, Route route)
     return count < keep ? count + 1 : keep;
 }
 
-/* The choice as it outlives the fusion's others. */
-static Choice *retain(Arena *arena, Choice *choice)
+/* The rules as they outlive the fusion's others: one copy for all choices that hold them. */
+static const TileRules *retain_rules(Arena *arena, const ChoiceList *choices, const TileRules *rules)
+{
+    for (int c = 0; c < choices->count; c++) {
+        const Choice *choice = choices->choices[c];
+        for (int i = 0; i < choice->count && choice->retained; i++)
+            if (choice->launches[i].rules == rules)
+                return choice->retained->launches[i].rules;
+    }
+    return rules_copy(arena, rules);
+}
+
+/* Likewise the choice. */
+static Choice *retain(Arena *arena, const ChoiceList *choices, Choice *choice)
 {
     if (choice->retained)
         return choice->retained;
@@ -39,7 +51,7 @@ static Choice *retain(Arena *arena, Choice *choice)
     size_t bytes = (size_t)choice->count * sizeof *choice->launches;
     PlannedLaunch *launches = memcpy(arena_room(arena, bytes), choice->launches, bytes);
     for (int i = 0; i < copy->count; i++)
-        launches[i].rules = rules_copy(arena, choice->launches[i].rules);
+        launches[i].rules = retain_rules(arena, choices, choice->launches[i].rules);
     copy->launches = launches;
     choice->retained = copy;
     return copy;
@@ -68,7 +80,7 @@ static int combine(Planner *planner, const Route *routes, int count, const Choic
                 kept = insert_route(best, kept, keep, longer);
         }
     for (int i = 0; i < kept && !planner->alone; i++)
-        best[i].choice = retain(planner->arena, best[i].choice);
+        best[i].choice = retain(planner->arena, choices, best[i].choice);
     return kept;
 }
 
