@@ -56,6 +56,7 @@ CASES = {
                ("matmul_transposed", "f32", dict(M=130, N=66, K=8)), ("convolution", "f32", dict(M=9, N=11, K=3)),
                ("matmul", "f32", dict(M=600, N=36, K=4)), ("matmul", "i8", dict(M=5, N=7, K=64)),
                ("matmul", "f64", dict(M=32, N=32, K=33))],
+    "bulk": [("bulk", "f16", dict(M=130, K=72), "h200"), ("bulk_turned", "bf16", dict(M=9, N=64, K=90), "h200")],
     "skinny": [("skinny", "f32", dict(N=40, K=72)), ("skinny", "f16", dict(N=33, K=130)), ("skinny_transposed", "f32", dict(M=4, N=19, K=136)),
                ("skinny_transposed", "f16", dict(M=5, N=34, K=67)), ("skinny_vector", "f64", dict(N=9, K=104)),
                ("skinny", "i8", dict(N=7, K=515))],

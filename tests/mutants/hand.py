@@ -26,6 +26,14 @@ HAND = [
     ("L4 threads overlap", "loopnest.cu", "first = thread * POINTS_PER_THREAD", "first = thread", 1),
     ("L5 word stored at a bit's position", "loopnest.cu", "store_words(t, thread, words)", "store_words(t, first, words)", 1),
     ("L6 the block's number is forgotten", "loopnest.cu", "(Index)blockIdx.x * THREADS + ", "", 1),
+    # ---- bulk ----
+    ("B1 copies do not wait for products", "bulk.cu", "        mbarrier_wait(&ring.free[place.stage], (place.round & 1) ^ 1);", "        ", 1),
+    ("B2 products do not wait for copies", "bulk.cu", "        mbarrier_wait(&ring.full[place.stage], place.round & 1);\n", "", 1),
+    ("B3 a stage is given back too early", "bulk.cu", "            release(ring, last);\n        last = place.stage;",
+     "            release(ring, place.stage);\n        last = place.stage;", 1),
+    ("B4 barriers that not all know", "bulk.cu", "    else\n        block_sync();\n\n    Place", "\n    Place", 1),
+    ("B5 fewer bytes are expected than come", "bulk.cu", "(int)sizeof(Stage));", "(int)sizeof(Stage) / 2);", 1),
+    ("B6 one warp gives the stage back for all", "bulk.cu", "NEIGHBOURS * GROUPS * 4);", "NEIGHBOURS * GROUPS);", 1),
     # ---- matmul ----
     ("M1 missing first barrier", "matmul.cu", "    block_sync();\n\n    // Compute", "\n    // Compute", 1),
     ("M2 missing barrier between steps", "matmul.cu", "            block_sync();\n        }\n    }\n\n    // Store",
