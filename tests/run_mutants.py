@@ -60,6 +60,9 @@ CASES = {
     "skinny": [("skinny", "f32", dict(N=40, K=72)), ("skinny", "f16", dict(N=33, K=130)), ("skinny_transposed", "f32", dict(M=4, N=19, K=136)),
                ("skinny_transposed", "f16", dict(M=5, N=34, K=67)), ("skinny_vector", "f64", dict(N=9, K=104)),
                ("skinny", "i8", dict(N=7, K=515))],
+    "toeplitz": [("toeplitz", "f16", dict(M=5, N=18)), ("toeplitz", "bf16", dict(M=17, N=9)), ("toeplitz_turned", "f16", dict(M=1, N=70)),
+                 ("toeplitz_turned", "bf16", dict(M=3, N=24)), ("toeplitz_lines", "f16", dict(M=17, N=33)),
+                 ("toeplitz_beside", "f16", dict(M=5, N=18))],
     "reduce": [("rows", "f32", dict(M=37, N=1023), "a100", "mi50"), ("columns", "f32", dict(M=257, N=70)),
                ("rows", "f16", dict(M=5, N=4096)), ("everything", "i32", dict(M=9, N=1000)), ("columns", "i8", dict(M=67, N=128)),
                ("product", "f64", dict(M=13, N=5)), ("columns", "f32", dict(M=3, N=1024)),
@@ -96,7 +99,7 @@ CASES = {
                 ("turned_inside", "f16", dict(P=8, M=301, N=151))],
 }
 # Where neither the width of a warp nor clusters matter, one device tells as much as several.
-DEVICES = collections.defaultdict(lambda: ("a100", "mi50"), skinny=("h200",), reduce=("a100",), window=("a100",), rowwise=("a100",),
+DEVICES = collections.defaultdict(lambda: ("a100", "mi50"), skinny=("h200",), toeplitz=("h200",), reduce=("a100",), window=("a100",), rowwise=("a100",),
                                   permute=("a100",))
 # Further programs.
 TEXTS = {

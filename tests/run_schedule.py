@@ -47,6 +47,7 @@ NEIGHBOURS = ["bulk/neighbours"]   # where tiles fill the device, a small one
 PART = ["wgmma/three stages", "wgmma/four stages"]
 COLUMNS, ROWS = (["skinny/column", "skinny/column-cluster"], ["skinny/row", "skinny/row-cluster"])
 LINES, CHANNELS = (["depthwise/lines"], ["depthwise/channels"])
+TOEPLITZ = [f"toeplitz/{kind}" for kind in ("16 images", "8 images", "4 images", "2 images", "1 image")]
 LARGE = ["rowwise/block", "rowwise/cluster", "rowwise/memory", "rowwise/shared", "rowwise/shared-cluster",
          "rowwise/pairs-cluster", "rowwise/ahead"]
 
@@ -80,6 +81,13 @@ def depthwise(x, w, y, image, tap, dtype="f32"):
     """The shapes of the image and the filter, what is defined, and of which element and tap."""
     return (f"input x[{x}] : {dtype}\ninput w[{w}] : {dtype}\ny[{y}] = sum[r, s](pad(x[{image}], 0) * w[{tap}])\n"
             f"output y : {dtype}\n")
+
+
+def filters(images, side, taps, turned=False, dtype="f16"):
+    before = f"+ {taps // 2}" if turned else f"- {taps // 2}"
+    step = "-" if turned else "+"
+    return (f"input x[{images}, 3, {side}, {side}] : {dtype}\ninput w[3, {taps}, {taps}] : {dtype}\ny[n, c, h:{side}, v:{side}] = "
+            f"sum[r, s](pad(x[n, c, h {step} r {before}, v {step} s {before}], 0) * w[c, r, s])\noutput y : {dtype}\n")
 
 
 def product(m, n, k, dtype="f32", turned=False):
@@ -135,6 +143,8 @@ PROGRAMS = [
     (product(256, 512, 256, "f64"), GEMM), (product(200, 328, 136, "f64", True), GEMM), (product(100, 91, 77, "f64"), GEMM),
     (product(256, 512, 512, "f16"), NEIGHBOURS), (product(256, 512, 264, "bf16"), NEIGHBOURS),
     (product(256, 512, 200, "f16", True), NEIGHBOURS), (product_of_part(256, 512, 512, "f16"), PART), (product_of_part(200, 328, 256, "bf16"), PART),
+    (filters(9, 32, 7), TOEPLITZ), (filters(17, 24, 31), TOEPLITZ), (filters(5, 72, 9, True, "bf16"), TOEPLITZ),
+    (filters(3, 19, 5), TOEPLITZ),
     (skinny(4, 512, 1024), COLUMNS), (skinny(5, 333, 1001), COLUMNS), (skinny(16, 2048, 2048, "f16"), COLUMNS),
     (skinny(4, 128, 4096, along_k=True), ROWS), (skinny(5, 33, 1001, "f16", True), ROWS),
     (skinny(1, 300, 4096, "f16", True), ROWS), (skinny(15, 1000, 520, "bf16", True), ROWS),

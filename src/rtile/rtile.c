@@ -81,7 +81,7 @@ static int64_t shared_bytes(const TileRules *rules, const RTile *tile, const RTi
 {
     const TileSpace *space = &rules->space;
     if (rules->shared_of)
-        return rules->shared_of(rules, tile);
+        return rules->shared_of(rules, tile, inner);
     if (rules->shared_bytes)
         return rules->shared_bytes;
     int64_t bytes = rules->shared_overhead;

@@ -108,11 +108,17 @@ struct TileRules {
     int register_overhead;           // addresses, loop counters, … of one thread
     int64_t shared_overhead;         // bytes beyond the staged tiles
     int64_t shared_bytes;            // of a block, by the layout of a family that has its own; 0: both of these
-    int64_t (*shared_of)(const TileRules *rules, const RTile *block);   // the same where it depends on the tile; or NULL
+    /* The same where it depends on the tiles; or NULL. */
+    int64_t (*shared_of)(const TileRules *rules, const RTile *block, const RTile *inner);
+    /* Bytes of a staged tile that the threads of the block at these positions write there, or read, where the family lays it out;
+       or NULL. */
+    int64_t (*shared_moved)(const TileRules *rules, int tile, bool written, const RTile *block, const RTile *inner,
+                            const int64_t *first);
     bool copies_through_registers;   // staged tiles are loaded into registers and stored from there, not copied directly
     double held_words;               // registers for each word that passes through them so; 0: one
     int input_buffers;               // copies of its inputs' data tiles that a thread holds while it computes: 0 none,
                                      // 2: the next register step's are read while this one's are used
+    double unit_share;               // of the unit's peak, that is reached beside loads; 0: all
     double thread_instructions;      // beyond loads and arithmetic: of a thread in its whole life,
     double element_instructions;     // for an element of its inputs' tiles,
     double output_instructions;      // for one of its outputs

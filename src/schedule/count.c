@@ -120,10 +120,23 @@ static void add_shared(CountWalk *walk, int64_t read, int64_t written)
     add(&walk->counts->shared_written, written);
 }
 
-static void count_staging(CountWalk *walk, const Move *move, const DataTile *tile, int64_t times)
+static void count_own(CountWalk *walk, const Move *move, int tile)
 {
+    bool writes = move->to == PLACE_SHARED;
+    if (!writes && move->from != PLACE_SHARED)
+        return;
+    int64_t bytes = walk->rules->shared_moved(walk->rules, tile, writes, walk->block->shared, walk->block->inner,
+                                              walk->region.first);
+    add_shared(walk, writes ? 0 : bytes, writes ? bytes : 0);
+}
+
+static void count_staging(CountWalk *walk, const Move *move, int index, int64_t times)
+{
+    const DataTile *tile = &walk->rules->space.tiles[index];
     bool reads = move->from == PLACE_SHARED, writes = move->to == PLACE_SHARED;
-    if ((reads && (tile->plane || tile->windows)) || ((reads || writes) && !is_picture(walk, tile)))
+    if (walk->rules->shared_moved)
+        count_own(walk, move, index);
+    else if ((reads && (tile->plane || tile->windows)) || ((reads || writes) && !is_picture(walk, tile)))
         add_shared(walk, reads ? COUNT_UNKNOWN : 0, writes ? COUNT_UNKNOWN : 0);
     else if (reads)
         add_shared(walk, own_bytes(walk, tile, move, false, times), 0);
@@ -173,7 +186,7 @@ static void count_move(CountWalk *walk, const Item *item, int64_t times)
             continue;
         if (of_memory && !move->again)
             count_sectors(walk, i);
-        count_staging(walk, move, tile, times);
+        count_staging(walk, move, i, times);
         if (move->collected)
             count_collected(walk, tile);
     }

@@ -16,5 +16,6 @@ char *generate(Arena *arena, uint64_t seed, uint64_t number)
            : kind < 42 ? generate_known(arena, state)
            : kind < 46 ? generate_product(arena, state)
            : kind < 51 ? generate_skinny(arena, state)
+           : kind < 55 ? generate_depthwise(arena, state)
                        : generate_network(arena, state);
 }

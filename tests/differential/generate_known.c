@@ -285,6 +285,29 @@ char *generate_skinny(Arena *arena, uint64_t state)
     return out.text;
 }
 
+/* Images n, channels c and their multipliers m. The window may begin beside the image or in it, and end likewise; filters may
+   be larger than images. */
+char *generate_depthwise(Arena *arena, uint64_t state)
+{
+    static const char *const types[] = {"f16", "bf16", "f16", "bf16", "f16", "bf16", "f32", "f64"};
+    static const char *const bodies[] = {"t[n, c, m, h, v]", "relu(t[n, c, m, h, v] + b[c])", "t[n, c, m, h, v] * 0.5 + h - v"};
+    static const int64_t images[] = {1, 2, 3, 5, 9, 17}, sides[] = {5, 8, 13, 16, 20}, widths[] = {5, 8, 16, 24, 33, 72},
+                         taps[] = {1, 3, 5, 7, 9, 12, 15};
+    Shape shape = {.random = {state}}, *s = &shape;
+    int64_t batch = PICK(&s->random, images), multiplier = 1 + below(s, 4) / 3, turned = below(s, 2);
+    int64_t height = PICK(&s->random, sides), width = PICK(&s->random, widths);
+    int64_t down = PICK(&s->random, taps), along = PICK(&s->random, taps), above = below(s, down + 1), beside = below(s, along + 1);
+    int64_t outputs[2] = {1 + below(s, height + 3), width - below(s, 2) * below(s, width)};
+    const char *type = PICK(&s->random, types), sign = turned ? '-' : '+', back = turned ? '+' : '-';
+    StrBuf out = strbuf_new(arena);
+    strbuf_printf(&out, "input x[%" PRId64 ", 2, %" PRId64 ", %" PRId64 "] : %s\n", batch, height, width, type);
+    strbuf_printf(&out, "input w[2, %" PRId64 ", %" PRId64 ", %" PRId64 "] : %s\ninput b[2] : f32\n", multiplier, down, along, type);
+    strbuf_printf(&out, "t[n, c, m, h:%" PRId64 ", v:%" PRId64 "] = sum[r, s](pad(x[n, c, h %c r %c %" PRId64 ", v %c s %c %" PRId64
+                  "], 0) * w[c, m, r, s])\n", outputs[0], outputs[1], sign, back, above, sign, back, beside);
+    strbuf_printf(&out, "y[n, c, m, h, v] = %s\noutput y : %s\n", PICK(&s->random, bodies), below(s, 3) ? type : "f32");
+    return out.text;
+}
+
 char *generate_known(Arena *arena, uint64_t state)
 {
     uint64_t kind = generate_hash(state + 2) % 23;

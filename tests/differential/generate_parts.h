@@ -33,5 +33,8 @@ char *generate_product(Arena *arena, uint64_t state);
 /* A sum of products with few rows, or a matrix times a vector, whichever way both lie. */
 char *generate_skinny(Arena *arena, uint64_t state);
 
+/* A filter for each channel of images, forwards or turned, and any part of what it makes. */
+char *generate_depthwise(Arena *arena, uint64_t state);
+
 /* A program as networks have them: layers over a few axes, each made of what others left. */
 char *generate_network(Arena *arena, uint64_t state);

@@ -204,6 +204,23 @@ PROGRAMS = [
         input x[2, 5, N, 8] : {T}  input w[M, 3, 3, 8] : {T}
         y[n, h:5, v:N, f] = sum[r, s, c](pad(x[n, h + r - 1, v + s - 1, c], 0) * w[f, r, s, c])
         output y : {T}"""),
+    Program("toeplitz", "toeplitz", HALVES, {"M": ("image", 5), "N": ("row", 18)}, """
+        input x[M, 2, N, 24] : {T}  input w[2, 9, 9] : {T}  input b[2] : f32
+        t[n, c, h:N, v:24] = sum[r, s](pad(x[n, c, h + r - 4, v + s - 4], 0) * w[c, r, s])
+        y[n, c, h, v] = relu(t[n, c, h, v] + b[c])
+        output y : {T}"""),
+    Program("toeplitz_turned", "toeplitz", HALVES, {"M": ("image", 3), "N": ("column", 70)}, """
+        input dy[M, 3, 9, N] : {T}  input w[3, 12, 5] : {T}
+        dx[n, c, h:13, v:N] = sum[r, s](pad(dy[n, c, h - r + 6, v - s + 2], 0) * w[c, r, s])
+        output dx : f32"""),
+    Program("toeplitz_beside", "toeplitz", HALVES, {"M": ("image", 5), "N": ("column", 18)}, """
+        input x[M, 3, 19, N + 3] : {T}  input w[3, 6, 5] : {T}
+        y[n, c, h:20, v:N] = sum[r, s](pad(x[n, c, h + r - 2, v + s - 3], 0) * w[c, r, s])
+        output y : {T}"""),
+    Program("toeplitz_lines", "toeplitz", HALVES, {"M": ("image", 17), "N": ("column", 33)}, """
+        input x[M, 3, N + 8] : {T}  input w[3, 2, 9] : {T}
+        y[n, c, m, v:N] = sum[s](x[n, c, v + s] * w[c, m, s])
+        output y : {T}"""),
     Program("convolution", "matmul", REAL, {"M": ("m", 9), "N": ("n", 20), "K": ("k", 4)}, """
         input x[K, N, 6] : {T}  input w[M, K, 3, 3] : {T}
         y[f, h:N, v:6] = sum[k, r, s](pad(x[k, h + r - 1, v + s - 1], 0) * w[f, k, r, s])

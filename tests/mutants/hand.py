@@ -55,6 +55,18 @@ HAND = [
      "const int tx = (int)threadIdx.x / (BN / TN), ty = (int)threadIdx.x % (BN / TN)", 1),
     ("M16 panel of blocks has the wrong height", "matmul.cu", "% (PANEL * BLOCKS_N) / rows * BN", "% (PANEL * BLOCKS_N) / PANEL * BN", 1),
     ("M17 batch forgotten", "matmul.cu", "batch = (Index)blockIdx.x / (BLOCKS_M * BLOCKS_N);", "batch = 0;", 1),
+    # ---- toeplitz ----
+    ("Z1 missing barrier before the input is read", "toeplitz.cu", "    block_sync();\n    Value none", "    Value none", 1),
+    ("Z2 rows beside the image are read", "toeplitz.cu", "inside(row, ROWS) ? place", "true ? place", 1),
+    ("Z3 rows behind the filter are multiplied", "toeplitz.cu", "step - j >= 0 && step - j < KH", "step - j >= 0", 1),
+    ("Z4 the window of rows does not move", "toeplitz.cu", "taps[(step - j + R) % R]", "taps[j]", 1),
+    ("Z5 infinite taps beside the image are forgotten", "toeplitz.cu", "doubt = none;", "doubt = 0;", 1),
+    ("Z6 rows behind the last are stored", "toeplitz.cu", " || (OH % BH != 0 && row >= OH) ||", " ||", 1),
+    ("Z7 sums are read before all lanes have left theirs", "toeplitz.cu", "            warp_sync();\n            UNROLL_4", "            UNROLL_4", 1),
+    ("Z8 both copies of the filter are the same", "toeplitz.cu", "Fs[kh][1][word] = taps[1] | taps[2] << 16;",
+     "Fs[kh][1][word] = taps[0] | taps[1] << 16;", 1),
+    ("Z9 images behind the last are read", "toeplitz.cu", "reached && (IMAGES % BI == 0 || i0 + it.image < IMAGES)", "reached", 1),
+    ("Z10 the second piece of a tile is the first again", "toeplitz.cu", "inputs.piece(next, 1)", "inputs.piece(i, 1)", 1),
     # ---- skinny ----
     ("K1 the rest along k is taken as whole", "skinny.cu", "multiply<false>(", "multiply<true>(", 1),
     ("K2 rows of B past the end are read", "skinny.cu", "b.template load<false>(", "b.template load<true>(", 1),

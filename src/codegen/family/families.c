@@ -43,6 +43,7 @@ const Family *const families[] = {
     &wgmma_family,
     &bulk_family,
     &skinny_family,
+    &toeplitz_family,
     &window_family,
     &depthwise_family,
     &reduce_family,

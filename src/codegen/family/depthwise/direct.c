@@ -212,14 +212,15 @@ static DirectWay find_way(const Fusion *fusion, const Depthwise *shape)
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
-static int64_t shared_of(const TileRules *rules, const RTile *block)
+static int64_t shared_of(const TileRules *rules, const RTile *block, const RTile *inner)
 {
+    (void)inner;
     return direct_layout(rules, block).bytes;
 }
 
 static KernelMemory memory(const KernelPlan *plan)
 {
-    return (KernelMemory){.shared_bytes = shared_of(plan->rules, &plan->program->tile[LEVEL_SHARED])};
+    return (KernelMemory){.shared_bytes = shared_of(plan->rules, &plan->program->tile[LEVEL_SHARED], NULL)};
 }
 
 /* Lanes say whether a tap is no finite number, if it could be multiplied by zeros outside of the image. */
@@ -304,7 +305,7 @@ static bool is_enough(const TileRules *rules, const DeviceSpec *device, const RT
     int64_t blocks = 1;
     for (int a = CHANNEL; a <= ALONG; a++)
         blocks = size_product(blocks, ceil_div(rules->space.axes[a].extent, block->size[a]));
-    return blocks >= 2 * (int64_t)device->sm_count && 3 * shared_of(rules, block) <= device->shared_per_sm;
+    return blocks >= 2 * (int64_t)device->sm_count && 3 * shared_of(rules, block, NULL) <= device->shared_per_sm;
 }
 
 /* Of a warp's lines few go outside alone, and there are warps enough to wait for each other, where shared memory has room for

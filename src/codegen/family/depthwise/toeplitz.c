@@ -1,0 +1,233 @@
+// toeplitz: a depthwise convolution of 16-bit elements on tensor cores, each row of the filter a matrix of its own.
+#include "codegen/family/depthwise/toeplitz.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "codegen/cuda/expr.h"
+#include "rprogram/cost/calibration.h"
+#include "rtile/space.h"
+
+enum {
+    A_ROWS = 16,
+    MAX_WIDTH = 64,     // columns of a tile: fragments of the input and sums of a row fit in registers
+    MAX_SUMS = 16,      // fragments of outputs that a warp holds
+    MAX_EACH = 4,       // rows of outputs that share a row of the input
+    MAX_TAPS = 32,      // fragments of rows of the filter that it holds
+    MAX_IMAGES = 64, MAX_THREADS = 256,
+    MAX_ROWS = 1 << 14  // of a block
+};
+
+static bool matches(const Fusion *fusion, const DeviceSpec *device)
+{
+    Toeplitz toeplitz;
+    return toeplitz_find(fusion, device, &toeplitz);
+}
+
+static int64_t at_most(int64_t value, int64_t limit) { return value < limit ? value : limit; }
+static int64_t at_least(int64_t value, int64_t limit) { return value > limit ? value : limit; }
+
+// ---- rules ----
+
+static Dim dim_of(Affine index, int64_t size) { return (Dim){index, size}; }
+
+static Affine window_index(const ImageAxis *axis, int output, int tap)
+{
+    Affine index = affine_axis(output);
+    index.coef[tap] = 1;
+    index.constant = axis->offset;
+    return index;
+}
+
+static bool is_picture(const Toeplitz *toeplitz)
+{
+    const Depthwise *shape = &toeplitz->shape;
+    return shape->multiplier.extent == 1 && shape->batch.count <= 1 && shape->channel.count <= 1;
+}
+
+static DataTile input_tile(const Toeplitz *toeplitz)
+{
+    const Access *access = factor_access(toeplitz->shape.x);
+    bool pieces = toeplitz_reads_pieces(toeplitz);
+    return (DataTile){
+        .name = access->tensor->name,
+        .rank = 4,
+        .dims = {dim_of(affine_axis(TOEPLITZ_IMAGE), toeplitz->images),
+                 dim_of(affine_axis(TOEPLITZ_CHANNEL), toeplitz->channels),
+                 dim_of(window_index(&toeplitz->row, TOEPLITZ_ROW, TOEPLITZ_TAP_ROW), toeplitz->row.inputs),
+                 dim_of(window_index(&toeplitz->column, TOEPLITZ_COLUMN, TOEPLITZ_TAP_COLUMN), toeplitz->column.inputs)},
+        .element_bits = dtype_info[access->tensor->dtype].bits,
+        .apart = !is_picture(toeplitz),
+        .scatter = pieces ? 1 : 2,   // two pieces are read for one
+        .instructions = pieces ? 0 : 4,   // of a thread to shift one element into its place; see PieceAnywhere
+        .staged = true,
+        .staged_inner = 3,
+    };
+}
+
+static DataTile filter_tile(const Toeplitz *toeplitz)
+{
+    const Access *access = factor_access(toeplitz->shape.w);
+    return (DataTile){
+        .name = access->tensor->name,
+        .rank = 3,
+        .dims = {dim_of(affine_axis(TOEPLITZ_CHANNEL), toeplitz->channels),
+                 dim_of(affine_axis(TOEPLITZ_TAP_ROW), toeplitz->row.taps),
+                 dim_of(affine_axis(TOEPLITZ_TAP_COLUMN), toeplitz->column.taps)},
+        .element_bits = dtype_info[access->tensor->dtype].bits,
+        .apart = !is_picture(toeplitz),
+        .scatter = 1,
+        .instructions = 12,   // of three taps, for a word of each copy
+        .staged = true,
+        .staged_inner = 2,
+    };
+}
+
+static DataTile output_tile(const Toeplitz *toeplitz, const FusedOp *op)
+{
+    return (DataTile){
+        .name = op->out->name,
+        .rank = 4,
+        .dims = {dim_of(affine_axis(TOEPLITZ_IMAGE), toeplitz->images),
+                 dim_of(affine_axis(TOEPLITZ_CHANNEL), toeplitz->channels),
+                 dim_of(affine_axis(TOEPLITZ_ROW), toeplitz->row.outputs),
+                 dim_of(affine_axis(TOEPLITZ_COLUMN), toeplitz->column.outputs)},
+        .element_bits = dtype_info[op->out->dtype].bits,
+        .apart = !is_picture(toeplitz),
+        .scatter = 1,
+        .output = true,
+    };
+}
+
+static TileSpace find_space(const Fusion *fusion, const DeviceSpec *device, const Toeplitz *toeplitz)
+{
+    TileSpace space = space_new(fusion, device);
+    space.unit = toeplitz->atom->unit;
+    space_add_axis(&space, "channel", toeplitz->channels, false);
+    space_add_axis(&space, "image", toeplitz->images, false);
+    space_add_axis(&space, "row", toeplitz->row.outputs, false);
+    space_add_axis(&space, "column", toeplitz->column.outputs, false);
+    space_add_axis(&space, "tap row", toeplitz->row.taps, true);
+    space_add_axis(&space, "tap column", toeplitz->column.taps, true);
+    space.tiles[space.tile_count++] = input_tile(toeplitz);
+    space.tiles[space.tile_count++] = filter_tile(toeplitz);
+    for (int i = 0; i < fusion->op_count && space.tile_count < MAX_DATA_TILES; i++)
+        if (fusion->ops[i].stored)
+            space.tiles[space.tile_count++] = output_tile(toeplitz, &fusion->ops[i]);
+    return space;
+}
+
+static ToeplitzWindow window_of(const Toeplitz *toeplitz)
+{
+    const ImageAxis *row = &toeplitz->row, *column = &toeplitz->column;
+    int64_t width = at_most(round_up(column->outputs, PIECE), MAX_WIDTH), before = at_least(-column->offset, 0);
+    bool whole = width >= column->outputs;
+    return (ToeplitzWindow){
+        .inputs = {(int32_t)row->inputs, (int32_t)column->inputs},
+        .taps = {(int16_t)row->taps, (int16_t)column->taps},
+        .before = {(int16_t)-row->offset, (int16_t)-column->offset},
+        .width = (int16_t)width,
+        .left = (int16_t)(whole ? 0 : round_up(before, PIECE)),
+        .whole_rows = whole,
+    };
+}
+
+static int64_t most_each(const ToeplitzWindow *window)
+{
+    return at_most(MAX_SUMS * PIECE / window->width, MAX_EACH);
+}
+
+static Schedule schedule_of(const Fusion *fusion, const Toeplitz *toeplitz, const TileSpace *space, int warp_size)
+{
+    Schedule schedule = {.pace = PACE_BY_STEPS};
+    uint64_t sums = schedule_ops(fusion, true);
+    schedule_load(&schedule, (Move){.tiles = 1, .from = PLACE_MEMORY, .to = PLACE_SHARED, .async = toeplitz_reads_pieces(toeplitz)});
+    schedule_load(&schedule, (Move){.tiles = 2, .from = PLACE_MEMORY, .to = PLACE_SHARED});
+    schedule_exchange(&schedule,
+                      (Exchange){.ops = sums, .scope = SCOPE_WARP, .combine = COMBINE_LANES, .width = (int16_t)warp_size});
+    schedule_wait(&schedule, 0);
+    schedule_barrier(&schedule, SCOPE_BLOCK);
+    schedule_load(&schedule, (Move){.tiles = 3, .from = PLACE_SHARED, .to = PLACE_REGISTERS});
+    schedule_product(&schedule, sums);
+    schedule_exchange(&schedule,
+                      (Exchange){.ops = sums, .scope = SCOPE_WARP, .combine = COMBINE_ROWS, .value_bytes = 4, .width = 2});
+    schedule_map(&schedule, schedule_ops(fusion, false));
+    schedule_store(&schedule, (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
+    return schedule;
+}
+
+/* A warp's 16 rows of A are of so many images. */
+static bool set_images(TileRules *rules, const ToeplitzWindow *window, int64_t images)
+{
+    RTile block = {0}, warp = {0};
+    int64_t groups = A_ROWS / images, rows = groups * most_each(window);
+    for (int a = 0; a < rules->space.axis_count; a++) {
+        int64_t extent = rules->space.axes[a].extent;
+        rules->rule[LEVEL_REGISTER][a] = rules->rule[LEVEL_SHARED][a] = (AxisRule){extent, extent};
+    }
+    for (Level level = LEVEL_REGISTER; level <= LEVEL_SHARED; level++) {
+        bool outer = level == LEVEL_SHARED;
+        rules->rule[level][TOEPLITZ_CHANNEL] = (AxisRule){1, 1};
+        rules->rule[level][TOEPLITZ_COLUMN] = (AxisRule){window->width, window->width};
+        rules->rule[level][TOEPLITZ_IMAGE] = (AxisRule){images, outer ? MAX_IMAGES : images};
+        rules->rule[level][TOEPLITZ_ROW] = (AxisRule){groups, outer ? MAX_ROWS : rows};
+    }
+    warp.size[TOEPLITZ_IMAGE] = block.size[TOEPLITZ_IMAGE] = images;
+    warp.size[TOEPLITZ_ROW] = rows;
+    block.size[TOEPLITZ_ROW] = round_up(rules->space.axes[TOEPLITZ_ROW].extent, rows);
+    ToeplitzLayout layout = toeplitz_layout(window, &block, &warp);
+    rules->space.flops = toeplitz_flops(window, &block, &warp);
+    rules->thread_instructions = TOEPLITZ_TURNS * calibration.toeplitz.step_instructions *
+                                 (double)(layout.each + rules->space.axes[TOEPLITZ_TAP_ROW].extent - 1);
+    rules->register_overhead = (int)(48 + 4 * round_up(layout.row, 2) + layout.distances * layout.each);
+    return layout.distances > 0 && layout.distances * layout.each <= MAX_TAPS;
+}
+
+/* Kinds by images of a warp: fewer where there are no more. */
+static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+{
+    Toeplitz toeplitz;
+    toeplitz_find(fusion, device, &toeplitz);
+    ToeplitzWindow window = window_of(&toeplitz);
+    TileRules rules = {
+        .space = find_space(fusion, device, &toeplitz),
+        .tile_threads = device->warp_size / TOEPLITZ_TURNS,
+        .most_threads = MAX_THREADS,
+        .stages = 1,
+        .accumulator_bits = 32 / TOEPLITZ_TURNS,   // those of the other tile take the same registers
+        .input_buffers = 1,
+        .input_registers = 1,   // those of a step are counted beside
+        .unit_share = calibration.toeplitz.unit_share,
+        .output_instructions = TOEPLITZ_TURNS * calibration.toeplitz.output_instructions,
+        .shared_of = toeplitz_shared_bytes,
+        .shared_moved = toeplitz_shared_moved,
+        .copies_through_registers = !toeplitz_reads_pieces(&toeplitz),
+    };
+    rules.schedule = schedule_of(fusion, &toeplitz, &rules.space, device->warp_size);
+    rules_choose(&rules, &window, sizeof window);
+    int count = 0;
+    for (int kind = 0; toeplitz_family.variants[kind]; kind++) {
+        int64_t images = A_ROWS >> kind;
+        rules.variant_name = toeplitz_family.variants[kind];
+        if ((images == 1 || images < 2 * toeplitz.images) && set_images(&rules, &window, images))
+            variants[count++] = rules;
+    }
+    return count;
+}
+
+static KernelMemory memory(const KernelPlan *plan)
+{
+    const RTile *tiles = plan->program->tile;
+    return (KernelMemory){.shared_bytes = toeplitz_shared_bytes(plan->rules, &tiles[LEVEL_SHARED], &tiles[LEVEL_REGISTER])};
+}
+
+const Family toeplitz_family = {
+    .name = "toeplitz",
+    .template_path = "templates/toeplitz.cu",
+    .variants = (const char *const[]){"16 images", "8 images", "4 images", "2 images", "1 image", NULL},
+    .whole_warps = true,
+    .matches = matches,
+    .rules = rules,
+    .emit = toeplitz_emit,
+    .memory = memory,
+};

@@ -1,0 +1,231 @@
+// The parameter block of templates/toeplitz.cu.
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/checked.h"
+#include "codegen/cuda/expr.h"
+#include "codegen/family/depthwise/toeplitz.h"
+
+enum { MAX_VECTOR = 8 };
+
+// ---- positions ----
+
+/* Of those axes of a group that are `used`, from their flat position. */
+static void emit_group(StrBuf *out, const char *indent, const Scope *scope, const char *flat, const AxisGroup *group,
+                       uint32_t used)
+{
+    int64_t below = group->extent;
+    for (int i = 0; i < group->count; i++) {
+        int64_t extent = scope->fusion->axes[group->axes[i]].extent;
+        below /= extent;
+        if (!(used >> group->axes[i] & 1))
+            continue;
+        strbuf_printf(out, "%sconst Index %s = %s", indent, scope->axis[group->axes[i]], flat);
+        if (below > 1)
+            strbuf_printf(out, " / %" PRId64, below);
+        if (i > 0)
+            strbuf_printf(out, " %% %" PRId64, extent);
+        strbuf_puts(out, ";\n");
+    }
+}
+
+/* The kernel's channels are those of the image, each with its multipliers. */
+static AxisGroup all_channels(const Depthwise *shape)
+{
+    AxisGroup group = shape->channel;
+    for (int i = 0; i < shape->multiplier.count; i++)
+        group.axes[group.count++] = shape->multiplier.axes[i];
+    group.extent *= shape->multiplier.extent;
+    return group;
+}
+
+static void emit_groups(StrBuf *out, const char *indent, const Scope *scope, const Depthwise *shape, uint32_t used)
+{
+    AxisGroup channels = all_channels(shape);
+    emit_group(out, indent, scope, "channel", &channels, used);
+    emit_group(out, indent, scope, "image", &shape->batch, used);
+}
+
+/* The element where all image axes are 0. */
+static void emit_origin(StrBuf *out, const Scope *scope, const Depthwise *shape, const Affine *offset, int64_t origin)
+{
+    Affine form = *offset;
+    form.constant = origin;
+    for (int i = 0; i < shape->image_count; i++) {
+        const ImageAxis *axis = &shape->image[i];
+        form.coef[axis->output] = 0;
+        if (axis->tap >= 0)
+            form.coef[axis->tap] = 0;
+    }
+    emit_affine(out, &form, scope->axis);
+}
+
+static uint32_t group_axes(const Depthwise *shape, const Affine *offset)
+{
+    uint32_t used = affine_axes(offset);
+    for (int i = 0; i < shape->image_count; i++)
+        used &= ~(1u << shape->image[i].output | (shape->image[i].tap >= 0 ? 1u << shape->image[i].tap : 0));
+    return used;
+}
+
+// ---- what is read ----
+
+/* ` + row * 32`, or nothing. */
+static void emit_steps(StrBuf *out, const char *position, int64_t stride)
+{
+    if (!stride)
+        return;
+    strbuf_printf(out, " %c %s", stride < 0 ? '-' : '+', position);
+    if (stride != 1 && stride != -1)
+        strbuf_printf(out, " * %" PRId64, stride < 0 ? -stride : stride);
+}
+
+static void emit_input(StrBuf *out, const Scope *scope, const Toeplitz *toeplitz)
+{
+    const Depthwise *shape = &toeplitz->shape;
+    strbuf_puts(out, "\n// The element at column 0 of a row of the image.\n"
+                     "__device__ __forceinline__ Index input_at(Index channel, Index image, Index row)\n{\n"
+                     "    (void)channel, (void)image, (void)row;\n");
+    emit_groups(out, "    ", scope, shape, group_axes(shape, &shape->x_offset));
+    strbuf_puts(out, "    return ");
+    emit_origin(out, scope, shape, &shape->x_offset, shape->x_origin);
+    emit_steps(out, "row", toeplitz->row.x_stride);
+    strbuf_printf(out, ";\n}\n__device__ __forceinline__ const Element *input(const Tensors &t) { return t.in%d; }\n",
+                  input_position(scope->fusion, factor_access(shape->x)->tensor));
+}
+
+static void emit_filter(StrBuf *out, const Scope *scope, const Toeplitz *toeplitz)
+{
+    const Depthwise *shape = &toeplitz->shape;
+    strbuf_puts(out, "__device__ __forceinline__ Element filter(const Tensors &t, Index channel, Index kh, Index kw)\n{\n"
+                     "    (void)channel, (void)kh, (void)kw;\n");
+    emit_groups(out, "    ", scope, shape, group_axes(shape, &shape->w_offset));
+    strbuf_printf(out, "    return t.in%d[", input_position(scope->fusion, factor_access(shape->w)->tensor));
+    emit_origin(out, scope, shape, &shape->w_offset, shape->w_origin);
+    emit_steps(out, "kh", toeplitz->row.w_stride);
+    emit_steps(out, "kw", toeplitz->column.w_stride);
+    strbuf_puts(out, "];\n}\n");
+}
+
+// ---- what is stored ----
+
+/* Columns that are one aligned access in every output. */
+static int columns_of(const Fusion *fusion, const ImageAxis *column)
+{
+    int columns = MAX_VECTOR;
+    for (int i = 0; i < fusion->op_count; i++) {
+        Affine offset = access_offset(&fusion->ops[i].store);
+        for (int a = 0; a < MAX_AXES && fusion->ops[i].stored; a++)
+            while (columns > 1 && (a == column->output ? offset.coef[a] != 1 || fusion->axes[a].extent % columns
+                                                       : offset.coef[a] % columns))
+                columns /= 2;
+        while (columns > 1 && fusion->ops[i].stored && offset.constant % columns)
+            columns /= 2;
+    }
+    return columns;
+}
+
+static uint32_t used_axes(const Fusion *fusion)
+{
+    uint32_t axes = 0;
+    for (int i = 0; i < fusion->op_count; i++) {
+        if (i > 0)
+            axes |= expr_axes(fusion->ops[i].body);
+        if (fusion->ops[i].stored)
+            axes |= access_axes(&fusion->ops[i].store);
+    }
+    return axes;
+}
+
+static void emit_finish(StrBuf *out, Scope *scope, const Toeplitz *toeplitz)
+{
+    const Fusion *fusion = scope->fusion;
+    strbuf_puts(out, "\n// The epilogue of QN outputs side by side.\n"
+                     "__device__ __forceinline__ void finish(const Tensors &t, Index channel, Index image, Index row, Index first, "
+                     "const Value (&totals)[QN])\n{\n    (void)channel, (void)image, (void)row;\n");
+    for (int i = 0; i < fusion->output_count; i++)
+        strbuf_printf(out, "    %s y%d[QN];\n", value_type(fusion->outputs[i]->dtype), i);
+    emit_groups(out, "    ", scope, &toeplitz->shape, used_axes(fusion));
+    strbuf_puts(out, "    UNROLL for (int e = 0; e < QN; ++e) {\n        const Value total = totals[e];\n"
+                     "        [[maybe_unused]] const Index column = first + e;\n");
+    emit_epilogue(out, "        ", scope, "total");
+    for (int i = 0; i < fusion->op_count; i++)
+        if (fusion->ops[i].stored)
+            strbuf_printf(out, "        y%d[e] = v%d;\n", output_position(fusion, fusion->ops[i].out), i);
+    strbuf_puts(out, "    }\n");
+    scope->axis[toeplitz->column.output] = "first";
+    for (int i = 0; i < fusion->op_count; i++) {
+        if (!fusion->ops[i].stored)
+            continue;
+        int position = output_position(fusion, fusion->ops[i].out);
+        Affine offset = access_offset(&fusion->ops[i].store);
+        strbuf_printf(out, "    store_vector<QN>(t.out%d, ", position);
+        emit_affine(out, &offset, scope->axis);
+        strbuf_printf(out, ", y%d);\n", position);
+    }
+    strbuf_puts(out, "}\n");
+}
+
+// ---- constants ----
+
+static void emit_constants(StrBuf *out, const KernelPlan *plan, const Toeplitz *toeplitz)
+{
+    const RTile *block = &plan->program->tile[LEVEL_SHARED], *warp = &plan->program->tile[LEVEL_REGISTER];
+    const ImageAxis *row = &toeplitz->row, *column = &toeplitz->column;
+    ToeplitzWindow window;
+    rules_chosen(plan->rules, &window, sizeof window);
+    ToeplitzLayout layout = toeplitz_layout(&window, block, warp);
+    strbuf_printf(out,
+                  "using Element = %s;   // of the image and the filter\n"
+                  "using Value = float;   // of the products and their sum\n"
+                  "constexpr unsigned EXPONENTS = 0x%su;   // of two elements\n"
+                  "constexpr Index CHANNELS = %" PRId64 ", IMAGES = %" PRId64 ", SIZE = %" PRId64
+                  ";   // problem; elements of the image's tensor\n",
+                  toeplitz->atom->element, factor_access(toeplitz->shape.w)->tensor->dtype == DTYPE_F16 ? "7c007c00" : "7f807f80",
+                  toeplitz->channels, toeplitz->images,
+                  tensor_elements(factor_access(toeplitz->shape.x)->tensor));
+    strbuf_printf(out,
+                  "constexpr int IH = %" PRId64 ", IW = %" PRId64 ", OH = %" PRId64 ", OW = %" PRId64
+                  ";   // of an image: inputs, outputs,\n",
+                  row->inputs, column->inputs, row->outputs, column->outputs);
+    strbuf_printf(out,
+                  "constexpr int KH = %" PRId64 ", KW = %" PRId64 ", TOP = %" PRId64 ", SIDE = %" PRId64
+                  ";   // taps, and those of the first output that lie outside\n",
+                  row->taps, column->taps, -row->offset, -column->offset);
+    strbuf_printf(out,
+                  "constexpr int BI = %" PRId64 ", BH = %" PRId64 ", BN = %d;   // rTile, shared memory\n"
+                  "constexpr int WI = %" PRId64 ", WH = %" PRId64 ";   // rTile, registers of a warp: as many columns\n"
+                  "constexpr int WARPS = %" PRId64 ";   // each makes its tiles in turn\n",
+                  block->size[TOEPLITZ_IMAGE], block->size[TOEPLITZ_ROW], window.width, warp->size[TOEPLITZ_IMAGE],
+                  warp->size[TOEPLITZ_ROW], layout.warps);
+    strbuf_printf(out,
+                  "constexpr int LEFT = %d;   // columns in shared memory before those of the outputs\n"
+                  "constexpr int ROW = %" PRId64 ", ROWS = %" PRId64 ";   // pieces of a row there; rows of an image\n"
+                  "constexpr int GROUP_PITCH = %" PRId64 ", IMAGE_PITCH = %" PRId64 ";   // pieces\n",
+                  window.left, layout.row, layout.rows, layout.group_pitch, layout.image_pitch);
+    strbuf_printf(out,
+                  "constexpr int NEAREST = %" PRId64 ", DISTANCES = %" PRId64
+                  ";   // of blocks of inputs from those of outputs\n"
+                  "constexpr int TAP_WORDS = %" PRId64 ";   // of a filter's row\n",
+                  layout.nearest, layout.distances, layout.tap_words);
+    strbuf_printf(out,
+                  "constexpr bool PIECES = %s;   // 8 neighbours in a row of the image are one aligned access\n"
+                  "constexpr int QN = %d;   // columns of outputs that are one aligned access\n",
+                  toeplitz_reads_pieces(toeplitz) ? "true" : "false", columns_of(plan->fusion, column));
+}
+
+void toeplitz_emit(StrBuf *out, const KernelPlan *plan)
+{
+    Toeplitz toeplitz;
+    toeplitz_find(plan->fusion, plan->device, &toeplitz);
+    Scope scope = {.fusion = plan->fusion, .wide = plan->wide};
+    for (int a = 0; a < plan->fusion->axis_count; a++)
+        scope.axis[a] = axis_names[a];
+    if (toeplitz.row.output >= 0)
+        scope.axis[toeplitz.row.output] = "row";
+    scope.axis[toeplitz.column.output] = "column";
+    emit_constants(out, plan, &toeplitz);
+    emit_input(out, &scope, &toeplitz);
+    emit_filter(out, &scope, &toeplitz);
+    emit_finish(out, &scope, &toeplitz);
+}

@@ -1,0 +1,152 @@
+// Where a block of the Toeplitz kernel keeps its input, its filter and its sums, and how much it does with them.
+#include "base/checked.h"
+#include "codegen/family/depthwise/toeplitz.h"
+
+enum { A_ROWS = 16, BANK_PIECES = 8, BANKS = 32, SLAB_ROWS = 8, PIECE_BYTES = 16 };
+
+static int64_t at_most(int64_t value, int64_t limit) { return value < limit ? value : limit; }
+static int64_t at_least(int64_t value, int64_t limit) { return value > limit ? value : limit; }
+
+static int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0); }
+
+/* The next number that is `rest` more than whole rounds of banks. */
+static int64_t in_banks(int64_t pieces, int64_t rest)
+{
+    return pieces + ((rest - pieces) % BANK_PIECES + BANK_PIECES) % BANK_PIECES;
+}
+
+/* The least number of words for which two copies lie in other banks: a warp reads eight words of each. */
+static int64_t words_apart(int64_t words)
+{
+    int64_t rest = words % BANKS;
+    return rest < 8 ? words + 8 - rest : rest > 24 ? words + BANKS + 8 - rest : words;
+}
+
+/* Blocks of inputs from the one of the outputs on: of 31 taps, 15 of them outside of the first output, two before and two
+   behind. Of whole rows none is kept beside the image. */
+static void find_distances(const ToeplitzWindow *window, ToeplitzLayout *layout)
+{
+    int64_t first = window->before[1] - window->left, taps = window->taps[1];
+    int64_t nearest = -floor_div(first + PIECE - 1, PIECE), farthest = floor_div(taps - 1 + PIECE - 1 - first, PIECE);
+    int64_t least = 1 - window->width / PIECE, most = layout->row - 1;
+    layout->nearest = nearest < least ? least : nearest;
+    layout->distances = (farthest > most ? most : farthest) - layout->nearest + 1;
+}
+
+ToeplitzLayout toeplitz_layout(const ToeplitzWindow *window, const RTile *block, const RTile *warp)
+{
+    ToeplitzLayout layout = {.groups = A_ROWS / warp->size[TOEPLITZ_IMAGE]};
+    layout.each = warp->size[TOEPLITZ_ROW] / layout.groups;
+    int64_t reach = window->width + window->taps[1] - 1 - window->before[1];
+    if (window->whole_rows && reach > window->inputs[1])
+        reach = window->inputs[1];
+    int64_t rows = block->size[TOEPLITZ_ROW] + window->taps[0] - 1;
+    layout.row = ceil_div(window->left + reach, PIECE);
+    layout.rows = rows < window->inputs[0] ? rows : window->inputs[0];
+    int64_t group = layout.each * layout.row;
+    layout.group_pitch = layout.groups == 1 ? group : in_banks(group, 1);
+    layout.image_pitch = in_banks(ceil_div(layout.rows, layout.each) * layout.group_pitch, layout.groups);
+    find_distances(window, &layout);
+    layout.tap_words = words_apart(4 * layout.distances + 4);
+
+    int64_t images = block->size[TOEPLITZ_IMAGE], width = window->width;
+    int64_t tiles = images / warp->size[TOEPLITZ_IMAGE] * (block->size[TOEPLITZ_ROW] / warp->size[TOEPLITZ_ROW]);
+    layout.warps = ceil_div(tiles, TOEPLITZ_TURNS);
+    int64_t input = (images * layout.image_pitch + layout.row) * PIECE_BYTES;   // a row of zeros behind
+    int64_t filter = (window->taps[0] + 1) * 2 * layout.tap_words * 4, slabs = layout.warps * SLAB_ROWS * (width + PIECE) * 4;
+    layout.bytes = input + filter + slabs + layout.warps * 4;
+    return layout;
+}
+
+// ---- how much is multiplied ----
+
+/* A warp whose first output row this is walks down the input from the first step that meets the image to the last. */
+typedef struct Steps {
+    int64_t first, last;
+} Steps;
+
+static Steps steps_of(const ToeplitzWindow *window, const ToeplitzLayout *layout, int64_t row)
+{
+    int64_t above = row - window->before[0];
+    return (Steps){.first = at_least(0, -(above + (layout->groups - 1) * layout->each)),
+                  .last = at_most(layout->each + window->taps[0] - 2, window->inputs[0] - 1 - above)};
+}
+
+/* Each step has its own code, which leaves out rows beside the filter. */
+static bool is_short(const ToeplitzWindow *window, const ToeplitzLayout *layout)
+{
+    return layout->each + window->taps[0] - 1 <= 16;
+}
+
+/* Rows of the filter that the warp multiplies rows of the input by, in all its steps. */
+static int64_t products_of(const ToeplitzWindow *window, const ToeplitzLayout *layout, int64_t row)
+{
+    Steps steps = steps_of(window, layout, row);
+    int64_t products = 0;
+    for (int64_t j = 0; j < layout->each; j++) {
+        int64_t first = at_least(steps.first, j), last = at_most(steps.last, j + window->taps[0] - 1);
+        products += is_short(window, layout) ? at_least(last - first + 1, 0) : at_least(steps.last - steps.first + 1, 0);
+    }
+    return products;
+}
+
+/* Products of one output that the instructions make of a row of the filter: 16 for each of them. */
+static double products_along(const ToeplitzWindow *window, const ToeplitzLayout *layout)
+{
+    int64_t blocks = window->width / PIECE, instructions = 0;
+    for (int64_t block = 0; block < blocks; block++) {
+        int64_t first = at_least(block + layout->nearest, 0);
+        int64_t end = at_most(block + layout->nearest + layout->distances, layout->row);
+        instructions += ceil_div(at_least(end - first, 0), 2);
+    }
+    return 2.0 * PIECE * (double)instructions / (double)blocks;
+}
+
+/* Operations for each tap of an output: of all rows of the filter those that meet the image. */
+double toeplitz_flops(const ToeplitzWindow *window, const RTile *block, const RTile *warp)
+{
+    ToeplitzLayout layout = toeplitz_layout(window, block, warp);
+    int64_t products = 0, rows = block->size[TOEPLITZ_ROW], step = warp->size[TOEPLITZ_ROW];
+    for (int64_t row = 0; row < rows; row += step)
+        products += products_of(window, &layout, row);
+    double inside = (double)products * (double)layout.groups / (double)(rows * window->taps[0]);
+    return 2 * inside * products_along(window, &layout) / window->taps[1];
+}
+
+// ---- what shared memory has and sees ----
+
+int64_t toeplitz_shared_bytes(const TileRules *rules, const RTile *block, const RTile *warp)
+{
+    ToeplitzWindow window;
+    rules_chosen(rules, &window, sizeof window);
+    return toeplitz_layout(&window, block, warp).bytes;
+}
+
+/* All is written, zeros where there is nothing; a fragment of the input is read in each step and one ahead, and each row of the
+   filter as it comes into the window; each thread reads the marks of all warps. */
+int64_t toeplitz_shared_moved(const TileRules *rules, int tile, bool written, const RTile *block, const RTile *warp,
+                              const int64_t *first)
+{
+    enum { FRAGMENT_BYTES = 512, WORD_BYTES = 4 * 32 };
+    ToeplitzWindow window;
+    rules_chosen(rules, &window, sizeof window);
+    ToeplitzLayout layout = toeplitz_layout(&window, block, warp);
+    int64_t images = block->size[TOEPLITZ_IMAGE], each = layout.each, loads = 0;
+    if (written)
+        return tile ? (window.taps[0] + 1) * 2 * layout.tap_words * 4 + layout.warps * 4
+                    : (images * layout.rows + 1) * layout.row * 2 * PIECE;
+    for (int64_t row = 0; row < block->size[TOEPLITZ_ROW]; row += warp->size[TOEPLITZ_ROW])
+        for (int64_t image = 0; image < images; image += warp->size[TOEPLITZ_IMAGE]) {
+            if (first[TOEPLITZ_ROW] + row >= rules->space.axes[TOEPLITZ_ROW].extent ||
+                first[TOEPLITZ_IMAGE] + image >= rules->space.axes[TOEPLITZ_IMAGE].extent)
+                continue;
+            Steps steps = steps_of(&window, &layout, first[TOEPLITZ_ROW] + row);
+            int64_t taken = round_up(steps.last - steps.first + 1, each);
+            if (is_short(&window, &layout))
+                loads += tile ? window.taps[0] : each + window.taps[0] - 1;
+            else if (steps.first <= steps.last)
+                loads += tile ? taken + each - 1 : taken + 1;
+        }
+    int64_t marks = layout.warps * layout.warps * WORD_BYTES;
+    return tile ? loads * layout.distances * WORD_BYTES + marks : loads * ceil_div(layout.row, 2) * FRAGMENT_BYTES;
+}

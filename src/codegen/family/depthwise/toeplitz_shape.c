@@ -1,0 +1,47 @@
+// Which depthwise convolutions tensor cores make as Toeplitz products.
+#include "base/checked.h"
+#include "codegen/cuda/expr.h"
+#include "codegen/family/depthwise/toeplitz.h"
+
+enum { MAX_TAPS = 1 << 14 };   // of a filter's side, and of its padding: numbers of the window
+
+static bool is_dense(const ImageAxis *axis) { return axis->step == 1 && axis->dilation == 1; }
+
+/* Images that are lines have one row. */
+static ImageAxis single_row(void)
+{
+    return (ImageAxis){.output = -1, .tap = -1, .outputs = 1, .taps = 1, .inputs = 1, .step = 1, .dilation = 1};
+}
+
+static bool fits_window(const ImageAxis *axis)
+{
+    int64_t before = axis->offset < 0 ? -axis->offset : axis->offset;
+    return axis->taps < MAX_TAPS && before < MAX_TAPS && axis->inputs < INT32_MAX / 2 && axis->outputs < INT32_MAX / 2;
+}
+
+bool toeplitz_find(const Fusion *fusion, const DeviceSpec *device, Toeplitz *toeplitz)
+{
+    Depthwise *shape = &toeplitz->shape;
+    if (count_bit_outputs(fusion) || !depthwise_find(fusion, shape) || shape->image_count > 2 ||
+        shape->summed.extent > 1 || shape->w->kind != EXPR_ACCESS)
+        return false;
+    toeplitz->column = shape->image[shape->image_count - 1];
+    toeplitz->row = shape->image_count == 2 ? shape->image[0] : single_row();
+    toeplitz->channels = fitting_mul(shape->channel.extent, shape->multiplier.extent);
+    toeplitz->images = shape->batch.extent;
+    DType x = factor_access(shape->x)->tensor->dtype, w = factor_access(shape->w)->tensor->dtype;
+    toeplitz->atom = x == w && dtype_info[x].bits == 16 ? atom_for(device, dtype_info[x].name, false) : NULL;
+    return toeplitz->atom && is_dense(&toeplitz->row) && is_dense(&toeplitz->column) && toeplitz->column.x_stride == 1 &&
+           fits_window(&toeplitz->row) && fits_window(&toeplitz->column);
+}
+
+bool toeplitz_reads_pieces(const Toeplitz *toeplitz)
+{
+    const Depthwise *shape = &toeplitz->shape;
+    const ImageAxis *row = &toeplitz->row, *column = &toeplitz->column;
+    bool aligned = shape->x_origin % PIECE == 0 && row->x_stride % PIECE == 0 && column->inputs % PIECE == 0;
+    for (int a = 0; a < MAX_AXES; a++)
+        if (a != row->output && a != row->tap && a != column->output && a != column->tap)
+            aligned &= shape->x_offset.coef[a] % PIECE == 0;
+    return aligned;
+}

@@ -1,0 +1,343 @@
+// Depthwise convolution on tensor cores, of 16-bit elements with sums in f32, then a pointwise epilogue. Each channel has a filter
+// of its own, and its rows become Toeplitz matrices:
+//
+//   Y[image, row, column] = sum over kh and i of X[image, row + kh - TOP, i] * T[kh][i, column]
+//   T[kh][i, column]      = F[kh, i - column + SIDE]                                  0 beside the filter's row
+//
+// One thread block computes BI images x BH rows x BN columns of one channel. What they reach of the input lies in shared memory,
+// and so does the filter. A warp's tile has 16 rows of A, WI images x GROUPS groups of R rows each. It walks down the input: a row
+// is loaded once, and multiplied by the R rows of the filter that lead from it to a row of outputs each:
+//
+//   step   row of the input, group g   rows of the filter, for output row g * R + 0, 1, 2, 3
+//     6    g * R + 6 - TOP             6  5  4  3
+//     7    g * R + 7 - TOP             7  6  5  4          one of them is new in each step
+//
+// A fragment of T has 8 inputs by 8 outputs and depends on the distance of both alone: a register for each distance. Neither rows
+// nor blocks that the filter does not reach are multiplied.
+#include "prelude.cuh"
+
+namespace KERNEL {
+using namespace rollerc;
+
+// <rollerc: parameters>
+using Index = int;
+struct Tensors {
+    const f16 *in0;   // X[64, 384, 32, 32]
+    const f16 *in1;   // F[384, 31, 31]
+    f16 *out0;        // Y[64, 384, 32, 32]
+};
+#define PARAMETERS const f16 *__restrict__ in0, const f16 *__restrict__ in1, f16 *__restrict__ out0
+#define TENSORS {in0, in1, out0}
+constexpr int SHARED_BYTES = 48496;   // of a block
+using Element = f16;                                          // of X and F
+using Value = float;                                          // of the products and their sum
+constexpr unsigned EXPONENTS = 0x7c007c00u;                   // of two elements
+constexpr Index CHANNELS = 384, IMAGES = 64, SIZE = 25165824; // problem; elements of X
+constexpr int IH = 32, IW = 32, OH = 32, OW = 32;             // of an image: inputs, outputs,
+constexpr int KH = 31, KW = 31, TOP = 15, SIDE = 15;          // taps, and those of the first output that lie outside
+constexpr int BI = 16, BH = 32, BN = 32;                      // rTile, shared memory
+constexpr int WI = 16, WH = 4;                                // rTile, registers of a warp: as many columns
+constexpr int WARPS = 4;                                      // each makes its tiles in turn
+constexpr int LEFT = 0;                                       // columns in shared memory before those of the outputs
+constexpr int ROW = 4, ROWS = 32;                             // pieces of a row there; rows of an image
+constexpr int GROUP_PITCH = 16, IMAGE_PITCH = 129;            // pieces
+constexpr int NEAREST = -3, DISTANCES = 7;                    // of blocks of inputs from those of outputs
+constexpr int TAP_WORDS = 40;                                 // of a filter's row
+constexpr bool PIECES = true;                                 // 8 neighbours of X are one aligned access
+constexpr int QN = 8;                                         // columns of Y that are one aligned access
+
+// The element at `column` 0 of a row of X.
+__device__ __forceinline__ Index input_at(Index channel, Index image, Index row)
+{
+    return image * 393216 + channel * 1024 + row * 32;
+}
+__device__ __forceinline__ const Element *input(const Tensors &t) { return t.in0; }
+__device__ __forceinline__ Element filter(const Tensors &t, Index channel, Index kh, Index kw)
+{
+    return t.in1[channel * 961 + kh * 31 + kw];
+}
+__device__ __forceinline__ void finish(const Tensors &t, Index channel, Index image, Index row, Index first,
+                                       const Value (&totals)[QN])
+{
+    store_vector<QN>(t.out0, image * 393216 + channel * 1024 + row * 32 + first, totals);
+}
+// </rollerc>
+
+constexpr int THREADS = WARPS * WARP, PIECE = 8;   // elements that move together
+constexpr int GROUPS = 16 / WI, R = WH / GROUPS;   // of rows of outputs; rows of each
+constexpr int BLOCKS = BN / PIECE;                 // of 8 outputs side by side
+constexpr int STEPS = R + KH - 1;                  // of a warp down the input, at most
+constexpr bool SHORT = STEPS <= 16;                // then each has its own code
+constexpr int FRAGMENTS = (ROW + 1) / 2;           // of 16 x 16, of a row of A
+constexpr int TILES_H = BH / WH, TURNS = (BI / WI * TILES_H + WARPS - 1) / WARPS;   // of warps
+constexpr bool ALL_ROWS = BH >= OH && ROWS == IH && TOP >= 0 && OH + KH - 1 - TOP >= IH;   // of an image, in every block
+constexpr Index BLOCKS_H = (OH + BH - 1) / BH, BLOCKS_N = (OW + BN - 1) / BN;
+
+static_assert(WI * GROUPS == 16 && R * GROUPS == WH, "a warp has 16 rows of A");
+static_assert(BI % WI == 0 && BH % WH == 0 && BI / WI * TILES_H == WARPS * TURNS && BN % PIECE == 0, "warps cover the block's tile");
+static_assert(LEFT % PIECE == 0, "the first inputs are whole pieces");
+static_assert(QN == 1 || OW % QN == 0, "rows of Y hold whole vectors");
+
+// Pieces of X in shared memory: BI images, then a row of zeros. Of eight rows of A, as load_matrices reads them, each lies in
+// another group of banks: images and groups of rows begin an odd number of pieces apart, or as many as there are groups.
+constexpr int ZEROS = BI * IMAGE_PITCH, INPUT_PIECES = ZEROS + ROW;
+static_assert(GROUPS == 1 || GROUP_PITCH % 8 == 1, "groups of rows lie in other banks");
+static_assert((IMAGE_PITCH - GROUPS) % 8 == 0, "and images");
+
+// Of each row of the filter there are two copies, the second shifted by an element: so two neighbours are one word, be the first
+// one even or odd. Zeros surround them. The tap of the first word:
+constexpr int FIRST_TAP = (NEAREST - 1) * PIECE + SIDE - LEFT;
+static_assert(TAP_WORDS >= 4 * DISTANCES + 4 && TAP_WORDS % 32 >= 8 && TAP_WORDS % 32 <= 24, "both copies lie in other banks");
+
+// A warp's rows on their way from registers to memory.
+struct Slab {
+    Value at[8][BN + 8];   // no two of 16 lanes, which write together, meet in a bank
+};
+constexpr int FILTER_AT = INPUT_PIECES * 16, SLABS_AT = FILTER_AT + (KH + 1) * 2 * TAP_WORDS * 4;
+constexpr int MARKS_AT = SLABS_AT + WARPS * (int)sizeof(Slab);
+static_assert(MARKS_AT + WARPS * 4 <= SHARED_BYTES, "all fits");
+
+// Where a row of an image begins, pieces.
+__device__ __forceinline__ int row_place(int row) { return row / R * GROUP_PITCH + row % R * ROW; }
+
+// A thread's i-th piece of X.
+struct Mine {
+    int image, row, column, place;
+    bool mine;
+
+    __device__ __forceinline__ Mine(int i, int n0)
+    {
+        const int number = (int)threadIdx.x + i * THREADS, piece = number % ROW;
+        row = number / ROW % ROWS;
+        image = number / (ROW * ROWS);
+        column = n0 - LEFT + piece * PIECE;
+        place = (image * IMAGE_PITCH + row_place(row) + piece) * PIECE;
+        mine = image < BI;
+    }
+};
+
+__device__ __forceinline__ void load_input(const Tensors &t, Element *Xs, Index channel, Index i0, int top, int first_row,
+                                           int n0)
+{
+    constexpr int EACH = (BI * ROWS * ROW + THREADS - 1) / THREADS, TOGETHER = PIECES ? 8 : 4;
+    PieceAnywhere<Element>::Last last;
+    if constexpr (!PIECES)
+        last.load(input(t), SIZE);
+#pragma unroll 1
+    for (int i = 0; i < EACH; i += TOGETHER) {
+        PieceAnywhere<Element> held[TOGETHER];
+        UNROLL for (int j = 0; j < TOGETHER; ++j) {
+            const Mine it(i + j, n0);
+            const int row = top + it.row;   // of those that the block reaches
+            const bool reached = ALL_ROWS || (inside(row - first_row, BH + KH - 1) && inside(row, op_min(IH, OH + KH - 1 - TOP)));
+            const bool exists = it.mine && reached && (IMAGES % BI == 0 || i0 + it.image < IMAGES) && inside(it.column, IW);
+            const Index at = exists ? input_at(channel, i0 + it.image, row) + it.column : 0;
+            if constexpr (!PIECES)
+                held[j].load(input(t), at, SIZE, exists, last);
+            else if (it.mine)
+                async_copy16_or_zero(exists, Xs + it.place, input(t) + at);
+        }
+        if constexpr (!PIECES)
+            UNROLL for (int j = 0; j < TOGETHER; ++j) {
+                const Mine it(i + j, n0);
+                const bool exists = i0 + it.image < IMAGES && inside(top + it.row, IH) && it.column >= 0;
+                const Vector<unsigned, 4> piece = held[j].value(exists ? op_max(op_min(IW - it.column, PIECE), 0) : 0);
+                if (it.mine)
+                    *reinterpret_cast<Vector<unsigned, 4> *>(Xs + it.place) = piece;
+            }
+    }
+    async_commit();
+    for (int i = (int)threadIdx.x; i < (INPUT_PIECES - ZEROS) * 4; i += THREADS)
+        reinterpret_cast<unsigned *>(Xs + ZEROS * PIECE)[i] = 0u;
+}
+
+// Two neighbours of which one is infinite or no number: its exponent is all ones.
+__device__ __forceinline__ unsigned infinite(unsigned two)
+{
+    constexpr unsigned LOWEST = EXPONENTS & ~(EXPONENTS << 1);
+    return ((two & EXPONENTS) + LOWEST) & 0x80008000u;
+}
+
+// Both copies, a word of each at a time, and a row of zeros behind. A warp leaves a mark if some element of its share is infinite or no number.
+__device__ __forceinline__ void load_filter(const Tensors &t, unsigned (&Fs)[KH + 1][2][TAP_WORDS], int (&marks)[WARPS], Index channel)
+{
+    const int thread = (int)threadIdx.x;
+    unsigned found = 0;
+    UNROLL_4 for (int i = thread; i < (KH + 1) * TAP_WORDS; i += THREADS) {
+        const int kh = i / TAP_WORDS, word = i % TAP_WORDS, kw = FIRST_TAP + word * 2;
+        unsigned taps[3];
+        UNROLL for (int j = 0; j < 3; ++j)
+            taps[j] = kh < KH && inside(kw + j, KW) ? filter(t, channel, kh, kw + j).bits : 0u;
+        Fs[kh][0][word] = taps[0] | taps[1] << 16;
+        Fs[kh][1][word] = taps[1] | taps[2] << 16;
+        found |= infinite(taps[0] | taps[1] << 16);
+    }
+    const int mark = warp_reduce<Max>(found ? 1 : 0);
+    if (thread % WARP == 0)
+        marks[thread / WARP] = mark;
+}
+
+// A row of A: 16 x 16 tiles.
+struct Inputs {
+    unsigned at[FRAGMENTS][4];
+
+    // Half of the lanes bring the second piece of each tile; where there is none, the first one again.
+    __device__ __forceinline__ void load(const Element *row, int second)
+    {
+        UNROLL for (int i = 0; i < FRAGMENTS; ++i)
+            load_matrices(at[i], row + (i * 2 + (i * 2 + 1 < ROW ? second : 0)) * PIECE);
+    }
+    // Half of a tile's registers: 8 columns of it.
+    __device__ __forceinline__ unsigned piece(int i, int half) const { return at[i / 2][i % 2 * 2 + half]; }
+};
+// A row of the filter: lane l has taps 8 * distance + 2 * (l % 4) - l / 4 + {0, 1} of the nearest distance and all others.
+struct Taps {
+    unsigned at[DISTANCES];
+
+    __device__ __forceinline__ void load(const unsigned *row)
+    {
+        UNROLL for (int i = 0; i < DISTANCES; ++i)
+            at[i] = row[i * 4];
+    }
+};
+// A row of outputs of each group.
+struct Sums {
+    Value at[BLOCKS][4];
+
+    __device__ __forceinline__ void add(const Inputs &inputs, const Taps &taps)
+    {
+        UNROLL for (int block = 0; block < BLOCKS; ++block) {
+            const int from = op_max(block + NEAREST, 0), end = op_min(block + NEAREST + DISTANCES, ROW);
+            UNROLL for (int i = from; i < end; i += 2) {
+                const int next = i + 1 < end ? i + 1 : i;
+                const unsigned a[4] = {inputs.piece(i, 0), inputs.piece(i, 1), inputs.piece(next, 0), inputs.piece(next, 1)};
+                const unsigned b1 = i + 1 < end ? taps.at[next - block - NEAREST] : 0u;
+                multiply_tiles(Element(), a, taps.at[i - block - NEAREST], b1, at[block]);
+            }
+        }
+    }
+};
+
+// A zero in T or beside the image times what is infinite or no number is no zero: sums that may have met such are made again, of
+// their own products alone.
+__device__ __forceinline__ void sum_alone(const Tensors &t, Index channel, Index image, Index row, Index column, Value *sums)
+{
+#pragma unroll 1
+    for (int e = 0; e < QN; ++e) {
+        sums[e] = 0;
+        for (Index kh = 0; kh < KH; ++kh)
+            for (Index kw = 0; kw < KW; ++kw) {
+                const Index y = row + kh - TOP, x = column + e + kw - SIDE;
+                const bool exists = inside(y, IH) && inside(x, IW);
+                const Value element = exists ? widen(input(t)[input_at(channel, image, y) + x]) : 0;
+                sums[e] += element * widen(filter(t, channel, kh, kw));
+            }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
+{
+    const Tensors t = TENSORS;
+    SHARED(0, Element, Xs, [INPUT_PIECES * PIECE]);
+    SHARED(FILTER_AT, unsigned, Fs, [KH + 1][2][TAP_WORDS]);
+    SHARED(SLABS_AT, Slab, slabs, [WARPS]);
+    SHARED(MARKS_AT, int, marks, [WARPS]);
+
+    const int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP;
+    const Index block = (Index)blockIdx.x / CHANNELS, channel = (Index)blockIdx.x % CHANNELS;
+    const int n0 = (int)(block % BLOCKS_N) * BN, h0 = (int)(block / BLOCKS_N % BLOCKS_H) * BH;
+    const Index i0 = block / (BLOCKS_N * BLOCKS_H) * BI;
+    const int top = ROWS == IH ? 0 : h0 - TOP;   // row of the image that is the first one in shared memory
+
+    load_input(t, Xs, channel, i0, top, h0 - TOP, n0);
+    load_filter(t, Fs, marks, channel);
+    async_wait<0>();
+    block_sync();
+    Value none = 0;                                           // or more: some tap is infinite
+    UNROLL for (int i = 0; i < WARPS; ++i)
+        none += (Value)marks[i];
+
+#pragma unroll 1
+    for (int turn = 0; turn < TURNS; ++turn) {                // there and back: the first and the last rows are short work
+        const int tile = turn * WARPS + (turn % 2 ? WARPS - 1 - warp : warp), tile_image = tile / TILES_H * WI;
+        const int row0 = h0 + tile % TILES_H * WH;
+        const Index image0 = i0 + tile_image;
+
+        // Lane l brings row l % 16 of A.
+        const int group = lane % 16 % GROUPS, place = (tile_image + lane % 16 / GROUPS) * IMAGE_PITCH;
+        const int above = row0 - TOP;                         // the image's row of group 0 in step 0
+        const auto row_of = [&](int step) {
+            const int row = above + step + group * R - top;
+            return Xs + (inside(row, ROWS) ? place + row_place(row) : ZEROS) * PIECE;
+        };
+        const bool idle = (OH % BH != 0 && row0 >= OH) || (IMAGES % BI != 0 && image0 >= IMAGES);
+        const int from = op_max(0, -(above + (GROUPS - 1) * R));   // steps
+        const int last = idle ? -1 : op_min(STEPS - 1, IH - 1 - above);
+        const unsigned *own_taps = &Fs[0][lane / 4 % 2][4 + lane % 4 - (lane / 4 + 1) / 2];
+        const auto taps_of = [&](int kh) { return own_taps + (inside(kh, KH) ? kh : KH) * 2 * TAP_WORDS; };
+
+        // Compute: while a row of the input is multiplied the next one is loaded.
+        Sums sums[R] = {};
+        Taps taps[R];   // those of the last R rows of the filter
+        Inputs inputs[2];
+        if constexpr (SHORT) {
+            if (!idle)
+                inputs[0].load(row_of(0), lane / 16);
+            UNROLL for (int step = 0; step < STEPS; ++step) {
+                if (!idle && step + 1 < STEPS)
+                    inputs[(step + 1) % 2].load(row_of(step + 1), lane / 16);
+                if (!idle && step < KH)
+                    taps[step % R].load(taps_of(step));
+                if (step >= from && step <= last)
+                    UNROLL for (int j = 0; j < R; ++j)
+                        if (step - j >= 0 && step - j < KH)
+                            sums[j].add(inputs[step % 2], taps[(step - j + R) % R]);
+            }
+        } else if (from <= last) {
+            UNROLL for (int j = 1; j < R; ++j)
+                taps[R - j].load(taps_of(from - j));
+            inputs[0].load(row_of(from), lane / 16);
+#pragma unroll 1
+            for (int first = from; first <= last; first += R) {   // R steps, so that it is known which row is in which registers
+                UNROLL for (int i = 0; i < R; ++i) {
+                    inputs[(i + 1) % 2].load(row_of(first + i + 1), lane / 16);
+                    taps[i].load(taps_of(first + i));
+                    if (first + i <= last)
+                        UNROLL for (int j = 0; j < R; ++j)
+                            sums[j].add(inputs[i % 2], taps[(i - j + R) % R]);
+                }
+                if (R % 2)
+                    inputs[0] = inputs[1];
+            }
+        }
+
+        // Store: eight rows of A at a time by way of shared memory, so that lanes side by side have columns side by side.
+        Slab &slab = slabs[warp];
+        UNROLL for (int part = 0; part < 2 * R; ++part) {
+            const int half = part % 2, j = part / 2;
+            UNROLL for (int b = 0; b < BLOCKS; ++b) {
+                const Value two[2] = {sums[j].at[b][half * 2], sums[j].at[b][half * 2 + 1]};
+                move_vector<2>(&slab.at[lane / 4][b * PIECE + lane % 4 * 2], two);
+            }
+            warp_sync();
+            UNROLL_4 for (int i = 0; i < 8 * BN / QN; i += WARP) {
+                const int v = i + lane, slab_row = v / (BN / QN), at = v % (BN / QN) * QN, a_row = half * 8 + slab_row;
+                const Index image = image0 + a_row / GROUPS, row = row0 + a_row % GROUPS * R + j, column = n0 + at;
+                if ((8 * BN / QN % WARP != 0 && slab_row >= 8) || (IMAGES % BI != 0 && image >= IMAGES) || (OH % BH != 0 && row >= OH) ||
+                    (OW % BN != 0 && column >= OW))
+                    continue;
+                Value totals[QN], doubt = none;
+                load_vector<QN>(slab.at[slab_row], at, totals);
+                UNROLL for (int e = 0; e < QN; ++e)
+                    doubt += totals[e] * 0;
+                if (doubt != 0) {
+                    sum_alone(t, channel, image, row, column, slab.at[slab_row] + at);
+                    load_vector<QN>(slab.at[slab_row], at, totals);
+                }
+                finish(t, channel, image, row, column, totals);
+            }
+            warp_sync();
+        }
+    }
+}
+}   // namespace KERNEL
