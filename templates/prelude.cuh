@@ -30,6 +30,7 @@ namespace rollerc {
 #include "prelude/wgmma.cuh"
 #include "prelude/bulk.cuh"
 #include "prelude/reductions.cuh"
+#include "prelude/planes.cuh"
 
 }   // namespace rollerc
 

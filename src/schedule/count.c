@@ -177,6 +177,10 @@ static void count_sectors(CountWalk *walk, int index)
 static void count_move(CountWalk *walk, const Item *item, int64_t times)
 {
     const Move *move = &item->move;
+    if (move->bytes && move->to == PLACE_SHARED) {
+        add_shared(walk, 0, move->bytes);
+        return;
+    }
     bool of_memory = is_memory(item->kind == ITEM_LOAD ? move->from : move->to);
     if (move->bytes)
         count_scratch(walk, item);
@@ -340,15 +344,42 @@ static void count_slots(CountWalk *walk, const Exchange *exchange)
     walk->counts->barriers[exchange->scope]++;
 }
 
-/* All sums of the block's tile are left, and those that lie inside are read again. */
-static void count_rows(CountWalk *walk, const Exchange *exchange)
+/* Outputs of the block's tile that exist. */
+static int64_t points_inside(const CountWalk *walk)
 {
     int64_t inside = 1;
     for (int a = 0; a < walk->rules->space.axis_count; a++)
         if (!walk->rules->space.axes[a].reduction)
             inside *= walk->region.count[a];
+    return inside;
+}
+
+/* All sums of the block's tile are left, and those that lie inside are read again. */
+static void count_rows(CountWalk *walk, const Exchange *exchange)
+{
     int64_t points = (int64_t)rtile_points(&walk->rules->space, walk->block->shared, false);
-    add_shared(walk, inside * exchange->value_bytes, points * exchange->value_bytes);
+    add_shared(walk, points_inside(walk) * exchange->value_bytes, points * exchange->value_bytes);
+}
+
+/* Every warp leaves a mark, and all threads read them. */
+static void count_marks(CountWalk *walk)
+{
+    enum { MARK_BYTES = 4 };
+    int64_t threads = walk->block->threads, warps = ceil_div(threads, walk->device->warp_size);
+    add_shared(walk, threads * warps * MARK_BYTES, warps * MARK_BYTES);
+    walk->counts->shuffles++;
+    walk->counts->barriers[SCOPE_BLOCK]++;
+}
+
+/* The results of all parts, inside or not: the first one is written, the others are added to it, and in the end those that lie
+   inside are read twice: is one of them no number? */
+static void count_turns(CountWalk *walk, const Exchange *exchange)
+{
+    int64_t parts = tiles_along(walk, true);
+    int64_t points = (int64_t)rtile_points(&walk->rules->space, walk->block->shared, false) * exchange->value_bytes;
+    add_shared(walk, (parts - 1) * points + 2 * points_inside(walk) * exchange->value_bytes, parts * points);
+    walk->counts->barriers[SCOPE_BLOCK] += parts + 1;
+    count_marks(walk);
 }
 
 /* The lanes that share a word of bits put it together, for each of a thread's vectors. */
@@ -373,6 +404,12 @@ static void count_exchange(CountWalk *walk, const Exchange *exchange, int64_t ti
     case COMBINE_TREE: count_tree(walk, exchange); return;
     case COMBINE_HALVES: count_halves(walk, exchange); return;
     case COMBINE_SLOTS: count_slots(walk, exchange); return;
+    case COMBINE_TURNS: count_turns(walk, exchange); return;
+    case COMBINE_DIAGONALS:   // which of them lie where, only the template knows
+        add_shared(walk, COUNT_UNKNOWN, COUNT_UNKNOWN);
+        walk->counts->barriers[SCOPE_BLOCK] += 2;
+        count_marks(walk);
+        return;
     case COMBINE_ROWS: count_rows(walk, exchange); return;
     case COMBINE_BITS: count_bits(walk, exchange, times); return;
     }

@@ -44,8 +44,10 @@ static void print_move(StrBuf *out, const TileSpace *space, const Item *item)
     const Move *move = &item->move;
     bool loads = item->kind == ITEM_LOAD;
     strbuf_puts(out, loads ? "load" : "store");
+    if (move->bytes && move->to == PLACE_SHARED)
+        strbuf_puts(out, " zeros");
     print_tiles(out, space, move->tiles);
-    if (move->bytes)
+    if (move->bytes && move->to != PLACE_SHARED)
         strbuf_printf(out, " results of %" PRId32 " bytes", move->bytes);
     if (loads && move->from != PLACE_MEMORY)
         strbuf_printf(out, " from %s", place_name[move->from]);

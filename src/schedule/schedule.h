@@ -41,6 +41,9 @@ typedef enum Combine {
     COMBINE_TREE,      // partial results in shared memory, half as many after each barrier
     COMBINE_HALVES,    // a lane keeps half its sums in each shuffle, and what is left meets; a cluster's blocks share the totals
     COMBINE_SLOTS,     // one thread makes a block's total; each op has a slot for those of all blocks of the cluster
+    COMBINE_TURNS,     // each part of the block's results is added to what is there, one after the other; warps leave marks of
+                       // what is no number
+    COMBINE_DIAGONALS, // warps add up the diagonals of their tiles by way of shared memory, then the parts of a result; marks, too
     COMBINE_ROWS,      // none is combined: a warp's results lie in rows when they come back, those that exist
     COMBINE_BITS       // lanes put their bits together to words
 } Combine;
@@ -66,7 +69,7 @@ typedef struct Move {
     uint8_t ahead;       // rounds before the one that uses it; the first ones start before the loop
     bool again;          // the block has had it before: it comes from a cache
     bool collected;      // a store that goes by way of shared memory and a barrier, where a block's part is one run of memory
-    int32_t bytes;       // of scratch, that the block moves
+    int32_t bytes;       // of scratch that the block moves, or of zeros that it writes to shared memory
 } Move;
 
 typedef struct Exchange {

@@ -308,6 +308,30 @@ char *generate_depthwise(Arena *arena, uint64_t state)
     return out.text;
 }
 
+/* The window may begin beside the picture or in it, and end likewise; there may be one row of taps, and pictures of d of any
+   size. */
+char *generate_filter_gradient(Arena *arena, uint64_t state)
+{
+    static const char *const types[] = {"f16", "bf16", "f16", "bf16", "f32", "f64"};
+    static const char *const bodies[] = {"t[c, r, s]", "w[c, r, s] - 0.125 * t[c, r, s]", "t[c, r, s] * 0.5 + r - s"};
+    static const int64_t images[] = {1, 9, 16, 32, 32}, sides[] = {6, 16, 16, 32}, widths[] = {8, 16, 24, 33}, taps[] = {1, 2, 3, 5, 7, 9};
+    Shape shape = {.random = {state}}, *s = &shape;
+    int64_t batch = PICK(&s->random, images), height = PICK(&s->random, sides), width = PICK(&s->random, widths);
+    int64_t down = PICK(&s->random, taps), along = PICK(&s->random, taps), above = below(s, down + 1), beside = below(s, along + 1);
+    int64_t rows = below(s, 3) ? height : 1 + below(s, height + 3), columns = below(s, 3) ? width : 1 + below(s, width + 3);
+    const char *type = PICK(&s->random, types);
+    bool last = below(s, 3) == 0;   // images are between channels and pixels
+    StrBuf out = strbuf_new(arena);
+    strbuf_printf(&out, "input x[%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 "] : %s\n", last ? 3 : batch, last ? batch : 3, height, width,
+                  type);
+    strbuf_printf(&out, "input d[%" PRId64 ", 3, %" PRId64 ", %" PRId64 "] : %s\n", batch, rows, columns, type);
+    strbuf_printf(&out, "input w[3, %" PRId64 ", %" PRId64 "] : f32\n", down, along);
+    strbuf_printf(&out, "t[c, r:%" PRId64 ", s:%" PRId64 "] = sum[n, h, v](pad(x[%s, h + r - %" PRId64 ", v + s - %" PRId64
+                  "], 0) * d[n, c, h, v])\n", down, along, last ? "c, n" : "n, c", above, beside);
+    strbuf_printf(&out, "y[c, r, s] = %s\noutput y : %s\n", PICK(&s->random, bodies), below(s, 2) ? type : "f32");
+    return out.text;
+}
+
 char *generate_known(Arena *arena, uint64_t state)
 {
     uint64_t kind = generate_hash(state + 2) % 23;

@@ -149,6 +149,15 @@ PROGRAMS = [
         input x[M, 4, N + 4] : {T}  input w[4, 9] : {T}
         y[n, c, v:N] = sum[s](pad(x[n, c, v + s - 2], 0) * w[c, s])
         output y : {T}"""),
+    Program("filter_gradient", "filter_direct", REAL, {"M": ("image", 3), "N": ("column", 19), "K": ("tap along", 5)}, """
+        input x[M, 2, 9, N] : {T}  input d[M, 2, 9, N] : {T}
+        dw[c, r:3, s:K] = sum[n, h, v](d[n, c, h, v] * pad(x[n, c, h + r - 1, v + s - 2], 0))
+        output dw : f32"""),
+    Program("filter_gradient_16", "filter_gemm", HALVES, {"M": ("image", 5), "N": ("column", 24), "K": ("tap down", 3)}, """
+        input x[2, M, 20, N] : {T}  input d[2, M, 16, N] : {T}  input w[2, K, 5] : f32
+        dw[c, r:K, s:5] = sum[n, h, v](d[c, n, h, v] * pad(x[c, n, h + r, v + s - 1], 0))
+        u[c, r, s] = w[c, r, s] - 0.125 * dw[c, r, s]
+        output u : f32"""),
 
     Program("matmul", "matmul", NUMBERS, {"M": ("m", 33), "N": ("n", 40), "K": ("k", 19)}, """
         input A[M, K] : {T}  input B[K, N] : {T}

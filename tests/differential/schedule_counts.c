@@ -183,7 +183,7 @@ static int differences(Subject *subject, const PlannedLaunch *launch, const Runt
 static bool is_unknown(const TileSpace *space, const Counts *counts, const Move *move)
 {
     bool reads = move->from == PLACE_SHARED, writes = move->to == PLACE_SHARED;
-    bool known = move->bytes > 0 || (reads && counts->shared_read != COUNT_UNKNOWN) ||
+    bool known = (move->bytes > 0 && !writes) || (reads && counts->shared_read != COUNT_UNKNOWN) ||
                  (writes && counts->shared_written != COUNT_UNKNOWN);
     for (int i = 0; i < space->tile_count; i++)
         if (move->tiles >> i & 1 && !reads && (!writes || move->from == PLACE_MEMORY))

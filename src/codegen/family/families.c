@@ -46,6 +46,8 @@ const Family *const families[] = {
     &toeplitz_family,
     &window_family,
     &depthwise_family,
+    &filter_direct_family,
+    &filter_gemm_family,
     &reduce_family,
     &rowwise_family,
     &channelwise_family,

@@ -1,0 +1,229 @@
+// filter_direct: the gradient of a depthwise convolution for its filters, each thread with the sums of a tile of taps.
+#include <inttypes.h>
+
+#include "base/checked.h"
+#include "codegen/cuda/expr.h"
+#include "codegen/family/depthwise/filter_gradient.h"
+#include "rtile/space.h"
+
+enum {
+    VECTOR = 4,          // columns that a thread reads at once
+    COLUMNS = 8,         // of d that it has
+    MARGIN_GRANULE = 16, // columns around pictures: whole pieces, whatever the type
+    LEAST_TAPS = 3,      // rows of taps of a thread: each row of x meets as many rows of d,
+    MOST_TAPS = 5,       // which have room in registers
+    LEAST_THREADS = 192, // of a block, if more of them can share taps
+    MOST_THREADS = 512,
+    OTHER_REGISTERS = 44,
+    MOST_SHARES = 4,     // threads that share taps: of a step's images, and of a picture's rows
+    LEAST_WARP = 32,
+    HALF_SHARED = 2      // blocks of an SM: one computes while the other waits
+};
+
+static bool matches(const Fusion *fusion, const DeviceSpec *device)
+{
+    (void)device;
+    FilterGradient gradient;
+    return filter_gradient_find(fusion, &gradient);
+}
+
+// ---- how a block is laid out ----
+
+/* The family chooses one of them. */
+typedef struct DirectTile {
+    int16_t block_taps;            // rows of taps
+    int16_t taps_down, taps_along; // of a thread
+    int16_t shares, row_shares;    // threads that share them
+} DirectTile;
+
+/* What follows for the template, which says why. */
+typedef struct DirectLayout {
+    int64_t groups_down, groups_along, groups_column;   // of threads
+    int64_t threads;
+    int64_t staged_bytes, shared_bytes;
+} DirectLayout;
+
+static int64_t element_bytes(const Pictures *pictures) { return dtype_info[pictures->access->tensor->dtype].bits / 8; }
+
+static DirectLayout layout_of(const Fusion *fusion, const FilterGradient *gradient, const DirectTile *tile)
+{
+    int64_t skip = (gradient->left % VECTOR + VECTOR) % VECTOR, first = gradient->left - skip;
+    int64_t window = round_up(COLUMNS + tile->taps_along - 1, VECTOR);
+    DirectLayout layout = {
+        .groups_down = tile->block_taps / tile->taps_down,
+        .groups_along = ceil_div(gradient->taps_along + skip, tile->taps_along),
+        .groups_column = ceil_div(gradient->d.columns, COLUMNS),
+    };
+    int64_t last = (layout.groups_column - 1) * COLUMNS + (layout.groups_along - 1) * tile->taps_along + first + window;
+    int64_t margin = first < 0 ? round_up(-first, MARGIN_GRANULE) : 0;
+    int64_t pitch_x = margin + round_up(last > gradient->x.columns ? last : gradient->x.columns, MARGIN_GRANULE);
+    int64_t pitch_d = round_up(layout.groups_column * COLUMNS, MARGIN_GRANULE);
+    int64_t picture = gradient->x.rows * pitch_x * element_bytes(&gradient->x) +
+                      gradient->d.rows * pitch_d * element_bytes(&gradient->d);
+    int64_t value_bytes = dtype_info[fusion->ops[0].body->type].bits / 8;
+    int64_t sums = tile->block_taps * layout.groups_along * tile->taps_along * value_bytes;
+    layout.threads = layout.groups_down * layout.groups_along * layout.groups_column * tile->shares * tile->row_shares;
+    layout.staged_bytes = 2 * tile->shares * picture;
+    layout.shared_bytes = (layout.staged_bytes > sums ? layout.staged_bytes : sums) +
+                          filter_gradient_mark_bytes(ceil_div(layout.threads, LEAST_WARP));
+    return layout;
+}
+
+/* As few rows of taps to a block as its threads have to be; as many threads to share a picture's rows. */
+static bool fill_tile(const Fusion *fusion, const FilterGradient *gradient, DirectTile *tile)
+{
+    tile->row_shares = 1;
+    tile->block_taps = (int16_t)round_up(gradient->taps_down, tile->taps_down);
+    while (layout_of(fusion, gradient, tile).threads > MOST_THREADS && tile->block_taps > tile->taps_down)
+        tile->block_taps = (int16_t)round_up(ceil_div(tile->block_taps, 2), tile->taps_down);
+    while (layout_of(fusion, gradient, tile).threads < LEAST_THREADS && tile->row_shares < MOST_SHARES &&
+           2 * tile->row_shares <= gradient->d.rows)
+        tile->row_shares *= 2;
+    return layout_of(fusion, gradient, tile).threads <= MOST_THREADS;
+}
+
+/* Threads that share a step's images: as many as leave room for a second block of the SM, or one. */
+static int shares_of(const Fusion *fusion, const FilterGradient *gradient, const DeviceSpec *device, DirectTile tile)
+{
+    int64_t room = device->shared_per_sm / HALF_SHARED - device->shared_reserved_per_block;
+    for (tile.shares = MOST_SHARES; tile.shares > 1; tile.shares /= 2)
+        if (tile.shares <= gradient->shape.summed.extent && layout_of(fusion, gradient, &tile).shared_bytes <= room)
+            break;
+    return tile.shares;
+}
+
+/* Elements that a thread holds beside its sums: rows of d, and what they meet of a row of x. */
+static int inputs_of(const DirectTile *tile) { return tile->taps_down * COLUMNS + COLUMNS + tile->taps_along; }
+
+static int64_t warps_of(const Fusion *fusion, const DeviceSpec *device, const FilterGradient *gradient,
+                        const DirectTile *tile)
+{
+    DirectLayout layout = layout_of(fusion, gradient, tile);
+    int64_t words = dtype_info[fusion->ops[0].body->type].bits / 32;
+    int64_t registers = words * (tile->taps_down * tile->taps_along + inputs_of(tile)) + OTHER_REGISTERS;
+    return filter_gradient_warps(device, layout.threads, registers, layout.shared_bytes);
+}
+
+// ---- rules ----
+
+static AxisRule exactly(int64_t size) { return (AxisRule){size, size}; }
+
+static void set_axis(TileRules *rules, int axis, int64_t of_thread, int64_t of_block)
+{
+    rules->rule[LEVEL_REGISTER][axis] = exactly(of_thread);
+    rules->rule[LEVEL_SHARED][axis] = exactly(of_block);
+}
+
+static Schedule schedule_of(const Fusion *fusion, const FilterGradient *gradient, const TileSpace *space,
+                            const DirectLayout *layout)
+{
+    Schedule schedule = {.pace = PACE_BY_STEPS};
+    int bits = dtype_info[fusion->ops[0].body->type].bits;
+    filter_gradient_walk(&schedule, fusion, gradient, space, layout->staged_bytes);
+    schedule_exchange(&schedule, (Exchange){
+                                     .ops = schedule_ops(fusion, true),
+                                     .scope = SCOPE_BLOCK,
+                                     .combine = COMBINE_TURNS,
+                                     .value_bytes = (uint8_t)(bits / 8),
+                                 });
+    schedule_map(&schedule, schedule_ops(fusion, false));
+    schedule_store(&schedule, (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
+    return schedule;
+}
+
+static TileRules tile_rules(const Fusion *fusion, const DeviceSpec *device, const FilterGradient *gradient,
+                            const DirectTile *tile)
+{
+    DirectLayout layout = layout_of(fusion, gradient, tile);
+    TileRules rules = {
+        .space = filter_gradient_space(fusion, device, gradient, tile->block_taps),
+        .variant_name = filter_direct_family.variants[0],
+        .stages = 2,
+        .threads_reduce = true,
+        .ragged_warps = true,
+        .most_threads = MOST_THREADS,
+        .accumulator_bits = dtype_info[fusion->ops[0].body->type].bits,
+        .input_buffers = 1,
+        .register_overhead = OTHER_REGISTERS,
+        .shared_bytes = layout.shared_bytes,
+    };
+    rules_choose(&rules, tile, sizeof *tile);
+    rules.space.flops *= filter_gradient_rows_inside(gradient);
+    int64_t rows = ceil_div(gradient->d.rows, tile->row_shares);
+    set_axis(&rules, CHANNEL, 1, 1);
+    set_axis(&rules, TAP_DOWN, tile->taps_down, tile->block_taps);
+    set_axis(&rules, TAP_ALONG, tile->taps_along, layout.groups_along * tile->taps_along);
+    set_axis(&rules, IMAGE, 1, tile->shares);
+    set_axis(&rules, ROW, rows, rows * tile->row_shares);
+    set_axis(&rules, COLUMN, COLUMNS, layout.groups_column * COLUMNS);
+    rules.input_registers = rules.accumulator_bits / 32 * inputs_of(tile);
+    rules.schedule = schedule_of(fusion, gradient, &rules.space, &layout);
+    return rules;
+}
+
+/* Tiles of which an SM has room for so many warps. */
+static int tiles_with_warps(const Fusion *fusion, const DeviceSpec *device, const FilterGradient *gradient, int warps,
+                            TileRules *variants)
+{
+    int count = 0;
+    for (int along = VECTOR; along <= 2 * VECTOR; along += VECTOR)
+        for (int down = LEAST_TAPS; down <= MOST_TAPS; down++) {
+            DirectTile tile = {.taps_down = (int16_t)down, .taps_along = (int16_t)along, .row_shares = 1};
+            tile.block_taps = (int16_t)down;
+            tile.shares = (int16_t)shares_of(fusion, gradient, device, tile);
+            for (int fewer = 0; fewer < 2 && tile.shares; fewer++, tile.shares /= 2)
+                if (fill_tile(fusion, gradient, &tile) && warps_of(fusion, device, gradient, &tile) >= warps)
+                    variants[count++] = tile_rules(fusion, device, gradient, &tile);
+        }
+    return count;
+}
+
+/* The largest number of warps that some tile allows. */
+static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+{
+    static const int warps[] = {16, 12, 0};
+    FilterGradient gradient;
+    filter_gradient_find(fusion, &gradient);
+    int count = 0;
+    for (int i = 0; i < 3 && !count; i++)
+        count = tiles_with_warps(fusion, device, &gradient, warps[i], variants);
+    return count;
+}
+
+// ---- the parameter block ----
+
+static void emit(StrBuf *out, const KernelPlan *plan)
+{
+    FilterGradient gradient;
+    DirectTile tile;
+    filter_gradient_find(plan->fusion, &gradient);
+    rules_chosen(plan->rules, &tile, sizeof tile);
+    strbuf_printf(out, "using Value = %s;   // of the products and their sum\n",
+                  value_type(plan->fusion->ops[0].body->type));
+    filter_gradient_emit_sizes(out, &gradient);
+    strbuf_printf(out, "constexpr int BK = %d;   // rows of taps of a block\n", tile.block_taps);
+    strbuf_printf(out, "constexpr int TK = %d, TL = %d;   // taps of a thread\n", tile.taps_down, tile.taps_along);
+    strbuf_printf(out, "constexpr int TC = %d;   // columns of d that it has at once\n", COLUMNS);
+    strbuf_printf(out,
+                  "constexpr int SHARES = %d, ROW_SHARES = %d;   // threads that share taps: of images, of rows\n",
+                  tile.shares, tile.row_shares);
+    strbuf_printf(out, "constexpr int BATCH = %d;   // images of a step\n", tile.shares);
+    strbuf_printf(out, "constexpr int THREADS = %d;\n", plan->threads);
+    filter_gradient_emit_functions(out, plan, &gradient);
+}
+
+static KernelMemory memory(const KernelPlan *plan)
+{
+    return (KernelMemory){.shared_bytes = plan->rules->shared_bytes};
+}
+
+const Family filter_direct_family = {
+    .name = "filter_direct",
+    .template_path = "templates/filter_direct.cu",
+    .variants = (const char *const[]){"taps", NULL},
+    .whole_warps = true,
+    .matches = matches,
+    .rules = rules,
+    .emit = emit,
+    .memory = memory,
+};

@@ -1,0 +1,247 @@
+// filter_gemm: the gradient of a depthwise convolution for its filters on tensor cores. Each row of taps is a product of two
+// matrices, whose diagonals are the taps.
+#include <inttypes.h>
+
+#include "base/checked.h"
+#include "codegen/cuda/expr.h"
+#include "codegen/family/depthwise/filter_gradient.h"
+#include "hal/atoms.h"
+#include "rtile/space.h"
+
+enum {
+    ATOM_M = 16, ATOM_N = 8, ATOM_K = 16,
+    PAD = 8,              // elements between rows in shared memory
+    STEP_IMAGES = 4,      // of a step
+    MOST_TAPS = 4,        // rows of taps of a warp: their sums have room in registers
+    MOST_COLUMNS = 64,    // of d, likewise; where these are all, whatever lies outside is known beforehand
+    MOST_SHARES = 2,      // warps that share taps: of a step's images
+    MOST_THREADS = 512,
+    ENOUGH_WARPS = 12,    // of an SM, if some tile allows them
+    OTHER_REGISTERS = 8,  // of a thread, beside sums and what is multiplied
+    MAX_CHAIN = 8192      // rows that are added up in one go: see MAX_CHAIN of gemm
+};
+
+static const Atom *atom_of(const FilterGradient *gradient, const DeviceSpec *device)
+{
+    DType type = gradient->x.access->tensor->dtype;
+    if (gradient->d.access->tensor->dtype != type)
+        return NULL;
+    const Atom *atom = atom_for(device, dtype_info[type].name, false);
+    return atom && atom->m == ATOM_M && atom->n == ATOM_N && atom->k == ATOM_K ? atom : NULL;
+}
+
+static bool matches(const Fusion *fusion, const DeviceSpec *device)
+{
+    FilterGradient gradient;
+    return filter_gradient_find(fusion, &gradient) && atom_of(&gradient, device);
+}
+
+// ---- how a block is laid out ----
+
+/* The family chooses one of them. */
+typedef struct GemmTile {
+    int16_t block_taps;    // rows of taps,
+    int16_t taps, columns; // of a warp: of d
+    int16_t shares, images;
+} GemmTile;
+
+/* What follows for the template, which says why. */
+typedef struct GemmLayout {
+    int64_t groups_column, warps;
+    int64_t band, pairs;     // where x begins under a warp's columns; pairs of tiles from there on
+    int64_t chain;           // steps
+    int64_t staged_bytes, shared_bytes;
+} GemmLayout;
+
+static int64_t wide(int64_t columns) { return round_up(columns, ATOM_M); }
+
+static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+
+static GemmLayout layout_of(const FilterGradient *gradient, const GemmTile *tile)
+{
+    int64_t x_columns = wide(gradient->x.columns), d_columns = wide(gradient->d.columns);
+    GemmLayout layout = {.groups_column = ceil_div(d_columns, tile->columns)};
+    int64_t parts = layout.groups_column * tile->shares, left = gradient->left;
+    layout.warps = tile->block_taps / tile->taps * parts;
+    layout.band = left >= 0 ? left / ATOM_M * ATOM_M : -wide(-left);
+    layout.pairs = (tile->columns - 1 + gradient->taps_along - 1 + left - layout.band) / ATOM_M + 1;
+    layout.chain = most(MAX_CHAIN / (tile->images * wide(gradient->d.rows)), 1);
+    int64_t elements = 2 * tile->images * (gradient->x.rows * (x_columns + PAD) + gradient->d.rows * (d_columns + PAD)) +
+                       most(x_columns, d_columns);
+    int64_t slabs = layout.warps * ATOM_M * (layout.pairs * ATOM_M + 2) * 4;
+    int64_t sums = parts * tile->block_taps * gradient->taps_along * 4;
+    bool chains = ceil_div(gradient->shape.summed.extent, tile->images) > layout.chain;
+    layout.staged_bytes = 2 * elements;
+    int64_t together = chains ? round_up(layout.staged_bytes, ATOM_M) + slabs : most(layout.staged_bytes, slabs);
+    layout.shared_bytes = round_up(most(together, sums), ATOM_M) + filter_gradient_mark_bytes(layout.warps);
+    return layout;
+}
+
+/* 16 x 8 tiles of a warp's product that some tap crosses, and that the image may have. */
+static int64_t tiles_of(const FilterGradient *gradient, const GemmTile *tile, const GemmLayout *layout)
+{
+    int64_t tiles = 0;
+    for (int64_t a = 0; a < tile->columns / ATOM_M; a++)
+        for (int64_t b = 0; b < layout->pairs * 2; b++) {
+            int64_t u = layout->band + b * ATOM_N, j = a * ATOM_M;
+            bool meets = u + ATOM_N - 1 - j >= gradient->left &&
+                         u - (j + ATOM_M - 1) <= gradient->left + gradient->taps_along - 1;
+            bool inside = layout->groups_column > 1 || (u + ATOM_N > 0 && u < wide(gradient->x.columns));
+            tiles += meets && inside;
+        }
+    return tiles;
+}
+
+// ---- rules ----
+
+static AxisRule exactly(int64_t size) { return (AxisRule){size, size}; }
+
+static void set_axis(TileRules *rules, int axis, int64_t of_warp, int64_t of_block)
+{
+    rules->rule[LEVEL_REGISTER][axis] = exactly(of_warp);
+    rules->rule[LEVEL_SHARED][axis] = exactly(of_block);
+}
+
+/* Diagonals are added up by way of shared memory, then the parts of a tap. */
+static Schedule schedule_of(const Fusion *fusion, const FilterGradient *gradient, const TileSpace *space,
+                            const GemmLayout *layout)
+{
+    Schedule schedule = {.pace = PACE_BY_STEPS};
+    filter_gradient_walk(&schedule, fusion, gradient, space, layout->staged_bytes);
+    schedule_wait(&schedule, 0);
+    schedule_barrier(&schedule, SCOPE_BLOCK);
+    schedule_exchange(&schedule, (Exchange){
+                                     .ops = schedule_ops(fusion, true),
+                                     .scope = SCOPE_BLOCK,
+                                     .combine = COMBINE_DIAGONALS,
+                                     .value_bytes = 4,
+                                 });
+    schedule_map(&schedule, schedule_ops(fusion, false));
+    schedule_store(&schedule, (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
+    return schedule;
+}
+
+/* Arithmetic for each tap and column that are wanted: whole tiles, of sixteen rows each. */
+static double tile_flops(const FilterGradient *gradient, const GemmTile *tile, int64_t tiles)
+{
+    double rows = (double)wide(gradient->d.rows) / (double)gradient->d.rows;
+    double wanted = (double)(gradient->taps_along * tile->columns);
+    return 2.0 * (double)(tiles * ATOM_M * ATOM_N) / wanted * rows;
+}
+
+/* Of a thread: sums, a tile of d, those of x for one row of taps and the next. */
+static int64_t registers_of(const FilterGradient *gradient, const GemmTile *tile, const GemmLayout *layout, int64_t tiles)
+{
+    int64_t inside = wide(gradient->x.columns) / ATOM_M, pairs = layout->pairs < inside ? layout->pairs : inside;
+    return tile->taps * tiles * 4 + tile->columns / 4 + (tile->taps > 1 ? 2 : 1) * pairs * 4 + OTHER_REGISTERS;
+}
+
+static int64_t warps_of(const DeviceSpec *device, const FilterGradient *gradient, const GemmTile *tile)
+{
+    GemmLayout layout = layout_of(gradient, tile);
+    int64_t registers = registers_of(gradient, tile, &layout, tiles_of(gradient, tile, &layout));
+    return filter_gradient_warps(device, layout.warps * device->warp_size, registers, layout.shared_bytes);
+}
+
+static TileRules tile_rules(const Fusion *fusion, const DeviceSpec *device, const FilterGradient *gradient,
+                            const GemmTile *tile)
+{
+    GemmLayout layout = layout_of(gradient, tile);
+    int64_t tiles = tiles_of(gradient, tile, &layout);
+    TileRules rules = {
+        .space = filter_gradient_space(fusion, device, gradient, tile->block_taps),
+        .variant_name = filter_gemm_family.variants[0],
+        .stages = 2,
+        .threads_reduce = true,
+        .tile_threads = device->warp_size,
+        .input_buffers = 1,
+        .input_registers = 1,
+        .most_threads = MOST_THREADS,
+        .register_overhead = (int)registers_of(gradient, tile, &layout, tiles),
+        .shared_bytes = layout.shared_bytes,
+    };
+    rules_choose(&rules, tile, sizeof *tile);
+    rules.space.unit = atom_of(gradient, device)->unit;
+    rules.space.flops = tile_flops(gradient, tile, tiles);
+    set_axis(&rules, CHANNEL, 1, 1);
+    set_axis(&rules, TAP_DOWN, tile->taps, tile->block_taps);
+    set_axis(&rules, TAP_ALONG, gradient->taps_along, gradient->taps_along);
+    set_axis(&rules, IMAGE, tile->images / tile->shares, tile->images);
+    set_axis(&rules, ROW, gradient->d.rows, gradient->d.rows);
+    set_axis(&rules, COLUMN, tile->columns, layout.groups_column * tile->columns);
+    rules.schedule = schedule_of(fusion, gradient, &rules.space, &layout);
+    return rules;
+}
+
+/* As few rows of taps to a block as its threads have to be, and as few images to a step as have room. */
+static bool fill_tile(const FilterGradient *gradient, const DeviceSpec *device, GemmTile *tile)
+{
+    tile->images = STEP_IMAGES;
+    tile->block_taps = (int16_t)round_up(gradient->taps_down, tile->taps);
+    int64_t warps = MOST_THREADS / device->warp_size;
+    while (layout_of(gradient, tile).warps > warps && tile->block_taps > tile->taps)
+        tile->block_taps = (int16_t)round_up(ceil_div(tile->block_taps, 2), tile->taps);
+    while (tile->images > tile->shares && layout_of(gradient, tile).shared_bytes > device->shared_per_sm / 2)
+        tile->images /= 2;
+    return layout_of(gradient, tile).warps <= warps && tile->images <= gradient->shape.summed.extent;
+}
+
+/* Tiles of which an SM has room for so many warps. */
+static int tiles_with_warps(const Fusion *fusion, const DeviceSpec *device, const FilterGradient *gradient, int warps,
+                            TileRules *variants)
+{
+    int count = 0;
+    int64_t columns = wide(gradient->d.columns);
+    for (int shares = 1; shares <= MOST_SHARES; shares++)
+        for (int taps = 1; taps <= MOST_TAPS; taps++) {
+            GemmTile tile = {.taps = (int16_t)taps, .shares = (int16_t)shares};
+            tile.columns = (int16_t)(columns < MOST_COLUMNS ? columns : MOST_COLUMNS);
+            if (fill_tile(gradient, device, &tile) && warps_of(device, gradient, &tile) >= warps)
+                variants[count++] = tile_rules(fusion, device, gradient, &tile);
+        }
+    return count;
+}
+
+static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+{
+    FilterGradient gradient;
+    filter_gradient_find(fusion, &gradient);
+    int count = tiles_with_warps(fusion, device, &gradient, ENOUGH_WARPS, variants);
+    return count ? count : tiles_with_warps(fusion, device, &gradient, 0, variants);
+}
+
+// ---- the parameter block ----
+
+static void emit(StrBuf *out, const KernelPlan *plan)
+{
+    FilterGradient gradient;
+    GemmTile tile;
+    filter_gradient_find(plan->fusion, &gradient);
+    rules_chosen(plan->rules, &tile, sizeof tile);
+    strbuf_printf(out, "using Element = %s;   // of x and d\nusing Value = float;   // of the products and their sum\n",
+                  atom_of(&gradient, plan->device)->element);
+    filter_gradient_emit_sizes(out, &gradient);
+    strbuf_printf(out, "constexpr int BK = %d;   // rows of taps of a block\n", tile.block_taps);
+    strbuf_printf(out, "constexpr int TK = %d, TJ = %d;   // of a warp: rows of taps, columns of d\n", tile.taps,
+                  tile.columns);
+    strbuf_printf(out, "constexpr int SHARES = %d;   // warps that share taps and columns: of images\n", tile.shares);
+    strbuf_printf(out, "constexpr int BATCH = %d;   // images of a step\n", tile.images);
+    strbuf_printf(out, "constexpr Index CHAIN = %" PRId64 ";   // steps whose products are added up in one go\n",
+                  layout_of(&gradient, &tile).chain);
+    filter_gradient_emit_functions(out, plan, &gradient);
+}
+
+static KernelMemory memory(const KernelPlan *plan)
+{
+    return (KernelMemory){.shared_bytes = plan->rules->shared_bytes};
+}
+
+const Family filter_gemm_family = {
+    .name = "filter_gemm",
+    .template_path = "templates/filter_gemm.cu",
+    .variants = (const char *const[]){"diagonals", NULL},
+    .matches = matches,
+    .rules = rules,
+    .emit = emit,
+    .memory = memory,
+};

@@ -1,0 +1,260 @@
+#include "codegen/family/depthwise/filter_gradient.h"
+
+#include <inttypes.h>
+
+#include "base/checked.h"
+#include "codegen/cuda/expr.h"
+#include "rprogram/cost/perf.h"
+#include "rtile/space.h"
+
+enum {
+    PIECE_BYTES = 16,
+    MAX_SIDE = 1024   // rows and columns of pictures: larger ones have no room in shared memory
+};
+
+// ---- structure ----
+
+static bool is_plain(const ImageAxis *axis)
+{
+    return axis->step == 1 && axis->dilation == 1 && !axis->input_turned && !axis->taps_turned &&
+           axis->inputs <= MAX_SIDE && axis->taps <= MAX_SIDE && axis->outputs <= MAX_SIDE;
+}
+
+static bool group_allows_pieces(const AxisGroup *group, const Affine *offset, int64_t bytes)
+{
+    for (int i = 0; i < group->count; i++)
+        if (offset->coef[group->axes[i]] * bytes % PIECE_BYTES)
+            return false;
+    return true;
+}
+
+static void set_pieces(Pictures *pictures, const Depthwise *shape)
+{
+    int64_t bytes = dtype_info[pictures->access->tensor->dtype].bits / 8;
+    pictures->pieces = pictures->columns * bytes % PIECE_BYTES == 0 && pictures->origin * bytes % PIECE_BYTES == 0 &&
+                       pictures->row_stride * bytes % PIECE_BYTES == 0 &&
+                       group_allows_pieces(&shape->channel, pictures->offset, bytes) &&
+                       group_allows_pieces(&shape->summed, pictures->offset, bytes);
+}
+
+static void set_pictures(FilterGradient *gradient, const ImageAxis *down, const ImageAxis *along)
+{
+    static const ImageAxis one_row = {.output = -1, .outputs = 1, .taps = 1, .inputs = 1};
+    const Depthwise *shape = &gradient->shape;
+    down = down ? down : &one_row;
+    gradient->x = (Pictures){
+        .access = factor_access(shape->x),
+        .offset = &shape->x_offset,
+        .origin = shape->x_origin,
+        .row_stride = down->x_stride,
+        .rows = down->inputs,
+        .columns = along->inputs,
+    };
+    gradient->d = (Pictures){
+        .access = factor_access(shape->w),
+        .offset = &shape->w_offset,
+        .origin = shape->w_origin,
+        .row_stride = down->w_stride,
+        .rows = down->taps,
+        .columns = along->taps,
+    };
+    set_pieces(&gradient->x, shape);
+    set_pieces(&gradient->d, shape);
+    gradient->down = down->output, gradient->along = along->output;
+    gradient->taps_down = down->outputs, gradient->taps_along = along->outputs;
+    gradient->top = down->offset, gradient->left = along->offset;
+}
+
+bool filter_gradient_find(const Fusion *fusion, FilterGradient *gradient)
+{
+    Depthwise *shape = &gradient->shape;
+    if (!depthwise_find(fusion, shape) || shape->image_count > 2 || shape->w->kind == EXPR_GUARD ||
+        shape->batch.count || shape->multiplier.count || count_bit_outputs(fusion))
+        return false;
+    const ImageAxis *down = shape->image_count == 2 ? &shape->image[0] : NULL;
+    const ImageAxis *along = &shape->image[shape->image_count - 1];
+    if ((down && !is_plain(down)) || !is_plain(along) || along->x_stride != 1 || along->w_stride != 1)
+        return false;
+    set_pictures(gradient, down, along);
+    int64_t pixels = size_product(gradient->d.rows * gradient->d.columns, shape->summed.extent);
+    return pixels >= gradient->taps_down * gradient->taps_along;
+}
+
+// ---- the space ----
+
+/* One dimension for each group, in the order of a usual tensor. */
+static DataTile pictures_tile(const Depthwise *shape, const Pictures *pictures)
+{
+    DataTile tile = {
+        .name = pictures->access->tensor->name,
+        .rank = 4,
+        .dims[0] = {affine_axis(IMAGE), shape->summed.extent},
+        .dims[1] = {affine_axis(CHANNEL), shape->channel.extent},
+        .dims[2] = {affine_axis(ROW), pictures->rows},
+        .dims[3] = {affine_axis(COLUMN), pictures->columns},
+        .element_bits = dtype_info[pictures->access->tensor->dtype].bits,
+        .scatter = 1,
+        .staged = true,
+        .staged_inner = 3,
+        .windows = true,
+    };
+    int64_t channel = pictures->rows * pictures->columns, image = channel * shape->channel.extent;
+    bool in_order = shape->channel.count <= 1 && shape->summed.count <= 1 && pictures->row_stride == pictures->columns;
+    for (int i = 0; i < shape->channel.count; i++)
+        in_order &= pictures->offset->coef[shape->channel.axes[i]] == channel;
+    for (int i = 0; i < shape->summed.count; i++)
+        in_order &= pictures->offset->coef[shape->summed.axes[i]] == image;
+    tile.apart = !in_order || !pictures->pieces;
+    return tile;
+}
+
+static DataTile output_tile(const Fusion *fusion, const FilterGradient *gradient, int op)
+{
+    const Tensor *out = fusion->ops[op].out;
+    return (DataTile){
+        .name = out->name,
+        .rank = 3,
+        .dims[0] = {affine_axis(CHANNEL), gradient->shape.channel.extent},
+        .dims[1] = {affine_axis(TAP_DOWN), gradient->taps_down},
+        .dims[2] = {affine_axis(TAP_ALONG), gradient->taps_along},
+        .element_bits = dtype_info[out->dtype].bits,
+        .scatter = 1,
+        .output = true,
+        .apart = gradient->shape.channel.count > 1 || gradient->down > gradient->along,
+    };
+}
+
+TileSpace filter_gradient_space(const Fusion *fusion, const DeviceSpec *device, const FilterGradient *gradient,
+                                int64_t taps)
+{
+    const Depthwise *shape = &gradient->shape;
+    TileSpace space = space_new(fusion, device);
+    space_add_axis(&space, "channel", shape->channel.extent, false);
+    space_add_axis(&space, "tap down", gradient->taps_down, false);
+    space_add_axis(&space, "tap along", gradient->taps_along, false);
+    space_add_axis(&space, "image", shape->summed.extent, true);
+    space_add_axis(&space, "row", gradient->d.rows, true);
+    space_add_axis(&space, "column", gradient->d.columns, true);
+    DataTile x = pictures_tile(shape, &gradient->x);
+    x.dims[2].index.coef[TAP_DOWN] = x.dims[3].index.coef[TAP_ALONG] = 1;
+    x.dims[2].index.constant = gradient->top, x.dims[3].index.constant = gradient->left;
+    x.apart |= taps < gradient->taps_down;   // whole pictures are copied, be all of their rows met or not
+    space.tiles[space.tile_count++] = x;
+    space.tiles[space.tile_count++] = pictures_tile(shape, &gradient->d);
+    for (int i = 0; i < fusion->op_count && space.tile_count < MAX_DATA_TILES; i++)
+        if (fusion->ops[i].stored)
+            space.tiles[space.tile_count++] = output_tile(fusion, gradient, i);
+    return space;
+}
+
+double filter_gradient_rows_inside(const FilterGradient *gradient)
+{
+    if (gradient->down < 0)
+        return 1;
+    return (double)image_pairs_inside(&gradient->shape.image[0]) / (double)(gradient->taps_down * gradient->d.rows);
+}
+
+int64_t filter_gradient_warps(const DeviceSpec *device, int64_t threads, int64_t registers, int64_t shared_bytes)
+{
+    Limiter limiter;
+    int blocks = perf_blocks_per_sm(device, (int)threads, (int)registers, shared_bytes, &limiter);
+    return blocks * ceil_div(threads, device->warp_size);
+}
+
+int64_t filter_gradient_mark_bytes(int64_t warps) { return round_up(4 * warps, PIECE_BYTES); }
+
+// ---- the schedule ----
+
+void filter_gradient_walk(Schedule *schedule, const Fusion *fusion, const FilterGradient *gradient,
+                          const TileSpace *space, int64_t zeros)
+{
+    uint32_t x = 1, d = 2, inputs = space_inputs(space);
+    uint32_t copied = (gradient->x.pieces ? x : 0) | (gradient->d.pieces ? d : 0);
+    schedule_store(schedule, (Move){.from = PLACE_REGISTERS, .to = PLACE_SHARED, .bytes = (int32_t)zeros});
+    schedule_barrier(schedule, SCOPE_BLOCK);
+    schedule_loop(schedule, (Loop){.axis = IMAGE});
+    schedule_wait(schedule, 0);
+    schedule_barrier(schedule, SCOPE_BLOCK);
+    schedule_load(schedule, (Move){.tiles = copied, .from = PLACE_MEMORY, .to = PLACE_SHARED, .async = true, .ahead = 1});
+    schedule_load(schedule, (Move){.tiles = inputs & ~copied, .from = PLACE_MEMORY, .to = PLACE_SHARED, .ahead = 1});
+    schedule_load(schedule, (Move){.tiles = inputs, .from = PLACE_SHARED, .to = PLACE_REGISTERS});
+    schedule_reduce(schedule, schedule_ops(fusion, true));
+    schedule_end(schedule);
+}
+
+// ---- text ----
+
+void filter_gradient_emit_sizes(StrBuf *out, const FilterGradient *gradient)
+{
+    strbuf_printf(out, "constexpr Index IMAGES = %" PRId64 ";   // that are summed over\n", gradient->shape.summed.extent);
+    strbuf_printf(out,
+                  "constexpr int XH = %" PRId64 ", XW = %" PRId64 ", DH = %" PRId64 ", DW = %" PRId64
+                  ";   // pictures of x and d\n",
+                  gradient->x.rows, gradient->x.columns, gradient->d.rows, gradient->d.columns);
+    strbuf_printf(out, "constexpr int KH = %" PRId64 ", KW = %" PRId64 ";   // taps\n", gradient->taps_down,
+                  gradient->taps_along);
+    strbuf_printf(out,
+                  "constexpr int TOP = %" PRId64 ", LEFT = %" PRId64
+                  ";   // row and column of x that the first tap meets beside those of d\n",
+                  gradient->top, gradient->left);
+}
+
+/* `const Index i0 = channel / 4, i3 = channel % 4;` for the group's axes. */
+static void emit_group(StrBuf *out, const Scope *scope, const AxisGroup *group, const char *indent, const char *flat)
+{
+    int64_t below = group->extent;
+    for (int i = 0; i < group->count; i++) {
+        int64_t extent = scope->fusion->axes[group->axes[i]].extent;
+        below /= extent;
+        strbuf_printf(out, "%sconst Index %s = %s", indent, scope->axis[group->axes[i]], flat);
+        if (below > 1)
+            strbuf_printf(out, " / %" PRId64, below);
+        if (i > 0)
+            strbuf_printf(out, " %% %" PRId64, extent);
+        strbuf_puts(out, ";\n");
+    }
+}
+
+static void emit_source(StrBuf *out, const Scope *scope, const Depthwise *shape, const Pictures *pictures, char name)
+{
+    Affine offset = {.constant = pictures->origin};
+    for (int i = 0; i < shape->channel.count; i++)
+        offset.coef[shape->channel.axes[i]] = pictures->offset->coef[shape->channel.axes[i]];
+    for (int i = 0; i < shape->summed.count; i++)
+        offset.coef[shape->summed.axes[i]] = pictures->offset->coef[shape->summed.axes[i]];
+    strbuf_printf(out,
+                  "\nstruct Source%c {\n"
+                  "    using Element = %s;\n"
+                  "    static constexpr bool PIECES = %s;   // rows are whole aligned pieces of 16 bytes\n"
+                  "    static __device__ __forceinline__ const Element *row(const Tensors &t, Index channel, Index image, "
+                  "int row)\n    {\n        (void)channel, (void)image, (void)row;\n",
+                  name, memory_type(pictures->access->tensor->dtype), pictures->pieces ? "true" : "false");
+    emit_group(out, scope, &shape->channel, "        ", "channel");
+    emit_group(out, scope, &shape->summed, "        ", "image");
+    strbuf_printf(out, "        return t.in%d + (", input_position(scope->fusion, pictures->access->tensor));
+    emit_affine(out, &offset, scope->axis);
+    strbuf_printf(out, " + row * %" PRId64 ");\n    }\n};\n", pictures->row_stride);
+}
+
+static void emit_finish(StrBuf *out, const Scope *scope, const FilterGradient *gradient)
+{
+    strbuf_puts(out, "\n__device__ __forceinline__ void finish(const Tensors &t, Index channel, int k, int l, Value total)\n"
+                     "{\n    (void)channel, (void)k;\n");
+    emit_group(out, scope, &gradient->shape.channel, "    ", "channel");
+    if (gradient->down >= 0)
+        strbuf_printf(out, "    const Index %s = k;\n", scope->axis[gradient->down]);
+    strbuf_printf(out, "    const Index %s = l;\n", scope->axis[gradient->along]);
+    emit_epilogue(out, "    ", scope, "total");
+    emit_stores(out, "    ", scope);
+    strbuf_puts(out, "}\n");
+}
+
+void filter_gradient_emit_functions(StrBuf *out, const KernelPlan *plan, const FilterGradient *gradient)
+{
+    Scope scope = {.fusion = plan->fusion, .wide = plan->wide};
+    for (int a = 0; a < plan->fusion->axis_count; a++)
+        scope.axis[a] = axis_names[a];
+    emit_source(out, &scope, &gradient->shape, &gradient->x, 'X');
+    emit_source(out, &scope, &gradient->shape, &gradient->d, 'D');
+    emit_finish(out, &scope, gradient);
+}

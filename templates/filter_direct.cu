@@ -1,0 +1,214 @@
+// The gradient of a depthwise convolution for its filters: dw[c,k,l] = sum over n, i, j of d[n,c,i,j] * x[n,c,i+k+TOP,j+l+LEFT],
+// 0 outside of x; then a pointwise epilogue.
+//
+// A block makes BK rows of taps of one channel. It walks over the images in steps of BATCH: their pictures of x and d lie in
+// shared memory, and those of the next step are on their way. A thread holds the sums of TK x TL taps. It goes down rows
+// of x; the rows of d that they meet, one for each row of taps, stay in registers until the last of them is done with:
+//
+//   row of x   r      | x x x x x x x … |   TC + TL - 1 columns
+//   meets d   r      | d d d d |           tap row k0         each pair of rows: TL x TC multiply-adds for 2 TC + TL - 1
+//              r - 1  | d d d d |           tap row k0 + 1     elements, of which those of d were there before
+//
+// Rows that lie outside of x are not multiplied; where d holds what is infinite or no number, or a sum is, the block makes its
+// taps again, one by one. Threads side by side have other columns of taps and of d, then other
+// images and rows of the same taps; in the end the sums of those that share taps are added up, one after the other.
+#include "prelude.cuh"
+
+namespace KERNEL {
+using namespace rollerc;
+
+// <rollerc: parameters>
+using Index = int;
+struct Tensors {
+    const float *in0;   // x[64, 384, 32, 32]
+    const float *in1;   // d[64, 384, 32, 32]
+    float *out0;        // dw[384, 31, 31]
+};
+#define PARAMETERS const float *__restrict__ in0, const float *__restrict__ in1, float *__restrict__ out0
+#define TENSORS {in0, in1, out0}
+constexpr int SHARED_BYTES = 98368;   // of a block
+using Value = float;                                          // of the products and their sum
+constexpr Index IMAGES = 64;                                  // that are summed over
+constexpr int XH = 32, XW = 32, DH = 32, DW = 32;             // pictures of x and d
+constexpr int KH = 31, KW = 31;                               // taps
+constexpr int TOP = -15, LEFT = -15;                          // row and column of x that the first tap meets beside those of d
+constexpr int BK = 32;                                        // rows of taps of a block
+constexpr int TK = 4, TL = 8;                                 // taps of a thread
+constexpr int TC = 8;                                         // columns of d that it has at once
+constexpr int SHARES = 4, ROW_SHARES = 1;                     // threads that share taps: of images, of rows
+constexpr int BATCH = 4;                                      // images of a step
+constexpr int THREADS = 512;
+
+struct SourceX {
+    using Element = float;
+    static constexpr bool PIECES = true;   // rows are whole pieces of 16 bytes
+    static __device__ __forceinline__ const Element *row(const Tensors &t, Index channel, Index image, int row)
+    {
+        return t.in0 + (channel * 1024 + image * 393216 + row * 32);
+    }
+};
+struct SourceD {
+    using Element = float;
+    static constexpr bool PIECES = true;
+    static __device__ __forceinline__ const Element *row(const Tensors &t, Index channel, Index image, int row)
+    {
+        return t.in1 + (channel * 1024 + image * 393216 + row * 32);
+    }
+};
+
+__device__ __forceinline__ void finish(const Tensors &t, Index channel, int k, int l, Value total)
+{
+    store(t.out0, channel * 961 + k * 31 + l, total);
+}
+// </rollerc>
+
+// Windows begin at multiples of VECTOR columns, before the first tap's if need be: SKIP taps more are made than there are.
+constexpr int VECTOR = 4;
+constexpr int SKIP = (LEFT % VECTOR + VECTOR) % VECTOR;
+constexpr int MARGIN = LEFT - SKIP < 0 ? (SKIP - LEFT + 15) / 16 * 16 : 0;   // columns of zeros before x, whole pieces
+constexpr int WINDOW = (TC + TL - 1 + VECTOR - 1) / VECTOR * VECTOR;
+constexpr int GROUPS_L = (KW + SKIP + TL - 1) / TL, GROUPS_C = (DW + TC - 1) / TC, GROUPS_K = BK / TK;
+constexpr int LAST = (GROUPS_C - 1) * TC + (GROUPS_L - 1) * TL + LEFT - SKIP + WINDOW;   // column of x that no window reaches
+constexpr int PITCH_X = MARGIN + ((LAST > XW ? LAST : XW) + 15) / 16 * 16, PITCH_D = (GROUPS_C * TC + 15) / 16 * 16;
+constexpr int UNITS = GROUPS_L * GROUPS_C, PARTS = SHARES * ROW_SHARES * GROUPS_C;   // PARTS of each tap's sum
+constexpr int SHARE_ROWS = (DH + ROW_SHARES - 1) / ROW_SHARES;
+constexpr Index BLOCKS_K = (KH + BK - 1) / BK, STEPS = (IMAGES + BATCH - 1) / BATCH;
+using X = typename SourceX::Element;
+using D = typename SourceD::Element;
+using PlaneX = Plane<SourceX, XH, XW, PITCH_X, MARGIN>;
+using PlaneD = Plane<SourceD, DH, DW, PITCH_D, 0>;
+constexpr int STEP_X = BATCH * PlaneX::ELEMENTS, STEP_D = BATCH * PlaneD::ELEMENTS;   // elements
+constexpr int BYTES_X = 2 * STEP_X * (int)sizeof(X);
+
+static_assert(BK % TK == 0 && TL % VECTOR == 0 && TC % VECTOR == 0, "whole tiles of taps, whole vectors");
+static_assert(GROUPS_K * PARTS * GROUPS_L <= THREADS, "every part has its thread");
+constexpr int MARK_BYTES = (THREADS / WARP * (int)sizeof(int) + 15) / 16 * 16;   // of warps, in the end
+static_assert(BYTES_X + 2 * STEP_D * (int)sizeof(D) + MARK_BYTES <= SHARED_BYTES, "both steps fit");
+static_assert(BK * GROUPS_L * TL * (int)sizeof(Value) + MARK_BYTES <= SHARED_BYTES, "all sums fit");
+
+struct Taps {
+    Value sum[TK][TL];
+    Value held[TK][TC];   // rows of d: of the row of x in slot s, tap row t meets the one in slot (s - t) mod TK
+
+    // One picture, rows [begin, end) of d. `first` is the first row of taps; x and d point at this thread's columns of row 0.
+    __device__ __forceinline__ void add(const X *x, const D *d, int first, int begin, int end)
+    {
+        const int shift = first + TOP;   // row i of d meets row i + shift of x with tap row 0
+        int r = op_max(begin + shift, 0);
+        const int last = op_min(end + TK - 1 + shift, XH);
+        UNROLL for (int t = 1; t < TK; ++t) {
+            const int i = r - shift - t;
+            if (i >= begin && i < end)
+                load_vector<TC>(d, i * PITCH_D, held[TK - t]);
+        }
+#pragma unroll 1
+        for (; r < last; r += TK)
+            UNROLL for (int slot = 0; slot < TK; ++slot) {
+                if (r + slot >= last)
+                    break;
+                const int i = r + slot - shift;
+                Value window[WINDOW / VECTOR][VECTOR];
+                UNROLL for (int v = 0; v < WINDOW / VECTOR; ++v)
+                    load_vector<VECTOR>(x, (r + slot) * PITCH_X + v * VECTOR, window[v]);
+                if (i < end)
+                    load_vector<TC>(d, i * PITCH_D, held[slot]);
+                UNROLL for (int t = 0; t < TK; ++t)
+                    if (i - t >= begin && i - t < end)
+                        UNROLL for (int l = 0; l < TL; ++l)
+                            UNROLL for (int j = 0; j < TC; ++j)
+                                sum[t][l] = op_add(op_mul(held[(slot - t + TK) % TK][j], window[(j + l) / VECTOR][(j + l) % VECTOR]), sum[t][l]);
+            }
+    }
+};
+
+__device__ __forceinline__ int images_of(Index step) { return (int)op_min<Index>(IMAGES - step * BATCH, BATCH); }
+
+__device__ __forceinline__ void copy_step(const Tensors &t, Index channel, Index step, X *x, D *d)
+{
+    PlaneX::copy<THREADS>(t, channel, step * BATCH, images_of(step), x);
+    PlaneD::copy<THREADS>(t, channel, step * BATCH, images_of(step), d);
+}
+
+__device__ __forceinline__ Value exact_total(const Tensors &t, Index channel, int k, int l)
+{
+    return exact_correlation<Value, SourceX, SourceD, XH, XW, DH, DW>(t, channel, IMAGES, k + TOP, l + LEFT);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
+{
+    const Tensors t = TENSORS;
+    SHARED(0, X, xs, [2 * STEP_X]);
+    SHARED(BYTES_X, D, ds, [2 * STEP_D]);
+    SHARED(0, Value, total, [BK][GROUPS_L * TL]);      // when x and d are done with
+    SHARED(SHARED_BYTES - MARK_BYTES, int, marks, [THREADS / WARP]);
+    const Index channel = (Index)blockIdx.x / BLOCKS_K;
+    const int k0 = (int)((Index)blockIdx.x % BLOCKS_K) * BK, thread = (int)threadIdx.x;
+    const int unit = thread % UNITS, group_l = unit % GROUPS_L, group_c = unit / GROUPS_L;
+    const int share = thread / UNITS % SHARES, row_share = thread / (UNITS * SHARES) % ROW_SHARES;
+    const int group_k = thread / (UNITS * SHARES * ROW_SHARES);
+    const bool active = group_k < GROUPS_K;
+    const int begin = row_share * SHARE_ROWS, end = op_min(begin + SHARE_ROWS, DH);
+
+    // ---- load: what no picture covers stays zero ----
+    for (int i = thread; i < 2 * STEP_X; i += THREADS)
+        xs[i] = X();
+    for (int i = thread; i < 2 * STEP_D; i += THREADS)
+        ds[i] = D();
+    block_sync();
+    copy_step(t, channel, 0, xs, ds);
+    async_commit();
+
+    // ---- compute ----
+    Taps taps = {};
+    Value none = 0;   // or no number, where some element of d is infinite or none
+#pragma unroll 1
+    for (Index step = 0; step < STEPS; ++step) {
+        const int now = (int)(step % 2);
+        async_wait<0>();
+        block_sync();
+        if (step + 1 < STEPS)
+            copy_step(t, channel, step + 1, xs + (1 - now) * STEP_X, ds + (1 - now) * STEP_D);
+        async_commit();
+        const int count = images_of(step);
+        for (int i = thread * VECTOR; i < count * PlaneD::ELEMENTS; i += THREADS * VECTOR) {
+            Value d[VECTOR];
+            load_vector<VECTOR>(ds + now * STEP_D, i, d);
+            UNROLL for (int e = 0; e < VECTOR; ++e)
+                none = op_add(op_mul(d[e], (Value)0), none);
+        }
+        if (active)
+#pragma unroll 1
+            for (int image = share; image < count; image += SHARES)
+                taps.add(xs + now * STEP_X + image * PlaneX::ELEMENTS + MARGIN + group_c * TC + group_l * TL + LEFT - SKIP,
+                         ds + now * STEP_D + image * PlaneD::ELEMENTS + group_c * TC, k0 + group_k * TK, begin, end);
+    }
+
+    // ---- combine: one part after the other ----
+    const int part = (row_share * SHARES + share) * GROUPS_C + group_c;
+#pragma unroll 1
+    for (int p = 0; p < PARTS; ++p) {
+        block_sync();
+        if (active && part == p)
+            UNROLL for (int k = 0; k < TK; ++k)
+                UNROLL for (int l = 0; l < TL; ++l) {
+                    Value &place = total[group_k * TK + k][group_l * TL + l];
+                    place = p == 0 ? taps.sum[k][l] : op_add(place, taps.sum[k][l]);
+                }
+    }
+    block_sync();
+
+    // ---- store ----
+    bool doubt = none != 0;
+    for (int i = thread; i < BK * KW; i += THREADS)
+        if (k0 + i / KW < KH) {
+            const Value sum = total[i / KW][i % KW + SKIP];
+            doubt |= op_sub(sum, sum) != 0;
+        }
+    doubt = any_of_block<THREADS / WARP>(doubt, marks);
+    for (int i = thread; i < BK * KW; i += THREADS) {
+        const int k = k0 + i / KW, l = i % KW;
+        if (k < KH)
+            finish(t, channel, k, l, doubt ? exact_total(t, channel, k, l) : total[i / KW][l + SKIP]);
+    }
+}
+}   // namespace KERNEL

@@ -1,0 +1,254 @@
+// The gradient of a depthwise convolution for its filters on tensor cores: dw[c,k,l] = sum over n, i, j of
+// d[n,c,i,j] * x[n,c,i+k+TOP,j+l+LEFT], of 16-bit elements with sums in f32, then a pointwise epilogue.
+//
+// For one row of taps k this is a product of matrices: D = dT * x over all rows i of all images, with row i of d beside row
+// i+k+TOP of x. D[j][u] belongs to tap l = u - j - LEFT: each diagonal of D is one tap, and it is added up once at the end.
+//
+//             u ->                         j \ u   0 1 2 3 4 5          A block makes BK rows of taps of one channel, a warp TK
+//           |x x x x x x| i                  0     1 2 3 . . .          of them, for TJ columns of d. It walks over the
+//                                            1     0 1 2 3 . .          images in steps of BATCH: their pictures lie in
+//   d d d   |           |                    2     . 0 1 2 3 .          shared memory, those of the next step are on
+//   j |     |     D     |                    3     . . 0 1 2 3          their way. Of D only tiles of 16 x 8 are made
+//     v                                      l of KW = 4, LEFT = -1     that some tap crosses.
+//
+// Where d holds what is infinite or no number, or a sum is, the block makes its taps again, one by one.
+#include "prelude.cuh"
+
+namespace KERNEL {
+using namespace rollerc;
+
+// <rollerc: parameters>
+using Index = int;
+struct Tensors {
+    const f16 *in0;   // x[64, 384, 32, 32]
+    const f16 *in1;   // d[64, 384, 32, 32]
+    f16 *out0;        // dw[384, 31, 31]
+};
+#define PARAMETERS const f16 *__restrict__ in0, const f16 *__restrict__ in1, f16 *__restrict__ out0
+#define TENSORS {in0, in1, out0}
+constexpr int SHARED_BYTES = 98304;   // of a block
+using Element = f16;                                          // of x and d
+using Value = float;                                          // of the products and their sum
+constexpr Index IMAGES = 64;                                  // that are summed over
+constexpr int XH = 32, XW = 32, DH = 32, DW = 32;             // pictures of x and d
+constexpr int KH = 31, KW = 31;                               // taps
+constexpr int TOP = -15, LEFT = -15;                          // row and column of x that the first tap meets beside those of d
+constexpr int BK = 32;                                        // rows of taps of a block
+constexpr int TK = 4, TJ = 32;                                // of a warp: rows of taps, columns of d
+constexpr int SHARES = 1;                                     // warps that share taps and columns: of images
+constexpr int BATCH = 4;                                      // images of a step
+constexpr Index CHAIN = 512;                                  // steps whose products are added up in one go
+
+struct SourceX {
+    static constexpr bool PIECES = true;   // rows are whole pieces of 16 bytes
+    static __device__ __forceinline__ const Element *row(const Tensors &t, Index channel, Index image, int row)
+    {
+        return t.in0 + (channel * 1024 + image * 393216 + row * 32);
+    }
+};
+struct SourceD {
+    static constexpr bool PIECES = true;
+    static __device__ __forceinline__ const Element *row(const Tensors &t, Index channel, Index image, int row)
+    {
+        return t.in1 + (channel * 1024 + image * 393216 + row * 32);
+    }
+};
+
+__device__ __forceinline__ void finish(const Tensors &t, Index channel, int k, int l, Value total)
+{
+    store(t.out0, channel * 961 + k * 31 + l, total);
+}
+// </rollerc>
+
+constexpr int AM = 16, AN = 8, AK = 16;                              // what one instruction multiplies
+constexpr int WIDE_X = (XW + 15) / 16 * 16, WIDE_D = (DW + 15) / 16 * 16;
+constexpr int PITCH_X = WIDE_X + 8, PITCH_D = WIDE_D + 8;            // rows of an odd number of pieces lie in different banks
+constexpr int GROUPS_J = (WIDE_D + TJ - 1) / TJ, GROUPS_K = BK / TK, PARTS = GROUPS_J * SHARES;
+constexpr int WARPS = GROUPS_K * PARTS, THREADS = WARPS * WARP;
+constexpr Index BLOCKS_K = (KH + BK - 1) / BK, STEPS = (IMAGES + BATCH - 1) / BATCH;
+constexpr bool CHAINS = STEPS > CHAIN;                               // more than one
+using PlaneX = Plane<SourceX, XH, XW, PITCH_X, 0>;
+using PlaneD = Plane<SourceD, DH, DW, PITCH_D, 0>;
+constexpr int STEP_X = BATCH * PlaneX::ELEMENTS, STEP_D = BATCH * PlaneD::ELEMENTS;   // elements
+constexpr int ZEROS = WIDE_X > WIDE_D ? WIDE_X : WIDE_D;             // a row for those that no picture has
+
+// Columns of x that meet a warp's columns of d begin BAND behind its first one: pairs of tiles from there on.
+constexpr int BAND = LEFT >= 0 ? LEFT / 16 * 16 : -((-LEFT + 15) / 16 * 16);
+constexpr int PAIRS = (TJ - 1 + KW - 1 + LEFT - BAND) / 16 + 1, TILES_J = TJ / AM;
+constexpr int LANE_TAPS = (KW + WARP - 1) / WARP;
+
+static_assert(BK % TK == 0 && TJ % AM == 0, "whole tiles");
+constexpr int STAGED_BYTES = ((2 * STEP_X + 2 * STEP_D + ZEROS) * (int)sizeof(Element) + 15) / 16 * 16;
+
+// Does some tap cross the 16 x 8 tile of columns a*16 … of d and BAND + b*8 … of x?
+__device__ __forceinline__ constexpr bool meets(int a, int b)
+{
+    return BAND + b * AN + AN - 1 - a * AM >= LEFT && BAND + b * AN - (a * AM + AM - 1) <= LEFT + KW - 1;
+}
+
+// Sixteen rows of D on their way from registers to their diagonals.
+struct Slab {
+    Value at[AM][PAIRS * 16 + 2];
+};
+constexpr int SLABS_AT = CHAINS ? STAGED_BYTES : 0;                  // else when x and d are done with
+constexpr int MARK_BYTES = (WARPS * (int)sizeof(int) + 15) / 16 * 16;   // of warps, in the end
+static_assert(STAGED_BYTES + MARK_BYTES <= SHARED_BYTES, "both steps fit");
+static_assert(SLABS_AT + WARPS * (int)sizeof(Slab) + MARK_BYTES <= SHARED_BYTES, "the slabs fit");
+static_assert(PARTS * BK * KW * (int)sizeof(Value) + MARK_BYTES <= SHARED_BYTES, "all sums fit");
+
+// A warp's share of D.
+struct Product {
+    Value acc[TK][TILES_J][PAIRS * 2][4];
+
+    // Tiles of x that columns [j0, j0 + TJ) of d meet, in the row that starts at `row`; others are never multiplied.
+    static __device__ __forceinline__ bool is_inside(int j0, int p) { return j0 + BAND + p * 16 >= 0 && j0 + BAND + p * 16 < XW; }
+    static __device__ __forceinline__ void load(unsigned (&b)[PAIRS][4], const Element *row, int j0)
+    {
+        UNROLL for (int p = 0; p < PAIRS; ++p)
+            if (is_inside(j0, p))
+                load_matrices_turned(b[p], row + (j0 + BAND + p * 16));
+    }
+
+    // Rows i0 … i0 + 15 of one picture: while those of x for one row of taps are multiplied, the next ones are loaded.
+    __device__ __forceinline__ void add(const Element *x, const Element *d, const Element *zeros, int i0, int k0, int j0)
+    {
+        const int first = i0 + k0 + TOP;   // row of x
+        if (first + AK + TK - 1 <= 0 || first >= XH)
+            return;
+        const int lane = (int)threadIdx.x % WARP, row = lane / 16 * 8 + lane % 8, half = lane / 8 % 2 * 8;
+        const bool exists = DH % AK == 0 || i0 + row < DH;
+        const Element *from = (exists ? d + (i0 + row) * PITCH_D : zeros) + half;
+        unsigned a[TILES_J][4], b[2][PAIRS][4];
+        UNROLL for (int m = 0; m < TILES_J; ++m)
+            load_matrices_turned(a[m], from + (j0 + m * AM < WIDE_D ? j0 + m * AM : 0));
+        UNROLL for (int k = -1; k < TK; ++k) {
+            const int next = first + row + k + 1;
+            if (k + 1 < TK)
+                load(b[(k + 1) % 2], (exists && next >= 0 && next < XH ? x + next * PITCH_X : zeros) + half, j0);
+            UNROLL for (int p = 0; p < PAIRS && k >= 0; ++p)
+                UNROLL for (int m = 0; m < TILES_J; ++m)
+                    UNROLL for (int n = 0; n < 2; ++n)
+                        if (meets(m, p * 2 + n) && is_inside(j0, p))
+                            multiply_tiles(Element(), a[m], b[k % 2][p][n], b[k % 2][p][2 + n], acc[k][m][p * 2 + n]);
+        }
+    }
+
+    // Adds the diagonals to the taps, lane l to those l, l + 32, …, and begins anew.
+    __device__ __forceinline__ void fold(Slab &slab, int j0, Value (&taps)[TK][LANE_TAPS])
+    {
+        const int lane = (int)threadIdx.x % WARP;
+        UNROLL for (int k = 0; k < TK; ++k)
+            UNROLL for (int m = 0; m < TILES_J; ++m) {
+                UNROLL for (int n = 0; n < PAIRS * 2; ++n)
+                    UNROLL for (int e = 0; e < 4; ++e) {
+                        slab.at[lane / 4 + e / 2 * 8][n * AN + lane % 4 * 2 + e % 2] = acc[k][m][n][e];
+                        acc[k][m][n][e] = 0;
+                    }
+                warp_sync();
+                UNROLL for (int i = 0; i < LANE_TAPS; ++i)
+                    for (int j = 0; j < AM; ++j) {
+                        const int l = lane + i * WARP, v = m * AM + j, u = v + l + LEFT - BAND;   // beside j0
+                        if (l < KW && j0 + v < DW && inside(j0 + u + BAND, XW))
+                            taps[k][i] = op_add(taps[k][i], slab.at[j][u]);
+                    }
+                warp_sync();
+            }
+    }
+};
+
+__device__ __forceinline__ int images_of(Index step) { return (int)op_min<Index>(IMAGES - step * BATCH, BATCH); }
+
+__device__ __forceinline__ void copy_step(const Tensors &t, Index channel, Index step, Element *x, Element *d)
+{
+    PlaneX::copy<THREADS>(t, channel, step * BATCH, images_of(step), x);
+    PlaneD::copy<THREADS>(t, channel, step * BATCH, images_of(step), d);
+}
+
+// Sixteen bits without a sign reach the sign when this is added, where they are infinite or no number: their exponent is all ones.
+__device__ __forceinline__ unsigned least_exponent(f16) { return 0x04000400u; }
+__device__ __forceinline__ unsigned least_exponent(bf16) { return 0x00800080u; }
+
+__device__ __forceinline__ Value exact_total(const Tensors &t, Index channel, int k, int l)
+{
+    return exact_correlation<Value, SourceX, SourceD, XH, XW, DH, DW>(t, channel, IMAGES, k + TOP, l + LEFT);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
+{
+    const Tensors t = TENSORS;
+    SHARED(0, Element, xs, [2 * STEP_X]);
+    SHARED(2 * STEP_X * (int)sizeof(Element), Element, ds, [2 * STEP_D]);
+    SHARED((2 * STEP_X + 2 * STEP_D) * (int)sizeof(Element), Element, zeros, [ZEROS]);
+    SHARED(SLABS_AT, Slab, slabs, [WARPS]);
+    SHARED(0, Value, parts, [PARTS][BK][KW]);          // when the slabs are done with
+    SHARED(SHARED_BYTES - MARK_BYTES, int, marks, [WARPS]);
+    const Index channel = (Index)blockIdx.x / BLOCKS_K;
+    const int k0 = (int)((Index)blockIdx.x % BLOCKS_K) * BK, thread = (int)threadIdx.x, warp = thread / WARP;
+    const int warp_k = warp / PARTS * TK, part = warp % PARTS, j0 = part / SHARES * TJ, share = part % SHARES;
+
+    // ---- load: what no picture covers stays zero ----
+    for (int i = thread; i < 2 * STEP_X; i += THREADS)
+        xs[i] = Element();
+    for (int i = thread; i < 2 * STEP_D; i += THREADS)
+        ds[i] = Element();
+    for (int i = thread; i < ZEROS; i += THREADS)
+        zeros[i] = Element();
+    block_sync();
+    copy_step(t, channel, 0, xs, ds);
+    async_commit();
+
+    // ---- compute ----
+    Product product = {};
+    Value taps[TK][LANE_TAPS] = {};
+    unsigned reached = 0;   // signs, where some element of d is infinite or no number
+#pragma unroll 1
+    for (Index step = 0; step < STEPS; ++step) {
+        const int now = (int)(step % 2);
+        async_wait<0>();
+        block_sync();
+        if (step + 1 < STEPS)
+            copy_step(t, channel, step + 1, xs + (1 - now) * STEP_X, ds + (1 - now) * STEP_D);
+        async_commit();
+        const int count = images_of(step);
+        for (int i = thread * 8; i < count * PlaneD::ELEMENTS; i += THREADS * 8) {
+            unsigned words[4];
+            move_vector<4>(words, reinterpret_cast<const unsigned *>(ds + now * STEP_D + i));
+            UNROLL for (int e = 0; e < 4; ++e)
+                reached |= (words[e] & 0x7fff7fffu) + least_exponent(Element());
+        }
+#pragma unroll 1
+        for (int image = share; image < count; image += SHARES)
+#pragma unroll 1
+            for (int i0 = 0; i0 < DH; i0 += AK)
+                product.add(xs + now * STEP_X + image * PlaneX::ELEMENTS, ds + now * STEP_D + image * PlaneD::ELEMENTS, zeros, i0, k0 + warp_k, j0);
+        if (CHAINS && (step + 1) % CHAIN == 0)
+            product.fold(slabs[warp], j0, taps);
+    }
+
+    // ---- combine: diagonals, then parts ----
+    async_wait<0>();
+    block_sync();
+    product.fold(slabs[warp], j0, taps);
+    block_sync();
+    UNROLL for (int k = 0; k < TK; ++k)
+        UNROLL for (int i = 0; i < LANE_TAPS; ++i)
+            if (thread % WARP + i * WARP < KW)
+                parts[part][warp_k + k][thread % WARP + i * WARP] = taps[k][i];
+    block_sync();
+
+    // ---- store ----
+    bool doubt = (reached & 0x80008000u) != 0;
+    for (int i = thread; i < BK * KW; i += THREADS) {
+        Value &total = parts[0][i / KW][i % KW];
+        UNROLL for (int p = 1; p < PARTS; ++p)
+            total = op_add(total, parts[p][i / KW][i % KW]);
+        doubt |= op_sub(total, total) != 0;
+    }
+    doubt = any_of_block<THREADS / WARP>(doubt, marks);
+    for (int i = thread; i < BK * KW; i += THREADS) {
+        const int k = k0 + i / KW, l = i % KW;
+        if (k < KH)
+            finish(t, channel, k, l, doubt ? exact_total(t, channel, k, l) : parts[0][i / KW][l]);
+    }
+}
+}   // namespace KERNEL
