@@ -13,7 +13,12 @@ ROWS = {"softmax": "softmax", "softmax-gradient": "softmax gradient", "masked-so
         "layer-norm": "layer norm", "rms-norm": "RMS norm"}
 TITLES = {"copy-share": "Share of a copy's speed, every case", "peers": "Times as fast as the fastest peer, every case",
           **{name: f"{group}, f16: GB/s over the length of a row" for name, group in ROWS.items()}}
+DEPTHWISE = {f"depthwise-{way}-{dtype}": f"{words}, {dtype}: us over the side k of the filter, 64 x 384 x 32 x 32"
+             for way, words in (("forward", "Depthwise convolution"), ("data", "Its gradient for the input"),
+                                ("filter", "Its gradient for the filters"))
+             for dtype in ("f32", "f16")}
 IN_README = ("copy-share", "peers")
+FP32_FLOP_PER_US = 63.5e6            # of an H200, measured; tensor cores pass it
 WIDTH = 720
 
 
@@ -88,6 +93,64 @@ def draw_lines(title, rows):
     return svg(low + 34, title, body)
 
 
+# ---- time over the side of a filter
+
+def pairs_inside(side, k):
+    """Of a row of pixels and one of taps, those that meet the image: both dimensions have as many."""
+    return sum(side - abs(tap) for tap in range(-(k // 2), k // 2 + 1))
+
+
+def filter_series(rows):
+    """{name: [(k, us), …]}: ours, the fastest peer, and what multiply-adds of f32 inside the image or a copy take at least."""
+    series = {"rollerc": [], "cuDNN": [], "copy": []}
+    for row in rows:
+        size = {name: int(value) for name, value in (define.split("=") for define in row["params"])}
+        flop = 2 * size["N"] * size["C"] * pairs_inside(size["H"], size["K"]) ** 2
+        series["rollerc"].append((size["K"], row["us"]))
+        series["copy"].append((size["K"], max(min(row["copies"].values()), flop / FP32_FLOP_PER_US)))
+        if row["peers"]:
+            series["cuDNN"].append((size["K"], min(row["peers"].values())))
+    return {name: sorted(points) for name, points in series.items()}
+
+
+def draw_filters(title, rows):
+    """Both axes are logarithmic."""
+    series = filter_series(rows)
+    sides = sorted({k for points in series.values() for k, _ in points})
+    times = [us for points in series.values() for _, us in points]
+    first, last = math.floor(math.log10(min(times))), math.ceil(math.log10(max(times)))
+    left, right, high, low = 70, WIDTH - 150, 40, 320
+
+    def place(k, us):
+        along = math.log2(k / sides[0]) / max(1e-9, math.log2(sides[-1] / sides[0]))
+        return left + (right - left) * along, low - (low - high) * (math.log10(us) - first) / max(1, last - first)
+
+    body = ""
+    for power in range(first, last + 1):
+        y = place(sides[0], 10.0**power)[1]
+        body += line(left, y, right, y) + text(left - 8, y + 4, f"{10**power} us", "end")
+    for k in sides:
+        body += text(place(k, 10.0**first)[0], low + 18, k, "mid")
+    words = {"copy": "limit in f32", "cuDNN": "fastest peer"}
+    for index, (name, points) in enumerate(series.items()):
+        body += curve([place(*point) for point in points], name)
+        body += "".join(dot(*place(*point), name, True) for point in points)
+        y = high + 10 + 20 * index
+        body += curve([(right + 14, y - 4), (right + 34, y - 4)], name) + text(right + 40, y, words.get(name, name))
+    return svg(low + 34, title, body)
+
+
+def draw_depthwise(rows):
+    """A plot for each way and type of which there is a case; the crossover of kernels is where our line bends."""
+    drawn = {}
+    for stem, title in DEPTHWISE.items():
+        _, way, dtype = stem.split("-")
+        chosen = [row for row in rows if row["dtype"] == dtype and row["case"].startswith(f"depthwise {way} 32x32 ")]
+        if chosen:
+            drawn[stem] = draw_filters(title, chosen)
+    return drawn
+
+
 # ---- every case as a dot
 
 def draw_strips(title, groups, ticks, value, scale):
@@ -125,4 +188,4 @@ def draw_all(rows):
         halves = [row for row in groups.get(group, []) if row["dtype"] == "f16"]
         if halves:
             drawn[name] = draw_lines(TITLES[name], halves)
-    return drawn
+    return {**drawn, **draw_depthwise(groups.get("depthwise", []))}

@@ -146,6 +146,8 @@ def full_table(results):
     text += "".join(f"* {key}: {value}\n" for key, value in results["about"].items())
     text += f"\n{group_table(results)}\n"
     text += "".join(f"![{title}]({name}.svg)\n" for name, title in plots.TITLES.items())
+    drawn = plots.draw_all(results["cases"])
+    text += "".join(f"![{title}]({name}.svg)\n" for name, title in plots.DEPTHWISE.items() if name in drawn)
     text += ("\nIn what follows times are in us; GB/s are of inputs and outputs, each once; the error is a share of what rounding "
              "explains.\n")
     for group, rows in by_group(results).items():
