@@ -70,6 +70,9 @@ CASES = {
                ("rows", "f32", dict(M=3, N=96))],
     "window": [("padded_sum", "f32", dict(M=37, N=257)), ("dilated", "f16", dict(M=3, N=33)), ("depthwise", "f32", dict(M=5, N=9)),
                ("depthwise", "f16", dict(M=3, N=33)), ("last_pool", "f32", dict(M=9, N=6))],
+    "depthwise": [("filter", "f32", dict(M=5, N=19)), ("filter_strided", "f16", dict(M=3, N=21)), ("filter_channels", "f32", dict(M=17, N=13)),
+                  ("filter_turned", "f32", dict(M=41, N=33)), ("filter_row", "f64", dict(M=7, N=300)),
+                  ("filter_channels", "f16", dict(M=16, N=9))],
     "rowwise": [("row_softmax", "f32", dict(M=37, N=1023), "a100", "mi50"), ("row_range", "i32", dict(M=13, N=40), "a100", "mi50"),
                 ("row_norm", "f16", dict(M=5, N=4096)), ("inner_axes", "i8", dict(M=7, N=67)), ("row_mask", "f32", dict(M=33, N=130)),
                 ("row_norm", "f64", dict(M=1, N=40)), ("row_range", "f32", dict(M=40, N=2)),
@@ -99,7 +102,8 @@ CASES = {
                 ("turned_inside", "f16", dict(P=8, M=301, N=151))],
 }
 # Where neither the width of a warp nor clusters matter, one device tells as much as several.
-DEVICES = collections.defaultdict(lambda: ("a100", "mi50"), skinny=("h200",), toeplitz=("h200",), reduce=("a100",), window=("a100",), rowwise=("a100",),
+DEVICES = collections.defaultdict(lambda: ("a100", "mi50"), skinny=("h200",), toeplitz=("h200",), depthwise=("h200",),
+                                  reduce=("a100",), window=("a100",), rowwise=("a100",),
                                   permute=("a100",))
 # Further programs.
 TEXTS = {

@@ -147,7 +147,7 @@ PROGRAMS = [
         output dx : {T}"""),
     Program("filter_row", "depthwise", REAL, {"M": ("batch", 7), "N": ("along", 300)}, """
         input x[M, 4, N + 4] : {T}  input w[4, 9] : {T}
-        y[n, c, v:N] = sum[s](pad(x[n, c, v + s - 2], 0) * w[c, s])
+        y[n, c, v:N] = sum[s](pad(x[n, c, v + 2 * s - 2], 0) * w[c, s])
         output y : {T}"""),
     Program("filter_gradient", "filter_direct", REAL, {"M": ("image", 3), "N": ("column", 19), "K": ("tap along", 5)}, """
         input x[M, 2, 9, N] : {T}  input d[M, 2, 9, N] : {T}
