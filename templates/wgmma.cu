@@ -1,5 +1,5 @@
-// Matrix multiply on the tensor cores of sm_90a: C[b,m,n] = sum over k of A[b,m,k] * B[b,k,n], of 16-bit elements with sums in
-// f32, then a pointwise epilogue.
+// Matrix multiply on the tensor cores of sm_90a: C[b,m,n] = sum over k of A[b,m,k] * B[b,k,n], then a pointwise epilogue. Of f16
+// and bf16 with sums in f32, of f32 cut off to tf32, of bytes with sums in i32.
 //
 // One thread block computes one BM x BN tile of C, each group of four warps a WM x WN tile of that in registers. The block
 // walks along k in steps of BK. STAGES tiles of A and of B lie in shared memory, from where the tensor cores read them:
@@ -7,7 +7,8 @@
 //   step - 1        step             step + 1 … step + STAGES - 3      step + STAGES - 2
 //   being used      used next        on their way or there             asked for, when nobody uses step - 2 any more
 //
-// A and B may lie in memory either way round; in shared memory they lie as they do there. They are copied in pieces of 16 bytes.
+// A and B of 16-bit elements may lie in memory either way round, others lie along k; in shared memory they lie as they do there.
+// They are copied in pieces of 16 bytes.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -55,21 +56,22 @@ __device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Ind
 // </rollerc>
 
 constexpr int GROUPS_N = BN / WN, GROUPS = BM / WM * GROUPS_N, THREADS = GROUPS * 4 * WARP;
-constexpr int AM = 64, AK = 16;                    // what one instruction multiplies, with WN columns
-constexpr int PIECE = 16 / (int)sizeof(Element);   // elements that move together
+constexpr int BYTES = (int)sizeof(Element), PIECE = 16 / BYTES;   // elements that move together
+constexpr int AM = 64, AK = 32 / BYTES;                           // what one instruction multiplies, with WN columns
 constexpr Index BLOCKS_M = (M + BM - 1) / BM, BLOCKS_N = (N + BN - 1) / BN;
 constexpr Index STEPS = (K + BK - 1) / BK;
 constexpr bool CHAINS = STEPS > CHAIN;             // more than one
 
 static_assert(BM % WM == 0 && BN % WN == 0 && WM % AM == 0 && WN % 64 == 0, "groups of warps cover the block's tile");
-static_assert(BK == 64, "a line of an operand in shared memory has 128 bytes");
+static_assert(BK * BYTES == 128, "a line of an operand in shared memory");
 static_assert(QN == 1 || N % QN == 0, "rows of C hold whole vectors");
 static_assert((STEPS - 1) * BK < K && STAGES >= 3, "no step is in vain");
 
-// A tile of an operand in shared memory, as describe_operand() has it: lines of 64 elements along its fast direction, one for
-// each row, or one for each k and 64 rows.
+// A tile of an operand in shared memory, as describe_operand() has it: lines of 128 bytes along its fast direction, one for
+// each row, or one for each k and 64 rows of 16-bit elements.
 template <class Operand, Index EXTENT, int BR> struct Tile {
     static constexpr bool ALONG_K = Operand::ALONG_K;
+    static_assert(ALONG_K || BYTES == 2, "others are not turned");
     static constexpr int LINES = ALONG_K ? BR : BK, LINE = (ALONG_K ? BK : BR) / PIECE;
     static constexpr int ELEMENTS = BR * BK;
     static constexpr int EACH = (LINES * LINE + THREADS - 1) / THREADS;   // pieces that a thread brings

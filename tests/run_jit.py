@@ -155,7 +155,8 @@ def test_ten_candidates_of_matmul(folder):
 def test_all_candidates_of_every_family_compile(folder):
     seen = set()
     for name, *defines in (("bn_relu_training",), ("bn_add_relu_mask_nhwc",), ("layer_norm",), ("max_pool",), ("depthwise_31x31",),
-                           ("permute_210",), ("reduce_rows",), ("relu",), ("matmul_bias_gelu",), ("matmul_i8",), ("matmul",), ("conv2d_nhwc",), ("matmul", "-D", "M=8")):
+                           ("permute_210",), ("reduce_rows",), ("relu",), ("matmul_bias_gelu",), ("matmul_i8",), ("matmul",), ("conv2d_nhwc",), ("matmul", "-D", "M=8"),
+                           ("matmul", "--math=tf32")):
         run(ROOT / f"examples/{name}.te", "--device", "h200", *defines, "-o", "k.json", "--emit", "cubin", folder=folder)
         for candidate in check_schema(folder / "k.json")["candidates"]:
             assert candidate["status"] != "compile_error", f"{name}: {candidate['reason']}"

@@ -4,9 +4,11 @@
 
 // clang-format off
 static const Atom atoms[] = {
-#define ATOM(element, m, n, k, unit) {#element, false, m, n, k, UNIT_##unit},
-#define SHARED_ATOM(element, m, n, k, unit) {#element, true, m, n, k, UNIT_##unit},
+#define ATOM(element, m, n, k, unit) {#element, IN_REGISTERS, m, n, k, UNIT_##unit},
+#define SHARED_ATOM(element, m, n, k, unit) {#element, IN_SHARED, m, n, k, UNIT_##unit},
+#define SHARED_ATOM_ALONG_K(element, m, n, k, unit) {#element, IN_SHARED_ALONG_K, m, n, k, UNIT_##unit},
 #include "hal/atoms.def"
+#undef SHARED_ATOM_ALONG_K
 #undef SHARED_ATOM
 #undef ATOM
 };
@@ -14,14 +16,15 @@ static const Atom atoms[] = {
 
 static bool may_use(const DeviceSpec *device, Unit unit)
 {
-    return device->peak[unit] > 0 && (unit != UNIT_TENSOR_TF32 || device->rounds_to_tf32);
+    bool rounds = unit == UNIT_TENSOR_TF32 || unit == UNIT_WGMMA_TF32;
+    return device->peak[unit] > 0 && (!rounds || device->rounds_to_tf32);
 }
 
-const Atom *atom_for(const DeviceSpec *device, const char *element, bool shared)
+const Atom *atom_for(const DeviceSpec *device, const char *element, AtomPlace place)
 {
-    bool has = shared ? device->has.wgmma : device->has.mma;
+    bool has = place == IN_REGISTERS ? device->has.mma : device->has.wgmma;
     for (size_t i = 0; i < sizeof atoms / sizeof *atoms; i++)
-        if (has && atoms[i].shared == shared && strcmp(atoms[i].element, element) == 0 && may_use(device, atoms[i].unit))
+        if (has && atoms[i].place == place && strcmp(atoms[i].element, element) == 0 && may_use(device, atoms[i].unit))
             return &atoms[i];
     return NULL;
 }

@@ -2,12 +2,14 @@
 #pragma once
 #include "hal/device.h"
 
+typedef enum AtomPlace { IN_REGISTERS, IN_SHARED, IN_SHARED_ALONG_K } AtomPlace;   // of a and b
+
 typedef struct Atom {
     const char *element;   // of a and b, as the language spells it: "f16"
-    bool shared;           // a and b lie in shared memory, and four warps share the work
+    AtomPlace place;       // in shared memory: four warps share the work
     int m, n, k;
     Unit unit;
 } Atom;
 
-/* The device's instruction for elements of this type, `shared`: whose operands lie in shared memory; NULL: it has none. */
-const Atom *atom_for(const DeviceSpec *device, const char *element, bool shared);
+/* The device's instruction for elements of this type, whose operands lie in that place; NULL: it has none. */
+const Atom *atom_for(const DeviceSpec *device, const char *element, AtomPlace place);

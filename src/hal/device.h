@@ -24,6 +24,8 @@ typedef enum Unit {
     UNIT_TENSOR_I8,
     UNIT_WGMMA_F16,     // the same units, fed from shared memory
     UNIT_WGMMA_BF16,
+    UNIT_WGMMA_TF32,
+    UNIT_WGMMA_I8,
     UNIT_COUNT
 } Unit;
 

@@ -36,6 +36,8 @@ const char *const unit_name[UNIT_COUNT] = {
     [UNIT_TENSOR_I8] = "tensor_i8",
     [UNIT_WGMMA_F16] = "wgmma_f16",
     [UNIT_WGMMA_BF16] = "wgmma_bf16",
+    [UNIT_WGMMA_TF32] = "wgmma_tf32",
+    [UNIT_WGMMA_I8] = "wgmma_i8",
 };
 
 /* The ranges are wide: they catch a slipped unit (GHz for MHz, KiB for bytes), not a fast GPU. */
@@ -62,6 +64,8 @@ const DeviceField device_fields[] = {
     PEAK("tensor_i8", UNIT_TENSOR_I8, true),
     PEAK("wgmma_f16", UNIT_WGMMA_F16, true),
     PEAK("wgmma_bf16", UNIT_WGMMA_BF16, true),
+    PEAK("wgmma_tf32", UNIT_WGMMA_TF32, true),
+    PEAK("wgmma_i8", UNIT_WGMMA_I8, true),
 
     NUMBER("threads.warp_size", FIELD_INT, warp_size, 16, 128, "threads"),
     NUMBER("threads.max_per_block", FIELD_INT, max_threads_per_block, 32, 4096, "threads"),

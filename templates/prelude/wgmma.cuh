@@ -12,11 +12,12 @@ DEVICE unsigned shared_address(const void *p)
 }
 #endif
 
-// An operand lies there in lines of 128 bytes, 64 elements, and a group of eight lines begins at a multiple of 1024 bytes. The
-// pieces of 16 bytes in a line change places: in line l piece p lies at p ^ l % 8.
+// An operand lies there in lines of 128 bytes, and a group of eight lines begins at a multiple of 1024 bytes. The pieces of 16
+// bytes in a line change places: in line l piece p lies at p ^ l % 8.
 //
-//   along k      line r is row r, k 0…63; groups of rows are `stride` bytes apart
-//   along rows   line k is that k of rows 0…63; groups of k are `stride` bytes apart, rows 64…127 lie `leading` bytes later
+//   along k      line r is 128 bytes of row r; groups of rows are `stride` bytes apart
+//   along rows   line k is that k of rows 0…63, of 16-bit elements; groups of k are `stride` bytes apart, rows 64…127 lie
+//                `leading` bytes later
 //
 // The instruction is told so by one word: where the first element is, leading and stride, in units of 16 bytes, and which way
 // pieces change places in the highest two bits.
@@ -43,17 +44,20 @@ DEVICE void show_operands()
 //   close_products();
 //   wait_products<0>(c);
 #if defined(ROLLERC_INTERP)
-template <int COUNT> DEVICE void open_products(float (&)[COUNT]) { open_products_of(); }
-template <int N, int COUNT> DEVICE void wait_products(float (&)[COUNT]) { wait_products_for(N); }
+template <class Value, int COUNT> DEVICE void open_products(Value (&)[COUNT]) { open_products_of(); }
+template <int N, class Value, int COUNT> DEVICE void wait_products(Value (&)[COUNT]) { wait_products_for(N); }
 #else
-template <int COUNT> DEVICE void hold_sums(float (&c)[COUNT])   // the compiler moves them no further
+// The compiler moves it no further.
+DEVICE void hold_sum(float &c) { asm volatile("" : "+f"(c)::"memory"); }
+DEVICE void hold_sum(int &c) { asm volatile("" : "+r"(c)::"memory"); }
+template <class Value, int COUNT> DEVICE void hold_sums(Value (&c)[COUNT])
 {
 #ifdef __CUDA_ARCH__
     UNROLL for (int i = 0; i < COUNT; i++)
-        asm volatile("" : "+f"(c[i])::"memory");
+        hold_sum(c[i]);
 #endif
 }
-template <int COUNT> DEVICE void open_products(float (&c)[COUNT])
+template <class Value, int COUNT> DEVICE void open_products(Value (&c)[COUNT])
 {
     hold_sums(c);
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -68,7 +72,7 @@ DEVICE void close_products()
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 #endif
 }
-template <int N, int COUNT> DEVICE void wait_products(float (&c)[COUNT])
+template <int N, class Value, int COUNT> DEVICE void wait_products(Value (&c)[COUNT])
 {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
@@ -88,12 +92,12 @@ DEVICE int same_in_warp(int x)
 }
 
 // The registers of a thread's sums, by 32.
-#define SUMS_8(i) \
-    "+f"(c[i]), "+f"(c[i + 1]), "+f"(c[i + 2]), "+f"(c[i + 3]), "+f"(c[i + 4]), "+f"(c[i + 5]), "+f"(c[i + 6]), "+f"(c[i + 7])
-#define SUMS_32 SUMS_8(0), SUMS_8(8), SUMS_8(16), SUMS_8(24)
-#define SUMS_64 SUMS_32, SUMS_8(32), SUMS_8(40), SUMS_8(48), SUMS_8(56)
-#define SUMS_96 SUMS_64, SUMS_8(64), SUMS_8(72), SUMS_8(80), SUMS_8(88)
-#define SUMS_128 SUMS_96, SUMS_8(96), SUMS_8(104), SUMS_8(112), SUMS_8(120)
+#define SUMS_8(kind, i) \
+    kind(c[i]), kind(c[i + 1]), kind(c[i + 2]), kind(c[i + 3]), kind(c[i + 4]), kind(c[i + 5]), kind(c[i + 6]), kind(c[i + 7])
+#define SUMS_32(kind) SUMS_8(kind, 0), SUMS_8(kind, 8), SUMS_8(kind, 16), SUMS_8(kind, 24)
+#define SUMS_64(kind) SUMS_32(kind), SUMS_8(kind, 32), SUMS_8(kind, 40), SUMS_8(kind, 48), SUMS_8(kind, 56)
+#define SUMS_96(kind) SUMS_64(kind), SUMS_8(kind, 64), SUMS_8(kind, 72), SUMS_8(kind, 80), SUMS_8(kind, 88)
+#define SUMS_128(kind) SUMS_96(kind), SUMS_8(kind, 96), SUMS_8(kind, 104), SUMS_8(kind, 112), SUMS_8(kind, 120)
 #define REGISTERS_32 \
     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
     "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
@@ -107,89 +111,71 @@ DEVICE int same_in_warp(int x)
     REGISTERS_96 ", " "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
     "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
 //
-// c += a * b: 64 rows of a, as many of b as c has, 16 of k; TURN: that operand lies along its rows. Warp w of the four has rows
-// w * 16 to w * 16 + 15 of c; of every 8 columns a lane has c[0] and c[1] in row l / 4 from column l % 4 * 2 on, c[2] and c[3]
-// eight rows further down.
-#define MULTIPLY_SHARED(shape, registers, sums, a_index, b_index, turn_a_index, turn_b_index) \
-    asm volatile("wgmma.mma_async.sync.aligned." shape " {" registers "}, " a_index ", " b_index ", 1, 1, 1, " \
-                 turn_a_index ", " turn_b_index ";" : sums : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B))
+// c += a * b: 64 rows of a, as many of b as c has, 32 bytes of k; TURN: that operand lies along its rows, as elements of 16 bits
+// may. Warp w of the four has rows w * 16 to w * 16 + 15 of c; of every 8 columns a lane has c[0] and c[1] in row l / 4 from
+// column l % 4 * 2 on, c[2] and c[3] eight rows further down.
+#define MULTIPLY_COLUMNS(shape, registers, SUMS, kind, a_index, b_index, behind) \
+    asm volatile("wgmma.mma_async.sync.aligned." shape " {" registers "}, " a_index ", " b_index ", 1" behind ";" \
+                 : SUMS(kind) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B))
+#define MULTIPLY_SHARED(types, kind, BEHIND) \
+    if constexpr (COUNT == 32) \
+        MULTIPLY_COLUMNS("m64n64" types, REGISTERS_32, SUMS_32, kind, "%32", "%33", BEHIND("%34", "%35")); \
+    else if constexpr (COUNT == 64) \
+        MULTIPLY_COLUMNS("m64n128" types, REGISTERS_64, SUMS_64, kind, "%64", "%65", BEHIND("%66", "%67")); \
+    else if constexpr (COUNT == 96) \
+        MULTIPLY_COLUMNS("m64n192" types, REGISTERS_96, SUMS_96, kind, "%96", "%97", BEHIND("%98", "%99")); \
+    else \
+        MULTIPLY_COLUMNS("m64n256" types, REGISTERS_128, SUMS_128, kind, "%128", "%129", BEHIND("%130", "%131"))
+#define SIGNS_AND_TURNS(turn_a_index, turn_b_index) ", 1, 1, " turn_a_index ", " turn_b_index
+#define SIGNS(turn_a_index, turn_b_index) ", 1, 1"
+#define NEITHER(turn_a_index, turn_b_index) ""
 
-template <bool TURN_A, bool TURN_B>
-DEVICE void multiply_shared(f16, float (&c)[32], unsigned long long a, unsigned long long b)
+template <bool TURN_A, bool TURN_B, int COUNT>
+DEVICE void multiply_shared(f16, float (&c)[COUNT], unsigned long long a, unsigned long long b)
 {
 #if defined(ROLLERC_INTERP)
     multiply_shared_of(rollerc_interp::TILE_F16, c, a, b, TURN_A, TURN_B);
 #elif defined(__CUDA_ARCH_FEAT_SM90_ALL)
-    MULTIPLY_SHARED("m64n64k16.f32.f16.f16", REGISTERS_32, SUMS_32, "%32", "%33", "%34", "%35");
+    MULTIPLY_SHARED("k16.f32.f16.f16", "+f", SIGNS_AND_TURNS);
 #endif
 }
 
-template <bool TURN_A, bool TURN_B>
-DEVICE void multiply_shared(f16, float (&c)[64], unsigned long long a, unsigned long long b)
-{
-#if defined(ROLLERC_INTERP)
-    multiply_shared_of(rollerc_interp::TILE_F16, c, a, b, TURN_A, TURN_B);
-#elif defined(__CUDA_ARCH_FEAT_SM90_ALL)
-    MULTIPLY_SHARED("m64n128k16.f32.f16.f16", REGISTERS_64, SUMS_64, "%64", "%65", "%66", "%67");
-#endif
-}
-
-template <bool TURN_A, bool TURN_B>
-DEVICE void multiply_shared(f16, float (&c)[96], unsigned long long a, unsigned long long b)
-{
-#if defined(ROLLERC_INTERP)
-    multiply_shared_of(rollerc_interp::TILE_F16, c, a, b, TURN_A, TURN_B);
-#elif defined(__CUDA_ARCH_FEAT_SM90_ALL)
-    MULTIPLY_SHARED("m64n192k16.f32.f16.f16", REGISTERS_96, SUMS_96, "%96", "%97", "%98", "%99");
-#endif
-}
-
-template <bool TURN_A, bool TURN_B>
-DEVICE void multiply_shared(f16, float (&c)[128], unsigned long long a, unsigned long long b)
-{
-#if defined(ROLLERC_INTERP)
-    multiply_shared_of(rollerc_interp::TILE_F16, c, a, b, TURN_A, TURN_B);
-#elif defined(__CUDA_ARCH_FEAT_SM90_ALL)
-    MULTIPLY_SHARED("m64n256k16.f32.f16.f16", REGISTERS_128, SUMS_128, "%128", "%129", "%130", "%131");
-#endif
-}
-
-template <bool TURN_A, bool TURN_B>
-DEVICE void multiply_shared(bf16, float (&c)[32], unsigned long long a, unsigned long long b)
+template <bool TURN_A, bool TURN_B, int COUNT>
+DEVICE void multiply_shared(bf16, float (&c)[COUNT], unsigned long long a, unsigned long long b)
 {
 #if defined(ROLLERC_INTERP)
     multiply_shared_of(rollerc_interp::TILE_BF16, c, a, b, TURN_A, TURN_B);
 #elif defined(__CUDA_ARCH_FEAT_SM90_ALL)
-    MULTIPLY_SHARED("m64n64k16.f32.bf16.bf16", REGISTERS_32, SUMS_32, "%32", "%33", "%34", "%35");
+    MULTIPLY_SHARED("k16.f32.bf16.bf16", "+f", SIGNS_AND_TURNS);
 #endif
 }
 
-template <bool TURN_A, bool TURN_B>
-DEVICE void multiply_shared(bf16, float (&c)[64], unsigned long long a, unsigned long long b)
+template <bool TURN_A, bool TURN_B, int COUNT>
+DEVICE void multiply_shared(f32, float (&c)[COUNT], unsigned long long a, unsigned long long b)
 {
 #if defined(ROLLERC_INTERP)
-    multiply_shared_of(rollerc_interp::TILE_BF16, c, a, b, TURN_A, TURN_B);
+    multiply_shared_of(rollerc_interp::TILE_TF32, c, a, b, TURN_A, TURN_B);
 #elif defined(__CUDA_ARCH_FEAT_SM90_ALL)
-    MULTIPLY_SHARED("m64n128k16.f32.bf16.bf16", REGISTERS_64, SUMS_64, "%64", "%65", "%66", "%67");
+    MULTIPLY_SHARED("k8.f32.tf32.tf32", "+f", SIGNS);
 #endif
 }
 
-template <bool TURN_A, bool TURN_B>
-DEVICE void multiply_shared(bf16, float (&c)[96], unsigned long long a, unsigned long long b)
+template <bool TURN_A, bool TURN_B, int COUNT>
+DEVICE void multiply_shared(i8, int (&c)[COUNT], unsigned long long a, unsigned long long b)
 {
 #if defined(ROLLERC_INTERP)
-    multiply_shared_of(rollerc_interp::TILE_BF16, c, a, b, TURN_A, TURN_B);
+    multiply_shared_of(rollerc_interp::TILE_I8, c, a, b, TURN_A, TURN_B);
 #elif defined(__CUDA_ARCH_FEAT_SM90_ALL)
-    MULTIPLY_SHARED("m64n192k16.f32.bf16.bf16", REGISTERS_96, SUMS_96, "%96", "%97", "%98", "%99");
+    MULTIPLY_SHARED("k32.s32.s8.s8", "+r", NEITHER);
 #endif
 }
 
-template <bool TURN_A, bool TURN_B>
-DEVICE void multiply_shared(bf16, float (&c)[128], unsigned long long a, unsigned long long b)
+template <bool TURN_A, bool TURN_B, int COUNT>
+DEVICE void multiply_shared(u8, int (&c)[COUNT], unsigned long long a, unsigned long long b)
 {
 #if defined(ROLLERC_INTERP)
-    multiply_shared_of(rollerc_interp::TILE_BF16, c, a, b, TURN_A, TURN_B);
+    multiply_shared_of(rollerc_interp::TILE_U8, c, a, b, TURN_A, TURN_B);
 #elif defined(__CUDA_ARCH_FEAT_SM90_ALL)
-    MULTIPLY_SHARED("m64n256k16.f32.bf16.bf16", REGISTERS_128, SUMS_128, "%128", "%129", "%130", "%131");
+    MULTIPLY_SHARED("k32.s32.u8.u8", "+r", NEITHER);
 #endif
 }

@@ -149,11 +149,11 @@ static int64_t multiplied(int i, int depth, int mask)
     return sum;
 }
 
-static int64_t multiplied_shared(int i)
+static int64_t multiplied_shared(int i, int depth, int mask)
 {
     int64_t sum = 0;
     for (int n = 0; n < 32 && warp == 32; n++)
-        sum += (n + 1) * shared_sum(i, n);
+        sum += (n + 1) * shared_sum(i, n, depth, mask);
     return sum;
 }
 

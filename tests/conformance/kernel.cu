@@ -222,30 +222,31 @@ template <class T, class Sum, int K> DEVICE long long product(int i, float scale
 DEVICE long long rounded_product(int i) { return product<f32, float, 8>(i, 1 - 0x1p-13f, true); }
 
 // A thread's 32 of 64 x 64 sums, of operands that lie along k or, turned, along their rows; elsewhere what they should be.
-template <bool TURN_A, bool TURN_B> DEVICE long long shared_product(const Memory &memory, int i)
+template <class T, class Sum, bool TURN_A, bool TURN_B> DEVICE long long shared_product(const Memory &memory, int i, float scale, int mask)
 {
-    f16 *const tiles = reinterpret_cast<f16 *>(memory.scratch + (0u - shared_address(memory.scratch)) % 1024);
-    float c[32] = {};
+    constexpr int K = 32 / static_cast<int>(sizeof(T)), PIECE = K / 2, TILE = 8192 / static_cast<int>(sizeof(T));
+    T *const tiles = reinterpret_cast<T *>(memory.scratch + (0u - shared_address(memory.scratch)) % 1024);
+    Sum c[32] = {};
     int v[32];
-    for (int n = static_cast<int>(threadIdx.x); n < 2 * 64 * 16; n += THREADS) {
-        const int which = n / 1024, row = n / 16 % 64, k = n % 16;
+    for (int n = static_cast<int>(threadIdx.x); n < 2 * 64 * K; n += THREADS) {
+        const int which = n / (64 * K), row = n / K % 64, k = n % K;
         const bool turn = which ? TURN_B : TURN_A;
         const int line = turn ? k : row, at = turn ? row : k;
-        tiles[which * 4096 + line * 64 + (at / 8 ^ line % 8) * 8 + at % 8] =
-            narrow<f16>(which ? tile_b(k, row) : tile_a(0, row, k));
+        tiles[which * TILE + (line * 8 + (at / PIECE ^ line % 8)) * PIECE + at % PIECE] =
+            which ? narrow<T>(tile_b(k, row)) : scaled<T>(tile_a(0, row, k), scale);
     }
     show_operands();
     block_sync();
     if (HAS_SHARED_TILES) {
         open_products(c);
-        multiply_shared<TURN_A, TURN_B>(f16(), c, describe_operand(tiles, 8192, 1024),
-                                        describe_operand(tiles + 4096, 8192, 1024));
+        multiply_shared<TURN_A, TURN_B>(T(), c, describe_operand(tiles, 8192, 1024),
+                                        describe_operand(tiles + TILE, 8192, 1024));
         close_products();
         wait_products<0>(c);
     }
     block_sync();
     for (int n = 0; n < 32; n++)
-        v[n] = HAS_SHARED_TILES ? static_cast<int>(c[n]) : HAS_TILES ? shared_sum(i, n) : 0;
+        v[n] = HAS_SHARED_TILES ? static_cast<int>(c[n]) : HAS_TILES ? shared_sum(i, n, K, mask) : 0;
     return weighted(v);
 }
 

@@ -48,12 +48,12 @@ BOTH int tile_a(int which, int m, int k) { return (which * 5 + m * 3 + k * 7) % 
 BOTH int tile_b(int k, int n) { return (k * 5 + n * 2) % 9 - 4; }
 BOTH int tile_c(int m, int n) { return m - 3 * n; }
 
-// Of 64 x 16 by 16 x 64: thread i's n-th sum, where the layout of wgmma.m64n64k16 in the PTX ISA says.
-BOTH int shared_sum(int i, int n)
+// Of 64 x k by k x 64: thread i's n-th sum, where the layout of wgmma.m64n64 in the PTX ISA says. The bits of the mask count.
+BOTH int shared_sum(int i, int n, int depth, int mask)
 {
     const int row = i % 128 / 32 * 16 + i % 32 / 4 + n / 2 % 2 * 8, column = n / 4 * 8 + i % 4 * 2 + n % 2;
     int sum = 0;
-    for (int k = 0; k < 16; k++)
-        sum += tile_a(0, row, k) * tile_b(k, column);
+    for (int k = 0; k < depth; k++)
+        sum += (tile_a(0, row, k) & mask) * (tile_b(k, column) & mask);
     return sum;
 }

@@ -209,6 +209,11 @@ PROGRAMS = [
         C[i, j] = sum[k](A[i, k] * B[k, j])
         y[i, j] = C[i, j] + z[i, j]
         output y : {T}  output C : f32"""),
+    Program("wgmma_along_k", "wgmma", ("i8", "u8", "f32"), {"M": ("m", 64), "N": ("n", 72), "K": ("k", 9)}, """
+        input A[M, 16 * K] : {T}  input B[3, N, 16 * K] : {T}  input bias[N] : {T}
+        c[b, i, j] = sum[k](A[i, k] * B[b, j, k])
+        y[b, i, j] = max(c[b, i, j] + bias[j], 0)
+        output y"""),
     Program("wgmma_pixels", "wgmma", HALVES, {"M": ("n", 18), "N": ("m", 9)}, """
         input x[2, 5, N, 8] : {T}  input w[M, 3, 3, 8] : {T}
         y[n, h:5, v:N, f] = sum[r, s, c](pad(x[n, h + r - 1, v + s - 1, c], 0) * w[f, r, s, c])
@@ -378,7 +383,7 @@ PROGRAMS = [
 
 def options_of(program, dtype):
     """Without which the family is none of the program's."""
-    return ["--math=tf32"] if program.family == "gemm" and dtype == "f32" else []
+    return ["--math=tf32"] if program.family in ("gemm", "wgmma") and dtype == "f32" else []
 
 
 def source(program, dtype, sizes):

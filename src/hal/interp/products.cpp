@@ -4,12 +4,12 @@
 // have been shown by the threads that wrote them, both when the product begins and when it ends.
 namespace rollerc_interp {
 
-enum { GROUP_WARPS = 4, PRODUCT_ROWS = 16, PRODUCT_K = 16, MAX_COLUMNS = 256 };   // rows: of one of the warps
+enum { GROUP_WARPS = 4, PRODUCT_ROWS = 16, PRODUCT_BYTES = 32, PIECE_BYTES = 16, MAX_COLUMNS = 256 };   // rows: of one of the warps
 
-// What the lanes of a warp add to. The values are those of the products that are done.
+// What the lanes of a warp add to, floats or ints. The values are those of the products that are done.
 struct Sums {
-    float *registers[32];
-    float values[32][MAX_COLUMNS / 2];
+    unsigned *registers[32];
+    unsigned values[32][MAX_COLUMNS / 2];
     int pending;                // products that are under way
     Sums *next;                 // of the same warp, or of the free ones
 };
@@ -32,7 +32,7 @@ const unsigned UNTOUCHED = 0x7fc0beefu;   // a NaN in place of a sum
 
 struct Brought {                // by a lane
     const SharedProduct *what;
-    float *sums;
+    unsigned *sums;
 };
 
 [[noreturn]] void fail_here(const char *what) { fail_at(warp_of(current).meeting.place, what); }
@@ -60,13 +60,17 @@ template <class Node> void give_back(Node *&free_ones, Node *node)
 
 struct Operand {
     long long start, leading, stride;
+    int bytes;                  // of an element
     bool turned;                // lies along its rows
 };
 
-Operand read_operand(unsigned long long word, bool turned)
+Operand read_operand(TileElement element, unsigned long long word, bool turned)
 {
     const auto bytes = [word](int first) { return static_cast<long long>(word >> first & 0x3fff) << 4; };
-    const Operand operand = {bytes(0), bytes(16), bytes(32), turned};
+    const int element_bytes = PRODUCT_BYTES / SHAPES[element].k;
+    const Operand operand = {bytes(0), bytes(16), bytes(32), element_bytes, turned};
+    if (turned && element_bytes != 2)
+        fail_here("an operand that is turned, of elements that are not of 16 bits");
     if (word >> 46 != 1ull << 16)
         fail_here("an operand that is not of lines of 128 bytes whose pieces change places");
     if (operand.start % 1024 / 128)
@@ -74,12 +78,12 @@ Operand read_operand(unsigned long long word, bool turned)
     return operand;
 }
 
-// The 16 bytes that hold (row, k), which is a multiple of 8 along its line.
+// The 16 bytes that hold (row, k), where a piece begins.
 unsigned char *find_piece(const Operand &operand, int row, int k)
 {
     const int line = operand.turned ? k : row, along = operand.turned ? row % 64 : k;
     const long long further = operand.turned ? row / 64 * operand.leading : 0;
-    const long long straight = operand.start + further + line / 8 * operand.stride + line % 8 * 128 + along * 2;
+    const long long straight = operand.start + further + line / 8 * operand.stride + line % 8 * 128 + along * operand.bytes;
     const long long at = straight ^ (straight >> 7 & 7) << 4;
     if (at + 16 > static_cast<long long>(shared_bytes))
         fail_here("an operand that ends outside of the block's shared memory");
@@ -89,8 +93,9 @@ unsigned char *find_piece(const Operand &operand, int row, int k)
 // Calls visit(piece, row, k) for every piece of rows [first, first + rows).
 template <class Visit> void visit_pieces(const Operand &operand, int first, int rows, Visit visit)
 {
-    for (int row = first; row < first + rows; row += operand.turned ? 8 : 1)
-        for (int k = 0; k < PRODUCT_K; k += operand.turned ? 1 : 8)
+    const int piece = PIECE_BYTES / operand.bytes;
+    for (int row = first; row < first + rows; row += operand.turned ? piece : 1)
+        for (int k = 0; k < PRODUCT_BYTES / operand.bytes; k += operand.turned ? 1 : piece)
             visit(find_piece(operand, row, k), row - first, k);
 }
 
@@ -99,23 +104,21 @@ int first_row() { return current->warp % GROUP_WARPS * PRODUCT_ROWS; }
 void check_operands(const SharedProduct &what)
 {
     const auto check = [](unsigned char *piece, int, int) { note_operand(piece); };
-    visit_pieces(read_operand(what.a, what.turn_a), first_row(), PRODUCT_ROWS, check);
-    visit_pieces(read_operand(what.b, what.turn_b), 0, what.columns, check);
+    visit_pieces(read_operand(what.element, what.a, what.turn_a), first_row(), PRODUCT_ROWS, check);
+    visit_pieces(read_operand(what.element, what.b, what.turn_b), 0, what.columns, check);
 }
 
-void read_values(const Operand &operand, TileElement element, int first, int rows, double (*values)[PRODUCT_K])
+void read_values(const Operand &operand, TileElement element, int first, int rows, double (*values)[MOST_K])
 {
     visit_pieces(operand, first, rows, [&](unsigned char *piece, int row, int k) {
-        unsigned short bits[8];
-        __builtin_memcpy(bits, piece, sizeof bits);
-        for (int i = 0; i < 8; i++)
-            values[row + (operand.turned ? i : 0)][k + (operand.turned ? 0 : i)] = value_of(element, bits[i]);
+        for (int i = 0; i < PIECE_BYTES / operand.bytes; i++)
+            values[row + (operand.turned ? i : 0)][k + (operand.turned ? 0 : i)] = value_at(element, piece, i);
     });
 }
 
 // ---- products ----
 
-Sums *find_sums(const Warp &warp, const float *registers)
+Sums *find_sums(const Warp &warp, const unsigned *registers)
 {
     Sums *sums = warp.sums;
     while (sums && sums->registers[0] != registers)
@@ -132,7 +135,7 @@ Sums *begin_sums(Warp &warp, void *const *lanes, int count)
         sums->registers[lane] = static_cast<const Brought *>(lanes[lane])->sums;
         for (int i = 0; i < count; i++) {
             sums->values[lane][i] = sums->registers[lane][i];
-            sums->registers[lane][i] = same_bits<float>(UNTOUCHED);
+            sums->registers[lane][i] = UNTOUCHED;
         }
     }
     sums->pending = 0;
@@ -144,7 +147,7 @@ void end_sums(Warp &warp, Sums *sums, int count)
 {
     for (int lane = 0; lane < 32; lane++)
         for (int i = 0; i < count; i++) {
-            if (same_bits<unsigned>(sums->registers[lane][i]) != UNTOUCHED)
+            if (sums->registers[lane][i] != UNTOUCHED)
                 fail_here("sums are changed while products are added to them");
             sums->registers[lane][i] = sums->values[lane][i];
         }
@@ -176,26 +179,29 @@ void begin_product(void *const *lanes)
     warp.products = hash(warp.products ^ hash(what.a) ^ hash(what.b + 1));
     check_operands(what);
     // It is counted when the product ends, and b, which four warps share, for one of them.
-    count_shared(-(PRODUCT_ROWS + what.columns * (current->warp % GROUP_WARPS ? 2 : 1)) * PRODUCT_K * 2, false);
+    count_shared(-(PRODUCT_ROWS + what.columns * (current->warp % GROUP_WARPS ? 2 : 1)) * PRODUCT_BYTES, false);
 }
 
 // Of rows 16 w … of c: of every 8 columns a lane has two in row l / 4, and two eight rows further down.
-void add_product(const SharedProduct &what, Sums *sums)
+template <class Sum> void add_to_sums(const SharedProduct &what, Sums *sums)
 {
-    double a[PRODUCT_ROWS][PRODUCT_K], b[MAX_COLUMNS][PRODUCT_K];
+    double a[PRODUCT_ROWS][MOST_K], b[MAX_COLUMNS][MOST_K];
     check_operands(what);
-    read_values(read_operand(what.a, what.turn_a), what.element, first_row(), PRODUCT_ROWS, a);
-    read_values(read_operand(what.b, what.turn_b), what.element, 0, what.columns, b);
+    read_values(read_operand(what.element, what.a, what.turn_a), what.element, first_row(), PRODUCT_ROWS, a);
+    read_values(read_operand(what.element, what.b, what.turn_b), what.element, 0, what.columns, b);
     for (int m = 0; m < PRODUCT_ROWS; m++)
         for (int n = 0; n < what.columns; n++) {
-            float &sum = sums->values[m % 8 * 4 + n % 8 / 2][n / 8 * 4 + m / 8 * 2 + n % 2];
-            for (int k = 0; k < PRODUCT_K; k += SUMMED_AT_ONCE) {
-                double products[SUMMED_AT_ONCE];
-                for (int i = 0; i < SUMMED_AT_ONCE; i++)
-                    products[i] = a[m][k + i] * b[n][k + i];
-                sum = add_aligned(sum, products, SUMMED_AT_ONCE);
-            }
+            unsigned &sum = sums->values[m % 8 * 4 + n % 8 / 2][n / 8 * 4 + m / 8 * 2 + n % 2];
+            sum = same_bits<unsigned>(add_products(same_bits<Sum>(sum), a[m], b[n], what.element));
         }
+}
+
+void add_product(const SharedProduct &what, Sums *sums)
+{
+    if (what.element == TILE_I8 || what.element == TILE_U8)
+        add_to_sums<int>(what, sums);
+    else
+        add_to_sums<float>(what, sums);
 }
 
 void end_product(Warp &warp)
@@ -232,9 +238,9 @@ void open_products(Place place) { together(nullptr, open_group, place); }
 void close_products(Place place) { together(nullptr, close_group, place); }
 void wait_products(unsigned groups, Place place) { together(&groups, wait_for_groups, place); }
 
-void multiply_shared(const SharedProduct &what, float *sums, Place place)
+void multiply_shared(const SharedProduct &what, void *sums, Place place)
 {
-    Brought mine = {&what, sums};
+    Brought mine = {&what, static_cast<unsigned *>(sums)};
     together(&mine, begin_product, place);
 }
 

@@ -45,7 +45,9 @@ struct Shape {
 constexpr Shape SHAPES[] = {   // in the order of TileElement
 #define ATOM(element, m, n, k, unit) {m, n, k},
 #define SHARED_ATOM(element, m, n, k, unit)
+#define SHARED_ATOM_ALONG_K(element, m, n, k, unit)
 #include "../atoms.def"
+#undef SHARED_ATOM_ALONG_K
 #undef SHARED_ATOM
 #undef ATOM
 };

@@ -167,8 +167,8 @@ static inline void wait_products_for(int groups, ROLLERC_PLACE)
 {
     rollerc_interp::wait_products(static_cast<unsigned>(groups), place);
 }
-template <int COUNT>
-static inline void multiply_shared_of(rollerc_interp::TileElement element, float (&c)[COUNT], unsigned long long a,
+template <class Sum, int COUNT>
+static inline void multiply_shared_of(rollerc_interp::TileElement element, Sum (&c)[COUNT], unsigned long long a,
                                       unsigned long long b, bool turn_a, bool turn_b, ROLLERC_PLACE)
 {
     rollerc_interp::multiply_shared({element, COUNT * 2, a, b, turn_a, turn_b}, c, place);

@@ -61,6 +61,8 @@ static const double flop_per_lane[UNIT_COUNT] = {
     [UNIT_TENSOR_I8] = 256,
     [UNIT_WGMMA_F16] = 4096,   // m64n256k16 by 128 lanes
     [UNIT_WGMMA_BF16] = 4096,
+    [UNIT_WGMMA_TF32] = 2048,
+    [UNIT_WGMMA_I8] = 8192,
 };
 
 // ---- compute ----

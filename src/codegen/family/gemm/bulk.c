@@ -65,7 +65,7 @@ static bool matches(const Fusion *fusion, const DeviceSpec *device)
     Product product;
     Lines lines;
     return device->has.bulk_tensor_copy && count_bit_outputs(fusion) == 0 && product_find(fusion, &product) &&
-           find_atom(&product, device, true) && find_lines(fusion, &product, 0, &lines) &&
+           find_atom(&product, device, IN_SHARED) && find_lines(fusion, &product, 0, &lines) &&
            find_lines(fusion, &product, 1, &lines);
 }
 
@@ -115,7 +115,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
 {
     Product product;
     product_find(fusion, &product);
-    const Atom *atom = find_atom(&product, device, true);
+    const Atom *atom = find_atom(&product, device, IN_SHARED);
     TileRules rules = {.space = find_space(fusion, device, &product, atom)};
     rules.rule[LEVEL_REGISTER][GROUP_BATCH] = rules.rule[LEVEL_SHARED][GROUP_BATCH] = (AxisRule){1, 1};
     rules.rule[LEVEL_REGISTER][GROUP_K] = rules.rule[LEVEL_SHARED][GROUP_K] = (AxisRule){K_STEP, K_STEP};

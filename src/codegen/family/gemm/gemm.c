@@ -28,12 +28,12 @@ static const Guard *factor_guard(const Product *product, int factor)
     return expr->kind == EXPR_GUARD ? &expr->guard : NULL;
 }
 
-const Atom *find_atom(const Product *product, const DeviceSpec *device, bool shared)
+const Atom *find_atom(const Product *product, const DeviceSpec *device, AtomPlace place)
 {
     const Access *a = plain_access(product->factor[0]), *b = plain_access(product->factor[1]);
     if (!a || !b || a->tensor->dtype != b->tensor->dtype)
         return NULL;
-    return atom_for(device, dtype_info[a->tensor->dtype].name, shared);
+    return atom_for(device, dtype_info[a->tensor->dtype].name, place);
 }
 
 int64_t gemm_piece(const Product *product) { return PIECE_BITS / product_element_bits(product->factor[0]); }
@@ -49,7 +49,7 @@ static bool is_cut_off(const Product *product)
 static bool matches(const Fusion *fusion, const DeviceSpec *device)
 {
     Product product;
-    return count_bit_outputs(fusion) == 0 && product_find(fusion, &product) && find_atom(&product, device, false);
+    return count_bit_outputs(fusion) == 0 && product_find(fusion, &product) && find_atom(&product, device, IN_REGISTERS);
 }
 
 // ---- how the factors lie in memory ----
@@ -229,8 +229,7 @@ static double held_words(const Fusion *fusion, const Product *product)
     return (words[find_reading(fusion, product, 0).way] + words[find_reading(fusion, product, 1).way]) / 2;
 }
 
-/* Of long chains what they have ended with is kept beside what they add up. */
-static int accumulator_bits(const Product *product)
+int sum_bits(const Product *product)
 {
     bool chains = is_cut_off(product) && product->group[GROUP_K].extent > MAX_CHAIN;
     return value_bytes(product) * (chains ? 16 : 8);
@@ -240,7 +239,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
 {
     Product product;
     product_find(fusion, &product);
-    const Atom *atom = find_atom(&product, device, false);
+    const Atom *atom = find_atom(&product, device, IN_REGISTERS);
     TileRules rules = {.space = find_space(fusion, device, &product, atom)};
     rules.rule[LEVEL_REGISTER][GROUP_BATCH] = rules.rule[LEVEL_SHARED][GROUP_BATCH] = (AxisRule){1, 1};
     rules.rule[LEVEL_REGISTER][GROUP_K] = (AxisRule){atom->k, atom->k};
@@ -251,7 +250,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     }
     rules.tile_threads = device->warp_size;
     rules.most_threads = MAX_THREADS;
-    rules.accumulator_bits = accumulator_bits(&product);
+    rules.accumulator_bits = sum_bits(&product);
     rules.input_buffers = 2;
     int held = held_factors(fusion, &product), count = 0;
     bool copied = device->has.async_copy && held < 2;   // several steps ahead
@@ -377,10 +376,9 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
 {
     const int64_t *block = plan->program->tile[LEVEL_SHARED].size,
                   *own = plan->program->tile[LEVEL_REGISTER].size;
-    const Atom *atom = find_atom(product, plan->device, how->atom_shared);
     strbuf_printf(
         out, "using Element = %s;   // of A and B\nusing Value = %s;   // of the products and their sum\n",
-        atom->element, value_type(element_type(product)));
+        dtype_info[element_type(product)].name, value_type(element_type(product)));
     strbuf_printf(out, "constexpr Index M = %" PRId64 ", N = %" PRId64 ", K = %" PRId64 ";\n",
                   product->group[GROUP_M].extent, product->group[GROUP_N].extent,
                   product->group[GROUP_K].extent);
@@ -390,6 +388,7 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
                   block[GROUP_M], block[GROUP_N], block[GROUP_K]);
     strbuf_printf(out, "constexpr int WM = %" PRId64 ", WN = %" PRId64 ";   // rTile, registers of %s\n",
                   own[GROUP_M], own[GROUP_N], how->holders);
+    const Atom *atom = find_atom(product, plan->device, IN_REGISTERS);
     if (!how->atom_shared)
         strbuf_printf(out, "constexpr int AM = %d, AN = %d, AK = %d;   // what one instruction multiplies\n",
                       atom->m, atom->n, atom->k);

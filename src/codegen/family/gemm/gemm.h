@@ -20,8 +20,11 @@ typedef struct Reading {
 
 Reading find_reading(const Fusion *fusion, const Product *product, int factor);
 
-/* The instruction for the elements of both factors, `shared`: that reads them from shared memory; NULL: there is none. */
-const Atom *find_atom(const Product *product, const DeviceSpec *device, bool shared);
+/* The instruction for the elements of both factors, which lie in that place; NULL: there is none. */
+const Atom *find_atom(const Product *product, const DeviceSpec *device, AtomPlace place);
+
+/* Bits of an element of C in registers. Of long chains what they have ended with is kept beside what they add up. */
+int sum_bits(const Product *product);
 
 /* Axes batch, m, n, k; tiles of both factors, staged, and of what is stored. */
 TileSpace find_space(const Fusion *fusion, const DeviceSpec *device, const Product *product, const Atom *atom);
