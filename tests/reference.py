@@ -34,6 +34,12 @@ def example(function):
     return function
 
 
+def quantised(exact):
+    """To the nearest i8."""
+    to_tie = ((exact - exact.floor()) - 0.5).abs()         # where rounding to the nearest integer jumps
+    return Expected((exact + 0.5).floor().clamp(-128, 127).int(), 1, to_tie / (1 + exact.abs()))
+
+
 # ---- matrix products
 
 @example
@@ -59,6 +65,16 @@ def matmul_transposed(A, B):
 @example
 def matmul_i8(A, W):
     return F.linear(A.double(), W.double()).int()          # exact: far below 2^53
+
+
+@example
+def matmul_bias_relu_add(X, W, b, R):
+    return Expected(torch.addmm(b, X, W).relu() + R, X.shape[1])
+
+
+@example
+def matmul_quantised(A, W, s, t):
+    return quantised(F.linear(A.double(), W.double()) * s[:, None] * t)
 
 
 @example
@@ -337,6 +353,4 @@ def mask_compare(x, t):
 @example
 def quantise_i8(x):
     scale = x.abs().amax(1) / 127
-    exact = x / scale[:, None]
-    to_tie = ((exact - exact.floor()) - 0.5).abs()         # where rounding to the nearest integer jumps
-    return [Expected((exact + 0.5).floor().int(), 1, to_tie / (1 + exact.abs())), scale]
+    return [quantised(x / scale[:, None]), scale]
