@@ -23,7 +23,7 @@ const Calibration calibration = {
                       .thread_instructions = 150,
                       .element_instructions = 2,
                       .output_instructions = 12},
-    // tuning-log 42
+    // tuning-log 44
     .depthwise = {.threads = 512,
                   .thread_instructions = 150,
                   .element_instructions = 1.4,
