@@ -80,23 +80,33 @@ template <class Operand, Index EXTENT, int BR, int LD> struct Fetch {
     static constexpr int FAST = (ALONG_K ? BK : BR) / VECTOR;      // vectors along the fast direction
     static constexpr int VECTORS = BK * BR / VECTOR;
     static constexpr int LOADS = (VECTORS + THREADS - 1) / THREADS;
+    static constexpr bool EVEN = THREADS % FAST == 0;              // threads take whole lines
     static_assert((ALONG_K ? BK : BR) % VECTOR == 0, "a tile holds whole vectors");
 
     Value v[LOADS][VECTOR];
 
-    // Row (of A) or column (of B) and k of a thread's i-th vector inside the tile.
-    static __device__ __forceinline__ int row_of(int vector) { return ALONG_K ? vector / FAST : vector % FAST * VECTOR; }
-    static __device__ __forceinline__ int k_of(int vector) { return ALONG_K ? vector % FAST * VECTOR : vector / FAST; }
+    // A thread's i-th vector: row (of A) or column (of B) and k inside the tile. The last threads may be left without one.
+    struct Mine {
+        int row, k;
+        bool exists;
 
-    // The last threads may be left without a vector.
-    static __device__ __forceinline__ bool exists(int vector) { return VECTORS % THREADS == 0 || vector < VECTORS; }
+        __device__ __forceinline__ explicit Mine(int i)
+        {
+            const int thread = (int)threadIdx.x, number = thread + i * THREADS;
+            const int line = EVEN ? thread / FAST + i * (THREADS / FAST) : number / FAST;   // of EVEN: less to keep for each i
+            const int vector = EVEN ? thread % FAST : number % FAST;
+            row = ALONG_K ? line : vector * VECTOR;
+            k = ALONG_K ? vector * VECTOR : line;
+            exists = VECTORS % THREADS == 0 || number < VECTORS;
+        }
+    };
 
     __device__ __forceinline__ void from_global(const Tensors &t, Index batch, Index row0, Index k0)
     {
         UNROLL for (int i = 0; i < LOADS; ++i) {
-            const int vector = (int)threadIdx.x + i * THREADS;
-            const Index row = row0 + row_of(vector), k = k0 + k_of(vector);
-            if (exists(vector) && row < EXTENT && k < K)
+            const Mine it(i);
+            const Index row = row0 + it.row, k = k0 + it.k;
+            if (it.exists && row < EXTENT && k < K)
                 Operand::read(t, batch, row, k, v[i]);
             else
                 UNROLL for (int e = 0; e < VECTOR; ++e)
@@ -107,11 +117,11 @@ template <class Operand, Index EXTENT, int BR, int LD> struct Fetch {
     __device__ __forceinline__ void to_shared(Value (&tile)[BK][LD]) const
     {
         UNROLL for (int i = 0; i < LOADS; ++i) {
-            const int vector = (int)threadIdx.x + i * THREADS;
-            if (!exists(vector))
+            const Mine it(i);
+            if (!it.exists)
                 continue;
             UNROLL for (int e = 0; e < VECTOR; ++e)
-                tile[k_of(vector) + (ALONG_K ? e : 0)][row_of(vector) + (ALONG_K ? 0 : e)] = v[i][e];
+                tile[it.k + (ALONG_K ? e : 0)][it.row + (ALONG_K ? 0 : e)] = v[i][e];
         }
     }
 };

@@ -88,12 +88,16 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     rules->rule[LEVEL_REGISTER][GROUP_BATCH] = rules->rule[LEVEL_SHARED][GROUP_BATCH] = none;
     rules->rule[LEVEL_REGISTER][GROUP_K] = none;
     rules->rule[LEVEL_SHARED][GROUP_K] = (AxisRule){8, MAX_K_STEP};
+    int64_t vector = ACCESS_BYTES * 8 / value_bits;   // of shared memory, where little is computed in vain
     for (int g = GROUP_M; g <= GROUP_N; g++) {
-        rules->rule[LEVEL_REGISTER][g] = (AxisRule){1, MAX_REGISTER_TILE};
+        bool whole = product.group[g].extent >= MAX_REGISTER_TILE * vector;
+        rules->rule[LEVEL_REGISTER][g] = (AxisRule){whole ? vector : 1, MAX_REGISTER_TILE};
         rules->rule[LEVEL_SHARED][g] = (AxisRule){1, MAX_TILE};
     }
     rules->accumulator_bits = value_bits;
     rules->register_overhead = 32;
+    for (int factor = 0; factor < 2; factor++)   // where each element lies that is loaded alone
+        rules->register_overhead += product_vector(fusion, &product, factor, MAX_TILE) > 1 ? 0 : 16;
     rules->input_buffers = 2;
     rules->copies_through_registers = true;
     return 1;

@@ -6,6 +6,7 @@
 
 enum {
     ACCESS_BYTES = 16,   // the widest access of a thread
+    WALKERS = 32,        // threads side by side
     SKINNY_ROWS = 16     // more share enough of what is read to be worth tiles of both factors
 };
 
@@ -126,11 +127,15 @@ static int64_t stride_along(const Access *access, const Group *group)
     return stride < 0 ? -stride : stride;
 }
 
-/* Elements that lie together when walking a group's innermost axis: its extent over its stride; 0: it does not move. */
+/* Elements that lie together when neighbouring threads walk a group's innermost axis: its extent over its stride; 0: it does not
+   move. More than a warp walk it in vain: of [5827, 64] rows of 64 lie together, not columns. */
 static double run_along(const Fusion *fusion, const Access *access, const Group *group)
 {
     int64_t stride = stride_along(access, group);
-    return stride ? (double)fusion->axes[innermost(group)].extent / (double)stride : 0;
+    if (!stride)
+        return 0;
+    int64_t extent = fusion->axes[innermost(group)].extent;
+    return (double)(extent < WALKERS ? extent : WALKERS) / (double)stride;
 }
 
 /* Neighbouring threads should walk the direction in which the factor's elements lie closer together. A thread that takes all rows
