@@ -9,6 +9,9 @@
 //        |   A   | BM     |  B  | WN  | k       they do there, and are turned on their way into registers. An operand is
 //        +-------+        +-----+-----+         copied in PIECES of 16 bytes where its rows allow it; else it passes
 //                                               through registers, where it is shifted or gathered.
+//
+// Where there are too few tiles of C for all SMs a cluster of blocks makes each: they take turns at the steps along k, and in the
+// end each adds up some rows of what all have left in their shared memory, in an order that depends on nothing but these constants.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -31,6 +34,7 @@ constexpr int BM = 128, BN = 256, BK = 64;                    // rTile, shared m
 constexpr int WM = 64, WN = 64;                               // rTile, registers of a warp
 constexpr int AM = 16, AN = 8, AK = 16;                       // what one instruction multiplies
 constexpr int STAGES = 3;                                     // steps of tiles in shared memory
+constexpr int CLUSTER = 1;                                    // blocks that share the steps along k
 constexpr Index CHAIN = 128;                                  // steps whose products are added up in one go
 constexpr int QN = 8;                                         // columns of C that are one aligned access
 constexpr Index PANEL = 8;                                    // rows of blocks that run together
@@ -63,8 +67,9 @@ constexpr int BYTES = (int)sizeof(Element), PIECE = 16 / BYTES;   // elements th
 using Word = TileWord<Element>;                                   // of a tile, what a lane's register holds
 constexpr Index BLOCKS_M = (M + BM - 1) / BM, BLOCKS_N = (N + BN - 1) / BN;
 constexpr Index STEPS = (K + BK - 1) / BK;
-constexpr bool CHAINS = STEPS > CHAIN;             // more than one
+constexpr bool CHAINS = (STEPS + CLUSTER - 1) / CLUSTER > CHAIN;   // more than one
 constexpr int PARTS = BK / AK;                     // of a step: what the registers hold at a time
+constexpr int TILES = WM / AM * (WN / AN);         // of C in the registers of a warp
 
 static_assert(BM % WM == 0 && BN % WN == 0, "warps cover the block's tile");
 static_assert(AM == 16 && AN == 8 && WM % AM == 0 && WN % (2 * AN) == 0, "tiles of 16 rows are loaded");
@@ -72,6 +77,7 @@ static_assert(AK * BYTES == (BYTES == 8 ? 64 : 32), "of a row a lane has a word 
 static_assert(BK % (2 * AK) == 0, "the registers of two parts are used in turn");
 static_assert(QN == 1 || N % QN == 0, "rows of C hold whole vectors");
 static_assert((STEPS - 1) * BK < K && STAGES >= 2, "no step is in vain");
+static_assert(CLUSTER <= STEPS && 8 % CLUSTER == 0, "every block of a cluster has a step, and as many rows in the end");
 
 // A tile of an operand in shared memory: lines of pieces along its fast direction. Pieces change places within a line so that
 // the same piece of eight neighbouring lines, as load_matrices reads them, lies in eight different groups of banks:
@@ -210,13 +216,36 @@ template <class Operand, class Tile> struct Fetch<Operand, Tile, false> {
     }
 };
 
-// A warp's 8 rows of C on their way from registers to memory.
-struct Slab {
-    Value at[8][WN + 8];   // no two lanes of those that write together meet in a bank
-};
-
 using TileA = Tile<OperandA, M, BM>;
 using TileB = Tile<OperandB, N, BN>;
+
+// A warp's rows of C on their way from registers to memory: 8 at a time, or all that the cluster's other blocks read.
+constexpr int ROWS = CLUSTER > 1 ? WM : 8;
+struct Slab {
+    Value at[ROWS][WN + 8];   // no two lanes of those that write together meet in a bank
+
+    // Those that fall to this block are added up and stored: lanes side by side have columns side by side.
+    __device__ __forceinline__ void store(const Tensors &t, Index batch, Index m0, Index n0, int part, int rank)
+    {
+        UNROLL_4 for (int first = 0; first < ROWS / CLUSTER * WN / QN; first += WARP) {
+            const int v = first + (int)threadIdx.x % WARP, column = v % (WN / QN) * QN;
+            const int row = v / (WN / QN) * CLUSTER + rank;
+            const Index m = m0 + (CLUSTER > 1 ? row : part / 2 * 16 + TileA::row_of(part % 2, row)), n = n0 + column;
+            if (row >= ROWS || m >= M || n >= N)
+                continue;
+            Value total[QN];
+            load_vector<QN>(CLUSTER > 1 ? cluster_map(this, 0)->at[row] : at[row], column, total);
+            UNROLL for (int other = 1; other < CLUSTER; ++other) {
+                Value more[QN];
+                load_vector<QN>(cluster_map(this, other)->at[row], column, more);
+                UNROLL for (int e = 0; e < QN; ++e)
+                    total[e] = op_add(total[e], more[e]);
+            }
+            finish_vector(t, batch, m, n, total);
+        }
+    }
+};
+
 static_assert(STAGES * (TileA::ELEMENTS + TileB::ELEMENTS) * (int)sizeof(Element) <= SHARED_BYTES, "all stages fit");
 static_assert(WARPS * (int)sizeof(Slab) <= SHARED_BYTES, "all slabs fit");
 
@@ -230,7 +259,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
     Chains<CHAINS, 4> chains[WM / AM][WN / AN];
     Word a[2][WM / 16][4], b[2][WN / 16][4];              // (WM,AK) and (WN,AK), of this part and the next
 
-    const Index block = (Index)blockIdx.x % (BLOCKS_M * BLOCKS_N), batch = (Index)blockIdx.x / (BLOCKS_M * BLOCKS_N);
+    const int rank = (int)((Index)blockIdx.x % CLUSTER);
+    const Index tile = (Index)blockIdx.x / CLUSTER, block = tile % (BLOCKS_M * BLOCKS_N), batch = tile / (BLOCKS_M * BLOCKS_N);
+    const Index steps = (STEPS - rank + CLUSTER - 1) / CLUSTER, k0 = rank * BK;   // its own, one in CLUSTER
     const Index panel = block / (PANEL * BLOCKS_N) * PANEL;                   // first row of blocks of this panel
     const Index rows = op_min<Index>(BLOCKS_M - panel, PANEL);
     const Index m0 = (panel + block % (PANEL * BLOCKS_N) % rows) * BM;
@@ -243,11 +274,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
     Fetch<OperandA, TileA> fetch_a(t);
     Fetch<OperandB, TileB> fetch_b(t);
     UNROLL for (int step = 0; step < STAGES - 1; ++step) {
-        if (step < STEPS) {
-            fetch_a.begin(t, batch, m0, step * BK, As[step]);
-            fetch_b.begin(t, batch, n0, step * BK, Bs[step]);
-            fetch_a.end(m0, step * BK, As[step]);
-            fetch_b.end(n0, step * BK, Bs[step]);
+        if (step < steps) {
+            fetch_a.begin(t, batch, m0, k0 + step * (CLUSTER * BK), As[step]);
+            fetch_b.begin(t, batch, n0, k0 + step * (CLUSTER * BK), Bs[step]);
+            fetch_a.end(m0, k0 + step * (CLUSTER * BK), As[step]);
+            fetch_b.end(n0, k0 + step * (CLUSTER * BK), Bs[step]);
         }
         async_commit();
     }
@@ -261,15 +292,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
     // Compute: part by part, while the registers of the next part are loaded and later steps are copied.
     int now = 0, free = STAGES - 1;   // stages
 #pragma unroll 1
-    for (Index step = 0; step < STEPS; ++step) {
+    for (Index step = 0; step < steps; ++step) {
         const Index ahead = step + (STAGES - 1);
-        const int next = step + 1 == STEPS ? now : now + 1 == STAGES ? 0 : now + 1;   // at last anything
+        const int next = step + 1 == steps ? now : now + 1 == STAGES ? 0 : now + 1;   // at last anything
         UNROLL for (int part = 0; part < PARTS; ++part) {
             const int used = part % 2, other = 1 - used;
             if (part == PARTS - 1) {
-                if (ahead < STEPS) {
-                    fetch_a.end(m0, ahead * BK, As[free]);
-                    fetch_b.end(n0, ahead * BK, Bs[free]);
+                if (ahead < steps) {
+                    fetch_a.end(m0, k0 + ahead * (CLUSTER * BK), As[free]);
+                    fetch_b.end(n0, k0 + ahead * (CLUSTER * BK), Bs[free]);
                 }
                 async_wait<STAGES - 2>();
                 block_sync();
@@ -280,15 +311,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
             UNROLL for (int j = 0; j < WN / 16; ++j)
                 reader_b.load(b[other][j], Bs[stage], j, k);
             if (part == 0) {
-                if (ahead < STEPS) {
-                    fetch_a.begin(t, batch, m0, ahead * BK, As[free]);
-                    fetch_b.begin(t, batch, n0, ahead * BK, Bs[free]);
+                if (ahead < steps) {
+                    fetch_a.begin(t, batch, m0, k0 + ahead * (CLUSTER * BK), As[free]);
+                    fetch_b.begin(t, batch, n0, k0 + ahead * (CLUSTER * BK), Bs[free]);
                 }
                 async_commit();
             }
-            UNROLL for (int i = 0; i < WM / AM; ++i)
-                UNROLL for (int j = 0; j < WN / AN; ++j)
-                    multiply_tiles(Element(), a[used][i], b[used][j / 2][j % 2], b[used][j / 2][2 + j % 2], acc[i][j]);
+            UNROLL for (int tile = 0; tile < TILES; ++tile) {
+                const int i = tile / (WN / AN), j = tile % (WN / AN);
+                multiply_tiles(Element(), a[used][i], b[used][j / 2][j % 2], b[used][j / 2][2 + j % 2], acc[i][j]);
+            }
         }
         free = now;
         now = next;
@@ -301,31 +333,31 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
         UNROLL for (int j = 0; j < WN / AN; ++j)
             chains[i][j].add_to(acc[i][j]);
 
-    // Store: eight rows of each warp at a time by way of shared memory, so that lanes side by side have columns side by side.
+    // Store: eight rows of each warp at a time by way of shared memory, or all of them where blocks add up theirs.
     block_sync();
     Slab &slab = slabs[warp];
     const int lane = (int)threadIdx.x % WARP;
     UNROLL for (int part = 0; part < WM / 8; ++part) {
+        const int row = CLUSTER > 1 ? part / 2 * 16 + TileA::row_of(part % 2, lane / 4) : lane / 4;
         UNROLL for (int j = 0; j < WN / AN; ++j) {
             const Value two[2] = {acc[part / 2][j][part % 2 * 2], acc[part / 2][j][part % 2 * 2 + 1]};
             const int column = j / 2 * 16 + TileB::row_of(j % 2, lane % 4 * 2);
             if constexpr (TileB::PAIRED)
                 UNROLL for (int e = 0; e < 2; ++e)
-                    slab.at[lane / 4][column + e * 2] = two[e];
+                    slab.at[row][column + e * 2] = two[e];
             else
-                move_vector<2>(&slab.at[lane / 4][column], two);
+                move_vector<2>(&slab.at[row][column], two);
         }
-        warp_sync();
-        UNROLL_4 for (int first = 0; first < 8 * WN / QN; first += WARP) {
-            const int v = first + lane, row = v / (WN / QN), column = v % (WN / QN) * QN;
-            const Index m = m0 + warp_m + part / 2 * 16 + TileA::row_of(part % 2, row), n = n0 + warp_n + column;
-            if (row >= 8 || m >= M || n >= N)
-                continue;
-            Value total[QN];
-            load_vector<QN>(slab.at[row], column, total);
-            finish_vector(t, batch, m, n, total);
+        if (CLUSTER == 1) {
+            warp_sync();
+            slab.store(t, batch, m0 + warp_m, n0 + warp_n, part, 0);
+            warp_sync();
         }
-        warp_sync();
+    }
+    if (CLUSTER > 1) {
+        cluster_sync();
+        slab.store(t, batch, m0 + warp_m, n0 + warp_n, 0, rank);
+        cluster_sync();   // none may go while others read what it left
     }
 }
 }   // namespace KERNEL

@@ -41,7 +41,7 @@ y[n, c, h, w] = relu((x[n, c, h, w] - mean[c]) * rsqrt(var[c] + 1e-5))
 output y : f32
 output mean : f32
 """
-GEMM = ["gemm/two stages", "gemm/three stages", "gemm/four stages"]
+GEMM = ["gemm/two stages", "gemm/three stages", "gemm/four stages", "gemm/cluster"]
 PRODUCTS = [*GEMM, "bulk/four stages", "bulk/six stages", "bulk/eight stages"]
 NEIGHBOURS = ["bulk/neighbours"]   # where tiles fill the device, a small one
 PART = ["wgmma/three stages", "wgmma/four stages"]

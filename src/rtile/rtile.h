@@ -103,10 +103,12 @@ struct TileRules {
     int stages;                      // buffers of every staged tile: 2 = load the next meanwhile
     int vectors;                     // of a row that a thread takes, in families of rows; 0: not one of them
     bool keeps_vectors;              // each of them has its own buffer in shared memory, in place of stages
+    double peak_share;               // of its unit that the kernel's instructions reach beside all others; 0: all
     int accumulator_bits;            // of one output element in registers
     int input_bits;                  // of one input element there; 0: as many as in memory
     int register_overhead;           // addresses, loop counters, … of one thread
     int64_t shared_overhead;         // bytes beyond the staged tiles
+    int64_t sums_bytes;              // for each of a block's sums, where all meet in the place of staged tiles; 0: fewer do
     int64_t shared_bytes;            // of a block, by the layout of a family that has its own; 0: both of these
     /* The same where it depends on the tiles; or NULL. */
     int64_t (*shared_of)(const TileRules *rules, const RTile *block, const RTile *inner);

@@ -4,6 +4,8 @@ const Calibration calibration = {
     .operand_knee = 1.2,                    // tuning-log 1
     .in_turn_knee = 5,                      // tuning-log 7
     .step_knee = 1.1,                       // tuning-log 38
+    .exchange_gb_s = 25,                    // tuning-log 46
+    .large_cluster_sms = 10.0 / 11,         // tuning-log 46
     .least_exposed = 1.0 / 8,               // estimate
     .elementwise = {.thread_points = 32},   // tuning-log 11
     .permute = {.thread_gathers = 2},       // tuning-log 13
@@ -23,12 +25,13 @@ const Calibration calibration = {
                       .thread_instructions = 150,
                       .element_instructions = 2,
                       .output_instructions = 12},
-    // tuning-log 44
+    // tuning-log 51
     .depthwise = {.threads = 512,
                   .thread_instructions = 150,
                   .element_instructions = 1.4,
                   .output_instructions = 24},
     .depthwise_copy_instructions = 24,
+    .gemm = {.peak_share = 0.65, .shift_instructions = 18},   // tuning-log 44 and 45
     .rows =
         {
             .thread_elements = 32,           // tuning-log 19
@@ -40,5 +43,5 @@ const Calibration calibration = {
             .single_wave_share = 0.06,       // tuning-log 21
         },
     .channels = {.totals_tail_share = 0.2, .elements_tail_share = 0.1},   // tuning-log 35
-    .toeplitz = {.unit_share = 0.72, .step_instructions = 85, .output_instructions = 0.2},   // tuning-log 42
+    .toeplitz = {.unit_share = 0.72, .step_instructions = 85, .output_instructions = 0.2},   // tuning-log 49
 };

@@ -13,6 +13,8 @@ typedef struct Calibration {
     double operand_knee;    // how sharply other warps hide that one waits for its operands
     double in_turn_knee;    // how sharply throughput and waiting meet in blocks that load, compute and store once
     double step_knee;       // and in each of their steps, where these are many
+    double exchange_gb_s;   // of a block's sums in f32, which a cluster adds up
+    double large_cluster_sms;   // share of the SMs where clusters of more than two blocks find room
     double least_exposed;   // of the shorter terms, this much stays visible however well they overlap
     struct {
         int thread_points;
@@ -28,6 +30,10 @@ typedef struct Calibration {
     } reduce;
     WindowFit window, staged_window, depthwise;
     double depthwise_copy_instructions;   // to find a piece of an image, and its place in shared memory
+    struct {
+        double peak_share;           // of what instructions that multiply tiles in registers reach alone
+        double shift_instructions;   // of a thread to bring one element that lies anywhere into its place
+    } gemm;
     struct {
         int thread_elements;          // of a row, or of a channel
         int weights_first_elements;   // of a row and of its weights in a thread that reads both first

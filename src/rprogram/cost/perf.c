@@ -127,16 +127,20 @@ static double busy_cycles(const KernelCounts *kernel)
     double share = kernel->rules->unit_share > 0 ? kernel->rules->unit_share : 1;
     double scheduler_gflop_s = share * perf_unit_peak(device, kernel->space->unit) / schedulers;
     double flop_per_cycle = scheduler_gflop_s * 1e3 / device->clock_mhz;
-    double math_cycles = lane_flop * device->warp_size / flop_per_cycle;
+    double peak_share = kernel->rules->peak_share > 0 ? kernel->rules->peak_share : 1;
+    double math_cycles = lane_flop * device->warp_size / flop_per_cycle / peak_share;
 
     double instructions = lane_flop / flop_per_lane[kernel->space->unit]
                         + load_instructions(kernel) / tile_threads
-                        + staging_instructions(kernel)
                         + own_instructions(kernel);
+    bool in_turn = kernel->rules->copies_through_registers;   // all warps store what they hold between the same barriers
+    double staging = staging_instructions(kernel);
     double scheduler_lanes = (double)device->lanes_per_sm / device->schedulers_per_sm;
     double issue_lanes = at_least(scheduler_lanes, device->warp_size);   // more: dual issue
-    double issue_cycles = instructions * device->warp_size / issue_lanes;
-    return at_least(math_cycles, issue_cycles);
+    double issue_cycles = device->warp_size / issue_lanes;
+    if (in_turn)
+        return at_least(math_cycles, instructions * issue_cycles) + staging * issue_cycles;
+    return at_least(math_cycles, (instructions + staging) * issue_cycles);
 }
 
 /* Share of the time for which a scheduler has a warp that is ready: with w warps and u = w * busy cycles / those
@@ -221,9 +225,26 @@ static double threads_along_reduction(const KernelCounts *kernel)
     return tiles_in(kernel->space, kernel->shared, kernel->inner, true);
 }
 
+/* Of a step's load, where copies are asynchronous: they also wait for each other. */
+static double step_load_us(const KernelCounts *kernel)
+{
+    const DeviceSpec *device = kernel->device;
+    double port_gb_s = device->l2_port_share * device->l2.bandwidth_gb_s / device->sm_count;
+    if (schedule_rounds_ahead(&kernel->rules->schedule) == 0)
+        return device->dram_latency_ns / 1e3;
+    return device->dram_latency_ns / 1e3 + device->timing.copy_wait_us + kernel->staged_bytes / port_gb_s / 1e3;
+}
+
+/* Of each step: what neither the other buffers nor the other blocks cover of its load. With loads of several steps
+   under way each is waited for in its turn. */
+static double uncovered_time_us(const KernelCounts *kernel, double step_us)
+{
+    double covering = kernel->ahead + (kernel->resident - 1) / kernel->resident, load_us = step_load_us(kernel);
+    return at_least(covering > 1 ? load_us / covering - step_us : load_us - step_us * covering, 0);
+}
+
 /* Waiting that no bandwidth explains: the first load; in each step the barriers, and the part of a
-   load's latency that neither the other buffers nor the other blocks cover; at the end the
-   threads' partial results, combined pairwise. */
+   load's latency that is not covered; at the end the threads' partial results, combined pairwise. */
 static double latency_time_us(const KernelCounts *kernel, double throughput_us)
 {
     const Timing *timing = &kernel->device->timing;
@@ -232,14 +253,15 @@ static double latency_time_us(const KernelCounts *kernel, double throughput_us)
     double combine_us = ceil(log2(threads_along_reduction(kernel))) * barrier_us
                       + log2(at_least(kernel->cluster, 1)) * timing->cluster_barrier_us;
     combine_us += schedule_grid_barriers(&kernel->rules->schedule) * timing->grid_barrier_us;
+    if (kernel->rules->sums_bytes)
+        combine_us += rtile_points(kernel->space, kernel->shared, false) * 4 / calibration.exchange_gb_s / 1e3;
     if (kernel->rules->schedule.pace == PACE_IN_STEP)
         combine_us += timing->block_wait_us + load_us;
     if (!kernel->staged)
         return load_us + kernel->rounds * combine_us;
 
     double step_us = throughput_us / (kernel->rounds * kernel->steps);
-    double covered_us = step_us * (kernel->ahead + (kernel->resident - 1) / kernel->resident);
-    double uncovered_us = at_least(load_us - covered_us, 0);
+    double uncovered_us = uncovered_time_us(kernel, step_us);
     double barriers_us = barrier_us * (kernel->stages > 1 ? 1 : 2);
     return load_us + kernel->rounds * (kernel->steps * (barriers_us + uncovered_us) + combine_us);
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/checked.h"
+#include "rprogram/cost/calibration.h"
 
 void perf_block_limits(const DeviceSpec *device, int threads, int registers, int64_t shared_bytes,
                        int64_t limits[LIMIT_GRID])
@@ -29,12 +30,19 @@ int perf_blocks_per_sm(const DeviceSpec *device, int threads, int registers, int
     return (int)limits[*limiter];
 }
 
+/* SMs that a launch's blocks find room on. Those of a large cluster lie in one part of the device, which is no multiple of them;
+   what is known of rows in turn holds as they are. */
+static double usable_sms(const TileRules *rules, int cluster, const DeviceSpec *device)
+{
+    bool large = cluster > 2 && rules->schedule.pace == PACE_FREE;
+    return device->sm_count * (large ? calibration.large_cluster_sms : 1);
+}
+
 /* How full the last round over the SMs is: 1024 blocks on 108 SMs are 9.48 for each, and 10
    for the busiest. */
-static double sm_balance(double blocks, int sms)
+static double sm_balance(double blocks, int sms, double usable)
 {
-    double mean = blocks / sms;
-    return mean / ceil(mean);
+    return blocks / sms / ceil(blocks / usable);
 }
 
 double all_points(const TileSpace *space, const RTile *tile)
@@ -139,12 +147,13 @@ KernelCounts kernel_counts(const TileRules *rules, const RProgram *program, cons
     kernel.inner_steps = tiles_in(space, kernel.shared, &kernel.walk, true);
     kernel.register_tiles = (double)program->threads / at_least(rules->tile_threads, 1);
     kernel.warps = (double)ceil_div(program->threads, device->warp_size);
-    kernel.resident = at_most(blocks_per_sm, ceil(kernel.blocks / device->sm_count));
+    double sms = usable_sms(rules, program->cluster, device);
+    kernel.resident = at_most(blocks_per_sm, ceil(kernel.blocks / sms));
     double shared_bytes = (double)(program->shared_bytes + device->shared_reserved_per_block);
     kernel.l1_bytes = at_least((double)device->shared_per_sm - kernel.resident * shared_bytes, 0);
     kernel.panel = (double)program->panel;
-    kernel.rounds = ceil(kernel.blocks / (blocks_per_sm * (double)device->sm_count)) * program->turns;
-    kernel.balance = sm_balance(rules->fills_once ? kernel.block_tiles : kernel.blocks, device->sm_count);
+    kernel.rounds = ceil(kernel.blocks / (blocks_per_sm * sms)) * program->turns;
+    kernel.balance = sm_balance(rules->fills_once ? kernel.block_tiles : kernel.blocks, device->sm_count, sms);
     kernel.stages = at_least(tile_buffers(rules), 1);
     int ahead = schedule_rounds_ahead(&rules->schedule);
     kernel.ahead = ahead ? ahead : kernel.stages - 1;

@@ -39,7 +39,7 @@ TileSpace filter_gradient_space(const Fusion *fusion, const DeviceSpec *device, 
 double filter_gradient_rows_inside(const FilterGradient *gradient);
 
 /* Warps of an SM. Where they are few nothing hides that each waits for the next step: 4 take 1.8 times as long as the model
-   says, 16 hardly longer (tuning-log 43). */
+   says, 16 hardly longer (tuning-log 50). */
 int64_t filter_gradient_warps(const DeviceSpec *device, int64_t threads, int64_t registers, int64_t shared_bytes);
 
 /* Shared memory in which warps leave a mark each: some element is infinite or no number. */

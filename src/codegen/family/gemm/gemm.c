@@ -4,12 +4,14 @@
 #include "base/checked.h"
 #include "codegen/family/family.h"
 #include "codegen/family/gemm/gemm.h"
+#include "rprogram/cost/calibration.h"
 #include "rtile/space.h"
 
 /* Threads end where 8 rows of each warp's tile, which go out by way of shared memory, fit in the stages' room. */
 enum { LOADED = 16, MIN_K_PARTS = 2, MAX_K_PARTS = 8 };   // rows of a register tile; instructions along k in a step
-enum { PIECE_BITS = 128 };
-enum { MAX_WARP_TILE = 128, MAX_TILE = 256, MAX_THREADS = 256, SLAB_ROWS = 8, MAX_VECTOR = 8 };
+enum { PIECE_BITS = 128, LINE_BITS = 1024 };
+enum { MAX_WARP_TILE = 128, MAX_TILE = 256, MAX_THREADS = 256, SLAB_ROWS = 8, SLAB_PADDING = 8, MAX_VECTOR = 8 };
+enum { LARGE_TILE = 128, MAX_CLUSTER = 8, CLUSTER_VARIANT = 3 };
 
 // ---- structure ----
 
@@ -118,9 +120,6 @@ Reading find_reading(const Fusion *fusion, const Product *product, int factor)
 
 // ---- rules ----
 
-/* Of a thread to shift one element into its place; see PieceAnywhere. */
-static const double SHIFT_INSTRUCTIONS = 4;
-
 static DataTile operand_tile(const Fusion *fusion, const Product *product, int factor)
 {
     int rows = factor ? GROUP_N : GROUP_M;
@@ -131,7 +130,7 @@ static DataTile operand_tile(const Fusion *fusion, const Product *product, int f
     tile.element_bits = product_element_bits(product->factor[factor]);
     if (reading.way != BY_PIECES)
         tile.instructions = reading.way == FROM_ANYWHERE
-                                ? SHIFT_INSTRUCTIONS
+                                ? calibration.gemm.shift_instructions
                                 : product_search_instructions(fusion, product, factor);
     int row_dim = reading.along_k ? 1 : 2, k_dim = reading.along_k ? 2 : 1;
     tile.dims[0] = (Dim){affine_axis(GROUP_BATCH), product->group[GROUP_BATCH].extent};
@@ -193,8 +192,23 @@ void schedule_finish(Schedule *schedule, const Fusion *fusion, const Product *pr
                    (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
 }
 
+/* The same, where blocks of a cluster leave their sums for each other, and each stores some rows of the totals. */
+static void schedule_finish_together(Schedule *schedule, const Fusion *fusion, const Product *product,
+                                     const TileSpace *space)
+{
+    schedule_exchange(schedule, (Exchange){.ops = schedule_ops(fusion, true),
+                                           .scope = SCOPE_CLUSTER,
+                                           .combine = COMBINE_ROWS,
+                                           .value_bytes = (uint8_t)value_bytes(product),
+                                           .width = 2});
+    schedule_map(schedule, schedule_ops(fusion, false));
+    schedule_store(schedule,
+                   (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
+}
+
 /* While registers of one part of a step are multiplied those of the next part are loaded, behind the last step once more. */
-static Schedule schedule_of(const Fusion *fusion, const Product *product, const TileSpace *space, int stages)
+static Schedule schedule_of(const Fusion *fusion, const Product *product, const TileSpace *space, int stages,
+                            int cluster)
 {
     Schedule schedule = {.pace = PACE_FREE, .order = ORDER_PANELS};
     uint32_t copied = tiles_read(fusion, product, true), held = tiles_read(fusion, product, false);
@@ -218,7 +232,7 @@ static Schedule schedule_of(const Fusion *fusion, const Product *product, const 
     schedule_barrier(&schedule, SCOPE_BLOCK);
     schedule_end(&schedule);
     schedule_barrier(&schedule, SCOPE_BLOCK);
-    schedule_finish(&schedule, fusion, product, space);
+    (cluster > 1 ? schedule_finish_together : schedule_finish)(&schedule, fusion, product, space);
     return schedule;
 }
 
@@ -235,6 +249,41 @@ int sum_bits(const Product *product)
     return value_bytes(product) * (chains ? 16 : 8);
 }
 
+/* So many share the steps of a large tile at most that all of them find an SM at once, or nearly. */
+static int largest_cluster(const DeviceSpec *device, const Product *product)
+{
+    int64_t tiles = fitting_mul(ceil_div(product->group[GROUP_M].extent, LARGE_TILE),
+                                ceil_div(product->group[GROUP_N].extent, LARGE_TILE));
+    tiles = fitting_mul(tiles, product->group[GROUP_BATCH].extent);
+    int cluster = 1, most = device->has.clusters ? device->max_blocks_per_cluster : 1;
+    while (2 * cluster <= MAX_CLUSTER && 2 * cluster <= most && 2 * cluster * tiles <= 2 * (int64_t)device->sm_count)
+        cluster *= 2;
+    return cluster;
+}
+
+/* Rows of all sums meet in the place of the stages, with padding; every block has a step. */
+static TileRules in_cluster(const TileRules *alone, const Fusion *fusion, const Product *product, int cluster)
+{
+    TileRules rules = *alone;
+    AxisRule *k = &rules.rule[LEVEL_SHARED][GROUP_K];
+    rules.variant_name = gemm_family.variants[CLUSTER_VARIANT];
+    rules.cluster_blocks = cluster;
+    rules.sums_bytes = value_bytes(product) * 3 / 2;
+    rules.schedule = schedule_of(fusion, product, &rules.space, rules.stages, cluster);
+    while (k->limit > k->granule && k->limit > product->group[GROUP_K].extent / cluster)
+        k->limit /= 2;
+    return rules;
+}
+
+/* Of a tile whose rows lie side by side in memory: whole lines are read, where there are many. */
+static int64_t least_rows(const Fusion *fusion, const Product *product, int group)
+{
+    bool in_lines = !find_reading(fusion, product, group == GROUP_N).along_k;
+    return in_lines && product->group[group].extent >= 2 * MAX_TILE
+             ? LINE_BITS / product_element_bits(product->factor[group == GROUP_N])
+             : LOADED;
+}
+
 static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
     Product product;
@@ -246,9 +295,10 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     rules.rule[LEVEL_SHARED][GROUP_K] = (AxisRule){MIN_K_PARTS * atom->k, MAX_K_PARTS * atom->k};
     for (int g = GROUP_M; g <= GROUP_N; g++) {
         rules.rule[LEVEL_REGISTER][g] = (AxisRule){LOADED, MAX_WARP_TILE};
-        rules.rule[LEVEL_SHARED][g] = (AxisRule){LOADED, MAX_TILE};
+        rules.rule[LEVEL_SHARED][g] = (AxisRule){least_rows(fusion, &product, g), MAX_TILE};
     }
     rules.tile_threads = device->warp_size;
+    rules.peak_share = calibration.gemm.peak_share;
     rules.most_threads = MAX_THREADS;
     rules.accumulator_bits = sum_bits(&product);
     rules.input_buffers = 2;
@@ -260,9 +310,12 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     for (int stages = copied ? 3 : 2; stages <= (copied ? 4 : 2); stages++) {
         rules.variant_name = gemm_family.variants[stages - 2];
         rules.stages = stages;
-        rules.schedule = schedule_of(fusion, &product, &rules.space, stages);
+        rules.schedule = schedule_of(fusion, &product, &rules.space, stages, 1);
         variants[count++] = rules;
     }
+    for (int cluster = 2; cluster <= largest_cluster(device, &product); cluster *= 2)
+        if (product.group[GROUP_K].extent > cluster * MIN_K_PARTS * atom->k)
+            variants[count++] = in_cluster(&variants[copied], fusion, &product, cluster);
     return count;
 }
 
@@ -394,6 +447,9 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
                       atom->m, atom->n, atom->k);
     strbuf_printf(out, "constexpr int STAGES = %d;   // steps of tiles in shared memory\n",
                   plan->rules->stages);
+    if (!how->atom_shared)
+        strbuf_printf(out, "constexpr int CLUSTER = %d;   // blocks that share the steps along k\n",
+                      plan->program->cluster);
     strbuf_printf(out, "constexpr Index CHAIN = %" PRId64 ";   // steps whose products are added up in one go\n",
                   is_cut_off(product) ? MAX_CHAIN / block[GROUP_K] : product->group[GROUP_K].extent);
     strbuf_printf(out, "constexpr int QN = %d;   // columns of C that are one aligned access\n", columns);
@@ -439,15 +495,16 @@ static KernelMemory memory(const KernelPlan *plan)
         int64_t pieces = (along_k ? k : rows) / gemm_piece(&product);
         bytes += (along_k ? rows : k) * pitch_of(pieces) * PIECE_BITS / 8;
     }
+    int64_t rows = plan->program->cluster > 1 ? warp[GROUP_M] : SLAB_ROWS;
     int64_t stages = plan->rules->stages * bytes;
-    int64_t slabs = warps * SLAB_ROWS * (warp[GROUP_N] + 8) * value_bytes(&product);
+    int64_t slabs = warps * rows * (warp[GROUP_N] + SLAB_PADDING) * value_bytes(&product);
     return (KernelMemory){.shared_bytes = stages > slabs ? stages : slabs};
 }
 
 const Family gemm_family = {
     .name = "gemm",
     .template_path = "templates/gemm.cu",
-    .variants = (const char *const[]){"two stages", "three stages", "four stages", NULL},
+    .variants = (const char *const[]){"two stages", "three stages", "four stages", "cluster", NULL},
     .matches = matches,
     .rules = rules,
     .emit = emit,
