@@ -346,23 +346,6 @@ static void count_slots(CountWalk *walk, const Exchange *exchange)
     walk->counts->barriers[exchange->scope]++;
 }
 
-/* All sums of the block's tile are left, and those that lie inside are read again: of a cluster every block reads those of all,
-   but only of some rows. */
-static void count_rows(CountWalk *walk, const Exchange *exchange)
-{
-    int64_t cluster = at_least_1(walk->rules->cluster_blocks), rank = walk->block->last ? cluster - 1 : 0;
-    int64_t columns = walk->region.count[columns_axis(walk)], rows = 1;
-    for (int a = 0; a < walk->rules->space.axis_count; a++)
-        if (!walk->rules->space.axes[a].reduction && a != columns_axis(walk))
-            rows *= walk->region.count[a];
-    int64_t points = (int64_t)rtile_points(&walk->rules->space, walk->block->shared, false);
-    int64_t own = ceil_div(rows - rank, cluster) * columns;
-    add_shared(walk, own * cluster * exchange->value_bytes, points * exchange->value_bytes);
-    if (exchange->scope == SCOPE_CLUSTER)
-        walk->counts->barriers[SCOPE_CLUSTER] += 2;   // none goes while others read
-    walk->dealt = cluster > 1;
-}
-
 /* Outputs of the block's tile that exist. */
 static int64_t points_inside(const CountWalk *walk)
 {
@@ -371,6 +354,21 @@ static int64_t points_inside(const CountWalk *walk)
         if (!walk->rules->space.axes[a].reduction)
             inside *= walk->region.count[a];
     return inside;
+}
+
+/* All sums of the block's tile are left, and those that lie inside are read again: of a cluster every block reads those of all,
+   but only of some rows. */
+static void count_rows(CountWalk *walk, const Exchange *exchange)
+{
+    int64_t cluster = at_least_1(walk->rules->cluster_blocks), rank = walk->block->last ? cluster - 1 : 0;
+    int64_t columns = walk->region.count[columns_axis(walk)];
+    int64_t rows = columns ? points_inside(walk) / columns : 0;
+    int64_t points = (int64_t)rtile_points(&walk->rules->space, walk->block->shared, false);
+    int64_t own = ceil_div(rows - rank, cluster) * columns;
+    add_shared(walk, own * cluster * exchange->value_bytes, points * exchange->value_bytes);
+    if (exchange->scope == SCOPE_CLUSTER)
+        walk->counts->barriers[SCOPE_CLUSTER] += 2;   // none goes while others read
+    walk->dealt = cluster > 1;
 }
 
 /* Every warp leaves a mark, and all threads read them. */

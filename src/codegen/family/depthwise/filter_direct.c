@@ -37,19 +37,19 @@ typedef struct DirectTile {
 } DirectTile;
 
 /* What follows for the template, which says why. */
-typedef struct DirectLayout {
+typedef struct TapsLayout {
     int64_t groups_down, groups_along, groups_column;   // of threads
     int64_t threads;
     int64_t staged_bytes, shared_bytes;
-} DirectLayout;
+} TapsLayout;
 
 static int64_t element_bytes(const Pictures *pictures) { return dtype_info[pictures->access->tensor->dtype].bits / 8; }
 
-static DirectLayout layout_of(const Fusion *fusion, const FilterGradient *gradient, const DirectTile *tile)
+static TapsLayout layout_of(const Fusion *fusion, const FilterGradient *gradient, const DirectTile *tile)
 {
     int64_t skip = (gradient->left % VECTOR + VECTOR) % VECTOR, first = gradient->left - skip;
     int64_t window = round_up(COLUMNS + tile->taps_along - 1, VECTOR);
-    DirectLayout layout = {
+    TapsLayout layout = {
         .groups_down = tile->block_taps / tile->taps_down,
         .groups_along = ceil_div(gradient->taps_along + skip, tile->taps_along),
         .groups_column = ceil_div(gradient->d.columns, COLUMNS),
@@ -98,7 +98,7 @@ static int inputs_of(const DirectTile *tile) { return tile->taps_down * COLUMNS 
 static int64_t warps_of(const Fusion *fusion, const DeviceSpec *device, const FilterGradient *gradient,
                         const DirectTile *tile)
 {
-    DirectLayout layout = layout_of(fusion, gradient, tile);
+    TapsLayout layout = layout_of(fusion, gradient, tile);
     int64_t words = dtype_info[fusion->ops[0].body->type].bits / 32;
     int64_t registers = words * (tile->taps_down * tile->taps_along + inputs_of(tile)) + OTHER_REGISTERS;
     return filter_gradient_warps(device, layout.threads, registers, layout.shared_bytes);
@@ -115,7 +115,7 @@ static void set_axis(TileRules *rules, int axis, int64_t of_thread, int64_t of_b
 }
 
 static Schedule schedule_of(const Fusion *fusion, const FilterGradient *gradient, const TileSpace *space,
-                            const DirectLayout *layout)
+                            const TapsLayout *layout)
 {
     Schedule schedule = {.pace = PACE_BY_STEPS};
     int bits = dtype_info[fusion->ops[0].body->type].bits;
@@ -134,7 +134,7 @@ static Schedule schedule_of(const Fusion *fusion, const FilterGradient *gradient
 static TileRules tile_rules(const Fusion *fusion, const DeviceSpec *device, const FilterGradient *gradient,
                             const DirectTile *tile)
 {
-    DirectLayout layout = layout_of(fusion, gradient, tile);
+    TapsLayout layout = layout_of(fusion, gradient, tile);
     TileRules rules = {
         .space = filter_gradient_space(fusion, device, gradient, tile->block_taps),
         .variant_name = filter_direct_family.variants[0],

@@ -72,6 +72,13 @@ static Schedule schedule_of(const Fusion *fusion, const TileSpace *space)
     return schedule;
 }
 
+/* Threads of so many sums each are two warps for each SM. */
+static bool fills_sms(const Product *product, const DeviceSpec *device, int64_t sums)
+{
+    int64_t points = fitting_mul(product->group[GROUP_M].extent, product->group[GROUP_N].extent);
+    return fitting_mul(points, product->group[GROUP_BATCH].extent) >= sums * 2 * device->warp_size * device->sm_count;
+}
+
 static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
     Product product;
@@ -94,9 +101,10 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     rules->rule[LEVEL_REGISTER][GROUP_BATCH] = rules->rule[LEVEL_SHARED][GROUP_BATCH] = none;
     rules->rule[LEVEL_REGISTER][GROUP_K] = none;
     rules->rule[LEVEL_SHARED][GROUP_K] = (AxisRule){8, MAX_K_STEP};
-    int64_t vector = ACCESS_BYTES * 8 / value_bits;   // of shared memory, where little is computed in vain
+    int64_t vector = ACCESS_BYTES * 8 / value_bits;   // of shared memory
+    bool fills = fills_sms(&product, device, vector * vector);
     for (int g = GROUP_M; g <= GROUP_N; g++) {
-        bool whole = product.group[g].extent >= MAX_REGISTER_TILE * vector;
+        bool whole = fills && product.group[g].extent >= MAX_REGISTER_TILE * vector;   // little is computed in vain
         rules->rule[LEVEL_REGISTER][g] = (AxisRule){whole ? vector : 1, MAX_REGISTER_TILE};
         rules->rule[LEVEL_SHARED][g] = (AxisRule){1, MAX_TILE};
     }
