@@ -114,7 +114,7 @@ def total(rows, width, axis, dtype):
     return f"input x[{rows}, {width}] : {dtype}\ny[{left}] = sum[{axis}](x[i, j])\noutput y : f32\n"
 
 
-def filters(shape, taps, pad, dtype="f32"):
+def filter_gradients(shape, taps, pad, dtype="f32"):
     n, c, h, v = shape
     tensor = f"[{n}, {c}, {h}, {v}] : {dtype}"
     return (f"input x{tensor}\ninput d{tensor}\ndw[c, r:{taps}, s:{taps}] = sum[n, h, v](d[n, c, h, v] * "
@@ -159,9 +159,9 @@ PROGRAMS = [
     (total(300, 1024, "j", "f32"), []), (total(300, 1000, "j", "f16"), []), (total(70, 999, "j", "i8"), []),
     (total(64, 4096, "j", "i8"), []), (total(64, 1030, "j", "f16"), []),
     (total(1000, 200, "i", "f32"), []), (total(1000, 202, "i", "f32"), []), (total(999, 201, "i", "f32"), []),
-    (filters((8, 3, 32, 32), 5, 2), ["filter_direct/taps"]), (filters((5, 2, 20, 21), 9, 4), ["filter_direct/taps"]),
-    (filters((8, 3, 32, 32), 5, 2, "f16"), ["filter_direct/taps", "filter_gemm/diagonals"]),
-    (filters((5, 2, 20, 21), 9, 4, "bf16"), ["filter_gemm/diagonals"]),
+    (filter_gradients((8, 3, 32, 32), 5, 2), ["filter_direct/taps"]), (filter_gradients((5, 2, 20, 21), 9, 4), ["filter_direct/taps"]),
+    (filter_gradients((8, 3, 32, 32), 5, 2, "f16"), ["filter_direct/taps", "filter_gemm/diagonals"]),
+    (filter_gradients((5, 2, 20, 21), 9, 4, "bf16"), ["filter_gemm/diagonals"]),
     (points(65536, "f16", False), []), (points(100001, "f16", True), []), (points(65536, "i8", False), []),
     (points(65536, "f32", True), []),
 ]
