@@ -207,25 +207,25 @@ static void use_number(Trim *trim, Slice number)
     trim->occurs[TYPE_DOUBLE] |= is_real && !is_float;
 }
 
-/* `void name` declares what is called so. */
-static bool is_type_before(Slice before)
+static bool is_type_word(Slice word)
 {
     static const char *const types[] = {"void",     "bool", "int",   "float", "double",
                                         "unsigned", "char", "short", "long"};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (slice_equals(before, types[i]))
+        if (slice_equals(word, types[i]))
             return true;
     return false;
 }
 
-/* Whether a name behind these two tokens is used, and not a member's or declared there: x.name, p->name, T::name, void name. */
-static bool is_use(Slice before, Slice last)
+/* Whether a name behind these two tokens is used, and not a member's or declared there: x.name, p->name, T::name, void name. In
+   `unsigned char` both words are. */
+static bool is_use(Slice before, Slice last, Slice name)
 {
     if (!last.start)
         return true;
     bool is_arrow = before.start && *before.start == '-' && *last.start == '>';
     bool is_scope = before.start && *before.start == ':' && *last.start == ':';
-    return *last.start != '.' && !is_arrow && !is_scope && !is_type_before(last);
+    return *last.start != '.' && !is_arrow && !is_scope && (!is_type_word(last) || is_type_word(name));
 }
 
 static void use_text(Trim *trim, const TrimScope *scope, const char *text, const Declaration *own)
@@ -239,7 +239,7 @@ static void use_text(Trim *trim, const TrimScope *scope, const char *text, const
                 use_number(trim, (Slice){rest.start, behind});
             rest.start = behind;
         } else if (token_read(&rest, &token)) {
-            if (is_name(token) && is_use(before, last) && !(own && own->name.start == token.start))
+            if (is_name(token) && is_use(before, last, token) && !(own && own->name.start == token.start))
                 use_name(trim, scope, token, *token.end != '<');
             before = last;
             last = token;
