@@ -15,8 +15,8 @@ char *generate(Arena *arena, uint64_t seed, uint64_t number)
     return kind < 13   ? generate_grammar(arena, state)
            : kind < 17 ? generate_filter_gradient(arena, state)
            : kind < 42 ? generate_known(arena, state)
-           : kind < 46 ? generate_product(arena, state)
-           : kind < 51 ? generate_skinny(arena, state)
-           : kind < 55 ? generate_depthwise(arena, state)
+           : kind < 50 ? generate_product(arena, state)
+           : kind < 55 ? generate_skinny(arena, state)
+           : kind < 60 ? generate_depthwise(arena, state)
                        : generate_network(arena, state);
 }

@@ -38,7 +38,8 @@ static void write_compute(Random *r, StrBuf *out, int64_t sms, int64_t clock, bo
     if (mma)
         strbuf_printf(out, "  tensor_f16: %" PRId64 "\n", fp32 * (2 + random_below(r, 8)));
     if (mma && random_chance(r, 80))
-        strbuf_printf(out, "  tensor_bf16: %" PRId64 "\n  tensor_tf32: %" PRId64 "\n", fp32 * 2, fp32);
+        strbuf_printf(out, "  tensor_bf16: %" PRId64 "\n  tensor_tf32: %" PRId64 "\n  tensor_i8: %" PRId64 "\n", fp32 * 2, fp32,
+                      fp32 * 4);
 }
 
 static void write_threads(Random *r, StrBuf *out, const Arch *arch, bool clusters)

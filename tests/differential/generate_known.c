@@ -215,7 +215,7 @@ static char *of_samples(Arena *arena, Shape *s)
 char *generate_product(Arena *arena, uint64_t state)
 {
     static const int64_t rows[] = {2, 7, 16, 17, 33, 40, 64, 100, 130}, depths[] = {3, 16, 33, 64, 72, 200},
-                         whole[] = {40, 64, 72, 128, 136, 192};   // rows of aligned pieces, as some kernels want them
+                         whole[] = {48, 64, 80, 128, 144, 192, 256};   // rows of aligned pieces, as some kernels want them
     static const char *const bodies[] = {"c$1", "c$1", "relu(c$1)", "c$1 * 0.5 + b$2", "max(c$1 + z$1, 0)"};
     Shape shape = shape_new(state, MOST_ELEMENTS), *s = &shape;
     int batch = (int)below(s, 4) / 3, m = batch, n = batch + 1, k = batch + 2;
@@ -226,8 +226,9 @@ char *generate_product(Arena *arena, uint64_t state)
     s->extent[k] = is_whole ? PICK(&s->random, whole) : PICK(&s->random, depths);
     s->rank = k + 1;
     const char *type = PICK(&s->random, multiplied), *sizes[2], *names[2];
+    bool along_k = strchr(type, '8') && below(s, 2);   // as some kernels want bytes
     for (int factor = 0; factor < 2; factor++) {
-        int row = factor ? n : m, first = (int)below(s, 2);
+        int row = factor ? n : m, first = along_k || below(s, 2);
         uint32_t set = (1u << row | 1u << k) | (batch ? 1u : 0);
         s->order[0] = 0;   // of a batch, the outermost
         s->order[batch] = first ? row : k;

@@ -23,8 +23,9 @@
 
 // ---- devices ----
 
-static const char *const devices[] = {"h200", "a100",      "h100", "mi50",    "v100",   "k80",
-                                      "h200", "rtx2080ti", "h100", "rtx3090", "rtx4090"};
+/* random-1016 has two SMs that can do what an h200's can: small products fill them, so that blocks work in pairs. */
+static const char *const devices[] = {"h200", "a100",      "h100", "mi50",    "v100",        "k80",    "random-1016",
+                                      "h200", "rtx2080ti", "h100", "rtx3090", "random-1016", "rtx4090"};
 
 /* Batches take the devices of devices/ and random ones in turn. */
 static const char *device_of(Arena *arena, uint64_t batch)
