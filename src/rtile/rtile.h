@@ -103,7 +103,7 @@ struct TileRules {
     int stages;                      // buffers of every staged tile: 2 = load the next meanwhile
     int vectors;                     // of a row that a thread takes, in families of rows; 0: not one of them
     bool keeps_vectors;              // each of them has its own buffer in shared memory, in place of stages
-    double peak_share;               // of its unit that the kernel's instructions reach beside all others; 0: all
+    double peak_share;               // of its unit that the kernel's instructions reach beside others; 0: all
     int accumulator_bits;            // of one output element in registers
     int input_bits;                  // of one input element there; 0: as many as in memory
     int register_overhead;           // addresses, loop counters, … of one thread
@@ -120,7 +120,6 @@ struct TileRules {
     double held_words;               // registers for each word that passes through them so; 0: one
     int input_buffers;               // copies of its inputs' data tiles that a thread holds while it computes: 0 none,
                                      // 2: the next register step's are read while this one's are used
-    double unit_share;               // of the unit's peak, that is reached beside loads; 0: all
     double thread_instructions;      // beyond loads and arithmetic: of a thread in its whole life,
     double element_instructions;     // for an element of its inputs' tiles,
     double output_instructions;      // for one of its outputs

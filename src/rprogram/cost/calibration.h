@@ -46,7 +46,7 @@ typedef struct Calibration {
         double totals_tail_share, elements_tail_share;   // TileRules.tail_share of kernels that go on in steps
     } channels;
     struct {
-        double unit_share;            // TileRules
+        double peak_share;            // TileRules
         double step_instructions;     // of a warp in each row of the input, beside products,
         double output_instructions;   // and for each of its outputs
     } toeplitz;

@@ -124,8 +124,7 @@ static double busy_cycles(const KernelCounts *kernel)
     double lane_flop = points * point_flops(kernel->space) / tile_threads;
 
     double schedulers = (double)device->sm_count * device->schedulers_per_sm;
-    double share = kernel->rules->unit_share > 0 ? kernel->rules->unit_share : 1;
-    double scheduler_gflop_s = share * perf_unit_peak(device, kernel->space->unit) / schedulers;
+    double scheduler_gflop_s = perf_unit_peak(device, kernel->space->unit) / schedulers;
     double flop_per_cycle = scheduler_gflop_s * 1e3 / device->clock_mhz;
     double peak_share = kernel->rules->peak_share > 0 ? kernel->rules->peak_share : 1;
     double math_cycles = lane_flop * device->warp_size / flop_per_cycle / peak_share;

@@ -197,7 +197,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
         .accumulator_bits = 32 / TOEPLITZ_TURNS,   // those of the other tile take the same registers
         .input_buffers = 1,
         .input_registers = 1,   // those of a step are counted beside
-        .unit_share = calibration.toeplitz.unit_share,
+        .peak_share = calibration.toeplitz.peak_share,
         .output_instructions = TOEPLITZ_TURNS * calibration.toeplitz.output_instructions,
         .shared_of = toeplitz_shared_bytes,
         .shared_moved = toeplitz_shared_moved,
