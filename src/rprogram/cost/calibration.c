@@ -32,6 +32,7 @@ const Calibration calibration = {
                   .output_instructions = 24},
     .depthwise_copy_instructions = 24,
     .gemm = {.peak_share = 0.65, .shift_instructions = 18},   // tuning-log 44 and 45
+    .bulk = {.read_share = 0.6},                              // tuning-log 41
     .rows =
         {
             .thread_elements = 32,           // tuning-log 19

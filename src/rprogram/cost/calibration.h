@@ -35,6 +35,9 @@ typedef struct Calibration {
         double shift_instructions;   // of a thread to bring one element that lies anywhere into its place
     } gemm;
     struct {
+        double read_share;           // TileRules: SMs that ask for the same lines at about the same time share them
+    } bulk;
+    struct {
         int thread_elements;          // of a row, or of a channel
         int weights_first_elements;   // of a row and of its weights in a thread that reads both first
         int block_threads;            // of a block of several rows: in small ones no warp waits for others to end

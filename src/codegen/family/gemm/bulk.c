@@ -5,12 +5,11 @@
 #include "base/checked.h"
 #include "codegen/family/family.h"
 #include "codegen/family/gemm/gemm.h"
+#include "rprogram/cost/calibration.h"
 #include "rtile/space.h"
 
 /* A step of k is a line of 128 bytes in shared memory; the tiles begin at a multiple of ALIGNMENT bytes. */
 enum { K_STEP = 64, LINE_ELEMENTS = 64, ELEMENT_BYTES = 2, ALIGNMENT = 1024 };
-/* SMs that ask for the same lines at about the same time are served together (tuning-log 41). */
-static const double READ_SHARE = 0.6;
 
 /* Kinds of kernels: blocks alone, or two with tiles side by side who bring b together. */
 static const struct {
@@ -18,7 +17,6 @@ static const struct {
 } KINDS[] = {{4, 1}, {6, 1}, {8, 1}, {4, 2}};
 
 enum { GROUP_WARPS = 4, MAX_GROUPS = 2, MAX_TILE = 256, SLAB_ROWS = 8, SLAB_COLUMNS = 64 };
-
 
 // ---- how a factor lies in memory ----
 
@@ -128,7 +126,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     rules.register_overhead = 72;
     rules.input_buffers = rules.input_registers = 1;   // read by tiles, and never held
     rules.fills_once = true;
-    rules.read_share = READ_SHARE;
+    rules.read_share = calibration.bulk.read_share;
     rules.neighbour_axis = GROUP_M;
     int count = 0, kinds = (int)(sizeof KINDS / sizeof *KINDS) - (fills_device(&product, device) ? 0 : 1);
     for (; count < kinds; count++) {
