@@ -31,15 +31,16 @@ static void fill_grid(const TileRules *rules, const DeviceSpec *device, RProgram
 {
     int reducers = rules->cluster_blocks > 0 ? rules->cluster_blocks : 1, neighbours = neighbours_of(rules);
     program->cluster = reducers * neighbours;
-    program->tiles = tiles_of(rules, &program->tile[LEVEL_SHARED]);
+    int64_t tiles = tiles_of(rules, &program->tile[LEVEL_SHARED]);
     program->turns = rules->turns > 0 ? rules->turns : 1;
     if (rules->fills_once) {
         int64_t clusters = device->sm_count >= neighbours ? device->sm_count / neighbours : 1;
-        program->turns = (int)ceil_div(program->tiles, clusters * neighbours);
-        program->grid = program->turns > 1 ? clusters * neighbours : program->tiles;
+        program->turns = (int)ceil_div(tiles, clusters * neighbours);
+        program->grid = program->turns > 1 ? clusters * neighbours : tiles;
     } else {
-        program->grid = size_product(ceil_div(program->tiles, program->turns), reducers);
+        program->grid = size_product(ceil_div(tiles, program->turns), reducers);
     }
+    program->dealt = rules->fills_once ? tiles : program->grid;
 }
 
 int64_t rprogram_threads(const TileRules *rules, const RTile *shared, const RTile *inner)
@@ -100,7 +101,8 @@ static int64_t prefetch_registers(const TileRules *rules, const DeviceSpec *devi
     return (int64_t)ceil(words * (rules->held_words > 0 ? rules->held_words : 1));
 }
 
-/* A launch has at most 2^31 - 1 blocks along its first dimension, on every device so far. */
+/* A launch has at most 2^31 - 1 blocks along its first dimension, on every device so far; nor do
+   fewer blocks make more shared tiles in turns. */
 enum { MAX_GRID = INT32_MAX };
 
 /* Fills all but `perf`; false with the reason if a limit is broken. Cheap checks come first. */
@@ -117,7 +119,7 @@ static bool fill_shape(const TileRules *rules, const DeviceSpec *device, RProgra
     program->cooperative = rules->cooperative;
     fill_grid(rules, device, program);
     *reason = PRUNE_GRID;
-    if (program->grid > MAX_GRID)
+    if (program->dealt > MAX_GRID)
         return false;
 
     program->shared_bytes = rtile_footprint(rules, shared, inner, device, LEVEL_SHARED);

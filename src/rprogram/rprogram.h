@@ -7,12 +7,13 @@
 /* A value: copied with =, no pointers inside. */
 typedef struct RProgram {
     RTile tile[LEVEL_COUNT];         // [LEVEL_GLOBAL] is the problem
-    int64_t grid;                    // blocks: shared tiles, by `turns`; times those of a cluster that share a reduction
-    int64_t tiles;                   // shared tiles: product of ceil(extent / shared tile), spatial axes, in whole clusters
+    int64_t grid;                    // blocks: product of ceil(extent / shared tile) of spatial axes, by `turns`,
+                                     // times those of a cluster that share a reduction
+    int64_t dealt;                   // what SMs get one after the other: blocks, or shared tiles if `fills_once`
     int turns;                       // shared tiles that a block makes, one after the other
-    int cluster;                     // blocks that share the walk along the reduction, or that are neighbours; 1: no clusters
+    int cluster;                     // blocks that share the walk along the reduction, or are neighbours; 1: none
     bool cooperative;                // all blocks wait for each other
-    int64_t panel;                   // rows of shared tiles that blocks make side by side; 0: they go along one row
+    int64_t panel;                   // rows of shared tiles that blocks make side by side; 0: along one row
     int threads;                     // of a block: register tiles in it, times threads a tile
     int64_t shared_bytes;            // dynamic shared memory of a block
     int registers;                   // estimated, of a thread
@@ -40,8 +41,8 @@ typedef struct ConstructStats {
 
 /* The paper's construction (OSDI'22, 3.2): scale-up from the smallest rTile at the register level
    along the axis with the best reuse score until the level is full or saturated, then the shared
-   level, with the padding tolerance raised in steps; scale-out over the SMs (the paper: execution units); shrink
-   along the axis with the least reuse when SMs would idle. Writes at most `keep` diverse
+   level, with the padding tolerance raised in steps; scale-out over the SMs (the paper: execution
+   units); shrink along the axis with the least reuse when SMs would idle. Writes at most `keep` diverse
    programs in ascending order of estimated time (ties: fewer blocks, then smaller tiles, axis by
    axis) and returns their number. 0: the device can hold none. `stats` is added to. */
 int rprogram_construct(Arena *arena, const TileRules *rules, const DeviceSpec *device, int keep,

@@ -164,10 +164,10 @@ static bool is_deep(const Fusion *fusion)
 static void add_splits(Planner *planner, ChoiceList *list, const Choice *before, const Fusion *fusion,
                        const PlannedLaunch *best)
 {
-    int64_t grid = best->rules->fills_once ? best->program.tiles : best->program.grid;
+    int64_t dealt = best->program.dealt;
     bool packed = before->copies, deep = is_deep(fusion);
     int64_t idle =
-        2 * (int64_t)planner->device->sm_count / (grid ? grid : 1);   // SMs without a block, for each block
+        2 * (int64_t)planner->device->sm_count / (dealt ? dealt : 1);   // SMs without a block, for each block
     if (deep)
         idle = 2 * planner->device->sm_count;   // a block for each part: its outputs share what it reads
     bool short_of_blocks = packed && best->program.perf.waves < FEW_WAVES;

@@ -362,7 +362,7 @@ PerfEstimate perf_estimate(const TileRules *rules, const RProgram *program,
     KernelCounts kernel = kernel_counts(rules, program, device, perf.blocks_per_sm);
     if (kernel.resident < perf.blocks_per_sm)
         perf.limiter = LIMIT_GRID;
-    perf.waves = (rules->fills_once ? kernel.block_tiles : kernel.blocks) / (perf.blocks_per_sm * (double)device->sm_count);
+    perf.waves = (double)program->dealt / (perf.blocks_per_sm * (double)device->sm_count);
     perf.tail_efficiency = kernel.balance;
 
     estimate_work(&kernel, &perf);

@@ -136,13 +136,13 @@ KernelCounts kernel_counts(const TileRules *rules, const RProgram *program, cons
     const TileSpace *space = &rules->space;
     KernelCounts kernel = {.rules = rules, .space = space, .device = device};
     kernel.blocks = (double)program->grid;
-    kernel.block_tiles = rules->fills_once ? (double)program->tiles : kernel.blocks * program->turns;
+    kernel.block_tiles = rules->fills_once ? (double)program->dealt : kernel.blocks * program->turns;
     kernel.inner = &program->tile[LEVEL_REGISTER];
     kernel.shared = &program->tile[LEVEL_SHARED];
     kernel.problem = rtile_problem(space);
     kernel.padded = padded_problem(space, kernel.shared);
     kernel.walk = thread_walk(rules, kernel.shared, kernel.inner);
-    kernel.cluster = rules->cluster_blocks > 0 ? rules->cluster_blocks : 1;
+    kernel.cluster = at_least(rules->cluster_blocks, 1);
     kernel.steps = ceil(tiles_in(space, &kernel.padded, kernel.shared, true) / kernel.cluster);
     kernel.inner_steps = tiles_in(space, kernel.shared, &kernel.walk, true);
     kernel.register_tiles = (double)program->threads / at_least(rules->tile_threads, 1);
@@ -153,7 +153,7 @@ KernelCounts kernel_counts(const TileRules *rules, const RProgram *program, cons
     kernel.l1_bytes = at_least((double)device->shared_per_sm - kernel.resident * shared_bytes, 0);
     kernel.panel = (double)program->panel;
     kernel.rounds = ceil(kernel.blocks / (blocks_per_sm * sms)) * program->turns;
-    kernel.balance = sm_balance(rules->fills_once ? kernel.block_tiles : kernel.blocks, device->sm_count, sms);
+    kernel.balance = sm_balance((double)program->dealt, device->sm_count, sms);
     kernel.stages = at_least(tile_buffers(rules), 1);
     int ahead = schedule_rounds_ahead(&rules->schedule);
     kernel.ahead = ahead ? ahead : kernel.stages - 1;
