@@ -155,7 +155,8 @@ static void try_candidates(Arena *arena, const Options *opt, const CodegenReques
         stopwatch_lap(watch, "compile", "%d candidates", count);
     }
     if (opt->profile) {
-        profile(arena, base->program, base->device, &how, &(ProfileOptions){opt->math, opt->hang_after}, list);
+        profile(arena, base->program, base->device, &how, &(ProfileOptions){opt->math, opt->hang_after},
+                list);
         stopwatch_lap(watch, "profile", "%d candidates on a %s", count, list->gpu);
     }
     candidates_sort(list);

@@ -21,8 +21,8 @@ void option_add_artefact(CommandLine *line, ArtefactKind kind, const char *path,
         if (same_output(line->arena, options->artefacts[i].path, path)) {
             if (options->artefacts[i].kind == kind)
                 return;
-            usage_error("two artefacts would both be written to '%s': %s and %s", path, options->artefacts[i].option,
-                        option);
+            usage_error("two artefacts would both be written to '%s': %s and %s", path,
+                        options->artefacts[i].option, option);
         }
     if (options->artefact_count == MAX_ARTEFACTS)
         usage_error("more than %d artefacts", MAX_ARTEFACTS);
@@ -70,7 +70,8 @@ static ArtefactKind kind_of_output(const char *path)
         return ARTEFACT_TEXT;
     if (strcmp(suffix, ".html") == 0)
         return ARTEFACT_PAGE;
-    usage_error("the suffix of '%s' says nothing about its form; -o wants .cu, .json, .ptx, .cubin, .txt or .html", path);
+    usage_error("the suffix of '%s' says nothing about its form; -o wants .cu, .json, .ptx, .cubin, .txt "
+                "or .html", path);
 }
 
 static bool wants_dumps(const Options *options)
@@ -95,13 +96,15 @@ void option_complete_artefacts(CommandLine *line)
         option_add_artefact(line, kind, line->output, arena_printf(line->arena, "-o %s", line->output));
         line->asked[kind] = false;
         if (path_suffix(line->output)[0])
-            stem = arena_strndup(line->arena, line->output, (size_t)(path_suffix(line->output) - line->output));
+            stem = arena_strndup(line->arena, line->output,
+                                 (size_t)(path_suffix(line->output) - line->output));
     }
     bool any_emit = false;
     for (int kind = 0; kind < ARTEFACT_KINDS; kind++)
         any_emit |= line->asked[kind];
     for (int i = 0; i < options->artefact_count; i++)
-        any_emit |= options->artefacts[i].kind != ARTEFACT_JSON && options->artefacts[i].kind != ARTEFACT_PAGE;
+        any_emit |=
+            options->artefacts[i].kind != ARTEFACT_JSON && options->artefacts[i].kind != ARTEFACT_PAGE;
     bool any_dump = wants_dumps(options);
     if (!any_emit && !line->output && !any_dump && !line->explain)
         line->asked[ARTEFACT_CU] = true;
@@ -117,15 +120,19 @@ void option_complete_explanation(CommandLine *line)
 {
     Options *options = line->options;
     const char *input = options->input;
-    bool has_text = line->asked[ARTEFACT_TEXT] || (line->output && kind_of_output(line->output) == ARTEFACT_TEXT);
+    bool has_text =
+        line->asked[ARTEFACT_TEXT] || (line->output && kind_of_output(line->output) == ARTEFACT_TEXT);
     for (int i = 0; i < options->artefact_count; i++)
         has_text |= options->artefacts[i].kind == ARTEFACT_TEXT;
     if (!has_text)
         option_add_artefact(line, ARTEFACT_TEXT, "-", "explain");
-    options->explains_file = strcmp(path_suffix(input), ".json") == 0 || (strcmp(input, "-") == 0 && !options->device);
-    bool compiles = options->device || options->param_count || options->verify || options->profile || line->depfile;
+    options->explains_file =
+        strcmp(path_suffix(input), ".json") == 0 || (strcmp(input, "-") == 0 && !options->device);
+    bool compiles =
+        options->device || options->param_count || options->verify || options->profile || line->depfile;
     if (options->explains_file && (compiles || wants_dumps(options)))
-        usage_error("'%s' is a ranking, made for one device with its options: only -o, --emit and --html go with it", input);
+        usage_error("'%s' is a ranking, made for one device with its options: only -o, --emit and --html go "
+                    "with it", input);
 }
 
 void option_check_explanation(const Options *options)
@@ -142,7 +149,8 @@ static void protect_input(Arena *arena, const Options *options, const char *inpu
 {
     for (int i = 0; i < options->artefact_count; i++)
         if (same_output(arena, options->artefacts[i].path, input))
-            usage_error("'%s' is an input and would be overwritten by %s", input, options->artefacts[i].option);
+            usage_error("'%s' is an input and would be overwritten by %s", input,
+                        options->artefacts[i].option);
     if (options->depfile && same_output(arena, options->depfile, input))
         usage_error("'%s' is an input and would be overwritten by -MF %s", input, options->depfile);
 }

@@ -346,7 +346,9 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     case KEY_PROFILE: options->profile = true; break;
     case KEY_FORCE: options->force_device = true; break;
     case KEY_HANG_AFTER: options->hang_after = read_count("--hang-after", value, MAX_HANG_AFTER); break;
-    case KEY_MATH: options->math = (EvalMath)option_choose(line->arena, "--math", value, eval_math_name, EVAL_FAST + 1); break;
+    case KEY_MATH:
+        options->math = (EvalMath)option_choose(line->arena, "--math", value, eval_math_name, EVAL_FAST + 1);
+        break;
     case KEY_TEMPLATES: options->templates = value; break;
     case KEY_LINES: options->line_directives = true; break;
     case KEY_CACHE: options->cache = value; break;

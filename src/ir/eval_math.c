@@ -55,8 +55,8 @@ static bool is_tf32(Real x)
     return x.bound == 0 && (double)single == x.value && (bits & 0x1fff) == 0;
 }
 
-/* Each operand is rounded, or cut off by hardware that reads it as it lies: by 2^-10 of itself at most. 1.0009 * 3 is 3 or
-   3.0029 there, never 3.0027. */
+/* Each operand is rounded, or cut off by hardware that reads it as it lies: by 2^-10 of itself at most.
+   1.0009 * 3 is 3 or 3.0029 there, never 3.0027. */
 static double tf32_error(Real a, Real b, Real result)
 {
     double rounding = (is_tf32(a) ? 0 : 0x1.01p-10) + (is_tf32(b) ? 0 : 0x1.01p-10);

@@ -1,5 +1,5 @@
-// Cutting a kernel of rows in three, each spread over all SMs: statistics of chunks of the rows, the rows' own from those,
-// and what is made of every element.
+// Cutting a kernel of rows in three, each spread over all SMs: statistics of chunks of the rows, the rows'
+// own from those, and what is made of every element.
 //
 //   mean[c] = sum[r](x[r, c]) / n                       s[c, p] = sum[r in p](x[r, c])
 //   var[c]  = sum[r](sq(x[r, c] - mean[c])) / n         q[c, p] = sum[r in p](sq(x[r, c] - s[c, p] / k))     k = points of p

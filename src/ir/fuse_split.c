@@ -1,4 +1,5 @@
-// Cutting a reduction over several blocks: the plan for small outputs with long sums (Roller leaves SMs idle there).
+// Cutting a reduction over several blocks: the plan for small outputs with long sums (Roller leaves SMs idle
+// there).
 #include <string.h>
 
 #include "base/checked.h"

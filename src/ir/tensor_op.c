@@ -377,7 +377,8 @@ static void axes_left_visit(Expr *expr, void *context)
     left->axes |= expr_axes(&alone);
 }
 
-uint32_t expr_axes_left(const Expr *expr, bool (*is_there)(const void *context, const Expr *access), const void *context)
+uint32_t expr_axes_left(const Expr *expr, bool (*is_there)(const void *context, const Expr *access),
+                        const void *context)
 {
     AxesLeft left = {.is_there = is_there, .context = context};
     expr_visit((Expr *)expr, axes_left_visit, &left);

@@ -194,7 +194,9 @@ uint32_t access_axes(const Access *access);
 uint32_t expr_axes(const Expr *expr);
 
 /* The same but for accesses that are there already. */
-uint32_t expr_axes_left(const Expr *expr, bool (*is_there)(const void *context, const Expr *access), const void *context);
+uint32_t expr_axes_left(const Expr *expr, bool (*is_there)(const void *context, const Expr *access),
+                        const void *context);
+
 /* The identity of the reduction in the given compute type: 0, 1, -inf or the smallest integer, … */
 Expr *reduce_identity(Arena *arena, Reduce reduce, DType compute_type);
 

@@ -14,7 +14,7 @@ enum {
 };
 
 static const double WHOLE_WORK = 3e7;    // about a second on the interpreter, and one for the reference
-static const double RUN_WORK = 7e9;      // of the fewest blocks of a launch that prove anything: about 9 seconds a pass
+static const double RUN_WORK = 7e9;      // of the fewest blocks of a launch that prove anything: 9 s a pass
 static const double ACCESS_WORK = 100;   // of one in memory, which is made and checked; a product takes 1
 static const double SMALL_WORK = 1e6;    // of a program that is run on every kind of inputs
 static const double SAMPLE_WORK = 3e6;   // of one sampled launch,
@@ -66,7 +66,7 @@ bool verify_is_costly(const Proof *proof, const Tensor *tensor)
 
 static int64_t blocks_of(const Launch *launch) { return launch->grid[0] * launch->grid[1] * launch->grid[2]; }
 
-/* Of blocks of many turns only the first and the last are run: so much less is a block's share of the work. */
+/* Of blocks of many turns only the first and the last are run: so much less is a block's share. */
 static double shares_of(const Launch *launch)
 {
     double turns = launch->turns > 2 ? launch->turns / 2.0 : 1;

@@ -4,7 +4,7 @@
 //         scale up at the register level                    -> register tiles
 //             for each, scale up at the shared level        -> block tiles, ever longer steps
 //                 complete (scale-out: one block per tile)  -> an rProgram with its estimate
-//                     shrink while SMs idle               -> more rPrograms
+//                     shrink while SMs idle                 -> more rPrograms
 //     sort by estimated time, keep the best that differ
 //
 // The paper follows one path, the axis with the best reuse score; here BEAM paths grow together.
@@ -115,7 +115,8 @@ static bool construct_program(Construction *c, const RTile *inner, const RTile *
 // ---- scale-up ----
 
 /* What the tile moves and holds, if it fits the level; if not, no larger one will. */
-static bool fits_level(const Construction *c, Level level, const RTile *inner, const RTile *tile, TileCost *cost)
+static bool fits_level(const Construction *c, Level level, const RTile *inner, const RTile *tile,
+                       TileCost *cost)
 {
     int64_t room = level == LEVEL_REGISTER ? 4 * (int64_t)c->device->registers_per_thread
                                            : c->device->shared_per_block_optin;
@@ -325,7 +326,8 @@ static void construct_round(Construction *c)
     }
 }
 
-/* Rounds of rising tolerance. One at which no more sizes are legal than at the last one would make the same programs. */
+/* Rounds of rising tolerance. One at which no more sizes are legal than at the last one would make the
+   same programs. */
 static void construct_rounds(Construction *c, int enough)
 {
     static const double rounding = 1e-9;

@@ -136,8 +136,8 @@ static bool fill_shape(const TileRules *rules, const DeviceSpec *device, RProgra
     return true;
 }
 
-/* Blocks that run together cover a square, nearly (tuning-log 40): 132 of 128 x 256 are 16 rows of 8.25, which
-   read 2048 rows of one factor and 2112 columns of the other. */
+/* Blocks that run together cover a square, nearly (tuning-log 40): 132 of 128 x 256 are 16 rows of 8.25,
+   which read 2048 rows of one factor and 2112 columns of the other. */
 static int64_t panel_rows(const TileRules *rules, const RTile *shared, double blocks)
 {
     int columns = space_last_spatial(&rules->space, rules->space.axis_count);

@@ -7,11 +7,11 @@
 /* A value: copied with =, no pointers inside. */
 typedef struct RProgram {
     RTile tile[LEVEL_COUNT];         // [LEVEL_GLOBAL] is the problem
-    int64_t grid;                    // blocks: product of ceil(extent / shared tile) of spatial axes, by `turns`,
-                                     // times those of a cluster that share a reduction
-    int64_t dealt;                   // what SMs get one after the other: blocks, or shared tiles if `fills_once`
+    int64_t grid;                    // blocks: product of ceil(extent / shared tile) of spatial axes, by
+                                     // `turns`, times those of a cluster that share a reduction
+    int64_t dealt;                   // what SMs get one by one: blocks, or shared tiles if `fills_once`
     int turns;                       // shared tiles that a block makes, one after the other
-    int cluster;                     // blocks that share the walk along the reduction, or are neighbours; 1: none
+    int cluster;                     // blocks that share a walk along the reduction, or are neighbours
     bool cooperative;                // all blocks wait for each other
     int64_t panel;                   // rows of shared tiles that blocks make side by side; 0: along one row
     int threads;                     // of a block: register tiles in it, times threads a tile

@@ -177,7 +177,8 @@ StagedLines staged_lines(const TileRules *rules, const DataTile *tile, const RTi
                          const RTile *inner, const DeviceSpec *device)
 {
     int axis_count = rules->space.axis_count;
-    StagedLines lines = {.width = affine_extent(&tile->dims[tile->staged_inner].index, shared->size, axis_count)};
+    const Affine *contiguous = &tile->dims[tile->staged_inner].index;
+    StagedLines lines = {.width = affine_extent(contiguous, shared->size, axis_count)};
     lines.count = data_tile_elements(tile, shared, axis_count) / lines.width;
     bool padded = tile->swizzled || (lines.count > 1 && crosses_lines(rules, tile, shared, inner));
     if (staged_bits(tile) >= 8 && !tile->plane && padded)

@@ -97,7 +97,8 @@ static int64_t shared_bytes(const TileRules *rules, const RTile *tile, const RTi
             continue;
         }
         StagedLines lines = staged_lines(rules, data, tile, inner, device);
-        int64_t bits = size_product(size_product(lines.count, lines.width + lines.padding), staged_bits(data));
+        int64_t bits =
+            size_product(size_product(lines.count, lines.width + lines.padding), staged_bits(data));
         if (bits > TOO_MANY_BITS)
             return INT64_MAX;
         bytes += round_up(ceil_div(bits, 8), 16) * tile_buffers(rules);
@@ -117,7 +118,8 @@ int64_t rtile_footprint(const TileRules *rules, const RTile *tile, const RTile *
 TileCost rtile_cost(const TileRules *rules, const RTile *tile, const RTile *inner,
                     const DeviceSpec *device, Level level)
 {
-    return (TileCost){rtile_traffic(rules, tile, device, level), rtile_footprint(rules, tile, inner, device, level)};
+    return (TileCost){rtile_traffic(rules, tile, device, level),
+                      rtile_footprint(rules, tile, inner, device, level)};
 }
 
 double rtile_reuse_score(const TileCost *tile, const TileCost *grown)

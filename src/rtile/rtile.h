@@ -90,14 +90,14 @@ struct TileRules {
     int most_threads;                // of a block; 0: as many as the device allows
     bool ragged_warps;               // a block's last warp may lack threads
     double single_wave_share;        // of the time, where all blocks run at once: none loads while others store
-    double tail_share;               // of the time that a block takes: for so long the last ones run on while SMs idle
+    double tail_share;               // of a block's time: for so long the last ones run on while SMs idle
     int tile_threads;                // threads that hold one register tile: a warp's 32; 0 = 1
     int cluster_blocks;              // blocks of a cluster, which share the walk along the reduction; 0 = 1
-    int neighbours;                  // blocks of a cluster whose shared tiles lie side by side, and who copy for each other what
-    int neighbour_axis;              // does not change along this axis; 0 = 1
-    double read_share;               // of what blocks copy: what is read from L2, where requests for the same lines meet before; 0 = 1
+    int neighbours;                  // blocks of a cluster whose shared tiles lie side by side along
+    int neighbour_axis;              // this axis; they copy for each other what it does not change; 0 = 1
+    double read_share;               // of what blocks copy is read from L2, where requests meet; 0 = 1
     int turns;                       // shared tiles that a block makes, one after the other; 0 = 1
-    bool fills_once;                 // no more blocks than SMs: they make all shared tiles in as many turns as that takes
+    bool fills_once;                 // no more blocks than SMs make all shared tiles, in many turns
     bool cooperative;                // all blocks wait for each other: they must be resident together
     int64_t scratch_bytes;           // of memory that only the launch itself uses
     int stages;                      // buffers of every staged tile: 2 = load the next meanwhile
@@ -108,14 +108,14 @@ struct TileRules {
     int input_bits;                  // of one input element there; 0: as many as in memory
     int register_overhead;           // addresses, loop counters, … of one thread
     int64_t shared_overhead;         // bytes beyond the staged tiles
-    int64_t sums_bytes;              // for each of a block's sums, where all meet in the place of staged tiles; 0: fewer do
+    int64_t sums_bytes;              // for each of a block's sums, if all meet in place of staged tiles
     int64_t shared_bytes;            // of a block, by the layout of a family that has its own; 0: both of these
     /* The same where it depends on the tiles; or NULL. */
     int64_t (*shared_of)(const TileRules *rules, const RTile *block, const RTile *inner);
-    /* Bytes of a staged tile that the threads of the block at these positions write there, or read, where the family lays it out;
-       or NULL. */
-    int64_t (*shared_moved)(const TileRules *rules, int tile, bool written, const RTile *block, const RTile *inner,
-                            const int64_t *first);
+    /* Bytes of a staged tile that the threads of the block at these positions write there, or read, where the
+       family lays it out; or NULL. */
+    int64_t (*shared_moved)(const TileRules *rules, int tile, bool written, const RTile *block,
+                            const RTile *inner, const int64_t *first);
     bool copies_through_registers;   // staged tiles are loaded into registers and stored from there, not copied directly
     double held_words;               // registers for each word that passes through them so; 0: one
     int input_buffers;               // copies of its inputs' data tiles that a thread holds while it computes: 0 none,
@@ -206,14 +206,16 @@ double rtile_reuse_score(const TileCost *tile, const TileCost *grown);
 
 // ---- rules.c: what follows from a kernel's rules ----
 
-/* Most of TileRules is room for tiles and items that few kernels have. What they hold lies in two parts of their bytes. */
+/* Most of TileRules is room for tiles and items that few kernels have. What they hold lies in two parts of
+   their bytes. */
 enum { RULES_PARTS = 2 };
 typedef struct RulesPart {
     size_t at, length;
 } RulesPart;
 void rules_parts(const TileRules *rules, RulesPart parts[RULES_PARTS]);
 
-/* A copy of these, with the room that lies between, but none behind: other functions may not copy it with =. */
+/* A copy of these, with the room that lies between, but none behind: other functions may not copy it
+   with =. */
 TileRules *rules_copy(Arena *arena, const TileRules *rules);
 
 /* The family's choice, of `size` bytes, put there and taken out again. */

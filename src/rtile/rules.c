@@ -6,8 +6,8 @@
 
 void rules_parts(const TileRules *rules, RulesPart parts[RULES_PARTS])
 {
-    size_t items = offsetof(TileRules, schedule) + offsetof(Schedule, items), space = offsetof(TileRules, space);
-    size_t tiles = offsetof(TileSpace, tiles);
+    size_t items = offsetof(TileRules, schedule) + offsetof(Schedule, items);
+    size_t space = offsetof(TileRules, space), tiles = offsetof(TileSpace, tiles);
     parts[0] = (RulesPart){0, items + (size_t)rules->schedule.count * sizeof(Item)};
     parts[1] = (RulesPart){space, tiles + (size_t)rules->space.tile_count * sizeof(DataTile)};
 }

@@ -40,8 +40,9 @@ static int64_t rounds_of(const CountWalk *walk, const Loop *loop)
         return axis->reduction ? loop->times : ceil_div(walk->region.count[loop->axis], shared->size[loop->axis]);
     if (loop->by_thread)
         return ceil_div(shared->size[loop->axis], inner->size[loop->axis]);
-    int64_t steps = ceil_div(axis->extent, shared->size[loop->axis]), cluster = at_least_1(walk->rules->cluster_blocks);
-    return axis->reduction ? ceil_div(steps - (walk->block->last ? cluster - 1 : 0), cluster) : steps;   // in turn
+    int64_t steps = ceil_div(axis->extent, shared->size[loop->axis]);
+    int64_t cluster = at_least_1(walk->rules->cluster_blocks), rank = walk->block->last ? cluster - 1 : 0;
+    return axis->reduction ? ceil_div(steps - rank, cluster) : steps;   // in turn
 }
 
 /* How often the block comes by the item. */
@@ -94,8 +95,8 @@ static int64_t own_bytes(const CountWalk *walk, const DataTile *tile, const Move
     if (walk->multiplies && write)
         return times * data_tile_elements(tile, walk->block->shared, axes) * staged_bits(tile) / 8;
     if (walk->multiplies) {
-        return (times * tiles_along(walk, true) + move->ahead) * tiles_along(walk, false) * data_tile_elements(tile, walk->block->inner, axes) *
-               staged_bits(tile) / 8;
+        return (times * tiles_along(walk, true) + move->ahead) * tiles_along(walk, false) *
+               data_tile_elements(tile, walk->block->inner, axes) * staged_bits(tile) / 8;
     }
     if (write)
         return turned_bytes(walk, tile);
@@ -127,8 +128,8 @@ static void count_own(CountWalk *walk, const Move *move, int tile)
     bool writes = move->to == PLACE_SHARED;
     if (!writes && move->from != PLACE_SHARED)
         return;
-    int64_t bytes = walk->rules->shared_moved(walk->rules, tile, writes, walk->block->shared, walk->block->inner,
-                                              walk->region.first);
+    int64_t bytes = walk->rules->shared_moved(walk->rules, tile, writes, walk->block->shared,
+                                              walk->block->inner, walk->region.first);
     add_shared(walk, writes ? 0 : bytes, writes ? bytes : 0);
 }
 
@@ -269,8 +270,8 @@ static void count_tree(CountWalk *walk, const Exchange *exchange)
     }
 }
 
-/* Threads of a warp that share columns: where they lie along the reduction a power of two that divides it, else all
-   that there are in every warp alike. */
+/* Threads of a warp that share columns: where they lie along the reduction a power of two that divides it,
+   else all that there are in every warp alike. */
 static int64_t halving_lanes(const CountWalk *walk, bool along)
 {
     int64_t warp = walk->device->warp_size, sharers = tiles_along(walk, true), columns = tiles_along(walk, false);
@@ -320,8 +321,8 @@ static int64_t dealt_totals(const CountWalk *walk, const Meeting *meeting)
     return totals;
 }
 
-/* All parts of the sums are left, and those that lie inside are read by whoever makes the total, those of a cluster's
-   other blocks, too. None goes on to write while others read. */
+/* All parts of the sums are left, and those that lie inside are read by whoever makes the total, those of a
+   cluster's other blocks, too. None goes on to write while others read. */
 static void count_halves(CountWalk *walk, const Exchange *exchange)
 {
     int64_t lanes = halving_lanes(walk, exchange->along), cluster = at_least_1(walk->rules->cluster_blocks);
@@ -356,8 +357,8 @@ static int64_t points_inside(const CountWalk *walk)
     return inside;
 }
 
-/* All sums of the block's tile are left, and those that lie inside are read again: of a cluster every block reads those of all,
-   but only of some rows. */
+/* All sums of the block's tile are left, and those that lie inside are read again: of a cluster every block
+   reads those of all, but only of some rows. */
 static void count_rows(CountWalk *walk, const Exchange *exchange)
 {
     int64_t cluster = at_least_1(walk->rules->cluster_blocks), rank = walk->block->last ? cluster - 1 : 0;
@@ -381,12 +382,13 @@ static void count_marks(CountWalk *walk)
     walk->counts->barriers[SCOPE_BLOCK]++;
 }
 
-/* The results of all parts, inside or not: the first one is written, the others are added to it, and in the end those that lie
-   inside are read twice: is one of them no number? */
+/* The results of all parts, inside or not: the first one is written, the others are added to it, and in the
+   end those that lie inside are read twice: is one of them no number? */
 static void count_turns(CountWalk *walk, const Exchange *exchange)
 {
     int64_t parts = tiles_along(walk, true);
-    int64_t points = (int64_t)rtile_points(&walk->rules->space, walk->block->shared, false) * exchange->value_bytes;
+    int64_t points =
+        (int64_t)rtile_points(&walk->rules->space, walk->block->shared, false) * exchange->value_bytes;
     add_shared(walk, (parts - 1) * points + 2 * points_inside(walk) * exchange->value_bytes, parts * points);
     walk->counts->barriers[SCOPE_BLOCK] += parts + 1;
     count_marks(walk);

@@ -6,7 +6,7 @@
 typedef struct CountedBlock {
     const RTile *shared, *inner;   // its tile, a thread's
     int threads;                   // as launched
-    int turns;                     // shared tiles that it makes one after the other, where these are not of its rules
+    int turns;                     // shared tiles that it makes one by one, if its rules leave that open
     bool last;                     // of the launch; else the first
 } CountedBlock;
 

@@ -100,7 +100,8 @@ static bool goes_on(const Item *before, const Item *item)
     bool makes = before->kind == ITEM_MAP || before->kind == ITEM_REDUCE || before->kind == ITEM_PRODUCT ||
                  (before->kind == ITEM_EXCHANGE && before->exchange.ops);
     return makes && item->kind != ITEM_LOAD && item->kind != ITEM_LOOP && item->kind != ITEM_WAIT &&
-           item->kind != ITEM_END && item->kind != ITEM_ROLE && !(item->kind == ITEM_MAP && before->kind == ITEM_EXCHANGE) &&
+           item->kind != ITEM_END && item->kind != ITEM_ROLE &&
+           !(item->kind == ITEM_MAP && before->kind == ITEM_EXCHANGE) &&
            !(item->kind == ITEM_REDUCE && before->kind == ITEM_EXCHANGE);
 }
 

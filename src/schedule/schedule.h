@@ -9,7 +9,7 @@
 //              | exchange scope ops    the threads' results become everybody's; without ops: a barrier
 //              | product a b           register tiles of both multiplied, and added up
 //              | store tiles a -> b
-//              | role who              what follows is done by some of the warps, at the same time as what others do
+//              | role who              what follows is done by some of the warps, beside what others do
 //
 // It is no language to write kernels in: the templates hold the loops, and a family states what they do. Shared memory, the
 // questions below, the counts of a block (count.h) and the dump follow from it.
@@ -41,9 +41,10 @@ typedef enum Combine {
     COMBINE_TREE,      // partial results in shared memory, half as many after each barrier
     COMBINE_HALVES,    // a lane keeps half its sums in each shuffle, and what is left meets; a cluster's blocks share the totals
     COMBINE_SLOTS,     // one thread makes a block's total; each op has a slot for those of all blocks of the cluster
-    COMBINE_TURNS,     // each part of the block's results is added to what is there, one after the other; warps leave marks of
-                       // what is no number
-    COMBINE_DIAGONALS, // warps add up the diagonals of their tiles by way of shared memory, then the parts of a result; marks, too
+    COMBINE_TURNS,     // each part of the block's results is added to what is there, one after the other;
+                       // warps leave marks of what is no number
+    COMBINE_DIAGONALS, // warps add up the diagonals of their tiles by way of shared memory, then the parts of
+                       // a result; marks, too
     COMBINE_ROWS,      // none is combined: a warp's results lie in rows when they come back, those that exist
     COMBINE_BITS       // lanes put their bits together to words
 } Combine;
@@ -113,7 +114,7 @@ typedef enum BlockOrder {
 } BlockOrder;
 
 enum {
-    MAX_ITEMS = 256   // of a chain of 30 reductions over rows in shared memory, 8 a pass; of 60 over rows in registers
+    MAX_ITEMS = 256   // a chain of 30 reductions over rows in shared memory, 8 a pass; of 60 in registers
 };
 
 typedef struct Schedule {

@@ -405,9 +405,9 @@ const char *fold_branches(Arena *arena, const Constants *constants, const Slice 
         .table = {.arena = arena}, .outer = constants, .hidden = hidden_names(arena, constants, text)};
     size_t length = strlen(text);
     ConditionFold fold = {.constants = &visible,
-                 .idle = idle,
-                 .text = arena_strdup(arena, text),
-                 .length = length,
+                          .idle = idle,
+                          .text = arena_strdup(arena, text),
+                          .length = length,
                  .removed = NEW_ARRAY(arena, bool, length + 1)};
     Slice rest = {fold.text + (body.start - text), fold.text + length};
     if (body.start < body.end)

@@ -16,7 +16,8 @@ typedef struct LaunchArg {
     int64_t scratch_bytes;      // of what is no tensor
 } LaunchArg;
 
-/* A tensor as bulk copies see it, up to three dimensions, the first contiguous: the driver makes a parameter of 128 bytes of it. */
+/* A tensor as bulk copies see it, up to three dimensions, the first contiguous: the driver makes a parameter
+   of 128 bytes of it. */
 typedef struct TensorMap {
     int arg;                 // the launch's that holds it
     int element_bytes;
@@ -38,7 +39,7 @@ typedef struct Launch {
     int arg_count;
     TensorMap maps[MAX_TENSOR_MAPS];   // parameters behind those of `args`
     int map_count;
-    int turns;     // tiles that a block makes one after the other, of which the interpreter may leave out those in between; 1: one
+    int turns;     // tiles that a block makes in turn; the interpreter may pass over those in between
     double work;   // scalar operations of the whole launch
 } Launch;
 

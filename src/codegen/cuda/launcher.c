@@ -151,8 +151,9 @@ static void write_cluster(StrBuf *out, const char *indent, const Launch *launch)
 static const char *pointer_name(Arena *arena, const Program *program, const Launch *launch, int i)
 {
     const LaunchArg *arg = &launch->args[i];
-    return arg->workspace_offset >= 0 ? arena_printf(arena, "w%d", i)
-                                      : argument_number(arena, program, program_argument(program, arg->tensor));
+    return arg->workspace_offset >= 0
+               ? arena_printf(arena, "w%d", i)
+               : argument_number(arena, program, program_argument(program, arg->tensor));
 }
 
 static void write_arguments(StrBuf *out, const char *indent, const Program *program, const Launch *launch)
@@ -179,11 +180,11 @@ static void write_maps(StrBuf *out, const char *indent, const Program *program, 
         if (i)
             strbuf_printf(out, "%sif (status == cudaSuccess)\n    ", indent);
         strbuf_printf(out,
-                      "%sstatus = describe_tensor(&m%d, %s, %d, {%" PRId64 ", %" PRId64 ", %" PRId64 "}, {%" PRId64
-                      ", %" PRId64 "}, {%d, %d, %d});\n",
+                      "%sstatus = describe_tensor(&m%d, %s, %d, {%" PRId64 ", %" PRId64 ", %" PRId64
+                      "}, {%" PRId64 ", %" PRId64 "}, {%d, %d, %d});\n",
                       indent, i, pointer_name(out->arena, program, launch, map->arg), map->element_bytes,
-                      map->sizes[0], map->sizes[1], map->sizes[2], map->strides[0], map->strides[1], map->box[0],
-                      map->box[1], map->box[2]);
+                      map->sizes[0], map->sizes[1], map->sizes[2], map->strides[0], map->strides[1],
+                      map->box[0], map->box[1], map->box[2]);
     }
 }
 

@@ -137,9 +137,15 @@ uint32_t reads_axes_of(const Reads *reads, uint32_t patterns)
 
 uint32_t reads_axes(const Reads *reads) { return reads_axes_of(reads, UINT32_MAX); }
 
-static bool is_read(const void *reads, const Expr *access) { return reads_index(reads, &access->access) >= 0; }
+static bool is_read(const void *reads, const Expr *access)
+{
+    return reads_index(reads, &access->access) >= 0;
+}
 
-uint32_t reads_axes_left(const Reads *reads, const Expr *expr) { return expr_axes_left(expr, is_read, reads); }
+uint32_t reads_axes_left(const Reads *reads, const Expr *expr)
+{
+    return expr_axes_left(expr, is_read, reads);
+}
 
 // ---- device code ----
 

@@ -70,8 +70,8 @@ int reads_index(const Reads *reads, const Access *access);
 /* For Scope.loaded, with the Reads as its context. */
 const char *reads_loaded(void *context, const Expr *expr);
 
-/* Axes whose positions the loads need, all of them or those of some patterns (bit p: pattern p); those that an expression still
-   needs once its reads are loaded. */
+/* Axes whose positions the loads need, all of them or those of some patterns (bit p: pattern p); those that
+   an expression still needs once its reads are loaded. */
 uint32_t reads_axes(const Reads *reads);
 uint32_t reads_axes_of(const Reads *reads, uint32_t patterns);
 uint32_t reads_axes_left(const Reads *reads, const Expr *expr);

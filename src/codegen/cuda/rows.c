@@ -36,7 +36,10 @@ static bool is_loaded(const void *context, const Expr *access)
     return scope->loaded(scope->context, access);
 }
 
-uint32_t rows_axes_left(const Scope *scope, const Expr *expr) { return expr_axes_left(expr, is_loaded, scope); }
+uint32_t rows_axes_left(const Scope *scope, const Expr *expr)
+{
+    return expr_axes_left(expr, is_loaded, scope);
+}
 
 const char *rows_value(Arena *arena, const Scope *scope, int op, const Expr *body)
 {
@@ -61,7 +64,8 @@ Step rows_make(Arena *arena, const Scope *element, uint64_t ops)
         if (!(ops >> i & 1))
             continue;
         make.axes |= rows_axes_left(element, body);
-        rows_emit_each(&make.text, ROWS_INDENT, arena_printf(arena, "el.v%d", i), rows_value(arena, element, i, body));
+        rows_emit_each(&make.text, ROWS_INDENT, arena_printf(arena, "el.v%d", i),
+                       rows_value(arena, element, i, body));
     }
     return make;
 }

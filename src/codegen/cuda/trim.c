@@ -217,8 +217,8 @@ static bool is_type_word(Slice word)
     return false;
 }
 
-/* Whether a name behind these two tokens is used, and not a member's or declared there: x.name, p->name, T::name, void name. In
-   `unsigned char` both words are. */
+/* Whether a name behind these two tokens is used, and not a member's or declared there: x.name, p->name,
+   T::name, void name. In `unsigned char` both words are. */
 static bool is_use(Slice before, Slice last, Slice name)
 {
     if (!last.start)

@@ -66,8 +66,8 @@ static void add_family(Planner *planner, ChoiceList *list, const Family *family,
         PlannedLaunch *launches = arena_room(planner->choices, (size_t)made * sizeof *launches);
         for (int i = 0; i < made; i++) {
             launches[i] = (PlannedLaunch){family, fusion, rules, planner->programs[i]};
-            add_choice(planner, list,
-                       (Choice){.launches = &launches[i], .count = 1, .time_us = launches[i].program.perf.time_us});
+            double time_us = launches[i].program.perf.time_us;
+            add_choice(planner, list, (Choice){.launches = &launches[i], .count = 1, .time_us = time_us});
         }
     }
 }

@@ -132,7 +132,8 @@ static const PlannedLaunch *main_launch(const Plan *plan)
 /* The same kernels, but for sizes that do not touch what a thread of the longest one holds. */
 static bool same_idea(const Plan *left, const Plan *right)
 {
-    return left->count == right->count && launches_same_kernels(left->launches, right->launches, left->count) &&
+    return left->count == right->count &&
+           launches_same_kernels(left->launches, right->launches, left->count) &&
            memcmp(&main_launch(left)->program.tile[LEVEL_REGISTER],
                   &main_launch(right)->program.tile[LEVEL_REGISTER], sizeof(RTile)) == 0;
 }

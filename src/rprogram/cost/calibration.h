@@ -35,7 +35,8 @@ typedef struct Calibration {
         double shift_instructions;   // of a thread to bring one element that lies anywhere into its place
     } gemm;
     struct {
-        double read_share;           // TileRules: SMs that ask for the same lines at about the same time share them
+        double read_share;           // TileRules: SMs that ask for the same lines at about the same time
+                                     // are served together
     } bulk;
     struct {
         int thread_elements;          // of a row, or of a channel

@@ -132,7 +132,8 @@ static double busy_cycles(const KernelCounts *kernel)
     double instructions = lane_flop / flop_per_lane[kernel->space->unit]
                         + load_instructions(kernel) / tile_threads
                         + own_instructions(kernel);
-    bool in_turn = kernel->rules->copies_through_registers;   // all warps store what they hold between the same barriers
+    /* All warps store what they hold between the same barriers. */
+    bool in_turn = kernel->rules->copies_through_registers;
     double staging = staging_instructions(kernel);
     double scheduler_lanes = (double)device->lanes_per_sm / device->schedulers_per_sm;
     double issue_lanes = at_least(scheduler_lanes, device->warp_size);   // more: dual issue
@@ -231,14 +232,16 @@ static double step_load_us(const KernelCounts *kernel)
     double port_gb_s = device->l2_port_share * device->l2.bandwidth_gb_s / device->sm_count;
     if (schedule_rounds_ahead(&kernel->rules->schedule) == 0)
         return device->dram_latency_ns / 1e3;
-    return device->dram_latency_ns / 1e3 + device->timing.copy_wait_us + kernel->staged_bytes / port_gb_s / 1e3;
+    return device->dram_latency_ns / 1e3 + device->timing.copy_wait_us +
+           kernel->staged_bytes / port_gb_s / 1e3;
 }
 
-/* Of each step: what neither the other buffers nor the other blocks cover of its load. With loads of several steps
-   under way each is waited for in its turn. */
+/* Of each step: what neither the other buffers nor the other blocks cover of its load. With loads of
+   several steps under way each is waited for in its turn. */
 static double uncovered_time_us(const KernelCounts *kernel, double step_us)
 {
-    double covering = kernel->ahead + (kernel->resident - 1) / kernel->resident, load_us = step_load_us(kernel);
+    double covering = kernel->ahead + (kernel->resident - 1) / kernel->resident;
+    double load_us = step_load_us(kernel);
     return at_least(covering > 1 ? load_us / covering - step_us : load_us - step_us * covering, 0);
 }
 
@@ -253,7 +256,8 @@ static double latency_time_us(const KernelCounts *kernel, double throughput_us)
                       + log2(at_least(kernel->cluster, 1)) * timing->cluster_barrier_us;
     combine_us += schedule_grid_barriers(&kernel->rules->schedule) * timing->grid_barrier_us;
     if (kernel->rules->sums_bytes)
-        combine_us += rtile_points(kernel->space, kernel->shared, false) * 4 / calibration.exchange_gb_s / 1e3;
+        combine_us +=
+            rtile_points(kernel->space, kernel->shared, false) * 4 / calibration.exchange_gb_s / 1e3;
     if (kernel->rules->schedule.pace == PACE_IN_STEP)
         combine_us += timing->block_wait_us + load_us;
     if (!kernel->staged)

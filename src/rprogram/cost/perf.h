@@ -31,7 +31,7 @@ typedef struct PerfEstimate {
     double padding_waste;      // share of the work that falls outside the tensors
     double waves;              // grid / resident blocks
     double tail_efficiency;    // mean blocks of an SM / blocks of the busiest; 1: none idles
-    int blocks_per_sm;         // that fit on one unit at the same time
+    int blocks_per_sm;         // that fit on one SM at the same time
     Limiter limiter;
     BoundBy bound_by;
 } PerfEstimate;
@@ -41,7 +41,8 @@ struct RProgram;
 /* Gflop/s of the unit; a device without it falls back to its fp32 lanes. */
 double perf_unit_peak(const DeviceSpec *device, Unit unit);
 
-/* Blocks of this size that each resource of one SM has room for; INT64_MAX: they need none of it. The grid is none. */
+/* Blocks of this size that each resource of one SM has room for; INT64_MAX: they need none of it. The
+   grid is none. */
 void perf_block_limits(const DeviceSpec *device, int threads, int registers, int64_t shared_bytes,
                        int64_t limits[LIMIT_GRID]);
 

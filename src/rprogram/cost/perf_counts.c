@@ -30,8 +30,8 @@ int perf_blocks_per_sm(const DeviceSpec *device, int threads, int registers, int
     return (int)limits[*limiter];
 }
 
-/* SMs that a launch's blocks find room on. Those of a large cluster lie in one part of the device, which is no multiple of them;
-   what is known of rows in turn holds as they are. */
+/* SMs that a launch's blocks find room on. Those of a large cluster lie in one part of the device, which is
+   no multiple of them; what is known of rows in turn holds as they are. */
 static double usable_sms(const TileRules *rules, int cluster, const DeviceSpec *device)
 {
     bool large = cluster > 2 && rules->schedule.pace == PACE_FREE;
@@ -83,13 +83,14 @@ const TileBytes *bytes_of(const KernelCounts *kernel, const DataTile *data)
 static void count_bytes(KernelCounts *kernel)
 {
     int axis_count = kernel->space->axis_count;
+    int transaction_bytes = kernel->device->dram.transaction_bytes;
     for (int i = 0; i < kernel->space->tile_count; i++) {
         const DataTile *data = &kernel->space->tiles[i];
         kernel->bytes[i] = (TileBytes){
             .thread = data_tile_bytes(data, kernel->inner, axis_count),
             .block = data_tile_bytes(data, kernel->shared, axis_count),
             .problem = data_tile_bytes(data, &kernel->problem, axis_count),
-            .moved = data_tile_traffic(data, kernel->shared, axis_count, kernel->device->dram.transaction_bytes),
+            .moved = data_tile_traffic(data, kernel->shared, axis_count, transaction_bytes),
         };
     }
 }

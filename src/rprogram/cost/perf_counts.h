@@ -38,7 +38,7 @@ typedef struct KernelCounts {
     TileBytes bytes[MAX_DATA_TILES];
 } KernelCounts;
 
-/* Counts of a completed program, of which `blocks_per_sm` fit on one unit. */
+/* Counts of a completed program, of which `blocks_per_sm` fit on one SM. */
 KernelCounts kernel_counts(const TileRules *rules, const RProgram *program, const DeviceSpec *device,
                      int blocks_per_sm);
 

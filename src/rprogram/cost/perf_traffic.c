@@ -61,7 +61,8 @@ static double l2_bytes_of(const KernelCounts *kernel, const DataTile *data)
     if (is_for_all_blocks(kernel, data) && stays_in_l1(kernel))
         return at_most(kernel->blocks, kernel->device->sm_count) * bytes_of(kernel, data)->problem;
     double scatter = data->staged ? 1 : at_least(data->scatter, 1);
-    bool shared = data->staged && !data_tile_depends(data, kernel->rules->neighbour_axis);   // each neighbour reads its part
+    /* Each neighbour reads its part. */
+    bool shared = data->staged && !data_tile_depends(data, kernel->rules->neighbour_axis);
     double share = data->staged && kernel->rules->read_share > 0 ? kernel->rules->read_share : 1;
     return kernel->block_tiles * share / (shared ? at_least(kernel->rules->neighbours, 1) : 1)
          * block_visits(kernel, data)
@@ -76,8 +77,8 @@ typedef struct Wave {
     double count;
 } Wave;
 
-/* The wave's tile grows along the axis, to at most so many shared tiles; of the blocks that are left those remain that each of
-   these stands for. */
+/* The wave's tile grows along the axis, to at most so many shared tiles; of the blocks that are left those
+   remain that each of these stands for. */
 static double widen(const KernelCounts *kernel, RTile *wave, int axis, double most, double left)
 {
     int64_t extent = kernel->problem.size[axis], block = kernel->shared->size[axis];
@@ -88,9 +89,9 @@ static double widen(const KernelCounts *kernel, RTile *wave, int axis, double mo
     return left / times;
 }
 
-/* As many shared tiles as are resident, the rows of a panel first, then the last axis, and the whole of every reduction axis (they
-   walk it in step, so that L2 serves all but the first). A wave goes on in the panel where the one before ended; else it begins
-   with a whole row. */
+/* As many shared tiles as are resident, the rows of a panel first, then the last axis, and the whole of
+   every reduction axis (they walk it in step, so that L2 serves all but the first). A wave goes on in the
+   panel where the one before ended; else it begins with a whole row. */
 static Wave find_wave(const KernelCounts *kernel)
 {
     const TileSpace *space = kernel->space;
@@ -104,7 +105,8 @@ static Wave find_wave(const KernelCounts *kernel)
         left = widen(kernel, &tile, space_last_spatial(space, columns), kernel->panel, left);
     for (int a = columns; a >= 0; a = space_last_spatial(space, a))
         left = widen(kernel, &tile, a, INFINITY, left);
-    return (Wave){tile, kernel->panel ? kernel->blocks / together : tiles_in(space, &kernel->padded, &tile, false)};
+    double tiles = tiles_in(space, &kernel->padded, &tile, false);
+    return (Wave){tile, kernel->panel ? kernel->blocks / together : tiles};
 }
 
 /* Different bytes of all tensors inside a tile of the axes. */
@@ -154,7 +156,8 @@ static double dram_bytes_of(const KernelCounts *kernel, const DataTile *data, co
                             double l2_bytes, double hit)
 {
     double once = bytes_of(kernel, data)->problem;
-    double streamed = at_most(wave->count * data_tile_bytes(data, &wave->tile, kernel->space->axis_count), l2_bytes);
+    double wave_bytes = data_tile_bytes(data, &wave->tile, kernel->space->axis_count);
+    double streamed = at_most(wave->count * wave_bytes, l2_bytes);
     return once + at_least(streamed - once, 0) * (1 - hit);
 }
 
