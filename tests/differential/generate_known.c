@@ -1,5 +1,5 @@
-// Random programs of the shapes that people write: rows and channels that are normalised, axes in another order. Chance
-// alone hardly ever makes them.
+// Random programs of the shapes that people write: rows and channels that are normalised, axes in another
+// order. Chance alone hardly ever makes them.
 #include <inttypes.h>
 #include <string.h>
 
@@ -18,7 +18,8 @@ typedef struct Shape {
 static int64_t below(Shape *s, int64_t count) { return random_below(&s->random, count); }
 
 static const char *const reals[] = {"f32", "f16", "bf16", "f64"};
-static const char *const multiplied[] = {"f16", "bf16", "f16", "bf16", "i8", "u8", "f64"};   // by tensor cores
+/* By tensor cores. */
+static const char *const multiplied[] = {"f16", "bf16", "f16", "bf16", "i8", "u8", "f64"};
 
 static Shape shape_new(uint64_t state, int64_t most_elements)
 {
@@ -166,11 +167,12 @@ static char *shared_by_blocks(Arena *arena, Shape *s)
     return out.text;
 }
 
-/* Rows of samples and positions, or of heads: scales and masks belong to some of those axes, as in adaptive norms and
-   attention, and what is known of the rows may be kept. */
+/* Rows of samples and positions, or of heads: scales and masks belong to some of those axes, as in adaptive
+   norms and attention, and what is known of the rows may be kept. */
 static void choose_rows(Shape *s)
 {
-    static const int64_t lengths[] = {1024, 2048, 2048, 3000, 4096, 4096, 6144, 8192}, outer[] = {2, 3, 4, 5, 8};
+    static const int64_t lengths[] = {1024, 2048, 2048, 3000, 4096, 4096, 6144, 8192},
+                         outer[] = {2, 3, 4, 5, 8};
     s->rank = 3 + (below(s, 4) > 0);
     int last = s->rank - 1;
     s->extent[last] = PICK(&s->random, lengths);
@@ -195,7 +197,8 @@ static char *of_samples(Arena *arena, Shape *s)
         "y$1 = exp(t$1 - m$2) / v$2 * b$4\n"};
     choose_rows(s);
     uint32_t row = s->kept + 1, shift = row | (uint32_t)below(s, row),
-             scale = row | 1u << (below(s, 2) ? 1 : below(s, s->rank - 1));   // under one of them rows don't merge
+             // under one of them rows don't merge
+             scale = row | 1u << (below(s, 2) ? 1 : below(s, s->rank - 1));
     const char *const lists[] = {
         list(arena, s, row | s->kept, false), list(arena, s, s->kept, false), list(arena, s, scale, false),
         list(arena, s, shift, false), list(arena, s, row, false)};
@@ -215,7 +218,8 @@ static char *of_samples(Arena *arena, Shape *s)
 char *generate_product(Arena *arena, uint64_t state)
 {
     static const int64_t rows[] = {2, 7, 16, 17, 33, 40, 64, 100, 130}, depths[] = {3, 16, 33, 64, 72, 200},
-                         whole[] = {48, 64, 80, 128, 144, 192, 256};   // rows of aligned pieces, as some kernels want them
+                         // rows of aligned pieces, as some kernels want them
+                         whole[] = {48, 64, 80, 128, 144, 192, 256};
     static const char *const bodies[] = {"c$1", "c$1", "relu(c$1)", "c$1 * 0.5 + b$2", "max(c$1 + z$1, 0)"};
     Shape shape = shape_new(state, MOST_ELEMENTS), *s = &shape;
     int batch = (int)below(s, 4) / 3, m = batch, n = batch + 1, k = batch + 2;
@@ -254,7 +258,8 @@ char *generate_product(Arena *arena, uint64_t state)
     return out.text;
 }
 
-/* Few rows of one factor, many of another, each with its axes in either order: a batch 0, rows 1, columns 2 and terms 3. */
+/* Few rows of one factor, many of another, each with its axes in either order: a batch 0, rows 1, columns 2
+   and terms 3. */
 char *generate_skinny(Arena *arena, uint64_t state)
 {
     static const int64_t rows[] = {1, 2, 3, 4, 5, 8, 16, 16}, columns[] = {17, 33, 40, 64, 130},
@@ -279,57 +284,74 @@ char *generate_skinny(Arena *arena, uint64_t state)
     const char *const lists[] = {list(arena, s, kept, false), list(arena, s, 4, false)};
     StrBuf out = strbuf_new(arena);
     strbuf_printf(&out, "input A%s : %s\ninput B%s : %s\n", sizes[0], type, sizes[1], type);
-    strbuf_printf(&out, "input b%s : f32\ninput z%s : %s\n", list(arena, s, 4, true), list(arena, s, kept, true), type);
+    strbuf_printf(&out, "input b%s : f32\ninput z%s : %s\n", list(arena, s, 4, true),
+                  list(arena, s, kept, true), type);
     strbuf_printf(&out, "c%s = sum[k3](A%s * B%s)\ny%s = ", lists[0], names[0], names[1], lists[0]);
     put(&out, PICK(&s->random, bodies), lists);
     strbuf_printf(&out, "\noutput y : %s\n", below(s, 3) ? type : "f32");
     return out.text;
 }
 
-/* Images n, channels c and their multipliers m. The window may begin beside the image or in it, and end likewise; filters may
-   be larger than images. */
+/* Images n, channels c and their multipliers m. The window may begin beside the image or in it, and end
+   likewise; filters may be larger than images. */
 char *generate_depthwise(Arena *arena, uint64_t state)
 {
     static const char *const types[] = {"f16", "bf16", "f16", "bf16", "f16", "bf16", "f32", "f64"};
-    static const char *const bodies[] = {"t[n, c, m, h, v]", "relu(t[n, c, m, h, v] + b[c])", "t[n, c, m, h, v] * 0.5 + h - v"};
-    static const int64_t images[] = {1, 2, 3, 5, 9, 17}, sides[] = {5, 8, 13, 16, 20}, widths[] = {5, 8, 16, 24, 33, 72},
-                         taps[] = {1, 3, 5, 7, 9, 12, 15};
+    static const char *const bodies[] = {"t[n, c, m, h, v]", "relu(t[n, c, m, h, v] + b[c])",
+                                         "t[n, c, m, h, v] * 0.5 + h - v"};
+    static const int64_t images[] = {1, 2, 3, 5, 9, 17}, sides[] = {5, 8, 13, 16, 20},
+                         widths[] = {5, 8, 16, 24, 33, 72}, taps[] = {1, 3, 5, 7, 9, 12, 15};
     Shape shape = {.random = {state}}, *s = &shape;
     int64_t batch = PICK(&s->random, images), multiplier = 1 + below(s, 4) / 3, turned = below(s, 2);
     int64_t height = PICK(&s->random, sides), width = PICK(&s->random, widths);
-    int64_t down = PICK(&s->random, taps), along = PICK(&s->random, taps), above = below(s, down + 1), beside = below(s, along + 1);
+    int64_t down = PICK(&s->random, taps), along = PICK(&s->random, taps), above = below(s, down + 1),
+            beside = below(s, along + 1);
     int64_t outputs[2] = {1 + below(s, height + 3), width - below(s, 2) * below(s, width)};
     const char *type = PICK(&s->random, types), sign = turned ? '-' : '+', back = turned ? '+' : '-';
     StrBuf out = strbuf_new(arena);
-    strbuf_printf(&out, "input x[%" PRId64 ", 2, %" PRId64 ", %" PRId64 "] : %s\n", batch, height, width, type);
-    strbuf_printf(&out, "input w[2, %" PRId64 ", %" PRId64 ", %" PRId64 "] : %s\ninput b[2] : f32\n", multiplier, down, along, type);
-    strbuf_printf(&out, "t[n, c, m, h:%" PRId64 ", v:%" PRId64 "] = sum[r, s](pad(x[n, c, h %c r %c %" PRId64 ", v %c s %c %" PRId64
-                  "], 0) * w[c, m, r, s])\n", outputs[0], outputs[1], sign, back, above, sign, back, beside);
-    strbuf_printf(&out, "y[n, c, m, h, v] = %s\noutput y : %s\n", PICK(&s->random, bodies), below(s, 3) ? type : "f32");
+    strbuf_printf(&out, "input x[%" PRId64 ", 2, %" PRId64 ", %" PRId64 "] : %s\n", batch, height, width,
+                  type);
+    strbuf_printf(&out, "input w[2, %" PRId64 ", %" PRId64 ", %" PRId64 "] : %s\ninput b[2] : f32\n",
+                  multiplier, down, along, type);
+    strbuf_printf(&out,
+                  "t[n, c, m, h:%" PRId64 ", v:%" PRId64 "] = sum[r, s](pad(x[n, c, h %c r %c %" PRId64
+                  ", v %c s %c %" PRId64 "], 0) * w[c, m, r, s])\n",
+                  outputs[0], outputs[1], sign, back, above, sign, back, beside);
+    strbuf_printf(&out, "y[n, c, m, h, v] = %s\noutput y : %s\n", PICK(&s->random, bodies),
+                  below(s, 3) ? type : "f32");
     return out.text;
 }
 
-/* The window may begin beside the picture or in it, and end likewise; there may be one row of taps, and pictures of d of any
-   size. */
+/* The window may begin beside the picture or in it, and end likewise; there may be one row of taps, and
+   pictures of d of any size. */
 char *generate_filter_gradient(Arena *arena, uint64_t state)
 {
     static const char *const types[] = {"f16", "bf16", "f16", "bf16", "f32", "f64"};
-    static const char *const bodies[] = {"t[c, r, s]", "w[c, r, s] - 0.125 * t[c, r, s]", "t[c, r, s] * 0.5 + r - s"};
-    static const int64_t images[] = {1, 9, 16, 32, 32}, sides[] = {6, 16, 16, 32}, widths[] = {8, 16, 24, 33}, taps[] = {1, 2, 3, 5, 7, 9};
+    static const char *const bodies[] = {"t[c, r, s]", "w[c, r, s] - 0.125 * t[c, r, s]",
+                                         "t[c, r, s] * 0.5 + r - s"};
+    static const int64_t images[] = {1, 9, 16, 32, 32}, sides[] = {6, 16, 16, 32}, widths[] = {8, 16, 24, 33},
+                         taps[] = {1, 2, 3, 5, 7, 9};
     Shape shape = {.random = {state}}, *s = &shape;
-    int64_t batch = PICK(&s->random, images), height = PICK(&s->random, sides), width = PICK(&s->random, widths);
-    int64_t down = PICK(&s->random, taps), along = PICK(&s->random, taps), above = below(s, down + 1), beside = below(s, along + 1);
-    int64_t rows = below(s, 3) ? height : 1 + below(s, height + 3), columns = below(s, 3) ? width : 1 + below(s, width + 3);
+    int64_t batch = PICK(&s->random, images), height = PICK(&s->random, sides),
+            width = PICK(&s->random, widths);
+    int64_t down = PICK(&s->random, taps), along = PICK(&s->random, taps), above = below(s, down + 1),
+            beside = below(s, along + 1);
+    int64_t rows = below(s, 3) ? height : 1 + below(s, height + 3),
+            columns = below(s, 3) ? width : 1 + below(s, width + 3);
     const char *type = PICK(&s->random, types);
     bool last = below(s, 3) == 0;   // images are between channels and pixels
     StrBuf out = strbuf_new(arena);
-    strbuf_printf(&out, "input x[%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 "] : %s\n", last ? 3 : batch, last ? batch : 3, height, width,
+    strbuf_printf(&out, "input x[%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 "] : %s\n",
+                  last ? 3 : batch, last ? batch : 3, height, width, type);
+    strbuf_printf(&out, "input d[%" PRId64 ", 3, %" PRId64 ", %" PRId64 "] : %s\n", batch, rows, columns,
                   type);
-    strbuf_printf(&out, "input d[%" PRId64 ", 3, %" PRId64 ", %" PRId64 "] : %s\n", batch, rows, columns, type);
     strbuf_printf(&out, "input w[3, %" PRId64 ", %" PRId64 "] : f32\n", down, along);
-    strbuf_printf(&out, "t[c, r:%" PRId64 ", s:%" PRId64 "] = sum[n, h, v](pad(x[%s, h + r - %" PRId64 ", v + s - %" PRId64
-                  "], 0) * d[n, c, h, v])\n", down, along, last ? "c, n" : "n, c", above, beside);
-    strbuf_printf(&out, "y[c, r, s] = %s\noutput y : %s\n", PICK(&s->random, bodies), below(s, 2) ? type : "f32");
+    strbuf_printf(&out,
+                  "t[c, r:%" PRId64 ", s:%" PRId64 "] = sum[n, h, v](pad(x[%s, h + r - %" PRId64
+                  ", v + s - %" PRId64 "], 0) * d[n, c, h, v])\n",
+                  down, along, last ? "c, n" : "n, c", above, beside);
+    strbuf_printf(&out, "y[c, r, s] = %s\noutput y : %s\n", PICK(&s->random, bodies),
+                  below(s, 2) ? type : "f32");
     return out.text;
 }
 
