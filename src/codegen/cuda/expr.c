@@ -251,41 +251,6 @@ void emit_expr(StrBuf *out, const Scope *scope, const Expr *expr)
     }
 }
 
-static void emit_some_positions(StrBuf *out, const char *opening, const char *flat, const Scope *scope,
-                                int first, int end, uint32_t used)
-{
-    int64_t below = 1;   // extents of the axes further in
-    for (int a = first; a < end; a++)
-        below *= scope->fusion->axes[a].extent;
-    bool any = false;
-    for (int a = first; a < end; a++) {
-        int64_t extent = scope->fusion->axes[a].extent;
-        below /= extent;
-        if (!(used >> a & 1))
-            continue;
-        strbuf_printf(out, "%s%s = %s", any ? ", " : opening, scope->axis[a], flat);
-        if (below > 1)
-            strbuf_printf(out, " / %" PRId64, below);
-        if (a > first)
-            strbuf_printf(out, " %% %" PRId64, extent);
-        any = true;
-    }
-    strbuf_puts(out, any ? ";\n" : "");
-}
-
-void emit_positions(StrBuf *out, const char *indent, const char *flat, const Scope *scope, int first, int end)
-{
-    const char *opening = arena_printf(out->arena, "%s[[maybe_unused]] const Index ", indent);
-    emit_some_positions(out, opening, flat, scope, first, end, UINT32_MAX);
-}
-
-void emit_used_positions(StrBuf *out, const char *indent, const char *flat, const Scope *scope, int first,
-                         int end, uint32_t used)
-{
-    const char *opening = arena_printf(out->arena, "%sconst Index ", indent);
-    emit_some_positions(out, opening, flat, scope, first, end, used);
-}
-
 /* Of the type as it is: an element of such a tensor, or one of several that are. */
 static bool is_exact(const Fusion *fusion, const Expr *expr, DType type)
 {
@@ -389,6 +354,33 @@ void emit_stores(StrBuf *out, const char *indent, const Scope *scope)
         strbuf_printf(out, "%sstore(t.out%d, ", indent, output_position(scope->fusion, op->out));
         emit_affine(out, &offset, scope->axis);
         strbuf_printf(out, ", v%d);\n", i);
+    }
+}
+
+void emit_output_vectors(StrBuf *out, const char *indent, const Fusion *fusion, const char *size)
+{
+    for (int i = 0; i < fusion->output_count; i++)
+        strbuf_printf(out, "%s%s y%d[%s];\n", indent, value_type(fusion->outputs[i]->dtype), i, size);
+}
+
+void emit_vector_elements(StrBuf *out, const char *indent, const Fusion *fusion)
+{
+    for (int i = 0; i < fusion->op_count; i++)
+        if (fusion->ops[i].stored)
+            strbuf_printf(out, "%sy%d[e] = v%d;\n", indent, output_position(fusion, fusion->ops[i].out), i);
+}
+
+void emit_vector_stores(StrBuf *out, const char *indent, const Scope *scope, const char *size)
+{
+    for (int i = 0; i < scope->fusion->op_count; i++) {
+        const FusedOp *op = &scope->fusion->ops[i];
+        if (!op->stored)
+            continue;
+        int position = output_position(scope->fusion, op->out);
+        Affine offset = access_offset(&op->store);
+        strbuf_printf(out, "%sstore_vector<%s>(t.out%d, ", indent, size, position);
+        emit_affine(out, &offset, scope->axis);
+        strbuf_printf(out, ", y%d);\n", position);
     }
 }
 

@@ -44,6 +44,14 @@ void emit_positions(StrBuf *out, const char *indent, const char *flat, const Sco
 void emit_used_positions(StrBuf *out, const char *indent, const char *flat, const Scope *scope, int first, int end,
                          uint32_t used);
 
+/* The same of any axes, the last one innermost, a statement each. */
+void emit_axes_positions(StrBuf *out, const char *indent, const char *flat, const Scope *scope, const int *axes,
+                         int count, uint32_t used);
+
+/* Axes whose positions the ops after the first one read, and those that stores need. */
+uint32_t epilogue_axes(const Fusion *fusion);
+uint32_t store_axes(const Fusion *fusion);
+
 /* The op's value, rounded as its tensor's readers see it: `round_to<f16>(…)`. Plain `text` where that would change nothing. */
 void emit_rounded(StrBuf *out, const Fusion *fusion, int op, const char *text);
 
@@ -59,6 +67,12 @@ void emit_epilogue(StrBuf *out, const char *indent, const Scope *scope, const ch
 
 /* `store(t.out0, offset, v0);` for every stored op that is not b1. */
 void emit_stores(StrBuf *out, const char *indent, const Scope *scope);
+
+/* The same of neighbours, none of them b1: `float y0[QN];` for every output, `y0[e] = v3;` for every stored op,
+   `store_vector<QN>(t.out0, offset, y0);`. */
+void emit_output_vectors(StrBuf *out, const char *indent, const Fusion *fusion, const char *size);
+void emit_vector_elements(StrBuf *out, const char *indent, const Fusion *fusion);
+void emit_vector_stores(StrBuf *out, const char *indent, const Scope *scope, const char *size);
 
 /* `bits[0] = v3;` for every stored b1 op, in order; returns their number. */
 int emit_bits(StrBuf *out, const char *indent, const Scope *scope);

@@ -69,18 +69,13 @@ static void emit_layout(StrBuf *out, const KernelPlan *plan)
                   layout.filters_at, layout.spoilt_at);
 }
 
-/* Positions of a group's axes, from its flat one. */
-static void emit_group(StrBuf *out, const Scope *scope, const AxisGroup *group, const char *flat)
+/* Positions of those axes of images and filters that are `used`. */
+static void emit_groups(StrBuf *out, const Scope *scope, const Depthwise *shape, uint32_t used)
 {
-    int64_t below = 1;
-    for (int i = group->count - 1; i >= 0; i--) {
-        int64_t extent = scope->fusion->axes[group->axes[i]].extent;
-        strbuf_printf(out, "    [[maybe_unused]] const Index %s = %s", scope->axis[group->axes[i]], flat);
-        if (below > 1)
-            strbuf_printf(out, " / %" PRId64, below);
-        strbuf_printf(out, i ? " %% %" PRId64 ";\n" : ";\n", extent);
-        below *= extent;
-    }
+    const AxisGroup *batch = &shape->batch, *channel = &shape->channel, *multiplier = &shape->multiplier;
+    emit_axes_positions(out, "    ", "batch", scope, batch->axes, batch->count, used);
+    emit_axes_positions(out, "    ", "channel", scope, channel->axes, channel->count, used);
+    emit_axes_positions(out, "    ", "multiplier", scope, multiplier->axes, multiplier->count, used);
 }
 
 /* Where the groups' axes lead; the image's own are left out. */
@@ -102,8 +97,7 @@ static void emit_image(StrBuf *out, const Scope *scope, const Depthwise *shape)
                 "\n// The first element of an image's first line.\n"
                 "__device__ __forceinline__ const X *image(const Tensors &t, Index batch, Index channel)\n{\n"
                 "    (void)batch, (void)channel;\n");
-    emit_group(out, scope, &shape->batch, "batch");
-    emit_group(out, scope, &shape->channel, "channel");
+    emit_groups(out, scope, shape, affine_axes(&form));
     strbuf_printf(out, "    return t.in%d + (", input_position(scope->fusion, tensor));
     emit_affine(out, &form, scope->axis);
     strbuf_puts(out, ");\n}\n");
@@ -126,8 +120,7 @@ static void emit_tap(StrBuf *out, const Scope *scope, const Depthwise *shape)
     strbuf_puts(out, "\n__device__ __forceinline__ A tap(const Tensors &t, Index channel, Index multiplier, "
                      "Index k, Index l)"
                      "\n{\n    (void)channel, (void)multiplier, (void)k, (void)l;\n");
-    emit_group(out, scope, &shape->channel, "channel");
-    emit_group(out, scope, &shape->multiplier, "multiplier");
+    emit_groups(out, scope, shape, expr_axes(shape->w));
     strbuf_puts(out, "    return ");
     emit_expr(out, &tap, shape->w);
     strbuf_puts(out, ";\n}\n");
@@ -142,9 +135,7 @@ static void emit_finish(StrBuf *out, const Scope *scope, const Depthwise *shape)
                      "Index multiplier,\n"
                      "                                       Index down, Index along, A total)\n{\n"
                      "    (void)batch, (void)channel, (void)multiplier, (void)down, (void)along;\n");
-    emit_group(out, scope, &shape->batch, "batch");
-    emit_group(out, scope, &shape->channel, "channel");
-    emit_group(out, scope, &shape->multiplier, "multiplier");
+    emit_groups(out, scope, shape, epilogue_axes(scope->fusion) | store_axes(scope->fusion));
     emit_epilogue(out, "    ", &output, "total");
     emit_stores(out, "    ", &output);
     strbuf_puts(out, "}\n");

@@ -199,22 +199,6 @@ void filter_gradient_emit_sizes(StrBuf *out, const FilterGradient *gradient)
                   gradient->top, gradient->left);
 }
 
-/* `const Index i0 = channel / 4, i3 = channel % 4;` for the group's axes. */
-static void emit_group(StrBuf *out, const Scope *scope, const AxisGroup *group, const char *indent, const char *flat)
-{
-    int64_t below = group->extent;
-    for (int i = 0; i < group->count; i++) {
-        int64_t extent = scope->fusion->axes[group->axes[i]].extent;
-        below /= extent;
-        strbuf_printf(out, "%sconst Index %s = %s", indent, scope->axis[group->axes[i]], flat);
-        if (below > 1)
-            strbuf_printf(out, " / %" PRId64, below);
-        if (i > 0)
-            strbuf_printf(out, " %% %" PRId64, extent);
-        strbuf_puts(out, ";\n");
-    }
-}
-
 static void emit_source(StrBuf *out, const Scope *scope, const Depthwise *shape, const Pictures *pictures, char name)
 {
     Affine offset = {.constant = pictures->origin};
@@ -229,8 +213,9 @@ static void emit_source(StrBuf *out, const Scope *scope, const Depthwise *shape,
                   "    static __device__ __forceinline__ const Element *row(const Tensors &t, Index channel, Index image, "
                   "int row)\n    {\n        (void)channel, (void)image, (void)row;\n",
                   name, memory_type(pictures->access->tensor->dtype), pictures->pieces ? "true" : "false");
-    emit_group(out, scope, &shape->channel, "        ", "channel");
-    emit_group(out, scope, &shape->summed, "        ", "image");
+    uint32_t used = affine_axes(&offset);
+    emit_axes_positions(out, "        ", "channel", scope, shape->channel.axes, shape->channel.count, used);
+    emit_axes_positions(out, "        ", "image", scope, shape->summed.axes, shape->summed.count, used);
     strbuf_printf(out, "        return t.in%d + (", input_position(scope->fusion, pictures->access->tensor));
     emit_affine(out, &offset, scope->axis);
     strbuf_printf(out, " + row * %" PRId64 ");\n    }\n};\n", pictures->row_stride);
@@ -240,7 +225,9 @@ static void emit_finish(StrBuf *out, const Scope *scope, const FilterGradient *g
 {
     strbuf_puts(out, "\n__device__ __forceinline__ void finish(const Tensors &t, Index channel, int k, int l, Value total)\n"
                      "{\n    (void)channel, (void)k;\n");
-    emit_group(out, scope, &gradient->shape.channel, "    ", "channel");
+    const AxisGroup *channel = &gradient->shape.channel;
+    emit_axes_positions(out, "    ", "channel", scope, channel->axes, channel->count,
+                        epilogue_axes(scope->fusion) | store_axes(scope->fusion));
     if (gradient->down >= 0)
         strbuf_printf(out, "    const Index %s = k;\n", scope->axis[gradient->down]);
     strbuf_printf(out, "    const Index %s = l;\n", scope->axis[gradient->along]);

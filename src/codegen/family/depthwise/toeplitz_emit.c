@@ -10,25 +10,6 @@ enum { MAX_VECTOR = 8 };
 
 // ---- positions ----
 
-/* Of those axes of a group that are `used`, from their flat position. */
-static void emit_group(StrBuf *out, const char *indent, const Scope *scope, const char *flat, const AxisGroup *group,
-                       uint32_t used)
-{
-    int64_t below = group->extent;
-    for (int i = 0; i < group->count; i++) {
-        int64_t extent = scope->fusion->axes[group->axes[i]].extent;
-        below /= extent;
-        if (!(used >> group->axes[i] & 1))
-            continue;
-        strbuf_printf(out, "%sconst Index %s = %s", indent, scope->axis[group->axes[i]], flat);
-        if (below > 1)
-            strbuf_printf(out, " / %" PRId64, below);
-        if (i > 0)
-            strbuf_printf(out, " %% %" PRId64, extent);
-        strbuf_puts(out, ";\n");
-    }
-}
-
 /* The kernel's channels are those of the image, each with its multipliers. */
 static AxisGroup all_channels(const Depthwise *shape)
 {
@@ -42,8 +23,8 @@ static AxisGroup all_channels(const Depthwise *shape)
 static void emit_groups(StrBuf *out, const char *indent, const Scope *scope, const Depthwise *shape, uint32_t used)
 {
     AxisGroup channels = all_channels(shape);
-    emit_group(out, indent, scope, "channel", &channels, used);
-    emit_group(out, indent, scope, "image", &shape->batch, used);
+    emit_axes_positions(out, indent, "channel", scope, channels.axes, channels.count, used);
+    emit_axes_positions(out, indent, "image", scope, shape->batch.axes, shape->batch.count, used);
 }
 
 /* The element where all image axes are 0. */
@@ -125,44 +106,21 @@ static int columns_of(const Fusion *fusion, const ImageAxis *column)
     return columns;
 }
 
-static uint32_t used_axes(const Fusion *fusion)
-{
-    uint32_t axes = 0;
-    for (int i = 0; i < fusion->op_count; i++) {
-        if (i > 0)
-            axes |= expr_axes(fusion->ops[i].body);
-        if (fusion->ops[i].stored)
-            axes |= access_axes(&fusion->ops[i].store);
-    }
-    return axes;
-}
-
 static void emit_finish(StrBuf *out, Scope *scope, const Toeplitz *toeplitz)
 {
     const Fusion *fusion = scope->fusion;
     strbuf_puts(out, "\n// The epilogue of QN outputs side by side.\n"
                      "__device__ __forceinline__ void finish(const Tensors &t, Index channel, Index image, Index row, Index first, "
                      "const Value (&totals)[QN])\n{\n    (void)channel, (void)image, (void)row;\n");
-    for (int i = 0; i < fusion->output_count; i++)
-        strbuf_printf(out, "    %s y%d[QN];\n", value_type(fusion->outputs[i]->dtype), i);
-    emit_groups(out, "    ", scope, &toeplitz->shape, used_axes(fusion));
+    emit_output_vectors(out, "    ", fusion, "QN");
+    emit_groups(out, "    ", scope, &toeplitz->shape, epilogue_axes(fusion) | store_axes(fusion));
     strbuf_puts(out, "    UNROLL for (int e = 0; e < QN; ++e) {\n        const Value total = totals[e];\n"
                      "        [[maybe_unused]] const Index column = first + e;\n");
     emit_epilogue(out, "        ", scope, "total");
-    for (int i = 0; i < fusion->op_count; i++)
-        if (fusion->ops[i].stored)
-            strbuf_printf(out, "        y%d[e] = v%d;\n", output_position(fusion, fusion->ops[i].out), i);
+    emit_vector_elements(out, "        ", fusion);
     strbuf_puts(out, "    }\n");
     scope->axis[toeplitz->column.output] = "first";
-    for (int i = 0; i < fusion->op_count; i++) {
-        if (!fusion->ops[i].stored)
-            continue;
-        int position = output_position(fusion, fusion->ops[i].out);
-        Affine offset = access_offset(&fusion->ops[i].store);
-        strbuf_printf(out, "    store_vector<QN>(t.out%d, ", position);
-        emit_affine(out, &offset, scope->axis);
-        strbuf_printf(out, ", y%d);\n", position);
-    }
+    emit_vector_stores(out, "    ", scope, "QN");
     strbuf_puts(out, "}\n");
 }
 

@@ -272,19 +272,7 @@ void emit_group_positions(StrBuf *out, const Scope *scope, const Product *produc
                                  const char *flat, uint32_t used)
 {
     const Group *group = &product->group[which];
-    int64_t below = group->extent;
-    for (int i = 0; i < group->count; i++) {
-        int64_t extent = scope->fusion->axes[group->axes[i]].extent;
-        below /= extent;
-        if (!(used >> group->axes[i] & 1))
-            continue;
-        strbuf_printf(out, "        const Index %s = %s", scope->axis[group->axes[i]], flat);
-        if (below > 1)
-            strbuf_printf(out, " / %" PRId64, below);
-        if (i > 0)
-            strbuf_printf(out, " %% %" PRId64, extent);
-        strbuf_puts(out, ";\n");
-    }
+    emit_axes_positions(out, "        ", flat, scope, group->axes, group->count, used);
 }
 
 /* The factor's element, zero where the guard above the product says that there is none. */
@@ -341,23 +329,6 @@ static void emit_positions_of_c(StrBuf *out, const Scope *scope, const Product *
         emit_group_positions(out, scope, product, g, g == GROUP_N ? column : group_variable(g), used);
 }
 
-static uint32_t epilogue_axes(const Fusion *fusion)
-{
-    uint32_t axes = 0;
-    for (int i = 1; i < fusion->op_count; i++)
-        axes |= expr_axes(fusion->ops[i].body);
-    return axes;
-}
-
-static uint32_t store_axes(const Fusion *fusion)
-{
-    uint32_t axes = 0;
-    for (int i = 0; i < fusion->op_count; i++)
-        if (fusion->ops[i].stored)
-            axes |= access_axes(&fusion->ops[i].store);
-    return axes;
-}
-
 bool product_stores_vectors(const Fusion *fusion, const Product *product, int columns)
 {
     for (int i = 0; i < fusion->op_count; i++) {
@@ -394,26 +365,15 @@ void emit_finish_vector(StrBuf *out, const Scope *scope, const Product *product,
             "    UNROLL for (int e = 0; e < QN; ++e)\n        finish(t, batch, m, n + e, totals[e]);\n}\n");
         return;
     }
-    for (int i = 0; i < fusion->output_count; i++)
-        strbuf_printf(out, "    %s y%d[QN];\n", value_type(fusion->outputs[i]->dtype), i);
+    emit_output_vectors(out, "    ", fusion, "QN");
     strbuf_puts(out, "    UNROLL for (int e = 0; e < QN; ++e) {\n        const Value total = totals[e];\n");
     if (epilogue_axes(fusion) & group_mask(&product->group[GROUP_N]))
         strbuf_puts(out, "        const Index column = n + e;\n");
     emit_positions_of_c(out, scope, product, "column", epilogue_axes(fusion));
     emit_epilogue(out, "        ", scope, "total");
-    for (int i = 0; i < fusion->op_count; i++)
-        if (fusion->ops[i].stored)
-            strbuf_printf(out, "        y%d[e] = v%d;\n", output_position(fusion, fusion->ops[i].out), i);
+    emit_vector_elements(out, "        ", fusion);
     strbuf_puts(out, "    }\n    {\n");
     emit_positions_of_c(out, scope, product, "n", store_axes(fusion));
-    for (int i = 0; i < fusion->op_count; i++) {
-        if (!fusion->ops[i].stored)
-            continue;
-        int position = output_position(fusion, fusion->ops[i].out);
-        Affine offset = access_offset(&fusion->ops[i].store);
-        strbuf_printf(out, "        store_vector<QN>(t.out%d, ", position);
-        emit_affine(out, &offset, scope->axis);
-        strbuf_printf(out, ", y%d);\n", position);
-    }
+    emit_vector_stores(out, "        ", scope, "QN");
     strbuf_puts(out, "    }\n}\n");
 }

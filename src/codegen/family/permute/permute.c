@@ -350,8 +350,7 @@ static void emit_points(StrBuf *out, Scope *scope, const Permute *permute, Reads
     emit_side(out, "        ", scope, &permute->side[COLUMNS], "c", vectors);
     reads_emit_vectors(out, "        ", scope, reads, "point");
     strbuf_puts(out, "    }\n");
-    for (int i = 0; i < fusion->output_count; i++)
-        strbuf_printf(out, "    %s y%d[VC];\n", value_type(fusion->outputs[i]->dtype), i);
+    emit_output_vectors(out, "    ", fusion, "VC");
     strbuf_puts(out, "    UNROLL for (int e = 0; e < VC; ++e) {\n");
     StrBuf body = strbuf_new(out->arena);
     emit_side(&body, "        ", scope, &permute->side[COLUMNS], "each", each);
@@ -365,9 +364,7 @@ static void emit_points(StrBuf *out, Scope *scope, const Permute *permute, Reads
     loaded.loaded = reads_loaded;
     loaded.context = reads;
     emit_pointwise_ops(out, "        ", &loaded, 0);
-    for (int i = 0; i < fusion->op_count; i++)
-        if (fusion->ops[i].stored)
-            strbuf_printf(out, "        y%d[e] = v%d;\n", output_position(fusion, fusion->ops[i].out), i);
+    emit_vector_elements(out, "        ", fusion);
     strbuf_puts(out, "    }\n");
     for (int i = 0; i < fusion->output_count; i++)
         strbuf_printf(out, "    store_vector<VC>(t.out%d, point, y%d);\n", i, i);

@@ -1,0 +1,80 @@
+// Positions along axes, from a flat one.
+#include <inttypes.h>
+
+#include "codegen/cuda/expr.h"
+
+/* `b = p / 4 % 3`; with extent 0, of the outermost axis, `a = p / 12`. */
+static void emit_position(StrBuf *out, const char *name, const char *flat, int64_t below, int64_t extent)
+{
+    strbuf_printf(out, "%s = %s", name, flat);
+    if (below > 1)
+        strbuf_printf(out, " / %" PRId64, below);
+    if (extent)
+        strbuf_printf(out, " %% %" PRId64, extent);
+}
+
+static void emit_some_positions(StrBuf *out, const char *opening, const char *flat, const Scope *scope,
+                                int first, int end, uint32_t used)
+{
+    int64_t below = 1;   // extents of the axes further in
+    for (int a = first; a < end; a++)
+        below *= scope->fusion->axes[a].extent;
+    bool any = false;
+    for (int a = first; a < end; a++) {
+        int64_t extent = scope->fusion->axes[a].extent;
+        below /= extent;
+        if (!(used >> a & 1))
+            continue;
+        strbuf_puts(out, any ? ", " : opening);
+        emit_position(out, scope->axis[a], flat, below, a > first ? extent : 0);
+        any = true;
+    }
+    strbuf_puts(out, any ? ";\n" : "");
+}
+
+void emit_positions(StrBuf *out, const char *indent, const char *flat, const Scope *scope, int first, int end)
+{
+    const char *opening = arena_printf(out->arena, "%s[[maybe_unused]] const Index ", indent);
+    emit_some_positions(out, opening, flat, scope, first, end, UINT32_MAX);
+}
+
+void emit_used_positions(StrBuf *out, const char *indent, const char *flat, const Scope *scope, int first,
+                         int end, uint32_t used)
+{
+    const char *opening = arena_printf(out->arena, "%sconst Index ", indent);
+    emit_some_positions(out, opening, flat, scope, first, end, used);
+}
+
+void emit_axes_positions(StrBuf *out, const char *indent, const char *flat, const Scope *scope, const int *axes,
+                         int count, uint32_t used)
+{
+    int64_t below = 1;
+    for (int i = 0; i < count; i++)
+        below *= scope->fusion->axes[axes[i]].extent;
+    for (int i = 0; i < count; i++) {
+        int64_t extent = scope->fusion->axes[axes[i]].extent;
+        below /= extent;
+        if (!(used >> axes[i] & 1))
+            continue;
+        strbuf_printf(out, "%sconst Index ", indent);
+        emit_position(out, scope->axis[axes[i]], flat, below, i ? extent : 0);
+        strbuf_puts(out, ";\n");
+    }
+}
+
+uint32_t epilogue_axes(const Fusion *fusion)
+{
+    uint32_t axes = 0;
+    for (int i = 1; i < fusion->op_count; i++)
+        axes |= expr_axes(fusion->ops[i].body);
+    return axes;
+}
+
+uint32_t store_axes(const Fusion *fusion)
+{
+    uint32_t axes = 0;
+    for (int i = 0; i < fusion->op_count; i++)
+        if (fusion->ops[i].stored)
+            axes |= access_axes(&fusion->ops[i].store);
+    return axes;
+}
