@@ -2,18 +2,20 @@
 //
 //   y[b, c, m, i, j] = sum[k, l](x[b, c, i*DOWN_STEP + k*DOWN_DILATION + DOWN_OFFSET, …] * w[c, m, k, l])
 //
-// A block makes TB x TC images' BD x BA outputs. It copies what their windows cover of x, and the filters, into shared
-// memory. A thread makes WIDTH neighbours of one line. It goes down the filter's rows, and of each along the line's inputs,
-// CHUNK at a time; which of the row's taps an input meets for which output is known as this is compiled:
+// A block makes TB x TC images' BD x BA outputs. It copies what their windows cover of x, and the filters,
+// into shared memory. A thread makes WIDTH neighbours of one line. It goes down the filter's rows, and of
+// each along the line's inputs, CHUNK at a time; which of the row's taps an input meets for which output is
+// known as this is compiled:
 //
 //   outputs         0 1 2 3 4 5 6 7             WIDTH = 8, 5 taps, OFFSET = -2
 //   inputs    . .|. . . . . . . .|. .           columns are counted from a chunk's start
 //             \_______/                         tap l of output j meets input j + l - 2
 //
-// Chunks outside of the image are left out, and so are rows: at 31 x 31 taps on 32 x 32 pixels that is nearly half of all. A tap
-// that is infinite or no number spoils what it meets there, too, for it is multiplied by zero: blocks that have one leave
-// nothing out. Lanes of a warp lie along images first, so that few of its rows go outside alone. Sums pass through shared
-// memory on their way out, since a lane's outputs lie side by side there and its neighbours' elsewhere.
+// Chunks outside of the image are left out, and so are rows: at 31 x 31 taps on 32 x 32 pixels that is nearly
+// half of all. A tap that is infinite or no number spoils what it meets there, too, for it is multiplied by
+// zero: blocks that have one leave nothing out. Lanes of a warp lie along images first, so that few of its
+// rows go outside alone. Sums pass through shared memory on their way out, since a lane's outputs lie side by
+// side there and its neighbours' elsewhere.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -56,7 +58,8 @@ __device__ __forceinline__ A tap(const Tensors &t, Index channel, Index, Index k
 {
     return load(t.in1, channel * 961 + k * 31 + l);
 }
-__device__ __forceinline__ void finish(const Tensors &t, Index batch, Index channel, Index, Index down, Index along, A total)
+__device__ __forceinline__ void finish(const Tensors &t, Index batch, Index channel, Index, Index down,
+                                       Index along, A total)
 {
     store(t.out0, batch * 393216 + channel * 1024 + down * 32 + along, total);
 }
@@ -67,21 +70,25 @@ constexpr int IMAGES = TB * TC;
 constexpr int SEGMENTS = BA / WIDTH, WARPS = THREADS / WARP;
 constexpr Index BATCH_BLOCKS = (BATCH + TB - 1) / TB;
 constexpr int DOWN_BLOCKS = (DOWN + BD - 1) / BD, ALONG_BLOCKS = (ALONG + BA - 1) / BA;
-constexpr int REACH = (WIDTH - 1) * ALONG_STEP + (ALONG_TAPS - 1) * ALONG_DILATION + 1;   // inputs under a thread's windows
+// Inputs under a thread's windows.
+constexpr int REACH = (WIDTH - 1) * ALONG_STEP + (ALONG_TAPS - 1) * ALONG_DILATION + 1;
 
 constexpr int ALIGN = !CHANNELS_LAST && PIECE > CHUNK ? PIECE : CHUNK;
-constexpr int LEAD = (ALONG_OFFSET % ALIGN + ALIGN) % ALIGN;   // columns of the first chunk that lie before the window
+constexpr int LEAD = (ALONG_OFFSET % ALIGN + ALIGN) % ALIGN;   // columns of the first chunk before the window
 constexpr int FIRST_CHUNK = ALONG_OFFSET - LEAD;
 constexpr int CHUNKS = (LEAD + REACH + CHUNK - 1) / CHUNK;
 
-constexpr bool PADDED = DOWN_OFFSET < 0 || (DOWN - 1) * DOWN_STEP + (DOWN_TAPS - 1) * DOWN_DILATION + DOWN_OFFSET >= ROWS ||
-                        ALONG_OFFSET < 0 || (ALONG - 1) * ALONG_STEP + (ALONG_TAPS - 1) * ALONG_DILATION + ALONG_OFFSET >= COLUMNS;
+constexpr bool PADDED =
+    DOWN_OFFSET < 0 || (DOWN - 1) * DOWN_STEP + (DOWN_TAPS - 1) * DOWN_DILATION + DOWN_OFFSET >= ROWS ||
+    ALONG_OFFSET < 0 ||
+    (ALONG - 1) * ALONG_STEP + (ALONG_TAPS - 1) * ALONG_DILATION + ALONG_OFFSET >= COLUMNS;
 
 static_assert(IMAGES * BD * SEGMENTS <= THREADS && BA % WIDTH == 0, "every line has its thread");
 static_assert(SEGMENTS == 1 || WIDTH * ALONG_STEP % CHUNK == 0, "lines are cut between chunks,");
 static_assert(ALONG_BLOCKS == 1 || BA * ALONG_STEP % ALIGN == 0, "and between pieces");
 static_assert(THREADS % WARP == 0, "warps are whole");
-static_assert(STAGED_COLUMNS % ALIGN == 0 && (CHANNELS_LAST ? TC : COLUMNS) % PIECE == 0, "chunks and pieces are whole");
+static_assert(STAGED_COLUMNS % ALIGN == 0 && (CHANNELS_LAST ? TC : COLUMNS) % PIECE == 0,
+              "chunks and pieces are whole");
 static_assert(TAP_PITCH >= ALONG_TAPS && TAP_PITCH % CHUNK == 0, "a filter's rows begin with a whole vector");
 
 // What a block makes, and what of the images it has.
@@ -107,7 +114,8 @@ __device__ __forceinline__ Place block_place()
             op_max<int>(column, 0)};
 }
 
-// Of a thread's position among the images of a block: neighbours are those that lie side by side in shared memory.
+// Of a thread's position among the images of a block: neighbours are those that lie side by side in shared
+// memory.
 struct Which {
     int batch, channel;
 };
@@ -117,7 +125,8 @@ __device__ __forceinline__ Which which_image(int image)
 }
 __device__ __forceinline__ int at_image(Which which)
 {
-    return CHANNELS_LAST ? which.batch * IMAGE_PITCH + which.channel : (which.channel * TB + which.batch) * IMAGE_PITCH;
+    return CHANNELS_LAST ? which.batch * IMAGE_PITCH + which.channel
+                         : (which.channel * TB + which.batch) * IMAGE_PITCH;
 }
 __device__ __forceinline__ bool exists(const Place &place, Which which)
 {
@@ -126,13 +135,15 @@ __device__ __forceinline__ bool exists(const Place &place, Which which)
 }
 
 // Copies PIECE neighbours: of a line, or of the channels. What lies beyond the end of a line becomes zeros.
-__device__ __forceinline__ void copy_piece(const Tensors &t, const Place &place, X *images, Which which, int row, int column)
+__device__ __forceinline__ void copy_piece(const Tensors &t, const Place &place, X *images, Which which,
+                                           int row, int column)
 {
     const int p = place.first_row + row, q = place.first_column + column;
     if (p >= place.end_row || !exists(place, which))
         return;
     X *to = &images[at_image(which) + row * ROW_PITCH + column * COLUMN_PITCH];
-    const X *from = image(t, place.batch + which.batch, place.channel + which.channel) + p * ROW_STRIDE + q * COLUMN_STRIDE;
+    const X *from = image(t, place.batch + which.batch, place.channel + which.channel) + p * ROW_STRIDE +
+                    q * COLUMN_STRIDE;
     if ((COLUMNS % ALIGN != 0 || ALONG_BLOCKS > 1 || FIRST_CHUNK > 0) && q >= COLUMNS)
         UNROLL for (int e = 0; e < PIECE; ++e)
             to[e] = X();
@@ -145,17 +156,21 @@ __device__ __forceinline__ void copy_piece(const Tensors &t, const Place &place,
 __device__ __forceinline__ void stage_images(const Tensors &t, const Place &place, X *images)
 {
     constexpr int ALONG_PIECE = CHANNELS_LAST ? 1 : PIECE, CHANNEL_PIECE = CHANNELS_LAST ? PIECE : 1;
-    constexpr int COPIES = STAGED_COLUMNS / ALONG_PIECE, CHANNEL_COPIES = CHANNELS_LAST ? TC / CHANNEL_PIECE : 1;
+    constexpr int COPIES = STAGED_COLUMNS / ALONG_PIECE,
+                  CHANNEL_COPIES = CHANNELS_LAST ? TC / CHANNEL_PIECE : 1;
     constexpr int LINES = CHANNELS_LAST ? TB : IMAGES;
     for (int i = (int)threadIdx.x; i < LINES * STAGED_ROWS * COPIES * CHANNEL_COPIES; i += THREADS) {
-        const int channel = i % CHANNEL_COPIES * CHANNEL_PIECE, column = i / CHANNEL_COPIES % COPIES * ALONG_PIECE;
-        const int row = i / (CHANNEL_COPIES * COPIES) % STAGED_ROWS, line = i / (CHANNEL_COPIES * COPIES * STAGED_ROWS);
+        const int channel = i % CHANNEL_COPIES * CHANNEL_PIECE,
+                  column = i / CHANNEL_COPIES % COPIES * ALONG_PIECE;
+        const int row = i / (CHANNEL_COPIES * COPIES) % STAGED_ROWS,
+                  line = i / (CHANNEL_COPIES * COPIES * STAGED_ROWS);
         copy_piece(t, place, images, CHANNELS_LAST ? Which{line, channel} : which_image(line), row, column);
     }
     async_commit();
 }
 
-// Filters lie as the images do: row by row, or channel beside channel. Is one of the thread's taps infinite, or no number?
+// Filters lie as the images do: row by row, or channel beside channel. Is one of the thread's taps infinite,
+// or no number?
 __device__ __forceinline__ bool stage_filters(const Tensors &t, const Place &place, A *filters)
 {
     bool spoilt = false;
@@ -202,10 +217,11 @@ __device__ __forceinline__ void add_row(const X *line, const A *filter, int colu
 }
 
 // Makes the sums of a thread's outputs: `row` is the input that the first tap of their line meets.
-__device__ __forceinline__ void add_window(const Place &place, const X *image, const A *filter, int row, int column,
-                                           A (&acc)[WIDTH])
+__device__ __forceinline__ void add_window(const Place &place, const X *image, const A *filter, int row,
+                                           int column, A (&acc)[WIDTH])
 {
-    const X *line = image + (row - place.first_row) * ROW_PITCH + (column - place.first_column) * COLUMN_PITCH;
+    const X *line =
+        image + (row - place.first_row) * ROW_PITCH + (column - place.first_column) * COLUMN_PITCH;
 #pragma unroll 1
     for (int k = 0; k < DOWN_TAPS; ++k) {
         if (inside(row + k * DOWN_DILATION, ROWS))
@@ -216,8 +232,8 @@ __device__ __forceinline__ void add_window(const Place &place, const X *image, c
 }
 
 // The same where zeros outside of the image count.
-__device__ __forceinline__ void add_everything(const Place &place, const X *image, const A *filter, int row, int column,
-                                               A (&acc)[WIDTH])
+__device__ __forceinline__ void add_everything(const Place &place, const X *image, const A *filter, int row,
+                                               int column, A (&acc)[WIDTH])
 {
 #pragma unroll 1
     for (int i = 0; i < DOWN_TAPS * ALONG_TAPS; ++i) {
@@ -243,12 +259,13 @@ __device__ __forceinline__ void write_outputs(const Tensors &t, const Place &pla
 {
     constexpr int CHANNEL_FIRST = CHANNELS_LAST ? TC : 1, LINES = CHANNELS_LAST ? TB : IMAGES;
     for (int i = (int)threadIdx.x; i < LINES * BD * BA * CHANNEL_FIRST; i += THREADS) {
-        const int along = i / CHANNEL_FIRST % BA, down = i / (CHANNEL_FIRST * BA) % BD, line = i / (CHANNEL_FIRST * BA * BD);
+        const int along = i / CHANNEL_FIRST % BA, down = i / (CHANNEL_FIRST * BA) % BD,
+                  line = i / (CHANNEL_FIRST * BA * BD);
         const Which which = CHANNELS_LAST ? Which{line, i % CHANNEL_FIRST} : which_image(line);
         const int i_down = place.down + down, i_along = place.along + along;
         if (exists(place, which) && (DOWN % BD == 0 || i_down < DOWN) && (ALONG % BA == 0 || i_along < ALONG))
-            finish(t, place.batch + which.batch, place.channel + which.channel, place.multiplier, i_down, i_along,
-                   sums[at_sum(which, down, along)]);
+            finish(t, place.batch + which.batch, place.channel + which.channel, place.multiplier, i_down,
+                   i_along, sums[at_sum(which, down, along)]);
     }
 }
 

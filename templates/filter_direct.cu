@@ -1,17 +1,19 @@
-// The gradient of a depthwise convolution for its filters: dw[c,k,l] = sum over n, i, j of d[n,c,i,j] * x[n,c,i+k+TOP,j+l+LEFT],
-// 0 outside of x; then a pointwise epilogue.
+// The gradient of a depthwise convolution for its filters: dw[c,k,l] = sum over n, i, j of d[n,c,i,j] *
+// x[n,c,i+k+TOP,j+l+LEFT], 0 outside of x; then a pointwise epilogue.
 //
-// A block makes BK rows of taps of one channel. It walks over the images in steps of BATCH: their pictures of x and d lie in
-// shared memory, and those of the next step are on their way. A thread holds the sums of TK x TL taps. It goes down rows
-// of x; the rows of d that they meet, one for each row of taps, stay in registers until the last of them is done with:
+// A block makes BK rows of taps of one channel. It walks over the images in steps of BATCH: their pictures of
+// x and d lie in shared memory, and those of the next step are on their way. A thread holds the sums of TK x
+// TL taps. It goes down rows of x; the rows of d that they meet, one for each row of taps, stay in registers
+// until the last of them is done with:
 //
 //   row of x   r      | x x x x x x x … |   TC + TL - 1 columns
-//   meets d   r      | d d d d |           tap row k0         each pair of rows: TL x TC multiply-adds for 2 TC + TL - 1
-//              r - 1  | d d d d |           tap row k0 + 1     elements, of which those of d were there before
+//   meets d    r      | d d d d |   tap row k0     each pair of rows: TL x TC multiply-adds for 2 TC + TL - 1
+//              r - 1  | d d d d |   tap row k0 + 1 elements, of which those of d were there before
 //
-// Rows that lie outside of x are not multiplied; where d holds what is infinite or no number, or a sum is, the block makes its
-// taps again, one by one. Threads side by side have other columns of taps and of d, then other
-// images and rows of the same taps; in the end the sums of those that share taps are added up, one after the other.
+// Rows that lie outside of x are not multiplied; where d holds what is infinite or no number, or a sum is,
+// the block makes its taps again, one by one. Threads side by side have other columns of taps and of d, then
+// other images and rows of the same taps; in the end the sums of those that share taps are added up, one
+// after the other.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -31,7 +33,7 @@ using Value = float;                                          // of the products
 constexpr Index IMAGES = 64;                                  // that are summed over
 constexpr int XH = 32, XW = 32, DH = 32, DW = 32;             // pictures of x and d
 constexpr int KH = 31, KW = 31;                               // taps
-constexpr int TOP = -15, LEFT = -15;                          // row and column of x that the first tap meets beside those of d
+constexpr int TOP = -15, LEFT = -15;                          // where the first tap meets x, beside d
 constexpr int BK = 32;                                        // rows of taps of a block
 constexpr int TK = 4, TL = 8;                                 // taps of a thread
 constexpr int TC = 8;                                         // columns of d that it has at once
@@ -42,7 +44,8 @@ constexpr int THREADS = 512;
 struct SourceX {
     using Element = float;
     static constexpr bool PIECES = true;   // rows are whole pieces of 16 bytes
-    static __device__ __forceinline__ const Element *row(const Tensors &t, Index channel, Index image, int row)
+    static __device__ __forceinline__ const Element *row(const Tensors &t, Index channel, Index image,
+                                                         int row)
     {
         return t.in0 + (channel * 1024 + image * 393216 + row * 32);
     }
@@ -50,7 +53,8 @@ struct SourceX {
 struct SourceD {
     using Element = float;
     static constexpr bool PIECES = true;
-    static __device__ __forceinline__ const Element *row(const Tensors &t, Index channel, Index image, int row)
+    static __device__ __forceinline__ const Element *row(const Tensors &t, Index channel, Index image,
+                                                         int row)
     {
         return t.in1 + (channel * 1024 + image * 393216 + row * 32);
     }
@@ -62,15 +66,19 @@ __device__ __forceinline__ void finish(const Tensors &t, Index channel, int k, i
 }
 // </rollerc>
 
-// Windows begin at multiples of VECTOR columns, before the first tap's if need be: SKIP taps more are made than there are.
+// Windows begin at multiples of VECTOR columns, before the first tap's if need be: SKIP taps more are made
+// than there are.
 constexpr int VECTOR = 4;
 constexpr int SKIP = (LEFT % VECTOR + VECTOR) % VECTOR;
-constexpr int MARGIN = LEFT - SKIP < 0 ? (SKIP - LEFT + 15) / 16 * 16 : 0;   // columns of zeros before x, whole pieces
+constexpr int MARGIN = LEFT - SKIP < 0 ? (SKIP - LEFT + 15) / 16 * 16 : 0;   // zeros before x, whole pieces
 constexpr int WINDOW = (TC + TL - 1 + VECTOR - 1) / VECTOR * VECTOR;
 constexpr int GROUPS_L = (KW + SKIP + TL - 1) / TL, GROUPS_C = (DW + TC - 1) / TC, GROUPS_K = BK / TK;
-constexpr int LAST = (GROUPS_C - 1) * TC + (GROUPS_L - 1) * TL + LEFT - SKIP + WINDOW;   // column of x that no window reaches
-constexpr int PITCH_X = MARGIN + ((LAST > XW ? LAST : XW) + 15) / 16 * 16, PITCH_D = (GROUPS_C * TC + 15) / 16 * 16;
-constexpr int UNITS = GROUPS_L * GROUPS_C, PARTS = SHARES * ROW_SHARES * GROUPS_C;   // PARTS of each tap's sum
+// Column of x that no window reaches.
+constexpr int LAST = (GROUPS_C - 1) * TC + (GROUPS_L - 1) * TL + LEFT - SKIP + WINDOW;
+constexpr int PITCH_X = MARGIN + ((LAST > XW ? LAST : XW) + 15) / 16 * 16,
+              PITCH_D = (GROUPS_C * TC + 15) / 16 * 16;
+constexpr int UNITS = GROUPS_L * GROUPS_C;
+constexpr int PARTS = SHARES * ROW_SHARES * GROUPS_C;   // of each tap's sum
 constexpr int SHARE_ROWS = (DH + ROW_SHARES - 1) / ROW_SHARES;
 constexpr Index BLOCKS_K = (KH + BK - 1) / BK, STEPS = (IMAGES + BATCH - 1) / BATCH;
 using X = typename SourceX::Element;
@@ -88,9 +96,10 @@ static_assert(BK * GROUPS_L * TL * (int)sizeof(Value) + MARK_BYTES <= SHARED_BYT
 
 struct Taps {
     Value sum[TK][TL];
-    Value held[TK][TC];   // rows of d: of the row of x in slot s, tap row t meets the one in slot (s - t) mod TK
+    Value held[TK][TC];   // rows of d: x in slot s meets for tap row t the one in slot (s - t) mod TK
 
-    // One picture, rows [begin, end) of d. `first` is the first row of taps; x and d point at this thread's columns of row 0.
+    // One picture, rows [begin, end) of d. `first` is the first row of taps; x and d point at this thread's
+    // columns of row 0.
     __device__ __forceinline__ void add(const X *x, const D *d, int first, int begin, int end)
     {
         const int shift = first + TOP;   // row i of d meets row i + shift of x with tap row 0
@@ -115,13 +124,18 @@ struct Taps {
                 UNROLL for (int t = 0; t < TK; ++t)
                     if (i - t >= begin && i - t < end)
                         UNROLL for (int l = 0; l < TL; ++l)
-                            UNROLL for (int j = 0; j < TC; ++j)
-                                sum[t][l] = op_add(op_mul(held[(slot - t + TK) % TK][j], window[(j + l) / VECTOR][(j + l) % VECTOR]), sum[t][l]);
+                            UNROLL for (int j = 0; j < TC; ++j) {
+                                const Value x_met = window[(j + l) / VECTOR][(j + l) % VECTOR];
+                                sum[t][l] = op_add(op_mul(held[(slot - t + TK) % TK][j], x_met), sum[t][l]);
+                            }
             }
     }
 };
 
-__device__ __forceinline__ int images_of(Index step) { return (int)op_min<Index>(IMAGES - step * BATCH, BATCH); }
+__device__ __forceinline__ int images_of(Index step)
+{
+    return (int)op_min<Index>(IMAGES - step * BATCH, BATCH);
+}
 
 __device__ __forceinline__ void copy_step(const Tensors &t, Index channel, Index step, X *x, D *d)
 {
@@ -179,8 +193,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
         if (active)
 #pragma unroll 1
             for (int image = share; image < count; image += SHARES)
-                taps.add(xs + now * STEP_X + image * PlaneX::ELEMENTS + MARGIN + group_c * TC + group_l * TL + LEFT - SKIP,
-                         ds + now * STEP_D + image * PlaneD::ELEMENTS + group_c * TC, k0 + group_k * TK, begin, end);
+                taps.add(xs + now * STEP_X + image * PlaneX::ELEMENTS + MARGIN + group_c * TC + group_l * TL +
+                             LEFT - SKIP,
+                         ds + now * STEP_D + image * PlaneD::ELEMENTS + group_c * TC, k0 + group_k * TK,
+                         begin, end);
     }
 
     // ---- combine: one part after the other ----

@@ -1,15 +1,16 @@
 // The gradient of a depthwise convolution for its filters on tensor cores: dw[c,k,l] = sum over n, i, j of
 // d[n,c,i,j] * x[n,c,i+k+TOP,j+l+LEFT], of 16-bit elements with sums in f32, then a pointwise epilogue.
 //
-// For one row of taps k this is a product of matrices: D = dT * x over all rows i of all images, with row i of d beside row
-// i+k+TOP of x. D[j][u] belongs to tap l = u - j - LEFT: each diagonal of D is one tap, and it is added up once at the end.
+// For one row of taps k this is a product of matrices: D = dT * x over all rows i of all images, with row i
+// of d beside row i+k+TOP of x. D[j][u] belongs to tap l = u - j - LEFT: each diagonal of D is one tap, and
+// it is added up once at the end.
 //
-//             u ->                         j \ u   0 1 2 3 4 5          A block makes BK rows of taps of one channel, a warp TK
-//           |x x x x x x| i                  0     1 2 3 . . .          of them, for TJ columns of d. It walks over the
-//                                            1     0 1 2 3 . .          images in steps of BATCH: their pictures lie in
-//   d d d   |           |                    2     . 0 1 2 3 .          shared memory, those of the next step are on
-//   j |     |     D     |                    3     . . 0 1 2 3          their way. Of D only tiles of 16 x 8 are made
-//     v                                      l of KW = 4, LEFT = -1     that some tap crosses.
+//             u ->         j \ u   0 1 2 3 4 5        A block makes BK rows of taps of one channel, a warp TK
+//           |x x x x x x| i  0     1 2 3 . . .        of them, for TJ columns of d. It walks over the
+//                            1     0 1 2 3 . .        images in steps of BATCH: their pictures lie in
+//   d d d   |           |    2     . 0 1 2 3 .        shared memory, those of the next step are on
+//   j |     |     D     |    3     . . 0 1 2 3        their way. Of D only tiles of 16 x 8 are made
+//     v                      l of KW = 4, LEFT = -1   that some tap crosses.
 //
 // Where d holds what is infinite or no number, or a sum is, the block makes its taps again, one by one.
 #include "prelude.cuh"
@@ -32,7 +33,7 @@ using Value = float;                                          // of the products
 constexpr Index IMAGES = 64;                                  // that are summed over
 constexpr int XH = 32, XW = 32, DH = 32, DW = 32;             // pictures of x and d
 constexpr int KH = 31, KW = 31;                               // taps
-constexpr int TOP = -15, LEFT = -15;                          // row and column of x that the first tap meets beside those of d
+constexpr int TOP = -15, LEFT = -15;                          // where the first tap meets x, beside d
 constexpr int BK = 32;                                        // rows of taps of a block
 constexpr int TK = 4, TJ = 32;                                // of a warp: rows of taps, columns of d
 constexpr int SHARES = 1;                                     // warps that share taps and columns: of images
@@ -41,14 +42,16 @@ constexpr Index CHAIN = 512;                                  // steps whose pro
 
 struct SourceX {
     static constexpr bool PIECES = true;   // rows are whole pieces of 16 bytes
-    static __device__ __forceinline__ const Element *row(const Tensors &t, Index channel, Index image, int row)
+    static __device__ __forceinline__ const Element *row(const Tensors &t, Index channel, Index image,
+                                                         int row)
     {
         return t.in0 + (channel * 1024 + image * 393216 + row * 32);
     }
 };
 struct SourceD {
     static constexpr bool PIECES = true;
-    static __device__ __forceinline__ const Element *row(const Tensors &t, Index channel, Index image, int row)
+    static __device__ __forceinline__ const Element *row(const Tensors &t, Index channel, Index image,
+                                                         int row)
     {
         return t.in1 + (channel * 1024 + image * 393216 + row * 32);
     }
@@ -62,7 +65,7 @@ __device__ __forceinline__ void finish(const Tensors &t, Index channel, int k, i
 
 constexpr int AM = 16, AN = 8, AK = 16;                              // what one instruction multiplies
 constexpr int WIDE_X = (XW + 15) / 16 * 16, WIDE_D = (DW + 15) / 16 * 16;
-constexpr int PITCH_X = WIDE_X + 8, PITCH_D = WIDE_D + 8;            // rows of an odd number of pieces lie in different banks
+constexpr int PITCH_X = WIDE_X + 8, PITCH_D = WIDE_D + 8;            // an odd number of pieces: other banks
 constexpr int GROUPS_J = (WIDE_D + TJ - 1) / TJ, GROUPS_K = BK / TK, PARTS = GROUPS_J * SHARES;
 constexpr int WARPS = GROUPS_K * PARTS, THREADS = WARPS * WARP;
 constexpr Index BLOCKS_K = (KH + BK - 1) / BK, STEPS = (IMAGES + BATCH - 1) / BATCH;
@@ -100,8 +103,12 @@ static_assert(PARTS * BK * KW * (int)sizeof(Value) + MARK_BYTES <= SHARED_BYTES,
 struct Product {
     Value acc[TK][TILES_J][PAIRS * 2][4];
 
-    // Tiles of x that columns [j0, j0 + TJ) of d meet, in the row that starts at `row`; others are never multiplied.
-    static __device__ __forceinline__ bool is_inside(int j0, int p) { return j0 + BAND + p * 16 >= 0 && j0 + BAND + p * 16 < XW; }
+    // Tiles of x that columns [j0, j0 + TJ) of d meet, in the row that starts at `row`; others are never
+    // multiplied.
+    static __device__ __forceinline__ bool is_inside(int j0, int p)
+    {
+        return j0 + BAND + p * 16 >= 0 && j0 + BAND + p * 16 < XW;
+    }
     static __device__ __forceinline__ void load(unsigned (&b)[PAIRS][4], const Element *row, int j0)
     {
         UNROLL for (int p = 0; p < PAIRS; ++p)
@@ -109,8 +116,10 @@ struct Product {
                 load_matrices_turned(b[p], row + (j0 + BAND + p * 16));
     }
 
-    // Rows i0 … i0 + 15 of one picture: while those of x for one row of taps are multiplied, the next ones are loaded.
-    __device__ __forceinline__ void add(const Element *x, const Element *d, const Element *zeros, int i0, int k0, int j0)
+    // Rows i0 … i0 + 15 of one picture: while those of x for one row of taps are multiplied, the next ones
+    // are loaded.
+    __device__ __forceinline__ void add(const Element *x, const Element *d, const Element *zeros, int i0,
+                                        int k0, int j0)
     {
         const int first = i0 + k0 + TOP;   // row of x
         if (first + AK + TK - 1 <= 0 || first >= XH)
@@ -124,12 +133,14 @@ struct Product {
         UNROLL for (int k = -1; k < TK; ++k) {
             const int next = first + row + k + 1;
             if (k + 1 < TK)
-                load(b[(k + 1) % 2], (exists && next >= 0 && next < XH ? x + next * PITCH_X : zeros) + half, j0);
+                load(b[(k + 1) % 2], (exists && next >= 0 && next < XH ? x + next * PITCH_X : zeros) + half,
+                     j0);
             UNROLL for (int p = 0; p < PAIRS && k >= 0; ++p)
                 UNROLL for (int m = 0; m < TILES_J; ++m)
                     UNROLL for (int n = 0; n < 2; ++n)
                         if (meets(m, p * 2 + n) && is_inside(j0, p))
-                            multiply_tiles(Element(), a[m], b[k % 2][p][n], b[k % 2][p][2 + n], acc[k][m][p * 2 + n]);
+                            multiply_tiles(Element(), a[m], b[k % 2][p][n], b[k % 2][p][2 + n],
+                                           acc[k][m][p * 2 + n]);
         }
     }
 
@@ -156,7 +167,10 @@ struct Product {
     }
 };
 
-__device__ __forceinline__ int images_of(Index step) { return (int)op_min<Index>(IMAGES - step * BATCH, BATCH); }
+__device__ __forceinline__ int images_of(Index step)
+{
+    return (int)op_min<Index>(IMAGES - step * BATCH, BATCH);
+}
 
 __device__ __forceinline__ void copy_step(const Tensors &t, Index channel, Index step, Element *x, Element *d)
 {
@@ -164,7 +178,8 @@ __device__ __forceinline__ void copy_step(const Tensors &t, Index channel, Index
     PlaneD::copy<THREADS>(t, channel, step * BATCH, images_of(step), d);
 }
 
-// Sixteen bits without a sign reach the sign when this is added, where they are infinite or no number: their exponent is all ones.
+// Sixteen bits without a sign reach the sign when this is added, where they are infinite or no number: their
+// exponent is all ones.
 __device__ __forceinline__ unsigned least_exponent(f16) { return 0x04000400u; }
 __device__ __forceinline__ unsigned least_exponent(bf16) { return 0x00800080u; }
 
@@ -220,7 +235,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
         for (int image = share; image < count; image += SHARES)
 #pragma unroll 1
             for (int i0 = 0; i0 < DH; i0 += AK)
-                product.add(xs + now * STEP_X + image * PlaneX::ELEMENTS, ds + now * STEP_D + image * PlaneD::ELEMENTS, zeros, i0, k0 + warp_k, j0);
+                product.add(xs + now * STEP_X + image * PlaneX::ELEMENTS,
+                            ds + now * STEP_D + image * PlaneD::ELEMENTS, zeros, i0, k0 + warp_k, j0);
         if (CHAINS && (step + 1) % CHAIN == 0)
             product.fold(slabs[warp], j0, taps);
     }

@@ -1,19 +1,20 @@
-// Depthwise convolution on tensor cores, of 16-bit elements with sums in f32, then a pointwise epilogue. Each channel has a filter
-// of its own, and its rows become Toeplitz matrices:
+// Depthwise convolution on tensor cores, of 16-bit elements with sums in f32, then a pointwise epilogue. Each
+// channel has a filter of its own, and its rows become Toeplitz matrices:
 //
 //   Y[image, row, column] = sum over kh and i of X[image, row + kh - TOP, i] * T[kh][i, column]
-//   T[kh][i, column]      = F[kh, i - column + SIDE]                                  0 beside the filter's row
+//   T[kh][i, column]      = F[kh, i - column + SIDE]                         0 beside the filter's row
 //
-// One thread block computes BI images x BH rows x BN columns of one channel. What they reach of the input lies in shared memory,
-// and so does the filter. A warp's tile has 16 rows of A, WI images x GROUPS groups of R rows each. It walks down the input: a row
-// is loaded once, and multiplied by the R rows of the filter that lead from it to a row of outputs each:
+// One thread block computes BI images x BH rows x BN columns of one channel. What they reach of the input
+// lies in shared memory, and so does the filter. A warp's tile has 16 rows of A, WI images x GROUPS groups of
+// R rows each. It walks down the input: a row is loaded once, and multiplied by the R rows of the filter that
+// lead from it to a row of outputs each:
 //
 //   step   row of the input, group g   rows of the filter, for output row g * R + 0, 1, 2, 3
 //     6    g * R + 6 - TOP             6  5  4  3
 //     7    g * R + 7 - TOP             7  6  5  4          one of them is new in each step
 //
-// A fragment of T has 8 inputs by 8 outputs and depends on the distance of both alone: a register for each distance. Neither rows
-// nor blocks that the filter does not reach are multiplied.
+// A fragment of T has 8 inputs by 8 outputs and depends on the distance of both alone: a register for each
+// distance. Neither rows nor blocks that the filter does not reach are multiplied.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -34,11 +35,11 @@ using Value = float;                                          // of the products
 constexpr unsigned EXPONENTS = 0x7c007c00u;                   // of two elements
 constexpr Index CHANNELS = 384, IMAGES = 64, SIZE = 25165824; // problem; elements of X
 constexpr int IH = 32, IW = 32, OH = 32, OW = 32;             // of an image: inputs, outputs,
-constexpr int KH = 31, KW = 31, TOP = 15, SIDE = 15;          // taps, and those of the first output that lie outside
+constexpr int KH = 31, KW = 31, TOP = 15, SIDE = 15;          // taps; those of the first output outside
 constexpr int BI = 16, BH = 32, BN = 32;                      // rTile, shared memory
 constexpr int WI = 16, WH = 4;                                // rTile, registers of a warp: as many columns
 constexpr int WARPS = 4;                                      // each makes its tiles in turn
-constexpr int LEFT = 0;                                       // columns in shared memory before those of the outputs
+constexpr int LEFT = 0;                                       // columns in shared memory before the outputs'
 constexpr int ROW = 4, ROWS = 32;                             // pieces of a row there; rows of an image
 constexpr int GROUP_PITCH = 16, IMAGE_PITCH = 129;            // pieces
 constexpr int NEAREST = -3, DISTANCES = 7;                    // of blocks of inputs from those of outputs
@@ -70,24 +71,28 @@ constexpr int STEPS = R + KH - 1;                  // of a warp down the input, 
 constexpr bool SHORT = STEPS <= 16;                // then each has its own code
 constexpr int FRAGMENTS = (ROW + 1) / 2;           // of 16 x 16, of a row of A
 constexpr int TILES_H = BH / WH, TURNS = (BI / WI * TILES_H + WARPS - 1) / WARPS;   // of warps
-constexpr bool ALL_ROWS = BH >= OH && ROWS == IH && TOP >= 0 && OH + KH - 1 - TOP >= IH;   // of an image, in every block
+// Of an image, in every block.
+constexpr bool ALL_ROWS = BH >= OH && ROWS == IH && TOP >= 0 && OH + KH - 1 - TOP >= IH;
 constexpr Index BLOCKS_H = (OH + BH - 1) / BH, BLOCKS_N = (OW + BN - 1) / BN;
 
 static_assert(WI * GROUPS == 16 && R * GROUPS == WH, "a warp has 16 rows of A");
-static_assert(BI % WI == 0 && BH % WH == 0 && BI / WI * TILES_H == WARPS * TURNS && BN % PIECE == 0, "warps cover the block's tile");
+static_assert(BI % WI == 0 && BH % WH == 0 && BI / WI * TILES_H == WARPS * TURNS && BN % PIECE == 0,
+              "warps cover the block's tile");
 static_assert(LEFT % PIECE == 0, "the first inputs are whole pieces");
 static_assert(QN == 1 || OW % QN == 0, "rows of Y hold whole vectors");
 
-// Pieces of X in shared memory: BI images, then a row of zeros. Of eight rows of A, as load_matrices reads them, each lies in
-// another group of banks: images and groups of rows begin an odd number of pieces apart, or as many as there are groups.
+// Pieces of X in shared memory: BI images, then a row of zeros. Of eight rows of A, as load_matrices reads
+// them, each lies in another group of banks: images and groups of rows begin an odd number of pieces apart,
+// or as many as there are groups.
 constexpr int ZEROS = BI * IMAGE_PITCH, INPUT_PIECES = ZEROS + ROW;
 static_assert(GROUPS == 1 || GROUP_PITCH % 8 == 1, "groups of rows lie in other banks");
 static_assert((IMAGE_PITCH - GROUPS) % 8 == 0, "and images");
 
-// Of each row of the filter there are two copies, the second shifted by an element: so two neighbours are one word, be the first
-// one even or odd. Zeros surround them. The tap of the first word:
+// Of each row of the filter there are two copies, the second shifted by an element: so two neighbours are one
+// word, be the first one even or odd. Zeros surround them. The tap of the first word:
 constexpr int FIRST_TAP = (NEAREST - 1) * PIECE + SIDE - LEFT;
-static_assert(TAP_WORDS >= 4 * DISTANCES + 4 && TAP_WORDS % 32 >= 8 && TAP_WORDS % 32 <= 24, "both copies lie in other banks");
+static_assert(TAP_WORDS >= 4 * DISTANCES + 4 && TAP_WORDS % 32 >= 8 && TAP_WORDS % 32 <= 24,
+              "both copies lie in other banks");
 
 // A warp's rows on their way from registers to memory.
 struct Slab {
@@ -116,8 +121,8 @@ struct Mine {
     }
 };
 
-__device__ __forceinline__ void load_input(const Tensors &t, Element *Xs, Index channel, Index i0, int top, int first_row,
-                                           int n0)
+__device__ __forceinline__ void load_input(const Tensors &t, Element *Xs, Index channel, Index i0, int top,
+                                           int first_row, int n0)
 {
     constexpr int EACH = (BI * ROWS * ROW + THREADS - 1) / THREADS, TOGETHER = PIECES ? 8 : 4;
     PieceAnywhere<Element>::Last last;
@@ -129,8 +134,10 @@ __device__ __forceinline__ void load_input(const Tensors &t, Element *Xs, Index 
         UNROLL for (int j = 0; j < TOGETHER; ++j) {
             const Mine it(i + j, n0);
             const int row = top + it.row;   // of those that the block reaches
-            const bool reached = ALL_ROWS || (inside(row - first_row, BH + KH - 1) && inside(row, op_min(IH, OH + KH - 1 - TOP)));
-            const bool exists = it.mine && reached && (IMAGES % BI == 0 || i0 + it.image < IMAGES) && inside(it.column, IW);
+            const bool reached = ALL_ROWS || (inside(row - first_row, BH + KH - 1) &&
+                                              inside(row, op_min(IH, OH + KH - 1 - TOP)));
+            const bool exists =
+                it.mine && reached && (IMAGES % BI == 0 || i0 + it.image < IMAGES) && inside(it.column, IW);
             const Index at = exists ? input_at(channel, i0 + it.image, row) + it.column : 0;
             if constexpr (!PIECES)
                 held[j].load(input(t), at, SIZE, exists, last);
@@ -141,7 +148,8 @@ __device__ __forceinline__ void load_input(const Tensors &t, Element *Xs, Index 
             UNROLL for (int j = 0; j < TOGETHER; ++j) {
                 const Mine it(i + j, n0);
                 const bool exists = i0 + it.image < IMAGES && inside(top + it.row, IH) && it.column >= 0;
-                const Vector<unsigned, 4> piece = held[j].value(exists ? op_max(op_min(IW - it.column, PIECE), 0) : 0);
+                const Vector<unsigned, 4> piece =
+                    held[j].value(exists ? op_max(op_min(IW - it.column, PIECE), 0) : 0);
                 if (it.mine)
                     *reinterpret_cast<Vector<unsigned, 4> *>(Xs + it.place) = piece;
             }
@@ -158,8 +166,10 @@ __device__ __forceinline__ unsigned infinite(unsigned two)
     return ((two & EXPONENTS) + LOWEST) & 0x80008000u;
 }
 
-// Both copies, a word of each at a time, and a row of zeros behind. A warp leaves a mark if some element of its share is infinite or no number.
-__device__ __forceinline__ void load_filter(const Tensors &t, unsigned (&Fs)[KH + 1][2][TAP_WORDS], int (&marks)[WARPS], Index channel)
+// Both copies, a word of each at a time, and a row of zeros behind. A warp leaves a mark if some element of
+// its share is infinite or no number.
+__device__ __forceinline__ void load_filter(const Tensors &t, unsigned (&Fs)[KH + 1][2][TAP_WORDS],
+                                            int (&marks)[WARPS], Index channel)
 {
     const int thread = (int)threadIdx.x;
     unsigned found = 0;
@@ -190,7 +200,8 @@ struct Inputs {
     // Half of a tile's registers: 8 columns of it.
     __device__ __forceinline__ unsigned piece(int i, int half) const { return at[i / 2][i % 2 * 2 + half]; }
 };
-// A row of the filter: lane l has taps 8 * distance + 2 * (l % 4) - l / 4 + {0, 1} of the nearest distance and all others.
+// A row of the filter: lane l has taps 8 * distance + 2 * (l % 4) - l / 4 + {0, 1} of the nearest distance
+// and all others.
 struct Taps {
     unsigned at[DISTANCES];
 
@@ -210,7 +221,8 @@ struct Sums {
             const int from = op_max(block + NEAREST, 0), end = op_min(block + NEAREST + DISTANCES, ROW);
             UNROLL for (int i = from; i < end; i += 2) {
                 const int next = i + 1 < end ? i + 1 : i;
-                const unsigned a[4] = {inputs.piece(i, 0), inputs.piece(i, 1), inputs.piece(next, 0), inputs.piece(next, 1)};
+                const unsigned a[4] = {inputs.piece(i, 0), inputs.piece(i, 1), inputs.piece(next, 0),
+                                       inputs.piece(next, 1)};
                 const unsigned b1 = i + 1 < end ? taps.at[next - block - NEAREST] : 0u;
                 multiply_tiles(Element(), a, taps.at[i - block - NEAREST], b1, at[block]);
             }
@@ -218,9 +230,10 @@ struct Sums {
     }
 };
 
-// A zero in T or beside the image times what is infinite or no number is no zero: sums that may have met such are made again, of
-// their own products alone.
-__device__ __forceinline__ void sum_alone(const Tensors &t, Index channel, Index image, Index row, Index column, Value *sums)
+// A zero in T or beside the image times what is infinite or no number is no zero: sums that may have met such
+// are made again, of their own products alone.
+__device__ __forceinline__ void sum_alone(const Tensors &t, Index channel, Index image, Index row,
+                                          Index column, Value *sums)
 {
 #pragma unroll 1
     for (int e = 0; e < QN; ++e) {
@@ -258,8 +271,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
         none += (Value)marks[i];
 
 #pragma unroll 1
-    for (int turn = 0; turn < TURNS; ++turn) {                // there and back: the first and the last rows are short work
-        const int tile = turn * WARPS + (turn % 2 ? WARPS - 1 - warp : warp), tile_image = tile / TILES_H * WI;
+    for (int turn = 0; turn < TURNS; ++turn) {   // there and back: the first and the last rows are short work
+        const int tile = turn * WARPS + (turn % 2 ? WARPS - 1 - warp : warp),
+                  tile_image = tile / TILES_H * WI;
         const int row0 = h0 + tile % TILES_H * WH;
         const Index image0 = i0 + tile_image;
 
@@ -297,8 +311,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
             UNROLL for (int j = 1; j < R; ++j)
                 taps[R - j].load(taps_of(from - j));
             inputs[0].load(row_of(from), lane / 16);
+            // R steps at a time, so that it is known which row is in which registers.
 #pragma unroll 1
-            for (int first = from; first <= last; first += R) {   // R steps, so that it is known which row is in which registers
+            for (int first = from; first <= last; first += R) {
                 UNROLL for (int i = 0; i < R; ++i) {
                     inputs[(i + 1) % 2].load(row_of(first + i + 1), lane / 16);
                     taps[i].load(taps_of(first + i));
@@ -311,7 +326,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
             }
         }
 
-        // Store: eight rows of A at a time by way of shared memory, so that lanes side by side have columns side by side.
+        // Store: eight rows of A at a time by way of shared memory, so that lanes side by side have columns
+        // side by side.
         Slab &slab = slabs[warp];
         UNROLL for (int part = 0; part < 2 * R; ++part) {
             const int half = part % 2, j = part / 2;
@@ -321,10 +337,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
             }
             warp_sync();
             UNROLL_4 for (int i = 0; i < 8 * BN / QN; i += WARP) {
-                const int v = i + lane, slab_row = v / (BN / QN), at = v % (BN / QN) * QN, a_row = half * 8 + slab_row;
-                const Index image = image0 + a_row / GROUPS, row = row0 + a_row % GROUPS * R + j, column = n0 + at;
-                if ((8 * BN / QN % WARP != 0 && slab_row >= 8) || (IMAGES % BI != 0 && image >= IMAGES) || (OH % BH != 0 && row >= OH) ||
-                    (OW % BN != 0 && column >= OW))
+                const int v = i + lane, slab_row = v / (BN / QN), at = v % (BN / QN) * QN,
+                          a_row = half * 8 + slab_row;
+                const Index image = image0 + a_row / GROUPS, row = row0 + a_row % GROUPS * R + j,
+                            column = n0 + at;
+                if ((8 * BN / QN % WARP != 0 && slab_row >= 8) || (IMAGES % BI != 0 && image >= IMAGES) ||
+                    (OH % BH != 0 && row >= OH) || (OW % BN != 0 && column >= OW))
                     continue;
                 Value totals[QN], doubt = none;
                 load_vector<QN>(slab.at[slab_row], at, totals);

@@ -1,14 +1,15 @@
 // ---- planes: pictures in shared memory ----
 
-// ROWS x COLUMNS elements for each picture, PITCH from row to row; column 0 stands behind `LEFT` elements that are never written.
-// Source::row(tensors, channel, picture, row) is where a row begins in memory; with PIECES its columns are whole aligned pieces of
-// 16 bytes, which are copied asynchronously.
+// ROWS x COLUMNS elements for each picture, PITCH from row to row; column 0 stands behind `LEFT` elements
+// that are never written. Source::row(tensors, channel, picture, row) is where a row begins in memory; with
+// PIECES its columns are whole aligned pieces of 16 bytes, which are copied asynchronously.
 template <class Source, int ROWS, int COLUMNS, int PITCH, int LEFT> struct Plane {
     static constexpr int ELEMENTS = ROWS * PITCH;
 
     // Pictures [first, first + count) of the channel, by all threads of the block.
     template <int THREADS, class Tensors, class Index, class T>
-    static __device__ __forceinline__ void copy(const Tensors &t, Index channel, Index first, int count, T *planes)
+    static __device__ __forceinline__ void copy(const Tensors &t, Index channel, Index first, int count,
+                                                T *planes)
     {
         constexpr int PIECE = Source::PIECES ? 16 / static_cast<int>(sizeof(T)) : 1, LINE = COLUMNS / PIECE;
         UNROLL_4 for (int i = static_cast<int>(threadIdx.x); i < count * (ROWS * LINE); i += THREADS) {
@@ -23,9 +24,10 @@ template <class Source, int ROWS, int COLUMNS, int PITCH, int LEFT> struct Plane
     }
 };
 
-// sum over images, i, j of d[i,j] * x[i+down,j+along], 0 outside of x: term by term as it stands there, so that what is infinite or
-// no number is multiplied by zeros, too.
-template <class Value, class SourceX, class SourceD, int XH, int XW, int DH, int DW, class Tensors, class Index>
+// sum over images, i, j of d[i,j] * x[i+down,j+along], 0 outside of x: term by term as it stands there, so
+// that what is infinite or no number is multiplied by zeros, too.
+template <class Value, class SourceX, class SourceD, int XH, int XW, int DH, int DW, class Tensors,
+          class Index>
 DEVICE Value exact_correlation(const Tensors &t, Index channel, Index images, int down, int along)
 {
     Value total = 0;

@@ -1,4 +1,5 @@
-// depthwise: images of a channel under that channel's filter, multiplied and added up tap by tap on the lanes.
+// depthwise: images of a channel under that channel's filter, multiplied and added up tap by tap on the
+// lanes.
 #include "codegen/family/depthwise/direct.h"
 
 #include <stdlib.h>
@@ -9,9 +10,8 @@
 #include "rtile/space.h"
 
 enum {
-    MAX_LINE = 64,   // outputs of a thread, of one line
-    MAX_WALK =
-        2048,   // of its multiply-adds, which are written out, for a row of taps: 32 KB of instructions
+    MAX_LINE = 64,         // outputs of a thread, of one line
+    MAX_WALK = 2048,       // of its multiply-adds for a row of taps, which are written out: 32 KB of code
     MAX_ALONG_TAPS = 64,   // that a thread holds
     WHOLE_LINE = 256,      // outputs of a line that a block does not cut
     MAX_IMAGES = 16,       // of a block,
@@ -138,7 +138,8 @@ static bool meets_all(const Slide *slide)
     return slide->offset <= 0 && last >= slide->inputs - 1 && no_gaps;
 }
 
-/* Lines are copied whole, in pieces of 16 bytes: what is counted is what is copied then. Filters are widened on their way. */
+/* Lines are copied whole, in pieces of 16 bytes: what is counted is what is copied then. Filters are widened
+   on their way. */
 static void add_staged(TileSpace *space, const Fusion *fusion, const Depthwise *shape, const DirectWay *way)
 {
     Slide along = slide_along(shape), down = slide_down(shape);
@@ -177,7 +178,8 @@ static int64_t group_stride(const AxisGroup *group, const Affine *offset)
     return group->count ? offset->coef[group->axes[group->count - 1]] : 0;
 }
 
-/* Do all places from which pieces are copied lie at multiples of `piece`, with their neighbours along `inner` behind them? */
+/* Do all places from which pieces are copied lie at multiples of `piece`, with their neighbours along `inner`
+   behind them? */
 static bool copies_pieces(const Fusion *fusion, const Depthwise *shape, int inner, int64_t piece)
 {
     int64_t all = shape->x_origin;
@@ -262,7 +264,8 @@ static Schedule schedule_of(const Fusion *fusion, const TileSpace *space, const 
 
 static AxisRule all_of(int64_t extent) { return (AxisRule){extent, extent}; }
 
-/* Outputs of a thread, at most: their sums stay in registers, and what is written out of a row in the instruction cache. */
+/* Outputs of a thread, at most: their sums stay in registers, and what is written out of a row in the
+   instruction cache. */
 static int64_t most_outputs(const TileRules *rules, const Slide *along)
 {
     int64_t most = smaller(MAX_LINE * 32 / rules->accumulator_bits, MAX_WALK / along->taps);
@@ -305,11 +308,12 @@ static bool is_enough(const TileRules *rules, const DeviceSpec *device, const RT
     int64_t blocks = 1;
     for (int a = CHANNEL; a <= ALONG; a++)
         blocks = size_product(blocks, ceil_div(rules->space.axes[a].extent, block->size[a]));
-    return blocks >= 2 * (int64_t)device->sm_count && 3 * shared_of(rules, block, NULL) <= device->shared_per_sm;
+    return blocks >= 2 * (int64_t)device->sm_count &&
+           3 * shared_of(rules, block, NULL) <= device->shared_per_sm;
 }
 
-/* Of a warp's lines few go outside alone, and there are warps enough to wait for each other, where shared memory has room for
-   three such blocks, and there are two for each SM. */
+/* Of a warp's lines few go outside alone, and there are warps enough to wait for each other, where shared
+   memory has room for three such blocks, and there are two for each SM. */
 static RTile least_block(const TileRules *rules, const DeviceSpec *device, const DirectWay *way)
 {
     for (int64_t images = LEAST_IMAGES; images >= 1; images /= LEAST_IMAGES)

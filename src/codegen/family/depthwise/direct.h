@@ -1,4 +1,5 @@
-// What the two halves of the direct kernels share: which program is constructed, and how it lies in shared memory.
+// What the two halves of the direct kernels share: which program is constructed, and how it lies in shared
+// memory.
 #pragma once
 #include "codegen/family/depthwise/shape.h"
 #include "codegen/family/family.h"
@@ -10,9 +11,8 @@ enum { CHANNEL, MULTIPLIER, BATCH, DOWN, ALONG, DOWN_TAP, ALONG_TAP };
 
 /* The family's choice. */
 typedef struct DirectWay {
-    bool
-        channels_last;   // lanes lie along channels, as the images do in memory; else images' lines are contiguous
-    int piece;           // elements that are copied together; 1: one by one
+    bool channels_last;   // lanes lie along channels, as images do in memory; else along their lines
+    int piece;            // elements that are copied together; 1: one by one
 } DirectWay;
 DirectWay direct_way(const TileRules *rules);
 

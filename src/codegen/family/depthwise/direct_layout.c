@@ -65,9 +65,7 @@ static void place_images(DirectLayout *layout, const DirectWay *way, const RTile
     layout->row_pitch =
         images < TOGETHER ? odd_units(layout->columns, unit) : round_up(layout->columns, unit);
     layout->image_pitch = odd_units(layout->rows * layout->row_pitch, unit);
-    int64_t lines =
-        TOGETHER /
-        images;   // of an image, beside those of the next one: 9 units, and 2 * 9 of the next 4 images
+    int64_t lines = TOGETHER / images;   // of an image, beside the next one's: 9 units, 2 * 9 of 4 images
     while (lines > 1 && (layout->image_pitch - lines * layout->row_pitch) / unit % TOGETHER)
         layout->image_pitch += unit;
 }

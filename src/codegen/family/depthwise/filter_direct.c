@@ -1,4 +1,5 @@
-// filter_direct: the gradient of a depthwise convolution for its filters, each thread with the sums of a tile of taps.
+// filter_direct: the gradient of a depthwise convolution for its filters, each thread with the sums of a tile
+// of taps.
 #include <inttypes.h>
 
 #include "base/checked.h"
@@ -7,17 +8,17 @@
 #include "rtile/space.h"
 
 enum {
-    VECTOR = 4,          // columns that a thread reads at once
-    COLUMNS = 8,         // of d that it has
-    MARGIN_GRANULE = 16, // columns around pictures: whole pieces, whatever the type
-    LEAST_TAPS = 3,      // rows of taps of a thread: each row of x meets as many rows of d,
-    MOST_TAPS = 5,       // which have room in registers
-    LEAST_THREADS = 192, // of a block, if more of them can share taps
+    VECTOR = 4,            // columns that a thread reads at once
+    COLUMNS = 8,           // of d that it has
+    MARGIN_GRANULE = 16,   // columns around pictures: whole pieces, whatever the type
+    LEAST_TAPS = 3,        // rows of taps of a thread: each row of x meets as many rows of d,
+    MOST_TAPS = 5,         // which have room in registers
+    LEAST_THREADS = 192,   // of a block, if more of them can share taps
     MOST_THREADS = 512,
     OTHER_REGISTERS = 44,
-    MOST_SHARES = 4,     // threads that share taps: of a step's images, and of a picture's rows
+    MOST_SHARES = 4,   // threads that share taps: of a step's images, and of a picture's rows
     LEAST_WARP = 32,
-    HALF_SHARED = 2      // blocks of an SM: one computes while the other waits
+    HALF_SHARED = 2   // blocks of an SM: one computes while the other waits
 };
 
 static bool matches(const Fusion *fusion, const DeviceSpec *device)
@@ -31,9 +32,9 @@ static bool matches(const Fusion *fusion, const DeviceSpec *device)
 
 /* The family chooses one of them. */
 typedef struct DirectTile {
-    int16_t block_taps;            // rows of taps
-    int16_t taps_down, taps_along; // of a thread
-    int16_t shares, row_shares;    // threads that share them
+    int16_t block_taps;              // rows of taps
+    int16_t taps_down, taps_along;   // of a thread
+    int16_t shares, row_shares;      // threads that share them
 } DirectTile;
 
 /* What follows for the template, which says why. */
@@ -43,7 +44,10 @@ typedef struct TapsLayout {
     int64_t staged_bytes, shared_bytes;
 } TapsLayout;
 
-static int64_t element_bytes(const Pictures *pictures) { return dtype_info[pictures->access->tensor->dtype].bits / 8; }
+static int64_t element_bytes(const Pictures *pictures)
+{
+    return dtype_info[pictures->access->tensor->dtype].bits / 8;
+}
 
 static TapsLayout layout_of(const Fusion *fusion, const FilterGradient *gradient, const DirectTile *tile)
 {
@@ -54,15 +58,18 @@ static TapsLayout layout_of(const Fusion *fusion, const FilterGradient *gradient
         .groups_along = ceil_div(gradient->taps_along + skip, tile->taps_along),
         .groups_column = ceil_div(gradient->d.columns, COLUMNS),
     };
-    int64_t last = (layout.groups_column - 1) * COLUMNS + (layout.groups_along - 1) * tile->taps_along + first + window;
+    int64_t last =
+        (layout.groups_column - 1) * COLUMNS + (layout.groups_along - 1) * tile->taps_along + first + window;
     int64_t margin = first < 0 ? round_up(-first, MARGIN_GRANULE) : 0;
-    int64_t pitch_x = margin + round_up(last > gradient->x.columns ? last : gradient->x.columns, MARGIN_GRANULE);
+    int64_t pitch_x =
+        margin + round_up(last > gradient->x.columns ? last : gradient->x.columns, MARGIN_GRANULE);
     int64_t pitch_d = round_up(layout.groups_column * COLUMNS, MARGIN_GRANULE);
     int64_t picture = gradient->x.rows * pitch_x * element_bytes(&gradient->x) +
                       gradient->d.rows * pitch_d * element_bytes(&gradient->d);
     int64_t value_bytes = dtype_info[fusion->ops[0].body->type].bits / 8;
     int64_t sums = tile->block_taps * layout.groups_along * tile->taps_along * value_bytes;
-    layout.threads = layout.groups_down * layout.groups_along * layout.groups_column * tile->shares * tile->row_shares;
+    layout.threads =
+        layout.groups_down * layout.groups_along * layout.groups_column * tile->shares * tile->row_shares;
     layout.staged_bytes = 2 * tile->shares * picture;
     layout.shared_bytes = (layout.staged_bytes > sums ? layout.staged_bytes : sums) +
                           filter_gradient_mark_bytes(ceil_div(layout.threads, LEAST_WARP));
@@ -83,17 +90,22 @@ static bool fill_tile(const Fusion *fusion, const FilterGradient *gradient, Dire
 }
 
 /* Threads that share a step's images: as many as leave room for a second block of the SM, or one. */
-static int shares_of(const Fusion *fusion, const FilterGradient *gradient, const DeviceSpec *device, DirectTile tile)
+static int shares_of(const Fusion *fusion, const FilterGradient *gradient, const DeviceSpec *device,
+                     DirectTile tile)
 {
     int64_t room = device->shared_per_sm / HALF_SHARED - device->shared_reserved_per_block;
     for (tile.shares = MOST_SHARES; tile.shares > 1; tile.shares /= 2)
-        if (tile.shares <= gradient->shape.summed.extent && layout_of(fusion, gradient, &tile).shared_bytes <= room)
+        if (tile.shares <= gradient->shape.summed.extent &&
+            layout_of(fusion, gradient, &tile).shared_bytes <= room)
             break;
     return tile.shares;
 }
 
 /* Elements that a thread holds beside its sums: rows of d, and what they meet of a row of x. */
-static int inputs_of(const DirectTile *tile) { return tile->taps_down * COLUMNS + COLUMNS + tile->taps_along; }
+static int inputs_of(const DirectTile *tile)
+{
+    return tile->taps_down * COLUMNS + COLUMNS + tile->taps_along;
+}
 
 static int64_t warps_of(const Fusion *fusion, const DeviceSpec *device, const FilterGradient *gradient,
                         const DirectTile *tile)
@@ -127,7 +139,8 @@ static Schedule schedule_of(const Fusion *fusion, const FilterGradient *gradient
                                      .value_bytes = (uint8_t)(bits / 8),
                                  });
     schedule_map(&schedule, schedule_ops(fusion, false));
-    schedule_store(&schedule, (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
+    schedule_store(&schedule,
+                   (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
     return schedule;
 }
 
@@ -162,8 +175,8 @@ static TileRules tile_rules(const Fusion *fusion, const DeviceSpec *device, cons
 }
 
 /* Tiles of which an SM has room for so many warps. */
-static int tiles_with_warps(const Fusion *fusion, const DeviceSpec *device, const FilterGradient *gradient, int warps,
-                            TileRules *variants)
+static int tiles_with_warps(const Fusion *fusion, const DeviceSpec *device, const FilterGradient *gradient,
+                            int warps, TileRules *variants)
 {
     int count = 0;
     for (int along = VECTOR; along <= 2 * VECTOR; along += VECTOR)
@@ -202,11 +215,12 @@ static void emit(StrBuf *out, const KernelPlan *plan)
                   value_type(plan->fusion->ops[0].body->type));
     filter_gradient_emit_sizes(out, &gradient);
     strbuf_printf(out, "constexpr int BK = %d;   // rows of taps of a block\n", tile.block_taps);
-    strbuf_printf(out, "constexpr int TK = %d, TL = %d;   // taps of a thread\n", tile.taps_down, tile.taps_along);
+    strbuf_printf(out, "constexpr int TK = %d, TL = %d;   // taps of a thread\n", tile.taps_down,
+                  tile.taps_along);
     strbuf_printf(out, "constexpr int TC = %d;   // columns of d that it has at once\n", COLUMNS);
-    strbuf_printf(out,
-                  "constexpr int SHARES = %d, ROW_SHARES = %d;   // threads that share taps: of images, of rows\n",
-                  tile.shares, tile.row_shares);
+    strbuf_printf(
+        out, "constexpr int SHARES = %d, ROW_SHARES = %d;   // threads that share taps: of images, of rows\n",
+        tile.shares, tile.row_shares);
     strbuf_printf(out, "constexpr int BATCH = %d;   // images of a step\n", tile.shares);
     strbuf_printf(out, "constexpr int THREADS = %d;\n", plan->threads);
     filter_gradient_emit_functions(out, plan, &gradient);

@@ -1,5 +1,5 @@
-// filter_gemm: the gradient of a depthwise convolution for its filters on tensor cores. Each row of taps is a product of two
-// matrices, whose diagonals are the taps.
+// filter_gemm: the gradient of a depthwise convolution for its filters on tensor cores. Each row of taps is a
+// product of two matrices, whose diagonals are the taps.
 #include <inttypes.h>
 
 #include "base/checked.h"
@@ -9,16 +9,18 @@
 #include "rtile/space.h"
 
 enum {
-    ATOM_M = 16, ATOM_N = 8, ATOM_K = 16,
-    PAD = 8,              // elements between rows in shared memory
-    STEP_IMAGES = 4,      // of a step
-    MOST_TAPS = 4,        // rows of taps of a warp: their sums have room in registers
-    MOST_COLUMNS = 64,    // of d, likewise; where these are all, whatever lies outside is known beforehand
-    MOST_SHARES = 2,      // warps that share taps: of a step's images
+    ATOM_M = 16,
+    ATOM_N = 8,
+    ATOM_K = 16,
+    PAD = 8,             // elements between rows in shared memory
+    STEP_IMAGES = 4,     // of a step
+    MOST_TAPS = 4,       // rows of taps of a warp: their sums have room in registers
+    MOST_COLUMNS = 64,   // of d, likewise; where these are all, whatever lies outside is known beforehand
+    MOST_SHARES = 2,     // warps that share taps: of a step's images
     MOST_THREADS = 512,
-    ENOUGH_WARPS = 12,    // of an SM, if some tile allows them
-    OTHER_REGISTERS = 8,  // of a thread, beside sums and what is multiplied
-    MAX_CHAIN = 8192      // rows that are added up in one go: see MAX_CHAIN of gemm
+    ENOUGH_WARPS = 12,     // of an SM, if some tile allows them
+    OTHER_REGISTERS = 8,   // of a thread, beside sums and what is multiplied
+    MAX_CHAIN = 8192       // rows that are added up in one go: see MAX_CHAIN of gemm
 };
 
 static const Atom *atom_of(const FilterGradient *gradient, const DeviceSpec *device)
@@ -40,16 +42,16 @@ static bool matches(const Fusion *fusion, const DeviceSpec *device)
 
 /* The family chooses one of them. */
 typedef struct GemmTile {
-    int16_t block_taps;    // rows of taps,
-    int16_t taps, columns; // of a warp: of d
+    int16_t block_taps;      // rows of taps,
+    int16_t taps, columns;   // of a warp: of d
     int16_t shares, images;
 } GemmTile;
 
 /* What follows for the template, which says why. */
 typedef struct GemmLayout {
     int64_t groups_column, warps;
-    int64_t band, pairs;     // where x begins under a warp's columns; pairs of tiles from there on
-    int64_t chain;           // steps
+    int64_t band, pairs;   // where x begins under a warp's columns; pairs of tiles from there on
+    int64_t chain;         // steps
     int64_t staged_bytes, shared_bytes;
 } GemmLayout;
 
@@ -66,13 +68,15 @@ static GemmLayout layout_of(const FilterGradient *gradient, const GemmTile *tile
     layout.band = left >= 0 ? left / ATOM_M * ATOM_M : -wide(-left);
     layout.pairs = (tile->columns - 1 + gradient->taps_along - 1 + left - layout.band) / ATOM_M + 1;
     layout.chain = most(MAX_CHAIN / (tile->images * wide(gradient->d.rows)), 1);
-    int64_t elements = 2 * tile->images * (gradient->x.rows * (x_columns + PAD) + gradient->d.rows * (d_columns + PAD)) +
-                       most(x_columns, d_columns);
+    int64_t elements =
+        2 * tile->images * (gradient->x.rows * (x_columns + PAD) + gradient->d.rows * (d_columns + PAD)) +
+        most(x_columns, d_columns);
     int64_t slabs = layout.warps * ATOM_M * (layout.pairs * ATOM_M + 2) * 4;
     int64_t sums = parts * tile->block_taps * gradient->taps_along * 4;
     bool chains = ceil_div(gradient->shape.summed.extent, tile->images) > layout.chain;
     layout.staged_bytes = 2 * elements;
-    int64_t together = chains ? round_up(layout.staged_bytes, ATOM_M) + slabs : most(layout.staged_bytes, slabs);
+    int64_t together =
+        chains ? round_up(layout.staged_bytes, ATOM_M) + slabs : most(layout.staged_bytes, slabs);
     layout.shared_bytes = round_up(most(together, sums), ATOM_M) + filter_gradient_mark_bytes(layout.warps);
     return layout;
 }
@@ -117,7 +121,8 @@ static Schedule schedule_of(const Fusion *fusion, const FilterGradient *gradient
                                      .value_bytes = 4,
                                  });
     schedule_map(&schedule, schedule_ops(fusion, false));
-    schedule_store(&schedule, (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
+    schedule_store(&schedule,
+                   (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
     return schedule;
 }
 
@@ -130,10 +135,13 @@ static double tile_flops(const FilterGradient *gradient, const GemmTile *tile, i
 }
 
 /* Of a thread: sums, a tile of d, those of x for one row of taps and the next. */
-static int64_t registers_of(const FilterGradient *gradient, const GemmTile *tile, const GemmLayout *layout, int64_t tiles)
+static int64_t registers_of(const FilterGradient *gradient, const GemmTile *tile, const GemmLayout *layout,
+                            int64_t tiles)
 {
-    int64_t inside = wide(gradient->x.columns) / ATOM_M, pairs = layout->pairs < inside ? layout->pairs : inside;
-    return tile->taps * tiles * 4 + tile->columns / 4 + (tile->taps > 1 ? 2 : 1) * pairs * 4 + OTHER_REGISTERS;
+    int64_t inside = wide(gradient->x.columns) / ATOM_M,
+            pairs = layout->pairs < inside ? layout->pairs : inside;
+    return tile->taps * tiles * 4 + tile->columns / 4 + (tile->taps > 1 ? 2 : 1) * pairs * 4 +
+           OTHER_REGISTERS;
 }
 
 static int64_t warps_of(const DeviceSpec *device, const FilterGradient *gradient, const GemmTile *tile)
@@ -187,8 +195,8 @@ static bool fill_tile(const FilterGradient *gradient, const DeviceSpec *device, 
 }
 
 /* Tiles of which an SM has room for so many warps. */
-static int tiles_with_warps(const Fusion *fusion, const DeviceSpec *device, const FilterGradient *gradient, int warps,
-                            TileRules *variants)
+static int tiles_with_warps(const Fusion *fusion, const DeviceSpec *device, const FilterGradient *gradient,
+                            int warps, TileRules *variants)
 {
     int count = 0;
     int64_t columns = wide(gradient->d.columns);
@@ -218,15 +226,18 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     GemmTile tile;
     filter_gradient_find(plan->fusion, &gradient);
     rules_chosen(plan->rules, &tile, sizeof tile);
-    strbuf_printf(out, "using Element = %s;   // of x and d\nusing Value = float;   // of the products and their sum\n",
-                  atom_of(&gradient, plan->device)->element);
+    strbuf_printf(
+        out, "using Element = %s;   // of x and d\nusing Value = float;   // of the products and their sum\n",
+        atom_of(&gradient, plan->device)->element);
     filter_gradient_emit_sizes(out, &gradient);
     strbuf_printf(out, "constexpr int BK = %d;   // rows of taps of a block\n", tile.block_taps);
-    strbuf_printf(out, "constexpr int TK = %d, TJ = %d;   // of a warp: rows of taps, columns of d\n", tile.taps,
-                  tile.columns);
-    strbuf_printf(out, "constexpr int SHARES = %d;   // warps that share taps and columns: of images\n", tile.shares);
+    strbuf_printf(out, "constexpr int TK = %d, TJ = %d;   // of a warp: rows of taps, columns of d\n",
+                  tile.taps, tile.columns);
+    strbuf_printf(out, "constexpr int SHARES = %d;   // warps that share taps and columns: of images\n",
+                  tile.shares);
     strbuf_printf(out, "constexpr int BATCH = %d;   // images of a step\n", tile.images);
-    strbuf_printf(out, "constexpr Index CHAIN = %" PRId64 ";   // steps whose products are added up in one go\n",
+    strbuf_printf(out,
+                  "constexpr Index CHAIN = %" PRId64 ";   // steps whose products are added up in one go\n",
                   layout_of(&gradient, &tile).chain);
     filter_gradient_emit_functions(out, plan, &gradient);
 }

@@ -31,7 +31,8 @@ static bool group_allows_pieces(const AxisGroup *group, const Affine *offset, in
 static void set_pieces(Pictures *pictures, const Depthwise *shape)
 {
     int64_t bytes = dtype_info[pictures->access->tensor->dtype].bits / 8;
-    pictures->pieces = pictures->columns * bytes % PIECE_BYTES == 0 && pictures->origin * bytes % PIECE_BYTES == 0 &&
+    pictures->pieces = pictures->columns * bytes % PIECE_BYTES == 0 &&
+                       pictures->origin * bytes % PIECE_BYTES == 0 &&
                        pictures->row_stride * bytes % PIECE_BYTES == 0 &&
                        group_allows_pieces(&shape->channel, pictures->offset, bytes) &&
                        group_allows_pieces(&shape->summed, pictures->offset, bytes);
@@ -99,7 +100,8 @@ static DataTile pictures_tile(const Depthwise *shape, const Pictures *pictures)
         .windows = true,
     };
     int64_t channel = pictures->rows * pictures->columns, image = channel * shape->channel.extent;
-    bool in_order = shape->channel.count <= 1 && shape->summed.count <= 1 && pictures->row_stride == pictures->columns;
+    bool in_order =
+        shape->channel.count <= 1 && shape->summed.count <= 1 && pictures->row_stride == pictures->columns;
     for (int i = 0; i < shape->channel.count; i++)
         in_order &= pictures->offset->coef[shape->channel.axes[i]] == channel;
     for (int i = 0; i < shape->summed.count; i++)
@@ -124,8 +126,8 @@ static DataTile output_tile(const Fusion *fusion, const FilterGradient *gradient
     };
 }
 
-TileSpace filter_gradient_space(const Fusion *fusion, const DeviceSpec *device, const FilterGradient *gradient,
-                                int64_t taps)
+TileSpace filter_gradient_space(const Fusion *fusion, const DeviceSpec *device,
+                                const FilterGradient *gradient, int64_t taps)
 {
     const Depthwise *shape = &gradient->shape;
     TileSpace space = space_new(fusion, device);
@@ -151,10 +153,12 @@ double filter_gradient_rows_inside(const FilterGradient *gradient)
 {
     if (gradient->down < 0)
         return 1;
-    return (double)image_pairs_inside(&gradient->shape.image[0]) / (double)(gradient->taps_down * gradient->d.rows);
+    return (double)image_pairs_inside(&gradient->shape.image[0]) /
+           (double)(gradient->taps_down * gradient->d.rows);
 }
 
-int64_t filter_gradient_warps(const DeviceSpec *device, int64_t threads, int64_t registers, int64_t shared_bytes)
+int64_t filter_gradient_warps(const DeviceSpec *device, int64_t threads, int64_t registers,
+                              int64_t shared_bytes)
 {
     Limiter limiter;
     int blocks = perf_blocks_per_sm(device, (int)threads, (int)registers, shared_bytes, &limiter);
@@ -175,8 +179,11 @@ void filter_gradient_walk(Schedule *schedule, const Fusion *fusion, const Filter
     schedule_loop(schedule, (Loop){.axis = IMAGE});
     schedule_wait(schedule, 0);
     schedule_barrier(schedule, SCOPE_BLOCK);
-    schedule_load(schedule, (Move){.tiles = copied, .from = PLACE_MEMORY, .to = PLACE_SHARED, .async = true, .ahead = 1});
-    schedule_load(schedule, (Move){.tiles = inputs & ~copied, .from = PLACE_MEMORY, .to = PLACE_SHARED, .ahead = 1});
+    schedule_load(
+        schedule,
+        (Move){.tiles = copied, .from = PLACE_MEMORY, .to = PLACE_SHARED, .async = true, .ahead = 1});
+    schedule_load(schedule,
+                  (Move){.tiles = inputs & ~copied, .from = PLACE_MEMORY, .to = PLACE_SHARED, .ahead = 1});
     schedule_load(schedule, (Move){.tiles = inputs, .from = PLACE_SHARED, .to = PLACE_REGISTERS});
     schedule_reduce(schedule, schedule_ops(fusion, true));
     schedule_end(schedule);
@@ -186,7 +193,8 @@ void filter_gradient_walk(Schedule *schedule, const Fusion *fusion, const Filter
 
 void filter_gradient_emit_sizes(StrBuf *out, const FilterGradient *gradient)
 {
-    strbuf_printf(out, "constexpr Index IMAGES = %" PRId64 ";   // that are summed over\n", gradient->shape.summed.extent);
+    strbuf_printf(out, "constexpr Index IMAGES = %" PRId64 ";   // that are summed over\n",
+                  gradient->shape.summed.extent);
     strbuf_printf(out,
                   "constexpr int XH = %" PRId64 ", XW = %" PRId64 ", DH = %" PRId64 ", DW = %" PRId64
                   ";   // pictures of x and d\n",
@@ -199,7 +207,8 @@ void filter_gradient_emit_sizes(StrBuf *out, const FilterGradient *gradient)
                   gradient->top, gradient->left);
 }
 
-static void emit_source(StrBuf *out, const Scope *scope, const Depthwise *shape, const Pictures *pictures, char name)
+static void emit_source(StrBuf *out, const Scope *scope, const Depthwise *shape, const Pictures *pictures,
+                        char name)
 {
     Affine offset = {.constant = pictures->origin};
     for (int i = 0; i < shape->channel.count; i++)
@@ -210,7 +219,8 @@ static void emit_source(StrBuf *out, const Scope *scope, const Depthwise *shape,
                   "\nstruct Source%c {\n"
                   "    using Element = %s;\n"
                   "    static constexpr bool PIECES = %s;   // rows are whole aligned pieces of 16 bytes\n"
-                  "    static __device__ __forceinline__ const Element *row(const Tensors &t, Index channel, Index image, "
+                  "    static __device__ __forceinline__ const Element *row(const Tensors &t, Index channel, "
+                  "Index image, "
                   "int row)\n    {\n        (void)channel, (void)image, (void)row;\n",
                   name, memory_type(pictures->access->tensor->dtype), pictures->pieces ? "true" : "false");
     uint32_t used = affine_axes(&offset);
@@ -223,7 +233,8 @@ static void emit_source(StrBuf *out, const Scope *scope, const Depthwise *shape,
 
 static void emit_finish(StrBuf *out, const Scope *scope, const FilterGradient *gradient)
 {
-    strbuf_puts(out, "\n__device__ __forceinline__ void finish(const Tensors &t, Index channel, int k, int l, Value total)\n"
+    strbuf_puts(out, "\n__device__ __forceinline__ void finish(const Tensors &t, Index channel, int k, int "
+                     "l, Value total)\n"
                      "{\n    (void)channel, (void)k;\n");
     const AxisGroup *channel = &gradient->shape.channel;
     emit_axes_positions(out, "    ", "channel", scope, channel->axes, channel->count,

@@ -2,7 +2,8 @@
 //
 //   dw[c, k, l] = sum[n, i, j](x[n, c, i + k + top, j + l + left] * d[n, c, i, j])       0 outside of x
 //
-// It has the form of a depthwise convolution (shape.h) whose filter is d: its taps are the pixels of d, its outputs the taps.
+// It has the form of a depthwise convolution (shape.h) whose filter is d: its taps are the pixels of d, its
+// outputs the taps.
 #pragma once
 #include "codegen/family/depthwise/shape.h"
 #include "codegen/family/family.h"
@@ -13,7 +14,7 @@ typedef struct Pictures {
     const Affine *offset;   // of a picture, by the axes of channels and images,
     int64_t origin;         // and of the first one
     int64_t row_stride, rows, columns;
-    bool pieces;            // rows are whole aligned pieces of 16 bytes
+    bool pieces;   // rows are whole aligned pieces of 16 bytes
 } Pictures;
 
 typedef struct FilterGradient {
@@ -21,32 +22,33 @@ typedef struct FilterGradient {
     Pictures x, d;
     int64_t taps_down, taps_along;
     int64_t top, left;
-    int down, along;        // the fusion's axes of the taps; -1: there is one row of them
+    int down, along;   // the fusion's axes of the taps; -1: there is one row of them
 } FilterGradient;
 
-/* Is it one, of pictures whose rows lie in memory as they are, without stride and dilation? There are more pixels than taps: else
-   it is a convolution with a filter larger than its image. */
+/* Is it one, of pictures whose rows lie in memory as they are, without stride and dilation? There are more
+   pixels than taps: else it is a convolution with a filter larger than its image. */
 bool filter_gradient_find(const Fusion *fusion, FilterGradient *gradient);
 
 /* Axes of the kernels' space. */
 enum { CHANNEL, TAP_DOWN, TAP_ALONG, IMAGE, ROW, COLUMN };
 
 /* Tiles of x and d, both staged, and of what is stored. `taps`: rows of them that a block makes. */
-TileSpace filter_gradient_space(const Fusion *fusion, const DeviceSpec *device, const FilterGradient *gradient,
-                                int64_t taps);
+TileSpace filter_gradient_space(const Fusion *fusion, const DeviceSpec *device,
+                                const FilterGradient *gradient, int64_t taps);
 
 /* Pairs of a row of d and a row of taps that meet a row of x, of all. */
 double filter_gradient_rows_inside(const FilterGradient *gradient);
 
-/* Warps of an SM. Where they are few nothing hides that each waits for the next step: 4 take 1.8 times as long as the model
-   says, 16 hardly longer (tuning-log 50). */
-int64_t filter_gradient_warps(const DeviceSpec *device, int64_t threads, int64_t registers, int64_t shared_bytes);
+/* Warps of an SM. Where they are few nothing hides that each waits for the next step: 4 take 1.8 times as
+   long as the model says, 16 hardly longer (tuning-log 50). */
+int64_t filter_gradient_warps(const DeviceSpec *device, int64_t threads, int64_t registers,
+                              int64_t shared_bytes);
 
 /* Shared memory in which warps leave a mark each: some element is infinite or no number. */
 int64_t filter_gradient_mark_bytes(int64_t warps);
 
-/* What a block does with each step of pictures, of which two have room: it copies the next one and multiplies this one.
-   `zeros`: bytes around the pictures. */
+/* What a block does with each step of pictures, of which two have room: it copies the next one and multiplies
+   this one. `zeros`: bytes around the pictures. */
 void filter_gradient_walk(Schedule *schedule, const Fusion *fusion, const FilterGradient *gradient,
                           const TileSpace *space, int64_t zeros);
 

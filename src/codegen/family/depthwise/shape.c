@@ -112,7 +112,8 @@ static bool is_image_dim(const Fusion *fusion, const Expr *x, const Dim *dim)
     return (has_output && has_tap) || is_guarded(x, dim);
 }
 
-/* Input 0 and tap 0 are where the offset of everything else leads: the dimensions' constants count no more. */
+/* Input 0 and tap 0 are where the offset of everything else leads: the dimensions' constants count no
+   more. */
 static bool find_image(const Fusion *fusion, Depthwise *shape)
 {
     const Access *access = factor_access(shape->x);
@@ -219,7 +220,8 @@ static bool some_taps(const Depthwise *shape)
     return false;
 }
 
-/* Where either factor could be the image (a gradient of a strided filter writes `x[h - r] * w[2*r + a]`), it is the larger. */
+/* Where either factor could be the image (a gradient of a strided filter writes `x[h - r] * w[2*r + a]`), it
+   is the larger. */
 bool depthwise_find(const Fusion *fusion, Depthwise *shape)
 {
     const FusedOp *op = &fusion->ops[0];

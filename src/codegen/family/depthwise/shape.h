@@ -1,10 +1,10 @@
 // A sum of products of an image under a window and a filter whose channels are also the image's:
 //
-//   y[n, c, m, i, j] = sum[k, l](x[n, c, i*step + k*dilation + offset, …] * w[c, m, k, l])        0 outside of x
+//   y[n, c, m, i, j] = sum[k, l](x[n, c, i*step + k*dilation + offset, …] * w[c, m, k, l])   0 outside of x
 //
-// with axes in any order and any number of each kind, and one to three axes along which the window slides. A filter's gradient
-// has this form, too: dw[c, k, l] = sum[n, i, j](x[n, c, i + k - 1, …] * dy[n, c, i, j]), where dy is the "filter", its taps
-// are the pixels i, j, and n is summed over besides.
+// with axes in any order and any number of each kind, and one to three axes along which the window slides. A
+// filter's gradient has this form, too: dw[c, k, l] = sum[n, i, j](x[n, c, i + k - 1, …] * dy[n, c, i, j]),
+// where dy is the "filter", its taps are the pixels i, j, and n is summed over besides.
 #pragma once
 #include "ir/fuse.h"
 
@@ -17,10 +17,12 @@ typedef struct AxisGroup {
     int64_t extent;
 } AxisGroup;
 
-/* Output i meets with tap k the input i * step + k * dilation + offset, or nothing if that is not in [0, inputs).
+/* Output i meets with tap k the input i * step + k * dilation + offset, or nothing if that is not in [0,
+   inputs).
 
-   Coordinates are turned so that step and dilation are positive: in `x[i - k + 1]` the filter is turned, in `x[3 - i - k]` the
-   input. Position k here is tap `taps - 1 - k` of the expression then, and strides in memory are negative. */
+   Coordinates are turned so that step and dilation are positive: in `x[i - k + 1]` the filter is turned, in
+   `x[3 - i - k]` the input. Position k here is tap `taps - 1 - k` of the expression then, and strides in
+   memory are negative. */
 typedef struct ImageAxis {
     int output, tap;   // of the fusion; tap -1: one tap
     int64_t outputs, taps, inputs;
@@ -30,9 +32,9 @@ typedef struct ImageAxis {
 } ImageAxis;
 
 typedef struct Depthwise {
-    const Expr *x, *w;              // factors: each an access, or a guard over one that gives zeros outside
-    Affine x_offset, w_offset;      // element of the factors' tensors, by the fusion's axes
-    int64_t x_origin, w_origin;     // the one of input 0 or tap 0 along every image axis, at 0 of all other axes
+    const Expr *x, *w;            // factors: each an access, or a guard over one that gives zeros outside
+    Affine x_offset, w_offset;    // element of the factors' tensors, by the fusion's axes
+    int64_t x_origin, w_origin;   // the one of input 0 or tap 0 along image axes, at 0 of all others
     ImageAxis image[MAX_IMAGE_AXES];   // as in the fusion: the last one is the innermost of y
     int image_count;
     AxisGroup batch;        // of x and y
@@ -50,6 +52,6 @@ const Access *factor_access(const Expr *factor);
 /* Inputs under the windows of so many neighbouring outputs: 7 taps of 4 outputs cover 10. */
 int64_t image_reach(const ImageAxis *axis, int64_t outputs);
 
-/* Of all pairs of an output and a tap those that meet an input: of 32 outputs, 31 taps and 32 inputs, padded by 15 each, 752
-   of 992. */
+/* Of all pairs of an output and a tap those that meet an input: of 32 outputs, 31 taps and 32 inputs, padded
+   by 15 each, 752 of 992. */
 int64_t image_pairs_inside(const ImageAxis *axis);

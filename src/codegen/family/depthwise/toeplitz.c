@@ -1,4 +1,5 @@
-// toeplitz: a depthwise convolution of 16-bit elements on tensor cores, each row of the filter a matrix of its own.
+// toeplitz: a depthwise convolution of 16-bit elements on tensor cores, each row of the filter a matrix of
+// its own.
 #include "codegen/family/depthwise/toeplitz.h"
 
 #include <string.h>
@@ -10,12 +11,13 @@
 
 enum {
     A_ROWS = 16,
-    MAX_WIDTH = 64,     // columns of a tile: fragments of the input and sums of a row fit in registers
-    MAX_SUMS = 16,      // fragments of outputs that a warp holds
-    MAX_EACH = 4,       // rows of outputs that share a row of the input
-    MAX_TAPS = 32,      // fragments of rows of the filter that it holds
-    MAX_IMAGES = 64, MAX_THREADS = 256,
-    MAX_ROWS = 1 << 14  // of a block
+    MAX_WIDTH = 64,   // columns of a tile: fragments of the input and sums of a row fit in registers
+    MAX_SUMS = 16,    // fragments of outputs that a warp holds
+    MAX_EACH = 4,     // rows of outputs that share a row of the input
+    MAX_TAPS = 32,    // fragments of rows of the filter that it holds
+    MAX_IMAGES = 64,
+    MAX_THREADS = 256,
+    MAX_ROWS = 1 << 14   // of a block
 };
 
 static bool matches(const Fusion *fusion, const DeviceSpec *device)
@@ -55,11 +57,12 @@ static DataTile input_tile(const Toeplitz *toeplitz)
         .dims = {dim_of(affine_axis(TOEPLITZ_IMAGE), toeplitz->images),
                  dim_of(affine_axis(TOEPLITZ_CHANNEL), toeplitz->channels),
                  dim_of(window_index(&toeplitz->row, TOEPLITZ_ROW, TOEPLITZ_TAP_ROW), toeplitz->row.inputs),
-                 dim_of(window_index(&toeplitz->column, TOEPLITZ_COLUMN, TOEPLITZ_TAP_COLUMN), toeplitz->column.inputs)},
+                 dim_of(window_index(&toeplitz->column, TOEPLITZ_COLUMN, TOEPLITZ_TAP_COLUMN),
+                        toeplitz->column.inputs)},
         .element_bits = dtype_info[access->tensor->dtype].bits,
         .apart = !is_picture(toeplitz),
-        .scatter = pieces ? 1 : 2,   // two pieces are read for one
-        .instructions = pieces ? 0 : 4,   // of a thread to shift one element into its place; see PieceAnywhere
+        .scatter = pieces ? 1 : 2,        // two pieces are read for one
+        .instructions = pieces ? 0 : 4,   // to shift one element into its place; see PieceAnywhere
         .staged = true,
         .staged_inner = 3,
     };
@@ -120,7 +123,8 @@ static TileSpace find_space(const Fusion *fusion, const DeviceSpec *device, cons
 static ToeplitzWindow window_of(const Toeplitz *toeplitz)
 {
     const ImageAxis *row = &toeplitz->row, *column = &toeplitz->column;
-    int64_t width = at_most(round_up(column->outputs, PIECE), MAX_WIDTH), before = at_least(-column->offset, 0);
+    int64_t width = at_most(round_up(column->outputs, PIECE), MAX_WIDTH),
+            before = at_least(-column->offset, 0);
     bool whole = width >= column->outputs;
     return (ToeplitzWindow){
         .inputs = {(int32_t)row->inputs, (int32_t)column->inputs},
@@ -137,22 +141,29 @@ static int64_t most_each(const ToeplitzWindow *window)
     return at_most(MAX_SUMS * PIECE / window->width, MAX_EACH);
 }
 
-static Schedule schedule_of(const Fusion *fusion, const Toeplitz *toeplitz, const TileSpace *space, int warp_size)
+static Schedule schedule_of(const Fusion *fusion, const Toeplitz *toeplitz, const TileSpace *space,
+                            int warp_size)
 {
     Schedule schedule = {.pace = PACE_BY_STEPS};
     uint64_t sums = schedule_ops(fusion, true);
-    schedule_load(&schedule, (Move){.tiles = 1, .from = PLACE_MEMORY, .to = PLACE_SHARED, .async = toeplitz_reads_pieces(toeplitz)});
+    schedule_load(&schedule, (Move){.tiles = 1,
+                                    .from = PLACE_MEMORY,
+                                    .to = PLACE_SHARED,
+                                    .async = toeplitz_reads_pieces(toeplitz)});
     schedule_load(&schedule, (Move){.tiles = 2, .from = PLACE_MEMORY, .to = PLACE_SHARED});
-    schedule_exchange(&schedule,
-                      (Exchange){.ops = sums, .scope = SCOPE_WARP, .combine = COMBINE_LANES, .width = (int16_t)warp_size});
+    schedule_exchange(
+        &schedule,
+        (Exchange){.ops = sums, .scope = SCOPE_WARP, .combine = COMBINE_LANES, .width = (int16_t)warp_size});
     schedule_wait(&schedule, 0);
     schedule_barrier(&schedule, SCOPE_BLOCK);
     schedule_load(&schedule, (Move){.tiles = 3, .from = PLACE_SHARED, .to = PLACE_REGISTERS});
     schedule_product(&schedule, sums);
-    schedule_exchange(&schedule,
-                      (Exchange){.ops = sums, .scope = SCOPE_WARP, .combine = COMBINE_ROWS, .value_bytes = 4, .width = 2});
+    schedule_exchange(
+        &schedule,
+        (Exchange){.ops = sums, .scope = SCOPE_WARP, .combine = COMBINE_ROWS, .value_bytes = 4, .width = 2});
     schedule_map(&schedule, schedule_ops(fusion, false));
-    schedule_store(&schedule, (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
+    schedule_store(&schedule,
+                   (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
     return schedule;
 }
 
@@ -218,7 +229,8 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
 static KernelMemory memory(const KernelPlan *plan)
 {
     const RTile *tiles = plan->program->tile;
-    return (KernelMemory){.shared_bytes = toeplitz_shared_bytes(plan->rules, &tiles[LEVEL_SHARED], &tiles[LEVEL_REGISTER])};
+    return (KernelMemory){
+        .shared_bytes = toeplitz_shared_bytes(plan->rules, &tiles[LEVEL_SHARED], &tiles[LEVEL_REGISTER])};
 }
 
 const Family toeplitz_family = {

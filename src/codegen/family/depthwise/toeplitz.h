@@ -1,21 +1,29 @@
-// Depthwise convolutions on tensor cores: what the kernel of templates/toeplitz.cu makes of one, and where its block keeps what.
+// Depthwise convolutions on tensor cores: what the kernel of templates/toeplitz.cu makes of one, and where
+// its block keeps what.
 #pragma once
 #include "codegen/family/depthwise/shape.h"
 #include "codegen/family/family.h"
 #include "hal/atoms.h"
 
 /* Axes of the tile space. */
-enum { TOEPLITZ_CHANNEL, TOEPLITZ_IMAGE, TOEPLITZ_ROW, TOEPLITZ_COLUMN, TOEPLITZ_TAP_ROW, TOEPLITZ_TAP_COLUMN };
+enum {
+    TOEPLITZ_CHANNEL,
+    TOEPLITZ_IMAGE,
+    TOEPLITZ_ROW,
+    TOEPLITZ_COLUMN,
+    TOEPLITZ_TAP_ROW,
+    TOEPLITZ_TAP_COLUMN
+};
 
 enum {
-    PIECE = 8,            // elements that move together: 16 bytes, and a side of a fragment
-    TOEPLITZ_TURNS = 2    // tiles of a warp, one after the other: the filter serves them all
+    PIECE = 8,           // elements that move together: 16 bytes, and a side of a fragment
+    TOEPLITZ_TURNS = 2   // tiles of a warp, one after the other: the filter serves them all
 };
 
 /* One of each channel, and of each of its multipliers, for every image. */
 typedef struct Toeplitz {
     Depthwise shape;
-    ImageAxis row, column;        // row: of one position if images are lines
+    ImageAxis row, column;   // row: of one position if images are lines
     int64_t channels, images;
     const Atom *atom;
 } Toeplitz;
@@ -27,31 +35,32 @@ bool toeplitz_reads_pieces(const Toeplitz *toeplitz);
 
 /* What the layout of a block depends on beside its tiles: the choice of each kind of kernel. */
 typedef struct ToeplitzWindow {
-    int32_t inputs[2];                    // rows, columns
-    int16_t taps[2], before[2];           // taps of the first output that lie outside the image
-    int16_t width, left;                  // columns of a tile; of the inputs in shared memory, before those of its outputs
-    bool whole_rows;                      // one tile has all columns
+    int32_t inputs[2];            // rows, columns
+    int16_t taps[2], before[2];   // taps of the first output that lie outside the image
+    int16_t width, left;   // columns of a tile; of the inputs in shared memory, before those of its outputs
+    bool whole_rows;       // one tile has all columns
 } ToeplitzWindow;
 
 /* In pieces, where nothing else is said. */
 typedef struct ToeplitzLayout {
-    int64_t groups, each;                 // groups of rows of outputs in a warp's tile; rows of each
-    int64_t row, rows;                    // of an image: a row, how many there are
+    int64_t groups, each;   // groups of rows of outputs in a warp's tile; rows of each
+    int64_t row, rows;      // of an image: a row, how many there are
     int64_t group_pitch, image_pitch;
-    int64_t nearest, distances;           // of blocks of inputs and outputs that have taps in common
-    int64_t tap_words;                    // of one of the two copies of a filter's row
+    int64_t nearest, distances;   // of blocks of inputs and outputs that have taps in common
+    int64_t tap_words;            // of one of the two copies of a filter's row
     int64_t warps;
-    int64_t bytes;                        // of everything
+    int64_t bytes;   // of everything
 } ToeplitzLayout;
 
 ToeplitzLayout toeplitz_layout(const ToeplitzWindow *window, const RTile *block, const RTile *warp);
 
 /* For the rules. */
 int64_t toeplitz_shared_bytes(const TileRules *rules, const RTile *block, const RTile *warp);
-int64_t toeplitz_shared_moved(const TileRules *rules, int tile, bool written, const RTile *block, const RTile *warp,
-                              const int64_t *first);
+int64_t toeplitz_shared_moved(const TileRules *rules, int tile, bool written, const RTile *block,
+                              const RTile *warp, const int64_t *first);
 
-/* Operations for each tap of an output: what the instructions multiply, and of all rows of the filter those that meet the image. */
+/* Operations for each tap of an output: what the instructions multiply, and of all rows of the filter those
+   that meet the image. */
 double toeplitz_flops(const ToeplitzWindow *window, const RTile *block, const RTile *warp);
 
 /* The parameter block. */

@@ -20,7 +20,8 @@ static AxisGroup all_channels(const Depthwise *shape)
     return group;
 }
 
-static void emit_groups(StrBuf *out, const char *indent, const Scope *scope, const Depthwise *shape, uint32_t used)
+static void emit_groups(StrBuf *out, const char *indent, const Scope *scope, const Depthwise *shape,
+                        uint32_t used)
 {
     AxisGroup channels = all_channels(shape);
     emit_axes_positions(out, indent, "channel", scope, channels.axes, channels.count, used);
@@ -28,7 +29,8 @@ static void emit_groups(StrBuf *out, const char *indent, const Scope *scope, con
 }
 
 /* The element where all image axes are 0. */
-static void emit_origin(StrBuf *out, const Scope *scope, const Depthwise *shape, const Affine *offset, int64_t origin)
+static void emit_origin(StrBuf *out, const Scope *scope, const Depthwise *shape, const Affine *offset,
+                        int64_t origin)
 {
     Affine form = *offset;
     form.constant = origin;
@@ -71,15 +73,18 @@ static void emit_input(StrBuf *out, const Scope *scope, const Toeplitz *toeplitz
     strbuf_puts(out, "    return ");
     emit_origin(out, scope, shape, &shape->x_offset, shape->x_origin);
     emit_steps(out, "row", toeplitz->row.x_stride);
-    strbuf_printf(out, ";\n}\n__device__ __forceinline__ const Element *input(const Tensors &t) { return t.in%d; }\n",
-                  input_position(scope->fusion, factor_access(shape->x)->tensor));
+    strbuf_printf(
+        out, ";\n}\n__device__ __forceinline__ const Element *input(const Tensors &t) { return t.in%d; }\n",
+        input_position(scope->fusion, factor_access(shape->x)->tensor));
 }
 
 static void emit_filter(StrBuf *out, const Scope *scope, const Toeplitz *toeplitz)
 {
     const Depthwise *shape = &toeplitz->shape;
-    strbuf_puts(out, "__device__ __forceinline__ Element filter(const Tensors &t, Index channel, Index kh, Index kw)\n{\n"
-                     "    (void)channel, (void)kh, (void)kw;\n");
+    strbuf_puts(
+        out,
+        "__device__ __forceinline__ Element filter(const Tensors &t, Index channel, Index kh, Index kw)\n{\n"
+        "    (void)channel, (void)kh, (void)kw;\n");
     emit_groups(out, "    ", scope, shape, group_axes(shape, &shape->w_offset));
     strbuf_printf(out, "    return t.in%d[", input_position(scope->fusion, factor_access(shape->w)->tensor));
     emit_origin(out, scope, shape, &shape->w_offset, shape->w_origin);
@@ -97,8 +102,9 @@ static int columns_of(const Fusion *fusion, const ImageAxis *column)
     for (int i = 0; i < fusion->op_count; i++) {
         Affine offset = access_offset(&fusion->ops[i].store);
         for (int a = 0; a < MAX_AXES && fusion->ops[i].stored; a++)
-            while (columns > 1 && (a == column->output ? offset.coef[a] != 1 || fusion->axes[a].extent % columns
-                                                       : offset.coef[a] % columns))
+            while (columns > 1 &&
+                   (a == column->output ? offset.coef[a] != 1 || fusion->axes[a].extent % columns
+                                        : offset.coef[a] % columns))
                 columns /= 2;
         while (columns > 1 && fusion->ops[i].stored && offset.constant % columns)
             columns /= 2;
@@ -110,7 +116,8 @@ static void emit_finish(StrBuf *out, Scope *scope, const Toeplitz *toeplitz)
 {
     const Fusion *fusion = scope->fusion;
     strbuf_puts(out, "\n// The epilogue of QN outputs side by side.\n"
-                     "__device__ __forceinline__ void finish(const Tensors &t, Index channel, Index image, Index row, Index first, "
+                     "__device__ __forceinline__ void finish(const Tensors &t, Index channel, Index image, "
+                     "Index row, Index first, "
                      "const Value (&totals)[QN])\n{\n    (void)channel, (void)image, (void)row;\n");
     emit_output_vectors(out, "    ", fusion, "QN");
     emit_groups(out, "    ", scope, &toeplitz->shape, epilogue_axes(fusion) | store_axes(fusion));
@@ -139,7 +146,8 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Toeplitz *
                   "constexpr unsigned EXPONENTS = 0x%su;   // of two elements\n"
                   "constexpr Index CHANNELS = %" PRId64 ", IMAGES = %" PRId64 ", SIZE = %" PRId64
                   ";   // problem; elements of the image's tensor\n",
-                  toeplitz->atom->element, factor_access(toeplitz->shape.w)->tensor->dtype == DTYPE_F16 ? "7c007c00" : "7f807f80",
+                  toeplitz->atom->element,
+                  factor_access(toeplitz->shape.w)->tensor->dtype == DTYPE_F16 ? "7c007c00" : "7f807f80",
                   toeplitz->channels, toeplitz->images,
                   tensor_elements(factor_access(toeplitz->shape.x)->tensor));
     strbuf_printf(out,
@@ -152,13 +160,15 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Toeplitz *
                   row->taps, column->taps, -row->offset, -column->offset);
     strbuf_printf(out,
                   "constexpr int BI = %" PRId64 ", BH = %" PRId64 ", BN = %d;   // rTile, shared memory\n"
-                  "constexpr int WI = %" PRId64 ", WH = %" PRId64 ";   // rTile, registers of a warp: as many columns\n"
+                  "constexpr int WI = %" PRId64 ", WH = %" PRId64
+                  ";   // rTile, registers of a warp: as many columns\n"
                   "constexpr int WARPS = %" PRId64 ";   // each makes its tiles in turn\n",
-                  block->size[TOEPLITZ_IMAGE], block->size[TOEPLITZ_ROW], window.width, warp->size[TOEPLITZ_IMAGE],
-                  warp->size[TOEPLITZ_ROW], layout.warps);
+                  block->size[TOEPLITZ_IMAGE], block->size[TOEPLITZ_ROW], window.width,
+                  warp->size[TOEPLITZ_IMAGE], warp->size[TOEPLITZ_ROW], layout.warps);
     strbuf_printf(out,
                   "constexpr int LEFT = %d;   // columns in shared memory before those of the outputs\n"
-                  "constexpr int ROW = %" PRId64 ", ROWS = %" PRId64 ";   // pieces of a row there; rows of an image\n"
+                  "constexpr int ROW = %" PRId64 ", ROWS = %" PRId64
+                  ";   // pieces of a row there; rows of an image\n"
                   "constexpr int GROUP_PITCH = %" PRId64 ", IMAGE_PITCH = %" PRId64 ";   // pieces\n",
                   window.left, layout.row, layout.rows, layout.group_pitch, layout.image_pitch);
     strbuf_printf(out,
@@ -166,10 +176,11 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Toeplitz *
                   ";   // of blocks of inputs from those of outputs\n"
                   "constexpr int TAP_WORDS = %" PRId64 ";   // of a filter's row\n",
                   layout.nearest, layout.distances, layout.tap_words);
-    strbuf_printf(out,
-                  "constexpr bool PIECES = %s;   // 8 neighbours in a row of the image are one aligned access\n"
-                  "constexpr int QN = %d;   // columns of outputs that are one aligned access\n",
-                  toeplitz_reads_pieces(toeplitz) ? "true" : "false", columns_of(plan->fusion, column));
+    strbuf_printf(
+        out,
+        "constexpr bool PIECES = %s;   // 8 neighbours in a row of the image are one aligned access\n"
+        "constexpr int QN = %d;   // columns of outputs that are one aligned access\n",
+        toeplitz_reads_pieces(toeplitz) ? "true" : "false", columns_of(plan->fusion, column));
 }
 
 void toeplitz_emit(StrBuf *out, const KernelPlan *plan)

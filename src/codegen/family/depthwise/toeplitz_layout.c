@@ -1,4 +1,5 @@
-// Where a block of the Toeplitz kernel keeps its input, its filter and its sums, and how much it does with them.
+// Where a block of the Toeplitz kernel keeps its input, its filter and its sums, and how much it does with
+// them.
 #include "base/checked.h"
 #include "codegen/family/depthwise/toeplitz.h"
 
@@ -22,12 +23,13 @@ static int64_t words_apart(int64_t words)
     return rest < 8 ? words + 8 - rest : rest > 24 ? words + BANKS + 8 - rest : words;
 }
 
-/* Blocks of inputs from the one of the outputs on: of 31 taps, 15 of them outside of the first output, two before and two
-   behind. Of whole rows none is kept beside the image. */
+/* Blocks of inputs from the one of the outputs on: of 31 taps, 15 of them outside of the first output, two
+   before and two behind. Of whole rows none is kept beside the image. */
 static void find_distances(const ToeplitzWindow *window, ToeplitzLayout *layout)
 {
     int64_t first = window->before[1] - window->left, taps = window->taps[1];
-    int64_t nearest = -floor_div(first + PIECE - 1, PIECE), farthest = floor_div(taps - 1 + PIECE - 1 - first, PIECE);
+    int64_t nearest = -floor_div(first + PIECE - 1, PIECE),
+            farthest = floor_div(taps - 1 + PIECE - 1 - first, PIECE);
     int64_t least = 1 - window->width / PIECE, most = layout->row - 1;
     layout->nearest = nearest < least ? least : nearest;
     layout->distances = (farthest > most ? most : farthest) - layout->nearest + 1;
@@ -50,17 +52,20 @@ ToeplitzLayout toeplitz_layout(const ToeplitzWindow *window, const RTile *block,
     layout.tap_words = words_apart(4 * layout.distances + 4);
 
     int64_t images = block->size[TOEPLITZ_IMAGE], width = window->width;
-    int64_t tiles = images / warp->size[TOEPLITZ_IMAGE] * (block->size[TOEPLITZ_ROW] / warp->size[TOEPLITZ_ROW]);
+    int64_t tiles =
+        images / warp->size[TOEPLITZ_IMAGE] * (block->size[TOEPLITZ_ROW] / warp->size[TOEPLITZ_ROW]);
     layout.warps = ceil_div(tiles, TOEPLITZ_TURNS);
     int64_t input = (images * layout.image_pitch + layout.row) * PIECE_BYTES;   // a row of zeros behind
-    int64_t filter = (window->taps[0] + 1) * 2 * layout.tap_words * 4, slabs = layout.warps * SLAB_ROWS * (width + PIECE) * 4;
+    int64_t filter = (window->taps[0] + 1) * 2 * layout.tap_words * 4,
+            slabs = layout.warps * SLAB_ROWS * (width + PIECE) * 4;
     layout.bytes = input + filter + slabs + layout.warps * 4;
     return layout;
 }
 
 // ---- how much is multiplied ----
 
-/* A warp whose first output row this is walks down the input from the first step that meets the image to the last. */
+/* A warp whose first output row this is walks down the input from the first step that meets the image to the
+   last. */
 typedef struct Steps {
     int64_t first, last;
 } Steps;
@@ -69,7 +74,7 @@ static Steps steps_of(const ToeplitzWindow *window, const ToeplitzLayout *layout
 {
     int64_t above = row - window->before[0];
     return (Steps){.first = at_least(0, -(above + (layout->groups - 1) * layout->each)),
-                  .last = at_most(layout->each + window->taps[0] - 2, window->inputs[0] - 1 - above)};
+                   .last = at_most(layout->each + window->taps[0] - 2, window->inputs[0] - 1 - above)};
 }
 
 /* Each step has its own code, which leaves out rows beside the filter. */
@@ -85,7 +90,8 @@ static int64_t products_of(const ToeplitzWindow *window, const ToeplitzLayout *l
     int64_t products = 0;
     for (int64_t j = 0; j < layout->each; j++) {
         int64_t first = at_least(steps.first, j), last = at_most(steps.last, j + window->taps[0] - 1);
-        products += is_short(window, layout) ? at_least(last - first + 1, 0) : at_least(steps.last - steps.first + 1, 0);
+        products += is_short(window, layout) ? at_least(last - first + 1, 0)
+                                             : at_least(steps.last - steps.first + 1, 0);
     }
     return products;
 }
@@ -122,10 +128,10 @@ int64_t toeplitz_shared_bytes(const TileRules *rules, const RTile *block, const 
     return toeplitz_layout(&window, block, warp).bytes;
 }
 
-/* All is written, zeros where there is nothing; a fragment of the input is read in each step and one ahead, and each row of the
-   filter as it comes into the window; each thread reads the marks of all warps. */
-int64_t toeplitz_shared_moved(const TileRules *rules, int tile, bool written, const RTile *block, const RTile *warp,
-                              const int64_t *first)
+/* All is written, zeros where there is nothing; a fragment of the input is read in each step and one ahead,
+   and each row of the filter as it comes into the window; each thread reads the marks of all warps. */
+int64_t toeplitz_shared_moved(const TileRules *rules, int tile, bool written, const RTile *block,
+                              const RTile *warp, const int64_t *first)
 {
     enum { FRAGMENT_BYTES = 512, WORD_BYTES = 4 * 32 };
     ToeplitzWindow window;
@@ -148,5 +154,6 @@ int64_t toeplitz_shared_moved(const TileRules *rules, int tile, bool written, co
                 loads += tile ? taken + each - 1 : taken + 1;
         }
     int64_t marks = layout.warps * layout.warps * WORD_BYTES;
-    return tile ? loads * layout.distances * WORD_BYTES + marks : loads * ceil_div(layout.row, 2) * FRAGMENT_BYTES;
+    return tile ? loads * layout.distances * WORD_BYTES + marks
+                : loads * ceil_div(layout.row, 2) * FRAGMENT_BYTES;
 }

@@ -10,13 +10,15 @@ static bool is_dense(const ImageAxis *axis) { return axis->step == 1 && axis->di
 /* Images that are lines have one row. */
 static ImageAxis single_row(void)
 {
-    return (ImageAxis){.output = -1, .tap = -1, .outputs = 1, .taps = 1, .inputs = 1, .step = 1, .dilation = 1};
+    return (ImageAxis){
+        .output = -1, .tap = -1, .outputs = 1, .taps = 1, .inputs = 1, .step = 1, .dilation = 1};
 }
 
 static bool fits_window(const ImageAxis *axis)
 {
     int64_t before = axis->offset < 0 ? -axis->offset : axis->offset;
-    return axis->taps < MAX_TAPS && before < MAX_TAPS && axis->inputs < INT32_MAX / 2 && axis->outputs < INT32_MAX / 2;
+    return axis->taps < MAX_TAPS && before < MAX_TAPS && axis->inputs < INT32_MAX / 2 &&
+           axis->outputs < INT32_MAX / 2;
 }
 
 bool toeplitz_find(const Fusion *fusion, const DeviceSpec *device, Toeplitz *toeplitz)
@@ -31,8 +33,8 @@ bool toeplitz_find(const Fusion *fusion, const DeviceSpec *device, Toeplitz *toe
     toeplitz->images = shape->batch.extent;
     DType x = factor_access(shape->x)->tensor->dtype, w = factor_access(shape->w)->tensor->dtype;
     toeplitz->atom = x == w && dtype_info[x].bits == 16 ? atom_for(device, dtype_info[x].name, false) : NULL;
-    return toeplitz->atom && is_dense(&toeplitz->row) && is_dense(&toeplitz->column) && toeplitz->column.x_stride == 1 &&
-           fits_window(&toeplitz->row) && fits_window(&toeplitz->column);
+    return toeplitz->atom && is_dense(&toeplitz->row) && is_dense(&toeplitz->column) &&
+           toeplitz->column.x_stride == 1 && fits_window(&toeplitz->row) && fits_window(&toeplitz->column);
 }
 
 bool toeplitz_reads_pieces(const Toeplitz *toeplitz)

@@ -276,8 +276,8 @@ static const Expr *guard_overshot(Arena *arena, const Fusion *fusion, const Expr
     return guarded;
 }
 
-/* Where an element's position in a guarded dimension may lie outside: below the start if p < low, past the end if
-   p > high, whatever output the thread starts at. */
+/* Where an element's position in a guarded dimension may lie outside: below the start if p < low, past the
+   end if p > high, whatever output the thread starts at. */
 typedef struct Doubt {
     int64_t low, high;
 } Doubt;

@@ -1,10 +1,13 @@
-// What the windows of neighbouring outputs share: terms in which a tap and an output's position only stand as one sum.
+// What the windows of neighbouring outputs share: terms in which a tap and an output's position only stand as
+// one sum.
 //
-// In `pad(x[n, 2*h + r - 1, v + s - 1], 0)` the outputs h and h + 1 meet in the row 2*h + 2: it is read once for both.
+// In `pad(x[n, 2*h + r - 1, v + s - 1], 0)` the outputs h and h + 1 meet in the row 2*h + 2: it is read once
+// for both.
 #pragma once
 #include "codegen/cuda/expr.h"
 
-/* Directions in which a thread's windows slide: along the innermost spatial axis, and down the one before it. */
+/* Directions in which a thread's windows slide: along the innermost spatial axis, and down the one before
+   it. */
 typedef enum Direction { DIRECTION_DOWN, DIRECTION_ALONG, DIRECTIONS } Direction;
 
 /* Output a and tap r meet element a * step + r * tap_step of what the thread keeps; one of the steps is 1. */
@@ -49,8 +52,8 @@ int64_t operand_extent(const Stencil *stencil, const WindowOperand *operand, Dir
 /* For Scope.loaded with the Stencil as its context: `in.x0[a * 2 + r][s]`. */
 const char *stencil_loaded(void *context, const Expr *expr);
 
-/* The operand's element `p` down and `q` along from the thread's first output, of `height`. The scope's axes become those of
-   the element. Outputs past the end read nothing outside of tensors. */
+/* The operand's element `p` down and `q` along from the thread's first output, of `height`. The scope's axes
+   become those of the element. Outputs past the end read nothing outside of tensors. */
 void operand_emit(StrBuf *out, const Stencil *stencil, const WindowOperand *operand, int64_t height,
                   Scope *scope);
 

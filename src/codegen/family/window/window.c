@@ -1,4 +1,5 @@
-// window: every output combines the elements under a window that slides over an input: pooling, depthwise filters.
+// window: every output combines the elements under a window that slides over an input: pooling, depthwise
+// filters.
 #include "codegen/family/window/window_parts.h"
 #include "rprogram/cost/calibration.h"
 #include "rtile/space.h"
@@ -80,7 +81,8 @@ static bool slides_outside(const Stencil *stencil, const Affine *index)
     return has_outer && has_tap && space_index(stencil, index).coef[OTHER];
 }
 
-/* The dimensions that only outer axes move become one, in which `per_line` lines go with each outer position. */
+/* The dimensions that only outer axes move become one, in which `per_line` lines go with each outer
+   position. */
 static DataTile window_tile(const TileSpace *space, const Stencil *stencil, const Access *access,
                             const DeviceSpec *device)
 {
@@ -116,8 +118,9 @@ static DataTile window_tile(const TileSpace *space, const Stencil *stencil, cons
     return tile;
 }
 
-/* Neighbouring threads read every `step` elements of a line, and one access of a warp spans several lines of outputs where
-   those are short. L1 looks up each of its lines by itself; each piece has one at its end that it only begins. */
+/* Neighbouring threads read every `step` elements of a line, and one access of a warp spans several lines of
+   outputs where those are short. L1 looks up each of its lines by itself; each piece has one at its end that
+   it only begins. */
 static double lines_of_access(const DataTile *tile, const TileSpace *space, const DeviceSpec *device)
 {
     const Affine *last = &tile->dims[tile->rank - 1].index;

@@ -26,8 +26,8 @@ StagedInput window_stage(const Stencil *stencil);
 /* What the operand reads, if it is one access of whole elements; else NULL. */
 const Access *operand_access(const Expr *expr);
 
-/* The only output, if its elements lie as the outputs' positions follow each other: then a block may collect its outputs
-   in shared memory and write them as one piece. NULL: not so. */
+/* The only output, if its elements lie as the outputs' positions follow each other: then a block may collect
+   its outputs in shared memory and write them as one piece. NULL: not so. */
 const FusedOp *window_collected(const Fusion *fusion);
 
 /* Family.emit */

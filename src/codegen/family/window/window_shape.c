@@ -16,7 +16,8 @@ Stencil window_stencil(const Fusion *fusion, WindowKeeps keeps)
 
 // ---- what is staged ----
 
-/* Do the access' elements lie plane after plane, in the order of the outer positions? Then elements of one plane. */
+/* Do the access' elements lie plane after plane, in the order of the outer positions? Then elements of one
+   plane. */
 static int64_t plane_of(const Stencil *stencil, const Access *access, const Affine *offset)
 {
     int64_t plane = 1, stride;
