@@ -118,14 +118,6 @@ static int64_t warps_of(const Fusion *fusion, const DeviceSpec *device, const Fi
 
 // ---- rules ----
 
-static AxisRule exactly(int64_t size) { return (AxisRule){size, size}; }
-
-static void set_axis(TileRules *rules, int axis, int64_t of_thread, int64_t of_block)
-{
-    rules->rule[LEVEL_REGISTER][axis] = exactly(of_thread);
-    rules->rule[LEVEL_SHARED][axis] = exactly(of_block);
-}
-
 static Schedule schedule_of(const Fusion *fusion, const FilterGradient *gradient, const TileSpace *space,
                             const TapsLayout *layout)
 {
@@ -163,12 +155,12 @@ static TileRules tile_rules(const Fusion *fusion, const DeviceSpec *device, cons
     rules_choose(&rules, tile, sizeof *tile);
     rules.space.flops *= filter_gradient_rows_inside(gradient);
     int64_t rows = ceil_div(gradient->d.rows, tile->row_shares);
-    set_axis(&rules, CHANNEL, 1, 1);
-    set_axis(&rules, TAP_DOWN, tile->taps_down, tile->block_taps);
-    set_axis(&rules, TAP_ALONG, tile->taps_along, layout.groups_along * tile->taps_along);
-    set_axis(&rules, IMAGE, 1, tile->shares);
-    set_axis(&rules, ROW, rows, rows * tile->row_shares);
-    set_axis(&rules, COLUMN, COLUMNS, layout.groups_column * COLUMNS);
+    filter_gradient_set_axis(&rules, CHANNEL, 1, 1);
+    filter_gradient_set_axis(&rules, TAP_DOWN, tile->taps_down, tile->block_taps);
+    filter_gradient_set_axis(&rules, TAP_ALONG, tile->taps_along, layout.groups_along * tile->taps_along);
+    filter_gradient_set_axis(&rules, IMAGE, 1, tile->shares);
+    filter_gradient_set_axis(&rules, ROW, rows, rows * tile->row_shares);
+    filter_gradient_set_axis(&rules, COLUMN, COLUMNS, layout.groups_column * COLUMNS);
     rules.input_registers = rules.accumulator_bits / 32 * inputs_of(tile);
     rules.schedule = schedule_of(fusion, gradient, &rules.space, &layout);
     return rules;

@@ -98,14 +98,6 @@ static int64_t tiles_of(const FilterGradient *gradient, const GemmTile *tile, co
 
 // ---- rules ----
 
-static AxisRule exactly(int64_t size) { return (AxisRule){size, size}; }
-
-static void set_axis(TileRules *rules, int axis, int64_t of_warp, int64_t of_block)
-{
-    rules->rule[LEVEL_REGISTER][axis] = exactly(of_warp);
-    rules->rule[LEVEL_SHARED][axis] = exactly(of_block);
-}
-
 /* Diagonals are added up by way of shared memory, then the parts of a tap. */
 static Schedule schedule_of(const Fusion *fusion, const FilterGradient *gradient, const TileSpace *space,
                             const GemmLayout *layout)
@@ -171,12 +163,12 @@ static TileRules tile_rules(const Fusion *fusion, const DeviceSpec *device, cons
     rules_choose(&rules, tile, sizeof *tile);
     rules.space.unit = atom_of(gradient, device)->unit;
     rules.space.flops = tile_flops(gradient, tile, tiles);
-    set_axis(&rules, CHANNEL, 1, 1);
-    set_axis(&rules, TAP_DOWN, tile->taps, tile->block_taps);
-    set_axis(&rules, TAP_ALONG, gradient->taps_along, gradient->taps_along);
-    set_axis(&rules, IMAGE, tile->images / tile->shares, tile->images);
-    set_axis(&rules, ROW, gradient->d.rows, gradient->d.rows);
-    set_axis(&rules, COLUMN, tile->columns, layout.groups_column * tile->columns);
+    filter_gradient_set_axis(&rules, CHANNEL, 1, 1);
+    filter_gradient_set_axis(&rules, TAP_DOWN, tile->taps, tile->block_taps);
+    filter_gradient_set_axis(&rules, TAP_ALONG, gradient->taps_along, gradient->taps_along);
+    filter_gradient_set_axis(&rules, IMAGE, tile->images / tile->shares, tile->images);
+    filter_gradient_set_axis(&rules, ROW, gradient->d.rows, gradient->d.rows);
+    filter_gradient_set_axis(&rules, COLUMN, tile->columns, layout.groups_column * tile->columns);
     rules.schedule = schedule_of(fusion, gradient, &rules.space, &layout);
     return rules;
 }

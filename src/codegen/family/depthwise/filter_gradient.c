@@ -149,6 +149,12 @@ TileSpace filter_gradient_space(const Fusion *fusion, const DeviceSpec *device,
     return space;
 }
 
+void filter_gradient_set_axis(TileRules *rules, int axis, int64_t of_registers, int64_t of_block)
+{
+    rules->rule[LEVEL_REGISTER][axis] = (AxisRule){of_registers, of_registers};
+    rules->rule[LEVEL_SHARED][axis] = (AxisRule){of_block, of_block};
+}
+
 double filter_gradient_rows_inside(const FilterGradient *gradient)
 {
     if (gradient->down < 0)
