@@ -8,6 +8,7 @@ For each case the ranking says which candidates are of the family that the case 
 although another is ranked first. tests/regressions/*.te are proven with all their candidates.
 """
 import argparse
+import collections
 import itertools
 import json
 import os
@@ -21,6 +22,7 @@ import time
 
 import common
 from differential.programs import PROGRAMS, options_of, source
+from run_random import ELSEWHERE
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PRIME = 97
@@ -35,8 +37,11 @@ class Ranker:
     def __init__(self, rollerc, folder):
         self.rollerc, self.folder, self.count = rollerc, folder, itertools.count()
 
+    def path(self):
+        return os.path.join(self.folder, f"{next(self.count)}.json")
+
     def rank(self, text, device, more=()):
-        path = os.path.join(self.folder, f"{next(self.count)}.json")
+        path = self.path()
         command = [self.rollerc, "-q", "-", "--device", device, "--top-k", "100", "--json", path, "-o",
                    path[:-5] + ".cu", *more]
         done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=120)
@@ -106,16 +111,22 @@ def choose_rank(candidates, case, tile):
     axis = program.axes[param][0]
     ranks = [c["rank"] for c in candidates if any(launch["family"] == program.family for launch in c["launches"])]
     fitting = [c["rank"] for c in candidates if tile and tile_of(c, program.family, axis) == tile]
-    ranks = fitting or ranks
-    if not ranks:
-        return candidates[0]["rank"], False
-    return ranks[{"best": 0, "middle": len(ranks) // 2, "last": -1}[place]], True
+    ranks = fitting or ranks or [candidates[0]["rank"]]
+    return ranks[{"best": 0, "middle": len(ranks) // 2, "last": -1}[place]]
+
+
+def kinds_of(path):
+    """Of the launches that the ranking's kernel has."""
+    with open(path) as file:
+        ranking = json.load(file)
+    emitted = next(c for c in ranking["candidates"] if c["rank"] == ranking["emitted"]["rank"])
+    return [f"{launch['family']}/{launch['config']['variant']}" for launch in emitted["launches"]]
 
 
 class Checker:
     def __init__(self, rollerc, folder):
         self.ranker, self.rollerc = Ranker(rollerc, folder), rollerc
-        self.met = {}   # family -> candidates of it that were proven
+        self.met = collections.Counter()   # family/variant -> launches of it that were proven
 
     def __call__(self, case):
         if isinstance(case, pathlib.Path):
@@ -124,20 +135,21 @@ class Checker:
         try:
             sizes, tile = choose_sizes(self.ranker, case)
             text, more = source(program, dtype, sizes), options_of(program, dtype)
-            rank, of_family = choose_rank(self.ranker.rank(text, device, more), case, tile)
+            rank = choose_rank(self.ranker.rank(text, device, more), case, tile)
         except (RuntimeError, subprocess.TimeoutExpired) as error:
             return f"no ranking: {error}"
-        if of_family:
-            self.met[program.family] = self.met.get(program.family, 0) + 1
         return self.verify(text, ["--device", device, "--top-k", "100", "--candidate", str(rank), *more])
 
     def verify(self, text, options):
-        command = [self.rollerc, "-q", "-", *options, "--verify", "-o", "-"]
+        command, ranking = [self.rollerc, "-q", "-", *options, "--verify", "-o", "-"], self.ranker.path()
         try:
-            done = subprocess.run(command, input=text, capture_output=True, text=True, errors="replace", timeout=300)
+            done = subprocess.run([*command, "--json", ranking], input=text, capture_output=True, text=True,
+                                  errors="replace", timeout=300)
             reason = f"exit {done.returncode}: {done.stderr.strip()[:1500]}" if done.returncode else None
         except subprocess.TimeoutExpired:
             reason = "still running after 300 s"
+        if not reason:
+            self.met.update(kinds_of(ranking))
         again = [word for word in command if word != "-q"]
         return reason and f"{reason}\nagain: {shlex.join(again)} << END > kernel.cu\n{text}END"
 
@@ -183,11 +195,16 @@ def main():
         check = Checker(os.path.abspath(args.rollerc), folder)
         for case, reason in zip(cases, common.in_parallel(args.jobs, check, cases)):
             tally.add(title(case), reason)
-    for family in sorted({program.family for program in PROGRAMS}):
-        if not args.only and not check.met.get(family):
-            tally.add(f"family {family}", "no candidate of it was proven")
-    proven = ", ".join(f"{count} {family}" for family, count in sorted(check.met.items()))
-    print(f"seed {args.seed}: {len(cases)} of {len(every)} cases in {time.monotonic() - started:.0f} s; candidates of: {proven}")
+    families = collections.Counter()
+    for kind, count in check.met.items():
+        families[kind.split("/")[0]] += count
+    wanted = {program.family for program in PROGRAMS}.union(ELSEWHERE)
+    for name in sorted(wanted.difference(families, check.met)):
+        if not args.only:
+            tally.add(name, "no candidate of it was proven")
+    proven = ", ".join(f"{count} {family}" for family, count in sorted(families.items()))
+    print(f"seed {args.seed}: {len(cases)} of {len(every)} cases in {time.monotonic() - started:.0f} s; launches proven: "
+          f"{proven}")
     return tally.exit_code()
 
 

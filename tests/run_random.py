@@ -21,7 +21,7 @@ BATCH = 25      # programs of one translation unit, as random_programs has it
 PROCESS = 500   # programs of one process, which chooses what it proves by what it has proven
 GATE = 2000     # fewer programs need not reach everything
 LEAST = 5
-# Random programs are small, and seldom what these want. They are proven by run_differential.py and run_schedule.py, at sizes of theirs.
+# Random programs are small, and seldom what these want: run_differential.py proves them, and fails if it proved none of one.
 ELSEWHERE = ("wgmma/three stages", "wgmma/four stages", "bulk/six stages", "bulk/eight stages", "bulk/neighbours")
 REPLACED = 0.02   # programs that prove little, for which others stand in
 
