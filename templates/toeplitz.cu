@@ -341,8 +341,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
                           a_row = half * 8 + slab_row;
                 const Index image = image0 + a_row / GROUPS, row = row0 + a_row % GROUPS * R + j,
                             column = n0 + at;
-                if ((8 * BN / QN % WARP != 0 && slab_row >= 8) || (IMAGES % BI != 0 && image >= IMAGES) ||
-                    (OH % BH != 0 && row >= OH) || (OW % BN != 0 && column >= OW))
+                if ((8 * BN / QN % WARP != 0 && slab_row >= 8) ||
+                    (IMAGES % BI != 0 && image >= IMAGES) || (OH % BH != 0 && row >= OH) ||
+                    (OW % BN != 0 && column >= OW))
                     continue;
                 Value totals[QN], doubt = none;
                 load_vector<QN>(slab.at[slab_row], at, totals);
