@@ -165,12 +165,23 @@ template <int COUNT> struct Chains<false, COUNT> {
     template <class Value> __device__ __forceinline__ void add_to(Value (&)[COUNT]) const {}
 };
 
+// Where an element or 16 bytes of them lie, if there are any.
+template <class T> struct CopySource {
+    const T *at;
+    bool exists;
+};
+
 // The elements of 16 bytes, read one by one.
 template <class T> struct PieceOfElements {
     struct Last {};
     Vector<T, 16 / sizeof(T)> elements;
 
     __device__ __forceinline__ void set(int i, T element) { elements.at[i] = element; }
+    // Only a load stands behind what is asked, and no branch: behind one, each would be waited for before the next begins.
+    __device__ __forceinline__ void load(int i, const CopySource<T> &source, bool exists)
+    {
+        set(i, exists && source.exists ? *source.at : T());
+    }
     __device__ __forceinline__ Vector<unsigned, 4> value(int) const
     {
         return *reinterpret_cast<const Vector<unsigned, 4> *>(&elements);
@@ -231,12 +242,6 @@ template <class T> struct PieceAnywhere {
         }
         return piece;
     }
-};
-
-// Where 16 bytes lie, if there are any.
-template <class T> struct CopySource {
-    const T *at;
-    bool exists;
 };
 
 // 16 bytes from memory, or zeros where there is nothing to read.

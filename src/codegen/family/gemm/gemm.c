@@ -348,7 +348,8 @@ static int emit_bounds(StrBuf *out, const Scope *scope, const Guard *guard, int 
     return before;
 }
 
-static void emit_pieces(StrBuf *out, const Scope *scope, const Product *product, int factor)
+/* Where an element lies, if it exists. */
+static void emit_source(StrBuf *out, const Scope *scope, const Product *product, int factor)
 {
     const Access *access = plain_access(product->factor[factor]);
     Affine offset = access_offset(access);
@@ -381,21 +382,18 @@ static void emit_from_anywhere(StrBuf *out, const Scope *scope, const Product *p
 static void emit_elements(StrBuf *out, const Scope *scope, const Product *product, int factor, bool along_k)
 {
     const char *rows = group_variable(factor ? GROUP_N : GROUP_M), *fast = along_k ? "k" : rows;
-    emit_opening(out, scope, product, factor, "Element at", "");
-    strbuf_puts(out, "        return narrow<Element>(");
-    emit_factor(out, scope, product, factor);
-    strbuf_puts(out, ");\n    }\n    using Held = PieceOfElements<Element>;\n"
+    emit_source(out, scope, product, factor);
+    strbuf_puts(out, "    using Held = PieceOfElements<Element>;\n"
                      "    static __device__ __forceinline__ Held::Last last(const Tensors &) { return {}; }\n");
     strbuf_printf(
         out,
         "    static __device__ __forceinline__ void read(const Tensors &t, Index batch, Index %s, Index k, "
         "bool exists, const Held::Last &, Held &held)\n    {\n        UNROLL for (int e = 0; e < %d; ++e)\n"
-        "            held.set(e, exists && %s + e < %s ? at(t, batch, %s%s, k%s) : Element());\n    }\n",
-        rows, (int)gemm_piece(product), fast,
+        "            held.load(e, at(t, batch, %s%s, k%s), exists && %s + e < %s);\n    }\n",
+        rows, (int)gemm_piece(product), rows, along_k ? "" : " + e", along_k ? " + e" : "", fast,
         along_k  ? "K"
         : factor ? "N"
-                 : "M",
-        rows, along_k ? "" : " + e", along_k ? " + e" : "");
+                 : "M");
 }
 
 static void emit_operand(StrBuf *out, const Scope *scope, const Product *product, int factor)
@@ -408,7 +406,7 @@ static void emit_operand(StrBuf *out, const Scope *scope, const Product *product
                   "AB"[factor], reading.along_k ? "true" : "false",
                   reading.way == BY_PIECES ? "true" : "false");
     switch (reading.way) {
-    case BY_PIECES: emit_pieces(out, scope, product, factor); break;
+    case BY_PIECES: emit_source(out, scope, product, factor); break;
     case FROM_ANYWHERE: emit_from_anywhere(out, scope, product, factor); break;
     case BY_ELEMENTS: emit_elements(out, scope, product, factor, reading.along_k); break;
     }

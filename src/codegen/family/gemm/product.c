@@ -276,7 +276,7 @@ void emit_group_positions(StrBuf *out, const Scope *scope, const Product *produc
 }
 
 /* The factor's element, zero where the guard above the product says that there is none. */
-void emit_factor(StrBuf *out, const Scope *scope, const Product *product, int factor)
+static void emit_factor(StrBuf *out, const Scope *scope, const Product *product, int factor)
 {
     Expr guarded = {.kind = EXPR_GUARD, .type = product->factor[factor]->type};
     if (product->guard) {

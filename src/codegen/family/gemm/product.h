@@ -78,9 +78,6 @@ const char *group_variable(int group);
 void emit_group_positions(StrBuf *out, const Scope *scope, const Product *product, int which,
                           const char *flat, uint32_t used);
 
-/* The factor's element, zero where the guard above the product says that there is none. */
-void emit_factor(StrBuf *out, const Scope *scope, const Product *product, int factor);
-
 /* `struct OperandA` or B, which reads `vector` elements of the factor. `once`: no other thread reads them; it is an access. */
 void product_emit_operand(StrBuf *out, const Scope *scope, const Product *product, int factor, int vector,
                           bool once);
