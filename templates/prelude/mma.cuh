@@ -177,7 +177,7 @@ template <class T> struct PieceOfElements {
     Vector<T, 16 / sizeof(T)> elements;
 
     __device__ __forceinline__ void set(int i, T element) { elements.at[i] = element; }
-    // Only a load stands behind what is asked, and no branch: behind one, each would be waited for before the next begins.
+    // By a predicated load: behind a branch, each would be waited for before the next begins.
     __device__ __forceinline__ void load(int i, const CopySource<T> &source, bool exists)
     {
         set(i, exists && source.exists ? *source.at : T());

@@ -1,5 +1,5 @@
-// bulk: a sum of products of 16-bit elements by tensor cores that read shared memory, to which one thread copies boxes of both
-// factors while groups of warps multiply.
+// bulk: a sum of products of 16-bit elements by tensor cores that read shared memory, to which one thread
+// copies boxes of both factors while groups of warps multiply.
 #include <inttypes.h>
 
 #include "base/checked.h"
@@ -20,7 +20,8 @@ enum { GROUP_WARPS = 4, MAX_GROUPS = 2, MAX_TILE = 256, SLAB_ROWS = 8, SLAB_COLU
 
 // ---- how a factor lies in memory ----
 
-/* Its neighbours along k, or else along its rows, lie side by side; lines of them and batches are so many elements apart. */
+/* Its neighbours along k, or else along its rows, lie side by side; lines of them and batches are so many
+   elements apart. */
 typedef struct Lines {
     bool along_k;
     int64_t line, batch;   // batch 0: there is one for all
@@ -55,7 +56,8 @@ static bool find_lines(const Fusion *fusion, const Product *product, int factor,
     lines->batch = group_stride(fusion, &offset, &product->group[GROUP_BATCH]);
     lines->along_k = k == 1;
     lines->line = k == 1 ? rows : k;
-    return offset.constant == 0 && (k == 1 || rows == 1) && lines->line > 0 && is_legal(lines->line) && is_legal(lines->batch);
+    return offset.constant == 0 && (k == 1 || rows == 1) && lines->line > 0 && is_legal(lines->line) &&
+           is_legal(lines->batch);
 }
 
 static bool matches(const Fusion *fusion, const DeviceSpec *device)
@@ -69,8 +71,10 @@ static bool matches(const Fusion *fusion, const DeviceSpec *device)
 
 // ---- rules ----
 
-/* One thread asks for boxes as far ahead as there are stages; the products of a step begin when its boxes are there. */
-static Schedule schedule_of(const Fusion *fusion, const Product *product, const TileSpace *space, int stages, bool alone)
+/* One thread asks for boxes as far ahead as there are stages; the products of a step begin when its boxes are
+   there. */
+static Schedule schedule_of(const Fusion *fusion, const Product *product, const TileSpace *space, int stages,
+                            bool alone)
 {
     Schedule schedule = {.pace = PACE_FREE, .order = ORDER_PANELS};
     uint32_t operands = space_inputs(space);
@@ -90,17 +94,19 @@ static Schedule schedule_of(const Fusion *fusion, const Product *product, const 
     schedule_load(&schedule, (Move){.tiles = operands, .from = PLACE_SHARED, .to = PLACE_REGISTERS});
     schedule_product(&schedule, schedule_ops(fusion, true));
     schedule_end(&schedule);
-    schedule_finish(&schedule, fusion, product, space);
+    schedule_finish(&schedule, fusion, product, space, SCOPE_WARP);
     if (!alone)
         schedule_barrier(&schedule, SCOPE_CLUSTER);
     return schedule;
 }
 
-/* Neighbours gain where tiles of 128 x 256 fill the device: smaller ones wait longer for each other than they save. */
+/* Neighbours gain where tiles of 128 x 256 fill the device: smaller ones wait longer for each other than they
+   save. */
 static bool fills_device(const Product *product, const DeviceSpec *device)
 {
-    double tiles = (double)product->group[GROUP_M].extent / (MAX_TILE / 2) * (double)product->group[GROUP_N].extent / MAX_TILE;
-    return tiles * (double)product->group[GROUP_BATCH].extent >= device->sm_count;
+    double rows = (double)product->group[GROUP_M].extent / (MAX_TILE / 2);
+    double columns = (double)product->group[GROUP_N].extent / MAX_TILE;
+    return rows * columns * (double)product->group[GROUP_BATCH].extent >= device->sm_count;
 }
 
 /* The room of the slabs, of the barriers, and up to where the first tile may begin. */
@@ -122,7 +128,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     rules.rule[LEVEL_SHARED][GROUP_M] = rules.rule[LEVEL_SHARED][GROUP_N] = (AxisRule){1, MAX_TILE};
     rules.tile_threads = GROUP_WARPS * device->warp_size;
     rules.most_threads = MAX_GROUPS * rules.tile_threads;
-    rules.accumulator_bits = product.group[GROUP_K].extent > MAX_CHAIN ? 64 : 32;
+    rules.accumulator_bits = sum_bits(&product);
     rules.register_overhead = 72;
     rules.input_buffers = rules.input_registers = 1;   // read by tiles, and never held
     rules.fills_once = true;
@@ -132,7 +138,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     for (; count < kinds; count++) {
         rules.stages = KINDS[count].stages;
         rules.neighbours = KINDS[count].neighbours;
-        rules.rule[LEVEL_SHARED][GROUP_N].granule = LINE_ELEMENTS * rules.neighbours;   // each brings whole boxes
+        rules.rule[LEVEL_SHARED][GROUP_N].granule = LINE_ELEMENTS * rules.neighbours;   // whole boxes each
         rules.variant_name = bulk_family.variants[count];
         rules.shared_overhead = overhead(MAX_GROUPS, rules.stages);
         rules.schedule = schedule_of(fusion, &product, &rules.space, rules.stages, rules.neighbours == 1);
@@ -153,13 +159,14 @@ static int maps(const KernelPlan *plan, TensorMap *maps)
         find_lines(plan->fusion, &product, factor, &lines);
         int group = factor ? GROUP_N : GROUP_M;
         int64_t rows = product.group[group].extent, k = product.group[GROUP_K].extent;
-        int64_t count = lines.along_k ? rows : k;
+        int64_t count = lines.along_k ? rows : k, batch = lines.batch ? lines.batch : lines.line * count;
+        int boxes = factor ? plan->rules->neighbours : 1;   // of a tile
         maps[factor] = (TensorMap){
             .arg = input_position(plan->fusion, product.factor[factor]->access.tensor),
             .element_bytes = ELEMENT_BYTES,
             .sizes = {lines.along_k ? k : rows, count, lines.batch ? product.group[GROUP_BATCH].extent : 1},
-            .strides = {lines.line * ELEMENT_BYTES, (lines.batch ? lines.batch : lines.line * count) * ELEMENT_BYTES},
-            .box = {LINE_ELEMENTS, lines.along_k ? (int)(block->size[group] / (factor ? plan->rules->neighbours : 1)) : LINE_ELEMENTS, 1},
+            .strides = {lines.line * ELEMENT_BYTES, batch * ELEMENT_BYTES},
+            .box = {LINE_ELEMENTS, lines.along_k ? (int)(block->size[group] / boxes) : LINE_ELEMENTS, 1},
         };
     }
     return 2;
@@ -191,7 +198,8 @@ static void emit(StrBuf *out, const KernelPlan *plan)
                   "constexpr Index BATCHES = %" PRId64 ";\n"
                   "constexpr int NEIGHBOURS = %d, TURNS = %d;   // blocks of a cluster, and tiles that each makes\n"
                   "constexpr Index CLUSTERS = %" PRId64 ";\n",
-                  product.group[GROUP_BATCH].extent, neighbours, plan->program->turns, plan->program->grid / neighbours);
+                  product.group[GROUP_BATCH].extent, neighbours, plan->program->turns,
+                  plan->program->grid / neighbours);
 }
 
 /* The stages of both operands, a slab of each warp, and two barriers for each stage. */

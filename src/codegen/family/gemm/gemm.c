@@ -7,10 +7,15 @@
 #include "rprogram/cost/calibration.h"
 #include "rtile/space.h"
 
-/* Threads end where 8 rows of each warp's tile, which go out by way of shared memory, fit in the stages' room. */
-enum { LOADED = 16, MIN_K_PARTS = 2, MAX_K_PARTS = 8 };   // rows of a register tile; instructions along k in a step
+enum {
+    LOADED = 16,        // rows of a register tile
+    MIN_K_PARTS = 2,    // instructions along k in a step
+    MAX_K_PARTS = 8
+};
 enum { PIECE_BITS = 128, LINE_BITS = 1024 };
-enum { MAX_WARP_TILE = 128, MAX_TILE = 256, MAX_THREADS = 256, SLAB_ROWS = 8, SLAB_PADDING = 8, MAX_VECTOR = 8 };
+/* Threads end where 8 rows of each warp's tile, which go out through shared memory, fit in the stages' room. */
+enum { MAX_WARP_TILE = 128, MAX_TILE = 256, MAX_THREADS = 256, MAX_VECTOR = 8 };
+enum { SLAB_ROWS = 8, SLAB_PADDING = 8 };
 enum { LARGE_TILE = 128, MAX_CLUSTER = 8, CLUSTER_VARIANT = 3 };
 
 // ---- structure ----
@@ -51,7 +56,8 @@ static bool is_cut_off(const Product *product)
 static bool matches(const Fusion *fusion, const DeviceSpec *device)
 {
     Product product;
-    return count_bit_outputs(fusion) == 0 && product_find(fusion, &product) && find_atom(&product, device, IN_REGISTERS);
+    return count_bit_outputs(fusion) == 0 && product_find(fusion, &product) &&
+           find_atom(&product, device, IN_REGISTERS);
 }
 
 // ---- how the factors lie in memory ----
@@ -73,7 +79,8 @@ static bool lies_in_line(const Fusion *fusion, const Affine *offset, const Group
     return true;
 }
 
-/* Are the neighbours of a piece along the axis all inside or all outside? As channels are beside a padded pixel. */
+/* Are the neighbours of a piece along the axis all inside or all outside? As channels are beside a padded
+   pixel. */
 static bool guards_pieces(const Guard *guard, int axis, int64_t piece)
 {
     for (int i = 0; guard && i < guard->count; i++) {
@@ -89,7 +96,8 @@ static bool guards_pieces(const Guard *guard, int axis, int64_t piece)
     return true;
 }
 
-/* Behind the last elements of a row of M or N may be others as of a packed factor: pieces take them in vain. */
+/* Behind the last elements of a row of M or N may be others as of a packed factor: pieces take them in
+   vain. */
 static bool ends_in_pieces(const Fusion *fusion, const Access *access, const Group *group, int64_t piece)
 {
     int axis = innermost(group);
@@ -143,11 +151,10 @@ static DataTile operand_tile(const Fusion *fusion, const Product *product, int f
 
 TileSpace find_space(const Fusion *fusion, const DeviceSpec *device, const Product *product, const Atom *atom)
 {
-    static const char *const names[] = {"batch", "m", "n", "k"};
     TileSpace space = space_new(fusion, device);
     space.unit = atom->unit;
     for (int g = 0; g < GROUP_COUNT; g++)
-        space_add_axis(&space, names[g], product->group[g].extent, g == GROUP_K);
+        space_add_axis(&space, group_variable(g), product->group[g].extent, g == GROUP_K);
     for (int factor = 0; factor < 2; factor++)
         space.tiles[space.tile_count++] = operand_tile(fusion, product, factor);
     for (int i = 0; i < fusion->op_count && space.tile_count < MAX_DATA_TILES; i++)
@@ -180,10 +187,11 @@ static int value_bytes(const Product *product)
     return dtype_info[dtype_info[element_type(product)].compute].bits / 8;
 }
 
-void schedule_finish(Schedule *schedule, const Fusion *fusion, const Product *product, const TileSpace *space)
+void schedule_finish(Schedule *schedule, const Fusion *fusion, const Product *product, const TileSpace *space,
+                     ThreadScope scope)
 {
     schedule_exchange(schedule, (Exchange){.ops = schedule_ops(fusion, true),
-                                           .scope = SCOPE_WARP,
+                                           .scope = scope,
                                            .combine = COMBINE_ROWS,
                                            .value_bytes = (uint8_t)value_bytes(product),
                                            .width = 2});
@@ -192,21 +200,8 @@ void schedule_finish(Schedule *schedule, const Fusion *fusion, const Product *pr
                    (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
 }
 
-/* The same, where blocks of a cluster leave their sums for each other, and each stores some rows of the totals. */
-static void schedule_finish_together(Schedule *schedule, const Fusion *fusion, const Product *product,
-                                     const TileSpace *space)
-{
-    schedule_exchange(schedule, (Exchange){.ops = schedule_ops(fusion, true),
-                                           .scope = SCOPE_CLUSTER,
-                                           .combine = COMBINE_ROWS,
-                                           .value_bytes = (uint8_t)value_bytes(product),
-                                           .width = 2});
-    schedule_map(schedule, schedule_ops(fusion, false));
-    schedule_store(schedule,
-                   (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
-}
-
-/* While registers of one part of a step are multiplied those of the next part are loaded, behind the last step once more. */
+/* While registers of one part of a step are multiplied those of the next part are loaded, behind the last
+   step once more. */
 static Schedule schedule_of(const Fusion *fusion, const Product *product, const TileSpace *space, int stages,
                             int cluster)
 {
@@ -232,11 +227,12 @@ static Schedule schedule_of(const Fusion *fusion, const Product *product, const 
     schedule_barrier(&schedule, SCOPE_BLOCK);
     schedule_end(&schedule);
     schedule_barrier(&schedule, SCOPE_BLOCK);
-    (cluster > 1 ? schedule_finish_together : schedule_finish)(&schedule, fusion, product, space);
+    schedule_finish(&schedule, fusion, product, space, cluster > 1 ? SCOPE_CLUSTER : SCOPE_WARP);
     return schedule;
 }
 
-/* Registers for each word of both factors' tiles, which are about as large: those of PieceAnywhere are nine for four. */
+/* Registers for each word of both factors' tiles, which are about as large: those of PieceAnywhere are nine
+   for four. */
 static double held_words(const Fusion *fusion, const Product *product)
 {
     static const double words[] = {[BY_PIECES] = 0, [FROM_ANYWHERE] = 9.0 / 4, [BY_ELEMENTS] = 1};
@@ -256,7 +252,7 @@ static int largest_cluster(const DeviceSpec *device, const Product *product)
                                 ceil_div(product->group[GROUP_N].extent, LARGE_TILE));
     tiles = fitting_mul(tiles, product->group[GROUP_BATCH].extent);
     int cluster = 1, most = device->has.clusters ? device->max_blocks_per_cluster : 1;
-    while (2 * cluster <= MAX_CLUSTER && 2 * cluster <= most && 2 * cluster * tiles <= 2 * (int64_t)device->sm_count)
+    while (2 * cluster <= MAX_CLUSTER && 2 * cluster <= most && cluster * tiles <= device->sm_count)
         cluster *= 2;
     return cluster;
 }
@@ -471,7 +467,10 @@ void gemm_emit(StrBuf *out, const KernelPlan *plan, const TensorTile *how)
     emit_finish_vector(out, &scope, &product, columns > 1);
 }
 
-static void emit(StrBuf *out, const KernelPlan *plan) { gemm_emit(out, plan, &(TensorTile){.holders = "a warp"}); }
+static void emit(StrBuf *out, const KernelPlan *plan)
+{
+    gemm_emit(out, plan, &(TensorTile){.holders = "a warp"});
+}
 
 /* Pieces in a line of a tile: 2, 4 or a multiple of 8 have their places. */
 static int64_t pitch_of(int64_t pieces)

@@ -4,7 +4,8 @@
 #include "codegen/family/gemm/product.h"
 #include "hal/atoms.h"
 
-/* Products that tensor cores add up one after the other, and cut off as they do: at most 1024 times, 2^-14 of the sum. */
+/* Products that tensor cores add up one after the other, and cut off as they do: at most 1024 times, 2^-14 of
+   the sum. */
 enum { MAX_CHAIN = 8192 };
 
 /* Elements that are copied together, where they are one aligned access of 16 bytes. */
@@ -23,14 +24,17 @@ Reading find_reading(const Fusion *fusion, const Product *product, int factor);
 /* The instruction for the elements of both factors, which lie in that place; NULL: there is none. */
 const Atom *find_atom(const Product *product, const DeviceSpec *device, AtomPlace place);
 
-/* Bits of an element of C in registers. Of long chains what they have ended with is kept beside what they add up. */
+/* Bits of an element of C in registers. Of long chains what they have ended with is kept beside what they add
+   up. */
 int sum_bits(const Product *product);
 
 /* Axes batch, m, n, k; tiles of both factors, staged, and of what is stored. */
 TileSpace find_space(const Fusion *fusion, const DeviceSpec *device, const Product *product, const Atom *atom);
 
-/* What comes behind the loop along k: warps turn their sums in shared memory, so that lanes have rows, and store them. */
-void schedule_finish(Schedule *schedule, const Fusion *fusion, const Product *product, const TileSpace *space);
+/* What comes behind the loop along k: warps turn their sums in shared memory, so that lanes have rows, and
+   store them; or the blocks of a cluster leave theirs for each other, and each stores rows of the totals. */
+void schedule_finish(Schedule *schedule, const Fusion *fusion, const Product *product, const TileSpace *space,
+                     ThreadScope scope);
 
 /* What sets the parameter blocks of both families apart. */
 typedef struct TensorTile {

@@ -85,9 +85,8 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     product_find(fusion, &product);
     TileRules *rules = &variants[0];
     *rules = (TileRules){.space = space_new(fusion, device), .variant_name = "tiled", .stages = STAGES};
-    static const char *const names[] = {"batch", "m", "n", "k"};
     for (int g = 0; g < GROUP_COUNT; g++)
-        space_add_axis(&rules->space, names[g], product.group[g].extent, g == GROUP_K);
+        space_add_axis(&rules->space, group_variable(g), product.group[g].extent, g == GROUP_K);
     int value_bits = dtype_info[fusion->ops[0].body->type].bits;
     for (int factor = 0; factor < 2; factor++)
         rules->space.tiles[rules->space.tile_count++] = operand_tile(fusion, &product, factor, value_bits);

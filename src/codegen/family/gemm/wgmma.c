@@ -1,5 +1,6 @@
-// wgmma: a sum of products of two elements of one type, computed by tensor cores that read shared memory: of bytes and of floats
-// cut off to tf32, and of 16-bit elements that are no boxes of tensors (bulk.c), as pixels under the taps of a convolution.
+// wgmma: a sum of products of two elements of one type, computed by tensor cores that read shared memory: of
+// bytes and of floats cut off to tf32, and of 16-bit elements that are no boxes of tensors (bulk.c), as pixels
+// under the taps of a convolution.
 #include <inttypes.h>
 
 #include "codegen/family/family.h"
@@ -48,7 +49,7 @@ static Schedule schedule_of(const Fusion *fusion, const Product *product, const 
                                     .ahead = (uint8_t)(stages - 2)});
     schedule_end(&schedule);
     schedule_barrier(&schedule, SCOPE_BLOCK);
-    schedule_finish(&schedule, fusion, product, space);
+    schedule_finish(&schedule, fusion, product, space, SCOPE_WARP);
     return schedule;
 }
 
