@@ -130,7 +130,7 @@ PRELUDE_PROGRAMS = [
     ("turned", "i8", dict(M=20, N=28), "a100"), ("turned", "i8", dict(M=128, N=128), "a100"), ("turned_inside", "f16", dict(P=3, M=21, N=25), "a100"),
     ("turned", "f32", dict(M=9, N=20), "a100"), ("chain", "f16", dict(M=5, N=67), "a100"), ("chain", "f32", dict(M=5, N=67), "a100"),
     ("channels_last", "f16", dict(M=20, N=96), "a100"), ("column_statistics", "f32", dict(M=5, N=8), "a100"), ("matmul", "f32", dict(M=5, N=7, K=3), "a100"),
-    ("column_gradient", "f32", dict(M=70, N=32), "a100"),
+    ("column_gradient", "f32", dict(M=70, N=32), "a100"), ("skinny", "f32", dict(N=16, K=8), "a100"),
 ]
 # rows in shared memory that end with a part of 16 bytes, and sums of exponentials beside a growing maximum,
 PRELUDE_ROWS = [

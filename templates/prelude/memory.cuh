@@ -70,14 +70,12 @@ template <class Chunk> DEVICE Chunk stream_global(const Chunk *p)
 #endif
 }
 
-// load_vector of global memory, by stream_global.
+// load_vector of global memory, by stream_global: one access.
 template <int N, class T, class Index, class V>
 DEVICE void stream_vector(const T *p, Index index, V (&out)[N])
 {
-    constexpr int COUNT = AT_ONCE<T, N>;
-    const Vector<T, COUNT> *chunks = reinterpret_cast<const Vector<T, COUNT> *>(p + index);
-    UNROLL for (int i = 0; i < N / COUNT; i++)
-        widen_vector(stream_global(chunks + i), out + i * COUNT);
+    static_assert(AT_ONCE<T, N> == N, "one access");
+    widen_vector(stream_global(reinterpret_cast<const Vector<T, N> *>(p + index)), out);
 }
 
 // Writes by one aligned access, or several of 16 bytes: p + index must be aligned to it.
