@@ -132,18 +132,21 @@ PRELUDE_PROGRAMS = [
     ("channels_last", "f16", dict(M=20, N=96), "a100"), ("column_statistics", "f32", dict(M=5, N=8), "a100"), ("matmul", "f32", dict(M=5, N=7, K=3), "a100"),
     ("column_gradient", "f32", dict(M=70, N=32), "a100"), ("skinny", "f32", dict(N=16, K=8), "a100"),
 ]
-# rows in shared memory that end with a part of 16 bytes, and sums of exponentials beside a growing maximum,
-PRELUDE_ROWS = [
-    "input x[2, 8192] : f16  input z[2, 8192] : f32  s[i] = sum[j](x[i, j])  y[i, j] = x[i, j] * z[i, j] + s[i]  output y",
-    "input x[2, 9001] : f16  input z[2, 9001] : f32  a[i] = min[j](x[i, j])  b[i] = sum[j](x[i, j] - a[i])  c[i] = max[j](z[i, j] * b[i])"
-    "  y[i, j] = x[i, j] - c[i] * z[i, j]  output y",
-    "input x[2, 1501] : f32  m[i] = max[j](50 * x[i, j])  s[i] = sum[j](exp(50 * x[i, j] - m[i]))"
-    "  y[i, j] = exp(50 * x[i, j] - m[i]) / s[i]  output y  output m",
-    "input x[2, 601] : f32  m[i] = sum[j](x[i, j]) / 601  v[i] = sum[j](sq(x[i, j] - m[i]))  y[i, j] = (x[i, j] - m[i]) * v[i]"
-    "  output y  output m  output v",
-    "input x[2, 600] : f64  m[i] = sum[j](x[i, j]) / 600  v[i] = sum[j](sq(x[i, j] - m[i]))  y[i, j] = (x[i, j] - m[i]) * v[i]"
-    "  output y  output m  output v",
-]
+# rows in shared memory that end with a part of 16 bytes, sums of exponentials beside a growing maximum, lines of bytes,
+PRELUDE_TEXTS = {
+    "rowwise": [
+        "input x[2, 8192] : f16  input z[2, 8192] : f32  s[i] = sum[j](x[i, j])  y[i, j] = x[i, j] * z[i, j] + s[i]  output y",
+        "input x[2, 9001] : f16  input z[2, 9001] : f32  a[i] = min[j](x[i, j])  b[i] = sum[j](x[i, j] - a[i])  c[i] = max[j](z[i, j] * b[i])"
+        "  y[i, j] = x[i, j] - c[i] * z[i, j]  output y",
+        "input x[2, 1501] : f32  m[i] = max[j](50 * x[i, j])  s[i] = sum[j](exp(50 * x[i, j] - m[i]))"
+        "  y[i, j] = exp(50 * x[i, j] - m[i]) / s[i]  output y  output m",
+        "input x[2, 601] : f32  m[i] = sum[j](x[i, j]) / 601  v[i] = sum[j](sq(x[i, j] - m[i]))  y[i, j] = (x[i, j] - m[i]) * v[i]"
+        "  output y  output m  output v",
+        "input x[2, 600] : f64  m[i] = sum[j](x[i, j]) / 600  v[i] = sum[j](sq(x[i, j] - m[i]))  y[i, j] = (x[i, j] - m[i]) * v[i]"
+        "  output y  output m  output v",
+    ],
+    "elementwise": ["input x[5, 67] : i8  input b[134] : i8  y[i, j:67] = x[i, j] + b[j + 3]  output y : i8"],
+}
 # and these what the best kernel has.
 PRELUDE_CASES = [
     "input x[2, 8197] : f16  input g[8197] : f32  input q[8197] : f16  s[i] = sum[j](abs(x[i, j]))"
@@ -240,7 +243,8 @@ class Bench:
         programs = {program.name: program for program in PROGRAMS}
         cases += [case for name, dtype, sizes, *devices in PRELUDE_PROGRAMS for device in devices
                   for case in self.chosen(self.ranker, source(programs[name], dtype, sizes), programs[name].family, device, count=3)]
-        cases += [case for text in PRELUDE_ROWS for case in self.chosen(self.ranker, text, "rowwise", "a100")]
+        cases += [case for family, texts in PRELUDE_TEXTS.items() for text in texts
+                  for case in self.chosen(self.ranker, text, family, "a100")]
         return cases
 
     def kernel(self, case):

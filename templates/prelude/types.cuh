@@ -21,17 +21,10 @@ template <class T, class V> DEVICE compute_type<T> round_to(V value)
 // Between compute types; a real value becomes an integer by cast_int only.
 template <class T, class V> DEVICE T convert(V value) { return static_cast<T>(value); }
 
-template <class T> struct Integer;
+template <class T> struct Integer;   // whose values a program may ask for
 template <> struct Integer<signed char> { static constexpr int LOW = -128, HIGH = 127; };
 template <> struct Integer<unsigned char> { static constexpr int LOW = 0, HIGH = 255; };
-template <> struct Integer<int> {
-    using Unsigned = unsigned;
-    static constexpr int LOW = -2147483647 - 1, HIGH = 2147483647;
-};
-template <> struct Integer<long long> {
-    using Unsigned = unsigned long long;
-    static constexpr long long LOW = -9223372036854775807LL - 1, HIGH = 9223372036854775807LL;
-};
+template <> struct Integer<int> { static constexpr int LOW = -2147483647 - 1, HIGH = 2147483647; };
 
 // Truncates; saturates to the range of T; NaN gives 0.
 template <class T, class Real> DEVICE compute_type<T> cast_int(Real value)
