@@ -2,7 +2,7 @@
 // and small device functions that say what one point of its space computes.
 #pragma once
 #include "base/strbuf.h"
-#include "ir/fuse.h"
+#include "ir/axis_group.h"
 
 /* How a kernel's expressions are spelled. Values of earlier ops are `v<op>`; tensors are `t.in<i>`, `t.out<i>`. */
 typedef struct Scope {
@@ -44,9 +44,9 @@ void emit_positions(StrBuf *out, const char *indent, const char *flat, const Sco
 void emit_used_positions(StrBuf *out, const char *indent, const char *flat, const Scope *scope, int first, int end,
                          uint32_t used);
 
-/* The same of any axes, the last one innermost, a statement each. */
-void emit_axes_positions(StrBuf *out, const char *indent, const char *flat, const Scope *scope, const int *axes,
-                         int count, uint32_t used);
+/* The same along a group, a statement each. */
+void emit_group_positions(StrBuf *out, const char *indent, const char *flat, const Scope *scope,
+                          const AxisGroup *group, uint32_t used);
 
 /* Axes whose positions the ops after the first one read, and those that stores need. */
 uint32_t epilogue_axes(const Fusion *fusion);

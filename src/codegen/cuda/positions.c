@@ -45,19 +45,18 @@ void emit_used_positions(StrBuf *out, const char *indent, const char *flat, cons
     emit_some_positions(out, opening, flat, scope, first, end, used);
 }
 
-void emit_axes_positions(StrBuf *out, const char *indent, const char *flat, const Scope *scope, const int *axes,
-                         int count, uint32_t used)
+void emit_group_positions(StrBuf *out, const char *indent, const char *flat, const Scope *scope,
+                          const AxisGroup *group, uint32_t used)
 {
-    int64_t below = 1;
-    for (int i = 0; i < count; i++)
-        below *= scope->fusion->axes[axes[i]].extent;
-    for (int i = 0; i < count; i++) {
-        int64_t extent = scope->fusion->axes[axes[i]].extent;
+    int64_t below = group->extent;
+    for (int i = 0; i < group->count; i++) {
+        int axis = group->axes[i];
+        int64_t extent = scope->fusion->axes[axis].extent;
         below /= extent;
-        if (!(used >> axes[i] & 1))
+        if (!(used >> axis & 1))
             continue;
         strbuf_printf(out, "%sconst Index ", indent);
-        emit_position(out, scope->axis[axes[i]], flat, below, i ? extent : 0);
+        emit_position(out, scope->axis[axis], flat, below, i ? extent : 0);
         strbuf_puts(out, ";\n");
     }
 }

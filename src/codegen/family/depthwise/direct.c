@@ -68,15 +68,10 @@ static void add_dim(TileDims *dims, int64_t stride, Affine form, int64_t size)
 static void add_group(TileDims *dims, const Fusion *fusion, const AxisGroup *group, int space_axis,
                       const Affine *offset)
 {
-    int64_t stride = 0, expected = 0;
-    for (int i = group->count - 1; i >= 0; i--) {
-        int64_t step = offset->coef[group->axes[i]];
-        if (i == group->count - 1)
-            expected = step;
-        stride = stride ? stride : step;
-        dims->apart |= step != expected;
-        expected *= fusion->axes[group->axes[i]].extent;
-    }
+    int64_t stride = 0;
+    for (int i = group->count - 1; i >= 0 && !stride; i--)
+        stride = offset->coef[group->axes[i]];
+    dims->apart |= !axis_group_is_even(group, fusion, offset);
     if (stride)
         add_dim(dims, stride, affine_axis(space_axis), group->extent);
 }
@@ -173,11 +168,6 @@ static void add_tiles(TileSpace *space, const Fusion *fusion, const Depthwise *s
 
 // ---- how images are copied ----
 
-static int64_t group_stride(const AxisGroup *group, const Affine *offset)
-{
-    return group->count ? offset->coef[group->axes[group->count - 1]] : 0;
-}
-
 /* Do all places from which pieces are copied lie at multiples of `piece`, with their neighbours along `inner`
    behind them? */
 static bool copies_pieces(const Fusion *fusion, const Depthwise *shape, int inner, int64_t piece)
@@ -200,8 +190,8 @@ static DirectWay find_way(const Fusion *fusion, const Depthwise *shape)
     const AxisGroup *channel = &shape->channel;
     const ImageAxis *along = &shape->image[shape->image_count - 1];
     int piece = 8 * COPY_BYTES / dtype_info[factor_access(shape->x)->tensor->dtype].bits;
-    DirectWay way = {.channels_last = group_stride(channel, &shape->x_offset) == 1, .piece = 1};
-    int inner = way.channels_last ? channel->axes[channel->count - 1] : along->output;
+    DirectWay way = {.channels_last = axis_group_stride(channel, &shape->x_offset) == 1, .piece = 1};
+    int inner = way.channels_last ? axis_group_innermost(channel) : along->output;
     bool contiguous = way.channels_last || along->x_stride == 1;
     bool cut =
         !way.channels_last && piece > CHUNK && along->outputs > WHOLE_LINE;   // in chunks, not in pieces

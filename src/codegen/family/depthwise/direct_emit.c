@@ -73,9 +73,9 @@ static void emit_layout(StrBuf *out, const KernelPlan *plan)
 static void emit_groups(StrBuf *out, const Scope *scope, const Depthwise *shape, uint32_t used)
 {
     const AxisGroup *batch = &shape->batch, *channel = &shape->channel, *multiplier = &shape->multiplier;
-    emit_axes_positions(out, "    ", "batch", scope, batch->axes, batch->count, used);
-    emit_axes_positions(out, "    ", "channel", scope, channel->axes, channel->count, used);
-    emit_axes_positions(out, "    ", "multiplier", scope, multiplier->axes, multiplier->count, used);
+    emit_group_positions(out, "    ", "batch", scope, batch, used);
+    emit_group_positions(out, "    ", "channel", scope, channel, used);
+    emit_group_positions(out, "    ", "multiplier", scope, multiplier, used);
 }
 
 /* Where the groups' axes lead; the image's own are left out. */

@@ -230,8 +230,8 @@ static void emit_source(StrBuf *out, const Scope *scope, const Depthwise *shape,
                   "int row)\n    {\n        (void)channel, (void)image, (void)row;\n",
                   name, memory_type(pictures->access->tensor->dtype), pictures->pieces ? "true" : "false");
     uint32_t used = affine_axes(&offset);
-    emit_axes_positions(out, "        ", "channel", scope, shape->channel.axes, shape->channel.count, used);
-    emit_axes_positions(out, "        ", "image", scope, shape->summed.axes, shape->summed.count, used);
+    emit_group_positions(out, "        ", "channel", scope, &shape->channel, used);
+    emit_group_positions(out, "        ", "image", scope, &shape->summed, used);
     strbuf_printf(out, "        return t.in%d + (", input_position(scope->fusion, pictures->access->tensor));
     emit_affine(out, &offset, scope->axis);
     strbuf_printf(out, " + row * %" PRId64 ");\n    }\n};\n", pictures->row_stride);
@@ -243,8 +243,8 @@ static void emit_finish(StrBuf *out, const Scope *scope, const FilterGradient *g
                      "l, Value total)\n"
                      "{\n    (void)channel, (void)k;\n");
     const AxisGroup *channel = &gradient->shape.channel;
-    emit_axes_positions(out, "    ", "channel", scope, channel->axes, channel->count,
-                        epilogue_axes(scope->fusion) | store_axes(scope->fusion));
+    emit_group_positions(out, "    ", "channel", scope, channel,
+                         epilogue_axes(scope->fusion) | store_axes(scope->fusion));
     if (gradient->down >= 0)
         strbuf_printf(out, "    const Index %s = k;\n", scope->axis[gradient->down]);
     strbuf_printf(out, "    const Index %s = l;\n", scope->axis[gradient->along]);

@@ -144,12 +144,6 @@ static void sort_image(Depthwise *shape)
 
 // ---- the other axes ----
 
-static void add_to_group(const Fusion *fusion, AxisGroup *group, int axis)
-{
-    group->axes[group->count++] = axis;
-    group->extent = fitting_mul(group->extent, fusion->axes[axis].extent);
-}
-
 static bool is_image_axis(const Depthwise *shape, int axis)
 {
     for (int i = 0; i < shape->image_count; i++)
@@ -188,12 +182,11 @@ static bool find_groups(const Fusion *fusion, Depthwise *shape)
         bool x = in_x >> a & 1, w = in_w >> a & 1, reduced = a >= fusion->spatial_count;
         if (reduced ? !(x && w) : !(x || w))
             return false;
-        add_to_group(fusion,
-                     reduced ? &shape->summed
-                     : !w    ? &shape->batch
-                     : x     ? &shape->channel
-                             : &shape->multiplier,
-                     a);
+        axis_group_add(reduced ? &shape->summed
+                       : !w    ? &shape->batch
+                       : x     ? &shape->channel
+                               : &shape->multiplier,
+                       fusion, a);
     }
     return true;
 }

@@ -6,16 +6,9 @@
 // filter's gradient has this form, too: dw[c, k, l] = sum[n, i, j](x[n, c, i + k - 1, …] * dy[n, c, i, j]),
 // where dy is the "filter", its taps are the pixels i, j, and n is summed over besides.
 #pragma once
-#include "ir/fuse.h"
+#include "ir/axis_group.h"
 
 enum { MAX_IMAGE_AXES = 3 };
-
-/* Axes of the fusion that are walked as one flat axis, the last one the innermost. */
-typedef struct AxisGroup {
-    int axes[MAX_AXES];
-    int count;
-    int64_t extent;
-} AxisGroup;
 
 /* Output i meets with tap k the input i * step + k * dilation + offset, or nothing if that is not in [0,
    inputs).

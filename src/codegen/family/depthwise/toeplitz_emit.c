@@ -24,8 +24,8 @@ static void emit_groups(StrBuf *out, const char *indent, const Scope *scope, con
                         uint32_t used)
 {
     AxisGroup channels = all_channels(shape);
-    emit_axes_positions(out, indent, "channel", scope, channels.axes, channels.count, used);
-    emit_axes_positions(out, indent, "image", scope, shape->batch.axes, shape->batch.count, used);
+    emit_group_positions(out, indent, "channel", scope, &channels, used);
+    emit_group_positions(out, indent, "image", scope, &shape->batch, used);
 }
 
 /* The element where all image axes are 0. */

@@ -2,21 +2,17 @@
 // copies boxes of both factors while groups of warps multiply.
 #include <inttypes.h>
 
-#include "base/checked.h"
 #include "codegen/family/family.h"
-#include "codegen/family/gemm/gemm.h"
+#include "codegen/family/gemm/mma.h"
 #include "rprogram/cost/calibration.h"
 #include "rtile/space.h"
 
-/* A step of k is a line of 128 bytes in shared memory; the tiles begin at a multiple of ALIGNMENT bytes. */
-enum { K_STEP = 64, LINE_ELEMENTS = 64, ELEMENT_BYTES = 2, ALIGNMENT = 1024 };
+enum { K_STEP = 64, LINE_ELEMENTS = 64, ELEMENT_BYTES = 2, SLAB_COLUMNS = 64 };
 
 /* Kinds of kernels: blocks alone, or two with tiles side by side who bring b together. */
 static const struct {
     int stages, neighbours;
 } KINDS[] = {{4, 1}, {6, 1}, {8, 1}, {4, 2}};
-
-enum { GROUP_WARPS = 4, MAX_GROUPS = 2, MAX_TILE = 256, SLAB_ROWS = 8, SLAB_COLUMNS = 64 };
 
 // ---- how a factor lies in memory ----
 
@@ -28,15 +24,9 @@ typedef struct Lines {
 } Lines;
 
 /* Elements from one flat position of the group to the next; -1: they differ. */
-static int64_t group_stride(const Fusion *fusion, const Affine *offset, const Group *group)
+static int64_t group_stride(const Fusion *fusion, const Affine *offset, const AxisGroup *group)
 {
-    int64_t stride = group->count ? offset->coef[innermost(group)] : 0, below = 1;
-    for (int i = group->count - 1; i >= 0; i--) {
-        if (offset->coef[group->axes[i]] != stride * below)
-            return -1;
-        below *= fusion->axes[group->axes[i]].extent;
-    }
-    return stride;
+    return axis_group_is_even(group, fusion, offset) ? axis_group_stride(group, offset) : -1;
 }
 
 /* The driver takes strides below 2^40 bytes. */
@@ -65,7 +55,7 @@ static bool matches(const Fusion *fusion, const DeviceSpec *device)
     Product product;
     Lines lines;
     return device->has.bulk_tensor_copy && count_bit_outputs(fusion) == 0 && product_find(fusion, &product) &&
-           find_atom(&product, device, IN_SHARED) && find_lines(fusion, &product, 0, &lines) &&
+           mma_atom(&product, device, IN_SHARED) && find_lines(fusion, &product, 0, &lines) &&
            find_lines(fusion, &product, 1, &lines);
 }
 
@@ -94,7 +84,7 @@ static Schedule schedule_of(const Fusion *fusion, const Product *product, const 
     schedule_load(&schedule, (Move){.tiles = operands, .from = PLACE_SHARED, .to = PLACE_REGISTERS});
     schedule_product(&schedule, schedule_ops(fusion, true));
     schedule_end(&schedule);
-    schedule_finish(&schedule, fusion, product, space, SCOPE_WARP);
+    mma_schedule_end(&schedule, fusion, product, space, SCOPE_WARP);
     if (!alone)
         schedule_barrier(&schedule, SCOPE_CLUSTER);
     return schedule;
@@ -104,33 +94,23 @@ static Schedule schedule_of(const Fusion *fusion, const Product *product, const 
    save. */
 static bool fills_device(const Product *product, const DeviceSpec *device)
 {
-    double rows = (double)product->group[GROUP_M].extent / (MAX_TILE / 2);
-    double columns = (double)product->group[GROUP_N].extent / MAX_TILE;
+    double rows = (double)product->group[GROUP_M].extent / (MAX_GROUP_TILE / 2);
+    double columns = (double)product->group[GROUP_N].extent / MAX_GROUP_TILE;
     return rows * columns * (double)product->group[GROUP_BATCH].extent >= device->sm_count;
 }
 
 /* The room of the slabs, of the barriers, and up to where the first tile may begin. */
 static int64_t overhead(int groups, int stages)
 {
-    return ALIGNMENT + groups * GROUP_WARPS * SLAB_ROWS * (SLAB_COLUMNS + 8) * 4 + stages * 2 * 8;
+    return SHARED_ALIGNMENT + groups * GROUP_WARPS * SLAB_ROWS * (SLAB_COLUMNS + 8) * 4 + stages * 2 * 8;
 }
 
 static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
     Product product;
     product_find(fusion, &product);
-    const Atom *atom = find_atom(&product, device, IN_SHARED);
-    TileRules rules = {.space = find_space(fusion, device, &product, atom)};
-    rules.rule[LEVEL_REGISTER][GROUP_BATCH] = rules.rule[LEVEL_SHARED][GROUP_BATCH] = (AxisRule){1, 1};
-    rules.rule[LEVEL_REGISTER][GROUP_K] = rules.rule[LEVEL_SHARED][GROUP_K] = (AxisRule){K_STEP, K_STEP};
-    rules.rule[LEVEL_REGISTER][GROUP_M] = (AxisRule){atom->m, atom->m};   // more would read b more often
-    rules.rule[LEVEL_REGISTER][GROUP_N] = (AxisRule){atom->n / 4, atom->n};
-    rules.rule[LEVEL_SHARED][GROUP_M] = rules.rule[LEVEL_SHARED][GROUP_N] = (AxisRule){1, MAX_TILE};
-    rules.tile_threads = GROUP_WARPS * device->warp_size;
-    rules.most_threads = MAX_GROUPS * rules.tile_threads;
-    rules.accumulator_bits = sum_bits(&product);
-    rules.register_overhead = 72;
-    rules.input_buffers = rules.input_registers = 1;   // read by tiles, and never held
+    TileRules rules;
+    mma_group_rules(&rules, fusion, device, &product, mma_atom(&product, device, IN_SHARED));
     rules.fills_once = true;
     rules.read_share = calibration.bulk.read_share;
     rules.neighbour_axis = GROUP_M;
@@ -186,11 +166,11 @@ static void emit_operand(StrBuf *out, const Scope *scope, const Product *product
 
 static void emit(StrBuf *out, const KernelPlan *plan)
 {
-    gemm_emit(out, plan, &(TensorTile){
-                             .atom_shared = true,
-                             .holders = "a group of four warps",
-                             .emit_operand = emit_operand,
-                         });
+    mma_emit(out, plan, &(MmaBlock){
+                            .atom_shared = true,
+                            .holders = "a group of four warps",
+                            .emit_operand = emit_operand,
+                        });
     Product product;
     product_find(plan->fusion, &product);
     int neighbours = plan->rules->neighbours;

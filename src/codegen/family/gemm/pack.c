@@ -4,7 +4,7 @@
 
 #include "base/checked.h"
 #include "codegen/family/family.h"
-#include "codegen/family/gemm/gemm.h"
+#include "codegen/family/gemm/mma.h"
 #include "ir/fuse_axes.h"
 
 enum { STEP = 64, LONG_SUM = 8 * STEP };   // terms
@@ -147,8 +147,8 @@ static void choose_inputs(Arena *arena, const Fusion *fusion, Packed *packed)
 static bool is_in_pieces(const Fusion *fusion)
 {
     Product product;
-    return product_find(fusion, &product) && find_reading(fusion, &product, 0).way == BY_PIECES &&
-           find_reading(fusion, &product, 1).way == BY_PIECES;
+    return product_find(fusion, &product) && mma_reading(fusion, &product, 0).way == BY_PIECES &&
+           mma_reading(fusion, &product, 1).way == BY_PIECES;
 }
 
 Packed *gemm_pack(Arena *arena, const Fusion *fusion, const DeviceSpec *device)
@@ -157,7 +157,7 @@ Packed *gemm_pack(Arena *arena, const Fusion *fusion, const DeviceSpec *device)
     if (!gemm_family.matches(fusion, device) || !product_find(fusion, &product) || product.guard)
         return NULL;
     Expr **factors = fusion->ops[0].body->apply.operands;
-    int64_t piece = gemm_piece(&product);
+    int64_t piece = mma_piece(&product);
     Order order[2];
     for (int f = 0; f < 2; f++) {
         if (factors[f]->kind != EXPR_ACCESS)
@@ -178,7 +178,7 @@ Packed *gemm_pack(Arena *arena, const Fusion *fusion, const DeviceSpec *device)
     memcpy(packed->product->ops, fusion->ops, sizeof(FusedOp) * (size_t)fusion->op_count);
     Expr *body = expr_copy(arena, fusion->ops[0].body);
     for (int f = 0; f < 2; f++)
-        if (find_reading(fusion, &product, factors[f] == product.factor[1]).way != BY_PIECES ||
+        if (mma_reading(fusion, &product, factors[f] == product.factor[1]).way != BY_PIECES ||
             (lengthened & expr_axes(factors[f])))
             body->apply.operands[f] = pack_factor(arena, packed, fusion, factors[f], piece);
     if (!packed->count)

@@ -1,6 +1,6 @@
 #include "codegen/family/gemm/product.h"
 
-#include <inttypes.h>
+#include <stdlib.h>
 
 #include "base/checked.h"
 
@@ -12,23 +12,17 @@ enum {
 
 // ---- structure ----
 
-static void group_add(Group *group, const Fusion *fusion, int axis)
-{
-    group->axes[group->count++] = axis;
-    group->extent *= fusion->axes[axis].extent;
-}
-
 static bool group_axes(const Fusion *fusion, Product *product)
 {
     uint32_t used[2] = {expr_axes(product->factor[0]), expr_axes(product->factor[1])};
     for (int g = 0; g < GROUP_COUNT; g++)
-        product->group[g] = (Group){.extent = 1};
+        product->group[g] = (AxisGroup){.extent = 1};
     for (int a = 0; a < fusion->axis_count; a++) {
         bool first = used[0] >> a & 1, second = used[1] >> a & 1, reduced = a >= fusion->spatial_count;
         if (reduced ? !(first && second) : !(first || second))
             return false;
         int group = reduced ? GROUP_K : first && second ? GROUP_BATCH : first ? GROUP_M : GROUP_N;
-        group_add(&product->group[group], fusion, a);
+        axis_group_add(&product->group[group], fusion, a);
     }
     return product->group[GROUP_K].count;
 }
@@ -41,7 +35,7 @@ bool is_zero(const Expr *expr)
 
 static void exchange(Product *product)
 {
-    Group swapped = product->group[GROUP_M];
+    AxisGroup swapped = product->group[GROUP_M];
     product->group[GROUP_M] = product->group[GROUP_N];
     product->group[GROUP_N] = swapped;
     const Expr *factor = product->factor[0];
@@ -71,10 +65,10 @@ bool product_find(const Fusion *fusion, Product *product)
 {
     if (!find_parts(fusion, product))
         return false;
-    const Group *m = &product->group[GROUP_M];
+    const AxisGroup *m = &product->group[GROUP_M];
     if (!m->count || !product->group[GROUP_N].count)
         return false;
-    if (m->axes[m->count - 1] == fusion->spatial_count - 1)
+    if (axis_group_innermost(m) == fusion->spatial_count - 1)
         exchange(product);
     return true;
 }
@@ -116,25 +110,23 @@ static const Access *first_access(const Expr *factor)
     return found;
 }
 
-int innermost(const Group *group) { return group->axes[group->count - 1]; }
-
 /* Elements from one point to the next along a group's innermost axis; 0: it does not move. */
-static int64_t stride_along(const Access *access, const Group *group)
+static int64_t stride_along(const Access *access, const AxisGroup *group)
 {
-    if (!access || !group->count)
+    if (!access)
         return 0;
-    int64_t stride = access_offset(access).coef[innermost(group)];
-    return stride < 0 ? -stride : stride;
+    Affine offset = access_offset(access);
+    return llabs(axis_group_stride(group, &offset));
 }
 
 /* Elements that lie together when neighbouring threads walk a group's innermost axis: its extent over its stride; 0: it does not
    move. More than a warp walk it in vain: of [5827, 64] rows of 64 lie together, not columns. */
-static double run_along(const Fusion *fusion, const Access *access, const Group *group)
+static double run_along(const Fusion *fusion, const Access *access, const AxisGroup *group)
 {
     int64_t stride = stride_along(access, group);
     if (!stride)
         return 0;
-    int64_t extent = fusion->axes[innermost(group)].extent;
+    int64_t extent = fusion->axes[axis_group_innermost(group)].extent;
     return (double)(extent < WALKERS ? extent : WALKERS) / (double)stride;
 }
 
@@ -143,7 +135,7 @@ static double run_along(const Fusion *fusion, const Access *access, const Group 
 bool product_along_k(const Fusion *fusion, const Product *product, int factor)
 {
     const Access *access = first_access(product->factor[factor]);
-    const Group *rows = &product->group[factor ? GROUP_N : GROUP_M];
+    const AxisGroup *rows = &product->group[factor ? GROUP_N : GROUP_M];
     if (product->skinny && !factor && stride_along(access, rows) == 1)
         return stride_along(access, &product->group[GROUP_K]) == 1;
     return run_along(fusion, access, &product->group[GROUP_K]) > run_along(fusion, access, rows);
@@ -170,14 +162,14 @@ int product_vector(const Fusion *fusion, const Product *product, int factor, int
     const Expr *expr = product->factor[factor];
     if (expr->kind != EXPR_ACCESS || product->guard || expr->access.tensor->dtype == DTYPE_B1)
         return 1;
-    const Group *fast = &product->group[product_along_k(fusion, product, factor) ? GROUP_K
-                                        : factor                            ? GROUP_N
-                                                                            : GROUP_M];
+    const AxisGroup *fast = &product->group[product_along_k(fusion, product, factor) ? GROUP_K
+                                            : factor                                 ? GROUP_N
+                                                                                     : GROUP_M];
     if (!fast->count)
         return 1;
     Affine offset = access_offset(&expr->access);
     int vector = ACCESS_BYTES * 8 / dtype_info[expr->access.tensor->dtype].bits;
-    while (vector > 1 && (tile % vector || !allows_vector(fusion, &offset, innermost(fast), vector)))
+    while (vector > 1 && (tile % vector || !allows_vector(fusion, &offset, axis_group_innermost(fast), vector)))
         vector /= 2;
     return vector;
 }
@@ -187,7 +179,7 @@ bool product_is_picture(const Fusion *fusion, const Product *product, const Acce
     Affine offset = access_offset(access);
     int64_t stride = 1;
     for (int d = 2; d >= 0; d--) {
-        const Group *axes = &product->group[group[d]];
+        const AxisGroup *axes = &product->group[group[d]];
         for (int i = axes->count - 1; i >= 0; i--) {
             if (offset.coef[axes->axes[i]] != stride)
                 return false;
@@ -204,14 +196,6 @@ bool product_lies_apart(const Fusion *fusion, const Product *product, int factor
     bool along_k = product_along_k(fusion, product, factor);
     const int group[] = {GROUP_BATCH, along_k ? rows : GROUP_K, along_k ? GROUP_K : rows};
     return expr->kind != EXPR_ACCESS || product->guard || !product_is_picture(fusion, product, &expr->access, group);
-}
-
-static uint32_t group_mask(const Group *group)
-{
-    uint32_t mask = 0;
-    for (int i = 0; i < group->count; i++)
-        mask |= 1u << group->axes[i];
-    return mask;
 }
 
 uint32_t product_factor_axes(const Product *product, int factor)
@@ -245,7 +229,7 @@ double product_search_instructions(const Fusion *fusion, const Product *product,
     for (int a = 0; a < fusion->axis_count; a++)
         positions += used >> a & 1;
     for (int g = 0; g < GROUP_COUNT; g++)
-        positions -= (used & group_mask(&product->group[g])) != 0;   // a group's outermost costs nothing
+        positions -= (used & axis_group_mask(&product->group[g])) != 0;   // a group's outermost costs nothing
     return ELEMENT_INSTRUCTIONS + POSITION_INSTRUCTIONS * positions;
 }
 
@@ -267,12 +251,10 @@ const char *group_variable(int group)
     return names[group];
 }
 
-/* Positions of those axes of a group that are `used`. */
-void emit_group_positions(StrBuf *out, const Scope *scope, const Product *product, int which,
-                                 const char *flat, uint32_t used)
+void product_emit_positions(StrBuf *out, const Scope *scope, const Product *product, int group,
+                            const char *flat, uint32_t used)
 {
-    const Group *group = &product->group[which];
-    emit_axes_positions(out, "        ", flat, scope, group->axes, group->count, used);
+    emit_group_positions(out, "        ", flat, scope, &product->group[group], used);
 }
 
 /* The factor's element, zero where the guard above the product says that there is none. */
@@ -303,9 +285,9 @@ void product_emit_operand(StrBuf *out, const Scope *scope, const Product *produc
         "Value (&v)[VECTOR])\n    {\n        (void)batch;\n",
         group_variable(rows));
     uint32_t used = product_factor_axes(product, factor);
-    emit_group_positions(out, scope, product, GROUP_BATCH, "batch", used);
-    emit_group_positions(out, scope, product, rows, group_variable(rows), used);
-    emit_group_positions(out, scope, product, GROUP_K, "k", used);
+    product_emit_positions(out, scope, product, GROUP_BATCH, "batch", used);
+    product_emit_positions(out, scope, product, rows, group_variable(rows), used);
+    product_emit_positions(out, scope, product, GROUP_K, "k", used);
     if (vector > 1 || (once && !product->guard)) {
         const Access *access = &product->factor[factor]->access;
         Affine offset = access_offset(access);
@@ -326,7 +308,7 @@ static void emit_positions_of_c(StrBuf *out, const Scope *scope, const Product *
                                 uint32_t used)
 {
     for (int g = GROUP_BATCH; g <= GROUP_N; g++)
-        emit_group_positions(out, scope, product, g, g == GROUP_N ? column : group_variable(g), used);
+        product_emit_positions(out, scope, product, g, g == GROUP_N ? column : group_variable(g), used);
 }
 
 bool product_stores_vectors(const Fusion *fusion, const Product *product, int columns)
@@ -334,7 +316,7 @@ bool product_stores_vectors(const Fusion *fusion, const Product *product, int co
     for (int i = 0; i < fusion->op_count; i++) {
         Affine offset = access_offset(&fusion->ops[i].store);
         if (fusion->ops[i].stored &&
-            !allows_vector(fusion, &offset, innermost(&product->group[GROUP_N]), columns))
+            !allows_vector(fusion, &offset, axis_group_innermost(&product->group[GROUP_N]), columns))
             return false;
     }
     return true;
@@ -367,7 +349,7 @@ void emit_finish_vector(StrBuf *out, const Scope *scope, const Product *product,
     }
     emit_output_vectors(out, "    ", fusion, "QN");
     strbuf_puts(out, "    UNROLL for (int e = 0; e < QN; ++e) {\n        const Value total = totals[e];\n");
-    if (epilogue_axes(fusion) & group_mask(&product->group[GROUP_N]))
+    if (epilogue_axes(fusion) & axis_group_mask(&product->group[GROUP_N]))
         strbuf_puts(out, "        const Index column = n + e;\n");
     emit_positions_of_c(out, scope, product, "column", epilogue_axes(fusion));
     emit_epilogue(out, "        ", scope, "total");

@@ -10,17 +10,10 @@
 
 enum { GROUP_BATCH, GROUP_M, GROUP_N, GROUP_K, GROUP_COUNT };
 
-/* The axes of a group, in the fusion's order; the last one is the innermost of the flat position. */
-typedef struct Group {
-    int axes[MAX_AXES];
-    int count;
-    int64_t extent;
-} Group;
-
 typedef struct Product {
     const Expr *factor[2];   // A, B
     const Guard *guard;      // above the product, NULL if none (a split reduction has one)
-    Group group[GROUP_COUNT];
+    AxisGroup group[GROUP_COUNT];
     bool skinny;             // a thread takes all of A's rows
 } Product;
 
@@ -34,8 +27,6 @@ bool product_find_skinny(const Fusion *fusion, Product *product);
 bool is_zero(const Expr *expr);
 
 // ---- how the factors lie in memory ----
-
-int innermost(const Group *group);
 
 /* Neighbouring threads should walk the direction in which the factor's elements lie closer together. */
 bool product_along_k(const Fusion *fusion, const Product *product, int factor);
@@ -75,8 +66,8 @@ DataTile product_output_tile(const Fusion *fusion, const Product *product, int o
 const char *group_variable(int group);
 
 /* Positions of those axes of a group that are `used`. */
-void emit_group_positions(StrBuf *out, const Scope *scope, const Product *product, int which,
-                          const char *flat, uint32_t used);
+void product_emit_positions(StrBuf *out, const Scope *scope, const Product *product, int group,
+                            const char *flat, uint32_t used);
 
 /* `struct OperandA` or B, which reads `vector` elements of the factor. `once`: no other thread reads them; it is an access. */
 void product_emit_operand(StrBuf *out, const Scope *scope, const Product *product, int factor, int vector,

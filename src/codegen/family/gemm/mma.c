@@ -1,0 +1,179 @@
+#include "codegen/family/gemm/mma.h"
+
+#include "base/checked.h"
+#include "rprogram/cost/calibration.h"
+#include "rtile/space.h"
+
+enum { LINE_PIECES = 8 };   // of a step along k
+
+// ---- structure ----
+
+const Access *mma_access(const Expr *factor)
+{
+    if (factor->kind == EXPR_GUARD && is_zero(factor->guard.otherwise))
+        factor = factor->guard.body;
+    return factor->kind == EXPR_ACCESS ? &factor->access : NULL;
+}
+
+const Guard *mma_guard(const Product *product, int factor)
+{
+    const Expr *expr = product->factor[factor];
+    return expr->kind == EXPR_GUARD ? &expr->guard : NULL;
+}
+
+const Atom *mma_atom(const Product *product, const DeviceSpec *device, AtomPlace place)
+{
+    const Access *a = mma_access(product->factor[0]), *b = mma_access(product->factor[1]);
+    if (!a || !b || a->tensor->dtype != b->tensor->dtype)
+        return NULL;
+    return atom_for(device, dtype_info[a->tensor->dtype].name, place);
+}
+
+int64_t mma_piece(const Product *product) { return 8 * PIECE_BYTES / product_element_bits(product->factor[0]); }
+
+DType mma_element_type(const Product *product) { return mma_access(product->factor[0])->tensor->dtype; }
+
+bool mma_is_cut_off(const Product *product)
+{
+    return dtype_info[mma_element_type(product)].compute == DTYPE_F32;
+}
+
+// ---- how the factors lie in memory ----
+
+static const AxisGroup *fast_group(const Product *product, int factor, bool along_k)
+{
+    return &product->group[along_k ? GROUP_K : factor ? GROUP_N : GROUP_M];
+}
+
+/* Do flat positions along the group lie side by side? */
+static bool lies_in_line(const Fusion *fusion, const Affine *offset, const AxisGroup *group)
+{
+    return axis_group_stride(group, offset) == 1 && axis_group_is_even(group, fusion, offset);
+}
+
+/* Are the neighbours of a piece along the axis all inside or all outside? As channels are beside a padded
+   pixel. */
+static bool guards_pieces(const Guard *guard, int axis, int64_t piece)
+{
+    for (int i = 0; guard && i < guard->count; i++) {
+        const Dim *bound = &guard->bounds[i];
+        if (!bound->index.coef[axis])
+            continue;
+        if (bound->index.coef[axis] != 1 || bound->index.constant % piece || bound->size % piece)
+            return false;
+        for (int a = 0; a < MAX_AXES; a++)
+            if (a != axis && bound->index.coef[a] % piece)
+                return false;
+    }
+    return true;
+}
+
+/* Behind the last elements of a row of M or N may be others as of a packed factor: pieces take them in
+   vain. */
+static bool ends_in_pieces(const Fusion *fusion, const Access *access, const AxisGroup *group, int64_t piece)
+{
+    int axis = axis_group_innermost(group);
+    const Dim *row = &access->dims[access->rank - 1];
+    return fusion->axes[axis].extent % piece == 0 ||
+           (group->count == 1 && axis < fusion->spatial_count && affine_single_axis(&row->index) == axis &&
+            row->size >= round_up(fusion->axes[axis].extent, piece));
+}
+
+Reading mma_reading(const Fusion *fusion, const Product *product, int factor)
+{
+    const Guard *own = mma_guard(product, factor);
+    const Access *access = mma_access(product->factor[factor]);
+    Affine offset = access_offset(access);
+    int64_t piece = mma_piece(product);
+    for (int along_k = 1; along_k >= 0; along_k--) {
+        const AxisGroup *group = fast_group(product, factor, along_k);
+        int axis = axis_group_innermost(group);
+        if (offset_allows_vector(&offset, axis, piece) && ends_in_pieces(fusion, access, group, piece) &&
+            guards_pieces(own, axis, piece) && guards_pieces(product->guard, axis, piece))
+            return (Reading){along_k, BY_PIECES};
+    }
+    for (int along_k = 1; along_k >= 0 && !own && !product->guard; along_k--)
+        if (lies_in_line(fusion, &offset, fast_group(product, factor, along_k)))
+            return (Reading){along_k, FROM_ANYWHERE};
+    return (Reading){product_along_k(fusion, product, factor), BY_ELEMENTS};
+}
+
+// ---- tiles ----
+
+static DataTile operand_tile(const Fusion *fusion, const Product *product, int factor)
+{
+    int rows = factor ? GROUP_N : GROUP_M;
+    Reading reading = mma_reading(fusion, product, factor);
+    DataTile tile = {.rank = 3, .scatter = 1, .staged = true, .staged_inner = 2, .swizzled = true};
+    tile.name = product_factor_name(product, factor);
+    tile.scatter = reading.way == FROM_ANYWHERE ? 2 : 1;   // two pieces are read for one
+    tile.element_bits = product_element_bits(product->factor[factor]);
+    if (reading.way != BY_PIECES)
+        tile.instructions = reading.way == FROM_ANYWHERE
+                                ? calibration.gemm.shift_instructions
+                                : product_search_instructions(fusion, product, factor);
+    int row_dim = reading.along_k ? 1 : 2, k_dim = reading.along_k ? 2 : 1;
+    tile.dims[0] = (Dim){affine_axis(GROUP_BATCH), product->group[GROUP_BATCH].extent};
+    tile.dims[row_dim] = (Dim){affine_axis(rows), product->group[rows].extent};
+    tile.dims[k_dim] = (Dim){affine_axis(GROUP_K), product->group[GROUP_K].extent};
+    if (reading.way == BY_PIECES)
+        tile.dims[2].size = round_up(tile.dims[2].size, mma_piece(product));
+    return tile;
+}
+
+TileSpace mma_space(const Fusion *fusion, const DeviceSpec *device, const Product *product, const Atom *atom)
+{
+    TileSpace space = space_new(fusion, device);
+    space.unit = atom->unit;
+    for (int g = 0; g < GROUP_COUNT; g++)
+        space_add_axis(&space, group_variable(g), product->group[g].extent, g == GROUP_K);
+    for (int factor = 0; factor < 2; factor++)
+        space.tiles[space.tile_count++] = operand_tile(fusion, product, factor);
+    for (int i = 0; i < fusion->op_count && space.tile_count < MAX_DATA_TILES; i++)
+        if (fusion->ops[i].stored)
+            space.tiles[space.tile_count++] = product_output_tile(fusion, product, i);
+    return space;
+}
+
+// ---- rules ----
+
+int mma_value_bytes(const Product *product)
+{
+    return dtype_info[dtype_info[mma_element_type(product)].compute].bits / 8;
+}
+
+void mma_schedule_end(Schedule *schedule, const Fusion *fusion, const Product *product,
+                      const TileSpace *space, ThreadScope scope)
+{
+    schedule_exchange(schedule, (Exchange){.ops = schedule_ops(fusion, true),
+                                           .scope = scope,
+                                           .combine = COMBINE_ROWS,
+                                           .value_bytes = (uint8_t)mma_value_bytes(product),
+                                           .width = 2});
+    schedule_map(schedule, schedule_ops(fusion, false));
+    schedule_store(schedule,
+                   (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
+}
+
+int mma_sum_bits(const Product *product)
+{
+    bool chains = mma_is_cut_off(product) && product->group[GROUP_K].extent > MAX_CHAIN;
+    return mma_value_bytes(product) * (chains ? 16 : 8);
+}
+
+void mma_group_rules(TileRules *rules, const Fusion *fusion, const DeviceSpec *device, const Product *product,
+                     const Atom *atom)
+{
+    int64_t k_step = LINE_PIECES * mma_piece(product);
+    *rules = (TileRules){.space = mma_space(fusion, device, product, atom)};
+    rules->rule[LEVEL_REGISTER][GROUP_BATCH] = rules->rule[LEVEL_SHARED][GROUP_BATCH] = (AxisRule){1, 1};
+    rules->rule[LEVEL_REGISTER][GROUP_K] = rules->rule[LEVEL_SHARED][GROUP_K] = (AxisRule){k_step, k_step};
+    rules->rule[LEVEL_REGISTER][GROUP_M] = (AxisRule){atom->m, atom->m};   // more would read b more often
+    rules->rule[LEVEL_REGISTER][GROUP_N] = (AxisRule){atom->n / 4, atom->n};
+    rules->rule[LEVEL_SHARED][GROUP_M] = rules->rule[LEVEL_SHARED][GROUP_N] = (AxisRule){1, MAX_GROUP_TILE};
+    rules->tile_threads = GROUP_WARPS * device->warp_size;
+    rules->most_threads = MAX_GROUPS * rules->tile_threads;
+    rules->accumulator_bits = mma_sum_bits(product);
+    rules->register_overhead = 72;
+    rules->input_buffers = rules->input_registers = 1;   // read by tiles, and never held
+}

@@ -1,0 +1,65 @@
+// What products on tensor cores have in common: their factors are elements of one type as they lie in memory.
+#pragma once
+#include "codegen/family/family.h"
+#include "codegen/family/gemm/product.h"
+#include "hal/atoms.h"
+
+/* Products that tensor cores add up one after the other, and cut off as they do: at most 1024 times, 2^-14 of
+   the sum. */
+enum { MAX_CHAIN = 8192 };
+
+/* Elements are copied in pieces, where those are one aligned access. */
+enum { PIECE_BYTES = 16 };
+int64_t mma_piece(const Product *product);
+
+/* The factor's element as it lies in memory, or a zero in its place; the condition of that, NULL: none. */
+const Access *mma_access(const Expr *factor);
+const Guard *mma_guard(const Product *product, int factor);
+
+DType mma_element_type(const Product *product);
+
+/* Tensor cores cut off what they add of floats, as wide as those of C. */
+bool mma_is_cut_off(const Product *product);
+
+/* How the neighbours of a piece are read: by one aligned access, by the two that hold them, one by one. */
+typedef enum Way { BY_PIECES, FROM_ANYWHERE, BY_ELEMENTS } Way;
+
+typedef struct Reading {
+    bool along_k;   // the neighbours
+    Way way;
+} Reading;
+
+Reading mma_reading(const Fusion *fusion, const Product *product, int factor);
+
+/* The instruction for the elements of both factors, which lie in that place; NULL: there is none. */
+const Atom *mma_atom(const Product *product, const DeviceSpec *device, AtomPlace place);
+
+/* Bytes of an element of the sum; bits that it takes in registers. Of long chains what they have ended with is kept beside what they add
+   up. */
+int mma_value_bytes(const Product *product);
+int mma_sum_bits(const Product *product);
+
+/* Axes batch, m, n, k; tiles of both factors, staged, and of what is stored. */
+TileSpace mma_space(const Fusion *fusion, const DeviceSpec *device, const Product *product, const Atom *atom);
+
+/* What comes behind the loop along k: warps turn their sums in shared memory, so that lanes have rows, and
+   store them; or the blocks of a cluster leave theirs for each other, and each stores rows of the totals. */
+void mma_schedule_end(Schedule *schedule, const Fusion *fusion, const Product *product,
+                      const TileSpace *space, ThreadScope scope);
+
+/* What kernels have in common where groups of GROUP_WARPS warps multiply what lies in shared memory, in lines
+   of 128 bytes along k; their tiles begin at multiples of SHARED_ALIGNMENT bytes there. */
+enum { GROUP_WARPS = 4, MAX_GROUPS = 2, MAX_GROUP_TILE = 256, SHARED_ALIGNMENT = 1024, SLAB_ROWS = 8 };
+void mma_group_rules(TileRules *rules, const Fusion *fusion, const DeviceSpec *device, const Product *product,
+                     const Atom *atom);
+
+/* What sets the parameter blocks of the families apart. */
+typedef struct MmaBlock {
+    bool atom_shared;      // instructions read shared memory; else registers, whose shape the template must know
+    const char *holders;   // of a register tile
+    /* What the template asks of an operand; NULL: where its elements are. */
+    void (*emit_operand)(StrBuf *out, const Scope *scope, const Product *product, int factor);
+} MmaBlock;
+
+/* The parameter block. */
+void mma_emit(StrBuf *out, const KernelPlan *plan, const MmaBlock *how);

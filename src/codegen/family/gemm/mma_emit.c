@@ -1,0 +1,160 @@
+// The parameter block of products on tensor cores.
+#include <inttypes.h>
+
+#include "codegen/family/gemm/mma.h"
+
+enum { MAX_VECTOR = 8 };
+
+// ---- operands ----
+
+/* A function of the operand at (batch, row, k), up to the positions of its axes. */
+static void emit_opening(StrBuf *out, const Scope *scope, const Product *product, int factor,
+                         const char *returns, const char *more)
+{
+    int rows = factor ? GROUP_N : GROUP_M;
+    uint32_t used = product_factor_axes(product, factor);
+    strbuf_printf(
+        out,
+        "    static __device__ __forceinline__ %s(const Tensors &t, Index batch, Index %s, Index k%s)\n"
+        "    {\n        (void)batch;\n",
+        returns, group_variable(rows), more);
+    product_emit_positions(out, scope, product, GROUP_BATCH, "batch", used);
+    product_emit_positions(out, scope, product, rows, group_variable(rows), used);
+    product_emit_positions(out, scope, product, GROUP_K, "k", used);
+}
+
+/* `inside(i1 - 1, 56) && …`, behind so many bounds that were written before; their number. */
+static int emit_bounds(StrBuf *out, const Scope *scope, const Guard *guard, int before)
+{
+    for (int i = 0; guard && i < guard->count; i++) {
+        strbuf_puts(out, before++ ? " && inside(" : "inside(");
+        emit_affine(out, &guard->bounds[i].index, scope->axis);
+        strbuf_printf(out, ", %" PRId64 ")", guard->bounds[i].size);
+    }
+    return before;
+}
+
+/* Where an element lies, if it exists. */
+static void emit_source(StrBuf *out, const Scope *scope, const Product *product, int factor)
+{
+    const Access *access = mma_access(product->factor[factor]);
+    Affine offset = access_offset(access);
+    emit_opening(out, scope, product, factor, "CopySource<Element> at", "");
+    strbuf_printf(out, "        return {t.in%d + (", input_position(scope->fusion, access->tensor));
+    emit_affine(out, &offset, scope->axis);
+    strbuf_puts(out, "), ");
+    int bounds = emit_bounds(out, scope, product->guard, 0);
+    bounds = emit_bounds(out, scope, mma_guard(product, factor), bounds);
+    strbuf_puts(out, bounds ? "};\n    }\n" : "true};\n    }\n");
+}
+
+static void emit_from_anywhere(StrBuf *out, const Scope *scope, const Product *product, int factor)
+{
+    const Access *access = mma_access(product->factor[factor]);
+    Affine offset = access_offset(access);
+    strbuf_printf(out,
+                  "    using Held = PieceAnywhere<Element>;\n"
+                  "    static __device__ __forceinline__ Held::Last last(const Tensors &t)\n"
+                  "    {\n        Held::Last piece;\n        piece.load<Index>(t.in%d, %" PRId64 ");\n"
+                  "        return piece;\n    }\n",
+                  input_position(scope->fusion, access->tensor), tensor_elements(access->tensor));
+    emit_opening(out, scope, product, factor, "void read", ", bool exists, const Held::Last &last, Held &held");
+    strbuf_printf(out, "        held.load<Index>(t.in%d, ",
+                  input_position(scope->fusion, access->tensor));
+    emit_affine(out, &offset, scope->axis);
+    strbuf_printf(out, ", %" PRId64 ", exists, last);\n    }\n", tensor_elements(access->tensor));
+}
+
+static void emit_elements(StrBuf *out, const Scope *scope, const Product *product, int factor, bool along_k)
+{
+    const char *rows = group_variable(factor ? GROUP_N : GROUP_M), *fast = along_k ? "k" : rows;
+    emit_source(out, scope, product, factor);
+    strbuf_puts(out, "    using Held = PieceOfElements<Element>;\n"
+                     "    static __device__ __forceinline__ Held::Last last(const Tensors &) { return {}; }\n");
+    strbuf_printf(
+        out,
+        "    static __device__ __forceinline__ void read(const Tensors &t, Index batch, Index %s, Index k, "
+        "bool exists, const Held::Last &, Held &held)\n    {\n        UNROLL for (int e = 0; e < %d; ++e)\n"
+        "            held.load(e, at(t, batch, %s%s, k%s), exists && %s + e < %s);\n    }\n",
+        rows, (int)mma_piece(product), rows, along_k ? "" : " + e", along_k ? " + e" : "", fast,
+        along_k  ? "K"
+        : factor ? "N"
+                 : "M");
+}
+
+static void emit_operand(StrBuf *out, const Scope *scope, const Product *product, int factor)
+{
+    Reading reading = mma_reading(scope->fusion, product, factor);
+    strbuf_printf(out,
+                  "\nstruct Operand%c {\n"
+                  "    static constexpr bool ALONG_K = %s;   // neighbours along k are neighbours in memory\n"
+                  "    static constexpr bool PIECES = %s;    // those in 16 bytes are one aligned access\n",
+                  "AB"[factor], reading.along_k ? "true" : "false",
+                  reading.way == BY_PIECES ? "true" : "false");
+    switch (reading.way) {
+    case BY_PIECES: emit_source(out, scope, product, factor); break;
+    case FROM_ANYWHERE: emit_from_anywhere(out, scope, product, factor); break;
+    case BY_ELEMENTS: emit_elements(out, scope, product, factor, reading.along_k); break;
+    }
+    strbuf_puts(out, "};\n");
+}
+
+// ---- the block ----
+
+/* Columns of C that are one aligned access, at most 8. */
+static int columns_of(const Fusion *fusion, const Product *product)
+{
+    int columns = MAX_VECTOR;
+    while (columns > 1 && !product_stores_vectors(fusion, product, columns))
+        columns /= 2;
+    return columns;
+}
+
+static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *product, int columns,
+                           const MmaBlock *how)
+{
+    const int64_t *block = plan->program->tile[LEVEL_SHARED].size,
+                  *own = plan->program->tile[LEVEL_REGISTER].size;
+    strbuf_printf(
+        out, "using Element = %s;   // of A and B\nusing Value = %s;   // of the products and their sum\n",
+        dtype_info[mma_element_type(product)].name, value_type(mma_element_type(product)));
+    strbuf_printf(out, "constexpr Index M = %" PRId64 ", N = %" PRId64 ", K = %" PRId64 ";\n",
+                  product->group[GROUP_M].extent, product->group[GROUP_N].extent,
+                  product->group[GROUP_K].extent);
+    strbuf_printf(out,
+                  "constexpr int BM = %" PRId64 ", BN = %" PRId64 ", BK = %" PRId64
+                  ";   // rTile, shared memory\n",
+                  block[GROUP_M], block[GROUP_N], block[GROUP_K]);
+    strbuf_printf(out, "constexpr int WM = %" PRId64 ", WN = %" PRId64 ";   // rTile, registers of %s\n",
+                  own[GROUP_M], own[GROUP_N], how->holders);
+    const Atom *atom = mma_atom(product, plan->device, IN_REGISTERS);
+    if (!how->atom_shared)
+        strbuf_printf(out, "constexpr int AM = %d, AN = %d, AK = %d;   // what one instruction multiplies\n",
+                      atom->m, atom->n, atom->k);
+    strbuf_printf(out, "constexpr int STAGES = %d;   // steps of tiles in shared memory\n",
+                  plan->rules->stages);
+    if (!how->atom_shared)
+        strbuf_printf(out, "constexpr int CLUSTER = %d;   // blocks that share the steps along k\n",
+                      plan->program->cluster);
+    strbuf_printf(out, "constexpr Index CHAIN = %" PRId64 ";   // steps whose products are added up in one go\n",
+                  mma_is_cut_off(product) ? MAX_CHAIN / block[GROUP_K] : product->group[GROUP_K].extent);
+    strbuf_printf(out, "constexpr int QN = %d;   // columns of C that are one aligned access\n", columns);
+    strbuf_printf(out, "constexpr Index PANEL = %" PRId64 ";   // rows of blocks that run together\n",
+                  plan->program->panel);
+}
+
+void mma_emit(StrBuf *out, const KernelPlan *plan, const MmaBlock *how)
+{
+    Product product;
+    product_find(plan->fusion, &product);
+    Scope scope = {.fusion = plan->fusion, .wide = plan->wide};
+    for (int a = 0; a < plan->fusion->axis_count; a++)
+        scope.axis[a] = axis_names[a];
+    int columns = columns_of(plan->fusion, &product);
+    emit_constants(out, plan, &product, columns, how);
+    for (int factor = 0; factor < 2; factor++)
+        (how->emit_operand ? how->emit_operand : emit_operand)(out, &scope, &product, factor);
+    if (columns == 1)
+        emit_finish(out, &scope, &product);
+    emit_finish_vector(out, &scope, &product, columns > 1);
+}

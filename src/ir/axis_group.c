@@ -1,0 +1,35 @@
+#include "ir/axis_group.h"
+
+#include "base/checked.h"
+
+void axis_group_add(AxisGroup *group, const Fusion *fusion, int axis)
+{
+    group->axes[group->count++] = axis;
+    group->extent = fitting_mul(group->extent, fusion->axes[axis].extent);
+}
+
+int axis_group_innermost(const AxisGroup *group) { return group->axes[group->count - 1]; }
+
+uint32_t axis_group_mask(const AxisGroup *group)
+{
+    uint32_t mask = 0;
+    for (int i = 0; i < group->count; i++)
+        mask |= 1u << group->axes[i];
+    return mask;
+}
+
+int64_t axis_group_stride(const AxisGroup *group, const Affine *offset)
+{
+    return group->count ? offset->coef[axis_group_innermost(group)] : 0;
+}
+
+bool axis_group_is_even(const AxisGroup *group, const Fusion *fusion, const Affine *offset)
+{
+    int64_t expected = axis_group_stride(group, offset);
+    for (int i = group->count - 1; i >= 0; i--) {
+        if (offset->coef[group->axes[i]] != expected)
+            return false;
+        expected *= fusion->axes[group->axes[i]].extent;
+    }
+    return true;
+}

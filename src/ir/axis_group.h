@@ -1,0 +1,25 @@
+// Axes of a fusion that a kernel walks as one flat axis, the last one the innermost.
+//
+// A kernel's loops run over few axes, however many an expression has: of C[b, h, m, n] = sum[k](...) b and h are one batch.
+#pragma once
+#include "ir/fuse.h"
+
+typedef struct AxisGroup {
+    int axes[MAX_AXES];   // in the fusion's order
+    int count;
+    int64_t extent;       // of all together; 1: there are none
+} AxisGroup;
+
+void axis_group_add(AxisGroup *group, const Fusion *fusion, int axis);
+
+/* The axis of an element's neighbours; there must be one. */
+int axis_group_innermost(const AxisGroup *group);
+
+/* A bit for each axis. */
+uint32_t axis_group_mask(const AxisGroup *group);
+
+/* Elements from one point to the next along the innermost axis; 0: it does not move, or there is none. */
+int64_t axis_group_stride(const AxisGroup *group, const Affine *offset);
+
+/* Are all flat positions that far apart? Of x[a, b, c] those of a and b are, those of a and c are not. */
+bool axis_group_is_even(const AxisGroup *group, const Fusion *fusion, const Affine *offset);
