@@ -146,9 +146,10 @@ def main():
     if options.ptx and not options.nvrtc:
         parser.error("--ptx: there is no NVRTC here")
     options.keep = max(10, options.texts)
-    devices = options.devices
-    if devices == ["all"]:
-        devices = sorted(path.stem for path in ROOT.glob("devices/*.yaml"))
+    known = sorted(path.stem for path in ROOT.glob("devices/*.yaml"))
+    devices = known if options.devices == ["all"] else options.devices
+    if set(devices) - set(known):
+        parser.error(f"--devices takes names of {', '.join(known)}, apart from each other")   # two builds fail alike
     work = [(program, device) for device in devices for program in programs(options.only)
             if re.search(options.only, program[0])]
     changed = 0
