@@ -24,7 +24,7 @@ import time
 import zlib
 
 import common
-from differential.programs import PROGRAMS, source
+from differential.programs import PROGRAMS, options_of, source
 from mutants.automatic import TRIAGED, automatic
 from mutants.hand import HAND, NAMED
 from run_differential import Ranker
@@ -56,6 +56,12 @@ CASES = {
                ("matmul_transposed", "f32", dict(M=130, N=66, K=8)), ("convolution", "f32", dict(M=9, N=11, K=3)),
                ("matmul", "f32", dict(M=600, N=36, K=4)), ("matmul", "i8", dict(M=5, N=7, K=64)),
                ("matmul", "f64", dict(M=32, N=32, K=33))],
+    "gemm": [("gemm", "f16", dict(M=90, N=104, K=296)), ("gemm", "i8", dict(M=70, N=48, K=592)), ("gemm", "f32", dict(M=64, N=32, K=300)),
+             ("gemm", "f64", dict(M=64, N=30, K=100)), ("gemm_transposed", "bf16", dict(M=40, N=34, K=133)),
+             ("gemm_transposed", "i8", dict(M=37, N=21, K=300)), ("gemm_transposed", "u8", dict(M=48, N=35, K=304)),
+             ("gemm_transposed", "f64", dict(M=64, N=31, K=99)), ("gemm_transposed", "f32", dict(M=64, N=18, K=140)),
+             ("gemm_batched", "u8", dict(M=20, N=32, K=48)), ("gemm_pixels", "f16", dict(M=18, N=9)), ("gemm_conv", "bf16", dict(M=18)),
+             ("gemm", "f16", dict(M=70, N=8, K=8400)), ("gemm", "bf16", dict(M=300, N=40, K=24))],
     "bulk": [("bulk", "f16", dict(M=130, K=72), "h200"), ("bulk_turned", "bf16", dict(M=9, N=64, K=90), "h200")],
     "skinny": [("skinny", "f32", dict(N=40, K=72)), ("skinny", "f16", dict(N=33, K=130)), ("skinny_transposed", "f32", dict(M=4, N=19, K=136)),
                ("skinny_transposed", "f16", dict(M=5, N=34, K=67)), ("skinny_vector", "f64", dict(N=9, K=104)),
@@ -102,7 +108,7 @@ CASES = {
                 ("turned_inside", "f16", dict(P=8, M=301, N=151))],
 }
 # Where neither the width of a warp nor clusters matter, one device tells as much as several.
-DEVICES = collections.defaultdict(lambda: ("a100", "mi50"), skinny=("h200",), toeplitz=("h200",), depthwise=("h200",),
+DEVICES = collections.defaultdict(lambda: ("a100", "mi50"), gemm=(SMALL,), skinny=("h200",), toeplitz=("h200",), depthwise=("h200",),
                                   reduce=("a100",), window=("a100",), rowwise=("a100",),
                                   permute=("a100",))
 # Further programs.
@@ -228,10 +234,10 @@ class Bench:
 
     def family_cases(self, family):
         programs = {program.name: program for program in PROGRAMS}
-        texts = [(source(programs[name], dtype, sizes), self.small if device == SMALL else device)
+        texts = [(source(programs[name], dtype, sizes), self.small if device == SMALL else device, options_of(programs[name], dtype))
                  for name, dtype, sizes, *devices in CASES[family] for device in devices or DEVICES[family]]
-        texts += [(text, "a100") for text in TEXTS.get(family, [])]
-        chosen = [self.chosen(self.ranker, text, family, device) for text, device in texts]
+        texts += [(text, "a100", []) for text in TEXTS.get(family, [])]
+        chosen = [self.chosen(self.ranker, text, family, device, more) for text, device, more in texts]
         cases = [case for turn in itertools.zip_longest(*chosen) for case in turn if case]   # those of one text are alike
         return cases + ([(["--device", "a100"], HUGE)] if family == "elementwise" else [])
 
@@ -242,7 +248,8 @@ class Bench:
         cases.sort(key=lambda case: len(self.kernel(case)))
         programs = {program.name: program for program in PROGRAMS}
         cases += [case for name, dtype, sizes, *devices in PRELUDE_PROGRAMS for device in devices
-                  for case in self.chosen(self.ranker, source(programs[name], dtype, sizes), programs[name].family, device, count=3)]
+                  for case in self.chosen(self.ranker, source(programs[name], dtype, sizes), programs[name].family, device,
+                                          options_of(programs[name], dtype), count=3)]
         cases += [case for family, texts in PRELUDE_TEXTS.items() for text in texts
                   for case in self.chosen(self.ranker, text, family, "a100")]
         return cases
@@ -267,10 +274,10 @@ class Bench:
         return (template, start), sorted(numbers, key=lambda i: (-self.kills[template, start, i], -self.kills[template, i]))
 
     @staticmethod
-    def chosen(ranker, text, family, device, count=6):
+    def chosen(ranker, text, family, device, more=(), count=6):
         """The best ones of different register tiles, of each variant in turn; the family's last; one of odd threads."""
         tiles, last, odd = collections.defaultdict(dict), None, None   # variant -> register tile -> rank
-        for candidate in ranker.rank(text, device):
+        for candidate in ranker.rank(text, device, more):
             for launch in candidate["launches"]:
                 if launch["family"] == family:
                     tile = launch["config"]["tile"]["register"]
@@ -279,7 +286,7 @@ class Bench:
                     odd = odd or (last if threads & (threads - 1) else None)   # not a power of two
         turns = itertools.zip_longest(*(ranks.values() for ranks in tiles.values()))
         firsts = [rank for turn in turns for rank in turn if rank]
-        return [(["--device", device, "--top-k", "100", "--candidate", str(rank)], text)
+        return [(["--device", device, *more, "--top-k", "100", "--candidate", str(rank)], text)
                 for rank in sorted({*firsts[:count], last, odd} - {None})]
 
     def verify(self, case, templates):
