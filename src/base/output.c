@@ -203,7 +203,8 @@ static void check_stdout(void)
     bool failed = ferror(stdout) != 0;
     if (fflush(stdout) == 0 && !failed)
         return;
-    fprintf(stderr, "rollerc: error: cannot write to stdout: %s\n", strerror(errno));
+    if (errno != EPIPE)   // a pipe whose reader has read enough
+        fprintf(stderr, "rollerc: error: cannot write to stdout: %s\n", strerror(errno));
     remove_temps();
     _exit(EXIT_MACHINE);
 }
@@ -254,6 +255,8 @@ static bool is_stdout(const char *path)
 
 static _Noreturn void cannot_write(const char *path, int error)
 {
+    if (is_stdout(path) && error == EPIPE)
+        exit(EXIT_MACHINE);   // in silence
     fatal(EXIT_MACHINE, "cannot write '%s': %s", is_stdout(path) ? "<stdout>" : path, strerror(error));
 }
 

@@ -30,7 +30,7 @@ bool output_try_write(const char *path, const char *bytes, size_t length);
 
 /* To be called first in main(): SIGINT, SIGTERM and SIGHUP remove what is temporary and exit with 128 + signal, a
    failed assert() with EXIT_BUG, and a failed write to stdout is noticed at exit (EXIT_MACHINE). A write to a pipe that
-   is closed or past `ulimit -f` fails as any other. */
+   is closed or past `ulimit -f` fails as any other, but of stdout's pipe nothing is said: `| head` has read enough. */
 void output_install_signals(void);
 
 /* A child that must not outlive this process: it is ended on those signals too, with the group that it leads, first by
