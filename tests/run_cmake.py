@@ -18,7 +18,8 @@ project(user LANGUAGES C)
 find_package(Rollerc REQUIRED)
 add_library(user STATIC user.c)
 rollerc_add_kernel(user EXPR sums.te DEVICE a100 DEFINES N=1000 VERIFY)
-rollerc_add_kernel(user EXPR sums.te DEVICE ./mine.yaml NAME wide DEFINES N=4096 R=3 OPTIONS --top-k 2)
+rollerc_add_kernel(user EXPR sums.te DEVICE ./mine.yaml NAME wide DEFINES N=4096 R=3
+                   OPTIONS --top-k 2 --templates ${CMAKE_CURRENT_SOURCE_DIR}/templates)
 """
 SOURCE = """\
 #include "sums.h"
@@ -48,20 +49,32 @@ def configure(source, build, prefix, generator, *more):
     run("cmake", "-S", source, "-B", build, "-G", generator, f"-DCMAKE_PREFIX_PATH={prefix}", *more)
 
 
+def append(path, text):
+    path.write_text(path.read_text() + text)
+
+
 def check_rebuilds(folder, prefix, rollerc, generator):
     source, build = folder / generator, folder / f"{generator} build"
     source.mkdir()
     (source / "CMakeLists.txt").write_text(PROJECT)
     (source / "user.c").write_text(SOURCE)
     (source / "sums.te").write_text(EXPRESSION)
+    shutil.copytree(ROOT / "templates", source / "templates")
     device = source / "mine.yaml"
     device.write_text(run(rollerc, "--print-device", "h200"))
     configure(source, build, prefix, generator)
     assert made_by(build) == {"sums", "wide"}
     assert made_by(build) == set(), "a second build makes kernels again"
-    assert '"shape":[3,4096]' in (build / "user.kernels/wide.cu").read_text()
-    device.write_text(device.read_text() + "\n# changed\n")
-    assert made_by(build) == {"wide"}, "a changed device file"
+    kernel = build / "user.kernels/wide.cu"
+    assert '"shape":[3,4096]' in kernel.read_text()
+    before = kernel.stat().st_mtime_ns
+    for what, path, remark, made in (("device file", device, "# changed\n", {"wide"}),
+                                     ("template", source / "templates/prelude.cuh", "// changed\n", {"wide"}),
+                                     ("expression", source / "sums.te", "# changed\n", {"sums", "wide"})):
+        append(path, remark)
+        assert made_by(build) == made, f"a changed {what}"
+        assert made_by(build) == set(), f"the second build after a changed {what} makes kernels again"
+    assert kernel.stat().st_mtime_ns == before, "the same kernel: nothing is compiled again for it"
     (source / "sums.te").write_text(EXPRESSION.replace("sum[j]", "max[j]"))
     assert made_by(build) == {"sums", "wide"}, "a changed expression"
     (source / "sums.te").write_text(EXPRESSION.replace("sum[j]", "summ[j]"))
