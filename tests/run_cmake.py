@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""rollerc as another project's CMake sees it: installed, found, kernels made when they must be and only then, removed again.
+"""rollerc as another project's CMake sees it: installed, found, kernels made when they must be and only then, removed again;
+and its Debian package.
 
 The project's target is C, so that no CUDA compiler is needed; where there is one, examples/cmake is built, too.
 """
@@ -90,16 +91,40 @@ def check_example(folder, prefix):
     assert "no work to do" in run("cmake", "--build", build)
 
 
+def check_pkg_config(prefix):
+    """What it says must hold wherever the files went."""
+    folder = next(prefix.rglob("rollerc.pc")).parent
+    ask = ("env", f"PKG_CONFIG_PATH={folder}", "pkg-config")
+    assert run(*ask, "--modversion", "rollerc").strip() in run(prefix / "bin/rollerc", "--version")
+    said = {name: pathlib.Path(run(*ask, f"--variable={name}", "rollerc").strip()).resolve() for name in ("bindir", "datadir")}
+    assert said == {"bindir": prefix / "bin", "datadir": prefix / "share/rollerc"}, said
+
+
+def check_package(folder, ours):
+    run("cpack", "-G", "DEB", "--config", ours / "CPackConfig.cmake", "-B", folder / "package")
+    root = folder / "package/root"
+    run("dpkg-deb", "-x", next((folder / "package").glob("rollerc_*.deb")), root)
+    prefix = root / "usr"
+    assert run(prefix / "bin/rollerc", "--version") and list(prefix.glob("share/man/man1/rollerc.1*"))
+    check_pkg_config(prefix)
+    source = folder / "packaged"
+    source.mkdir()
+    (source / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.25)\nproject(user LANGUAGES NONE)\n"
+                                           "find_package(Rollerc 0.2 REQUIRED)\n")
+    run("cmake", "-S", source, "-B", source / "build", f"-DCMAKE_PREFIX_PATH={prefix}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rollerc", required=True, type=os.path.abspath)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        folder, ours = pathlib.Path(name), pathlib.Path(args.rollerc).parent
+        folder, ours = pathlib.Path(name).resolve(), pathlib.Path(args.rollerc).parent
         prefix = folder / "prefix"
         run("cmake", "--install", ours, "--prefix", prefix)
         try:
             assert run(prefix / "bin/rollerc", "--version")
+            check_pkg_config(prefix)
             for generator, tool in {"Ninja": "ninja", "Unix Makefiles": "make"}.items():
                 if shutil.which(tool):
                     check_rebuilds(folder, prefix, args.rollerc, generator)
@@ -113,6 +138,10 @@ def main():
             run("cmake", "-P", ours / "Uninstall.cmake")
         left = [path for path in prefix.rglob("*") if path.is_file()]
         assert not left, f"left behind by the uninstall target: {left}"
+        if shutil.which("cpack") and shutil.which("dpkg-deb"):
+            check_package(folder, ours)
+        else:
+            print("NOT TESTED: there is no cpack or dpkg-deb here, so no .deb was made")
     print("1 passed, 0 failed")
     return 0
 
