@@ -39,6 +39,7 @@ DRIVER = """
 struct config { unsigned grid[3], block[3], shared; void *stream, *attributes; unsigned count; };
 struct config configs[8]; void *arguments[8][16]; const char *kernels[8]; int launches, loads, status, attributes_set[2];
 static char names[8][64]; static int named;
+unsigned long long maps[2][16]; int pointers;   // descriptions of tensors stand behind so many pointers; 0: there are none
 int cuCtxGetCurrent(void **context) { *context = &launches; return 0; }
 int cuModuleLoadData(void **module, const void *image) { *module = (void *)image; loads++; return 0; }
 int cuModuleGetFunction(void **function, void *module, const char *name)
@@ -46,11 +47,21 @@ int cuModuleGetFunction(void **function, void *module, const char *name)
 int cuFuncSetAttribute(void *function, int attribute, int value)
 { (void)function; attributes_set[0] = attribute; attributes_set[1] = value; return 0; }
 int cuGetErrorString(int code, const char **text) { (void)code; *text = "out of luck"; return 0; }
+int cuTensorMapEncodeTiled(unsigned long long *map, int type, unsigned rank, void *start, const unsigned long long *sizes,
+                           const unsigned long long *strides, const unsigned *box, const unsigned *steps, int interleave,
+                           int swizzle, int promotion, int fill)
+{
+    const unsigned long long said[16] = {(unsigned long long)start, type, rank, sizes[0], sizes[1], sizes[2], strides[0], strides[1],
+                                         box[0], box[1], box[2], steps[0] * steps[1] * steps[2], interleave, swizzle, promotion, fill};
+    memcpy(map, said, sizeof said);
+    return (unsigned long long)map % 64 != 0;
+}
 int cuLaunchKernelEx(const struct config *config, void *function, void **places, void **extra)
 {
     (void)extra;
     configs[launches] = *config; kernels[launches] = function;
     for (int i = 0; i < 2; i++) arguments[launches][i] = *(void **)places[i];
+    for (int i = 0; pointers && i < 2; i++) memcpy(maps[i], places[pointers + i], sizeof maps[i]);
     launches++;
     return status;
 }
@@ -151,16 +162,21 @@ def test_content_names_what_is_kept(place):
     assert place.load("rows.te").source != first
 
 
-def test_a_cubin_is_launched_as_the_metadata_says(place):
+def cubin_of(place, expression, device):
+    """A kernel without a C library, and what its stand-in for the driver notes."""
     folder = place.folder / "cubin"
     folder.mkdir()
-    subprocess.run([place.binary, place.folder / "long.te", "--device", "a100", "-q", "-o", folder / "kernel.cu"], check=True)
+    subprocess.run([place.binary, expression, "--device", device, "-q", "-o", folder / "kernel.cu"], check=True)
     (folder / "kernel.cubin").write_bytes(b"machine code")
     (place.folder / "driver.c").write_text(DRIVER)
     driver = place.folder / "driver.so"
     subprocess.run(["cc", "-shared", "-fPIC", place.folder / "driver.c", "-o", driver], check=True)
     os.environ["ROLLERC_LIBCUDA"] = str(driver)
-    kernel, noted = rollerc.Kernel(str(folder)), ctypes.CDLL(str(driver))
+    return rollerc.Kernel(str(folder)), ctypes.CDLL(str(driver))
+
+
+def test_a_cubin_is_launched_as_the_metadata_says(place):
+    kernel, noted = cubin_of(place, place.folder / "long.te", "a100")
     launches = kernel.metadata["launches"]
     assert len(launches) == 2 and kernel.workspace > 0, "this expression was to be cut in two"
     x, y = Array("<f4", (1000000,)), Array("<f4", ())
@@ -180,6 +196,21 @@ def test_a_cubin_is_launched_as_the_metadata_says(place):
         kernel._launch([x.address, y.address], workspace, 5)
     with refused("multiple of 16"):
         kernel._launch([x.address + 4, y.address], workspace, 5)
+
+
+def test_bulk_copies_are_told_what_a_tensor_is(place):
+    kernel, noted = cubin_of(place, ROOT / "examples/matmul_bias_gelu.te", "h200")
+    launch, = kernel.metadata["launches"]
+    entries = [arg for arg in launch["args"] if "map" in arg]
+    assert len(entries) == 2, "another family comes first now: take a candidate of bulk"
+    ctypes.c_int.in_dll(noted, "pointers").value = len(launch["args"]) - 2
+    addresses = [16 * (1 + i) for i in range(4)]   # nobody reads there
+    kernel._launch(addresses, 0, 5)
+    for entry, found in zip(entries, ((ctypes.c_uint64 * 16) * 2).in_dll(noted, "maps")):
+        fixed = [1, 0, 3, 3, 0]   # every element; no interleaving, lines of 128 bytes, 256 at once from memory, zeros outside
+        assert list(found) == [addresses[entry["map"]], 1, 3, *entry["sizes"], *entry["strides"], *entry["box"], *fixed], list(found)
+    config = (ctypes.c_uint32 * 7).in_dll(noted, "configs")
+    assert list(config) == [*launch["grid"], *launch["block"], launch["shared"]]
 
 
 def main():
