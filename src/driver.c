@@ -35,6 +35,7 @@ static bool is_last_stage(const Options *opt, DumpStage stage)
    that does so into `out`. */
 #define DUMP(id, print)                                                                                      \
     if (opt->dump[STAGE_##id]) {                                                                             \
+        diag_finish();                                                                                       \
         StrBuf buffer = strbuf_new(arena), *out = &buffer;                                                   \
         print;                                                                                               \
         fwrite(out->text, 1, out->length, stdout);                                                           \

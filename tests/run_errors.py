@@ -55,7 +55,9 @@ def check_file(binary, file, folder):
         arguments = [file, "--device", "a100"]
     result = run(binary, arguments, folder)
     wanted = [part for line, text in expected for part in (f"{file}:{line}:", text)]
-    return list(problems_of_refusal(result, 1, folder, ["error:", *wanted]))
+    said = result.stderr.decode("latin-1").count(f"\n{file}:") + 1   # the first one begins the text
+    more = [f"{said} errors, {len(expected)} expected: {result.stderr.decode('latin-1')}"] if said != len(expected) else []
+    return list(problems_of_refusal(result, 1, folder, ["error:", *wanted])) + more
 
 
 def check_usage(binary, line, folder):

@@ -57,9 +57,17 @@ typedef struct AstStatement {
     AstExpr *value;         // of a param or definition
 } AstStatement;
 
+/* The tokens of a statement that is wrong: their names may be what it would have defined. */
+typedef struct AstGap AstGap;
+struct AstGap {
+    const Token *first, *end;
+    const AstGap *next;
+};
+
 typedef struct Ast {
     AstStatement *statements;
     int statement_count;
+    const AstGap *gaps;     // none in a program that is right
     int reduction_count;    // in all expressions together
     Loc end;                // of the file
 } Ast;

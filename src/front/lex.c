@@ -8,7 +8,6 @@
 
 #include "base/checked.h"
 #include "base/nearest.h"
-#include "ir/tensor_op.h"
 
 /* Longest first: `<=` before `<`. */
 static const char *const symbols[] = {
@@ -182,48 +181,51 @@ static Token lex_number_token(Lexer *lexer)
 
 /* What people write who come from other languages, and how it is said here. */
 typedef struct ForeignSymbol {
-    char c;
-    const char *mend;
+    const char *text, *mend;
 } ForeignSymbol;
 
 static const ForeignSymbol foreign_symbols[] = {
-    {'&', "logical operators are && and ||"},
-    {'|', "logical operators are && and ||"},
-    {'^', "a power is pow(a, b), a square sq(a)"},
-    {'?', "a choice is select(condition, a, b)"},
-    {';', "nothing stands between statements"},
-    {'{', "indices and reduction variables stand in [ ]"},
-    {'@', "a matrix product is y[i, j] = sum[k](a[i, k] * b[k, j])"},
+    {"//", "comments begin with '#', and '/' between integers truncates"},
+    {"**", "a power is pow(a, b), a square sq(a)"},
+    {"^", "a power is pow(a, b), a square sq(a)"},
+    {"%", "a remainder of integers is a - a / b * b"},
+    {"?", "a choice is select(condition, a, b)"},
+    {";", "nothing stands between statements"},
+    {"{", "indices and reduction variables stand in [ ]"},
+    {"@", "a matrix product is y[i, j] = sum[k](a[i, k] * b[k, j])"},
     {0},
 };
+
+static bool take_symbol(Lexer *lexer, const char *symbol)
+{
+    size_t length = strlen(symbol);
+    bool taken = strncmp(lexer->at, symbol, length) == 0;
+    lexer->at += taken ? length : 0;
+    return taken;
+}
 
 static _Noreturn void unexpected_character(Lexer *lexer)
 {
     unsigned char c = (unsigned char)*lexer->at++;
     Loc loc = loc_from(lexer, lexer->at - 1);
-    for (const ForeignSymbol *symbol = foreign_symbols; symbol->c; symbol++)
-        if (symbol->c == c)
-            reject(loc, "unexpected '%c'; %s", c, symbol->mend);
+    if (c == '&' || c == '|')
+        reject(loc, "unexpected '%c'; logical operators are && and ||", c);
     if (isprint(c))
         reject(loc, "unexpected character '%c'", c);
+    while ((unsigned char)*lexer->at > 0x7f)   // a letter of several bytes, or a word of them, is one mistake
+        lexer->at++;
     reject(loc, "unexpected byte 0x%02x: outside comments a program is plain ASCII", c);
 }
 
 static Token lex_symbol(Lexer *lexer)
 {
-    if (strncmp(lexer->at, "//", 2) == 0) {
-        const char *start = lexer->at;
-        lexer->at += 2;
-        reject(loc_from(lexer, start), "unexpected '//'; comments begin with '#', and '/' between integers truncates");
-    }
-    for (int i = 0; i < SYMBOL_COUNT; i++) {
-        size_t length = strlen(symbols[i]);
-        if (strncmp(lexer->at, symbols[i], length) != 0)
-            continue;
-        const char *start = lexer->at;
-        lexer->at += length;
-        return (Token){TOKEN_SYMBOL, .text = symbols[i], .loc = loc_from(lexer, start)};
-    }
+    const char *start = lexer->at;
+    for (const ForeignSymbol *foreign = foreign_symbols; foreign->text; foreign++)
+        if (take_symbol(lexer, foreign->text))
+            reject(loc_from(lexer, start), "unexpected '%s'; %s", foreign->text, foreign->mend);
+    for (int i = 0; i < SYMBOL_COUNT; i++)
+        if (take_symbol(lexer, symbols[i]))
+            return (Token){TOKEN_SYMBOL, .text = symbols[i], .loc = loc_from(lexer, start)};
     unexpected_character(lexer);
 }
 
@@ -253,12 +255,29 @@ Token *lex(Arena *arena, const Source *source)
         skip_blank(&lexer);
         if (lexer.at == source->text + source->length) {
             tokens[count] = (Token){TOKEN_END, .text = "the end of the file", .loc = behind};
-            diag_finish();
             return tokens;
         }
-        diag_attempt(lex_token, &lexer);   // what is wrong is passed over
-        tokens[count] = lexer.token;
+        const char *start = lexer.at;
+        bool right = diag_attempt(lex_token, &lexer);
+        tokens[count] = right ? lexer.token : (Token){TOKEN_WRONG, .text = "", .loc = loc_from(&lexer, start)};
     }
+}
+
+bool token_begins_line(const Token *token)
+{
+    Loc before = token[-1].loc;
+    uint32_t end = before.offset + before.length;
+    return memchr(before.source->text + end, '\n', token->loc.offset - end) != NULL;
+}
+
+bool token_is_dtype(const Token *token, DType *type)
+{
+    for (int i = 0; i < DTYPE_COUNT && token->kind == TOKEN_WORD; i++)
+        if (dtype_info[i].in_language && strcmp(token->text, dtype_info[i].name) == 0) {
+            *type = (DType)i;
+            return true;
+        }
+    return false;
 }
 
 static void real_print(StrBuf *out, double value)
@@ -280,7 +299,7 @@ void number_print(StrBuf *out, Number number)
 /* Tokens come in order, so the line is counted on from the token before: one pass over the text. */
 void tokens_print(StrBuf *out, const Token *tokens)
 {
-    static const char *const kind_name[] = {"end", "name", "word", "number", "symbol"};
+    static const char *const kind_name[] = {"end", "name", "word", "number", "symbol", "wrong"};
     int line = 1, column = 1;
     uint32_t offset = 0;
     for (const Token *token = tokens;; token++) {

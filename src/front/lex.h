@@ -7,6 +7,7 @@
 #include "base/diag.h"
 #include "base/source.h"
 #include "base/strbuf.h"
+#include "ir/tensor_op.h"
 
 enum { MAX_NAME = 63 };   // as many characters as C promises to tell identifiers apart by
 
@@ -24,7 +25,8 @@ typedef enum TokenKind {
     TOKEN_NAME,     // chosen by the user
     TOKEN_WORD,     // reserved: statements, reductions, functions, element types
     TOKEN_NUMBER,
-    TOKEN_SYMBOL    // + - * / < <= … ( ) [ ] , : =
+    TOKEN_SYMBOL,   // + - * / < <= … ( ) [ ] , : =
+    TOKEN_WRONG     // no token: that was said
 } TokenKind;
 
 typedef struct Token {
@@ -34,8 +36,12 @@ typedef struct Token {
     Loc loc;
 } Token;
 
-/* All tokens of a source; the last one is TOKEN_END. */
+/* All tokens of a source; the last one is TOKEN_END. What is wrong is an attempt that failed: diag_finish() ends with it. */
 Token *lex(Arena *arena, const Source *source);
+
+/* A line ends between the token before it and this one, which is not the first. */
+bool token_begins_line(const Token *token);
+bool token_is_dtype(const Token *token, DType *type);
 
 /* Reads the NUMBER that `text` starts with, returns its end; `problem`: NULL, or what is wrong. */
 const char *lex_number(const char *text, Number *number, const char **problem);

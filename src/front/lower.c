@@ -45,7 +45,7 @@ static void attempt_symbol(void *context)
 
 static void lower_statement(Lower *lower, Symbol *symbol)
 {
-    symbol->failed = !diag_attempt(attempt_symbol, &(Attempt){lower, symbol});
+    symbol->failed |= !diag_attempt(attempt_symbol, &(Attempt){lower, symbol});   // or there are two of its name
     lower->scope.count = 0;   // of one that failed
 }
 

@@ -53,8 +53,7 @@ static Form fold_name(const Lower *lower, const AstExpr *index)
     if (axis >= 0)
         return (Form){.affine = affine_axis(axis)};
     if (!symbol_find(lower, index->name))
-        reject(index->loc, "unknown index '%s'%s", index->name,
-               name_suggestion(lower, index->name));
+        name_unknown(lower, "index", index->name, index->loc);
     return number_form(param_find(lower, index->name, index->loc));
 }
 

@@ -196,6 +196,8 @@ void override_params(Lower *lower, const ParamOverride *overrides, int count)
 {
     for (int i = 0; i < count; i++) {
         Symbol *symbol = symbol_find(lower, overrides[i].name);
+        if (!symbol)
+            diag_finish();   // it may be one that is wrong
         if (!symbol || symbol->statement->kind != STATEMENT_PARAM)
             fatal(EXIT_USAGE, "-D %s: the program has no param of that name%s%s", overrides[i].name,
                   name_suggestion(lower, overrides[i].name), param_list(lower));

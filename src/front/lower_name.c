@@ -48,6 +48,7 @@ static void declare(Lower *lower, const AstStatement *statement)
 {
     int *bucket = bucket_of(lower, statement->name);
     if (*bucket) {
+        lower->symbols[*bucket - 1].failed = true;   // who reads it may mean either
         LineColumn first = source_line_column(lower->symbols[*bucket - 1].statement->name_loc);
         reject(statement->name_loc, "'%s' is already defined in line %d", statement->name,
                first.line);
@@ -61,8 +62,7 @@ static void bind_output(Lower *lower, const AstStatement *output)
 {
     Symbol *symbol = symbol_find(lower, output->name);
     if (!symbol)
-        reject(output->name_loc, "unknown tensor '%s'%s", output->name,
-               name_suggestion(lower, output->name));
+        name_unknown(lower, "tensor", output->name, output->name_loc);
     if (symbol->statement->kind == STATEMENT_PARAM)
         reject(output->name_loc, "'%s' is a param; only a defined tensor can be an output",
                output->name);
@@ -97,7 +97,6 @@ void symbols_declare(Lower *lower)
         for (int i = 0; i < ast->statement_count; i++)
             if ((ast->statements[i].kind == STATEMENT_OUTPUT) == (outputs == 1))
                 diag_attempt(attempt_name, &(Naming){lower, &ast->statements[i]});
-    diag_finish();
 }
 
 // ---- suggestions ----
@@ -110,6 +109,15 @@ const char *name_suggestion(const Lower *lower, const char *name)
     return nearest_suggestion(lower->arena, &nearest);
 }
 
+void name_unknown(const Lower *lower, const char *what, const char *name, Loc loc)
+{
+    for (const AstGap *gap = lower->ast->gaps; gap; gap = gap->next)
+        for (const Token *token = gap->first; token < gap->end; token++)
+            if (token->kind == TOKEN_NAME && strcmp(token->text, name) == 0)
+                diag_abandon();
+    reject(loc, "unknown %s '%s'%s", what, name, name_suggestion(lower, name));
+}
+
 // ---- looking up ----
 
 int scope_find(const IndexScope *scope, const char *name)
@@ -120,11 +128,12 @@ int scope_find(const IndexScope *scope, const char *name)
     return -1;
 }
 
-static _Noreturn void not_defined_yet(const Symbol *symbol, Loc loc)
+static void check_ready(const Symbol *symbol, Loc loc)
 {
     if (symbol->failed)
         diag_abandon();
-    reject(loc, "'%s' is not defined yet: a statement reads only what stands above it", symbol->statement->name);
+    if (!symbol->ready)
+        reject(loc, "'%s' is not defined yet: a statement reads only what stands above it", symbol->statement->name);
 }
 
 Tensor *tensor_find(const Lower *lower, const char *name, Loc loc)
@@ -133,11 +142,10 @@ Tensor *tensor_find(const Lower *lower, const char *name, Loc loc)
     if (!symbol && scope_find(&lower->scope, name) >= 0)
         reject(loc, "'%s' is an index variable, not a tensor", name);
     if (!symbol)
-        reject(loc, "unknown tensor '%s'%s", name, name_suggestion(lower, name));
+        name_unknown(lower, "tensor", name, loc);
     if (symbol->statement->kind == STATEMENT_PARAM)
         reject(loc, "'%s' is a param, not a tensor", name);
-    if (!symbol->ready)
-        not_defined_yet(symbol, loc);
+    check_ready(symbol, loc);
     return symbol->tensor;
 }
 
@@ -145,10 +153,9 @@ Number param_find(const Lower *lower, const char *name, Loc loc)
 {
     const Symbol *symbol = symbol_find(lower, name);
     if (!symbol)
-        reject(loc, "unknown name '%s'%s", name, name_suggestion(lower, name));
+        name_unknown(lower, "name", name, loc);
     if (symbol->statement->kind != STATEMENT_PARAM)
         reject(loc, "'%s' is a tensor; an element of it is written %s[...]", name, name);
-    if (!symbol->ready)
-        not_defined_yet(symbol, loc);
+    check_ready(symbol, loc);
     return symbol->value;
 }

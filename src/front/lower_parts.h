@@ -60,6 +60,8 @@ void symbols_declare(Lower *lower);
 Symbol *symbol_find(const Lower *lower, const char *name);
 /* "; did you mean 'x'?" or "", from the names in scope. */
 const char *name_suggestion(const Lower *lower, const char *name);
+/* An error; but what a statement that is wrong may define ends the attempt in silence. `what`: "tensor" */
+_Noreturn void name_unknown(const Lower *lower, const char *what, const char *name, Loc loc);
 /* The tensor of that name, already defined; anything else is an error. */
 Tensor *tensor_find(const Lower *lower, const char *name, Loc loc);
 Number param_find(const Lower *lower, const char *name, Loc loc);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "front/recover.h"
 
 typedef struct Parser {
     Arena *arena;
@@ -32,6 +33,8 @@ static bool take(Parser *p, const char *text)
 static _Noreturn void expected(const Parser *p, const char *what)
 {
     const Token *saw = p->token;
+    if (saw->kind == TOKEN_WRONG)
+        diag_abandon();
     if (saw->kind == TOKEN_END)
         reject(saw->loc, "expected %s, saw the end of the file", what);
     if (saw->kind == TOKEN_NUMBER)
@@ -52,16 +55,10 @@ static Loc loc_behind(const Parser *p)
     return (Loc){loc.source, loc.offset + loc.length, 1};
 }
 
-static bool is_on_next_line(const Parser *p)
-{
-    Loc behind = loc_behind(p);
-    return memchr(behind.source->text + behind.offset, '\n', p->token->loc.offset - behind.offset) != NULL;
-}
-
 /* A bracket that lacks is missed where the line ends, not at the statement below it. */
 static void expect_bracket(Parser *p, const char *bracket, const char *where)
 {
-    if (!at(p, bracket) && p->token->kind != TOKEN_END && is_on_next_line(p))
+    if (!at(p, bracket) && p->token->kind != TOKEN_END && token_begins_line(p->token))
         reject(loc_behind(p), "expected '%s' %s, saw the end of the line", bracket, where);
     expect(p, bracket, where);
 }
@@ -77,10 +74,11 @@ static const Token *name(Parser *p, const char *what)
 
 static DType dtype(Parser *p)
 {
-    for (int type = 0; type < DTYPE_COUNT; type++)
-        if (dtype_info[type].in_language && take(p, dtype_info[type].name))
-            return (DType)type;
-    expected(p, "an element type (f64 f32 f16 bf16 i32 i8 u8 b1)");
+    DType type;
+    if (!token_is_dtype(p->token, &type))
+        expected(p, "an element type (f64 f32 f16 bf16 i32 i8 u8 b1)");
+    p->token++;
+    return type;
 }
 
 // ---- nodes ----
@@ -476,8 +474,10 @@ static AstStatement output_statement(Parser *p)
 static AstStatement definition(Parser *p)
 {
     AstStatement statement = named(STATEMENT_DEFINITION, p->token++);
-    if (p->token->kind == TOKEN_NAME)
+    if (p->token->kind == TOKEN_NAME) {
+        p->token++;   // `inptu x[8] : f32` is no definition of x
         reject(statement.name_loc, "unknown statement '%s'%s", statement.name, lex_suggestion(p->arena, statement.name));
+    }
     expect(p, "[", "and index variables after the name of what is defined");
     if (!take(p, "]"))
         statement.indices = index_list(p, MAX_RANK, &statement.count);
@@ -512,29 +512,11 @@ static void attempt_statement(void *parser)
     *p->statement = statement(p);
 }
 
-static bool is_symbol(const Token *token, const char *text)
+static const AstGap *gap_new(Arena *arena, const Token *first, const Token *end, const AstGap *next)
 {
-    return token->kind == TOKEN_SYMBOL && strcmp(token->text, text) == 0;
-}
-
-/* NAME "[" … "]" and then "=" or ":": no expression holds that. */
-static bool at_definition(const Parser *p)
-{
-    const Token *token = p->token;
-    if (token->kind != TOKEN_NAME || !is_symbol(token + 1, "["))
-        return false;
-    while (token->kind != TOKEN_END && !is_symbol(token, "]"))
-        token++;
-    return token->kind != TOKEN_END && (is_symbol(token + 1, "=") || is_symbol(token + 1, ":"));
-}
-
-/* Behind a statement that is wrong, to where the next one begins. */
-static void skip_statement(Parser *p, const Token *first)
-{
-    p->token = p->token > first ? p->token : first + 1;
-    while (p->token->kind != TOKEN_END && !at(p, "param") && !at(p, "input") && !at(p, "output") && !at_definition(p))
-        p->token++;
-    p->nesting = 0;
+    AstGap *gap = NEW(arena, AstGap);
+    *gap = (AstGap){first, end, next};
+    return gap;
 }
 
 /* program = { statement } */
@@ -547,11 +529,15 @@ Ast *parse(Arena *arena, const Token *tokens)
         const Token *first = parser.token;
         if (ast->statement_count == MAX_STATEMENTS)
             reject(first->loc, "a program has at most %d statements", MAX_STATEMENTS);
-        parser.statement = &ast->statements[ast->statement_count++];
-        if (!diag_attempt(attempt_statement, &parser))
-            skip_statement(&parser, first);
+        parser.statement = &ast->statements[ast->statement_count];
+        if (diag_attempt(attempt_statement, &parser)) {
+            ast->statement_count++;
+            continue;
+        }
+        parser.token = recover(first, parser.token);
+        parser.nesting = 0;
+        ast->gaps = gap_new(arena, first, parser.token, ast->gaps);
     }
-    diag_finish();
     ast->reduction_count = parser.reductions;
     ast->end = parser.token->loc;
     return ast;

@@ -9,4 +9,5 @@ enum {
     MAX_TREE_DEPTH = 1000,    // a + b + c + … is a deep tree; later stages walk it recursively
 };
 
+/* What is wrong is an attempt that failed: diag_finish() ends with it. */
 Ast *parse(Arena *arena, const Token *tokens);

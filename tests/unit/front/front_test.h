@@ -35,13 +35,17 @@ static void tear_down(void)
 
 static inline const Token *tokens_of(const char *text)
 {
-    return lex(arena, source_from_text(arena, "test.te", text, strlen(text)));
+    const Token *tokens = lex(arena, source_from_text(arena, "test.te", text, strlen(text)));
+    diag_finish();
+    return tokens;
 }
 
 static inline const char *ast_text(const char *text)
 {
     StrBuf out = strbuf_new(arena);
-    ast_print(&out, parse(arena, tokens_of(text)));
+    const Ast *ast = parse(arena, tokens_of(text));
+    diag_finish();
+    ast_print(&out, ast);
     return out.text;
 }
 

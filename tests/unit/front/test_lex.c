@@ -63,7 +63,7 @@ END_TEST
 START_TEST(a_zero_byte_is_an_error)
 {
     const Source *source = source_from_text(arena, "test.te", "a\0b", 3);
-    ck_assert_error(EXIT_INPUT, "byte 0x00", lex(arena, source));
+    ck_assert_error(EXIT_INPUT, "byte 0x00", (lex(arena, source), diag_finish()));
 }
 END_TEST
 
