@@ -45,6 +45,7 @@ constexpr int WIDTH = 32;                         // rTile, registers
 constexpr int THREADS = 256;
 constexpr bool CHANNELS_LAST = false;   // lanes lie along channels, elements of shared memory too
 constexpr int PIECE = 4;                // elements that are copied together; 1: one by one
+constexpr bool PADDED = true;           // some window reaches outside of the image
 constexpr int STAGED_ROWS = 32, STAGED_COLUMNS = 32;   // of an image, at most
 constexpr int COLUMN_PITCH = 1, ROW_PITCH = 32, IMAGE_PITCH = 1028;   // elements
 constexpr int TAP_PITCH = 32;                                         // of a filter's row
@@ -77,11 +78,6 @@ constexpr int ALIGN = !CHANNELS_LAST && PIECE > CHUNK ? PIECE : CHUNK;
 constexpr int LEAD = (ALONG_OFFSET % ALIGN + ALIGN) % ALIGN;   // columns of the first chunk before the window
 constexpr int FIRST_CHUNK = ALONG_OFFSET - LEAD;
 constexpr int CHUNKS = (LEAD + REACH + CHUNK - 1) / CHUNK;
-
-constexpr bool PADDED =
-    DOWN_OFFSET < 0 || (DOWN - 1) * DOWN_STEP + (DOWN_TAPS - 1) * DOWN_DILATION + DOWN_OFFSET >= ROWS ||
-    ALONG_OFFSET < 0 ||
-    (ALONG - 1) * ALONG_STEP + (ALONG_TAPS - 1) * ALONG_DILATION + ALONG_OFFSET >= COLUMNS;
 
 static_assert(IMAGES * BD * SEGMENTS <= THREADS && BA % WIDTH == 0, "every line has its thread");
 static_assert(SEGMENTS == 1 || WIDTH * ALONG_STEP % CHUNK == 0, "lines are cut between chunks,");
@@ -155,13 +151,12 @@ __device__ __forceinline__ void copy_piece(const Tensors &t, const Place &place,
 
 __device__ __forceinline__ void stage_images(const Tensors &t, const Place &place, X *images)
 {
-    constexpr int ALONG_PIECE = CHANNELS_LAST ? 1 : PIECE, CHANNEL_PIECE = CHANNELS_LAST ? PIECE : 1;
-    constexpr int COPIES = STAGED_COLUMNS / ALONG_PIECE,
-                  CHANNEL_COPIES = CHANNELS_LAST ? TC / CHANNEL_PIECE : 1;
+    constexpr int COPIES = STAGED_COLUMNS / (CHANNELS_LAST ? 1 : PIECE),
+                  CHANNEL_COPIES = CHANNELS_LAST ? TC / PIECE : 1;
     constexpr int LINES = CHANNELS_LAST ? TB : IMAGES;
     for (int i = (int)threadIdx.x; i < LINES * STAGED_ROWS * COPIES * CHANNEL_COPIES; i += THREADS) {
-        const int channel = i % CHANNEL_COPIES * CHANNEL_PIECE,
-                  column = i / CHANNEL_COPIES % COPIES * ALONG_PIECE;
+        const int channel = i % CHANNEL_COPIES * PIECE,
+                  column = i / CHANNEL_COPIES % COPIES * (CHANNELS_LAST ? 1 : PIECE);
         const int row = i / (CHANNEL_COPIES * COPIES) % STAGED_ROWS,
                   line = i / (CHANNEL_COPIES * COPIES * STAGED_ROWS);
         copy_piece(t, place, images, CHANNELS_LAST ? Which{line, channel} : which_image(line), row, column);

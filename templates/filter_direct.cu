@@ -40,6 +40,11 @@ constexpr int TC = 8;                                         // columns of d th
 constexpr int SHARES = 4, ROW_SHARES = 1;                     // threads that share taps: of images, of rows
 constexpr int BATCH = 4;                                      // images of a step
 constexpr int THREADS = 512;
+constexpr int GROUPS_K = 8, GROUPS_L = 4, GROUPS_C = 4;       // threads down and along taps, along d
+constexpr int SKIP = 1, MARGIN = 16;                          // taps too many, before the first; zeros before x
+constexpr int PITCH_X = 64, PITCH_D = 32;                     // elements from row to row
+constexpr int SHARE_ROWS = 32;                                // of d
+constexpr int MARKS_AT = 98304;                               // bytes
 
 struct SourceX {
     using Element = float;
@@ -69,17 +74,9 @@ __device__ __forceinline__ void finish(const Tensors &t, Index channel, int k, i
 // Windows begin at multiples of VECTOR columns, before the first tap's if need be: SKIP taps more are made
 // than there are.
 constexpr int VECTOR = 4;
-constexpr int SKIP = (LEFT % VECTOR + VECTOR) % VECTOR;
-constexpr int MARGIN = LEFT - SKIP < 0 ? (SKIP - LEFT + 15) / 16 * 16 : 0;   // zeros before x, whole pieces
-constexpr int WINDOW = (TC + TL - 1 + VECTOR - 1) / VECTOR * VECTOR;
-constexpr int GROUPS_L = (KW + SKIP + TL - 1) / TL, GROUPS_C = (DW + TC - 1) / TC, GROUPS_K = BK / TK;
-// Column of x that no window reaches.
-constexpr int LAST = (GROUPS_C - 1) * TC + (GROUPS_L - 1) * TL + LEFT - SKIP + WINDOW;
-constexpr int PITCH_X = MARGIN + ((LAST > XW ? LAST : XW) + 15) / 16 * 16,
-              PITCH_D = (GROUPS_C * TC + 15) / 16 * 16;
+constexpr int WINDOW = TC + TL;   // columns of x; the last one meets none
 constexpr int UNITS = GROUPS_L * GROUPS_C;
 constexpr int PARTS = SHARES * ROW_SHARES * GROUPS_C;   // of each tap's sum
-constexpr int SHARE_ROWS = (DH + ROW_SHARES - 1) / ROW_SHARES;
 constexpr Index BLOCKS_K = (KH + BK - 1) / BK, STEPS = (IMAGES + BATCH - 1) / BATCH;
 using X = typename SourceX::Element;
 using D = typename SourceD::Element;
@@ -88,11 +85,11 @@ using PlaneD = Plane<SourceD, DH, DW, PITCH_D, 0>;
 constexpr int STEP_X = BATCH * PlaneX::ELEMENTS, STEP_D = BATCH * PlaneD::ELEMENTS;   // elements
 constexpr int BYTES_X = 2 * STEP_X * (int)sizeof(X);
 
-static_assert(BK % TK == 0 && TL % VECTOR == 0 && TC % VECTOR == 0, "whole tiles of taps, whole vectors");
+static_assert(BK == GROUPS_K * TK && TL % VECTOR == 0 && TC % VECTOR == 0 && (LEFT - SKIP) % VECTOR == 0,
+              "whole tiles of taps, whole vectors");
 static_assert(GROUPS_K * PARTS * GROUPS_L <= THREADS, "every part has its thread");
-constexpr int MARK_BYTES = (THREADS / WARP * (int)sizeof(int) + 15) / 16 * 16;   // of warps, in the end
-static_assert(BYTES_X + 2 * STEP_D * (int)sizeof(D) + MARK_BYTES <= SHARED_BYTES, "both steps fit");
-static_assert(BK * GROUPS_L * TL * (int)sizeof(Value) + MARK_BYTES <= SHARED_BYTES, "all sums fit");
+static_assert(BYTES_X + 2 * STEP_D * (int)sizeof(D) <= MARKS_AT, "both steps fit");
+static_assert(BK * GROUPS_L * TL * (int)sizeof(Value) <= MARKS_AT, "all sums fit");
 
 struct Taps {
     Value sum[TK][TL];
@@ -154,7 +151,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
     SHARED(0, X, xs, [2 * STEP_X]);
     SHARED(BYTES_X, D, ds, [2 * STEP_D]);
     SHARED(0, Value, total, [BK][GROUPS_L * TL]);      // when x and d are done with
-    SHARED(SHARED_BYTES - MARK_BYTES, int, marks, [THREADS / WARP]);
+    SHARED(MARKS_AT, int, marks, [THREADS / WARP]);
     const Index channel = (Index)blockIdx.x / BLOCKS_K;
     const int k0 = (int)((Index)blockIdx.x % BLOCKS_K) * BK, thread = (int)threadIdx.x;
     const int unit = thread % UNITS, group_l = unit % GROUPS_L, group_c = unit / GROUPS_L;

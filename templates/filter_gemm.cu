@@ -27,7 +27,7 @@ struct Tensors {
 };
 #define PARAMETERS const f16 *__restrict__ in0, const f16 *__restrict__ in1, f16 *__restrict__ out0
 #define TENSORS {in0, in1, out0}
-constexpr int SHARED_BYTES = 98304;   // of a block
+constexpr int SHARED_BYTES = 41056;   // of a block
 using Element = f16;                                          // of x and d
 using Value = float;                                          // of the products and their sum
 constexpr Index IMAGES = 64;                                  // that are summed over
@@ -38,7 +38,13 @@ constexpr int BK = 32;                                        // rows of taps of
 constexpr int TK = 4, TJ = 32;                                // of a warp: rows of taps, columns of d
 constexpr int SHARES = 1;                                     // warps that share taps and columns: of images
 constexpr int BATCH = 4;                                      // images of a step
-constexpr Index CHAIN = 512;                                  // steps whose products are added up in one go
+constexpr int GROUPS_K = 8, GROUPS_J = 1;                     // of warps
+constexpr int WIDE_X = 32, WIDE_D = 32, PITCH_X = 40, PITCH_D = 40;   // rows in shared memory
+constexpr int ZEROS = 32;                                     // a row for those that no picture has
+constexpr int BAND = -16, PAIRS = 4;   // where x begins beside a warp's columns of d; pairs of tiles from there
+constexpr Index CHAIN = 64;                                   // steps whose products are added up in one go
+constexpr bool CHAINS = false;                                // more than one
+constexpr int SLABS_AT = 0, MARKS_AT = 41024;                 // bytes
 
 struct SourceX {
     static constexpr bool PIECES = true;   // rows are whole pieces of 16 bytes
@@ -64,40 +70,30 @@ __device__ __forceinline__ void finish(const Tensors &t, Index channel, int k, i
 // </rollerc>
 
 constexpr int AM = 16, AN = 8, AK = 16;                              // what one instruction multiplies
-constexpr int WIDE_X = (XW + 15) / 16 * 16, WIDE_D = (DW + 15) / 16 * 16;
-constexpr int PITCH_X = WIDE_X + 8, PITCH_D = WIDE_D + 8;            // an odd number of pieces: other banks
-constexpr int GROUPS_J = (WIDE_D + TJ - 1) / TJ, GROUPS_K = BK / TK, PARTS = GROUPS_J * SHARES;
-constexpr int WARPS = GROUPS_K * PARTS, THREADS = WARPS * WARP;
+constexpr int TILES_J = TJ / AM, PARTS = GROUPS_J * SHARES, WARPS = GROUPS_K * PARTS, THREADS = WARPS * WARP;
+constexpr int LANE_TAPS = (KW + WARP - 1) / WARP;
 constexpr Index BLOCKS_K = (KH + BK - 1) / BK, STEPS = (IMAGES + BATCH - 1) / BATCH;
-constexpr bool CHAINS = STEPS > CHAIN;                               // more than one
 using PlaneX = Plane<SourceX, XH, XW, PITCH_X, 0>;
 using PlaneD = Plane<SourceD, DH, DW, PITCH_D, 0>;
 constexpr int STEP_X = BATCH * PlaneX::ELEMENTS, STEP_D = BATCH * PlaneD::ELEMENTS;   // elements
-constexpr int ZEROS = WIDE_X > WIDE_D ? WIDE_X : WIDE_D;             // a row for those that no picture has
 
-// Columns of x that meet a warp's columns of d begin BAND behind its first one: pairs of tiles from there on.
-constexpr int BAND = LEFT >= 0 ? LEFT / 16 * 16 : -((-LEFT + 15) / 16 * 16);
-constexpr int PAIRS = (TJ - 1 + KW - 1 + LEFT - BAND) / 16 + 1, TILES_J = TJ / AM;
-constexpr int LANE_TAPS = (KW + WARP - 1) / WARP;
-
-static_assert(BK % TK == 0 && TJ % AM == 0, "whole tiles");
-constexpr int STAGED_BYTES = ((2 * STEP_X + 2 * STEP_D + ZEROS) * (int)sizeof(Element) + 15) / 16 * 16;
+static_assert(BK == GROUPS_K * TK && TJ % AM == 0, "whole tiles");
 
 // Does some tap cross the 16 x 8 tile of columns a*16 … of d and BAND + b*8 … of x?
 __device__ __forceinline__ constexpr bool meets(int a, int b)
 {
-    return BAND + b * AN + AN - 1 - a * AM >= LEFT && BAND + b * AN - (a * AM + AM - 1) <= LEFT + KW - 1;
+    const int tap = BAND + b * AN - a * AM - LEFT;   // of their first columns
+    return tap > -AN && tap < KW + AM - 1;
 }
 
 // Sixteen rows of D on their way from registers to their diagonals.
 struct Slab {
     Value at[AM][PAIRS * 16 + 2];
 };
-constexpr int SLABS_AT = CHAINS ? STAGED_BYTES : 0;                  // else when x and d are done with
-constexpr int MARK_BYTES = (WARPS * (int)sizeof(int) + 15) / 16 * 16;   // of warps, in the end
-static_assert(STAGED_BYTES + MARK_BYTES <= SHARED_BYTES, "both steps fit");
-static_assert(SLABS_AT + WARPS * (int)sizeof(Slab) + MARK_BYTES <= SHARED_BYTES, "the slabs fit");
-static_assert(PARTS * BK * KW * (int)sizeof(Value) + MARK_BYTES <= SHARED_BYTES, "all sums fit");
+static_assert((2 * STEP_X + 2 * STEP_D + ZEROS) * (int)sizeof(Element) <= (CHAINS ? SLABS_AT : MARKS_AT),
+              "both steps fit");
+static_assert(SLABS_AT + WARPS * (int)sizeof(Slab) <= MARKS_AT, "the slabs fit");
+static_assert(PARTS * BK * KW * (int)sizeof(Value) <= MARKS_AT, "all sums fit");
 
 // A warp's share of D.
 struct Product {
@@ -196,7 +192,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
     SHARED((2 * STEP_X + 2 * STEP_D) * (int)sizeof(Element), Element, zeros, [ZEROS]);
     SHARED(SLABS_AT, Slab, slabs, [WARPS]);
     SHARED(0, Value, parts, [PARTS][BK][KW]);          // when the slabs are done with
-    SHARED(SHARED_BYTES - MARK_BYTES, int, marks, [WARPS]);
+    SHARED(MARKS_AT, int, marks, [WARPS]);
     const Index channel = (Index)blockIdx.x / BLOCKS_K;
     const int k0 = (int)((Index)blockIdx.x % BLOCKS_K) * BK, thread = (int)threadIdx.x, warp = thread / WARP;
     const int warp_k = warp / PARTS * TK, part = warp % PARTS, j0 = part / SHARES * TJ, share = part % SHARES;

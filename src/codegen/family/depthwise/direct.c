@@ -185,12 +185,26 @@ static bool copies_pieces(const Fusion *fusion, const Depthwise *shape, int inne
     return all % piece == 0 && extent % piece == 0;
 }
 
+static bool is_padded(const Depthwise *shape)
+{
+    for (int i = 0; i < shape->image_count; i++) {
+        const ImageAxis *axis = &shape->image[i];
+        if (axis->offset < 0 || image_reach(axis, axis->outputs) + axis->offset > axis->inputs)
+            return true;
+    }
+    return false;
+}
+
 static DirectWay find_way(const Fusion *fusion, const Depthwise *shape)
 {
     const AxisGroup *channel = &shape->channel;
     const ImageAxis *along = &shape->image[shape->image_count - 1];
     int piece = 8 * COPY_BYTES / dtype_info[factor_access(shape->x)->tensor->dtype].bits;
-    DirectWay way = {.channels_last = axis_group_stride(channel, &shape->x_offset) == 1, .piece = 1};
+    DirectWay way = {
+        .channels_last = axis_group_stride(channel, &shape->x_offset) == 1,
+        .piece = 1,
+        .padded = is_padded(shape),
+    };
     int inner = way.channels_last ? axis_group_innermost(channel) : along->output;
     bool contiguous = way.channels_last || along->x_stride == 1;
     bool cut =
@@ -216,8 +230,7 @@ static KernelMemory memory(const KernelPlan *plan)
 }
 
 /* Lanes say whether a tap is no finite number, if it could be multiplied by zeros outside of the image. */
-static Schedule schedule_of(const Fusion *fusion, const TileSpace *space, const DirectWay *way,
-                            bool is_padded)
+static Schedule schedule_of(const Fusion *fusion, const TileSpace *space, const DirectWay *way)
 {
     Schedule schedule = {.pace = PACE_IN_TURN};
     uint32_t x = 1, w = 2;
@@ -225,7 +238,7 @@ static Schedule schedule_of(const Fusion *fusion, const TileSpace *space, const 
     schedule_load(&schedule,
                   (Move){.tiles = x, .from = PLACE_MEMORY, .to = PLACE_SHARED, .async = way->piece > 1});
     schedule_load(&schedule, (Move){.tiles = w, .from = PLACE_MEMORY, .to = PLACE_SHARED});
-    if (is_padded)
+    if (way->padded)
         schedule_exchange(&schedule,
                           (Exchange){.ops = sums, .scope = SCOPE_WARP, .combine = COMBINE_LANES, .width = 2});
     schedule_wait(&schedule, 0);
@@ -375,7 +388,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     space_add_axis(&rules->space, "tap along", along.taps, true);
     rules->space.flops *= share_inside(&shape);
     add_tiles(&rules->space, fusion, &shape, &way);
-    rules->schedule = schedule_of(fusion, &rules->space, &way, share_inside(&shape) < 1);
+    rules->schedule = schedule_of(fusion, &rules->space, &way);
     set_tiles(rules, device, &shape, &way);
     return 1;
 }

@@ -13,6 +13,7 @@ enum { CHANNEL, MULTIPLIER, BATCH, DOWN, ALONG, DOWN_TAP, ALONG_TAP };
 typedef struct DirectWay {
     bool channels_last;   // lanes lie along channels, as images do in memory; else along their lines
     int piece;            // elements that are copied together; 1: one by one
+    bool padded;          // some window reaches outside of the image
 } DirectWay;
 DirectWay direct_way(const TileRules *rules);
 

@@ -49,6 +49,8 @@ static void emit_tiles(StrBuf *out, const KernelPlan *plan)
         truth(way.channels_last));
     strbuf_printf(out, "constexpr int PIECE = %d;   // elements that are copied together; 1: one by one\n",
                   way.piece);
+    strbuf_printf(out, "constexpr bool PADDED = %s;   // some window reaches outside of the image\n",
+                  truth(way.padded));
 }
 
 static void emit_layout(StrBuf *out, const KernelPlan *plan)

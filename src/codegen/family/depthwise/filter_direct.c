@@ -10,7 +10,7 @@
 enum {
     VECTOR = 4,            // columns that a thread reads at once
     COLUMNS = 8,           // of d that it has
-    MARGIN_GRANULE = 16,   // columns around pictures: whole pieces, whatever the type
+    PITCH_GRANULE = 16,    // columns: whole pieces, whatever the type
     LEAST_TAPS = 3,        // rows of taps of a thread: each row of x meets as many rows of d,
     MOST_TAPS = 5,         // which have room in registers
     LEAST_THREADS = 192,   // of a block, if more of them can share taps
@@ -40,8 +40,11 @@ typedef struct DirectTile {
 /* What follows for the template, which says why. */
 typedef struct TapsLayout {
     int64_t groups_down, groups_along, groups_column;   // of threads
+    int64_t skip, margin;       // columns: of taps before the first, of zeros before x
+    int64_t pitch_x, pitch_d;   // elements from row to row of a picture
+    int64_t share_rows;         // of d
     int64_t threads;
-    int64_t staged_bytes, shared_bytes;
+    int64_t staged_bytes, marks_at, shared_bytes;
 } TapsLayout;
 
 static int64_t element_bytes(const Pictures *pictures)
@@ -52,27 +55,28 @@ static int64_t element_bytes(const Pictures *pictures)
 static TapsLayout layout_of(const Fusion *fusion, const FilterGradient *gradient, const DirectTile *tile)
 {
     int64_t skip = (gradient->left % VECTOR + VECTOR) % VECTOR, first = gradient->left - skip;
-    int64_t window = round_up(COLUMNS + tile->taps_along - 1, VECTOR);
     TapsLayout layout = {
+        .skip = skip,
+        .margin = first < 0 ? round_up(-first, PITCH_GRANULE) : 0,
         .groups_down = tile->block_taps / tile->taps_down,
         .groups_along = ceil_div(gradient->taps_along + skip, tile->taps_along),
         .groups_column = ceil_div(gradient->d.columns, COLUMNS),
+        .share_rows = ceil_div(gradient->d.rows, tile->row_shares),
     };
-    int64_t last =
-        (layout.groups_column - 1) * COLUMNS + (layout.groups_along - 1) * tile->taps_along + first + window;
-    int64_t margin = first < 0 ? round_up(-first, MARGIN_GRANULE) : 0;
-    int64_t pitch_x =
-        margin + round_up(last > gradient->x.columns ? last : gradient->x.columns, MARGIN_GRANULE);
-    int64_t pitch_d = round_up(layout.groups_column * COLUMNS, MARGIN_GRANULE);
-    int64_t picture = gradient->x.rows * pitch_x * element_bytes(&gradient->x) +
-                      gradient->d.rows * pitch_d * element_bytes(&gradient->d);
+    int64_t columns = layout.groups_column * COLUMNS,
+            end = columns + layout.groups_along * tile->taps_along + first;   // of the last window
+    layout.pitch_x =
+        layout.margin + round_up(end > gradient->x.columns ? end : gradient->x.columns, PITCH_GRANULE);
+    layout.pitch_d = round_up(columns, PITCH_GRANULE);
+    int64_t picture = gradient->x.rows * layout.pitch_x * element_bytes(&gradient->x) +
+                      gradient->d.rows * layout.pitch_d * element_bytes(&gradient->d);
     int64_t value_bytes = dtype_info[fusion->ops[0].body->type].bits / 8;
     int64_t sums = tile->block_taps * layout.groups_along * tile->taps_along * value_bytes;
     layout.threads =
         layout.groups_down * layout.groups_along * layout.groups_column * tile->shares * tile->row_shares;
     layout.staged_bytes = 2 * tile->shares * picture;
-    layout.shared_bytes = (layout.staged_bytes > sums ? layout.staged_bytes : sums) +
-                          filter_gradient_mark_bytes(ceil_div(layout.threads, LEAST_WARP));
+    layout.marks_at = layout.staged_bytes > sums ? layout.staged_bytes : sums;
+    layout.shared_bytes = layout.marks_at + filter_gradient_mark_bytes(ceil_div(layout.threads, LEAST_WARP));
     return layout;
 }
 
@@ -154,12 +158,11 @@ static TileRules tile_rules(const Fusion *fusion, const DeviceSpec *device, cons
     };
     rules_choose(&rules, tile, sizeof *tile);
     rules.space.flops *= filter_gradient_rows_inside(gradient);
-    int64_t rows = ceil_div(gradient->d.rows, tile->row_shares);
     filter_gradient_set_axis(&rules, CHANNEL, 1, 1);
     filter_gradient_set_axis(&rules, TAP_DOWN, tile->taps_down, tile->block_taps);
     filter_gradient_set_axis(&rules, TAP_ALONG, tile->taps_along, layout.groups_along * tile->taps_along);
     filter_gradient_set_axis(&rules, IMAGE, 1, tile->shares);
-    filter_gradient_set_axis(&rules, ROW, rows, rows * tile->row_shares);
+    filter_gradient_set_axis(&rules, ROW, layout.share_rows, layout.share_rows * tile->row_shares);
     filter_gradient_set_axis(&rules, COLUMN, COLUMNS, layout.groups_column * COLUMNS);
     rules.input_registers = rules.accumulator_bits / 32 * inputs_of(tile);
     rules.schedule = schedule_of(fusion, gradient, &rules.space, &layout);
@@ -197,6 +200,25 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
 
 // ---- the parameter block ----
 
+static void emit_layout(StrBuf *out, const Fusion *fusion, const FilterGradient *gradient,
+                        const DirectTile *tile)
+{
+    TapsLayout layout = layout_of(fusion, gradient, tile);
+    strbuf_printf(out,
+                  "constexpr int GROUPS_K = %" PRId64 ", GROUPS_L = %" PRId64 ", GROUPS_C = %" PRId64
+                  ";   // threads down and along taps, along d\n",
+                  layout.groups_down, layout.groups_along, layout.groups_column);
+    strbuf_printf(out,
+                  "constexpr int SKIP = %" PRId64 ", MARGIN = %" PRId64
+                  ";   // taps too many, before the first; zeros before x\n",
+                  layout.skip, layout.margin);
+    strbuf_printf(
+        out, "constexpr int PITCH_X = %" PRId64 ", PITCH_D = %" PRId64 ";   // elements from row to row\n",
+        layout.pitch_x, layout.pitch_d);
+    strbuf_printf(out, "constexpr int SHARE_ROWS = %" PRId64 ";   // of d\n", layout.share_rows);
+    strbuf_printf(out, "constexpr int MARKS_AT = %" PRId64 ";   // bytes\n", layout.marks_at);
+}
+
 static void emit(StrBuf *out, const KernelPlan *plan)
 {
     FilterGradient gradient;
@@ -215,6 +237,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
         tile.shares, tile.row_shares);
     strbuf_printf(out, "constexpr int BATCH = %d;   // images of a step\n", tile.shares);
     strbuf_printf(out, "constexpr int THREADS = %d;\n", plan->threads);
+    emit_layout(out, plan->fusion, &gradient, &tile);
     filter_gradient_emit_functions(out, plan, &gradient);
 }
 

@@ -12,7 +12,8 @@ enum {
     ATOM_M = 16,
     ATOM_N = 8,
     ATOM_K = 16,
-    PAD = 8,             // elements between rows in shared memory
+    PIECE = 16,          // bytes
+    PAD = 8,             // elements between rows in shared memory: an odd number of pieces, other banks
     STEP_IMAGES = 4,     // of a step
     MOST_TAPS = 4,       // rows of taps of a warp: their sums have room in registers
     MOST_COLUMNS = 64,   // of d, likewise; where these are all, whatever lies outside is known beforehand
@@ -49,10 +50,12 @@ typedef struct GemmTile {
 
 /* What follows for the template, which says why. */
 typedef struct GemmLayout {
-    int64_t groups_column, warps;
-    int64_t band, pairs;   // where x begins under a warp's columns; pairs of tiles from there on
-    int64_t chain;         // steps
-    int64_t staged_bytes, shared_bytes;
+    int64_t groups_column, groups_down, warps;
+    int64_t wide_x, wide_d, zeros;   // columns of pictures in shared memory, and of a row that none has
+    int64_t band, pairs;             // where x begins under a warp's columns; pairs of tiles from there on
+    int64_t chain;                   // steps that are added up in one go
+    bool chains;                     // more than one
+    int64_t staged_bytes, slabs_at, marks_at, shared_bytes;
 } GemmLayout;
 
 static int64_t wide(int64_t columns) { return round_up(columns, ATOM_M); }
@@ -62,22 +65,28 @@ static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 static GemmLayout layout_of(const FilterGradient *gradient, const GemmTile *tile)
 {
     int64_t x_columns = wide(gradient->x.columns), d_columns = wide(gradient->d.columns);
-    GemmLayout layout = {.groups_column = ceil_div(d_columns, tile->columns)};
+    GemmLayout layout = {
+        .groups_column = ceil_div(d_columns, tile->columns),
+        .groups_down = tile->block_taps / tile->taps,
+        .wide_x = x_columns,
+        .wide_d = d_columns,
+        .zeros = most(x_columns, d_columns),
+    };
     int64_t parts = layout.groups_column * tile->shares, left = gradient->left;
-    layout.warps = tile->block_taps / tile->taps * parts;
+    layout.warps = layout.groups_down * parts;
     layout.band = left >= 0 ? left / ATOM_M * ATOM_M : -wide(-left);
     layout.pairs = (tile->columns - 1 + gradient->taps_along - 1 + left - layout.band) / ATOM_M + 1;
     layout.chain = most(MAX_CHAIN / (tile->images * wide(gradient->d.rows)), 1);
     int64_t elements =
         2 * tile->images * (gradient->x.rows * (x_columns + PAD) + gradient->d.rows * (d_columns + PAD)) +
-        most(x_columns, d_columns);
+        layout.zeros;
     int64_t slabs = layout.warps * ATOM_M * (layout.pairs * ATOM_M + 2) * 4;
     int64_t sums = parts * tile->block_taps * gradient->taps_along * 4;
-    bool chains = ceil_div(gradient->shape.summed.extent, tile->images) > layout.chain;
+    layout.chains = ceil_div(gradient->shape.summed.extent, tile->images) > layout.chain;
     layout.staged_bytes = 2 * elements;
-    int64_t together =
-        chains ? round_up(layout.staged_bytes, ATOM_M) + slabs : most(layout.staged_bytes, slabs);
-    layout.shared_bytes = round_up(most(together, sums), ATOM_M) + filter_gradient_mark_bytes(layout.warps);
+    layout.slabs_at = layout.chains ? round_up(layout.staged_bytes, PIECE) : 0;   // else over x and d
+    layout.marks_at = round_up(most(most(layout.staged_bytes, layout.slabs_at + slabs), sums), PIECE);
+    layout.shared_bytes = layout.marks_at + filter_gradient_mark_bytes(layout.warps);
     return layout;
 }
 
@@ -212,6 +221,28 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
 
 // ---- the parameter block ----
 
+static void emit_layout(StrBuf *out, const GemmLayout *layout)
+{
+    strbuf_printf(out, "constexpr int GROUPS_K = %" PRId64 ", GROUPS_J = %" PRId64 ";   // of warps\n",
+                  layout->groups_down, layout->groups_column);
+    strbuf_printf(out,
+                  "constexpr int WIDE_X = %" PRId64 ", WIDE_D = %" PRId64 ", PITCH_X = %" PRId64
+                  ", PITCH_D = %" PRId64 ";   // rows in shared memory\n",
+                  layout->wide_x, layout->wide_d, layout->wide_x + PAD, layout->wide_d + PAD);
+    strbuf_printf(out, "constexpr int ZEROS = %" PRId64 ";   // a row for those that no picture has\n",
+                  layout->zeros);
+    strbuf_printf(out,
+                  "constexpr int BAND = %" PRId64 ", PAIRS = %" PRId64
+                  ";   // where x begins beside a warp's columns of d; pairs of tiles from there\n",
+                  layout->band, layout->pairs);
+    strbuf_printf(out,
+                  "constexpr Index CHAIN = %" PRId64 ";   // steps whose products are added up in one go\n",
+                  layout->chain);
+    strbuf_printf(out, "constexpr bool CHAINS = %s;   // more than one\n", layout->chains ? "true" : "false");
+    strbuf_printf(out, "constexpr int SLABS_AT = %" PRId64 ", MARKS_AT = %" PRId64 ";   // bytes\n",
+                  layout->slabs_at, layout->marks_at);
+}
+
 static void emit(StrBuf *out, const KernelPlan *plan)
 {
     FilterGradient gradient;
@@ -228,9 +259,8 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     strbuf_printf(out, "constexpr int SHARES = %d;   // warps that share taps and columns: of images\n",
                   tile.shares);
     strbuf_printf(out, "constexpr int BATCH = %d;   // images of a step\n", tile.images);
-    strbuf_printf(out,
-                  "constexpr Index CHAIN = %" PRId64 ";   // steps whose products are added up in one go\n",
-                  layout_of(&gradient, &tile).chain);
+    GemmLayout layout = layout_of(&gradient, &tile);
+    emit_layout(out, &layout);
     filter_gradient_emit_functions(out, plan, &gradient);
 }
 
