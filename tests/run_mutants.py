@@ -76,9 +76,11 @@ CASES = {
                ("rows", "f32", dict(M=3, N=96))],
     "window": [("padded_sum", "f32", dict(M=37, N=257)), ("dilated", "f16", dict(M=3, N=33)), ("depthwise", "f32", dict(M=5, N=9)),
                ("depthwise", "f16", dict(M=3, N=33)), ("last_pool", "f32", dict(M=9, N=6))],
-    "depthwise": [("filter", "f32", dict(M=5, N=19)), ("filter_strided", "f16", dict(M=3, N=21)), ("filter_channels", "f32", dict(M=17, N=13)),
+    "depthwise": [("filter", "f32", dict(M=5, N=17)), ("filter_strided", "f16", dict(M=3, N=21)), ("filter_channels", "f32", dict(M=17, N=13)),
                   ("filter_turned", "f32", dict(M=41, N=33)), ("filter_row", "f64", dict(M=7, N=300)),
                   ("filter_channels", "f16", dict(M=16, N=9))],
+    "filter_direct": [("filter_gradient", "f32", dict(M=3, N=19, K=5)), ("filter_gradient", "bf16", dict(M=5, N=24, K=9))],
+    "filter_gemm": [("filter_gradient_16", "f16", dict(M=5, N=24, K=3)), ("filter_gradient_16", "bf16", dict(M=4, N=15, K=7))],
     "rowwise": [("row_softmax", "f32", dict(M=37, N=1023), "a100", "mi50"), ("row_range", "i32", dict(M=13, N=40), "a100", "mi50"),
                 ("row_norm", "f16", dict(M=5, N=4096)), ("inner_axes", "i8", dict(M=7, N=67)), ("row_mask", "f32", dict(M=33, N=130)),
                 ("row_norm", "f64", dict(M=1, N=40)), ("row_range", "f32", dict(M=40, N=2)),
@@ -109,6 +111,7 @@ CASES = {
 }
 # Where neither the width of a warp nor clusters matter, one device tells as much as several.
 DEVICES = collections.defaultdict(lambda: ("a100", "mi50"), gemm=(SMALL,), skinny=("h200",), toeplitz=("h200",), depthwise=("h200",),
+                                  filter_direct=("a100",), filter_gemm=("a100",),
                                   reduce=("a100",), window=("a100",), rowwise=("a100",),
                                   permute=("a100",))
 # Further programs.
@@ -118,6 +121,20 @@ TEXTS = {
     "reduce": ["input x[37, 1023] : f32  y[i] = sum[j](select(j < 25 * i, x[i, j], 1))  output y"],
     "window": ["input x[9, 41, 23] : f32  y[h:8, v:20, c:11] = sum[r:2, s:3, q:3](x[h + r, 2 * v + s, 2 * c + q])  output y",
                "input x[7, 25, 9] : f64  y[p, v:25, c:9] = sum[s:3, q:3](pad(x[p, v + s - 1, c + q - 1], 0))  output y"],
+    "depthwise": ["input x[2, 3, 14, 20] : f32  input w[3, 3, 5] : f32  y[n, c, h:9, v:8] = sum[r, s](x[n, c, h + r + 1, v + s + 5] * w[c, r, s])  output y",
+                  "input x[2, 3, 268] : f32  input w[3, 9] : f32  y[n, c, v:257] = sum[s](x[n, c, v + s] * w[c, s])  output y",
+                  "input x[3, 2, 10, 16] : f16  input w[2, 5, 5] : f16  y[n, c, h:10, v:16] = sum[r, s](pad(x[n, c, h + r - 2, v + s - 2], 0) * w[c, r, s])  output y : f16",
+                  "input x[2, 2, 14, 72] : f32  input w[2, 2, 3, 3] : f32  y[n, c, m, h:9, v:70] = sum[r, s](pad(x[n, c, h + r, v + 3 * s - 3], 0) * w[c, m, r, s])  output y",
+                  "input x[2, 259, 40] : f16  input w[3, 40] : f16  y[n, v:257, c] = sum[s](x[n, v + s, c] * w[s, c])  output y : f16",
+                  "input x[3, 7, 6, 33] : f32  input w[3, 3, 33, 2] : f32  y[n, h:7, v:6, c, m] = sum[r, s](pad(x[n, h + r - 1, v + s - 1, c], 0) * w[r, s, c, m])  output y",
+                  "input x[2, 2, 40, 3] : f32  input w[2, 3, 3] : f32  y[n, c, h:40, v:3] = sum[r, s](pad(x[n, c, h + r - 1, v + s - 1], 0) * w[c, r, s])  output y",
+                  "input x[2, 8, 40] : bf16  input w[8, 4] : bf16  y[n, c, v:40] = sum[s](pad(x[n, c, v + s - 3], 0) * w[c, s])  output y : bf16"],
+    "filter_direct": ["input x[5, 1, 6, 120] : f32  input d[5, 1, 3, 104] : f32  dw[c, r:4, s:17] = sum[n, h, v](d[n, c, h, v] * x[n, c, h + r, v + s])  output dw",
+                      "input x[9, 2, 4, 16] : f16  input d[9, 2, 17, 8] : f16  dw[c, r:5, s:5] = sum[n, h, v](d[n, c, h, v] * pad(x[n, c, h + r - 19, v + s + 1], 0))  output dw : f16",
+                      "input x[8, 40] : f64  input d[8, 37] : f64  dw[c, s:4] = sum[v](d[c, v] * pad(x[c, v + s - 5], 0))  output dw"],
+    "filter_gemm": ["input x[5, 1, 8, 292] : f16  input d[5, 1, 6, 260] : f16  dw[c, r:2, s:7] = sum[n, h, v](d[n, c, h, v] * x[n, c, h + r, v + s + 19])  output dw",
+                    "input x[5, 1, 25, 52] : bf16  input d[5, 1, 17, 20] : bf16  dw[c, r:9, s:33] = sum[n, h, v](d[n, c, h, v] * x[n, c, h + r, v + s])  output dw",
+                    "input x[519, 1, 16] : f16  input d[519, 1, 16] : f16  dw[c, s:3] = sum[n, v](d[n, c, v] * pad(x[n, c, v + s - 1], 0))  output dw"],
     "rowwise": ["input x[13, 40] : f32  input b[13] : f32  s[i] = sum[j](x[i, j])  t[i] = s[i] * b[i]  y[i, j] = x[i, j] - t[i]  output y",
                 "input x[5, 1500] : f64  a[i] = min[j](x[i, j])  b[i] = sum[j](x[i, j] - a[i])  c[i] = max[j](x[i, j] * b[i])"
                 "  y[i, j] = x[i, j] - c[i]  output y"],
