@@ -36,9 +36,12 @@ typedef struct Construction {
     Tolerance *tolerance;
     Arena *arena;
     RProgram **programs;      // MAX_PROGRAMS places
-    int count;
+    int count;                // of them, those that are taken
     RProgram *spare;          // room for the next one; NULL: the last took it
-    RProgram **slots;         // SLOTS places, by hash of the tiles; NULL: free
+    uint16_t
+        *slots;   // SLOTS places, by hash of the tiles: how many programs there were with this one; 0: free
+    int axes,
+        steps;   // spatial axes, and those of the reduction: a score is asked for where there are several
     ConstructStats *stats;
 } Construction;
 
@@ -63,11 +66,11 @@ static uint64_t hash_tiles(const RTile *inner, const RTile *shared, int axis_cou
 }
 
 /* The place of the program with these tiles, taken or free. */
-static RProgram **find_slot(const Construction *c, const RTile *inner, const RTile *shared)
+static uint16_t *find_slot(const Construction *c, const RTile *inner, const RTile *shared)
 {
     uint64_t slot = hash_tiles(inner, shared, c->rules->space.axis_count) % SLOTS;
     while (c->slots[slot]) {
-        const RTile *tile = c->slots[slot]->tile;
+        const RTile *tile = c->programs[c->slots[slot] - 1]->tile;
         if (!memcmp(&tile[LEVEL_REGISTER], inner, sizeof *inner)
             && !memcmp(&tile[LEVEL_SHARED], shared, sizeof *shared))
             break;
@@ -80,8 +83,8 @@ static RProgram **find_slot(const Construction *c, const RTile *inner, const RTi
 static PruneReason record(Construction *c, const RTile *inner, const RTile *shared,
                           const RProgram **recorded)
 {
-    RProgram **slot = find_slot(c, inner, shared);
-    *recorded = *slot;
+    uint16_t *slot = find_slot(c, inner, shared);
+    *recorded = *slot ? c->programs[*slot - 1] : NULL;
     if (*slot || c->count == MAX_PROGRAMS)
         return PRUNE_DUPLICATE;
     RProgram *program = c->spare ? c->spare : NEW(c->arena, RProgram);
@@ -94,7 +97,7 @@ static PruneReason record(Construction *c, const RTile *inner, const RTile *shar
         return reason;
     c->spare = NULL;
     c->programs[c->count++] = program;
-    *slot = program;
+    *slot = (uint16_t)c->count;
     *recorded = program;
     return PRUNE_COUNT;
 }
@@ -114,19 +117,25 @@ static bool construct_program(Construction *c, const RTile *inner, const RTile *
 
 // ---- scale-up ----
 
-/* What the tile moves and holds, if it fits the level; if not, no larger one will. */
+/* What the tile holds, if it fits the level; if not, no larger one will. */
 static bool fits_level(const Construction *c, Level level, const RTile *inner, const RTile *tile,
-                       TileCost *cost)
+                       int64_t *footprint)
 {
     int64_t room = level == LEVEL_REGISTER ? 4 * (int64_t)c->device->registers_per_thread
                                            : c->device->shared_per_block_optin;
     if (level == LEVEL_SHARED &&
         rprogram_threads(c->rules, tile, inner) > c->device->max_threads_per_block)
         return false;
-    cost->footprint = rtile_footprint(c->rules, tile, inner, c->device, level);
-    if (cost->footprint > room)
+    *footprint = rtile_footprint(c->rules, tile, inner, c->device, level);
+    return *footprint <= room;
+}
+
+/* What the grown tile moves and holds, if it fits the level. */
+static bool weigh(const Construction *c, Level level, const RTile *inner, Growth *grown)
+{
+    if (!fits_level(c, level, inner, &grown->tile, &grown->cost.footprint))
         return false;
-    cost->traffic = rtile_traffic(c->rules, tile, c->device, level);
+    grown->cost.traffic = rtile_traffic(c->rules, &grown->tile, c->device, level);
     return true;
 }
 
@@ -172,7 +181,7 @@ static bool grow(const Construction *c, Level level, const RTile *inner, const G
     if (!next)
         return false;
     grown->tile.size[axis] = next;
-    if (!fits_level(c, level, inner, &grown->tile, &grown->cost))
+    if (!weigh(c, level, inner, grown))
         return false;
     grown->beyond = saturated(c, level, &grown->cost) ? from->beyond + 1 : 0;
     grown->score = rtile_reuse_score(&from->cost, &grown->cost);
@@ -199,8 +208,8 @@ static int scale_up(const Construction *c, Level level, const RTile *inner, Grow
                     int room)
 {
     Growth frontier[BEAM] = {0}, next[BEAM];
-    if (!rtile_smallest(c->rules, level, inner, c->tolerance, &frontier[0].tile)
-        || !fits_level(c, level, inner, &frontier[0].tile, &frontier[0].cost))
+    if (!rtile_smallest(c->rules, level, inner, c->tolerance, &frontier[0].tile) ||
+        !weigh(c, level, inner, &frontier[0]))
         return 0;
     int count = 1, visited_count = 0;
     for (int generation = 0; count > 0 && generation < MAX_GENERATIONS; generation++) {
@@ -225,12 +234,14 @@ static TileCost shared_cost(const Construction *c, const RTile *inner, const RTi
     return rtile_cost(c->rules, tile, inner, c->device, LEVEL_SHARED);
 }
 
-/* The spatial axis whose last growth step saved least traffic per byte; -1 if none can shrink. */
-static int least_reuse_axis(const Construction *c, const RTile *inner, const RTile *shared)
+/* The tile without its last growth step along the spatial axis where that saved least traffic per byte. False if none can
+   shrink. */
+static bool shrink_tile(const Construction *c, const RTile *inner, RTile *shared)
 {
-    int least_axis = -1;
+    bool found = false;
     double least_score = 0;
-    TileCost cost = shared_cost(c, inner, shared);
+    RTile least = *shared;
+    TileCost cost = c->axes > 1 ? shared_cost(c, inner, shared) : (TileCost){0};
     for (int a = 0; a < c->rules->space.axis_count; a++) {
         RTile smaller = *shared;
         if (c->rules->space.axes[a].reduction)
@@ -238,14 +249,16 @@ static int least_reuse_axis(const Construction *c, const RTile *inner, const RTi
         smaller.size[a] = smaller_size(c, inner, a, shared->size[a]);
         if (!smaller.size[a])
             continue;
-        TileCost less = shared_cost(c, inner, &smaller);
+        TileCost less = c->axes > 1 ? shared_cost(c, inner, &smaller) : (TileCost){0};
         double score = rtile_reuse_score(&less, &cost);
-        if (least_axis < 0 || score < least_score) {
-            least_axis = a;
+        if (!found || score < least_score) {
+            found = true;
             least_score = score;
+            least = smaller;
         }
     }
-    return least_axis;
+    *shared = least;
+    return found;
 }
 
 /* While SMs would idle: fewer points a block along the axis with the least reuse. When
@@ -256,12 +269,8 @@ static void shrink(Construction *c, const RProgram *program)
     RTile inner = program->tile[LEVEL_REGISTER], shared = program->tile[LEVEL_SHARED];
     int64_t grid = program->grid;
     for (int i = 0; i < MAX_SHRINKS && grid < c->device->sm_count; i++) {
-        int axis = least_reuse_axis(c, &inner, &shared);
-        if (axis < 0)
-            return;
-        shared.size[axis] = smaller_size(c, &inner, axis, shared.size[axis]);
         const RProgram *shrunk;
-        if (!construct_program(c, &inner, &shared, &shrunk))
+        if (!shrink_tile(c, &inner, &shared) || !construct_program(c, &inner, &shared, &shrunk))
             return;
         grid = shrunk->grid;
     }
@@ -282,8 +291,10 @@ static bool grow_steps(const Construction *c, const RTile *inner, Growth *shared
             continue;
         int64_t size = shared->tile.size[a], *next = &grown.tile.size[a];
         *next = rtile_next_size(c->rules, LEVEL_SHARED, inner, a, size, c->tolerance);
-        if (!*next || !fits_level(c, LEVEL_SHARED, inner, &grown.tile, &grown.cost))
+        if (!*next || !fits_level(c, LEVEL_SHARED, inner, &grown.tile, &grown.cost.footprint))
             continue;
+        if (c->steps > 1)
+            grown.cost.traffic = rtile_traffic(c->rules, &grown.tile, c->device, LEVEL_SHARED);
         double score = rtile_reuse_score(&shared->cost, &grown.cost);
         if (best_axis < 0 || score > best_score) {
             best_axis = a;
@@ -368,7 +379,9 @@ int rprogram_construct(Arena *arena, const TileRules *rules, const DeviceSpec *d
     Construction c = {
         .rules = rules, .device = device, .tolerance = &tolerance, .arena = arena, .stats = stats};
     c.programs = arena_room(arena, MAX_PROGRAMS * sizeof *c.programs);
-    c.slots = NEW_ARRAY(arena, RProgram *, SLOTS);
+    c.slots = NEW_ARRAY(arena, uint16_t, SLOTS);
+    for (int a = 0; a < rules->space.axis_count; a++)
+        (*(rules->space.axes[a].reduction ? &c.steps : &c.axes))++;
     construct_rounds(&c, ENOUGH * keep);
     if (c.count == 0)
         return 0;

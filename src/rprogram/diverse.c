@@ -1,16 +1,17 @@
 // Which of the constructed programs are worth compiling: the fastest, but not ten neighbours of
 // one another. The model's error is shared by neighbours, so a set that spans register and block
 // tiles is likelier to hold the true best.
-#include <string.h>
-
 #include "base/checked.h"
 #include "rprogram/rprogram.h"
 
 enum { DISTINCT_TILES = 4 };   // register tiles, and block tiles, among the kept programs
 
-static bool same_register_tile(const RProgram *a, const RProgram *b)
+static bool same_register_tile(const TileSpace *space, const RProgram *a, const RProgram *b)
 {
-    return memcmp(&a->tile[LEVEL_REGISTER], &b->tile[LEVEL_REGISTER], sizeof(RTile)) == 0;
+    for (int i = 0; i < space->axis_count; i++)
+        if (a->tile[LEVEL_REGISTER].size[i] != b->tile[LEVEL_REGISTER].size[i])
+            return false;
+    return true;
 }
 
 static bool same_block_tile(const TileSpace *space, const RProgram *a, const RProgram *b)
@@ -36,7 +37,7 @@ static void count_alike(const Selection *s, const RProgram *program, int *regist
 {
     *registers = *blocks = 0;
     for (int i = 0; i < s->picked_count; i++) {
-        *registers += same_register_tile(s->picks[i], program);
+        *registers += same_register_tile(s->space, s->picks[i], program);
         *blocks += same_block_tile(s->space, s->picks[i], program);
     }
 }

@@ -151,7 +151,6 @@ static int64_t panel_rows(const TileRules *rules, const RTile *shared, double bl
 bool rprogram_complete(const TileRules *rules, const DeviceSpec *device, RProgram *program,
                        PruneReason *reason)
 {
-    program->tile[LEVEL_GLOBAL] = rtile_problem(&rules->space);
     if (!fill_shape(rules, device, program, reason))
         return false;
 
@@ -167,6 +166,7 @@ bool rprogram_complete(const TileRules *rules, const DeviceSpec *device, RProgra
     *reason = PRUNE_GRID;
     if (program->cooperative && program->grid > (int64_t)blocks * device->sm_count)
         return false;
+    program->tile[LEVEL_GLOBAL] = rtile_problem(&rules->space);
     program->panel = panel_rows(rules, &program->tile[LEVEL_SHARED], (double)blocks * device->sm_count);
     program->perf = perf_estimate(rules, program, device);
     return true;

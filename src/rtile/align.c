@@ -30,33 +30,26 @@ static int64_t granule_of(const TileRules *rules, Level level, const RTile *inne
     return size_product(granule / common, inner->size[axis]);
 }
 
-/* The first odd * 2^j above `count`. */
-static int64_t doubled_above(int64_t odd, int64_t count)
+static int64_t power_of_two_above(int64_t count)
 {
-    while (odd <= count)
-        odd *= 2;
-    return odd;
+    return count ? (int64_t)2 << (63 - __builtin_clzll((uint64_t)count)) : 1;
 }
 
 /* The next size above `size` that hardware likes, in granules: 1, 2, 4, 8, …, small odd multiples
-   of them that divide the axis, and as many granules as cover it. Once a power of two covers the
-   axis there is no more: 0. */
+   of them that divide the axis (between 64 and 128 eighths of 64: 72 = 9 * 8, 80 = 5 * 16, …), and as many granules as
+   cover it. Once a power of two covers the axis there is no more: 0. */
 static int64_t next_nice(int64_t extent, int64_t granule, int64_t count)
 {
-    int64_t cover = ceil_div(extent, granule);
-    bool power_of_two = (count & (count - 1)) == 0;
-    if (count >= cover && power_of_two)
-        return count ? 0 : 1;
+    int64_t cover = ceil_div(extent, granule), power = power_of_two_above(count);
+    if (count >= cover)
+        return count && 2 * count == power ? 0 : power;
 
-    int64_t next = doubled_above(1, count);
-    if (cover > count && cover < next)
-        next = cover;
-    if (extent % granule == 0 && (cover & (cover - 1)) != 0)
-        for (int64_t odd = 3; odd <= 15; odd += 2) {
-            int64_t candidate = doubled_above(odd, count);
-            if (candidate < next && cover % candidate == 0)
-                next = candidate;
-        }
+    int64_t next = cover < power ? cover : power, eighth = power > 16 ? power / 16 : 1;
+    bool has_odd_divisors = (cover & (cover - 1)) != 0;
+    if (has_odd_divisors && extent % granule == 0 && cover % eighth == 0)
+        for (int64_t multiple = count - count % eighth + eighth; multiple < next; multiple += eighth)
+            if (cover % multiple == 0)
+                return multiple;
     return next;
 }
 
@@ -65,11 +58,13 @@ static bool fits_shape(int64_t extent, int64_t size, Tolerance *tolerance)
 {
     if (size >= extent)
         return true;
-    double covered = (double)round_up(extent, size), wasted = covered / (double)extent - 1;
-    bool fits = covered <= (double)extent * (1 + tolerance->allowed);
-    if (!fits && wasted < tolerance->refused)
+    double covered = (double)round_up(extent, size);
+    if (covered <= (double)extent * (1 + tolerance->allowed))
+        return true;
+    double wasted = covered / (double)extent - 1;
+    if (wasted < tolerance->refused)
         tolerance->refused = wasted;
-    return fits;
+    return false;
 }
 
 int64_t rtile_next_size(const TileRules *rules, Level level, const RTile *inner, int axis,

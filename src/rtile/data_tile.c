@@ -16,6 +16,15 @@ bool data_tile_depends(const DataTile *tile, int axis)
     return false;
 }
 
+uint32_t data_tile_axes(const DataTile *tile, int axis_count)
+{
+    uint32_t axes = 0;
+    for (int d = 0; d < tile->rank; d++)
+        for (int a = 0; a < axis_count; a++)
+            axes |= (uint32_t)(tile->dims[d].index.coef[a] != 0) << a;
+    return axes;
+}
+
 int64_t data_tile_elements(const DataTile *tile, const RTile *of, int axis_count)
 {
     int64_t elements = 1;

@@ -136,6 +136,9 @@ int64_t size_product(int64_t a, int64_t b);
 /* Does the data tile change when the axis advances? */
 bool data_tile_depends(const DataTile *tile, int axis);
 
+/* All axes along which it does, as bits. */
+uint32_t data_tile_axes(const DataTile *tile, int axis_count);
+
 /* Elements of a data tile inside a tile of the axes, one for every position; INT64_MAX if there are more. */
 int64_t data_tile_elements(const DataTile *tile, const RTile *of, int axis_count);
 

@@ -103,7 +103,8 @@ static double own_instructions(const KernelCounts *kernel)
 {
     const TileRules *rules = kernel->rules;
     double once = rules->thread_instructions, each = 0;
-    for (int i = 0; i < kernel->space->tile_count; i++) {
+    bool counts = rules->output_instructions > 0 || rules->element_instructions > 0;
+    for (int i = 0; counts && i < kernel->space->tile_count; i++) {
         const DataTile *data = &kernel->space->tiles[i];
         double elements = (double)data_tile_elements(data, kernel->inner, kernel->space->axis_count);
         if (data->output)

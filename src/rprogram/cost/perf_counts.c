@@ -75,17 +75,13 @@ double tiles_in(const TileSpace *space, const RTile *outer, const RTile *inner, 
     return tiles;
 }
 
-const TileBytes *bytes_of(const KernelCounts *kernel, const DataTile *data)
-{
-    return &kernel->bytes[data - kernel->space->tiles];
-}
-
 static void count_bytes(KernelCounts *kernel)
 {
     int axis_count = kernel->space->axis_count;
     int transaction_bytes = kernel->device->dram.transaction_bytes;
     for (int i = 0; i < kernel->space->tile_count; i++) {
         const DataTile *data = &kernel->space->tiles[i];
+        kernel->axes[i] = data_tile_axes(data, axis_count);
         kernel->bytes[i] = (TileBytes){
             .thread = data_tile_bytes(data, kernel->inner, axis_count),
             .block = data_tile_bytes(data, kernel->shared, axis_count),
@@ -166,7 +162,10 @@ KernelCounts kernel_counts(const TileRules *rules, const RProgram *program, cons
 
 double block_visits(const KernelCounts *kernel, const DataTile *data)
 {
-    double visits = data_tile_visits(kernel->space, data, kernel->shared);
+    double visits = 1;
+    for (int a = 0; a < kernel->space->axis_count; a++)
+        if (kernel->space->axes[a].reduction && depends(kernel, data, a))
+            visits *= (double)ceil_div(kernel->space->axes[a].extent, kernel->shared->size[a]);
     return visits > 1 || data->output ? visits / kernel->cluster : visits;
 }
 
@@ -174,7 +173,7 @@ double thread_visits(const KernelCounts *kernel, const DataTile *data)
 {
     double visits = 1;
     for (int a = 0; a < kernel->space->axis_count; a++)
-        if (kernel->space->axes[a].reduction && data_tile_depends(data, a))
+        if (kernel->space->axes[a].reduction && depends(kernel, data, a))
             visits *= (double)ceil_div(kernel->padded.size[a], kernel->walk.size[a]);
     return visits > 1 ? at_least(visits / kernel->cluster, 1) : visits;
 }

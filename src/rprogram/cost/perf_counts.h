@@ -36,13 +36,23 @@ typedef struct KernelCounts {
     double staging_instructions;   // of one step, to find what is staged
     double in_flight_bytes;        // asked for and not yet there, over the whole device
     TileBytes bytes[MAX_DATA_TILES];
+    uint32_t axes[MAX_DATA_TILES];   // along which a data tile changes, as bits
 } KernelCounts;
 
 /* Counts of a completed program, of which `blocks_per_sm` fit on one SM. */
 KernelCounts kernel_counts(const TileRules *rules, const RProgram *program, const DeviceSpec *device,
                      int blocks_per_sm);
 
-const TileBytes *bytes_of(const KernelCounts *kernel, const DataTile *data);
+static inline const TileBytes *bytes_of(const KernelCounts *kernel, const DataTile *data)
+{
+    return &kernel->bytes[data - kernel->space->tiles];
+}
+
+/* Does the data tile change when the axis advances? */
+static inline bool depends(const KernelCounts *kernel, const DataTile *data, int axis)
+{
+    return kernel->axes[data - kernel->space->tiles] >> axis & 1;
+}
 
 /* Product over the axes of one kind of ceil(outer / inner). */
 double tiles_in(const TileSpace *space, const RTile *outer, const RTile *inner, bool reduction);

@@ -9,10 +9,9 @@
 /* Bytes the threads read or write, in shared memory or past it through L1, which shares its wires. */
 static double thread_read_bytes(const KernelCounts *kernel, const DataTile *data)
 {
-    double points = all_points(kernel->space, kernel->inner);
     double tile_bytes = kernel->rules->input_buffers
-        ? bytes_of(kernel, data)->thread
-        : points * data->element_bits / 8;
+                            ? bytes_of(kernel, data)->thread
+                            : all_points(kernel->space, kernel->inner) * data->element_bits / 8;
     double scatter = data->staged ? 1 : at_least(data->scatter, 1) * at_least(data->lines, 1);
     return kernel->block_tiles
          * kernel->register_tiles
@@ -27,7 +26,7 @@ static double inside_share(const KernelCounts *kernel, const DataTile *data)
 {
     double share = 1;
     for (int a = 0; a < kernel->space->axis_count; a++)
-        if (data_tile_depends(data, a))
+        if (depends(kernel, data, a))
             share *= (double)kernel->space->axes[a].extent / (double)kernel->padded.size[a];
     return share;
 }
@@ -36,7 +35,7 @@ static double inside_share(const KernelCounts *kernel, const DataTile *data)
 static bool is_for_all_blocks(const KernelCounts *kernel, const DataTile *data)
 {
     for (int a = 0; a < kernel->space->axis_count; a++)
-        if (!kernel->space->axes[a].reduction && data_tile_depends(data, a) &&
+        if (!kernel->space->axes[a].reduction && depends(kernel, data, a) &&
             kernel->padded.size[a] > kernel->shared->size[a])
             return false;
     return !data->output && !data->staged;
@@ -62,7 +61,7 @@ static double l2_bytes_of(const KernelCounts *kernel, const DataTile *data)
         return at_most(kernel->blocks, kernel->device->sm_count) * bytes_of(kernel, data)->problem;
     double scatter = data->staged ? 1 : at_least(data->scatter, 1);
     /* Each neighbour reads its part. */
-    bool shared = data->staged && !data_tile_depends(data, kernel->rules->neighbour_axis);
+    bool shared = data->staged && !depends(kernel, data, kernel->rules->neighbour_axis);
     double share = data->staged && kernel->rules->read_share > 0 ? kernel->rules->read_share : 1;
     return kernel->block_tiles * share / (shared ? at_least(kernel->rules->neighbours, 1) : 1)
          * block_visits(kernel, data)
