@@ -1,19 +1,33 @@
 #include "rtile/space.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/checked.h"
 
+static void take_work(TileSpace *space, const Fusion *fusion)
+{
+    FusionWork work = fusion_work(fusion);
+    space->flops = work.flops;
+    space->special = work.special;
+    space->unit = work.is_f64 ? UNIT_FP64 : UNIT_FP32;
+}
+
 TileSpace space_new(const Fusion *fusion, const DeviceSpec *device)
 {
     (void)device;
-    FusionWork work = fusion_work(fusion);
-    return (TileSpace){
-        .flops = work.flops,
-        .special = work.special,
-        .unit = work.is_f64 ? UNIT_FP64 : UNIT_FP32,
-    };
+    TileSpace space = {0};
+    take_work(&space, fusion);
+    return space;
+}
+
+void rules_begin(TileRules *rules, const Fusion *fusion)
+{
+    memset(rules, 0, offsetof(TileRules, schedule) + offsetof(Schedule, items));
+    memset(&rules->space, 0, offsetof(TileSpace, tiles));
+    take_work(&rules->space, fusion);
+    rules->stages = 1;
 }
 
 int space_add_axis(TileSpace *space, const char *name, int64_t extent, bool reduction)

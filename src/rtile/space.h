@@ -6,6 +6,10 @@
 /* A space with no tiles yet, its arithmetic taken from the expression. */
 TileSpace space_new(const Fusion *fusion, const DeviceSpec *device);
 
+/* Rules of one buffer, with such a space and an empty schedule. The room of items and tiles that are not there, most of the
+   40 KB, holds anything: what adds one writes all of it. */
+void rules_begin(TileRules *rules, const Fusion *fusion);
+
 /* Adds an axis, returns its position. An axis of extent 1 is fine. */
 int space_add_axis(TileSpace *space, const char *name, int64_t extent, bool reduction);
 

@@ -97,17 +97,17 @@ static uint32_t find_reused_rows(TileSpace *space, const Fusion *fusion, int vec
 }
 
 /* All of a thread's vectors are loaded before the first is needed, but what many points read. */
-static Schedule schedule_of(const Fusion *fusion, const TileSpace *space, int vector, uint32_t reused)
+static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *space, int vector,
+                  uint32_t reused)
 {
-    Schedule schedule = {.pace = PACE_FREE};
+    schedule->pace = PACE_FREE;
     uint32_t inputs = space_inputs(space);
-    schedule_load(&schedule, (Move){.tiles = inputs & ~reused, .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
-    schedule_load(&schedule, (Move){.tiles = inputs & reused, .from = PLACE_L2, .to = PLACE_REGISTERS});
-    schedule_map(&schedule, schedule_ops(fusion, false));
-    schedule_pack(&schedule, schedule_bit_ops(fusion), vector, REGISTER_BITS);
-    schedule_store(&schedule,
+    schedule_load(schedule, (Move){.tiles = inputs & ~reused, .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
+    schedule_load(schedule, (Move){.tiles = inputs & reused, .from = PLACE_L2, .to = PLACE_REGISTERS});
+    schedule_map(schedule, schedule_ops(fusion, false));
+    schedule_pack(schedule, schedule_bit_ops(fusion), vector, REGISTER_BITS);
+    schedule_store(schedule,
                    (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
-    return schedule;
 }
 
 /* Elements of a whole access are moved one a thread, which is faster than with four (tuning-log 12). */
@@ -120,13 +120,13 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     int fewest = device->schedulers_per_sm < warps ? device->schedulers_per_sm : warps;   // one for each
     for (int vector = widest; vector >= 1 && count < 3; vector /= 2) {
         TileRules *rules = &variants[count++];
-        *rules = (TileRules){.space = space_new(fusion, device), .stages = 1};
+        rules_begin(rules, fusion);
         rules_choose(rules, &vector, sizeof vector);
         rules->variant_name = names[vector - 1];
         int point = space_add_axis(&rules->space, "point", spatial_points(fusion), false);
         space_add_flat_tiles(&rules->space, fusion, fusion->spatial_count - 1, device);
         uint32_t reused = find_reused_rows(&rules->space, fusion, vector);
-        rules->schedule = schedule_of(fusion, &rules->space, vector, reused);
+        state(&rules->schedule, fusion, &rules->space, vector, reused);
         int most = calibration.elementwise.thread_points;
         most = vector * vectors < most ? vector * vectors : most;
         int64_t warp = (int64_t)vector * device->warp_size;

@@ -16,32 +16,31 @@ static bool matches(const Fusion *fusion, const DeviceSpec *device)
 static int points_per_thread(const Fusion *fusion) { return count_bit_outputs(fusion) ? 32 : 1; }
 
 /* A thread makes its points one by one. */
-static Schedule schedule_of(const Fusion *fusion, const TileSpace *space, int step)
+static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *space, int step)
 {
-    Schedule schedule = {.pace = PACE_FREE};
+    schedule->pace = PACE_FREE;
     uint32_t inputs = space_inputs(space), steps = space_along(space, step);
     if (fusion_reduces(fusion)) {
-        schedule_loop(&schedule, (Loop){.axis = (int8_t)step});
-        schedule_load(&schedule, (Move){.tiles = inputs & steps, .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
-        schedule_reduce(&schedule, schedule_ops(fusion, true));
-        schedule_end(&schedule);
+        schedule_loop(schedule, (Loop){.axis = (int8_t)step});
+        schedule_load(schedule, (Move){.tiles = inputs & steps, .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
+        schedule_reduce(schedule, schedule_ops(fusion, true));
+        schedule_end(schedule);
     }
-    schedule_load(&schedule, (Move){.tiles = inputs & ~steps, .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
-    schedule_map(&schedule, schedule_ops(fusion, false));
-    schedule_store(&schedule,
+    schedule_load(schedule, (Move){.tiles = inputs & ~steps, .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
+    schedule_map(schedule, schedule_ops(fusion, false));
+    schedule_store(schedule,
                    (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
-    return schedule;
 }
 
 static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
     TileRules *rules = &variants[0];
-    *rules = (TileRules){.space = space_new(fusion, device), .variant_name = "generic", .stages = 1};
+    rules_begin(rules, fusion);
+    rules->variant_name = "generic";
     int point = space_add_axis(&rules->space, "point", spatial_points(fusion), false);
     int step = space_add_axis(&rules->space, "step", reduction_points(fusion), true);
     space_add_flat_tiles(&rules->space, fusion, fusion->spatial_count - 1, device);
-
-    rules->schedule = schedule_of(fusion, &rules->space, step);
+    state(&rules->schedule, fusion, &rules->space, step);
 
     int each = points_per_thread(fusion);
     rules->rule[LEVEL_REGISTER][point] = (AxisRule){each, each};

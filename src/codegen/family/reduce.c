@@ -147,30 +147,30 @@ static int least_sharers(const Fusion *fusion, Layout layout)
 }
 
 /* Threads that share an output combine what they have: first those of a warp, along the terms. */
-static Schedule schedule_of(const Fusion *fusion, const TileSpace *space, Layout layout, int reduced)
+static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *space, Layout layout,
+                  int reduced)
 {
-    Schedule schedule = {.pace = PACE_FREE};
+    schedule->pace = PACE_FREE;
     uint32_t inputs = space_inputs(space), terms = space_along(space, reduced);
     uint64_t total = schedule_ops(fusion, true);
-    schedule_loop(&schedule, (Loop){.axis = (int8_t)reduced});
-    schedule_load(&schedule, (Move){.tiles = inputs & terms, .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
-    schedule_reduce(&schedule, total);
-    schedule_end(&schedule);
-    schedule_exchange(&schedule, (Exchange){
-                                     .ops = total,
-                                     .scope = SCOPE_BLOCK,
-                                     .combine = COMBINE_TREE,
-                                     .along = layout.row,
-                                     .bytes = (uint8_t)(dtype_info[fusion->ops[0].body->type].bits / 8),
-                                     .value_bytes = (uint8_t)(dtype_info[fusion->ops[0].body->type].bits / 8),
-                                     .width = (int16_t)(layout.row ? 1 : layout.vector),
-                                     .parts = MAX_THREADS,
-                                 });
-    schedule_load(&schedule, (Move){.tiles = inputs & ~terms, .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
-    schedule_map(&schedule, schedule_ops(fusion, false));
-    schedule_store(&schedule,
+    schedule_loop(schedule, (Loop){.axis = (int8_t)reduced});
+    schedule_load(schedule, (Move){.tiles = inputs & terms, .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
+    schedule_reduce(schedule, total);
+    schedule_end(schedule);
+    schedule_exchange(schedule, (Exchange){
+                                    .ops = total,
+                                    .scope = SCOPE_BLOCK,
+                                    .combine = COMBINE_TREE,
+                                    .along = layout.row,
+                                    .bytes = (uint8_t)(dtype_info[fusion->ops[0].body->type].bits / 8),
+                                    .value_bytes = (uint8_t)(dtype_info[fusion->ops[0].body->type].bits / 8),
+                                    .width = (int16_t)(layout.row ? 1 : layout.vector),
+                                    .parts = MAX_THREADS,
+                                });
+    schedule_load(schedule, (Move){.tiles = inputs & ~terms, .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
+    schedule_map(schedule, schedule_ops(fusion, false));
+    schedule_store(schedule,
                    (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
-    return schedule;
 }
 
 static Layout chosen_layout(const TileRules *rules)
@@ -180,38 +180,37 @@ static Layout chosen_layout(const TileRules *rules)
     return layout;
 }
 
-static TileRules layout_rules(const Fusion *fusion, const DeviceSpec *device, Layout layout)
+static void layout_rules(TileRules *rules, const Fusion *fusion, const DeviceSpec *device, Layout layout)
 {
     int outs = layout.row ? 1 : layout.vector, terms = layout.row ? layout.vector : 1;
-    TileRules rules = {
-        .space = space_new(fusion, device), .variant_name = layout.name, .stages = 1};
-    rules_choose(&rules, &layout, sizeof layout);
-    int output = space_add_axis(&rules.space, "output", spatial_points(fusion), false);
-    int reduced = space_add_axis(&rules.space, "reduced", reduction_points(fusion), true);
-    space_add_flat_tiles(&rules.space, fusion, layout_axis(fusion, layout.row), device);
-    rules.schedule = schedule_of(fusion, &rules.space, layout, reduced);
+    rules_begin(rules, fusion);
+    rules->variant_name = layout.name;
+    rules_choose(rules, &layout, sizeof layout);
+    int output = space_add_axis(&rules->space, "output", spatial_points(fusion), false);
+    int reduced = space_add_axis(&rules->space, "reduced", reduction_points(fusion), true);
+    space_add_flat_tiles(&rules->space, fusion, layout_axis(fusion, layout.row), device);
+    state(&rules->schedule, fusion, &rules->space, layout, reduced);
 
     int64_t short_row = ceil_div(reduction_points(fusion), terms);   // threads that have work in it
     int64_t row_groups = short_row < ROW_THREADS / ROW_GROUPS ? ROW_THREADS / short_row : ROW_GROUPS;
     int64_t groups = layout.row ? row_groups : MAX_THREADS,
             sharers = layout.row ? MAX_THREADS : 32;   // limits
-    rules.rule[LEVEL_REGISTER][output] = (AxisRule){outs, outs};
-    rules.rule[LEVEL_SHARED][output] = (AxisRule){layout.row ? 1 : outputs_of_run(fusion), outs * groups};
+    rules->rule[LEVEL_REGISTER][output] = (AxisRule){outs, outs};
+    rules->rule[LEVEL_SHARED][output] = (AxisRule){layout.row ? 1 : outputs_of_run(fusion), outs * groups};
     int64_t most = calibration.reduce.thread_terms, row_bits = 8 * calibration.reduce.many_rows_bytes;
     most = terms * MAX_DEPTH < most ? terms * MAX_DEPTH : most;
     int bits = dominant(fusion).bits;
     if (layout.row && spatial_points(fusion) >= MANY_ROWS && bits * most > row_bits)
         most = row_bits / bits > terms ? row_bits / bits : terms;
-    rules.rule[LEVEL_REGISTER][reduced] = (AxisRule){terms, most};
-    rules.rule[LEVEL_SHARED][reduced] = (AxisRule){terms, most * sharers};
-    rules.threads_reduce = true;
+    rules->rule[LEVEL_REGISTER][reduced] = (AxisRule){terms, most};
+    rules->rule[LEVEL_SHARED][reduced] = (AxisRule){terms, most * sharers};
+    rules->threads_reduce = true;
     if (layout.row)
-        rules.least_sharers = least_sharers(fusion, layout);
-    rules.accumulator_bits = dtype_info[fusion->ops[0].body->type].bits;
-    rules.register_overhead = 32;
-    rules.input_buffers = 1;
-    schedule_set_shared(&rules);
-    return rules;
+        rules->least_sharers = least_sharers(fusion, layout);
+    rules->accumulator_bits = dtype_info[fusion->ops[0].body->type].bits;
+    rules->register_overhead = 32;
+    rules->input_buffers = 1;
+    schedule_set_shared(rules);
 }
 
 /* Of each side that makes sense the widest vectors, and none. */
@@ -221,7 +220,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     for (int v = LAYOUTS - 1, wide = 0; v >= 0; v--) {
         bool single = layouts[v].vector == 1;
         if (offers(fusion, layouts[v].row) && (single || !wide) && vector_fits(fusion, layouts[v])) {
-            variants[count++] = layout_rules(fusion, device, layouts[v]);
+            layout_rules(&variants[count++], fusion, device, layouts[v]);
             wide = !single;   // the next side starts anew behind its single one
         }
     }

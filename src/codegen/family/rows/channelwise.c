@@ -93,53 +93,52 @@ static void add_grid_syncs(TileRules *rules, const Fusion *fusion, int64_t share
 }
 
 /* `each` positions of a thread at a time. */
-static TileRules group_rules(const Fusion *fusion, const DeviceSpec *device, ChannelWalk walk, int lanes,
-                             int groups, int64_t each)
+static void group_rules(TileRules *rules, const Fusion *fusion, const DeviceSpec *device, ChannelWalk walk,
+                        int lanes, int groups, int64_t each)
 {
     int64_t channels = fusion->axes[channelwise_axis(fusion)].extent, vector = channelwise_vector(fusion);
     int64_t step = each * groups, shares = ceil_div(reduction_points(fusion), step);   // or steps
-    TileRules rules = {.space = space_new(fusion, device), .stages = 1};
-    rules_choose(&rules, &walk, sizeof walk);
-    rules.variant_name = variant_names[walk];
-    space_add_axis(&rules.space, "channel", channels, false);
-    space_add_axis(&rules.space, "slab", spatial_points(fusion) / channels, false);
-    space_add_axis(&rules.space, "position", walk == GRID ? step : step * shares, true);
+    rules_begin(rules, fusion);
+    rules_choose(rules, &walk, sizeof walk);
+    rules->variant_name = variant_names[walk];
+    space_add_axis(&rules->space, "channel", channels, false);
+    space_add_axis(&rules->space, "slab", spatial_points(fusion) / channels, false);
+    space_add_axis(&rules->space, "position", walk == GRID ? step : step * shares, true);
     if (walk == GRID)
-        space_add_axis(&rules.space, "share", shares, false);
-    add_tiles(&rules.space, fusion);
+        space_add_axis(&rules->space, "share", shares, false);
+    add_tiles(&rules->space, fusion);
     Reads reads = reads_find(channelwise_walk(fusion, (int)vector));
     Passes passes = passes_find(fusion);
-    channelwise_state(&rules.schedule, &(ChannelKernel){
-                                           .fusion = fusion,
-                                           .space = &rules.space,
-                                           .reads = &reads,
-                                           .passes = &passes,
-                                           .walk = walk,
-                                           .lanes = lanes,
-                                           .warp = device->warp_size,
-                                           .groups = groups,
-                                           .shares = shares,
-                                       });
-    rules.rule[LEVEL_REGISTER][CHANNEL] = (AxisRule){vector, vector};
-    rules.rule[LEVEL_SHARED][CHANNEL] = (AxisRule){vector * lanes, vector * lanes};
-    rules.rule[LEVEL_REGISTER][SLAB] = rules.rule[LEVEL_SHARED][SLAB] = (AxisRule){1, 1};
-    rules.rule[LEVEL_REGISTER][POSITION] = (AxisRule){each, each};
-    rules.rule[LEVEL_SHARED][POSITION] = (AxisRule){step, step};
-    rules.rule[LEVEL_REGISTER][SHARE] = rules.rule[LEVEL_SHARED][SHARE] = (AxisRule){1, 1};
-    rules.threads_reduce = true;
+    channelwise_state(&rules->schedule, &(ChannelKernel){
+                                            .fusion = fusion,
+                                            .space = &rules->space,
+                                            .reads = &reads,
+                                            .passes = &passes,
+                                            .walk = walk,
+                                            .lanes = lanes,
+                                            .warp = device->warp_size,
+                                            .groups = groups,
+                                            .shares = shares,
+                                        });
+    rules->rule[LEVEL_REGISTER][CHANNEL] = (AxisRule){vector, vector};
+    rules->rule[LEVEL_SHARED][CHANNEL] = (AxisRule){vector * lanes, vector * lanes};
+    rules->rule[LEVEL_REGISTER][SLAB] = rules->rule[LEVEL_SHARED][SLAB] = (AxisRule){1, 1};
+    rules->rule[LEVEL_REGISTER][POSITION] = (AxisRule){each, each};
+    rules->rule[LEVEL_SHARED][POSITION] = (AxisRule){step, step};
+    rules->rule[LEVEL_REGISTER][SHARE] = rules->rule[LEVEL_SHARED][SHARE] = (AxisRule){1, 1};
+    rules->threads_reduce = true;
     bool one_position = walk == ELEMENTS || walk == GRID;   // at a time
-    rules.accumulator_bits = one_position                                       ? (int)ceil_div(32, each)
-                             : walk == TOTALS && channelwise_centres(fusion) ? 64   // and of a step
-                                                                                : 32;
-    rules.register_overhead = walk == GRID ? GRID_REGISTERS : walk == COLUMN ? 24 : 8;
-    rules.input_buffers = 1;
-    rules.tail_share = walk == TOTALS     ? calibration.channels.totals_tail_share
-                       : walk == ELEMENTS ? calibration.channels.elements_tail_share
-                                          : 0;
-    schedule_set_shared(&rules);
+    rules->accumulator_bits = one_position                                    ? (int)ceil_div(32, each)
+                              : walk == TOTALS && channelwise_centres(fusion) ? 64   // and of a step
+                                                                              : 32;
+    rules->register_overhead = walk == GRID ? GRID_REGISTERS : walk == COLUMN ? 24 : 8;
+    rules->input_buffers = 1;
+    rules->tail_share = walk == TOTALS     ? calibration.channels.totals_tail_share
+                        : walk == ELEMENTS ? calibration.channels.elements_tail_share
+                                           : 0;
+    schedule_set_shared(rules);
     if (walk == GRID)
-        add_grid_syncs(&rules, fusion, shares);
-    return rules;
+        add_grid_syncs(rules, fusion, shares);
 }
 
 /* Threads side by side: a power of two, as many as the channels have vectors. */
@@ -163,8 +162,8 @@ static int reduction_rules(const Fusion *fusion, const DeviceSpec *device, int l
         bool few = lanes * groups < MIN_THREADS && groups < positions;
         if (ceil_div(positions, groups) * vector <= calibration.rows.thread_elements && !idle && !few &&
             lanes * groups <= device->max_threads_per_block)
-            variants[count++] =
-                group_rules(fusion, device, COLUMN, lanes, groups, ceil_div(positions, groups));
+            group_rules(&variants[count++], fusion, device, COLUMN, lanes, groups,
+                        ceil_div(positions, groups));
     }
     return count;
 }
@@ -182,8 +181,8 @@ static int step_rules(const Fusion *fusion, const DeviceSpec *device, int lanes,
         bits += dtype_info[reads.reads[i].access->tensor->dtype].bits;
     for (int each = 1; each * vector * bits / 8 <= MAX_HELD_BYTES && count < most; each *= 2)
         if (each == 1 || each * groups <= reduction_points(fusion))
-            variants[count++] =
-                group_rules(fusion, device, fusion_reduces(fusion) ? TOTALS : ELEMENTS, lanes, groups, each);
+            group_rules(&variants[count++], fusion, device, fusion_reduces(fusion) ? TOTALS : ELEMENTS, lanes,
+                        groups, each);
     return count;
 }
 
@@ -200,8 +199,8 @@ static int grid_rules(const Fusion *fusion, const DeviceSpec *device, int lanes,
     for (int threads = MAX_GRID_THREADS; threads >= MIN_GRID_THREADS && count < most; threads /= 2) {
         int groups = threads / lanes;
         if (threads <= device->max_threads_per_block && reduction_points(fusion) > groups)
-            variants[count++] = group_rules(fusion, device, GRID, lanes, groups,
-                                            ceil_div(reduction_points(fusion), shares * groups));
+            group_rules(&variants[count++], fusion, device, GRID, lanes, groups,
+                        ceil_div(reduction_points(fusion), shares * groups));
     }
     return count;
 }

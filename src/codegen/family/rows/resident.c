@@ -78,39 +78,39 @@ static void add_tiles(TileSpace *space, const Fusion *fusion, const Reads *reads
             add_tile(space, fusion, &fusion->ops[i].store, true, false);
 }
 
-static TileRules cluster_rules(const Fusion *fusion, const DeviceSpec *device, int cluster, int threads)
+static void cluster_rules(TileRules *rules, const Fusion *fusion, const DeviceSpec *device, int cluster,
+                          int threads)
 {
     int64_t step = (int64_t)threads * resident_vector(fusion);
     int64_t share = round_up(resident_share(fusion, cluster), step);
-    TileRules rules = {.space = space_new(fusion, device), .stages = 1};
-    rules.variant_name = cluster > 1 ? "cluster" : "block";
-    space_add_axis(&rules.space, "row", spatial_points(fusion), false);
-    space_add_axis(&rules.space, "column", share * cluster, true);
+    rules_begin(rules, fusion);
+    rules->variant_name = cluster > 1 ? "cluster" : "block";
+    space_add_axis(&rules->space, "row", spatial_points(fusion), false);
+    space_add_axis(&rules->space, "column", share * cluster, true);
     Reads reads = resident_reads(fusion, resident_vector(fusion));
     Passes passes = passes_find(fusion);
     uint32_t kept = resident_kept(fusion, &reads, &passes);
-    add_tiles(&rules.space, fusion, &reads, kept);
-    resident_state(&rules.schedule, &(ResidentKernel){
-                                        .fusion = fusion,
-                                        .space = &rules.space,
-                                        .reads = &reads,
-                                        .passes = &passes,
-                                        .kept = kept,
-                                        .cluster = cluster,
-                                        .threads = threads,
-                                        .warp = device->warp_size,
-                                    });
-    schedule_set_shared(&rules);
-    rules.rule[LEVEL_REGISTER][ROW] = rules.rule[LEVEL_SHARED][ROW] = (AxisRule){1, 1};
-    rules.rule[LEVEL_REGISTER][COLUMN] = (AxisRule){step, step};
-    rules.rule[LEVEL_SHARED][COLUMN] = (AxisRule){share, share};
-    rules.tile_threads = threads;
-    rules.vectors = (int)(share / step);
-    rules.cluster_blocks = cluster;
-    rules.accumulator_bits = 32;
-    rules.register_overhead = 24;
-    rules.input_buffers = 1;
-    return rules;
+    add_tiles(&rules->space, fusion, &reads, kept);
+    resident_state(&rules->schedule, &(ResidentKernel){
+                                         .fusion = fusion,
+                                         .space = &rules->space,
+                                         .reads = &reads,
+                                         .passes = &passes,
+                                         .kept = kept,
+                                         .cluster = cluster,
+                                         .threads = threads,
+                                         .warp = device->warp_size,
+                                     });
+    schedule_set_shared(rules);
+    rules->rule[LEVEL_REGISTER][ROW] = rules->rule[LEVEL_SHARED][ROW] = (AxisRule){1, 1};
+    rules->rule[LEVEL_REGISTER][COLUMN] = (AxisRule){step, step};
+    rules->rule[LEVEL_SHARED][COLUMN] = (AxisRule){share, share};
+    rules->tile_threads = threads;
+    rules->vectors = (int)(share / step);
+    rules->cluster_blocks = cluster;
+    rules->accumulator_bits = 32;
+    rules->register_overhead = 24;
+    rules->input_buffers = 1;
 }
 
 /* Clusters of every size that leaves each block work for all its threads, and can hold the row. Larger ones than every device
@@ -125,7 +125,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
         bool works = cluster == 1 || vectors >= threads;
         if (!works || (cluster > PORTABLE_CLUSTER_BLOCKS && count > 0))
             continue;
-        variants[count] = cluster_rules(fusion, device, cluster, threads);
+        cluster_rules(&variants[count], fusion, device, cluster, threads);
         RTile share = {.size = {[ROW] = 1, [COLUMN] = variants[count].rule[LEVEL_SHARED][COLUMN].limit}};
         count += rtile_footprint(&variants[count], &share, &share, device, LEVEL_SHARED) <=
                  device->shared_per_block_optin;

@@ -111,43 +111,42 @@ static uint32_t copied_tiles(const TileSpace *space, const Reads *reads)
     return copied;
 }
 
-static TileRules rules_of(const Fusion *fusion, const DeviceSpec *device, RowVariant variant, int64_t columns)
+static void begin(TileRules *rules, const Fusion *fusion, const DeviceSpec *device, RowVariant variant,
+                  int64_t columns)
 {
-    TileRules rules = {.space = space_new(fusion, device)};
-    rules_choose(&rules, &variant, sizeof variant);
-    space_add_axis(&rules.space, "row", spatial_points(fusion), false);
-    space_add_axis(&rules.space, "column", columns, true);
-    space_add_flat_tiles(&rules.space, fusion, fusion->axis_count - 1, device);
-    clip_columns(&rules.space, reduction_points(fusion));
-    rules.rule[LEVEL_REGISTER][ROW] = rules.rule[LEVEL_SHARED][ROW] = (AxisRule){1, 1};
+    rules_begin(rules, fusion);
+    rules_choose(rules, &variant, sizeof variant);
+    space_add_axis(&rules->space, "row", spatial_points(fusion), false);
+    space_add_axis(&rules->space, "column", columns, true);
+    space_add_flat_tiles(&rules->space, fusion, fusion->axis_count - 1, device);
+    clip_columns(&rules->space, reduction_points(fusion));
+    rules->rule[LEVEL_REGISTER][ROW] = rules->rule[LEVEL_SHARED][ROW] = (AxisRule){1, 1};
     FusionWork work = work_of(fusion, variant.home);
-    rules.space.instructions = work.flops;
-    rules.space.special = work.special;
-    rules.stages = 1;
-    rules.threads_reduce = true;
-    rules.accumulator_bits = 32;
-    rules.register_overhead = 16;
-    rules.input_buffers = 1;
-    rules.cluster_blocks = variant.cluster;
-    rules.turns = variant.turns;
+    rules->space.instructions = work.flops;
+    rules->space.special = work.special;
+    rules->threads_reduce = true;
+    rules->accumulator_bits = 32;
+    rules->register_overhead = 16;
+    rules->input_buffers = 1;
+    rules->cluster_blocks = variant.cluster;
+    rules->turns = variant.turns;
     RowShape shape = rowwise_shape_of(fusion, variant);
     Reads reads = rowwise_reads(fusion, shape);
     RowPasses passes = rowwise_passes(fusion, variant.home);
-    rowwise_state(&rules.schedule, &(RowKernel){
-                                       .fusion = fusion,
-                                       .space = &rules.space,
-                                       .reads = &reads,
-                                       .passes = &passes,
-                                       .variant = &variant,
-                                       .shape = shape,
-                                       .vectors = rowwise_vectors(fusion, shape, variant.group),
-                                       .copied = copied_tiles(&rules.space, &reads),
-                                       .warp = device->warp_size,
-                                   });
-    schedule_set_shared(&rules);
+    rowwise_state(&rules->schedule, &(RowKernel){
+                                        .fusion = fusion,
+                                        .space = &rules->space,
+                                        .reads = &reads,
+                                        .passes = &passes,
+                                        .variant = &variant,
+                                        .shape = shape,
+                                        .vectors = rowwise_vectors(fusion, shape, variant.group),
+                                        .copied = copied_tiles(&rules->space, &reads),
+                                        .warp = device->warp_size,
+                                    });
+    schedule_set_shared(rules);
     if (rowwise_mask(&reads, variant))
-        rules.space.instructions *= calibration.rows.masked_work;
-    return rules;
+        rules->space.instructions *= calibration.rows.masked_work;
 }
 
 /* Reads whose elements each thread keeps, widened, until it has made the results. */
@@ -206,65 +205,63 @@ static int64_t most_rows(const DeviceSpec *device, int group, bool reads_late)
     return group < most_threads ? most_threads / group : 1;
 }
 
-static TileRules register_rules(const Fusion *fusion, const DeviceSpec *device, RowShape shape,
-                                RowVariant variant)
+static void register_rules(TileRules *rules, const Fusion *fusion, const DeviceSpec *device, RowShape shape,
+                           RowVariant variant)
 {
     variant.half = variant.home == ROW_IN_REGISTERS && variant.cluster == 1 &&
                    reads_halves(fusion, device, shape, variant.group);
     shape.vector = variant.half ? shape.vector / 2 : shape.vector;
     int group = variant.group, cluster = variant.cluster;
     int64_t vectors = rowwise_vectors(fusion, shape, group), each = shape.vector * vectors;
-    TileRules rules = rules_of(fusion, device, variant, each * group);
-    rules.vectors = (int)vectors;
-    rules.variant_name = cluster > 1 ? "cluster" : group <= device->warp_size ? "warp" : "block";
+    begin(rules, fusion, device, variant, each * group);
+    rules->vectors = (int)vectors;
+    rules->variant_name = cluster > 1 ? "cluster" : group <= device->warp_size ? "warp" : "block";
     Reads reads = rowwise_reads(fusion, shape);
     bool first = rowwise_reads_weights_first(&reads, variant, each / shape.vector);
     int64_t kept = each * (count_kept(&reads) + (first ? rowwise_weights(&reads) : 0));
-    rules.rule[LEVEL_SHARED][ROW].limit = most_rows(device, group, schedule_reads_late(&rules.schedule));
-    rules.accumulator_bits = 0;   // results take the place of what they are made of
-    rules.input_bits = 32;
-    rules.input_registers = (int)(kept ? kept : 1);
-    rules.register_overhead = 22;
-    rules.tail_share = calibration.rows.tail_share;
-    rules.single_wave_share = calibration.rows.single_wave_share;
-    rules.rule[LEVEL_REGISTER][COLUMN] = (AxisRule){each, each};
-    rules.rule[LEVEL_SHARED][COLUMN] = (AxisRule){each * group / cluster, each * group / cluster};
-    return rules;
+    rules->rule[LEVEL_SHARED][ROW].limit = most_rows(device, group, schedule_reads_late(&rules->schedule));
+    rules->accumulator_bits = 0;   // results take the place of what they are made of
+    rules->input_bits = 32;
+    rules->input_registers = (int)(kept ? kept : 1);
+    rules->register_overhead = 22;
+    rules->tail_share = calibration.rows.tail_share;
+    rules->single_wave_share = calibration.rows.single_wave_share;
+    rules->rule[LEVEL_REGISTER][COLUMN] = (AxisRule){each, each};
+    rules->rule[LEVEL_SHARED][COLUMN] = (AxisRule){each * group / cluster, each * group / cluster};
 }
 
 /* A block walks along its row, one vector of each thread at a time, as often as there are passes. */
-static TileRules walking_rules(const Fusion *fusion, const DeviceSpec *device, RowShape shape,
-                               RowVariant variant)
+static void walking_rules(TileRules *rules, const Fusion *fusion, const DeviceSpec *device, RowShape shape,
+                          RowVariant variant)
 {
     int64_t vectors = rowwise_vectors(fusion, shape, variant.group), at_once = 1;
     if (variant.home == ROW_IN_MEMORY)
         at_once = vectors < UNROLLED ? vectors : UNROLLED;
     int64_t each = shape.vector * at_once, width = each * variant.group / variant.cluster;
     int passes = rowwise_passes(fusion, variant.home).count;
-    TileRules rules = rules_of(fusion, device, variant, width * variant.cluster * ceil_div(vectors, at_once));
+    begin(rules, fusion, device, variant, width * variant.cluster * ceil_div(vectors, at_once));
     int together = variant.together > 1 ? variant.together : 1;
-    rules.variant_name = variant.home == ROW_IN_MEMORY ? "memory"
-                         : together > 1                ? "pairs-cluster"
-                         : variant.cluster > 1         ? "shared-cluster"
-                                                       : "shared";
-    rules.rule[LEVEL_REGISTER][ROW] = rules.rule[LEVEL_SHARED][ROW] = (AxisRule){together, together};
-    rules.rule[LEVEL_REGISTER][COLUMN] = (AxisRule){each, each};
-    rules.rule[LEVEL_SHARED][COLUMN] = (AxisRule){width, width};
-    rules.accumulator_bits = 32 / (int)at_once / together;   // one vector's at a time
+    rules->variant_name = variant.home == ROW_IN_MEMORY ? "memory"
+                          : together > 1                ? "pairs-cluster"
+                          : variant.cluster > 1         ? "shared-cluster"
+                                                        : "shared";
+    rules->rule[LEVEL_REGISTER][ROW] = rules->rule[LEVEL_SHARED][ROW] = (AxisRule){together, together};
+    rules->rule[LEVEL_REGISTER][COLUMN] = (AxisRule){each, each};
+    rules->rule[LEVEL_SHARED][COLUMN] = (AxisRule){width, width};
+    rules->accumulator_bits = 32 / (int)at_once / together;   // one vector's at a time
     Reads reads = rowwise_reads(fusion, shape);
-    int inputs = rules.space.tile_count;
+    int inputs = rules->space.tile_count;
     for (int i = 0; i < inputs; i++) {
-        DataTile *tile = &rules.space.tiles[i];
+        DataTile *tile = &rules->space.tiles[i];
         if (tile->output || !data_tile_depends(tile, COLUMN) || !data_tile_depends(tile, ROW))
             continue;
         if (variant.home == ROW_IN_SHARED)
             tile->staged = i < reads.count && rowwise_is_copied(&reads, i);
-        for (int pass = 1; pass < passes && !tile->staged && rules.space.tile_count < MAX_DATA_TILES; pass++)
-            rules.space.tiles[rules.space.tile_count++] = *tile;
+        for (int pass = 1; pass < passes && !tile->staged && rules->space.tile_count < MAX_DATA_TILES; pass++)
+            rules->space.tiles[rules->space.tile_count++] = *tile;
     }
-    rules.vectors = (int)vectors;
-    rules.keeps_vectors = variant.home == ROW_IN_SHARED;
-    return rules;
+    rules->vectors = (int)vectors;
+    rules->keeps_vectors = variant.home == ROW_IN_SHARED;
 }
 
 /* Threads that share `total` vectors if each takes `each`: a power of two within a warp, else whole warps. */
@@ -315,8 +312,8 @@ static int add_register_rules(const Fusion *fusion, const DeviceSpec *device, Ro
         if (group == last || is_short || group > MAX_GROUP || group > device->max_threads_per_block)
             continue;
         last = group;
-        variants[count++] = register_rules(
-            fusion, device, shape, (RowVariant){.home = ROW_IN_REGISTERS, .group = (int)group, .cluster = 1});
+        register_rules(&variants[count++], fusion, device, shape,
+                       (RowVariant){.home = ROW_IN_REGISTERS, .group = (int)group, .cluster = 1});
     }
     return count;
 }
@@ -336,8 +333,8 @@ static int add_cluster_rules(const Fusion *fusion, const DeviceSpec *device, Row
     for (int cluster = 2; cluster <= largest_cluster(device) && count < CLUSTER_VARIANTS; cluster *= 2) {
         int64_t threads = round_up(ceil_div(needed, cluster), device->warp_size);
         if (threads >= LEAST_WALKING_GROUP / 2 && threads <= MAX_GROUP / 2)
-            variants[count++] = register_rules(
-                fusion, device, shape,
+            register_rules(
+                &variants[count++], fusion, device, shape,
                 (RowVariant){.home = ROW_IN_REGISTERS, .group = (int)threads * cluster, .cluster = cluster});
     }
     return count;
@@ -380,8 +377,8 @@ static int add_ahead_rules(const Fusion *fusion, const DeviceSpec *device, RowSh
     if (!is_large || threads > device->max_threads_per_block || !device->has.async_copy ||
         !has_copies(fusion, shape) || shape.vector * 16 < 8 * ACCESS_BYTES)
         return 0;
-    variants[0] = register_rules(
-        fusion, device, shape,
+    register_rules(
+        &variants[0], fusion, device, shape,
         (RowVariant){.home = ROW_AHEAD, .group = (int)threads, .cluster = 1, .turns = AHEAD_TURNS});
     variants[0].variant_name = "ahead";
     variants[0].element_instructions = AHEAD_INSTRUCTIONS;
@@ -404,18 +401,18 @@ static int add_walking_rules(const Fusion *fusion, const DeviceSpec *device, Row
             bool is_good = vectors >= (cluster == 1 ? 2 : LEAST_WALK) && (vectors <= MOST_WALK || is_last);
             RowVariant variant = {.home = ROW_IN_SHARED, .group = threads * cluster, .cluster = cluster};
             if (is_good && threads <= device->max_threads_per_block && spread < SPREAD_VARIANTS) {
-                variants[count++] = walking_rules(fusion, device, shape, variant);
+                walking_rules(&variants[count++], fusion, device, shape, variant);
                 spread += cluster > 1;
             }
             variant.together = TOGETHER;
             bool is_pair = pairs && cluster > 1 && vectors >= LEAST_WALK && vectors <= MOST_WALK / TOGETHER;
             if (is_pair && threads <= device->max_threads_per_block)
-                variants[count++] = walking_rules(fusion, device, shape, variant);
+                walking_rules(&variants[count++], fusion, device, shape, variant);
         }
     for (int group = LEAST_WALKING_GROUP; group <= MAX_GROUP; group *= 4)
         if (group <= device->max_threads_per_block && rowwise_vectors(fusion, shape, group) > 1)
-            variants[count++] = walking_rules(
-                fusion, device, shape, (RowVariant){.home = ROW_IN_MEMORY, .group = group, .cluster = 1});
+            walking_rules(&variants[count++], fusion, device, shape,
+                          (RowVariant){.home = ROW_IN_MEMORY, .group = group, .cluster = 1});
     return count;
 }
 
