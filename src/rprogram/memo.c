@@ -31,10 +31,11 @@ struct ConstructMemo {
 
 ConstructMemo *construct_memo_new(Arena *arena, const DeviceSpec *device, int keep)
 {
-    ConstructMemo *memo = NEW(arena, ConstructMemo);
+    ConstructMemo *memo = arena_room(arena, sizeof *memo);   // most entries stay free
     memo->arena = arena;
     memo->device = device;
     memo->keep = keep;
+    memo->count = 0;
     return memo;
 }
 
@@ -87,7 +88,7 @@ static void add_stats(ConstructStats *sum, const ConstructStats *stats)
 
 static void *copy_of(Arena *arena, const void *bytes, size_t length)
 {
-    return length ? memcpy(arena_alloc(arena, length), bytes, length) : NULL;
+    return length ? memcpy(arena_room(arena, length), bytes, length) : NULL;
 }
 
 static void remember(Arena *arena, MemoEntry *entry, const Key *key, const RProgram *programs, int count,
@@ -119,6 +120,6 @@ int construct_memo_ask(ConstructMemo *memo, Arena *scratch, const TileRules *rul
     if (entry)
         remember(memo->arena, entry, &key, kept, count, &own);
     else if (memo->count < MAX_ENTRIES)
-        memo->entries[memo->count++].key.hash = key.hash;
+        memo->entries[memo->count++] = (MemoEntry){.key = {.hash = key.hash}};
     return count;
 }

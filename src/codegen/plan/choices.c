@@ -1,5 +1,6 @@
 #include "codegen/plan/choices.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,6 +98,47 @@ static ChoiceList tensor_core_launches(Planner *planner, const Fusion *fusion)
     return list;
 }
 
+/* The rules as they outlive others: one copy for all choices that hold them. */
+static const TileRules *retain_rules(Arena *arena, const ChoiceList *choices, const TileRules *rules)
+{
+    for (int c = 0; c < choices->count; c++) {
+        const Choice *choice = choices->choices[c];
+        for (int i = 0; i < choice->count && choice->retained; i++)
+            if (choice->launches[i].rules == rules)
+                return choice->retained->launches[i].rules;
+    }
+    return rules_copy(arena, rules);
+}
+
+Choice *choice_retain(Arena *arena, const ChoiceList *choices, Choice *choice)
+{
+    if (choice->retained)
+        return choice->retained;
+    Choice *copy = arena_room(arena, sizeof *copy);
+    *copy = *choice;
+    size_t bytes = (size_t)choice->count * sizeof *choice->launches;
+    PlannedLaunch *launches = memcpy(arena_room(arena, bytes), choice->launches, bytes);
+    for (int i = 0; i < copy->count; i++)
+        launches[i].rules = retain_rules(arena, choices, choice->launches[i].rules);
+    copy->launches = launches;
+    choice->retained = copy;
+    return copy;
+}
+
+/* The best few ways of a part of the fusion. The others make room for those of the next part. */
+static ChoiceList best_of(Planner *planner, ChoiceList (*ways)(Planner *, const Fusion *), const Fusion *part,
+                          int keep)
+{
+    Arena *lasting = planner->choices;
+    planner->choices = planner->passing;
+    ChoiceList all = ways(planner, part), best = {0};
+    planner->choices = lasting;
+    for (int i = 0; i < all.count && i < keep; i++)
+        add_choice(planner, &best, *choice_retain(lasting, &all, all.choices[i]));
+    arena_reset(planner->passing);
+    return best;
+}
+
 /* The launches of a choice, and one more. */
 static Choice choice_extend(Planner *planner, Choice choice, const Choice *last)
 {
@@ -132,13 +174,13 @@ static void add_split(Planner *planner, ChoiceList *list, const Choice *before, 
     FusionPair *pair = fusion_split(planner->arena, fusion, parts);
     if (!pair)
         return;
-    ChoiceList first = before->copies ? tensor_core_launches(planner, pair->partial)
-                                      : single_launches(planner, pair->partial),
-               second = single_launches(planner, pair->final);
+    ChoiceList first = best_of(planner, before->copies ? tensor_core_launches : single_launches,
+                               pair->partial, PARTIAL_KEPT),
+               second = best_of(planner, single_launches, pair->final, 1);
     Choice split = *before;
     split.partial_ops = partial_definition(planner->arena, before, pair->partial);
     split.partial_count++;
-    for (int i = 0; i < first.count && i < PARTIAL_KEPT && second.count; i++) {
+    for (int i = 0; i < first.count && second.count; i++) {
         Choice choice = choice_extend(planner, split, first.choices[i]);
         add_choice(planner, list, choice_extend(planner, choice, second.choices[0]));
     }
@@ -186,7 +228,7 @@ static void add_packed(Planner *planner, ChoiceList *list, const Fusion *fusion)
         return;
     Choice copies = {.partial_ops = packed->definitions, .partial_count = packed->count};
     for (int i = 0; i < packed->count; i++) {
-        ChoiceList ways = single_launches(planner, packed->copies[i]);
+        ChoiceList ways = best_of(planner, single_launches, packed->copies[i], 1);
         if (!ways.count)
             return;
         copies = choice_extend(planner, copies, ways.choices[0]);
@@ -217,7 +259,7 @@ static int64_t small_chunk(const Fusion *fusion)
 }
 
 /* Ways of making the elements: each family's best. Chunks are small, so that those which L2 still holds come first. */
-static ChoiceList element_choices(Planner *planner, const Fusion *fusion)
+static ChoiceList element_launches(Planner *planner, const Fusion *fusion)
 {
     ChoiceList list = {0};
     const FusionPhases *small = fusion_cut(planner->arena, fusion, small_chunk(fusion));
@@ -245,10 +287,9 @@ static ChoiceList element_choices(Planner *planner, const Fusion *fusion)
 static void add_phases(Planner *planner, ChoiceList *list, const FusionPhases *phases,
                        const ChoiceList *elements)
 {
-    ChoiceList first = {0}, second = {0};
-    add_families(planner, &first, phases->partial);
-    add_families(planner, &second, phases->combine);
-    for (int i = 0; i < first.count && i < PARTIAL_KEPT && second.count; i++) {
+    ChoiceList first = best_of(planner, single_launches, phases->partial, PARTIAL_KEPT),
+               second = best_of(planner, single_launches, phases->combine, 1);
+    for (int i = 0; i < first.count && second.count; i++) {
         Choice choice = choice_extend(planner, *first.choices[i], second.choices[0]);
         choice.partial_ops = phases->definitions;
         choice.partial_count = phases->definition_count;
@@ -261,7 +302,7 @@ static void add_phases(Planner *planner, ChoiceList *list, const FusionPhases *p
 
 static void add_all_phases(Planner *planner, ChoiceList *list, const Fusion *fusion)
 {
-    ChoiceList elements = element_choices(planner, fusion);
+    ChoiceList elements = best_of(planner, element_launches, fusion, INT_MAX);
     for (int64_t chunk = MIN_CHUNK, i = 0; i < CHUNK_SIZES; chunk *= 4, i++) {
         const FusionPhases *phases = fusion_cut(planner->arena, fusion, chunk);
         if (phases)

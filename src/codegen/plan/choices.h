@@ -13,7 +13,7 @@ typedef struct Choice {
     const TensorOp *const *partial_ops;   // definitions of what the launches pass on
     int partial_count;
     bool spare;               // not among the kept ones
-    struct Choice *retained;  // the copy that plans hold; NULL: none does
+    struct Choice *retained;   // the copy that outlives it; NULL: there is none
 } Choice;
 
 typedef struct ChoiceList {
@@ -24,6 +24,7 @@ typedef struct ChoiceList {
 typedef struct Planner {
     Arena *arena;     // of what plans hold
     Arena *choices;   // of one fusion's choices: thousands, of which plans take a few
+    Arena *passing;   // of those of a part of it, of which the best few are kept
     Arena *scratch;   // of one construction
     bool alone;       // there is one fusion: its choices may stay, and no two constructions are alike
     const DeviceSpec *device;
@@ -38,6 +39,9 @@ typedef struct Planner {
 /* In order of time, different ideas before variations of one; none: the device can hold no program for the fusion. They last until
    the next call, or as long as plans where there is but one fusion. */
 ChoiceList choices_of(Planner *planner, const Fusion *fusion);
+
+/* A copy of a choice, one of these, in an arena that outlives them. */
+Choice *choice_retain(Arena *arena, const ChoiceList *choices, Choice *choice);
 
 /* The same kernels but for the sizes of tiles and blocks. */
 bool launches_same_kernels(const PlannedLaunch *left, const PlannedLaunch *right, int count);

@@ -29,34 +29,6 @@ static int insert_route(Route *routes, int count, int keep, Route route)
     return count < keep ? count + 1 : keep;
 }
 
-/* The rules as they outlive the fusion's others: one copy for all choices that hold them. */
-static const TileRules *retain_rules(Arena *arena, const ChoiceList *choices, const TileRules *rules)
-{
-    for (int c = 0; c < choices->count; c++) {
-        const Choice *choice = choices->choices[c];
-        for (int i = 0; i < choice->count && choice->retained; i++)
-            if (choice->launches[i].rules == rules)
-                return choice->retained->launches[i].rules;
-    }
-    return rules_copy(arena, rules);
-}
-
-/* Likewise the choice. */
-static Choice *retain(Arena *arena, const ChoiceList *choices, Choice *choice)
-{
-    if (choice->retained)
-        return choice->retained;
-    Choice *copy = NEW(arena, Choice);
-    *copy = *choice;
-    size_t bytes = (size_t)choice->count * sizeof *choice->launches;
-    PlannedLaunch *launches = memcpy(arena_room(arena, bytes), choice->launches, bytes);
-    for (int i = 0; i < copy->count; i++)
-        launches[i].rules = retain_rules(arena, choices, choice->launches[i].rules);
-    copy->launches = launches;
-    choice->retained = copy;
-    return copy;
-}
-
 /* Only sizes of tiles set it apart from an earlier choice. */
 static bool is_variation(const ChoiceList *choices, int c)
 {
@@ -80,7 +52,7 @@ static int combine(Planner *planner, const Route *routes, int count, const Choic
                 kept = insert_route(best, kept, keep, longer);
         }
     for (int i = 0; i < kept && !planner->alone; i++)
-        best[i].choice = retain(planner->arena, choices, best[i].choice);
+        best[i].choice = choice_retain(planner->arena, choices, best[i].choice);
     return kept;
 }
 
@@ -181,6 +153,7 @@ PlanList plan_program(Arena *arena, const FusionPlans *fusions, const DeviceSpec
         .choices = alone ? arena : arena_new(),
         .alone = alone,
         .drafts = arena_room(arena, MAX_VARIANTS * sizeof(TileRules)),
+        .passing = arena_new(),
         .scratch = arena_new(),
         .device = device,
         .keep = keep,
@@ -203,6 +176,7 @@ PlanList plan_program(Arena *arena, const FusionPlans *fusions, const DeviceSpec
     list.stats = planner.stats;
     if (!alone)
         arena_free(planner.choices);
+    arena_free(planner.passing);
     arena_free(planner.scratch);
     return list;
 }
