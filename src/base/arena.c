@@ -118,8 +118,9 @@ void *arena_alloc_array(Arena *arena, size_t count, size_t size)
 
 char *arena_strndup(Arena *arena, const char *text, size_t length)
 {
-    char *copy = arena_alloc(arena, length + 1);
+    char *copy = arena_room(arena, length + 1);
     memcpy(copy, text, length);
+    copy[length] = '\0';
     return copy;
 }
 
@@ -132,9 +133,13 @@ char *arena_vprintf(Arena *arena, const char *format, va_list args)
 {
     va_list again;
     va_copy(again, args);
-    int length = vsnprintf(NULL, 0, format, args);
-    char *text = arena_alloc(arena, (size_t)length + 1);
-    vsnprintf(text, (size_t)length + 1, format, again);
+    char small[256];   // holds most of what is made
+    size_t length = (size_t)vsnprintf(small, sizeof small, format, args);
+    char *text = arena_room(arena, length + 1);
+    if (length < sizeof small)
+        memcpy(text, small, length + 1);
+    else
+        vsnprintf(text, length + 1, format, again);
     va_end(again);
     return text;
 }

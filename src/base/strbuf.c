@@ -12,18 +12,25 @@
 StrBuf strbuf_new(Arena *arena)
 {
     enum { FIRST = 256 };
-    return (StrBuf){.arena = arena, .text = arena_alloc(arena, FIRST), .capacity = FIRST};
+    StrBuf out = {.arena = arena, .text = arena_room(arena, FIRST), .capacity = FIRST};
+    out.text[0] = '\0';
+    return out;
+}
+
+static void make_room(StrBuf *out, size_t length)
+{
+    if (out->length + length + 1 <= out->capacity)
+        return;
+    size_t capacity = 2 * (out->length + length + 1);
+    char *grown = arena_room(out->arena, capacity);
+    memcpy(grown, out->text, out->length);
+    out->text = grown;
+    out->capacity = capacity;
 }
 
 void strbuf_write(StrBuf *out, const char *text, size_t length)
 {
-    if (out->length + length + 1 > out->capacity) {
-        size_t capacity = 2 * (out->length + length + 1);
-        char *grown = arena_alloc(out->arena, capacity);
-        memcpy(grown, out->text, out->length);
-        out->text = grown;
-        out->capacity = capacity;
-    }
+    make_room(out, length);
     memcpy(out->text + out->length, text, length);
     out->length += length;
     out->text[out->length] = '\0';
@@ -31,7 +38,9 @@ void strbuf_write(StrBuf *out, const char *text, size_t length)
 
 void strbuf_putc(StrBuf *out, char c)
 {
-    strbuf_write(out, &c, 1);
+    make_room(out, 1);
+    out->text[out->length++] = c;
+    out->text[out->length] = '\0';
 }
 
 void strbuf_puts(StrBuf *out, const char *text)

@@ -408,10 +408,12 @@ static void write_kernels(Generator *generator)
     strbuf_puts(generator->out, constants.text);
     write_arch_check(generator, trim_arch(trim));
     trim_write_prelude(generator->out, trim);
-    strbuf_printf(generator->out, "%s%s%s", kernels.text,
-                  request->templates->line_directives ? TEMPLATE_OWN_LINE : "", launcher);
-    kernel->without_prelude =
-        arena_printf(generator->arena, "%s%s%s", constants.text, kernels.text, launcher);
+    strbuf_puts(generator->out, kernels.text);
+    strbuf_puts(generator->out, request->templates->line_directives ? TEMPLATE_OWN_LINE : "");
+    strbuf_puts(generator->out, launcher);
+    strbuf_puts(&constants, kernels.text);
+    strbuf_puts(&constants, launcher);
+    kernel->without_prelude = constants.text;
 }
 
 /* Last, the file as a program of its own: what nobody reads who only wants the kernel. */

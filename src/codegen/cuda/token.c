@@ -1,5 +1,6 @@
 #include "codegen/cuda/token.h"
 
+#include <limits.h>
 #include <string.h>
 
 Slice slice_of(const char *text) { return (Slice){text, text + strlen(text)}; }
@@ -28,13 +29,16 @@ bool slice_same(Slice a, Slice b)
     return slice_length(a) == slice_length(b) && memcmp(a.start, b.start, slice_length(a)) == 0;
 }
 
-/* As <ctype.h> has them, which asks the locale each time: all of the prelude is read for every kernel. */
-static bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
-static bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-static bool is_name_char(char c) { return is_name_start(c) || is_digit(c); }
+/* What a character may begin. A table, since all of the prelude is read for every kernel. */
+enum { SPACE = 1, DIGIT = 2, LETTER = 4, OPENS_SKIPPED = 8 };
+static const unsigned char kinds[UCHAR_MAX + 1] = {
+    ['\t' ... '\r'] = SPACE, [' '] = SPACE,          ['0' ... '9'] = DIGIT,
+    ['A' ... 'Z'] = LETTER,  ['a' ... 'z'] = LETTER, ['_'] = LETTER,
+    ['/'] = OPENS_SKIPPED,   ['"'] = OPENS_SKIPPED,  ['\''] = OPENS_SKIPPED,
+};
+static bool is_any_of(const char *at, int kind) { return kinds[(unsigned char)*at] & kind; }
 
-bool is_name(Slice token) { return token.start < token.end && is_name_start(*token.start); }
+bool is_name(Slice token) { return token.start < token.end && is_any_of(token.start, LETTER); }
 
 static const char *skip_string(const char *at, const char *end)
 {
@@ -48,16 +52,17 @@ static const char *skip_string(const char *at, const char *end)
 
 const char *token_skip(const char *at, const char *end)
 {
-    if (is_space(*at)) {
-        while (at < end && is_space(*at))
+    if (is_any_of(at, SPACE)) {
+        while (at < end && is_any_of(at, SPACE))
             at++;
     } else if (*at == '/' && at + 1 < end && at[1] == '/') {
         const char *line_end = memchr(at, '\n', (size_t)(end - at));
         return line_end ? line_end : end;
     } else if (*at == '"' || *at == '\'') {
         return skip_string(at, end);
-    } else if (is_digit(*at)) {
-        while (at < end && (is_name_char(*at) || *at == '.'))   // a sign behind an exponent is a token:
+    } else if (is_any_of(at, DIGIT)) {
+        while (at < end &&
+               (is_any_of(at, DIGIT | LETTER) || *at == '.'))   // a sign behind an exponent is a token:
             at++;                                               // that hurts nobody
     }
     return at;
@@ -65,16 +70,18 @@ const char *token_skip(const char *at, const char *end)
 
 bool token_read(Slice *rest, Slice *token)
 {
-    const char *at = rest->start, *end = rest->end, *before;
-    do {
-        before = at;
-        at = at < end ? token_skip(at, end) : at;
-    } while (at != before);
+    const char *at = rest->start, *end = rest->end;
+    while (at < end && is_any_of(at, SPACE | DIGIT | OPENS_SKIPPED)) {
+        const char *behind = token_skip(at, end);
+        if (behind == at)
+            break;   // a / that divides
+        at = behind;
+    }
     *token = (Slice){at, at};
     if (at < end)
         token->end++;
-    if (at < end && is_name_start(*at))
-        while (token->end < end && is_name_char(*token->end))
+    if (at < end && is_any_of(at, LETTER))
+        while (token->end < end && is_any_of(token->end, LETTER | DIGIT))
             token->end++;
     rest->start = token->end;
     return at < end;
@@ -102,7 +109,7 @@ Slice line_read(Slice *rest)
 
 bool line_is_blank(Slice line)
 {
-    while (line.start < line.end && is_space(*line.start))
+    while (line.start < line.end && is_any_of(line.start, SPACE))
         line.start++;
     return line.start == line.end;
 }

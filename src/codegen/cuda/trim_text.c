@@ -40,16 +40,17 @@ static void write_unit(Writer *writer, const TextUnit *unit)
     const TextUnit *before = writer->before;
     bool begins = !before || before->paragraph != unit->paragraph;
     bool goes_on = before && same(before->condition, unit->condition);
-    const char *comment =
-        arena_printf(writer->trim->arena, "%s%s", begins ? unit->paragraph->comment : "", unit->comment);
+    const char *comment = begins ? unit->paragraph->comment : "";
     if (before && before->condition && !goes_on)
         strbuf_puts(writer->out, "#endif\n");
     if (before && (begins || !goes_on) && !(goes_on && is_line(before) && is_line(unit)))
         strbuf_putc(writer->out, '\n');
     if (unit->condition && !goes_on)
         strbuf_printf(writer->out, "%s\n", condition_opening(writer->trim->arena, unit->condition));
-    cite(writer, unit, unit->line - line_count(comment));
-    strbuf_printf(writer->out, "%s%s", comment, unit->text);
+    cite(writer, unit, unit->line - line_count(comment) - line_count(unit->comment));
+    strbuf_puts(writer->out, comment);
+    strbuf_puts(writer->out, unit->comment);
+    strbuf_puts(writer->out, unit->text);
     writer->before = unit;
 }
 
