@@ -283,3 +283,8 @@ void device_list(StrBuf *out)
             strbuf_printf(out, "%-10s %s\n", device->name, device->title);
         }
 }
+
+int device_most_cluster_blocks(const DeviceSpec *device)
+{
+    return device->has.clusters ? device->max_blocks_per_cluster : 1;
+}

@@ -102,6 +102,9 @@ DeviceSpec *device_read(Arena *arena, const char *device);
 /* The same from text, for tests and fuzzing. */
 DeviceSpec *device_parse(Arena *arena, const Source *source);
 
+/* Blocks that one cluster may have; 1: the device has no clusters. */
+int device_most_cluster_blocks(const DeviceSpec *device);
+
 /* "sm_90a" -> 90; 0 for another dialect's. */
 int arch_capability(const char *arch);
 

@@ -1,6 +1,7 @@
 // Axes of a fusion that a kernel walks as one flat axis, the last one the innermost.
 //
-// A kernel's loops run over few axes, however many an expression has: of C[b, h, m, n] = sum[k](...) b and h are one batch.
+// A kernel's loops run over few axes, however many an expression has: of C[b, h, m, n] = sum[k](…) b and h are
+// one batch.
 #pragma once
 #include "ir/fuse.h"
 

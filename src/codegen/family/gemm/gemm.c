@@ -10,10 +10,11 @@ enum {
     MIN_K_PARTS = 2,    // instructions along k in a step
     MAX_K_PARTS = 8
 };
-/* Threads end where 8 rows of each warp's tile, which go out through shared memory, fit in the stages' room. */
+/* Threads end where 8 rows of each warp's tile, which go out through shared memory, fit in the stages'
+   room. */
 enum { MAX_WARP_TILE = 128, MAX_TILE = 256, MAX_THREADS = 256 };
 enum { SLAB_PADDING = 8, LINE_BITS = 1024 };
-enum { LARGE_TILE = 128, MAX_CLUSTER = 8, CLUSTER_VARIANT = 3 };
+enum { LARGE_TILE = 128, CLUSTER_VARIANT = 3 };
 
 static bool matches(const Fusion *fusion, const DeviceSpec *device)
 {
@@ -88,8 +89,9 @@ static int largest_cluster(const DeviceSpec *device, const Product *product)
     int64_t tiles = fitting_mul(ceil_div(product->group[GROUP_M].extent, LARGE_TILE),
                                 ceil_div(product->group[GROUP_N].extent, LARGE_TILE));
     tiles = fitting_mul(tiles, product->group[GROUP_BATCH].extent);
-    int cluster = 1, most = device->has.clusters ? device->max_blocks_per_cluster : 1;
-    while (2 * cluster <= MAX_CLUSTER && 2 * cluster <= most && cluster * tiles <= device->sm_count)
+    int cluster = 1, most = device_most_cluster_blocks(device);
+    most = most < PORTABLE_CLUSTER_BLOCKS ? most : PORTABLE_CLUSTER_BLOCKS;
+    while (2 * cluster <= most && cluster * tiles <= device->sm_count)
         cluster *= 2;
     return cluster;
 }

@@ -29,7 +29,10 @@ const Atom *mma_atom(const Product *product, const DeviceSpec *device, AtomPlace
     return atom_for(device, dtype_info[a->tensor->dtype].name, place);
 }
 
-int64_t mma_piece(const Product *product) { return 8 * PIECE_BYTES / product_element_bits(product->factor[0]); }
+int64_t mma_piece(const Product *product)
+{
+    return 8 * PIECE_BYTES / product_element_bits(product->factor[0]);
+}
 
 DType mma_element_type(const Product *product) { return mma_access(product->factor[0])->tensor->dtype; }
 

@@ -34,8 +34,8 @@ Reading mma_reading(const Fusion *fusion, const Product *product, int factor);
 /* The instruction for the elements of both factors, which lie in that place; NULL: there is none. */
 const Atom *mma_atom(const Product *product, const DeviceSpec *device, AtomPlace place);
 
-/* Bytes of an element of the sum; bits that it takes in registers. Of long chains what they have ended with is kept beside what they add
-   up. */
+/* Bytes of an element of the sum, and bits that it takes in registers: of long chains what they have ended
+   with is kept beside what they add up. */
 int mma_value_bytes(const Product *product);
 int mma_sum_bits(const Product *product);
 
@@ -55,7 +55,7 @@ void mma_group_rules(TileRules *rules, const Fusion *fusion, const DeviceSpec *d
 
 /* What sets the parameter blocks of the families apart. */
 typedef struct MmaBlock {
-    bool atom_shared;      // instructions read shared memory; else registers, whose shape the template must know
+    bool atom_shared;      // instructions read shared memory; else registers: the template knows their shape
     const char *holders;   // of a register tile
     /* What the template asks of an operand; NULL: where its elements are. */
     void (*emit_operand)(StrBuf *out, const Scope *scope, const Product *product, int factor);

@@ -58,7 +58,8 @@ static void emit_from_anywhere(StrBuf *out, const Scope *scope, const Product *p
                   "    {\n        Held::Last piece;\n        piece.load<Index>(t.in%d, %" PRId64 ");\n"
                   "        return piece;\n    }\n",
                   input_position(scope->fusion, access->tensor), tensor_elements(access->tensor));
-    emit_opening(out, scope, product, factor, "void read", ", bool exists, const Held::Last &last, Held &held");
+    emit_opening(out, scope, product, factor, "void read",
+                 ", bool exists, const Held::Last &last, Held &held");
     strbuf_printf(out, "        held.load<Index>(t.in%d, ",
                   input_position(scope->fusion, access->tensor));
     emit_affine(out, &offset, scope->axis);
@@ -69,8 +70,9 @@ static void emit_elements(StrBuf *out, const Scope *scope, const Product *produc
 {
     const char *rows = group_variable(factor ? GROUP_N : GROUP_M), *fast = along_k ? "k" : rows;
     emit_source(out, scope, product, factor);
-    strbuf_puts(out, "    using Held = PieceOfElements<Element>;\n"
-                     "    static __device__ __forceinline__ Held::Last last(const Tensors &) { return {}; }\n");
+    strbuf_puts(out,
+                "    using Held = PieceOfElements<Element>;\n"
+                "    static __device__ __forceinline__ Held::Last last(const Tensors &) { return {}; }\n");
     strbuf_printf(
         out,
         "    static __device__ __forceinline__ void read(const Tensors &t, Index batch, Index %s, Index k, "

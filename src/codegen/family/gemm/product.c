@@ -119,8 +119,9 @@ static int64_t stride_along(const Access *access, const AxisGroup *group)
     return llabs(axis_group_stride(group, &offset));
 }
 
-/* Elements that lie together when neighbouring threads walk a group's innermost axis: its extent over its stride; 0: it does not
-   move. More than a warp walk it in vain: of [5827, 64] rows of 64 lie together, not columns. */
+/* Elements that lie together when neighbouring threads walk a group's innermost axis: its extent over its
+   stride; 0: it does not move. More than a warp walk it in vain: of [5827, 64] rows of 64 lie together, not
+   columns. */
 static double run_along(const Fusion *fusion, const Access *access, const AxisGroup *group)
 {
     int64_t stride = stride_along(access, group);
@@ -130,8 +131,8 @@ static double run_along(const Fusion *fusion, const Access *access, const AxisGr
     return (double)(extent < WALKERS ? extent : WALKERS) / (double)stride;
 }
 
-/* Neighbouring threads should walk the direction in which the factor's elements lie closer together. A thread that takes all rows
-   takes those side by side as vectors, however few they are. */
+/* Neighbouring threads should walk the direction in which the factor's elements lie closer together. A thread
+   that takes all rows takes those side by side as vectors, however few they are. */
 bool product_along_k(const Fusion *fusion, const Product *product, int factor)
 {
     const Access *access = first_access(product->factor[factor]);
@@ -169,7 +170,8 @@ int product_vector(const Fusion *fusion, const Product *product, int factor, int
         return 1;
     Affine offset = access_offset(&expr->access);
     int vector = ACCESS_BYTES * 8 / dtype_info[expr->access.tensor->dtype].bits;
-    while (vector > 1 && (tile % vector || !allows_vector(fusion, &offset, axis_group_innermost(fast), vector)))
+    int axis = axis_group_innermost(fast);
+    while (vector > 1 && (tile % vector || !allows_vector(fusion, &offset, axis, vector)))
         vector /= 2;
     return vector;
 }

@@ -18,7 +18,6 @@ enum {
     ALONG_TOGETHER = 4,  // of the small one that it reads along k, where the large one lies along n
     ACROSS_THREADS = 128,// of a block, where few of them share columns
     VECTOR_LINES = 4,    // of 128 bytes, that a warp reads where its lanes' vectors lie side by side
-    MAX_CLUSTER = 8,     // blocks: CUDA programming guide, portable
     MAX_THREADS = 512,   // of a block: reserves the shared memory that a row of their sums meets in
     RUN_BYTES = 128,     // that a block reads of each line along n, at least,
     LEAST_RUN_BYTES = 64 // and side by side along k: see reduce.c
@@ -55,8 +54,8 @@ static int64_t most_columns(const Fusion *fusion, const Product *product)
 
 static int largest_cluster(const DeviceSpec *device)
 {
-    int most = device->has.clusters ? device->max_blocks_per_cluster : 1;
-    return most < MAX_CLUSTER ? most : MAX_CLUSTER;
+    int most = device_most_cluster_blocks(device);
+    return most < PORTABLE_CLUSTER_BLOCKS ? most : PORTABLE_CLUSTER_BLOCKS;
 }
 
 /* Lanes lie along k, where the small factor's rows lie side by side: each lane along k reads another line of it. */

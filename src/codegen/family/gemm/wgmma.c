@@ -1,6 +1,6 @@
 // wgmma: a sum of products of two elements of one type, computed by tensor cores that read shared memory: of
-// bytes and of floats cut off to tf32, and of 16-bit elements that are no boxes of tensors (bulk.c), as pixels
-// under the taps of a convolution.
+// bytes and of floats cut off to tf32, and of 16-bit elements that are no boxes of tensors (bulk.c), as
+// pixels under the taps of a convolution.
 #include "codegen/family/family.h"
 #include "codegen/family/gemm/mma.h"
 #include "rtile/space.h"

@@ -118,7 +118,7 @@ static void cluster_rules(TileRules *rules, const Fusion *fusion, const DeviceSp
 static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
     int count = 0;
-    int most = device->has.clusters ? device->max_blocks_per_cluster : 1;
+    int most = device_most_cluster_blocks(device);
     for (int cluster = 1; cluster <= most && count < MAX_VARIANTS; cluster *= 2) {
         int64_t vectors = resident_share(fusion, cluster) / resident_vector(fusion);
         int threads = vectors > 4 * THREADS ? THREADS : SMALL_THREADS;

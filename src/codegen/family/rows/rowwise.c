@@ -320,7 +320,7 @@ static int add_register_rules(const Fusion *fusion, const DeviceSpec *device, Ro
 
 static int largest_cluster(const DeviceSpec *device)
 {
-    int most = device->has.clusters ? device->max_blocks_per_cluster : 1;
+    int most = device_most_cluster_blocks(device);
     return most < MAX_CLUSTER ? most : MAX_CLUSTER;
 }
 
