@@ -23,13 +23,12 @@ int64_t axis_group_stride(const AxisGroup *group, const Affine *offset)
     return group->count ? offset->coef[axis_group_innermost(group)] : 0;
 }
 
-bool axis_group_is_even(const AxisGroup *group, const Fusion *fusion, const Affine *offset)
+bool axis_group_has_stride(const AxisGroup *group, const Fusion *fusion, const Affine *offset, int64_t stride)
 {
-    int64_t expected = axis_group_stride(group, offset);
     for (int i = group->count - 1; i >= 0; i--) {
-        if (offset->coef[group->axes[i]] != expected)
+        if (offset->coef[group->axes[i]] != stride)
             return false;
-        expected *= fusion->axes[group->axes[i]].extent;
+        stride *= fusion->axes[group->axes[i]].extent;
     }
     return true;
 }

@@ -1,7 +1,7 @@
 // Axes of a fusion that a kernel walks as one flat axis, the last one the innermost.
 //
-// A kernel's loops run over few axes, however many an expression has: of C[b, h, m, n] = sum[k](…) b and h are
-// one batch.
+// A kernel's loops run over few axes, however many an expression has: of C[b, h, m, n] = sum[k](…) b and h
+// are one batch.
 #pragma once
 #include "ir/fuse.h"
 
@@ -22,5 +22,7 @@ uint32_t axis_group_mask(const AxisGroup *group);
 /* Elements from one point to the next along the innermost axis; 0: it does not move, or there is none. */
 int64_t axis_group_stride(const AxisGroup *group, const Affine *offset);
 
-/* Are all flat positions that far apart? Of x[a, b, c] those of a and b are, those of a and c are not. */
-bool axis_group_is_even(const AxisGroup *group, const Fusion *fusion, const Affine *offset);
+/* Are neighbours among its flat positions all `stride` elements apart? Of x[a:2, b:3, c:4] those of a and b
+   are, 4 of them; those of a and c are not at one distance. */
+bool axis_group_has_stride(const AxisGroup *group, const Fusion *fusion, const Affine *offset,
+                           int64_t stride);

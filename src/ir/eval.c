@@ -281,11 +281,6 @@ static int64_t points_ahead(const Origin *origin, const int64_t *at)
     return left < window ? left : window;
 }
 
-static int smaller(int64_t a, int64_t b)
-{
-    return (int)(a < b ? a : b);
-}
-
 static Run *add_run(Batch *batch, int element, const int64_t *at, int axis, int length)
 {
     Run *run = &batch->runs[batch->run_count++];
@@ -333,7 +328,7 @@ static int add_points(Batch *batch, const TensorOp *op, const int64_t *offsets, 
     int64_t step = count > 1 ? offsets[first + 1] - offsets[first] : 0;
     int axis = axis_of_step(op, step), length = 1;
     element_place(op, offsets[first], at);
-    int most = axis < 0 ? 1 : smaller(count, op->axes[axis].extent - at[axis]);
+    int most = axis < 0 ? 1 : (int)smaller(count, op->axes[axis].extent - at[axis]);
     while (length < most && offsets[first + length] == offsets[first + length - 1] + step)
         length++;
     add_run(batch, first, at, axis, length);
@@ -349,7 +344,8 @@ static void compute_points(Evaluator *evaluator, Origin *origin, const int64_t *
         int first = next;
         batch->lanes = batch->run_count = 0;
         while (next < count && !is_full(batch))
-            next += add_points(batch, origin->op, offsets, next, smaller(count - next, BATCH - batch->lanes));
+            next += add_points(batch, origin->op, offsets, next,
+                               (int)smaller(count - next, BATCH - batch->lanes));
         const Cell *values = run_batch(evaluator, origin);
         for (int i = first; i < next; i++)
             cells[i] = stored(origin->op, values[i - first]);
@@ -383,7 +379,7 @@ static void compute_reductions(Evaluator *evaluator, Origin *origin, const int64
     for (int element = 0; element < count;) {
         batch->lanes = batch->run_count = 0;
         while (element < count && !is_full(batch)) {
-            int length = smaller(points_ahead(origin, at), BATCH - batch->lanes);
+            int length = (int)smaller(points_ahead(origin, at), BATCH - batch->lanes);
             Run *run = add_run(batch, element, at, origin->inner_axis, length);
             run->last = !advance(origin, at, run->length);
             if (run->last && ++element < count)
@@ -498,7 +494,7 @@ void evaluate(Evaluator *evaluator, const Tensor *tensor, const int64_t *element
     Cell cells[BATCH];
     prepare(evaluator, origin);
     for (int64_t first = 0; first < count; first += BATCH) {
-        int block = smaller(BATCH, count - first);
+        int block = (int)smaller(BATCH, count - first);
         if (is_kept(origin))
             read_elements(evaluator, tensor, elements + first, block, cells);
         else
@@ -513,7 +509,7 @@ void evaluate_range(Evaluator *evaluator, const Tensor *tensor, int64_t first, i
 {
     int64_t offsets[BATCH];
     for (int64_t done = 0; done < count; done += BATCH) {
-        int block = smaller(BATCH, count - done);
+        int block = (int)smaller(BATCH, count - done);
         for (int i = 0; i < block; i++)
             offsets[i] = first + done + i;
         evaluate(evaluator, tensor, offsets, block, values + done);

@@ -10,8 +10,6 @@ typedef struct Demand {
     int64_t (*boxes)[MAX_AXES];     // by tensor id
 } Demand;
 
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-
 /* As many elements of a tensor that is seen in other dimensions than its own: neighbours. */
 static void box_of_view(const Access *access, const int64_t *tile, int axis_count, int64_t *box)
 {

@@ -93,8 +93,6 @@ static bool range_without(const Affine *form, int axis, const Box *box, int64_t 
     return true;
 }
 
-static int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
-
 /* Leaves those points of the axis at which 0 <= coef * axis + rest < size is possible for a rest in [low, high]. */
 static void narrow_axis(Box *box, int axis, int64_t coef, int64_t low, int64_t high, int64_t size)
 {

@@ -71,7 +71,7 @@ static void add_group(TileDims *dims, const Fusion *fusion, const AxisGroup *gro
     int64_t stride = 0;
     for (int i = group->count - 1; i >= 0 && !stride; i--)
         stride = offset->coef[group->axes[i]];
-    dims->apart |= !axis_group_is_even(group, fusion, offset);
+    dims->apart |= !axis_group_has_stride(group, fusion, offset, axis_group_stride(group, offset));
     if (stride)
         add_dim(dims, stride, affine_axis(space_axis), group->extent);
 }
@@ -215,8 +215,6 @@ static DirectWay find_way(const Fusion *fusion, const Depthwise *shape)
 }
 
 // ---- rules ----
-
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static int64_t shared_of(const TileRules *rules, const RTile *block, const RTile *inner)
 {

@@ -29,9 +29,6 @@ DirectWay direct_way(const TileRules *rules)
     return way;
 }
 
-static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-
 /* So many units, an odd number: neighbours that far apart lie in different banks. */
 static int64_t odd_units(int64_t elements, int64_t unit) { return (ceil_div(elements, unit) | 1) * unit; }
 

@@ -60,8 +60,6 @@ typedef struct GemmLayout {
 
 static int64_t wide(int64_t columns) { return round_up(columns, ATOM_M); }
 
-static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
-
 static GemmLayout layout_of(const FilterGradient *gradient, const GemmTile *tile)
 {
     int64_t x_columns = wide(gradient->x.columns), d_columns = wide(gradient->d.columns);
@@ -70,13 +68,13 @@ static GemmLayout layout_of(const FilterGradient *gradient, const GemmTile *tile
         .groups_down = tile->block_taps / tile->taps,
         .wide_x = x_columns,
         .wide_d = d_columns,
-        .zeros = most(x_columns, d_columns),
+        .zeros = larger(x_columns, d_columns),
     };
     int64_t parts = layout.groups_column * tile->shares, left = gradient->left;
     layout.warps = layout.groups_down * parts;
     layout.band = left >= 0 ? left / ATOM_M * ATOM_M : -wide(-left);
     layout.pairs = (tile->columns - 1 + gradient->taps_along - 1 + left - layout.band) / ATOM_M + 1;
-    layout.chain = most(MAX_CHAIN / (tile->images * wide(gradient->d.rows)), 1);
+    layout.chain = larger(MAX_CHAIN / (tile->images * wide(gradient->d.rows)), 1);
     int64_t elements =
         2 * tile->images * (gradient->x.rows * (x_columns + PAD) + gradient->d.rows * (d_columns + PAD)) +
         layout.zeros;
@@ -85,7 +83,7 @@ static GemmLayout layout_of(const FilterGradient *gradient, const GemmTile *tile
     layout.chains = ceil_div(gradient->shape.summed.extent, tile->images) > layout.chain;
     layout.staged_bytes = 2 * elements;
     layout.slabs_at = layout.chains ? round_up(layout.staged_bytes, PIECE) : 0;   // else over x and d
-    layout.marks_at = round_up(most(most(layout.staged_bytes, layout.slabs_at + slabs), sums), PIECE);
+    layout.marks_at = round_up(larger(larger(layout.staged_bytes, layout.slabs_at + slabs), sums), PIECE);
     layout.shared_bytes = layout.marks_at + filter_gradient_mark_bytes(layout.warps);
     return layout;
 }

@@ -26,9 +26,6 @@ static bool matches(const Fusion *fusion, const DeviceSpec *device)
     return toeplitz_find(fusion, device, &toeplitz);
 }
 
-static int64_t at_most(int64_t value, int64_t limit) { return value < limit ? value : limit; }
-static int64_t at_least(int64_t value, int64_t limit) { return value > limit ? value : limit; }
-
 // ---- rules ----
 
 static Dim dim_of(Affine index, int64_t size) { return (Dim){index, size}; }
@@ -123,8 +120,8 @@ static TileSpace find_space(const Fusion *fusion, const DeviceSpec *device, cons
 static ToeplitzWindow window_of(const Toeplitz *toeplitz)
 {
     const ImageAxis *row = &toeplitz->row, *column = &toeplitz->column;
-    int64_t width = at_most(round_up(column->outputs, PIECE), MAX_WIDTH),
-            before = at_least(-column->offset, 0);
+    int64_t width = smaller(round_up(column->outputs, PIECE), MAX_WIDTH),
+            before = larger(-column->offset, 0);
     bool whole = width >= column->outputs;
     return (ToeplitzWindow){
         .inputs = {(int32_t)row->inputs, (int32_t)column->inputs},
@@ -138,7 +135,7 @@ static ToeplitzWindow window_of(const Toeplitz *toeplitz)
 
 static int64_t most_each(const ToeplitzWindow *window)
 {
-    return at_most(MAX_SUMS * PIECE / window->width, MAX_EACH);
+    return smaller(MAX_SUMS * PIECE / window->width, MAX_EACH);
 }
 
 static Schedule schedule_of(const Fusion *fusion, const Toeplitz *toeplitz, const TileSpace *space,

@@ -5,11 +5,6 @@
 
 enum { A_ROWS = 16, BANK_PIECES = 8, BANKS = 32, SLAB_ROWS = 8, PIECE_BYTES = 16 };
 
-static int64_t at_most(int64_t value, int64_t limit) { return value < limit ? value : limit; }
-static int64_t at_least(int64_t value, int64_t limit) { return value > limit ? value : limit; }
-
-static int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0); }
-
 /* The next number that is `rest` more than whole rounds of banks. */
 static int64_t in_banks(int64_t pieces, int64_t rest)
 {
@@ -73,8 +68,8 @@ typedef struct Steps {
 static Steps steps_of(const ToeplitzWindow *window, const ToeplitzLayout *layout, int64_t row)
 {
     int64_t above = row - window->before[0];
-    return (Steps){.first = at_least(0, -(above + (layout->groups - 1) * layout->each)),
-                   .last = at_most(layout->each + window->taps[0] - 2, window->inputs[0] - 1 - above)};
+    return (Steps){.first = larger(0, -(above + (layout->groups - 1) * layout->each)),
+                   .last = smaller(layout->each + window->taps[0] - 2, window->inputs[0] - 1 - above)};
 }
 
 /* Each step has its own code, which leaves out rows beside the filter. */
@@ -89,9 +84,9 @@ static int64_t products_of(const ToeplitzWindow *window, const ToeplitzLayout *l
     Steps steps = steps_of(window, layout, row);
     int64_t products = 0;
     for (int64_t j = 0; j < layout->each; j++) {
-        int64_t first = at_least(steps.first, j), last = at_most(steps.last, j + window->taps[0] - 1);
-        products += is_short(window, layout) ? at_least(last - first + 1, 0)
-                                             : at_least(steps.last - steps.first + 1, 0);
+        int64_t first = larger(steps.first, j), last = smaller(steps.last, j + window->taps[0] - 1);
+        products += is_short(window, layout) ? larger(last - first + 1, 0)
+                                             : larger(steps.last - steps.first + 1, 0);
     }
     return products;
 }
@@ -101,9 +96,9 @@ static double products_along(const ToeplitzWindow *window, const ToeplitzLayout 
 {
     int64_t blocks = window->width / PIECE, instructions = 0;
     for (int64_t block = 0; block < blocks; block++) {
-        int64_t first = at_least(block + layout->nearest, 0);
-        int64_t end = at_most(block + layout->nearest + layout->distances, layout->row);
-        instructions += ceil_div(at_least(end - first, 0), 2);
+        int64_t first = larger(block + layout->nearest, 0);
+        int64_t end = smaller(block + layout->nearest + layout->distances, layout->row);
+        instructions += ceil_div(larger(end - first, 0), 2);
     }
     return 2.0 * PIECE * (double)instructions / (double)blocks;
 }

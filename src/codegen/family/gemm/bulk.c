@@ -26,7 +26,8 @@ typedef struct Lines {
 /* Elements from one flat position of the group to the next; -1: they differ. */
 static int64_t group_stride(const Fusion *fusion, const Affine *offset, const AxisGroup *group)
 {
-    return axis_group_is_even(group, fusion, offset) ? axis_group_stride(group, offset) : -1;
+    int64_t stride = axis_group_stride(group, offset);
+    return axis_group_has_stride(group, fusion, offset, stride) ? stride : -1;
 }
 
 /* The driver takes strides below 2^40 bytes. */

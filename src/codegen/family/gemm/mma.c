@@ -48,12 +48,6 @@ static const AxisGroup *fast_group(const Product *product, int factor, bool alon
     return &product->group[along_k ? GROUP_K : factor ? GROUP_N : GROUP_M];
 }
 
-/* Do flat positions along the group lie side by side? */
-static bool lies_in_line(const Fusion *fusion, const Affine *offset, const AxisGroup *group)
-{
-    return axis_group_stride(group, offset) == 1 && axis_group_is_even(group, fusion, offset);
-}
-
 /* Are the neighbours of a piece along the axis all inside or all outside? As channels are beside a padded
    pixel. */
 static bool guards_pieces(const Guard *guard, int axis, int64_t piece)
@@ -96,7 +90,7 @@ Reading mma_reading(const Fusion *fusion, const Product *product, int factor)
             return (Reading){along_k, BY_PIECES};
     }
     for (int along_k = 1; along_k >= 0 && !own && !product->guard; along_k--)
-        if (lies_in_line(fusion, &offset, fast_group(product, factor, along_k)))
+        if (axis_group_has_stride(fast_group(product, factor, along_k), fusion, &offset, 1))
             return (Reading){along_k, FROM_ANYWHERE};
     return (Reading){product_along_k(fusion, product, factor), BY_ELEMENTS};
 }

@@ -17,7 +17,7 @@ static const Kind kinds[] = {
 enum { KIND_COUNT = sizeof kinds / sizeof *kinds };
 
 /* The distance in memory of the side's closest neighbours; 0: all its points share an element. */
-static int64_t side_stride(const CopySide *side, const Affine *offset)
+static int64_t side_stride(const AxisGroup *side, const Affine *offset)
 {
     int64_t least = 0;
     for (int i = 0; i < side->count; i++) {
@@ -194,7 +194,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
 
 static void emit_constants(StrBuf *out, const KernelPlan *plan, const Permute *permute, const Shape *shape)
 {
-    const CopySide *side = permute->side;
+    const AxisGroup *side = permute->side;
     strbuf_printf(out, "using Element = %s;   // of the input that is permuted\n",
                   memory_type(permute->access->tensor->dtype));
     strbuf_printf(out,
@@ -240,61 +240,25 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Permute *p
     strbuf_printf(out, "constexpr int THREADS = %d;\n", plan->threads);
 }
 
-/* Positions of those of the side's axes that are used, from its flat one. */
-static void emit_side(StrBuf *out, const char *indent, const Scope *scope, const CopySide *side, const char *flat,
-                      uint32_t used)
-{
-    int64_t below = side->extent;
-    for (int i = 0; i < side->count; i++) {
-        int64_t extent = scope->fusion->axes[side->axes[i]].extent;
-        below /= extent;
-        if (!(used >> side->axes[i] & 1))
-            continue;
-        strbuf_printf(out, "%sconst Index %s = %s", indent, scope->axis[side->axes[i]], flat);
-        if (below > 1)
-            strbuf_printf(out, " / %" PRId64, below);
-        if (i > 0)
-            strbuf_printf(out, " %% %" PRId64, extent);
-        strbuf_puts(out, ";\n");
-    }
-}
-
-static bool side_uses(const CopySide *side, uint32_t axes)
-{
-    for (int i = 0; i < side->count; i++)
-        if (axes >> side->axes[i] & 1)
-            return true;
-    return false;
-}
-
-static bool is_contiguous(const CopySide *side, const Fusion *fusion, const Affine *offset)
-{
-    int64_t stride = 1;
-    for (int i = side->count - 1; i >= 0; stride *= fusion->axes[side->axes[i--]].extent)
-        if (offset->coef[side->axes[i]] != stride)
-            return false;
-    return true;
-}
-
 /* A function that gives the offset of a point. One side is contiguous: its position is its share. */
 static void emit_offset(StrBuf *out, const Scope *scope, const Permute *permute, const char *function,
                         const Affine *offset, int contiguous)
 {
     static const char *const flat[] = {"outer", "r", "c"};
     Affine rest = *offset;
-    assert(is_contiguous(&permute->side[contiguous], scope->fusion, offset));
+    assert(axis_group_has_stride(&permute->side[contiguous], scope->fusion, offset, 1));
     for (int i = 0; i < permute->side[contiguous].count; i++)
         rest.coef[permute->side[contiguous].axes[i]] = 0;
     uint32_t used = affine_axes(&rest);
     Scope named = *scope;
     strbuf_printf(out, "__device__ __forceinline__ Index %s(Index outer, Index r, Index c)\n{\n", function);
     for (int s = 0; s < SIDE_COUNT; s++) {
-        const CopySide *side = &permute->side[s];
+        const AxisGroup *side = &permute->side[s];
         if (side->count == 1)
             named.axis[side->axes[0]] = flat[s];
-        else if (s != contiguous && side_uses(side, used))
-            emit_side(out, "    ", scope, side, flat[s], used);
-        if (s != contiguous && !side_uses(side, used))
+        else if (s != contiguous && axis_group_mask(side) & used)
+            emit_group_positions(out, "    ", flat[s], scope, side, used);
+        if (s != contiguous && !(axis_group_mask(side) & used))
             strbuf_printf(out, "    (void)%s;\n", flat[s]);
     }
     strbuf_puts(out, "    return ");
@@ -344,16 +308,16 @@ static void emit_points(StrBuf *out, Scope *scope, const Permute *permute, Reads
 {
     const Fusion *fusion = scope->fusion;
     uint32_t each = axes_of_points(fusion, permute, reads), vectors = reads_axes_of(reads, VECTOR_PATTERNS);
-    emit_side(out, "    ", scope, &permute->side[OUTER], "outer", each | vectors);
-    emit_side(out, "    ", scope, &permute->side[ROWS], "r", each | vectors);
+    emit_group_positions(out, "    ", "outer", scope, &permute->side[OUTER], each | vectors);
+    emit_group_positions(out, "    ", "r", scope, &permute->side[ROWS], each | vectors);
     strbuf_puts(out, "    const Index point = target(outer, r, c);\n    Inputs in;\n    {\n");
-    emit_side(out, "        ", scope, &permute->side[COLUMNS], "c", vectors);
+    emit_group_positions(out, "        ", "c", scope, &permute->side[COLUMNS], vectors);
     reads_emit_vectors(out, "        ", scope, reads, "point");
     strbuf_puts(out, "    }\n");
     emit_output_vectors(out, "    ", fusion, "VC");
     strbuf_puts(out, "    UNROLL for (int e = 0; e < VC; ++e) {\n");
     StrBuf body = strbuf_new(out->arena);
-    emit_side(&body, "        ", scope, &permute->side[COLUMNS], "each", each);
+    emit_group_positions(&body, "        ", "each", scope, &permute->side[COLUMNS], each);
     strbuf_printf(out, "%s%s", body.length ? "        const Index each = c + e;\n" : "", body.text);
     for (int i = 0; i < reads->count; i++)
         if (is_permuted(permute, &reads->reads[i]))

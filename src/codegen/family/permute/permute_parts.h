@@ -16,17 +16,10 @@ enum {
     BLOCK_THREADS = 256   // at most
 };
 
-/* Axes of a side, outermost first. */
-typedef struct CopySide {
-    int axes[MAX_AXES];
-    int count;
-    int64_t extent;
-} CopySide;
-
 typedef struct Permute {
     const Access *access;    // of the input that is permuted
     Affine source, target;   // offsets of a point in the input and in every output
-    CopySide side[SIDE_COUNT];
+    AxisGroup side[SIDE_COUNT];
     int element_bytes;   // of the input
     int widest_bytes;    // of the widest output element, or of the input's
     bool moves;          // nothing is computed: elements move as they are
@@ -60,8 +53,6 @@ typedef struct Shape {
 
 /* False: the fusion is no permutation of one input. */
 bool permute_find(const Fusion *fusion, Permute *permute);
-
-bool side_has(const CopySide *side, int axis);
 
 /* Are both the same form? */
 bool same_form(const Affine *left, const Affine *right);

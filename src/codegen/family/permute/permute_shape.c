@@ -19,11 +19,12 @@ enum {
 // ---- vectors and tiles ----
 
 /* Neighbours along a side that are one aligned access of at most `bytes`. */
-static int vector_of(const CopySide *side, const Affine *offset, int bytes, int element_bytes)
+static int vector_of(const AxisGroup *side, const Affine *offset, int bytes, int element_bytes)
 {
     int vector = bytes > element_bytes ? bytes / element_bytes : 1;
+    uint32_t mine = axis_group_mask(side);
     for (int a = 0; a < MAX_AXES; a++)
-        while (!side_has(side, a) && offset->coef[a] % vector)
+        while (!(mine >> a & 1) && offset->coef[a] % vector)
             vector /= 2;
     while (side->extent % vector || offset->constant % vector)
         vector /= 2;
@@ -47,29 +48,16 @@ static int piece_of(const Shape *shape, int element_bytes)
     return piece;
 }
 
-static int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
-
-/* Is the side contiguous, each point `stride` from its neighbour? */
-static bool side_follows(const CopySide *side, const Affine *offset, const Fusion *fusion, int64_t stride)
-{
-    for (int i = side->count - 1; i >= 0; i--) {
-        if (offset->coef[side->axes[i]] != stride)
-            return false;
-        stride *= fusion->axes[side->axes[i]].extent;
-    }
-    return true;
-}
-
 /* Points of one write of a tile that is one run in the output, of which the next tile's run is a continuation. They lie
    together in shared memory too: vector[ROWS] rows do. */
 static int write_of(const Fusion *fusion, const Permute *permute, const Shape *shape)
 {
     int64_t columns = permute->side[COLUMNS].extent, rows = permute->side[ROWS].extent;
     bool is_run = permute->moves && shape->tile[COLUMNS] == columns &&
-                  side_follows(&permute->side[ROWS], &permute->target, fusion, columns) &&
+                  axis_group_has_stride(&permute->side[ROWS], fusion, &permute->target, columns) &&
                   (shape->tile[OUTER] == 1 ||
                    (shape->tile[ROWS] == rows &&
-                    side_follows(&permute->side[OUTER], &permute->target, fusion, rows * columns)));
+                    axis_group_has_stride(&permute->side[OUTER], fusion, &permute->target, rows * columns)));
     int write = is_run ? RUN_BYTES / permute->element_bytes : 1;
     while (write > 1 && (shape->vector[ROWS] * columns % write || rows * columns % write))
         write /= 2;
@@ -86,9 +74,9 @@ static void wanted_points(const Shape *shape, const Kind *kind, int bytes, int64
     if (shape->copied && shape->ragged && *columns < ROW_BYTES / bytes)
         *columns = ROW_BYTES / bytes;
     if (!shape->copied) {
-        access = (int)least_of(access, shape->vector[ROWS]);
+        access = (int)smaller(access, shape->vector[ROWS]);
         if (shape->ragged || shape->vector[COLUMNS] == 1)
-            *rows = least_of(kind->row_bytes, LINE_BYTES) / bytes;
+            *rows = smaller(kind->row_bytes, LINE_BYTES) / bytes;
     }
     int64_t most = (int64_t)BLOCK_THREADS * MOST_ACCESSES * access;
     for (; *rows * *columns > most; *(*rows >= *columns ? rows : columns) /= 2) {
@@ -99,7 +87,7 @@ static void wanted_points(const Shape *shape, const Kind *kind, int bytes, int64
    threads. With more than a few gathers a thread of lines that follow each other is slower (tuning-log 13). */
 static void size_tile(Shape *shape, const Permute *permute, const Kind *kind)
 {
-    const CopySide *side = permute->side;
+    const AxisGroup *side = permute->side;
     int bytes = permute->element_bytes;
     int64_t rows, columns;
     wanted_points(shape, kind, bytes, &rows, &columns);
@@ -109,24 +97,24 @@ static void size_tile(Shape *shape, const Permute *permute, const Kind *kind)
     int64_t most_columns = (int64_t)BLOCK_THREADS * shape->vector[COLUMNS];
     int64_t gathered = most_columns * calibration.permute.thread_gathers;
     if (side[ROWS].extent < rows)
-        columns = least_of(points / side[ROWS].extent, most_columns);
+        columns = smaller(points / side[ROWS].extent, most_columns);
     if (shape->copied && shape->follow && side[ROWS].extent < rows) {
         int64_t enough = gathered / round_up(side[ROWS].extent, MOST_TURN);
         if (side[COLUMNS].extent <= 2 * enough)   // whole rows share nothing
             enough = side[COLUMNS].extent;
-        columns = least_of(columns, enough * bytes > ROW_BYTES ? enough : ROW_BYTES / bytes);
+        columns = smaller(columns, enough * bytes > ROW_BYTES ? enough : ROW_BYTES / bytes);
     }
     if (side[COLUMNS].extent < columns)
-        rows = least_of(points / side[COLUMNS].extent, most_rows);
-    shape->tile[ROWS] = part_of(side[ROWS].extent, least_of(rows, most_rows), sector);
-    shape->tile[COLUMNS] = part_of(side[COLUMNS].extent, least_of(columns, most_columns), sector);
+        rows = smaller(points / side[COLUMNS].extent, most_rows);
+    shape->tile[ROWS] = part_of(side[ROWS].extent, smaller(rows, most_rows), sector);
+    shape->tile[COLUMNS] = part_of(side[COLUMNS].extent, smaller(columns, most_columns), sector);
     if (!shape->copied)
         shape->tile[ROWS] = round_up(shape->tile[ROWS], shape->vector[ROWS]);
     shape->tile[COLUMNS] = round_up(shape->tile[COLUMNS], shape->vector[COLUMNS]);
     if (shape->copied)   // several outer positions cost divisions
-        points = least_of(points, gathered);
+        points = smaller(points, gathered);
     int64_t outer = points / (shape->tile[ROWS] * shape->tile[COLUMNS]);
-    shape->tile[OUTER] = outer < 1 ? 1 : least_of(outer, side[OUTER].extent);
+    shape->tile[OUTER] = outer < 1 ? 1 : smaller(outer, side[OUTER].extent);
 }
 
 /* Lines that begin anywhere; where they are words, only those that are found without divisions. */
@@ -152,19 +140,19 @@ static void use_copies(Shape *shape, const Permute *permute)
 /* Where lines and rows lie, in memory and beside each other. */
 static void find_lines(Shape *shape, const Permute *permute)
 {
-    const CopySide *rows = &permute->side[ROWS], *columns = &permute->side[COLUMNS];
+    const AxisGroup *rows = &permute->side[ROWS], *columns = &permute->side[COLUMNS];
     bool whole = shape->tile[COLUMNS] >= columns->extent;
     if (shape->ragged)
         shape->share = whole ? shape->write : SECTOR_BYTES / permute->element_bytes;
     shape->width = shape->tile[COLUMNS] + (shape->ragged && !whole ? shape->share : 0);
-    shape->line_stride = permute->source.coef[columns->axes[columns->count - 1]];
-    shape->row_stride = permute->target.coef[rows->axes[rows->count - 1]];
+    shape->line_stride = axis_group_stride(columns, &permute->source);
+    shape->row_stride = axis_group_stride(rows, &permute->target);
     shape->follow = shape->follow && shape->tile[ROWS] == rows->extent;
 }
 
 static Shape shape_of(const Fusion *fusion, const Permute *permute, const Kind *kind, bool ragged)
 {
-    const CopySide *side = permute->side;
+    const AxisGroup *side = permute->side;
     int bytes = permute->element_bytes, wide = kind->access_bytes;
     Shape shape = {.tile = {1, 1, 1}, .vector = {1, 1, 1}, .ragged = ragged, .turn = 1, .share = 1};
     shape.vector[COLUMNS] = ragged ? RAGGED_BYTES / bytes
@@ -172,7 +160,7 @@ static Shape shape_of(const Fusion *fusion, const Permute *permute, const Kind *
     if (shape.vector[COLUMNS] == 1 && bytes == 1 && wide > SINGLE_BYTES)
         wide = SINGLE_BYTES;
     shape.vector[ROWS] = vector_of(&side[ROWS], &permute->source, wide, bytes);
-    shape.follow = side_follows(&side[COLUMNS], &permute->source, fusion, side[ROWS].extent);
+    shape.follow = axis_group_has_stride(&side[COLUMNS], fusion, &permute->source, side[ROWS].extent);
     if (is_copied(permute, shape.vector[ROWS]))
         use_copies(&shape, permute);
     size_tile(&shape, permute, kind);
@@ -224,7 +212,7 @@ int64_t permute_along_rows(const Shape *shape, int threads)
 
 int64_t permute_along_columns(const Shape *shape, int threads)
 {
-    return least_of(shape->tile[COLUMNS] / shape->vector[COLUMNS], threads / shape->turn);
+    return smaller(shape->tile[COLUMNS] / shape->vector[COLUMNS], threads / shape->turn);
 }
 
 /* Where a point lies in shared memory: the template's place(). */

@@ -56,7 +56,8 @@ static bool find_access(const Fusion *fusion, Permute *permute)
     return permute->access && count < MAX_READS;
 }
 
-static void side_add(CopySide *side, const Fusion *fusion, int axis)
+/* Further out than those that it has. */
+static void side_add(AxisGroup *side, const Fusion *fusion, int axis)
 {
     memmove(side->axes + 1, side->axes, sizeof(int) * (size_t)side->count);
     side->axes[0] = axis;
@@ -64,16 +65,10 @@ static void side_add(CopySide *side, const Fusion *fusion, int axis)
     side->extent *= fusion->axes[axis].extent;
 }
 
-bool side_has(const CopySide *side, int axis)
-{
-    for (int i = 0; i < side->count; i++)
-        if (side->axes[i] == axis)
-            return true;
-    return false;
-}
+static bool side_has(const AxisGroup *side, int axis) { return axis_group_mask(side) >> axis & 1; }
 
 /* The side with the next axis of its tensor, if that is free and the side stays contiguous. */
-static bool side_extend(CopySide *side, const CopySide *other, const Fusion *fusion, const Affine *offset)
+static bool side_extend(AxisGroup *side, const AxisGroup *other, const Fusion *fusion, const Affine *offset)
 {
     for (int a = 0; a < fusion->spatial_count; a++)
         if (offset->coef[a] == side->extent && !side_has(side, a)) {
@@ -86,9 +81,9 @@ static bool side_extend(CopySide *side, const CopySide *other, const Fusion *fus
 
 static void find_sides(const Fusion *fusion, Permute *permute)
 {
-    CopySide *rows = &permute->side[ROWS], *columns = &permute->side[COLUMNS];
+    AxisGroup *rows = &permute->side[ROWS], *columns = &permute->side[COLUMNS];
     for (int s = 0; s < SIDE_COUNT; s++)
-        permute->side[s] = (CopySide){.extent = 1};
+        permute->side[s] = (AxisGroup){.extent = 1};
     side_add(rows, fusion, unit_axis(fusion, &permute->source));
     side_add(columns, fusion, fusion->spatial_count - 1);
     for (bool grown = true; grown;) {   // an axis that both could take goes to the shorter one

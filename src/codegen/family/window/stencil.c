@@ -282,8 +282,6 @@ typedef struct Doubt {
     int64_t low, high;
 } Doubt;
 
-static int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0); }
-
 /* The index is f*down + g*p + c with 0 <= down <= last. False: it is another form. */
 static bool find_doubt(const Stencil *stencil, const WindowOperand *operand, const Dim *bound,
                        Direction direction, int64_t last, Doubt *doubt)
