@@ -39,7 +39,7 @@ constexpr int TK = 4, TJ = 32;                                // of a warp: rows
 constexpr int SHARES = 1;                                     // warps that share taps and columns: of images
 constexpr int BATCH = 4;                                      // images of a step
 constexpr int GROUPS_K = 8, GROUPS_J = 1;                     // of warps
-constexpr int WIDE_X = 32, WIDE_D = 32, PITCH_X = 40, PITCH_D = 40;   // rows in shared memory
+constexpr int WIDE_D = 32, PITCH_X = 40, PITCH_D = 40;   // rows in shared memory
 constexpr int ZEROS = 32;                                     // a row for those that no picture has
 constexpr int BAND = -16, PAIRS = 4;   // where x begins beside a warp's columns of d; pairs of tiles from there
 constexpr Index CHAIN = 64;                                   // steps whose products are added up in one go

@@ -33,7 +33,7 @@ constexpr int SHARED_BYTES = 48496;   // of a block
 using Element = f16;                                          // of X and F
 using Value = float;                                          // of the products and their sum
 constexpr unsigned EXPONENTS = 0x7c007c00u;                   // of two elements
-constexpr Index CHANNELS = 384, IMAGES = 64, SIZE = 25165824; // problem; elements of X
+constexpr Index CHANNELS = 384, IMAGES = 64;                  // problem
 constexpr int IH = 32, IW = 32, OH = 32, OW = 32;             // of an image: inputs, outputs,
 constexpr int KH = 31, KW = 31, TOP = 15, SIDE = 15;          // taps; those of the first output outside
 constexpr int BI = 16, BH = 32, BN = 32;                      // rTile, shared memory
@@ -53,6 +53,7 @@ __device__ __forceinline__ Index input_at(Index channel, Index image, Index row)
     return image * 393216 + channel * 1024 + row * 32;
 }
 __device__ __forceinline__ const Element *input(const Tensors &t) { return t.in0; }
+__device__ __forceinline__ Index input_size() { return 25165824; }
 __device__ __forceinline__ Element filter(const Tensors &t, Index channel, Index kh, Index kw)
 {
     return t.in1[channel * 961 + kh * 31 + kw];
@@ -125,12 +126,12 @@ __device__ __forceinline__ void load_input(const Tensors &t, Element *Xs, Index 
                                            int first_row, int n0)
 {
     constexpr int EACH = (BI * ROWS * ROW + THREADS - 1) / THREADS, TOGETHER = PIECES ? 8 : 4;
-    PieceAnywhere<Element>::Last last;
+    [[maybe_unused]] PieceAnywhere<Element>::Last last;
     if constexpr (!PIECES)
-        last.load(input(t), SIZE);
+        last.load(input(t), input_size());
 #pragma unroll 1
     for (int i = 0; i < EACH; i += TOGETHER) {
-        PieceAnywhere<Element> held[TOGETHER];
+        [[maybe_unused]] PieceAnywhere<Element> held[TOGETHER];
         UNROLL for (int j = 0; j < TOGETHER; ++j) {
             const Mine it(i + j, n0);
             const int row = top + it.row;   // of those that the block reaches
@@ -140,7 +141,7 @@ __device__ __forceinline__ void load_input(const Tensors &t, Element *Xs, Index 
                 it.mine && reached && (IMAGES % BI == 0 || i0 + it.image < IMAGES) && inside(it.column, IW);
             const Index at = exists ? input_at(channel, i0 + it.image, row) + it.column : 0;
             if constexpr (!PIECES)
-                held[j].load(input(t), at, SIZE, exists, last);
+                held[j].load(input(t), at, input_size(), exists, last);
             else if (it.mine)
                 async_copy16_or_zero(exists, Xs + it.place, input(t) + at);
         }

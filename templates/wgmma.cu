@@ -102,13 +102,14 @@ struct Slab {
 
 using TileA = Tile<OperandA, M, BM>;
 using TileB = Tile<OperandB, N, BN>;
-constexpr int STAGE_BYTES = (TileA::ELEMENTS + TileB::ELEMENTS) * (int)sizeof(Element), ALIGNMENT = 1024;
-static_assert(STAGES * STAGE_BYTES + ALIGNMENT <= SHARED_BYTES, "all stages fit, wherever they begin");
-static_assert(GROUPS * 4 * (int)sizeof(Slab) <= SHARED_BYTES, "all slabs fit");
 
 struct Stage {
     Element a[TileA::ELEMENTS], b[TileB::ELEMENTS];
 };
+
+constexpr int ALIGNMENT = 1024;
+static_assert(STAGES * (int)sizeof(Stage) + ALIGNMENT <= SHARED_BYTES, "all stages fit, wherever they begin");
+static_assert(GROUPS * 4 * (int)sizeof(Slab) <= SHARED_BYTES, "all slabs fit");
 
 extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
 {

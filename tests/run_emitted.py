@@ -19,6 +19,12 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 LINES = {"softmax": 300, "permute_0213": 220, "permute_021": 220}
 # One of each: bits, bytes, whole numbers, halves, guards, several outputs, a reduction of all.
 PROGRAMS = ["mask_compare", "quantise_i8", "argmax", "softmax", "conv2d_3x3", "bn_relu_training", "reduce_all"]
+# Products and depthwise convolutions: (template, device, example, its type instead of f32, sizes).
+PRODUCTS = [("gemm", "a100", "matmul_bias_gelu", None, {}), ("bulk", "h200", "matmul_bias_gelu", None, {}),
+            ("wgmma", "h200", "matmul_i8", None, {}), ("skinny", "h200", "matmul", "f16", {"M": 1}),
+            ("depthwise", "h200", "depthwise_31x31", None, {}), ("toeplitz", "h200", "depthwise_31x31", "f16", {}),
+            ("filter_direct", "h200", "depthwise_31x31_filter", None, {}),
+            ("filter_gemm", "h200", "depthwise_31x31_filter", "f16", {})]
 NVCC = shutil.which("nvcc")
 
 
@@ -116,6 +122,25 @@ def test_it_is_a_program_of_its_own(rollerc, folder):
         code, said = compile_text(text, folder, "-arch=sm_80", "-DROLLERC_MAIN", "-Werror", "all-warnings", "-Xcompiler",
                                   "-Wall,-Wextra,-Werror")
         assert code == 0, f"{name}: {said}"
+
+
+def test_products_are_programs_of_their_own(rollerc, folder):
+    """Up to PTX: ptxas takes several times as long and has seen their like."""
+    if not NVCC:
+        print("SKIPPED: nvcc is not here, no main() of a product was compiled")
+        return
+    source = pathlib.Path(folder) / "product.te"
+    for template, device, example, dtype, sizes in PRODUCTS:
+        source.write_text(pathlib.Path(common.example_path(example)).read_text().replace(": f32", f": {dtype or 'f32'}"))
+        defines = [word for name, size in sizes.items() for word in ("-D", f"{name}={size}")]
+        text = subprocess.run([rollerc, source, "--device", device, "-q", "-o", "-", *defines], capture_output=True, text=True,
+                              check=True).stdout
+        assert f"templates/{template}.cu" in text, f"another family comes first for {example} now"
+        _, main = text.split("#ifdef ROLLERC_MAIN")
+        assert main.count("\n") < 160, f"the main() of {example} has {main.count(chr(10))} lines"
+        arch = {"a100": "sm_80", "h200": "sm_90a"}[device]
+        code, said = compile_text(text, folder, f"-arch={arch}", "-DROLLERC_MAIN", "-ptx", "-Werror", "all-warnings")
+        assert code == 0, f"{example}, {template}: {said}"
 
 
 def test_products_on_tensor_cores_go_on_meanwhile(rollerc, folder):

@@ -224,9 +224,9 @@ static void emit_layout(StrBuf *out, const GemmLayout *layout)
     strbuf_printf(out, "constexpr int GROUPS_K = %" PRId64 ", GROUPS_J = %" PRId64 ";   // of warps\n",
                   layout->groups_down, layout->groups_column);
     strbuf_printf(out,
-                  "constexpr int WIDE_X = %" PRId64 ", WIDE_D = %" PRId64 ", PITCH_X = %" PRId64
-                  ", PITCH_D = %" PRId64 ";   // rows in shared memory\n",
-                  layout->wide_x, layout->wide_d, layout->wide_x + PAD, layout->wide_d + PAD);
+                  "constexpr int WIDE_D = %" PRId64 ", PITCH_X = %" PRId64 ", PITCH_D = %" PRId64
+                  ";   // rows in shared memory\n",
+                  layout->wide_d, layout->wide_x + PAD, layout->wide_d + PAD);
     strbuf_printf(out, "constexpr int ZEROS = %" PRId64 ";   // a row for those that no picture has\n",
                   layout->zeros);
     strbuf_printf(out,

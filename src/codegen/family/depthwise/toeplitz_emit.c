@@ -73,9 +73,12 @@ static void emit_input(StrBuf *out, const Scope *scope, const Toeplitz *toeplitz
     strbuf_puts(out, "    return ");
     emit_origin(out, scope, shape, &shape->x_offset, shape->x_origin);
     emit_steps(out, "row", toeplitz->row.x_stride);
+    const Tensor *x = factor_access(shape->x)->tensor;
     strbuf_printf(
-        out, ";\n}\n__device__ __forceinline__ const Element *input(const Tensors &t) { return t.in%d; }\n",
-        input_position(scope->fusion, factor_access(shape->x)->tensor));
+        out,
+        ";\n}\n__device__ __forceinline__ const Element *input(const Tensors &t) { return t.in%d; }\n"
+        "__device__ __forceinline__ Index input_size() { return %" PRId64 "; }\n",
+        input_position(scope->fusion, x), tensor_elements(x));
 }
 
 static void emit_filter(StrBuf *out, const Scope *scope, const Toeplitz *toeplitz)
@@ -144,12 +147,10 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Toeplitz *
                   "using Element = %s;   // of the image and the filter\n"
                   "using Value = float;   // of the products and their sum\n"
                   "constexpr unsigned EXPONENTS = 0x%su;   // of two elements\n"
-                  "constexpr Index CHANNELS = %" PRId64 ", IMAGES = %" PRId64 ", SIZE = %" PRId64
-                  ";   // problem; elements of the image's tensor\n",
+                  "constexpr Index CHANNELS = %" PRId64 ", IMAGES = %" PRId64 ";   // problem\n",
                   toeplitz->atom->element,
                   factor_access(toeplitz->shape.w)->tensor->dtype == DTYPE_F16 ? "7c007c00" : "7f807f80",
-                  toeplitz->channels, toeplitz->images,
-                  tensor_elements(factor_access(toeplitz->shape.x)->tensor));
+                  toeplitz->channels, toeplitz->images);
     strbuf_printf(out,
                   "constexpr int IH = %" PRId64 ", IW = %" PRId64 ", OH = %" PRId64 ", OW = %" PRId64
                   ";   // of an image: inputs, outputs,\n",
