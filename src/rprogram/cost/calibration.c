@@ -31,6 +31,7 @@ const Calibration calibration = {
                   .element_instructions = 1.4,
                   .output_instructions = 24},
     .depthwise_copy_instructions = 24,
+    .matmul = {.streamed_elements = 1 << 20},                 // tuning-log 38
     .gemm = {.peak_share = 0.65, .shift_instructions = 18},   // tuning-log 44 and 45
     .bulk = {.read_share = 0.6},                              // tuning-log 41
     .rows =

@@ -31,6 +31,9 @@ typedef struct Calibration {
     WindowFit window, staged_window, depthwise;
     double depthwise_copy_instructions;   // to find a piece of an image, and its place in shared memory
     struct {
+        int streamed_elements;       // of the large factor of a product of few rows: no tiles from there on
+    } matmul;
+    struct {
         double peak_share;           // of what instructions that multiply tiles in registers reach alone
         double shift_instructions;   // of a thread to bring one element that lies anywhere into its place
     } gemm;

@@ -4,22 +4,21 @@
 #include "base/checked.h"
 #include "codegen/family/family.h"
 #include "codegen/family/gemm/product.h"
+#include "rprogram/cost/calibration.h"
 #include "rtile/space.h"
 
 enum { ACCESS_BYTES = 16, MAX_TILE = 256, MAX_REGISTER_TILE = 16, MAX_K_STEP = 32, STAGES = 2 };
 
-/* Elements of a factor that takes longer to go through shared memory than it does to come, where few rows use it. The family
-   that reads it straight to registers takes 39 us for 16 x 4096 x 4096 in f32 (doc/tuning-log.md). */
-static const int64_t STREAMED_ELEMENTS = 1 << 20;
-
+/* A factor that takes longer to go through shared memory than it does to come, where few rows use it: for the
+   family that reads it straight to registers. */
 static bool is_streamed(const Fusion *fusion)
 {
     Product product;
     return product_find_skinny(fusion, &product) &&
-           fitting_mul(product.group[GROUP_N].extent, product.group[GROUP_K].extent) >= STREAMED_ELEMENTS;
+           fitting_mul(product.group[GROUP_N].extent, product.group[GROUP_K].extent) >= calibration.matmul.streamed_elements;
 }
 
-/* Elements of 16 bits, which were never faster here: 112 x 7 x 947 x 352 took 615 us, on tensor cores 38. */
+/* Elements of 16 bits, which were never faster here (tuning-log 44). */
 static bool is_for_tensor_cores(const Fusion *fusion, const Product *product, const DeviceSpec *device)
 {
     return product_element_bits(product->factor[0]) == 16 && gemm_family.matches(fusion, device);
