@@ -139,9 +139,9 @@ static_assert(MEETS || WARPS_OF_GROUP == 1, "warps that share a row meet");
 static_assert(GROUP % WARP == 0 || (GROUP < WARP && (GROUP & (GROUP - 1)) == 0), "whole warps, or a part of one");
 static_assert(GROUP <= WARP || ROWS_OF_BLOCK == 1, "a group of several warps is a block, or a cluster of blocks");
 
-// Of shared memory, before the copies of rows.
-constexpr int PLACES_OF_ROUNDS = ROUNDS * ROWS_OF_GROUP * ROWS_TOGETHER > 1 ? 2 : 1;
-static_assert(WARPS_OF_GROUP == 1 || PLACES_OF_ROUNDS * WARPS_OF_GROUP * RESULT_BYTES <= PARTIAL_BYTES,
+// Of shared memory, before the copies of rows: of several rounds two places, since a round writes where the one before the last
+// has been read.
+static_assert(WARPS_OF_GROUP == 1 || (ROUNDS * ROWS_OF_GROUP * ROWS_TOGETHER > 1 ? 2 : 1) * WARPS_OF_GROUP * RESULT_BYTES <= PARTIAL_BYTES,
               "what warps leave has room in shared memory");
 static_assert(PARTIAL_BYTES <= SHARED_BYTES, "a launch gives a block as much");
 static_assert(!COPIED || PARTIAL_BYTES + ROWS_TOGETHER * (int)sizeof(Copy) <= SHARED_BYTES, "rows have room in shared memory");
@@ -290,6 +290,7 @@ template <int PASS, class Row> __device__ __forceinline__ void finish_row(const 
 template <int PASS, class Row>
 __device__ __forceinline__ void walk(const Tensors &t, Row &row, const Inputs *inputs, Elements *elements, bool stores, int made)
 {
+    static_assert(PASS < PASSES, "a pass of the row's");
     UNROLL for (int k = 0; k < VECTORS; ++k) {
         const Index at = row.column + k * STEP;
         if (RAGGED && !begins_inside(row.column, k))
@@ -377,6 +378,7 @@ template <int PASS, class Row> __device__ __forceinline__ void make_vectors(cons
 template <int PASS, class Row>
 __device__ __forceinline__ void walk_again(const Tensors &t, Row (&rows)[ROWS_TOGETHER], bool stores, int made)
 {
+    static_assert(PASS >= 0 && PASS < PASSES, "a pass of the rows'");
     if constexpr (PASS > 0)
         walk_again<PASS - 1>(t, rows, stores, made);
     const Index column = rows[0].column;

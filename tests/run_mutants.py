@@ -88,7 +88,7 @@ CASES = {
                 ("row_specials", "f32", dict(M=6)), ("row_softmax", "f16", dict(M=35, N=12345), SMALL),
                 ("row_slope", "f32", dict(M=3, N=1501), "a100", "mi50"), ("row_slope", "f64", dict(M=2, N=4096)),
                 ("row_slope", "f16", dict(M=35, N=12345), SMALL), ("row_affine", "f16", dict(M=32, N=24578), "h200"),
-                ("row_slope", "f16", dict(M=2, N=28000), "h200")],
+                ("row_slope", "f16", dict(M=2, N=28000), "h200"), ("row_causal", "f32", dict(M=6, N=1501))],
     "channelwise": [("channels_last", "f32", dict(M=133, N=64)), ("column_softmax", "f32", dict(M=70, N=33), "a100"),
                     ("channels_last", "f16", dict(M=64, N=96)), ("column_softmax", "f64", dict(M=5, N=6)),
                     ("column_softmax", "bf16", dict(M=300, N=7), "a100"), ("column_statistics", "f32", dict(M=257, N=24)),
@@ -114,7 +114,7 @@ DEVICES = collections.defaultdict(lambda: ("a100", "mi50"), gemm=(SMALL,), skinn
                                   filter_direct=("a100",), filter_gemm=("a100",),
                                   reduce=("a100",), window=("a100",), rowwise=("a100",),
                                   permute=("a100",))
-# Further programs.
+# Further programs, and on which device, if not on an a100.
 TEXTS = {
     "elementwise": ["input x[37, 41] : f32  y[i, j] = x[i, j] + i - 2 * j  output y", "input x[9, 300] : i8  y[i, j:300] = x[i, 299 - j] * j  output y : i8"],
     "loopnest": ["input x[1030, 3] : f32  y[i] = sum[j](x[i, j]) + i * 1e-9 > -0.5  output y"],
@@ -137,7 +137,12 @@ TEXTS = {
                     "input x[519, 1, 16] : f16  input d[519, 1, 16] : f16  dw[c, s:3] = sum[n, v](d[n, c, v] * pad(x[n, c, v + s - 1], 0))  output dw"],
     "rowwise": ["input x[13, 40] : f32  input b[13] : f32  s[i] = sum[j](x[i, j])  t[i] = s[i] * b[i]  y[i, j] = x[i, j] - t[i]  output y",
                 "input x[5, 1500] : f64  a[i] = min[j](x[i, j])  b[i] = sum[j](x[i, j] - a[i])  c[i] = max[j](x[i, j] * b[i])"
-                "  y[i, j] = x[i, j] - c[i]  output y"],
+                "  y[i, j] = x[i, j] - c[i]  output y",
+                "input x[5, 1500] : f32  input b[5] : f32  c[i] = 2 * b[i]  s[i] = sum[j](x[i, j] * c[i])  m[i] = max[j](x[i, j] * s[i])"
+                "  y[i, j] = x[i, j] * c[i] + m[i]  output y  output m",
+                ("input x[32, 24578] : f16  input g[24578] : f32  input b[24578] : f32  input c[24578] : f32  input d[24578] : f32"
+                 "  s[i] = sum[j](x[i, j])  m[i] = max[j]((x[i, j] * g[j] + b[j]) * s[i])"
+                 "  y[i, j] = (x[i, j] - s[i]) * g[j] + b[j] * m[i] + c[j] + d[j]  output y : f16", "h200")],
     "channelwise": ["input x[1000, 64] : f16  mean[c] = sum[i](x[i, c]) / 1000  var[c] = sum[i](sq(x[i, c] - mean[c])) / 1000"
                     "  y[i, c] = (x[i, c] - mean[c]) * rsqrt(var[c] + 0.001)  output y : f16  output mean"],
     "resident": ["input x[2, 3, 1024] : f32  input z[2, 3, 1024] : f16  m[c] = sum[n, j](x[n, c, j]) / 2048"
@@ -253,7 +258,7 @@ class Bench:
         programs = {program.name: program for program in PROGRAMS}
         texts = [(source(programs[name], dtype, sizes), self.small if device == SMALL else device, options_of(programs[name], dtype))
                  for name, dtype, sizes, *devices in CASES[family] for device in devices or DEVICES[family]]
-        texts += [(text, "a100", []) for text in TEXTS.get(family, [])]
+        texts += [((text, "a100") if isinstance(text, str) else text) + ([],) for text in TEXTS.get(family, [])]
         chosen = [self.chosen(self.ranker, text, family, device, more) for text, device, more in texts]
         cases = [case for turn in itertools.zip_longest(*chosen) for case in turn if case]   # those of one text are alike
         return cases + ([(["--device", "a100"], HUGE)] if family == "elementwise" else [])
