@@ -134,6 +134,8 @@ static bool is_identifier(const char *name)
 static ParamOverride read_param(Arena *arena, const char *text)
 {
     const char *equals = strchr(text, '=');
+    if (!equals && is_identifier(text))
+        return (ParamOverride){.name = text};   // who knows the params says what it wants
     if (!equals)
         usage_error("-D wants NAME=NUMBER, not '%s'", text);
     ParamOverride param = {.name = arena_strndup(arena, text, (size_t)(equals - text)), .text = equals + 1};

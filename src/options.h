@@ -48,7 +48,7 @@ typedef struct Options {
     int hang_after;           // seconds that a kernel may run in --verify or --profile; 0: their own limits
     bool force_device;        // profile on a GPU that is not the device
     EvalMath math;
-    ParamOverride params[MAX_PARAMS];   // the last -D of a name; checked to be NAME=NUMBER
+    ParamOverride params[MAX_PARAMS];   // the last -D of a name; checked to be NAME=NUMBER or NAME
     int param_count;
     bool dump[STAGE_COUNT];
     const char *depfile;      // NULL: none

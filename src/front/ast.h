@@ -72,7 +72,7 @@ typedef struct Ast {
     Loc end;                // of the file
 } Ast;
 
-/* `-D NAME=TEXT` from the command line; TEXT is a NUMBER with an optional sign. */
+/* `-D NAME=TEXT` from the command line; TEXT is a NUMBER with an optional sign; NULL, of `-D NAME`, is an error. */
 typedef struct ParamOverride {
     const char *name;
     const char *text;
