@@ -134,14 +134,14 @@ def main():
                 check_example(folder, prefix)
             else:
                 print("NOT TESTED: there is no nvcc here, so examples/cmake was not built")
-        finally:
+            if shutil.which("cpack") and shutil.which("dpkg-deb"):
+                check_package(folder, ours)
+            else:
+                print("NOT TESTED: there is no cpack or dpkg-deb here, so no .deb was made")
+        finally:   # of what was installed, and not of the package
             run("cmake", "-P", ours / "Uninstall.cmake")
         left = [path for path in prefix.rglob("*") if path.is_file()]
         assert not left, f"left behind by the uninstall target: {left}"
-        if shutil.which("cpack") and shutil.which("dpkg-deb"):
-            check_package(folder, ours)
-        else:
-            print("NOT TESTED: there is no cpack or dpkg-deb here, so no .deb was made")
     print("1 passed, 0 failed")
     return 0
 
