@@ -80,6 +80,7 @@ constexpr int LANES = ALONG_K ? (THREADS_K | WARP) & -(THREADS_K | WARP)
 constexpr int PARTS = THREADS_K / LANES;
 constexpr int SUMS = M * TN;
 constexpr Index BLOCKS_N = (N + BN - 1) / BN;
+constexpr bool ALONE = CLUSTER == 1;   // a block has all steps
 
 static_assert(BN % TN == 0 && BK % TK == 0 && USED <= THREADS, "threads cover the block's tile");
 static_assert(THREADS % WARP == 0, "whole warps, some of whose threads may idle");
@@ -168,10 +169,10 @@ __device__ __forceinline__ void multiply(const Tensors &t, Index batch, Index k,
 
 __device__ __forceinline__ void meet()
 {
-    if (CLUSTER > 1)
-        cluster_sync();
-    else
+    if (ALONE)
         block_sync();
+    else
+        cluster_sync();
 }
 
 // One block an SM may take all registers: for more blocks the compiler would put off loads until their first use.
@@ -223,14 +224,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) ENTRY(PARAMETERS)
             if (m < M && n < N) {
                 Value total = 0;
                 UNROLL for (int r = 0; r < CLUSTER; ++r) {
-                    const auto *parts = CLUSTER > 1 ? cluster_map(part, r) : part;
+                    const auto *parts = ALONE ? part : cluster_map(part, r);
                     for (int p = 0; p < PARTS; ++p)
                         total = op_add(total, parts[p][i / BN][i % BN]);
                 }
                 finish(t, batch, m, n, total);
             }
         }
-        if (MEET < M || CLUSTER > 1)
+        if (MEET < M || !ALONE)
             meet();   // none may go on while others read what it left
     }
 }

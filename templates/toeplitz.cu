@@ -125,12 +125,12 @@ struct Mine {
 __device__ __forceinline__ void load_input(const Tensors &t, Element *Xs, Index channel, Index i0, int top,
                                            int first_row, int n0)
 {
-    constexpr int EACH = (BI * ROWS * ROW + THREADS - 1) / THREADS, TOGETHER = PIECES ? 8 : 4;
+    constexpr int TOGETHER = PIECES ? 8 : 4;   // of a thread
     [[maybe_unused]] PieceAnywhere<Element>::Last last;
     if constexpr (!PIECES)
         last.load(input(t), input_size());
 #pragma unroll 1
-    for (int i = 0; i < EACH; i += TOGETHER) {
+    for (int i = 0; i * THREADS < BI * ROWS * ROW; i += TOGETHER) {
         [[maybe_unused]] PieceAnywhere<Element> held[TOGETHER];
         UNROLL for (int j = 0; j < TOGETHER; ++j) {
             const Mine it(i + j, n0);

@@ -64,11 +64,10 @@ CASES = {
              ("gemm", "f16", dict(M=70, N=8, K=8400)), ("gemm", "bf16", dict(M=300, N=40, K=24))],
     "bulk": [("bulk", "f16", dict(M=130, K=72), "h200"), ("bulk_turned", "bf16", dict(M=9, N=64, K=90), "h200")],
     "skinny": [("skinny", "f32", dict(N=40, K=72)), ("skinny", "f16", dict(N=33, K=130)), ("skinny_transposed", "f32", dict(M=4, N=19, K=136)),
-               ("skinny_transposed", "f16", dict(M=5, N=34, K=67)), ("skinny_vector", "f64", dict(N=9, K=104)),
-               ("skinny", "i8", dict(N=7, K=515))],
-    "toeplitz": [("toeplitz", "f16", dict(M=5, N=18)), ("toeplitz", "bf16", dict(M=17, N=9)), ("toeplitz_turned", "f16", dict(M=1, N=70)),
-                 ("toeplitz_turned", "bf16", dict(M=3, N=24)), ("toeplitz_lines", "f16", dict(M=17, N=33)),
-                 ("toeplitz_beside", "f16", dict(M=5, N=18))],
+               ("skinny_transposed", "f16", dict(M=5, N=34, K=67)), ("skinny_transposed", "f16", dict(M=6, N=20, K=36)),
+               ("skinny_vector", "f64", dict(N=9, K=104)), ("skinny", "i8", dict(N=7, K=515))],
+    "toeplitz": [("toeplitz", "f16", dict(M=5, N=18)), ("toeplitz", "bf16", dict(M=17, N=9)), ("toeplitz_turned", "f16", dict(M=1, N=65)),
+                 ("toeplitz_lines", "f16", dict(M=17, N=33)), ("toeplitz_beside", "f16", dict(M=5, N=18))],
     "reduce": [("rows", "f32", dict(M=37, N=1023), "a100", "mi50"), ("columns", "f32", dict(M=257, N=70)),
                ("rows", "f16", dict(M=5, N=4096)), ("everything", "i32", dict(M=9, N=1000)), ("columns", "i8", dict(M=67, N=128)),
                ("product", "f64", dict(M=13, N=5)), ("columns", "f32", dict(M=3, N=1024)),
@@ -110,14 +109,32 @@ CASES = {
                 ("turned_inside", "f16", dict(P=8, M=301, N=151))],
 }
 # Where neither the width of a warp nor clusters matter, one device tells as much as several.
-DEVICES = collections.defaultdict(lambda: ("a100", "mi50"), gemm=(SMALL,), skinny=("h200",), toeplitz=("h200",), depthwise=("h200",),
+DEVICES = collections.defaultdict(lambda: ("a100", "mi50"), gemm=(SMALL,), skinny=("h200",), toeplitz=(SMALL,), depthwise=("h200",),
                                   filter_direct=("a100",), filter_gemm=("a100",),
                                   reduce=("a100",), window=("a100",), rowwise=("a100",),
                                   permute=("a100",))
-# Further programs, and on which device, if not on an a100.
+TEXT_DEVICE = collections.defaultdict(lambda: "a100", skinny="h200", toeplitz=SMALL)
+# Further programs, and on which device, if not on that one.
 TEXTS = {
     "elementwise": ["input x[37, 41] : f32  y[i, j] = x[i, j] + i - 2 * j  output y", "input x[9, 300] : i8  y[i, j:300] = x[i, 299 - j] * j  output y : i8"],
     "loopnest": ["input x[1030, 3] : f32  y[i] = sum[j](x[i, j]) + i * 1e-9 > -0.5  output y"],
+    "skinny": ["input x[17] : f32  input B[17, 16] : f32  y[n] = sum[k](x[k] * B[k, n])  output y",
+               "input A[5, 70] : f32  input x[70] : f32  y[i] = sum[k](A[i, k] * x[k])  output y",
+               "input A[2, 3, 40] : f32  input B[2, 40, 8] : f32  y[b, i, n] = sum[k](A[b, i, k] * B[b, k, n])  output y",
+               "input A[11, 40] : f16  input B[40, 200] : f16  y[i, n] = sum[k](A[i, k] * B[k, n])  output y : f16"],
+    "toeplitz": ["input x[5, 4, 16, 8] : f16  input w[4, 9, 9] : f16"
+                 "  y[n, c, h:16, v:8] = sum[r, s](pad(x[n, c, h + r - 4, v + s - 4], 0) * w[c, r, s])  output y : f16",
+                 "input x[5, 1, 9, 8] : f16  input w[1, 23, 9] : f16"
+                 "  y[n, c, h:9, v:8] = sum[r, s](pad(x[n, c, h + r - 11, v + s - 4], 0) * w[c, r, s])  output y : f16",
+                 "input x[2, 4, 40] : f16  input w[4, 3] : f16  y[n, c, v:38] = sum[s](x[n, c, v + s] * w[c, s])  output y",
+                 "input x[9, 5, 1, 8] : f16  input w[5, 2, 4] : f16"
+                 "  y[n, c, h:2, v:8] = sum[r, s](pad(x[n, c, h + r - 1, v + s - 1], 0) * w[c, r, s])  output y",
+                 "input x[5, 4, 6, 13] : f16  input w[4, 17, 9] : f16"
+                 "  y[n, c, h:6, v:13] = sum[r, s](pad(x[n, c, h + r - 8, v + s - 4], 0) * w[c, r, s])  output y : f16",
+                 "input x[2, 2, 19, 16] : f16  input w[2, 3, 3] : f16"
+                 "  y[n, c, h:12, v:12] = sum[r, s](x[n, c, h + r + 5, v + s + 2] * w[c, r, s])  output y : f16",
+                 "input x[1, 2, 9, 72] : bf16  input w[2, 3, 19] : bf16"
+                 "  y[n, c, h:9, v:72] = sum[r, s](pad(x[n, c, h + r - 1, v + s - 9], 0) * w[c, r, s])  output y : bf16"],
     "reduce": ["input x[37, 1023] : f32  y[i] = sum[j](select(j < 25 * i, x[i, j], 1))  output y"],
     "window": ["input x[9, 41, 23] : f32  y[h:8, v:20, c:11] = sum[r:2, s:3, q:3](x[h + r, 2 * v + s, 2 * c + q])  output y",
                "input x[7, 25, 9] : f64  y[p, v:25, c:9] = sum[s:3, q:3](pad(x[p, v + s - 1, c + q - 1], 0))  output y"],
@@ -229,6 +246,11 @@ PRELUDE_CASES = [
     "input x[6, 40] : f32  t[i, j] = select(j <= 4 * i + 1, x[i, j], -1)  m[i] = max[j](t[i, j])  e[i, j] = exp(t[i, j] - m[i])"
     "  s[i] = sum[j](e[i, j])  y[i, j] = e[i, j] / s[i]  output y",
     "input m[4096] : b1  input x[4096] : f16  y[i] = select(m[i], x[i], 0)  n[i] = x[i] > 0 || m[i]  output y : f16  output n",
+    "input x[3, 2, 9, 24] : f16  input d[3, 2, 7, 16] : f16  w[c, r:3, s:9] = sum[n, h, v](d[n, c, h, v] * x[n, c, h + r, v + s])  output w",
+    "input x[2, 10, 9, 40] : f32  input d[2, 10, 4, 40] : f32"
+    "  w[c, r:7, s:8] = sum[n, h:4, v:7](d[n, c, h, v] * pad(x[n, c, h + r - 1, v + s - 1], 0))  output w",
+    "input x[2, 31, 9, 40] : f32  input d[2, 31, 4, 40] : f32"
+    "  w[c, r:5, s:4] = sum[n, h:4, v:7](d[n, c, h, v] * pad(x[n, c, h + r - 1, v + s - 1], 0))  output w",
 ]
 
 
@@ -256,10 +278,10 @@ class Bench:
 
     def family_cases(self, family):
         programs = {program.name: program for program in PROGRAMS}
-        texts = [(source(programs[name], dtype, sizes), self.small if device == SMALL else device, options_of(programs[name], dtype))
+        texts = [(source(programs[name], dtype, sizes), device, options_of(programs[name], dtype))
                  for name, dtype, sizes, *devices in CASES[family] for device in devices or DEVICES[family]]
-        texts += [((text, "a100") if isinstance(text, str) else text) + ([],) for text in TEXTS.get(family, [])]
-        chosen = [self.chosen(self.ranker, text, family, device, more) for text, device, more in texts]
+        texts += [((text, TEXT_DEVICE[family]) if isinstance(text, str) else text) + ([],) for text in TEXTS.get(family, [])]
+        chosen = [self.chosen(self.ranker, text, family, self.small if device == SMALL else device, more) for text, device, more in texts]
         cases = [case for turn in itertools.zip_longest(*chosen) for case in turn if case]   # those of one text are alike
         return cases + ([(["--device", "a100"], HUGE)] if family == "elementwise" else [])
 
