@@ -40,6 +40,7 @@ constexpr int TC = 8;                                         // columns of d th
 constexpr int SHARES = 4, ROW_SHARES = 1;                     // threads that share taps: of images, of rows
 constexpr int BATCH = 4;                                      // images of a step
 constexpr int THREADS = 512;
+constexpr Index BLOCKS_K = 1, STEPS = 16;                     // blocks of a channel
 constexpr int GROUPS_K = 8, GROUPS_L = 4, GROUPS_C = 4;       // threads down and along taps, along d
 constexpr int SKIP = 1, MARGIN = 16;                          // taps too many, before the first; zeros before x
 constexpr int PITCH_X = 64, PITCH_D = 32;                     // elements from row to row
@@ -77,7 +78,6 @@ constexpr int VECTOR = 4;
 constexpr int WINDOW = TC + TL;   // columns of x; the last one meets none
 constexpr int UNITS = GROUPS_L * GROUPS_C;
 constexpr int PARTS = SHARES * ROW_SHARES * GROUPS_C;   // of each tap's sum
-constexpr Index BLOCKS_K = (KH + BK - 1) / BK, STEPS = (IMAGES + BATCH - 1) / BATCH;
 using X = typename SourceX::Element;
 using D = typename SourceD::Element;
 using PlaneX = Plane<SourceX, XH, XW, PITCH_X, MARGIN>;

@@ -38,7 +38,9 @@ constexpr int BK = 32;                                        // rows of taps of
 constexpr int TK = 4, TJ = 32;                                // of a warp: rows of taps, columns of d
 constexpr int SHARES = 1;                                     // warps that share taps and columns: of images
 constexpr int BATCH = 4;                                      // images of a step
+constexpr Index BLOCKS_K = 1, STEPS = 16;                     // blocks of a channel
 constexpr int GROUPS_K = 8, GROUPS_J = 1;                     // of warps
+constexpr int LANE_TAPS = 1;                                  // of a row of taps
 constexpr int WIDE_D = 32, PITCH_X = 40, PITCH_D = 40;   // rows in shared memory
 constexpr int ZEROS = 32;                                     // a row for those that no picture has
 constexpr int BAND = -16, PAIRS = 4;   // where x begins beside a warp's columns of d; pairs of tiles from there
@@ -71,8 +73,6 @@ __device__ __forceinline__ void finish(const Tensors &t, Index channel, int k, i
 
 constexpr int AM = 16, AN = 8, AK = 16;                              // what one instruction multiplies
 constexpr int TILES_J = TJ / AM, PARTS = GROUPS_J * SHARES, WARPS = GROUPS_K * PARTS, THREADS = WARPS * WARP;
-constexpr int LANE_TAPS = (KW + WARP - 1) / WARP;
-constexpr Index BLOCKS_K = (KH + BK - 1) / BK, STEPS = (IMAGES + BATCH - 1) / BATCH;
 using PlaneX = Plane<SourceX, XH, XW, PITCH_X, 0>;
 using PlaneD = Plane<SourceD, DH, DW, PITCH_D, 0>;
 constexpr int STEP_X = BATCH * PlaneX::ELEMENTS, STEP_D = BATCH * PlaneD::ELEMENTS;   // elements
@@ -101,15 +101,16 @@ struct Product {
 
     // Tiles of x that columns [j0, j0 + TJ) of d meet, in the row that starts at `row`; others are never
     // multiplied.
+    static __device__ __forceinline__ int column_of(int j0, int p) { return j0 + BAND + p * 16; }
     static __device__ __forceinline__ bool is_inside(int j0, int p)
     {
-        return j0 + BAND + p * 16 >= 0 && j0 + BAND + p * 16 < XW;
+        return column_of(j0, p) >= 0 && column_of(j0, p) < XW;
     }
     static __device__ __forceinline__ void load(unsigned (&b)[PAIRS][4], const Element *row, int j0)
     {
         UNROLL for (int p = 0; p < PAIRS; ++p)
             if (is_inside(j0, p))
-                load_matrices_turned(b[p], row + (j0 + BAND + p * 16));
+                load_matrices_turned(b[p], row + column_of(j0, p));
     }
 
     // Rows i0 … i0 + 15 of one picture: while those of x for one row of taps are multiplied, the next ones

@@ -237,6 +237,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
         tile.shares, tile.row_shares);
     strbuf_printf(out, "constexpr int BATCH = %d;   // images of a step\n", tile.shares);
     strbuf_printf(out, "constexpr int THREADS = %d;\n", plan->threads);
+    filter_gradient_emit_blocks(out, &gradient, tile.block_taps, tile.shares);
     emit_layout(out, plan->fusion, &gradient, &tile);
     filter_gradient_emit_functions(out, plan, &gradient);
 }

@@ -258,7 +258,10 @@ static void emit(StrBuf *out, const KernelPlan *plan)
                   tile.shares);
     strbuf_printf(out, "constexpr int BATCH = %d;   // images of a step\n", tile.images);
     GemmLayout layout = layout_of(&gradient, &tile);
+    filter_gradient_emit_blocks(out, &gradient, tile.block_taps, tile.images);
     emit_layout(out, &layout);
+    strbuf_printf(out, "constexpr int LANE_TAPS = %" PRId64 ";   // of a row of taps\n",
+                  ceil_div(gradient.taps_along, plan->device->warp_size));
     filter_gradient_emit_functions(out, plan, &gradient);
 }
 

@@ -213,6 +213,13 @@ void filter_gradient_emit_sizes(StrBuf *out, const FilterGradient *gradient)
                   gradient->top, gradient->left);
 }
 
+void filter_gradient_emit_blocks(StrBuf *out, const FilterGradient *gradient, int64_t taps, int64_t images)
+{
+    strbuf_printf(out,
+                  "constexpr Index BLOCKS_K = %" PRId64 ", STEPS = %" PRId64 ";   // blocks of a channel\n",
+                  ceil_div(gradient->taps_down, taps), ceil_div(gradient->shape.summed.extent, images));
+}
+
 static void emit_source(StrBuf *out, const Scope *scope, const Depthwise *shape, const Pictures *pictures,
                         char name)
 {
