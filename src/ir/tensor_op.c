@@ -86,21 +86,6 @@ bool affine_range(const Affine *form, const int64_t *extents, int axis_count, in
     return true;
 }
 
-int64_t affine_extent(const Affine *form, const int64_t *tile, int axis_count)
-{
-    const int64_t most = (int64_t)1 << 62;
-    int64_t extent = 1;
-    for (int a = 0; a < axis_count; a++) {
-        int64_t reach;
-        if (!form->coef[a])
-            continue;
-        if (!checked_mul(form->coef[a] < 0 ? -form->coef[a] : form->coef[a], tile[a] - 1, &reach) ||
-            !checked_add(extent, reach, &extent) || extent > most)
-            return most;
-    }
-    return extent;
-}
-
 Affine affine_substitute(const Affine *form, const Affine *forms, int axis_count)
 {
     Affine result = affine_constant(form->constant);
@@ -122,7 +107,8 @@ Affine access_offset(const Access *access)
         const Dim *dim = &access->dims[d];
         offset.constant = fitting_add(offset.constant, fitting_mul(stride, dim->index.constant));
         for (int a = 0; a < MAX_AXES; a++)
-            offset.coef[a] = fitting_add(offset.coef[a], fitting_mul(stride, dim->index.coef[a]));
+            if (dim->index.coef[a])
+                offset.coef[a] = fitting_add(offset.coef[a], fitting_mul(stride, dim->index.coef[a]));
         stride = fitting_mul(stride, dim->size);
     }
     return offset;

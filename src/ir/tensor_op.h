@@ -167,7 +167,20 @@ int affine_single_axis(const Affine *form);
 bool affine_range(const Affine *form, const int64_t *extents, int axis_count, int64_t *low, int64_t *high);
 /* How far the dimension reaches inside a tile of `tile[axis]` points:
    for `2*oh + kh` and 4 oh's and 3 kh's, 2*(4-1) + 1*(3-1) + 1 = 9 elements. At most 2^62: no tensor is as long. */
-int64_t affine_extent(const Affine *form, const int64_t *tile, int axis_count);
+static inline int64_t affine_extent(const Affine *form, const int64_t *tile, int axis_count)
+{
+    const int64_t most = (int64_t)1 << 62;
+    int64_t extent = 1;
+    for (int a = 0; a < axis_count; a++) {
+        int64_t reach;
+        if (!form->coef[a])
+            continue;
+        if (__builtin_mul_overflow(form->coef[a] < 0 ? -form->coef[a] : form->coef[a], tile[a] - 1, &reach) ||
+            __builtin_add_overflow(extent, reach, &extent) || extent > most)
+            return most;
+    }
+    return extent;
+}
 /* Replace axis i by forms[i]. */
 Affine affine_substitute(const Affine *form, const Affine *forms, int axis_count);
 /* Flat row-major offset of an access as one form, in elements. */

@@ -33,6 +33,7 @@ enum {
 typedef struct Construction {
     const TileRules *rules;
     const DeviceSpec *device;
+    PerfProblem problem;
     Tolerance *tolerance;
     Arena *arena;
     RProgram **programs;      // MAX_PROGRAMS places
@@ -93,7 +94,7 @@ static PruneReason record(Construction *c, const RTile *inner, const RTile *shar
     program->tile[LEVEL_SHARED] = *shared;
     PruneReason reason;
     c->spare = program;
-    if (!rprogram_complete(c->rules, c->device, program, &reason))
+    if (!rprogram_complete(c->rules, &c->problem, c->device, program, &reason))
         return reason;
     c->spare = NULL;
     c->programs[c->count++] = program;
@@ -378,6 +379,7 @@ int rprogram_construct(Arena *arena, const TileRules *rules, const DeviceSpec *d
     Tolerance tolerance = {0};
     Construction c = {
         .rules = rules, .device = device, .tolerance = &tolerance, .arena = arena, .stats = stats};
+    c.problem = perf_problem(&rules->space);
     c.programs = arena_room(arena, MAX_PROGRAMS * sizeof *c.programs);
     c.slots = NEW_ARRAY(arena, uint16_t, SLOTS);
     for (int a = 0; a < rules->space.axis_count; a++)

@@ -32,14 +32,14 @@ typedef struct Selection {
     int picked_count;
 } Selection;
 
-/* How many picked programs have the register tile or the block tile of this one. */
-static void count_alike(const Selection *s, const RProgram *program, int *registers, int *blocks)
+/* Have fewer than `most` of the picked programs the register tile of this one, or the block tile? */
+typedef bool IsAlike(const TileSpace *space, const RProgram *a, const RProgram *b);
+static bool is_rare(const Selection *s, const RProgram *program, IsAlike *is_alike, int most)
 {
-    *registers = *blocks = 0;
-    for (int i = 0; i < s->picked_count; i++) {
-        *registers += same_register_tile(s->space, s->picks[i], program);
-        *blocks += same_block_tile(s->space, s->picks[i], program);
-    }
+    int alike = 0;
+    for (int i = 0; i < s->picked_count && alike < most; i++)
+        alike += is_alike(s->space, s->picks[i], program);
+    return alike < most;
 }
 
 /* Three passes over the programs, each less strict. */
@@ -47,13 +47,12 @@ typedef enum DiversityPass { PASS_BOTH_RARE, PASS_ONE_NEW, PASS_ANY } DiversityP
 
 static bool admits(const Selection *s, DiversityPass pass, const RProgram *program)
 {
-    int registers, blocks, cap = (int)ceil_div(s->keep, DISTINCT_TILES);
+    int cap = (int)ceil_div(s->keep, DISTINCT_TILES);
     if (pass == PASS_ANY)
         return true;
-    count_alike(s, program, &registers, &blocks);
     if (pass == PASS_ONE_NEW)
-        return registers == 0 || blocks == 0;
-    return registers < cap && blocks < cap;
+        return is_rare(s, program, same_register_tile, 1) || is_rare(s, program, same_block_tile, 1);
+    return is_rare(s, program, same_register_tile, cap) && is_rare(s, program, same_block_tile, cap);
 }
 
 static void pick(Selection *s, DiversityPass pass)

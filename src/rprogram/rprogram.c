@@ -148,8 +148,8 @@ static int64_t panel_rows(const TileRules *rules, const RTile *shared, double bl
     return panel > 1 ? panel : 1;
 }
 
-bool rprogram_complete(const TileRules *rules, const DeviceSpec *device, RProgram *program,
-                       PruneReason *reason)
+bool rprogram_complete(const TileRules *rules, const PerfProblem *problem, const DeviceSpec *device,
+                       RProgram *program, PruneReason *reason)
 {
     if (!fill_shape(rules, device, program, reason))
         return false;
@@ -166,9 +166,9 @@ bool rprogram_complete(const TileRules *rules, const DeviceSpec *device, RProgra
     *reason = PRUNE_GRID;
     if (program->cooperative && program->grid > (int64_t)blocks * device->sm_count)
         return false;
-    program->tile[LEVEL_GLOBAL] = rtile_problem(&rules->space);
+    program->tile[LEVEL_GLOBAL] = problem->whole;
     program->panel = panel_rows(rules, &program->tile[LEVEL_SHARED], (double)blocks * device->sm_count);
-    program->perf = perf_estimate(rules, program, device);
+    program->perf = perf_estimate(rules, problem, program, device);
     return true;
 }
 

@@ -51,8 +51,8 @@ int rprogram_construct(Arena *arena, const TileRules *rules, const DeviceSpec *d
 
 /* Fills grid, threads, shared_bytes, registers, panel and perf from the tiles. False, with the
    reason, if a limit of the device is broken. */
-bool rprogram_complete(const TileRules *rules, const DeviceSpec *device, RProgram *program,
-                       PruneReason *reason);
+bool rprogram_complete(const TileRules *rules, const PerfProblem *problem, const DeviceSpec *device,
+                       RProgram *program, PruneReason *reason);
 
 /* The padding, which only programs that are kept need. */
 void rprogram_pad(const TileRules *rules, const DeviceSpec *device, RProgram *program);

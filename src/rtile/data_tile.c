@@ -2,20 +2,6 @@
 #include "base/checked.h"
 #include "rtile/rtile.h"
 
-int64_t size_product(int64_t a, int64_t b)
-{
-    int64_t product;
-    return checked_mul(a, b, &product) ? product : INT64_MAX;
-}
-
-bool data_tile_depends(const DataTile *tile, int axis)
-{
-    for (int d = 0; d < tile->rank; d++)
-        if (tile->dims[d].index.coef[axis])
-            return true;
-    return false;
-}
-
 uint32_t data_tile_axes(const DataTile *tile, int axis_count)
 {
     uint32_t axes = 0;

@@ -4,6 +4,7 @@
 // describes its kernel by TileRules: which axes are tiled, what each tile must hold, and what the
 // kernel's threads may share.
 #pragma once
+#include "base/checked.h"
 #include "hal/device.h"
 #include "ir/tensor_op.h"
 #include "schedule/schedule.h"   // a value that rules hold; this floor does not look into it
@@ -131,10 +132,20 @@ struct TileRules {
 // ---- data_tile.c: what a data tile holds and moves ----
 
 /* a * b, or INT64_MAX: sizes this large are refused by every limit. Both are at least 0. */
-int64_t size_product(int64_t a, int64_t b);
+static inline int64_t size_product(int64_t a, int64_t b)
+{
+    int64_t product;
+    return checked_mul(a, b, &product) ? product : INT64_MAX;
+}
 
 /* Does the data tile change when the axis advances? */
-bool data_tile_depends(const DataTile *tile, int axis);
+static inline bool data_tile_depends(const DataTile *tile, int axis)
+{
+    for (int d = 0; d < tile->rank; d++)
+        if (tile->dims[d].index.coef[axis])
+            return true;
+    return false;
+}
 
 /* All axes along which it does, as bits. */
 uint32_t data_tile_axes(const DataTile *tile, int axis_count);
@@ -227,7 +238,10 @@ void rules_chosen(const TileRules *rules, void *choice, size_t size);
 
 /* Are the register tiles of a block laid side by side along the axis? If not, each thread walks it
    step by step. */
-bool axis_shared_by_threads(const TileRules *rules, int axis);
+static inline bool axis_shared_by_threads(const TileRules *rules, int axis)
+{
+    return !rules->space.axes[axis].reduction || rules->threads_reduce;
+}
 
 /* Staged tiles pass through registers: the kernel has it so, or the device has no asynchronous copies. */
 bool goes_through_registers(const TileRules *rules, const DeviceSpec *device);

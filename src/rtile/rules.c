@@ -33,11 +33,6 @@ void rules_chosen(const TileRules *rules, void *choice, size_t size)
     memcpy(choice, rules->choice.bytes, size);
 }
 
-bool axis_shared_by_threads(const TileRules *rules, int axis)
-{
-    return !rules->space.axes[axis].reduction || rules->threads_reduce;
-}
-
 bool goes_through_registers(const TileRules *rules, const DeviceSpec *device)
 {
     return rules->copies_through_registers || !device->has.async_copy;

@@ -350,21 +350,21 @@ static BoundBy largest_term(const PerfEstimate *perf)
 
 static void estimate_work(const KernelCounts *kernel, PerfEstimate *perf)
 {
-    double wanted = all_points(kernel->space, &kernel->problem);
+    double wanted = all_points(kernel->space, &kernel->problem->whole);
     double done = all_points(kernel->space, &kernel->padded);
     perf->flops = done * kernel->space->flops;
     perf->instructions = done * kernel->space->instructions;
     perf->padding_waste = 1 - wanted / done;
 }
 
-PerfEstimate perf_estimate(const TileRules *rules, const RProgram *program,
+PerfEstimate perf_estimate(const TileRules *rules, const PerfProblem *problem, const RProgram *program,
                            const DeviceSpec *device)
 {
     PerfEstimate perf = {0};
     bool in_turn = rules->schedule.pace == PACE_IN_TURN;
     perf.blocks_per_sm = perf_blocks_per_sm(device, program->threads, program->registers,
                                             program->shared_bytes, &perf.limiter);
-    KernelCounts kernel = kernel_counts(rules, program, device, perf.blocks_per_sm);
+    KernelCounts kernel = kernel_counts(rules, problem, program, device, perf.blocks_per_sm);
     if (kernel.resident < perf.blocks_per_sm)
         perf.limiter = LIMIT_GRID;
     perf.waves = (double)program->dealt / (perf.blocks_per_sm * (double)device->sm_count);

@@ -36,6 +36,15 @@ typedef struct PerfEstimate {
     BoundBy bound_by;
 } PerfEstimate;
 
+/* What all programs of a kernel share. */
+typedef struct PerfProblem {
+    RTile whole;                      // the problem as a tile
+    double bytes[MAX_DATA_TILES];     // different ones of each data tile inside it
+    uint32_t axes[MAX_DATA_TILES];    // along which a data tile changes, as bits
+} PerfProblem;
+
+PerfProblem perf_problem(const TileSpace *space);
+
 struct RProgram;
 
 /* Gflop/s of the unit; a device without it falls back to its fp32 lanes. */
@@ -52,5 +61,5 @@ int perf_blocks_per_sm(const DeviceSpec *device, int threads, int registers, int
                        Limiter *limiter);
 
 /* Needs a completed program: all but `perf` filled in. */
-PerfEstimate perf_estimate(const TileRules *rules, const struct RProgram *program,
+PerfEstimate perf_estimate(const TileRules *rules, const PerfProblem *problem, const struct RProgram *program,
                            const DeviceSpec *device);

@@ -81,11 +81,9 @@ static void count_bytes(KernelCounts *kernel)
     int transaction_bytes = kernel->device->dram.transaction_bytes;
     for (int i = 0; i < kernel->space->tile_count; i++) {
         const DataTile *data = &kernel->space->tiles[i];
-        kernel->axes[i] = data_tile_axes(data, axis_count);
         kernel->bytes[i] = (TileBytes){
             .thread = data_tile_bytes(data, kernel->inner, axis_count),
             .block = data_tile_bytes(data, kernel->shared, axis_count),
-            .problem = data_tile_bytes(data, &kernel->problem, axis_count),
             .moved = data_tile_traffic(data, kernel->shared, axis_count, transaction_bytes),
         };
     }
@@ -127,8 +125,18 @@ static void count_in_flight(KernelCounts *kernel)
     }
 }
 
-KernelCounts kernel_counts(const TileRules *rules, const RProgram *program, const DeviceSpec *device,
-                     int blocks_per_sm)
+PerfProblem perf_problem(const TileSpace *space)
+{
+    PerfProblem problem = {.whole = rtile_problem(space)};
+    for (int i = 0; i < space->tile_count; i++) {
+        problem.bytes[i] = data_tile_bytes(&space->tiles[i], &problem.whole, space->axis_count);
+        problem.axes[i] = data_tile_axes(&space->tiles[i], space->axis_count);
+    }
+    return problem;
+}
+
+KernelCounts kernel_counts(const TileRules *rules, const PerfProblem *problem, const RProgram *program,
+                           const DeviceSpec *device, int blocks_per_sm)
 {
     const TileSpace *space = &rules->space;
     KernelCounts kernel = {.rules = rules, .space = space, .device = device};
@@ -136,7 +144,7 @@ KernelCounts kernel_counts(const TileRules *rules, const RProgram *program, cons
     kernel.block_tiles = rules->fills_once ? (double)program->dealt : kernel.blocks * program->turns;
     kernel.inner = &program->tile[LEVEL_REGISTER];
     kernel.shared = &program->tile[LEVEL_SHARED];
-    kernel.problem = rtile_problem(space);
+    kernel.problem = problem;
     kernel.padded = padded_problem(space, kernel.shared);
     kernel.walk = thread_walk(rules, kernel.shared, kernel.inner);
     kernel.cluster = at_least(rules->cluster_blocks, 1);

@@ -4,7 +4,7 @@
 
 /* Different bytes of a data tile, and what a block moves for its own in whole transactions. */
 typedef struct TileBytes {
-    double thread, block, problem;   // inside the register tile, the shared tile, the problem
+    double thread, block;   // inside the register tile, the shared tile
     double moved;
 } TileBytes;
 
@@ -14,7 +14,7 @@ typedef struct KernelCounts {
     const TileSpace *space;
     const DeviceSpec *device;
     const RTile *inner, *shared;   // register and shared tile
-    RTile problem;
+    const PerfProblem *problem;
     RTile padded;                  // the problem, rounded up to whole shared tiles
     RTile walk;                    // what a thread advances by at once along each axis
     double blocks;
@@ -36,22 +36,26 @@ typedef struct KernelCounts {
     double staging_instructions;   // of one step, to find what is staged
     double in_flight_bytes;        // asked for and not yet there, over the whole device
     TileBytes bytes[MAX_DATA_TILES];
-    uint32_t axes[MAX_DATA_TILES];   // along which a data tile changes, as bits
 } KernelCounts;
 
 /* Counts of a completed program, of which `blocks_per_sm` fit on one SM. */
-KernelCounts kernel_counts(const TileRules *rules, const RProgram *program, const DeviceSpec *device,
-                     int blocks_per_sm);
+KernelCounts kernel_counts(const TileRules *rules, const PerfProblem *problem, const RProgram *program,
+                           const DeviceSpec *device, int blocks_per_sm);
 
 static inline const TileBytes *bytes_of(const KernelCounts *kernel, const DataTile *data)
 {
     return &kernel->bytes[data - kernel->space->tiles];
 }
 
+static inline double problem_bytes_of(const KernelCounts *kernel, const DataTile *data)
+{
+    return kernel->problem->bytes[data - kernel->space->tiles];
+}
+
 /* Does the data tile change when the axis advances? */
 static inline bool depends(const KernelCounts *kernel, const DataTile *data, int axis)
 {
-    return kernel->axes[data - kernel->space->tiles] >> axis & 1;
+    return kernel->problem->axes[data - kernel->space->tiles] >> axis & 1;
 }
 
 /* Product over the axes of one kind of ceil(outer / inner). */

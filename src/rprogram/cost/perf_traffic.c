@@ -50,7 +50,7 @@ static bool stays_in_l1(const KernelCounts *kernel)
         return false;
     for (int i = 0; i < kernel->space->tile_count; i++)
         if (is_for_all_blocks(kernel, &kernel->space->tiles[i]))
-            bytes += kernel->bytes[i].problem;
+            bytes += kernel->problem->bytes[i];
     return bytes <= kernel->l1_bytes;
 }
 
@@ -58,7 +58,7 @@ static bool stays_in_l1(const KernelCounts *kernel)
 static double l2_bytes_of(const KernelCounts *kernel, const DataTile *data)
 {
     if (is_for_all_blocks(kernel, data) && stays_in_l1(kernel))
-        return at_most(kernel->blocks, kernel->device->sm_count) * bytes_of(kernel, data)->problem;
+        return at_most(kernel->blocks, kernel->device->sm_count) * problem_bytes_of(kernel, data);
     double scatter = data->staged ? 1 : at_least(data->scatter, 1);
     /* Each neighbour reads its part. */
     bool shared = data->staged && !depends(kernel, data, kernel->rules->neighbour_axis);
@@ -80,7 +80,7 @@ typedef struct Wave {
    remain that each of these stands for. */
 static double widen(const KernelCounts *kernel, RTile *wave, int axis, double most, double left)
 {
-    int64_t extent = kernel->problem.size[axis], block = kernel->shared->size[axis];
+    int64_t extent = kernel->problem->whole.size[axis], block = kernel->shared->size[axis];
     double made = (double)ceil_div(wave->size[axis], block);
     double times = at_most(ceil(left), ceil(at_most((double)ceil_div(extent, block), most) / made));
     double reached = times * made * (double)block;
@@ -94,7 +94,7 @@ static double widen(const KernelCounts *kernel, RTile *wave, int axis, double mo
 static Wave find_wave(const KernelCounts *kernel)
 {
     const TileSpace *space = kernel->space;
-    RTile tile = kernel->problem;
+    RTile tile = kernel->problem->whole;
     for (int a = 0; a < space->axis_count; a++)
         if (!space->axes[a].reduction && tile.size[a] > kernel->shared->size[a])
             tile.size[a] = kernel->shared->size[a];
@@ -122,7 +122,7 @@ static double touched_bytes(const KernelCounts *kernel, const RTile *of)
    Those that neighbours share are needed again at once, those that come in cycles after one of them. */
 static RTile before_again(const KernelCounts *kernel, const DataTile *data, const RTile *wave)
 {
-    RTile before = kernel->problem;
+    RTile before = kernel->problem->whole;
     for (int d = 0; d < data->rank && d < MAX_REPEATED; d++)
         for (int a = 0; a < kernel->space->axis_count && data->repeats[d].run; a++) {
             const Repeats *repeats = &data->repeats[d];
@@ -137,9 +137,12 @@ static RTile before_again(const KernelCounts *kernel, const DataTile *data, cons
 /* Share of what is touched before an element is needed again that L2 keeps. */
 static double hit_share(const KernelCounts *kernel, const DataTile *data, const RTile *wave, double problem_bytes)
 {
-    RTile before = before_again(kernel, data, wave);
-    bool all = memcmp(&before, &kernel->problem, sizeof before) == 0;
-    double bytes = all ? problem_bytes : touched_bytes(kernel, &before);
+    double bytes = problem_bytes;
+    if (data->repeats[0].run || data->repeats[1].run) {
+        RTile before = before_again(kernel, data, wave);
+        bool all = memcmp(&before, &kernel->problem->whole, sizeof before) == 0;
+        bytes = all ? problem_bytes : touched_bytes(kernel, &before);
+    }
     return at_most((double)kernel->device->l2_bytes / at_least(bytes, 1), 1);
 }
 
@@ -154,7 +157,7 @@ static double hit_share(const KernelCounts *kernel, const DataTile *data, const 
 static double dram_bytes_of(const KernelCounts *kernel, const DataTile *data, const Wave *wave,
                             double l2_bytes, double hit)
 {
-    double once = bytes_of(kernel, data)->problem;
+    double once = problem_bytes_of(kernel, data);
     double wave_bytes = data_tile_bytes(data, &wave->tile, kernel->space->axis_count);
     double streamed = at_most(wave->count * wave_bytes, l2_bytes);
     return once + at_least(streamed - once, 0) * (1 - hit);
@@ -177,13 +180,13 @@ void estimate_traffic(const KernelCounts *kernel, PerfEstimate *perf)
     perf->l2_load_bytes = kernel->blocks * (double)schedule_scratch_reads(&kernel->rules->schedule);
     double problem_bytes = 0;
     for (int i = 0; i < space->tile_count; i++)
-        problem_bytes += kernel->bytes[i].problem;
+        problem_bytes += kernel->problem->bytes[i];
     for (int i = 0; i < space->tile_count; i++) {
         const DataTile *data = &space->tiles[i];
         double l2_bytes = l2_bytes_of(kernel, data);
         if (data->output) {
             perf->l2_store_bytes += l2_bytes;
-            perf->dram_store_bytes += kernel->bytes[i].problem;
+            perf->dram_store_bytes += kernel->problem->bytes[i];
             if (data->staged || data->lines > 0)
                 perf->shared_store_bytes += thread_read_bytes(kernel, data);
         } else {

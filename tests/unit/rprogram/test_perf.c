@@ -11,8 +11,9 @@ static RProgram complete(const TileRules *rules, const DeviceSpec *device, RTile
                          RTile inner)
 {
     RProgram program = {.tile = {[LEVEL_REGISTER] = inner, [LEVEL_SHARED] = shared}};
+    PerfProblem problem = perf_problem(&rules->space);
     PruneReason reason;
-    ck_assert(rprogram_complete(rules, device, &program, &reason));
+    ck_assert(rprogram_complete(rules, &problem, device, &program, &reason));
     rprogram_pad(rules, device, &program);
     return program;
 }
