@@ -310,30 +310,22 @@ static const char *provenance(const Generator *generator, const PlannedLaunch *p
     return text.text;
 }
 
-/* Of arguments, which meet the words of the template alone. */
-static Names *argument_names(const Generator *generator, const Fusion *fusion, const Template *template)
+/* Of arguments, which meet the words of the template's body alone: `names`. */
+static void name_arguments(Arena *arena, Names *names, const Fusion *fusion)
 {
-    Arena *arena = generator->arena;
-    Names *names = names_copy(generator->taken);
-    names_avoid(names, template->body);
     names_avoid(names, "scratch");
     for (int i = 0; i < fusion->input_count; i++)
         names_give(names, arena_printf(arena, "in%d", i), fusion->inputs[i]->name);
     for (int i = 0; i < fusion->output_count; i++)
         names_give(names, arena_printf(arena, "out%d", i), fusion->outputs[i]->name);
-    return names;
 }
 
-/* Of values, which meet all words of the kernel. */
-static Names *value_names(const Generator *generator, const Fusion *fusion, const Template *template,
-                          const char *block)
+/* Of values, which meet all words of the kernel: `names`, and those of its head and its block. */
+static void name_values(Arena *arena, Names *names, const Fusion *fusion, const char *head, const char *block)
 {
     static const char *const kinds[] = {"v",   "total", "terms", "divisor", "reciprocal",
                                         "sum", "mean",  "count", "parts"};
-    Arena *arena = generator->arena;
-    Names *names = names_copy(generator->taken);
-    names_avoid(names, template->body);
-    names_avoid(names, template->head);
+    names_avoid(names, head);
     names_avoid(names, block);
     for (int i = 0; i < fusion->op_count; i++)
         for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
@@ -341,7 +333,6 @@ static Names *value_names(const Generator *generator, const Fusion *fusion, cons
             if (names_has(names, numbered))
                 names_give(names, numbered, k == 0 ? name : arena_printf(arena, "%s_%s", name, kinds[k]));
         }
-    return names;
 }
 
 static KernelText kernel_text(Generator *generator, int index)
@@ -359,8 +350,11 @@ static KernelText kernel_text(Generator *generator, int index)
     }
     planned->family->emit(&block, &plan);
     Template template = template_read(generator->request->templates, planned->family->template_path);
-    Names *values = value_names(generator, planned->fusion, &template, block.text);
-    Names *names = argument_names(generator, planned->fusion, &template);
+    Names *names = names_copy(generator->taken);
+    names_avoid(names, template.body);
+    Names *values = names_copy(names);
+    name_values(generator->arena, values, planned->fusion, template.head, block.text);
+    name_arguments(generator->arena, names, planned->fusion);
     return (KernelText){
         .entry = launch->entry,
         .parameters = names_put(names, names_put(values, block.text)),
