@@ -12,7 +12,8 @@ uint64_t generate_hash(uint64_t x)
 char *generate(Arena *arena, uint64_t seed, uint64_t number)
 {
     uint64_t state = generate_hash(seed ^ generate_hash(number)), kind = generate_hash(state + 1) % 100;
-    return kind < 13   ? generate_grammar(arena, state)
+    return kind < 5    ? generate_sum(arena, state)
+           : kind < 13 ? generate_grammar(arena, state)
            : kind < 17 ? generate_filter_gradient(arena, state)
            : kind < 42 ? generate_known(arena, state)
            : kind < 50 ? generate_product(arena, state)

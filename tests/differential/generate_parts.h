@@ -35,8 +35,12 @@ char *generate_skinny(Arena *arena, uint64_t state);
 
 /* A filter for each channel of images, forwards or turned, and any part of what it makes. */
 char *generate_depthwise(Arena *arena, uint64_t state);
+
 /* The gradient of a filter for each channel, summed over images and pixels. */
 char *generate_filter_gradient(Arena *arena, uint64_t state);
+
+/* A sum of products over any axes, in any dimensions of the factors: what almost is of a kernel's structure. */
+char *generate_sum(Arena *arena, uint64_t state);
 
 /* A program as networks have them: layers over a few axes, each made of what others left. */
 char *generate_network(Arena *arena, uint64_t state);

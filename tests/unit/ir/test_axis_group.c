@@ -2,9 +2,8 @@
 #include "build.h"
 #include "ir/axis_group.h"
 
-static const Fusion fusion = {.axes = {{.extent = 2}, {.extent = 3}, {.extent = 4}},
-                              .axis_count = 3,
-                              .spatial_count = 3};
+static const Fusion fusion = {
+    .axes = {{.extent = 2}, {.extent = 3}, {.extent = 4}}, .axis_count = 3, .spatial_count = 3};
 static const Affine offset = {.coef = {12, 4, 1}};
 
 static AxisGroup group_of(const int *axes, int count)
@@ -15,8 +14,7 @@ static AxisGroup group_of(const int *axes, int count)
     return group;
 }
 
-#define GROUP(...)                                                                                           \
-    group_of((const int[]){__VA_ARGS__}, (int)(sizeof(int[]){__VA_ARGS__} / sizeof(int)))
+#define GROUP(...) group_of((const int[]){__VA_ARGS__}, (int)(sizeof(int[]){__VA_ARGS__} / sizeof(int)))
 
 START_TEST(a_group_is_as_long_as_its_axes_together)
 {
