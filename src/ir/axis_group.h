@@ -8,7 +8,7 @@
 typedef struct AxisGroup {
     int axes[MAX_AXES];   // in the fusion's order
     int count;
-    int64_t extent;       // of all together; 1: there are none
+    int64_t extent;   // of all together; 1: there are none
 } AxisGroup;
 
 void axis_group_add(AxisGroup *group, const Fusion *fusion, int axis);

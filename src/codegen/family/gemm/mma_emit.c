@@ -60,8 +60,7 @@ static void emit_from_anywhere(StrBuf *out, const Scope *scope, const Product *p
                   input_position(scope->fusion, access->tensor), tensor_elements(access->tensor));
     emit_opening(out, scope, product, factor, "void read",
                  ", bool exists, const Held::Last &last, Held &held");
-    strbuf_printf(out, "        held.load<Index>(t.in%d, ",
-                  input_position(scope->fusion, access->tensor));
+    strbuf_printf(out, "        held.load<Index>(t.in%d, ", input_position(scope->fusion, access->tensor));
     emit_affine(out, &offset, scope->axis);
     strbuf_printf(out, ", %" PRId64 ", exists, last);\n    }\n", tensor_elements(access->tensor));
 }
@@ -138,7 +137,8 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
     if (!how->atom_shared)
         strbuf_printf(out, "constexpr int CLUSTER = %d;   // blocks that share the steps along k\n",
                       plan->program->cluster);
-    strbuf_printf(out, "constexpr Index CHAIN = %" PRId64 ";   // steps whose products are added up in one go\n",
+    strbuf_printf(out,
+                  "constexpr Index CHAIN = %" PRId64 ";   // steps whose products are added up in one go\n",
                   mma_is_cut_off(product) ? MAX_CHAIN / block[GROUP_K] : product->group[GROUP_K].extent);
     strbuf_printf(out, "constexpr int QN = %d;   // columns of C that are one aligned access\n", columns);
     strbuf_printf(out, "constexpr Index PANEL = %" PRId64 ";   // rows of blocks that run together\n",
