@@ -18,19 +18,29 @@ STRANGERS = [("front", "hal"), ("prove", "rank"), ("prove", "clock")] + [
     for b in ("depthwise", "gemm", "permute", "rows", "window") if a != b]   # neither uses the other
 
 
+def read_symbols(objects):
+    """(object, kind, name) of all; in one process, since starting nm takes longer than it works."""
+    path = None
+    for line in subprocess.run(["nm", *objects], capture_output=True, text=True, check=True).stdout.splitlines():
+        if line.endswith(":"):
+            path = pathlib.Path(line[:-1])
+        elif line:
+            *_, kind, name = line.split()
+            yield path, kind, name
+
+
 def symbols(build):
     """What each source file defines and what it takes from others, by its object."""
-    defined, taken = {}, {}
+    defined, taken, sources = {}, {}, {}
     for path in sorted((build / "CMakeFiles").glob("*.dir/src/**/*.c.o")):
         source = str(path.relative_to(build / "CMakeFiles")).split(".dir/src/")[1].removesuffix(".o")
-        if not (ROOT / "src" / source).exists():
-            continue   # moved or deleted since
-        for line in subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout.splitlines():
-            *_, kind, name = line.split()
-            if kind in "TDRBVW":
-                defined[name] = source
-            elif kind == "U":
-                taken.setdefault(source, set()).add(name)
+        if (ROOT / "src" / source).exists():   # not moved or deleted since
+            sources[path] = source
+    for path, kind, name in read_symbols(sources):
+        if kind in "TDRBVW":
+            defined[name] = sources[path]
+        elif kind == "U":
+            taken.setdefault(sources[path], set()).add(name)
     return defined, taken
 
 
@@ -83,8 +93,7 @@ def shared_names(texts):
 
 
 def called_by_tests(build):
-    return {line.split()[-1] for path in (build / "tests").rglob("*.o")
-            for line in subprocess.run(["nm", "-u", path], capture_output=True, text=True, check=True).stdout.splitlines()}
+    return {name for _, kind, name in read_symbols((build / "tests").rglob("*.o")) if kind == "U"}
 
 
 def uncalled(defined, taken, others=()):
