@@ -116,6 +116,12 @@ HAND = [
     ("D11 taps between dilated ones", "depthwise.cu", " && past % ALONG_DILATION == 0", "", 1),
     ("D12 blocks along a line round down", "depthwise.cu", "(ALONG + BA - 1) / BA", "(ALONG / BA > 0 ? ALONG / BA : 1)", 1),
     ("D13 another multiplier's filter", "depthwise.cu", "images / BATCH_BLOCKS % MULTIPLIERS", "0", 1),
+    # ---- filter_gemm ----
+    ("F1 a tile that one tap crosses is left out", "filter_gemm.cu", "tap < KW + AM - 1", "tap < KW + AM - 2", 1),
+    ("F2 the first row of x is left out", "filter_gemm.cu", "first + AK + TK - 1 <= 0", "first + AK + TK - 1 <= 1", 1),
+    ("F3 the last row of x is left out", "filter_gemm.cu", "first >= XH", "first >= XH - 1", 1),
+    ("F4 the last row of taps is not loaded", "filter_gemm.cu", "if (k + 1 < TK)", "if (k + 2 < TK)", 1),
+    ("F5 the last images are not copied", "filter_gemm.cu", "if (step + 1 < STEPS)", "if (step + 2 < STEPS)", 1),
     # ---- window ----
     ("W1 bottom one too far", "window.cu", "outer < OUTER && down < DOWN", "outer < OUTER && down <= DOWN", 1),
     ("W2 store without its guard", "window.cu", "        if (WHOLE || down + a < DOWN)\n            finish", "            finish", 1),
