@@ -45,12 +45,12 @@ template <class Visit> void visit_box(const BulkCopy &copy, const unsigned char 
         for (int piece = 0; piece < LINE_BYTES / PIECE_BYTES; piece++) {
             const long long x = copy.at[0] + piece * elements;
             const long long y = copy.at[1] + line % map.box[1], z = copy.at[2] + line / map.box[1];
-            const long long straight = copy.target - shared + line * LINE_BYTES + piece * PIECE_BYTES;
+            const long long straight = SHARED_START + (copy.target - shared) + line * LINE_BYTES + piece * PIECE_BYTES;
             const long long turned = straight ^ (straight / LINE_BYTES % PIECE_LINES) * PIECE_BYTES;
             const bool outside = x >= map.sizes[0] || y >= map.sizes[1] || z >= map.sizes[2];
             const unsigned char *source = map.start + x * map.element_bytes + y * map.strides[0] + z * map.strides[1];
             const long long left = (map.sizes[0] - x) * map.element_bytes;
-            visit(const_cast<unsigned char *>(shared) + turned, outside ? nullptr : source,
+            visit(const_cast<unsigned char *>(shared) + turned - SHARED_START, outside ? nullptr : source,
                   left < PIECE_BYTES ? static_cast<int>(left) : +PIECE_BYTES);
         }
 }
@@ -80,6 +80,15 @@ void end_copy(Block *block, const BulkCopy &copy)
 
 // ---- barriers ----
 
+// Null: none was made there.
+BulkBarrier *find_barrier(Block *block, const void *address)
+{
+    for (int i = 0; i < block->bulk_count; i++)
+        if (block->shared + block->bulk[i].at == address)
+            return &block->bulk[i];
+    return nullptr;
+}
+
 // A thread that uses a barrier must know that it was made.
 BulkBarrier &barrier_at(Block *block, unsigned char *address, Place place)
 {
@@ -88,10 +97,10 @@ BulkBarrier &barrier_at(Block *block, unsigned char *address, Place place)
     note_access(address, BARRIER_BYTES, false);
     count_shared(-BARRIER_BYTES, false);
     host->file = nullptr;
-    for (int i = 0; i < block->bulk_count; i++)
-        if (block->bulk[i].at == address - block->shared)
-            return block->bulk[i];
-    fail_at(place, "no barrier was made there");
+    BulkBarrier *barrier = find_barrier(block, address);
+    if (!barrier)
+        fail_at(place, "no barrier was made there");
+    return *barrier;
 }
 
 BulkBarrier &own_barrier(void *address, Place place)
@@ -149,6 +158,8 @@ void mbarrier_init(void *address, int arrivals, Place place)
     Block *block = current->block;
     if (block->bulk_count == MAX_BULK_BARRIERS)
         fail_at(place, "more barriers in shared memory than the interpreter can hold");
+    if (find_barrier(block, address))
+        fail_at(place, "a barrier is made where there is one");
     note_access(address, BARRIER_BYTES, true);
     count_shared(-BARRIER_BYTES, true);
     BulkBarrier &barrier = block->bulk[block->bulk_count++];
@@ -189,9 +200,12 @@ void bulk_copy(void *target, const void *map, const int (&at)[TENSOR_BOX_RANK], 
 {
     const TensorBox *box = static_cast<const TensorBox *>(map);
     const long long offset = static_cast<unsigned char *>(target) - current->block->shared;
+    if (blocks_of_cluster >> cluster_blocks)
+        fail_at(place, "a bulk copy to blocks that the cluster does not have");
     if (box->magic != TENSOR_BOX_MAGIC)
         fail_at(place, "a bulk copy without a tensor map");
-    if (offset < 0 || offset % (PIECE_LINES * LINE_BYTES) || offset + bytes_of(*box) > static_cast<long long>(shared_bytes))
+    if (offset < 0 || (SHARED_START + offset) % (PIECE_LINES * LINE_BYTES) ||
+        offset + bytes_of(*box) > static_cast<long long>(shared_bytes))
         fail_at(place, "a bulk copy to where no eight lines begin, or beside shared memory");
     for (int rank = 0; rank < cluster_blocks; rank++) {
         if (!(blocks_of_cluster >> rank & 1))

@@ -84,8 +84,8 @@ unsigned char *find_piece(const Operand &operand, int row, int k)
     const int line = operand.turned ? k : row, along = operand.turned ? row % 64 : k;
     const long long further = operand.turned ? row / 64 * operand.leading : 0;
     const long long straight = operand.start + further + line / 8 * operand.stride + line % 8 * 128 + along * operand.bytes;
-    const long long at = straight ^ (straight >> 7 & 7) << 4;
-    if (at + 16 > static_cast<long long>(shared_bytes))
+    const long long at = (straight ^ (straight >> 7 & 7) << 4) - SHARED_START;
+    if (at < 0 || at + 16 > static_cast<long long>(shared_bytes))
         fail_here("an operand that ends outside of the block's shared memory");
     return current->block->shared + at;
 }

@@ -158,7 +158,7 @@ static inline void multiply_tiles_of(rollerc_interp::TileElement element, const 
 
 static inline unsigned shared_address(const void *p)
 {
-    return static_cast<unsigned>(static_cast<const unsigned char *>(p) - rollerc_shared);
+    return rollerc_interp::SHARED_START + static_cast<unsigned>(static_cast<const unsigned char *>(p) - rollerc_shared);
 }
 static inline void show_operands(ROLLERC_PLACE) { rollerc_interp::show_operands(place); }
 static inline void open_products_of(ROLLERC_PLACE) { rollerc_interp::open_products(place); }
