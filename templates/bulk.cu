@@ -55,17 +55,17 @@ __device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Ind
 }
 // </rollerc>
 
-constexpr int GROUPS_N = BN / WN, GROUPS = BM / WM * GROUPS_N, THREADS = (1 + GROUPS) * 4 * WARP;
-constexpr int AM = 64, AK = 16;   // what one instruction multiplies, with WN columns
+constexpr int GROUPS_N = BN / WN, GROUPS = BM / WM * GROUPS_N;
+constexpr int AK = 16;   // what one instruction multiplies, of WM rows and WN columns
 constexpr Index CLUSTERS_M = ((M + BM - 1) / BM + NEIGHBOURS - 1) / NEIGHBOURS, BLOCKS_N = (N + BN - 1) / BN;
 constexpr Index ROWS = PANEL > NEIGHBOURS ? PANEL / NEIGHBOURS : 1;   // of clusters, in a panel
 constexpr Index STEPS = (K + BK - 1) / BK;
 constexpr bool CHAINS = STEPS > CHAIN;   // more than one
 constexpr int SLAB_COLUMNS = 64;
 // Of 65536 registers three groups of warps have 168 a thread: too few for sums of 64 x 256, and too many for those who copy.
-constexpr bool MOVES_REGISTERS = GROUPS == 2 && WM / AM * WN / 2 * (CHAINS ? 2 : 1) > 96;
+constexpr bool MOVES_REGISTERS = GROUPS == 2 && WN / 2 * (CHAINS ? 2 : 1) > 96;
 
-static_assert(BM % WM == 0 && BN % WN == 0 && WM % AM == 0 && WN % SLAB_COLUMNS == 0, "groups of warps cover the block's tile");
+static_assert(BM % WM == 0 && BN % WN == 0 && WM == 64 && WN % SLAB_COLUMNS == 0, "groups of warps cover the block's tile");
 static_assert(BK == 64 && sizeof(Element) == 2, "a line of an operand in shared memory has 128 bytes");
 static_assert(QN == 1 || N % QN == 0, "rows of C hold whole vectors");
 static_assert((STEPS - 1) * BK < K && STAGES >= 2, "no step is in vain");
@@ -172,37 +172,31 @@ __device__ __forceinline__ void release(Ring &ring, int stage)
 }
 
 // By each warp of a group: its part of the tile. The products of one step go on while the next one's begin.
-__device__ __forceinline__ void multiply(Value (&acc)[WM / AM][WN / 2], const Stage *stages, Ring &ring, Place &place, int group_m,
+__device__ __forceinline__ void multiply(Value (&acc)[WN / 2], const Stage *stages, Ring &ring, Place &place, int group_m,
                                          int group_n)
 {
-    Chains<CHAINS, WN / 2> chains[WM / AM];
+    Chains<CHAINS, WN / 2> chain;
     int last = 0;   // the stage of the step before
 #pragma unroll 1
     for (Index step = 0; step < STEPS; ++step, place.step()) {
         mbarrier_wait(&ring.full[place.stage], place.round & 1);
-        UNROLL for (int i = 0; i < WM / AM; ++i)
-            open_products(acc[i]);
+        open_products(acc);
         UNROLL for (int k = 0; k < BK; k += AK)
-            UNROLL for (int i = 0; i < WM / AM; ++i)
-                multiply_shared<!TileA::ALONG_K, !TileB::ALONG_K>(Element(), acc[i],
-                                                                  TileA::part(stages[place.stage].a, group_m + i * AM, k),
-                                                                  TileB::part(stages[place.stage].b, group_n, k));
+            multiply_shared<!TileA::ALONG_K, !TileB::ALONG_K>(Element(), acc,
+                                                              TileA::part(stages[place.stage].a, group_m, k),
+                                                              TileB::part(stages[place.stage].b, group_n, k));
         close_products();
-        UNROLL for (int i = 0; i < WM / AM; ++i)
-            wait_products<1>(acc[i]);
+        wait_products<1>(acc);
         if (step > 0)
             release(ring, last);
         last = place.stage;
-        if (CHAINS && (step + 1) % CHAIN == 0)
-            UNROLL for (int i = 0; i < WM / AM; ++i) {
-                wait_products<0>(acc[i]);
-                chains[i].end(acc[i]);
-            }
+        if (CHAINS && (step + 1) % CHAIN == 0) {
+            wait_products<0>(acc);
+            chain.end(acc);
+        }
     }
-    UNROLL for (int i = 0; i < WM / AM; ++i) {
-        wait_products<0>(acc[i]);
-        chains[i].add_to(acc[i]);
-    }
+    wait_products<0>(acc);
+    chain.add_to(acc);
     release(ring, last);
 }
 
@@ -222,20 +216,20 @@ __device__ __forceinline__ void read_totals(const Value *row, int column, bool t
 }
 
 // Eight rows of each warp at a time by way of shared memory, so that lanes side by side have columns side by side.
-__device__ __forceinline__ void store_tile(const Tensors &t, const Value (&acc)[WM / AM][WN / 2], Slab &slab, Index batch,
-                                           Index m0, Index n0)
+__device__ __forceinline__ void store_tile(const Tensors &t, const Value (&acc)[WN / 2], Slab &slab, Index batch, Index m0,
+                                           Index n0)
 {
     const int lane = (int)threadIdx.x % WARP;
-    UNROLL for (int part = 0; part < WM / AM * 2; ++part)
+    UNROLL for (int part = 0; part < 2; ++part)
         UNROLL for (int first = 0; first < WN; first += SLAB_COLUMNS) {
             UNROLL for (int j = 0; j < SLAB_COLUMNS / 8; ++j) {
-                const Value *const own = acc[part / 2] + (first / 8 + j) * 4 + part % 2 * 2, two[2] = {own[0], own[1]};
+                const Value *const own = acc + (first / 8 + j) * 4 + part * 2, two[2] = {own[0], own[1]};
                 move_vector<2>(&slab.at[lane / 4][j * 8 + lane % 4 * 2], two);
             }
             warp_sync();
             UNROLL_4 for (int v = lane; v < 8 * SLAB_COLUMNS / QN; v += WARP) {
                 const int row = v / (SLAB_COLUMNS / QN), column = v % (SLAB_COLUMNS / QN) * QN;
-                const Index m = m0 + part / 2 * AM + part % 2 * 8 + row, n = n0 + first + column;
+                const Index m = m0 + part * 8 + row, n = n0 + first + column;
                 if (m >= M || n >= N)
                     continue;
                 Value total[QN];
@@ -246,7 +240,7 @@ __device__ __forceinline__ void store_tile(const Tensors &t, const Value (&acc)[
         }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1)
+extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
     ENTRY(PARAMETERS, const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b)
 {
     const Tensors t = TENSORS;
@@ -289,7 +283,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
             const Corner corner(turn);
             if (!corner.exists)
                 continue;
-            Value acc[WM / AM][WN / 2] = {};   // (WM,WN) of four warps
+            Value acc[WN / 2] = {};   // (WM,WN) of four warps
             multiply(acc, stages, ring, place, group_m, group_n);
             store_tile(t, acc, slab, corner.batch, corner.m + group_m + warp % 4 * 16, corner.n + group_n);
         }

@@ -57,12 +57,12 @@ __device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Ind
 
 constexpr int GROUPS_N = BN / WN, GROUPS = BM / WM * GROUPS_N, THREADS = GROUPS * 4 * WARP;
 constexpr int BYTES = (int)sizeof(Element), PIECE = 16 / BYTES;   // elements that move together
-constexpr int AM = 64, AK = 32 / BYTES;                           // what one instruction multiplies, with WN columns
+constexpr int AK = 32 / BYTES;                                    // what one instruction multiplies, of WM rows and WN columns
 constexpr Index BLOCKS_M = (M + BM - 1) / BM, BLOCKS_N = (N + BN - 1) / BN;
 constexpr Index STEPS = (K + BK - 1) / BK;
 constexpr bool CHAINS = STEPS > CHAIN;             // more than one
 
-static_assert(BM % WM == 0 && BN % WN == 0 && WM % AM == 0 && WN % 64 == 0, "groups of warps cover the block's tile");
+static_assert(BM % WM == 0 && BN % WN == 0 && WM == 64 && WN % 64 == 0, "groups of warps cover the block's tile");
 static_assert(BK * BYTES == 128, "a line of an operand in shared memory");
 static_assert(QN == 1 || N % QN == 0, "rows of C hold whole vectors");
 static_assert((STEPS - 1) * BK < K && STAGES >= 3, "no step is in vain");
@@ -74,7 +74,8 @@ template <class Operand, Index EXTENT, int BR> struct Tile {
     static_assert(ALONG_K || BYTES == 2, "others are not turned");
     static constexpr int LINES = ALONG_K ? BR : BK, LINE = (ALONG_K ? BK : BR) / PIECE;
     static constexpr int ELEMENTS = BR * BK;
-    static constexpr int EACH = (LINES * LINE + THREADS - 1) / THREADS;   // pieces that a thread brings
+    static constexpr int EACH = LINES * LINE / THREADS;   // pieces that a thread brings
+    static_assert(LINES * LINE % THREADS == 0, "as many as the others");
 
     static __device__ __forceinline__ void fetch(const Tensors &t, Index batch, Index row0, Index k0, Element *tile)
     {
@@ -83,9 +84,8 @@ template <class Operand, Index EXTENT, int BR> struct Tile {
             const Index row = row0 + (ALONG_K ? line : piece * PIECE), k = k0 + (ALONG_K ? piece * PIECE : line);
             const bool exists = (EXTENT % BR == 0 || row < EXTENT) && (K % BK == 0 || k < K);
             const CopySource<Element> source = Operand::at(t, batch, row, k);
-            if (LINES * LINE % THREADS == 0 || line < LINES)
-                async_copy16_or_zero(exists && source.exists,
-                                     tile + ((piece / 8 * LINES + line) * 8 + (piece % 8 ^ line % 8)) * PIECE, source.at);
+            async_copy16_or_zero(exists && source.exists,
+                                 tile + ((piece / 8 * LINES + line) * 8 + (piece % 8 ^ line % 8)) * PIECE, source.at);
         }
     }
     // From this row and k on.
@@ -116,8 +116,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
     const Tensors t = TENSORS;
     SHARED(0, Slab, slabs, [GROUPS * 4]);                 // when A and B are done with
     Stage *const stages = reinterpret_cast<Stage *>(rollerc_shared + (0u - shared_address(rollerc_shared)) % ALIGNMENT);
-    Value acc[WM / AM][WN / 2] = {};                      // (WM,WN) of four warps
-    Chains<CHAINS, WN / 2> chains[WM / AM];
+    Value acc[WN / 2] = {};                               // (WM,WN) of four warps
+    Chains<CHAINS, WN / 2> chain;
 
     const Index block = (Index)blockIdx.x % (BLOCKS_M * BLOCKS_N), batch = (Index)blockIdx.x / (BLOCKS_M * BLOCKS_N);
     const Index panel = block / (PANEL * BLOCKS_N) * PANEL;                   // first row of blocks of this panel
@@ -143,13 +143,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
         async_wait<STAGES - 3>();
         show_operands();
         block_sync();
-        UNROLL for (int i = 0; i < WM / AM; ++i)
-            open_products(acc[i]);
+        open_products(acc);
         UNROLL for (int k = 0; k < BK; k += AK)
-            UNROLL for (int i = 0; i < WM / AM; ++i)
-                multiply_shared<!TileA::ALONG_K, !TileB::ALONG_K>(Element(), acc[i],
-                                                                  TileA::part(stages[now].a, group_m + i * AM, k),
-                                                                  TileB::part(stages[now].b, group_n, k));
+            multiply_shared<!TileA::ALONG_K, !TileB::ALONG_K>(Element(), acc, TileA::part(stages[now].a, group_m, k),
+                                                              TileB::part(stages[now].b, group_n, k));
         close_products();
         const Index ahead = step + (STAGES - 2);
         if (ahead < STEPS) {
@@ -157,34 +154,30 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
             TileB::fetch(t, batch, n0, ahead * BK, stages[free].b);
         }
         async_commit();
-        UNROLL for (int i = 0; i < WM / AM; ++i)
-            wait_products<1>(acc[i]);
+        wait_products<1>(acc);
         now = now + 1 == STAGES ? 0 : now + 1;
         free = free + 1 == STAGES ? 0 : free + 1;
-        if (CHAINS && (step + 1) % CHAIN == 0)
-            UNROLL for (int i = 0; i < WM / AM; ++i) {
-                wait_products<0>(acc[i]);
-                chains[i].end(acc[i]);
-            }
+        if (CHAINS && (step + 1) % CHAIN == 0) {
+            wait_products<0>(acc);
+            chain.end(acc);
+        }
     }
-    UNROLL for (int i = 0; i < WM / AM; ++i) {
-        wait_products<0>(acc[i]);
-        chains[i].add_to(acc[i]);
-    }
+    wait_products<0>(acc);
+    chain.add_to(acc);
 
     // Store: eight rows of each warp at a time by way of shared memory, so that lanes side by side have columns side by side.
     block_sync();
     Slab &slab = slabs[warp];
     const int lane = (int)threadIdx.x % WARP;
-    UNROLL for (int part = 0; part < WM / AM * 2; ++part) {
+    UNROLL for (int part = 0; part < 2; ++part) {
         UNROLL for (int j = 0; j < WN / 8; ++j) {
-            const Value two[2] = {acc[part / 2][j * 4 + part % 2 * 2], acc[part / 2][j * 4 + part % 2 * 2 + 1]};
+            const Value *const own = acc + j * 4 + part * 2, two[2] = {own[0], own[1]};
             move_vector<2>(&slab.at[lane / 4][j * 8 + lane % 4 * 2], two);
         }
         warp_sync();
         UNROLL_4 for (int first = 0; first < 8 * WN / QN; first += WARP) {
             const int v = first + lane, row = v / (WN / QN), column = v % (WN / QN) * QN;
-            const Index m = m0 + group_m + part / 2 * AM + warp % 4 * 16 + part % 2 * 8 + row, n = n0 + group_n + column;
+            const Index m = m0 + group_m + warp % 4 * 16 + part * 8 + row, n = n0 + group_n + column;
             if (row >= 8 || m >= M || n >= N)
                 continue;
             Value total[QN];

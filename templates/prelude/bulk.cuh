@@ -6,6 +6,7 @@
 struct alignas(64) TensorMap {
     unsigned char opaque[128];
 };
+static_assert(sizeof(TensorMap) == 128, "as long as the driver's");
 
 // A barrier in shared memory goes from phase to phase: each ends when so many have arrived, and all bytes that they expect have
 // come. The phases are numbered from 0; mbarrier_wait(barrier, n % 2) waits until phase n has ended, at most one later.
@@ -87,20 +88,17 @@ DEVICE void copy_box_to(unsigned, void *, const TensorMap *, int, int, int, unsi
 #endif
 
 // Registers of four warps, a multiple of 8: those who copy give what those who multiply take.
-#ifdef ROLLERC_INTERP
-template <int N> DEVICE void give_registers() {}
-template <int N> DEVICE void take_registers() {}
-#else
 template <int N> DEVICE void give_registers()
 {
+    static_assert(N % 8 == 0 && N >= 24 && N <= 256, "as many as a thread may have");
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
 #endif
 }
 template <int N> DEVICE void take_registers()
 {
+    static_assert(N % 8 == 0 && N >= 24 && N <= 256, "as many as a thread may have");
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));
 #endif
 }
-#endif
