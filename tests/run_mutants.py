@@ -62,7 +62,10 @@ CASES = {
              ("gemm_transposed", "f64", dict(M=64, N=31, K=99)), ("gemm_transposed", "f32", dict(M=64, N=18, K=140)),
              ("gemm_batched", "u8", dict(M=20, N=32, K=48)), ("gemm_pixels", "f16", dict(M=18, N=9)), ("gemm_conv", "bf16", dict(M=18)),
              ("gemm", "f16", dict(M=70, N=8, K=8400)), ("gemm", "bf16", dict(M=300, N=40, K=24))],
-    "bulk": [("bulk", "f16", dict(M=130, K=72), "h200"), ("bulk_turned", "bf16", dict(M=9, N=64, K=90), "h200")],
+    "bulk": [("bulk", "f16", dict(M=129, K=72)), ("bulk_turned", "bf16", dict(M=49, N=129, K=9)), ("bulk", "bf16", dict(M=3, K=1040)),
+             ("bulk_turns", "f16", dict(M=320, N=64))],
+    "wgmma": [("wgmma_along_k", "i8", dict(M=330, N=100, K=20)), ("wgmma_along_k", "f32", dict(M=128, N=128, K=9)),
+              ("wgmma_along_k", "u8", dict(M=129, N=43, K=9)), ("wgmma_pixels", "bf16", dict(M=36, N=24))],
     "skinny": [("skinny", "f32", dict(N=40, K=72)), ("skinny", "f16", dict(N=33, K=130)), ("skinny_transposed", "f32", dict(M=4, N=19, K=136)),
                ("skinny_transposed", "f16", dict(M=5, N=34, K=67)), ("skinny_transposed", "f16", dict(M=6, N=20, K=36)),
                ("skinny_vector", "f64", dict(N=9, K=104)), ("skinny", "i8", dict(N=7, K=515))],
@@ -109,11 +112,12 @@ CASES = {
                 ("turned_inside", "f16", dict(P=8, M=301, N=151))],
 }
 # Where neither the width of a warp nor clusters matter, one device tells as much as several.
-DEVICES = collections.defaultdict(lambda: ("a100", "mi50"), gemm=(SMALL,), skinny=("h200",), toeplitz=(SMALL,), depthwise=("h200",),
-                                  filter_direct=("a100",), filter_gemm=("a100",),
+DEVICES = collections.defaultdict(lambda: ("a100", "mi50"), gemm=(SMALL,), bulk=(SMALL,), wgmma=(SMALL,), skinny=("h200",),
+                                  toeplitz=(SMALL,), depthwise=("h200",), filter_direct=("a100",), filter_gemm=("a100",),
                                   reduce=("a100",), window=("a100",), rowwise=("a100",),
                                   permute=("a100",))
-TEXT_DEVICE = collections.defaultdict(lambda: "a100", skinny="h200", toeplitz=SMALL)
+TEXT_DEVICE = collections.defaultdict(lambda: "a100", skinny="h200", toeplitz=SMALL, bulk=SMALL, wgmma=SMALL)
+COUNTS = collections.defaultdict(lambda: 6, bulk=3, wgmma=3)   # of candidates of a program
 # Further programs, and on which device, if not on that one.
 TEXTS = {
     "elementwise": ["input x[37, 41] : f32  y[i, j] = x[i, j] + i - 2 * j  output y", "input x[9, 300] : i8  y[i, j:300] = x[i, 299 - j] * j  output y : i8"],
@@ -154,6 +158,11 @@ TEXTS = {
                     "input x[9, 1, 2, 50] : bf16  input d[9, 1, 17, 18] : bf16  dw[c, r:3, s:33] = sum[n, h, v](d[n, c, h, v] * pad(x[n, c, h + r - 17, v + s], 0))  output dw",
                     "input x[4, 24, 5, 45] : f16  input d[4, 24, 2, 90] : f16  dw[c, r:3, s:3] = sum[n, h, v:33](d[n, c, h, v] * x[n, c, h + r + 1, v + s + 4])  output dw",
                     "input x[519, 1, 16] : f16  input d[519, 1, 16] : f16  dw[c, s:3] = sum[n, v](d[n, c, v] * pad(x[n, c, v + s - 1], 0))  output dw"],
+    "bulk": ["input A[65, 72] : f16  input B[65, 200] : f16  C[m, n] = sum[k](A[k, m] * B[k, n])  output C"],
+    "wgmma": ["input A[130, 264] : bf16  input B[200, 328] : bf16  C[m, n] = sum[k:200](A[m, k + 64] * B[k, n])  output C : bf16",
+              "input A[2, 264, 200] : f16  input B[2, 136, 200] : f16  C[b, m:136, n] = sum[k:200](A[b, k + 64, m + 64] * B[b, n, k])  output C",
+              "input A[3, 8384] : bf16  input B[8320, 24] : bf16  C[m, n] = sum[k:8320](A[m, k + 64] * B[k, n])  output C",
+              "input A[130, 200] : f16  input B[65, 264] : f16  C[m:136, n] = sum[k:65](A[k + 65, m + 64] * B[k, n])  output C"],
     "rowwise": ["input x[13, 40] : f32  input b[13] : f32  s[i] = sum[j](x[i, j])  t[i] = s[i] * b[i]  y[i, j] = x[i, j] - t[i]  output y",
                 "input x[5, 1500] : f64  a[i] = min[j](x[i, j])  b[i] = sum[j](x[i, j] - a[i])  c[i] = max[j](x[i, j] * b[i])"
                 "  y[i, j] = x[i, j] - c[i]  output y",
@@ -178,6 +187,7 @@ PRELUDE_PROGRAMS = [
     ("turned", "f32", dict(M=9, N=20), "a100"), ("chain", "f16", dict(M=5, N=67), "a100"), ("chain", "f32", dict(M=5, N=67), "a100"),
     ("channels_last", "f16", dict(M=20, N=96), "a100"), ("column_statistics", "f32", dict(M=5, N=8), "a100"), ("matmul", "f32", dict(M=5, N=7, K=3), "a100"),
     ("column_gradient", "f32", dict(M=70, N=32), "a100"), ("skinny", "f32", dict(N=16, K=8), "a100"),
+    ("bulk", "f16", dict(M=65, K=20), SMALL),
 ]
 # rows in shared memory that end with a part of 16 bytes, sums of exponentials beside a growing maximum, lines of bytes,
 PRELUDE_TEXTS = {
@@ -278,12 +288,16 @@ class Bench:
                                         self.family_cases(template.removesuffix(".cu")))
             return self.cases[template]
 
+    def described(self, device):
+        return self.small if device == SMALL else device
+
     def family_cases(self, family):
         programs = {program.name: program for program in PROGRAMS}
         texts = [(source(programs[name], dtype, sizes), device, options_of(programs[name], dtype))
                  for name, dtype, sizes, *devices in CASES[family] for device in devices or DEVICES[family]]
         texts += [((text, TEXT_DEVICE[family]) if isinstance(text, str) else text) + ([],) for text in TEXTS.get(family, [])]
-        chosen = [self.chosen(self.ranker, text, family, self.small if device == SMALL else device, more) for text, device, more in texts]
+        chosen = [self.chosen(self.ranker, text, family, self.described(device), more, COUNTS[family])
+                  for text, device, more in texts]
         cases = [case for turn in itertools.zip_longest(*chosen) for case in turn if case]   # those of one text are alike
         return cases + ([(["--device", "a100"], HUGE)] if family == "elementwise" else [])
 
@@ -294,8 +308,8 @@ class Bench:
         cases.sort(key=lambda case: len(self.kernel(case)))
         programs = {program.name: program for program in PROGRAMS}
         cases += [case for name, dtype, sizes, *devices in PRELUDE_PROGRAMS for device in devices
-                  for case in self.chosen(self.ranker, source(programs[name], dtype, sizes), programs[name].family, device,
-                                          options_of(programs[name], dtype), count=3)]
+                  for case in self.chosen(self.ranker, source(programs[name], dtype, sizes), programs[name].family,
+                                          self.described(device), options_of(programs[name], dtype), count=3)]
         cases += [case for family, texts in PRELUDE_TEXTS.items() for text in texts
                   for case in self.chosen(self.ranker, text, family, "a100")]
         return cases
