@@ -56,12 +56,12 @@ CASES = {
                ("matmul_transposed", "f32", dict(M=130, N=66, K=8)), ("convolution", "f32", dict(M=9, N=11, K=3)),
                ("matmul", "f32", dict(M=600, N=36, K=4)), ("matmul", "i8", dict(M=5, N=7, K=64)),
                ("matmul", "f64", dict(M=32, N=32, K=33))],
-    "gemm": [("gemm", "f16", dict(M=90, N=104, K=296)), ("gemm", "i8", dict(M=70, N=48, K=592)), ("gemm", "f32", dict(M=64, N=32, K=300)),
-             ("gemm", "f64", dict(M=64, N=30, K=100)), ("gemm_transposed", "bf16", dict(M=40, N=34, K=133)),
-             ("gemm_transposed", "i8", dict(M=37, N=21, K=300)), ("gemm_transposed", "u8", dict(M=48, N=35, K=304)),
-             ("gemm_transposed", "f64", dict(M=64, N=31, K=99)), ("gemm_transposed", "f32", dict(M=64, N=18, K=140)),
-             ("gemm_batched", "u8", dict(M=20, N=32, K=48)), ("gemm_pixels", "f16", dict(M=18, N=9)), ("gemm_conv", "bf16", dict(M=18)),
-             ("gemm", "f16", dict(M=70, N=8, K=8400)), ("gemm", "bf16", dict(M=300, N=40, K=24))],
+    "gemm": [("gemm", "f16", dict(M=33, N=80, K=296)), ("gemm", "i8", dict(M=19, N=80, K=304)), ("gemm", "f32", dict(M=64, N=32, K=320)),
+             ("gemm", "f64", dict(M=20, N=80, K=65)), ("gemm_transposed", "bf16", dict(M=40, N=34, K=261)),
+             ("gemm_transposed", "i8", dict(M=33, N=33, K=300)), ("gemm_transposed", "u8", dict(M=48, N=35, K=304)),
+             ("gemm_transposed", "f64", dict(M=128, N=33, K=50)), ("gemm_transposed", "f32", dict(M=64, N=18, K=140)),
+             ("gemm_batched", "u8", dict(M=20, N=33, K=67)), ("gemm_pixels", "f16", dict(M=18, N=9)), ("gemm_conv", "bf16", dict(M=18)),
+             ("gemm", "f16", dict(M=65, N=8, K=8400)), ("gemm", "bf16", dict(M=300, N=40, K=32)), ("gemm", "f64", dict(M=129, N=80, K=65))],
     "bulk": [("bulk", "f16", dict(M=129, K=72)), ("bulk_turned", "bf16", dict(M=49, N=129, K=9)), ("bulk", "bf16", dict(M=3, K=1040)),
              ("bulk_turns", "f16", dict(M=320, N=64))],
     "wgmma": [("wgmma_along_k", "i8", dict(M=330, N=100, K=20)), ("wgmma_along_k", "f32", dict(M=128, N=128, K=9)),
@@ -116,12 +116,17 @@ DEVICES = collections.defaultdict(lambda: ("a100", "mi50"), gemm=(SMALL,), bulk=
                                   toeplitz=(SMALL,), depthwise=("h200",), filter_direct=("a100",), filter_gemm=("a100",),
                                   reduce=("a100",), window=("a100",), rowwise=("a100",),
                                   permute=("a100",))
-TEXT_DEVICE = collections.defaultdict(lambda: "a100", skinny="h200", toeplitz=SMALL, bulk=SMALL, wgmma=SMALL)
-COUNTS = collections.defaultdict(lambda: 6, bulk=3, wgmma=3)   # of candidates of a program
+TEXT_DEVICE = collections.defaultdict(lambda: "a100", gemm="h200", skinny="h200", toeplitz=SMALL, bulk=SMALL, wgmma=SMALL)
+# How many candidates of each program, beside the last and one of odd threads.
+COUNTS = collections.defaultdict(lambda: 6, gemm=3, bulk=3, wgmma=3)
 # Further programs, and on which device, if not on that one.
 TEXTS = {
     "elementwise": ["input x[37, 41] : f32  y[i, j] = x[i, j] + i - 2 * j  output y", "input x[9, 300] : i8  y[i, j:300] = x[i, 299 - j] * j  output y : i8"],
     "loopnest": ["input x[1030, 3] : f32  y[i] = sum[j](x[i, j]) + i * 1e-9 > -0.5  output y"],
+    "gemm": ["input x[40, 325] : f16  input B[325, 24] : f16  t[i, k] = select(i == 7 && k == 0, inf, x[i, k])"
+             "  y[i, j] = sum[k](t[i, k] * B[k, j])  output y  output t : f16",
+             "input A[325, 24] : f16  input w[20, 325] : f16  t[j, k] = select(j == 7 && k == 0, inf, w[j, k])"
+             "  y[i, j] = sum[k](A[k, i] * t[j, k])  output y  output t : f16"],
     "skinny": ["input x[17] : f32  input B[17, 16] : f32  y[n] = sum[k](x[k] * B[k, n])  output y",
                "input A[5, 70] : f32  input x[70] : f32  y[i] = sum[k](A[i, k] * x[k])  output y",
                "input A[2, 3, 40] : f32  input B[2, 40, 8] : f32  y[b, i, n] = sum[k](A[b, i, k] * B[b, k, n])  output y",
@@ -188,6 +193,11 @@ PRELUDE_PROGRAMS = [
     ("channels_last", "f16", dict(M=20, N=96), "a100"), ("column_statistics", "f32", dict(M=5, N=8), "a100"), ("matmul", "f32", dict(M=5, N=7, K=3), "a100"),
     ("column_gradient", "f32", dict(M=70, N=32), "a100"), ("skinny", "f32", dict(N=16, K=8), "a100"),
     ("bulk", "f16", dict(M=65, K=20), SMALL),
+    ("gemm", "f16", dict(M=33, N=40, K=24), "a100"), ("gemm", "f32", dict(M=20, N=24, K=36), "a100"), ("gemm", "f64", dict(M=19, N=18, K=10), "a100"),
+    ("gemm_batched", "u8", dict(M=20, N=33, K=67), SMALL), ("gemm_transposed", "bf16", dict(M=40, N=34, K=17), "a100"),
+    ("gemm_batched", "u8", dict(M=20, N=32, K=48), "a100"), ("gemm_transposed", "i8", dict(M=19, N=21, K=35), "a100"),
+    ("gemm_transposed", "i8", dict(M=19, N=21, K=33), "a100"), ("gemm_transposed", "f64", dict(M=18, N=17, K=9), "a100"),
+    ("gemm_conv", "bf16", dict(M=18), "a100"), ("gemm", "f16", dict(M=5, N=8, K=8400), "a100"),
 ]
 # rows in shared memory that end with a part of 16 bytes, sums of exponentials beside a growing maximum, lines of bytes,
 PRELUDE_TEXTS = {

@@ -22,18 +22,20 @@ OUTERMOST = re.compile(r"SHARED\([^[]*\[([^]]*)\]")
 CHAINED = re.compile(r"bool CHAINS = |if \(CHAINS && ")
 # Lines that only save work: what more than is needed of it is done for is slower, not wrong, and of any other mistake in them most
 # are that. What goes too far the other way is tried by hand.
-SAVINGS = {"toeplitz.cu": ("constexpr bool ALL_ROWS = ", "constexpr bool SHORT = ", "constexpr int TOGETHER = ", "const bool idle = ",
+SAVINGS = {"gemm.cu": ("static constexpr int WIDE = ", "const int order = PAIRED", "return order / (8 / BANKS)"),   # conflicts of banks
+           "toeplitz.cu": ("constexpr bool ALL_ROWS = ", "constexpr bool SHORT = ", "constexpr int TOGETHER = ", "const bool idle = ",
                            "const int from = op_max(0, -(above", "const int last = idle", "unsigned found = 0;", "Value none = 0;",
                            "doubt += totals[e] * 0;"),
            "filter_gemm.cu": ("return tap > -AN", "if (first + AK", "if (k + 1 < TK)", "if (step + 1 < STEPS)"),
            "bulk.cu": ("constexpr Index ROWS = PANEL", "constexpr bool MOVES_REGISTERS")}   # the order of blocks; who has which registers
-# Templates whose survivors have all been looked at. Run the others with --only; then they belong here. gemm.cu, bulk.cu and
-# prelude/mma.cuh wait for programs, filter_gemm.cu for one whose infinities it must see, toeplitz.cu for the rest of its survivors.
+# Templates whose survivors have all been looked at. Run the others with --only; then they belong here. bulk.cu waits for programs,
+# filter_gemm.cu for one whose infinities it must see, toeplitz.cu for the rest of its survivors, gemm.cu for a run of all its mutants
+# with its last cases.
 TRIAGED = ("channelwise.cu", "elementwise.cu", "loopnest.cu", "matmul.cu", "permute.cu", "reduce.cu", "resident.cu",
            "rowwise.cu", "window.cu", "depthwise.cu", "filter_direct.cu", "skinny.cu", "wgmma.cu",
            "prelude/arithmetic.cuh", "prelude/async.cuh", "prelude/bits.cuh", "prelude/bulk.cuh", "prelude/functions.cuh",
-           "prelude/half.cuh", "prelude/language.cuh", "prelude/memory.cuh", "prelude/planes.cuh", "prelude/reductions.cuh",
-           "prelude/threads.cuh", "prelude/types.cuh", "prelude/wgmma.cuh", "prelude/words.cuh")
+           "prelude/half.cuh", "prelude/language.cuh", "prelude/memory.cuh", "prelude/mma.cuh", "prelude/planes.cuh",
+           "prelude/reductions.cuh", "prelude/threads.cuh", "prelude/types.cuh", "prelude/wgmma.cuh", "prelude/words.cuh")
 TRUE_IN_INTERPRETER = {"ROLLERC_INTERP"}
 
 
