@@ -33,7 +33,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 TEMPLATES = ROOT / "templates"
 EQUIVALENT = ROOT / "tests/mutants/equivalent.txt"
 HANG_SECONDS = 10   # of work, however busy the machine is
-MAX_EQUIVALENT = 0.05
+MAX_EQUIVALENT = 0.06   # of all; most of them only cost time
 
 # An h200 of a few units, for kernels that wait until there are many rows for each.
 SMALL = "small"

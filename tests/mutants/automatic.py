@@ -17,6 +17,8 @@ RULES = [
 SKIPPED = re.compile(r"\s*(//|#|static_assert|template <(?!.*\})|using |extern \"C\"|\"|namespace|struct |}|$)")
 # The outermost extent of an array in shared memory places nothing: what stands behind it has an offset of its own.
 OUTERMOST = re.compile(r"SHARED\([^[]*\[([^]]*)\]")
+# An array that is longer than it need be is no mistake: of its extents only what makes it shorter is tried.
+EXTENTS = re.compile(r"^ *(?!return )(?:[\w:]+|[\w:]+<.*>) \w+(?:\[[^]]*\])+(?:, \w+(?:\[[^]]*\])+)*(?: = \{\})?;$")
 # Of where a chain of products ends only the last bits of a long sum tell, and any order of evaluation may lose those:
 # tests/unit/hal/test_interp.c counts them.
 CHAINED = re.compile(r"bool CHAINS = |if \(CHAINS && ")
@@ -28,9 +30,9 @@ SAVINGS = {"gemm.cu": ("static constexpr int WIDE = ", "const int order = PAIRED
                            "doubt += totals[e] * 0;"),
            "filter_gemm.cu": ("return tap > -AN", "if (first + AK", "if (k + 1 < TK)", "if (step + 1 < STEPS)"),
            "bulk.cu": ("constexpr Index ROWS = PANEL", "constexpr bool MOVES_REGISTERS")}   # the order of blocks; who has which registers
-# Templates whose survivors have all been looked at. Run the others with --only; then they belong here. bulk.cu waits for programs,
-# filter_gemm.cu for one whose infinities it must see, toeplitz.cu for the rest of its survivors, gemm.cu for a run of all its mutants
-# with its last cases.
+# Templates whose survivors have all been looked at. Run the others with --only; then they belong here. bulk.cu and gemm.cu wait for a
+# run of all their mutants with their last cases, filter_gemm.cu for a program whose infinities it must see, toeplitz.cu for the rest of
+# its survivors.
 TRIAGED = ("channelwise.cu", "elementwise.cu", "loopnest.cu", "matmul.cu", "permute.cu", "reduce.cu", "resident.cu",
            "rowwise.cu", "window.cu", "depthwise.cu", "filter_direct.cu", "skinny.cu", "wgmma.cu",
            "prelude/arithmetic.cuh", "prelude/async.cuh", "prelude/bits.cuh", "prelude/bulk.cuh", "prelude/functions.cuh",
@@ -72,6 +74,12 @@ def live_lines(text):
     return live
 
 
+def is_longer(before, old, new):
+    """Whether an extent is longer with `new`: it is divided by less, less is taken from it, or it has one more."""
+    more = old in "/-" or (old.isdigit() and int(new) > int(old))
+    return more != bool(re.search(r"[-/%] $", before))
+
+
 def automatic(name, text):
     """[(name of the mutant, changed text)] of one template."""
     lines, found, names = text.split("\n"), [], {}
@@ -86,6 +94,8 @@ def automatic(name, text):
                 if match.start() in skipped:
                     continue
                 new = replacement(match) if callable(replacement) else replacement
+                if EXTENTS.match(code) and is_longer(code[:match.start()], match[0], new):
+                    continue
                 changed = code[:match.start()] + new + code[match.end():]
                 label = f"{name}: {code.strip()} | {match[0]} -> {new}, {place}"
                 names[label] = names.get(label, 0) + 1
