@@ -290,7 +290,6 @@ template <int PASS, class Row> __device__ __forceinline__ void finish_row(const 
 template <int PASS, class Row>
 __device__ __forceinline__ void walk(const Tensors &t, Row &row, const Inputs *inputs, Elements *elements, bool stores, int made)
 {
-    static_assert(PASS < PASSES, "a pass of the row's");
     UNROLL for (int k = 0; k < VECTORS; ++k) {
         const Index at = row.column + k * STEP;
         if (RAGGED && !begins_inside(row.column, k))
