@@ -140,15 +140,9 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
                            bool vector_stores)
 {
     const RProgram *program = plan->program;
-    const RTile *shared = &program->tile[LEVEL_SHARED], *registers = &program->tile[LEVEL_REGISTER];
+    const RTile *registers = &program->tile[LEVEL_REGISTER];
     strbuf_printf(out, "using Value = %s;\n", value_type(plan->fusion->ops[0].body->type));
-    strbuf_printf(out, "constexpr Index M = %" PRId64 ", N = %" PRId64 ", K = %" PRId64 ";\n",
-                  product->group[GROUP_M].extent, product->group[GROUP_N].extent,
-                  product->group[GROUP_K].extent);
-    strbuf_printf(out,
-                  "constexpr int BM = %" PRId64 ", BN = %" PRId64 ", BK = %" PRId64
-                  ";   // rTile, shared memory\n",
-                  shared->size[GROUP_M], shared->size[GROUP_N], shared->size[GROUP_K]);
+    product_emit_sizes(out, product, program->tile[LEVEL_SHARED].size);
     strbuf_printf(out, "constexpr int TM = %" PRId64 ", TN = %" PRId64 ";   // rTile, registers\n",
                   registers->size[GROUP_M], registers->size[GROUP_N]);
     strbuf_printf(out,

@@ -119,13 +119,7 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
     strbuf_printf(
         out, "using Element = %s;   // of A and B\nusing Value = %s;   // of the products and their sum\n",
         dtype_info[mma_element_type(product)].name, value_type(mma_element_type(product)));
-    strbuf_printf(out, "constexpr Index M = %" PRId64 ", N = %" PRId64 ", K = %" PRId64 ";\n",
-                  product->group[GROUP_M].extent, product->group[GROUP_N].extent,
-                  product->group[GROUP_K].extent);
-    strbuf_printf(out,
-                  "constexpr int BM = %" PRId64 ", BN = %" PRId64 ", BK = %" PRId64
-                  ";   // rTile, shared memory\n",
-                  block[GROUP_M], block[GROUP_N], block[GROUP_K]);
+    product_emit_sizes(out, product, block);
     strbuf_printf(out, "constexpr int WM = %" PRId64 ", WN = %" PRId64 ";   // rTile, registers of %s\n",
                   own[GROUP_M], own[GROUP_N], how->holders);
     const Atom *atom = mma_atom(product, plan->device, IN_REGISTERS);

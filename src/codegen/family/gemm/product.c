@@ -1,5 +1,6 @@
 #include "codegen/family/gemm/product.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/checked.h"
@@ -251,6 +252,17 @@ const char *group_variable(int group)
 {
     static const char *const names[] = {"batch", "m", "n", "k"};
     return names[group];
+}
+
+void product_emit_sizes(StrBuf *out, const Product *product, const int64_t *block)
+{
+    strbuf_printf(out, "constexpr Index M = %" PRId64 ", N = %" PRId64 ", K = %" PRId64 ";\n",
+                  product->group[GROUP_M].extent, product->group[GROUP_N].extent,
+                  product->group[GROUP_K].extent);
+    strbuf_printf(out,
+                  "constexpr int BM = %" PRId64 ", BN = %" PRId64 ", BK = %" PRId64
+                  ";   // rTile, shared memory\n",
+                  block[GROUP_M], block[GROUP_N], block[GROUP_K]);
 }
 
 void product_emit_positions(StrBuf *out, const Scope *scope, const Product *product, int group,

@@ -65,6 +65,9 @@ DataTile product_output_tile(const Fusion *fusion, const Product *product, int o
 /* "batch", "m", "n", "k": the flat position along a group. */
 const char *group_variable(int group);
 
+/* M, N, K of the problem and of a block's tile, of which `block` has a size for each group. */
+void product_emit_sizes(StrBuf *out, const Product *product, const int64_t *block);
+
 /* Positions of those axes of a group that are `used`. */
 void product_emit_positions(StrBuf *out, const Scope *scope, const Product *product, int group,
                             const char *flat, uint32_t used);
