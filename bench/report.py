@@ -18,6 +18,7 @@ JSON, FULL = os.path.join(RESULTS, "h200.json"), os.path.join(RESULTS, "h200.md"
 README = os.path.join(cases.ROOT, "README.md")
 BEGIN, END = "<!-- bench: begin -->\n", "<!-- bench: end -->\n"
 TITLES = {"torch": "torch", "layout": "torch, other layout", "compile": "torch.compile", "cudnn": "cuDNN", "oneflow": "OneFlow"}
+LAYERS = 24                                  # of a network with large filters: RepLKNet-31B's
 LEVEL = 0.98                                 # as fast as: within the 2 % that a time varies
 KINDS = {                                    # README's rows: of several groups; a group that is in none has its own
     "permutations": ("permute", "odd permute"),
@@ -140,6 +141,21 @@ def full_row(row, name):
             f"{row['error']:.2f}", *peers, f"{ahead(row):.2f}" if row["peers"] else ""]
 
 
+def layers(results, dtype):
+    """A network's large filters: ours of 31 a side against the fastest peers' of 9; empty where a case is missing."""
+    rows = {row["case"]: row for row in results["cases"] if "failed" not in row}
+
+    def cases_of(k):
+        return [rows.get(f"depthwise {way} 32x32 k{k} {dtype}") for way in ("forward", "data", "filter")]
+    ours, theirs = cases_of(31), cases_of(9)
+    if None in ours + theirs:
+        return ""
+    ms = LAYERS * sum(row["us"] for row in ours) / 1e3
+    peer_ms = LAYERS * sum(min(row["peers"].values()) for row in theirs) / 1e3
+    return (f"* {LAYERS} layers forwards and backwards, {dtype}: {ms:.1f} ms with filters of 31 x 31; the fastest peers take "
+            f"{peer_ms:.1f} ms with 9 x 9, {peer_ms / ms:.2f} times as long\n")
+
+
 def full_table(results):
     heads = ["case", "predicted", "us", "GB/s", "of copy", "error", *TITLES.values(), "times the fastest"]
     text = "# Measurements\n\nWritten by `bench/report.py` from `h200.json`; worst · median · best of each group.\n\n"
@@ -148,6 +164,7 @@ def full_table(results):
     text += "".join(f"![{title}]({name}.svg)\n" for name, title in plots.TITLES.items())
     drawn = plots.draw_all(results["cases"])
     text += "".join(f"![{title}]({name}.svg)\n" for name, title in plots.DEPTHWISE.items() if name in drawn)
+    text += "\nDepthwise convolutions of 64 x 384 x 32 x 32:\n\n" + "".join(layers(results, dtype) for dtype in ("f32", "f16"))
     text += ("\nIn what follows times are in us; GB/s are of inputs and outputs, each once; the error is a share of what rounding "
              "explains.\n")
     for group, rows in by_group(results).items():

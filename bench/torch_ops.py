@@ -142,15 +142,15 @@ def bn_inference(x, gamma, beta, rmean, rvar):
     return ((wide(x) - along(rmean, dims)) * along(scale, dims) + along(beta, dims)).to(x.dtype)
 
 
-# ---- depthwise convolutions of odd squares, as large as the image; NCHW, filters (C, K, K)
+# ---- depthwise convolutions of odd squares, padded as for outputs as large as the image; NCHW, filters (C, K, K)
 
-def depthwise(x, w):
-    return F.conv2d(x, w[:, None], padding=w.shape[-1] // 2, groups=len(w))
+def depthwise(x, w, stride=1):
+    return F.conv2d(x, w[:, None], stride=stride, padding=w.shape[-1] // 2, groups=len(w))
 
 
-def depthwise_cudnn(x, w):
+def depthwise_cudnn(x, w, stride=1):
     both = [w.shape[-1] // 2] * 2
-    return torch.cudnn_convolution(x, w[:, None], both, [1, 1], [1, 1], len(w), True, False, False)
+    return torch.cudnn_convolution(x, w[:, None], both, [stride] * 2, [1, 1], len(w), True, False, False)
 
 
 def depthwise_gradient(x, w, dy, which):
