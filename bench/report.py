@@ -26,8 +26,8 @@ KINDS = {                                    # README's rows: of several groups;
     "layer norm, adaptive and RMS": ("layer norm", "adaptive norm", "RMS norm"),
     "batch norm, training and backward": ("BN + ReLU", "BN + Add + ReLU", "BN backward"),
     "reductions, pooling": ("reduction", "pooling"),
-    "matrix products": ("product", "skinny"),
-    "dense products, convolutions": ("dense",),
+    "matrix products": ("product", "exact product", "small exact product", "skinny"),
+    "convolutions": ("dense",),
     "depthwise convolutions and gradients": ("depthwise",),
 }
 
@@ -123,13 +123,20 @@ for softmax and masks, OneFlow by its share of a copy. All outputs are checked a
     return f"{text}\nBy group, and every case: [bench/results/h200.md](bench/results/h200.md).\n\n{shown}\n"
 
 
+def geomean(rows):
+    """Of the times as fast as the fastest peer."""
+    values = [ahead(row) for row in rows if "failed" not in row and row["peers"]]
+    return f"{statistics.geometric_mean(values):.2f}" if values else "–"
+
+
 def group_table(results):
-    text = (f"| group | cases | share of a copy's speed | goal | reached by | times as fast as the fastest peer | ≥ {LEVEL} |\n"
-            "|---|---|---|---|---|---|---|\n")
+    heads = ["group", "cases", "share of a copy's speed", "goal", "reached by", "times as fast as the fastest peer",
+             f"≥ {LEVEL}", "geomean"]
+    text = f"| {' | '.join(heads)} |\n{'|---' * len(heads)}|\n"
     goals = {case.group: case.entry.get("goal") for case in cases.load()}
     for group, rows in by_group(results).items():
         name, count, share, reached, peers = table_row(group, rows, goals.get(group))
-        text += f"| {name} | {count} | {share} | {goals.get(group) or '–'} | {reached} | {peers} |\n"
+        text += f"| {name} | {count} | {share} | {goals.get(group) or '–'} | {reached} | {peers} | {geomean(rows)} |\n"
     return text
 
 

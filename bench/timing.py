@@ -15,6 +15,7 @@ DTYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf1
 MAX_SETS = 64                                # of buffers; small tensors need no more
 GRAPH_US, TOTAL_US = 400, 20000              # a graph lasts at least, its replays together at least
 WARM_US, WARM_REPLAYS = 40000, 40            # for the first 16 to 36 an H200 moved memory 10 % slower after a check
+WARM_MOST_US = 400000                        # so many of a graph that lasts 0.1 s would be 4 s
 
 
 def count_of(arg):
@@ -55,7 +56,7 @@ def device_us(calls):
             kept.append(call())
     graph.replay()
     first = max(replay_us(graph, 1), 1.0)
-    replay_us(graph, max(WARM_REPLAYS, math.ceil(WARM_US / first)))
+    replay_us(graph, min(max(WARM_REPLAYS, math.ceil(WARM_US / first)), math.ceil(WARM_MOST_US / first)))
     times = max(1, math.ceil(GRAPH_US / first))
     repeats = max(5, min(15, math.ceil(TOTAL_US / (first * times))))
     return statistics.median(replay_us(graph, times) for _ in range(repeats)) / len(calls)
