@@ -16,6 +16,7 @@ class Case:
     dtype: str
     text: str                                # the .te program, its element type substituted
     defines: list                            # ["R=49152", "N=1024"], for -D
+    options: list                            # ["--math=tf32"], for rollerc
     entry: dict                              # what cases.json says: torch, compile, reference, inputs, …
 
 
@@ -33,7 +34,8 @@ def expand(entry, sizes, names):
     for (size, name), dtype in itertools.product(zip(sizes, names), entry["types"]):
         label = entry["label"].format(name=name, **dict(define.split("=") for define in size.split()))
         typed = re.sub(rf": {written}\b", f": {dtype}", text)
-        yield Case(f"{entry['group']} {label} {dtype}", entry["group"], dtype, typed, size.split(), entry)
+        options = [f"--math={entry['math']}"] if "math" in entry else []
+        yield Case(f"{entry['group']} {label} {dtype}", entry["group"], dtype, typed, size.split(), options, entry)
 
 
 def load(only="", small=False):

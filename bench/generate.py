@@ -22,7 +22,7 @@ def compile_case(args, number, case, rank):
                "--candidate", str(rank), "-o", stem + ".cu", "--json", stem + ".json"]
     for define in case.defines:
         command += ["-D", define]
-    done = subprocess.run(command + args.options, capture_output=True, text=True)
+    done = subprocess.run(command + case.options + args.options, capture_output=True, text=True)
     row = {"case": case.name, "group": case.group, "dtype": case.dtype, "rank": rank,
            "file": os.path.basename(stem) + ".cu", "params": case.defines,
            "entry": {key: value for key, value in case.entry.items() if key not in ("sizes", "small", "source")}}

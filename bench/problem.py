@@ -22,6 +22,8 @@ class Problem:
         with open(os.path.join(folder, row["file"])) as file:
             self.meta = json.loads(file.readline()[len("//rollerc: "):])
         self.entry = row["entry"]
+        self.tf32 = self.entry.get("math") == "tf32"
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = self.tf32
         self.params = {name: int(value) for name, value in (define.split("=") for define in row["params"])}
         self.inputs = [arg for arg in self.meta["args"] if arg["role"] == "input"]
         self.outputs = [arg for arg in self.meta["args"] if arg["role"] == "output"]
@@ -54,14 +56,15 @@ class Problem:
         return eval(self.entry.get("terms", "1"), dict(self.params))
 
 
-def worst_error(out, ref, terms):
+def worst_error(out, ref, terms, tf32):
     """max |out - ref| / (u |ref| + 16 v sqrt(min(K, 4096)) (|ref| + rms(ref))): 1 is the most that is right.
 
-    u: half an ulp of the output's type, v: that of the type sums are kept in; as in tests/gpu_examples.py.
+    u: half an ulp of the output's type, v: that of the type sums are kept in; as in tests/gpu_examples.py. Factors that
+    are rounded or cut off to 11 bits are wrong by 2^-10, by 2^-10 of the rms as much in sums of any length.
     """
     info = torch.finfo(out.dtype)
     wide = torch.finfo(torch.float64 if out.dtype == torch.float64 else torch.float32)
-    walk = 16 * wide.eps / 2 * math.sqrt(min(terms, 4096))
+    walk = 16 * wide.eps / 2 * math.sqrt(min(terms, 4096)) + (16 * 2**-10 if tf32 else 0)
     out, ref = out.flatten(), ref.flatten()
     rms = math.sqrt(sum(float(part.double().square().sum()) for part in ref.split(PART)) / ref.numel())
     worst = 0.0
@@ -87,7 +90,7 @@ def compare(problem, raw_outputs):
             if share > (0 if problem.entry.get("exact") else problem.entry.get("may_differ", MAY_DIFFER)):
                 raise Wrong(f"{arg['name']}: {100 * share:.4f} % of the elements differ")
             continue
-        error = worst_error(out, ref, problem.terms())
+        error = worst_error(out, ref, problem.terms(), problem.tf32)
         if error > 1:
             raise Wrong(f"{arg['name']}: {error:.3g} times the error that rounding explains")
         worst = max(worst, error)

@@ -67,7 +67,7 @@ def draw_case(rng):
             f"output C : {dtype}\n")
     factors = [factor + ".mT" * turn for factor, turn in zip("AB", turned)]
     name = f"{GROUP} {' '.join(factors)} {'x'.join(size for size in (batch, m, n, k) if size)} {dtype}"
-    return cases.Case(name, GROUP, dtype, text, [], {"torch": " @ ".join(factors), "terms": k})
+    return cases.Case(name, GROUP, dtype, text, [], [], {"torch": " @ ".join(factors), "terms": k})
 
 
 def draw(seed, count):

@@ -115,10 +115,9 @@ def about(folder):
 
 
 def prepare(args):
-    """The settings of PyTorch, and the copies."""
+    """PyTorch, and the copies."""
     import torch
     import timing
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.benchmark = True
     append(args.results, {"about": about(args.folder)})
     library = os.path.join(args.folder, "lib", "copy.so")

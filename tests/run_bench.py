@@ -22,7 +22,7 @@ import report                                # noqa: E402
 def compile_case(rollerc, case, *options):
     """None, or the reason."""
     defines = [word for define in case.defines for word in ("-D", define)]
-    command = [rollerc, "-", "--device", "h200", "--name", "k", "-q", "-o", "-", *options, *defines]
+    command = [rollerc, "-", "--device", "h200", "--name", "k", "-q", "-o", "-", *case.options, *options, *defines]
     done = subprocess.run(command, input=case.text, capture_output=True, text=True)
     return None if done.returncode == 0 else f"exit {done.returncode}: {done.stderr.strip()[:300]}"
 
