@@ -1,6 +1,6 @@
-// Matrix multiply on the tensor cores of sm_90a: C[b,m,n] = sum over k of A[b,m,k] * B[b,k,n], of 16-bit elements with sums in
-// f32, then a pointwise epilogue. Warps have roles: one thread copies boxes of A and B to shared memory, while groups of four
-// warps multiply what has come.
+// Matrix multiply on the tensor cores of sm_90a: C[b,m,n] = sum over k of A[b,m,k] * B[b,k,n], then a pointwise epilogue. Of f16
+// and bf16 with sums in f32, of f32 cut off to tf32, of bytes with sums in i32. Warps have roles: one thread copies boxes of A and
+// B to shared memory, while groups of four warps multiply what has come.
 //
 // One thread block computes BM x BN tiles of C, one after the other, and each group a WM x WN part of that in registers. It walks
 // along k in steps of BK. STAGES tiles of A and of B lie in shared memory, and two barriers belong to each:
@@ -11,7 +11,7 @@
 // The copies run ahead as far as there are stages, also into the next tile while this one is stored. NEIGHBOURS blocks of a
 // cluster have tiles side by side along m: each copies a part of their tile of B to all of them.
 //
-// A and B may lie in memory either way round; in shared memory they lie as they do there.
+// A and B of 16-bit elements may lie in memory either way round, others lie along k; in shared memory they lie as they do there.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -56,7 +56,7 @@ __device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Ind
 // </rollerc>
 
 constexpr int GROUPS_N = BN / WN, GROUPS = BM / WM * GROUPS_N;
-constexpr int AK = 16;   // what one instruction multiplies, of WM rows and WN columns
+constexpr int BYTES = (int)sizeof(Element), AK = 32 / BYTES;   // what one instruction multiplies, of WM rows and WN columns
 constexpr Index CLUSTERS_M = ((M + BM - 1) / BM + NEIGHBOURS - 1) / NEIGHBOURS, BLOCKS_N = (N + BN - 1) / BN;
 constexpr Index ROWS = PANEL > NEIGHBOURS ? PANEL / NEIGHBOURS : 1;   // of clusters, in a panel
 constexpr Index STEPS = (K + BK - 1) / BK;
@@ -66,13 +66,14 @@ constexpr int SLAB_COLUMNS = 64;
 constexpr bool MOVES_REGISTERS = GROUPS == 2 && WN / 2 * (CHAINS ? 2 : 1) > 96;
 
 static_assert(BM % WM == 0 && BN % WN == 0 && WM == 64 && WN % SLAB_COLUMNS == 0, "groups of warps cover the block's tile");
-static_assert(BK == 64 && sizeof(Element) == 2, "a line of an operand in shared memory has 128 bytes");
+static_assert(BK * BYTES == 128, "a line of an operand in shared memory");
 static_assert(QN == 1 || N % QN == 0, "rows of C hold whole vectors");
 static_assert((STEPS - 1) * BK < K && STAGES >= 2, "no step is in vain");
 
 // A tile of an operand in shared memory, as describe_operand() has it, which PARTS blocks bring together.
 template <class Operand, int BR, int PARTS> struct Tile {
     static constexpr bool ALONG_K = Operand::ALONG_K;
+    static_assert(ALONG_K || BYTES == 2, "others are not turned");
     static constexpr int ELEMENTS = BR * BK, PART = BR / PARTS;
     static constexpr int BOX = ALONG_K ? PART : 64;   // rows that one copy brings
     static_assert(BR % PARTS == 0 && PART % BOX == 0 && BOX <= 256, "boxes cover the tile");

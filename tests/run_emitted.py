@@ -21,7 +21,7 @@ LINES = {"softmax": 300, "permute_0213": 220, "permute_021": 220}
 PROGRAMS = ["mask_compare", "quantise_i8", "argmax", "softmax", "conv2d_3x3", "bn_relu_training", "reduce_all"]
 # Products and depthwise convolutions: (template, device, example, its type instead of f32, sizes).
 PRODUCTS = [("gemm", "a100", "matmul_bias_gelu", None, {}), ("bulk", "h200", "matmul_bias_gelu", None, {}),
-            ("wgmma", "h200", "matmul_i8", None, {}), ("skinny", "h200", "matmul", "f16", {"M": 1}),
+            ("wgmma", "h200", "conv2d_nhwc", None, {}), ("skinny", "h200", "matmul", "f16", {"M": 1}),
             ("depthwise", "h200", "depthwise_31x31", None, {}), ("toeplitz", "h200", "depthwise_31x31", "f16", {}),
             ("filter_direct", "h200", "depthwise_31x31_filter", None, {}),
             ("filter_gemm", "h200", "depthwise_31x31_filter", "f16", {})]

@@ -42,7 +42,8 @@ output y : f32
 output mean : f32
 """
 GEMM = ["gemm/two stages", "gemm/three stages", "gemm/four stages", "gemm/cluster"]
-PRODUCTS = [*GEMM, "bulk/four stages", "bulk/six stages", "bulk/eight stages"]
+BULK = ["bulk/four stages", "bulk/six stages", "bulk/eight stages"]
+PRODUCTS = [*GEMM, *BULK]
 NEIGHBOURS = ["bulk/neighbours"]   # where tiles fill the device, a small one
 PART = ["wgmma/three stages", "wgmma/four stages"]
 COLUMNS, ROWS = (["skinny/column", "skinny/column-cluster"], ["skinny/row", "skinny/row-cluster"])
@@ -97,10 +98,11 @@ def product(m, n, k, dtype="f32", turned=False):
             f"D[m, n] = max(C[m, n], 0)\noutput D : {dtype}\n")
 
 
-def product_of_part(m, n, k, dtype):
+def product_of_part(m, n, k, dtype, along_k=False):
     """Bulk copies begin where a tensor does."""
-    return (f"input A[{m}, {k + 64}] : {dtype}\ninput B[{k}, {n}] : {dtype}\n"
-            f"C[m, n] = sum[k:{k}](A[m, k + 64] * B[k, n])\noutput C : {dtype}\n")
+    b = f"{n}, {k}" if along_k else f"{k}, {n}"
+    return (f"input A[{m}, {k + 64}] : {dtype}\ninput B[{b}] : {dtype}\n"
+            f"C[m, n] = sum[k:{k}](A[m, k + 64] * B[{'n, k' if along_k else 'k, n'}])\noutput C : {dtype}\n")
 
 
 def skinny(m, n, k, dtype="f32", along_k=False):
@@ -147,10 +149,11 @@ PROGRAMS = [
     (product(256, 512, 512, "f16"), PRODUCTS), (product(200, 328, 264, "bf16"), PRODUCTS),
     (product(72, 104, 1000, "f16", True), PRODUCTS), (product(100, 90, 70, "f16"), PRODUCTS),
     (product(256, 512, 512, "i8"), GEMM), (product(200, 328, 264, "u8", True), GEMM), (product(100, 90, 70, "i8"), GEMM),
-    (skinny(256, 512, 512, "i8", True), PART), (skinny(200, 328, 144, "u8", True), PART),
+    (skinny(256, 512, 512, "i8", True), BULK), (skinny(200, 328, 144, "u8", True), BULK),
+    (product_of_part(256, 512, 512, "i8", True), PART), (product_of_part(200, 328, 160, "u8", True), PART),
     (product(256, 512, 256, "f64"), GEMM), (product(200, 328, 136, "f64", True), GEMM), (product(100, 91, 77, "f64"), GEMM),
     (product(256, 512, 512, "f16"), NEIGHBOURS), (product(256, 512, 264, "bf16"), NEIGHBOURS),
-    (product(256, 512, 200, "f16", True), NEIGHBOURS), (product_of_part(256, 512, 512, "f16"), PART), (product_of_part(200, 328, 256, "bf16"), PART),
+    (product(256, 512, 200, "f16", True), NEIGHBOURS), (skinny(256, 512, 512, "i8", True), NEIGHBOURS), (product_of_part(256, 512, 512, "f16"), PART), (product_of_part(200, 328, 256, "bf16"), PART),
     (filters(9, 32, 7), TOEPLITZ), (filters(17, 24, 31), TOEPLITZ), (filters(5, 72, 9, True, "bf16"), TOEPLITZ),
     (filters(3, 19, 5), TOEPLITZ),
     (skinny(4, 512, 1024), COLUMNS), (skinny(5, 333, 1001), COLUMNS), (skinny(16, 2048, 2048, "f16"), COLUMNS),

@@ -204,14 +204,19 @@ PROGRAMS = [
         c[b, i, j] = sum[k](A[b, k, i] * B[j, b, k])
         y[b, i, j] = relu(c[b, i, j] + bias[j])
         output y : {T}"""),
+    Program("bulk_along_k", "bulk", ("i8", "u8", "f32"), {"M": ("m", 64), "N": ("n", 72), "K": ("k", 9)}, """
+        input A[M, 16 * K] : {T}  input B[3, N, 16 * K] : {T}  input bias[N] : {T}
+        c[b, i, j] = sum[k](A[i, k] * B[b, j, k])
+        y[b, i, j] = max(c[b, i, j] + bias[j], 0)
+        output y"""),
     Program("bulk_turns", "bulk", HALVES, {"M": ("m", 3401), "N": ("n", 160)}, """
         input A[M, 40] : {T}  input B[40, 8 * N] : {T}  input z[M, 8 * N] : {T}
         C[i, j] = sum[k](A[i, k] * B[k, j])
         y[i, j] = C[i, j] + z[i, j]
         output y : {T}  output C : f32"""),
     Program("wgmma_along_k", "wgmma", ("i8", "u8", "f32"), {"M": ("m", 64), "N": ("n", 72), "K": ("k", 9)}, """
-        input A[M, 16 * K] : {T}  input B[3, N, 16 * K] : {T}  input bias[N] : {T}
-        c[b, i, j] = sum[k](A[i, k] * B[b, j, k])
+        input A[M, 16 * K + 16] : {T}  input B[3, N, 16 * K] : {T}  input bias[N] : {T}
+        c[b, i, j] = sum[k](A[i, k + 16] * B[b, j, k])
         y[b, i, j] = max(c[b, i, j] + bias[j], 0)
         output y"""),
     Program("wgmma_pixels", "wgmma", HALVES, {"M": ("n", 18), "N": ("m", 9)}, """
@@ -383,7 +388,7 @@ PROGRAMS = [
 
 def options_of(program, dtype):
     """Without which the family is none of the program's."""
-    return ["--math=tf32"] if program.family in ("gemm", "wgmma") and dtype == "f32" else []
+    return ["--math=tf32"] if program.family in ("gemm", "wgmma", "bulk") and dtype == "f32" else []
 
 
 def source(program, dtype, sizes):

@@ -1,5 +1,5 @@
-// bulk: a sum of products of 16-bit elements by tensor cores that read shared memory, to which one thread
-// copies boxes of both factors while groups of warps multiply.
+// bulk: a sum of products of two elements of one type by tensor cores that read shared memory, to which one
+// thread copies boxes of both factors while groups of warps multiply.
 #include <inttypes.h>
 
 #include "codegen/family/family.h"
@@ -7,7 +7,7 @@
 #include "rprogram/cost/calibration.h"
 #include "rtile/space.h"
 
-enum { K_STEP = 64, LINE_ELEMENTS = 64, ELEMENT_BYTES = 2, SLAB_COLUMNS = 64 };
+enum { LINE_BYTES = 128, SLAB_COLUMNS = 64 };
 
 /* Kinds of kernels: blocks alone, or two with tiles side by side who bring b together. */
 static const struct {
@@ -31,9 +31,9 @@ static int64_t group_stride(const Fusion *fusion, const Affine *offset, const Ax
 }
 
 /* The driver takes strides below 2^40 bytes. */
-static bool is_legal(int64_t stride)
+static bool is_legal(int64_t stride, int64_t piece)
 {
-    return stride >= 0 && stride < (int64_t)1 << 39 && stride * ELEMENT_BYTES % 16 == 0;
+    return stride >= 0 && stride < ((int64_t)1 << 40) / PIECE_BYTES * piece && stride % piece == 0;
 }
 
 static bool find_lines(const Fusion *fusion, const Product *product, int factor, Lines *lines)
@@ -47,17 +47,20 @@ static bool find_lines(const Fusion *fusion, const Product *product, int factor,
     lines->batch = group_stride(fusion, &offset, &product->group[GROUP_BATCH]);
     lines->along_k = k == 1;
     lines->line = k == 1 ? rows : k;
-    return offset.constant == 0 && (k == 1 || rows == 1) && lines->line > 0 && is_legal(lines->line) &&
-           is_legal(lines->batch);
+    int64_t piece = mma_piece(product);
+    return offset.constant == 0 && (k == 1 || rows == 1) && lines->line > 0 && is_legal(lines->line, piece) &&
+           is_legal(lines->batch, piece);
 }
 
 static bool matches(const Fusion *fusion, const DeviceSpec *device)
 {
     Product product;
-    Lines lines;
-    return device->has.bulk_tensor_copy && count_bit_outputs(fusion) == 0 && product_find(fusion, &product) &&
-           mma_atom(&product, device, IN_SHARED) && find_lines(fusion, &product, 0, &lines) &&
-           find_lines(fusion, &product, 1, &lines);
+    if (!device->has.bulk_tensor_copy || count_bit_outputs(fusion) || !product_find(fusion, &product))
+        return false;
+    const Atom *atom = mma_shared_atom(&product, device);
+    Lines a, b;
+    return atom && find_lines(fusion, &product, 0, &a) && find_lines(fusion, &product, 1, &b) &&
+           (atom->place == IN_SHARED || (a.along_k && b.along_k));
 }
 
 // ---- rules ----
@@ -111,7 +114,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     Product product;
     product_find(fusion, &product);
     TileRules rules;
-    mma_group_rules(&rules, fusion, device, &product, mma_atom(&product, device, IN_SHARED));
+    mma_group_rules(&rules, fusion, device, &product, mma_shared_atom(&product, device));
     rules.fills_once = true;
     rules.read_share = calibration.bulk.read_share;
     rules.neighbour_axis = GROUP_M;
@@ -119,7 +122,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     for (; count < kinds; count++) {
         rules.stages = KINDS[count].stages;
         rules.neighbours = KINDS[count].neighbours;
-        rules.rule[LEVEL_SHARED][GROUP_N].granule = LINE_ELEMENTS * rules.neighbours;   // whole boxes each
+        rules.rule[LEVEL_SHARED][GROUP_N].granule = SLAB_COLUMNS * rules.neighbours;   // whole boxes each
         rules.variant_name = bulk_family.variants[count];
         rules.shared_overhead = overhead(MAX_GROUPS, rules.stages);
         rules.schedule = schedule_of(fusion, &product, &rules.space, rules.stages, rules.neighbours == 1);
@@ -135,6 +138,7 @@ static int maps(const KernelPlan *plan, TensorMap *maps)
     const RTile *block = &plan->program->tile[LEVEL_SHARED];
     Product product;
     product_find(plan->fusion, &product);
+    int line_elements = (int)block->size[GROUP_K], element_bytes = LINE_BYTES / line_elements;
     for (int factor = 0; factor < 2; factor++) {
         Lines lines;
         find_lines(plan->fusion, &product, factor, &lines);
@@ -144,10 +148,10 @@ static int maps(const KernelPlan *plan, TensorMap *maps)
         int boxes = factor ? plan->rules->neighbours : 1;   // of a tile
         maps[factor] = (TensorMap){
             .arg = input_position(plan->fusion, product.factor[factor]->access.tensor),
-            .element_bytes = ELEMENT_BYTES,
+            .element_bytes = element_bytes,
             .sizes = {lines.along_k ? k : rows, count, lines.batch ? product.group[GROUP_BATCH].extent : 1},
-            .strides = {lines.line * ELEMENT_BYTES, batch * ELEMENT_BYTES},
-            .box = {LINE_ELEMENTS, lines.along_k ? (int)(block->size[group] / boxes) : LINE_ELEMENTS, 1},
+            .strides = {lines.line * element_bytes, batch * element_bytes},
+            .box = {line_elements, lines.along_k ? (int)(block->size[group] / boxes) : line_elements, 1},
         };
     }
     return 2;
@@ -188,7 +192,7 @@ static KernelMemory memory(const KernelPlan *plan)
 {
     const int64_t *block = plan->program->tile[LEVEL_SHARED].size;
     int groups = plan->program->threads / plan->rules->tile_threads, stages = plan->rules->stages;
-    int64_t step = (block[GROUP_M] + block[GROUP_N]) * K_STEP * ELEMENT_BYTES;
+    int64_t step = (block[GROUP_M] + block[GROUP_N]) * LINE_BYTES;
     return (KernelMemory){.shared_bytes = stages * step + overhead(groups, stages)};
 }
 

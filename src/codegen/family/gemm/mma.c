@@ -29,6 +29,12 @@ const Atom *mma_atom(const Product *product, const DeviceSpec *device, AtomPlace
     return atom_for(device, dtype_info[a->tensor->dtype].name, place);
 }
 
+const Atom *mma_shared_atom(const Product *product, const DeviceSpec *device)
+{
+    const Atom *atom = mma_atom(product, device, IN_SHARED);
+    return atom ? atom : mma_atom(product, device, IN_SHARED_ALONG_K);
+}
+
 int64_t mma_piece(const Product *product)
 {
     return 8 * PIECE_BYTES / product_element_bits(product->factor[0]);

@@ -34,6 +34,9 @@ Reading mma_reading(const Fusion *fusion, const Product *product, int factor);
 /* The instruction for the elements of both factors, which lie in that place; NULL: there is none. */
 const Atom *mma_atom(const Product *product, const DeviceSpec *device, AtomPlace place);
 
+/* The one that reads shared memory: elements of 16 bits may lie along k or along their rows, others along k. */
+const Atom *mma_shared_atom(const Product *product, const DeviceSpec *device);
+
 /* Bytes of an element of the sum, and bits that it takes in registers: of long chains what they have ended
    with is kept beside what they add up. */
 int mma_value_bytes(const Product *product);

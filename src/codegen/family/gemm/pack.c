@@ -30,6 +30,25 @@ static Order order_of(const Access *access)
     return order;
 }
 
+/* Batch, rows, k: tensor cores may want it so. */
+static Order order_along_k(const Product *product, int factor)
+{
+    const int groups[] = {GROUP_BATCH, factor ? GROUP_N : GROUP_M, GROUP_K};
+    Order order = {.count = 0};
+    for (int g = 0; g < 3; g++) {
+        const AxisGroup *group = &product->group[groups[g]];
+        for (int i = 0; i < group->count; i++)
+            order.axes[order.count++] = group->axes[i];
+    }
+    return order;
+}
+
+static bool wants_k_innermost(const Product *product, const DeviceSpec *device)
+{
+    const Atom *atom = mma_shared_atom(product, device);
+    return atom && atom->place == IN_SHARED_ALONG_K;
+}
+
 /* Rows can be lengthened where elements lie side by side along an axis, and each is read at one point: what is copied is
    no larger than the tensor then. A convolution's pixels are read once for each tap. */
 static bool can_be_packed(const Fusion *fusion, const Access *access, const Order *order)
@@ -97,18 +116,18 @@ static Fusion *copy_fusion(Arena *arena, const TensorOp *op, Tensor *from)
 }
 
 /* Copies the factor; what the product reads in its place. */
-static Expr *pack_factor(Arena *arena, Packed *packed, const Fusion *fusion, const Expr *factor, int64_t piece)
+static Expr *pack_factor(Arena *arena, Packed *packed, const Fusion *fusion, const Expr *factor,
+                         const Order *order, int64_t piece)
 {
-    Order order = order_of(&factor->access);
-    Tensor *tensor = packed_tensor(arena, packed->product, factor->access.tensor, &order, piece);
+    Tensor *tensor = packed_tensor(arena, packed->product, factor->access.tensor, order, piece);
     TensorOp *op = NEW(arena, TensorOp);
-    *op = (TensorOp){.out = tensor, .spatial_count = order.count, .axis_count = order.count};
+    *op = (TensorOp){.out = tensor, .spatial_count = order->count, .axis_count = order->count};
     Affine dims[MAX_AXES];
-    for (int d = 0; d < order.count; d++) {
-        op->axes[d] = (Axis){.name = fusion->axes[order.axes[d]].name, .extent = tensor->shape[d]};
-        dims[d] = affine_axis(order.axes[d]);
+    for (int d = 0; d < order->count; d++) {
+        op->axes[d] = (Axis){.name = fusion->axes[order->axes[d]].name, .extent = tensor->shape[d]};
+        dims[d] = affine_axis(order->axes[d]);
     }
-    op->body = padded_factor(arena, fusion, factor, tensor, &order);
+    op->body = padded_factor(arena, fusion, factor, tensor, order);
     packed->definitions[packed->count] = op;
     packed->copies[packed->count++] = copy_fusion(arena, op, factor->access.tensor);
     Expr *read = expr_copy(arena, factor);
@@ -158,6 +177,7 @@ Packed *gemm_pack(Arena *arena, const Fusion *fusion, const DeviceSpec *device)
         return NULL;
     Expr **factors = fusion->ops[0].body->apply.operands;
     int64_t piece = mma_piece(&product);
+    bool along_k = wants_k_innermost(&product, device);
     Order order[2];
     for (int f = 0; f < 2; f++) {
         if (factors[f]->kind != EXPR_ACCESS)
@@ -165,6 +185,8 @@ Packed *gemm_pack(Arena *arena, const Fusion *fusion, const DeviceSpec *device)
         order[f] = order_of(&factors[f]->access);
         if (!can_be_packed(fusion, &factors[f]->access, &order[f]))
             return NULL;
+        if (along_k)
+            order[f] = order_along_k(&product, factors[f] == product.factor[1]);
     }
     Packed *packed = NEW(arena, Packed);
     packed->definitions = NEW_ARRAY(arena, const TensorOp *, 2);
@@ -177,10 +199,11 @@ Packed *gemm_pack(Arena *arena, const Fusion *fusion, const DeviceSpec *device)
     packed->product->ops = NEW_ARRAY(arena, FusedOp, fusion->op_count);
     memcpy(packed->product->ops, fusion->ops, sizeof(FusedOp) * (size_t)fusion->op_count);
     Expr *body = expr_copy(arena, fusion->ops[0].body);
-    for (int f = 0; f < 2; f++)
-        if (mma_reading(fusion, &product, factors[f] == product.factor[1]).way != BY_PIECES ||
-            (lengthened & expr_axes(factors[f])))
-            body->apply.operands[f] = pack_factor(arena, packed, fusion, factors[f], piece);
+    for (int f = 0; f < 2; f++) {
+        Reading reading = mma_reading(fusion, &product, factors[f] == product.factor[1]);
+        if (reading.way != BY_PIECES || (along_k && !reading.along_k) || (lengthened & expr_axes(factors[f])))
+            body->apply.operands[f] = pack_factor(arena, packed, fusion, factors[f], &order[f], piece);
+    }
     if (!packed->count)
         return NULL;
     packed->product->ops[0].body = body;

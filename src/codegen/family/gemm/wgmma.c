@@ -1,18 +1,15 @@
-// wgmma: a sum of products of two elements of one type, computed by tensor cores that read shared memory: of
-// bytes and of floats cut off to tf32, and of 16-bit elements that are no boxes of tensors (bulk.c), as
-// pixels under the taps of a convolution.
+// wgmma: a sum of products of two elements of one type, computed by tensor cores that read shared memory, where
+// the factors are no boxes of tensors (bulk.c), as pixels under the taps of a convolution.
 #include "codegen/family/family.h"
 #include "codegen/family/gemm/mma.h"
 #include "rtile/space.h"
 
 enum { LINE_BYTES = 128, LEAST_STAGES = 3, MOST_STAGES = 4 };
 
-/* Elements of 16 bits may lie along k or along their rows. NULL: there is none for factors that lie so. */
-static const Atom *find_shared_atom(const Fusion *fusion, const Product *product, const DeviceSpec *device)
+/* NULL: there is none for factors that lie so. */
+static const Atom *find_atom(const Fusion *fusion, const Product *product, const DeviceSpec *device)
 {
-    const Atom *atom = mma_atom(product, device, IN_SHARED);
-    if (!atom)
-        atom = mma_atom(product, device, IN_SHARED_ALONG_K);
+    const Atom *atom = mma_shared_atom(product, device);
     for (int factor = 0; atom && factor < 2; factor++) {
         Reading reading = mma_reading(fusion, product, factor);
         if (reading.way != BY_PIECES || (atom->place == IN_SHARED_ALONG_K && !reading.along_k))
@@ -25,7 +22,7 @@ static bool matches(const Fusion *fusion, const DeviceSpec *device)
 {
     Product product;
     return count_bit_outputs(fusion) == 0 && product_find(fusion, &product) &&
-           find_shared_atom(fusion, &product, device) && !bulk_family.matches(fusion, device);
+           find_atom(fusion, &product, device) && !bulk_family.matches(fusion, device);
 }
 
 /* The products of a step begin when its tiles are there, and go on while a later step's are asked for. */
@@ -54,7 +51,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     Product product;
     product_find(fusion, &product);
     TileRules rules;
-    mma_group_rules(&rules, fusion, device, &product, find_shared_atom(fusion, &product, device));
+    mma_group_rules(&rules, fusion, device, &product, find_atom(fusion, &product, device));
     rules.shared_overhead = SHARED_ALIGNMENT;
     int count = 0;
     for (rules.stages = LEAST_STAGES; rules.stages <= MOST_STAGES; rules.stages++) {
