@@ -10,8 +10,8 @@ enum {
     MIN_K_PARTS = 2,    // instructions along k in a step
     MAX_K_PARTS = 8
 };
-/* Threads end where 8 rows of each warp's tile, which go out through shared memory, fit in the stages'
-   room. */
+/* Threads end where 8 rows of each warp's tile, which go out through shared memory, nearly fit in the
+   stages' room. */
 enum { MAX_WARP_TILE = 128, MAX_TILE = 256, MAX_THREADS = 256 };
 enum { SLAB_PADDING = 8, LINE_BITS = 1024 };
 enum { LARGE_TILE = 128, CLUSTER_VARIANT = 3 };
@@ -119,6 +119,15 @@ static int64_t least_rows(const Fusion *fusion, const Product *product, int grou
              : LOADED;
 }
 
+/* Slabs of eight warps with tiles of 16 x 128 take 34 KB, two short steps of 128 x 128 have 32. */
+static int64_t slabs_beyond(const DeviceSpec *device, const Product *product, const Atom *atom, int stages)
+{
+    int64_t element = PIECE_BYTES / mma_piece(product), warps = MAX_THREADS / device->warp_size;
+    int64_t least = stages * 2 * MAX_WARP_TILE * (int64_t)MIN_K_PARTS * atom->k * element;
+    int64_t slabs = warps * SLAB_ROWS * (MAX_WARP_TILE + SLAB_PADDING) * mma_value_bytes(product);
+    return slabs > least ? slabs - least : 0;
+}
+
 static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
     Product product;
@@ -145,6 +154,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     for (int stages = copied ? 3 : 2; stages <= (copied ? 4 : 2); stages++) {
         rules.variant_name = gemm_family.variants[stages - 2];
         rules.stages = stages;
+        rules.shared_overhead = slabs_beyond(device, &product, atom, stages);
         rules.schedule = schedule_of(fusion, &product, &rules.space, stages, 1);
         variants[count++] = rules;
     }
