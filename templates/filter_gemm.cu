@@ -12,7 +12,8 @@
 //   j |     |     D     |    3     . . 0 1 2 3        their way. Of D only tiles of 16 x 8 are made
 //     v                      l of KW = 4, LEFT = -1   that some tap crosses.
 //
-// Where d holds what is infinite or no number, or a sum is, the block makes its taps again, one by one.
+// Where d holds what is infinite or no number, the block makes its taps again, one by one: rows of x that
+// it would meet outside of the picture are not multiplied.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -247,21 +248,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
         UNROLL for (int i = 0; i < LANE_TAPS; ++i)
             if (thread % WARP + i * WARP < KW)
                 parts[part][warp_k + k][thread % WARP + i * WARP] = taps[k][i];
-    block_sync();
 
     // ---- store ----
-    bool doubt = (reached & 0x80008000u) != 0;
-    for (int i = thread; i < BK * KW; i += THREADS) {
-        Value &total = parts[0][i / KW][i % KW];
-        UNROLL for (int p = 1; p < PARTS; ++p)
-            total = op_add(total, parts[p][i / KW][i % KW]);
-        doubt |= op_sub(total, total) != 0;
-    }
-    doubt = any_of_block<THREADS / WARP>(doubt, marks);
+    const bool again = any_of_block<WARPS>((reached & 0x80008000u) != 0, marks);   // waits for all parts, too
     for (int i = thread; i < BK * KW; i += THREADS) {
         const int k = k0 + i / KW, l = i % KW;
+        Value total = parts[0][i / KW][l];
+        UNROLL for (int p = 1; p < PARTS; ++p)
+            total = op_add(total, parts[p][i / KW][l]);
         if (k < KH)
-            finish(t, channel, k, l, doubt ? exact_total(t, channel, k, l) : parts[0][i / KW][l]);
+            finish(t, channel, k, l, again ? exact_total(t, channel, k, l) : total);
     }
 }
 }   // namespace KERNEL

@@ -163,7 +163,11 @@ TEXTS = {
     "filter_gemm": ["input x[5, 2, 8, 300] : f16  input d[5, 2, 6, 272] : f16  dw[c, r:2, s:7] = sum[n, h, v](d[n, c, h, v] * x[n, c, h + r, v + s + 19])  output dw",
                     "input x[9, 1, 2, 50] : bf16  input d[9, 1, 17, 18] : bf16  dw[c, r:3, s:33] = sum[n, h, v](d[n, c, h, v] * pad(x[n, c, h + r - 17, v + s], 0))  output dw",
                     "input x[4, 24, 5, 45] : f16  input d[4, 24, 2, 90] : f16  dw[c, r:3, s:3] = sum[n, h, v:33](d[n, c, h, v] * x[n, c, h + r + 1, v + s + 4])  output dw",
-                    "input x[519, 1, 16] : f16  input d[519, 1, 16] : f16  dw[c, s:3] = sum[n, v](d[n, c, v] * pad(x[n, c, v + s - 1], 0))  output dw"],
+                    "input x[519, 1, 16] : f16  input d[519, 1, 16] : f16  dw[c, s:3] = sum[n, v](d[n, c, v] * pad(x[n, c, v + s - 1], 0))  output dw",
+                    # of rows of d that meet none of x three channels hold one infinity, and the fourth nothing else
+                    "input x[5, 4, 2, 24] : f16  input e[5, 4, 21, 16] : f16  d[n, c, h, v] = select(h == 0 && (n == 0 && c == 0 && v == 0"
+                    " || n == 1 && c == 1 && v == 9 || n == 4 && c == 2 && v == 7) || h < 16 && c == 3, inf, e[n, c, h, v])"
+                    "  dw[c, r:3, s:3] = sum[n, h, v](d[n, c, h, v] * pad(x[n, c, h + r - 20, v + s - 1], 0))  output dw  output d : f16"],
     "bulk": ["input A[65, 72] : f16  input B[65, 200] : f16  C[m, n] = sum[k](A[k, m] * B[k, n])  output C"],
     "wgmma": ["input A[130, 264] : bf16  input B[200, 328] : bf16  C[m, n] = sum[k:200](A[m, k + 64] * B[k, n])  output C : bf16",
               "input A[2, 264, 200] : f16  input B[2, 136, 200] : f16  C[b, m:136, n] = sum[k:200](A[b, k + 64, m + 64] * B[b, n, k])  output C",

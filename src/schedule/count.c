@@ -419,7 +419,7 @@ static void count_exchange(CountWalk *walk, const Exchange *exchange, int64_t ti
     case COMBINE_TURNS: count_turns(walk, exchange); return;
     case COMBINE_DIAGONALS:   // which of them lie where, only the template knows
         add_shared(walk, COUNT_UNKNOWN, COUNT_UNKNOWN);
-        walk->counts->barriers[SCOPE_BLOCK] += 2;
+        walk->counts->barriers[SCOPE_BLOCK]++;
         count_marks(walk);
         return;
     case COMBINE_ROWS: count_rows(walk, exchange); return;
