@@ -32,7 +32,7 @@ struct Tensors {
 constexpr int SHARED_BYTES = 48496;   // of a block
 using Element = f16;                                          // of X and F
 using Value = float;                                          // of the products and their sum
-constexpr unsigned EXPONENTS = 0x7c007c00u;                   // of two elements
+constexpr unsigned EXPONENT = 0x7c00u;                        // all ones: infinite, or no number
 constexpr Index CHANNELS = 384, IMAGES = 64;                  // problem
 constexpr int IH = 32, IW = 32, OH = 32, OW = 32;             // of an image: inputs, outputs,
 constexpr int KH = 31, KW = 31, TOP = 15, SIDE = 15;          // taps; those of the first output outside
@@ -148,9 +148,8 @@ __device__ __forceinline__ void load_input(const Tensors &t, Element *Xs, Index 
         if constexpr (!PIECES)
             UNROLL for (int j = 0; j < TOGETHER; ++j) {
                 const Mine it(i + j, n0);
-                const bool exists = i0 + it.image < IMAGES && inside(top + it.row, IH) && it.column >= 0;
-                const Vector<unsigned, 4> piece =
-                    held[j].value(exists ? op_max(op_min(IW - it.column, PIECE), 0) : 0);
+                const bool exists = inside(top + it.row, IH) && it.column >= 0;   // images or not: none asks
+                const Vector<unsigned, 4> piece = held[j].value(exists ? IW - it.column : 0);
                 if (it.mine)
                     *reinterpret_cast<Vector<unsigned, 4> *>(Xs + it.place) = piece;
             }
@@ -160,32 +159,23 @@ __device__ __forceinline__ void load_input(const Tensors &t, Element *Xs, Index 
         reinterpret_cast<unsigned *>(Xs + ZEROS * PIECE)[i] = 0u;
 }
 
-// Two neighbours of which one is infinite or no number: its exponent is all ones.
-__device__ __forceinline__ unsigned infinite(unsigned two)
+// Both copies, a word of each at a time, and a row of zeros behind. Has the thread met a tap that is infinite
+// or no number?
+__device__ __forceinline__ bool load_filter(const Tensors &t, unsigned (&Fs)[KH + 1][2][TAP_WORDS],
+                                            Index channel)
 {
-    constexpr unsigned LOWEST = EXPONENTS & ~(EXPONENTS << 1);
-    return ((two & EXPONENTS) + LOWEST) & 0x80008000u;
-}
-
-// Both copies, a word of each at a time, and a row of zeros behind. A warp leaves a mark if some element of
-// its share is infinite or no number.
-__device__ __forceinline__ void load_filter(const Tensors &t, unsigned (&Fs)[KH + 1][2][TAP_WORDS],
-                                            int (&marks)[WARPS], Index channel)
-{
-    const int thread = (int)threadIdx.x;
-    unsigned found = 0;
-    UNROLL_4 for (int i = thread; i < (KH + 1) * TAP_WORDS; i += THREADS) {
+    bool found = false;
+    UNROLL_4 for (int i = (int)threadIdx.x; i < (KH + 1) * TAP_WORDS; i += THREADS) {
         const int kh = i / TAP_WORDS, word = i % TAP_WORDS, kw = FIRST_TAP + word * 2;
         unsigned taps[3];
-        UNROLL for (int j = 0; j < 3; ++j)
+        UNROLL for (int j = 0; j < 3; ++j) {
             taps[j] = kh < KH && inside(kw + j, KW) ? filter(t, channel, kh, kw + j).bits : 0u;
+            found |= (taps[j] & EXPONENT) == EXPONENT;
+        }
         Fs[kh][0][word] = taps[0] | taps[1] << 16;
         Fs[kh][1][word] = taps[1] | taps[2] << 16;
-        found |= infinite(taps[0] | taps[1] << 16);
     }
-    const int mark = warp_reduce<Max>(found ? 1 : 0);
-    if (thread % WARP == 0)
-        marks[thread / WARP] = mark;
+    return found;
 }
 
 // A row of A: 16 x 16 tiles.
@@ -264,12 +254,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
     const int top = ROWS == IH ? 0 : h0 - TOP;   // row of the image that is the first one in shared memory
 
     load_input(t, Xs, channel, i0, top, h0 - TOP, n0);
-    load_filter(t, Fs, marks, channel);
+    const bool found = load_filter(t, Fs, channel);
     async_wait<0>();
-    block_sync();
-    Value none = 0;                                           // or more: some tap is infinite
-    UNROLL for (int i = 0; i < WARPS; ++i)
-        none += (Value)marks[i];
+    const Value none = any_of_block<WARPS>(found, marks);   // or 1: some tap is infinite
 
 #pragma unroll 1
     for (int turn = 0; turn < TURNS; ++turn) {   // there and back: the first and the last rows are short work

@@ -144,7 +144,11 @@ TEXTS = {
                  "input x[2, 2, 19, 16] : f16  input w[2, 3, 3] : f16"
                  "  y[n, c, h:12, v:12] = sum[r, s](x[n, c, h + r + 5, v + s + 2] * w[c, r, s])  output y : f16",
                  "input x[1, 2, 9, 72] : bf16  input w[2, 3, 19] : bf16"
-                 "  y[n, c, h:9, v:72] = sum[r, s](pad(x[n, c, h + r - 1, v + s - 9], 0) * w[c, r, s])  output y : bf16"],
+                 "  y[n, c, h:9, v:72] = sum[r, s](pad(x[n, c, h + r - 1, v + s - 9], 0) * w[c, r, s])  output y : bf16",
+                 # one infinite tap for each of three channels, in rows of the filter that meet none of x
+                 "input x[9, 4, 3, 8] : f16  input f[4, 23, 9] : f16  w[c, r, s] = select(c == 0 && r == 0 && s == 0"
+                 " || c == 1 && r == 22 && s == 8 || c == 2 && r == 0 && s == 5, inf, f[c, r, s])"
+                 "  y[n, c, h:3, v:8] = sum[r, s](pad(x[n, c, h + r - 11, v + s - 4], 0) * w[c, r, s])  output y : f16  output w : f16"],
     "reduce": ["input x[37, 1023] : f32  y[i] = sum[j](select(j < 25 * i, x[i, j], 1))  output y"],
     "window": ["input x[9, 41, 23] : f32  y[h:8, v:20, c:11] = sum[r:2, s:3, q:3](x[h + r, 2 * v + s, 2 * c + q])  output y",
                "input x[7, 25, 9] : f64  y[p, v:25, c:9] = sum[s:3, q:3](pad(x[p, v + s - 1, c + q - 1], 0))  output y"],

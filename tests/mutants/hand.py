@@ -56,7 +56,7 @@ HAND = [
     ("M16 panel of blocks has the wrong height", "matmul.cu", "% (PANEL * BLOCKS_N) / rows * BN", "% (PANEL * BLOCKS_N) / PANEL * BN", 1),
     ("M17 batch forgotten", "matmul.cu", "batch = (Index)blockIdx.x / (BLOCKS_M * BLOCKS_N);", "batch = 0;", 1),
     # ---- toeplitz ----
-    ("Z1 missing barrier before the input is read", "toeplitz.cu", "    block_sync();\n    Value none", "    Value none", 1),
+    ("Z1 missing barrier before the input is read", "toeplitz.cu", "any_of_block<WARPS>(found, marks)", "(Value)found", 1),
     ("Z2 rows beside the image are read", "toeplitz.cu", "inside(row, ROWS) ? place", "true ? place", 1),
     ("Z3 rows behind the filter are multiplied", "toeplitz.cu", "step - j >= 0 && step - j < KH", "step - j >= 0", 1),
     ("Z4 the window of rows does not move", "toeplitz.cu", "taps[(step - j + R) % R]", "taps[j]", 1),

@@ -138,8 +138,7 @@ static int64_t most_each(const ToeplitzWindow *window)
     return smaller(MAX_SUMS * PIECE / window->width, MAX_EACH);
 }
 
-static Schedule schedule_of(const Fusion *fusion, const Toeplitz *toeplitz, const TileSpace *space,
-                            int warp_size)
+static Schedule schedule_of(const Fusion *fusion, const Toeplitz *toeplitz, const TileSpace *space)
 {
     Schedule schedule = {.pace = PACE_BY_STEPS};
     uint64_t sums = schedule_ops(fusion, true);
@@ -148,10 +147,11 @@ static Schedule schedule_of(const Fusion *fusion, const Toeplitz *toeplitz, cons
                                     .to = PLACE_SHARED,
                                     .async = toeplitz_reads_pieces(toeplitz)});
     schedule_load(&schedule, (Move){.tiles = 2, .from = PLACE_MEMORY, .to = PLACE_SHARED});
+    schedule_wait(&schedule, 0);
+    enum { BALLOT = 2 };   // one step among the lanes
     schedule_exchange(
         &schedule,
-        (Exchange){.ops = sums, .scope = SCOPE_WARP, .combine = COMBINE_LANES, .width = (int16_t)warp_size});
-    schedule_wait(&schedule, 0);
+        (Exchange){.ops = sums, .scope = SCOPE_WARP, .combine = COMBINE_LANES, .width = BALLOT});
     schedule_barrier(&schedule, SCOPE_BLOCK);
     schedule_load(&schedule, (Move){.tiles = 3, .from = PLACE_SHARED, .to = PLACE_REGISTERS});
     schedule_product(&schedule, sums);
@@ -211,7 +211,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
         .shared_moved = toeplitz_shared_moved,
         .copies_through_registers = !toeplitz_reads_pieces(&toeplitz),
     };
-    rules.schedule = schedule_of(fusion, &toeplitz, &rules.space, device->warp_size);
+    rules.schedule = schedule_of(fusion, &toeplitz, &rules.space);
     rules_choose(&rules, &window, sizeof window);
     int count = 0;
     for (int kind = 0; toeplitz_family.variants[kind]; kind++) {

@@ -146,10 +146,10 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Toeplitz *
     strbuf_printf(out,
                   "using Element = %s;   // of the image and the filter\n"
                   "using Value = float;   // of the products and their sum\n"
-                  "constexpr unsigned EXPONENTS = 0x%su;   // of two elements\n"
+                  "constexpr unsigned EXPONENT = 0x%su;   // all ones: infinite, or no number\n"
                   "constexpr Index CHANNELS = %" PRId64 ", IMAGES = %" PRId64 ";   // problem\n",
                   toeplitz->atom->element,
-                  factor_access(toeplitz->shape.w)->tensor->dtype == DTYPE_F16 ? "7c007c00" : "7f807f80",
+                  factor_access(toeplitz->shape.w)->tensor->dtype == DTYPE_F16 ? "7c00" : "7f80",
                   toeplitz->channels, toeplitz->images);
     strbuf_printf(out,
                   "constexpr int IH = %" PRId64 ", IW = %" PRId64 ", OH = %" PRId64 ", OW = %" PRId64
