@@ -124,6 +124,7 @@ struct TileRules {
     double thread_instructions;      // beyond loads and arithmetic: of a thread in its whole life,
     double element_instructions;     // for an element of its inputs' tiles,
     double output_instructions;      // for one of its outputs
+    double sum_cycles;               // for each sum of a thread, once they are complete
     int input_registers;             // that hold inputs at the same time, at most; 0: all of them
     Schedule schedule;               // what one block does
     TileSpace space;                 // last, since most of it is room for tiles

@@ -32,7 +32,9 @@ const Calibration calibration = {
                   .output_instructions = 24},
     .depthwise_copy_instructions = 24,
     .matmul = {.streamed_elements = 1 << 20},                 // tuning-log 38
-    .gemm = {.peak_share = 0.65, .shift_instructions = 18},   // tuning-log 44 and 45
+    .skinny = {.sum_cycles = 200},                            // tuning-log 58
+    .tensor_cores = {.sum_cycles = 40},                       // tuning-log 59
+    .gemm = {.peak_share = 0.72, .shift_instructions = 18},   // tuning-log 59 and 45
     .bulk = {.read_share = 0.6},                              // tuning-log 41
     .rows =
         {

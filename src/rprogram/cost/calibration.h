@@ -34,6 +34,9 @@ typedef struct Calibration {
         int streamed_elements;       // of the large factor of a product of few rows: no tiles from there on
     } matmul;
     struct {
+        double sum_cycles;           // TileRules
+    } skinny, tensor_cores;
+    struct {
         double peak_share;           // of what instructions that multiply tiles in registers reach alone
         double shift_instructions;   // of a thread to bring one element that lies anywhere into its place
     } gemm;

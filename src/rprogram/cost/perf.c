@@ -3,6 +3,7 @@
 // that resource were limited:
 //
 //     compute = register steps * cycles of one, over the schedulers   / latency hiding / balance
+//               + ends of the tiles but the last, when the warps of a block do not compute
 //     special = special-function results / their rate                 / balance
 //     shared  = bytes through shared memory and L1 / bandwidth        / balance
 //     l2      = sum over blocks of the traffic of their tiles         / achieved bandwidth
@@ -246,8 +247,15 @@ static double uncovered_time_us(const KernelCounts *kernel, double step_us)
     return at_least(covering > 1 ? load_us / covering - step_us : load_us - step_us * covering, 0);
 }
 
+/* At the end of a tile, when the warps of a block pass their sums on: code that runs once. */
+static double end_time_us(const KernelCounts *kernel)
+{
+    double sums = rtile_points(kernel->space, kernel->inner, false) / at_least(kernel->rules->tile_threads, 1);
+    return sums * kernel->rules->sum_cycles / kernel->device->clock_mhz;
+}
+
 /* Waiting that no bandwidth explains: the first load; in each step the barriers, and the part of a
-   load's latency that is not covered; at the end the threads' partial results, combined pairwise. */
+   load's latency that is not covered; at the end the threads' partial results, combined pairwise, and what follows. */
 static double latency_time_us(const KernelCounts *kernel, double throughput_us)
 {
     const Timing *timing = &kernel->device->timing;
@@ -261,6 +269,7 @@ static double latency_time_us(const KernelCounts *kernel, double throughput_us)
             rtile_points(kernel->space, kernel->shared, false) * 4 / calibration.exchange_gb_s / 1e3;
     if (kernel->rules->schedule.pace == PACE_IN_STEP)
         combine_us += timing->block_wait_us + load_us;
+    load_us += end_time_us(kernel);
     if (!kernel->staged)
         return load_us + kernel->rounds * combine_us;
 
@@ -372,7 +381,7 @@ PerfEstimate perf_estimate(const TileRules *rules, const PerfProblem *problem, c
 
     estimate_work(&kernel, &perf);
     estimate_traffic(&kernel, &perf);
-    perf.compute_us = compute_time_us(&kernel);
+    perf.compute_us = compute_time_us(&kernel) + (kernel.rounds - 1) * end_time_us(&kernel);
     perf.special_us = special_time_us(&kernel);
     perf.shared_us = shared_time_us(&kernel, perf.shared_load_bytes + perf.shared_store_bytes);
     perf.l2_us = l2_time_us(&kernel, perf.l2_load_bytes + perf.l2_store_bytes);

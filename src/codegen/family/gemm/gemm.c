@@ -143,6 +143,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     }
     rules.tile_threads = device->warp_size;
     rules.peak_share = calibration.gemm.peak_share;
+    rules.sum_cycles = calibration.tensor_cores.sum_cycles;
     rules.most_threads = MAX_THREADS;
     rules.accumulator_bits = mma_sum_bits(&product);
     rules.input_buffers = 2;

@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "codegen/family/family.h"
 #include "codegen/family/gemm/product.h"
+#include "rprogram/cost/calibration.h"
 #include "rtile/space.h"
 #include "schedule/layout.h"
 
@@ -190,6 +191,7 @@ static TileRules rules_of(const Fusion *fusion, const DeviceSpec *device, const 
         .accumulator_bits = value_bits(fusion),
         .register_overhead = 32,
         .input_buffers = 1,
+        .sum_cycles = calibration.skinny.sum_cycles,
         .element_instructions = product_element_bits(product->factor[LARGE]) < value_bits(fusion),
     };
     rules.schedule = schedule_of(fusion, &rules.space, product, cluster);
