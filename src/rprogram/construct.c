@@ -369,6 +369,8 @@ static int compare_programs(const void *left, const void *right)
         return a->perf.time_us < b->perf.time_us ? -1 : 1;
     if (a->grid != b->grid)
         return a->grid < b->grid ? -1 : 1;
+    if (a->threads != b->threads)   // the more warps, the less they wait together (tuning-log 58)
+        return a->threads > b->threads ? -1 : 1;
     int order = compare_tiles(&a->tile[LEVEL_SHARED], &b->tile[LEVEL_SHARED]);
     return order ? order : compare_tiles(&a->tile[LEVEL_REGISTER], &b->tile[LEVEL_REGISTER]);
 }

@@ -220,9 +220,10 @@ static double exposed_share(const KernelCounts *kernel)
     return at_least(1 / (concurrent * concurrent), calibration.least_exposed);
 }
 
+/* Where what a sum costs in the end is known, that is all. */
 static double threads_along_reduction(const KernelCounts *kernel)
 {
-    if (!kernel->rules->threads_reduce)
+    if (!kernel->rules->threads_reduce || kernel->rules->sum_cycles > 0)
         return 1;
     return tiles_in(kernel->space, kernel->shared, kernel->inner, true);
 }
