@@ -29,6 +29,7 @@ struct Tensors {
 constexpr int SHARED_BYTES = 216128;   // of a block
 using Element = f16;                                          // of A and B
 using Value = float;                                          // of the products and their sum
+using Kept = f16;                                             // what the sum is rounded to
 constexpr Index M = 1024, N = 1024, K = 1024;                 // problem
 constexpr int BM = 128, BN = 256, BK = 64;                    // rTile, shared memory
 constexpr int WM = 64, WN = 256;                              // rTile, registers of a group of four warps
@@ -49,7 +50,7 @@ struct OperandB {
     static constexpr bool BATCHED = false;
 };
 
-__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index m, Index n, const Value (&total)[QN])
+__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index m, Index n, const Kept (&total)[QN])
 {
     store_vector<QN>(t.out0, m * 1024 + n, total);
 }
@@ -61,7 +62,7 @@ constexpr Index CLUSTERS_M = ((M + BM - 1) / BM + NEIGHBOURS - 1) / NEIGHBOURS, 
 constexpr Index ROWS = PANEL > NEIGHBOURS ? PANEL / NEIGHBOURS : 1;   // of clusters, in a panel
 constexpr Index STEPS = (K + BK - 1) / BK;
 constexpr bool CHAINS = STEPS > CHAIN;   // more than one
-constexpr int SLAB_COLUMNS = 64;
+constexpr int SLAB_PARTS = sizeof(Kept) == 2 ? 2 : 1, SLAB_COLUMNS = 64;   // parts of eight rows
 // Of 65536 registers three groups of warps have 168 a thread: too few for sums of 64 x 256, and too many for those who copy.
 constexpr bool MOVES_REGISTERS = GROUPS == 2 && WN / 2 * (CHAINS ? 2 : 1) > 96;
 
@@ -105,9 +106,9 @@ struct Stage {
     Element a[TileA::ELEMENTS], b[TileB::ELEMENTS];
 };
 
-// A warp's 8 rows of C on their way from registers to memory, some columns at a time.
+// A warp's rows of C on their way from registers to memory, some columns at a time.
 struct Slab {
-    Value at[8][SLAB_COLUMNS + 8];   // no two of 16 lanes, which write together, meet in a bank
+    Kept at[SLAB_PARTS * 8][SLAB_COLUMNS + 8];   // no two lanes of those that write together meet in a bank
 };
 
 struct Ring {
@@ -201,39 +202,40 @@ __device__ __forceinline__ void multiply(Value (&acc)[WN / 2], const Stage *stag
     release(ring, last);
 }
 
-// QN neighbours of a row. Eight of them are two accesses of 16 bytes; of eight lanes side by side half take the second one first,
+// QN neighbours of a row. Eight of four bytes are two accesses of 16: of eight lanes side by side half take the second one first,
 // so that no two meet in a bank.
-__device__ __forceinline__ void read_totals(const Value *row, int column, bool turned, Value (&total)[QN])
+__device__ __forceinline__ void read_totals(const Kept *row, int column, bool turned, Kept (&total)[QN])
 {
-    if (QN < 8) {
-        load_vector<QN>(row, column, total);
+    if (AT_ONCE<Kept, QN> == QN) {
+        move_vector<QN>(total, row + column);
         return;
     }
-    Value first[4], second[4];
-    load_vector<4>(row, column + (turned ? 4 : 0), first);
-    load_vector<4>(row, column + (turned ? 0 : 4), second);
+    Kept first[4], second[4];
+    move_vector<4>(first, row + column + (turned ? 4 : 0));
+    move_vector<4>(second, row + column + (turned ? 0 : 4));
     UNROLL for (int e = 0; e < QN; ++e)
         total[e] = (e < 4) == turned ? second[e % 4] : first[e % 4];
 }
 
-// Eight rows of each warp at a time by way of shared memory, so that lanes side by side have columns side by side.
+// Some rows of each warp at a time by way of shared memory, so that lanes side by side have columns side by side.
 __device__ __forceinline__ void store_tile(const Tensors &t, const Value (&acc)[WN / 2], Slab &slab, Index batch, Index m0,
                                            Index n0)
 {
     const int lane = (int)threadIdx.x % WARP;
-    UNROLL for (int part = 0; part < 2; ++part)
+    UNROLL for (int part = 0; part < 2; part += SLAB_PARTS)
         UNROLL for (int first = 0; first < WN; first += SLAB_COLUMNS) {
-            UNROLL for (int j = 0; j < SLAB_COLUMNS / 8; ++j) {
-                const Value *const own = acc + (first / 8 + j) * 4 + part * 2, two[2] = {own[0], own[1]};
-                move_vector<2>(&slab.at[lane / 4][j * 8 + lane % 4 * 2], two);
-            }
+            UNROLL for (int j = 0; j < SLAB_COLUMNS / 8; ++j)
+                UNROLL for (int i = 0; i < SLAB_PARTS; ++i) {
+                    const Value *const own = acc + (first / 8 + j) * 4 + (part + i) * 2, two[2] = {own[0], own[1]};
+                    store_vector<2>(slab.at[i * 8 + lane / 4], j * 8 + lane % 4 * 2, two);
+                }
             warp_sync();
-            UNROLL_4 for (int v = lane; v < 8 * SLAB_COLUMNS / QN; v += WARP) {
+            UNROLL_4 for (int v = lane; v < SLAB_PARTS * 8 * SLAB_COLUMNS / QN; v += WARP) {
                 const int row = v / (SLAB_COLUMNS / QN), column = v % (SLAB_COLUMNS / QN) * QN;
                 const Index m = m0 + part * 8 + row, n = n0 + first + column;
                 if (m >= M || n >= N)
                     continue;
-                Value total[QN];
+                Kept total[QN];
                 read_totals(slab.at[row], column, lane / 4 % 2, total);
                 finish_vector(t, batch, m, n, total);
             }

@@ -198,7 +198,7 @@ PROGRAMS = [
     Program("bulk", "bulk", HALVES, {"M": ("m", 64), "K": ("k", 24)}, """
         input A[M, 8 * K] : {T}  input B[8 * K, 72] : {T}
         C[i, j] = sum[k](A[i, k] * B[k, j])
-        output C"""),
+        output C : {T}"""),
     Program("bulk_turned", "bulk", HALVES, {"M": ("m", 9), "N": ("n", 64), "K": ("k", 13)}, """
         input A[3, 8 * K, 8 * M] : {T}  input B[N, 3, 8 * K] : {T}  input bias[N] : {T}
         c[b, i, j] = sum[k](A[b, k, i] * B[j, b, k])

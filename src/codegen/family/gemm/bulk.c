@@ -7,7 +7,7 @@
 #include "rprogram/cost/calibration.h"
 #include "rtile/space.h"
 
-enum { LINE_BYTES = 128, SLAB_COLUMNS = 64 };
+enum { LINE_BYTES = 128, SLAB_COLUMNS = 64, SLAB_COLUMN_BYTES = 32 };
 
 /* Kinds of kernels: blocks alone, or two with tiles side by side who bring b together. */
 static const struct {
@@ -88,7 +88,7 @@ static Schedule schedule_of(const Fusion *fusion, const Product *product, const 
     schedule_load(&schedule, (Move){.tiles = operands, .from = PLACE_SHARED, .to = PLACE_REGISTERS});
     schedule_product(&schedule, schedule_ops(fusion, true));
     schedule_end(&schedule);
-    mma_schedule_end(&schedule, fusion, product, space, SCOPE_WARP);
+    mma_schedule_end(&schedule, fusion, space, SCOPE_WARP, mma_kept_type(fusion, product));
     if (!alone)
         schedule_barrier(&schedule, SCOPE_CLUSTER);
     return schedule;
@@ -106,7 +106,7 @@ static bool fills_device(const Product *product, const DeviceSpec *device)
 /* The room of the slabs, of the barriers, and up to where the first tile may begin. */
 static int64_t overhead(int groups, int stages)
 {
-    return SHARED_ALIGNMENT + groups * GROUP_WARPS * SLAB_ROWS * (SLAB_COLUMNS + 8) * 4 + stages * 2 * 8;
+    return SHARED_ALIGNMENT + groups * GROUP_WARPS * (SLAB_COLUMNS + 8) * SLAB_COLUMN_BYTES + stages * 2 * 8;
 }
 
 static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
@@ -174,6 +174,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     mma_emit(out, plan, &(MmaBlock){
                             .atom_shared = true,
                             .holders = "a group of four warps",
+                            .keeps = true,
                             .emit_operand = emit_operand,
                         });
     Product product;

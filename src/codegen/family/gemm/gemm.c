@@ -71,7 +71,8 @@ static Schedule schedule_of(const Fusion *fusion, const Product *product, const 
     schedule_barrier(&schedule, SCOPE_BLOCK);
     schedule_end(&schedule);
     schedule_barrier(&schedule, SCOPE_BLOCK);
-    mma_schedule_end(&schedule, fusion, product, space, cluster > 1 ? SCOPE_CLUSTER : SCOPE_WARP);
+    mma_schedule_end(&schedule, fusion, space, cluster > 1 ? SCOPE_CLUSTER : SCOPE_WARP,
+                     mma_sum_type(product));
     return schedule;
 }
 

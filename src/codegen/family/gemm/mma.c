@@ -140,18 +140,26 @@ TileSpace mma_space(const Fusion *fusion, const DeviceSpec *device, const Produc
 
 // ---- rules ----
 
+DType mma_sum_type(const Product *product) { return dtype_info[mma_element_type(product)].compute; }
+
 int mma_value_bytes(const Product *product)
 {
-    return dtype_info[dtype_info[mma_element_type(product)].compute].bits / 8;
+    return dtype_info[mma_sum_type(product)].bits / 8;
 }
 
-void mma_schedule_end(Schedule *schedule, const Fusion *fusion, const Product *product,
-                      const TileSpace *space, ThreadScope scope)
+DType mma_kept_type(const Fusion *fusion, const Product *product)
+{
+    DType sum = mma_sum_type(product), to = fusion->ops[0].out->dtype;
+    return dtype_info[to].bits == 16 && dtype_info[to].compute == sum ? to : sum;
+}
+
+void mma_schedule_end(Schedule *schedule, const Fusion *fusion, const TileSpace *space, ThreadScope scope,
+                      DType passed)
 {
     schedule_exchange(schedule, (Exchange){.ops = schedule_ops(fusion, true),
                                            .scope = scope,
                                            .combine = COMBINE_ROWS,
-                                           .value_bytes = (uint8_t)mma_value_bytes(product),
+                                           .value_bytes = (uint8_t)(dtype_info[passed].bits / 8),
                                            .width = 2});
     schedule_map(schedule, schedule_ops(fusion, false));
     schedule_store(schedule,

@@ -42,13 +42,19 @@ const Atom *mma_shared_atom(const Product *product, const DeviceSpec *device);
 int mma_value_bytes(const Product *product);
 int mma_sum_bits(const Product *product);
 
+/* In which it is added up, and to what of 16 bits it is rounded before anything is made of it; else the
+   same. */
+DType mma_sum_type(const Product *product);
+DType mma_kept_type(const Fusion *fusion, const Product *product);
+
 /* Axes batch, m, n, k; tiles of both factors, staged, and of what is stored. */
 TileSpace mma_space(const Fusion *fusion, const DeviceSpec *device, const Product *product, const Atom *atom);
 
 /* What comes behind the loop along k: warps turn their sums in shared memory, so that lanes have rows, and
-   store them; or the blocks of a cluster leave theirs for each other, and each stores rows of the totals. */
-void mma_schedule_end(Schedule *schedule, const Fusion *fusion, const Product *product,
-                      const TileSpace *space, ThreadScope scope);
+   store them; or the blocks of a cluster leave theirs for each other, and each stores rows of the totals.
+   They pass shared memory in that type. */
+void mma_schedule_end(Schedule *schedule, const Fusion *fusion, const TileSpace *space, ThreadScope scope,
+                      DType passed);
 
 /* What kernels have in common where groups of GROUP_WARPS warps multiply what lies in shared memory, in lines
    of 128 bytes along k; their tiles begin at multiples of SHARED_ALIGNMENT bytes there. */
@@ -60,6 +66,7 @@ void mma_group_rules(TileRules *rules, const Fusion *fusion, const DeviceSpec *d
 typedef struct MmaBlock {
     bool atom_shared;      // instructions read shared memory; else registers: the template knows their shape
     const char *holders;   // of a register tile
+    bool keeps;            // sums are rounded before they pass shared memory: the template asks what to
     /* What the template asks of an operand; NULL: where its elements are. */
     void (*emit_operand)(StrBuf *out, const Scope *scope, const Product *product, int factor);
 } MmaBlock;

@@ -119,6 +119,9 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
     strbuf_printf(
         out, "using Element = %s;   // of A and B\nusing Value = %s;   // of the products and their sum\n",
         dtype_info[mma_element_type(product)].name, value_type(mma_element_type(product)));
+    if (how->keeps)
+        strbuf_printf(out, "using Kept = %s;   // what the sum is rounded to\n",
+                      dtype_info[mma_kept_type(plan->fusion, product)].cuda);
     product_emit_sizes(out, product, block);
     strbuf_printf(out, "constexpr int WM = %" PRId64 ", WN = %" PRId64 ";   // rTile, registers of %s\n",
                   own[GROUP_M], own[GROUP_N], how->holders);
@@ -152,5 +155,6 @@ void mma_emit(StrBuf *out, const KernelPlan *plan, const MmaBlock *how)
         (how->emit_operand ? how->emit_operand : emit_operand)(out, &scope, &product, factor);
     if (columns == 1)
         emit_finish(out, &scope, &product);
-    emit_finish_vector(out, &scope, &product, columns > 1);
+    emit_finish_vector(out, &scope, &product, columns > 1,
+                       how->keeps && mma_kept_type(plan->fusion, &product) != mma_sum_type(&product));
 }

@@ -348,28 +348,54 @@ void emit_finish(StrBuf *out, const Scope *scope, const Product *product)
     strbuf_puts(out, "    }\n}\n");
 }
 
-/* The same for QN neighbours along n, stored as vectors. */
-void emit_finish_vector(StrBuf *out, const Scope *scope, const Product *product, bool vector_stores)
+/* As they are: nothing else is made of them. */
+static void emit_kept_store(StrBuf *out, const Scope *scope)
+{
+    const FusedOp *op = &scope->fusion->ops[0];
+    Affine offset = access_offset(&op->store);
+    strbuf_printf(out, "        move_vector<QN>(t.out%d + (", output_position(scope->fusion, op->out));
+    emit_affine(out, &offset, scope->axis);
+    strbuf_puts(out, "), totals);\n");
+}
+
+static void emit_vector_results(StrBuf *out, const Scope *scope, const Product *product, const char *total)
 {
     const Fusion *fusion = scope->fusion;
-    strbuf_puts(
-        out, "__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index m, Index n, "
-             "const Value (&totals)[QN])\n{\n    (void)batch;\n");
-    if (!vector_stores) {
-        strbuf_puts(
-            out,
-            "    UNROLL for (int e = 0; e < QN; ++e)\n        finish(t, batch, m, n + e, totals[e]);\n}\n");
-        return;
-    }
     emit_output_vectors(out, "    ", fusion, "QN");
-    strbuf_puts(out, "    UNROLL for (int e = 0; e < QN; ++e) {\n        const Value total = totals[e];\n");
+    strbuf_printf(out, "    UNROLL for (int e = 0; e < QN; ++e) {\n        const Value total = %s;\n", total);
     if (epilogue_axes(fusion) & axis_group_mask(&product->group[GROUP_N]))
         strbuf_puts(out, "        const Index column = n + e;\n");
     emit_positions_of_c(out, scope, product, "column", epilogue_axes(fusion));
     emit_epilogue(out, "        ", scope, "total");
     emit_vector_elements(out, "        ", fusion);
-    strbuf_puts(out, "    }\n    {\n");
+    strbuf_puts(out, "    }\n");
+}
+
+/* The same for QN neighbours along n, stored as vectors. */
+void emit_finish_vector(StrBuf *out, const Scope *scope, const Product *product, bool vector_stores,
+                        bool kept)
+{
+    const Fusion *fusion = scope->fusion;
+    const char *total = kept ? "widen(totals[e])" : "totals[e]";
+    bool moved = kept && fusion->op_count == 1;
+    strbuf_printf(
+        out,
+        "__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index m, Index n, "
+        "const %s (&totals)[QN])\n{\n    (void)batch;\n",
+        kept ? "Kept" : "Value");
+    if (!vector_stores) {
+        strbuf_printf(out,
+                      "    UNROLL for (int e = 0; e < QN; ++e)\n        finish(t, batch, m, n + e, %s);\n}\n",
+                      total);
+        return;
+    }
+    if (!moved)
+        emit_vector_results(out, scope, product, total);
+    strbuf_puts(out, "    {\n");
     emit_positions_of_c(out, scope, product, "n", store_axes(fusion));
-    emit_vector_stores(out, "        ", scope, "QN");
+    if (moved)
+        emit_kept_store(out, scope);
+    else
+        emit_vector_stores(out, "        ", scope, "QN");
     strbuf_puts(out, "    }\n}\n");
 }

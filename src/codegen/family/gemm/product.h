@@ -76,6 +76,7 @@ void product_emit_positions(StrBuf *out, const Scope *scope, const Product *prod
 void product_emit_operand(StrBuf *out, const Scope *scope, const Product *product, int factor, int vector,
                           bool once);
 
-/* `finish`: the epilogue of one element of C; `finish_vector`: of QN neighbours along n, stored as vectors if so. */
+/* `finish`: the epilogue of one element of C; `finish_vector`: of QN neighbours along n, stored as vectors if so. `kept`: their
+   totals are what the sum is rounded to. */
 void emit_finish(StrBuf *out, const Scope *scope, const Product *product);
-void emit_finish_vector(StrBuf *out, const Scope *scope, const Product *product, bool vector_stores);
+void emit_finish_vector(StrBuf *out, const Scope *scope, const Product *product, bool vector_stores, bool kept);

@@ -42,7 +42,7 @@ static Schedule schedule_of(const Fusion *fusion, const Product *product, const 
                                     .ahead = (uint8_t)(stages - 2)});
     schedule_end(&schedule);
     schedule_barrier(&schedule, SCOPE_BLOCK);
-    mma_schedule_end(&schedule, fusion, product, space, SCOPE_WARP);
+    mma_schedule_end(&schedule, fusion, space, SCOPE_WARP, mma_sum_type(product));
     return schedule;
 }
 
