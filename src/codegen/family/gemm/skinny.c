@@ -14,14 +14,16 @@ enum {
     LARGE,               // and as many columns as there are
     ACCESS_BYTES = 16,
     MAX_SUMS = 64,       // registers of a thread
-    MAX_COLUMNS = 8,     // of a thread
-    MAX_INPUTS = 64,     // elements of a factor that a thread asks for together
+    MAX_COLUMNS = 4,     // of a thread that needs no more of them for a whole access
+    MAX_INPUTS = 64,     // elements of a factor that a thread asks for together,
+    INPUT_BYTES = 128,   // and of the large one
     ALONG_TOGETHER = 4,  // of the small one that it reads along k, where the large one lies along n
-    ACROSS_THREADS = 128,// of a block, where few of them share columns
+    ACROSS_THREADS = 64, // of a block, at least, where few of them share columns
+    LANES = 32,          // side by side
     VECTOR_LINES = 4,    // of 128 bytes, that a warp reads where its lanes' vectors lie side by side
     MAX_THREADS = 512,   // of a block: reserves the shared memory that a row of their sums meets in
-    RUN_BYTES = 128,     // that a block reads of each line along n, at least,
-    LEAST_RUN_BYTES = 64 // and side by side along k: see reduce.c
+    RUN_BYTES = 128,     // that lanes read side by side along n, at least,
+    LEAST_RUN_BYTES = 64 // and along k: see reduce.c
 };
 
 // ---- structure ----
@@ -48,8 +50,12 @@ static int64_t power_of_two_below(int64_t limit)
 /* Columns of a thread, at most: their sums stay in registers, and a row of all threads' sums in shared memory. */
 static int64_t most_columns(const Fusion *fusion, const Product *product)
 {
-    int words = (int)ceil_div(value_bits(fusion), 32);
-    int64_t sums = MAX_SUMS / words / product->group[GROUP_M].extent, columns = MAX_COLUMNS / words;
+    int64_t words = ceil_div(value_bits(fusion), 32), columns = MAX_COLUMNS;
+    int64_t sums = MAX_SUMS / words / product->group[GROUP_M].extent;
+    if (!product_along_k(fusion, product, LARGE)) {
+        int64_t access = product_vector(fusion, product, LARGE, ACCESS_BYTES / (2 * words));
+        columns = access > columns ? access : columns;
+    }
     return power_of_two_below(sums < columns ? sums : columns);
 }
 
@@ -109,11 +115,18 @@ static TileSpace find_space(const Fusion *fusion, const DeviceSpec *device, cons
     return space;
 }
 
-/* Elements of a line along n that a block reads at least. */
-static int64_t least_run(const Product *product)
+/* Columns of the narrowest blocks that lose nothing: with each access lanes read whole lines, or there are ACROSS_THREADS
+   where few share a column (tuning-log 53). */
+static int64_t narrow_columns(const Fusion *fusion, const Product *product)
 {
-    int64_t run = 8 * RUN_BYTES / product_element_bits(product->factor[LARGE]);
-    return product->group[GROUP_N].extent >= run ? run : 1;
+    int64_t columns = most_columns(fusion, product);
+    if (lies_across(fusion, product))
+        return columns * ACROSS_THREADS / least_sharers(fusion, product);
+    if (product_along_k(fusion, product, LARGE))
+        return 1;
+    int vector = product_vector(fusion, product, LARGE, columns);
+    int lanes = 8 * RUN_BYTES / (vector * product_element_bits(product->factor[LARGE]));
+    return columns * (lanes < LANES ? lanes : LANES);
 }
 
 /* As few threads as may share columns, and as long a walk of each: the others of a warp read the same elements of the small factor
@@ -133,17 +146,21 @@ static void set_tiles(TileRules *rules, const Fusion *fusion, const Product *pro
 {
     bool along_k = product_along_k(fusion, product, LARGE);
     int64_t rows = product->group[GROUP_M].extent, columns = most_columns(fusion, product);
+    int64_t narrow = narrow_columns(fusion, product);
     int vector = product_vector(fusion, product, LARGE, along_k ? ACCESS_BYTES : columns);
     bool small_along_k = product_along_k(fusion, product, SMALL);
     int together = small_along_k ? product_vector(fusion, product, SMALL, ALONG_TOGETHER) : 1;
     int64_t least_n = along_k ? 1 : vector, least_k = along_k ? vector : together;
-    int64_t most_k = MAX_INPUTS / columns > least_k ? MAX_INPUTS / columns : least_k;
+    int64_t inputs = 8 * INPUT_BYTES / product_element_bits(product->factor[LARGE]);
+    int64_t most_k = (inputs < MAX_INPUTS ? inputs : MAX_INPUTS) / columns;
+    most_k = most_k > least_k ? most_k : least_k;
     int64_t share = product->group[GROUP_K].extent / rules->cluster_blocks;
     rules->rule[LEVEL_REGISTER][GROUP_BATCH] = rules->rule[LEVEL_SHARED][GROUP_BATCH] = (AxisRule){1, 1};
     rules->rule[LEVEL_REGISTER][GROUP_M] = rules->rule[LEVEL_SHARED][GROUP_M] = (AxisRule){rows, rows};
     rules->rule[LEVEL_REGISTER][GROUP_N] = (AxisRule){least_n, columns};
     rules->rule[LEVEL_REGISTER][GROUP_K] = (AxisRule){least_k, most_k};
-    rules->rule[LEVEL_SHARED][GROUP_N] = (AxisRule){along_k ? 1 : least_run(product), columns * MAX_THREADS};
+    rules->rule[LEVEL_SHARED][GROUP_N] =
+        (AxisRule){product->group[GROUP_N].extent >= narrow ? narrow : 1, columns * MAX_THREADS};
     rules->rule[LEVEL_SHARED][GROUP_K] =
         (AxisRule){1, rules->cluster_blocks > 1 && share < most_k * MAX_THREADS ? share : most_k * MAX_THREADS};
     if (along_k)
@@ -198,14 +215,6 @@ static TileRules rules_of(const Fusion *fusion, const DeviceSpec *device, const 
     schedule_set_shared(&rules);
     set_tiles(&rules, fusion, product);
     return rules;
-}
-
-/* Columns of the narrowest blocks that lose nothing. */
-static int64_t narrow_columns(const Fusion *fusion, const Product *product)
-{
-    if (lies_across(fusion, product))
-        return most_columns(fusion, product) * ACROSS_THREADS / least_sharers(fusion, product);
-    return product_along_k(fusion, product, LARGE) ? 1 : least_run(product);
 }
 
 /* Those would not be two for each SM. */
