@@ -153,10 +153,10 @@ def depthwise_cudnn(x, w, stride=1):
     return torch.cudnn_convolution(x, w[:, None], both, [stride] * 2, [1, 1], len(w), True, False, False)
 
 
-def depthwise_gradient(x, w, dy, which):
+def depthwise_gradient(x, w, dy, which, stride=1):
     """`which`: 0: for x, 1: for w. The tensor that is not asked for tells a shape only."""
-    both, wanted = [w.shape[-1] // 2] * 2, [which == 0, which == 1, False]
-    found = torch.ops.aten.convolution_backward(dy, x, w[:, None], None, both, [1, 1], [1, 1], False, [0, 0], len(w), wanted)
+    both, strides, wanted = [w.shape[-1] // 2] * 2, [stride] * 2, [which == 0, which == 1, False]
+    found = torch.ops.aten.convolution_backward(dy, x, w[:, None], None, strides, both, [1, 1], False, [0, 0], len(w), wanted)
     return found[0] if which == 0 else found[1][:, 0]
 
 
