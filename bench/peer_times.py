@@ -27,8 +27,8 @@ def calls_of(problem, function, sets):
 
 # ---- PyTorch
 
-def torch_us(problem, sets):
-    return timing.device_us(calls_of(problem, problem.function(problem.entry["torch"]), sets))
+def torch_calls(problem, sets):
+    return calls_of(problem, problem.function(problem.entry["torch"]), sets)
 
 
 def compiled(problem):
@@ -37,12 +37,12 @@ def compiled(problem):
     return torch.compile(problem.function(expression), dynamic=False)
 
 
-def compile_us(problem, sets):
+def compile_calls(problem, sets):
     import torch
     torch._dynamo.reset()                    # else later shapes silently fall back to eager
     calls = calls_of(problem, compiled(problem), sets)
     calls[0]()
-    return timing.device_us(calls)
+    return calls
 
 
 # ---- images in the other layout: other kernels of cuDNN
@@ -58,11 +58,11 @@ def turned(x, layout):
     return x.permute(there).contiguous().permute([there.index(i) for i in range(4)])
 
 
-def layout_us(problem, sets):
+def layout_calls(problem, sets):
     if "layout" not in problem.entry:
         return None
     layout = problem.entry["layout"]
-    return torch_us(problem, [{name: turned(x, layout) for name, x in s.items()} for s in sets])
+    return torch_calls(problem, [{name: turned(x, layout) for name, x in s.items()} for s in sets])
 
 
 # ---- cuDNN where PyTorch may choose another library, and its softmax, which PyTorch does not call
@@ -107,33 +107,32 @@ def cudnn_of_process():
     return Cudnn()
 
 
-def cudnn_us(problem, sets):
+def cudnn_calls(problem, sets):
     import torch
     if "cudnn" not in problem.entry:
         return None
     if "(" in problem.entry["cudnn"]:
-        return timing.device_us(calls_of(problem, problem.function(problem.entry["cudnn"]), sets))
+        return calls_of(problem, problem.function(problem.entry["cudnn"]), sets)
     cudnn, (dtype, shape) = cudnn_of_process(), (problem.inputs[0]["dtype"], problem.inputs[0]["shape"])
     operation = {"softmax": cudnn.library.cudnnSoftmaxForward,
                  "softmax_grad": cudnn.library.cudnnSoftmaxBackward}[problem.entry["cudnn"]]
-    return timing.device_us([cudnn.caller(operation, dtype, shape, [*s.values(), torch.empty_like(next(iter(s.values())))])
-                             for s in sets])
+    return [cudnn.caller(operation, dtype, shape, [*s.values(), torch.empty_like(next(iter(s.values())))]) for s in sets]
 
 
-PEERS = {"torch": torch_us, "layout": layout_us, "compile": compile_us, "cudnn": cudnn_us}
+PEERS = {"torch": torch_calls, "layout": layout_calls, "compile": compile_calls, "cudnn": cudnn_calls}
 
 
-def measure(problem, peers):
-    """{peer: microseconds, or the reason why there are none}; a peer that does not apply is left out."""
-    sets, times = sets_of(problem), {}
+def capture(problem, peers):
+    """{peer: its calls, or the reason why there are none}; a peer that does not apply is left out."""
+    sets, captured = sets_of(problem), {}
     for peer in peers:
         try:
-            us = PEERS[peer](problem, sets)
+            calls = PEERS[peer](problem, sets)
+            if calls is not None:
+                captured[peer] = timing.Captured(calls)
         except Exception as error:           # whatever a peer raises: it is not our case that failed
-            us = f"{type(error).__name__}: {str(error)[:120]}".replace("\n", " ")
-        if us is not None:
-            times[peer] = us
-    return times
+            captured[peer] = f"{type(error).__name__}: {str(error)[:120]}".replace("\n", " ")
+    return captured
 
 
 # ---- torch.compile takes seconds a case: first all of them in parallel, into its cache on disk

@@ -112,8 +112,8 @@ class Launcher:
             raise Wrong(f"the launcher returned {code}")
 
 
-def measure(problem, library):
-    """Checks a kernel with poisoned outputs, then times it."""
+def check(problem, library):
+    """Checks a kernel with poisoned outputs. Gives its error, and calls of it."""
     launcher = Launcher(library, problem.meta)
     inputs = [timing.to_bytes(problem.tensors[arg["name"]]) for arg in problem.inputs]
     outputs = [torch.full((timing.bytes_of(arg),), 0xFF, dtype=torch.uint8, device="cuda") for arg in problem.outputs]
@@ -123,4 +123,4 @@ def measure(problem, library):
     sets = [inputs + outputs]
     while len(sets) < timing.sets_for(problem.bytes):
         sets.append([buffer.clone() for buffer in sets[0]])
-    return {"error": error, "us": timing.device_us([lambda s=s: launcher.call(s) for s in sets])}
+    return error, [lambda s=s: launcher.call(s) for s in sets]

@@ -1,7 +1,7 @@
 """Device time of calls, and the memory they run on: the same method for rollerc, its peers and the copies.
 
 Calls over rotating sets of buffers, three times the L2 together, are captured into one CUDA graph; the time of a call
-is the median over replays of the graph, once the GPU is warm. Outputs that PyTorch allocates live until the graph is
+is the median over replays of the graph, once the GPU is warm; those that are compared take turns. Outputs that PyTorch allocates live until the graph is
 done, so that they rotate as ours do.
 """
 import ctypes
@@ -42,24 +42,47 @@ def replay_us(graph, times):
     return begin.elapsed_time(end) * 1e3 / times
 
 
+class Captured:
+    """Calls, one for each set of buffers, in a graph; what they use and allocate lives as long."""
+
+    def __init__(self, calls):
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            calls[0]()
+        torch.cuda.current_stream().wait_stream(stream)
+        torch.cuda.synchronize()
+        self.graph, self.kept, self.count = torch.cuda.CUDAGraph(), [calls], len(calls)
+        with torch.cuda.graph(self.graph):
+            for call in calls:
+                self.kept.append(call())
+        self.graph.replay()
+        self.us = max(replay_us(self.graph, 1), 1.0)
+
+    def warm(self):
+        most = math.ceil(WARM_MOST_US / self.us)
+        replay_us(self.graph, min(max(WARM_REPLAYS, math.ceil(WARM_US / self.us)), most))
+
+    def sample(self):
+        return replay_us(self.graph, max(1, math.ceil(GRAPH_US / self.us))) / self.count
+
+    def samples(self):
+        """So many are enough."""
+        return max(5, min(15, math.ceil(TOTAL_US / max(GRAPH_US, self.us))))
+
+
+def times_us(rivals):
+    """Microseconds of one call of each. They take turns: products run at the power limit, where whoever comes behind a pause has
+    a higher clock for a while (4096 cubed in f16: 182 us, then 204)."""
+    for rival in rivals:
+        rival.warm()
+    turns = [[rival.sample() for rival in rivals] for _ in range(max(rival.samples() for rival in rivals))]
+    return [statistics.median(samples) for samples in zip(*turns)]
+
+
 def device_us(calls):
     """Microseconds of one call; `calls` run in turn, one for each set of buffers."""
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        calls[0]()
-    torch.cuda.current_stream().wait_stream(stream)
-    torch.cuda.synchronize()
-    graph, kept = torch.cuda.CUDAGraph(), []
-    with torch.cuda.graph(graph):
-        for call in calls:
-            kept.append(call())
-    graph.replay()
-    first = max(replay_us(graph, 1), 1.0)
-    replay_us(graph, min(max(WARM_REPLAYS, math.ceil(WARM_US / first)), math.ceil(WARM_MOST_US / first)))
-    times = max(1, math.ceil(GRAPH_US / first))
-    repeats = max(5, min(15, math.ceil(TOTAL_US / (first * times))))
-    return statistics.median(replay_us(graph, times) for _ in range(repeats)) / len(calls)
+    return times_us([Captured(calls)])[0]
 
 
 # ---- inputs and outputs
