@@ -162,11 +162,11 @@ def test_content_names_what_is_kept(place):
     assert place.load("rows.te").source != first
 
 
-def cubin_of(place, expression, device):
+def cubin_of(place, expression, device, *options):
     """A kernel without a C library, and what its stand-in for the driver notes."""
     folder = place.folder / "cubin"
     folder.mkdir()
-    subprocess.run([place.binary, expression, "--device", device, "-q", "-o", folder / "kernel.cu"], check=True)
+    subprocess.run([place.binary, expression, "--device", device, "-q", "-o", folder / "kernel.cu", *options], check=True)
     (folder / "kernel.cubin").write_bytes(b"machine code")
     (place.folder / "driver.c").write_text(DRIVER)
     driver = place.folder / "driver.so"
@@ -198,8 +198,8 @@ def test_a_cubin_is_launched_as_the_metadata_says(place):
         kernel._launch([x.address + 4, y.address], workspace, 5)
 
 
-def test_bulk_copies_are_told_what_a_tensor_is(place):
-    kernel, noted = cubin_of(place, ROOT / "examples/matmul_bias_gelu.te", "h200")
+def bulk_copies_are_told(place, element_type, *arguments):
+    kernel, noted = cubin_of(place, *arguments)
     launch, = kernel.metadata["launches"]
     entries = [arg for arg in launch["args"] if "map" in arg]
     assert len(entries) == 2, "another family comes first now: take a candidate of bulk"
@@ -208,9 +208,20 @@ def test_bulk_copies_are_told_what_a_tensor_is(place):
     kernel._launch(addresses, 0, 5)
     for entry, found in zip(entries, ((ctypes.c_uint64 * 16) * 2).in_dll(noted, "maps")):
         fixed = [1, 0, 3, 3, 0]   # every element; no interleaving, lines of 128 bytes, 256 at once from memory, zeros outside
-        assert list(found) == [addresses[entry["map"]], 1, 3, *entry["sizes"], *entry["strides"], *entry["box"], *fixed], list(found)
+        assert list(found) == [addresses[entry["map"]], element_type, 3, *entry["sizes"], *entry["strides"], *entry["box"], *fixed], list(found)
     config = (ctypes.c_uint32 * 7).in_dll(noted, "configs")
     assert list(config) == [*launch["grid"], *launch["block"], launch["shared"]]
+
+
+def test_bulk_copies_are_told_what_a_tensor_is(place):
+    integers_of_16_bits = 1   # to the driver
+    bulk_copies_are_told(place, integers_of_16_bits, ROOT / "examples/matmul_bias_gelu.te", "h200")
+
+
+def test_bulk_copies_are_told_that_they_round(place):
+    rounded_floats, source = 11, place.folder / "along_k.te"
+    source.write_text("input A[512, 512] : f32  input B[512, 512] : f32  C[i, j] = sum[k](A[i, k] * B[j, k])  output C : f32")
+    bulk_copies_are_told(place, rounded_floats, source, "h200", "--math=tf32")
 
 
 def main():

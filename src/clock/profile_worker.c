@@ -124,7 +124,7 @@ static bool make_buffers(Bench *bench)
 
 static GpuMap map_of(const TensorMap *map)
 {
-    GpuMap made = {.arg = map->arg, .element_bytes = map->element_bytes};
+    GpuMap made = {.arg = map->arg, .element_bytes = map->element_bytes, .tf32 = map->tf32};
     memcpy(made.sizes, map->sizes, sizeof made.sizes);
     memcpy(made.strides, map->strides, sizeof made.strides);
     memcpy(made.box, map->box, sizeof made.box);

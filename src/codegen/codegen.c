@@ -207,6 +207,8 @@ static void write_json_maps(Json *list, const Launch *launch)
         Json *entry = json_push_object(list);
         json_set_int(entry, "map", map->arg);
         json_set_int(entry, "bits", map->element_bytes * 8);
+        if (map->tf32)
+            json_set_bool(entry, "tf32", true);
         write_json_integers(json_set_array(entry, "sizes"), map->sizes, 3);
         write_json_integers(json_set_array(entry, "strides"), map->strides, 2);
         Json *box = json_set_array(entry, "box");

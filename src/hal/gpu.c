@@ -257,7 +257,7 @@ typedef struct EncodedMap {
 static bool encode_map(Gpu *gpu, const GpuMap *map, CudaPointer start, EncodedMap *encoded)
 {
     enum { LINES_OF_128_BYTES = 3, PROMOTION_256_BYTES = 3 };
-    static const int types[] = {[1] = 0, [2] = 1, [4] = 2};   // unsigned integers
+    static const int types[] = {[1] = 0, [2] = 1, [4] = 2}, tf32 = 11;   // unsigned integers
     static const uint32_t steps[] = {1, 1, 1};
     uint64_t sizes[3], strides[2];
     uint32_t box[3];
@@ -271,7 +271,7 @@ static bool encode_map(Gpu *gpu, const GpuMap *map, CudaPointer start, EncodedMa
         if (d < 2)
             strides[d] = (uint64_t)map->strides[d];
     }
-    TRY(gpu->cuda.describe_tensor(encoded, types[map->element_bytes], 3, (void *)(uintptr_t)start, sizes, strides, box, steps, 0,
+    TRY(gpu->cuda.describe_tensor(encoded, map->tf32 ? tf32 : types[map->element_bytes], 3, (void *)(uintptr_t)start, sizes, strides, box, steps, 0,
                                   LINES_OF_128_BYTES, PROMOTION_256_BYTES, 0),
         "cannot describe a tensor for bulk copies");
     return true;

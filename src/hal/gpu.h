@@ -41,6 +41,7 @@ typedef struct GpuMap {
     int arg, element_bytes;
     int64_t sizes[3], strides[2];
     int box[3];
+    bool tf32;   // floats, rounded so
 } GpuMap;
 
 enum { GPU_MAX_MAPS = 2 };

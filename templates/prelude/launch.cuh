@@ -36,13 +36,15 @@ static inline cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, 
 #endif
 
 // A tensor of up to three dimensions as bulk copies see it: `sizes` in elements, `strides` in bytes from one to the next along
-// the second and the third, `box` in elements, 128 bytes along the first. The driver describes it; nothing is sent to the device.
+// the second and the third, `box` in elements, 128 bytes along the first; floats may be rounded to tf32 on their way. The driver
+// describes it; nothing is sent to the device.
 #if !defined(__HIP__) && !defined(__CUDACC_RTC__)
 static inline cudaError_t describe_tensor(rollerc::TensorMap *map, const void *start, int element_bytes,
-                                          const long long (&sizes)[3], const long long (&strides)[2], const int (&box)[3])
+                                          const long long (&sizes)[3], const long long (&strides)[2], const int (&box)[3],
+                                          bool tf32 = false)
 {
 #if defined(ROLLERC_INTERP)
-    return rollerc_interp::encode_map(map, {0, element_bytes, static_cast<const unsigned char *>(start),
+    return rollerc_interp::encode_map(map, {0, element_bytes, tf32, static_cast<const unsigned char *>(start),
                                             {sizes[0], sizes[1], sizes[2]}, {strides[0], strides[1]}, {box[0], box[1], box[2]}});
 #else
     using Encode = int (*)(void *map, int type, unsigned rank, void *start, const unsigned long long *sizes,
@@ -66,7 +68,7 @@ static inline cudaError_t describe_tensor(rollerc::TensorMap *map, const void *s
     }
     for (int d = 0; d < 2; d++)
         apart[d] = static_cast<unsigned long long>(strides[d]);
-    const int type = element_bytes == 1 ? 0 : element_bytes == 2 ? 1 : 2;   // unsigned integers: bits are copied as they are
+    const int bits = element_bytes == 1 ? 0 : element_bytes == 2 ? 1 : 2, type = tf32 ? 11 : bits;   // copied as they are
     const int lines_of_128_bytes = 3, promotion_256_bytes = 3;              // how pieces change places; what L2 reads at once
     const int error = reinterpret_cast<Encode>(entry)(map, type, 3, const_cast<void *>(start), counts, apart, boxes, steps, 0,
                                                       lines_of_128_bytes, promotion_256_bytes, 0);

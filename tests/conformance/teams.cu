@@ -79,6 +79,34 @@ DEVICE void copy_boxes(int *out, const TensorMap *half)
     cluster_sync();
 }
 
+// Eight lines of floats, on their way through shared memory rounded to tf32.
+DEVICE void round_floats(unsigned *out, const TensorMap *floats)
+{
+    SHARED(0, unsigned char, memory, [2 * 1024 + 8]);
+    unsigned char *const tile = memory + (0u - shared_address(memory)) % 1024;
+    unsigned long long *const full = reinterpret_cast<unsigned long long *>(tile + 1024);
+    if (threadIdx.x == 0)
+        mbarrier_init(full, 1);
+    block_sync();
+    if (threadIdx.x == 0) {
+        mbarrier_expect(full, 1024);
+        copy_box(tile, floats, 0, 0, 0, full);
+    }
+    mbarrier_wait(full, 0);
+    for (int i = static_cast<int>(threadIdx.x); i < ROUNDED; i += TEAM_THREADS)
+        out[ROUNDED + i] = reinterpret_cast<const unsigned *>(tile)[i ^ i / 32 % 8 * 4];
+}
+
+extern "C" __global__ void teams_floats(unsigned *out)
+{
+    for (int i = static_cast<int>(threadIdx.x); i < ROUNDED && blockIdx.x == 0; i += TEAM_THREADS)
+        out[i] = float_bits(i);
+}
+extern "C" __global__ void teams_rounded(unsigned *out, const __grid_constant__ TensorMap floats)
+{
+    if (blockIdx.x == 0)
+        round_floats(out, &floats);
+}
 extern "C" __global__ void teams_boxes(int *out, const __grid_constant__ TensorMap half) { copy_boxes(out, &half); }
 extern "C" __global__ void teams_clusters(const int *table, int *out) { add_up_cluster<0>(table, out); }
 extern "C" __global__ void teams_far(const int *table, int *out) { add_up_cluster<FAR_BYTES>(table, out); }
@@ -132,5 +160,13 @@ extern "C" int teams_launch(const void *in0, void *out0, void *, void *stream)
         status = describe_tensor(&half, in0, 4, {BOX_X, BOX_Y, BOX_Z}, {BOX_X * 4, BOX_X * BOX_Y * 4}, {32, 8, 1});
     if (status == cudaSuccess)
         status = launch(teams::teams_boxes, 2, 0, 3 * 1024 + 64, boxes, stream);
+    out += 3 * TEAM_SIZE;
+    void *floats[] = {&out, &half};
+    if (status == cudaSuccess)
+        status = launch(teams::teams_floats, 1, 0, 0, floats, stream);
+    if (status == cudaSuccess)
+        status = describe_tensor(&half, out, 4, {32, 8, 1}, {128, 1024}, {32, 8, 1}, true);
+    if (status == cudaSuccess)
+        status = launch(teams::teams_rounded, 1, 0, 2 * 1024 + 8, floats, stream);
     return static_cast<int>(status);
 }

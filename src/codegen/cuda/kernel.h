@@ -24,6 +24,7 @@ typedef struct TensorMap {
     int64_t sizes[3];        // elements
     int64_t strides[2];      // bytes from one to the next along the second and the third
     int box[3];              // elements that a copy brings; 128 bytes along the first
+    bool tf32;               // floats, which are rounded to tf32 on their way
 } TensorMap;
 
 enum { MAX_TENSOR_MAPS = 2 };   // of a launch

@@ -181,10 +181,10 @@ static void write_maps(StrBuf *out, const char *indent, const Program *program, 
             strbuf_printf(out, "%sif (status == cudaSuccess)\n    ", indent);
         strbuf_printf(out,
                       "%sstatus = describe_tensor(&m%d, %s, %d, {%" PRId64 ", %" PRId64 ", %" PRId64
-                      "}, {%" PRId64 ", %" PRId64 "}, {%d, %d, %d});\n",
+                      "}, {%" PRId64 ", %" PRId64 "}, {%d, %d, %d}%s);\n",
                       indent, i, pointer_name(out->arena, program, launch, map->arg), map->element_bytes,
                       map->sizes[0], map->sizes[1], map->sizes[2], map->strides[0], map->strides[1],
-                      map->box[0], map->box[1], map->box[2]);
+                      map->box[0], map->box[1], map->box[2], map->tf32 ? ", true" : "");
     }
 }
 

@@ -55,6 +55,16 @@ template <class Visit> void visit_box(const BulkCopy &copy, const unsigned char 
         }
 }
 
+// To the nearest that have ten bits of a fraction, of two the even one, as an H200 does; what is no number is one of its own.
+void round_floats(unsigned *floats)
+{
+    const unsigned left_out = 0x1fffu, sign = 0x80000000u, infinity = 0x7f800000u, no_number = 0x7fffe000u;
+    for (int i = 0; i < PIECE_BYTES / 4; i++) {
+        const unsigned rounded = (floats[i] + left_out / 2 + (floats[i] / (left_out + 1) & 1)) & ~left_out;
+        floats[i] = (floats[i] & ~sign) > infinity ? no_number : rounded;
+    }
+}
+
 // The copy begins: what it reads is known, and nobody may touch its target.
 void begin_copy(Block *block, const BulkCopy &copy)
 {
@@ -70,11 +80,13 @@ void begin_copy(Block *block, const BulkCopy &copy)
 
 void end_copy(Block *block, const BulkCopy &copy)
 {
-    visit_box(copy, block->shared, [](unsigned char *piece, const unsigned char *source, int bytes) {
+    visit_box(copy, block->shared, [&copy](unsigned char *piece, const unsigned char *source, int bytes) {
         note_box(piece, false);
         __builtin_memset(piece, 0, PIECE_BYTES);
         if (source)
             __builtin_memcpy(piece, source, static_cast<size_t>(bytes));
+        if (copy.map.tf32)
+            round_floats(reinterpret_cast<unsigned *>(piece));
     });
 }
 

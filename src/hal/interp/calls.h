@@ -90,6 +90,7 @@ enum { TENSOR_BOX_RANK = 3, TENSOR_BOX_MAGIC = 0x7e4507 };
 struct TensorBox {
     unsigned magic;
     int element_bytes;
+    bool tf32;                  // floats, rounded so on their way
     const unsigned char *start;
     long long sizes[TENSOR_BOX_RANK], strides[TENSOR_BOX_RANK - 1];   // elements; bytes from one to the next, of all but the first
     int box[TENSOR_BOX_RANK];

@@ -149,6 +149,7 @@ static int maps(const KernelPlan *plan, TensorMap *maps)
         maps[factor] = (TensorMap){
             .arg = input_position(plan->fusion, product.factor[factor]->access.tensor),
             .element_bytes = element_bytes,
+            .tf32 = mma_element_type(&product) == DTYPE_F32,
             .sizes = {lines.along_k ? k : rows, count, lines.batch ? product.group[GROUP_BATCH].extent : 1},
             .strides = {lines.line * element_bytes, batch * element_bytes},
             .box = {line_elements, lines.along_k ? (int)(block->size[group] / boxes) : line_elements, 1},
