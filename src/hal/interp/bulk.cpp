@@ -55,7 +55,7 @@ template <class Visit> void visit_box(const BulkCopy &copy, const unsigned char 
         }
 }
 
-// To the nearest that have ten bits of a fraction, of two the even one, as an H200 does; what is no number is one of its own.
+// To the nearest that have ten bits of a fraction, of two the even one; what is no number becomes one and the same.
 void round_floats(unsigned *floats)
 {
     const unsigned left_out = 0x1fffu, sign = 0x80000000u, infinity = 0x7f800000u, no_number = 0x7fffe000u;

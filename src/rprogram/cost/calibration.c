@@ -34,7 +34,8 @@ const Calibration calibration = {
     .matmul = {.streamed_elements = 1 << 20},                 // tuning-log 38
     .skinny = {.sum_cycles = 200},                            // tuning-log 58
     .tensor_cores = {.sum_cycles = 40},                       // tuning-log 59
-    .gemm = {.peak_share = 0.72, .shift_instructions = 18},   // tuning-log 59 and 45
+    // tuning-log 59, 56 and 45
+    .gemm = {.peak_share = 0.72, .f64_peak_share = 0.95, .shift_instructions = 18},
     .bulk = {.read_share = 0.6},                              // tuning-log 41
     .rows =
         {

@@ -38,6 +38,7 @@ typedef struct Calibration {
     } skinny, tensor_cores;
     struct {
         double peak_share;           // of what instructions that multiply tiles in registers reach alone
+        double f64_peak_share;       // the same of doubles, twice as long for each byte that is loaded
         double shift_instructions;   // of a thread to bring one element that lies anywhere into its place
     } gemm;
     struct {

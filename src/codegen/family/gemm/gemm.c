@@ -143,7 +143,8 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
         rules.rule[LEVEL_SHARED][g] = (AxisRule){least_rows(fusion, &product, g), MAX_TILE};
     }
     rules.tile_threads = device->warp_size;
-    rules.peak_share = calibration.gemm.peak_share;
+    rules.peak_share =
+        atom->unit == UNIT_TENSOR_F64 ? calibration.gemm.f64_peak_share : calibration.gemm.peak_share;
     rules.sum_cycles = calibration.tensor_cores.sum_cycles;
     rules.most_threads = MAX_THREADS;
     rules.accumulator_bits = mma_sum_bits(&product);
