@@ -109,7 +109,7 @@ static double block_bytes_in_flight(const KernelCounts *kernel, const DataTile *
 {
     const TileBytes *bytes = bytes_of(kernel, data);
     if (data->staged)
-        return bytes->moved * at_least(kernel->ahead, 1);
+        return bytes->moved * at_least(at_most(kernel->ahead, kernel->steps * kernel->turns), 1);
     double thread_bytes = kernel->rules->input_buffers ? bytes->thread : data->element_bits / 8.0;
     double asked = at_least(kernel->register_tiles * thread_bytes, kernel->device->dram.transaction_bytes);
     return at_most(asked, bytes->moved);
@@ -157,6 +157,7 @@ KernelCounts kernel_counts(const TileRules *rules, const PerfProblem *problem, c
     double shared_bytes = (double)(program->shared_bytes + device->shared_reserved_per_block);
     kernel.l1_bytes = at_least((double)device->shared_per_sm - kernel.resident * shared_bytes, 0);
     kernel.panel = (double)program->panel;
+    kernel.turns = (double)program->turns;
     kernel.rounds = ceil(kernel.blocks / (blocks_per_sm * sms)) * program->turns;
     kernel.balance = sm_balance((double)program->dealt, device->sm_count, sms);
     kernel.stages = at_least(tile_buffers(rules), 1);

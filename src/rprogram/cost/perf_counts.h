@@ -27,6 +27,7 @@ typedef struct KernelCounts {
     double resident;               // blocks that share an SM while there is work
     double l1_bytes;               // that their shared memory leaves an SM to cache in
     double panel;                  // rows of shared tiles that blocks make side by side; 0: along one row
+    double turns;                  // tiles that a block makes, one after the other
     double rounds;                 // ceil(waves), times the turns of a block
     double balance;                // tail efficiency
     double stages;
