@@ -1,5 +1,5 @@
 // The gradient of a depthwise convolution for its filters: dw[c,k,l] = sum over n, i, j of d[n,c,i,j] *
-// x[n,c,i+k+TOP,j+l+LEFT], 0 outside of x; then a pointwise epilogue.
+// x[n,c,i*STRIDE_H+k*DILATION_H+TOP,j*STRIDE_W+l*DILATION_W+LEFT], 0 outside of x; then a pointwise epilogue.
 //
 // A block makes BK rows of taps of one channel. It walks over the images in steps of BATCH: their pictures of
 // x and d lie in shared memory, and those of the next step are on their way. A thread holds the sums of TK x
@@ -9,6 +9,8 @@
 //   row of x   r      | x x x x x x x … |   TC + TL - 1 columns
 //   meets d    r      | d d d d |   tap row k0     each pair of rows: TL x TC multiply-adds for 2 TC + TL - 1
 //              r - 1  | d d d d |   tap row k0 + 1 elements, of which those of d were there before
+//
+// With a stride or a dilation down the picture rows of d do not stay: each row of x meets those that it can.
 //
 // Rows that lie outside of x are not multiplied; where d holds what is infinite or no number, or a sum is,
 // the block makes its taps again, one by one. Threads side by side have other columns of taps and of d, then
@@ -34,6 +36,8 @@ constexpr Index IMAGES = 64;                                  // that are summed
 constexpr int XH = 32, XW = 32, DH = 32, DW = 32;             // pictures of x and d
 constexpr int KH = 31, KW = 31;                               // taps
 constexpr int TOP = -15, LEFT = -15;                          // where the first tap meets x, beside d
+constexpr int STRIDE_H = 1, STRIDE_W = 1;                     // in x, from one element of d to the next,
+constexpr int DILATION_H = 1, DILATION_W = 1;                 // from one tap to the next
 constexpr int BK = 32;                                        // rows of taps of a block
 constexpr int TK = 4, TL = 8;                                 // taps of a thread
 constexpr int TC = 8;                                         // columns of d that it has at once
@@ -42,7 +46,8 @@ constexpr int BATCH = 4;                                      // images of a ste
 constexpr int THREADS = 512;
 constexpr Index BLOCKS_K = 1, STEPS = 16;                     // blocks of a channel
 constexpr int GROUPS_K = 8, GROUPS_L = 4, GROUPS_C = 4;       // threads down and along taps, along d
-constexpr int SKIP = 1, MARGIN = 16;                          // taps too many, before the first; zeros before x
+constexpr int SKIP = 1, LEAD = 0;                             // taps too many, or columns, before the first
+constexpr int WINDOW = 16, MARGIN = 16;                       // columns that a thread has of x; zeros before it
 constexpr int PITCH_X = 64, PITCH_D = 32;                     // elements from row to row
 constexpr int SHARE_ROWS = 32;                                // of d
 constexpr int MARKS_AT = 98304;                               // bytes
@@ -50,6 +55,7 @@ constexpr int MARKS_AT = 98304;                               // bytes
 struct SourceX {
     using Element = float;
     static constexpr bool PIECES = true;   // rows are whole pieces of 16 bytes
+    static constexpr Index COLUMN_STRIDE = 1;
     static __device__ __forceinline__ const Element *row(const Tensors &t, Index channel, Index image,
                                                          int row)
     {
@@ -59,6 +65,7 @@ struct SourceX {
 struct SourceD {
     using Element = float;
     static constexpr bool PIECES = true;
+    static constexpr Index COLUMN_STRIDE = 1;
     static __device__ __forceinline__ const Element *row(const Tensors &t, Index channel, Index image,
                                                          int row)
     {
@@ -73,9 +80,9 @@ __device__ __forceinline__ void finish(const Tensors &t, Index channel, int k, i
 // </rollerc>
 
 // Windows begin at multiples of VECTOR columns, before the first tap's if need be: SKIP taps more are made
-// than there are.
+// than there are, or LEAD columns are read that none meets.
 constexpr int VECTOR = 4;
-constexpr int WINDOW = TC + TL;   // columns of x; the last one meets none
+constexpr bool ROWS_STAY = STRIDE_H * DILATION_H == 1;
 constexpr int UNITS = GROUPS_L * GROUPS_C;
 constexpr int PARTS = SHARES * ROW_SHARES * GROUPS_C;   // of each tap's sum
 using X = typename SourceX::Element;
@@ -85,8 +92,8 @@ using PlaneD = Plane<SourceD, DH, DW, PITCH_D, 0>;
 constexpr int STEP_X = BATCH * PlaneX::ELEMENTS, STEP_D = BATCH * PlaneD::ELEMENTS;   // elements
 constexpr int BYTES_X = 2 * STEP_X * (int)sizeof(X);
 
-static_assert(BK == GROUPS_K * TK && TL % VECTOR == 0 && TC % VECTOR == 0 && (LEFT - SKIP) % VECTOR == 0,
-              "whole tiles of taps, whole vectors");
+static_assert(BK == GROUPS_K * TK && TL % VECTOR == 0 && TC % VECTOR == 0, "whole tiles of taps, whole vectors");
+static_assert((LEFT - SKIP - LEAD) % VECTOR == 0 && (SKIP == 0 || DILATION_W == 1), "whole vectors of x");
 static_assert(GROUPS_K * PARTS * GROUPS_L <= THREADS, "every part has its thread");
 static_assert(BYTES_X + 2 * STEP_D * (int)sizeof(D) <= MARKS_AT, "both steps fit");
 static_assert(BK * GROUPS_L * TL * (int)sizeof(Value) <= MARKS_AT, "all sums fit");
@@ -94,6 +101,23 @@ static_assert(BK * GROUPS_L * TL * (int)sizeof(Value) <= MARKS_AT, "all sums fit
 struct Taps {
     Value sum[TK][TL];
     Value held[TK][TC];   // rows of d: x in slot s meets for tap row t the one in slot (s - t) mod TK
+    Value window[WINDOW / VECTOR][VECTOR];
+
+    __device__ __forceinline__ void load_window(const X *x, int row)
+    {
+        UNROLL for (int v = 0; v < WINDOW / VECTOR; ++v)
+            load_vector<VECTOR>(x, row * PITCH_X + v * VECTOR, window[v]);
+    }
+
+    // What a row of d adds to tap row t.
+    __device__ __forceinline__ void multiply(const Value (&d)[TC], int t)
+    {
+        UNROLL for (int l = 0; l < TL; ++l)
+            UNROLL for (int j = 0; j < TC; ++j) {
+                const int met = LEAD + j * STRIDE_W + l * DILATION_W;
+                sum[t][l] = op_add(op_mul(d[j], window[met / VECTOR][met % VECTOR]), sum[t][l]);
+            }
+    }
 
     // One picture, rows [begin, end) of d. `first` is the first row of taps; x and d point at this thread's
     // columns of row 0.
@@ -113,19 +137,31 @@ struct Taps {
                 if (r + slot >= last)
                     break;
                 const int i = r + slot - shift;
-                Value window[WINDOW / VECTOR][VECTOR];
-                UNROLL for (int v = 0; v < WINDOW / VECTOR; ++v)
-                    load_vector<VECTOR>(x, (r + slot) * PITCH_X + v * VECTOR, window[v]);
+                load_window(x, r + slot);
                 if (i < end)
                     load_vector<TC>(d, i * PITCH_D, held[slot]);
                 UNROLL for (int t = 0; t < TK; ++t)
                     if (i - t >= begin && i - t < end)
-                        UNROLL for (int l = 0; l < TL; ++l)
-                            UNROLL for (int j = 0; j < TC; ++j) {
-                                const Value x_met = window[(j + l) / VECTOR][(j + l) % VECTOR];
-                                sum[t][l] = op_add(op_mul(held[(slot - t + TK) % TK][j], x_met), sum[t][l]);
-                            }
+                        multiply(held[(slot - t + TK) % TK], t);
             }
+    }
+
+    // The same with a stride or a dilation.
+    __device__ __forceinline__ void add_apart(const X *x, const D *d, int first, int begin, int end)
+    {
+        const int shift = first * DILATION_H + TOP;   // row i of d meets row i * STRIDE_H + shift of x
+        const int last = op_min((end - 1) * STRIDE_H + (TK - 1) * DILATION_H + shift + 1, XH);
+#pragma unroll 1
+        for (int r = op_max(begin * STRIDE_H + shift, 0); r < last; ++r) {
+            load_window(x, r);
+            UNROLL for (int t = 0; t < TK; ++t) {
+                const int past = r - shift - t * DILATION_H, i = past / STRIDE_H;
+                if (past >= begin * STRIDE_H && past % STRIDE_H == 0 && i < end) {
+                    load_vector<TC>(d, i * PITCH_D, held[t]);
+                    multiply(held[t], t);
+                }
+            }
+        }
     }
 };
 
@@ -142,7 +178,8 @@ __device__ __forceinline__ void copy_step(const Tensors &t, Index channel, Index
 
 __device__ __forceinline__ Value exact_total(const Tensors &t, Index channel, int k, int l)
 {
-    return exact_correlation<Value, SourceX, SourceD, XH, XW, DH, DW>(t, channel, IMAGES, k + TOP, l + LEFT);
+    return exact_correlation<Value, SourceX, SourceD, XH, XW, DH, DW, STRIDE_H, STRIDE_W>(
+        t, channel, IMAGES, k * DILATION_H + TOP, l * DILATION_W + LEFT);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
@@ -189,11 +226,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
         }
         if (active)
 #pragma unroll 1
-            for (int image = share; image < count; image += SHARES)
-                taps.add(xs + now * STEP_X + image * PlaneX::ELEMENTS + MARGIN + group_c * TC + group_l * TL +
-                             LEFT - SKIP,
-                         ds + now * STEP_D + image * PlaneD::ELEMENTS + group_c * TC, k0 + group_k * TK,
-                         begin, end);
+            for (int image = share; image < count; image += SHARES) {
+                const int first = k0 + group_k * TK;
+                const X *x = xs + now * STEP_X + image * PlaneX::ELEMENTS + MARGIN + group_c * TC * STRIDE_W +
+                             group_l * TL * DILATION_W + LEFT - SKIP - LEAD;
+                const D *d = ds + now * STEP_D + image * PlaneD::ELEMENTS + group_c * TC;
+                if (ROWS_STAY)
+                    taps.add(x, d, first, begin, end);
+                else
+                    taps.add_apart(x, d, first, begin, end);
+            }
     }
 
     // ---- combine: one part after the other ----

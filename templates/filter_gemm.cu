@@ -51,6 +51,7 @@ constexpr int SLABS_AT = 0, MARKS_AT = 41024;                 // bytes
 
 struct SourceX {
     static constexpr bool PIECES = true;   // rows are whole pieces of 16 bytes
+    static constexpr Index COLUMN_STRIDE = 1;
     static __device__ __forceinline__ const Element *row(const Tensors &t, Index channel, Index image,
                                                          int row)
     {
@@ -59,6 +60,7 @@ struct SourceX {
 };
 struct SourceD {
     static constexpr bool PIECES = true;
+    static constexpr Index COLUMN_STRIDE = 1;
     static __device__ __forceinline__ const Element *row(const Tensors &t, Index channel, Index image,
                                                          int row)
     {

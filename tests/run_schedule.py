@@ -123,6 +123,14 @@ def filter_gradients(shape, taps, pad, dtype="f32"):
             f"pad(x[n, c, h + r - {pad}, v + s - {pad}], 0))\noutput dw : f32\n")
 
 
+def filter_gradients_last(shape, taps, pad, dtype="f32", stride=1):
+    """Channels are neighbours; the image is `stride` times as large as d."""
+    n, h, v, c = shape
+    return (f"input x[{n}, {h * stride}, {v * stride}, {c}] : {dtype}\ninput d[{n}, {h}, {v}, {c}] : {dtype}\n"
+            f"dw[r:{taps}, s:{taps}, c] = sum[n, h, v](d[n, h, v, c] * "
+            f"pad(x[n, {stride} * h + r - {pad}, {stride} * v + s - {pad}, c], 0))\noutput dw : f32\n")
+
+
 def points(count, dtype, bits):
     mask = "b[i] = x[i] > 0\noutput b : b1\n" if bits else ""
     return f"input x[{count}] : {dtype}\ny[i] = max(x[i], 0)\n{mask}output y : {dtype}\n"
@@ -165,6 +173,8 @@ PROGRAMS = [
     (filter_gradients((8, 3, 32, 32), 5, 2), ["filter_direct/taps"]), (filter_gradients((5, 2, 20, 21), 9, 4), ["filter_direct/taps"]),
     (filter_gradients((8, 3, 32, 32), 5, 2, "f16"), ["filter_direct/taps", "filter_gemm/diagonals"]),
     (filter_gradients((5, 2, 20, 21), 9, 4, "bf16"), ["filter_gemm/diagonals"]),
+    (filter_gradients_last((8, 32, 32, 3), 5, 2), ["filter_direct/taps"]),
+    (filter_gradients_last((5, 20, 21, 2), 9, 4, "f16", 2), ["filter_direct/taps"]),
     (points(65536, "f16", False), []), (points(100001, "f16", True), []), (points(65536, "i8", False), []),
     (points(65536, "f32", True), []),
 ]

@@ -153,11 +153,23 @@ PROGRAMS = [
         input x[M, 2, 9, N] : {T}  input d[M, 2, 9, N] : {T}
         dw[c, r:3, s:K] = sum[n, h, v](d[n, c, h, v] * pad(x[n, c, h + r - 1, v + s - 2], 0))
         output dw : f32"""),
+    Program("filter_gradient_apart", "filter_direct", REAL, {"M": ("image", 3), "N": ("column", 9), "K": ("tap along", 5)}, """
+        input x[M, 2, 13, 2 * N + 3] : {T}  input d[M, 2, 6, N] : {T}
+        dw[c, r:3, s:K] = sum[n, h, v](d[n, c, h, v] * pad(x[n, c, 2 * h + 3 * r - 2, 2 * v + s - 2], 0))
+        output dw : f32"""),
+    Program("filter_gradient_lines", "filter_direct", REAL, {"M": ("row", 9), "N": ("column", 19), "K": ("tap along", 5)}, """
+        input x[3, M, N, 2] : {T}  input d[3, M, N, 2] : {T}
+        dw[s:K, c] = sum[n, h, v](d[n, h, v, c] * pad(x[n, h, v + 2 * s - 3, c], 0))
+        output dw : f32"""),
     Program("filter_gradient_16", "filter_gemm", HALVES, {"M": ("image", 5), "N": ("column", 24), "K": ("tap down", 3)}, """
         input x[2, M, 20, N] : {T}  input d[2, M, 16, N] : {T}  input w[2, K, 5] : f32
         dw[c, r:K, s:5] = sum[n, h, v](d[c, n, h, v] * pad(x[c, n, h + r, v + s - 1], 0))
         u[c, r, s] = w[c, r, s] - 0.125 * dw[c, r, s]
         output u : f32"""),
+    Program("filter_gradient_last", "filter_gemm", HALVES, {"M": ("image", 5), "N": ("column", 24), "K": ("tap down", 3)}, """
+        input x[M, 20, N, 2] : {T}  input d[M, 18, N, 2] : {T}
+        dw[r:K, s:5, c] = sum[n, h, v](d[n, h, v, c] * pad(x[n, h + r, v + s - 2, c], 0))
+        output dw : f32"""),
 
     Program("matmul", "matmul", NUMBERS, {"M": ("m", 33), "N": ("n", 40), "K": ("k", 19)}, """
         input A[M, K] : {T}  input B[K, N] : {T}

@@ -16,8 +16,11 @@ enum {
     LEAST_THREADS = 192,   // of a block, if more of them can share taps
     MOST_THREADS = 512,
     OTHER_REGISTERS = 44,
-    MOST_SHARES = 4,   // threads that share taps: of a step's images, and of a picture's rows
+    MOST_SHARES = 4,       // threads that share taps: of a step's images,
+    MOST_ROW_SHARES = 8,   // of a picture's rows
     LEAST_WARP = 32,
+    FEW_SHARES = 2,   // of images where a block has few threads otherwise: smaller steps of more blocks
+    MANY_THREADS = 128,
     HALF_SHARED = 2   // blocks of an SM: one computes while the other waits
 };
 
@@ -40,9 +43,10 @@ typedef struct DirectTile {
 /* What follows for the template, which says why. */
 typedef struct TapsLayout {
     int64_t groups_down, groups_along, groups_column;   // of threads
-    int64_t skip, margin;       // columns: of taps before the first, of zeros before x
-    int64_t pitch_x, pitch_d;   // elements from row to row of a picture
-    int64_t share_rows;         // of d
+    int64_t skip, lead;                                 // before the first tap: taps, or columns of x
+    int64_t window, margin;                             // columns that a thread has of x, of zeros before it
+    int64_t pitch_x, pitch_d;                           // elements from row to row of a picture
+    int64_t share_rows;                                 // of d
     int64_t threads;
     int64_t staged_bytes, marks_at, shared_bytes;
 } TapsLayout;
@@ -54,24 +58,29 @@ static int64_t element_bytes(const Pictures *pictures)
 
 static TapsLayout layout_of(const Fusion *fusion, const FilterGradient *gradient, const DirectTile *tile)
 {
-    int64_t skip = (gradient->left % VECTOR + VECTOR) % VECTOR, first = gradient->left - skip;
+    int64_t before = (gradient->left % VECTOR + VECTOR) % VECTOR, first = gradient->left - before;
+    int64_t stride = gradient->stride[1], dilation = gradient->dilation[1];
+    int64_t skip = dilation == 1 ? before : 0, lead = before - skip;
     TapsLayout layout = {
         .skip = skip,
+        .lead = lead,
+        .window = round_up(lead + (COLUMNS - 1) * stride + (tile->taps_along - 1) * dilation + 1, VECTOR),
         .margin = first < 0 ? round_up(-first, PITCH_GRANULE) : 0,
         .groups_down = tile->block_taps / tile->taps_down,
         .groups_along = ceil_div(gradient->taps_along + skip, tile->taps_along),
         .groups_column = ceil_div(gradient->d.columns, COLUMNS),
         .share_rows = ceil_div(gradient->d.rows, tile->row_shares),
     };
-    int64_t columns = layout.groups_column * COLUMNS,
-            end = columns + layout.groups_along * tile->taps_along + first;   // of the last window
+    int64_t columns = layout.groups_column * COLUMNS, taps = layout.groups_along * tile->taps_along;
+    int64_t end = first + (columns - COLUMNS) * stride + (taps - tile->taps_along) * dilation +
+                  layout.window;   // of the last window
     layout.pitch_x =
         layout.margin + round_up(end > gradient->x.columns ? end : gradient->x.columns, PITCH_GRANULE);
     layout.pitch_d = round_up(columns, PITCH_GRANULE);
     int64_t picture = gradient->x.rows * layout.pitch_x * element_bytes(&gradient->x) +
                       gradient->d.rows * layout.pitch_d * element_bytes(&gradient->d);
     int64_t value_bytes = dtype_info[fusion->ops[0].body->type].bits / 8;
-    int64_t sums = tile->block_taps * layout.groups_along * tile->taps_along * value_bytes;
+    int64_t sums = tile->block_taps * taps * value_bytes;
     layout.threads =
         layout.groups_down * layout.groups_along * layout.groups_column * tile->shares * tile->row_shares;
     layout.staged_bytes = 2 * tile->shares * picture;
@@ -87,8 +96,8 @@ static bool fill_tile(const Fusion *fusion, const FilterGradient *gradient, Dire
     tile->block_taps = (int16_t)round_up(gradient->taps_down, tile->taps_down);
     while (layout_of(fusion, gradient, tile).threads > MOST_THREADS && tile->block_taps > tile->taps_down)
         tile->block_taps = (int16_t)round_up(ceil_div(tile->block_taps, 2), tile->taps_down);
-    while (layout_of(fusion, gradient, tile).threads < LEAST_THREADS && tile->row_shares < MOST_SHARES &&
-           2 * tile->row_shares <= gradient->d.rows)
+    while (layout_of(fusion, gradient, tile).threads < LEAST_THREADS && tile->row_shares < MOST_ROW_SHARES &&
+           ceil_div(gradient->d.rows, 2 * tile->row_shares) > tile->taps_down)
         tile->row_shares *= 2;
     return layout_of(fusion, gradient, tile).threads <= MOST_THREADS;
 }
@@ -98,17 +107,19 @@ static int shares_of(const Fusion *fusion, const FilterGradient *gradient, const
                      DirectTile tile)
 {
     int64_t room = device->shared_per_sm / HALF_SHARED - device->shared_reserved_per_block;
-    for (tile.shares = MOST_SHARES; tile.shares > 1; tile.shares /= 2)
-        if (tile.shares <= gradient->shape.summed.extent &&
-            layout_of(fusion, gradient, &tile).shared_bytes <= room)
+    for (tile.shares = MOST_SHARES; tile.shares > 1; tile.shares /= 2) {
+        TapsLayout layout = layout_of(fusion, gradient, &tile);
+        if (tile.shares <= gradient->shape.summed.extent && layout.shared_bytes <= room &&
+            (tile.shares <= FEW_SHARES || layout.threads >= MANY_THREADS))
             break;
+    }
     return tile.shares;
 }
 
 /* Elements that a thread holds beside its sums: rows of d, and what they meet of a row of x. */
-static int inputs_of(const DirectTile *tile)
+static int inputs_of(const DirectTile *tile, const TapsLayout *layout)
 {
-    return tile->taps_down * COLUMNS + COLUMNS + tile->taps_along;
+    return tile->taps_down * COLUMNS + (int)layout->window;
 }
 
 static int64_t warps_of(const Fusion *fusion, const DeviceSpec *device, const FilterGradient *gradient,
@@ -116,7 +127,8 @@ static int64_t warps_of(const Fusion *fusion, const DeviceSpec *device, const Fi
 {
     TapsLayout layout = layout_of(fusion, gradient, tile);
     int64_t words = dtype_info[fusion->ops[0].body->type].bits / 32;
-    int64_t registers = words * (tile->taps_down * tile->taps_along + inputs_of(tile)) + OTHER_REGISTERS;
+    int64_t registers =
+        words * (tile->taps_down * tile->taps_along + inputs_of(tile, &layout)) + OTHER_REGISTERS;
     return filter_gradient_warps(device, layout.threads, registers, layout.shared_bytes);
 }
 
@@ -164,20 +176,23 @@ static TileRules tile_rules(const Fusion *fusion, const DeviceSpec *device, cons
     filter_gradient_set_axis(&rules, IMAGE, 1, tile->shares);
     filter_gradient_set_axis(&rules, ROW, layout.share_rows, layout.share_rows * tile->row_shares);
     filter_gradient_set_axis(&rules, COLUMN, COLUMNS, layout.groups_column * COLUMNS);
-    rules.input_registers = rules.accumulator_bits / 32 * inputs_of(tile);
+    rules.input_registers = rules.accumulator_bits / 32 * inputs_of(tile, &layout);
     rules.schedule = schedule_of(fusion, gradient, &rules.space, &layout);
     return rules;
 }
 
-/* Tiles of which an SM has room for so many warps. */
+/* Tiles of which an SM has room for so many warps, hardly wider than the filter. */
 static int tiles_with_warps(const Fusion *fusion, const DeviceSpec *device, const FilterGradient *gradient,
                             int warps, TileRules *variants)
 {
     int count = 0;
-    for (int along = VECTOR; along <= 2 * VECTOR; along += VECTOR)
-        for (int down = LEAST_TAPS; down <= MOST_TAPS; down++) {
+    bool few = gradient->taps_down < LEAST_TAPS;
+    int least = few ? (int)gradient->taps_down : LEAST_TAPS, most = few ? least : MOST_TAPS;
+    int widest = gradient->taps_along > VECTOR ? 2 * VECTOR : VECTOR;
+    for (int along = VECTOR; along <= widest; along += VECTOR)
+        for (int down = least; down <= most; down++) {
             DirectTile tile = {.taps_down = (int16_t)down, .taps_along = (int16_t)along, .row_shares = 1};
-            tile.block_taps = (int16_t)down;
+            tile.block_taps = (int16_t)round_up(gradient->taps_down, down);
             tile.shares = (int16_t)shares_of(fusion, gradient, device, tile);
             for (int fewer = 0; fewer < 2 && tile.shares; fewer++, tile.shares /= 2)
                 if (fill_tile(fusion, gradient, &tile) && warps_of(fusion, device, gradient, &tile) >= warps)
@@ -209,9 +224,11 @@ static void emit_layout(StrBuf *out, const Fusion *fusion, const FilterGradient 
                   ";   // threads down and along taps, along d\n",
                   layout.groups_down, layout.groups_along, layout.groups_column);
     strbuf_printf(out,
-                  "constexpr int SKIP = %" PRId64 ", MARGIN = %" PRId64
-                  ";   // taps too many, before the first; zeros before x\n",
-                  layout.skip, layout.margin);
+                  "constexpr int SKIP = %" PRId64 ", LEAD = %" PRId64
+                  ";   // taps too many, or columns, before the first\n"
+                  "constexpr int WINDOW = %" PRId64 ", MARGIN = %" PRId64
+                  ";   // columns that a thread has of x; zeros before it\n",
+                  layout.skip, layout.lead, layout.window, layout.margin);
     strbuf_printf(
         out, "constexpr int PITCH_X = %" PRId64 ", PITCH_D = %" PRId64 ";   // elements from row to row\n",
         layout.pitch_x, layout.pitch_d);
@@ -228,6 +245,12 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     strbuf_printf(out, "using Value = %s;   // of the products and their sum\n",
                   value_type(plan->fusion->ops[0].body->type));
     filter_gradient_emit_sizes(out, &gradient);
+    strbuf_printf(out,
+                  "constexpr int STRIDE_H = %" PRId64 ", STRIDE_W = %" PRId64
+                  ";   // in x, from one element of d to the next,\n"
+                  "constexpr int DILATION_H = %" PRId64 ", DILATION_W = %" PRId64
+                  ";   // from one tap to the next\n",
+                  gradient.stride[0], gradient.stride[1], gradient.dilation[0], gradient.dilation[1]);
     strbuf_printf(out, "constexpr int BK = %d;   // rows of taps of a block\n", tile.block_taps);
     strbuf_printf(out, "constexpr int TK = %d, TL = %d;   // taps of a thread\n", tile.taps_down,
                   tile.taps_along);

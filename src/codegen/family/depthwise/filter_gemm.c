@@ -36,7 +36,8 @@ static const Atom *atom_of(const FilterGradient *gradient, const DeviceSpec *dev
 static bool matches(const Fusion *fusion, const DeviceSpec *device)
 {
     FilterGradient gradient;
-    return filter_gradient_find(fusion, &gradient) && atom_of(&gradient, device);
+    return filter_gradient_find(fusion, &gradient) && filter_gradient_is_dense(&gradient) &&
+           atom_of(&gradient, device);
 }
 
 // ---- how a block is laid out ----

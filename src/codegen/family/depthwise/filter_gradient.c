@@ -1,6 +1,7 @@
 #include "codegen/family/depthwise/filter_gradient.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/checked.h"
 #include "codegen/cuda/expr.h"
@@ -16,8 +17,8 @@ enum {
 
 static bool is_plain(const ImageAxis *axis)
 {
-    return axis->step == 1 && axis->dilation == 1 && !axis->input_turned && !axis->taps_turned &&
-           axis->inputs <= MAX_SIDE && axis->taps <= MAX_SIDE && axis->outputs <= MAX_SIDE;
+    return !axis->input_turned && !axis->taps_turned && axis->inputs <= MAX_SIDE && axis->taps <= MAX_SIDE &&
+           axis->outputs <= MAX_SIDE;
 }
 
 static bool group_allows_pieces(const AxisGroup *group, const Affine *offset, int64_t bytes)
@@ -31,7 +32,7 @@ static bool group_allows_pieces(const AxisGroup *group, const Affine *offset, in
 static void set_pieces(Pictures *pictures, const Depthwise *shape)
 {
     int64_t bytes = dtype_info[pictures->access->tensor->dtype].bits / 8;
-    pictures->pieces = pictures->columns * bytes % PIECE_BYTES == 0 &&
+    pictures->pieces = pictures->column_stride == 1 && pictures->columns * bytes % PIECE_BYTES == 0 &&
                        pictures->origin * bytes % PIECE_BYTES == 0 &&
                        pictures->row_stride * bytes % PIECE_BYTES == 0 &&
                        group_allows_pieces(&shape->channel, pictures->offset, bytes) &&
@@ -40,14 +41,13 @@ static void set_pieces(Pictures *pictures, const Depthwise *shape)
 
 static void set_pictures(FilterGradient *gradient, const ImageAxis *down, const ImageAxis *along)
 {
-    static const ImageAxis one_row = {.output = -1, .outputs = 1, .taps = 1, .inputs = 1};
     const Depthwise *shape = &gradient->shape;
-    down = down ? down : &one_row;
     gradient->x = (Pictures){
         .access = factor_access(shape->x),
         .offset = &shape->x_offset,
         .origin = shape->x_origin,
         .row_stride = down->x_stride,
+        .column_stride = along->x_stride,
         .rows = down->inputs,
         .columns = along->inputs,
     };
@@ -56,6 +56,7 @@ static void set_pictures(FilterGradient *gradient, const ImageAxis *down, const 
         .offset = &shape->w_offset,
         .origin = shape->w_origin,
         .row_stride = down->w_stride,
+        .column_stride = along->w_stride,
         .rows = down->taps,
         .columns = along->taps,
     };
@@ -64,6 +65,25 @@ static void set_pictures(FilterGradient *gradient, const ImageAxis *down, const 
     gradient->down = down->output, gradient->along = along->output;
     gradient->taps_down = down->outputs, gradient->taps_along = along->outputs;
     gradient->top = down->offset, gradient->left = along->offset;
+    gradient->stride[0] = down->dilation, gradient->stride[1] = along->dilation;
+    gradient->dilation[0] = down->step, gradient->dilation[1] = along->step;
+}
+
+/* Where windows slide along lines only, the innermost axis of several that are summed over tells the lines of
+   a picture, which all meet the one row of taps. */
+static ImageAxis take_lines(const Fusion *fusion, Depthwise *shape)
+{
+    AxisGroup summed = {.extent = 1};
+    int axis = shape->summed.count > 1 ? axis_group_innermost(&shape->summed) : -1;
+    ImageAxis lines = {.output = -1, .outputs = 1, .taps = 1, .inputs = 1, .step = 1, .dilation = 1};
+    if (axis < 0 || fusion->axes[axis].extent > MAX_SIDE)
+        return lines;
+    lines.taps = lines.inputs = fusion->axes[axis].extent;
+    lines.x_stride = shape->x_offset.coef[axis], lines.w_stride = shape->w_offset.coef[axis];
+    for (int i = 0; i < shape->summed.count - 1; i++)
+        axis_group_add(&summed, fusion, shape->summed.axes[i]);
+    shape->summed = summed;
+    return lines;
 }
 
 bool filter_gradient_find(const Fusion *fusion, FilterGradient *gradient)
@@ -72,18 +92,24 @@ bool filter_gradient_find(const Fusion *fusion, FilterGradient *gradient)
     if (!depthwise_find(fusion, shape) || shape->image_count > 2 || shape->w->kind == EXPR_GUARD ||
         shape->batch.count || shape->multiplier.count || count_bit_outputs(fusion))
         return false;
-    const ImageAxis *down = shape->image_count == 2 ? &shape->image[0] : NULL;
+    ImageAxis down = shape->image_count == 2 ? shape->image[0] : take_lines(fusion, shape);
     const ImageAxis *along = &shape->image[shape->image_count - 1];
-    if ((down && !is_plain(down)) || !is_plain(along) || along->x_stride != 1 || along->w_stride != 1)
+    if (!is_plain(&down) || !is_plain(along))
         return false;
-    set_pictures(gradient, down, along);
+    set_pictures(gradient, &down, along);
     int64_t pixels = size_product(gradient->d.rows * gradient->d.columns, shape->summed.extent);
     return pixels >= gradient->taps_down * gradient->taps_along;
 }
 
+bool filter_gradient_is_dense(const FilterGradient *gradient)
+{
+    const int64_t *stride = gradient->stride, *dilation = gradient->dilation;
+    return stride[0] == 1 && stride[1] == 1 && dilation[0] == 1 && dilation[1] == 1;
+}
+
 // ---- the space ----
 
-/* One dimension for each group, in the order of a usual tensor. */
+/* One dimension for each group, in the order of a usual tensor: channels last where they are neighbours. */
 static DataTile pictures_tile(const Depthwise *shape, const Pictures *pictures)
 {
     DataTile tile = {
@@ -107,22 +133,29 @@ static DataTile pictures_tile(const Depthwise *shape, const Pictures *pictures)
     for (int i = 0; i < shape->summed.count; i++)
         in_order &= pictures->offset->coef[shape->summed.axes[i]] == image;
     tile.apart = !in_order || !pictures->pieces;
+    if (pictures->column_stride != 1) {
+        Dim channels = tile.dims[1];
+        memmove(&tile.dims[1], &tile.dims[2], 2 * sizeof tile.dims[0]);
+        tile.dims[3] = channels;
+    }
     return tile;
 }
 
 static DataTile output_tile(const Fusion *fusion, const FilterGradient *gradient, int op)
 {
     const Tensor *out = fusion->ops[op].out;
+    const AxisGroup *channel = &gradient->shape.channel;
+    bool channels_first = !channel->count || axis_group_innermost(channel) < gradient->along;
     return (DataTile){
         .name = out->name,
         .rank = 3,
-        .dims[0] = {affine_axis(CHANNEL), gradient->shape.channel.extent},
+        .dims[0] = {affine_axis(CHANNEL), channel->extent},
         .dims[1] = {affine_axis(TAP_DOWN), gradient->taps_down},
         .dims[2] = {affine_axis(TAP_ALONG), gradient->taps_along},
         .element_bits = dtype_info[out->dtype].bits,
         .scatter = 1,
         .output = true,
-        .apart = gradient->shape.channel.count > 1 || gradient->down > gradient->along,
+        .apart = channel->count > 1 || !channels_first || gradient->down > gradient->along,
     };
 }
 
@@ -138,9 +171,13 @@ TileSpace filter_gradient_space(const Fusion *fusion, const DeviceSpec *device,
     space_add_axis(&space, "row", gradient->d.rows, true);
     space_add_axis(&space, "column", gradient->d.columns, true);
     DataTile x = pictures_tile(shape, &gradient->x);
-    x.dims[2].index.coef[TAP_DOWN] = x.dims[3].index.coef[TAP_ALONG] = 1;
-    x.dims[2].index.constant = gradient->top, x.dims[3].index.constant = gradient->left;
-    x.apart |= taps < gradient->taps_down;   // whole pictures are copied, be all of their rows met or not
+    Dim *rows = &x.dims[gradient->x.column_stride == 1 ? 2 : 1], *columns = rows + 1;
+    rows->index = (Affine){.constant = gradient->top};
+    rows->index.coef[ROW] = gradient->stride[0], rows->index.coef[TAP_DOWN] = gradient->dilation[0];
+    columns->index = (Affine){.constant = gradient->left};
+    columns->index.coef[COLUMN] = gradient->stride[1], columns->index.coef[TAP_ALONG] = gradient->dilation[1];
+    /* Whole pictures are copied, be all of their rows met or not. */
+    x.apart |= taps < gradient->taps_down || !filter_gradient_is_dense(gradient);
     space.tiles[space.tile_count++] = x;
     space.tiles[space.tile_count++] = pictures_tile(shape, &gradient->d);
     for (int i = 0; i < fusion->op_count && space.tile_count < MAX_DATA_TILES; i++)
@@ -232,10 +269,12 @@ static void emit_source(StrBuf *out, const Scope *scope, const Depthwise *shape,
                   "\nstruct Source%c {\n"
                   "    using Element = %s;\n"
                   "    static constexpr bool PIECES = %s;   // rows are whole aligned pieces of 16 bytes\n"
+                  "    static constexpr Index COLUMN_STRIDE = %" PRId64 ";\n"
                   "    static __device__ __forceinline__ const Element *row(const Tensors &t, Index channel, "
                   "Index image, "
                   "int row)\n    {\n        (void)channel, (void)image, (void)row;\n",
-                  name, memory_type(pictures->access->tensor->dtype), pictures->pieces ? "true" : "false");
+                  name, memory_type(pictures->access->tensor->dtype), pictures->pieces ? "true" : "false",
+                  pictures->column_stride);
     uint32_t used = affine_axes(&offset);
     emit_group_positions(out, "        ", "channel", scope, &shape->channel, used);
     emit_group_positions(out, "        ", "image", scope, &shape->summed, used);

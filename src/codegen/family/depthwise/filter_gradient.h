@@ -1,6 +1,6 @@
 // The gradient of a depthwise convolution for its filters, as the kernels see it that make it:
 //
-//   dw[c, k, l] = sum[n, i, j](x[n, c, i + k + top, j + l + left] * d[n, c, i, j])       0 outside of x
+//   dw[c, k, l] = sum[n, i, j](x[n, c, i*stride + k*dilation + top, …] * d[n, c, i, j])       0 outside of x
 //
 // It has the form of a depthwise convolution (shape.h) whose filter is d: its taps are the pixels of d, its
 // outputs the taps.
@@ -8,12 +8,12 @@
 #include "codegen/family/depthwise/shape.h"
 #include "codegen/family/family.h"
 
-/* A tensor of pictures, one for each channel and image; neighbours along a row are neighbours in memory. */
+/* A tensor of pictures, one for each channel and image. */
 typedef struct Pictures {
     const Access *access;
     const Affine *offset;   // of a picture, by the axes of channels and images,
     int64_t origin;         // and of the first one
-    int64_t row_stride, rows, columns;
+    int64_t row_stride, column_stride, rows, columns;
     bool pieces;   // rows are whole aligned pieces of 16 bytes
 } Pictures;
 
@@ -22,12 +22,15 @@ typedef struct FilterGradient {
     Pictures x, d;
     int64_t taps_down, taps_along;
     int64_t top, left;
-    int down, along;   // the fusion's axes of the taps; -1: there is one row of them
+    int64_t stride[2], dilation[2];   // down, along: in x, from one element of d, one tap to the next
+    int down, along;                  // the fusion's axes of the taps; -1: there is one row of them
 } FilterGradient;
 
-/* Is it one, of pictures whose rows lie in memory as they are, without stride and dilation? There are more
-   pixels than taps: else it is a convolution with a filter larger than its image. */
+/* Is it one? There are more pixels than taps: else it is a convolution with a filter larger than its image. */
 bool filter_gradient_find(const Fusion *fusion, FilterGradient *gradient);
+
+/* Neither stride nor dilation. */
+bool filter_gradient_is_dense(const FilterGradient *gradient);
 
 /* Axes of the kernels' space. */
 enum { CHANNEL, TAP_DOWN, TAP_ALONG, IMAGE, ROW, COLUMN };
