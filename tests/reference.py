@@ -145,6 +145,31 @@ def depthwise_31x31_filter(x, dy):
     return Expected(dw.view(c, n, 31, 31).sum(1), dy[:, 0].numel())
 
 
+def branches(x, w, u, large, small, bias):
+    a = F.conv2d(x, w[:, None], padding=15, groups=w.shape[0])
+    b = F.conv2d(x, u[:, None], padding=2, groups=w.shape[0])
+    y = torch.relu(large[:, None, None] * a + small[:, None, None] * b + bias[:, None, None])
+    return Expected(y, w[0].numel())
+
+
+@example
+def depthwise_31x31_branch(x, w, u, large, small, bias):
+    return branches(x, w, u, large, small, bias)
+
+
+@example
+def depthwise_31x31_merged(x, w, u, large, small, bias):
+    return branches(x, w, u, large, small, bias)
+
+
+@example
+def depthwise_3x3_s2_filter(x, dy):
+    n, c, h, v = dy.shape
+    rows = x.transpose(0, 1).reshape(1, c * n, 2 * h, 2 * v)
+    dw = F.conv2d(rows, dy.transpose(0, 1).reshape(c * n, 1, h, v), padding=1, dilation=2, groups=c * n)
+    return Expected(dw[..., :3, :3].reshape(c, n, 3, 3).sum(1), n * h * v)
+
+
 @example
 def depthwise_3x3_s2_data(dy, w):
     n, c, h, v = dy.shape

@@ -35,7 +35,7 @@ typedef struct Census {
     const Fuser *fuser;
     const int *size;   // by tensor id, of the expanded definition
     int nodes;
-    bool expensive;   // holds a special function or a division
+    bool computes;   // is more than a move: holds a function or a conversion
 } Census;
 
 static void census_visit(Expr *expr, void *context)
@@ -44,8 +44,7 @@ static void census_visit(Expr *expr, void *context)
     census->nodes++;
     if (expr->kind == EXPR_ACCESS && census->fuser->inlined[expr->access.tensor->id])
         census->nodes += census->size[expr->access.tensor->id];
-    if (expr->kind == EXPR_APPLY)
-        census->expensive |= op_info[expr->apply.op].class == OP_CLASS_REAL || expr->apply.op == OP_DIV;
+    census->computes |= expr->kind == EXPR_APPLY || expr->kind == EXPR_CAST;
 }
 
 /* An op reads a tensor again and again if some of its axes do not stand in the access. */
@@ -140,7 +139,7 @@ static void keep_far_reads(Fuser *fuser, const TensorOp *op)
     expr_visit(op->body, far_visit, &search);
 }
 
-/* With `keep_reused`, what a reduction would compute again and again stays in memory if it is expensive.
+/* With `keep_reused`, what a reduction would compute again and again stays in memory.
    Returns whether that made a difference. */
 static bool choose_inlined(Fuser *fuser, bool keep_reused)
 {
@@ -157,7 +156,7 @@ static bool choose_inlined(Fuser *fuser, bool keep_reused)
         expr_visit(op->body, census_visit, &census);
         size[op->out->id] = census.nodes;
         bool fits = census.nodes <= INLINE_NODES;
-        bool keep = fits && keep_reused && census.expensive && is_reused_by_a_reduction(program, op->out);
+        bool keep = fits && keep_reused && census.computes && is_reused_by_a_reduction(program, op->out);
         fuser->inlined[op->out->id] = fits && !keep;
         differs |= keep;
     }

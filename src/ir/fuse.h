@@ -29,8 +29,8 @@ typedef struct Fusion {
 } Fusion;
 
 typedef struct FusionPlan {
-    const char *name;   // "inline" folds producers in, "materialize" keeps expensive ones in memory, "rows" joins
-                        // reductions over the same rows and what is made of them
+    const char *name;   // "inline" folds producers in, "materialize" keeps in memory what a reduction would compute
+                        // again and again, "rows" joins reductions over the same rows and what is made of them
     Fusion **fusions;                // in launch order
     int count;
 } FusionPlan;
