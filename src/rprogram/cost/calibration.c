@@ -28,8 +28,8 @@ const Calibration calibration = {
     // tuning-log 51
     .depthwise = {.threads = 512,
                   .thread_instructions = 150,
-                  .element_instructions = 1.4,
-                  .output_instructions = 24},
+                  .element_instructions = 0.7,
+                  .output_instructions = 30},
     .depthwise_copy_instructions = 24,
     .matmul = {.streamed_elements = 1 << 20},                 // tuning-log 38
     .skinny = {.sum_cycles = 200},                            // tuning-log 58

@@ -123,7 +123,9 @@ static double busy_cycles(const KernelCounts *kernel)
     const DeviceSpec *device = kernel->device;
     double tile_threads = at_least(kernel->rules->tile_threads, 1);
     double points = all_points(kernel->space, kernel->inner);
-    double lane_flop = points * point_flops(kernel->space) / tile_threads;
+    double together =
+        kernel->rules->together_of ? kernel->rules->together_of(kernel->rules, kernel->shared, device->warp_size) : 1;
+    double lane_flop = points * point_flops(kernel->space) / tile_threads * together;
 
     double schedulers = (double)device->sm_count * device->schedulers_per_sm;
     double scheduler_gflop_s = perf_unit_peak(device, kernel->space->unit) / schedulers;

@@ -197,6 +197,9 @@ START_TEST(pairs_inside_are_counted)
     ImageAxis axis = {.outputs = 32, .taps = 31, .inputs = 32, .step = 1, .dilation = 1, .offset = -15};
     ck_assert_int_eq(image_pairs_inside(&axis), 752);
     ck_assert_int_eq(image_reach(&axis, 4), 34);
+    /* Outputs 0 to 7 need taps 8 to 30 between them, the next eight all 31, and the last ones as many as the first. */
+    ck_assert_int_eq(image_pairs_together(&axis, 8), 8 * (23 + 31 + 31 + 23));
+    ck_assert_int_eq(image_pairs_together(&axis, 1), 752);
     /* Step 2, dilation 3, offset -3: output i meets 2i - 3, 2i, 2i + 3 of 7; of 4 outputs 1 + 1 + … : */
     axis = (ImageAxis){.outputs = 4, .taps = 3, .inputs = 7, .step = 2, .dilation = 3, .offset = -3};
     ck_assert_int_eq(image_pairs_inside(&axis), 2 + 4 + 2);   // i = 2, 3; all; 0, 1

@@ -18,6 +18,7 @@ enum {
     LEAST_IMAGES = 4,      // where there are so many: a warp has fewer lines, some of which go outside alone
     LEAST_LINES = 32,      // of each image
     MAX_CHANNELS = 32,     // of a block, where lanes lie along them,
+    BLOCKS = 3,            // of an SM, if shared memory has room for so many
     RUN_BYTES = 32,        // of which so many are copied side by side
     COPY_BYTES = 16,
     MAX_POSITION = 1 << 30,   // along the image: an int in the kernel
@@ -216,10 +217,32 @@ static DirectWay find_way(const Fusion *fusion, const Depthwise *shape)
 
 // ---- rules ----
 
+/* A block that takes more room than it may has none. */
 static int64_t shared_of(const TileRules *rules, const RTile *block, const RTile *inner)
 {
     (void)inner;
-    return direct_layout(rules, block).bytes;
+    int64_t bytes = direct_layout(rules, block).bytes;
+    return bytes > direct_way(rules).room ? TOO_MANY_BITS : bytes;
+}
+
+/* Where a tap meets the image for one of the lines that lie beside a warp's images, all go on. */
+static double together_of(const TileRules *rules, const RTile *block, int warp)
+{
+    const TileSpace *space = &rules->space;
+    Dim down = direct_dim(&space->tiles[0], DOWN);
+    int64_t lines = warp / (block->size[BATCH] * block->size[CHANNEL]);
+    if (lines <= 1 || space->axes[DOWN].extent == 1)
+        return 1;
+    ImageAxis axis = {
+        .outputs = space->axes[DOWN].extent,
+        .taps = space->axes[DOWN_TAP].extent,
+        .inputs = down.size,
+        .step = down.index.coef[DOWN],
+        .dilation = down.index.coef[DOWN_TAP],
+        .offset = down.index.constant,
+    };
+    int64_t pairs = image_pairs_inside(&axis);
+    return pairs ? (double)image_pairs_together(&axis, lines) / (double)pairs : 1;
 }
 
 static KernelMemory memory(const KernelPlan *plan)
@@ -310,7 +333,7 @@ static bool is_enough(const TileRules *rules, const DeviceSpec *device, const RT
     for (int a = CHANNEL; a <= ALONG; a++)
         blocks = size_product(blocks, ceil_div(rules->space.axes[a].extent, block->size[a]));
     return blocks >= 2 * (int64_t)device->sm_count &&
-           3 * shared_of(rules, block, NULL) <= device->shared_per_sm;
+           BLOCKS * direct_layout(rules, block).bytes <= device->shared_per_sm;
 }
 
 /* Of a warp's lines few go outside alone, and there are warps enough to wait for each other, where shared
@@ -326,6 +349,15 @@ static RTile least_block(const TileRules *rules, const DeviceSpec *device, const
     return block_of(rules, way, 1, 1);
 }
 
+/* Larger ones than the least block leave room for as many. Of 64 x 64 pixels, 8 images to a block took 5 to
+   28 % longer than 4 (tuning-log 51). */
+static void set_room(TileRules *rules, const DeviceSpec *device, const RTile *least)
+{
+    DirectWay way = direct_way(rules);
+    way.room = larger(device->shared_per_sm / BLOCKS, direct_layout(rules, least).bytes);
+    rules_choose(rules, &way, sizeof way);
+}
+
 static void set_tiles(TileRules *rules, const DeviceSpec *device, const Depthwise *shape,
                       const DirectWay *way)
 {
@@ -337,7 +369,10 @@ static void set_tiles(TileRules *rules, const DeviceSpec *device, const Depthwis
     each[ALONG_TAP] = block[ALONG_TAP] = all_of(along.taps);
     set_lines(rules, &along);
     RTile least = least_block(rules, device, way);
-    block[CHANNEL] = (AxisRule){least.size[CHANNEL], way->channels_last ? MAX_CHANNELS : MAX_IMAGES};
+    set_room(rules, device, &least);
+    /* Lanes along a batch read the same taps: images of several channels took 2 to 10 % longer (tuning-log 51). */
+    int64_t images = least.size[BATCH] > 1 ? 1 : MAX_IMAGES;
+    block[CHANNEL] = (AxisRule){least.size[CHANNEL], way->channels_last ? MAX_CHANNELS : images};
     block[BATCH] = (AxisRule){least.size[BATCH], MAX_IMAGES};
     block[DOWN] = (AxisRule){least.size[DOWN], calibration.depthwise.threads};
 }
@@ -369,12 +404,13 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
         .accumulator_bits = dtype_info[fusion->ops[0].body->type].bits,
         .register_overhead = 24,
         .thread_instructions = calibration.depthwise.thread_instructions,
-        .element_instructions = calibration.depthwise.element_instructions * (way.channels_last ? 2 : 1),
-        .output_instructions = calibration.depthwise.output_instructions * (way.channels_last ? 1.5 : 1),
+        .element_instructions = calibration.depthwise.element_instructions * (way.channels_last ? 4 : 1),
+        .output_instructions = calibration.depthwise.output_instructions * (way.channels_last ? 1.2 : 1),
         .input_buffers = 1,
         .input_registers =
             (int)(round_up(along.taps, CHUNK) + CHUNK) * dtype_info[fusion->ops[0].body->type].bits / 32,
         .shared_of = shared_of,
+        .together_of = together_of,
     };
     rules_choose(rules, &way, sizeof way);
     space_add_axis(&rules->space, "channel", shape.channel.extent, false);

@@ -14,6 +14,7 @@ typedef struct DirectWay {
     bool channels_last;   // lanes lie along channels, as images do in memory; else along their lines
     int piece;            // elements that are copied together; 1: one by one
     bool padded;          // some window reaches outside of the image
+    int64_t room;         // bytes of shared memory that a block may take
 } DirectWay;
 DirectWay direct_way(const TileRules *rules);
 
@@ -26,6 +27,9 @@ typedef struct Slide {
 /* Along the innermost axis of the image, and down the other one; of a line there is one output down. */
 Slide slide_along(const Depthwise *shape);
 Slide slide_down(const Depthwise *shape);
+
+/* The tile's dimension that the axis moves; one of its size where there is none. */
+Dim direct_dim(const DataTile *tile, int axis);
 
 /* Shared memory of a block: images, one place after the other the sums, then the filters, then a word of each
    warp: whether one of them holds what is no finite number. */

@@ -250,3 +250,12 @@ int64_t image_pairs_inside(const ImageAxis *axis)
     }
     return pairs;
 }
+
+int64_t image_pairs_together(const ImageAxis *axis, int64_t lines)
+{
+    ImageAxis several = *axis;   // as one output that reaches as far
+    int64_t more = (lines - 1) * axis->step;
+    several.outputs = ceil_div(axis->outputs, lines), several.step *= lines;
+    several.inputs += more, several.offset += more;
+    return lines * image_pairs_inside(&several);
+}

@@ -48,3 +48,7 @@ int64_t image_reach(const ImageAxis *axis, int64_t outputs);
 /* Of all pairs of an output and a tap those that meet an input: of 32 outputs, 31 taps and 32 inputs, padded
    by 15 each, 752 of 992. */
 int64_t image_pairs_inside(const ImageAxis *axis);
+
+/* The same where so many neighbouring outputs go on together, with every tap that one of them needs: of eight
+   together 864 of 992. */
+int64_t image_pairs_together(const ImageAxis *axis, int64_t lines);
