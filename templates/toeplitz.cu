@@ -256,7 +256,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
     load_input(t, Xs, channel, i0, top, h0 - TOP, n0);
     const bool found = load_filter(t, Fs, channel);
     async_wait<0>();
-    const Value none = any_of_block<WARPS>(found, marks);   // or 1: some tap is infinite
+    const bool infinite = any_of_block<WARPS>(found, marks);   // some tap is, or no number
 
 #pragma unroll 1
     for (int turn = 0; turn < TURNS; ++turn) {   // there and back: the first and the last rows are short work
@@ -333,11 +333,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
                     (IMAGES % BI != 0 && image >= IMAGES) || (OH % BH != 0 && row >= OH) ||
                     (OW % BN != 0 && column >= OW))
                     continue;
-                Value totals[QN], doubt = none;
+                Value totals[QN];
                 load_vector<QN>(slab.at[slab_row], at, totals);
-                UNROLL for (int e = 0; e < QN; ++e)
-                    doubt += totals[e] * 0;
-                if (doubt != 0) {
+                if (infinite || totals[0] * 0 != 0) {   // what spoils one of eight side by side spoils all
                     sum_alone(t, channel, image, row, column, slab.at[slab_row] + at);
                     load_vector<QN>(slab.at[slab_row], at, totals);
                 }

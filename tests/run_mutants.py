@@ -143,10 +143,12 @@ TEXTS = {
                  "  y[n, c, h:2, v:8] = sum[r, s](pad(x[n, c, h + r - 1, v + s - 1], 0) * w[c, r, s])  output y",
                  "input x[5, 4, 6, 13] : f16  input w[4, 17, 9] : f16"
                  "  y[n, c, h:6, v:13] = sum[r, s](pad(x[n, c, h + r - 8, v + s - 4], 0) * w[c, r, s])  output y : f16",
+                 "input x[9, 2, 6, 13] : f16  input w[2, 17, 9] : f16"
+                 "  y[n, c, h:6, v:13] = sum[r, s](pad(x[n, c, h + r - 8, v + s - 4], 0) * w[c, r, s])  output y : f16",
                  "input x[2, 2, 19, 16] : f16  input w[2, 3, 3] : f16"
                  "  y[n, c, h:12, v:12] = sum[r, s](x[n, c, h + r + 5, v + s + 2] * w[c, r, s])  output y : f16",
-                 "input x[1, 2, 9, 72] : bf16  input w[2, 3, 19] : bf16"
-                 "  y[n, c, h:9, v:72] = sum[r, s](pad(x[n, c, h + r - 1, v + s - 9], 0) * w[c, r, s])  output y : bf16",
+                 "input x[1, 2, 33, 72] : bf16  input w[2, 3, 19] : bf16"
+                 "  y[n, c, h:33, v:72] = sum[r, s](pad(x[n, c, h + r - 1, v + s - 9], 0) * w[c, r, s])  output y : bf16",
                  # one infinite tap for each of three channels, in rows of the filter that meet none of x
                  "input x[9, 4, 3, 8] : f16  input f[4, 23, 9] : f16  w[c, r, s] = select(c == 0 && r == 0 && s == 0"
                  " || c == 1 && r == 22 && s == 8 || c == 2 && r == 0 && s == 5, inf, f[c, r, s])"
