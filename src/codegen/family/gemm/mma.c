@@ -4,8 +4,6 @@
 #include "rprogram/cost/calibration.h"
 #include "rtile/space.h"
 
-enum { LINE_PIECES = 8 };   // of a step along k
-
 // ---- structure ----
 
 const Access *mma_access(const Expr *factor)

@@ -8,8 +8,8 @@
    the sum. */
 enum { MAX_CHAIN = 8192 };
 
-/* Elements are copied in pieces, where those are one aligned access. */
-enum { PIECE_BYTES = 16 };
+/* Elements are copied in pieces, where those are one aligned access; so many are a line of 128 bytes. */
+enum { PIECE_BYTES = 16, LINE_PIECES = 8 };
 int64_t mma_piece(const Product *product);
 
 /* The factor's element as it lies in memory, or a zero in its place; the condition of that, NULL: none. */

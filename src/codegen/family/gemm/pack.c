@@ -7,7 +7,7 @@
 #include "codegen/family/gemm/mma.h"
 #include "ir/fuse_axes.h"
 
-enum { STEP = 64, LONG_SUM = 8 * STEP };   // terms
+enum { LONG_ROW = 4 };   // lines of 128 bytes
 
 /* A factor's axes as they lie in memory, the innermost last. */
 typedef struct Order {
@@ -62,6 +62,14 @@ static bool can_be_packed(const Fusion *fusion, const Access *access, const Orde
            access_offset(access).coef[order->axes[order->count - 1]] == 1;
 }
 
+/* Up to whole lines where that is at most a quarter more: each line of a tile is one of memory then, and parts of a split
+   sum are of equal size. */
+static int64_t lengthened_extent(int64_t extent, int64_t piece)
+{
+    int64_t line = LINE_PIECES * piece;
+    return round_up(extent, extent < LONG_ROW * line ? piece : line);
+}
+
 static Tensor *packed_tensor(Arena *arena, const Fusion *fusion, const Tensor *from, const Order *order,
                              int64_t piece)
 {
@@ -70,7 +78,7 @@ static Tensor *packed_tensor(Arena *arena, const Fusion *fusion, const Tensor *f
                        .role = ROLE_TEMPORARY, .rank = order->count};   // the plan that takes it numbers it
     for (int d = 0; d < order->count; d++)
         tensor->shape[d] = fusion->axes[order->axes[d]].extent;
-    tensor->shape[order->count - 1] = round_up(tensor->shape[order->count - 1], piece);
+    tensor->shape[order->count - 1] = lengthened_extent(tensor->shape[order->count - 1], piece);
     return tensor;
 }
 
@@ -145,12 +153,6 @@ static uint32_t lengthened_axes(const Fusion *fusion, const Order order[2], int6
             axes |= 1u << axis;
     }
     return axes;
-}
-
-/* Up to whole steps where that is little more: parts of a split sum are of equal size then. */
-static int64_t lengthened_extent(int64_t extent, int64_t piece)
-{
-    return round_up(extent, extent < LONG_SUM ? piece : STEP);
 }
 
 static void choose_inputs(Arena *arena, const Fusion *fusion, Packed *packed)
