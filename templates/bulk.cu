@@ -36,6 +36,7 @@ constexpr int WM = 64, WN = 256;                              // rTile, register
 constexpr int STAGES = 4;                                     // steps of tiles in shared memory
 constexpr Index CHAIN = 128;                                  // steps whose products are added up in one go
 constexpr int QN = 8;                                         // columns of C that are one aligned access
+constexpr bool SHIFTED = false;                               // rows of C begin within one
 constexpr Index PANEL = 8;                                    // rows of blocks that run together
 constexpr Index BATCHES = 1;
 constexpr int NEIGHBOURS = 2, TURNS = 1;                      // blocks of a cluster, and tiles that each makes
@@ -50,6 +51,14 @@ struct OperandB {
     static constexpr bool BATCHED = false;
 };
 
+// Elements of C that lie before this one in the same aligned access.
+__device__ __forceinline__ int shift_of(Index batch, Index m, Index n) { return (int)((unsigned)(m * 1024 + n) % QN); }
+
+// The epilogue of one element of C.
+__device__ __forceinline__ void finish(const Tensors &t, Index batch, Index m, Index n, Value total)
+{
+    store(t.out0, m * 1024 + n, total);
+}
 __device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index m, Index n, const Kept (&total)[QN])
 {
     store_vector<QN>(t.out0, m * 1024 + n, total);
@@ -68,7 +77,7 @@ constexpr bool MOVES_REGISTERS = GROUPS == 2 && WN / 2 * (CHAINS ? 2 : 1) > 96;
 
 static_assert(BM % WM == 0 && BN % WN == 0 && WM == 64 && WN % SLAB_COLUMNS == 0, "groups of warps cover the block's tile");
 static_assert(BK * BYTES == 128, "a line of an operand in shared memory");
-static_assert(QN == 1 || N % QN == 0, "rows of C hold whole vectors");
+static_assert(QN == 1 || SHIFTED || N % QN == 0, "rows of C hold whole vectors");
 static_assert((STEPS - 1) * BK < K && STAGES >= 2, "no step is in vain");
 
 // A tile of an operand in shared memory, as describe_operand() has it, which PARTS blocks bring together.
@@ -217,29 +226,82 @@ __device__ __forceinline__ void read_totals(const Kept *row, int column, bool tu
         total[e] = (e < 4) == turned ? second[e % 4] : first[e % 4];
 }
 
-// Some rows of each warp at a time by way of shared memory, so that lanes side by side have columns side by side.
+// Some rows of a warp from (m0, n0) on, by way of shared memory so that lanes side by side have columns side by side. `own`: the
+// lane's sums.
+__device__ __forceinline__ void store_rows(const Tensors &t, const Value *own, Slab &slab, Index batch, Index m0, Index n0)
+{
+    const int lane = (int)threadIdx.x % WARP;
+    UNROLL for (int j = 0; j < SLAB_COLUMNS / 8; ++j)
+        UNROLL for (int i = 0; i < SLAB_PARTS; ++i) {
+            const Value two[2] = {own[j * 4 + i * 2], own[j * 4 + i * 2 + 1]};
+            store_vector<2>(slab.at[i * 8 + lane / 4], j * 8 + lane % 4 * 2, two);
+        }
+    warp_sync();
+    UNROLL_4 for (int v = lane; v < SLAB_PARTS * 8 * SLAB_COLUMNS / QN; v += WARP) {
+        const int row = v / (SLAB_COLUMNS / QN), column = v % (SLAB_COLUMNS / QN) * QN;
+        const Index m = m0 + row, n = n0 + column;
+        if (m >= M || n >= N)
+            continue;
+        Kept total[QN];
+        read_totals(slab.at[row], column, lane / 4 % 2, total);
+        finish_vector(t, batch, m, n, total);
+    }
+    warp_sync();
+}
+
+// The same of rows that begin within an aligned access. In the slab they lie as they do in memory, up to QN - 1 columns to the
+// right: of 64 from the fourth element of such an access on the first 5 and the last 3 are stored one by one, between them are 7
+// vectors.
+__device__ __forceinline__ void store_shifted_rows(const Tensors &t, const Value *own, Slab &slab, Index batch, Index m0, Index n0)
+{
+    const int lane = (int)threadIdx.x % WARP;
+    UNROLL for (int j = 0; j < SLAB_COLUMNS / 8; ++j)
+        UNROLL for (int i = 0; i < SLAB_PARTS; ++i) {
+            const int row = i * 8 + lane / 4, column = j * 8 + lane % 4 * 2 + shift_of(batch, m0 + row, n0);
+            Word<Kept> two;
+            UNROLL for (int e = 0; e < 2; ++e)
+                two.at[e] = narrow<Kept>(own[j * 4 + i * 2 + e]);
+            hold_word(two.bits);
+            UNROLL for (int e = 0; e < 2; ++e)
+                slab.at[row][column + e] = two.at[e];
+        }
+    warp_sync();
+    UNROLL_4 for (int v = lane; v < SLAB_PARTS * 8 * SLAB_COLUMNS / QN; v += WARP) {
+        const int row = v / (SLAB_COLUMNS / QN), column = v % (SLAB_COLUMNS / QN) * QN, shift = shift_of(batch, m0 + row, n0);
+        const Index m = m0 + row, n = n0 + column - shift;
+        if (m >= M || n + QN > N || column < shift)
+            continue;
+        Kept total[QN];
+        move_vector<QN>(total, slab.at[row] + column);
+        finish_vector(t, batch, m, n, total);
+    }
+    UNROLL_4 for (int v = lane; v < SLAB_PARTS * 8 * QN; v += WARP) {
+        const int row = v / QN, e = v % QN, shift = shift_of(batch, m0 + row, n0), column = e < shift ? SLAB_COLUMNS + e : e;
+        const Index m = m0 + row, n = n0 + column - shift;
+        if (shift > 0 && m < M && n < N)
+            finish(t, batch, m, n, widen(slab.at[row][column]));
+    }
+    if (n0 < N && n0 + SLAB_COLUMNS > N)   // rows end within a vector
+#pragma unroll 1
+        for (int v = lane; v < SLAB_PARTS * 8 * QN; v += WARP) {
+            const int row = v / QN, shift = shift_of(batch, m0 + row, n0), end = shift + (int)(N - n0);
+            const int column = end / QN * QN + v % QN;
+            if (m0 + row < M && column < end && (column >= QN || shift == 0))
+                finish(t, batch, m0 + row, n0 + column - shift, widen(slab.at[row][column]));
+        }
+    warp_sync();
+}
+
 __device__ __forceinline__ void store_tile(const Tensors &t, const Value (&acc)[WN / 2], Slab &slab, Index batch, Index m0,
                                            Index n0)
 {
-    const int lane = (int)threadIdx.x % WARP;
     UNROLL for (int part = 0; part < 2; part += SLAB_PARTS)
         UNROLL for (int first = 0; first < WN; first += SLAB_COLUMNS) {
-            UNROLL for (int j = 0; j < SLAB_COLUMNS / 8; ++j)
-                UNROLL for (int i = 0; i < SLAB_PARTS; ++i) {
-                    const Value *const own = acc + (first / 8 + j) * 4 + (part + i) * 2, two[2] = {own[0], own[1]};
-                    store_vector<2>(slab.at[i * 8 + lane / 4], j * 8 + lane % 4 * 2, two);
-                }
-            warp_sync();
-            UNROLL_4 for (int v = lane; v < SLAB_PARTS * 8 * SLAB_COLUMNS / QN; v += WARP) {
-                const int row = v / (SLAB_COLUMNS / QN), column = v % (SLAB_COLUMNS / QN) * QN;
-                const Index m = m0 + part * 8 + row, n = n0 + first + column;
-                if (m >= M || n >= N)
-                    continue;
-                Kept total[QN];
-                read_totals(slab.at[row], column, lane / 4 % 2, total);
-                finish_vector(t, batch, m, n, total);
-            }
-            warp_sync();
+            const Value *const own = acc + first / 2 + part * 2;
+            if (SHIFTED)
+                store_shifted_rows(t, own, slab, batch, m0 + part * 8, n0 + first);
+            else
+                store_rows(t, own, slab, batch, m0 + part * 8, n0 + first);
         }
 }
 

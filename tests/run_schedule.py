@@ -155,6 +155,7 @@ PROGRAMS = [
     (depthwise("3, 14, 20, 17", "9, 9, 17", "n, h:14, v:20, c", "n, h + r - 4, v + s - 4, c", "r, s, c"), CHANNELS),
     (product(256, 256, 128), ["matmul/tiled"]), (product(100, 90, 70), ["matmul/tiled"]),
     (product(256, 512, 512, "f16"), PRODUCTS), (product(200, 328, 264, "bf16"), PRODUCTS),
+    (skinny(200, 331, 264, "bf16", True), BULK), (skinny(72, 131, 72, "f16", True), BULK),
     (product(72, 104, 1000, "f16", True), PRODUCTS), (product(100, 90, 70, "f16"), PRODUCTS),
     (product(256, 512, 512, "i8"), GEMM), (product(200, 328, 264, "u8", True), GEMM), (product(100, 90, 70, "i8"), GEMM),
     (skinny(256, 512, 512, "i8", True), BULK), (skinny(200, 328, 144, "u8", True), BULK),

@@ -151,6 +151,11 @@ DType mma_kept_type(const Fusion *fusion, const Product *product)
     return dtype_info[to].bits == 16 && dtype_info[to].compute == sum ? to : sum;
 }
 
+bool mma_is_kept(const Fusion *fusion, const Product *product)
+{
+    return mma_kept_type(fusion, product) != mma_sum_type(product);
+}
+
 void mma_schedule_end(Schedule *schedule, const Fusion *fusion, const TileSpace *space, ThreadScope scope,
                       DType passed)
 {

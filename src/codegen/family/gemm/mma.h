@@ -46,6 +46,7 @@ int mma_sum_bits(const Product *product);
    same. */
 DType mma_sum_type(const Product *product);
 DType mma_kept_type(const Fusion *fusion, const Product *product);
+bool mma_is_kept(const Fusion *fusion, const Product *product);   // rounded
 
 /* Axes batch, m, n, k; tiles of both factors, staged, and of what is stored. */
 TileSpace mma_space(const Fusion *fusion, const DeviceSpec *device, const Product *product, const Atom *atom);

@@ -111,6 +111,14 @@ static int columns_of(const Fusion *fusion, const Product *product)
     return columns;
 }
 
+/* Rows of C begin within such accesses: they are shifted in shared memory to lie as they do there. */
+static bool is_shifted(const Fusion *fusion, const Product *product, const MmaBlock *how)
+{
+    const FusedOp *only = product_only_output(fusion, product);
+    return how->keeps && columns_of(fusion, product) == 1 && only &&
+           dtype_info[only->out->dtype].bits == 16 && mma_is_kept(fusion, product);
+}
+
 static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *product, int columns,
                            const MmaBlock *how)
 {
@@ -138,6 +146,9 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
                   "constexpr Index CHAIN = %" PRId64 ";   // steps whose products are added up in one go\n",
                   mma_is_cut_off(product) ? MAX_CHAIN / block[GROUP_K] : product->group[GROUP_K].extent);
     strbuf_printf(out, "constexpr int QN = %d;   // columns of C that are one aligned access\n", columns);
+    if (how->keeps)
+        strbuf_printf(out, "constexpr bool SHIFTED = %s;   // rows of C begin within one\n",
+                      is_shifted(plan->fusion, product, how) ? "true" : "false");
     strbuf_printf(out, "constexpr Index PANEL = %" PRId64 ";   // rows of blocks that run together\n",
                   plan->program->panel);
 }
@@ -149,12 +160,14 @@ void mma_emit(StrBuf *out, const KernelPlan *plan, const MmaBlock *how)
     Scope scope = {.fusion = plan->fusion, .wide = plan->wide};
     for (int a = 0; a < plan->fusion->axis_count; a++)
         scope.axis[a] = axis_names[a];
-    int columns = columns_of(plan->fusion, &product);
+    bool shifted = is_shifted(plan->fusion, &product, how);
+    int columns = shifted ? MAX_VECTOR : columns_of(plan->fusion, &product);
     emit_constants(out, plan, &product, columns, how);
     for (int factor = 0; factor < 2; factor++)
         (how->emit_operand ? how->emit_operand : emit_operand)(out, &scope, &product, factor);
-    if (columns == 1)
+    if (shifted)
+        product_emit_shift(out, &scope, &product);
+    if (shifted || columns == 1)
         emit_finish(out, &scope, &product);
-    emit_finish_vector(out, &scope, &product, columns > 1,
-                       how->keeps && mma_kept_type(plan->fusion, &product) != mma_sum_type(&product));
+    emit_finish_vector(out, &scope, &product, columns > 1, how->keeps && mma_is_kept(plan->fusion, &product));
 }

@@ -336,6 +336,32 @@ bool product_stores_vectors(const Fusion *fusion, const Product *product, int co
     return true;
 }
 
+const FusedOp *product_only_output(const Fusion *fusion, const Product *product)
+{
+    const FusedOp *only = NULL;
+    for (int i = 0; i < fusion->op_count; i++) {
+        if (!fusion->ops[i].stored)
+            continue;
+        if (only)
+            return NULL;
+        only = &fusion->ops[i];
+    }
+    Affine offset = access_offset(&only->store);
+    return axis_group_has_stride(&product->group[GROUP_N], fusion, &offset, 1) ? only : NULL;
+}
+
+void product_emit_shift(StrBuf *out, const Scope *scope, const Product *product)
+{
+    Affine offset = access_offset(&product_only_output(scope->fusion, product)->store);
+    strbuf_puts(out, "\n// Elements of C that lie before this one in the same aligned access.\n"
+                     "__device__ __forceinline__ int shift_of(Index batch, Index m, Index n)\n"
+                     "{\n    (void)batch;\n    {\n");
+    emit_positions_of_c(out, scope, product, "n", store_axes(scope->fusion));
+    strbuf_puts(out, "        return static_cast<int>(static_cast<unsigned>(");
+    emit_affine(out, &offset, scope->axis);
+    strbuf_puts(out, ") % QN);\n    }\n}\n");
+}
+
 void emit_finish(StrBuf *out, const Scope *scope, const Product *product)
 {
     strbuf_puts(out, "\n// The epilogue of one element of C.\n"

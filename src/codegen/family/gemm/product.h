@@ -40,6 +40,10 @@ int product_vector(const Fusion *fusion, const Product *product, int factor, int
 /* Whether neighbours are one access of columns of C, in every output. */
 bool product_stores_vectors(const Fusion *fusion, const Product *product, int columns);
 
+/* The one output, if its elements lie side by side along n, wherever rows begin; NULL: they do not, or there
+   are several. */
+const FusedOp *product_only_output(const Fusion *fusion, const Product *product);
+
 /* The tensor's elements lie in memory as the groups of its tile do, outermost first. */
 bool product_is_picture(const Fusion *fusion, const Product *product, const Access *access, const int group[3]);
 
@@ -79,4 +83,7 @@ void product_emit_operand(StrBuf *out, const Scope *scope, const Product *produc
 /* `finish`: the epilogue of one element of C; `finish_vector`: of QN neighbours along n, stored as vectors if so. `kept`: their
    totals are what the sum is rounded to. */
 void emit_finish(StrBuf *out, const Scope *scope, const Product *product);
+
+/* `shift_of`: elements of the only output that lie before this one in the same aligned access of QN. */
+void product_emit_shift(StrBuf *out, const Scope *scope, const Product *product);
 void emit_finish_vector(StrBuf *out, const Scope *scope, const Product *product, bool vector_stores, bool kept);
