@@ -9,10 +9,9 @@
 
 enum { LINE_BYTES = 128, SLAB_COLUMNS = 64, SLAB_COLUMN_BYTES = 32 };
 
-/* Kinds of kernels: blocks alone, or two with tiles side by side who bring b together. */
-static const struct {
-    int stages, neighbours;
-} KINDS[] = {{4, 1}, {6, 1}, {8, 1}, {4, 2}};
+/* Kinds of kernels: blocks alone with so many stages; two with tiles side by side, who bring b together. */
+static const int STAGES[] = {4, 6, 8};
+enum { KINDS = 4, NEIGHBOURS_KIND = 3 };
 
 // ---- how a factor lies in memory ----
 
@@ -94,13 +93,27 @@ static Schedule schedule_of(const Fusion *fusion, const Product *product, const 
     return schedule;
 }
 
-/* Neighbours gain where tiles of 128 x 256 fill the device: smaller ones wait longer for each other than they
-   save. */
+/* Tiles of 128 x 256 of which every SM has one. */
 static bool fills_device(const Product *product, const DeviceSpec *device)
 {
     double rows = (double)product->group[GROUP_M].extent / (MAX_GROUP_TILE / 2);
     double columns = (double)product->group[GROUP_N].extent / MAX_GROUP_TILE;
     return rows * columns * (double)product->group[GROUP_BATCH].extent >= device->sm_count;
+}
+
+/* Lines of b begin within lines of memory, each is copied as two. */
+static bool is_askew(const Fusion *fusion, const Product *product)
+{
+    Lines lines;
+    find_lines(fusion, product, 1, &lines);
+    return lines.line % (LINE_PIECES * mma_piece(product)) != 0;
+}
+
+/* Neighbours wait for each other: where tiles of 128 x 256 do not fill the device they gain only if copies of b
+   take long (tuning-log 63). Returns their stages, 0: none. */
+static int stages_of_neighbours(const Fusion *fusion, const Product *product, const DeviceSpec *device)
+{
+    return fills_device(product, device) ? 4 : is_askew(fusion, product) ? 8 : 0;
 }
 
 /* The room of the slabs, of the barriers, and up to where the first tile may begin. */
@@ -118,14 +131,15 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     rules.fills_once = true;
     rules.read_share = calibration.bulk.read_share;
     rules.neighbour_axis = GROUP_M;
-    int count = 0, kinds = (int)(sizeof KINDS / sizeof *KINDS) - (fills_device(&product, device) ? 0 : 1);
-    for (; count < kinds; count++) {
-        rules.stages = KINDS[count].stages;
-        rules.neighbours = KINDS[count].neighbours;
+    int count = 0, together = stages_of_neighbours(fusion, &product, device);
+    for (; count < (together ? KINDS : NEIGHBOURS_KIND); count++) {
+        bool alone = count < NEIGHBOURS_KIND;
+        rules.stages = alone ? STAGES[count] : together;
+        rules.neighbours = alone ? 1 : 2;
         rules.rule[LEVEL_SHARED][GROUP_N].granule = SLAB_COLUMNS * rules.neighbours;   // whole boxes each
         rules.variant_name = bulk_family.variants[count];
         rules.shared_overhead = overhead(MAX_GROUPS, rules.stages);
-        rules.schedule = schedule_of(fusion, &product, &rules.space, rules.stages, rules.neighbours == 1);
+        rules.schedule = schedule_of(fusion, &product, &rules.space, rules.stages, alone);
         variants[count] = rules;
     }
     return count;
