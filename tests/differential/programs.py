@@ -221,6 +221,10 @@ PROGRAMS = [
         c[b, i, j] = sum[k](A[i, k] * B[b, j, k])
         y[b, i, j] = max(c[b, i, j] + bias[j], 0)
         output y"""),
+    Program("bulk_shifted", "bulk", HALVES, {"M": ("m", 64), "N": ("n", 72), "K": ("k", 9)}, """
+        input A[2, M, 8 * K] : {T}  input B[N, 8 * K] : {T}
+        C[b, i, j] = sum[k](A[b, i, k] * B[j, k])
+        output C : {T}"""),
     Program("bulk_turns", "bulk", HALVES, {"M": ("m", 3401), "N": ("n", 160)}, """
         input A[M, 40] : {T}  input B[40, 8 * N] : {T}  input z[M, 8 * N] : {T}
         C[i, j] = sum[k](A[i, k] * B[k, j])
