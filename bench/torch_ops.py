@@ -153,6 +153,12 @@ def depthwise_cudnn(x, w, stride=1):
     return torch.cudnn_convolution(x, w[:, None], both, [stride] * 2, [1, 1], len(w), True, False, False)
 
 
+def branches(x, w, u, large, small, bias, convolve=depthwise):
+    """A large filter and a small one beside it, each with its scale."""
+    a, b = convolve(x, w), convolve(x, u)
+    return F.relu(large[:, None, None] * a + small[:, None, None] * b + bias[:, None, None])
+
+
 def depthwise_gradient(x, w, dy, which, stride=1):
     """`which`: 0: for x, 1: for w. The tensor that is not asked for tells a shape only."""
     both, strides, wanted = [w.shape[-1] // 2] * 2, [stride] * 2, [which == 0, which == 1, False]
