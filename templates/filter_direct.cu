@@ -150,7 +150,7 @@ struct Taps {
     __device__ __forceinline__ void add_apart(const X *x, const D *d, int first, int begin, int end)
     {
         const int shift = first * DILATION_H + TOP;   // row i of d meets row i * STRIDE_H + shift of x
-        const int last = op_min((end - 1) * STRIDE_H + (TK - 1) * DILATION_H + shift + 1, XH);
+        const int last = op_min(end * STRIDE_H + (TK - 1) * DILATION_H + shift, XH);
 #pragma unroll 1
         for (int r = op_max(begin * STRIDE_H + shift, 0); r < last; ++r) {
             load_window(x, r);
