@@ -300,7 +300,13 @@ static bool is_wanted(const Subject *subject, const char *kind)
     return subject->wanted_count == 0;
 }
 
-/* The first of every kind. */
+/* Of blocks that go on to further tiles little is stated. */
+static bool goes_on(const PlannedLaunch *launch)
+{
+    return launch->rules->fills_once && launch->program.turns > 1;
+}
+
+/* The first of every kind whose blocks make one tile each. */
 static void visit_launch(Subject *subject, const Plan *plan, int k)
 {
     const PlannedLaunch *launch = &plan->launches[k];
@@ -308,7 +314,7 @@ static void visit_launch(Subject *subject, const Plan *plan, int k)
     for (int i = 0; i < subject->seen_count; i++)
         if (strcmp(subject->seen[i], kind) == 0)
             return;
-    if (!is_wanted(subject, kind) || subject->seen_count == MAX_KINDS)
+    if (!is_wanted(subject, kind) || goes_on(launch) || subject->seen_count == MAX_KINDS)
         return;
     subject->seen[subject->seen_count++] = kind;
     check_launch(subject, plan, k);
