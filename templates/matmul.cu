@@ -9,7 +9,9 @@
 //        +-------+        +-----------+         `OperandB::read` know. In shared memory k is always the outer index.
 //
 // A thread's TM rows are groups of QM neighbours, BM / (TM/QM) rows apart, so that a warp reads shared memory in whole
-// vectors without bank conflicts; likewise its columns. While a step is computed the next one is on its way in registers.
+// vectors without bank conflicts; likewise its columns. While a step is computed a later one is on its way: the next one in
+// registers, or of STAGES - 1 steps what is COPIED asynchronously, and the rest by way of registers. Then no store and no copy
+// is read right behind a barrier, and a thread reads what it needs for the next k while it multiplies for this one.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -33,6 +35,8 @@ constexpr int PAD_A = 4, PAD_B = 0;                           // bank padding, e
 constexpr int QM = 4, QN = 4;                                 // neighbouring rows, columns of a thread
 constexpr Index PANEL = 8;                                    // rows of blocks that run together: their A and B stay in L2
 constexpr bool VECTOR_STORES = true;                          // QN columns of C are one aligned access
+constexpr int STAGES = 2;                                     // tiles of each operand in shared memory
+constexpr bool COPIED_A = false, COPIED_B = false;            // they come there asynchronously, from where at() says
 
 struct OperandA {
     static constexpr bool ALONG_K = true;   // neighbours along k are neighbours in memory
@@ -65,16 +69,19 @@ constexpr int THREADS = (BM / TM) * (BN / TN);
 constexpr int LDA = BM + PAD_A, LDB = BN + PAD_B;                 // shared row lengths
 constexpr Index BLOCKS_M = (M + BM - 1) / BM, BLOCKS_N = (N + BN - 1) / BN;
 constexpr Index STEPS = (K + BK - 1) / BK;
+constexpr bool COPIES = COPIED_A || COPIED_B, AHEAD = STAGES > 2;
 
 static_assert(BM % TM == 0 && BN % TN == 0, "threads cover the block's tile");
 static_assert(TM % QM == 0 && TN % QN == 0, "a thread's rows and columns are whole groups");
 static_assert(!VECTOR_STORES || N % QN == 0, "rows of C hold whole vectors");
 static_assert((STEPS - 1) * BK < K, "no step is in vain");
-static_assert(2 * BK * (LDA + LDB) * (int)sizeof(Value) <= SHARED_BYTES, "two buffers of both tiles fit");
+static_assert(AHEAD || !COPIES, "one step is on its way in registers");
+static_assert(!AHEAD || BK % 2 == 0, "a step ends with the registers that it began with");
+static_assert(STAGES * BK * (LDA + LDB) * (int)sizeof(Value) <= SHARED_BYTES, "all stages of both tiles fit");
 static_assert(LDA % QM == 0 && LDB % QN == 0, "shared rows keep vectors aligned");
 
 // One thread's share of a tile on its way from global to shared memory: LOADS vectors along the operand's fast direction.
-template <class Operand, Index EXTENT, int BR, int LD> struct Fetch {
+template <class Operand, bool COPIED, Index EXTENT, int BR, int LD> struct Fetch {
     static constexpr int VECTOR = Operand::VECTOR;
     static constexpr bool ALONG_K = Operand::ALONG_K;
     static constexpr int FAST = (ALONG_K ? BK : BR) / VECTOR;      // vectors along the fast direction
@@ -82,6 +89,7 @@ template <class Operand, Index EXTENT, int BR, int LD> struct Fetch {
     static constexpr int LOADS = (VECTORS + THREADS - 1) / THREADS;
     static constexpr bool EVEN = THREADS % FAST == 0;              // threads take whole lines
     static_assert((ALONG_K ? BK : BR) % VECTOR == 0, "a tile holds whole vectors");
+    static_assert(!COPIED || (!ALONG_K && VECTOR * sizeof(Value) == 16), "what is copied has its place as it is");
 
     Value v[LOADS][VECTOR];
 
@@ -101,22 +109,28 @@ template <class Operand, Index EXTENT, int BR, int LD> struct Fetch {
         }
     };
 
-    __device__ __forceinline__ void from_global(const Tensors &t, Index batch, Index row0, Index k0)
+    // Copies, or loads what end() stores; zeros beyond the ends.
+    __device__ __forceinline__ void begin(const Tensors &t, Index batch, Index row0, Index k0, Value (&tile)[BK][LD])
     {
         UNROLL for (int i = 0; i < LOADS; ++i) {
             const Mine it(i);
             const Index row = row0 + it.row, k = k0 + it.k;
-            if (it.exists && row < EXTENT && k < K)
+            if constexpr (COPIED) {
+                const bool inside = (EXTENT % BR == 0 || row < EXTENT) && (K % BK == 0 || k < K);
+                if (it.exists)
+                    async_copy16_or_zero(inside, &tile[it.k][it.row], Operand::at(t, batch, row, k));
+            } else if (it.exists && row < EXTENT && k < K) {
                 Operand::read(t, batch, row, k, v[i]);
-            else
+            } else {
                 UNROLL for (int e = 0; e < VECTOR; ++e)
                     v[i][e] = 0;
+            }
         }
     }
 
-    __device__ __forceinline__ void to_shared(Value (&tile)[BK][LD]) const
+    __device__ __forceinline__ void end(Value (&tile)[BK][LD]) const
     {
-        UNROLL for (int i = 0; i < LOADS; ++i) {
+        UNROLL for (int i = 0; i < LOADS && !COPIED; ++i) {
             const Mine it(i);
             if (!it.exists)
                 continue;
@@ -131,12 +145,41 @@ template <int Q> struct alignas(sizeof(Value) * Q) Group {
     Value at[Q];
 };
 
+// What a thread reads of a tile for one k: T rows or columns in groups of Q neighbours, APART from group to group.
+template <int T, int Q, int APART> struct Fragment {
+    Group<Q> group[T / Q];
+    static_assert(sizeof group == T * sizeof(Value), "what acc takes up");
+
+    __device__ __forceinline__ void read(const Value *line, int first)
+    {
+        UNROLL for (int g = 0; g < T / Q; ++g)
+            group[g] = *reinterpret_cast<const Group<Q> *>(&line[g * APART + first]);
+    }
+    __device__ __forceinline__ Value at(int i) const { return group[i / Q].at[i % Q]; }
+};
+
+// The n-th of a thread's sums: row by row, or pairs of rows from column to column and back, so that each sum has one operand in
+// common with the one before it, which need not be read from the registers again.
+constexpr int PAIR = AHEAD ? 2 : 1;   // rows
+static_assert(TM % PAIR == 0, "whole pairs");
+constexpr __device__ int column_of(int n)
+{
+    const int pair = n / (PAIR * TN), column = n % (PAIR * TN) / PAIR;
+    return AHEAD && pair % 2 ? TN - 1 - column : column;
+}
+constexpr __device__ int row_of(int n)
+{
+    return n / (PAIR * TN) * PAIR + (AHEAD ? (n + n / PAIR) % PAIR : 0);
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
-    SHARED(0, Value, As, [2][BK][LDA]);                                       // (2,BK,BM)
-    SHARED(2 * BK * LDA * (int)sizeof(Value), Value, Bs, [2][BK][LDB]);       // (2,BK,BN)
+    SHARED(0, Value, As, [STAGES][BK][LDA]);                                  // (STAGES,BK,BM)
+    SHARED(STAGES * BK * LDA * (int)sizeof(Value), Value, Bs, [STAGES][BK][LDB]);   // (STAGES,BK,BN)
     Value acc[TM][TN] = {};                                                   // (TM,TN)
+    Fragment<TM, QM, BM / TM * QM> a[2];                                      // (2,TM): of this k and the next, if AHEAD
+    Fragment<TN, QN, BN / TN * QN> b[2];                                      // (2,TN)
 
     const Index block = (Index)blockIdx.x % (BLOCKS_M * BLOCKS_N), batch = (Index)blockIdx.x / (BLOCKS_M * BLOCKS_N);
     const Index panel = block / (PANEL * BLOCKS_N) * PANEL;                   // first row of blocks of this panel
@@ -146,42 +189,71 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
     const int ty = (int)threadIdx.x / (BN / TN), tx = (int)threadIdx.x % (BN / TN);
 
     // Load the first tiles.
-    Fetch<OperandA, M, BM, LDA> fetch_a;
-    Fetch<OperandB, N, BN, LDB> fetch_b;
-    fetch_a.from_global(t, batch, m0, 0);
-    fetch_b.from_global(t, batch, n0, 0);
-    fetch_a.to_shared(As[0]);
-    fetch_b.to_shared(Bs[0]);
+    Fetch<OperandA, COPIED_A, M, BM, LDA> fetch_a;
+    Fetch<OperandB, COPIED_B, N, BN, LDB> fetch_b;
+    const auto begin = [&](Index step, int stage) {
+        fetch_a.begin(t, batch, m0, step * BK, As[stage]);
+        fetch_b.begin(t, batch, n0, step * BK, Bs[stage]);
+    };
+    const auto end = [&](int stage) {
+        fetch_a.end(As[stage]);
+        fetch_b.end(Bs[stage]);
+    };
+    UNROLL for (int step = 0; step < STAGES - 1; ++step) {
+        if (step < STEPS) {
+            begin(step, step);
+            end(step);
+        }
+        if (COPIES)
+            async_commit();
+    }
+    if constexpr (COPIES)
+        async_wait<STAGES - 2>();
     block_sync();
+    if (AHEAD) {
+        a[0].read(As[0][0], ty * QM);
+        b[0].read(Bs[0][0], tx * QN);
+    }
 
-    // Compute: one step on the tiles in shared memory while the next ones are fetched.
+    // Compute: one step on the tiles in shared memory while a later one is fetched.
+    int turn = 0, before = STAGES - 1;   // of the stages
 #pragma unroll 1
     for (Index step = 0; step < STEPS; ++step) {
-        const int now = (int)(step & 1);
-        const Index next = step + 1;
-        const bool more = next < STEPS;
-        if (more) {
-            fetch_a.from_global(t, batch, m0, next * BK);
-            fetch_b.from_global(t, batch, n0, next * BK);
-        }
-#pragma unroll BK > 8 ? 8 : (BK + 1) / 2   // never a whole step: slower to compile, and to run
+        const int now = AHEAD ? turn : (int)(step & 1), free = AHEAD ? before : 1 - now;
+        const Index ahead = step + (STAGES - 1);
+        const bool more = ahead < STEPS;
+        const int next = step + 1 == STEPS ? now : now + 1 == STAGES ? 0 : now + 1;   // at last anything
+        if (!AHEAD && more)
+            begin(ahead, free);
+#pragma unroll AHEAD ? BK : BK > 8 ? 8 : (BK + 1) / 2   // else never a whole step: slower to compile, and to run
         for (int k = 0; k < BK; ++k) {
-            Group<QM> a[TM / QM];                                             // (TM)
-            Group<QN> b[TN / QN];                                             // (TN)
-            static_assert(sizeof a == TM * sizeof(Value) && sizeof b == TN * sizeof(Value), "what acc takes up");
-            UNROLL for (int g = 0; g < TM / QM; ++g)
-                a[g] = *reinterpret_cast<const Group<QM> *>(&As[now][k][g * (BM / TM * QM) + ty * QM]);
-            UNROLL for (int g = 0; g < TN / QN; ++g)
-                b[g] = *reinterpret_cast<const Group<QN> *>(&Bs[now][k][g * (BN / TN * QN) + tx * QN]);
-            UNROLL for (int i = 0; i < TM; ++i)
-                UNROLL for (int j = 0; j < TN; ++j)
-                    acc[i][j] = op_add(op_mul(a[i / QM].at[i % QM], b[j / QN].at[j % QN]), acc[i][j]);
+            const int used = AHEAD ? k % 2 : 0, other = AHEAD ? 1 - used : 0;
+            const bool first = AHEAD && k == 0, last = AHEAD && k == BK - 1;
+            if (last) {
+                if (more)
+                    end(free);
+                if constexpr (COPIES)
+                    async_wait<STAGES - 2>();
+                block_sync();
+            }
+            const int stage = last ? next : now, line = AHEAD ? (k + 1) % BK : k;
+            a[other].read(As[stage][line], ty * QM);
+            b[other].read(Bs[stage][line], tx * QN);
+            if (first && more)
+                begin(ahead, free);
+            if (first && COPIES)
+                async_commit();
+            UNROLL for (int n = 0; n < TM * TN; ++n) {
+                const int i = row_of(n), j = column_of(n);
+                acc[i][j] = op_add(op_mul(a[used].at(i), b[used].at(j)), acc[i][j]);
+            }
         }
-        if (more) {
-            fetch_a.to_shared(As[1 - now]);
-            fetch_b.to_shared(Bs[1 - now]);
+        if (!AHEAD && more) {
+            end(free);
             block_sync();
         }
+        before = now;
+        turn = next;
     }
 
     // Store: the epilogue, and C in vectors where it allows.

@@ -41,6 +41,7 @@ y[n, c, h, w] = relu((x[n, c, h, w] - mean[c]) * rsqrt(var[c] + 1e-5))
 output y : f32
 output mean : f32
 """
+MATMUL = ["matmul/tiled", "matmul/three stages"]
 GEMM = ["gemm/two stages", "gemm/three stages", "gemm/four stages", "gemm/cluster"]
 BULK = ["bulk/four stages", "bulk/six stages", "bulk/eight stages"]
 PRODUCTS = [*GEMM, *BULK]
@@ -153,7 +154,8 @@ PROGRAMS = [
     (depthwise("5, 7, 21, 37", "7, 9, 5", "n, c, h:11, v:19", "n, c, 2*h + r - 4, 2*v + s - 2", "c, r, s"), LINES),
     (depthwise("5, 14, 20, 40", "9, 9, 40", "n, h:14, v:20, c", "n, h + r - 4, v + s - 4, c", "r, s, c"), CHANNELS),
     (depthwise("3, 14, 20, 17", "9, 9, 17", "n, h:14, v:20, c", "n, h + r - 4, v + s - 4, c", "r, s, c"), CHANNELS),
-    (product(256, 256, 128), ["matmul/tiled"]), (product(100, 90, 70), ["matmul/tiled"]),
+    (product(256, 256, 128), MATMUL), (product(100, 90, 70), ["matmul/tiled"]), (product(200, 328, 134), MATMUL),
+    (product(200, 328, 140, turned=True), MATMUL), (product(256, 512, 256, "i32", True), MATMUL),
     (product(256, 512, 512, "f16"), PRODUCTS), (product(200, 328, 264, "bf16"), PRODUCTS),
     (skinny(200, 331, 264, "bf16", True), BULK), (skinny(72, 131, 72, "f16", True), BULK),
     (product(72, 104, 1000, "f16", True), PRODUCTS), (product(100, 90, 70, "f16"), PRODUCTS),

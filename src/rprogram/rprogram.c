@@ -71,7 +71,8 @@ static double useful_threads(const TileRules *rules)
 /* Whole warps, if the kernel asks for them, or one partial warp when there is no work for a whole one. */
 static bool threads_legal(const TileRules *rules, const DeviceSpec *device, int64_t threads)
 {
-    if (threads > device->max_threads_per_block || (rules->most_threads && threads > rules->most_threads))
+    if (threads > device->max_threads_per_block || (rules->most_threads && threads > rules->most_threads) ||
+        threads < rules->least_threads)
         return false;
     return threads % device->warp_size == 0 || rules->ragged_warps
         || (threads < device->warp_size && useful_threads(rules) < device->warp_size);

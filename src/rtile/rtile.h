@@ -89,6 +89,7 @@ struct TileRules {
     int least_sharers;               // threads that share a reduction, at least, if it is long enough: neighbours read
                                      // runs of memory
     int most_threads;                // of a block; 0: as many as the device allows
+    int least_threads;               // of a block
     bool ragged_warps;               // a block's last warp may lack threads
     double single_wave_share;        // of the time, where all blocks run at once: none loads while others store
     double tail_share;               // of a block's time: for so long the last ones run on while SMs idle

@@ -7,7 +7,10 @@
 #include "rprogram/cost/calibration.h"
 #include "rtile/space.h"
 
-enum { ACCESS_BYTES = 16, MAX_TILE = 256, MAX_REGISTER_TILE = 16, MAX_K_STEP = 32, STAGES = 2 };
+enum { ACCESS_BYTES = 16, MAX_TILE = 256, MAX_REGISTER_TILE = 16, MAX_K_STEP = 32 };
+/* Where steps are copied ahead (tuning-log 54): tiles of so many threads, two warps of a scheduler; across what is copied, across
+   the other factor, and along k, which is unrolled. */
+enum { AHEAD_THREADS = 256, AHEAD_WIDE = 256, AHEAD_NARROW = 128, AHEAD_K_STEP = 16, AHEAD_REGISTERS = 8 };
 
 /* A factor that takes longer to go through shared memory than it does to come, where few rows use it: for the
    family that reads it straight to registers. */
@@ -52,19 +55,75 @@ static DataTile operand_tile(const Fusion *fusion, const Product *product, int f
     return tile;
 }
 
+/* A factor that has its place in shared memory as it lies: 16 bytes of it are neighbours along its rows. */
+static bool can_be_copied(const Fusion *fusion, const Product *product, int factor)
+{
+    DType type = fusion->ops[0].body->type;
+    const Expr *expr = product->factor[factor];
+    return !product_along_k(fusion, product, factor) && expr->kind == EXPR_ACCESS && expr->access.tensor->dtype == type &&
+           dtype_info[type].compute == type &&
+           product_vector(fusion, product, factor, MAX_TILE) * dtype_info[type].bits == 8 * ACCESS_BYTES;
+}
+
+/* Tiles of A and B, bit 0 and 1, that are copied asynchronously where there are more than two stages. */
+static uint32_t tiles_copied(const Fusion *fusion, const Product *product, int stages)
+{
+    uint32_t tiles = 0;
+    for (int factor = 0; factor < 2 && stages > 2; factor++)
+        tiles |= (uint32_t)can_be_copied(fusion, product, factor) << factor;
+    return tiles;
+}
+
+static void schedule_fetch(Schedule *schedule, uint32_t copied, uint32_t held, uint8_t ahead)
+{
+    schedule_load(schedule, (Move){.tiles = copied,
+                                   .from = PLACE_MEMORY,
+                                   .to = PLACE_SHARED,
+                                   .async = true,
+                                   .ahead = ahead});
+    schedule_load(schedule, (Move){.tiles = held, .from = PLACE_MEMORY, .to = PLACE_REGISTERS, .ahead = ahead});
+}
+
 /* While the block multiplies what is in shared memory, the operands' next tiles come to registers. */
-static Schedule schedule_of(const Fusion *fusion, const TileSpace *space)
+static void schedule_steps(Schedule *schedule, const Fusion *fusion, uint32_t operands)
+{
+    schedule_loop(schedule, (Loop){.axis = GROUP_K});
+    schedule_fetch(schedule, 0, operands, 1);
+    schedule_store(schedule, (Move){.tiles = operands, .from = PLACE_REGISTERS, .to = PLACE_SHARED});
+    schedule_barrier(schedule, SCOPE_BLOCK);
+    schedule_load(schedule, (Move){.tiles = operands, .from = PLACE_SHARED, .to = PLACE_REGISTERS});
+    schedule_product(schedule, schedule_ops(fusion, true));
+    schedule_end(schedule);
+}
+
+/* Tiles of later steps come there by themselves, and what a thread multiplies next to its registers, behind the last step
+   once more. */
+static void schedule_steps_ahead(Schedule *schedule, const Fusion *fusion, uint32_t operands, uint32_t copied, int stages)
+{
+    uint8_t ahead = (uint8_t)(stages - 1);
+    schedule_wait(schedule, stages - 2);
+    schedule_barrier(schedule, SCOPE_BLOCK);
+    schedule_loop(schedule, (Loop){.axis = GROUP_K});
+    schedule_fetch(schedule, copied, operands & ~copied, ahead);
+    schedule_load(schedule, (Move){.tiles = operands, .from = PLACE_SHARED, .to = PLACE_REGISTERS, .ahead = 1});
+    schedule_product(schedule, schedule_ops(fusion, true));
+    schedule_store(schedule, (Move){.tiles = operands & ~copied,
+                                    .from = PLACE_REGISTERS,
+                                    .to = PLACE_SHARED,
+                                    .ahead = ahead});
+    schedule_wait(schedule, stages - 2);
+    schedule_barrier(schedule, SCOPE_BLOCK);
+    schedule_end(schedule);
+}
+
+static Schedule schedule_of(const Fusion *fusion, const Product *product, const TileSpace *space, int stages)
 {
     Schedule schedule = {.pace = PACE_FREE, .order = ORDER_PANELS};
-    uint32_t operands = space_inputs(space);
-    schedule_loop(&schedule, (Loop){.axis = GROUP_K});
-    schedule_load(&schedule,
-                  (Move){.tiles = operands, .from = PLACE_MEMORY, .to = PLACE_REGISTERS, .ahead = 1});
-    schedule_store(&schedule, (Move){.tiles = operands, .from = PLACE_REGISTERS, .to = PLACE_SHARED});
-    schedule_barrier(&schedule, SCOPE_BLOCK);
-    schedule_load(&schedule, (Move){.tiles = operands, .from = PLACE_SHARED, .to = PLACE_REGISTERS});
-    schedule_product(&schedule, schedule_ops(fusion, true));
-    schedule_end(&schedule);
+    uint32_t operands = space_inputs(space), copied = tiles_copied(fusion, product, stages);
+    if (copied)
+        schedule_steps_ahead(&schedule, fusion, operands, copied, stages);
+    else
+        schedule_steps(&schedule, fusion, operands);
     schedule_map(&schedule, schedule_ops(fusion, false));
     schedule_store(&schedule,
                    (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
@@ -78,12 +137,31 @@ static bool fills_sms(const Product *product, const DeviceSpec *device, int64_t 
     return fitting_mul(points, product->group[GROUP_BATCH].extent) >= sums * 2 * device->warp_size * device->sm_count;
 }
 
+static TileRules in_three_stages(const TileRules *tiled, const Fusion *fusion, const Product *product)
+{
+    TileRules rules = *tiled;
+    uint32_t copied = tiles_copied(fusion, product, 3);
+    int wide = copied & 2 ? GROUP_N : GROUP_M, narrow = copied & 2 ? GROUP_M : GROUP_N;
+    rules.variant_name = matmul_family.variants[1];
+    rules.stages = 3;
+    rules.schedule = schedule_of(fusion, product, &rules.space, rules.stages);
+    rules.rule[LEVEL_SHARED][GROUP_K].limit = AHEAD_K_STEP;
+    rules.rule[LEVEL_SHARED][wide] = (AxisRule){AHEAD_WIDE, AHEAD_WIDE};
+    rules.rule[LEVEL_SHARED][narrow] = (AxisRule){AHEAD_NARROW / 2, AHEAD_NARROW};
+    rules.rule[LEVEL_REGISTER][wide] = (AxisRule){AHEAD_REGISTERS, 2 * AHEAD_REGISTERS};
+    rules.rule[LEVEL_REGISTER][narrow] = (AxisRule){AHEAD_REGISTERS, AHEAD_REGISTERS};
+    rules.least_threads = rules.most_threads = AHEAD_THREADS;
+    rules.copies_through_registers = copied != 3;
+    rules.held_words = 1.0 / 3;   // of a narrow tile
+    return rules;
+}
+
 static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
     Product product;
     product_find(fusion, &product);
     TileRules *rules = &variants[0];
-    *rules = (TileRules){.space = space_new(fusion, device), .variant_name = "tiled", .stages = STAGES};
+    *rules = (TileRules){.space = space_new(fusion, device), .variant_name = "tiled", .stages = 2};
     for (int g = 0; g < GROUP_COUNT; g++)
         space_add_axis(&rules->space, group_variable(g), product.group[g].extent, g == GROUP_K);
     int value_bits = dtype_info[fusion->ops[0].body->type].bits;
@@ -93,7 +171,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
         if (fusion->ops[i].stored)
             rules->space.tiles[rules->space.tile_count++] = product_output_tile(fusion, &product, i);
 
-    rules->schedule = schedule_of(fusion, &rules->space);
+    rules->schedule = schedule_of(fusion, &product, &rules->space, rules->stages);
 
     AxisRule none = {1, 1};
     rules->rule[LEVEL_REGISTER][GROUP_BATCH] = rules->rule[LEVEL_SHARED][GROUP_BATCH] = none;
@@ -112,7 +190,10 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
         rules->register_overhead += product_vector(fusion, &product, factor, MAX_TILE) > 1 ? 0 : 16;
     rules->input_buffers = 2;
     rules->copies_through_registers = true;
-    return 1;
+    if (!device->has.async_copy || !tiles_copied(fusion, &product, 3))
+        return 1;
+    variants[1] = in_three_stages(rules, fusion, &product);
+    return 2;
 }
 
 // ---- the parameter block ----
@@ -133,7 +214,8 @@ static void emit_operand(StrBuf *out, const KernelPlan *plan, const Scope *scope
     int fast = along_k ? GROUP_K : factor ? GROUP_N : GROUP_M;
     int64_t tile = plan->program->tile[LEVEL_SHARED].size[fast];
     int vector = product_vector(plan->fusion, product, factor, tile);
-    product_emit_operand(out, scope, product, factor, vector, false);
+    bool copied = tiles_copied(plan->fusion, product, plan->rules->stages) >> factor & 1;
+    product_emit_operand(out, scope, product, factor, vector, copied ? OPERAND_COPIED : OPERAND_LOADED);
 }
 
 static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *product, int qm, int qn,
@@ -153,6 +235,10 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
     strbuf_printf(out, "constexpr Index PANEL = %" PRId64 ";   // rows of blocks that run together\n", program->panel);
     strbuf_printf(out, "constexpr bool VECTOR_STORES = %s;   // QN columns of C are one aligned access\n",
                   vector_stores ? "true" : "false");
+    uint32_t copied = tiles_copied(plan->fusion, product, plan->rules->stages);
+    strbuf_printf(out, "constexpr int STAGES = %d;   // tiles of each operand in shared memory\n", plan->rules->stages);
+    strbuf_printf(out, "constexpr bool COPIED_A = %s, COPIED_B = %s;   // they come there asynchronously\n",
+                  copied & 1 ? "true" : "false", copied & 2 ? "true" : "false");
 }
 
 static void emit(StrBuf *out, const KernelPlan *plan)
@@ -173,20 +259,20 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     emit_finish_vector(out, &scope, &product, vector_stores, false);
 }
 
-/* Two buffers of a tile of each operand, k outermost. */
+/* The stages of a tile of each operand, k outermost. */
 static KernelMemory memory(const KernelPlan *plan)
 {
     const RProgram *program = plan->program;
     const int64_t *block = program->tile[LEVEL_SHARED].size;
     int64_t row = block[GROUP_M] + program->padding[0] + block[GROUP_N] + program->padding[1];
     int bits = dtype_info[dtype_info[plan->fusion->ops[0].body->type].compute].bits;
-    return (KernelMemory){.shared_bytes = 2 * block[GROUP_K] * row * bits / 8};
+    return (KernelMemory){.shared_bytes = plan->rules->stages * block[GROUP_K] * row * bits / 8};
 }
 
 const Family matmul_family = {
     .name = "matmul",
     .template_path = "templates/matmul.cu",
-    .variants = (const char *const[]){"tiled", NULL},
+    .variants = (const char *const[]){"tiled", "three stages", NULL},
     .matches = matches,
     .rules = rules,
     .emit = emit,

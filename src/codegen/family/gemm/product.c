@@ -284,8 +284,37 @@ static void emit_factor(StrBuf *out, const Scope *scope, const Product *product,
     }
 }
 
+/* Up to the positions of its axes. */
+static void emit_opening(StrBuf *out, int factor, OperandWay way)
+{
+    const char *rows = group_variable(factor ? GROUP_N : GROUP_M);
+    if (way == OPERAND_COPIED)
+        strbuf_printf(out,
+                      "    static __device__ __forceinline__ const Value *at(const Tensors &t, Index batch, Index %s, "
+                      "Index k)\n    {\n        (void)batch;\n",
+                      rows);
+    else
+        strbuf_printf(out,
+                      "    static __device__ __forceinline__ void read(const Tensors &t, Index batch, Index %s, Index k, "
+                      "Value (&v)[VECTOR])\n    {\n        (void)batch;\n",
+                      rows);
+}
+
+/* A vector of elements of an access: where it lies, or its way into registers. */
+static void emit_vector(StrBuf *out, const Scope *scope, const Access *access, OperandWay way)
+{
+    static const char *const begins[] = {[OPERAND_LOADED] = "load_vector<VECTOR>(t.in%d, ",
+                                         [OPERAND_STREAMED] = "stream_vector<VECTOR>(t.in%d, ",
+                                         [OPERAND_COPIED] = "return t.in%d + ("};
+    Affine offset = access_offset(access);
+    strbuf_puts(out, "        ");
+    strbuf_printf(out, begins[way], input_position(scope->fusion, access->tensor));
+    emit_affine(out, &offset, scope->axis);
+    strbuf_puts(out, way == OPERAND_COPIED ? ");\n" : ", v);\n");
+}
+
 void product_emit_operand(StrBuf *out, const Scope *scope, const Product *product, int factor, int vector,
-                          bool once)
+                          OperandWay way)
 {
     int rows = factor ? GROUP_N : GROUP_M;
     bool along_k = product_along_k(scope->fusion, product, factor);
@@ -293,22 +322,13 @@ void product_emit_operand(StrBuf *out, const Scope *scope, const Product *produc
                   "\nstruct Operand%c {\n    static constexpr bool ALONG_K = %s;\n    static constexpr int "
                   "VECTOR = %d;\n",
                   "AB"[factor], along_k ? "true" : "false", vector);
-    strbuf_printf(
-        out,
-        "    static __device__ __forceinline__ void read(const Tensors &t, Index batch, Index %s, Index k, "
-        "Value (&v)[VECTOR])\n    {\n        (void)batch;\n",
-        group_variable(rows));
+    emit_opening(out, factor, way);
     uint32_t used = product_factor_axes(product, factor);
     product_emit_positions(out, scope, product, GROUP_BATCH, "batch", used);
     product_emit_positions(out, scope, product, rows, group_variable(rows), used);
     product_emit_positions(out, scope, product, GROUP_K, "k", used);
-    if (vector > 1 || (once && !product->guard)) {
-        const Access *access = &product->factor[factor]->access;
-        Affine offset = access_offset(access);
-        strbuf_printf(out, "        %s_vector<VECTOR>(t.in%d, ", once ? "stream" : "load",
-                      input_position(scope->fusion, access->tensor));
-        emit_affine(out, &offset, scope->axis);
-        strbuf_puts(out, ", v);\n");
+    if (vector > 1 || (way == OPERAND_STREAMED && !product->guard)) {
+        emit_vector(out, scope, &product->factor[factor]->access, way);
     } else {
         strbuf_puts(out, "        v[0] = ");
         emit_factor(out, scope, product, factor);

@@ -76,9 +76,15 @@ void product_emit_sizes(StrBuf *out, const Product *product, const int64_t *bloc
 void product_emit_positions(StrBuf *out, const Scope *scope, const Product *product, int group,
                             const char *flat, uint32_t used);
 
-/* `struct OperandA` or B, which reads `vector` elements of the factor. `once`: no other thread reads them; it is an access. */
+typedef enum OperandWay {
+    OPERAND_LOADED,     // into registers;
+    OPERAND_STREAMED,   // likewise, and no other thread reads it: it is an access
+    OPERAND_COPIED      // to shared memory: an access of aligned vectors
+} OperandWay;
+
+/* `struct OperandA` or B, which reads `vector` elements of the factor, or says where they lie. */
 void product_emit_operand(StrBuf *out, const Scope *scope, const Product *product, int factor, int vector,
-                          bool once);
+                          OperandWay way);
 
 /* `finish`: the epilogue of one element of C; `finish_vector`: of QN neighbours along n, stored as vectors if so. `kept`: their
    totals are what the sum is rounded to. */
