@@ -12,7 +12,7 @@ enum {
     MAX_PARTS = 256,    // of a split reduction
     DEEP_OUTPUTS = 256, // at least, of a reduction
     DEEP_TERMS = 16,    // of at least so many terms for each of them
-    FEW_WAVES = 2,      // of a packed product's blocks: more of them may fill the last wave, or fewer be larger
+    FEW_WAVES = 2,      // of a product's blocks: more of them may fill the last wave, or fewer be larger
     PRODUCT_PARTS = 32,
     MIN_CHUNK = 128,    // points of a row whose statistics are taken together
     CHUNK_SIZES = 4,    // each four times the one before
@@ -212,7 +212,7 @@ static void add_splits(Planner *planner, ChoiceList *list, const Choice *before,
         2 * (int64_t)planner->device->sm_count / (dealt ? dealt : 1);   // SMs without a block, for each block
     if (deep)
         idle = 2 * planner->device->sm_count;   // a block for each part: its outputs share what it reads
-    bool short_of_blocks = packed && best->program.perf.waves < FEW_WAVES;
+    bool short_of_blocks = (packed || best->family->tiles_both) && best->program.perf.waves < FEW_WAVES;
     for (int64_t parts = 2; parts <= MAX_PARTS; parts *= 2)
         if ((parts <= 2 * idle && parts * 4 > idle) ||   // fewer parts would leave most SMs idle still
             (short_of_blocks && parts <= PRODUCT_PARTS))

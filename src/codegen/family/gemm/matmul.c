@@ -273,6 +273,7 @@ const Family matmul_family = {
     .name = "matmul",
     .template_path = "templates/matmul.cu",
     .variants = (const char *const[]){"tiled", "three stages", NULL},
+    .tiles_both = true,
     .matches = matches,
     .rules = rules,
     .emit = emit,
