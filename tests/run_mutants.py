@@ -83,6 +83,8 @@ CASES = {
     "depthwise": [("filter", "f32", dict(M=5, N=17)), ("filter_strided", "f16", dict(M=3, N=21)), ("filter_channels", "f32", dict(M=17, N=13)),
                   ("filter_turned", "f32", dict(M=41, N=33)), ("filter_row", "f64", dict(M=7, N=300)),
                   ("filter_channels", "f16", dict(M=16, N=9))],
+    "strip": [("strip", "f32", dict(M=5, N=19)), ("strip", "f16", dict(M=3, N=24)), ("strip_strided", "f16", dict(M=3, N=12)),
+              ("strip_channels", "f32", dict(M=17, N=13)), ("strip_channels", "f16", dict(M=66, N=9)), ("strip_strided", "f64", dict(M=2, N=9))],
     "filter_direct": [("filter_gradient", "f32", dict(M=3, N=19, K=5)), ("filter_gradient", "bf16", dict(M=5, N=24, K=9)),
                       ("filter_gradient_apart", "f32", dict(M=3, N=13, K=5)), ("filter_gradient_lines", "f32", dict(M=9, N=19, K=5))],
     "filter_gemm": [("filter_gradient_16", "f16", dict(M=5, N=24, K=3)), ("filter_gradient_16", "bf16", dict(M=4, N=15, K=7)),
@@ -117,7 +119,7 @@ CASES = {
 }
 # Where neither the width of a warp nor clusters matter, one device tells as much as several.
 DEVICES = collections.defaultdict(lambda: ("a100", "mi50"), gemm=(SMALL,), bulk=(SMALL,), wgmma=(SMALL,), skinny=("h200",),
-                                  toeplitz=(SMALL,), depthwise=("h200",), filter_direct=("a100",), filter_gemm=("a100",),
+                                  toeplitz=(SMALL,), depthwise=("h200",), strip=("h200",), filter_direct=("a100",), filter_gemm=("a100",),
                                   reduce=("a100",), window=("a100",), rowwise=("a100",),
                                   permute=("a100",))
 TEXT_DEVICE = collections.defaultdict(lambda: "a100", gemm="h200", skinny="h200", toeplitz=SMALL, bulk=SMALL, wgmma=SMALL)
@@ -165,6 +167,11 @@ TEXTS = {
                   "input x[3, 7, 6, 33] : f32  input w[3, 3, 33, 2] : f32  y[n, h:7, v:6, c, m] = sum[r, s](pad(x[n, h + r - 1, v + s - 1, c], 0) * w[r, s, c, m])  output y",
                   "input x[2, 2, 40, 3] : f32  input w[2, 3, 3] : f32  y[n, c, h:40, v:3] = sum[r, s](pad(x[n, c, h + r - 1, v + s - 1], 0) * w[c, r, s])  output y",
                   "input x[2, 8, 40] : bf16  input w[8, 4] : bf16  y[n, c, v:40] = sum[s](pad(x[n, c, v + s - 3], 0) * w[c, s])  output y : bf16"],
+    "strip": ["input x[2, 3, 268] : f32  input w[3, 3] : f32  y[n, c, v:266] = sum[s](x[n, c, v + s] * w[c, s])  output y",
+              "input x[70, 1, 9, 12] : f16  input w[1, 3, 3] : f16  y[n, c, h:9, v:12] = sum[r, s](pad(x[n, c, h + r - 1, v + s - 1], 0) * w[c, r, s])  output y : f16",
+              "input x[2, 259, 40] : f16  input w[3, 40] : f16  y[n, v:257, c] = sum[s](x[n, v + s, c] * w[s, c])  output y : f16",
+              "input x[3, 7, 6, 33] : f32  input w[3, 3, 33, 2] : f32  y[n, h:7, v:6, c, m] = sum[r, s](pad(x[n, h + r - 1, v + s - 1, c], 0) * w[r, s, c, m])  output y",
+              "input x[2, 2, 27, 20] : f32  input w[2, 2, 3] : f32  y[n, c, h:9, v:8] = sum[r, s](x[n, c, 3 * h + r, 2 * v + 2 * s] * w[c, r, s])  output y"],
     "filter_direct": ["input x[3, 2, 31, 19] : f32  input d[3, 2, 9, 17] : f32  dw[c, r:7, s:3] = sum[n, h, v](d[n, c, h, v] * pad(x[n, c, 2 * h + r + 3, v + s - 1], 0))  output dw",
                       "input x[3, 2, 16, 19] : f32  input d[3, 2, 9, 17] : f32  dw[c, r:7, s:3] = sum[n, h, v](d[n, c, h, v] * pad(x[n, c, h + 2 * r - 3, v + s - 1], 0))  output dw",
                       "input x[8, 1, 428] : f32  input d[8, 1, 412] : f32  dw[c, r:4, s:17] = sum[h, v](d[c, h, v] * pad(x[c, h + r - 3, v + s], 0))  output dw",

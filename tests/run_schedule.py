@@ -49,6 +49,7 @@ NEIGHBOURS = ["bulk/neighbours"]   # where tiles fill the device, a small one
 PART = ["wgmma/three stages", "wgmma/four stages"]
 COLUMNS, ROWS = (["skinny/column", "skinny/column-cluster"], ["skinny/row", "skinny/row-cluster"])
 LINES, CHANNELS = (["depthwise/lines"], ["depthwise/channels"])
+STRIPS, STRIPS_OF_CHANNELS = (["strip/lines"], ["strip/channels"])
 TOEPLITZ = [f"toeplitz/{kind}" for kind in ("16 images", "8 images", "4 images", "2 images", "1 image")]
 LARGE = ["rowwise/block", "rowwise/cluster", "rowwise/memory", "rowwise/shared", "rowwise/shared-cluster",
          "rowwise/pairs-cluster", "rowwise/ahead"]
@@ -154,6 +155,10 @@ PROGRAMS = [
     (depthwise("5, 7, 21, 37", "7, 9, 5", "n, c, h:11, v:19", "n, c, 2*h + r - 4, 2*v + s - 2", "c, r, s"), LINES),
     (depthwise("5, 14, 20, 40", "9, 9, 40", "n, h:14, v:20, c", "n, h + r - 4, v + s - 4, c", "r, s, c"), CHANNELS),
     (depthwise("3, 14, 20, 17", "9, 9, 17", "n, h:14, v:20, c", "n, h + r - 4, v + s - 4, c", "r, s, c"), CHANNELS),
+    (depthwise("3, 20, 32, 32", "20, 5, 5", "n, c, h:32, v:32", "n, c, h + r - 2, v + s - 2", "c, r, s"), STRIPS),
+    (depthwise("5, 7, 21, 37", "7, 3, 5", "n, c, h:11, v:19", "n, c, 2*h + r - 2, 2*v + s - 2", "c, r, s", "f16"), STRIPS),
+    (depthwise("5, 14, 20, 40", "3, 3, 40", "n, h:14, v:20, c", "n, h + r - 1, v + s - 1, c", "r, s, c", "f16"), STRIPS_OF_CHANNELS),
+    (depthwise("3, 14, 18, 17", "5, 5, 17", "n, h:14, v:18, c", "n, h + r - 2, v + s - 2, c", "r, s, c"), STRIPS_OF_CHANNELS),
     (product(256, 256, 128), MATMUL), (product(100, 90, 70), ["matmul/tiled"]), (product(200, 328, 134), MATMUL),
     (product(200, 328, 140, turned=True), MATMUL), (product(256, 512, 256, "i32", True), MATMUL),
     (product(256, 512, 512, "f16"), PRODUCTS), (product(200, 328, 264, "bf16"), PRODUCTS),

@@ -149,6 +149,20 @@ PROGRAMS = [
         input x[M, 4, N + 4] : {T}  input w[4, 9] : {T}
         y[n, c, v:N] = sum[s](pad(x[n, c, v + 2 * s - 2], 0) * w[c, s])
         output y : {T}"""),
+    Program("strip", "strip", REAL, {"M": ("channel", 5), "N": ("along", 19)}, """
+        input x[3, M, 21, N] : {T}  input w[M, 5, 3] : {T}  input b[M] : {T}  input z[3, M, 21, N] : {T}
+        t[n, c, h:21, v:N] = sum[r, s](pad(x[n, c, h + r - 2, v + s - 1], 0) * w[c, r, s])
+        y[n, c, h, v] = max(t[n, c, h, v] + b[c], 0) + z[n, c, h, v]
+        output y : {T}"""),
+    Program("strip_strided", "strip", REAL, {"M": ("batch", 3), "N": ("along", 12)}, """
+        input x[M, 3, 41, 2 * N] : {T}  input w[3, 2, 4, 3] : {T}
+        y[n, c, m, h:18, v:N] = sum[r, s](pad(x[n, c, 2 * h + 3 * r - 5, 2 * v + s - 1], 0) * w[c, m, r, s])
+        output y : {T}"""),
+    Program("strip_channels", "strip", REAL, {"M": ("channel", 16), "N": ("along", 13)}, """
+        input x[2, 17, N, M] : {T}  input w[3, 4, M] : {T}  input b[M] : {T}
+        t[n, h:17, v:N, c] = sum[r, s](pad(x[n, h + r - 1, v + s - 2, c], 0) * w[r, s, c])
+        y[n, h, v, c] = t[n, h, v, c] + b[c]
+        output y : {T}"""),
     Program("filter_gradient", "filter_direct", REAL, {"M": ("image", 3), "N": ("column", 19), "K": ("tap along", 5)}, """
         input x[M, 2, 9, N] : {T}  input d[M, 2, 9, N] : {T}
         dw[c, r:3, s:K] = sum[n, h, v](d[n, c, h, v] * pad(x[n, c, h + r - 1, v + s - 2], 0))

@@ -45,6 +45,7 @@ const Family *const families[] = {
     &skinny_family,
     &toeplitz_family,
     &window_family,
+    &strip_family,
     &depthwise_family,
     &filter_direct_family,
     &filter_gemm_family,

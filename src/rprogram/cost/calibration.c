@@ -30,6 +30,13 @@ const Calibration calibration = {
                   .thread_instructions = 150,
                   .element_instructions = 0.7,
                   .output_instructions = 30},
+    // tuning-log 70
+    .strip = {.threads = 128,
+              .step_instructions = 16,
+              .element_instructions = 1.5,
+              .output_instructions = 2,
+              .step_knee = 3,
+              .tail_share = 0.3},
     .depthwise_copy_instructions = 24,
     .matmul = {.streamed_elements = 1 << 20},                 // tuning-log 38
     .skinny = {.sum_cycles = 200},                            // tuning-log 58

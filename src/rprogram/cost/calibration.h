@@ -31,6 +31,11 @@ typedef struct Calibration {
     WindowFit window, staged_window, depthwise;
     double depthwise_copy_instructions;   // to find a piece of an image, and its place in shared memory
     struct {
+        int threads;   // of a block
+        double step_instructions;   // of a thread for a row of the input, beside its elements
+        double element_instructions, output_instructions, step_knee, tail_share;   // TileRules
+    } strip;
+    struct {
         int streamed_elements;       // of the large factor of a product of few rows: no tiles from there on
     } matmul;
     struct {

@@ -305,11 +305,12 @@ static double soft_max(double a_us, double b_us, double knee)
 }
 
 /* What comes from memory passes L1 while it is waited for; what is read once more from there is read to compute. */
-static double steps_time_us(const PerfEstimate *perf)
+static double steps_time_us(const KernelCounts *kernel, const PerfEstimate *perf)
 {
     double again = 1 - at_most(perf->dram_load_bytes / at_least(perf->shared_load_bytes, 1), 1);
     double computing_us = perf->compute_us + perf->special_us + again * perf->shared_us;
-    return soft_max(at_least(perf->dram_us, perf->l2_us), computing_us, calibration.step_knee);
+    double knee = kernel->rules->step_knee > 0 ? kernel->rules->step_knee : calibration.step_knee;
+    return soft_max(at_least(perf->dram_us, perf->l2_us), computing_us, knee);
 }
 
 /* The largest term, and what shows of the others beside it. */
@@ -330,7 +331,7 @@ static double throughput_time_us(const KernelCounts *kernel, PerfEstimate *perf)
         return both_us;
     }
     if (kernel->rules->schedule.pace == PACE_BY_STEPS) {
-        double both_us = at_least(steps_time_us(perf), largest_us);
+        double both_us = at_least(steps_time_us(kernel, perf), largest_us);
         perf->unhidden_us = both_us - largest_us;
         return both_us;
     }

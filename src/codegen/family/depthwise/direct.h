@@ -1,6 +1,7 @@
-// What the two halves of the direct kernels share: which program is constructed, and how it lies in shared
-// memory.
+// What the halves of the direct kernels share: which program is constructed, what it reads, and how it lies in
+// shared memory; and what kernels that slide down an image share with them.
 #pragma once
+#include "codegen/cuda/expr.h"
 #include "codegen/family/depthwise/shape.h"
 #include "codegen/family/family.h"
 
@@ -31,6 +32,24 @@ Slide slide_down(const Depthwise *shape);
 /* The tile's dimension that the axis moves; one of its size where there is none. */
 Dim direct_dim(const DataTile *tile, int axis);
 
+/* Is the fusion one, and its image a plane or a line? */
+bool direct_find(const Fusion *fusion, Depthwise *shape);
+
+/* Which positions of the image an access knows. */
+typedef enum Positions { OF_INPUTS, OF_TAPS, OF_OUTPUTS } Positions;
+
+/* The space's axes; what the access moves; what the epilogue reads and all outputs. */
+void direct_add_axes(TileSpace *space, const Depthwise *shape);
+DataTile direct_tile(const Fusion *fusion, const Depthwise *shape, const Access *access, Positions of);
+void direct_add_outer_tiles(TileSpace *space, const Fusion *fusion, const Depthwise *shape);
+
+/* Every input is under some window. */
+bool direct_reads_all(const Depthwise *shape);
+
+/* Do all places from which pieces are read lie at multiples of `piece`, with their neighbours along `inner`
+   behind them? */
+bool direct_reads_pieces(const Fusion *fusion, const Depthwise *shape, int inner, int64_t piece);
+
 /* Shared memory of a block: images, one place after the other the sums, then the filters, then a word of each
    warp: whether one of them holds what is no finite number. */
 typedef struct DirectLayout {
@@ -41,6 +60,14 @@ typedef struct DirectLayout {
     int64_t filters_at, spoilt_at, bytes;
 } DirectLayout;
 DirectLayout direct_layout(const TileRules *rules, const RTile *block);
+
+/* Parts of a parameter block: sizes, where an image lies, a tap; positions of those axes of images and filters
+   that are `used`. */
+void direct_emit_problem(StrBuf *out, const Depthwise *shape);
+void direct_emit_image(StrBuf *out, const Scope *scope, const Depthwise *shape);
+void direct_emit_tap(StrBuf *out, const Scope *scope, const Depthwise *shape);
+void direct_emit_groups(StrBuf *out, const char *indent, const Scope *scope, const Depthwise *shape,
+                        uint32_t used);
 
 /* Family.emit */
 void direct_emit(StrBuf *out, const KernelPlan *plan);

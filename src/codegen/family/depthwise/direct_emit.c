@@ -7,7 +7,7 @@
 
 static const char *truth(bool value) { return value ? "true" : "false"; }
 
-static void emit_problem(StrBuf *out, const Depthwise *shape)
+void direct_emit_problem(StrBuf *out, const Depthwise *shape)
 {
     Slide down = slide_down(shape), along = slide_along(shape);
     strbuf_printf(out,
@@ -71,13 +71,13 @@ static void emit_layout(StrBuf *out, const KernelPlan *plan)
                   layout.filters_at, layout.spoilt_at);
 }
 
-/* Positions of those axes of images and filters that are `used`. */
-static void emit_groups(StrBuf *out, const Scope *scope, const Depthwise *shape, uint32_t used)
+void direct_emit_groups(StrBuf *out, const char *indent, const Scope *scope, const Depthwise *shape,
+                        uint32_t used)
 {
     const AxisGroup *batch = &shape->batch, *channel = &shape->channel, *multiplier = &shape->multiplier;
-    emit_group_positions(out, "    ", "batch", scope, batch, used);
-    emit_group_positions(out, "    ", "channel", scope, channel, used);
-    emit_group_positions(out, "    ", "multiplier", scope, multiplier, used);
+    emit_group_positions(out, indent, "batch", scope, batch, used);
+    emit_group_positions(out, indent, "channel", scope, channel, used);
+    emit_group_positions(out, indent, "multiplier", scope, multiplier, used);
 }
 
 /* Where the groups' axes lead; the image's own are left out. */
@@ -91,7 +91,7 @@ static Affine image_form(const Depthwise *shape)
     return form;
 }
 
-static void emit_image(StrBuf *out, const Scope *scope, const Depthwise *shape)
+void direct_emit_image(StrBuf *out, const Scope *scope, const Depthwise *shape)
 {
     const Tensor *tensor = factor_access(shape->x)->tensor;
     Affine form = image_form(shape);
@@ -99,7 +99,7 @@ static void emit_image(StrBuf *out, const Scope *scope, const Depthwise *shape)
                 "\n// The first element of an image's first line.\n"
                 "__device__ __forceinline__ const X *image(const Tensors &t, Index batch, Index channel)\n{\n"
                 "    (void)batch, (void)channel;\n");
-    emit_groups(out, scope, shape, affine_axes(&form));
+    direct_emit_groups(out, "    ", scope, shape, affine_axes(&form));
     strbuf_printf(out, "    return t.in%d + (", input_position(scope->fusion, tensor));
     emit_affine(out, &form, scope->axis);
     strbuf_puts(out, ");\n}\n");
@@ -111,7 +111,7 @@ static const char *tap_name(Arena *arena, const ImageAxis *axis, const char *nam
     return axis->taps_turned ? arena_printf(arena, "(%" PRId64 " - %s)", axis->taps - 1, name) : name;
 }
 
-static void emit_tap(StrBuf *out, const Scope *scope, const Depthwise *shape)
+void direct_emit_tap(StrBuf *out, const Scope *scope, const Depthwise *shape)
 {
     static const char *const names[] = {"k", "l"};
     Scope tap = *scope;
@@ -122,7 +122,7 @@ static void emit_tap(StrBuf *out, const Scope *scope, const Depthwise *shape)
     strbuf_puts(out, "\n__device__ __forceinline__ A tap(const Tensors &t, Index channel, Index multiplier, "
                      "Index k, Index l)"
                      "\n{\n    (void)channel, (void)multiplier, (void)k, (void)l;\n");
-    emit_groups(out, scope, shape, expr_axes(shape->w));
+    direct_emit_groups(out, "    ", scope, shape, expr_axes(shape->w));
     strbuf_puts(out, "    return ");
     emit_expr(out, &tap, shape->w);
     strbuf_puts(out, ";\n}\n");
@@ -137,7 +137,7 @@ static void emit_finish(StrBuf *out, const Scope *scope, const Depthwise *shape)
                      "Index multiplier,\n"
                      "                                       Index down, Index along, A total)\n{\n"
                      "    (void)batch, (void)channel, (void)multiplier, (void)down, (void)along;\n");
-    emit_groups(out, scope, shape, epilogue_axes(scope->fusion) | store_axes(scope->fusion));
+    direct_emit_groups(out, "    ", scope, shape, epilogue_axes(scope->fusion) | store_axes(scope->fusion));
     emit_epilogue(out, "    ", &output, "total");
     emit_stores(out, "    ", &output);
     strbuf_puts(out, "}\n");
@@ -153,10 +153,10 @@ void direct_emit(StrBuf *out, const KernelPlan *plan)
     strbuf_printf(out, "using X = %s;\n", memory_type(factor_access(shape.x)->tensor->dtype));
     strbuf_printf(out, "using A = %s;   // of products and sums\n",
                   value_type(plan->fusion->ops[0].body->type));
-    emit_problem(out, &shape);
+    direct_emit_problem(out, &shape);
     emit_tiles(out, plan);
     emit_layout(out, plan);
-    emit_image(out, &scope, &shape);
-    emit_tap(out, &scope, &shape);
+    direct_emit_image(out, &scope, &shape);
+    direct_emit_tap(out, &scope, &shape);
     emit_finish(out, &scope, &shape);
 }

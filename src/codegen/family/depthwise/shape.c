@@ -259,3 +259,17 @@ int64_t image_pairs_together(const ImageAxis *axis, int64_t lines)
     several.inputs += more, several.offset += more;
     return lines * image_pairs_inside(&several);
 }
+
+int depthwise_stores_together(const Fusion *fusion, int axis, int most)
+{
+    for (int i = 0; i < fusion->op_count; i++) {
+        Affine offset = access_offset(&fusion->ops[i].store);
+        for (int a = 0; a < MAX_AXES && fusion->ops[i].stored; a++)
+            while (most > 1 &&
+                   (a == axis ? offset.coef[a] != 1 || fusion->axes[a].extent % most : offset.coef[a] % most))
+                most /= 2;
+        while (most > 1 && fusion->ops[i].stored && offset.constant % most)
+            most /= 2;
+    }
+    return most;
+}

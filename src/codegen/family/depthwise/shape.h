@@ -52,3 +52,6 @@ int64_t image_pairs_inside(const ImageAxis *axis);
 /* The same where so many neighbouring outputs go on together, with every tap that one of them needs: of eight
    together 864 of 992. */
 int64_t image_pairs_together(const ImageAxis *axis, int64_t lines);
+
+/* Neighbours along an axis that are one aligned access in every output: a power of two, at most `most`. */
+int depthwise_stores_together(const Fusion *fusion, int axis, int most);

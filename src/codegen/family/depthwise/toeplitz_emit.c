@@ -98,23 +98,6 @@ static void emit_filter(StrBuf *out, const Scope *scope, const Toeplitz *toeplit
 
 // ---- what is stored ----
 
-/* Columns that are one aligned access in every output. */
-static int columns_of(const Fusion *fusion, const ImageAxis *column)
-{
-    int columns = MAX_VECTOR;
-    for (int i = 0; i < fusion->op_count; i++) {
-        Affine offset = access_offset(&fusion->ops[i].store);
-        for (int a = 0; a < MAX_AXES && fusion->ops[i].stored; a++)
-            while (columns > 1 &&
-                   (a == column->output ? offset.coef[a] != 1 || fusion->axes[a].extent % columns
-                                        : offset.coef[a] % columns))
-                columns /= 2;
-        while (columns > 1 && fusion->ops[i].stored && offset.constant % columns)
-            columns /= 2;
-    }
-    return columns;
-}
-
 static void emit_finish(StrBuf *out, Scope *scope, const Toeplitz *toeplitz)
 {
     const Fusion *fusion = scope->fusion;
@@ -181,7 +164,7 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Toeplitz *
         out,
         "constexpr bool PIECES = %s;   // 8 neighbours in a row of the image are one aligned access\n"
         "constexpr int QN = %d;   // columns of outputs that are one aligned access\n",
-        toeplitz_reads_pieces(toeplitz) ? "true" : "false", columns_of(plan->fusion, column));
+        toeplitz_reads_pieces(toeplitz) ? "true" : "false", depthwise_stores_together(plan->fusion, column->output, MAX_VECTOR));
 }
 
 void toeplitz_emit(StrBuf *out, const KernelPlan *plan)

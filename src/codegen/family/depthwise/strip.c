@@ -1,0 +1,207 @@
+// strip: depthwise filters that fit into registers. A thread goes down a strip of an image.
+#include "codegen/family/depthwise/strip.h"
+
+#include "base/checked.h"
+#include "rprogram/cost/calibration.h"
+#include "rtile/space.h"
+
+enum {
+    LEAST_WIDTH = 4,   // outputs of a thread side by side
+    MOST_WIDTH = 8,
+    MOST_LANES = 2,     // channels of a thread
+    LEAST_HEIGHT = 14,  // rows of outputs: beside fewer the rows that two threads read are too many
+    MOST_PARTS = 4,     // of a column of outputs
+    MAX_TAPS = 49,        // in registers: 7 x 7
+    MAX_REGISTERS = 255,
+    MAX_WIDE_REGISTERS = 168,   // so that an SM has room for 12 warps
+    MAX_WALK = 3000,            // multiply-adds until sums lie in the same registers again: 48 KB of code
+    LEAST_THREADS = 128,
+    WARP_CHANNELS = 32,   // threads side by side, where they lie along channels
+    WHOLE_LINE = 256,     // outputs of a line that a block does not cut
+    ACCESS_BYTES = 16,
+};
+
+static int64_t all_taps(const Depthwise *shape) { return slide_down(shape).taps * slide_along(shape).taps; }
+
+static bool matches(const Fusion *fusion, const DeviceSpec *device)
+{
+    (void)device;
+    Depthwise shape;
+    return direct_find(fusion, &shape) && all_taps(&shape) <= MAX_TAPS &&
+           slide_along(&shape).outputs >= LEAST_WIDTH;
+}
+
+// ---- what it reads and writes ----
+
+static bool reads_pieces(const Fusion *fusion, const Depthwise *shape, bool channels_last, int64_t piece)
+{
+    const ImageAxis *along = &shape->image[shape->image_count - 1];
+    return channels_last ? direct_reads_pieces(fusion, shape, axis_group_innermost(&shape->channel), piece)
+                         : along->x_stride == 1 && direct_reads_pieces(fusion, shape, along->output, piece);
+}
+
+static StripWay find_way(const Fusion *fusion, const Depthwise *shape)
+{
+    const AxisGroup *channel = &shape->channel;
+    const Access *x = factor_access(shape->x);
+    bool last = axis_group_stride(channel, &shape->x_offset) == 1;
+    int inner = last ? axis_group_innermost(channel) : shape->image[shape->image_count - 1].output;
+    StripWay way = {.channels_last = last, .piece = 8 * ACCESS_BYTES / dtype_info[x->tensor->dtype].bits};
+    while (way.piece > 1 && !reads_pieces(fusion, shape, last, way.piece))
+        way.piece /= 2;
+    way.stored = depthwise_stores_together(fusion, inner, MOST_WIDTH);
+    return way;
+}
+
+static void add_tiles(TileSpace *space, const Fusion *fusion, const Depthwise *shape)
+{
+    const Expr *factors[] = {shape->x, shape->w};
+    for (int i = 0; i < 2; i++) {
+        DataTile *tile = &space->tiles[space->tile_count++];
+        *tile = direct_tile(fusion, shape, factor_access(factors[i]), i ? OF_TAPS : OF_INPUTS);
+        tile->apart |= !direct_reads_all(shape);
+    }
+    direct_add_outer_tiles(space, fusion, shape);
+}
+
+static Schedule schedule_of(const Fusion *fusion, const TileSpace *space)
+{
+    Schedule schedule = {.pace = PACE_BY_STEPS};
+    schedule_load(&schedule,
+                  (Move){.tiles = space_inputs(space), .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
+    schedule_reduce(&schedule, schedule_ops(fusion, true));
+    schedule_map(&schedule, schedule_ops(fusion, false));
+    schedule_store(&schedule,
+                   (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
+    return schedule;
+}
+
+// ---- rules ----
+
+/* The tile of a thread. */
+typedef struct StripTile {
+    int64_t lanes, width, height;
+} StripTile;
+
+/* Rows of outputs that a row of the input leads to: 5 under 5 taps, 3 if windows move by 2. */
+static int64_t open_rows(const Slide *down) { return (down->taps - 1) * down->dilation / down->step + 1; }
+
+/* The filter, the sums under way, and rows of the input: those that are on their way as they are in memory, and
+   one widened. */
+static int64_t registers_of(const Fusion *fusion, const Depthwise *shape, const StripTile *tile)
+{
+    enum { COUNTERS = 28 };
+    Slide down = slide_down(shape);
+    int64_t reach = tile->lanes * image_reach(&shape->image[shape->image_count - 1], tile->width);
+    int64_t values = tile->lanes * (all_taps(shape) + open_rows(&down) * tile->width) + reach;
+    return COUNTERS + values * dtype_info[fusion->ops[0].body->type].bits / 32 +
+           STRIP_AHEAD * ceil_div(reach * dtype_info[factor_access(shape->x)->tensor->dtype].bits, 32);
+}
+
+/* A block's images lie side by side in memory: they are of one batch position, unless it has too few. */
+static void set_threads(TileRules *rules, const StripWay *way, const StripTile *tile)
+{
+    AxisRule *each = rules->rule[LEVEL_REGISTER], *block = rules->rule[LEVEL_SHARED];
+    const Axis *axes = rules->space.axes;
+    int64_t channels = way->channels_last ? tile->lanes * WARP_CHANNELS : 1;
+    int64_t line = round_up(axes[ALONG].extent, tile->width);
+    int64_t strips =
+        axes[CHANNEL].extent / tile->lanes * (line / tile->width) * ceil_div(axes[DOWN].extent, tile->height);
+    each[CHANNEL] = (AxisRule){tile->lanes, tile->lanes};
+    each[MULTIPLIER] = each[BATCH] = block[MULTIPLIER] = (AxisRule){1, 1};
+    each[DOWN] = (AxisRule){tile->height, tile->height};
+    each[ALONG] = (AxisRule){tile->width, tile->width};
+    block[CHANNEL] =
+        (AxisRule){smaller(channels, round_up(axes[CHANNEL].extent, tile->lanes)), calibration.strip.threads};
+    block[BATCH] = (AxisRule){1, strips < LEAST_THREADS ? LEAST_THREADS : 1};
+    block[DOWN] = (AxisRule){tile->height, round_up(axes[DOWN].extent, tile->height)};
+    block[ALONG] =
+        (AxisRule){way->channels_last || line > WHOLE_LINE ? tile->width : line, smaller(line, WHOLE_LINE)};
+    for (int a = DOWN_TAP; a <= ALONG_TAP; a++)
+        each[a] = block[a] = (AxisRule){axes[a].extent, axes[a].extent};
+}
+
+/* Accesses of a thread to a row of the input: of 8 columns under 4 outputs and 5 taps 2, 4 and 2. */
+static int64_t row_accesses(const Slide *along, const StripWay *way, int64_t width, int64_t reach)
+{
+    int64_t accesses = 0, piece;
+    for (int64_t column = 0; column < reach; column += piece, accesses++)
+        for (piece = strip_piece(way, width, along->step);
+             (along->offset + column) % piece != 0 || column + piece > reach;)
+            piece /= 2;
+    return accesses;
+}
+
+/* Each access of a warp touches all lines that the warp's outputs lie in. */
+static double lines_of(const Depthwise *shape, const StripWay *way, const StripTile *tile)
+{
+    Slide along = slide_along(shape);
+    int64_t reach = image_reach(&shape->image[shape->image_count - 1], tile->width);
+    if (way->channels_last)
+        return 0;
+    return (double)(row_accesses(&along, way, tile->width, reach) * tile->width * along.step) / (double)reach;
+}
+
+/* Is its code short enough, and are there warps enough to wait for each other? Rows that only part of the
+   filter meets are multiplied by all of it. */
+static bool set_tile(TileRules *rules, const Fusion *fusion, const Depthwise *shape, const StripWay *way,
+                     const StripTile *tile)
+{
+    Slide down = slide_down(shape);
+    int64_t rows = (tile->height - 1) * down.step + (down.taps - 1) * down.dilation + 1;
+    int64_t registers = registers_of(fusion, shape, tile);
+    if (registers > (tile->width == LEAST_WIDTH ? MAX_REGISTERS : MAX_WIDE_REGISTERS))
+        return false;
+    set_threads(rules, way, tile);
+    rules->register_overhead = (int)registers;
+    rules->space.tiles[0].lines = lines_of(shape, way, tile);
+    rules->thread_instructions = calibration.strip.step_instructions * (double)rows;
+    rules->space.flops *= (double)rows / (double)(tile->height * down.step);
+    return tile->lanes * tile->width * open_rows(&down) * all_taps(shape) <= MAX_WALK;
+}
+
+/* Strips of two widths and three heights. */
+static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+{
+    Depthwise shape;
+    direct_find(fusion, &shape);
+    StripWay way = find_way(fusion, &shape);
+    TileRules rules = {
+        .space = space_new(fusion, device),
+        .variant_name = strip_family.variants[way.channels_last],
+        .stages = 1,
+        .most_threads = calibration.strip.threads,
+        .ragged_warps = true,
+        .tail_share = calibration.strip.tail_share,
+        .input_buffers = 1,
+        .input_registers = 1,   // those of a row are counted beside, as sums are
+        .step_knee = calibration.strip.step_knee,
+        .element_instructions = calibration.strip.element_instructions * (way.channels_last ? 2 : 1),
+        .output_instructions = calibration.strip.output_instructions,
+    };
+    direct_add_axes(&rules.space, &shape);
+    add_tiles(&rules.space, fusion, &shape);
+    rules.schedule = schedule_of(fusion, &rules.space);
+    rules_choose(&rules, &way, sizeof way);
+    int count = 0;
+    int64_t lanes = way.channels_last ? smaller(way.piece, MOST_LANES) : 1;
+    for (int64_t width = LEAST_WIDTH; width <= MOST_WIDTH; width *= 2)
+        for (int64_t parts = 1; parts <= MOST_PARTS; parts *= 2) {
+            int64_t height = ceil_div(rules.space.axes[DOWN].extent, parts);
+            variants[count] = rules;
+            if ((parts == 1 || height >= LEAST_HEIGHT) &&
+                set_tile(&variants[count], fusion, &shape, &way, &(StripTile){lanes, width, height}))
+                count++;
+        }
+    return count;
+}
+
+const Family strip_family = {
+    .name = "strip",
+    .template_path = "templates/strip.cu",
+    .variants = (const char *const[]){"lines", "channels", NULL},
+    .whole_warps = true,
+    .matches = matches,
+    .rules = rules,
+    .emit = strip_emit,
+};

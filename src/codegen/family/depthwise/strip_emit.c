@@ -1,0 +1,105 @@
+// The parameter block of templates/strip.cu.
+#include <inttypes.h>
+
+#include "base/checked.h"
+#include "codegen/family/depthwise/strip.h"
+
+/* Along which outputs lie side by side. */
+static int inner_axis(const Depthwise *shape, const StripWay *way)
+{
+    return way->channels_last ? axis_group_innermost(&shape->channel)
+                              : shape->image[shape->image_count - 1].output;
+}
+
+/* Blocks of an SM that the registers must suffice for: as many as the model counts on, but of whole fours of
+   warps, since each of its four schedulers has its own registers. Of 14 warps one would have four: they get
+   what 12 can have, 168 instead of 128. */
+static int least_blocks(const KernelPlan *plan)
+{
+    enum { FOUR_WARPS = 128 };
+    return plan->program->perf.blocks_per_sm * plan->threads / FOUR_WARPS * FOUR_WARPS / plan->threads;
+}
+
+/* The largest power of two that divides both. */
+static int64_t common_power(int64_t a, int64_t b) { return (a | b) & -(a | b); }
+
+int64_t strip_piece(const StripWay *way, int64_t width, int64_t step)
+{
+    return way->channels_last ? 1 : common_power(width * step, way->piece);
+}
+
+static void emit_tiles(StrBuf *out, const KernelPlan *plan, const Depthwise *shape, const StripWay *way)
+{
+    const int64_t *block = plan->program->tile[LEVEL_SHARED].size,
+                  *each = plan->program->tile[LEVEL_REGISTER].size;
+    int64_t columns = strip_piece(way, each[ALONG], slide_along(shape).step);
+    strbuf_printf(out,
+                  "constexpr int TB = %" PRId64 ", TC = %" PRId64 ", BD = %" PRId64 ", BA = %" PRId64
+                  ";   // rTile, block\n",
+                  block[BATCH], block[CHANNEL], block[DOWN], block[ALONG]);
+    strbuf_printf(out,
+                  "constexpr int HEIGHT = %" PRId64 ", WIDTH = %" PRId64 ", LANES = %" PRId64
+                  ";   // rTile, registers: of a thread down, along, of channels\n",
+                  each[DOWN], each[ALONG], each[CHANNEL]);
+    strbuf_printf(
+        out, "constexpr int THREADS = %d, MIN_BLOCKS_PER_SM = %d;   // that registers must suffice for\n",
+        plan->threads, least_blocks(plan));
+    strbuf_printf(out, "constexpr int AHEAD = %d;   // rows of the input that are on their way\n",
+                  STRIP_AHEAD);
+    strbuf_printf(out,
+                  "constexpr bool CHANNELS_LAST = %s;   // neighbouring threads have neighbouring channels; "
+                  "else columns\n",
+                  way->channels_last ? "true" : "false");
+    strbuf_printf(
+        out, "constexpr int PIECE = %" PRId64 ";   // columns of x that are one aligned access, at most\n",
+        columns);
+    strbuf_printf(out,
+                  "constexpr int QN = %" PRId64
+                  ";   // outputs that are one: side by side, or of neighbouring channels\n",
+                  common_power(each[way->channels_last ? CHANNEL : ALONG], way->stored));
+}
+
+static void emit_finish(StrBuf *out, Scope *scope, const Depthwise *shape, const StripWay *way)
+{
+    const Fusion *fusion = scope->fusion;
+    int inner = inner_axis(shape, way);
+    strbuf_puts(out,
+                "\n// The epilogue of QN outputs.\n"
+                "__device__ __forceinline__ void finish(const Tensors &t, Index batch, Index channel, Index "
+                "multiplier,\n"
+                "                                       Index down, Index along, const A (&totals)[QN])\n{\n"
+                "    (void)batch, (void)channel, (void)multiplier, (void)down, (void)along;\n");
+    scope->axis[shape->image[0].output] = "down";
+    scope->axis[shape->image[shape->image_count - 1].output] = "along";
+    const char *first = scope->axis[inner];
+    emit_output_vectors(out, "    ", fusion, "QN");
+    direct_emit_groups(out, "    ", scope, shape, epilogue_axes(fusion) | store_axes(fusion));
+    strbuf_puts(out, "    UNROLL for (int e = 0; e < QN; ++e) {\n        const A total = totals[e];\n");
+    strbuf_printf(out, "        [[maybe_unused]] const Index own = %s + e;\n", first);
+    scope->axis[inner] = "own";
+    emit_epilogue(out, "        ", scope, "total");
+    emit_vector_elements(out, "        ", fusion);
+    strbuf_puts(out, "    }\n");
+    scope->axis[inner] = first;
+    emit_vector_stores(out, "    ", scope, "QN");
+    strbuf_puts(out, "}\n");
+}
+
+void strip_emit(StrBuf *out, const KernelPlan *plan)
+{
+    Depthwise shape;
+    StripWay way;
+    depthwise_find(plan->fusion, &shape);
+    rules_chosen(plan->rules, &way, sizeof way);
+    Scope scope = {.fusion = plan->fusion, .wide = plan->wide};
+    for (int a = 0; a < plan->fusion->axis_count; a++)
+        scope.axis[a] = axis_names[a];
+    strbuf_printf(out, "using X = %s;\n", memory_type(factor_access(shape.x)->tensor->dtype));
+    strbuf_printf(out, "using A = %s;   // of products and sums\n",
+                  value_type(plan->fusion->ops[0].body->type));
+    direct_emit_problem(out, &shape);
+    emit_tiles(out, plan, &shape, &way);
+    direct_emit_image(out, &scope, &shape);
+    direct_emit_tap(out, &scope, &shape);
+    emit_finish(out, &scope, &shape, &way);
+}

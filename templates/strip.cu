@@ -1,0 +1,228 @@
+// Depthwise convolution with a small filter: every output sums an image of its own channel under the filter
+// of that channel.
+//
+//   y[b, c, m, i, j] = sum[k, l](x[b, c, i*DOWN_STEP + k*DOWN_DILATION + DOWN_OFFSET, …] * w[c, m, k, l])
+//
+// A thread makes a strip of an image, WIDTH outputs wide and HEIGHT high, of LANES channels. It goes down the
+// input, keeps the filter in registers, and reads each row once, AHEAD rows before it is needed. A row is
+// multiplied by every row of the filter that leads from it to a row of outputs, so the sums of OPEN rows of
+// outputs are under way; the one that has met the last row of the filter is stored:
+//
+//   row of the input   outputs that its taps lead to: tap 0, 1, 2      WIDTH = 4, 3 x 3 taps
+//     5    . x x x x .     5 4 3      row 3 is stored
+//     6    . x x x x .     6 5 4      row 4
+//
+// Neighbouring threads read each other's columns besides, which L1 has then. Threads share nothing and never
+// wait for each other, so that some load while others multiply. Zeros outside of the image are multiplied,
+// too: to leave rows out would take a branch for each, beyond which nothing is asked for ahead.
+#include "prelude.cuh"
+
+namespace KERNEL {
+using namespace rollerc;
+
+// <rollerc: parameters>
+using Index = int;
+struct Tensors {
+    const float *in0;   // x[64, 384, 32, 32]
+    const float *in1;   // w[384, 5, 5]
+    float *out0;        // y[64, 384, 32, 32]
+};
+#define PARAMETERS const float *__restrict__ in0, const float *__restrict__ in1, float *__restrict__ out0
+#define TENSORS {in0, in1, out0}
+constexpr int SHARED_BYTES = 0;   // of a block
+using X = float;
+using A = float;   // of products and sums
+constexpr Index BATCH = 64, CHANNELS = 384, MULTIPLIERS = 1;   // a multiplier: filters of a channel
+constexpr int DOWN = 32, ALONG = 32;                           // outputs
+constexpr int ROWS = 32, COLUMNS = 32;                         // inputs
+constexpr int DOWN_TAPS = 5, ALONG_TAPS = 5;
+constexpr int DOWN_STEP = 1, DOWN_DILATION = 1, DOWN_OFFSET = -2;
+constexpr int ALONG_STEP = 1, ALONG_DILATION = 1, ALONG_OFFSET = -2;
+constexpr Index ROW_STRIDE = 32, COLUMN_STRIDE = 1;   // of x
+constexpr int TB = 16, TC = 1, BD = 32, BA = 32;      // rTile, block
+constexpr int HEIGHT = 32, WIDTH = 4, LANES = 1;   // rTile, registers: of a thread down, along, of channels
+constexpr int THREADS = 128, MIN_BLOCKS_PER_SM = 4;   // that registers must suffice for
+constexpr int AHEAD = 3;                              // rows of the input that are on their way
+constexpr bool CHANNELS_LAST = false;   // neighbouring threads have neighbouring channels; else columns
+constexpr int PIECE = 4;                // columns of x that are one aligned access, at most
+constexpr int QN = 4;                   // outputs that are one: side by side, or of neighbouring channels
+__device__ __forceinline__ const X *image(const Tensors &t, Index batch, Index channel)
+{
+    return t.in0 + (batch * 393216 + channel * 1024);
+}
+__device__ __forceinline__ A tap(const Tensors &t, Index channel, Index, Index k, Index l)
+{
+    return load(t.in1, channel * 25 + k * 5 + l);
+}
+__device__ __forceinline__ void finish(const Tensors &t, Index batch, Index channel, Index, Index down,
+                                       Index along, const A (&totals)[QN])
+{
+    store_vector<QN>(t.out0, batch * 393216 + channel * 1024 + down * 32 + along, totals);
+}
+// </rollerc>
+
+constexpr Index CHANNEL_BLOCKS = (CHANNELS + TC - 1) / TC;
+constexpr int DOWN_BLOCKS = (DOWN + BD - 1) / BD, ALONG_BLOCKS = (ALONG + BA - 1) / BA;
+constexpr int LAST_TAP = (DOWN_TAPS - 1) * DOWN_DILATION;   // rows below the first one
+constexpr int STEPS = (HEIGHT - 1) * DOWN_STEP + LAST_TAP + 1;
+constexpr int REACH = (WIDTH - 1) * ALONG_STEP + (ALONG_TAPS - 1) * ALONG_DILATION + 1;   // columns
+// After CYCLE rows the sums lie in the same registers again, and after ROUND rows the rows that come, too.
+constexpr int OPEN = LAST_TAP / DOWN_STEP + 1, CYCLE = OPEN * DOWN_STEP;
+constexpr int ROUND = (AHEAD + CYCLE - 1) / CYCLE * CYCLE;
+
+constexpr int STRIPS = TB * (TC / LANES) * (BD / HEIGHT) * (BA / WIDTH);   // of a block
+
+static_assert(STRIPS <= THREADS, "every strip has its thread");
+static_assert(TC % LANES == 0 && BD % HEIGHT == 0 && BA % WIDTH == 0 && CHANNELS % LANES == 0,
+              "strips are whole");
+static_assert(WIDTH * ALONG_STEP % PIECE == 0 && COLUMNS % PIECE == 0, "pieces are whole");
+static_assert((CHANNELS_LAST ? LANES : WIDTH) % QN == 0 && (CHANNELS_LAST || ALONG % QN == 0),
+              "and those of outputs");
+
+// Columns that the access at column p of a thread's reach has.
+constexpr int piece_at(int p)
+{
+    int columns = PIECE;
+    while ((ALONG_OFFSET + p) % columns != 0 || p + columns > REACH)
+        columns /= 2;
+    return columns;
+}
+
+// What a thread has of a row of the input, from column P of its reach on, piece by piece: beside 4 outputs
+// under 5 taps 2 + 4 + 2 columns. Outside of the image there are zeros. Narrow elements stay in words until
+// they are multiplied, so that none is waited for before.
+template <int P> struct InputRow {
+    static constexpr int COLUMNS_HERE = piece_at(P), COUNT = COLUMNS_HERE * LANES;
+    static constexpr int BYTES = COUNT * (int)sizeof(X), WORDS = (BYTES + 3) / 4;
+    union {
+        unsigned words[WORDS];
+        X elements[COUNT];
+    };
+    InputRow<P + COLUMNS_HERE> rest;
+
+    __device__ __forceinline__ void load(const X *row, int column, bool exists)
+    {
+        const X *from = row + P * COLUMN_STRIDE;
+        UNROLL for (int i = 0; i < WORDS; ++i)
+            words[i] = 0;
+        if (exists & inside(column + P, COLUMNS)) {   // one condition: a predicate of the load, and no branch
+            if constexpr (BYTES % 4 == 0)
+                move_vector<WORDS>(words, reinterpret_cast<const unsigned *>(from));
+            else
+                UNROLL for (int e = 0; e < COUNT; ++e)
+                    elements[e] = from[e];
+        }
+        rest.load(row, column, exists);
+    }
+    __device__ __forceinline__ void widen_to(A (&x)[REACH * LANES]) const
+    {
+        UNROLL for (int e = 0; e < COUNT; ++e)
+            x[P * LANES + e] = widen(elements[e]);
+        rest.widen_to(x);
+    }
+};
+template <> struct InputRow<REACH> {
+    __device__ __forceinline__ void load(const X *, int, bool) {}
+    __device__ __forceinline__ void widen_to(A (&)[REACH * LANES]) const {}
+};
+
+// The first output of a thread.
+struct Strip {
+    Index batch, channel, multiplier;
+    int down, along;
+};
+
+// Blocks lie as images do in memory, and strips as their inputs.
+__device__ __forceinline__ Strip own_strip()
+{
+    constexpr int DOWNS = BD / HEIGHT, ALONGS = BA / WIDTH, INNER = CHANNELS_LAST ? TC / LANES : 1;
+    const Index block = (Index)blockIdx.x, lines = block / ALONG_BLOCKS, images = lines / DOWN_BLOCKS;
+    const int thread = (int)threadIdx.x, strip = thread / INNER, image = strip / (ALONGS * DOWNS);
+    const int channel = CHANNELS_LAST ? thread % INNER : image % TC;
+    return {images / (CHANNEL_BLOCKS * MULTIPLIERS) * TB + (CHANNELS_LAST ? image : image / TC),
+            images / MULTIPLIERS % CHANNEL_BLOCKS * TC + channel * LANES, images % MULTIPLIERS,
+            (int)(lines % DOWN_BLOCKS) * BD + strip / ALONGS % DOWNS * HEIGHT,
+            (int)(block % ALONG_BLOCKS) * BA + strip % ALONGS * WIDTH};
+}
+
+struct Filter {
+    A tap[DOWN_TAPS][ALONG_TAPS][LANES];
+};
+struct Sums {
+    A at[OPEN][WIDTH * LANES];
+
+    // What the row of step `step` of a cycle adds to each row of outputs.
+    __device__ __forceinline__ void add(const A (&x)[REACH * LANES], const Filter &filter, int step)
+    {
+        UNROLL for (int k = 0; k < DOWN_TAPS; ++k) {
+            const int above = step + CYCLE - k * DOWN_DILATION;
+            if (above % DOWN_STEP != 0)
+                continue;
+            A(&sums)[WIDTH * LANES] = at[above / DOWN_STEP % OPEN];
+            UNROLL for (int i = 0; i < WIDTH * LANES; ++i) {
+                const int j = i / LANES, e = i % LANES;
+                if (k == 0)
+                    sums[i] = 0;
+                UNROLL for (int l = 0; l < ALONG_TAPS; ++l)
+                    sums[i] += x[(j * ALONG_STEP + l * ALONG_DILATION) * LANES + e] * filter.tap[k][l][e];
+            }
+        }
+    }
+};
+
+__device__ __forceinline__ void store_row(const Tensors &t, const Strip &strip, int down,
+                                          const A (&sums)[WIDTH * LANES])
+{
+    UNROLL for (int i = 0; i < WIDTH * LANES; i += QN) {
+        const int along = strip.along + i / LANES;
+        if (ALONG % WIDTH != 0 && along >= ALONG)
+            break;
+        A totals[QN];
+        UNROLL for (int e = 0; e < QN; ++e)
+            totals[e] = sums[i + e];
+        finish(t, strip.batch, strip.channel + i % LANES, strip.multiplier, down, along, totals);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS_PER_SM) ENTRY(PARAMETERS)
+{
+    const Tensors t = TENSORS;
+    const Strip strip = own_strip();
+    if ((STRIPS < THREADS && (int)threadIdx.x >= STRIPS) || (BATCH % TB != 0 && strip.batch >= BATCH) ||
+        (CHANNELS % TC != 0 && strip.channel >= CHANNELS) || (DOWN % BD != 0 && strip.down >= DOWN) ||
+        (ALONG % BA != 0 && strip.along >= ALONG))
+        return;
+    const int first_row = strip.down * DOWN_STEP + DOWN_OFFSET,
+              first_column = strip.along * ALONG_STEP + ALONG_OFFSET;
+    const X *first =
+        image(t, strip.batch, strip.channel) + first_row * ROW_STRIDE + first_column * COLUMN_STRIDE;
+
+    // ---- load ----
+    InputRow<0> rows[ROUND];   // on their way
+    UNROLL for (int step = 0; step < AHEAD; ++step)
+        rows[step].load(first + step * ROW_STRIDE, first_column, inside(first_row + step, ROWS));
+    Filter filter;
+    UNROLL for (int k = 0; k < DOWN_TAPS; ++k)
+        UNROLL for (int l = 0; l < ALONG_TAPS; ++l)
+            UNROLL for (int e = 0; e < LANES; ++e)
+                filter.tap[k][l][e] = tap(t, strip.channel + e, strip.multiplier, k, l);
+
+    // ---- compute ----
+    Sums sums = {};
+#pragma unroll 1
+    for (int round = 0; round < STEPS; round += ROUND)
+        UNROLL for (int i = 0; i < ROUND; ++i) {
+            const int step = round + i, next = step + AHEAD;
+            if (STEPS % ROUND != 0 && step >= STEPS)
+                break;
+            A x[REACH * LANES];
+            rows[i].widen_to(x);
+            rows[(i + AHEAD) % ROUND].load(first + next * ROW_STRIDE, first_column,
+                                           next < STEPS && inside(first_row + next, ROWS));
+            sums.add(x, filter, i % CYCLE);
+            const int past = i + CYCLE - LAST_TAP, down = strip.down + (step - LAST_TAP) / DOWN_STEP;
+            if (past % DOWN_STEP == 0 && step >= LAST_TAP && (DOWN % HEIGHT == 0 || down < DOWN))
+                store_row(t, strip, down, sums.at[past / DOWN_STEP % OPEN]);
+        }
+}
+}   // namespace KERNEL
