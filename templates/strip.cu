@@ -80,7 +80,7 @@ static_assert((CHANNELS_LAST ? LANES : WIDTH) % QN == 0 && (CHANNELS_LAST || ALO
               "and those of outputs");
 
 // Columns that the access at column p of a thread's reach has.
-constexpr int piece_at(int p)
+constexpr __device__ int piece_at(int p)
 {
     int columns = PIECE;
     while ((ALONG_OFFSET + p) % columns != 0 || p + columns > REACH)

@@ -27,8 +27,9 @@ def main():
     def generate(case):
         name, size, rank = case
         output = os.path.join(args.folder, f"{name}.{size}.{rank}.cu")
-        return common.run([args.rollerc, common.example_path(name), "--device", args.device,
-                           "--name", name, "--candidate", rank, "-o", output, *sizes[name][size]])
+        reason = common.run([args.rollerc, common.example_path(name), "--device", args.device,
+                             "--name", name, "--candidate", rank, "-o", output, *sizes[name][size]])
+        return None if reason and rank != "1" and "there is no candidate" in reason else reason   # fewer were kept
 
     return common.check_all(cases, generate, args.jobs)
 

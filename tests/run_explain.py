@@ -101,15 +101,15 @@ def test_the_parts_are_those_of_the_ranking():
 
 
 def test_equal_times_are_told_by_blocks():
-    text, _ = explain(ranking_of("matmul"))
-    assert "of equal times fewer blocks come first, then smaller tiles" in " ".join(text.split()), text
+    text, _ = explain(ranking_of("permute_021"))
+    assert "of equal times fewer blocks come first, then more threads, then smaller tiles" in " ".join(text.split()), text
 
 
 def test_a_tile_is_drawn():
     text, page = explain(ranking_of("matmul"))
-    assert "; m by n drawn: 32 x 32; k in 256 steps of 16" in text, text
+    assert "; m by n drawn: 32 x 16; k in 256 steps of 16" in text, text
     assert re.search(r"^ +\|###\|   \|", text, re.MULTILINE), text
-    assert ">32 x 32 block tiles<" in page
+    assert ">32 x 16 block tiles<" in page
 
 
 def test_what_was_measured_decides():

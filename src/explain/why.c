@@ -166,7 +166,7 @@ void why_first(StrBuf *out, const Report *report)
     }
     strbuf_printf(out,
                   "The model expects %.2f us of the second, too; of equal times fewer blocks come first, "
-                  "then smaller tiles.",
+                  "then more threads, then smaller tiles.",
                   a->costs.time);
     if (count < 3)
         return;

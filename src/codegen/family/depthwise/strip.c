@@ -19,6 +19,8 @@ enum {
     WARP_CHANNELS = 32,   // threads side by side, where they lie along channels
     WHOLE_LINE = 256,     // outputs of a line that a block does not cut
     ACCESS_BYTES = 16,
+    LINE_BYTES = 128,
+    MANY_TAPS = 25,
 };
 
 static int64_t all_taps(const Depthwise *shape) { return slide_down(shape).taps * slide_along(shape).taps; }
@@ -160,12 +162,23 @@ static bool set_tile(TileRules *rules, const Fusion *fusion, const Depthwise *sh
     return tile->lanes * tile->width * open_rows(&down) * all_taps(shape) <= MAX_WALK;
 }
 
+/* Where a row of the input is shorter than a line of memory, what a warp asks for are parts of lines; rows that begin
+   anywhere are read in ever smaller pieces, which only many taps pay for. */
+static bool reads_in_parts(const Depthwise *shape, const StripWay *way)
+{
+    int bits = dtype_info[factor_access(shape->x)->tensor->dtype].bits;
+    bool whole = way->piece * bits == 8 * ACCESS_BYTES || all_taps(shape) >= MANY_TAPS;
+    return !way->channels_last && (slide_along(shape).outputs * bits < 8 * LINE_BYTES || !whole);
+}
+
 /* Strips of two widths and three heights. */
 static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
     Depthwise shape;
     direct_find(fusion, &shape);
     StripWay way = find_way(fusion, &shape);
+    if (reads_in_parts(&shape, &way))
+        return 0;
     TileRules rules = {
         .space = space_new(fusion, device),
         .variant_name = strip_family.variants[way.channels_last],
