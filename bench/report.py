@@ -171,7 +171,8 @@ def full_table(results):
     text += "".join(f"![{title}]({name}.svg)\n" for name, title in plots.TITLES.items())
     drawn = plots.draw_all(results["cases"])
     text += "".join(f"![{title}]({name}.svg)\n" for name, title in plots.DEPTHWISE.items() if name in drawn)
-    text += "\nDepthwise convolutions of 64 x 384 x 32 x 32:\n\n" + "".join(layers(results, dtype) for dtype in ("f32", "f16"))
+    sums = "".join(layers(results, dtype) for dtype in ("f32", "f16"))
+    text += f"\nDepthwise convolutions of 64 x 384 x 32 x 32:\n\n{sums}" if sums else ""
     text += ("\nIn what follows times are in us; GB/s are of inputs and outputs, each once; the error is a share of what rounding "
              "explains.\n")
     for group, rows in by_group(results).items():
