@@ -1,5 +1,5 @@
 // Matrix multiply on the tensor cores of sm_90a: C[b,m,n] = sum over k of A[b,m,k] * B[b,k,n], then a pointwise epilogue. Of f16
-// and bf16 with sums in f32, of f32 cut off to tf32, of bytes with sums in i32. Warps have roles: one thread copies boxes of A and
+// and bf16 with sums in f32, of f32 rounded to tf32, of bytes with sums in i32. Warps have roles: one thread copies boxes of A and
 // B to shared memory, while groups of four warps multiply what has come.
 //
 // One thread block computes BM x BN tiles of C, one after the other, and each group a WM x WN part of that in registers. It walks

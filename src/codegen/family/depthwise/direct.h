@@ -61,9 +61,10 @@ typedef struct DirectLayout {
 } DirectLayout;
 DirectLayout direct_layout(const TileRules *rules, const RTile *block);
 
-/* Parts of a parameter block: sizes, where an image lies, a tap; positions of those axes of images and filters
-   that are `used`. */
-void direct_emit_problem(StrBuf *out, const Depthwise *shape);
+/* Begins a parameter block with types and sizes; gives what it found, and the names of the axes. */
+Scope direct_emit_problem(StrBuf *out, const KernelPlan *plan, Depthwise *shape);
+
+/* Parts of it: where an image lies, a tap; positions of those axes of images and filters that are `used`. */
 void direct_emit_image(StrBuf *out, const Scope *scope, const Depthwise *shape);
 void direct_emit_tap(StrBuf *out, const Scope *scope, const Depthwise *shape);
 void direct_emit_groups(StrBuf *out, const char *indent, const Scope *scope, const Depthwise *shape,

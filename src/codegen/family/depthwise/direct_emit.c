@@ -7,7 +7,7 @@
 
 static const char *truth(bool value) { return value ? "true" : "false"; }
 
-void direct_emit_problem(StrBuf *out, const Depthwise *shape)
+static void emit_sizes(StrBuf *out, const Depthwise *shape)
 {
     Slide down = slide_down(shape), along = slide_along(shape);
     strbuf_printf(out,
@@ -30,6 +30,19 @@ void direct_emit_problem(StrBuf *out, const Depthwise *shape)
                   along.step, along.dilation, along.offset);
     strbuf_printf(out, "constexpr Index ROW_STRIDE = %" PRId64 ", COLUMN_STRIDE = %" PRId64 ";   // of x\n",
                   down.stride, along.stride);
+}
+
+Scope direct_emit_problem(StrBuf *out, const KernelPlan *plan, Depthwise *shape)
+{
+    depthwise_find(plan->fusion, shape);
+    Scope scope = {.fusion = plan->fusion, .wide = plan->wide};
+    for (int a = 0; a < plan->fusion->axis_count; a++)
+        scope.axis[a] = axis_names[a];
+    strbuf_printf(out, "using X = %s;\n", memory_type(factor_access(shape->x)->tensor->dtype));
+    strbuf_printf(out, "using A = %s;   // of products and sums\n",
+                  value_type(plan->fusion->ops[0].body->type));
+    emit_sizes(out, shape);
+    return scope;
 }
 
 static void emit_tiles(StrBuf *out, const KernelPlan *plan)
@@ -146,14 +159,7 @@ static void emit_finish(StrBuf *out, const Scope *scope, const Depthwise *shape)
 void direct_emit(StrBuf *out, const KernelPlan *plan)
 {
     Depthwise shape;
-    depthwise_find(plan->fusion, &shape);
-    Scope scope = {.fusion = plan->fusion, .wide = plan->wide};
-    for (int a = 0; a < plan->fusion->axis_count; a++)
-        scope.axis[a] = axis_names[a];
-    strbuf_printf(out, "using X = %s;\n", memory_type(factor_access(shape.x)->tensor->dtype));
-    strbuf_printf(out, "using A = %s;   // of products and sums\n",
-                  value_type(plan->fusion->ops[0].body->type));
-    direct_emit_problem(out, &shape);
+    Scope scope = direct_emit_problem(out, plan, &shape);
     emit_tiles(out, plan);
     emit_layout(out, plan);
     direct_emit_image(out, &scope, &shape);

@@ -19,8 +19,8 @@ enum {
     WARP_CHANNELS = 32,   // threads side by side, where they lie along channels
     WHOLE_LINE = 256,     // outputs of a line that a block does not cut
     ACCESS_BYTES = 16,
-    LINE_BYTES = 128,
-    MANY_TAPS = 25,
+    LINE_BYTES = 128,     // of memory
+    MANY_TAPS = 25,       // that pay for rows in small pieces
 };
 
 static int64_t all_taps(const Depthwise *shape) { return slide_down(shape).taps * slide_along(shape).taps; }
@@ -168,7 +168,7 @@ static bool reads_in_parts(const Depthwise *shape, const StripWay *way)
 {
     int bits = dtype_info[factor_access(shape->x)->tensor->dtype].bits;
     bool whole = way->piece * bits == 8 * ACCESS_BYTES || all_taps(shape) >= MANY_TAPS;
-    return !way->channels_last && (slide_along(shape).outputs * bits < 8 * LINE_BYTES || !whole);
+    return !way->channels_last && (slide_along(shape).inputs * bits < 8 * LINE_BYTES || !whole);
 }
 
 /* Strips of two widths and three heights. */

@@ -89,15 +89,8 @@ void strip_emit(StrBuf *out, const KernelPlan *plan)
 {
     Depthwise shape;
     StripWay way;
-    depthwise_find(plan->fusion, &shape);
     rules_chosen(plan->rules, &way, sizeof way);
-    Scope scope = {.fusion = plan->fusion, .wide = plan->wide};
-    for (int a = 0; a < plan->fusion->axis_count; a++)
-        scope.axis[a] = axis_names[a];
-    strbuf_printf(out, "using X = %s;\n", memory_type(factor_access(shape.x)->tensor->dtype));
-    strbuf_printf(out, "using A = %s;   // of products and sums\n",
-                  value_type(plan->fusion->ops[0].body->type));
-    direct_emit_problem(out, &shape);
+    Scope scope = direct_emit_problem(out, plan, &shape);
     emit_tiles(out, plan, &shape, &way);
     direct_emit_image(out, &scope, &shape);
     direct_emit_tap(out, &scope, &shape);
