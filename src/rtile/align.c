@@ -6,16 +6,6 @@
 
 enum { VECTOR_BYTES = 16 };   // widest load or store of one thread
 
-static int64_t greatest_common_divisor(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* Sizes of the axis on this level are multiples of this. */
 static int64_t granule_of(const TileRules *rules, Level level, const RTile *inner, int axis)
 {

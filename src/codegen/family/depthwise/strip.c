@@ -85,19 +85,17 @@ typedef struct StripTile {
     int64_t lanes, width, height;
 } StripTile;
 
-/* Rows of outputs that a row of the input leads to: 5 under 5 taps, 3 if windows move by 2. */
-static int64_t open_rows(const Slide *down) { return (down->taps - 1) * down->dilation / down->step + 1; }
-
-/* The filter, the sums under way, and rows of the input: those that are on their way as they are in memory, and
-   one widened. */
+/* The filter, the sums under way, one row of the input widened, and rows that are on their way as they are in memory: of
+   those beyond the usual ones the compiler asks for half later, where registers are short. */
 static int64_t registers_of(const Fusion *fusion, const Depthwise *shape, const StripTile *tile)
 {
     enum { COUNTERS = 28 };
     Slide down = slide_down(shape);
     int64_t reach = tile->lanes * image_reach(&shape->image[shape->image_count - 1], tile->width);
-    int64_t values = tile->lanes * (all_taps(shape) + open_rows(&down) * tile->width) + reach;
+    int64_t values = tile->lanes * (all_taps(shape) + strip_open_rows(&down) * tile->width) + reach;
+    int64_t ahead = strip_ahead(shape, tile->lanes, tile->width), words = strip_row_words(shape, tile->lanes, tile->width);
     return COUNTERS + values * dtype_info[fusion->ops[0].body->type].bits / 32 +
-           STRIP_AHEAD * ceil_div(reach * dtype_info[factor_access(shape->x)->tensor->dtype].bits, 32);
+           (ahead + STRIP_AHEAD) * words / 2;
 }
 
 /* A block's images lie side by side in memory: they are of one batch position, unless it has too few. */
@@ -159,7 +157,7 @@ static bool set_tile(TileRules *rules, const Fusion *fusion, const Depthwise *sh
     rules->space.tiles[0].lines = lines_of(shape, way, tile);
     rules->thread_instructions = calibration.strip.step_instructions * (double)rows;
     rules->space.flops *= (double)rows / (double)(tile->height * down.step);
-    return tile->lanes * tile->width * open_rows(&down) * all_taps(shape) <= MAX_WALK;
+    return tile->lanes * tile->width * strip_open_rows(&down) * all_taps(shape) <= MAX_WALK;
 }
 
 /* Where a row of the input is shorter than a line of memory, what a warp asks for are parts of lines; rows that begin
@@ -169,6 +167,14 @@ static bool reads_in_parts(const Depthwise *shape, const StripWay *way)
     int bits = dtype_info[factor_access(shape->x)->tensor->dtype].bits;
     bool whole = way->piece * bits == 8 * ACCESS_BYTES || all_taps(shape) >= MANY_TAPS;
     return !way->channels_last && (slide_along(shape).inputs * bits < 8 * LINE_BYTES || !whole);
+}
+
+/* Where strips of the least width ask far ahead, wider ones that do not are slower, and so are tall ones: 106 us and 113,
+   115 with twice as many rows (tuning-log 71). */
+static bool waits_least(const Depthwise *shape, const StripTile *tile, bool shortest)
+{
+    int most = strip_ahead(shape, tile->lanes, LEAST_WIDTH);
+    return most == STRIP_AHEAD || (shortest && strip_ahead(shape, tile->lanes, tile->width) == most);
 }
 
 /* Strips of two widths and three heights. */
@@ -200,10 +206,12 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     int64_t lanes = way.channels_last ? smaller(way.piece, MOST_LANES) : 1;
     for (int64_t width = LEAST_WIDTH; width <= MOST_WIDTH; width *= 2)
         for (int64_t parts = 1; parts <= MOST_PARTS; parts *= 2) {
-            int64_t height = ceil_div(rules.space.axes[DOWN].extent, parts);
+            int64_t rows = rules.space.axes[DOWN].extent;
+            bool shortest = parts == MOST_PARTS || ceil_div(rows, 2 * parts) < LEAST_HEIGHT;
+            StripTile tile = {lanes, width, ceil_div(rows, parts)};
             variants[count] = rules;
-            if ((parts == 1 || height >= LEAST_HEIGHT) &&
-                set_tile(&variants[count], fusion, &shape, &way, &(StripTile){lanes, width, height}))
+            if ((parts == 1 || tile.height >= LEAST_HEIGHT) && waits_least(&shape, &tile, shortest) &&
+                set_tile(&variants[count], fusion, &shape, &way, &tile))
                 count++;
         }
     return count;

@@ -3,7 +3,7 @@
 #pragma once
 #include "codegen/family/depthwise/direct.h"
 
-enum { STRIP_AHEAD = 3 };   // rows of the input that are on their way while a thread multiplies another one
+enum { STRIP_AHEAD = 3 };   // rows of the input that are on their way while a thread multiplies another one, at least
 
 /* The family's choice. */
 typedef struct StripWay {
@@ -14,6 +14,16 @@ typedef struct StripWay {
 
 /* Columns of x that are one aligned access of a thread with so many outputs side by side, at most. */
 int64_t strip_piece(const StripWay *way, int64_t width, int64_t step);
+
+/* Rows of outputs that a row of the input leads to: 5 under 5 taps, 3 if windows move by 2. */
+int64_t strip_open_rows(const Slide *down);
+
+/* Words of a row of the input, as a thread with so many channels and outputs side by side has them from memory. */
+int64_t strip_row_words(const Depthwise *shape, int64_t lanes, int64_t width);
+
+/* Rows that are on their way while the thread multiplies another one: more of them where few sums under way leave
+   registers for it (tuning-log 71). */
+int strip_ahead(const Depthwise *shape, int64_t lanes, int64_t width);
 
 /* Family.emit */
 void strip_emit(StrBuf *out, const KernelPlan *plan);

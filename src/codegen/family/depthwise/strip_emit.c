@@ -23,11 +23,6 @@ static int least_blocks(const KernelPlan *plan)
 /* The largest power of two that divides both. */
 static int64_t common_power(int64_t a, int64_t b) { return (a | b) & -(a | b); }
 
-int64_t strip_piece(const StripWay *way, int64_t width, int64_t step)
-{
-    return way->channels_last ? 1 : common_power(width * step, way->piece);
-}
-
 static void emit_tiles(StrBuf *out, const KernelPlan *plan, const Depthwise *shape, const StripWay *way)
 {
     const int64_t *block = plan->program->tile[LEVEL_SHARED].size,
@@ -45,7 +40,7 @@ static void emit_tiles(StrBuf *out, const KernelPlan *plan, const Depthwise *sha
         out, "constexpr int THREADS = %d, MIN_BLOCKS_PER_SM = %d;   // that registers must suffice for\n",
         plan->threads, least_blocks(plan));
     strbuf_printf(out, "constexpr int AHEAD = %d;   // rows of the input that are on their way\n",
-                  STRIP_AHEAD);
+                  strip_ahead(shape, each[CHANNEL], each[ALONG]));
     strbuf_printf(out,
                   "constexpr bool CHANNELS_LAST = %s;   // neighbouring threads have neighbouring channels; "
                   "else columns\n",

@@ -72,16 +72,6 @@ static void look_at_node(Expr *expr, void *context)
     }
 }
 
-static int64_t greatest_common_divisor(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* Elements that no output meets are left out: of `2*h + 4*r` every other one. */
 static bool normalise(TapReach *reach)
 {
