@@ -62,6 +62,19 @@ bool fusion_is_reduction(const Fusion *fusion)
     return fusion_is_uniform(fusion);
 }
 
+bool fusion_is_beside(const Fusion *fusion)
+{
+    uint32_t seen = 0;
+    int reductions = 0;
+    for (int i = 0; i < fusion->op_count; i++) {
+        if (seen & fusion->ops[i].reduced)
+            return false;
+        seen |= fusion->ops[i].reduced;
+        reductions += fusion->ops[i].reduce != REDUCE_NONE;
+    }
+    return reductions > 1;
+}
+
 static bool moves_with_outputs(const Fusion *fusion, const Affine *index)
 {
     for (int a = 0; a < fusion->spatial_count; a++)
@@ -102,18 +115,15 @@ static void work_visit(Expr *expr, void *context)
 
 FusionWork fusion_work(const Fusion *fusion)
 {
-    double reduced = 1;   // points of the whole space for one of a spatial op
-    for (int a = fusion->spatial_count; a < fusion->axis_count; a++)
-        reduced *= (double)fusion->axes[a].extent;
     FusionWork total = {0};
     for (int i = 0; i < fusion->op_count; i++) {
         const FusedOp *op = &fusion->ops[i];
         FusionWork work = {.flops = op->reduce != REDUCE_NONE};
         expr_visit(op->body, work_visit, &work);
-        uint32_t spatial = (1u << fusion->spatial_count) - 1;
-        bool everywhere =
-            ((op->spatial | op->reduced) & ~spatial) != 0;   // at every point of the whole space
-        double share = everywhere ? 1 : 1 / reduced;
+        double points = 1;   // of the whole space for one of the op's
+        for (int a = fusion->spatial_count; a < fusion->axis_count; a++)
+            points *= (op->spatial | op->reduced) >> a & 1 ? 1 : (double)fusion->axes[a].extent;
+        double share = 1 / points;
         total.flops += work.flops * share;
         total.special += work.special * share;
         total.is_f64 |= work.is_f64;

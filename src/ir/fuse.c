@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ir/fuse_axes.h"
+#include "ir/fuse_beside.h"
 #include "ir/fuse_order.h"
 #include "ir/fuse_reach.h"
 #include "ir/fuse_tensors.h"
@@ -23,7 +24,8 @@ typedef struct Fuser {
     int *kernel_of;                // by tensor id: position of the fusion that makes it
     DimOrder *orders;              // by tensor id: how the rows order the dimensions of elements
     KernelTensors tensors;         // that each kernel touches
-    bool rows;   // a kernel may hold several reductions over the same rows, and what is made of them
+    bool rows;     // a kernel may hold several reductions over the same rows, and what is made of them,
+    bool beside;   // or several whose windows slide over one tensor side by side
     FusionPlan plan;
 } Fuser;
 
@@ -256,17 +258,20 @@ static bool shares_rows(const Fuser *fuser, const Fusion *fusion, const TensorOp
     return search.found;
 }
 
-/* A pointwise definition may join a kernel over the same points if all it reads is there by then. A reduction's kernel
-   takes only its own epilogue; one of rows also takes other reductions of the elements it reads. */
+/* A pointwise definition may join a kernel over the same points if all it reads is there by then. A
+   reduction's kernel takes only its own epilogue; one of rows also takes other reductions of the elements it
+   reads, one of windows those that slide beside its own. */
 static bool may_join(const Fuser *fuser, int kernel, const TensorOp *op)
 {
     const Fusion *fusion = fuser->plan.fusions[kernel];
-    if ((!is_pointwise(op) && !fuser->rows) || !same_domain(fuser, fusion, op))
+    bool slides = fuser->beside && fusion_slides_beside(fusion, op);
+    if (!slides && ((!is_pointwise(op) && !fuser->rows) || !same_domain(fuser, fusion, op)))
         return false;
     JoinTest test = {.fuser = fuser, .reader = op, .kernel = kernel, .identity = true, .legal = true};
     expr_visit(op->body, join_visit, &test);
-    return test.legal && (test.depends || !has_reductions(fusion) || shares_rows(fuser, fusion, op)) &&
-           tensors_fit(fuser->arena, &fuser->tensors, kernel, op);
+    bool belongs = slides ? !test.depends
+                          : test.depends || !has_reductions(fusion) || shares_rows(fuser, fusion, op);
+    return test.legal && belongs && tensors_fit(fuser->arena, &fuser->tensors, kernel, op);
 }
 
 // ---- building a kernel ----
@@ -290,18 +295,33 @@ static Expr *value_of(Arena *arena, const Fusion *fusion, int index)
     return value;
 }
 
+/* The definition's body over the kernel's axes, and which of them it is reduced over: axes of its own, if it
+   slides beside others. */
+static Expr *body_of(Fuser *fuser, Fusion *fusion, const TensorOp *op, uint32_t *reduced)
+{
+    *reduced = ((1u << op->axis_count) - 1) & ~((1u << op->spatial_count) - 1);
+    if (is_pointwise(op) || !fuser->beside || fusion->op_count == 0)
+        return op->body;
+    Affine forms[MAX_AXES];
+    *reduced <<= fusion->axis_count - op->spatial_count;
+    fusion_add_reduced_axes(fusion, op, forms);
+    return expr_substitute(fuser->arena, op->body, forms, op->axis_count);
+}
+
 static int add_op(Fuser *fuser, Fusion *fusion, const TensorOp *op)
 {
     bool reducing = !is_pointwise(op);
+    uint32_t reduced;
+    Expr *body = body_of(fuser, fusion, op, &reduced);
     Dim *dims = NEW_ARRAY(fuser->arena, Dim, op->spatial_count);
     for (int d = 0; d < op->spatial_count; d++)
         dims[d] = (Dim){affine_axis(d), op->axes[d].extent};
     FusedOp fused = {
         .out = op->out,
         .spatial = (1u << op->spatial_count) - 1,
-        .reduced = ((1u << op->axis_count) - 1) & ~((1u << op->spatial_count) - 1),
+        .reduced = reduced,
         .reduce = op->reduce,
-        .body = expand(fuser, fusion, op->body, reducing),
+        .body = expand(fuser, fusion, body, reducing),
         .store = {.tensor = op->out, .rank = op->spatial_count, .dims = dims},
     };
     fused.store = access_in_memory_order(fuser->arena, &fused.store, &fuser->orders[op->out->id]);
@@ -449,11 +469,11 @@ static void list_outputs(Fuser *fuser, Fusion *fusion)
 
 // ---- the stage ----
 
-typedef enum PlanKind { PLAN_INLINE, PLAN_MATERIALIZE, PLAN_ROWS } PlanKind;
+typedef enum PlanKind { PLAN_INLINE, PLAN_MATERIALIZE, PLAN_ROWS, PLAN_BESIDE, PLAN_KINDS } PlanKind;
 
 static Fuser fuser_new(Arena *arena, const Program *program, PlanKind kind)
 {
-    static const char *const names[] = {"inline", "materialize", "rows"};
+    static const char *const names[] = {"inline", "materialize", "rows", "beside"};
     DimOrder *orders = NEW_ARRAY(arena, DimOrder, program->tensor_count);
     if (kind == PLAN_ROWS)
         program = fuse_order(arena, program, orders);
@@ -467,6 +487,7 @@ static Fuser fuser_new(Arena *arena, const Program *program, PlanKind kind)
         .kernel_of = NEW_ARRAY(arena, int, count),
         .orders = orders,
         .rows = kind == PLAN_ROWS,
+        .beside = kind == PLAN_BESIDE,
         .plan = {.name = names[kind], .fusions = NEW_ARRAY(arena, Fusion *, program->op_count)},
     };
     for (int i = 0; i < program->op_count; i++)
@@ -485,7 +506,7 @@ static bool make_plan(Arena *arena, const Program *program, PlanKind kind, int p
     for (int i = 0; i < program->op_count; i++)
         if (!fuser.inlined[program->ops[i]->out->id])
             place(&fuser, fuser.program->ops[i]);
-    if (kind == PLAN_ROWS && fuser.plan.count == plain_count)
+    if ((kind == PLAN_ROWS || kind == PLAN_BESIDE) && fuser.plan.count == plain_count)
         return false;
     for (int f = 0; f < fuser.plan.count; f++)
         list_inputs(&fuser, fuser.plan.fusions[f]);
@@ -507,8 +528,8 @@ static bool make_plan(Arena *arena, const Program *program, PlanKind kind, int p
 
 FusionPlans fuse(Arena *arena, const Program *program)
 {
-    FusionPlans plans = {.plans = NEW_ARRAY(arena, FusionPlan, 3)};
-    for (PlanKind kind = PLAN_INLINE; kind <= PLAN_ROWS; kind++)
+    FusionPlans plans = {.plans = NEW_ARRAY(arena, FusionPlan, PLAN_KINDS)};
+    for (PlanKind kind = PLAN_INLINE; kind < PLAN_KINDS; kind++)
         plans.count += make_plan(arena, program, kind, plans.plans[0].count, &plans.plans[plans.count]);
     return plans;
 }

@@ -30,7 +30,8 @@ typedef struct Fusion {
 
 typedef struct FusionPlan {
     const char *name;   // "inline" folds producers in, "materialize" keeps in memory what a reduction would compute
-                        // again and again, "rows" joins reductions over the same rows and what is made of them
+                        // again and again, "rows" joins reductions over the same rows and what is made of
+                        // them, "beside" reductions whose windows slide over one tensor side by side
     Fusion **fusions;                // in launch order
     int count;
 } FusionPlan;
@@ -84,6 +85,9 @@ bool fusion_reduces(const Fusion *fusion);
 
 /* One reduction over all reduction axes, then only pointwise ops at its points. */
 bool fusion_is_reduction(const Fusion *fusion);
+
+/* Several reductions, each over axes of its own. */
+bool fusion_is_beside(const Fusion *fusion);
 
 /* Any reduction has a part in the expression. */
 bool fusion_depends_on_reductions(const Fusion *fusion, const Expr *expr);

@@ -273,13 +273,16 @@ static void check_expr(Check *check, const Expr *expr, const Enclosing *around)
     }
 }
 
-/* Made at every point of the rows, or at every element of them; a reduction takes all that is not the rows'. */
+/* Made at every point of the rows, or at every element of them; a reduction takes all that is not the rows',
+   and each of several side by side its own part of that. */
 static void check_masks(Check *check, const FusedOp *op)
 {
     bool reduces = op->reduce != REDUCE_NONE;
     expect(check, op->spatial == check->rows || (op->spatial == check->all && !reduces), op->out,
            "is made at points that are none of the kernel's");
-    expect(check, op->reduced == (reduces ? check->all & ~check->rows : 0), op->out,
+    uint32_t columns = check->all & ~check->rows;
+    bool is_part = op->reduced && !(op->reduced & ~columns) && fusion_is_beside(check->fusion);
+    expect(check, reduces ? op->reduced == columns || is_part : !op->reduced, op->out,
            "reduces over other axes than the kernel's");
 }
 

@@ -292,6 +292,21 @@ char *generate_skinny(Arena *arena, uint64_t state)
     return out.text;
 }
 
+/* Of the same images: sums under another filter, of any size, perhaps with gaps. */
+static const char *sums_beside(StrBuf *out, Shape *s, int64_t multiplier, const int64_t *outputs,
+                               const char *type)
+{
+    int64_t down = 1 + below(s, 6), along = 1 + below(s, 6), above = below(s, down + 1);
+    int64_t beside = below(s, along + 2), gaps = 1 + below(s, 2);
+    strbuf_printf(out, "input f[2, %" PRId64 ", %" PRId64 ", %" PRId64 "] : %s\n", multiplier, down, along,
+                  below(s, 2) ? type : "f32");
+    strbuf_printf(out,
+                  "u[n, c, m, h:%" PRId64 ", v:%" PRId64 "] = sum[p, q](pad(x[n, c, h + p - %" PRId64
+                  ", v + %" PRId64 "*q - %" PRId64 "], 0) * f[c, m, p, q])\n",
+                  outputs[0], outputs[1], above, gaps, beside);
+    return "u[n, c, m, h, v] - ";
+}
+
 /* Images n, channels c and their multipliers m. The window may begin beside the image or in it, and end
    likewise; filters may be larger than images. */
 char *generate_depthwise(Arena *arena, uint64_t state)
@@ -317,8 +332,9 @@ char *generate_depthwise(Arena *arena, uint64_t state)
                   "t[n, c, m, h:%" PRId64 ", v:%" PRId64 "] = sum[r, s](pad(x[n, c, h %c r %c %" PRId64
                   ", v %c s %c %" PRId64 "], 0) * w[c, m, r, s])\n",
                   outputs[0], outputs[1], sign, back, above, sign, back, beside);
-    strbuf_printf(&out, "y[n, c, m, h, v] = %s\noutput y : %s\n", PICK(&s->random, bodies),
-                  below(s, 3) ? type : "f32");
+    const char *others = below(s, 4) ? "" : sums_beside(&out, s, multiplier, outputs, type);
+    const char *body = PICK(&s->random, bodies);
+    strbuf_printf(&out, "y[n, c, m, h, v] = %s%s\noutput y : %s\n", others, body, below(s, 3) ? type : "f32");
     return out.text;
 }
 

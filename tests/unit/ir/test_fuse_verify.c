@@ -160,6 +160,29 @@ START_TEST(a_body_is_over_the_axes_of_its_op)
 }
 END_TEST
 
+/* s[i] = sum[j](x[i + j]) and t[i] = sum[k](x[i + 2*k]) of 4 i's, 3 j's and 2 k's. */
+START_TEST(reductions_side_by_side_take_a_part_each)
+{
+    Build *build = build_new();
+    Tensor *x = INPUT(build, DTYPE_F32, 6);
+    Affine one = {.coef = {1, 1}}, two = {.coef = {1, 2}};
+    REDUCTION(build, ROLE_OUTPUT, DTYPE_F32, REDUCE_SUM, 1, build_access(build, x, &one), 4, 3);
+    REDUCTION(build, ROLE_OUTPUT, DTYPE_F32, REDUCE_SUM, 1, build_access(build, x, &two), 4, 2);
+    FusionPlans plans = fuse(build->arena, &build->program);
+    const FusionPlan *plan = &plans.plans[plans.count - 1];
+    ck_assert_str_eq(plan->name, "beside");
+    Fusion *fusion = plan->fusions[0];
+    ck_assert(plan->count == 1 && fusion->axis_count == 3 && fusion_is_beside(fusion));
+    ck_assert(fusion->ops[0].reduced == 2 && fusion->ops[1].reduced == 4);
+    ck_assert(!fusion_is_reduction(fusion));
+    fusion->ops[1].reduced = 6;   // an axis of the other's
+    ck_assert_ptr_nonnull(fusion_fault(fusion).what);
+    fusion->ops[1].reduced = 0;
+    ck_assert_str_eq(fusion_fault(fusion).what, "reduces over other axes than the kernel's");
+    build_free(build);
+}
+END_TEST
+
 START_TEST(a_reduction_takes_all_that_is_not_the_rows)
 {
     Rows rows = rows_new();
@@ -301,6 +324,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_value_is_made_before_it_is_used);
     tcase_add_test(tests, a_value_is_used_where_it_is_made);
     tcase_add_test(tests, a_body_is_over_the_axes_of_its_op);
+    tcase_add_test(tests, reductions_side_by_side_take_a_part_each);
     tcase_add_test(tests, a_reduction_takes_all_that_is_not_the_rows);
     tcase_add_test(tests, what_is_read_is_an_input);
     tcase_add_test(tests, what_is_stored_is_an_output);
