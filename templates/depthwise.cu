@@ -2,6 +2,8 @@
 //
 //   y[b, c, m, i, j] = sum[k, l](x[b, c, i*DOWN_STEP + k*DOWN_DILATION + DOWN_OFFSET, …] * w[c, m, k, l])
 //
+// or several such sums, each under a filter of its own (a Window), and what is made of them.
+//
 // A block makes TB x TC images' BD x BA outputs. It copies what their windows cover of x, and the filters,
 // into shared memory. A thread makes WIDTH neighbours of one line. It goes down the filter's rows, and of
 // each along the line's inputs, CHUNK at a time; which of the row's taps an input meets for which output is
@@ -36,10 +38,11 @@ using A = float;   // of products and sums
 constexpr Index BATCH = 64, CHANNELS = 384, MULTIPLIERS = 1;   // a multiplier: filters of a channel
 constexpr int DOWN = 32, ALONG = 32;                           // outputs
 constexpr int ROWS = 32, COLUMNS = 32;                         // inputs
-constexpr int DOWN_TAPS = 31, ALONG_TAPS = 31;
-constexpr int DOWN_STEP = 1, DOWN_DILATION = 1, DOWN_OFFSET = -15;
-constexpr int ALONG_STEP = 1, ALONG_DILATION = 1, ALONG_OFFSET = -15;
+constexpr int DOWN_STEP = 1, ALONG_STEP = 1;
 constexpr Index ROW_STRIDE = 32, COLUMN_STRIDE = 1;            // of x
+constexpr int WINDOWS = 1;   // of as many filters, side by side over the same images
+constexpr int DOWN_FIRST = -15, ALONG_FIRST = -15;   // where the first of them begins: input of output 0
+constexpr int DOWN_REACH = 31;                       // rows from there to the end of the last one
 constexpr int TB = 8, TC = 1, BD = 32, BA = 32;   // rTile, block
 constexpr int WIDTH = 32;                         // rTile, registers
 constexpr int THREADS = 256;
@@ -48,21 +51,30 @@ constexpr int PIECE = 4;                // elements that are copied together; 1:
 constexpr bool PADDED = true;           // some window reaches outside of the image
 constexpr int STAGED_ROWS = 32, STAGED_COLUMNS = 32;   // of an image, at most
 constexpr int COLUMN_PITCH = 1, ROW_PITCH = 32, IMAGE_PITCH = 1028;   // elements
-constexpr int TAP_PITCH = 32;                                         // of a filter's row
 constexpr int SUM_ROW_PITCH = 33, SUM_IMAGE_PITCH = 1057;
-constexpr int FILTERS_AT = 33824, SPOILT_AT = 37792;   // bytes
+constexpr int SPOILT_AT = 37792;   // bytes
+
+template <int> struct Window;
+template <> struct Window<0> {   // w
+    static constexpr int DOWN_TAPS = 31, ALONG_TAPS = 31;
+    static constexpr int DOWN_DILATION = 1, ALONG_DILATION = 1;
+    static constexpr int DOWN_OFFSET = -15, ALONG_OFFSET = -15;
+    static constexpr int TAP_PITCH = 32;   // of a filter's row
+    static constexpr int FILTERS_AT = 33824, SUMS_AT = 0;   // bytes
+};
 __device__ __forceinline__ const X *image(const Tensors &t, Index batch, Index channel)
 {
     return t.in0 + (batch * 393216 + channel * 1024);
 }
-__device__ __forceinline__ A tap(const Tensors &t, Index channel, Index, Index k, Index l)
+__device__ __forceinline__ A tap(Window<0>, const Tensors &t, Index channel, Index, Index k,
+                                 Index l)
 {
     return load(t.in1, channel * 961 + k * 31 + l);
 }
 __device__ __forceinline__ void finish(const Tensors &t, Index batch, Index channel, Index, Index down,
-                                       Index along, A total)
+                                       Index along, const A (&totals)[WINDOWS])
 {
-    store(t.out0, batch * 393216 + channel * 1024 + down * 32 + along, total);
+    store(t.out0, batch * 393216 + channel * 1024 + down * 32 + along, totals[0]);
 }
 // </rollerc>
 
@@ -71,13 +83,12 @@ constexpr int IMAGES = TB * TC;
 constexpr int SEGMENTS = BA / WIDTH, WARPS = THREADS / WARP;
 constexpr Index BATCH_BLOCKS = (BATCH + TB - 1) / TB;
 constexpr int DOWN_BLOCKS = (DOWN + BD - 1) / BD, ALONG_BLOCKS = (ALONG + BA - 1) / BA;
-// Inputs under a thread's windows.
-constexpr int REACH = (WIDTH - 1) * ALONG_STEP + (ALONG_TAPS - 1) * ALONG_DILATION + 1;
 
 constexpr int ALIGN = !CHANNELS_LAST && PIECE > CHUNK ? PIECE : CHUNK;
-constexpr int LEAD = (ALONG_OFFSET % ALIGN + ALIGN) % ALIGN;   // columns of the first chunk before the window
-constexpr int FIRST_CHUNK = ALONG_OFFSET - LEAD;
-constexpr int CHUNKS = (LEAD + REACH + CHUNK - 1) / CHUNK;
+
+// Columns of the chunk in which a window begins, before it.
+constexpr __host__ __device__ int lead(int offset) { return (offset % ALIGN + ALIGN) % ALIGN; }
+constexpr int FIRST_CHUNK = ALONG_FIRST - lead(ALONG_FIRST);
 
 static_assert(IMAGES * BD * SEGMENTS <= THREADS && BA % WIDTH == 0, "every line has its thread");
 static_assert(SEGMENTS == 1 || WIDTH * ALONG_STEP % CHUNK == 0, "lines are cut between chunks,");
@@ -85,7 +96,6 @@ static_assert(ALONG_BLOCKS == 1 || BA * ALONG_STEP % ALIGN == 0, "and between pi
 static_assert(THREADS % WARP == 0, "warps are whole");
 static_assert(STAGED_COLUMNS % ALIGN == 0 && (CHANNELS_LAST ? TC : COLUMNS) % PIECE == 0,
               "chunks and pieces are whole");
-static_assert(TAP_PITCH >= ALONG_TAPS && TAP_PITCH % CHUNK == 0, "a filter's rows begin with a whole vector");
 
 // What a block makes, and what of the images it has.
 struct Place {
@@ -98,8 +108,8 @@ __device__ __forceinline__ Place block_place()
 {
     const Index block = (Index)blockIdx.x, lines = block / ALONG_BLOCKS, images = lines / DOWN_BLOCKS;
     const int down = (int)(lines % DOWN_BLOCKS) * BD, along = (int)(block % ALONG_BLOCKS) * BA;
-    const int row = down * DOWN_STEP + DOWN_OFFSET, column = along * ALONG_STEP + FIRST_CHUNK;
-    const int last = row + (op_min<int>(BD, DOWN - down) - 1) * DOWN_STEP + (DOWN_TAPS - 1) * DOWN_DILATION;
+    const int row = down * DOWN_STEP + DOWN_FIRST, column = along * ALONG_STEP + FIRST_CHUNK;
+    const int last = row + (op_min<int>(BD, DOWN - down) - 1) * DOWN_STEP + DOWN_REACH - 1;
     return {images % BATCH_BLOCKS * TB,
             images / BATCH_BLOCKS / MULTIPLIERS * TC,
             images / BATCH_BLOCKS % MULTIPLIERS,
@@ -166,18 +176,25 @@ __device__ __forceinline__ void stage_images(const Tensors &t, const Place &plac
 
 // Filters lie as the images do: row by row, or channel beside channel. Is one of the thread's taps infinite,
 // or no number?
-__device__ __forceinline__ bool stage_filters(const Tensors &t, const Place &place, A *filters)
+template <int W = 0>
+__device__ __forceinline__ bool stage_filters(const Tensors &t, const Place &place)
 {
+    constexpr int TAPS = Window<W>::ALONG_TAPS, PITCH = Window<W>::TAP_PITCH;
+    constexpr int SIZE = Window<W>::DOWN_TAPS * PITCH;   // of a filter
+    static_assert(PITCH >= TAPS && PITCH % CHUNK == 0, "a filter's rows begin with a whole vector");
+    SHARED(Window<W>::FILTERS_AT, A, filters, [TC * SIZE]);
     bool spoilt = false;
-    for (int i = (int)threadIdx.x; i < TC * DOWN_TAPS * TAP_PITCH; i += THREADS) {
-        const int channel = CHANNELS_LAST ? i % TC : i / (DOWN_TAPS * TAP_PITCH);
-        const int place_in_filter = CHANNELS_LAST ? i / TC : i % (DOWN_TAPS * TAP_PITCH);
-        const int k = place_in_filter / TAP_PITCH, l = place_in_filter % TAP_PITCH;
-        const bool is_tap = l < ALONG_TAPS && (CHANNELS % TC == 0 || place.channel + channel < CHANNELS);
-        const A value = is_tap ? tap(t, place.channel + channel, place.multiplier, k, l) : A();
+    for (int i = (int)threadIdx.x; i < TC * SIZE; i += THREADS) {
+        const int channel = CHANNELS_LAST ? i % TC : i / SIZE;
+        const int place_in_filter = CHANNELS_LAST ? i / TC : i % SIZE;
+        const int k = place_in_filter / PITCH, l = place_in_filter % PITCH;
+        const bool is_tap = l < TAPS && (CHANNELS % TC == 0 || place.channel + channel < CHANNELS);
+        const A value = is_tap ? tap(Window<W>(), t, place.channel + channel, place.multiplier, k, l) : A();
         spoilt |= !(value - value == A());
         filters[i] = value;
     }
+    if constexpr (W + 1 < WINDOWS)
+        spoilt |= stage_filters<W + 1>(t, place);
     return spoilt;
 }
 
@@ -192,10 +209,14 @@ template <class T> __device__ __forceinline__ void read_chunk(const T *from, int
 }
 
 // Adds what row k of the filter makes of a line of the image, whose chunks begin at `column`.
+template <class Own>
 __device__ __forceinline__ void add_row(const X *line, const A *filter, int column, A (&acc)[WIDTH])
 {
-    A taps[TAP_PITCH / CHUNK][CHUNK];
-    UNROLL for (int l = 0; l < TAP_PITCH / CHUNK; ++l)
+    constexpr int LEAD = lead(Own::ALONG_OFFSET);
+    constexpr int REACH = (WIDTH - 1) * ALONG_STEP + (Own::ALONG_TAPS - 1) * Own::ALONG_DILATION + 1;
+    constexpr int CHUNKS = (LEAD + REACH + CHUNK - 1) / CHUNK;   // of inputs under a thread's windows
+    A taps[Own::TAP_PITCH / CHUNK][CHUNK];
+    UNROLL for (int l = 0; l < Own::TAP_PITCH / CHUNK; ++l)
         read_chunk(filter + l * CHUNK * (CHANNELS_LAST ? TC : 1), TC, taps[l]);
     UNROLL for (int c = 0; c < CHUNKS; ++c) {
         if (column + c * CHUNK < 0 || column + c * CHUNK >= COLUMNS)
@@ -204,38 +225,40 @@ __device__ __forceinline__ void add_row(const X *line, const A *filter, int colu
         read_chunk(line + c * CHUNK * COLUMN_PITCH, COLUMN_PITCH, x);
         UNROLL for (int e = 0; e < CHUNK; ++e)
             UNROLL for (int j = 0; j < WIDTH; ++j) {
-                const int past = c * CHUNK + e - LEAD - j * ALONG_STEP, l = past / ALONG_DILATION;
-                if (past >= 0 && past % ALONG_DILATION == 0 && l < ALONG_TAPS)
+                const int past = c * CHUNK + e - LEAD - j * ALONG_STEP, l = past / Own::ALONG_DILATION;
+                if (past >= 0 && past % Own::ALONG_DILATION == 0 && l < Own::ALONG_TAPS)
                     acc[j] += x[e] * taps[l / CHUNK][l % CHUNK];
             }
     }
 }
 
 // Makes the sums of a thread's outputs: `row` is the input that the first tap of their line meets.
+template <class Own>
 __device__ __forceinline__ void add_window(const Place &place, const X *image, const A *filter, int row,
                                            int column, A (&acc)[WIDTH])
 {
     const X *line =
         image + (row - place.first_row) * ROW_PITCH + (column - place.first_column) * COLUMN_PITCH;
 #pragma unroll 1
-    for (int k = 0; k < DOWN_TAPS; ++k) {
-        if (inside(row + k * DOWN_DILATION, ROWS))
-            add_row(line, filter, column, acc);
-        line += DOWN_DILATION * ROW_PITCH;
-        filter += TAP_PITCH * (CHANNELS_LAST ? TC : 1);
+    for (int k = 0; k < Own::DOWN_TAPS; ++k) {
+        if (inside(row + k * Own::DOWN_DILATION, ROWS))
+            add_row<Own>(line, filter, column, acc);
+        line += Own::DOWN_DILATION * ROW_PITCH;
+        filter += Own::TAP_PITCH * (CHANNELS_LAST ? TC : 1);
     }
 }
 
 // The same where zeros outside of the image count.
+template <class Own>
 __device__ __forceinline__ void add_everything(const Place &place, const X *image, const A *filter, int row,
                                                int column, A (&acc)[WIDTH])
 {
 #pragma unroll 1
-    for (int i = 0; i < DOWN_TAPS * ALONG_TAPS; ++i) {
-        const int k = i / ALONG_TAPS, l = i % ALONG_TAPS, p = row + k * DOWN_DILATION;
-        const A value = filter[(k * TAP_PITCH + l) * (CHANNELS_LAST ? TC : 1)];
+    for (int i = 0; i < Own::DOWN_TAPS * Own::ALONG_TAPS; ++i) {
+        const int k = i / Own::ALONG_TAPS, l = i % Own::ALONG_TAPS, p = row + k * Own::DOWN_DILATION;
+        const A value = filter[(k * Own::TAP_PITCH + l) * (CHANNELS_LAST ? TC : 1)];
         UNROLL for (int j = 0; j < WIDTH; ++j) {
-            const int q = column + LEAD + j * ALONG_STEP + l * ALONG_DILATION;
+            const int q = column + lead(Own::ALONG_OFFSET) + j * ALONG_STEP + l * Own::ALONG_DILATION;
             const int at = (p - place.first_row) * ROW_PITCH + (q - place.first_column) * COLUMN_PITCH;
             acc[j] += (inside(p, ROWS) && inside(q, COLUMNS) ? load(image, at) : A()) * value;
         }
@@ -249,8 +272,52 @@ __device__ __forceinline__ int at_sum(Which which, int down, int along)
     return channel + which.batch * SUM_IMAGE_PITCH + down * SUM_ROW_PITCH + along * (CHANNELS_LAST ? TC : 1);
 }
 
+// What a thread makes of a block's sums.
+struct Line {
+    Which which;
+    int down, along;   // in the block
+    bool exists, has_outputs;
+    bool spoilt;       // nothing is left out
+};
+
+// The sums of one window after the other: the last one's come to where the images were.
+template <int W = 0>
+__device__ __forceinline__ void make_sums(const Place &place, const Line &own)
+{
+    using Own = Window<W>;
+    SHARED(0, X, images, [SHARED_BYTES / sizeof(X)]);
+    SHARED(Own::FILTERS_AT, A, filters, [TC * Own::DOWN_TAPS * Own::TAP_PITCH]);
+    SHARED(Own::SUMS_AT, A, sums, [(SHARED_BYTES - Own::SUMS_AT) / sizeof(A)]);
+    const int row = (place.down + own.down) * DOWN_STEP + Own::DOWN_OFFSET;
+    const int column = Own::ALONG_OFFSET - lead(Own::ALONG_OFFSET) + (place.along + own.along) * ALONG_STEP;
+    A acc[WIDTH] = {};
+    if (own.has_outputs) {
+        const X *image = images + at_image(own.which);
+        const A *filter = filters + own.which.channel * (CHANNELS_LAST ? 1 : Own::DOWN_TAPS * Own::TAP_PITCH);
+        if (own.spoilt)
+            add_everything<Own>(place, image, filter, row, column, acc);
+        else
+            add_window<Own>(place, image, filter, row, column, acc);
+    }
+    if (W + 1 == WINDOWS)
+        block_sync();   // all have read the images
+    if (own.exists)
+        UNROLL for (int j = 0; j < WIDTH; ++j)
+            sums[at_sum(own.which, own.down, own.along + j)] = acc[j];
+    if constexpr (W + 1 < WINDOWS)
+        make_sums<W + 1>(place, own);
+}
+
+template <int W = 0> __device__ __forceinline__ void read_totals(int at, A (&totals)[WINDOWS])
+{
+    SHARED(Window<W>::SUMS_AT, A, sums, [(SHARED_BYTES - Window<W>::SUMS_AT) / sizeof(A)]);
+    totals[W] = sums[at];
+    if constexpr (W + 1 < WINDOWS)
+        read_totals<W + 1>(at, totals);
+}
+
 // Outputs in the order of memory.
-__device__ __forceinline__ void write_outputs(const Tensors &t, const Place &place, const A *sums)
+__device__ __forceinline__ void write_outputs(const Tensors &t, const Place &place)
 {
     constexpr int CHANNEL_FIRST = CHANNELS_LAST ? TC : 1, LINES = CHANNELS_LAST ? TB : IMAGES;
     for (int i = (int)threadIdx.x; i < LINES * BD * BA * CHANNEL_FIRST; i += THREADS) {
@@ -258,25 +325,27 @@ __device__ __forceinline__ void write_outputs(const Tensors &t, const Place &pla
                   line = i / (CHANNEL_FIRST * BA * BD);
         const Which which = CHANNELS_LAST ? Which{line, i % CHANNEL_FIRST} : which_image(line);
         const int i_down = place.down + down, i_along = place.along + along;
-        if (exists(place, which) && (DOWN % BD == 0 || i_down < DOWN) && (ALONG % BA == 0 || i_along < ALONG))
-            finish(t, place.batch + which.batch, place.channel + which.channel, place.multiplier, i_down,
-                   i_along, sums[at_sum(which, down, along)]);
+        if (!exists(place, which) || (DOWN % BD != 0 && i_down >= DOWN) ||
+            (ALONG % BA != 0 && i_along >= ALONG))
+            continue;
+        A totals[WINDOWS];
+        read_totals(at_sum(which, down, along), totals);
+        finish(t, place.batch + which.batch, place.channel + which.channel, place.multiplier, i_down, i_along,
+               totals);
     }
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
-    SHARED(0, X, images, [FILTERS_AT / sizeof(X)]);
-    SHARED(FILTERS_AT, A, filters, [TC * DOWN_TAPS * TAP_PITCH]);
-    SHARED(0, A, sums, [FILTERS_AT / sizeof(A)]);
+    SHARED(0, X, images, [SHARED_BYTES / sizeof(X)]);
     SHARED(SPOILT_AT, int, warp_is_spoilt, [WARPS]);
     const Place place = block_place();
     const int thread = (int)threadIdx.x;
 
     // ---- load ----
     stage_images(t, place, images);
-    const bool thread_is_spoilt = stage_filters(t, place, filters);
+    const bool thread_is_spoilt = stage_filters(t, place);
     if (PADDED) {
         const bool any = warp_ballot(thread_is_spoilt) != 0;
         if (lane_id() == 0)
@@ -288,28 +357,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
     // ---- compute ----
     const Which which = which_image(thread % IMAGES);
     const int down = thread / IMAGES % BD, along = SEGMENTS == 1 ? 0 : thread / (IMAGES * BD) * WIDTH;
-    const int row = (place.down + down) * DOWN_STEP + DOWN_OFFSET;
-    const int column = FIRST_CHUNK + (place.along + along) * ALONG_STEP;
     const bool has_line = THREADS == IMAGES * BD * SEGMENTS || thread < IMAGES * BD * SEGMENTS;
+    const bool has_outputs = has_line && exists(place, which) && (DOWN % BD == 0 || place.down + down < DOWN);
     bool spoilt = false;
     UNROLL for (int w = 0; w < (PADDED ? WARPS : 0); ++w)
         spoilt |= warp_is_spoilt[w] != 0;
-    A acc[WIDTH] = {};
-    if (has_line && exists(place, which) && (DOWN % BD == 0 || place.down + down < DOWN)) {
-        const X *own_image = images + at_image(which);
-        const A *own_filter = filters + which.channel * (CHANNELS_LAST ? 1 : DOWN_TAPS * TAP_PITCH);
-        if (spoilt)
-            add_everything(place, own_image, own_filter, row, column, acc);
-        else
-            add_window(place, own_image, own_filter, row, column, acc);
-    }
+    make_sums(place, Line{which, down, along, has_line, has_outputs, spoilt});
 
     // ---- store ----
-    block_sync();   // all have read the images
-    if (has_line)
-        UNROLL for (int j = 0; j < WIDTH; ++j)
-            sums[at_sum(which, down, along + j)] = acc[j];
     block_sync();
-    write_outputs(t, place, sums);
+    write_outputs(t, place);
 }
 }   // namespace KERNEL

@@ -82,7 +82,8 @@ CASES = {
                ("depthwise", "f16", dict(M=3, N=33)), ("last_pool", "f32", dict(M=9, N=6))],
     "depthwise": [("filter", "f32", dict(M=5, N=17)), ("filter_strided", "f16", dict(M=3, N=21)), ("filter_channels", "f32", dict(M=17, N=13)),
                   ("filter_turned", "f32", dict(M=41, N=33)), ("filter_row", "f64", dict(M=7, N=300)),
-                  ("filter_channels", "f16", dict(M=16, N=9))],
+                  ("filter_channels", "f16", dict(M=16, N=9)), ("filters_beside", "f32", dict(M=5, N=18)),
+                  ("filters_beside_channels", "f16", dict(M=17, N=9))],
     "strip": [("strip", "f32", dict(M=5, N=19)), ("strip", "f16", dict(M=3, N=24)), ("strip_strided", "f16", dict(M=3, N=12)),
               ("strip_channels", "f32", dict(M=17, N=13)), ("strip_channels", "f16", dict(M=66, N=9)), ("strip_strided", "f64", dict(M=2, N=9))],
     "filter_direct": [("filter_gradient", "f32", dict(M=3, N=19, K=5)), ("filter_gradient", "bf16", dict(M=5, N=24, K=9)),
@@ -166,7 +167,12 @@ TEXTS = {
                   "input x[2, 259, 40] : f16  input w[3, 40] : f16  y[n, v:257, c] = sum[s](x[n, v + s, c] * w[s, c])  output y : f16",
                   "input x[3, 7, 6, 33] : f32  input w[3, 3, 33, 2] : f32  y[n, h:7, v:6, c, m] = sum[r, s](pad(x[n, h + r - 1, v + s - 1, c], 0) * w[r, s, c, m])  output y",
                   "input x[2, 2, 40, 3] : f32  input w[2, 3, 3] : f32  y[n, c, h:40, v:3] = sum[r, s](pad(x[n, c, h + r - 1, v + s - 1], 0) * w[c, r, s])  output y",
-                  "input x[2, 8, 40] : bf16  input w[8, 4] : bf16  y[n, c, v:40] = sum[s](pad(x[n, c, v + s - 3], 0) * w[c, s])  output y : bf16"],
+                  "input x[2, 8, 40] : bf16  input w[8, 4] : bf16  y[n, c, v:40] = sum[s](pad(x[n, c, v + s - 3], 0) * w[c, s])  output y : bf16",
+                  # an infinite tap of the first filter, none of the second
+                  "input x[3, 3, 6, 8] : f32  input f[3, 5, 5] : f32  input u[3, 3, 3] : f32  w[c, r, q] = select(c == 0 && r == 0 && q == 0, inf, f[c, r, q])"
+                  "  s[n, c, h:6, v:8] = sum[r, q](pad(x[n, c, h + r - 2, v + q - 2], 0) * w[c, r, q])"
+                  "  t[n, c, h:6, v:8] = sum[r, q](pad(x[n, c, h + r - 1, v + q - 1], 0) * u[c, r, q])"
+                  "  y[n, c, h, v] = s[n, c, h, v] - t[n, c, h, v]  output y  output w"],
     "strip": ["input x[2, 3, 268] : f32  input w[3, 3] : f32  y[n, c, v:266] = sum[s](x[n, c, v + s] * w[c, s])  output y",
               "input x[70, 1, 9, 12] : f16  input w[1, 3, 3] : f16  y[n, c, h:9, v:12] = sum[r, s](pad(x[n, c, h + r - 1, v + s - 1], 0) * w[c, r, s])  output y : f16",
               "input x[2, 259, 40] : f16  input w[3, 40] : f16  y[n, v:257, c] = sum[s](x[n, v + s, c] * w[s, c])  output y : f16",

@@ -49,6 +49,7 @@ NEIGHBOURS = ["bulk/neighbours"]   # where tiles fill the device, a small one
 PART = ["wgmma/three stages", "wgmma/four stages"]
 COLUMNS, ROWS = (["skinny/column", "skinny/column-cluster"], ["skinny/row", "skinny/row-cluster"])
 LINES, CHANNELS = (["depthwise/lines"], ["depthwise/channels"])
+BESIDE, CHANNELS_BESIDE = (["depthwise/lines beside"], ["depthwise/channels beside"])
 STRIPS, STRIPS_OF_CHANNELS = (["strip/lines"], ["strip/channels"])
 TOEPLITZ = [f"toeplitz/{kind}" for kind in ("16 images", "8 images", "4 images", "2 images", "1 image")]
 LARGE = ["rowwise/block", "rowwise/cluster", "rowwise/memory", "rowwise/shared", "rowwise/shared-cluster",
@@ -84,6 +85,19 @@ def depthwise(x, w, y, image, tap, dtype="f32"):
     """The shapes of the image and the filter, what is defined, and of which element and tap."""
     return (f"input x[{x}] : {dtype}\ninput w[{w}] : {dtype}\ny[{y}] = sum[r, s](pad(x[{image}], 0) * w[{tap}])\n"
             f"output y : {dtype}\n")
+
+
+def beside(image, tap, filters, channels_last=False, dtype="f32"):
+    """Filters over the same image, each of so many taps, padding and dilation down and along."""
+    text, sums = f"input x[{image}] : {dtype}\n", []
+    for i, (down, along) in enumerate(filters):
+        index = [f"{axis} + {d}*{t} - {p}" for axis, t, (_, p, d) in (("h", "r", down), ("v", "s", along))]
+        taps = f"{down[0]}, {along[0]}, 40" if channels_last else f"7, {down[0]}, {along[0]}"
+        at, y = ([*index, "c"], "n, h:21, v:24, c") if channels_last else (["c", *index], "n, c, h:21, v:24")
+        text += f"input w{i}[{taps}] : {dtype}\n"
+        text += f"t{i}[{y}] = sum[r, s](pad(x[n, {', '.join(at)}], 0) * w{i}[{tap}])\n"
+        sums.append(f"t{i}[n, h, v, c]" if channels_last else f"t{i}[n, c, h, v]")
+    return text + f"y{sums[0][2:]} = {' * '.join(sums)}\noutput y : {dtype}\n"
 
 
 def filters(images, side, taps, turned=False, dtype="f16"):
@@ -155,6 +169,11 @@ PROGRAMS = [
     (depthwise("5, 7, 21, 37", "7, 9, 5", "n, c, h:11, v:19", "n, c, 2*h + r - 4, 2*v + s - 2", "c, r, s"), LINES),
     (depthwise("5, 14, 20, 40", "9, 9, 40", "n, h:14, v:20, c", "n, h + r - 4, v + s - 4, c", "r, s, c"), CHANNELS),
     (depthwise("3, 14, 20, 17", "9, 9, 17", "n, h:14, v:20, c", "n, h + r - 4, v + s - 4, c", "r, s, c"), CHANNELS),
+    (beside("5, 7, 21, 24", "c, r, s", [((9, 4, 1), (7, 3, 1)), ((3, 1, 1), (4, 2, 1))]), BESIDE),
+    (beside("9, 7, 21, 24", "c, r, s", [((3, 3, 3), (3, 1, 1)), ((4, 1, 1), (5, 2, 1)), ((2, 0, 2), (9, 4, 1))],
+            dtype="f16"), BESIDE),
+    (beside("5, 21, 24, 40", "r, s, c", [((5, 2, 1), (5, 2, 1)), ((3, 1, 1), (7, 3, 1))], True),
+     CHANNELS_BESIDE),
     (depthwise("3, 20, 32, 32", "20, 5, 5", "n, c, h:32, v:32", "n, c, h + r - 2, v + s - 2", "c, r, s"), STRIPS),
     (depthwise("5, 7, 21, 37", "7, 3, 5", "n, c, h:11, v:19", "n, c, 2*h + r - 2, 2*v + s - 2", "c, r, s", "f16"), STRIPS),
     (depthwise("5, 14, 20, 40", "3, 3, 40", "n, h:14, v:20, c", "n, h + r - 1, v + s - 1, c", "r, s, c", "f16"), STRIPS_OF_CHANNELS),

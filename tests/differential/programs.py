@@ -149,6 +149,26 @@ PROGRAMS = [
         input x[M, 4, N + 4] : {T}  input w[4, 9] : {T}
         y[n, c, v:N] = sum[s](pad(x[n, c, v + 2 * s - 2], 0) * w[c, s])
         output y : {T}"""),
+    Program("filters_beside", "depthwise", REAL, {"M": ("channel", 5), "N": ("along", 19)}, """
+        input x[3, M, 11, N] : {T}  input w[M, 9, 7] : {T}  input u[M, 4, 3] : f32  input k[M, 3, 2] : bf16
+        input z[3, M, 11, N] : {T}
+        s[n, c, h:11, v:N] : {T} = sum[r, q](pad(x[n, c, h + r - 4, v + q - 3], 0) * w[c, r, q])
+        t[n, c, h:11, v:N] = sum[r, q](pad(x[n, c, h + r - 1, v + 2 * q - 2], 0) * u[c, r, q])
+        p[n, c, h:11, v:N] = sum[r, q](pad(x[n, c, h + 3 * r - 1, v - q + 5], 0) * k[c, r, q])
+        y[n, c, h, v] = max(s[n, c, h, v] * t[n, c, h, v] - p[n, c, h, v], 0) + z[n, c, h, v]
+        output y : {T}  output t : f32"""),
+    Program("filters_beside_strided", "depthwise", REAL, {"M": ("batch", 3), "N": ("along", 21)}, """
+        input x[M, 3, 17, 2 * N + 1] : {T}  input w[3, 2, 4, 5] : {T}  input u[3, 2, 3, 2] : {T}
+        s[n, c, m, h:8, v:N] = sum[r, q](pad(x[n, c, 2 * h + 3 * r - 5, 2 * v + q - 1], 0) * w[c, m, r, q])
+        t[n, c, m, h:8, v:N] = sum[r, q](pad(x[n, c, 2 * h + r + 1, 2 * v + q + 1], 0) * u[c, m, r, q])
+        y[n, c, m, h, v] = s[n, c, m, h, v] - t[n, c, m, h, v]
+        output y : {T}"""),
+    Program("filters_beside_channels", "depthwise", REAL, {"M": ("channel", 16), "N": ("along", 13)}, """
+        input x[2, 9, N, M] : {T}  input w[5, 8, M] : {T}  input u[7, 2, M] : {T}
+        s[n, h:9, v:N, c] = sum[r, q](pad(x[n, h + r - 2, v + q - 4, c], 0) * w[r, q, c])
+        t[n, h:9, v:N, c] = sum[r, q](pad(x[n, h + r - 3, v + q, c], 0) * u[r, q, c])
+        y[n, h, v, c] = s[n, h, v, c] + 2 * t[n, h, v, c]
+        output y : {T}"""),
     Program("strip", "strip", REAL, {"M": ("channel", 5), "N": ("along", 19)}, """
         input x[3, M, 21, N] : {T}  input w[M, 5, 3] : {T}  input b[M] : {T}  input z[3, M, 21, N] : {T}
         t[n, c, h:21, v:N] = sum[r, s](pad(x[n, c, h + r - 2, v + s - 1], 0) * w[c, r, s])

@@ -114,8 +114,8 @@ HAND = [
     ("R13 outputs of a block overlap", "reduce.cu", "((Index)blockIdx.x * TS + ts) * OUTS", "((Index)blockIdx.x * TS + ts)", 1),
     ("R14 whole chunks only", "reduce.cu", "        if (REDUCED % STEP != 0)\n            accumulate<false>(t, output, r, acc);\n", "", 1),
     # ---- depthwise ----
-    ("D1 last row of taps left out", "depthwise.cu", "k < DOWN_TAPS; ++k) {", "k < DOWN_TAPS - 1; ++k) {", 1),
-    ("D2 rows outside are added", "depthwise.cu", "if (inside(row + k * DOWN_DILATION, ROWS))", "if (row + k * DOWN_DILATION < ROWS)", 1),
+    ("D1 last row of taps left out", "depthwise.cu", "k < Own::DOWN_TAPS; ++k) {", "k < Own::DOWN_TAPS - 1; ++k) {", 1),
+    ("D2 rows outside are added", "depthwise.cu", "if (inside(row + k * Own::DOWN_DILATION, ROWS))", "if (row + k * Own::DOWN_DILATION < ROWS)", 1),
     ("D3 chunks before the line are added", "depthwise.cu", "column + c * CHUNK < 0 || ", "", 1),
     ("D4 what lies behind a line is left as it was", "depthwise.cu", "            to[e] = X();", "            (void)to;", 1),
     ("D5 images that there are not", "depthwise.cu", "if (p >= place.end_row || !exists(place, which))", "if (p >= place.end_row)", 1),
@@ -124,7 +124,7 @@ HAND = [
     ("D8 copies still under way", "depthwise.cu", "    async_wait<0>();\n", "", 1),
     ("D9 an infinite tap meets no zero", "depthwise.cu", "spoilt |= !(value - value == A());", "spoilt |= value != value;", 1),
     ("D10 only the first warp's taps count", "depthwise.cu", "w < (PADDED ? WARPS : 0)", "w < (PADDED ? 1 : 0)", 1),
-    ("D11 taps between dilated ones", "depthwise.cu", " && past % ALONG_DILATION == 0", "", 1),
+    ("D11 taps between dilated ones", "depthwise.cu", " && past % Own::ALONG_DILATION == 0", "", 1),
     ("D12 blocks along a line round down", "depthwise.cu", "(ALONG + BA - 1) / BA", "(ALONG / BA > 0 ? ALONG / BA : 1)", 1),
     ("D13 another multiplier's filter", "depthwise.cu", "images / BATCH_BLOCKS % MULTIPLIERS", "0", 1),
     # ---- filter_gemm ----

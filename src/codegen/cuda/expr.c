@@ -335,12 +335,17 @@ void emit_pointwise_ops(StrBuf *out, const char *indent, const Scope *scope, int
         emit_pointwise_op(out, indent, scope, i);
 }
 
+void emit_reduced_op(StrBuf *out, const char *indent, const Scope *scope, int index, const char *total)
+{
+    const FusedOp *op = &scope->fusion->ops[index];
+    strbuf_printf(out, "%sconst %s v%d = ", indent, value_type(op->out->dtype), index);
+    emit_rounded(out, scope->fusion, index, total);
+    strbuf_puts(out, ";\n");
+}
+
 void emit_epilogue(StrBuf *out, const char *indent, const Scope *scope, const char *total)
 {
-    const FusedOp *op = &scope->fusion->ops[0];
-    strbuf_printf(out, "%sconst %s v0 = ", indent, value_type(op->out->dtype));
-    emit_rounded(out, scope->fusion, 0, total);
-    strbuf_puts(out, ";\n");
+    emit_reduced_op(out, indent, scope, 0, total);
     emit_pointwise_ops(out, indent, scope, 1);
 }
 

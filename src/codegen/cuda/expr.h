@@ -48,7 +48,7 @@ void emit_used_positions(StrBuf *out, const char *indent, const char *flat, cons
 void emit_group_positions(StrBuf *out, const char *indent, const char *flat, const Scope *scope,
                           const AxisGroup *group, uint32_t used);
 
-/* Axes whose positions the ops after the first one read, and those that stores need. */
+/* Axes whose positions the ops that are no reductions read, and those that stores need. */
 uint32_t epilogue_axes(const Fusion *fusion);
 uint32_t store_axes(const Fusion *fusion);
 
@@ -62,7 +62,10 @@ bool is_rounded_by_storing(const Fusion *fusion, int op);
 void emit_pointwise_op(StrBuf *out, const char *indent, const Scope *scope, int index);
 void emit_pointwise_ops(StrBuf *out, const char *indent, const Scope *scope, int first);
 
-/* `v0` from the variable that holds the first op's total, then the pointwise ops after it. */
+/* `v2` from the variable that holds the total of op 2, a reduction. */
+void emit_reduced_op(StrBuf *out, const char *indent, const Scope *scope, int index, const char *total);
+
+/* That of the first op, then the pointwise ops after it. */
 void emit_epilogue(StrBuf *out, const char *indent, const Scope *scope, const char *total);
 
 /* `store(t.out0, offset, v0);` for every stored op that is not b1. */

@@ -64,8 +64,9 @@ void emit_group_positions(StrBuf *out, const char *indent, const char *flat, con
 uint32_t epilogue_axes(const Fusion *fusion)
 {
     uint32_t axes = 0;
-    for (int i = 1; i < fusion->op_count; i++)
-        axes |= expr_axes(fusion->ops[i].body);
+    for (int i = 0; i < fusion->op_count; i++)
+        if (fusion->ops[i].reduce == REDUCE_NONE)
+            axes |= expr_axes(fusion->ops[i].body);
     return axes;
 }
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codegen/family/depthwise/shape.h"
+#include "codegen/family/depthwise/windows.h"
 #include "front/lower.h"
 #include "front/parse.h"
 
@@ -19,6 +19,15 @@ static bool find(const char *text, Depthwise *shape)
     const Source *source = source_from_text(arena, "case.te", text, strlen(text));
     FusionPlans plans = fuse(arena, lower(arena, parse(arena, lex(arena, source)), NULL, 0));
     return depthwise_find(plans.plans[0].fusions[0], shape);
+}
+
+/* The program's plan in which windows slide side by side; NULL: it has none. */
+static const FusionPlan *plan_beside(const char *text)
+{
+    const Source *source = source_from_text(arena, "case.te", text, strlen(text));
+    FusionPlans plans = fuse(arena, lower(arena, parse(arena, lex(arena, source)), NULL, 0));
+    const FusionPlan *last = &plans.plans[plans.count - 1];
+    return strcmp(last->name, "beside") == 0 ? last : NULL;
 }
 
 static void expect_axis(const ImageAxis *axis, int64_t outputs, int64_t taps, int64_t inputs, int64_t step, int64_t dilation,
@@ -137,6 +146,61 @@ START_TEST(gradient_of_the_filter_has_pixels_for_taps)
 }
 END_TEST
 
+#define IMAGE "input x[4, 6, 32, 32] : f32\ninput w[6, 7, 3] : f32\ninput u[6, 4, 3] : f16\n"
+#define SUM "a[n, c, h:32, v:32] = sum[r, s](pad(x[n, c, h + r - 3, v + 3*s - 3], 0) * w[c, r, s])\n"
+
+START_TEST(a_window_covers_those_of_all_filters)
+{
+    /* Down 7 taps from -3 on and 4 from 2 on: -3 … 5. Along 3 with gaps, -3 … 3, and 3 from -1 on between. */
+    const FusionPlan *plan = plan_beside(
+        IMAGE SUM "b[n, c, h:32, v:32] = sum[r, s](pad(x[n, c, h + r + 2, v + s - 1], 0) * u[c, r, s])\n"
+                  "y[n, c, h, v] = a[n, c, h, v] * b[n, c, h, v]\noutput y\n");
+    Windows windows;
+    ck_assert(plan && plan->count == 1 && windows_find(plan->fusions[0], &windows));
+    ck_assert_int_eq(windows.count, 2);
+    ck_assert(windows_number(&windows, 1) == 1 && windows_number(&windows, 2) == -1);
+    expect_axis(&windows.shape[1].image[0], 32, 4, 32, 1, 1, 2);
+    expect_axis(&windows.shape[0].image[1], 32, 3, 32, 1, 3, -3);
+    expect_axis(&windows.all.image[0], 32, 9, 32, 1, 1, -3);
+    expect_axis(&windows.all.image[1], 32, 7, 32, 1, 1, -3);
+}
+END_TEST
+
+START_TEST(one_filter_is_its_own_cover)
+{
+    const char *text = IMAGE SUM "output a\n";
+    const Source *source = source_from_text(arena, "case.te", text, strlen(text));
+    FusionPlans plans = fuse(arena, lower(arena, parse(arena, lex(arena, source)), NULL, 0));
+    Windows windows;
+    ck_assert(windows_find(plans.plans[0].fusions[0], &windows));
+    expect_axis(&windows.all.image[1], 32, 3, 32, 1, 3, -3);
+}
+END_TEST
+
+START_TEST(windows_that_stay_apart)
+{
+    const char *const others[] = {
+        /* other inputs, what needs a, other points, no window */
+        "b[n, c, h:32, v:32] = sum[r:4, s:3](pad(x[n, c, 2*h + r, v + s - 1], 0) * u[c, r, s])\n",
+        "b[n, c, h:32, v:32] = sum[r, s](pad(x[n, c, h + r, v + s], 0) * u[c, r, s] * a[n, c, h, v])\n",
+        "b[n, c, h:31, v:32] = sum[r, s](pad(x[n, c, h + r, v + s], 0) * u[c, r, s])\n",
+        "b[n, c, h:32, v:32] = sum[r:4, s:3](x[n, c, r, s] * u[c, r, s] + h + v)\n",
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        ck_assert_ptr_null(plan_beside(arena_printf(arena, IMAGE SUM "%soutput a\noutput b\n", others[i])));
+}
+END_TEST
+
+START_TEST(maxima_beside_sums_are_no_filters)
+{
+    const FusionPlan *plan = plan_beside(
+        IMAGE SUM
+        "b[n, c, h:32, v:32] = max[r:3, s:3](pad(x[n, c, h + r - 1, v + s - 1], 0))\noutput a\noutput b\n");
+    Windows windows;
+    ck_assert(plan && plan->count == 1 && !windows_find(plan->fusions[0], &windows));
+}
+END_TEST
+
 START_TEST(one_to_three_dimensions)
 {
     Depthwise shape;
@@ -222,6 +286,10 @@ int main(void)
     tcase_add_test(tests, input_that_is_read_backwards_is_turned);
     tcase_add_test(tests, gradient_of_a_strided_input_has_a_filter_for_each_phase);
     tcase_add_test(tests, gradient_of_the_filter_has_pixels_for_taps);
+    tcase_add_test(tests, a_window_covers_those_of_all_filters);
+    tcase_add_test(tests, one_filter_is_its_own_cover);
+    tcase_add_test(tests, windows_that_stay_apart);
+    tcase_add_test(tests, maxima_beside_sums_are_no_filters);
     tcase_add_test(tests, one_to_three_dimensions);
     tcase_add_test(tests, dense_convolutions_sum_over_channels);
     tcase_add_test(tests, what_has_another_form_is_left_alone);

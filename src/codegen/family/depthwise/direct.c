@@ -21,29 +21,54 @@ enum {
     COPY_BYTES = 16,
 };
 
+/* The longest row of taps of a window. */
+static int64_t most_taps(const Windows *windows)
+{
+    int64_t most = 0;
+    for (int w = 0; w < windows->count; w++)
+        most = larger(most, slide_along(&windows->shape[w]).taps);
+    return most;
+}
+
 static bool matches(const Fusion *fusion, const DeviceSpec *device)
 {
     (void)device;
-    Depthwise shape;
-    return direct_find(fusion, &shape) && slide_along(&shape).taps <= MAX_ALONG_TAPS;
+    Windows windows;
+    return direct_find_windows(fusion, &windows) && most_taps(&windows) <= MAX_ALONG_TAPS;
 }
 
 // ---- data tiles ----
 
-/* Lines are copied whole, in pieces of 16 bytes: what is counted is what is copied then. Filters are widened
-   on their way. */
-static void add_staged(TileSpace *space, const Fusion *fusion, const Depthwise *shape, const DirectWay *way)
+static double product_of_taps(const Depthwise *shape)
 {
+    return (double)slide_down(shape).taps * (double)slide_along(shape).taps;
+}
+
+/* Filters are widened on their way. The space has as many taps as all windows cover: a small filter has
+   fewer. */
+static void add_filter(TileSpace *space, const Fusion *fusion, const Windows *windows, int w,
+                       double instructions)
+{
+    const Depthwise *shape = &windows->shape[w];
+    DataTile *tile = &space->tiles[space->tile_count++];
+    *tile = direct_tile(fusion, shape, factor_access(shape->w), OF_TAPS);
+    tile->apart = tile->staged = tile->windows = true;
+    tile->instructions = instructions * (product_of_taps(shape) / product_of_taps(&windows->all));
+    tile->staged_inner = tile->rank - 1;
+}
+
+/* Lines are copied whole, in pieces of 16 bytes: what is counted is what is copied then. */
+static void add_staged(TileSpace *space, const Fusion *fusion, const Windows *windows, const DirectWay *way)
+{
+    const Depthwise *all = &windows->all;
     DataTile *x = &space->tiles[space->tile_count++];
-    *x = direct_tile(fusion, shape, factor_access(shape->x), OF_INPUTS);
-    x->apart |= way->piece == 1 || !direct_reads_all(shape) || slide_along(shape).outputs > WHOLE_LINE;
-    DataTile *w = &space->tiles[space->tile_count++];
-    *w = direct_tile(fusion, shape, factor_access(shape->w), OF_TAPS);
-    w->apart = true;
-    x->staged = w->staged = x->windows = w->windows = true;
-    x->instructions = w->instructions = calibration.depthwise_copy_instructions / (double)way->piece;
+    *x = direct_tile(fusion, all, factor_access(all->x), OF_INPUTS);
+    x->apart |= way->piece == 1 || !direct_reads_all(all) || slide_along(all).outputs > WHOLE_LINE;
+    x->staged = x->windows = true;
+    x->instructions = calibration.depthwise_copy_instructions / (double)way->piece;
     x->staged_inner = x->rank - 1;
-    w->staged_inner = w->rank - 1;
+    for (int w = 0; w < windows->count; w++)
+        add_filter(space, fusion, windows, w, x->instructions);
 }
 
 // ---- how images are copied ----
@@ -58,8 +83,9 @@ static bool is_padded(const Depthwise *shape)
     return false;
 }
 
-static DirectWay find_way(const Fusion *fusion, const Depthwise *shape)
+static DirectWay find_way(const Fusion *fusion, const Windows *windows)
 {
+    const Depthwise *shape = &windows->all;
     const AxisGroup *channel = &shape->channel;
     const ImageAxis *along = &shape->image[shape->image_count - 1];
     int piece = 8 * COPY_BYTES / dtype_info[factor_access(shape->x)->tensor->dtype].bits;
@@ -67,7 +93,10 @@ static DirectWay find_way(const Fusion *fusion, const Depthwise *shape)
         .channels_last = axis_group_stride(channel, &shape->x_offset) == 1,
         .piece = 1,
         .padded = is_padded(shape),
+        .windows = windows->count,
     };
+    for (int w = 0; w < windows->count; w++)
+        way.filter += direct_filter(&windows->shape[w]);
     int inner = way.channels_last ? axis_group_innermost(channel) : along->output;
     bool contiguous = way.channels_last || along->x_stride == 1;
     bool cut =
@@ -112,36 +141,51 @@ static KernelMemory memory(const KernelPlan *plan)
     return (KernelMemory){.shared_bytes = shared_of(plan->rules, &plan->program->tile[LEVEL_SHARED], NULL)};
 }
 
+/* Of one window: its taps are walked, then its sums are left. The last window's come to where images were,
+   when all have read these. */
+static void add_window(Schedule *schedule, const Windows *windows, int w)
+{
+    uint32_t x = 1, filter = 2u << w;
+    uint64_t sums = UINT64_C(1) << windows->op[w];
+    Loop rows = {.axis = DOWN_TAP, .by_thread = true};
+    if (windows->count > 1)
+        rows.times = (int32_t)slide_down(&windows->shape[w]).taps;
+    schedule_loop(schedule, rows);
+    schedule_load(schedule, (Move){.tiles = x | filter, .from = PLACE_SHARED, .to = PLACE_REGISTERS});
+    schedule_reduce(schedule, sums);
+    schedule_end(schedule);
+    if (w == windows->count - 1)
+        schedule_barrier(schedule, SCOPE_BLOCK);
+    schedule_exchange(schedule, (Exchange){
+                                    .ops = sums,
+                                    .scope = SCOPE_BLOCK,
+                                    .combine = COMBINE_ROWS,
+                                    .value_bytes = (uint8_t)(dtype_info[windows->all.type].bits / 8),
+                                    .width = 2,
+                                });
+}
+
 /* Lanes say whether a tap is no finite number, if it could be multiplied by zeros outside of the image. */
-static Schedule schedule_of(const Fusion *fusion, const TileSpace *space, const DirectWay *way)
+static Schedule schedule_of(const Fusion *fusion, const TileSpace *space, const Windows *windows,
+                            const DirectWay *way)
 {
     Schedule schedule = {.pace = PACE_IN_TURN};
-    uint32_t x = 1, w = 2;
+    uint32_t x = 1, filters = ((2u << windows->count) - 1) & ~x;
     uint64_t sums = schedule_ops(fusion, true);
     schedule_load(&schedule,
                   (Move){.tiles = x, .from = PLACE_MEMORY, .to = PLACE_SHARED, .async = way->piece > 1});
-    schedule_load(&schedule, (Move){.tiles = w, .from = PLACE_MEMORY, .to = PLACE_SHARED});
+    schedule_load(&schedule, (Move){.tiles = filters, .from = PLACE_MEMORY, .to = PLACE_SHARED});
     if (way->padded)
         schedule_exchange(&schedule,
                           (Exchange){.ops = sums, .scope = SCOPE_WARP, .combine = COMBINE_LANES, .width = 2});
     schedule_wait(&schedule, 0);
     schedule_barrier(&schedule, SCOPE_BLOCK);
-    schedule_loop(&schedule, (Loop){.axis = DOWN_TAP, .by_thread = true});
-    schedule_load(&schedule, (Move){.tiles = x | w, .from = PLACE_SHARED, .to = PLACE_REGISTERS});
-    schedule_reduce(&schedule, sums);
-    schedule_end(&schedule);
-    schedule_barrier(&schedule, SCOPE_BLOCK);   // sums come to where images were
-    schedule_exchange(&schedule, (Exchange){
-                                     .ops = sums,
-                                     .scope = SCOPE_BLOCK,
-                                     .combine = COMBINE_ROWS,
-                                     .value_bytes = (uint8_t)(dtype_info[fusion->ops[0].body->type].bits / 8),
-                                     .width = 2,
-                                 });
+    for (int w = 0; w < windows->count; w++)
+        add_window(&schedule, windows, w);
     schedule_barrier(&schedule, SCOPE_BLOCK);
     schedule_load(
         &schedule,
-        (Move){.tiles = space_inputs(space) & ~(x | w), .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
+        (Move){.tiles = space_inputs(space) & ~(x | filters), .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
     schedule_map(&schedule, schedule_ops(fusion, false));
     schedule_store(&schedule,
                    (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
@@ -152,17 +196,17 @@ static AxisRule all_of(int64_t extent) { return (AxisRule){extent, extent}; }
 
 /* Outputs of a thread, at most: their sums stay in registers, and what is written out of a row in the
    instruction cache. */
-static int64_t most_outputs(const TileRules *rules, const Slide *along)
+static int64_t most_outputs(const TileRules *rules, int64_t taps)
 {
-    int64_t most = smaller(MAX_LINE * 32 / rules->accumulator_bits, MAX_WALK / along->taps);
+    int64_t most = smaller(MAX_LINE * 32 / rules->accumulator_bits, MAX_WALK / taps);
     return most / CHUNK * CHUNK;
 }
 
 /* A thread makes a whole line or an equal part of it. Lines are cut between chunks. */
-static void set_lines(TileRules *rules, const Slide *along)
+static void set_lines(TileRules *rules, const Slide *along, int64_t taps)
 {
     AxisRule *each = &rules->rule[LEVEL_REGISTER][ALONG], *block = &rules->rule[LEVEL_SHARED][ALONG];
-    int64_t most = most_outputs(rules, along), parts = ceil_div(along->outputs, most);
+    int64_t most = most_outputs(rules, taps), parts = ceil_div(along->outputs, most);
     int64_t width = parts == 1 ? along->outputs : round_up(ceil_div(along->outputs, parts), CHUNK);
     *each = (AxisRule){width % CHUNK ? width : CHUNK, width};
     *block = all_of(parts * width);
@@ -220,16 +264,16 @@ static void set_room(TileRules *rules, const DeviceSpec *device, const RTile *le
     rules_choose(rules, &way, sizeof way);
 }
 
-static void set_tiles(TileRules *rules, const DeviceSpec *device, const Depthwise *shape,
+static void set_tiles(TileRules *rules, const DeviceSpec *device, const Windows *windows,
                       const DirectWay *way)
 {
-    Slide along = slide_along(shape), down = slide_down(shape);
+    Slide along = slide_along(&windows->all), down = slide_down(&windows->all);
     AxisRule *each = rules->rule[LEVEL_REGISTER], *block = rules->rule[LEVEL_SHARED];
     each[CHANNEL] = each[MULTIPLIER] = each[BATCH] = each[DOWN] = each[DOWN_TAP] = (AxisRule){1, 1};
     block[MULTIPLIER] = (AxisRule){1, 1};
     block[DOWN_TAP] = all_of(down.taps);
     each[ALONG_TAP] = block[ALONG_TAP] = all_of(along.taps);
-    set_lines(rules, &along);
+    set_lines(rules, &along, most_taps(windows));
     RTile least = least_block(rules, device, way);
     set_room(rules, device, &least);
     /* Lanes along a batch read the same taps: images of several channels took 2 to 10 % longer (tuning-log 51). */
@@ -250,44 +294,77 @@ static double share_inside(const Depthwise *shape)
     return share;
 }
 
+/* A point of the space does its share of what all windows do: of 5 x 5 taps beside 31 x 31 a 40th more than
+   one of 31 x 31 alone. */
+static double windows_share(const Fusion *fusion, const Windows *windows)
+{
+    double all = 0, inside = 0;
+    for (int w = 0; w < windows->count; w++)
+        all += product_of_taps(&windows->shape[w]);
+    for (int w = 0; w < windows->count; w++)
+        inside += product_of_taps(&windows->shape[w]) / all * share_inside(&windows->shape[w]);
+    return inside * ((double)reduction_points(fusion) / product_of_taps(&windows->all));
+}
+
+/* Likewise of the elements that a thread goes through: a row of taps, and the inputs of a line under them. */
+static double elements_share(const Windows *windows)
+{
+    const ImageAxis *along = &windows->all.image[windows->all.image_count - 1];
+    double rows = (double)slide_down(&windows->all).taps, walked = 0;
+    double counted = (double)image_reach(along, along->outputs) + windows->count * (double)along->taps;
+    for (int w = 0; w < windows->count; w++) {
+        const ImageAxis *own = &windows->shape[w].image[windows->all.image_count - 1];
+        walked += (double)slide_down(&windows->shape[w]).taps / rows *
+                  (double)(image_reach(own, own->outputs) + own->taps);
+    }
+    return walked / counted;
+}
+
+static const char *variant_name(const DirectWay *way)
+{
+    if (way->windows > 1)
+        return way->channels_last ? "channels beside" : "lines beside";
+    return way->channels_last ? "channels" : "lines";
+}
+
 static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
-    Depthwise shape;
-    depthwise_find(fusion, &shape);
-    DirectWay way = find_way(fusion, &shape);
-    Slide along = slide_along(&shape);
+    Windows windows;
+    direct_find_windows(fusion, &windows);
+    DirectWay way = find_way(fusion, &windows);
+    int value_bits = dtype_info[windows.all.type].bits;
     TileRules *rules = &variants[0];
     *rules = (TileRules){
         .space = space_new(fusion, device),
-        .variant_name = way.channels_last ? "channels" : "lines",
+        .variant_name = variant_name(&way),
         .stages = 1,
         .most_threads = calibration.depthwise.threads,
         .ragged_warps = true,
-        .accumulator_bits = dtype_info[fusion->ops[0].body->type].bits,
+        .accumulator_bits = value_bits,
         .register_overhead = 24,
         .thread_instructions = calibration.depthwise.thread_instructions,
-        .element_instructions = calibration.depthwise.element_instructions * (way.channels_last ? 4 : 1),
+        .element_instructions = calibration.depthwise.element_instructions * elements_share(&windows) *
+                                (way.channels_last ? 4 : 1),
         .output_instructions = calibration.depthwise.output_instructions * (way.channels_last ? 1.2 : 1),
         .input_buffers = 1,
-        .input_registers =
-            (int)(round_up(along.taps, CHUNK) + CHUNK) * dtype_info[fusion->ops[0].body->type].bits / 32,
+        .input_registers = (int)(round_up(most_taps(&windows), CHUNK) + CHUNK) * value_bits / 32,
         .shared_of = shared_of,
         .together_of = together_of,
     };
     rules_choose(rules, &way, sizeof way);
-    direct_add_axes(&rules->space, &shape);
-    rules->space.flops *= share_inside(&shape);
-    add_staged(&rules->space, fusion, &shape, &way);
-    direct_add_outer_tiles(&rules->space, fusion, &shape);
-    rules->schedule = schedule_of(fusion, &rules->space, &way);
-    set_tiles(rules, device, &shape, &way);
+    direct_add_axes(&rules->space, &windows.all);
+    rules->space.flops *= windows_share(fusion, &windows);
+    add_staged(&rules->space, fusion, &windows, &way);
+    direct_add_outer_tiles(&rules->space, fusion, &windows.all);
+    rules->schedule = schedule_of(fusion, &rules->space, &windows, &way);
+    set_tiles(rules, device, &windows, &way);
     return 1;
 }
 
 const Family depthwise_family = {
     .name = "depthwise",
     .template_path = "templates/depthwise.cu",
-    .variants = (const char *const[]){"lines", "channels", NULL},
+    .variants = (const char *const[]){"lines", "channels", "lines beside", "channels beside", NULL},
     .whole_warps = true,
     .matches = matches,
     .rules = rules,

@@ -2,7 +2,7 @@
 // shared memory; and what kernels that slide down an image share with them.
 #pragma once
 #include "codegen/cuda/expr.h"
-#include "codegen/family/depthwise/shape.h"
+#include "codegen/family/depthwise/windows.h"
 #include "codegen/family/family.h"
 
 enum { CHUNK = 4 };   // inputs that a thread looks at together
@@ -13,9 +13,11 @@ enum { CHANNEL, MULTIPLIER, BATCH, DOWN, ALONG, DOWN_TAP, ALONG_TAP };
 /* The family's choice. */
 typedef struct DirectWay {
     bool channels_last;   // lanes lie along channels, as images do in memory; else along their lines
-    int piece;            // elements that are copied together; 1: one by one
     bool padded;          // some window reaches outside of the image
-    int64_t room;         // bytes of shared memory that a block may take
+    int piece;            // elements that are copied together; 1: one by one
+    int windows;          // whose sums are apart
+    int64_t filter;       // elements of a channel's filters in shared memory
+    int64_t room;         // bytes of it that a block may take
 } DirectWay;
 DirectWay direct_way(const TileRules *rules);
 
@@ -32,8 +34,9 @@ Slide slide_down(const Depthwise *shape);
 /* The tile's dimension that the axis moves; one of its size where there is none. */
 Dim direct_dim(const DataTile *tile, int axis);
 
-/* Is the fusion one, and its image a plane or a line? */
+/* Is the fusion one, and its image a plane or a line? The same of several side by side. */
 bool direct_find(const Fusion *fusion, Depthwise *shape);
+bool direct_find_windows(const Fusion *fusion, Windows *windows);
 
 /* Which positions of the image an access knows. */
 typedef enum Positions { OF_INPUTS, OF_TAPS, OF_OUTPUTS } Positions;
@@ -50,23 +53,28 @@ bool direct_reads_all(const Depthwise *shape);
    behind them? */
 bool direct_reads_pieces(const Fusion *fusion, const Depthwise *shape, int inner, int64_t piece);
 
-/* Shared memory of a block: images, one place after the other the sums, then the filters, then a word of each
-   warp: whether one of them holds what is no finite number. */
+/* Shared memory of a block: images, in whose place the last window's sums come; the filters; the sums of the
+   windows before the last; a word of each warp: whether a filter holds what is no finite number. */
 typedef struct DirectLayout {
     int64_t rows, columns;                          // of an image, at most
     int64_t column_pitch, row_pitch, image_pitch;   // elements
-    int64_t tap_pitch;                              // of a filter's row
     int64_t sum_row_pitch, sum_image_pitch;
-    int64_t filters_at, spoilt_at, bytes;
+    int64_t filters_at, sums_at, sum_bytes, spoilt_at, bytes;
 } DirectLayout;
 DirectLayout direct_layout(const TileRules *rules, const RTile *block);
 
-/* Begins a parameter block with types and sizes; gives what it found, and the names of the axes. */
-Scope direct_emit_problem(StrBuf *out, const KernelPlan *plan, Depthwise *shape);
+/* Elements from one row of a filter to the next in shared memory; of the whole filter of a channel. */
+int64_t direct_tap_pitch(const Depthwise *shape);
+int64_t direct_filter(const Depthwise *shape);
 
-/* Parts of it: where an image lies, a tap; positions of those axes of images and filters that are `used`. */
+/* Begins a parameter block with types and sizes of images; gives the names of the axes. */
+Scope direct_emit_problem(StrBuf *out, const KernelPlan *plan, const Depthwise *shape);
+
+/* Parts of it: a filter's taps and how its window slides; where an image lies, a tap; positions of those axes
+   of images and filters that are `used`. */
+void direct_emit_window(StrBuf *out, const char *lead, const Depthwise *shape);
 void direct_emit_image(StrBuf *out, const Scope *scope, const Depthwise *shape);
-void direct_emit_tap(StrBuf *out, const Scope *scope, const Depthwise *shape);
+void direct_emit_tap(StrBuf *out, const char *lead, const Scope *scope, const Depthwise *shape);
 void direct_emit_groups(StrBuf *out, const char *indent, const Scope *scope, const Depthwise *shape,
                         uint32_t used);
 

@@ -18,31 +18,32 @@ static void emit_sizes(StrBuf *out, const Depthwise *shape)
                   along.outputs);
     strbuf_printf(out, "constexpr int ROWS = %" PRId64 ", COLUMNS = %" PRId64 ";   // inputs\n", down.inputs,
                   along.inputs);
-    strbuf_printf(out, "constexpr int DOWN_TAPS = %" PRId64 ", ALONG_TAPS = %" PRId64 ";\n", down.taps,
-                  along.taps);
-    strbuf_printf(out,
-                  "constexpr int DOWN_STEP = %" PRId64 ", DOWN_DILATION = %" PRId64 ", DOWN_OFFSET = %" PRId64
-                  ";\n",
-                  down.step, down.dilation, down.offset);
-    strbuf_printf(out,
-                  "constexpr int ALONG_STEP = %" PRId64 ", ALONG_DILATION = %" PRId64
-                  ", ALONG_OFFSET = %" PRId64 ";\n",
-                  along.step, along.dilation, along.offset);
+    strbuf_printf(out, "constexpr int DOWN_STEP = %" PRId64 ", ALONG_STEP = %" PRId64 ";\n", down.step,
+                  along.step);
     strbuf_printf(out, "constexpr Index ROW_STRIDE = %" PRId64 ", COLUMN_STRIDE = %" PRId64 ";   // of x\n",
                   down.stride, along.stride);
 }
 
-Scope direct_emit_problem(StrBuf *out, const KernelPlan *plan, Depthwise *shape)
+Scope direct_emit_problem(StrBuf *out, const KernelPlan *plan, const Depthwise *shape)
 {
-    depthwise_find(plan->fusion, shape);
     Scope scope = {.fusion = plan->fusion, .wide = plan->wide};
     for (int a = 0; a < plan->fusion->axis_count; a++)
         scope.axis[a] = axis_names[a];
     strbuf_printf(out, "using X = %s;\n", memory_type(factor_access(shape->x)->tensor->dtype));
-    strbuf_printf(out, "using A = %s;   // of products and sums\n",
-                  value_type(plan->fusion->ops[0].body->type));
+    strbuf_printf(out, "using A = %s;   // of products and sums\n", value_type(shape->type));
     emit_sizes(out, shape);
     return scope;
+}
+
+void direct_emit_window(StrBuf *out, const char *lead, const Depthwise *shape)
+{
+    Slide down = slide_down(shape), along = slide_along(shape);
+    strbuf_printf(out, "%sint DOWN_TAPS = %" PRId64 ", ALONG_TAPS = %" PRId64 ";\n", lead, down.taps,
+                  along.taps);
+    strbuf_printf(out, "%sint DOWN_DILATION = %" PRId64 ", ALONG_DILATION = %" PRId64 ";\n", lead,
+                  down.dilation, along.dilation);
+    strbuf_printf(out, "%sint DOWN_OFFSET = %" PRId64 ", ALONG_OFFSET = %" PRId64 ";\n", lead, down.offset,
+                  along.offset);
 }
 
 static void emit_tiles(StrBuf *out, const KernelPlan *plan)
@@ -77,11 +78,47 @@ static void emit_layout(StrBuf *out, const KernelPlan *plan)
                   "constexpr int COLUMN_PITCH = %" PRId64 ", ROW_PITCH = %" PRId64 ", IMAGE_PITCH = %" PRId64
                   ";   // elements\n",
                   layout.column_pitch, layout.row_pitch, layout.image_pitch);
-    strbuf_printf(out, "constexpr int TAP_PITCH = %" PRId64 ";   // of a filter's row\n", layout.tap_pitch);
     strbuf_printf(out, "constexpr int SUM_ROW_PITCH = %" PRId64 ", SUM_IMAGE_PITCH = %" PRId64 ";\n",
                   layout.sum_row_pitch, layout.sum_image_pitch);
-    strbuf_printf(out, "constexpr int FILTERS_AT = %" PRId64 ", SPOILT_AT = %" PRId64 ";   // bytes\n",
-                  layout.filters_at, layout.spoilt_at);
+    strbuf_printf(out, "constexpr int SPOILT_AT = %" PRId64 ";   // bytes\n", layout.spoilt_at);
+}
+
+/* What all windows cover: a block copies that much of the images. */
+static void emit_cover(StrBuf *out, const Windows *windows)
+{
+    Slide down = slide_down(&windows->all), along = slide_along(&windows->all);
+    strbuf_printf(out,
+                  "constexpr int WINDOWS = %d;   // of as many filters, side by side over the same images\n",
+                  windows->count);
+    strbuf_printf(out,
+                  "constexpr int DOWN_FIRST = %" PRId64 ", ALONG_FIRST = %" PRId64
+                  ";   // where the first of them begins: input of output 0\n",
+                  down.offset, along.offset);
+    strbuf_printf(out,
+                  "constexpr int DOWN_REACH = %" PRId64 ";   // rows from there to the end of the last one\n",
+                  (down.taps - 1) * down.dilation + 1);
+}
+
+/* The filters lie one after the other; the last window's sums where images were, the others' apart. */
+static void emit_windows(StrBuf *out, const KernelPlan *plan, const Windows *windows)
+{
+    const int64_t *block = plan->program->tile[LEVEL_SHARED].size;
+    DirectLayout layout = direct_layout(plan->rules, &plan->program->tile[LEVEL_SHARED]);
+    int64_t filters_at = layout.filters_at;
+    strbuf_puts(out, "\ntemplate <int> struct Window;\n");
+    for (int w = 0; w < windows->count; w++) {
+        const Depthwise *shape = &windows->shape[w];
+        bool is_last = w == windows->count - 1;
+        strbuf_printf(out, "template <> struct Window<%d> {   // %s\n", w,
+                      factor_access(shape->w)->tensor->name);
+        direct_emit_window(out, "    static constexpr ", shape);
+        strbuf_printf(out, "    static constexpr int TAP_PITCH = %" PRId64 ";   // of a filter's row\n",
+                      direct_tap_pitch(shape));
+        strbuf_printf(
+            out, "    static constexpr int FILTERS_AT = %" PRId64 ", SUMS_AT = %" PRId64 ";   // bytes\n};\n",
+            filters_at, is_last ? 0 : layout.sums_at + w * layout.sum_bytes);
+        filters_at += block[CHANNEL] * direct_filter(shape) * plan->rules->accumulator_bits / 8;
+    }
 }
 
 void direct_emit_groups(StrBuf *out, const char *indent, const Scope *scope, const Depthwise *shape,
@@ -124,7 +161,7 @@ static const char *tap_name(Arena *arena, const ImageAxis *axis, const char *nam
     return axis->taps_turned ? arena_printf(arena, "(%" PRId64 " - %s)", axis->taps - 1, name) : name;
 }
 
-void direct_emit_tap(StrBuf *out, const Scope *scope, const Depthwise *shape)
+void direct_emit_tap(StrBuf *out, const char *lead, const Scope *scope, const Depthwise *shape)
 {
     static const char *const names[] = {"k", "l"};
     Scope tap = *scope;
@@ -132,37 +169,58 @@ void direct_emit_tap(StrBuf *out, const Scope *scope, const Depthwise *shape)
         if (shape->image[i].tap >= 0)
             tap.axis[shape->image[i].tap] =
                 tap_name(out->arena, &shape->image[i], names[i + 2 - shape->image_count]);
-    strbuf_puts(out, "\n__device__ __forceinline__ A tap(const Tensors &t, Index channel, Index multiplier, "
-                     "Index k, Index l)"
-                     "\n{\n    (void)channel, (void)multiplier, (void)k, (void)l;\n");
+    strbuf_printf(out,
+                  "\n__device__ __forceinline__ A tap(%sconst Tensors &t, Index channel, Index multiplier, "
+                  "Index k, Index l)"
+                  "\n{\n    (void)channel, (void)multiplier, (void)k, (void)l;\n",
+                  lead);
     direct_emit_groups(out, "    ", scope, shape, expr_axes(shape->w));
     strbuf_puts(out, "    return ");
     emit_expr(out, &tap, shape->w);
     strbuf_puts(out, ";\n}\n");
 }
 
-static void emit_finish(StrBuf *out, const Scope *scope, const Depthwise *shape)
+/* Totals where a window makes them; everything else in the order of the expression. */
+static void emit_values(StrBuf *out, const Scope *scope, const Windows *windows)
 {
+    for (int i = 0; i < scope->fusion->op_count; i++) {
+        int w = windows_number(windows, i);
+        if (w < 0)
+            emit_pointwise_op(out, "    ", scope, i);
+        else
+            emit_reduced_op(out, "    ", scope, i, arena_printf(out->arena, "totals[%d]", w));
+    }
+}
+
+static void emit_finish(StrBuf *out, const Scope *scope, const Windows *windows)
+{
+    const Depthwise *shape = &windows->all;
     Scope output = *scope;
     output.axis[shape->image[0].output] = "down";
     output.axis[shape->image[shape->image_count - 1].output] = "along";
-    strbuf_puts(out, "\n__device__ __forceinline__ void finish(const Tensors &t, Index batch, Index channel, "
-                     "Index multiplier,\n"
-                     "                                       Index down, Index along, A total)\n{\n"
-                     "    (void)batch, (void)channel, (void)multiplier, (void)down, (void)along;\n");
+    strbuf_puts(
+        out,
+        "\n__device__ __forceinline__ void finish(const Tensors &t, Index batch, Index channel, "
+        "Index multiplier,\n"
+        "                                       Index down, Index along, const A (&totals)[WINDOWS])\n{\n"
+        "    (void)batch, (void)channel, (void)multiplier, (void)down, (void)along;\n");
     direct_emit_groups(out, "    ", scope, shape, epilogue_axes(scope->fusion) | store_axes(scope->fusion));
-    emit_epilogue(out, "    ", &output, "total");
+    emit_values(out, &output, windows);
     emit_stores(out, "    ", &output);
     strbuf_puts(out, "}\n");
 }
 
 void direct_emit(StrBuf *out, const KernelPlan *plan)
 {
-    Depthwise shape;
-    Scope scope = direct_emit_problem(out, plan, &shape);
+    Windows windows;
+    direct_find_windows(plan->fusion, &windows);
+    Scope scope = direct_emit_problem(out, plan, &windows.all);
+    emit_cover(out, &windows);
     emit_tiles(out, plan);
     emit_layout(out, plan);
-    direct_emit_image(out, &scope, &shape);
-    direct_emit_tap(out, &scope, &shape);
-    emit_finish(out, &scope, &shape);
+    emit_windows(out, plan, &windows);
+    direct_emit_image(out, &scope, &windows.all);
+    for (int w = 0; w < windows.count; w++)
+        direct_emit_tap(out, arena_printf(out->arena, "Window<%d>, ", w), &scope, &windows.shape[w]);
+    emit_finish(out, &scope, &windows);
 }

@@ -76,6 +76,13 @@ static int64_t place_sums(DirectLayout *layout, const DirectWay *way, const RTil
     return block->size[BATCH] * (way->channels_last ? 1 : channels) * layout->sum_image_pitch;
 }
 
+int64_t direct_tap_pitch(const Depthwise *shape) { return round_up(slide_along(shape).taps, CHUNK); }
+
+int64_t direct_filter(const Depthwise *shape)
+{
+    return size_product(slide_down(shape).taps, direct_tap_pitch(shape));
+}
+
 DirectLayout direct_layout(const TileRules *rules, const RTile *block)
 {
     DirectWay way = direct_way(rules);
@@ -88,15 +95,16 @@ DirectLayout direct_layout(const TileRules *rules, const RTile *block)
         .rows = smaller(reach_of(rules, &down, block), down.size),
         .columns =
             smaller(round_up(lead + reach_of(rules, &along, block), align), round_up(along.size, align)),
-        .tap_pitch = round_up(rules->space.axes[ALONG_TAP].extent, CHUNK),
     };
     place_images(&layout, &way, block);
     int64_t images = block->size[BATCH] * (way.channels_last ? 1 : block->size[CHANNEL]);
     int64_t image_bytes = size_product(images * x->element_bits / 8, layout.image_pitch);
     int64_t sum_bytes = size_product(value_bytes, place_sums(&layout, &way, block));
-    int64_t taps = block->size[CHANNEL] * rules->space.axes[DOWN_TAP].extent * layout.tap_pitch;
+    int64_t taps = size_product(block->size[CHANNEL], way.filter);
+    layout.sum_bytes = round_up(smaller(sum_bytes, TOO_MANY_BITS), ALIGNMENT);
     layout.filters_at = round_up(smaller(larger(image_bytes, sum_bytes), TOO_MANY_BITS), ALIGNMENT);
-    layout.spoilt_at = layout.filters_at + smaller(size_product(taps, value_bytes), TOO_MANY_BITS);
+    layout.sums_at = layout.filters_at + smaller(size_product(taps, value_bytes), TOO_MANY_BITS);
+    layout.spoilt_at = layout.sums_at + (way.windows - 1) * layout.sum_bytes;
     layout.bytes = layout.spoilt_at + WARP_WORDS * 4;
     return layout;
 }

@@ -15,14 +15,24 @@ static bool is_short(const ImageAxis *axis)
            image_reach(axis, axis->outputs) < MAX_POSITION && llabs(axis->offset) < MAX_POSITION;
 }
 
-bool direct_find(const Fusion *fusion, Depthwise *shape)
+static bool is_direct(const Depthwise *shape)
 {
-    if (!depthwise_find(fusion, shape) || shape->summed.extent > 1 || shape->image_count > 2)
+    if (shape->summed.extent > 1 || shape->image_count > 2)
         return false;
     for (int i = 0; i < shape->image_count; i++)
         if (!is_short(&shape->image[i]))
             return false;
-    return count_bit_outputs(fusion) == 0;
+    return true;
+}
+
+bool direct_find(const Fusion *fusion, Depthwise *shape)
+{
+    return depthwise_find(fusion, shape) && is_direct(shape) && count_bit_outputs(fusion) == 0;
+}
+
+bool direct_find_windows(const Fusion *fusion, Windows *windows)
+{
+    return windows_find(fusion, windows) && is_direct(&windows->all) && count_bit_outputs(fusion) == 0;
 }
 
 /* Dimensions of a data tile on their way, each with its stride in memory. */
@@ -133,7 +143,7 @@ void direct_add_outer_tiles(TileSpace *space, const Fusion *fusion, const Depthw
     FusedAccess found[MAX_ACCESSES];
     int count = fusion_accesses(fusion, found, MAX_ACCESSES);
     for (int i = 0; i < count && space->tile_count < MAX_DATA_TILES - fusion->output_count; i++)
-        if (found[i].op > 0)
+        if (fusion->ops[found[i].op].reduce == REDUCE_NONE)
             space->tiles[space->tile_count++] = direct_tile(fusion, shape, found[i].access, OF_OUTPUTS);
     for (int i = 0; i < fusion->op_count && space->tile_count < MAX_DATA_TILES; i++)
         if (fusion->ops[i].stored) {

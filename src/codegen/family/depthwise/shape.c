@@ -170,14 +170,14 @@ static bool image_axes_are_apart(const Fusion *fusion, const Depthwise *shape)
     return true;
 }
 
-static bool find_groups(const Fusion *fusion, Depthwise *shape)
+static bool find_groups(const Fusion *fusion, const FusedOp *op, Depthwise *shape)
 {
     AxisGroup *groups[] = {&shape->batch, &shape->channel, &shape->multiplier, &shape->summed};
     for (int g = 0; g < 4; g++)
         *groups[g] = (AxisGroup){.extent = 1};
     uint32_t in_x = expr_axes(shape->x), in_w = expr_axes(shape->w);
     for (int a = 0; a < fusion->axis_count; a++) {
-        if (is_image_axis(shape, a))
+        if (is_image_axis(shape, a) || !((op->spatial | op->reduced) >> a & 1))
             continue;
         bool x = in_x >> a & 1, w = in_w >> a & 1, reduced = a >= fusion->spatial_count;
         if (reduced ? !(x && w) : !(x || w))
@@ -191,18 +191,20 @@ static bool find_groups(const Fusion *fusion, Depthwise *shape)
     return true;
 }
 
-static bool find_roles(const Fusion *fusion, const Expr *x, const Expr *w, Depthwise *shape)
+static bool find_roles(const Fusion *fusion, const FusedOp *op, const Expr *x, const Expr *w,
+                       Depthwise *shape)
 {
     *shape = (Depthwise){
         .x = x,
         .w = w,
+        .type = op->body->type,
         .x_offset = access_offset(factor_access(x)),
         .w_offset = access_offset(factor_access(w)),
     };
     if (!guards_own_dims(x) || !find_image(fusion, shape))
         return false;
     sort_image(shape);
-    return image_axes_are_apart(fusion, shape) && find_groups(fusion, shape);
+    return image_axes_are_apart(fusion, shape) && find_groups(fusion, op, shape);
 }
 
 static bool some_taps(const Depthwise *shape)
@@ -215,19 +217,22 @@ static bool some_taps(const Depthwise *shape)
 
 /* Where either factor could be the image (a gradient of a strided filter writes `x[h - r] * w[2*r + a]`), it
    is the larger. */
-bool depthwise_find(const Fusion *fusion, Depthwise *shape)
+bool depthwise_find_sum(const Fusion *fusion, const FusedOp *op, Depthwise *shape)
 {
-    const FusedOp *op = &fusion->ops[0];
-    if (!fusion_is_reduction(fusion) || op->reduce != REDUCE_SUM || op->body->kind != EXPR_APPLY ||
-        op->body->apply.op != OP_MUL)
+    if (op->reduce != REDUCE_SUM || op->body->kind != EXPR_APPLY || op->body->apply.op != OP_MUL)
         return false;
     const Expr *a = op->body->apply.operands[0], *b = op->body->apply.operands[1];
     if (!is_factor(a) || !is_factor(b))
         return false;
     bool b_is_larger = tensor_elements(factor_access(b)->tensor) > tensor_elements(factor_access(a)->tensor);
     const Expr *x = b_is_larger ? b : a, *w = b_is_larger ? a : b;
-    return (find_roles(fusion, x, w, shape) && some_taps(shape)) ||
-           (find_roles(fusion, w, x, shape) && some_taps(shape));
+    return (find_roles(fusion, op, x, w, shape) && some_taps(shape)) ||
+           (find_roles(fusion, op, w, x, shape) && some_taps(shape));
+}
+
+bool depthwise_find(const Fusion *fusion, Depthwise *shape)
+{
+    return fusion_is_reduction(fusion) && depthwise_find_sum(fusion, &fusion->ops[0], shape);
 }
 
 // ---- how much of it there is ----

@@ -26,6 +26,7 @@ typedef struct ImageAxis {
 
 typedef struct Depthwise {
     const Expr *x, *w;            // factors: each an access, or a guard over one that gives zeros outside
+    DType type;                   // of products and sums
     Affine x_offset, w_offset;    // element of the factors' tensors, by the fusion's axes
     int64_t x_origin, w_origin;   // the one of input 0 or tap 0 along image axes, at 0 of all others
     ImageAxis image[MAX_IMAGE_AXES];   // as in the fusion: the last one is the innermost of y
@@ -38,6 +39,9 @@ typedef struct Depthwise {
 
 /* Is the fusion's first definition of this form? */
 bool depthwise_find(const Fusion *fusion, Depthwise *shape);
+
+/* The same of any of its reductions, be there others beside it. */
+bool depthwise_find_sum(const Fusion *fusion, const FusedOp *op, Depthwise *shape);
 
 /* The element that an access reads, above which a guard may stand. */
 const Access *factor_access(const Expr *factor);

@@ -85,9 +85,11 @@ void strip_emit(StrBuf *out, const KernelPlan *plan)
     Depthwise shape;
     StripWay way;
     rules_chosen(plan->rules, &way, sizeof way);
+    direct_find(plan->fusion, &shape);
     Scope scope = direct_emit_problem(out, plan, &shape);
+    direct_emit_window(out, "constexpr ", &shape);
     emit_tiles(out, plan, &shape, &way);
     direct_emit_image(out, &scope, &shape);
-    direct_emit_tap(out, &scope, &shape);
+    direct_emit_tap(out, "", &scope, &shape);
     emit_finish(out, &scope, &shape, &way);
 }
