@@ -31,6 +31,7 @@ namespace rollerc {
 #include "prelude/bulk.cuh"
 #include "prelude/reductions.cuh"
 #include "prelude/planes.cuh"
+#include "prelude/strips.cuh"
 
 }   // namespace rollerc
 

@@ -79,51 +79,11 @@ static_assert(WIDTH * ALONG_STEP % PIECE == 0 && COLUMNS % PIECE == 0, "pieces a
 static_assert((CHANNELS_LAST ? LANES : WIDTH) % QN == 0 && (CHANNELS_LAST || ALONG % QN == 0),
               "and those of outputs");
 
-// Columns that the access at column p of a thread's reach has.
-constexpr __device__ int piece_at(int p)
-{
-    int columns = PIECE;
-    while ((ALONG_OFFSET + p) % columns != 0 || p + columns > REACH)
-        columns /= 2;
-    return columns;
-}
-
-// What a thread has of a row of the input, from column P of its reach on, piece by piece: beside 4 outputs
-// under 5 taps 2 + 4 + 2 columns. Outside of the image there are zeros. Narrow elements stay in words until
-// they are multiplied, so that none is waited for before.
-template <int P> struct InputRow {
-    static constexpr int COLUMNS_HERE = piece_at(P), COUNT = COLUMNS_HERE * LANES;
-    static constexpr int BYTES = COUNT * (int)sizeof(X), WORDS = (BYTES + 3) / 4;
-    union {
-        unsigned words[WORDS];
-        X elements[COUNT];
-    };
-    InputRow<P + COLUMNS_HERE> rest;
-
-    __device__ __forceinline__ void load(const X *row, int column, bool exists)
-    {
-        const X *from = row + P * COLUMN_STRIDE;
-        UNROLL for (int i = 0; i < WORDS; ++i)
-            words[i] = 0;
-        if (exists & inside(column + P, COLUMNS)) {   // one condition: a predicate of the load, and no branch
-            if constexpr (BYTES % 4 == 0)
-                move_vector<WORDS>(words, reinterpret_cast<const unsigned *>(from));
-            else
-                UNROLL for (int e = 0; e < COUNT; ++e)
-                    elements[e] = from[e];
-        }
-        rest.load(row, column, exists);
-    }
-    __device__ __forceinline__ void widen_to(A (&x)[REACH * LANES]) const
-    {
-        UNROLL for (int e = 0; e < COUNT; ++e)
-            x[P * LANES + e] = widen(elements[e]);
-        rest.widen_to(x);
-    }
-};
-template <> struct InputRow<REACH> {
-    __device__ __forceinline__ void load(const X *, int, bool) {}
-    __device__ __forceinline__ void widen_to(A (&)[REACH * LANES]) const {}
+// What a thread has of a row of the input.
+struct Under {
+    using Element = X;
+    static constexpr int EXTENT = COLUMNS, COUNT = REACH, OFFSET = ALONG_OFFSET, WIDEST = PIECE, ELEMENTS = LANES;
+    static constexpr Index STRIDE = COLUMN_STRIDE;
 };
 
 // The first output of a thread.
@@ -198,7 +158,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS_PER_SM) ENTRY(P
         image(t, strip.batch, strip.channel) + first_row * ROW_STRIDE + first_column * COLUMN_STRIDE;
 
     // ---- load ----
-    InputRow<0> rows[ROUND];   // on their way
+    StripRow<Under> rows[ROUND];   // on their way
     UNROLL for (int step = 0; step < AHEAD; ++step)
         rows[step].load(first + step * ROW_STRIDE, first_column, inside(first_row + step, ROWS));
     Filter filter;

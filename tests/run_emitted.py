@@ -25,6 +25,7 @@ PRODUCTS = [("gemm", "a100", "matmul_bias_gelu", None, {}), ("bulk", "h200", "ma
             ("depthwise", "h200", "depthwise_31x31", None, {}), ("toeplitz", "h200", "depthwise_31x31", "f16", {}),
             ("strip", "h200", "depthwise_3x3", None, {}),
             ("filter_direct", "h200", "depthwise_31x31_filter", None, {}),
+            ("filter_strip", "h200", "depthwise_3x3_s2_filter", None, {}),
             ("filter_gemm", "h200", "depthwise_31x31_filter", "f16", {})]
 NVCC = shutil.which("nvcc")
 

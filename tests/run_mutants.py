@@ -88,6 +88,9 @@ CASES = {
               ("strip_channels", "f32", dict(M=17, N=13)), ("strip_channels", "f16", dict(M=66, N=9)), ("strip_strided", "f64", dict(M=2, N=9))],
     "filter_direct": [("filter_gradient", "f32", dict(M=3, N=19, K=5)), ("filter_gradient", "bf16", dict(M=5, N=24, K=9)),
                       ("filter_gradient_apart", "f32", dict(M=3, N=13, K=5)), ("filter_gradient_lines", "f32", dict(M=9, N=19, K=5))],
+    "filter_strip": [("filter_strip", "f32", dict(M=5, N=24, K=5)), ("filter_strip", "bf16", dict(M=3, N=19, K=3)),
+                     ("filter_strip_strided", "f32", dict(M=3, N=10, K=3)), ("filter_strip_channels", "f32", dict(M=9, N=40)),
+                     ("filter_strip_channels", "f16", dict(M=3, N=66))],
     "filter_gemm": [("filter_gradient_16", "f16", dict(M=5, N=24, K=3)), ("filter_gradient_16", "bf16", dict(M=4, N=15, K=7)),
                     ("filter_gradient_last", "f16", dict(M=5, N=24, K=3))],
     "rowwise": [("row_softmax", "f32", dict(M=37, N=1023), "a100", "mi50"), ("row_range", "i32", dict(M=13, N=40), "a100", "mi50"),
@@ -120,7 +123,7 @@ CASES = {
 }
 # Where neither the width of a warp nor clusters matter, one device tells as much as several.
 DEVICES = collections.defaultdict(lambda: ("a100", "mi50"), gemm=(SMALL,), bulk=(SMALL,), wgmma=(SMALL,), skinny=("h200",),
-                                  toeplitz=(SMALL,), depthwise=("h200",), strip=("h200",), filter_direct=("a100",), filter_gemm=("a100",),
+                                  toeplitz=(SMALL,), depthwise=("h200",), strip=("h200",), filter_direct=("a100",), filter_strip=("a100",), filter_gemm=("a100",),
                                   reduce=("a100",), window=("a100",), rowwise=("a100",),
                                   permute=("a100",))
 TEXT_DEVICE = collections.defaultdict(lambda: "a100", gemm="h200", skinny="h200", toeplitz=SMALL, bulk=SMALL, wgmma=SMALL)

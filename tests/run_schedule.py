@@ -51,6 +51,7 @@ COLUMNS, ROWS = (["skinny/column", "skinny/column-cluster"], ["skinny/row", "ski
 LINES, CHANNELS = (["depthwise/lines"], ["depthwise/channels"])
 BESIDE, CHANNELS_BESIDE = (["depthwise/lines beside"], ["depthwise/channels beside"])
 STRIPS, STRIPS_OF_CHANNELS = (["strip/lines"], ["strip/channels"])
+FILTER_STRIPS, FILTER_STRIPS_OF_CHANNELS = (["filter_strip/lines"], ["filter_strip/channels"])
 TOEPLITZ = [f"toeplitz/{kind}" for kind in ("16 images", "8 images", "4 images", "2 images", "1 image")]
 LARGE = ["rowwise/block", "rowwise/cluster", "rowwise/memory", "rowwise/shared", "rowwise/shared-cluster",
          "rowwise/pairs-cluster", "rowwise/ahead"]
@@ -202,6 +203,9 @@ PROGRAMS = [
     (filter_gradients((5, 2, 20, 21), 9, 4, "bf16"), ["filter_gemm/diagonals"]),
     (filter_gradients_last((8, 32, 32, 3), 5, 2), ["filter_direct/taps"]),
     (filter_gradients_last((5, 20, 21, 2), 9, 4, "f16", 2), ["filter_direct/taps"]),
+    (filter_gradients((8, 3, 32, 32), 3, 1), FILTER_STRIPS), (filter_gradients((5, 2, 20, 24), 5, 2, "f16"), FILTER_STRIPS),
+    (filter_gradients_last((8, 32, 32, 40), 3, 1), FILTER_STRIPS_OF_CHANNELS),
+    (filter_gradients_last((5, 20, 21, 66), 5, 2, "f16", 2), FILTER_STRIPS_OF_CHANNELS),
     (points(65536, "f16", False), []), (points(100001, "f16", True), []), (points(65536, "i8", False), []),
     (points(65536, "f32", True), []),
 ]

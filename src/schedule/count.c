@@ -382,13 +382,14 @@ static void count_marks(CountWalk *walk)
     walk->counts->barriers[SCOPE_BLOCK]++;
 }
 
-/* The results of all parts, inside or not: the first one is written, the others are added to it, and in the
+/* Shuffles combine those of lanes that share them. Then the results of all parts, inside or not: the first one is written, the others are added to it, and in the
    end those that lie inside are read twice: is one of them no number? */
 static void count_turns(CountWalk *walk, const Exchange *exchange)
 {
-    int64_t parts = tiles_along(walk, true);
+    int64_t parts = tiles_along(walk, true) / at_least_1(exchange->width);
     int64_t points =
         (int64_t)rtile_points(&walk->rules->space, walk->block->shared, false) * exchange->value_bytes;
+    walk->counts->shuffles += at_least_1(exchange->values) * log2_of(exchange->width);
     add_shared(walk, (parts - 1) * points + 2 * points_inside(walk) * exchange->value_bytes, parts * points);
     walk->counts->barriers[SCOPE_BLOCK] += parts + 1;
     count_marks(walk);

@@ -41,7 +41,7 @@ typedef enum Combine {
     COMBINE_TREE,      // partial results in shared memory, half as many after each barrier
     COMBINE_HALVES,    // a lane keeps half its sums in each shuffle, and what is left meets; a cluster's blocks share the totals
     COMBINE_SLOTS,     // one thread makes a block's total; each op has a slot for those of all blocks of the cluster
-    COMBINE_TURNS,     // each part of the block's results is added to what is there, one after the other;
+    COMBINE_TURNS,     // after shuffles each part of the block's results is added to what is there, one after the other;
                        // warps leave marks of what is no number
     COMBINE_DIAGONALS, // warps add up the diagonals of their tiles by way of shared memory, then the parts of
                        // a result; marks, too

@@ -195,6 +195,19 @@ PROGRAMS = [
         input x[3, M, N, 2] : {T}  input d[3, M, N, 2] : {T}
         dw[s:K, c] = sum[n, h, v](d[n, h, v, c] * pad(x[n, h, v + 2 * s - 3, c], 0))
         output dw : f32"""),
+    Program("filter_strip", "filter_strip", REAL, {"M": ("image", 5), "N": ("column", 24), "K": ("tap along", 5)}, """
+        input x[M, 3, 17, N] : {T}  input d[M, 3, 19, N] : {T}  input b[3] : f32
+        t[c, r:3, s:K] = sum[n, h, v](d[n, c, h, v] * pad(x[n, c, h + r - 1, v + s - 2], 0))
+        dw[c, r, s] = t[c, r, s] + b[c]
+        output dw : f32"""),
+    Program("filter_strip_strided", "filter_strip", REAL, {"M": ("image", 3), "N": ("column", 10), "K": ("tap down", 3)}, """
+        input x[M, 2, 41, 2 * N] : {T}  input d[M, 2, 21, N] : {T}
+        dw[c, r:K, s:4] = sum[n, h, v](d[n, c, h, v] * pad(x[n, c, 2 * h + 3 * r - 2, 2 * v + s - 1], 0))
+        output dw : f32"""),
+    Program("filter_strip_channels", "filter_strip", REAL, {"M": ("image", 9), "N": ("channel", 40)}, """
+        input x[M, 17, 11, N] : {T}  input d[M, 17, 10, N] : {T}
+        dw[r:3, s:4, c] = sum[n, h, v](d[n, h, v, c] * pad(x[n, h + r - 2, v + 2 * s - 3, c], 0))
+        output dw : f32"""),
     Program("filter_gradient_16", "filter_gemm", HALVES, {"M": ("image", 5), "N": ("column", 24), "K": ("tap down", 3)}, """
         input x[2, M, 20, N] : {T}  input d[2, M, 16, N] : {T}  input w[2, K, 5] : f32
         dw[c, r:K, s:5] = sum[n, h, v](d[c, n, h, v] * pad(x[c, n, h + r, v + s - 1], 0))

@@ -48,6 +48,7 @@ const Family *const families[] = {
     &strip_family,
     &depthwise_family,
     &filter_direct_family,
+    &filter_strip_family,
     &filter_gemm_family,
     &reduce_family,
     &rowwise_family,

@@ -169,7 +169,9 @@ static const TensorOp **partial_definition(Arena *arena, const Choice *before, c
     return list;
 }
 
-static void add_split(Planner *planner, ChoiceList *list, const Choice *before, const Fusion *fusion, int64_t parts)
+/* `only`: whose kernels may make the parts; NULL: anyone's. */
+static void add_split(Planner *planner, ChoiceList *list, const Choice *before, const Fusion *fusion, int64_t parts,
+                      const Family *only)
 {
     FusionPair *pair = fusion_split(planner->arena, fusion, parts);
     if (!pair)
@@ -181,6 +183,8 @@ static void add_split(Planner *planner, ChoiceList *list, const Choice *before, 
     split.partial_ops = partial_definition(planner->arena, before, pair->partial);
     split.partial_count++;
     for (int i = 0; i < first.count && second.count; i++) {
+        if (only && first.choices[i]->launches[0].family != only)
+            continue;
         Choice choice = choice_extend(planner, split, first.choices[i]);
         add_choice(planner, list, choice_extend(planner, choice, second.choices[0]));
     }
@@ -202,22 +206,56 @@ static bool is_deep(const Fusion *fusion)
     return false;
 }
 
-/* Where the best kernel leaves SMs idle, its reduction may be spread over more blocks. */
-static void add_splits(Planner *planner, ChoiceList *list, const Choice *before, const Fusion *fusion,
-                       const PlannedLaunch *best)
+/* A kernel that has a block for part of the SMs only would take so long on all of them. */
+static double spread_us(const Planner *planner, const PlannedLaunch *launch)
 {
-    int64_t dealt = best->program.dealt;
+    double share = (double)launch->program.dealt / planner->device->sm_count;
+    return launch->program.perf.time_us * (share < 1 ? share : 1);
+}
+
+/* Of other families' kernels than the first one's the one that is best where its blocks are as many as one
+   likes, if it takes less than half as long then; or NULL. */
+static const PlannedLaunch *best_spread(const Planner *planner, const ChoiceList *list)
+{
+    const PlannedLaunch *best = NULL;
+    double least_us = spread_us(planner, &list->choices[0]->launches[0]) / 2;
+    for (int i = 1; i < list->count; i++) {
+        const PlannedLaunch *launch = &list->choices[i]->launches[0];
+        if (list->choices[i]->count == 1 && launch->family != list->choices[0]->launches[0].family &&
+            spread_us(planner, launch) < least_us) {
+            least_us = spread_us(planner, launch);
+            best = launch;
+        }
+    }
+    return best;
+}
+
+/* SMs without a block, for each block. */
+static int64_t idle_sms(const Planner *planner, const PlannedLaunch *launch)
+{
+    int64_t dealt = launch->program.dealt;
+    return 2 * (int64_t)planner->device->sm_count / (dealt ? dealt : 1);
+}
+
+/* Fewer parts would leave most SMs idle still. */
+static bool employs(int64_t parts, int64_t idle) { return parts <= 2 * idle && parts * 4 > idle; }
+
+/* Where a kernel leaves SMs idle, its reduction may be spread over more blocks: the best one's, or that of one
+   which would be best then. `spread`: that one, or NULL. */
+static void add_splits(Planner *planner, ChoiceList *list, const Choice *before, const Fusion *fusion,
+                       const PlannedLaunch *best, const PlannedLaunch *spread)
+{
     bool packed = before->copies, deep = is_deep(fusion);
-    int64_t idle =
-        2 * (int64_t)planner->device->sm_count / (dealt ? dealt : 1);   // SMs without a block, for each block
+    int64_t idle = idle_sms(planner, best);
     if (deep)
         idle = 2 * planner->device->sm_count;   // a block for each part: its outputs share what it reads
     bool short_of_blocks = (packed || best->family->tiles_both) && best->program.perf.waves < FEW_WAVES;
-    for (int64_t parts = 2; parts <= MAX_PARTS; parts *= 2)
-        if ((parts <= 2 * idle && parts * 4 > idle) ||   // fewer parts would leave most SMs idle still
-            (short_of_blocks && parts <= PRODUCT_PARTS))
-            add_split(planner, list, before, fusion,
-                      deep || packed ? fusion_even_parts(fusion, parts) : parts);
+    for (int64_t parts = 2; parts <= MAX_PARTS; parts *= 2) {
+        bool of_all = employs(parts, idle) || (short_of_blocks && parts <= PRODUCT_PARTS);
+        if (of_all || (spread && employs(parts, idle_sms(planner, spread))))
+            add_split(planner, list, before, fusion, deep || packed ? fusion_even_parts(fusion, parts) : parts,
+                      of_all ? NULL : spread->family);
+    }
 }
 
 /* Products of factors that are copied to where tensor cores can take them. */
@@ -238,7 +276,7 @@ static void add_packed(Planner *planner, ChoiceList *list, const Fusion *fusion)
     for (int i = 0; i < products.count; i++)
         add_choice(planner, list, choice_extend(planner, copies, products.choices[i]));
     if (products.count)
-        add_splits(planner, list, &copies, packed->product, &products.choices[0]->launches[0]);
+        add_splits(planner, list, &copies, packed->product, &products.choices[0]->launches[0], NULL);
 }
 
 /* The launch that a choice is told by, and not by those that bring its factors in order. */
@@ -440,7 +478,8 @@ ChoiceList choices_of(Planner *planner, const Fusion *fusion)
         add_all_phases(planner, &list, fusion);
     if (!list.count)
         return list;
-    add_splits(planner, &list, &(Choice){0}, fusion, &list.choices[0]->launches[0]);
+    add_splits(planner, &list, &(Choice){0}, fusion, &list.choices[0]->launches[0],
+               best_spread(planner, &list));
     add_packed(planner, &list, fusion);
     keep_diverse(&list, planner->keep);
     return list;

@@ -37,6 +37,7 @@ const Calibration calibration = {
               .output_instructions = 2,
               .step_knee = 3,
               .tail_share = 0.3},
+    .few_warps_share = 0.7,   // tuning-log 74
     .depthwise_copy_instructions = 24,
     .matmul = {.streamed_elements = 1 << 20},                 // tuning-log 38
     .skinny = {.sum_cycles = 200},                            // tuning-log 58

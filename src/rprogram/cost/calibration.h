@@ -29,6 +29,7 @@ typedef struct Calibration {
         int least_run_bytes;   // that the threads of a row read side by side
     } reduce;
     WindowFit window, staged_window, depthwise;
+    double few_warps_share;   // of arithmetic's peak that strips of a filter's gradient reach in less than 12 warps
     double depthwise_copy_instructions;   // to find a piece of an image, and its place in shared memory
     struct {
         int threads;   // of a block

@@ -245,12 +245,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     strbuf_printf(out, "using Value = %s;   // of the products and their sum\n",
                   value_type(plan->fusion->ops[0].body->type));
     filter_gradient_emit_sizes(out, &gradient);
-    strbuf_printf(out,
-                  "constexpr int STRIDE_H = %" PRId64 ", STRIDE_W = %" PRId64
-                  ";   // in x, from one element of d to the next,\n"
-                  "constexpr int DILATION_H = %" PRId64 ", DILATION_W = %" PRId64
-                  ";   // from one tap to the next\n",
-                  gradient.stride[0], gradient.stride[1], gradient.dilation[0], gradient.dilation[1]);
+    filter_gradient_emit_steps(out, &gradient);
     strbuf_printf(out, "constexpr int BK = %d;   // rows of taps of a block\n", tile.block_taps);
     strbuf_printf(out, "constexpr int TK = %d, TL = %d;   // taps of a thread\n", tile.taps_down,
                   tile.taps_along);

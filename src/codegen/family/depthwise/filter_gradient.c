@@ -250,6 +250,16 @@ void filter_gradient_emit_sizes(StrBuf *out, const FilterGradient *gradient)
                   gradient->top, gradient->left);
 }
 
+void filter_gradient_emit_steps(StrBuf *out, const FilterGradient *gradient)
+{
+    strbuf_printf(out,
+                  "constexpr int STRIDE_H = %" PRId64 ", STRIDE_W = %" PRId64
+                  ";   // in x, from one element of d to the next,\n"
+                  "constexpr int DILATION_H = %" PRId64 ", DILATION_W = %" PRId64
+                  ";   // from one tap to the next\n",
+                  gradient->stride[0], gradient->stride[1], gradient->dilation[0], gradient->dilation[1]);
+}
+
 void filter_gradient_emit_blocks(StrBuf *out, const FilterGradient *gradient, int64_t taps, int64_t images)
 {
     strbuf_printf(out,

@@ -104,12 +104,14 @@ static bool add_image_axis(const Fusion *fusion, Depthwise *shape, const Dim *di
     return true;
 }
 
-/* A dimension of the image: a tap moves it beside an output's position, or it is padded. */
-static bool is_image_dim(const Fusion *fusion, const Expr *x, const Dim *dim)
+/* A dimension of the image: a tap moves it beside an output's position, or it is padded. A position that moves
+   the filter, too, is a channel: of images in four parts `x[16*part + n, …]` meets `d[16*part + n, …]`. */
+static bool is_image_dim(const Fusion *fusion, const Depthwise *shape, const Dim *dim)
 {
-    bool has_output = only_axis(&dim->index, 0, fusion->spatial_count) != -1;
+    int output = only_axis(&dim->index, 0, fusion->spatial_count);
     bool has_tap = only_axis(&dim->index, fusion->spatial_count, fusion->axis_count) != -1;
-    return (has_output && has_tap) || is_guarded(x, dim);
+    bool in_w = output >= 0 && expr_axes(shape->w) >> output & 1;
+    return (output != -1 && has_tap && !in_w) || is_guarded(shape->x, dim);
 }
 
 /* Input 0 and tap 0 are where the offset of everything else leads: the dimensions' constants count no
@@ -123,7 +125,7 @@ static bool find_image(const Fusion *fusion, Depthwise *shape)
     for (int d = 0; d < access->rank; d++) {
         const Dim *dim = &access->dims[d];
         stride /= dim->size;
-        if (!is_image_dim(fusion, shape->x, dim))
+        if (!is_image_dim(fusion, shape, dim))
             continue;
         shape->x_origin -= dim->index.constant * stride;
         if (!add_image_axis(fusion, shape, dim, stride))
@@ -165,7 +167,7 @@ static bool image_axes_are_apart(const Fusion *fusion, const Depthwise *shape)
         seen |= both;
     }
     for (int d = 0; d < x->rank; d++)
-        if (!is_image_dim(fusion, shape->x, &x->dims[d]) && affine_axes(&x->dims[d].index) & seen)
+        if (!is_image_dim(fusion, shape, &x->dims[d]) && affine_axes(&x->dims[d].index) & seen)
             return false;
     return true;
 }
@@ -277,4 +279,13 @@ int depthwise_stores_together(const Fusion *fusion, int axis, int most)
             most /= 2;
     }
     return most;
+}
+
+int64_t strip_accesses(int64_t offset, int64_t piece, int64_t reach)
+{
+    int64_t accesses = 0, columns;
+    for (int64_t column = 0; column < reach; column += columns, accesses++)
+        for (columns = piece; (offset + column) % columns != 0 || column + columns > reach;)
+            columns /= 2;
+    return accesses;
 }

@@ -8,7 +8,10 @@
 #pragma once
 #include "ir/axis_group.h"
 
-enum { MAX_IMAGE_AXES = 3 };
+enum {
+    MAX_IMAGE_AXES = 3,
+    STRIP_AHEAD = 3   // rows of an image that are on their way while a thread multiplies another one, at least
+};
 
 /* Output i meets with tap k the input i * step + k * dilation + offset, or nothing if that is not in [0,
    inputs).
@@ -59,3 +62,6 @@ int64_t image_pairs_together(const ImageAxis *axis, int64_t lines);
 
 /* Neighbours along an axis that are one aligned access in every output: a power of two, at most `most`. */
 int depthwise_stores_together(const Fusion *fusion, int axis, int most);
+
+/* Accesses of a thread whose first column lies at `offset` to a row, of at most so many columns: beside 4 outputs under 5 taps 2, 4 and 2. */
+int64_t strip_accesses(int64_t offset, int64_t piece, int64_t reach);

@@ -121,17 +121,6 @@ static void set_threads(TileRules *rules, const StripWay *way, const StripTile *
         each[a] = block[a] = (AxisRule){axes[a].extent, axes[a].extent};
 }
 
-/* Accesses of a thread to a row of the input: of 8 columns under 4 outputs and 5 taps 2, 4 and 2. */
-static int64_t row_accesses(const Slide *along, const StripWay *way, int64_t width, int64_t reach)
-{
-    int64_t accesses = 0, piece;
-    for (int64_t column = 0; column < reach; column += piece, accesses++)
-        for (piece = strip_piece(way, width, along->step);
-             (along->offset + column) % piece != 0 || column + piece > reach;)
-            piece /= 2;
-    return accesses;
-}
-
 /* Each access of a warp touches all lines that the warp's outputs lie in. */
 static double lines_of(const Depthwise *shape, const StripWay *way, const StripTile *tile)
 {
@@ -139,7 +128,8 @@ static double lines_of(const Depthwise *shape, const StripWay *way, const StripT
     int64_t reach = image_reach(&shape->image[shape->image_count - 1], tile->width);
     if (way->channels_last)
         return 0;
-    return (double)(row_accesses(&along, way, tile->width, reach) * tile->width * along.step) / (double)reach;
+    int64_t piece = strip_piece(way, tile->width, along.step);
+    return (double)(strip_accesses(along.offset, piece, reach) * tile->width * along.step) / (double)reach;
 }
 
 /* Is its code short enough, and are there warps enough to wait for each other? Rows that only part of the

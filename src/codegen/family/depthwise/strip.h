@@ -3,8 +3,6 @@
 #pragma once
 #include "codegen/family/depthwise/direct.h"
 
-enum { STRIP_AHEAD = 3 };   // rows of the input that are on their way while a thread multiplies another one, at least
-
 /* The family's choice. */
 typedef struct StripWay {
     bool channels_last;   // neighbouring threads have neighbouring channels; else columns

@@ -1,0 +1,342 @@
+// filter_strip: gradients of depthwise convolutions for filters that fit into registers. A thread has the sums
+// of all taps, and goes down strips of pictures.
+#include <inttypes.h>
+
+#include "base/checked.h"
+#include "codegen/cuda/expr.h"
+#include "codegen/family/depthwise/filter_gradient.h"
+#include "rprogram/cost/calibration.h"
+#include "rtile/space.h"
+
+enum {
+    LEAST_WIDTH = 4,   // columns of d of a thread
+    MOST_WIDTH = 8,
+    MOST_LANES = 2,          // channels of a thread
+    LEAST_HEIGHT = 14,       // rows of d: beside fewer the rows of x that two threads read are too many
+    LEAST_THREADS = 128,     // of a block: of larger ones all warps are done at the same time
+    MOST_THREADS = 256,
+    MANY_WARPS = 12,         // of an SM: fewer do not hide that they wait
+    LARGEST_BLOCK = 512,     // where rows are so long that no smaller one holds whole warps
+    MAX_REGISTERS = 255,
+    MAX_WIDE_REGISTERS = 168,   // so that an SM has room for 12 warps
+    MAX_WALK = 3000,         // multiply-adds until rows lie in the same registers again: 48 KB of code
+    ACCESS_BYTES = 16
+};
+
+/* The family's choice. */
+typedef struct FilterStrip {
+    int16_t width, height, lanes;             // of a thread: columns and rows of d, channels
+    int16_t downs, alongs, shares, threads;   // of a block; those that have other images
+    int16_t piece_x, piece_d;                 // columns that are one aligned access, at most
+    bool channels_last;                       // neighbouring threads have neighbouring channels; else columns
+} FilterStrip;
+
+// ---- structure ----
+
+/* All places from which rows begin, but for steps of the axis along which a piece lies, as one number that has
+   their common powers of two. */
+static int64_t places(const FilterGradient *gradient, const Pictures *pictures, int inner)
+{
+    int64_t all = pictures->origin | pictures->row_stride;
+    const AxisGroup *groups[] = {&gradient->shape.channel, &gradient->shape.summed};
+    for (int g = 0; g < 2; g++)
+        for (int i = 0; i < groups[g]->count; i++)
+            all |= groups[g]->axes[i] == inner ? 0 : pictures->offset->coef[groups[g]->axes[i]];
+    return all;
+}
+
+/* Columns that are one access, wherever a multiple of so many begins. */
+static int64_t piece_of(const FilterGradient *gradient, const Pictures *pictures, int64_t step)
+{
+    int64_t piece = 8 * ACCESS_BYTES / dtype_info[pictures->access->tensor->dtype].bits;
+    int64_t all = places(gradient, pictures, -1) | pictures->columns | step;
+    return piece < (all & -all) ? piece : all & -all;
+}
+
+static bool lies_along(const FilterGradient *gradient, const Pictures *pictures, bool channels_last)
+{
+    return channels_last ? axis_group_stride(&gradient->shape.channel, pictures->offset) == 1
+                         : pictures->column_stride == 1;
+}
+
+static bool reads_along(const FilterGradient *gradient, bool channels_last)
+{
+    return lies_along(gradient, &gradient->x, channels_last) &&
+           lies_along(gradient, &gradient->d, channels_last);
+}
+
+static bool matches(const Fusion *fusion, const DeviceSpec *device)
+{
+    (void)device;
+    FilterGradient gradient;
+    return filter_gradient_find(fusion, &gradient) && gradient.d.columns >= LEAST_WIDTH &&
+           (reads_along(&gradient, true) || reads_along(&gradient, false));
+}
+
+/* Do so many neighbouring channels lie in whole accesses? */
+static bool has_lanes(const Fusion *fusion, const FilterGradient *gradient, int lanes)
+{
+    int inner = axis_group_innermost(&gradient->shape.channel);
+    int64_t all = places(gradient, &gradient->x, inner) | places(gradient, &gradient->d, inner) |
+                  gradient->x.column_stride | gradient->d.column_stride | fusion->axes[inner].extent;
+    return all % lanes == 0;
+}
+
+// ---- a thread's strip ----
+
+static int64_t reach_of(const FilterGradient *gradient, int64_t width)
+{
+    return (width - 1) * gradient->stride[1] + (gradient->taps_along - 1) * gradient->dilation[1] + 1;
+}
+
+/* Rows of d that a row of x meets. */
+static int64_t open_rows(const FilterGradient *gradient)
+{
+    return (gradient->taps_down - 1) * gradient->dilation[0] / gradient->stride[0] + 1;
+}
+
+static int64_t steps_of(const FilterGradient *gradient, const FilterStrip *strip)
+{
+    return (strip->height - 1) * gradient->stride[0] + (gradient->taps_down - 1) * gradient->dilation[0] + 1;
+}
+
+/* Sums, rows of d, one row of x, and as they are in memory those of both that are on their way. */
+static int64_t registers_of(const Fusion *fusion, const FilterGradient *gradient, const FilterStrip *strip)
+{
+    enum { COUNTERS = 28 };
+    int64_t reach = reach_of(gradient, strip->width);
+    int64_t values = gradient->taps_down * gradient->taps_along + open_rows(gradient) * strip->width + reach;
+    int64_t coming = reach + ceil_div(strip->width, gradient->stride[0]);
+    return COUNTERS + strip->lanes * values * dtype_info[fusion->ops[0].body->type].bits / 32 +
+           STRIP_AHEAD *
+               ceil_div(strip->lanes * coming * dtype_info[gradient->x.access->tensor->dtype].bits, 32);
+}
+
+/* Is its code short enough, and are there warps enough to wait for each other? */
+static bool fits(const Fusion *fusion, const FilterGradient *gradient, const FilterStrip *strip)
+{
+    int64_t taps = gradient->taps_down * gradient->taps_along;
+    return size_product(taps, strip->lanes * strip->width * open_rows(gradient)) <= MAX_WALK &&
+           registers_of(fusion, gradient, strip) <=
+               (strip->width == LEAST_WIDTH ? MAX_REGISTERS : MAX_WIDE_REGISTERS);
+}
+
+/* The block of about so many threads: first along a row, then in other images, then down. */
+static void fill_block(const FilterGradient *gradient, const DeviceSpec *device, int64_t threads,
+                       FilterStrip *strip)
+{
+    int64_t inner = strip->channels_last ? device->warp_size : 1;
+    strip->alongs = (int16_t)ceil_div(gradient->d.columns, strip->width);
+    strip->downs = strip->shares = 1;
+    while (inner * strip->alongs * strip->shares < threads && strip->shares < gradient->shape.summed.extent)
+        strip->shares *= 2;
+    while (inner * strip->alongs * strip->shares * strip->downs < threads &&
+           ceil_div(gradient->d.rows, 2 * strip->downs) >= LEAST_HEIGHT)
+        strip->downs *= 2;
+    while (inner * strip->alongs * strip->shares * strip->downs % device->warp_size)
+        strip->shares *= 2;   // a warp is of one channel
+    strip->height = (int16_t)ceil_div(gradient->d.rows, strip->downs);
+    strip->threads = (int16_t)(inner * strip->alongs * strip->shares * strip->downs);
+}
+
+static int64_t channels_of(const FilterStrip *strip)
+{
+    return strip->threads / (strip->downs * strip->alongs * strip->shares) * strip->lanes;
+}
+
+// ---- rules ----
+
+static int64_t sums_bytes(const Fusion *fusion, const FilterGradient *gradient, const FilterStrip *strip)
+{
+    int64_t sums = gradient->taps_down * gradient->taps_along * channels_of(strip);
+    return round_up(sums * dtype_info[fusion->ops[0].body->type].bits / 8, ACCESS_BYTES);
+}
+
+static int64_t shared_of(const Fusion *fusion, const FilterGradient *gradient, const FilterStrip *strip)
+{
+    enum { LEAST_WARP = 32 };
+    return sums_bytes(fusion, gradient, strip) + filter_gradient_mark_bytes(strip->threads / LEAST_WARP);
+}
+
+static int64_t warps_of(const Fusion *fusion, const DeviceSpec *device, const FilterGradient *gradient,
+                        const FilterStrip *strip)
+{
+    return filter_gradient_warps(device, strip->threads, registers_of(fusion, gradient, strip),
+                                 shared_of(fusion, gradient, strip));
+}
+
+static Schedule schedule_of(const Fusion *fusion, const FilterGradient *gradient, const DeviceSpec *device,
+                            const TileSpace *space, bool channels_last)
+{
+    Schedule schedule = {.pace = PACE_BY_STEPS};
+    schedule_loop(&schedule, (Loop){.axis = IMAGE});
+    schedule_load(&schedule,
+                  (Move){.tiles = space_inputs(space), .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
+    schedule_reduce(&schedule, schedule_ops(fusion, true));
+    schedule_end(&schedule);
+    schedule_exchange(&schedule,
+                      (Exchange){
+                          .ops = schedule_ops(fusion, true),
+                          .scope = SCOPE_BLOCK,
+                          .combine = COMBINE_TURNS,
+                          .value_bytes = (uint8_t)(dtype_info[fusion->ops[0].body->type].bits / 8),
+                          .values = (uint8_t)(gradient->taps_down * gradient->taps_along),
+                          .width = (int16_t)(channels_last ? 1 : device->warp_size),
+                      });
+    schedule_map(&schedule, schedule_ops(fusion, false));
+    schedule_store(&schedule,
+                   (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
+    return schedule;
+}
+
+/* Each access of a warp touches all lines that the columns of its threads lie in. */
+static double lines_of(const FilterGradient *gradient, const FilterStrip *strip)
+{
+    int64_t reach = reach_of(gradient, strip->width);
+    int64_t accesses = strip_accesses(gradient->left, strip->piece_x, reach);
+    return strip->channels_last
+               ? 0
+               : (double)(accesses * strip->width * gradient->stride[1]) / (double)reach;
+}
+
+/* Tiles stay in registers; rows of x that only some of the taps meet are multiplied by all. */
+static void set_tiles(TileRules *rules, const FilterGradient *gradient, const FilterStrip *strip)
+{
+    filter_gradient_set_axis(rules, CHANNEL, strip->lanes, channels_of(strip));
+    filter_gradient_set_axis(rules, TAP_DOWN, gradient->taps_down, gradient->taps_down);
+    filter_gradient_set_axis(rules, TAP_ALONG, gradient->taps_along, gradient->taps_along);
+    filter_gradient_set_axis(rules, IMAGE, 1, strip->shares);
+    filter_gradient_set_axis(rules, ROW, strip->height, strip->height * strip->downs);
+    filter_gradient_set_axis(rules, COLUMN, strip->width, strip->width * strip->alongs);
+    for (int i = 0; i < 2; i++)
+        rules->space.tiles[i].staged = rules->space.tiles[i].windows = false;
+    rules->space.tiles[0].lines = lines_of(gradient, strip);
+    rules->space.flops *=
+        (double)steps_of(gradient, strip) / (double)(strip->height * gradient->stride[0]);
+}
+
+static TileRules tile_rules(const Fusion *fusion, const DeviceSpec *device, const FilterGradient *gradient,
+                            const FilterStrip *strip)
+{
+    int64_t images = ceil_div(gradient->shape.summed.extent, strip->shares);
+    TileRules rules = {
+        .space = filter_gradient_space(fusion, device, gradient, gradient->taps_down),
+        .variant_name = filter_strip_family.variants[strip->channels_last],
+        .stages = 1,
+        .threads_reduce = true,
+        .most_threads = LARGEST_BLOCK,
+        .input_buffers = 1,
+        .input_registers = 1,   // those of a row are counted beside, as sums are
+        .register_overhead = (int)registers_of(fusion, gradient, strip),
+        .shared_bytes = shared_of(fusion, gradient, strip),
+        .tail_share = calibration.strip.tail_share,
+        .step_knee = calibration.strip.step_knee,
+        .thread_instructions =
+            calibration.strip.step_instructions * (double)(images * steps_of(gradient, strip)),
+        .peak_share =
+            warps_of(fusion, device, gradient, strip) < MANY_WARPS ? calibration.few_warps_share : 0,
+        .element_instructions = calibration.strip.element_instructions * (strip->channels_last ? 2 : 1),
+    };
+    rules_choose(&rules, strip, sizeof *strip);
+    set_tiles(&rules, gradient, strip);
+    rules.schedule = schedule_of(fusion, gradient, device, &rules.space, strip->channels_last);
+    return rules;
+}
+
+/* Strips of two widths, in blocks of two sizes of which an SM has so many warps. */
+static int rules_of(const Fusion *fusion, const DeviceSpec *device, const FilterGradient *gradient, int lanes,
+                    bool channels_last, int warps, TileRules *variants)
+{
+    int count = 0;
+    for (int width = LEAST_WIDTH; width <= MOST_WIDTH; width *= 2)
+        for (int threads = LEAST_THREADS; threads <= MOST_THREADS; threads *= 2) {
+            FilterStrip strip = {.width = (int16_t)width, .lanes = (int16_t)lanes, .piece_x = 1, .piece_d = 1};
+            strip.channels_last = channels_last;
+            if (!channels_last) {
+                strip.piece_x = (int16_t)piece_of(gradient, &gradient->x, width * gradient->stride[1]);
+                strip.piece_d = (int16_t)piece_of(gradient, &gradient->d, width);
+            }
+            fill_block(gradient, device, threads, &strip);
+            if (strip.threads <= LARGEST_BLOCK && fits(fusion, gradient, &strip) &&
+                warps_of(fusion, device, gradient, &strip) >= warps)
+                variants[count++] = tile_rules(fusion, device, gradient, &strip);
+        }
+    return count;
+}
+
+/* Two channels to a thread where they are narrow: words of 32 bits are what a lane asks for. */
+static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+{
+    static const int warps[] = {MANY_WARPS, 0};
+    FilterGradient gradient;
+    filter_gradient_find(fusion, &gradient);
+    bool last = reads_along(&gradient, true), pairs = last && has_lanes(fusion, &gradient, MOST_LANES);
+    bool narrow = dtype_info[gradient.x.access->tensor->dtype].bits <= 16;
+    int count = 0;
+    for (int i = 0; i < 2 && !count; i++) {
+        if (!(pairs && narrow))
+            count = rules_of(fusion, device, &gradient, 1, last, warps[i], variants);
+        if (pairs)
+            count += rules_of(fusion, device, &gradient, MOST_LANES, true, warps[i], variants + count);
+    }
+    return count;
+}
+
+// ---- the parameter block ----
+
+static void emit_strip(StrBuf *out, const KernelPlan *plan, const FilterGradient *gradient,
+                       const FilterStrip *strip)
+{
+    strbuf_printf(out, "constexpr Index CHANNELS = %" PRId64 ";\n", gradient->shape.channel.extent);
+    strbuf_printf(out, "constexpr int TC = %" PRId64 ", LANES = %d;   // channels of a block, of a thread\n",
+                  channels_of(strip), strip->lanes);
+    strbuf_printf(out, "constexpr int HEIGHT = %d, WIDTH = %d;   // rows and columns of d, of a thread\n",
+                  strip->height, strip->width);
+    strbuf_printf(out,
+                  "constexpr int DOWNS = %d, ALONGS = %d, SHARES = %d;   // threads: down, along pictures, of "
+                  "other images\n",
+                  strip->downs, strip->alongs, strip->shares);
+    strbuf_printf(
+        out, "constexpr int THREADS = %d, MIN_BLOCKS_PER_SM = %d;   // that registers must suffice for\n",
+        plan->threads, plan->program->perf.blocks_per_sm);
+    strbuf_printf(out, "constexpr int AHEAD = %d;   // rows that are on their way\n", STRIP_AHEAD);
+    strbuf_printf(out,
+                  "constexpr bool CHANNELS_LAST = %s;   // neighbouring threads have those of channels; else "
+                  "of columns\n",
+                  strip->channels_last ? "true" : "false");
+    strbuf_printf(out,
+                  "constexpr int PIECE_X = %d, PIECE_D = %d;   // columns that are one aligned access, at "
+                  "most\n",
+                  strip->piece_x, strip->piece_d);
+    strbuf_printf(out, "constexpr int MARKS_AT = %" PRId64 ";   // bytes\n",
+                  sums_bytes(plan->fusion, gradient, strip));
+}
+
+static void emit(StrBuf *out, const KernelPlan *plan)
+{
+    FilterGradient gradient;
+    FilterStrip strip;
+    filter_gradient_find(plan->fusion, &gradient);
+    rules_chosen(plan->rules, &strip, sizeof strip);
+    strbuf_printf(out, "using Value = %s;   // of the products and their sum\n",
+                  value_type(plan->fusion->ops[0].body->type));
+    filter_gradient_emit_sizes(out, &gradient);
+    filter_gradient_emit_steps(out, &gradient);
+    emit_strip(out, plan, &gradient, &strip);
+    filter_gradient_emit_functions(out, plan, &gradient);
+}
+
+static KernelMemory memory(const KernelPlan *plan)
+{
+    return (KernelMemory){.shared_bytes = plan->rules->shared_bytes};
+}
+
+const Family filter_strip_family = {
+    .name = "filter_strip",
+    .template_path = "templates/filter_strip.cu",
+    .variants = (const char *const[]){"lines", "channels", NULL},
+    .matches = matches,
+    .rules = rules,
+    .emit = emit,
+    .memory = memory,
+};

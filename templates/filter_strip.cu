@@ -1,0 +1,235 @@
+// The gradient of a depthwise convolution for its filters: dw[c,k,l] = sum over n, i, j of d[n,c,i,j] *
+// x[n,c,i*STRIDE_H+k*DILATION_H+TOP,j*STRIDE_W+l*DILATION_W+LEFT], 0 outside of x; then a pointwise epilogue.
+//
+// A thread has the sums of all taps of LANES channels in registers. It goes down strips of pictures, WIDTH
+// columns of d wide and HEIGHT rows high, of one image after the other, and reads each row of x and of d once,
+// AHEAD rows before it is needed. A row of x is multiplied by all rows of d that it meets, which stay in
+// registers meanwhile:
+//
+//   row of x   meets rows of d, at tap row 0, 1, 2      WIDTH = 4, 3 x 3 taps
+//     5   . x x x x .     5 4 3      row 6 of d takes the place of row 3
+//     6   . x x x x .     6 5 4
+//
+// Neighbouring threads read each other's columns of x besides, which L1 has then, and wait for nobody until all
+// their images are done; then the sums of those that share taps are added up, one after the other.
+//
+// Zeros stand for rows and columns that are not there, and are multiplied, too. Where a sum is infinite or no
+// number, the block makes its taps again, one by one.
+#include "prelude.cuh"
+
+namespace KERNEL {
+using namespace rollerc;
+
+// <rollerc: parameters>
+using Index = int;
+struct Tensors {
+    const float *in0;   // x[64, 32, 32, 384]
+    const float *in1;   // d[64, 32, 32, 384]
+    float *out0;        // dw[384, 5, 5]
+};
+#define PARAMETERS const float *__restrict__ in0, const float *__restrict__ in1, float *__restrict__ out0
+#define TENSORS {in0, in1, out0}
+constexpr int SHARED_BYTES = 3232;   // of a block
+using Value = float;                                          // of the products and their sum
+constexpr Index IMAGES = 64;                                  // that are summed over
+constexpr int XH = 32, XW = 32, DH = 32, DW = 32;             // pictures of x and d
+constexpr int KH = 5, KW = 5;                                 // taps
+constexpr int TOP = -2, LEFT = -2;                            // where the first tap meets x, beside d
+constexpr int STRIDE_H = 1, STRIDE_W = 1;                     // in x, from one element of d to the next,
+constexpr int DILATION_H = 1, DILATION_W = 1;                 // from one tap to the next
+constexpr Index CHANNELS = 384;
+constexpr int TC = 32, LANES = 1;                             // channels of a block, of a thread
+constexpr int HEIGHT = 32, WIDTH = 4;                         // rows and columns of d, of a thread
+constexpr int DOWNS = 1, ALONGS = 8, SHARES = 1;              // threads: down, along pictures, of other images
+constexpr int THREADS = 256, MIN_BLOCKS_PER_SM = 2;           // that registers must suffice for
+constexpr int AHEAD = 3;                                      // rows that are on their way
+constexpr bool CHANNELS_LAST = true;                          // neighbouring threads have those of channels
+constexpr int PIECE_X = 1, PIECE_D = 1;                       // columns that are one aligned access, at most
+constexpr int MARKS_AT = 3200;                                // bytes
+
+struct SourceX {
+    using Element = float;
+    static constexpr bool PIECES = false;
+    static constexpr Index COLUMN_STRIDE = 384;
+    static __device__ __forceinline__ const Element *row(const Tensors &t, Index channel, Index image,
+                                                         int row)
+    {
+        return t.in0 + (channel + image * 393216 + row * 12288);
+    }
+};
+struct SourceD {
+    using Element = float;
+    static constexpr bool PIECES = false;
+    static constexpr Index COLUMN_STRIDE = 384;
+    static __device__ __forceinline__ const Element *row(const Tensors &t, Index channel, Index image,
+                                                         int row)
+    {
+        return t.in1 + (channel + image * 393216 + row * 12288);
+    }
+};
+
+__device__ __forceinline__ void finish(const Tensors &t, Index channel, int k, int l, Value total)
+{
+    store(t.out0, channel * 25 + k * 5 + l, total);
+}
+// </rollerc>
+
+constexpr int LAST_TAP = (KH - 1) * DILATION_H;   // rows of x below the first one
+constexpr int STEPS = (HEIGHT - 1) * STRIDE_H + LAST_TAP + 1;
+// After CYCLE rows of x those of d lie in the same registers again, and after ROUND those that come, too.
+constexpr int OPEN = LAST_TAP / STRIDE_H + 1, CYCLE = OPEN * STRIDE_H;
+constexpr int ROUND = (AHEAD + CYCLE - 1) / CYCLE * CYCLE;
+
+constexpr int INNER = CHANNELS_LAST ? TC / LANES : 1;        // threads side by side that have other channels
+constexpr int TOGETHER = CHANNELS_LAST ? 1 : WARP;           // whose sums shuffles add up
+constexpr int PARTS = DOWNS * ALONGS * SHARES / TOGETHER;    // of each tap's sum
+
+// What a thread has of a row of x, and of d.
+struct StripX {
+    using Element = SourceX::Element;
+    static constexpr int EXTENT = XW, COUNT = (WIDTH - 1) * STRIDE_W + (KW - 1) * DILATION_W + 1;
+    static constexpr int OFFSET = LEFT, WIDEST = PIECE_X, ELEMENTS = LANES;
+    static constexpr Index STRIDE = SourceX::COLUMN_STRIDE;
+};
+struct StripD {
+    using Element = SourceD::Element;
+    static constexpr int EXTENT = DW, COUNT = WIDTH, OFFSET = 0, WIDEST = PIECE_D, ELEMENTS = LANES;
+    static constexpr Index STRIDE = SourceD::COLUMN_STRIDE;
+};
+
+static_assert(INNER * DOWNS * ALONGS * SHARES == THREADS && THREADS % WARP == 0, "each strip has its thread");
+static_assert(CHANNELS_LAST || TC * LANES == 1, "a warp's sums are of one channel");
+static_assert(WIDTH * STRIDE_W % PIECE_X == 0 && XW % PIECE_X == 0, "pieces of x are whole");
+static_assert(WIDTH % PIECE_D == 0 && DW % PIECE_D == 0, "those of d");
+static_assert(CHANNELS % LANES == 0 && KH * KW * TC * (int)sizeof(Value) <= MARKS_AT, "all sums fit");
+
+struct Rows {
+    StripRow<StripX> x;
+    StripRow<StripD> d;
+};
+
+// Where a thread's strips lie in each image.
+struct Place {
+    Index channel;
+    int row, column;   // of d
+};
+
+struct Taps {
+    Value sum[KH][KW][LANES];
+    Value held[OPEN][WIDTH * LANES];   // rows of d
+
+    // What the row of x of step `step` of a cycle adds to each row of taps.
+    __device__ __forceinline__ void add(const Value (&x)[StripX::COUNT * LANES], int step)
+    {
+        UNROLL for (int k = 0; k < KH; ++k) {
+            const int above = step + CYCLE - k * DILATION_H;
+            if (above % STRIDE_H != 0)
+                continue;
+            const Value(&d)[WIDTH * LANES] = held[above / STRIDE_H % OPEN];
+            UNROLL for (int l = 0; l < KW; ++l)
+                UNROLL for (int i = 0; i < WIDTH * LANES; ++i) {
+                    const int j = i / LANES, e = i % LANES;
+                    Value &sum_here = sum[k][l][e];
+                    sum_here = op_add(op_mul(d[i], x[(j * STRIDE_W + l * DILATION_W) * LANES + e]), sum_here);
+                }
+        }
+    }
+};
+
+// Asks for the row of x that step `step` multiplies, and for the row of d that it meets first.
+__device__ __forceinline__ void load_step(Rows &rows, const Tensors &t, const Place &place, Index image,
+                                          int step, bool brings_d)
+{
+    const int row = place.row * STRIDE_H + TOP + step, column = place.column * STRIDE_W + LEFT;
+    rows.x.load(SourceX::row(t, place.channel, image, row) + column * SourceX::COLUMN_STRIDE, column,
+                step < STEPS && inside(row, XH));
+    if (brings_d) {
+        const int i = step / STRIDE_H, own = place.row + i;
+        rows.d.load(SourceD::row(t, place.channel, image, own) + place.column * SourceD::COLUMN_STRIDE,
+                    place.column, i < HEIGHT && own < DH);
+    }
+}
+
+// One image.
+__device__ __forceinline__ void add_image(Taps &taps, const Tensors &t, const Place &place, Index image)
+{
+    Rows rows[ROUND];   // on their way
+    UNROLL for (int step = 0; step < AHEAD; ++step)
+        load_step(rows[step], t, place, image, step, step % STRIDE_H == 0);
+    UNROLL for (int slot = 0; slot < OPEN; ++slot)
+        UNROLL for (int i = 0; i < WIDTH * LANES; ++i)
+            taps.held[slot][i] = 0;
+#pragma unroll 1
+    for (int round = 0; round < STEPS; round += ROUND)
+        UNROLL for (int i = 0; i < ROUND; ++i) {
+            if (STEPS % ROUND != 0 && round + i >= STEPS)
+                break;
+            Value x[StripX::COUNT * LANES];
+            rows[i].x.widen_to(x);
+            if (i % STRIDE_H == 0)
+                rows[i].d.widen_to(taps.held[i / STRIDE_H % OPEN]);
+            load_step(rows[(i + AHEAD) % ROUND], t, place, image, round + i + AHEAD,
+                      (i + AHEAD) % STRIDE_H == 0);
+            taps.add(x, i % CYCLE);
+        }
+}
+
+__device__ __forceinline__ Value exact_total(const Tensors &t, Index channel, int k, int l)
+{
+    return exact_correlation<Value, SourceX, SourceD, XH, XW, DH, DW, STRIDE_H, STRIDE_W>(
+        t, channel, IMAGES, k * DILATION_H + TOP, l * DILATION_W + LEFT);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS_PER_SM) ENTRY(PARAMETERS)
+{
+    const Tensors t = TENSORS;
+    SHARED(0, Value, total, [KH * KW][TC]);
+    SHARED(MARKS_AT, int, marks, [THREADS / WARP]);
+    const Index first = (Index)blockIdx.x * TC;
+    const int thread = (int)threadIdx.x, inner = thread % INNER, strip = thread / INNER;
+    const int share = strip / (ALONGS * DOWNS);
+    const Place place = {first + inner * LANES, strip / ALONGS % DOWNS * HEIGHT, strip % ALONGS * WIDTH};
+
+    // ---- load and compute ----
+    Taps taps = {};
+    if (CHANNELS % TC == 0 || place.channel < CHANNELS)
+#pragma unroll 1
+        for (Index image = share; image < IMAGES; image += SHARES)
+            add_image(taps, t, place, image);
+
+    // ---- combine: lanes that share taps, then one part after the other ----
+    if (TOGETHER > 1)
+        UNROLL for (int tap = 0; tap < KH * KW; ++tap)
+            UNROLL for (int lanes = TOGETHER / 2; lanes > 0; lanes /= 2) {
+                Value &sum = taps.sum[tap / KW][tap % KW][0];
+                sum = op_add(sum, warp_shuffle_xor(sum, lanes));
+            }
+#pragma unroll 1
+    for (int p = 0; p < PARTS; ++p) {
+        block_sync();
+        if (strip == p * TOGETHER)
+            UNROLL for (int tap = 0; tap < KH * KW; ++tap)
+                UNROLL for (int e = 0; e < LANES; ++e) {
+                    Value &sum = total[tap][inner * LANES + e];
+                    const Value own = taps.sum[tap / KW][tap % KW][e];
+                    sum = p == 0 ? own : op_add(sum, own);
+                }
+    }
+    block_sync();
+
+    // ---- store ----
+    bool doubt = false;
+    for (int i = thread; i < KH * KW * TC; i += THREADS)
+        if (first + i % TC < CHANNELS) {
+            const Value sum = total[i / TC][i % TC];
+            doubt |= op_sub(sum, sum) != 0;
+        }
+    doubt = any_of_block<THREADS / WARP>(doubt, marks);
+    for (int i = thread; i < KH * KW * TC; i += THREADS) {
+        const Index channel = first + i % TC;
+        const int k = i / TC / KW, l = i / TC % KW;
+        if (channel < CHANNELS)
+            finish(t, channel, k, l, doubt ? exact_total(t, channel, k, l) : total[i / TC][i % TC]);
+    }
+}
+}   // namespace KERNEL
