@@ -36,16 +36,16 @@ NUMBERED = re.compile(r"%[a-z]+\d+|\$L__BB\d+_\d+|\$str\d*")   # registers, labe
 
 
 def programs(only):
-    """(name, text, defines) of all."""
+    """(name, text, defines, options) of all."""
     for path in sorted([*ROOT.glob("examples/*.te"), *ROOT.glob("tests/regressions/*.te")]):
-        yield str(path.relative_to(ROOT)), path.read_text(), []
+        yield str(path.relative_to(ROOT)), path.read_text(), [], []
     for case in cases.load():
-        yield f"bench: {case.name}", case.text, case.defines
+        yield f"bench: {case.name}", case.text, case.defines, case.options
 
 
 def run(binary, program, device, options):
-    name, text, defines = program
-    command = [binary, "-", "--device", device, "--name", "k", "-q", *options]
+    name, text, defines, own = program
+    command = [binary, "-", "--device", device, "--name", "k", "-q", *own, *options]
     for define in defines:
         command += ["-D", define]
     done = subprocess.run(command, input=text, capture_output=True, text=True, cwd=ROOT)
