@@ -1,5 +1,6 @@
 // The gradient of a depthwise convolution for its filters on tensor cores: dw[c,k,l] = sum over n, i, j of
-// d[n,c,i,j] * x[n,c,i+k+TOP,j+l+LEFT], of 16-bit elements with sums in f32, then a pointwise epilogue.
+// d[n,c,i,j] * x[n,c,i+k+TOP,j+l+LEFT], of f16, of bf16 or of f32 rounded to tf32, with sums in f32,
+// then a pointwise epilogue.
 //
 // For one row of taps k this is a product of matrices: D = dT * x over all rows i of all images, with row i
 // of d beside row i+k+TOP of x. D[j][u] belongs to tap l = u - j - LEFT: each diagonal of D is one tap, and
@@ -74,7 +75,8 @@ __device__ __forceinline__ void finish(const Tensors &t, Index channel, int k, i
 }
 // </rollerc>
 
-constexpr int AM = 16, AN = 8, AK = 16;                              // what one instruction multiplies
+constexpr int PIECE = 16 / sizeof(Element);                          // elements that move together
+constexpr int AM = 16, AN = 8, AK = 2 * PIECE;                       // what one instruction multiplies
 constexpr int TILES_J = TJ / AM, PARTS = GROUPS_J * SHARES, WARPS = GROUPS_K * PARTS, THREADS = WARPS * WARP;
 using PlaneX = Plane<SourceX, XH, XW, PITCH_X, 0>;
 using PlaneD = Plane<SourceD, DH, DW, PITCH_D, 0>;
@@ -98,6 +100,32 @@ static_assert((2 * STEP_X + 2 * STEP_D + ZEROS) * (int)sizeof(Element) <= (CHAIN
 static_assert(SLABS_AT + WARPS * (int)sizeof(Slab) <= MARKS_AT, "the slabs fit");
 static_assert(PARTS * BK * KW * (int)sizeof(Value) <= MARKS_AT, "all sums fit");
 
+// Where a lane reads AK rows of a picture, of which `row(k)` says where one begins. Of 16-bit elements it brings a
+// line of one of four matrices, which are turned on their way; of f32, whose words are not, it has rows l % 4 and
+// l % 4 + 4 in column l / 4 of each, PITCHes of 8 and 24 banks apart.
+struct Rows {
+    static constexpr bool TURNED = sizeof(Element) == 2;
+    static constexpr int COUNT = TURNED ? 1 : 2;
+    const Element *at[COUNT];
+
+    template <class Row> __device__ __forceinline__ explicit Rows(Row row)
+    {
+        const int lane = (int)threadIdx.x % WARP;
+        UNROLL for (int i = 0; i < COUNT; ++i)
+            at[i] = TURNED ? row(lane / 16 * 8 + lane % 8) + lane / 8 % 2 * 8 : row(lane % 4 + i * 4) + lane / 4;
+    }
+    // Sixteen columns.
+    __device__ __forceinline__ void load(unsigned (&tile)[4], int column) const
+    {
+        if constexpr (TURNED)
+            load_matrices_turned(tile, at[0] + column);
+        else
+            UNROLL for (int i = 0; i < 4; ++i)
+                tile[i] = bits_of(at[i / 2][column + i % 2 * 8]);
+        round_tile(Element(), tile);
+    }
+};
+
 // A warp's share of D.
 struct Product {
     Value acc[TK][TILES_J][PAIRS * 2][4];
@@ -109,14 +137,14 @@ struct Product {
     {
         return column_of(j0, p) >= 0 && column_of(j0, p) < XW;
     }
-    static __device__ __forceinline__ void load(unsigned (&b)[PAIRS][4], const Element *row, int j0)
+    static __device__ __forceinline__ void load(unsigned (&b)[PAIRS][4], const Rows &rows, int j0)
     {
         UNROLL for (int p = 0; p < PAIRS; ++p)
             if (is_inside(j0, p))
-                load_matrices_turned(b[p], row + column_of(j0, p));
+                rows.load(b[p], column_of(j0, p));
     }
 
-    // Rows i0 … i0 + 15 of one picture: while those of x for one row of taps are multiplied, the next ones
+    // AK rows of one picture from i0 on: while those of x for one row of taps are multiplied, the next ones
     // are loaded.
     __device__ __forceinline__ void add(const Element *x, const Element *d, const Element *zeros, int i0,
                                         int k0, int j0)
@@ -124,17 +152,18 @@ struct Product {
         const int first = i0 + k0 + TOP;   // row of x
         if (first + AK + TK - 1 <= 0 || first >= XH)
             return;
-        const int lane = (int)threadIdx.x % WARP, row = lane / 16 * 8 + lane % 8, half = lane / 8 % 2 * 8;
-        const bool exists = DH % AK == 0 || i0 + row < DH;
-        const Element *from = (exists ? d + (i0 + row) * PITCH_D : zeros) + half;
+        const auto exists = [&](int row) { return DH % AK == 0 || i0 + row < DH; };
+        const Rows rows_d([&](int row) { return exists(row) ? d + (i0 + row) * PITCH_D : zeros; });
         unsigned a[TILES_J][4], b[2][PAIRS][4];
         UNROLL for (int m = 0; m < TILES_J; ++m)
-            load_matrices_turned(a[m], from + (j0 + m * AM < WIDE_D ? j0 + m * AM : 0));
+            rows_d.load(a[m], j0 + m * AM < WIDE_D ? j0 + m * AM : 0);
         UNROLL for (int k = -1; k < TK; ++k) {
-            const int next = first + row + k + 1;
+            const Rows rows_x([&](int row) {
+                const int next = first + row + k + 1;
+                return exists(row) && next >= 0 && next < XH ? x + next * PITCH_X : zeros;
+            });
             if (k + 1 < TK)
-                load(b[(k + 1) % 2], (exists && next >= 0 && next < XH ? x + next * PITCH_X : zeros) + half,
-                     j0);
+                load(b[(k + 1) % 2], rows_x, j0);
             UNROLL for (int p = 0; p < PAIRS && k >= 0; ++p)
                 UNROLL for (int m = 0; m < TILES_J; ++m)
                     UNROLL for (int n = 0; n < 2; ++n)
@@ -178,10 +207,12 @@ __device__ __forceinline__ void copy_step(const Tensors &t, Index channel, Index
     PlaneD::copy<THREADS>(t, channel, step * BATCH, images_of(step), d);
 }
 
-// Sixteen bits without a sign reach the sign when this is added, where they are infinite or no number: their
-// exponent is all ones.
+// Elements without their signs reach these when this is added, where they are infinite or no number: their
+// exponent is all ones. A float may become infinite as it is rounded, too.
 __device__ __forceinline__ unsigned least_exponent(f16) { return 0x04000400u; }
 __device__ __forceinline__ unsigned least_exponent(bf16) { return 0x00800080u; }
+__device__ __forceinline__ unsigned least_exponent(f32) { return 0x00802000u; }
+constexpr unsigned SIGNS = sizeof(Element) == 2 ? 0x80008000u : 0x80000000u;   // of a word
 
 __device__ __forceinline__ Value exact_total(const Tensors &t, Index channel, int k, int l)
 {
@@ -225,11 +256,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
             copy_step(t, channel, step + 1, xs + (1 - now) * STEP_X, ds + (1 - now) * STEP_D);
         async_commit();
         const int count = images_of(step);
-        for (int i = thread * 8; i < count * PlaneD::ELEMENTS; i += THREADS * 8) {
+        for (int i = thread * PIECE; i < count * PlaneD::ELEMENTS; i += THREADS * PIECE) {
             unsigned words[4];
             move_vector<4>(words, reinterpret_cast<const unsigned *>(ds + now * STEP_D + i));
             UNROLL for (int e = 0; e < 4; ++e)
-                reached |= (words[e] & 0x7fff7fffu) + least_exponent(Element());
+                reached |= (words[e] & ~SIGNS) + least_exponent(Element());
         }
 #pragma unroll 1
         for (int image = share; image < count; image += SHARES)
@@ -252,7 +283,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
                 parts[part][warp_k + k][thread % WARP + i * WARP] = taps[k][i];
 
     // ---- store ----
-    const bool again = any_of_block<WARPS>((reached & 0x80008000u) != 0, marks);   // waits for all parts, too
+    const bool again = any_of_block<WARPS>((reached & SIGNS) != 0, marks);   // waits for all parts, too
     for (int i = thread; i < BK * KW; i += THREADS) {
         const int k = k0 + i / KW, l = i % KW;
         Value total = parts[0][i / KW][l];

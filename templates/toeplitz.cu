@@ -1,5 +1,5 @@
-// Depthwise convolution on tensor cores, of 16-bit elements with sums in f32, then a pointwise epilogue. Each
-// channel has a filter of its own, and its rows become Toeplitz matrices:
+// Depthwise convolution on tensor cores, of f16, of bf16 or of f32 rounded to tf32, with sums in f32, then a
+// pointwise epilogue. Each channel has a filter of its own, and its rows become Toeplitz matrices:
 //
 //   Y[image, row, column] = sum over kh and i of X[image, row + kh - TOP, i] * T[kh][i, column]
 //   T[kh][i, column]      = F[kh, i - column + SIDE]                         0 beside the filter's row
@@ -13,8 +13,8 @@
 //     6    g * R + 6 - TOP             6  5  4  3
 //     7    g * R + 7 - TOP             7  6  5  4          one of them is new in each step
 //
-// A fragment of T has 8 inputs by 8 outputs and depends on the distance of both alone: a register for each
-// distance. Neither rows nor blocks that the filter does not reach are multiplied.
+// A fragment of T has the 8 inputs of 16 bytes (of f32: 4) by 8 outputs and depends on the distance of both alone:
+// a register for each distance. Neither rows nor blocks that the filter does not reach are multiplied.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -42,9 +42,9 @@ constexpr int WARPS = 4;                                      // each makes its 
 constexpr int LEFT = 0;                                       // columns in shared memory before the outputs'
 constexpr int ROW = 4, ROWS = 32;                             // pieces of a row there; rows of an image
 constexpr int GROUP_PITCH = 16, IMAGE_PITCH = 129;            // pieces
-constexpr int NEAREST = -3, DISTANCES = 7;                    // of blocks of inputs from those of outputs
+constexpr int NEAREST = -3, DISTANCES = 7;                    // of pieces of inputs from blocks of outputs
 constexpr int TAP_WORDS = 40;                                 // of a filter's row
-constexpr bool PIECES = true;                                 // 8 neighbours of X are one aligned access
+constexpr bool PIECES = true;                                 // 16 bytes of X are one aligned access
 constexpr int QN = 8;                                         // columns of Y that are one aligned access
 
 // The element at `column` 0 of a row of X.
@@ -65,19 +65,23 @@ __device__ __forceinline__ void finish(const Tensors &t, Index channel, Index im
 }
 // </rollerc>
 
-constexpr int THREADS = WARPS * WARP, PIECE = 8;   // elements that move together
+constexpr int THREADS = WARPS * WARP;
+constexpr int BLOCK = 8;                                  // outputs side by side that an instruction makes
+constexpr int WORD = sizeof(unsigned) / sizeof(Element);   // elements of a register
+constexpr int PIECE = 4 * WORD;                           // those that move together
+constexpr int APART = BLOCK / PIECE;                      // pieces from one block of outputs to the next
 constexpr int GROUPS = 16 / WI, R = WH / GROUPS;   // of rows of outputs; rows of each
-constexpr int BLOCKS = BN / PIECE;                 // of 8 outputs side by side
+constexpr int BLOCKS = BN / BLOCK;
 constexpr int STEPS = R + KH - 1;                  // of a warp down the input, at most
 constexpr bool SHORT = STEPS <= 16;                // then each has its own code
-constexpr int FRAGMENTS = (ROW + 1) / 2;           // of 16 x 16, of a row of A
+constexpr int FRAGMENTS = (ROW + 1) / 2;           // of 16 rows of two pieces, of a row of A
 constexpr int TILES_H = BH / WH, TURNS = (BI / WI * TILES_H + WARPS - 1) / WARPS;   // of warps
 // Of an image, in every block.
 constexpr bool ALL_ROWS = BH >= OH && ROWS == IH && TOP >= 0 && OH + KH - 1 - TOP >= IH;
 constexpr Index BLOCKS_H = (OH + BH - 1) / BH, BLOCKS_N = (OW + BN - 1) / BN;
 
 static_assert(WI * GROUPS == 16 && R * GROUPS == WH, "a warp has 16 rows of A");
-static_assert(BI % WI == 0 && BH % WH == 0 && BI / WI * TILES_H == WARPS * TURNS && BN % PIECE == 0,
+static_assert(BI % WI == 0 && BH % WH == 0 && BI / WI * TILES_H == WARPS * TURNS && BN % BLOCK == 0,
               "warps cover the block's tile");
 static_assert(LEFT % PIECE == 0, "the first inputs are whole pieces");
 static_assert(QN == 1 || OW % QN == 0, "rows of Y hold whole vectors");
@@ -89,17 +93,18 @@ constexpr int ZEROS = BI * IMAGE_PITCH, INPUT_PIECES = ZEROS + ROW;
 static_assert(GROUPS == 1 || GROUP_PITCH % 8 == 1, "groups of rows lie in other banks");
 static_assert((IMAGE_PITCH - GROUPS) % 8 == 0, "and images");
 
-// Of each row of the filter there are two copies, the second shifted by an element: so two neighbours are one
+// Of each row of 16-bit taps there are two copies, the second shifted by an element: so two neighbours are one
 // word, be the first one even or odd. Zeros surround them. The tap of the first word:
-constexpr int FIRST_TAP = (NEAREST - 1) * PIECE + SIDE - LEFT;
-static_assert(TAP_WORDS >= 4 * DISTANCES + 4 && TAP_WORDS % 32 >= 8 && TAP_WORDS % 32 <= 24,
-              "both copies lie in other banks");
+constexpr int FIRST_TAP = NEAREST * PIECE - BLOCK + SIDE - LEFT;
+using TapRow = unsigned[WORD][TAP_WORDS];
+static_assert(TAP_WORDS >= 4 * DISTANCES + BLOCK / WORD, "all taps have room");
+static_assert(WORD == 1 || (TAP_WORDS % 32 >= 8 && TAP_WORDS % 32 <= 24), "both copies lie in other banks");
 
 // A warp's rows on their way from registers to memory.
 struct Slab {
     Value at[8][BN + 8];   // no two of 16 lanes, which write together, meet in a bank
 };
-constexpr int FILTER_AT = INPUT_PIECES * 16, SLABS_AT = FILTER_AT + (KH + 1) * 2 * TAP_WORDS * 4;
+constexpr int FILTER_AT = INPUT_PIECES * 16, SLABS_AT = FILTER_AT + (KH + 1) * (int)sizeof(TapRow);
 constexpr int MARKS_AT = SLABS_AT + WARPS * (int)sizeof(Slab);
 static_assert(MARKS_AT + WARPS * 4 <= SHARED_BYTES, "all fits");
 
@@ -159,26 +164,26 @@ __device__ __forceinline__ void load_input(const Tensors &t, Element *Xs, Index 
         reinterpret_cast<unsigned *>(Xs + ZEROS * PIECE)[i] = 0u;
 }
 
-// Both copies, a word of each at a time, and a row of zeros behind. Has the thread met a tap that is infinite
-// or no number?
-__device__ __forceinline__ bool load_filter(const Tensors &t, unsigned (&Fs)[KH + 1][2][TAP_WORDS],
-                                            Index channel)
+// A word of each copy at a time, and a row of zeros behind. Has the thread met a tap that is infinite or no
+// number?
+__device__ __forceinline__ bool load_filter(const Tensors &t, TapRow (&Fs)[KH + 1], Index channel)
 {
     bool found = false;
     UNROLL_4 for (int i = (int)threadIdx.x; i < (KH + 1) * TAP_WORDS; i += THREADS) {
-        const int kh = i / TAP_WORDS, word = i % TAP_WORDS, kw = FIRST_TAP + word * 2;
-        unsigned taps[3];
-        UNROLL for (int j = 0; j < 3; ++j) {
-            taps[j] = kh < KH && inside(kw + j, KW) ? filter(t, channel, kh, kw + j).bits : 0u;
+        const int kh = i / TAP_WORDS, word = i % TAP_WORDS, kw = FIRST_TAP + word * WORD;
+        unsigned taps[2 * WORD - 1];
+        UNROLL for (int j = 0; j < 2 * WORD - 1; ++j)
+            taps[j] = kh < KH && inside(kw + j, KW) ? bits_of(filter(t, channel, kh, kw + j)) : 0u;
+        round_tile(Element(), taps);
+        UNROLL for (int j = 0; j < 2 * WORD - 1; ++j)
             found |= (taps[j] & EXPONENT) == EXPONENT;
-        }
-        Fs[kh][0][word] = taps[0] | taps[1] << 16;
-        Fs[kh][1][word] = taps[1] | taps[2] << 16;
+        UNROLL for (int copy = 0; copy < WORD; ++copy)
+            Fs[kh][copy][word] = taps[copy] | (WORD > 1 ? taps[copy + WORD - 1] << 16 : 0u);
     }
     return found;
 }
 
-// A row of A: 16 x 16 tiles.
+// A row of A.
 struct Inputs {
     unsigned at[FRAGMENTS][4];
 
@@ -187,12 +192,14 @@ struct Inputs {
     {
         UNROLL for (int i = 0; i < FRAGMENTS; ++i)
             load_matrices(at[i], row + (i * 2 + (i * 2 + 1 < ROW ? second : 0)) * PIECE);
+        UNROLL for (int i = 0; i < FRAGMENTS; ++i)
+            round_tile(Element(), at[i]);
     }
-    // Half of a tile's registers: 8 columns of it.
+    // Half of a tile's registers: a piece of each row.
     __device__ __forceinline__ unsigned piece(int i, int half) const { return at[i / 2][i % 2 * 2 + half]; }
 };
 // A row of the filter: lane l has taps 8 * distance + 2 * (l % 4) - l / 4 + {0, 1} of the nearest distance
-// and all others.
+// and all others; of f32, tap 4 * distance + l % 4 - l / 4.
 struct Taps {
     unsigned at[DISTANCES];
 
@@ -209,13 +216,14 @@ struct Sums {
     __device__ __forceinline__ void add(const Inputs &inputs, const Taps &taps)
     {
         UNROLL for (int block = 0; block < BLOCKS; ++block) {
-            const int from = op_max(block + NEAREST, 0), end = op_min(block + NEAREST + DISTANCES, ROW);
+            const int nearest = block * APART + NEAREST, from = op_max(nearest, 0),
+                      end = op_min(nearest + DISTANCES, ROW);
             UNROLL for (int i = from; i < end; i += 2) {
                 const int next = i + 1 < end ? i + 1 : i;
                 const unsigned a[4] = {inputs.piece(i, 0), inputs.piece(i, 1), inputs.piece(next, 0),
                                        inputs.piece(next, 1)};
-                const unsigned b1 = i + 1 < end ? taps.at[next - block - NEAREST] : 0u;
-                multiply_tiles(Element(), a, taps.at[i - block - NEAREST], b1, at[block]);
+                const unsigned b1 = i + 1 < end ? taps.at[next - nearest] : 0u;
+                multiply_tiles(Element(), a, taps.at[i - nearest], b1, at[block]);
             }
         }
     }
@@ -243,7 +251,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
     SHARED(0, Element, Xs, [INPUT_PIECES * PIECE]);
-    SHARED(FILTER_AT, unsigned, Fs, [KH + 1][2][TAP_WORDS]);
+    SHARED(FILTER_AT, TapRow, Fs, [KH + 1]);
     SHARED(SLABS_AT, Slab, slabs, [WARPS]);
     SHARED(MARKS_AT, int, marks, [WARPS]);
 
@@ -275,8 +283,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
         const bool idle = (OH % BH != 0 && row0 >= OH) || (IMAGES % BI != 0 && image0 >= IMAGES);
         const int from = op_max(0, -(above + (GROUPS - 1) * R));   // steps
         const int last = idle ? -1 : op_min(STEPS - 1, IH - 1 - above);
-        const unsigned *own_taps = &Fs[0][lane / 4 % 2][4 + lane % 4 - (lane / 4 + 1) / 2];
-        const auto taps_of = [&](int kh) { return own_taps + (inside(kh, KH) ? kh : KH) * 2 * TAP_WORDS; };
+        const int copy = lane / 4 % WORD;
+        const unsigned *own_taps = &Fs[0][copy][(BLOCK - lane / 4 - copy) / WORD + lane % 4];
+        const auto taps_of = [&](int kh) { return own_taps + (inside(kh, KH) ? kh : KH) * WORD * TAP_WORDS; };
 
         // Compute: while a row of the input is multiplied the next one is loaded.
         Sums sums[R] = {};
@@ -321,7 +330,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
             const int half = part % 2, j = part / 2;
             UNROLL for (int b = 0; b < BLOCKS; ++b) {
                 const Value two[2] = {sums[j].at[b][half * 2], sums[j].at[b][half * 2 + 1]};
-                move_vector<2>(&slab.at[lane / 4][b * PIECE + lane % 4 * 2], two);
+                move_vector<2>(&slab.at[lane / 4][b * BLOCK + lane % 4 * 2], two);
             }
             warp_sync();
             UNROLL_4 for (int i = 0; i < 8 * BN / QN; i += WARP) {

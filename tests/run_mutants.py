@@ -72,7 +72,8 @@ CASES = {
                ("skinny_transposed", "f16", dict(M=5, N=34, K=67)), ("skinny_transposed", "f16", dict(M=6, N=20, K=36)),
                ("skinny_vector", "f64", dict(N=9, K=104)), ("skinny", "i8", dict(N=7, K=515))],
     "toeplitz": [("toeplitz", "f16", dict(M=5, N=18)), ("toeplitz", "bf16", dict(M=17, N=9)), ("toeplitz_turned", "f16", dict(M=1, N=65)),
-                 ("toeplitz_lines", "f16", dict(M=17, N=33)), ("toeplitz_beside", "f16", dict(M=5, N=18))],
+                 ("toeplitz_lines", "f16", dict(M=17, N=33)), ("toeplitz_beside", "f16", dict(M=5, N=18)),
+                 ("toeplitz", "f32", dict(M=5, N=18)), ("toeplitz_turned", "f32", dict(M=1, N=65)), ("toeplitz_beside", "f32", dict(M=5, N=18))],
     "reduce": [("rows", "f32", dict(M=37, N=1023), "a100", "mi50"), ("columns", "f32", dict(M=257, N=70)),
                ("rows", "f16", dict(M=5, N=4096)), ("everything", "i32", dict(M=9, N=1000)), ("columns", "i8", dict(M=67, N=128)),
                ("product", "f64", dict(M=13, N=5)), ("columns", "f32", dict(M=3, N=1024)),
@@ -92,7 +93,7 @@ CASES = {
                      ("filter_strip_strided", "f32", dict(M=3, N=10, K=3)), ("filter_strip_channels", "f32", dict(M=9, N=40)),
                      ("filter_strip_channels", "f16", dict(M=3, N=66))],
     "filter_gemm": [("filter_gradient_16", "f16", dict(M=5, N=24, K=3)), ("filter_gradient_16", "bf16", dict(M=4, N=15, K=7)),
-                    ("filter_gradient_last", "f16", dict(M=5, N=24, K=3))],
+                    ("filter_gradient_last", "f16", dict(M=5, N=24, K=3)), ("filter_gradient_16", "f32", dict(M=4, N=15, K=7))],
     "rowwise": [("row_softmax", "f32", dict(M=37, N=1023), "a100", "mi50"), ("row_range", "i32", dict(M=13, N=40), "a100", "mi50"),
                 ("row_norm", "f16", dict(M=5, N=4096)), ("inner_axes", "i8", dict(M=7, N=67)), ("row_mask", "f32", dict(M=33, N=130)),
                 ("row_norm", "f64", dict(M=1, N=40)), ("row_range", "f32", dict(M=40, N=2)),
@@ -129,7 +130,15 @@ DEVICES = collections.defaultdict(lambda: ("a100", "mi50"), gemm=(SMALL,), bulk=
 TEXT_DEVICE = collections.defaultdict(lambda: "a100", gemm="h200", skinny="h200", toeplitz=SMALL, bulk=SMALL, wgmma=SMALL)
 # How many candidates of each program, beside the last and one of odd threads.
 COUNTS = collections.defaultdict(lambda: 6, gemm=3, bulk=3, wgmma=3)
-# Further programs, and on which device, if not on that one.
+# One infinite tap for each of three channels, in rows of the filter that meet none of x;
+INFINITE_TAPS = ("input x[9, 4, 3, 8] : f16  input f[4, 23, 9] : f16  w[c, r, s] = select(c == 0 && r == 0 && s == 0"
+                 " || c == 1 && r == 22 && s == 8 || c == 2 && r == 0 && s == 5, inf, f[c, r, s])"
+                 "  y[n, c, h:3, v:8] = sum[r, s](pad(x[n, c, h + r - 11, v + s - 4], 0) * w[c, r, s])  output y : f16  output w : f16")
+# of rows of d that meet none of x three channels hold one infinity, and the fourth nothing else.
+INFINITE_ROWS = ("input x[5, 4, 2, 24] : f16  input e[5, 4, 21, 16] : f16  d[n, c, h, v] = select(h == 0 && (n == 0 && c == 0 && v == 0"
+                 " || n == 1 && c == 1 && v == 9 || n == 4 && c == 2 && v == 7) || h < 16 && c == 3, inf, e[n, c, h, v])"
+                 "  dw[c, r:3, s:3] = sum[n, h, v](d[n, c, h, v] * pad(x[n, c, h + r - 20, v + s - 1], 0))  output dw  output d : f16")
+# Further programs, and on which device, if not on that one, with which options.
 TEXTS = {
     "elementwise": ["input x[37, 41] : f32  y[i, j] = x[i, j] + i - 2 * j  output y", "input x[9, 300] : i8  y[i, j:300] = x[i, 299 - j] * j  output y : i8"],
     "loopnest": ["input x[1030, 3] : f32  y[i] = sum[j](x[i, j]) + i * 1e-9 > -0.5  output y"],
@@ -156,10 +165,7 @@ TEXTS = {
                  "  y[n, c, h:12, v:12] = sum[r, s](x[n, c, h + r + 5, v + s + 2] * w[c, r, s])  output y : f16",
                  "input x[1, 2, 33, 72] : bf16  input w[2, 3, 19] : bf16"
                  "  y[n, c, h:33, v:72] = sum[r, s](pad(x[n, c, h + r - 1, v + s - 9], 0) * w[c, r, s])  output y : bf16",
-                 # one infinite tap for each of three channels, in rows of the filter that meet none of x
-                 "input x[9, 4, 3, 8] : f16  input f[4, 23, 9] : f16  w[c, r, s] = select(c == 0 && r == 0 && s == 0"
-                 " || c == 1 && r == 22 && s == 8 || c == 2 && r == 0 && s == 5, inf, f[c, r, s])"
-                 "  y[n, c, h:3, v:8] = sum[r, s](pad(x[n, c, h + r - 11, v + s - 4], 0) * w[c, r, s])  output y : f16  output w : f16"],
+                 INFINITE_TAPS, (INFINITE_TAPS.replace("f16", "f32"), SMALL, ["--math=tf32"])],
     "reduce": ["input x[37, 1023] : f32  y[i] = sum[j](select(j < 25 * i, x[i, j], 1))  output y"],
     "window": ["input x[9, 41, 23] : f32  y[h:8, v:20, c:11] = sum[r:2, s:3, q:3](x[h + r, 2 * v + s, 2 * c + q])  output y",
                "input x[7, 25, 9] : f64  y[p, v:25, c:9] = sum[s:3, q:3](pad(x[p, v + s - 1, c + q - 1], 0))  output y"],
@@ -191,10 +197,7 @@ TEXTS = {
                     "input x[9, 1, 2, 50] : bf16  input d[9, 1, 17, 18] : bf16  dw[c, r:3, s:33] = sum[n, h, v](d[n, c, h, v] * pad(x[n, c, h + r - 17, v + s], 0))  output dw",
                     "input x[4, 24, 5, 45] : f16  input d[4, 24, 2, 90] : f16  dw[c, r:3, s:3] = sum[n, h, v:33](d[n, c, h, v] * x[n, c, h + r + 1, v + s + 4])  output dw",
                     "input x[519, 1, 16] : f16  input d[519, 1, 16] : f16  dw[c, s:3] = sum[n, v](d[n, c, v] * pad(x[n, c, v + s - 1], 0))  output dw",
-                    # of rows of d that meet none of x three channels hold one infinity, and the fourth nothing else
-                    "input x[5, 4, 2, 24] : f16  input e[5, 4, 21, 16] : f16  d[n, c, h, v] = select(h == 0 && (n == 0 && c == 0 && v == 0"
-                    " || n == 1 && c == 1 && v == 9 || n == 4 && c == 2 && v == 7) || h < 16 && c == 3, inf, e[n, c, h, v])"
-                    "  dw[c, r:3, s:3] = sum[n, h, v](d[n, c, h, v] * pad(x[n, c, h + r - 20, v + s - 1], 0))  output dw  output d : f16"],
+                    INFINITE_ROWS, (INFINITE_ROWS.replace("f16", "f32"), "a100", ["--math=tf32"])],
     "bulk": ["input A[65, 72] : f16  input B[65, 200] : f16  C[m, n] = sum[k](A[k, m] * B[k, n])  output C",
              "input A[65, 72] : bf16  input B[43, 72] : bf16  C[m, n] = sum[k](A[m, k] * B[n, k])  y[m, n] = C[m, n] + 1"
              "  output y  output C : bf16",
@@ -340,7 +343,7 @@ class Bench:
         programs = {program.name: program for program in PROGRAMS}
         texts = [(source(programs[name], dtype, sizes), device, options_of(programs[name], dtype))
                  for name, dtype, sizes, *devices in CASES[family] for device in devices or DEVICES[family]]
-        texts += [((text, TEXT_DEVICE[family]) if isinstance(text, str) else text) + ([],) for text in TEXTS.get(family, [])]
+        texts += [(text, TEXT_DEVICE[family], []) if isinstance(text, str) else (*text, [])[:3] for text in TEXTS.get(family, [])]
         chosen = [self.chosen(self.ranker, text, family, self.described(device), more, COUNTS[family])
                   for text, device, more in texts]
         cases = [case for turn in itertools.zip_longest(*chosen) for case in turn if case]   # those of one text are alike

@@ -56,14 +56,18 @@ template <class T> struct TileWordOf { using type = unsigned; };
 template <> struct TileWordOf<f64> { using type = f64; };
 template <class T> using TileWord = typename TileWordOf<T>::type;
 
+// An element as a register holds it.
+template <class T> DEVICE unsigned bits_of(T x) { return x.bits; }
+DEVICE unsigned bits_of(f32 x) { return __float_as_uint(x); }
+
 // Tensor cores cut a float off behind ten bits of its fraction. What is half of the last one's weight at most is added before:
 // it lies no farther from the float than the nearest such number may, and is the float where that is one.
-DEVICE void round_tile(f32, unsigned (&tile)[4])
+template <int COUNT> DEVICE void round_tile(f32, unsigned (&tile)[COUNT])
 {
-    UNROLL for (int i = 0; i < 4; i++)
+    UNROLL for (int i = 0; i < COUNT; i++)
         tile[i] = __float_as_uint(__uint_as_float(tile[i]) * 1.00048828125f);   // 1 + 2^-11
 }
-template <class T, class Word> DEVICE void round_tile(T, Word (&)[4]) {}
+template <class T, class V, int COUNT> DEVICE void round_tile(T, V (&)[COUNT]) {}
 
 // c += a * b: a is such a tile of 16 rows, b of 8 columns (both halves of k in b0 and b1), c 16 x 8: of a lane c[0] and c[1] in
 // row l / 4 from column l % 4 * 2 on, c[2] and c[3] eight rows further down. The first argument says of which type a and b are.

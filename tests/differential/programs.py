@@ -10,6 +10,7 @@ Program = collections.namedtuple("Program", "name family types axes text")
 REAL = ("f32", "f16", "bf16", "f64")
 NUMBERS = REAL + ("i32", "i8")
 HALVES = ("f16", "bf16")
+SHORT = HALVES + ("f32",)   # f32 as tf32
 MULTIPLIED = HALVES + ("f32", "f64", "i8", "u8")   # by tensor cores
 STORED = NUMBERS + ("u8",)   # what is moved in whole bytes
 
@@ -208,12 +209,12 @@ PROGRAMS = [
         input x[M, 17, 11, N] : {T}  input d[M, 17, 10, N] : {T}
         dw[r:3, s:4, c] = sum[n, h, v](d[n, h, v, c] * pad(x[n, h + r - 2, v + 2 * s - 3, c], 0))
         output dw : f32"""),
-    Program("filter_gradient_16", "filter_gemm", HALVES, {"M": ("image", 5), "N": ("column", 24), "K": ("tap down", 3)}, """
+    Program("filter_gradient_16", "filter_gemm", SHORT, {"M": ("image", 5), "N": ("column", 24), "K": ("tap down", 3)}, """
         input x[2, M, 20, N] : {T}  input d[2, M, 16, N] : {T}  input w[2, K, 5] : f32
         dw[c, r:K, s:5] = sum[n, h, v](d[c, n, h, v] * pad(x[c, n, h + r, v + s - 1], 0))
         u[c, r, s] = w[c, r, s] - 0.125 * dw[c, r, s]
         output u : f32"""),
-    Program("filter_gradient_last", "filter_gemm", HALVES, {"M": ("image", 5), "N": ("column", 24), "K": ("tap down", 3)}, """
+    Program("filter_gradient_last", "filter_gemm", SHORT, {"M": ("image", 5), "N": ("column", 24), "K": ("tap down", 3)}, """
         input x[M, 20, N, 2] : {T}  input d[M, 18, N, 2] : {T}
         dw[r:K, s:5, c] = sum[n, h, v](d[n, h, v, c] * pad(x[n, h + r, v + s - 2, c], 0))
         output dw : f32"""),
@@ -286,20 +287,20 @@ PROGRAMS = [
         input x[2, 5, N, 8] : {T}  input w[M, 3, 3, 8] : {T}
         y[n, h:5, v:N, f] = sum[r, s, c](pad(x[n, h + r - 1, v + s - 1, c], 0) * w[f, r, s, c])
         output y : {T}"""),
-    Program("toeplitz", "toeplitz", HALVES, {"M": ("image", 5), "N": ("row", 18)}, """
+    Program("toeplitz", "toeplitz", SHORT, {"M": ("image", 5), "N": ("row", 18)}, """
         input x[M, 2, N, 24] : {T}  input w[2, 9, 9] : {T}  input b[2] : f32
         t[n, c, h:N, v:24] = sum[r, s](pad(x[n, c, h + r - 4, v + s - 4], 0) * w[c, r, s])
         y[n, c, h, v] = relu(t[n, c, h, v] + b[c])
         output y : {T}"""),
-    Program("toeplitz_turned", "toeplitz", HALVES, {"M": ("image", 3), "N": ("column", 70)}, """
+    Program("toeplitz_turned", "toeplitz", SHORT, {"M": ("image", 3), "N": ("column", 70)}, """
         input dy[M, 3, 9, N] : {T}  input w[3, 12, 5] : {T}
         dx[n, c, h:13, v:N] = sum[r, s](pad(dy[n, c, h - r + 6, v - s + 2], 0) * w[c, r, s])
         output dx : f32"""),
-    Program("toeplitz_beside", "toeplitz", HALVES, {"M": ("image", 5), "N": ("column", 18)}, """
+    Program("toeplitz_beside", "toeplitz", SHORT, {"M": ("image", 5), "N": ("column", 18)}, """
         input x[M, 3, 19, N + 3] : {T}  input w[3, 6, 5] : {T}
         y[n, c, h:20, v:N] = sum[r, s](pad(x[n, c, h + r - 2, v + s - 3], 0) * w[c, r, s])
         output y : {T}"""),
-    Program("toeplitz_lines", "toeplitz", HALVES, {"M": ("image", 17), "N": ("column", 33)}, """
+    Program("toeplitz_lines", "toeplitz", SHORT, {"M": ("image", 17), "N": ("column", 33)}, """
         input x[M, 3, N + 8] : {T}  input w[3, 2, 9] : {T}
         y[n, c, m, v:N] = sum[s](x[n, c, v + s] * w[c, m, s])
         output y : {T}"""),
@@ -449,9 +450,12 @@ PROGRAMS = [
 ]
 
 
+TENSOR_CORES = ("gemm", "wgmma", "bulk", "toeplitz", "filter_gemm")
+
+
 def options_of(program, dtype):
     """Without which the family is none of the program's."""
-    return ["--math=tf32"] if program.family in ("gemm", "wgmma", "bulk") and dtype == "f32" else []
+    return ["--math=tf32"] if program.family in TENSOR_CORES and dtype == "f32" else []
 
 
 def source(program, dtype, sizes):

@@ -43,7 +43,10 @@ static const char *text_of_device(Arena *arena, const char *name)
     return generate_device(arena, strtoull(name + strlen(prefix), NULL, 10));
 }
 
-static const DeviceSpec *read_device(Arena *arena, const char *name)
+/* f32 products of every eighth batch may be rounded to tf32: on each device of devices/ in its turn. */
+static EvalMath math_of(uint64_t batch) { return batch % 8 == 4 ? EVAL_TF32 : EVAL_EXACT; }
+
+static DeviceSpec *read_device(Arena *arena, const char *name)
 {
     const char *text = text_of_device(arena, name);
     if (!*text)
@@ -56,8 +59,9 @@ static const DeviceSpec *read_device(Arena *arena, const char *name)
 static void prove_numbers(Run *run, uint64_t first, uint64_t count)
 {
     Arena *arena = arena_new();
-    const DeviceSpec *device =
-        read_device(arena, run->device ? run->device : device_of(arena, first / BATCH));
+    DeviceSpec *device = read_device(arena, run->device ? run->device : device_of(arena, first / BATCH));
+    run->math = math_of(first / BATCH);
+    device->rounds_to_tf32 = run->math != EVAL_EXACT;
     Subject *subjects = NEW_ARRAY(arena, Subject, (int64_t)count);
     Candidate **candidates = NEW_ARRAY(arena, Candidate *, (int64_t)count * (run->structures + 1));
     int found = 0;

@@ -45,6 +45,7 @@ typedef struct Run {
     const char *variant;         // NULL: any
     int candidate, structures;   // the only one, 0: any; how many of a program are proven
     bool print, print_device;
+    EvalMath math;      // what the batch's kernels may do
     uint64_t current;   // number of the program that is compiled
     int64_t programs, kernels, elements, unjudged, failures, refused, replaced;
     Variant variants[MOST_VARIANTS];

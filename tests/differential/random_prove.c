@@ -77,6 +77,7 @@ bool set_expected(const Run *run, Arena *arena, Subject *subject)
     for (int p = 0; p < PASSES; p++) {
         RandomInputs inputs = inputs_of(run, subject, p);
         Evaluator *truth = evaluator_new(arena, program, (InputSource){random_input_element, &inputs});
+        evaluator_allow(truth, run->math);
         subject->expected[p] = NEW_ARRAY(arena, Value *, program->output_count);
         for (int i = 0; i < program->output_count; i++) {
             int64_t count = tensor_elements(program->outputs[i]);

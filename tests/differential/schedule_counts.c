@@ -360,10 +360,12 @@ int main(int argc, char **argv)
     TemplateStore templates = {.arena = arena};
     Source *source = source_read(arena, argv[2]);
     Program *program = lower(arena, parse(arena, lex(arena, source)), NULL, 0);
+    DeviceSpec *device = device_read(arena, argv[1]);
+    device->rounds_to_tf32 = true;   // kinds that are asked for by name need not be first
     Subject subject = {
         .arena = arena,
         .program = program,
-        .device = device_read(arena, argv[1]),
+        .device = device,
         .templates = &templates,
         .wanted = (const char *const *)argv + 3,
         .wanted_count = argc - 3,

@@ -56,5 +56,8 @@ const Calibration calibration = {
             .single_wave_share = 0.06,       // tuning-log 21
         },
     .channels = {.totals_tail_share = 0.2, .elements_tail_share = 0.1},   // tuning-log 35
-    .toeplitz = {.peak_share = 0.72, .step_instructions = 85, .output_instructions = 0.2},   // tuning-log 49
+    .toeplitz = {.peak_share = 0.72,   // tuning-log 49
+                 .lone_share = 0.74,   // tuning-log 73
+                 .step_instructions = 85,
+                 .output_instructions = 0.2},
 };

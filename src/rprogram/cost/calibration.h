@@ -64,6 +64,7 @@ typedef struct Calibration {
     } channels;
     struct {
         double peak_share;            // TileRules
+        double lone_share;
         double step_instructions;     // of a warp in each row of the input, beside products,
         double output_instructions;   // and for each of its outputs
     } toeplitz;

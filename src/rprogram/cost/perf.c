@@ -157,6 +157,13 @@ static double latency_hiding(const KernelCounts *kernel, double cycles)
     return at_most(warps, 1) * u / pow(1 + pow(u, knee), 1 / knee);
 }
 
+/* The same of kernels whose warps seldom wait in their steps: one that waits has another beside it, or none. */
+static double lone_share(const KernelCounts *kernel)
+{
+    bool alone = kernel->resident * kernel->warps < 2 * kernel->device->schedulers_per_sm;
+    return alone && kernel->rules->lone_share > 0 ? kernel->rules->lone_share : 1;
+}
+
 static double compute_time_us(const KernelCounts *kernel)
 {
     double cycles = busy_cycles(kernel);
@@ -165,7 +172,7 @@ static double compute_time_us(const KernelCounts *kernel)
     double warp_steps = kernel->block_tiles * kernel->warps * kernel->steps * kernel->inner_steps;
     double schedulers = (double)kernel->device->sm_count * kernel->device->schedulers_per_sm;
     double busy_us = warp_steps * cycles / schedulers / kernel->device->clock_mhz;
-    return busy_us / kernel->balance / latency_hiding(kernel, cycles);
+    return busy_us / kernel->balance / latency_hiding(kernel, cycles) / lone_share(kernel);
 }
 
 static double special_time_us(const KernelCounts *kernel)

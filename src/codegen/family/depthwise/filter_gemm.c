@@ -11,9 +11,8 @@
 enum {
     ATOM_M = 16,
     ATOM_N = 8,
-    ATOM_K = 16,
     PIECE = 16,          // bytes
-    PAD = 8,             // elements between rows in shared memory: an odd number of pieces, other banks
+    PAD = 8,             // elements between rows in shared memory, which are multiples of 16: other banks
     STEP_IMAGES = 4,     // of a step
     MOST_TAPS = 4,       // rows of taps of a warp: their sums have room in registers
     MOST_COLUMNS = 64,   // of d, likewise; where these are all, whatever lies outside is known beforehand
@@ -30,7 +29,8 @@ static const Atom *atom_of(const FilterGradient *gradient, const DeviceSpec *dev
     if (gradient->d.access->tensor->dtype != type)
         return NULL;
     const Atom *atom = atom_for(device, dtype_info[type].name, false);
-    return atom && atom->m == ATOM_M && atom->n == ATOM_N && atom->k == ATOM_K ? atom : NULL;
+    bool fits = atom && atom->m == ATOM_M && atom->n == ATOM_N;
+    return fits && 8 * 2 * PIECE / atom->k == dtype_info[type].bits ? atom : NULL;
 }
 
 static bool matches(const Fusion *fusion, const DeviceSpec *device)
@@ -61,6 +61,17 @@ typedef struct GemmLayout {
 
 static int64_t wide(int64_t columns) { return round_up(columns, ATOM_M); }
 
+static int64_t element_bytes(const FilterGradient *gradient)
+{
+    return dtype_info[gradient->d.access->tensor->dtype].bits / 8;
+}
+
+/* Rows of d, as many as instructions multiply: of each two pieces. */
+static int64_t rows_of(const FilterGradient *gradient)
+{
+    return round_up(gradient->d.rows, 2 * PIECE / element_bytes(gradient));
+}
+
 static GemmLayout layout_of(const FilterGradient *gradient, const GemmTile *tile)
 {
     int64_t x_columns = wide(gradient->x.columns), d_columns = wide(gradient->d.columns);
@@ -75,14 +86,14 @@ static GemmLayout layout_of(const FilterGradient *gradient, const GemmTile *tile
     layout.warps = layout.groups_down * parts;
     layout.band = left >= 0 ? left / ATOM_M * ATOM_M : -wide(-left);
     layout.pairs = (tile->columns - 1 + gradient->taps_along - 1 + left - layout.band) / ATOM_M + 1;
-    layout.chain = larger(MAX_CHAIN / (tile->images * wide(gradient->d.rows)), 1);
+    layout.chain = larger(MAX_CHAIN / (tile->images * rows_of(gradient)), 1);
     int64_t elements =
         2 * tile->images * (gradient->x.rows * (x_columns + PAD) + gradient->d.rows * (d_columns + PAD)) +
         layout.zeros;
     int64_t slabs = layout.warps * ATOM_M * (layout.pairs * ATOM_M + 2) * 4;
     int64_t sums = parts * tile->block_taps * gradient->taps_along * 4;
     layout.chains = ceil_div(gradient->shape.summed.extent, tile->images) > layout.chain;
-    layout.staged_bytes = 2 * elements;
+    layout.staged_bytes = element_bytes(gradient) * elements;
     layout.slabs_at = layout.chains ? round_up(layout.staged_bytes, PIECE) : 0;   // else over x and d
     layout.marks_at = round_up(larger(larger(layout.staged_bytes, layout.slabs_at + slabs), sums), PIECE);
     layout.shared_bytes = layout.marks_at + filter_gradient_mark_bytes(layout.warps);
@@ -126,10 +137,10 @@ static Schedule schedule_of(const Fusion *fusion, const FilterGradient *gradient
     return schedule;
 }
 
-/* Arithmetic for each tap and column that are wanted: whole tiles, of sixteen rows each. */
+/* Arithmetic for each tap and column that are wanted: whole tiles, of whole steps down the rows. */
 static double tile_flops(const FilterGradient *gradient, const GemmTile *tile, int64_t tiles)
 {
-    double rows = (double)wide(gradient->d.rows) / (double)gradient->d.rows;
+    double rows = (double)rows_of(gradient) / (double)gradient->d.rows;
     double wanted = (double)(gradient->taps_along * tile->columns);
     return 2.0 * (double)(tiles * ATOM_M * ATOM_N) / wanted * rows;
 }

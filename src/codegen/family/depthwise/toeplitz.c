@@ -1,5 +1,4 @@
-// toeplitz: a depthwise convolution of 16-bit elements on tensor cores, each row of the filter a matrix of
-// its own.
+// toeplitz: a depthwise convolution on tensor cores, each row of the filter a matrix of its own.
 #include "codegen/family/depthwise/toeplitz.h"
 
 #include <string.h>
@@ -14,7 +13,7 @@ enum {
     MAX_WIDTH = 64,   // columns of a tile: fragments of the input and sums of a row fit in registers
     MAX_SUMS = 16,    // fragments of outputs that a warp holds
     MAX_EACH = 4,     // rows of outputs that share a row of the input
-    MAX_TAPS = 32,    // fragments of rows of the filter that it holds
+    MAX_TAPS = 64,    // fragments of rows of the filter that it holds
     MAX_IMAGES = 64,
     MAX_THREADS = 256,
     MAX_ROWS = 1 << 14   // of a block
@@ -77,7 +76,7 @@ static DataTile filter_tile(const Toeplitz *toeplitz)
         .element_bits = dtype_info[access->tensor->dtype].bits,
         .apart = !is_picture(toeplitz),
         .scatter = 1,
-        .instructions = 12,   // of three taps, for a word of each copy
+        .instructions = toeplitz->piece > 4 ? 12 : 5,   // of three taps, for a word of each copy; of one
         .staged = true,
         .staged_inner = 2,
     };
@@ -120,7 +119,7 @@ static TileSpace find_space(const Fusion *fusion, const DeviceSpec *device, cons
 static ToeplitzWindow window_of(const Toeplitz *toeplitz)
 {
     const ImageAxis *row = &toeplitz->row, *column = &toeplitz->column;
-    int64_t width = smaller(round_up(column->outputs, PIECE), MAX_WIDTH),
+    int64_t width = smaller(round_up(column->outputs, TOEPLITZ_BLOCK), MAX_WIDTH),
             before = larger(-column->offset, 0);
     bool whole = width >= column->outputs;
     return (ToeplitzWindow){
@@ -128,14 +127,22 @@ static ToeplitzWindow window_of(const Toeplitz *toeplitz)
         .taps = {(int16_t)row->taps, (int16_t)column->taps},
         .before = {(int16_t)-row->offset, (int16_t)-column->offset},
         .width = (int16_t)width,
-        .left = (int16_t)(whole ? 0 : round_up(before, PIECE)),
+        .left = (int16_t)(whole ? 0 : round_up(before, toeplitz->piece)),
+        .piece = (int16_t)toeplitz->piece,
         .whole_rows = whole,
     };
 }
 
+/* Rows of outputs that share a row of the input: sums, and taps of as many rows of the filter, have registers.
+   None if not even one row of it has. */
 static int64_t most_each(const ToeplitzWindow *window)
 {
-    return smaller(MAX_SUMS * PIECE / window->width, MAX_EACH);
+    RTile line = {0};
+    line.size[TOEPLITZ_IMAGE] = A_ROWS;
+    line.size[TOEPLITZ_ROW] = 1;
+    int64_t distances = larger(toeplitz_layout(window, &line, &line).distances, 0);
+    int64_t each = smaller(MAX_SUMS * TOEPLITZ_BLOCK / window->width, MAX_EACH);
+    return distances ? smaller(each, MAX_TAPS / distances) : 0;
 }
 
 static Schedule schedule_of(const Fusion *fusion, const Toeplitz *toeplitz, const TileSpace *space)
@@ -165,10 +172,10 @@ static Schedule schedule_of(const Fusion *fusion, const Toeplitz *toeplitz, cons
 }
 
 /* A warp's 16 rows of A are of so many images. */
-static bool set_images(TileRules *rules, const ToeplitzWindow *window, int64_t images)
+static void set_images(TileRules *rules, const ToeplitzWindow *window, int64_t images, int64_t each)
 {
     RTile block = {0}, warp = {0};
-    int64_t groups = A_ROWS / images, rows = groups * most_each(window);
+    int64_t groups = A_ROWS / images, rows = groups * each;
     for (int a = 0; a < rules->space.axis_count; a++) {
         int64_t extent = rules->space.axes[a].extent;
         rules->rule[LEVEL_REGISTER][a] = rules->rule[LEVEL_SHARED][a] = (AxisRule){extent, extent};
@@ -188,7 +195,6 @@ static bool set_images(TileRules *rules, const ToeplitzWindow *window, int64_t i
     rules->thread_instructions = TOEPLITZ_TURNS * calibration.toeplitz.step_instructions *
                                  (double)(layout.each + rules->space.axes[TOEPLITZ_TAP_ROW].extent - 1);
     rules->register_overhead = (int)(48 + 4 * round_up(layout.row, 2) + layout.distances * layout.each);
-    return layout.distances > 0 && layout.distances * layout.each <= MAX_TAPS;
 }
 
 /* Kinds by images of a warp: fewer where there are no more. */
@@ -206,6 +212,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
         .input_buffers = 1,
         .input_registers = 1,   // those of a step are counted beside
         .peak_share = calibration.toeplitz.peak_share,
+        .lone_share = calibration.toeplitz.lone_share,
         .output_instructions = TOEPLITZ_TURNS * calibration.toeplitz.output_instructions,
         .shared_of = toeplitz_shared_bytes,
         .shared_moved = toeplitz_shared_moved,
@@ -213,12 +220,15 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     };
     rules.schedule = schedule_of(fusion, &toeplitz, &rules.space);
     rules_choose(&rules, &window, sizeof window);
+    int64_t each = most_each(&window);
     int count = 0;
-    for (int kind = 0; toeplitz_family.variants[kind]; kind++) {
+    for (int kind = 0; each && toeplitz_family.variants[kind]; kind++) {
         int64_t images = A_ROWS >> kind;
+        if (images > 1 && images >= 2 * toeplitz.images)
+            continue;
         rules.variant_name = toeplitz_family.variants[kind];
-        if ((images == 1 || images < 2 * toeplitz.images) && set_images(&rules, &window, images))
-            variants[count++] = rules;
+        set_images(&rules, &window, images, each);
+        variants[count++] = rules;
     }
     return count;
 }

@@ -16,8 +16,9 @@ enum {
 };
 
 enum {
-    PIECE = 8,           // elements that move together: 16 bytes, and a side of a fragment
-    TOEPLITZ_TURNS = 2   // tiles of a warp, one after the other: the filter serves them all
+    TOEPLITZ_BLOCK = 8,   // outputs side by side that an instruction makes
+    PIECE_BYTES = 16,     // of inputs side by side that move together: half of an instruction's
+    TOEPLITZ_TURNS = 2    // tiles of a warp, one after the other: the filter serves them all
 };
 
 /* One of each channel, and of each of its multipliers, for every image. */
@@ -26,11 +27,12 @@ typedef struct Toeplitz {
     ImageAxis row, column;   // row: of one position if images are lines
     int64_t channels, images;
     const Atom *atom;
+    int64_t piece;   // inputs of 16 bytes
 } Toeplitz;
 
 bool toeplitz_find(const Fusion *fusion, const DeviceSpec *device, Toeplitz *toeplitz);
 
-/* Eight inputs side by side in a row are one aligned access. */
+/* The inputs of a piece are one aligned access. */
 bool toeplitz_reads_pieces(const Toeplitz *toeplitz);
 
 /* What the layout of a block depends on beside its tiles: the choice of each kind of kernel. */
@@ -38,6 +40,7 @@ typedef struct ToeplitzWindow {
     int32_t inputs[2];            // rows, columns
     int16_t taps[2], before[2];   // taps of the first output that lie outside the image
     int16_t width, left;   // columns of a tile; of the inputs in shared memory, before those of its outputs
+    int16_t piece;         // inputs of 16 bytes
     bool whole_rows;       // one tile has all columns
 } ToeplitzWindow;
 
@@ -46,8 +49,9 @@ typedef struct ToeplitzLayout {
     int64_t groups, each;   // groups of rows of outputs in a warp's tile; rows of each
     int64_t row, rows;      // of an image: a row, how many there are
     int64_t group_pitch, image_pitch;
-    int64_t nearest, distances;   // of blocks of inputs and outputs that have taps in common
-    int64_t tap_words;            // of one of the two copies of a filter's row
+    int64_t nearest, distances;   // of pieces of inputs from blocks of outputs that have taps in common
+    int64_t tap_copies;           // of a filter's row, each of them shifted by a tap
+    int64_t tap_words;            // of one of them
     int64_t warps;
     int64_t bytes;   // of everything
 } ToeplitzLayout;

@@ -119,6 +119,12 @@ static void emit_finish(StrBuf *out, Scope *scope, const Toeplitz *toeplitz)
 
 // ---- constants ----
 
+/* The bits that are all ones in what is infinite or no number. */
+static const char *exponent_of(DType type)
+{
+    return type == DTYPE_F16 ? "7c00" : type == DTYPE_BF16 ? "7f80" : "7f800000";
+}
+
 static void emit_constants(StrBuf *out, const KernelPlan *plan, const Toeplitz *toeplitz)
 {
     const RTile *block = &plan->program->tile[LEVEL_SHARED], *warp = &plan->program->tile[LEVEL_REGISTER];
@@ -132,7 +138,7 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Toeplitz *
                   "constexpr unsigned EXPONENT = 0x%su;   // all ones: infinite, or no number\n"
                   "constexpr Index CHANNELS = %" PRId64 ", IMAGES = %" PRId64 ";   // problem\n",
                   toeplitz->atom->element,
-                  factor_access(toeplitz->shape.w)->tensor->dtype == DTYPE_F16 ? "7c00" : "7f80",
+                  exponent_of(factor_access(toeplitz->shape.w)->tensor->dtype),
                   toeplitz->channels, toeplitz->images);
     strbuf_printf(out,
                   "constexpr int IH = %" PRId64 ", IW = %" PRId64 ", OH = %" PRId64 ", OW = %" PRId64
@@ -157,12 +163,12 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Toeplitz *
                   window.left, layout.row, layout.rows, layout.group_pitch, layout.image_pitch);
     strbuf_printf(out,
                   "constexpr int NEAREST = %" PRId64 ", DISTANCES = %" PRId64
-                  ";   // of blocks of inputs from those of outputs\n"
+                  ";   // of pieces of inputs from blocks of outputs\n"
                   "constexpr int TAP_WORDS = %" PRId64 ";   // of a filter's row\n",
                   layout.nearest, layout.distances, layout.tap_words);
     strbuf_printf(
         out,
-        "constexpr bool PIECES = %s;   // 8 neighbours in a row of the image are one aligned access\n"
+        "constexpr bool PIECES = %s;   // 16 bytes of a row of the image are one aligned access\n"
         "constexpr int QN = %d;   // columns of outputs that are one aligned access\n",
         toeplitz_reads_pieces(toeplitz) ? "true" : "false", depthwise_stores_together(plan->fusion, column->output, MAX_VECTOR));
 }

@@ -3,7 +3,7 @@
 #include "base/checked.h"
 #include "codegen/family/depthwise/toeplitz.h"
 
-enum { A_ROWS = 16, BANK_PIECES = 8, BANKS = 32, SLAB_ROWS = 8, PIECE_BYTES = 16 };
+enum { A_ROWS = 16, BANK_PIECES = 8, BANKS = 32, SLAB_ROWS = 8, WORD_BYTES = 4, PIECE_WORDS = 4 };
 
 /* The next number that is `rest` more than whole rounds of banks. */
 static int64_t in_banks(int64_t pieces, int64_t rest)
@@ -18,16 +18,23 @@ static int64_t words_apart(int64_t words)
     return rest < 8 ? words + 8 - rest : rest > 24 ? words + BANKS + 8 - rest : words;
 }
 
-/* Blocks of inputs from the one of the outputs on: of 31 taps, 15 of them outside of the first output, two
-   before and two behind. Of whole rows none is kept beside the image. */
+/* Pieces of inputs from the first one of a block of outputs on: of 31 taps, 15 of them outside of the first
+   output, four before and five behind of four floats; two and two of eight elements of 16 bits. Of whole rows
+   none is kept beside the image. */
 static void find_distances(const ToeplitzWindow *window, ToeplitzLayout *layout)
 {
     int64_t first = window->before[1] - window->left, taps = window->taps[1];
-    int64_t nearest = -floor_div(first + PIECE - 1, PIECE),
-            farthest = floor_div(taps - 1 + PIECE - 1 - first, PIECE);
-    int64_t least = 1 - window->width / PIECE, most = layout->row - 1;
+    int64_t nearest = floor_div(-first, window->piece),
+            farthest = floor_div(taps - 1 + TOEPLITZ_BLOCK - 1 - first, window->piece);
+    int64_t least = (TOEPLITZ_BLOCK - window->width) / window->piece, most = layout->row - 1;
     layout->nearest = nearest < least ? least : nearest;
     layout->distances = (farthest > most ? most : farthest) - layout->nearest + 1;
+}
+
+/* Of all rows, and one of zeros behind. */
+static int64_t tap_bytes(const ToeplitzWindow *window, const ToeplitzLayout *layout)
+{
+    return (window->taps[0] + 1) * layout->tap_copies * layout->tap_words * WORD_BYTES;
 }
 
 ToeplitzLayout toeplitz_layout(const ToeplitzWindow *window, const RTile *block, const RTile *warp)
@@ -38,21 +45,23 @@ ToeplitzLayout toeplitz_layout(const ToeplitzWindow *window, const RTile *block,
     if (window->whole_rows && reach > window->inputs[1])
         reach = window->inputs[1];
     int64_t rows = block->size[TOEPLITZ_ROW] + window->taps[0] - 1;
-    layout.row = ceil_div(window->left + reach, PIECE);
+    layout.row = ceil_div(window->left + reach, window->piece);
     layout.rows = rows < window->inputs[0] ? rows : window->inputs[0];
     int64_t group = layout.each * layout.row;
     layout.group_pitch = layout.groups == 1 ? group : in_banks(group, 1);
     layout.image_pitch = in_banks(ceil_div(layout.rows, layout.each) * layout.group_pitch, layout.groups);
     find_distances(window, &layout);
-    layout.tap_words = words_apart(4 * layout.distances + 4);
+    layout.tap_copies = window->piece / PIECE_WORDS;
+    int64_t words = PIECE_WORDS * layout.distances + TOEPLITZ_BLOCK / layout.tap_copies;
+    layout.tap_words = layout.tap_copies > 1 ? words_apart(words) : words;
 
     int64_t images = block->size[TOEPLITZ_IMAGE], width = window->width;
     int64_t tiles =
         images / warp->size[TOEPLITZ_IMAGE] * (block->size[TOEPLITZ_ROW] / warp->size[TOEPLITZ_ROW]);
     layout.warps = ceil_div(tiles, TOEPLITZ_TURNS);
     int64_t input = (images * layout.image_pitch + layout.row) * PIECE_BYTES;   // a row of zeros behind
-    int64_t filter = (window->taps[0] + 1) * 2 * layout.tap_words * 4,
-            slabs = layout.warps * SLAB_ROWS * (width + PIECE) * 4;
+    int64_t filter = tap_bytes(window, &layout),
+            slabs = layout.warps * SLAB_ROWS * (width + TOEPLITZ_BLOCK) * 4;
     layout.bytes = input + filter + slabs + layout.warps * 4;
     return layout;
 }
@@ -91,16 +100,16 @@ static int64_t products_of(const ToeplitzWindow *window, const ToeplitzLayout *l
     return products;
 }
 
-/* Products of one output that the instructions make of a row of the filter: 16 for each of them. */
+/* Products of one output that the instructions make of a row of the filter: two pieces for each of them. */
 static double products_along(const ToeplitzWindow *window, const ToeplitzLayout *layout)
 {
-    int64_t blocks = window->width / PIECE, instructions = 0;
+    int64_t blocks = window->width / TOEPLITZ_BLOCK, instructions = 0;
     for (int64_t block = 0; block < blocks; block++) {
-        int64_t first = larger(block + layout->nearest, 0);
-        int64_t end = smaller(block + layout->nearest + layout->distances, layout->row);
+        int64_t nearest = block * TOEPLITZ_BLOCK / window->piece + layout->nearest;
+        int64_t first = larger(nearest, 0), end = smaller(nearest + layout->distances, layout->row);
         instructions += ceil_div(larger(end - first, 0), 2);
     }
-    return 2.0 * PIECE * (double)instructions / (double)blocks;
+    return 2.0 * window->piece * (double)instructions / (double)blocks;
 }
 
 /* Operations for each tap of an output: of all rows of the filter those that meet the image. */
@@ -128,14 +137,14 @@ int64_t toeplitz_shared_bytes(const TileRules *rules, const RTile *block, const 
 int64_t toeplitz_shared_moved(const TileRules *rules, int tile, bool written, const RTile *block,
                               const RTile *warp, const int64_t *first)
 {
-    enum { FRAGMENT_BYTES = 512, WORD_BYTES = 4 * 32 };
+    enum { FRAGMENT_BYTES = 512, LANES_BYTES = WORD_BYTES * 32 };
     ToeplitzWindow window;
     rules_chosen(rules, &window, sizeof window);
     ToeplitzLayout layout = toeplitz_layout(&window, block, warp);
     int64_t images = block->size[TOEPLITZ_IMAGE], each = layout.each, loads = 0;
     if (written)
-        return tile ? (window.taps[0] + 1) * 2 * layout.tap_words * 4 + layout.warps * 4
-                    : (images * layout.rows + 1) * layout.row * 2 * PIECE;
+        return tile ? tap_bytes(&window, &layout) + layout.warps * WORD_BYTES
+                    : (images * layout.rows + 1) * layout.row * PIECE_BYTES;
     for (int64_t row = 0; row < block->size[TOEPLITZ_ROW]; row += warp->size[TOEPLITZ_ROW])
         for (int64_t image = 0; image < images; image += warp->size[TOEPLITZ_IMAGE]) {
             if (first[TOEPLITZ_ROW] + row >= rules->space.axes[TOEPLITZ_ROW].extent ||
@@ -148,7 +157,7 @@ int64_t toeplitz_shared_moved(const TileRules *rules, int tile, bool written, co
             else if (steps.first <= steps.last)
                 loads += tile ? taken + each - 1 : taken + 1;
         }
-    int64_t marks = layout.warps * layout.warps * WORD_BYTES;
-    return tile ? loads * layout.distances * WORD_BYTES + marks
+    int64_t marks = layout.warps * layout.warps * LANES_BYTES;
+    return tile ? loads * layout.distances * LANES_BYTES + marks
                 : loads * ceil_div(layout.row, 2) * FRAGMENT_BYTES;
 }

@@ -32,8 +32,10 @@ bool toeplitz_find(const Fusion *fusion, const DeviceSpec *device, Toeplitz *toe
     toeplitz->channels = fitting_mul(shape->channel.extent, shape->multiplier.extent);
     toeplitz->images = shape->batch.extent;
     DType x = factor_access(shape->x)->tensor->dtype, w = factor_access(shape->w)->tensor->dtype;
-    toeplitz->atom = x == w && dtype_info[x].bits == 16 ? atom_for(device, dtype_info[x].name, false) : NULL;
-    return toeplitz->atom && is_dense(&toeplitz->row) && is_dense(&toeplitz->column) &&
+    toeplitz->atom = x == w ? atom_for(device, dtype_info[x].name, IN_REGISTERS) : NULL;
+    toeplitz->piece = 8 * PIECE_BYTES / dtype_info[x].bits;
+    bool fits = toeplitz->atom && toeplitz->atom->k == 2 * toeplitz->piece;
+    return fits && is_dense(&toeplitz->row) && is_dense(&toeplitz->column) &&
            toeplitz->column.x_stride == 1 && fits_window(&toeplitz->row) && fits_window(&toeplitz->column);
 }
 
@@ -41,9 +43,10 @@ bool toeplitz_reads_pieces(const Toeplitz *toeplitz)
 {
     const Depthwise *shape = &toeplitz->shape;
     const ImageAxis *row = &toeplitz->row, *column = &toeplitz->column;
-    bool aligned = shape->x_origin % PIECE == 0 && row->x_stride % PIECE == 0 && column->inputs % PIECE == 0;
+    int64_t piece = toeplitz->piece;
+    bool aligned = shape->x_origin % piece == 0 && row->x_stride % piece == 0 && column->inputs % piece == 0;
     for (int a = 0; a < MAX_AXES; a++)
         if (a != row->output && a != row->tap && a != column->output && a != column->tap)
-            aligned &= shape->x_offset.coef[a] % PIECE == 0;
+            aligned &= shape->x_offset.coef[a] % piece == 0;
     return aligned;
 }
