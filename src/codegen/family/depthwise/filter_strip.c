@@ -20,6 +20,7 @@ enum {
     MAX_REGISTERS = 255,
     MAX_WIDE_REGISTERS = 168,   // so that an SM has room for 12 warps
     MAX_WALK = 3000,         // multiply-adds until rows lie in the same registers again: 48 KB of code
+    INPUTS = 1,              // registers of them that the model counts beside
     ACCESS_BYTES = 16
 };
 
@@ -161,7 +162,7 @@ static int64_t shared_of(const Fusion *fusion, const FilterGradient *gradient, c
 static int64_t warps_of(const Fusion *fusion, const DeviceSpec *device, const FilterGradient *gradient,
                         const FilterStrip *strip)
 {
-    return filter_gradient_warps(device, strip->threads, registers_of(fusion, gradient, strip),
+    return filter_gradient_warps(device, strip->threads, registers_of(fusion, gradient, strip) + INPUTS,
                                  shared_of(fusion, gradient, strip));
 }
 
@@ -226,7 +227,7 @@ static TileRules tile_rules(const Fusion *fusion, const DeviceSpec *device, cons
         .threads_reduce = true,
         .most_threads = LARGEST_BLOCK,
         .input_buffers = 1,
-        .input_registers = 1,   // those of a row are counted beside, as sums are
+        .input_registers = INPUTS,   // those of a row are counted beside, as sums are
         .register_overhead = (int)registers_of(fusion, gradient, strip),
         .shared_bytes = shared_of(fusion, gradient, strip),
         .tail_share = calibration.strip.tail_share,
