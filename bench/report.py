@@ -26,7 +26,7 @@ KINDS = {                                    # README's rows: of several groups;
     "layer norm, adaptive and RMS": ("layer norm", "adaptive norm", "RMS norm"),
     "batch norm, training and backward": ("BN + ReLU", "BN + Add + ReLU", "BN backward"),
     "reductions, pooling": ("reduction", "pooling"),
-    "matrix products": ("product", "exact product", "small exact product", "skinny"),
+    "matrix products": ("product", "exact product", "small exact product", "small product", "skinny"),
     "convolutions": ("dense",),
     "depthwise convolutions and gradients": ("depthwise",),
 }

@@ -31,6 +31,8 @@ using Element = f16;                                          // of A and B
 using Value = float;                                          // of the products and their sum
 constexpr Index M = 1024, N = 1024, K = 1024;                 // problem
 constexpr int BM = 128, BN = 256, BK = 64;                    // rTile, shared memory
+constexpr Index BATCH = 1;                                    // products,
+constexpr int BB = 1;                                         // and those of a block
 constexpr int WM = 64, WN = 64;                               // rTile, registers of a warp
 constexpr int AM = 16, AN = 8, AK = 16;                       // what one instruction multiplies
 constexpr int STAGES = 3;                                     // steps of tiles in shared memory
@@ -62,7 +64,8 @@ __device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Ind
 }
 // </rollerc>
 
-constexpr int WARPS_N = BN / WN, WARPS = BM / WM * WARPS_N, THREADS = WARPS * WARP;
+constexpr int WARPS_N = BN / WN, WARPS = BM / WM * WARPS_N;       // of a product
+constexpr int THREADS = BB * WARPS * WARP;
 constexpr int BYTES = (int)sizeof(Element), PIECE = 16 / BYTES;   // elements that move together
 using Word = TileWord<Element>;                                   // of a tile, what a lane's register holds
 constexpr Index BLOCKS_M = (M + BM - 1) / BM, BLOCKS_N = (N + BN - 1) / BN;
@@ -91,9 +94,9 @@ template <class Operand, Index EXTENT, int BR> struct Tile {
     static constexpr bool ALONG_K = Operand::ALONG_K;
     static constexpr int LINES = ALONG_K ? BR : BK, LINE = (ALONG_K ? BK : BR) / PIECE;
     static constexpr int PITCH = LINE > 4 ? (LINE + 7) / 8 * 8 : LINE > 2 ? 4 : 2;   // pieces
-    static constexpr int ELEMENTS = LINES * PITCH * PIECE;
+    static constexpr int ELEMENTS = BB * LINES * PITCH * PIECE;                      // of all products, one behind the other
     static constexpr bool EVEN = THREADS % LINE == 0;                                // threads take whole lines
-    static constexpr int EACH = (LINES * LINE + THREADS - 1) / THREADS;              // pieces that a thread brings
+    static constexpr int EACH = (BB * LINES * LINE + THREADS - 1) / THREADS;         // pieces that a thread brings
     static constexpr bool BY_MATRICES = ALONG_K ? BYTES <= 4 : BYTES <= 2;           // else word by word
     static constexpr bool PAIRED = !ALONG_K && BYTES != 2;                           // a lane has rows side by side
     static constexpr int WIDE = BY_MATRICES ? 1 : 2, BANKS = PITCH < 8 ? PITCH : 8;
@@ -109,31 +112,33 @@ template <class Operand, Index EXTENT, int BR> struct Tile {
     // A thread's i-th piece in this step: where it lies, in the tile and in the operand.
     struct Mine {
         bool mine, exists;   // the last threads may be left without a piece; the operand may end before it
-        Index row, k;
+        Index batch, row, k;
         int place;
 
-        __device__ __forceinline__ Mine(int i, Index row0, Index k0)
+        __device__ __forceinline__ Mine(int i, Index batch0, Index row0, Index k0)
         {
             const int thread = (int)threadIdx.x, number = thread + i * THREADS;
             const int line = EVEN ? thread / LINE + i * (THREADS / LINE) : number / LINE;   // of EVEN: less to keep for each i
             const int piece = EVEN ? thread % LINE : number % LINE;
-            mine = LINES * LINE % THREADS == 0 || line < LINES;
-            row = row0 + (ALONG_K ? line : piece * PIECE);
-            k = k0 + (ALONG_K ? piece * PIECE : line);
-            exists = (EXTENT % BR == 0 || row < EXTENT) && (K % BK == 0 || k < K);
-            place = (line * PITCH + (piece ^ turn_of(line))) * PIECE;
+            const int product = BB > 1 ? line / LINES : 0, own = line - product * LINES;
+            mine = BB * LINES * LINE % THREADS == 0 || line < BB * LINES;
+            batch = batch0 + product;
+            row = row0 + (ALONG_K ? own : piece * PIECE);
+            k = k0 + (ALONG_K ? piece * PIECE : own);
+            exists = (BATCH % BB == 0 || batch < BATCH) && (EXTENT % BR == 0 || row < EXTENT) && (K % BK == 0 || k < K);
+            place = (line * PITCH + (piece ^ turn_of(own))) * PIECE;
         }
     };
 
     // Row r of a half of 16 rows is this one of them.
     static __device__ __forceinline__ int row_of(int half, int r) { return PAIRED ? r * 2 + half : half * 8 + r; }
 
-    // What a warp reads of it: 16 rows of AK, of which matrix i has the rows of half i % 2 and the k of half i / 2. `row` is
-    // the warp's first one. Only constants are left to add.
+    // What a warp reads of its product's: 16 rows of AK, of which matrix i has the rows of half i % 2 and the k of half i / 2.
+    // `row` is the warp's first one. Only constants are left to add.
     struct Reader {
         int corner, turn, row, inner;
 
-        __device__ __forceinline__ explicit Reader(int row_) : row(row_), inner(0)
+        __device__ __forceinline__ Reader(int product, int row_) : row(row_), inner(0)
         {
             const int lane = (int)threadIdx.x % WARP, half = lane / 8 % 2, far_half = lane / 16;
             if constexpr (!BY_MATRICES) {
@@ -149,6 +154,7 @@ template <class Operand, Index EXTENT, int BR> struct Tile {
                 corner = ((ALONG_K ? row + half * 8 : far_half * 8) + lane % 8) * PITCH;
                 turn = turn_of(lane % 8) ^ (ALONG_K ? far_half : half);
             }
+            corner += product * LINES * PITCH;
         }
         template <class Register> __device__ __forceinline__ void load(Register (&tile)[4], const Element *from, int i, int k) const
         {
@@ -184,13 +190,13 @@ template <class Operand, class Tile, bool = Operand::PIECES> struct Fetch {
     __device__ __forceinline__ void begin(const Tensors &t, Index batch, Index row0, Index k0, Element *tile)
     {
         UNROLL for (int i = 0; i < Tile::EACH; ++i) {
-            const typename Tile::Mine it(i, row0, k0);
-            const CopySource<Element> source = Operand::at(t, batch, it.row, it.k);
+            const typename Tile::Mine it(i, batch, row0, k0);
+            const CopySource<Element> source = Operand::at(t, it.batch, it.row, it.k);
             if (it.mine)
                 async_copy16_or_zero(it.exists && source.exists, tile + it.place, source.at);
         }
     }
-    __device__ __forceinline__ void end(Index, Index, Element *) const {}
+    __device__ __forceinline__ void end(Index, Index, Index, Element *) const {}
 };
 template <class Operand, class Tile> struct Fetch<Operand, Tile, false> {
     typename Operand::Held held[Tile::EACH];
@@ -200,14 +206,14 @@ template <class Operand, class Tile> struct Fetch<Operand, Tile, false> {
     __device__ __forceinline__ void begin(const Tensors &t, Index batch, Index row0, Index k0, Element *)
     {
         UNROLL for (int i = 0; i < Tile::EACH; ++i) {
-            const typename Tile::Mine it(i, row0, k0);
-            Operand::read(t, batch, it.row, it.k, it.mine && it.exists, last, held[i]);
+            const typename Tile::Mine it(i, batch, row0, k0);
+            Operand::read(t, it.batch, it.row, it.k, it.mine && it.exists, last, held[i]);
         }
     }
-    __device__ __forceinline__ void end(Index row0, Index k0, Element *tile) const
+    __device__ __forceinline__ void end(Index batch, Index row0, Index k0, Element *tile) const
     {
         UNROLL for (int i = 0; i < Tile::EACH; ++i) {
-            const typename Tile::Mine it(i, row0, k0);
+            const typename Tile::Mine it(i, batch, row0, k0);
             const Index left = !it.exists ? 0 : Tile::ALONG_K ? K - it.k : PIECE;   // elements of the piece that exist
             const Vector<unsigned, 4> piece = held[i].value(left < PIECE ? (int)left : PIECE);
             if (it.mine)
@@ -231,7 +237,7 @@ struct Slab {
             const int v = first + (int)threadIdx.x % WARP, column = v % (WN / QN) * QN;
             const int row = v / (WN / QN) * CLUSTER + rank;
             const Index m = m0 + (CLUSTER > 1 ? row : part / 2 * 16 + TileA::row_of(part % 2, row)), n = n0 + column;
-            if (row >= ROWS || m >= M || n >= N)
+            if (row >= ROWS || (BATCH % BB && batch >= BATCH) || m >= M || n >= N)
                 continue;
             Value total[QN];
             load_vector<QN>(CLUSTER > 1 ? cluster_map(this, 0)->at[row] : at[row], column, total);
@@ -247,28 +253,29 @@ struct Slab {
 };
 
 static_assert(STAGES * (TileA::ELEMENTS + TileB::ELEMENTS) * (int)sizeof(Element) <= SHARED_BYTES, "all stages fit");
-static_assert(WARPS * (int)sizeof(Slab) <= SHARED_BYTES, "all slabs fit");
+static_assert(BB * WARPS * (int)sizeof(Slab) <= SHARED_BYTES, "all slabs fit");
 
 extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
     SHARED(0, Element, As, [STAGES][TileA::ELEMENTS]);
     SHARED(STAGES * TileA::ELEMENTS * (int)sizeof(Element), Element, Bs, [STAGES][TileB::ELEMENTS]);
-    SHARED(0, Slab, slabs, [WARPS]);                      // when A and B are done with
+    SHARED(0, Slab, slabs, [BB * WARPS]);                      // when A and B are done with
     Value acc[WM / AM][WN / AN][4] = {};                  // (WM,WN)
     Chains<CHAINS, 4> chains[WM / AM][WN / AN];
     Word a[2][WM / 16][4], b[2][WN / 16][4];              // (WM,AK) and (WN,AK), of this part and the next
 
     const int rank = (int)((Index)blockIdx.x % CLUSTER);
-    const Index tile = (Index)blockIdx.x / CLUSTER, block = tile % (BLOCKS_M * BLOCKS_N), batch = tile / (BLOCKS_M * BLOCKS_N);
+    const Index tile = (Index)blockIdx.x / CLUSTER, block = tile % (BLOCKS_M * BLOCKS_N), batch = tile / (BLOCKS_M * BLOCKS_N) * BB;
     const Index steps = (STEPS - rank + CLUSTER - 1) / CLUSTER, k0 = rank * BK;   // its own, one in CLUSTER
     const Index panel = block / (PANEL * BLOCKS_N) * PANEL;                   // first row of blocks of this panel
     const Index rows = op_min<Index>(BLOCKS_M - panel, PANEL);
     const Index m0 = (panel + block % (PANEL * BLOCKS_N) % rows) * BM;
     const Index n0 = block % (PANEL * BLOCKS_N) / rows * BN;
-    const int warp = (int)threadIdx.x / WARP, warp_m = warp / WARPS_N * WM, warp_n = warp % WARPS_N * WN;
-    const TileA::Reader reader_a(warp_m);
-    const TileB::Reader reader_b(warp_n);
+    const int warp = (int)threadIdx.x / WARP, own = BB > 1 ? warp / WARPS : 0;   // of the block's products
+    const int warp_m = (warp - own * WARPS) / WARPS_N * WM, warp_n = warp % WARPS_N * WN;
+    const TileA::Reader reader_a(own, warp_m);
+    const TileB::Reader reader_b(own, warp_n);
 
     // Load: the first steps' tiles, then the registers of the first part.
     Fetch<OperandA, TileA> fetch_a(t);
@@ -277,8 +284,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
         if (step < steps) {
             fetch_a.begin(t, batch, m0, k0 + step * (CLUSTER * BK), As[step]);
             fetch_b.begin(t, batch, n0, k0 + step * (CLUSTER * BK), Bs[step]);
-            fetch_a.end(m0, k0 + step * (CLUSTER * BK), As[step]);
-            fetch_b.end(n0, k0 + step * (CLUSTER * BK), Bs[step]);
+            fetch_a.end(batch, m0, k0 + step * (CLUSTER * BK), As[step]);
+            fetch_b.end(batch, n0, k0 + step * (CLUSTER * BK), Bs[step]);
         }
         async_commit();
     }
@@ -299,8 +306,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
             const int used = part % 2, other = 1 - used;
             if (part == PARTS - 1) {
                 if (ahead < steps) {
-                    fetch_a.end(m0, k0 + ahead * (CLUSTER * BK), As[free]);
-                    fetch_b.end(n0, k0 + ahead * (CLUSTER * BK), Bs[free]);
+                    fetch_a.end(batch, m0, k0 + ahead * (CLUSTER * BK), As[free]);
+                    fetch_b.end(batch, n0, k0 + ahead * (CLUSTER * BK), Bs[free]);
                 }
                 async_wait<STAGES - 2>();
                 block_sync();
@@ -350,13 +357,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
         }
         if (CLUSTER == 1) {
             warp_sync();
-            slab.store(t, batch, m0 + warp_m, n0 + warp_n, part, 0);
+            slab.store(t, batch + own, m0 + warp_m, n0 + warp_n, part, 0);
             warp_sync();
         }
     }
     if (CLUSTER > 1) {
         cluster_sync();
-        slab.store(t, batch, m0 + warp_m, n0 + warp_n, 0, rank);
+        slab.store(t, batch + own, m0 + warp_m, n0 + warp_n, 0, rank);
         cluster_sync();   // none may go while others read what it left
     }
 }

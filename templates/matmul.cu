@@ -31,6 +31,8 @@ using Value = float;                                          // of the products
 constexpr Index M = 1024, N = 1024, K = 1024;                 // problem
 constexpr int BM = 128, BN = 128, BK = 8;                     // rTile, shared memory
 constexpr int TM = 8, TN = 8;                                 // rTile, registers
+constexpr Index BATCH = 1;                                    // products,
+constexpr int BB = 1;                                         // and those of a block
 constexpr int PAD_A = 4, PAD_B = 0;                           // bank padding, elements
 constexpr int QM = 4, QN = 4;                                 // neighbouring rows, columns of a thread
 constexpr Index PANEL = 8;                                    // rows of blocks that run together: their A and B stay in L2
@@ -65,8 +67,8 @@ __device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Ind
 }
 // </rollerc>
 
-constexpr int THREADS = (BM / TM) * (BN / TN);
-constexpr int LDA = BM + PAD_A, LDB = BN + PAD_B;                 // shared row lengths
+constexpr int EACH = (BM / TM) * (BN / TN), THREADS = BB * EACH;  // threads of a product, of a block
+constexpr int LDA = BB * BM + PAD_A, LDB = BB * BN + PAD_B;       // shared row lengths: products lie side by side
 constexpr Index BLOCKS_M = (M + BM - 1) / BM, BLOCKS_N = (N + BN - 1) / BN;
 constexpr Index STEPS = (K + BK - 1) / BK;
 constexpr bool COPIES = COPIED_A || COPIED_B, AHEAD = STAGES > 2;
@@ -85,26 +87,30 @@ template <class Operand, bool COPIED, Index EXTENT, int BR, int LD> struct Fetch
     static constexpr int VECTOR = Operand::VECTOR;
     static constexpr bool ALONG_K = Operand::ALONG_K;
     static constexpr int FAST = (ALONG_K ? BK : BR) / VECTOR;      // vectors along the fast direction
-    static constexpr int VECTORS = BK * BR / VECTOR;
+    static constexpr int VECTORS = BK * BB * BR / VECTOR;
     static constexpr int LOADS = (VECTORS + THREADS - 1) / THREADS;
-    static constexpr bool EVEN = THREADS % FAST == 0;              // threads take whole lines
+    static constexpr bool EVEN = THREADS % FAST == 0;              // threads take whole lines together,
+    static constexpr bool WIDE = FAST % THREADS == 0;              // or each line several times as many vectors as there are
     static_assert((ALONG_K ? BK : BR) % VECTOR == 0, "a tile holds whole vectors");
     static_assert(!COPIED || (!ALONG_K && VECTOR * sizeof(Value) == 16), "what is copied has its place as it is");
 
     Value v[LOADS][VECTOR];
 
-    // A thread's i-th vector: row (of A) or column (of B) and k inside the tile. The last threads may be left without one.
+    // A thread's i-th vector: row (of A) or column (of B) and k inside the tile, and of which product. The last threads may be
+    // left without one.
     struct Mine {
-        int row, k;
+        int product, row, k;
         bool exists;
 
         __device__ __forceinline__ explicit Mine(int i)
         {
             const int thread = (int)threadIdx.x, number = thread + i * THREADS;
-            const int line = EVEN ? thread / FAST + i * (THREADS / FAST) : number / FAST;   // of EVEN: less to keep for each i
-            const int vector = EVEN ? thread % FAST : number % FAST;
-            row = ALONG_K ? line : vector * VECTOR;
-            k = ALONG_K ? vector * VECTOR : line;
+            const int line = EVEN ? thread / FAST + i * (THREADS / FAST)   // of EVEN and WIDE: less to keep for each i
+                           : WIDE ? i * THREADS / FAST : number / FAST;
+            const int vector = EVEN ? thread % FAST : WIDE ? i * THREADS % FAST + thread : number % FAST;
+            product = BB > 1 ? line / (ALONG_K ? BR : BK) : 0;
+            row = ALONG_K ? line - product * BR : vector * VECTOR;
+            k = ALONG_K ? vector * VECTOR : line - product * BK;
             exists = VECTORS % THREADS == 0 || number < VECTORS;
         }
     };
@@ -114,13 +120,14 @@ template <class Operand, bool COPIED, Index EXTENT, int BR, int LD> struct Fetch
     {
         UNROLL for (int i = 0; i < LOADS; ++i) {
             const Mine it(i);
-            const Index row = row0 + it.row, k = k0 + it.k;
+            const Index of = batch + it.product, row = row0 + it.row, k = k0 + it.k;
+            const bool product = BATCH % BB == 0 || of < BATCH;
             if constexpr (COPIED) {
-                const bool inside = (EXTENT % BR == 0 || row < EXTENT) && (K % BK == 0 || k < K);
+                const bool inside = product && (EXTENT % BR == 0 || row < EXTENT) && (K % BK == 0 || k < K);
                 if (it.exists)
-                    async_copy16_or_zero(inside, &tile[it.k][it.row], Operand::at(t, batch, row, k));
-            } else if (it.exists && row < EXTENT && k < K) {
-                Operand::read(t, batch, row, k, v[i]);
+                    async_copy16_or_zero(inside, &tile[it.k][it.product * BR + it.row], Operand::at(t, of, row, k));
+            } else if (it.exists && product && row < EXTENT && k < K) {
+                Operand::read(t, of, row, k, v[i]);
             } else {
                 UNROLL for (int e = 0; e < VECTOR; ++e)
                     v[i][e] = 0;
@@ -135,7 +142,7 @@ template <class Operand, bool COPIED, Index EXTENT, int BR, int LD> struct Fetch
             if (!it.exists)
                 continue;
             UNROLL for (int e = 0; e < VECTOR; ++e)
-                tile[it.k + (ALONG_K ? e : 0)][it.row + (ALONG_K ? 0 : e)] = v[i][e];
+                tile[it.k + (ALONG_K ? e : 0)][it.product * BR + it.row + (ALONG_K ? 0 : e)] = v[i][e];
         }
     }
 };
@@ -181,12 +188,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
     Fragment<TM, QM, BM / TM * QM> a[2];                                      // (2,TM): of this k and the next, if AHEAD
     Fragment<TN, QN, BN / TN * QN> b[2];                                      // (2,TN)
 
-    const Index block = (Index)blockIdx.x % (BLOCKS_M * BLOCKS_N), batch = (Index)blockIdx.x / (BLOCKS_M * BLOCKS_N);
+    const Index block = (Index)blockIdx.x % (BLOCKS_M * BLOCKS_N), batch = (Index)blockIdx.x / (BLOCKS_M * BLOCKS_N) * BB;
     const Index panel = block / (PANEL * BLOCKS_N) * PANEL;                   // first row of blocks of this panel
     const Index rows = op_min<Index>(BLOCKS_M - panel, PANEL);
     const Index m0 = (panel + block % (PANEL * BLOCKS_N) % rows) * BM;
     const Index n0 = block % (PANEL * BLOCKS_N) / rows * BN;
-    const int ty = (int)threadIdx.x / (BN / TN), tx = (int)threadIdx.x % (BN / TN);
+    const int own = BB > 1 ? (int)threadIdx.x / EACH : 0;                     // of the block's products
+    const int ty = ((int)threadIdx.x - own * EACH) / (BN / TN), tx = (int)threadIdx.x % (BN / TN);
+    const int row = own * BM + ty * QM, column = own * BN + tx * QN;          // its first ones in shared memory
 
     // Load the first tiles.
     Fetch<OperandA, COPIED_A, M, BM, LDA> fetch_a;
@@ -211,8 +220,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
         async_wait<STAGES - 2>();
     block_sync();
     if (AHEAD) {
-        a[0].read(As[0][0], ty * QM);
-        b[0].read(Bs[0][0], tx * QN);
+        a[0].read(As[0][0], row);
+        b[0].read(Bs[0][0], column);
     }
 
     // Compute: one step on the tiles in shared memory while a later one is fetched.
@@ -237,8 +246,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
                 block_sync();
             }
             const int stage = last ? next : now, line = AHEAD ? (k + 1) % BK : k;
-            a[other].read(As[stage][line], ty * QM);
-            b[other].read(Bs[stage][line], tx * QN);
+            a[other].read(As[stage][line], row);
+            b[other].read(Bs[stage][line], column);
             if (first && more)
                 begin(ahead, free);
             if (first && COPIES)
@@ -257,6 +266,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
     }
 
     // Store: the epilogue, and C in vectors where it allows.
+    if (BATCH % BB && batch + own >= BATCH)
+        return;
     UNROLL for (int i = 0; i < TM; ++i) {
         const Index m = m0 + i / QM * (BM / TM * QM) + ty * QM + i % QM;
         if (m >= M)
@@ -268,11 +279,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
                 total[q] = acc[i][g * QN + q];
             if (VECTOR_STORES) {
                 if (n < N)
-                    finish_vector(t, batch, m, n, total);
+                    finish_vector(t, batch + own, m, n, total);
             } else {
                 UNROLL for (int q = 0; q < QN; ++q)
                     if (n + q < N)
-                        finish(t, batch, m, n + q, total[q]);
+                        finish(t, batch + own, m, n + q, total[q]);
             }
         }
     }

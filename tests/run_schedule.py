@@ -122,6 +122,11 @@ def product_of_part(m, n, k, dtype, along_k=False):
             f"C[m, n] = sum[k:{k}](A[m, k + 64] * B[{'n, k' if along_k else 'k, n'}])\noutput C : {dtype}\n")
 
 
+def products(batch, m, n, k, dtype="f32"):
+    return (f"input A[{batch}, {m}, {k}] : {dtype}\ninput B[{batch}, {k}, {n}] : {dtype}\n"
+            f"C[b, m, n] = sum[k](A[b, m, k] * B[b, k, n])\noutput C : {dtype}\n")
+
+
 def skinny(m, n, k, dtype="f32", along_k=False):
     large = f"{n}, {k}" if along_k else f"{k}, {n}"
     return (f"input A[{m}, {k}] : {dtype}\ninput B[{large}] : {dtype}\n"
@@ -180,6 +185,8 @@ PROGRAMS = [
     (depthwise("5, 14, 20, 40", "3, 3, 40", "n, h:14, v:20, c", "n, h + r - 1, v + s - 1, c", "r, s, c", "f16"), STRIPS_OF_CHANNELS),
     (depthwise("3, 14, 18, 17", "5, 5, 17", "n, h:14, v:18, c", "n, h + r - 2, v + s - 2, c", "r, s, c"), STRIPS_OF_CHANNELS),
     (product(256, 256, 128), MATMUL), (product(100, 90, 70), ["matmul/tiled"]), (product(200, 328, 134), MATMUL),
+    (products(64, 8, 8, 8), ["matmul/several products"]), (products(37, 7, 8, 13), ["matmul/several products"]),
+    (products(64, 16, 16, 16, "f16"), ["gemm/several products"]), (products(37, 14, 16, 9, "i8"), ["gemm/several products"]),
     (product(200, 328, 140, turned=True), MATMUL), (product(256, 512, 256, "i32", True), MATMUL),
     (product(256, 512, 512, "f16"), PRODUCTS), (product(200, 328, 264, "bf16"), PRODUCTS),
     (skinny(200, 331, 264, "bf16", True), BULK), (skinny(72, 131, 72, "f16", True), BULK),

@@ -232,6 +232,11 @@ PROGRAMS = [
         input A[3, M, K] : {T}  input B[3, K, N] : {T}
         C[b, i, j] = sum[k](A[b, i, k] * B[b, k, j])
         output C : {T}"""),
+    Program("matmul_small", "matmul", REAL, {"M": ("m", 7), "N": ("n", 8), "K": ("k", 9)}, """
+        input A[37, M, K] : {T}  input B[37, N, K] : {T}  input z[N] : {T}
+        C[b, i, j] = sum[k](A[b, i, k] * B[b, j, k])
+        y[b, i, j] = C[b, i, j] + z[j]
+        output y : {T}"""),
 
     Program("gemm", "gemm", MULTIPLIED, {"M": ("m", 33), "N": ("n", 40), "K": ("k", 24)}, """
         input A[M, K] : {T}  input B[K, N] : {T}
@@ -247,6 +252,10 @@ PROGRAMS = [
         C[b, i, j] = sum[k](A[b, i, k] * B[b, j, k])
         y[b, j, i] = C[b, i, j] + z[b, j, i]
         output y : {T}"""),
+    Program("gemm_small", "gemm", MULTIPLIED, {"M": ("m", 10), "N": ("n", 16), "K": ("k", 9)}, """
+        input A[21, M, K] : {T}  input B[21, K, N] : {T}
+        C[b, i, j] = sum[k](A[b, i, k] * B[b, k, j])
+        output C"""),
     Program("gemm_pixels", "gemm", MULTIPLIED, {"M": ("n", 18), "N": ("m", 9)}, """
         input x[2, 5, N, 8] : {T}  input w[M, 3, 3, 8] : {T}
         y[n, h:5, v:N, f] = sum[r, s, c](pad(x[n, h + r - 1, v + s - 1, c], 0) * w[f, r, s, c])

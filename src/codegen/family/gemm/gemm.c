@@ -14,7 +14,8 @@ enum {
    stages' room. */
 enum { MAX_WARP_TILE = 128, MAX_TILE = 256, MAX_THREADS = 256 };
 enum { SLAB_PADDING = 8, LINE_BITS = 1024 };
-enum { LARGE_TILE = 128, CLUSTER_VARIANT = 3 };
+enum { LARGE_TILE = 128, CLUSTER_VARIANT = 3, SEVERAL_VARIANT = 4 };
+enum { MAX_PRODUCTS = 4 };   // of a block: it waits for all of them
 
 static bool matches(const Fusion *fusion, const DeviceSpec *device)
 {
@@ -111,6 +112,15 @@ static TileRules in_cluster(const TileRules *alone, const Fusion *fusion, const 
     return rules;
 }
 
+/* A block makes several of a batch, each warp by warp. */
+static TileRules of_several_products(const TileRules *alone)
+{
+    TileRules rules = *alone;
+    rules.variant_name = gemm_family.variants[SEVERAL_VARIANT];
+    rules.rule[LEVEL_SHARED][GROUP_BATCH] = (AxisRule){2, MAX_PRODUCTS};
+    return rules;
+}
+
 /* Of a tile whose rows lie side by side in memory: whole lines are read, where there are many. */
 static int64_t least_rows(const Fusion *fusion, const Product *product, int group)
 {
@@ -154,16 +164,19 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     rules.copies_through_registers = held > 0;
     rules.held_words = held_words(fusion, &product);
     rules.register_overhead = 48 + 16 * held;   // where a factor ends, and how its pieces are shifted
-    for (int stages = copied ? 3 : 2; stages <= (copied ? 4 : 2); stages++) {
+    bool one_step = product.group[GROUP_K].extent <= MIN_K_PARTS * atom->k;   // which no other one is on its way behind
+    for (int stages = copied && !one_step ? 3 : 2; stages <= (copied && !one_step ? 4 : 2); stages++) {
         rules.variant_name = gemm_family.variants[stages - 2];
         rules.stages = stages;
         rules.shared_overhead = slabs_beyond(device, &product, atom, stages);
         rules.schedule = schedule_of(fusion, &product, &rules.space, stages, 1);
         variants[count++] = rules;
     }
+    if (product_is_small(fusion, &product, device))
+        variants[count++] = of_several_products(&variants[0]);
     for (int cluster = 2; cluster <= largest_cluster(device, &product); cluster *= 2)
         if (product.group[GROUP_K].extent > cluster * MIN_K_PARTS * atom->k)
-            variants[count++] = in_cluster(&variants[copied], fusion, &product, cluster);
+            variants[count++] = in_cluster(&variants[copied && !one_step], fusion, &product, cluster);
     return count;
 }
 
@@ -190,7 +203,7 @@ static KernelMemory memory(const KernelPlan *plan)
         int64_t rows = block[factor ? GROUP_N : GROUP_M], k = block[GROUP_K];
         bool along_k = mma_reading(plan->fusion, &product, factor).along_k;
         int64_t pieces = (along_k ? k : rows) / mma_piece(&product);
-        bytes += (along_k ? rows : k) * pitch_of(pieces) * PIECE_BYTES;
+        bytes += block[GROUP_BATCH] * (along_k ? rows : k) * pitch_of(pieces) * PIECE_BYTES;
     }
     int64_t rows = plan->program->cluster > 1 ? warp[GROUP_M] : SLAB_ROWS;
     int64_t stages = plan->rules->stages * bytes;
@@ -201,7 +214,7 @@ static KernelMemory memory(const KernelPlan *plan)
 const Family gemm_family = {
     .name = "gemm",
     .template_path = "templates/gemm.cu",
-    .variants = (const char *const[]){"two stages", "three stages", "four stages", "cluster", NULL},
+    .variants = (const char *const[]){"two stages", "three stages", "four stages", "cluster", "several products", NULL},
     .matches = matches,
     .rules = rules,
     .emit = emit,

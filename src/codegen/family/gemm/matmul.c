@@ -7,7 +7,7 @@
 #include "rprogram/cost/calibration.h"
 #include "rtile/space.h"
 
-enum { ACCESS_BYTES = 16, MAX_TILE = 256, MAX_REGISTER_TILE = 16, MAX_K_STEP = 32 };
+enum { ACCESS_BYTES = 16, MAX_TILE = 256, MAX_REGISTER_TILE = 16, MAX_K_STEP = 32, MAX_PRODUCTS = 64 };
 /* Where steps are copied ahead (tuning-log 54): tiles of so many threads, two warps of a scheduler; across what is copied, across
    the other factor, and along k, which is unrolled. */
 enum { AHEAD_THREADS = 256, AHEAD_WIDE = 256, AHEAD_NARROW = 128, AHEAD_K_STEP = 16, AHEAD_REGISTERS = 8 };
@@ -27,11 +27,25 @@ static bool is_for_tensor_cores(const Fusion *fusion, const Product *product, co
     return product_element_bits(product->factor[0]) == 16 && gemm_family.matches(fusion, device);
 }
 
+/* Elements of one access of shared memory. */
+static int64_t shared_vector(const Fusion *fusion)
+{
+    return ACCESS_BYTES * 8 / dtype_info[fusion->ops[0].body->type].bits;
+}
+
+/* Small products of a batch that would not fill a warp, or an instruction of tensor cores, and whose rows are whole vectors. */
+static bool makes_several(const Fusion *fusion, const Product *product, const DeviceSpec *device)
+{
+    int64_t points = fitting_mul(product->group[GROUP_M].extent, product->group[GROUP_N].extent);
+    return product_is_small(fusion, product, device) && points <= 2 * device->warp_size &&
+           product_stores_vectors(fusion, product, (int)shared_vector(fusion));
+}
+
 static bool matches(const Fusion *fusion, const DeviceSpec *device)
 {
     Product product;
     return count_bit_outputs(fusion) == 0 && product_find(fusion, &product) && !is_streamed(fusion) &&
-           !is_for_tensor_cores(fusion, &product, device);
+           (!is_for_tensor_cores(fusion, &product, device) || makes_several(fusion, &product, device));
 }
 
 // ---- rules ----
@@ -137,6 +151,20 @@ static bool fills_sms(const Product *product, const DeviceSpec *device, int64_t 
     return fitting_mul(points, product->group[GROUP_BATCH].extent) >= sums * 2 * device->warp_size * device->sm_count;
 }
 
+/* A block makes several of them whole. Lanes side by side have vectors side by side: those of 8 columns each would store half
+   sectors (tuning-log 80). */
+static TileRules of_several_products(const TileRules *tiled, const Product *product, int64_t vector)
+{
+    TileRules rules = *tiled;
+    rules.variant_name = matmul_family.variants[2];
+    rules.rule[LEVEL_SHARED][GROUP_BATCH] = (AxisRule){2, MAX_PRODUCTS};
+    for (int g = GROUP_M; g <= GROUP_N; g++)
+        rules.rule[LEVEL_SHARED][g].granule = product->group[g].extent;
+    rules.rule[LEVEL_REGISTER][GROUP_M] = (AxisRule){1, vector};
+    rules.rule[LEVEL_REGISTER][GROUP_N] = (AxisRule){vector, vector};
+    return rules;
+}
+
 static TileRules in_three_stages(const TileRules *tiled, const Fusion *fusion, const Product *product)
 {
     TileRules rules = *tiled;
@@ -177,7 +205,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     rules->rule[LEVEL_REGISTER][GROUP_BATCH] = rules->rule[LEVEL_SHARED][GROUP_BATCH] = none;
     rules->rule[LEVEL_REGISTER][GROUP_K] = none;
     rules->rule[LEVEL_SHARED][GROUP_K] = (AxisRule){8, MAX_K_STEP};
-    int64_t vector = ACCESS_BYTES * 8 / value_bits;   // of shared memory
+    int64_t vector = shared_vector(fusion);
     bool fills = fills_sms(&product, device, vector * vector);
     for (int g = GROUP_M; g <= GROUP_N; g++) {
         bool whole = fills && product.group[g].extent >= MAX_REGISTER_TILE * vector;   // little is computed in vain
@@ -190,6 +218,10 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
         rules->register_overhead += product_vector(fusion, &product, factor, MAX_TILE) > 1 ? 0 : 16;
     rules->input_buffers = 2;
     rules->copies_through_registers = true;
+    if (makes_several(fusion, &product, device)) {   // of one a warp would lack threads
+        *rules = of_several_products(rules, &product, vector);
+        return 1;
+    }
     if (!device->has.async_copy || !tiles_copied(fusion, &product, 3))
         return 1;
     variants[1] = in_three_stages(rules, fusion, &product);
@@ -227,6 +259,7 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
     product_emit_sizes(out, product, program->tile[LEVEL_SHARED].size);
     strbuf_printf(out, "constexpr int TM = %" PRId64 ", TN = %" PRId64 ";   // rTile, registers\n",
                   registers->size[GROUP_M], registers->size[GROUP_N]);
+    product_emit_batch(out, product, program->tile[LEVEL_SHARED].size);
     strbuf_printf(out,
                   "constexpr int PAD_A = %" PRId64 ", PAD_B = %" PRId64 ";   // bank padding, elements\n",
                   program->padding[0], program->padding[1]);
@@ -264,7 +297,7 @@ static KernelMemory memory(const KernelPlan *plan)
 {
     const RProgram *program = plan->program;
     const int64_t *block = program->tile[LEVEL_SHARED].size;
-    int64_t row = block[GROUP_M] + program->padding[0] + block[GROUP_N] + program->padding[1];
+    int64_t row = block[GROUP_BATCH] * (block[GROUP_M] + block[GROUP_N]) + program->padding[0] + program->padding[1];
     int bits = dtype_info[dtype_info[plan->fusion->ops[0].body->type].compute].bits;
     return (KernelMemory){.shared_bytes = plan->rules->stages * block[GROUP_K] * row * bits / 8};
 }
@@ -272,7 +305,7 @@ static KernelMemory memory(const KernelPlan *plan)
 const Family matmul_family = {
     .name = "matmul",
     .template_path = "templates/matmul.cu",
-    .variants = (const char *const[]){"tiled", "three stages", NULL},
+    .variants = (const char *const[]){"tiled", "three stages", "several products", NULL},
     .tiles_both = true,
     .matches = matches,
     .rules = rules,

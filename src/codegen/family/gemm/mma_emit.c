@@ -131,6 +131,8 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
         strbuf_printf(out, "using Kept = %s;   // what the sum is rounded to\n",
                       dtype_info[mma_kept_type(plan->fusion, product)].cuda);
     product_emit_sizes(out, product, block);
+    if (!how->atom_shared)
+        product_emit_batch(out, product, block);
     strbuf_printf(out, "constexpr int WM = %" PRId64 ", WN = %" PRId64 ";   // rTile, registers of %s\n",
                   own[GROUP_M], own[GROUP_N], how->holders);
     const Atom *atom = mma_atom(product, plan->device, IN_REGISTERS);

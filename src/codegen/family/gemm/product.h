@@ -26,6 +26,9 @@ bool product_find_skinny(const Fusion *fusion, Product *product);
 
 bool is_zero(const Expr *expr);
 
+/* Products of a batch each of which moves fewer bytes than memory does while a block starts: a block makes several. */
+bool product_is_small(const Fusion *fusion, const Product *product, const DeviceSpec *device);
+
 // ---- how the factors lie in memory ----
 
 /* Neighbouring threads should walk the direction in which the factor's elements lie closer together. */
@@ -71,6 +74,9 @@ const char *group_variable(int group);
 
 /* M, N, K of the problem and of a block's tile, of which `block` has a size for each group. */
 void product_emit_sizes(StrBuf *out, const Product *product, const int64_t *block);
+
+/* The products, and those that a block makes. */
+void product_emit_batch(StrBuf *out, const Product *product, const int64_t *block);
 
 /* Positions of those axes of a group that are `used`. */
 void product_emit_positions(StrBuf *out, const Scope *scope, const Product *product, int group,
