@@ -73,6 +73,7 @@ constexpr Index STEPS = (K + BK - 1) / BK;
 constexpr bool CHAINS = (STEPS + CLUSTER - 1) / CLUSTER > CHAIN;   // more than one
 constexpr int PARTS = BK / AK;                     // of a step: what the registers hold at a time
 constexpr int TILES = WM / AM * (WN / AN);         // of C in the registers of a warp
+constexpr bool LATE = TILES * 4 >= 128;            // copies begin when the registers of a part are done with
 
 static_assert(BM % WM == 0 && BN % WN == 0, "warps cover the block's tile");
 static_assert(AM == 16 && AN == 8 && WM % AM == 0 && WN % (2 * AN) == 0, "tiles of 16 rows are loaded");
@@ -297,6 +298,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
         reader_b.load(b[0][j], Bs[0], j, 0);
 
     // Compute: part by part, while the registers of the next part are loaded and later steps are copied.
+    const auto begin = [&](Index step, int stage) {
+        if (step < steps) {
+            fetch_a.begin(t, batch, m0, k0 + step * (CLUSTER * BK), As[stage]);
+            fetch_b.begin(t, batch, n0, k0 + step * (CLUSTER * BK), Bs[stage]);
+        }
+        async_commit();
+    };
     int now = 0, free = STAGES - 1;   // stages
 #pragma unroll 1
     for (Index step = 0; step < steps; ++step) {
@@ -317,17 +325,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
                 reader_a.load(a[other][i], As[stage], i, k);
             UNROLL for (int j = 0; j < WN / 16; ++j)
                 reader_b.load(b[other][j], Bs[stage], j, k);
-            if (part == 0) {
-                if (ahead < steps) {
-                    fetch_a.begin(t, batch, m0, k0 + ahead * (CLUSTER * BK), As[free]);
-                    fetch_b.begin(t, batch, n0, k0 + ahead * (CLUSTER * BK), Bs[free]);
-                }
-                async_commit();
-            }
+            if (part == 0 && !LATE)
+                begin(ahead, free);
             UNROLL for (int tile = 0; tile < TILES; ++tile) {
                 const int i = tile / (WN / AN), j = tile % (WN / AN);
                 multiply_tiles(Element(), a[used][i], b[used][j / 2][j % 2], b[used][j / 2][2 + j % 2], acc[i][j]);
             }
+            if (part == 0 && LATE)
+                begin(ahead, free);
         }
         free = now;
         now = next;

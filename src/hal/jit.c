@@ -28,6 +28,7 @@ static const int64_t MEMORY_BYTES = (int64_t)6 << 30;   // of address space; a l
 typedef struct JitAnswer {
     JitStatus status;
     int major, minor;
+    bool all_registers;
     size_t ptx_length, cubin_length;
     char reason[REASON_BYTES];
     char log[LOG_BYTES];
@@ -43,19 +44,20 @@ typedef struct JitJob {
     int index;
 } JitJob;
 
-int jit_arguments(Arena *arena, const char *arch, const char ***arguments)
+int jit_arguments(Arena *arena, const char *arch, bool all_registers, const char ***arguments)
 {
-    const char *list[] = {arena_printf(arena, "-arch=%s", arch), "-std=c++17", "--ptxas-options=-v", NULL};
-    int count = sizeof list / sizeof *list - 1;
-    *arguments = NEW_ARRAY(arena, const char *, count + MORE_ARGUMENTS);
-    memcpy(*arguments, list, sizeof list);
+    const char *list[] = {arena_printf(arena, "-arch=%s", arch), "-std=c++17", "--ptxas-options=-v",
+                          all_registers ? "--maxrregcount=255" : NULL, NULL};
+    int count = sizeof list / sizeof *list - 1 - !all_registers;
+    *arguments = NEW_ARRAY(arena, const char *, count + 1 + MORE_ARGUMENTS);
+    memcpy(*arguments, list, (size_t)count * sizeof *list);
     return count;
 }
 
 /* The same with what a version knows beyond that. */
-static int all_arguments(Arena *arena, const char *arch, int version, const char ***arguments)
+static int all_arguments(Arena *arena, const char *arch, bool all_registers, int version, const char ***arguments)
 {
-    int count = jit_arguments(arena, arch, arguments);
+    int count = jit_arguments(arena, arch, all_registers, arguments);
     if (version >= FIRST_MINIMAL)
         (*arguments)[count++] = "--minimal";
     if (version >= FIRST_CACHING)
@@ -99,13 +101,13 @@ static bool read_code(const Nvrtc *nvrtc, NvrtcHandle program, JitAnswer *answer
     return nvrtc->ptx(program, answer->ptx) == 0 && nvrtc->cubin(program, answer->cubin) == 0;
 }
 
-static void compile_text(const Nvrtc *nvrtc, const JitJob *job)
+static void compile_text(const Nvrtc *nvrtc, const JitJob *job, bool all_registers, JitAnswer *answer)
 {
-    JitAnswer *answer = job->answer;
     Arena *arena = arena_new();
+    answer->all_registers = all_registers;
     const char **arguments;
     nvrtc->version(&answer->major, &answer->minor);
-    int count = all_arguments(arena, job->arch, answer->major * 100 + answer->minor, &arguments);
+    int count = all_arguments(arena, job->arch, all_registers, answer->major * 100 + answer->minor, &arguments);
     NvrtcHandle program;
     answer->status = JIT_ERROR;
     int error = nvrtc->create(&program, job->request->text, job->request->name, 0, NULL, NULL);
@@ -120,6 +122,31 @@ static void compile_text(const Nvrtc *nvrtc, const JitJob *job)
         answer->status = JIT_DONE;
 }
 
+static bool answer_spills(const JitAnswer *answer)
+{
+    Arena *arena = arena_new();
+    JitResult result = {.status = answer->status};
+    result.kernel_count = jit_read_log(arena, answer->log, &result.kernels);
+    bool spills = jit_spills(&result);
+    arena_free(arena);
+    return spills;
+}
+
+/* Once more, if that leaves no spills. */
+static void compile_without_spills(const Nvrtc *nvrtc, const JitJob *job)
+{
+    compile_text(nvrtc, job, false, job->answer);
+    if (job->answer->status != JIT_DONE || !answer_spills(job->answer))
+        return;
+    JitAnswer *again = calloc(1, sizeof *again);
+    if (!again)
+        return;
+    compile_text(nvrtc, job, true, again);
+    if (again->status == JIT_DONE && !answer_spills(again))
+        memcpy(job->answer, again, sizeof *again);
+    free(again);
+}
+
 static void work(void *context)
 {
     const JitJob *job = context;
@@ -128,7 +155,7 @@ static void work(void *context)
     answer->status = JIT_MACHINE;
     if (nvrtc_open(&nvrtc, answer->reason, sizeof answer->reason) &&
         nvrtc_knows(&nvrtc, job->arch, answer->reason, sizeof answer->reason))
-        compile_text(&nvrtc, job);
+        compile_without_spills(&nvrtc, job);
 }
 
 // ---- which compiler ----
@@ -181,7 +208,7 @@ static const char *key_of(Arena *arena, const JitRequest *request, const JitOpti
 {
     const Compiler *compiler = find_compiler();
     const char **arguments;
-    int count = all_arguments(arena, options->arch, compiler->major * 100 + compiler->minor, &arguments);
+    int count = all_arguments(arena, options->arch, false, compiler->major * 100 + compiler->minor, &arguments);
     StrBuf all = strbuf_new(arena);
     strbuf_printf(&all, "%s\n", compiler->name);
     for (int i = 0; i < count; i++)
@@ -206,6 +233,7 @@ static JitResult result_of(Arena *arena, const JitAnswer *answer)
     result.ptx_length = answer->ptx_length;
     result.cubin = (const unsigned char *)arena_strndup(arena, answer->cubin, answer->cubin_length);
     result.cubin_length = answer->cubin_length;
+    result.all_registers = answer->all_registers;
     result.kernel_count = jit_read_log(arena, result.log, &result.kernels);
     return result;
 }

@@ -33,6 +33,7 @@ typedef struct JitResult {
     size_t ptx_length;
     const unsigned char *cubin;
     size_t cubin_length;
+    bool all_registers;   // see jit_arguments
     JitKernel *kernels;
     int kernel_count;
 } JitResult;
@@ -65,8 +66,9 @@ void jit_compile(Arena *arena, const JitRequest *requests, int count, const JitO
    NVRTC, or it has no mark. */
 const char *jit_compiler(void);
 
-/* The command line of every compilation, ended by NULL; returns its length. */
-int jit_arguments(Arena *arena, const char *arch, const char ***arguments);
+/* The command line of a compilation, ended by NULL; returns its length. `all_registers`: of a text that would spill without,
+   since the compiler keeps registers for more blocks: 8 bytes beside 80 registers of 64 threads, none with 72. */
+int jit_arguments(Arena *arena, const char *arch, bool all_registers, const char ***arguments);
 
 /* Reads the messages of `ptxas -v`. */
 int jit_read_log(Arena *arena, const char *log, JitKernel **kernels);

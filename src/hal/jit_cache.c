@@ -48,9 +48,9 @@ static const char *path_of(Arena *arena, const JitCache *cache, const char *key)
     return arena_printf(arena, "%s/%s", cache->folder, key);
 }
 
-// ---- one entry: MARK, the hash of the rest, the rest: key, compiler, three lengths; log, PTX, cubin ----
+// ---- one entry: MARK, the hash of the rest, the rest: key, compiler, three lengths, all registers or not; log, PTX, cubin ----
 
-static const char mark[] = "rollerc machine code 1\n";
+static const char mark[] = "rollerc machine code 2\n";
 
 enum {
     HEAD_BYTES = sizeof mark - 1 + HASH_DIGITS + 1,
@@ -66,8 +66,8 @@ void jit_cache_store(const JitCache *cache, const char *key, const JitResult *re
 {
     Arena *arena = arena_new();
     StrBuf body = strbuf_new(arena), entry = strbuf_new(arena);
-    strbuf_printf(&body, "%s\n%s\n%zu %zu %zu\n", key, result->compiler, strlen(result->log),
-                  result->ptx_length, result->cubin_length);
+    strbuf_printf(&body, "%s\n%s\n%zu %zu %zu %d\n", key, result->compiler, strlen(result->log),
+                  result->ptx_length, result->cubin_length, result->all_registers);
     strbuf_puts(&body, result->log);
     strbuf_write(&body, result->ptx, result->ptx_length);
     strbuf_write(&body, (const char *)result->cubin, result->cubin_length);
@@ -118,7 +118,7 @@ bool jit_cache_load(Arena *arena, const JitCache *cache, const char *key, JitRes
     const char *compiler = body + HASH_DIGITS + 1, *lengths = strchr(compiler, '\n') + 1;
     const char *parts = strchr(lengths, '\n') + 1;   // the hash says that store() wrote it
     char *end;
-    size_t log = strtoull(lengths, &end, 10), ptx = strtoull(end, &end, 10), cubin = strtoull(end, NULL, 10);
+    size_t log = strtoull(lengths, &end, 10), ptx = strtoull(end, &end, 10), cubin = strtoull(end, &end, 10);
     *result = (JitResult){
         .status = JIT_DONE,
         .compiler = arena_strndup(arena, compiler, (size_t)(lengths - compiler) - 1),
@@ -127,6 +127,7 @@ bool jit_cache_load(Arena *arena, const JitCache *cache, const char *key, JitRes
         .ptx_length = ptx,
         .cubin = (const unsigned char *)parts + log + ptx,
         .cubin_length = cubin,
+        .all_registers = strtol(end, NULL, 10) != 0,
     };
     result->kernel_count = jit_read_log(arena, result->log, &result->kernels);
     return true;

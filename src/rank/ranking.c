@@ -115,7 +115,7 @@ static void add_compiled(Arena *arena, Json *launch, const JitResult *compiled, 
                          const char *arch)
 {
     const char **arguments;
-    int count = jit_arguments(arena, arch, &arguments);
+    int count = jit_arguments(arena, arch, compiled->all_registers, &arguments);
     Json *entry = json_set_object(launch, "compiled");
     json_set_string(entry, "compiler", compiled->compiler);
     Json *options = json_set_array(entry, "options");

@@ -112,15 +112,6 @@ static TileRules in_cluster(const TileRules *alone, const Fusion *fusion, const 
     return rules;
 }
 
-/* A block makes several of a batch, each warp by warp. */
-static TileRules of_several_products(const TileRules *alone)
-{
-    TileRules rules = *alone;
-    rules.variant_name = gemm_family.variants[SEVERAL_VARIANT];
-    rules.rule[LEVEL_SHARED][GROUP_BATCH] = (AxisRule){2, MAX_PRODUCTS};
-    return rules;
-}
-
 /* Of a tile whose rows lie side by side in memory: whole lines are read, where there are many. */
 static int64_t least_rows(const Fusion *fusion, const Product *product, int group)
 {
@@ -137,6 +128,31 @@ static int64_t slabs_beyond(const DeviceSpec *device, const Product *product, co
     int64_t least = stages * 2 * MAX_WARP_TILE * (int64_t)MIN_K_PARTS * atom->k * element;
     int64_t slabs = warps * SLAB_ROWS * (MAX_WARP_TILE + SLAB_PADDING) * mma_value_bytes(product);
     return slabs > least ? slabs - least : 0;
+}
+
+/* A block makes several of a batch, each warp by warp; behind one step no other is on its way. */
+static TileRules of_several_products(const TileRules *alone, const Fusion *fusion, const DeviceSpec *device, const Product *product,
+                                     const Atom *atom)
+{
+    TileRules rules = *alone;
+    rules.variant_name = gemm_family.variants[SEVERAL_VARIANT];
+    rules.rule[LEVEL_SHARED][GROUP_BATCH] = (AxisRule){2, MAX_PRODUCTS};
+    if (product->group[GROUP_K].extent <= MIN_K_PARTS * atom->k)
+        rules.stages = 2;
+    rules.shared_overhead = slabs_beyond(device, product, atom, rules.stages);
+    rules.schedule = schedule_of(fusion, product, &rules.space, rules.stages, 1);
+    return rules;
+}
+
+/* Where a factor ends, how its pieces are shifted, and where the words of four bytes lie that are turned one by one: without
+   these, 64 x 64 a warp spilled 52 bytes on an A100. */
+static int register_overhead(const Fusion *fusion, const Product *product)
+{
+    int registers = 48 + 16 * held_factors(fusion, product);
+    for (int factor = 0; factor < 2; factor++)
+        if (product_element_bits(product->factor[factor]) == 32 && !mma_reading(fusion, product, factor).along_k)
+            registers += 16;
+    return registers;
 }
 
 static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
@@ -163,9 +179,8 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     bool copied = device->has.async_copy && held < 2;   // several steps ahead
     rules.copies_through_registers = held > 0;
     rules.held_words = held_words(fusion, &product);
-    rules.register_overhead = 48 + 16 * held;   // where a factor ends, and how its pieces are shifted
-    bool one_step = product.group[GROUP_K].extent <= MIN_K_PARTS * atom->k;   // which no other one is on its way behind
-    for (int stages = copied && !one_step ? 3 : 2; stages <= (copied && !one_step ? 4 : 2); stages++) {
+    rules.register_overhead = register_overhead(fusion, &product);
+    for (int stages = copied ? 3 : 2; stages <= (copied ? 4 : 2); stages++) {
         rules.variant_name = gemm_family.variants[stages - 2];
         rules.stages = stages;
         rules.shared_overhead = slabs_beyond(device, &product, atom, stages);
@@ -173,10 +188,10 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
         variants[count++] = rules;
     }
     if (product_is_small(fusion, &product, device))
-        variants[count++] = of_several_products(&variants[0]);
+        variants[count++] = of_several_products(&variants[0], fusion, device, &product, atom);
     for (int cluster = 2; cluster <= largest_cluster(device, &product); cluster *= 2)
         if (product.group[GROUP_K].extent > cluster * MIN_K_PARTS * atom->k)
-            variants[count++] = in_cluster(&variants[copied && !one_step], fusion, &product, cluster);
+            variants[count++] = in_cluster(&variants[copied], fusion, &product, cluster);
     return count;
 }
 
