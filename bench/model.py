@@ -109,18 +109,22 @@ Times in us; *lost* is how many times the fastest candidate's time the first cho
                [case_row(case, rows) for case, rows in measured.items()])
 
 
+def stale():
+    """The table, if it is not what `write` would write."""
+    with open(TABLE) as file:
+        return [] if file.read() == table(read_json()) else [os.path.relpath(TABLE, cases.ROOT)]
+
+
 def main():
     command, *paths = sys.argv[1:] or [""]
     if command == "collect":
         write_json(collect(fileinput.input(paths)))
     if command not in ("collect", "write", "check"):
         return __doc__
-    text = table(read_json())
     if command == "check":
-        with open(TABLE) as file:
-            return 0 if file.read() == text else f"{TABLE} is not what `bench/model.py write` writes"
+        return f"not what `bench/model.py write` writes: {TABLE}" if stale() else 0
     with open(TABLE, "w") as file:
-        file.write(text)
+        file.write(table(read_json()))
     return 0
 
 

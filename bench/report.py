@@ -144,7 +144,7 @@ def full_row(row, name):
     if "failed" in row:
         return [name, "failed: " + row["failed"].replace("|", "/")]
     peers = [f"{row['peers'][peer]:.1f}" if peer in row["peers"] else "" for peer in TITLES]
-    return [name, f"{row['predicted_us']:.1f}", f"{row['us']:.1f}", f"{row['gbps']:.0f}", f"{row['of_copy']:.2f}",
+    return [name + (" †" if "peers_from" in row else ""), f"{row['predicted_us']:.1f}", f"{row['us']:.1f}", f"{row['gbps']:.0f}", f"{row['of_copy']:.2f}",
             f"{row['error']:.2f}", *peers, f"{ahead(row):.2f}" if row["peers"] else ""]
 
 
@@ -175,6 +175,8 @@ def full_table(results):
     text += f"\nDepthwise convolutions of 64 x 384 x 32 x 32:\n\n{sums}" if sums else ""
     text += ("\nIn what follows times are in us; GB/s are of inputs and outputs, each once; the error is a share of what rounding "
              "explains.\n")
+    if any("peers_from" in row for row in results["cases"]):
+        text += "† Its peers were timed in another run of the same day.\n"
     for group, rows in by_group(results).items():
         text += f"\n## {group}\n\n| {' | '.join(heads)} |\n{'|---' * len(heads)}|\n"
         for row in rows:

@@ -16,6 +16,7 @@ import common
 BENCH = os.path.join(os.path.dirname(common.TESTS), "bench")
 sys.path.insert(0, BENCH)
 import cases                                 # noqa: E402
+import model                                 # noqa: E402
 import report                                # noqa: E402
 
 
@@ -44,8 +45,8 @@ def check_names():
 
 
 def check_report():
-    stale = report.stale()
-    return f"not what `bench/report.py write` writes: {' '.join(stale)}" if stale else None
+    stale = report.stale() + model.stale()
+    return f"not what `bench/report.py write` and `bench/model.py write` make: {' '.join(stale)}" if stale else None
 
 
 def main():
