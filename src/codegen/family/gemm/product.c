@@ -95,7 +95,7 @@ bool product_find_skinny(const Fusion *fusion, Product *product)
            is_read_once(product, product->factor[1]);
 }
 
-/* On an H200 a block starts every 0.7 ns, in which memory moves 3 KB: two factors of 16 x 16 elements of 16 bits and their product
+/* Where a block starts every 0.7 ns, memory moves 3 KB meanwhile: two factors of 16 x 16 elements of 16 bits and their product
    are half of that, of 32 bits as much (tuning-log 80). */
 bool product_is_small(const Fusion *fusion, const Product *product, const DeviceSpec *device)
 {
