@@ -39,6 +39,7 @@ constexpr int KH = 31, KW = 31, TOP = 15, SIDE = 15;          // taps; those of 
 constexpr int BI = 16, BH = 32, BN = 32;                      // rTile, shared memory
 constexpr int WI = 16, WH = 4;                                // rTile, registers of a warp: as many columns
 constexpr int WARPS = 4;                                      // each makes its tiles in turn
+constexpr int MIN_BLOCKS_PER_SM = 3;                          // that registers must suffice for
 constexpr int LEFT = 0;                                       // columns in shared memory before the outputs'
 constexpr int ROW = 4, ROWS = 32;                             // pieces of a row there; rows of an image
 constexpr int GROUP_PITCH = 16, IMAGE_PITCH = 129;            // pieces
@@ -165,20 +166,31 @@ __device__ __forceinline__ void load_input(const Tensors &t, Element *Xs, Index 
 }
 
 // A word of each copy at a time, and a row of zeros behind. Has the thread met a tap that is infinite or no
-// number?
+// number? What it reads for several words is on its way together: a block of one warp else waits for each.
 __device__ __forceinline__ bool load_filter(const Tensors &t, TapRow (&Fs)[KH + 1], Index channel)
 {
+    constexpr int WORDS = (KH + 1) * TAP_WORDS, EACH = (WORDS + THREADS - 1) / THREADS;   // of a thread
+    constexpr int TOGETHER = EACH < 8 ? EACH : 8;
     bool found = false;
-    UNROLL_4 for (int i = (int)threadIdx.x; i < (KH + 1) * TAP_WORDS; i += THREADS) {
-        const int kh = i / TAP_WORDS, word = i % TAP_WORDS, kw = FIRST_TAP + word * WORD;
-        unsigned taps[2 * WORD - 1];
-        UNROLL for (int j = 0; j < 2 * WORD - 1; ++j)
-            taps[j] = kh < KH && inside(kw + j, KW) ? bits_of(filter(t, channel, kh, kw + j)) : 0u;
-        round_tile(Element(), taps);
-        UNROLL for (int j = 0; j < 2 * WORD - 1; ++j)
-            found |= (taps[j] & EXPONENT) == EXPONENT;
-        UNROLL for (int copy = 0; copy < WORD; ++copy)
-            Fs[kh][copy][word] = taps[copy] | (WORD > 1 ? taps[copy + WORD - 1] << 16 : 0u);
+#pragma unroll 1
+    for (int first = (int)threadIdx.x; first < WORDS; first += TOGETHER * THREADS) {
+        unsigned taps[TOGETHER][2 * WORD - 1];
+        UNROLL for (int i = 0; i < TOGETHER; ++i) {
+            const int place = first + i * THREADS, kh = place / TAP_WORDS,
+                      kw = FIRST_TAP + place % TAP_WORDS * WORD;
+            UNROLL for (int j = 0; j < 2 * WORD - 1; ++j)
+                taps[i][j] = kh < KH && inside(kw + j, KW) ? bits_of(filter(t, channel, kh, kw + j)) : 0u;
+            round_tile(Element(), taps[i]);
+        }
+        UNROLL for (int i = 0; i < TOGETHER; ++i) {
+            const int place = first + i * THREADS;
+            UNROLL for (int j = 0; j < 2 * WORD - 1; ++j)
+                found |= (taps[i][j] & EXPONENT) == EXPONENT;
+            UNROLL for (int copy = 0; copy < WORD; ++copy)
+                if (WORDS % (TOGETHER * THREADS) == 0 || place < WORDS)
+                    Fs[place / TAP_WORDS][copy][place % TAP_WORDS] =
+                        taps[i][copy] | (WORD > 1 ? taps[i][copy + WORD - 1] << 16 : 0u);
+        }
     }
     return found;
 }
@@ -247,7 +259,7 @@ __device__ __forceinline__ void sum_alone(const Tensors &t, Index channel, Index
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
+extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS_PER_SM) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
     SHARED(0, Element, Xs, [INPUT_PIECES * PIECE]);

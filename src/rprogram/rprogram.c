@@ -180,3 +180,9 @@ void rprogram_pad(const TileRules *rules, const DeviceSpec *device, RProgram *pr
         if (rules->space.tiles[i].staged)
             program->padding[i] = staged_lines(rules, &rules->space.tiles[i], shared, inner, device).padding;
 }
+
+int rprogram_least_blocks(const RProgram *program, int threads)
+{
+    enum { FOUR_WARPS = 128 };
+    return program->perf.blocks_per_sm * threads / FOUR_WARPS * FOUR_WARPS / threads;
+}

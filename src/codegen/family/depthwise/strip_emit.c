@@ -11,15 +11,6 @@ static int inner_axis(const Depthwise *shape, const StripWay *way)
                               : shape->image[shape->image_count - 1].output;
 }
 
-/* Blocks of an SM that the registers must suffice for: as many as the model counts on, but of whole fours of
-   warps, since each of its four schedulers has its own registers. Of 14 warps one would have four: they get
-   what 12 can have, 168 instead of 128. */
-static int least_blocks(const KernelPlan *plan)
-{
-    enum { FOUR_WARPS = 128 };
-    return plan->program->perf.blocks_per_sm * plan->threads / FOUR_WARPS * FOUR_WARPS / plan->threads;
-}
-
 /* The largest power of two that divides both. */
 static int64_t common_power(int64_t a, int64_t b) { return (a | b) & -(a | b); }
 
@@ -38,7 +29,7 @@ static void emit_tiles(StrBuf *out, const KernelPlan *plan, const Depthwise *sha
                   each[DOWN], each[ALONG], each[CHANNEL]);
     strbuf_printf(
         out, "constexpr int THREADS = %d, MIN_BLOCKS_PER_SM = %d;   // that registers must suffice for\n",
-        plan->threads, least_blocks(plan));
+        plan->threads, rprogram_least_blocks(plan->program, plan->threads));
     strbuf_printf(out, "constexpr int AHEAD = %d;   // rows of the input that are on their way\n",
                   strip_ahead(shape, each[CHANNEL], each[ALONG]));
     strbuf_printf(out,

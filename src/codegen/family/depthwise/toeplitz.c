@@ -8,6 +8,8 @@
 #include "rprogram/cost/calibration.h"
 #include "rtile/space.h"
 
+enum { INPUT, FILTER };   // tiles of the space
+
 enum {
     A_ROWS = 16,
     MAX_WIDTH = 64,   // columns of a tile: fragments of the input and sums of a row fit in registers
@@ -76,7 +78,6 @@ static DataTile filter_tile(const Toeplitz *toeplitz)
         .element_bits = dtype_info[access->tensor->dtype].bits,
         .apart = !is_picture(toeplitz),
         .scatter = 1,
-        .instructions = toeplitz->piece > 4 ? 12 : 5,   // of three taps, for a word of each copy; of one
         .staged = true,
         .staged_inner = 2,
     };
@@ -171,6 +172,14 @@ static Schedule schedule_of(const Fusion *fusion, const Toeplitz *toeplitz, cons
     return schedule;
 }
 
+/* Of a thread for each tap: a block makes words, of two taps in two copies or of one. To find where a word lies, ask for its
+   three taps or one, see whether they are numbers and store it takes 36 or 14. */
+static double filter_instructions(const ToeplitzWindow *window, const ToeplitzLayout *layout)
+{
+    double words = (double)((window->taps[0] + 1) * layout->tap_words);
+    return (layout->tap_copies > 1 ? 36 : 14) * words / (window->taps[0] * window->taps[1]);
+}
+
 /* A warp's 16 rows of A are of so many images. */
 static void set_images(TileRules *rules, const ToeplitzWindow *window, int64_t images, int64_t each)
 {
@@ -194,7 +203,10 @@ static void set_images(TileRules *rules, const ToeplitzWindow *window, int64_t i
     rules->space.flops = toeplitz_flops(window, &block, &warp);
     rules->thread_instructions = TOEPLITZ_TURNS * calibration.toeplitz.step_instructions *
                                  (double)(layout.each + rules->space.axes[TOEPLITZ_TAP_ROW].extent - 1);
-    rules->register_overhead = (int)(48 + 4 * round_up(layout.row, 2) + layout.distances * layout.each);
+    rules->space.tiles[FILTER].instructions = filter_instructions(window, &layout);
+    int64_t addresses = toeplitz_is_short(window, &layout) ? 32 : 48;   // known in each step, or counted
+    rules->register_overhead =
+        (int)(addresses + 4 * round_up(layout.row, 2) + layout.distances * layout.each);
 }
 
 /* Kinds by images of a warp: fewer where there are no more. */

@@ -58,6 +58,9 @@ typedef struct ToeplitzLayout {
 
 ToeplitzLayout toeplitz_layout(const ToeplitzWindow *window, const RTile *block, const RTile *warp);
 
+/* Each step down the input has its own code, which leaves out rows beside the filter. */
+bool toeplitz_is_short(const ToeplitzWindow *window, const ToeplitzLayout *layout);
+
 /* For the rules. */
 int64_t toeplitz_shared_bytes(const TileRules *rules, const RTile *block, const RTile *warp);
 int64_t toeplitz_shared_moved(const TileRules *rules, int tile, bool written, const RTile *block,

@@ -152,9 +152,10 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Toeplitz *
                   "constexpr int BI = %" PRId64 ", BH = %" PRId64 ", BN = %d;   // rTile, shared memory\n"
                   "constexpr int WI = %" PRId64 ", WH = %" PRId64
                   ";   // rTile, registers of a warp: as many columns\n"
-                  "constexpr int WARPS = %" PRId64 ";   // each makes its tiles in turn\n",
+                  "constexpr int WARPS = %" PRId64 ";   // each makes its tiles in turn\n"
+                  "constexpr int MIN_BLOCKS_PER_SM = %d;   // that registers must suffice for\n",
                   block->size[TOEPLITZ_IMAGE], block->size[TOEPLITZ_ROW], window.width,
-                  warp->size[TOEPLITZ_IMAGE], warp->size[TOEPLITZ_ROW], layout.warps);
+                  warp->size[TOEPLITZ_IMAGE], warp->size[TOEPLITZ_ROW], layout.warps, rprogram_least_blocks(plan->program, plan->threads));
     strbuf_printf(out,
                   "constexpr int LEFT = %d;   // columns in shared memory before those of the outputs\n"
                   "constexpr int ROW = %" PRId64 ", ROWS = %" PRId64

@@ -81,8 +81,7 @@ static Steps steps_of(const ToeplitzWindow *window, const ToeplitzLayout *layout
                    .last = smaller(layout->each + window->taps[0] - 2, window->inputs[0] - 1 - above)};
 }
 
-/* Each step has its own code, which leaves out rows beside the filter. */
-static bool is_short(const ToeplitzWindow *window, const ToeplitzLayout *layout)
+bool toeplitz_is_short(const ToeplitzWindow *window, const ToeplitzLayout *layout)
 {
     return layout->each + window->taps[0] - 1 <= 16;
 }
@@ -94,7 +93,7 @@ static int64_t products_of(const ToeplitzWindow *window, const ToeplitzLayout *l
     int64_t products = 0;
     for (int64_t j = 0; j < layout->each; j++) {
         int64_t first = larger(steps.first, j), last = smaller(steps.last, j + window->taps[0] - 1);
-        products += is_short(window, layout) ? larger(last - first + 1, 0)
+        products += toeplitz_is_short(window, layout) ? larger(last - first + 1, 0)
                                              : larger(steps.last - steps.first + 1, 0);
     }
     return products;
@@ -152,7 +151,7 @@ int64_t toeplitz_shared_moved(const TileRules *rules, int tile, bool written, co
                 continue;
             Steps steps = steps_of(&window, &layout, first[TOEPLITZ_ROW] + row);
             int64_t taken = round_up(steps.last - steps.first + 1, each);
-            if (is_short(&window, &layout))
+            if (toeplitz_is_short(&window, &layout))
                 loads += tile ? window.taps[0] : each + window.taps[0] - 1;
             else if (steps.first <= steps.last)
                 loads += tile ? taken + each - 1 : taken + 1;
