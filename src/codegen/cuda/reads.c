@@ -62,6 +62,14 @@ static Pattern pattern_of(const Walk *walk, const Access *access)
     return is_line && has_lines(walk) ? PATTERN_LINE : PATTERN_GATHER;
 }
 
+/* A vector of it stays in one row and lies in pieces of 16 bytes, which are read wherever they are inside the tensor. */
+static bool is_padded(const Walk *walk, const Access *access)
+{
+    int64_t bits = walk->vector * (int64_t)dtype_info[access->tensor->dtype].bits;
+    return walk->padded && access_offset(access).coef[walk->axis] == 1 &&
+           walk->fusion->axes[walk->axis].extent % walk->vector == 0 && bits % (8 * ACCESS_BYTES) == 0;
+}
+
 int reads_index(const Reads *reads, const Access *access)
 {
     Affine offset = access_offset(access);
@@ -87,13 +95,16 @@ Reads reads_find(Walk walk)
     FusedAccess found[4 * MAX_LOADED];
     int count = fusion_accesses(walk.fusion, found, 4 * MAX_LOADED);
     for (int i = 0; i < count && reads.count < MAX_LOADED; i++) {
-        if (found[i].op >= walk.ops || found[i].guarded || reads_index(&reads, found[i].access) >= 0)
+        bool padded = found[i].guarded && is_padded(&walk, found[i].access);
+        if (found[i].op >= walk.ops || (found[i].guarded && !padded) ||
+            reads_index(&reads, found[i].access) >= 0)
             continue;
         if (walk.along && !(access_axes(found[i].access) & walk.along))
             continue;
         Affine offset = access_offset(found[i].access);
-        reads.reads[reads.count++] = (Read){found[i].access, offset, pattern_of(&walk, found[i].access),
-                                            is_reused(walk.fusion, &offset)};
+        Pattern pattern = padded ? PATTERN_PADDED : pattern_of(&walk, found[i].access);
+        reads.reads[reads.count++] =
+            (Read){found[i].access, offset, pattern, is_reused(walk.fusion, &offset)};
     }
     return reads;
 }
@@ -158,7 +169,7 @@ static bool is_held(const Read *read, const Walk *walk)
 /* A vector may hang over the end of the tensor. */
 static bool overhangs(const Read *read, const Walk *walk)
 {
-    return read->pattern == PATTERN_LINE ||
+    return read->pattern == PATTERN_LINE || read->pattern == PATTERN_PADDED ||
            (walk->unaligned && tensor_elements(read->access->tensor) % walk->vector != 0);
 }
 
@@ -220,17 +231,21 @@ static void emit_vector(StrBuf *out, const char *indent, const Scope *scope, con
     bool overhanging = overhangs(read, &reads->walk), is_bits = tensor->dtype == DTYPE_B1;
     bool once = reads->walk.once && !is_bits;
     bool held = is_held_vector(read, &reads->walk);
-    const char *function = is_bits                         ? "load_bits"
-                           : read->pattern == PATTERN_LINE ? "load_anywhere"
-                           : overhanging                   ? "load_inside"
-                           : once                          ? "read_vector"
-                                                           : "load_vector";
+    const char *function = is_bits                           ? "load_bits"
+                           : read->pattern == PATTERN_LINE   ? "load_anywhere"
+                           : read->pattern == PATTERN_PADDED ? "load_anywhere"
+                           : overhanging                     ? "load_inside"
+                           : once                            ? "read_vector"
+                                                             : "load_vector";
     if (held)
         strbuf_printf(out, "%s%s_packed(t.in%d, ", indent, once ? "read" : "load",
                       input_position(scope->fusion, tensor));
     else
         strbuf_printf(out, "%s%s<VECTOR>(%st.in%d, ", indent, function,
-                      overhanging && !is_bits ? "within, " : "", input_position(scope->fusion, tensor));
+                      !overhanging || is_bits           ? ""
+                      : read->pattern == PATTERN_PADDED ? "false, "
+                                                        : "within, ",
+                      input_position(scope->fusion, tensor));
     if (read->pattern == PATTERN_FLAT)
         strbuf_puts(out, flat);
     else
@@ -251,7 +266,7 @@ void reads_emit_vector(StrBuf *out, const char *indent, const Scope *scope, cons
                        const char *flat)
 {
     bool anywhere = reads->walk.unaligned && is_chosen(reads, index, 1u << PATTERN_LINE);
-    if (anywhere || is_chosen(reads, index, 1u << PATTERN_FLAT | 1u << PATTERN_ROW))
+    if (anywhere || is_chosen(reads, index, 1u << PATTERN_FLAT | 1u << PATTERN_ROW | 1u << PATTERN_PADDED))
         emit_vector(out, indent, scope, reads, index, flat);
     else if (is_chosen(reads, index, 1u << PATTERN_BROADCAST))
         emit_broadcast(out, indent, scope, reads, index);

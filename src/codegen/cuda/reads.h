@@ -1,7 +1,7 @@
 // Reads of kernels whose threads take vectors of neighbouring points: which of them are one wide load.
 //
 // The distinct unguarded reads of a point live in a generated `struct Inputs`, an array over the vector each; expressions
-// then say `in.x0[e]`. Guarded reads happen where they are used.
+// then say `in.x0[e]`. Guarded reads happen where they are used, unless whole pieces hold their elements.
 #pragma once
 #include "codegen/cuda/expr.h"
 
@@ -18,11 +18,13 @@ typedef enum Pattern {
     PATTERN_BROADCAST,   // the same element for a whole vector
     PATTERN_LINE,        // contiguous along the vector's axis from anywhere, or the same element; the vector may go on in
                          // the next row
+    PATTERN_PADDED,      // contiguous along the vector's axis from anywhere, under a guard: some elements may lie outside of
+                         // the tensor
     PATTERN_GATHER
 } Pattern;
 
 /* Reads of a whole vector for which its first point's position is needed. */
-enum { VECTOR_PATTERNS = 1 << PATTERN_ROW | 1 << PATTERN_BROADCAST };
+enum { VECTOR_PATTERNS = 1 << PATTERN_ROW | 1 << PATTERN_BROADCAST | 1 << PATTERN_PADDED };
 
 /* The vector of points that a thread takes at once. */
 typedef struct Walk {
@@ -33,6 +35,7 @@ typedef struct Walk {
     uint32_t along;   // only reads that move along one of these axes; 0: all
     bool flat;    // vectors follow the flat spatial position, from row to row
     bool lines;   // PATTERN_LINE is told from PATTERN_GATHER
+    bool padded;  // PATTERN_PADDED is told from what guards keep for the place of use
     bool held;    // vectors of narrow elements are kept as they lie in memory: Packed and PackedBits
     bool once;    // the kernel writes about as much as it reads: by read_global, which tells L2
     bool unaligned;  // vectors are aligned in tensors of all the fusion's axes, and hang over the ends of the rows; lines are

@@ -31,6 +31,7 @@ static Reads find_reads(const Fusion *fusion, int vector)
         .vector = vector,
         .flat = true,
         .lines = true,
+        .padded = true,
         .once = true,
     });
 }
@@ -96,6 +97,18 @@ static uint32_t find_reused_rows(TileSpace *space, const Fusion *fusion, int vec
     return reused;
 }
 
+/* What guards keep is read by the two pieces that hold a vector. Is there any? */
+static bool find_padded(TileSpace *space, const Fusion *fusion, int vector)
+{
+    Reads reads = find_reads(fusion, vector);
+    for (int i = 0; i < reads.count; i++) {
+        DataTile *tile = space_flat_tile(space, fusion, reads.reads[i].access);
+        if (tile && reads.reads[i].pattern == PATTERN_PADDED)
+            tile->lines = 2;
+    }
+    return reads_have(&reads, PATTERN_PADDED);
+}
+
 /* All of a thread's vectors are loaded before the first is needed, but what many points read. */
 static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *space, int vector,
                   uint32_t reused)
@@ -110,7 +123,8 @@ static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *spa
                    (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
 }
 
-/* Elements of a whole access are moved one a thread, which is faster than with four (tuning-log 12). */
+/* Elements of a whole access are moved one a thread, which is faster than with four (tuning-log 12). So are vectors that
+   may hang over the ends of a tensor: a branch stands before each load. */
 static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
     static const char *const names[] = {"scalar", "x2", "", "x4", "", "", "", "x8",
@@ -127,7 +141,8 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
         space_add_flat_tiles(&rules->space, fusion, fusion->spatial_count - 1, device);
         uint32_t reused = find_reused_rows(&rules->space, fusion, vector);
         state(&rules->schedule, fusion, &rules->space, vector, reused);
-        int most = calibration.elementwise.thread_points;
+        bool padded = find_padded(&rules->space, fusion, vector);
+        int most = padded ? vector : calibration.elementwise.thread_points;
         most = vector * vectors < most ? vector * vectors : most;
         int64_t warp = (int64_t)vector * device->warp_size;
         rules->rule[LEVEL_REGISTER][point] = (AxisRule){vector, most};
@@ -135,6 +150,9 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
         rules->accumulator_bits = 32;
         rules->register_overhead = 24 + reused_registers(fusion, vector);
         rules->input_buffers = 1;
+        /* Narrower ones would read elements one by one, but may keep more SMs busy. */
+        if (padded && spatial_points(fusion) >= warp * fewest * device->sm_count)
+            break;
     }
     return count;
 }
@@ -212,10 +230,27 @@ static void emit_load_point(StrBuf *out, const Scope *scope, const Reads *reads)
     strbuf_puts(out, "\n__device__ __forceinline__ void load_point(const Tensors &t, Index point, int e, "
                      "Inputs &in)\n{\n");
     strbuf_puts(out, "    (void)t, (void)point, (void)e, (void)in;\n");
-    emit_used_positions(out, "    ", "point", scope, 0, scope->fusion->spatial_count, reads_axes(reads));
+    emit_used_positions(out, "    ", "point", scope, 0, scope->fusion->spatial_count,
+                        reads_axes_of(reads, ~(1u << PATTERN_PADDED)));
     for (int i = 0; i < reads->count; i++)
-        reads_emit_one(out, "    ", scope, reads, i, "e");
+        if (reads->reads[i].pattern != PATTERN_PADDED)   // of these all vectors are whole
+            reads_emit_one(out, "    ", scope, reads, i, "e");
     strbuf_puts(out, "}\n");
+}
+
+/* Positions of a point. Vectors that stay in their rows have the same but for the last axis. */
+static void emit_point_positions(StrBuf *out, const Scope *scope, const Reads *reads, uint32_t used)
+{
+    int last = scope->fusion->spatial_count - 1;
+    int64_t row = scope->fusion->axes[last].extent;
+    if (!reads_have(reads, PATTERN_PADDED)) {
+        emit_used_positions(out, "    ", "point", scope, 0, last + 1, used);
+        return;
+    }
+    strbuf_puts(out, "    const Index first = point - e;   // of the vector, which stays in its row\n");
+    emit_used_positions(out, "    ", "first", scope, 0, last + 1, used & ~(1u << last));
+    if (used >> last & 1)
+        strbuf_printf(out, "    const Index %s = first %% %" PRId64 " + e;\n", scope->axis[last], row);
 }
 
 static void emit_compute(StrBuf *out, const Scope *scope, const Reads *reads)
@@ -227,7 +262,7 @@ static void emit_compute(StrBuf *out, const Scope *scope, const Reads *reads)
     strbuf_puts(out, "\n__device__ __forceinline__ void compute(const Tensors &t, Index point, int e, const "
                      "Inputs &in, Outputs &out)\n{\n");
     strbuf_puts(out, "    (void)t, (void)point, (void)in;\n");
-    emit_used_positions(out, "    ", "point", scope, 0, fusion->spatial_count, used);
+    emit_point_positions(out, scope, reads, used);
     emit_pointwise_ops(out, "    ", scope, 0);
     for (int i = 0; i < fusion->op_count; i++)
         if (fusion->ops[i].stored)
