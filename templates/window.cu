@@ -16,6 +16,9 @@
 //   tensor  ....|====|====|====|====|....      pieces of 16 bytes
 //                  ^ first         ^ last      what the block's windows cover
 //
+// Or it copies line by line, element by element: then lines and planes lie as far apart as it takes for the lanes of a warp to
+// read from different banks. Where windows move by 2 along a line, even columns stand before odd ones.
+//
 // Its outputs may go the same way back. Where all outputs that meet a row combine the same terms of it, as in pooling, they
 // are combined once.
 #include "prelude.cuh"
@@ -50,10 +53,16 @@ constexpr int STAGED_BYTES = 7760;
 constexpr int COPIES = 3;            // of 16 bytes each, of a thread
 constexpr Index PLANE = 12769, DOWN_STEP = 226;   // elements from one output's to the next one's
 constexpr Index BEGIN = 0, END = 339;   // of what is under the windows of a line
+constexpr bool LINES = false;   // line by line; else all in one piece
+constexpr int COLUMNS = 1;      // of the image
+constexpr int FIRST_ROW = 0, COVERED_ROWS = 1, FIRST_COLUMN = 0, COVERED_COLUMNS = 1;   // by windows
+constexpr int PHASES = 1, PHASE = 1;             // of columns; elements of one
+constexpr int LINE_PITCH = 1, PLANE_PITCH = 1;   // elements
+constexpr int PLANES = 1;                        // that threads copy at the same time
 __device__ __forceinline__ const Staged *staged_tensor(const Tensors &t) { return t.in0; }
 struct Tile {
     const Staged *at;
-    Index origin;   // position in the tensor of what stands first
+    Index origin;   // position in the tensor of what stands first; of lines: where the thread's first window begins
 };
 
 // Outputs that a block collects in shared memory.
@@ -100,6 +109,8 @@ constexpr bool WHOLE = DOWN % HEIGHT == 0;                                // no 
 static_assert(TO * TD * TA == THREADS, "every thread has its place");
 static_assert(HEIGHT >= 1 && TAPS >= 1, "something to do");
 
+static_assert(!LINES || (TA == ALONG && HEIGHT == DOWN && TO * PLANE_PITCH * (int)sizeof(Staged) <= STAGED_BYTES),
+              "whole images, and all of them fit");
 static_assert(STAGED_BYTES + COLLECTED_BYTES <= SHARED_BYTES, "what is staged and what is collected fit");
 static_assert(!COLLECTS || TO == 1 || TD * HEIGHT >= DOWN, "a block's outputs are one piece");
 
@@ -135,6 +146,33 @@ __device__ __forceinline__ Tile stage(const Tensors &t, Index outer, Index down)
     }
     async_wait<0>();
     return {tile, origin};
+}
+
+// The same line by line: a thread keeps its column, and goes down a plane.
+__device__ __forceinline__ Tile stage_lines(const Tensors &t, Index outer)
+{
+    SHARED(0, Staged, tile, [STAGED_BYTES / sizeof(Staged)]);
+    constexpr int LANES = COVERED_COLUMNS < THREADS ? COVERED_COLUMNS : THREADS;
+    constexpr int STEP = THREADS / LANES / PLANES;   // of rows
+    const int thread = (int)threadIdx.x, lane = thread % LANES, group = thread / LANES;
+    for (int column = lane; column < COVERED_COLUMNS; column += LANES)
+#pragma unroll 1
+        for (int plane = group % PLANES; plane < TO && outer + plane < OUTER; plane += PLANES) {
+            if (THREADS != LANES * PLANES * STEP && group >= PLANES * STEP)
+                break;
+            const Staged *from =
+                staged_tensor(t) + (outer + plane) * PLANE + FIRST_ROW * COLUMNS + FIRST_COLUMN + column;
+            Staged *to = tile + plane * PLANE_PITCH + column % PHASES * PHASE + column / PHASES;
+#pragma unroll COVERED_ROWS <= 64 ? COVERED_ROWS : 4
+            for (int r = 0; r < COVERED_ROWS; r += STEP) {
+                const int row = STEP == 1 ? r : r + group / PLANES;
+                if (COVERED_ROWS % STEP == 0 || row < COVERED_ROWS)
+                    async_copy_element(to + row * LINE_PITCH, from + row * COLUMNS);
+            }
+        }
+    async_commit();
+    async_wait<0>();
+    return {tile, thread / TA * PLANE_PITCH + thread % TA};
 }
 
 // Position of the block's first output, and of the one behind its last.
@@ -230,7 +268,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
     Tile tile = {};
     Collection out = {};
     if (STAGES) {
-        tile = stage(t, first_outer, first_down);
+        if (LINES)
+            tile = stage_lines(t, first_outer);
+        else
+            tile = stage(t, first_outer, first_down);
         block_sync();
     }
     if (COLLECTS)

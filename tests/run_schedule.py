@@ -170,6 +170,8 @@ PROGRAMS = [
     (permute("500, 333", "j, i", "i, j", "f16"), []),
     (pool(32, 32, 15, 15, "2*h + r, 2*v + s"), []), (pool(33, 37, 33, 37, "h + r - 1, v + s - 1"), []),
     (pool(33, 37, 33, 37, "h + 4*r - 4, v + 31*s - 31"), ["window/taps"]),
+    (depthwise("3, 300, 21, 21", "300, 5, 5", "n, c, h:21, v:21", "n, c, h + r - 2, v + s - 2", "c, r, s"), ["window/lines"]),
+    (depthwise("3, 300, 21, 23", "300, 5, 7", "n, c, h:11, v:11", "n, c, 2*h + r - 2, 2*v + s - 2", "c, r, s"), ["window/lines"]),
     (depthwise("9, 20, 32, 32", "20, 13, 13", "n, c, h:32, v:32", "n, c, h + r - 6, v + s - 6", "c, r, s"), LINES),
     (depthwise("5, 7, 21, 40", "7, 9, 5", "n, c, h:21, v:40", "n, c, h - r + 4, v - s + 2", "c, r, s", "f16"), LINES),
     (depthwise("5, 7, 21, 37", "7, 9, 5", "n, c, h:11, v:19", "n, c, 2*h + r - 4, 2*v + s - 2", "c, r, s"), LINES),

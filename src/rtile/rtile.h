@@ -75,7 +75,7 @@ typedef struct AxisRule {
 } AxisRule;
 
 /* What a family has chosen for a kind of kernel, beside what all families mean: a value of a type that only it knows. */
-enum { CHOICE_BYTES = 32 };
+enum { CHOICE_BYTES = 72 };
 typedef struct FamilyChoice {
     unsigned char bytes[CHOICE_BYTES];
 } FamilyChoice;

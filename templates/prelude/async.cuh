@@ -19,6 +19,15 @@ DEVICE void async_read16(void *shared, const void *global)
                  : "r"(target), "l"(global)
                  : "memory");
 }
+// One element of 4 or 8 bytes; these pass L1.
+template <class T> DEVICE void async_copy_element(T *shared, const T *global)
+{
+    const unsigned target = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;"
+                 :
+                 : "r"(target), "l"(global), "n"(sizeof(T))
+                 : "memory");
+}
 DEVICE void async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int N> DEVICE void async_wait()
 {
@@ -29,6 +38,7 @@ DEVICE void async_copy16(void *shared, const void *global)
 {
     *static_cast<Vector<unsigned, 4> *>(shared) = *static_cast<const Vector<unsigned, 4> *>(global);
 }
+template <class T> DEVICE void async_copy_element(T *shared, const T *global) { *shared = *global; }
 DEVICE void async_commit() {}
 template <int N> DEVICE void async_wait() {}
 DEVICE void async_read16(void *shared, const void *global) { async_copy16(shared, global); }

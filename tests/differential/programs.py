@@ -120,6 +120,15 @@ PROGRAMS = [
         input x[2, M, 12, 2 * N] : {T}  input w[M, 3, 3] : {T}
         y[n, c, h:6, v:N] = sum[r, s](pad(x[n, c, 2 * h + r - 1, 2 * v + s - 1], 0) * w[c, r, s])
         output y : {T}"""),
+    Program("whole_columns", "window", REAL, {"M": ("outer", 40), "N": ("along", 11)}, """
+        input x[3, M, 11, N] : {T}  input w[M, 5, 5] : {T}  input b[M] : {T}
+        t[n, c, h:11, v:N] = sum[r, s](pad(x[n, c, h + r - 2, v + s - 2], 0) * w[c, r, s])
+        y[n, c, h, v] = max(t[n, c, h, v] + b[c], 0)
+        output y : {T}"""),
+    Program("whole_columns_strided", "window", REAL, {"M": ("outer", 33), "N": ("along", 7)}, """
+        input x[3, M, 15, 2 * N + 3] : {T}  input w[M, 7, 4] : {T}
+        y[n, c, h:6, v:N] = sum[r, s](pad(x[n, c, 2 * h + r, 2 * v + 2 * s - 3], 0) * w[c, r, s])
+        output y : {T}"""),
     Program("last_pool", "window", NUMBERS, {"M": ("down", 9), "N": ("along", 6)}, """
         input x[7, M, N] : {T}
         y[h:5, v:M, c:N] = max[r:3, s:3](pad(x[h + r, v + s - 1, c], 0))

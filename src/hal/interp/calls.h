@@ -103,7 +103,7 @@ ROLLERC_EXPORT void mbarrier_wait(void *barrier, unsigned parity, Place place);
 ROLLERC_EXPORT void bulk_copy(void *target, const void *map, const int (&at)[TENSOR_BOX_RANK], void *barrier,
                               unsigned blocks_of_cluster, Place place);
 
-ROLLERC_EXPORT void async_copy16(void *shared, const void *global, Place place);
+ROLLERC_EXPORT void async_copy(void *shared, const void *global, int bytes, Place place);   // 4, 8 or 16
 ROLLERC_EXPORT void async_commit(Place place);
 ROLLERC_EXPORT void async_wait(unsigned groups, Place place);   // all but the last `groups` have landed
 

@@ -7,6 +7,7 @@ namespace rollerc_interp {
 struct Copy {
     unsigned char *target;
     const unsigned char *source;
+    int bytes;
     unsigned group;             // it belongs to its thread's commit of this number
     Copy *next;                 // of the same thread, or of the free ones
 };
@@ -32,10 +33,10 @@ Copy *take_copy(Place place)
 void land(Thread *thread)
 {
     Copy *copy = thread->first_copy;
-    __builtin_memcpy(copy->target, copy->source, 16);
-    note_flight(copy->target, false);
-    note_access(copy->target, 16, true);
-    count_shared(-16, true);   // it was counted when the copy began
+    __builtin_memcpy(copy->target, copy->source, static_cast<size_t>(copy->bytes));
+    note_flight(copy->target, copy->bytes, false);
+    note_access(copy->target, copy->bytes, true);
+    count_shared(-copy->bytes, true);   // it was counted when the copy began
     thread->first_copy = copy->next;
     copy->next = free_copies;
     free_copies = copy;
@@ -43,23 +44,23 @@ void land(Thread *thread)
 
 }   // namespace
 
-void async_copy16(void *shared, const void *global, Place place)
+void async_copy(void *shared, const void *global, int bytes, Place place)
 {
-    if ((reinterpret_cast<size_t>(shared) | reinterpret_cast<size_t>(global)) % 16 != 0)
-        fail_at(place, "an asynchronous copy from or to an address that is not aligned to 16 bytes");
+    if ((reinterpret_cast<size_t>(shared) | reinterpret_cast<size_t>(global)) % static_cast<size_t>(bytes) != 0)
+        fail_at(place, "an asynchronous copy from or to an address that is not aligned to its bytes");
     Thread *self = current;
     Copy *copy = take_copy(place);
-    *copy = {static_cast<unsigned char *>(shared), static_cast<const unsigned char *>(global), self->copy_groups, nullptr};
+    *copy = {static_cast<unsigned char *>(shared), static_cast<const unsigned char *>(global), bytes, self->copy_groups, nullptr};
     (self->first_copy ? self->last_copy->next : self->first_copy) = copy;
     self->last_copy = copy;
     host->file = place.file;
     host->line = place.line;
-    note_access(const_cast<void *>(global), 16, false);
-    note_access(shared, 16, true);
+    note_access(const_cast<void *>(global), bytes, false);
+    note_access(shared, bytes, true);
     static_cast<const volatile unsigned char *>(global)[0];   // a source that is nowhere faults here
-    static_cast<const volatile unsigned char *>(global)[15];
-    __builtin_memset(shared, 0xff, 16);
-    note_flight(shared, true);
+    static_cast<const volatile unsigned char *>(global)[bytes - 1];
+    __builtin_memset(shared, 0xff, static_cast<size_t>(bytes));
+    note_flight(shared, bytes, true);
     host->file = nullptr;
     preempt(place);
 }

@@ -183,7 +183,7 @@ void count_turn();                 // a wait at a barrier in shared memory
 void count_received(const Block *block);   // sectors that are read are its from now on; null: the current thread's block's
 // shadow.cpp: accesses of the machine for a thread
 void note_access(void *address, int bytes, bool write);
-void note_flight(void *shared, bool under_way);
+void note_flight(void *shared, int bytes, bool under_way);
 void note_received(const Block *block, unsigned char *global, int bytes);   // read for that block
 void note_box(void *shared, bool under_way);   // 16 bytes that a bulk copy brings
 void note_operand(void *shared);   // 16 bytes that a tensor core reads

@@ -450,9 +450,9 @@ void note_access(void *address, int bytes, bool write)
         check_access({static_cast<unsigned char *>(address), bytes, write, 0});
 }
 
-void note_flight(void *shared, bool under_way)
+void note_flight(void *shared, int bytes, bool under_way)
 {
-    const Access access = {static_cast<unsigned char *>(shared), 16, true, 0};
+    const Access access = {static_cast<unsigned char *>(shared), bytes, true, 0};
     const Block *owner = host->region_count ? shared_owner(access) : nullptr;
     if (!owner)
         return;

@@ -207,7 +207,12 @@ static inline void copy_box_to(unsigned blocks, void *target, const void *map, i
 }
 static inline void async_copy16(void *shared, const void *global, ROLLERC_PLACE)
 {
-    rollerc_interp::async_copy16(shared, global, place);
+    rollerc_interp::async_copy(shared, global, 16, place);
+}
+template <class T> static inline void async_copy_element(T *shared, const T *global, ROLLERC_PLACE)
+{
+    static_assert(sizeof(T) == 4 || sizeof(T) == 8, "what there are instructions for");
+    rollerc_interp::async_copy(shared, global, static_cast<int>(sizeof(T)), place);
 }
 static inline const void *async_zeros()
 {
@@ -221,7 +226,7 @@ template <int N> static inline void async_wait(ROLLERC_PLACE)
 }
 static inline void async_read16(void *shared, const void *global, ROLLERC_PLACE)
 {
-    rollerc_interp::async_copy16(shared, global, place);
+    rollerc_interp::async_copy(shared, global, 16, place);
 }
 
 }   // namespace rollerc

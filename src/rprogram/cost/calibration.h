@@ -29,12 +29,14 @@ typedef struct Calibration {
         int least_run_bytes;   // that the threads of a row read side by side
     } reduce;
     WindowFit window, staged_window, depthwise;
+    double element_in_same_bank;   // times its instructions where other lanes' elements lie in its bank
     double few_warps_share;   // of arithmetic's peak that strips of a filter's gradient reach in less than 12 warps
     double depthwise_copy_instructions;   // to find a piece of an image, and its place in shared memory
     struct {
         int threads;   // of a block
         double step_instructions;   // of a thread for a row of the input, beside its elements
-        double element_instructions, output_instructions, step_knee, tail_share;   // TileRules
+        double element_instructions, output_instructions, step_knee, tail_share;   // TileRules;
+        double wide_tail_share;   // of filters over elements of 32 bits and more
     } strip;
     struct {
         int streamed_elements;       // of the large factor of a product of few rows: no tiles from there on

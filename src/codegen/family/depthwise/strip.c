@@ -173,6 +173,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     Depthwise shape;
     direct_find(fusion, &shape);
     StripWay way = find_way(fusion, &shape);
+    int bits = dtype_info[factor_access(shape.x)->tensor->dtype].bits;
     if (reads_in_parts(&shape, &way))
         return 0;
     TileRules rules = {
@@ -181,7 +182,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
         .stages = 1,
         .most_threads = calibration.strip.threads,
         .ragged_warps = true,
-        .tail_share = calibration.strip.tail_share,
+        .tail_share = bits > 16 ? calibration.strip.wide_tail_share : calibration.strip.tail_share,
         .input_buffers = 1,
         .input_registers = 1,   // those of a row are counted beside, as sums are
         .step_knee = calibration.strip.step_knee,

@@ -1,13 +1,15 @@
 // window: every output combines the elements under a window that slides over an input: pooling, depthwise
 // filters.
+#include "base/checked.h"
 #include "codegen/family/window/window_parts.h"
 #include "rprogram/cost/calibration.h"
 #include "rtile/space.h"
+#include "schedule/count.h"
 
 enum {
     MAX_TAPS = 4096,            // points of a window; beyond, threads had better share them
     MAX_KEPT_TAPS = 81,         // that a thread keeps in registers: 9 x 9
-    MAX_HEIGHT = 24,            // outputs of a thread
+    MANY_TAPS = 25,             // that pay for a copy of each element: 3 x 3 take up to a sixth longer (tuning-log 94)
     MAX_KEPT_ELEMENTS = 2048,   // that their windows cover: 3 taps of `h + 1000*r` cover 2001 for one output
     RUN = 32,   // outputs of a block along a longer line: neighbouring threads read neighbouring memory
     WHOLE_LINE = 256   // outputs of a line that a block does not cut
@@ -41,7 +43,7 @@ static int64_t kept_elements(const Stencil *stencil)
     int64_t most = 0;
     for (int i = 0; i < stencil->count; i++) {
         int64_t elements =
-            size_product(operand_extent(stencil, &stencil->operands[i], DIRECTION_DOWN, MAX_HEIGHT),
+            size_product(operand_extent(stencil, &stencil->operands[i], DIRECTION_DOWN, MAX_WINDOW_HEIGHT),
                          operand_extent(stencil, &stencil->operands[i], DIRECTION_ALONG, 1));
         most = elements > most ? elements : most;
     }
@@ -104,6 +106,7 @@ static DataTile window_tile(const TileSpace *space, const Stencil *stencil, cons
         int64_t per_line = lines / space->axes[OUTER].extent;
         none.coef[OUTER] = per_line > 1 ? per_line : 1;
         tile.dims[tile.rank++] = (Dim){none, lines};
+        tile.apart = lines < space->axes[OUTER].extent;   // filters that come again for the next image
     }
     for (int d = 0; d < access->rank && tile.rank < MAX_RANK; d++) {
         Affine form = space_index(stencil, &access->dims[d].index);
@@ -137,7 +140,7 @@ static void set_lines(DataTile *tile, const TileSpace *space, const StagedInput 
         tile->lines = lines_of_access(tile, space, device);
 }
 
-static void add_tiles(TileSpace *space, const Stencil *stencil, const StagedInput *stage,
+static void add_tiles(TileSpace *space, const Stencil *stencil, const StagedInput *stage, const WindowLines *lines,
                       const DeviceSpec *device)
 {
     const Fusion *fusion = stencil->fusion;
@@ -147,7 +150,7 @@ static void add_tiles(TileSpace *space, const Stencil *stencil, const StagedInpu
         DataTile *tile = &space->tiles[space->tile_count++];
         *tile = window_tile(space, stencil, found[i].access, device);
         tile->staged = found[i].access == stage->access;
-        tile->plane = tile->staged ? stage->plane : 0;
+        tile->plane = tile->staged && !lines ? stage->plane : 0;
         tile->staged_inner = tile->rank - 1;
         set_lines(tile, space, stage, device);
     }
@@ -193,15 +196,49 @@ static Schedule schedule_of(const Fusion *fusion, const TileSpace *space)
     return schedule;
 }
 
+// ---- lines in shared memory ----
+
+/* What is collected stands behind them; see KernelMemory. */
+static int64_t lines_bytes(const TileRules *rules, const RTile *block, const RTile *inner)
+{
+    (void)inner;
+    WindowChoice choice = window_choice(rules);
+    const TileSpace *space = &rules->space;
+    int64_t bytes = window_line_layout(&choice.lines, block->size[OUTER]).bytes;
+    for (int i = 0; i < space->tile_count; i++)
+        if (space->tiles[i].output && space->tiles[i].staged)
+            bytes += data_tile_span_bytes(&space->tiles[i], block, space->axis_count);
+    return bytes;
+}
+
+/* Of each plane what windows cover is written; how much of it threads read, guards decide. */
+static int64_t lines_moved(const TileRules *rules, int tile, bool written, const RTile *block,
+                           const RTile *inner, const int64_t *first)
+{
+    (void)tile, (void)inner;
+    if (!written)
+        return COUNT_UNKNOWN;
+    WindowChoice choice = window_choice(rules);
+    const LineAxis *axis = choice.lines.axis;
+    int64_t planes = smaller(block->size[OUTER], rules->space.axes[OUTER].extent - first[OUTER]);
+    return planes * axis[DIRECTION_DOWN].count * axis[DIRECTION_ALONG].count * choice.lines.element_bytes;
+}
+
 static AxisRule all_of(int64_t extent) { return (AxisRule){extent, extent}; }
 
 static TileRules variant_rules(const Fusion *fusion, const DeviceSpec *device, WindowKeeps keeps,
-                               const StagedInput *stage)
+                               const StagedInput *stage, const WindowLines *lines)
 {
-    static const char *const names[] = {"taps", "windows", "staged"};
     Stencil stencil = window_stencil(fusion, keeps);
-    TileRules rules = {.space = space_new(fusion, device), .variant_name = names[keeps], .stages = 1};
-    rules_choose(&rules, &keeps, sizeof keeps);
+    TileRules rules = {
+        .space = space_new(fusion, device), .variant_name = window_family.variants[keeps], .stages = 1};
+    WindowChoice choice = {.keeps = keeps};
+    if (lines) {
+        choice.lines = *lines;
+        rules.shared_of = lines_bytes;
+        rules.shared_moved = lines_moved;
+    }
+    rules_choose(&rules, &choice, sizeof choice);
     int64_t along = stencil_extent(&stencil, DIRECTION_ALONG),
             other = reduction_points(fusion) / kept_taps(&stencil);
     space_add_axis(&rules.space, "outer", outer_points(&stencil), false);
@@ -210,17 +247,19 @@ static TileRules variant_rules(const Fusion *fusion, const DeviceSpec *device, W
     space_add_axis(&rules.space, "tap", other, true);
     space_add_axis(&rules.space, "tap down", stencil_taps(&stencil, DIRECTION_DOWN), true);
     space_add_axis(&rules.space, "tap along", stencil_taps(&stencil, DIRECTION_ALONG), true);
-    add_tiles(&rules.space, &stencil, stage, device);
+    add_tiles(&rules.space, &stencil, stage, lines, device);
     rules.schedule = schedule_of(fusion, &rules.space);
 
     AxisRule *each = rules.rule[LEVEL_REGISTER], *block = rules.rule[LEVEL_SHARED];
     each[OUTER] = each[ALONG] = each[OTHER] = (AxisRule){1, 1};
-    each[DOWN] = (AxisRule){1, MAX_HEIGHT};
+    each[DOWN] = (AxisRule){1, MAX_WINDOW_HEIGHT};
     const WindowFit *fit = stage->access ? &calibration.staged_window : &calibration.window;
     int64_t threads = fit->threads;
     block[OUTER] = (AxisRule){1, threads};
-    block[DOWN] = (AxisRule){1, MAX_HEIGHT * threads};
+    block[DOWN] = (AxisRule){1, MAX_WINDOW_HEIGHT * threads};
     block[ALONG] = stage->access || along <= WHOLE_LINE ? all_of(along) : (AxisRule){RUN, threads};
+    if (lines)
+        each[DOWN] = block[DOWN] = all_of(stencil_extent(&stencil, DIRECTION_DOWN));
     rules.most_threads = (int)threads;
     block[OTHER] = all_of(other);
     each[DOWN_TAP] = block[DOWN_TAP] = all_of(stencil_taps(&stencil, DIRECTION_DOWN));
@@ -245,23 +284,29 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     StagedInput none = {0}, stage = window_stage(&stencil);
     if (!stencil.count || kept_taps(&stencil) > MAX_KEPT_TAPS ||
         kept_elements(&stencil) > MAX_KEPT_ELEMENTS) {
-        variants[0] = variant_rules(fusion, device, KEEPS_NOTHING, &none);
+        variants[0] = variant_rules(fusion, device, KEEPS_NOTHING, &none, NULL);
         return 1;
     }
     int count = 0;
-    variants[count++] = variant_rules(fusion, device, KEEPS_WINDOWS, &none);
+    variants[count++] = variant_rules(fusion, device, KEEPS_WINDOWS, &none, NULL);
     FusedAccess found[MAX_ACCESSES];
     bool counted = tiles_hold(fusion, fusion_accesses(fusion, found, MAX_ACCESSES));
-    if (stage.access && counted &&
-        stencil_extent(&stencil, DIRECTION_ALONG) <= calibration.staged_window.threads)
-        variants[count++] = variant_rules(fusion, device, KEEPS_WINDOWS_OF_STAGED, &stage);
-    return count;
+    if (!stage.access || !counted || stencil_extent(&stencil, DIRECTION_ALONG) > calibration.staged_window.threads)
+        return count;
+    WindowLines lines;
+    bool by_line = kept_taps(&stencil) >= MANY_TAPS && window_lines_find(&stencil, &stage, &lines);
+    if (by_line)
+        variants[count++] = variant_rules(fusion, device, KEEPS_WINDOWS_OF_LINES, &stage, &lines);
+    variants[count] = variant_rules(fusion, device, KEEPS_WINDOWS_OF_STAGED, &stage, NULL);
+    if (by_line)
+        variants[count].element_instructions *= calibration.element_in_same_bank;
+    return count + 1;
 }
 
 const Family window_family = {
     .name = "window",
     .template_path = "templates/window.cu",
-    .variants = (const char *const[]){"taps", "windows", "staged", NULL},
+    .variants = (const char *const[]){"taps", "windows", "staged", "lines", NULL},
     .matches = matches,
     .rules = rules,
     .emit = window_emit,

@@ -42,10 +42,18 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Stencil *s
                   stencil_is_safe(stencil) ? "true" : "false");
 }
 
+static LineLayout layout_of(const KernelPlan *plan, const WindowChoice *choice)
+{
+    return window_line_layout(&choice->lines, plan->program->tile[LEVEL_SHARED].size[OUTER]);
+}
+
 /* Shared memory of a block for what it stages, or for what it collects. */
 static int64_t kept_bytes(const KernelPlan *plan, bool output)
 {
     const TileSpace *space = &plan->rules->space;
+    WindowChoice choice = window_choice(plan->rules);
+    if (choice.keeps == KEEPS_WINDOWS_OF_LINES && !output)
+        return layout_of(plan, &choice).bytes;
     for (int i = 0; i < space->tile_count; i++)
         if (space->tiles[i].staged && space->tiles[i].output == output)
             return data_tile_span_bytes(&space->tiles[i], &plan->program->tile[LEVEL_SHARED],
@@ -77,6 +85,37 @@ static void emit_tensor_function(StrBuf *out, const char *name, const char *type
         strbuf_puts(out, "    (void)t;\n    return nullptr;\n}\n");
 }
 
+/* Of so many groups of threads, each of which copies lines of a plane, planes at the same time: all groups have work, or as many
+   as there are planes. */
+static int64_t planes_together(int64_t groups, int64_t planes)
+{
+    int64_t best = 1;
+    for (int64_t together = 1; together <= smaller(groups, planes); together++)
+        if (groups / together * together >= groups / best * best)
+            best = together;
+    return best;
+}
+
+static void emit_lines(StrBuf *out, const KernelPlan *plan)
+{
+    WindowChoice choice = window_choice(plan->rules);
+    bool is_lines = choice.keeps == KEEPS_WINDOWS_OF_LINES;
+    LineAxis none = {.inputs = 1, .step = 1, .count = 1}, row = is_lines ? choice.lines.axis[DIRECTION_DOWN] : none,
+             column = is_lines ? choice.lines.axis[DIRECTION_ALONG] : none;
+    LineLayout layout = is_lines ? layout_of(plan, &choice) : (LineLayout){.phase = 1};
+    strbuf_printf(out,
+                  "constexpr bool LINES = %s;   // line by line; else all in one piece\n"
+                  "constexpr int COLUMNS = %d;   // of the image\n"
+                  "constexpr int FIRST_ROW = %d, COVERED_ROWS = %d, FIRST_COLUMN = %d, COVERED_COLUMNS = %d;   // by windows\n",
+                  is_lines ? "true" : "false", column.inputs, row.begin, row.count, column.begin, column.count);
+    strbuf_printf(out,
+                  "constexpr int PHASES = %d, PHASE = %" PRId64 ";   // of columns; elements of one\n"
+                  "constexpr int LINE_PITCH = %" PRId64 ", PLANE_PITCH = %" PRId64 ";   // elements\n"
+                  "constexpr int PLANES = %" PRId64 ";   // that threads copy at the same time\n",
+                  column.step, layout.phase, layout.line_pitch, layout.plane_pitch,
+                  planes_together(larger(plan->threads / column.count, 1), plan->program->tile[LEVEL_SHARED].size[OUTER]));
+}
+
 static void emit_stage(StrBuf *out, const KernelPlan *plan, const StagedInput *stage)
 {
     enum { COPY_BYTES = 16 };
@@ -96,6 +135,7 @@ static void emit_stage(StrBuf *out, const KernelPlan *plan, const StagedInput *s
                   "constexpr Index BEGIN = %" PRId64 ", END = %" PRId64
                   ";   // of what is under the windows of a line\n",
                   stage->low, stage->high + 1);
+    emit_lines(out, plan);
     emit_tensor_function(out, "staged_tensor",
                          arena_printf(out->arena, "const %s", tensor ? memory_type(tensor->dtype) : "Staged"),
                          tensor ? "in" : NULL, tensor ? input_position(plan->fusion, tensor) : 0);
@@ -143,7 +183,34 @@ static void emit_tap_positions(StrBuf *out, const Scope *scope, const Stencil *s
 typedef struct StagedRead {
     Arena *arena;
     const Scope *scope;
+    WindowChoice choice;
 } StagedRead;
+
+/* Of an axis' element in shared memory: `p - 2`, or `q * 2 + 1`. */
+static const char *from_begin(Arena *arena, const char *element, const LineAxis *axis, int more)
+{
+    StrBuf text = strbuf_new(arena);
+    int from = axis->first - axis->begin + more;
+    strbuf_printf(&text, axis->unit == 1 ? "%s" : "%s * %d", element, axis->unit);
+    if (from)
+        strbuf_printf(&text, " %c %d", from < 0 ? '-' : '+', from < 0 ? -from : from);
+    return text.text;
+}
+
+/* `tile.origin + (p - 2) * LINE_PITCH + q - 2`; of windows that move by 2 along a line, of which even columns stand before odd
+   ones, `tile.origin + (p - 2) * LINE_PITCH + (q + 2) % 2 * PHASE + (q + 2) / 2 - 2`. */
+static void emit_line_place(StrBuf *out, const WindowLines *lines)
+{
+    const LineAxis *row = &lines->axis[DIRECTION_DOWN], *column = &lines->axis[DIRECTION_ALONG];
+    strbuf_printf(out, "tile.origin + (%s) * LINE_PITCH + ", from_begin(out->arena, "p", row, 0));
+    if (column->step == 1) {
+        strbuf_puts(out, from_begin(out->arena, "q", column, 0));
+        return;
+    }
+    int whole = (int)ceil_div(column->begin - column->first, column->step);   // steps, so that nothing divided is negative
+    const char *q = from_begin(out->arena, "q", column, whole * column->step);
+    strbuf_printf(out, "(%s) %% %d * PHASE + (%s) / %d - %d", q, column->step, q, column->step, whole);
+}
 
 static const char *staged_loaded(void *context, const Expr *expr)
 {
@@ -151,10 +218,15 @@ static const char *staged_loaded(void *context, const Expr *expr)
     if (expr->kind != EXPR_ACCESS)
         return NULL;
     StrBuf text = strbuf_new(read->arena);
-    Affine offset = access_offset(&expr->access);
     strbuf_puts(&text, "load(tile.at, ");
-    emit_affine(&text, &offset, read->scope->axis);
-    strbuf_puts(&text, " - tile.origin)");
+    if (read->choice.keeps == KEEPS_WINDOWS_OF_LINES) {
+        emit_line_place(&text, &read->choice.lines);
+    } else {
+        Affine offset = access_offset(&expr->access);
+        emit_affine(&text, &offset, read->scope->axis);
+        strbuf_puts(&text, " - tile.origin");
+    }
+    strbuf_puts(&text, ")");
     return text.text;
 }
 
@@ -164,7 +236,7 @@ static void emit_leaf(StrBuf *out, const KernelPlan *plan, const Scope *scope, c
     const WindowOperand *operand = &stencil->operands[index];
     int64_t height = plan->program->tile[LEVEL_REGISTER].size[DOWN];
     Scope element = *scope;
-    StagedRead read = {out->arena, &element};
+    StagedRead read = {out->arena, &element, window_choice(plan->rules)};
     if (stage->access && operand_access(operand->expr) == stage->access) {
         element.loaded = staged_loaded;
         element.context = &read;
@@ -244,9 +316,9 @@ static void emit_finish(StrBuf *out, const KernelPlan *plan, const Scope *scope)
 
 void window_emit(StrBuf *out, const KernelPlan *plan)
 {
-    WindowKeeps keeps = window_keeps(plan->rules);
+    WindowKeeps keeps = window_choice(plan->rules).keeps;
     Stencil stencil = window_stencil(plan->fusion, keeps);
-    StagedInput stage = keeps == KEEPS_WINDOWS_OF_STAGED ? window_stage(&stencil) : (StagedInput){0};
+    StagedInput stage = keeps >= KEEPS_WINDOWS_OF_STAGED ? window_stage(&stencil) : (StagedInput){0};
     Scope scope = {.fusion = plan->fusion, .wide = plan->wide};
     for (int a = 0; a < plan->fusion->axis_count; a++)
         scope.axis[a] = axis_names[a];

@@ -7,8 +7,12 @@
 enum { OUTER, DOWN, ALONG, OTHER, DOWN_TAP, ALONG_TAP };
 
 /* The family's choice: what is kept of the input. */
-typedef enum WindowKeeps { KEEPS_NOTHING, KEEPS_WINDOWS, KEEPS_WINDOWS_OF_STAGED } WindowKeeps;
-WindowKeeps window_keeps(const TileRules *rules);
+typedef enum WindowKeeps {
+    KEEPS_NOTHING,
+    KEEPS_WINDOWS,
+    KEEPS_WINDOWS_OF_STAGED,   // as one piece
+    KEEPS_WINDOWS_OF_LINES     // line by line
+} WindowKeeps;
 
 Stencil window_stencil(const Fusion *fusion, WindowKeeps keeps);
 
@@ -23,6 +27,36 @@ typedef struct StagedInput {
 /* Of the operands' tensors the largest that can be staged. */
 StagedInput window_stage(const Stencil *stencil);
 
+/* How its lines or columns meet the outputs: output i and what its thread keeps as element p meet the input
+   i * step + p * unit + first. */
+typedef struct LineAxis {
+    int32_t inputs, outputs, step, unit, first;   // of the image, …
+    int32_t begin, count;                         // of the image that windows cover: the first, how many
+} LineAxis;
+
+typedef struct WindowLines {
+    LineAxis axis[DIRECTIONS];
+    int32_t element_bytes;
+} WindowLines;
+
+/* Can the staged tensor be copied line by line? It consists of planes of an image each, whose elements one instruction copies, and
+   threads make whole columns of outputs. */
+bool window_lines_find(const Stencil *stencil, const StagedInput *stage, WindowLines *lines);
+
+/* Shared memory of a block of so many planes. */
+typedef struct LineLayout {
+    int64_t phase;   // columns of an image that lie side by side: every step-th
+    int64_t line_pitch, plane_pitch, bytes;
+} LineLayout;
+LineLayout window_line_layout(const WindowLines *lines, int64_t planes);
+
+/* The family's choice. */
+typedef struct WindowChoice {
+    WindowKeeps keeps;
+    WindowLines lines;
+} WindowChoice;
+WindowChoice window_choice(const TileRules *rules);
+
 /* What the operand reads, if it is one access of whole elements; else NULL. */
 const Access *operand_access(const Expr *expr);
 
@@ -32,5 +66,8 @@ const FusedOp *window_collected(const Fusion *fusion);
 
 /* Family.emit */
 void window_emit(StrBuf *out, const KernelPlan *plan);
+/* Outputs of a thread, at most. */
+enum { MAX_WINDOW_HEIGHT = 24 };
+
 /* Family.memory */
 KernelMemory window_memory(const KernelPlan *plan);

@@ -1,12 +1,15 @@
 // What a window kernel keeps of its input, and what a block stages.
 #include "codegen/family/window/window_parts.h"
+#include <string.h>
+
+#include "base/checked.h"
 #include "rtile/space.h"
 
-WindowKeeps window_keeps(const TileRules *rules)
+WindowChoice window_choice(const TileRules *rules)
 {
-    WindowKeeps keeps;
-    rules_chosen(rules, &keeps, sizeof keeps);
-    return keeps;
+    WindowChoice choice;
+    rules_chosen(rules, &choice, sizeof choice);
+    return choice;
 }
 
 Stencil window_stencil(const Fusion *fusion, WindowKeeps keeps)
@@ -84,4 +87,70 @@ StagedInput window_stage(const Stencil *stencil)
             best = stage;
     }
     return best;
+}
+
+// ---- lines ----
+
+/* The dimension is the direction's alone, and windows do not go backwards. */
+static bool find_line_axis(const Stencil *stencil, const WindowOperand *operand, Direction direction, const Dim *dim,
+                           LineAxis *axis)
+{
+    enum { MOST = INT32_MAX / 4 };
+    const TapReach *reach = &operand->reach[direction];
+    int output = stencil->axis[direction], tap = reach->tap;
+    if (output < 0 || !reach->moves)
+        return false;
+    for (int a = 0; a < stencil->fusion->axis_count; a++)
+        if (a != output && a != tap && dim->index.coef[a])
+            return false;
+    int64_t outputs = stencil_extent(stencil, direction), first = dim->index.constant;
+    int64_t step = dim->index.coef[output], by_tap = tap < 0 ? 0 : dim->index.coef[tap];
+    int64_t reached = size_product(outputs - 1, step), covered = size_product(stencil_taps(stencil, direction) - 1, by_tap);
+    if (step < 1 || by_tap < 0 || dim->size > MOST || reached > MOST || covered > MOST || first > MOST || first < -MOST)
+        return false;
+    int64_t begin = larger(first, 0), end = smaller(first + reached + covered + 1, dim->size);
+    *axis = (LineAxis){
+        .inputs = (int32_t)dim->size,
+        .outputs = (int32_t)outputs,
+        .step = (int32_t)step,
+        .unit = (int32_t)(tap < 0 || reach->step == 1 ? step : by_tap),
+        .first = (int32_t)first,
+        .begin = (int32_t)begin,
+        .count = (int32_t)(end - begin),
+    };
+    return begin < end;
+}
+
+bool window_lines_find(const Stencil *stencil, const StagedInput *stage, WindowLines *lines)
+{
+    const Access *access = stage->access;
+    int64_t taps = stencil_taps(stencil, DIRECTION_DOWN) * stencil_taps(stencil, DIRECTION_ALONG);
+    int bits = access ? dtype_info[access->tensor->dtype].bits : 0;
+    if ((bits != 32 && bits != 64) || access->rank < DIRECTIONS || reduction_points(stencil->fusion) != taps ||
+        stencil_extent(stencil, DIRECTION_DOWN) > MAX_WINDOW_HEIGHT)
+        return false;
+    const WindowOperand *operand = stencil->operands;
+    while (operand_access(operand->expr) != access)
+        operand++;
+    const Dim *last = &access->dims[access->rank - DIRECTIONS];
+    *lines = (WindowLines){.element_bytes = bits / 8};
+    for (Direction direction = 0; direction < DIRECTIONS; direction++)
+        if (!find_line_axis(stencil, operand, direction, &last[direction], &lines->axis[direction]))
+            return false;
+    return last[0].size * last[1].size == stage->plane;
+}
+
+/* Threads side by side have columns side by side, then those of the next plane: so that they meet no bank twice, a plane begins
+   in the bank behind the last column of the one before it. Of 21 x 21 elements planes are 469 apart, 14 * 32 + 21. */
+LineLayout window_line_layout(const WindowLines *lines, int64_t planes)
+{
+    enum { BANK_BYTES = 128 };
+    const LineAxis *row = &lines->axis[DIRECTION_DOWN], *column = &lines->axis[DIRECTION_ALONG];
+    int64_t banks = BANK_BYTES / lines->element_bytes;
+    LineLayout layout = {.phase = ceil_div(column->count, column->step)};
+    layout.line_pitch = layout.phase * column->step;
+    int64_t plane = size_product(row->count, layout.line_pitch);
+    layout.plane_pitch = plane + ((column->outputs - plane) % banks + banks) % banks;
+    layout.bytes = round_up(size_product(size_product(planes, layout.plane_pitch), lines->element_bytes), 16);
+    return layout;
 }
