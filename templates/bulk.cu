@@ -11,6 +11,10 @@
 // The copies run ahead as far as there are stages, also into the next tile while this one is stored. NEIGHBOURS blocks of a
 // cluster have tiles side by side along m: each copies a part of their tile of B to all of them.
 //
+// Where there are too few tiles of C for all SMs, two SHARERS of a cluster make each: one walks along the first half of k, the
+// other along the second one. In the end each leaves half of its sums in the other's shared memory, adds up the other half, and
+// stores that.
+//
 // A and B of 16-bit elements may lie in memory either way round, others lie along k; in shared memory they lie as they do there.
 #include "prelude.cuh"
 
@@ -39,7 +43,8 @@ constexpr int QN = 8;                                         // columns of C th
 constexpr bool SHIFTED = false;                               // rows of C begin within one
 constexpr Index PANEL = 8;                                    // rows of blocks that run together
 constexpr Index BATCHES = 1;
-constexpr int NEIGHBOURS = 2, TURNS = 1;                      // blocks of a cluster, and tiles that each makes
+constexpr int NEIGHBOURS = 2, SHARERS = 1;                    // blocks of a cluster: side by side, and of the same tile
+constexpr int TURNS = 1;                                      // tiles that each makes
 constexpr Index CLUSTERS = 16;
 
 struct OperandA {
@@ -70,8 +75,10 @@ constexpr int BYTES = (int)sizeof(Element), AK = 32 / BYTES;   // what one instr
 constexpr Index CLUSTERS_M = ((M + BM - 1) / BM + NEIGHBOURS - 1) / NEIGHBOURS, BLOCKS_N = (N + BN - 1) / BN;
 constexpr Index ROWS = PANEL > NEIGHBOURS ? PANEL / NEIGHBOURS : 1;   // of clusters, in a panel
 constexpr Index STEPS = (K + BK - 1) / BK;
-constexpr bool CHAINS = STEPS > CHAIN;   // more than one
-constexpr int SLAB_PARTS = sizeof(Kept) == 2 ? 2 : 1, SLAB_COLUMNS = 64;   // parts of eight rows
+constexpr Index SHARE = (STEPS + SHARERS - 1) / SHARERS;   // of the steps, that the first sharer has
+constexpr bool CHAINS = SHARE > CHAIN;   // more than one
+constexpr int PARTS = 2 / SHARERS;       // of eight rows, which each warp stores of its sixteen,
+constexpr int SLAB_PARTS = sizeof(Kept) == 2 ? PARTS : 1, SLAB_COLUMNS = 64;   // and of which so many leave together
 // Of 65536 registers three groups of warps have 168 a thread: too few for sums of 64 x 256, and too many for those who copy.
 constexpr bool MOVES_REGISTERS = GROUPS == 2 && WN / 2 * (CHAINS ? 2 : 1) > 96;
 
@@ -79,6 +86,7 @@ static_assert(BM % WM == 0 && BN % WN == 0 && WM == 64 && WN % SLAB_COLUMNS == 0
 static_assert(BK * BYTES == 128, "a line of an operand in shared memory");
 static_assert(QN == 1 || SHIFTED || N % QN == 0, "rows of C hold whole vectors");
 static_assert((STEPS - 1) * BK < K && STAGES >= 2, "no step is in vain");
+static_assert(SHARERS == 1 || (SHARERS == 2 && NEIGHBOURS == 1 && TURNS == 1 && STEPS > 1), "both have a step");
 
 // A tile of an operand in shared memory, as describe_operand() has it, which PARTS blocks bring together.
 template <class Operand, int BR, int PARTS> struct Tile {
@@ -120,11 +128,17 @@ struct Slab {
     Kept at[SLAB_PARTS * 8][SLAB_COLUMNS + 8];   // no two lanes of those that write together meet in a bank
 };
 
+// What the block that shares this one's tile leaves in its shared memory: half of each thread's sums, lane beside lane.
+struct Shared {
+    Value at[WN / 16][4 * WARP][4];
+};
+
 struct Ring {
     unsigned long long full[STAGES], free[STAGES];
 };
 
-constexpr int ALIGNMENT = 1024, SLABS = STAGES * (int)sizeof(Stage), RING = SLABS + GROUPS * 4 * (int)sizeof(Slab);
+constexpr int ALIGNMENT = 1024, SLABS = STAGES * (int)sizeof(Stage), SUMS = SLABS + GROUPS * 4 * (int)sizeof(Slab);
+constexpr int RING = SUMS + (SHARERS > 1 ? GROUPS * (int)sizeof(Shared) : 0);
 static_assert(RING + (int)sizeof(Ring) + ALIGNMENT <= SHARED_BYTES, "all stages fit, wherever they begin");
 
 // Where one is in the ring of stages, and how often one has walked through it.
@@ -147,7 +161,8 @@ struct Corner {
     __device__ __forceinline__ explicit Corner(Index turn)
     {
         constexpr Index ALL = CLUSTERS_M * BLOCKS_N, FREE = CLUSTERS * TURNS - ALL * BATCHES;
-        const Index rank = (Index)blockIdx.x % NEIGHBOURS, number = turn * CLUSTERS + (Index)blockIdx.x / NEIGHBOURS;
+        const Index rank = (Index)blockIdx.x % NEIGHBOURS;
+        const Index number = turn * CLUSTERS + (Index)blockIdx.x / (NEIGHBOURS * SHARERS);
         const Index cluster = number - (turn + 1 == TURNS ? FREE : 0), block = cluster % ALL;
         const Index panel = block / (ROWS * BLOCKS_N) * ROWS;                   // first row of clusters of this panel
         const Index rows = op_min<Index>(CLUSTERS_M - panel, ROWS);
@@ -158,17 +173,27 @@ struct Corner {
     }
 };
 
+// The steps along k that are this block's.
+struct Steps {
+    Index first, count;
+
+    // One of two constants, so that the compiler sees a loop that is entered: else it moves sums between registers, and products
+    // wait for that.
+    __device__ __forceinline__ explicit Steps(int sharer) : first(sharer * SHARE), count(sharer == 0 ? SHARE : STEPS - SHARE) {}
+};
+
 // By one thread.
 __device__ __forceinline__ void copy_operands(const TensorMap *map_a, const TensorMap *map_b, Stage *stages, Ring &ring,
-                                              const Corner &corner, Place &place)
+                                              const Corner &corner, const Steps &steps, Place &place)
 {
 #pragma unroll 1
-    for (Index step = 0; step < STEPS; ++step, place.step()) {
+    for (Index step = 0; step < steps.count; ++step, place.step()) {
         mbarrier_wait(&ring.free[place.stage], (place.round & 1) ^ 1);   // at first it is as if they had been used
         unsigned long long *full = &ring.full[place.stage];
         mbarrier_expect(full, (int)sizeof(Stage));
-        TileA::fetch(map_a, corner.batch, corner.m, step * BK, stages[place.stage].a, full);
-        TileB::fetch(map_b, corner.batch, corner.n, step * BK, stages[place.stage].b, full);
+        const Index k0 = (steps.first + step) * BK;
+        TileA::fetch(map_a, corner.batch, corner.m, k0, stages[place.stage].a, full);
+        TileB::fetch(map_b, corner.batch, corner.n, k0, stages[place.stage].b, full);
     }
 }
 
@@ -183,13 +208,13 @@ __device__ __forceinline__ void release(Ring &ring, int stage)
 }
 
 // By each warp of a group: its part of the tile. The products of one step go on while the next one's begin.
-__device__ __forceinline__ void multiply(Value (&acc)[WN / 2], const Stage *stages, Ring &ring, Place &place, int group_m,
-                                         int group_n)
+__device__ __forceinline__ void multiply(Value (&acc)[WN / 2], const Stage *stages, Ring &ring, const Steps &steps,
+                                         Place &place, int group_m, int group_n)
 {
     Chains<CHAINS, WN / 2> chain;
     int last = 0;   // the stage of the step before
 #pragma unroll 1
-    for (Index step = 0; step < STEPS; ++step, place.step()) {
+    for (Index step = 0; step < steps.count; ++step, place.step()) {
         mbarrier_wait(&ring.full[place.stage], place.round & 1);
         open_products(acc);
         UNROLL for (int k = 0; k < BK; k += AK)
@@ -209,6 +234,34 @@ __device__ __forceinline__ void multiply(Value (&acc)[WN / 2], const Stage *stag
     wait_products<0>(acc);
     chain.add_to(acc);
     release(ring, last);
+}
+
+// By all threads of both sharers: behind it, what they leave for each other is there.
+__device__ __forceinline__ void meet_sharers() { cluster_sync(); }
+
+// By each warp of a group. Of its sixteen rows a lane has sums of two, eight apart: this block keeps the first one of each or the
+// second one, in place of the first.
+__device__ __forceinline__ void add_shared(Value (&acc)[WN / 2], Shared &sums, int sharer)
+{
+    const int thread = (int)threadIdx.x % (4 * WARP);
+    Shared &there = *cluster_map(&sums, 1 - sharer);
+    UNROLL for (int v = 0; v < WN / 16; ++v) {
+        Value left[4];
+        UNROLL for (int e = 0; e < 4; ++e) {
+            const int at = v * 8 + e / 2 * 4 + e % 2;
+            const Value first = acc[at], second = acc[at + 2];
+            left[e] = sharer ? first : second;
+            acc[at] = sharer ? second : first;
+        }
+        move_vector<4>(there.at[v][thread], left);
+    }
+    meet_sharers();
+    UNROLL for (int v = 0; v < WN / 16; ++v) {
+        Value more[4];
+        move_vector<4>(more, sums.at[v][thread]);
+        UNROLL for (int e = 0; e < 4; ++e)
+            acc[v * 8 + e / 2 * 4 + e % 2] = op_add(acc[v * 8 + e / 2 * 4 + e % 2], more[e]);
+    }
 }
 
 // QN neighbours of a row. Eight of four bytes are two accesses of 16: of eight lanes side by side half take the second one first,
@@ -295,7 +348,7 @@ __device__ __forceinline__ void store_shifted_rows(const Tensors &t, const Value
 __device__ __forceinline__ void store_tile(const Tensors &t, const Value (&acc)[WN / 2], Slab &slab, Index batch, Index m0,
                                            Index n0)
 {
-    UNROLL for (int part = 0; part < 2; part += SLAB_PARTS)
+    UNROLL for (int part = 0; part < PARTS; part += SLAB_PARTS)
         UNROLL for (int first = 0; first < WN; first += SLAB_COLUMNS) {
             const Value *const own = acc + first / 2 + part * 2;
             if (SHIFTED)
@@ -312,14 +365,15 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
     unsigned char *const start = rollerc_shared + (0u - shared_address(rollerc_shared)) % ALIGNMENT;
     Stage *const stages = reinterpret_cast<Stage *>(start);
     Ring &ring = *reinterpret_cast<Ring *>(start + RING);
-    const int warp = same_in_warp((int)threadIdx.x / WARP);
+    const int warp = same_in_warp((int)threadIdx.x / WARP), sharer = (int)((Index)blockIdx.x % SHARERS);
+    const Steps steps(sharer);
 
     if (threadIdx.x == 0)
         for (int stage = 0; stage < STAGES; ++stage) {
             mbarrier_init(&ring.full[stage], 1);
             mbarrier_init(&ring.free[stage], NEIGHBOURS * GROUPS * 4);
         }
-    if (NEIGHBOURS > 1)
+    if (NEIGHBOURS * SHARERS > 1)
         cluster_sync();
     else
         block_sync();
@@ -334,9 +388,11 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
             for (int turn = 0; turn < TURNS; turn = next_turn(turn, TURNS)) {
                 const Corner corner(turn);
                 if (corner.exists)
-                    copy_operands(&map_a, &map_b, stages, ring, corner, place);
+                    copy_operands(&map_a, &map_b, stages, ring, corner, steps, place);
             }
         warp_sync();
+        if (SHARERS > 1)
+            meet_sharers();
     } else {
         // Compute and store.
         if (MOVES_REGISTERS)
@@ -349,8 +405,10 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
             if (!corner.exists)
                 continue;
             Value acc[WN / 2] = {};   // (WM,WN) of four warps
-            multiply(acc, stages, ring, place, group_m, group_n);
-            store_tile(t, acc, slab, corner.batch, corner.m + group_m + warp % 4 * 16, corner.n + group_n);
+            multiply(acc, stages, ring, steps, place, group_m, group_n);
+            if (SHARERS > 1)
+                add_shared(acc, reinterpret_cast<Shared *>(start + SUMS)[group], sharer);
+            store_tile(t, acc, slab, corner.batch, corner.m + group_m + warp % 4 * 16 + sharer * 8, corner.n + group_n);
         }
     }
     if (NEIGHBOURS > 1)

@@ -65,7 +65,7 @@ CASES = {
              ("gemm_small", "f16", dict(M=10, N=16, K=40)), ("gemm_small", "i8", dict(M=16, N=9, K=70)),
              ("gemm_batched", "u8", dict(M=20, N=33, K=67)), ("gemm_pixels", "f16", dict(M=18, N=9)), ("gemm_conv", "bf16", dict(M=18)),
              ("gemm", "f16", dict(M=65, N=8, K=8400)), ("gemm", "bf16", dict(M=300, N=40, K=32)), ("gemm", "f64", dict(M=129, N=80, K=65))],
-    "bulk": [("bulk", "f16", dict(M=129, K=72)), ("bulk_turned", "bf16", dict(M=49, N=129, K=9)), ("bulk", "bf16", dict(M=3, K=1040)),
+    "bulk": [("bulk", "f16", dict(M=129, K=72)), ("bulk", "f16", dict(M=49, K=136)), ("bulk_turned", "bf16", dict(M=49, N=129, K=9)), ("bulk", "bf16", dict(M=3, K=1040)),
              ("bulk_turns", "f16", dict(M=320, N=64)), ("bulk_along_k", "i8", dict(M=129, N=44, K=9)),
              ("bulk_along_k", "f32", dict(M=40, N=128, K=5))],
     "wgmma": [("wgmma_along_k", "i8", dict(M=330, N=100, K=20)), ("wgmma_along_k", "f32", dict(M=128, N=128, K=9)),
@@ -132,7 +132,7 @@ DEVICES = collections.defaultdict(lambda: ("a100", "mi50"), gemm=(SMALL,), bulk=
                                   permute=("a100",))
 TEXT_DEVICE = collections.defaultdict(lambda: "a100", gemm="h200", skinny="h200", toeplitz=SMALL, bulk=SMALL, wgmma=SMALL)
 # How many candidates of each program, beside the last and one of odd threads.
-COUNTS = collections.defaultdict(lambda: 6, gemm=3, bulk=3, wgmma=3)
+COUNTS = collections.defaultdict(lambda: 6, gemm=3, bulk=5, wgmma=3)
 # One infinite tap for each of three channels, in rows of the filter that meet none of x;
 INFINITE_TAPS = ("input x[9, 4, 3, 8] : f16  input f[4, 23, 9] : f16  w[c, r, s] = select(c == 0 && r == 0 && s == 0"
                  " || c == 1 && r == 22 && s == 8 || c == 2 && r == 0 && s == 5, inf, f[c, r, s])"
@@ -207,6 +207,7 @@ TEXTS = {
     "bulk": ["input A[65, 72] : f16  input B[65, 200] : f16  C[m, n] = sum[k](A[k, m] * B[k, n])  output C",
              "input A[65, 72] : bf16  input B[43, 72] : bf16  C[m, n] = sum[k](A[m, k] * B[n, k])  y[m, n] = C[m, n] + 1"
              "  output y  output C : bf16",
+             "input A[61, 264] : bf16  input B[120, 264] : bf16  C[m, n] = sum[k](A[m, k] * B[n, k])  output C",
              "input A[65, 72] : f16  input B[141, 72] : f16  C[m, n] = sum[k](A[m, k] * B[n, k])  output C : f16"],
     "wgmma": ["input A[130, 264] : bf16  input B[200, 328] : bf16  C[m, n] = sum[k:200](A[m, k + 64] * B[k, n])  output C : bf16",
               "input A[2, 264, 200] : f16  input B[2, 136, 200] : f16  C[b, m:136, n] = sum[k:200](A[b, k + 64, m + 64] * B[b, n, k])  output C",

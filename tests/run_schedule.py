@@ -43,7 +43,7 @@ output mean : f32
 """
 MATMUL = ["matmul/tiled", "matmul/three stages"]
 GEMM = ["gemm/two stages", "gemm/three stages", "gemm/four stages", "gemm/cluster"]
-BULK = ["bulk/four stages", "bulk/six stages", "bulk/eight stages"]
+BULK = ["bulk/four stages", "bulk/six stages", "bulk/eight stages", "bulk/cluster"]
 PRODUCTS = [*GEMM, *BULK]
 NEIGHBOURS = ["bulk/neighbours"]   # where tiles fill the device, a small one
 PART = ["wgmma/three stages", "wgmma/four stages"]

@@ -372,6 +372,29 @@ static void count_rows(CountWalk *walk, const Exchange *exchange)
     walk->dealt = cluster > 1;
 }
 
+/* Rows of the block's tile that exist and fall to it: so many side by side, then as many to the cluster's next
+   block. */
+static int64_t rows_of_share(const CountWalk *walk, int64_t rows, int64_t together)
+{
+    int64_t cluster = at_least_1(walk->rules->cluster_blocks), rank = walk->block->last ? cluster - 1 : 0;
+    int64_t left = rows % (cluster * together) - rank * together;
+    return rows / (cluster * together) * together + (left < 0 ? 0 : left < together ? left : together);
+}
+
+/* Each block leaves the sums of the others' rows, whether they exist or not, and reads what comes in their place.
+   All of its own rows go on as those of COMBINE_ROWS. */
+static void count_shares(CountWalk *walk, const Exchange *exchange)
+{
+    int64_t cluster = at_least_1(walk->rules->cluster_blocks);
+    int64_t columns = walk->region.count[columns_axis(walk)];
+    int64_t own = columns ? rows_of_share(walk, points_inside(walk) / columns, exchange->parts) * columns : 0;
+    int64_t share = (int64_t)rtile_points(&walk->rules->space, walk->block->shared, false) / cluster;
+    int64_t left = share * (cluster - 1) * exchange->bytes;
+    add_shared(walk, left + own * exchange->value_bytes, left + share * exchange->value_bytes);
+    walk->counts->barriers[SCOPE_CLUSTER]++;
+    walk->dealt = true;
+}
+
 /* Every warp leaves a mark, and all threads read them. */
 static void count_marks(CountWalk *walk)
 {
@@ -424,6 +447,7 @@ static void count_exchange(CountWalk *walk, const Exchange *exchange, int64_t ti
         count_marks(walk);
         return;
     case COMBINE_ROWS: count_rows(walk, exchange); return;
+    case COMBINE_SHARES: count_shares(walk, exchange); return;
     case COMBINE_BITS: count_bits(walk, exchange, times); return;
     }
 }

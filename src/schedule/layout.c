@@ -28,6 +28,7 @@ static int64_t exchange_bytes(const Schedule *schedule, const Exchange *exchange
     case COMBINE_NOTHING:
     case COMBINE_LANES:
     case COMBINE_ROWS:   // in the place of staged tiles
+    case COMBINE_SHARES:
     case COMBINE_TURNS:
     case COMBINE_DIAGONALS:
     case COMBINE_BITS: return 0;

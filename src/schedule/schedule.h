@@ -46,6 +46,7 @@ typedef enum Combine {
     COMBINE_DIAGONALS, // warps add up the diagonals of their tiles by way of shared memory, then the parts of
                        // a result; marks, too
     COMBINE_ROWS,      // none is combined: a warp's results lie in rows when they come back, those that exist
+    COMBINE_SHARES,    // a cluster's blocks leave each other their shares of a tile's sums, so many rows in turn; then COMBINE_ROWS
     COMBINE_BITS       // lanes put their bits together to words
 } Combine;
 
@@ -77,12 +78,13 @@ typedef struct Exchange {
     uint64_t ops;        // bit i: the result of op i of the fusion; 0: a barrier
     uint8_t scope;       // ThreadScope
     uint8_t combine;     // Combine
-    uint8_t bytes;       // of one result's place in shared memory,
-    uint8_t value_bytes; // and of the result
+    uint8_t bytes;       // of one result's place in shared memory; of a sum that a block leaves for another
+    uint8_t value_bytes; // of the result
     bool along;          // lanes lie along the reduction. Of a tree, shuffles combine them first, and no others
     uint8_t values;      // of a thread that shuffles combine; 0 = 1
     uint8_t times;       // rows of the block that do so, one after the other; 0 = 1
-    int16_t parts;       // that meet in shared memory: warps of a row, groups of a column, threads of a block; bits of a word
+    int16_t parts;       // that meet in shared memory: warps of a row, groups of a column, threads of a block; bits of a word;
+                         // rows of a share that lie side by side
     int16_t width;       // lanes that shuffles combine; results side by side; bits of a lane
 } Exchange;
 

@@ -3,7 +3,7 @@
 #include "codegen/codegen.h"
 #include "ir/eval.h"
 
-enum { BATCH = 25, MOST_VARIANTS = 72, MOST_AXES = 4, PASSES = 3 };
+enum { BATCH = 25, MOST_VARIANTS = 80, MOST_AXES = 4, PASSES = 3 };
 
 typedef struct Subject Subject;
 

@@ -30,7 +30,8 @@ SAVINGS = {"gemm.cu": ("static constexpr int WIDE = ", "const int order = PAIRED
                            "if (!idle && step", "if (step >= from", "const int tile = turn", "if ((8 * BN / QN % WARP",
                            "if (infinite || totals"),
            "filter_gemm.cu": ("return tap > -AN", "if (first + AK", "if (k + 1 < TK)", "if (step + 1 < STEPS)"),
-           "bulk.cu": ("constexpr Index ROWS = PANEL", "constexpr bool MOVES_REGISTERS")}   # the order of blocks; who has which registers
+           "bulk.cu": ("constexpr Index ROWS = PANEL", "constexpr bool MOVES_REGISTERS",   # the order of blocks; who has which registers,
+                       "constexpr Index SHARE = ")}   # and how many steps
 # Templates whose survivors have all been looked at. Run the others with --only; then they belong here. bulk.cu, gemm.cu, matmul.cu,
 # strip.cu and filter_strip.cu wait: of theirs some survive that nobody has explained yet.
 TRIAGED = ("channelwise.cu", "elementwise.cu", "loopnest.cu", "permute.cu", "reduce.cu", "resident.cu",

@@ -34,6 +34,9 @@ HAND = [
     ("B4 barriers that not all know", "bulk.cu", "    else\n        block_sync();\n\n    Place", "\n    Place", 1),
     ("B5 fewer bytes are expected than come", "bulk.cu", "(int)sizeof(Stage));", "(int)sizeof(Stage) / 2);", 1),
     ("B6 one warp gives the stage back for all", "bulk.cu", "NEIGHBOURS * GROUPS * 4);", "NEIGHBOURS * GROUPS);", 1),
+    ("B7 a sharer waits for itself alone", "bulk.cu", "meet_sharers() { cluster_sync(); }", "meet_sharers() { block_sync(); }", 1),
+    ("B8 both sharers walk along the first half", "bulk.cu", "first(sharer * SHARE)", "first(0)", 1),
+    ("B9 sharers leave what they keep", "bulk.cu", "left[e] = sharer ? first : second;", "left[e] = sharer ? second : first;", 1),
     # ---- matmul ----
     ("M1 missing first barrier", "matmul.cu", "    block_sync();\n    if (AHEAD) {", "    if (AHEAD) {", 1),
     ("M2 missing barrier between steps", "matmul.cu", "            end(free);\n            block_sync();\n", "            end(free);\n", 1),

@@ -7,11 +7,14 @@
 #include "rprogram/cost/calibration.h"
 #include "rtile/space.h"
 
-enum { LINE_BYTES = 128, SLAB_COLUMNS = 64, SLAB_COLUMN_BYTES = 32 };
+enum { LINE_BYTES = 128, SLAB_COLUMNS = 64, SLAB_COLUMN_BYTES = 32, SUM_BYTES = 4, BARRIER_BYTES = 8 };
 
-/* Kinds of kernels: blocks alone with so many stages; two with tiles side by side, who bring b together. */
+/* Kinds of kernels: blocks alone with so many stages; two with tiles side by side, who bring b together; two of
+   the same tile, who each have half of k. */
 static const int STAGES[] = {4, 6, 8};
-enum { KINDS = 4, NEIGHBOURS_KIND = 3 };
+enum { ALONE_KINDS = 3, NEIGHBOURS_KIND = ALONE_KINDS, CLUSTER_KIND };
+enum { SHARERS = 2, SHARERS_TILE = 64, SHARERS_STAGES = 8 };
+enum { SHARED_ROWS = 8 };   // a lane has sums of two rows, eight apart
 
 // ---- how a factor lies in memory ----
 
@@ -67,11 +70,11 @@ static bool matches(const Fusion *fusion, const DeviceSpec *device)
 /* One thread asks for boxes as far ahead as there are stages; the products of a step begin when its boxes are
    there. */
 static Schedule schedule_of(const Fusion *fusion, const Product *product, const TileSpace *space, int stages,
-                            bool alone)
+                            int kind)
 {
     Schedule schedule = {.pace = PACE_FREE, .order = ORDER_PANELS};
     uint32_t operands = space_inputs(space);
-    schedule_barrier(&schedule, alone ? SCOPE_BLOCK : SCOPE_CLUSTER);
+    schedule_barrier(&schedule, kind < ALONE_KINDS ? SCOPE_BLOCK : SCOPE_CLUSTER);
     schedule_role(&schedule, WARPS_COPY);
     schedule_loop(&schedule, (Loop){.axis = GROUP_K});
     schedule_wait(&schedule, 0);
@@ -87,8 +90,14 @@ static Schedule schedule_of(const Fusion *fusion, const Product *product, const 
     schedule_load(&schedule, (Move){.tiles = operands, .from = PLACE_SHARED, .to = PLACE_REGISTERS});
     schedule_product(&schedule, schedule_ops(fusion, true));
     schedule_end(&schedule);
-    mma_schedule_end(&schedule, fusion, space, SCOPE_WARP, mma_kept_type(fusion, product));
-    if (!alone)
+    Exchange exchange = {.scope = SCOPE_WARP, .combine = COMBINE_ROWS};
+    if (kind == CLUSTER_KIND)
+        exchange = (Exchange){.scope = SCOPE_CLUSTER,
+                              .combine = COMBINE_SHARES,
+                              .bytes = (uint8_t)mma_value_bytes(product),
+                              .parts = SHARED_ROWS};
+    mma_schedule_store(&schedule, fusion, space, exchange, mma_kept_type(fusion, product));
+    if (kind == NEIGHBOURS_KIND)
         schedule_barrier(&schedule, SCOPE_CLUSTER);
     return schedule;
 }
@@ -116,32 +125,75 @@ static int stages_of_neighbours(const Fusion *fusion, const Product *product, co
     return fills_device(product, device) ? 4 : is_askew(fusion, product) ? 8 : 0;
 }
 
-/* The room of the slabs, of the barriers, and up to where the first tile may begin. */
-static int64_t overhead(int groups, int stages)
+/* Steps along k. */
+static int64_t steps_of(const Product *product)
 {
-    return SHARED_ALIGNMENT + groups * GROUP_WARPS * (SLAB_COLUMNS + 8) * SLAB_COLUMN_BYTES + stages * 2 * 8;
+    return ceil_div(product->group[GROUP_K].extent, LINE_PIECES * mma_piece(product));
+}
+
+/* Two blocks of a tile all find an SM at once. Larger tiles have more sums to pass on than copies to save, and
+   boxes that mostly lie beyond the end of a take longer (tuning-log 91). */
+static bool may_share(const Product *product, const DeviceSpec *device)
+{
+    double rows = (double)ceil_div(product->group[GROUP_M].extent, SHARERS_TILE);
+    double columns = (double)ceil_div(product->group[GROUP_N].extent, SHARERS_TILE);
+    double blocks = SHARERS * rows * columns * (double)product->group[GROUP_BATCH].extent;
+    return device_most_cluster_blocks(device) >= SHARERS && blocks <= device->sm_count &&
+           steps_of(product) >= SHARERS && 2 * product->group[GROUP_M].extent > SHARERS_TILE;
+}
+
+/* The stages of both operands, a slab of each warp, the sums that sharers leave, two barriers for each stage, and
+   up to where the first tile may begin. */
+static int64_t shared_bytes(const TileRules *rules, const RTile *block, int groups)
+{
+    int64_t rows = block->size[GROUP_M], columns = block->size[GROUP_N];
+    int64_t slabs = groups * GROUP_WARPS * (SLAB_COLUMNS + 8) * SLAB_COLUMN_BYTES;
+    int64_t sums = rules->cluster_blocks > 1 ? rows * columns / SHARERS * SUM_BYTES : 0;
+    int64_t stage = (rows + columns) * LINE_BYTES + 2 * BARRIER_BYTES;
+    return rules->stages * stage + slabs + sums + SHARED_ALIGNMENT;
+}
+
+static int64_t most_shared_bytes(const TileRules *rules, const RTile *block, const RTile *inner)
+{
+    (void)inner;
+    return shared_bytes(rules, block, MAX_GROUPS);
+}
+
+static TileRules rules_of_kind(const TileRules *common, const Fusion *fusion, const Product *product, int kind,
+                               int stages)
+{
+    TileRules rules = *common;
+    rules.variant_name = bulk_family.variants[kind];
+    rules.stages = stages;
+    rules.neighbours = kind == NEIGHBOURS_KIND ? 2 : 1;
+    rules.rule[LEVEL_SHARED][GROUP_N].granule = SLAB_COLUMNS * rules.neighbours;   // whole boxes each
+    rules.schedule = schedule_of(fusion, product, &rules.space, stages, kind);
+    if (kind == CLUSTER_KIND) {
+        rules.fills_once = false;
+        rules.cluster_blocks = SHARERS;
+        rules.rule[LEVEL_SHARED][GROUP_M].limit = rules.rule[LEVEL_SHARED][GROUP_N].limit = SHARERS_TILE;
+        rules.schedule.run = ceil_div(steps_of(product), SHARERS) * LINE_PIECES * mma_piece(product);
+    }
+    return rules;
 }
 
 static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
     Product product;
     product_find(fusion, &product);
-    TileRules rules;
-    mma_group_rules(&rules, fusion, device, &product, mma_shared_atom(&product, device));
-    rules.fills_once = true;
-    rules.read_share = calibration.bulk.read_share;
-    rules.neighbour_axis = GROUP_M;
+    TileRules common;
+    mma_group_rules(&common, fusion, device, &product, mma_shared_atom(&product, device));
+    common.fills_once = true;
+    common.read_share = calibration.bulk.read_share;
+    common.neighbour_axis = GROUP_M;
+    common.shared_of = most_shared_bytes;
     int count = 0, together = stages_of_neighbours(fusion, &product, device);
-    for (; count < (together ? KINDS : NEIGHBOURS_KIND); count++) {
-        bool alone = count < NEIGHBOURS_KIND;
-        rules.stages = alone ? STAGES[count] : together;
-        rules.neighbours = alone ? 1 : 2;
-        rules.rule[LEVEL_SHARED][GROUP_N].granule = SLAB_COLUMNS * rules.neighbours;   // whole boxes each
-        rules.variant_name = bulk_family.variants[count];
-        rules.shared_overhead = overhead(MAX_GROUPS, rules.stages);
-        rules.schedule = schedule_of(fusion, &product, &rules.space, rules.stages, alone);
-        variants[count] = rules;
-    }
+    for (; count < ALONE_KINDS; count++)
+        variants[count] = rules_of_kind(&common, fusion, &product, count, STAGES[count]);
+    if (together)
+        variants[count++] = rules_of_kind(&common, fusion, &product, NEIGHBOURS_KIND, together);
+    if (may_share(&product, device))
+        variants[count++] = rules_of_kind(&common, fusion, &product, CLUSTER_KIND, SHARERS_STAGES);
     return count;
 }
 
@@ -194,28 +246,28 @@ static void emit(StrBuf *out, const KernelPlan *plan)
                         });
     Product product;
     product_find(plan->fusion, &product);
-    int neighbours = plan->rules->neighbours;
+    int neighbours = plan->rules->neighbours, cluster = plan->program->cluster;
     strbuf_printf(out,
                   "constexpr Index BATCHES = %" PRId64 ";\n"
-                  "constexpr int NEIGHBOURS = %d, TURNS = %d;   // blocks of a cluster, and tiles that each makes\n"
+                  "constexpr int NEIGHBOURS = %d, SHARERS = %d;   // blocks of a cluster: side by side, and of the "
+                  "same tile\n"
+                  "constexpr int TURNS = %d;   // tiles that each makes\n"
                   "constexpr Index CLUSTERS = %" PRId64 ";\n",
-                  product.group[GROUP_BATCH].extent, neighbours, plan->program->turns,
-                  plan->program->grid / neighbours);
+                  product.group[GROUP_BATCH].extent, neighbours, cluster / neighbours, plan->program->turns,
+                  plan->program->grid / cluster);
 }
 
-/* The stages of both operands, a slab of each warp, and two barriers for each stage. */
 static KernelMemory memory(const KernelPlan *plan)
 {
-    const int64_t *block = plan->program->tile[LEVEL_SHARED].size;
-    int groups = plan->program->threads / plan->rules->tile_threads, stages = plan->rules->stages;
-    int64_t step = (block[GROUP_M] + block[GROUP_N]) * LINE_BYTES;
-    return (KernelMemory){.shared_bytes = stages * step + overhead(groups, stages)};
+    int groups = plan->program->threads / plan->rules->tile_threads;
+    const RTile *block = &plan->program->tile[LEVEL_SHARED];
+    return (KernelMemory){.shared_bytes = shared_bytes(plan->rules, block, groups)};
 }
 
 const Family bulk_family = {
     .name = "bulk",
     .template_path = "templates/bulk.cu",
-    .variants = (const char *const[]){"four stages", "six stages", "eight stages", "neighbours", NULL},
+    .variants = (const char *const[]){"four stages", "six stages", "eight stages", "neighbours", "cluster", NULL},
     .copying_warps = GROUP_WARPS,
     .matches = matches,
     .rules = rules,

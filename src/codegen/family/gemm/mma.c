@@ -159,11 +159,17 @@ bool mma_is_kept(const Fusion *fusion, const Product *product)
 void mma_schedule_end(Schedule *schedule, const Fusion *fusion, const TileSpace *space, ThreadScope scope,
                       DType passed)
 {
-    schedule_exchange(schedule, (Exchange){.ops = schedule_ops(fusion, true),
-                                           .scope = scope,
-                                           .combine = COMBINE_ROWS,
-                                           .value_bytes = (uint8_t)(dtype_info[passed].bits / 8),
-                                           .width = 2});
+    Exchange exchange = {.scope = (uint8_t)scope, .combine = COMBINE_ROWS};
+    mma_schedule_store(schedule, fusion, space, exchange, passed);
+}
+
+void mma_schedule_store(Schedule *schedule, const Fusion *fusion, const TileSpace *space, Exchange exchange,
+                        DType passed)
+{
+    exchange.ops = schedule_ops(fusion, true);
+    exchange.value_bytes = (uint8_t)(dtype_info[passed].bits / 8);
+    exchange.width = 2;
+    schedule_exchange(schedule, exchange);
     schedule_map(schedule, schedule_ops(fusion, false));
     schedule_store(schedule,
                    (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});

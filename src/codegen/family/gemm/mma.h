@@ -57,6 +57,10 @@ TileSpace mma_space(const Fusion *fusion, const DeviceSpec *device, const Produc
 void mma_schedule_end(Schedule *schedule, const Fusion *fusion, const TileSpace *space, ThreadScope scope,
                       DType passed);
 
+/* Of sums that come together in another way. */
+void mma_schedule_store(Schedule *schedule, const Fusion *fusion, const TileSpace *space, Exchange exchange,
+                        DType passed);
+
 /* What kernels have in common where groups of GROUP_WARPS warps multiply what lies in shared memory, in lines
    of 128 bytes along k; their tiles begin at multiples of SHARED_ALIGNMENT bytes there. */
 enum { GROUP_WARPS = 4, MAX_GROUPS = 2, MAX_GROUP_TILE = 256, SHARED_ALIGNMENT = 1024, SLAB_ROWS = 8 };
