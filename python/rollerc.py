@@ -234,7 +234,7 @@ class _Module:
             (ctypes.c_uint64, entry["sizes"]), (ctypes.c_uint64, entry["strides"]), (ctypes.c_uint32, entry["box"]),
             (ctypes.c_uint32, [1] * len(entry["box"])))]
         self.check("cuTensorMapEncodeTiled", ctypes.c_void_p(at), 11 if "tf32" in entry else {8: 0, 16: 1, 32: 2}[entry["bits"]], len(entry["box"]),
-                   ctypes.c_void_p(address), *lists, 0, 3, 3, 0)   # lines of 128 bytes, 256 bytes at once from memory
+                   ctypes.c_void_p(address), *lists, 0, 3, 2, 0)   # lines of 128 bytes, as many at once from memory
         return at, held
 
     def __call__(self, addresses, workspace, stream):

@@ -256,7 +256,7 @@ typedef struct EncodedMap {
 
 static bool encode_map(Gpu *gpu, const GpuMap *map, CudaPointer start, EncodedMap *encoded)
 {
-    enum { LINES_OF_128_BYTES = 3, PROMOTION_256_BYTES = 3 };
+    enum { LINES_OF_128_BYTES = 3, PROMOTION_128_BYTES = 2 };
     static const int types[] = {[1] = 0, [2] = 1, [4] = 2}, tf32 = 11;   // unsigned integers
     static const uint32_t steps[] = {1, 1, 1};
     uint64_t sizes[3], strides[2];
@@ -272,7 +272,7 @@ static bool encode_map(Gpu *gpu, const GpuMap *map, CudaPointer start, EncodedMa
             strides[d] = (uint64_t)map->strides[d];
     }
     TRY(gpu->cuda.describe_tensor(encoded, map->tf32 ? tf32 : types[map->element_bytes], 3, (void *)(uintptr_t)start, sizes, strides, box, steps, 0,
-                                  LINES_OF_128_BYTES, PROMOTION_256_BYTES, 0),
+                                  LINES_OF_128_BYTES, PROMOTION_128_BYTES, 0),
         "cannot describe a tensor for bulk copies");
     return true;
 }

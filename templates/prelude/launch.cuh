@@ -69,9 +69,9 @@ static inline cudaError_t describe_tensor(rollerc::TensorMap *map, const void *s
     for (int d = 0; d < 2; d++)
         apart[d] = static_cast<unsigned long long>(strides[d]);
     const int bits = element_bytes == 1 ? 0 : element_bytes == 2 ? 1 : 2, type = tf32 ? 11 : bits;   // copied as they are
-    const int lines_of_128_bytes = 3, promotion_256_bytes = 3;              // how pieces change places; what L2 reads at once
+    const int lines_of_128_bytes = 3, promotion_128_bytes = 2;   // how pieces change places; what L2 reads at once (tuning-log 92)
     const int error = reinterpret_cast<Encode>(entry)(map, type, 3, const_cast<void *>(start), counts, apart, boxes, steps, 0,
-                                                      lines_of_128_bytes, promotion_256_bytes, 0);
+                                                      lines_of_128_bytes, promotion_128_bytes, 0);
     return error == 0 ? cudaSuccess : cudaErrorInvalidValue;
 #endif
 }
