@@ -169,7 +169,8 @@ __device__ __forceinline__ void load_input(const Tensors &t, Element *Xs, Index 
 // number? What it reads for several words is on its way together: a block of one warp else waits for each.
 __device__ __forceinline__ bool load_filter(const Tensors &t, TapRow (&Fs)[KH + 1], Index channel)
 {
-    constexpr int WORDS = (KH + 1) * TAP_WORDS, EACH = (WORDS + THREADS - 1) / THREADS;   // of a thread
+    constexpr int WORDS = (KH + 1) * TAP_WORDS;
+    constexpr int EACH = (WORDS + THREADS - 1) / THREADS;   // of a thread
     constexpr int TOGETHER = EACH < 8 ? EACH : 8;
     bool found = false;
 #pragma unroll 1
@@ -187,7 +188,7 @@ __device__ __forceinline__ bool load_filter(const Tensors &t, TapRow (&Fs)[KH + 
             UNROLL for (int j = 0; j < 2 * WORD - 1; ++j)
                 found |= (taps[i][j] & EXPONENT) == EXPONENT;
             UNROLL for (int copy = 0; copy < WORD; ++copy)
-                if (WORDS % (TOGETHER * THREADS) == 0 || place < WORDS)
+                if (place < WORDS)
                     Fs[place / TAP_WORDS][copy][place % TAP_WORDS] =
                         taps[i][copy] | (WORD > 1 ? taps[i][copy + WORD - 1] << 16 : 0u);
         }

@@ -158,7 +158,7 @@ __device__ __forceinline__ Tile stage_lines(const Tensors &t, Index outer)
     for (int column = lane; column < COVERED_COLUMNS; column += LANES)
 #pragma unroll 1
         for (int plane = group % PLANES; plane < TO && outer + plane < OUTER; plane += PLANES) {
-            if (THREADS != LANES * PLANES * STEP && group >= PLANES * STEP)
+            if (group >= PLANES * STEP)
                 break;
             const Staged *from =
                 staged_tensor(t) + (outer + plane) * PLANE + FIRST_ROW * COLUMNS + FIRST_COLUMN + column;
@@ -166,7 +166,7 @@ __device__ __forceinline__ Tile stage_lines(const Tensors &t, Index outer)
 #pragma unroll COVERED_ROWS <= 64 ? COVERED_ROWS : 4
             for (int r = 0; r < COVERED_ROWS; r += STEP) {
                 const int row = STEP == 1 ? r : r + group / PLANES;
-                if (COVERED_ROWS % STEP == 0 || row < COVERED_ROWS)
+                if (row < COVERED_ROWS)
                     async_copy_element(to + row * LINE_PITCH, from + row * COLUMNS);
             }
         }
