@@ -46,6 +46,7 @@ constexpr Index BATCHES = 1;
 constexpr int NEIGHBOURS = 2, SHARERS = 1;                    // blocks of a cluster: side by side, and of the same tile
 constexpr int TURNS = 1;                                      // tiles that each makes
 constexpr Index CLUSTERS = 16;
+constexpr bool BACK_M = false, BACK_N = false;                // the last tile lies back, to end where C does
 
 struct OperandA {
     static constexpr bool ALONG_K = true;    // neighbours along k are neighbours in memory
@@ -85,6 +86,7 @@ constexpr bool MOVES_REGISTERS = GROUPS == 2 && WN / 2 * (CHAINS ? 2 : 1) > 96;
 static_assert(BM % WM == 0 && BN % WN == 0 && WM == 64 && WN % SLAB_COLUMNS == 0, "groups of warps cover the block's tile");
 static_assert(BK * BYTES == 128, "a line of an operand in shared memory");
 static_assert(QN == 1 || SHIFTED || N % QN == 0, "rows of C hold whole vectors");
+static_assert((!BACK_M || (M > BM && !SHIFTED)) && (!BACK_N || (N > BN && N % QN == 0 && !SHIFTED)), "it has where to lie");
 static_assert((STEPS - 1) * BK < K && STAGES >= 2, "no step is in vain");
 static_assert(SHARERS == 1 || (SHARERS == 2 && NEIGHBOURS == 1 && TURNS == 1 && STEPS > 1), "both have a step");
 
@@ -116,7 +118,12 @@ template <class Operand, int BR, int PARTS> struct Tile {
     }
 };
 
-using TileA = Tile<OperandA, BM, 1>;
+// Of a tile of A that is the only one, no more rows are copied than there are: of 64 that an instruction multiplies, those behind
+// them are B's, and nobody asks for their products.
+constexpr int ROWS_A = OperandA::ALONG_K && M < BM ? ((int)M + 7) / 8 * 8 : BM;
+static_assert(BM - ROWS_A <= BN, "they lie in the same stage");
+
+using TileA = Tile<OperandA, ROWS_A, 1>;
 using TileB = Tile<OperandB, BN, NEIGHBOURS>;
 
 struct Stage {
@@ -153,9 +160,12 @@ struct Place {
     }
 };
 
-// The tile of C that this block makes in a turn. Of the last turn, which may have fewer, the last blocks make them.
+// The tile of C that this block makes in a turn. Of the last turn, which may have fewer, the last blocks make them. Boxes that go on
+// behind the end of a tensor come slowly: where the last tile lies back instead, it holds elements of its neighbour's, too, which
+// it does not store.
 struct Corner {
-    Index batch, m, n;
+    Index batch, m, n;      // of what it stores
+    Index tile_m, tile_n;   // of the tile
     bool exists;
 
     __device__ __forceinline__ explicit Corner(Index turn)
@@ -170,6 +180,12 @@ struct Corner {
         batch = cluster / ALL;
         m = ((panel + block % (ROWS * BLOCKS_N) % rows) * NEIGHBOURS + rank) * BM;
         n = block % (ROWS * BLOCKS_N) / rows * BN;
+        tile_m = BACK_M ? op_min<Index>(m, M - BM) : m;
+        tile_n = BACK_N ? op_min<Index>(n, N - BN) : n;
+    }
+    __device__ __forceinline__ bool stores(Index row, Index column) const
+    {
+        return (BACK_M ? row >= m : row < M) && (BACK_N ? column >= n : column < N);
     }
 };
 
@@ -192,8 +208,8 @@ __device__ __forceinline__ void copy_operands(const TensorMap *map_a, const Tens
         unsigned long long *full = &ring.full[place.stage];
         mbarrier_expect(full, (int)sizeof(Stage));
         const Index k0 = (steps.first + step) * BK;
-        TileA::fetch(map_a, corner.batch, corner.m, k0, stages[place.stage].a, full);
-        TileB::fetch(map_b, corner.batch, corner.n, k0, stages[place.stage].b, full);
+        TileA::fetch(map_a, corner.batch, corner.tile_m, k0, stages[place.stage].a, full);
+        TileB::fetch(map_b, corner.batch, corner.tile_n, k0, stages[place.stage].b, full);
     }
 }
 
@@ -281,7 +297,8 @@ __device__ __forceinline__ void read_totals(const Kept *row, int column, bool tu
 
 // Some rows of a warp from (m0, n0) on, by way of shared memory so that lanes side by side have columns side by side. `own`: the
 // lane's sums.
-__device__ __forceinline__ void store_rows(const Tensors &t, const Value *own, Slab &slab, Index batch, Index m0, Index n0)
+__device__ __forceinline__ void store_rows(const Tensors &t, const Value *own, Slab &slab, const Corner &corner, Index m0,
+                                           Index n0)
 {
     const int lane = (int)threadIdx.x % WARP;
     UNROLL for (int j = 0; j < SLAB_COLUMNS / 8; ++j)
@@ -293,11 +310,11 @@ __device__ __forceinline__ void store_rows(const Tensors &t, const Value *own, S
     UNROLL_4 for (int v = lane; v < SLAB_PARTS * 8 * SLAB_COLUMNS / QN; v += WARP) {
         const int row = v / (SLAB_COLUMNS / QN), column = v % (SLAB_COLUMNS / QN) * QN;
         const Index m = m0 + row, n = n0 + column;
-        if (m >= M || n >= N)
+        if (!corner.stores(m, n))
             continue;
         Kept total[QN];
         read_totals(slab.at[row], column, lane / 4 % 2, total);
-        finish_vector(t, batch, m, n, total);
+        finish_vector(t, corner.batch, m, n, total);
     }
     warp_sync();
 }
@@ -345,16 +362,16 @@ __device__ __forceinline__ void store_shifted_rows(const Tensors &t, const Value
     warp_sync();
 }
 
-__device__ __forceinline__ void store_tile(const Tensors &t, const Value (&acc)[WN / 2], Slab &slab, Index batch, Index m0,
-                                           Index n0)
+__device__ __forceinline__ void store_tile(const Tensors &t, const Value (&acc)[WN / 2], Slab &slab, const Corner &corner,
+                                           Index m0, Index n0)
 {
     UNROLL for (int part = 0; part < PARTS; part += SLAB_PARTS)
         UNROLL for (int first = 0; first < WN; first += SLAB_COLUMNS) {
             const Value *const own = acc + first / 2 + part * 2;
             if (SHIFTED)
-                store_shifted_rows(t, own, slab, batch, m0 + part * 8, n0 + first);
+                store_shifted_rows(t, own, slab, corner.batch, m0 + part * 8, n0 + first);
             else
-                store_rows(t, own, slab, batch, m0 + part * 8, n0 + first);
+                store_rows(t, own, slab, corner, m0 + part * 8, n0 + first);
         }
 }
 
@@ -408,7 +425,7 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
             multiply(acc, stages, ring, steps, place, group_m, group_n);
             if (SHARERS > 1)
                 add_shared(acc, reinterpret_cast<Shared *>(start + SUMS)[group], sharer);
-            store_tile(t, acc, slab, corner.batch, corner.m + group_m + warp % 4 * 16 + sharer * 8, corner.n + group_n);
+            store_tile(t, acc, slab, corner, corner.tile_m + group_m + warp % 4 * 16 + sharer * 8, corner.tile_n + group_n);
         }
     }
     if (NEIGHBOURS > 1)

@@ -198,6 +198,7 @@ PROGRAMS = [
     (product_of_part(256, 512, 512, "i8", True), PART), (product_of_part(200, 328, 160, "u8", True), PART),
     (product(256, 512, 256, "f64"), GEMM), (product(200, 328, 136, "f64", True), GEMM), (product(100, 91, 77, "f64"), GEMM),
     (product(256, 512, 512, "f16"), NEIGHBOURS), (product(256, 512, 264, "bf16"), NEIGHBOURS),
+    (product(200, 328, 264, "bf16"), NEIGHBOURS), (product(20, 104, 520, "f16"), ["bulk/cluster", "bulk/eight stages"]),
     (product(256, 512, 200, "f16", True), NEIGHBOURS), (skinny(256, 512, 512, "i8", True), NEIGHBOURS), (product_of_part(256, 512, 512, "f16"), PART), (product_of_part(200, 328, 256, "bf16"), PART),
     (filters(9, 32, 7), TOEPLITZ), (filters(17, 24, 31), TOEPLITZ), (filters(5, 72, 9, True, "bf16"), TOEPLITZ),
     (filters(3, 19, 5), TOEPLITZ), (filters(9, 32, 31, dtype="f32"), TOEPLITZ), (filters(5, 72, 9, True, "f32"), TOEPLITZ),

@@ -11,7 +11,7 @@ typedef struct CountWalk {
     const TileRules *rules;
     const DeviceSpec *device;
     const CountedBlock *block;
-    Region region;
+    Region region, loaded;   // of what is stored, of the tiles of inputs
     Counts *counts;
     bool multiplies;     // register tiles share what they read: a product
     int64_t under_way;   // groups of copies
@@ -86,14 +86,28 @@ static int64_t tiles_along(const CountWalk *walk, bool reduction)
     return tiles;
 }
 
+/* The shared tile, without what is cut off. */
+static RTile loaded_tile(const CountWalk *walk)
+{
+    RTile tile = *walk->block->shared;
+    for (int a = 0; a < walk->rules->space.axis_count; a++) {
+        int64_t most = round_up(walk->rules->space.axes[a].extent, 8);
+        if (walk->rules->schedule.cut >> a & 1 && tile.size[a] > most)
+            tile.size[a] = most;
+    }
+    return tile;
+}
+
 /* What the block's threads read of a staged tile, or write one by one. Operands of a product are read by every register tile
    that needs them, behind the last step as often as they are read ahead, and whole tiles of them are written. */
 static int64_t own_bytes(const CountWalk *walk, const DataTile *tile, const Move *move, bool write, int64_t times)
 {
     int axes = walk->rules->space.axis_count;
     int64_t vector = walk->rules->schedule.vector;
-    if (walk->multiplies && write)
-        return times * data_tile_elements(tile, walk->block->shared, axes) * staged_bits(tile) / 8;
+    if (walk->multiplies && write) {
+        RTile loaded = loaded_tile(walk);
+        return times * data_tile_elements(tile, &loaded, axes) * staged_bits(tile) / 8;
+    }
     if (walk->multiplies) {
         return (times * tiles_along(walk, true) + move->ahead) * tiles_along(walk, false) *
                data_tile_elements(tile, walk->block->inner, axes) * staged_bits(tile) / 8;
@@ -174,7 +188,8 @@ static void count_sectors(CountWalk *walk, int index)
 {
     const DataTile *tile = &walk->rules->space.tiles[index];
     bool known = tile->scatter <= 1 && is_picture(walk, tile) && !(tile->output && walk->dealt);
-    add(&walk->counts->sectors[index], known ? region_sectors(&walk->region, tile) : COUNT_UNKNOWN);
+    const Region *region = tile->output ? &walk->region : &walk->loaded;
+    add(&walk->counts->sectors[index], known ? region_sectors(region, tile) : COUNT_UNKNOWN);
 }
 
 static void count_move(CountWalk *walk, const Item *item, int64_t times)
@@ -372,8 +387,8 @@ static void count_rows(CountWalk *walk, const Exchange *exchange)
     walk->dealt = cluster > 1;
 }
 
-/* Rows of the block's tile that exist and fall to it: so many side by side, then as many to the cluster's next
-   block. */
+/* Of the first rows of the block's tile those that fall to it: so many side by side, then as many to the cluster's
+   next block. */
 static int64_t rows_of_share(const CountWalk *walk, int64_t rows, int64_t together)
 {
     int64_t cluster = at_least_1(walk->rules->cluster_blocks), rank = walk->block->last ? cluster - 1 : 0;
@@ -385,9 +400,10 @@ static int64_t rows_of_share(const CountWalk *walk, int64_t rows, int64_t togeth
    All of its own rows go on as those of COMBINE_ROWS. */
 static void count_shares(CountWalk *walk, const Exchange *exchange)
 {
-    int64_t cluster = at_least_1(walk->rules->cluster_blocks);
-    int64_t columns = walk->region.count[columns_axis(walk)];
-    int64_t own = columns ? rows_of_share(walk, points_inside(walk) / columns, exchange->parts) * columns : 0;
+    int64_t cluster = at_least_1(walk->rules->cluster_blocks), together = exchange->parts;
+    int columns = columns_axis(walk), rows = space_last_spatial(&walk->rules->space, columns);
+    int64_t first = walk->region.first[rows] - walk->loaded.first[rows], end = first + walk->region.count[rows];
+    int64_t own = (rows_of_share(walk, end, together) - rows_of_share(walk, first, together)) * walk->region.count[columns];
     int64_t share = (int64_t)rtile_points(&walk->rules->space, walk->block->shared, false) / cluster;
     int64_t left = share * (cluster - 1) * exchange->bytes;
     add_shared(walk, left + own * exchange->value_bytes, left + share * exchange->value_bytes);
@@ -464,7 +480,8 @@ Counts schedule_count(Arena *arena, const TileRules *rules, const DeviceSpec *de
 {
     Counts counts = {0};
     CountWalk walk = {.rules = rules, .device = device, .block = block, .counts = &counts};
-    walk.region = region_of(arena, rules, block);
+    walk.region = region_of(arena, rules, block, false);
+    walk.loaded = region_of(arena, rules, block, true);
     const Schedule *schedule = &rules->schedule;
     for (int i = 0; i < schedule->count; i++)
         walk.multiplies |= schedule->items[i].kind == ITEM_PRODUCT;

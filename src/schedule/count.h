@@ -34,7 +34,9 @@ typedef struct Region {
     const CountedBlock *block;
     int64_t first[MAX_AXES], count[MAX_AXES];   // positions of the block along each axis
 } Region;
-Region region_of(Arena *arena, const TileRules *rules, const CountedBlock *block);
+
+/* Of what it stores, or loads: other positions where tiles lie back. */
+Region region_of(Arena *arena, const TileRules *rules, const CountedBlock *block, bool loaded);
 
 /* It takes no longer than a moment to go through the block's part of the tile. */
 bool region_is_countable(const Region *region, const DataTile *tile);

@@ -27,11 +27,25 @@ static void find_positions(Region *region, int axis)
     region->count[axis] = left < 0 ? 0 : left < size ? left : size;
 }
 
-Region region_of(Arena *arena, const TileRules *rules, const CountedBlock *block)
+/* What it loads of tiles that lie back. */
+static void lie_back(Region *region, int axis)
+{
+    int64_t extent = region->rules->space.axes[axis].extent, size = region->block->shared->size[axis];
+    if (extent < size || !(region->rules->schedule.back >> axis & 1))
+        return;
+    if (region->first[axis] > extent - size)
+        region->first[axis] = extent - size;
+    region->count[axis] = size;
+}
+
+Region region_of(Arena *arena, const TileRules *rules, const CountedBlock *block, bool loaded)
 {
     Region region = {.arena = arena, .rules = rules, .block = block};
-    for (int a = 0; a < rules->space.axis_count; a++)
+    for (int a = 0; a < rules->space.axis_count; a++) {
         find_positions(&region, a);
+        if (loaded)
+            lie_back(&region, a);
+    }
     return region;
 }
 

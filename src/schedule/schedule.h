@@ -125,6 +125,9 @@ typedef struct Schedule {
     int64_t kept;            // elements of a staged tile that is kept as one run; 0: its footprint, with bank padding
     int64_t points;          // of the reduction, where the space has it rounded up to whole tiles; 0: it has not
     int64_t run;             // of these that one block of a cluster has before the next block's follow; 0: a tile's
+    uint32_t back;           // bit a: the last tile along axis a lies back so that it ends where the tensor does: whole tiles
+                             // are loaded, but only what is new is stored
+    uint32_t cut;            // bit a: of the only tile along axis a no more is loaded than there is, in eights
     int vector;              // of rows that begin anywhere: elements of the aligned vectors that hold them; 0: aligned
     int count;
     bool overflows;          // there was no room for all items: it does not say what the kernel does

@@ -46,7 +46,7 @@ const Calibration calibration = {
     .tensor_cores = {.sum_cycles = 40},                       // tuning-log 59
     // tuning-log 59, 56 and 45
     .gemm = {.peak_share = 0.72, .f64_peak_share = 0.95, .shift_instructions = 18},
-    .bulk = {.read_share = 0.6},                              // tuning-log 41
+    .bulk = {.read_share = 0.6, .sum_cycles = 20},            // tuning-log 41 and 93
     .rows =
         {
             .thread_elements = 32,           // tuning-log 19

@@ -52,6 +52,7 @@ typedef struct Calibration {
     struct {
         double read_share;           // TileRules: SMs that ask for the same lines at about the same time
                                      // are served together
+        double sum_cycles;           // TileRules, of neighbours
     } bulk;
     struct {
         int thread_elements;          // of a row, or of a channel

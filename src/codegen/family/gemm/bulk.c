@@ -13,7 +13,7 @@ enum { LINE_BYTES = 128, SLAB_COLUMNS = 64, SLAB_COLUMN_BYTES = 32, SUM_BYTES = 
    the same tile, who each have half of k. */
 static const int STAGES[] = {4, 6, 8};
 enum { ALONE_KINDS = 3, NEIGHBOURS_KIND = ALONE_KINDS, CLUSTER_KIND };
-enum { SHARERS = 2, SHARERS_TILE = 64, SHARERS_STAGES = 8 };
+enum { SHARERS = 2, SHARERS_TILE = 64, FEW_TILES_STAGES = 8 };
 enum { SHARED_ROWS = 8 };   // a lane has sums of two rows, eight apart
 
 // ---- how a factor lies in memory ----
@@ -67,12 +67,34 @@ static bool matches(const Fusion *fusion, const DeviceSpec *device)
 
 // ---- rules ----
 
+/* Boxes that go on behind the end of a tensor come slowly, which counts where every SM has a tile or two and waits for
+   copies; so do those that begin within a line where others do not (tuning-log 93). */
+static uint32_t axes_back(const Fusion *fusion, const Product *product)
+{
+    uint32_t axes = 0;
+    for (int factor = 0; factor < 2 && !mma_is_shifted(fusion, product); factor++) {
+        Lines lines;
+        find_lines(fusion, product, factor, &lines);
+        int group = factor ? GROUP_N : GROUP_M;
+        int64_t piece = mma_piece(product);
+        bool askew = lines.line % (LINE_PIECES * piece) != 0;
+        if (lines.along_k || (askew && product->group[group].extent % piece == 0))
+            axes |= 1u << group;
+    }
+    return axes;
+}
+
 /* One thread asks for boxes as far ahead as there are stages; the products of a step begin when its boxes are
    there. */
 static Schedule schedule_of(const Fusion *fusion, const Product *product, const TileSpace *space, int stages,
                             int kind)
 {
     Schedule schedule = {.pace = PACE_FREE, .order = ORDER_PANELS};
+    if (stages == FEW_TILES_STAGES && kind >= ALONE_KINDS)
+        schedule.back = axes_back(fusion, product);
+    Lines a;
+    find_lines(fusion, product, 0, &a);
+    schedule.cut = a.along_k ? 1u << GROUP_M : 0;
     uint32_t operands = space_inputs(space);
     schedule_barrier(&schedule, kind < ALONE_KINDS ? SCOPE_BLOCK : SCOPE_CLUSTER);
     schedule_role(&schedule, WARPS_COPY);
@@ -122,7 +144,7 @@ static bool is_askew(const Fusion *fusion, const Product *product)
    take long (tuning-log 63). Returns their stages, 0: none. */
 static int stages_of_neighbours(const Fusion *fusion, const Product *product, const DeviceSpec *device)
 {
-    return fills_device(product, device) ? 4 : is_askew(fusion, product) ? 8 : 0;
+    return fills_device(product, device) ? 4 : is_askew(fusion, product) ? FEW_TILES_STAGES : 0;
 }
 
 /* Steps along k. */
@@ -132,14 +154,19 @@ static int64_t steps_of(const Product *product)
 }
 
 /* Two blocks of a tile all find an SM at once. Larger tiles have more sums to pass on than copies to save, and
-   boxes that mostly lie beyond the end of a take longer (tuning-log 91). */
-static bool may_share(const Product *product, const DeviceSpec *device)
+   boxes that lie beyond the end of a take longer, but for those along k, which are cut; of tf32 few rows lose
+   (tuning-log 91 and 93). */
+static bool may_share(const Fusion *fusion, const Product *product, const DeviceSpec *device)
 {
+    Lines a;
+    find_lines(fusion, product, 0, &a);
     double rows = (double)ceil_div(product->group[GROUP_M].extent, SHARERS_TILE);
     double columns = (double)ceil_div(product->group[GROUP_N].extent, SHARERS_TILE);
     double blocks = SHARERS * rows * columns * (double)product->group[GROUP_BATCH].extent;
     return device_most_cluster_blocks(device) >= SHARERS && blocks <= device->sm_count &&
-           steps_of(product) >= SHARERS && 2 * product->group[GROUP_M].extent > SHARERS_TILE;
+           steps_of(product) >= SHARERS &&
+           (product->group[GROUP_M].extent >= SHARERS_TILE ||
+            (a.along_k && mma_element_type(product) != DTYPE_F32));
 }
 
 /* The stages of both operands, a slab of each warp, the sums that sharers leave, two barriers for each stage, and
@@ -168,9 +195,16 @@ static TileRules rules_of_kind(const TileRules *common, const Fusion *fusion, co
     rules.neighbours = kind == NEIGHBOURS_KIND ? 2 : 1;
     rules.rule[LEVEL_SHARED][GROUP_N].granule = SLAB_COLUMNS * rules.neighbours;   // whole boxes each
     rules.schedule = schedule_of(fusion, product, &rules.space, stages, kind);
+    /* One group of 64 x 128 is no later than two side by side of 64 x 64, who both read a and have half as many sums
+       each; but rows that are shifted it stores more slowly (tuning-log 93). */
+    if (kind == NEIGHBOURS_KIND && !mma_is_shifted(fusion, product)) {
+        rules.rule[LEVEL_REGISTER][GROUP_N].granule = SLAB_COLUMNS * rules.neighbours;
+        rules.sum_cycles = calibration.bulk.sum_cycles;
+    }
     if (kind == CLUSTER_KIND) {
         rules.fills_once = false;
         rules.cluster_blocks = SHARERS;
+        rules.sum_cycles /= SHARERS;   // each stores half of a tile
         rules.rule[LEVEL_SHARED][GROUP_M].limit = rules.rule[LEVEL_SHARED][GROUP_N].limit = SHARERS_TILE;
         rules.schedule.run = ceil_div(steps_of(product), SHARERS) * LINE_PIECES * mma_piece(product);
     }
@@ -192,12 +226,19 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
         variants[count] = rules_of_kind(&common, fusion, &product, count, STAGES[count]);
     if (together)
         variants[count++] = rules_of_kind(&common, fusion, &product, NEIGHBOURS_KIND, together);
-    if (may_share(&product, device))
-        variants[count++] = rules_of_kind(&common, fusion, &product, CLUSTER_KIND, SHARERS_STAGES);
+    if (may_share(fusion, &product, device))
+        variants[count++] = rules_of_kind(&common, fusion, &product, CLUSTER_KIND, FEW_TILES_STAGES);
     return count;
 }
 
 // ---- the kernel ----
+
+/* Of the only tile of a no more than there are. */
+static int box_rows(const RTile *block, int factor, int64_t rows)
+{
+    int64_t tile = block->size[factor ? GROUP_N : GROUP_M];
+    return (int)(factor || rows >= tile ? tile : round_up(rows, SLAB_ROWS));
+}
 
 static int maps(const KernelPlan *plan, TensorMap *maps)
 {
@@ -218,7 +259,7 @@ static int maps(const KernelPlan *plan, TensorMap *maps)
             .tf32 = mma_element_type(&product) == DTYPE_F32,
             .sizes = {lines.along_k ? k : rows, count, lines.batch ? product.group[GROUP_BATCH].extent : 1},
             .strides = {lines.line * element_bytes, batch * element_bytes},
-            .box = {line_elements, lines.along_k ? (int)(block->size[group] / boxes) : line_elements, 1},
+            .box = {line_elements, lines.along_k ? box_rows(block, factor, rows) / boxes : line_elements, 1},
         };
     }
     return 2;
@@ -234,6 +275,12 @@ static void emit_operand(StrBuf *out, const Scope *scope, const Product *product
                   "    static constexpr bool BATCHED = %s;   // each batch has its own\n"
                   "};\n",
                   "AB"[factor], lines.along_k ? "true" : "false", lines.batch ? "true" : "false");
+}
+
+static bool lies_back(const KernelPlan *plan, const Product *product, int group)
+{
+    int64_t extent = product->group[group].extent, tile = plan->program->tile[LEVEL_SHARED].size[group];
+    return plan->rules->schedule.back >> group & 1 && extent > tile && extent % tile != 0;
 }
 
 static void emit(StrBuf *out, const KernelPlan *plan)
@@ -255,6 +302,9 @@ static void emit(StrBuf *out, const KernelPlan *plan)
                   "constexpr Index CLUSTERS = %" PRId64 ";\n",
                   product.group[GROUP_BATCH].extent, neighbours, cluster / neighbours, plan->program->turns,
                   plan->program->grid / cluster);
+    strbuf_printf(out, "constexpr bool BACK_M = %s, BACK_N = %s;   // the last tile lies back, to end where C does\n",
+                  lies_back(plan, &product, GROUP_M) ? "true" : "false",
+                  lies_back(plan, &product, GROUP_N) ? "true" : "false");
 }
 
 static KernelMemory memory(const KernelPlan *plan)

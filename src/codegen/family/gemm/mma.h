@@ -61,6 +61,10 @@ void mma_schedule_end(Schedule *schedule, const Fusion *fusion, const TileSpace 
 void mma_schedule_store(Schedule *schedule, const Fusion *fusion, const TileSpace *space, Exchange exchange,
                         DType passed);
 
+/* Rows of C begin within aligned accesses, of elements of 16 bits to which the sum was rounded (kept): they are shifted in
+   shared memory to lie as they do there. */
+bool mma_is_shifted(const Fusion *fusion, const Product *product);
+
 /* What kernels have in common where groups of GROUP_WARPS warps multiply what lies in shared memory, in lines
    of 128 bytes along k; their tiles begin at multiples of SHARED_ALIGNMENT bytes there. */
 enum { GROUP_WARPS = 4, MAX_GROUPS = 2, MAX_GROUP_TILE = 256, SHARED_ALIGNMENT = 1024, SLAB_ROWS = 8 };

@@ -111,12 +111,11 @@ static int columns_of(const Fusion *fusion, const Product *product)
     return columns;
 }
 
-/* Rows of C begin within such accesses: they are shifted in shared memory to lie as they do there. */
-static bool is_shifted(const Fusion *fusion, const Product *product, const MmaBlock *how)
+bool mma_is_shifted(const Fusion *fusion, const Product *product)
 {
     const FusedOp *only = product_only_output(fusion, product);
-    return how->keeps && columns_of(fusion, product) == 1 && only &&
-           dtype_info[only->out->dtype].bits == 16 && mma_is_kept(fusion, product);
+    return columns_of(fusion, product) == 1 && only && dtype_info[only->out->dtype].bits == 16 &&
+           mma_is_kept(fusion, product);
 }
 
 static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *product, int columns,
@@ -150,7 +149,7 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
     strbuf_printf(out, "constexpr int QN = %d;   // columns of C that are one aligned access\n", columns);
     if (how->keeps)
         strbuf_printf(out, "constexpr bool SHIFTED = %s;   // rows of C begin within one\n",
-                      is_shifted(plan->fusion, product, how) ? "true" : "false");
+                      mma_is_shifted(plan->fusion, product) ? "true" : "false");
     strbuf_printf(out, "constexpr Index PANEL = %" PRId64 ";   // rows of blocks that run together\n",
                   plan->program->panel);
 }
@@ -162,7 +161,7 @@ void mma_emit(StrBuf *out, const KernelPlan *plan, const MmaBlock *how)
     Scope scope = {.fusion = plan->fusion, .wide = plan->wide};
     for (int a = 0; a < plan->fusion->axis_count; a++)
         scope.axis[a] = axis_names[a];
-    bool shifted = is_shifted(plan->fusion, &product, how);
+    bool shifted = how->keeps && mma_is_shifted(plan->fusion, &product);
     int columns = shifted ? MAX_VECTOR : columns_of(plan->fusion, &product);
     emit_constants(out, plan, &product, columns, how);
     for (int factor = 0; factor < 2; factor++)
