@@ -70,7 +70,7 @@ HAND = [
     ("Z4 the window of rows does not move", "toeplitz.cu", "taps[(step - j + R) % R]", "taps[j]", 1),
     ("Z6 rows behind the last are stored", "toeplitz.cu", " || (OH % BH != 0 && row >= OH) ||", " ||", 1),
     ("Z7 sums are read before all lanes have left theirs", "toeplitz.cu", "            warp_sync();\n            UNROLL_4", "            UNROLL_4", 1),
-    ("Z8 both copies of the filter are the same", "toeplitz.cu", "Fs[kh][copy][word] = taps[copy] |", "Fs[kh][copy][word] = taps[0] |", 1),
+    ("Z8 both copies of the filter are the same", "toeplitz.cu", "taps[i][copy] | (WORD", "taps[i][0] | (WORD", 1),
     ("Z9 images behind the last are read", "toeplitz.cu", "reached && (IMAGES % BI == 0 || i0 + it.image < IMAGES)", "reached", 1),
     ("Z10 the second piece of a tile is the first again", "toeplitz.cu", "inputs.piece(next, 1)", "inputs.piece(i, 1)", 1),
     ("Z11 all rows are loaded", "toeplitz.cu", "constexpr bool ALL_ROWS = BH >= OH &&", "constexpr bool ALL_ROWS = true || BH >= OH &&", 1),
