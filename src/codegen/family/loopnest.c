@@ -32,6 +32,14 @@ static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *spa
                    (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
 }
 
+/* Few steps go through the same lines, which L1 keeps from one to the next (tuning-log 95). */
+static int64_t steps_together(const Fusion *fusion)
+{
+    enum { FEW = 8 };
+    int64_t steps = reduction_points(fusion);
+    return steps <= FEW ? steps : 1;
+}
+
 static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
     TileRules *rules = &variants[0];
@@ -45,7 +53,8 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     int each = points_per_thread(fusion);
     rules->rule[LEVEL_REGISTER][point] = (AxisRule){each, each};
     rules->rule[LEVEL_SHARED][point] = (AxisRule){each * device->warp_size, (int64_t)each * 512};
-    rules->rule[LEVEL_REGISTER][step] = rules->rule[LEVEL_SHARED][step] = (AxisRule){1, 1};
+    int64_t together = steps_together(fusion);
+    rules->rule[LEVEL_REGISTER][step] = rules->rule[LEVEL_SHARED][step] = (AxisRule){together, together};
     rules->accumulator_bits = 32;
     rules->register_overhead = 32;
     return 1;
