@@ -11,7 +11,7 @@
 //                                               through registers, where it is shifted or gathered.
 //
 // Where there are too few tiles of C for all SMs a cluster of blocks makes each: they take turns at the steps along k, and in the
-// end each adds up some rows of what all have left in their shared memory, in an order that depends on nothing but these constants.
+// end each adds up some rows that all leave in its shared memory, in an order that depends on nothing but these constants.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -226,25 +226,31 @@ template <class Operand, class Tile> struct Fetch<Operand, Tile, false> {
 using TileA = Tile<OperandA, M, BM>;
 using TileB = Tile<OperandB, N, BN>;
 
-// A warp's rows of C on their way from registers to memory: 8 at a time, or all that the cluster's other blocks read.
-constexpr int ROWS = CLUSTER > 1 ? WM : 8;
+// A warp's rows of C on their way from registers to memory: 8 at a time, or of a cluster those that fall to this block, of each
+// block's sums, which it leaves here. Row r falls to block r % CLUSTER.
+constexpr int ROWS = CLUSTER > 1 ? WM : 8, OWN_ROWS = ROWS / CLUSTER;
 struct Slab {
     Value at[ROWS][WN + 8];   // no two lanes of those that write together meet in a bank
 
-    // Those that fall to this block are added up and stored: lanes side by side have columns side by side.
+    __device__ __forceinline__ Value *line_of(int row, int rank)
+    {
+        return CLUSTER > 1 ? cluster_map(this, row % CLUSTER)->at[rank * OWN_ROWS + row / CLUSTER] : at[row];
+    }
+
+    // They are added up and stored: lanes side by side have columns side by side.
     __device__ __forceinline__ void store(const Tensors &t, Index batch, Index m0, Index n0, int part, int rank)
     {
-        UNROLL_4 for (int first = 0; first < ROWS / CLUSTER * WN / QN; first += WARP) {
+        UNROLL_4 for (int first = 0; first < OWN_ROWS * WN / QN; first += WARP) {
             const int v = first + (int)threadIdx.x % WARP, column = v % (WN / QN) * QN;
-            const int row = v / (WN / QN) * CLUSTER + rank;
+            const int line = v / (WN / QN), row = line * CLUSTER + rank;
             const Index m = m0 + (CLUSTER > 1 ? row : part / 2 * 16 + TileA::row_of(part % 2, row)), n = n0 + column;
             if (row >= ROWS || (BATCH % BB && batch >= BATCH) || m >= M || n >= N)
                 continue;
             Value total[QN];
-            load_vector<QN>(CLUSTER > 1 ? cluster_map(this, 0)->at[row] : at[row], column, total);
+            load_vector<QN>(at[line], column, total);
             UNROLL for (int other = 1; other < CLUSTER; ++other) {
                 Value more[QN];
-                load_vector<QN>(cluster_map(this, other)->at[row], column, more);
+                load_vector<QN>(at[other * OWN_ROWS + line], column, more);
                 UNROLL for (int e = 0; e < QN; ++e)
                     total[e] = op_add(total[e], more[e]);
             }
@@ -253,15 +259,17 @@ struct Slab {
     }
 };
 
-static_assert(STAGES * (TileA::ELEMENTS + TileB::ELEMENTS) * (int)sizeof(Element) <= SHARED_BYTES, "all stages fit");
-static_assert(BB * WARPS * (int)sizeof(Slab) <= SHARED_BYTES, "all slabs fit");
+constexpr int STAGED = STAGES * (TileA::ELEMENTS + TileB::ELEMENTS) * (int)sizeof(Element);
+constexpr int SLABS = CLUSTER > 1 ? STAGED : 0;   // when A and B are done with, but other blocks may be so before
+static_assert(STAGED <= SHARED_BYTES, "all stages fit");
+static_assert(SLABS + BB * WARPS * (int)sizeof(Slab) <= SHARED_BYTES, "all slabs fit");
 
 extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
     SHARED(0, Element, As, [STAGES][TileA::ELEMENTS]);
     SHARED(STAGES * TileA::ELEMENTS * (int)sizeof(Element), Element, Bs, [STAGES][TileB::ELEMENTS]);
-    SHARED(0, Slab, slabs, [BB * WARPS]);                      // when A and B are done with
+    SHARED(SLABS, Slab, slabs, [BB * WARPS]);
     Value acc[WM / AM][WN / AN][4] = {};                  // (WM,WN)
     Chains<CHAINS, 4> chains[WM / AM][WN / AN];
     Word a[2][WM / 16][4], b[2][WN / 16][4];              // (WM,AK) and (WN,AK), of this part and the next
@@ -277,6 +285,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
     const int warp_m = (warp - own * WARPS) / WARPS_N * WM, warp_n = warp % WARPS_N * WN;
     const TileA::Reader reader_a(own, warp_m);
     const TileB::Reader reader_b(own, warp_n);
+
+    if (CLUSTER > 1)
+        cluster_arrive();   // has started
 
     // Load: the first steps' tiles, then the registers of the first part.
     Fetch<OperandA, TileA> fetch_a(t);
@@ -345,20 +356,24 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
         UNROLL for (int j = 0; j < WN / AN; ++j)
             chains[i][j].add_to(acc[i][j]);
 
-    // Store: eight rows of each warp at a time by way of shared memory, or all of them where blocks add up theirs.
-    block_sync();
+    // Store: eight rows of each warp at a time by way of shared memory, or all of them to where they are added up.
+    if (CLUSTER > 1)
+        cluster_wait();
+    else
+        block_sync();
     Slab &slab = slabs[warp];
     const int lane = (int)threadIdx.x % WARP;
     UNROLL for (int part = 0; part < WM / 8; ++part) {
         const int row = CLUSTER > 1 ? part / 2 * 16 + TileA::row_of(part % 2, lane / 4) : lane / 4;
+        Value *const line = slab.line_of(row, rank);
         UNROLL for (int j = 0; j < WN / AN; ++j) {
             const Value two[2] = {acc[part / 2][j][part % 2 * 2], acc[part / 2][j][part % 2 * 2 + 1]};
             const int column = j / 2 * 16 + TileB::row_of(j % 2, lane % 4 * 2);
             if constexpr (TileB::PAIRED)
                 UNROLL for (int e = 0; e < 2; ++e)
-                    slab.at[row][column + e * 2] = two[e];
+                    line[column + e * 2] = two[e];
             else
-                move_vector<2>(&slab.at[row][column], two);
+                move_vector<2>(line + column, two);
         }
         if (CLUSTER == 1) {
             warp_sync();
@@ -369,7 +384,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
     if (CLUSTER > 1) {
         cluster_sync();
         slab.store(t, batch + own, m0 + warp_m, n0 + warp_n, 0, rank);
-        cluster_sync();   // none may go while others read what it left
     }
 }
 }   // namespace KERNEL

@@ -105,8 +105,7 @@ static int64_t shared_bytes(const TileRules *rules, const RTile *tile, const RTi
             return INT64_MAX;
         bytes += round_up(ceil_div(bits, 8), 16) * tile_buffers(rules);
     }
-    int64_t sums = (int64_t)rtile_points(space, tile, false) * rules->sums_bytes;
-    return bytes > sums ? bytes : sums;
+    return bytes + (int64_t)rtile_points(space, tile, false) * rules->sums_bytes;
 }
 
 int64_t rtile_footprint(const TileRules *rules, const RTile *tile, const RTile *inner,

@@ -112,7 +112,7 @@ struct TileRules {
     int input_bits;                  // of one input element there; 0: as many as in memory
     int register_overhead;           // addresses, loop counters, … of one thread
     int64_t shared_overhead;         // bytes beyond the staged tiles
-    int64_t sums_bytes;              // for each of a block's sums, if all meet in place of staged tiles
+    int64_t sums_bytes;              // for each of a block's sums, if all meet beside the staged tiles
     int64_t shared_bytes;            // of a block, by the layout of a family that has its own; 0: both of these
     /* The same where it depends on the tiles; or NULL. */
     int64_t (*shared_of)(const TileRules *rules, const RTile *block, const RTile *inner);

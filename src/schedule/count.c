@@ -373,7 +373,7 @@ static int64_t points_inside(const CountWalk *walk)
 }
 
 /* All sums of the block's tile are left, and those that lie inside are read again: of a cluster every block
-   reads those of all, but only of some rows. */
+   reads those of all, but only of some rows, which they left with it. */
 static void count_rows(CountWalk *walk, const Exchange *exchange)
 {
     int64_t cluster = at_least_1(walk->rules->cluster_blocks), rank = walk->block->last ? cluster - 1 : 0;
@@ -383,7 +383,7 @@ static void count_rows(CountWalk *walk, const Exchange *exchange)
     int64_t own = ceil_div(rows - rank, cluster) * columns;
     add_shared(walk, own * cluster * exchange->value_bytes, points * exchange->value_bytes);
     if (exchange->scope == SCOPE_CLUSTER)
-        walk->counts->barriers[SCOPE_CLUSTER] += 2;   // none goes while others read
+        walk->counts->barriers[SCOPE_CLUSTER] += 2;   // before, all have started
     walk->dealt = cluster > 1;
 }
 

@@ -15,6 +15,7 @@ enum {
 enum { MAX_WARP_TILE = 128, MAX_TILE = 256, MAX_THREADS = 256 };
 enum { SLAB_PADDING = 8, LINE_BITS = 1024 };
 enum { LARGE_TILE = 128, CLUSTER_VARIANT = 3, SEVERAL_VARIANT = 4 };
+enum { CLUSTER_STAGES = 8, CLUSTER_K_PARTS = 4 };   // short steps, as there are few (tuning-log 96)
 enum { MAX_PRODUCTS = 4 };   // of a block: it waits for all of them
 
 static bool matches(const Fusion *fusion, const DeviceSpec *device)
@@ -71,7 +72,8 @@ static Schedule schedule_of(const Fusion *fusion, const Product *product, const 
     schedule_wait(&schedule, stages - 2);
     schedule_barrier(&schedule, SCOPE_BLOCK);
     schedule_end(&schedule);
-    schedule_barrier(&schedule, SCOPE_BLOCK);
+    if (cluster == 1)
+        schedule_barrier(&schedule, SCOPE_BLOCK);
     mma_schedule_end(&schedule, fusion, space, cluster > 1 ? SCOPE_CLUSTER : SCOPE_WARP,
                      mma_sum_type(product));
     return schedule;
@@ -98,7 +100,15 @@ static int largest_cluster(const DeviceSpec *device, const Product *product)
     return cluster;
 }
 
-/* Rows of all sums meet in the place of the stages, with padding; every block has a step. */
+/* Each k of the larger factor is a line of its own: short steps read no shorter pieces of it. */
+static bool has_lines_across(const Fusion *fusion, const Product *product)
+{
+    int larger = product->group[GROUP_N].extent > product->group[GROUP_M].extent;
+    return !mma_reading(fusion, product, larger).along_k;
+}
+
+/* Rows of all sums meet beside the stages, which other blocks may still need, with padding; every block has a
+   step. */
 static TileRules in_cluster(const TileRules *alone, const Fusion *fusion, const Product *product, int cluster)
 {
     TileRules rules = *alone;
@@ -106,6 +116,10 @@ static TileRules in_cluster(const TileRules *alone, const Fusion *fusion, const 
     rules.variant_name = gemm_family.variants[CLUSTER_VARIANT];
     rules.cluster_blocks = cluster;
     rules.sums_bytes = mma_value_bytes(product) * 3 / 2;
+    if (rules.stages > 2 && has_lines_across(fusion, product)) {
+        rules.stages = CLUSTER_STAGES;
+        k->limit = k->limit * CLUSTER_K_PARTS / MAX_K_PARTS;
+    }
     rules.schedule = schedule_of(fusion, product, &rules.space, rules.stages, cluster);
     while (k->limit > k->granule && k->limit > product->group[GROUP_K].extent / cluster)
         k->limit /= 2;
@@ -206,7 +220,7 @@ static int64_t pitch_of(int64_t pieces)
     return pieces > 4 ? round_up(pieces, 8) : pieces > 2 ? 4 : 2;
 }
 
-/* The stages of both operands, then in the same place a slab of each warp's tile. */
+/* The stages of both operands, then in the same place a slab of each warp's tile, or of a cluster beside them. */
 static KernelMemory memory(const KernelPlan *plan)
 {
     Product product;
@@ -223,7 +237,8 @@ static KernelMemory memory(const KernelPlan *plan)
     int64_t rows = plan->program->cluster > 1 ? warp[GROUP_M] : SLAB_ROWS;
     int64_t stages = plan->rules->stages * bytes;
     int64_t slabs = warps * rows * (warp[GROUP_N] + SLAB_PADDING) * mma_value_bytes(&product);
-    return (KernelMemory){.shared_bytes = stages > slabs ? stages : slabs};
+    int64_t most = stages > slabs ? stages : slabs;
+    return (KernelMemory){.shared_bytes = plan->program->cluster > 1 ? stages + slabs : most};
 }
 
 const Family gemm_family = {
