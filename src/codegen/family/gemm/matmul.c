@@ -7,7 +7,9 @@
 #include "rprogram/cost/calibration.h"
 #include "rtile/space.h"
 
-enum { ACCESS_BYTES = 16, MAX_TILE = 256, MAX_REGISTER_TILE = 16, MAX_K_STEP = 32, MAX_PRODUCTS = 64 };
+enum { ACCESS_BYTES = 16, MAX_TILE = 256, MAX_REGISTER_TILE = 16, MAX_PRODUCTS = 64 };
+/* Steps along k: at most, where there are many tiles, and if two are all (tuning-log 97). */
+enum { MIN_K_STEP = 8, MAX_K_STEP = 32, MANY_K_STEP = 16, HALF_K_STEP = 24, LARGE_TILE = 8 * 8 };
 /* Where steps are copied ahead (tuning-log 54): tiles of so many threads, two warps of a scheduler; across what is copied, across
    the other factor, and along k, which is unrolled. */
 enum { AHEAD_THREADS = 256, AHEAD_WIDE = 256, AHEAD_NARROW = 128, AHEAD_K_STEP = 16, AHEAD_REGISTERS = 8 };
@@ -184,6 +186,15 @@ static TileRules in_three_stages(const TileRules *tiled, const Fusion *fusion, c
     return rules;
 }
 
+/* Where tiles wait for SMs short steps leave shared memory for more of them at once; but between two steps nobody waits. */
+static int64_t longest_step(const Product *product, const DeviceSpec *device)
+{
+    int64_t half = ceil_div(product->group[GROUP_K].extent, 2);
+    if (!fills_sms(product, device, LARGE_TILE))
+        return MAX_K_STEP;
+    return half > MANY_K_STEP && half <= HALF_K_STEP ? HALF_K_STEP : MANY_K_STEP;
+}
+
 static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
     Product product;
@@ -204,7 +215,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     AxisRule none = {1, 1};
     rules->rule[LEVEL_REGISTER][GROUP_BATCH] = rules->rule[LEVEL_SHARED][GROUP_BATCH] = none;
     rules->rule[LEVEL_REGISTER][GROUP_K] = none;
-    rules->rule[LEVEL_SHARED][GROUP_K] = (AxisRule){8, MAX_K_STEP};
+    rules->rule[LEVEL_SHARED][GROUP_K] = (AxisRule){MIN_K_STEP, longest_step(&product, device)};
     int64_t vector = shared_vector(fusion);
     bool fills = fills_sms(&product, device, vector * vector);
     for (int g = GROUP_M; g <= GROUP_N; g++) {
