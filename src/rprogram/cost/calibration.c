@@ -31,14 +31,14 @@ const Calibration calibration = {
                   .element_instructions = 0.7,
                   .output_instructions = 30},
     // tuning-log 70
-    .element_in_same_bank = 1.3,   // tuning-log 94
+    .element_in_same_bank = 1.3,   // tuning-log 99
     .strip = {.threads = 128,
               .step_instructions = 16,
               .element_instructions = 1.5,
               .output_instructions = 2,
               .step_knee = 3,
               .tail_share = 0.3,
-              .wide_tail_share = 0.52},   // tuning-log 94
+              .wide_tail_share = 0.52},   // tuning-log 99
     .few_warps_share = 0.7,   // tuning-log 74
     .depthwise_copy_instructions = 24,
     .matmul = {.streamed_elements = 1 << 20},                 // tuning-log 38

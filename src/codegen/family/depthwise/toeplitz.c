@@ -17,7 +17,7 @@ enum {
     MAX_EACH = 4,     // rows of outputs that share a row of the input
     MAX_TAPS = 64,    // fragments of rows of the filter that it holds
     MAX_IMAGES = 64,
-    MAX_THREADS = 128,   // with two blocks on an SM all load, then all multiply: 44 us instead of 38 (tuning-log 93)
+    MAX_THREADS = 128,   // with two blocks on an SM all load, then all multiply: 44 us instead of 38 (tuning-log 98)
     MANY_GROUPS = 4,     // of rows of a warp's tile
     MAX_ROWS = 1 << 14   // of a block
 };

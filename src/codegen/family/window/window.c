@@ -9,7 +9,7 @@
 enum {
     MAX_TAPS = 4096,            // points of a window; beyond, threads had better share them
     MAX_KEPT_TAPS = 81,         // that a thread keeps in registers: 9 x 9
-    MANY_TAPS = 25,             // that pay for a copy of each element: 3 x 3 take up to a sixth longer (tuning-log 94)
+    MANY_TAPS = 25,             // that pay for a copy of each element: 3 x 3 take up to a sixth longer (tuning-log 99)
     MAX_KEPT_ELEMENTS = 2048,   // that their windows cover: 3 taps of `h + 1000*r` cover 2001 for one output
     RUN = 32,   // outputs of a block along a longer line: neighbouring threads read neighbouring memory
     WHOLE_LINE = 256   // outputs of a line that a block does not cut
