@@ -66,7 +66,7 @@ static Pattern pattern_of(const Walk *walk, const Access *access)
 static bool is_padded(const Walk *walk, const Access *access)
 {
     int64_t bits = walk->vector * (int64_t)dtype_info[access->tensor->dtype].bits;
-    return walk->padded && access_offset(access).coef[walk->axis] == 1 &&
+    return walk->padded && walk->axis >= 0 && access_offset(access).coef[walk->axis] == 1 &&
            walk->fusion->axes[walk->axis].extent % walk->vector == 0 && bits % (8 * ACCESS_BYTES) == 0;
 }
 

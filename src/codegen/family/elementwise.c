@@ -241,12 +241,12 @@ static void emit_load_point(StrBuf *out, const Scope *scope, const Reads *reads)
 /* Positions of a point. Vectors that stay in their rows have the same but for the last axis. */
 static void emit_point_positions(StrBuf *out, const Scope *scope, const Reads *reads, uint32_t used)
 {
-    int last = scope->fusion->spatial_count - 1;
-    int64_t row = scope->fusion->axes[last].extent;
+    int axes = scope->fusion->spatial_count, last = axes - 1;
     if (!reads_have(reads, PATTERN_PADDED)) {
-        emit_used_positions(out, "    ", "point", scope, 0, last + 1, used);
+        emit_used_positions(out, "    ", "point", scope, 0, axes, used);
         return;
     }
+    int64_t row = scope->fusion->axes[last].extent;
     strbuf_puts(out, "    const Index first = point - e;   // of the vector, which stays in its row\n");
     emit_used_positions(out, "    ", "first", scope, 0, last + 1, used & ~(1u << last));
     if (used >> last & 1)

@@ -36,7 +36,7 @@ typedef struct Calibration {
         int threads;   // of a block
         double step_instructions;   // of a thread for a row of the input, beside its elements
         double element_instructions, output_instructions, step_knee, tail_share;   // TileRules;
-        double wide_tail_share;   // of filters over elements of 32 bits and more
+        double wide_tail_share;   // over lines of 32 bits and more an element
     } strip;
     struct {
         int streamed_elements;       // of the large factor of a product of few rows: no tiles from there on

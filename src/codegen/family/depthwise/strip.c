@@ -173,16 +173,16 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     Depthwise shape;
     direct_find(fusion, &shape);
     StripWay way = find_way(fusion, &shape);
-    int bits = dtype_info[factor_access(shape.x)->tensor->dtype].bits;
     if (reads_in_parts(&shape, &way))
         return 0;
+    bool narrow = way.channels_last || dtype_info[factor_access(shape.x)->tensor->dtype].bits <= 16;
     TileRules rules = {
         .space = space_new(fusion, device),
         .variant_name = strip_family.variants[way.channels_last],
         .stages = 1,
         .most_threads = calibration.strip.threads,
         .ragged_warps = true,
-        .tail_share = bits > 16 ? calibration.strip.wide_tail_share : calibration.strip.tail_share,
+        .tail_share = narrow ? calibration.strip.tail_share : calibration.strip.wide_tail_share,
         .input_buffers = 1,
         .input_registers = 1,   // those of a row are counted beside, as sums are
         .step_knee = calibration.strip.step_knee,
