@@ -15,6 +15,10 @@
 // Neighbouring threads read each other's columns besides, which L1 has then. Threads share nothing and never
 // wait for each other, so that some load while others multiply. Zeros outside of the image are multiplied,
 // too: to leave rows out would take a branch for each, beyond which nothing is asked for ahead.
+//
+// With KNOWN_ENDS the first and the last rows of the input have code of their own, which multiplies the rows
+// of the filter alone that lead to the strip: 32 rows of outputs under 5 x 5 taps take 160 rows of taps, not
+// 36 times 5.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -69,6 +73,12 @@ constexpr int REACH = (WIDTH - 1) * ALONG_STEP + (ALONG_TAPS - 1) * ALONG_DILATI
 // After CYCLE rows the sums lie in the same registers again, and after ROUND rows the rows that come, too.
 constexpr int OPEN = LAST_TAP / DOWN_STEP + 1, CYCLE = OPEN * DOWN_STEP;
 constexpr int ROUND = (AHEAD + CYCLE - 1) / CYCLE * CYCLE;
+// Threads with several channels and many taps multiply most of the time; others wait for memory, and longer
+// code makes them slower. Between WHOLE and WHOLE_END no tap leads above the strip or below it.
+constexpr bool KNOWN_ENDS = CHANNELS_LAST && LANES > 1 && DOWN_TAPS * ALONG_TAPS >= 25;
+constexpr int WITHIN = (HEIGHT - 1) * DOWN_STEP + 1;
+constexpr int WHOLE = KNOWN_ENDS ? LAST_TAP : 0;
+constexpr int WHOLE_END = !KNOWN_ENDS ? STEPS : WITHIN > WHOLE ? WITHIN : WHOLE;
 
 constexpr int STRIPS = TB * (TC / LANES) * (BD / HEIGHT) * (BA / WIDTH);   // of a block
 
@@ -111,14 +121,14 @@ struct Filter {
 struct Sums {
     A at[OPEN][WIDTH * LANES];
 
-    // What the row of step `step` of a cycle adds to each row of outputs.
+    // What the input's row of a step adds to each row of outputs.
     __device__ __forceinline__ void add(const A (&x)[REACH * LANES], const Filter &filter, int step)
     {
         UNROLL for (int k = 0; k < DOWN_TAPS; ++k) {
-            const int above = step + CYCLE - k * DOWN_DILATION;
-            if (above % DOWN_STEP != 0)
+            const int row = step - k * DOWN_DILATION;
+            if (row % DOWN_STEP != 0 || (KNOWN_ENDS && (row < 0 || row / DOWN_STEP >= HEIGHT)))
                 continue;
-            A(&sums)[WIDTH * LANES] = at[above / DOWN_STEP % OPEN];
+            A(&sums)[WIDTH * LANES] = at[row / DOWN_STEP % OPEN];
             UNROLL for (int i = 0; i < WIDTH * LANES; ++i) {
                 const int j = i / LANES, e = i % LANES;
                 if (k == 0)
@@ -169,20 +179,29 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS_PER_SM) ENTRY(P
 
     // ---- compute ----
     Sums sums = {};
+    // `like`, which the compiler knows, is a step with the same registers and rows of taps.
+    const auto go = [&](int step, int like) __attribute__((always_inline)) {
+        const int slot = like % ROUND, next = step + AHEAD, past = like - LAST_TAP;
+        A x[REACH * LANES];
+        rows[slot].widen_to(x);
+        rows[(slot + AHEAD) % ROUND].load(first + next * ROW_STRIDE, first_column,
+                                          next < STEPS && inside(first_row + next, ROWS));
+        sums.add(x, filter, like);
+        const int down = strip.down + (step - LAST_TAP) / DOWN_STEP;
+        if (past % DOWN_STEP == 0 && (KNOWN_ENDS ? past >= 0 : step >= LAST_TAP) &&
+            (DOWN % HEIGHT == 0 || down < DOWN))
+            store_row(t, strip, down, sums.at[past / DOWN_STEP % OPEN]);
+    };
+    UNROLL for (int step = 0; step < WHOLE; ++step)
+        go(step, step);
 #pragma unroll 1
-    for (int round = 0; round < STEPS; round += ROUND)
+    for (int round = WHOLE; round < WHOLE_END; round += ROUND)
         UNROLL for (int i = 0; i < ROUND; ++i) {
-            const int step = round + i, next = step + AHEAD;
-            if (STEPS % ROUND != 0 && step >= STEPS)
+            if ((WHOLE_END - WHOLE) % ROUND != 0 && round + i >= WHOLE_END)
                 break;
-            A x[REACH * LANES];
-            rows[i].widen_to(x);
-            rows[(i + AHEAD) % ROUND].load(first + next * ROW_STRIDE, first_column,
-                                           next < STEPS && inside(first_row + next, ROWS));
-            sums.add(x, filter, i % CYCLE);
-            const int past = i + CYCLE - LAST_TAP, down = strip.down + (step - LAST_TAP) / DOWN_STEP;
-            if (past % DOWN_STEP == 0 && step >= LAST_TAP && (DOWN % HEIGHT == 0 || down < DOWN))
-                store_row(t, strip, down, sums.at[past / DOWN_STEP % OPEN]);
+            go(round + i, KNOWN_ENDS ? WHOLE + i : ROUND + i);
         }
+    UNROLL for (int step = WHOLE_END; step < STEPS; ++step)
+        go(step, step);
 }
 }   // namespace KERNEL

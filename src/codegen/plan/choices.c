@@ -24,6 +24,7 @@ enum {
 
 static const double EQUAL_TIMES = 1e-4;   // a share: the model sees no difference
 static const double FAR_SLOWER = 8;       // times the best: no error of the model turns that round
+static const double PAST_THE_BEST = 1.25;   // times the best: with more parts still a reduction only takes longer
 static const double MORE_THAN_ONCE = 1.25;   // times what every tensor takes once; a second pass over the largest takes more
 
 static bool comes_before(const Choice *left, const Choice *right)
@@ -169,13 +170,14 @@ static const TensorOp **partial_definition(Arena *arena, const Choice *before, c
     return list;
 }
 
-/* `only`: whose kernels may make the parts; NULL: anyone's. */
-static void add_split(Planner *planner, ChoiceList *list, const Choice *before, const Fusion *fusion, int64_t parts,
-                      const Family *only)
+/* `only`: whose kernels may make the parts; NULL: anyone's. Returns what the best one takes. */
+static double add_split(Planner *planner, ChoiceList *list, const Choice *before, const Fusion *fusion,
+                        int64_t parts, const Family *only)
 {
     FusionPair *pair = fusion_split(planner->arena, fusion, parts);
+    double best_us = INFINITY;
     if (!pair)
-        return;
+        return best_us;
     ChoiceList first = best_of(planner, before->copies ? tensor_core_launches : single_launches,
                                pair->partial, PARTIAL_KEPT),
                second = best_of(planner, single_launches, pair->final, 1);
@@ -186,8 +188,11 @@ static void add_split(Planner *planner, ChoiceList *list, const Choice *before, 
         if (only && first.choices[i]->launches[0].family != only)
             continue;
         Choice choice = choice_extend(planner, split, first.choices[i]);
-        add_choice(planner, list, choice_extend(planner, choice, second.choices[0]));
+        choice = choice_extend(planner, choice, second.choices[0]);
+        best_us = fmin(best_us, choice.time_us);
+        add_choice(planner, list, choice);
     }
+    return best_us;
 }
 
 /* Outputs that share what they read, and far more terms of each: a block that makes them all over a part of the terms reuses
@@ -250,11 +255,17 @@ static void add_splits(Planner *planner, ChoiceList *list, const Choice *before,
     if (deep)
         idle = 2 * planner->device->sm_count;   // a block for each part: its outputs share what it reads
     bool short_of_blocks = (packed || best->family->tiles_both) && best->program.perf.waves < FEW_WAVES;
+    double best_us = before->time_us + best->program.perf.time_us;
     for (int64_t parts = 2; parts <= MAX_PARTS; parts *= 2) {
         bool of_all = employs(parts, idle) || (short_of_blocks && parts <= PRODUCT_PARTS);
-        if (of_all || (spread && employs(parts, idle_sms(planner, spread))))
+        if (!of_all && !(spread && employs(parts, idle_sms(planner, spread))))
+            continue;
+        double time_us =
             add_split(planner, list, before, fusion, deep || packed ? fusion_even_parts(fusion, parts) : parts,
                       of_all ? NULL : spread->family);
+        if (isfinite(time_us) && time_us > PAST_THE_BEST * best_us)
+            break;
+        best_us = fmin(best_us, time_us);
     }
 }
 
