@@ -18,7 +18,7 @@
 //
 // With KNOWN_ENDS the first and the last rows of the input have code of their own, which multiplies the rows
 // of the filter alone that lead to the strip: 32 rows of outputs under 5 x 5 taps take 160 rows of taps, not
-// 36 times 5.
+// 36 times 5. Those outside of an image of one strip are known to be zeros there.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -73,12 +73,14 @@ constexpr int REACH = (WIDTH - 1) * ALONG_STEP + (ALONG_TAPS - 1) * ALONG_DILATI
 // After CYCLE rows the sums lie in the same registers again, and after ROUND rows the rows that come, too.
 constexpr int OPEN = LAST_TAP / DOWN_STEP + 1, CYCLE = OPEN * DOWN_STEP;
 constexpr int ROUND = (AHEAD + CYCLE - 1) / CYCLE * CYCLE;
-// Threads with several channels and many taps multiply most of the time; others wait for memory, and longer
-// code makes them slower. Between WHOLE and WHOLE_END no tap leads above the strip or below it.
-constexpr bool KNOWN_ENDS = CHANNELS_LAST && LANES > 1 && DOWN_TAPS * ALONG_TAPS >= 25;
-constexpr int WITHIN = (HEIGHT - 1) * DOWN_STEP + 1;
+// Threads with many taps multiply most of the time; others, and those that read single elements, wait for
+// memory, and longer code makes them slower.
+constexpr bool KNOWN_ENDS = DOWN_TAPS * ALONG_TAPS >= 25 && (CHANNELS_LAST || PIECE > 1);
+// From WHOLE on the same code serves each round, which with known ends no tap leaves the strip from; steps
+// before and behind have their own.
 constexpr int WHOLE = KNOWN_ENDS ? LAST_TAP : 0;
-constexpr int WHOLE_END = !KNOWN_ENDS ? STEPS : WITHIN > WHOLE ? WITHIN : WHOLE;
+constexpr int WITHIN = KNOWN_ENDS ? (HEIGHT - 1) * DOWN_STEP + 1 : STEPS;
+constexpr int WHOLE_END = WITHIN > WHOLE ? WHOLE + (WITHIN - WHOLE) / ROUND * ROUND : WHOLE;
 
 constexpr int STRIPS = TB * (TC / LANES) * (BD / HEIGHT) * (BA / WIDTH);   // of a block
 
@@ -121,14 +123,20 @@ struct Filter {
 struct Sums {
     A at[OPEN][WIDTH * LANES];
 
+    // The row of outputs that row `k` of the taps leads to from a step's row of the input; none: -1.
+    static __device__ __forceinline__ int output_row(int step, int k)
+    {
+        const int row = step - k * DOWN_DILATION, down = row / DOWN_STEP;
+        return row % DOWN_STEP != 0 || (KNOWN_ENDS && (row < 0 || down >= HEIGHT)) ? -1 : down;
+    }
     // What the input's row of a step adds to each row of outputs.
     __device__ __forceinline__ void add(const A (&x)[REACH * LANES], const Filter &filter, int step)
     {
         UNROLL for (int k = 0; k < DOWN_TAPS; ++k) {
-            const int row = step - k * DOWN_DILATION;
-            if (row % DOWN_STEP != 0 || (KNOWN_ENDS && (row < 0 || row / DOWN_STEP >= HEIGHT)))
+            const int row = output_row(step, k);
+            if (row < 0)
                 continue;
-            A(&sums)[WIDTH * LANES] = at[row / DOWN_STEP % OPEN];
+            A(&sums)[WIDTH * LANES] = at[row % OPEN];
             UNROLL for (int i = 0; i < WIDTH * LANES; ++i) {
                 const int j = i / LANES, e = i % LANES;
                 if (k == 0)
@@ -136,6 +144,21 @@ struct Sums {
                 UNROLL for (int l = 0; l < ALONG_TAPS; ++l)
                     sums[i] += x[(j * ALONG_STEP + l * ALONG_DILATION) * LANES + e] * filter.tap[k][l][e];
             }
+        }
+    }
+    // What a row of zeros adds, the same to all of a row of outputs: not 0 where a tap is infinite.
+    __device__ __forceinline__ void add_zeros(const Filter &filter, int step)
+    {
+        UNROLL for (int k = 0; k < DOWN_TAPS; ++k) {
+            const int row = output_row(step, k);
+            if (row < 0)
+                continue;
+            A zeros[LANES] = {};
+            UNROLL for (int l = 0; l < ALONG_TAPS; ++l)
+                UNROLL for (int e = 0; e < LANES; ++e)
+                    zeros[e] += 0 * filter.tap[k][l][e];
+            UNROLL for (int i = 0; i < WIDTH * LANES; ++i)
+                at[row % OPEN][i] = (k == 0 ? 0 : at[row % OPEN][i]) + zeros[i % LANES];
         }
     }
 };
@@ -179,29 +202,33 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS_PER_SM) ENTRY(P
 
     // ---- compute ----
     Sums sums = {};
-    // `like`, which the compiler knows, is a step with the same registers and rows of taps.
-    const auto go = [&](int step, int like) __attribute__((always_inline)) {
+    // The compiler knows `like`: a step with the same registers and rows of taps.
+    const auto go = [&](int step, int like, bool zeros) __attribute__((always_inline)) {
         const int slot = like % ROUND, next = step + AHEAD, past = like - LAST_TAP;
         A x[REACH * LANES];
         rows[slot].widen_to(x);
         rows[(slot + AHEAD) % ROUND].load(first + next * ROW_STRIDE, first_column,
                                           next < STEPS && inside(first_row + next, ROWS));
-        sums.add(x, filter, like);
+        if (zeros)
+            sums.add_zeros(filter, like);
+        else
+            sums.add(x, filter, like);
         const int down = strip.down + (step - LAST_TAP) / DOWN_STEP;
         if (past % DOWN_STEP == 0 && (KNOWN_ENDS ? past >= 0 : step >= LAST_TAP) &&
             (DOWN % HEIGHT == 0 || down < DOWN))
             store_row(t, strip, down, sums.at[past / DOWN_STEP % OPEN]);
     };
+    const auto go_at_end = [&](int step) __attribute__((always_inline)) {
+        const bool zeros = KNOWN_ENDS && HEIGHT >= DOWN && !inside(step + DOWN_OFFSET, ROWS);
+        go(step, KNOWN_ENDS ? step : ROUND + step, zeros);
+    };
     UNROLL for (int step = 0; step < WHOLE; ++step)
-        go(step, step);
+        go_at_end(step);
 #pragma unroll 1
     for (int round = WHOLE; round < WHOLE_END; round += ROUND)
-        UNROLL for (int i = 0; i < ROUND; ++i) {
-            if ((WHOLE_END - WHOLE) % ROUND != 0 && round + i >= WHOLE_END)
-                break;
-            go(round + i, KNOWN_ENDS ? WHOLE + i : ROUND + i);
-        }
+        UNROLL for (int i = 0; i < ROUND; ++i)
+            go(round + i, KNOWN_ENDS ? WHOLE + i : ROUND + i, false);
     UNROLL for (int step = WHOLE_END; step < STEPS; ++step)
-        go(step, step);
+        go_at_end(step);
 }
 }   // namespace KERNEL
