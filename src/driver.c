@@ -151,13 +151,14 @@ static void try_candidates(Arena *arena, const Options *opt, const CodegenReques
     JitOptions how = {.arch = base->device->arch, .jobs = opt->jobs};
     if (compiled && opt->cache)
         how.cache = jit_cache_open(arena, opt->cache, opt->cache_bytes);
+    JitRequest beside = profile_helpers();
+    const JitResult *helpers = NULL;
     if (compiled) {
-        candidates_compile(arena, list, &how, opt->profile);
+        helpers = candidates_compile(arena, list, &how, opt->profile, opt->profile ? &beside : NULL);
         stopwatch_lap(watch, "compile", "%d candidates", count);
     }
     if (opt->profile) {
-        profile(arena, base->program, base->device, &how, &(ProfileOptions){opt->math, opt->hang_after},
-                list);
+        profile(arena, base->program, base->device, helpers, &(ProfileOptions){opt->math, opt->hang_after}, list);
         stopwatch_lap(watch, "profile", "%d candidates on a %s", count, list->gpu);
     }
     candidates_sort(list);

@@ -79,14 +79,9 @@ void profile_find_gpu(Arena *arena, const DeviceSpec *device, bool force, Candid
 
 // ---- the helper kernels ----
 
-static const unsigned char *compile_helpers(Arena *arena, const JitOptions *how)
+JitRequest profile_helpers(void)
 {
-    JitRequest request = {embedded_find("src/hal/gpu/helpers.cu")->text, "helpers.cu"};
-    JitResult *result = NEW(arena, JitResult);
-    jit_compile(arena, &request, 1, how, result);
-    if (result->status != JIT_DONE)
-        fatal(EXIT_MACHINE, "cannot compile the profiler's own kernels: %s", result->reason);
-    return result->cubin;
+    return (JitRequest){embedded_find("src/hal/gpu/helpers.cu")->text, "helpers.cu"};
 }
 
 // ---- candidates ----
@@ -158,9 +153,11 @@ static void take_slot(Arena *arena, Candidate *candidate, const ProfileSlot *slo
     *candidate->measured = slot->measurement;
 }
 
-void profile(Arena *arena, const Program *program, const DeviceSpec *device, const JitOptions *how,
+void profile(Arena *arena, const Program *program, const DeviceSpec *device, const JitResult *helpers,
              const ProfileOptions *options, CandidateList *list)
 {
+    if (helpers->status != JIT_DONE)
+        fatal(EXIT_MACHINE, "cannot compile the profiler's own kernels: %s", helpers->reason);
     size_t bytes = sizeof(ProfileBoard) + (size_t)list->count * sizeof(ProfileSlot);
     ProfileBoard *board = worker_share(bytes);
     if (!board)
@@ -168,7 +165,7 @@ void profile(Arena *arena, const Program *program, const DeviceSpec *device, con
     ProfileTask task = {
         .list = list,
         .reference = profile_reference(arena, program, options->math),
-        .helpers = compile_helpers(arena, how),
+        .helpers = helpers->cubin,
         .l2_bytes = device->l2_bytes,
         .gpu = list->gpu_ordinal,
         .board = board,

@@ -13,7 +13,10 @@ typedef struct ProfileOptions {
    another kind will do if `force`. */
 void profile_find_gpu(Arena *arena, const DeviceSpec *device, bool force, CandidateList *list);
 
+/* The text of its own kernels, to be compiled with those of the candidates. */
+JitRequest profile_helpers(void);
+
 /* Checks and times all candidates that were compiled; what fails gets its status and reason, and the others
-   go on. Its own kernels are compiled as `how` says. */
-void profile(Arena *arena, const Program *program, const DeviceSpec *device, const JitOptions *how,
+   go on. `helpers`: what became of its own kernels. */
+void profile(Arena *arena, const Program *program, const DeviceSpec *device, const JitResult *helpers,
              const ProfileOptions *options, CandidateList *list);

@@ -11,7 +11,7 @@ enum {
     DIMENSION_CHOICES = 4   // first, last, or (twice as often) any
 };
 
-static const double SECONDS = 0.4;   // of the reference, for one output and class; one batch at least
+static const double SECONDS = 0.2;   // of the reference, for one output and class; one batch at least
 
 static const char *const input_class_name[INPUT_CLASSES] = {"random real inputs", "random whole-number inputs"};
 

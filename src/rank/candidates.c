@@ -42,6 +42,8 @@ typedef struct Compilation {
 static void report_compiled(void *context, int index, const JitResult *result)
 {
     Compilation *compilation = context;
+    if (index == compilation->count)   // the text beside them
+        return;
     compilation->done++;
     if (!compilation->progress || result->status == JIT_MACHINE)
         return;
@@ -60,12 +62,13 @@ static void take_result(Candidate *candidate, JitResult *result)
     candidate->reason = result->reason;
 }
 
-void candidates_compile(Arena *arena, CandidateList *list, const JitOptions *how, bool progress)
+const JitResult *candidates_compile(Arena *arena, CandidateList *list, const JitOptions *how, bool progress,
+                                    const JitRequest *beside)
 {
     Compilation compilation = {.candidates = NEW_ARRAY(arena, Candidate *, list->count),
                                .progress = progress};
-    JitRequest *requests = NEW_ARRAY(arena, JitRequest, list->count);
-    JitResult *results = NEW_ARRAY(arena, JitResult, list->count);
+    JitRequest *requests = NEW_ARRAY(arena, JitRequest, list->count + 1);
+    JitResult *results = NEW_ARRAY(arena, JitResult, list->count + 1);
     for (int i = 0; i < list->count; i++) {
         const Kernel *kernel = list->items[i].kernel;
         if (!kernel)
@@ -74,10 +77,12 @@ void candidates_compile(Arena *arena, CandidateList *list, const JitOptions *how
             (JitRequest){kernel->source, arena_printf(arena, "%s.cu", kernel->name)};
         compilation.candidates[compilation.count++] = &list->items[i];
     }
+    if (beside)
+        requests[compilation.count] = *beside;
     JitOptions options = *how;
     options.done = report_compiled;
     options.context = &compilation;
-    jit_compile(arena, requests, compilation.count, &options, results);
+    jit_compile(arena, requests, compilation.count + (beside != NULL), &options, results);
     if (progress)
         progress_end();
     for (int i = 0; i < compilation.count; i++) {
@@ -85,6 +90,7 @@ void candidates_compile(Arena *arena, CandidateList *list, const JitOptions *how
             fatal(EXIT_MACHINE, "%s", results[i].reason);
         take_result(compilation.candidates[i], &results[i]);
     }
+    return beside ? &results[compilation.count] : NULL;
 }
 
 // ---- order ----
