@@ -88,6 +88,9 @@ __device__ __forceinline__ void load_windows(const Tensors &, const Tile &tile, 
             in.x0[p][q] = load(tile.at, outer * 12769 + down * 226 + p * 113 + along * 2 + q - tile.origin);
 }
 
+constexpr bool FILTERS_FIRST = false;   // taps are asked for before what is staged
+__device__ __forceinline__ void load_filters(const Tensors &, Index, Windows &) {}
+
 // Of the thread's output a, at one point of its window.
 __device__ __forceinline__ A term(const Tensors &, Index, Index, Index, Index, int a, int r, int s, const Windows &in)
 {
@@ -144,7 +147,6 @@ __device__ __forceinline__ Tile stage(const Tensors &t, Index outer, Index down)
         if (at >= first && at < last)
             tile[at - origin] = staged_tensor(t)[at];
     }
-    async_wait<0>();
     return {tile, origin};
 }
 
@@ -171,7 +173,6 @@ __device__ __forceinline__ Tile stage_lines(const Tensors &t, Index outer)
             }
         }
     async_commit();
-    async_wait<0>();
     return {tile, thread / TA * PLANE_PITCH + thread % TA};
 }
 
@@ -234,7 +235,7 @@ __device__ __forceinline__ void add_row(const Tensors &t, Index outer, Index dow
 
 // Makes and stores a thread's outputs.
 __device__ __forceinline__ void make_outputs(const Tensors &t, const Tile &tile, const Collection &out, Index outer,
-                                             Index down, Index along)
+                                             Index down, Index along, Windows &in)
 {
     // ---- load and compute ----
     A acc[HEIGHT];
@@ -242,7 +243,6 @@ __device__ __forceinline__ void make_outputs(const Tensors &t, const Tile &tile,
         acc[a] = Reduction::template identity<A>();
 #pragma unroll TAPS <= 64 && TAPS * HEIGHT <= 256 ? TAPS : 1   // else code grows beyond what pays
     for (int tap = 0; tap < TAPS; ++tap) {
-        Windows in;
         load_windows(t, tile, outer, down, along, tap, in);
         UNROLL for (int p = 0; p < ROWS; ++p)
             add_row(t, outer, down, along, tap, p, in, acc);
@@ -266,18 +266,22 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
     const Index along = block % ALONG_BLOCKS * TA + thread % TA;
 
     Tile tile = {};
+    Windows in;
     Collection out = {};
     if (STAGES) {
+        if (FILTERS_FIRST)
+            load_filters(t, op_min<Index>(outer, OUTER - 1), in);
         if (LINES)
             tile = stage_lines(t, first_outer);
         else
             tile = stage(t, first_outer, first_down);
+        async_wait<0>();
         block_sync();
     }
     if (COLLECTS)
         out = collection(first_outer, first_down);
     if (outer < OUTER && down < DOWN && along < ALONG)
-        make_outputs(t, tile, out, outer, down, along);
+        make_outputs(t, tile, out, outer, down, along, in);
     if (COLLECTS) {
         block_sync();
         write_collection(t, out, first_outer, first_down);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "rtile/rtile.h"
 
 // ---- which parts of a term belong to windows ----
 
@@ -136,18 +137,65 @@ static void find_leaves(Stencil *stencil, const Expr *expr)
             find_leaves(stencil, expr->apply.operands[i]);
 }
 
+static int64_t axis_extent(const Fusion *fusion, int axis)
+{
+    return axis < 0 ? 1 : fusion->axes[axis].extent;
+}
+
+static int find_filter(const Stencil *stencil, const Expr *expr)
+{
+    for (int i = 0; i < stencil->filter_count; i++)
+        if (stencil->filters[i].expr == expr)
+            return i;
+    return -1;
+}
+
+static void add_filter(Stencil *stencil, const Expr *expr)
+{
+    const Fusion *fusion = stencil->fusion;
+    uint32_t axes = expr_axes(expr), reduced = axes >> fusion->spatial_count << fusion->spatial_count, taps = 0;
+    Filter filter = {.expr = expr};
+    for (Direction direction = 0; direction < DIRECTIONS; direction++) {
+        int tap = stencil->tap[direction], output = stencil->axis[direction];
+        bool has_tap = tap >= 0 && axes >> tap & 1;
+        if (output >= 0 && axes >> output & 1)
+            return;
+        filter.taps[direction] = has_tap ? axis_extent(fusion, tap) : 1;
+        taps |= has_tap ? 1u << tap : 0;
+    }
+    if (taps && taps == reduced && stencil->filter_count < MAX_WINDOW_OPERANDS)
+        stencil->filters[stencil->filter_count++] = filter;
+}
+
+static void find_filters(Stencil *stencil, const Expr *expr)
+{
+    if (find_leaf(stencil, expr) >= 0)
+        return;
+    if (expr->kind == EXPR_ACCESS)
+        add_filter(stencil, expr);
+    else if (expr->kind == EXPR_CAST)
+        find_filters(stencil, expr->cast.body);
+    else if (expr->kind == EXPR_APPLY)
+        for (int i = 0; i < op_info[expr->apply.op].operands; i++)
+            find_filters(stencil, expr->apply.operands[i]);
+}
+
 Stencil stencil_find(const Fusion *fusion)
 {
     Stencil stencil = sides_of(fusion);
     find_leaves(&stencil, fusion->ops[0].body);
+    find_filters(&stencil, fusion->ops[0].body);
     return stencil;
 }
 
 // ---- how much of it there is ----
 
-static int64_t axis_extent(const Fusion *fusion, int axis)
+int64_t stencil_filter_elements(const Stencil *stencil)
 {
-    return axis < 0 ? 1 : fusion->axes[axis].extent;
+    int64_t elements = 0;
+    for (int i = 0; i < stencil->filter_count; i++)
+        elements += size_product(stencil->filters[i].taps[0], stencil->filters[i].taps[1]);
+    return elements;
 }
 
 int64_t stencil_extent(const Stencil *stencil, Direction direction)
@@ -190,11 +238,17 @@ static void append_scaled(char *text, size_t size, const char *name, int64_t sca
 const char *stencil_loaded(void *context, const Expr *expr)
 {
     Stencil *stencil = context;
-    int index = find_leaf(stencil, expr);
-    if (index < 0)
-        return NULL;
+    int index = find_leaf(stencil, expr), filter = find_filter(stencil, expr);
     char *text = stencil->text;
     size_t size = sizeof stencil->text;
+    if (filter >= 0) {
+        const int64_t *taps = stencil->filters[filter].taps;
+        snprintf(text, size, "in.w%d[%s][%s]", filter, taps[DIRECTION_DOWN] > 1 ? "r" : "0",
+                 taps[DIRECTION_ALONG] > 1 ? "s" : "0");
+        return text;
+    }
+    if (index < 0)
+        return NULL;
     snprintf(text, size, "in.x%d", index);
     for (Direction direction = 0; direction < DIRECTIONS; direction++) {
         const TapReach *reach = &stencil->operands[index].reach[direction];

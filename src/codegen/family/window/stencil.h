@@ -23,6 +23,12 @@ typedef struct WindowOperand {
     TapReach reach[DIRECTIONS];
 } WindowOperand;
 
+/* What no output's position in the directions moves, but their taps do: w[c, r, s] beside x[n, c, h + r, v + s]. */
+typedef struct Filter {
+    const Expr *expr;   // an access
+    int64_t taps[DIRECTIONS];   // its extents: of u[c, s] 1 and S
+} Filter;
+
 enum { MAX_WINDOW_OPERANDS = 8 };   // that are kept; others are read where they are used
 
 typedef struct Stencil {
@@ -32,6 +38,8 @@ typedef struct Stencil {
     uint32_t unpaired_taps;   // bit a: axis a is a tap that some operand has beside no output's position
     WindowOperand operands[MAX_WINDOW_OPERANDS];
     int count;
+    Filter filters[MAX_WINDOW_OPERANDS];
+    int filter_count;
     char text[128];   // "in.x7[a * STEP + r * TAP_STEP][r * …]" with numbers of 19 digits has 108 characters
 } Stencil;
 
@@ -49,7 +57,10 @@ int64_t stencil_taps(const Stencil *stencil, Direction direction);
 int64_t operand_extent(const Stencil *stencil, const WindowOperand *operand, Direction direction,
                        int64_t outputs);
 
-/* For Scope.loaded with the Stencil as its context: `in.x0[a * 2 + r][s]`. */
+/* Elements of all filters. */
+int64_t stencil_filter_elements(const Stencil *stencil);
+
+/* For Scope.loaded with the Stencil as its context: `in.x0[a * 2 + r][s]`, `in.w0[r][s]`. */
 const char *stencil_loaded(void *context, const Expr *expr);
 
 /* The operand's element `p` down and `q` along from the thread's first output, of `height`. The scope's axes

@@ -8,7 +8,6 @@
 
 enum {
     MAX_TAPS = 4096,            // points of a window; beyond, threads had better share them
-    MAX_KEPT_TAPS = 81,         // that a thread keeps in registers: 9 x 9
     MANY_TAPS = 25,             // that pay for a copy of each element: 3 x 3 take up to a sixth longer (tuning-log 99)
     MAX_KEPT_ELEMENTS = 2048,   // that their windows cover: 3 taps of `h + 1000*r` cover 2001 for one output
     RUN = 32,   // outputs of a block along a longer line: neighbouring threads read neighbouring memory
@@ -169,13 +168,26 @@ static void add_tiles(TileSpace *space, const Stencil *stencil, const StagedInpu
     }
 }
 
+/* Tiles of the filters whose taps are read first. add_tiles has the accesses in this order. */
+static uint32_t filter_tiles(const Stencil *stencil, const StagedInput *stage)
+{
+    FusedAccess found[MAX_DATA_TILES];
+    uint32_t tiles = 0;
+    int count = fusion_accesses(stencil->fusion, found, MAX_DATA_TILES - stencil->fusion->output_count);
+    for (int i = 0; i < count && window_reads_filters_first(stencil, stage); i++)
+        for (int f = 0; f < stencil->filter_count; f++)
+            tiles |= found[i].access == &stencil->filters[f].expr->access ? 1u << i : 0;
+    return tiles;
+}
+
 /* Of inputs that the windows share, a block may stage one; and where it does, collect its outputs. */
-static Schedule schedule_of(const Fusion *fusion, const TileSpace *space)
+static Schedule schedule_of(const Fusion *fusion, const TileSpace *space, uint32_t filters)
 {
     Schedule schedule = {.pace = PACE_FREE};
-    uint32_t staged = space_inputs(space) & space_staged(space), others = space_inputs(space) & ~staged;
+    uint32_t staged = space_inputs(space) & space_staged(space), others = space_inputs(space) & ~staged & ~filters;
     uint32_t collected = space_outputs(space) & space_staged(space);
     if (staged) {
+        schedule_load(&schedule, (Move){.tiles = filters, .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
         schedule_load(&schedule,
                       (Move){.tiles = staged, .from = PLACE_MEMORY, .to = PLACE_SHARED, .async = true});
         schedule_wait(&schedule, 0);
@@ -248,7 +260,7 @@ static TileRules variant_rules(const Fusion *fusion, const DeviceSpec *device, W
     space_add_axis(&rules.space, "tap down", stencil_taps(&stencil, DIRECTION_DOWN), true);
     space_add_axis(&rules.space, "tap along", stencil_taps(&stencil, DIRECTION_ALONG), true);
     add_tiles(&rules.space, &stencil, stage, lines, device);
-    rules.schedule = schedule_of(fusion, &rules.space);
+    rules.schedule = schedule_of(fusion, &rules.space, filter_tiles(&stencil, stage));
 
     AxisRule *each = rules.rule[LEVEL_REGISTER], *block = rules.rule[LEVEL_SHARED];
     each[OUTER] = each[ALONG] = each[OTHER] = (AxisRule){1, 1};
@@ -271,7 +283,7 @@ static TileRules variant_rules(const Fusion *fusion, const DeviceSpec *device, W
     rules.output_instructions = fit->output_instructions;
     rules.register_overhead = 16;
     rules.input_buffers = 1;
-    /* The lines of one output's windows, and the next one. */
+    /* The lines of one output's windows, and the next one; of filters all taps, and a line of windows. */
     rules.input_registers =
         (int)(stencil_taps(&stencil, DIRECTION_ALONG) * (stencil_taps(&stencil, DIRECTION_DOWN) + 1));
     return rules;

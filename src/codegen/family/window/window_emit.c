@@ -260,6 +260,10 @@ static void emit_windows(StrBuf *out, const KernelPlan *plan, const Scope *scope
                       value_type(stencil->operands[i].expr->type), i,
                       operand_extent(stencil, &stencil->operands[i], DIRECTION_DOWN, height),
                       operand_extent(stencil, &stencil->operands[i], DIRECTION_ALONG, 1));
+    for (int i = 0; i < stencil->filter_count; i++)
+        strbuf_printf(out, "    %s w%d[%" PRId64 "][%" PRId64 "];   // taps\n",
+                      value_type(stencil->filters[i].expr->type), i, stencil->filters[i].taps[DIRECTION_DOWN],
+                      stencil->filters[i].taps[DIRECTION_ALONG]);
     strbuf_puts(
         out, "};\n\n"
              "__device__ __forceinline__ void load_windows(const Tensors &t, const Tile &tile, Index outer, "
@@ -271,6 +275,28 @@ static void emit_windows(StrBuf *out, const KernelPlan *plan, const Scope *scope
     }
     for (int i = 0; i < stencil->count; i++)
         emit_leaf(out, plan, scope, stencil, stage, i);
+    strbuf_puts(out, "}\n");
+}
+
+/* The taps of its channel, which all outputs of a thread meet. */
+static void emit_filters(StrBuf *out, const Scope *scope, const Stencil *stencil)
+{
+    strbuf_printf(out,
+                  "\nconstexpr bool FILTERS_FIRST = %s;   // taps are asked for before what is staged\n"
+                  "__device__ __forceinline__ void load_filters(const Tensors &t, Index outer, Windows &in)\n{\n"
+                  "    (void)t, (void)outer, (void)in;\n",
+                  stencil->filter_count ? "true" : "false");
+    if (stencil->filter_count)
+        emit_outer_positions(out, scope);
+    for (int i = 0; i < stencil->filter_count; i++) {
+        const Filter *filter = &stencil->filters[i];
+        strbuf_printf(out,
+                      "    UNROLL for (int r = 0; r < %" PRId64 "; ++r)\n"
+                      "        UNROLL for (int s = 0; s < %" PRId64 "; ++s)\n            in.w%d[r][s] = ",
+                      filter->taps[DIRECTION_DOWN], filter->taps[DIRECTION_ALONG], i);
+        emit_expr(out, scope, filter->expr);
+        strbuf_puts(out, ";\n");
+    }
     strbuf_puts(out, "}\n");
 }
 
@@ -319,6 +345,8 @@ void window_emit(StrBuf *out, const KernelPlan *plan)
     WindowKeeps keeps = window_choice(plan->rules).keeps;
     Stencil stencil = window_stencil(plan->fusion, keeps);
     StagedInput stage = keeps >= KEEPS_WINDOWS_OF_STAGED ? window_stage(&stencil) : (StagedInput){0};
+    if (!window_reads_filters_first(&stencil, &stage))
+        stencil.filter_count = 0;
     Scope scope = {.fusion = plan->fusion, .wide = plan->wide};
     for (int a = 0; a < plan->fusion->axis_count; a++)
         scope.axis[a] = axis_names[a];
@@ -334,6 +362,7 @@ void window_emit(StrBuf *out, const KernelPlan *plan)
     emit_stage(out, plan, &stage);
     emit_collection(out, plan);
     emit_windows(out, plan, &scope, &stencil, &stage);
+    emit_filters(out, &scope, &stencil);
     emit_term(out, &scope, &stencil);
     emit_finish(out, plan, &scope);
 }

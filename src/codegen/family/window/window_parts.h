@@ -27,6 +27,10 @@ typedef struct StagedInput {
 /* Of the operands' tensors the largest that can be staged. */
 StagedInput window_stage(const Stencil *stencil);
 
+/* Does a thread ask for the taps of all filters, which it keeps in registers, before the block copies what it stages? They come
+   meanwhile; asked for behind the copies they take their turn (tuning-log 102). */
+bool window_reads_filters_first(const Stencil *stencil, const StagedInput *stage);
+
 /* How its lines or columns meet the outputs: output i and what its thread keeps as element p meet the input
    i * step + p * unit + first. */
 typedef struct LineAxis {
@@ -66,8 +70,11 @@ const FusedOp *window_collected(const Fusion *fusion);
 
 /* Family.emit */
 void window_emit(StrBuf *out, const KernelPlan *plan);
-/* Outputs of a thread, at most. */
-enum { MAX_WINDOW_HEIGHT = 24 };
+
+enum {
+    MAX_WINDOW_HEIGHT = 24,   // outputs of a thread, at most
+    MAX_KEPT_TAPS = 81        // that a thread keeps in registers: 9 x 9
+};
 
 /* Family.memory */
 KernelMemory window_memory(const KernelPlan *plan);

@@ -89,6 +89,13 @@ StagedInput window_stage(const Stencil *stencil)
     return best;
 }
 
+bool window_reads_filters_first(const Stencil *stencil, const StagedInput *stage)
+{
+    int64_t taps = stencil_taps(stencil, DIRECTION_DOWN) * stencil_taps(stencil, DIRECTION_ALONG);
+    return stage->access && stencil->filter_count && stencil_filter_elements(stencil) <= MAX_KEPT_TAPS &&
+           reduction_points(stencil->fusion) == taps;
+}
+
 // ---- lines ----
 
 /* The dimension is the direction's alone, and windows do not go backwards. */
