@@ -5,22 +5,16 @@
 
 #include "ir/fuse_axes.h"
 #include "ir/fuse_beside.h"
+#include "ir/fuse_inline.h"
 #include "ir/fuse_order.h"
-#include "ir/fuse_reach.h"
 #include "ir/fuse_tensors.h"
 #include "ir/fuse_units.h"
-
-enum {
-    INLINE_NODES =
-        400   // a folded-in definition may grow an expression to this size; past it, it goes through memory
-};
 
 typedef struct Fuser {
     Arena *arena;
     const Program *program;
     const TensorOp **definition;   // by tensor id; NULL: an input
     bool *inlined;                 // by tensor id: pointwise, folded into its readers
-    bool *epilogue;                // by tensor id: a reduction, or pointwise at the points of one
     int *kernel_of;                // by tensor id: position of the fusion that makes it
     DimOrder *orders;              // by tensor id: how the rows order the dimensions of elements
     KernelTensors tensors;         // that each kernel touches
@@ -28,142 +22,6 @@ typedef struct Fuser {
     bool beside;   // or several whose windows slide over one tensor side by side
     FusionPlan plan;
 } Fuser;
-
-static bool is_pointwise(const TensorOp *op) { return op->reduce == REDUCE_NONE; }
-
-// ---- which definitions are folded into their readers ----
-
-typedef struct Census {
-    const Fuser *fuser;
-    const int *size;   // by tensor id, of the expanded definition
-    int nodes;
-    bool computes;   // is more than a move: holds a function or a conversion
-} Census;
-
-static void census_visit(Expr *expr, void *context)
-{
-    Census *census = context;
-    census->nodes++;
-    if (expr->kind == EXPR_ACCESS && census->fuser->inlined[expr->access.tensor->id])
-        census->nodes += census->size[expr->access.tensor->id];
-    census->computes |= expr->kind == EXPR_APPLY || expr->kind == EXPR_CAST;
-}
-
-/* An op reads a tensor again and again if some of its axes do not stand in the access. */
-static bool access_is_reused(const Access *access, const TensorOp *reader)
-{
-    for (int a = 0; a < reader->axis_count; a++) {
-        bool present = false;
-        for (int d = 0; d < access->rank; d++)
-            present |= access->dims[d].index.coef[a] != 0;
-        if (!present && reader->axes[a].extent > 1)
-            return true;
-    }
-    return false;
-}
-
-typedef struct ReuseSearch {
-    const TensorOp *reader;
-    const Tensor *tensor;
-    bool reused;
-} ReuseSearch;
-
-static void reuse_visit(Expr *expr, void *context)
-{
-    ReuseSearch *search = context;
-    if (expr->kind == EXPR_ACCESS && expr->access.tensor == search->tensor)
-        search->reused |= access_is_reused(&expr->access, search->reader);
-}
-
-static bool is_reused_by_a_reduction(const Program *program, const Tensor *tensor)
-{
-    for (int i = 0; i < program->op_count; i++) {
-        ReuseSearch search = {.reader = program->ops[i], .tensor = tensor};
-        if (!is_pointwise(search.reader))
-            expr_visit(search.reader->body, reuse_visit, &search);
-        if (search.reused)
-            return true;
-    }
-    return false;
-}
-
-/* The access reads the element of the point itself: x[i, j] at (i, j), the whole of x being visited. */
-static bool is_identity(const Access *access, const Axis *axes, int spatial_count)
-{
-    if (access->rank != spatial_count)
-        return false;
-    for (int d = 0; d < access->rank; d++)
-        if (affine_single_axis(&access->dims[d].index) != d || access->dims[d].size != axes[d].extent)
-            return false;
-    return true;
-}
-
-typedef struct EpilogueSearch {
-    const Fuser *fuser;
-    const TensorOp *op;
-    bool found;
-} EpilogueSearch;
-
-static void epilogue_visit(Expr *expr, void *context)
-{
-    EpilogueSearch *search = context;
-    if (expr->kind == EXPR_ACCESS && search->fuser->epilogue[expr->access.tensor->id])
-        search->found |= is_identity(&expr->access, search->op->axes, search->op->spatial_count);
-}
-
-/* What is made of a reduction's result at its own points belongs to the reduction's kernel: there are few of them. */
-static bool belongs_to_a_reduction(const Fuser *fuser, const TensorOp *op)
-{
-    EpilogueSearch search = {.fuser = fuser, .op = op};
-    if (is_pointwise(op))
-        expr_visit(op->body, epilogue_visit, &search);
-    return search.found || !is_pointwise(op);
-}
-
-typedef struct FarSearch {
-    Fuser *fuser;
-    const TensorOp *reader;
-} FarSearch;
-
-static void far_visit(Expr *expr, void *context)
-{
-    const FarSearch *search = context;
-    Fuser *fuser = search->fuser;
-    if (expr->kind == EXPR_ACCESS && fuser->inlined[expr->access.tensor->id])
-        fuser->inlined[expr->access.tensor->id] =
-            reach_fits(search->reader, &expr->access, fuser->definition, fuser->inlined);
-}
-
-/* What indices of 64 bits cannot reach through a definition is read from memory. */
-static void keep_far_reads(Fuser *fuser, const TensorOp *op)
-{
-    FarSearch search = {fuser, op};
-    expr_visit(op->body, far_visit, &search);
-}
-
-/* With `keep_reused`, what a reduction would compute again and again stays in memory.
-   Returns whether that made a difference. */
-static bool choose_inlined(Fuser *fuser, bool keep_reused)
-{
-    const Program *program = fuser->program;
-    int *size = NEW_ARRAY(fuser->arena, int, program->tensor_count);
-    bool differs = false;
-    for (int i = 0; i < program->op_count; i++) {
-        const TensorOp *op = program->ops[i];
-        keep_far_reads(fuser, op);
-        fuser->epilogue[op->out->id] = belongs_to_a_reduction(fuser, op);
-        if (fuser->epilogue[op->out->id] || op->out->role == ROLE_OUTPUT)
-            continue;
-        Census census = {.fuser = fuser, .size = size};
-        expr_visit(op->body, census_visit, &census);
-        size[op->out->id] = census.nodes;
-        bool fits = census.nodes <= INLINE_NODES;
-        bool keep = fits && keep_reused && census.computes && is_reused_by_a_reduction(program, op->out);
-        fuser->inlined[op->out->id] = fits && !keep;
-        differs |= keep;
-    }
-    return differs;
-}
 
 // ---- which kernel a definition joins ----
 
@@ -174,7 +32,7 @@ static bool same_domain(const Fuser *fuser, const Fusion *fusion, const TensorOp
 {
     bool of_rows = op->spatial_count == fusion->spatial_count;
     bool of_elements = fuser->rows && op->spatial_count == fusion->axis_count;
-    if (is_pointwise(op) ? !of_rows && !of_elements : !of_rows || op->axis_count != fusion->axis_count)
+    if (op_is_pointwise(op) ? !of_rows && !of_elements : !of_rows || op->axis_count != fusion->axis_count)
         return false;
     for (int a = 0; a < op->axis_count; a++)
         if (fusion->axes[a].extent != op->axes[a].extent)
@@ -187,7 +45,7 @@ static bool is_at_point(const Fuser *fuser, const Fusion *fusion, const Access *
 {
     bool of_points = access->rank == fusion->spatial_count;
     bool of_elements = fuser->rows && access->rank == fusion->axis_count;
-    return (of_points || of_elements) && is_identity(access, axes, access->rank);
+    return (of_points || of_elements) && reads_own_point(access, axes, access->rank);
 }
 
 typedef struct JoinTest {
@@ -237,7 +95,7 @@ static void share_visit(Expr *expr, void *context)
     const Tensor *tensor = expr->access.tensor;
     if (!search->op) {
         search->found |= tensor == search->tensor;
-    } else if (is_identity(&expr->access, search->op->axes, search->op->axis_count)) {
+    } else if (reads_own_point(&expr->access, search->op->axes, search->op->axis_count)) {
         bool folded = search->fuser->inlined[tensor->id];
         ShareSearch inner = {.fuser = search->fuser, .fusion = search->fusion, .tensor = tensor};
         inner.op = folded ? search->fuser->definition[tensor->id] : NULL;
@@ -253,7 +111,7 @@ static void share_visit(Expr *expr, void *context)
 static bool shares_rows(const Fuser *fuser, const Fusion *fusion, const TensorOp *op)
 {
     ShareSearch search = {.fuser = fuser, .fusion = fusion, .op = op};
-    if (fuser->rows && !is_pointwise(op))
+    if (fuser->rows && !op_is_pointwise(op))
         expr_visit(op->body, share_visit, &search);
     return search.found;
 }
@@ -265,7 +123,7 @@ static bool may_join(const Fuser *fuser, int kernel, const TensorOp *op)
 {
     const Fusion *fusion = fuser->plan.fusions[kernel];
     bool slides = fuser->beside && fusion_slides_beside(fusion, op);
-    if (!slides && ((!is_pointwise(op) && !fuser->rows) || !same_domain(fuser, fusion, op)))
+    if (!slides && ((!op_is_pointwise(op) && !fuser->rows) || !same_domain(fuser, fusion, op)))
         return false;
     JoinTest test = {.fuser = fuser, .reader = op, .kernel = kernel, .identity = true, .legal = true};
     expr_visit(op->body, join_visit, &test);
@@ -300,7 +158,7 @@ static Expr *value_of(Arena *arena, const Fusion *fusion, int index)
 static Expr *body_of(Fuser *fuser, Fusion *fusion, const TensorOp *op, uint32_t *reduced)
 {
     *reduced = ((1u << op->axis_count) - 1) & ~((1u << op->spatial_count) - 1);
-    if (is_pointwise(op) || !fuser->beside || fusion->op_count == 0)
+    if (op_is_pointwise(op) || !fuser->beside || fusion->op_count == 0)
         return op->body;
     Affine forms[MAX_AXES];
     *reduced <<= fusion->axis_count - op->spatial_count;
@@ -310,7 +168,7 @@ static Expr *body_of(Fuser *fuser, Fusion *fusion, const TensorOp *op, uint32_t 
 
 static int add_op(Fuser *fuser, Fusion *fusion, const TensorOp *op)
 {
-    bool reducing = !is_pointwise(op);
+    bool reducing = !op_is_pointwise(op);
     uint32_t reduced;
     Expr *body = body_of(fuser, fusion, op, &reduced);
     Dim *dims = NEW_ARRAY(fuser->arena, Dim, op->spatial_count);
@@ -483,7 +341,6 @@ static Fuser fuser_new(Arena *arena, const Program *program, PlanKind kind)
         .program = program,
         .definition = NEW_ARRAY(arena, const TensorOp *, count),
         .inlined = NEW_ARRAY(arena, bool, count),
-        .epilogue = NEW_ARRAY(arena, bool, count),
         .kernel_of = NEW_ARRAY(arena, int, count),
         .orders = orders,
         .rows = kind == PLAN_ROWS,
@@ -501,7 +358,8 @@ static Fuser fuser_new(Arena *arena, const Program *program, PlanKind kind)
 static bool make_plan(Arena *arena, const Program *program, PlanKind kind, int plain_count, FusionPlan *plan)
 {
     Fuser fuser = fuser_new(arena, program, kind);
-    if (!choose_inlined(&fuser, kind == PLAN_MATERIALIZE) && kind == PLAN_MATERIALIZE)
+    bool keep_reused = kind == PLAN_MATERIALIZE;
+    if (!fuse_inline(arena, fuser.program, fuser.definition, keep_reused, fuser.inlined) && keep_reused)
         return false;
     for (int i = 0; i < program->op_count; i++)
         if (!fuser.inlined[program->ops[i]->out->id])

@@ -1,0 +1,143 @@
+// Which definitions are folded into their readers.
+#include "ir/fuse_inline.h"
+
+#include "ir/fuse_reach.h"
+
+enum { INLINE_NODES = 400 };   // of an expression that grows by what is folded in; past it, that goes through memory
+
+/* Lists by tensor id. */
+typedef struct Inliner {
+    const TensorOp *const *definition;   // NULL: an input
+    bool *inlined;
+    bool *epilogue;   // a reduction, or pointwise at the points of one
+} Inliner;
+
+typedef struct Census {
+    const Inliner *inliner;
+    const int *size;   // by tensor id, of the expanded definition
+    int nodes;
+    bool computes;   // is more than a move: holds a function or a conversion
+} Census;
+
+static void census_visit(Expr *expr, void *context)
+{
+    Census *census = context;
+    census->nodes++;
+    if (expr->kind == EXPR_ACCESS && census->inliner->inlined[expr->access.tensor->id])
+        census->nodes += census->size[expr->access.tensor->id];
+    census->computes |= expr->kind == EXPR_APPLY || expr->kind == EXPR_CAST;
+}
+
+/* An op reads a tensor again and again if some of its axes do not stand in the access. */
+static bool access_is_reused(const Access *access, const TensorOp *reader)
+{
+    for (int a = 0; a < reader->axis_count; a++) {
+        bool present = false;
+        for (int d = 0; d < access->rank; d++)
+            present |= access->dims[d].index.coef[a] != 0;
+        if (!present && reader->axes[a].extent > 1)
+            return true;
+    }
+    return false;
+}
+
+typedef struct ReuseSearch {
+    const TensorOp *reader;
+    const Tensor *tensor;
+    bool reused;
+} ReuseSearch;
+
+static void reuse_visit(Expr *expr, void *context)
+{
+    ReuseSearch *search = context;
+    if (expr->kind == EXPR_ACCESS && expr->access.tensor == search->tensor)
+        search->reused |= access_is_reused(&expr->access, search->reader);
+}
+
+static bool is_reused_by_a_reduction(const Program *program, const Tensor *tensor)
+{
+    for (int i = 0; i < program->op_count; i++) {
+        ReuseSearch search = {.reader = program->ops[i], .tensor = tensor};
+        if (!op_is_pointwise(search.reader))
+            expr_visit(search.reader->body, reuse_visit, &search);
+        if (search.reused)
+            return true;
+    }
+    return false;
+}
+
+bool reads_own_point(const Access *access, const Axis *axes, int spatial_count)
+{
+    if (access->rank != spatial_count)
+        return false;
+    for (int d = 0; d < access->rank; d++)
+        if (affine_single_axis(&access->dims[d].index) != d || access->dims[d].size != axes[d].extent)
+            return false;
+    return true;
+}
+
+typedef struct EpilogueSearch {
+    const Inliner *inliner;
+    const TensorOp *op;
+    bool found;
+} EpilogueSearch;
+
+static void epilogue_visit(Expr *expr, void *context)
+{
+    EpilogueSearch *search = context;
+    if (expr->kind == EXPR_ACCESS && search->inliner->epilogue[expr->access.tensor->id])
+        search->found |= reads_own_point(&expr->access, search->op->axes, search->op->spatial_count);
+}
+
+/* What is made of a reduction's result at its own points belongs to the reduction's kernel: there are few of them. */
+static bool belongs_to_a_reduction(const Inliner *inliner, const TensorOp *op)
+{
+    EpilogueSearch search = {.inliner = inliner, .op = op};
+    if (op_is_pointwise(op))
+        expr_visit(op->body, epilogue_visit, &search);
+    return search.found || !op_is_pointwise(op);
+}
+
+typedef struct FarSearch {
+    Inliner *inliner;
+    const TensorOp *reader;
+} FarSearch;
+
+static void far_visit(Expr *expr, void *context)
+{
+    const FarSearch *search = context;
+    Inliner *inliner = search->inliner;
+    if (expr->kind == EXPR_ACCESS && inliner->inlined[expr->access.tensor->id])
+        inliner->inlined[expr->access.tensor->id] =
+            reach_fits(search->reader, &expr->access, inliner->definition, inliner->inlined);
+}
+
+/* What indices of 64 bits cannot reach through a definition is read from memory. */
+static void keep_far_reads(Inliner *inliner, const TensorOp *op)
+{
+    FarSearch search = {inliner, op};
+    expr_visit(op->body, far_visit, &search);
+}
+
+bool fuse_inline(Arena *arena, const Program *program, const TensorOp *const *definition, bool keep_reused,
+                 bool *inlined)
+{
+    Inliner inliner = {definition, inlined, NEW_ARRAY(arena, bool, program->tensor_count)};
+    int *size = NEW_ARRAY(arena, int, program->tensor_count);
+    bool differs = false;
+    for (int i = 0; i < program->op_count; i++) {
+        const TensorOp *op = program->ops[i];
+        keep_far_reads(&inliner, op);
+        inliner.epilogue[op->out->id] = belongs_to_a_reduction(&inliner, op);
+        if (inliner.epilogue[op->out->id] || op->out->role == ROLE_OUTPUT)
+            continue;
+        Census census = {.inliner = &inliner, .size = size};
+        expr_visit(op->body, census_visit, &census);
+        size[op->out->id] = census.nodes;
+        bool fits = census.nodes <= INLINE_NODES;
+        bool keep = fits && keep_reused && census.computes && is_reused_by_a_reduction(program, op->out);
+        inlined[op->out->id] = fits && !keep;
+        differs |= keep;
+    }
+    return differs;
+}
