@@ -76,8 +76,8 @@ constexpr int ROUND = (AHEAD + CYCLE - 1) / CYCLE * CYCLE;
 // Threads with many taps multiply most of the time; others, and those that read single elements, wait for
 // memory, and longer code makes them slower.
 constexpr bool KNOWN_ENDS = DOWN_TAPS * ALONG_TAPS >= 25 && (CHANNELS_LAST || PIECE > 1);
-// From WHOLE on the same code serves each round, which with known ends no tap leaves the strip from; steps
-// before and behind have their own.
+// Steps from WHOLE to WHOLE_END go round by round through the same code; with known ends all their taps lead to
+// rows of the strip. Steps before and behind have code of their own.
 constexpr int WHOLE = KNOWN_ENDS ? LAST_TAP : 0;
 constexpr int WITHIN = KNOWN_ENDS ? (HEIGHT - 1) * DOWN_STEP + 1 : STEPS;
 constexpr int WHOLE_END = WITHIN > WHOLE ? WHOLE + (WITHIN - WHOLE) / ROUND * ROUND : WHOLE;
@@ -94,7 +94,8 @@ static_assert((CHANNELS_LAST ? LANES : WIDTH) % QN == 0 && (CHANNELS_LAST || ALO
 // What a thread has of a row of the input.
 struct Under {
     using Element = X;
-    static constexpr int EXTENT = COLUMNS, COUNT = REACH, OFFSET = ALONG_OFFSET, WIDEST = PIECE, ELEMENTS = LANES;
+    static constexpr int EXTENT = COLUMNS, COUNT = REACH, OFFSET = ALONG_OFFSET, WIDEST = PIECE;
+    static constexpr int ELEMENTS = LANES;
     static constexpr Index STRIDE = COLUMN_STRIDE;
 };
 
