@@ -76,8 +76,8 @@ constexpr int ROUND = (AHEAD + CYCLE - 1) / CYCLE * CYCLE;
 // Threads with many taps multiply most of the time; others, and those that read single elements, wait for
 // memory, and longer code makes them slower.
 constexpr bool KNOWN_ENDS = DOWN_TAPS * ALONG_TAPS >= 25 && (CHANNELS_LAST || PIECE > 1);
-// Steps from WHOLE to WHOLE_END go round by round through the same code; with known ends all their taps lead to
-// rows of the strip. Steps before and behind have code of their own.
+// Steps from WHOLE to WHOLE_END go round by round through the same code; with known ends all their taps lead
+// to rows of the strip. Steps before and behind have code of their own.
 constexpr int WHOLE = KNOWN_ENDS ? LAST_TAP : 0;
 constexpr int WITHIN = KNOWN_ENDS ? (HEIGHT - 1) * DOWN_STEP + 1 : STEPS;
 constexpr int WHOLE_END = WITHIN > WHOLE ? WHOLE + (WITHIN - WHOLE) / ROUND * ROUND : WHOLE;

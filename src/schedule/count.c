@@ -54,15 +54,6 @@ static int64_t turned_bytes(const CountWalk *walk, const DataTile *tile)
 }
 
 /* Register tiles of the block along the axes of one kind. */
-int64_t count_tiles(const CountWalk *walk, bool reduction)
-{
-    int64_t tiles = 1;
-    for (int a = 0; a < walk->rules->space.axis_count; a++)
-        if (walk->rules->space.axes[a].reduction == reduction)
-            tiles *= walk->block->shared->size[a] / walk->block->inner->size[a];
-    return tiles;
-}
-
 /* The shared tile, without what is cut off. */
 static RTile loaded_tile(const CountWalk *walk)
 {
@@ -100,18 +91,6 @@ static int64_t own_bytes(const CountWalk *walk, const DataTile *tile, const Move
 static bool is_picture(const CountWalk *walk, const DataTile *tile)
 {
     return !tile->apart && region_is_countable(&walk->region, tile);
-}
-
-static void add(int64_t *count, int64_t more)
-{
-    bool known = *count != COUNT_UNKNOWN && more != COUNT_UNKNOWN;
-    *count = known ? *count + more : COUNT_UNKNOWN;
-}
-
-void count_shared(CountWalk *walk, int64_t read, int64_t written)
-{
-    add(&walk->counts->shared_read, read);
-    add(&walk->counts->shared_written, written);
 }
 
 static void count_own(CountWalk *walk, const Move *move, int tile)
@@ -166,7 +145,7 @@ static void count_sectors(CountWalk *walk, int index)
     const DataTile *tile = &walk->rules->space.tiles[index];
     bool known = tile->scatter <= 1 && is_picture(walk, tile) && !(tile->output && walk->dealt);
     const Region *region = tile->output ? &walk->region : &walk->loaded;
-    add(&walk->counts->sectors[index], known ? region_sectors(region, tile) : COUNT_UNKNOWN);
+    count_add(&walk->counts->sectors[index], known ? region_sectors(region, tile) : COUNT_UNKNOWN);
 }
 
 static void count_move(CountWalk *walk, const Item *item, int64_t times)

@@ -16,10 +16,28 @@ typedef struct CountWalk {
 static inline int at_least_1(int times) { return times > 0 ? times : 1; }
 
 /* Register tiles in the block's tile, along the axes of the reduction or the others. */
-int64_t count_tiles(const CountWalk *walk, bool reduction);
+static inline int64_t count_tiles(const CountWalk *walk, bool reduction)
+{
+    int64_t tiles = 1;
+    for (int a = 0; a < walk->rules->space.axis_count; a++)
+        if (walk->rules->space.axes[a].reduction == reduction)
+            tiles *= walk->block->shared->size[a] / walk->block->inner->size[a];
+    return tiles;
+}
 
-/* More bytes of shared memory that are read and written; COUNT_UNKNOWN for good. */
-void count_shared(CountWalk *walk, int64_t read, int64_t written);
+/* COUNT_UNKNOWN stays. */
+static inline void count_add(int64_t *count, int64_t more)
+{
+    bool known = *count != COUNT_UNKNOWN && more != COUNT_UNKNOWN;
+    *count = known ? *count + more : COUNT_UNKNOWN;
+}
+
+/* Bytes of shared memory. */
+static inline void count_shared(CountWalk *walk, int64_t read, int64_t written)
+{
+    count_add(&walk->counts->shared_read, read);
+    count_add(&walk->counts->shared_written, written);
+}
 
 // ---- count_exchange.c ----
 
