@@ -64,7 +64,7 @@ CASES = {
              ("gemm_transposed", "f64", dict(M=128, N=33, K=50)), ("gemm_transposed", "f32", dict(M=64, N=18, K=140)),
              ("gemm_small", "f16", dict(M=10, N=16, K=40)), ("gemm_small", "i8", dict(M=16, N=9, K=70)),
              ("gemm_batched", "u8", dict(M=20, N=33, K=67)), ("gemm_pixels", "f16", dict(M=18, N=9)), ("gemm_conv", "bf16", dict(M=18)),
-             ("gemm", "f16", dict(M=65, N=8, K=8400)), ("gemm", "bf16", dict(M=300, N=40, K=32)), ("gemm", "f64", dict(M=129, N=80, K=65))],
+             ("gemm", "f16", dict(M=65, N=8, K=8400), "a100"), ("gemm", "bf16", dict(M=300, N=40, K=32)), ("gemm", "f64", dict(M=129, N=80, K=65))],
     "bulk": [("bulk", "f16", dict(M=129, K=72)), ("bulk", "f16", dict(M=49, K=136)), ("bulk_turned", "bf16", dict(M=49, N=129, K=9)), ("bulk", "bf16", dict(M=3, K=1040)),
              ("bulk_turns", "f16", dict(M=320, N=64)), ("bulk_along_k", "i8", dict(M=129, N=44, K=9)),
              ("bulk_along_k", "f32", dict(M=40, N=128, K=5))],
@@ -145,10 +145,17 @@ INFINITE_ROWS = ("input x[5, 4, 2, 24] : f16  input e[5, 4, 21, 16] : f16  d[n, 
 TEXTS = {
     "elementwise": ["input x[37, 41] : f32  y[i, j] = x[i, j] + i - 2 * j  output y", "input x[9, 300] : i8  y[i, j:300] = x[i, 299 - j] * j  output y : i8"],
     "loopnest": ["input x[1030, 3] : f32  y[i] = sum[j](x[i, j]) + i * 1e-9 > -0.5  output y"],
+    # three stages of a part of a step, of one, of one and a k more, of two
+    "matmul": [(f"input A[{k}, 256] : f32  input B[{k}, 256] : f32  C[m, n] = sum[k](A[k, m] * B[k, n])  output C", SMALL) for k in (4, 8, 9, 32)]
+              + ["input A[257, 20, 8] : f32  input B[257, 20, 8] : f32  C[b, m, n] = sum[k](A[b, k, m] * B[b, k, n])  output C"],
     "gemm": ["input x[40, 325] : f16  input B[325, 24] : f16  t[i, k] = select(i == 7 && k == 0, inf, x[i, k])"
              "  y[i, j] = sum[k](t[i, k] * B[k, j])  output y  output t : f16",
-             "input A[325, 24] : f16  input w[20, 325] : f16  t[j, k] = select(j == 7 && k == 0, inf, w[j, k])"
-             "  y[i, j] = sum[k](A[k, i] * t[j, k])  output y  output t : f16"],
+             "input A[453, 24] : f16  input w[20, 453] : f16  t[j, k] = select(j == 7 && k == 0, inf, w[j, k])"
+             "  y[i, j] = sum[k](A[k, i] * t[j, k])  output y  output t : f16",
+             "input A[133, 20, 24] : f16  input B[133, 24, 8] : f16  C[b, m, n] = sum[k](A[b, m, k] * B[b, k, n])  output C : f16",
+             "input A[21, 20, 70] : i8  input B[21, 70, 9] : i8  C[b, m, n] = sum[k](A[b, m, k] * B[b, k, n])  output C",
+             ("input A[40, 192] : f64  input B[40, 16] : f64  C[m, n] = sum[k](A[k, m] * B[k, n])  output C", SMALL),
+             ("input A[20, 80] : i8  input B[80, 144] : i8  C[m, n] = sum[k](A[m, k] * B[k, n])  output C", SMALL)],
     "skinny": ["input x[17] : f32  input B[17, 16] : f32  y[n] = sum[k](x[k] * B[k, n])  output y",
                "input A[5, 70] : f32  input x[70] : f32  y[i] = sum[k](A[i, k] * x[k])  output y",
                "input A[2, 3, 40] : f32  input B[2, 40, 8] : f32  y[b, i, n] = sum[k](A[b, i, k] * B[b, k, n])  output y",
@@ -213,7 +220,8 @@ TEXTS = {
              "input A[65, 72] : bf16  input B[43, 72] : bf16  C[m, n] = sum[k](A[m, k] * B[n, k])  y[m, n] = C[m, n] + 1"
              "  output y  output C : bf16",
              "input A[61, 264] : bf16  input B[120, 264] : bf16  C[m, n] = sum[k](A[m, k] * B[n, k])  output C",
-             "input A[65, 72] : f16  input B[141, 72] : f16  C[m, n] = sum[k](A[m, k] * B[n, k])  output C : f16"],
+             "input A[200, 72] : f16  input B[141, 72] : f16  C[m, n] = sum[k](A[m, k] * B[n, k])  output C : f16",
+             "input A[2, 65, 72] : f16  input B[2, 133, 72] : f16  C[b, m, n] = sum[k](A[b, m, k] * B[b, n, k])  output C : f16"],
     "wgmma": ["input A[130, 264] : bf16  input B[200, 328] : bf16  C[m, n] = sum[k:200](A[m, k + 64] * B[k, n])  output C : bf16",
               "input A[2, 264, 200] : f16  input B[2, 136, 200] : f16  C[b, m:136, n] = sum[k:200](A[b, k + 64, m + 64] * B[b, n, k])  output C",
               "input A[3, 8384] : bf16  input B[8320, 24] : bf16  C[m, n] = sum[k:8320](A[m, k + 64] * B[k, n])  output C",
