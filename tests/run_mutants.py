@@ -204,7 +204,13 @@ TEXTS = {
               # several blocks along, several down, the last ones ragged
               "input x[2, 2, 45, 304] : f32  input w[2, 3, 3] : f32  y[n, c, h:45, v:304] = sum[r, s](pad(x[n, c, h + r - 1, v + s - 1], 0) * w[c, r, s])  output y",
               "input x[1, 3, 31, 301] : f16  input w[3, 5, 5] : f16  y[n, c, h:31, v:301] = sum[r, s](pad(x[n, c, h + r - 2, v + s - 2], 0) * w[c, r, s])  output y : f16",
-              "input x[7, 5, 33, 36] : f32  input w[5, 3, 5] : f32  y[n, c, h:16, v:34] = sum[r, s](pad(x[n, c, 2 * h + 2 * r - 1, v + s - 1], 0) * w[c, r, s])  output y"],
+              "input x[7, 5, 33, 36] : f32  input w[5, 3, 5] : f32  y[n, c, h:16, v:34] = sum[r, s](pad(x[n, c, 2 * h + 2 * r - 1, v + s - 1], 0) * w[c, r, s])  output y",
+              # strips whose ends are known: one or two to an image, of channels, of rows further apart
+              "input x[40, 2, 7, 32] : f32  input w[2, 5, 5] : f32  y[n, c, h:7, v:32] = sum[r, s](pad(x[n, c, h + r - 2, v + s - 2], 0) * w[c, r, s])  output y",
+              "input x[2, 36, 10, 128] : f16  input w[5, 5, 128] : f16  y[n, h:36, v:10, c] = sum[r, s](pad(x[n, h + r - 2, v + s - 2, c], 0) * w[r, s, c])  output y : f16",
+              "input x[40, 2, 19, 64] : f32  input w[2, 5, 5] : f32  y[n, c, h:10, v:32] = sum[r, s](pad(x[n, c, 2 * h + r - 2, 2 * v + s - 2], 0) * w[c, r, s])  output y",
+              "input x[40, 2, 12, 64] : f32  input w[2, 3, 9] : f32  y[n, c, h:12, v:64] = sum[r, s](pad(x[n, c, h + 2 * r - 2, v + s - 4], 0) * w[c, r, s])  output y",
+              "input x[33, 2, 37, 64] : f16  input w[2, 5, 5] : f16  y[n, c, h:37, v:64] = sum[r, s](pad(x[n, c, h + r - 1, v + s - 2], 0) * w[c, r, s])  output y : f16"],
     "filter_direct": ["input x[3, 2, 31, 19] : f32  input d[3, 2, 9, 17] : f32  dw[c, r:7, s:3] = sum[n, h, v](d[n, c, h, v] * pad(x[n, c, 2 * h + r + 3, v + s - 1], 0))  output dw",
                       "input x[3, 2, 16, 19] : f32  input d[3, 2, 9, 17] : f32  dw[c, r:7, s:3] = sum[n, h, v](d[n, c, h, v] * pad(x[n, c, h + 2 * r - 3, v + s - 1], 0))  output dw",
                       "input x[8, 1, 428] : f32  input d[8, 1, 412] : f32  dw[c, r:4, s:17] = sum[h, v](d[c, h, v] * pad(x[c, h + r - 3, v + s], 0))  output dw",
