@@ -54,7 +54,7 @@ constexpr int COPIES = 3;            // of 16 bytes each, of a thread
 constexpr Index PLANE = 12769, DOWN_STEP = 226;   // elements from one output's to the next one's
 constexpr Index BEGIN = 0, END = 339;   // of what is under the windows of a line
 constexpr bool LINES = false;   // line by line; else all in one piece
-constexpr int COLUMNS = 1;      // of the image
+constexpr Index COLUMNS = 1;   // of the image
 constexpr int FIRST_ROW = 0, COVERED_ROWS = 1, FIRST_COLUMN = 0, COVERED_COLUMNS = 1;   // by windows
 constexpr int PHASES = 1, PHASE = 1;             // of columns; elements of one
 constexpr int LINE_PITCH = 1, PLANE_PITCH = 1;   // elements

@@ -133,6 +133,14 @@ DEVICES = collections.defaultdict(lambda: ("a100", "mi50"), gemm=(SMALL,), bulk=
 TEXT_DEVICE = collections.defaultdict(lambda: "a100", gemm="h200", skinny="h200", toeplitz=SMALL, bulk=SMALL, wgmma=SMALL)
 # How many candidates of each program, beside the last and one of odd threads.
 COUNTS = collections.defaultdict(lambda: 6, gemm=3, bulk=5, wgmma=3)
+# Infinite taps of images' outermost rows, in two thirds of the channels: outputs that meet them beside the image alone are no numbers.
+INFINITE_ROWS_OF_TAPS = ("input x[64, 384, 32, 32] : f32  input f[384, 5, 5] : f32  w[c, r, s] = select(c < 200 && r == 0 && s == 2"
+                         " || c > 220 && r == 4 && s == 0, inf, f[c, r, s])"
+                         "  y[n, c, h:32, v:32] = sum[r, s](pad(x[n, c, h + r - 2, v + s - 2], 0) * w[c, r, s])  output y  output w")
+# One infinite element in a corner of an image, for some channels: not all taps meet it.
+INFINITE_CORNERS = ("input g[40, 16, 24, 32] : f32  input d[40, 16, 24, 32] : f32  x[n, c, h, v] = select(n == 1 && c < 8 && h == 0 && v == 0"
+                    " || n == 2 && c > 9 && h == 23 && v == 31, inf, g[n, c, h, v])"
+                    "  w[c, r:3, s:3] = sum[n, h, v](d[n, c, h, v] * pad(x[n, c, h + r - 1, v + s - 1], 0))  output w  output x")
 # One infinite tap for each of three channels, in rows of the filter that meet none of x;
 INFINITE_TAPS = ("input x[9, 4, 3, 8] : f16  input f[4, 23, 9] : f16  w[c, r, s] = select(c == 0 && r == 0 && s == 0"
                  " || c == 1 && r == 22 && s == 8 || c == 2 && r == 0 && s == 5, inf, f[c, r, s])"
@@ -210,7 +218,12 @@ TEXTS = {
               "input x[2, 36, 10, 128] : f16  input w[5, 5, 128] : f16  y[n, h:36, v:10, c] = sum[r, s](pad(x[n, h + r - 2, v + s - 2, c], 0) * w[r, s, c])  output y : f16",
               "input x[40, 2, 19, 64] : f32  input w[2, 5, 5] : f32  y[n, c, h:10, v:32] = sum[r, s](pad(x[n, c, 2 * h + r - 2, 2 * v + s - 2], 0) * w[c, r, s])  output y",
               "input x[40, 2, 12, 64] : f32  input w[2, 3, 9] : f32  y[n, c, h:12, v:64] = sum[r, s](pad(x[n, c, h + 2 * r - 2, v + s - 4], 0) * w[c, r, s])  output y",
-              "input x[33, 2, 37, 64] : f16  input w[2, 5, 5] : f16  y[n, c, h:37, v:64] = sum[r, s](pad(x[n, c, h + r - 1, v + s - 2], 0) * w[c, r, s])  output y : f16"],
+              "input x[33, 2, 37, 64] : f16  input w[2, 5, 5] : f16  y[n, c, h:37, v:64] = sum[r, s](pad(x[n, c, h + r - 1, v + s - 2], 0) * w[c, r, s])  output y : f16",
+              (INFINITE_ROWS_OF_TAPS, "h200")],
+    "filter_strip": ["input x[3, 2, 47, 28] : f32  input d[3, 2, 45, 26] : f32  w[c, r:3, s:3] = sum[n, h, v](d[n, c, h, v] * x[n, c, h + r, v + s])  output w",
+                     "input x[150, 1, 8, 12] : f32  input d[150, 1, 6, 8] : f32  w[c, r:3, s:5] = sum[n, h, v](d[n, c, h, v] * x[n, c, h + r, v + s])  output w",
+                     "input x[40, 1, 26, 30] : f32  input d[40, 1, 5, 6] : f32  w[c, r:3, s:3] = sum[n, h, v](d[n, c, h, v] * x[n, c, 5 * h + r, 5 * v + s])  output w",
+                     INFINITE_CORNERS],
     "filter_direct": ["input x[3, 2, 31, 19] : f32  input d[3, 2, 9, 17] : f32  dw[c, r:7, s:3] = sum[n, h, v](d[n, c, h, v] * pad(x[n, c, 2 * h + r + 3, v + s - 1], 0))  output dw",
                       "input x[3, 2, 16, 19] : f32  input d[3, 2, 9, 17] : f32  dw[c, r:7, s:3] = sum[n, h, v](d[n, c, h, v] * pad(x[n, c, h + 2 * r - 3, v + s - 1], 0))  output dw",
                       "input x[8, 1, 428] : f32  input d[8, 1, 412] : f32  dw[c, r:4, s:17] = sum[h, v](d[c, h, v] * pad(x[c, h + r - 3, v + s], 0))  output dw",

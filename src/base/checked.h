@@ -38,3 +38,8 @@ static inline int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 static inline int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 static inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static inline int64_t round_up(int64_t a, int64_t step) { return ceil_div(a, step) * step; }
+/* The least number from `a` on that is `rest` more than a multiple of `step`. */
+static inline int64_t round_up_to_rest(int64_t a, int64_t step, int64_t rest)
+{
+    return a + ((rest - a) % step + step) % step;
+}

@@ -5,12 +5,6 @@
 
 enum { A_ROWS = 16, BANK_PIECES = 8, BANKS = 32, SLAB_ROWS = 8, WORD_BYTES = 4, PIECE_WORDS = 4 };
 
-/* The next number that is `rest` more than whole rounds of banks. */
-static int64_t in_banks(int64_t pieces, int64_t rest)
-{
-    return pieces + ((rest - pieces) % BANK_PIECES + BANK_PIECES) % BANK_PIECES;
-}
-
 /* The least number of words for which two copies lie in other banks: a warp reads eight words of each. */
 static int64_t words_apart(int64_t words)
 {
@@ -48,8 +42,9 @@ ToeplitzLayout toeplitz_layout(const ToeplitzWindow *window, const RTile *block,
     layout.row = ceil_div(window->left + reach, window->piece);
     layout.rows = rows < window->inputs[0] ? rows : window->inputs[0];
     int64_t group = layout.each * layout.row;
-    layout.group_pitch = layout.groups == 1 ? group : in_banks(group, 1);
-    layout.image_pitch = in_banks(ceil_div(layout.rows, layout.each) * layout.group_pitch, layout.groups);
+    layout.group_pitch = layout.groups == 1 ? group : round_up_to_rest(group, BANK_PIECES, 1);
+    layout.image_pitch =
+        round_up_to_rest(ceil_div(layout.rows, layout.each) * layout.group_pitch, BANK_PIECES, layout.groups);
     find_distances(window, &layout);
     layout.tap_copies = window->piece / PIECE_WORDS;
     int64_t words = PIECE_WORDS * layout.distances + TOEPLITZ_BLOCK / layout.tap_copies;

@@ -105,7 +105,7 @@ static void emit_lines(StrBuf *out, const KernelPlan *plan)
     LineLayout layout = is_lines ? layout_of(plan, &choice) : (LineLayout){.phase = 1};
     strbuf_printf(out,
                   "constexpr bool LINES = %s;   // line by line; else all in one piece\n"
-                  "constexpr int COLUMNS = %d;   // of the image\n"
+                  "constexpr Index COLUMNS = %d;   // of the image\n"
                   "constexpr int FIRST_ROW = %d, COVERED_ROWS = %d, FIRST_COLUMN = %d, COVERED_COLUMNS = %d;   // by windows\n",
                   is_lines ? "true" : "false", column.inputs, row.begin, row.count, column.begin, column.count);
     strbuf_printf(out,

@@ -6,7 +6,12 @@
 /* Space axes. */
 enum { OUTER, DOWN, ALONG, OTHER, DOWN_TAP, ALONG_TAP };
 
-/* The family's choice: what is kept of the input. */
+enum {
+    MAX_WINDOW_HEIGHT = 24,   // outputs of a thread, at most
+    MAX_KEPT_TAPS = 81        // that a thread keeps in registers: 9 x 9
+};
+
+/* What is kept of the input. */
 typedef enum WindowKeeps {
     KEEPS_NOTHING,
     KEEPS_WINDOWS,
@@ -54,7 +59,7 @@ typedef struct LineLayout {
 } LineLayout;
 LineLayout window_line_layout(const WindowLines *lines, int64_t planes);
 
-/* The family's choice. */
+/* The family's choice, which goes with its rules. */
 typedef struct WindowChoice {
     WindowKeeps keeps;
     WindowLines lines;
@@ -70,11 +75,6 @@ const FusedOp *window_collected(const Fusion *fusion);
 
 /* Family.emit */
 void window_emit(StrBuf *out, const KernelPlan *plan);
-
-enum {
-    MAX_WINDOW_HEIGHT = 24,   // outputs of a thread, at most
-    MAX_KEPT_TAPS = 81        // that a thread keeps in registers: 9 x 9
-};
 
 /* Family.memory */
 KernelMemory window_memory(const KernelPlan *plan);

@@ -1,8 +1,6 @@
 // What a window kernel keeps of its input, and what a block stages.
-#include "codegen/family/window/window_parts.h"
-#include <string.h>
-
 #include "base/checked.h"
+#include "codegen/family/window/window_parts.h"
 #include "rtile/space.h"
 
 WindowChoice window_choice(const TileRules *rules)
@@ -157,7 +155,7 @@ LineLayout window_line_layout(const WindowLines *lines, int64_t planes)
     LineLayout layout = {.phase = ceil_div(column->count, column->step)};
     layout.line_pitch = layout.phase * column->step;
     int64_t plane = size_product(row->count, layout.line_pitch);
-    layout.plane_pitch = plane + ((column->outputs - plane) % banks + banks) % banks;
+    layout.plane_pitch = round_up_to_rest(plane, banks, column->outputs);
     layout.bytes = round_up(size_product(size_product(planes, layout.plane_pitch), lines->element_bytes), 16);
     return layout;
 }
