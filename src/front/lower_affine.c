@@ -146,13 +146,19 @@ static bool stays_inside(const Lower *lower, const Dim *dim, int64_t *low, int64
     return *low >= 0 && *high < dim->size;
 }
 
-static Expr *element(Lower *lower, const AstExpr *access)
+Tensor *accessed(const Lower *lower, const AstExpr *access)
 {
     Tensor *tensor = tensor_find(lower, access->access.name, access->loc);
     if (access->access.count != tensor->rank)
         reject(access->loc, "'%s' has %d dimension%s, saw %d %s", tensor->name, tensor->rank,
                tensor->rank == 1 ? "" : "s", access->access.count,
                access->access.count == 1 ? "index" : "indices");
+    return tensor;
+}
+
+static Expr *element(Lower *lower, const AstExpr *access)
+{
+    Tensor *tensor = accessed(lower, access);
     Expr *expr = NEW(lower->arena, Expr);
     expr->kind = EXPR_ACCESS;
     expr->type = dtype_info[tensor->dtype].compute;

@@ -200,7 +200,7 @@ void override_params(Lower *lower, const ParamOverride *overrides, int count)
             diag_finish();   // it may be one that is wrong
         if (!symbol || symbol->statement->kind != STATEMENT_PARAM)
             fatal(EXIT_USAGE, "-D %s: the program has no param of that name%s%s", overrides[i].name,
-                  name_suggestion(lower, overrides[i].name), param_list(lower));
+                  name_suggestion(lower, overrides[i].name, true), param_list(lower));
         if (!overrides[i].text)
             fatal(EXIT_USAGE, "-D %s wants a number, like -D %s=64", overrides[i].name, overrides[i].name);
         symbol->value = override_number(&overrides[i]);

@@ -101,11 +101,12 @@ void symbols_declare(Lower *lower)
 
 // ---- suggestions ----
 
-const char *name_suggestion(const Lower *lower, const char *name)
+const char *name_suggestion(const Lower *lower, const char *name, bool only_params)
 {
     Nearest nearest = nearest_to(name);
     for (int i = 0; i < lower->symbol_count; i++)
-        nearest_try(&nearest, lower->symbols[i].statement->name);
+        if (!only_params || lower->symbols[i].statement->kind == STATEMENT_PARAM)
+            nearest_try(&nearest, lower->symbols[i].statement->name);
     return nearest_suggestion(lower->arena, &nearest);
 }
 
@@ -115,7 +116,7 @@ void name_unknown(const Lower *lower, const char *what, const char *name, Loc lo
         for (const Token *token = gap->first; token < gap->end; token++)
             if (token->kind == TOKEN_NAME && strcmp(token->text, name) == 0)
                 diag_abandon();
-    reject(loc, "unknown %s '%s'%s", what, name, name_suggestion(lower, name));
+    reject(loc, "unknown %s '%s'%s", what, name, name_suggestion(lower, name, false));
 }
 
 // ---- looking up ----

@@ -58,8 +58,8 @@ typedef struct Lower {
 // lower_name.c
 void symbols_declare(Lower *lower);
 Symbol *symbol_find(const Lower *lower, const char *name);
-/* "; did you mean 'x'?" or "", from the names in scope. */
-const char *name_suggestion(const Lower *lower, const char *name);
+/* "; did you mean 'x'?" or "", from the program's params and, unless only those are wanted, its tensors. */
+const char *name_suggestion(const Lower *lower, const char *name, bool only_params);
 /* An error; but what a statement that is wrong may define ends the attempt in silence. `what`: "tensor" */
 _Noreturn void name_unknown(const Lower *lower, const char *what, const char *name, Loc loc);
 /* The tensor of that name, already defined; anything else is an error. */
@@ -85,6 +85,8 @@ void scope_close(Lower *lower, int count);
 
 // lower_affine.c
 Affine lower_index(const Lower *lower, const AstExpr *index);
+/* The tensor x of x[…], which has as many dimensions as there are indices. */
+Tensor *accessed(const Lower *lower, const AstExpr *access);
 /* The element x[…]; an index that leaves the tensor is an error. */
 AffineTerm lower_access(Lower *lower, const AstExpr *access);
 AffineTerm lower_pad(Lower *lower, const AstExpr *pad);

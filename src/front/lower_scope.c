@@ -68,8 +68,8 @@ static void fit(Search *search, const Affine *form, int64_t size)
 
 static void search_access(Search *search, const AstExpr *access)
 {
-    Tensor *tensor = tensor_find(search->lower, access->access.name, access->loc);
-    for (int d = 0; d < access->access.count && d < tensor->rank; d++) {
+    Tensor *tensor = accessed(search->lower, access);
+    for (int d = 0; d < tensor->rank; d++) {
         Affine form = lower_index(search->lower, access->access.indices[d]);
         found(search, affine_single_axis(&form), tensor, d, access->access.indices[d]->loc);
         fit(search, &form, tensor->shape[d]);
@@ -80,7 +80,10 @@ static void search_expr(Search *search, const AstExpr *expr)
 {
     switch (expr->kind) {
     case AST_NUMBER:
-    case AST_NAME:
+        break;
+    case AST_NAME:   // a tensor without its indices is why those stand nowhere
+        if (scope_find(&search->lower->scope, expr->name) < 0)
+            param_find(search->lower, expr->name, expr->loc);
         break;
     case AST_ACCESS:
         search_access(search, expr);

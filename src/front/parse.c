@@ -188,6 +188,10 @@ static AstExpr *access_expr(Parser *p)
     expect(p, "[", "after the tensor's name");
     int count;
     AstExpr **indices = bracket_list(p, "after the indices", &count);
+    if (at(p, "("))
+        reject(tensor->loc, "unknown reduction '%s'; it is one of sum, max, min, prod", tensor->text);
+    if (at(p, "["))
+        reject(p->token->loc, "all indices stand in one pair of brackets, like %s[i, j]", tensor->text);
     AstExpr *access = new_expr(p, AST_ACCESS, loc_since(p, tensor->loc));
     access->access.name = tensor->text;
     access->access.indices = indices;
@@ -329,6 +333,9 @@ static AstExpr *word_primary(Parser *p)
         return pad(p);
     if (at(p, "cast"))
         return cast(p);
+    DType type;
+    if (token_is_dtype(p->token, &type) && call)
+        reject(p->token->loc, "'%s' is an element type; a conversion is cast(a, %s)", word, word);
     expected(p, "an expression");
 }
 
