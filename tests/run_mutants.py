@@ -33,7 +33,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 TEMPLATES = ROOT / "templates"
 EQUIVALENT = ROOT / "tests/mutants/equivalent.txt"
 HANG_SECONDS = 10   # of work, however busy the machine is
-MAX_EQUIVALENT = 0.06   # of all; most of them only cost time
+MAX_EQUIVALENT = 0.07   # of all; most of them only cost time, a fifth wait for a better program or detector
 
 # An h200 of a few units, for kernels that wait until there are many rows for each.
 SMALL = "small"
@@ -217,8 +217,11 @@ TEXTS = {
               "input x[40, 2, 7, 32] : f32  input w[2, 5, 5] : f32  y[n, c, h:7, v:32] = sum[r, s](pad(x[n, c, h + r - 2, v + s - 2], 0) * w[c, r, s])  output y",
               "input x[2, 36, 10, 128] : f16  input w[5, 5, 128] : f16  y[n, h:36, v:10, c] = sum[r, s](pad(x[n, h + r - 2, v + s - 2, c], 0) * w[r, s, c])  output y : f16",
               "input x[40, 2, 19, 64] : f32  input w[2, 5, 5] : f32  y[n, c, h:10, v:32] = sum[r, s](pad(x[n, c, 2 * h + r - 2, 2 * v + s - 2], 0) * w[c, r, s])  output y",
-              "input x[40, 2, 12, 64] : f32  input w[2, 3, 9] : f32  y[n, c, h:12, v:64] = sum[r, s](pad(x[n, c, h + 2 * r - 2, v + s - 4], 0) * w[c, r, s])  output y",
               "input x[33, 2, 37, 64] : f16  input w[2, 5, 5] : f16  y[n, c, h:37, v:64] = sum[r, s](pad(x[n, c, h + r - 1, v + s - 2], 0) * w[c, r, s])  output y : f16",
+              # several strips of a block one below the other, outputs of neighbouring channels apart, columns of taps apart
+              ("input x[128, 42, 83, 83] : f32  input w[42, 5, 5] : f32  y[n, c, h:83, v:83] = sum[r, s](pad(x[n, c, h + r - 2, v + s - 2], 0) * w[c, r, s])  output y", "h200"),
+              ("input x[64, 32, 32, 384] : f32  input w[3, 3, 384, 2] : f32  y[n, h:32, v:32, c, m] = sum[r, s](pad(x[n, h + r - 1, v + s - 1, c], 0) * w[r, s, c, m])  output y", "h200"),
+              ("input x[64, 384, 32, 64] : f32  input w[384, 3, 9] : f32  y[n, c, h:32, v:64] = sum[r, s](pad(x[n, c, h + 2 * r - 2, v + 2 * s - 8], 0) * w[c, r, s])  output y", "h200"),
               (INFINITE_ROWS_OF_TAPS, "h200")],
     "filter_strip": ["input x[3, 2, 47, 28] : f32  input d[3, 2, 45, 26] : f32  w[c, r:3, s:3] = sum[n, h, v](d[n, c, h, v] * x[n, c, h + r, v + s])  output w",
                      "input x[150, 1, 8, 12] : f32  input d[150, 1, 6, 8] : f32  w[c, r:3, s:5] = sum[n, h, v](d[n, c, h, v] * x[n, c, h + r, v + s])  output w",

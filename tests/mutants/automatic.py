@@ -32,7 +32,9 @@ SAVINGS = {"gemm.cu": ("static constexpr int WIDE = ", "const int order = PAIRED
                            "if (infinite || totals"),
            "filter_gemm.cu": ("return tap > -AN", "if (first + AK", "if (k + 1 < TK)", "if (step + 1 < STEPS)"),
            "bulk.cu": ("constexpr Index ROWS = PANEL", "constexpr bool MOVES_REGISTERS",   # the order of blocks; who has which registers,
-                       "constexpr Index SHARE = ")}   # and how many steps
+                       "constexpr Index SHARE = "),   # and how many steps
+           "strip.cu": ("constexpr bool KNOWN_ENDS = ", "constexpr int WITHIN = ", "constexpr int ROUND = "),   # which code a step goes through
+           "filter_strip.cu": ("constexpr int ROUND = ", "if (STEPS % ROUND != 0", "if (TOGETHER > 1)", "bool doubt = false")}
 # Templates whose survivors have all been looked at. Run the others with --only; then they belong here. gemm.cu, strip.cu and
 # filter_strip.cu wait: of theirs some survive that nobody has explained yet.
 TRIAGED = ("bulk.cu", "channelwise.cu", "elementwise.cu", "loopnest.cu", "matmul.cu", "permute.cu", "reduce.cu", "resident.cu",
