@@ -55,12 +55,14 @@ static bool is_tf32(Real x)
     return x.bound == 0 && (double)single == x.value && (bits & 0x1fff) == 0;
 }
 
-/* Each operand is rounded, or cut off by hardware that reads it as it lies: by 2^-10 of itself at most.
-   1.0009 * 3 is 3 or 3.0029 there, never 3.0027. */
+/* Each operand is rounded, or cut off by hardware that reads it as it lies: by 2^-10 of itself at most, a
+   denormal one by 13 bits, 2^-136. 1.0009 * 3 is 3 or 3.0029 there, never 3.0027, and 2^-147 * 3 may be 0. */
 static double tf32_error(Real a, Real b, Real result)
 {
-    double rounding = (is_tf32(a) ? 0 : 0x1.01p-10) + (is_tf32(b) ? 0 : 0x1.01p-10);
-    return (fabs(result.value) + result.bound) * rounding;
+    double rounded_a = is_tf32(a) ? 0 : 0x1.01p0, rounded_b = is_tf32(b) ? 0 : 0x1.01p0;
+    double normal = (fabs(result.value) + result.bound) * (rounded_a + rounded_b) * 0x1p-10;
+    double denormal = rounded_a * (fabs(b.value) + b.bound) + rounded_b * (fabs(a.value) + a.bound);
+    return normal + denormal * 0x1p-136;
 }
 
 Real math_allow(EvalMath math, bool summed, Op op, Real a, Real b, Real result)

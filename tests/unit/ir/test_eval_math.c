@@ -45,10 +45,27 @@ START_TEST(only_what_tf32_rounds_may_differ)
 }
 END_TEST
 
+/* TF32 keeps none of the bits of 2^-147: 3 * 2^-147 may be 0, and is off by no more than 13 denormal bits. */
+START_TEST(tf32_cuts_off_denormal_numbers)
+{
+    Build *build = build_new();
+    const double *inputs[] = {(double[]){0x1p-147, 0}, (double[]){3, 0}};
+    Tensor *a = INPUT(build, DTYPE_F32, 2), *b = INPUT(build, DTYPE_F32, 2);
+    Expr *ab[] = {AT(build, a, 0), AT(build, b, 0)};
+    Expr *product = build_op(build, OP_MUL, ab[_i], ab[1 - _i], NULL);
+    Tensor *sum = REDUCTION(build, ROLE_OUTPUT, DTYPE_F32, REDUCE_SUM, 1, product, 2);
+    ck_assert(evaluate_one(build, inputs, sum, EVAL_EXACT).bound < 3 * 0x1p-147);
+    double bound = evaluate_one(build, inputs, sum, EVAL_TF32).bound;
+    ck_assert(bound >= 3 * 0x1p-147 && bound < 4 * 0x1p-136);
+    build_free(build);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_test(tests, fast_exp_is_allowed_its_ulps);
     tcase_add_loop_test(tests, only_what_tf32_rounds_may_differ, 0, 2);
+    tcase_add_loop_test(tests, tf32_cuts_off_denormal_numbers, 0, 2);
 }
 
 int main(void) { return build_run("eval_math", add); }
