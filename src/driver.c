@@ -31,8 +31,8 @@ static bool is_last_stage(const Options *opt, DumpStage stage)
     return opt->artefact_count == 0 && !opt->verify && !opt->profile;
 }
 
-/* Prints what a stage made, if `-d` asked for it, and ends there if nothing more was asked for; `print` is the statement
-   that does so into `out`. */
+/* Prints what a stage made, if `-d` asked for it, and ends there if nothing more was asked for; `print` is
+   the statement that does so into `out`. */
 #define DUMP(id, print)                                                                                      \
     if (opt->dump[STAGE_##id]) {                                                                             \
         diag_finish();                                                                                       \
@@ -158,7 +158,8 @@ static void try_candidates(Arena *arena, const Options *opt, const CodegenReques
         stopwatch_lap(watch, "compile", "%d candidates", count);
     }
     if (opt->profile) {
-        profile(arena, base->program, base->device, helpers, &(ProfileOptions){opt->math, opt->hang_after}, list);
+        profile(arena, base->program, base->device, helpers, &(ProfileOptions){opt->math, opt->hang_after},
+                list);
         stopwatch_lap(watch, "profile", "%d candidates on a %s", count, list->gpu);
     }
     candidates_sort(list);
@@ -238,7 +239,8 @@ int compile(const Options *opt, Outcome *outcome)
     stopwatch_lap(&watch, "lex", "%d tokens", token_count(tokens));
     DUMP(tokens, tokens_print(out, tokens));
     Ast *ast = parse(arena, tokens);
-    stopwatch_lap(&watch, "parse", "%d statements, %d reductions", ast->statement_count, ast->reduction_count);
+    stopwatch_lap(&watch, "parse", "%d statements, %d reductions", ast->statement_count,
+                  ast->reduction_count);
     DUMP(ast, ast_print(out, ast));
     Program *program = lower(arena, ast, opt->params, opt->param_count);
     stopwatch_lap(&watch, "lower", "%d tensors, %d definitions", program->tensor_count, program->op_count);

@@ -14,7 +14,8 @@ int main(int argc, char **argv)
         return batch(argc - 1, argv + 1);
     Arena *arena = arena_new();
     Options *options = options_parse(arena, argc, argv);
-    diag_configure((DiagOptions){.quiet = options->quiet, .verbose = options->verbose, .colour = options->colour});
+    diag_configure(
+        (DiagOptions){.quiet = options->quiet, .verbose = options->verbose, .colour = options->colour});
     int exit_code = options->explains_file ? explain(options) : compile(options, NULL);
     arena_free(arena);
     return exit_code;

@@ -31,7 +31,8 @@ void option_add_artefact(CommandLine *line, ArtefactKind kind, const char *path,
 void option_add_emits(CommandLine *line, const char *list);
 /* -o first, then what --emit named without a file: beside the main artefact, under its name. */
 void option_complete_artefacts(CommandLine *line);
-/* `rollerc explain`: in words on stdout, if nothing else is said. A ranking is not compiled: little goes with it. */
+/* `rollerc explain`: in words on stdout, if nothing else is said. A ranking is not compiled: little goes with
+   it. */
 void option_complete_explanation(CommandLine *line);
 /* What can be made of a ranking alone. */
 void option_check_explanation(const Options *options);

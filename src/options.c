@@ -98,7 +98,8 @@ static int read_count(const char *option, const char *text, int most)
     return (int)value;
 }
 
-/* [+-] digits [. digits] [e [+-] digits], as in the language: strtod would also take "0x10", "nan" and blanks. */
+/* [+-] digits [. digits] [e [+-] digits], as in the language: strtod would also take "0x10", "nan" and
+   blanks. */
 static bool is_number(const char *text)
 {
     text += *text == '-' || *text == '+';

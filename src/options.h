@@ -61,14 +61,17 @@ typedef struct Options {
     bool quiet, verbose, colour;
 } Options;
 
-/* Wrong usage ends with EXIT_USAGE; --help, --version and the --list/--print options end the program themselves. */
+/* Wrong usage ends with EXIT_USAGE; --help, --version and the --list/--print options end the program
+   themselves. */
 Options *options_parse(Arena *arena, int argc, char **argv);
 
 /* Is NVRTC needed? */
 bool options_want_machine_code(const Options *options);
 
-/* Do the streams and the environment want colours, where the option says `when` ("auto", "always", "never"; NULL: auto)? */
+/* Do the streams and the environment want colours, where the option says `when` ("auto", "always", "never";
+   NULL: auto)? */
 bool options_want_colour(const char *when);
 
-/* `stem` as a C identifier: other characters become '_', a leading digit gets "k_" before it, a keyword '_' behind. */
+/* `stem` as a C identifier: other characters become '_', a leading digit gets "k_" before it, a keyword '_'
+   behind. */
 char *kernel_name(Arena *arena, const char *stem);

@@ -16,7 +16,8 @@ enum {
 
 static void expand_word(Arena *arena, Arguments *arguments, char *word, int nesting);
 
-/* One word as GNU tools read it: blanks divide, a backslash takes the next character as it is, quotes hold blanks. */
+/* One word as GNU tools read it: blanks divide, a backslash takes the next character as it is, quotes hold
+   blanks. */
 static char *next_word(Arena *arena, const char **text)
 {
     const char *at = *text;

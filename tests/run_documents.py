@@ -91,7 +91,7 @@ def families():
     found = {}
     for file in (ROOT / "src/codegen/family").rglob("*.c"):
         for record in re.findall(r"^const Family \w+ = \{\n(.*?)^\};", file.read_text(), re.MULTILINE | re.DOTALL):
-            variants = re.search(r"\.variants = [^{]*\{(.*?)\}", record, re.DOTALL)[1]
+            variants = re.search(r"\.variants =[^{]*\{(.*?)\}", record, re.DOTALL)[1]
             found[re.search(r'\.name = "(\w+)"', record)[1]] = re.findall(r'"([^"]+)"', variants)
     assert len(found) > 8, "the records of families look otherwise"
     return found

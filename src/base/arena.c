@@ -10,7 +10,8 @@
 
 enum { CHUNK_BYTES = 64 * 1024 };   // a small compile fits into a handful
 
-/* Under the address sanitizer, what is not in an object may not be touched: the gap between two, and all after a reset. */
+/* Under the address sanitizer, what is not in an object may not be touched: the gap between two, and all
+   after a reset. */
 #ifdef __SANITIZE_ADDRESS__
 enum { GAP_BYTES = 128 };   // an off-by-one reaches as far as its element is large
 #else

@@ -1,6 +1,7 @@
 // Memory with a lifetime instead of an owner: everything made during one compile lives until the arena goes.
 //
-// Two lifetimes exist: `arena` (one compile) and `scratch` (one candidate). No stage ever frees a single object.
+// Two lifetimes exist: `arena` (one compile) and `scratch` (one candidate). No stage ever frees a single
+// object.
 #pragma once
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,13 +11,16 @@ typedef struct Arena Arena;
 Arena *arena_new(void);
 void arena_free(Arena *arena);
 
-/* Everything made so far is gone, its memory is used again: for a scratch arena that many candidates pass through. */
+/* Everything made so far is gone, its memory is used again: for a scratch arena that many candidates pass
+   through. */
 void arena_reset(Arena *arena);
 
-/* `size` zeroed bytes aligned to 16. Never returns NULL: without memory the program ends with EXIT_MACHINE. */
+/* `size` zeroed bytes aligned to 16. Never returns NULL: without memory the program ends with
+   EXIT_MACHINE. */
 void *arena_alloc(Arena *arena, size_t size);
 
-/* The same, holding anything: for large values of which only a part is written and read. What is never touched costs nothing. */
+/* The same, holding anything: for large values of which only a part is written and read. What is never
+   touched costs nothing. */
 void *arena_room(Arena *arena, size_t size);
 
 /* Zeroed, for `count` objects of `size` bytes; the product is checked. */

@@ -4,10 +4,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-static inline bool checked_mul(int64_t a, int64_t b, int64_t *product) { return !__builtin_mul_overflow(a, b, product); }
-static inline bool checked_add(int64_t a, int64_t b, int64_t *sum) { return !__builtin_add_overflow(a, b, sum); }
+static inline bool checked_mul(int64_t a, int64_t b, int64_t *product)
+{
+    return !__builtin_mul_overflow(a, b, product);
+}
+static inline bool checked_add(int64_t a, int64_t b, int64_t *sum)
+{
+    return !__builtin_add_overflow(a, b, sum);
+}
 
-/* Where something before has made sure that it fits: extents and strides of programs that passed the front end. */
+/* Where something before has made sure that it fits: extents and strides of programs that passed the front
+   end. */
 static inline int64_t fitting_mul(int64_t a, int64_t b)
 {
     int64_t product;

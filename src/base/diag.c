@@ -91,7 +91,8 @@ static void add_excerpt(Message *message, Loc loc)
     for (int i = first; i < at.column; i++)
         add_char(message, ' ');
     add_char(message, '^');
-    for (int i = 1; i < (int)loc.length && at.column + i <= at.length && i < SHOWN_COLUMNS - at.column + first; i++)
+    for (int i = 1;
+         i < (int)loc.length && at.column + i <= at.length && i < SHOWN_COLUMNS - at.column + first; i++)
         add_char(message, '~');
 }
 

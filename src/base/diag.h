@@ -18,17 +18,19 @@ enum {
 };
 
 /* `file:line:col: error: message`, the line and a caret below it; then the program ends with `exit_code`. */
-_Noreturn void diag_fatal(Loc loc, int exit_code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+_Noreturn void diag_fatal(Loc loc, int exit_code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* The same for an error that has no place in a file: `rollerc: error: message`. */
 _Noreturn void fatal(int exit_code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* From now on what is wrong by fatal() with EXIT_INPUT or EXIT_USAGE is wrong at this place of an input, which said it in
-   other words; a place without a source, or the end of an attempt, ends that. */
+/* From now on what is wrong by fatal() with EXIT_INPUT or EXIT_USAGE is wrong at this place of an input,
+   which said it in other words; a place without a source, or the end of an attempt, ends that. */
 void diag_place(Loc place);
 
-/* Runs attempt(context), a piece of the input that can be wrong by itself, like a statement. An error in it (diag_fatal with
-   EXIT_INPUT) is printed and ends this attempt only: false. So one run finds the errors of many pieces; the twentieth ends it. */
+/* Runs attempt(context), a piece of the input that can be wrong by itself, like a statement. An error in it
+   (diag_fatal with EXIT_INPUT) is printed and ends this attempt only: false. So one run finds the errors of
+   many pieces; the twentieth ends it. */
 bool diag_attempt(void (*attempt)(void *context), void *context);
 /* Ends an attempt in silence: what is wrong was said of another piece. */
 _Noreturn void diag_abandon(void);
@@ -44,8 +46,8 @@ typedef struct DiagOptions {
     bool quiet;     // warnings and talk() are dropped
     bool verbose;   // stages say what they did (stopwatch.h)
     bool colour;
-    /* Tests and fuzzers: called instead of exit(); must not return (longjmp). The message, the first one where attempts have
-       failed, is complete and plain. */
+    /* Tests and fuzzers: called instead of exit(); must not return (longjmp). The message, the first one
+       where attempts have failed, is complete and plain. */
     void (*on_fatal)(int exit_code, const char *message, void *context);
     void *context;
 } DiagOptions;

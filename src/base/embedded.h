@@ -1,4 +1,5 @@
-// Files that travel inside the binary, so that one file is all a CI machine needs: templates/, devices/ and schema/.
+// Files that travel inside the binary, so that one file is all a CI machine needs: templates/, devices/ and
+// schema/.
 #pragma once
 #include <stddef.h>
 

@@ -66,7 +66,10 @@ Json *json_object(void) { return json(made(cJSON_CreateObject())); }
 Json *json_array(void) { return json(made(cJSON_CreateArray())); }
 void json_free(Json *root) { cJSON_Delete(node(root)); }
 
-void json_set_string(Json *object, const char *key, const char *value) { set(object, key, string_node(value)); }
+void json_set_string(Json *object, const char *key, const char *value)
+{
+    set(object, key, string_node(value));
+}
 void json_set_int(Json *object, const char *key, int64_t value) { set(object, key, int_node(value)); }
 void json_set_double(Json *object, const char *key, double value) { set(object, key, double_node(value)); }
 void json_set_bool(Json *object, const char *key, bool value) { set(object, key, cJSON_CreateBool(value)); }
@@ -77,8 +80,8 @@ void json_push_string(Json *array, const char *value) { push(array, string_node(
 void json_push_int(Json *array, int64_t value) { push(array, int_node(value)); }
 Json *json_push_object(Json *array) { return push(array, cJSON_CreateObject()); }
 
-/* cJSON indents with tabs and puts one behind each colon. Inside strings a tab is always written `\t`, so every tab in
-   its text is layout: at the start of a line it becomes two blanks, elsewhere one. */
+/* cJSON indents with tabs and puts one behind each colon. Inside strings a tab is always written `\t`, so
+   every tab in its text is layout: at the start of a line it becomes two blanks, elsewhere one. */
 static char *with_blanks(Arena *arena, const char *text)
 {
     StrBuf out = strbuf_new(arena);

@@ -8,9 +8,11 @@ typedef struct Nearest {
     int slips;          // from it to `best`; before one is found, one more than are still a typo
 } Nearest;
 
-/* Of three letters one may be wrong, of five two, of twelve three; words of one or two letters resemble everything. */
+/* Of three letters one may be wrong, of five two, of twelve three; words of one or two letters resemble
+   everything. */
 Nearest nearest_to(const char *word);
-/* Of equally near ones the longest counts, since letters are left out more often than added; then the first. Upper and lower case are one slip together, however many letters differ so. */
+/* Of equally near ones the longest counts, since letters are left out more often than added; then the first.
+   Upper and lower case are one slip together, however many letters differ so. */
 void nearest_try(Nearest *nearest, const char *candidate);
 /* `; did you mean 'softmax'?`, or "". */
 const char *nearest_suggestion(Arena *arena, const Nearest *nearest);

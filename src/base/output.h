@@ -1,8 +1,8 @@
 // Files that appear whole or not at all.
 //
-// Every artefact of a run is first staged in a temporary file beside its target; when all are staged they are renamed
-// into place. A failure or a signal before that leaves every target as it was, and no temporary file behind.
-// A target that already holds the same bytes is not touched, so build tools see that nothing changed.
+// Every artefact of a run is first staged in a temporary file beside its target; when all are staged they are
+// renamed into place. A failure or a signal before that leaves every target as it was, and no temporary file
+// behind. A target that already holds the same bytes is not touched, so build tools see that nothing changed.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,8 +14,9 @@ typedef struct OutputSet OutputSet;
 
 OutputSet *output_set_new(Arena *arena);
 
-/* Stages one file; `bytes` must live until the commit. "-" is stdout. What is no regular file (/dev/null, a FIFO) and
-   stdout are written at the commit, before the first rename. A symbolic link stays: what it leads to is written. */
+/* Stages one file; `bytes` must live until the commit. "-" is stdout. What is no regular file (/dev/null, a
+   FIFO) and stdout are written at the commit, before the first rename. A symbolic link stays: what it leads
+   to is written. */
 void output_stage(OutputSet *set, const char *path, const char *bytes, size_t length);
 
 /* Any failure here or while staging: a message and EXIT_MACHINE. */
@@ -24,17 +25,19 @@ void output_commit(OutputSet *set);
 /* A set of one. */
 void output_write(const char *path, const char *bytes, size_t length);
 
-/* One file that may as well be missing, such as one of a cache, with what is temporary in the same folder: old, new, or
-   not there, and not yet on the disk when this returns. False: it could not be written. */
+/* One file that may as well be missing, such as one of a cache, with what is temporary in the same folder:
+   old, new, or not there, and not yet on the disk when this returns. False: it could not be written. */
 bool output_try_write(const char *path, const char *bytes, size_t length);
 
-/* To be called first in main(): SIGINT, SIGTERM and SIGHUP remove what is temporary and exit with 128 + signal, a
-   failed assert() with EXIT_BUG, and a failed write to stdout is noticed at exit (EXIT_MACHINE). A write to a pipe that
-   is closed or past `ulimit -f` fails as any other, but of stdout's pipe nothing is said: `| head` has read enough. */
+/* To be called first in main(): SIGINT, SIGTERM and SIGHUP remove what is temporary and exit with 128 +
+   signal, a failed assert() with EXIT_BUG, and a failed write to stdout is noticed at exit (EXIT_MACHINE). A
+   write to a pipe that is closed or past `ulimit -f` fails as any other, but of stdout's pipe nothing is
+   said: `| head` has read enough. */
 void output_install_signals(void);
 
-/* A child that must not outlive this process: it is ended on those signals too, with the group that it leads, first by
-   SIGTERM, so that it can remove what is temporary of its own. To be given back when it has been waited for. */
+/* A child that must not outlive this process: it is ended on those signals too, with the group that it leads,
+   first by SIGTERM, so that it can remove what is temporary of its own. To be given back when it has been
+   waited for. */
 void output_own_child(pid_t child);
 void output_disown_child(pid_t child);
 

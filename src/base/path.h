@@ -13,8 +13,8 @@ char *path_stem(Arena *arena, const char *path);
 /* The path behind symbolic links, also where nothing is there yet; NULL: they go in circles. */
 const char *path_target(Arena *arena, const char *path);
 
-/* Do both names lead to one file or pipe, or would they once it is written? A terminal or /dev/null is the same only under
-   the very same name, since nothing there is overwritten. */
+/* Do both names lead to one file or pipe, or would they once it is written? A terminal or /dev/null is the
+   same only under the very same name, since nothing there is overwritten. */
 bool path_same(Arena *arena, const char *left, const char *right);
 
 /* Makes a folder with all those before it that are missing; false, with errno: it cannot be made. */

@@ -37,8 +37,8 @@ Source *source_read_long(Arena *arena, const char *path, size_t max_bytes)
     Source *source = source_from_text(arena, name, text, length);
     free(text);
     if (length > max_bytes)
-        diag_fatal((Loc){source, (uint32_t)max_bytes, 1}, EXIT_INPUT, "a file has at most %zu bytes, this one goes on here",
-                   max_bytes);
+        diag_fatal((Loc){source, (uint32_t)max_bytes, 1}, EXIT_INPUT,
+                   "a file has at most %zu bytes, this one goes on here", max_bytes);
     return source;
 }
 

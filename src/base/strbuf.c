@@ -73,8 +73,8 @@ static bool reads_back(const char *text, double value, bool is_float)
 
 enum { MOST_DIGITS = 17 };   // that a double needs
 
-/* With how few digits it is worth trying: a decimal of FLT_DIG or DBL_DIG digits survives the type, so where that many
-   do not read back no fewer do. */
+/* With how few digits it is worth trying: a decimal of FLT_DIG or DBL_DIG digits survives the type, so where
+   that many do not read back no fewer do. */
 static int fewest_digits(double value, bool is_float)
 {
     char text[40];

@@ -16,7 +16,8 @@
 #include "batch/run.h"
 #include "batch/words.h"
 
-/* By the output's name, not by its place: what is added to a manifest moves nothing from one shard to another. */
+/* By the output's name, not by its place: what is added to a manifest moves nothing from one shard to
+   another. */
 static bool in_shard(Arena *arena, const Entry *entry, const BatchOptions *options)
 {
     char *digits = hash_of(arena, entry->output, strlen(entry->output));

@@ -28,6 +28,6 @@ typedef struct Manifest {
     int count;
 } Manifest;
 
-/* What is wrong with the manifest, the command lines it stands for, or the files that it names is an error with
-   EXIT_INPUT. */
+/* What is wrong with the manifest, the command lines it stands for, or the files that it names is an error
+   with EXIT_INPUT. */
 Manifest manifest_read(Arena *arena, const char *path);

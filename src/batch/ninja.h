@@ -1,4 +1,5 @@
-// The entries as a build file, so that Ninja decides what is made when, beside everything else that a project builds.
+// The entries as a build file, so that Ninja decides what is made when, beside everything else that a project
+// builds.
 #pragma once
 #include "batch/batch_options.h"
 #include "batch/manifest.h"

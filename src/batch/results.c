@@ -154,7 +154,8 @@ bool result_holds(Arena *arena, const Result *result, const Entry *entry)
 
 // ---- shards ----
 
-/* Of one output: what was made after what failed, and then by the text, so that it does not matter which came first. */
+/* Of one output: what was made after what failed, and then by the text, so that it does not matter which came
+   first. */
 static int by_worth(const void *left, const void *right)
 {
     const Result *a = left, *b = right;

@@ -1,9 +1,10 @@
-// What became of each kernel: one JSON object a line (schema/batch.schema.json), in the order of the outputs' names.
+// What became of each kernel: one JSON object a line (schema/batch.schema.json), in the order of the outputs'
+// names.
 //
-// During a run lines are added at the end as kernels are made, and a later line of the same output counts; so a run
-// that was killed has lost nothing but what was being made. In the end the file is written anew, whole and in order.
-// The same kernels give the same lines, whatever the order they were made in, and the lines of all shards together
-// are those of the whole.
+// During a run lines are added at the end as kernels are made, and a later line of the same output counts; so
+// a run that was killed has lost nothing but what was being made. In the end the file is written anew, whole
+// and in order. The same kernels give the same lines, whatever the order they were made in, and the lines of
+// all shards together are those of the whole.
 #pragma once
 #include "batch/manifest.h"
 
@@ -25,8 +26,8 @@ typedef struct Results {
 /* Can a run go on with what is there? Stdout, pipes and devices only take the whole in the end. */
 bool results_are_kept(const char *path);
 
-/* Adds those of a file. What is no result, such as a line that was cut off, is passed over, and a file that is not
-   there has none; where `strict`, both are errors. */
+/* Adds those of a file. What is no result, such as a line that was cut off, is passed over, and a file that
+   is not there has none; where `strict`, both are errors. */
 void results_read(Arena *arena, Results *results, const char *path, bool strict);
 
 void results_add(Arena *arena, Results *results, Result result);
@@ -42,5 +43,6 @@ bool result_holds(Arena *arena, const Result *result, const Entry *entry);
 
 void results_write(Arena *arena, const Results *results, const char *path);
 
-/* All results of several files as one; which of two about the same output counts does not depend on their order. */
+/* All results of several files as one; which of two about the same output counts does not depend on their
+   order. */
 void results_merge(Arena *arena, char *const *paths, int count, const char *target);

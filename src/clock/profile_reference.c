@@ -13,7 +13,8 @@ enum {
 
 static const double SECONDS = 0.2;   // of the reference, for one output and class; one batch at least
 
-static const char *const input_class_name[INPUT_CLASSES] = {"random real inputs", "random whole-number inputs"};
+static const char *const input_class_name[INPUT_CLASSES] = {"random real inputs",
+                                                            "random whole-number inputs"};
 
 // ---- inputs ----
 

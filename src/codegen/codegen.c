@@ -149,7 +149,8 @@ Kernel *codegen_launches(Arena *arena, const CodegenRequest *request)
 
 // ---- text ----
 
-/* Behind what a template was cited for, line numbers are those of the emitted file again, once it is whole. */
+/* Behind what a template was cited for, line numbers are those of the emitted file again, once it is
+   whole. */
 static const char *with_own_lines(const Generator *generator)
 {
     const char *place = TEMPLATE_OWN_LINE, *at = generator->out->text, *found;

@@ -20,7 +20,8 @@ typedef struct CodegenRequest {
 
 Kernel *codegen_kernel(Arena *arena, const CodegenRequest *request);
 
-/* Launches, arguments and workspace of a plan, without any text: what the ranking shows of candidates that are not written. */
+/* Launches, arguments and workspace of a plan, without any text: what the ranking shows of candidates that
+   are not written. */
 Kernel *codegen_launches(Arena *arena, const CodegenRequest *request);
 
 /* A C header that declares NAME_workspace and NAME_launch. */

@@ -1,5 +1,6 @@
-// The memory that a launch is given holds all that its kernel lays out in it. Checked before any kernel is written: what reaches
-// beyond it is a bug in rollerc. The emitted file says the same of the types it declares, by static_assert.
+// The memory that a launch is given holds all that its kernel lays out in it. Checked before any kernel is
+// written: what reaches beyond it is a bug in rollerc. The emitted file says the same of the types it
+// declares, by static_assert.
 #pragma once
 #include "codegen/cuda/kernel.h"
 #include "codegen/family/family.h"

@@ -1,4 +1,5 @@
-// A ranking in words and pictures: why the first candidate is first, what bounds it, how it fills the device, how it is tiled.
+// A ranking in words and pictures: why the first candidate is first, what bounds it, how it fills the device,
+// how it is tiled.
 #pragma once
 #include "explain/report.h"
 

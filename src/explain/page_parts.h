@@ -1,4 +1,5 @@
-// The pictures of the page, each an inline SVG. They are drawn 360 units wide, so that their text can be read on a phone.
+// The pictures of the page, each an inline SVG. They are drawn 360 units wide, so that their text can be read
+// on a phone.
 #pragma once
 #include "base/strbuf.h"
 #include "explain/report.h"

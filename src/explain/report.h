@@ -1,6 +1,7 @@
 // A ranking as it was read: what an explanation needs of schema/ranking.schema.json, checked.
 //
-// This floor knows a ranking by its text alone, so that one from another machine, or of last year, is explained like a new one.
+// This floor knows a ranking by its text alone, so that one from another machine, or of last year, is
+// explained like a new one.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -9,13 +10,27 @@
 #include "base/source.h"
 
 /* What takes time, each alone. Of these the longest counts whole, and hides most of the others. */
-typedef enum Term { TERM_COMPUTE, TERM_SPECIAL, TERM_SHARED, TERM_L2, TERM_DRAM, TERM_START, TERM_COUNT } Term;
+typedef enum Term {
+    TERM_COMPUTE,
+    TERM_SPECIAL,
+    TERM_SHARED,
+    TERM_L2,
+    TERM_DRAM,
+    TERM_START,
+    TERM_COUNT
+} Term;
 
 /* What the expected time is the sum of. */
 typedef enum Part { PART_LONGEST, PART_UNHIDDEN, PART_TAIL, PART_WAIT, PART_LAUNCH, PART_COUNT } Part;
 
 /* What limits the blocks of an SM. */
-typedef enum Resource { RESOURCE_THREADS, RESOURCE_BLOCKS, RESOURCE_REGISTERS, RESOURCE_SHARED, RESOURCE_COUNT } Resource;
+typedef enum Resource {
+    RESOURCE_THREADS,
+    RESOURCE_BLOCKS,
+    RESOURCE_REGISTERS,
+    RESOURCE_SHARED,
+    RESOURCE_COUNT
+} Resource;
 
 extern const char *const term_name[TERM_COUNT];
 extern const char *const part_name[PART_COUNT];

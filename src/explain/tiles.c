@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Of what is worth a drawing the more: an axis that blocks or threads divide, then one that they do not, then one that is
-   reduced over, which is walked along. 0: nothing. */
+/* Of what is worth a drawing the more: an axis that blocks or threads divide, then one that they do not, then
+   one that is reduced over, which is walked along. 0: nothing. */
 static int worth(const TileAxis *axis, TileLevel level)
 {
     if (axis->size[TILE_PROBLEM] <= 1)

@@ -1,4 +1,5 @@
-// How a kernel cuts its problem into blocks, and a block into threads' tiles: what drawings in text and pictures share.
+// How a kernel cuts its problem into blocks, and a block into threads' tiles: what drawings in text and
+// pictures share.
 #pragma once
 #include "base/strbuf.h"
 #include "explain/report.h"

@@ -54,7 +54,8 @@ int why_compared(const Report *report, int positions[MAX_COMPARED])
 
 // ---- sentences ----
 
-/* The term of `other` that grew most; NULL: none grew by half as much as what shows of them, so less is hidden. */
+/* The term of `other` that grew most; NULL: none grew by half as much as what shows of them, so less is
+   hidden. */
 static const char *grown(const Costs *costs, const Costs *other)
 {
     double most = (other->part[PART_UNHIDDEN] - costs->part[PART_UNHIDDEN]) / 2;

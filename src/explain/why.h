@@ -5,8 +5,8 @@
 
 enum { MAX_COMPARED = 3 };
 
-/* Positions of the first candidate, the second, and of the first that the model expects another time of than of those two,
-   where these are equal; failed ones are left out. Returns how many there are. */
+/* Positions of the first candidate, the second, and of the first that the model expects another time of than
+   of those two, where these are equal; failed ones are left out. Returns how many there are. */
 int why_compared(const Report *report, int positions[MAX_COMPARED]);
 
 /* The longest of a candidate's terms. */

@@ -72,7 +72,8 @@ typedef struct Ast {
     Loc end;                // of the file
 } Ast;
 
-/* `-D NAME=TEXT` from the command line; TEXT is a NUMBER with an optional sign; NULL, of `-D NAME`, is an error. */
+/* `-D NAME=TEXT` from the command line; TEXT is a NUMBER with an optional sign; NULL, of `-D NAME`, is an
+   error. */
 typedef struct ParamOverride {
     const char *name;
     const char *text;
@@ -81,6 +82,6 @@ typedef struct ParamOverride {
 /* The program again, one statement a line, with every operation in parentheses. */
 void ast_print(StrBuf *out, const Ast *ast);
 
-/* The same as text of the language that compiles to the same kernel: params as they were set, no comments, parentheses where
-   they are needed. */
+/* The same as text of the language that compiles to the same kernel: params as they were set, no comments,
+   parentheses where they are needed. */
 void ast_print_source(StrBuf *out, const Ast *ast, const ParamOverride *overrides, int count);

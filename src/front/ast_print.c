@@ -32,7 +32,15 @@ static void indices_text(const Printer *p, const AstIndex *indices, int count)
 }
 
 /* How closely an operation binds, in the order of the grammar's rules. */
-typedef enum Binding { BINDS_OR, BINDS_AND, BINDS_COMPARE, BINDS_SUM, BINDS_PRODUCT, BINDS_SIGN, BINDS_PRIMARY } Binding;
+typedef enum Binding {
+    BINDS_OR,
+    BINDS_AND,
+    BINDS_COMPARE,
+    BINDS_SUM,
+    BINDS_PRODUCT,
+    BINDS_SIGN,
+    BINDS_PRIMARY
+} Binding;
 
 static Binding binding_of(const AstExpr *expr)
 {

@@ -259,7 +259,8 @@ Token *lex(Arena *arena, const Source *source)
         }
         const char *start = lexer.at;
         bool right = diag_attempt(lex_token, &lexer);
-        tokens[count] = right ? lexer.token : (Token){TOKEN_WRONG, .text = "", .loc = loc_from(&lexer, start)};
+        tokens[count] =
+            right ? lexer.token : (Token){TOKEN_WRONG, .text = "", .loc = loc_from(&lexer, start)};
     }
 }
 

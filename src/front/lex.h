@@ -36,7 +36,8 @@ typedef struct Token {
     Loc loc;
 } Token;
 
-/* All tokens of a source; the last one is TOKEN_END. What is wrong is an attempt that failed: diag_finish() ends with it. */
+/* All tokens of a source; the last one is TOKEN_END. What is wrong is an attempt that failed: diag_finish()
+   ends with it. */
 Token *lex(Arena *arena, const Source *source);
 
 /* A line ends between the token before it and this one, which is not the first. */

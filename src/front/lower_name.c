@@ -134,7 +134,8 @@ static void check_ready(const Symbol *symbol, Loc loc)
     if (symbol->failed)
         diag_abandon();
     if (!symbol->ready)
-        reject(loc, "'%s' is not defined yet: a statement reads only what stands above it", symbol->statement->name);
+        reject(loc, "'%s' is not defined yet: a statement reads only what stands above it",
+               symbol->statement->name);
 }
 
 Tensor *tensor_find(const Lower *lower, const char *name, Loc loc)

@@ -94,8 +94,10 @@ static void warn_of_lost_fraction(const Expr *expr)
 {
     const Expr *quotient = integer_quotient(expr);
     if (quotient)
-        diag_warning(quotient->loc, "a quotient of integers is cut off before it is used as a real number; if that is meant, write "
-                     "cast(a / b, f32), else cast(a, f32) / b");
+        diag_warning(
+            quotient->loc,
+            "a quotient of integers is cut off before it is used as a real number; if that is meant, write "
+            "cast(a / b, f32), else cast(a, f32) / b");
 }
 
 /* The value in the given compute type. */

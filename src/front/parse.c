@@ -304,7 +304,8 @@ static AstExpr *name_or_access(Parser *p)
     if (symbol && strcmp(next->text, "[") == 0)
         return access_expr(p);
     if (symbol && strcmp(next->text, "(") == 0)
-        reject(p->token->loc, "unknown function '%s'%s", p->token->text, lex_suggestion(p->arena, p->token->text));
+        reject(p->token->loc, "unknown function '%s'%s", p->token->text,
+               lex_suggestion(p->arena, p->token->text));
     AstExpr *result = new_expr(p, AST_NAME, p->token->loc);
     result->name = p->token++->text;
     return result;
@@ -483,7 +484,8 @@ static AstStatement definition(Parser *p)
     AstStatement statement = named(STATEMENT_DEFINITION, p->token++);
     if (p->token->kind == TOKEN_NAME) {
         p->token++;   // `inptu x[8] : f32` is no definition of x
-        reject(statement.name_loc, "unknown statement '%s'%s", statement.name, lex_suggestion(p->arena, statement.name));
+        reject(statement.name_loc, "unknown statement '%s'%s", statement.name,
+               lex_suggestion(p->arena, statement.name));
     }
     expect(p, "[", "and index variables after the name of what is defined");
     if (!take(p, "]"))

@@ -9,7 +9,8 @@ static bool is(const Token *token, TokenKind kind, const char *text)
 
 static bool begins_with_a_word(const Token *token)
 {
-    return is(token, TOKEN_WORD, "param") || is(token, TOKEN_WORD, "input") || is(token, TOKEN_WORD, "output");
+    return is(token, TOKEN_WORD, "param") || is(token, TOKEN_WORD, "input") ||
+           is(token, TOKEN_WORD, "output");
 }
 
 /* NAME "[" … "]" and then "=" or ":" DTYPE: no expression holds that. */
@@ -22,7 +23,8 @@ static bool begins_a_definition(const Token *token)
         token++;
     if (token->kind == TOKEN_END)
         return false;
-    return is(token + 1, TOKEN_SYMBOL, "=") || (is(token + 1, TOKEN_SYMBOL, ":") && token_is_dtype(token + 2, &type));
+    return is(token + 1, TOKEN_SYMBOL, "=") ||
+           (is(token + 1, TOKEN_SYMBOL, ":") && token_is_dtype(token + 2, &type));
 }
 
 /* Two names at the beginning of a line: `inptu x`. */
@@ -36,7 +38,8 @@ const Token *recover(const Token *first, const Token *at)
 {
     if (at == first)
         at++;
-    while (at->kind != TOKEN_END && !begins_with_a_word(at) && !begins_a_definition(at) && !begins_with_a_misspelt_word(at))
+    while (at->kind != TOKEN_END && !begins_with_a_word(at) && !begins_a_definition(at) &&
+           !begins_with_a_misspelt_word(at))
         at++;
     return at;
 }

@@ -1,4 +1,5 @@
-// Behind a statement that is wrong: where the next one begins, so that one run finds the mistakes of many statements.
+// Behind a statement that is wrong: where the next one begins, so that one run finds the mistakes of many
+// statements.
 #pragma once
 #include "front/lex.h"
 

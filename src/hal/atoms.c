@@ -24,7 +24,8 @@ const Atom *atom_for(const DeviceSpec *device, const char *element, AtomPlace pl
 {
     bool has = place == IN_REGISTERS ? device->has.mma : device->has.wgmma;
     for (size_t i = 0; i < sizeof atoms / sizeof *atoms; i++)
-        if (has && atoms[i].place == place && strcmp(atoms[i].element, element) == 0 && may_use(device, atoms[i].unit))
+        if (has && atoms[i].place == place && strcmp(atoms[i].element, element) == 0 &&
+            may_use(device, atoms[i].unit))
             return &atoms[i];
     return NULL;
 }

@@ -67,8 +67,9 @@ typedef struct Cuda {
     int (*module_function)(CudaFunction *function, CudaModule module, const char *name);
     int (*function_set)(CudaFunction function, int attribute, int value);
     /* Newer drivers only; sizes and strides in 64 bits, the rest in 32. */
-    int (*describe_tensor)(void *map, int type, unsigned rank, void *start, const uint64_t *sizes, const uint64_t *strides,
-                           const uint32_t *box, const uint32_t *steps, int interleave, int swizzle, int promotion, int fill);
+    int (*describe_tensor)(void *map, int type, unsigned rank, void *start, const uint64_t *sizes,
+                           const uint64_t *strides, const uint32_t *box, const uint32_t *steps,
+                           int interleave, int swizzle, int promotion, int fill);
     int (*launch)(const CudaLaunchConfig *config, CudaFunction function, void **parameters, void **extra);
     int (*stream_new)(CudaStream *stream, unsigned flags);
     int (*stream_wait)(CudaStream stream);

@@ -29,7 +29,8 @@ typedef enum Unit {
     UNIT_COUNT
 } Unit;
 
-/* Past these a kernel must be told that it may (CUDA programming guide): dynamic shared memory of a block, blocks of a cluster. */
+/* Past these a kernel must be told that it may (CUDA programming guide): dynamic shared memory of a block,
+   blocks of a cluster. */
 enum { STATIC_SHARED_BYTES = 48 << 10, PORTABLE_CLUSTER_BLOCKS = 8 };
 
 typedef struct Capabilities {
@@ -95,8 +96,9 @@ typedef struct DeviceSpec {
 
 extern const char *const unit_name[UNIT_COUNT];   // as in the YAML: "fp32", "tensor_f16", …
 
-/* `device` is a built-in name, or a path (it has a '/' or ends in .yaml). Unknown, unreadable, malformed, contradictory
-   or unphysical: an error with a caret and EXIT_INPUT. Nothing is ever asked of the machine rollerc runs on. */
+/* `device` is a built-in name, or a path (it has a '/' or ends in .yaml). Unknown, unreadable, malformed,
+   contradictory or unphysical: an error with a caret and EXIT_INPUT. Nothing is ever asked of the machine
+   rollerc runs on. */
 DeviceSpec *device_read(Arena *arena, const char *device);
 
 /* The same from text, for tests and fuzzing. */

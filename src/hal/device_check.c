@@ -236,7 +236,8 @@ static void check_arch(const Subject *s)
 {
     const DialectRow *dialect = dialect_row(s->device->dialect);
     size_t length = strlen(dialect->arch_prefix);
-    if (strncmp(s->device->arch, dialect->arch_prefix, length) != 0 || !isdigit((unsigned char)s->device->arch[length]))
+    if (strncmp(s->device->arch, dialect->arch_prefix, length) != 0 ||
+        !isdigit((unsigned char)s->device->arch[length]))
         diag_fatal(loc_of(s, "device.arch"), EXIT_INPUT,
                    "'%s' is no architecture of '%s': wanted %s and a number", s->device->arch, dialect->name,
                    dialect->arch_prefix);
@@ -272,9 +273,9 @@ static void check_capabilities(const Subject *s)
 {
     for (size_t i = 0; i < sizeof SINCE / sizeof *SINCE; i++)
         if (number(s, SINCE[i].capability) != 0 && !arch_has(s->device, &SINCE[i]))
-            diag_fatal(loc_of(s, SINCE[i].capability), EXIT_INPUT, "%s contradicts device.arch = %s: it %s %s",
-                       SINCE[i].capability, s->device->arch, SINCE[i].only ? "is only in" : "came with",
-                       SINCE[i].arch);
+            diag_fatal(loc_of(s, SINCE[i].capability), EXIT_INPUT,
+                       "%s contradicts device.arch = %s: it %s %s", SINCE[i].capability, s->device->arch,
+                       SINCE[i].only ? "is only in" : "came with", SINCE[i].arch);
 }
 
 void device_check(Arena *arena, const DeviceSpec *device, const YamlNode *root)

@@ -262,7 +262,8 @@ static bool encode_map(Gpu *gpu, const GpuMap *map, CudaPointer start, EncodedMa
     uint64_t sizes[3], strides[2];
     uint32_t box[3];
     if (!gpu->cuda.describe_tensor) {
-        snprintf(gpu->reason, gpu->reason_bytes, "the driver is too old for bulk copies: it has no cuTensorMapEncodeTiled");
+        snprintf(gpu->reason, gpu->reason_bytes,
+                 "the driver is too old for bulk copies: it has no cuTensorMapEncodeTiled");
         return false;
     }
     for (int d = 0; d < 3; d++) {
@@ -271,8 +272,9 @@ static bool encode_map(Gpu *gpu, const GpuMap *map, CudaPointer start, EncodedMa
         if (d < 2)
             strides[d] = (uint64_t)map->strides[d];
     }
-    TRY(gpu->cuda.describe_tensor(encoded, map->tf32 ? tf32 : types[map->element_bytes], 3, (void *)(uintptr_t)start, sizes, strides, box, steps, 0,
-                                  LINES_OF_128_BYTES, PROMOTION_128_BYTES, 0),
+    TRY(gpu->cuda.describe_tensor(encoded, map->tf32 ? tf32 : types[map->element_bytes], 3,
+                                  (void *)(uintptr_t)start, sizes, strides, box, steps, 0, LINES_OF_128_BYTES,
+                                  PROMOTION_128_BYTES, 0),
         "cannot describe a tensor for bulk copies");
     return true;
 }

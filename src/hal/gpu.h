@@ -36,7 +36,8 @@ typedef struct GpuArg {
     int64_t offset;
 } GpuArg;
 
-/* A parameter behind those of a launch: the tensor of one of them as bulk copies see it, as the launcher says it to the driver. */
+/* A parameter behind those of a launch: the tensor of one of them as bulk copies see it, as the launcher says
+   it to the driver. */
 typedef struct GpuMap {
     int arg, element_bytes;
     int64_t sizes[3], strides[2];

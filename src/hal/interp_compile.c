@@ -38,7 +38,8 @@ static const char *program_text(Arena *arena, const RuntimeSource *source)
 {
     StrBuf out = strbuf_new(arena);
     strbuf_printf(&out, "#include \"twin.h\"\n#include \"handlers.h\"\n#include \"%s.cu\"\n\n", source->name);
-    strbuf_printf(&out, "extern \"C\" ROLLERC_EXPORT int call_launcher(void **args)\n{\n    return %s_launch(",
+    strbuf_printf(&out,
+                  "extern \"C\" ROLLERC_EXPORT int call_launcher(void **args)\n{\n    return %s_launch(",
                   source->name);
     for (int i = 0; i < source->arg_count; i++)
         strbuf_printf(&out, "args[%d], ", i);
@@ -71,8 +72,8 @@ static bool is_replaced(const char *variable)
     return false;
 }
 
-/* Ours, but in the language of the machine: messages of compilers are quoted. Their own temporary files go with the
-   folder, whatever ends them. */
+/* Ours, but in the language of the machine: messages of compilers are quoted. Their own temporary files go
+   with the folder, whatever ends them. */
 static char **environment(Arena *arena, const char *folder)
 {
     int count = 0, kept = 0;
@@ -87,7 +88,8 @@ static char **environment(Arena *arena, const char *folder)
     return copy;
 }
 
-/* Starts a command, in a group of its own, with its output in the folder's file `log`; false: it cannot be started. */
+/* Starts a command, in a group of its own, with its output in the folder's file `log`; false: it cannot be
+   started. */
 static bool start_command(Arena *arena, const char *folder, char *const argv[], const char *log, pid_t *child)
 {
     posix_spawn_file_actions_t actions;
@@ -137,21 +139,25 @@ typedef struct Build {
     const char *flags[5];
 } Build;
 
-/* -O1 gives the smallest sum of compile and run time. Alignment is checked by the compiler, since x86 forgives it.
-   In the plain build integers wrap as they do on GPUs; in the checked one an overflow of signed ones, which only indices
-   are made of, is an error, so is an index past the end of an array, and every access is announced (-fsanitize=thread;
-   the machine answers, not libtsan). */
+/* -O1 gives the smallest sum of compile and run time. Alignment is checked by the compiler, since x86
+   forgives it. In the plain build integers wrap as they do on GPUs; in the checked one an overflow of signed
+   ones, which only indices are made of, is an error, so is an index past the end of an array, and every
+   access is announced (-fsanitize=thread; the machine answers, not libtsan). */
 static const Build BUILDS[] = {
-    {RUNTIME_PLAIN, "plain", "plain.log", {"-fwrapv", "-fsanitize=alignment", "-fno-sanitize-recover=all", NULL}},
+    {RUNTIME_PLAIN,
+     "plain",
+     "plain.log",
+     {"-fwrapv", "-fsanitize=alignment", "-fno-sanitize-recover=all", NULL}},
     {RUNTIME_CHECKED,
      "checked",
      "checked.log",
-     {"-g1", "-fsanitize=thread,alignment,signed-integer-overflow,bounds", "-fno-sanitize-recover=all", NULL}},
+     {"-g1", "-fsanitize=thread,alignment,signed-integer-overflow,bounds", "-fno-sanitize-recover=all",
+      NULL}},
 };
 enum { BUILD_COUNT = sizeof BUILDS / sizeof *BUILDS };
 
-static bool start_build(Arena *arena, const char *compiler, const char *folder, int warp_size, const Build *build,
-                        pid_t *child)
+static bool start_build(Arena *arena, const char *compiler, const char *folder, int warp_size,
+                        const Build *build, pid_t *child)
 {
     enum { MAX_ARGS = 32 };
     static const char *const common[] = {
@@ -183,7 +189,8 @@ static int run_builds(Arena *arena, const char *compiler, const char *folder, co
     int result = 0;
     for (int i = 0; i < BUILD_COUNT && result == 0; i++)
         if (source->builds & BUILDS[i].build) {
-            started[i] = start_build(arena, compiler, folder, source->limits.warp_size, &BUILDS[i], &children[i]);
+            started[i] =
+                start_build(arena, compiler, folder, source->limits.warp_size, &BUILDS[i], &children[i]);
             result = started[i] ? 0 : -1;
         }
     for (int i = 0; i < BUILD_COUNT; i++) {
@@ -196,8 +203,8 @@ static int run_builds(Arena *arena, const char *compiler, const char *folder, co
     return result == 127 ? -1 : result;
 }
 
-/* Compilers say where a text is wrong: "kernel.cu:12:5: error: …". They say something else, or nothing, when they are
-   killed or lack memory, space or a header: "fatal error: …", "ld: …", "collect2: error: …". */
+/* Compilers say where a text is wrong: "kernel.cu:12:5: error: …". They say something else, or nothing, when
+   they are killed or lack memory, space or a header: "fatal error: …", "ld: …", "collect2: error: …". */
 static bool names_a_line(const char *log)
 {
     static const char mark[] = ": error: ";
@@ -212,7 +219,8 @@ static bool names_a_line(const char *log)
 }
 
 /* The same without the kernel. */
-static bool compiles_the_machine(Arena *arena, const char *compiler, const char *folder, const RuntimeSource *source)
+static bool compiles_the_machine(Arena *arena, const char *compiler, const char *folder,
+                                 const RuntimeSource *source)
 {
     const Build *failed;
     return write_text(arena, folder, "program.cpp", "#include \"twin.h\"\n#include \"handlers.h\"\n") &&
@@ -220,17 +228,18 @@ static bool compiles_the_machine(Arena *arena, const char *compiler, const char 
 }
 
 /* Whose fault is it that the compiler ends with `status`? */
-static RuntimeStatus judge(Arena *arena, const char *compiler, const char *folder, const RuntimeSource *source,
-                           int status, const char *log, const char **reason)
+static RuntimeStatus judge(Arena *arena, const char *compiler, const char *folder,
+                           const RuntimeSource *source, int status, const char *log, const char **reason)
 {
     *reason = *log ? arena_printf(arena, "%s ends with status %d:\n%s", compiler, status, log)
-                   : arena_printf(arena, "%s ends with status %d and without a word; is there space in %s?", compiler,
-                                  status, folder);
+                   : arena_printf(arena, "%s ends with status %d and without a word; is there space in %s?",
+                                  compiler, status, folder);
     bool refused = names_a_line(log) && compiles_the_machine(arena, compiler, folder, source);
     return refused ? RUNTIME_WRONG : RUNTIME_MACHINE;
 }
 
-RuntimeStatus interp_compile(Arena *arena, const RuntimeSource *source, InterpObjects *objects, const char **reason)
+RuntimeStatus interp_compile(Arena *arena, const RuntimeSource *source, InterpObjects *objects,
+                             const char **reason)
 {
     static const char *const compilers[] = {"c++", "g++", "clang++"};
     const char *folder = temp_dir_make(arena);
@@ -246,7 +255,8 @@ RuntimeStatus interp_compile(Arena *arena, const RuntimeSource *source, InterpOb
         if (status == 0)
             return RUNTIME_DONE;
         if (status > 0)
-            return judge(arena, compilers[i], folder, source, status, read_log(arena, folder, failed->log), reason);
+            return judge(arena, compilers[i], folder, source, status, read_log(arena, folder, failed->log),
+                         reason);
     }
     *reason = "there is no C++ compiler: c++, g++ or clang++ must be on the PATH";
     return RUNTIME_MACHINE;
@@ -262,8 +272,8 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* addr2line names the innermost of inlined functions first, each by a line with its name and one with its place; those of the
-   prelude, all in namespace rollerc, are passed over. */
+/* addr2line names the innermost of inlined functions first, each by a line with its name and one with its
+   place; those of the prelude, all in namespace rollerc, are passed over. */
 const char *interp_source_line(Arena *arena, const InterpObjects *objects, unsigned pc)
 {
     static const char log[] = "line.log";

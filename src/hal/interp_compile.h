@@ -8,7 +8,8 @@ typedef struct InterpObjects {
     const char *checked;   // the same, but it announces every access, and in which no index overflows
 } InterpObjects;
 
-RuntimeStatus interp_compile(Arena *arena, const RuntimeSource *source, InterpObjects *objects, const char **reason);
+RuntimeStatus interp_compile(Arena *arena, const RuntimeSource *source, InterpObjects *objects,
+                             const char **reason);
 
 /* "matmul.cu:123", where the checked program's code at `pc` comes from; NULL: not known. */
 const char *interp_source_line(Arena *arena, const InterpObjects *objects, unsigned pc);

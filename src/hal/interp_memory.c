@@ -233,7 +233,8 @@ static int buffer_near(const InterpMemory *memory, const unsigned char *at)
     return -1;
 }
 
-bool interp_memory_describe(const InterpMemory *memory, const void *address, bool write, char *what, size_t size)
+bool interp_memory_describe(const InterpMemory *memory, const void *address, bool write, char *what,
+                            size_t size)
 {
     const unsigned char *at = address;
     int index = buffer_near(memory, at);
@@ -245,7 +246,8 @@ bool interp_memory_describe(const InterpMemory *memory, const void *address, boo
 void interp_memory_open(InterpMemory *memory, const void *address)
 {
     int index = buffer_near(memory, address);
-    open_pieces(memory, index, ((const unsigned char *)address - memory->buffers[index].first_page) / PIECE, 1);
+    open_pieces(memory, index, ((const unsigned char *)address - memory->buffers[index].first_page) / PIECE,
+                1);
 }
 
 /* The first byte of [first, last) that is no canary; NULL if there is none, or its piece was never

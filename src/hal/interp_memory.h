@@ -4,10 +4,10 @@
 //   guard | canaries | tensor bytes ...................... | < 16 canaries | guard
 //         ^ page                                                           ^ page
 //
-// They are mapped before the child is forked and shared with it. Their pieces are opened: filled with what their
-// tensors hold, or poisoned. Most jobs open all of them, and lock tensors that are only read; lazy ones open a
-// piece when a checked access first touches it. (Faults of locked pages could tell, too, but each opened page
-// would be a mapping, of which a process may have some 65,000: a transposed matrix touches more.)
+// They are mapped before the child is forked and shared with it. Their pieces are opened: filled with what
+// their tensors hold, or poisoned. Most jobs open all of them, and lock tensors that are only read; lazy ones
+// open a piece when a checked access first touches it. (Faults of locked pages could tell, too, but each
+// opened page would be a mapping, of which a process may have some 65,000: a transposed matrix touches more.)
 #pragma once
 #include "hal/runtime.h"
 
@@ -30,11 +30,12 @@ void interp_memory_open(InterpMemory *memory, const void *address);
 /* Whether piece i of the buffer, counted from `first_page`, is open. */
 const unsigned char *interp_memory_opened(const InterpMemory *memory, int buffer, unsigned char **first_page);
 /* What is wrong with an access there; false: it is near no buffer. */
-bool interp_memory_describe(const InterpMemory *memory, const void *address, bool write, char *what, size_t size);
+bool interp_memory_describe(const InterpMemory *memory, const void *address, bool write, char *what,
+                            size_t size);
 /* False, and what happened: something was written beside a buffer. */
 bool interp_memory_check(const InterpMemory *memory, char *what, size_t size);
 
-/* `count` pieces of `bytes` with guard regions on both sides of each, ending at the upper one but for the alignment of
-   16: the first of them, and the distance to the next. NULL: no memory. */
+/* `count` pieces of `bytes` with guard regions on both sides of each, ending at the upper one but for the
+   alignment of 16: the first of them, and the distance to the next. NULL: no memory. */
 unsigned char *guarded_map(int64_t bytes, int64_t count, int64_t *stride);
 void guarded_unmap(unsigned char *first, int64_t bytes, int64_t count);

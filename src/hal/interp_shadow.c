@@ -31,7 +31,10 @@ static void shadow_unmap(InterpShadow *shadow, int64_t words)
         munmap(shadow->bytes, (size_t)(words * BYTES_PER_WORD * INTERP_CELL_BYTES));
 }
 
-bool interp_shadow_cast(InterpShadow *shadow) { return shadow_map(shadow, INTERP_STRETCH_BYTES / BYTES_PER_WORD); }
+bool interp_shadow_cast(InterpShadow *shadow)
+{
+    return shadow_map(shadow, INTERP_STRETCH_BYTES / BYTES_PER_WORD);
+}
 
 static int64_t words_of(int64_t bytes) { return bytes / BYTES_PER_WORD + 2; }
 
@@ -51,7 +54,8 @@ static bool region_make(InterpRegion *region, const InterpMemory *memory, const 
     if (job->lazy)
         region->opened = interp_memory_opened(memory, tensor->buffer, &region->first_page);
     if (tensor->written || costly)
-        region->shadows = map_zeros((tensor->bytes / INTERP_STRETCH_BYTES + 1) * (int64_t)sizeof *region->shadows);
+        region->shadows =
+            map_zeros((tensor->bytes / INTERP_STRETCH_BYTES + 1) * (int64_t)sizeof *region->shadows);
     bool mapped = region->read_sectors && region->written_sectors;
     for (int b = 0; b < INTERP_COUNTED_BLOCKS && job->counts; b++) {
         region->read_by[b] = map_zeros(sector_bits);

@@ -55,7 +55,8 @@ int jit_arguments(Arena *arena, const char *arch, bool all_registers, const char
 }
 
 /* The same with what a version knows beyond that. */
-static int all_arguments(Arena *arena, const char *arch, bool all_registers, int version, const char ***arguments)
+static int all_arguments(Arena *arena, const char *arch, bool all_registers, int version,
+                         const char ***arguments)
 {
     int count = jit_arguments(arena, arch, all_registers, arguments);
     if (version >= FIRST_MINIMAL)
@@ -107,7 +108,8 @@ static void compile_text(const Nvrtc *nvrtc, const JitJob *job, bool all_registe
     answer->all_registers = all_registers;
     const char **arguments;
     nvrtc->version(&answer->major, &answer->minor);
-    int count = all_arguments(arena, job->arch, all_registers, answer->major * 100 + answer->minor, &arguments);
+    int count =
+        all_arguments(arena, job->arch, all_registers, answer->major * 100 + answer->minor, &arguments);
     NvrtcHandle program;
     answer->status = JIT_ERROR;
     int error = nvrtc->create(&program, job->request->text, job->request->name, 0, NULL, NULL);
@@ -208,7 +210,8 @@ static const char *key_of(Arena *arena, const JitRequest *request, const JitOpti
 {
     const Compiler *compiler = find_compiler();
     const char **arguments;
-    int count = all_arguments(arena, options->arch, false, compiler->major * 100 + compiler->minor, &arguments);
+    int count =
+        all_arguments(arena, options->arch, false, compiler->major * 100 + compiler->minor, &arguments);
     StrBuf all = strbuf_new(arena);
     strbuf_printf(&all, "%s\n", compiler->name);
     for (int i = 0; i < count; i++)

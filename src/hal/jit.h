@@ -62,12 +62,13 @@ typedef struct JitOptions {
 void jit_compile(Arena *arena, const JitRequest *requests, int count, const JitOptions *options,
                  JitResult *results);
 
-/* What tells one NVRTC from another: "NVRTC 13.0" and the library's own mark. Found once, in a worker; NULL: there is no
-   NVRTC, or it has no mark. */
+/* What tells one NVRTC from another: "NVRTC 13.0" and the library's own mark. Found once, in a worker; NULL:
+   there is no NVRTC, or it has no mark. */
 const char *jit_compiler(void);
 
-/* The command line of a compilation, ended by NULL; returns its length. `all_registers`: of a text that would spill without,
-   since the compiler keeps registers for more blocks: 8 bytes beside 80 registers of 64 threads, none with 72. */
+/* The command line of a compilation, ended by NULL; returns its length. `all_registers`: of a text that would
+   spill without, since the compiler keeps registers for more blocks: 8 bytes beside 80 registers of 64
+   threads, none with 72. */
 int jit_arguments(Arena *arena, const char *arch, bool all_registers, const char ***arguments);
 
 /* Reads the messages of `ptxas -v`. */

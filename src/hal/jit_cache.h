@@ -1,13 +1,13 @@
 // Machine code that was compiled before, by content: one file for each text, options and compiler.
 //
-// An entry is named by the hash of all that it was made from, and begins with the hash of all that follows: what is
-// torn or damaged is as good as not there. Whole files are renamed into place, so any number of processes may share
-// a folder.
+// An entry is named by the hash of all that it was made from, and begins with the hash of all that follows:
+// what is torn or damaged is as good as not there. Whole files are renamed into place, so any number of
+// processes may share a folder.
 #pragma once
 #include "hal/jit.h"
 
-/* `folder`/nvrtc, which is made if it is not there. It must be the user's own, since what lies there is run: else, or
-   if there can be none, an error with EXIT_MACHINE. */
+/* `folder`/nvrtc, which is made if it is not there. It must be the user's own, since what lies there is run:
+   else, or if there can be none, an error with EXIT_MACHINE. */
 JitCache *jit_cache_open(Arena *arena, const char *folder, int64_t max_bytes);
 
 /* False: not there, or not as it was written. */

@@ -27,5 +27,6 @@ bool nvrtc_open(Nvrtc *nvrtc, char *reason, size_t reason_bytes);
 /* Can it make machine code for "sm_90a"? If not, `reason` says which toolkit could. */
 bool nvrtc_knows(const Nvrtc *nvrtc, const char *arch, char *reason, size_t reason_bytes);
 
-/* The library's build id, which the linker made from all its bytes, in hexadecimal digits; "": it has none. */
+/* The library's build id, which the linker made from all its bytes, in hexadecimal digits; "": it has
+   none. */
 void nvrtc_build(const Nvrtc *nvrtc, char *digits, size_t bytes);

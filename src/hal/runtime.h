@@ -29,7 +29,8 @@ typedef struct RuntimeLimits {
 
 RuntimeLimits runtime_limits(const DeviceSpec *device);
 
-/* What a program is compiled for, most of the time that a small one takes. One build serves all jobs that it can. */
+/* What a program is compiled for, most of the time that a small one takes. One build serves all jobs that it
+   can. */
 typedef enum RuntimeBuild {
     RUNTIME_PLAIN = 1,              // to be fast
     RUNTIME_CHECKED = 2             // to be checked; jobs that are not take about twice as long with it
@@ -53,7 +54,8 @@ typedef struct RuntimeTensor {
     bool costly;                    // in lazy jobs: filled where it is read and no further
 } RuntimeTensor;
 
-/* Puts bytes [offset, offset + count) of tensors[tensor] into `bytes`; it may be called while the program runs. */
+/* Puts bytes [offset, offset + count) of tensors[tensor] into `bytes`; it may be called while the program
+   runs. */
 typedef void RuntimeFill(void *context, int tensor, int64_t offset, int64_t count, void *bytes);
 
 /* Which thread goes on when several can. */
@@ -88,7 +90,8 @@ typedef struct RuntimePage {
     int64_t offset, bytes;
 } RuntimePage;
 
-/* What a launch moved to and from its tensors. A sector has 32 bytes and is counted once, however often it is touched. */
+/* What a launch moved to and from its tensors. A sector has 32 bytes and is counted once, however often it is
+   touched. */
 typedef struct RuntimeTraffic {
     int64_t read_bytes, written_bytes, read_sectors, written_sectors;
 } RuntimeTraffic;

@@ -93,7 +93,8 @@ static void report_where(void)
     if (thread >= 0)
         append_where("block (%u,%u,%u), thread %d, ", host->block[0], host->block[1], host->block[2], thread);
     if (host->file && !host->pc)
-        append_where("%s:%d: ", strrchr(host->file, '/') ? strrchr(host->file, '/') + 1 : host->file, host->line);
+        append_where("%s:%d: ", strrchr(host->file, '/') ? strrchr(host->file, '/') + 1 : host->file,
+                     host->line);
 }
 
 static __attribute__((format(printf, 1, 0))) void report_what(const char *format, va_list args)
@@ -233,8 +234,8 @@ static void set_limits(void)
 
 // ---- the child: services for the program ----
 
-/* Those of the first blocks have guard pages. What runs on the others is the same kernel; a process may not have as
-   many mappings as that would take. */
+/* Those of the first blocks have guard pages. What runs on the others is the same kernel; a process may not
+   have as many mappings as that would take. */
 static void *map_stack(unsigned long bytes)
 {
     enum { GUARDED = 2048, AT_ONCE = 1024 };
@@ -280,8 +281,8 @@ static void check_shared(void)
     for (int b = 0; b < child.shared_blocks; b++)
         for (int64_t i = 0; i < shared_rest(); i++)
             if (shared_end(b)[i] != SHARED_CANARY)
-                fail("writes at byte %lld of the shared memory, which has %lld", (long long)(child.shared_bytes + i),
-                     (long long)child.shared_bytes);
+                fail("writes at byte %lld of the shared memory, which has %lld",
+                     (long long)(child.shared_bytes + i), (long long)child.shared_bytes);
 }
 
 // ---- the child: the run ----
@@ -440,8 +441,8 @@ static const char *reason_of(Arena *arena, const RuntimeModule *module, const Ch
 {
     const char *line = line_of(arena, module, report->pc);
     const char *other = line_of(arena, module, report->other_pc);
-    return arena_printf(arena, "%s%s%s%s%s%s", report->where, line ? line : "", line ? ": " : "", report->what,
-                        other ? ", at " : "", other ? other : "");
+    return arena_printf(arena, "%s%s%s%s%s%s", report->where, line ? line : "", line ? ": " : "",
+                        report->what, other ? ", at " : "", other ? other : "");
 }
 
 static RuntimeTraffic *traffic_of(Arena *arena, const ChildReport *report)

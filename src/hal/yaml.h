@@ -1,8 +1,8 @@
-// Our files need little of YAML: mappings of words and numbers, some also lists. This reads just that, and says where
-// everything stood, so that an error found later can still point at the text.
+// Our files need little of YAML: mappings of words and numbers, some also lists. This reads just that, and
+// says where everything stood, so that an error found later can still point at the text.
 //
-// Anchors, aliases, tags, merge keys, directives, duplicate keys and second documents are errors. Size, depth and the
-// number of events are limited, so no file takes long.
+// Anchors, aliases, tags, merge keys, directives, duplicate keys and second documents are errors. Size, depth
+// and the number of events are limited, so no file takes long.
 #pragma once
 #include <stdbool.h>
 

@@ -1,8 +1,9 @@
 // The reference evaluator: the value of any element of a program, and how far a legal kernel may be from it.
 //
-// Values accumulate in double (integers in int64, wrapped to 32 bits where the language wraps). Beside each value runs a
-// bound on the error that a legal order of evaluation in the operands' precision may make: a forward error analysis with
-// unit round-off u of each compute type (2^-24 for f32, 2^-53 for f64) plus the rounding of every stored element type.
+// Values accumulate in double (integers in int64, wrapped to 32 bits where the language wraps). Beside each
+// value runs a bound on the error that a legal order of evaluation in the operands' precision may make: a
+// forward error analysis with unit round-off u of each compute type (2^-24 for f32, 2^-53 for f64) plus the
+// rounding of every stored element type.
 #pragma once
 #include "ir/tensor_op.h"
 
@@ -13,13 +14,14 @@ typedef struct Value {
 
 /* Gives input elements: deterministic, the same on every machine. */
 typedef struct InputSource {
-    /* Element at the flat row-major offset `element` of program->inputs[input], already rounded to its type. */
+    /* Element at the flat row-major offset `element` of program->inputs[input], already rounded to its
+       type. */
     double (*element)(void *context, int input, int64_t element);
     void *context;
 } InputSource;
 
-/* What a kernel may do in f32: round correctly; round the factors of summed products to TF32; also use the approximate
-   division, exp and log of the hardware. */
+/* What a kernel may do in f32: round correctly; round the factors of summed products to TF32; also use the
+   approximate division, exp and log of the hardware. */
 typedef enum EvalMath { EVAL_EXACT, EVAL_TF32, EVAL_FAST } EvalMath;
 extern const char *const eval_math_name[];   // "exact", "tf32", "fast"
 
@@ -31,25 +33,29 @@ void evaluator_free(Evaluator *evaluator);   // the memory of its memo tables
 
 // What a program with huge reductions has instead of its values, told before anything is evaluated.
 
-/* Of reductions of more than some thousand points only as many are looked at, evenly spread: sums are scaled, maxima may
-   miss the largest. The values are like the right ones and cost nothing; their bounds mean nothing. */
+/* Of reductions of more than some thousand points only as many are looked at, evenly spread: sums are scaled,
+   maxima may miss the largest. The values are like the right ones and cost nothing; their bounds mean
+   nothing. */
 void evaluator_estimate(Evaluator *evaluator);
 /* The elements of `tensor` are those of `other`, an evaluator of the same program, and exact. */
 void evaluator_give(Evaluator *evaluator, const Tensor *tensor, Evaluator *other);
 /* Scalar operations that an element takes, or all of them together, with everything that they are made of. */
 double evaluator_work(Evaluator *evaluator, const Tensor *tensor, bool whole);
 
-/* Values of `count` elements of `tensor` at flat offsets. Intermediates that are needed are computed once and kept;
-   programs with huge tensors are fine as long as the elements asked for are few. */
-void evaluate(Evaluator *evaluator, const Tensor *tensor, const int64_t *elements, int64_t count, Value *values);
+/* Values of `count` elements of `tensor` at flat offsets. Intermediates that are needed are computed once and
+   kept; programs with huge tensors are fine as long as the elements asked for are few. */
+void evaluate(Evaluator *evaluator, const Tensor *tensor, const int64_t *elements, int64_t count,
+              Value *values);
 
 /* The same for elements [first, first + count): much faster for whole tensors. */
 void evaluate_range(Evaluator *evaluator, const Tensor *tensor, int64_t first, int64_t count, Value *values);
 
-/* May a legal kernel store `seen` where `expected` is right? NaN must be NaN; integers wrap: 255 of u8 is 1 away from 0. */
+/* May a legal kernel store `seen` where `expected` is right? NaN must be NaN; integers wrap: 255 of u8 is 1
+   away from 0. */
 bool value_allows(DType type, double seen, Value expected);
 
-/* Rounds to nearest even and widens again: what a reader of a stored element sees. Saturates like a kernel does. */
+/* Rounds to nearest even and widens again: what a reader of a stored element sees. Saturates like a kernel
+   does. */
 double dtype_round(DType type, double value);
 
 /* Element `index` of memory laid out as kernels see it (b1: bit 32*w+j; f16, bf16: their bits). */
@@ -58,8 +64,8 @@ void dtype_store(DType type, void *memory, int64_t index, double value);
 
 // ---- test inputs (eval_inputs.c) ----
 
-/* What test inputs hold. The special ones find what random numbers hide: a total that starts at zero, a lost NaN, an
-   element left out of a maximum. */
+/* What test inputs hold. The special ones find what random numbers hide: a total that starts at zero, a lost
+   NaN, an element left out of a maximum. */
 typedef enum InputKind {
     INPUT_REAL,       // reals in [-1, 1), integers in [-8, 8) (u8: [0, 16)), b1 0 or 1
     INPUT_WHOLE,      // reals are whole numbers in [-4, 4]: sums are exact

@@ -1,5 +1,6 @@
-// Centred sums: sum[r](sq(x[r] - m)) with m a share of sum[r](x[r]), like a mean. A legal kernel makes them of
-// chunks (fusion_centred_sum(); fuse_phases.c), so that even whole numbers are rounded: of 1, 2 and 1 the mean is 4/3.
+// Centred sums: sum[r](sq(x[r] - m)) with m a share of sum[r](x[r]), like a mean. A legal kernel makes them
+// of chunks (fusion_centred_sum(); fuse_phases.c), so that even whole numbers are rounded: of 1, 2 and 1 the
+// mean is 4/3.
 #include <float.h>
 #include <math.h>
 

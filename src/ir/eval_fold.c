@@ -206,7 +206,8 @@ Cell fold_estimate(const Fold *fold, int64_t points)
     if (fold->reduce != REDUCE_SUM)
         return fold_end(fold);
     if (!dtype_info[fold->type].is_real)
-        return result.whole.value = wrap_to(fold->type, (int64_t)((double)result.whole.value * times)), result;
+        return result.whole.value = wrap_to(fold->type, (int64_t)((double)result.whole.value * times)),
+               result;
     result.real.value *= times;
     if (!fold->fraction)   // as the sum would be
         result.real.value = rint(result.real.value);

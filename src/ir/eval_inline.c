@@ -1,7 +1,7 @@
 // Definitions that are as cheap to compute as to look up stand where they are read.
 //
-// A page of the memo holds neighbours in a row; of a column each is on a page of its own, and a sum over 200,000 rows of
-// `dy[n, c] * mask[n, c]` would make 200,000 pages.
+// A page of the memo holds neighbours in a row; of a column each is on a page of its own, and a sum over
+// 200,000 rows of `dy[n, c] * mask[n, c]` would make 200,000 pages.
 #include "base/checked.h"
 #include "ir/eval_parts.h"
 
@@ -28,7 +28,8 @@ static void fold_index(Folding *folding, const Affine *index)
             bool constant = b == MAX_AXES;
             const int64_t inner = constant ? folding->forms[a].constant : folding->forms[a].coef[b];
             const int64_t limit = constant ? most << 40 : most;
-            folding->fits &= checked_mul(index->coef[a], inner, &product) && product <= limit && product >= -limit;
+            folding->fits &=
+                checked_mul(index->coef[a], inner, &product) && product <= limit && product >= -limit;
         }
 }
 

@@ -38,7 +38,8 @@ const Precision *precision_of(DType compute_type);
 double op_value(Op op, double a, double b);   // as ops.def says
 /* On `count` points: a loop for each operation is faster than a decision for each point. */
 void real_apply(Op op, DType type, const Cell *a, const Cell *b, int count, Cell *results);
-/* `result` of an f32 operation, with what `math` allows (eval_math.c); `summed`: the operation's value is a term of a sum. */
+/* `result` of an f32 operation, with what `math` allows (eval_math.c); `summed`: the operation's value is a
+   term of a sum. */
 Real math_allow(EvalMath math, bool summed, Op op, Real a, Real b, Real result);
 Whole whole_apply(Op op, DType type, Whole a, Whole b);
 Whole real_compare(Op op, Real a, Real b);
@@ -102,11 +103,12 @@ typedef struct Reach {
     int64_t points[MAX_AXES];    // of its reduction axes that are looked at
 } Reach;
 
-/* Scalar operations for a box of elements of each tensor, by id (zeros: nothing), and for all that they are made of; the
-   boxes of that are added (eval_work.c). */
+/* Scalar operations for a box of elements of each tensor, by id (zeros: nothing), and for all that they are
+   made of; the boxes of that are added (eval_work.c). */
 double work_wanted(const Program *program, const Reach *reaches, int64_t (*boxes)[MAX_AXES]);
 
-/* The expression with what it reads replaced by its definition, where `definition_of` gives one (eval_inline.c). */
+/* The expression with what it reads replaced by its definition, where `definition_of` gives one
+   (eval_inline.c). */
 typedef const TensorOp *DefinitionOf(void *context, const Tensor *tensor);
 Expr *expr_inline(Arena *arena, Expr *expr, DefinitionOf *definition_of, void *context);
 /* The value that `op` stores at the element that is read; NULL: of a view. */

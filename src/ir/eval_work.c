@@ -36,7 +36,8 @@ static void demand_visit(Expr *expr, void *context)
     bool plain = access->rank == access->tensor->rank;
     for (int d = 0; d < access->rank && plain; d++) {
         plain = access->dims[d].size == access->tensor->shape[d];
-        box[d] = smaller(affine_extent(&access->dims[d].index, demand->tile, axis_count), access->dims[d].size);
+        box[d] =
+            smaller(affine_extent(&access->dims[d].index, demand->tile, axis_count), access->dims[d].size);
     }
     if (!plain)
         box_of_view(access, demand->tile, axis_count, box);

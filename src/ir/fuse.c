@@ -40,7 +40,8 @@ static bool same_domain(const Fuser *fuser, const Fusion *fusion, const TensorOp
     return true;
 }
 
-/* The access reads what the kernel made at the point itself: of its spatial axes or, in a kernel of rows, of all axes. */
+/* The access reads what the kernel made at the point itself: of its spatial axes or, in a kernel of rows, of
+   all axes. */
 static bool is_at_point(const Fuser *fuser, const Fusion *fusion, const Access *access, const Axis *axes)
 {
     bool of_points = access->rank == fusion->spatial_count;
@@ -187,8 +188,8 @@ static int add_op(Fuser *fuser, Fusion *fusion, const TensorOp *op)
     return fusion->op_count++;
 }
 
-/* What stands for an access inside the kernel: a value made at the same point, the definition's own expression, or the
-   access itself. */
+/* What stands for an access inside the kernel: a value made at the same point, the definition's own
+   expression, or the access itself. */
 static Expr *expand_access(Fuser *fuser, Fusion *fusion, Expr *expr, bool reducing)
 {
     const Tensor *tensor = expr->access.tensor;
@@ -287,8 +288,8 @@ static bool is_read(const FusionPlan *plan, const Tensor *tensor)
     return false;
 }
 
-/* Elements of rows that no reduction has joined are points like any others, and a row's own values are made at each of them.
-   False: a row's value is stored, or no order of the points serves all outputs. */
+/* Elements of rows that no reduction has joined are points like any others, and a row's own values are made
+   at each of them. False: a row's value is stored, or no order of the points serves all outputs. */
 static bool settle_points(Arena *arena, Fusion *fusion)
 {
     for (int a = fusion->spatial_count; a < fusion->axis_count; a++)
@@ -353,8 +354,8 @@ static Fuser fuser_new(Arena *arena, const Program *program, PlanKind kind)
     return fuser;
 }
 
-/* Returns false if the plan would be no other than the plain one, which has `plain_count` kernels, or one that
-   cannot be made. */
+/* Returns false if the plan would be no other than the plain one, which has `plain_count` kernels, or one
+   that cannot be made. */
 static bool make_plan(Arena *arena, const Program *program, PlanKind kind, int plain_count, FusionPlan *plan)
 {
     Fuser fuser = fuser_new(arena, program, kind);

@@ -1,9 +1,9 @@
 // Fusion: which definitions become one kernel, and over which axes that kernel runs.
 //
-// A pointwise definition that only others read is folded into its readers; one that reads a reduction's result at the
-// same point becomes its epilogue; what is left is split into kernels that talk through a workspace. Then Roller's axis
-// fusion (OSDI'22, 3.4): axes that lie next to each other in every tensor that has them become one, axes of size one go.
-// All of it is decided by the structure of the expressions.
+// A pointwise definition that only others read is folded into its readers; one that reads a reduction's
+// result at the same point becomes its epilogue; what is left is split into kernels that talk through a
+// workspace. Then Roller's axis fusion (OSDI'22, 3.4): axes that lie next to each other in every tensor that
+// has them become one, axes of size one go. All of it is decided by the structure of the expressions.
 #pragma once
 #include "ir/tensor_op.h"
 
@@ -43,19 +43,21 @@ typedef struct FusionPlans {
 
 FusionPlans fuse(Arena *arena, const Program *program);
 
-/* The kernel cut in two along its reduction: the first leaves `parts` partial results of an equal share of the reduction
-   axis with the largest extent (an uneven last share is guarded by the reduction's identity), the second reduces them and
-   goes on with the epilogue. NULL if it has no single, leading reduction or parts > extent. */
+/* The kernel cut in two along its reduction: the first leaves `parts` partial results of an equal share of
+   the reduction axis with the largest extent (an uneven last share is guarded by the reduction's identity),
+   the second reduces them and goes on with the epilogue. NULL if it has no single, leading reduction or parts
+   > extent. */
 typedef struct FusionPair { Fusion *partial, *final; } FusionPair;
 FusionPair *fusion_split(Arena *arena, const Fusion *fusion, int64_t parts);
 
-/* About so many parts: up to twice as many if those are of equal size, and of whole vectors if that can be. 200,000 in about
-   128 are 200 of 1000. */
+/* About so many parts: up to twice as many if those are of equal size, and of whole vectors if that can be.
+   200,000 in about 128 are 200 of 1000. */
 int64_t fusion_even_parts(const Fusion *fusion, int64_t parts);
 
-/* A kernel of rows cut in three: reductions of chunks of the rows, of at most `most` points each and all of the same size; the
-   rows' own values from those; what is made of every element (no ops if that is nothing). NULL if a reduction depends on
-   another one in any way but sum[r](sq(x[r] - m)), or a row is no more than one chunk. */
+/* A kernel of rows cut in three: reductions of chunks of the rows, of at most `most` points each and all of
+   the same size; the rows' own values from those; what is made of every element (no ops if that is nothing).
+   NULL if a reduction depends on another one in any way but sum[r](sq(x[r] - m)), or a row is no more than
+   one chunk. */
 typedef struct FusionPhases {
     Fusion *partial, *combine;
     Fusion *elements, *chunks;      // two views of the last one: over points, and over (rows, parts | points of a chunk)
@@ -77,7 +79,8 @@ typedef struct FusedAccess {
 } FusedAccess;
 int fusion_accesses(const Fusion *fusion, FusedAccess *found, int most);
 
-/* Every op is made at the points of the spatial axes. (In a kernel of rows some are made at all axes' points.) */
+/* Every op is made at the points of the spatial axes. (In a kernel of rows some are made at all axes'
+   points.) */
 bool fusion_is_uniform(const Fusion *fusion);
 
 /* Any op is a reduction. */
@@ -92,8 +95,8 @@ bool fusion_is_beside(const Fusion *fusion);
 /* Any reduction has a part in the expression. */
 bool fusion_depends_on_reductions(const Fusion *fusion, const Expr *expr);
 
-/* Is the op sum[r](sq(x[r] - m)), m a share of sum[r](x[r]), like a mean, and x made of no reduction? Such a sum can be made of
-   parts: fuse_phases.c. */
+/* Is the op sum[r](sq(x[r] - m)), m a share of sum[r](x[r]), like a mean, and x made of no reduction? Such a
+   sum can be made of parts: fuse_phases.c. */
 typedef struct CentredSum {
     const Expr *element;   // x
     int centre;            // the op that makes m
@@ -101,24 +104,27 @@ typedef struct CentredSum {
 } CentredSum;
 bool fusion_centred_sum(const Fusion *fusion, int op, CentredSum *sum);
 
-/* Is the reduction axis a tap of a window that slides over an input? It is short, and stands beside a spatial axis in some
-   dimension, as r does in `x[2*h + r]`. (A share of a split reduction looks the same but is long.) */
+/* Is the reduction axis a tap of a window that slides over an input? It is short, and stands beside a spatial
+   axis in some dimension, as r does in `x[2*h + r]`. (A share of a split reduction looks the same but is
+   long.) */
 bool fusion_axis_is_tap(const Fusion *fusion, int axis);
 
-/* Arithmetic operations of one point of the whole axis space (a fused multiply-add counts 2), and results of the special
-   function unit. Epilogue ops count for the share of points they run on. */
+/* Arithmetic operations of one point of the whole axis space (a fused multiply-add counts 2), and results of
+   the special function unit. Epilogue ops count for the share of points they run on. */
 typedef struct FusionWork { double flops, special; bool is_f64; } FusionWork;
 FusionWork fusion_work(const Fusion *fusion);
 
-/* What is wrong with the description of a kernel: its tensors are accessed by their own strides and inside their dimensions,
-   stores reach each element once, values are used where they are made. `tensor` NULL: the kernel itself. */
+/* What is wrong with the description of a kernel: its tensors are accessed by their own strides and inside
+   their dimensions, stores reach each element once, values are used where they are made. `tensor` NULL: the
+   kernel itself. */
 typedef struct FusionFault {
     const Tensor *tensor;
     const char *what;   // "is accessed outside its dimensions"; NULL: nothing is
 } FusionFault;
 FusionFault fusion_fault(const Fusion *fusion);
 
-/* Asked after every pass that makes or rewrites kernels: a fault is a bug in rollerc, which ends with EXIT_BUG. */
+/* Asked after every pass that makes or rewrites kernels: a fault is a bug in rollerc, which ends with
+   EXIT_BUG. */
 void fusion_verify(const Fusion *fusion, const char *pass);
 
 void fusion_plans_print(StrBuf *out, const FusionPlans *plans);   // `-d fusion`

@@ -10,7 +10,8 @@ typedef struct View {
     Dim *dims;
 } View;
 
-// Every list of dimensions of the kernel, and every form that uses axes in another way (guards, index values).
+// Every list of dimensions of the kernel, and every form that uses axes in another way (guards, index
+// values).
 typedef struct Forms {
     Arena *arena;
     View *views;
@@ -123,8 +124,8 @@ static void drop_unit_axes(Fusion *fusion, Forms *forms)
             fusion->ops[i].reduce = REDUCE_NONE;   // of one term: the term
 }
 
-/* Where dims d, d+1 of the access are just `outer`, `inner` and hold inner's whole extent: d. Neither axis anywhere: -1.
-   Anything else: -2, they cannot be merged. */
+/* Where dims d, d+1 of the access are just `outer`, `inner` and hold inner's whole extent: d. Neither axis
+   anywhere: -1. Anything else: -2, they cannot be merged. */
 static int pair_position(const Access *access, int outer, int inner, int64_t inner_extent)
 {
     int found = -1, uses = 0;

@@ -89,7 +89,8 @@ static void epilogue_visit(Expr *expr, void *context)
         search->found |= reads_own_point(&expr->access, search->op->axes, search->op->spatial_count);
 }
 
-/* What is made of a reduction's result at its own points belongs to the reduction's kernel: there are few of them. */
+/* What is made of a reduction's result at its own points belongs to the reduction's kernel: there are few of
+   them. */
 static bool belongs_to_a_reduction(const Inliner *inliner, const TensorOp *op)
 {
     EpilogueSearch search = {.inliner = inliner, .op = op};

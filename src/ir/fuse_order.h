@@ -1,7 +1,8 @@
 // The order in which a kernel of rows sees the dimensions of what is made element by element.
 //
-// `mean[c] = sum[n, h](x[n, c, h])` makes rows of (c | n, h). `y[n, c, h] = x[n, c, h] - mean[c]` belongs to them, though its
-// dimensions stand in another order: here its axes, and the dimensions of y wherever it is read, are put into the rows' order.
+// `mean[c] = sum[n, h](x[n, c, h])` makes rows of (c | n, h). `y[n, c, h] = x[n, c, h] - mean[c]` belongs to
+// them, though its dimensions stand in another order: here its axes, and the dimensions of y wherever it is
+// read, are put into the rows' order.
 #pragma once
 #include "ir/fuse.h"
 
@@ -12,13 +13,13 @@ typedef struct DimOrder {
     int axis[MAX_AXES];
 } DimOrder;
 
-/* The program with its pointwise definitions in the order of the first reduction that reads what they read. Fills `orders`,
-   one for each tensor. */
+/* The program with its pointwise definitions in the order of the first reduction that reads what they read.
+   Fills `orders`, one for each tensor. */
 const Program *fuse_order(Arena *arena, const Program *program, DimOrder *orders);
 
 /* The dimensions of an access as they stand in memory again. */
 Access access_in_memory_order(Arena *arena, const Access *access, const DimOrder *order);
 
-/* The axes of a kernel of points take the order in which its first output lies in memory: what is stored so is stored in
-   vectors. False: another output lies otherwise. */
+/* The axes of a kernel of points take the order in which its first output lies in memory: what is stored so
+   is stored in vectors. False: another output lies otherwise. */
 bool fuse_in_memory_order(Arena *arena, Fusion *fusion);

@@ -6,8 +6,8 @@
 //
 //   sum[r](sq(x[r, c] - m)) = sum[p](q[c, p] + k * sq(s[c, p] / k - m))                                      for any m
 //
-// No term of the last line is negative, so nothing cancels: Chan, Golub and LeVeque, "Updating formulae and a pairwise
-// algorithm for computing sample variances", 1979.
+// No term of the last line is negative, so nothing cancels: Chan, Golub and LeVeque, "Updating formulae and a
+// pairwise algorithm for computing sample variances", 1979.
 #include <string.h>
 
 #include "ir/fuse_axes.h"
@@ -327,8 +327,8 @@ static Fusion *chunk_fusion(Cutter *cutter)
     return chunks;
 }
 
-/* The same where rows lie side by side in memory along one of the reduced axes: that one is a dimension of the points, and a
-   block goes through the others. */
+/* The same where rows lie side by side in memory along one of the reduced axes: that one is a dimension of
+   the points, and a block goes through the others. */
 static Fusion *column_fusion(Cutter *cutter)
 {
     const Fusion *whole = cutter->whole;

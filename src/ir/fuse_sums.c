@@ -71,7 +71,8 @@ static bool is_share_of(const Fusion *fusion, const Expr *expr, int total)
     case EXPR_APPLY: {
         Expr *const *factors = expr->apply.operands;
         bool divides = expr->apply.op == OP_DIV, multiplies = expr->apply.op == OP_MUL;
-        return ((divides || multiplies) && is_positive(factors[1]) && is_share_of(fusion, factors[0], total)) ||
+        return ((divides || multiplies) && is_positive(factors[1]) &&
+                is_share_of(fusion, factors[0], total)) ||
                (multiplies && is_positive(factors[0]) && is_share_of(fusion, factors[1], total));
     }
     case EXPR_CONST:
@@ -82,8 +83,8 @@ static bool is_share_of(const Fusion *fusion, const Expr *expr, int total)
     return false;
 }
 
-/* An infinite x makes the centre of its own chunk infinite, and inf - inf is NaN there: right only where m is infinite, too, as
-   a share of the sum of the same elements is and their maximum, say, is not. */
+/* An infinite x makes the centre of its own chunk infinite, and inf - inf is NaN there: right only where m is
+   infinite, too, as a share of the sum of the same elements is and their maximum, say, is not. */
 bool fusion_centred_sum(const Fusion *fusion, int index, CentredSum *sum)
 {
     const FusedOp *op = &fusion->ops[index];

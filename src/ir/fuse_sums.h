@@ -32,5 +32,6 @@ bool sums_is_of_elements(const Fusion *fusion, const FusedOp *op);
 /* Fills `sums`. False: a reduction depends on others in a way that chunks cannot make up for. */
 bool sums_find(Cutter *cutter);
 
-/* The cut that gives chunks of at most `most` points, all of the same size. False: one would hold the whole row. */
+/* The cut that gives chunks of at most `most` points, all of the same size. False: one would hold the whole
+   row. */
 bool sums_find_cut(Cutter *cutter, int64_t most);

@@ -61,7 +61,8 @@ void tensors_add(Arena *arena, KernelTensors *tensors, int kernel, const TensorO
 {
     Touch search = touch_with(arena, tensors, kernel, op);
     if (search.count > MAX_KERNEL_TENSORS)
-        diag_fatal(op->loc, EXIT_INPUT, "a kernel would read and write %d tensors here, and at most %d are possible",
-                   search.count, MAX_KERNEL_TENSORS);
+        diag_fatal(op->loc, EXIT_INPUT,
+                   "a kernel would read and write %d tensors here, and at most %d are possible", search.count,
+                   MAX_KERNEL_TENSORS);
     tensors->touched[kernel] = search.touched;
 }

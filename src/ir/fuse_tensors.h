@@ -2,8 +2,8 @@
 #pragma once
 #include "ir/fuse.h"
 
-/* 4096 bytes of arguments are what every CUDA takes: 512 pointers. Some are left for what kernels leave for each other when
-   they are cut. */
+/* 4096 bytes of arguments are what every CUDA takes: 512 pointers. Some are left for what kernels leave for
+   each other when they are cut. */
 enum { MAX_KERNEL_TENSORS = 480 };
 
 typedef struct KernelTensors {
@@ -19,5 +19,6 @@ KernelTensors tensors_new(Arena *arena, const Program *program, const TensorOp *
 /* The kernel has arguments left for what the definition makes and reads. */
 bool tensors_fit(Arena *arena, const KernelTensors *tensors, int kernel, const TensorOp *op);
 
-/* Takes the definition into the kernel. One that touches too many tensors by itself is an error of the user's. */
+/* Takes the definition into the kernel. One that touches too many tensors by itself is an error of the
+   user's. */
 void tensors_add(Arena *arena, KernelTensors *tensors, int kernel, const TensorOp *op);

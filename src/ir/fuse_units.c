@@ -14,7 +14,8 @@ static bool only_moves(const Fusion *fusion)
            op->body->access.tensor->dtype == op->out->dtype && op->out->dtype != DTYPE_B1;
 }
 
-/* Do groups of `count` neighbours along the axis lie together in the tensor? Then its last dimension consists of them. */
+/* Do groups of `count` neighbours along the axis lie together in the tensor? Then its last dimension consists
+   of them. */
 static bool keeps_groups(const Access *access, int axis, int64_t count)
 {
     if (access->rank == 0)
@@ -29,7 +30,8 @@ static bool keeps_groups(const Access *access, int axis, int64_t count)
     return last->index.coef[axis] == 1 && last->index.constant % count == 0 && last->size % count == 0;
 }
 
-/* Inner dimensions that hold no whole groups alone are merged until they do: together they are the access's last one. */
+/* Inner dimensions that hold no whole groups alone are merged until they do: together they are the access's
+   last one. */
 static Tensor *view_in_units(Arena *arena, const Tensor *tensor, DType unit, int64_t count)
 {
     Tensor *view = NEW(arena, Tensor);

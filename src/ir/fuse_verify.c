@@ -1,5 +1,5 @@
-// Is a kernel's description sound? Asked after every pass that makes or rewrites one, since a wrong one is emitted without a
-// complaint: it compiles, and stores somewhere else.
+// Is a kernel's description sound? Asked after every pass that makes or rewrites one, since a wrong one is
+// emitted without a complaint: it compiles, and stores somewhere else.
 //
 //   m[a, b, c] = sum[h] x[a, b, c, h], m of [2, 3, 5]
 //     the store [a, b, c] steps by 15, 5 and 1: c counts 0 … 4, b goes on at 5, a at 15, and 2 * 15 are all 30 elements
@@ -59,8 +59,8 @@ static bool is_listed(const Tensor *tensor, Tensor *const *list, int count)
 
 // ---- where an access reaches ----
 
-/* Each dimension is a run of the tensor's own: [4, 6, 3] may be seen as [4, 18], [24, 3] or [72], never as [6, 12]. Then
-   its strides are some of the tensor's. */
+/* Each dimension is a run of the tensor's own: [4, 6, 3] may be seen as [4, 18], [24, 3] or [72], never as
+   [6, 12]. Then its strides are some of the tensor's. */
 static bool is_view(const Access *access)
 {
     int at = access->tensor->rank;
@@ -78,7 +78,8 @@ static bool is_view(const Access *access)
     return true;
 }
 
-/* The smallest and the largest value of the form's terms but `axis` (-1: of all) over the box. False: past 64 bits. */
+/* The smallest and the largest value of the form's terms but `axis` (-1: of all) over the box. False: past 64
+   bits. */
 static bool range_without(const Affine *form, int axis, const Box *box, int64_t *low, int64_t *high)
 {
     *low = *high = form->constant;
@@ -86,14 +87,17 @@ static bool range_without(const Affine *form, int axis, const Box *box, int64_t 
         int64_t first, last;
         if (a == axis || !form->coef[a])
             continue;
-        if (!checked_mul(form->coef[a], box->low[a], &first) || !checked_mul(form->coef[a], box->high[a], &last) ||
-            !checked_add(*low, first < last ? first : last, low) || !checked_add(*high, first < last ? last : first, high))
+        if (!checked_mul(form->coef[a], box->low[a], &first) ||
+            !checked_mul(form->coef[a], box->high[a], &last) ||
+            !checked_add(*low, first < last ? first : last, low) ||
+            !checked_add(*high, first < last ? last : first, high))
             return false;
     }
     return true;
 }
 
-/* Leaves those points of the axis at which 0 <= coef * axis + rest < size is possible for a rest in [low, high]. */
+/* Leaves those points of the axis at which 0 <= coef * axis + rest < size is possible for a rest in [low,
+   high]. */
 static void narrow_axis(Box *box, int axis, int64_t coef, int64_t low, int64_t high, int64_t size)
 {
     int64_t least, most;   // of coef * axis
@@ -105,7 +109,8 @@ static void narrow_axis(Box *box, int axis, int64_t coef, int64_t low, int64_t h
     box->high[axis] = last < box->high[axis] ? last : box->high[axis];
 }
 
-/* The part of the box in which the guard may hold, each axis for itself. False: it never does, nothing below it is read. */
+/* The part of the box in which the guard may hold, each axis for itself. False: it never does, nothing below
+   it is read. */
 static bool narrow(Box *box, const Guard *guard)
 {
     for (int i = 0; i < guard->count; i++) {
@@ -123,7 +128,8 @@ static bool narrow(Box *box, const Guard *guard)
     return true;
 }
 
-/* 0 <= 2*p + k - 1 < 4 and 0 <= 2*p + k + 1 < 2 never hold together, though p and k may have any value in each. */
+/* 0 <= 2*p + k - 1 < 4 and 0 <= 2*p + k + 1 < 2 never hold together, though p and k may have any value in
+   each. */
 static bool exclude_each_other(const Dim *one, const Dim *other)
 {
     int64_t apart;   // what the other's form is more
@@ -144,7 +150,8 @@ static bool is_excluded(const Enclosing *inner)
     return false;
 }
 
-/* What an index is made of: `rest` over all points, and multiples of guarded forms that lie in [low, high] together. */
+/* What an index is made of: `rest` over all points, and multiples of guarded forms that lie in [low, high]
+   together. */
 typedef struct ReadReach {
     Affine rest;
     int64_t low, high;
@@ -166,7 +173,8 @@ static bool take_bound(ReadReach *reach, const Dim *bound, int64_t times)
            checked_add(reach->rest.constant, part, &reach->rest.constant);
 }
 
-/* How often the bound's form goes into `rest` if the axis is to go; 0: it does not, or an axis before it said the same. */
+/* How often the bound's form goes into `rest` if the axis is to go; 0: it does not, or an axis before it said
+   the same. */
 static int64_t times_of(const Affine *rest, const Affine *form, int axis)
 {
     if (!form->coef[axis] || rest->coef[axis] % form->coef[axis])
@@ -178,8 +186,9 @@ static int64_t times_of(const Affine *rest, const Affine *form, int axis)
     return times;
 }
 
-/* Whoever reads x[f(t)] in the place of t[g], below a guard of g, reads at whole multiples of what the guard holds: all ways
-   of taking such multiples out of the index are tried, and one of them leaves what lies inside without a guard. */
+/* Whoever reads x[f(t)] in the place of t[g], below a guard of g, reads at whole multiples of what the guard
+   holds: all ways of taking such multiples out of the index are tried, and one of them leaves what lies
+   inside without a guard. */
 static bool lies_inside(const Check *check, ReadReach reach, int64_t size, const Enclosing *around, int first)
 {
     int64_t low, high;
@@ -288,7 +297,8 @@ static void check_masks(Check *check, const FusedOp *op)
 
 // ---- what an op stores ----
 
-/* The steps of the axes are mixed radix: the smallest is 1, the next one is how far that axis gets, up to all elements. */
+/* The steps of the axes are mixed radix: the smallest is 1, the next one is how far that axis gets, up to all
+   elements. */
 static bool reaches_each_once(const Check *check, const FusedOp *op)
 {
     Affine offset = access_offset(&op->store);

@@ -7,7 +7,8 @@
 //   guard    = if every 0 <= affine < extent then body else constant        (the language's `pad`)
 //   affine   = integer coefficients times the op's axes plus a constant
 //
-// A reduction nested in a larger expression is an op of its own by the time it is here, with an anonymous tensor.
+// A reduction nested in a larger expression is an op of its own by the time it is here, with an anonymous
+// tensor.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,7 +44,13 @@ extern const DTypeInfo dtype_info[DTYPE_COUNT];
 /* Bytes of `count` elements in memory; b1 takes whole 4-byte words. */
 int64_t dtype_bytes(DType type, int64_t count);
 
-typedef enum OpClass { OP_CLASS_ARITH, OP_CLASS_REAL, OP_CLASS_COMPARE, OP_CLASS_LOGIC, OP_CLASS_SELECT } OpClass;
+typedef enum OpClass {
+    OP_CLASS_ARITH,
+    OP_CLASS_REAL,
+    OP_CLASS_COMPARE,
+    OP_CLASS_LOGIC,
+    OP_CLASS_SELECT
+} OpClass;
 
 typedef enum Op {
 #define OP(id, ...) OP_##id,
@@ -102,7 +109,8 @@ typedef enum ExprKind {
     EXPR_VALUE    // after fusion only: what an earlier op of the same kernel made at this point
 } ExprKind;
 
-/* One tensor dimension's index and size. After axis fusion the dimensions are those of a view of the tensor. */
+/* One tensor dimension's index and size. After axis fusion the dimensions are those of a view of the
+   tensor. */
 typedef struct Dim {
     Affine index;
     int64_t size;
@@ -165,8 +173,8 @@ bool affine_is_constant(const Affine *form);
 int affine_single_axis(const Affine *form);
 /* Smallest and largest value over the box 0 <= axis < extent. Returns false on overflow. */
 bool affine_range(const Affine *form, const int64_t *extents, int axis_count, int64_t *low, int64_t *high);
-/* How far the dimension reaches inside a tile of `tile[axis]` points:
-   for `2*oh + kh` and 4 oh's and 3 kh's, 2*(4-1) + 1*(3-1) + 1 = 9 elements. At most 2^62: no tensor is as long. */
+/* How far the dimension reaches inside a tile of `tile[axis]` points: for `2*oh + kh` and 4 oh's and 3 kh's,
+   2*(4-1) + 1*(3-1) + 1 = 9 elements. At most 2^62: no tensor is as long. */
 static inline int64_t affine_extent(const Affine *form, const int64_t *tile, int axis_count)
 {
     const int64_t most = (int64_t)1 << 62;

@@ -131,8 +131,8 @@ static void prove_kind(Proof *proof)
     evaluator_free(proof->guess);
 }
 
-/* A second build costs more than it saves where little is run; of programs that are not run whole all accesses are
-   checked. */
+/* A second build costs more than it saves where little is run; of programs that are not run whole all
+   accesses are checked. */
 static RuntimeSource source_of(const Kernel *kernel, const DeviceSpec *device, const VerifyReport *report)
 {
     bool plain = !verify_is_small(kernel) && !report->sampled;

@@ -1,8 +1,8 @@
 // The proof of a kernel: it is run on the CPU interpreter, and what it writes is compared with the reference
 // evaluator.
 //
-// A program that is small enough runs whole, as its launcher runs it. A larger one is proven launch by launch, on
-// some of its blocks: what earlier launches would have made is then given by the reference.
+// A program that is small enough runs whole, as its launcher runs it. A larger one is proven launch by
+// launch, on some of its blocks: what earlier launches would have made is then given by the reference.
 #pragma once
 #include "codegen/cuda/kernel.h"
 #include "hal/device.h"
@@ -35,6 +35,7 @@ typedef struct VerifyOptions {
     int seconds;                        // of processor time for a run of the kernel
 } VerifyOptions;
 
-/* Outputs are judged by `program`, what the user asked for; temporaries that the plan added by `kernel->program`. */
+/* Outputs are judged by `program`, what the user asked for; temporaries that the plan added by
+   `kernel->program`. */
 VerifyReport verify(Arena *scratch, const Program *program, const Kernel *kernel, const DeviceSpec *device,
                     const VerifyOptions *options);

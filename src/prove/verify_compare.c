@@ -179,7 +179,8 @@ void verify_compare_pages(Proof *proof, const RuntimeResult *result)
             if (overlap(proof, result, &result->pages[p], i, &both))
                 written += count_written(proof, &both);
         double share = (double)written / (double)tensor_elements(proof->sources[i]);   // of rows too
-        double work = (double)written * LOOKUP_WORK + share * verify_judge_work(proof, proof->sources[i], true);
+        double work =
+            (double)written * LOOKUP_WORK + share * verify_judge_work(proof, proof->sources[i], true);
         int64_t step = work > CHECK_WORK ? (int64_t)(work / CHECK_WORK) + 1 : 1;
         step = step < written ? step : written > 1 ? written - 1 : 1;   // the first and the last at least
         for (int64_t p = 0; p < result->page_count && !proof->report->message; p++)

@@ -17,15 +17,16 @@ typedef struct Pass {
     bool checked;                 // accesses are judged, not values; of runs on some blocks both always are
 } Pass;
 
-/* An input's elements are drawn from a few random ones by a hash of their position: gigabytes are filled in seconds. */
+/* An input's elements are drawn from a few random ones by a hash of their position: gigabytes are filled in
+   seconds. */
 typedef struct InputTable {
     int64_t bytes;   // of an element in memory; 0: b1
     double values[INPUT_VALUES];
     _Alignas(8) unsigned char stored[INPUT_VALUES * 8];   // the same as they lie in memory
 } InputTable;
 
-/* What a launch that is run alone finds in memory. What earlier launches made of long reductions is estimated: any
-   values would do, since what the launch makes of them is judged by the same. */
+/* What a launch that is run alone finds in memory. What earlier launches made of long reductions is
+   estimated: any values would do, since what the launch makes of them is judged by the same. */
 typedef struct Told {
     Evaluator *reference;       // NULL: not settled yet
     void **made;                // by tensor id: what it holds, if it was worked out once for all passes; else NULL
@@ -78,7 +79,8 @@ int verify_position(Tensor *const *list, int count, const Tensor *tensor);   // 
 bool verify_is_too_large(const Kernel *kernel, double whole_work, bool checked);
 /* To be run on the special kinds of inputs as well. */
 bool verify_is_small(const Kernel *kernel);
-/* What the reference takes for an element that the launch reads; for one that it writes, or all of them together. */
+/* What the reference takes for an element that the launch reads; for one that it writes, or all of them
+   together. */
 double verify_read_work(const Proof *proof, const Tensor *tensor);
 double verify_judge_work(const Proof *proof, const Tensor *tensor, bool whole);
 /* An element that the launch reads is made only where it is read. */
@@ -87,8 +89,8 @@ bool verify_is_costly(const Proof *proof, const Tensor *tensor);
 bool verify_is_estimated(const Proof *proof, const Tensor *tensor);
 /* All of it is worth making before the launch is run. */
 bool verify_is_prepared(const Proof *proof, const Tensor *tensor);
-/* The reference of a single element takes a second, or what is read some: whole numbers alone, which show all but the
-   last bits, must do. */
+/* The reference of a single element takes a second, or what is read some: whole numbers alone, which show all
+   but the last bits, must do. */
 bool verify_is_expensive(const Proof *proof);
 /* Why no part of the launch can be run and judged in a reasonable time; NULL: it can. */
 const char *verify_too_long(const Proof *proof);

@@ -128,13 +128,14 @@ const char *verify_too_long(const Proof *proof)
     int64_t blocks = fewest_blocks(launch);
     double work = (launch->work + ACCESS_WORK * accesses(launch)) / shares_of(launch) * (double)blocks;
     if (work > RUN_WORK)
-        return arena_printf(proof->arena, "%" PRId64 " blocks of %s, the fewest that prove anything, make %.1e operations",
+        return arena_printf(proof->arena,
+                            "%" PRId64 " blocks of %s, the fewest that prove anything, make %.1e operations",
                             blocks, launch->entry, work);
     for (int i = 0; i < launch->arg_count; i++) {
         const Tensor *tensor = launch->args[i].tensor;
         if (launch->args[i].written && tensor && verify_judge_work(proof, tensor, false) > JUDGE_WORK)
-            return arena_printf(proof->arena, "an element of %s, which %s writes, is made of %.1e operations", tensor->name,
-                                launch->entry, verify_judge_work(proof, tensor, false));
+            return arena_printf(proof->arena, "an element of %s, which %s writes, is made of %.1e operations",
+                                tensor->name, launch->entry, verify_judge_work(proof, tensor, false));
     }
     return NULL;
 }

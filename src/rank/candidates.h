@@ -48,8 +48,8 @@ CandidateList candidates_of_plans(Arena *arena, const PlanList *plans);
 /* The texts of candidates [first, first + count); `base` says all but the plan. */
 void candidates_write(Arena *arena, CandidateList *list, int first, int count, const CodegenRequest *base);
 
-/* Compiles the candidates that have a text, and at the same time a text `beside` them, unless that is NULL; returns what
-   became of it. Without an NVRTC for the architecture the program ends with EXIT_MACHINE. */
+/* Compiles the candidates that have a text, and at the same time a text `beside` them, unless that is NULL;
+   returns what became of it. Without an NVRTC for the architecture the program ends with EXIT_MACHINE. */
 const JitResult *candidates_compile(Arena *arena, CandidateList *list, const JitOptions *how, bool progress,
                                     const JitRequest *beside);
 

@@ -170,7 +170,8 @@ static Json *add_launch(Arena *arena, Json *launches, const PlannedLaunch *plann
     return entry;
 }
 
-/* A candidate is named by what it launches, so that two rankings can be compared: the hash of its launches' tiles. */
+/* A candidate is named by what it launches, so that two rankings can be compared: the hash of its launches'
+   tiles. */
 static char *candidate_id(Arena *arena, const Plan *plan)
 {
     StrBuf text = strbuf_new(arena);

@@ -1,7 +1,7 @@
 // The ranking: every kept candidate with its reasons, as JSON (schema/ranking.schema.json).
 //
-// It says all that is needed to make the same kernel again. The same inputs give the same bytes: no host names, no paths of
-// the machine, and no times but those that --verify took and --profile measured.
+// It says all that is needed to make the same kernel again. The same inputs give the same bytes: no host
+// names, no paths of the machine, and no times but those that --verify took and --profile measured.
 #pragma once
 #include "options.h"
 #include "prove/verify.h"

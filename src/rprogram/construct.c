@@ -235,8 +235,8 @@ static TileCost shared_cost(const Construction *c, const RTile *inner, const RTi
     return rtile_cost(c->rules, tile, inner, c->device, LEVEL_SHARED);
 }
 
-/* The tile without its last growth step along the spatial axis where that saved least traffic per byte. False if none can
-   shrink. */
+/* The tile without its last growth step along the spatial axis where that saved least traffic per byte. False
+   if none can shrink. */
 static bool shrink_tile(const Construction *c, const RTile *inner, RTile *shared)
 {
     bool found = false;

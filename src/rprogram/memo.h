@@ -1,4 +1,5 @@
-// Constructions that come again: the kernels of a program are often alike, 300 products in a chain need one construction.
+// Constructions that come again: the kernels of a program are often alike, 300 products in a chain need one
+// construction.
 #pragma once
 #include "rprogram/rprogram.h"
 

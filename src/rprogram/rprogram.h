@@ -69,7 +69,7 @@ int64_t rprogram_threads(const TileRules *rules, const RTile *shared, const RTil
 /* `-d rprogram` */
 void rprogram_print(StrBuf *out, const TileRules *rules, const RProgram *program);
 
-/* Blocks of so many threads on an SM that registers must suffice for: as many as the model counts on, but of whole
-   fours of warps, since each of its four schedulers has its own registers. Of 14 warps one would have four: they
-   get what 12 can have, 168 and not 128. */
+/* Blocks of so many threads on an SM that registers must suffice for: as many as the model counts on, but of
+   whole fours of warps, since each of its four schedulers has its own registers. Of 14 warps one would have
+   four: they get what 12 can have, 168 and not 128. */
 int rprogram_least_blocks(const RProgram *program, int threads);

@@ -25,9 +25,9 @@ static int64_t power_of_two_above(int64_t count)
     return count ? (int64_t)2 << (63 - __builtin_clzll((uint64_t)count)) : 1;
 }
 
-/* The next size above `size` that hardware likes, in granules: 1, 2, 4, 8, …, small odd multiples
-   of them that divide the axis (between 64 and 128 eighths of 64: 72 = 9 * 8, 80 = 5 * 16, …), and as many granules as
-   cover it. Once a power of two covers the axis there is no more: 0. */
+/* The next size above `size` that hardware likes, in granules: 1, 2, 4, 8, …, small odd multiples of them
+   that divide the axis (between 64 and 128 eighths of 64: 72 = 9 * 8, 80 = 5 * 16, …), and as many granules
+   as cover it. Once a power of two covers the axis there is no more: 0. */
 static int64_t next_nice(int64_t extent, int64_t granule, int64_t count)
 {
     int64_t cover = ceil_div(extent, granule), power = power_of_two_above(count);

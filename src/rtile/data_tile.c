@@ -21,8 +21,8 @@ int64_t data_tile_elements(const DataTile *tile, const RTile *of, int axis_count
     return elements;
 }
 
-/* Different elements among so many neighbouring positions along dimension d: of the rows (b,h,q) of 4 heads of 512 a mask[q]
-   has 100 for 100 rows and 512 for 1000, a scale[b] one for each of them. */
+/* Different elements among so many neighbouring positions along dimension d: of the rows (b,h,q) of 4 heads
+   of 512 a mask[q] has 100 for 100 rows and 512 for 1000, a scale[b] one for each of them. */
 static int64_t distinct_among(const DataTile *tile, int d, int64_t positions)
 {
     if (d >= MAX_REPEATED || !tile->repeats[d].run)
@@ -94,8 +94,9 @@ static Runs find_runs(const DataTile *tile, const RTile *of, int axis_count,
     return runs;
 }
 
-/* Windows may reach past their plane, and what is copied ends where it does: of 64 lines of 27 elements a column that begins
-   two lines above the first spans 1728 elements, though from the column's first to its last there are 63 * 27 + 1. */
+/* Windows may reach past their plane, and what is copied ends where it does: of 64 lines of 27 elements a
+   column that begins two lines above the first spans 1728 elements, though from the column's first to its
+   last there are 63 * 27 + 1. */
 int64_t data_tile_span_bytes(const DataTile *tile, const RTile *of, int axis_count)
 {
     int64_t span = 1, stride = 1;

@@ -30,8 +30,8 @@ static void print_data_tile(StrBuf *out, const TileSpace *space, const DataTile 
         strbuf_puts(out, d ? ", " : "");
         affine_print(out, &tile->dims[d].index, space->axes, space->axis_count);
         if (d < MAX_REPEATED && tile->repeats[d].run)
-            strbuf_printf(out, " in runs of %" PRId64 ", cycles of %" PRId64 ", %" PRId64 " times", tile->repeats[d].run,
-                          tile->repeats[d].cycle, tile->repeats[d].again);
+            strbuf_printf(out, " in runs of %" PRId64 ", cycles of %" PRId64 ", %" PRId64 " times",
+                          tile->repeats[d].run, tile->repeats[d].cycle, tile->repeats[d].again);
     }
     strbuf_printf(out, "] %d bits", tile->element_bits);
     if (tile->staged)

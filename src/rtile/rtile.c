@@ -46,7 +46,8 @@ double rtile_traffic(const TileRules *rules, const RTile *tile, const DeviceSpec
     return bytes / points;
 }
 
-/* Bits that a thread's tiles of the inputs, or of the outputs, take in registers; INT64_MAX if there are too many. */
+/* Bits that a thread's tiles of the inputs, or of the outputs, take in registers; INT64_MAX if there are too
+   many. */
 static int64_t register_bits(const TileRules *rules, const RTile *tile, bool output)
 {
     const TileSpace *space = &rules->space;

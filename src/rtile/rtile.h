@@ -26,15 +26,16 @@ typedef struct RTile {
     int64_t size[MAX_AXES];     // 0 beyond the last axis
 } RTile;
 
-/* How positions along a dimension share elements: `run` neighbours have the same one, and after `cycle` different ones those
-   come again, `again` times in all before there are others. Of rows (b,h,q) a scale[b] has runs of H*Q rows, a mask[q]
-   cycles of Q that come B*H times, a bias[b,q] cycles of Q that come H times. */
+/* How positions along a dimension share elements: `run` neighbours have the same one, and after `cycle`
+   different ones those come again, `again` times in all before there are others. Of rows (b,h,q) a scale[b]
+   has runs of H*Q rows, a mask[q] cycles of Q that come B*H times, a bias[b,q] cycles of Q that come H
+   times. */
 typedef struct Repeats {
     int64_t run, cycle, again;  // run 0: every position has its own element
 } Repeats;
 
-/* A tensor access as tiling sees it: its extent inside a tile follows from `affine_extent` of each
-   dimension. That is its footprint, what a tile has room for where it keeps the elements of every position. What moves
+/* A tensor access as tiling sees it: its extent inside a tile follows from `affine_extent` of each dimension.
+   That is its footprint, what a tile has room for where it keeps the elements of every position. What moves
    are the different ones among them: a scale that 4096 rows share stays in the caches. */
 typedef struct DataTile {
     const char *name;           // of the tensor
@@ -74,7 +75,8 @@ typedef struct AxisRule {
     int64_t limit;              // largest size; 1: this level does not tile the axis
 } AxisRule;
 
-/* What a family has chosen for a kind of kernel, beside what all families mean: a value of a type that only it knows. */
+/* What a family has chosen for a kind of kernel, beside what all families mean: a value of a type that only
+   it knows. */
 enum { CHOICE_BYTES = 72 };
 typedef struct FamilyChoice {
     unsigned char bytes[CHOICE_BYTES];
@@ -173,8 +175,8 @@ double data_tile_bytes(const DataTile *tile, const RTile *of, int axis_count);
 double data_tile_traffic(const DataTile *tile, const RTile *of, int axis_count,
                          int transaction_bytes);
 
-/* Bytes of 16-byte pieces that hold everything between the tile's first element and its last: up to one more at each
-   end. INT64_MAX if there are too many. */
+/* Bytes of 16-byte pieces that hold everything between the tile's first element and its last: up to one more
+   at each end. INT64_MAX if there are too many. */
 int64_t data_tile_span_bytes(const DataTile *tile, const RTile *of, int axis_count);
 
 /* How often the tile is walked through while a block runs over the reduction axes it depends

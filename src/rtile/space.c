@@ -95,7 +95,8 @@ double access_scatter(const Access *access, const Fusion *fusion, int fast, cons
     return step < transaction ? stride : transaction / element_bytes;
 }
 
-/* The smallest distance in memory of neighbours along one of the axes [first, end); INT64_MAX: they share an element. */
+/* The smallest distance in memory of neighbours along one of the axes [first, end); INT64_MAX: they share an
+   element. */
 static int64_t least_stride(const Affine *offset, int first, int end)
 {
     int64_t least = INT64_MAX;
@@ -107,8 +108,9 @@ static int64_t least_stride(const Affine *offset, int first, int end)
     return least;
 }
 
-/* Which of the flat positions along the axes [first, end) have the same element, from the innermost axis outwards. Axes that
-   are used beyond two gaps count as if they were one with the gap. All are the same: cycles of one. */
+/* Which of the flat positions along the axes [first, end) have the same element, from the innermost axis
+   outwards. Axes that are used beyond two gaps count as if they were one with the gap. All are the same:
+   cycles of one. */
 static Repeats flat_repeats(const Fusion *fusion, const Affine *offset, int first, int end)
 {
     Repeats repeats = {.run = 1, .cycle = 1, .again = 1};
@@ -122,8 +124,8 @@ static Repeats flat_repeats(const Fusion *fusion, const Affine *offset, int firs
     return repeats;
 }
 
-/* An access along flat spatial and reduction positions. Of the two dimensions the last is the one along which memory is
-   contiguous. */
+/* An access along flat spatial and reduction positions. Of the two dimensions the last is the one along which
+   memory is contiguous. */
 static DataTile flat_tile(const TileSpace *space, const Access *access, const Fusion *fusion)
 {
     Affine offset = access_offset(access);

@@ -6,8 +6,8 @@
 /* A space with no tiles yet, its arithmetic taken from the expression. */
 TileSpace space_new(const Fusion *fusion, const DeviceSpec *device);
 
-/* Rules of one buffer, with such a space and an empty schedule. The room of items and tiles that are not there, most of the
-   40 KB, holds anything: what adds one writes all of it. */
+/* Rules of one buffer, with such a space and an empty schedule. The room of items and tiles that are not
+   there, most of the 40 KB, holds anything: what adds one writes all of it. */
 void rules_begin(TileRules *rules, const Fusion *fusion);
 
 /* Adds an axis, returns its position. An axis of extent 1 is fine. */
@@ -20,19 +20,20 @@ int64_t reduction_points(const Fusion *fusion);
 /* Row-major position of a point, as a form of the spatial axes. */
 Affine flat_position(const Fusion *fusion);
 
-/* The access goes through its tensor in the order of the points: its offset is the flat position. Whoever takes that for an
-   address asks first. */
+/* The access goes through its tensor in the order of the points: its offset is the flat position. Whoever
+   takes that for an address asks first. */
 bool access_is_flat(const Access *access, const Fusion *fusion);
 
 /* The same of every stored tensor of one-bit elements, whose words are packed from neighbouring points. */
 bool bits_are_flat(const Fusion *fusion);
 
-/* So many accesses and every output have a data tile each. Whoever stages one asks: shared memory is counted by tiles. */
+/* So many accesses and every output have a data tile each. Whoever stages one asks: shared memory is counted
+   by tiles. */
 bool tiles_hold(const Fusion *fusion, int accesses);
 
-/* Adds every access and store of the fusion to a space whose axis 0 is the flat spatial position and whose axis 1 (if
-   there is one) the flat reduction position. `fast` is the fusion axis along which neighbouring threads lie: it decides
-   how much of what moves is used (DataTile.scatter). */
+/* Adds every access and store of the fusion to a space whose axis 0 is the flat spatial position and whose
+   axis 1 (if there is one) the flat reduction position. `fast` is the fusion axis along which neighbouring
+   threads lie: it decides how much of what moves is used (DataTile.scatter). */
 void space_add_flat_tiles(TileSpace *space, const Fusion *fusion, int fast, const DeviceSpec *device);
 
 /* That of an access among them; NULL: there are too many for it to have one. */
@@ -41,8 +42,8 @@ DataTile *space_flat_tile(TileSpace *space, const Fusion *fusion, const Access *
 /* Bytes moved per byte used when neighbouring threads read the access along the fusion's axis `fast`. */
 double access_scatter(const Access *access, const Fusion *fusion, int fast, const DeviceSpec *device);
 
-/* Which tiles of the space, as bits: all that are read, or that are written; those that change along the axis; those that are
-   staged. */
+/* Which tiles of the space, as bits: all that are read, or that are written; those that change along the
+   axis; those that are staged. */
 uint32_t space_inputs(const TileSpace *space);
 uint32_t space_outputs(const TileSpace *space);
 uint32_t space_along(const TileSpace *space, int axis);

@@ -14,7 +14,8 @@ static int64_t rounds_of(const CountWalk *walk, const Loop *loop)
     const RTile *shared = walk->block->shared, *inner = walk->block->inner;
     const Axis *axis = &walk->rules->space.axes[loop->axis];
     if (loop->times)   // rows that a block makes in turn may be fewer at the end
-        return axis->reduction ? loop->times : ceil_div(walk->region.count[loop->axis], shared->size[loop->axis]);
+        return axis->reduction ? loop->times
+                               : ceil_div(walk->region.count[loop->axis], shared->size[loop->axis]);
     if (loop->by_thread)
         return ceil_div(shared->size[loop->axis], inner->size[loop->axis]);
     int64_t steps = ceil_div(axis->extent, shared->size[loop->axis]);
@@ -42,7 +43,8 @@ static int64_t times_at(const CountWalk *walk, int item)
 
 static bool is_memory(int place) { return place == PLACE_MEMORY || place == PLACE_L2; }
 
-/* Whole tiles are written, but along the dimension that is contiguous in memory no further than there is something. */
+/* Whole tiles are written, but along the dimension that is contiguous in memory no further than there is
+   something. */
 static int64_t turned_bytes(const CountWalk *walk, const DataTile *tile)
 {
     const RTile *shared = walk->block->shared;
@@ -66,9 +68,11 @@ static RTile loaded_tile(const CountWalk *walk)
     return tile;
 }
 
-/* What the block's threads read of a staged tile, or write one by one. Operands of a product are read by every register tile
-   that needs them, behind the last step as often as they are read ahead, and whole tiles of them are written. */
-static int64_t own_bytes(const CountWalk *walk, const DataTile *tile, const Move *move, bool write, int64_t times)
+/* What the block's threads read of a staged tile, or write one by one. Operands of a product are read by
+   every register tile that needs them, behind the last step as often as they are read ahead, and whole tiles
+   of them are written. */
+static int64_t own_bytes(const CountWalk *walk, const DataTile *tile, const Move *move, bool write,
+                         int64_t times)
 {
     int axes = walk->rules->space.axis_count;
     int64_t vector = walk->rules->schedule.vector;
@@ -191,7 +195,8 @@ static void forget(Counts *counts)
     counts->shared_read = counts->shared_written = counts->waits = counts->pending = COUNT_UNKNOWN;
 }
 
-Counts schedule_count(Arena *arena, const TileRules *rules, const DeviceSpec *device, const CountedBlock *block)
+Counts schedule_count(Arena *arena, const TileRules *rules, const DeviceSpec *device,
+                      const CountedBlock *block)
 {
     Counts counts = {0};
     CountWalk walk = {.rules = rules, .device = device, .block = block, .counts = &counts};
@@ -234,12 +239,15 @@ void counts_print(StrBuf *out, const TileSpace *space, const Counts *counts)
             separator = ", ";
         }
     if (counts->scratch_read)
-        strbuf_printf(out, ", scratch %" PRId64 " and %" PRId64, counts->scratch_read, counts->scratch_written);
+        strbuf_printf(out, ", scratch %" PRId64 " and %" PRId64, counts->scratch_read,
+                      counts->scratch_written);
     strbuf_puts(out, "\n    shared bytes read ");
     print_count(out, counts->shared_read);
     strbuf_puts(out, ", written ");
     print_count(out, counts->shared_written);
-    strbuf_printf(out, "\n    shuffles %" PRId64 ", barriers block %" PRId64 ", cluster %" PRId64 ", grid %" PRId64 "\n",
+    strbuf_printf(out,
+                  "\n    shuffles %" PRId64 ", barriers block %" PRId64 ", cluster %" PRId64 ", grid %" PRId64
+                  "\n",
                   counts->shuffles, counts->barriers[SCOPE_BLOCK], counts->barriers[SCOPE_CLUSTER],
                   counts->barriers[SCOPE_GRID]);
     strbuf_puts(out, "    waits ");

@@ -21,7 +21,8 @@ typedef struct Counts {
     int64_t waits, pending;                 // for asynchronous copies; groups under way after them, in sum
 } Counts;
 
-Counts schedule_count(Arena *arena, const TileRules *rules, const DeviceSpec *device, const CountedBlock *block);
+Counts schedule_count(Arena *arena, const TileRules *rules, const DeviceSpec *device,
+                      const CountedBlock *block);
 
 /* A line for each kind. */
 void counts_print(StrBuf *out, const TileSpace *space, const Counts *counts);

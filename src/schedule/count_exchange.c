@@ -74,7 +74,8 @@ static void count_tree(CountWalk *walk, const Exchange *exchange)
    else all that there are in every warp alike. */
 static int64_t halving_lanes(const CountWalk *walk, bool along)
 {
-    int64_t warp = walk->device->warp_size, sharers = count_tiles(walk, true), columns = count_tiles(walk, false);
+    int64_t warp = walk->device->warp_size, sharers = count_tiles(walk, true),
+            columns = count_tiles(walk, false);
     if (along)
         return (sharers | warp) & -(sharers | warp);
     return warp % columns == 0 && sharers % (warp / columns) == 0 ? warp / columns : 1;
@@ -108,10 +109,12 @@ static Meeting meeting_of(const CountWalk *walk, const Exchange *exchange, int64
     return meeting;
 }
 
-/* Totals that fall to the block: a cluster's threads take one each, those of its first block before the next block's. */
+/* Totals that fall to the block: a cluster's threads take one each, those of its first block before the next
+   block's. */
 static int64_t dealt_totals(const CountWalk *walk, const Meeting *meeting)
 {
-    int64_t cluster = at_least_1(walk->rules->cluster_blocks), rank = walk->block->last ? cluster - 1 : 0, totals = 0;
+    int64_t cluster = at_least_1(walk->rules->cluster_blocks), rank = walk->block->last ? cluster - 1 : 0,
+            totals = 0;
     int64_t inside = walk->region.count[columns_axis(walk)];
     for (int64_t row = 0; row < meeting->rows; row++)
         for (int64_t column = 0; column < inside; column++) {
@@ -127,10 +130,12 @@ static void count_halves(CountWalk *walk, const Exchange *exchange)
 {
     int64_t lanes = halving_lanes(walk, exchange->along), cluster = at_least_1(walk->rules->cluster_blocks);
     Meeting meeting = meeting_of(walk, exchange, lanes);
-    int64_t meetings = ceil_div(meeting.rows, meeting.together), bytes = meeting.parts * exchange->value_bytes;
+    int64_t meetings = ceil_div(meeting.rows, meeting.together),
+            bytes = meeting.parts * exchange->value_bytes;
     walk->counts->shuffles +=
         halving_shuffles((int64_t)rtile_points(&walk->rules->space, walk->block->inner, false), lanes);
-    count_shared(walk, dealt_totals(walk, &meeting) * cluster * bytes, meeting.rows * meeting.columns * bytes);
+    count_shared(walk, dealt_totals(walk, &meeting) * cluster * bytes,
+                 meeting.rows * meeting.columns * bytes);
     walk->counts->barriers[exchange->scope] += meetings * (meetings > 1 || cluster > 1 ? 2 : 1);
     walk->dealt = cluster > 1 && meeting.together * meeting.columns > walk->block->threads;
 }
@@ -172,8 +177,8 @@ static void count_rows(CountWalk *walk, const Exchange *exchange)
     walk->dealt = cluster > 1;
 }
 
-/* Of the first rows of the block's tile those that fall to it: so many side by side, then as many to the cluster's
-   next block. */
+/* Of the first rows of the block's tile those that fall to it: so many side by side, then as many to the
+   cluster's next block. */
 static int64_t rows_of_share(const CountWalk *walk, int64_t rows, int64_t together)
 {
     int64_t cluster = at_least_1(walk->rules->cluster_blocks), rank = walk->block->last ? cluster - 1 : 0;
@@ -181,14 +186,16 @@ static int64_t rows_of_share(const CountWalk *walk, int64_t rows, int64_t togeth
     return rows / (cluster * together) * together + (left < 0 ? 0 : left < together ? left : together);
 }
 
-/* Each block leaves the sums of the others' rows, whether they exist or not, and reads what comes in their place.
-   All of its own rows go on as those of COMBINE_ROWS. */
+/* Each block leaves the sums of the others' rows, whether they exist or not, and reads what comes in their
+   place. All of its own rows go on as those of COMBINE_ROWS. */
 static void count_shares(CountWalk *walk, const Exchange *exchange)
 {
     int64_t cluster = at_least_1(walk->rules->cluster_blocks), together = exchange->parts;
     int columns = columns_axis(walk), rows = space_last_spatial(&walk->rules->space, columns);
-    int64_t first = walk->region.first[rows] - walk->loaded.first[rows], end = first + walk->region.count[rows];
-    int64_t own = (rows_of_share(walk, end, together) - rows_of_share(walk, first, together)) * walk->region.count[columns];
+    int64_t first = walk->region.first[rows] - walk->loaded.first[rows],
+            end = first + walk->region.count[rows];
+    int64_t own = (rows_of_share(walk, end, together) - rows_of_share(walk, first, together)) *
+                  walk->region.count[columns];
     int64_t share = (int64_t)rtile_points(&walk->rules->space, walk->block->shared, false) / cluster;
     int64_t left = share * (cluster - 1) * exchange->bytes;
     count_shared(walk, left + own * exchange->value_bytes, left + share * exchange->value_bytes);
@@ -206,15 +213,17 @@ static void count_marks(CountWalk *walk)
     walk->counts->barriers[SCOPE_BLOCK]++;
 }
 
-/* Shuffles combine those of lanes that share them. Then the results of all parts, inside or not: the first one is written, the others are added to it, and in the
-   end those that lie inside are read twice: is one of them no number? */
+/* Shuffles combine those of lanes that share them. Then the results of all parts, inside or not: the first
+   one is written, the others are added to it, and in the end those that lie inside are read twice: is one of
+   them no number? */
 static void count_turns(CountWalk *walk, const Exchange *exchange)
 {
     int64_t parts = count_tiles(walk, true) / at_least_1(exchange->width);
     int64_t points =
         (int64_t)rtile_points(&walk->rules->space, walk->block->shared, false) * exchange->value_bytes;
     walk->counts->shuffles += at_least_1(exchange->values) * log2_of(exchange->width);
-    count_shared(walk, (parts - 1) * points + 2 * points_inside(walk) * exchange->value_bytes, parts * points);
+    count_shared(walk, (parts - 1) * points + 2 * points_inside(walk) * exchange->value_bytes,
+                 parts * points);
     walk->counts->barriers[SCOPE_BLOCK] += parts + 1;
     count_marks(walk);
 }

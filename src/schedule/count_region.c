@@ -75,7 +75,8 @@ static bool is_stored_elsewhere(const Region *region, const DataTile *tile)
     return tile->output && (elsewhere || (!reduced && rules->cluster_blocks > 1 && region->block->last));
 }
 
-/* The least or the greatest index along a dimension, of all that the block asks for, be it in the tensor or not. */
+/* The least or the greatest index along a dimension, of all that the block asks for, be it in the tensor or
+   not. */
 static int64_t end_of(const Region *region, const Dim *dim, bool last, bool inside)
 {
     int64_t index = dim->index.constant;
@@ -111,7 +112,8 @@ typedef struct Stretch {
 
 static Stretch stretch_of(const Region *region, const Dim *dim)
 {
-    int64_t low = end_of(region, dim, false, true), end = end_of(region, dim, true, true) + 1, size = size_of(region, dim);
+    int64_t low = end_of(region, dim, false, true), end = end_of(region, dim, true, true) + 1,
+            size = size_of(region, dim);
     return (Stretch){low < 0 ? 0 : low, end > size ? size : end};
 }
 
@@ -130,7 +132,8 @@ bool region_is_countable(const Region *region, const DataTile *tile)
 }
 
 /* Marks what the index reaches with the axes from `axis` on. */
-static void mark(const Region *region, const Affine *index, int axis, int64_t value, Stretch stretch, bool *marks)
+static void mark(const Region *region, const Affine *index, int axis, int64_t value, Stretch stretch,
+                 bool *marks)
 {
     while (axis < region->rules->space.axis_count && !index->coef[axis])
         axis++;
@@ -228,14 +231,16 @@ static void walk_dims(RunWalk *runs, const Coordinates *dims, int rank, int64_t 
     }
 }
 
-/* The run from the first element to the last one: of whole planes, and of the lines of one to both its ends. */
+/* The run from the first element to the last one: of whole planes, and of the lines of one to both its
+   ends. */
 static void add_span(RunWalk *runs, const Region *region, const DataTile *tile)
 {
     int64_t outer[2] = {0}, inner[2] = {0}, stride = 1;
     for (int d = tile->rank - 1; d >= 0; stride *= tile->dims[d--].size)
         for (int last = 0; last < 2; last++) {
             bool is_outer = stride >= tile->plane;
-            *(is_outer ? &outer[last] : &inner[last]) += stride * end_of(region, &tile->dims[d], last, is_outer);
+            *(is_outer ? &outer[last] : &inner[last]) +=
+                stride * end_of(region, &tile->dims[d], last, is_outer);
         }
     for (int last = 0; last < 2; last++) {
         int64_t at = inner[last] + last;

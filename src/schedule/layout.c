@@ -21,7 +21,8 @@ static bool meets_again(const Schedule *schedule)
     return count > 1;
 }
 
-/* Bytes that results take in shared memory as they meet; of slots, without the warps' own. Rows are copied behind the first. */
+/* Bytes that results take in shared memory as they meet; of slots, without the warps' own. Rows are copied
+   behind the first. */
 static int64_t exchange_bytes(const Schedule *schedule, const Exchange *exchange)
 {
     switch ((Combine)exchange->combine) {
@@ -33,7 +34,8 @@ static int64_t exchange_bytes(const Schedule *schedule, const Exchange *exchange
     case COMBINE_DIAGONALS:
     case COMBINE_BITS: return 0;
     case COMBINE_ALL:
-        return round_up((meets_again(schedule) ? PLACES : 1) * (int64_t)exchange->parts * exchange->bytes, ALIGNMENT);
+        return round_up((meets_again(schedule) ? PLACES : 1) * (int64_t)exchange->parts * exchange->bytes,
+                        ALIGNMENT);
     case COMBINE_COLUMNS:
         return PLACES * (exchange->parts + 1) * (int64_t)exchange->width * exchange->values * exchange->bytes;
     case COMBINE_TREE:

@@ -1,4 +1,5 @@
-// The shared memory of a block, as its schedule has it: one place for the rules, which count it, and for the emitters.
+// The shared memory of a block, as its schedule has it: one place for the rules, which count it, and for the
+// emitters.
 #pragma once
 #include "rtile/rtile.h"
 

@@ -8,8 +8,10 @@ static const char *const place_name[] = {
 };
 static const char *const scope_name[SCOPE_COUNT] = {
     [SCOPE_WARP] = "warp", [SCOPE_BLOCK] = "block", [SCOPE_CLUSTER] = "cluster", [SCOPE_GRID] = "grid"};
-static const char *const pace_name[] = {
-    [PACE_FREE] = "free", [PACE_IN_TURN] = "in turn", [PACE_BY_STEPS] = "by steps", [PACE_IN_STEP] = "in step"};
+static const char *const pace_name[] = {[PACE_FREE] = "free",
+                                        [PACE_IN_TURN] = "in turn",
+                                        [PACE_BY_STEPS] = "by steps",
+                                        [PACE_IN_STEP] = "in step"};
 static const char *const order_name[] = {
     [ORDER_FORWARDS] = "forwards", [ORDER_BACKWARDS] = "backwards", [ORDER_PANELS] = "in panels"};
 
@@ -71,7 +73,10 @@ static void print_loop(StrBuf *out, const TileSpace *space, const Loop *loop)
 
 static void print_exchange(StrBuf *out, const Exchange *exchange)
 {
-    strbuf_printf(out, "%s %s", exchange->combine == COMBINE_BITS ? "pack" : exchange->ops ? "exchange" : "barrier",
+    strbuf_printf(out, "%s %s",
+                  exchange->combine == COMBINE_BITS ? "pack"
+                  : exchange->ops                   ? "exchange"
+                                                    : "barrier",
                   exchange->combine == COMBINE_BITS ? "bits" : scope_name[exchange->scope]);
 }
 

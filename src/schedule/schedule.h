@@ -1,4 +1,5 @@
-// What one block of a kernel does, in time order: made by a family once for all tile sizes, and the only place that says so.
+// What one block of a kernel does, in time order: made by a family once for all tile sizes, and the only
+// place that says so.
 //
 //     schedule = item…
 //     item     = loop { item… }        rounds of the block, along an axis or so many
@@ -11,10 +12,11 @@
 //              | store tiles a -> b
 //              | role who              what follows is done by some of the warps, beside what others do
 //
-// It is no language to write kernels in: the templates hold the loops, and a family states what they do. Shared memory, the
-// questions below, the counts of a block (count.h) and the dump follow from it.
+// It is no language to write kernels in: the templates hold the loops, and a family states what they do.
+// Shared memory, the questions below, the counts of a block (count.h) and the dump follow from it.
 //
-// Only this header knows no tile: TileRules hold a schedule. What follows for tiles of a size is in layout.h and count.h.
+// Only this header knows no tile: TileRules hold a schedule. What follows for tiles of a size is in layout.h
+// and count.h.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -157,7 +159,8 @@ uint64_t schedule_bit_ops(const Fusion *fusion);
 
 // ---- questions ----
 
-/* How often the block comes by the item: product of the rounds of its loops, where they do not depend on the tiles. */
+/* How often the block comes by the item: product of the rounds of its loops, where they do not depend on the
+   tiles. */
 int64_t schedule_rounds(const Schedule *schedule, int item);
 
 /* What a block loads in its next round is on its way meanwhile. */

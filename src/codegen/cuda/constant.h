@@ -1,5 +1,5 @@
-// Constants of CUDA text and what follows from them: `constexpr int THREADS = GROUP * ROWS;` is 64 where those are known.
-// Integers only; whatever is not plain arithmetic is unknown.
+// Constants of CUDA text and what follows from them: `constexpr int THREADS = GROUP * ROWS;` is 64 where
+// those are known. Integers only; whatever is not plain arithmetic is unknown.
 #pragma once
 #include <stdint.h>
 

@@ -49,7 +49,8 @@ typedef struct FarGuard {
     bool found;
 } FarGuard;
 
-/* A guard's index is computed wherever it leads: 10^12 in pad(x[1000000 * i], 0), though x has no such element. */
+/* A guard's index is computed wherever it leads: 10^12 in pad(x[1000000 * i], 0), though x has no such
+   element. */
 static void far_guard_visit(Expr *expr, void *context)
 {
     FarGuard *far = context;
@@ -169,10 +170,11 @@ static void emit_guard(StrBuf *out, const Scope *scope, const Guard *guard)
     strbuf_puts(out, ")");
 }
 
-/* Can `a / b` be made of the reciprocal r, rounded to float, and be exact? With e = a - b * q of q = a * r, the sum
-   q + e * r is a / b correctly rounded where q lies within a unit in the last place of it (Markstein, "IA-64 and
-   elementary functions", theorem 8.5): it does if r is off by at most 2^-25. Divisors from 1 to 2^60 keep clear of
-   overflow; a subnormal quotient may be off by its last place. Powers of two need none of this. */
+/* Can `a / b` be made of the reciprocal r, rounded to float, and be exact? With e = a - b * q of q = a * r,
+   the sum q + e * r is a / b correctly rounded where q lies within a unit in the last place of it (Markstein,
+   "IA-64 and elementary functions", theorem 8.5): it does if r is off by at most 2^-25. Divisors from 1 to
+   2^60 keep clear of overflow; a subnormal quotient may be off by its last place. Powers of two need none of
+   this. */
 static bool divides_by_reciprocal(const Expr *expr)
 {
     const Expr *divisor = expr->apply.operands[1];
@@ -444,7 +446,8 @@ const char *emit_signature(Arena *arena, const Fusion *fusion, bool scratch)
         bool input = i < fusion->input_count;
         int position = input ? i : i - fusion->input_count;
         strbuf_puts(&out, i ? ", " : "");
-        emit_pointer(&out, input ? fusion->inputs[position] : fusion->outputs[position], input, position, "__restrict__ ");
+        emit_pointer(&out, input ? fusion->inputs[position] : fusion->outputs[position], input, position,
+                     "__restrict__ ");
     }
     strbuf_puts(&out, scratch ? ", char *scratch" : "");
     return out.text;

@@ -1,10 +1,11 @@
-// Writing CUDA from expressions. What is written here fills the parameter block of a template: the tensors of a kernel,
-// and small device functions that say what one point of its space computes.
+// Writing CUDA from expressions. What is written here fills the parameter block of a template: the tensors of
+// a kernel, and small device functions that say what one point of its space computes.
 #pragma once
 #include "base/strbuf.h"
 #include "ir/axis_group.h"
 
-/* How a kernel's expressions are spelled. Values of earlier ops are `v<op>`; tensors are `t.in<i>`, `t.out<i>`. */
+/* How a kernel's expressions are spelled. Values of earlier ops are `v<op>`; tensors are `t.in<i>`,
+   `t.out<i>`. */
 typedef struct Scope {
     const Fusion *fusion;
     const char *axis[MAX_AXES];   // C expression of each axis' position; "" never: unit axes are gone
@@ -15,7 +16,8 @@ typedef struct Scope {
     const char *other_suffix;     // after the name of any other value; NULL: nothing
     const Expr *holds;            // a condition that is known to hold; NULL: none
     const char *exponential;      // spelling of `exp`; NULL: the one of every op
-    /* Spelling of an input access or a guard, if it is not to be loaded from memory on the spot; NULL: it is. */
+    /* Spelling of an input access or a guard, if it is not to be loaded from memory on the spot; NULL: it
+       is. */
     const char *(*loaded)(void *context, const Expr *expr);
     void *context;
 } Scope;
@@ -35,14 +37,14 @@ bool fusion_is_wide(const Fusion *fusion);
 void emit_affine(StrBuf *out, const Affine *form, const char *const *axis);
 void emit_expr(StrBuf *out, const Scope *scope, const Expr *expr);
 
-/* `const Index a = p / 12, b = p / 4 % 3, c = p % 4;` for the axes [first, end) with p their flat position, row-major.
-   The names are those of scope->axis. */
+/* `const Index a = p / 12, b = p / 4 % 3, c = p % 4;` for the axes [first, end) with p their flat position,
+   row-major. The names are those of scope->axis. */
 void emit_positions(StrBuf *out, const char *indent, const char *flat, const Scope *scope, int first,
                     int end);
 
 /* The same, of those axes only whose bit is set in `used`. */
-void emit_used_positions(StrBuf *out, const char *indent, const char *flat, const Scope *scope, int first, int end,
-                         uint32_t used);
+void emit_used_positions(StrBuf *out, const char *indent, const char *flat, const Scope *scope, int first,
+                         int end, uint32_t used);
 
 /* The same along a group, a statement each. */
 void emit_group_positions(StrBuf *out, const char *indent, const char *flat, const Scope *scope,
@@ -52,7 +54,8 @@ void emit_group_positions(StrBuf *out, const char *indent, const char *flat, con
 uint32_t epilogue_axes(const Fusion *fusion);
 uint32_t store_axes(const Fusion *fusion);
 
-/* The op's value, rounded as its tensor's readers see it: `round_to<f16>(…)`. Plain `text` where that would change nothing. */
+/* The op's value, rounded as its tensor's readers see it: `round_to<f16>(…)`. Plain `text` where that would
+   change nothing. */
 void emit_rounded(StrBuf *out, const Fusion *fusion, int op, const char *text);
 
 /* No later op reads the value, and storing it rounds it the same. */
@@ -71,8 +74,8 @@ void emit_epilogue(StrBuf *out, const char *indent, const Scope *scope, const ch
 /* `store(t.out0, offset, v0);` for every stored op that is not b1. */
 void emit_stores(StrBuf *out, const char *indent, const Scope *scope);
 
-/* The same of neighbours, none of them b1: `float y0[QN];` for every output, `y0[e] = v3;` for every stored op,
-   `store_vector<QN>(t.out0, offset, y0);`. */
+/* The same of neighbours, none of them b1: `float y0[QN];` for every output, `y0[e] = v3;` for every stored
+   op, `store_vector<QN>(t.out0, offset, y0);`. */
 void emit_output_vectors(StrBuf *out, const char *indent, const Fusion *fusion, const char *size);
 void emit_vector_elements(StrBuf *out, const char *indent, const Fusion *fusion);
 void emit_vector_stores(StrBuf *out, const char *indent, const Scope *scope, const char *size);
@@ -82,7 +85,8 @@ int emit_bits(StrBuf *out, const char *indent, const Scope *scope);
 
 int count_bit_outputs(const Fusion *fusion);
 
-/* Index type and struct Tensors. `scratch`: the launch has memory of its own, in which blocks leave results for each other. */
+/* Index type and struct Tensors. `scratch`: the launch has memory of its own, in which blocks leave results
+   for each other. */
 void emit_tensors(StrBuf *out, const Program *program, const Fusion *fusion, bool wide, bool scratch);
 
 /* What a template calls PARAMETERS and TENSORS: `const f16 *__restrict__ in0`, `{in0}`. */

@@ -340,7 +340,8 @@ static Slice body_of(const char *text)
     return (Slice){text, text};
 }
 
-/* What is left of the lines; those that nothing, or only a comment on what was there, is left of go as well. */
+/* What is left of the lines; those that nothing, or only a comment on what was there, is left of go as
+   well. */
 static const char *remaining_text(Arena *arena, const ConditionFold *fold)
 {
     StrBuf out = strbuf_new(arena), line = strbuf_new(arena);

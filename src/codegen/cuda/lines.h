@@ -1,6 +1,6 @@
-// The lines of CUDA text as one device sees them. A kernel is made for one device, so most conditions of the prelude are
-// settled when its file is written: `#if __CUDA_ARCH__ >= 800` stays as its branch alone, and the branch remembers what it
-// asked for. What only the compiler knows stays a directive:
+// The lines of CUDA text as one device sees them. A kernel is made for one device, so most conditions of the
+// prelude are settled when its file is written: `#if __CUDA_ARCH__ >= 800` stays as its branch alone, and the
+// branch remembers what it asked for. What only the compiler knows stays a directive:
 //
 //   #if defined(ROLLERC_INTERP)               #if defined(ROLLERC_INTERP)
 //       a                                         a

@@ -1,6 +1,6 @@
-// Names of the expression in emitted text. What writes CUDA numbers what it writes: `in0` is the first input, `v2` the value
-// of the third definition. Here these become the user's own names, at the end, when all other words of the text are known:
-// a name that is one of them, or of C++, gets a line below it.
+// Names of the expression in emitted text. What writes CUDA numbers what it writes: `in0` is the first input,
+// `v2` the value of the third definition. Here these become the user's own names, at the end, when all other
+// words of the text are known: a name that is one of them, or of C++, gets a line below it.
 //
 //   const float v2 = reduce_row<Sum>(total2, 1);        const float s = reduce_row<Sum>(s_total, 1);
 //   store(t.out0, i0, v1[e]);                           store(t.y, i0, e_[e]);

@@ -7,7 +7,8 @@
 
 #include "codegen/cuda/expr.h"
 
-/* Numbers for names: tensor 3 of the program is `tensor3`, where it lies `memory3`; the second index name is `index1`. */
+/* Numbers for names: tensor 3 of the program is `tensor3`, where it lies `memory3`; the second index name is
+   `index1`. */
 typedef struct Plain {
     StrBuf *out;
     const Program *program;
@@ -229,7 +230,8 @@ static void write_memory(StrBuf *out, const Tensor *tensor, const char *name, bo
                   tensor->id, count, words, input ? "true" : "false");
 }
 
-/* Of a real's share of the largest value: half a dozen of its type's last places; for f32 what sums lose, too. */
+/* Of a real's share of the largest value: half a dozen of its type's last places; for f32 what sums lose,
+   too. */
 static const char *tolerance(DType type)
 {
     switch (type) {

@@ -1,5 +1,6 @@
-// The expression once more, as anyone would write it: a function on the host for each definition, in double precision, with a
-// loop for each index that is reduced over. A kernel's file compiled with -DROLLERC_MAIN compares the kernel with it.
+// The expression once more, as anyone would write it: a function on the host for each definition, in double
+// precision, with a loop for each index that is reduced over. A kernel's file compiled with -DROLLERC_MAIN
+// compares the kernel with it.
 //
 //   auto m = keep([&](long long i) {
 //       double total = -INFINITY;

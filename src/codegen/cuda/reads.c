@@ -62,7 +62,8 @@ static Pattern pattern_of(const Walk *walk, const Access *access)
     return is_line && has_lines(walk) ? PATTERN_LINE : PATTERN_GATHER;
 }
 
-/* A vector of it stays in one row and lies in pieces of 16 bytes, which are read wherever they are inside the tensor. */
+/* A vector of it stays in one row and lies in pieces of 16 bytes, which are read wherever they are inside the
+   tensor. */
 static bool is_padded(const Walk *walk, const Access *access)
 {
     int64_t bits = walk->vector * (int64_t)dtype_info[access->tensor->dtype].bits;

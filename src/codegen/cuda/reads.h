@@ -1,7 +1,8 @@
 // Reads of kernels whose threads take vectors of neighbouring points: which of them are one wide load.
 //
-// The distinct unguarded reads of a point live in a generated `struct Inputs`, an array over the vector each; expressions
-// then say `in.x0[e]`. Guarded reads happen where they are used, unless whole pieces hold their elements.
+// The distinct unguarded reads of a point live in a generated `struct Inputs`, an array over the vector each;
+// expressions then say `in.x0[e]`. Guarded reads happen where they are used, unless whole pieces hold their
+// elements.
 #pragma once
 #include "codegen/cuda/expr.h"
 
@@ -86,8 +87,8 @@ void reads_emit_inputs(StrBuf *out, const Reads *reads);
 void reads_emit_one(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads, int index,
                     const char *element);
 
-/* Reads of a whole vector that need no loop over its points: neither lines nor gathers. The scope's axes are those of the first point;
-   `flat` is the flat spatial position. */
+/* Reads of a whole vector that need no loop over its points: neither lines nor gathers. The scope's axes are
+   those of the first point; `flat` is the flat spatial position. */
 void reads_emit_vectors(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads,
                         const char *flat);
 
@@ -96,7 +97,8 @@ void reads_emit_vector(StrBuf *out, const char *indent, const Scope *scope, cons
                        const char *flat);
 
 /* Reads along lines, if there are any: at once where the vector stays in its row, else point by point. */
-void reads_emit_lines(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads, const char *flat);
+void reads_emit_lines(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads,
+                      const char *flat);
 
 /* The gathers of point e. */
 void reads_emit_gathers(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads);

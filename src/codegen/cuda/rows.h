@@ -1,6 +1,6 @@
-// What the families of rows write into their parameter blocks. Their templates go along rows in passes: they hold the loops
-// over vectors, the guards of ends, loads, waits and barriers. A pass is a struct that builds on the one before, and whose
-// functions say what happens to one vector, or to the row:
+// What the families of rows write into their parameter blocks. Their templates go along rows in passes: they
+// hold the loops over vectors, the guards of ends, loads, waits and barriers. A pass is a struct that builds
+// on the one before, and whose functions say what happens to one vector, or to the row:
 //
 //   struct Pass1 : Pass<Pass0> {
 //       float total2 = Sum::identity<float>();       // of this thread
@@ -40,7 +40,8 @@ Step rows_make(Arena *arena, const Scope *element, uint64_t ops);
 /* Axes whose positions an expression still needs when what the scope knows of it is loaded. */
 uint32_t rows_axes_left(const Scope *scope, const Expr *expr);
 
-/* What the body, or a part of it, makes at an element: as the readers of the op see it, or ROWS_NOT_ROUNDED. */
+/* What the body, or a part of it, makes at an element: as the readers of the op see it, or
+   ROWS_NOT_ROUNDED. */
 enum { ROWS_NOT_ROUNDED = -1 };
 const char *rows_value(Arena *arena, const Scope *scope, int op, const Expr *body);
 

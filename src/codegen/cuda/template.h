@@ -1,5 +1,5 @@
-// Templates: ordinary CUDA files with default parameters between two marker lines. A kernel is the template with that
-// block replaced; nothing is ever pasted into its body.
+// Templates: ordinary CUDA files with default parameters between two marker lines. A kernel is the template
+// with that block replaced; nothing is ever pasted into its body.
 #pragma once
 #include <stdbool.h>
 
@@ -13,7 +13,8 @@ typedef struct Template {
     int head_line, body_line;   // of the file: where they begin
 } Template;
 
-/* Where templates are read from: NULL for the ones inside the binary, else a folder that holds the same names. */
+/* Where templates are read from: NULL for the ones inside the binary, else a folder that holds the same
+   names. */
 typedef struct TemplateStore {
     Arena *arena;
     const char *folder;
@@ -32,7 +33,8 @@ Template template_read(const TemplateStore *store, const char *path);
 /* Where it lies in the user's folder. */
 const char *template_place(const TemplateStore *store, const char *path);
 
-/* One hash for all templates that there are: of the list of their hashes that sha256sum would print, sorted by path. */
+/* One hash for all templates that there are: of the list of their hashes that sha256sum would print, sorted
+   by path. */
 const char *templates_sha256(const TemplateStore *store);
 
 /* Any file of templates/ as text: those of the prelude. */

@@ -1,5 +1,6 @@
-// CUDA text as rollerc reads it: names, and single characters that are none. White space, comments, strings and numbers
-// lie between them. Enough to find declarations and what they use; what it means is the compiler's business.
+// CUDA text as rollerc reads it: names, and single characters that are none. White space, comments, strings
+// and numbers lie between them. Enough to find declarations and what they use; what it means is the
+// compiler's business.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,11 +1,12 @@
 // The file of a kernel holds what the kernel calls, and nothing else.
 //
-// What is there is found, not listed: from each kernel's entry, and from the launcher, every name leads to the definitions of
-// that name, and from their text on to others. Before that, what one device settles is settled: conditions on its compiler
-// (lines.h) and branches by constants (fold.h), so that a kernel without clusters names none of their functions. Of several
-// overloads or specialisations of a name those go that nothing can call: the types of their arguments do not occur in what is
-// taken, neither by name nor as a number's. So what is left out could not have been reached; a name that is only spelled the
-// same, as a local variable, takes a definition too many, never one too few.
+// What is there is found, not listed: from each kernel's entry, and from the launcher, every name leads to
+// the definitions of that name, and from their text on to others. Before that, what one device settles is
+// settled: conditions on its compiler (lines.h) and branches by constants (fold.h), so that a kernel without
+// clusters names none of their functions. Of several overloads or specialisations of a name those go that
+// nothing can call: the types of their arguments do not occur in what is taken, neither by name nor as a
+// number's. So what is left out could not have been reached; a name that is only spelled the same, as a local
+// variable, takes a definition too many, never one too few.
 #pragma once
 #include "codegen/cuda/names.h"
 #include "codegen/cuda/template.h"
@@ -40,7 +41,8 @@ void trim_take(Trim *trim);
 /* __CUDA_ARCH__ that what is taken needs; 0: any. */
 int trim_arch(const Trim *trim);
 
-/* The kernel's constants, which depend on nothing else; what the prelude has for all; the rest of the kernel. */
+/* The kernel's constants, which depend on nothing else; what the prelude has for all; the rest of the
+   kernel. */
 void trim_write_constants(StrBuf *out, const Trim *trim, int kernel);
 void trim_write_prelude(StrBuf *out, const Trim *trim);
 void trim_write_main(StrBuf *out, const Trim *trim);

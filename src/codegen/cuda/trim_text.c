@@ -18,7 +18,8 @@ static int line_count(const char *text)
 
 static bool same(const char *a, const char *b) { return a == b || (a && b && strcmp(a, b) == 0); }
 
-/* A template once, the prelude as a whole; under --line-directives, each place where lines do not simply go on. */
+/* A template once, the prelude as a whole; under --line-directives, each place where lines do not simply go
+   on. */
 static void cite(const Writer *writer, const TextUnit *unit, int line)
 {
     const TextUnit *before = writer->before;

@@ -1,5 +1,6 @@
-// A unit is one definition at the outermost level of CUDA text, with the comment above it: what is emitted or left out as
-// a whole. Units between two blank lines are a paragraph; the comment above its first one is the paragraph's.
+// A unit is one definition at the outermost level of CUDA text, with the comment above it: what is emitted or
+// left out as a whole. Units between two blank lines are a paragraph; the comment above its first one is the
+// paragraph's.
 #pragma once
 #include "base/strbuf.h"
 #include "codegen/cuda/lines.h"

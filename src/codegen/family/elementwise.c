@@ -1,4 +1,5 @@
-// elementwise: every output point depends on one point of each input it reads. 16-byte accesses where memory allows.
+// elementwise: every output point depends on one point of each input it reads. 16-byte accesses where memory
+// allows.
 #include <assert.h>
 #include <inttypes.h>
 
@@ -71,8 +72,9 @@ static int widest_vector(const Fusion *fusion)
     return vector < MAX_VECTOR ? vector : MAX_VECTOR;
 }
 
-/* L1 lines that a warp touches for each line's worth of a read along the rows. Words that begin anywhere are read one by one,
-   a vector apart from those of the neighbouring threads. 0: it is no such read, or held in words. */
+/* L1 lines that a warp touches for each line's worth of a read along the rows. Words that begin anywhere are
+   read one by one, a vector apart from those of the neighbouring threads. 0: it is no such read, or held in
+   words. */
 static double lines_of(const Read *read, const Walk *walk)
 {
     if (read->pattern == PATTERN_ROW)
@@ -82,7 +84,8 @@ static double lines_of(const Read *read, const Walk *walk)
     return is_line && bits >= REGISTER_BITS ? walk->vector : 0;
 }
 
-/* Rows that lie along the points and are read again by others: all of it comes through L1. Returns the tiles. */
+/* Rows that lie along the points and are read again by others: all of it comes through L1. Returns the
+   tiles. */
 static uint32_t find_reused_rows(TileSpace *space, const Fusion *fusion, int vector)
 {
     Reads reads = find_reads(fusion, vector);
@@ -123,8 +126,8 @@ static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *spa
                    (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
 }
 
-/* Elements of a whole access are moved one a thread, which is faster than with four (tuning-log 12). So are vectors that
-   may hang over the ends of a tensor: a branch stands before each load. */
+/* Elements of a whole access are moved one a thread, which is faster than with four (tuning-log 12). So are
+   vectors that may hang over the ends of a tensor: a branch stands before each load. */
 static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
     static const char *const names[] = {"scalar", "x2", "", "x4", "", "", "", "x8",

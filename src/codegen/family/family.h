@@ -1,6 +1,7 @@
 // A kernel family: one way of computing, recognised by the structure of a fused expression.
 //
-// families.c holds the only list of them. Every family that matches offers candidates, and the model ranks them all.
+// families.c holds the only list of them. Every family that matches offers candidates, and the model ranks
+// them all.
 #pragma once
 #include "codegen/cuda/kernel.h"
 #include "hal/device.h"
@@ -19,7 +20,8 @@ typedef struct KernelPlan {
     bool wide;     // positions need 64 bits
 } KernelPlan;
 
-/* What a parameter block and its template lay out, also where they say only as they run which part they use. */
+/* What a parameter block and its template lay out, also where they say only as they run which part they
+   use. */
 typedef struct KernelMemory {
     int64_t shared_bytes;    // of a block
     int64_t scratch_bytes;   // of what the launch uses for itself
@@ -54,6 +56,7 @@ int launch_threads(const Family *family, const RProgram *program, const DeviceSp
 /* All of them, ended by NULL; the last one matches whatever one plan consists of. */
 extern const Family *const families[];
 
-extern const Family elementwise_family, permute_family, reduce_family, window_family, depthwise_family, strip_family, toeplitz_family,
-    filter_direct_family, filter_strip_family, filter_gemm_family, matmul_family, gemm_family, wgmma_family, bulk_family, skinny_family, rowwise_family,
-    channelwise_family, resident_family, loopnest_family;
+extern const Family elementwise_family, permute_family, reduce_family, window_family, depthwise_family,
+    strip_family, toeplitz_family, filter_direct_family, filter_strip_family, filter_gemm_family,
+    matmul_family, gemm_family, wgmma_family, bulk_family, skinny_family, rowwise_family, channelwise_family,
+    resident_family, loopnest_family;

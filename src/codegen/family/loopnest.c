@@ -1,4 +1,5 @@
-// loopnest: the generic fallback. One thread makes one output point, reductions run as plain loops: every legal program.
+// loopnest: the generic fallback. One thread makes one output point, reductions run as plain loops: every
+// legal program.
 #include <assert.h>
 #include <inttypes.h>
 

@@ -1,4 +1,5 @@
-// reduce: a reduction over all reduction axes, then pointwise work on the totals. Threads of a block share the terms.
+// reduce: a reduction over all reduction axes, then pointwise work on the totals. Threads of a block share
+// the terms.
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -106,8 +107,8 @@ static bool offers(const Fusion *fusion, bool row)
     return row ? most.row || !most.column : most.column || !most.row;
 }
 
-/* Vectors end where the innermost axis does; one of the largest reads is then a single access of at most 16 bytes, and so
-   are the totals. */
+/* Vectors end where the innermost axis does; one of the largest reads is then a single access of at most 16
+   bytes, and so are the totals. */
 static bool vector_fits(const Fusion *fusion, Layout layout)
 {
     if (layout.vector == 1)

@@ -55,7 +55,8 @@ static int construct(Planner *planner, const TileRules *rules)
     Arena *scratch = planner->scratch;
     arena_reset(scratch);
     if (planner->alone)
-        return rprogram_construct(scratch, rules, planner->device, planner->most, planner->programs, &planner->stats);
+        return rprogram_construct(scratch, rules, planner->device, planner->most, planner->programs,
+                                  &planner->stats);
     return construct_memo_ask(planner->memo, scratch, rules, planner->programs, &planner->stats);
 }
 
@@ -153,7 +154,8 @@ static Choice choice_extend(Planner *planner, Choice choice, const Choice *last)
     return choice;
 }
 
-/* The partial sums as a definition behind those that there are, so that the reference evaluator knows them. */
+/* The partial sums as a definition behind those that there are, so that the reference evaluator knows
+   them. */
 static const TensorOp **partial_definition(Arena *arena, const Choice *before, const Fusion *partial)
 {
     const TensorOp **list = NEW_ARRAY(arena, const TensorOp *, before->partial_count + 1);
@@ -195,12 +197,13 @@ static double add_split(Planner *planner, ChoiceList *list, const Choice *before
     return best_us;
 }
 
-/* Outputs that share what they read, and far more terms of each: a block that makes them all over a part of the terms reuses
-   most. */
+/* Outputs that share what they read, and far more terms of each: a block that makes them all over a part of
+   the terms reuses most. */
 static bool is_deep(const Fusion *fusion)
 {
     int64_t outputs = spatial_points(fusion);
-    if (!fusion_is_reduction(fusion) || outputs < DEEP_OUTPUTS || reduction_points(fusion) < DEEP_TERMS * outputs)
+    if (!fusion_is_reduction(fusion) || outputs < DEEP_OUTPUTS ||
+        reduction_points(fusion) < DEEP_TERMS * outputs)
         return false;
     FusedAccess found[MAX_ACCESSES];
     int count = fusion_accesses(fusion, found, MAX_ACCESSES);
@@ -245,8 +248,8 @@ static int64_t idle_sms(const Planner *planner, const PlannedLaunch *launch)
 /* Fewer parts would leave most SMs idle still. */
 static bool employs(int64_t parts, int64_t idle) { return parts <= 2 * idle && parts * 4 > idle; }
 
-/* Where a kernel leaves SMs idle, its reduction may be spread over more blocks: the best one's, or that of one
-   which would be best then. `spread`: that one, or NULL. */
+/* Where a kernel leaves SMs idle, its reduction may be spread over more blocks: the best one's, or that of
+   one which would be best then. `spread`: that one, or NULL. */
 static void add_splits(Planner *planner, ChoiceList *list, const Choice *before, const Fusion *fusion,
                        const PlannedLaunch *best, const PlannedLaunch *spread)
 {
@@ -260,9 +263,9 @@ static void add_splits(Planner *planner, ChoiceList *list, const Choice *before,
         bool of_all = employs(parts, idle) || (short_of_blocks && parts <= PRODUCT_PARTS);
         if (!of_all && !(spread && employs(parts, idle_sms(planner, spread))))
             continue;
-        double time_us =
-            add_split(planner, list, before, fusion, deep || packed ? fusion_even_parts(fusion, parts) : parts,
-                      of_all ? NULL : spread->family);
+        double time_us = add_split(planner, list, before, fusion,
+                                   deep || packed ? fusion_even_parts(fusion, parts) : parts,
+                                   of_all ? NULL : spread->family);
         if (isfinite(time_us) && time_us > PAST_THE_BEST * best_us)
             break;
         best_us = fmin(best_us, time_us);
@@ -307,7 +310,8 @@ static int64_t small_chunk(const Fusion *fusion)
     return points < SMALL_CHUNK ? SMALL_CHUNK : points > MAX_SMALL_CHUNK ? MAX_SMALL_CHUNK : points;
 }
 
-/* Ways of making the elements: each family's best. Chunks are small, so that those which L2 still holds come first. */
+/* Ways of making the elements: each family's best. Chunks are small, so that those which L2 still holds come
+   first. */
 static ChoiceList element_launches(Planner *planner, const Fusion *fusion)
 {
     ChoiceList list = {0};
@@ -404,7 +408,8 @@ static RTile sorted_sizes(RTile tile)
     return tile;
 }
 
-/* Axes have changed places, and the model sees no difference: blocks of 64 x 128 and of 128 x 64 of a square product. */
+/* Axes have changed places, and the model sees no difference: blocks of 64 x 128 and of 128 x 64 of a square
+   product. */
 static bool is_mirrored(const Choice *left, const Choice *right)
 {
     if (!choice_same_kernels(left, right) ||
@@ -420,7 +425,8 @@ static bool is_mirrored(const Choice *left, const Choice *right)
 }
 
 /* How many of the choices that are kept share something with this one. */
-static int count_kept(const ChoiceList *list, const Choice *choice, bool (*share)(const Choice *, const Choice *))
+static int count_kept(const ChoiceList *list, const Choice *choice,
+                      bool (*share)(const Choice *, const Choice *))
 {
     int count = 0;
     for (int i = 0; i < list->count; i++)
@@ -443,8 +449,9 @@ static bool is_admitted(const ChoiceList *list, const Choice *choice, Asked aske
                                   count_kept(list, choice, same_shared_tile) < share);
 }
 
-/* In order of time, but with every family's best, since the model may be wrong about a whole family, if not 27 times; at most a fifth
-   with the same register tile or the same shared tile, and no mirror images, as long as there are others. */
+/* In order of time, but with every family's best, since the model may be wrong about a whole family, if not
+   27 times; at most a fifth with the same register tile or the same shared tile, and no mirror images, as
+   long as there are others. */
 static void keep_diverse(ChoiceList *list, int keep)
 {
     int kept = 0, share = (keep + 4) / 5;
@@ -463,9 +470,9 @@ static void keep_diverse(ChoiceList *list, int keep)
     list->count = count;
 }
 
-/* The kernel takes hardly longer than to move every tensor once: launches that go through the elements twice cannot be faster. Many
-   rows that one block each holds are made so; 256 channels of an NHWC tensor fill a device too, but each block reads its channel in
-   pieces of a sector. */
+/* The kernel takes hardly longer than to move every tensor once: launches that go through the elements twice
+   cannot be faster. Many rows that one block each holds are made so; 256 channels of an NHWC tensor fill a
+   device too, but each block reads its channel in pieces of a sector. */
 static bool is_near_one_pass(const Planner *planner, const ChoiceList *list)
 {
     if (!list->count)

@@ -36,8 +36,8 @@ typedef struct Planner {
     ConstructStats stats;
 } Planner;
 
-/* In order of time, different ideas before variations of one; none: the device can hold no program for the fusion. They last until
-   the next call, or as long as plans where there is but one fusion. */
+/* In order of time, different ideas before variations of one; none: the device can hold no program for the
+   fusion. They last until the next call, or as long as plans where there is but one fusion. */
 ChoiceList choices_of(Planner *planner, const Fusion *fusion);
 
 /* A copy of a choice, one of these, in an arena that outlives them. */

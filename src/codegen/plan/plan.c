@@ -44,7 +44,8 @@ static int combine(Planner *planner, const Route *routes, int count, const Choic
     int kept = 0, keep = WIDE * planner->keep;
     for (int r = 0; r < count; r++)
         for (int c = 0; c < choices->count && c < planner->keep; c++) {
-            Route longer = {.before = &routes[r], .choice = choices->choices[c], .fusion_plan = routes[r].fusion_plan};
+            Route longer = {
+                .before = &routes[r], .choice = choices->choices[c], .fusion_plan = routes[r].fusion_plan};
             longer.time_us = routes[r].time_us + longer.choice->time_us;
             if (kept == keep && longer.time_us >= best[kept - 1].time_us)
                 break;

@@ -1,6 +1,7 @@
 // Candidates: each is a plan for the whole program, one or several launches, possibly of different families.
 //
-// Plans with different numbers of kernels compete on equal terms: by the sum of their launches' estimated times.
+// Plans with different numbers of kernels compete on equal terms: by the sum of their launches' estimated
+// times.
 #pragma once
 #include "codegen/family/family.h"
 #include "schedule/count.h"

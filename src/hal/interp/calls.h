@@ -1,5 +1,5 @@
-// What a program calls in the machine. Both include it: the program is compiled for each kernel, the machine is a part
-// of rollerc and exports this (exports.list).
+// What a program calls in the machine. Both include it: the program is compiled for each kernel, the machine
+// is a part of rollerc and exports this (exports.list).
 #ifndef ROLLERC_INTERP_CALLS
 #define ROLLERC_INTERP_CALLS
 
@@ -13,11 +13,17 @@ struct uint3 {
 
 struct dim3 {
     unsigned x, y, z;
-    constexpr dim3(unsigned width = 1, unsigned height = 1, unsigned depth = 1) : x(width), y(height), z(depth) {}
+    constexpr dim3(unsigned width = 1, unsigned height = 1, unsigned depth = 1)
+        : x(width), y(height), z(depth)
+    {
+    }
 };
 
 typedef enum cudaError { cudaSuccess = 0, cudaErrorInvalidValue = 1 } cudaError_t;
-enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize, cudaFuncAttributeNonPortableClusterSizeAllowed };
+enum cudaFuncAttribute {
+    cudaFuncAttributeMaxDynamicSharedMemorySize,
+    cudaFuncAttributeNonPortableClusterSizeAllowed
+};
 
 namespace rollerc_interp {
 
@@ -26,8 +32,8 @@ struct Place {   // in the source, as a compiler's message would name it
     int line;
 };
 
-// What the current thread sees. The machine changes it, but to the thread it is a constant: compilers that know this
-// (twin.h) do not announce that it is read.
+// What the current thread sees. The machine changes it, but to the thread it is a constant: compilers that
+// know this (twin.h) do not announce that it is read.
 struct Here {
     uint3 thread, block;             // indices
     uint3 block_size, grid_size;
@@ -38,7 +44,8 @@ struct Here {
 ROLLERC_EXPORT void trap(Place place, const char *what);   // what the kernel does is wrong
 ROLLERC_EXPORT void barrier(Place place);
 
-// What a block does in its next turn; of some blocks of a large launch only the first turn and the last are run.
+// What a block does in its next turn; of some blocks of a large launch only the first turn and the last are
+// run.
 ROLLERC_EXPORT int next_turn(int turn, int turns);
 ROLLERC_EXPORT int cluster_rank();
 ROLLERC_EXPORT int cluster_size();
@@ -52,8 +59,8 @@ ROLLERC_EXPORT unsigned long long exchange(unsigned long long bits, int source, 
 ROLLERC_EXPORT unsigned long long ballot(bool vote, Place place);
 ROLLERC_EXPORT void warp_barrier(Place place);
 
-// Tensor cores: all 32 lanes meet. Each brings a line of 16 bytes and gets what of four 8 x 8 matrices is its; or its parts of
-// three tiles. Which registers hold what: templates/prelude/mma.cuh.
+// Tensor cores: all 32 lanes meet. Each brings a line of 16 bytes and gets what of four 8 x 8 matrices is
+// its; or its parts of three tiles. Which registers hold what: templates/prelude/mma.cuh.
 struct alignas(16) MatrixLine {
     unsigned words[4];
 };
@@ -64,8 +71,8 @@ ROLLERC_EXPORT void multiply_tiles(TileElement element, const void *a, const voi
 // The address of a block's shared memory: a multiple of 16 bytes, which is all that a program may rely on.
 enum { SHARED_START = 33 * 16 };
 
-// Those that read shared memory: all 32 lanes bring their sums, and the same product. Templates/prelude/wgmma.cuh says which
-// words describe operands and who has which sums.
+// Those that read shared memory: all 32 lanes bring their sums, and the same product.
+// Templates/prelude/wgmma.cuh says which words describe operands and who has which sums.
 struct SharedProduct {
     TileElement element;
     int columns;
@@ -84,8 +91,8 @@ ROLLERC_EXPORT void multiply_shared(const SharedProduct &what, void *sums, Place
 ROLLERC_EXPORT void close_products(Place place);
 ROLLERC_EXPORT void wait_products(unsigned groups, Place place);   // all but the last `groups` are done
 
-// A box of a tensor that bulk copies bring: the twin of a tensor map, in place of its 128 bytes. Lines of 128 bytes along the
-// first dimension, whose neighbours are neighbours in memory.
+// A box of a tensor that bulk copies bring: the twin of a tensor map, in place of its 128 bytes. Lines of 128
+// bytes along the first dimension, whose neighbours are neighbours in memory.
 enum { TENSOR_BOX_RANK = 3, TENSOR_BOX_MAGIC = 0x7e4507 };
 struct TensorBox {
     unsigned magic;

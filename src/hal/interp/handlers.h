@@ -1,6 +1,6 @@
-// What -fsanitize=signed-integer-overflow,alignment,bounds calls: GPUs wrap and forgive nothing of the kind, but an index
-// that overflows 32 bits points elsewhere, a vector access that is not aligned faults, and what lies behind an array in
-// registers is nobody's.
+// What -fsanitize=signed-integer-overflow,alignment,bounds calls: GPUs wrap and forgive nothing of the kind,
+// but an index that overflows 32 bits points elsewhere, a vector access that is not aligned faults, and what
+// lies behind an array in registers is nobody's.
 namespace rollerc_interp {
 
 struct CheckedPlace {        // how the compiler describes a place; its type follows

@@ -1,7 +1,7 @@
 // What rollerc and its machine, which runs programs, know of each other. C and C++ both read it.
 //
-// A generated .cu and the twin of CUDA are compiled into a shared object; a child of rollerc loads it and calls
-// interp_run() with its launcher and this record.
+// A generated .cu and the twin of CUDA are compiled into a shared object; a child of rollerc loads it and
+// calls interp_run() with its launcher and this record.
 #ifndef ROLLERC_INTERP_INTERFACE
 #define ROLLERC_INTERP_INTERFACE
 
@@ -33,8 +33,8 @@ typedef struct InterpCounts {
 
 struct InterpCell;                      // what is known of a stretch of memory (shadow.cpp)
 
-// What is known of a stretch of memory: a cell for every 4 bytes, and one for each byte, for where parts of the 4 were
-// accessed apart.
+// What is known of a stretch of memory: a cell for every 4 bytes, and one for each byte, for where parts of
+// the 4 were accessed apart.
 typedef struct InterpShadow {
     struct InterpCell *words, *bytes;
 } InterpShadow;

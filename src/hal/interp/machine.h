@@ -10,8 +10,8 @@
 //   counts.cpp     what single blocks do, for those who said it before
 //   launch.cpp     grids, teams of blocks and the way in
 //
-// They are a part of rollerc and run in a child of it. The first thing that is wrong ends the process (host->fail): what
-// follows would prove nothing.
+// They are a part of rollerc and run in a child of it. The first thing that is wrong ends the process
+// (host->fail): what follows would prove nothing.
 #include "calls.h"
 #include "interface.h"
 

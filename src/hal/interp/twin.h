@@ -1,8 +1,8 @@
 // The host's twin of CUDA: what a generated file and its prelude need to compile as plain C++.
 //
 // It comes before the generated text and includes nothing but calls.h and numbers.h: the whole program then
-// compiles in a fraction of a second. Threads are fibers (machine.h); one block runs at a time, or a cluster, or the grid
-// of a cooperative launch.
+// compiles in a fraction of a second. Threads are fibers (machine.h); one block runs at a time, or a cluster,
+// or the grid of a cooperative launch.
 #include "calls.h"
 
 #define ROLLERC_INTERP 1
@@ -149,8 +149,8 @@ static inline void load_matrices_turned(unsigned (&tile)[4], const void *line, R
     rollerc_interp::load_matrices(&own, true, tile, place);
 }
 template <class Word, class Sum>
-static inline void multiply_tiles_of(rollerc_interp::TileElement element, const Word (&a)[4], Word b0, Word b1, Sum (&c)[4],
-                                     ROLLERC_PLACE)
+static inline void multiply_tiles_of(rollerc_interp::TileElement element, const Word (&a)[4], Word b0,
+                                     Word b1, Sum (&c)[4], ROLLERC_PLACE)
 {
     const Word b[2] = {b0, b1};
     rollerc_interp::multiply_tiles(element, a, b, c, place);
@@ -158,7 +158,8 @@ static inline void multiply_tiles_of(rollerc_interp::TileElement element, const 
 
 static inline unsigned shared_address(const void *p)
 {
-    return rollerc_interp::SHARED_START + static_cast<unsigned>(static_cast<const unsigned char *>(p) - rollerc_shared);
+    return rollerc_interp::SHARED_START +
+           static_cast<unsigned>(static_cast<const unsigned char *>(p) - rollerc_shared);
 }
 static inline void show_operands(ROLLERC_PLACE) { rollerc_interp::show_operands(place); }
 static inline void open_products_of(ROLLERC_PLACE) { rollerc_interp::open_products(place); }
@@ -168,8 +169,9 @@ static inline void wait_products_for(int groups, ROLLERC_PLACE)
     rollerc_interp::wait_products(static_cast<unsigned>(groups), place);
 }
 template <class Sum, int COUNT>
-static inline void multiply_shared_of(rollerc_interp::TileElement element, Sum (&c)[COUNT], unsigned long long a,
-                                      unsigned long long b, bool turn_a, bool turn_b, ROLLERC_PLACE)
+static inline void multiply_shared_of(rollerc_interp::TileElement element, Sum (&c)[COUNT],
+                                      unsigned long long a, unsigned long long b, bool turn_a, bool turn_b,
+                                      ROLLERC_PLACE)
 {
     rollerc_interp::multiply_shared({element, COUNT * 2, a, b, turn_a, turn_b}, c, place);
 }
@@ -194,7 +196,8 @@ static inline void mbarrier_wait(unsigned long long *barrier, unsigned parity, R
 {
     rollerc_interp::mbarrier_wait(barrier, parity, place);
 }
-static inline void copy_box(void *target, const void *map, int x, int y, int z, unsigned long long *barrier, ROLLERC_PLACE)
+static inline void copy_box(void *target, const void *map, int x, int y, int z, unsigned long long *barrier,
+                            ROLLERC_PLACE)
 {
     const int at[rollerc_interp::TENSOR_BOX_RANK] = {x, y, z};
     rollerc_interp::bulk_copy(target, map, at, barrier, 1u << rollerc_interp::cluster_rank(), place);
@@ -295,32 +298,38 @@ template <class... Params>
 static inline cudaError_t cudaLaunchKernel(void (*kernel)(Params...), dim3 grid, dim3 block, void **args,
                                            size_t shared, cudaStream_t)
 {
-    return rollerc_interp::launch(rollerc_interp::invocation_of(kernel, args), {grid, block, shared, dim3(), false});
+    return rollerc_interp::launch(rollerc_interp::invocation_of(kernel, args),
+                                  {grid, block, shared, dim3(), false});
 }
 
 template <class... Params>
-static inline cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(Params...), dim3 grid, dim3 block, void **args,
-                                                      size_t shared, cudaStream_t)
+static inline cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(Params...), dim3 grid, dim3 block,
+                                                      void **args, size_t shared, cudaStream_t)
 {
-    return rollerc_interp::launch(rollerc_interp::invocation_of(kernel, args), {grid, block, shared, dim3(), true});
+    return rollerc_interp::launch(rollerc_interp::invocation_of(kernel, args),
+                                  {grid, block, shared, dim3(), true});
 }
 
 template <class... Params>
-static inline cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, void (*kernel)(Params...), void **args)
+static inline cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, void (*kernel)(Params...),
+                                              void **args)
 {
-    rollerc_interp::LaunchShape shape = {config->grid, config->block, config->dynamicSmemBytes, dim3(), false};
+    rollerc_interp::LaunchShape shape = {config->grid, config->block, config->dynamicSmemBytes, dim3(),
+                                         false};
     for (unsigned i = 0; i < config->numAttrs; i++) {
         const cudaLaunchAttribute &attribute = config->attrs[i];
         if (attribute.id == cudaLaunchAttributeCooperative)
             shape.cooperative = attribute.val.cooperative;
         else
-            shape.cluster = dim3(attribute.val.clusterDim.x, attribute.val.clusterDim.y, attribute.val.clusterDim.z);
+            shape.cluster =
+                dim3(attribute.val.clusterDim.x, attribute.val.clusterDim.y, attribute.val.clusterDim.z);
     }
     return rollerc_interp::launch(rollerc_interp::invocation_of(kernel, args), shape);
 }
 
 template <class... Params>
-static inline cudaError_t cudaFuncSetAttribute(void (*kernel)(Params...), cudaFuncAttribute attribute, int value)
+static inline cudaError_t cudaFuncSetAttribute(void (*kernel)(Params...), cudaFuncAttribute attribute,
+                                               int value)
 {
     return rollerc_interp::allow(reinterpret_cast<void *>(kernel), attribute, value);
 }

@@ -12,14 +12,16 @@
 //
 //     time    = largest + exposed share * (sum of the others) + tail + latency + launch
 //
-// Nothing hides below anything in cooperative launches, whose blocks all load, meet, compute and store at the same time.
+// Nothing hides below anything in cooperative launches, whose blocks all load, meet, compute and store at the
+// same time.
 //
 // Blocks whose threads load once, compute once and store once overlap with other blocks only:
 //
 //     turn    = waiting of a block + its bytes / what one unit can draw   * rounds
 //     time    = the larger one, softly, of the largest term and compute + turn; + first load + launch
 //
-// Where they do so in each of many steps, those meet that bring elements from memory and those that compute on them:
+// Where they do so in each of many steps, those meet that bring elements from memory and those that compute
+// on them:
 //
 //     time    = the larger one, softly, of (dram, l2) and (compute + special + what is read again from L1); + latency + launch
 //
@@ -123,8 +125,9 @@ static double busy_cycles(const KernelCounts *kernel)
     const DeviceSpec *device = kernel->device;
     double tile_threads = at_least(kernel->rules->tile_threads, 1);
     double points = all_points(kernel->space, kernel->inner);
-    double together =
-        kernel->rules->together_of ? kernel->rules->together_of(kernel->rules, kernel->shared, device->warp_size) : 1;
+    double together = kernel->rules->together_of
+                          ? kernel->rules->together_of(kernel->rules, kernel->shared, device->warp_size)
+                          : 1;
     double lane_flop = points * point_flops(kernel->space) / tile_threads * together;
 
     double schedulers = (double)device->sm_count * device->schedulers_per_sm;
@@ -147,8 +150,8 @@ static double busy_cycles(const KernelCounts *kernel)
     return at_least(math_cycles, (instructions + staging) * issue_cycles);
 }
 
-/* Share of the time for which a scheduler has a warp that is ready: with w warps and u = w * busy cycles / those
-   that a warp waits for its operands, u / (1 + u^knee)^(1/knee). */
+/* Share of the time for which a scheduler has a warp that is ready: with w warps and u = w * busy cycles /
+   those that a warp waits for its operands, u / (1 + u^knee)^(1/knee). */
 static double latency_hiding(const KernelCounts *kernel, double cycles)
 {
     double warps = kernel->resident * kernel->warps / kernel->device->schedulers_per_sm;
@@ -157,7 +160,8 @@ static double latency_hiding(const KernelCounts *kernel, double cycles)
     return at_most(warps, 1) * u / pow(1 + pow(u, knee), 1 / knee);
 }
 
-/* The same of kernels whose warps seldom wait in their steps: one that waits has another beside it, or none. */
+/* The same of kernels whose warps seldom wait in their steps: one that waits has another beside it, or
+   none. */
 static double lone_share(const KernelCounts *kernel)
 {
     bool alone = kernel->resident * kernel->warps < 2 * kernel->device->schedulers_per_sm;
@@ -260,12 +264,14 @@ static double uncovered_time_us(const KernelCounts *kernel, double step_us)
 /* At the end of a tile, when the warps of a block pass their sums on: code that runs once. */
 static double end_time_us(const KernelCounts *kernel)
 {
-    double sums = rtile_points(kernel->space, kernel->inner, false) / at_least(kernel->rules->tile_threads, 1);
+    double sums =
+        rtile_points(kernel->space, kernel->inner, false) / at_least(kernel->rules->tile_threads, 1);
     return sums * kernel->rules->sum_cycles / kernel->device->clock_mhz;
 }
 
-/* Waiting that no bandwidth explains: the first load; in each step the barriers, and the part of a
-   load's latency that is not covered; at the end the threads' partial results, combined pairwise, and what follows. */
+/* Waiting that no bandwidth explains: the first load; in each step the barriers, and the part of a load's
+   latency that is not covered; at the end the threads' partial results, combined pairwise, and what
+   follows. */
 static double latency_time_us(const KernelCounts *kernel, double throughput_us)
 {
     const Timing *timing = &kernel->device->timing;
@@ -311,7 +317,8 @@ static double soft_max(double a_us, double b_us, double knee)
     return pow(pow(a_us, knee) + pow(b_us, knee), 1 / knee);
 }
 
-/* What comes from memory passes L1 while it is waited for; what is read once more from there is read to compute. */
+/* What comes from memory passes L1 while it is waited for; what is read once more from there is read to
+   compute. */
 static double steps_time_us(const KernelCounts *kernel, const PerfEstimate *perf)
 {
     double again = 1 - at_most(perf->dram_load_bytes / at_least(perf->shared_load_bytes, 1), 1);

@@ -41,8 +41,8 @@ static bool is_for_all_blocks(const KernelCounts *kernel, const DataTile *data)
     return !data->output && !data->staged;
 }
 
-/* What all blocks that load, compute and store once read stays in L1, where their shared memory leaves room for it: what
-   that leaves of itself, as where both are one memory (tuning-log 10). */
+/* What all blocks that load, compute and store once read stays in L1, where their shared memory leaves room
+   for it: what that leaves of itself, as where both are one memory (tuning-log 10). */
 static bool stays_in_l1(const KernelCounts *kernel)
 {
     double bytes = 0;
@@ -118,8 +118,9 @@ static double touched_bytes(const KernelCounts *kernel, const RTile *of)
     return bytes;
 }
 
-/* What the blocks go through until they need the same elements again: all of the problem, unless positions share elements.
-   Those that neighbours share are needed again at once, those that come in cycles after one of them. */
+/* What the blocks go through until they need the same elements again: all of the problem, unless positions
+   share elements. Those that neighbours share are needed again at once, those that come in cycles after one
+   of them. */
 static RTile before_again(const KernelCounts *kernel, const DataTile *data, const RTile *wave)
 {
     RTile before = kernel->problem->whole;
@@ -135,7 +136,8 @@ static RTile before_again(const KernelCounts *kernel, const DataTile *data, cons
 }
 
 /* Share of what is touched before an element is needed again that L2 keeps. */
-static double hit_share(const KernelCounts *kernel, const DataTile *data, const RTile *wave, double problem_bytes)
+static double hit_share(const KernelCounts *kernel, const DataTile *data, const RTile *wave,
+                        double problem_bytes)
 {
     double bytes = problem_bytes;
     if (data->repeats[0].run || data->repeats[1].run) {

@@ -276,7 +276,8 @@ static void set_tiles(TileRules *rules, const DeviceSpec *device, const Windows 
     set_lines(rules, &along, most_taps(windows));
     RTile least = least_block(rules, device, way);
     set_room(rules, device, &least);
-    /* Lanes along a batch read the same taps: images of several channels took 2 to 10 % longer (tuning-log 51). */
+    /* Lanes along a batch read the same taps: images of several channels took 2 to 10 % longer (tuning-log
+       51). */
     int64_t images = least.size[BATCH] > 1 ? 1 : MAX_IMAGES;
     block[CHANNEL] = (AxisRule){least.size[CHANNEL], way->channels_last ? MAX_CHANNELS : images};
     block[BATCH] = (AxisRule){least.size[BATCH], MAX_IMAGES};

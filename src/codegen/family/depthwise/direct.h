@@ -1,5 +1,5 @@
-// What the halves of the direct kernels share: which program is constructed, what it reads, and how it lies in
-// shared memory; and what kernels that slide down an image share with them.
+// What the halves of the direct kernels share: which program is constructed, what it reads, and how it lies
+// in shared memory; and what kernels that slide down an image share with them.
 #pragma once
 #include "codegen/cuda/expr.h"
 #include "codegen/family/depthwise/windows.h"

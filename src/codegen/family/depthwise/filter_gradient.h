@@ -26,7 +26,8 @@ typedef struct FilterGradient {
     int down, along;                  // the fusion's axes of the taps; -1: there is one row of them
 } FilterGradient;
 
-/* Is it one? There are more pixels than taps: else it is a convolution with a filter larger than its image. */
+/* Is it one? There are more pixels than taps: else it is a convolution with a filter larger than its
+   image. */
 bool filter_gradient_find(const Fusion *fusion, FilterGradient *gradient);
 
 /* Neither stride nor dilation. */
@@ -58,7 +59,8 @@ int64_t filter_gradient_mark_bytes(int64_t warps);
 void filter_gradient_walk(Schedule *schedule, const Fusion *fusion, const FilterGradient *gradient,
                           const TileSpace *space, int64_t zeros);
 
-/* The sizes of the problem; its strides and dilations; how many blocks of so many rows of taps, and steps of so many images, it has; where pictures lie; what becomes of a total. */
+/* The sizes of the problem; its strides and dilations; how many blocks of so many rows of taps, and steps of
+   so many images, it has; where pictures lie; what becomes of a total. */
 void filter_gradient_emit_sizes(StrBuf *out, const FilterGradient *gradient);
 void filter_gradient_emit_steps(StrBuf *out, const FilterGradient *gradient);
 void filter_gradient_emit_blocks(StrBuf *out, const FilterGradient *gradient, int64_t taps, int64_t images);

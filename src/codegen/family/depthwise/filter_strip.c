@@ -1,5 +1,5 @@
-// filter_strip: gradients of depthwise convolutions for filters that fit into registers. A thread has the sums
-// of all taps, and goes down strips of pictures.
+// filter_strip: gradients of depthwise convolutions for filters that fit into registers. A thread has the
+// sums of all taps, and goes down strips of pictures.
 #include <inttypes.h>
 
 #include "base/checked.h"
@@ -34,8 +34,8 @@ typedef struct FilterStrip {
 
 // ---- structure ----
 
-/* All places from which rows begin, but for steps of the axis along which a piece lies, as one number that has
-   their common powers of two. */
+/* All places from which rows begin, but for steps of the axis along which a piece lies, as one number that
+   has their common powers of two. */
 static int64_t places(const FilterGradient *gradient, const Pictures *pictures, int inner)
 {
     int64_t all = pictures->origin | pictures->row_stride;
@@ -251,7 +251,8 @@ static int rules_of(const Fusion *fusion, const DeviceSpec *device, const Filter
     int count = 0;
     for (int width = LEAST_WIDTH; width <= MOST_WIDTH; width *= 2)
         for (int threads = LEAST_THREADS; threads <= MOST_THREADS; threads *= 2) {
-            FilterStrip strip = {.width = (int16_t)width, .lanes = (int16_t)lanes, .piece_x = 1, .piece_d = 1};
+            FilterStrip strip = {
+                .width = (int16_t)width, .lanes = (int16_t)lanes, .piece_x = 1, .piece_d = 1};
             strip.channels_last = channels_last;
             if (!channels_last) {
                 strip.piece_x = (int16_t)piece_of(gradient, &gradient->x, width * gradient->stride[1]);
@@ -293,10 +294,11 @@ static void emit_strip(StrBuf *out, const KernelPlan *plan, const FilterGradient
                   channels_of(strip), strip->lanes);
     strbuf_printf(out, "constexpr int HEIGHT = %d, WIDTH = %d;   // rows and columns of d, of a thread\n",
                   strip->height, strip->width);
-    strbuf_printf(out,
-                  "constexpr int DOWNS = %d, ALONGS = %d, SHARES = %d;   // threads: down, along pictures, of "
-                  "other images\n",
-                  strip->downs, strip->alongs, strip->shares);
+    strbuf_printf(
+        out,
+        "constexpr int DOWNS = %d, ALONGS = %d, SHARES = %d;   // threads: down, along pictures, of "
+        "other images\n",
+        strip->downs, strip->alongs, strip->shares);
     strbuf_printf(
         out, "constexpr int THREADS = %d, MIN_BLOCKS_PER_SM = %d;   // that registers must suffice for\n",
         plan->threads, plan->program->perf.blocks_per_sm);

@@ -104,8 +104,9 @@ static bool add_image_axis(const Fusion *fusion, Depthwise *shape, const Dim *di
     return true;
 }
 
-/* A dimension of the image: a tap moves it beside an output's position, or it is padded. A position that moves
-   the filter, too, is a channel: of images in four parts `x[16*part + n, …]` meets `d[16*part + n, …]`. */
+/* A dimension of the image: a tap moves it beside an output's position, or it is padded. A position that
+   moves the filter, too, is a channel: of images in four parts `x[16*part + n, …]` meets `d[16*part + n,
+   …]`. */
 static bool is_image_dim(const Fusion *fusion, const Depthwise *shape, const Dim *dim)
 {
     int output = only_axis(&dim->index, 0, fusion->spatial_count);

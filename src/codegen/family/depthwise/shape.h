@@ -63,5 +63,6 @@ int64_t image_pairs_together(const ImageAxis *axis, int64_t lines);
 /* Neighbours along an axis that are one aligned access in every output: a power of two, at most `most`. */
 int depthwise_stores_together(const Fusion *fusion, int axis, int most);
 
-/* Accesses of a thread whose first column lies at `offset` to a row, of at most so many columns: beside 4 outputs under 5 taps 2, 4 and 2. */
+/* Accesses of a thread whose first column lies at `offset` to a row, of at most so many columns: beside 4
+   outputs under 5 taps 2, 4 and 2. */
 int64_t strip_accesses(int64_t offset, int64_t piece, int64_t reach);

@@ -85,15 +85,16 @@ typedef struct StripTile {
     int64_t lanes, width, height;
 } StripTile;
 
-/* The filter, the sums under way, one row of the input widened, and rows that are on their way as they are in memory: of
-   those beyond the usual ones the compiler asks for half later, where registers are short. */
+/* The filter, the sums under way, one row of the input widened, and rows that are on their way as they are in
+   memory: of those beyond the usual ones the compiler asks for half later, where registers are short. */
 static int64_t registers_of(const Fusion *fusion, const Depthwise *shape, const StripTile *tile)
 {
     enum { COUNTERS = 28 };
     Slide down = slide_down(shape);
     int64_t reach = tile->lanes * image_reach(&shape->image[shape->image_count - 1], tile->width);
     int64_t values = tile->lanes * (all_taps(shape) + strip_open_rows(&down) * tile->width) + reach;
-    int64_t ahead = strip_ahead(shape, tile->lanes, tile->width), words = strip_row_words(shape, tile->lanes, tile->width);
+    int64_t ahead = strip_ahead(shape, tile->lanes, tile->width),
+            words = strip_row_words(shape, tile->lanes, tile->width);
     return COUNTERS + values * dtype_info[fusion->ops[0].body->type].bits / 32 +
            (ahead + STRIP_AHEAD) * words / 2;
 }
@@ -150,8 +151,8 @@ static bool set_tile(TileRules *rules, const Fusion *fusion, const Depthwise *sh
     return tile->lanes * tile->width * strip_open_rows(&down) * all_taps(shape) <= MAX_WALK;
 }
 
-/* Where a row of the input is shorter than a line of memory, what a warp asks for are parts of lines; rows that begin
-   anywhere are read in ever smaller pieces, which only many taps pay for. */
+/* Where a row of the input is shorter than a line of memory, what a warp asks for are parts of lines; rows
+   that begin anywhere are read in ever smaller pieces, which only many taps pay for. */
 static bool reads_in_parts(const Depthwise *shape, const StripWay *way)
 {
     int bits = dtype_info[factor_access(shape->x)->tensor->dtype].bits;
@@ -159,8 +160,8 @@ static bool reads_in_parts(const Depthwise *shape, const StripWay *way)
     return !way->channels_last && (slide_along(shape).inputs * bits < 8 * LINE_BYTES || !whole);
 }
 
-/* Where strips of the least width ask far ahead, wider ones that do not are slower, and so are tall ones: 106 us and 113,
-   115 with twice as many rows (tuning-log 71). */
+/* Where strips of the least width ask far ahead, wider ones that do not are slower, and so are tall ones: 106
+   us and 113, 115 with twice as many rows (tuning-log 71). */
 static bool waits_least(const Depthwise *shape, const StripTile *tile, bool shortest)
 {
     int most = strip_ahead(shape, tile->lanes, LEAST_WIDTH);

@@ -16,11 +16,12 @@ int64_t strip_piece(const StripWay *way, int64_t width, int64_t step);
 /* Rows of outputs that a row of the input leads to: 5 under 5 taps, 3 if windows move by 2. */
 int64_t strip_open_rows(const Slide *down);
 
-/* Words of a row of the input, as a thread with so many channels and outputs side by side has them from memory. */
+/* Words of a row of the input, as a thread with so many channels and outputs side by side has them from
+   memory. */
 int64_t strip_row_words(const Depthwise *shape, int64_t lanes, int64_t width);
 
-/* Rows that are on their way while the thread multiplies another one: more of them where few sums under way leave
-   registers for it (tuning-log 71). */
+/* Rows that are on their way while the thread multiplies another one: more of them where few sums under way
+   leave registers for it (tuning-log 71). */
 int strip_ahead(const Depthwise *shape, int64_t lanes, int64_t width);
 
 /* Family.emit */

@@ -135,8 +135,8 @@ static ToeplitzWindow window_of(const Toeplitz *toeplitz)
     };
 }
 
-/* Rows of outputs that share a row of the input: sums, and taps of as many rows of the filter, have registers.
-   None if not even one row of it has. */
+/* Rows of outputs that share a row of the input: sums, and taps of as many rows of the filter, have
+   registers. None if not even one row of it has. */
 static int64_t most_each(const ToeplitzWindow *window)
 {
     RTile line = {0};
@@ -173,8 +173,8 @@ static Schedule schedule_of(const Fusion *fusion, const Toeplitz *toeplitz, cons
     return schedule;
 }
 
-/* Of a thread for each tap: a block makes words, of two taps in two copies or of one. To find where a word lies, ask for its
-   three taps or one, see whether they are numbers and store it takes 36 or 14. */
+/* Of a thread for each tap: a block makes words, of two taps in two copies or of one. To find where a word
+   lies, ask for its three taps or one, see whether they are numbers and store it takes 36 or 14. */
 static double filter_instructions(const ToeplitzWindow *window, const ToeplitzLayout *layout)
 {
     double words = (double)((window->taps[0] + 1) * layout->tap_words);

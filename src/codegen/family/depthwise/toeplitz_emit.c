@@ -148,14 +148,14 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Toeplitz *
                   "constexpr int KH = %" PRId64 ", KW = %" PRId64 ", TOP = %" PRId64 ", SIDE = %" PRId64
                   ";   // taps, and those of the first output that lie outside\n",
                   row->taps, column->taps, -row->offset, -column->offset);
-    strbuf_printf(out,
-                  "constexpr int BI = %" PRId64 ", BH = %" PRId64 ", BN = %d;   // rTile, shared memory\n"
-                  "constexpr int WI = %" PRId64 ", WH = %" PRId64
-                  ";   // rTile, registers of a warp: as many columns\n"
-                  "constexpr int WARPS = %" PRId64 ";   // each makes its tiles in turn\n"
-                  "constexpr int MIN_BLOCKS_PER_SM = %d;   // that registers must suffice for\n",
-                  block->size[TOEPLITZ_IMAGE], block->size[TOEPLITZ_ROW], window.width,
-                  warp->size[TOEPLITZ_IMAGE], warp->size[TOEPLITZ_ROW], layout.warps, rprogram_least_blocks(plan->program, plan->threads));
+    strbuf_printf(
+        out,
+        "constexpr int BI = %" PRId64 ", BH = %" PRId64 ", BN = %d;   // rTile, shared memory\n"
+        "constexpr int WI = %" PRId64 ", WH = %" PRId64 ";   // rTile, registers of a warp: as many columns\n"
+        "constexpr int WARPS = %" PRId64 ";   // each makes its tiles in turn\n"
+        "constexpr int MIN_BLOCKS_PER_SM = %d;   // that registers must suffice for\n",
+        block->size[TOEPLITZ_IMAGE], block->size[TOEPLITZ_ROW], window.width, warp->size[TOEPLITZ_IMAGE],
+        warp->size[TOEPLITZ_ROW], layout.warps, rprogram_least_blocks(plan->program, plan->threads));
     strbuf_printf(out,
                   "constexpr int LEFT = %d;   // columns in shared memory before those of the outputs\n"
                   "constexpr int ROW = %" PRId64 ", ROWS = %" PRId64
@@ -167,11 +167,11 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Toeplitz *
                   ";   // of pieces of inputs from blocks of outputs\n"
                   "constexpr int TAP_WORDS = %" PRId64 ";   // of a filter's row\n",
                   layout.nearest, layout.distances, layout.tap_words);
-    strbuf_printf(
-        out,
-        "constexpr bool PIECES = %s;   // 16 bytes of a row of the image are one aligned access\n"
-        "constexpr int QN = %d;   // columns of outputs that are one aligned access\n",
-        toeplitz_reads_pieces(toeplitz) ? "true" : "false", depthwise_stores_together(plan->fusion, column->output, MAX_VECTOR));
+    strbuf_printf(out,
+                  "constexpr bool PIECES = %s;   // 16 bytes of a row of the image are one aligned access\n"
+                  "constexpr int QN = %d;   // columns of outputs that are one aligned access\n",
+                  toeplitz_reads_pieces(toeplitz) ? "true" : "false",
+                  depthwise_stores_together(plan->fusion, column->output, MAX_VECTOR));
 }
 
 void toeplitz_emit(StrBuf *out, const KernelPlan *plan)

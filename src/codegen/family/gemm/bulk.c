@@ -9,8 +9,8 @@
 
 enum { LINE_BYTES = 128, SLAB_COLUMNS = 64, SLAB_COLUMN_BYTES = 32, SUM_BYTES = 4, BARRIER_BYTES = 8 };
 
-/* Kinds of kernels: blocks alone with so many stages; two with tiles side by side, who bring b together; two of
-   the same tile, who each have half of k. */
+/* Kinds of kernels: blocks alone with so many stages; two with tiles side by side, who bring b together; two
+   of the same tile, who each have half of k. */
 static const int STAGES[] = {4, 6, 8};
 enum { ALONE_KINDS = 3, NEIGHBOURS_KIND = ALONE_KINDS, CLUSTER_KIND };
 enum { SHARERS = 2, SHARERS_TILE = 64, FEW_TILES_STAGES = 8 };
@@ -67,8 +67,8 @@ static bool matches(const Fusion *fusion, const DeviceSpec *device)
 
 // ---- rules ----
 
-/* Boxes that go on behind the end of a tensor come slowly, which counts where every SM has a tile or two and waits for
-   copies; so do those that begin within a line where others do not (tuning-log 93). */
+/* Boxes that go on behind the end of a tensor come slowly, which counts where every SM has a tile or two and
+   waits for copies; so do those that begin within a line where others do not (tuning-log 93). */
 static uint32_t axes_back(const Fusion *fusion, const Product *product)
 {
     uint32_t axes = 0;
@@ -140,8 +140,8 @@ static bool is_askew(const Fusion *fusion, const Product *product)
     return lines.line % (LINE_PIECES * mma_piece(product)) != 0;
 }
 
-/* Neighbours wait for each other: where tiles of 128 x 256 do not fill the device they gain only if copies of b
-   take long (tuning-log 63). Returns their stages, 0: none. */
+/* Neighbours wait for each other: where tiles of 128 x 256 do not fill the device they gain only if copies of
+   b take long (tuning-log 63). Returns their stages, 0: none. */
 static int stages_of_neighbours(const Fusion *fusion, const Product *product, const DeviceSpec *device)
 {
     return fills_device(product, device) ? 4 : is_askew(fusion, product) ? FEW_TILES_STAGES : 0;
@@ -153,9 +153,9 @@ static int64_t steps_of(const Product *product)
     return ceil_div(product->group[GROUP_K].extent, LINE_PIECES * mma_piece(product));
 }
 
-/* Two blocks of a tile all find an SM at once. Larger tiles have more sums to pass on than copies to save, and
-   boxes that lie beyond the end of a take longer, but for those along k, which are cut; of tf32 few rows lose
-   (tuning-log 91 and 93). */
+/* Two blocks of a tile all find an SM at once. Larger tiles have more sums to pass on than copies to save,
+   and boxes that lie beyond the end of a take longer, but for those along k, which are cut; of tf32 few rows
+   lose (tuning-log 91 and 93). */
 static bool may_share(const Fusion *fusion, const Product *product, const DeviceSpec *device)
 {
     Lines a;
@@ -169,8 +169,8 @@ static bool may_share(const Fusion *fusion, const Product *product, const Device
             (a.along_k && mma_element_type(product) != DTYPE_F32));
 }
 
-/* The stages of both operands, a slab of each warp, the sums that sharers leave, two barriers for each stage, and
-   up to where the first tile may begin. */
+/* The stages of both operands, a slab of each warp, the sums that sharers leave, two barriers for each stage,
+   and up to where the first tile may begin. */
 static int64_t shared_bytes(const TileRules *rules, const RTile *block, int groups)
 {
     int64_t rows = block->size[GROUP_M], columns = block->size[GROUP_N];
@@ -186,8 +186,8 @@ static int64_t most_shared_bytes(const TileRules *rules, const RTile *block, con
     return shared_bytes(rules, block, MAX_GROUPS);
 }
 
-static TileRules rules_of_kind(const TileRules *common, const Fusion *fusion, const Product *product, int kind,
-                               int stages)
+static TileRules rules_of_kind(const TileRules *common, const Fusion *fusion, const Product *product,
+                               int kind, int stages)
 {
     TileRules rules = *common;
     rules.variant_name = bulk_family.variants[kind];
@@ -195,8 +195,8 @@ static TileRules rules_of_kind(const TileRules *common, const Fusion *fusion, co
     rules.neighbours = kind == NEIGHBOURS_KIND ? 2 : 1;
     rules.rule[LEVEL_SHARED][GROUP_N].granule = SLAB_COLUMNS * rules.neighbours;   // whole boxes each
     rules.schedule = schedule_of(fusion, product, &rules.space, stages, kind);
-    /* One group of 64 x 128 is no later than two side by side of 64 x 64, who both read a and have half as many sums
-       each; but rows that are shifted it stores more slowly (tuning-log 93). */
+    /* One group of 64 x 128 is no later than two side by side of 64 x 64, who both read a and have half as
+       many sums each; but rows that are shifted it stores more slowly (tuning-log 93). */
     if (kind == NEIGHBOURS_KIND && !mma_is_shifted(fusion, product)) {
         rules.rule[LEVEL_REGISTER][GROUP_N].granule = SLAB_COLUMNS * rules.neighbours;
         rules.sum_cycles = calibration.bulk.sum_cycles;
@@ -294,17 +294,19 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     Product product;
     product_find(plan->fusion, &product);
     int neighbours = plan->rules->neighbours, cluster = plan->program->cluster;
-    strbuf_printf(out,
-                  "constexpr Index BATCHES = %" PRId64 ";\n"
-                  "constexpr int NEIGHBOURS = %d, SHARERS = %d;   // blocks of a cluster: side by side, and of the "
-                  "same tile\n"
-                  "constexpr int TURNS = %d;   // tiles that each makes\n"
-                  "constexpr Index CLUSTERS = %" PRId64 ";\n",
-                  product.group[GROUP_BATCH].extent, neighbours, cluster / neighbours, plan->program->turns,
-                  plan->program->grid / cluster);
-    strbuf_printf(out, "constexpr bool BACK_M = %s, BACK_N = %s;   // the last tile lies back, to end where C does\n",
-                  lies_back(plan, &product, GROUP_M) ? "true" : "false",
-                  lies_back(plan, &product, GROUP_N) ? "true" : "false");
+    strbuf_printf(
+        out,
+        "constexpr Index BATCHES = %" PRId64 ";\n"
+        "constexpr int NEIGHBOURS = %d, SHARERS = %d;   // blocks of a cluster: side by side, and of the "
+        "same tile\n"
+        "constexpr int TURNS = %d;   // tiles that each makes\n"
+        "constexpr Index CLUSTERS = %" PRId64 ";\n",
+        product.group[GROUP_BATCH].extent, neighbours, cluster / neighbours, plan->program->turns,
+        plan->program->grid / cluster);
+    strbuf_printf(
+        out, "constexpr bool BACK_M = %s, BACK_N = %s;   // the last tile lies back, to end where C does\n",
+        lies_back(plan, &product, GROUP_M) ? "true" : "false",
+        lies_back(plan, &product, GROUP_N) ? "true" : "false");
 }
 
 static KernelMemory memory(const KernelPlan *plan)
@@ -317,7 +319,8 @@ static KernelMemory memory(const KernelPlan *plan)
 const Family bulk_family = {
     .name = "bulk",
     .template_path = "templates/bulk.cu",
-    .variants = (const char *const[]){"four stages", "six stages", "eight stages", "neighbours", "cluster", NULL},
+    .variants =
+        (const char *const[]){"four stages", "six stages", "eight stages", "neighbours", "cluster", NULL},
     .copying_warps = GROUP_WARPS,
     .matches = matches,
     .rules = rules,

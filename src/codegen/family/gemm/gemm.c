@@ -145,8 +145,8 @@ static int64_t slabs_beyond(const DeviceSpec *device, const Product *product, co
 }
 
 /* A block makes several of a batch, each warp by warp; behind one step no other is on its way. */
-static TileRules of_several_products(const TileRules *alone, const Fusion *fusion, const DeviceSpec *device, const Product *product,
-                                     const Atom *atom)
+static TileRules of_several_products(const TileRules *alone, const Fusion *fusion, const DeviceSpec *device,
+                                     const Product *product, const Atom *atom)
 {
     TileRules rules = *alone;
     rules.variant_name = gemm_family.variants[SEVERAL_VARIANT];
@@ -158,13 +158,14 @@ static TileRules of_several_products(const TileRules *alone, const Fusion *fusio
     return rules;
 }
 
-/* Where a factor ends, how its pieces are shifted, and where the words of four bytes lie that are turned one by one: without
-   these, 64 x 64 a warp spilled 52 bytes (tuning-log 82). */
+/* Where a factor ends, how its pieces are shifted, and where the words of four bytes lie that are turned one
+   by one: without these, 64 x 64 a warp spilled 52 bytes (tuning-log 82). */
 static int register_overhead(const Fusion *fusion, const Product *product)
 {
     int registers = 48 + 16 * held_factors(fusion, product);
     for (int factor = 0; factor < 2; factor++)
-        if (product_element_bits(product->factor[factor]) == 32 && !mma_reading(fusion, product, factor).along_k)
+        if (product_element_bits(product->factor[factor]) == 32 &&
+            !mma_reading(fusion, product, factor).along_k)
             registers += 16;
     return registers;
 }
@@ -220,7 +221,8 @@ static int64_t pitch_of(int64_t pieces)
     return pieces > 4 ? round_up(pieces, 8) : pieces > 2 ? 4 : 2;
 }
 
-/* The stages of both operands, then in the same place a slab of each warp's tile, or of a cluster beside them. */
+/* The stages of both operands, then in the same place a slab of each warp's tile, or of a cluster beside
+   them. */
 static KernelMemory memory(const KernelPlan *plan)
 {
     Product product;
@@ -244,7 +246,8 @@ static KernelMemory memory(const KernelPlan *plan)
 const Family gemm_family = {
     .name = "gemm",
     .template_path = "templates/gemm.cu",
-    .variants = (const char *const[]){"two stages", "three stages", "four stages", "cluster", "several products", NULL},
+    .variants = (const char *const[]){"two stages", "three stages", "four stages", "cluster",
+                                      "several products", NULL},
     .matches = matches,
     .rules = rules,
     .emit = emit,

@@ -10,8 +10,8 @@
 enum { ACCESS_BYTES = 16, MAX_TILE = 256, MAX_REGISTER_TILE = 16, MAX_PRODUCTS = 64 };
 /* Steps along k: at most, where there are many tiles, and if two are all (tuning-log 97). */
 enum { MIN_K_STEP = 8, MAX_K_STEP = 32, MANY_K_STEP = 16, HALF_K_STEP = 24, LARGE_TILE = 8 * 8 };
-/* Where steps are copied ahead (tuning-log 54): tiles of so many threads, two warps of a scheduler; across what is copied, across
-   the other factor, and along k, which is unrolled. */
+/* Where steps are copied ahead (tuning-log 54): tiles of so many threads, two warps of a scheduler; across
+   what is copied, across the other factor, and along k, which is unrolled. */
 enum { AHEAD_THREADS = 256, AHEAD_WIDE = 256, AHEAD_NARROW = 128, AHEAD_K_STEP = 16, AHEAD_REGISTERS = 8 };
 
 /* A factor that takes longer to go through shared memory than it does to come, where few rows use it: for the
@@ -20,7 +20,8 @@ static bool is_streamed(const Fusion *fusion)
 {
     Product product;
     return product_find_skinny(fusion, &product) &&
-           fitting_mul(product.group[GROUP_N].extent, product.group[GROUP_K].extent) >= calibration.matmul.streamed_elements;
+           fitting_mul(product.group[GROUP_N].extent, product.group[GROUP_K].extent) >=
+               calibration.matmul.streamed_elements;
 }
 
 /* Elements of 16 bits, which were never faster here (tuning-log 44). */
@@ -35,7 +36,8 @@ static int64_t shared_vector(const Fusion *fusion)
     return ACCESS_BYTES * 8 / dtype_info[fusion->ops[0].body->type].bits;
 }
 
-/* Small products of a batch that would not fill a warp, or an instruction of tensor cores, and whose rows are whole vectors. */
+/* Small products of a batch that would not fill a warp, or an instruction of tensor cores, and whose rows are
+   whole vectors. */
 static bool makes_several(const Fusion *fusion, const Product *product, const DeviceSpec *device)
 {
     int64_t points = fitting_mul(product->group[GROUP_M].extent, product->group[GROUP_N].extent);
@@ -76,8 +78,8 @@ static bool can_be_copied(const Fusion *fusion, const Product *product, int fact
 {
     DType type = fusion->ops[0].body->type;
     const Expr *expr = product->factor[factor];
-    return !product_along_k(fusion, product, factor) && expr->kind == EXPR_ACCESS && expr->access.tensor->dtype == type &&
-           dtype_info[type].compute == type &&
+    return !product_along_k(fusion, product, factor) && expr->kind == EXPR_ACCESS &&
+           expr->access.tensor->dtype == type && dtype_info[type].compute == type &&
            product_vector(fusion, product, factor, MAX_TILE) * dtype_info[type].bits == 8 * ACCESS_BYTES;
 }
 
@@ -97,7 +99,8 @@ static void schedule_fetch(Schedule *schedule, uint32_t copied, uint32_t held, u
                                    .to = PLACE_SHARED,
                                    .async = true,
                                    .ahead = ahead});
-    schedule_load(schedule, (Move){.tiles = held, .from = PLACE_MEMORY, .to = PLACE_REGISTERS, .ahead = ahead});
+    schedule_load(schedule,
+                  (Move){.tiles = held, .from = PLACE_MEMORY, .to = PLACE_REGISTERS, .ahead = ahead});
 }
 
 /* While the block multiplies what is in shared memory, the operands' next tiles come to registers. */
@@ -112,16 +115,18 @@ static void schedule_steps(Schedule *schedule, const Fusion *fusion, uint32_t op
     schedule_end(schedule);
 }
 
-/* Tiles of later steps come there by themselves, and what a thread multiplies next to its registers, behind the last step
-   once more. */
-static void schedule_steps_ahead(Schedule *schedule, const Fusion *fusion, uint32_t operands, uint32_t copied, int stages)
+/* Tiles of later steps come there by themselves, and what a thread multiplies next to its registers, behind
+   the last step once more. */
+static void schedule_steps_ahead(Schedule *schedule, const Fusion *fusion, uint32_t operands, uint32_t copied,
+                                 int stages)
 {
     uint8_t ahead = (uint8_t)(stages - 1);
     schedule_wait(schedule, stages - 2);
     schedule_barrier(schedule, SCOPE_BLOCK);
     schedule_loop(schedule, (Loop){.axis = GROUP_K});
     schedule_fetch(schedule, copied, operands & ~copied, ahead);
-    schedule_load(schedule, (Move){.tiles = operands, .from = PLACE_SHARED, .to = PLACE_REGISTERS, .ahead = 1});
+    schedule_load(schedule,
+                  (Move){.tiles = operands, .from = PLACE_SHARED, .to = PLACE_REGISTERS, .ahead = 1});
     schedule_product(schedule, schedule_ops(fusion, true));
     schedule_store(schedule, (Move){.tiles = operands & ~copied,
                                     .from = PLACE_REGISTERS,
@@ -150,11 +155,12 @@ static Schedule schedule_of(const Fusion *fusion, const Product *product, const 
 static bool fills_sms(const Product *product, const DeviceSpec *device, int64_t sums)
 {
     int64_t points = fitting_mul(product->group[GROUP_M].extent, product->group[GROUP_N].extent);
-    return fitting_mul(points, product->group[GROUP_BATCH].extent) >= sums * 2 * device->warp_size * device->sm_count;
+    return fitting_mul(points, product->group[GROUP_BATCH].extent) >=
+           sums * 2 * device->warp_size * device->sm_count;
 }
 
-/* A block makes several of them whole. Lanes side by side have vectors side by side: those of 8 columns each would store half
-   sectors (tuning-log 80). */
+/* A block makes several of them whole. Lanes side by side have vectors side by side: those of 8 columns each
+   would store half sectors (tuning-log 80). */
 static TileRules of_several_products(const TileRules *tiled, const Product *product, int64_t vector)
 {
     TileRules rules = *tiled;
@@ -186,7 +192,8 @@ static TileRules in_three_stages(const TileRules *tiled, const Fusion *fusion, c
     return rules;
 }
 
-/* Where tiles wait for SMs short steps leave shared memory for more of them at once; but between two steps nobody waits. */
+/* Where tiles wait for SMs short steps leave shared memory for more of them at once; but between two steps
+   nobody waits. */
 static int64_t longest_step(const Product *product, const DeviceSpec *device)
 {
     int64_t half = ceil_div(product->group[GROUP_K].extent, 2);
@@ -276,11 +283,13 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
                   program->padding[0], program->padding[1]);
     strbuf_printf(out, "constexpr int QM = %d, QN = %d;   // neighbouring rows, columns of a thread\n", qm,
                   qn);
-    strbuf_printf(out, "constexpr Index PANEL = %" PRId64 ";   // rows of blocks that run together\n", program->panel);
+    strbuf_printf(out, "constexpr Index PANEL = %" PRId64 ";   // rows of blocks that run together\n",
+                  program->panel);
     strbuf_printf(out, "constexpr bool VECTOR_STORES = %s;   // QN columns of C are one aligned access\n",
                   vector_stores ? "true" : "false");
     uint32_t copied = tiles_copied(plan->fusion, product, plan->rules->stages);
-    strbuf_printf(out, "constexpr int STAGES = %d;   // tiles of each operand in shared memory\n", plan->rules->stages);
+    strbuf_printf(out, "constexpr int STAGES = %d;   // tiles of each operand in shared memory\n",
+                  plan->rules->stages);
     strbuf_printf(out, "constexpr bool COPIED_A = %s, COPIED_B = %s;   // they come there asynchronously\n",
                   copied & 1 ? "true" : "false", copied & 2 ? "true" : "false");
 }
@@ -308,7 +317,8 @@ static KernelMemory memory(const KernelPlan *plan)
 {
     const RProgram *program = plan->program;
     const int64_t *block = program->tile[LEVEL_SHARED].size;
-    int64_t row = block[GROUP_BATCH] * (block[GROUP_M] + block[GROUP_N]) + program->padding[0] + program->padding[1];
+    int64_t row =
+        block[GROUP_BATCH] * (block[GROUP_M] + block[GROUP_N]) + program->padding[0] + program->padding[1];
     int bits = dtype_info[dtype_info[plan->fusion->ops[0].body->type].compute].bits;
     return (KernelMemory){.shared_bytes = plan->rules->stages * block[GROUP_K] * row * bits / 8};
 }

@@ -34,7 +34,8 @@ Reading mma_reading(const Fusion *fusion, const Product *product, int factor);
 /* The instruction for the elements of both factors, which lie in that place; NULL: there is none. */
 const Atom *mma_atom(const Product *product, const DeviceSpec *device, AtomPlace place);
 
-/* The one that reads shared memory: elements of 16 bits may lie along k or along their rows, others along k. */
+/* The one that reads shared memory: elements of 16 bits may lie along k or along their rows, others along
+   k. */
 const Atom *mma_shared_atom(const Product *product, const DeviceSpec *device);
 
 /* Bytes of an element of the sum, and bits that it takes in registers: of long chains what they have ended
@@ -61,8 +62,8 @@ void mma_schedule_end(Schedule *schedule, const Fusion *fusion, const TileSpace 
 void mma_schedule_store(Schedule *schedule, const Fusion *fusion, const TileSpace *space, Exchange exchange,
                         DType passed);
 
-/* Rows of C begin within aligned accesses, of elements of 16 bits to which the sum was rounded (kept): they are shifted in
-   shared memory to lie as they do there. */
+/* Rows of C begin within aligned accesses, of elements of 16 bits to which the sum was rounded (kept): they
+   are shifted in shared memory to lie as they do there. */
 bool mma_is_shifted(const Fusion *fusion, const Product *product);
 
 /* What kernels have in common where groups of GROUP_WARPS warps multiply what lies in shared memory, in lines

@@ -49,8 +49,8 @@ static bool wants_k_innermost(const Product *product, const DeviceSpec *device)
     return atom && atom->place == IN_SHARED_ALONG_K;
 }
 
-/* Rows can be lengthened where elements lie side by side along an axis, and each is read at one point: what is copied is
-   no larger than the tensor then. A convolution's pixels are read once for each tap. */
+/* Rows can be lengthened where elements lie side by side along an axis, and each is read at one point: what
+   is copied is no larger than the tensor then. A convolution's pixels are read once for each tap. */
 static bool can_be_packed(const Fusion *fusion, const Access *access, const Order *order)
 {
     if (order->count < 2 || order->count > MAX_RANK)
@@ -62,8 +62,8 @@ static bool can_be_packed(const Fusion *fusion, const Access *access, const Orde
            access_offset(access).coef[order->axes[order->count - 1]] == 1;
 }
 
-/* Up to whole lines where that is at most a quarter more: each line of a tile is one of memory then, and parts of a split
-   sum are of equal size. */
+/* Up to whole lines where that is at most a quarter more: each line of a tile is one of memory then, and
+   parts of a split sum are of equal size. */
 static int64_t lengthened_extent(int64_t extent, int64_t piece)
 {
     int64_t line = LINE_PIECES * piece;

@@ -1,5 +1,5 @@
-// Pack: factors whose rows do not begin at pieces of 16 bytes are copied to where they do, with zeros behind each row; bytes and
-// floats that tensor cores would read along k, to where k is innermost.
+// Pack: factors whose rows do not begin at pieces of 16 bytes are copied to where they do, with zeros behind
+// each row; bytes and floats that tensor cores would read along k, to where k is innermost.
 //
 //     A[4095, 1001]  ->  A.packed[4095, 1024]        one launch each, at a copy's speed
 //     B[1001, 4097]  ->  B.packed[1024, 4160]        k is 1024 then: what is added are products of zeros

@@ -95,11 +95,12 @@ bool product_find_skinny(const Fusion *fusion, Product *product)
            is_read_once(product, product->factor[1]);
 }
 
-/* Where a block starts every 0.7 ns, memory moves 3 KB meanwhile: two factors of 16 x 16 elements of 16 bits and their product
-   are half of that, of 32 bits as much (tuning-log 80). */
+/* Where a block starts every 0.7 ns, memory moves 3 KB meanwhile: two factors of 16 x 16 elements of 16 bits
+   and their product are half of that, of 32 bits as much (tuning-log 80). */
 bool product_is_small(const Fusion *fusion, const Product *product, const DeviceSpec *device)
 {
-    const int64_t m = product->group[GROUP_M].extent, n = product->group[GROUP_N].extent, k = product->group[GROUP_K].extent;
+    const int64_t m = product->group[GROUP_M].extent, n = product->group[GROUP_N].extent,
+                  k = product->group[GROUP_K].extent;
     double bits = (double)product_element_bits(product->factor[0]) * (double)m * (double)k
                 + (double)product_element_bits(product->factor[1]) * (double)n * (double)k;
     for (int i = 0; i < fusion->op_count; i++)
@@ -191,7 +192,8 @@ int product_vector(const Fusion *fusion, const Product *product, int factor, int
     return vector;
 }
 
-bool product_is_picture(const Fusion *fusion, const Product *product, const Access *access, const int group[3])
+bool product_is_picture(const Fusion *fusion, const Product *product, const Access *access,
+                        const int group[3])
 {
     Affine offset = access_offset(access);
     int64_t stride = 1;
@@ -212,7 +214,8 @@ bool product_lies_apart(const Fusion *fusion, const Product *product, int factor
     int rows = factor ? GROUP_N : GROUP_M;
     bool along_k = product_along_k(fusion, product, factor);
     const int group[] = {GROUP_BATCH, along_k ? rows : GROUP_K, along_k ? GROUP_K : rows};
-    return expr->kind != EXPR_ACCESS || product->guard || !product_is_picture(fusion, product, &expr->access, group);
+    return expr->kind != EXPR_ACCESS || product->guard ||
+           !product_is_picture(fusion, product, &expr->access, group);
 }
 
 uint32_t product_factor_axes(const Product *product, int factor)
@@ -236,7 +239,8 @@ const char *product_factor_name(const Product *product, int factor)
     return access ? access->tensor->name : NULL;
 }
 
-/* One by one: an address, a test and a load; a division and a remainder for each position that a group holds. */
+/* One by one: an address, a test and a load; a division and a remainder for each position that a group
+   holds. */
 enum { ELEMENT_INSTRUCTIONS = 6, POSITION_INSTRUCTIONS = 8 };
 
 double product_search_instructions(const Fusion *fusion, const Product *product, int factor)
@@ -253,8 +257,11 @@ double product_search_instructions(const Fusion *fusion, const Product *product,
 DataTile product_output_tile(const Fusion *fusion, const Product *product, int op)
 {
     const Tensor *out = fusion->ops[op].out;
-    DataTile tile = {
-        .name = out->name, .rank = 3, .scatter = 1, .output = true, .element_bits = dtype_info[out->dtype].bits};
+    DataTile tile = {.name = out->name,
+                     .rank = 3,
+                     .scatter = 1,
+                     .output = true,
+                     .element_bits = dtype_info[out->dtype].bits};
     for (int g = 0; g < 3; g++)
         tile.dims[g] = (Dim){affine_axis(g), product->group[g].extent};
     return tile;
@@ -311,15 +318,17 @@ static void emit_opening(StrBuf *out, int factor, OperandWay way)
 {
     const char *rows = group_variable(factor ? GROUP_N : GROUP_M);
     if (way == OPERAND_COPIED)
-        strbuf_printf(out,
-                      "    static __device__ __forceinline__ const Value *at(const Tensors &t, Index batch, Index %s, "
-                      "Index k)\n    {\n        (void)batch;\n",
-                      rows);
+        strbuf_printf(
+            out,
+            "    static __device__ __forceinline__ const Value *at(const Tensors &t, Index batch, Index %s, "
+            "Index k)\n    {\n        (void)batch;\n",
+            rows);
     else
-        strbuf_printf(out,
-                      "    static __device__ __forceinline__ void read(const Tensors &t, Index batch, Index %s, Index k, "
-                      "Value (&v)[VECTOR])\n    {\n        (void)batch;\n",
-                      rows);
+        strbuf_printf(
+            out,
+            "    static __device__ __forceinline__ void read(const Tensors &t, Index batch, Index %s, Index k, "
+            "Value (&v)[VECTOR])\n    {\n        (void)batch;\n",
+            rows);
 }
 
 /* A vector of elements of an access: where it lies, or its way into registers. */

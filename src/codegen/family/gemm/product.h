@@ -20,13 +20,14 @@ typedef struct Product {
 /* Whether the fusion's first definition is one, and its parts. */
 bool product_find(const Fusion *fusion, Product *product);
 
-/* The same where m may be empty, for a vector has no rows: m is the smaller of both groups and has at most 16, and each element
-   of the other factor serves one column. */
+/* The same where m may be empty, for a vector has no rows: m is the smaller of both groups and has at most
+   16, and each element of the other factor serves one column. */
 bool product_find_skinny(const Fusion *fusion, Product *product);
 
 bool is_zero(const Expr *expr);
 
-/* Products of a batch each of which moves fewer bytes than memory does while a block starts: a block makes several. */
+/* Products of a batch each of which moves fewer bytes than memory does while a block starts: a block makes
+   several. */
 bool product_is_small(const Fusion *fusion, const Product *product, const DeviceSpec *device);
 
 // ---- how the factors lie in memory ----
@@ -37,7 +38,8 @@ bool product_along_k(const Fusion *fusion, const Product *product, int factor);
 /* Whether neighbours along the axis from a multiple of `vector` on are one aligned access. */
 bool offset_allows_vector(const Affine *offset, int axis, int64_t vector);
 
-/* Elements of one access of the factor along its fast direction, inside a tile of `tile` elements that way. */
+/* Elements of one access of the factor along its fast direction, inside a tile of `tile` elements that
+   way. */
 int product_vector(const Fusion *fusion, const Product *product, int factor, int64_t tile);
 
 /* Whether neighbours are one access of columns of C, in every output. */
@@ -48,9 +50,11 @@ bool product_stores_vectors(const Fusion *fusion, const Product *product, int co
 const FusedOp *product_only_output(const Fusion *fusion, const Product *product);
 
 /* The tensor's elements lie in memory as the groups of its tile do, outermost first. */
-bool product_is_picture(const Fusion *fusion, const Product *product, const Access *access, const int group[3]);
+bool product_is_picture(const Fusion *fusion, const Product *product, const Access *access,
+                        const int group[3]);
 
-/* Of a factor, neighbours of the walk may lie far apart, be shared, or be made of several elements or none. */
+/* Of a factor, neighbours of the walk may lie far apart, be shared, or be made of several elements or
+   none. */
 bool product_lies_apart(const Fusion *fusion, const Product *product, int factor);
 
 /* The axes of a factor, those of the guard above the product among them. */
@@ -92,10 +96,11 @@ typedef enum OperandWay {
 void product_emit_operand(StrBuf *out, const Scope *scope, const Product *product, int factor, int vector,
                           OperandWay way);
 
-/* `finish`: the epilogue of one element of C; `finish_vector`: of QN neighbours along n, stored as vectors if so. `kept`: their
-   totals are what the sum is rounded to. */
+/* `finish`: the epilogue of one element of C; `finish_vector`: of QN neighbours along n, stored as vectors if
+   so. `kept`: their totals are what the sum is rounded to. */
 void emit_finish(StrBuf *out, const Scope *scope, const Product *product);
 
 /* `shift_of`: elements of the only output that lie before this one in the same aligned access of QN. */
 void product_emit_shift(StrBuf *out, const Scope *scope, const Product *product);
-void emit_finish_vector(StrBuf *out, const Scope *scope, const Product *product, bool vector_stores, bool kept);
+void emit_finish_vector(StrBuf *out, const Scope *scope, const Product *product, bool vector_stores,
+                        bool kept);

@@ -1,5 +1,5 @@
-// skinny: a sum of products with few rows, as a matrix times a vector. The large factor is read once and as fast as memory
-// can; the small one comes from the caches.
+// skinny: a sum of products with few rows, as a matrix times a vector. The large factor is read once and as
+// fast as memory can; the small one comes from the caches.
 #include <inttypes.h>
 
 #include "base/checked.h"
@@ -47,7 +47,8 @@ static int64_t power_of_two_below(int64_t limit)
     return power;
 }
 
-/* Columns of a thread, at most: their sums stay in registers, and a row of all threads' sums in shared memory. */
+/* Columns of a thread, at most: their sums stay in registers, and a row of all threads' sums in shared
+   memory. */
 static int64_t most_columns(const Fusion *fusion, const Product *product)
 {
     int64_t words = ceil_div(value_bits(fusion), 32), columns = MAX_COLUMNS;
@@ -65,7 +66,8 @@ static int largest_cluster(const DeviceSpec *device)
     return most < PORTABLE_CLUSTER_BLOCKS ? most : PORTABLE_CLUSTER_BLOCKS;
 }
 
-/* Lanes lie along k, where the small factor's rows lie side by side: each lane along k reads another line of it. */
+/* Lanes lie along k, where the small factor's rows lie side by side: each lane along k reads another line of
+   it. */
 static bool lies_across(const Fusion *fusion, const Product *product)
 {
     return product_along_k(fusion, product, LARGE) && product->group[GROUP_M].extent > 1 &&
@@ -115,8 +117,8 @@ static TileSpace find_space(const Fusion *fusion, const DeviceSpec *device, cons
     return space;
 }
 
-/* Columns of the narrowest blocks that lose nothing: with each access lanes read whole lines, or there are ACROSS_THREADS
-   where few share a column (tuning-log 53). */
+/* Columns of the narrowest blocks that lose nothing: with each access lanes read whole lines, or there are
+   ACROSS_THREADS where few share a column (tuning-log 53). */
 static int64_t narrow_columns(const Fusion *fusion, const Product *product)
 {
     int64_t columns = most_columns(fusion, product);
@@ -129,8 +131,8 @@ static int64_t narrow_columns(const Fusion *fusion, const Product *product)
     return columns * (lanes < LANES ? lanes : LANES);
 }
 
-/* As few threads as may share columns, and as long a walk of each: the others of a warp read the same elements of the small factor
-   in other columns (tuning-log 39). */
+/* As few threads as may share columns, and as long a walk of each: the others of a warp read the same
+   elements of the small factor in other columns (tuning-log 39). */
 static void set_tiles_across(TileRules *rules, int64_t rows)
 {
     AxisRule *each = &rules->rule[LEVEL_REGISTER][GROUP_K], *block = &rules->rule[LEVEL_SHARED][GROUP_K];
@@ -161,8 +163,8 @@ static void set_tiles(TileRules *rules, const Fusion *fusion, const Product *pro
     rules->rule[LEVEL_REGISTER][GROUP_K] = (AxisRule){least_k, most_k};
     rules->rule[LEVEL_SHARED][GROUP_N] =
         (AxisRule){product->group[GROUP_N].extent >= narrow ? narrow : 1, columns * MAX_THREADS};
-    rules->rule[LEVEL_SHARED][GROUP_K] =
-        (AxisRule){1, rules->cluster_blocks > 1 && share < most_k * MAX_THREADS ? share : most_k * MAX_THREADS};
+    rules->rule[LEVEL_SHARED][GROUP_K] = (AxisRule){
+        1, rules->cluster_blocks > 1 && share < most_k * MAX_THREADS ? share : most_k * MAX_THREADS};
     if (along_k)
         rules->least_sharers = least_sharers(fusion, product);
     if (lies_across(fusion, product))
@@ -251,7 +253,8 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
     strbuf_printf(out, "constexpr int TN = %" PRId64 ", TK = %" PRId64 ";   // rTile, registers\n",
                   each->size[GROUP_N], each->size[GROUP_K]);
     strbuf_printf(out, "constexpr int THREADS = %d;\n", plan->threads);
-    strbuf_printf(out, "constexpr int CLUSTER = %d;   // blocks that share the steps along k\n", plan->program->cluster);
+    strbuf_printf(out, "constexpr int CLUSTER = %d;   // blocks that share the steps along k\n",
+                  plan->program->cluster);
 }
 
 static void emit(StrBuf *out, const KernelPlan *plan)

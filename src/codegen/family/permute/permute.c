@@ -38,7 +38,8 @@ static Permute permute_of(const Fusion *fusion)
     return permute;
 }
 
-/* A tensor that is read again and again along a side is broadcast, not permuted: its elements belong in registers. */
+/* A tensor that is read again and again along a side is broadcast, not permuted: its elements belong in
+   registers. */
 static bool matches(const Fusion *fusion, const DeviceSpec *device)
 {
     (void)device;
@@ -106,7 +107,8 @@ static void add_tiles(TileSpace *space, const Fusion *fusion, const Permute *per
         }
 }
 
-/* Through a tile in shared memory, which is read in the other direction. What else is read comes when that is turned. */
+/* Through a tile in shared memory, which is read in the other direction. What else is read comes when that is
+   turned. */
 static Schedule schedule_of(const Fusion *fusion, const TileSpace *space, const Shape *shape)
 {
     Schedule schedule = {.pace = PACE_FREE};

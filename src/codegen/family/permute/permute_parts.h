@@ -65,12 +65,15 @@ Shape permute_shape(const Fusion *fusion, const Permute *permute, const Kind *ki
 /* Elements that the tile takes in shared memory. */
 int64_t permute_tile_elements(const Shape *shape);
 
-/* Vectors that hold some of a copied line, wherever it begins; lines that follow each other are one. 0: none is copied. */
+/* Vectors that hold some of a copied line, wherever it begins; lines that follow each other are one. 0: none
+   is copied. */
 int64_t permute_copied_vectors(const Shape *shape);
 
-/* Threads of a block that are beside each other along a line of the tile as it is read, and as it is written. */
+/* Threads of a block that are beside each other along a line of the tile as it is read, and as it is
+   written. */
 int64_t permute_along_rows(const Shape *shape, int threads);
 int64_t permute_along_columns(const Shape *shape, int threads);
 
-/* The least turn and padding with which a warp meets the banks most evenly, on both of its ways through the tile. */
+/* The least turn and padding with which a warp meets the banks most evenly, on both of its ways through the
+   tile. */
 void permute_avoid_conflicts(Shape *shape, int element_bytes, const DeviceSpec *device);

@@ -48,8 +48,8 @@ static int piece_of(const Shape *shape, int element_bytes)
     return piece;
 }
 
-/* Points of one write of a tile that is one run in the output, of which the next tile's run is a continuation. They lie
-   together in shared memory too: vector[ROWS] rows do. */
+/* Points of one write of a tile that is one run in the output, of which the next tile's run is a
+   continuation. They lie together in shared memory too: vector[ROWS] rows do. */
 static int write_of(const Fusion *fusion, const Permute *permute, const Shape *shape)
 {
     int64_t columns = permute->side[COLUMNS].extent, rows = permute->side[ROWS].extent;
@@ -64,8 +64,8 @@ static int write_of(const Fusion *fusion, const Permute *permute, const Shape *s
     return write > shape->vector[COLUMNS] ? write : shape->vector[COLUMNS];
 }
 
-/* Bytes of the tile's sides before anything else is known. Rows of the output that begin anywhere share sectors
-   with another block's, so they are long. */
+/* Bytes of the tile's sides before anything else is known. Rows of the output that begin anywhere share
+   sectors with another block's, so they are long. */
 static void wanted_points(const Shape *shape, const Kind *kind, int bytes, int64_t *rows, int64_t *columns)
 {
     int access = shape->vector[COLUMNS];
@@ -84,7 +84,8 @@ static void wanted_points(const Shape *shape, const Kind *kind, int bytes, int64
 }
 
 /* Where one side is short the other is longer instead, then more outer positions: a block has work for its
-   threads. With more than a few gathers a thread of lines that follow each other is slower (tuning-log 13). */
+   threads. With more than a few gathers a thread of lines that follow each other is slower (tuning-log
+   13). */
 static void size_tile(Shape *shape, const Permute *permute, const Kind *kind)
 {
     const AxisGroup *side = permute->side;
@@ -124,8 +125,8 @@ static bool is_copied(const Permute *permute, int vector)
     return bytes < WORD_BYTES || (bytes == WORD_BYTES && vector == 1 && permute->side[COLUMNS].count == 1);
 }
 
-/* Points of copied lines are gathered: a write may hold any number of them, and begin anywhere where nothing is
-   computed. */
+/* Points of copied lines are gathered: a write may hold any number of them, and begin anywhere where nothing
+   is computed. */
 static void use_copies(Shape *shape, const Permute *permute)
 {
     int bytes = permute->element_bytes;
@@ -195,8 +196,8 @@ int64_t permute_copied_vectors(const Shape *shape)
     return shape->copied ? (length + 2 * vector - 2) / vector : 0;
 }
 
-/* Of copied lines a power of two, so that threads find their places without divisions; no thread is left over as long
-   as there are lines for it. */
+/* Of copied lines a power of two, so that threads find their places without divisions; no thread is left over
+   as long as there are lines for it. */
 int64_t permute_along_rows(const Shape *shape, int threads)
 {
     if (!shape->copied)

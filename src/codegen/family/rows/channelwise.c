@@ -1,7 +1,8 @@
-// channelwise: reductions over outer axes at every position of an inner one, and pointwise steps before, between and after
-// them, in one kernel: statistics of channels that are stored innermost (NHWC), softmax down the columns; or, step by
-// step, only such statistics or what is made with them. A thread owns neighbouring channels and keeps some positions of them
-// in registers, so that memory sees them once: all threads of a block, or of all blocks of a cooperative launch.
+// channelwise: reductions over outer axes at every position of an inner one, and pointwise steps before,
+// between and after them, in one kernel: statistics of channels that are stored innermost (NHWC), softmax
+// down the columns; or, step by step, only such statistics or what is made with them. A thread owns
+// neighbouring channels and keeps some positions of them in registers, so that memory sees them once: all
+// threads of a block, or of all blocks of a cooperative launch.
 #include "base/checked.h"
 #include "codegen/family/rows/channelwise_parts.h"
 #include "rprogram/cost/calibration.h"
@@ -205,7 +206,8 @@ static int grid_rules(const Fusion *fusion, const DeviceSpec *device, int lanes,
     return count;
 }
 
-/* In rows of two widths. Narrow ones hold more positions of all; those that go on in steps need not, nor those that share. */
+/* In rows of two widths. Narrow ones hold more positions of all; those that go on in steps need not, nor
+   those that share. */
 static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
     int count = 0, vector = channelwise_vector(fusion), widest = widest_row(fusion);

@@ -1,6 +1,6 @@
-// The passes of channelwise kernels whose blocks hold a share of the positions each. Each block leaves its results for the
-// others, then all meet. Squared distances from a mean go along with the sum that it is made of, as those from the mean of the
-// block's own share: the blocks meet once for both.
+// The passes of channelwise kernels whose blocks hold a share of the positions each. Each block leaves its
+// results for the others, then all meet. Squared distances from a mean go along with the sum that it is made
+// of, as those from the mean of the block's own share: the blocks meet once for both.
 #include "codegen/family/rows/channelwise_parts.h"
 
 #define IN ROWS_INDENT
@@ -13,7 +13,8 @@ static bool is_plain(const Fusion *fusion, const Passes *passes, int pass, int o
 
 static bool is_centred(const Fusion *fusion, const Passes *passes, int pass, int op, CentredSum *sum)
 {
-    return channelwise_meeting(fusion, passes, pass).centred >> op & 1 && channelwise_is_centred(fusion, op, sum);
+    return channelwise_meeting(fusion, passes, pass).centred >> op & 1 &&
+           channelwise_is_centred(fusion, op, sum);
 }
 
 static bool meets(const Fusion *fusion, const Passes *passes, int pass)

@@ -52,8 +52,9 @@ Walk channelwise_walk(const Fusion *fusion, int vector);
 /* The op is a sum of squared distances from a value of the channel. */
 bool channelwise_is_centred(const Fusion *fusion, int op, CentredSum *sum);
 
-/* The results that blocks leave for each other together after a pass, where each holds a share of the positions: plain ones,
-   and squared distances from the mean of the share, which go along with the sum that it is made of. */
+/* The results that blocks leave for each other together after a pass, where each holds a share of the
+   positions: plain ones, and squared distances from the mean of the share, which go along with the sum that
+   it is made of. */
 typedef struct ChannelMeeting {
     uint64_t plain, centred;
 } ChannelMeeting;
@@ -99,15 +100,16 @@ void channelwise_emit_pass(ChannelEmitter *emitter, ChannelPass *pass);
 void channelwise_emit_start(ChannelEmitter *emitter);
 
 /* The pass adds `term`, which needs what `expr` does, to `total` at every element. */
-void channelwise_add(const ChannelEmitter *emitter, ChannelPass *pass, int op, const char *total, const char *term,
-                     const Expr *expr);
+void channelwise_add(const ChannelEmitter *emitter, ChannelPass *pass, int op, const char *total,
+                     const char *term, const Expr *expr);
 /* Squares of the distances from the mean of `sums` (total0 or step0), which is made as the pass begins. */
 void channelwise_add_squares(const ChannelEmitter *emitter, ChannelPass *pass, int op, const CentredSum *sum,
                              const char *sums);
 /* `total3`, which starts as the identity of its reduction. */
 void channelwise_add_total(ChannelPass *pass, const Fusion *fusion, int op);
 /* `v3` of the channels, made of `value` by one of the functions; stored, if it is. */
-void channelwise_add_value(const ChannelEmitter *emitter, ChannelPass *pass, Step *step, int op, const char *value);
+void channelwise_add_value(const ChannelEmitter *emitter, ChannelPass *pass, Step *step, int op,
+                           const char *value);
 /* The channels' own values that are there after so many passes. */
 void channelwise_add_values(const ChannelEmitter *emitter, ChannelPass *pass, Step *step, int passes);
 /* The result of `total` from all groups; and the op's value. */
@@ -115,10 +117,11 @@ void channelwise_add_groups(ChannelEmitter *emitter, Step *step, int op, const c
 void channelwise_add_result(ChannelEmitter *emitter, ChannelPass *pass, Step *step, int op);
 
 /* From the channel and the flat position of all others. */
-void channelwise_emit_positions(StrBuf *out, const char *indent, const char *here, const Scope *scope, uint32_t used);
+void channelwise_emit_positions(StrBuf *out, const char *indent, const char *here, const Scope *scope,
+                                uint32_t used);
 
-/* The passes of kernels whose threads hold their positions, or go on from one to the next; whose blocks hold a share of them
-   each; that only add up. */
+/* The passes of kernels whose threads hold their positions, or go on from one to the next; whose blocks hold
+   a share of them each; that only add up. */
 void channelwise_emit_column(ChannelEmitter *emitter);
 void channelwise_emit_grid(ChannelEmitter *emitter);
 void channelwise_emit_totals(ChannelEmitter *emitter);

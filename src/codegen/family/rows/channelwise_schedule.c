@@ -1,4 +1,5 @@
-// What one block of a channelwise kernel does with its channels: all positions at once, step by step, or a share of them.
+// What one block of a channelwise kernel does with its channels: all positions at once, step by step, or a
+// share of them.
 #include "base/checked.h"
 #include "codegen/family/rows/channelwise_parts.h"
 
@@ -18,7 +19,8 @@ ChannelMeeting channelwise_meeting(const Fusion *fusion, const Passes *passes, i
     ChannelMeeting meeting = {0};
     CentredSum sum;
     for (int i = 0; i < fusion->op_count; i++)
-        if (fusion->ops[i].reduce != REDUCE_NONE && passes->of[i] == pass && !goes_along(fusion, passes, i, &sum))
+        if (fusion->ops[i].reduce != REDUCE_NONE && passes->of[i] == pass &&
+            !goes_along(fusion, passes, i, &sum))
             meeting.plain |= UINT64_C(1) << i;
     for (int i = 0; i < fusion->op_count; i++)
         if (goes_along(fusion, passes, i, &sum) && meeting.plain >> sum.total & 1)
@@ -66,7 +68,8 @@ static void map_channels(const ChannelStatement *s, int passes)
     const Fusion *fusion = s->kernel->fusion;
     uint64_t ops = 0;
     for (int i = 0; i < fusion->op_count; i++)
-        if (fusion->ops[i].reduce == REDUCE_NONE && !is_of_elements(s, i) && s->kernel->passes->of[i] == passes)
+        if (fusion->ops[i].reduce == REDUCE_NONE && !is_of_elements(s, i) &&
+            s->kernel->passes->of[i] == passes)
             ops |= bit(i);
     schedule_map(s->schedule, ops);
 }
@@ -129,11 +132,12 @@ static void column(const ChannelStatement *s)
     make_elements(s);
 }
 
-/* Blocks leave the results of their shares, and go through those of all when they have met. Squared distances from a share's
-   own mean go along with the sums that it is made of. */
+/* Blocks leave the results of their shares, and go through those of all when they have met. Squared distances
+   from a share's own mean go along with the sums that it is made of. */
 static void grid(const ChannelStatement *s)
 {
-    int64_t each = channelwise_result_bytes(s->kernel->fusion) * s->kernel->lanes * s->kernel->reads->walk.vector;
+    int64_t each =
+        channelwise_result_bytes(s->kernel->fusion) * s->kernel->lanes * s->kernel->reads->walk.vector;
     load_elements(s);
     map_channels(s, 0);
     for (int pass = 0; pass + 1 < s->kernel->passes->count; pass++) {
@@ -191,7 +195,8 @@ void channelwise_state(Schedule *schedule, const ChannelKernel *kernel)
 {
     static void (*const states[])(const ChannelStatement *) = {
         [COLUMN] = column, [GRID] = grid, [ELEMENTS] = elements, [TOTALS] = totals};
-    ChannelStatement s = {.schedule = schedule, .kernel = kernel, .elements = space_along(kernel->space, POSITION)};
+    ChannelStatement s = {
+        .schedule = schedule, .kernel = kernel, .elements = space_along(kernel->space, POSITION)};
     schedule->pace = kernel->walk == TOTALS ? PACE_IN_STEP : PACE_FREE;
     schedule->order = fusion_reduces(kernel->fusion) ? ORDER_FORWARDS : ORDER_BACKWARDS;
     schedule->points = reduction_points(kernel->fusion);

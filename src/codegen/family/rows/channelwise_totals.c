@@ -1,5 +1,5 @@
-// The passes of channelwise kernels that only add up elements. A thread carries its totals from step to step, and
-// sum[r](sq(x[r] - m)) as the sum of squared distances from the mean of what it has seen so far.
+// The passes of channelwise kernels that only add up elements. A thread carries its totals from step to step,
+// and sum[r](sq(x[r] - m)) as the sum of squared distances from the mean of what it has seen so far.
 #include "codegen/family/rows/channelwise_parts.h"
 
 #define IN ROWS_INDENT

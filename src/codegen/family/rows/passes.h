@@ -1,11 +1,13 @@
-// Passes over elements: a chain of reductions is made in as many passes as it has links, and what is made of every element in
-// one more. A pass makes anew what it needs of the elements, so that only inputs live on between passes.
+// Passes over elements: a chain of reductions is made in as many passes as it has links, and what is made of
+// every element in one more. A pass makes anew what it needs of the elements, so that only inputs live on
+// between passes.
 #pragma once
 #include "codegen/cuda/reads.h"
 
 enum { MAX_PASS_OPS = 64 };   // of a fusion: a bit for each
 
-/* Families that go through elements in passes take no fusion with more ops; its definitions then meet in memory. */
+/* Families that go through elements in passes take no fusion with more ops; its definitions then meet in
+   memory. */
 bool passes_hold(const Fusion *fusion);
 
 typedef struct Passes {
@@ -34,5 +36,6 @@ uint32_t fusion_columns(const Fusion *fusion);
 /* The op is made at every element of the reduced axes. */
 bool fusion_op_is_of_elements(const Fusion *fusion, const FusedOp *op);
 
-/* How many reductions there are, and ops of elements. False: some reduction runs along other axes than the columns. */
+/* How many reductions there are, and ops of elements. False: some reduction runs along other axes than the
+   columns. */
 bool fusion_counts(const Fusion *fusion, int *reductions, int *of_elements);

@@ -1,5 +1,6 @@
-// resident: chains of reductions along rows too long for registers, and what is made of them, with the row kept in the shared
-// memory of one block or of a cluster: batch normalisation of channels (NCHW), group and instance norm, their gradients.
+// resident: chains of reductions along rows too long for registers, and what is made of them, with the row
+// kept in the shared memory of one block or of a cluster: batch normalisation of channels (NCHW), group and
+// instance norm, their gradients.
 #include "base/checked.h"
 #include "codegen/family/rows/resident_parts.h"
 #include "rtile/space.h"
@@ -43,7 +44,8 @@ static bool matches(const Fusion *fusion, const DeviceSpec *device)
         if (reads.reads[i].pattern != PATTERN_ROW)
             return false;
     passes = passes_find(fusion);
-    return of_elements && tiles_hold(fusion, reads.count) && resident_kept(fusion, &reads, &passes) && packs_bits(fusion);
+    return of_elements && tiles_hold(fusion, reads.count) && resident_kept(fusion, &reads, &passes) &&
+           packs_bits(fusion);
 }
 
 // ---- rules ----
@@ -113,8 +115,8 @@ static void cluster_rules(TileRules *rules, const Fusion *fusion, const DeviceSp
     rules->input_buffers = 1;
 }
 
-/* Clusters of every size that leaves each block work for all its threads, and can hold the row. Larger ones than every device
-   with clusters takes are slower, and for rows that no other can hold (tuning-log 34). */
+/* Clusters of every size that leaves each block work for all its threads, and can hold the row. Larger ones
+   than every device with clusters takes are slower, and for rows that no other can hold (tuning-log 34). */
 static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
     int count = 0;

@@ -10,14 +10,15 @@
 /* What is read at every element, in vectors along the innermost axis. */
 Reads resident_reads(const Fusion *fusion, int vector);
 
-/* Neighbouring elements of one access: 16 bytes of the narrowest tensor, if the innermost extent is whole vectors. */
+/* Neighbouring elements of one access: 16 bytes of the narrowest tensor, if the innermost extent is whole
+   vectors. */
 int resident_vector(const Fusion *fusion);
 
 /* Whether runs of so many elements are aligned and contiguous in the tensor. */
 bool resident_is_run(const Fusion *fusion, const Affine *offset, int64_t run);
 
-/* Bits that one write covers: a whole word, or a part that no other row shares, if that leaves no padding to be written. 0:
-   there is none. */
+/* Bits that one write covers: a whole word, or a part that no other row shares, if that leaves no padding to
+   be written. 0: there is none. */
 int resident_bit_run(const Fusion *fusion, const FusedOp *op);
 
 /* What more than one pass reads (bit i: read i); bits are read again. */

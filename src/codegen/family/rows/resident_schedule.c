@@ -65,7 +65,8 @@ static void row_values(ResidentStatement *s, int passes)
     const Fusion *fusion = s->resident->fusion;
     uint64_t ops = 0;
     for (int i = 0; i < fusion->op_count; i++)
-        if (fusion->ops[i].reduce == REDUCE_NONE && !is_of_elements(s, i) && s->resident->passes->of[i] == passes)
+        if (fusion->ops[i].reduce == REDUCE_NONE && !is_of_elements(s, i) &&
+            s->resident->passes->of[i] == passes)
             ops |= UINT64_C(1) << i;
     schedule_map(s->schedule, ops);
 }

@@ -35,7 +35,8 @@ Reads resident_reads(const Fusion *fusion, int vector)
 
 static int64_t inner_extent(const Fusion *fusion) { return fusion->axes[fusion->axis_count - 1].extent; }
 
-/* Neighbouring elements of one access: 16 bytes of the narrowest tensor, if the innermost extent is whole vectors. */
+/* Neighbouring elements of one access: 16 bytes of the narrowest tensor, if the innermost extent is whole
+   vectors. */
 int resident_vector(const Fusion *fusion)
 {
     int narrowest = 64;
@@ -61,8 +62,8 @@ bool resident_is_run(const Fusion *fusion, const Affine *offset, int64_t run)
     return offset->coef[inner] == 1 && offset->constant % run == 0 && inner_extent(fusion) % run == 0;
 }
 
-/* Bits that one write covers: a whole word, or a part that no other row shares, if that leaves no padding to be written. 0:
-   there is none. */
+/* Bits that one write covers: a whole word, or a part that no other row shares, if that leaves no padding to
+   be written. 0: there is none. */
 int resident_bit_run(const Fusion *fusion, const FusedOp *op)
 {
     Affine offset = access_offset(&op->store);

@@ -175,8 +175,8 @@ static void add_invariants(const ResidentEmitter *emitter, StrBuf *members, Step
     }
 }
 
-/* What a struct knows of the row once `passes` passes have ended: totals of the last of them, and values that are made of them.
-   The functions are left for the caller to print. */
+/* What a struct knows of the row once `passes` passes have ended: totals of the last of them, and values that
+   are made of them. The functions are left for the caller to print. */
 typedef struct RowEnd {
     StrBuf members;
     Step reduce, finish, store;

@@ -1,6 +1,7 @@
-// rowwise: reductions along the inner axes, and pointwise steps before, between and after them, in one kernel: softmax,
-// normalisations, their gradients. A group of threads keeps a row in registers, so that memory sees it once; a row that is
-// too long for that stays in shared memory, or is read again by every pass over it.
+// rowwise: reductions along the inner axes, and pointwise steps before, between and after them, in one
+// kernel: softmax, normalisations, their gradients. A group of threads keeps a row in registers, so that
+// memory sees it once; a row that is too long for that stays in shared memory, or is read again by every pass
+// over it.
 #include "base/checked.h"
 #include "codegen/family/rows/rowwise_parts.h"
 #include "rprogram/cost/calibration.h"
@@ -66,7 +67,8 @@ static void work_visit(Expr *expr, void *context)
         work->flops += is_function ? function : divides ? DIVISION_INSTRUCTIONS : 1;
 }
 
-/* Work of one point of the whole space, in instructions. Elements that no register keeps are made again in later passes. */
+/* Work of one point of the whole space, in instructions. Elements that no register keeps are made again in
+   later passes. */
 static FusionWork work_of(const Fusion *fusion, RowHome home)
 {
     RowPasses passes = rowwise_passes(fusion, home);
@@ -159,8 +161,8 @@ static int count_kept(const Reads *reads)
     return count;
 }
 
-/* Weights of at least twice the bytes of all else: of layer norm of f16 rows with f32 weights two thirds of what blocks read
-   and write. */
+/* Weights of at least twice the bytes of all else: of layer norm of f16 rows with f32 weights two thirds of
+   what blocks read and write. */
 static bool are_weights_most(const Fusion *fusion)
 {
     Reads reads = rowwise_reads(fusion, rowwise_shape(fusion));
@@ -178,8 +180,9 @@ static bool are_weights_most(const Fusion *fusion)
     return rest > 0 && weights >= 2 * rest;
 }
 
-/* Whether threads read vectors of half the width, which lie beside each other in weights of twice the width: where these
-   are most of what a row reads, and it is short, or so long that they find little room in L1 (tuning-log 22). */
+/* Whether threads read vectors of half the width, which lie beside each other in weights of twice the width:
+   where these are most of what a row reads, and it is short, or so long that they find little room in L1
+   (tuning-log 22). */
 static bool reads_halves(const Fusion *fusion, const DeviceSpec *device, RowShape shape, int64_t group)
 {
     int64_t columns = reduction_points(fusion), bytes = 0;
@@ -191,12 +194,12 @@ static bool reads_halves(const Fusion *fusion, const DeviceSpec *device, RowShap
         bytes += rowwise_is_weight(&reads, i) ? columns * bits / 8 : 0;
     }
     bool is_long = 2 * bytes > device->shared_per_sm;
-    return is_wide && !shape.unaligned && are_weights_most(fusion) && group * shape.vector >= 2 * LEAST_HALVES &&
-           (columns <= MOST_HALVES || is_long);
+    return is_wide && !shape.unaligned && are_weights_most(fusion) &&
+           group * shape.vector >= 2 * LEAST_HALVES && (columns <= MOST_HALVES || is_long);
 }
 
-/* Rows of a block, at most. A warp that reads its weights late has a block of its own, the shortest rows larger ones
-   (tuning-log 23). */
+/* Rows of a block, at most. A warp that reads its weights late has a block of its own, the shortest rows
+   larger ones (tuning-log 23). */
 static int64_t most_rows(const DeviceSpec *device, int group, bool reads_late)
 {
     int most_threads = reads_late             ? device->warp_size
@@ -282,8 +285,9 @@ static bool reads_words(const Reads *reads)
     return !narrow;
 }
 
-/* Vectors of a thread, at most: as few as let it read its weights first, where a warp still holds a row then. Threads with
-   fewer are faster, too, where weights of rows that begin anywhere are put together from pieces (tuning-log 24). */
+/* Vectors of a thread, at most: as few as let it read its weights first, where a warp still holds a row then.
+   Threads with fewer are faster, too, where weights of rows that begin anywhere are put together from pieces
+   (tuning-log 24). */
 static int64_t most_vectors(const Fusion *fusion, const DeviceSpec *device, RowShape shape)
 {
     Reads reads = rowwise_reads(fusion, shape);
@@ -328,7 +332,8 @@ static int largest_cluster(const DeviceSpec *device)
 static int add_cluster_rules(const Fusion *fusion, const DeviceSpec *device, RowShape shape,
                              TileRules *variants)
 {
-    int64_t needed = ceil_div(rowwise_vectors(fusion, shape, 1), calibration.rows.thread_elements / shape.vector);
+    int64_t needed =
+        ceil_div(rowwise_vectors(fusion, shape, 1), calibration.rows.thread_elements / shape.vector);
     int count = 0;
     for (int cluster = 2; cluster <= largest_cluster(device) && count < CLUSTER_VARIANTS; cluster *= 2) {
         int64_t threads = round_up(ceil_div(needed, cluster), device->warp_size);
@@ -366,8 +371,9 @@ static bool has_copies(const Fusion *fusion, RowShape shape)
     return copies;
 }
 
-/* Registers hold elements of 16 bits widened, and so too few bytes of rows that leave room for one or two blocks: the next
-   row comes meanwhile. Rows of 32-bit elements gain nothing, nor do clusters (tuning-log 25). */
+/* Registers hold elements of 16 bits widened, and so too few bytes of rows that leave room for one or two
+   blocks: the next row comes meanwhile. Rows of 32-bit elements gain nothing, nor do clusters (tuning-log
+   25). */
 static int add_ahead_rules(const Fusion *fusion, const DeviceSpec *device, RowShape shape,
                            TileRules *variants)
 {
@@ -386,7 +392,8 @@ static int add_ahead_rules(const Fusion *fusion, const DeviceSpec *device, RowSh
     return 1;
 }
 
-/* A row that no registers hold: in shared memory, spread over few blocks or many small ones, or read again. */
+/* A row that no registers hold: in shared memory, spread over few blocks or many small ones, or read
+   again. */
 static int add_walking_rules(const Fusion *fusion, const DeviceSpec *device, RowShape shape,
                              TileRules *variants)
 {
@@ -416,8 +423,8 @@ static int add_walking_rules(const Fusion *fusion, const DeviceSpec *device, Row
     return count;
 }
 
-/* Rows in several runs of memory, as a channel's are, that one block's registers do not hold are resident's, which is faster,
-   or cut (tuning-log 26). */
+/* Rows in several runs of memory, as a channel's are, that one block's registers do not hold are resident's,
+   which is faster, or cut (tuning-log 26). */
 static bool is_one_run(const Fusion *fusion) { return fusion->axis_count - fusion->spatial_count == 1; }
 
 static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)

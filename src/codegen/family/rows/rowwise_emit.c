@@ -6,8 +6,8 @@
 
 // ---- constants ----
 
-/* Rows that are made together take as many registers as there are: with 72 for 64 an SM holds one block of 512 threads where the
-   model counts on two (tuning-log 37). */
+/* Rows that are made together take as many registers as there are: with 72 for 64 an SM holds one block of
+   512 threads where the model counts on two (tuning-log 37). */
 static int min_blocks(const RowEmitter *row, const KernelPlan *plan)
 {
     if (row->weights_first)

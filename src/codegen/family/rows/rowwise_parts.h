@@ -41,8 +41,8 @@ bool rowwise_copies(RowHome home);
 /* The op divides all elements of a row by one value. */
 bool rowwise_divides(const Fusion *fusion, int op);
 
-/* The type, of 16 bits, that all exponentials of the rows are rounded to once they are divided by their sum, and are read by
-   nobody else; f32: there is none. See softmax_exp_f16 in the prelude. */
+/* The type, of 16 bits, that all exponentials of the rows are rounded to once they are divided by their sum,
+   and are read by nobody else; f32: there is none. See softmax_exp_f16 in the prelude. */
 DType rowwise_softmax_type(const Fusion *fusion);
 /* The op is such a quotient, whatever it is rounded to: exp(a - m) / sum[j] exp(a - m) with m = max[j] a. */
 bool rowwise_is_softmax(const Fusion *fusion, int op);
@@ -54,7 +54,8 @@ int64_t rowwise_rows_apart(const Fusion *fusion, RowShape shape);
 Reads rowwise_reads(const Fusion *fusion, RowShape shape);
 /* Of one thread, where `group` of them share a row. */
 int64_t rowwise_vectors(const Fusion *fusion, RowShape shape, int64_t group);
-/* Elements between two vectors of one thread in the copy of a row: what the other threads of its block have there. */
+/* Elements between two vectors of one thread in the copy of a row: what the other threads of its block have
+   there. */
 int64_t rowwise_places(RowShape shape, RowVariant variant);
 
 /* The passes over a row. A pass ends with its reductions. Softmax: max 0, exp 1, sum 1, quotient 2. A sum that would wait
@@ -80,16 +81,18 @@ bool rowwise_is_copied(const Reads *reads, int index);
 bool rowwise_is_weight(const Reads *reads, int index);
 int rowwise_weights(const Reads *reads);
 
-/* Weights that take few registers of a thread are read before its part of the row, and nobody waits for them after the
-   reductions. */
+/* Weights that take few registers of a thread are read before its part of the row, and nobody waits for them
+   after the reductions. */
 enum { MAX_WEIGHTS_FIRST = 32 };   // elements
 bool rowwise_reads_weights_first(const Reads *reads, RowVariant variant, int64_t vectors);
 
-/* The comparison of positions that masks all that the rows read: where it holds for no element of a vector, all of them have
-   the same values, and threads ask for that. NULL: there is none, or none that is worth asking for. */
+/* The comparison of positions that masks all that the rows read: where it holds for no element of a vector,
+   all of them have the same values, and threads ask for that. NULL: there is none, or none that is worth
+   asking for. */
 Expr *rowwise_mask(const Reads *reads, RowVariant variant);
 
-/* The group meets once for this sum and one of squared distances that grows along with it: each warp leaves a Part. */
+/* The group meets once for this sum and one of squared distances that grows along with it: each warp leaves a
+   Part. */
 bool rowwise_shares_parts(const Fusion *fusion, const RowPasses *passes, int op);
 /* How often the group meets for a row; whether it does so for the op. */
 int rowwise_rounds(const Fusion *fusion, const RowPasses *passes);
@@ -110,8 +113,9 @@ typedef struct RowKernel {
 } RowKernel;
 void rowwise_state(Schedule *schedule, const RowKernel *row);
 
-/* Of what a vector reads, `in` lies along the row and is read first. `weights`, the same for every row, stay in the caches:
-   they are read where they are used, and take no registers before; or before all else, where they take few. */
+/* Of what a vector reads, `in` lies along the row and is read first. `weights`, the same for every row, stay
+   in the caches: they are read where they are used, and take no registers before; or before all else, where
+   they take few. */
 typedef enum ReadKind { READ_IN, READ_WEIGHTS } ReadKind;
 
 /* The kernel under construction. */
@@ -149,7 +153,8 @@ bool rowwise_walks_in(const RowEmitter *row, int op, int pass);
 bool rowwise_reads_in(const RowEmitter *row, int pass, ReadKind kind);
 /* The function that makes exponentials below a row's maximum. */
 const char *rowwise_exponential(const RowEmitter *row);
-/* The op's elements are shares of a sum of exponentials: a multiplication by its reciprocal is exact enough. */
+/* The op's elements are shares of a sum of exponentials: a multiplication by its reciprocal is exact
+   enough. */
 bool rowwise_takes_shares(const RowEmitter *row, int op);
 /* What the pass makes of a vector of a row. */
 void rowwise_emit_vector(RowEmitter *row, int pass);

@@ -122,8 +122,9 @@ DType rowwise_softmax_type(const Fusion *fusion)
 
 // ---- passes ----
 
-/* Squared distances from what is known when the sum of the same elements is: the position of that sum; else -1. What the
-   group has left of both lies where another reduction's results would, so that none may come between. */
+/* Squared distances from what is known when the sum of the same elements is: the position of that sum; else
+   -1. What the group has left of both lies where another reduction's results would, so that none may come
+   between. */
 static int sum_of(const Fusion *fusion, const RowPasses *passes, int distances)
 {
     CentredSum sum;

@@ -123,8 +123,8 @@ static void condition_visit(Expr *expr, void *context)
     search->guarded = inner.reads && search->condition != expr->apply.operands[0] ? INT_MIN : search->guarded;
 }
 
-/* The comparison of positions without which no element of the read matters, as in `select(j <= i, x[i, j], -inf)`. What is
-   the same for every row is read once for several of them, whose positions differ. */
+/* The comparison of positions without which no element of the read matters, as in `select(j <= i, x[i, j],
+   -inf)`. What is the same for every row is read once for several of them, whose positions differ. */
 static Expr *condition_of(const Reads *reads, int index)
 {
     const Fusion *fusion = reads->walk.fusion;
@@ -136,7 +136,8 @@ static Expr *condition_of(const Reads *reads, int index)
     return search.reads == search.guarded && !is_shared ? search.condition : NULL;
 }
 
-/* The vector has no element for which `condition` holds, so that its value does not depend on which one it is. */
+/* The vector has no element for which `condition` holds, so that its value does not depend on which one it
+   is. */
 static bool is_same_beyond(const Fusion *fusion, const Expr *expr, const Expr *condition)
 {
     uint32_t columns = fusion_columns(fusion);
@@ -195,8 +196,8 @@ static void emit_condition(const RowEmitter *row, int index)
 
 // ---- device code ----
 
-/* Of the loop over a thread's vectors. Unrolled it asks of only the first and the last of them whether they lie inside the
-   row (tuning-log 30). */
+/* Of the loop over a thread's vectors. Unrolled it asks of only the first and the last of them whether they
+   lie inside the row (tuning-log 30). */
 const char *rowwise_unrolling(const RowEmitter *row)
 {
     int64_t vectors = rowwise_vectors(row->fusion, row->shape, row->variant.group);
@@ -364,8 +365,8 @@ bool rowwise_has_conditions(const RowEmitter *row)
     return false;
 }
 
-/* A branch around a vector, because it may lie beyond its row or be masked, makes the compiler widen narrow elements between
-   the loads (tuning-log 31). */
+/* A branch around a vector, because it may lie beyond its row or be masked, makes the compiler widen narrow
+   elements between the loads (tuning-log 31). */
 static bool widens_in_branches(const RowEmitter *row)
 {
     bool narrow = false;

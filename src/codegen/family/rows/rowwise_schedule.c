@@ -156,7 +156,8 @@ static void state_weight_loads(RowStatement *s)
     s->seen_weights = true;
 }
 
-/* What stays in registers needs no loop; weights that are read late, and rows that do not stay, come vector by vector. */
+/* What stays in registers needs no loop; weights that are read late, and rows that do not stay, come vector
+   by vector. */
 static void state_pass(RowStatement *s, int pass)
 {
     PassOps ops = ops_of(s, pass);
@@ -179,7 +180,8 @@ static void state_pass(RowStatement *s, int pass)
     state_row_values(s, pass + 1);
 }
 
-/* Rows that are made together each wait for their own copies, unless the first pass reads weights for both. */
+/* Rows that are made together each wait for their own copies, unless the first pass reads weights for
+   both. */
 static void state_fetch(RowStatement *s)
 {
     RowHome home = s->row->variant->home;

@@ -60,8 +60,8 @@ static bool is_stored_in_order(const Fusion *fusion, const FusedOp *op)
     return offset.constant == 0;
 }
 
-/* A vector that hangs over the ends of its row may read other elements than the expression says: only where no access
-   needs a guard, all of them are made vector by vector, and rows are stored one after the other. */
+/* A vector that hangs over the ends of its row may read other elements than the expression says: only where
+   no access needs a guard, all of them are made vector by vector, and rows are stored one after the other. */
 static bool allows_unaligned(const Fusion *fusion, const Reads *reads)
 {
     for (int i = 0; i < fusion->op_count; i++) {
@@ -90,8 +90,8 @@ RowShape rowwise_shape(const Fusion *fusion)
     return (RowShape){.vector = vector};
 }
 
-/* Weights of rows that begin anywhere are put together from pieces where that is faster than single reads: in vectors of 8, and
-   for rows in shared memory (tuning-log 27). */
+/* Weights of rows that begin anywhere are put together from pieces where that is faster than single reads: in
+   vectors of 8, and for rows in shared memory (tuning-log 27). */
 RowShape rowwise_shape_of(const Fusion *fusion, RowVariant variant)
 {
     RowShape shape = rowwise_shape(fusion);

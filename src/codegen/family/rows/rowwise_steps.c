@@ -82,8 +82,8 @@ typedef struct VectorStep {
     bool asks_mask;   // whether all elements are masked
 } VectorStep;
 
-/* `array[e] = value` for all elements of a vector. Those of a masked one are the same; where none is masked, nobody asks, which
-   a row that is walked again would do in every pass. */
+/* `array[e] = value` for all elements of a vector. Those of a masked one are the same; where none is masked,
+   nobody asks, which a row that is walked again would do in every pass. */
 static void emit_each(VectorStep *vector, Expr *body, int rounded_op, const char *array)
 {
     const RowEmitter *row = vector->row;

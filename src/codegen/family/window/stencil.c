@@ -153,7 +153,8 @@ static int find_filter(const Stencil *stencil, const Expr *expr)
 static void add_filter(Stencil *stencil, const Expr *expr)
 {
     const Fusion *fusion = stencil->fusion;
-    uint32_t axes = expr_axes(expr), reduced = axes >> fusion->spatial_count << fusion->spatial_count, taps = 0;
+    uint32_t axes = expr_axes(expr), reduced = axes >> fusion->spatial_count << fusion->spatial_count,
+             taps = 0;
     Filter filter = {.expr = expr};
     for (Direction direction = 0; direction < DIRECTIONS; direction++) {
         int tap = stencil->tap[direction], output = stencil->axis[direction];

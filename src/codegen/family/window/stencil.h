@@ -23,7 +23,8 @@ typedef struct WindowOperand {
     TapReach reach[DIRECTIONS];
 } WindowOperand;
 
-/* What no output's position in the directions moves, but their taps do: w[c, r, s] beside x[n, c, h + r, v + s]. */
+/* What no output's position in the directions moves, but their taps do: w[c, r, s] beside x[n, c, h + r, v +
+   s]. */
 typedef struct Filter {
     const Expr *expr;   // an access
     int64_t taps[DIRECTIONS];   // its extents: of u[c, s] 1 and S

@@ -139,8 +139,8 @@ static void set_lines(DataTile *tile, const TileSpace *space, const StagedInput 
         tile->lines = lines_of_access(tile, space, device);
 }
 
-static void add_tiles(TileSpace *space, const Stencil *stencil, const StagedInput *stage, const WindowLines *lines,
-                      const DeviceSpec *device)
+static void add_tiles(TileSpace *space, const Stencil *stencil, const StagedInput *stage,
+                      const WindowLines *lines, const DeviceSpec *device)
 {
     const Fusion *fusion = stencil->fusion;
     FusedAccess found[MAX_DATA_TILES];
@@ -184,7 +184,8 @@ static uint32_t filter_tiles(const Stencil *stencil, const StagedInput *stage)
 static Schedule schedule_of(const Fusion *fusion, const TileSpace *space, uint32_t filters)
 {
     Schedule schedule = {.pace = PACE_FREE};
-    uint32_t staged = space_inputs(space) & space_staged(space), others = space_inputs(space) & ~staged & ~filters;
+    uint32_t staged = space_inputs(space) & space_staged(space),
+             others = space_inputs(space) & ~staged & ~filters;
     uint32_t collected = space_outputs(space) & space_staged(space);
     if (staged) {
         schedule_load(&schedule, (Move){.tiles = filters, .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
@@ -303,7 +304,8 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     variants[count++] = variant_rules(fusion, device, KEEPS_WINDOWS, &none, NULL);
     FusedAccess found[MAX_ACCESSES];
     bool counted = tiles_hold(fusion, fusion_accesses(fusion, found, MAX_ACCESSES));
-    if (!stage.access || !counted || stencil_extent(&stencil, DIRECTION_ALONG) > calibration.staged_window.threads)
+    if (!stage.access || !counted ||
+        stencil_extent(&stencil, DIRECTION_ALONG) > calibration.staged_window.threads)
         return count;
     WindowLines lines;
     bool by_line = kept_taps(&stencil) >= MANY_TAPS && window_lines_find(&stencil, &stage, &lines);

@@ -85,8 +85,8 @@ static void emit_tensor_function(StrBuf *out, const char *name, const char *type
         strbuf_puts(out, "    (void)t;\n    return nullptr;\n}\n");
 }
 
-/* Of so many groups of threads, each of which copies lines of a plane, planes at the same time: all groups have work, or as many
-   as there are planes. */
+/* Of so many groups of threads, each of which copies lines of a plane, planes at the same time: all groups
+   have work, or as many as there are planes. */
 static int64_t planes_together(int64_t groups, int64_t planes)
 {
     int64_t best = 1;
@@ -100,20 +100,23 @@ static void emit_lines(StrBuf *out, const KernelPlan *plan)
 {
     WindowChoice choice = window_choice(plan->rules);
     bool is_lines = choice.keeps == KEEPS_WINDOWS_OF_LINES;
-    LineAxis none = {.inputs = 1, .step = 1, .count = 1}, row = is_lines ? choice.lines.axis[DIRECTION_DOWN] : none,
+    LineAxis none = {.inputs = 1, .step = 1, .count = 1},
+             row = is_lines ? choice.lines.axis[DIRECTION_DOWN] : none,
              column = is_lines ? choice.lines.axis[DIRECTION_ALONG] : none;
     LineLayout layout = is_lines ? layout_of(plan, &choice) : (LineLayout){.phase = 1};
-    strbuf_printf(out,
-                  "constexpr bool LINES = %s;   // line by line; else all in one piece\n"
-                  "constexpr Index COLUMNS = %d;   // of the image\n"
-                  "constexpr int FIRST_ROW = %d, COVERED_ROWS = %d, FIRST_COLUMN = %d, COVERED_COLUMNS = %d;   // by windows\n",
-                  is_lines ? "true" : "false", column.inputs, row.begin, row.count, column.begin, column.count);
+    strbuf_printf(
+        out,
+        "constexpr bool LINES = %s;   // line by line; else all in one piece\n"
+        "constexpr Index COLUMNS = %d;   // of the image\n"
+        "constexpr int FIRST_ROW = %d, COVERED_ROWS = %d, FIRST_COLUMN = %d, COVERED_COLUMNS = %d;   // by windows\n",
+        is_lines ? "true" : "false", column.inputs, row.begin, row.count, column.begin, column.count);
     strbuf_printf(out,
                   "constexpr int PHASES = %d, PHASE = %" PRId64 ";   // of columns; elements of one\n"
                   "constexpr int LINE_PITCH = %" PRId64 ", PLANE_PITCH = %" PRId64 ";   // elements\n"
                   "constexpr int PLANES = %" PRId64 ";   // that threads copy at the same time\n",
                   column.step, layout.phase, layout.line_pitch, layout.plane_pitch,
-                  planes_together(larger(plan->threads / column.count, 1), plan->program->tile[LEVEL_SHARED].size[OUTER]));
+                  planes_together(larger(plan->threads / column.count, 1),
+                                  plan->program->tile[LEVEL_SHARED].size[OUTER]));
 }
 
 static void emit_stage(StrBuf *out, const KernelPlan *plan, const StagedInput *stage)
@@ -197,8 +200,8 @@ static const char *from_begin(Arena *arena, const char *element, const LineAxis 
     return text.text;
 }
 
-/* `tile.origin + (p - 2) * LINE_PITCH + q - 2`; of windows that move by 2 along a line, of which even columns stand before odd
-   ones, `tile.origin + (p - 2) * LINE_PITCH + (q + 2) % 2 * PHASE + (q + 2) / 2 - 2`. */
+/* `tile.origin + (p - 2) * LINE_PITCH + q - 2`; of windows that move by 2 along a line, of which even columns
+   stand before odd ones, `tile.origin + (p - 2) * LINE_PITCH + (q + 2) % 2 * PHASE + (q + 2) / 2 - 2`. */
 static void emit_line_place(StrBuf *out, const WindowLines *lines)
 {
     const LineAxis *row = &lines->axis[DIRECTION_DOWN], *column = &lines->axis[DIRECTION_ALONG];
@@ -281,11 +284,12 @@ static void emit_windows(StrBuf *out, const KernelPlan *plan, const Scope *scope
 /* The taps of its channel, which all outputs of a thread meet. */
 static void emit_filters(StrBuf *out, const Scope *scope, const Stencil *stencil)
 {
-    strbuf_printf(out,
-                  "\nconstexpr bool FILTERS_FIRST = %s;   // taps are asked for before what is staged\n"
-                  "__device__ __forceinline__ void load_filters(const Tensors &t, Index outer, Windows &in)\n{\n"
-                  "    (void)t, (void)outer, (void)in;\n",
-                  stencil->filter_count ? "true" : "false");
+    strbuf_printf(
+        out,
+        "\nconstexpr bool FILTERS_FIRST = %s;   // taps are asked for before what is staged\n"
+        "__device__ __forceinline__ void load_filters(const Tensors &t, Index outer, Windows &in)\n{\n"
+        "    (void)t, (void)outer, (void)in;\n",
+        stencil->filter_count ? "true" : "false");
     if (stencil->filter_count)
         emit_outer_positions(out, scope);
     for (int i = 0; i < stencil->filter_count; i++) {

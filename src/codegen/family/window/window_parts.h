@@ -32,8 +32,8 @@ typedef struct StagedInput {
 /* Of the operands' tensors the largest that can be staged. */
 StagedInput window_stage(const Stencil *stencil);
 
-/* Does a thread ask for the taps of all filters, which it keeps in registers, before the block copies what it stages? They come
-   meanwhile; asked for behind the copies they take their turn (tuning-log 102). */
+/* Does a thread ask for the taps of all filters, which it keeps in registers, before the block copies what it
+   stages? They come meanwhile; asked for behind the copies they take their turn (tuning-log 102). */
 bool window_reads_filters_first(const Stencil *stencil, const StagedInput *stage);
 
 /* How its lines or columns meet the outputs: output i and what its thread keeps as element p meet the input
@@ -48,8 +48,8 @@ typedef struct WindowLines {
     int32_t element_bytes;
 } WindowLines;
 
-/* Can the staged tensor be copied line by line? It consists of planes of an image each, whose elements one instruction copies, and
-   threads make whole columns of outputs. */
+/* Can the staged tensor be copied line by line? It consists of planes of an image each, whose elements one
+   instruction copies, and threads make whole columns of outputs. */
 bool window_lines_find(const Stencil *stencil, const StagedInput *stage, WindowLines *lines);
 
 /* Shared memory of a block of so many planes. */

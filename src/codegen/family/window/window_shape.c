@@ -97,8 +97,8 @@ bool window_reads_filters_first(const Stencil *stencil, const StagedInput *stage
 // ---- lines ----
 
 /* The dimension is the direction's alone, and windows do not go backwards. */
-static bool find_line_axis(const Stencil *stencil, const WindowOperand *operand, Direction direction, const Dim *dim,
-                           LineAxis *axis)
+static bool find_line_axis(const Stencil *stencil, const WindowOperand *operand, Direction direction,
+                           const Dim *dim, LineAxis *axis)
 {
     enum { MOST = INT32_MAX / 4 };
     const TapReach *reach = &operand->reach[direction];
@@ -110,8 +110,10 @@ static bool find_line_axis(const Stencil *stencil, const WindowOperand *operand,
             return false;
     int64_t outputs = stencil_extent(stencil, direction), first = dim->index.constant;
     int64_t step = dim->index.coef[output], by_tap = tap < 0 ? 0 : dim->index.coef[tap];
-    int64_t reached = size_product(outputs - 1, step), covered = size_product(stencil_taps(stencil, direction) - 1, by_tap);
-    if (step < 1 || by_tap < 0 || dim->size > MOST || reached > MOST || covered > MOST || first > MOST || first < -MOST)
+    int64_t reached = size_product(outputs - 1, step),
+            covered = size_product(stencil_taps(stencil, direction) - 1, by_tap);
+    if (step < 1 || by_tap < 0 || dim->size > MOST || reached > MOST || covered > MOST || first > MOST ||
+        first < -MOST)
         return false;
     int64_t begin = larger(first, 0), end = smaller(first + reached + covered + 1, dim->size);
     *axis = (LineAxis){
@@ -131,7 +133,8 @@ bool window_lines_find(const Stencil *stencil, const StagedInput *stage, WindowL
     const Access *access = stage->access;
     int64_t taps = stencil_taps(stencil, DIRECTION_DOWN) * stencil_taps(stencil, DIRECTION_ALONG);
     int bits = access ? dtype_info[access->tensor->dtype].bits : 0;
-    if ((bits != 32 && bits != 64) || access->rank < DIRECTIONS || reduction_points(stencil->fusion) != taps ||
+    if ((bits != 32 && bits != 64) || access->rank < DIRECTIONS ||
+        reduction_points(stencil->fusion) != taps ||
         stencil_extent(stencil, DIRECTION_DOWN) > MAX_WINDOW_HEIGHT)
         return false;
     const WindowOperand *operand = stencil->operands;
@@ -145,8 +148,9 @@ bool window_lines_find(const Stencil *stencil, const StagedInput *stage, WindowL
     return last[0].size * last[1].size == stage->plane;
 }
 
-/* Threads side by side have columns side by side, then those of the next plane: so that they meet no bank twice, a plane begins
-   in the bank behind the last column of the one before it. Of 21 x 21 elements planes are 469 apart, 14 * 32 + 21. */
+/* Threads side by side have columns side by side, then those of the next plane: so that they meet no bank
+   twice, a plane begins in the bank behind the last column of the one before it. Of 21 x 21 elements planes
+   are 469 apart, 14 * 32 + 21. */
 LineLayout window_line_layout(const WindowLines *lines, int64_t planes)
 {
     enum { BANK_BYTES = 128 };
