@@ -51,10 +51,14 @@ static int64_t kept_elements(const Stencil *stencil)
 
 // ---- rules ----
 
+/* Taps of other axes than those that slide are one axis of the space. What they reach together its last
+   position reaches: the step may be too long for those between, never too short for what is staged. */
 static Affine space_index(const Stencil *stencil, const Affine *index)
 {
+    const Fusion *fusion = stencil->fusion;
     Affine form = {.constant = 0};
-    for (int a = 0; a < stencil->fusion->axis_count; a++) {
+    int64_t others = 1, reach = 0;
+    for (int a = 0; a < fusion->axis_count; a++) {
         int64_t step = index->coef[a] < 0 ? -index->coef[a] : index->coef[a];
         if (a == stencil->axis[DIRECTION_DOWN])
             form.coef[DOWN] += step;
@@ -64,9 +68,13 @@ static Affine space_index(const Stencil *stencil, const Affine *index)
             form.coef[DOWN_TAP] += step;
         else if (a == stencil->tap[DIRECTION_ALONG])
             form.coef[ALONG_TAP] += step;
-        else if (step && a >= stencil->fusion->spatial_count)
-            form.coef[OTHER] = 1;
+        else if (a >= fusion->spatial_count) {
+            others = size_product(others, fusion->axes[a].extent);
+            reach += size_product(step, fusion->axes[a].extent - 1);
+        }
     }
+    if (reach)
+        form.coef[OTHER] = ceil_div(reach, others - 1);
     form.constant = index->constant;
     return form;
 }
