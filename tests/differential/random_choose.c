@@ -137,8 +137,10 @@ static bool launch_of(const Choices *of, const Fusion *fusion, const Family *fam
                       PlannedLaunch *launch)
 {
     ConstructStats stats = {0};
-    TileRules *rules = NEW_ARRAY(of->arena, TileRules, MAX_VARIANTS);
-    int count = family->matches(fusion, of->device) ? family_rules(family, fusion, of->device, rules) : 0;
+    if (!family->matches(fusion, of->device))
+        return false;
+    TileRules *rules = arena_room(of->arena, MAX_VARIANTS * sizeof *rules);
+    int count = family_rules(family, fusion, of->device, rules);
     for (int v = 0; v < count; v++) {
         if (name && strcmp(rules[v].variant_name, name) != 0)
             continue;
@@ -183,7 +185,7 @@ static Plan *plan_with(const Choices *of, const Variant *variant)
 static uint64_t offered(Run *run, const Choices *of)
 {
     uint64_t found = 0;
-    TileRules *rules = NEW_ARRAY(of->arena, TileRules, MAX_VARIANTS);
+    TileRules *rules = arena_room(of->arena, MAX_VARIANTS * sizeof *rules);
     for (int p = 0; p < of->fusions->count; p++)
         for (int k = 0; k < of->fusions->plans[p].count; k++)
             for (int f = 0; families[f]; f++) {

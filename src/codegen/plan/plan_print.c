@@ -6,7 +6,7 @@
 
 void plan_rules_print(StrBuf *out, const FusionPlans *fusions, const DeviceSpec *device)
 {
-    TileRules *variants = NEW_ARRAY(out->arena, TileRules, MAX_VARIANTS);
+    TileRules *variants = arena_room(out->arena, MAX_VARIANTS * sizeof *variants);
     for (int p = 0; p < fusions->count; p++)
         for (int k = 0; k < fusions->plans[p].count; k++)
             for (int f = 0; families[f]; f++) {
