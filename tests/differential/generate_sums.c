@@ -1,5 +1,5 @@
-// Sums of products that no kernel was made for: any axes in any dimensions of the factors, alone or two in
-// one, with steps, turned, beside the tensor; the same tensor twice; masks, index values, two products in one
+// Sums of products that no kernel was made for: any axes in any dimensions of the factors, alone or up to three
+// in one, with steps, turned, beside the tensor; the same tensor twice; masks, index values, two products in one
 // sum.
 //
 // Kernels of products, filters and windows recognise a sum by its structure. What almost is that structure is
@@ -9,12 +9,12 @@
 
 #include "differential/generate_parts.h"
 
-enum { MOST_DIMENSIONS = 5, MOST_FACTORS = 4, MOST_SUM_AXES = 6, MOST_POINTS = 100000, MOST_OUTPUTS = 2600 };
+enum { MOST_TERMS = 3, MOST_DIMENSIONS = 5, MOST_FACTORS = 4, MOST_SUM_AXES = 6, MOST_POINTS = 100000, MOST_OUTPUTS = 2600 };
 
 /* `constant + step * k + other_step * l`, in a dimension of the extent. */
 typedef struct Dimension {
-    int axis[2], count;
-    int64_t step[2], constant, extent;
+    int axis[MOST_TERMS], count;
+    int64_t step[MOST_TERMS], constant, extent;
 } Dimension;
 
 typedef struct Factor {
@@ -85,15 +85,19 @@ static void place(Sum *s, Dimension *dim, bool padded)
     dim->extent = padded && chance(s, 60) ? 1 + below(s, reach + 1) : reach + slack;
 }
 
-/* An axis, or two: a window, or one axis cut in two. */
-static Dimension dimension(Sum *s, int axis, int other, bool padded)
+/* Some axes: one alone, or a window, or one axis cut in parts. */
+static Dimension dimension(Sum *s, const int *axes, int count, bool padded)
 {
     static const int64_t steps[] = {1, 1, 1, 1, 1, 1, 1, 2, 2, 3, -1, -1};
-    bool two = other >= 0, simple = s->plain && (!two || chance(s, 60));
-    Dimension dim = {.axis = {axis, other}, .count = two ? 2 : 1, .step = {1, 1}};
-    dim.step[0] = simple ? 1 : PICK(&s->random, steps);
-    dim.step[1] = simple ? 1 : two && chance(s, 25) ? s->extent[axis] : PICK(&s->random, steps);
-    place(s, &dim, padded && (two || !s->plain));
+    bool simple = s->plain && (count == 1 || chance(s, 60));
+    Dimension dim = {.count = count};
+    int64_t whole = 1;   // extents of the axes before
+    for (int i = 0; i < count; i++) {
+        dim.axis[i] = axes[i];
+        dim.step[i] = simple ? 1 : i > 0 && chance(s, 25) ? whole : PICK(&s->random, steps);
+        whole *= s->extent[axes[i]];
+    }
+    place(s, &dim, padded && (count > 1 || !s->plain));
     return dim;
 }
 
@@ -111,8 +115,9 @@ static Factor make_factor(Sum *s, uint32_t axes)
     bool pairs = chance(s, s->plain ? 35 : 50);
     for (int i = 0; i < count; i++) {
         bool two = i + 1 < count && (count - i > MOST_DIMENSIONS - factor.rank || (pairs && chance(s, 50)));
-        factor.dims[factor.rank++] = dimension(s, order[i], two ? order[i + 1] : -1, factor.padded);
-        i += two;
+        int terms = two && i + 2 < count && chance(s, 15) ? MOST_TERMS : 1 + two;
+        factor.dims[factor.rank++] = dimension(s, &order[i], terms, factor.padded);
+        i += terms - 1;
     }
     bool fixed = factor.rank == 0 || (factor.rank < MOST_DIMENSIONS && !s->plain && chance(s, 10));
     if (fixed)   // always the same element
