@@ -241,6 +241,11 @@ PROGRAMS = [
         input A[3, M, K] : {T}  input B[3, K, N] : {T}
         C[b, i, j] = sum[k](A[b, i, k] * B[b, k, j])
         output C : {T}"""),
+    Program("matmul_of_parts", "matmul", REAL, {"M": ("m", 33), "N": ("n", 30), "K": ("k", 17)}, """
+        param P = 8 * floor((M + 11) / 8)  param Q = 4 * floor((N + 7) / 4)
+        input A[K, P] : {T}  input B[K, Q] : {T}
+        C[i:M, j:N] = sum[k](A[k, i] * B[k, j])
+        output C : {T}"""),
     Program("matmul_small", "matmul", REAL, {"M": ("m", 7), "N": ("n", 8), "K": ("k", 9)}, """
         input A[37, M, K] : {T}  input B[37, N, K] : {T}  input z[N] : {T}
         C[b, i, j] = sum[k](A[b, i, k] * B[b, j, k])

@@ -25,6 +25,7 @@ enum {
 static const double EQUAL_TIMES = 1e-4;   // a share: the model sees no difference
 static const double FAR_SLOWER = 8;       // times the best: no error of the model turns that round
 static const double PAST_THE_BEST = 1.25;   // times the best: with more parts still a reduction only takes longer
+static const double PACKED_SHARE = 1.0 / 6;   // of what lanes take: copies, at most; they save a third at best
 static const double MORE_THAN_ONCE = 1.25;   // times what every tensor takes once; a second pass over the largest takes more
 
 static bool comes_before(const Choice *left, const Choice *right)
@@ -89,13 +90,13 @@ static ChoiceList single_launches(Planner *planner, const Fusion *fusion)
     return list;
 }
 
-/* Other families gain nothing from factors that are packed. */
-static ChoiceList tensor_core_launches(Planner *planner, const Fusion *fusion)
+/* Other families gain nothing from factors that are packed, and lanes nothing where tensor cores multiply. */
+static ChoiceList packed_launches(Planner *planner, const Fusion *fusion)
 {
-    static const Family *const all[] = {&gemm_family, &wgmma_family, &bulk_family};
+    static const Family *const all[] = {&gemm_family, &wgmma_family, &bulk_family, &matmul_family};
     ChoiceList list = {0};
     for (size_t f = 0; f < sizeof all / sizeof *all; f++)
-        if (all[f]->matches(fusion, planner->device))
+        if (all[f]->matches(fusion, planner->device) && (all[f] != &matmul_family || !list.count))
             add_family(planner, &list, all[f], fusion);
     return list;
 }
@@ -180,7 +181,7 @@ static double add_split(Planner *planner, ChoiceList *list, const Choice *before
     double best_us = INFINITY;
     if (!pair)
         return best_us;
-    ChoiceList first = best_of(planner, before->copies ? tensor_core_launches : single_launches,
+    ChoiceList first = best_of(planner, before->copies ? packed_launches : single_launches,
                                pair->partial, PARTIAL_KEPT),
                second = best_of(planner, single_launches, pair->final, 1);
     Choice split = *before;
@@ -272,10 +273,10 @@ static void add_splits(Planner *planner, ChoiceList *list, const Choice *before,
     }
 }
 
-/* Products of factors that are copied to where tensor cores can take them. */
+/* Products of factors that are copied to where they can be taken in pieces. */
 static void add_packed(Planner *planner, ChoiceList *list, const Fusion *fusion)
 {
-    const Packed *packed = gemm_pack(planner->arena, fusion, planner->device);
+    const Packed *packed = product_pack(planner->arena, fusion, planner->device);
     if (!packed)
         return;
     Choice copies = {.partial_ops = packed->definitions, .partial_count = packed->count};
@@ -286,7 +287,9 @@ static void add_packed(Planner *planner, ChoiceList *list, const Fusion *fusion)
         copies = choice_extend(planner, copies, ways.choices[0]);
         copies.copies++;
     }
-    ChoiceList products = tensor_core_launches(planner, packed->product);
+    if (packed->for_lanes && copies.time_us > PACKED_SHARE * list->choices[0]->time_us)
+        return;
+    ChoiceList products = packed_launches(planner, packed->product);
     for (int i = 0; i < products.count; i++)
         add_choice(planner, list, choice_extend(planner, copies, products.choices[i]));
     if (products.count)

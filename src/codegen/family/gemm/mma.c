@@ -69,17 +69,6 @@ static bool guards_pieces(const Guard *guard, int axis, int64_t piece)
     return true;
 }
 
-/* Behind the last elements of a row of M or N may be others as of a packed factor: pieces take them in
-   vain. */
-static bool ends_in_pieces(const Fusion *fusion, const Access *access, const AxisGroup *group, int64_t piece)
-{
-    int axis = axis_group_innermost(group);
-    const Dim *row = &access->dims[access->rank - 1];
-    return fusion->axes[axis].extent % piece == 0 ||
-           (group->count == 1 && axis < fusion->spatial_count && affine_single_axis(&row->index) == axis &&
-            row->size >= round_up(fusion->axes[axis].extent, piece));
-}
-
 Reading mma_reading(const Fusion *fusion, const Product *product, int factor)
 {
     const Guard *own = mma_guard(product, factor);
@@ -89,7 +78,7 @@ Reading mma_reading(const Fusion *fusion, const Product *product, int factor)
     for (int along_k = 1; along_k >= 0; along_k--) {
         const AxisGroup *group = fast_group(product, factor, along_k);
         int axis = axis_group_innermost(group);
-        if (offset_allows_vector(&offset, axis, piece) && ends_in_pieces(fusion, access, group, piece) &&
+        if (offset_allows_vector(&offset, axis, piece) && product_ends_in_vectors(fusion, access, group, piece) &&
             guards_pieces(own, axis, piece) && guards_pieces(product->guard, axis, piece))
             return (Reading){along_k, BY_PIECES};
     }

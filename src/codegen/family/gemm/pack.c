@@ -62,23 +62,32 @@ static bool can_be_packed(const Fusion *fusion, const Access *access, const Orde
            access_offset(access).coef[order->axes[order->count - 1]] == 1;
 }
 
+/* The fusion, and how it wants its factors, in the order in which they are multiplied. */
+typedef struct Wish {
+    const Fusion *fusion;
+    Expr **factors;
+    Order order[2];
+    bool copied[2];        // or as it is
+    int64_t piece, line;   // elements: of an access, and of a line of a tile, of which long rows are made
+} Wish;
+
 /* Up to whole lines where that is at most a quarter more: each line of a tile is one of memory then, and
    parts of a split sum are of equal size. */
-static int64_t lengthened_extent(int64_t extent, int64_t piece)
+static int64_t lengthened_extent(const Wish *wish, int64_t extent)
 {
-    int64_t line = LINE_PIECES * piece;
-    return round_up(extent, extent < LONG_ROW * line ? piece : line);
+    return round_up(extent, extent < LONG_ROW * wish->line ? wish->piece : wish->line);
 }
 
-static Tensor *packed_tensor(Arena *arena, const Fusion *fusion, const Tensor *from, const Order *order,
-                             int64_t piece)
+static Tensor *packed_tensor(Arena *arena, const Fusion *fusion, const Wish *wish, int f)
 {
+    const Tensor *from = wish->factors[f]->access.tensor;
+    const Order *order = &wish->order[f];
     Tensor *tensor = NEW(arena, Tensor);
     *tensor = (Tensor){.name = arena_printf(arena, "%s.packed", from->name), .id = -1, .dtype = from->dtype,
                        .role = ROLE_TEMPORARY, .rank = order->count};   // the plan that takes it numbers it
     for (int d = 0; d < order->count; d++)
         tensor->shape[d] = fusion->axes[order->axes[d]].extent;
-    tensor->shape[order->count - 1] = lengthened_extent(tensor->shape[order->count - 1], piece);
+    tensor->shape[order->count - 1] = lengthened_extent(wish, tensor->shape[order->count - 1]);
     return tensor;
 }
 
@@ -124,18 +133,19 @@ static Fusion *copy_fusion(Arena *arena, const TensorOp *op, Tensor *from)
 }
 
 /* Copies the factor; what the product reads in its place. */
-static Expr *pack_factor(Arena *arena, Packed *packed, const Fusion *fusion, const Expr *factor,
-                         const Order *order, int64_t piece)
+static Expr *pack_factor(Arena *arena, Packed *packed, const Wish *wish, int f)
 {
-    Tensor *tensor = packed_tensor(arena, packed->product, factor->access.tensor, order, piece);
+    const Expr *factor = wish->factors[f];
+    const Order *order = &wish->order[f];
+    Tensor *tensor = packed_tensor(arena, packed->product, wish, f);
     TensorOp *op = NEW(arena, TensorOp);
     *op = (TensorOp){.out = tensor, .spatial_count = order->count, .axis_count = order->count};
     Affine dims[MAX_AXES];
     for (int d = 0; d < order->count; d++) {
-        op->axes[d] = (Axis){.name = fusion->axes[order->axes[d]].name, .extent = tensor->shape[d]};
+        op->axes[d] = (Axis){.name = wish->fusion->axes[order->axes[d]].name, .extent = tensor->shape[d]};
         dims[d] = affine_axis(order->axes[d]);
     }
-    op->body = padded_factor(arena, fusion, factor, tensor, order);
+    op->body = padded_factor(arena, wish->fusion, factor, tensor, order);
     packed->definitions[packed->count] = op;
     packed->copies[packed->count++] = copy_fusion(arena, op, factor->access.tensor);
     Expr *read = expr_copy(arena, factor);
@@ -144,12 +154,12 @@ static Expr *pack_factor(Arena *arena, Packed *packed, const Fusion *fusion, con
 }
 
 /* The reduced axes along which rows of a factor end within a piece are lengthened: bit a. */
-static uint32_t lengthened_axes(const Fusion *fusion, const Order order[2], int64_t piece)
+static uint32_t lengthened_axes(const Wish *wish)
 {
     uint32_t axes = 0;
     for (int f = 0; f < 2; f++) {
-        int axis = order[f].axes[order[f].count - 1];
-        if (axis >= fusion->spatial_count && fusion->axes[axis].extent % piece)
+        int axis = wish->order[f].axes[wish->order[f].count - 1];
+        if (axis >= wish->fusion->spatial_count && wish->fusion->axes[axis].extent % wish->piece)
             axes |= 1u << axis;
     }
     return axes;
@@ -164,52 +174,92 @@ static void choose_inputs(Arena *arena, const Fusion *fusion, Packed *packed)
     fusion_choose_inputs(arena, packed->product, candidates, fusion->input_count + packed->count);
 }
 
-/* Rows of several axes are not, where the innermost ends within a piece. */
-static bool is_in_pieces(const Fusion *fusion)
+static Packed *pack(Arena *arena, const Wish *wish)
 {
-    Product product;
-    return product_find(fusion, &product) && mma_reading(fusion, &product, 0).way == BY_PIECES &&
-           mma_reading(fusion, &product, 1).way == BY_PIECES;
-}
-
-Packed *gemm_pack(Arena *arena, const Fusion *fusion, const DeviceSpec *device)
-{
-    Product product;
-    if (!gemm_family.matches(fusion, device) || !product_find(fusion, &product) || product.guard)
-        return NULL;
-    Expr **factors = fusion->ops[0].body->apply.operands;
-    int64_t piece = mma_piece(&product);
-    bool along_k = wants_k_innermost(&product, device);
-    Order order[2];
-    for (int f = 0; f < 2; f++) {
-        if (factors[f]->kind != EXPR_ACCESS)
-            return NULL;
-        order[f] = order_of(&factors[f]->access);
-        if (!can_be_packed(fusion, &factors[f]->access, &order[f]))
-            return NULL;
-        if (along_k)
-            order[f] = order_along_k(&product, factors[f] == product.factor[1]);
-    }
+    const Fusion *fusion = wish->fusion;
     Packed *packed = NEW(arena, Packed);
     packed->definitions = NEW_ARRAY(arena, const TensorOp *, 2);
     packed->product = NEW(arena, Fusion);
     *packed->product = *fusion;
-    uint32_t lengthened = lengthened_axes(fusion, order, piece);
+    uint32_t lengthened = lengthened_axes(wish);
     for (int a = 0; a < fusion->axis_count; a++)
         if (lengthened >> a & 1)
-            packed->product->axes[a].extent = lengthened_extent(fusion->axes[a].extent, piece);
+            packed->product->axes[a].extent = lengthened_extent(wish, fusion->axes[a].extent);
     packed->product->ops = NEW_ARRAY(arena, FusedOp, fusion->op_count);
     memcpy(packed->product->ops, fusion->ops, sizeof(FusedOp) * (size_t)fusion->op_count);
     Expr *body = expr_copy(arena, fusion->ops[0].body);
-    for (int f = 0; f < 2; f++) {
-        Reading reading = mma_reading(fusion, &product, factors[f] == product.factor[1]);
-        if (reading.way != BY_PIECES || (along_k && !reading.along_k) || (lengthened & expr_axes(factors[f])))
-            body->apply.operands[f] = pack_factor(arena, packed, fusion, factors[f], &order[f], piece);
-    }
+    for (int f = 0; f < 2; f++)
+        if (wish->copied[f] || (lengthened & expr_axes(wish->factors[f])))
+            body->apply.operands[f] = pack_factor(arena, packed, wish, f);
     if (!packed->count)
         return NULL;
     packed->product->ops[0].body = body;
     choose_inputs(arena, fusion, packed);
-    fusion_verify(packed->product, "gemm_pack");
-    return is_in_pieces(packed->product) ? packed : NULL;
+    fusion_verify(packed->product, "product_pack");
+    return packed;
+}
+
+static void wish_for_tensor_cores(Wish *wish, const Product *product, const DeviceSpec *device)
+{
+    bool along_k = wants_k_innermost(product, device);
+    wish->line = LINE_PIECES * wish->piece;
+    for (int f = 0; f < 2; f++) {
+        int factor = wish->factors[f] == product->factor[1];
+        Reading reading = mma_reading(wish->fusion, product, factor);
+        wish->copied[f] = reading.way != BY_PIECES || (along_k && !reading.along_k);
+        if (along_k)
+            wish->order[f] = order_along_k(product, factor);
+    }
+}
+
+static bool is_in_pieces(const Fusion *fusion, const Product *product, int factor)
+{
+    int64_t piece = mma_piece(product);
+    return product_vector(fusion, product, factor, piece) == piece;
+}
+
+static void wish_for_lanes(Wish *wish, const Product *product)
+{
+    wish->line = wish->piece;   // of k no more than that is added in vain
+    for (int f = 0; f < 2; f++)
+        wish->copied[f] = !is_in_pieces(wish->fusion, product, wish->factors[f] == product->factor[1]);
+}
+
+/* Rows of several axes are not in pieces, where the innermost ends within one. */
+static bool is_granted(const Packed *packed)
+{
+    Product product;
+    bool granted = product_find(packed->product, &product);
+    for (int f = 0; f < 2 && granted; f++)
+        granted = packed->for_lanes ? is_in_pieces(packed->product, &product, f)
+                                    : mma_reading(packed->product, &product, f).way == BY_PIECES;
+    return granted;
+}
+
+Packed *product_pack(Arena *arena, const Fusion *fusion, const DeviceSpec *device)
+{
+    Product product;
+    bool for_lanes = !gemm_family.matches(fusion, device);
+    if (for_lanes && !matmul_family.matches(fusion, device))
+        return NULL;
+    if (!product_find(fusion, &product) || product.guard)
+        return NULL;
+    Wish wish = {.fusion = fusion, .factors = fusion->ops[0].body->apply.operands};
+    for (int f = 0; f < 2; f++) {
+        if (wish.factors[f]->kind != EXPR_ACCESS)
+            return NULL;
+        wish.order[f] = order_of(&wish.factors[f]->access);
+        if (!can_be_packed(fusion, &wish.factors[f]->access, &wish.order[f]))
+            return NULL;
+    }
+    wish.piece = mma_piece(&product);
+    if (for_lanes)
+        wish_for_lanes(&wish, &product);
+    else
+        wish_for_tensor_cores(&wish, &product, device);
+    Packed *packed = pack(arena, &wish);
+    if (!packed)
+        return NULL;
+    packed->for_lanes = for_lanes;
+    return is_granted(packed) ? packed : NULL;
 }

@@ -4,6 +4,7 @@
 //     A[4095, 1001]  ->  A.packed[4095, 1024]        one launch each, at a copy's speed
 //     B[1001, 4097]  ->  B.packed[1024, 4160]        k is 1024 then: what is added are products of zeros
 //                        B.packed[4097, 1008]        of bytes
+//     A[4095, 1001]  ->  A.packed[4095, 1004]        of floats that lanes multiply
 #pragma once
 #include "hal/device.h"
 #include "ir/fuse.h"
@@ -13,7 +14,9 @@ typedef struct Packed {
     int count;
     const TensorOp **definitions;   // of what they make, so that the reference evaluator knows it
     Fusion *product;                // reads that
+    bool for_lanes;                 // which multiply it, not tensor cores
 } Packed;
 
-/* NULL: there is nothing to gain, or a copy would be larger than the factor. */
-Packed *gemm_pack(Arena *arena, const Fusion *fusion, const DeviceSpec *device);
+/* For tensor cores, or lanes where those cannot multiply it. NULL: there is nothing to gain, or a copy would be
+   larger than the factor. */
+Packed *product_pack(Arena *arena, const Fusion *fusion, const DeviceSpec *device);

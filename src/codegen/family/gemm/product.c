@@ -174,6 +174,16 @@ static bool allows_vector(const Fusion *fusion, const Affine *offset, int axis, 
     return fusion->axes[axis].extent % vector == 0 && offset_allows_vector(offset, axis, vector);
 }
 
+bool product_ends_in_vectors(const Fusion *fusion, const Access *access, const AxisGroup *group,
+                             int64_t vector)
+{
+    int axis = axis_group_innermost(group);
+    const Dim *row = &access->dims[access->rank - 1];
+    return fusion->axes[axis].extent % vector == 0 ||
+           (group->count == 1 && axis < fusion->spatial_count && affine_single_axis(&row->index) == axis &&
+            row->size >= round_up(fusion->axes[axis].extent, vector));
+}
+
 int product_vector(const Fusion *fusion, const Product *product, int factor, int64_t tile)
 {
     const Expr *expr = product->factor[factor];
@@ -187,7 +197,9 @@ int product_vector(const Fusion *fusion, const Product *product, int factor, int
     Affine offset = access_offset(&expr->access);
     int vector = ACCESS_BYTES * 8 / dtype_info[expr->access.tensor->dtype].bits;
     int axis = axis_group_innermost(fast);
-    while (vector > 1 && (tile % vector || !allows_vector(fusion, &offset, axis, vector)))
+    while (vector > 1 && (tile % vector || !offset_allows_vector(&offset, axis, vector) ||
+                          !(product->skinny ? fusion->axes[axis].extent % vector == 0
+                                            : product_ends_in_vectors(fusion, &expr->access, fast, vector))))
         vector /= 2;
     return vector;
 }

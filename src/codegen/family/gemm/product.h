@@ -14,7 +14,7 @@ typedef struct Product {
     const Expr *factor[2];   // A, B
     const Guard *guard;      // above the product, NULL if none (a split reduction has one)
     AxisGroup group[GROUP_COUNT];
-    bool skinny;             // a thread takes all of A's rows
+    bool skinny;             // a thread takes all of A's rows, and no vector ends beside its axis
 } Product;
 
 /* Whether the fusion's first definition is one, and its parts. */
@@ -37,6 +37,11 @@ bool product_along_k(const Fusion *fusion, const Product *product, int factor);
 
 /* Whether neighbours along the axis from a multiple of `vector` on are one aligned access. */
 bool offset_allows_vector(const Affine *offset, int axis, int64_t vector);
+
+/* Whether vectors along the group from multiples of `vector` on end with it. Behind the last elements of a row
+   of M or N may be others, as of a packed factor: they are taken in vain. */
+bool product_ends_in_vectors(const Fusion *fusion, const Access *access, const AxisGroup *group,
+                             int64_t vector);
 
 /* Elements of one access of the factor along its fast direction, inside a tile of `tile` elements that
    way. */
