@@ -42,7 +42,3 @@ ChoiceList choices_of(Planner *planner, const Fusion *fusion);
 
 /* A copy of a choice, one of these, in an arena that outlives them. */
 Choice *choice_retain(Arena *arena, const ChoiceList *choices, Choice *choice);
-
-/* The same kernels but for the sizes of tiles and blocks. */
-bool launches_same_kernels(const PlannedLaunch *left, const PlannedLaunch *right, int count);
-bool choice_same_kernels(const Choice *left, const Choice *right);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "codegen/plan/choices.h"
+#include "codegen/plan/diverse.h"
 
 enum { WIDE = 4 };                        // times as many routes are followed as plans are kept
 static const double LIGHT = 0.2;          // share of a plan's time: other tiles for such a launch make no other plan
