@@ -22,6 +22,7 @@ enum {
     PARTIAL_KEPT = 3          // kernels considered for the first half of each split
 };
 
+static const double FAR_BEHIND = 8, FAR_IN_PARTS = 1.5;   // times the best, of a sum and of parts of it
 static const double PAST_THE_BEST = 1.25;   // times the least so far: more parts take longer still
 static const double PACKED_SHARE = 1.0 / 6;   // of what lanes take: copies, at most; they save a third at best
 static const double MORE_THAN_ONCE = 1.25;   // times what every tensor takes once; a second pass over the largest takes more
@@ -79,6 +80,37 @@ static void add_families(Planner *planner, ChoiceList *list, const Fusion *fusio
     for (int f = 0; families[f]; f++)
         if (families[f]->matches(fusion, planner->device))
             add_family(planner, list, families[f], fusion);
+}
+
+/* A kernel that has a block for part of the SMs only would take so long on all of them. */
+static double spread_us(const Planner *planner, const PlannedLaunch *launch)
+{
+    double share = (double)launch->program.dealt / planner->device->sm_count;
+    return launch->program.perf.time_us * (share < 1 ? share : 1);
+}
+
+/* Families that are far behind the best kernel even where their blocks are as many as one likes. */
+static void pass_over_slow_families(Planner *planner, const ChoiceList *list, double far)
+{
+    for (int f = 0; families[f] && list->count; f++) {
+        double least_us = INFINITY;
+        for (int i = 0; i < list->count; i++)
+            if (list->choices[i]->count == 1 && list->choices[i]->launches[0].family == families[f])
+                least_us = fmin(least_us, spread_us(planner, &list->choices[i]->launches[0]));
+        if (isfinite(least_us) && least_us > far * list->choices[0]->time_us)
+            planner->passed_over |= UINT64_C(1) << f;
+    }
+}
+
+/* Of parts of a sum, fewer of them before more. */
+static ChoiceList part_launches(Planner *planner, const Fusion *fusion)
+{
+    ChoiceList list = {0};
+    for (int f = 0; families[f]; f++)
+        if (!(planner->passed_over >> f & 1) && families[f]->matches(fusion, planner->device))
+            add_family(planner, &list, families[f], fusion);
+    pass_over_slow_families(planner, &list, FAR_IN_PARTS);
+    return list;
 }
 
 static ChoiceList single_launches(Planner *planner, const Fusion *fusion)
@@ -179,7 +211,7 @@ static double add_split(Planner *planner, ChoiceList *list, const Choice *before
     double best_us = INFINITY;
     if (!pair)
         return best_us;
-    ChoiceList first = best_of(planner, before->copies ? packed_launches : single_launches,
+    ChoiceList first = best_of(planner, before->copies ? packed_launches : part_launches,
                                pair->partial, PARTIAL_KEPT),
                second = best_of(planner, single_launches, pair->final, 1);
     Choice split = *before;
@@ -211,13 +243,6 @@ static bool is_deep(const Fusion *fusion)
         if (found[i].op == 0 && (access_axes(found[i].access) & spatial) != spatial)
             return true;
     return false;
-}
-
-/* A kernel that has a block for part of the SMs only would take so long on all of them. */
-static double spread_us(const Planner *planner, const PlannedLaunch *launch)
-{
-    double share = (double)launch->program.dealt / planner->device->sm_count;
-    return launch->program.perf.time_us * (share < 1 ? share : 1);
 }
 
 /* Of other families' kernels than the first one's the one that is best where its blocks are as many as one
@@ -258,6 +283,9 @@ static void add_splits(Planner *planner, ChoiceList *list, const Choice *before,
         idle = 2 * planner->device->sm_count;   // a block for each part: its outputs share what it reads
     bool short_of_blocks = (packed || best->family->tiles_both) && best->program.perf.waves < FEW_WAVES;
     double best_us = before->time_us + best->program.perf.time_us;
+    planner->passed_over = 0;
+    if (!packed)
+        pass_over_slow_families(planner, list, FAR_BEHIND);
     for (int64_t parts = 2; parts <= MAX_PARTS; parts *= 2) {
         bool of_all = employs(parts, idle) || (short_of_blocks && parts <= PRODUCT_PARTS);
         if (!of_all && !(spread && employs(parts, idle_sms(planner, spread))))

@@ -29,6 +29,7 @@ typedef struct Planner {
     bool alone;       // there is one fusion: its choices may stay, and no two constructions are alike
     const DeviceSpec *device;
     TileRules *drafts;     // of one family
+    uint64_t passed_over;  // families whose kernels make no parts of the sum that is split: bit f
     int keep;
     int most;              // programs of one construction; keep_diverse() chooses among them
     RProgram *programs;    // those
