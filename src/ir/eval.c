@@ -23,7 +23,7 @@ typedef struct Origin {
     int64_t skip[MAX_AXES]; // … that many are passed over after each, of the inner axis after each WINDOW
     Evaluator *other;       // gives the elements instead
     bool whole;             // op holds what is inlined in it
-    bool centred;           // … and is sum[r](sq(x[r] - m)), which may be made of chunks
+    Expr *difference;       // x - m, if op is sum[r](sq(x[r] - m)), which may be made of chunks; else NULL
     Memo memo;
     // Made at the first use, in the arena:
     Tape *tape;
@@ -199,10 +199,14 @@ static const TensorOp *own_definition(void *context, const Tensor *tensor)
 
 static void find_centred(Evaluator *evaluator, Origin *origin, TensorOp *op)
 {
-    Expr *difference = centred_difference(evaluator->arena, op, own_definition, evaluator);
-    if (difference)
-        op->body = expr_apply(evaluator->arena, OP_SQ, op->body->type, difference, NULL, NULL);
-    origin->centred = difference != NULL;
+    Arena *arena = evaluator->arena;
+    CommonFactors common;
+    op_common_factors(arena, op, &common);
+    origin->difference = centred_difference(arena, op, common.term, own_definition, evaluator);
+    if (!origin->difference)
+        return;
+    Expr *square = expr_apply(arena, OP_SQ, op->body->type, origin->difference, NULL, NULL);
+    op->body = common_factors_apply(arena, &common, square);
 }
 
 static void inline_definitions(Evaluator *evaluator, Origin *origin)
@@ -231,7 +235,7 @@ static void prepare(Evaluator *evaluator, Origin *origin)
     if (is_kept(origin))
         origin->memo = memo_new(tensor_elements(origin->tensor));
     if (origin->op) {
-        origin->tape = tape_compile(evaluator->arena, origin->op, evaluator->math, origin->centred);
+        origin->tape = tape_compile(evaluator->arena, origin->op, evaluator->math, origin->difference);
         origin->batch = NEW(evaluator->arena, Batch);
     }
 }

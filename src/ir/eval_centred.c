@@ -20,10 +20,10 @@ static Expr *see_through(Arena *arena, Expr *expr, DefinitionOf *definition_of, 
     return expr;
 }
 
-/* The difference whose square the body is. */
-static Expr *squared(Arena *arena, const TensorOp *op, DefinitionOf *definition_of, void *context)
+/* The difference whose square the term is. */
+static Expr *squared(Arena *arena, Expr *term, DefinitionOf *definition_of, void *context)
 {
-    Expr *square = see_through(arena, op->body, definition_of, context);
+    Expr *square = see_through(arena, term, definition_of, context);
     if (square->kind != EXPR_APPLY || (square->apply.op != OP_SQ && square->apply.op != OP_MUL))
         return NULL;
     Expr *factor = see_through(arena, square->apply.operands[0], definition_of, context);
@@ -72,11 +72,12 @@ static bool is_share_of_sum(const Expr *expr, int64_t points, DefinitionOf *defi
     return false;
 }
 
-Expr *centred_difference(Arena *arena, const TensorOp *op, DefinitionOf *definition_of, void *context)
+Expr *centred_difference(Arena *arena, const TensorOp *op, Expr *term, DefinitionOf *definition_of,
+                         void *context)
 {
     if (op->reduce != REDUCE_SUM || !dtype_info[op->body->type].is_real)
         return NULL;
-    Expr *difference = squared(arena, op, definition_of, context);
+    Expr *difference = squared(arena, term, definition_of, context);
     if (!difference)
         return NULL;
     const Expr *centre = difference->apply.operands[1];

@@ -7,6 +7,7 @@
 //
 // A bound is never NaN. Of a b1 the bound is 0 (decided) or infinite (undecided).
 #pragma once
+#include "ir/common_factors.h"
 #include "ir/eval.h"
 
 typedef struct Real {
@@ -114,10 +115,26 @@ Expr *expr_inline(Arena *arena, Expr *expr, DefinitionOf *definition_of, void *c
 /* The value that `op` stores at the element that is read; NULL: of a view. */
 Expr *definition_at(Arena *arena, const TensorOp *op, const Access *access);
 
+// Sums whose terms are multiplied by something together, for which a kernel may wait (eval_common.c).
+
+/* False: the op is no such sum, and the term its body. */
+bool op_common_factors(Arena *arena, const TensorOp *op, CommonFactors *common);
+/* What a term is multiplied by. */
+typedef struct Common {
+    double most;    // the product of those factors that are larger than 1
+    bool unknown;   // one is infinite, or so far from 1 that sums without it may leave the type's range
+} Common;
+Common common_none(void);
+Common common_with(Common common, Op op, Real factor);
+/* `term`, as far off as a kernel may be that makes it without them. */
+Real common_allow(DType type, Common common, Real term);
+
 // Sums that a kernel may make of chunks (eval_centred.c).
 
-/* x - m, if the op is sum[r](sq(x[r] - m)) with m a share of a sum of as many points; else NULL. */
-Expr *centred_difference(Arena *arena, const TensorOp *op, DefinitionOf *definition_of, void *context);
+/* x - m, if the op is sum[r](sq(x[r] - m)) but for common factors, without which `term` is left, and m a share
+   of a sum of as many points; else NULL. */
+Expr *centred_difference(Arena *arena, const TensorOp *op, Expr *term, DefinitionOf *definition_of,
+                         void *context);
 /* `difference`, x - m, as far off as the means of chunks may make it seem. */
 Real centred_allow(DType type, Real centre, Real difference);
 
@@ -140,7 +157,7 @@ typedef struct Tape Tape;
 typedef void ReadElements(void *context, const Tensor *tensor, const int64_t *offsets, int count,
                           Cell *cells);
 
-/* `centred`: the body is sq(x - m) as centred_difference() gave it. */
-Tape *tape_compile(Arena *arena, const TensorOp *op, EvalMath math, bool centred);
+/* `difference`: that in the body which centred_difference() gave; NULL: none. */
+Tape *tape_compile(Arena *arena, const TensorOp *op, EvalMath math, const Expr *difference);
 /* The body's value at every lane; `read` gives the elements of the tensors it names. */
 const Cell *tape_run(Tape *tape, const Batch *batch, ReadElements *read, void *context);

@@ -30,6 +30,8 @@ struct Tape {
     EvalMath math;
     bool summed;                  // the op is a sum
     int difference;               // the step of a centred sum that is x - m; else -1
+    CommonFactors common;         // of a sum,
+    int *factors;                 // … the steps of them
     TapeStep *steps;
     int count;
     int64_t offsets[BATCH];       // scratch
@@ -108,7 +110,23 @@ static int compile(Arena *arena, Tape *tape, const Expr *expr, int inside)
     return step;
 }
 
-Tape *tape_compile(Arena *arena, const TensorOp *op, EvalMath math, bool centred)
+static int step_of(const Tape *tape, const Expr *expr)
+{
+    int step = 0;
+    while (tape->steps[step].expr != expr || tape->steps[step].kind == STEP_INSIDE)
+        step++;
+    return step;
+}
+
+static void find_factors(Arena *arena, Tape *tape, const TensorOp *op)
+{
+    op_common_factors(arena, op, &tape->common);
+    tape->factors = NEW_ARRAY(arena, int, tape->common.count);
+    for (int i = 0; i < tape->common.count; i++)
+        tape->factors[i] = step_of(tape, tape->common.factors[i].expr);
+}
+
+Tape *tape_compile(Arena *arena, const TensorOp *op, EvalMath math, const Expr *difference)
 {
     Tape *tape = NEW(arena, Tape);
     tape->axis_count = op->axis_count;
@@ -118,7 +136,8 @@ Tape *tape_compile(Arena *arena, const TensorOp *op, EvalMath math, bool centred
     tape->steps = NEW_ARRAY(arena, TapeStep, most);
     compile(arena, tape, op->body, -1);
     assert(tape->count <= most);
-    tape->difference = centred ? tape->steps[tape->count - 1].operands[0] : -1;
+    tape->difference = difference ? step_of(tape, difference) : -1;
+    find_factors(arena, tape, op);
     return tape;
 }
 
@@ -265,6 +284,18 @@ static void allow_chunks(const Tape *tape, int lanes)
         step->lanes[lane].real = centred_allow(step->expr->type, centre[lane].real, step->lanes[lane].real);
 }
 
+static void allow_common(const Tape *tape, int lanes)
+{
+    const TapeStep *term = &tape->steps[tape->count - 1];
+    for (int lane = 0; lane < lanes && tape->common.count; lane++) {
+        Common common = common_none();
+        for (int i = 0; i < tape->common.count; i++)
+            common = common_with(common, tape->common.factors[i].op,
+                                 tape->steps[tape->factors[i]].lanes[lane].real);
+        term->lanes[lane].real = common_allow(term->expr->type, common, term->lanes[lane].real);
+    }
+}
+
 const Cell *tape_run(Tape *tape, const Batch *batch, ReadElements *read, void *context)
 {
     for (int i = 0; i < tape->count; i++) {
@@ -281,5 +312,6 @@ const Cell *tape_run(Tape *tape, const Batch *batch, ReadElements *read, void *c
         if (i == tape->difference)
             allow_chunks(tape, batch->lanes);
     }
+    allow_common(tape, batch->lanes);
     return tape->steps[tape->count - 1].lanes;
 }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "ir/common_factors.h"
 #include "ir/fuse_axes.h"
 #include "ir/fuse_beside.h"
 #include "ir/fuse_inline.h"
@@ -167,6 +168,49 @@ static Expr *body_of(Fuser *fuser, Fusion *fusion, const TensorOp *op, uint32_t 
     return expr_substitute(fuser->arena, op->body, forms, op->axis_count);
 }
 
+static int append(Fusion *fusion, FusedOp op)
+{
+    fusion->ops[fusion->op_count] = op;
+    return fusion->op_count++;
+}
+
+/* Holds the sum without what its terms share, and is never stored. */
+static Tensor *bare_sum(Arena *arena, const Tensor *whole, DType type)
+{
+    Tensor *tensor = NEW(arena, Tensor);
+    *tensor = *whole;
+    tensor->name = arena_printf(arena, "%s.sum", whole->name);
+    tensor->id = -1;
+    tensor->dtype = type;
+    tensor->role = ROLE_TEMPORARY;
+    return tensor;
+}
+
+/* `fused`, whose body is what is left of a sum, and behind it what its terms share. */
+static int append_sum(Fuser *fuser, Fusion *fusion, FusedOp fused, const CommonFactors *common)
+{
+    FusedOp bare = fused;
+    bare.out = bare.store.tensor = bare_sum(fuser->arena, fused.out, fused.body->type);
+    fused.body = value_of(fuser->arena, fusion, append(fusion, bare));
+    for (int i = 0; i < common->count; i++)
+        common->factors[i].expr = expand(fuser, fusion, common->factors[i].expr, false);
+    fused.body = common_factors_apply(fuser->arena, common, fused.body);
+    fused.reduce = REDUCE_NONE;
+    fused.reduced = 0;
+    return append(fusion, fused);
+}
+
+/* The body of a sum as it stands there, and then, of what is folded into it, numbers. */
+static Expr *expand_sum(Fuser *fuser, Fusion *fusion, Expr *body, uint32_t reduced, CommonFactors *common)
+{
+    CommonFactors folded;
+    common_factors_find(fuser->arena, body, reduced, FACTOR_ANY, common);
+    Expr *term = expand(fuser, fusion, common->term, true);
+    common_factors_find(fuser->arena, term, reduced, FACTOR_CONSTANT, &folded);
+    common_factors_join(fuser->arena, common, &folded);
+    return common->term;
+}
+
 static int add_op(Fuser *fuser, Fusion *fusion, const TensorOp *op)
 {
     bool reducing = !op_is_pointwise(op);
@@ -180,12 +224,14 @@ static int add_op(Fuser *fuser, Fusion *fusion, const TensorOp *op)
         .spatial = (1u << op->spatial_count) - 1,
         .reduced = reduced,
         .reduce = op->reduce,
-        .body = expand(fuser, fusion, body, reducing),
         .store = {.tensor = op->out, .rank = op->spatial_count, .dims = dims},
     };
     fused.store = access_in_memory_order(fuser->arena, &fused.store, &fuser->orders[op->out->id]);
-    fusion->ops[fusion->op_count] = fused;
-    return fusion->op_count++;
+    CommonFactors common = {0};
+    fused.body = op->reduce == REDUCE_SUM ? expand_sum(fuser, fusion, body, reduced, &common)
+                                          : expand(fuser, fusion, body, reducing);
+    return common.negated || common.count ? append_sum(fuser, fusion, fused, &common)
+                                          : append(fusion, fused);
 }
 
 /* What stands for an access inside the kernel: a value made at the same point, the definition's own
@@ -238,7 +284,7 @@ static int new_kernel(Fuser *fuser, const TensorOp *op)
     memcpy(fusion->axes, op->axes, sizeof op->axes);
     for (int a = fusion->spatial_count; a < fusion->axis_count; a++)
         fusion->axes[a].reduction = true;
-    fusion->ops = NEW_ARRAY(fuser->arena, FusedOp, fuser->program->op_count);
+    fusion->ops = NEW_ARRAY(fuser->arena, FusedOp, 2 * fuser->program->op_count);   // a sum may be two
     fuser->plan.fusions[fuser->plan.count] = fusion;
     return fuser->plan.count++;
 }

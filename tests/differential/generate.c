@@ -8,6 +8,36 @@ uint64_t generate_hash(uint64_t x)
     return x ^ x >> 31;
 }
 
+/* The pattern with the texts for $1, $2, … */
+static char *fill(Arena *arena, const char *pattern, const char *const *texts)
+{
+    StrBuf out = strbuf_new(arena);
+    for (const char *c = pattern; *c; c++)
+        if (*c == '$')
+            strbuf_puts(&out, texts[*++c - '1']);
+        else
+            strbuf_putc(&out, *c);
+    return out.text;
+}
+
+char *generate_term(Arena *arena, uint64_t state, const char *a, const char *b, const char *other)
+{
+    static const char *const shared[] = {
+        "$1 * $2 * 0.125",  "-($1 * $2) / 3",          "$1 * ($2 * $3)",     "0.5 * ($3 * $1) * $2 / 8",
+        "2 * ($1 * -$2)",   "$1 * $2 / (1.5 + abs($3))", "$1 / 7 * ($3 * $2) * $3"};
+    Random random = {generate_hash(state + 3)};
+    return fill(arena, random_chance(&random, 16) ? PICK(&random, shared) : "$1 * $2",
+                (const char *const[]){a, b, other});
+}
+
+char *generate_whole_term(Arena *arena, uint64_t state, const char *a, const char *b)
+{
+    static const char *const shared[] = {"-($1 * $2)", "3 * $1 * $2", "-$1 * (5 * $2)"};
+    Random random = {generate_hash(state + 3)};
+    return fill(arena, random_chance(&random, 16) ? PICK(&random, shared) : "$1 * $2",
+                (const char *const[]){a, b});
+}
+
 /* Networks find most; the grammar finds what nobody writes yet. */
 char *generate(Arena *arena, uint64_t seed, uint64_t number)
 {

@@ -76,7 +76,8 @@ static char *normalised(Arena *arena, Shape *s)
     static const char *const firsts[] = {"max", "min", "sum"};
     static const char *const steps[] = {"exp(-abs(t$1 - u$2))", "t$1 - u$2", "t$1 * 0.5 + u$2",
                                         "sq(t$1 - u$2 * 0.125)"};
-    static const char *const seconds[] = {"v$1", "sq(v$1)", "v$1 * x$1"};
+    static const char *const seconds[] = {"v$1", "sq(v$1)", "v$1 * x$1", "-v$1 * h$2 / 3 * x$1",
+                                          "sq(v$1) * 0.125"};
     static const char *const lasts[] = {"v$1 / (1 + abs(w$2))", "(v$1 - w$2 * 0.01) * g$3 + b$3", "v$1 * w$2",
                                         "v$1 * rsqrt(1e-5 + abs(w$2)) + h$2"};
     uint32_t all = (1u << s->rank) - 1;
@@ -251,9 +252,13 @@ char *generate_product(Arena *arena, uint64_t state)
     strbuf_printf(&out, "input A%s : %s\ninput B%s : %s\n", sizes[0], type, sizes[1], type);
     strbuf_printf(&out, "input b%s : f32\ninput z%s : %s\n", list(arena, s, column, true),
                   list(arena, s, kept, true), type);
-    strbuf_printf(&out, "c%s : f32 = sum[k%d](A%s * B%s)\ny%s = ", lists[0], k, names[0], names[1], lists[0]);
-    put(&out, PICK(&s->random, bodies), lists);
     bool whole_bytes = strchr(type, '8');
+    const char *a = arena_printf(arena, "A%s", names[0]), *b = arena_printf(arena, "B%s", names[1]),
+               *other = arena_printf(arena, is_whole ? "b%s" : "z%s", lists[is_whole]);
+    strbuf_printf(&out, "c%s : f32 = sum[k%d](%s)\ny%s = ", lists[0], k,
+                  whole_bytes ? generate_whole_term(arena, state, a, b)
+                              : generate_term(arena, state, a, b, other), lists[0]);
+    put(&out, PICK(&s->random, bodies), lists);
     strbuf_printf(&out, "\noutput y : %s\n", below(s, 3) && !whole_bytes ? type : "f32");
     return out.text;
 }
@@ -286,7 +291,10 @@ char *generate_skinny(Arena *arena, uint64_t state)
     strbuf_printf(&out, "input A%s : %s\ninput B%s : %s\n", sizes[0], type, sizes[1], type);
     strbuf_printf(&out, "input b%s : f32\ninput z%s : %s\n", list(arena, s, 4, true),
                   list(arena, s, kept, true), type);
-    strbuf_printf(&out, "c%s = sum[k3](A%s * B%s)\ny%s = ", lists[0], names[0], names[1], lists[0]);
+    const char *a = arena_printf(arena, "A%s", names[0]), *b = arena_printf(arena, "B%s", names[1]),
+               *other = arena_printf(arena, vector ? "b%s" : "z%s", lists[vector]);
+    strbuf_printf(&out, "c%s = sum[k3](%s)\ny%s = ", lists[0], generate_term(arena, state, a, b, other),
+                  lists[0]);
     put(&out, PICK(&s->random, bodies), lists);
     strbuf_printf(&out, "\noutput y : %s\n", below(s, 3) ? type : "f32");
     return out.text;
@@ -328,10 +336,11 @@ char *generate_depthwise(Arena *arena, uint64_t state)
                   type);
     strbuf_printf(&out, "input w[2, %" PRId64 ", %" PRId64 ", %" PRId64 "] : %s\ninput b[2] : f32\n",
                   multiplier, down, along, type);
-    strbuf_printf(&out,
-                  "t[n, c, m, h:%" PRId64 ", v:%" PRId64 "] = sum[r, s](pad(x[n, c, h %c r %c %" PRId64
-                  ", v %c s %c %" PRId64 "], 0) * w[c, m, r, s])\n",
-                  outputs[0], outputs[1], sign, back, above, sign, back, beside);
+    const char *pixel = arena_printf(
+        arena, "pad(x[n, c, h %c r %c %" PRId64 ", v %c s %c %" PRId64 "], 0)", sign, back, above, sign, back,
+        beside);
+    strbuf_printf(&out, "t[n, c, m, h:%" PRId64 ", v:%" PRId64 "] = sum[r, s](%s)\n", outputs[0], outputs[1],
+                  generate_term(arena, state, pixel, "w[c, m, r, s]", "b[c]"));
     const char *others = below(s, 4) ? "" : sums_beside(&out, s, multiplier, outputs, type);
     const char *body = PICK(&s->random, bodies);
     strbuf_printf(&out, "y[n, c, m, h, v] = %s%s\noutput y : %s\n", others, body, below(s, 3) ? type : "f32");
@@ -362,10 +371,10 @@ char *generate_filter_gradient(Arena *arena, uint64_t state)
     strbuf_printf(&out, "input d[%" PRId64 ", 3, %" PRId64 ", %" PRId64 "] : %s\n", batch, rows, columns,
                   type);
     strbuf_printf(&out, "input w[3, %" PRId64 ", %" PRId64 "] : f32\n", down, along);
-    strbuf_printf(&out,
-                  "t[c, r:%" PRId64 ", s:%" PRId64 "] = sum[n, h, v](pad(x[%s, h + r - %" PRId64
-                  ", v + s - %" PRId64 "], 0) * d[n, c, h, v])\n",
-                  down, along, last ? "c, n" : "n, c", above, beside);
+    const char *pixel = arena_printf(arena, "pad(x[%s, h + r - %" PRId64 ", v + s - %" PRId64 "], 0)",
+                                     last ? "c, n" : "n, c", above, beside);
+    strbuf_printf(&out, "t[c, r:%" PRId64 ", s:%" PRId64 "] = sum[n, h, v](%s)\n", down, along,
+                  generate_term(arena, state, pixel, "d[n, c, h, v]", "w[c, r, s]"));
     strbuf_printf(&out, "y[c, r, s] = %s\noutput y : %s\n", PICK(&s->random, bodies),
                   below(s, 2) ? type : "f32");
     return out.text;

@@ -229,13 +229,18 @@ static const char *summand(Sum *s)
 {
     const char *text = product(s), *more;
     int one = (int)below(s, s->axis_count), other = (int)below(s, s->axis_count);
-    switch (below(s, s->plain ? 30 : 14)) {
+    switch (below(s, s->plain ? 30 : 17)) {
     case 0: more = product(s); return arena_printf(s->arena, "%s %c %s", text, "+-"[below(s, 2)], more);
     case 1: return arena_printf(s->arena, "select(k%d <= k%d, %s, 0)", one, other, text);
     case 2: return arena_printf(s->arena, "select(k%d + k%d >= 3, %s, %s)", one, other, text, product(s));
     case 3: return arena_printf(s->arena, "%s * (k%d - k%d)", text, one, other);
     case 4: return arena_printf(s->arena, "%s * %s", text, product(s));
     case 5: return access_of(s, &s->factors[0]);
+    case 6: return arena_printf(s->arena, "%s * -3 * (k%d - 2)", text, (int)below(s, s->made));
+    case 7: more = access_of(s, &s->factors[add_factor(s, choose_set(s, 0) & ((1u << s->made) - 1))]);
+            return arena_printf(s->arena, "-(%s) * (%s)", text, more);
+    case 8: more = access_of(s, &s->factors[add_factor(s, choose_set(s, 0))]);
+            return arena_printf(s->arena, "%s * %s", text, more);
     default: return text;
     }
 }

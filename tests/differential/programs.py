@@ -237,6 +237,10 @@ PROGRAMS = [
         c[i, j] = sum[k](A[k, i] * B[j, k])
         y[i, j] = relu(c[i, j] + b[j])
         output y : {T}"""),
+    Program("matmul_shared", "matmul", NUMBERS, {"M": ("m", 34), "N": ("n", 33), "K": ("k", 18)}, """
+        input A[M, K] : {T}  input B[N, K] : {T}  input s[N] : {T}
+        C[i, j] = sum[k](-A[i, k] * 3 * (B[j, k] * s[j]))
+        output C"""),
     Program("matmul_batched", "matmul", REAL, {"M": ("m", 20), "N": ("n", 24), "K": ("k", 33)}, """
         input A[3, M, K] : {T}  input B[3, K, N] : {T}
         C[b, i, j] = sum[k](A[b, i, k] * B[b, k, j])
@@ -261,6 +265,10 @@ PROGRAMS = [
         c[i, j] = sum[k](A[k, i] * B[j, k])
         y[i, j] = relu(c[i, j] + b[j])
         output y : {T}"""),
+    Program("gemm_shared", "gemm", MULTIPLIED, {"M": ("m", 34), "N": ("n", 40), "K": ("k", 18)}, """
+        input A[M, K] : {T}  input B[N, K] : {T}  input s[M] : {T}
+        C[i, j] = sum[k](s[i] * A[i, k] * (-3 * B[j, k]))
+        output C"""),
     Program("gemm_batched", "gemm", MULTIPLIED, {"M": ("m", 20), "N": ("n", 24), "K": ("k", 40)}, """
         input A[3, M, K] : {T}  input B[3, N, K] : {T}  input z[3, N, M] : {T}
         C[b, i, j] = sum[k](A[b, i, k] * B[b, j, k])
