@@ -1,0 +1,372 @@
+#include "hal/interp_child.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "hal/interp_shadow.h"
+
+enum { SIGNAL_STACK_BYTES = 64 << 10, SHARED_CANARY = 0xa5 };
+
+/* Signal handlers and call-backs find it here. */
+static struct {
+    InterpReport *report;
+    InterpCounts *counts;
+    const RuntimeJob *job;
+    InterpMemory *memory;
+    InterpHost host;
+    int seconds;
+    struct itimerval left;   // of its time, while it waits to be filled
+    int64_t shared_bytes;    // dynamic, of each of the blocks that run together
+    int shared_blocks;
+    int stacks;              // so far
+} child;
+
+// ---- how it ends ----
+
+static _Noreturn void end(RuntimeStatus status)
+{
+    child.report->status = status;
+    child.report->blocks_run = child.host.blocks_run;
+    child.report->blocks_total = child.host.blocks_total;
+    int launches = child.host.launches;
+    child.report->launch_count = launches < INTERP_MAX_LAUNCHES ? launches : INTERP_MAX_LAUNCHES;
+    _exit(0);
+}
+
+static __attribute__((format(printf, 1, 2))) void append_where(const char *format, ...)
+{
+    char *text = child.report->where;
+    size_t length = strlen(text);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text + length, INTERP_WHERE_BYTES - length, format, args);
+    va_end(args);
+}
+
+/* "launch 1, block (3,0,0), thread 17, " as far as it is known. */
+static void report_where(void)
+{
+    const InterpHost *host = &child.host;
+    child.report->where[0] = '\0';
+    if (host->launch >= 0)
+        append_where("launch %d, ", host->launch);
+    int thread = interp_thread();
+    if (thread >= 0)
+        append_where("block (%u,%u,%u), thread %d, ", host->block[0], host->block[1], host->block[2], thread);
+    if (host->file && !host->pc)
+        append_where("%s:%d: ", strrchr(host->file, '/') ? strrchr(host->file, '/') + 1 : host->file,
+                     host->line);
+}
+
+static __attribute__((format(printf, 1, 0))) void report_what(const char *format, va_list args)
+{
+    report_where();
+    child.report->pc = child.host.pc;
+    child.report->other_pc = child.host.other_pc;
+    vsnprintf(child.report->what, INTERP_WHAT_BYTES, format, args);
+}
+
+static _Noreturn __attribute__((format(printf, 1, 2))) void fail(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    report_what(format, args);
+    va_end(args);
+    end(RUNTIME_WRONG);
+}
+
+static _Noreturn __attribute__((format(printf, 1, 2))) void run_out(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    report_what(format, args);
+    va_end(args);
+    end(RUNTIME_TIMEOUT);
+}
+
+static _Noreturn void lack(const char *what)
+{
+    snprintf(child.report->what, INTERP_WHAT_BYTES, "%s", what);
+    end(RUNTIME_MACHINE);
+}
+
+// ---- signals ----
+
+static bool is_write(const ucontext_t *context)
+{
+#ifdef __x86_64__
+    return context->uc_mcontext.gregs[REG_ERR] &
+           2;   // page fault error code: the access was a write
+#else
+    (void)context;
+    return false;
+#endif
+}
+
+/* The start of the shared memory that the address lies in or near; NULL: there is none. */
+static unsigned char *shared_near(const unsigned char *address)
+{
+    enum { NEAR = 8 << 20 };   // half of the guard region between two
+    for (int b = 0; b < child.shared_blocks; b++) {
+        unsigned char *shared = child.host.shared + b * child.host.shared_stride;
+        if (address >= shared - NEAR && address < shared + child.shared_bytes + NEAR)
+            return shared;
+    }
+    return NULL;
+}
+
+static _Noreturn void fail_outside(const unsigned char *address, bool write)
+{
+    char what[300];
+    if (interp_memory_describe(child.memory, address, write, what, sizeof what))
+        fail("%s", what);
+    const unsigned char *shared = shared_near(address);
+    if (shared)
+        fail("%s at byte %lld of the shared memory, which has %lld", write ? "writes" : "reads",
+             (long long)(address - shared), (long long)child.shared_bytes);
+    fail("%s outside of every buffer", write ? "writes" : "reads");
+}
+
+static void on_fault(int signal, siginfo_t *info, void *context)
+{
+    unsigned char *address = info->si_addr;
+    if (signal == SIGPROF)
+        run_out("does not end within %d s", child.seconds);
+    if (signal == SIGFPE || signal == SIGILL)
+        fail("%s", signal == SIGFPE ? "a division traps" : "an operation that traps");
+    fail_outside(address, is_write(context));
+}
+
+/* A checked access that belongs to no tensor. */
+static void outside(void *address, int write)
+{
+    fail_outside(address, write);
+}
+
+/* What a program reads is no work of its own: its clock stands still meanwhile. */
+static void stop_clock(void) { setitimer(ITIMER_PROF, &(struct itimerval){0}, &child.left); }
+static void start_clock(void) { setitimer(ITIMER_PROF, &child.left, NULL); }
+
+static void open_piece(void *address)
+{
+    stop_clock();
+    interp_memory_open(child.memory, address);
+    start_clock();
+}
+
+static void fill_bytes(int index, long long offset, int count)
+{
+    const RuntimeTensor *tensor = &child.job->tensors[index];
+    unsigned char *target = interp_memory_buffer(child.memory, tensor->buffer);
+    unsigned char bytes[16];
+    stop_clock();
+    child.job->fill(child.job->context, index, offset, count, bytes);
+    start_clock();
+    memcpy(target + tensor->offset + offset, bytes, (size_t)count);
+}
+
+static void cast_shadow(InterpShadow *shadow)
+{
+    if (!interp_shadow_cast(shadow))
+        lack("not enough memory for the checks of the interpreter");
+}
+
+static void catch_signals(void)
+{
+    static const int caught[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGPROF};
+    static const int plain[] = {SIGINT, SIGTERM, SIGHUP};
+    stack_t stack = {.ss_size = SIGNAL_STACK_BYTES};
+    stack.ss_sp =
+        mmap(NULL, SIGNAL_STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    sigaltstack(&stack, NULL);
+    struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    for (size_t i = 0; i < sizeof caught / sizeof *caught; i++)
+        sigaction(caught[i], &action, NULL);
+    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
+        signal(plain[i], SIG_DFL);
+}
+
+static void set_limits(void)
+{
+    const struct rlimit no_core = {0, 0};
+    setrlimit(RLIMIT_CORE, &no_core);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
+// ---- services for the program ----
+
+/* Those of the first blocks have guard pages. What runs on the others is the same kernel; a process may not
+   have as many mappings as that would take. */
+static void *map_stack(unsigned long bytes)
+{
+    enum { GUARDED = 2048, AT_ONCE = 1024 };
+    static unsigned char *next;
+    int64_t stride;
+    int number = child.stacks++ - GUARDED;
+    if (number < 0)
+        next = guarded_map((int64_t)bytes, 1, &stride);
+    else if (number % AT_ONCE == 0)
+        next = guarded_map((int64_t)bytes * AT_ONCE, 1, &stride);
+    if (!next)
+        lack("no memory for the stack of a thread");
+    return next += bytes;
+}
+
+static unsigned char *shared_end(int block)
+{
+    return child.host.shared + block * child.host.shared_stride + child.shared_bytes;
+}
+
+static int64_t shared_rest(void) { return child.shared_bytes > 0 ? -child.shared_bytes & 15 : 0; }
+
+static void map_shared(long long bytes, int blocks)
+{
+    InterpHost *host = &child.host;
+    int64_t stride;
+    if (host->shared)
+        guarded_unmap(host->shared, child.shared_bytes, child.shared_blocks);
+    host->shared = guarded_map(bytes, blocks, &stride);
+    if (!host->shared)
+        lack("not enough memory for the shared memory of the blocks that run together");
+    if (host->region_count && !interp_shadow_make_shared(host, bytes, blocks))
+        lack("not enough memory for the checks of the interpreter");
+    host->shared_stride = stride;
+    child.shared_bytes = bytes;
+    child.shared_blocks = blocks;
+    for (int b = 0; b < blocks; b++)
+        memset(shared_end(b), SHARED_CANARY, (size_t)shared_rest());
+}
+
+static void check_shared(void)
+{
+    for (int b = 0; b < child.shared_blocks; b++)
+        for (int64_t i = 0; i < shared_rest(); i++)
+            if (shared_end(b)[i] != SHARED_CANARY)
+                fail("writes at byte %lld of the shared memory, which has %lld",
+                     (long long)(child.shared_bytes + i), (long long)child.shared_bytes);
+}
+
+// ---- the run ----
+
+static const enum InterpSchedule SCHEDULES[] = {
+    [RUNTIME_LOWEST_FIRST] = INTERP_LOWEST_FIRST,
+    [RUNTIME_HIGHEST_FIRST] = INTERP_HIGHEST_FIRST,
+    [RUNTIME_PRIORITY] = INTERP_PRIORITY,
+};
+
+static InterpHost host_of(const RuntimeLimits *limits, const RuntimeJob *job)
+{
+    return (InterpHost){
+        .warp_size = limits->warp_size,
+        .max_threads = limits->max_threads_per_block,
+        .static_shared_limit = limits->static_shared_bytes,
+        .shared_limit = limits->shared_bytes,
+        .max_cluster_blocks = limits->max_cluster_blocks,
+        .portable_cluster_blocks = PORTABLE_CLUSTER_BLOCKS,
+        .cooperative = limits->cooperative,
+        .sm_count = limits->sm_count,
+        .max_threads_per_sm = limits->max_threads_per_sm,
+        .max_blocks_per_sm = limits->max_blocks_per_sm,
+        .shared_per_sm = limits->shared_per_sm,
+        .shared_reserved = limits->shared_reserved_per_block,
+        .schedule = SCHEDULES[job->schedule],
+        .only_launch = job->only_launch,
+        .max_blocks = job->max_blocks,
+        .seed = job->seed,
+        .fail = fail,
+        .map_stack = map_stack,
+        .map_shared = map_shared,
+        .check_shared = check_shared,
+        .open = open_piece,
+        .fill = fill_bytes,
+        .cast_shadow = cast_shadow,
+        .outside = outside,
+        .traffic = child.report->traffic,
+        .counts = child.counts,
+        .launch = -1,
+        .thread = -1,
+    };
+}
+
+static void *load_object(const char *path)
+{
+    void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);   // it calls the machine, which is here
+    if (!object)
+        lack(dlerror());
+    return object;
+}
+
+/* Called for each object that is loaded, until one of them holds `function`. */
+static int find_image(struct dl_phdr_info *info, size_t size, void *function)
+{
+    (void)size;
+    InterpSpan image = {(unsigned char *)info->dlpi_addr, (unsigned char *)info->dlpi_addr};
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        unsigned char *end = image.start + part->p_vaddr + part->p_memsz;
+        if (part->p_type == PT_LOAD && end > image.end)
+            image.end = end;
+    }
+    unsigned char *wanted = function;
+    if (wanted < image.start || wanted >= image.end)
+        return 0;
+    child.host.own[child.host.own_count++] = image;
+    return 1;
+}
+
+/* Blocks that are left out hide what they do not write; the first and the last one are never left out. */
+static void check_ends(void)
+{
+    for (int i = 0; i < child.host.region_count; i++) {
+        const InterpRegion *region = &child.host.regions[i];
+        if (!region->written)
+            continue;
+        bool first = interp_known(region, 0);
+        if (!first || !interp_known(region, region->bytes - 1))
+            fail("the %s element of %s is not written", first ? "last" : "first", child.job->tensors[i].name);
+    }
+}
+
+_Noreturn void interp_child_run(const InterpTask *task)
+{
+    const RuntimeJob *job = task->job;
+    child.job = job;
+    child.report = task->report;
+    child.counts = task->counts;
+    child.memory = task->memory;
+    child.host = host_of(task->limits, job);
+    child.seconds = job->seconds;
+    child.left.it_value.tv_sec = job->seconds;
+    set_limits();
+    catch_signals();
+    void *program = load_object(task->object);
+    InterpLauncher *launcher = (InterpLauncher *)(uintptr_t)dlsym(program, "call_launcher");
+    dl_iterate_phdr(find_image, (void *)(uintptr_t)launcher);
+    child.host.code = child.host.own[0].start;
+    if (job->checked && !interp_shadow_make(&child.host, child.memory, job))
+        lack("not enough memory for the checks of the interpreter");
+    (job->lazy ? interp_memory_unlock : interp_memory_open_all)(child.memory);
+    start_clock();   // of the processor: how busy the machine is says nothing of a kernel
+    int result = interp_run(&child.host, launcher, task->buffers);
+    stop_clock();
+    char what[300];
+    child.host.file = NULL;
+    if (result != 0)
+        fail("%s_launch returns error %d", task->name, result);
+    if (!interp_memory_check(child.memory, what, sizeof what))
+        fail("%s", what);
+    if (job->checked && job->ends_written)
+        check_ends();
+    end(RUNTIME_DONE);
+}
