@@ -24,7 +24,8 @@ char *generate_term(Arena *arena, uint64_t state, const char *a, const char *b, 
 {
     static const char *const shared[] = {
         "$1 * $2 * 0.125",  "-($1 * $2) / 3",          "$1 * ($2 * $3)",     "0.5 * ($3 * $1) * $2 / 8",
-        "2 * ($1 * -$2)",   "$1 * $2 / (1.5 + abs($3))", "$1 / 7 * ($3 * $2) * $3"};
+        "2 * ($1 * -$2)",   "$1 * $2 / (1.5 + abs($3))", "$1 / 7 * ($3 * $2) * $3",
+        "relu($1) * $2",    "select($1 > 0, $1, 0.5) * max($2, 0)"};
     Random random = {generate_hash(state + 3)};
     return fill(arena, random_chance(&random, 16) ? PICK(&random, shared) : "$1 * $2",
                 (const char *const[]){a, b, other});
@@ -32,7 +33,8 @@ char *generate_term(Arena *arena, uint64_t state, const char *a, const char *b, 
 
 char *generate_whole_term(Arena *arena, uint64_t state, const char *a, const char *b)
 {
-    static const char *const shared[] = {"-($1 * $2)", "3 * $1 * $2", "-$1 * (5 * $2)"};
+    static const char *const shared[] = {"-($1 * $2)", "3 * $1 * $2", "-$1 * (5 * $2)", "relu($1) * $2",
+                                         "min($1, 3) * $2"};
     Random random = {generate_hash(state + 3)};
     return fill(arena, random_chance(&random, 16) ? PICK(&random, shared) : "$1 * $2",
                 (const char *const[]){a, b});

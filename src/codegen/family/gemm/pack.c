@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "codegen/family/family.h"
 #include "codegen/family/gemm/mma.h"
+#include "ir/exact_type.h"
 #include "ir/fuse_axes.h"
 
 enum { LONG_ROW = 4 };   // lines of 128 bytes
@@ -13,12 +14,13 @@ enum { LONG_ROW = 4 };   // lines of 128 bytes
 typedef struct Order {
     int axes[MAX_AXES];
     int count;
+    const Tensor *from;   // that lies so
 } Order;
 
 static Order order_of(const Access *access)
 {
     Affine offset = access_offset(access);
-    Order order = {.count = 0};
+    Order order = {.from = access->tensor};
     for (int a = 0; a < MAX_AXES; a++) {
         if (!offset.coef[a])
             continue;
@@ -31,10 +33,10 @@ static Order order_of(const Access *access)
 }
 
 /* Batch, rows, k: tensor cores may want it so. */
-static Order order_along_k(const Product *product, int factor)
+static Order order_along_k(const Product *product, int factor, const Tensor *from)
 {
     const int groups[] = {GROUP_BATCH, factor ? GROUP_N : GROUP_M, GROUP_K};
-    Order order = {.count = 0};
+    Order order = {.from = from};
     for (int g = 0; g < 3; g++) {
         const AxisGroup *group = &product->group[groups[g]];
         for (int i = 0; i < group->count; i++)
@@ -43,10 +45,10 @@ static Order order_along_k(const Product *product, int factor)
     return order;
 }
 
-static bool wants_k_innermost(const Product *product, const DeviceSpec *device)
+static bool wants_k_innermost(DType type, const DeviceSpec *device)
 {
-    const Atom *atom = mma_shared_atom(product, device);
-    return atom && atom->place == IN_SHARED_ALONG_K;
+    const char *element = dtype_info[type].name;
+    return !atom_for(device, element, IN_SHARED) && atom_for(device, element, IN_SHARED_ALONG_K);
 }
 
 /* Rows can be lengthened where elements lie side by side along an axis, and each is read at one point: what
@@ -66,6 +68,7 @@ static bool can_be_packed(const Fusion *fusion, const Access *access, const Orde
 typedef struct Wish {
     const Fusion *fusion;
     Expr **factors;
+    DType type[2];         // of what is read
     Order order[2];
     bool copied[2];        // or as it is
     int64_t piece, line;   // elements: of an access, and of a line of a tile, of which long rows are made
@@ -80,11 +83,11 @@ static int64_t lengthened_extent(const Wish *wish, int64_t extent)
 
 static Tensor *packed_tensor(Arena *arena, const Fusion *fusion, const Wish *wish, int f)
 {
-    const Tensor *from = wish->factors[f]->access.tensor;
     const Order *order = &wish->order[f];
     Tensor *tensor = NEW(arena, Tensor);
-    *tensor = (Tensor){.name = arena_printf(arena, "%s.packed", from->name), .id = -1, .dtype = from->dtype,
-                       .role = ROLE_TEMPORARY, .rank = order->count};   // the plan that takes it numbers it
+    *tensor = (Tensor){.name = arena_printf(arena, "%s.packed", order->from->name), .id = -1,
+                       .dtype = wish->type[f], .role = ROLE_TEMPORARY,
+                       .rank = order->count};   // the plan that takes it numbers it
     for (int d = 0; d < order->count; d++)
         tensor->shape[d] = fusion->axes[order->axes[d]].extent;
     tensor->shape[order->count - 1] = lengthened_extent(wish, tensor->shape[order->count - 1]);
@@ -112,7 +115,7 @@ static Expr *padded_factor(Arena *arena, const Fusion *fusion, const Expr *facto
     return guarded;
 }
 
-static Fusion *copy_fusion(Arena *arena, const TensorOp *op, Tensor *from)
+static Fusion *copy_fusion(Arena *arena, const TensorOp *op, const Fusion *reader)
 {
     Affine dims[MAX_AXES];
     for (int d = 0; d < op->axis_count; d++)
@@ -124,7 +127,7 @@ static Fusion *copy_fusion(Arena *arena, const TensorOp *op, Tensor *from)
     copy->ops = NEW(arena, FusedOp);
     copy->ops[0] = (FusedOp){.out = op->out, .stored = true, .spatial = (1u << op->axis_count) - 1,
                              .body = op->body, .store = access_new(arena, op->out, dims)};
-    fusion_choose_inputs(arena, copy, &from, 1);
+    fusion_choose_inputs(arena, copy, reader->inputs, reader->input_count);
     copy->outputs = NEW(arena, Tensor *);
     copy->outputs[copy->output_count++] = op->out;
     fuse_axes(arena, copy);
@@ -147,8 +150,9 @@ static Expr *pack_factor(Arena *arena, Packed *packed, const Wish *wish, int f)
     }
     op->body = padded_factor(arena, wish->fusion, factor, tensor, order);
     packed->definitions[packed->count] = op;
-    packed->copies[packed->count++] = copy_fusion(arena, op, factor->access.tensor);
-    Expr *read = expr_copy(arena, factor);
+    packed->copies[packed->count++] = copy_fusion(arena, op, wish->fusion);
+    Expr *read = NEW(arena, Expr);
+    *read = (Expr){.kind = EXPR_ACCESS, .type = factor->type, .loc = factor->loc};
     read->access = access_new(arena, tensor, dims);
     return read;
 }
@@ -199,16 +203,24 @@ static Packed *pack(Arena *arena, const Wish *wish)
     return packed;
 }
 
+static bool is_element(const Expr *factor, DType type)
+{
+    return factor->kind == EXPR_ACCESS && factor->access.tensor->dtype == type;
+}
+
 static void wish_for_tensor_cores(Wish *wish, const Product *product, const DeviceSpec *device)
 {
-    bool along_k = wants_k_innermost(product, device);
+    bool along_k = wants_k_innermost(wish->type[0], device);
     wish->line = LINE_PIECES * wish->piece;
     for (int f = 0; f < 2; f++) {
         int factor = wish->factors[f] == product->factor[1];
-        Reading reading = mma_reading(wish->fusion, product, factor);
-        wish->copied[f] = reading.way != BY_PIECES || (along_k && !reading.along_k);
+        wish->copied[f] = !is_element(wish->factors[f], wish->type[f]);
+        if (!wish->copied[f]) {
+            Reading reading = mma_reading(wish->fusion, product, factor);
+            wish->copied[f] = reading.way != BY_PIECES || (along_k && !reading.along_k);
+        }
         if (along_k)
-            wish->order[f] = order_along_k(product, factor);
+            wish->order[f] = order_along_k(product, factor, wish->order[f].from);
     }
 }
 
@@ -226,33 +238,75 @@ static void wish_for_lanes(Wish *wish, const Product *product)
 }
 
 /* Rows of several axes are not in pieces, where the innermost ends within one. */
-static bool is_granted(const Packed *packed)
+static bool is_granted(const Packed *packed, const DeviceSpec *device)
 {
     Product product;
-    bool granted = product_find(packed->product, &product);
+    bool granted = product_find(packed->product, &product) &&
+                   (packed->for_lanes || gemm_family.matches(packed->product, device));
     for (int f = 0; f < 2 && granted; f++)
         granted = packed->for_lanes ? is_in_pieces(packed->product, &product, f)
                                     : mma_reading(packed->product, &product, f).way == BY_PIECES;
     return granted;
 }
 
+/* Of elements that tensor cores multiply: that of both factors, or one that holds all values of both. */
+static bool find_type(Wish *wish, const DeviceSpec *device)
+{
+    static const DType narrow_first[] = {DTYPE_I8, DTYPE_U8, DTYPE_F16, DTYPE_BF16, DTYPE_F32, DTYPE_F64};
+    for (size_t i = 0; i < sizeof narrow_first / sizeof *narrow_first; i++) {
+        DType type = wish->type[0] = wish->type[1] = narrow_first[i];
+        bool holds = atom_for(device, dtype_info[type].name, IN_REGISTERS);
+        for (int f = 0; f < 2; f++)
+            holds = holds && wish->factors[f]->type == dtype_info[type].compute &&
+                    expr_is_exact(wish->factors[f], type);
+        if (holds)
+            return true;
+    }
+    return false;
+}
+
+typedef struct ElementSearch {
+    const Fusion *fusion;
+    uint32_t axes;   // of the factor
+    Order order;
+    bool found;
+} ElementSearch;
+
+static void order_visit(Expr *expr, void *context)
+{
+    ElementSearch *search = context;
+    if (search->found || expr->kind != EXPR_ACCESS || access_axes(&expr->access) != search->axes)
+        return;
+    search->order = order_of(&expr->access);
+    search->found = can_be_packed(search->fusion, &expr->access, &search->order);
+}
+
+/* As the first of its elements lie that has all its axes. False: nothing of the factor's size is read. */
+static bool find_order(const Fusion *fusion, Expr *factor, Order *order)
+{
+    ElementSearch search = {.fusion = fusion, .axes = expr_axes(factor)};
+    expr_visit(factor, order_visit, &search);
+    *order = search.order;
+    return search.found;
+}
+
 Packed *product_pack(Arena *arena, const Fusion *fusion, const DeviceSpec *device)
 {
     Product product;
-    bool for_lanes = !gemm_family.matches(fusion, device);
-    if (for_lanes && !matmul_family.matches(fusion, device))
-        return NULL;
     if (!product_find(fusion, &product) || product.guard)
         return NULL;
     Wish wish = {.fusion = fusion, .factors = fusion->ops[0].body->apply.operands};
+    bool for_lanes = !find_type(&wish, device);
+    bool of_elements = for_lanes || gemm_family.matches(fusion, device);   // both factors are
+    if (for_lanes && !matmul_family.matches(fusion, device))
+        return NULL;
     for (int f = 0; f < 2; f++) {
-        if (wish.factors[f]->kind != EXPR_ACCESS)
+        if ((of_elements && wish.factors[f]->kind != EXPR_ACCESS) ||
+            !find_order(fusion, wish.factors[f], &wish.order[f]))
             return NULL;
-        wish.order[f] = order_of(&wish.factors[f]->access);
-        if (!can_be_packed(fusion, &wish.factors[f]->access, &wish.order[f]))
-            return NULL;
+        wish.type[f] = for_lanes ? wish.factors[f]->access.tensor->dtype : wish.type[f];
     }
-    wish.piece = mma_piece(&product);
+    wish.piece = for_lanes ? mma_piece(&product) : 8 * PIECE_BYTES / dtype_info[wish.type[0]].bits;
     if (for_lanes)
         wish_for_lanes(&wish, &product);
     else
@@ -261,5 +315,5 @@ Packed *product_pack(Arena *arena, const Fusion *fusion, const DeviceSpec *devic
     if (!packed)
         return NULL;
     packed->for_lanes = for_lanes;
-    return is_granted(packed) ? packed : NULL;
+    return is_granted(packed, device) ? packed : NULL;
 }

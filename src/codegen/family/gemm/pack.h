@@ -5,6 +5,11 @@
 //     B[1001, 4097]  ->  B.packed[1024, 4160]        k is 1024 then: what is added are products of zeros
 //                        B.packed[4097, 1008]        of bytes
 //     A[4095, 1001]  ->  A.packed[4095, 1004]        of floats that lanes multiply
+//
+// Tensor cores multiply elements, and a factor may be made of them. Where each of its values is an element of
+// a type exactly (exact_type.h), it is made ahead in the same way, once in place of once for each tile:
+//
+//     select(m[i, k], A[i, k], 0)   ->  A.packed of f16         cast(w[j, k], f32) of i8  ->  w.packed of f16
 #pragma once
 #include "hal/device.h"
 #include "ir/fuse.h"
@@ -17,6 +22,6 @@ typedef struct Packed {
     bool for_lanes;                 // which multiply it, not tensor cores
 } Packed;
 
-/* For tensor cores, or lanes where those cannot multiply it. NULL: there is nothing to gain, or a copy would be
-   larger than the factor. */
+/* For tensor cores, or lanes where those cannot multiply it. NULL: there is nothing to gain, or a copy would
+   be larger than what it is made of. */
 Packed *product_pack(Arena *arena, const Fusion *fusion, const DeviceSpec *device);

@@ -1,0 +1,73 @@
+#include "ir/exact_type.h"
+
+#include "ir/eval.h"
+
+/* Each value of `from` is one of `to`: the integers up to 2^8 are bf16's, those up to 2^11 f16's. */
+static bool type_holds(DType to, DType from)
+{
+    bool from_halves = from == DTYPE_F16 || from == DTYPE_BF16,
+         from_bytes = from == DTYPE_I8 || from == DTYPE_U8;
+    if (from == to || from == DTYPE_B1 || to == DTYPE_F64)
+        return from != DTYPE_I64 || to == DTYPE_I64;
+    if (!dtype_info[to].is_real)
+        return to == DTYPE_I32 && from_bytes;
+    return from_bytes || (to == DTYPE_F32 && from_halves);
+}
+
+static bool constant_is_exact(const Expr *expr, DType type)
+{
+    bool is_real = dtype_info[expr->type].is_real;
+    double value = is_real ? expr->constant.real : (double)expr->constant.integer;
+    return dtype_round(type, value) == value;
+}
+
+/* 0 or 1, with which a product is an operand or 0. */
+static bool is_bit(const Expr *expr)
+{
+    while (expr->kind == EXPR_CAST)
+        expr = expr->cast.body;
+    return expr->type == DTYPE_B1;
+}
+
+/* What an infinite number is cut off to is no element of anything. */
+static bool keeps_class(const Expr *cast)
+{
+    return dtype_info[cast->cast.to].is_real || !dtype_info[cast->cast.body->type].is_real;
+}
+
+static bool apply_is_exact(const Expr *expr, DType type)
+{
+    Expr *const *operands = expr->apply.operands;
+    switch (expr->apply.op) {
+    case OP_NEG:
+    case OP_ABS: return dtype_info[type].is_real && expr_is_exact(operands[0], type);   // -(-128) is no i8
+    case OP_RELU:
+    case OP_FLOOR:
+    case OP_CEIL: return expr_is_exact(operands[0], type);
+    case OP_MAX:
+    case OP_MIN: return expr_is_exact(operands[0], type) && expr_is_exact(operands[1], type);
+    case OP_SELECT: return expr_is_exact(operands[1], type) && expr_is_exact(operands[2], type);
+    case OP_MUL:
+        return (is_bit(operands[0]) && expr_is_exact(operands[1], type)) ||
+               (is_bit(operands[1]) && expr_is_exact(operands[0], type));
+    default: return false;
+    }
+}
+
+bool expr_is_exact(const Expr *expr, DType type)
+{
+    if (expr->type == type || expr->type == DTYPE_B1)
+        return true;
+    switch (expr->kind) {
+    case EXPR_CONST: return constant_is_exact(expr, type);
+    case EXPR_ACCESS: return type_holds(type, expr->access.tensor->dtype);
+    case EXPR_CAST:
+        return type_holds(type, expr->cast.to) || (keeps_class(expr) && expr_is_exact(expr->cast.body, type));
+    case EXPR_GUARD:
+        return expr_is_exact(expr->guard.body, type) && expr_is_exact(expr->guard.otherwise, type);
+    case EXPR_APPLY: return apply_is_exact(expr, type);
+    case EXPR_INDEX:
+    case EXPR_VALUE: return false;
+    }
+    return false;
+}

@@ -1,0 +1,9 @@
+// Whether all values of an expression are elements of a type as they are: then nothing is lost if they are
+// stored as such, and whoever multiplies elements may multiply them.
+//
+//   select(mask[i, k], x[i, k], 0)   x, or 0, of f16: f16          cast(q[j, k], f32)   of i8: f16, bf16, f32
+//   max(x[i, k], 0) * m[k]           m of b1: 0 or x               x[i, k] * 0.1        a product: f32 alone
+#pragma once
+#include "ir/tensor_op.h"
+
+bool expr_is_exact(const Expr *expr, DType type);
