@@ -10,6 +10,7 @@
 #include "ir/fuse_order.h"
 #include "ir/fuse_tensors.h"
 #include "ir/fuse_units.h"
+#include "ir/product_sides.h"
 
 typedef struct Fuser {
     Arena *arena;
@@ -208,7 +209,8 @@ static Expr *expand_sum(Fuser *fuser, Fusion *fusion, Expr *body, uint32_t reduc
     Expr *term = expand(fuser, fusion, common->term, true);
     common_factors_find(fuser->arena, term, reduced, FACTOR_CONSTANT, &folded);
     common_factors_join(fuser->arena, common, &folded);
-    return common->term;
+    bool alone = !fuser->rows && !fuser->beside;
+    return alone ? product_of_sides(fuser->arena, common->term, fusion->axes, reduced) : common->term;
 }
 
 static int add_op(Fuser *fuser, Fusion *fusion, const TensorOp *op)

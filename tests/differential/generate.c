@@ -24,8 +24,7 @@ char *generate_term(Arena *arena, uint64_t state, const char *a, const char *b, 
 {
     static const char *const shared[] = {
         "$1 * $2 * 0.125",  "-($1 * $2) / 3",          "$1 * ($2 * $3)",     "0.5 * ($3 * $1) * $2 / 8",
-        "2 * ($1 * -$2)",   "$1 * $2 / (1.5 + abs($3))", "$1 / 7 * ($3 * $2) * $3",
-        "relu($1) * $2",    "select($1 > 0, $1, 0.5) * max($2, 0)"};
+        "2 * ($1 * -$2)",   "$1 * $2 / (1.5 + abs($3))", "$1 / 7 * ($3 * $2) * $3"};
     Random random = {generate_hash(state + 3)};
     return fill(arena, random_chance(&random, 16) ? PICK(&random, shared) : "$1 * $2",
                 (const char *const[]){a, b, other});
@@ -33,11 +32,20 @@ char *generate_term(Arena *arena, uint64_t state, const char *a, const char *b, 
 
 char *generate_whole_term(Arena *arena, uint64_t state, const char *a, const char *b)
 {
-    static const char *const shared[] = {"-($1 * $2)", "3 * $1 * $2", "-$1 * (5 * $2)", "relu($1) * $2",
-                                         "min($1, 3) * $2"};
+    static const char *const shared[] = {"-($1 * $2)", "3 * $1 * $2", "-$1 * (5 * $2)"};
     Random random = {generate_hash(state + 3)};
     return fill(arena, random_chance(&random, 16) ? PICK(&random, shared) : "$1 * $2",
                 (const char *const[]){a, b});
+}
+
+const char *generate_functions(Arena *arena, uint64_t state, const char *a, const char *b)
+{
+    static const char *const functions[] = {"relu($1) * $2", "select($1 > 1, $1, -1) * max($2, 0)",
+                                            "$1 * $2 * abs($1)"};
+    Random random = {generate_hash(state + 4)};
+    if (!random_chance(&random, 8))
+        return NULL;
+    return fill(arena, PICK(&random, functions), (const char *const[]){a, b});
 }
 
 /* Networks find most; the grammar finds what nobody writes yet. */

@@ -255,9 +255,12 @@ char *generate_product(Arena *arena, uint64_t state)
     bool whole_bytes = strchr(type, '8');
     const char *a = arena_printf(arena, "A%s", names[0]), *b = arena_printf(arena, "B%s", names[1]),
                *other = arena_printf(arena, is_whole ? "b%s" : "z%s", lists[is_whole]);
+    const char *functions = generate_functions(arena, state, a, b);
     strbuf_printf(&out, "c%s : f32 = sum[k%d](%s)\ny%s = ", lists[0], k,
-                  whole_bytes ? generate_whole_term(arena, state, a, b)
-                              : generate_term(arena, state, a, b, other), lists[0]);
+                  functions     ? functions
+                  : whole_bytes ? generate_whole_term(arena, state, a, b)
+                                : generate_term(arena, state, a, b, other),
+                  lists[0]);
     put(&out, PICK(&s->random, bodies), lists);
     strbuf_printf(&out, "\noutput y : %s\n", below(s, 3) && !whole_bytes ? type : "f32");
     return out.text;

@@ -22,9 +22,11 @@ static inline bool random_chance(Random *random, int percent) { return random_be
 #define PICK(random, list) ((list)[random_below((random), (int64_t)(sizeof(list) / sizeof *(list)))])
 
 /* `a * b`, a term of a sum, in every sixth program with what its terms share: numbers and, of reals,
-   `other`, an element that no summed axis chooses; or of functions of both. Choices of its own, which leave the caller's as they are. */
+   `other`, an element that no summed axis chooses. Choices of its own, which leave the caller's as they are. */
 char *generate_term(Arena *arena, uint64_t state, const char *a, const char *b, const char *other);
 char *generate_whole_term(Arena *arena, uint64_t state, const char *a, const char *b);
+/* A product of functions of both, in one program of twelve; else NULL. */
+const char *generate_functions(Arena *arena, uint64_t state, const char *a, const char *b);
 
 /* A program of the grammar at large. */
 char *generate_grammar(Arena *arena, uint64_t state);
