@@ -17,7 +17,11 @@
 //                  ^ first         ^ last      what the block's windows cover
 //
 // Or it copies line by line, element by element: then lines and planes lie as far apart as it takes for the lanes of a warp to
-// read from different banks. Where windows move by 2 along a line, even columns stand before odd ones.
+// read from different banks. Where windows move by 2 along a line, even columns stand before odd ones. A thread may make
+// WIDTH outputs side by side; then zeros are copied around the image, and no thread asks where its windows end:
+//
+//   image        0 1 2 3 4 5 6 7
+//   staged     . 0 2 4 6 .   . 1 3 5 7 .      5 taps: windows of neighbouring threads lie two columns apart
 //
 // Its outputs may go the same way back. Where all outputs that meet a row combine the same terms of it, as in pooling, they
 // are combined once.
@@ -41,7 +45,7 @@ constexpr Index OUTER = 64, DOWN = 56, ALONG = 56;   // outputs
 constexpr int TAPS = 1, DOWN_TAPS = 3, ALONG_TAPS = 3;   // of a window: one by one, and those that slide
 constexpr int THREADS = 224;
 constexpr int TO = 1, TD = 4, TA = 56;   // threads of a block
-constexpr int HEIGHT = 2;   // outputs of a thread, one below the other
+constexpr int HEIGHT = 2, WIDTH = 1;   // outputs of a thread, one below the other and side by side
 constexpr int ROWS = 5, ROW_STEP = 2, ROW_TAP_STEP = 1;   // under the outputs; from one output to the next, from tap to tap
 constexpr bool SAME_TERMS = true;   // of a row for all outputs that meet it
 constexpr bool SAFE_PAST_END = true;   // terms past the last output read nothing outside of tensors
@@ -54,11 +58,16 @@ constexpr int COPIES = 3;            // of 16 bytes each, of a thread
 constexpr Index PLANE = 12769, DOWN_STEP = 226;   // elements from one output's to the next one's
 constexpr Index BEGIN = 0, END = 339;   // of what is under the windows of a line
 constexpr bool LINES = false;   // line by line; else all in one piece
+constexpr bool ZEROS = false;   // around the image
 constexpr Index COLUMNS = 1;   // of the image
-constexpr int FIRST_ROW = 0, COVERED_ROWS = 1, FIRST_COLUMN = 0, COVERED_COLUMNS = 1;   // by windows
+constexpr int LINE_STEP = 1;   // lines from one output's to the next one's
+constexpr int FIRST_ROW = 0, COVERED_ROWS = 1, FIRST_COLUMN = 0, COVERED_COLUMNS = 1;   // of the image, by windows
+constexpr int TOP = 0, STAGED_ROWS = 1;       // of the topmost block
+constexpr int LEFT = 0, STAGED_COLUMNS = 1;   // of all blocks
 constexpr int PHASES = 1, PHASE = 1;             // of columns; elements of one
 constexpr int LINE_PITCH = 1, PLANE_PITCH = 1;   // elements
-constexpr int PLANES = 1;                        // that threads copy at the same time
+constexpr int LANES = 1;    // threads that copy a line
+constexpr int PLANES = 1;   // that threads copy at the same time
 __device__ __forceinline__ const Staged *staged_tensor(const Tensors &t) { return t.in0; }
 struct Tile {
     const Staged *at;
@@ -91,10 +100,11 @@ __device__ __forceinline__ void load_windows(const Tensors &, const Tile &tile, 
 constexpr bool FILTERS_FIRST = false;   // taps are asked for before what is staged
 __device__ __forceinline__ void load_filters(const Tensors &, Index, Windows &) {}
 
-// Of the thread's output a, at one point of its window.
-__device__ __forceinline__ A term(const Tensors &, Index, Index, Index, Index, int a, int r, int s, const Windows &in)
+// Of the thread's output (a, b), at one point of its window.
+__device__ __forceinline__ A term(const Tensors &, Index, Index, Index, Index, int a, int b, int r, int s,
+                                  const Windows &in)
 {
-    return in.x0[a * 2 + r][s];
+    return in.x0[a * 2 + r][b * 2 + s];
 }
 
 __device__ __forceinline__ void finish(const Tensors &, const Collection &out, Index outer, Index down, Index along,
@@ -106,14 +116,15 @@ __device__ __forceinline__ void finish(const Tensors &, const Collection &out, I
 // </rollerc>
 
 constexpr Index DOWN_BLOCKS = (DOWN + TD * HEIGHT - 1) / (TD * HEIGHT);   // blocks from top to bottom
-constexpr Index ALONG_BLOCKS = (ALONG + TA - 1) / TA;                     // blocks along a line
+constexpr Index ALONG_BLOCKS = (ALONG + TA * WIDTH - 1) / (TA * WIDTH);   // blocks along a line
 constexpr bool WHOLE = DOWN % HEIGHT == 0;                                // no thread's outputs reach past the bottom
+constexpr bool WHOLE_LINES = ALONG % WIDTH == 0;                          // or past the end of a line
 
 static_assert(TO * TD * TA == THREADS, "every thread has its place");
 static_assert(HEIGHT >= 1 && TAPS >= 1, "something to do");
 
-static_assert(!LINES || (TA == ALONG && HEIGHT == DOWN && TO * PLANE_PITCH * (int)sizeof(Staged) <= STAGED_BYTES),
-              "whole images, and all of them fit");
+static_assert(!LINES || (ALONG_BLOCKS == 1 && TO * PLANE_PITCH * (int)sizeof(Staged) <= STAGED_BYTES),
+              "whole lines, and all of them fit");
 static_assert(STAGED_BYTES + COLLECTED_BYTES <= SHARED_BYTES, "what is staged and what is collected fit");
 static_assert(!COLLECTS || TO == 1 || TD * HEIGHT >= DOWN, "a block's outputs are one piece");
 
@@ -150,30 +161,53 @@ __device__ __forceinline__ Tile stage(const Tensors &t, Index outer, Index down)
     return {tile, origin};
 }
 
-// The same line by line: a thread keeps its column, and goes down a plane.
-__device__ __forceinline__ Tile stage_lines(const Tensors &t, Index outer)
+// Where a column stands in its line.
+__device__ __forceinline__ int line_place(int column) { return column % PHASES * PHASE + column / PHASES; }
+
+// Is there such a row of the image, and such a column of those staged? Of LANES columns from `first` on few need to ask.
+__device__ __forceinline__ bool is_row(int row) { return row >= FIRST_ROW && row < FIRST_ROW + COVERED_ROWS; }
+__device__ __forceinline__ bool is_column(int first, int lane)
+{
+    constexpr int BEGIN_COLUMN = FIRST_COLUMN - LEFT, END_COLUMN = BEGIN_COLUMN + COVERED_COLUMNS;
+    return (first >= BEGIN_COLUMN || first + lane >= BEGIN_COLUMN) &&
+           (first + LANES <= END_COLUMN || first + lane < END_COLUMN);
+}
+
+// The same line by line: a thread keeps its columns, LANES apart, and goes down a plane.
+__device__ __forceinline__ Tile stage_lines(const Tensors &t, Index outer, Index down)
 {
     SHARED(0, Staged, tile, [STAGED_BYTES / sizeof(Staged)]);
-    constexpr int LANES = COVERED_COLUMNS < THREADS ? COVERED_COLUMNS : THREADS;
-    constexpr int STEP = THREADS / LANES / PLANES;   // of rows
+    constexpr int TIMES = (STAGED_COLUMNS + LANES - 1) / LANES;   // columns of a thread
+    constexpr int STEP = THREADS / LANES / PLANES;                // of rows
     const int thread = (int)threadIdx.x, lane = thread % LANES, group = thread / LANES;
-    for (int column = lane; column < COVERED_COLUMNS; column += LANES)
+    const int top = TOP + (int)down * LINE_STEP;   // of the image
+    for (int turn = lane; turn < LANES; turn += LANES)   // one: without it 95 registers instead of 80 hold rows' places
 #pragma unroll 1
-        for (int plane = group % PLANES; plane < TO && outer + plane < OUTER; plane += PLANES) {
-            if (group >= PLANES * STEP)
-                break;
-            const Staged *from =
-                staged_tensor(t) + (outer + plane) * PLANE + FIRST_ROW * COLUMNS + FIRST_COLUMN + column;
-            Staged *to = tile + plane * PLANE_PITCH + column % PHASES * PHASE + column / PHASES;
-#pragma unroll COVERED_ROWS <= 64 ? COVERED_ROWS : 4
-            for (int r = 0; r < COVERED_ROWS; r += STEP) {
-                const int row = STEP == 1 ? r : r + group / PLANES;
-                if (row < COVERED_ROWS)
-                    async_copy_element(to + row * LINE_PITCH, from + row * COLUMNS);
+    for (int plane = group % PLANES; group < PLANES * STEP && plane < TO && outer + plane < OUTER; plane += PLANES) {
+        const Staged *image = staged_tensor(t) + (outer + plane) * PLANE + top * COLUMNS + LEFT + lane;
+        Staged *lines = tile + plane * PLANE_PITCH + line_place(lane);
+#pragma unroll TIMES == 1 && STAGED_ROWS <= 64 ? STAGED_ROWS : 2
+        for (int r = 0; r < STAGED_ROWS; r += STEP) {
+            const int row = STEP == 1 ? r : r + group / PLANES;
+            if (STAGED_ROWS % STEP != 0 && row >= STAGED_ROWS)
+                continue;
+            const Staged *from = image + row * COLUMNS;
+            Staged *to = lines + row * LINE_PITCH;
+            UNROLL for (int i = 0; i < TIMES; ++i) {
+                const int first = i * LANES, column = first + lane;
+                const int place = LANES % PHASES == 0 ? first / PHASES : line_place(column) - line_place(lane);
+                if (first + LANES > STAGED_COLUMNS && column >= STAGED_COLUMNS)
+                    continue;
+                if (ZEROS)
+                    async_copy_element_or_zero(is_row(top + row) && is_column(first, lane), to + place, from + first);
+                else
+                    async_copy_element(to + place, from + first);
             }
         }
+    }
     async_commit();
-    return {tile, thread / TA * PLANE_PITCH + thread % TA};
+    const int line = thread / TA % TD * HEIGHT * LINE_STEP;   // of its plane
+    return {tile, thread / (TD * TA) * PLANE_PITCH + line * LINE_PITCH + thread % TA};
 }
 
 // Position of the block's first output, and of the one behind its last.
@@ -213,22 +247,24 @@ __device__ __forceinline__ void write_collection(const Tensors &t, const Collect
 // Adds the terms that lie in row p of what the windows cover: output a meets it with tap r where a * ROW_STEP + r *
 // ROW_TAP_STEP is p. Rows from the top down, so that few of them are needed at a time.
 __device__ __forceinline__ void add_row(const Tensors &t, Index outer, Index down, Index along, int tap, int p,
-                                        const Windows &in, A (&acc)[HEIGHT])
+                                        const Windows &in, A (&acc)[HEIGHT][WIDTH])
 {
-    A row = Reduction::template identity<A>();
-    if (SAME_TERMS) {
-        const int a = ROW_STEP == 1 ? p : 0, r = ROW_STEP == 1 ? 0 : p;   // an output and a tap that meet the row
-        row = term(t, outer, down, along, tap, a, r, 0, in);
-        UNROLL for (int s = 1; s < ALONG_TAPS; ++s)
-            row = Reduction::combine(row, term(t, outer, down, along, tap, a, r, s, in));
-    }
-    UNROLL for (int r = 0; r < DOWN_TAPS; ++r) {
-        const int above = p - r * ROW_TAP_STEP, a = above / ROW_STEP;
-        if (above < 0 || above % ROW_STEP != 0 || a >= HEIGHT || (!WHOLE && !SAFE_PAST_END && down + a >= DOWN))
-            continue;
-        UNROLL for (int s = 0; s < (SAME_TERMS ? 1 : ALONG_TAPS); ++s) {
-            const A value = SAME_TERMS ? row : term(t, outer, down, along, tap, a, r, s, in);
-            acc[a] = TAPS == 1 && r + s == 0 ? value : Reduction::combine(acc[a], value);
+    UNROLL for (int b = 0; b < WIDTH; ++b) {
+        A row = Reduction::template identity<A>();
+        if (SAME_TERMS) {
+            const int a = ROW_STEP == 1 ? p : 0, r = ROW_STEP == 1 ? 0 : p;   // an output and a tap that meet the row
+            row = term(t, outer, down, along, tap, a, b, r, 0, in);
+            UNROLL for (int s = 1; s < ALONG_TAPS; ++s)
+                row = Reduction::combine(row, term(t, outer, down, along, tap, a, b, r, s, in));
+        }
+        UNROLL for (int r = 0; r < DOWN_TAPS; ++r) {
+            const int above = p - r * ROW_TAP_STEP, a = above / ROW_STEP;
+            if (above < 0 || above % ROW_STEP != 0 || a >= HEIGHT || (!WHOLE && !SAFE_PAST_END && down + a >= DOWN))
+                continue;
+            UNROLL for (int s = 0; s < (SAME_TERMS ? 1 : ALONG_TAPS); ++s) {
+                const A value = SAME_TERMS ? row : term(t, outer, down, along, tap, a, b, r, s, in);
+                acc[a][b] = TAPS == 1 && r + s == 0 ? value : Reduction::combine(acc[a][b], value);
+            }
         }
     }
 }
@@ -238,9 +274,10 @@ __device__ __forceinline__ void make_outputs(const Tensors &t, const Tile &tile,
                                              Index down, Index along, Windows &in)
 {
     // ---- load and compute ----
-    A acc[HEIGHT];
+    A acc[HEIGHT][WIDTH];
     UNROLL for (int a = 0; a < HEIGHT; ++a)
-        acc[a] = Reduction::template identity<A>();
+        UNROLL for (int b = 0; b < WIDTH; ++b)
+            acc[a][b] = Reduction::template identity<A>();
 #pragma unroll TAPS <= 64 && TAPS * HEIGHT <= 256 ? TAPS : 1   // else code grows beyond what pays
     for (int tap = 0; tap < TAPS; ++tap) {
         load_windows(t, tile, outer, down, along, tap, in);
@@ -250,8 +287,9 @@ __device__ __forceinline__ void make_outputs(const Tensors &t, const Tile &tile,
 
     // ---- store ----
     UNROLL for (int a = 0; a < HEIGHT; ++a)
-        if (WHOLE || down + a < DOWN)
-            finish(t, out, outer, down + a, along, acc[a]);
+        UNROLL for (int b = 0; b < WIDTH; ++b)
+            if ((WHOLE || down + a < DOWN) && (WHOLE_LINES || along + b < ALONG))
+                finish(t, out, outer, down + a, along + b, acc[a][b]);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
@@ -263,7 +301,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
     const Index first_down = block / ALONG_BLOCKS % DOWN_BLOCKS * (TD * HEIGHT);
     const Index outer = first_outer + thread / (TD * TA);
     const Index down = first_down + thread / TA % TD * HEIGHT;
-    const Index along = block % ALONG_BLOCKS * TA + thread % TA;
+    const Index along = block % ALONG_BLOCKS * (TA * WIDTH) + thread % TA * WIDTH;
 
     Tile tile = {};
     Windows in;
@@ -272,7 +310,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
         if (FILTERS_FIRST)
             load_filters(t, op_min<Index>(outer, OUTER - 1), in);
         if (LINES)
-            tile = stage_lines(t, first_outer);
+            tile = stage_lines(t, first_outer, first_down);
         else
             tile = stage(t, first_outer, first_down);
         async_wait<0>();

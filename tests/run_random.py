@@ -23,7 +23,7 @@ GATE = 2000     # fewer programs need not reach everything
 LEAST = 5
 # Random programs are small, and seldom what these want: run_differential.py proves them, and fails if it proved none of one.
 ELSEWHERE = ("wgmma/three stages", "wgmma/four stages", "bulk/four stages", "bulk/six stages", "bulk/eight stages",
-             "bulk/neighbours", "bulk/cluster", "window/lines", "matmul/three stages", "matmul/several products", "gemm/several products", "strip/channels", "depthwise/channels",
+             "bulk/neighbours", "bulk/cluster", "window/lines", "window/pairs", "matmul/three stages", "matmul/several products", "gemm/several products", "strip/channels", "depthwise/channels",
              "depthwise/channels beside", "filter_strip/channels")
 REPLACED = 0.02   # programs that prove little, for which others stand in
 

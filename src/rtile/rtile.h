@@ -95,6 +95,7 @@ struct TileRules {
     bool ragged_warps;               // a block's last warp may lack threads
     double single_wave_share;        // of the time, where all blocks run at once: none loads while others store
     double step_knee;                // how sharply the loading and the computing of its steps meet; 0: as usual
+    double once_knee;                // the same of blocks that load once and compute, more than 1; 0: not so
     double tail_share;               // of a block's time: for so long the last ones run on while SMs idle
     int tile_threads;                // threads that hold one register tile: a warp's 32; 0 = 1
     int cluster_blocks;              // blocks of a cluster, which share the walk along the reduction; 0 = 1

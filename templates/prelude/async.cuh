@@ -28,6 +28,15 @@ template <class T> DEVICE void async_copy_element(T *shared, const T *global)
                  : "r"(target), "l"(global), "n"(sizeof(T))
                  : "memory");
 }
+// The same, or zeros where there is nothing to read.
+template <class T> DEVICE void async_copy_element_or_zero(bool exists, T *shared, const T *global)
+{
+    const unsigned target = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
+                 :
+                 : "r"(target), "l"(global), "n"(sizeof(T)), "r"(exists ? static_cast<int>(sizeof(T)) : 0)
+                 : "memory");
+}
 DEVICE void async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int N> DEVICE void async_wait()
 {
@@ -39,6 +48,10 @@ DEVICE void async_copy16(void *shared, const void *global)
     *static_cast<Vector<unsigned, 4> *>(shared) = *static_cast<const Vector<unsigned, 4> *>(global);
 }
 template <class T> DEVICE void async_copy_element(T *shared, const T *global) { *shared = *global; }
+template <class T> DEVICE void async_copy_element_or_zero(bool exists, T *shared, const T *global)
+{
+    *shared = exists ? *global : T();
+}
 DEVICE void async_commit() {}
 template <int N> DEVICE void async_wait() {}
 DEVICE void async_read16(void *shared, const void *global) { async_copy16(shared, global); }

@@ -222,6 +222,10 @@ static inline const void *async_zeros()
     alignas(16) static const unsigned zeros[4] = {};
     return zeros;
 }
+template <class T> static inline void async_copy_element_or_zero(bool exists, T *shared, const T *global, ROLLERC_PLACE)
+{
+    async_copy_element(shared, exists ? global : static_cast<const T *>(async_zeros()), place);
+}
 static inline void async_commit(ROLLERC_PLACE) { rollerc_interp::async_commit(place); }
 template <int N> static inline void async_wait(ROLLERC_PLACE)
 {

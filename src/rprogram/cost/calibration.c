@@ -30,8 +30,13 @@ const Calibration calibration = {
                   .thread_instructions = 150,
                   .element_instructions = 0.7,
                   .output_instructions = 30},
-    // tuning-log 70
     .element_in_same_bank = 1.3,   // tuning-log 99
+    // tuning-log 105
+    .many_taps = {.piece_instructions = 2,
+                  .line_instructions = 3,
+                  .pair_instructions = 8,
+                  .once_knee = 1.6},
+    // tuning-log 70
     .strip = {.threads = 128,
               .step_instructions = 16,
               .element_instructions = 1.5,

@@ -30,6 +30,12 @@ typedef struct Calibration {
     } reduce;
     WindowFit window, staged_window, depthwise;
     double element_in_same_bank;   // times its instructions where other lanes' elements lie in its bank
+    struct {
+        double piece_instructions;   // of a thread for each element that a block copies in one piece,
+        double line_instructions;    // line by line,
+        double pair_instructions;    // and for threads of two columns, whose lines have zeros at both ends
+        double once_knee;            // TileRules
+    } many_taps;
     double few_warps_share;   // of arithmetic's peak that strips of a filter's gradient reach in less than 12 warps
     double depthwise_copy_instructions;   // to find a piece of an image, and its place in shared memory
     struct {

@@ -327,6 +327,14 @@ static double steps_time_us(const KernelCounts *kernel, const PerfEstimate *perf
     return soft_max(at_least(perf->dram_us, perf->l2_us), computing_us, knee);
 }
 
+/* Blocks of an SM that load once, compute and store, and of which one loads while others compute: of a single
+   one both times add up, the more there are the less the shorter one shows. */
+static double once_time_us(const KernelCounts *kernel, const PerfEstimate *perf)
+{
+    double knee = 1 + kernel->rules->once_knee * (1 - 1 / kernel->resident);
+    return soft_max(at_least(perf->dram_us, perf->l2_us), perf->compute_us + perf->special_us, knee);
+}
+
 /* The largest term, and what shows of the others beside it. */
 static double throughput_time_us(const KernelCounts *kernel, PerfEstimate *perf)
 {
@@ -346,6 +354,11 @@ static double throughput_time_us(const KernelCounts *kernel, PerfEstimate *perf)
     }
     if (kernel->rules->schedule.pace == PACE_BY_STEPS) {
         double both_us = at_least(steps_time_us(kernel, perf), largest_us);
+        perf->unhidden_us = both_us - largest_us;
+        return both_us;
+    }
+    if (kernel->rules->once_knee > 0) {
+        double both_us = at_least(once_time_us(kernel, perf), largest_us);
         perf->unhidden_us = both_us - largest_us;
         return both_us;
     }

@@ -220,7 +220,7 @@ int64_t operand_extent(const Stencil *stencil, const WindowOperand *operand, Dir
 
 // ---- device code ----
 
-static const char *const output_name[DIRECTIONS] = {"a", "0"};   // a thread's outputs lie down one column
+static const char *const output_name[DIRECTIONS] = {"a", "b"};   // of a thread
 static const char *const tap_name[DIRECTIONS] = {"r", "s"};
 static const char *const element_name[DIRECTIONS] = {"p", "q"};
 
@@ -464,4 +464,9 @@ bool stencil_same_terms(const Stencil *stencil)
 bool stencil_is_safe(const Stencil *stencil)
 {
     return !stands_beside_operands(stencil, stencil->axis[DIRECTION_DOWN]);
+}
+
+bool stencil_is_safe_along(const Stencil *stencil)
+{
+    return !stands_beside_operands(stencil, stencil->axis[DIRECTION_ALONG]);
 }

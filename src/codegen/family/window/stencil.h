@@ -75,5 +75,6 @@ const TapReach *stencil_rows(const Stencil *stencil);
 /* Where they do: are terms of one row the same for all outputs that meet it? */
 bool stencil_same_terms(const Stencil *stencil);
 
-/* Do only operands, which guard themselves, depend on the position down? */
+/* Do only operands, which guard themselves, depend on the position down? On the one along? */
 bool stencil_is_safe(const Stencil *stencil);
+bool stencil_is_safe_along(const Stencil *stencil);

@@ -147,6 +147,23 @@ static void set_lines(DataTile *tile, const TileSpace *space, const StagedInput 
         tile->lines = lines_of_access(tile, space, device);
 }
 
+/* What is known of blocks that load once is known of such windows: images of 32 columns have their lines in the
+   same banks, which takes far longer (tuning-log 105). */
+static bool has_many_taps(const Stencil *stencil, const StagedInput *stage)
+{
+    return stage->access && kept_taps(stencil) >= MANY_TAPS && !window_has_whole_pieces(stage->access);
+}
+
+/* Of a thread, for an element that it brings into shared memory. */
+static double copy_instructions(const Stencil *stencil, const StagedInput *stage, const WindowLines *lines)
+{
+    if (!has_many_taps(stencil, stage))
+        return 0;
+    if (lines && lines->width > 1)
+        return calibration.many_taps.pair_instructions;
+    return lines ? calibration.many_taps.line_instructions : calibration.many_taps.piece_instructions;
+}
+
 static void add_tiles(TileSpace *space, const Stencil *stencil, const StagedInput *stage,
                       const WindowLines *lines, const DeviceSpec *device)
 {
@@ -158,6 +175,7 @@ static void add_tiles(TileSpace *space, const Stencil *stencil, const StagedInpu
         *tile = window_tile(space, stencil, found[i].access, device);
         tile->staged = found[i].access == stage->access;
         tile->plane = tile->staged && !lines ? stage->plane : 0;
+        tile->instructions = tile->staged ? copy_instructions(stencil, stage, lines) : 0;
         tile->staged_inner = tile->rank - 1;
         set_lines(tile, space, stage, device);
     }
@@ -222,30 +240,62 @@ static Schedule schedule_of(const Fusion *fusion, const TileSpace *space, uint32
 /* What is collected stands behind them; see KernelMemory. */
 static int64_t lines_bytes(const TileRules *rules, const RTile *block, const RTile *inner)
 {
-    (void)inner;
     WindowChoice choice = window_choice(rules);
     const TileSpace *space = &rules->space;
-    int64_t bytes = window_line_layout(&choice.lines, block->size[OUTER]).bytes;
+    int64_t bytes = window_line_layout(&choice.lines, block, inner).bytes;
     for (int i = 0; i < space->tile_count; i++)
         if (space->tiles[i].output && space->tiles[i].staged)
             bytes += data_tile_span_bytes(&space->tiles[i], block, space->axis_count);
     return bytes;
 }
 
-/* Of each plane what windows cover is written; how much of it threads read, guards decide. */
+/* Of each plane that there is what is staged is written, with its zeros; how much of it threads read, guards
+   decide. */
 static int64_t lines_moved(const TileRules *rules, int tile, bool written, const RTile *block,
                            const RTile *inner, const int64_t *first)
 {
-    (void)tile, (void)inner;
+    (void)tile;
     if (!written)
         return COUNT_UNKNOWN;
     WindowChoice choice = window_choice(rules);
-    const LineAxis *axis = choice.lines.axis;
+    LineLayout layout = window_line_layout(&choice.lines, block, inner);
     int64_t planes = smaller(block->size[OUTER], rules->space.axes[OUTER].extent - first[OUTER]);
-    return planes * axis[DIRECTION_DOWN].count * axis[DIRECTION_ALONG].count * choice.lines.element_bytes;
+    return planes * layout.rows * layout.columns * choice.lines.element_bytes;
+}
+
+/* Outputs of a thread that makes pairs: whole columns, or parts as even as they get. Of 83 outputs 14, six
+   times. */
+static int64_t pair_height(int64_t outputs)
+{
+    enum { PART = 16 };
+    return outputs <= MAX_WINDOW_HEIGHT ? outputs : ceil_div(outputs, ceil_div(outputs, PART));
+}
+
+/* So many groups of threads, few of them, fill warps best: of 42, 3. */
+static int64_t fullest(int64_t threads, int64_t warp)
+{
+    enum { MOST = 4 };
+    int64_t best = 1;
+    for (int64_t groups = 2; groups <= MOST; groups++)
+        if (groups * round_up(best * threads, warp) > best * round_up(groups * threads, warp))
+            best = groups;
+    return best;
 }
 
 static AxisRule all_of(int64_t extent) { return (AxisRule){extent, extent}; }
+
+/* A thread has two columns of outputs; a block whole lines, and of columns in parts as many as fill warps. */
+static void pair_tiles(TileRules *rules, const WindowLines *lines, const DeviceSpec *device, int64_t threads)
+{
+    AxisRule *each = rules->rule[LEVEL_REGISTER], *block = rules->rule[LEVEL_SHARED];
+    const LineAxis *row = &lines->axis[DIRECTION_DOWN], *column = &lines->axis[DIRECTION_ALONG];
+    int64_t height = pair_height(row->outputs), along = ceil_div(column->outputs, lines->width);
+    int64_t down = height < row->outputs ? fullest(along, device->warp_size) : 1;
+    each[ALONG] = all_of(lines->width);
+    block[ALONG] = all_of(along * lines->width);
+    each[DOWN] = all_of(height);
+    block[DOWN] = (AxisRule){height * down, height * threads};
+}
 
 static TileRules variant_rules(const Fusion *fusion, const DeviceSpec *device, WindowKeeps keeps,
                                const StagedInput *stage, const WindowLines *lines)
@@ -279,13 +329,16 @@ static TileRules variant_rules(const Fusion *fusion, const DeviceSpec *device, W
     block[OUTER] = (AxisRule){1, threads};
     block[DOWN] = (AxisRule){1, MAX_WINDOW_HEIGHT * threads};
     block[ALONG] = stage->access || along <= WHOLE_LINE ? all_of(along) : (AxisRule){RUN, threads};
-    if (lines)
+    if (keeps == KEEPS_WINDOWS_OF_LINES)
         each[DOWN] = block[DOWN] = all_of(stencil_extent(&stencil, DIRECTION_DOWN));
+    if (keeps == KEEPS_WINDOWS_OF_PAIRS)
+        pair_tiles(&rules, lines, device, threads);
     rules.most_threads = (int)threads;
     block[OTHER] = all_of(other);
     each[DOWN_TAP] = block[DOWN_TAP] = all_of(stencil_taps(&stencil, DIRECTION_DOWN));
     each[ALONG_TAP] = block[ALONG_TAP] = all_of(stencil_taps(&stencil, DIRECTION_ALONG));
     rules.ragged_warps = true;
+    rules.once_knee = has_many_taps(&stencil, stage) ? calibration.many_taps.once_knee : 0;
     rules.accumulator_bits = dtype_info[fusion->ops[0].body->type].bits;
     rules.thread_instructions = fit->thread_instructions;   // positions, copies and guards
     rules.element_instructions = fit->element_instructions;
@@ -315,10 +368,13 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
     if (!stage.access || !counted ||
         stencil_extent(&stencil, DIRECTION_ALONG) > calibration.staged_window.threads)
         return count;
-    WindowLines lines;
-    bool by_line = kept_taps(&stencil) >= MANY_TAPS && window_lines_find(&stencil, &stage, &lines);
+    WindowLines lines, pairs;
+    bool many = kept_taps(&stencil) >= MANY_TAPS;
+    bool by_line = many && window_lines_find(&stencil, &stage, false, &lines);
     if (by_line)
         variants[count++] = variant_rules(fusion, device, KEEPS_WINDOWS_OF_LINES, &stage, &lines);
+    if (many && window_lines_find(&stencil, &stage, true, &pairs))
+        variants[count++] = variant_rules(fusion, device, KEEPS_WINDOWS_OF_PAIRS, &stage, &pairs);
     variants[count] = variant_rules(fusion, device, KEEPS_WINDOWS_OF_STAGED, &stage, NULL);
     if (by_line)
         variants[count].element_instructions *= calibration.element_in_same_bank;
@@ -328,7 +384,7 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
 const Family window_family = {
     .name = "window",
     .template_path = "templates/window.cu",
-    .variants = (const char *const[]){"taps", "windows", "staged", "lines", NULL},
+    .variants = (const char *const[]){"taps", "windows", "staged", "lines", "pairs", NULL},
     .matches = matches,
     .rules = rules,
     .emit = window_emit,

@@ -9,7 +9,8 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Stencil *s
     const FusedOp *op = &plan->fusion->ops[0];
     const int64_t *problem = plan->program->tile[LEVEL_GLOBAL].size;
     const int64_t *block = plan->program->tile[LEVEL_SHARED].size;
-    int64_t height = plan->program->tile[LEVEL_REGISTER].size[DOWN];
+    const int64_t *each = plan->program->tile[LEVEL_REGISTER].size;
+    int64_t height = each[DOWN], width = each[ALONG];
     strbuf_printf(out, "using Reduction = %s;\n", combiner(op->reduce));
     strbuf_printf(out, "using A = %s;   // what totals are accumulated in\n", value_type(op->body->type));
     strbuf_printf(
@@ -22,9 +23,11 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Stencil *s
     strbuf_printf(out, "constexpr int THREADS = %d;\n", plan->threads);
     strbuf_printf(
         out, "constexpr int TO = %" PRId64 ", TD = %" PRId64 ", TA = %" PRId64 ";   // threads of a block\n",
-        block[OUTER], block[DOWN] / height, block[ALONG]);
-    strbuf_printf(out, "constexpr int HEIGHT = %" PRId64 ";   // outputs of a thread, one below the other\n",
-                  height);
+        block[OUTER], block[DOWN] / height, block[ALONG] / width);
+    strbuf_printf(out,
+                  "constexpr int HEIGHT = %" PRId64 ", WIDTH = %" PRId64
+                  ";   // outputs of a thread, one below the other and side by side\n",
+                  height, width);
     /* Without a common reach each output has rows of its own. */
     const TapReach *reach = stencil_rows(stencil);
     int64_t taps = problem[DOWN_TAP];
@@ -44,7 +47,8 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Stencil *s
 
 static LineLayout layout_of(const KernelPlan *plan, const WindowChoice *choice)
 {
-    return window_line_layout(&choice->lines, plan->program->tile[LEVEL_SHARED].size[OUTER]);
+    const RTile *tile = plan->program->tile;
+    return window_line_layout(&choice->lines, &tile[LEVEL_SHARED], &tile[LEVEL_REGISTER]);
 }
 
 /* Shared memory of a block for what it stages, or for what it collects. */
@@ -52,7 +56,7 @@ static int64_t kept_bytes(const KernelPlan *plan, bool output)
 {
     const TileSpace *space = &plan->rules->space;
     WindowChoice choice = window_choice(plan->rules);
-    if (choice.keeps == KEEPS_WINDOWS_OF_LINES && !output)
+    if (choice.keeps >= KEEPS_WINDOWS_OF_LINES && !output)
         return layout_of(plan, &choice).bytes;
     for (int i = 0; i < space->tile_count; i++)
         if (space->tiles[i].staged && space->tiles[i].output == output)
@@ -85,43 +89,41 @@ static void emit_tensor_function(StrBuf *out, const char *name, const char *type
         strbuf_puts(out, "    (void)t;\n    return nullptr;\n}\n");
 }
 
-/* Of so many groups of threads, each of which copies lines of a plane, planes at the same time: all groups
-   have work, or as many as there are planes. */
-static int64_t planes_together(int64_t groups, int64_t planes)
-{
-    int64_t best = 1;
-    for (int64_t together = 1; together <= smaller(groups, planes); together++)
-        if (groups / together * together >= groups / best * best)
-            best = together;
-    return best;
-}
-
 static void emit_lines(StrBuf *out, const KernelPlan *plan)
 {
     WindowChoice choice = window_choice(plan->rules);
-    bool is_lines = choice.keeps == KEEPS_WINDOWS_OF_LINES;
-    LineAxis none = {.inputs = 1, .step = 1, .count = 1},
-             row = is_lines ? choice.lines.axis[DIRECTION_DOWN] : none,
-             column = is_lines ? choice.lines.axis[DIRECTION_ALONG] : none;
-    LineLayout layout = is_lines ? layout_of(plan, &choice) : (LineLayout){.phase = 1};
-    strbuf_printf(
-        out,
-        "constexpr bool LINES = %s;   // line by line; else all in one piece\n"
-        "constexpr Index COLUMNS = %d;   // of the image\n"
-        "constexpr int FIRST_ROW = %d, COVERED_ROWS = %d, FIRST_COLUMN = %d, COVERED_COLUMNS = %d;   // by windows\n",
-        is_lines ? "true" : "false", column.inputs, row.begin, row.count, column.begin, column.count);
+    bool is_lines = choice.keeps >= KEEPS_WINDOWS_OF_LINES;
+    LineAxis none = {.inputs = 1, .outputs = 1, .step = 1, .reach = 1};
+    WindowLines lines = {.axis = {none, none}, .element_bytes = 1, .width = 1};
+    RTile one = {.size = {1, 1, 1}};
+    if (is_lines)
+        lines = choice.lines;
+    LineLayout layout = is_lines ? layout_of(plan, &choice) : window_line_layout(&lines, &one, &one);
+    const LineAxis *row = &lines.axis[DIRECTION_DOWN], *column = &lines.axis[DIRECTION_ALONG];
+    Covered rows = window_covered(row), columns = window_covered(column);
     strbuf_printf(out,
-                  "constexpr int PHASES = %d, PHASE = %" PRId64 ";   // of columns; elements of one\n"
+                  "constexpr bool LINES = %s;   // line by line; else all in one piece\n"
+                  "constexpr bool ZEROS = %s;   // around the image\n"
+                  "constexpr Index COLUMNS = %d;   // of the image\n"
+                  "constexpr int LINE_STEP = %d;   // lines from one output's to the next one's\n"
+                  "constexpr int FIRST_ROW = %" PRId64 ", COVERED_ROWS = %" PRId64 ", FIRST_COLUMN = %" PRId64
+                  ", COVERED_COLUMNS = %" PRId64 ";   // of the image, by windows\n",
+                  is_lines ? "true" : "false", layout.zeros ? "true" : "false", column->inputs, row->step,
+                  rows.first, rows.count, columns.first, columns.count);
+    strbuf_printf(out,
+                  "constexpr int TOP = %" PRId64 ", STAGED_ROWS = %" PRId64 ";   // of the topmost block\n"
+                  "constexpr int LEFT = %" PRId64 ", STAGED_COLUMNS = %" PRId64 ";   // of all blocks\n"
+                  "constexpr int PHASES = %" PRId64 ", PHASE = %" PRId64
+                  ";   // of columns; elements of one\n"
                   "constexpr int LINE_PITCH = %" PRId64 ", PLANE_PITCH = %" PRId64 ";   // elements\n"
+                  "constexpr int LANES = %" PRId64 ";   // threads that copy a line\n"
                   "constexpr int PLANES = %" PRId64 ";   // that threads copy at the same time\n",
-                  column.step, layout.phase, layout.line_pitch, layout.plane_pitch,
-                  planes_together(larger(plan->threads / column.count, 1),
-                                  plan->program->tile[LEVEL_SHARED].size[OUTER]));
+                  layout.top, layout.rows, layout.left, layout.columns, layout.phases, layout.phase,
+                  layout.line_pitch, layout.plane_pitch, layout.lanes, layout.together);
 }
 
 static void emit_stage(StrBuf *out, const KernelPlan *plan, const StagedInput *stage)
 {
-    enum { COPY_BYTES = 16 };
     const Tensor *tensor = stage->access ? stage->access->tensor : NULL;
     int64_t bytes = kept_bytes(plan, false), copies = ceil_div(bytes, COPY_BYTES);
     strbuf_printf(out, "\n// What a block stages in shared memory%s.\n", tensor ? "" : ": nothing");
@@ -186,33 +188,38 @@ static void emit_tap_positions(StrBuf *out, const Scope *scope, const Stencil *s
 typedef struct StagedRead {
     Arena *arena;
     const Scope *scope;
-    WindowChoice choice;
+    const WindowLines *lines;   // NULL: it is one piece
+    LineLayout layout;
 } StagedRead;
 
-/* Of an axis' element in shared memory: `p - 2`, or `q * 2 + 1`. */
-static const char *from_begin(Arena *arena, const char *element, const LineAxis *axis, int more)
+/* Of an axis' element among what is staged: `p - 2`, or `q * 2 + 1`. */
+static const char *from_begin(Arena *arena, const char *element, const LineAxis *axis, int64_t more)
 {
     StrBuf text = strbuf_new(arena);
-    int from = axis->first - axis->begin + more;
     strbuf_printf(&text, axis->unit == 1 ? "%s" : "%s * %d", element, axis->unit);
-    if (from)
-        strbuf_printf(&text, " %c %d", from < 0 ? '-' : '+', from < 0 ? -from : from);
+    if (more)
+        strbuf_printf(&text, " %c %" PRId64, more < 0 ? '-' : '+', more < 0 ? -more : more);
     return text.text;
 }
 
 /* `tile.origin + (p - 2) * LINE_PITCH + q - 2`; of windows that move by 2 along a line, of which even columns
    stand before odd ones, `tile.origin + (p - 2) * LINE_PITCH + (q + 2) % 2 * PHASE + (q + 2) / 2 - 2`. */
-static void emit_line_place(StrBuf *out, const WindowLines *lines)
+static void emit_line_place(StrBuf *out, const StagedRead *read)
 {
-    const LineAxis *row = &lines->axis[DIRECTION_DOWN], *column = &lines->axis[DIRECTION_ALONG];
-    strbuf_printf(out, "tile.origin + (%s) * LINE_PITCH + ", from_begin(out->arena, "p", row, 0));
-    if (column->step == 1) {
-        strbuf_puts(out, from_begin(out->arena, "q", column, 0));
+    const LineAxis *row = &read->lines->axis[DIRECTION_DOWN], *column = &read->lines->axis[DIRECTION_ALONG];
+    const LineLayout *layout = &read->layout;
+    int64_t left = column->first - layout->left, phases = layout->phases;
+    const char *p = from_begin(out->arena, "p", row, row->first - layout->top);
+    strbuf_printf(out, "tile.origin + (%s) * LINE_PITCH + ", p);
+    if (phases == 1) {
+        strbuf_puts(out, from_begin(out->arena, "q", column, left));
         return;
     }
-    int whole = (int)ceil_div(column->begin - column->first, column->step);   // steps, so that nothing divided is negative
-    const char *q = from_begin(out->arena, "q", column, whole * column->step);
-    strbuf_printf(out, "(%s) %% %d * PHASE + (%s) / %d - %d", q, column->step, q, column->step, whole);
+    int64_t whole = ceil_div(-left, phases);   // rounds of phases, so that nothing divided is negative
+    const char *q = from_begin(out->arena, "q", column, left + whole * phases);
+    strbuf_printf(out, "(%s) %% %" PRId64 " * PHASE + (%s) / %" PRId64, q, phases, q, phases);
+    if (whole)
+        strbuf_printf(out, " - %" PRId64, whole);
 }
 
 static const char *staged_loaded(void *context, const Expr *expr)
@@ -222,8 +229,8 @@ static const char *staged_loaded(void *context, const Expr *expr)
         return NULL;
     StrBuf text = strbuf_new(read->arena);
     strbuf_puts(&text, "load(tile.at, ");
-    if (read->choice.keeps == KEEPS_WINDOWS_OF_LINES) {
-        emit_line_place(&text, &read->choice.lines);
+    if (read->lines) {
+        emit_line_place(&text, read);
     } else {
         Affine offset = access_offset(&expr->access);
         emit_affine(&text, &offset, read->scope->axis);
@@ -233,36 +240,60 @@ static const char *staged_loaded(void *context, const Expr *expr)
     return text.text;
 }
 
+/* With zeros around the image no element needs a guard, but where a thread makes whole columns: lines above
+   and below are not staged. */
+static void emit_element(StrBuf *out, const StagedRead *read, const WindowOperand *operand)
+{
+    const LineAxis *row = &read->lines->axis[DIRECTION_DOWN];
+    const char *p = from_begin(out->arena, "p", row, row->first - read->layout.top);
+    if (read->layout.whole)
+        strbuf_printf(out, "%s >= 0 && %s < STAGED_ROWS ? ", p, p);
+    strbuf_puts(out, "load(tile.at, ");
+    emit_line_place(out, read);
+    strbuf_puts(out, ")");
+    if (read->layout.whole)
+        strbuf_printf(out, " : %s(0)", value_type(operand->expr->type));
+}
+
 static void emit_leaf(StrBuf *out, const KernelPlan *plan, const Scope *scope, const Stencil *stencil,
                       const StagedInput *stage, int index)
 {
     const WindowOperand *operand = &stencil->operands[index];
-    int64_t height = plan->program->tile[LEVEL_REGISTER].size[DOWN];
+    const int64_t *each = plan->program->tile[LEVEL_REGISTER].size;
+    WindowChoice choice = window_choice(plan->rules);
     Scope element = *scope;
-    StagedRead read = {out->arena, &element, window_choice(plan->rules)};
-    if (stage->access && operand_access(operand->expr) == stage->access) {
+    StagedRead read = {.arena = out->arena, .scope = &element};
+    if (choice.keeps >= KEEPS_WINDOWS_OF_LINES) {
+        read.lines = &choice.lines;
+        read.layout = layout_of(plan, &choice);
+    }
+    bool is_staged = stage->access && operand_access(operand->expr) == stage->access;
+    if (is_staged) {
         element.loaded = staged_loaded;
         element.context = &read;
     }
     strbuf_printf(out,
                   "    UNROLL for (int p = 0; p < %" PRId64 "; ++p)\n"
                   "        UNROLL for (int q = 0; q < %" PRId64 "; ++q)\n            in.x%d[p][q] = ",
-                  operand_extent(stencil, operand, DIRECTION_DOWN, height),
-                  operand_extent(stencil, operand, DIRECTION_ALONG, 1), index);
-    operand_emit(out, stencil, operand, height, &element);
+                  operand_extent(stencil, operand, DIRECTION_DOWN, each[DOWN]),
+                  operand_extent(stencil, operand, DIRECTION_ALONG, each[ALONG]), index);
+    if (is_staged && read.layout.zeros)
+        emit_element(out, &read, operand);
+    else
+        operand_emit(out, stencil, operand, each[DOWN], &element);
     strbuf_puts(out, ";\n");
 }
 
 static void emit_windows(StrBuf *out, const KernelPlan *plan, const Scope *scope, const Stencil *stencil,
                          const StagedInput *stage)
 {
-    int64_t height = plan->program->tile[LEVEL_REGISTER].size[DOWN];
+    const int64_t *each = plan->program->tile[LEVEL_REGISTER].size;
     strbuf_puts(out, "\n// What the windows of a thread's outputs cover.\nstruct Windows {\n");
     for (int i = 0; i < stencil->count; i++)
         strbuf_printf(out, "    %s x%d[%" PRId64 "][%" PRId64 "];\n",
                       value_type(stencil->operands[i].expr->type), i,
-                      operand_extent(stencil, &stencil->operands[i], DIRECTION_DOWN, height),
-                      operand_extent(stencil, &stencil->operands[i], DIRECTION_ALONG, 1));
+                      operand_extent(stencil, &stencil->operands[i], DIRECTION_DOWN, each[DOWN]),
+                      operand_extent(stencil, &stencil->operands[i], DIRECTION_ALONG, each[ALONG]));
     for (int i = 0; i < stencil->filter_count; i++)
         strbuf_printf(out, "    %s w%d[%" PRId64 "][%" PRId64 "];   // taps\n",
                       value_type(stencil->filters[i].expr->type), i, stencil->filters[i].taps[DIRECTION_DOWN],
@@ -311,12 +342,14 @@ static void emit_term(StrBuf *out, const Scope *scope, Stencil *stencil)
     kept.context = stencil;
     if (stencil->axis[DIRECTION_DOWN] >= 0)
         kept.axis[stencil->axis[DIRECTION_DOWN]] = "(down + a)";
+    if (stencil->axis[DIRECTION_ALONG] >= 0)
+        kept.axis[stencil->axis[DIRECTION_ALONG]] = "(along + b)";
     strbuf_puts(
         out,
-        "\n// Of the thread's output a, at one point of its window.\n"
+        "\n// Of the thread's output (a, b), at one point of its window.\n"
         "__device__ __forceinline__ A term(const Tensors &t, Index outer, Index down, Index along, Index "
-        "tap, int a, int r, int s, const Windows &in)\n{\n"
-        "    (void)t, (void)outer, (void)down, (void)along, (void)tap, (void)a, (void)r, (void)s, "
+        "tap, int a, int b, int r, int s, const Windows &in)\n{\n"
+        "    (void)t, (void)outer, (void)down, (void)along, (void)tap, (void)a, (void)b, (void)r, (void)s, "
         "(void)in;\n");
     emit_outer_positions(out, scope);
     emit_tap_positions(out, scope, stencil);

@@ -8,7 +8,8 @@ enum { OUTER, DOWN, ALONG, OTHER, DOWN_TAP, ALONG_TAP };
 
 enum {
     MAX_WINDOW_HEIGHT = 24,   // outputs of a thread, at most
-    MAX_KEPT_TAPS = 81        // that a thread keeps in registers: 9 x 9
+    MAX_KEPT_TAPS = 81,       // that a thread keeps in registers: 9 x 9
+    COPY_BYTES = 16           // of a piece that a thread copies at a time
 };
 
 /* What is kept of the input. */
@@ -16,7 +17,8 @@ typedef enum WindowKeeps {
     KEEPS_NOTHING,
     KEEPS_WINDOWS,
     KEEPS_WINDOWS_OF_STAGED,   // as one piece
-    KEEPS_WINDOWS_OF_LINES     // line by line
+    KEEPS_WINDOWS_OF_LINES,    // line by line
+    KEEPS_WINDOWS_OF_PAIRS     // the same with zeros around the image, of two outputs side by side
 } WindowKeeps;
 
 Stencil window_stencil(const Fusion *fusion, WindowKeeps keeps);
@@ -40,24 +42,40 @@ bool window_reads_filters_first(const Stencil *stencil, const StagedInput *stage
    i * step + p * unit + first. */
 typedef struct LineAxis {
     int32_t inputs, outputs, step, unit, first;   // of the image, …
-    int32_t begin, count;                         // of the image that windows cover: the first, how many
+    int32_t reach;   // from the first tap's input to the last one's, both counted
 } LineAxis;
 
 typedef struct WindowLines {
     LineAxis axis[DIRECTIONS];
     int32_t element_bytes;
+    int32_t width;   // outputs of a thread, side by side
 } WindowLines;
 
-/* Can the staged tensor be copied line by line? It consists of planes of an image each, whose elements one
-   instruction copies, and threads make whole columns of outputs. */
-bool window_lines_find(const Stencil *stencil, const StagedInput *stage, WindowLines *lines);
+/* Do all its lines begin where a piece of 16 bytes does? */
+bool window_has_whole_pieces(const Access *access);
 
-/* Shared memory of a block of so many planes. */
+/* Can the staged tensor be copied line by line? It consists of planes of an image each, whose elements one
+   instruction copies. In pairs windows touch, and what they read beside the image is zero; else threads make
+   whole columns of outputs. */
+bool window_lines_find(const Stencil *stencil, const StagedInput *stage, bool pairs, WindowLines *lines);
+
+/* What windows cover of the image. */
+typedef struct Covered {
+    int64_t first, count;
+} Covered;
+Covered window_covered(const LineAxis *axis);
+
+/* Shared memory of a block. */
 typedef struct LineLayout {
-    int64_t phase;   // columns of an image that lie side by side: every step-th
+    bool zeros;              // around the image
+    bool whole;              // a thread makes whole columns: no line outside of the image is staged
+    int64_t top, left;       // of the image, where what the topmost block stages begins
+    int64_t rows, columns;   // of a plane that are staged
+    int64_t phases, phase;   // columns that lie side by side: every so-many-th; elements of one
     int64_t line_pitch, plane_pitch, bytes;
+    int64_t lanes, together;   // threads that copy a line; planes that are copied at the same time
 } LineLayout;
-LineLayout window_line_layout(const WindowLines *lines, int64_t planes);
+LineLayout window_line_layout(const WindowLines *lines, const RTile *block, const RTile *inner);
 
 /* The family's choice, which goes with its rules. */
 typedef struct WindowChoice {
