@@ -147,8 +147,8 @@ static void set_lines(DataTile *tile, const TileSpace *space, const StagedInput 
         tile->lines = lines_of_access(tile, space, device);
 }
 
-/* What is known of blocks that load once is known of such windows: images of 32 columns have their lines in the
-   same banks, which takes far longer (tuning-log 105). */
+/* What is known of blocks that load once is known of such windows: lines of 32 columns took far longer than
+   that (tuning-log 105). */
 static bool has_many_taps(const Stencil *stencil, const StagedInput *stage)
 {
     return stage->access && kept_taps(stencil) >= MANY_TAPS && !window_has_whole_pieces(stage->access);
