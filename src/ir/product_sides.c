@@ -32,6 +32,48 @@ static uint32_t axes_of(const Factors *list, uint32_t side)
     return axes;
 }
 
+/* Powers of two between which a value lies that is not 0. */
+typedef struct Range {
+    int low, high;
+} Range;
+
+static Range range_of_type(DType type)
+{
+    switch (type) {
+    case DTYPE_B1: return (Range){0, 0};
+    case DTYPE_I8:
+    case DTYPE_U8: return (Range){0, 8};
+    case DTYPE_F16: return (Range){-24, 16};
+    case DTYPE_F32:
+    case DTYPE_BF16: return (Range){-126, 128};
+    case DTYPE_F64: return (Range){-1022, 1024};
+    default: return (Range){0, 63};
+    }
+}
+
+static Range range_of(const Expr *factor)
+{
+    while (factor->kind == EXPR_CAST && !dtype_info[factor->cast.body->type].is_real)
+        factor = factor->cast.body;
+    return range_of_type(factor->kind == EXPR_ACCESS ? factor->access.tensor->dtype : factor->type);
+}
+
+/* A product of several factors must not leave the range of its type, nor lose digits to denormal numbers, where
+   the text multiplies them in another order: 1e30 * (1e-30 * 1e30). Elements of f16, bytes and bits never do,
+   and one factor of any range may stand beside bits. Integers wrap. */
+static bool stays_in_range(const Factors *list, uint32_t side, DType type)
+{
+    Range product = {0, 0}, most = range_of_type(type);
+    int wide = 0;   // more than bits
+    for (int i = 0; i < list->count; i++) {
+        Range range = side >> i & 1 ? range_of(list->factors[i]) : (Range){0, 0};
+        wide += range.low < range.high;
+        product.low += range.low;
+        product.high += range.high;
+    }
+    return !dtype_info[type].is_real || wide <= 1 || (product.low >= most.low && product.high <= most.high);
+}
+
 static bool are_sides(uint32_t left, uint32_t right, uint32_t reduced)
 {
     return (left & reduced) == reduced && (right & reduced) == reduced && (left & ~right) && (right & ~left);
@@ -77,9 +119,9 @@ Expr *product_of_sides(Arena *arena, Expr *term, const Axis *axes, uint32_t redu
     double least = INFINITY;
     for (uint32_t side = 1; side < all; side += 2) {   // the first factor is on it
         uint32_t other = all & ~side;
-        double cost = are_sides(axes_of(&list, side), axes_of(&list, other), reduced)
-                          ? cost_of(&list, axes, side, other)
-                          : INFINITY;
+        bool fits = stays_in_range(&list, side, term->type) && stays_in_range(&list, other, term->type) &&
+                    are_sides(axes_of(&list, side), axes_of(&list, other), reduced);
+        double cost = fits ? cost_of(&list, axes, side, other) : INFINITY;
         best = cost < least ? side : best;
         least = fmin(cost, least);
     }

@@ -5,14 +5,16 @@
 enum { B, I, J, K, AXES };
 static const int64_t extents[AXES] = {2, 30, 40, 50};
 
-static Expr *over(Build *build, int count, const int *axes)
+static Expr *over(Build *build, DType type, int count, const int *axes)
 {
     int64_t shape[AXES];
     for (int d = 0; d < count; d++)
         shape[d] = extents[axes[d]];
-    return build_at(build, build_tensor(build, ROLE_INPUT, DTYPE_F32, count, shape), axes);
+    return build_at(build, build_tensor(build, ROLE_INPUT, type, count, shape), axes);
 }
-#define OVER(build, ...) over(build, (int)(sizeof(int[]){__VA_ARGS__} / sizeof(int)), (int[]){__VA_ARGS__})
+#define OF(build, type, ...) \
+    over(build, type, (int)(sizeof(int[]){__VA_ARGS__} / sizeof(int)), (int[]){__VA_ARGS__})
+#define OVER(build, ...) OF(build, DTYPE_F16, __VA_ARGS__)
 
 static Expr *times(Build *build, Expr *a, Expr *b) { return build_op(build, OP_MUL, a, b, NULL); }
 
@@ -65,11 +67,36 @@ START_TEST(what_has_no_two_sides_is_left)
 }
 END_TEST
 
+/* a * m of f32 may be infinite where a * b is not; of bits it is a or 0. */
+START_TEST(products_stay_in_range)
+{
+    Build *build = build_new();
+    Expr *b = OVER(build, J, K), *wide = OF(build, DTYPE_F32, I, K), *brain = OF(build, DTYPE_BF16, I, K);
+    Expr *bit = expr_cast(build->arena, DTYPE_F32, OF(build, DTYPE_B1, I, K));
+    Expr *byte = expr_cast(build->arena, DTYPE_F32, OF(build, DTYPE_I8, I, K)), *half = OVER(build, I, K);
+    Expr *never[] = {times(build, times(build, wide, b), half), times(build, times(build, brain, b), byte)};
+    for (size_t i = 0; i < sizeof never / sizeof *never; i++)
+        ck_assert(of_sides(build, never[i]) == never[i]);
+    Expr *beside[] = {wide, brain, byte, half};
+    for (size_t i = 0; i < sizeof beside / sizeof *beside; i++)
+        ck_assert(expr_equal(of_sides(build, times(build, times(build, beside[i], b), bit)),
+                             times(build, times(build, beside[i], bit), b)));
+    Expr *term = times(build, half, b);
+    for (int halves = 2; halves <= 5; halves++)
+        term = times(build, term, half);
+    ck_assert(of_sides(build, term) != term);   // 2^-120 at least
+    term = times(build, term, half);            // 2^-144
+    ck_assert(of_sides(build, term) == term);
+    build_free(build);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_test(tests, factors_of_the_same_rows_go_together);
     tcase_add_test(tests, less_is_made_of_several_factors);
     tcase_add_test(tests, what_has_no_two_sides_is_left);
+    tcase_add_test(tests, products_stay_in_range);
 }
 
 int main(void) { return build_run("product_sides", add); }
