@@ -55,7 +55,8 @@ constexpr bool STAGES = true;
 using Staged = float;
 constexpr int STAGED_BYTES = 7760;
 constexpr int COPIES = 3;            // of 16 bytes each, of a thread
-constexpr Index PLANE = 12769, DOWN_STEP = 226;   // elements from one output's to the next one's
+constexpr Index PLANE = 12769;     // elements from one to the next,
+constexpr Index DOWN_STEP = 226;   // and from one output's to the next one's
 constexpr Index BEGIN = 0, END = 339;   // of what is under the windows of a line
 constexpr bool LINES = false;   // line by line; else all in one piece
 constexpr bool ZEROS = false;   // around the image

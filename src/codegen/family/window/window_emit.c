@@ -133,8 +133,8 @@ static void emit_stage(StrBuf *out, const KernelPlan *plan, const StagedInput *s
     strbuf_printf(out, "constexpr int COPIES = %" PRId64 ";   // of 16 bytes each, of a thread\n",
                   ceil_div(copies, plan->threads));
     strbuf_printf(out,
-                  "constexpr Index PLANE = %" PRId64 ", DOWN_STEP = %" PRId64
-                  ";   // elements from one output's to the next one's\n",
+                  "constexpr Index PLANE = %" PRId64 ";   // elements from one to the next,\n"
+                  "constexpr Index DOWN_STEP = %" PRId64 ";   // and from one output's to the next one's\n",
                   stage->plane, stage->down_step);
     strbuf_printf(out,
                   "constexpr Index BEGIN = %" PRId64 ", END = %" PRId64
