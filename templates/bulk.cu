@@ -252,6 +252,9 @@ __device__ __forceinline__ void multiply(Value (&acc)[WN / 2], const Stage *stag
     release(ring, last);
 }
 
+// By all threads of both sharers: behind it, both have started.
+__device__ __forceinline__ void await_sharer() { cluster_wait(); }
+
 // By all threads of both sharers: behind it, what they leave for each other is there.
 __device__ __forceinline__ void meet_sharers() { cluster_sync(); }
 
@@ -261,6 +264,7 @@ __device__ __forceinline__ void add_shared(Value (&acc)[WN / 2], Shared &sums, i
 {
     const int thread = (int)threadIdx.x % (4 * WARP);
     Shared &there = *cluster_map(&sums, 1 - sharer);
+    await_sharer();
     UNROLL for (int v = 0; v < WN / 16; ++v) {
         Value left[4];
         UNROLL for (int e = 0; e < 4; ++e) {
@@ -385,15 +389,20 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
     const int warp = same_in_warp((int)threadIdx.x / WARP), sharer = (int)((Index)blockIdx.x % SHARERS);
     const Steps steps(sharer);
 
-    if (threadIdx.x == 0)
+    if (threadIdx.x == 0) {
+        prefetch_map(&map_a);
+        prefetch_map(&map_b);
         for (int stage = 0; stage < STAGES; ++stage) {
             mbarrier_init(&ring.full[stage], 1);
             mbarrier_init(&ring.free[stage], NEIGHBOURS * GROUPS * 4);
         }
-    if (NEIGHBOURS * SHARERS > 1)
+    }
+    if (NEIGHBOURS > 1)
         cluster_sync();
     else
         block_sync();
+    if (SHARERS > 1)
+        cluster_arrive();   // has started
 
     Place place;
     if (warp < 4) {
@@ -408,8 +417,10 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
                     copy_operands(&map_a, &map_b, stages, ring, corner, steps, place);
             }
         warp_sync();
-        if (SHARERS > 1)
+        if (SHARERS > 1) {
+            await_sharer();
             meet_sharers();
+        }
     } else {
         // Compute and store.
         if (MOVES_REGISTERS)

@@ -15,6 +15,13 @@
 //
 // A fragment of T has the 8 inputs of 16 bytes (of f32: 4) by 8 outputs and depends on the distance of both alone:
 // a register for each distance. Neither rows nor blocks that the filter does not reach are multiplied.
+//
+// Where no more than half of the nearest 8 inputs and half of the farthest have taps, fragments begin in the middle
+// of pieces: so one less is multiplied. Of 5 taps:
+//
+//   pieces      8 block - 8 ...         - 1 | 8 block ...         + 7 | 8 block + 8 ...         + 15
+//   taps        .   .   .   .   .   .   X X | X  X  X  X  X  X  X  X  | X X .   .   .   .   .   .
+//   fragments                    4 ...        + 3 | + 4 ...     + 11
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -44,6 +51,7 @@ constexpr int LEFT = 0;                                       // columns in shar
 constexpr int ROW = 4, ROWS = 32;                             // pieces of a row there; rows of an image
 constexpr int GROUP_PITCH = 16, IMAGE_PITCH = 129;            // pieces
 constexpr int NEAREST = -3, DISTANCES = 7;                    // of pieces of inputs from blocks of outputs
+constexpr bool HALVED = false;                                // fragments begin in the middle of pieces
 constexpr int TAP_WORDS = 40;                                 // of a filter's row
 constexpr bool PIECES = true;                                 // 16 bytes of X are one aligned access
 constexpr int QN = 8;                                         // columns of Y that are one aligned access
@@ -76,6 +84,7 @@ constexpr int BLOCKS = BN / BLOCK;
 constexpr int STEPS = R + KH - 1;                  // of a warp down the input, at most
 constexpr bool SHORT = STEPS <= 16;                // then each has its own code
 constexpr int FRAGMENTS = (ROW + 1) / 2;           // of 16 rows of two pieces, of a row of A
+constexpr int REACH = DISTANCES - HALVED;          // fragments of a row of A that a block of outputs needs
 constexpr int TILES_H = BH / WH, TURNS = (BI / WI * TILES_H + WARPS - 1) / WARPS;   // of warps
 // Of an image, in every block.
 constexpr bool ALL_ROWS = BH >= OH && ROWS == IH && TOP >= 0 && OH + KH - 1 - TOP >= IH;
@@ -85,6 +94,7 @@ static_assert(WI * GROUPS == 16 && R * GROUPS == WH, "a warp has 16 rows of A");
 static_assert(BI % WI == 0 && BH % WH == 0 && BI / WI * TILES_H == WARPS * TURNS && BN % BLOCK == 0,
               "warps cover the block's tile");
 static_assert(LEFT % PIECE == 0, "the first inputs are whole pieces");
+static_assert(!HALVED || (WORD == 2 && DISTANCES > 1), "half of the lanes have half of eight inputs");
 static_assert(QN == 1 || OW % QN == 0, "rows of Y hold whole vectors");
 
 // Pieces of X in shared memory: BI images, then a row of zeros. Of eight rows of A, as load_matrices reads
@@ -171,7 +181,7 @@ __device__ __forceinline__ bool load_filter(const Tensors &t, TapRow (&Fs)[KH + 
 {
     constexpr int WORDS = (KH + 1) * TAP_WORDS;
     constexpr int EACH = (WORDS + THREADS - 1) / THREADS;   // of a thread
-    constexpr int TOGETHER = EACH < 8 ? EACH : 8;
+    constexpr int TOGETHER = EACH < 16 ? EACH : 16;
     bool found = false;
 #pragma unroll 1
     for (int first = (int)threadIdx.x; first < WORDS; first += TOGETHER * THREADS) {
@@ -208,18 +218,28 @@ struct Inputs {
         UNROLL for (int i = 0; i < FRAGMENTS; ++i)
             round_tile(Element(), at[i]);
     }
-    // Half of a tile's registers: a piece of each row.
-    __device__ __forceinline__ unsigned piece(int i, int half) const { return at[i / 2][i % 2 * 2 + half]; }
+    // Half of a tile's registers: a piece of each row, or zeros beside the row.
+    __device__ __forceinline__ unsigned piece(int i, int half) const
+    {
+        return i >= 0 && i < ROW ? at[i / 2][i % 2 * 2 + half] : 0u;
+    }
+    // A fragment: the piece, or its upper half and the lower one of the next, each of them held by half of the lanes.
+    __device__ __forceinline__ unsigned fragment(int i, int half) const
+    {
+        return HALVED && !has_upper() ? piece(i + 1, half) : piece(i, half);
+    }
+    static __device__ __forceinline__ bool has_upper() { return threadIdx.x % 4 >= 2; }
 };
 // A row of the filter: lane l has taps 8 * distance + 2 * (l % 4) - l / 4 + {0, 1} of the nearest distance
 // and all others; of f32, tap 4 * distance + l % 4 - l / 4.
 struct Taps {
-    unsigned at[DISTANCES];
+    unsigned at[REACH];
 
     __device__ __forceinline__ void load(const unsigned *row)
     {
-        UNROLL for (int i = 0; i < DISTANCES; ++i)
-            at[i] = row[i * 4];
+        const unsigned *own = row + (HALVED && !Inputs::has_upper() ? 4 : 0);
+        UNROLL for (int i = 0; i < REACH; ++i)
+            at[i] = own[i * 4];
     }
 };
 // A row of outputs of each group.
@@ -229,14 +249,15 @@ struct Sums {
     __device__ __forceinline__ void add(const Inputs &inputs, const Taps &taps)
     {
         UNROLL for (int block = 0; block < BLOCKS; ++block) {
-            const int nearest = block * APART + NEAREST, from = op_max(nearest, 0),
-                      end = op_min(nearest + DISTANCES, ROW);
+            const int nearest = block * APART + NEAREST, from = op_max(nearest, -HALVED),
+                      end = op_min(nearest + REACH, ROW);
             UNROLL for (int i = from; i < end; i += 2) {
-                const int next = i + 1 < end ? i + 1 : i;
-                const unsigned a[4] = {inputs.piece(i, 0), inputs.piece(i, 1), inputs.piece(next, 0),
-                                       inputs.piece(next, 1)};
-                const unsigned b1 = i + 1 < end ? taps.at[next - nearest] : 0u;
-                multiply_tiles(Element(), a, taps.at[i - nearest], b1, at[block]);
+                const unsigned a0 = inputs.fragment(i, 0), a1 = inputs.fragment(i, 1);
+                if (i + 1 < end) {
+                    const unsigned a[4] = {a0, a1, inputs.fragment(i + 1, 0), inputs.fragment(i + 1, 1)};
+                    multiply_tiles(Element(), a, taps.at[i - nearest], taps.at[i + 1 - nearest], at[block]);
+                } else
+                    multiply_half_tiles(Element(), a0, a1, taps.at[i - nearest], at[block]);
             }
         }
     }

@@ -73,7 +73,7 @@ CASES = {
     "skinny": [("skinny", "f32", dict(N=40, K=72)), ("skinny", "f16", dict(N=33, K=130)), ("skinny_transposed", "f32", dict(M=4, N=19, K=136)),
                ("skinny_transposed", "f16", dict(M=5, N=34, K=67)), ("skinny_transposed", "f16", dict(M=6, N=20, K=36)),
                ("skinny_vector", "f64", dict(N=9, K=104)), ("skinny", "i8", dict(N=7, K=515))],
-    "toeplitz": [("toeplitz", "f16", dict(M=5, N=18)), ("toeplitz", "bf16", dict(M=17, N=9)), ("toeplitz_turned", "f16", dict(M=1, N=65)),
+    "toeplitz": [("toeplitz", "f16", dict(M=5, N=18)), ("toeplitz_wide", "f16", dict(M=9, N=18)), ("toeplitz_wide", "f32", dict(M=3, N=5)), ("toeplitz", "bf16", dict(M=17, N=9)), ("toeplitz_turned", "f16", dict(M=1, N=65)),
                  ("toeplitz_lines", "f16", dict(M=17, N=33)), ("toeplitz_beside", "f16", dict(M=5, N=18)),
                  ("toeplitz", "f32", dict(M=5, N=18)), ("toeplitz_turned", "f32", dict(M=1, N=65)), ("toeplitz_beside", "f32", dict(M=5, N=18))],
     "reduce": [("rows", "f32", dict(M=37, N=1023), "a100", "mi50"), ("columns", "f32", dict(M=257, N=70)),
@@ -184,6 +184,8 @@ TEXTS = {
                  "  y[n, c, h:6, v:13] = sum[r, s](pad(x[n, c, h + r - 8, v + s - 4], 0) * w[c, r, s])  output y : f16",
                  "input x[2, 2, 19, 16] : f16  input w[2, 3, 3] : f16"
                  "  y[n, c, h:12, v:12] = sum[r, s](x[n, c, h + r + 5, v + s + 2] * w[c, r, s])  output y : f16",
+                 "input x[33, 4, 16, 16] : f16  input w[4, 15, 3] : f16"
+                 "  y[n, c, h:16, v:16] = sum[r, s](pad(x[n, c, h + r - 7, v + s - 1], 0) * w[c, r, s])  output y : f16",
                  "input x[1, 2, 33, 72] : bf16  input w[2, 3, 19] : bf16"
                  "  y[n, c, h:33, v:72] = sum[r, s](pad(x[n, c, h + r - 1, v + s - 9], 0) * w[c, r, s])  output y : bf16",
                  INFINITE_TAPS, (INFINITE_TAPS.replace("f16", "f32"), SMALL, ["--math=tf32"])],
@@ -281,6 +283,7 @@ PRELUDE_PROGRAMS = [
     ("gemm_batched", "u8", dict(M=20, N=32, K=48), "a100"), ("gemm_transposed", "i8", dict(M=19, N=21, K=35), "a100"),
     ("gemm_transposed", "i8", dict(M=19, N=21, K=33), "a100"), ("gemm_transposed", "f64", dict(M=18, N=17, K=9), "a100"),
     ("gemm_conv", "bf16", dict(M=18), "a100"), ("gemm", "f16", dict(M=5, N=8, K=8400), "a100"),
+    ("toeplitz_wide", "f16", dict(M=3, N=5), SMALL), ("toeplitz_wide", "bf16", dict(M=3, N=5), SMALL), ("toeplitz_wide", "f32", dict(M=3, N=5), SMALL),
 ]
 # rows in shared memory that end with a part of 16 bytes, sums of exponentials beside a growing maximum, lines of bytes,
 PRELUDE_TEXTS = {

@@ -110,7 +110,7 @@ struct TileRules {
     int vectors;                     // of a row that a thread takes, in families of rows; 0: not one of them
     bool keeps_vectors;              // each of them has its own buffer in shared memory, in place of stages
     double peak_share;               // of its unit that the kernel's instructions reach beside others; 0: all
-    double lone_share;               // of that, where schedulers have fewer than two warps; 0: all
+    double busy_warps;               // of a scheduler, of which some multiply while others load; 0: any number does
     int accumulator_bits;            // of one output element in registers
     int input_bits;                  // of one input element there; 0: as many as in memory
     int register_overhead;           // addresses, loop counters, … of one thread

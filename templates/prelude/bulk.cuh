@@ -56,6 +56,8 @@ DEVICE void mbarrier_wait(unsigned long long *barrier, unsigned parity)
                      : "memory");
     } while (!ended);
 }
+// The first copy need not wait for the map itself.
+DEVICE void prefetch_map(const TensorMap *map) { asm volatile("prefetch.tensormap [%0];" : : "l"(map) : "memory"); }
 DEVICE void copy_box(void *target, const TensorMap *map, int x, int y, int z, unsigned long long *barrier)
 {
     asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];"
@@ -82,6 +84,7 @@ DEVICE void mbarrier_expect(unsigned long long *, int) {}
 DEVICE void mbarrier_arrive(unsigned long long *) {}
 DEVICE void mbarrier_arrive_at(unsigned long long *, int) {}
 DEVICE void mbarrier_wait(unsigned long long *, unsigned) {}
+DEVICE void prefetch_map(const TensorMap *) {}
 DEVICE void copy_box(void *, const TensorMap *, int, int, int, unsigned long long *) {}
 DEVICE void copy_box_to(unsigned, void *, const TensorMap *, int, int, int, unsigned long long *) {}
 #endif

@@ -218,6 +218,19 @@ template <class T, class Sum, int K> DEVICE long long product(int i, float scale
     return weighted(v);
 }
 
+// Of the first half of K alone: as many lines, and their other elements are zeros.
+template <class T, int K> DEVICE long long half_product(int i)
+{
+    using Tiles = LaneTiles<T, float, 2 * K>;
+    Tiles own = Tiles::of(i, 1);
+    int v[4];
+    if (HAS_TILES)
+        multiply_half_tiles(T(), Tiles::word(own.a[0]), Tiles::word(own.a[1]), Tiles::word(own.b[0]), own.c);
+    for (int n = 0; n < 4; n++)
+        v[n] = HAS_TILES ? static_cast<int>(own.c[n]) : 0;
+    return weighted(v);
+}
+
 // What lies a little closer to zero than a number of 11 bits is this one.
 DEVICE long long rounded_product(int i) { return product<f32, float, 8>(i, 1 - 0x1p-13f, true); }
 

@@ -344,6 +344,10 @@ PROGRAMS = [
         input x[M, 3, 19, N + 3] : {T}  input w[3, 6, 5] : {T}
         y[n, c, h:20, v:N] = sum[r, s](pad(x[n, c, h + r - 2, v + s - 3], 0) * w[c, r, s])
         output y : {T}"""),
+    Program("toeplitz_wide", "toeplitz", SHORT, {"M": ("image", 5), "N": ("row", 18)}, """
+        input x[M, 2, N, 32] : {T}  input w[2, 3, 13] : {T}
+        y[n, c, h:N, v:32] = sum[r, s](pad(x[n, c, h + r - 1, v + s - 6], 0) * w[c, r, s])
+        output y : {T}"""),
     Program("toeplitz_lines", "toeplitz", SHORT, {"M": ("image", 17), "N": ("column", 33)}, """
         input x[M, 3, N + 8] : {T}  input w[3, 2, 9] : {T}
         y[n, c, m, v:N] = sum[s](x[n, c, v + s] * w[c, m, s])

@@ -155,6 +155,12 @@ static inline void multiply_tiles_of(rollerc_interp::TileElement element, const 
     const Word b[2] = {b0, b1};
     rollerc_interp::multiply_tiles(element, a, b, c, place);
 }
+static inline void multiply_half_tiles_of(rollerc_interp::TileElement element, unsigned a0, unsigned a1,
+                                          unsigned b, float (&c)[4], ROLLERC_PLACE)
+{
+    const unsigned a[4] = {a0, a1};
+    multiply_tiles_of(element, a, b, 0u, c, place);
+}
 
 static inline unsigned shared_address(const void *p)
 {
@@ -196,6 +202,7 @@ static inline void mbarrier_wait(unsigned long long *barrier, unsigned parity, R
 {
     rollerc_interp::mbarrier_wait(barrier, parity, place);
 }
+static inline void prefetch_map(const void *) {}
 static inline void copy_box(void *target, const void *map, int x, int y, int z, unsigned long long *barrier,
                             ROLLERC_PLACE)
 {

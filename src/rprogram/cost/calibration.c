@@ -3,6 +3,7 @@
 const Calibration calibration = {
     .operand_knee = 1.2,                    // tuning-log 1
     .in_turn_knee = 5,                      // tuning-log 7
+    .beside_knee = 3,                       // tuning-log 107
     .step_knee = 1.1,                       // tuning-log 38
     .exchange_gb_s = 25,                    // tuning-log 46
     .large_cluster_sms = 10.0 / 11,         // tuning-log 46
@@ -63,8 +64,10 @@ const Calibration calibration = {
             .single_wave_share = 0.06,       // tuning-log 21
         },
     .channels = {.totals_tail_share = 0.2, .elements_tail_share = 0.1},   // tuning-log 35
-    .toeplitz = {.peak_share = 0.72,   // tuning-log 49
-                 .lone_share = 0.74,   // tuning-log 73
-                 .step_instructions = 85,
+    // tuning-log 107
+    .toeplitz = {.peak_share = 0.90,
+                 .busy_warps = 1.5,
+                 .once_knee = 0.2,
+                 .step_instructions = 50,
                  .output_instructions = 0.2},
 };

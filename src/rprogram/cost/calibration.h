@@ -11,6 +11,7 @@ typedef struct WindowFit {
 
 typedef struct Calibration {
     double operand_knee;    // how sharply other warps hide that one waits for its operands
+    double beside_knee;     // how sharply the warps of a scheduler keep it busy that seldom wait in their steps
     double in_turn_knee;    // how sharply throughput and waiting meet in blocks that load, compute and store once
     double step_knee;       // and in each of their steps, where these are many
     double exchange_gb_s;   // of a block's sums in f32, which a cluster adds up
@@ -73,7 +74,7 @@ typedef struct Calibration {
     } channels;
     struct {
         double peak_share;            // TileRules
-        double lone_share;
+        double busy_warps, once_knee;
         double step_instructions;     // of a warp in each row of the input, beside products,
         double output_instructions;   // and for each of its outputs
     } toeplitz;

@@ -160,12 +160,15 @@ static double latency_hiding(const KernelCounts *kernel, double cycles)
     return at_most(warps, 1) * u / pow(1 + pow(u, knee), 1 / knee);
 }
 
-/* The same of kernels whose warps seldom wait in their steps: one that waits has another beside it, or
-   none. */
-static double lone_share(const KernelCounts *kernel)
+/* The same of kernels whose warps seldom wait in their steps: u is how many a scheduler has of those that keep
+   it busy. */
+static double beside_share(const KernelCounts *kernel)
 {
-    bool alone = kernel->resident * kernel->warps < 2 * kernel->device->schedulers_per_sm;
-    return alone && kernel->rules->lone_share > 0 ? kernel->rules->lone_share : 1;
+    if (kernel->rules->busy_warps <= 0)
+        return 1;
+    double warps = kernel->resident * kernel->warps / kernel->device->schedulers_per_sm;
+    double u = warps / kernel->rules->busy_warps, knee = calibration.beside_knee;
+    return u / pow(1 + pow(u, knee), 1 / knee);
 }
 
 static double compute_time_us(const KernelCounts *kernel)
@@ -176,7 +179,7 @@ static double compute_time_us(const KernelCounts *kernel)
     double warp_steps = kernel->block_tiles * kernel->warps * kernel->steps * kernel->inner_steps;
     double schedulers = (double)kernel->device->sm_count * kernel->device->schedulers_per_sm;
     double busy_us = warp_steps * cycles / schedulers / kernel->device->clock_mhz;
-    return busy_us / kernel->balance / latency_hiding(kernel, cycles) / lone_share(kernel);
+    return busy_us / kernel->balance / latency_hiding(kernel, cycles) / beside_share(kernel);
 }
 
 static double special_time_us(const KernelCounts *kernel)
@@ -317,6 +320,13 @@ static double soft_max(double a_us, double b_us, double knee)
     return pow(pow(a_us, knee) + pow(b_us, knee), 1 / knee);
 }
 
+/* Blocks of an SM of which one loads while others compute: of a single one both times add up, the more there
+   are the less the shorter one shows. */
+static double once_knee(const KernelCounts *kernel)
+{
+    return 1 + kernel->rules->once_knee * (1 - 1 / kernel->resident);
+}
+
 /* What comes from memory passes L1 while it is waited for; what is read once more from there is read to
    compute. */
 static double steps_time_us(const KernelCounts *kernel, const PerfEstimate *perf)
@@ -324,15 +334,15 @@ static double steps_time_us(const KernelCounts *kernel, const PerfEstimate *perf
     double again = 1 - at_most(perf->dram_load_bytes / at_least(perf->shared_load_bytes, 1), 1);
     double computing_us = perf->compute_us + perf->special_us + again * perf->shared_us;
     double knee = kernel->rules->step_knee > 0 ? kernel->rules->step_knee : calibration.step_knee;
+    if (kernel->rules->once_knee > 0)
+        knee = once_knee(kernel);
     return soft_max(at_least(perf->dram_us, perf->l2_us), computing_us, knee);
 }
 
-/* Blocks of an SM that load once, compute and store, and of which one loads while others compute: of a single
-   one both times add up, the more there are the less the shorter one shows. */
 static double once_time_us(const KernelCounts *kernel, const PerfEstimate *perf)
 {
-    double knee = 1 + kernel->rules->once_knee * (1 - 1 / kernel->resident);
-    return soft_max(at_least(perf->dram_us, perf->l2_us), perf->compute_us + perf->special_us, knee);
+    return soft_max(at_least(perf->dram_us, perf->l2_us), perf->compute_us + perf->special_us,
+                    once_knee(kernel));
 }
 
 /* The largest term, and what shows of the others beside it. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "schedule/count.h"
 
 /* Bytes the threads read or write, in shared memory or past it through L1, which shares its wires. */
 static double thread_read_bytes(const KernelCounts *kernel, const DataTile *data)
@@ -18,6 +19,18 @@ static double thread_read_bytes(const KernelCounts *kernel, const DataTile *data
          * thread_visits(kernel, data)
          * tile_bytes
          * scatter;
+}
+
+/* The same of a staged tile whose family knows what its threads read: halos of parts of a tile count for each. */
+static double read_bytes(const KernelCounts *kernel, int index)
+{
+    const TileRules *rules = kernel->rules;
+    const DataTile *data = &kernel->space->tiles[index];
+    const int64_t first[MAX_AXES] = {0};
+    int64_t bytes = COUNT_UNKNOWN;
+    if (data->staged && rules->shared_moved)
+        bytes = rules->shared_moved(rules, index, false, kernel->shared, kernel->inner, first);
+    return bytes == COUNT_UNKNOWN ? thread_read_bytes(kernel, data) : kernel->block_tiles * (double)bytes;
 }
 
 /* Share of the padded walk along the tile's axes that lies inside the tensor: loads outside are
@@ -195,7 +208,7 @@ void estimate_traffic(const KernelCounts *kernel, PerfEstimate *perf)
             perf->l2_load_bytes += l2_bytes;
             double hit = hit_share(kernel, data, &wave.tile, problem_bytes);
             perf->dram_load_bytes += dram_bytes_of(kernel, data, &wave, l2_bytes, hit);
-            perf->shared_load_bytes += thread_read_bytes(kernel, data);
+            perf->shared_load_bytes += read_bytes(kernel, i);
             perf->shared_store_bytes += staging_bytes(kernel, data);
         }
     }

@@ -205,8 +205,10 @@ static void set_images(TileRules *rules, const ToeplitzWindow *window, int64_t i
     rules->thread_instructions = TOEPLITZ_TURNS * calibration.toeplitz.step_instructions *
                                  (double)(layout.each + rules->space.axes[TOEPLITZ_TAP_ROW].extent - 1);
     rules->space.tiles[FILTER].instructions = filter_instructions(window, &layout);
-    /* Of many groups nearly all meet the image in each step: what does is known, and need not be counted. */
-    int64_t addresses = toeplitz_is_short(window, &layout) && groups >= MANY_GROUPS ? 32 : 48;
+    /* Of many groups nearly all meet the image in each step: what does is known, and need not be counted. But
+       halved fragments of more than that take registers beside the pieces'. */
+    bool known = toeplitz_is_short(window, &layout) && groups >= MANY_GROUPS;
+    int64_t addresses = !known ? 48 : layout.halved && groups > MANY_GROUPS ? 72 : 32;
     rules->register_overhead =
         (int)(addresses + 4 * round_up(layout.row, 2) + layout.distances * layout.each);
 }
@@ -226,7 +228,8 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
         .input_buffers = 1,
         .input_registers = 1,   // those of a step are counted beside
         .peak_share = calibration.toeplitz.peak_share,
-        .lone_share = calibration.toeplitz.lone_share,
+        .busy_warps = calibration.toeplitz.busy_warps,
+        .once_knee = calibration.toeplitz.once_knee,
         .output_instructions = TOEPLITZ_TURNS * calibration.toeplitz.output_instructions,
         .shared_of = toeplitz_shared_bytes,
         .shared_moved = toeplitz_shared_moved,

@@ -50,6 +50,7 @@ typedef struct ToeplitzLayout {
     int64_t row, rows;      // of an image: a row, how many there are
     int64_t group_pitch, image_pitch;
     int64_t nearest, distances;   // of pieces of inputs from blocks of outputs that have taps in common
+    bool halved;                  // fragments of inputs begin in the middle of pieces
     int64_t tap_copies;           // of a filter's row, each of them shifted by a tap
     int64_t tap_words;            // of one of them
     int64_t warps;

@@ -165,8 +165,9 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Toeplitz *
     strbuf_printf(out,
                   "constexpr int NEAREST = %" PRId64 ", DISTANCES = %" PRId64
                   ";   // of pieces of inputs from blocks of outputs\n"
+                  "constexpr bool HALVED = %s;   // fragments of inputs begin in the middle of pieces\n"
                   "constexpr int TAP_WORDS = %" PRId64 ";   // of a filter's row\n",
-                  layout.nearest, layout.distances, layout.tap_words);
+                  layout.nearest, layout.distances, layout.halved ? "true" : "false", layout.tap_words);
     strbuf_printf(out,
                   "constexpr bool PIECES = %s;   // 16 bytes of a row of the image are one aligned access\n"
                   "constexpr int QN = %d;   // columns of outputs that are one aligned access\n",

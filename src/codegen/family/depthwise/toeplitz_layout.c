@@ -12,6 +12,32 @@ static int64_t words_apart(int64_t words)
     return rest < 8 ? words + 8 - rest : rest > 24 ? words + BANKS + 8 - rest : words;
 }
 
+/* Fragments, as large as a piece, that a row of inputs and one of the filter are multiplied in. */
+static int64_t fragments_of(const ToeplitzWindow *window, const ToeplitzLayout *layout)
+{
+    int64_t fragments = 0;
+    for (int64_t column = 0; column < window->width; column += TOEPLITZ_BLOCK) {
+        int64_t nearest = column / window->piece + layout->nearest, first = layout->halved ? -1 : 0;
+        int64_t end = nearest + layout->distances - layout->halved;
+        fragments += larger(smaller(end, layout->row) - larger(nearest, first), 0);
+    }
+    return fragments;
+}
+
+/* Of eight inputs a lane has two neighbours, half of the lanes those from the fourth on. So fragments may begin in
+   the middle of pieces where taps meet inputs from `first` on of the nearest one, up to `last` of the farthest. It
+   pays where they are fewer then: of 5 taps and 32 columns 8, not 10; of 31 taps too many of both have taps. */
+static bool halves(const ToeplitzWindow *window, const ToeplitzLayout *layout, int64_t first, int64_t last)
+{
+    enum { LANES_INPUTS = 8 };
+    if (window->piece != LANES_INPUTS || layout->distances < 2 || first < LANES_INPUTS / 2 ||
+        last >= LANES_INPUTS / 2)
+        return false;
+    ToeplitzLayout halved = *layout;
+    halved.halved = true;
+    return fragments_of(window, &halved) < fragments_of(window, layout);
+}
+
 /* Pieces of inputs from the first one of a block of outputs on: of 31 taps, 15 of them outside of the first
    output, four before and five behind of four floats; two and two of eight elements of 16 bits. Of whole rows
    none is kept beside the image. */
@@ -23,6 +49,9 @@ static void find_distances(const ToeplitzWindow *window, ToeplitzLayout *layout)
     int64_t least = (TOEPLITZ_BLOCK - window->width) / window->piece, most = layout->row - 1;
     layout->nearest = nearest < least ? least : nearest;
     layout->distances = (farthest > most ? most : farthest) - layout->nearest + 1;
+    layout->halved = nearest >= least && farthest <= most &&
+                     halves(window, layout, -first - nearest * window->piece,
+                           taps - 1 + TOEPLITZ_BLOCK - 1 - first - farthest * window->piece);
 }
 
 /* Of all rows, and one of zeros behind. */
@@ -94,16 +123,11 @@ static int64_t products_of(const ToeplitzWindow *window, const ToeplitzLayout *l
     return products;
 }
 
-/* Products of one output that the instructions make of a row of the filter: two pieces for each of them. */
+/* Products of one output that the instructions make of a row of the filter. */
 static double products_along(const ToeplitzWindow *window, const ToeplitzLayout *layout)
 {
-    int64_t blocks = window->width / TOEPLITZ_BLOCK, instructions = 0;
-    for (int64_t block = 0; block < blocks; block++) {
-        int64_t nearest = block * TOEPLITZ_BLOCK / window->piece + layout->nearest;
-        int64_t first = larger(nearest, 0), end = smaller(nearest + layout->distances, layout->row);
-        instructions += ceil_div(larger(end - first, 0), 2);
-    }
-    return 2.0 * window->piece * (double)instructions / (double)blocks;
+    int64_t blocks = window->width / TOEPLITZ_BLOCK;
+    return (double)(window->piece * fragments_of(window, layout)) / (double)blocks;
 }
 
 /* Operations for each tap of an output: of all rows of the filter those that meet the image. */
@@ -152,6 +176,6 @@ int64_t toeplitz_shared_moved(const TileRules *rules, int tile, bool written, co
                 loads += tile ? taken + each - 1 : taken + 1;
         }
     int64_t marks = layout.warps * layout.warps * LANES_BYTES;
-    return tile ? loads * layout.distances * LANES_BYTES + marks
+    return tile ? loads * (layout.distances - layout.halved) * LANES_BYTES + marks
                 : loads * ceil_div(layout.row, 2) * FRAGMENT_BYTES;
 }

@@ -96,7 +96,9 @@ static Schedule schedule_of(const Fusion *fusion, const Product *product, const 
     find_lines(fusion, product, 0, &a);
     schedule.cut = a.along_k ? 1u << GROUP_M : 0;
     uint32_t operands = space_inputs(space);
-    schedule_barrier(&schedule, kind < ALONE_KINDS ? SCOPE_BLOCK : SCOPE_CLUSTER);
+    schedule_barrier(&schedule, kind == NEIGHBOURS_KIND ? SCOPE_CLUSTER : SCOPE_BLOCK);
+    if (kind == CLUSTER_KIND)   // it waits there only before it leaves sums
+        schedule_barrier(&schedule, SCOPE_CLUSTER);
     schedule_role(&schedule, WARPS_COPY);
     schedule_loop(&schedule, (Loop){.axis = GROUP_K});
     schedule_wait(&schedule, 0);
