@@ -174,12 +174,26 @@ __device__ __forceinline__ bool is_column(int first, int lane)
            (first + LANES <= END_COLUMN || first + lane < END_COLUMN);
 }
 
-// The same line by line: a thread keeps its columns, LANES apart, and goes down a plane.
+// What a thread copies of a line: columns LANES apart. `row`: of the image; both lines begin at the thread's first column.
+__device__ __forceinline__ void copy_line(Staged *to, const Staged *from, int row, int lane)
+{
+    UNROLL for (int first = 0; first < STAGED_COLUMNS; first += LANES) {
+        const int column = first + lane;
+        const int place = LANES % PHASES == 0 ? first / PHASES : line_place(column) - line_place(lane);
+        if (first + LANES > STAGED_COLUMNS && column >= STAGED_COLUMNS)
+            continue;
+        if (ZEROS)
+            async_copy_element_or_zero(is_row(row) && is_column(first, lane), to + place, from + first);
+        else
+            async_copy_element(to + place, from + first);
+    }
+}
+
+// The same line by line: a thread keeps its columns and goes down a plane.
 __device__ __forceinline__ Tile stage_lines(const Tensors &t, Index outer, Index down)
 {
     SHARED(0, Staged, tile, [STAGED_BYTES / sizeof(Staged)]);
-    constexpr int TIMES = (STAGED_COLUMNS + LANES - 1) / LANES;   // columns of a thread
-    constexpr int STEP = THREADS / LANES / PLANES;                // of rows
+    constexpr int STEP = THREADS / LANES / PLANES;   // of rows
     const int thread = (int)threadIdx.x, lane = thread % LANES, group = thread / LANES;
     const int top = TOP + (int)down * LINE_STEP;   // of the image
     for (int turn = lane; turn < LANES; turn += LANES)   // one: without it 95 registers instead of 80 hold rows' places
@@ -187,24 +201,15 @@ __device__ __forceinline__ Tile stage_lines(const Tensors &t, Index outer, Index
     for (int plane = group % PLANES; group < PLANES * STEP && plane < TO && outer + plane < OUTER; plane += PLANES) {
         const Staged *image = staged_tensor(t) + (outer + plane) * PLANE + top * COLUMNS + LEFT + lane;
         Staged *lines = tile + plane * PLANE_PITCH + line_place(lane);
-#pragma unroll TIMES == 1 && STAGED_ROWS <= 64 ? STAGED_ROWS : 2
-        for (int r = 0; r < STAGED_ROWS; r += STEP) {
-            const int row = STEP == 1 ? r : r + group / PLANES;
-            if (STAGED_ROWS % STEP != 0 && row >= STAGED_ROWS)
-                continue;
-            const Staged *from = image + row * COLUMNS;
-            Staged *to = lines + row * LINE_PITCH;
-            UNROLL for (int i = 0; i < TIMES; ++i) {
-                const int first = i * LANES, column = first + lane;
-                const int place = LANES % PHASES == 0 ? first / PHASES : line_place(column) - line_place(lane);
-                if (first + LANES > STAGED_COLUMNS && column >= STAGED_COLUMNS)
-                    continue;
-                if (ZEROS)
-                    async_copy_element_or_zero(is_row(top + row) && is_column(first, lane), to + place, from + first);
-                else
-                    async_copy_element(to + place, from + first);
+        if (STAGED_COLUMNS <= LANES && STAGED_ROWS <= 64)   // few copies, whose addresses the compiler knows
+            UNROLL for (int r = 0; r < STAGED_ROWS; r += STEP) {
+                const int row = STEP == 1 ? r : r + group / PLANES;
+                if (STAGED_ROWS % STEP == 0 || row < STAGED_ROWS)
+                    copy_line(lines + row * LINE_PITCH, image + row * COLUMNS, top + row, lane);
             }
-        }
+        else
+            for (int row = group / PLANES; row < STAGED_ROWS; row += STEP)
+                copy_line(lines + row * LINE_PITCH, image + row * COLUMNS, top + row, lane);
     }
     async_commit();
     const int line = thread / TA % TD * HEIGHT * LINE_STEP;   // of its plane

@@ -34,8 +34,8 @@ const Calibration calibration = {
     .element_in_same_bank = 1.3,   // tuning-log 99
     // tuning-log 105
     .many_taps = {.piece_instructions = 2,
-                  .line_instructions = 3,
-                  .pair_instructions = 8,
+                  .line_instructions = 5,
+                  .pair_instructions = 10.5,
                   .once_knee = 1.6},
     // tuning-log 70
     .strip = {.threads = 128,
@@ -44,7 +44,8 @@ const Calibration calibration = {
               .output_instructions = 2,
               .step_knee = 3,
               .tail_share = 0.3,
-              .wide_tail_share = 0.52},   // tuning-log 99
+              .wide_tail_share = 0.56,     // tuning-log 99 and 109
+              .known_ends_share = 0.902},   // tuning-log 109
     .few_warps_share = 0.7,   // tuning-log 74
     .depthwise_copy_instructions = 24,
     .matmul = {.streamed_elements = 1 << 20},                 // tuning-log 38

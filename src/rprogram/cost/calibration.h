@@ -44,6 +44,7 @@ typedef struct Calibration {
         double step_instructions;   // of a thread for a row of the input, beside its elements
         double element_instructions, output_instructions, step_knee, tail_share;   // TileRules;
         double wide_tail_share;   // over lines of 32 bits and more an element
+        double known_ends_share;   // of the products that strips of many taps make, as if they knew no ends
     } strip;
     struct {
         int streamed_elements;       // of the large factor of a product of few rows: no tiles from there on

@@ -208,7 +208,7 @@ static void set_images(TileRules *rules, const ToeplitzWindow *window, int64_t i
     /* Of many groups nearly all meet the image in each step: what does is known, and need not be counted. But
        halved fragments of more than that take registers beside the pieces'. */
     bool known = toeplitz_is_short(window, &layout) && groups >= MANY_GROUPS;
-    int64_t addresses = !known ? 48 : layout.halved && groups > MANY_GROUPS ? 72 : 32;
+    int64_t addresses = !known ? 48 : layout.halved && groups > MANY_GROUPS ? 48 + 6 * layout.each : 32;
     rules->register_overhead =
         (int)(addresses + 4 * round_up(layout.row, 2) + layout.distances * layout.each);
 }

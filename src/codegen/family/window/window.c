@@ -1,5 +1,7 @@
 // window: every output combines the elements under a window that slides over an input: pooling, depthwise
 // filters.
+#include <math.h>
+
 #include "base/checked.h"
 #include "codegen/family/window/window_parts.h"
 #include "rprogram/cost/calibration.h"
@@ -323,14 +325,15 @@ static TileRules variant_rules(const Fusion *fusion, const DeviceSpec *device, W
 
     AxisRule *each = rules.rule[LEVEL_REGISTER], *block = rules.rule[LEVEL_SHARED];
     each[OUTER] = each[ALONG] = each[OTHER] = (AxisRule){1, 1};
-    each[DOWN] = (AxisRule){1, MAX_WINDOW_HEIGHT};
+    int64_t down = stencil_extent(&stencil, DIRECTION_DOWN);
+    each[DOWN] = (AxisRule){1, smaller(down, MAX_WINDOW_HEIGHT)};
     const WindowFit *fit = stage->access ? &calibration.staged_window : &calibration.window;
     int64_t threads = fit->threads;
     block[OUTER] = (AxisRule){1, threads};
     block[DOWN] = (AxisRule){1, MAX_WINDOW_HEIGHT * threads};
     block[ALONG] = stage->access || along <= WHOLE_LINE ? all_of(along) : (AxisRule){RUN, threads};
     if (keeps == KEEPS_WINDOWS_OF_LINES)
-        each[DOWN] = block[DOWN] = all_of(stencil_extent(&stencil, DIRECTION_DOWN));
+        each[DOWN] = block[DOWN] = all_of(down);
     if (keeps == KEEPS_WINDOWS_OF_PAIRS)
         pair_tiles(&rules, lines, device, threads);
     rules.most_threads = (int)threads;
@@ -349,6 +352,21 @@ static TileRules variant_rules(const Fusion *fusion, const DeviceSpec *device, W
     rules.input_registers =
         (int)(stencil_taps(&stencil, DIRECTION_ALONG) * (stencil_taps(&stencil, DIRECTION_DOWN) + 1));
     return rules;
+}
+
+/* How many lanes of a warp read from one bank of a staged tensor, at most, where a line's outputs are a lane each
+   and those behind go on in the next plane. Under windows that move by 2, of 42 x 42 elements and 21 outputs 3. */
+static int64_t lanes_in_bank(const WindowLines *lines, const StagedInput *stage, int64_t outputs,
+                             const DeviceSpec *device)
+{
+    enum { BANKS = 32, BANK_BYTES = 4 };
+    int64_t lanes[BANKS] = {0}, most = 0;
+    for (int64_t lane = 0; lane < device->warp_size; lane++) {
+        int64_t element = lane / outputs * stage->plane + lane % outputs * lines->axis[DIRECTION_ALONG].step;
+        int64_t bank = element * lines->element_bytes / BANK_BYTES % BANKS;
+        most = larger(most, ++lanes[bank]);
+    }
+    return most;
 }
 
 /* Windows that fit registers are kept there; their tensor may pass through shared memory. */
@@ -377,7 +395,9 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
         variants[count++] = variant_rules(fusion, device, KEEPS_WINDOWS_OF_PAIRS, &stage, &pairs);
     variants[count] = variant_rules(fusion, device, KEEPS_WINDOWS_OF_STAGED, &stage, NULL);
     if (by_line)
-        variants[count].element_instructions *= calibration.element_in_same_bank;
+        variants[count].element_instructions *=
+            pow(calibration.element_in_same_bank,
+                (double)lanes_in_bank(&lines, &stage, stencil_extent(&stencil, DIRECTION_ALONG), device) - 1);
     return count + 1;
 }
 
