@@ -176,7 +176,8 @@ class _LaunchConfig(ctypes.Structure):      # CUlaunchConfig
                 ("attributes", ctypes.POINTER(_LaunchAttribute)), ("count", ctypes.c_uint)]
 
 
-CLUSTER_DIMENSION, COOPERATIVE = 4, 2                       # CUlaunchAttributeID
+CLUSTER_DIMENSION, COOPERATIVE, BEGINS_EARLY = 4, 2, 6      # CUlaunchAttributeID
+GRAPHS_BEGIN_EARLY = 12030                                  # the first driver whose graphs have the last of them
 MAX_DYNAMIC_SHARED, NON_PORTABLE_CLUSTER = 8, 14            # CUfunction_attribute
 PORTABLE_CLUSTER, STATIC_SHARED = 8, 48 * 1024              # past these a kernel must be told that it may
 
@@ -189,6 +190,9 @@ class _Module:
         with open(path, "rb") as file:
             self.cubin = file.read()
         self.metadata, self.loaded = metadata, {}
+        version = ctypes.c_int()
+        self.check("cuDriverGetVersion", ctypes.byref(version))
+        self.version = version.value
 
     def launches(self):
         """(function, configuration, arguments) of each, in the current context."""
@@ -216,13 +220,14 @@ class _Module:
             self.check("cuFuncSetAttribute", function, NON_PORTABLE_CLUSTER, 1)
         return function
 
-    @staticmethod
-    def config(launch):
+    def config(self, launch):
         attributes = []
         if "cluster" in launch:
             attributes.append(_LaunchAttribute(CLUSTER_DIMENSION, 0, (ctypes.c_uint32 * 16)(*launch["cluster"])))
         if launch["cooperative"]:
             attributes.append(_LaunchAttribute(COOPERATIVE, 0, (ctypes.c_uint32 * 16)(1)))
+        if "early" in launch and self.version >= GRAPHS_BEGIN_EARLY:
+            attributes.append(_LaunchAttribute(BEGINS_EARLY, 0, (ctypes.c_uint32 * 16)(1)))
         return _LaunchConfig(tuple(launch["grid"]), tuple(launch["block"]), launch["shared"], None,
                              (_LaunchAttribute * max(len(attributes), 1))(*attributes), len(attributes))
 

@@ -19,6 +19,7 @@ namespace rollerc {
 #include "prelude/threads.cuh"
 #include "prelude/half.cuh"
 #include "prelude/cluster.cuh"
+#include "prelude/chain.cuh"
 #include "prelude/types.cuh"
 #include "prelude/memory.cuh"
 #include "prelude/words.cuh"

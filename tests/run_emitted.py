@@ -94,6 +94,30 @@ def test_attributes_are_set_once(rollerc, _):
     assert allow.index("thread_local") < allow.index("return cudaSuccess;") < allow.index("cudaFuncSetAttribute")
 
 
+PACKED = "input a[1000, 777] : f16 input b[777, 1313] : f16 c[i, j] = sum[k](a[i, k] * b[k, j]) output c"
+
+
+def kernels_of_a_packed_product(rollerc, device, *options):
+    """What the kernels of two packs and the product that reads them do before anything else, and the whole file."""
+    text = subprocess.run([rollerc, "-", "--device", device, "-q", "-o", "-", *options], input=PACKED, capture_output=True, text=True,
+                          check=True).stdout
+    found = re.findall(r"const Tensors t = [^;]*;((?:\s+(?:let_next_begin\(\)|wait_for_earlier\(\)|const WaitsAtItsEnd end);(?:   //.*)?)*)",
+                       text)
+    return [re.findall(r"let_next_begin|wait_for_earlier|WaitsAtItsEnd", begin) for begin in found], text
+
+
+def test_launches_begin_early(rollerc, _):
+    """The second pack has nothing to do with the first one, so it waits at its end."""
+    wanted = [["let_next_begin"], ["let_next_begin", "WaitsAtItsEnd"], ["wait_for_earlier"]]
+    for options in ([], ["--line-directives"]):
+        begins, text = kernels_of_a_packed_product(rollerc, "h200", *options)
+        assert begins == wanted, begins
+        assert text.count("= begins_early()") == text.split("\n")[0].count('"early":true') == 2
+    begins, text = kernels_of_a_packed_product(rollerc, "a100")
+    assert len(begins) > 1 and not any(begins) and "early" not in text and "griddepcontrol" not in text
+    assert "griddepcontrol" not in emitted(rollerc, "softmax", "h200"), "one launch has nobody to wait for"
+
+
 def test_too_old_an_architecture_is_told(rollerc, folder):
     text = emitted(rollerc, "bn_relu_training", "h200")
     assert '#error "bn_relu_training was made for the device h200 and needs sm_90 or later: compile it with -arch=sm_90a"' in text

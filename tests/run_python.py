@@ -38,6 +38,7 @@ DRIVER = """
 #include <string.h>
 struct config { unsigned grid[3], block[3], shared; void *stream, *attributes; unsigned count; };
 struct config configs[8]; void *arguments[8][16]; const char *kernels[8]; int launches, loads, status, attributes_set[2];
+int version = 12030;
 static char names[8][64]; static int named;
 unsigned long long maps[2][16]; int pointers;   // descriptions of tensors stand behind so many pointers; 0: there are none
 int cuCtxGetCurrent(void **context) { *context = &launches; return 0; }
@@ -46,6 +47,7 @@ int cuModuleGetFunction(void **function, void *module, const char *name)
 { (void)module; strcpy(names[named], name); *function = names[named++]; return 0; }
 int cuFuncSetAttribute(void *function, int attribute, int value)
 { (void)function; attributes_set[0] = attribute; attributes_set[1] = value; return 0; }
+int cuDriverGetVersion(int *known) { *known = version; return 0; }
 int cuGetErrorString(int code, const char **text) { (void)code; *text = "out of luck"; return 0; }
 int cuTensorMapEncodeTiled(unsigned long long *map, int type, unsigned rank, void *start, const unsigned long long *sizes,
                            const unsigned long long *strides, const unsigned *box, const unsigned *steps, int interleave,
@@ -196,6 +198,27 @@ def test_a_cubin_is_launched_as_the_metadata_says(place):
         kernel._launch([x.address, y.address], workspace, 5)
     with refused("multiple of 16"):
         kernel._launch([x.address + 4, y.address], workspace, 5)
+
+
+def attributes_of(noted, launch):
+    """{attribute: its first word} of a launch, as cuLaunchKernelEx got them."""
+    config = ctypes.cast(ctypes.addressof(ctypes.c_char.in_dll(noted, "configs")) + 56 * launch, ctypes.POINTER(ctypes.c_uint64))
+    count = ctypes.cast(ctypes.addressof(config.contents) + 48, ctypes.POINTER(ctypes.c_uint32))[0]
+    words = ctypes.cast(config[5], ctypes.POINTER(ctypes.c_uint32))
+    return {words[18 * i]: words[18 * i + 2] for i in range(count)}
+
+
+def test_a_launch_begins_early(place):
+    """Where the metadata says so; graphs of older drivers do not know how."""
+    kernel, noted = cubin_of(place, place.folder / "long.te", "h200")
+    launches = kernel.metadata["launches"]
+    assert [launch.get("early") for launch in launches] == [None, True], launches
+    kernel._launch([16, 32], 1 << 20, 5)
+    assert [attributes_of(noted, i) for i in range(2)] == [{}, {6: 1}]
+    ctypes.c_int.in_dll(noted, "version").value = 12020
+    old = rollerc.Kernel(os.path.dirname(kernel.source))
+    old._launch([16, 32], 1 << 20, 5)
+    assert attributes_of(noted, 3) == {}
 
 
 def bulk_copies_are_told(place, element_type, *arguments):

@@ -146,6 +146,7 @@ static const GpuLaunch *launches_of(Bench *bench, const Kernel *kernel)
         launches[k] = (GpuLaunch){.entry = launch->entry,
                                   .shared_bytes = launch->shared_bytes,
                                   .cooperative = launch->cooperative,
+                                  .early = launch->early,
                                   .args = args,
                                   .arg_count = launch->arg_count,
                                   .map_count = launch->map_count};

@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "base/json.h"
+#include "codegen/chain.h"
 #include "codegen/cuda/expr.h"
 #include "codegen/cuda/launcher.h"
 #include "codegen/cuda/plain.h"
@@ -144,6 +145,8 @@ Kernel *codegen_launches(Arena *arena, const CodegenRequest *request)
     for (int k = 0; k < plan->count; k++)
         kernel->launches[kernel->launch_count++] = make_launch(arena, request, kernel, k, offsets);
     memory_check_workspace(kernel);
+    if (request->device->has.early_launches)
+        chain_launches(kernel->launches, kernel->launch_count);
     return kernel;
 }
 
@@ -235,6 +238,8 @@ static void write_json_launch(Json *list, const Program *program, const Launch *
     }
     json_set_int(entry, "shared", launch->shared_bytes);
     json_set_bool(entry, "cooperative", launch->cooperative);
+    if (launch->early)
+        json_set_bool(entry, "early", true);
     Json *args = json_set_array(entry, "args");
     write_json_launch_args(args, program, launch);
     write_json_maps(args, launch);
@@ -352,7 +357,9 @@ static KernelText kernel_text(Generator *generator, int index)
                       launch->shared_bytes);
     }
     planned->family->emit(&block, &plan);
-    Template template = template_read(generator->request->templates, planned->family->template_path);
+    const TemplateStore *templates = generator->request->templates;
+    Template template = template_read(templates, planned->family->template_path);
+    template.body = chain_body(templates, &template, launch);
     Names *names = names_copy(generator->taken);
     names_avoid(names, template.body);
     Names *values = names_copy(names);

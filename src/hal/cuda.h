@@ -23,12 +23,15 @@ enum {   // of cuda.h
     CUDA_NON_PORTABLE_CLUSTER = 14,
     CUDA_COOPERATIVE = 2,
     CUDA_CLUSTER = 4,
+    CUDA_BEGINS_EARLY = 6,   // programmatic stream serialization
+    CUDA_GRAPHS_BEGIN_EARLY = 12030,   // the first driver whose graphs have it
     CUDA_CAPTURE_THIS_THREAD = 1,
 };
 
 typedef union CudaLaunchValue {
     unsigned char bytes[64];
     int cooperative;
+    int early;
     unsigned cluster[3];
 } CudaLaunchValue;
 

@@ -40,6 +40,7 @@ typedef struct Capabilities {
     bool wgmma;
     bool clusters;          // blocks that reach each other's shared memory
     bool cooperative;       // launches whose blocks may all wait for each other
+    bool early_launches;    // that begin while the one before them ends
 } Capabilities;
 
 /* One level of the memory hierarchy as the model sees it. */

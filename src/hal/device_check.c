@@ -258,6 +258,7 @@ static const Since SINCE[] = {
     {.capability = "capabilities.mma", .arch = "sm_80"},   // m16n8k16
     {.capability = "capabilities.bulk_tensor_copy", .arch = "sm_90"},
     {.capability = "capabilities.clusters", .arch = "sm_90"},
+    {.capability = "capabilities.early_launches", .arch = "sm_90"},
     {.capability = "capabilities.wgmma", .arch = "sm_90a", .only = true},
 };
 

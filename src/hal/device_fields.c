@@ -117,6 +117,11 @@ const DeviceField device_fields[] = {
     FLAG("capabilities.wgmma", has.wgmma),
     FLAG("capabilities.clusters", has.clusters),
     {.path = "capabilities.cooperative", .kind = FIELD_BOOL, .optional = true, AT(has.cooperative), .most = 1},
+    {.path = "capabilities.early_launches",
+     .kind = FIELD_BOOL,
+     .optional = true,
+     AT(has.early_launches),
+     .most = 1},
     {.path = NULL},
 };
 

@@ -66,6 +66,7 @@ bool gpu_open(Gpu *gpu, int ordinal, const void *helpers, char *reason, size_t r
     *gpu = (Gpu){.reason = reason, .reason_bytes = reason_bytes};
     if (!cuda_open(&gpu->cuda, reason, reason_bytes))
         return false;
+    TRY(gpu->cuda.driver_version(&gpu->driver), "cannot use the GPU");
     TRY(gpu->cuda.device_get(&device, ordinal), "cannot find the GPU again");
     TRY(gpu->cuda.context_retain(&context, device), "cannot use the GPU");
     TRY(gpu->cuda.context_use(context), "cannot use the GPU");
@@ -246,6 +247,8 @@ static CudaLaunchConfig config_of(Gpu *gpu, const GpuLaunch *launch, CudaLaunchA
                                   0,
                                   {.cluster = {(unsigned)launch->cluster[0], (unsigned)launch->cluster[1],
                                                (unsigned)launch->cluster[2]}}};
+    if (launch->early && gpu->driver >= CUDA_GRAPHS_BEGIN_EARLY)
+        attributes[config.attribute_count++] = (CudaLaunchAttribute){CUDA_BEGINS_EARLY, 0, {.early = 1}};
     return config;
 }
 
@@ -285,7 +288,7 @@ static bool start_launch(Gpu *gpu, const GpuLaunch *launch, CudaFunction functio
     CudaPointer pointers[MAX_ARGS];
     void *parameters[MAX_ARGS + GPU_MAX_MAPS];
     EncodedMap maps[GPU_MAX_MAPS];
-    CudaLaunchAttribute attributes[2];
+    CudaLaunchAttribute attributes[3];
     CudaLaunchConfig config = config_of(gpu, launch, attributes);
     if (launch->arg_count > MAX_ARGS) {
         snprintf(gpu->reason, gpu->reason_bytes, "%s has more than %d arguments", launch->entry, MAX_ARGS);

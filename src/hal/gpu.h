@@ -18,6 +18,7 @@ typedef struct GpuInfo {
 
 typedef struct Gpu {
     Cuda cuda;
+    int driver;   // its version: 12030
     CudaStream stream;
     CudaEvent start, stop;
     CudaModule helpers;
@@ -54,6 +55,7 @@ typedef struct GpuLaunch {
     int cluster[3];         // all 1: none
     int64_t shared_bytes;   // dynamic
     bool cooperative;
+    bool early;             // may begin while the one before it ends
     const GpuArg *args;
     int arg_count;
     GpuMap maps[GPU_MAX_MAPS];

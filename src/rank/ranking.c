@@ -164,6 +164,8 @@ static Json *add_launch(Arena *arena, Json *launches, const PlannedLaunch *plann
     if (launch_cluster_blocks(launch) > 1)
         add_triple(entry, "cluster", launch->cluster[0], launch->cluster[1], launch->cluster[2]);
     json_set_bool(entry, "cooperative", launch->cooperative);
+    if (launch->early)
+        json_set_bool(entry, "early", true);
     json_set_int(entry, "dynamic_smem_bytes", launch->shared_bytes);
     json_set_int(entry, "estimated_registers", planned->program.registers);
     add_estimate(entry, planned, device);

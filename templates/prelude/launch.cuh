@@ -35,6 +35,20 @@ static inline cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, 
 }
 #endif
 
+// The attribute of a launch that may begin while the one before it in its stream ends. Graphs have it since CUDA 12.3;
+// without it the launch begins behind the other one.
+#if !defined(__HIP__) && !defined(__CUDACC_RTC__)
+static inline cudaLaunchAttribute begins_early()
+{
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+#if defined(ROLLERC_INTERP) || CUDART_VERSION >= 12030
+    attribute.val.programmaticStreamSerializationAllowed = 1;
+#endif
+    return attribute;
+}
+#endif
+
 // A tensor of up to three dimensions as bulk copies see it: `sizes` in elements, `strides` in bytes from one to the next along
 // the second and the third, `box` in elements, 128 bytes along the first; floats may be rounded to tf32 on their way. The driver
 // describes it; nothing is sent to the device.

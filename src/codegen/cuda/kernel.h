@@ -36,6 +36,9 @@ typedef struct Launch {
     int cluster[3];         // all 1: no clusters
     int64_t shared_bytes;   // dynamic
     bool cooperative;
+    bool early;         // begins while the one before it ends: codegen/chain.h
+    bool waits_last;    // an early one, for those before it
+    bool lets_begin;    // the one behind it is early
     LaunchArg *args;
     int arg_count;
     TensorMap maps[MAX_TENSOR_MAPS];   // parameters behind those of `args`

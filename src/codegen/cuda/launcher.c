@@ -123,28 +123,44 @@ static void write_shape(StrBuf *out, const Launch *launch)
 }
 
 /* Up to its ( */
-static void write_call(StrBuf *out, const Launch *launch, bool cluster)
+static void write_call(StrBuf *out, const Launch *launch, bool attributes)
 {
-    strbuf_printf(out, "cudaLaunch%sKernel%s(", launch->cooperative && !cluster ? "Cooperative" : "",
-                  cluster ? "ExC" : "");
+    strbuf_printf(out, "cudaLaunch%sKernel%s(", launch->cooperative && !attributes ? "Cooperative" : "",
+                  attributes ? "ExC" : "");
 }
 
-/* What the call of a launch with clusters begins with. */
+/* Clusters, and that it may begin early, are attributes of a launch. */
+static int attribute_count(const Launch *launch)
+{
+    return (launch_cluster_blocks(launch) > 1 ? 2 : 0) + launch->early;
+}
+
 static void write_cluster(StrBuf *out, const char *indent, const Launch *launch)
 {
     strbuf_printf(out,
-                  "%scudaLaunchAttribute attributes[2] = {};\n"
                   "%sattributes[0].id = cudaLaunchAttributeClusterDimension;\n"
                   "%sattributes[0].val.clusterDim = {%d, %d, %d};\n"
                   "%sattributes[1].id = cudaLaunchAttributeCooperative;\n"
-                  "%sattributes[1].val.cooperative = %d;\n"
-                  "%sconst cudaLaunchConfig_t config = {",
-                  indent, indent, indent, launch->cluster[0], launch->cluster[1], launch->cluster[2], indent,
-                  indent, launch->cooperative, indent);
+                  "%sattributes[1].val.cooperative = %d;\n",
+                  indent, indent, launch->cluster[0], launch->cluster[1], launch->cluster[2], indent, indent,
+                  launch->cooperative);
+}
+
+/* What the call of a launch with attributes begins with. */
+static void write_attributes(StrBuf *out, const char *indent, const Launch *launch)
+{
+    int count = attribute_count(launch);
+    strbuf_printf(out, "%scudaLaunchAttribute attributes[%d] = {};\n", indent, count);
+    if (launch_cluster_blocks(launch) > 1)
+        write_cluster(out, indent, launch);
+    if (launch->early)
+        strbuf_printf(out, "%sattributes[%d] = begins_early();\n", indent, count - 1);
+    strbuf_printf(out, "%sconst cudaLaunchConfig_t config = {", indent);
     write_shape(out, launch);
-    strbuf_printf(
-        out, ",\n%s                                   %" PRId64 ", (cudaStream_t)stream, attributes, 2};\n",
-        indent, launch->shared_bytes);
+    strbuf_printf(out,
+                  ",\n%s                                   %" PRId64
+                  ", (cudaStream_t)stream, attributes, %d};\n",
+                  indent, launch->shared_bytes, count);
 }
 
 /* What the launcher calls argument i of a launch. */
@@ -192,22 +208,22 @@ static void write_maps(StrBuf *out, const char *indent, const Program *program, 
 static void write_launch(StrBuf *out, const char *indent, const char *result, const Program *program,
                          const Launch *launch)
 {
-    bool cluster = launch_cluster_blocks(launch) > 1;
+    bool attributes = attribute_count(launch) > 0;
     write_arguments(out, indent, program, launch);
     write_maps(out, indent, program, launch);
-    if (cluster)
-        write_cluster(out, indent, launch);
+    if (attributes)
+        write_attributes(out, indent, launch);
     if (launch->map_count)
         strbuf_printf(out, "%sif (status == cudaSuccess)\n    ", indent);
     strbuf_printf(out, "%s%s", indent, result);
-    write_call(out, launch, cluster);
-    strbuf_printf(out, "%s%s_scope::%s, ", cluster ? "&config, " : "", launch->entry, launch->entry);
-    if (!cluster) {
+    write_call(out, launch, attributes);
+    strbuf_printf(out, "%s%s_scope::%s, ", attributes ? "&config, " : "", launch->entry, launch->entry);
+    if (!attributes) {
         write_shape(out, launch);
         strbuf_printf(out, ",\n%s    ", indent);
     }
     strbuf_puts(out, "args");
-    if (!cluster)
+    if (!attributes)
         strbuf_printf(out, ", %" PRId64 ", (cudaStream_t)stream", launch->shared_bytes);
     strbuf_puts(out, ");\n");
 }

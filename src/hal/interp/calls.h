@@ -53,6 +53,7 @@ ROLLERC_EXPORT void cluster_arrive(Place place);
 ROLLERC_EXPORT void cluster_wait(Place place);
 ROLLERC_EXPORT void *cluster_map(void *shared, int rank, Place place);
 ROLLERC_EXPORT void grid_barrier(Place place);
+ROLLERC_EXPORT void wait_for_earlier();   // launches
 
 // All lanes of the warp meet; each gets the bits that lane `source` brought. Ballot: bit i is lane i's.
 ROLLERC_EXPORT unsigned long long exchange(unsigned long long bits, int source, Place place);
@@ -128,6 +129,7 @@ struct LaunchShape {
     size_t shared;
     dim3 cluster;
     bool cooperative;
+    bool early;                      // may begin before those in front of it have ended
 };
 
 ROLLERC_EXPORT cudaError_t launch(const Invocation &invocation, const LaunchShape &shape);

@@ -82,6 +82,7 @@ void start_block(Block *block)
     for (int i = 0; i < thread_count; i++) {
         Thread &thread = block->threads[i];
         thread.alive = true;
+        thread.waited_for_earlier = false;
         thread.fiber = nullptr;
         thread.arrivals = thread.waits = 0;
     }
@@ -235,6 +236,7 @@ cudaError_t launch(const Invocation &what, const LaunchShape &shape)
     here.block_size = {block_size.x, block_size.y, block_size.z};
     cluster_shape = shape.cluster;
     cooperative = shape.cooperative;
+    early = shape.early;
     thread_count = static_cast<int>(volume(shape.block));
     warp_count = (thread_count + warp_size - 1) / warp_size;
     cluster_blocks = static_cast<int>(volume(shape.cluster));
@@ -268,6 +270,8 @@ cudaError_t allow(void *kernel, cudaFuncAttribute attribute, int value)
 }
 
 int next_turn(int turn, int turns) { return only_some && turn + 2 < turns ? turns - 1 : turn + 1; }
+
+void wait_for_earlier() { current->waited_for_earlier = true; }
 
 void trap(Place place, const char *what) { fail_at(place, what); }
 

@@ -43,6 +43,7 @@ struct Thread {
     Block *block;
     bool alive;
     bool waits_for_cluster;
+    bool waited_for_earlier;      // launches
     unsigned arrivals, waits;     // at barriers of its cluster, that it has made; equal outside of them
     Fiber *fiber;                 // its stack; none before it starts
     Place place;                  // where it waits
@@ -126,6 +127,7 @@ int warp_size;
 int team_blocks, cluster_blocks;    // that run together; of a cluster
 dim3 cluster_shape;
 bool cooperative;
+bool early;                   // the launch may begin before those in front of it have ended
 int alive;                          // threads of the team
 Gathering grid_gathering;
 size_t shared_bytes;                // of a block

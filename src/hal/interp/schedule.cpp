@@ -262,6 +262,8 @@ void finish(Thread *thread)
     thread->alive = false;
     alive--;
     cluster.alive--;
+    if (early && !thread->waited_for_earlier)   // the launch behind it relies on that
+        host->fail("a thread of a launch that begins early ended without waiting for the earlier launches");
     if (meeting.arrived)
         fail_at(meeting.place, "a lane ended while the others of its warp meet");
     if (block.barrier.arrived)

@@ -178,8 +178,19 @@ void note_write(const Access &access, Cell *cell)
     cell->known = true;
 }
 
+// The interpreter runs one launch behind the other. What an early one finds here of those before it, a thread may read or
+// write only once it has waited for them. (Whoever read it before found it written: one question serves both.)
+void check_early(const Access &access, const Cell &cell)
+{
+    if (!early || current->waited_for_earlier || shared_owner(access))
+        return;
+    if (cell.write.epoch && cell.write.epoch < launch_epoch)
+        fail_access(access, cell.write.pc, "touches what an earlier launch writes, without waiting for it");
+}
+
 void visit_cell(const Access &access, Cell *cell)
 {
+    check_early(access, *cell);
     if (access.write) {
         check_write(access, *cell);
         note_write(access, cell);

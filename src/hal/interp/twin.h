@@ -114,6 +114,8 @@ template <class T> static inline T *cluster_map(T *shared, int rank, ROLLERC_PLA
     return static_cast<T *>(rollerc_interp::cluster_map(shared, rank, place));
 }
 static inline void grid_sync(ROLLERC_PLACE) { rollerc_interp::grid_barrier(place); }
+static inline void let_next_begin() {}
+static inline void wait_for_earlier() { rollerc_interp::wait_for_earlier(); }
 
 // Groups of `width` neighbours; a lane whose partner lies outside its group keeps its own value.
 template <class T> static inline T warp_shuffle(T value, int lane, int width = WARP, ROLLERC_PLACE)
@@ -248,7 +250,11 @@ static inline void async_read16(void *shared, const void *global, ROLLERC_PLACE)
 // ---- the CUDA runtime, as far as a launcher uses it ----
 
 typedef void *cudaStream_t;
-enum cudaLaunchAttributeID { cudaLaunchAttributeClusterDimension, cudaLaunchAttributeCooperative };
+enum cudaLaunchAttributeID {
+    cudaLaunchAttributeClusterDimension,
+    cudaLaunchAttributeCooperative,
+    cudaLaunchAttributeProgrammaticStreamSerialization
+};
 
 struct cudaLaunchAttribute {
     cudaLaunchAttributeID id;
@@ -257,6 +263,7 @@ struct cudaLaunchAttribute {
             unsigned x, y, z;
         } clusterDim;
         int cooperative;
+        int programmaticStreamSerializationAllowed;
     } val;
 };
 
@@ -310,7 +317,7 @@ static inline cudaError_t cudaLaunchKernel(void (*kernel)(Params...), dim3 grid,
                                            size_t shared, cudaStream_t)
 {
     return rollerc_interp::launch(rollerc_interp::invocation_of(kernel, args),
-                                  {grid, block, shared, dim3(), false});
+                                  {grid, block, shared, dim3(), false, false});
 }
 
 template <class... Params>
@@ -318,7 +325,7 @@ static inline cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(Params...),
                                                       void **args, size_t shared, cudaStream_t)
 {
     return rollerc_interp::launch(rollerc_interp::invocation_of(kernel, args),
-                                  {grid, block, shared, dim3(), true});
+                                  {grid, block, shared, dim3(), true, false});
 }
 
 template <class... Params>
@@ -326,11 +333,13 @@ static inline cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, 
                                               void **args)
 {
     rollerc_interp::LaunchShape shape = {config->grid, config->block, config->dynamicSmemBytes, dim3(),
-                                         false};
+                                         false, false};
     for (unsigned i = 0; i < config->numAttrs; i++) {
         const cudaLaunchAttribute &attribute = config->attrs[i];
         if (attribute.id == cudaLaunchAttributeCooperative)
             shape.cooperative = attribute.val.cooperative;
+        else if (attribute.id == cudaLaunchAttributeProgrammaticStreamSerialization)
+            shape.early = attribute.val.programmaticStreamSerializationAllowed;
         else
             shape.cluster =
                 dim3(attribute.val.clusterDim.x, attribute.val.clusterDim.y, attribute.val.clusterDim.z);

@@ -51,6 +51,40 @@ START_TEST(a_hidden_bug_is_found)
 }
 END_TEST
 
+// Run twice, the second time as a launch that begins early; what it forgets.
+static const struct { const char *kernel, *what; } FORGETFUL[] = {
+    {"store(y, threadIdx.x, 1.0f); wait_for_earlier();", "touches what an earlier launch writes, without waiting"},
+    {"if (threadIdx.x != 77) wait_for_earlier(); store(y, threadIdx.x, 1.0f);", "touches what an earlier launch writes"},
+    {"if (threadIdx.x != 77) wait_for_earlier();", "ended without waiting for the earlier launches"},
+    {"if (threadIdx.x == 77) return; const WaitsAtItsEnd end;", "ended without waiting for the earlier launches"},
+};
+
+START_TEST(a_launch_that_does_not_wait_is_found)
+{
+    float_input();
+    Case c = FLOATS;
+    c.grid = "1", c.kernel = FORGETFUL[_i].kernel;
+    c.checked = c.early = true;
+    run_badly(c, FORGETFUL[_i].what);
+}
+END_TEST
+
+START_TEST(a_launch_that_waits_is_right)
+{
+    static const char *const kernels[] = {
+        "wait_for_earlier(); store(y, threadIdx.x, load(x, threadIdx.x));",
+        "const WaitsAtItsEnd end; SHARED(0, float, As, [256]); As[threadIdx.x] = 1; if (threadIdx.x == 7) return;",
+    };
+    const float *x = float_input();
+    Case c = FLOATS;
+    c.grid = "1", c.kernel = kernels[_i], c.shared = 1024;
+    c.checked = c.early = true;
+    RuntimeResult result = run_well(c);
+    ck_assert(_i == 1 || ((float *)result.buffers[1])[9] == x[9]);
+    runtime_interp.release(&result);
+}
+END_TEST
+
 /* Under the right order the values are right too: only these show the bug. */
 START_TEST(some_order_shows_a_missing_barrier)
 {
@@ -226,6 +260,8 @@ int main(void)
 {
     TCase *tests = tcase_create("interp");
     tcase_add_loop_test(tests, a_hidden_bug_is_found, 0, sizeof HIDDEN / sizeof *HIDDEN);
+    tcase_add_loop_test(tests, a_launch_that_does_not_wait_is_found, 0, sizeof FORGETFUL / sizeof *FORGETFUL);
+    tcase_add_loop_test(tests, a_launch_that_waits_is_right, 0, 2);
     tcase_add_loop_test(tests, some_order_shows_a_missing_barrier, 0, 3);
     tcase_add_loop_test(tests, an_end_that_is_not_written_is_noticed, 0, 2);
     tcase_add_loop_test(tests, what_is_synchronised_is_no_race, 0, sizeof SYNCHRONISED / sizeof *SYNCHRONISED);
