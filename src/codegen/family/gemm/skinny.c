@@ -227,13 +227,13 @@ static bool leaves_sms_idle(const Fusion *fusion, const DeviceSpec *device, cons
     return fitting_mul(product->group[GROUP_BATCH].extent, blocks) < 2 * (int64_t)device->sm_count;
 }
 
-/* One block, or a cluster, walks along k. */
+/* One block, or a cluster of which each has a step, walks along k. */
 static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
     Product product;
     product_find_skinny(fusion, &product);
     int count = 0, most = leaves_sms_idle(fusion, device, &product) ? largest_cluster(device) : 1;
-    for (int cluster = 1; cluster <= most; cluster *= 2)
+    for (int cluster = 1; cluster <= smaller(most, product.group[GROUP_K].extent); cluster *= 2)
         variants[count++] = rules_of(fusion, device, &product, cluster);
     return count;
 }
