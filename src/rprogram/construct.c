@@ -22,7 +22,7 @@ enum {
     MAX_GENERATIONS = 24,     // doublings to the largest tile: 2^24 points are beyond any level
     BEYOND_SATURATION = 3,    // generations kept once compute limits: occupancy may still gain
     MAX_REGISTER_TILES = 48,
-    MAX_PROGRAMS = 1024,
+    MAX_PROGRAMS = 768,       // the best are of the first: large register tiles are tried before small ones
     SLOTS = 2 * MAX_PROGRAMS, // of the hash table, at least half empty
     MAX_SHRINKS = 16,
     SHORTEST_STEP = 8,        // points along the reduction between two barriers
@@ -81,20 +81,22 @@ static uint16_t *find_slot(const Construction *c, const RTile *inner, const RTil
 }
 
 /* Why no program came of two tiles; PRUNE_COUNT: one did. */
-static PruneReason record(Construction *c, const RTile *inner, const RTile *shared,
+static PruneReason record(Construction *c, const Growth *inner, const Growth *shared,
                           const RProgram **recorded)
 {
-    uint16_t *slot = find_slot(c, inner, shared);
+    uint16_t *slot = find_slot(c, &inner->tile, &shared->tile);
     *recorded = *slot ? c->programs[*slot - 1] : NULL;
     if (*slot || c->count == MAX_PROGRAMS)
         return PRUNE_DUPLICATE;
     RProgram *program = c->spare ? c->spare : NEW(c->arena, RProgram);
     program->tolerance = c->tolerance->allowed;
-    program->tile[LEVEL_REGISTER] = *inner;
-    program->tile[LEVEL_SHARED] = *shared;
+    program->tile[LEVEL_REGISTER] = inner->tile;
+    program->tile[LEVEL_SHARED] = shared->tile;
+    int64_t footprint[] = {
+        [LEVEL_REGISTER] = inner->cost.footprint, [LEVEL_SHARED] = shared->cost.footprint};
     PruneReason reason;
     c->spare = program;
-    if (!rprogram_complete(c->rules, &c->problem, c->device, program, &reason))
+    if (!rprogram_complete(c->rules, &c->problem, c->device, footprint, program, &reason))
         return reason;
     c->spare = NULL;
     c->programs[c->count++] = program;
@@ -105,7 +107,7 @@ static PruneReason record(Construction *c, const RTile *inner, const RTile *shar
 
 /* Tries the program of the two tiles and counts the outcome. True if it is new and legal;
    `recorded` is set if it is legal, now or in an earlier round. */
-static bool construct_program(Construction *c, const RTile *inner, const RTile *shared,
+static bool construct_program(Construction *c, const Growth *inner, const Growth *shared,
                               const RProgram **recorded)
 {
     PruneReason reason = record(c, inner, shared, recorded);
@@ -229,32 +231,32 @@ static int64_t smaller_size(const Construction *c, const RTile *inner, int axis,
     return rtile_previous_size(c->rules, LEVEL_SHARED, inner, axis, size, c->tolerance);
 }
 
-/* What a block's tile moves and holds. */
+/* What a block's tile moves and holds. Along a single axis there is nothing to compare what it moves with. */
 static TileCost shared_cost(const Construction *c, const RTile *inner, const RTile *tile)
 {
-    return rtile_cost(c->rules, tile, inner, c->device, LEVEL_SHARED);
+    if (c->axes > 1)
+        return rtile_cost(c->rules, tile, inner, c->device, LEVEL_SHARED);
+    return (TileCost){.footprint = rtile_footprint(c->rules, tile, inner, c->device, LEVEL_SHARED)};
 }
 
 /* The tile without its last growth step along the spatial axis where that saved least traffic per byte. False
    if none can shrink. */
-static bool shrink_tile(const Construction *c, const RTile *inner, RTile *shared)
+static bool shrink_tile(const Construction *c, const RTile *inner, Growth *shared)
 {
     bool found = false;
-    double least_score = 0;
-    RTile least = *shared;
-    TileCost cost = c->axes > 1 ? shared_cost(c, inner, shared) : (TileCost){0};
+    Growth least = *shared;
     for (int a = 0; a < c->rules->space.axis_count; a++) {
-        RTile smaller = *shared;
+        Growth smaller = *shared;
+        int64_t *size = &smaller.tile.size[a];
         if (c->rules->space.axes[a].reduction)
             continue;
-        smaller.size[a] = smaller_size(c, inner, a, shared->size[a]);
-        if (!smaller.size[a])
+        *size = smaller_size(c, inner, a, *size);
+        if (!*size)
             continue;
-        TileCost less = c->axes > 1 ? shared_cost(c, inner, &smaller) : (TileCost){0};
-        double score = rtile_reuse_score(&less, &cost);
-        if (!found || score < least_score) {
+        smaller.cost = shared_cost(c, inner, &smaller.tile);
+        smaller.score = rtile_reuse_score(&smaller.cost, &shared->cost);
+        if (!found || smaller.score < least.score) {
             found = true;
-            least_score = score;
             least = smaller;
         }
     }
@@ -265,13 +267,13 @@ static bool shrink_tile(const Construction *c, const RTile *inner, RTile *shared
 /* While SMs would idle: fewer points a block along the axis with the least reuse. When
    that leaves less than a warp, the smaller register tiles, which grow their own block tiles, take
    over. */
-static void shrink(Construction *c, const RProgram *program)
+static void shrink(Construction *c, const Growth *inner, Growth shared, int64_t grid)
 {
-    RTile inner = program->tile[LEVEL_REGISTER], shared = program->tile[LEVEL_SHARED];
-    int64_t grid = program->grid;
+    if (grid < c->device->sm_count)   // grow_steps may have left its traffic as it was
+        shared.cost = shared_cost(c, &inner->tile, &shared.tile);
     for (int i = 0; i < MAX_SHRINKS && grid < c->device->sm_count; i++) {
         const RProgram *shrunk;
-        if (!shrink_tile(c, &inner, &shared) || !construct_program(c, &inner, &shared, &shrunk))
+        if (!shrink_tile(c, &inner->tile, &shared) || !construct_program(c, inner, &shared, &shrunk))
             return;
         grid = shrunk->grid;
     }
@@ -310,20 +312,20 @@ static bool grow_steps(const Construction *c, const RTile *inner, Growth *shared
 /* All block tiles that share a spatial extent, from the shortest step along the reduction to the
    longest that fits. Threads that walk the reduction alone need steps of some length: shorter ones
    are passed over, unless there are none longer. */
-static void construct_block(Construction *c, const RTile *inner, Growth shared)
+static void construct_block(Construction *c, const Growth *inner, Growth shared)
 {
     const TileSpace *space = &c->rules->space;
     bool alone = !c->rules->threads_reduce;
     while (alone && rtile_points(space, &shared.tile, true) < SHORTEST_STEP)
-        if (!grow_steps(c, inner, &shared))
+        if (!grow_steps(c, &inner->tile, &shared))
             break;
     do {
         const RProgram *program;
-        if (construct_program(c, inner, &shared.tile, &program))
-            shrink(c, program);
+        if (construct_program(c, inner, &shared, &program))
+            shrink(c, inner, shared, program->grid);
         if (!program && alone)
             return;   // more steps change neither threads nor grid, and need more room
-    } while (grow_steps(c, inner, &shared));
+    } while (grow_steps(c, &inner->tile, &shared));
 }
 
 static void construct_round(Construction *c)
@@ -331,10 +333,9 @@ static void construct_round(Construction *c)
     Growth inner[MAX_REGISTER_TILES], shared[BEAM * MAX_GENERATIONS];
     int inner_count = scale_up(c, LEVEL_REGISTER, NULL, inner, MAX_REGISTER_TILES);
     for (int i = inner_count - 1; i >= 0; i--) {   // the largest first: they reuse most
-        const RTile *own = &inner[i].tile;
-        int shared_count = scale_up(c, LEVEL_SHARED, own, shared, BEAM * MAX_GENERATIONS);
+        int shared_count = scale_up(c, LEVEL_SHARED, &inner[i].tile, shared, BEAM * MAX_GENERATIONS);
         for (int j = 0; j < shared_count; j++)
-            construct_block(c, own, shared[j]);
+            construct_block(c, &inner[i], shared[j]);
     }
 }
 

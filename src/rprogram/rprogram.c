@@ -107,8 +107,8 @@ static int64_t prefetch_registers(const TileRules *rules, const DeviceSpec *devi
 enum { MAX_GRID = INT32_MAX };
 
 /* Fills all but `perf`; false with the reason if a limit is broken. Cheap checks come first. */
-static bool fill_shape(const TileRules *rules, const DeviceSpec *device, RProgram *program,
-                       PruneReason *reason)
+static bool fill_shape(const TileRules *rules, const DeviceSpec *device, const int64_t footprint[LEVEL_GLOBAL],
+                       RProgram *program, PruneReason *reason)
 {
     const RTile *shared = &program->tile[LEVEL_SHARED], *inner = &program->tile[LEVEL_REGISTER];
     int64_t threads = rprogram_threads(rules, shared, inner);
@@ -123,13 +123,12 @@ static bool fill_shape(const TileRules *rules, const DeviceSpec *device, RProgra
     if (program->dealt > MAX_GRID)
         return false;
 
-    program->shared_bytes = rtile_footprint(rules, shared, inner, device, LEVEL_SHARED);
+    program->shared_bytes = footprint[LEVEL_SHARED];
     *reason = PRUNE_SHARED;
     if (program->shared_bytes > device->shared_per_block_optin)
         return false;
 
-    int64_t registers = rtile_footprint(rules, inner, NULL, device, LEVEL_REGISTER) / 4
-                      + prefetch_registers(rules, device, program);
+    int64_t registers = footprint[LEVEL_REGISTER] / 4 + prefetch_registers(rules, device, program);
     *reason = PRUNE_REGISTERS;
     if (registers > device->registers_per_thread)
         return false;
@@ -150,9 +149,9 @@ static int64_t panel_rows(const TileRules *rules, const RTile *shared, double bl
 }
 
 bool rprogram_complete(const TileRules *rules, const PerfProblem *problem, const DeviceSpec *device,
-                       RProgram *program, PruneReason *reason)
+                       const int64_t footprint[LEVEL_GLOBAL], RProgram *program, PruneReason *reason)
 {
-    if (!fill_shape(rules, device, program, reason))
+    if (!fill_shape(rules, device, footprint, program, reason))
         return false;
 
     Limiter limiter;

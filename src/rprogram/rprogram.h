@@ -49,10 +49,11 @@ int rprogram_construct(Arena *arena, const TileRules *rules, const DeviceSpec *d
                        RProgram *kept,
                        ConstructStats *stats);
 
-/* Fills grid, threads, shared_bytes, registers, panel and perf from the tiles. False, with the
-   reason, if a limit of the device is broken. */
+/* Fills grid, threads, shared_bytes, registers, panel and perf from the tiles, whose footprints
+   (rtile_footprint) are known from their growing. False, with the reason, if a limit of the device is
+   broken. */
 bool rprogram_complete(const TileRules *rules, const PerfProblem *problem, const DeviceSpec *device,
-                       RProgram *program, PruneReason *reason);
+                       const int64_t footprint[LEVEL_GLOBAL], RProgram *program, PruneReason *reason);
 
 /* The padding, which only programs that are kept need. */
 void rprogram_pad(const TileRules *rules, const DeviceSpec *device, RProgram *program);

@@ -23,14 +23,16 @@ int64_t data_tile_elements(const DataTile *tile, const RTile *of, int axis_count
 
 /* Different elements among so many neighbouring positions along dimension d: of the rows (b,h,q) of 4 heads
    of 512 a mask[q] has 100 for 100 rows and 512 for 1000, a scale[b] one for each of them. */
-static int64_t distinct_among(const DataTile *tile, int d, int64_t positions)
+static int64_t distinct_of(const Repeats *repeats, int64_t positions)
 {
-    if (d >= MAX_REPEATED || !tile->repeats[d].run)
-        return positions;
-    const Repeats *repeats = &tile->repeats[d];
     int64_t cycle = repeats->run * repeats->cycle;
     return positions <= cycle ? ceil_div(positions, repeats->run)
                               : ceil_div(positions, cycle * repeats->again) * repeats->cycle;
+}
+
+static inline int64_t distinct_among(const DataTile *tile, int d, int64_t positions)
+{
+    return d < MAX_REPEATED && tile->repeats[d].run ? distinct_of(&tile->repeats[d], positions) : positions;
 }
 
 int64_t data_tile_distinct(const DataTile *tile, const RTile *of, int axis_count)
@@ -72,26 +74,33 @@ double data_tile_bytes(const DataTile *tile, const RTile *of, int axis_count)
  */
 typedef struct Runs {
     double count;
-    int64_t elements;        // of one run
-    int64_t row_remainder;   // row length modulo the transaction, in bits
-    bool whole;              // the tile is the tensor
+    int64_t elements;   // of one run
+    int row;            // the first dimension that a row spans
+    bool whole;         // the tile is the tensor
 } Runs;
 
-static Runs find_runs(const DataTile *tile, const RTile *of, int axis_count,
-                      int64_t transaction_bits)
+static Runs find_runs(const DataTile *tile, const RTile *of, int axis_count)
 {
-    Runs runs = {.count = 1, .elements = 1, .row_remainder = tile->element_bits, .whole = true};
+    Runs runs = {.count = 1, .elements = 1, .whole = true};
     for (int d = tile->rank - 1; d >= 0; d--) {
-        int64_t extent = distinct_extent(tile, d, of, axis_count), size = distinct_size(tile, d);
+        int64_t extent = distinct_extent(tile, d, of, axis_count);
         if (runs.whole) {
             runs.elements = size_product(runs.elements, extent);
-            runs.row_remainder *= size % transaction_bits;
-            runs.row_remainder %= transaction_bits;
+            runs.row = d;
         } else
             runs.count *= (double)extent;
-        runs.whole = runs.whole && extent == size;
+        runs.whole = runs.whole && extent == distinct_size(tile, d);
     }
     return runs;
+}
+
+/* Row after row begins at a multiple of the transaction. */
+static bool rows_aligned(const DataTile *tile, int row, int64_t transaction_bits)
+{
+    int64_t row_bits = tile->element_bits;
+    for (int d = row; d < tile->rank; d++)
+        row_bits = size_product(row_bits, distinct_size(tile, d));
+    return row_bits % transaction_bits == 0;
 }
 
 /* Windows may reach past their plane, and what is copied ends where it does: of 64 lines of 27 elements a
@@ -120,13 +129,13 @@ double data_tile_traffic(const DataTile *tile, const RTile *of, int axis_count,
     int64_t transaction_bits = transaction_bytes * 8;
     if (tile->plane)
         return (double)data_tile_span_bytes(tile, of, axis_count);
-    Runs runs = find_runs(tile, of, axis_count, transaction_bits);
+    Runs runs = find_runs(tile, of, axis_count);
     int64_t run_bits = size_product(runs.elements, tile->element_bits);
     if (run_bits > INT64_MAX / 2)
         return data_tile_bytes(tile, of, axis_count);
 
     bool fits = run_bits % transaction_bits == 0 || transaction_bits % run_bits == 0;
-    bool aligned = runs.whole || (runs.row_remainder == 0 && fits);
+    bool aligned = runs.whole || (fits && rows_aligned(tile, runs.row, transaction_bits));
     int64_t moved_bits = aligned ? round_up(run_bits, transaction_bits)
                                  : run_bits + transaction_bits - tile->element_bits;
     return runs.count * (double)moved_bits / 8;

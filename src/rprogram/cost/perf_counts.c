@@ -47,7 +47,10 @@ static double sm_balance(double blocks, int sms, double usable)
 
 double all_points(const TileSpace *space, const RTile *tile)
 {
-    return rtile_points(space, tile, false) * rtile_points(space, tile, true);
+    double points = 1;
+    for (int a = 0; a < space->axis_count; a++)
+        points *= (double)tile->size[a];
+    return points;
 }
 
 static RTile padded_problem(const TileSpace *space, const RTile *shared)

@@ -13,7 +13,10 @@ static RProgram complete(const TileRules *rules, const DeviceSpec *device, RTile
     RProgram program = {.tile = {[LEVEL_REGISTER] = inner, [LEVEL_SHARED] = shared}};
     PerfProblem problem = perf_problem(&rules->space);
     PruneReason reason;
-    ck_assert(rprogram_complete(rules, &problem, device, &program, &reason));
+    int64_t footprint[] = {
+        [LEVEL_REGISTER] = rtile_footprint(rules, &inner, NULL, device, LEVEL_REGISTER),
+        [LEVEL_SHARED] = rtile_footprint(rules, &shared, &inner, device, LEVEL_SHARED)};
+    ck_assert(rprogram_complete(rules, &problem, device, footprint, &program, &reason));
     rprogram_pad(rules, device, &program);
     return program;
 }
