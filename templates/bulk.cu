@@ -382,7 +382,6 @@ __device__ __forceinline__ void store_tile(const Tensors &t, const Value (&acc)[
 extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
     ENTRY(PARAMETERS, const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b)
 {
-    const Tensors t = TENSORS;
     unsigned char *const start = rollerc_shared + (0u - shared_address(rollerc_shared)) % ALIGNMENT;
     Stage *const stages = reinterpret_cast<Stage *>(start);
     Ring &ring = *reinterpret_cast<Ring *>(start + RING);
@@ -403,6 +402,7 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
         block_sync();
     if (SHARERS > 1)
         cluster_arrive();   // has started
+    const Tensors t = TENSORS;
 
     Place place;
     if (warp < 4) {

@@ -4,8 +4,8 @@
     python3 tests/gpu_examples.py --self-check                        # only the comparison itself; no GPU
 
 Needs nvcc and PyTorch. For each file: outputs, workspace and the memory around every argument are poisoned; the
-launcher returns 0; outputs equal the reference; a second run and a CUDA graph give the same bits; the memory around
-the arguments is untouched; a pointer aligned for one element only is either served or refused with
+launcher returns 0; outputs equal the reference; a second run, a CUDA graph and work right before and behind it give the
+same bits; the memory around the arguments is untouched; a pointer aligned for one element only is either served or refused with
 cudaErrorInvalidValue, and one that is not even that is refused.
 """
 import argparse
@@ -23,6 +23,7 @@ import zlib
 import torch
 
 import common
+import gpu_stream
 from reference import Expected, reference
 
 DTYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16,
@@ -252,6 +253,15 @@ def run_graph(launcher, inputs, first):
     return begin.elapsed_time(end)
 
 
+def run_among_others(launcher, inputs):
+    outputs = run_once(launcher, inputs, 0xFF, "third run")
+    pointers = pointers_of(inputs + outputs) + [launcher.workspace.pointer if len(launcher.workspace.bytes) else None]
+    way = gpu_stream.first_way_that_matters(
+        lambda: require(launcher.function(*pointers, torch.cuda.current_stream().cuda_stream) == 0, "among others"),
+        [b.bytes for b in inputs], [b.bytes for b in outputs])
+    require(way is None, f"other bits beside other work, {way}")
+
+
 def run_misaligned(launcher, inputs, first):
     """Each argument in turn, one element and one byte off. Gives the alignments that were refused."""
     refused = []
@@ -305,6 +315,7 @@ def run_case(source, library):
     second = run_once(launcher, inputs, 0x5A, "second run")
     require(same_bits(first, second), "a second run gives other bits")
     result["ms"] = round(run_graph(launcher, inputs, first), 4)
+    run_among_others(launcher, inputs)
     result["refused"] = run_misaligned(launcher, inputs, first)
     return result
 

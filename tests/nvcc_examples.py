@@ -11,6 +11,7 @@ import ctypes
 import ctypes.util
 import glob
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -58,7 +59,23 @@ class Nvrtc:
     def compile(self, path, arch):
         """None or the reason."""
         with open(path, encoding="utf-8") as file:
-            return self.compile_text(file.read(), arch, os.path.basename(path))[2]
+            source = file.read()
+        ptx, _, reason = self.compile_text(source, arch, os.path.basename(path))
+        return reason or touched_too_early(source, ptx.decode())
+
+
+TOUCHES = re.compile(r"\b(?:ld|st|atom|red)\.(?:\w+\.)*global|\bcp\.(?:async|reduce)\b(?!\.(?:commit|wait|bulk\.(?:commit|wait)))")
+
+
+def touched_too_early(source, ptx):
+    """The kernel that touches global memory before it waits for what its stream did before, or None. The compiler may
+    think that nobody else writes what is const and __restrict__."""
+    for kernel, body in re.findall(r"\.entry (\w+)\(.*?\n\{(.*?)\n\}", ptx, re.DOTALL):
+        own = source.split(f" {kernel}(", 1)[1].split("\n}", 1)[0]
+        first = TOUCHES.search(body)
+        if "wait_for_earlier();" in own and first and first.start() < body.index("griddepcontrol.wait"):
+            return f"{kernel} touches memory before it waits: {first.group()}"
+    return None
 
 
 def find_nvrtc(nvcc):

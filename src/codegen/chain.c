@@ -30,13 +30,20 @@ static bool are_ordered(const Launch *a, const Launch *b)
 
 /* All blocks of a cooperative launch are resident before any goes on: they have nothing to gain from coming one
    by one, and the programming guide says nothing of the two together. */
-static bool may_be_early(const Launch *before, const Launch *launch)
+static bool may_follow_early(const Launch *before, const Launch *launch)
 {
-    return !before->cooperative && !launch->cooperative;
+    return !launch->cooperative && (!before || !before->cooperative);
 }
 
-/* A launch lets the next one begin before it waits itself, so the third one may begin while the first one runs:
-   who waits at its end must have nothing to do with any of those before it. */
+/* Whether an SM holds one block at a time. Blocks of whatever comes behind the program take the room that is left: where
+   SMs have places for several, some are given more than others (512 cubed of f32 12.5 us, then 16.1; tuning-log 111). */
+static bool fills_sms(const Launch *launch, const DeviceSpec *device)
+{
+    return 2 * (launch->shared_bytes + device->shared_reserved_per_block) > device->shared_per_sm;
+}
+
+/* Who waits at its end must have nothing to do with any launch before it in the program: the next one may begin before
+   that. It may with an earlier call, whose memory may be the same: the first launch has waited for that. */
 static bool touches_earlier(const Launch *launches, int index)
 {
     for (int k = 0; k < index; k++)
@@ -45,12 +52,14 @@ static bool touches_earlier(const Launch *launches, int index)
     return false;
 }
 
-void chain_launches(Launch *launches, int count)
+void chain_launches(Launch *launches, int count, const DeviceSpec *device)
 {
-    for (int k = 1; k < count; k++) {
+    for (int k = 0; k < count; k++) {
         Launch *launch = &launches[k];
-        launch->early = launches[k - 1].lets_begin = may_be_early(&launches[k - 1], launch);
-        launch->waits_last = launch->early && !touches_earlier(launches, k);
+        launch->early = may_follow_early(k ? launch - 1 : NULL, launch);
+        launch->lets_begin = k + 1 < count ? may_follow_early(launch, launch + 1)
+                                           : !launch->cooperative && fills_sms(launch, device);
+        launch->waits_last = k && launch->early && !touches_earlier(launches, k);
     }
 }
 
@@ -75,12 +84,12 @@ const char *chain_body(const TemplateStore *store, const Template *template, con
     found += strlen(first);
     strbuf_write(&out, template->body, (size_t)(found - template->body));
     bool joined = store->line_directives;
-    if (launch->lets_begin)
-        write_line(&out, joined, "let_next_begin();", "blocks of the next launch come as these end");
     if (launch->waits_last)
         write_line(&out, joined, "const WaitsAtItsEnd end;", "for the earlier launches: nothing here is theirs");
     else if (launch->early)
-        write_line(&out, joined, "wait_for_earlier();", "launches, whose results are read here");
+        write_line(&out, joined, "wait_for_earlier();", "launches: this one's blocks come as theirs end");
+    if (launch->lets_begin)
+        write_line(&out, joined, "let_next_begin();", "and the next one's as these do");
     strbuf_puts(&out, found);
     return out.text;
 }

@@ -146,7 +146,7 @@ Kernel *codegen_launches(Arena *arena, const CodegenRequest *request)
         kernel->launches[kernel->launch_count++] = make_launch(arena, request, kernel, k, offsets);
     memory_check_workspace(kernel);
     if (request->device->has.early_launches)
-        chain_launches(kernel->launches, kernel->launch_count);
+        chain_launches(kernel->launches, kernel->launch_count, request->device);
     return kernel;
 }
 

@@ -35,16 +35,15 @@ static inline cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, 
 }
 #endif
 
-// The attribute of a launch that may begin while the one before it in its stream ends. Graphs have it since CUDA 12.3;
-// without it the launch begins behind the other one.
+// The attribute of a launch that may begin while the one before it in its stream ends. Graphs have it since CUDA 12.3.
 #if !defined(__HIP__) && !defined(__CUDACC_RTC__)
 static inline cudaLaunchAttribute begins_early()
 {
+    int driver = 0;
     cudaLaunchAttribute attribute = {};
     attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-#if defined(ROLLERC_INTERP) || CUDART_VERSION >= 12030
-    attribute.val.programmaticStreamSerializationAllowed = 1;
-#endif
+    attribute.val.programmaticStreamSerializationAllowed =
+        CUDART_VERSION >= 12030 && cudaDriverGetVersion(&driver) == cudaSuccess && driver >= 12030;
     return attribute;
 }
 #endif

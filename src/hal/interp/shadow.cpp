@@ -405,6 +405,8 @@ void check_access(const Access &access)
         return check_elsewhere(access);
     open_pieces(region, access.at, static_cast<size_t>(access.bytes));
     count(access, region);
+    if (early && host->launch == 0 && !current->waited_for_earlier)   // before it the stream may have done anything
+        fail_access(access, 0, "touches what an earlier launch writes, without waiting for it");
     if (region->written)
         visit_tensor(access, region);
     else if (access.write)

@@ -249,6 +249,7 @@ static inline void async_read16(void *shared, const void *global, ROLLERC_PLACE)
 
 // ---- the CUDA runtime, as far as a launcher uses it ----
 
+enum { CUDART_VERSION = 13000 };   // no macro: what guards itself by one is left out
 typedef void *cudaStream_t;
 enum cudaLaunchAttributeID {
     cudaLaunchAttributeClusterDimension,
@@ -306,6 +307,12 @@ template <class... Params> static Invocation invocation_of(void (*kernel)(Params
 }
 
 }   // namespace rollerc_interp
+
+static inline cudaError_t cudaDriverGetVersion(int *version)
+{
+    *version = CUDART_VERSION;
+    return cudaSuccess;
+}
 
 static inline cudaError_t cudaMemsetAsync(void *memory, int byte, size_t count, cudaStream_t)
 {

@@ -16,32 +16,37 @@ typedef struct Chain {
     LaunchArg args[4][3];   // of each launch; those of no tensor and no place end them
     int arg_count[4], count;
     int cooperative;        // the one that is; 0: none
+    int shared_bytes;       // of a block
     const char *waits;      // of each launch: - it begins behind the others, s it waits at its start, e at its end
+    const char *begins;     // whether what comes behind it begins early: b
 } Chain;
 
 static const Chain CHAINS[] = {
-    /* One launch has nobody to wait for. */
-    {.args = {{READ(A), WRITE(B)}}, .arg_count = {2}, .count = 1, .waits = "-"},
+    /* One launch waits for what its stream did before. What comes behind the program begins early where an SM has
+       room for one block: two of 115 KB are more than the 228 KB that there are with the driver's share. */
+    {.args = {{READ(A), WRITE(B)}}, .arg_count = {2}, .count = 1, .waits = "s", .begins = "-"},
+    {.args = {{READ(A), WRITE(B)}}, .arg_count = {2}, .count = 1, .shared_bytes = 115 << 10, .waits = "s", .begins = "b"},
+    {.args = {{READ(A), WRITE(B)}}, .arg_count = {2}, .count = 1, .shared_bytes = 113 << 10, .waits = "s", .begins = "-"},
     /* Sums in parts, and what adds them. */
     {.args = {{READ(A), WRITE_AT(0)}, {READ_AT(0), WRITE(B)}},
-     .arg_count = {2, 2}, .count = 2, .waits = "-s"},
+     .arg_count = {2, 2}, .count = 2, .waits = "ss", .begins = "b-"},
     /* Two packs and their product. */
     {.args = {{READ(A), WRITE_AT(0)}, {READ(B), WRITE_AT(512)}, {READ_AT(0), READ_AT(512), WRITE(C)}},
-     .arg_count = {2, 2, 3}, .count = 3, .waits = "-es"},
+     .arg_count = {2, 2, 3}, .count = 3, .waits = "ses", .begins = "bb-"},
     /* The third has nothing to do with the second, but the first may still run. */
     {.args = {{READ(A), WRITE_AT(0)}, {READ(A), WRITE(B)}, {READ_AT(0), WRITE(C)}},
-     .arg_count = {2, 2, 2}, .count = 3, .waits = "-es"},
+     .arg_count = {2, 2, 2}, .count = 3, .waits = "ses", .begins = "bb-"},
     /* Written behind a read, and written twice. */
     {.args = {{READ_AT(0), WRITE(B)}, {READ(A), WRITE_AT(0)}},
-     .arg_count = {2, 2}, .count = 2, .waits = "-s"},
+     .arg_count = {2, 2}, .count = 2, .waits = "ss", .begins = "b-"},
     {.args = {{READ(A), WRITE_AT(0)}, {READ(B), WRITE_AT(0)}},
-     .arg_count = {2, 2}, .count = 2, .waits = "-s"},
+     .arg_count = {2, 2}, .count = 2, .waits = "ss", .begins = "b-"},
     /* Of what is only read there may be several readers; the last launch, too, may wait at its end. */
-    {.args = {{READ(A), WRITE(B)}, {READ(A), WRITE(C)}}, .arg_count = {2, 2}, .count = 2, .waits = "-e"},
+    {.args = {{READ(A), WRITE(B)}, {READ(A), WRITE(C)}}, .arg_count = {2, 2}, .count = 2, .waits = "se", .begins = "b-"},
     /* Neither a cooperative launch nor the one behind it is early. */
     {.args = {{READ(A), WRITE_AT(0)}, {READ_AT(0), WRITE_AT(512)}, {READ_AT(512), WRITE_AT(1024)},
               {READ_AT(1024), WRITE(B)}},
-     .arg_count = {2, 2, 2, 2}, .count = 4, .cooperative = 1, .waits = "---s"},
+     .arg_count = {2, 2, 2, 2}, .count = 4, .cooperative = 1, .waits = "s--s", .begins = "--b-"},
 };
 
 START_TEST(who_begins_early_waits_where_it_must)
@@ -52,15 +57,17 @@ START_TEST(who_begins_early_waits_where_it_must)
     for (int k = 0; k < chain->count; k++) {
         for (int i = 0; i < 3; i++)
             args[k][i] = chain->args[k][i];
-        launches[k] = (Launch){.args = args[k], .arg_count = chain->arg_count[k]};
+        launches[k] = (Launch){
+            .args = args[k], .arg_count = chain->arg_count[k], .shared_bytes = chain->shared_bytes};
     }
     if (chain->cooperative)
         launches[chain->cooperative].cooperative = true;
-    chain_launches(launches, chain->count);
+    const DeviceSpec device = {.shared_per_sm = 228 << 10, .shared_reserved_per_block = 1 << 10};
+    chain_launches(launches, chain->count, &device);
     for (int k = 0; k < chain->count; k++) {
         ck_assert_int_eq(launches[k].early, chain->waits[k] != '-');
         ck_assert_int_eq(launches[k].waits_last, chain->waits[k] == 'e');
-        ck_assert_int_eq(launches[k].lets_begin, k + 1 < chain->count && chain->waits[k + 1] != '-');
+        ck_assert_int_eq(launches[k].lets_begin, chain->begins[k] == 'b');
     }
 }
 END_TEST
@@ -78,13 +85,12 @@ static void check_body(const Launch *launch, bool line_directives, const char *w
 
 START_TEST(a_kernel_begins_with_it)
 {
-    Launch alone = {0}, first = {.lets_begin = true}, middle = {.lets_begin = true, .early = true};
-    Launch free_one = {.early = true, .waits_last = true};
-    check_body(&alone, false, BEFORE BEHIND);
-    check_body(&first, false, BEFORE "\n    let_next_begin();   // blocks of the next launch come as these end" BEHIND);
-    check_body(&first, true, BEFORE " let_next_begin();" BEHIND);   // lines keep their numbers
-    check_body(&middle, true, BEFORE " let_next_begin(); wait_for_earlier();" BEHIND);
-    check_body(&free_one, true, BEFORE " const WaitsAtItsEnd end;" BEHIND);
+    Launch behind = {0}, alone = {.early = true}, first = {.lets_begin = true, .early = true};
+    Launch free_one = {.early = true, .lets_begin = true, .waits_last = true};
+    check_body(&behind, false, BEFORE BEHIND);
+    check_body(&alone, false, BEFORE "\n    wait_for_earlier();   // launches: this one's blocks come as theirs end" BEHIND);
+    check_body(&first, true, BEFORE " wait_for_earlier(); let_next_begin();" BEHIND);   // lines keep their numbers
+    check_body(&free_one, true, BEFORE " const WaitsAtItsEnd end; let_next_begin();" BEHIND);
 }
 END_TEST
 

@@ -26,7 +26,7 @@ typedef struct Case {
     int shared;
     const char *cluster;            // NULL: no clusters
     bool cooperative, large_clusters;
-    bool early;                     // launched twice, the second time early
+    bool early, first;              // launched twice, the second time early; the early one is the program's first
     int warp_size;                  // 0: 32
     RuntimeSchedule schedule;
     bool lazy, checked, counts, ends_written;
@@ -82,8 +82,10 @@ static const char *program_text(const Case *c)
     else if (c->early)
         strbuf_printf(&out, "    cudaLaunchAttribute attributes[1] = {begins_early()};\n"
                       "    const cudaLaunchConfig_t config = {dim3(%s), dim3(%s), %d, stream, attributes, 1};\n"
-                      "    cudaLaunchKernel(kernel_t::t_k0, config.grid, config.block, args, config.dynamicSmemBytes, stream);\n"
-                      "    return cudaLaunchKernelExC(&config, kernel_t::t_k0, args);\n}\n", c->grid, c->block, c->shared);
+                      "    %s"
+                      "    return cudaLaunchKernelExC(&config, kernel_t::t_k0, args);\n}\n", c->grid, c->block, c->shared,
+                      c->first ? "" : "cudaLaunchKernel(kernel_t::t_k0, config.grid, config.block, args, "
+                                      "config.dynamicSmemBytes, stream);\n");
     else
         strbuf_printf(&out, "    return cudaLaunch%sKernel(kernel_t::t_k0, dim3(%s), dim3(%s), args, %d,\n"
                       "                            static_cast<cudaStream_t>(stream));\n}\n",

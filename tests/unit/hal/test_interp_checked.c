@@ -69,6 +69,20 @@ START_TEST(a_launch_that_does_not_wait_is_found)
 }
 END_TEST
 
+/* The stream may have been given anything before the program. */
+START_TEST(a_first_launch_waits_before_it_reads)
+{
+    float_input();
+    Case c = FLOATS;
+    c.grid = "1", c.kernel = "if (load(x, threadIdx.x) == 3e33f) return; wait_for_earlier(); store(y, threadIdx.x, 1.0f);";
+    c.checked = c.early = true;
+    RuntimeResult result = run_well(c);
+    runtime_interp.release(&result);
+    c.first = true;
+    run_badly(c, "touches what an earlier launch writes, without waiting");
+}
+END_TEST
+
 START_TEST(a_launch_that_waits_is_right)
 {
     static const char *const kernels[] = {
@@ -77,10 +91,10 @@ START_TEST(a_launch_that_waits_is_right)
     };
     const float *x = float_input();
     Case c = FLOATS;
-    c.grid = "1", c.kernel = kernels[_i], c.shared = 1024;
-    c.checked = c.early = true;
+    c.grid = "1", c.kernel = kernels[_i % 2], c.shared = 1024;
+    c.checked = c.early = true, c.first = _i / 2;
     RuntimeResult result = run_well(c);
-    ck_assert(_i == 1 || ((float *)result.buffers[1])[9] == x[9]);
+    ck_assert(_i % 2 == 1 || ((float *)result.buffers[1])[9] == x[9]);
     runtime_interp.release(&result);
 }
 END_TEST
@@ -261,7 +275,8 @@ int main(void)
     TCase *tests = tcase_create("interp");
     tcase_add_loop_test(tests, a_hidden_bug_is_found, 0, sizeof HIDDEN / sizeof *HIDDEN);
     tcase_add_loop_test(tests, a_launch_that_does_not_wait_is_found, 0, sizeof FORGETFUL / sizeof *FORGETFUL);
-    tcase_add_loop_test(tests, a_launch_that_waits_is_right, 0, 2);
+    tcase_add_loop_test(tests, a_launch_that_waits_is_right, 0, 4);
+    tcase_add_test(tests, a_first_launch_waits_before_it_reads);
     tcase_add_loop_test(tests, some_order_shows_a_missing_barrier, 0, 3);
     tcase_add_loop_test(tests, an_end_that_is_not_written_is_noticed, 0, 2);
     tcase_add_loop_test(tests, what_is_synchronised_is_no_race, 0, sizeof SYNCHRONISED / sizeof *SYNCHRONISED);
