@@ -28,22 +28,23 @@ static bool are_ordered(const Launch *a, const Launch *b)
     return false;
 }
 
-/* All blocks of a cooperative launch are resident before any goes on: they have nothing to gain from coming one
-   by one, and the programming guide says nothing of the two together. */
+/* All blocks of a cooperative launch are resident before any goes on: they have nothing to gain from coming
+   one by one, and the programming guide says nothing of the two together. */
 static bool may_follow_early(const Launch *before, const Launch *launch)
 {
     return !launch->cooperative && (!before || !before->cooperative);
 }
 
-/* Whether an SM holds one block at a time. Blocks of whatever comes behind the program take the room that is left: where
-   SMs have places for several, some are given more than others (512 cubed of f32 12.5 us, then 16.1; tuning-log 111). */
+/* Whether an SM holds one block at a time. Blocks of whatever comes behind the program take the room that is
+   left: where SMs have places for several, some are given more than others (512 cubed of f32 12.5 us, then
+   16.1; tuning-log 111). */
 static bool fills_sms(const Launch *launch, const DeviceSpec *device)
 {
     return 2 * (launch->shared_bytes + device->shared_reserved_per_block) > device->shared_per_sm;
 }
 
-/* Who waits at its end must have nothing to do with any launch before it in the program: the next one may begin before
-   that. It may with an earlier call, whose memory may be the same: the first launch has waited for that. */
+/* Who waits at its end must have nothing to do with any launch before it in the program: the next one may begin
+   before that. It may with an earlier call, whose memory may be the same: the first launch has waited for that. */
 static bool touches_earlier(const Launch *launches, int index)
 {
     for (int k = 0; k < index; k++)

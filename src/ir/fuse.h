@@ -70,6 +70,9 @@ FusionPhases *fusion_cut(Arena *arena, const Fusion *fusion, int64_t most);
 /* Sets the kernel's inputs to those of the candidates that it reads, in their order. */
 void fusion_choose_inputs(Arena *arena, Fusion *fusion, Tensor *const *candidates, int count);
 
+/* The kernel of a definition without a reduction, which may write a view of its tensor; it reads some of the candidates. */
+Fusion *fusion_of_copy(Arena *arena, const TensorOp *op, Access store, Tensor *const *candidates, int count);
+
 /* Every access of the fusion in order of appearance, and whether a guard stands above it. */
 enum { MAX_ACCESSES = 128 };          // that are looked at; what comes after is still computed, only not considered
 typedef struct FusedAccess {

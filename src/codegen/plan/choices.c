@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "codegen/family/depthwise/turn.h"
 #include "codegen/family/gemm/pack.h"
 #include "codegen/plan/diverse.h"
 #include "rtile/space.h"
@@ -322,6 +323,52 @@ static void add_packed(Planner *planner, ChoiceList *list, const Fusion *fusion)
         add_splits(planner, list, &copies, packed->product, &products.choices[0]->launches[0], NULL);
 }
 
+/* Of images that lie as planes. */
+static ChoiceList turned_launches(Planner *planner, const Fusion *fusion)
+{
+    static const Family *const all[] = {&toeplitz_family, &depthwise_family, &filter_gemm_family,
+                                        &filter_direct_family};
+    ChoiceList list = {0};
+    for (size_t f = 0; f < sizeof all / sizeof *all; f++)
+        if (all[f]->matches(fusion, planner->device))
+            add_family(planner, &list, all[f], fusion);
+    return list;
+}
+
+/* Depthwise convolutions of images that are turned, and whose results are turned back. */
+static void add_turned(Planner *planner, ChoiceList *list, const Fusion *fusion)
+{
+    const Turned *turned = depthwise_turn(planner->arena, fusion);
+    if (!turned)
+        return;
+    Choice before = {.partial_ops = turned->definitions, .partial_count = turned->definition_count};
+    for (int i = 0; i < turned->image_count; i++) {
+        ChoiceList ways = best_of(planner, single_launches, turned->images[i], 1);
+        if (!ways.count)
+            return;
+        before = choice_extend(planner, before, ways.choices[0]);
+        before.copies++;
+    }
+    Choice *behind[MAX_TURNED];
+    double copies_us = before.time_us;
+    for (int i = 0; i < turned->result_count; i++) {
+        ChoiceList ways = best_of(planner, single_launches, turned->results[i], 1);
+        if (!ways.count)
+            return;
+        behind[i] = ways.choices[0];
+        copies_us += behind[i]->time_us;
+    }
+    if (copies_us > list->choices[0]->time_us)
+        return;
+    ChoiceList sums = turned_launches(planner, turned->sums);
+    for (int i = 0; i < sums.count; i++) {
+        Choice choice = choice_extend(planner, before, sums.choices[i]);
+        for (int k = 0; k < turned->result_count; k++)
+            choice = choice_extend(planner, choice, behind[k]);
+        add_choice(planner, list, choice);
+    }
+}
+
 /* Points of a row that one block makes elements of: SMs idle in the end for no longer than that takes. */
 static int64_t small_chunk(const Fusion *fusion)
 {
@@ -413,6 +460,7 @@ ChoiceList choices_of(Planner *planner, const Fusion *fusion)
     add_splits(planner, &list, &(Choice){0}, fusion, &list.choices[0]->launches[0],
                best_spread(planner, &list));
     add_packed(planner, &list, fusion);
+    add_turned(planner, &list, fusion);
     keep_diverse(&list, planner->keep);
     return list;
 }

@@ -3,12 +3,12 @@
 #include "codegen/plan/plan.h"
 #include "rprogram/memo.h"
 
-/* One way of computing one fusion: a launch, or several where its reductions are split over blocks or its
-   factors are packed. */
+/* One way of computing one fusion: a launch, or several where its reductions are split over blocks, its
+   factors are packed or its images turned. */
 typedef struct Choice {
-    const PlannedLaunch *launches;   // at most 4: two packed factors, a product's parts, their sums
+    const PlannedLaunch *launches;   // at most 5: a turned image, its convolution, three results turned back
     int count;
-    int copies;   // of them those that pack factors: the first ones
+    int copies;   // of them those that pack factors or turn images: the first ones
     double time_us;
     const TensorOp *const *partial_ops;   // definitions of what the launches pass on
     int partial_count;

@@ -6,7 +6,6 @@
 #include "codegen/family/family.h"
 #include "codegen/family/gemm/mma.h"
 #include "ir/exact_type.h"
-#include "ir/fuse_axes.h"
 
 enum { LONG_ROW = 4 };   // lines of 128 bytes
 
@@ -115,26 +114,6 @@ static Expr *padded_factor(Arena *arena, const Fusion *fusion, const Expr *facto
     return guarded;
 }
 
-static Fusion *copy_fusion(Arena *arena, const TensorOp *op, const Fusion *reader)
-{
-    Affine dims[MAX_AXES];
-    for (int d = 0; d < op->axis_count; d++)
-        dims[d] = affine_axis(d);
-    Fusion *copy = NEW(arena, Fusion);
-    copy->spatial_count = copy->axis_count = op->axis_count;
-    memcpy(copy->axes, op->axes, sizeof copy->axes);
-    copy->op_count = 1;
-    copy->ops = NEW(arena, FusedOp);
-    copy->ops[0] = (FusedOp){.out = op->out, .stored = true, .spatial = (1u << op->axis_count) - 1,
-                             .body = op->body, .store = access_new(arena, op->out, dims)};
-    fusion_choose_inputs(arena, copy, reader->inputs, reader->input_count);
-    copy->outputs = NEW(arena, Tensor *);
-    copy->outputs[copy->output_count++] = op->out;
-    fuse_axes(arena, copy);
-    fusion_verify(copy, "gemm_pack (copy)");
-    return copy;
-}
-
 /* Copies the factor; what the product reads in its place. */
 static Expr *pack_factor(Arena *arena, Packed *packed, const Wish *wish, int f)
 {
@@ -143,14 +122,16 @@ static Expr *pack_factor(Arena *arena, Packed *packed, const Wish *wish, int f)
     Tensor *tensor = packed_tensor(arena, packed->product, wish, f);
     TensorOp *op = NEW(arena, TensorOp);
     *op = (TensorOp){.out = tensor, .spatial_count = order->count, .axis_count = order->count};
-    Affine dims[MAX_AXES];
+    Affine dims[MAX_AXES], own[MAX_AXES];
     for (int d = 0; d < order->count; d++) {
+        own[d] = affine_axis(d);
         op->axes[d] = (Axis){.name = wish->fusion->axes[order->axes[d]].name, .extent = tensor->shape[d]};
         dims[d] = affine_axis(order->axes[d]);
     }
     op->body = padded_factor(arena, wish->fusion, factor, tensor, order);
     packed->definitions[packed->count] = op;
-    packed->copies[packed->count++] = copy_fusion(arena, op, wish->fusion);
+    packed->copies[packed->count++] = 
+        fusion_of_copy(arena, op, access_new(arena, tensor, own), wish->fusion->inputs, wish->fusion->input_count);
     Expr *read = NEW(arena, Expr);
     *read = (Expr){.kind = EXPR_ACCESS, .type = factor->type, .loc = factor->loc};
     read->access = access_new(arena, tensor, dims);
