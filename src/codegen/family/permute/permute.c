@@ -207,8 +207,8 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Permute *p
                   ";   // rTile, shared memory\n",
                   shape->tile[OUTER], shape->tile[ROWS], shape->tile[COLUMNS]);
     strbuf_printf(out,
-                  "constexpr int VR = %d, VC = %d, PC = %d;   // points of an access along r, along c; "
-                  "reads of a piece\n",
+                  "constexpr int VR = %d, VC = %d;   // points of an access along r, along c\n"
+                  "constexpr int PC = %d;   // reads of a piece\n",
                   shape->vector[ROWS], shape->vector[COLUMNS], shape->piece);
     strbuf_printf(out, "constexpr int VW = %d;   // points of a write; more than VC: from row to row\n",
                   shape->write);
