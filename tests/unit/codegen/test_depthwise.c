@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codegen/family/depthwise/turn.h"
 #include "codegen/family/depthwise/windows.h"
 #include "front/lower.h"
 #include "front/parse.h"
@@ -19,6 +20,23 @@ static bool find(const char *text, Depthwise *shape)
     const Source *source = source_from_text(arena, "case.te", text, strlen(text));
     FusionPlans plans = fuse(arena, lower(arena, parse(arena, lex(arena, source)), NULL, 0));
     return depthwise_find(plans.plans[0].fusions[0], shape);
+}
+
+/* The text's first kernel between copies; NULL: it needs none. */
+static const Turned *turn(const char *text)
+{
+    const Source *source = source_from_text(arena, "case.te", text, strlen(text));
+    FusionPlans plans = fuse(arena, lower(arena, parse(arena, lex(arena, source)), NULL, 0));
+    return depthwise_turn(arena, plans.plans[0].fusions[0]);
+}
+
+static void expect_shape(const Tensor *tensor, const char *name, int64_t a, int64_t b, int64_t c, int64_t d)
+{
+    const int64_t shape[] = {a, b, c, d};
+    ck_assert_str_eq(tensor->name, name);
+    ck_assert_int_eq(tensor->rank, 4);
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(tensor->shape[i], shape[i]);
 }
 
 /* The program's plan in which windows slide side by side; NULL: it has none. */
@@ -54,6 +72,50 @@ static void expect_extents(const Depthwise *shape, int64_t batch, int64_t channe
     ck_assert_int_eq(shape->multiplier.extent, multiplier);
     ck_assert_int_eq(shape->summed.extent, summed);
 }
+
+#define NHWC_IMAGE "input x[4, 10, 12, 6] : f16\ninput w[3, 3, 6] : f16\ninput b[6] : f32\ninput z[4, 10, 12, 6] : f16\n"
+#define NHWC_SUMS "sum[r, s](pad(x[n, h + r - 1, v + s - 1, c], 0) * w[r, s, c])"
+
+/* Neighbours along columns lie side by side then, as a bias does not ask for anything else. */
+START_TEST(images_of_channels_are_turned_and_results_back)
+{
+    const Turned *turned = turn(NHWC_IMAGE "y[n, h:10, v:12, c] = relu(" NHWC_SUMS " + b[c])\noutput y : f16\n");
+    ck_assert(turned && turned->image_count == 1 && turned->result_count == 1 && turned->definition_count == 2);
+    expect_shape(turned->images[0]->outputs[0], "x.turned", 4, 6, 10, 12);
+    expect_shape(turned->sums->outputs[0], "y.turned", 4, 6, 10, 12);
+    ck_assert_str_eq(turned->results[0]->outputs[0]->name, "y");
+    Depthwise shape;
+    ck_assert(depthwise_find(turned->sums, &shape) && shape.image[1].x_stride == 1 && shape.image[0].x_stride == 12);
+}
+END_TEST
+
+/* z is read where y is written, as it lies. */
+START_TEST(a_residual_stays_with_who_turns_the_sums_back)
+{
+    const Turned *turned =
+        turn(NHWC_IMAGE "y[n, h:10, v:12, c] = " NHWC_SUMS " + z[n, h, v, c]\noutput y : f16\n");
+    ck_assert(turned && turned->result_count == 1 && turned->sums->op_count == 1);
+    ck_assert_int_eq(turned->sums->outputs[0]->dtype, DTYPE_F32);   // not rounded before z is added
+    ck_assert_int_eq(turned->results[0]->input_count, 2);           // the sums and z
+}
+END_TEST
+
+START_TEST(both_factors_of_a_filters_gradient_are_turned)
+{
+    const Turned *turned = turn("input x[4, 10, 12, 6] : f16\ninput dy[4, 10, 12, 6] : f16\n"
+                                "dw[r:3, s:3, c] = sum[n, h, v](pad(x[n, h + r - 1, v + s - 1, c], 0) * dy[n, h, v, c])\n"
+                                "output dw : f32\n");
+    ck_assert(turned && turned->image_count == 2 && turned->result_count == 0);
+}
+END_TEST
+
+START_TEST(images_of_planes_are_not_turned)
+{
+    ck_assert_ptr_null(turn("input x[4, 6, 10, 12] : f16\ninput w[6, 3, 3] : f16\n"
+                            "y[n, c, h:10, v:12] = sum[r, s](pad(x[n, c, h + r - 1, v + s - 1], 0) * w[c, r, s])\n"
+                            "output y : f16\n"));
+}
+END_TEST
 
 START_TEST(forward_with_a_multiplier_stride_and_dilation)
 {
@@ -280,6 +342,10 @@ int main(void)
 {
     TCase *tests = tcase_create("depthwise");
     tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests, images_of_channels_are_turned_and_results_back);
+    tcase_add_test(tests, a_residual_stays_with_who_turns_the_sums_back);
+    tcase_add_test(tests, both_factors_of_a_filters_gradient_are_turned);
+    tcase_add_test(tests, images_of_planes_are_not_turned);
     tcase_add_test(tests, forward_with_a_multiplier_stride_and_dilation);
     tcase_add_test(tests, channels_last_and_factors_in_the_other_order);
     tcase_add_test(tests, gradient_of_the_input_turns_the_filter);
