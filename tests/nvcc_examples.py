@@ -1,4 +1,5 @@
-"""Every example's .cu is accepted by nvcc without a warning and by NVRTC, and two of them link. Needs no GPU.
+"""Every example's .cu is accepted by nvcc without a warning and by NVRTC, and two of them link. Needs no GPU. In NVRTC's PTX no
+kernel touches memory before it waits for what its stream did before.
 
     python3 tests/nvcc_examples.py build/rollerc
 
@@ -10,6 +11,7 @@ import argparse
 import ctypes
 import ctypes.util
 import glob
+import json
 import os
 import re
 import shutil
@@ -64,16 +66,21 @@ class Nvrtc:
         return reason or touched_too_early(source, ptx.decode())
 
 
-TOUCHES = re.compile(r"\b(?:ld|st|atom|red)\.(?:\w+\.)*global|\bcp\.(?:async|reduce)\b(?!\.(?:commit|wait|bulk\.(?:commit|wait)))")
+TOUCHES = re.compile(r"\b(?:ld|st|atom|red)\.(?:\w+\.)*global|"
+                     r"\bcp\.(?:async|reduce)\b(?!\.(?:commit|wait|bulk\.(?:commit|wait)))")
 
 
 def touched_too_early(source, ptx):
     """The kernel that touches global memory before it waits for what its stream did before, or None. The compiler may
     think that nobody else writes what is const and __restrict__."""
-    for kernel, body in re.findall(r"\.entry (\w+)\(.*?\n\{(.*?)\n\}", ptx, re.DOTALL):
+    bodies = dict(re.findall(r"\.entry (\w+)\(.*?\n\{(.*?)\n\}", ptx, re.DOTALL))
+    for launch in json.loads(source.split("\n")[0][len("//rollerc: "):])["launches"]:
+        kernel = launch["kernel"]
         own = source.split(f" {kernel}(", 1)[1].split("\n}", 1)[0]
-        first = TOUCHES.search(body)
-        if "wait_for_earlier();" in own and first and first.start() < body.index("griddepcontrol.wait"):
+        if "wait_for_earlier();" not in own:
+            continue                                # nor does it begin early, or what it reads nobody here writes
+        before = bodies[kernel][:bodies[kernel].index("griddepcontrol.wait")]
+        if first := TOUCHES.search(before):
             return f"{kernel} touches memory before it waits: {first.group()}"
     return None
 

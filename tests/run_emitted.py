@@ -101,9 +101,15 @@ def kernels_of_a_packed_product(rollerc, device, *options):
     """What the kernels of two packs and the product that reads them do before anything else, and the whole file."""
     text = subprocess.run([rollerc, "-", "--device", device, "-q", "-o", "-", *options], input=PACKED, capture_output=True, text=True,
                           check=True).stdout
-    found = re.findall(r"const Tensors t = [^;]*;((?:\s+(?:let_next_begin\(\)|wait_for_earlier\(\)|const WaitsAtItsEnd end);(?:   //.*)?)*)",
+    found = re.findall(r"const Tensors t = [^;]*;((?:\s+(?:let_next_begin\(\)|wait_for_earlier\(\)|const WaitsAtItsEnd waits_at_its_end);(?:   //.*)?)*)",
                        text)
     return [re.findall(r"let_next_begin|wait_for_earlier|WaitsAtItsEnd", begin) for begin in found], text
+
+
+def test_no_template_uses_the_name_of_what_is_put_into_it(rollerc, _):
+    """A lambda `end` of gemm.cu stood in the way of an object of that name."""
+    for template in sorted(pathlib.Path(common.TESTS, "../templates").glob("*.cu")):
+        assert not re.search(r"\bwaits_at_its_end\b", template.read_text()), template
 
 
 def test_launches_begin_early(rollerc, _):

@@ -86,7 +86,7 @@ const char *chain_body(const TemplateStore *store, const Template *template, con
     strbuf_write(&out, template->body, (size_t)(found - template->body));
     bool joined = store->line_directives;
     if (launch->waits_last)
-        write_line(&out, joined, "const WaitsAtItsEnd end;", "for the earlier launches: nothing here is theirs");
+        write_line(&out, joined, "const WaitsAtItsEnd waits_at_its_end;", "for the earlier launches: nothing here is theirs");
     else if (launch->early)
         write_line(&out, joined, "wait_for_earlier();", "launches: this one's blocks come as theirs end");
     if (launch->lets_begin)

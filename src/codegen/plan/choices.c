@@ -300,6 +300,19 @@ static void add_splits(Planner *planner, ChoiceList *list, const Choice *before,
     }
 }
 
+/* Those launches bring its factors in order. False: one of them has no kernel. */
+static bool begin_with_copies(Planner *planner, Choice *choice, Fusion *const *copies, int count)
+{
+    for (int i = 0; i < count; i++) {
+        ChoiceList ways = best_of(planner, single_launches, copies[i], 1);
+        if (!ways.count)
+            return false;
+        *choice = choice_extend(planner, *choice, ways.choices[0]);
+        choice->copies++;
+    }
+    return true;
+}
+
 /* Products of factors that are copied to where they can be taken in pieces. */
 static void add_packed(Planner *planner, ChoiceList *list, const Fusion *fusion)
 {
@@ -307,13 +320,8 @@ static void add_packed(Planner *planner, ChoiceList *list, const Fusion *fusion)
     if (!packed)
         return;
     Choice copies = {.partial_ops = packed->definitions, .partial_count = packed->count};
-    for (int i = 0; i < packed->count; i++) {
-        ChoiceList ways = best_of(planner, single_launches, packed->copies[i], 1);
-        if (!ways.count)
-            return;
-        copies = choice_extend(planner, copies, ways.choices[0]);
-        copies.copies++;
-    }
+    if (!begin_with_copies(planner, &copies, packed->copies, packed->count))
+        return;
     if (packed->for_lanes && copies.time_us > PACKED_SHARE * list->choices[0]->time_us)
         return;
     ChoiceList products = packed_launches(planner, packed->product);
@@ -323,7 +331,7 @@ static void add_packed(Planner *planner, ChoiceList *list, const Fusion *fusion)
         add_splits(planner, list, &copies, packed->product, &products.choices[0]->launches[0], NULL);
 }
 
-/* Of images that lie as planes. */
+/* Of images that lie as planes, under many taps: few have kernels for channels. */
 static ChoiceList turned_launches(Planner *planner, const Fusion *fusion)
 {
     static const Family *const all[] = {&toeplitz_family, &depthwise_family, &filter_gemm_family,
@@ -342,13 +350,8 @@ static void add_turned(Planner *planner, ChoiceList *list, const Fusion *fusion)
     if (!turned)
         return;
     Choice before = {.partial_ops = turned->definitions, .partial_count = turned->definition_count};
-    for (int i = 0; i < turned->image_count; i++) {
-        ChoiceList ways = best_of(planner, single_launches, turned->images[i], 1);
-        if (!ways.count)
-            return;
-        before = choice_extend(planner, before, ways.choices[0]);
-        before.copies++;
-    }
+    if (!begin_with_copies(planner, &before, turned->images, turned->image_count))
+        return;
     Choice *behind[MAX_TURNED];
     double copies_us = before.time_us;
     for (int i = 0; i < turned->result_count; i++) {

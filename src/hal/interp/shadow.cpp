@@ -178,11 +178,14 @@ void note_write(const Access &access, Cell *cell)
     cell->known = true;
 }
 
+// For what the stream did before its launch.
+bool has_waited() { return !early || current->waited_for_earlier; }
+
 // The interpreter runs one launch behind the other. What an early one finds here of those before it, a thread may read or
 // write only once it has waited for them. (Whoever read it before found it written: one question serves both.)
 void check_early(const Access &access, const Cell &cell)
 {
-    if (!early || current->waited_for_earlier || shared_owner(access))
+    if (has_waited() || shared_owner(access))
         return;
     if (cell.write.epoch && cell.write.epoch < launch_epoch)
         fail_access(access, cell.write.pc, "touches what an earlier launch writes, without waiting for it");
@@ -405,7 +408,7 @@ void check_access(const Access &access)
         return check_elsewhere(access);
     open_pieces(region, access.at, static_cast<size_t>(access.bytes));
     count(access, region);
-    if (early && host->launch == 0 && !current->waited_for_earlier)   // before it the stream may have done anything
+    if (host->launch == 0 && !has_waited())   // before it the stream may have done anything
         fail_access(access, 0, "touches what an earlier launch writes, without waiting for it");
     if (region->written)
         visit_tensor(access, region);

@@ -90,7 +90,7 @@ START_TEST(a_kernel_begins_with_it)
     check_body(&behind, false, BEFORE BEHIND);
     check_body(&alone, false, BEFORE "\n    wait_for_earlier();   // launches: this one's blocks come as theirs end" BEHIND);
     check_body(&first, true, BEFORE " wait_for_earlier(); let_next_begin();" BEHIND);   // lines keep their numbers
-    check_body(&free_one, true, BEFORE " const WaitsAtItsEnd end; let_next_begin();" BEHIND);
+    check_body(&free_one, true, BEFORE " const WaitsAtItsEnd waits_at_its_end; let_next_begin();" BEHIND);
 }
 END_TEST
 

@@ -56,7 +56,7 @@ static const struct { const char *kernel, *what; } FORGETFUL[] = {
     {"store(y, threadIdx.x, 1.0f); wait_for_earlier();", "touches what an earlier launch writes, without waiting"},
     {"if (threadIdx.x != 77) wait_for_earlier(); store(y, threadIdx.x, 1.0f);", "touches what an earlier launch writes"},
     {"if (threadIdx.x != 77) wait_for_earlier();", "ended without waiting for the earlier launches"},
-    {"if (threadIdx.x == 77) return; const WaitsAtItsEnd end;", "ended without waiting for the earlier launches"},
+    {"if (threadIdx.x == 77) return; const WaitsAtItsEnd waits_at_its_end;", "ended without waiting for the earlier launches"},
 };
 
 START_TEST(a_launch_that_does_not_wait_is_found)
@@ -87,7 +87,7 @@ START_TEST(a_launch_that_waits_is_right)
 {
     static const char *const kernels[] = {
         "wait_for_earlier(); store(y, threadIdx.x, load(x, threadIdx.x));",
-        "const WaitsAtItsEnd end; SHARED(0, float, As, [256]); As[threadIdx.x] = 1; if (threadIdx.x == 7) return;",
+        "const WaitsAtItsEnd waits_at_its_end; SHARED(0, float, As, [256]); As[threadIdx.x] = 1; if (threadIdx.x == 7) return;",
     };
     const float *x = float_input();
     Case c = FLOATS;

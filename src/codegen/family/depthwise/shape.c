@@ -240,6 +240,14 @@ bool depthwise_find(const Fusion *fusion, Depthwise *shape)
 
 // ---- how much of it there is ----
 
+uint32_t depthwise_image_axes(const Depthwise *shape)
+{
+    uint32_t axes = 0;
+    for (int i = 0; i < shape->image_count; i++)
+        axes |= 1u << shape->image[i].output | (shape->image[i].tap >= 0 ? 1u << shape->image[i].tap : 0);
+    return axes;
+}
+
 int64_t image_reach(const ImageAxis *axis, int64_t outputs)
 {
     return axis->step * (outputs - 1) + axis->dilation * (axis->taps - 1) + 1;

@@ -49,6 +49,9 @@ bool depthwise_find_sum(const Fusion *fusion, const FusedOp *op, Depthwise *shap
 /* The element that an access reads, above which a guard may stand. */
 const Access *factor_access(const Expr *factor);
 
+/* A bit for each axis of the fusion that is an output or a tap of an image axis. */
+uint32_t depthwise_image_axes(const Depthwise *shape);
+
 /* Inputs under the windows of so many neighbouring outputs: 7 taps of 4 outputs cover 10. */
 int64_t image_reach(const ImageAxis *axis, int64_t outputs);
 

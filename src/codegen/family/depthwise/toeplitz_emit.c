@@ -45,10 +45,7 @@ static void emit_origin(StrBuf *out, const Scope *scope, const Depthwise *shape,
 
 static uint32_t group_axes(const Depthwise *shape, const Affine *offset)
 {
-    uint32_t used = affine_axes(offset);
-    for (int i = 0; i < shape->image_count; i++)
-        used &= ~(1u << shape->image[i].output | (shape->image[i].tap >= 0 ? 1u << shape->image[i].tap : 0));
-    return used;
+    return affine_axes(offset) & ~depthwise_image_axes(shape);
 }
 
 // ---- what is read ----

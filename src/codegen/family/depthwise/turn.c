@@ -11,14 +11,6 @@ typedef struct Turning {
     bool moves;   // any of them
 } Turning;
 
-static uint32_t image_axes(const Depthwise *shape)
-{
-    uint32_t axes = 0;
-    for (int i = 0; i < shape->image_count; i++)
-        axes |= 1u << shape->image[i].output | (shape->image[i].tap >= 0 ? 1u << shape->image[i].tap : 0);
-    return axes;
-}
-
 static Turning turning_of(const Access *access, uint32_t image)
 {
     Turning turning = {0};
@@ -104,6 +96,16 @@ static void replace_visit(Expr *expr, void *context)
         expr->access = replacement->new;
 }
 
+/* Of the whole's inputs, and tensors that are made ahead. */
+static void choose_inputs(Arena *arena, Fusion *part, const Fusion *whole, Tensor *const *ahead, int count)
+{
+    Tensor **candidates = NEW_ARRAY(arena, Tensor *, whole->input_count + count);
+    memcpy(candidates, whole->inputs, sizeof(Tensor *) * (size_t)whole->input_count);
+    for (int i = 0; i < count; i++)
+        candidates[whole->input_count + i] = ahead[i];
+    fusion_choose_inputs(arena, part, candidates, whole->input_count + count);
+}
+
 /* The kernel reads the turned image, unless its columns lie side by side. */
 static void turn_image(Arena *arena, Turned *turned, const Fusion *fusion, const Access *x, uint32_t image)
 {
@@ -134,7 +136,7 @@ static void turn_result(Arena *arena, Turned *turned, FusedOp *op, const Turning
     op->out = tensor;
 }
 
-/* Every result is, or none; -1: too many are. */
+/* How many are: all, or none; -1: only some, or more than can be turned back. */
 static int turned_results(const Fusion *fusion, uint32_t image)
 {
     int moving = 0, stored = 0;
@@ -204,10 +206,7 @@ static bool leave_epilogue(Arena *arena, Turned *turned, const Fusion *fusion, u
     rest->ops[0].reduced = 0;
     rest->ops[0].body = NEW(arena, Expr);
     *rest->ops[0].body = (Expr){.kind = EXPR_ACCESS, .type = fusion->ops[0].body->type, .access = access};
-    Tensor **candidates = NEW_ARRAY(arena, Tensor *, fusion->input_count + 1);
-    memcpy(candidates, fusion->inputs, sizeof(Tensor *) * (size_t)fusion->input_count);
-    candidates[fusion->input_count] = tensor;
-    fusion_choose_inputs(arena, rest, candidates, fusion->input_count + 1);
+    choose_inputs(arena, rest, fusion, &tensor, 1);
     fusion_verify(rest, "depthwise_turn (epilogue)");
     return true;
 }
@@ -215,12 +214,10 @@ static bool leave_epilogue(Arena *arena, Turned *turned, const Fusion *fusion, u
 static void choose_tensors(Arena *arena, Turned *turned, const Fusion *fusion)
 {
     Fusion *sums = turned->sums;
-    Tensor **candidates = NEW_ARRAY(arena, Tensor *, fusion->input_count + turned->image_count);
-    int count = fusion->input_count;
-    memcpy(candidates, fusion->inputs, sizeof(Tensor *) * (size_t)count);
+    Tensor *images[2];
     for (int i = 0; i < turned->image_count; i++)
-        candidates[count++] = turned->images[i]->outputs[0];
-    fusion_choose_inputs(arena, sums, candidates, count);
+        images[i] = turned->images[i]->outputs[0];
+    choose_inputs(arena, sums, fusion, images, turned->image_count);
     sums->outputs = NEW_ARRAY(arena, Tensor *, fusion->output_count);
     sums->output_count = 0;
     for (int i = 0; i < sums->op_count; i++)
@@ -245,7 +242,7 @@ Turned *depthwise_turn(Arena *arena, const Fusion *fusion)
     if (!fusion_is_reduction(fusion) || !depthwise_find(fusion, &shape))
         return NULL;
     bool gradient = shape.summed.extent > 1;   // of a filter, which is as small as it is
-    uint32_t image = image_axes(&shape);
+    uint32_t image = depthwise_image_axes(&shape);
     int results = gradient ? 0 : turned_results(fusion, image);
     Turned *turned = NEW(arena, Turned);
     turned->sums = NEW(arena, Fusion);

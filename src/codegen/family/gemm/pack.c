@@ -130,7 +130,7 @@ static Expr *pack_factor(Arena *arena, Packed *packed, const Wish *wish, int f)
     }
     op->body = padded_factor(arena, wish->fusion, factor, tensor, order);
     packed->definitions[packed->count] = op;
-    packed->copies[packed->count++] = 
+    packed->copies[packed->count++] =
         fusion_of_copy(arena, op, access_new(arena, tensor, own), wish->fusion->inputs, wish->fusion->input_count);
     Expr *read = NEW(arena, Expr);
     *read = (Expr){.kind = EXPR_ACCESS, .type = factor->type, .loc = factor->loc};
