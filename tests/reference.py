@@ -127,6 +127,12 @@ def depthwise_3x3(x, w):
 
 
 @example
+def depthwise_7x7_nhwc(x, w, b):
+    y = F.conv2d(x.permute(0, 3, 1, 2), w.permute(2, 0, 1)[:, None], b, padding=3, groups=b.numel())
+    return Expected(y.permute(0, 2, 3, 1), w[..., 0].numel())
+
+
+@example
 def depthwise_31x31(x, w):
     return conv(x, w[:, None], padding=15, groups=w.shape[0])
 

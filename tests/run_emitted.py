@@ -23,6 +23,7 @@ PROGRAMS = ["mask_compare", "quantise_i8", "argmax", "softmax", "conv2d_3x3", "b
 PRODUCTS = [("gemm", "a100", "matmul_bias_gelu", None, {}), ("bulk", "h200", "matmul_bias_gelu", None, {}),
             ("wgmma", "h200", "conv2d_nhwc", None, {}), ("skinny", "h200", "matmul", "f16", {"M": 1}),
             ("depthwise", "h200", "depthwise_31x31", None, {}), ("toeplitz", "h200", "depthwise_31x31", "f16", {}),
+            ("pairs", "h200", "depthwise_7x7_nhwc", None, {}),
             ("strip", "h200", "depthwise_3x3", None, {}),
             ("filter_direct", "h200", "depthwise_31x31_filter", None, {}),
             ("filter_strip", "h200", "depthwise_3x3_s2_filter", None, {}),

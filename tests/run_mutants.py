@@ -76,6 +76,8 @@ CASES = {
     "toeplitz": [("toeplitz", "f16", dict(M=5, N=18)), ("toeplitz_wide", "f16", dict(M=9, N=18)), ("toeplitz_wide", "f32", dict(M=3, N=5)), ("toeplitz", "bf16", dict(M=17, N=9)), ("toeplitz_turned", "f16", dict(M=1, N=65)),
                  ("toeplitz_lines", "f16", dict(M=17, N=33)), ("toeplitz_beside", "f16", dict(M=5, N=18)),
                  ("toeplitz", "f32", dict(M=5, N=18)), ("toeplitz_turned", "f32", dict(M=1, N=65)), ("toeplitz_beside", "f32", dict(M=5, N=18))],
+    "pairs": [("pairs", "f16", dict(M=3, N=25)), ("pairs_turned", "bf16", dict(M=3, N=70)), ("pairs_beside", "f16", dict(M=5, N=18)),
+              ("pairs_apart", "f16", dict(M=17, N=9)), ("pairs_lines", "bf16", dict(M=3, N=65))],
     "reduce": [("rows", "f32", dict(M=37, N=1023), "a100", "mi50"), ("columns", "f32", dict(M=257, N=70)),
                ("rows", "f16", dict(M=5, N=4096)), ("everything", "i32", dict(M=9, N=1000)), ("columns", "i8", dict(M=67, N=128)),
                ("product", "f64", dict(M=13, N=5)), ("columns", "f32", dict(M=3, N=1024)),
@@ -129,12 +131,12 @@ CASES = {
 }
 # Where neither the width of a warp nor clusters matter, one device tells as much as several.
 DEVICES = collections.defaultdict(lambda: ("a100", "mi50"), gemm=(SMALL,), bulk=(SMALL,), wgmma=(SMALL,), skinny=("h200",),
-                                  toeplitz=(SMALL,), depthwise=("h200",), strip=("h200",), filter_direct=("a100",), filter_strip=("a100",), filter_gemm=("a100",),
+                                  toeplitz=(SMALL,), depthwise=("h200",), strip=("h200",), pairs=("h200",), filter_direct=("a100",), filter_strip=("a100",), filter_gemm=("a100",),
                                   reduce=("a100",), window=("a100",), rowwise=("a100",),
                                   permute=("a100",))
-TEXT_DEVICE = collections.defaultdict(lambda: "a100", gemm="h200", skinny="h200", toeplitz=SMALL, bulk=SMALL, wgmma=SMALL)
+TEXT_DEVICE = collections.defaultdict(lambda: "a100", gemm="h200", pairs="h200", skinny="h200", toeplitz=SMALL, bulk=SMALL, wgmma=SMALL)
 # How many candidates of each program, beside the last and one of odd threads.
-COUNTS = collections.defaultdict(lambda: 6, gemm=3, bulk=5, wgmma=3)
+COUNTS = collections.defaultdict(lambda: 6, gemm=3, bulk=5, wgmma=3, pairs=3)
 # Infinite taps of images' outermost rows, in two thirds of the channels: outputs that meet them beside the image alone are no numbers.
 INFINITE_ROWS_OF_TAPS = ("input x[64, 384, 32, 32] : f32  input f[384, 5, 5] : f32  w[c, r, s] = select(c < 200 && r == 0 && s == 2"
                          " || c > 220 && r == 4 && s == 0, inf, f[c, r, s])"
@@ -151,6 +153,10 @@ INFINITE_TAPS = ("input x[9, 4, 3, 8] : f16  input f[4, 23, 9] : f16  w[c, r, s]
 INFINITE_ROWS = ("input x[5, 4, 2, 24] : f16  input e[5, 4, 21, 16] : f16  d[n, c, h, v] = select(h == 0 && (n == 0 && c == 0 && v == 0"
                  " || n == 1 && c == 1 && v == 9 || n == 4 && c == 2 && v == 7) || h < 16 && c == 3, inf, e[n, c, h, v])"
                  "  dw[c, r:3, s:3] = sum[n, h, v](d[n, c, h, v] * pad(x[n, c, h + r - 20, v + s - 1], 0))  output dw  output d : f16")
+# The same of channels that lie side by side, in the outermost taps and in inputs that few taps meet.
+INFINITE_CHANNELS = ("input g[32, 32, 32, 128] : f16  input f[9, 9, 128] : f16  x[n, h, v, c] = select(n == 0 && h == 0 && v == 31 && c == 3"
+                     " || n == 31 && h == 31 && v == 7 && c == 112, inf, g[n, h, v, c])  w[r, s, c] = select(r == 0 && s == 8 && c == 5, inf, f[r, s, c])"
+                     "  y[n, h:32, v:32, c] = sum[r, s](pad(x[n, h + r - 4, v + s - 4, c], 0) * w[r, s, c])  output y : f16  output x : f16  output w : f16")
 # Further programs, and on which device, if not on that one, with which options.
 TEXTS = {
     "elementwise": ["input x[37, 41] : f32  y[i, j] = x[i, j] + i - 2 * j  output y", "input x[9, 300] : i8  y[i, j:300] = x[i, 299 - j] * j  output y : i8"],
@@ -189,6 +195,14 @@ TEXTS = {
                  "input x[1, 2, 33, 72] : bf16  input w[2, 3, 19] : bf16"
                  "  y[n, c, h:33, v:72] = sum[r, s](pad(x[n, c, h + r - 1, v + s - 9], 0) * w[c, r, s])  output y : bf16",
                  INFINITE_TAPS, (INFINITE_TAPS.replace("f16", "f32"), SMALL, ["--math=tf32"])],
+    "pairs": ["input x[2, 13, 9, 8] : f16  input w[3, 3, 8] : f16"
+              "  y[n, h:13, v:9, c] = sum[r, s](pad(x[n, h + r - 1, v + s - 1, c], 0) * w[r, s, c])  output y : f16",
+              "input x[2, 30, 140, 48] : bf16  input w[3, 19, 48] : bf16"
+              "  y[n, h:28, v:115, c] = sum[r, s](x[n, h + r, v + s + 2, c] * w[r, s, c])  output y : bf16",
+              "input x[33, 20, 4, 16] : f16  input w[2, 1, 16] : f16"
+              "  y[n, h:20, v:4, c] = sum[r, s](pad(x[n, h + r - 1, v + s, c], 0) * w[r, s, c])  output y : f16",
+              (INFINITE_CHANNELS, "h200"), (INFINITE_CHANNELS.replace("output y : f16", "output y"), "h200"),
+              (INFINITE_CHANNELS.replace("f16", "bf16"), "h200")],
     "reduce": ["input x[37, 1023] : f32  y[i] = sum[j](select(j < 25 * i, x[i, j], 1))  output y"],
     "window": ["input x[9, 41, 23] : f32  y[h:8, v:20, c:11] = sum[r:2, s:3, q:3](x[h + r, 2 * v + s, 2 * c + q])  output y",
                "input x[7, 25, 9] : f64  y[p, v:25, c:9] = sum[s:3, q:3](pad(x[p, v + s - 1, c + q - 1], 0))  output y",

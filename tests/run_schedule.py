@@ -53,6 +53,7 @@ BESIDE, CHANNELS_BESIDE = (["depthwise/lines beside"], ["depthwise/channels besi
 STRIPS, STRIPS_OF_CHANNELS = (["strip/lines"], ["strip/channels"])
 FILTER_STRIPS, FILTER_STRIPS_OF_CHANNELS = (["filter_strip/lines"], ["filter_strip/channels"])
 TOEPLITZ = [f"toeplitz/{kind}" for kind in ("16 images", "8 images", "4 images", "2 images", "1 image")]
+PAIR = ["pairs/32 by 4", "pairs/16 by 4", "pairs/16 by 2"]
 LARGE = ["rowwise/block", "rowwise/cluster", "rowwise/memory", "rowwise/shared", "rowwise/shared-cluster",
          "rowwise/pairs-cluster", "rowwise/ahead"]
 
@@ -188,6 +189,9 @@ PROGRAMS = [
     (depthwise("3, 20, 32, 32", "20, 5, 5", "n, c, h:32, v:32", "n, c, h + r - 2, v + s - 2", "c, r, s"), STRIPS),
     (depthwise("5, 7, 21, 37", "7, 3, 5", "n, c, h:11, v:19", "n, c, 2*h + r - 2, 2*v + s - 2", "c, r, s", "f16"), STRIPS),
     (depthwise("5, 14, 20, 40", "3, 3, 40", "n, h:14, v:20, c", "n, h + r - 1, v + s - 1, c", "r, s, c", "f16"), STRIPS_OF_CHANNELS),
+    (depthwise("5, 14, 20, 40", "5, 5, 40", "n, h:14, v:20, c", "n, h + r - 2, v + s - 2, c", "r, s, c", "f16"), PAIR),
+    (depthwise("3, 25, 37, 24", "7, 4, 24", "n, h:23, v:39, c", "n, h + r - 3, v + s - 3, c", "r, s, c", "bf16"), PAIR),
+    (depthwise("1, 9, 70, 32", "9, 9, 32", "n, h:9, v:70, c", "n, h - r + 4, v - s + 4, c", "r, s, c", "f16"), PAIR),
     (depthwise("3, 14, 18, 17", "5, 5, 17", "n, h:14, v:18, c", "n, h + r - 2, v + s - 2, c", "r, s, c"), STRIPS_OF_CHANNELS),
     (product(256, 256, 128), MATMUL), (product(100, 90, 70), ["matmul/tiled"]), (product(200, 328, 134), MATMUL),
     (products(64, 8, 8, 8), ["matmul/several products"]), (products(37, 7, 8, 13), ["matmul/several products"]),

@@ -138,3 +138,23 @@ template <int N, class T> DEVICE void move_vector(T (&to)[N], const T *from)
     UNROLL for (int i = 0; i < N; i++)
         to[i] = vector.at[i];
 }
+
+// Words to shared memory, aligned to all of them, in one access: out of a Vector the compiler may take them one by one.
+template <int N> DEVICE void store_shared(void *shared, const unsigned (&words)[N])
+{
+    static_assert(N == 1 || N == 2 || N == 4, "one access");
+#if !defined(ROLLERC_INTERP) && defined(__CUDA_ARCH__)
+    const unsigned target = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+    if constexpr (N == 1)
+        asm volatile("st.shared.b32 [%0], %1;" : : "r"(target), "r"(words[0]) : "memory");
+    else if constexpr (N == 2)
+        asm volatile("st.shared.v2.b32 [%0], {%1, %2};" : : "r"(target), "r"(words[0]), "r"(words[1]) : "memory");
+    else
+        asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
+                     :
+                     : "r"(target), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3])
+                     : "memory");
+#else
+    move_vector<N>(static_cast<unsigned *>(shared), words);
+#endif
+}

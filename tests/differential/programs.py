@@ -352,6 +352,27 @@ PROGRAMS = [
         input x[M, 3, N + 8] : {T}  input w[3, 2, 9] : {T}
         y[n, c, m, v:N] = sum[s](x[n, c, v + s] * w[c, m, s])
         output y : {T}"""),
+    Program("pairs", "pairs", HALVES, {"M": ("image", 5), "N": ("row", 18)}, """
+        input x[M, N, 20, 40] : {T}  input w[5, 5, 40] : {T}  input b[40] : f32
+        t[n, h:N, v:20, c] = sum[r, s](pad(x[n, h + r - 2, v + s - 2, c], 0) * w[r, s, c])
+        y[n, h, v, c] = relu(t[n, h, v, c] + b[c])
+        output y : {T}"""),
+    Program("pairs_turned", "pairs", HALVES, {"M": ("image", 3), "N": ("column", 70)}, """
+        input dy[M, 13, N, 24] : {T}  input w[7, 4, 24] : {T}
+        dx[n, h:14, v:N, c] = sum[r, s](pad(dy[n, h - r + 4, v - s + 1, c], 0) * w[r, s, c])
+        output dx : f32"""),
+    Program("pairs_beside", "pairs", HALVES, {"M": ("image", 5), "N": ("column", 18)}, """
+        input x[M, 19, N + 3, 2, 16] : {T}  input w[2, 16, 9, 9] : {T}
+        y[n, h:20, v:N, g, c] = sum[r, s](pad(x[n, h + r - 2, v + s - 3, g, c], 0) * w[g, c, r, s])
+        output y : {T}"""),
+    Program("pairs_apart", "pairs", HALVES, {"M": ("image", 17), "N": ("column", 9)}, """
+        input x[M, 8, N, 32] : {T}  input w[32, 3, 2] : {T}
+        y[n, c, h:8, v:N] = sum[r, s](pad(x[n, h + r - 1, v + s, c], 0) * w[c, r, s])
+        output y : {T}"""),
+    Program("pairs_lines", "pairs", HALVES, {"M": ("image", 9), "N": ("column", 65)}, """
+        input x[M, N + 8, 48] : {T}  input w[9, 48] : {T}
+        y[n, v:N, c] = sum[s](x[n, v + s, c] * w[s, c])
+        output y : {T}"""),
     Program("convolution", "matmul", REAL, {"M": ("m", 9), "N": ("n", 20), "K": ("k", 4)}, """
         input x[K, N, 6] : {T}  input w[M, K, 3, 3] : {T}
         y[f, h:N, v:6] = sum[k, r, s](pad(x[k, h + r - 1, v + s - 1], 0) * w[f, k, r, s])

@@ -34,6 +34,8 @@ SAVINGS = {"gemm.cu": ("static constexpr int WIDE = ", "const int order = PAIRED
            "bulk.cu": ("constexpr Index ROWS = PANEL", "constexpr bool MOVES_REGISTERS",   # the order of blocks; who has which registers,
                        "constexpr Index SHARE = "),   # and how many steps
            "window.cu": ("if (STAGED_COLUMNS <= LANES && ",),   # which of two loops copies
+           "pairs.cu": ("constexpr int POWER = ", "constexpr int TURNS = ", "return column * PIECES",   # which banks
+                        "constexpr int REACHED = ", "constexpr int END = ", "EACH = (COUNT", "if ((i + 1) * THREADS <= COUNT"),
            "strip.cu": ("constexpr bool KNOWN_ENDS = ", "constexpr int WITHIN = ", "constexpr int ROUND = "),   # which code a step goes through
            "filter_strip.cu": ("constexpr int ROUND = ", "if (STEPS % ROUND != 0", "if (TOGETHER > 1)", "bool doubt = false")}
 # Templates whose survivors have all been looked at. Run a new one with --only; then it belongs here.

@@ -44,6 +44,7 @@ const Family *const families[] = {
     &bulk_family,
     &skinny_family,
     &toeplitz_family,
+    &pairs_family,
     &window_family,
     &strip_family,
     &depthwise_family,

@@ -57,6 +57,6 @@ int launch_threads(const Family *family, const RProgram *program, const DeviceSp
 extern const Family *const families[];
 
 extern const Family elementwise_family, permute_family, reduce_family, window_family, depthwise_family,
-    strip_family, toeplitz_family, filter_direct_family, filter_strip_family, filter_gemm_family,
+    strip_family, toeplitz_family, pairs_family, filter_direct_family, filter_strip_family, filter_gemm_family,
     matmul_family, gemm_family, wgmma_family, bulk_family, skinny_family, rowwise_family, channelwise_family,
     resident_family, loopnest_family;

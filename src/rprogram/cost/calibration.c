@@ -71,4 +71,10 @@ const Calibration calibration = {
                  .once_knee = 0.2,
                  .step_instructions = 50,
                  .output_instructions = 0.2},
+    // tuning-log 113
+    .pairs = {.peak_share = 0.62,
+              .busy_warps = 1.6,
+              .step_knee = 3,
+              .tail_share = 0.33,
+              .step_instructions = 170},
 };

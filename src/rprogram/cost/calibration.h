@@ -79,6 +79,10 @@ typedef struct Calibration {
         double step_instructions;     // of a warp in each row of the input, beside products,
         double output_instructions;   // and for each of its outputs
     } toeplitz;
+    struct {
+        double peak_share, busy_warps, step_knee, tail_share;   // TileRules
+        double step_instructions;     // of a warp in each row of the input, beside products
+    } pairs;
 } Calibration;
 
 extern const Calibration calibration;

@@ -78,5 +78,8 @@ void direct_emit_tap(StrBuf *out, const char *lead, const Scope *scope, const De
 void direct_emit_groups(StrBuf *out, const char *indent, const Scope *scope, const Depthwise *shape,
                         uint32_t used);
 
+/* The epilogue of QN outputs side by side along an axis of the fusion. */
+void direct_emit_finish(StrBuf *out, Scope *scope, const Depthwise *shape, int inner);
+
 /* Family.emit */
 void direct_emit(StrBuf *out, const KernelPlan *plan);

@@ -45,32 +45,6 @@ static void emit_tiles(StrBuf *out, const KernelPlan *plan, const Depthwise *sha
                   common_power(each[way->channels_last ? CHANNEL : ALONG], way->stored));
 }
 
-static void emit_finish(StrBuf *out, Scope *scope, const Depthwise *shape, const StripWay *way)
-{
-    const Fusion *fusion = scope->fusion;
-    int inner = inner_axis(shape, way);
-    strbuf_puts(out,
-                "\n// The epilogue of QN outputs.\n"
-                "__device__ __forceinline__ void finish(const Tensors &t, Index batch, Index channel, Index "
-                "multiplier,\n"
-                "                                       Index down, Index along, const A (&totals)[QN])\n{\n"
-                "    (void)batch, (void)channel, (void)multiplier, (void)down, (void)along;\n");
-    scope->axis[shape->image[0].output] = "down";
-    scope->axis[shape->image[shape->image_count - 1].output] = "along";
-    const char *first = scope->axis[inner];
-    emit_output_vectors(out, "    ", fusion, "QN");
-    direct_emit_groups(out, "    ", scope, shape, epilogue_axes(fusion) | store_axes(fusion));
-    strbuf_puts(out, "    UNROLL for (int e = 0; e < QN; ++e) {\n        const A total = totals[e];\n");
-    strbuf_printf(out, "        [[maybe_unused]] const Index own = %s + e;\n", first);
-    scope->axis[inner] = "own";
-    emit_epilogue(out, "        ", scope, "total");
-    emit_vector_elements(out, "        ", fusion);
-    strbuf_puts(out, "    }\n");
-    scope->axis[inner] = first;
-    emit_vector_stores(out, "    ", scope, "QN");
-    strbuf_puts(out, "}\n");
-}
-
 void strip_emit(StrBuf *out, const KernelPlan *plan)
 {
     Depthwise shape;
@@ -82,5 +56,5 @@ void strip_emit(StrBuf *out, const KernelPlan *plan)
     emit_tiles(out, plan, &shape, &way);
     direct_emit_image(out, &scope, &shape);
     direct_emit_tap(out, "", &scope, &shape);
-    emit_finish(out, &scope, &shape, &way);
+    direct_emit_finish(out, &scope, &shape, inner_axis(&shape, &way));
 }

@@ -1,0 +1,293 @@
+// pairs: a depthwise convolution on tensor cores where channels lie side by side. A warp goes down the image.
+#include "codegen/family/depthwise/pairs.h"
+
+#include "base/checked.h"
+#include "hal/atoms.h"
+#include "rprogram/cost/calibration.h"
+#include "rtile/space.h"
+
+enum { INPUT, FILTER };   // tiles of the space
+
+enum {
+    PIECE = 8,              // channels of 16 bytes
+    TOGETHER = 32,          // channels of 64 bytes, which L2 brings together
+    MOST_REGISTERS = 200,
+    LEAST_BLOCKS = 2,       // of an SM: one waits for copies while another one multiplies
+    MOST_HEIGHT = 64,       // rows of outputs of a block
+    LEAST_HEIGHT = 12,      // beside fewer the rows that two blocks read are too many
+    MOST_PARTS = 3,         // heights
+    MARK_BYTES = 4
+};
+
+/* Channels of a block, and pairs of them of a warp. Those of one pair read 4 bytes where 16 lie side by side: for
+   filters that leave no registers for two. */
+static const struct {
+    int channels, pairs;
+} kinds[] = {{32, 2}, {16, 2}, {16, 1}};   // in the order of the family's names
+
+/* Fours of columns of inputs that a group of outputs needs: 2 under 5 taps. */
+static int64_t quads_under(int64_t taps) { return ceil_div(PAIRS_GROUP + taps - 1, 4); }
+
+static int64_t quads_of(const Depthwise *shape) { return quads_under(slide_along(shape).taps); }
+
+/* Rows of the input that a block goes through. */
+static int64_t steps_of(const Depthwise *shape, const PairsWay *way)
+{
+    return way->height + slide_down(shape).taps - 1;
+}
+
+static bool is_dense(const Slide *slide) { return slide->step == 1 && slide->dilation == 1; }
+
+static bool reads_pieces(const Fusion *fusion, const Depthwise *shape)
+{
+    const AxisGroup *channel = &shape->channel;
+    return axis_group_stride(channel, &shape->x_offset) == 1 &&
+           direct_reads_pieces(fusion, shape, axis_group_innermost(channel), PIECE);
+}
+
+static const Atom *find_atom(const Depthwise *shape, const DeviceSpec *device)
+{
+    DType x = factor_access(shape->x)->tensor->dtype, w = factor_access(shape->w)->tensor->dtype;
+    bool both = x == w && (x == DTYPE_F16 || x == DTYPE_BF16);
+    return both ? atom_for(device, dtype_info[x].name, IN_REGISTERS) : NULL;
+}
+
+static bool matches(const Fusion *fusion, const DeviceSpec *device)
+{
+    Depthwise shape;
+    if (!direct_find(fusion, &shape) || shape.multiplier.extent > 1 || !shape.channel.count)
+        return false;
+    Slide down = slide_down(&shape), along = slide_along(&shape);
+    return is_dense(&down) && is_dense(&along) && find_atom(&shape, device) && reads_pieces(fusion, &shape);
+}
+
+// ---- tiles ----
+
+static void add_tiles(TileSpace *space, const Fusion *fusion, const Depthwise *shape)
+{
+    const Expr *factors[] = {shape->x, shape->w};
+    for (int i = 0; i < 2; i++) {
+        DataTile *tile = &space->tiles[space->tile_count++];
+        *tile = direct_tile(fusion, shape, factor_access(factors[i]), i == FILTER ? OF_TAPS : OF_INPUTS);
+        tile->apart |= !direct_reads_all(shape);
+        tile->staged = i == INPUT;
+    }
+    direct_add_outer_tiles(space, fusion, shape);
+}
+
+static int first_output(const TileSpace *space)
+{
+    int tile = 0;
+    while (!space->tiles[tile].output)
+        tile++;
+    return tile;
+}
+
+/* Sums wait as they are stored where nothing else is made of them. */
+static int staged_bits_of(const Fusion *fusion)
+{
+    int bits = dtype_info[fusion->ops[0].out->dtype].bits;
+    return fusion->op_count == 1 && dtype_info[fusion->ops[0].out->dtype].is_real && bits == 16 ? bits : 32;
+}
+
+static Schedule schedule_of(const Fusion *fusion, const Depthwise *shape, const TileSpace *space,
+                            const PairsWay *way)
+{
+    Schedule schedule = {.pace = PACE_BY_STEPS};
+    uint64_t sums = schedule_ops(fusion, true);
+    schedule_load(&schedule,
+                  (Move){.tiles = 1u << FILTER, .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
+    schedule_loop(&schedule, (Loop){.axis = DOWN_TAP, .times = (int32_t)steps_of(shape, way)});
+    schedule_load(&schedule, (Move){.tiles = 1u << INPUT,
+                                    .from = PLACE_MEMORY,
+                                    .to = PLACE_SHARED,
+                                    .async = true,
+                                    .ahead = PAIRS_RING - 1});
+    schedule_wait(&schedule, PAIRS_RING - 2);
+    schedule_barrier(&schedule, SCOPE_BLOCK);
+    schedule_load(&schedule,
+                  (Move){.tiles = 1u << INPUT, .from = PLACE_SHARED, .to = PLACE_REGISTERS});
+    schedule_product(&schedule, sums);
+    schedule_end(&schedule);
+    schedule_store(&schedule, (Move){.tiles = 1u << first_output(space),
+                                     .from = PLACE_REGISTERS,
+                                     .to = PLACE_SHARED});
+    enum { BALLOT = 2 };   // one step among the lanes: has any met what is infinite or no number?
+    schedule_exchange(
+        &schedule,
+        (Exchange){.ops = sums, .scope = SCOPE_WARP, .combine = COMBINE_LANES, .width = BALLOT});
+    schedule_barrier(&schedule, SCOPE_BLOCK);
+    schedule_map(&schedule, schedule_ops(fusion, false));
+    schedule_store(&schedule,
+                   (Move){.tiles = space_outputs(space), .from = PLACE_SHARED, .to = PLACE_MEMORY});
+    return schedule;
+}
+
+// ---- shared memory ----
+
+static int64_t row_bytes(const PairsWay *way, const RTile *block)
+{
+    return way->images * way->reach * block->size[CHANNEL] * 2;
+}
+
+static int64_t warps_of(const RTile *block, const RTile *warp)
+{
+    return block->size[CHANNEL] / warp->size[CHANNEL];
+}
+
+/* The ring, two rows of sums, a mark of each warp. */
+static int64_t shared_bytes(const TileRules *rules, const RTile *block, const RTile *warp)
+{
+    PairsWay way;
+    rules_chosen(rules, &way, sizeof way);
+    int64_t sums = PAIRS_PIXELS * block->size[CHANNEL] * way.staged_bits / 8;
+    return PAIRS_RING * row_bytes(&way, block) + 2 * sums + warps_of(block, warp) * MARK_BYTES;
+}
+
+/* Positions of the block along an axis that exist. */
+static int64_t count_along(const TileRules *rules, const RTile *block, const int64_t *first, int axis)
+{
+    return smaller(block->size[axis], rules->space.axes[axis].extent - first[axis]);
+}
+
+/* Whole rows are copied, zeros beside the image; each warp reads what lies under its channels of all columns.
+   Whole rows of sums are written, and those that exist are read; every thread reads the marks of all warps. */
+static int64_t shared_moved(const TileRules *rules, int tile, bool written, const RTile *block,
+                            const RTile *warp, const int64_t *first)
+{
+    PairsWay way;
+    rules_chosen(rules, &way, sizeof way);
+    int64_t taps = rules->space.axes[DOWN_TAP].extent, steps = way.height + taps - 1;
+    int64_t quads = quads_under(rules->space.axes[ALONG_TAP].extent);
+    int64_t channels = block->size[CHANNEL], marks = warps_of(block, warp) * MARK_BYTES;
+    if (tile == INPUT)
+        return steps * (written ? row_bytes(&way, block) : PAIRS_PIXELS * quads * channels * 2);
+    if (tile != first_output(&rules->space))
+        return 0;
+    if (written)
+        return PAIRS_PIXELS * channels * way.height * way.staged_bits / 8 + marks;
+    int64_t sums = 1;
+    for (int a = CHANNEL; a <= ALONG; a++)
+        sums *= count_along(rules, block, first, a);
+    return sums * way.staged_bits / 8 + marks * warps_of(block, warp) * rules->tile_threads;
+}
+
+// ---- rules ----
+
+/* The filter, sums under way, and a row of the input as it comes and as instructions want it. */
+static int registers_of(const Depthwise *shape, const PairsWay *way)
+{
+    enum { ADDRESSES = 24 };
+    int64_t quads = quads_of(shape), taps = slide_down(shape).taps;
+    int64_t rows = way->pairs > 1 ? way->pairs + 1 : 1;   // of one pair it comes as it is wanted
+    return (int)(ADDRESSES + way->pairs * taps * (4 + quads) + rows * 2 * quads);
+}
+
+static bool has_registers(const DeviceSpec *device, int kind, int registers)
+{
+    int threads = kinds[kind].channels / (2 * kinds[kind].pairs) * device->warp_size;
+    return registers <= MOST_REGISTERS && LEAST_BLOCKS * threads * registers <= device->registers_per_sm;
+}
+
+/* Of rows of each width what blocks read, beside the images, too: the least. */
+static void set_width(PairsWay *way, const Depthwise *shape)
+{
+    int64_t outputs = slide_along(shape).outputs, beside = 4 * (quads_of(shape) - 1), least = INT64_MAX;
+    for (int columns = PAIRS_PIXELS; columns >= PAIRS_GROUP; columns /= 2) {
+        int images = PAIRS_PIXELS / columns;
+        int64_t read = size_product(ceil_div(outputs, columns) * (columns + beside),
+                                    round_up(shape->batch.extent, images));
+        if (read < least) {
+            least = read;
+            way->columns = columns;
+            way->images = images;
+            way->reach = (int)(columns + beside);
+        }
+    }
+}
+
+static void set_tiles(TileRules *rules, const PairsWay *way, int channels)
+{
+    const Axis *axes = rules->space.axes;
+    for (Level level = LEVEL_REGISTER; level <= LEVEL_SHARED; level++) {
+        AxisRule *rule = rules->rule[level];
+        rule[MULTIPLIER] = (AxisRule){1, 1};
+        rule[BATCH] = (AxisRule){way->images, way->images};
+        rule[DOWN] = (AxisRule){way->height, way->height};
+        rule[ALONG] = (AxisRule){way->columns, way->columns};
+        for (int a = DOWN_TAP; a <= ALONG_TAP; a++)
+            rule[a] = (AxisRule){axes[a].extent, axes[a].extent};
+    }
+    int64_t block = smaller(channels, axes[CHANNEL].extent);   // whole pieces, both
+    rules->rule[LEVEL_REGISTER][CHANNEL] = (AxisRule){2 * way->pairs, 2 * way->pairs};
+    rules->rule[LEVEL_SHARED][CHANNEL] = (AxisRule){block, block};
+    rules->read_share = block < TOGETHER ? 3 : 1;   // twice what is read and written
+}
+
+/* A warp goes down so many rows; each is multiplied by all rows of the filter, whose zeros are taps, too. */
+static void set_work(TileRules *rules, const Depthwise *shape, const PairsWay *way)
+{
+    double steps = (double)steps_of(shape, way), quads = (double)quads_of(shape);
+    double multiplied = 2 * 4 * quads / (double)slide_along(shape).taps;   // two channels, of which one counts
+    rules->space.flops = 2 * multiplied * steps / way->height;
+    rules->thread_instructions = calibration.pairs.step_instructions * steps;
+}
+
+/* Blocks of each kind and of some heights. */
+static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+{
+    Depthwise shape;
+    direct_find(fusion, &shape);
+    PairsWay way = {.staged_bits = staged_bits_of(fusion),
+                    .stored = depthwise_stores_together(fusion, axis_group_innermost(&shape.channel), PIECE)};
+    set_width(&way, &shape);
+    TileRules rules = {
+        .space = space_new(fusion, device),
+        .tile_threads = device->warp_size,
+        .stages = 1,
+        .input_buffers = 1,
+        .input_registers = 1,   // those of a row are counted beside, as sums are
+        .peak_share = calibration.pairs.peak_share,
+        .busy_warps = calibration.pairs.busy_warps,
+        .step_knee = calibration.pairs.step_knee,
+        .tail_share = calibration.pairs.tail_share,
+        .shared_of = shared_bytes,
+        .shared_moved = shared_moved,
+    };
+    rules.space.unit = find_atom(&shape, device)->unit;
+    direct_add_axes(&rules.space, &shape);
+    add_tiles(&rules.space, fusion, &shape);
+    int64_t rows = rules.space.axes[DOWN].extent, parts = ceil_div(rows, MOST_HEIGHT);
+    int count = 0;
+    for (int kind = 0; pairs_family.variants[kind]; kind++)
+        for (int i = 0; i < MOST_PARTS && (!i || ceil_div(rows, parts << i) >= LEAST_HEIGHT); i++) {
+            way.pairs = kinds[kind].pairs;
+            way.height = (int)ceil_div(rows, parts << i);
+            rules.register_overhead = registers_of(&shape, &way);
+            if (!has_registers(device, kind, rules.register_overhead))
+                continue;
+            rules.variant_name = pairs_family.variants[kind];
+            rules.schedule = schedule_of(fusion, &shape, &rules.space, &way);
+            rules_choose(&rules, &way, sizeof way);
+            set_tiles(&rules, &way, kinds[kind].channels);
+            set_work(&rules, &shape, &way);
+            variants[count++] = rules;
+        }
+    return count;
+}
+
+static KernelMemory memory(const KernelPlan *plan)
+{
+    return (KernelMemory){.shared_bytes = plan->program->shared_bytes};
+}
+
+const Family pairs_family = {
+    .name = "pairs",
+    .template_path = "templates/pairs.cu",
+    .variants = (const char *const[]){"32 by 4", "16 by 4", "16 by 2", NULL},
+    .whole_warps = true,
+    .matches = matches,
+    .rules = rules,
+    .emit = pairs_emit,
+    .memory = memory,
+};

@@ -1,0 +1,59 @@
+// The parameter block of templates/pairs.cu.
+#include <inttypes.h>
+
+#include "base/checked.h"
+#include "codegen/family/depthwise/pairs.h"
+
+static void emit_tiles(StrBuf *out, const KernelPlan *plan, const PairsWay *way)
+{
+    const int64_t *block = plan->program->tile[LEVEL_SHARED].size;
+    const FusedOp *op = &plan->fusion->ops[0];
+    strbuf_printf(out,
+                  "constexpr int TB = %" PRId64 ", TC = %" PRId64 ", BD = %" PRId64 ", BA = %" PRId64
+                  ";   // rTile, block\n",
+                  block[BATCH], block[CHANNEL], block[DOWN], block[ALONG]);
+    strbuf_printf(out, "constexpr int PAIRS = %d;   // rTile, registers: of channels, of a warp\n",
+                  way->pairs);
+    strbuf_printf(
+        out, "constexpr int THREADS = %d, MIN_BLOCKS_PER_SM = %d;   // that registers must suffice for\n",
+        plan->threads, rprogram_least_blocks(plan->program, plan->threads));
+    strbuf_printf(out, "constexpr int RING = %d;   // rows of the input that have room\n", PAIRS_RING);
+    strbuf_printf(out, "using Staged = %s;   // sums on their way\n",
+                  way->staged_bits == 16 ? memory_type(op->out->dtype) : "float");
+    strbuf_printf(out, "constexpr int QN = %d;   // channels that are one aligned access of outputs\n",
+                  way->stored);
+}
+
+/* Sums that are outputs already. */
+static void emit_plain_finish(StrBuf *out, Scope *scope, const Depthwise *shape)
+{
+    const FusedOp *op = &scope->fusion->ops[0];
+    Affine offset = access_offset(&op->store);
+    scope->axis[shape->image[0].output] = "down";
+    scope->axis[shape->image[shape->image_count - 1].output] = "along";
+    strbuf_puts(out, "\n__device__ __forceinline__ void finish(const Tensors &t, Index batch, Index channel, Index "
+                     "multiplier,\n"
+                     "                                       Index down, Index along, const Staged (&sums)[QN])\n{\n"
+                     "    (void)batch, (void)channel, (void)multiplier, (void)down, (void)along;\n");
+    direct_emit_groups(out, "    ", scope, shape, store_axes(scope->fusion));
+    strbuf_printf(out, "    move_vector<QN>(t.out%d + (", output_position(scope->fusion, op->out));
+    emit_affine(out, &offset, scope->axis);
+    strbuf_puts(out, "), sums);\n}\n");
+}
+
+void pairs_emit(StrBuf *out, const KernelPlan *plan)
+{
+    Depthwise shape;
+    PairsWay way;
+    rules_chosen(plan->rules, &way, sizeof way);
+    direct_find(plan->fusion, &shape);
+    Scope scope = direct_emit_problem(out, plan, &shape);
+    direct_emit_window(out, "constexpr ", &shape);
+    emit_tiles(out, plan, &way);
+    direct_emit_image(out, &scope, &shape);
+    direct_emit_tap(out, "", &scope, &shape);
+    if (way.staged_bits == 16)
+        emit_plain_finish(out, &scope, &shape);
+    else
+        direct_emit_finish(out, &scope, &shape, axis_group_innermost(&shape.channel));
+}
