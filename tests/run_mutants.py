@@ -154,9 +154,9 @@ INFINITE_ROWS = ("input x[5, 4, 2, 24] : f16  input e[5, 4, 21, 16] : f16  d[n, 
                  " || n == 1 && c == 1 && v == 9 || n == 4 && c == 2 && v == 7) || h < 16 && c == 3, inf, e[n, c, h, v])"
                  "  dw[c, r:3, s:3] = sum[n, h, v](d[n, c, h, v] * pad(x[n, c, h + r - 20, v + s - 1], 0))  output dw  output d : f16")
 # The same of channels that lie side by side, in the outermost taps and in inputs that few taps meet.
-INFINITE_CHANNELS = ("input g[32, 32, 32, 128] : f16  input f[9, 9, 128] : f16  x[n, h, v, c] = select(n == 0 && h == 0 && v == 31 && c == 3"
-                     " || n == 31 && h == 31 && v == 7 && c == 112, inf, g[n, h, v, c])  w[r, s, c] = select(r == 0 && s == 8 && c == 5, inf, f[r, s, c])"
-                     "  y[n, h:32, v:32, c] = sum[r, s](pad(x[n, h + r - 4, v + s - 4, c], 0) * w[r, s, c])  output y : f16  output x : f16  output w : f16")
+INFINITE_CHANNELS = ("input g[32, 32, 32, 128] : f16  input f[7, 7, 128] : f16  x[n, h, v, c] = select(n == 0 && h == 0 && v == 31 && c == 3"
+                     " || n == 31 && h == 31 && v == 7 && c == 112, inf, g[n, h, v, c])  w[r, s, c] = select(r == 0 && s == 6 && c == 70, inf, f[r, s, c])"
+                     "  y[n, h:32, v:32, c] = sum[r, s](pad(x[n, h + r - 3, v + s - 3, c], 0) * w[r, s, c])  output y : f16  output x : f16  output w : f16")
 # Further programs, and on which device, if not on that one, with which options.
 TEXTS = {
     "elementwise": ["input x[37, 41] : f32  y[i, j] = x[i, j] + i - 2 * j  output y", "input x[9, 300] : i8  y[i, j:300] = x[i, 299 - j] * j  output y : i8"],

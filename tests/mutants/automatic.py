@@ -35,13 +35,13 @@ SAVINGS = {"gemm.cu": ("static constexpr int WIDE = ", "const int order = PAIRED
                        "constexpr Index SHARE = "),   # and how many steps
            "window.cu": ("if (STAGED_COLUMNS <= LANES && ",),   # which of two loops copies
            "pairs.cu": ("constexpr int POWER = ", "constexpr int TURNS = ", "return column * PIECES",   # which banks
-                        "constexpr int REACHED = ", "constexpr int END = ", "EACH = (COUNT", "if ((i + 1) * THREADS <= COUNT"),
+                        "constexpr int REACHED = ", "constexpr int END = ", "if ((i + 1) * THREADS <= COUNT"),
            "strip.cu": ("constexpr bool KNOWN_ENDS = ", "constexpr int WITHIN = ", "constexpr int ROUND = "),   # which code a step goes through
            "filter_strip.cu": ("constexpr int ROUND = ", "if (STEPS % ROUND != 0", "if (TOGETHER > 1)", "bool doubt = false")}
 # Templates whose survivors have all been looked at. Run a new one with --only; then it belongs here.
 TRIAGED = ("bulk.cu", "channelwise.cu", "elementwise.cu", "filter_strip.cu", "gemm.cu", "loopnest.cu", "matmul.cu", "permute.cu",
            "reduce.cu", "resident.cu", "rowwise.cu", "strip.cu", "window.cu", "depthwise.cu", "filter_direct.cu", "filter_gemm.cu",
-           "skinny.cu", "toeplitz.cu", "wgmma.cu",
+           "skinny.cu", "toeplitz.cu", "pairs.cu", "wgmma.cu",
            "prelude/arithmetic.cuh", "prelude/async.cuh", "prelude/bits.cuh", "prelude/bulk.cuh", "prelude/functions.cuh",
            "prelude/half.cuh", "prelude/language.cuh", "prelude/memory.cuh", "prelude/mma.cuh", "prelude/planes.cuh",
            "prelude/reductions.cuh", "prelude/threads.cuh", "prelude/types.cuh", "prelude/wgmma.cuh", "prelude/words.cuh")
