@@ -59,5 +59,6 @@ char *generate(Arena *arena, uint64_t seed, uint64_t number)
            : kind < 50 ? generate_product(arena, state)
            : kind < 55 ? generate_skinny(arena, state)
            : kind < 60 ? generate_depthwise(arena, state)
+           : kind < 65 ? generate_depthwise_last(arena, state)
                        : generate_network(arena, state);
 }

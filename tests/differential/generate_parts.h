@@ -42,6 +42,7 @@ char *generate_skinny(Arena *arena, uint64_t state);
 
 /* A filter for each channel of images, forwards or turned, and any part of what it makes. */
 char *generate_depthwise(Arena *arena, uint64_t state);
+char *generate_depthwise_last(Arena *arena, uint64_t state);
 
 /* The gradient of a filter for each channel, summed over images and pixels. */
 char *generate_filter_gradient(Arena *arena, uint64_t state);
