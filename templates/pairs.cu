@@ -73,11 +73,11 @@ __device__ __forceinline__ void finish(const Tensors &t, Index batch, Index chan
 }
 // </rollerc>
 
-constexpr int GROUP = 4, GROUPS = BA / GROUP;              // columns of outputs of an instruction; of a row
+constexpr int GROUP = 4, GROUPS = BA / GROUP;                  // columns of outputs of an instruction; of a row
 constexpr int QUADS = (GROUP + ALONG_TAPS - 1 + 3) / 4;        // of columns of inputs, that they need
 constexpr int REACH = BA + 4 * (QUADS - 1);                    // columns of a row in the ring
 constexpr int STEPS = BD + DOWN_TAPS - 1;                      // rows of the input
-constexpr int LANES = 2 * PAIRS, WARPS = TC / LANES;         // channels of a warp
+constexpr int LANES = 2 * PAIRS, WARPS = TC / LANES;           // channels of a warp
 constexpr int PIECE = 8, OCTETS = TC / PIECE;                  // channels that move together
 constexpr int STAGED_PIECE = 16 / (int)sizeof(Staged), STAGED_PIECES = TC / STAGED_PIECE;
 constexpr int PIXELS = TB * BA;                                // of a row of outputs
@@ -89,6 +89,7 @@ constexpr int DOWN_BLOCKS = (DOWN + BD - 1) / BD, ALONG_BLOCKS = (ALONG + BA - 1
 static_assert(TB * GROUPS == 16, "groups of columns are the rows of A");
 static_assert(WARPS * WARP == THREADS, "warps cover the block's channels");
 static_assert(TC % PIECE == 0 && CHANNELS % PIECE == 0, "pieces are whole");
+static_assert(LANES <= STAGED_PIECE, "a lane's sums lie in one of them");
 static_assert(QN <= STAGED_PIECE || QN % STAGED_PIECE == 0, "those of outputs lie in pieces");
 static_assert(DOWN_STEP == 1 && ALONG_STEP == 1, "windows move by one");
 static_assert(DOWN_DILATION == 1 && ALONG_DILATION == 1, "and have no gaps");
@@ -248,14 +249,10 @@ struct Sums {
                 }
                 store_shared(row + places.to[half], words);
             } else {
-                constexpr int TOGETHER = LANES < STAGED_PIECE ? LANES : STAGED_PIECE;
-                UNROLL for (int first = 0; first < LANES; first += TOGETHER) {
-                    Sum sums[TOGETHER];
-                    UNROLL for (int c = 0; c < TOGETHER; ++c)
-                        sums[c] = narrow<Sum>(at[which][(first + c) / 2][half * 2 + c % 2]);
-                    // A lane's second piece is the next one, or the one before it: a bit of the number tells.
-                    move_vector<TOGETHER>(row + (places.to[half] ^ first), sums);
-                }
+                Sum sums[LANES];
+                UNROLL for (int c = 0; c < LANES; ++c)
+                    sums[c] = narrow<Sum>(at[which][c / 2][half * 2 + c % 2]);
+                move_vector<LANES>(row + places.to[half], sums);
             }
     }
 };
