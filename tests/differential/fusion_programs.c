@@ -48,11 +48,12 @@ enum {
     ROW_CUTS = 8,   // of one that makes elements of rows: they are rare
     MOST_CUT = 7,   // kernels that each of them makes
     KEEP = 30,      // candidates
+    TRIES = 12,     // programs until one is small enough
     PLANNED = 8     // of so many programs one has its candidates evaluated: choosing them takes longest
 };
 
 static const double MOST_WORK = 6e6;       // node evaluations of one program's kernels: some 30 ms
-static const double LARGE_PROGRAM = 1e5;   // more than that in the program itself, and it is left out
+static const double LARGE_PROGRAM = 1e5;   // more than that in the program itself, and another stands in for it
 
 /* One kernel to evaluate. */
 typedef struct Step {
@@ -353,16 +354,13 @@ static InputKind choose_inputs(Case *one, const Program *program)
     return input_kind_applies(program, kind) ? kind : INPUT_REAL;
 }
 
-static void prove(Run *run, Arena *arena, const Source *source)
+static void prove(Run *run, Arena *arena, const Program *program)
 {
-    Case one = {
-        .arena = arena, .state = generate_hash(run->seed ^ generate_hash(~run->number)), .left = MOST_WORK};
-    const Program *program = one.program = lower(arena, parse(arena, lex(arena, source)), NULL, 0);
+    Case one = {.arena = arena,
+                .state = generate_hash(run->seed ^ generate_hash(~run->number)),
+                .program = program,
+                .left = MOST_WORK};
     run->programs++;
-    if (!run->file && work_of_program(program) > LARGE_PROGRAM) {
-        run->large++;
-        return;
-    }
     FusionPlans plans = fuse(arena, program);
     list_sequences(run, &one, &plans);
     one.inputs = (RandomInputs){program, run->seed + run->number, choose_inputs(&one, program)};
@@ -390,18 +388,34 @@ static void on_fatal(int exit_code, const char *message, void *context)
     longjmp(refusal, 1);
 }
 
+static const Program *read_program(Arena *arena, const Source *source)
+{
+    return lower(arena, parse(arena, lex(arena, source)), NULL, 0);
+}
+
+/* For what is too large the program 2^32 further on stands in. */
 static void prove_number(Run *run, Arena *arena, uint64_t number)
 {
     run->number = number;
-    arena_reset(arena);
     if (setjmp(refusal))
         return;
-    if (run->file) {
-        prove(run, arena, source_read(arena, run->file));
-    } else {
-        const char *text = generate(arena, run->seed, number);
-        prove(run, arena, source_from_text(arena, "random.te", text, strlen(text)));
+    for (int t = 0; t < TRIES; t++, run->number += UINT64_C(1) << 32) {
+        arena_reset(arena);
+        const char *text = generate(arena, run->seed, run->number);
+        const Program *program = read_program(arena, source_from_text(arena, "random.te", text, strlen(text)));
+        if (work_of_program(program) <= LARGE_PROGRAM) {
+            prove(run, arena, program);
+            return;
+        }
     }
+    run->large++;
+}
+
+static void prove_file(Run *run, Arena *arena)
+{
+    arena_reset(arena);
+    if (!setjmp(refusal))
+        prove(run, arena, read_program(arena, source_read(arena, run->file)));
 }
 
 static const struct argp_option options[] = {
@@ -440,8 +454,11 @@ int main(int argc, char **argv)
     argp_parse(&(struct argp){.options = options, .parser = parse_option}, argc, argv, 0, NULL, &run);
     diag_configure((DiagOptions){.quiet = true, .on_fatal = on_fatal, .context = &run});
     Arena *arena = arena_new();
-    for (uint64_t i = 0; i < run.count; i++)
-        prove_number(&run, arena, run.first + i);
+    if (run.file)
+        prove_file(&run, arena);
+    else
+        for (uint64_t i = 0; i < run.count; i++)
+            prove_number(&run, arena, run.first + i);
     arena_free(arena);
     summarize(&run);
     return run.failures ? 1 : 0;
