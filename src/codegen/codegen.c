@@ -90,6 +90,19 @@ static double scalar_work(const Fusion *fusion)
     return work;
 }
 
+/* Blocks work out where an element would lie before they know whether there is one: two images each, of five
+   in all, have an address of a sixth. */
+static bool reaches_far(const TileSpace *space, const RTile *block)
+{
+    RTile reached = {{0}};
+    for (int a = 0; a < space->axis_count; a++)
+        reached.size[a] = round_up(space->axes[a].extent, block->size[a]);
+    for (int i = 0; i < space->tile_count; i++)
+        if (is_past_32_bits(data_tile_elements(&space->tiles[i], &reached, space->axis_count)))
+            return true;
+    return false;
+}
+
 static KernelPlan kernel_plan(const CodegenRequest *request, const PlannedLaunch *planned)
 {
     return (KernelPlan){
@@ -98,7 +111,8 @@ static KernelPlan kernel_plan(const CodegenRequest *request, const PlannedLaunch
         .program = &planned->program,
         .device = request->device,
         .threads = launch_threads(planned->family, &planned->program, request->device),
-        .wide = fusion_is_wide(planned->fusion),
+        .wide = fusion_is_wide(planned->fusion) ||
+                reaches_far(&planned->rules->space, &planned->program.tile[LEVEL_SHARED]),
     };
 }
 

@@ -172,7 +172,7 @@ static char *shared_by_blocks(Arena *arena, Shape *s)
    norms and attention, and what is known of the rows may be kept. */
 static void choose_rows(Shape *s)
 {
-    static const int64_t lengths[] = {1024, 2048, 2048, 3000, 4096, 4096, 6144, 8192},
+    static const int64_t lengths[] = {1024, 2048, 2048, 3000, 4096, 4096, 6144, 8192, 3001, 9001, 12290, 12289},
                          outer[] = {2, 3, 4, 5, 8};
     s->rank = 3 + (below(s, 4) > 0);
     int last = s->rank - 1;

@@ -38,10 +38,10 @@ int output_position(const Fusion *fusion, const Tensor *tensor)
     return -1;
 }
 
-/* Blocks overshoot the space by less than this many positions. */
+/* Flat positions, and addresses beside tensors, overshoot by less than this many. */
 enum { OVERSHOOT = 1 << 24 };
 
-static bool is_past_32_bits(int64_t count) { return count > INT32_MAX - OVERSHOOT; }
+bool is_past_32_bits(int64_t count) { return count > INT32_MAX - OVERSHOOT; }
 
 typedef struct FarGuard {
     const Fusion *fusion;

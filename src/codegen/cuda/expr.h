@@ -31,6 +31,9 @@ const char *memory_type(DType type);
 /* "Sum", "Max", … : the combiner in the prelude. */
 const char *combiner(Reduce reduce);
 
+/* Whether so many elements need 64-bit positions. */
+bool is_past_32_bits(int64_t count);
+
 /* Whether a kernel over this fusion needs 64-bit positions: tensors or padded spaces past 2^31. */
 bool fusion_is_wide(const Fusion *fusion);
 

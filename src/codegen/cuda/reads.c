@@ -245,6 +245,7 @@ static void emit_vector(StrBuf *out, const char *indent, const Scope *scope, con
         strbuf_printf(out, "%s%s<VECTOR>(%st.in%d, ", indent, function,
                       !overhanging || is_bits           ? ""
                       : read->pattern == PATTERN_PADDED ? "false, "
+                      : read->pattern == PATTERN_LINE   ? "inner, "
                                                         : "within, ",
                       input_position(scope->fusion, tensor));
     if (read->pattern == PATTERN_FLAT)

@@ -315,10 +315,13 @@ static void emit_loads(const RowEmitter *row, ReadKind kind)
     }
 }
 
-/* A vector may hang over the ends of its row. */
-static bool asks_within(const RowEmitter *row, const char *loads)
+/* A vector may hang over the ends of its row, and the pieces of a line reach further than that. */
+static void emit_insides(const RowEmitter *row, const char *loads)
 {
-    return row->shape.unaligned && strstr(loads, "within");
+    if (row->shape.unaligned && strstr(loads, "within"))
+        strbuf_puts(row->out, "    const bool within = ends_inside(k);\n");
+    if (row->shape.unaligned && strstr(loads, "inner"))
+        strbuf_puts(row->out, "    const bool inner = is_inner(k);\n");
 }
 
 static void emit_load_function(RowEmitter *row, ReadKind kind)
@@ -334,8 +337,7 @@ static void emit_load_function(RowEmitter *row, ReadKind kind)
                   "%s &in)\n{\n%s",
                   is_row ? "elements" : "weights", is_row ? "int r, " : "", kind_type[kind],
                   is_row && rowwise_copies(row->variant.home) ? COPY_OF_VECTOR : "");
-    if (asks_within(row, loads.text))
-        strbuf_printf(out, "    const bool within = %s(k);\n", is_row ? "ends_inside" : "is_inner");
+    emit_insides(row, loads.text);
     emit_place(row, axes_of_loads(row, kind));
     strbuf_printf(out, "%s}\n", loads.text);
 }
