@@ -454,7 +454,7 @@ class Bench:
     def chosen(ranker, text, family, device, more=(), count=6):
         """The best ones of different register tiles, of each variant in turn; the family's last; one of odd threads."""
         tiles, last, odd = collections.defaultdict(dict), None, None   # variant -> register tile -> rank
-        for candidate in ranker.rank(text, device, more):
+        for candidate in ranker.rank(text, "--device", device, "--top-k", "100", *more):
             for launch in candidate["launches"]:
                 if launch["family"] == family:
                     tile = launch["config"]["tile"]["register"]
