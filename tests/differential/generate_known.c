@@ -149,6 +149,8 @@ static char *shared_by_blocks(Arena *arena, Shape *s)
     bool columns = below(s, 4) == 0, narrow = below(s, 3) > 0, centred = below(s, 2);
     int64_t length = narrow && !columns ? 24576 : PICK(&s->random, lengths) / (columns ? 2 : 1),
             others = columns ? PICK(&s->random, channels) : PICK(&s->random, rows);
+    if (below(s, 4) == 0)
+        length += 1 + below(s, 7);
     const char *type = narrow ? reals[1 + below(s, 2)] : "f32", *x = columns ? "x[j, i]" : "x[i, j]",
                *mean = centred ? " - m[i]" : "";
     StrBuf out = strbuf_new(arena);
@@ -172,7 +174,7 @@ static char *shared_by_blocks(Arena *arena, Shape *s)
    norms and attention, and what is known of the rows may be kept. */
 static void choose_rows(Shape *s)
 {
-    static const int64_t lengths[] = {1024, 2048, 2048, 3000, 4096, 4096, 6144, 8192, 3001, 9001, 12290, 12289},
+    static const int64_t lengths[] = {1024, 2048, 2048, 3000, 3001, 4096, 4096, 6144, 8192, 9001, 12289, 12290},
                          outer[] = {2, 3, 4, 5, 8};
     s->rank = 3 + (below(s, 4) > 0);
     int last = s->rank - 1;
@@ -414,8 +416,8 @@ char *generate_filter_gradient(Arena *arena, uint64_t state)
 
 char *generate_known(Arena *arena, uint64_t state)
 {
-    uint64_t kind = generate_hash(state + 2) % 23;
-    Shape s = shape_new(state, kind < 6 ? MOST_TURNED : MOST_ELEMENTS);
+    uint64_t kind = generate_hash(state + 2) % 25;
+    Shape s = shape_new(state, kind < 6 || kind == 24 ? MOST_TURNED : MOST_ELEMENTS);
     if (kind < 7)
         return turned(arena, &s);
     if (kind < 14)
@@ -424,7 +426,7 @@ char *generate_known(Arena *arena, uint64_t state)
         return of_samples(arena, &s);
     if (kind < 21)   // rows: the inner axes are reduced over
         s.kept = (1u << (1 + below(&s, s.rank - 1))) - 1;
-    else   // channels: all but one
+    else   // channels: all but one; those of several blocks are large
         s.kept = 1u << below(&s, s.rank);
     return normalised(arena, &s);
 }

@@ -190,8 +190,8 @@ enum { MOST_POINTS = 1 << 17 };
 /* One axis is long, mostly the innermost; in half of these programs that is all there is to them. */
 static void choose_long_axes(Net *net)
 {
-    static const int64_t rows[] = {2048,  3000,  4096,  5003,  8192,  8200,
-                                   12288, 12288, 16384, 16384, 24576, 24576};
+    static const int64_t rows[] = {2048,  3000,  4096,  5003,  8192,  8200,  9001, 12288, 12288,
+                                   12290, 16384, 16384, 16387, 24576, 24576, 24577};
     static const int64_t others[] = {1, 2, 2, 3, 4, 8, 16, 32};
     net->plain = random_chance(&net->random, 60);
     int rank = 2 + (int)random_below(&net->random, net->plain ? 2 : 4);
