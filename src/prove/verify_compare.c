@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/strbuf.h"
 #include "prove/verify_parts.h"
 
@@ -75,18 +76,23 @@ static void compare_all(Proof *proof, const Tensor *tensor, const void *memory)
     }
 }
 
-/* The bits behind the last element of a b1 tensor are zero. */
+/* The bits behind the last element of a b1 tensor are zero, but for bytes that a launch alone has not
+   written. */
 static void compare_tail(Proof *proof, const Tensor *tensor, const void *memory)
 {
-    const uint32_t *words = memory;
+    const unsigned char *bytes = memory;
     int64_t count = tensor_elements(tensor);
-    if (tensor->dtype != DTYPE_B1 || count % 32 == 0 || words[count / 32] >> count % 32 == 0)
+    if (tensor->dtype != DTYPE_B1)
         return;
-    if (proof->launch && words[count / 32] == proof->pass->poison * 0x01010101u)
-        return;   // not written
-    StrBuf out = strbuf_new(proof->arena);
-    strbuf_printf(&out, "the padding bits of %s are not zero", tensor->name);
-    verify_wrong(proof, out.text);
+    for (int64_t bit = count; bit < round_up(count, 32); bit++) {
+        unsigned byte = bytes[bit / 8];
+        if (!(byte >> bit % 8 & 1) || (proof->launch && byte == proof->pass->poison))
+            continue;
+        StrBuf out = strbuf_new(proof->arena);
+        strbuf_printf(&out, "the padding bits of %s are not zero", tensor->name);
+        verify_wrong(proof, out.text);
+        return;
+    }
 }
 
 void verify_compare_whole(Proof *proof, const RuntimeResult *result)
@@ -101,7 +107,13 @@ void verify_compare_whole(Proof *proof, const RuntimeResult *result)
     }
 }
 
-/* Bytes that still hold the poison are taken as not written. b1 is looked at by words. */
+/* What is written at once, at least, in bytes: parts of a word of b1 may belong to several blocks. */
+static int64_t unit_of(const Tensor *tensor)
+{
+    return tensor->dtype == DTYPE_B1 ? 1 : dtype_info[tensor->dtype].bits / 8;
+}
+
+/* Bytes that still hold the poison are taken as not written; another pass has another one. */
 static bool is_poisoned(const unsigned char *memory, int64_t bytes, int poison)
 {
     for (int64_t i = 0; i < bytes; i++)
@@ -135,7 +147,7 @@ static bool overlap(const Proof *proof, const RuntimeResult *result, const Runti
  * counts on. */
 static void compare_overlap(Proof *proof, const Overlap *both, int64_t step, int64_t *found)
 {
-    int64_t unit = both->tensor->dtype == DTYPE_B1 ? 4 : dtype_info[both->tensor->dtype].bits / 8;
+    int64_t unit = unit_of(both->tensor);
     int64_t elements[VERIFY_BATCH], count = 0, all = tensor_elements(both->tensor);
     for (int64_t at = both->low; at < both->high && !proof->report->message; at += unit) {
         if (is_poisoned(both->memory + at, unit, proof->pass->poison))
@@ -160,7 +172,7 @@ static void compare_overlap(Proof *proof, const Overlap *both, int64_t step, int
 
 static int64_t count_written(const Proof *proof, const Overlap *both)
 {
-    int64_t unit = both->tensor->dtype == DTYPE_B1 ? 4 : dtype_info[both->tensor->dtype].bits / 8, count = 0;
+    int64_t unit = unit_of(both->tensor), count = 0;
     for (int64_t at = both->low; at < both->high; at += unit)
         count += !is_poisoned(both->memory + at, unit, proof->pass->poison);
     return count * (verify_elements_in(both->tensor, unit));
