@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -91,15 +92,25 @@ static double scalar_work(const Fusion *fusion)
 }
 
 /* Blocks work out where an element would lie before they know whether there is one: two images each, of five
-   in all, have an address of a sixth. */
-static bool reaches_far(const TileSpace *space, const RTile *block)
+   in all, have an address of a sixth. A tensor is larger by as much as whole tiles cover more of it. */
+static bool reaches_far(const Fusion *fusion, const TileSpace *space, const RTile *block)
 {
-    RTile reached = {{0}};
+    double largest = 0;   // positions of a tile may share elements
+    for (int i = 0; i < fusion->input_count; i++)
+        largest = fmax(largest, (double)tensor_elements(fusion->inputs[i]));
+    for (int i = 0; i < fusion->output_count; i++)
+        largest = fmax(largest, (double)tensor_elements(fusion->outputs[i]));
+    RTile problem = rtile_problem(space), reached = problem;
     for (int a = 0; a < space->axis_count; a++)
-        reached.size[a] = round_up(space->axes[a].extent, block->size[a]);
-    for (int i = 0; i < space->tile_count; i++)
-        if (is_past_32_bits(data_tile_elements(&space->tiles[i], &reached, space->axis_count)))
+        reached.size[a] = round_up(problem.size[a], block->size[a]);
+    for (int i = 0; i < space->tile_count; i++) {
+        const DataTile *tile = &space->tiles[i];
+        double elements = data_tile_bytes(tile, &problem, space->axis_count) * 8 / tile->element_bits,
+               more = (double)data_tile_elements(tile, &reached, space->axis_count) /
+                      (double)data_tile_elements(tile, &problem, space->axis_count);
+        if (is_past_32_bits((int64_t)fmin(fmin(elements, largest) * more, INT32_MAX)))
             return true;
+    }
     return false;
 }
 
@@ -112,7 +123,7 @@ static KernelPlan kernel_plan(const CodegenRequest *request, const PlannedLaunch
         .device = request->device,
         .threads = launch_threads(planned->family, &planned->program, request->device),
         .wide = fusion_is_wide(planned->fusion) ||
-                reaches_far(&planned->rules->space, &planned->program.tile[LEVEL_SHARED]),
+                reaches_far(planned->fusion, &planned->rules->space, &planned->program.tile[LEVEL_SHARED]),
     };
 }
 
