@@ -95,11 +95,7 @@ static double scalar_work(const Fusion *fusion)
    in all, have an address of a sixth. A tensor is larger by as much as whole tiles cover more of it. */
 static bool reaches_far(const Fusion *fusion, const TileSpace *space, const RTile *block)
 {
-    double largest = 0;   // positions of a tile may share elements
-    for (int i = 0; i < fusion->input_count; i++)
-        largest = fmax(largest, (double)tensor_elements(fusion->inputs[i]));
-    for (int i = 0; i < fusion->output_count; i++)
-        largest = fmax(largest, (double)tensor_elements(fusion->outputs[i]));
+    double largest = (double)fusion_largest_tensor(fusion);   // positions of a tile may share elements
     RTile problem = rtile_problem(space), reached = problem;
     for (int a = 0; a < space->axis_count; a++)
         reached.size[a] = round_up(problem.size[a], block->size[a]);

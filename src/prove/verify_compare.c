@@ -113,7 +113,8 @@ static int64_t unit_of(const Tensor *tensor)
     return tensor->dtype == DTYPE_B1 ? 1 : dtype_info[tensor->dtype].bits / 8;
 }
 
-/* Bytes that still hold the poison are taken as not written; another pass has another one. */
+/* Bytes that still hold the poison are taken as not written. What a kernel writes may look like it, above all
+   eight bits that are alike: real inputs and whole ones are run with different poisons. */
 static bool is_poisoned(const unsigned char *memory, int64_t bytes, int poison)
 {
     for (int64_t i = 0; i < bytes; i++)

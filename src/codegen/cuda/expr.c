@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "ir/eval.h"
 
 const char *const axis_names[MAX_AXES] = {"i0", "i1", "i2",  "i3",  "i4",  "i5",  "i6",  "i7",
@@ -72,14 +73,20 @@ static bool has_far_guard(const Fusion *fusion)
     return far.found;
 }
 
+int64_t fusion_largest_tensor(const Fusion *fusion)
+{
+    int64_t largest = 0;
+    for (int i = 0; i < fusion->input_count; i++)
+        largest = larger(largest, tensor_elements(fusion->inputs[i]));
+    for (int i = 0; i < fusion->output_count; i++)
+        largest = larger(largest, tensor_elements(fusion->outputs[i]));
+    return largest;
+}
+
 bool fusion_is_wide(const Fusion *fusion)
 {
-    for (int i = 0; i < fusion->input_count; i++)
-        if (is_past_32_bits(tensor_elements(fusion->inputs[i])))
-            return true;
-    for (int i = 0; i < fusion->output_count; i++)
-        if (is_past_32_bits(tensor_elements(fusion->outputs[i])))
-            return true;
+    if (is_past_32_bits(fusion_largest_tensor(fusion)))
+        return true;
     double spatial = 1, reduced = 1;
     for (int a = 0; a < fusion->axis_count; a++)
         *(a < fusion->spatial_count ? &spatial : &reduced) *= (double)fusion->axes[a].extent;

@@ -34,6 +34,9 @@ const char *combiner(Reduce reduce);
 /* Whether so many elements need 64-bit positions. */
 bool is_past_32_bits(int64_t count);
 
+/* Elements of the largest tensor that it reads or writes. */
+int64_t fusion_largest_tensor(const Fusion *fusion);
+
 /* Whether a kernel over this fusion needs 64-bit positions: tensors or padded spaces past 2^31. */
 bool fusion_is_wide(const Fusion *fusion);
 
