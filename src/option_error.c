@@ -20,18 +20,20 @@ static bool is_spelled(const struct argp_option *option, const char *name, size_
     return is_option && strncmp(option->name, name, length) == 0;
 }
 
-static _Noreturn void unknown(Arena *arena, const struct argp_option *table, const char *name, size_t length)
+static _Noreturn void unknown(Arena *arena, const struct argp_option *table, const char *command, const char *name,
+                              size_t length)
 {
     Nearest nearest = nearest_to(arena_printf(arena, "--%.*s", (int)length, name));
     for (const struct argp_option *option = table; !is_last(option); option++)
         if (is_spelled(option, "", 0))
             nearest_try(&nearest, arena_printf(arena, "--%s", option->name));
     const char *advice = nearest_suggestion(arena, &nearest);
-    usage_error("unknown option '%s'%s", nearest.word, *advice ? advice : "; `rollerc --help' shows them");
+    usage_error("unknown option '%s'%s", nearest.word,
+                *advice ? advice : arena_printf(arena, "; `%s --help' shows them", command));
 }
 
 /* `--NAME` or `--NAME=VALUE`, where NAME may be the beginning of an option's. */
-static _Noreturn void refuse_long(Arena *arena, const struct argp_option *table, const char *word)
+static _Noreturn void refuse_long(Arena *arena, const struct argp_option *table, const char *command, const char *word)
 {
     const char *name = word + 2, *value = strchr(name, '=');
     size_t length = strcspn(name, "=");
@@ -44,7 +46,7 @@ static _Noreturn void refuse_long(Arena *arena, const struct argp_option *table,
             meant = option;
         }
     if (count == 0)
-        unknown(arena, table, name, length);
+        unknown(arena, table, command, name, length);
     if (count > 1)
         usage_error("'--%.*s' may stand for %s", (int)length, name, all.text);
     if (value)
@@ -61,12 +63,12 @@ static const struct argp_option *find_letter(const struct argp_option *table, ch
 }
 
 /* `-qZ`: letters in a row, of which one may take what follows. Returns if nothing is wrong with this word. */
-static void refuse_letters(const struct argp_option *table, const char *word)
+static void refuse_letters(const struct argp_option *table, const char *command, const char *word)
 {
     for (const char *letter = word + 1; *letter; letter++) {
         const struct argp_option *option = find_letter(table, *letter);
         if (!option)
-            usage_error("unknown option '-%c'; `rollerc --help' shows them", *letter);
+            usage_error("unknown option '-%c'; `%s --help' shows them", *letter, command);
         if (option->arg && letter[1])
             return;
         if (option->arg)
@@ -80,9 +82,9 @@ void option_error(Arena *arena, const struct argp_option *table, const struct ar
     for (int i = state->next - 1; i <= state->next && i < state->argc; i++) {
         const char *word = state->argv[i];
         if (i > 0 && strncmp(word, "--", 2) == 0)
-            refuse_long(arena, table, word);
+            refuse_long(arena, table, state->name, word);
         if (i > 0 && word[0] == '-')
-            refuse_letters(table, word);
+            refuse_letters(table, state->name, word);
     }
-    usage_error("the command line is wrong; `rollerc --help' shows the options");
+    usage_error("the command line is wrong; `%s --help' shows the options", state->name);
 }

@@ -371,12 +371,22 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     return 0;
 }
 
-static const char manual[] =
+#define EXIT_CODES                                                                                                     \
+    "Exit codes: 0 done, 1 the input is wrong, 2 wrong usage, 3 the device can hold no program for this expression, "  \
+    "4 the machine lacks something, 5 every candidate failed or the kernel is wrong, 70 a bug in rollerc, "            \
+    "130 and 143 interrupted."
+
+static const char compile_usage[] = "EXPR.te --device NAME|FILE", compile_manual[] =
     "Compile a tensor expression into a CUDA kernel whose tiles fit the device's memory levels.\v"
-    "EXPR.te may be - for stdin. @FILE stands for the arguments in FILE. Many kernels at once: `rollerc batch --help'.\n\n"
-    "Exit codes: 0 done, 1 the input is wrong, 2 wrong usage, 3 the device can hold no program for this expression, "
-    "4 the machine lacks something, 5 every candidate failed or the kernel is wrong, 70 a bug in rollerc, "
-    "130 and 143 interrupted.";
+    "EXPR.te may be - for stdin. @FILE stands for the arguments in FILE.\n\n"
+    "Other commands: `rollerc explain --help' says why the first candidate of a ranking is first, `rollerc batch "
+    "--help' compiles many kernels at once.\n\n" EXIT_CODES;
+
+static const char explain_usage[] = "RANKING.json\nEXPR.te --device NAME|FILE", explain_manual[] =
+    "Say why the first candidate is first, of a ranking that --json wrote or of an expression that is compiled now: in "
+    "words on stdout, with --html FILE as a page, too.\v"
+    "Of a ranking only -o, --emit, --html and the options of messages and help are taken: it was made for one device "
+    "with its options. Of an expression all are.\n\n" EXIT_CODES;
 
 Options *options_parse(Arena *arena, int argc, char **argv)
 {
@@ -385,16 +395,20 @@ Options *options_parse(Arena *arena, int argc, char **argv)
     CommandLine line = {.arena = arena, .options = options};
     diag_configure((DiagOptions){.colour = options_want_colour(NULL)});   // for errors in the command line itself
     line.explain = argc > 1 && strcmp(argv[1], "explain") == 0;
+    if (line.explain)
+        argv[1] = "rollerc explain";   // what it is called in help and messages
     Arguments arguments = response_files_expand(arena, argc - line.explain, argv + line.explain);
 
-    static const char usage[] = "EXPR.te --device NAME|FILE\nexplain RANKING.json|EXPR.te ...\nbatch MANIFEST.yaml ...";
-    const struct argp argp = {.options = table, .parser = read_option, .args_doc = usage, .doc = manual};
+    const struct argp argp = {.options = table,
+                              .parser = read_option,
+                              .args_doc = line.explain ? explain_usage : compile_usage,
+                              .doc = line.explain ? explain_manual : compile_manual};
     error_t error = argp_parse(&argp, arguments.count, arguments.words, ARGP_NO_HELP | ARGP_NO_ERRS, NULL, &line);
     if (error)
         fatal(error == ENOMEM ? EXIT_MACHINE : EXIT_USAGE, "%s", strerror(error));
 
     if (!options->input)
-        usage_error("no input file; `rollerc --help' shows the options");
+        usage_error("no input file; `rollerc%s --help' shows the options", line.explain ? " explain" : "");
     if (line.explain)
         option_complete_explanation(&line);
     if (!options->device && !options->explains_file)

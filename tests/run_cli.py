@@ -46,6 +46,20 @@ def test_help_lists_every_option(folder):
     assert run("--usage").stdout.startswith(b"Usage: rollerc")
 
 
+def test_each_command_says_how_it_is_called(folder):
+    for words, usages in (([], ["rollerc [OPTION...] EXPR.te --device NAME|FILE"]),
+                          (["explain"], ["rollerc explain [OPTION...] RANKING.json", "rollerc explain [OPTION...] EXPR.te --device NAME|FILE"]),
+                          (["batch"], ["rollerc batch [OPTION...] MANIFEST.yaml", "rollerc batch [OPTION...] --merge RESULTS.jsonl..."])):
+        lines = run(*words, "--help").stdout.decode().splitlines()
+        assert [re.sub("^(Usage|  or): +", "", line) for line in lines[:len(usages)]] == usages, lines[:4]
+        assert not lines[len(usages)].startswith(("Usage", "  or")), lines[:4]
+        assert run(*words, "--usage").stdout.decode().startswith(" ".join(["Usage: rollerc", *words, "[-"])), words
+        command = " ".join(["rollerc", *words])
+        assert f"`{command} --help' shows" in run(*words, code=2).stderr.decode()
+        assert f"'--frobnicate'; `{command} --help' shows them" in run(*words, "--frobnicate", code=2).stderr.decode()
+        assert f"'-Z'; `{command} --help' shows them" in run(*words, "-Z", code=2).stderr.decode()
+
+
 def test_man_page_is_up_to_date(folder):
     manual = (ROOT / "man/rollerc.1").read_text()
     assert "\nrollerc \\- constructive tensor compiler\n" in manual, "the NAME line, which whatis reads"
@@ -114,8 +128,9 @@ def test_a_lost_fraction_is_warned_of(folder):
         text = f"param D = 64  input x[8] : f32  y[i, d:D] = x[i] * pow(10000, {expression})  output y\n".encode()
         return run("-", "--device", "a100", "-o", "k.cu", folder=folder, stdin=text).stderr.decode()
     assert "1:63: warning: a quotient of integers is cut off" in warnings("-2*d / D")
-    assert "warning" in warnings("1 + (d / D)")
-    for whole in ("-2*d / 64.0", "cast(-2*d, f32) / D", "cast(d / D, f32)", "3 / 2", "d * 2"):
+    for lost in ("1 + (d / D)", "d / 8 * 4", "4 * (d / 8)", "d / D + (d - d / 8 * 8)"):
+        assert "warning" in warnings(lost), lost
+    for whole in ("-2*d / 64.0", "cast(-2*d, f32) / D", "cast(d / D, f32)", "3 / 2", "d * 2", "d - d / 8 * 8", "8 * (d / 8)"):
         assert warnings(whole) == "", whole
 
 
@@ -251,6 +266,40 @@ def test_a_file_that_is_too_long_is_shown_where(folder):
     with open(folder / "exact.te", "ab") as file:
         file.write(b"-" * ((1 << 20) - file.tell()))
     run("exact.te", "--device", "a100", folder=folder)
+
+
+def test_a_byte_order_mark_is_skipped(folder):
+    mark, text, device = b"\xef\xbb\xbf", pathlib.Path(MATMUL).read_bytes(), (ROOT / "devices/a100.yaml").read_bytes()
+    kernels = []
+    for marks in ((b"", b""), (mark, b""), (b"", mark)):
+        (folder / "k.te").write_bytes(marks[0] + text)
+        (folder / "d.yaml").write_bytes(marks[1] + device)
+        run("k.te", "--device", "./d.yaml", folder=folder)
+        kernels.append((folder / "k.cu").read_bytes())
+    assert len(set(kernels)) == 1
+    (folder / "wrong.te").write_bytes(mark + b"parm N = 3\n")
+    assert "wrong.te:1:1: error: unknown statement 'parm'" in run("wrong.te", "--device", "a100", folder=folder, code=1).stderr.decode()
+    for wide in (text.decode().encode("utf-16"), b"\xfe\xff" + text.decode().encode("utf-16-be"), text.decode().encode("utf-32")):
+        (folder / "wide.te").write_bytes(wide)
+        stderr = run("wide.te", "--device", "a100", folder=folder, code=1).stderr.decode()
+        assert "'wide.te' is UTF-16 or UTF-32, as its byte-order mark says; save it as UTF-8" in stderr, stderr
+
+
+def test_names_are_printed_as_they_are(folder):
+    """But for what a terminal would take as a command, and for what is no text."""
+    for name, shown in (("größe 数.te", "größe 数.te"), ("a\x1b[31m.te", r"a\x1b[31m.te"), ("a\nb.te", r"a\x0ab.te"),
+                        ("a\u202eet.te", r"a\xe2\x80\xaeet.te"), ("a\u0085.te", r"a\xc2\x85.te"), ("a\udcff\udcc3.te", r"a\xff\xc3.te")):
+        (folder / name).write_text("param ä\n")
+        stderr = run(name, "--device", "a100", folder=folder, code=1).stderr.decode()
+        assert stderr.startswith(f"{shown}:1:7: error: unexpected 'ä'"), stderr
+        if "\n" not in name:
+            assert f"cannot read 'no {shown}'" in run("no " + name, "--device", "a100", folder=folder, code=1).stderr.decode()
+
+
+def test_a_caret_stands_below_its_character(folder):
+    for line, column in (("y[i] = x[i] + äöü", 15), ("y[i] = x[i]  + 数 # ä", 16), ("y[i] = x[i] + é + z", 15)):
+        stderr = run("-", "--device", "a100", folder=folder, stdin=line.encode(), code=1).stderr.decode().split("\n")
+        assert stderr[1] == "    " + line and stderr[2].index("^") == 3 + column, stderr
 
 
 def test_dumps_write_no_artefact(folder):

@@ -6,7 +6,8 @@
     ```c, …       whose first line is a comment of a file of this repository is an excerpt of it; `…` stands for lines left out
 
 Links lead somewhere and paths in backticks exist; each key of a device file has its row in doc/devices.md, each family of kernels its
-section in doc/kernels.md, with all its variants.
+section in doc/kernels.md, with all its variants; what messages advise instead of other languages' words stands in doc/language.md
+and is proven.
 """
 import argparse
 import itertools
@@ -17,11 +18,13 @@ import sys
 import tempfile
 
 import common
+import foreign
 import run_errors
 import sessions
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "doc").glob("*.md"))]
+LANGUAGE = ROOT / "doc/language.md"
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"`[^`]*`")
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
@@ -106,6 +109,12 @@ def check_families():
     return f"not the families and variants of src/codegen/family: {' '.join(sorted(lost))}" if lost else None
 
 
+def check_foreign():
+    """None, or what is wrong with the table of other languages' words."""
+    text = LANGUAGE.read_text()
+    return None if foreign.page(text) == text else "the table is not that of src/front/foreign.def: --update"
+
+
 def check_document(binary, document):
     """(what, what is wrong or None) of all but the programs."""
     yield from sessions.check(binary, document)
@@ -122,8 +131,12 @@ def main():
     documents = [document for document in DOCUMENTS if args.filter in document.name]
     for document in documents if args.update else []:
         sessions.update(args.rollerc, document)
+    if args.update and LANGUAGE in documents:
+        LANGUAGE.write_text(foreign.page(LANGUAGE.read_text()))
     tally = common.Tally()
     texts = dict(itertools.chain.from_iterable(programs(document).items() for document in documents))
+    if LANGUAGE in documents:
+        texts |= {f"other languages' words, program {number}": text for number, text in enumerate(foreign.programs())}
     for place, reason in zip(texts, common.in_parallel(JOBS, lambda text: check_program(args.rollerc, text), texts.values())):
         tally.add(place, reason)
     for results in common.in_parallel(JOBS, lambda document: list(check_document(args.rollerc, document)), documents):
@@ -131,6 +144,7 @@ def main():
             tally.add(what, reason)
     tally.add("keys in devices.md", check_device_keys())
     tally.add("families in kernels.md", check_families())
+    tally.add("other languages' words in language.md", check_foreign())
     return tally.exit_code()
 
 

@@ -54,10 +54,15 @@ def check_file(binary, file, folder):
     else:
         arguments = [file, "--device", "a100"]
     result = run(binary, arguments, folder)
-    wanted = [part for line, text in expected for part in (f"{file}:{line}:", text)]
-    said = result.stderr.decode("latin-1").count(f"\n{file}:") + 1   # the first one begins the text
-    more = [f"{said} errors, {len(expected)} expected: {result.stderr.decode('latin-1')}"] if said != len(expected) else []
-    return list(problems_of_refusal(result, 1, folder, ["error:", *wanted])) + more
+    # The excerpt below a message shows the line with what is expected of it: only the message itself counts.
+    said = [line for line in result.stderr.decode("latin-1").split("\n") if line.startswith(f"{file}:")]
+    problems = list(problems_of_refusal(result, 1, folder, ["error:"]))
+    for line, text in expected:
+        if not any(message.startswith(f"{file}:{line}:") and text in message for message in said):
+            problems.append(f"no '{text}' in line {line} of: {result.stderr.decode('latin-1').strip()}")
+    if len(said) != len(expected):
+        problems.append(f"{len(said)} errors, {len(expected)} expected: {result.stderr.decode('latin-1')}")
+    return problems
 
 
 def check_usage(binary, line, folder):

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/strbuf.h"
+#include "base/utf8.h"
 
 static DiagOptions options;
 
@@ -39,26 +40,42 @@ static void add_char(Message *message, char c)
     message->text[message->length] = '\0';
 }
 
-/* Control characters and bytes beyond ASCII would reach the terminal: show them as '?'. */
-static void add_escaped(Message *message, const char *text, size_t length)
-{
-    for (size_t i = 0; i < length; i++) {
-        unsigned char c = (unsigned char)text[i];
-        add_char(message, c == '\n' ? '\n' : c == '\t' ? ' ' : c < 0x20 || c > 0x7e ? '?' : (char)c);
-    }
-}
-
 static void add_text(Message *message, const char *text)
 {
     while (*text)
         add_char(message, *text++);
 }
 
+/* Characters are shown as they are; control characters, which would reach the terminal, and bytes that are no
+   UTF-8 as `escape` says. */
+static void add_shown(Message *message, const char *text, size_t length, const char *escape)
+{
+    for (size_t i = 0, bytes; i < length; i += bytes ? bytes : 1) {
+        char shown[8];
+        bytes = utf8_shown(text + i, length - i, NULL);
+        if (bytes)
+            snprintf(shown, sizeof shown, "%.*s", (int)bytes, text + i);
+        else if (text[i] == '\t')
+            snprintf(shown, sizeof shown, " ");
+        else
+            snprintf(shown, sizeof shown, escape, (unsigned char)text[i]);
+        add_text(message, shown);
+    }
+}
+
+static const char CODE[] = "\\x%02x";
+
 static void add_format(Message *message, const char *format, va_list args)
 {
     char text[1024];
     vsnprintf(text, sizeof text, format, args);
-    add_escaped(message, text, strlen(text));
+    for (const char *line = text; *line;) {
+        size_t length = strcspn(line, "\n");
+        add_shown(message, line, length, CODE);
+        line += length;
+        if (*line == '\n')
+            add_char(message, *line++);
+    }
 }
 
 static void add_place(Message *message, Loc loc)
@@ -70,9 +87,22 @@ static void add_place(Message *message, Loc loc)
     LineColumn at = source_line_column(loc);
     char place[48];
     snprintf(place, sizeof place, ":%d:%d: ", at.line, at.column);
-    add_escaped(message, loc.source->name, strlen(loc.source->name));
+    add_shown(message, loc.source->name, strlen(loc.source->name), CODE);
     add_text(message, place);
 }
+
+/* Columns that so many bytes take: a character takes one, and so does the '?' of a byte that is none. */
+static int columns_of(const char *text, int length)
+{
+    int columns = 0;
+    for (int i = 0; i < length; columns++) {
+        size_t bytes = utf8_shown(text + i, (size_t)(length - i), NULL);
+        i += bytes ? (int)bytes : 1;
+    }
+    return columns;
+}
+
+static int least(int a, int b) { return a < b ? a : b; }
 
 /* The line the error is on, and a caret with tildes under the words it is about. */
 static void add_excerpt(Message *message, Loc loc)
@@ -80,19 +110,18 @@ static void add_excerpt(Message *message, Loc loc)
     if (!loc.source)
         return;
     LineColumn at = source_line_column(loc);
-    int first = at.column > SHOWN_COLUMNS - 40 ? at.column - (SHOWN_COLUMNS - 40) : 1;
-    int shown = at.length - (first - 1);
-    if (shown > SHOWN_COLUMNS)
-        shown = SHOWN_COLUMNS;
+    int first = at.column > SHOWN_COLUMNS - 40 ? at.column - (SHOWN_COLUMNS - 40) : 1, before = at.column - first;
+    int shown = least(at.length - (first - 1), SHOWN_COLUMNS);
+    int marked = least(least((int)loc.length, at.length - at.column + 1), SHOWN_COLUMNS - before);
+    const char *line = at.start + first - 1;
     add_text(message, "\n    ");
     if (shown > 0)
-        add_escaped(message, at.start + first - 1, (size_t)shown);
+        add_shown(message, line, (size_t)shown, "?");
     add_text(message, "\n    ");
-    for (int i = first; i < at.column; i++)
+    for (int i = columns_of(line, before); i > 0; i--)
         add_char(message, ' ');
     add_char(message, '^');
-    for (int i = 1;
-         i < (int)loc.length && at.column + i <= at.length && i < SHOWN_COLUMNS - at.column + first; i++)
+    for (int i = marked > 1 ? columns_of(line + before, marked) : 1; i > 1; i--)
         add_char(message, '~');
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/diag.h"
 #include "base/strbuf.h"
+#include "base/utf8.h"
 
 // `Json` is cJSON's node under a name of our own, so that no header shows a third party's type.
 static cJSON *node(Json *json) { return (cJSON *)json; }
@@ -39,9 +40,12 @@ static cJSON *string_node(const char *value)
     if (!value)
         return cJSON_CreateNull();
     cJSON *item = made(cJSON_CreateString(value));
-    for (char *c = item->valuestring; *c; c++)
-        if ((unsigned char)*c > 0x7e)   // cJSON copies bytes as they are, and broken UTF-8 would be broken JSON
-            *c = '?';
+    size_t length = strlen(value);
+    for (size_t i = 0, bytes; i < length; i += bytes ? bytes : 1) {
+        bytes = utf8_shown(value + i, length - i, NULL);
+        if (!bytes && (unsigned char)value[i] > 0x7e)   // cJSON copies bytes: broken UTF-8 would be broken JSON
+            item->valuestring[i] = '?';
+    }
     return item;
 }
 

@@ -18,6 +18,15 @@ Source *source_from_text(Arena *arena, const char *name, const char *text, size_
     return source;
 }
 
+/* Bytes of the mark that editors may put before UTF-8, which says nothing; of another form there is an error. */
+static size_t byte_order_mark(const char *name, const char *text, size_t length)
+{
+    bool wide = length >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0);
+    if (wide)
+        fatal(EXIT_INPUT, "'%s' is UTF-16 or UTF-32, as its byte-order mark says; save it as UTF-8", name);
+    return length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+}
+
 Source *source_read_long(Arena *arena, const char *path, size_t max_bytes)
 {
     bool is_stdin = strcmp(path, "-") == 0;
@@ -34,10 +43,11 @@ Source *source_read_long(Arena *arena, const char *path, size_t max_bytes)
         fclose(file);
     if (error)
         fatal(EXIT_INPUT, "cannot read '%s': %s", name, strerror(error));
-    Source *source = source_from_text(arena, name, text, length);
+    size_t mark = byte_order_mark(name, text, length);
+    Source *source = source_from_text(arena, name, text + mark, length - mark);
     free(text);
     if (length > max_bytes)
-        diag_fatal((Loc){source, (uint32_t)max_bytes, 1}, EXIT_INPUT,
+        diag_fatal((Loc){source, (uint32_t)(max_bytes - mark), 1}, EXIT_INPUT,
                    "a file has at most %zu bytes, this one goes on here", max_bytes);
     return source;
 }

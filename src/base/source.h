@@ -25,7 +25,7 @@ typedef struct LineColumn {
 
 enum { SOURCE_MAX_BYTES = 1 << 20 };   // no tensor program is a megabyte; a device file has its own, smaller limit
 
-/* The whole file; "-" is stdin. Unreadable, too long, or not text: an error with EXIT_INPUT. */
+/* The whole file, without a byte-order mark; "-" is stdin. Unreadable, too long, or not text: an error with EXIT_INPUT. */
 Source *source_read(Arena *arena, const char *path);
 
 /* The same of what is no program and may be longer. */

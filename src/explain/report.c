@@ -6,6 +6,7 @@
 
 #include "base/diag.h"
 #include "base/json.h"
+#include "base/utf8.h"
 
 static const char schema_id[] = "urn:rollerc:ranking:", schema_major[] = "2";
 
@@ -118,9 +119,12 @@ static double positive(const ReportReader *r, Node of, const char *key)
 static const char *clean(const ReportReader *r, const char *text)
 {
     char *copy = arena_strdup(r->arena, text);
-    for (char *c = copy; *c; c++)
-        if ((*c < 0x20 && *c != '\n') || *c > 0x7e)
-            *c = '?';
+    size_t length = strlen(copy);
+    for (size_t i = 0, bytes; i < length; i += bytes ? bytes : 1) {
+        bytes = utf8_shown(copy + i, length - i, NULL);
+        if (!bytes && copy[i] != '\n')
+            copy[i] = '?';
+    }
     return copy;
 }
 

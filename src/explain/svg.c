@@ -1,16 +1,23 @@
 #include <string.h>
 
+#include "base/utf8.h"
 #include "explain/page_parts.h"
 
 void page_text(StrBuf *out, const char *text)
 {
     static const char *const entity[128] = {
         ['&'] = "&amp;", ['<'] = "&lt;", ['>'] = "&gt;", ['"'] = "&quot;"};
-    for (; *text; text++)
-        if (entity[*text & 127])
+    for (size_t bytes; *text; text += bytes) {
+        uint32_t code = 0;
+        bytes = utf8_shown(text, strlen(text), &code);
+        if (bytes > 1)
+            strbuf_printf(out, "&#%u;", code);
+        else if (entity[*text & 127])
             strbuf_puts(out, entity[*text & 127]);
         else
             strbuf_putc(out, *text);
+        bytes = bytes ? bytes : 1;
+    }
 }
 
 void svg_begin(StrBuf *out, double height, const char *what)

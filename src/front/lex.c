@@ -8,8 +8,9 @@
 
 #include "base/checked.h"
 #include "base/nearest.h"
+#include "base/utf8.h"
+#include "front/foreign.h"
 
-/* Longest first: `<=` before `<`. */
 static const char *const symbols[] = {
     "||", "&&", "<=", ">=", "==", "!=", "<", ">", "=", "!",
     "+", "-", "*", "/", "(", ")", "[", "]", ",", ":",
@@ -135,6 +136,7 @@ typedef struct Lexer {
     Arena *arena;
     const Source *source;
     const char *at;
+    int brackets;  // [ that are open: an index, or the variables of a definition or a reduction
     Token token;   // the last one
 } Lexer;
 
@@ -179,23 +181,6 @@ static Token lex_number_token(Lexer *lexer)
     return token;
 }
 
-/* What people write who come from other languages, and how it is said here. */
-typedef struct ForeignSymbol {
-    const char *text, *mend;
-} ForeignSymbol;
-
-static const ForeignSymbol foreign_symbols[] = {
-    {"//", "comments begin with '#', and '/' between integers truncates"},
-    {"**", "a power is pow(a, b), a square sq(a)"},
-    {"^", "a power is pow(a, b), a square sq(a)"},
-    {"%", "a remainder of integers is a - a / b * b"},
-    {"?", "a choice is select(condition, a, b)"},
-    {";", "nothing stands between statements"},
-    {"{", "indices and reduction variables stand in [ ]"},
-    {"@", "a matrix product is y[i, j] = sum[k](a[i, k] * b[k, j])"},
-    {0},
-};
-
 static bool take_symbol(Lexer *lexer, const char *symbol)
 {
     size_t length = strlen(symbol);
@@ -208,24 +193,53 @@ static _Noreturn void unexpected_character(Lexer *lexer)
 {
     unsigned char c = (unsigned char)*lexer->at++;
     Loc loc = loc_from(lexer, lexer->at - 1);
-    if (c == '&' || c == '|')
-        reject(loc, "unexpected '%c'; logical operators are && and ||", c);
     if (isprint(c))
         reject(loc, "unexpected character '%c'", c);
+    size_t rest = lexer->source->length - loc.offset, bytes = utf8_shown(lexer->at - 1, rest, NULL);
     while ((unsigned char)*lexer->at > 0x7f)   // a letter of several bytes, or a word of them, is one mistake
         lexer->at++;
+    if (bytes)
+        reject(loc, "unexpected '%.*s': outside comments a program is plain ASCII", (int)bytes,
+               lexer->source->text + loc.offset);
     reject(loc, "unexpected byte 0x%02x: outside comments a program is plain ASCII", c);
 }
 
+/* NULL: none of that length. */
+static const char *symbol_of_length(Lexer *lexer, size_t length)
+{
+    for (int i = 0; i < SYMBOL_COUNT; i++)
+        if (strlen(symbols[i]) == length && take_symbol(lexer, symbols[i]))
+            return symbols[i];
+    return NULL;
+}
+
+static void refuse_foreign(Lexer *lexer, int length)
+{
+    const char *start = lexer->at, *symbol = foreign_symbol(lexer->arena, start, length);
+    if (!symbol)
+        return;
+    lexer->at += length;
+    Loc loc = loc_from(lexer, start);
+    const char *in_brackets = lexer->brackets > 0 ? foreign_in_brackets(symbol) : NULL;
+    reject(loc, "unexpected '%s'; %s", symbol,
+           in_brackets ? in_brackets : foreign_operator(lexer->arena, symbol));
+}
+
+/* The longest first, whoever's it is: `<=` before `<<` before `<`. */
 static Token lex_symbol(Lexer *lexer)
 {
     const char *start = lexer->at;
-    for (const ForeignSymbol *foreign = foreign_symbols; foreign->text; foreign++)
-        if (take_symbol(lexer, foreign->text))
-            reject(loc_from(lexer, start), "unexpected '%s'; %s", foreign->text, foreign->mend);
-    for (int i = 0; i < SYMBOL_COUNT; i++)
-        if (take_symbol(lexer, symbols[i]))
-            return (Token){TOKEN_SYMBOL, .text = symbols[i], .loc = loc_from(lexer, start)};
+    for (int length = 2; length > 0; length--) {
+        const char *symbol = symbol_of_length(lexer, (size_t)length);
+        if (!symbol)
+            refuse_foreign(lexer, length);
+        if (!symbol)
+            continue;
+        lexer->brackets += (*symbol == '[') - (*symbol == ']');
+        if (*symbol == '=')
+            lexer->brackets = 0;   // a definition's, where one was left open
+        return (Token){TOKEN_SYMBOL, .text = symbol, .loc = loc_from(lexer, start)};
+    }
     unexpected_character(lexer);
 }
 
@@ -279,6 +293,17 @@ bool token_is_dtype(const Token *token, DType *type)
             return true;
         }
     return false;
+}
+
+const char *lex_meaning(const Token *token)
+{
+    DType type;
+    if (token_is_dtype(token, &type))
+        return "an element type";
+    for (int op = 0; op < OP_COUNT; op++)
+        if (strcmp(token->text, op_info[op].spelling) == 0)
+            return "a function";
+    return "a reserved word";
 }
 
 static void real_print(StrBuf *out, double value)

@@ -44,6 +44,9 @@ Token *lex(Arena *arena, const Source *source);
 bool token_begins_line(const Token *token);
 bool token_is_dtype(const Token *token, DType *type);
 
+/* `an element type`, `a function`, `a reserved word`: what a TOKEN_WORD is. */
+const char *lex_meaning(const Token *token);
+
 /* Reads the NUMBER that `text` starts with, returns its end; `problem`: NULL, or what is wrong. */
 const char *lex_number(const char *text, Number *number, const char **problem);
 

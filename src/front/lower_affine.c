@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "base/checked.h"
+#include "front/foreign.h"
 #include "front/lower_parts.h"
 
 /* A folded part of an index: a number until a variable joins in. */
@@ -60,11 +61,25 @@ static Form fold_name(const Lower *lower, const AstExpr *index)
 static Form fold_product(const Lower *lower, const AstExpr *index, const Form *a, const Form *b)
 {
     if (!a->is_number && !b->is_number)
-        reject(index->loc, "an index cannot multiply two index variables");
+        reject(index->loc, "an index cannot multiply two index variables; " FOREIGN_INDEX);
     const Form *variable = a->is_number ? b : a, *factor = a->is_number ? a : b;
     int64_t scale = form_affine(lower, factor, index->loc).constant;
     Affine zero = affine_constant(0);
     return (Form){.affine = affine_add_scaled(&zero, &variable->affine, scale, index->loc)};
+}
+
+/* x[i / 4]: i is two variables in one. */
+static _Noreturn void refuse_quotient(const AstExpr *index, const Form *divisor)
+{
+    const AstExpr *dividend = index->apply.operands[0];
+    int64_t by;
+    if (dividend->kind != AST_NAME || !divisor->is_number || !number_is_integer(divisor->number, &by) || by < 2)
+        reject(index->loc, "an index is made of + - and * only, saw '/' of an index variable; " FOREIGN_INDEX);
+    const char *i = dividend->name;
+    reject(index->loc,
+           "an index is made of + - and * only, saw '/' of an index variable; put variables a and b:%" PRId64
+           " in the place of %s = %" PRId64 "*a + b: %s / %" PRId64 " is then a",
+           by, i, by, i, by);
 }
 
 static Form fold_apply(const Lower *lower, const AstExpr *index)
@@ -72,15 +87,17 @@ static Form fold_apply(const Lower *lower, const AstExpr *index)
     Op op = index->apply.op;
     AstExpr *const *operands = index->apply.operands;
     if (!number_folds(op))
-        reject(index->loc, "an index is made of + - and * only, saw '%s'", op_info[op].spelling);
+        reject(index->loc, "an index is made of + - and * only, saw '%s'; " FOREIGN_INDEX, op_info[op].spelling);
     bool two = op_info[op].operands == 2;
     Form a = fold(lower, operands[0]), b = two ? fold(lower, operands[1]) : a;
     if (a.is_number && b.is_number)
         return number_form(number_apply(op, a.number, b.number, index->loc));
     if (op == OP_MUL)
         return fold_product(lower, index, &a, &b);
+    if (op == OP_DIV)
+        refuse_quotient(index, &b);
     if (op != OP_ADD && op != OP_SUB && op != OP_NEG)
-        reject(index->loc, "an index is made of + - and * only, saw '%s' of an index variable",
+        reject(index->loc, "an index is made of + - and * only, saw '%s' of an index variable; " FOREIGN_INDEX,
                op_info[op].spelling);
     Affine right = form_affine(lower, &b, operands[two]->loc), zero = affine_constant(0);
     Affine left = op == OP_NEG ? zero : form_affine(lower, &a, operands[0]->loc);
@@ -94,9 +111,10 @@ static Form fold(const Lower *lower, const AstExpr *index)
     case AST_NAME: return fold_name(lower, index);
     case AST_APPLY: return fold_apply(lower, index);
     case AST_ACCESS:
-    case AST_PAD: reject(index->loc, "an index cannot be read from a tensor");
-    case AST_REDUCTION: reject(index->loc, "an index cannot hold a reduction");
-    case AST_CAST: reject(index->loc, "an index cannot hold a cast");
+    case AST_PAD: 
+        reject(index->loc, "an index cannot be read from a tensor; x[p[i]] is sum[k](select(k == p[i], x[k], 0))");
+    case AST_REDUCTION: reject(index->loc, "an index cannot hold a reduction; " FOREIGN_INDEX);
+    case AST_CAST: reject(index->loc, "an index cannot hold a cast; " FOREIGN_INDEX);
     }
     __builtin_unreachable();
 }
@@ -178,6 +196,21 @@ static AffineTerm moved(Expr *expr, const Tensor *tensor)
     return (AffineTerm){.expr = expr, .moves = true, .element = tensor->dtype};
 }
 
+const char *read_of_only(const Lower *lower, const AstExpr *access, int dimension)
+{
+    Loc whole = access->loc, index = access->access.indices[dimension]->loc;
+    const char *text = whole.source->text, *behind = text + index.offset + index.length;
+    return arena_printf(lower->arena, "%.*s0%.*s", (int)(index.offset - whole.offset), text + whole.offset,
+                        (int)(text + whole.offset + whole.length - behind), behind);
+}
+
+static const char *mend_of_outside(const Lower *lower, const AstExpr *access, int dimension, int64_t size)
+{
+    if (size > 1)
+        return "wrap the access in pad(..., 0)";
+    return arena_printf(lower->arena, "to read its only element write %s", read_of_only(lower, access, dimension));
+}
+
 AffineTerm lower_access(Lower *lower, const AstExpr *access)
 {
     Expr *expr = element(lower, access);
@@ -186,8 +219,9 @@ AffineTerm lower_access(Lower *lower, const AstExpr *access)
         if (!stays_inside(lower, &expr->access.dims[d], &low, &high))
             reject(access->access.indices[d]->loc,
                    "index reaches %" PRId64 " .. %" PRId64 " but dimension %d of '%s' has size "
-                   "%" PRId64 "; wrap the access in pad(..., 0)",
-                   low, high, d, expr->access.tensor->name, expr->access.dims[d].size);
+                   "%" PRId64 "; %s",
+                   low, high, d, expr->access.tensor->name, expr->access.dims[d].size,
+                   mend_of_outside(lower, access, d, expr->access.dims[d].size));
     }
     return moved(expr, expr->access.tensor);
 }

@@ -2,6 +2,7 @@
 
 #include "base/diag.h"
 #include "base/nearest.h"
+#include "front/foreign.h"
 #include "front/lower_parts.h"
 
 // ---- the table ----
@@ -110,13 +111,28 @@ const char *name_suggestion(const Lower *lower, const char *name, bool only_para
     return nearest_suggestion(lower->arena, &nearest);
 }
 
+/* Where nothing is spelled alike: what such a name is made by. */
+static const char *mend_of_unknown(const Lower *lower, const char *what, const char *name)
+{
+    const char *value = foreign_value(lower->arena, name), *near = name_suggestion(lower, name, false);
+    if (value)
+        return arena_printf(lower->arena, "; %s", value);
+    if (*near)
+        return near;
+    if (strcmp(what, "tensor") == 0)
+        return arena_printf(lower->arena, "; it needs a definition, %s[...] = ..., or an input statement", name);
+    if (strcmp(what, "index") == 0)
+        return arena_printf(lower->arena, "; an index variable stands on the left side, or in a reduction like sum[%s](...)", name);
+    return arena_printf(lower->arena, "; a number with a name is a param: write param %s = 64 above", name);
+}
+
 void name_unknown(const Lower *lower, const char *what, const char *name, Loc loc)
 {
     for (const AstGap *gap = lower->ast->gaps; gap; gap = gap->next)
         for (const Token *token = gap->first; token < gap->end; token++)
             if (token->kind == TOKEN_NAME && strcmp(token->text, name) == 0)
                 diag_abandon();
-    reject(loc, "unknown %s '%s'%s", what, name, name_suggestion(lower, name, false));
+    reject(loc, "unknown %s '%s'%s", what, name, mend_of_unknown(lower, what, name));
 }
 
 // ---- looking up ----

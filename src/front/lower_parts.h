@@ -87,6 +87,8 @@ void scope_close(Lower *lower, int count);
 Affine lower_index(const Lower *lower, const AstExpr *index);
 /* The tensor x of x[…], which has as many dimensions as there are indices. */
 Tensor *accessed(const Lower *lower, const AstExpr *access);
+/* `b[i, 0]`, of b[i, j] and 1: how the only element of a dimension is read everywhere. */
+const char *read_of_only(const Lower *lower, const AstExpr *access, int dimension);
 /* The element x[…]; an index that leaves the tensor is an error. */
 AffineTerm lower_access(Lower *lower, const AstExpr *access);
 AffineTerm lower_pad(Lower *lower, const AstExpr *pad);

@@ -26,28 +26,42 @@ typedef struct Search {
     Lower *lower;
     int first, end;
     bool wanted[MAX_AXES];        // no extent is stated
-    const char *tensor[MAX_AXES]; // where the extent was found first
+    const AstExpr *access[MAX_AXES];   // where the extent was found first
     int dimension[MAX_AXES];
     int64_t fitting[MAX_AXES];    // the largest extent that stays inside all of x[2*i + 1] and its like; 0: there is none
 } Search;
 
-static void found(Search *search, int axis, const Tensor *tensor, int dimension, Loc loc)
+/* A dimension of one element is read everywhere by 0; else the smaller extent may be meant. */
+static const char *mend_of_disagreement(const Search *search, int axis, int64_t size, const AstExpr *access,
+                                        int dimension)
+{
+    const Lower *lower = search->lower;
+    int64_t first = lower->scope.extents[axis];
+    if (size == 1 || first == 1) {
+        const char *mend = size == 1 ? read_of_only(lower, access, dimension)
+                                     : read_of_only(lower, search->access[axis], search->dimension[axis]);
+        return arena_printf(lower->arena, "to read the only element write %s", mend);
+    }
+    return arena_printf(lower->arena, "state its extent, like %s:%" PRId64, lower->scope.names[axis],
+                        size < first ? size : first);
+}
+
+static void found(Search *search, int axis, const AstExpr *access, int dimension, int64_t size)
 {
     IndexScope *scope = &search->lower->scope;
-    int64_t size = tensor->shape[dimension];
     if (axis < search->first || axis >= search->end || !search->wanted[axis])
         return;
     if (!scope->extents[axis]) {
         scope->extents[axis] = size;
-        search->tensor[axis] = tensor->name;
+        search->access[axis] = access;
         search->dimension[axis] = dimension;
     } else if (scope->extents[axis] != size) {
-        reject(loc,
-               "index '%s' runs over %" PRId64 " elements in dimension %d of '%s'"
-               " but over %" PRId64 " in dimension %d of '%s'; state its extent, like %s:%" PRId64,
-               scope->names[axis], scope->extents[axis], search->dimension[axis],
-               search->tensor[axis], size, dimension, tensor->name, scope->names[axis],
-               size < scope->extents[axis] ? size : scope->extents[axis]);
+        reject(access->access.indices[dimension]->loc,
+               "index '%s' runs over %" PRId64 " element%s in dimension %d of '%s'"
+               " but over %" PRId64 " in dimension %d of '%s'; %s",
+               scope->names[axis], scope->extents[axis], scope->extents[axis] == 1 ? "" : "s",
+               search->dimension[axis], search->access[axis]->access.name, size, dimension,
+               access->access.name, mend_of_disagreement(search, axis, size, access, dimension));
     }
 }
 
@@ -71,7 +85,7 @@ static void search_access(Search *search, const AstExpr *access)
     Tensor *tensor = accessed(search->lower, access);
     for (int d = 0; d < tensor->rank; d++) {
         Affine form = lower_index(search->lower, access->access.indices[d]);
-        found(search, affine_single_axis(&form), tensor, d, access->access.indices[d]->loc);
+        found(search, affine_single_axis(&form), access, d, tensor->shape[d]);
         fit(search, &form, tensor->shape[d]);
     }
 }

@@ -76,13 +76,24 @@ static void constant_retype(Expr *expr, DType type)
     expr->type = type;
 }
 
-/* The first quotient of integers in what is made of integers alone; NULL: there is none. */
+/* a / b * b: the cut is what is wanted, as in the remainder a - a / b * b. */
+static bool takes_back(const Expr *product, int side)
+{
+    const Expr *quotient = product->apply.operands[side], *factor = product->apply.operands[1 - side];
+    return product->apply.op == OP_MUL && quotient->kind == EXPR_APPLY && quotient->apply.op == OP_DIV &&
+           expr_equal(quotient->apply.operands[1], factor);
+}
+
+/* The first quotient of integers in what is made of integers alone, of which the fraction may be missed; NULL:
+   there is none. */
 static const Expr *integer_quotient(const Expr *expr)
 {
     if (expr->kind != EXPR_APPLY || is_real(expr->type))
         return NULL;
     if (expr->apply.op == OP_DIV)
         return expr;
+    if (expr->apply.op == OP_MUL && (takes_back(expr, 0) || takes_back(expr, 1)))
+        return NULL;
     const Expr *found = NULL;
     for (int i = expr->apply.op == OP_SELECT; i < op_info[expr->apply.op].operands && !found; i++)
         found = integer_quotient(expr->apply.operands[i]);

@@ -51,6 +51,9 @@ static AstStatement definition(Parser *p)
     AstStatement statement = named(STATEMENT_DEFINITION, p->token++);
     if (p->token->kind == TOKEN_NAME) {
         p->token++;   // `inptu x[8] : f32` is no definition of x
+        const char *operator = foreign_operator(p->arena, statement.name);
+        if (operator)   // `x[i] > 0 and x[i] < 1`
+            reject(statement.name_loc, "unexpected '%s'; %s", statement.name, operator);
         reject(statement.name_loc, "unknown statement '%s'%s", statement.name,
                lex_suggestion(p->arena, statement.name));
     }
@@ -77,6 +80,8 @@ static AstStatement statement(Parser *p)
         return input_statement(p);
     if (take(p, "output"))
         return output_statement(p);
+    if (p->token->kind == TOKEN_WORD && strcmp(p->token[1].text, "[") == 0)
+        name(p, "the name of a tensor");   // max[i] = …
     if (p->token->kind != TOKEN_NAME)
         expected(p, "a statement (param, input, output or NAME[...] = ...)");
     return definition(p);

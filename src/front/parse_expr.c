@@ -13,7 +13,6 @@ static AstExpr *new_expr(Parser *p, AstKind kind, Loc loc)
     AstExpr *expr = NEW(p->arena, AstExpr);
     expr->kind = kind;
     expr->loc = loc;
-    expr->depth = 1;
     return expr;
 }
 
@@ -22,7 +21,7 @@ static void adopt(AstExpr *parent, const AstExpr *child)
     if (parent->depth <= child->depth)
         parent->depth = child->depth + 1;
     if (parent->depth > MAX_TREE_DEPTH)
-        reject(parent->loc, "an expression may be at most %d operations deep; split it",
+        reject(parent->loc, "an expression has at most %d operations within each other; split it",
                MAX_TREE_DEPTH);
 }
 
@@ -83,8 +82,12 @@ AstExpr **parse_list(Parser *p, const char *where, int *count)
     do {
         if (*count == MAX_RANK)
             reject(p->token->loc, "a tensor has at most %d dimensions", MAX_RANK);
+        if (at(p, ":"))
+            reject(p->token->loc, "a dimension is run through by an index variable, as j in x[i, j]");
         items[(*count)++] = parse_sum(p);
     } while (take(p, ","));
+    if (at(p, ":"))
+        reject(p->token->loc, "there are no slices; j:4 on the left and x[j + 2] take the elements from 2 to 5");
     expect_bracket(p, "]", where);
     return items;
 }
@@ -96,8 +99,10 @@ static AstExpr *access_expr(Parser *p)
     expect(p, "[", "after the tensor's name");
     int count;
     AstExpr **indices = parse_list(p, "after the indices", &count);
+    const char *foreign = at(p, "(") ? foreign_function(p->arena, tensor->text) : NULL;
     if (at(p, "("))
-        reject(tensor->loc, "unknown reduction '%s'; it is one of sum, max, min, prod", tensor->text);
+        reject(tensor->loc, "unknown reduction '%s'; %s", tensor->text,
+               foreign ? foreign : "it is one of sum, max, min, prod");
     if (at(p, "["))
         reject(p->token->loc, "all indices stand in one pair of brackets, like %s[i, j]", tensor->text);
     AstExpr *access = new_expr(p, AST_ACCESS, loc_since(p, tensor->loc));
@@ -204,6 +209,15 @@ static AstExpr *parentheses(Parser *p)
     return inner;
 }
 
+static _Noreturn void unknown_function(const Parser *p)
+{
+    const Token *function = p->token;
+    const char *foreign = foreign_function(p->arena, function->text);
+    if (foreign)
+        reject(function->loc, "unknown function '%s'; %s", function->text, foreign);
+    reject(function->loc, "unknown function '%s'%s", function->text, lex_suggestion(p->arena, function->text));
+}
+
 /* NAME | access */
 static AstExpr *name_or_access(Parser *p)
 {
@@ -212,8 +226,9 @@ static AstExpr *name_or_access(Parser *p)
     if (symbol && strcmp(next->text, "[") == 0)
         return access_expr(p);
     if (symbol && strcmp(next->text, "(") == 0)
-        reject(p->token->loc, "unknown function '%s'%s", p->token->text,
-               lex_suggestion(p->arena, p->token->text));
+        unknown_function(p);
+    if (next->kind == TOKEN_WRONG && next->loc.source->text[next->loc.offset] == '.')
+        diag_abandon();   // torch.exp(x[i]): that was said of the point
     AstExpr *result = new_expr(p, AST_NAME, p->token->loc);
     result->name = p->token++->text;
     return result;
@@ -255,6 +270,7 @@ static AstExpr *primary(Parser *p)
     if (p->nesting > MAX_NESTING)
         reject(p->token->loc, "brackets may be nested at most %d deep; split the expression",
                MAX_NESTING);
+    abandon_taken(p);
     p->nesting++;
     AstExpr *result = NULL;
     if (p->token->kind == TOKEN_NUMBER)
@@ -320,7 +336,8 @@ static AstExpr *compare(Parser *p)
         return left;
     left = binary(p, left, parse_sum);
     if (at_comparison(p))
-        reject(p->token->loc, "comparisons do not chain; write a < b && b < c");
+        reject(p->token->loc, "comparisons do not chain; write a %s b && b %s c",
+               op_info[left->apply.op].spelling, p->token->text);
     return left;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <string.h>
 
+#include "front/foreign.h"
 #include "front/parse.h"
 
 typedef struct Parser {
@@ -11,6 +12,8 @@ typedef struct Parser {
     int nodes;            // of this statement so far
     int reductions;       // of the program so far
     AstStatement *statement;   // that is being parsed
+    const char *taken[16];     // reserved words that the program gave a meaning of its own, which was refused
+    int taken_count;
 } Parser;
 
 static inline bool at(const Parser *p, const char *text)
@@ -24,6 +27,20 @@ static inline bool take(Parser *p, const char *text)
     bool taken = at(p, text);
     p->token += taken;
     return taken;
+}
+
+/* What is wrong with a reserved word that the program took as a name was said where it did. */
+static inline void abandon_taken(const Parser *p)
+{
+    for (int i = 0; i < p->taken_count && p->token->kind == TOKEN_WORD; i++)
+        if (strcmp(p->token->text, p->taken[i]) == 0)
+            diag_abandon();
+}
+
+static inline void take_word(Parser *p)
+{
+    if (p->taken_count < (int)(sizeof p->taken / sizeof *p->taken))
+        p->taken[p->taken_count++] = p->token->text;
 }
 
 static inline _Noreturn void expected(const Parser *p, const char *what)
@@ -61,8 +78,12 @@ static inline void expect_bracket(Parser *p, const char *bracket, const char *wh
 
 static inline const Token *name(Parser *p, const char *what)
 {
-    if (p->token->kind == TOKEN_WORD)
-        reject(p->token->loc, "'%s' is a reserved word and cannot be %s", p->token->text, what);
+    if (p->token->kind == TOKEN_WORD) {
+        abandon_taken(p);
+        take_word(p);
+        reject(p->token->loc, "'%s' is %s and cannot be %s; %s_ would do", p->token->text,
+               lex_meaning(p->token), what, p->token->text);
+    }
     if (p->token->kind != TOKEN_NAME)
         expected(p, what);
     return p->token++;
