@@ -78,7 +78,7 @@ def measured(ranking):
 
 def number_rows(text):
     """The table of the comparison: what a row is called, and its first number."""
-    rows = re.findall(r"^  (?:[+=]| ) (?:  )?([a-z][\w ,]*?) {2,}([\d.]+) ", text, re.MULTILINE)
+    rows = re.findall(r"^  (?:[+=]| ) (?:  )?([a-zA-Z][\w ,]*?) {2,}([\d.]+) ", text, re.MULTILINE)
     return {name: float(value) for name, value in rows}
 
 
@@ -91,23 +91,112 @@ def test_the_parts_are_those_of_the_ranking():
             predicted = [launch["predicted"] for launch in first["launches"]]
             parts = sum(rows[part] for part in ("longest term", "others, not hidden", "tail", "waiting", "launch"))
             assert abs(parts - rows["expected"]) < 0.05 and abs(rows["expected"] - first["predicted"]["time_us"]) < 0.01, rows
-            for row, term in (("dram", "dram_us"), ("compute", "compute_us"), ("block start", "start_us")):
+            for row, term in (("DRAM", "dram_us"), ("L2", "l2_us"), ("compute", "compute_us"), ("block start", "start_us")):
                 assert abs(rows[row] - sum(launch[term] for launch in predicted)) < 0.01, (name, device, row)
             for launch in first["launches"]:
                 assert f"Kernel {launch['kernel']}: {launch['family']}" in text, text
-                assert f"{launch['predicted']['waves']:.2f}: " in text
+                assert f"{launch['predicted']['waves']:.2f} waves: " in text
             assert text.count("bound by") >= len(ranking["candidates"])
             assert max(map(len, text.splitlines())) <= 160, text
 
 
 def test_equal_times_are_told_by_blocks():
     text, _ = explain(ranking_of("permute_021"))
-    assert "of equal times fewer blocks come first, then more threads, then smaller tiles" in " ".join(text.split()), text
+    assert "alike. Of equal times fewer blocks come first, then more threads, then smaller tiles." in " ".join(text.split()), text
+
+
+SENTENCES = (   # one after the other, each whole
+    r"All candidates failed; the first one: .*\.",
+    r"Candidate \d+ is the fastest in the measurement: [\d.]+ us, [\d.]+ times the [\d.]+ us that the model expected\.",
+    r"Candidate \d+ took [\d.]+ us, [\w. ]+ % (?:longer|shorter); the model expected [\d.]+ us\.",
+    r"In the model's order candidate \d+ was number \d+\.",
+    r"Candidate \d+ spills registers, and is ranked as if it took twice the time expected\.",
+    r"The model expects [\d.]+ us\.", r"There is no other candidate\.",
+    r"The model expects [\d.]+ us for candidate \d+ and [\d.]+ us for candidate \d+, (?:less than )?[\d.]+ % (?:more|less)\.",
+    r"The model expects [\d.]+ us for candidates \d+ and \d+ alike\.",
+    r"Of equal times fewer blocks come first, then more threads, then smaller tiles\.",
+    r"For candidate \d+ it expects [\d.]+ us, (?:less than )?[\d.]+ % (?:more|less)\.",
+    r"No part of the time stands out\.",
+    r"What differs most is (?:the longest term of both, TERM|the time of the other terms that the longest does not hide|"
+    r"the last wave of blocks, which leaves a part of the device idle|waiting for data and at barriers|launching the kernels): BOTH",
+    r"What differs most is the longest term: TERM with [\d.]+ us in candidate \d+, TERM with [\d.]+ us in candidate \d+\.",
+    r"The other terms are about as long in both; less of them is hidden\.", r"Of the others TERM differs most: BOTH",
+)
+TERM = "(?:compute|special functions|shared memory|L2|DRAM|block start)"
+BOTH = r"[\d.]+ us in candidate \d+, [\d.]+ us in candidate \d+\."
+
+
+def with_longer(ranking, term, factor):
+    """The second candidate takes so much longer by one part of its time."""
+    changed = copy.deepcopy(ranking)
+    for launch in changed["candidates"][1]["launches"]:
+        more = (factor - 1) * launch["predicted"]["time_us"]
+        launch["predicted"][term] += more
+        launch["predicted"]["time_us"] += more
+    return changed
+
+
+def rankings_to_read():
+    for name in ("softmax", "matmul", "bn_relu_training", "bn_add_relu_mask", "permute_021", "max_pool", "log_softmax", "reduce_all", "relu"):
+        for device in ("h200", "a100", "mi50"):
+            yield ranking_of(name, device)
+    softmax = ranking_of("softmax")
+    yield measured(softmax)
+    for term in ("compute_us", "l2_us", "unhidden_us", "tail_us", "wait_us", "launch_us"):
+        yield with_longer(softmax, term, 1.5)
+    slower = with_longer(softmax, "dram_us", 1.5)
+    slower["candidates"][0], slower["candidates"][1] = slower["candidates"][1], slower["candidates"][0]
+    yield slower
+    yield {**softmax, "candidates": softmax["candidates"][:1]}
+    spilling = copy.deepcopy(softmax)
+    for launch in spilling["candidates"][1]["launches"]:
+        launch["compiled"] = {"registers": 255, "spill_store_bytes": 8, "spill_load_bytes": 8}
+    yield spilling
+
+
+def test_why_is_said_in_whole_sentences():
+    pattern = "|".join(SENTENCES).replace("TERM", TERM).replace("BOTH", BOTH)
+    seen = set()
+    for ranking in rankings_to_read():
+        text, page = explain(ranking)
+        said = " ".join(text.split("Why candidate 1 is first:")[1].split("\n", 1)[1].split("\n\n")[0].split())
+        assert re.fullmatch(rf"(?:{pattern})(?: (?:{pattern}))*", said), said
+        assert said in html.unescape(page), said
+        seen |= {sentence for sentence in SENTENCES if re.search(sentence.replace("TERM", TERM).replace("BOTH", BOTH), said)}
+    untold = [sentence for sentence in SENTENCES if sentence not in seen and not sentence.startswith(("All", "No part"))]
+    assert not untold, f"no ranking here makes it say: {untold}"
+
+
+def test_numbers_agree_with_their_nouns():
+    single = ranking_of("reduce_all")
+    for candidate in single["candidates"]:
+        for launch in candidate["launches"]:
+            launch.update(grid=[1, 1, 1], block=[1, 1, 1], estimated_registers=1)
+            launch["predicted"].update(waves=1)
+            launch["predicted"]["occupancy"]["blocks_per_sm"] = 1
+    single["candidates"] = single["candidates"][:1]
+    single["summary"]["generated"] = 1
+    single["emitted"].update(rank=1, verified={"elements": 1, "seconds": 1, "sampled": False})
+    for ranking in (single, *rankings_to_read()):
+        for said in explain(ranking):
+            nouns = "block|thread|register|part|program|candidate|element"
+            wrong = re.findall(rf"(?<!x )(?<![.\d])1 (?:{nouns})(?: tile)?s\b|(?<!x )(?<![.\d])(?!1 )\d+ (?:{nouns})(?: tile)?\b(?! tile)",
+                               re.sub("<[^>]*>", " ", said))
+            assert not wrong, (wrong, said)
+
+
+def test_each_term_is_told_in_words():
+    text, page = explain(ranking_of("bn_relu_training"))
+    words = dict(re.findall(r"^    (\w[\w, ]*?) {2,}([a-z].*)$", text.split("\n  in words\n")[1].split("\n\n")[0], re.MULTILINE))
+    table = text.split("us of candidate")[1].split("\n  in words\n")[0]
+    named = set(re.findall(r"^  [+ =] (?:  )?([a-zA-Z0-9][\w ,]*?) {2,}[\d.]", table, re.MULTILINE)) - {"expected"}
+    assert named == set(words) and len(named) == 11, (named, words)
+    assert dict(re.findall("<dt>(.*?)</dt><dd>(.*?)</dd>", page)) == {name: html.escape(told, quote=True).replace("&#x27;", "'") for name, told in words.items()}
 
 
 def test_a_tile_is_drawn():
     text, page = explain(ranking_of("matmul"))
-    assert "; m by n drawn: 32 x 16; k in 256 steps of 16" in text, text
+    assert "drawn as 32 x 16 blocks, m by n; k in 256 steps of 16" in text, text
     assert re.search(r"^ +\|###\|   \|", text, re.MULTILINE), text
     assert ">32 x 16 block tiles<" in page
 
@@ -116,8 +205,9 @@ def test_what_was_measured_decides():
     ranking = measured(ranking_of("softmax"))
     text, page = explain(ranking)
     words = " ".join(text.split())
-    assert "fastest by measurement: 43.25 us" in words and "In the model's order it was number 2." in words, text
-    assert "The second took 46.50 us, 7.5 % longer" in words, text
+    assert "Candidate 1 is the fastest in the measurement: 43.25 us, 0.88 times the 48.97 us that the model expected." in words, text
+    assert "Candidate 2 took 46.50 us, 7.5 % longer; the model expected 48.60 us." in words, text
+    assert "In the model's order candidate 1 was number 2." in words, text
     assert "wrong: y[3] is <5> & not 6" in text and "wrong: y[3] is &lt;5&gt; &amp; not 6" in page
     assert page.count('class="mark"') == len(ranking["candidates"]) and 'class="measured"' in page   # one of the legend
     for candidate in ranking["candidates"]:
@@ -195,6 +285,16 @@ def test_a_page_stands_alone():
             assert line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") in text, line
 
 
+def test_each_kernel_has_a_row_of_cards():
+    """Three kernels of three cards each would not fill rows of three behind two others."""
+    ranking = ranking_of("bn_add_relu_mask", "a100")
+    assert len(ranking["candidates"][0]["launches"]) == 3
+    _, page = explain(ranking)
+    rows = re.findall(r'<h2>Kernel (\S+): [^<]*</h2>\n<div class="cards">(.*?)</div>', page, re.DOTALL)
+    assert [name for name, _ in rows] == [launch["kernel"] for launch in ranking["candidates"][0]["launches"]], page
+    assert all(re.findall("<h3>(.*?)</h3>", cards) == ["Tiles", "How busy", "Occupancy"] for _, cards in rows), rows
+
+
 def test_names_are_words_not_tags():
     ranking = ranking_of("relu")
     ranking["options"]["name"] = "<script>alert(1)</script>\u001b[2J\u00e9"
@@ -207,6 +307,14 @@ def test_names_are_words_not_tags():
 # What a browser sees: does the page scroll sideways, do a picture's words leave it, does one word cover another?
 PROBE = """<script>
 const faults = [];
+for (const table of document.querySelectorAll('table')) {
+  const shade = getComputedStyle(table.parentElement), cut = table.scrollWidth > table.parentElement.clientWidth + 1;
+  if (cut && (shade.overflowX !== 'auto' || !/local.*scroll/.test(shade.backgroundAttachment))) faults.push('a table is cut without a sign');
+}
+for (const cards of document.querySelectorAll('.cards')) {
+  const tops = new Set([...cards.children].map(card => Math.round(card.getBoundingClientRect().top)));
+  if (innerWidth >= 1200 && tops.size > 1) faults.push('the cards of a kernel fill more than a row');
+}
 if (document.documentElement.scrollWidth > innerWidth) faults.push('the page is wider than the screen');
 for (const svg of document.querySelectorAll('svg')) {
   const box = svg.viewBox.baseVal, words = [...svg.querySelectorAll('text')].filter(t => t.textContent);

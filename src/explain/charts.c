@@ -141,7 +141,7 @@ static void draw_decades(StrBuf *out, const Roofline *roof)
         quantity(&label, y * 1e9, "");
         svg_text(out, ROOF_LEFT - 4, y_of(roof, y) + 4, "end", "muted", label.text);
     }
-    svg_text(out, ROOF_RIGHT, ROOF_BOTTOM + 27, "end", "muted", "flop a byte of dram");
+    svg_text(out, ROOF_RIGHT, ROOF_BOTTOM + 27, "end", "muted", "flop a byte of DRAM");
     svg_text(out, 2, ROOF_TOP - 4, "start", "muted", "flop/s");
 }
 
@@ -175,8 +175,8 @@ void chart_roofline(StrBuf *out, const Report *report)
     bool measured = first->launch_count == 1 && first->measured_us > 0;
     svg_begin(out, ROOF_BOTTOM + 50, "roofline");
     draw_decades(out, &roof);
-    draw_roof(out, &roof, roof.l2_gb_s, "roof dashed", "l2");
-    draw_roof(out, &roof, roof.dram_gb_s, "roof", "dram");
+    draw_roof(out, &roof, roof.l2_gb_s, "roof dashed", "L2");
+    draw_roof(out, &roof, roof.dram_gb_s, "roof", "DRAM");
     svg_text(out, ROOF_RIGHT, y_of(&roof, roof.peak) - 5, "end", "muted", first->launches[0].unit);
     for (int i = 0; i < first->launch_count; i++)
         if (launch_has_roofline(&first->launches[i]))

@@ -3,6 +3,7 @@
 
 #include "explain/page_parts.h"
 #include "explain/tiles.h"
+#include "explain/why.h"
 
 // ---- an SM and its warps ----
 
@@ -118,8 +119,8 @@ static const char *parts_of(Arena *arena, const TileView *view, TileLevel level,
 {
     double across = tile_parts(view->across, level), down = tile_parts(view->down, level);
     if (!view->down)
-        return arena_printf(arena, "%.0f %s", across, what);
-    return arena_printf(arena, "%.0f x %.0f %s", down, across, what);
+        return arena_printf(arena, "%.0f %s%s", across, what, plural(across));
+    return arena_printf(arena, "%.0f x %.0f %s%s", down, across, what, plural(down * across));
 }
 
 static void draw_level(StrBuf *out, const ReportLaunch *launch, TileLevel level, double x, const char *name,
@@ -141,7 +142,7 @@ void draw_tiles(StrBuf *out, const ReportLaunch *launch)
     panel_size(&part, TILE_BLOCK, &width, &block);
     svg_begin(out, 20 + fmax(problem, block) + 22,
               "the problem cut into blocks, and a block into threads' tiles");
-    draw_level(out, launch, TILE_PROBLEM, 10, "the problem", "block tiles");
-    draw_level(out, launch, TILE_BLOCK, 195, "a block", "thread tiles");
+    draw_level(out, launch, TILE_PROBLEM, 10, "the problem", "block tile");
+    draw_level(out, launch, TILE_BLOCK, 195, "a block", "thread tile");
     svg_end(out);
 }

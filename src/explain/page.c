@@ -7,9 +7,9 @@
 #include "explain/why.h"
 
 static const char style[] =
-    ":root{color-scheme:light dark;--paper:#fff;--ink:#1c2430;--muted:#5d6878;--line:#d5dbe3;--empty:#eef1f5;"
+    ":root{color-scheme:light dark;--paper:#fff;--ink:#1c2430;--muted:#5d6878;--line:#d5dbe3;--shade:#8593a6;--empty:#eef1f5;"
     "--sheet:#f7f9fb;--p0:#2563eb;--p1:#8db4f7;--p2:#e8961e;--p3:#8b6fd6;--p4:#9aa5b4;--mark:#d0263b}\n"
-    "@media(prefers-color-scheme:dark){:root{--paper:#12161c;--ink:#e4e9f0;--muted:#97a3b3;--line:#333c48;"
+    "@media(prefers-color-scheme:dark){:root{--paper:#12161c;--ink:#e4e9f0;--muted:#97a3b3;--line:#333c48;--shade:#7d8b9e;"
     "--empty:#232a34;--sheet:#1a2029;--p0:#5b93ff;--p1:#2f568f;--p2:#f0a93c;--p3:#a78bfa;--p4:#6b7686;--mark:"
     "#ff6b7a}}\n"
     "*{box-sizing:border-box}body{margin:0 "
@@ -17,14 +17,22 @@ static const char style[] =
     "font:16px/1.5 system-ui,sans-serif}h1{font-size:1.5rem;margin:.2rem 0}h2{font-size:1.1rem;margin:0 0 "
     ".4rem}"
     "p{margin:.3rem 0 .8rem;max-width:44rem}.muted{color:var(--muted)}\n"
-    ".all{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(22rem,100%),1fr));gap:1rem;margin-"
-    "top:1rem}"
+    "h1,h2,h3,p,li{overflow-wrap:anywhere}h3{font-size:1rem;margin:0 0 .3rem}"
+    ".cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(21rem,100%),1fr));gap:1rem}.charts{margin-top:1rem}"
     "section{border:1px solid "
-    "var(--line);border-radius:.6rem;padding:.8rem;min-width:0}.wide{grid-column:1/-1}\n"
-    ".scroll{overflow-x:auto}table{border-collapse:collapse;font-variant-numeric:tabular-nums}"
+    "var(--line);border-radius:.6rem;padding:.8rem;min-width:0;margin-top:1rem}.cards section{margin-top:0}"
+    "dl{display:grid;grid-template-columns:max-content 1fr;gap:.1rem .8rem;margin:.8rem 0 0;font-size:.85rem;"
+    "color:var(--muted)}dd{margin:0}\n"
+    /* What lies beside a table that scrolls is seen by a shadow on that side: the covers move with the table. */
+    ".scroll{overflow-x:auto;background:linear-gradient(to right,var(--paper) 40%,transparent) 0 0/3rem 100% "
+    "no-repeat local,linear-gradient(to left,var(--paper) 40%,transparent) 100% 0/3rem 100% no-repeat local,"
+    "linear-gradient(to right,var(--shade),transparent) 0 0/1.2rem 100% no-repeat scroll,"
+    "linear-gradient(to left,var(--shade),transparent) 100% 0/1.2rem 100% no-repeat scroll}"
+    "table{border-collapse:collapse;font-variant-numeric:tabular-nums}"
     "th,td{text-align:right;padding:.15rem .6rem;border-bottom:1px solid var(--line);white-space:nowrap}"
+    "@media(max-width:30rem){th,td{padding:.15rem .3rem;font-size:.85rem}}"
     "th{font-weight:600}td:first-child,th:first-child,.name{text-align:left}tr.sum td{font-weight:600}\n"
-    "pre{overflow-x:auto;background:var(--sheet);padding:.6rem;border-radius:.4rem;font-size:.85rem}"
+    "pre{white-space:pre-wrap;overflow-wrap:anywhere;background:var(--sheet);padding:.6rem;border-radius:.4rem;font-size:.85rem}"
     "code{overflow-wrap:anywhere}svg{display:block;width:100%;max-width:34rem;height:auto}\n"
     "svg text{font:11px system-ui,sans-serif;fill:var(--ink)}svg text.muted{fill:var(--muted)}"
     "svg text.strong{font-weight:600}.part0{fill:var(--p0)}.part1{fill:var(--p1)}.part2{fill:var(--p2)}"
@@ -35,11 +43,11 @@ static const char style[] =
     "stroke:var(--muted)}.mark{stroke:var(--mark);stroke-width:2.4}.cut{fill:var(--paper)}.expected{fill:var("
     "--p0)}.measured{fill:var(--mark)}\n";
 
-static void begin_section(StrBuf *out, const char *class, const char *title)
+static void begin_section(StrBuf *out, const char *heading, const char *title)
 {
-    strbuf_printf(out, "<section%s%s%s><h2>", *class ? " class=\"" : "", class, *class ? "\"" : "");
+    strbuf_printf(out, "<section><%s>", heading);
     page_text(out, title);
-    strbuf_puts(out, "</h2>\n");
+    strbuf_printf(out, "</%s>\n", heading);
 }
 
 static void end_section(StrBuf *out) { strbuf_puts(out, "</section>\n"); }
@@ -74,11 +82,11 @@ static void time_row(StrBuf *out, const char *class, const char *name, const dou
 static void comparison_head(StrBuf *out, const int *positions, int count)
 {
     strbuf_puts(out, "<tr>");
-    cell(out, "th", "us");
+    cell(out, "th", "us of candidate");
     for (int i = 0; i < count; i++)
-        cell(out, "th", arena_printf(out->arena, "number %d", positions[i] + 1));
+        cell(out, "th", arena_printf(out->arena, "%d", positions[i] + 1));
     for (int i = 1; i < count; i++)
-        cell(out, "th", arena_printf(out->arena, "%d less 1", positions[i] + 1));
+        cell(out, "th", arena_printf(out->arena, "%d - %d", positions[i] + 1, positions[0] + 1));
     strbuf_puts(out, "</tr>\n");
 }
 
@@ -102,10 +110,31 @@ static void comparison(StrBuf *out, const Report *report)
     ROW("sum", "expected", costs.time);
     if (report->gpu)
         ROW("sum", "measured", measured_us > 0 ? compared[i]->measured_us : -1);
+    strbuf_printf(out, "<tr class=\"muted\"><td colspan=\"%d\">each term alone:</td></tr>\n", 2 * count);
     for (Term term = 0; term < TERM_COUNT; term++)
-        ROW("muted", arena_printf(out->arena, "%s alone", term_name[term]), costs.term[term]);
+        ROW("muted", term_name[term], costs.term[term]);
     strbuf_puts(out, "</table></div>\n");
 #undef ROW
+}
+
+static void meaning(StrBuf *out, const char *word, const char *words)
+{
+    strbuf_puts(out, "<dt>");
+    page_text(out, word);
+    strbuf_puts(out, "</dt><dd>");
+    page_text(out, words);
+    strbuf_puts(out, "</dd>\n");
+}
+
+/* What the rows of the comparison, and the bars of the charts, stand for. */
+static void meanings(StrBuf *out)
+{
+    strbuf_puts(out, "<dl>\n");
+    for (Part part = 0; part < PART_COUNT; part++)
+        meaning(out, part_name[part], part_meaning[part]);
+    for (Term term = 0; term < TERM_COUNT; term++)
+        meaning(out, term_name[term], term_meaning[term]);
+    strbuf_puts(out, "</dl>\n");
 }
 
 // ---- a launch ----
@@ -113,47 +142,67 @@ static void comparison(StrBuf *out, const Report *report)
 static void tile_paragraph(StrBuf *out, const ReportLaunch *launch)
 {
     StrBuf text = strbuf_new(out->arena), steps = strbuf_new(out->arena);
+    strbuf_puts(&text, "The problem is ");
     tile_sizes(&text, launch, TILE_PROBLEM);
-    strbuf_puts(&text, "; a block does ");
+    strbuf_puts(&text, "; a block takes ");
     tile_sizes(&text, launch, TILE_BLOCK);
     tile_steps(&steps, launch, TILE_PROBLEM);
     strbuf_printf(&text, "%s%s; %s ", steps.length ? ", " : "", steps.length ? steps.text : "",
                   tile_holder(out->arena, launch));
     tile_sizes(&text, launch, TILE_THREAD);
-    strbuf_puts(&text, " at a time.");
+    strbuf_puts(&text, " at a time. One tile of each is filled.");
     paragraph(out, "", text.text);
 }
 
-static void launch_sections(StrBuf *out, const Report *report, const ReportLaunch *launch)
+static void tile_card(StrBuf *out, const ReportLaunch *launch)
 {
-    Arena *arena = out->arena;
-    double warps = ceil(launch->threads / report->device.warp_size) * report_resident(report, launch);
-    begin_section(out, "", arena_printf(arena, "%s: tiles", launch->kernel));
+    begin_section(out, "h3", "Tiles");
     tile_paragraph(out, launch);
     draw_tiles(out, launch);
     end_section(out);
-    begin_section(out, "", arena_printf(arena, "%s: how busy", launch->kernel));
+}
+
+static void rate_card(StrBuf *out, const ReportLaunch *launch)
+{
+    begin_section(out, "h3", "How busy");
     paragraph(out, "",
-              arena_printf(arena, "Share of its %.2f us for which each is needed; bound by %s.",
+              arena_printf(out->arena, "For what share of its %.2f us each resource is needed. It is bound by %s.",
                            launch->costs.time, launch->bound_by));
     chart_rates(out, launch);
     end_section(out);
-    begin_section(out, "", arena_printf(arena, "%s: occupancy", launch->kernel));
-    bool grid = strcmp(launch->limiter, "grid") == 0;
-    paragraph(
-        out, "",
-        arena_printf(
-            arena,
-            "%.0f of %.0f warps of an SM, in %.0f blocks of %.0f threads; %s. %.0f registers a thread%s.",
-            warps, floor(report->device.max_threads / report->device.warp_size),
-            report_resident(report, launch), launch->threads,
-            grid ? "there are no more blocks" : arena_printf(arena, "limited by %s", launch->limiter),
-            launch->registers, launch->spills ? ", some of them spilled" : ""));
+}
+
+static void occupancy_card(StrBuf *out, const Report *report, const ReportLaunch *launch)
+{
+    StrBuf text = strbuf_new(out->arena), waves = strbuf_new(out->arena);
+    begin_section(out, "h3", "Occupancy");
+    say_occupancy(&text, report, launch);
+    strbuf_printf(&text, ". %.0f register%s a thread%s.", launch->registers, plural(launch->registers),
+                  launch->spills ? ", some of them spilled" : "");
+    paragraph(out, "", text.text);
     draw_occupancy(out, report, launch);
-    paragraph(out, "",
-              arena_printf(arena, "%.2f waves: %.0f blocks, %.0f at once.", launch->waves, launch->blocks,
-                           launch->blocks_per_sm * report->device.sm_count));
+    paragraph(out, "muted",
+              "Above, the places of an SM for warps: blocks in turn dark and light. Below, how many blocks there "
+              "is room for by each resource.");
+    say_waves(&waves, report, launch);
+    strbuf_puts(&waves, ".");
+    paragraph(out, "", waves.text);
     draw_waves(out, launch);
+    end_section(out);
+}
+
+/* A row of its own for each kernel, as many as there are. */
+static void launch_section(StrBuf *out, const Report *report, const ReportLaunch *launch)
+{
+    const char *variant = launch->variant ? launch->variant : "";
+    begin_section(out, "h2",
+                  arena_printf(out->arena, "Kernel %s: %s%s%s", launch->kernel, launch->family, *variant ? " " : "",
+                               variant));
+    strbuf_puts(out, "<div class=\"cards\">\n");
+    tile_card(out, launch);
+    rate_card(out, launch);
+    occupancy_card(out, report, launch);
+    strbuf_puts(out, "</div>\n");
     end_section(out);
 }
 
@@ -177,7 +226,7 @@ static void candidate_row(StrBuf *out, const ReportCandidate *candidate, int pos
     strbuf_puts(out, "</td><td class=\"name\">");
     page_text(out, candidate->status ? arena_printf(arena, "%s: %s", candidate->status,
                                                     candidate->reason ? candidate->reason : "")
-                                     : candidate->launches[0].bound_by);
+                                     : longest_launch(candidate)->bound_by);
     strbuf_puts(out, "</td></tr>\n");
 }
 
@@ -185,7 +234,8 @@ static void candidate_table(StrBuf *out, const Report *report)
 {
     strbuf_puts(
         out,
-        "<div class=\"scroll\"><table>\n<tr><th>#</th><th>model</th><th>expected us</th><th>measured us</th>"
+        "<p class=\"muted\">Model: place in the model's order. Ratio: measured over expected. Bound by: of the kernel "
+        "that takes longest.</p>\n<div class=\"scroll\"><table>\n<tr><th>#</th><th>model</th><th>expected us</th><th>measured us</th>"
         "<th>ratio</th><th class=\"name\">kernels</th><th class=\"name\">bound by</th></tr>\n");
     for (int i = 0; i < report->count; i++)
         candidate_row(out, &report->candidates[i], i);
@@ -204,10 +254,12 @@ static void head(StrBuf *out, const Report *report)
     page_text(out, arena_printf(out->arena, "%s on %s", report->name, device));
     strbuf_puts(out, "</h1>\n");
     StrBuf facts = strbuf_new(out->arena);
+    strbuf_puts(&facts, "Reads and writes at least ");
     quantity(&facts, report->min_bytes, "B");
-    strbuf_puts(&facts, " at least, ");
+    strbuf_puts(&facts, ", does ");
     quantity(&facts, report->flops, "flop");
-    strbuf_printf(&facts, "; %d candidates kept of %.0f programs", report->count, report->generated);
+    strbuf_printf(&facts, "; %d candidate%s kept of %.0f program%s", report->count, plural(report->count),
+                  report->generated, plural(report->generated));
     if (report->gpu)
         strbuf_printf(&facts, ", measured on %s", report->gpu);
     paragraph(out, "muted", facts.text);
@@ -215,16 +267,17 @@ static void head(StrBuf *out, const Report *report)
 
 static void reproduction(StrBuf *out, const Report *report)
 {
-    begin_section(out, "wide", "The expression");
+    begin_section(out, "h2", "The expression");
     strbuf_puts(out, "<pre>");
     page_text(out, report->expr);
     strbuf_puts(out, "</pre>\n");
     StrBuf written = strbuf_new(out->arena);
     strbuf_printf(&written, "rollerc %s wrote candidate %d", report->version, report->emitted + 1);
     if (report->verified)
-        strbuf_printf(&written, ", proven in %.3g s on %.0f elements%s", report->verified_seconds,
-                      report->verified_elements, report->sampled ? " of some blocks" : "");
-    strbuf_puts(&written, "; SHA-256 of the file:");
+        strbuf_printf(&written, ", proven in %.3g s on %.0f element%s%s", report->verified_seconds,
+                      report->verified_elements, plural(report->verified_elements),
+                      report->sampled ? " of some of its blocks" : "");
+    strbuf_puts(&written, ". SHA-256 of the file:");
     paragraph(out, "muted", written.text);
     strbuf_puts(out, "<p><code>");
     page_text(out, report->source_sha256);
@@ -232,35 +285,48 @@ static void reproduction(StrBuf *out, const Report *report)
     end_section(out);
 }
 
-char *explain_page(Arena *arena, const Report *report)
+static void why_section(StrBuf *out, const Report *report)
 {
-    StrBuf buffer = strbuf_new(arena), *out = &buffer, why = strbuf_new(arena), name = strbuf_new(arena);
-    const ReportCandidate *first = &report->candidates[0];
-    head(out, report);
+    StrBuf why = strbuf_new(out->arena), name = strbuf_new(out->arena);
     why_first(&why, report);
-    candidate_name(&name, first);
-    strbuf_puts(out, "<div class=\"all\">\n");
-    begin_section(out, "wide", arena_printf(arena, "Why number 1 is first: %s", name.text));
+    candidate_name(&name, &report->candidates[0]);
+    begin_section(out, "h2", arena_printf(out->arena, "Why candidate 1 is first: %s", name.text));
     paragraph(out, "", why.text);
     comparison(out, report);
+    meanings(out);
     end_section(out);
-    begin_section(out, "", "Time of each candidate");
-    chart_times(out, report);
-    end_section(out);
+}
+
+static void chart_cards(StrBuf *out, const Report *report)
+{
+    const ReportCandidate *first = &report->candidates[0];
     bool computes = false;
     for (int i = 0; i < first->launch_count; i++)
         computes |= launch_has_roofline(&first->launches[i]);
+    strbuf_puts(out, "<div class=\"cards charts\">\n");
+    begin_section(out, "h2", "Time of each candidate");
+    chart_times(out, report);
+    end_section(out);
     if (computes) {
-        begin_section(out, "", "Roofline");
+        begin_section(out, "h2", "Roofline of candidate 1");
         chart_roofline(out, report);
         end_section(out);
     }
-    for (int i = 0; i < first->launch_count; i++)
-        launch_sections(out, report, &first->launches[i]);
-    begin_section(out, "wide", "All candidates");
+    strbuf_puts(out, "</div>\n");
+}
+
+char *explain_page(Arena *arena, const Report *report)
+{
+    StrBuf buffer = strbuf_new(arena), *out = &buffer;
+    head(out, report);
+    why_section(out, report);
+    chart_cards(out, report);
+    for (int i = 0; i < report->candidates[0].launch_count; i++)
+        launch_section(out, report, &report->candidates[0].launches[i]);
+    begin_section(out, "h2", "All candidates");
     candidate_table(out, report);
     end_section(out);
     reproduction(out, report);
-    strbuf_puts(out, "</div>\n</body></html>\n");
+    strbuf_puts(out, "</body></html>\n");
     return out->text;
 }

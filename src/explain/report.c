@@ -14,9 +14,17 @@ const char *const term_name[TERM_COUNT] = {
     [TERM_COMPUTE] = "compute",
     [TERM_SPECIAL] = "special functions",
     [TERM_SHARED] = "shared memory",
-    [TERM_L2] = "l2",
-    [TERM_DRAM] = "dram",
+    [TERM_L2] = "L2",
+    [TERM_DRAM] = "DRAM",
     [TERM_START] = "block start",
+};
+const char *const term_meaning[TERM_COUNT] = {
+    [TERM_COMPUTE] = "arithmetic",
+    [TERM_SPECIAL] = "exp, log, rsqrt and their like",
+    [TERM_SHARED] = "traffic of shared memory and L1",
+    [TERM_L2] = "traffic of the L2 cache",
+    [TERM_DRAM] = "traffic of the device's memory",
+    [TERM_START] = "blocks start one after the other",
 };
 const char *const part_name[PART_COUNT] = {
     [PART_LONGEST] = "longest term",
@@ -24,6 +32,13 @@ const char *const part_name[PART_COUNT] = {
     [PART_TAIL] = "tail",
     [PART_WAIT] = "waiting",
     [PART_LAUNCH] = "launch",
+};
+const char *const part_meaning[PART_COUNT] = {
+    [PART_LONGEST] = "of the terms below, which overlap: it counts in full",
+    [PART_UNHIDDEN] = "what the other terms add, as far as the longest does not hide them",
+    [PART_TAIL] = "the last wave of blocks leaves a part of the device idle",
+    [PART_WAIT] = "for data and at barriers, while nothing else is done",
+    [PART_LAUNCH] = "of the kernels, before their first blocks start",
 };
 const char *const resource_name[RESOURCE_COUNT] = {
     [RESOURCE_THREADS] = "threads",
@@ -229,6 +244,19 @@ static void read_compiled(const ReportReader *r, Node of, ReportLaunch *launch)
     launch->spills = number(r, compiled, "spill_store_bytes") + number(r, compiled, "spill_load_bytes") > 0;
 }
 
+/* The ranking's word, as the terms and parts are called here. */
+static const char *bound_name(const char *word)
+{
+    const char *const names[][2] = {
+        {"special", term_name[TERM_SPECIAL]}, {"shared", term_name[TERM_SHARED]}, {"l2", term_name[TERM_L2]},
+        {"dram", term_name[TERM_DRAM]},       {"latency", part_name[PART_WAIT]},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(word, names[i][0]) == 0)
+            return names[i][1];
+    return word;
+}
+
 static void read_launch(const ReportReader *r, Node of, Node peaks, ReportLaunch *launch)
 {
     Node config = object(r, of, "config"), predicted = object(r, of, "predicted");
@@ -236,7 +264,7 @@ static void read_launch(const ReportReader *r, Node of, Node peaks, ReportLaunch
         .kernel = string(r, of, "kernel"),
         .family = string(r, of, "family"),
         .variant = string_or_null(r, config, "variant"),
-        .bound_by = string(r, predicted, "bound_by"),
+        .bound_by = bound_name(string(r, predicted, "bound_by")),
         .unit = string(r, predicted, "unit"),
         .blocks = product(r, of, "grid"),
         .threads = product(r, of, "block"),
@@ -389,6 +417,15 @@ Report *report_read(Arena *arena, const Source *source)
     read_emitted(r, root, report);
     json_free(json);
     return report;
+}
+
+const ReportLaunch *longest_launch(const ReportCandidate *candidate)
+{
+    const ReportLaunch *longest = candidate->launches;
+    for (int i = 1; i < candidate->launch_count; i++)
+        if (candidate->launches[i].costs.time > longest->costs.time)
+            longest = &candidate->launches[i];
+    return longest;
 }
 
 bool launch_has_roofline(const ReportLaunch *launch) { return launch->flops > 0 && launch->dram_bytes > 0; }

@@ -32,8 +32,8 @@ typedef enum Resource {
     RESOURCE_COUNT
 } Resource;
 
-extern const char *const term_name[TERM_COUNT];
-extern const char *const part_name[PART_COUNT];
+extern const char *const term_name[TERM_COUNT], *const term_meaning[TERM_COUNT];
+extern const char *const part_name[PART_COUNT], *const part_meaning[PART_COUNT];
 extern const char *const resource_name[RESOURCE_COUNT];
 
 typedef struct Costs {   // us
@@ -99,6 +99,9 @@ typedef struct Report {
 
 /* What is no ranking of this schema ends with EXIT_INPUT. */
 Report *report_read(Arena *arena, const Source *source);
+
+/* The launch that takes most of a candidate's time. */
+const ReportLaunch *longest_launch(const ReportCandidate *candidate);
 
 /* Does it compute anything, and read or write memory? */
 bool launch_has_roofline(const ReportLaunch *launch);

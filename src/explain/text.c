@@ -7,8 +7,8 @@
 
 enum { WIDTH = 96 };
 
-/* Words, broken into lines that begin with two blanks. */
-static void print_wrapped(StrBuf *out, const char *text)
+/* Words, broken into lines that begin with so many blanks. */
+static void print_wrapped(StrBuf *out, int indent, const char *text)
 {
     int column = 0;
     while (*text) {
@@ -17,8 +17,8 @@ static void print_wrapped(StrBuf *out, const char *text)
             strbuf_putc(out, '\n');
             column = 0;
         }
-        strbuf_printf(out, "%s%.*s", column ? " " : "  ", length, text);
-        column += length + (column ? 1 : 2);
+        strbuf_printf(out, "%*s%.*s", column ? 1 : indent, "", length, text);
+        column += length + (column ? 1 : indent);
         text += length;
         text += *text == ' ';
     }
@@ -31,7 +31,8 @@ static void print_head(StrBuf *out, const Report *report)
     strbuf_printf(out, "%s on %s", report->name, device->name);
     if (device->title)
         strbuf_printf(out, " (%s)", device->title);
-    strbuf_printf(out, ": %d candidates kept of %.0f programs\n", report->count, report->generated);
+    strbuf_printf(out, ": %d candidate%s kept of %.0f program%s\n", report->count, plural(report->count),
+                  report->generated, plural(report->generated));
     strbuf_puts(out, "  reads and writes at least ");
     quantity(out, report->min_bytes, "B");
     strbuf_puts(out, ", does ");
@@ -39,8 +40,9 @@ static void print_head(StrBuf *out, const Report *report)
     strbuf_puts(out, "\n  written: candidate ");
     strbuf_printf(out, "%d", report->emitted + 1);
     if (report->verified)
-        strbuf_printf(out, "; proven in %.3g s on %.0f elements%s", report->verified_seconds,
-                      report->verified_elements, report->sampled ? " of some blocks" : "");
+        strbuf_printf(out, "; proven in %.3g s on %.0f element%s%s", report->verified_seconds,
+                      report->verified_elements, plural(report->verified_elements),
+                      report->sampled ? " of some of its blocks" : "");
     strbuf_puts(out, "\n\n");
 }
 
@@ -92,13 +94,13 @@ static void print_comparison(StrBuf *out, const Report *report)
     compared.count = why_compared(report, compared.position);
     if (compared.count == 0)
         return;
-    strbuf_printf(out, "\n  %-24s", "us");
+    strbuf_printf(out, "\n  %-24s", "us of candidate");
     for (int i = 0; i < compared.count; i++) {
         compared.candidate[i] = &report->candidates[compared.position[i]];
-        strbuf_printf(out, "   number %-2d", compared.position[i] + 1);
+        strbuf_printf(out, " %11d", compared.position[i] + 1);
     }
     for (int i = 1; i < compared.count; i++)
-        strbuf_printf(out, "     %2d less 1", compared.position[i] + 1);
+        strbuf_printf(out, " %7d - %d", compared.position[i] + 1, compared.position[0] + 1);
     strbuf_putc(out, '\n');
     for (int part = 0; part < PART_COUNT; part++)
         print_row(out, &compared, arena_printf(out->arena, "%s %s", part ? "+" : " ", part_name[part]), part);
@@ -107,6 +109,11 @@ static void print_comparison(StrBuf *out, const Report *report)
     strbuf_puts(out, "  each term alone\n");
     for (int term = 0; term < TERM_COUNT; term++)
         print_row(out, &compared, arena_printf(out->arena, "    %s", term_name[term]), PART_COUNT + term);
+    strbuf_puts(out, "  in words\n");
+    for (int part = 0; part < PART_COUNT; part++)
+        strbuf_printf(out, "    %-20s %s\n", part_name[part], part_meaning[part]);
+    for (int term = 0; term < TERM_COUNT; term++)
+        strbuf_printf(out, "    %-20s %s\n", term_name[term], term_meaning[term]);
 }
 
 // ---- a launch ----
@@ -114,53 +121,55 @@ static void print_comparison(StrBuf *out, const Report *report)
 static void print_roofline(StrBuf *out, const Report *report, const ReportLaunch *launch)
 {
     double us = launch->costs.time, gb_s = launch->dram_bytes / us / 1e3;
-    strbuf_puts(out, "  roofline    ");
+    strbuf_puts(out, "  roofline    moves ");
     quantity(out, launch->dram_bytes, "B");
-    strbuf_printf(out, " of DRAM in %.2f us: %.0f GB/s of %.0f, %.0f %%\n", us, gb_s,
-                  report->device.dram_gb_s, 100 * gb_s / report->device.dram_gb_s);
+    strbuf_printf(out, " through DRAM in %.2f us: %.0f GB/s, %.0f %% of the device's %.0f\n", us, gb_s,
+                  100 * gb_s / report->device.dram_gb_s, report->device.dram_gb_s);
     if (!launch_has_roofline(launch))
         return;
     double intensity = launch->flops / launch->dram_bytes, roof = intensity * report->device.dram_gb_s;
     bool by_memory = roof < launch->peak_gflop_s;
     roof = fmin(roof, launch->peak_gflop_s);
-    strbuf_printf(out,
-                  "              %.3g flop a byte: at most %.0f Gflop/s, by %s; expected %.0f, %.0f %%\n",
-                  intensity, roof, by_memory ? "DRAM" : launch->unit, launch->flops / us / 1e3,
-                  100 * launch->flops / us / 1e3 / roof);
+    strbuf_printf(out, "              at %.3g flop a byte %s%s at most %.0f Gflop/s; expected: %.0f, %.0f %% of that\n",
+                  intensity, by_memory ? "DRAM allows" : launch->unit, by_memory ? "" : " does", roof,
+                  launch->flops / us / 1e3, 100 * launch->flops / us / 1e3 / roof);
+}
+
+static void print_room(StrBuf *out, const ReportLaunch *launch)
+{
+    const char *between = "              blocks that an SM has room for:";
+    for (Resource i = 0; i < RESOURCE_COUNT; i++)
+        if (launch->room[i] >= 0) {
+            strbuf_printf(out, "%s %.0f by its %s", between, launch->room[i],
+                          i == RESOURCE_BLOCKS ? "limit" : resource_name[i]);
+            between = ",";
+        }
+    strbuf_putc(out, '\n');
 }
 
 static void print_occupancy(StrBuf *out, const Report *report, const ReportLaunch *launch)
 {
-    double warps = ceil(launch->threads / report->device.warp_size) * report_resident(report, launch);
-    double most = floor(report->device.max_threads / report->device.warp_size);
-    strbuf_printf(out, "  occupancy   %.0f blocks of %.0f threads on an SM, %.0f of %.0f warps: %s\n",
-                  report_resident(report, launch), launch->threads, warps, most,
-                  strcmp(launch->limiter, "grid") == 0
-                      ? "there are no more blocks"
-                      : arena_printf(out->arena, "no more by %s", launch->limiter));
-    strbuf_puts(out, "              room for");
-    for (Resource i = 0; i < RESOURCE_COUNT; i++)
-        if (launch->room[i] >= 0)
-            strbuf_printf(out, "%s %.0f by %s", i ? "," : "", launch->room[i], resource_name[i]);
-    strbuf_puts(out, "\n              ");
-    strbuf_printf(out, "%.0f registers a thread (%s)%s, ", launch->registers,
-                  launch->compiled ? "compiled" : "estimated", launch->spills ? ", spilled" : "");
-    quantity(out, launch->block_shared_bytes, "B");
-    strbuf_puts(out, " of shared memory a block\n");
+    strbuf_puts(out, "  occupancy   ");
+    say_occupancy(out, report, launch);
+    strbuf_putc(out, '\n');
+    print_room(out, launch);
+    strbuf_printf(out, "              %.0f register%s a thread (%s)%s, ", launch->registers,
+                  plural(launch->registers), launch->compiled ? "compiled" : "estimated",
+                  launch->spills ? ", some of them spilled" : "");
+    if (launch->block_shared_bytes > 0)
+        quantity(out, launch->block_shared_bytes, "B");
+    strbuf_printf(out, "%s shared memory a block\n", launch->block_shared_bytes > 0 ? " of" : "no");
 }
 
 static void print_launch(StrBuf *out, const Report *report, const ReportLaunch *launch)
 {
-    strbuf_printf(out, "\nKernel %s: %s %s, bound by %s\n", launch->kernel, launch->family,
-                  launch->variant ? launch->variant : "", launch->bound_by);
+    strbuf_printf(out, "\nKernel %s: %s%s%s, bound by %s\n", launch->kernel, launch->family,
+                  launch->variant ? " " : "", launch->variant ? launch->variant : "", launch->bound_by);
     print_roofline(out, report, launch);
     print_occupancy(out, report, launch);
-    strbuf_printf(out, "  waves       %.2f: %.0f blocks", launch->waves, launch->blocks);
-    if (launch->cluster > 1)
-        strbuf_printf(out, " in clusters of %.0f", launch->cluster);
-    strbuf_printf(out, ", %.0f at once; the mean SM has %.0f %% of the busiest one's\n",
-                  launch->blocks_per_sm * report->device.sm_count, 100 * launch->balance);
-    strbuf_puts(out, "  tiles\n");
+    strbuf_puts(out, "  grid        ");
+    say_waves(out, report, launch);
+    strbuf_puts(out, "\n  tiles\n");
     tiles_print(out, launch, "    ");
 }
 
@@ -176,8 +185,9 @@ static void print_candidate(StrBuf *out, const Report *report, int position)
     else
         strbuf_printf(out, "%11s %8s  ", "-", "-");
     candidate_name(out, candidate);
-    const ReportLaunch *launch = candidate->launches;
-    strbuf_printf(out, ", %.0f threads, bound by %s", launch->threads, launch->bound_by);
+    const ReportLaunch *launch = longest_launch(candidate);
+    strbuf_printf(out, "%s %.0f thread%s a block, bound by %s", candidate->launch_count > 1 ? "; the longest:" : ",",
+                  launch->threads, plural(launch->threads), launch->bound_by);
     if (candidate->status)
         strbuf_printf(out, "; %s: %s", candidate->status, candidate->reason ? candidate->reason : "");
     strbuf_putc(out, '\n');
@@ -191,12 +201,13 @@ char *explain_text(Arena *arena, const Report *report)
     strbuf_puts(out, "Why candidate 1 is first: ");
     candidate_name(out, &report->candidates[0]);
     strbuf_putc(out, '\n');
-    print_wrapped(out, why.text);
+    print_wrapped(out, 2, why.text);
     print_comparison(out, report);
     for (int i = 0; i < report->candidates[0].launch_count; i++)
         print_launch(out, report, &report->candidates[0].launches[i]);
-    strbuf_printf(out, "\nCandidates%s%s\n    #  model expected us measured us    ratio\n",
+    strbuf_printf(out, "\nCandidates%s%s. Model: place in the model's order; ratio: measured over expected\n",
                   report->gpu ? ", measured on " : "", report->gpu ? report->gpu : "");
+    strbuf_puts(out, "    #  model expected us measured us    ratio  kernels\n");
     for (int i = 0; i < report->count; i++)
         print_candidate(out, report, i);
     return out->text;

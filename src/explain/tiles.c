@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "explain/why.h"
+
 /* Of what is worth a drawing the more: an axis that blocks or threads divide, then one that they do not, then
    one that is reduced over, which is walked along. 0: nothing. */
 static int worth(const TileAxis *axis, TileLevel level)
@@ -37,7 +39,7 @@ double tile_parts(const TileAxis *axis, TileLevel level)
 
 const char *tile_holder(Arena *arena, const ReportLaunch *launch)
 {
-    return launch->tile_threads > 1 ? arena_printf(arena, "%.0f threads", launch->tile_threads) : "a thread";
+    return launch->tile_threads > 1 ? arena_printf(arena, "%.0f threads take", launch->tile_threads) : "a thread takes";
 }
 
 void tile_sizes(StrBuf *out, const ReportLaunch *launch, TileLevel level)
@@ -113,17 +115,19 @@ static void print_side_by_side(StrBuf *out, const Panel *left, const Panel *righ
     }
 }
 
+/* `left, the problem: m 4096 x n 2048 in 32 x 16 blocks, m by n` */
 static void print_caption(StrBuf *out, const ReportLaunch *launch, TileLevel level, const char *indent,
-                          const char *what)
+                          const char *what, const char *part)
 {
     TileView view = tile_view(launch, level);
+    double down = tile_parts(view.down, level), across = tile_parts(view.across, level);
     strbuf_printf(out, "%s%s ", indent, what);
     tile_sizes(out, launch, level);
     if (view.down)
-        strbuf_printf(out, "; %s by %s drawn: %.0f x %.0f", view.down->name, view.across->name,
-                      tile_parts(view.down, level), tile_parts(view.across, level));
+        strbuf_printf(out, ", drawn as %.0f x %.0f %s%s, %s by %s", down, across, part, plural(down * across),
+                      view.down->name, view.across->name);
     else if (view.across)
-        strbuf_printf(out, "; %s drawn: %.0f", view.across->name, tile_parts(view.across, level));
+        strbuf_printf(out, ", drawn as %.0f %s%s along %s", across, part, plural(across), view.across->name);
     StrBuf steps = strbuf_new(out->arena);
     tile_steps(&steps, launch, level);
     strbuf_printf(out, "%s%s\n", steps.length ? "; " : "", steps.length ? steps.text : "");
@@ -135,9 +139,9 @@ void tiles_print(StrBuf *out, const ReportLaunch *launch, const char *indent)
     Panel problem = draw(tile_parts(whole.down, TILE_PROBLEM), tile_parts(whole.across, TILE_PROBLEM));
     Panel block = draw(tile_parts(part.down, TILE_BLOCK), tile_parts(part.across, TILE_BLOCK));
     print_side_by_side(out, &problem, &block, indent);
-    print_caption(out, launch, TILE_PROBLEM, indent, "left, the problem:");
-    print_caption(out, launch, TILE_BLOCK, indent, "right, a block:");
-    strbuf_printf(out, "%s%s at a time: ", indent, tile_holder(out->arena, launch));
+    print_caption(out, launch, TILE_PROBLEM, indent, "left, the problem:", "block");
+    print_caption(out, launch, TILE_BLOCK, indent, "right, a block:", "part");
+    strbuf_printf(out, "%s%s ", indent, tile_holder(out->arena, launch));
     tile_sizes(out, launch, TILE_THREAD);
-    strbuf_putc(out, '\n');
+    strbuf_puts(out, " at a time\n");
 }

@@ -14,7 +14,7 @@ TileView tile_view(const ReportLaunch *launch, TileLevel level);
 /* Tiles of the level below along the axis. NULL: one. */
 double tile_parts(const TileAxis *axis, TileLevel level);
 
-/* `a thread`, `32 threads`: what holds the smallest tile. */
+/* `a thread takes`, `32 threads take`: what holds the smallest tile. */
 const char *tile_holder(Arena *arena, const ReportLaunch *launch);
 
 /* `m 128 x n 128`: all axes longer than 1 at the level. */

@@ -1,9 +1,12 @@
 #include "explain/why.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Times that differ by less are printed alike, and nothing is to be said of the difference. */
 static const double SAME = 1e-6;
+/* Of less difference no part of the time is named: two times would be printed alike. */
+static const double LEAST_TOLD_US = 0.01;
 
 void quantity(StrBuf *out, double value, const char *unit)
 {
@@ -16,6 +19,8 @@ void quantity(StrBuf *out, double value, const char *unit)
     strbuf_printf(out, value >= 99.95 || value == floor(value) ? "%.0f %s%s" : "%.3g %s%s", value, prefix[i],
                   unit);
 }
+
+const char *plural(double count) { return count == 1 ? "" : "s"; }
 
 void candidate_name(StrBuf *out, const ReportCandidate *candidate)
 {
@@ -52,70 +57,135 @@ int why_compared(const Report *report, int positions[MAX_COMPARED])
     return count;
 }
 
+// ---- of a launch ----
+
+void say_occupancy(StrBuf *out, const Report *report, const ReportLaunch *launch)
+{
+    double blocks = report_resident(report, launch), warps = ceil(launch->threads / report->device.warp_size) * blocks,
+           most = floor(report->device.max_threads / report->device.warp_size);
+    strbuf_printf(out, "%.0f block%s of %.0f thread%s on an SM, %.0f of its %.0f warps; ", blocks, plural(blocks),
+                  launch->threads, plural(launch->threads), warps, most);
+    if (strcmp(launch->limiter, "grid") == 0)
+        strbuf_puts(out, "the grid has no more blocks");
+    else
+        strbuf_printf(out, "limited by %s",
+                      strcmp(launch->limiter, "blocks") == 0 ? "the SM's limit of blocks" : launch->limiter);
+}
+
+void say_waves(StrBuf *out, const Report *report, const ReportLaunch *launch)
+{
+    strbuf_printf(out, "%.2f waves: %.0f block%s", launch->waves, launch->blocks, plural(launch->blocks));
+    if (launch->cluster > 1)
+        strbuf_printf(out, " in clusters of %.0f", launch->cluster);
+    double at_once = launch->blocks_per_sm * report->device.sm_count;
+    if (launch->blocks <= at_once)
+        strbuf_printf(out, ", of %.0f that would fit at once", at_once);
+    else
+        strbuf_printf(out, ", %.0f at once", at_once);
+    strbuf_printf(out, "; the average SM gets %.0f %% of the blocks of the busiest", 100 * launch->balance);
+}
+
 // ---- sentences ----
 
-/* The term of `other` that grew most; NULL: none grew by half as much as what shows of them, so less is
+/* A candidate and what it is called. */
+typedef struct Side {
+    int number;
+    const Costs *costs;
+} Side;
+
+/* The term of `slower` that grew most; TERM_COUNT: none grew by half as much as what shows of them, so less is
    hidden. */
-static const char *grown(const Costs *costs, const Costs *other)
+static Term grown(const Costs *faster, const Costs *slower)
 {
-    double most = (other->part[PART_UNHIDDEN] - costs->part[PART_UNHIDDEN]) / 2;
-    const char *name = NULL;
+    double most = (slower->part[PART_UNHIDDEN] - faster->part[PART_UNHIDDEN]) / 2;
+    Term found = TERM_COUNT;
     for (Term i = TERM_COMPUTE; i < TERM_COUNT; i++)
-        if (i != longest_term(other) && other->term[i] - costs->term[i] > most) {
-            most = other->term[i] - costs->term[i];
-            name = term_name[i];
+        if (i != longest_term(slower) && slower->term[i] - faster->term[i] > most) {
+            most = slower->term[i] - faster->term[i];
+            found = i;
         }
-    return name;
+    return found;
 }
 
-static void say_longest(StrBuf *out, const Costs *a, const Costs *b)
+/* `: 1.57 us in candidate 2, 1.37 us in candidate 1.` */
+static void say_both(StrBuf *out, Side slower, double slower_us, Side faster, double faster_us)
 {
-    Term first = longest_term(a), second = longest_term(b);
-    if (first == second)
-        strbuf_printf(out, "its %s alone takes %.2f us instead of %.2f", term_name[second], b->term[second],
-                      a->term[first]);
-    else
-        strbuf_printf(out, "its longest term is %s with %.2f us, where that of the first is %s with %.2f",
-                      term_name[second], b->term[second], term_name[first], a->term[first]);
+    strbuf_printf(out, ": %.2f us in candidate %d, %.2f us in candidate %d.", slower_us, slower.number, faster_us,
+                  faster.number);
 }
 
-/* What of `b` takes so much longer than of `a`. */
-static void say_difference(StrBuf *out, const Costs *a, const Costs *b)
+static void say_longest(StrBuf *out, Side slower, Side faster)
 {
+    Term of_slower = longest_term(slower.costs), of_faster = longest_term(faster.costs);
+    double slower_us = slower.costs->term[of_slower], faster_us = faster.costs->term[of_faster];
+    if (of_slower == of_faster) {
+        strbuf_printf(out, "the longest term of both, %s", term_name[of_slower]);
+        say_both(out, slower, slower_us, faster, faster_us);
+        return;
+    }
+    strbuf_printf(out, "the longest term: %s with %.2f us in candidate %d, %s with %.2f us in candidate %d.",
+                  term_name[of_slower], slower_us, slower.number, term_name[of_faster], faster_us, faster.number);
+}
+
+static void say_unhidden(StrBuf *out, Side slower, Side faster)
+{
+    Term most = grown(faster.costs, slower.costs);
+    strbuf_puts(out, "the time of the other terms that the longest does not hide");
+    say_both(out, slower, slower.costs->part[PART_UNHIDDEN], faster, faster.costs->part[PART_UNHIDDEN]);
+    if (most == TERM_COUNT) {
+        strbuf_puts(out, " The other terms are about as long in both; less of them is hidden.");
+        return;
+    }
+    strbuf_printf(out, " Of the others %s differs most", term_name[most]);
+    say_both(out, slower, slower.costs->term[most], faster, faster.costs->term[most]);
+}
+
+/* What of the slower one takes so much longer. */
+static void say_difference(StrBuf *out, Side slower, Side faster)
+{
+    static const char *const words[PART_COUNT] = {
+        [PART_TAIL] = "the last wave of blocks, which leaves a part of the device idle",
+        [PART_WAIT] = "waiting for data and at barriers",
+        [PART_LAUNCH] = "launching the kernels",
+    };
+    const double *slow = slower.costs->part, *fast = faster.costs->part;
     Part most = PART_LONGEST;
     for (Part i = PART_LONGEST; i < PART_COUNT; i++)
-        if (b->part[i] - a->part[i] > b->part[most] - a->part[most])
+        if (slow[i] - fast[i] > slow[most] - fast[most])
             most = i;
-    switch (most) {
-    case PART_LONGEST: say_longest(out, a, b); return;
-    case PART_UNHIDDEN:
-        strbuf_printf(out, "%.2f us instead of %.2f show of the terms beside the longest", b->part[most],
-                      a->part[most]);
-        if (grown(a, b))
-            strbuf_printf(out, ", of which that of %s grew most", grown(a, b));
-        else
-            strbuf_puts(out, ", since less of them is hidden");
+    if (slow[most] - fast[most] < LEAST_TOLD_US) {
+        strbuf_puts(out, " No part of the time stands out.");
         return;
-    case PART_TAIL: strbuf_puts(out, "its last blocks run alone"); break;
-    case PART_WAIT: strbuf_puts(out, "its threads wait longer for data and each other"); break;
-    case PART_LAUNCH: strbuf_puts(out, "it has more launches"); break;
-    case PART_COUNT: break;
     }
-    strbuf_printf(out, ": %.2f us instead of %.2f", b->part[most], a->part[most]);
+    strbuf_puts(out, " What differs most is ");
+    if (most == PART_LONGEST)
+        say_longest(out, slower, faster);
+    else if (most == PART_UNHIDDEN)
+        say_unhidden(out, slower, faster);
+    else {
+        strbuf_puts(out, words[most]);
+        say_both(out, slower, slow[most], faster, fast[most]);
+    }
 }
 
-/* `, 3.1 % more: its dram alone takes …`, of a candidate beside the first */
-static void say_more(StrBuf *out, const Costs *first, const Costs *other)
+/* `3.1 % more`, of a time beside another one */
+static void say_share(StrBuf *out, double us, double of_us, const char *more, const char *less)
 {
-    bool more = other->time > first->time;
-    strbuf_printf(out, ", %.1f %% %s: ", 100 * fabs(other->time / first->time - 1), more ? "more" : "less");
-    if (more) {
-        say_difference(out, first, other);
-    } else {
-        strbuf_puts(out, "of the first, ");
-        say_difference(out, other, first);
-    }
+    double percent = 100 * fabs(us / of_us - 1);
+    if (percent < 0.05)
+        strbuf_printf(out, "less than 0.1 %% %s", us > of_us ? more : less);
+    else
+        strbuf_printf(out, "%.1f %% %s", percent, us > of_us ? more : less);
+}
+
+/* `, 3.1 % more. What differs most is …`, of a candidate beside the first */
+static void say_more(StrBuf *out, Side first, Side other)
+{
+    bool more = other.costs->time > first.costs->time;
+    strbuf_puts(out, ", ");
+    say_share(out, other.costs->time, first.costs->time, "more", "less");
     strbuf_puts(out, ".");
+    say_difference(out, more ? other : first, more ? first : other);
 }
 
 static bool spills(const ReportCandidate *candidate)
@@ -126,16 +196,33 @@ static bool spills(const ReportCandidate *candidate)
     return any;
 }
 
-static void say_measured(StrBuf *out, const ReportCandidate *a, const ReportCandidate *b)
+static void say_measured(StrBuf *out, const ReportCandidate *a, const ReportCandidate *b, const int *positions)
 {
-    strbuf_printf(out,
-                  "It is the fastest by measurement: %.2f us, %.2f times what the model expected (%.2f).",
-                  a->measured_us, a->measured_us / a->costs.time, a->costs.time);
-    if (b && b->measured_us > 0)
-        strbuf_printf(out, " The second took %.2f us, %.1f %% longer; expected were %.2f.", b->measured_us,
-                      100 * (b->measured_us / a->measured_us - 1), b->costs.time);
+    strbuf_printf(
+        out, "Candidate %d is the fastest in the measurement: %.2f us, %.2f times the %.2f us that the model expected.",
+        positions[0] + 1, a->measured_us, a->measured_us / a->costs.time, a->costs.time);
+    if (b && b->measured_us > 0) {
+        strbuf_printf(out, " Candidate %d took %.2f us, ", positions[1] + 1, b->measured_us);
+        say_share(out, b->measured_us, a->measured_us, "longer", "shorter");
+        strbuf_printf(out, "; the model expected %.2f us.", b->costs.time);
+    }
     if (a->model_rank > 1)
-        strbuf_printf(out, " In the model's order it was number %.0f.", a->model_rank);
+        strbuf_printf(out, " In the model's order candidate %d was number %.0f.", positions[0] + 1, a->model_rank);
+}
+
+/* Two candidates of which the model expects the same, and the first one after them of which it does not. */
+static void say_equal(StrBuf *out, const Report *report, const int *positions, int count)
+{
+    Side first = {positions[0] + 1, &report->candidates[positions[0]].costs};
+    strbuf_printf(out,
+                  "The model expects %.2f us for candidates %d and %d alike. Of equal times fewer blocks come first, "
+                  "then more threads, then smaller tiles.",
+                  first.costs->time, first.number, positions[1] + 1);
+    if (count < MAX_COMPARED)
+        return;
+    Side third = {positions[2] + 1, &report->candidates[positions[2]].costs};
+    strbuf_printf(out, " For candidate %d it expects %.2f us", third.number, third.costs->time);
+    say_more(out, first, third);
 }
 
 void why_first(StrBuf *out, const Report *report)
@@ -150,28 +237,22 @@ void why_first(StrBuf *out, const Report *report)
     const ReportCandidate *a = &report->candidates[positions[0]];
     const ReportCandidate *b = count > 1 ? &report->candidates[positions[1]] : NULL;
     if (a->measured_us > 0) {
-        say_measured(out, a, b);
-        strbuf_puts(out, b ? " " : "");
+        say_measured(out, a, b, positions);
+        strbuf_puts(out, " ");
     }
     if (!b) {
-        strbuf_puts(out, "There is no other candidate.");
+        strbuf_printf(out, "The model expects %.2f us. There is no other candidate.", a->costs.time);
         return;
     }
     if (spills(b) && !spills(a))
-        strbuf_puts(out, "The second spills registers, and counts as twice as slow as the model says. ");
-    if (!same(a->costs.time, b->costs.time)) {
-        strbuf_printf(out, "The model expects %.2f us of it and %.2f of the second", a->costs.time,
-                      b->costs.time);
-        say_more(out, &a->costs, &b->costs);
+        strbuf_printf(out, "Candidate %d spills registers, and is ranked as if it took twice the time expected. ",
+                      positions[1] + 1);
+    if (same(a->costs.time, b->costs.time)) {
+        say_equal(out, report, positions, count);
         return;
     }
-    strbuf_printf(out,
-                  "The model expects %.2f us of the second, too; of equal times fewer blocks come first, "
-                  "then more threads, then smaller tiles.",
-                  a->costs.time);
-    if (count < 3)
-        return;
-    const ReportCandidate *c = &report->candidates[positions[2]];
-    strbuf_printf(out, " Of number %d it expects %.2f", positions[2] + 1, c->costs.time);
-    say_more(out, &a->costs, &c->costs);
+    Side first = {positions[0] + 1, &a->costs}, second = {positions[1] + 1, &b->costs};
+    strbuf_printf(out, "The model expects %.2f us for candidate %d and %.2f us for candidate %d", first.costs->time,
+                  first.number, second.costs->time, second.number);
+    say_more(out, first, second);
 }

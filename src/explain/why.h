@@ -15,8 +15,17 @@ Term longest_term(const Costs *costs);
 /* A few sentences. */
 void why_first(StrBuf *out, const Report *report);
 
+/* `18 blocks of 64 threads on an SM, 36 of its 64 warps; more do not fit by registers` */
+void say_occupancy(StrBuf *out, const Report *report, const ReportLaunch *launch);
+
+/* `10.34 waves: 24576 blocks, 2376 at once; …` */
+void say_waves(StrBuf *out, const Report *report, const ReportLaunch *launch);
+
 /* `rowwise warp`, `reduce + elementwise` */
 void candidate_name(StrBuf *out, const ReportCandidate *candidate);
+
+/* The end of a noun behind a number: "" behind 1, else "s". */
+const char *plural(double count);
 
 /* 201 MB, 37.5 ms: three digits */
 void quantity(StrBuf *out, double value, const char *unit);
