@@ -20,8 +20,8 @@ static bool is_spelled(const struct argp_option *option, const char *name, size_
     return is_option && strncmp(option->name, name, length) == 0;
 }
 
-static _Noreturn void unknown(Arena *arena, const struct argp_option *table, const char *command, const char *name,
-                              size_t length)
+static _Noreturn void unknown(Arena *arena, const struct argp_option *table, const char *command,
+                              const char *name, size_t length)
 {
     Nearest nearest = nearest_to(arena_printf(arena, "--%.*s", (int)length, name));
     for (const struct argp_option *option = table; !is_last(option); option++)
@@ -33,7 +33,8 @@ static _Noreturn void unknown(Arena *arena, const struct argp_option *table, con
 }
 
 /* `--NAME` or `--NAME=VALUE`, where NAME may be the beginning of an option's. */
-static _Noreturn void refuse_long(Arena *arena, const struct argp_option *table, const char *command, const char *word)
+static _Noreturn void refuse_long(Arena *arena, const struct argp_option *table, const char *command,
+                                  const char *word)
 {
     const char *name = word + 2, *value = strchr(name, '=');
     size_t length = strcspn(name, "=");

@@ -371,22 +371,28 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     return 0;
 }
 
-#define EXIT_CODES                                                                                                     \
-    "Exit codes: 0 done, 1 the input is wrong, 2 wrong usage, 3 the device can hold no program for this expression, "  \
-    "4 the machine lacks something, 5 every candidate failed or the kernel is wrong, 70 a bug in rollerc, "            \
+#define EXIT_CODES                                                                                           \
+    "Exit codes: 0 done, 1 the input is wrong, 2 wrong usage, 3 the device can hold no program for this "    \
+    "expression, "                                                                                           \
+    "4 the machine lacks something, 5 every candidate failed or the kernel is wrong, 70 a bug in rollerc, "  \
     "130 and 143 interrupted."
 
-static const char compile_usage[] = "EXPR.te --device NAME|FILE", compile_manual[] =
-    "Compile a tensor expression into a CUDA kernel whose tiles fit the device's memory levels.\v"
-    "EXPR.te may be - for stdin. @FILE stands for the arguments in FILE.\n\n"
-    "Other commands: `rollerc explain --help' says why the first candidate of a ranking is first, `rollerc batch "
-    "--help' compiles many kernels at once.\n\n" EXIT_CODES;
+static const char
+    compile_usage[] = "EXPR.te --device NAME|FILE",
+    compile_manual[] =
+        "Compile a tensor expression into a CUDA kernel whose tiles fit the device's memory levels.\v"
+        "EXPR.te may be - for stdin. @FILE stands for the arguments in FILE.\n\n"
+        "Other commands: `rollerc explain --help' says why the first candidate of a ranking is first, "
+        "`rollerc batch "
+        "--help' compiles many kernels at once.\n\n" EXIT_CODES;
 
-static const char explain_usage[] = "RANKING.json\nEXPR.te --device NAME|FILE", explain_manual[] =
-    "Say why the first candidate is first, of a ranking that --json wrote or of an expression that is compiled now: in "
-    "words on stdout, with --html FILE as a page, too.\v"
-    "Of a ranking only -o, --emit, --html and the options of messages and help are taken: it was made for one device "
-    "with its options. Of an expression all are.\n\n" EXIT_CODES;
+static const char explain_usage[] = "RANKING.json\nEXPR.te --device NAME|FILE",
+                  explain_manual[] = "Say why the first candidate is first, of a ranking that --json wrote "
+                                     "or of an expression that is compiled now: in "
+                                     "words on stdout, with --html FILE as a page, too.\v"
+                                     "Of a ranking only -o, --emit, --html and the options of messages and "
+                                     "help are taken: it was made for one device "
+                                     "with its options. Of an expression all are.\n\n" EXIT_CODES;
 
 Options *options_parse(Arena *arena, int argc, char **argv)
 {

@@ -110,7 +110,8 @@ static void add_excerpt(Message *message, Loc loc)
     if (!loc.source)
         return;
     LineColumn at = source_line_column(loc);
-    int first = at.column > SHOWN_COLUMNS - 40 ? at.column - (SHOWN_COLUMNS - 40) : 1, before = at.column - first;
+    int first = at.column > SHOWN_COLUMNS - 40 ? at.column - (SHOWN_COLUMNS - 40) : 1,
+        before = at.column - first;
     int shown = least(at.length - (first - 1), SHOWN_COLUMNS);
     int marked = least(least((int)loc.length, at.length - at.column + 1), SHOWN_COLUMNS - before);
     const char *line = at.start + first - 1;

@@ -43,7 +43,8 @@ static cJSON *string_node(const char *value)
     size_t length = strlen(value);
     for (size_t i = 0, bytes; i < length; i += bytes ? bytes : 1) {
         bytes = utf8_shown(value + i, length - i, NULL);
-        if (!bytes && (unsigned char)value[i] > 0x7e)   // cJSON copies bytes: broken UTF-8 would be broken JSON
+        if (!bytes &&
+            (unsigned char)value[i] > 0x7e)   // cJSON copies bytes: broken UTF-8 would be broken JSON
             item->valuestring[i] = '?';
     }
     return item;

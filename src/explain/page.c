@@ -7,9 +7,11 @@
 #include "explain/why.h"
 
 static const char style[] =
-    ":root{color-scheme:light dark;--paper:#fff;--ink:#1c2430;--muted:#5d6878;--line:#d5dbe3;--shade:#8593a6;--empty:#eef1f5;"
+    ":root{color-scheme:light "
+    "dark;--paper:#fff;--ink:#1c2430;--muted:#5d6878;--line:#d5dbe3;--shade:#8593a6;--empty:#eef1f5;"
     "--sheet:#f7f9fb;--p0:#2563eb;--p1:#8db4f7;--p2:#e8961e;--p3:#8b6fd6;--p4:#9aa5b4;--mark:#d0263b}\n"
-    "@media(prefers-color-scheme:dark){:root{--paper:#12161c;--ink:#e4e9f0;--muted:#97a3b3;--line:#333c48;--shade:#7d8b9e;"
+    "@media(prefers-color-scheme:dark){:root{--paper:#12161c;--ink:#e4e9f0;--muted:#97a3b3;--line:#333c48;--"
+    "shade:#7d8b9e;"
     "--empty:#232a34;--sheet:#1a2029;--p0:#5b93ff;--p1:#2f568f;--p2:#f0a93c;--p3:#a78bfa;--p4:#6b7686;--mark:"
     "#ff6b7a}}\n"
     "*{box-sizing:border-box}body{margin:0 "
@@ -18,7 +20,8 @@ static const char style[] =
     ".4rem}"
     "p{margin:.3rem 0 .8rem;max-width:44rem}.muted{color:var(--muted)}\n"
     "h1,h2,h3,p,li{overflow-wrap:anywhere}h3{font-size:1rem;margin:0 0 .3rem}"
-    ".cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(21rem,100%),1fr));gap:1rem}.charts{margin-top:1rem}"
+    ".cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(21rem,100%),1fr));gap:1rem}.charts{"
+    "margin-top:1rem}"
     "section{border:1px solid "
     "var(--line);border-radius:.6rem;padding:.8rem;min-width:0;margin-top:1rem}.cards section{margin-top:0}"
     "dl{display:grid;grid-template-columns:max-content 1fr;gap:.1rem .8rem;margin:.8rem 0 0;font-size:.85rem;"
@@ -32,7 +35,8 @@ static const char style[] =
     "th,td{text-align:right;padding:.15rem .6rem;border-bottom:1px solid var(--line);white-space:nowrap}"
     "@media(max-width:30rem){th,td{padding:.15rem .3rem;font-size:.85rem}}"
     "th{font-weight:600}td:first-child,th:first-child,.name{text-align:left}tr.sum td{font-weight:600}\n"
-    "pre{white-space:pre-wrap;overflow-wrap:anywhere;background:var(--sheet);padding:.6rem;border-radius:.4rem;font-size:.85rem}"
+    "pre{white-space:pre-wrap;overflow-wrap:anywhere;background:var(--sheet);padding:.6rem;border-radius:."
+    "4rem;font-size:.85rem}"
     "code{overflow-wrap:anywhere}svg{display:block;width:100%;max-width:34rem;height:auto}\n"
     "svg text{font:11px system-ui,sans-serif;fill:var(--ink)}svg text.muted{fill:var(--muted)}"
     "svg text.strong{font-weight:600}.part0{fill:var(--p0)}.part1{fill:var(--p1)}.part2{fill:var(--p2)}"
@@ -166,7 +170,8 @@ static void rate_card(StrBuf *out, const ReportLaunch *launch)
 {
     begin_section(out, "h3", "How busy");
     paragraph(out, "",
-              arena_printf(out->arena, "For what share of its %.2f us each resource is needed. It is bound by %s.",
+              arena_printf(out->arena,
+                           "For what share of its %.2f us each resource is needed. It is bound by %s.",
                            launch->costs.time, launch->bound_by));
     chart_rates(out, launch);
     end_section(out);
@@ -181,9 +186,10 @@ static void occupancy_card(StrBuf *out, const Report *report, const ReportLaunch
                   launch->spills ? ", some of them spilled" : "");
     paragraph(out, "", text.text);
     draw_occupancy(out, report, launch);
-    paragraph(out, "muted",
-              "Above, the places of an SM for warps: blocks in turn dark and light. Below, how many blocks there "
-              "is room for by each resource.");
+    paragraph(
+        out, "muted",
+        "Above, the places of an SM for warps: blocks in turn dark and light. Below, how many blocks there "
+        "is room for by each resource.");
     say_waves(&waves, report, launch);
     strbuf_puts(&waves, ".");
     paragraph(out, "", waves.text);
@@ -196,8 +202,8 @@ static void launch_section(StrBuf *out, const Report *report, const ReportLaunch
 {
     const char *variant = launch->variant ? launch->variant : "";
     begin_section(out, "h2",
-                  arena_printf(out->arena, "Kernel %s: %s%s%s", launch->kernel, launch->family, *variant ? " " : "",
-                               variant));
+                  arena_printf(out->arena, "Kernel %s: %s%s%s", launch->kernel, launch->family,
+                               *variant ? " " : "", variant));
     strbuf_puts(out, "<div class=\"cards\">\n");
     tile_card(out, launch);
     rate_card(out, launch);
@@ -233,10 +239,11 @@ static void candidate_row(StrBuf *out, const ReportCandidate *candidate, int pos
 static void candidate_table(StrBuf *out, const Report *report)
 {
     strbuf_puts(
-        out,
-        "<p class=\"muted\">Model: place in the model's order. Ratio: measured over expected. Bound by: of the kernel "
-        "that takes longest.</p>\n<div class=\"scroll\"><table>\n<tr><th>#</th><th>model</th><th>expected us</th><th>measured us</th>"
-        "<th>ratio</th><th class=\"name\">kernels</th><th class=\"name\">bound by</th></tr>\n");
+        out, "<p class=\"muted\">Model: place in the model's order. Ratio: measured over expected. Bound by: "
+             "of the kernel "
+             "that takes longest.</p>\n<div "
+             "class=\"scroll\"><table>\n<tr><th>#</th><th>model</th><th>expected us</th><th>measured us</th>"
+             "<th>ratio</th><th class=\"name\">kernels</th><th class=\"name\">bound by</th></tr>\n");
     for (int i = 0; i < report->count; i++)
         candidate_row(out, &report->candidates[i], i);
     strbuf_puts(out, "</table></div>\n");

@@ -130,9 +130,10 @@ static void print_roofline(StrBuf *out, const Report *report, const ReportLaunch
     double intensity = launch->flops / launch->dram_bytes, roof = intensity * report->device.dram_gb_s;
     bool by_memory = roof < launch->peak_gflop_s;
     roof = fmin(roof, launch->peak_gflop_s);
-    strbuf_printf(out, "              at %.3g flop a byte %s%s at most %.0f Gflop/s; expected: %.0f, %.0f %% of that\n",
-                  intensity, by_memory ? "DRAM allows" : launch->unit, by_memory ? "" : " does", roof,
-                  launch->flops / us / 1e3, 100 * launch->flops / us / 1e3 / roof);
+    strbuf_printf(
+        out, "              at %.3g flop a byte %s%s at most %.0f Gflop/s; expected: %.0f, %.0f %% of that\n",
+        intensity, by_memory ? "DRAM allows" : launch->unit, by_memory ? "" : " does", roof,
+        launch->flops / us / 1e3, 100 * launch->flops / us / 1e3 / roof);
 }
 
 static void print_room(StrBuf *out, const ReportLaunch *launch)
@@ -186,8 +187,9 @@ static void print_candidate(StrBuf *out, const Report *report, int position)
         strbuf_printf(out, "%11s %8s  ", "-", "-");
     candidate_name(out, candidate);
     const ReportLaunch *launch = longest_launch(candidate);
-    strbuf_printf(out, "%s %.0f thread%s a block, bound by %s", candidate->launch_count > 1 ? "; the longest:" : ",",
-                  launch->threads, plural(launch->threads), launch->bound_by);
+    strbuf_printf(out, "%s %.0f thread%s a block, bound by %s",
+                  candidate->launch_count > 1 ? "; the longest:" : ",", launch->threads,
+                  plural(launch->threads), launch->bound_by);
     if (candidate->status)
         strbuf_printf(out, "; %s: %s", candidate->status, candidate->reason ? candidate->reason : "");
     strbuf_putc(out, '\n');

@@ -39,7 +39,8 @@ double tile_parts(const TileAxis *axis, TileLevel level)
 
 const char *tile_holder(Arena *arena, const ReportLaunch *launch)
 {
-    return launch->tile_threads > 1 ? arena_printf(arena, "%.0f threads take", launch->tile_threads) : "a thread takes";
+    return launch->tile_threads > 1 ? arena_printf(arena, "%.0f threads take", launch->tile_threads)
+                                    : "a thread takes";
 }
 
 void tile_sizes(StrBuf *out, const ReportLaunch *launch, TileLevel level)

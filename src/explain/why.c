@@ -61,10 +61,11 @@ int why_compared(const Report *report, int positions[MAX_COMPARED])
 
 void say_occupancy(StrBuf *out, const Report *report, const ReportLaunch *launch)
 {
-    double blocks = report_resident(report, launch), warps = ceil(launch->threads / report->device.warp_size) * blocks,
+    double blocks = report_resident(report, launch),
+           warps = ceil(launch->threads / report->device.warp_size) * blocks,
            most = floor(report->device.max_threads / report->device.warp_size);
-    strbuf_printf(out, "%.0f block%s of %.0f thread%s on an SM, %.0f of its %.0f warps; ", blocks, plural(blocks),
-                  launch->threads, plural(launch->threads), warps, most);
+    strbuf_printf(out, "%.0f block%s of %.0f thread%s on an SM, %.0f of its %.0f warps; ", blocks,
+                  plural(blocks), launch->threads, plural(launch->threads), warps, most);
     if (strcmp(launch->limiter, "grid") == 0)
         strbuf_puts(out, "the grid has no more blocks");
     else
@@ -110,8 +111,8 @@ static Term grown(const Costs *faster, const Costs *slower)
 /* `: 1.57 us in candidate 2, 1.37 us in candidate 1.` */
 static void say_both(StrBuf *out, Side slower, double slower_us, Side faster, double faster_us)
 {
-    strbuf_printf(out, ": %.2f us in candidate %d, %.2f us in candidate %d.", slower_us, slower.number, faster_us,
-                  faster.number);
+    strbuf_printf(out, ": %.2f us in candidate %d, %.2f us in candidate %d.", slower_us, slower.number,
+                  faster_us, faster.number);
 }
 
 static void say_longest(StrBuf *out, Side slower, Side faster)
@@ -124,7 +125,8 @@ static void say_longest(StrBuf *out, Side slower, Side faster)
         return;
     }
     strbuf_printf(out, "the longest term: %s with %.2f us in candidate %d, %s with %.2f us in candidate %d.",
-                  term_name[of_slower], slower_us, slower.number, term_name[of_faster], faster_us, faster.number);
+                  term_name[of_slower], slower_us, slower.number, term_name[of_faster], faster_us,
+                  faster.number);
 }
 
 static void say_unhidden(StrBuf *out, Side slower, Side faster)
@@ -196,28 +198,32 @@ static bool spills(const ReportCandidate *candidate)
     return any;
 }
 
-static void say_measured(StrBuf *out, const ReportCandidate *a, const ReportCandidate *b, const int *positions)
+static void say_measured(StrBuf *out, const ReportCandidate *a, const ReportCandidate *b,
+                         const int *positions)
 {
-    strbuf_printf(
-        out, "Candidate %d is the fastest in the measurement: %.2f us, %.2f times the %.2f us that the model expected.",
-        positions[0] + 1, a->measured_us, a->measured_us / a->costs.time, a->costs.time);
+    strbuf_printf(out,
+                  "Candidate %d is the fastest in the measurement: %.2f us, %.2f times the %.2f us that the "
+                  "model expected.",
+                  positions[0] + 1, a->measured_us, a->measured_us / a->costs.time, a->costs.time);
     if (b && b->measured_us > 0) {
         strbuf_printf(out, " Candidate %d took %.2f us, ", positions[1] + 1, b->measured_us);
         say_share(out, b->measured_us, a->measured_us, "longer", "shorter");
         strbuf_printf(out, "; the model expected %.2f us.", b->costs.time);
     }
     if (a->model_rank > 1)
-        strbuf_printf(out, " In the model's order candidate %d was number %.0f.", positions[0] + 1, a->model_rank);
+        strbuf_printf(out, " In the model's order candidate %d was number %.0f.", positions[0] + 1,
+                      a->model_rank);
 }
 
 /* Two candidates of which the model expects the same, and the first one after them of which it does not. */
 static void say_equal(StrBuf *out, const Report *report, const int *positions, int count)
 {
     Side first = {positions[0] + 1, &report->candidates[positions[0]].costs};
-    strbuf_printf(out,
-                  "The model expects %.2f us for candidates %d and %d alike. Of equal times fewer blocks come first, "
-                  "then more threads, then smaller tiles.",
-                  first.costs->time, first.number, positions[1] + 1);
+    strbuf_printf(
+        out,
+        "The model expects %.2f us for candidates %d and %d alike. Of equal times fewer blocks come first, "
+        "then more threads, then smaller tiles.",
+        first.costs->time, first.number, positions[1] + 1);
     if (count < MAX_COMPARED)
         return;
     Side third = {positions[2] + 1, &report->candidates[positions[2]].costs};
@@ -245,14 +251,15 @@ void why_first(StrBuf *out, const Report *report)
         return;
     }
     if (spills(b) && !spills(a))
-        strbuf_printf(out, "Candidate %d spills registers, and is ranked as if it took twice the time expected. ",
+        strbuf_printf(out,
+                      "Candidate %d spills registers, and is ranked as if it took twice the time expected. ",
                       positions[1] + 1);
     if (same(a->costs.time, b->costs.time)) {
         say_equal(out, report, positions, count);
         return;
     }
     Side first = {positions[0] + 1, &a->costs}, second = {positions[1] + 1, &b->costs};
-    strbuf_printf(out, "The model expects %.2f us for candidate %d and %.2f us for candidate %d", first.costs->time,
-                  first.number, second.costs->time, second.number);
+    strbuf_printf(out, "The model expects %.2f us for candidate %d and %.2f us for candidate %d",
+                  first.costs->time, first.number, second.costs->time, second.number);
     say_more(out, first, second);
 }

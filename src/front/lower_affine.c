@@ -73,8 +73,10 @@ static _Noreturn void refuse_quotient(const AstExpr *index, const Form *divisor)
 {
     const AstExpr *dividend = index->apply.operands[0];
     int64_t by;
-    if (dividend->kind != AST_NAME || !divisor->is_number || !number_is_integer(divisor->number, &by) || by < 2)
-        reject(index->loc, "an index is made of + - and * only, saw '/' of an index variable; " FOREIGN_INDEX);
+    if (dividend->kind != AST_NAME || !divisor->is_number || !number_is_integer(divisor->number, &by) ||
+        by < 2)
+        reject(index->loc,
+               "an index is made of + - and * only, saw '/' of an index variable; " FOREIGN_INDEX);
     const char *i = dividend->name;
     reject(index->loc,
            "an index is made of + - and * only, saw '/' of an index variable; put variables a and b:%" PRId64
@@ -87,7 +89,8 @@ static Form fold_apply(const Lower *lower, const AstExpr *index)
     Op op = index->apply.op;
     AstExpr *const *operands = index->apply.operands;
     if (!number_folds(op))
-        reject(index->loc, "an index is made of + - and * only, saw '%s'; " FOREIGN_INDEX, op_info[op].spelling);
+        reject(index->loc, "an index is made of + - and * only, saw '%s'; " FOREIGN_INDEX,
+               op_info[op].spelling);
     bool two = op_info[op].operands == 2;
     Form a = fold(lower, operands[0]), b = two ? fold(lower, operands[1]) : a;
     if (a.is_number && b.is_number)
@@ -97,7 +100,8 @@ static Form fold_apply(const Lower *lower, const AstExpr *index)
     if (op == OP_DIV)
         refuse_quotient(index, &b);
     if (op != OP_ADD && op != OP_SUB && op != OP_NEG)
-        reject(index->loc, "an index is made of + - and * only, saw '%s' of an index variable; " FOREIGN_INDEX,
+        reject(index->loc,
+               "an index is made of + - and * only, saw '%s' of an index variable; " FOREIGN_INDEX,
                op_info[op].spelling);
     Affine right = form_affine(lower, &b, operands[two]->loc), zero = affine_constant(0);
     Affine left = op == OP_NEG ? zero : form_affine(lower, &a, operands[0]->loc);
@@ -111,8 +115,9 @@ static Form fold(const Lower *lower, const AstExpr *index)
     case AST_NAME: return fold_name(lower, index);
     case AST_APPLY: return fold_apply(lower, index);
     case AST_ACCESS:
-    case AST_PAD: 
-        reject(index->loc, "an index cannot be read from a tensor; x[p[i]] is sum[k](select(k == p[i], x[k], 0))");
+    case AST_PAD:
+        reject(index->loc,
+               "an index cannot be read from a tensor; x[p[i]] is sum[k](select(k == p[i], x[k], 0))");
     case AST_REDUCTION: reject(index->loc, "an index cannot hold a reduction; " FOREIGN_INDEX);
     case AST_CAST: reject(index->loc, "an index cannot hold a cast; " FOREIGN_INDEX);
     }
@@ -208,7 +213,8 @@ static const char *mend_of_outside(const Lower *lower, const AstExpr *access, in
 {
     if (size > 1)
         return "wrap the access in pad(..., 0)";
-    return arena_printf(lower->arena, "to read its only element write %s", read_of_only(lower, access, dimension));
+    return arena_printf(lower->arena, "to read its only element write %s",
+                        read_of_only(lower, access, dimension));
 }
 
 AffineTerm lower_access(Lower *lower, const AstExpr *access)

@@ -120,9 +120,12 @@ static const char *mend_of_unknown(const Lower *lower, const char *what, const c
     if (*near)
         return near;
     if (strcmp(what, "tensor") == 0)
-        return arena_printf(lower->arena, "; it needs a definition, %s[...] = ..., or an input statement", name);
+        return arena_printf(lower->arena, "; it needs a definition, %s[...] = ..., or an input statement",
+                            name);
     if (strcmp(what, "index") == 0)
-        return arena_printf(lower->arena, "; an index variable stands on the left side, or in a reduction like sum[%s](...)", name);
+        return arena_printf(
+            lower->arena, "; an index variable stands on the left side, or in a reduction like sum[%s](...)",
+            name);
     return arena_printf(lower->arena, "; a number with a name is a param: write param %s = 64 above", name);
 }
 

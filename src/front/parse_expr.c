@@ -87,7 +87,8 @@ AstExpr **parse_list(Parser *p, const char *where, int *count)
         items[(*count)++] = parse_sum(p);
     } while (take(p, ","));
     if (at(p, ":"))
-        reject(p->token->loc, "there are no slices; j:4 on the left and x[j + 2] take the elements from 2 to 5");
+        reject(p->token->loc,
+               "there are no slices; j:4 on the left and x[j + 2] take the elements from 2 to 5");
     expect_bracket(p, "]", where);
     return items;
 }
@@ -215,7 +216,8 @@ static _Noreturn void unknown_function(const Parser *p)
     const char *foreign = foreign_function(p->arena, function->text);
     if (foreign)
         reject(function->loc, "unknown function '%s'; %s", function->text, foreign);
-    reject(function->loc, "unknown function '%s'%s", function->text, lex_suggestion(p->arena, function->text));
+    reject(function->loc, "unknown function '%s'%s", function->text,
+           lex_suggestion(p->arena, function->text));
 }
 
 /* NAME | access */

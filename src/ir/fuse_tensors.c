@@ -62,7 +62,8 @@ void tensors_add(Arena *arena, KernelTensors *tensors, int kernel, const TensorO
     Touch search = touch_with(arena, tensors, kernel, op);
     if (search.count > MAX_KERNEL_TENSORS)
         diag_fatal(op->loc, EXIT_INPUT,
-                   "a definition reads at most %d tensors, saw %d; make a part of it an output, which is read from memory",
+                   "a definition reads at most %d tensors, saw %d; make a part of it an output, which is "
+                   "read from memory",
                    MAX_KERNEL_TENSORS - 1, search.count - 1);
     tensors->touched[kernel] = search.touched;
 }

@@ -23,7 +23,10 @@ static double squares_around(const double *a, double middle)
         sum += (a[j] - middle) * (a[j] - middle);
     return sum;
 }
-static double sum_of_exp(const double *a) { return exp(a[0]) + exp(a[1]) + exp(a[2]) + exp(a[3]) + exp(a[4]); }
+static double sum_of_exp(const double *a)
+{
+    return exp(a[0]) + exp(a[1]) + exp(a[2]) + exp(a[3]) + exp(a[4]);
+}
 static double running_sum(const double *a, int j) { return j < 0 ? 0 : a[j] + running_sum(a, j - 1); }
 static int nonzero(const double *a) { return !!a[0] + !!a[1] + !!a[2] + !!a[3] + !!a[4]; }
 static int largest(const double *a)
@@ -135,8 +138,8 @@ static void check_row(const Row *row, const Elements *elements, int count)
     evaluate_range(evaluator, program->outputs[0], 0, results, values);
     for (int j = 0; j < results; j++) {
         double meant = row->value(elements->operand[0], elements->operand[1], elements->operand[2], j);
-        ck_assert_msg(is_as_meant(values[j].real, meant), "%s\ny[%d] is %.17g, meant is %.17g, of %g %g %g", text,
-                      j, values[j].real, meant, elements->operand[0][j], elements->operand[1][j],
+        ck_assert_msg(is_as_meant(values[j].real, meant), "%s\ny[%d] is %.17g, meant is %.17g, of %g %g %g",
+                      text, j, values[j].real, meant, elements->operand[0][j], elements->operand[1][j],
                       elements->operand[2][j]);
     }
     evaluator_free(evaluator);
@@ -182,7 +185,8 @@ static void check(const Row *row)
 {
     static const Elements along = {{ROW_REALS[0], ROW_REALS[1], ROW_REALS[0]}};
     double kept[3][POINTS];
-    Elements pointwise = {{points_of(row, 0, kept[0]), points_of(row, 1, kept[1]), points_of(row, 2, kept[2])}};
+    Elements pointwise = {
+        {points_of(row, 0, kept[0]), points_of(row, 1, kept[1]), points_of(row, 2, kept[2])}};
     if (setjmp(on_error))
         ck_abort_msg("%s: %s", row->names, error_message);
     if (is_over_j(row))
@@ -224,7 +228,8 @@ START_TEST(no_word_of_the_language_is_foreign)
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         ck_assert(!foreign_function(arena, words[i]) && !foreign_value(arena, words[i]));
     for (int op = 0; op < OP_COUNT; op++)
-        ck_assert(!foreign_function(arena, op_info[op].spelling) && !foreign_operator(arena, op_info[op].spelling));
+        ck_assert(!foreign_function(arena, op_info[op].spelling) &&
+                  !foreign_operator(arena, op_info[op].spelling));
 }
 END_TEST
 
