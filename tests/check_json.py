@@ -7,7 +7,7 @@ import jsonschema
 
 
 def main():
-    document, schema = (json.load(open(path, encoding="ascii")) for path in sys.argv[1:3])
+    document, schema = (json.load(open(path, encoding="utf-8")) for path in sys.argv[1:3])
     jsonschema.Draft202012Validator.check_schema(schema)
     errors = list(jsonschema.Draft202012Validator(schema).iter_errors(document))
     for error in errors:
