@@ -301,6 +301,7 @@ def test_names_are_words_not_tags():
     ranking["candidates"][0]["launches"][0]["kernel"] = "\"><svg onload=x>"
     text, page = explain(ranking)
     assert "\x1b" not in text and "<script>" not in page and "<svg onload" not in page
+    assert "</script>?[2J\u00e9 on" in text and "&lt;/script&gt;?[2J&#233; on" in page, text
     Page(page)
 
 
