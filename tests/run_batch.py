@@ -4,6 +4,7 @@
 NVRTC is a stand-in here, which makes machine code of a hash: 50 kernels compile in a second, and no toolkit is needed.
 """
 import argparse
+import contextlib
 import hashlib
 import json
 import os
@@ -293,6 +294,102 @@ def test_a_line_that_was_cut_off_costs_one_kernel(folder):
     (folder / "kernels.jsonl").write_bytes(b"\x00\xff{}\n[]\n3\n" + whole)
     assert counts(batch("kernels.yaml", folder=folder)) == (0, 12, 0)
     assert (folder / "kernels.jsonl").read_bytes() == whole
+
+
+# ---- what is left in $TMPDIR ----
+
+def needs_a_proof():
+    if not shutil.which("g++") and not shutil.which("clang++"):
+        raise common.Skip("no C++ compiler, so no proof that makes temporary files")
+
+
+def proofs(folder, more=""):
+    """A manifest of kernels that are proven, and the environment whose temporary files lie in folder/tmp."""
+    write(folder, f"devices: a100\noptions: {{verify: true}}\nkernels:\n  - {{expr: {ROOT}/examples/relu.te, name: \"relu_{{N}}\",\n"
+                  f"     defines: {{N: [64, 96, 128, 160]}}}}\n{more}")
+    (folder / "tmp").mkdir()
+    return {"TMPDIR": str(folder / "tmp")}
+
+
+def check_nothing_is_left(folder):
+    deadline = time.monotonic() + 5
+    while (list((folder / "tmp").iterdir()) or temporary(folder)) and time.monotonic() < deadline:
+        time.sleep(0.01)   # who outlives a killed process needs a moment
+    assert not list((folder / "tmp").iterdir()) and not temporary(folder), list((folder / "tmp").iterdir())
+
+
+def test_proofs_leave_nothing(folder):
+    needs_a_proof()
+    env = proofs(folder)
+    assert counts(batch("kernels.yaml", folder=folder, env=env)) == (4, 0, 0)
+    assert not list((folder / "tmp").iterdir())
+
+
+def test_failing_proofs_leave_nothing(folder):
+    needs_a_proof()
+    shutil.copytree(ROOT / "templates", folder / "templates")
+    for path in (folder / "templates").glob("elementwise.cu"):
+        path.write_text(path.read_text().replace("= TENSORS;", "= TENSORS;\n    nonsense;", 1))
+    env = proofs(folder, f"  - {{expr: {ROOT}/examples/relu.te, name: broken, options: {{templates: templates}}}}\n")
+    failed = batch("kernels.yaml", "-k", code=5, folder=folder, env=env)
+    assert counts(failed) == (4, 0, 1) and "the kernel is wrong" in failed.stderr, failed.stderr
+    assert not list((folder / "tmp").iterdir())
+
+
+def proof_begins(folder, process):
+    """The numbers of the processes below a run, once one of them has made its folder and starts the C++ compiler there."""
+    while process.poll() is None:
+        listed = subprocess.run(["ps", "-eo", "pid=,ppid=,comm="], capture_output=True, text=True).stdout
+        rows = [line.split(maxsplit=2) for line in listed.splitlines()]
+        workers = [pid for pid, parent, _ in rows if int(parent) == process.pid]
+        if any(parent in workers and "cc1plus" not in name for _, parent, name in rows) and list((folder / "tmp").iterdir()):
+            return [int(pid) for pid in workers]
+        time.sleep(0.002)
+    raise AssertionError("the run has ended before a proof was seen")
+
+
+def test_interrupted_proofs_leave_nothing(folder):
+    needs_a_proof()
+    env = proofs(folder)
+    for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9), (signal.SIGSEGV, -11)):
+        if number == signal.SIGSEGV and is_sanitized():   # which catches it
+            continue
+        process = subprocess.Popen([ROLLERC, "batch", "kernels.yaml", "-j", "2"], cwd=folder, stderr=subprocess.DEVNULL,
+                                   env={**os.environ, **env})
+        proof_begins(folder, process)
+        process.send_signal(number)
+        assert process.wait(10) == code
+        check_nothing_is_left(folder)
+
+
+def test_killed_workers_leave_nothing(folder):
+    needs_a_proof()
+    env = proofs(folder)
+    for number, code in ((signal.SIGKILL, 4), (signal.SIGTERM, 143), (signal.SIGSEGV, 70)):
+        if number == signal.SIGSEGV and is_sanitized():
+            continue
+        process = subprocess.Popen([ROLLERC, "batch", "kernels.yaml", "-j", "2"], cwd=folder, stderr=subprocess.DEVNULL,
+                                   env={**os.environ, **env})
+        for worker in proof_begins(folder, process):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(worker, number)
+        assert process.wait(60) == code
+        assert not list((folder / "tmp").iterdir()) and not temporary(folder)
+
+
+def test_a_single_proof_leaves_nothing(folder):
+    needs_a_proof()
+    env = {**os.environ, **proofs(folder)}
+    for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGQUIT, -3), (signal.SIGSEGV, -11)):
+        if number == signal.SIGSEGV and is_sanitized():
+            continue
+        process = subprocess.Popen([ROLLERC, ROOT / "examples/softmax.te", "--device", "a100", "--verify", "-o", "k.cu"], cwd=folder,
+                                   env=env, stderr=subprocess.DEVNULL)
+        while not list((folder / "tmp").iterdir()) and process.poll() is None:
+            time.sleep(0.001)
+        process.send_signal(number)
+        assert process.wait(10) == code
+        check_nothing_is_left(folder)
 
 
 # ---- shards ----

@@ -1,129 +1,24 @@
 #include "base/output.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/diag.h"
+#include "base/leftovers.h"
 #include "base/path.h"
 
-// ---- what must not outlive the process ----
-
-enum { MAX_TEMPS = 32 };   // a run writes at most 16 artefacts and makes one folder
-
-typedef struct Temp {
-    char path[PATH_MAX];
-    volatile sig_atomic_t owner;   // the process that removes it, 0: free. A forked child must leave its parent's alone
-} Temp;
-
-static Temp temps[MAX_TEMPS];
-
-/* Only system calls from here to on_signal(): all of it also runs inside a signal handler. */
-static void remove_tree(int parent, const char *name)
-{
-    int folder = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (folder < 0)
-        return;
-    _Alignas(struct dirent64) char entries[4096];
-    for (ssize_t count; (count = getdents64(folder, entries, sizeof entries)) > 0;)
-        for (ssize_t at = 0; at < count;) {
-            const struct dirent64 *entry = (const struct dirent64 *)(entries + at);
-            at += entry->d_reclen;
-            if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-                continue;
-            if (unlinkat(folder, entry->d_name, 0) != 0)
-                remove_tree(folder, entry->d_name);
-        }
-    close(folder);
-    unlinkat(parent, name, AT_REMOVEDIR);
-}
-
-static void remove_temps(void)
-{
-    pid_t self = getpid();
-    for (Temp *temp = temps; temp < temps + MAX_TEMPS; temp++)
-        if (temp->owner == self) {
-            if (unlink(temp->path) != 0)
-                remove_tree(AT_FDCWD, temp->path);
-            temp->owner = 0;
-        }
-}
-
-enum {
-    MAX_CHILDREN = 64,   // as many as compile at once
-    TERM_TICKS = 30,     // of 10 ms, until a child is killed that does not end;
-    KILL_TICKS = 40,     // a second is what an interrupt may take
-};
-
-static volatile sig_atomic_t children[MAX_CHILDREN];   // process ids, 0: free. Each leads a group of its own
-static volatile sig_atomic_t children_owner;           // a forked child must leave its parent's alone
-
-static void replace_child(pid_t old, pid_t new)
-{
-    if (children_owner != getpid())
-        for (int i = 0; i < MAX_CHILDREN; i++)
-            children[i] = 0;
-    children_owner = getpid();
-    for (int i = 0; i < MAX_CHILDREN; i++)
-        if (children[i] == old) {
-            children[i] = new;
-            return;
-        }
-}
-
-void output_own_child(pid_t child)
-{
-    replace_child(0, child);
-}
-
-void output_disown_child(pid_t child)
-{
-    replace_child(child, 0);
-}
-
-static bool children_left(void)
-{
-    bool left = false;
-    for (int i = 0; i < MAX_CHILDREN; i++)
-        left |= children[i] && waitpid(children[i], NULL, WNOHANG) == 0;
-    return left;
-}
-
-/* Sends them a signal, and waits so long at most for all to end. */
-static void end_children_by(int number, int ticks)
-{
-    for (int i = 0; i < MAX_CHILDREN; i++)
-        if (children[i]) {
-            kill(-children[i], number);
-            if (waitpid(children[i], NULL, WNOHANG) == 0)
-                kill(children[i], number);   // should it not have its group yet
-        }
-    while (ticks-- > 0 && children_left())
-        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-}
-
-static void end_children(void)
-{
-    if (children_owner != getpid())
-        return;
-    end_children_by(SIGTERM, TERM_TICKS);
-    end_children_by(SIGKILL, KILL_TICKS);
-}
+// ---- signals ----
 
 static void on_signal(int number)
 {
-    end_children();
-    remove_temps();
+    leftovers_clear();
     _exit(128 + number);
 }
 
@@ -132,10 +27,18 @@ static void on_abort(int number)
 {
     static const char message[] = "rollerc: this is a bug in rollerc\n";
     (void)number;
-    remove_temps();
+    leftovers_clear();
     ssize_t ignored = write(STDERR_FILENO, message, sizeof message - 1);
     (void)ignored;
     _exit(EXIT_BUG);
+}
+
+/* It dies of the signal all the same: who waits for it is to see that. */
+static void on_crash(int number)
+{
+    leftovers_clear();
+    signal(number, SIG_DFL);
+    raise(number);
 }
 
 /* write() then fails with EPIPE or EFBIG; a handler, unlike SIG_IGN, is not inherited by child processes. */
@@ -147,7 +50,22 @@ static void on_failed_write(int number)
 static const int ending_signals[] = {SIGINT, SIGTERM, SIGHUP};
 enum { ENDING_SIGNALS = sizeof ending_signals / sizeof *ending_signals };
 
-/* Between a file's birth and its entry in `temps`, and between the renames of a set, no signal may get in. */
+static const int crash_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGQUIT, SIGXCPU};
+enum { CRASH_SIGNALS = sizeof crash_signals / sizeof *crash_signals, CRASH_STACK_BYTES = 64 << 10 };
+
+/* On a stack of its own, since the other one may be full. */
+static void catch_crashes(void)
+{
+    static char stack[CRASH_STACK_BYTES];
+    sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof stack}, NULL);
+    for (int i = 0; i < CRASH_SIGNALS; i++) {
+        struct sigaction now;
+        if (sigaction(crash_signals[i], NULL, &now) == 0 && now.sa_handler == SIG_DFL)   // not a sanitizer's
+            sigaction(crash_signals[i], &(struct sigaction){.sa_handler = on_crash, .sa_flags = SA_ONSTACK}, NULL);
+    }
+}
+
+/* Between the renames of a set no signal may get in. */
 static sigset_t hold_signals(void)
 {
     sigset_t held, before;
@@ -163,37 +81,18 @@ static void release_signals(sigset_t before)
     sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
-/* A free row, with `path` written into it for mkostemp() or mkdtemp() to complete. */
-static Temp *temp_reserve(const char *path)
-{
-    static bool registered;
-    if (!registered && atexit(remove_temps) != 0)
-        fatal(EXIT_MACHINE, "out of memory");
-    registered = true;
-    for (Temp *temp = temps; temp < temps + MAX_TEMPS; temp++)
-        if (!temp->owner) {
-            if (strlen(path) >= sizeof temp->path)
-                fatal(EXIT_MACHINE, "cannot write '%s': %s", path, strerror(ENAMETOOLONG));
-            strcpy(temp->path, path);
-            return temp;
-        }
-    fatal(EXIT_BUG, "more than %d temporary files", MAX_TEMPS);
-}
-
 char *temp_dir_make(Arena *arena)
 {
     const char *base = getenv("TMPDIR");
     if (!base || !*base)
         base = "/tmp";
-    Temp *temp = temp_reserve(arena_printf(arena, "%s/rollerc-XXXXXX", base));
-    sigset_t before = hold_signals();
-    bool made = mkdtemp(temp->path) != NULL;
-    int error = errno;
-    temp->owner = made ? getpid() : 0;
-    release_signals(before);
-    if (!made)
+    char *path = leftovers_add_path(arena_printf(arena, "%s/rollerc-XXXXXX", base));
+    if (!mkdtemp(path)) {
+        int error = errno;
+        leftovers_drop_path(path);
         fatal(EXIT_MACHINE, "cannot make a temporary folder in '%s': %s", base, strerror(error));
-    return arena_strdup(arena, temp->path);
+    }
+    return arena_strdup(arena, path);
 }
 
 // ---- the end of the process ----
@@ -205,7 +104,7 @@ static void check_stdout(void)
         return;
     if (errno != EPIPE)   // a pipe whose reader has read enough
         fprintf(stderr, "rollerc: error: cannot write to stdout: %s\n", strerror(errno));
-    remove_temps();
+    leftovers_clear();
     _exit(EXIT_MACHINE);
 }
 
@@ -220,6 +119,7 @@ static void occupy_standard_streams(void)
 void output_install_signals(void)
 {
     occupy_standard_streams();
+    leftovers_share();
     for (int i = 0; i < ENDING_SIGNALS; i++) {
         struct sigaction now;
         if (sigaction(ending_signals[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)   // nohup, `&` in scripts
@@ -228,6 +128,7 @@ void output_install_signals(void)
     sigaction(SIGABRT, &(struct sigaction){.sa_handler = on_abort}, NULL);
     sigaction(SIGPIPE, &(struct sigaction){.sa_handler = on_failed_write}, NULL);
     sigaction(SIGXFSZ, &(struct sigaction){.sa_handler = on_failed_write}, NULL);   // `ulimit -f`
+    catch_crashes();
     atexit(check_stdout);
 }
 
@@ -238,7 +139,7 @@ typedef struct Output {
     const char *target;   // the same behind symbolic links
     const char *bytes;
     size_t length;
-    Temp *temp;           // staged here; NULL: written directly, or nothing to do
+    char *temp;           // staged here; NULL: written directly, or nothing to do
     bool direct;          // stdout or a special file
     struct Output *next;
 } Output;
@@ -315,23 +216,20 @@ static mode_t mode_by_umask(void)
 }
 
 /* A fresh file beside `target`, open for writing; -1: there can be none, and errno says why. */
-static int open_temp(Arena *arena, const char *target, Temp **temp)
+static int open_temp(Arena *arena, const char *target, char **temp)
 {
     const char *slash = strrchr(target, '/');
     int folder_length = slash ? (int)(slash - target) + 1 : 0;
-    *temp = temp_reserve(arena_printf(arena, "%.*s.rollerc-XXXXXX", folder_length, target));
-    sigset_t before = hold_signals();
-    int fd = mkostemp((*temp)->path, O_CLOEXEC);
-    int error = errno;
-    (*temp)->owner = fd >= 0 ? getpid() : 0;
-    release_signals(before);
-    errno = error;
+    *temp = leftovers_add_path(arena_printf(arena, "%.*s.rollerc-XXXXXX", folder_length, target));
+    int fd = mkostemp(*temp, O_CLOEXEC);
+    if (fd < 0)
+        leftovers_drop_path(*temp);
     return fd;
 }
 
-static Temp *stage_in_temp(Arena *arena, const Output *output, mode_t mode)
+static char *stage_in_temp(Arena *arena, const Output *output, mode_t mode)
 {
-    Temp *temp;
+    char *temp;
     int fd = open_temp(arena, output->target, &temp);
     if (fd < 0)
         cannot_write(output->path, errno);
@@ -348,7 +246,7 @@ static Temp *stage_in_temp(Arena *arena, const Output *output, mode_t mode)
 bool output_try_write(const char *path, const char *bytes, size_t length)
 {
     Arena *arena = arena_new();
-    Temp *temp;
+    char *temp;
     int fd = open_temp(arena, path, &temp);
     arena_free(arena);
     if (fd < 0)
@@ -356,10 +254,10 @@ bool output_try_write(const char *path, const char *bytes, size_t length)
     bool whole = write_all(fd, bytes, length);
     whole &= close_file(fd);
     sigset_t before = hold_signals();
-    whole = whole && rename(temp->path, path) == 0;
+    whole = whole && rename(temp, path) == 0;
     if (!whole)
-        unlink(temp->path);
-    temp->owner = 0;
+        unlink(temp);
+    leftovers_drop_path(temp);
     release_signals(before);
     return whole;
 }
@@ -429,9 +327,9 @@ void output_commit(OutputSet *set)
     sigset_t before = hold_signals();
     for (Output *output = set->first; output; output = output->next)
         if (output->temp) {
-            if (rename(output->temp->path, output->target) != 0)
+            if (rename(output->temp, output->target) != 0)
                 cannot_write(output->path, errno);
-            output->temp->owner = 0;
+            leftovers_drop_path(output->temp);
         }
     release_signals(before);
     *set = (OutputSet){.arena = set->arena, .last = &set->first};

@@ -6,7 +6,6 @@
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
-#include <sys/types.h>
 
 #include "base/arena.h"
 
@@ -29,17 +28,11 @@ void output_write(const char *path, const char *bytes, size_t length);
    old, new, or not there, and not yet on the disk when this returns. False: it could not be written. */
 bool output_try_write(const char *path, const char *bytes, size_t length);
 
-/* To be called first in main(): SIGINT, SIGTERM and SIGHUP remove what is temporary and exit with 128 +
-   signal, a failed assert() with EXIT_BUG, and a failed write to stdout is noticed at exit (EXIT_MACHINE). A
-   write to a pipe that is closed or past `ulimit -f` fails as any other, but of stdout's pipe nothing is
-   said: `| head` has read enough. */
+/* To be called first in main(): SIGINT, SIGTERM and SIGHUP clear what must not outlive the process
+   (leftovers.h) and exit with 128 + signal, a failed assert() with EXIT_BUG; a crash clears it, too; and a
+   failed write to stdout is noticed at exit (EXIT_MACHINE). A write to a pipe that is closed or past
+   `ulimit -f` fails as any other, but of stdout's pipe nothing is said: `| head` has read enough. */
 void output_install_signals(void);
 
-/* A child that must not outlive this process: it is ended on those signals too, with the group that it leads,
-   first by SIGTERM, so that it can remove what is temporary of its own. To be given back when it has been
-   waited for. */
-void output_own_child(pid_t child);
-void output_disown_child(pid_t child);
-
-/* A fresh private folder below $TMPDIR (or /tmp), removed with all it holds at exit or on a signal. */
+/* A fresh private folder below $TMPDIR (or /tmp), which leftovers.h removes with all it holds. */
 char *temp_dir_make(Arena *arena);

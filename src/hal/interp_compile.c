@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "base/embedded.h"
+#include "base/leftovers.h"
 #include "base/output.h"
 #include "base/strbuf.h"
 
@@ -105,7 +106,7 @@ static bool start_command(Arena *arena, const char *folder, char *const argv[], 
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     if (error == 0)
-        output_own_child(*child);
+        leftovers_add_child(*child);
     return error == 0;
 }
 
@@ -116,7 +117,7 @@ static int wait_for_command(pid_t child)
     while (waitpid(child, &status, 0) < 0)
         if (errno != EINTR)
             return -1;
-    output_disown_child(child);
+    leftovers_drop_child(child);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 

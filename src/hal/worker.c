@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/output.h"
+#include "base/leftovers.h"
 #include "base/stopwatch.h"
 
 enum { MAX_WORKERS = 256 };   // at once; the machine's cores are fewer
@@ -57,7 +57,8 @@ static _Noreturn void be_worker(pid_t parent, const WorkerLimits *limits, void (
     silence();
     set_limits(limits);
     work(context);
-    _exit(0);
+    leftovers_clear();
+    _exit(0);   // not its parent's exit handlers
 }
 
 void worker_alive(void)
@@ -78,6 +79,7 @@ bool worker_start(Worker *worker, const WorkerLimits *limits, void (*work)(void 
 {
     int ends[2];
     *worker = (Worker){.limits = *limits, .life = -1};
+    leftovers_share();
     if (pipe2(ends, O_CLOEXEC) != 0)
         return false;
     fflush(NULL);
@@ -92,7 +94,7 @@ bool worker_start(Worker *worker, const WorkerLimits *limits, void (*work)(void 
         close(ends[0]);
         return false;
     }
-    output_own_child(pid);
+    leftovers_add_child(pid);
     worker->state = WORKER_RUNNING;
     worker->pid = pid;
     worker->life = ends[0];
@@ -109,7 +111,7 @@ static void bury(Worker *worker, WorkerState state)
     }
     while (waitpid(worker->pid, &status, 0) < 0 && errno == EINTR)
         ;
-    output_disown_child(worker->pid);
+    leftovers_drop_child(worker->pid);
     close(worker->life);
     worker->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     worker->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/diag.h"
+#include "base/leftovers.h"
 
 static Arena *arena;
 static char *folder;
@@ -243,7 +244,7 @@ static void be_interrupted_with_children(void)
         temp_dir_make(arena);
         pause();
     }
-    output_own_child(tidy);
+    leftovers_add_child(tidy);
     pid_t stubborn = fork();
     if (stubborn == 0) {
         signal(SIGTERM, SIG_IGN);
@@ -251,7 +252,7 @@ static void be_interrupted_with_children(void)
         for (;;)
             pause();
     }
-    output_own_child(stubborn);
+    leftovers_add_child(stubborn);
     while (access(path("ready"), F_OK) != 0 || files_in(folder) < 2)
         usleep(1000);
     raise(SIGINT);
