@@ -54,10 +54,12 @@ def counts(result):
 
 
 def results(path):
-    """The lines of a file of results, checked."""
+    """The lines of a file of results, checked, without the one that says which shard they are of."""
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     for line in lines:
         SCHEMA.validate(line)
+    lines = lines[1:] if lines and "shard" in lines[0] else lines
+    for line in lines:
         for file in line.get("files", []):
             found = hashlib.sha256((path.parent / file["path"]).read_bytes()).hexdigest()
             assert found == file["sha256"], file["path"]
@@ -418,6 +420,56 @@ def test_shards_are_the_whole(folder):
         assert before <= {line["output"] for line in results(folder / files[shard])}
 
 
+def test_missing_shards_are_an_error(folder):
+    write(folder, f"devices: a100\nkernels:\n  - {{expr: {ROOT}/examples/relu.te, name: \"relu_{{N}}\", defines: {{N: [32, 64, 96]}}}}\n")
+    files = [f"part{shard}" for shard in range(8)]   # not by their names: five of them at least are empty
+    for shard, name in enumerate(files):
+        batch("kernels.yaml", "--shard", f"{shard}/8", "--json", name, folder=folder)
+        assert json.loads((folder / name).read_text().splitlines()[0]) == {"shard": shard, "shards": 8, "kernels": len(results(folder / name))}
+    batch("kernels.yaml", folder=folder)
+    whole = (folder / "kernels.jsonl").read_text()
+    assert batch("--merge", *files, folder=folder).stdout == whole
+    for missing in (0, 3, 7):
+        some = [name for shard, name in enumerate(files) if shard != missing]
+        refused = batch("--merge", *some, "--json", "merged.jsonl", code=1, folder=folder)
+        assert f"no results of shard {missing}/8;" in refused.stderr and "--partial" in refused.stderr, refused.stderr
+        assert not (folder / "merged.jsonl").exists()
+        allowed = batch("--merge", *some, "--json", "some.jsonl", "--partial", folder=folder)
+        assert allowed.stderr.endswith(f"; none of shard {missing}/8\n"), allowed.stderr
+        assert f"no results of shard {missing}/8;" in batch("--merge", "some.jsonl", code=1, folder=folder).stderr
+        assert batch("--merge", "some.jsonl", files[missing], folder=folder).stdout == whole   # the rest came later
+    refused = batch("--merge", files[5], files[2], code=1, folder=folder).stderr
+    assert "no results of shard 0/8, shard 1/8, shard 3/8, shard 4/8, shard 6/8, shard 7/8;" in refused, refused
+    assert "--partial without --merge" in batch("kernels.yaml", "--partial", code=2, folder=folder).stderr
+
+
+def test_more_missing_shards_than_a_line_holds_are_counted(folder):
+    write(folder, f"devices: a100\nkernels: [{{expr: {ROOT}/examples/relu.te}}]\n")
+    batch("kernels.yaml", "--shard", "20/99999", "--json", "part", folder=folder)
+    refused = batch("--merge", "part", code=1, folder=folder).stderr
+    assert "no results of shard 0/99999, " in refused and "shard 7/99999 and 99990 more;" in refused, refused
+
+
+def test_shards_that_were_cut_off_are_not_whole(folder):
+    write(folder, TRIPLE)
+    for shard in range(2):
+        batch("kernels.yaml", "--shard", f"{shard}/2", folder=folder)
+    path = folder / "kernels.1-of-2.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:-2]))   # killed between two lines
+    refused = batch("--merge", "kernels.0-of-2.jsonl", path, code=1, folder=folder).stderr
+    assert f"no results of 2 of the {len(lines) - 1} kernels of shard 1/2;" in refused, refused
+    write(folder, TRIPLE + f"  - {{expr: {ROOT}/examples/relu.te, name: \"relu_{{N}}\", defines: {{N: [0, 1, 2, 3, 4, 5]}}}}\n")
+    for shard in range(2):   # stopped at a failure, which is one of the first
+        (folder / f"kernels.{shard}-of-2.jsonl").unlink()
+        subprocess.run([ROLLERC, "batch", "kernels.yaml", "--shard", f"{shard}/2", "-j", "1"], cwd=folder, capture_output=True)
+    merge = ("--merge", "kernels.0-of-2.jsonl", path)
+    assert "kernels of shard" in batch(*merge, code=1, folder=folder).stderr
+    for shard in range(2):
+        subprocess.run([ROLLERC, "batch", "kernels.yaml", "--shard", f"{shard}/2", "-k"], cwd=folder, capture_output=True)
+    assert "30 results of 2 files, 3 of kernels that failed\n" in batch(*merge, folder=folder).stderr
+
+
 def test_results_that_do_not_go_together_are_refused(folder):
     write(folder, TRIPLE)
     batch("kernels.yaml", "--json", "a.jsonl", folder=folder)
@@ -492,8 +544,8 @@ def test_the_workflow_makes_every_shard(folder):
         part.mkdir()
         subprocess.run(words.replace("${{ matrix.shard }}", str(shard)), shell=True, cwd=part, check=True,
                        stderr=subprocess.DEVNULL)
-    gather = next(step["run"] for step in workflow["jobs"]["results"]["steps"] if "run" in step)
-    subprocess.run(gather, shell=True, cwd=folder, check=True)
+    gather = next(step["run"] for step in workflow["jobs"]["results"]["steps"] if step.get("name") == "put the results together")
+    subprocess.run(gather.replace("build/rollerc", ROLLERC), shell=True, cwd=folder, check=True, stderr=subprocess.DEVNULL)
     assert len((folder / "kernels.jsonl").read_text().splitlines()) == 12
 
 

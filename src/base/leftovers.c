@@ -163,10 +163,7 @@ char *leftovers_add_path(const char *path)
     return table->paths[i];
 }
 
-void leftovers_drop_path(const char *path)
-{
-    table->path_owners[(path - table->paths[0]) / PATH_MAX] = 0;
-}
+void leftovers_drop_path(const char *path) { table->path_owners[(path - table->paths[0]) / PATH_MAX] = 0; }
 
 void leftovers_add_child(pid_t child)
 {

@@ -1,11 +1,9 @@
 #include "batch/batch.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/diag.h"
-#include "base/hash.h"
 #include "base/output.h"
 #include "base/strbuf.h"
 #include "batch/batch_options.h"
@@ -14,22 +12,14 @@
 #include "batch/ninja.h"
 #include "batch/results.h"
 #include "batch/run.h"
+#include "batch/shards.h"
 #include "batch/words.h"
-
-/* By the output's name, not by its place: what is added to a manifest moves nothing from one shard to
-   another. */
-static bool in_shard(Arena *arena, const Entry *entry, const BatchOptions *options)
-{
-    char *digits = hash_of(arena, entry->output, strlen(entry->output));
-    digits[8] = '\0';   // 32 bits are plenty
-    return (int)(strtoul(digits, NULL, 16) % (unsigned long)options->shards) == options->shard;
-}
 
 static void keep_shard(Arena *arena, Manifest *manifest, const BatchOptions *options)
 {
     int kept = 0;
     for (int i = 0; i < manifest->count; i++)
-        if (in_shard(arena, &manifest->entries[i], options))
+        if (shard_of(arena, manifest->entries[i].output, options->shards) == options->shard)
             manifest->entries[kept++] = manifest->entries[i];
     manifest->count = kept;
 }
@@ -67,7 +57,8 @@ static int find_changed(Arena *arena, const Manifest *manifest, const Results *k
 static int make_kernels(Arena *arena, const Manifest *manifest, const BatchOptions *options)
 {
     bool kept = results_are_kept(options->results);
-    Results known = {0}, results = {0};
+    Shard shard = {options->shard, options->shards, manifest->count};
+    Results known = {0}, results = {.shards = &shard, .shard_count = shard.count > 1};
     if (kept)
         results_read(arena, &known, options->results, false);
     results_sort(&known);
@@ -101,7 +92,7 @@ int batch(int argc, char **argv)
     diag_configure(
         (DiagOptions){.quiet = options->quiet, .verbose = options->verbose, .colour = options->colour});
     if (options->merged)
-        results_merge(arena, options->merged, options->merged_count, options->results);
+        results_merge(arena, options->merged, options->merged_count, options->partial, options->results);
     else if (options->list)
         list_commands(arena, &manifest);
     else if (options->ninja) {

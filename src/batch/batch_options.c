@@ -9,13 +9,14 @@
 
 #include "base/diag.h"
 #include "base/path.h"
+#include "batch/shards.h"
 #include "hal/worker.h"
 #include "option_error.h"
 #include "options.h"
 
 #define usage_error(...) fatal(EXIT_USAGE, __VA_ARGS__)
 
-enum { KEY_SHARD = 256, KEY_JSON, KEY_CACHE, KEY_NINJA, KEY_LIST, KEY_MERGE, KEY_COLOUR, KEY_USAGE };
+enum { KEY_SHARD = 256, KEY_JSON, KEY_CACHE, KEY_NINJA, KEY_LIST, KEY_MERGE, KEY_PARTIAL, KEY_COLOUR, KEY_USAGE };
 
 // clang-format off
 static const struct argp_option table[] = {
@@ -28,7 +29,8 @@ static const struct argp_option table[] = {
     {0, 0, 0, 0, "What is written instead:", 2},
     {"ninja", KEY_NINJA, "FILE", 0, "A build file for Ninja, to be run from the current folder", 2},
     {"list", KEY_LIST, 0, 0, "The command lines, to stdout", 2},
-    {"merge", KEY_MERGE, 0, 0, "The results of several shards in one: to --json, or stdout", 2},
+    {"merge", KEY_MERGE, 0, 0, "The results of all shards in one: to --json, or stdout", 2},
+    {"partial", KEY_PARTIAL, 0, 0, "With --merge: although shards, or kernels of them, are missing", 2},
 
     {0, 0, 0, 0, "Results and messages:", 3},
     {"json", KEY_JSON, "FILE", 0, "The results, one JSON object a line (default: MANIFEST.jsonl, of a shard "
@@ -108,6 +110,7 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     case KEY_NINJA: options->ninja = value; break;
     case KEY_LIST: options->list = true; break;
     case KEY_MERGE: line->merge = true; break;
+    case KEY_PARTIAL: options->partial = true; break;
     case 'v': options->verbose = true, options->quiet = false; break;
     case 'q': options->quiet = true, options->verbose = false; break;
     case KEY_COLOUR: line->colour = read_colour(value); break;
@@ -125,8 +128,8 @@ static const char manual[] =
     "was "
     "cut off goes on where it was. Outputs and results are named from the current folder, what a manifest "
     "names is looked for beside it.\n\n"
-    "Exit codes: 0 all is there; else the largest of the kernels' own, 1 for a wrong manifest, 2 for wrong "
-    "usage.";
+    "Exit codes: 0 all is there; else the largest of the kernels' own, 1 for a wrong manifest or results that "
+    "are missing, 2 for wrong usage.";
 
 static void take_merged(BatchLine *line)
 {
@@ -142,6 +145,8 @@ static void take_merged(BatchLine *line)
 static void take_manifest(BatchLine *line)
 {
     BatchOptions *options = line->options;
+    if (options->partial)
+        usage_error("--partial without --merge");
     if (line->file_count != 1)
         usage_error(line->file_count ? "one manifest, please: '%s' and '%s' are given"
                                      : "no manifest; `rollerc batch --help' shows the options",

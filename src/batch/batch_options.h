@@ -5,7 +5,6 @@
 #include "base/arena.h"
 
 enum {
-    MAX_SHARDS = 100000,
     MAX_BATCH_JOBS = 64,   // processes at once
 };
 
@@ -20,6 +19,7 @@ typedef struct BatchOptions {
     const char *cache;         // of machine code; NULL: what the environment says
     char **merged;             // the files to merge, or NULL
     int merged_count;
+    bool partial;              // although some are missing
     bool quiet, verbose, colour;
 } BatchOptions;
 

@@ -49,6 +49,17 @@ static bool read_line(Arena *arena, const char *line, Result *result)
     return whole;
 }
 
+static void add_shard(Arena *arena, Results *results, Shard shard)
+{
+    if ((results->shard_count & (results->shard_count - 1)) == 0) {   // 0, 1, 2, 4, …: the array is full
+        Shard *larger = NEW_ARRAY(arena, Shard, 2 * results->shard_count + 1);
+        for (int i = 0; i < results->shard_count; i++)
+            larger[i] = results->shards[i];
+        results->shards = larger;
+    }
+    results->shards[results->shard_count++] = shard;
+}
+
 bool results_are_kept(const char *path)
 {
     struct stat found;
@@ -63,11 +74,14 @@ void results_read(Arena *arena, Results *results, const char *path, bool strict)
     int number = 0;
     for (char *line; rest && *rest;) {
         Result result;
+        Shard shard;
         number++;
         line = strsep(&rest, "\n");
         if (read_line(arena, line, &result)) {
             result.place = arena_printf(arena, "%s:%d", path, number);
             results_add(arena, results, result);
+        } else if (shard_read(line, &shard)) {
+            add_shard(arena, results, shard);
         } else if (strict) {
             fatal(EXIT_INPUT,
                   "%s:%d: this is no result of a kernel; let the run that wrote it come to its end", path,
@@ -79,6 +93,8 @@ void results_read(Arena *arena, Results *results, const char *path, bool strict)
 void results_write(Arena *arena, const Results *results, const char *path)
 {
     StrBuf text = strbuf_new(arena);
+    for (int i = 0; i < results->shard_count; i++)
+        strbuf_printf(&text, "%s\n", shard_line(arena, &results->shards[i]));
     for (int i = 0; i < results->count; i++)
         strbuf_printf(&text, "%s\n", results->items[i].line);
     output_write(path, text.text, text.length);
@@ -176,20 +192,37 @@ static void refuse_disagreement(const Results *read, const Results *merged)
     }
 }
 
-void results_merge(Arena *arena, char *const *paths, int count, const char *target)
+/* In words; NULL: nothing. */
+static const char *what_is_missing(Arena *arena, const Results *read, const Results *merged)
+{
+    const char **outputs = NEW_ARRAY(arena, const char *, merged->count);
+    for (int i = 0; i < merged->count; i++)
+        outputs[i] = merged->items[i].output;
+    return shards_missing(arena, read->shards, read->shard_count, outputs, merged->count);
+}
+
+void results_merge(Arena *arena, char *const *paths, int count, bool partial, const char *target)
 {
     Results read = {0};
     for (int i = 0; i < count; i++)
         results_read(arena, &read, paths[i], true);
-    Results merged = read;
-    merged.items = NEW_ARRAY(arena, Result, read.count);
+    Results merged = {.items = NEW_ARRAY(arena, Result, read.count), .count = read.count};
     for (int i = 0; i < read.count; i++)
         merged.items[i] = read.items[i];
     sort(&merged, by_worth);
     refuse_disagreement(&read, &merged);
+    const char *missing = what_is_missing(arena, &read, &merged);
+    if (missing && !partial)
+        fatal(EXIT_INPUT, "there are no results of %s; run what is missing to its end, or allow it by --partial",
+              missing);
+    if (missing) {   // and the file goes on saying so
+        merged.shards = read.shards;
+        merged.shard_count = read.shard_count;
+    }
     int failed = 0;
     for (int i = 0; i < merged.count; i++)
         failed += !merged.items[i].done;
     results_write(arena, &merged, target);
-    talk("%d results of %d files, %d of kernels that failed", merged.count, count, failed);
+    talk("%d results of %d files, %d of kernels that failed%s%s", merged.count, count, failed,
+         missing ? "; none of " : "", missing ? missing : "");
 }

@@ -7,6 +7,7 @@
 // all shards together are those of the whole.
 #pragma once
 #include "batch/manifest.h"
+#include "batch/shards.h"
 
 typedef struct Result {
     const char *output;    // of the entry
@@ -21,6 +22,8 @@ typedef struct Results {
     Result *items;   // sorted by output once results_sort() has been called
     int count, capacity;
     int added;       // so far
+    Shard *shards;   // that they say they are of
+    int shard_count;
 } Results;
 
 /* Can a run go on with what is there? Stdout, pipes and devices only take the whole in the end. */
@@ -44,5 +47,5 @@ bool result_holds(Arena *arena, const Result *result, const Entry *entry);
 void results_write(Arena *arena, const Results *results, const char *path);
 
 /* All results of several files as one; which of two about the same output counts does not depend on their
-   order. */
-void results_merge(Arena *arena, char *const *paths, int count, const char *target);
+   order. Shards, or kernels of theirs, that are missing are an error with EXIT_INPUT unless `partial`. */
+void results_merge(Arena *arena, char *const *paths, int count, bool partial, const char *target);
