@@ -23,7 +23,7 @@ enum { CACHE_MIB = 1024 };   // some ten thousand kernels
 
 enum {
     KEY_EMIT = 256, KEY_JSON, KEY_PAGE, KEY_NAME, KEY_TOP_K, KEY_CANDIDATE, KEY_VERIFY, KEY_PROFILE, KEY_FORCE, KEY_HANG_AFTER, KEY_MATH, KEY_TEMPLATES, KEY_LINES, KEY_CACHE, KEY_COLOUR, KEY_DEVICE,
-    KEY_LIST_DEVICES, KEY_PRINT_DEVICE, KEY_PRINT_SCHEMA, KEY_USAGE,
+    KEY_LIST_DEVICES, KEY_PRINT_ARCH, KEY_PRINT_DEVICE, KEY_PRINT_SCHEMA, KEY_USAGE,
 };
 
 // clang-format off
@@ -70,6 +70,8 @@ static const struct argp_option table[] = {
 #undef STAGE
      , 3},
     {"list-devices", KEY_LIST_DEVICES, 0, 0, "Print the built-in devices", 3},
+    {"print-arch", KEY_PRINT_ARCH, "NAME|FILE", 0, "Print the architecture that kernels for a device are to be compiled for, "
+                                                  "such as sm_90a", 3},
     {"print-device", KEY_PRINT_DEVICE, "NAME", 0, "Print a built-in device file, to copy and edit", 3},
     {"print-schema", KEY_PRINT_SCHEMA, 0, 0, "Print the JSON schema of the ranking", 3},
 
@@ -273,6 +275,11 @@ static _Noreturn void list_devices(Arena *arena)
     print_and_exit(list.text);
 }
 
+static _Noreturn void print_arch(Arena *arena, const char *device)
+{
+    print_and_exit(arena_printf(arena, "%s\n", device_read(arena, device)->arch));
+}
+
 static _Noreturn void print_device(const char *name)
 {
     const char *text = device_text(name);
@@ -360,6 +367,7 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     case 'q': options->quiet = true, options->verbose = false; break;
     case KEY_COLOUR: line->colour = colours[option_choose(line->arena, "--color", value, colours, 3)]; break;
     case KEY_LIST_DEVICES: list_devices(line->arena);
+    case KEY_PRINT_ARCH: print_arch(line->arena, value);
     case KEY_PRINT_DEVICE: print_device(value);
     case KEY_PRINT_SCHEMA: print_and_exit(embedded_find("schema/ranking.schema.json")->text);
     case 'h': print_help(state, ARGP_HELP_STD_HELP);

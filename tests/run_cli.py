@@ -40,7 +40,7 @@ def names(folder):
 def test_help_lists_every_option(folder):
     text = run("--help").stdout.decode()
     for option in ("--device", "--output", "--emit", "--json", "--html", "--name", "--top-k", "--verify", "--profile", "--force-device", "--hang-after", "-D", "--math", "-d",
-                   "-MD", "-MF", "--templates", "--line-directives", "--cache", "--list-devices", "--print-device", "--print-schema", "--color"):
+                   "-MD", "-MF", "--templates", "--line-directives", "--cache", "--list-devices", "--print-arch", "--print-device", "--print-schema", "--color"):
         assert option in text, option
     assert run("-h").stdout.decode() == text
     assert run("--usage").stdout.startswith(b"Usage: rollerc")
@@ -80,6 +80,8 @@ def test_devices_can_be_listed_and_printed(folder):
     assert text == (ROOT / "devices/a100.yaml").read_bytes()
     (folder / "copy.yaml").write_bytes(text)
     run(MATMUL, "--device", "./copy.yaml", folder=folder)
+    assert run("--print-arch", "h200").stdout == b"sm_90a\n" and run("--print-arch", "mi50").stdout == b"gfx906\n"
+    assert run("--print-arch", "./copy.yaml", folder=folder).stdout == b"sm_80\n"
 
 
 def test_schema_is_json(folder):
