@@ -4,12 +4,13 @@
     softmax = rollerc.load("softmax.te", device="h200", N=4096)     # compiled once, then kept by content
     y = softmax(x)                                                  # on the framework's current stream
 
-One file, without dependencies. Inputs are contiguous arrays on the GPU; outputs and workspace are made by the framework of the
+One file, without dependencies. Inputs are contiguous arrays on one GPU; outputs and workspace are made by the framework of the
 first input, or given: softmax(x, out=y). Bits (b1) are int32 arrays of 32 elements each. Kernels are compiled with nvcc, or, where
 there is none, by rollerc with NVRTC; both go by a C call or a driver call that a CUDA graph may capture.
 """
 import contextlib
 import ctypes
+import functools
 import hashlib
 import json
 import math
@@ -68,12 +69,28 @@ def _from_interface(array):
     return interface["data"][0], shape, dense, interface["typestr"]
 
 
+CPU, PINNED = 1, 3        # DLDeviceType, dlpack.h
+ON_A_GPU = 2, 13          # a GPU's memory, managed memory
+
+
 def _from_dlpack(array, stream):
     capsule = array.__dlpack__(stream=stream or 1)   # 1: the default stream
     tensor = _Tensor.from_address(_capsule_pointer(capsule, b"dltensor"))
+    if tensor.device_type not in ON_A_GPU:
+        raise Error("an array is not on the GPU that its __dlpack_device__() names")
     shape = tuple(tensor.shape[:tensor.ndim])
     dense = not tensor.strides or _is_dense(shape, tensor.strides[:tensor.ndim])
     return tensor.data + tensor.byte_offset, shape, dense, (tensor.code, tensor.bits)
+
+
+def _place(array, driver):
+    """DLPack's word for where an array lies, and the number of the device; None: it is no array that can be launched on."""
+    if hasattr(array, "__dlpack_device__"):
+        return array.__dlpack_device__()
+    if not hasattr(array, "__cuda_array_interface__"):
+        return None, None
+    number = driver.device_of(array.__cuda_array_interface__["data"][0])   # which the interface does not say
+    return (CPU, 0) if number is None else (ON_A_GPU[0], number)
 
 
 class _Argument:
@@ -94,22 +111,34 @@ class _Argument:
     def refuse(self, what):
         raise Error(f"{self.describe()}; {what}")
 
-    def address(self, array, stream):
-        """Of the array, when it fits."""
+    def device(self, array, driver):
+        """The number of the GPU that the array lies on. Nothing is asked of one that lies elsewhere."""
         if hasattr(array, "data_ptr"):   # PyTorch; the quick way
+            if not array.is_cuda:
+                self.refuse(f"saw one on {array.device}: call .cuda()")
+            return array.get_device()
+        place, number = _place(array, driver)
+        if place in ON_A_GPU:
+            return number
+        kind = f"{type(array).__module__}.{type(array).__name__}".removeprefix("builtins.")
+        copied = ", like torch.from_numpy(x).cuda() or cupy.asarray(x)" if kind.startswith("numpy.") else ""
+        if place in (CPU, PINNED):
+            self.refuse(f"saw a {kind} in the memory of the CPU: copy it to the GPU first{copied}")
+        self.refuse(f"saw a {kind}, which is no array on a GPU: wanted one of PyTorch or CuPy, or with __cuda_array_interface__ or "
+                    f"__dlpack__ on a CUDA device{copied}")
+
+    def address(self, array, stream):
+        """Of the array, which lies on a GPU, when it fits."""
+        if hasattr(array, "data_ptr"):
             if array.shape != self.shape or str(array.dtype) != "torch." + self.type_name:
                 self.refuse(f"saw {str(array.dtype).removeprefix('torch.')}{list(array.shape)}")
             if not array.is_contiguous():
                 self.refuse("saw one that is not contiguous: call .contiguous()")
-            if not array.is_cuda:
-                self.refuse(f"saw one on {array.device}: call .cuda()")
             return array.data_ptr()
         if hasattr(array, "__cuda_array_interface__"):
             address, shape, dense, dtype = _from_interface(array)
-        elif hasattr(array, "__dlpack__"):
-            address, shape, dense, dtype = _from_dlpack(array, stream)
         else:
-            self.refuse(f"saw a {type(array).__name__}, which is no array on a GPU")
+            address, shape, dense, dtype = _from_dlpack(array, stream)
         if tuple(shape) != self.shape or dtype not in self.types:
             self.refuse(f"saw {dtype}{list(shape)}")
         if not dense:
@@ -152,6 +181,71 @@ class _CuPy:
 _FRAMEWORKS = {"torch": _Torch, "cupy": _CuPy}
 
 
+# ---- the driver
+
+MEMORY_DEVICE = 9   # CUpointer_attribute
+
+
+class _Driver:
+    """libcuda.so: whose memory an address is, and which device is the current one. Devices have the numbers of the runtime."""
+
+    def __init__(self, name):
+        try:
+            self.library = ctypes.CDLL(name)
+        except OSError as error:
+            raise Error(f"there is no CUDA driver here: {error}") from None
+        self.contexts = {}   # of devices: those of the runtime, and so of every framework
+
+    def check(self, name, *arguments):
+        status = getattr(self.library, name)(*arguments)
+        if status:
+            text = ctypes.c_char_p()
+            self.library.cuGetErrorString(status, ctypes.byref(text))
+            raise Error(f"{name}: {(text.value or b'unknown error').decode()}")
+
+    def device_of(self, address):
+        """None: it is no memory of a GPU."""
+        number = ctypes.c_int()
+        status = self.library.cuPointerGetAttribute(ctypes.byref(number), MEMORY_DEVICE, ctypes.c_uint64(address))
+        return None if status else number.value
+
+    def current_device(self):
+        """None: this thread has none yet."""
+        number = ctypes.c_int()
+        return None if self.library.cuCtxGetDevice(ctypes.byref(number)) else number.value
+
+    def context(self, device):
+        if device not in self.contexts:
+            number, context = ctypes.c_int(), ctypes.c_void_p()
+            self.check("cuInit", 0)
+            self.check("cuDeviceGet", ctypes.byref(number), device)
+            self.check("cuDevicePrimaryCtxRetain", ctypes.byref(context), number)
+            self.contexts[device] = context
+        return self.contexts[device]
+
+    @contextlib.contextmanager
+    def on(self, device):
+        """What is done inside is done with this device as the current one; afterwards that is again what it was."""
+        if self.current_device() == device:
+            yield
+            return
+        self.check("cuCtxPushCurrent_v2", self.context(device))
+        try:
+            yield
+        finally:
+            self.check("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
+
+
+@functools.cache
+def _driver_named(name):
+    return _Driver(name)
+
+
+def _driver():
+    """Only a call needs it: kernels can be compiled where there is no GPU."""
+    return _driver_named(os.environ.get("ROLLERC_LIBCUDA", "libcuda.so.1"))
+
+
 # ---- the two ways to launch
 
 class _Library:
@@ -183,16 +277,23 @@ PORTABLE_CLUSTER, STATIC_SHARED = 8, 48 * 1024              # past these a kerne
 
 
 class _Module:
-    """The launches of a cubin, by the driver, as the metadata describes them. A context loads it when it needs it first."""
+    """The launches of a cubin, by the driver, as the metadata describes them. A context, and so each device, loads it when it
+    needs it first."""
 
     def __init__(self, path, metadata):
-        self.driver = ctypes.CDLL(os.environ.get("ROLLERC_LIBCUDA", "libcuda.so.1"))
         with open(path, "rb") as file:
             self.cubin = file.read()
         self.metadata, self.loaded = metadata, {}
+
+    @functools.cached_property
+    def check(self):
+        return _driver().check
+
+    @functools.cached_property
+    def version(self):
         version = ctypes.c_int()
         self.check("cuDriverGetVersion", ctypes.byref(version))
-        self.version = version.value
+        return version.value
 
     def launches(self):
         """(function, configuration, arguments) of each, in the current context."""
@@ -203,13 +304,6 @@ class _Module:
             self.loaded[context.value] = [(self.function(module, launch), self.config(launch), launch["args"])
                                           for launch in self.metadata["launches"]]
         return self.loaded[context.value]
-
-    def check(self, name, *arguments):
-        status = getattr(self.driver, name)(*arguments)
-        if status:
-            text = ctypes.c_char_p()
-            self.driver.cuGetErrorString(status, ctypes.byref(text))
-            raise Error(f"{name}: {(text.value or b'unknown error').decode()}")
 
     def function(self, module, launch):
         function = ctypes.c_void_p()
@@ -277,35 +371,53 @@ class Kernel:
         if len(inputs) != len(self.inputs):
             names = ", ".join(argument.name for argument in self.inputs)
             raise Error(f"{self.name} takes {len(self.inputs)} inputs ({names}), saw {len(inputs)}")
-        framework = self._framework(inputs, out)
-        if out is None:
-            outputs = [framework.empty(argument) for argument in self.outputs]
-        else:
-            outputs = list(out) if isinstance(out, (list, tuple)) else [out]
-            if len(outputs) != len(self.outputs):
-                raise Error(f"{self.name} has {len(self.outputs)} outputs, saw {len(outputs)} in out=")
-        if stream is None:
-            stream = framework.stream if framework else 0
-        addresses = [argument.address(array, stream) for argument, array in zip(self.inputs, inputs)]
-        addresses += [argument.address(array, stream) for argument, array in zip(self.outputs, outputs)]
-        workspace, held = 0, None
-        if self.workspace:
-            if not framework:
-                raise Error(f"{self.name} needs {self.workspace} bytes of workspace: give arrays of PyTorch or CuPy")
-            held, workspace = framework.bytes(self.workspace)
-            workspace += -workspace % 256
-        self._launch(addresses, workspace, stream)
-        del held   # frameworks give memory back in the order of the stream
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+        if out is not None:
+            out = list(out) if isinstance(out, (list, tuple)) else [out]
+            if len(out) != len(self.outputs):
+                raise Error(f"{self.name} has {len(self.outputs)} outputs, saw {len(out)} in out=")
+        arrays = [*inputs, *(out or [])]
+        with self._driver.on(self._device(arrays)):
+            framework = self._framework(arrays)
+            if out is None:
+                out = [framework.empty(argument) for argument in self.outputs]
+            if stream is None:
+                stream = framework.stream if framework else 0
+            addresses = [argument.address(array, stream) for argument, array in zip(self.inputs + self.outputs, [*inputs, *out])]
+            workspace, held = 0, None
+            if self.workspace:
+                if not framework:
+                    raise Error(f"{self.name} needs {self.workspace} bytes of workspace: give arrays of PyTorch or CuPy")
+                held, workspace = framework.bytes(self.workspace)
+                workspace += -workspace % 256
+            self._launch(addresses, workspace, stream)
+            del held   # frameworks give memory back in the order of the stream
+        return out[0] if len(out) == 1 else tuple(out)
 
-    def _framework(self, inputs, out):
-        arrays = [*inputs, *(out if isinstance(out, (list, tuple)) else [out])]
+    @functools.cached_property
+    def _driver(self):
+        return _driver()
+
+    def _device(self, arrays):
+        """The number of the one GPU that they all lie on."""
+        first = None
+        for argument, array in zip(self.inputs + self.outputs, arrays):
+            number = argument.device(array, self._driver)
+            if first is None:
+                first, device = argument, number
+            elif number != device:
+                argument.refuse(f"saw one on cuda:{number}, but {first.role} {first.number} ('{first.name}') is on cuda:{device}: "
+                                "all arrays of a call must be on one device")
+        if first is None:
+            raise Error(f"{self.name} has no input that says on which device: give its outputs, like out=")
+        return device
+
+    def _framework(self, arrays):
         for array in arrays:
             make = _FRAMEWORKS.get(type(array).__module__.split(".")[0])
-            if make and (make is not _Torch or array.is_cuda):
+            if make:
                 return make(array)
-        if out is None:
-            for argument, array in zip(self.inputs, inputs):
+        if len(arrays) == len(self.inputs):
+            for argument, array in zip(self.inputs, arrays):
                 argument.address(array, 0)   # what is wrong with an array is said first
             raise Error(f"{self.name}: only PyTorch and CuPy make its outputs by themselves; give them, like out=")
         return None
@@ -327,16 +439,6 @@ def _nvcc():
     return shutil.which("nvcc")
 
 
-def _arch(rollerc, device):
-    """sm_90a, of a built-in device or a file."""
-    if os.path.exists(device) and ("/" in device or device.endswith(".yaml")):
-        with open(device) as file:
-            text = file.read()
-    else:
-        text = _run([rollerc, "--print-device", device])
-    return next(line.split(":", 1)[1].split("#")[0].strip() for line in text.splitlines() if line.strip().startswith("arch:"))
-
-
 def _compile(folder, command, compiler, arch):
     """kernel.cu, and kernel.so or kernel.cubin."""
     kernel = os.path.join(folder, "kernel.cu")
@@ -347,20 +449,28 @@ def _compile(folder, command, compiler, arch):
               os.path.join(folder, "kernel.so")])
 
 
-def load(expression, device, *, name=None, math=None, verify=False, options=(), rollerc=None, cache=None, **params):
+def _params(defines, params):
+    twice = sorted(set(defines) & set(params))
+    if twice:
+        raise Error(f"param {twice[0]} is given twice: in defines= and as {twice[0]}=")
+    return {**defines, **params}
+
+
+def load(expression, device, *, defines=None, name=None, math=None, verify=False, options=(), rollerc=None, cache=None, **params):
     """The kernel of a .te file for a device (a built-in name or a .yaml file), its params by name: load("softmax.te", "h200", N=4096).
 
-    `math`, `verify` and further `options` go to rollerc. Compiled kernels are kept below `cache` (default: $ROLLERC_CACHE, else
-    ~/.cache/rollerc), in folders named by all that they are made of; several processes may share it.
+    `defines` has params, too, also those that are called like an argument of this function: defines={"name": 4096}. `math`, `verify`
+    and further `options` go to rollerc. Compiled kernels are kept below `cache` (default: $ROLLERC_CACHE, else ~/.cache/rollerc), in
+    folders named by all that they are made of; several processes may share it.
     """
     rollerc = rollerc or os.environ.get("ROLLERC") or shutil.which("rollerc")
     if not rollerc:
         raise Error("rollerc is not on the PATH; name it by rollerc= or $ROLLERC")
     expression, device = os.fspath(expression), os.fspath(device)
     command = [rollerc, expression, "--device", device, "-q"] + ["--name", name] * bool(name)
-    command += [f"-D{key}={value}" for key, value in sorted(params.items())]
+    command += [f"-D{key}={value}" for key, value in sorted(_params(defines or {}, params).items())]
     command += [f"--math={math}"] * bool(math) + ["--verify"] * verify + list(options)
-    compiler, arch = _nvcc(), _arch(rollerc, device)
+    compiler, arch = _nvcc(), _run([rollerc, "--print-arch", device]).strip()
     content = hashlib.sha256(repr(command[2:]).encode())
     for path in [expression, rollerc] + [device] * os.path.isfile(device):
         with open(path, "rb") as file:

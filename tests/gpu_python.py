@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""python/rollerc.py on a GPU: PyTorch and CuPy against float64, in a CUDA graph, as a custom operator, and what a call costs the host.
+"""python/rollerc.py on a GPU: PyTorch and CuPy against float64, in a CUDA graph, as a custom operator, on a second GPU
+where there is one, and what a call costs the host.
 
     python3 tests/gpu_python.py --rollerc build/rollerc --device h200
 """
@@ -8,6 +9,7 @@ import os
 import pathlib
 import sys
 import tempfile
+import threading
 import time
 
 import torch
@@ -82,6 +84,54 @@ def dlpack(kernel, x):
     check("softmax, DLPack", out, torch.softmax(x.double(), -1), 1e-3)
 
 
+def refusal(call, *words):
+    try:
+        call()
+    except rollerc.Error as error:
+        assert all(word in str(error) for word in words), f"no {words} in: {error}"
+    else:
+        raise AssertionError(f"{words}: was not refused")
+
+
+def arrays_elsewhere(kernel, x):
+    """What does not lie on a GPU is refused before anything is launched on it."""
+    out = torch.full_like(x, torch.nan)
+    refusal(lambda: kernel(x.cpu(), out=out), "saw one on cpu")
+    refusal(lambda: kernel(OnlyDLPack(x.cpu()), out=out), "in the memory of the CPU")
+    refusal(lambda: kernel(x, out=OnlyDLPack(x.cpu())), "output 0", "in the memory of the CPU")
+    try:
+        refusal(lambda: kernel(x.cpu().numpy(), out=out), "numpy.ndarray", "torch.from_numpy(x).cuda()")
+    except RuntimeError as error:   # PyTorch without NumPy
+        print(f"NOT TESTED: {error}")
+    torch.cuda.synchronize()
+    assert out.isnan().all(), "it was launched"
+
+
+def second_device(kernel, x):
+    """On cuda:1, while cuda:0 is the current device, also in a thread that has none yet, and not on both."""
+    if torch.cuda.device_count() < 2:
+        print("NOT TESTED: there is one GPU here")
+        return
+    far, out = x.to("cuda:1"), torch.full_like(x, torch.nan, device="cuda:1")
+    expected = torch.softmax(x.double(), -1)
+    for name, call in (("PyTorch", lambda: kernel(far)), ("out=", lambda: kernel(far, out=out)), ("DLPack", lambda: kernel(OnlyDLPack(far), out=out))):
+        out.fill_(torch.nan)
+        seen = call()
+        assert torch.cuda.current_device() == 0
+        check(f"softmax on cuda:1, {name}", (out if name == "DLPack" else seen).to("cuda:0"), expected, 1e-3)
+    results = []
+    thread = threading.Thread(target=lambda: results.append(kernel(far)))
+    thread.start()
+    thread.join()
+    check("softmax on cuda:1, in a thread", results[0].to("cuda:0"), expected, 1e-3)
+    with torch.cuda.device(1):
+        check("softmax on cuda:0, cuda:1 the current one", kernel(x), expected, 1e-3)
+        assert torch.cuda.current_device() == 1
+    with torch.cuda.stream(torch.cuda.Stream("cuda:1")):
+        check("softmax on cuda:1, on a stream of its own", kernel(far).to("cuda:0"), expected, 1e-3)
+    refusal(lambda: kernel(x, out=out), "saw one on cuda:1, but input 0 ('x') is on cuda:0")
+
+
 def graph(kernel, x):
     static = x.clone()
     graph, out = torch.cuda.CUDAGraph(), torch.empty_like(x)
@@ -148,6 +198,8 @@ def main():
             bn_training(load)
             cupy_arrays(kernel, x)
             dlpack(kernel, x)
+            arrays_elsewhere(kernel, x)
+            second_device(kernel, x)
             graph(kernel, x)
             if way == "nvcc":
                 operator(kernel, x)

@@ -17,6 +17,7 @@ sys.path.insert(0, str(ROOT / "python"))
 import rollerc   # noqa: E402
 
 ROWS = "param R = 6  param N = 40\ninput x[R, N] : f16\ninput w[N] : f32\ny[i] = sum[j](x[i, j] * w[j])\np[i, j] = x[i, j] > 0\noutput y  output p\n"
+SCALE = "input x[1000] : f32  y[i] = x[i] * 2  output y\n"
 LONG = "param N = 1000000  input x[N] : f32  y[] = sum[j](x[j])  output y\n"   # two launches of two arguments each, a workspace
 
 # What nvcc makes here: a launcher that notes its arguments.
@@ -38,11 +39,26 @@ DRIVER = """
 #include <string.h>
 struct config { unsigned grid[3], block[3], shared; void *stream, *attributes; unsigned count; };
 struct config configs[8]; void *arguments[8][16]; const char *kernels[8]; int launches, loads, status, attributes_set[2];
+int launched_on[8], loaded_on[9];
 int version = 12030;
 static char names[8][64]; static int named;
 unsigned long long maps[2][16]; int pointers;   // descriptions of tensors stand behind so many pointers; 0: there are none
-int cuCtxGetCurrent(void **context) { *context = &launches; return 0; }
-int cuModuleLoadData(void **module, const void *image) { *module = (void *)image; loads++; return 0; }
+char contexts[4]; int stack[8], depth, retained;   // contexts of devices; the current one is on top, at first of device 0
+int missing;                                       // this thread has none yet
+char *far_start; int far_bytes;                    // memory of device 1, and of no device behind it
+int cuInit(unsigned flags) { return flags; }
+int cuDeviceGet(int *device, int number) { *device = number; return number < 2 ? 0 : 101; }
+int cuDevicePrimaryCtxRetain(void **context, int device) { *context = &contexts[device]; retained++; return 0; }
+int cuCtxPushCurrent_v2(void *context) { stack[++depth] = (char *)context - contexts; missing = 0; return 0; }
+int cuCtxPopCurrent_v2(void **context) { *context = &contexts[stack[depth--]]; return 0; }
+int cuCtxGetDevice(int *device) { *device = stack[depth]; return missing ? 201 : 0; }
+int cuCtxGetCurrent(void **context) { *context = &contexts[stack[depth]]; return 0; }
+int cuPointerGetAttribute(int *device, int attribute, char *address)
+{
+    *device = far_start && address >= far_start && address < far_start + far_bytes;
+    return attribute != 9 || (far_start && address >= far_start + far_bytes);
+}
+int cuModuleLoadData(void **module, const void *image) { *module = (void *)image; loads++; loaded_on[loads] = stack[depth]; return 0; }
 int cuModuleGetFunction(void **function, void *module, const char *name)
 { (void)module; strcpy(names[named], name); *function = names[named++]; return 0; }
 int cuFuncSetAttribute(void *function, int attribute, int value)
@@ -61,7 +77,7 @@ int cuTensorMapEncodeTiled(unsigned long long *map, int type, unsigned rank, voi
 int cuLaunchKernelEx(const struct config *config, void *function, void **places, void **extra)
 {
     (void)extra;
-    configs[launches] = *config; kernels[launches] = function;
+    configs[launches] = *config; kernels[launches] = function; launched_on[launches] = stack[depth];
     for (int i = 0; i < 2; i++) arguments[launches][i] = *(void **)places[i];
     for (int i = 0; pointers && i < 2; i++) memcpy(maps[i], places[pointers + i], sizeof maps[i]);
     launches++;
@@ -79,14 +95,60 @@ class Array:
         self.__cuda_array_interface__ = {"data": (self.address, False), "shape": shape, "typestr": typestr, "strides": strides, "version": 3}
 
 
+class TorchLike:
+    """A tensor as the loader knows PyTorch's."""
+
+    def __init__(self, dtype, shape, device=0):
+        self.memory, self.shape, self.dtype = ctypes.create_string_buffer(1 << 12), shape, "torch." + dtype
+        self.is_cuda, self.device, self.number = device is not None, "cpu" if device is None else f"cuda:{device}", device
+
+    def data_ptr(self):
+        return ctypes.addressof(self.memory) + -ctypes.addressof(self.memory) % 16
+
+    def get_device(self):
+        return self.number
+
+    def is_contiguous(self):
+        return True
+
+
+class OnlyDLPack:
+    """An array that lies where DLPack's word says. What is no GPU's must not be asked for more."""
+
+    def __init__(self, kind, number=0):
+        self.place = kind, number
+
+    def __dlpack_device__(self):
+        return self.place
+
+    def __dlpack__(self, stream=None):
+        raise RuntimeError("NumPy only supports stream=None")
+
+
+class DLPack(OnlyDLPack):
+    """1000 floats that lie on one device and may say that they lie on another."""
+
+    def __init__(self, said, kind):
+        super().__init__(*said)
+        self.memory, self.shape = ctypes.create_string_buffer(1 << 12), (ctypes.c_int64 * 1)(1000)
+        self.tensor = rollerc._Tensor(ctypes.addressof(self.memory) + -ctypes.addressof(self.memory) % 16, kind, said[1], 1, 2, 32, 1,
+                                      ctypes.cast(self.shape, ctypes.POINTER(ctypes.c_int64)), None, 0)
+
+    def __dlpack__(self, stream=None):
+        make = ctypes.pythonapi.PyCapsule_New
+        make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+        return make(ctypes.addressof(self.tensor), b"dltensor", None)
+
+
 @contextlib.contextmanager
-def refused(text):
+def refused(*texts):
     try:
         yield
     except rollerc.Error as error:
-        assert text in str(error), f"no '{text}' in: {error}"
+        for text in texts:
+            assert text in str(error), f"no '{text}' in: {error}"
     else:
-        raise AssertionError(f"'{text}' was not refused")
+        raise AssertionError(f"'{texts}' was not refused")
 
 
 class Place:
@@ -98,8 +160,13 @@ class Place:
         (folder / "bin/nvcc").write_text(NVCC.format(python=sys.executable))
         (folder / "bin/nvcc").chmod(0o755)
         os.environ["CUDA_PATH"] = str(folder)
+        (folder / "driver.c").write_text(DRIVER)
+        subprocess.run(["cc", "-shared", "-fPIC", folder / "driver.c", "-o", folder / "driver.so"], check=True)
+        os.environ["ROLLERC_LIBCUDA"] = str(folder / "driver.so")
+        self.driver = ctypes.CDLL(os.environ["ROLLERC_LIBCUDA"])
         (folder / "rows.te").write_text(ROWS)
         (folder / "long.te").write_text(LONG)
+        (folder / "scale.te").write_text(SCALE)
 
     def load(self, name, **more):
         return rollerc.load(self.folder / name, device="a100", rollerc=self.binary, cache=str(self.folder / "cache"), **more)
@@ -139,10 +206,145 @@ def test_what_does_not_fit_is_refused_in_plain_words(place):
         kernel(x, w)
 
 
+def numpy_like():
+    array = OnlyDLPack(1)
+    array.__class__ = type("ndarray", (OnlyDLPack,), {"__module__": "numpy"})
+    return array
+
+
+def test_what_is_not_on_a_gpu_is_refused_before_it_is_asked(place):
+    kernel = place.load("rows.te")
+    x, w, out = arrays()
+    copied = ": copy it to the GPU first"
+    for array, text in ((OnlyDLPack(1), "OnlyDLPack in the memory of the CPU" + copied), (OnlyDLPack(3), "in the memory of the CPU" + copied),
+                        (numpy_like(), "saw a numpy.ndarray in the memory of the CPU" + copied + ", like torch.from_numpy(x).cuda() or cupy.asarray(x)"),
+                        (OnlyDLPack(10), "which is no array on a GPU"), (object(), "saw a object, which is no array on a GPU: wanted one of PyTorch"),
+                        (TorchLike("float16", (6, 40), None), "saw one on cpu: call .cuda()")):
+        with refused("input 0 ('x') is float16[6, 40]; saw", text):
+            kernel(array, w, out=out)
+        with refused("output 1 ('p')", text):
+            kernel(x, w, out=[out[0], array])
+        with refused(text):
+            kernel(array, w)   # that there is nobody to make the outputs comes later
+    ctypes.c_void_p.in_dll(place.driver, "far_start").value = x.address   # and none of it belongs to a GPU
+    with refused("input 0 ('x')", "in the memory of the CPU" + copied):
+        kernel(x, w, out=out)
+    assert not calls_of(kernel), "it was launched"
+
+
+def library_of(kernel):
+    return ctypes.CDLL(str(pathlib.Path(kernel.source).parent / "kernel.so"))
+
+
+def calls_of(kernel):
+    return ctypes.c_int.in_dll(library_of(kernel), "calls").value
+
+
+def number_in(driver, name):
+    return ctypes.c_int.in_dll(driver, name).value
+
+
+def test_the_device_of_the_arrays_is_the_current_one_around_a_launch(place):
+    kernel = place.load("rows.te")
+    tensors = [TorchLike("float16", (6, 40), 1), TorchLike("float32", (40,), 1)]
+    outputs = [TorchLike("float32", (6,), 1), TorchLike("int32", (8,), 1)]
+    seen, launch = [], kernel._launch
+
+    def noting(*arguments):
+        depth = number_in(place.driver, "depth")
+        seen.append((depth, (ctypes.c_int * 8).in_dll(place.driver, "stack")[depth]))
+        return launch(*arguments)
+    kernel._launch = noting
+
+    def call_on(number):
+        for tensor in tensors + outputs:
+            tensor.number = number
+        kernel(*tensors, out=outputs)
+    for number in (1, 1, 0):
+        call_on(number)
+    assert seen == [(1, 1), (1, 1), (0, 0)] and number_in(place.driver, "retained") == 1   # 0 was the current one already
+    ctypes.c_int.in_dll(place.driver, "missing").value = 1   # as in a new thread
+    call_on(0)
+    assert seen[-1] == (1, 0) and number_in(place.driver, "depth") == 0
+    ctypes.c_int.in_dll(library_of(kernel), "status").value = 9
+    with refused("cudaError_t 9"):
+        call_on(1)
+    assert number_in(place.driver, "depth") == 0, "also after an error"
+    with refused("cuDeviceGet: out of luck"):
+        call_on(2)
+
+
+def test_arrays_of_several_devices_are_refused(place):
+    kernel = place.load("rows.te")
+    tensors = [TorchLike("float16", (6, 40)), TorchLike("float32", (40,), 1)]
+    outputs = [TorchLike("float32", (6,)), TorchLike("int32", (8,))]
+    with refused("input 1 ('w') is float32[40]; saw one on cuda:1, but input 0 ('x') is on cuda:0: all arrays of a call must be on one device"):
+        kernel(*tensors, out=outputs)
+    tensors[1].number, outputs[1].number = 0, 1
+    with refused("output 1 ('p')", "saw one on cuda:1"):
+        kernel(*tensors, out=outputs)
+    assert not calls_of(kernel), "it was launched"
+
+
+def test_each_device_has_its_module(place):
+    kernel, noted = cubin_of(place, place.folder / "scale.te", "a100")
+    x, y = TorchLike("float32", (1000,), 1), TorchLike("float32", (1000,), 1)
+    for number in (1, 0, 1, 0):
+        x.number = y.number = number
+        kernel(x, out=y)
+    assert list((ctypes.c_int * 8).in_dll(noted, "launched_on"))[:4] == [1, 0, 1, 0]
+    assert number_in(noted, "loads") == 2 and list((ctypes.c_int * 9).in_dll(noted, "loaded_on"))[1:3] == [1, 0]
+    assert number_in(noted, "depth") == 0
+
+
+def test_dlpack_says_where_an_array_lies(place):
+    kernel, noted = cubin_of(place, place.folder / "scale.te", "a100")
+    x, y = DLPack((2, 1), 2), DLPack((13, 1), 13)   # a GPU's memory, and managed memory
+    kernel(x, out=y)
+    assert (ctypes.c_int * 8).in_dll(noted, "launched_on")[0] == 1
+    assert list(((ctypes.c_void_p * 16) * 8).in_dll(noted, "arguments")[0])[:2] == [x.tensor.data, y.tensor.data]
+    with refused("an array is not on the GPU that its __dlpack_device__() names"):
+        kernel(DLPack((2, 1), 1), out=y)
+    assert number_in(noted, "launches") == 1
+
+
+def test_the_driver_says_where_memory_is(place):
+    kernel, noted = cubin_of(place, place.folder / "scale.te", "a100")
+    x = Array("<f4", (1000,))
+    y = Array("<f4", (1000,))
+    y.__cuda_array_interface__["data"] = (x.address + 4096, False)
+    ctypes.c_void_p.in_dll(noted, "far_start").value, ctypes.c_int.in_dll(noted, "far_bytes").value = x.address, 4097
+    kernel(x, out=y, stream=5)
+    assert (ctypes.c_int * 8).in_dll(noted, "launched_on")[0] == 1
+    ctypes.c_int.in_dll(noted, "far_bytes").value = 4096   # where y begins belongs to no GPU
+    with refused("output 0 ('y') is float32[1000]; saw a __main__.Array in the memory of the CPU"):
+        kernel(x, out=y, stream=5)
+
+
+def test_a_kernel_can_be_loaded_where_there_is_no_driver(place):
+    os.environ["ROLLERC_LIBCUDA"] = str(place.folder / "missing.so")
+    kernel = place.load("rows.te")
+    x, w, out = arrays()
+    with refused("there is no CUDA driver here"):
+        kernel(x, w, out=out)
+
+
+def test_params_may_be_called_like_arguments(place):
+    names = ("name", "math", "verify", "options", "cache", "device", "expression", "rollerc", "defines")
+    (place.folder / "names.te").write_text("".join(f"param {name} = 2\n" for name in names) + "param N = 3\n" +
+                                           f"input x[N, {', '.join(names[:7])}] : f32\ny[i:N, a:rollerc, b:defines] = x[i, 0, 0, 0, 0, 0, 0, 0] + a + b\noutput y\n")
+    values = {name: 3 + i for i, name in enumerate(names)}
+    kernel = place.load("names.te", defines=values, N=20)
+    assert kernel.inputs[0].shape == (20, *range(3, 10)) and kernel.outputs[0].shape == (20, 10, 11)
+    assert place.load("names.te", defines={**values, "N": 20}).source == kernel.source
+    with refused("param N is given twice"):
+        place.load("names.te", defines={"N": 1}, N=2)
+
+
 def test_errors_are_those_of_the_compiler(place):
     with refused("no param of that name; it has R, N"):
         place.load("rows.te", Q=3)
-    with refused("no built-in device 'a1000'"):
+    with refused("unknown device 'a1000'"):
         rollerc.load(place.folder / "rows.te", device="a1000", rollerc=place.binary, cache=str(place.folder / "cache"))
     assert not [path for path in (place.folder / "cache").iterdir() if path.name.startswith("tmp")]
 
@@ -170,11 +372,7 @@ def cubin_of(place, expression, device, *options):
     folder.mkdir()
     subprocess.run([place.binary, expression, "--device", device, "-q", "-o", folder / "kernel.cu", *options], check=True)
     (folder / "kernel.cubin").write_bytes(b"machine code")
-    (place.folder / "driver.c").write_text(DRIVER)
-    driver = place.folder / "driver.so"
-    subprocess.run(["cc", "-shared", "-fPIC", place.folder / "driver.c", "-o", driver], check=True)
-    os.environ["ROLLERC_LIBCUDA"] = str(driver)
-    return rollerc.Kernel(str(folder)), ctypes.CDLL(str(driver))
+    return rollerc.Kernel(str(folder)), place.driver
 
 
 def test_a_cubin_is_launched_as_the_metadata_says(place):
