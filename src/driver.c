@@ -137,30 +137,55 @@ static void write_outputs(Arena *arena, const Options *opt, const DeviceSpec *de
     output_commit(outputs);
 }
 
+/* A ranking, or a page that is made of one, is among what is to be written. */
+static bool wants_ranking(const Options *opt)
+{
+    bool found = false;
+    for (int i = 0; i < opt->artefact_count; i++) {
+        ArtefactKind kind = opt->artefacts[i].kind;
+        found |= kind == ARTEFACT_JSON || kind == ARTEFACT_TEXT || kind == ARTEFACT_PAGE;
+    }
+    return found;
+}
+
+/* Machine code of the candidates that have a text. Of one alone also of those that it may have to
+   give way to, if it fails or spills: so the kernel is the same as where a ranking tells of all. */
+static const JitResult *compile_candidates(Arena *arena, const Options *opt, const CodegenRequest *base,
+                                           CandidateList *list, bool all)
+{
+    JitOptions how = {.arch = base->device->arch, .jobs = opt->jobs};
+    if (opt->cache)
+        how.cache = jit_cache_open(arena, opt->cache, opt->cache_bytes);
+    JitRequest beside = profile_helpers();
+    const JitResult *helpers =
+        candidates_compile(arena, list, &how, opt->profile, opt->profile ? &beside : NULL);
+    if (!all && !opt->candidate) {
+        candidates_write(arena, list, 1, candidates_contenders(list), base);
+        candidates_compile(arena, list, &how, false, NULL);
+    }
+    return helpers;
+}
+
 /* Nothing is made that was not asked for: the text of one candidate; or of all, machine code, and times. */
 static void try_candidates(Arena *arena, const Options *opt, const CodegenRequest *base, CandidateList *list,
                            Stopwatch *watch)
 {
     bool compiled = options_want_machine_code(opt);
+    bool all = compiled && !opt->candidate && (opt->profile || wants_ranking(opt));
     int first = opt->candidate ? opt->candidate - 1 : 0;
-    int count = compiled && !opt->candidate ? list->count : 1;
-    candidates_write(arena, list, first, count, base);
+    candidates_write(arena, list, first, all ? list->count : 1, base);
     const Kernel *kernel = list->items[first].kernel;
-    stopwatch_lap(watch, "codegen", "%d of %d plans; the first: %d launches, %zu bytes", count, list->count,
-                  kernel->launch_count, kernel->source_length);
-    JitOptions how = {.arch = base->device->arch, .jobs = opt->jobs};
-    if (compiled && opt->cache)
-        how.cache = jit_cache_open(arena, opt->cache, opt->cache_bytes);
-    JitRequest beside = profile_helpers();
+    stopwatch_lap(watch, "codegen", "%d of %d plans; the first: %d launches, %zu bytes", all ? list->count : 1,
+                  list->count, kernel->launch_count, kernel->source_length);
     const JitResult *helpers = NULL;
     if (compiled) {
-        helpers = candidates_compile(arena, list, &how, opt->profile, opt->profile ? &beside : NULL);
-        stopwatch_lap(watch, "compile", "%d candidates", count);
+        helpers = compile_candidates(arena, opt, base, list, all);
+        stopwatch_lap(watch, "compile", "%s", all ? "all candidates" : "the candidate that comes first");
     }
     if (opt->profile) {
         profile(arena, base->program, base->device, helpers, &(ProfileOptions){opt->math, opt->hang_after},
                 list);
-        stopwatch_lap(watch, "profile", "%d candidates on a %s", count, list->gpu);
+        stopwatch_lap(watch, "profile", "%d candidates on a %s", list->count, list->gpu);
     }
     candidates_sort(list);
 }
@@ -213,17 +238,6 @@ static int token_count(const Token *tokens)
 static Outcome outcome_of(const Candidate *best)
 {
     return (Outcome){best->plan->time_us, best->measured ? best->measured->median_us : 0};
-}
-
-/* A ranking, or a page that is made of one, is among what is to be written. */
-static bool wants_ranking(const Options *opt)
-{
-    bool found = false;
-    for (int i = 0; i < opt->artefact_count; i++) {
-        ArtefactKind kind = opt->artefacts[i].kind;
-        found |= kind == ARTEFACT_JSON || kind == ARTEFACT_TEXT || kind == ARTEFACT_PAGE;
-    }
-    return found;
 }
 
 /* The whole compiler, in order. Each line takes what the lines above it made. */

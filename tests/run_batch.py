@@ -598,7 +598,7 @@ STAND_IN = r"""
 #include <string.h>
 #include <unistd.h>
 
-struct program { unsigned long hash; };
+struct program { unsigned long hash; const char *text; };
 static char ptx[100], cubin[100];
 
 int nvrtcVersion(int *major, int *minor) { *major = 13, *minor = VERSION; return 0; }
@@ -607,18 +607,25 @@ int nvrtcCreateProgram(struct program **program, const char *text, const char *n
                        const char *const *names)
 {
     *program = calloc(1, sizeof **program);
+    (*program)->text = strdup(text);
     for ((*program)->hash = 5381 + VERSION; *text; text++)
         (*program)->hash = (*program)->hash * 33 + (unsigned char)*text;
     return 0;
 }
+static int is_named(const char *variable, const char *text) { return getenv(variable) && strstr(text, getenv(variable)); }
+static const char *log_text;   // $REFUSED, $SPILLS: what stands in texts that do not compile, or not without spills
 int nvrtcCompileProgram(struct program *program, int count, const char *const *options)
 {
+    log_text = is_named("REFUSED", program->text) ? "k.cu(1): error: refused" : is_named("SPILLS", program->text) ?
+               "ptxas info : Compiling entry function 'k' for 'sm_80'\n 8 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads" : "";
+    if (strstr(log_text, "refused"))
+        return 6;
     snprintf(ptx, sizeof ptx, "// ptx %lx\n", program->hash);
     snprintf(cubin, sizeof cubin, "cubin %lx for %s\n", program->hash, options[0]);
     return 0;
 }
-int nvrtcGetProgramLogSize(struct program *program, size_t *bytes) { *bytes = 1; return 0; }
-int nvrtcGetProgramLog(struct program *program, char *log) { *log = '\0'; return 0; }
+int nvrtcGetProgramLogSize(struct program *program, size_t *bytes) { *bytes = strlen(log_text) + 1; return 0; }
+int nvrtcGetProgramLog(struct program *program, char *log) { strcpy(log, log_text); return 0; }
 int nvrtcGetPTXSize(struct program *program, size_t *bytes) { *bytes = strlen(ptx) + 1; return 0; }
 int nvrtcGetPTX(struct program *program, char *text) { strcpy(text, ptx); return 0; }
 int nvrtcGetCUBINSize(struct program *program, size_t *bytes) { *bytes = strlen(cubin); return 0; }
@@ -642,12 +649,41 @@ def stand_in(folder, version=0):
 
 def fifty(folder):
     examples = sorted(path.stem for path in (ROOT / "examples").glob("*.te"))[:25]
-    return write(folder, "devices: [a100, h200]\noutput: \"{device}/{name}.cubin\"\noptions: {top-k: 3}\nkernels:\n" +
+    return write(folder, "devices: [a100, h200]\noutput: \"{device}/{name}.cubin\"\nemit: json\noptions: {top-k: 3}\nkernels:\n" +
                  "".join(f"  - expr: {ROOT}/examples/{name}.te\n" for name in examples))
 
 
 def entries(folder):
     return {path.name: path.stat().st_ino for path in (folder / "cache/nvrtc").iterdir()}
+
+
+def test_one_candidate_is_compiled_where_no_ranking_tells_of_the_others(folder):
+    env = stand_in(folder)
+
+    def compiled(*more, env=env):
+        """(how many, which was chosen) of a compilation."""
+        shutil.rmtree(folder / "cache", ignore_errors=True)
+        words = [ROLLERC, ROOT / "examples/softmax.te", "--device", "a100", "-D", "N=4096", "--top-k", "5", "--cache", "cache", "-o", "k.cubin",
+                 "--emit", "cu", *more]
+        subprocess.run(words, cwd=folder, env={**os.environ, **env}, check=True)
+        chosen = re.search(r"candidate (\d) of 5", (folder / "k.cu").read_text())[1]
+        return len(entries(folder)), int(chosen), (folder / "k.cubin").read_bytes()
+    one = compiled()
+    assert one[:2] == (1, 1)
+    for more in (["--json", "k.json"], ["--html", "k.html"], ["--emit", "text"]):
+        assert compiled(*more) == (5, *one[1:])   # a ranking tells of all, and the kernel is the same
+    assert compiled("--candidate", "3", "--json", "k.json")[:2] == (1, 3)
+    for trouble in ("REFUSED", "SPILLS"):
+        troubled = {**env, trouble: "candidate 1 of 5"}
+        some, all_five = compiled(env=troubled), compiled("--json", "k.json", env=troubled)
+        ranking = json.loads((folder / "k.json").read_text())["candidates"]
+        assert some[1:] == all_five[1:] and some[1] == ranking[0]["model_rank"]
+        if trouble == "REFUSED":
+            assert some[1] == 2 and some[0] == all_five[0] == 4   # of what does not compile nothing is kept
+        times = {candidate["model_rank"]: candidate["predicted"]["time_us"] for candidate in ranking}
+        if trouble == "SPILLS":
+            assert some[0] == 1 + sum(times[rank] < 2 * times[1] for rank in range(2, 6))   # those that may be faster than it is now
+            assert some[1] == (2 if times[2] < 2 * times[1] else 1)
 
 
 def test_fifty_cubins_come_from_the_cache(folder):

@@ -71,7 +71,7 @@ const JitResult *candidates_compile(Arena *arena, CandidateList *list, const Jit
     JitResult *results = NEW_ARRAY(arena, JitResult, list->count + 1);
     for (int i = 0; i < list->count; i++) {
         const Kernel *kernel = list->items[i].kernel;
-        if (!kernel)
+        if (!kernel || list->items[i].compiled || candidate_failed(&list->items[i]))
             continue;
         requests[compilation.count] =
             (JitRequest){kernel->source, arena_printf(arena, "%s.cu", kernel->name)};
@@ -121,6 +121,15 @@ static int compare(const void *left, const void *right)
     double a_us = a->measured ? a->measured->median_us : expected_us(a);
     double b_us = b->measured ? b->measured->median_us : expected_us(b);
     return group_of(a) == 2 || a_us == b_us ? a->model_rank - b->model_rank : a_us < b_us ? -1 : 1;
+}
+
+int candidates_contenders(const CandidateList *list)
+{
+    int count = 0;
+    while (count + 1 < list->count && (candidate_failed(list->items) ||
+                                       list->items[count + 1].plan->time_us < expected_us(list->items)))
+        count++;
+    return count;
 }
 
 void candidates_sort(CandidateList *list)

@@ -48,10 +48,14 @@ CandidateList candidates_of_plans(Arena *arena, const PlanList *plans);
 /* The texts of candidates [first, first + count); `base` says all but the plan. */
 void candidates_write(Arena *arena, CandidateList *list, int first, int count, const CodegenRequest *base);
 
-/* Compiles the candidates that have a text, and at the same time a text `beside` them, unless that is NULL;
-   returns what became of it. Without an NVRTC for the architecture the program ends with EXIT_MACHINE. */
+/* Compiles the candidates that have a text and are not compiled yet, and at the same time a text `beside` them,
+   unless that is NULL; returns what became of it. Without an NVRTC for the architecture the program ends with EXIT_MACHINE. */
 const JitResult *candidates_compile(Arena *arena, CandidateList *list, const JitOptions *how, bool progress,
                                     const JitRequest *beside);
+
+/* Of those behind the first in the model's order, how many may come before it now that it alone is compiled: all
+   if it failed; if it spills, those that are expected to be faster. */
+int candidates_contenders(const CandidateList *list);
 
 /* Best first: what was timed, by its median; then what was not, as the model has it, where a kernel that
    spills registers counts as twice as slow as predicted; then what failed. */
