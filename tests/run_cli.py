@@ -323,7 +323,7 @@ def test_dependency_file(folder):
     compile_matmul(folder, "-o", "k.cu", "-MD", "-MFx.d", "-MT", "target")
     assert (folder / "x.d").read_text().startswith("target:")
     compile_matmul(folder, "-o", "k.cu", "-MD", "--templates", ROOT / "templates")
-    for read in ("matmul.cu", "prelude.cuh", "prelude/threads.cuh"):
+    for read in ("matmul.cu", "prelude.cuh", "prelude/intrinsics/threads.cuh"):
         assert f"{ROOT}/templates/{read}" in (folder / "k.d").read_text(), read
 
 

@@ -415,6 +415,7 @@ class Bench:
         """Short kernels first, which compile in less time."""
         cases = [(["--device", "a100"], text) for text in [*PRELUDE_CASES, HUGE]]
         cases += [case for text in PRELUDE_CASES for case in [(["--device", "mi50"], text)] if "warp_" in self.kernel(case)]
+        cases += [case for text in PRELUDE_CASES for case in [(["--device", "v100"], text)] if "bf16_of" in self.kernel(case)]
         cases.sort(key=lambda case: len(self.kernel(case)))
         programs = {program.name: program for program in PROGRAMS}
         cases += [case for name, dtype, sizes, *devices in PRELUDE_PROGRAMS for device in devices

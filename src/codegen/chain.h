@@ -1,5 +1,5 @@
 // Launches that begin while the one before them ends, the first of a program like the others:
-// templates/prelude/chain.cuh says how that works on the device. Here is decided who begins early and who waits where.
+// templates/prelude/intrinsics/chain.cuh says how that works on the device. Here is decided who begins early and who waits where.
 #pragma once
 #include "codegen/cuda/kernel.h"
 #include "codegen/cuda/template.h"

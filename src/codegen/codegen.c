@@ -422,7 +422,8 @@ static void write_kernels(Generator *generator)
         trim_add_kernel(trim, &texts[k]);
     }
     Names *names = names_copy(generator->taken);
-    const char *launcher = launcher_text(generator->arena, kernel, names);
+    bool hip = request->device->dialect == DIALECT_HIP;
+    const char *launcher = launcher_text(generator->arena, kernel, hip, names);
     trim_add_user(trim, launcher);
     trim_take(trim);
     StrBuf constants = strbuf_new(generator->arena), kernels = strbuf_new(generator->arena);
@@ -436,6 +437,8 @@ static void write_kernels(Generator *generator)
     strbuf_puts(generator->out, kernels.text);
     strbuf_puts(generator->out, request->templates->line_directives ? TEMPLATE_OWN_LINE : "");
     strbuf_puts(generator->out, launcher);
+    strbuf_puts(generator->out, "\n");
+    trim_write_ends(generator->out, trim);
     strbuf_puts(&constants, kernels.text);
     strbuf_puts(&constants, launcher);
     kernel->without_prelude = constants.text;
@@ -470,7 +473,7 @@ Kernel *codegen_kernel(Arena *arena, const CodegenRequest *request)
                            .request = request,
                            .kernel = kernel,
                            .out = &out,
-                           .trim = trim_new(request->templates, target, kernel->launch_count)};
+                           .trim = trim_new(request->templates, target, kernel->name, kernel->launch_count)};
     Names *taken = names_new(arena);
     trim_avoid(generator.trim, taken);
     generator.taken = taken;

@@ -252,7 +252,7 @@ static CudaLaunchConfig config_of(Gpu *gpu, const GpuLaunch *launch, CudaLaunchA
     return config;
 }
 
-/* As templates/prelude/launch.cuh has it; 128 bytes at a multiple of 64. */
+/* As templates/prelude/intrinsics/launch.cuh has it; 128 bytes at a multiple of 64. */
 typedef struct EncodedMap {
     _Alignas(64) unsigned char bytes[128];
 } EncodedMap;

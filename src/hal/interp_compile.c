@@ -34,11 +34,14 @@ static bool write_embedded(Arena *arena, const char *folder, const char *name)
     return write_file(arena_printf(arena, "%s/%s", folder, name), file->text, file->length);
 }
 
+#define MACHINE "#include \"twin.h\"\n#include \"handlers.h\"\n#include \"intrinsics.h\"\n"
+
 /* The program. Only the generated launcher knows how many arguments it takes. */
 static const char *program_text(Arena *arena, const RuntimeSource *source)
 {
     StrBuf out = strbuf_new(arena);
-    strbuf_printf(&out, "#include \"twin.h\"\n#include \"handlers.h\"\n#include \"%s.cu\"\n\n", source->name);
+    strbuf_printf(&out, MACHINE "#define %s" PRELUDE_SUFFIX " rollerc\n#include \"%s.cu\"\n\n", source->name,
+                  source->name);
     strbuf_printf(&out,
                   "extern \"C\" ROLLERC_EXPORT int call_launcher(void **args)\n{\n    return %s_launch(",
                   source->name);
@@ -48,6 +51,31 @@ static const char *program_text(Arena *arena, const RuntimeSource *source)
     return out.text;
 }
 
+static bool begins_with(const char *line, const char *end, const char *word)
+{
+    size_t length = strlen(word);
+    return (size_t)(end - line) >= length && memcmp(line, word, length) == 0;
+}
+
+/* The text with blank lines for its intrinsics, which intrinsics.h has. */
+static StrBuf without_intrinsics(Arena *arena, const RuntimeSource *source)
+{
+    StrBuf out = strbuf_new(arena);
+    bool inside = false;
+    const char *end = source->text + source->length;
+    for (const char *line = source->text, *next; line < end; line = next) {
+        const char *newline = memchr(line, '\n', (size_t)(end - line));
+        next = newline ? newline + 1 : end;
+        inside &= !begins_with(line, next, INTRINSICS_END);
+        if (inside)
+            strbuf_putc(&out, '\n');
+        else
+            strbuf_write(&out, line, (size_t)(next - line));
+        inside |= begins_with(line, next, INTRINSICS_BEGIN);
+    }
+    return out;
+}
+
 static bool write_text(Arena *arena, const char *folder, const char *name, const char *text)
 {
     return write_file(arena_printf(arena, "%s/%s", folder, name), text, strlen(text));
@@ -55,11 +83,12 @@ static bool write_text(Arena *arena, const char *folder, const char *name, const
 
 static bool write_sources(Arena *arena, const char *folder, const RuntimeSource *source)
 {
+    StrBuf text = without_intrinsics(arena, source);
     return write_embedded(arena, folder, "calls.h") && write_embedded(arena, folder, "twin.h") &&
-           write_embedded(arena, folder, "numbers.h") &&
+           write_embedded(arena, folder, "intrinsics.h") &&
            write_embedded(arena, folder, "handlers.h") &&
            write_text(arena, folder, "program.cpp", program_text(arena, source)) &&
-           write_file(arena_printf(arena, "%s/%s.cu", folder, source->name), source->text, source->length);
+           write_file(arena_printf(arena, "%s/%s.cu", folder, source->name), text.text, text.length);
 }
 
 // ---- commands ----
@@ -224,7 +253,7 @@ static bool compiles_the_machine(Arena *arena, const char *compiler, const char 
                                  const RuntimeSource *source)
 {
     const Build *failed;
-    return write_text(arena, folder, "program.cpp", "#include \"twin.h\"\n#include \"handlers.h\"\n") &&
+    return write_text(arena, folder, "program.cpp", MACHINE) &&
            run_builds(arena, compiler, folder, source, &failed) == 0;
 }
 

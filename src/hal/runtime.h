@@ -36,6 +36,14 @@ typedef enum RuntimeBuild {
     RUNTIME_CHECKED = 2             // to be checked; jobs that are not take about twice as long with it
 } RuntimeBuild;
 
+/* Around the parts of an emitted file that the interpreter replaces, lines of their own; all else is compiled as
+   it stands, in the same lines. */
+#define INTRINSICS_BEGIN "// <rollerc: intrinsics>\n"
+#define INTRINSICS_END "// </rollerc>\n"
+
+/* NAME's: the namespace of an emitted file that holds what it has of the prelude. */
+#define PRELUDE_SUFFIX "_prelude"
+
 typedef struct RuntimeSource {
     const char *name;               // of the launcher: NAME_launch
     const char *text;

@@ -18,8 +18,8 @@ DEVICE float op_div(float a, float b) { return __fdividef(a, b); }
 DEVICE float op_div(float a, float b) { return a / b; }
 #endif
 
-// a / b for constants b whose reciprocal in float is off by at most 2^-25 (src/codegen/cuda/expr.c says why it is exact then,
-// but for the last place of subnormal quotients).
+// a / b for constants b whose reciprocal in float is off by at most 2^-25: exact then, but for the last place of subnormal
+// quotients (Markstein, "IA-64 and elementary functions", theorem 8.5).
 DEVICE float divide_by(float a, float b)
 {
     const float reciprocal = 1 / b, quotient = a * reciprocal;

@@ -56,7 +56,7 @@ template <float EXP(float), int N> DEVICE void add_exponentials(float &maximum, 
 }
 
 // Values that are known by their number, their sum and the sum of their squared distances from their own mean (Chan,
-// Golub and LeVeque; see src/ir/fuse_phases.c). Of a constant that mean is the constant.
+// Golub and LeVeque). Of a constant that mean is the constant.
 DEVICE float mean_of(float sum, int count) { return divide_by(sum, static_cast<float>(count)); }
 DEVICE double mean_of(double sum, int count) { return sum / count; }
 

@@ -134,6 +134,7 @@ static cudaError_t launch(Kernel *kernel, int cluster, int cooperative, int shar
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
     if (cluster > 8)
         cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+    using namespace rollerc;
     return cudaLaunchKernelExC(&config, kernel, args);
 }
 
@@ -157,7 +158,7 @@ extern "C" int teams_launch(const void *in0, void *out0, void *, void *stream)
     rollerc::TensorMap half;
     void *boxes[] = {&out, &half};
     if (status == cudaSuccess)
-        status = describe_tensor(&half, in0, 4, {BOX_X, BOX_Y, BOX_Z}, {BOX_X * 4, BOX_X * BOX_Y * 4}, {32, 8, 1});
+        status = rollerc::describe_tensor(&half, in0, 4, {BOX_X, BOX_Y, BOX_Z}, {BOX_X * 4, BOX_X * BOX_Y * 4}, {32, 8, 1});
     if (status == cudaSuccess)
         status = launch(teams::teams_boxes, 2, 0, 3 * 1024 + 64, boxes, stream);
     out += 3 * TEAM_SIZE;
@@ -165,7 +166,7 @@ extern "C" int teams_launch(const void *in0, void *out0, void *, void *stream)
     if (status == cudaSuccess)
         status = launch(teams::teams_floats, 1, 0, 0, floats, stream);
     if (status == cudaSuccess)
-        status = describe_tensor(&half, out, 4, {32, 8, 1}, {128, 1024}, {32, 8, 1}, true);
+        status = rollerc::describe_tensor(&half, out, 4, {32, 8, 1}, {128, 1024}, {32, 8, 1}, true);
     if (status == cudaSuccess)
         status = launch(teams::teams_rounded, 1, 0, 2 * 1024 + 8, floats, stream);
     return static_cast<int>(status);

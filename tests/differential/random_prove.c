@@ -135,10 +135,12 @@ static const char *batch_text(const Batch *batch, const DeviceSpec *device)
     StrBuf out = strbuf_new(arena), body = strbuf_new(arena);
     for (int c = 0; c < batch->count; c++)
         strbuf_puts(&body, batch->candidates[c]->kernel->without_prelude);
-    Trim *prelude = trim_new(&(TemplateStore){.arena = arena}, target_of(device, false), 0);
+    Trim *prelude = trim_new(&(TemplateStore){.arena = arena}, target_of(device, false), "batch", 0);
     trim_add_user(prelude, body.text);
     trim_take(prelude);
     trim_write_prelude(&out, prelude);
+    for (int c = 0; c < batch->count; c++)
+        strbuf_printf(&out, "namespace %s_prelude = batch_prelude;\n", batch->candidates[c]->kernel->name);
     strbuf_write(&out, body.text, body.length);
     strbuf_puts(&out, "\nextern \"C\" int batch_launch(");
     for (int b = 0; b < batch->buffer_count; b++)

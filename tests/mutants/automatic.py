@@ -42,9 +42,9 @@ SAVINGS = {"gemm.cu": ("static constexpr int WIDE = ", "const int order = PAIRED
 TRIAGED = ("bulk.cu", "channelwise.cu", "elementwise.cu", "filter_strip.cu", "gemm.cu", "loopnest.cu", "matmul.cu", "permute.cu",
            "reduce.cu", "resident.cu", "rowwise.cu", "strip.cu", "window.cu", "depthwise.cu", "filter_direct.cu", "filter_gemm.cu",
            "skinny.cu", "toeplitz.cu", "pairs.cu", "wgmma.cu",
-           "prelude/arithmetic.cuh", "prelude/async.cuh", "prelude/bits.cuh", "prelude/bulk.cuh", "prelude/functions.cuh",
+           "prelude/arithmetic.cuh", "prelude/async.cuh", "prelude/bits.cuh", "prelude/functions.cuh",
            "prelude/half.cuh", "prelude/language.cuh", "prelude/memory.cuh", "prelude/mma.cuh", "prelude/planes.cuh",
-           "prelude/reductions.cuh", "prelude/threads.cuh", "prelude/types.cuh", "prelude/wgmma.cuh", "prelude/words.cuh")
+           "prelude/reductions.cuh", "prelude/types.cuh", "prelude/wgmma.cuh", "prelude/words.cuh")
 TRUE_IN_INTERPRETER = {"ROLLERC_INTERP"}
 
 

@@ -1,9 +1,11 @@
 #include "codegen/cuda/launcher.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "codegen/codegen.h"
 #include "hal/device.h"
+#include "hal/runtime.h"
 
 int program_argument(const Program *program, const Tensor *tensor)
 {
@@ -64,6 +66,12 @@ static void write_alignment_check(StrBuf *out, const Program *program, const Ker
         strbuf_puts(out, "    (void)workspace;\n");
 }
 
+/* What the launcher takes of the prelude. */
+static void write_using(StrBuf *out, const Kernel *kernel)
+{
+    strbuf_printf(out, "    using namespace %s" PRELUDE_SUFFIX ";\n", kernel->name);
+}
+
 // ---- what kernels must be allowed ----
 
 static bool needs_shared_bytes(const Launch *launch) { return launch->shared_bytes > STATIC_SHARED_BYTES; }
@@ -89,7 +97,7 @@ static void write_allowance(StrBuf *out, const Launch *launch, const char *attri
 }
 
 /* Each thread asks once for each device, so none waits for another; asking twice changes nothing. */
-static void write_allowances(StrBuf *out, const Kernel *kernel)
+static void write_allowances(StrBuf *out, const Kernel *kernel, bool hip)
 {
     if (!needs_allowance(kernel))
         return;
@@ -102,6 +110,8 @@ static void write_allowances(StrBuf *out, const Kernel *kernel)
                   "    if (status == cudaSuccess && device < 64 && allowed >> device & 1)\n"
                   "        return cudaSuccess;\n",
                   kernel->name);
+    if (hip)
+        write_using(out, kernel);
     for (int k = 0; k < kernel->launch_count; k++) {
         const Launch *launch = &kernel->launches[k];
         if (needs_shared_bytes(launch))
@@ -179,7 +189,7 @@ static void write_arguments(StrBuf *out, const char *indent, const Program *prog
             strbuf_printf(out, "%svoid *w%d = (char *)workspace + %" PRId64 ";\n", indent, i,
                           launch->args[i].workspace_offset);
     for (int i = 0; i < launch->map_count; i++)
-        strbuf_printf(out, "%srollerc::TensorMap m%d;\n", indent, i);
+        strbuf_printf(out, "%sTensorMap m%d;\n", indent, i);
     strbuf_printf(out, "%svoid *args[] = {", indent);
     for (int i = 0; i < launch->arg_count; i++)
         strbuf_printf(out, "%s&%s", i ? ", " : "", pointer_name(out->arena, program, launch, i));
@@ -245,15 +255,42 @@ static void write_launches(StrBuf *out, const Kernel *kernel)
     strbuf_puts(out, "    return (int)status;\n");
 }
 
+static bool uses_prelude(const Kernel *kernel)
+{
+    for (int k = 0; k < kernel->launch_count; k++)
+        if (kernel->launches[k].map_count || attribute_count(&kernel->launches[k]))
+            return true;
+    return false;
+}
+
+/* In the words of HIP: `hipSuccess`; two functions take kernels of any type and are the prelude's. */
+static const char *in_hip(Arena *arena, const char *text)
+{
+    StrBuf out = strbuf_new(arena);
+    Slice rest = slice_of(text), token;
+    const char *written = text;
+    while (token_read(&rest, &token)) {
+        if (!slice_starts(token, "cuda"))
+            continue;
+        bool launches = slice_equals(token, "cudaLaunchKernel"),
+             allows = slice_equals(token, "cudaFuncSetAttribute");
+        strbuf_write(&out, written, (size_t)(token.start - written));
+        strbuf_puts(&out, launches ? "launch_kernel" : allows ? "set_attribute" : "hip");
+        written = launches || allows ? token.end : token.start + strlen("cuda");
+    }
+    strbuf_puts(&out, written);
+    return out.text;
+}
+
 /* The launcher with numbers for names, and the names. */
-static const char *numbered_launcher(Arena *arena, const Kernel *kernel)
+static const char *numbered_launcher(Arena *arena, const Kernel *kernel, bool hip)
 {
     StrBuf out = strbuf_new(arena);
     const Program *program = kernel->program;
     strbuf_printf(&out,
                   "#ifndef __CUDACC_RTC__\nextern \"C\" size_t %s_workspace(void) { return %" PRId64 "; }\n",
                   kernel->name, kernel->workspace_bytes);
-    write_allowances(&out, kernel);
+    write_allowances(&out, kernel, hip);
     for (int i = 0; i < argument_count(program); i++) {
         strbuf_puts(&out, i ? ", " : "\n// ");
         write_tensor(&out, argument_tensor(program, i));
@@ -262,15 +299,17 @@ static const char *numbered_launcher(Arena *arena, const Kernel *kernel)
     write_signature(&out, kernel, true);
     strbuf_puts(&out, "\n{\n");
     write_alignment_check(&out, program, kernel);
+    if (hip || uses_prelude(kernel))
+        write_using(&out, kernel);
     write_launches(&out, kernel);
     strbuf_puts(&out, "}\n#endif\n");
-    return out.text;
+    return hip ? in_hip(arena, out.text) : out.text;
 }
 
-const char *launcher_text(Arena *arena, Kernel *kernel, Names *names)
+const char *launcher_text(Arena *arena, Kernel *kernel, bool hip, Names *names)
 {
     const Program *program = kernel->program;
-    const char *text = numbered_launcher(arena, kernel);
+    const char *text = numbered_launcher(arena, kernel, hip);
     names_avoid(names, text);
     kernel->arguments = NEW_ARRAY(arena, const char *, argument_count(program));
     for (int i = 0; i < argument_count(program); i++) {

@@ -8,4 +8,4 @@
 int program_argument(const Program *program, const Tensor *tensor);
 
 /* Its text; gives the kernel's arguments their names, which are none of those in `names`. */
-const char *launcher_text(Arena *arena, Kernel *kernel, Names *names);
+const char *launcher_text(Arena *arena, Kernel *kernel, bool hip, Names *names);

@@ -2,7 +2,7 @@
 // prelude are settled when its file is written: `#if __CUDA_ARCH__ >= 800` stays as its branch alone, and the
 // branch remembers what it asked for. What only the compiler knows stays a directive:
 //
-//   #if defined(ROLLERC_INTERP)               #if defined(ROLLERC_INTERP)
+//   #if defined(__CUDACC_RDC__)               #if defined(__CUDACC_RDC__)
 //       a                                         a
 //   #elif __CUDA_ARCH__ >= 900                #else
 //       b                            sm_90:       b          asks for 900
@@ -57,8 +57,8 @@ LineReader lines_of(Arena *arena, const Target *target, Slice text);
 /* The next line that is not known to be skipped; false at the end. */
 bool line_next(LineReader *reader, Line *line);
 
-/* What must hold where the reader is, of what is not settled: "!defined(ROLLERC_INTERP)"; NULL: nothing. */
+/* What must hold where the reader is, of what is not settled: "!defined(__CUDACC_RTC__)"; NULL: nothing. */
 const char *line_condition(const LineReader *reader);
 
-/* `#ifndef ROLLERC_INTERP` */
+/* `#ifndef __CUDACC_RTC__` */
 const char *condition_opening(Arena *arena, const char *condition);

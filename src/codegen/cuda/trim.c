@@ -80,9 +80,10 @@ static Trim *new_trim(const TemplateStore *store, Target target)
     return trim;
 }
 
-Trim *trim_new(const TemplateStore *store, Target target, int kernel_count)
+Trim *trim_new(const TemplateStore *store, Target target, const char *name, int kernel_count)
 {
     Trim *trim = new_trim(store, target);
+    trim->name = name;
     trim->kernels = NEW_ARRAY(trim->arena, TrimScope, kernel_count);
     read_prelude(trim, false);
     read_constants(&trim->prelude);
@@ -171,6 +172,8 @@ void trim_add_kernel(Trim *trim, const KernelText *kernel)
 
 void trim_avoid(const Trim *trim, Names *names)
 {
+    if (trim->name)
+        names_avoid(names, arena_printf(trim->arena, "%s" PRELUDE_SUFFIX, trim->name));
     for (const TextUnit *unit = trim->prelude.units.first; unit; unit = unit->next)
         for (const Declaration *declared = unit->declarations; declared; declared = declared->next)
             names_avoid_word(names, declared->name);
@@ -228,6 +231,13 @@ static bool is_use(Slice before, Slice last, Slice name)
     return *last.start != '.' && !is_arrow && !is_scope && (!is_type_word(last) || is_type_word(name));
 }
 
+static bool is_declared_here(const Declaration *own, Slice name)
+{
+    while (own && own->name.start != name.start)
+        own = own->next;
+    return own != NULL;
+}
+
 static void use_text(Trim *trim, const TrimScope *scope, const char *text, const Declaration *own)
 {
     Slice rest = slice_of(text), before = {0}, last = {0};
@@ -239,7 +249,7 @@ static void use_text(Trim *trim, const TrimScope *scope, const char *text, const
                 use_number(trim, (Slice){rest.start, behind});
             rest.start = behind;
         } else if (token_read(&rest, &token)) {
-            if (is_name(token) && is_use(before, last, token) && !(own && own->name.start == token.start))
+            if (is_name(token) && is_use(before, last, token) && !is_declared_here(own, token))
                 use_name(trim, scope, token, *token.end != '<');
             before = last;
             last = token;

@@ -23,8 +23,8 @@ typedef struct KernelText {
 
 typedef struct Trim Trim;
 
-/* The prelude for one device, and room for as many kernels. */
-Trim *trim_new(const TemplateStore *store, Target target, int kernel_count);
+/* The prelude for one device, as the namespace NAME_prelude, and room for as many kernels. */
+Trim *trim_new(const TemplateStore *store, Target target, const char *name, int kernel_count);
 
 /* The same of templates/main.cuh, which a kernel's main() calls. */
 Trim *trim_main(const TemplateStore *store, Target target);
@@ -47,6 +47,9 @@ void trim_write_constants(StrBuf *out, const Trim *trim, int kernel);
 void trim_write_prelude(StrBuf *out, const Trim *trim);
 void trim_write_main(StrBuf *out, const Trim *trim);
 void trim_write_kernel(StrBuf *out, const Trim *trim, int kernel);
+
+/* Last: names for the preprocessor end with the file. */
+void trim_write_ends(StrBuf *out, const Trim *trim);
 
 /* Paths of the files that every kernel is made of, "templates/prelude.cuh" first; NULL ends the list. */
 const char *const *prelude_files(const TemplateStore *store);

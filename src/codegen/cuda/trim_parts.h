@@ -2,8 +2,10 @@
 #pragma once
 #include "codegen/cuda/constant.h"
 #include "codegen/cuda/trim.h"
+#include "hal/runtime.h"
 
 #define PRELUDE "templates/prelude/"
+#define INTRINSICS PRELUDE "intrinsics/"
 #define BEGIN_MAIN "namespace plain {\n"
 #define END_MAIN "}   // namespace plain\n"
 
@@ -26,6 +28,7 @@ struct Trim {
     Arena *arena;
     const TemplateStore *store;
     Target target;
+    const char *name;   // its prelude is NAME_prelude
     FileName *files, **last_file;
     TrimScope prelude, *kernels;
     int kernel_count;

@@ -36,29 +36,49 @@ static bool is_line(const TextUnit *unit)
     return !*unit->comment && !*unit->paragraph->comment && line_count(unit->text) == 1;
 }
 
+/* Of several constants in a line some may not be used. */
+static bool declares_unused(const TextUnit *unit)
+{
+    const Declaration *declared = strncmp(unit->text, "constexpr", strlen("constexpr")) == 0 ? unit->declarations : NULL;
+    while (declared && declared->first->used)
+        declared = declared->next;
+    return declared != NULL;
+}
+
+static bool is_intrinsic(const TextUnit *unit)
+{
+    return unit && unit->file && strncmp(unit->file, INTRINSICS, strlen(INTRINSICS)) == 0;
+}
+
+/* What was written last ends before `next`, NULL: with all. */
+static void end_unit(Writer *writer, const TextUnit *next, bool goes_on)
+{
+    if (writer->before && writer->before->condition && !goes_on)
+        strbuf_puts(writer->out, "#endif\n");
+    if (is_intrinsic(writer->before) && !is_intrinsic(next))
+        strbuf_puts(writer->out, INTRINSICS_END);
+}
+
 static void write_unit(Writer *writer, const TextUnit *unit)
 {
     const TextUnit *before = writer->before;
     bool begins = !before || before->paragraph != unit->paragraph;
-    bool goes_on = before && same(before->condition, unit->condition);
+    bool stays = is_intrinsic(before) == is_intrinsic(unit);
+    bool goes_on = before && stays && same(before->condition, unit->condition);
     const char *comment = begins ? unit->paragraph->comment : "";
-    if (before && before->condition && !goes_on)
-        strbuf_puts(writer->out, "#endif\n");
+    end_unit(writer, unit, goes_on);
     if (before && (begins || !goes_on) && !(goes_on && is_line(before) && is_line(unit)))
         strbuf_putc(writer->out, '\n');
+    if (!stays && is_intrinsic(unit))
+        strbuf_puts(writer->out, INTRINSICS_BEGIN);
     if (unit->condition && !goes_on)
         strbuf_printf(writer->out, "%s\n", condition_opening(writer->trim->arena, unit->condition));
     cite(writer, unit, unit->line - line_count(comment) - line_count(unit->comment));
     strbuf_puts(writer->out, comment);
     strbuf_puts(writer->out, unit->comment);
+    strbuf_puts(writer->out, declares_unused(unit) ? "[[maybe_unused]] " : "");
     strbuf_puts(writer->out, unit->text);
     writer->before = unit;
-}
-
-static void end_writing(Writer *writer)
-{
-    if (writer->before && writer->before->condition)
-        strbuf_puts(writer->out, "#endif\n");
 }
 
 /* Those of a place, or those that lead. */
@@ -68,8 +88,18 @@ static bool write_place(StrBuf *out, const Trim *trim, const UnitList *units, Un
     for (const TextUnit *unit = units->first; unit; unit = unit->next)
         if (unit->taken && unit->place == place && unit->leads == leading)
             write_unit(&writer, unit);
-    end_writing(&writer);
+    end_unit(&writer, NULL, false);
     return writer.before != NULL;
+}
+
+/* `#define NAME(arguments) …` or `#define NAME …` */
+static void write_ends(StrBuf *out, const UnitList *units)
+{
+    for (const TextUnit *unit = units->first; unit; unit = unit->next)
+        if (unit->taken && strncmp(unit->text, "#define", strlen("#define")) == 0) {
+            Slice name = unit->declarations->name;
+            strbuf_printf(out, "#undef %.*s\n", (int)slice_length(name), name.start);
+        }
 }
 
 void trim_write_prelude(StrBuf *out, const Trim *trim)
@@ -77,11 +107,9 @@ void trim_write_prelude(StrBuf *out, const Trim *trim)
     const UnitList *units = &trim->prelude.units;
     strbuf_puts(out, "// What it uses of " PRELUDE ":\n");
     write_place(out, trim, units, PLACE_BEFORE, false);
-    strbuf_puts(out, "\nnamespace rollerc {\n");
+    strbuf_printf(out, "\nnamespace %s" PRELUDE_SUFFIX " {\n", trim->name);
     write_place(out, trim, units, PLACE_WITHIN, false);
-    strbuf_puts(out, "}   // namespace rollerc\n\n");
-    if (write_place(out, trim, units, PLACE_BEHIND, false))
-        strbuf_putc(out, '\n');
+    strbuf_printf(out, "}   // namespace %s" PRELUDE_SUFFIX "\n\n", trim->name);
 }
 
 void trim_write_main(StrBuf *out, const Trim *trim)
@@ -103,13 +131,16 @@ void trim_write_constants(StrBuf *out, const Trim *trim, int kernel)
 void trim_write_kernel(StrBuf *out, const Trim *trim, int kernel)
 {
     const TrimScope *scope = &trim->kernels[kernel];
-    strbuf_printf(out, "%s\nnamespace %s_scope {\nusing namespace rollerc;\n", scope->text->template.about,
-                  scope->text->entry);
+    strbuf_printf(out, "%s\nnamespace %s_scope {\nusing namespace %s" PRELUDE_SUFFIX ";\n",
+                  scope->text->template.about, scope->text->entry, trim->name);
     if (write_place(out, trim, &scope->units, PLACE_BEFORE, false))
         strbuf_putc(out, '\n');
     strbuf_printf(out, "%s// <rollerc: functions>\n", trim->store->line_directives ? TEMPLATE_OWN_LINE : "");
     write_place(out, trim, &scope->units, PLACE_WITHIN, false);
     strbuf_puts(out, "// </rollerc>\n");
     write_place(out, trim, &scope->units, PLACE_BEHIND, false);
+    write_ends(out, &scope->units);
     strbuf_printf(out, "}   // namespace %s_scope\n\n", scope->text->entry);
 }
+
+void trim_write_ends(StrBuf *out, const Trim *trim) { write_ends(out, &trim->prelude.units); }

@@ -25,7 +25,7 @@ typedef enum UnitKind {
     UNIT_ROOT       // a kernel: it is why all others are there; and headers of the system
 } UnitKind;
 
-/* Of namespace rollerc, for the prelude; for a kernel, of its template's block. */
+/* Of namespace NAME_prelude, for the prelude; for a kernel, of its template's block. */
 typedef enum UnitPlace { PLACE_BEFORE, PLACE_WITHIN, PLACE_BEHIND } UnitPlace;
 
 typedef struct Paragraph {

@@ -61,7 +61,7 @@ ROLLERC_EXPORT unsigned long long ballot(bool vote, Place place);
 ROLLERC_EXPORT void warp_barrier(Place place);
 
 // Tensor cores: all 32 lanes meet. Each brings a line of 16 bytes and gets what of four 8 x 8 matrices is
-// its; or its parts of three tiles. Which registers hold what: templates/prelude/mma.cuh.
+// its; or its parts of three tiles. Which registers hold what: templates/prelude/intrinsics/mma.cuh.
 struct alignas(16) MatrixLine {
     unsigned words[4];
 };
@@ -73,7 +73,7 @@ ROLLERC_EXPORT void multiply_tiles(TileElement element, const void *a, const voi
 enum { SHARED_START = 33 * 16 };
 
 // Those that read shared memory: all 32 lanes bring their sums, and the same product.
-// Templates/prelude/wgmma.cuh says which words describe operands and who has which sums.
+// Templates/prelude/wgmma.cuh and intrinsics/wgmma.cuh say which words describe operands and who has which sums.
 struct SharedProduct {
     TileElement element;
     int columns;

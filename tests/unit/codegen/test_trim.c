@@ -51,7 +51,7 @@ static const char REST[] = "#define WORDS(x) \\\n"
                            "\n"
                            "#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900\n"
                            "constexpr int ONE = 1, OTHER = 9;\n"
-                           "#elif !defined(ROLLERC_INTERP)\n"
+                           "#elif !defined(UNKNOWN)\n"
                            "constexpr int ONE = 2;\n"
                            "#else\n"
                            "constexpr int ONE = 3;\n"
@@ -91,7 +91,7 @@ static Trim *trimmed(const char *from, int arch, const char *text)
     static Target target;
     store = (TemplateStore){.arena = arena, .folder = from};
     target = (Target){.arch = arch};
-    Trim *trim = trim_new(&store, target, 0);
+    Trim *trim = trim_new(&store, target, "t", 0);
     trim_add_user(trim, text);
     trim_take(trim);
     return trim;
@@ -108,7 +108,7 @@ static const char *emitted(const char *from, int arch, const char *text)
 static void check_emitted(int arch, const char *text, const char *before, const char *within)
 {
     ck_assert_str_eq(emitted(folder, arch, text),
-                     arena_printf(arena, "// What it uses of templates/prelude/:\n%s\nnamespace rollerc {\n%s}   // namespace rollerc\n\n",
+                     arena_printf(arena, "// What it uses of templates/prelude/:\n%s\nnamespace t_prelude {\n%s}   // namespace t_prelude\n\n",
                                   before, within));
 }
 
@@ -149,21 +149,21 @@ END_TEST
 START_TEST(what_is_taken_takes_what_it_uses)
 {
     check_emitted(900, "three(x)", "",
-                  "constexpr int ONE = 1, OTHER = 9;\n\n"
+                  "[[maybe_unused]] constexpr int ONE = 1, OTHER = 9;\n\n"
                   "// Not wide: \"TWO\" it is.\n"
                   "template <int N = (ONE > 0), class T = Pair<int>> DEVICE Pair<T> two(T x[ONE])\n{\n"
                   "    return x.wide + 'a' + 0xhalf;\n}\n"
                   "DEVICE int three(int x) { return two<1>(x); }\n");
     check_emitted(900, "WORDS", "// Wide ones.\ntemplate <class T> DEVICE T wide(T x) { return x; }\n",
                   "#define WORDS(x) \\\n    wide(x)\n");
-    check_emitted(900, "OTHER", "", "constexpr int ONE = 1, OTHER = 9;\n");
+    check_emitted(900, "OTHER", "", "[[maybe_unused]] constexpr int ONE = 1, OTHER = 9;\n");
 }
 END_TEST
 
 START_TEST(a_device_settles_conditions_on_it)
 {
-    check_emitted(800, "ONE", "", "#ifndef ROLLERC_INTERP\nconstexpr int ONE = 2;\n#endif\n\n"
-                                  "#ifdef ROLLERC_INTERP\nconstexpr int ONE = 3;\n#endif\n");
+    check_emitted(800, "ONE", "", "#ifndef UNKNOWN\nconstexpr int ONE = 2;\n#endif\n\n"
+                                  "#ifdef UNKNOWN\nconstexpr int ONE = 3;\n#endif\n");
     ck_assert_int_eq(trim_arch(trimmed(folder, 900, "ONE")), 900);
     ck_assert_int_eq(trim_arch(trimmed(folder, 800, "ONE")), 0);
     ck_assert_int_eq(trim_arch(trimmed(folder, 900, "wide(1)")), 0);
@@ -276,7 +276,8 @@ START_TEST(templates_find_all_that_they_use)
             arena, "%s#define KERNEL t_scope\n#define ENTRY t_k0\n%.*s%s\nextern \"C\" int t_launch(void *, void *) { return 0; }\n",
             prelude, (int)(include - file->text), file->text, include + strlen(INCLUDE));
         RuntimeSource source = {
-            .name = "t", .text = text, .length = strlen(text), .limits = {.warp_size = 32, .shared_bytes = 48 << 10}};
+            .name = "t", .text = text, .length = strlen(text), .limits = {.warp_size = 32, .shared_bytes = 48 << 10},
+            .builds = RUNTIME_PLAIN};
         RuntimeModule *module;
         ck_assert_msg(runtime_interp.load(arena, &source, &module, &reason) == RUNTIME_DONE, "%s: %s", file->path, reason);
         seen++;

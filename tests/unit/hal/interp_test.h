@@ -80,7 +80,7 @@ static const char *program_text(const Case *c)
                       "    return cudaLaunchKernelExC(&config, kernel_t::t_k0, args);\n}\n",
                       c->cluster, c->cooperative, c->grid, c->block, c->shared);
     else if (c->early)
-        strbuf_printf(&out, "    cudaLaunchAttribute attributes[1] = {begins_early()};\n"
+        strbuf_printf(&out, "    cudaLaunchAttribute attributes[1] = {rollerc::begins_early()};\n"
                       "    const cudaLaunchConfig_t config = {dim3(%s), dim3(%s), %d, stream, attributes, 1};\n"
                       "    %s"
                       "    return cudaLaunchKernelExC(&config, kernel_t::t_k0, args);\n}\n", c->grid, c->block, c->shared,

@@ -1,4 +1,4 @@
-// ---- blocks that run together; the interpreter's stand-in has them, too ----
+// ---- blocks that run together ----
 
 // A launch may put its blocks into clusters, which read and write each other's shared memory:
 //
@@ -10,7 +10,6 @@
 //
 // All threads of the cluster call cluster_sync(), or cluster_arrive() and later cluster_wait(). A launch without
 // clusters, and a device that knows none, has clusters of one block.
-#ifndef ROLLERC_INTERP
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 DEVICE int cluster_rank()
 {
@@ -71,5 +70,4 @@ DEVICE void grid_sync()
     }
     block_sync();
 }
-#endif
 #endif

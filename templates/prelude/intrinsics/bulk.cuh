@@ -15,7 +15,6 @@ static_assert(sizeof(TensorMap) == 128, "as long as the driver's");
 //   mbarrier_expect(&full, 16384);           // arrives
 //   copy_box(tile, &map, x, y, z, &full);
 //   mbarrier_wait(&full, 0);                 // by those who use it
-#ifndef ROLLERC_INTERP
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 DEVICE void mbarrier_init(unsigned long long *barrier, int arrivals)
 {
@@ -88,13 +87,16 @@ DEVICE void prefetch_map(const TensorMap *) {}
 DEVICE void copy_box(void *, const TensorMap *, int, int, int, unsigned long long *) {}
 DEVICE void copy_box_to(unsigned, void *, const TensorMap *, int, int, int, unsigned long long *) {}
 #endif
-#endif
 
-// Registers of four warps, a multiple of 8: those who copy give what those who multiply take.
+// Registers of four warps, a multiple of 8: those who copy give what those who multiply take. With -rdc=true ptxas leaves it out,
+// since a function of another object might need them: right, but all groups have as many, and who multiplies may spill.
 template <int N> DEVICE void give_registers()
 {
     static_assert(N % 8 == 0 && N >= 24 && N <= 256, "as many as a thread may have");
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#ifdef __CUDACC_RDC__
+#warning "-rdc=true takes setmaxnreg away, and this kernel may spill registers: compile its file without"
+#endif
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
 #endif
 }

@@ -1,0 +1,311 @@
+// The interpreter's intrinsics: what an emitted file has between `// <rollerc: intrinsics>` and `// </rollerc>`,
+// and templates/prelude/intrinsics/ for the templates as they stand. All else of an emitted file is compiled
+// as it is. Behind twin.h, and for each emitted file anew: the namespace may be called something else.
+
+#define UNROLL
+#define UNROLL_4
+
+namespace rollerc {
+
+// ---- threads ----
+
+constexpr int WARP = ROLLERC_WARP;   // 32 or 64, told to the compiler
+template <int LANES> struct LaneMaskOf { using type = unsigned; };
+template <> struct LaneMaskOf<64> { using type = unsigned long long; };
+using LaneMask = LaneMaskOf<WARP>::type;   // bit i: lane i
+
+static inline int next_turn(int turn, int turns) { return rollerc_interp::next_turn(turn, turns); }
+static inline void block_sync(ROLLERC_PLACE) { rollerc_interp::barrier(place); }
+static inline void warp_sync(ROLLERC_PLACE) { rollerc_interp::warp_barrier(place); }
+static inline int lane_id() { return rollerc_interp::here.lane; }
+static inline LaneMask warp_ballot(bool vote, ROLLERC_PLACE)
+{
+    return static_cast<LaneMask>(rollerc_interp::ballot(vote, place));
+}
+
+// Groups of `width` neighbours; a lane whose partner lies outside its group keeps its own value.
+template <class T> static inline T warp_shuffle(T value, int lane, int width = WARP, ROLLERC_PLACE)
+{
+    const int group = lane_id() & ~(width - 1);
+    return rollerc_interp::exchange_value(value, group | (lane & (width - 1)), place);
+}
+template <class T> static inline T warp_shuffle_xor(T value, int mask, int width = WARP, ROLLERC_PLACE)
+{
+    const int self = lane_id(), partner = self ^ mask;
+    const bool inside = (partner & ~(width - 1)) <= (self & ~(width - 1));
+    return rollerc_interp::exchange_value(value, inside ? partner : self, place);
+}
+template <class T> static inline T warp_shuffle_down(T value, int delta, int width = WARP, ROLLERC_PLACE)
+{
+    const int self = lane_id();
+    const bool inside = (self & (width - 1)) + delta < width;
+    return rollerc_interp::exchange_value(value, inside ? self + delta : self, place);
+}
+
+// ---- reals of 16 bits, in integer arithmetic ----
+
+struct f16 { unsigned short bits; };   // 1 sign, 5 exponent, 10 fraction
+struct bf16 { unsigned short bits; };   // 1 sign, 8 exponent, 7 fraction
+
+static __forceinline__ float widen(f16 x)
+{
+    const unsigned sign = (x.bits & 0x8000u) << 16;
+    const unsigned rest = (x.bits & 0x7fffu) << 13;
+    if (rest >= 0x0f800000u)   // infinity, NaN
+        return __uint_as_float(sign | 0x70000000u | rest);
+    const float two_to_112 = __uint_as_float(0x77800000u);   // biases: 127 - 15
+    const float magnitude = __uint_as_float(rest) * two_to_112;
+    return sign ? -magnitude : magnitude;
+}
+
+// To the nearest, ties to even.
+static __forceinline__ f16 f16_of(float x)
+{
+    const unsigned bits = __float_as_uint(x);
+    const unsigned sign = bits >> 16 & 0x8000u;
+    const unsigned magnitude = bits & 0x7fffffffu;
+    unsigned rounded;
+    if (magnitude > 0x7f800000u)         // NaN
+        rounded = 0x7fffu;
+    else if (magnitude >= 0x47800000u)   // 2^16 and up
+        rounded = 0x7c00u;
+    else if (magnitude < 0x38800000u)    // below 2^-14: the last bit of 0.5f weighs 2^-24, its upper half is cut off
+        rounded = __float_as_uint(__uint_as_float(magnitude) + 0.5f);
+    else                                 // a carry may reach the exponent, up to infinity
+        rounded = (magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1u)) >> 13;
+    return f16{static_cast<unsigned short>(sign | rounded)};
+}
+
+// To the nearest, ties to even: the upper half and a carry from the lower one.
+static __forceinline__ bf16 bf16_rounded(float x)
+{
+    const unsigned bits = __float_as_uint(x);
+    const bool is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
+    const unsigned rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+    return bf16{static_cast<unsigned short>(is_nan ? 0x7fffu : rounded)};
+}
+
+static inline float softmax_exp_f16(float a) { return expf(a); }
+static inline float softmax_exp_bf16(float a) { return expf(a); }
+
+// ---- blocks and launches ----
+
+static inline int cluster_rank() { return rollerc_interp::cluster_rank(); }
+static inline int cluster_size() { return rollerc_interp::cluster_size(); }
+static inline void cluster_arrive(ROLLERC_PLACE) { rollerc_interp::cluster_arrive(place); }
+static inline void cluster_wait(ROLLERC_PLACE) { rollerc_interp::cluster_wait(place); }
+static inline void cluster_sync(ROLLERC_PLACE)
+{
+    rollerc_interp::cluster_arrive(place);
+    rollerc_interp::cluster_wait(place);
+}
+template <class T> static inline T *cluster_map(T *shared, int rank, ROLLERC_PLACE)
+{
+    return static_cast<T *>(rollerc_interp::cluster_map(shared, rank, place));
+}
+static inline void grid_sync(ROLLERC_PLACE) { rollerc_interp::grid_barrier(place); }
+static inline void let_next_begin() {}
+static inline void wait_for_earlier() { rollerc_interp::wait_for_earlier(); }
+
+// ---- memory ----
+
+template <class Chunk> static inline Chunk read_global(const Chunk *p) { return *p; }
+template <class Chunk> static __forceinline__ Chunk stream_global(const Chunk *p) { return *p; }
+static inline void prefetch(const void *) {}
+
+// By one access.
+template <int N> static __forceinline__ void store_shared(void *shared, const unsigned (&words)[N])
+{
+    struct alignas(N * 4) Words {
+        unsigned at[N];
+    } copy;
+    for (int i = 0; i < N; i++)
+        copy.at[i] = words[i];
+    *static_cast<Words *>(shared) = copy;
+}
+
+static inline void async_copy16(void *shared, const void *global, ROLLERC_PLACE)
+{
+    rollerc_interp::async_copy(shared, global, 16, place);
+}
+template <class T> static inline void async_copy_element(T *shared, const T *global, ROLLERC_PLACE)
+{
+    static_assert(sizeof(T) == 4 || sizeof(T) == 8, "what there are instructions for");
+    rollerc_interp::async_copy(shared, global, static_cast<int>(sizeof(T)), place);
+}
+static inline const void *async_zeros()
+{
+    alignas(16) static const unsigned zeros[4] = {};
+    return zeros;
+}
+template <class T>
+static inline void async_copy_element_or_zero(bool exists, T *shared, const T *global, ROLLERC_PLACE)
+{
+    async_copy_element(shared, exists ? global : static_cast<const T *>(async_zeros()), place);
+}
+static inline void async_commit(ROLLERC_PLACE) { rollerc_interp::async_commit(place); }
+template <int N> static inline void async_wait(ROLLERC_PLACE)
+{
+    rollerc_interp::async_wait(static_cast<unsigned>(N), place);
+}
+static inline void async_read16(void *shared, const void *global, ROLLERC_PLACE)
+{
+    rollerc_interp::async_copy(shared, global, 16, place);
+}
+static inline void async_copy16_or_zero(bool exists, void *shared, const void *global, ROLLERC_PLACE)
+{
+    async_copy16(shared, exists ? global : async_zeros(), place);
+}
+
+// ---- tensor cores ----
+
+using i8 = signed char;
+using u8 = unsigned char;
+using f32 = float;
+using f64 = double;
+
+// Of products of elements of a type: what a lane has of a factor, and of a sum.
+template <rollerc_interp::TileElement ELEMENT, class WordOfFactor, class SumOfProducts> struct Tile {
+    static constexpr rollerc_interp::TileElement element = ELEMENT;
+    using Word = WordOfFactor;
+    using Sum = SumOfProducts;
+};
+template <class T> struct TileOf;
+template <> struct TileOf<f16> : Tile<rollerc_interp::TILE_F16, unsigned, float> {};
+template <> struct TileOf<bf16> : Tile<rollerc_interp::TILE_BF16, unsigned, float> {};
+template <> struct TileOf<f32> : Tile<rollerc_interp::TILE_TF32, unsigned, float> {};
+template <> struct TileOf<i8> : Tile<rollerc_interp::TILE_I8, unsigned, int> {};
+template <> struct TileOf<u8> : Tile<rollerc_interp::TILE_U8, unsigned, int> {};
+template <> struct TileOf<f64> : Tile<rollerc_interp::TILE_F64, f64, f64> {};
+template <class T> using FactorOf = typename TileOf<T>::Word;
+template <class T> using SumOf = typename TileOf<T>::Sum;
+
+static inline void load_matrices(unsigned (&tile)[4], const void *line, ROLLERC_PLACE)
+{
+    const rollerc_interp::MatrixLine own = *static_cast<const rollerc_interp::MatrixLine *>(line);
+    rollerc_interp::load_matrices(&own, false, tile, place);
+}
+static inline void load_matrices_turned(unsigned (&tile)[4], const void *line, ROLLERC_PLACE)
+{
+    const rollerc_interp::MatrixLine own = *static_cast<const rollerc_interp::MatrixLine *>(line);
+    rollerc_interp::load_matrices(&own, true, tile, place);
+}
+template <class T>
+static inline void multiply_tiles(T, const FactorOf<T> (&a)[4], FactorOf<T> b0, FactorOf<T> b1, SumOf<T> (&c)[4],
+                                  ROLLERC_PLACE)
+{
+    const FactorOf<T> b[2] = {b0, b1};
+    rollerc_interp::multiply_tiles(TileOf<T>::element, a, b, c, place);
+}
+template <class T>
+static inline void multiply_half_tiles(T, unsigned a0, unsigned a1, unsigned b, float (&c)[4], ROLLERC_PLACE)
+{
+    const unsigned a[4] = {a0, a1};
+    multiply_tiles(T(), a, b, 0u, c, place);
+}
+
+static inline unsigned shared_address(const void *p)
+{
+    return rollerc_interp::SHARED_START +
+           static_cast<unsigned>(static_cast<const unsigned char *>(p) - rollerc_shared);
+}
+static inline void show_operands(ROLLERC_PLACE) { rollerc_interp::show_operands(place); }
+template <class Value, int COUNT> static inline void open_products(Value (&)[COUNT], ROLLERC_PLACE)
+{
+    rollerc_interp::open_products(place);
+}
+static inline void close_products(ROLLERC_PLACE) { rollerc_interp::close_products(place); }
+template <int N, class Value, int COUNT> static inline void wait_products(Value (&)[COUNT], ROLLERC_PLACE)
+{
+    rollerc_interp::wait_products(static_cast<unsigned>(N), place);
+}
+template <bool TURN_A, bool TURN_B, class T, int COUNT>
+static inline void multiply_shared(T, SumOf<T> (&c)[COUNT], unsigned long long a, unsigned long long b, ROLLERC_PLACE)
+{
+    rollerc_interp::multiply_shared({TileOf<T>::element, COUNT * 2, a, b, TURN_A, TURN_B}, c, place);
+}
+static inline void hold_word(unsigned &) {}
+static inline int same_in_warp(int x) { return x; }
+
+// ---- bulk copies ----
+
+struct alignas(64) TensorMap {   // holds a TensorBox
+    unsigned char opaque[128];
+};
+
+static inline void mbarrier_init(unsigned long long *barrier, int arrivals, ROLLERC_PLACE)
+{
+    rollerc_interp::mbarrier_init(barrier, arrivals, place);
+}
+static inline void mbarrier_expect(unsigned long long *barrier, int bytes, ROLLERC_PLACE)
+{
+    rollerc_interp::mbarrier_expect(barrier, bytes, place);
+}
+static inline void mbarrier_arrive(unsigned long long *barrier, ROLLERC_PLACE)
+{
+    rollerc_interp::mbarrier_arrive(barrier, rollerc_interp::cluster_rank(), place);
+}
+static inline void mbarrier_arrive_at(unsigned long long *barrier, int rank, ROLLERC_PLACE)
+{
+    rollerc_interp::mbarrier_arrive(barrier, rank, place);
+}
+static inline void mbarrier_wait(unsigned long long *barrier, unsigned parity, ROLLERC_PLACE)
+{
+    rollerc_interp::mbarrier_wait(barrier, parity, place);
+}
+static inline void prefetch_map(const void *) {}
+static inline void copy_box(void *target, const void *map, int x, int y, int z, unsigned long long *barrier,
+                            ROLLERC_PLACE)
+{
+    const int at[rollerc_interp::TENSOR_BOX_RANK] = {x, y, z};
+    rollerc_interp::bulk_copy(target, map, at, barrier, 1u << rollerc_interp::cluster_rank(), place);
+}
+static inline void copy_box_to(unsigned blocks, void *target, const void *map, int x, int y, int z,
+                               unsigned long long *barrier, ROLLERC_PLACE)
+{
+    const int at[rollerc_interp::TENSOR_BOX_RANK] = {x, y, z};
+    rollerc_interp::bulk_copy(target, map, at, barrier, blocks, place);
+}
+template <int N> static inline void give_registers()
+{
+    static_assert(N % 8 == 0 && N >= 24 && N <= 256, "as many as a thread may have");
+}
+template <int N> static inline void take_registers() { give_registers<N>(); }
+
+// ---- what the launcher needs ----
+
+static inline cudaLaunchAttribute begins_early()
+{
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
+    return attribute;
+}
+
+static inline cudaError_t describe_tensor(TensorMap *map, const void *start, int element_bytes,
+                                          const long long (&sizes)[3], const long long (&strides)[2],
+                                          const int (&box)[3], bool tf32 = false)
+{
+    return rollerc_interp::encode_map(map, {0,
+                                            element_bytes,
+                                            tf32,
+                                            static_cast<const unsigned char *>(start),
+                                            {sizes[0], sizes[1], sizes[2]},
+                                            {strides[0], strides[1]},
+                                            {box[0], box[1], box[2]}});
+}
+
+// HIP's.
+template <class... Params>
+static inline cudaError_t launch_kernel(void (*kernel)(Params...), dim3 grid, dim3 block, void **args, size_t shared,
+                                        cudaStream_t stream)
+{
+    return cudaLaunchKernel(kernel, grid, block, args, shared, stream);
+}
+template <class... Params>
+static inline cudaError_t set_attribute(void (*kernel)(Params...), cudaFuncAttribute attribute, int value)
+{
+    return cudaFuncSetAttribute(kernel, attribute, value);
+}
+
+}   // namespace rollerc

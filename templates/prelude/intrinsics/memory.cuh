@@ -1,0 +1,67 @@
+// ---- accesses that are told how ----
+
+// N words that are moved by one access.
+template <int N> struct alignas(N * 4) Words { unsigned at[N]; };
+
+// Reads global memory that is read once: past L1, which is left to what is read often. Reads keep their order, before the
+// arithmetic that waits for them: put beside their uses, few would be under way.
+template <class Chunk> DEVICE Chunk stream_global(const Chunk *p)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 700
+    union {
+        Chunk chunk;
+        unsigned words[4];
+        unsigned short half;
+    } read;
+    if (sizeof(Chunk) == 16)
+        asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(read.words[0]), "=r"(read.words[1]), "=r"(read.words[2]), "=r"(read.words[3])
+                     : "l"(p));
+    else if (sizeof(Chunk) == 8)
+        asm volatile("ld.global.nc.L1::no_allocate.v2.u32 {%0, %1}, [%2];"
+                     : "=r"(read.words[0]), "=r"(read.words[1])
+                     : "l"(p));
+    else if (sizeof(Chunk) == 4)
+        asm volatile("ld.global.nc.L1::no_allocate.u32 %0, [%1];" : "=r"(read.words[0]) : "l"(p));
+    else if (sizeof(Chunk) == 2)
+        asm volatile("ld.global.nc.L1::no_allocate.u16 %0, [%1];" : "=h"(read.half) : "l"(p));
+    else
+        read.chunk = *p;
+    return read.chunk;
+#else
+    return *p;
+#endif
+}
+
+// Asks L2 for what will be read later.
+DEVICE void prefetch(const void *global)
+{
+#if defined(__CUDA_ARCH__)
+    asm volatile("prefetch.global.L2 [%0];" : : "l"(global));
+#else
+    (void)global;
+#endif
+}
+
+// Words to shared memory, aligned to all of them, in one access: out of a Vector the compiler may take them one by one.
+template <int N> DEVICE void store_shared(void *shared, const unsigned (&words)[N])
+{
+    static_assert(N == 1 || N == 2 || N == 4, "one access");
+#if defined(__CUDA_ARCH__)
+    const unsigned target = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+    if constexpr (N == 1)
+        asm volatile("st.shared.b32 [%0], %1;" : : "r"(target), "r"(words[0]) : "memory");
+    else if constexpr (N == 2)
+        asm volatile("st.shared.v2.b32 [%0], {%1, %2};" : : "r"(target), "r"(words[0]), "r"(words[1]) : "memory");
+    else
+        asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
+                     :
+                     : "r"(target), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3])
+                     : "memory");
+#else
+    Words<N> copy;
+    UNROLL for (int i = 0; i < N; i++)
+        copy.at[i] = words[i];
+    *static_cast<Words<N> *>(shared) = copy;
+#endif
+}

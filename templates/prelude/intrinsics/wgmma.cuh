@@ -1,0 +1,155 @@
+// ---- tensor cores of sm_90a: four warps multiply what lies in shared memory, and go on meanwhile ----
+
+// Where an address lies in the block's shared memory.
+DEVICE unsigned shared_address(const void *p)
+{
+#ifdef __CUDA_ARCH__
+    return static_cast<unsigned>(__cvta_generic_to_shared(p));
+#else
+    return static_cast<unsigned>(reinterpret_cast<unsigned long long>(p));
+#endif
+}
+
+// What a thread wrote to shared memory the instruction sees after it has called this and met the others.
+DEVICE void show_operands()
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+
+// The compiler moves it no further.
+DEVICE void hold_sum(float &c) { asm volatile("" : "+f"(c)::"memory"); }
+DEVICE void hold_sum(int &c) { asm volatile("" : "+r"(c)::"memory"); }
+template <class Value, int COUNT> DEVICE void hold_sums(Value (&c)[COUNT])
+{
+#ifdef __CUDA_ARCH__
+    UNROLL for (int i = 0; i < COUNT; i++)
+        hold_sum(c[i]);
+#endif
+}
+
+// A thread leaves its sums alone from open_products() to wait_products<N>(): all but the last N that were closed are then done.
+//
+//   open_products(c);
+//   multiply_shared<false, false>(f16(), c, a, b);   // once or several times
+//   close_products();
+//   wait_products<0>(c);
+template <class Value, int COUNT> DEVICE void open_products(Value (&c)[COUNT])
+{
+    hold_sums(c);
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#elif defined(__CUDA_ARCH__)
+    __trap();   // beside sm_90a nvcc makes PTX of sm_90, which has no such products
+#endif
+}
+DEVICE void close_products()
+{
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+#endif
+}
+template <int N, class Value, int COUNT> DEVICE void wait_products(Value (&c)[COUNT])
+{
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
+#endif
+    hold_sums(c);
+}
+
+// What is made of sums is a whole word before its parts are used. Else the compiler takes the parts from the sums while products
+// still go on, and lets these wait for each other: 16.8 us became 19.
+DEVICE void hold_word(unsigned &word)
+{
+#ifdef __CUDA_ARCH__
+    asm volatile("" : "+r"(word));
+#else
+    (void)word;
+#endif
+}
+
+// What is the same for all lanes, so that the compiler sees it.
+DEVICE int same_in_warp(int x)
+{
+    return warp_shuffle(x, 0);
+}
+
+// The registers of a thread's sums, by 32.
+#define SUMS_8(kind, i) \
+    kind(c[i]), kind(c[i + 1]), kind(c[i + 2]), kind(c[i + 3]), kind(c[i + 4]), kind(c[i + 5]), kind(c[i + 6]), kind(c[i + 7])
+#define SUMS_32(kind) SUMS_8(kind, 0), SUMS_8(kind, 8), SUMS_8(kind, 16), SUMS_8(kind, 24)
+#define SUMS_64(kind) SUMS_32(kind), SUMS_8(kind, 32), SUMS_8(kind, 40), SUMS_8(kind, 48), SUMS_8(kind, 56)
+#define SUMS_96(kind) SUMS_64(kind), SUMS_8(kind, 64), SUMS_8(kind, 72), SUMS_8(kind, 80), SUMS_8(kind, 88)
+#define SUMS_128(kind) SUMS_96(kind), SUMS_8(kind, 96), SUMS_8(kind, 104), SUMS_8(kind, 112), SUMS_8(kind, 120)
+#define REGISTERS_32 \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define REGISTERS_64 \
+    REGISTERS_32 ", " "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+    "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define REGISTERS_96 \
+    REGISTERS_64 ", " "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
+    "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define REGISTERS_128 \
+    REGISTERS_96 ", " "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
+    "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+//
+// c += a * b: 64 rows of a, as many of b as c has, 32 bytes of k; TURN: that operand lies along its rows, as elements of 16 bits
+// may. Warp w of the four has rows w * 16 to w * 16 + 15 of c; of every 8 columns a lane has c[0] and c[1] in row l / 4 from
+// column l % 4 * 2 on, c[2] and c[3] eight rows further down.
+#define MULTIPLY_COLUMNS(shape, registers, SUMS, kind, a_index, b_index, behind) \
+    asm volatile("wgmma.mma_async.sync.aligned." shape " {" registers "}, " a_index ", " b_index ", 1" behind ";" \
+                 : SUMS(kind) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B))
+#define MULTIPLY_SHARED(types, kind, BEHIND) \
+    if constexpr (COUNT == 32) \
+        MULTIPLY_COLUMNS("m64n64" types, REGISTERS_32, SUMS_32, kind, "%32", "%33", BEHIND("%34", "%35")); \
+    else if constexpr (COUNT == 64) \
+        MULTIPLY_COLUMNS("m64n128" types, REGISTERS_64, SUMS_64, kind, "%64", "%65", BEHIND("%66", "%67")); \
+    else if constexpr (COUNT == 96) \
+        MULTIPLY_COLUMNS("m64n192" types, REGISTERS_96, SUMS_96, kind, "%96", "%97", BEHIND("%98", "%99")); \
+    else \
+        MULTIPLY_COLUMNS("m64n256" types, REGISTERS_128, SUMS_128, kind, "%128", "%129", BEHIND("%130", "%131"))
+#define SIGNS_AND_TURNS(turn_a_index, turn_b_index) ", 1, 1, " turn_a_index ", " turn_b_index
+#define SIGNS(turn_a_index, turn_b_index) ", 1, 1"
+#define NEITHER(turn_a_index, turn_b_index) ""
+
+template <bool TURN_A, bool TURN_B, int COUNT>
+DEVICE void multiply_shared(f16, float (&c)[COUNT], unsigned long long a, unsigned long long b)
+{
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    MULTIPLY_SHARED("k16.f32.f16.f16", "+f", SIGNS_AND_TURNS);
+#endif
+}
+
+template <bool TURN_A, bool TURN_B, int COUNT>
+DEVICE void multiply_shared(bf16, float (&c)[COUNT], unsigned long long a, unsigned long long b)
+{
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    MULTIPLY_SHARED("k16.f32.bf16.bf16", "+f", SIGNS_AND_TURNS);
+#endif
+}
+
+template <bool TURN_A, bool TURN_B, int COUNT>
+DEVICE void multiply_shared(f32, float (&c)[COUNT], unsigned long long a, unsigned long long b)
+{
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    MULTIPLY_SHARED("k8.f32.tf32.tf32", "+f", SIGNS);
+#endif
+}
+
+template <bool TURN_A, bool TURN_B, int COUNT>
+DEVICE void multiply_shared(i8, int (&c)[COUNT], unsigned long long a, unsigned long long b)
+{
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    MULTIPLY_SHARED("k32.s32.s8.s8", "+r", NEITHER);
+#endif
+}
+
+template <bool TURN_A, bool TURN_B, int COUNT>
+DEVICE void multiply_shared(u8, int (&c)[COUNT], unsigned long long a, unsigned long long b)
+{
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    MULTIPLY_SHARED("k32.s32.u8.u8", "+r", NEITHER);
+#endif
+}
