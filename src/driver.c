@@ -277,11 +277,14 @@ int compile(const Options *opt, Outcome *outcome)
 
     DUMP(schedule, plan_schedules_print(out, &plans.plans[opt->candidate ? opt->candidate - 1 : 0], device));
     CandidateList candidates = candidates_of_plans(arena, &plans);
+    StrBuf expr = strbuf_new(arena);
+    ast_print_source(&expr, ast, opt->params, opt->param_count);
     TemplateStore templates = {
         .arena = arena, .folder = opt->templates, .line_directives = opt->line_directives};
     CodegenRequest base = {
         .name = opt->name,
         .program = program,
+        .expr = expr.text,
         .device = device,
         .templates = &templates,
         .fast_math = opt->math == EVAL_FAST,
@@ -291,8 +294,6 @@ int compile(const Options *opt, Outcome *outcome)
     try_candidates(arena, opt, &base, &candidates, &watch);
     Written product = {.best = choose(opt, &candidates)};
     DUMP(kernel, strbuf_puts(out, product.best->kernel->source));
-    StrBuf expr = strbuf_new(arena);
-    ast_print_source(&expr, ast, opt->params, opt->param_count);
     VerifyReport proof = {0};
     if (opt->verify)
         proof = prove(arena, opt, program, product.best->kernel, device, &watch);

@@ -29,6 +29,9 @@ PRODUCTS = [("gemm", "a100", "matmul_bias_gelu", None, {}), ("bulk", "h200", "ma
             ("filter_strip", "h200", "depthwise_3x3_s2_filter", None, {}),
             ("filter_gemm", "h200", "depthwise_31x31_filter", "f16", {})]
 NVCC = shutil.which("nvcc")
+CXX = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
+INTERP = ROOT / "src/hal/interp"
+BEGIN, END = "// <rollerc: intrinsics>\n", "// </rollerc>\n"   # around what the interpreter replaces
 
 
 def emitted(rollerc, name, device, *options):
@@ -188,6 +191,163 @@ def test_products_on_tensor_cores_go_on_meanwhile(rollerc, folder):
     code, said = compile_text(text, folder, "-arch=sm_90a", "-c", "-Xptxas", "-v")
     assert code == 0 and "C75" not in said and "serialized" not in said and "warning" not in said, said
     assert " 0 bytes spill stores" in said, said
+
+
+def test_the_header_shows_the_users_lines(rollerc, folder):
+    """As they were written; comments, which may hold anything, are not of the expression."""
+    source = pathlib.Path(folder) / "lines.te"
+    source.write_bytes("# ends here: */ \\\nparam N = (2+ 2)   # ends with \\\n# ??/\n# \u202eüñ\ninput  x[N] : f32\r\n\ty[i]   = ((x[i]*2))\n  output y"
+                       .encode())
+    def opening(*options):
+        text = subprocess.run([rollerc, source, "--device", "a100", "-q", "-o", "-", *options], capture_output=True, text=True,
+                              check=True).stdout.split("namespace")[0]
+        assert text.isascii() and "\\\n" not in text, text
+        return text.split("computes:\n//\n")[1].split("//\n")[0]
+    assert opening() == "//   param N = (2+ 2)\n//   input  x[N] : f32\n//   y[i]   = ((x[i]*2))\n//   output y\n"
+    assert opening("-D", "N=9").startswith("//   param N = 9\n//   input  x[N] : f32\n")
+
+
+def test_a_long_expression_is_cut_in_the_header(rollerc, folder):
+    source = pathlib.Path(folder) / "long.te"
+    def shown(program):
+        source.write_text("input x[8] : f32 " + program)
+        text = subprocess.run([rollerc, source, "--device", "a100", "-q", "-o", "-"], capture_output=True, text=True, check=True).stdout
+        lines = text.split("computes:\n//\n")[1].split("\n//\n")[0].split("\n")
+        assert all(line.startswith("//   ") and len(line) < 110 for line in lines), lines
+        return lines
+    chain = " ".join(f"y{k}[i] = {f'y{k - 1}' if k else 'x'}[i] + {k}" for k in range(300))
+    lines = shown(chain + " output y299")
+    assert len(lines) == 61 and lines[-1] == "//   … cut here: 60 of 302 statements are shown", lines[-2:]
+    one = "y[i] = " + " + ".join(f"x[i]*{k}" for k in range(400)) + " output y"
+    lines = shown(one)
+    assert "".join(line[5:].strip() + " " for line in lines).split() == ("input x[8] : f32 " + one).split(), "it is broken, not cut"
+    lines = shown("y[i] = " + " + ".join(f"x[i]*{k}.0123456789012345" for k in range(400)) + " output y")
+    assert len(lines) == 61 and lines[-1] == "//   … cut here: 1 of 3 statements are shown", lines[-2:]
+
+
+def blocks(text):
+    """Lines of the file, and whether the interpreter has its own for them."""
+    own = False
+    for line in text.splitlines(True):
+        own = own and line != END
+        yield line, own
+        own = own or line == BEGIN
+
+
+def proven_text(rollerc, folder, *options):
+    """The emitted file, and what of it the interpreter compiles: a compiler that keeps what it is given tells."""
+    kept = pathlib.Path(folder) / "kept"
+    kept.mkdir(exist_ok=True)
+    compiler = pathlib.Path(folder) / "c++"
+    compiler.write_text(f'#!/bin/sh\nfor word; do case $word in */program.cpp) cp "${{word%/*}}"/*.cu {kept}/kept.cu;; esac; done\n'
+                        f'exec {CXX} "$@"\n')
+    compiler.chmod(0o755)
+    text = subprocess.run([rollerc, *options, "-q", "-o", "-", "--verify"], capture_output=True, text=True, check=True,
+                          env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}).stdout
+    return text, (kept / "kept.cu").read_text()
+
+
+def test_what_is_proven_is_what_is_emitted(rollerc, folder):
+    """Byte for byte, in the same lines, but for the intrinsics, in whose place nothing is."""
+    for name, device, options in (("softmax", "h200", ["-D", "R=8", "-D", "N=72"]), ("matmul", "h200", ["-D", "M=64", "-D", "N=64"]),
+                                  ("matmul", "h200", ["-D", "M=64", "-D", "N=64", "--line-directives"]),
+                                  ("softmax", "mi50", ["-D", "R=8", "-D", "N=72"]), ("bn_relu_training", "a100", ["-D", "N=2"])):
+        emitted_text, proven = proven_text(rollerc, folder, common.example_path(name), "--device", device, *options)
+        assert "ROLLERC_INTERP" not in emitted_text, name
+        wanted = ["\n" if own else line for line, own in blocks(emitted_text)]
+        assert wanted == proven.splitlines(True), f"{name} for {device}"
+        assert 5 < sum(own for _, own in blocks(emitted_text)) < len(wanted) / 3, name
+
+
+def test_only_intrinsics_ask_who_compiles_them(rollerc, _):
+    """All other parts of the prelude, and all templates, are what the interpreter proves: no instruction, and no condition but on
+    what an emitted file is made for, and has settled."""
+    templates = ROOT / "templates"
+    for path in [*templates.glob("*.cu"), *templates.glob("prelude/*.cuh")]:
+        text = path.read_text()
+        assert not re.search(r"\basm\b", text), path
+        for condition in re.findall(r"^ *#(?:if|ifdef|ifndef|elif) (.*)", text, re.MULTILINE):
+            known = re.sub(r"defined|__CUDA_ARCH__|__HIP__|ROLLERC_FAST_MATH|[0-9()&|!>=< ]", "", condition)
+            assert known == "", f"{path}: {condition}"
+        text = re.sub("^// ----.*", "", text, flags=re.MULTILINE)   # headings of the prelude stay there
+        assert "tuning-log" not in text and "src/" not in text, f"{path} cites what who reads a kernel does not have"
+    for path in templates.glob("prelude/intrinsics/*.cuh"):
+        assert not re.search("ROLLERC_INTERP|tuning-log|src/", path.read_text()), path
+
+
+# Of each template, some twice, with other types, mathematics and devices: (example, device, options).
+TOGETHER = [("softmax", "h200", []), ("softmax", "v100", ["--math=fast"]), ("matmul_bias_gelu", "h200", []), ("conv2d_nhwc", "h200", []),
+            ("matmul_bias_gelu", "a100", []), ("matmul", "a100", ["--math=tf32"]), ("matmul_i8", "h200", []), ("mask_compare", "k80", []),
+            ("permute_0213", "h200", []), ("bn_relu_training", "h200", []), ("bn_relu_training", "a100", []), ("reduce_all", "a100", []),
+            ("depthwise_31x31", "h200", []), ("depthwise_7x7_nhwc", "h200", []), ("depthwise_3x3", "h200", []), ("max_pool", "h200", []),
+            ("depthwise_31x31_filter", "h200", []), ("softmax", "mi50", []), ("matmul", "mi50", [])]
+
+
+def together(rollerc, folder, cases):
+    """Their files, each twice under other names, and their texts."""
+    for k, (example, device, options) in enumerate([*cases, *cases[:3]]):
+        text = emitted(rollerc, example, device, "--name", f"n{k}", *options)
+        source = pathlib.Path(folder) / f"n{k}.cu"
+        source.write_text(text)
+        yield source, text
+
+
+def macros_of(text):
+    return set(re.findall(r"^ *#define (\w+)", text.split("#ifdef ROLLERC_MAIN")[0], re.MULTILINE))
+
+
+def test_files_can_be_included_together(rollerc, folder):
+    """By one file, for the host: with the interpreter's intrinsics in each file's own namespace."""
+    if not CXX:
+        print("SKIPPED: there is no C++ compiler here, no files were compiled together")
+        return
+    program, macros = [f'#include "{INTERP}/twin.h"'], set()
+    for source, text in together(rollerc, folder, TOGETHER):
+        source.write_text("".join("" if own else line for line, own in blocks(text)))
+        program += [f"#define rollerc {source.stem}_prelude", f'#include "{INTERP}/intrinsics.h"', "#undef rollerc", f'#include "{source}"']
+        macros |= macros_of(text)
+    assert {"DEVICE", "UNROLL", "SUMS_8", "MULTIPLY_TILES", "SHARED"} <= macros
+    program += [f"#ifdef {macro}\n#error {macro} stays defined\n#endif" for macro in sorted(macros)]
+    done = subprocess.run([CXX, "-x", "c++", "-std=c++17", "-w", "-fsyntax-only", "-DROLLERC_WARP=32", "-"], input="\n".join(program) + "\n",
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[:2000]
+
+
+def test_files_can_be_included_together_by_nvcc(rollerc, folder):
+    if not NVCC:
+        print("SKIPPED: nvcc is not here, no files were compiled together with it")
+        return
+    few = [TOGETHER[k] for k in (0, 1, 4, 8)]
+    texts = list(together(rollerc, folder, few))
+    macros = set().union(*(macros_of(text) for _, text in texts))
+    program = "".join(f'#include "{source}"\n' for source, _ in texts)
+    program += "".join(f"#ifdef {macro}\n#error {macro} stays defined\n#endif\n" for macro in sorted(macros))
+    code, said = compile_text(program, folder, "-arch=sm_90a", "-c", "-Xptxas", "-O0", "-Werror", "all-warnings", "-Xcompiler", "-Wall,-Wextra,-Werror")
+    assert code == 0, said[:2000]
+
+
+def test_constants_of_a_line_that_are_not_used_say_so(rollerc, _):
+    found = 0
+    for name, device in (("depthwise_7x7_nhwc", "v100"), ("depthwise_31x31_branch", "v100"), ("permute_021", "h200"), ("matmul", "h200")):
+        for candidate in range(1, 11):
+            text = emitted(rollerc, name, device, "--candidate", str(candidate)).split("#ifdef ROLLERC_MAIN")[0]
+            code = re.sub(r"//.*", "", text)
+            for line in re.findall(r"^.*\bconstexpr \w+ .*;", code, re.MULTILINE):
+                names = re.findall(r"(\w+) = ", line)
+                unused = [name for name in names if len(re.findall(rf"\b{name}\b", code)) == 1]
+                assert not unused or line.startswith("[[maybe_unused]]"), f"{name}, candidate {candidate}: {unused}"
+                found += bool(unused)
+    assert found, "other candidates are kept now: take some with a line of constants of which one is not used"
+
+
+def test_relocatable_code_is_told_what_it_loses(rollerc, folder):
+    text = emitted(rollerc, "matmul_bias_gelu", "h200")
+    assert text.count("setmaxnreg.") == 2 and "With -rdc=true" in text, "another family comes first now: take a candidate of bulk"
+    assert "__CUDACC_RDC__" not in emitted(rollerc, "softmax", "h200")
+    if NVCC:
+        for options, warns in (([], False), (["-rdc=true"], True)):
+            code, said = compile_text(text, folder, "-arch=sm_90a", "-ptx", *options)
+            assert code == 0 and ("takes setmaxnreg away" in said) == warns, said
 
 
 def main():

@@ -13,6 +13,7 @@
 #include "codegen/cuda/plain.h"
 #include "codegen/cuda/trim.h"
 #include "codegen/memory.h"
+#include "codegen/opening.h"
 
 enum { MAX_LAUNCH_ARGS = 512 };   // 4096 bytes of pointers; fuse() stays below
 
@@ -285,23 +286,6 @@ static void write_json_line(Generator *generator)
     json_free(root);
 }
 
-static void write_opening(Generator *generator)
-{
-    const CodegenRequest *request = generator->request;
-    strbuf_printf(generator->out,
-                  "//\n// %s, constructed by rollerc " ROLLERC_VERSION
-                  " for the device %s. What it computes:\n//\n",
-                  request->name, request->device->name);
-    StrBuf text = strbuf_new(generator->arena);
-    program_print(&text, request->program);
-    for (char *line = text.text, *end; *line; line = end + 1) {
-        end = strchr(line, '\n');
-        strbuf_printf(generator->out, "//   %.*s\n", (int)(end - line), line);
-    }
-    strbuf_puts(generator->out,
-                "//\n// This file is yours: it carries no licence obligations of rollerc.\n\n");
-}
-
 static void write_level(StrBuf *out, const TileSpace *space, const char *level, const RTile *tile,
                         const char *count)
 {
@@ -478,7 +462,7 @@ Kernel *codegen_kernel(Arena *arena, const CodegenRequest *request)
     trim_avoid(generator.trim, taken);
     generator.taken = taken;
     write_json_line(&generator);
-    write_opening(&generator);
+    write_opening(&out, request);
     write_kernels(&generator);
     write_main(&generator, target);
     kernel->source = with_own_lines(&generator);

@@ -11,6 +11,7 @@ enum {
 typedef struct CodegenRequest {
     const char *name;   // C identifier: kernels are NAME_k0, NAME_k1, …
     const Program *program;
+    const char *expr;   // as it was written, a statement a line (ast_print_source); NULL: nobody wrote it
     const Plan *plan;
     const DeviceSpec *device;
     const TemplateStore *templates;

@@ -46,6 +46,7 @@ typedef enum StatementKind {
 
 typedef struct AstStatement {
     StatementKind kind;
+    Loc loc;                // all of it
     const char *name;
     Loc name_loc;
     AstExpr **shape;        // of an input
@@ -82,6 +83,6 @@ typedef struct ParamOverride {
 /* The program again, one statement a line, with every operation in parentheses. */
 void ast_print(StrBuf *out, const Ast *ast);
 
-/* The same as text of the language that compiles to the same kernel: params as they were set, no comments,
-   parentheses where they are needed. */
+/* The program as it was written, one statement a line, without comments and with params as they were set. It
+   compiles to the same kernel, and is printed as the same text again. */
 void ast_print_source(StrBuf *out, const Ast *ast, const ParamOverride *overrides, int count);

@@ -3,184 +3,173 @@
 
 #include "front/ast.h"
 
-typedef struct Printer {
-    StrBuf *out;
-    bool parenthesised;   // every operation, else those that need it
-    const ParamOverride *overrides;
-    int override_count;
-} Printer;
+static void expr_text(StrBuf *out, const AstExpr *expr);
 
-static void expr_text(const Printer *p, const AstExpr *expr);
-
-static void list_text(const Printer *p, AstExpr *const *items, int count)
+static void list_text(StrBuf *out, AstExpr *const *items, int count)
 {
     for (int i = 0; i < count; i++) {
-        strbuf_puts(p->out, i ? ", " : "");
-        expr_text(p, items[i]);
+        strbuf_puts(out, i ? ", " : "");
+        expr_text(out, items[i]);
     }
 }
 
-static void indices_text(const Printer *p, const AstIndex *indices, int count)
+static void indices_text(StrBuf *out, const AstIndex *indices, int count)
 {
     for (int i = 0; i < count; i++) {
-        strbuf_printf(p->out, "%s%s", i ? ", " : "", indices[i].name);
+        strbuf_printf(out, "%s%s", i ? ", " : "", indices[i].name);
         if (!indices[i].extent)
             continue;
-        strbuf_putc(p->out, ':');
-        expr_text(p, indices[i].extent);
+        strbuf_putc(out, ':');
+        expr_text(out, indices[i].extent);
     }
 }
 
-/* How closely an operation binds, in the order of the grammar's rules. */
-typedef enum Binding {
-    BINDS_OR,
-    BINDS_AND,
-    BINDS_COMPARE,
-    BINDS_SUM,
-    BINDS_PRODUCT,
-    BINDS_SIGN,
-    BINDS_PRIMARY
-} Binding;
-
-static Binding binding_of(const AstExpr *expr)
-{
-    if (expr->kind != AST_APPLY || isalpha((unsigned char)*op_info[expr->apply.op].spelling))
-        return BINDS_PRIMARY;
-    switch (expr->apply.op) {
-    case OP_OR: return BINDS_OR;
-    case OP_AND: return BINDS_AND;
-    case OP_ADD: case OP_SUB: return BINDS_SUM;
-    case OP_MUL: case OP_DIV: return BINDS_PRODUCT;
-    case OP_NEG: case OP_NOT: return BINDS_SIGN;
-    default: return BINDS_COMPARE;
-    }
-}
-
-static void operand_text(const Printer *p, const AstExpr *operand, Binding least)
-{
-    bool bare = p->parenthesised || binding_of(operand) >= least;
-    strbuf_puts(p->out, bare ? "" : "(");
-    expr_text(p, operand);
-    strbuf_puts(p->out, bare ? "" : ")");
-}
-
-/* a + b, -a: operators are left-associative, but comparisons stand alone. */
-static void operator_text(const Printer *p, const AstExpr *expr)
+/* (a + b), (-a) */
+static void operator_text(StrBuf *out, const AstExpr *expr)
 {
     AstExpr *const *operands = expr->apply.operands;
     const OpInfo *info = &op_info[expr->apply.op];
-    Binding binding = binding_of(expr), left = binding == BINDS_COMPARE ? binding + 1 : binding;
-    strbuf_puts(p->out, p->parenthesised ? "(" : "");
+    strbuf_putc(out, '(');
     if (info->operands == 2) {
-        operand_text(p, operands[0], left);
-        strbuf_printf(p->out, " %s ", info->spelling);
-        operand_text(p, operands[1], binding + 1);
+        expr_text(out, operands[0]);
+        strbuf_printf(out, " %s ", info->spelling);
+        expr_text(out, operands[1]);
     } else {
-        strbuf_puts(p->out, info->spelling);
-        operand_text(p, operands[0], binding);
+        strbuf_puts(out, info->spelling);
+        expr_text(out, operands[0]);
     }
-    strbuf_puts(p->out, p->parenthesised ? ")" : "");
+    strbuf_putc(out, ')');
 }
 
-static void apply_text(const Printer *p, const AstExpr *expr)
+static void apply_text(StrBuf *out, const AstExpr *expr)
 {
     const OpInfo *info = &op_info[expr->apply.op];
     if (!isalpha((unsigned char)*info->spelling)) {
-        operator_text(p, expr);
+        operator_text(out, expr);
         return;
     }
-    strbuf_printf(p->out, "%s(", info->spelling);
-    list_text(p, expr->apply.operands, info->operands);
-    strbuf_putc(p->out, ')');
+    strbuf_printf(out, "%s(", info->spelling);
+    list_text(out, expr->apply.operands, info->operands);
+    strbuf_putc(out, ')');
 }
 
-static void expr_text(const Printer *p, const AstExpr *expr)
+static void expr_text(StrBuf *out, const AstExpr *expr)
 {
     switch (expr->kind) {
     case AST_NUMBER:
-        number_print(p->out, expr->number);
+        number_print(out, expr->number);
         break;
     case AST_NAME:
-        strbuf_puts(p->out, expr->name);
+        strbuf_puts(out, expr->name);
         break;
     case AST_ACCESS:
-        strbuf_printf(p->out, "%s[", expr->access.name);
-        list_text(p, expr->access.indices, expr->access.count);
-        strbuf_putc(p->out, ']');
+        strbuf_printf(out, "%s[", expr->access.name);
+        list_text(out, expr->access.indices, expr->access.count);
+        strbuf_putc(out, ']');
         break;
     case AST_REDUCTION:
-        strbuf_printf(p->out, "%s[", reduce_name[expr->reduction.reduce]);
-        indices_text(p, expr->reduction.axes, expr->reduction.count);
-        strbuf_puts(p->out, "](");
-        expr_text(p, expr->reduction.body);
-        strbuf_putc(p->out, ')');
+        strbuf_printf(out, "%s[", reduce_name[expr->reduction.reduce]);
+        indices_text(out, expr->reduction.axes, expr->reduction.count);
+        strbuf_puts(out, "](");
+        expr_text(out, expr->reduction.body);
+        strbuf_putc(out, ')');
         break;
     case AST_PAD:
-        strbuf_puts(p->out, "pad(");
-        expr_text(p, expr->pad.access);
-        strbuf_puts(p->out, ", ");
-        expr_text(p, expr->pad.otherwise);
-        strbuf_putc(p->out, ')');
+        strbuf_puts(out, "pad(");
+        expr_text(out, expr->pad.access);
+        strbuf_puts(out, ", ");
+        expr_text(out, expr->pad.otherwise);
+        strbuf_putc(out, ')');
         break;
     case AST_CAST:
-        strbuf_puts(p->out, "cast(");
-        expr_text(p, expr->cast.body);
-        strbuf_printf(p->out, ", %s)", dtype_info[expr->cast.to].name);
+        strbuf_puts(out, "cast(");
+        expr_text(out, expr->cast.body);
+        strbuf_printf(out, ", %s)", dtype_info[expr->cast.to].name);
         break;
     case AST_APPLY:
-        apply_text(p, expr);
+        apply_text(out, expr);
         break;
     }
 }
 
-static void brackets_text(const Printer *p, const AstStatement *statement)
+static void brackets_text(StrBuf *out, const AstStatement *statement)
 {
-    strbuf_putc(p->out, '[');
+    strbuf_putc(out, '[');
     if (statement->kind == STATEMENT_INPUT)
-        list_text(p, statement->shape, statement->count);
+        list_text(out, statement->shape, statement->count);
     else
-        indices_text(p, statement->indices, statement->count);
-    strbuf_putc(p->out, ']');
+        indices_text(out, statement->indices, statement->count);
+    strbuf_putc(out, ']');
 }
 
-/* A param set from outside is a number, of which the language knows no `+3`. */
-static void value_text(const Printer *p, const AstStatement *statement)
-{
-    for (int i = p->override_count - 1; i >= 0 && statement->kind == STATEMENT_PARAM; i--)
-        if (strcmp(p->overrides[i].name, statement->name) == 0) {
-            strbuf_puts(p->out, p->overrides[i].text + (*p->overrides[i].text == '+'));
-            return;
-        }
-    expr_text(p, statement->value);
-}
-
-static void statement_text(const Printer *p, const AstStatement *statement)
+static void statement_text(StrBuf *out, const AstStatement *statement)
 {
     static const char *const word[] = {"param ", "input ", "output ", ""};
-    strbuf_printf(p->out, "%s%s", word[statement->kind], statement->name);
+    strbuf_printf(out, "%s%s", word[statement->kind], statement->name);
     if (statement->kind == STATEMENT_INPUT || statement->kind == STATEMENT_DEFINITION)
-        brackets_text(p, statement);
+        brackets_text(out, statement);
     if (statement->has_type)
-        strbuf_printf(p->out, " : %s", dtype_info[statement->type].name);
+        strbuf_printf(out, " : %s", dtype_info[statement->type].name);
     if (statement->value) {
-        strbuf_puts(p->out, " = ");
-        value_text(p, statement);
+        strbuf_puts(out, " = ");
+        expr_text(out, statement->value);
     }
-    strbuf_putc(p->out, '\n');
-}
-
-static void program_text(const Printer *p, const Ast *ast)
-{
-    for (int i = 0; i < ast->statement_count; i++)
-        statement_text(p, &ast->statements[i]);
+    strbuf_putc(out, '\n');
 }
 
 void ast_print(StrBuf *out, const Ast *ast)
 {
-    program_text(&(Printer){.out = out, .parenthesised = true}, ast);
+    for (int i = 0; i < ast->statement_count; i++)
+        statement_text(out, &ast->statements[i]);
 }
 
+// ---- as it was written ----
+
+static const char *behind_gap(const char *at, const char *end, bool *is_wide)
+{
+    const char *start = at;
+    while (at < end && (isspace((unsigned char)*at) || *at == '#'))
+        if (*at == '#')
+            at += strcspn(at, "\n");
+        else
+            *is_wide |= *at++ != ' ';
+    *is_wide |= memchr(start, '#', (size_t)(at - start)) != NULL;
+    return at < end ? at : end;
+}
+
+/* What was written between two places. Line ends, tabs and comments become a space with the spaces around them. */
+static void written_text(StrBuf *out, const char *at, const char *end)
+{
+    while (at < end) {
+        bool is_wide = false;
+        const char *next = behind_gap(at, end, &is_wide);
+        if (is_wide)
+            strbuf_putc(out, ' ');
+        else
+            strbuf_write(out, at, (size_t)(next - at));
+        if (next < end)
+            strbuf_putc(out, *next);
+        at = next + 1;
+    }
+}
+
+static const char *override_of(const AstStatement *statement, const ParamOverride *overrides, int count)
+{
+    for (int i = count - 1; i >= 0 && statement->kind == STATEMENT_PARAM; i--)
+        if (strcmp(overrides[i].name, statement->name) == 0)
+            return overrides[i].text;
+    return NULL;
+}
+
+/* A param set from outside is a number, of which the language knows no `+3`. */
 void ast_print_source(StrBuf *out, const Ast *ast, const ParamOverride *overrides, int count)
 {
-    program_text(&(Printer){.out = out, .overrides = overrides, .override_count = count}, ast);
+    for (int i = 0; i < ast->statement_count; i++) {
+        const AstStatement *statement = &ast->statements[i];
+        const char *text = statement->loc.source->text + statement->loc.offset,
+                   *set = override_of(statement, overrides, count);
+        size_t length = set ? statement->value->loc.offset - statement->loc.offset : statement->loc.length;
+        written_text(out, text, text + length);
+        strbuf_printf(out, "%s\n", set ? set + (*set == '+') : "");
+    }
 }

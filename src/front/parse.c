@@ -90,7 +90,10 @@ static AstStatement statement(Parser *p)
 static void attempt_statement(void *parser)
 {
     Parser *p = parser;
+    Loc first = p->token->loc;
     *p->statement = statement(p);
+    Loc last = p->token[-1].loc;
+    p->statement->loc = (Loc){first.source, first.offset, last.offset + last.length - first.offset};
 }
 
 static const AstGap *gap_new(Arena *arena, const Token *first, const Token *end, const AstGap *next)
