@@ -18,8 +18,9 @@ static size_t line_length(const char *text, size_t length)
     return text[at - 1] == ' ' ? at : MAX_COLUMNS;
 }
 
-/* A statement, as at most so many lines of the file; returns how many. It is made of the language's tokens, so no
-   character of it means anything in a comment: no backslash ends a line, and none is outside of ASCII. */
+/* A statement, as at most so many lines of the file; returns how many, one more if it is cut. It is made of the
+   language's tokens, so no character of it means anything in a comment: no backslash ends a line, and none is
+   outside of ASCII. */
 static int write_statement(StrBuf *out, const char *text, size_t length, int most)
 {
     int lines = 0;

@@ -125,6 +125,7 @@ void ast_print(StrBuf *out, const Ast *ast)
 
 // ---- as it was written ----
 
+/* Behind spaces and comments; `is_wide`: there is more than spaces. */
 static const char *behind_gap(const char *at, const char *end, bool *is_wide)
 {
     const char *start = at;
@@ -137,7 +138,8 @@ static const char *behind_gap(const char *at, const char *end, bool *is_wide)
     return at < end ? at : end;
 }
 
-/* What was written between two places. Line ends, tabs and comments become a space with the spaces around them. */
+/* What was written between two places. Line ends, tabs and comments become a space with the spaces around
+   them. */
 static void written_text(StrBuf *out, const char *at, const char *end)
 {
     while (at < end) {

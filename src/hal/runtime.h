@@ -36,8 +36,8 @@ typedef enum RuntimeBuild {
     RUNTIME_CHECKED = 2             // to be checked; jobs that are not take about twice as long with it
 } RuntimeBuild;
 
-/* Around the parts of an emitted file that the interpreter replaces, lines of their own; all else is compiled as
-   it stands, in the same lines. */
+/* Around the parts of an emitted file that the interpreter replaces, lines of their own; all else is compiled
+   as it stands, in the same lines. */
 #define INTRINSICS_BEGIN "// <rollerc: intrinsics>\n"
 #define INTRINSICS_END "// </rollerc>\n"
 

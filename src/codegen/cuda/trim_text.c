@@ -39,7 +39,8 @@ static bool is_line(const TextUnit *unit)
 /* Of several constants in a line some may not be used. */
 static bool declares_unused(const TextUnit *unit)
 {
-    const Declaration *declared = strncmp(unit->text, "constexpr", strlen("constexpr")) == 0 ? unit->declarations : NULL;
+    bool is_constant = strncmp(unit->text, "constexpr", strlen("constexpr")) == 0;
+    const Declaration *declared = is_constant ? unit->declarations : NULL;
     while (declared && declared->first->used)
         declared = declared->next;
     return declared != NULL;

@@ -1,4 +1,4 @@
-// The interpreter's intrinsics: what an emitted file has between `// <rollerc: intrinsics>` and `// </rollerc>`,
+// The interpreter's intrinsics: what an emitted file has between "// <rollerc: intrinsics>" and "// </rollerc>",
 // and templates/prelude/intrinsics/ for the templates as they stand. All else of an emitted file is compiled
 // as it is. Behind twin.h, and for each emitted file anew: the namespace may be called something else.
 
