@@ -33,6 +33,7 @@ import nvcc_examples   # noqa: E402
 COMMENTS = re.compile(r"^//.*\n", re.MULTILINE)
 UNUSED = re.compile(r"//.*|\.reg [^;]*;|^\.(global|const) .* _Z\w+( = -?\w+)?;\n", re.MULTILINE)   # and constants of the text
 SHARED = re.compile(r"\b(?:_ZN\d+\w+_prelude14)?rollerc_shared(?:E\b)?")   # in whichever namespace it lies
+TRIES = 6
 NUMBERED = re.compile(r"%[a-z]+\d+|\$L__BB\d+_\d+|\$str\d*")   # registers, labels
 
 
@@ -103,15 +104,25 @@ def code_sections(cubin):
     return found
 
 
+def same_ptx(nvrtc, arch, old, new):
+    """Of one text NVRTC makes now this, now that: loads of shared memory that are joined, or not. What it makes of both within
+    some tries is the same."""
+    made = set(), set()
+    for _ in range(TRIES):
+        for seen, text in zip(made, (old, new)):
+            ptx, _, reason = nvrtc.compile_text(text, arch)
+            seen.add(reason and f"{text} {reason}" or normal_ptx(ptx))
+        if made[0] & made[1]:
+            return True
+    return False
+
+
 def same_machine(nvrtc, device, old, new):
     """Whether NVRTC makes the same of both texts: PTX but for the numbers of registers and labels, or machine code."""
     arch = common.DEVICES[device]
     if not arch:
         return False
-    made = [nvrtc.compile_text(text, arch.replace("sm", "compute")) for text in (old, new)]   # PTX alone, in a tenth of the time
-    if any(reason for _, _, reason in made):
-        return False
-    if normal_ptx(made[0][0]) == normal_ptx(made[1][0]):
+    if same_ptx(nvrtc, arch.replace("sm", "compute"), old, new):   # PTX alone, in a tenth of the time
         return True
     cubins = [nvrtc.compile_text(text, arch)[1] for text in (old, new)]
     return None not in cubins and code_sections(cubins[0]) == code_sections(cubins[1])

@@ -1,7 +1,8 @@
-"""Every example's .cu is accepted by nvcc without a warning and by NVRTC, and two of them link. Needs no GPU. In NVRTC's PTX no
+"""Every example's .cu is accepted by nvcc and by NVRTC without a warning, and two of them link. Needs no GPU. In NVRTC's PTX no
 kernel touches memory before it waits for what its stream did before.
 
     python3 tests/nvcc_examples.py build/rollerc
+    python3 tests/nvcc_examples.py build/rollerc --candidates 10 --devices h200     # all that are kept
 
 For each CUDA device as a user compiles it, and with the macros that PyTorch sets for extensions, which take the half
 operators away; where they change nothing that the compiler would see, once is enough. Skips, loudly, what the machine has
@@ -46,14 +47,16 @@ class Nvrtc:
         self.call(f"Get{what}", program, result)
         return result.raw
 
-    def compile_text(self, source, arch, name="kernel.cu"):
-        """PTX, machine code and None, or None, None and the reason."""
+    def compile_text(self, source, arch, name="kernel.cu", strict=False):
+        """PTX, machine code and None, or None, None and the reason; `strict`: a warning is one."""
         program = ctypes.c_void_p()
         options = (ctypes.c_char_p * 1)(f"--gpu-architecture={arch}".encode())
         if self.call("CreateProgram", ctypes.byref(program), source.encode(), name.encode(), 0, None, None) != 0:
             return None, None, "nvrtcCreateProgram failed"
         code = self.call("CompileProgram", program, 1, options)
         log = self.result(program, "ProgramLog").decode(errors="replace").rstrip("\0")
+        if strict and (warned := re.search(r"warning #.*", log)):
+            code = warned[0]
         made = [self.result(program, what) for what in ("PTX", "CUBIN")] if code == 0 else [None, None]
         self.call("DestroyProgram", ctypes.byref(program))
         return *made, None if code == 0 else f"NVRTC says {code}: {' | '.join(log.splitlines())[:600]}"
@@ -62,7 +65,7 @@ class Nvrtc:
         """None or the reason."""
         with open(path, encoding="utf-8") as file:
             source = file.read()
-        ptx, _, reason = self.compile_text(source, arch, os.path.basename(path))
+        ptx, _, reason = self.compile_text(source, arch, os.path.basename(path), strict=True)
         return reason or touched_too_early(source, ptx.decode())
 
 
@@ -140,6 +143,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--devices", nargs="*", default=common.CUDA_DEVICES, choices=common.CUDA_DEVICES)
     parser.add_argument("--only", nargs="*", help="these examples")
+    parser.add_argument("--candidates", type=int, default=1, metavar="K", help="the first K of each, not the first alone")
     parser.add_argument("-v", "--verbose", action="store_true")
     args = parser.parse_args()
 
@@ -153,19 +157,21 @@ def main():
 
     names = args.only or sorted(common.example_sizes("ci"))
     cases = [("link",)] if nvcc else []
-    cases += [(name, device, "nvrtc") for name in names for device in args.devices
+    kept = [str(rank + 1) for rank in range(args.candidates)]
+    cases += [(name, device, "nvrtc", rank) for name in names for device in args.devices for rank in kept
               if nvrtc and device in NVRTC_DEVICES]
-    cases += [(name, device, flavour) for name in names for device in args.devices for flavour in FLAVOURS if nvcc]
+    cases += [(name, device, flavour, rank) for name in names for device in args.devices for flavour in FLAVOURS for rank in kept
+              if nvcc]
 
     with tempfile.TemporaryDirectory() as folder:
         def check(case):
             if case == ("link",):
                 return link(nvcc, args.rollerc, folder)
-            name, device, how = case
+            name, device, how, rank = case
             source = os.path.join(folder, ".".join(case) + ".cu")
-            reason = common.run([args.rollerc, common.example_path(name), "--device", device, "-o", source])
+            reason = common.run([args.rollerc, common.example_path(name), "--device", device, "--candidate", rank, "-o", source])
             if reason:
-                return reason
+                return None if f"there is no candidate {rank}:" in reason else reason
             if how == "nvrtc":
                 return nvrtc.compile(source, NVRTC_DEVICES[device])
             arch = common.DEVICES[device]
