@@ -257,6 +257,7 @@ int compile(const Options *opt, Outcome *outcome)
                   ast->reduction_count);
     DUMP(ast, ast_print(out, ast));
     Program *program = lower(arena, ast, opt->params, opt->param_count);
+    program->fast_math = opt->math == EVAL_FAST;
     stopwatch_lap(&watch, "lower", "%d tensors, %d definitions", program->tensor_count, program->op_count);
     DUMP(op, program_print(out, program));
     FusionPlans fusions = fuse(arena, program);

@@ -3,11 +3,14 @@
 #include <math.h>
 
 typedef struct FactorSearch {
-    Arena *arena;
-    uint32_t reduced;
+    const SumScope *sum;
     FactorKind kind;
+    uint64_t wanted;   // by number, in the order of the text
+    int seen;
     CommonFactors *found;
 } FactorSearch;
+
+enum { MOST_WANTED = 64 };   // the factors behind them stay
 
 static void element_visit(Expr *expr, void *context)
 {
@@ -32,13 +35,18 @@ static bool is_near_one(const Expr *expr)
 
 static bool is_common(const FactorSearch *search, const Expr *expr)
 {
-    return !(expr_axes(expr) & search->reduced) && is_near_one(expr) &&
+    return !(expr_axes(expr) & search->sum->reduced) && is_near_one(expr) &&
            (search->kind == FACTOR_ANY || is_made_of_numbers(expr));
 }
 
-static void add_factor(FactorSearch *search, Op op, Expr *expr)
+/* False: it stays. */
+static bool add_factor(FactorSearch *search, Op op, Expr *expr)
 {
+    int number = search->seen++;
+    if (number >= MOST_WANTED || !(search->wanted >> number & 1))
+        return false;
     search->found->factors[search->found->count++] = (CommonFactor){op, expr};
+    return true;
 }
 
 static Expr *take(FactorSearch *search, Expr *expr);
@@ -51,7 +59,7 @@ static Expr *take_from_product(FactorSearch *search, Expr *expr)
         return left ? left : right;
     if (left == expr->apply.operands[0] && right == expr->apply.operands[1])
         return expr;
-    Expr *product = expr_apply(search->arena, OP_MUL, expr->type, left, right, NULL);
+    Expr *product = expr_apply(search->sum->arena, OP_MUL, expr->type, left, right, NULL);
     product->loc = expr->loc;
     return product;
 }
@@ -61,25 +69,30 @@ static Expr *take_from_quotient(FactorSearch *search, Expr *expr)
 {
     Expr *numerator = expr->apply.operands[0], *divisor = expr->apply.operands[1];
     Expr *left = is_common(search, numerator) ? numerator : take(search, numerator);
-    if (is_common(search, divisor)) {
-        add_factor(search, OP_DIV, divisor);
+    if (is_common(search, divisor) && add_factor(search, OP_DIV, divisor))
         return left;
-    }
     if (left == numerator)
         return expr;
-    Expr *quotient = expr_apply(search->arena, OP_DIV, expr->type, left, divisor, NULL);
+    Expr *quotient = expr_apply(search->sum->arena, OP_DIV, expr->type, left, divisor, NULL);
     quotient->loc = expr->loc;
     return quotient;
+}
+
+static Expr *take_from_definition(FactorSearch *search, Expr *expr)
+{
+    Expr *made = range_see_through(&search->sum->at, expr);
+    Expr *left = made == expr ? expr : take(search, made);
+    return left == made ? expr : left;
 }
 
 /* What is left of the expression. */
 static Expr *take(FactorSearch *search, Expr *expr)
 {
     bool is_real = dtype_info[expr->type].is_real;
-    if (is_common(search, expr)) {
-        add_factor(search, OP_MUL, expr);
-        return NULL;
-    }
+    if (is_common(search, expr))
+        return add_factor(search, OP_MUL, expr) ? NULL : expr;
+    if (expr->kind == EXPR_ACCESS && search->kind == FACTOR_DEEP)
+        return take_from_definition(search, expr);
     if (expr->kind != EXPR_APPLY)
         return expr;
     if (expr->apply.op == OP_MUL)
@@ -92,27 +105,64 @@ static Expr *take(FactorSearch *search, Expr *expr)
     return take(search, expr->apply.operands[0]);
 }
 
-bool common_factors_find(Arena *arena, Expr *body, uint32_t reduced, FactorKind kind, CommonFactors *found)
+/* Behind those of `common` the wanted factors of its term. Returns how many there are to choose from. */
+static int take_wanted(const SumScope *sum, const CommonFactors *common, FactorKind kind, uint64_t wanted,
+                       CommonFactors *found)
 {
-    FactorSearch search = {arena, reduced, kind, found};
-    *found = (CommonFactors){.factors = NEW_ARRAY(arena, CommonFactor, expr_size(body))};
-    found->term = take(&search, body);
-    if (!found->term)
-        *found = (CommonFactors){.term = body};
-    return found->negated || found->count;
+    *found = *common;
+    found->factors = NEW_ARRAY(sum->arena, CommonFactor, common->count + MOST_WANTED);
+    for (int i = 0; i < common->count; i++)
+        found->factors[i] = common->factors[i];
+    FactorSearch search = {.sum = sum, .kind = kind, .wanted = wanted, .found = found};
+    found->term = take(&search, common->term);
+    if (!found->term)   // all terms are alike
+        *found = *common;
+    return search.seen;
 }
 
-void common_factors_join(Arena *arena, CommonFactors *common, const CommonFactors *of_term)
+/* As before, but for the order. */
+static void numbers_first(Arena *arena, CommonFactors *common)
 {
-    CommonFactor *factors = NEW_ARRAY(arena, CommonFactor, common->count + of_term->count);
-    for (int i = 0; i < common->count + of_term->count; i++)
-        factors[i] = i < common->count ? common->factors[i] : of_term->factors[i - common->count];
-    *common = (CommonFactors){
-        .term = of_term->term,
-        .negated = common->negated != of_term->negated,
-        .factors = factors,
-        .count = common->count + of_term->count,
-    };
+    CommonFactor *factors = NEW_ARRAY(arena, CommonFactor, common->count);
+    int count = 0;
+    for (int numbers = 1; numbers >= 0; numbers--)
+        for (int i = 0; i < common->count; i++)
+            if (is_made_of_numbers(common->factors[i].expr) == numbers)
+                factors[count++] = common->factors[i];
+    common->factors = factors;
+}
+
+/* In the order of the text if that may be, else with numbers before all others. */
+static bool may_wait(const SumScope *sum, const Expr *body, CommonFactors *common)
+{
+    if (common_factors_may_wait(sum, body, common))
+        return true;
+    numbers_first(sum->arena, common);
+    return common_factors_may_wait(sum, body, common);
+}
+
+bool common_factors_find_more(const SumScope *sum, FactorKind kind, CommonFactors *found)
+{
+    CommonFactors before = *found;
+    int seen = take_wanted(sum, &before, kind, UINT64_MAX, found);
+    bool all = may_wait(sum, before.term, found);
+    uint64_t wanted = 0;   // else one after the other, each with those that were taken
+    for (int i = 0; i < seen && i < MOST_WANTED && !all; i++) {
+        take_wanted(sum, &before, kind, wanted | UINT64_C(1) << i, found);
+        if (may_wait(sum, before.term, found))
+            wanted |= UINT64_C(1) << i;
+    }
+    if (!all) {
+        take_wanted(sum, &before, kind, wanted, found);
+        may_wait(sum, before.term, found);   // in that order
+    }
+    return found->negated != before.negated || found->count > before.count;
+}
+
+bool common_factors_find(const SumScope *sum, Expr *body, FactorKind kind, CommonFactors *found)
+{
+    *found = (CommonFactors){.term = body};
+    return common_factors_find_more(sum, kind, found);
 }
 
 Expr *common_factors_apply(Arena *arena, const CommonFactors *common, Expr *sum)

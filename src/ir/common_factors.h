@@ -5,8 +5,11 @@
 // A factor is shared if no axis that is summed over stands in it. It is then used once an output, and what is
 // left may be a product of two elements, for which there are faster kernels. Integers wrap, so that factors
 // and signs of theirs may wait, too, but no divisor: quotients are cut off term by term.
+//
+// Of reals a factor waits only where nothing can leave the range of its type without it (may_wait() in
+// common_range.c): x / 1000 of f32 may be there to keep the sum finite.
 #pragma once
-#include "ir/tensor_op.h"
+#include "ir/range.h"
 
 typedef struct CommonFactor {
     Op op;   // OP_MUL, OP_DIV: the sum is multiplied by it, or divided
@@ -16,25 +19,36 @@ typedef struct CommonFactor {
 typedef struct CommonFactors {
     Expr *term;              // what is left of the body
     bool negated;            // the sum's sign is turned
-    CommonFactor *factors;   // in the order of the text
+    CommonFactor *factors;   // in the order in which they are used: that of the text, but for numbers that must come first
     int count;
 } CommonFactors;
 
-/* A sum must not leave the range of its type because a factor waits: 1e-40 * a * b may be a number where
-   a * b is none. So far from 1 a number may be; elements are not known here. */
+/* So far from 1 a number may be, even where ranges don't count: farther it is there to move the terms. */
 #define FARTHEST_FACTOR 0x1p64
 
 typedef enum FactorKind {
     FACTOR_ANY,
-    FACTOR_CONSTANT   // made of numbers alone
+    FACTOR_CONSTANT,   // made of numbers alone
+    FACTOR_DEEP        // a number, also below definitions of which the terms are made
 } FactorKind;
 
-/* Of a sum of `body` over the `reduced` axes (a mask). False: its terms share nothing, or are all the
-   same. */
-bool common_factors_find(Arena *arena, Expr *body, uint32_t reduced, FactorKind kind, CommonFactors *found);
+/* A sum. */
+typedef struct SumScope {
+    Arena *arena;
+    RangeScope at;      // where its body stands
+    uint32_t reduced;   // axes that are summed over, a mask
+    bool any_range;     // --math=fast: whatever leaves the range of its type
+} SumScope;
 
-/* Those of the sum and, behind them, those of its term, whose term is left. */
-void common_factors_join(Arena *arena, CommonFactors *common, const CommonFactors *of_term);
+/* Of a sum of `body`. False: its terms share nothing, or are all the same. */
+bool common_factors_find(const SumScope *sum, Expr *body, FactorKind kind, CommonFactors *found);
+
+/* More of them in what is left: behind those that were found. */
+bool common_factors_find_more(const SumScope *sum, FactorKind kind, CommonFactors *found);
 
 /* The sum of the body, made of the sum of what is left of it. */
 Expr *common_factors_apply(Arena *arena, const CommonFactors *common, Expr *sum);
+
+/* Neither the sum of what is left of `body`, which is a part of the sum's, nor what comes of it on the way leaves the range
+   of the type, or the language allows it (common_range.c). */
+bool common_factors_may_wait(const SumScope *sum, const Expr *body, const CommonFactors *common);

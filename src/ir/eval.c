@@ -60,6 +60,7 @@ Evaluator *evaluator_new(Arena *arena, const Program *program, InputSource input
     Evaluator *evaluator = NEW(arena, Evaluator);
     *evaluator = (Evaluator){.arena = arena, .program = program, .inputs = inputs};
     evaluator->tensor_count = program->tensor_count;
+    evaluator->ranges = ranges_new(arena, program);
     evaluator->origins = NEW_ARRAY(arena, Origin, program->tensor_count);
     for (int i = 0; i < program->tensor_count; i++)
         evaluator->origins[i] = (Origin){.tensor = program->tensors[i], .input = -1};
@@ -158,16 +159,26 @@ static const TensorOp *own_definition(void *context, const Tensor *tensor)
     return origin->other ? NULL : origin->op;
 }
 
+static void inline_form(Evaluator *evaluator, CommonFactors *form)
+{
+    form->term = expr_inline(evaluator->arena, form->term, inlined_definition, evaluator);
+    for (int i = 0; i < form->count; i++)
+        form->factors[i].expr =
+            expr_inline(evaluator->arena, form->factors[i].expr, inlined_definition, evaluator);
+}
+
+/* With everything in front that leaves the sum, the rest may be a square around a mean. */
 static void find_centred(Evaluator *evaluator, Origin *origin, TensorOp *op)
 {
     Arena *arena = evaluator->arena;
-    CommonFactors common;
-    op_common_factors(arena, op, &common);
-    origin->difference = centred_difference(arena, op, common.term, own_definition, evaluator);
+    SumForms *forms = &origin->forms;
+    CommonFactors last = forms->form[forms->count - 1];
+    origin->difference = centred_difference(arena, op, last.term, own_definition, evaluator);
     if (!origin->difference)
         return;
-    Expr *square = expr_apply(arena, OP_SQ, op->body->type, origin->difference, NULL, NULL);
-    op->body = common_factors_apply(arena, &common, square);
+    last.term = expr_apply(arena, OP_SQ, op->body->type, origin->difference, NULL, NULL);
+    op->body = common_factors_apply(arena, &last, last.term);
+    *forms = (SumForms){.form = {{.term = op->body}, last}, .count = 1 + (op->body != last.term)};
 }
 
 static void inline_definitions(Evaluator *evaluator, Origin *origin)
@@ -176,7 +187,10 @@ static void inline_definitions(Evaluator *evaluator, Origin *origin)
         return;
     TensorOp *op = NEW(evaluator->arena, TensorOp);
     *op = *origin->op;
-    op->body = expr_inline(evaluator->arena, op->body, inlined_definition, evaluator);
+    sum_forms(evaluator->arena, evaluator->ranges, op, evaluator->math, &origin->forms);
+    for (int f = 0; f < origin->forms.count; f++)
+        inline_form(evaluator, &origin->forms.form[f]);
+    op->body = origin->forms.form[0].term;
     if (origin->points > 1)
         find_centred(evaluator, origin, op);
     origin->op = op;
@@ -196,7 +210,8 @@ void origin_prepare(Evaluator *evaluator, Origin *origin)
     if (origin_is_kept(origin))
         origin->memo = memo_new(tensor_elements(origin->tensor));
     if (origin->op) {
-        origin->tape = tape_compile(evaluator->arena, origin->op, evaluator->math, origin->difference);
+        origin->tape = tape_compile(evaluator->arena, origin->op, evaluator->math, origin->difference,
+                                    &origin->forms);
         origin->batch = NEW(evaluator->arena, Batch);
     }
 }

@@ -60,19 +60,39 @@ Real real_between(double value, double low, double high)
     return (Real){value, isnan(low) || isnan(high) ? INFINITY : loosened(bound, value)};
 }
 
+/* A result of 0 that is no smaller number: 5e-324 / 2 is 0 in double, too. What is 0 in double is 0 in f32. */
+INLINE bool is_zero(Op op, const Precision *precision, Real a, Real b)
+{
+    if (precision == &SINGLE)
+        return true;
+    switch (op) {
+    case OP_ADD:
+    case OP_SUB:
+    case OP_LOG: return true;
+    case OP_MUL: return a.value == 0 || b.value == 0;
+    case OP_DIV: return a.value == 0 || isinf(b.value);
+    case OP_POW: return a.value == 0 || isinf(a.value) || isinf(b.value);
+    case OP_EXP:
+    case OP_RSQRT:
+    case OP_SIGMOID: return isinf(a.value);
+    default: return a.value == 0;
+    }
+}
+
 /* One correctly rounded operation more. Exact operands with a result that the type can hold leave
    no error: 3 * 4 is 12. In double we cannot tell, since ours has been rounded too. */
-static inline double rounded(const Precision *precision, double value, double bound)
+INLINE double rounded(Op op, const Precision *precision, Real a, Real b, double value, double bound)
 {
-    bool exact = (bound == 0) & (precision == &SINGLE ? (double)(float)value == value : value == 0);
+    bool held = precision == &SINGLE ? (double)(float)value == value : value == 0;
+    bool exact = (bound == 0) & held & (value != 0 || is_zero(op, precision, a, b));
     double lost = bound + precision->unit * (fabs(value) + bound) + precision->tiny;
     return exact ? 0 : lost;   // without a jump, which would often be guessed wrongly
 }
 
 /* A library function more: `ulps` of 2 units each. */
-static inline double approximated(const Precision *precision, Op op, double value, double bound)
+INLINE double approximated(Op op, const Precision *precision, Real a, Real b, double value, double bound)
 {
-    if (bound == 0 && value == 0)   // tanh(0), exp(-inf)
+    if (bound == 0 && value == 0 && is_zero(op, precision, a, b))   // tanh(0), exp(-inf)
         return 0;
     double ulps = function_ulps[op];
     return bound + ulps * (2 * precision->unit * (fabs(value) + bound) + precision->tiny);
@@ -166,20 +186,20 @@ INLINE double op_bound(Op op, const Precision *p, Real a, Real b, double value)
     case OP_NEG:
     case OP_ABS: return a.bound;
     case OP_ADD:
-    case OP_SUB: return rounded(p, value, a.bound + b.bound);
-    case OP_MUL: return rounded(p, value, bound_product(a, b));
-    case OP_SQ: return rounded(p, value, bound_product(a, a));
-    case OP_DIV: return rounded(p, value, bound_quotient(a, b, value));
-    case OP_SQRT: return rounded(p, value, bound_sqrt(a, value));
-    case OP_EXP: return approximated(p, op, value, bound_exp(p, a, value));
-    case OP_LOG: return approximated(p, op, value, bound_log(a));
-    case OP_RSQRT: return approximated(p, op, value, value * bound_log(a) / 2);
-    case OP_TANH: return approximated(p, op, value, bound_tanh(a, value));
-    case OP_ERF: return approximated(p, op, value, a.bound * 1.1284);   // slope <= 2 / sqrt(pi)
-    case OP_SIGMOID: return approximated(p, op, value, bound_sigmoid(p, a, value));
+    case OP_SUB: return rounded(op, p, a, b, value, a.bound + b.bound);
+    case OP_MUL: return rounded(op, p, a, b, value, bound_product(a, b));
+    case OP_SQ: return rounded(op, p, a, b, value, bound_product(a, a));
+    case OP_DIV: return rounded(op, p, a, b, value, bound_quotient(a, b, value));
+    case OP_SQRT: return rounded(op, p, a, b, value, bound_sqrt(a, value));
+    case OP_EXP: return approximated(op, p, a, b, value, bound_exp(p, a, value));
+    case OP_LOG: return approximated(op, p, a, b, value, bound_log(a));
+    case OP_RSQRT: return approximated(op, p, a, b, value, value * bound_log(a) / 2);
+    case OP_TANH: return approximated(op, p, a, b, value, bound_tanh(a, value));
+    case OP_ERF: return approximated(op, p, a, b, value, a.bound * 1.1284);   // slope <= 2 / sqrt(pi)
+    case OP_SIGMOID: return approximated(op, p, a, b, value, bound_sigmoid(p, a, value));
     case OP_SIN:
-    case OP_COS: return approximated(p, op, value, bound_wave(a));
-    case OP_POW: return approximated(p, op, value, bound_pow(a, b, value));
+    case OP_COS: return approximated(op, p, a, b, value, bound_wave(a));
+    case OP_POW: return approximated(op, p, a, b, value, bound_pow(a, b, value));
     default: return 0;
     }
 }

@@ -17,6 +17,7 @@ typedef struct Origin {
     int64_t skip[MAX_AXES]; // … that many are passed over after each, of the inner axis after each WINDOW
     Evaluator *other;       // gives the elements instead
     bool whole;             // op holds what is inlined in it
+    SumForms forms;         // of op, then
     Expr *difference;       // x - m, if op is sum[r](sq(x[r] - m)), which may be made of chunks; else NULL
     Memo memo;
     // Made at the first use, in the arena:
@@ -34,6 +35,7 @@ struct Evaluator {
     Origin *origins;        // by tensor id
     int depth;
     EvalMath math;
+    const Ranges *ranges;
     Reach *reaches;                // scratch of evaluator_work()
     int64_t (*boxes)[MAX_AXES];
 };

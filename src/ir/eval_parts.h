@@ -115,19 +115,19 @@ Expr *expr_inline(Arena *arena, Expr *expr, DefinitionOf *definition_of, void *c
 /* The value that `op` stores at the element that is read; NULL: of a view. */
 Expr *definition_at(Arena *arena, const TensorOp *op, const Access *access);
 
-// Sums whose terms are multiplied by something together, for which a kernel may wait (eval_common.c).
+// Sums whose terms share factors, for which a kernel may wait (eval_common.c).
 
-/* False: the op is no such sum, and the term its body. */
-bool op_common_factors(Arena *arena, const TensorOp *op, CommonFactors *common);
-/* What a term is multiplied by. */
-typedef struct Common {
-    double most;    // the product of those factors that are larger than 1
-    bool unknown;   // one is infinite, or so far from 1 that sums without it may leave the type's range
-} Common;
-Common common_none(void);
-Common common_with(Common common, Op op, Real factor);
-/* `term`, as far off as a kernel may be that makes it without them. */
-Real common_allow(DType type, Common common, Real term);
+/* A sum as it stands, and with factors behind it as kernels have them: what all terms share, and numbers that definitions
+   hide. */
+enum { MOST_FORMS = 3 };
+typedef struct SumForms {
+    CommonFactors form[MOST_FORMS];   // the first has no factors: its term is the body
+    int count;
+} SumForms;
+void sum_forms(Arena *arena, const Ranges *ranges, const TensorOp *op, EvalMath math, SumForms *forms);
+
+/* Either is legal: the value of the first, and an interval that covers both. */
+Real real_either(Real chosen, Real other);
 
 // Sums that a kernel may make of chunks (eval_centred.c).
 
@@ -158,6 +158,11 @@ typedef void ReadElements(void *context, const Tensor *tensor, const int64_t *of
                           Cell *cells);
 
 /* `difference`: that in the body which centred_difference() gave; NULL: none. */
-Tape *tape_compile(Arena *arena, const TensorOp *op, EvalMath math, const Expr *difference);
-/* The body's value at every lane; `read` gives the elements of the tensors it names. */
-const Cell *tape_run(Tape *tape, const Batch *batch, ReadElements *read, void *context);
+Tape *tape_compile(Arena *arena, const TensorOp *op, EvalMath math, const Expr *difference,
+                   const SumForms *forms);
+/* Values at every lane; `read` gives the elements of the tensors that are named. */
+void tape_run(Tape *tape, const Batch *batch, ReadElements *read, void *context);
+/* The terms of a form: of the first the body's values. */
+const Cell *tape_terms(const Tape *tape, int form);
+/* The sum of a form's terms with the factors behind it, as they are at the lane. */
+Cell tape_finish(const Tape *tape, int form, Cell sum, int lane);

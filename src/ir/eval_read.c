@@ -72,9 +72,18 @@ static bool is_full(const Batch *batch)
     return batch->lanes == BATCH || batch->run_count == MAX_RUNS;
 }
 
-static const Cell *run_batch(Evaluator *evaluator, Origin *origin)
+static void run_batch(Evaluator *evaluator, Origin *origin)
 {
-    return tape_run(origin->tape, origin->batch, read_elements, evaluator);
+    tape_run(origin->tape, origin->batch, read_elements, evaluator);
+}
+
+/* Of a sum the interval that covers all its forms, whose terms are added up. */
+static Cell any_form(const Origin *origin, const Cell *sums, int lane)
+{
+    Cell result = sums[0];
+    for (int f = 1; f < origin->forms.count; f++)
+        result.real = real_either(result.real, tape_finish(origin->tape, f, sums[f], lane).real);
+    return result;
 }
 
 static Cell stored(const TensorOp *op, Cell cell)
@@ -119,24 +128,44 @@ static void compute_points(Evaluator *evaluator, Origin *origin, const int64_t *
         while (next < count && !is_full(batch))
             next += add_points(batch, origin->op, offsets, next,
                                (int)smaller(count - next, BATCH - batch->lanes));
-        const Cell *values = run_batch(evaluator, origin);
-        for (int i = first; i < next; i++)
-            cells[i] = stored(origin->op, values[i - first]);
+        run_batch(evaluator, origin);
+        for (int i = first; i < next; i++) {
+            Cell values[MOST_FORMS];
+            for (int f = 0; f < origin->forms.count; f++)
+                values[f] = tape_terms(origin->tape, f)[i - first];
+            cells[i] = stored(origin->op, any_form(origin, values, i - first));
+        }
     }
 }
 
-/* Folds the batch's runs; a result goes out with the last run of its element. */
-static void fold_batch(const Origin *origin, Fold *fold, const Cell *values, Cell *cells)
+static void start_folds(const Origin *origin, Fold *folds)
+{
+    for (int f = 0; f < origin->forms.count; f++)
+        folds[f] = fold_start(origin->op->reduce, origin->op->body->type);
+}
+
+static Cell end_folds(const Origin *origin, const Fold *folds, int lane)
+{
+    Cell sums[MOST_FORMS];
+    if (origin->estimated)
+        return fold_estimate(&folds[0], origin->points);
+    for (int f = 0; f < origin->forms.count; f++)
+        sums[f] = fold_end(&folds[f]);
+    return any_form(origin, sums, lane);
+}
+
+/* Folds the batch's runs, those of each form for itself; a result goes out with the last run of its element. */
+static void fold_batch(const Origin *origin, Fold *folds, Cell *cells)
 {
     const Batch *batch = origin->batch;
     for (int r = 0; r < batch->run_count; r++) {
         const Run *run = &batch->runs[r];
-        fold_add(fold, values + run->lane, run->length);
+        for (int f = 0; f < origin->forms.count; f++)
+            fold_add(&folds[f], tape_terms(origin->tape, f) + run->lane, run->length);
         if (!run->last)
             continue;
-        Cell result = origin->estimated ? fold_estimate(fold, origin->points) : fold_end(fold);
-        cells[run->element] = stored(origin->op, result);
-        *fold = fold_start(origin->op->reduce, origin->op->body->type);
+        cells[run->element] = stored(origin->op, end_folds(origin, folds, run->lane));
+        start_folds(origin, folds);
     }
 }
 
@@ -146,8 +175,9 @@ static void compute_reductions(Evaluator *evaluator, Origin *origin, const int64
 {
     const TensorOp *op = origin->op;
     Batch *batch = origin->batch;
-    Fold fold = fold_start(op->reduce, op->body->type);
+    Fold folds[MOST_FORMS];
     int64_t at[MAX_AXES];
+    start_folds(origin, folds);
     element_place(op, offsets[0], at);
     for (int element = 0; element < count;) {
         batch->lanes = batch->run_count = 0;
@@ -158,7 +188,8 @@ static void compute_reductions(Evaluator *evaluator, Origin *origin, const int64
             if (run->last && ++element < count)
                 element_place(op, offsets[element], at);
         }
-        fold_batch(origin, &fold, run_batch(evaluator, origin), cells);
+        run_batch(evaluator, origin);
+        fold_batch(origin, folds, cells);
     }
 }
 

@@ -20,7 +20,7 @@ typedef struct TapeStep {
     StepKind kind;
     const Expr *expr;
     int operands[MAX_OPERANDS];   // steps; of a guard: inside, body, otherwise
-    int inside;                   // read, inside: only where this step holds; -1: everywhere
+    int inside;                   // only there is it made, where this step holds; -1: everywhere
     Affine offset;                // read: flat, in elements
     Cell *lanes;
 } TapeStep;
@@ -30,8 +30,9 @@ struct Tape {
     EvalMath math;
     bool summed;                  // the op is a sum
     int difference;               // the step of a centred sum that is x - m; else -1
-    CommonFactors common;         // of a sum,
-    int *factors;                 // … the steps of them
+    const SumForms *forms;
+    int terms[MOST_FORMS];        // the step of each form that is its term,
+    int *factors[MOST_FORMS];     // … and those of its factors
     TapeStep *steps;
     int count;
     int64_t offsets[BATCH];       // scratch
@@ -81,7 +82,7 @@ static int compile_apply(Arena *arena, Tape *tape, const Expr *expr, int inside)
     return step;
 }
 
-static int compile(Arena *arena, Tape *tape, const Expr *expr, int inside)
+static int compile_new(Arena *arena, Tape *tape, const Expr *expr, int inside)
 {
     int step = 0, body;
     switch (expr->kind) {
@@ -110,6 +111,26 @@ static int compile(Arena *arena, Tape *tape, const Expr *expr, int inside)
     return step;
 }
 
+/* What the sum as it stands has made is there for its other forms. */
+static int find_made(const Tape *tape, const Expr *expr, int inside)
+{
+    for (int step = 0; step < tape->terms[0]; step++)
+        if (tape->steps[step].kind != STEP_INSIDE && tape->steps[step].inside == inside &&
+            expr_equal(tape->steps[step].expr, expr))
+            return step;
+    return -1;
+}
+
+static int compile(Arena *arena, Tape *tape, const Expr *expr, int inside)
+{
+    int step = find_made(tape, expr, inside);
+    if (step < 0) {
+        step = compile_new(arena, tape, expr, inside);
+        tape->steps[step].inside = inside;
+    }
+    return step;
+}
+
 static int step_of(const Tape *tape, const Expr *expr)
 {
     int step = 0;
@@ -118,26 +139,42 @@ static int step_of(const Tape *tape, const Expr *expr)
     return step;
 }
 
-static void find_factors(Arena *arena, Tape *tape, const TensorOp *op)
+static int size_of(const SumForms *forms)
 {
-    op_common_factors(arena, op, &tape->common);
-    tape->factors = NEW_ARRAY(arena, int, tape->common.count);
-    for (int i = 0; i < tape->common.count; i++)
-        tape->factors[i] = step_of(tape, tape->common.factors[i].expr);
+    int size = 0;
+    for (int f = 0; f < forms->count; f++) {
+        size += expr_size(forms->form[f].term);
+        for (int i = 0; i < forms->form[f].count; i++)
+            size += expr_size(forms->form[f].factors[i].expr);
+    }
+    return size;
 }
 
-Tape *tape_compile(Arena *arena, const TensorOp *op, EvalMath math, const Expr *difference)
+static void compile_form(Arena *arena, Tape *tape, int form)
+{
+    const CommonFactors *common = &tape->forms->form[form];
+    int *factors = NEW_ARRAY(arena, int, common->count);
+    int term = compile(arena, tape, common->term, -1);
+    for (int i = 0; i < common->count; i++)
+        factors[i] = compile(arena, tape, common->factors[i].expr, -1);
+    tape->terms[form] = term;
+    tape->factors[form] = factors;
+}
+
+Tape *tape_compile(Arena *arena, const TensorOp *op, EvalMath math, const Expr *difference,
+                   const SumForms *forms)
 {
     Tape *tape = NEW(arena, Tape);
     tape->axis_count = op->axis_count;
     tape->math = math;
     tape->summed = op->reduce == REDUCE_SUM;
-    int most = 3 * expr_size(op->body);   // a guard makes three steps: inside, otherwise and itself
+    tape->forms = forms;
+    int most = 3 * size_of(forms);   // a guard makes three steps: inside, otherwise and itself
     tape->steps = NEW_ARRAY(arena, TapeStep, most);
-    compile(arena, tape, op->body, -1);
+    for (int f = 0; f < forms->count; f++)
+        compile_form(arena, tape, f);
     assert(tape->count <= most);
     tape->difference = difference ? step_of(tape, difference) : -1;
-    find_factors(arena, tape, op);
     return tape;
 }
 
@@ -284,19 +321,7 @@ static void allow_chunks(const Tape *tape, int lanes)
         step->lanes[lane].real = centred_allow(step->expr->type, centre[lane].real, step->lanes[lane].real);
 }
 
-static void allow_common(const Tape *tape, int lanes)
-{
-    const TapeStep *term = &tape->steps[tape->count - 1];
-    for (int lane = 0; lane < lanes && tape->common.count; lane++) {
-        Common common = common_none();
-        for (int i = 0; i < tape->common.count; i++)
-            common = common_with(common, tape->common.factors[i].op,
-                                 tape->steps[tape->factors[i]].lanes[lane].real);
-        term->lanes[lane].real = common_allow(term->expr->type, common, term->lanes[lane].real);
-    }
-}
-
-const Cell *tape_run(Tape *tape, const Batch *batch, ReadElements *read, void *context)
+void tape_run(Tape *tape, const Batch *batch, ReadElements *read, void *context)
 {
     for (int i = 0; i < tape->count; i++) {
         const TapeStep *step = &tape->steps[i];
@@ -312,6 +337,26 @@ const Cell *tape_run(Tape *tape, const Batch *batch, ReadElements *read, void *c
         if (i == tape->difference)
             allow_chunks(tape, batch->lanes);
     }
-    allow_common(tape, batch->lanes);
-    return tape->steps[tape->count - 1].lanes;
+}
+
+const Cell *tape_terms(const Tape *tape, int form) { return tape->steps[tape->terms[form]].lanes; }
+
+static Cell with_factor(const Tape *tape, Op op, DType type, Cell sum, Cell factor)
+{
+    Cell result;
+    real_apply(op, type, &sum, &factor, 1, &result);
+    if (tape->math != EVAL_EXACT && type != DTYPE_F64)
+        result.real = math_allow(tape->math, false, op, sum.real, factor.real, result.real);
+    return result;
+}
+
+Cell tape_finish(const Tape *tape, int form, Cell sum, int lane)
+{
+    const CommonFactors *common = &tape->forms->form[form];
+    for (int i = 0; i < common->count; i++)
+        sum = with_factor(tape, common->factors[i].op, common->term->type, sum,
+                          tape->steps[tape->factors[form][i]].lanes[lane]);
+    if (common->negated)
+        sum.real.value = -sum.real.value;
+    return sum;
 }

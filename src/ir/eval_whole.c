@@ -131,8 +131,7 @@ Whole logic_apply(Op op, Whole a, Whole b)
     return decided(op_value(op, (double)a.value, (double)b.value) != 0, certain);
 }
 
-/* The kernel may have taken the other branch: the interval then covers both. */
-static Real real_either(Real chosen, Real other)
+Real real_either(Real chosen, Real other)
 {
     bool both_nan = isnan(chosen.value) && isnan(other.value);
     double apart = chosen.value == other.value || both_nan ? 0 : fabs(chosen.value - other.value);
@@ -142,6 +141,7 @@ static Real real_either(Real chosen, Real other)
     return (Real){chosen.value, isnan(apart) ? INFINITY : loosened(bound, chosen.value)};
 }
 
+/* The kernel may have taken the other branch. */
 Cell cell_select(DType type, Whole condition, Cell a, Cell b)
 {
     Cell chosen = condition.value ? a : b, other = condition.value ? b : a;

@@ -20,6 +20,7 @@ typedef struct Fuser {
     int *kernel_of;                // by tensor id: position of the fusion that makes it
     DimOrder *orders;              // by tensor id: how the rows order the dimensions of elements
     KernelTensors tensors;         // that each kernel touches
+    const Ranges *ranges;          // of the program's tensors
     bool rows;     // a kernel may hold several reductions over the same rows, and what is made of them,
     bool beside;   // or several whose windows slide over one tensor side by side
     FusionPlan plan;
@@ -204,11 +205,16 @@ static int append_sum(Fuser *fuser, Fusion *fusion, FusedOp fused, const CommonF
 /* The body of a sum as it stands there, and then, of what is folded into it, numbers. */
 static Expr *expand_sum(Fuser *fuser, Fusion *fusion, Expr *body, uint32_t reduced, CommonFactors *common)
 {
-    CommonFactors folded;
-    common_factors_find(fuser->arena, body, reduced, FACTOR_ANY, common);
-    Expr *term = expand(fuser, fusion, common->term, true);
-    common_factors_find(fuser->arena, term, reduced, FACTOR_CONSTANT, &folded);
-    common_factors_join(fuser->arena, common, &folded);
+    SumScope sum = {
+        .arena = fuser->arena,
+        .at = {fuser->ranges, fusion->axes, fusion->axis_count, NULL},
+        .reduced = reduced,
+        .any_range = fuser->program->fast_math,
+    };
+    common_factors_find(&sum, body, FACTOR_ANY, common);
+    common->term = expand(fuser, fusion, common->term, true);
+    sum.at.fusion = fusion;
+    common_factors_find_more(&sum, FACTOR_CONSTANT, common);
     bool alone = !fuser->rows && !fuser->beside;
     return alone ? product_of_sides(fuser->arena, common->term, fusion->axes, reduced) : common->term;
 }
@@ -392,6 +398,7 @@ static Fuser fuser_new(Arena *arena, const Program *program, PlanKind kind)
         .inlined = NEW_ARRAY(arena, bool, count),
         .kernel_of = NEW_ARRAY(arena, int, count),
         .orders = orders,
+        .ranges = ranges_new(arena, program),
         .rows = kind == PLAN_ROWS,
         .beside = kind == PLAN_BESIDE,
         .plan = {.name = names[kind], .fusions = NEW_ARRAY(arena, Fusion *, program->op_count)},

@@ -33,29 +33,29 @@ static uint32_t axes_of(const Factors *list, uint32_t side)
 }
 
 /* Powers of two between which a value lies that is not 0. */
-typedef struct Range {
+typedef struct Powers {
     int low, high;
-} Range;
+} Powers;
 
-static Range range_of_type(DType type)
+static Powers powers_of_type(DType type)
 {
     switch (type) {
-    case DTYPE_B1: return (Range){0, 0};
+    case DTYPE_B1: return (Powers){0, 0};
     case DTYPE_I8:
-    case DTYPE_U8: return (Range){0, 8};
-    case DTYPE_F16: return (Range){-24, 16};
+    case DTYPE_U8: return (Powers){0, 8};
+    case DTYPE_F16: return (Powers){-24, 16};
     case DTYPE_F32:
-    case DTYPE_BF16: return (Range){-126, 128};
-    case DTYPE_F64: return (Range){-1022, 1024};
-    default: return (Range){0, 63};
+    case DTYPE_BF16: return (Powers){-126, 128};
+    case DTYPE_F64: return (Powers){-1022, 1024};
+    default: return (Powers){0, 63};
     }
 }
 
-static Range range_of(const Expr *factor)
+static Powers powers_of(const Expr *factor)
 {
     while (factor->kind == EXPR_CAST && !dtype_info[factor->cast.body->type].is_real)
         factor = factor->cast.body;
-    return range_of_type(factor->kind == EXPR_ACCESS ? factor->access.tensor->dtype : factor->type);
+    return powers_of_type(factor->kind == EXPR_ACCESS ? factor->access.tensor->dtype : factor->type);
 }
 
 /* A product of several factors must not leave the range of its type, nor lose digits to denormal numbers, where
@@ -63,10 +63,10 @@ static Range range_of(const Expr *factor)
    and one factor of any range may stand beside bits. Integers wrap. */
 static bool stays_in_range(const Factors *list, uint32_t side, DType type)
 {
-    Range product = {0, 0}, most = range_of_type(type);
+    Powers product = {0, 0}, most = powers_of_type(type);
     int wide = 0;   // more than bits
     for (int i = 0; i < list->count; i++) {
-        Range range = side >> i & 1 ? range_of(list->factors[i]) : (Range){0, 0};
+        Powers range = side >> i & 1 ? powers_of(list->factors[i]) : (Powers){0, 0};
         wide += range.low < range.high;
         product.low += range.low;
         product.high += range.high;

@@ -159,6 +159,7 @@ typedef struct Program {
     TensorOp **ops;    int op_count;
     Tensor **inputs;   int input_count;    // in the order of the `input` statements
     Tensor **outputs;  int output_count;   // in the order of the `output` statements
+    bool fast_math;                        // --math=fast: sums may leave the range of their type (common_factors.h)
 } Program;
 
 /* Elements of a tensor. */

@@ -106,6 +106,29 @@ START_TEST(what_float_cannot_hold_is_infinite)
 }
 END_TEST
 
+/* What double makes 0 is no 0: two of 5e-324 / 32 are none together, 64 of them 1e-323. */
+START_TEST(an_underflow_to_zero_is_inexact)
+{
+    const double tiny = 0x1p-1074;
+    static const struct { Op op; double a, b; } lost[] = {
+        {OP_MUL, 0x1p-1074, 0.03125}, {OP_DIV, 0x1p-1074, 32}, {OP_SQ, 1e-200, 0}, {OP_EXP, -800, 0},
+        {OP_SIGMOID, -800, 0}, {OP_POW, 1e-200, 2}};
+    static const struct { Op op; double a, b; } none[] = {
+        {OP_MUL, 0, 5}, {OP_DIV, 0, 5}, {OP_DIV, 5, INFINITY}, {OP_SQ, 0, 0}, {OP_EXP, -INFINITY, 0},
+        {OP_SIGMOID, -INFINITY, 0}, {OP_RSQRT, INFINITY, 0}, {OP_POW, 0, 2}, {OP_SUB, 3, 3}, {OP_LOG, 1, 0},
+        {OP_SQRT, 0, 0}, {OP_TANH, 0, 0}};
+    for (size_t i = 0; i < sizeof lost / sizeof *lost; i++) {
+        Value value = apply(lost[i].op, DTYPE_F64, lost[i].a, lost[i].b);
+        ck_assert(value.real == 0 && value_allows(DTYPE_F64, tiny, value));
+        ck_assert(value.bound < 1e-300);
+    }
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        Value value = apply(none[i].op, DTYPE_F64, none[i].a, none[i].b);
+        ck_assert(value.real == 0 && value.bound == 0);
+    }
+}
+END_TEST
+
 START_TEST(poles_are_not_judged)
 {
     ck_assert(apply(OP_DIV, DTYPE_F32, 1, 0).bound == INFINITY);   // the sign is that of the zero
@@ -577,6 +600,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, not_a_number_and_infinity_follow_ieee_exactly);
     tcase_add_test(tests, exact_results_have_no_bound);
     tcase_add_test(tests, what_float_cannot_hold_is_infinite);
+    tcase_add_test(tests, an_underflow_to_zero_is_inexact);
     tcase_add_test(tests, poles_are_not_judged);
     tcase_add_test(tests, integers_wrap_at_every_operation);
     tcase_add_test(tests, casts_truncate_saturate_wrap_and_round);
