@@ -6,8 +6,8 @@
 // left may be a product of two elements, for which there are faster kernels. Integers wrap, so that factors
 // and signs of theirs may wait, too, but no divisor: quotients are cut off term by term.
 //
-// Of reals a factor waits only where nothing can leave the range of its type without it (may_wait() in
-// common_range.c): x / 1000 of f32 may be there to keep the sum finite.
+// Of reals a factor waits only where nothing can leave the range of its type without it: x / 1000 of f32 may
+// be there to keep the sum finite.
 #pragma once
 #include "ir/range.h"
 
@@ -19,7 +19,7 @@ typedef struct CommonFactor {
 typedef struct CommonFactors {
     Expr *term;              // what is left of the body
     bool negated;            // the sum's sign is turned
-    CommonFactor *factors;   // in the order in which they are used: that of the text, but for numbers that must come first
+    CommonFactor *factors;   // as they are used: in the order of the text, or numbers first if they must be
     int count;
 } CommonFactors;
 
@@ -49,6 +49,6 @@ bool common_factors_find_more(const SumScope *sum, FactorKind kind, CommonFactor
 /* The sum of the body, made of the sum of what is left of it. */
 Expr *common_factors_apply(Arena *arena, const CommonFactors *common, Expr *sum);
 
-/* Neither the sum of what is left of `body`, which is a part of the sum's, nor what comes of it on the way leaves the range
-   of the type, or the language allows it (common_range.c). */
+/* Neither the sum of what is left of `body` nor what the factors make of it on the way leaves the range of its
+   type, or the language allows it (common_range.c). */
 bool common_factors_may_wait(const SumScope *sum, const Expr *body, const CommonFactors *common);

@@ -4,8 +4,8 @@
 //   sum[j]((x[j] / m) * y[j])      x * y is at most 4.3e9 and, if it is not 0, at least 3.6e-15
 //   sum[j](x[j] / m) * s / t       what is divided by t must be a number, too, and keep its digits
 //
-// Two exceptions of the language: numbers leave sums of products of two elements of f16 or bf16, and in a weighted mean
-// sum(e * v) / sum(e) with 0 <= e <= 1 the division may come last.
+// Two exceptions of the language: numbers leave sums of products of two elements of f16 or bf16, and in a
+// weighted mean sum(e * v) / sum(e) with 0 <= e <= 1 the division may come last.
 #include <float.h>
 #include <math.h>
 
@@ -59,8 +59,8 @@ static double points_of(const SumScope *sum)
     return points;
 }
 
-/* The sum, and what every factor but the last one makes of it. What is lost below normal numbers must be less than what a
-   single term rounds. */
+/* The sum, and what every factor but the last one makes of it. What is lost below normal numbers must be less
+   than what a single term rounds. */
 static bool chain_fits(const SumScope *sum, const CommonFactors *common)
 {
     DType type = common->term->type;

@@ -1,8 +1,8 @@
 // Sums whose terms share factors: a kernel may use those once, behind the sum (common_factors.h).
 //
-// x / m is 1 of rows that are constant, and a sum of seven is 7; (x + … + x) / m need not be. Both are evaluated, and both
-// are legal. Where one of them overflows, or an infinite factor makes NaN of one and infinity of the other, nothing is
-// known.
+// x / m is 1 of rows that are constant, and a sum of seven is 7; (x + … + x) / m need not be. Both are
+// evaluated, and both are legal. Where one of them overflows, or an infinite factor makes NaN of one and
+// infinity of the other, nothing is known.
 #include "ir/eval_parts.h"
 
 void sum_forms(Arena *arena, const Ranges *ranges, const TensorOp *op, EvalMath math, SumForms *forms)

@@ -47,12 +47,14 @@ static Range converted(DType to, DType from, Range range)
     if (!dtype_info[to].is_real)
         return dtype_info[from].is_real ? range_of_type(to) : cut_off(to, range);
     range = cut_off(to, range);
-    return cut_off(to, (Range){dtype_round(to, range.low), dtype_round(to, range.high), dtype_round(to, range.least)});
+    return cut_off(
+        to, (Range){dtype_round(to, range.low), dtype_round(to, range.high), dtype_round(to, range.least)});
 }
 
 // ---- operations ----
 
-static double times(double a, double b) { return a == 0 || b == 0 ? 0 : a * b; }   // 0 * inf: of no value at all
+/* 0 * inf: of no value at all. */
+static double times(double a, double b) { return a == 0 || b == 0 ? 0 : a * b; }
 
 static Range joined(Range a, Range b)
 {
@@ -102,7 +104,8 @@ static Range chosen(const Expr *expr, Range a, Range b)
     Range result = joined(a, b);
     for (int i = 0; i < 2; i++) {
         const Expr *limit = expr->apply.operands[i];
-        bool is_limit = limit->kind == EXPR_CONST && (!dtype_info[limit->type].is_real || isfinite(limit->constant.real));
+        bool is_infinite = dtype_info[limit->type].is_real && !isfinite(limit->constant.real);
+        bool is_limit = limit->kind == EXPR_CONST && !is_infinite;
         if (is_limit && expr->apply.op == OP_MAX)
             result.low = fmax(result.low, i ? b.low : a.low);
         else if (is_limit)
@@ -230,8 +233,7 @@ Range range_of(const RangeScope *scope, const Expr *expr)
     case EXPR_ACCESS: return range_of_tensor(scope, expr->access.tensor);
     case EXPR_VALUE: return range_of_tensor(scope, scope->fusion->ops[expr->value].out);
     case EXPR_GUARD: return joined(range_of(scope, expr->guard.body), range_of(scope, expr->guard.otherwise));
-    case EXPR_CAST:
-        return converted(expr->cast.to, expr->cast.body->type, range_of(scope, expr->cast.body));
+    case EXPR_CAST: return converted(expr->cast.to, expr->cast.body->type, range_of(scope, expr->cast.body));
     case EXPR_APPLY: return cut_off(expr->type, range_of_result(scope, expr));
     }
     return range_of_type(expr->type);

@@ -5,10 +5,10 @@
 //   exp(x[i, j] - m[i])            m[i] = max[j](x[i, j]): 0 … 1
 //   sum[j](x[i, j] * x[i, j])      of 1024 elements of f16: 0 … 2^42
 //
-// Elements of f32, bf16 and f64 are bounded by their type alone. Only finite values count: an infinite element, a divisor
-// of 0 or a result that its type cannot hold is what it is in every order of evaluation. But 0 may come of it, as
-// 1 / inf and exp(-inf) do, and is in the range. What functions and single operations round is not: who compares with a
-// limit leaves a factor of 2.
+// Elements of f32, bf16 and f64 are bounded by their type alone. Only finite values count: an infinite
+// element, a divisor of 0 or a result that its type cannot hold is what it is in every order of evaluation. But
+// 0 may come of it, as 1 / inf and exp(-inf) do, and is in the range. What functions and single operations
+// round is not: who compares with a limit leaves a factor of 2.
 #pragma once
 #include "ir/fuse.h"
 
@@ -45,10 +45,9 @@ double range_size(Range range);   // of its largest value
 
 // What definitions tell of an expression in the program (range_total.c).
 
-/* What an element was made of, as long as nothing was rounded on the way: never an access to a pointwise definition that
-   can be seen through. */
+/* What an element was made of, as long as nothing was rounded on the way. */
 Expr *range_see_through(const RangeScope *scope, Expr *expr);
 
-/* Is `total` a reduction of elements among which `element` is: at every point of a sum each of them once, of a maximum
-   any of them? A maximum of more than that counts, too. */
+/* Is `total` a reduction of elements among which `element` is: of a sum, over the axes of its own, each of
+   them once? A maximum may be one of more than that. */
 bool range_is_total(const RangeScope *scope, Expr *total, Reduce reduce, Expr *element);

@@ -1,4 +1,6 @@
-// Reductions of an expression that stands somewhere else: in exp(x[i, j] - m[i]) the m of m[a] = max[b](x[a, b]).
+// Reductions of an expression that stands somewhere else: in exp(x[i, j] - m[i]) the m of
+// m[a] = max[b](x[a, b]).
+#include "base/checked.h"
 #include "ir/eval_parts.h"
 #include "ir/exact_type.h"
 #include "ir/range.h"
@@ -17,13 +19,15 @@ enum { MOST_NODES = 400 };
 
 static const TensorOp *definition_of(const RangeScope *scope, const Expr *expr)
 {
-    return expr->kind == EXPR_ACCESS && !scope->fusion ? scope->ranges->definition[expr->access.tensor->id] : NULL;
+    return expr->kind == EXPR_ACCESS && !scope->fusion ? scope->ranges->definition[expr->access.tensor->id]
+                                                       : NULL;
 }
 
 Expr *range_see_through(const RangeScope *scope, Expr *expr)
 {
     const TensorOp *op;
-    while ((op = definition_of(scope, expr)) && op->reduce == REDUCE_NONE && op->body->type == op->out->dtype) {
+    while ((op = definition_of(scope, expr)) && op->reduce == REDUCE_NONE &&
+           op->body->type == op->out->dtype) {
         Expr *made = definition_at(scope->ranges->arena, op, &expr->access);
         if (!made)
             break;
@@ -32,34 +36,48 @@ Expr *range_see_through(const RangeScope *scope, Expr *expr)
     return expr;
 }
 
+/* `left` less so many times the form. False: it cannot be said in 64 bits. */
+static bool take_away(Affine *left, int64_t times, const Affine *form)
+{
+    int64_t part;
+    for (int a = 0; a < MAX_AXES; a++)
+        if (!checked_mul(-times, form->coef[a], &part) || !checked_add(left->coef[a], part, &left->coef[a]))
+            return false;
+    return checked_mul(-times, form->constant, &part) && checked_add(left->constant, part, &left->constant);
+}
+
+static bool divide(Affine *form, int64_t divisor)
+{
+    bool divides = form->constant % divisor == 0;
+    form->constant /= divisor;
+    for (int a = 0; a < MAX_AXES; a++) {
+        divides &= form->coef[a] % divisor == 0;
+        form->coef[a] /= divisor;
+    }
+    return divides;
+}
+
 /* 2*b + a of the body is 2*j + i of the element if a is i, and then b is j. */
 static bool match_index(Match *match, const Affine *body, const Affine *element)
 {
-    Affine rest = *body, known;
+    Affine left = *element;
     int open = -1;
-    for (int a = 0; a < match->op->axis_count; a++)
-        if (body->coef[a] && !(match->bound >> a & 1)) {
-            if (open >= 0)
-                return false;
+    for (int a = 0; a < match->op->axis_count; a++) {
+        bool is_bound = match->bound >> a & 1;
+        if (body->coef[a] && !is_bound && open >= 0)
+            return false;
+        if (body->coef[a] && !is_bound)
             open = a;
-            rest.coef[a] = 0;
-        }
-    known = affine_substitute(&rest, match->forms, match->op->axis_count);
-    int64_t times = open < 0 ? 1 : body->coef[open];
-    Affine left = {.constant = element->constant - known.constant};
-    bool divides = left.constant % times == 0, same = left.constant == 0;
-    left.constant /= times;
-    for (int a = 0; a < MAX_AXES; a++) {
-        left.coef[a] = element->coef[a] - known.coef[a];
-        divides &= left.coef[a] % times == 0;
-        same &= left.coef[a] == 0;
-        left.coef[a] /= times;
+        if (body->coef[a] && is_bound && !take_away(&left, body->coef[a], &match->forms[a]))
+            return false;
     }
-    if (open < 0 || !divides)
-        return open < 0 && same;
+    if (!checked_add(left.constant, -body->constant, &left.constant))
+        return false;
+    if (open < 0)
+        return affine_is_constant(&left) && left.constant == 0;
     match->forms[open] = left;
     match->bound |= 1u << open;
-    return true;
+    return divide(&match->forms[open], body->coef[open]);
 }
 
 static bool match_dims(Match *match, const Dim *body, const Dim *element, int count)
@@ -133,7 +151,8 @@ static bool takes_part(const Match *match)
         int64_t extent = match->op->axes[a].extent;
         int axis = affine_single_axis(&match->forms[a]);
         if (!(match->bound >> a & 1) ||
-            !affine_range(&match->forms[a], extents, scope->axis_count, &low, &high) || low < 0 || high >= extent)
+            !affine_range(&match->forms[a], extents, scope->axis_count, &low, &high) || low < 0 ||
+            high >= extent)
             return false;
         if (match->op->reduce == REDUCE_SUM && (axis < 0 || extents[axis] != extent || taken >> axis & 1))
             return false;
@@ -145,7 +164,8 @@ static bool takes_part(const Match *match)
 /* What is stored is no smaller than the largest element. */
 static bool is_kept_whole(const TensorOp *op)
 {
-    return op->reduce != REDUCE_MAX || op->body->type == op->out->dtype || expr_is_exact(op->body, op->out->dtype);
+    return op->reduce != REDUCE_MAX || op->body->type == op->out->dtype ||
+           expr_is_exact(op->body, op->out->dtype);
 }
 
 bool range_is_total(const RangeScope *scope, Expr *total, Reduce reduce, Expr *element)
@@ -157,8 +177,10 @@ bool range_is_total(const RangeScope *scope, Expr *total, Reduce reduce, Expr *e
     const TensorOp *op = definition_of(scope, total);
     if (!op || op->reduce != reduce || !is_kept_whole(op) || total->access.rank != op->spatial_count)
         return false;
-    Match match = {
-        .scope = scope, .inside = {scope->ranges, op->axes, op->axis_count, NULL}, .op = op, .left = MOST_NODES};
+    Match match = {.scope = scope,
+                   .inside = {scope->ranges, op->axes, op->axis_count, NULL},
+                   .op = op,
+                   .left = MOST_NODES};
     for (int d = 0; d < total->access.rank; d++) {
         if (total->access.dims[d].size != op->axes[d].extent)
             return false;
