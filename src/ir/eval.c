@@ -33,12 +33,12 @@ static void add_inlined(Expr *expr, void *context)
         inlining->size += inlining->origins[expr->access.tensor->id].inlined_size;
 }
 
-/* Nodes of the definition with those of all that is inlined in it. */
+/* Nodes of the definition with those of all that is inlined in it. A sum of one term has other forms, too. */
 static void find_inlined(Evaluator *evaluator, Origin *origin)
 {
     Inlining inlining = {evaluator->origins, expr_size(origin->op->body) + 1};
     expr_visit(origin->op->body, add_inlined, &inlining);
-    if (origin->points == 1 && inlining.size <= INLINED_SIZE)
+    if (origin->points == 1 && origin->op->reduce != REDUCE_SUM && inlining.size <= INLINED_SIZE)
         origin->inlined_size = inlining.size;
 }
 

@@ -112,10 +112,12 @@ static Scalar converted(DType to, DType from, Scalar value)
     return dtype_info[to].is_real ? (Scalar){.real = cell.real.value} : (Scalar){.whole = cell.whole.value};
 }
 
-static Scalar applied(Op op, DType type, Scalar a, Scalar b)
+static Scalar applied(const Launch *launch, Op op, DType type, Scalar a, Scalar b)
 {
-    if (dtype_info[type].is_real)
-        return (Scalar){.real = op_value(op, a.real, b.real)};
+    if (dtype_info[type].is_real) {
+        double value = op_value(op, a.real, b.real);
+        return (Scalar){.real = launch->memory->rounds ? dtype_round(type, value) : value};
+    }
     return (Scalar){.whole = whole_apply(op, type, (Whole){a.whole, 0}, (Whole){b.whole, 0}).value};
 }
 
@@ -182,7 +184,7 @@ static void eval_apply(Launch *launch, const Expr *expr, const bool *inside, Sca
     for (int lane = 0; lane < launch->count; lane++)
         switch (op_info[op].class) {
         case OP_CLASS_ARITH:
-        case OP_CLASS_REAL: result[lane] = applied(op, expr->type, a[lane], b[lane]); break;
+        case OP_CLASS_REAL: result[lane] = applied(launch, op, expr->type, a[lane], b[lane]); break;
         case OP_CLASS_COMPARE: result[lane] = compared(op, type, a[lane], b[lane]); break;
         case OP_CLASS_LOGIC:
             result[lane].whole = op_value(op, (double)a[lane].whole, (double)b[lane].whole) != 0;
@@ -253,8 +255,8 @@ static void make_values(Launch *launch, const FusedOp *op)
     while (next_lanes(launch, &walk) && !launch->finding) {
         eval(launch, op->body, everywhere, lanes);
         for (int lane = 0; lane < launch->count; lane++) {
-            result =
-                term == 0 ? lanes[lane] : applied(combiners[op->reduce], op->body->type, result, lanes[lane]);
+            result = term == 0 ? lanes[lane]
+                               : applied(launch, combiners[op->reduce], op->body->type, result, lanes[lane]);
             if (++term < terms)
                 continue;
             launch->values[launch->op][point++] = converted(op->out->dtype, op->body->type, result);

@@ -4,7 +4,8 @@
 // elements outside their tensor, read before they are written, written twice or never, and axes and tensors that the
 // fusion does not name among its own.
 //
-// Values are the reference evaluator's without their bounds: in double, rounded where a smaller type is stored.
+// Values are the reference evaluator's without their bounds: in double, rounded where a smaller type is stored. Or every
+// operation is rounded to its compute type as in a kernel, whose sums go from the first term to the last.
 #pragma once
 #include <stdint.h>
 
@@ -30,6 +31,7 @@ typedef struct Memory {
     const Program *program;
     Storage *tensors;   // by id
     Storage *others;    // of tensors that only the kernels know: their id is -1
+    bool rounds;        // every operation
 } Memory;
 
 /* Inputs are to be filled in, through memory_of(). */

@@ -11,6 +11,10 @@
 /* The same (seed, number) gives the same text on every machine. */
 char *generate(Arena *arena, uint64_t seed, uint64_t number);
 
+/* A sum whose terms are multiplied and divided by what they share, and powers of such: for any values of its inputs.
+   Tensors are named by what they hold: t moderate numbers, all others any. */
+char *generate_factors(Arena *arena, uint64_t seed, uint64_t number);
+
 /* A device file: of a GPU that could be. */
 char *generate_device(Arena *arena, uint64_t number);
 

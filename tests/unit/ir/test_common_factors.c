@@ -25,7 +25,7 @@ static Operands operands_of(DType type)
 static Expr *op(const Operands *o, Op op, Expr *a, Expr *b) { return build_op(o->build, op, a, b, NULL); }
 static Expr *number(const Operands *o, double value) { return build_const(o->build, o->type, value); }
 
-static const Axis axes[] = {{"i", 3, false}, {"j", 4, false}, {"k", 5, true}};
+static Axis axes[] = {{"i", 3, false}, {"j", 4, false}, {"k", 5, true}};
 
 static bool find_kind(const Operands *o, FactorKind kind, bool any_range, Expr *body, CommonFactors *found)
 {
@@ -138,6 +138,20 @@ START_TEST(only_bounded_terms_lose_a_factor)
         ck_assert(may_leave(&o, op(&o, OP_MUL, sine, o.s), 1));
         build_free(o.build);
     }
+}
+END_TEST
+
+/* Sixth powers are at most 2^96. */
+START_TEST(the_longest_sum_stays_in_range)
+{
+    Operands o = operands_of(DTYPE_F16);
+    Expr *square = op(&o, OP_SQ, o.a, NULL), *power = op(&o, OP_MUL, op(&o, OP_SQ, square, NULL), square);
+    ck_assert(may_leave(&o, op(&o, OP_MUL, power, o.s), 1));
+    axes[K].extent = (int64_t)1 << 40;
+    ck_assert(!may_leave(&o, op(&o, OP_MUL, power, o.s), 1));
+    ck_assert(may_leave(&o, op(&o, OP_MUL, op(&o, OP_MUL, o.a, o.b), o.s), 1));
+    axes[K].extent = 5;
+    build_free(o.build);
 }
 END_TEST
 
@@ -277,6 +291,37 @@ START_TEST(a_divisor_behind_the_sum_rounds_what_was_whole)
 }
 END_TEST
 
+/* p[k] = sq(a[k]) / c is 1, and p * sq(b) whole; the kernel may multiply the squares, and divide their sum. */
+static Value sum_of_shares(double a, double b)
+{
+    Build *build = build_new();
+    Tensor *x = INPUT(build, DTYPE_F16, 2), *w = INPUT(build, DTYPE_F16, 2);
+    Expr *share = build_op(build, OP_DIV, build_op(build, OP_SQ, AT(build, x, 0), NULL, NULL),
+                           build_const(build, DTYPE_F32, a * a), NULL);
+    Tensor *p = POINTWISE(build, ROLE_TEMPORARY, DTYPE_F32, share, 2);
+    Expr *body = build_op(build, OP_MUL, AT(build, p, 0), build_op(build, OP_SQ, AT(build, w, 0), NULL, NULL), NULL);
+    Tensor *y = REDUCTION(build, ROLE_OUTPUT, DTYPE_F32, REDUCE_SUM, 1, body, 2);
+    const double *const inputs[] = {(double[]){a, a}, (double[]){b, b}};
+    Value value;
+    build_evaluate(build, inputs, y, 1, &value);
+    build_free(build);
+    return value;
+}
+
+START_TEST(numbers_below_a_definition_wait_too)
+{
+    const float a = 1365 * 0x1p-10f;
+    int apart = 0;
+    for (int b = 2001; b < 2048; b++) {
+        float product = a * a * (float)(b * b), behind = (product + product) / (a * a);
+        Value value = sum_of_shares(a, b);
+        ck_assert(value.real == 2.0 * b * b && value_allows(DTYPE_F32, behind, value));
+        apart += behind != 2.0 * b * b;
+    }
+    ck_assert_int_gt(apart, 0);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_test(tests, what_no_summed_axis_chooses_leaves_the_sum);
@@ -285,12 +330,14 @@ static void add(TCase *tests)
     tcase_add_test(tests, numbers_far_from_one_stay);
     tcase_add_test(tests, elements_are_no_constants);
     tcase_add_test(tests, only_bounded_terms_lose_a_factor);
+    tcase_add_test(tests, the_longest_sum_stays_in_range);
     tcase_add_test(tests, products_that_were_not_there_must_keep_their_digits);
     tcase_add_test(tests, what_is_between_two_factors_must_be_a_number);
     tcase_add_test(tests, numbers_leave_products_of_halves);
     tcase_add_test(tests, the_division_of_a_weighted_mean_comes_last);
     tcase_add_test(tests, infinite_factors_leave_the_sum_open);
     tcase_add_test(tests, denormal_products_lose_more_behind_the_sum);
+    tcase_add_test(tests, numbers_below_a_definition_wait_too);
     tcase_add_test(tests, a_divisor_behind_the_sum_rounds_what_was_whole);
 }
 
