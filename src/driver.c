@@ -17,6 +17,7 @@
 #include "front/parse.h"
 #include "hal/device.h"
 #include "hal/jit_cache.h"
+#include "ir/common_factors.h"
 #include "ir/fuse.h"
 #include "prove/verify.h"
 #include "rank/candidates.h"
@@ -258,6 +259,7 @@ int compile(const Options *opt, Outcome *outcome)
     DUMP(ast, ast_print(out, ast));
     Program *program = lower(arena, ast, opt->params, opt->param_count);
     program->fast_math = opt->math == EVAL_FAST;
+    common_factors_advise(arena, program);
     stopwatch_lap(&watch, "lower", "%d tensors, %d definitions", program->tensor_count, program->op_count);
     DUMP(op, program_print(out, program));
     FusionPlans fusions = fuse(arena, program);

@@ -136,6 +136,18 @@ def test_a_lost_fraction_is_warned_of(folder):
         assert warnings(whole) == "", whole
 
 
+def test_a_factor_that_stays_in_a_product_is_warned_of(folder):
+    def warnings(dtype, body, *options):
+        text = f"input a[64, 32] : {dtype}  input b[32, 48] : {dtype}  input s[64] : f32\n{body}\noutput y\n".encode()
+        return run("-", "--device", "a100", "-o", "k.cu", *options, folder=folder, stdin=text).stderr.decode()
+    assert "2:38: warning: this factor stays in the sum" in warnings("f32", "y[i, j] = sum[k](a[i, k] * b[k, j] * 0.125)")
+    assert "stays in the sum" in warnings("bf16", "y[i, j] = sum[k](a[i, k] * s[i] * b[k, j])")
+    for dtype, body, *options in (("f16", "sum[k](a[i, k] * b[k, j] * s[i])"), ("bf16", "sum[k](a[i, k] * b[k, j] * 0.125)"),
+                                  ("f32", "sum[k](a[i, k] * b[k, j]) * s[i]"),
+                                  ("f32", "sum[k](a[i, k] * b[k, j] * s[i])", "--math=fast")):
+        assert "stays in the sum" not in warnings(dtype, f"y[i, j] = {body}", *options), body
+
+
 def test_the_params_are_named_to_who_misses_one(folder):
     assert "no param of that name; it has M, N, K" in run(MATMUL, "--device", "a100", "-D", "Q=3", code=2).stderr.decode()
 

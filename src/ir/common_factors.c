@@ -5,12 +5,12 @@
 typedef struct FactorSearch {
     const SumScope *sum;
     FactorKind kind;
-    uint64_t wanted;   // by number, in the order of the text
+    uint32_t wanted;   // by number, in the order of the text
     int seen;
     CommonFactors *found;
 } FactorSearch;
 
-enum { MOST_WANTED = 64 };   // the factors behind them stay
+enum { MOST_WANTED = 16 };   // of one sum; the factors behind them stay
 
 static void element_visit(Expr *expr, void *context)
 {
@@ -106,7 +106,7 @@ static Expr *take(FactorSearch *search, Expr *expr)
 }
 
 /* Behind those of `common` the wanted factors of its term. Returns how many there are to choose from. */
-static int take_wanted(const SumScope *sum, const CommonFactors *common, FactorKind kind, uint64_t wanted,
+static int take_wanted(const SumScope *sum, const CommonFactors *common, FactorKind kind, uint32_t wanted,
                        CommonFactors *found)
 {
     *found = *common;
@@ -144,18 +144,18 @@ static bool may_wait(const SumScope *sum, const Expr *body, CommonFactors *commo
 bool common_factors_find_more(const SumScope *sum, FactorKind kind, CommonFactors *found)
 {
     CommonFactors before = *found;
-    int seen = take_wanted(sum, &before, kind, UINT64_MAX, found);
-    bool all = may_wait(sum, before.term, found);
-    uint64_t wanted = 0;   // else one after the other, each with those that were taken
-    for (int i = 0; i < seen && i < MOST_WANTED && !all; i++) {
-        take_wanted(sum, &before, kind, wanted | UINT64_C(1) << i, found);
+    int seen = take_wanted(sum, &before, kind, UINT32_MAX, found);
+    bool all = !seen || may_wait(sum, before.term, found);
+    uint32_t wanted = 0;   // else, if they are few, one after the other, each with those that were taken
+    for (int i = 0; i < seen && seen <= MOST_WANTED && !all; i++) {
+        take_wanted(sum, &before, kind, wanted | 1u << i, found);
         if (may_wait(sum, before.term, found))
-            wanted |= UINT64_C(1) << i;
+            wanted |= 1u << i;
     }
-    if (!all) {
+    if (!all)
         take_wanted(sum, &before, kind, wanted, found);
+    if (!all && wanted)
         may_wait(sum, before.term, found);   // in that order
-    }
     return found->negated != before.negated || found->count > before.count;
 }
 

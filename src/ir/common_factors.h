@@ -49,6 +49,9 @@ bool common_factors_find_more(const SumScope *sum, FactorKind kind, CommonFactor
 /* The sum of the body, made of the sum of what is left of it. */
 Expr *common_factors_apply(Arena *arena, const CommonFactors *common, Expr *sum);
 
+/* Warns of factors that must stay in a sum of products (common_advice.c). */
+void common_factors_advise(Arena *arena, const Program *program);
+
 /* Neither the sum of what is left of `body` nor what the factors make of it on the way leaves the range of its
    type, or the language allows it (common_range.c). */
 bool common_factors_may_wait(const SumScope *sum, const Expr *body, const CommonFactors *common);

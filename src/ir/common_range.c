@@ -129,7 +129,7 @@ bool common_factors_may_wait(const SumScope *sum, const Expr *body, const Common
 {
     if (sum->any_range || !common->count || !dtype_info[common->term->type].is_real)
         return true;
-    return (new_results_fit(sum, body, common->term) && chain_fits(sum, common)) ||
+    return (chain_fits(sum, common) && new_results_fit(sum, body, common->term)) ||
            (is_product_of_halves(sum, common->term) && are_near_numbers(sum, common)) ||
            is_weighted_mean(sum, common);
 }

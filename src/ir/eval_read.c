@@ -77,13 +77,22 @@ static void run_batch(Evaluator *evaluator, Origin *origin)
     tape_run(origin->tape, origin->batch, read_elements, evaluator);
 }
 
-/* Of a sum the interval that covers all its forms, whose terms are added up. */
+/* The interval that covers all forms of a sum. */
 static Cell any_form(const Origin *origin, const Cell *sums, int lane)
 {
     Cell result = sums[0];
     for (int f = 1; f < origin->forms.count; f++)
         result.real = real_either(result.real, tape_finish(origin->tape, f, sums[f], lane).real);
     return result;
+}
+
+/* Of one term. */
+static Cell any_form_of_point(const Origin *origin, int lane)
+{
+    Cell terms[MOST_FORMS];
+    for (int f = 0; f < origin->forms.count; f++)
+        terms[f] = tape_terms(origin->tape, f)[lane];
+    return any_form(origin, terms, lane);
 }
 
 static Cell stored(const TensorOp *op, Cell cell)
@@ -129,12 +138,10 @@ static void compute_points(Evaluator *evaluator, Origin *origin, const int64_t *
             next += add_points(batch, origin->op, offsets, next,
                                (int)smaller(count - next, BATCH - batch->lanes));
         run_batch(evaluator, origin);
-        for (int i = first; i < next; i++) {
-            Cell values[MOST_FORMS];
-            for (int f = 0; f < origin->forms.count; f++)
-                values[f] = tape_terms(origin->tape, f)[i - first];
-            cells[i] = stored(origin->op, any_form(origin, values, i - first));
-        }
+        const Cell *values = tape_terms(origin->tape, 0);
+        bool plain = origin->forms.count == 1;
+        for (int i = first; i < next; i++)
+            cells[i] = stored(origin->op, plain ? values[i - first] : any_form_of_point(origin, i - first));
     }
 }
 
