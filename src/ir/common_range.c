@@ -39,7 +39,15 @@ static bool is_part(const Expr *body, const Expr *expr)
     return search.found;
 }
 
-/* What the body computes as it stands is no matter; products and quotients that are left of others are. */
+/* Made of an integer or of bits. */
+static bool is_whole(const Expr *expr)
+{
+    bool is_made_real = expr->kind == EXPR_CAST && !dtype_info[expr->cast.body->type].is_real;
+    return is_made_real || !dtype_info[expr->type].is_real;
+}
+
+/* What the body computes as it stands is no matter; products and quotients that are left of others are. Whole
+   multiples of a number below normal ones lose no digits. */
 static bool new_results_fit(const SumScope *sum, const Expr *body, const Expr *term)
 {
     if (term->kind != EXPR_APPLY || is_part(body, term))
@@ -48,7 +56,9 @@ static bool new_results_fit(const SumScope *sum, const Expr *body, const Expr *t
     for (int i = 0; i < op_info[term->apply.op].operands; i++)
         if (!new_results_fit(sum, body, term->apply.operands[i]))
             return false;
-    return is_inside(term->type, range_size(result), result.least);
+    bool is_multiple = term->apply.op == OP_MUL &&
+                       (is_whole(term->apply.operands[0]) || is_whole(term->apply.operands[1]));
+    return is_inside(term->type, range_size(result), is_multiple ? INFINITY : result.least);
 }
 
 static double points_of(const SumScope *sum)

@@ -103,11 +103,11 @@ static inline double bound_product(Real a, Real b)
     return fabs(a.value) * b.bound + fabs(b.value) * a.bound + a.bound * b.bound;
 }
 
-/* a/b - a'/b' = (da - q*db) / b', and |b'| >= |b| - db. */
+/* a/b - a'/b' = (da - q*db) / b', and |b'| >= |b| - db. Of doubles q*db may be 0 where q is not: 1e-304 * 1e-27. */
 static inline double bound_quotient(Real a, Real b, double quotient)
 {
     double divisor = fabs(b.value) - b.bound;
-    return divisor > 0 ? (a.bound + fabs(quotient) * b.bound) / divisor : INFINITY;
+    return divisor > 0 ? a.bound / divisor + fabs(quotient) * (b.bound / divisor) : INFINITY;
 }
 
 /* At least exp(x) - 1, and close to it. */

@@ -162,6 +162,8 @@ START_TEST(products_that_were_not_there_must_keep_their_digits)
     Expr *a = op(&o, OP_TANH, o.a, NULL), *b = op(&o, OP_TANH, o.b, NULL);
     ck_assert(may_leave(&o, op(&o, OP_MUL, op(&o, OP_MUL, a, b), o.s), 1));
     ck_assert(!may_leave(&o, op(&o, OP_MUL, op(&o, OP_MUL, a, o.s), b), 1));
+    Expr *whole = expr_cast(o.build->arena, DTYPE_F32, AT(o.build, INPUT(o.build, DTYPE_I8, 5), K));
+    ck_assert(may_leave(&o, op(&o, OP_MUL, op(&o, OP_MUL, a, o.s), whole), 1));
     build_free(o.build);
 }
 END_TEST

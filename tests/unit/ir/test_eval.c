@@ -129,6 +129,21 @@ START_TEST(an_underflow_to_zero_is_inexact)
 }
 END_TEST
 
+/* The root is off by 2^-24 of itself and so is the quotient, though 1e-307 times that error is 0 in double. */
+START_TEST(bounds_of_small_quotients_do_not_vanish)
+{
+    Build *build = build_new();
+    Tensor *x = INPUT(build, DTYPE_F64, 1), *s = INPUT(build, DTYPE_F32, 1);
+    Expr *root = expr_cast(build->arena, DTYPE_F64, build_op(build, OP_SQRT, AT(build, s, 0), NULL, NULL));
+    Tensor *y = POINTWISE(build, ROLE_OUTPUT, DTYPE_F64, build_op(build, OP_DIV, AT(build, x, 0), root, NULL), 1);
+    const double *const inputs[] = {(double[]){1e-322}, (double[]){(float)2e-39}};
+    Value value;
+    build_evaluate(build, inputs, y, 1, &value);
+    ck_assert(value.bound > 0x1p-25 * value.real && value.bound < 0x1p-22 * value.real);
+    build_free(build);
+}
+END_TEST
+
 START_TEST(poles_are_not_judged)
 {
     ck_assert(apply(OP_DIV, DTYPE_F32, 1, 0).bound == INFINITY);   // the sign is that of the zero
@@ -601,6 +616,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, exact_results_have_no_bound);
     tcase_add_test(tests, what_float_cannot_hold_is_infinite);
     tcase_add_test(tests, an_underflow_to_zero_is_inexact);
+    tcase_add_test(tests, bounds_of_small_quotients_do_not_vanish);
     tcase_add_test(tests, poles_are_not_judged);
     tcase_add_test(tests, integers_wrap_at_every_operation);
     tcase_add_test(tests, casts_truncate_saturate_wrap_and_round);
