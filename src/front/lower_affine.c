@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "front/foreign.h"
 #include "front/lower_parts.h"
+#include "ir/eval.h"
 
 /* A folded part of an index: a number until a variable joins in. */
 typedef struct Form {
@@ -234,22 +235,16 @@ AffineTerm lower_access(Lower *lower, const AstExpr *access)
 
 // ---- pad ----
 
-/* The padding has the type of the tensor's elements: 0 or 1 for b1, an integer for integers. */
+/* An element as the tensor could hold it: 0 or 1 for b1, the real number rounded to f16 for f16. */
 static Expr *padding(Lower *lower, const AstExpr *pad, const Tensor *tensor)
 {
     Number number = lower_const(lower, pad->pad.otherwise);
-    DType type = dtype_info[tensor->dtype].compute;
-    int64_t integer = 0;
-    bool fits = dtype_info[type].is_real || number_is_integer(number, &integer);
-    if (type == DTYPE_B1)
-        fits = fits && (integer == 0 || integer == 1);
-    if (type == DTYPE_I32)
-        fits = fits && integer >= INT32_MIN && integer <= INT32_MAX;
-    if (!fits)
-        reject(pad->pad.otherwise->loc, "the padding %s is no value of '%s', which holds %s",
-               number_text(lower->arena, number), tensor->name, dtype_info[tensor->dtype].name);
-    double real = number_real(number);
-    Expr *expr = expr_constant(lower->arena, type, type == DTYPE_F32 ? (float)real : real);
+    if (!number_fits(number, tensor->dtype))
+        reject(pad->pad.otherwise->loc, "the padding %s is no value of '%s', which holds %s: %s",
+               number_text(lower->arena, number), tensor->name, dtype_info[tensor->dtype].name,
+               values_text(lower->arena, tensor->dtype));
+    Expr *expr = expr_constant(lower->arena, dtype_info[tensor->dtype].compute,
+                               dtype_round(tensor->dtype, number_real(number)));
     expr->loc = pad->pad.otherwise->loc;
     return expr;
 }

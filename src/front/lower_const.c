@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "front/lower_parts.h"
+#include "ir/eval.h"
 
 static Number integer_number(int64_t value)
 {
@@ -37,6 +38,30 @@ const char *number_text(Arena *arena, Number number)
     StrBuf text = strbuf_new(arena);
     number_print(&text, number);
     return text.text;
+}
+
+bool number_fits(Number number, DType type)
+{
+    double value = number_real(number);
+    int64_t integer;
+    if (dtype_info[type].is_real)
+        return isinf(value) || isfinite(dtype_round(type, value));
+    return number_is_integer(number, &integer) && dtype_round(type, value) == value;
+}
+
+const char *values_text(Arena *arena, DType type)
+{
+    switch (type) {
+    case DTYPE_F64: return "numbers up to 1.8e308, and inf";
+    case DTYPE_F32: return "numbers up to 3.402823e38, and inf";
+    case DTYPE_F16: return "numbers up to 65504, and inf";
+    case DTYPE_BF16: return "numbers up to 3.3895e38, and inf";
+    case DTYPE_B1: return "0 and 1";
+    default: break;
+    }
+    bool positive = type == DTYPE_U8;
+    int64_t count = (int64_t)1 << dtype_info[type].bits, low = positive ? 0 : -count / 2;
+    return arena_printf(arena, "%" PRId64 " to %" PRId64, low, low + count - 1);
 }
 
 // ---- operations ----

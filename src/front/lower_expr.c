@@ -25,9 +25,14 @@ void tensor_add_dimension(Tensor *tensor, int64_t size, Loc loc)
 /* The program's numbers of this type, as a kernel holds them. */
 static void round_constant(Expr *expr, void *context)
 {
-    (void)context;
-    if (expr->kind == EXPR_CONST && expr->type == DTYPE_F32)
-        expr->constant.real = (float)expr->constant.real;
+    Number number = {.is_real = true, .real = expr->constant.real};
+    Lower *lower = context;
+    if (expr->kind != EXPR_CONST || expr->type != DTYPE_F32)
+        return;
+    if (!number_fits(number, DTYPE_F32))
+        reject(expr->loc, "the constant %s is no value of f32: %s", number_text(lower->arena, number),
+               values_text(lower->arena, DTYPE_F32));
+    expr->constant.real = (float)expr->constant.real;
 }
 
 static void op_add(Lower *lower, TensorOp *op)
@@ -36,7 +41,7 @@ static void op_add(Lower *lower, TensorOp *op)
     for (int a = 0; a < op->axis_count; a++)
         if (!checked_mul(points, op->axes[a].extent, &points) || points > MAX_POINTS)
             reject(op->loc, "the index variables run over more than 2^62 points");
-    expr_visit(op->body, round_constant, NULL);
+    expr_visit(op->body, round_constant, lower);
     lower->program->ops[lower->program->op_count++] = op;
 }
 
@@ -211,6 +216,9 @@ void lower_definition(Lower *lower, Symbol *symbol)
     }
     DType dtype = stated_type(symbol, definition_type(body, op->reduce));
     op->body = term_store(lower, body, op->reduce, dtype);
+    if (body.is_number && !number_fits(body.number, dtype))
+        reject(body.expr->loc, "%s is no value of %s: %s", number_text(lower->arena, body.number),
+               dtype_info[dtype].name, values_text(lower->arena, dtype));
     op->out = tensor_new(lower, statement->name, dtype, statement->name_loc);
     for (int i = 0; i < statement->count; i++)
         tensor_add_dimension(op->out, lower->scope.extents[i], statement->indices[i].loc);

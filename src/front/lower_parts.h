@@ -72,6 +72,10 @@ Number number_apply(Op op, Number a, Number b, Loc loc);
 bool number_is_integer(Number number, int64_t *value);
 double number_real(Number number);
 const char *number_text(Arena *arena, Number number);
+/* A value of the type, or a real number that rounds to one: inf and 0.1 are of f16, 1e6 and 65520 are not. */
+bool number_fits(Number number, DType type);
+/* "-128 to 127" */
+const char *values_text(Arena *arena, DType type);
 Number lower_const(const Lower *lower, const AstExpr *expr);
 /* The size of a dimension or the extent of an index variable, from 1 to MAX_ELEMENTS. */
 int64_t lower_extent(const Lower *lower, const AstExpr *expr);
