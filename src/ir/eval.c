@@ -58,14 +58,14 @@ static void origin_from_op(Origin *origin, const TensorOp *op)
 Evaluator *evaluator_new(Arena *arena, const Program *program, InputSource inputs)
 {
     Evaluator *evaluator = NEW(arena, Evaluator);
-    *evaluator = (Evaluator){.arena = arena, .program = program, .inputs = inputs};
+    *evaluator = (Evaluator){.arena = arena, .program = program};
     evaluator->tensor_count = program->tensor_count;
     evaluator->ranges = ranges_new(arena, program);
     evaluator->origins = NEW_ARRAY(arena, Origin, program->tensor_count);
     for (int i = 0; i < program->tensor_count; i++)
         evaluator->origins[i] = (Origin){.tensor = program->tensors[i], .input = -1};
     for (int i = 0; i < program->input_count; i++)
-        evaluator->origins[program->inputs[i]->id].input = i;
+        evaluator_replace(evaluator, program->inputs[i], inputs, i);
     for (int i = 0; i < program->op_count; i++) {
         origin_from_op(&evaluator->origins[program->ops[i]->out->id], program->ops[i]);
         expr_visit(program->ops[i]->body, mark_read, evaluator);
@@ -106,9 +106,18 @@ void evaluator_give(Evaluator *evaluator, const Tensor *tensor, Evaluator *other
     evaluator->origins[tensor->id].other = other;
 }
 
+void evaluator_replace(Evaluator *evaluator, const Tensor *tensor, InputSource source, int input)
+{
+    Origin *origin = &evaluator->origins[tensor->id];
+    origin->source = source;
+    origin->input = input;
+    origin->op = NULL;
+    origin->inlined_size = 0;
+}
+
 static Reach reach_of(const Origin *origin, const TensorOp *op)
 {
-    Reach reach = {.op = origin->other ? NULL : op};
+    Reach reach = {.op = origin->other || origin->input >= 0 ? NULL : op};
     for (int a = 0; a < op->axis_count; a++) {
         int64_t extent = op->axes[a].extent, window = a == origin->inner_axis ? WINDOW : 1;
         reach.points[a] = origin->skip[a] ? ceil_div(extent, window + origin->skip[a]) * window : extent;

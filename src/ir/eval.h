@@ -31,7 +31,7 @@ Evaluator *evaluator_new(Arena *arena, const Program *program, InputSource input
 void evaluator_allow(Evaluator *evaluator, EvalMath math);   // before anything is evaluated; else EVAL_EXACT
 void evaluator_free(Evaluator *evaluator);   // the memory of its memo tables
 
-// What a program with huge reductions has instead of its values, told before anything is evaluated.
+// What a program has instead of values that cost too much, told before anything is evaluated.
 
 /* Of reductions of more than some thousand points only as many are looked at, evenly spread: sums are scaled,
    maxima may miss the largest. The values are like the right ones and cost nothing; their bounds mean
@@ -39,6 +39,8 @@ void evaluator_free(Evaluator *evaluator);   // the memory of its memo tables
 void evaluator_estimate(Evaluator *evaluator);
 /* The elements of `tensor` are those of `other`, an evaluator of the same program, and exact. */
 void evaluator_give(Evaluator *evaluator, const Tensor *tensor, Evaluator *other);
+/* … are those that `source` has of its input `input`, as if the tensor were an input of the program. */
+void evaluator_replace(Evaluator *evaluator, const Tensor *tensor, InputSource source, int input);
 /* Scalar operations that an element takes, or all of them together, with everything that they are made of. */
 double evaluator_work(Evaluator *evaluator, const Tensor *tensor, bool whole);
 

@@ -7,7 +7,8 @@ enum { WINDOW = 64 };   // neighbours that an estimate looks at together
 /* Where the elements of one tensor come from. */
 typedef struct Origin {
     const Tensor *tensor;
-    int input;              // position in program->inputs, or -1
+    InputSource source;     // of an input, or of what is as good as one:
+    int input;              // … its position there, or -1
     const TensorOp *op;     // else
     bool read;              // by an op: its elements are kept,
     int inlined_size;       // … unless they are computed whenever they are read: nodes of that; else 0
@@ -30,7 +31,6 @@ typedef struct Origin {
 struct Evaluator {
     Arena *arena;
     const Program *program;
-    InputSource inputs;
     int tensor_count;
     Origin *origins;        // by tensor id
     int depth;

@@ -200,10 +200,9 @@ static void compute_reductions(Evaluator *evaluator, Origin *origin, const int64
     }
 }
 
-static void compute_inputs(Evaluator *evaluator, Origin *origin, const int64_t *offsets, int count,
-                           Cell *cells)
+static void compute_inputs(const Origin *origin, const int64_t *offsets, int count, Cell *cells)
 {
-    InputSource *inputs = &evaluator->inputs;
+    const InputSource *inputs = &origin->source;
     bool real = dtype_info[origin->tensor->dtype].is_real;
     for (int i = 0; i < count; i++) {
         if (offsets[i] < 0)   // asks for nothing
@@ -235,7 +234,7 @@ static void compute(Evaluator *evaluator, Origin *origin, const int64_t *offsets
         return;
     }
     if (origin->input >= 0) {
-        compute_inputs(evaluator, origin, offsets, count, cells);
+        compute_inputs(origin, offsets, count, cells);
         return;
     }
     assert(origin->op);
@@ -273,7 +272,7 @@ static void read_elements(void *context, const Tensor *tensor, const int64_t *of
     Evaluator *evaluator = context;
     Origin *origin = &evaluator->origins[tensor->id];
     if (origin->input >= 0) {   // as cheap to make as to look up
-        compute_inputs(evaluator, origin, offsets, count, cells);
+        compute_inputs(origin, offsets, count, cells);
         return;
     }
     origin_prepare(evaluator, origin);

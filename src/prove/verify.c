@@ -74,7 +74,8 @@ static void run_proof(Proof *proof)
     runtime_interp.release(&result);
 }
 
-static void prove_launch(Proof *proof, const Launch *launch)
+/* With each of the passes. */
+static void prove_launch(Proof *proof, const Launch *launch, const Pass *const *passes, int count)
 {
     proof->launch = launch;
     verify_tell(proof);
@@ -83,24 +84,32 @@ static void prove_launch(Proof *proof, const Launch *launch)
         proof->report->unproven = unproven;
     } else if (proof->kind == INPUT_WHOLE || !verify_is_expensive(proof)) {
         verify_prepare(proof);
-        run_proof(proof);
+        for (int i = 0; i < count && !proof->report->message; i++) {
+            proof->pass = passes[i];
+            run_proof(proof);
+        }
     }
+    verify_draw(proof);
+    verify_forget(proof);
 }
 
 /* The program whole, or launch by launch on some blocks. */
-static void prove_pass(Proof *proof)
+static void prove_passes(Proof *proof)
 {
     const Kernel *kernel = proof->kernel;
-    proof->launch = NULL;
+    const Pass *const *passes = PASSES[proof->kind], *on_blocks[MAX_PASSES];
     double whole_work = proof->options->whole_work;
-    if (!verify_is_too_large(kernel, whole_work, proof->pass->checked)) {
-        run_proof(proof);
-        return;
+    bool too_large = verify_is_too_large(kernel, whole_work, false);
+    int count = 0;
+    for (int i = 0; i < MAX_PASSES && passes[i] && !proof->report->message; i++) {
+        proof->pass = passes[i];
+        if (!verify_is_too_large(kernel, whole_work, passes[i]->checked))
+            run_proof(proof);
+        else if (!passes[i]->checked || !too_large)   // else the other passes are checked
+            on_blocks[count++] = passes[i];
     }
-    if (proof->pass->checked && verify_is_too_large(kernel, whole_work, false))
-        return;   // the other passes are checked
-    for (int i = 0; i < kernel->launch_count && !proof->report->message; i++)
-        prove_launch(proof, &kernel->launches[i]);
+    for (int i = 0; i < kernel->launch_count && count > 0 && !proof->report->message; i++)
+        prove_launch(proof, &kernel->launches[i], on_blocks, count);
 }
 
 static bool is_tried(const Proof *proof)
@@ -113,19 +122,12 @@ static void prove_kind(Proof *proof)
 {
     proof->inputs = verify_inputs(proof);
     proof->source = verify_source(proof);
-    proof->truth = verify_evaluator(proof, proof->program);
-    proof->plan = verify_evaluator(proof, proof->kernel->program);
-    proof->guess = verify_evaluator(proof, proof->kernel->program);
+    proof->truth = verify_evaluator(proof, proof->arena, proof->program);
+    proof->plan = verify_evaluator(proof, proof->arena, proof->kernel->program);
+    proof->guess = verify_evaluator(proof, proof->arena, proof->kernel->program);
     evaluator_estimate(proof->guess);
-    proof->told = NEW_ARRAY(proof->arena, Told, proof->kernel->launch_count);
-    const Pass *const *passes = PASSES[proof->kind];
-    for (int i = 0; i < MAX_PASSES && passes[i] && !proof->report->message; i++) {
-        proof->pass = passes[i];
-        prove_pass(proof);
-    }
-    for (int i = 0; i < proof->kernel->launch_count; i++)
-        if (proof->told[i].reference && proof->told[i].reference != proof->plan)
-            evaluator_free(proof->told[i].reference);
+    proof->stand_ins = verify_stand_ins(proof);
+    prove_passes(proof);
     evaluator_free(proof->truth);
     evaluator_free(proof->plan);
     evaluator_free(proof->guess);

@@ -95,19 +95,12 @@ void verify_place(Proof *proof)
 
 // ---- reference values ----
 
-Evaluator *verify_evaluator(const Proof *proof, const Program *program)
-{
-    Evaluator *evaluator = evaluator_new(proof->arena, program, proof->source);
-    evaluator_allow(evaluator, proof->options->math);
-    return evaluator;
-}
-
 /* Outputs are judged by what the user wrote, which the kernel's program holds too. */
 void verify_reference(const Proof *proof, const Tensor *tensor, const int64_t *elements, int64_t count,
                       Value *values)
 {
     if (proof->launch)
-        evaluate(verify_told(proof)->reference, tensor, elements, count, values);
+        evaluate(proof->told.reference, tensor, elements, count, values);
     else
         evaluate(proof->truth, proof->program->tensors[tensor->id], elements, count, values);
 }
@@ -122,6 +115,13 @@ static RandomInputs random_of(const Proof *proof)
     return (RandomInputs){proof->program, proof->options->seed, proof->kind};
 }
 
+void verify_table_set(InputTable *table, DType type, int64_t position, double value)
+{
+    table->bytes = dtype_info[type].bits / 8;
+    table->values[position] = value;
+    dtype_store(type, table->stored, position, value);
+}
+
 InputTable *verify_inputs(const Proof *proof)
 {
     const Program *program = proof->program;
@@ -129,13 +129,9 @@ InputTable *verify_inputs(const Proof *proof)
     if (random.kind != INPUT_REAL && random.kind != INPUT_WHOLE)
         return NULL;
     InputTable *tables = NEW_ARRAY(proof->arena, InputTable, program->input_count);
-    for (int i = 0; i < program->input_count; i++) {
-        tables[i].bytes = dtype_info[program->inputs[i]->dtype].bits / 8;
-        for (int64_t k = 0; k < INPUT_VALUES; k++) {
-            tables[i].values[k] = random_input_element(&random, i, k);
-            dtype_store(program->inputs[i]->dtype, tables[i].stored, k, tables[i].values[k]);
-        }
-    }
+    for (int i = 0; i < program->input_count; i++)
+        for (int64_t k = 0; k < INPUT_VALUES; k++)
+            verify_table_set(&tables[i], program->inputs[i]->dtype, k, random_input_element(&random, i, k));
     return tables;
 }
 
@@ -151,10 +147,12 @@ static double table_element(void *context, int input, int64_t element)
     return tables[input].values[table_position(element)];
 }
 
+InputSource verify_table_source(InputTable *tables) { return (InputSource){table_element, tables}; }
+
 InputSource verify_source(const Proof *proof)
 {
     if (proof->inputs)
-        return (InputSource){table_element, proof->inputs};
+        return verify_table_source(proof->inputs);
     RandomInputs *random = NEW(proof->arena, RandomInputs);
     *random = random_of(proof);
     return (InputSource){random_input_element, random};
@@ -208,31 +206,6 @@ typedef struct Share {
     void *memory;
 } Share;
 
-/* The plan's evaluator, or where something is estimated one of the launch's own. */
-static Evaluator *reference_of(Proof *proof)
-{
-    Evaluator *reference = proof->plan;
-    for (int i = 0; i < proof->launch->arg_count; i++) {
-        const LaunchArg *arg = &proof->launch->args[i];
-        if (arg->written || !verify_is_estimated(proof, arg->tensor))
-            continue;
-        if (reference == proof->plan)
-            reference = verify_evaluator(proof, proof->kernel->program);
-        evaluator_give(reference, arg->tensor, proof->guess);
-        proof->report->estimated = true;
-    }
-    return reference;
-}
-
-void verify_tell(Proof *proof)
-{
-    Told *told = verify_told(proof);
-    if (told->reference)
-        return;
-    told->reference = reference_of(proof);
-    told->made = NEW_ARRAY(proof->arena, void *, proof->kernel->program->tensor_count);
-}
-
 /* What a second processor makes. */
 static void make_share(void *context)
 {
@@ -263,12 +236,12 @@ static void make_whole(const Proof *proof, const Tensor *tensor, void *made)
 
 void verify_prepare(Proof *proof)
 {
-    Told *told = verify_told(proof);
+    Told *told = &proof->told;
     for (int i = 0; i < proof->launch->arg_count; i++) {
         const LaunchArg *arg = &proof->launch->args[i];
         if (arg->written || told->made[arg->tensor->id] || !verify_is_prepared(proof, arg->tensor))
             continue;
-        void *made = arena_alloc(proof->arena, (size_t)tensor_bytes(arg->tensor));
+        void *made = arena_alloc(told->arena, (size_t)tensor_bytes(arg->tensor));
         make_whole(proof, arg->tensor, made);
         told->made[arg->tensor->id] = made;
     }
@@ -287,8 +260,10 @@ void verify_fill(void *context, int index, int64_t offset, int64_t bytes, void *
     int input = verify_position(program->inputs, program->input_count, tensor);
     if (input >= 0)
         fill_input(proof, input, first, count, memory);
-    else if (proof->launch && verify_told(proof)->made[tensor->id])
-        memcpy(memory, (char *)verify_told(proof)->made[tensor->id] + offset, (size_t)bytes);
+    else if (proof->launch && proof->told.given[tensor->id])
+        fill_from_table(proof->stand_ins.tables[tensor->id], first, count, memory);
+    else if (proof->launch && proof->told.made[tensor->id])
+        memcpy(memory, (char *)proof->told.made[tensor->id] + offset, (size_t)bytes);
     else
         fill_made(proof, tensor, first, count, memory);
 }

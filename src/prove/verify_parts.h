@@ -25,12 +25,24 @@ typedef struct InputTable {
     _Alignas(8) unsigned char stored[INPUT_VALUES * 8];   // the same as they lie in memory
 } InputTable;
 
-/* What a launch that is run alone finds in memory. What earlier launches made of long reductions is
-   estimated: any values would do, since what the launch makes of them is judged by the same. */
+/* What a launch that is run alone finds in memory. Any values would do for what earlier launches made, since what
+   the launch makes of them is judged by the same: stand-ins, or what is estimated of long reductions. */
 typedef struct Told {
-    Evaluator *reference;       // NULL: not settled yet
+    Arena *arena;               // as long as this launch is proven
+    bool *given;                // by tensor id: stand-ins are in its place
+    Evaluator *reference;
+    Evaluator *guess;           // the same, estimated
+    bool *estimated;            // by tensor id
     void **made;                // by tensor id: what it holds, if it was worked out once for all passes; else NULL
 } Told;
+
+/* Elements that stand for those of a tensor that a launch made and the program goes on from
+   (verify_stand_ins.c). All by tensor id. */
+typedef struct StandIns {
+    int *writer;                // the launch that writes it; -1: none
+    bool *allowed;
+    InputTable **tables;        // NULL: not drawn yet
+} StandIns;
 
 /* One run: a part of the kernel on one kind of inputs. */
 typedef struct Proof {
@@ -45,8 +57,9 @@ typedef struct Proof {
     InputSource source;         // the same for evaluators
     Evaluator *truth, *plan;    // of `program`; of the kernel's, with the temporaries of the plan
     Evaluator *guess;           // the same, estimated
-    Told *told;                 // of each launch
+    StandIns stand_ins;
     const Launch *launch;       // NULL: all of them
+    Told told;                  // of it
     RuntimeTensor *tensors;
     const Tensor **sources;     // one for each of `tensors`
     int tensor_count;
@@ -59,10 +72,10 @@ typedef struct Proof {
 /* Finds the place of each tensor of the run. */
 void verify_place(Proof *proof);
 InputTable *verify_inputs(const Proof *proof);
+/* The elements of one table or of several in a row. */
+InputSource verify_table_source(InputTable *tables);
+void verify_table_set(InputTable *table, DType type, int64_t position, double value);
 InputSource verify_source(const Proof *proof);
-Evaluator *verify_evaluator(const Proof *proof, const Program *program);
-/* Settles what `proof->launch` is judged by. */
-void verify_tell(Proof *proof);
 /* What earlier launches made for it: once for all passes, and not in the process of each. */
 void verify_prepare(Proof *proof);
 void verify_fill(void *proof, int tensor, int64_t offset, int64_t bytes, void *memory);      // a RuntimeFill
@@ -70,9 +83,23 @@ void verify_reference(const Proof *proof, const Tensor *tensor, const int64_t *e
                       Value *values);
 int64_t verify_elements_in(const Tensor *tensor, int64_t bytes);
 
+// ---- what stands for what launches made (verify_stand_ins.c) ----
+
+StandIns verify_stand_ins(const Proof *proof);
+/* Of each tensor, by its id: whether `proof->launch` is proven on its stand-ins. */
+bool *verify_given(const Proof *proof, Arena *arena);
+/* The stand-ins of what `proof->launch` wrote, for those behind it. */
+void verify_draw(Proof *proof);
+
+// ---- what a launch is judged by (verify_tell.c) ----
+
+Evaluator *verify_evaluator(const Proof *proof, Arena *arena, const Program *program);
+/* Settles what `proof->launch` is judged by, until verify_forget(). */
+void verify_tell(Proof *proof);
+void verify_forget(Proof *proof);
+
 // ---- what things cost (verify_work.c) ----
 
-Told *verify_told(const Proof *proof);   // of `proof->launch`
 int verify_position(Tensor *const *list, int count, const Tensor *tensor);   // -1: it is not there
 
 /* To be run whole; `whole_work` 0: the default. */
@@ -85,8 +112,8 @@ double verify_read_work(const Proof *proof, const Tensor *tensor);
 double verify_judge_work(const Proof *proof, const Tensor *tensor, bool whole);
 /* An element that the launch reads is made only where it is read. */
 bool verify_is_costly(const Proof *proof, const Tensor *tensor);
-/* The tensor, which an earlier launch made, is too expensive to be right. */
-bool verify_is_estimated(const Proof *proof, const Tensor *tensor);
+/* The tensor is too expensive to be right, and an estimate is not. */
+bool verify_is_too_costly(const Proof *proof, const Tensor *tensor);
 /* All of it is worth making before the launch is run. */
 bool verify_is_prepared(const Proof *proof, const Tensor *tensor);
 /* The reference of a single element takes a second, or what is read some: whole numbers alone, which show all

@@ -36,27 +36,25 @@ int verify_position(Tensor *const *list, int count, const Tensor *tensor)
     return -1;
 }
 
-Told *verify_told(const Proof *proof) { return &proof->told[proof->launch - proof->kernel->launches]; }
-
 double verify_read_work(const Proof *proof, const Tensor *tensor)
 {
-    Evaluator *made = verify_is_estimated(proof, tensor) ? proof->guess : verify_told(proof)->reference;
-    return evaluator_work(made, tensor, false);
+    const Told *told = &proof->told;
+    return evaluator_work(told->estimated[tensor->id] ? told->guess : told->reference, tensor, false);
 }
 
 double verify_judge_work(const Proof *proof, const Tensor *tensor, bool whole)
 {
-    return evaluator_work(verify_told(proof)->reference, tensor, whole);
+    return evaluator_work(proof->told.reference, tensor, whole);
 }
 
-bool verify_is_estimated(const Proof *proof, const Tensor *tensor)
+bool verify_is_too_costly(const Proof *proof, const Tensor *tensor)
 {
     const Program *program = proof->program;
     bool of_user = tensor->id < program->tensor_count;   // else no definition of the user's reads it
     if (!of_user || verify_position(program->inputs, program->input_count, tensor) >= 0)
         return false;
-    double work = evaluator_work(proof->plan, tensor, false);
-    return work > RIGHT_WORK && work > 2 * evaluator_work(proof->guess, tensor, false);
+    double work = evaluator_work(proof->told.reference, tensor, false);
+    return work > RIGHT_WORK && work > 2 * evaluator_work(proof->told.guess, tensor, false);
 }
 
 bool verify_is_costly(const Proof *proof, const Tensor *tensor)
@@ -79,7 +77,7 @@ static double making_work(const Proof *proof)
     const Launch *launch = proof->launch;
     double work = 0;
     for (int i = 0; i < launch->arg_count; i++) {
-        if (launch->args[i].written || verify_told(proof)->made[launch->args[i].tensor->id])
+        if (launch->args[i].written || proof->told.made[launch->args[i].tensor->id])
             continue;
         double element = verify_read_work(proof, launch->args[i].tensor);
         double share = (double)tensor_elements(launch->args[i].tensor) / shares_of(launch);

@@ -582,6 +582,33 @@ START_TEST(normalised_rows_keep_useful_bounds)
     RandomInputs random = {&build->program, 5, INPUT_REAL};
     InputSource inputs = {random_input_element, &random};
     Evaluator *evaluator = evaluator_new(build->arena, &build->program, inputs);
+static double seven(void *context, int input, int64_t element)
+{
+    (void)context;
+    return (double)(7 * input + (element & 1));
+}
+
+/* Whoever reads the sum, it is what the source says: y is made of it, and so is the total of another y. */
+START_TEST(what_is_replaced_is_like_an_input)
+{
+    Tensor *total, *y;
+    Build *build = channel_sums(&total, &y);
+    int64_t reads = 0, element = 64 * 8 * 10000 - 1, channels[] = {4, 5};
+    Evaluator *told = evaluator_new(build->arena, &build->program, (InputSource){counted_element, &reads});
+    evaluator_replace(told, total, (InputSource){seven, NULL}, 3);
+    ck_assert(evaluator_work(told, y, false) < 10 && evaluator_work(told, total, true) == 0);
+    Value given[2], share;
+    evaluate(told, total, channels, 2, given);
+    evaluate(told, y, &element, 1, &share);
+    double x = (double)(element % 7);
+    ck_assert(given[0].real == 21 && given[1].real == 22 && given[1].bound == 0);
+    ck_assert(share.real == x * x / 22 && share.bound <= 1.001 * U * share.real);
+    ck_assert_int_eq(reads, 1);
+    evaluator_free(told);
+    build_free(build);
+}
+END_TEST
+
     static Value values[N];
     evaluate_range(evaluator, y, 0, N, values);
     double mean_square = 0;
@@ -644,3 +671,4 @@ int main(void)
 {
     return build_run("eval", add);
 }
+    tcase_add_test(tests, what_is_replaced_is_like_an_input);
