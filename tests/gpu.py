@@ -2,6 +2,7 @@
 """gpu.py --rollerc BINARY --device NAME: every check that needs a GPU, one after the other.
 
     conformance   each intrinsic of the prelude against tests/conformance
+    functions     how far each function of the language is from the right value
     examples      each example at its own, an odd and a prime size, and small ones of several candidates, against
                   PyTorch in float64
     sanitizer     compute-sanitizer's four tools on the small ones
@@ -36,6 +37,7 @@ def steps(options, folder):
     generate_small = generate(small, "--sizes", "ci", "--candidates", "1", "2", "10")
     return {
         "conformance": [["nvcc", f"-arch={options.arch}", *sources, "-o", conformance], [conformance]],
+        "functions": [script("gpu_functions", *arch)],
         "examples": [generate(large), generate_small,
                      script("gpu_examples", large, *arch), script("gpu_examples", small, *arch)],
         "sanitizer": [generate_small, script("gpu_sanitizer", small, *arch)],

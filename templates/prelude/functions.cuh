@@ -38,8 +38,12 @@ DEVICE double op_tanh(double a) { return tanh(a); }
 DEVICE float op_erf(float a) { return erff(a); }
 DEVICE double op_erf(double a) { return erf(a); }
 
-DEVICE float op_sigmoid(float a) { return op_div(1.0f, 1.0f + op_exp(-a)); }
-DEVICE double op_sigmoid(double a) { return op_div(1.0, 1.0 + op_exp(-a)); }
+// Of exp(-|a|), which is at most 1: exp(89) would be infinite, and sigmoid(-89) is 2^-128.
+template <class T> DEVICE T op_sigmoid(T a)
+{
+    const T e = op_exp(-op_abs(a));
+    return op_div(a < 0 ? e : T(1), T(1) + e);
+}
 
 DEVICE float op_sin(float a) { return sinf(a); }
 DEVICE double op_sin(double a) { return sin(a); }

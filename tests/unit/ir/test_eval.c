@@ -61,6 +61,23 @@ START_TEST(each_operation_gives_the_number_worked_by_hand)
 }
 END_TEST
 
+/* exp(-87.25) is 1.28e-38, more than 2^-126; in f64 nothing is lost. */
+START_TEST(an_exponential_below_the_normal_numbers_may_be_zero)
+{
+    static const struct { Op op; DType type; double a; bool zero; } rows[] = {
+        {OP_EXP, DTYPE_F32, -87.25, false},     {OP_EXP, DTYPE_F32, -87.5, true},     {OP_EXP, DTYPE_F32, -103, true},
+        {OP_SIGMOID, DTYPE_F32, -87.25, false}, {OP_SIGMOID, DTYPE_F32, -89, false},   {OP_EXP, DTYPE_F64, -103, false},
+        {OP_EXP, DTYPE_F64, -740, false},      {OP_SIGMOID, DTYPE_F64, -740, false}, {OP_TANH, DTYPE_F32, 1e-39, false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Value value = apply(rows[i].op, rows[i].type, rows[i].a, 0);
+        double exact = rows[i].op == OP_TANH ? dtype_round(DTYPE_F32, rows[i].a) : exp(dtype_round(rows[i].type, rows[i].a));
+        ck_assert_msg(value_allows(rows[i].type, dtype_round(rows[i].type, exact), value), "%zu", i);
+        ck_assert_msg(value_allows(rows[i].type, 0, value) == rows[i].zero, "%zu: %g within %g", i, value.real, value.bound);
+    }
+}
+END_TEST
+
 START_TEST(not_a_number_and_infinity_follow_ieee_exactly)
 {
     static const Row rows[] = {
@@ -565,23 +582,6 @@ START_TEST(what_is_given_is_exact_and_costs_nothing)
 }
 END_TEST
 
-START_TEST(normalised_rows_keep_useful_bounds)
-{
-    enum { N = 1000 };
-    Build *build = build_new();
-    Tensor *x = INPUT(build, DTYPE_F32, N);
-    Expr *thousandth = build_const(build, DTYPE_F32, 1.0 / N), *eps = build_const(build, DTYPE_F32, 1e-5);
-    Expr *whole = AT(build, x, 0);
-    Tensor *sum = REDUCTION(build, ROLE_TEMPORARY, DTYPE_F32, REDUCE_SUM, 1, whole, N);
-    Expr *mean = build_op(build, OP_MUL, build_access(build, sum, NULL), thousandth, NULL);
-    Expr *away = build_op(build, OP_SUB, AT(build, x, 0), mean, NULL);
-    Tensor *squares = REDUCTION(build, ROLE_TEMPORARY, DTYPE_F32, REDUCE_SUM, 1, build_op(build, OP_SQ, away, NULL, NULL), N);
-    Expr *var = build_op(build, OP_MUL, build_access(build, squares, NULL), thousandth, NULL);
-    Expr *inv = build_op(build, OP_RSQRT, build_op(build, OP_ADD, var, eps, NULL), NULL, NULL);
-    Tensor *y = POINTWISE(build, ROLE_OUTPUT, DTYPE_F32, build_op(build, OP_MUL, away, inv, NULL), N);
-    RandomInputs random = {&build->program, 5, INPUT_REAL};
-    InputSource inputs = {random_input_element, &random};
-    Evaluator *evaluator = evaluator_new(build->arena, &build->program, inputs);
 static double seven(void *context, int input, int64_t element)
 {
     (void)context;
@@ -609,6 +609,23 @@ START_TEST(what_is_replaced_is_like_an_input)
 }
 END_TEST
 
+START_TEST(normalised_rows_keep_useful_bounds)
+{
+    enum { N = 1000 };
+    Build *build = build_new();
+    Tensor *x = INPUT(build, DTYPE_F32, N);
+    Expr *thousandth = build_const(build, DTYPE_F32, 1.0 / N), *eps = build_const(build, DTYPE_F32, 1e-5);
+    Expr *whole = AT(build, x, 0);
+    Tensor *sum = REDUCTION(build, ROLE_TEMPORARY, DTYPE_F32, REDUCE_SUM, 1, whole, N);
+    Expr *mean = build_op(build, OP_MUL, build_access(build, sum, NULL), thousandth, NULL);
+    Expr *away = build_op(build, OP_SUB, AT(build, x, 0), mean, NULL);
+    Tensor *squares = REDUCTION(build, ROLE_TEMPORARY, DTYPE_F32, REDUCE_SUM, 1, build_op(build, OP_SQ, away, NULL, NULL), N);
+    Expr *var = build_op(build, OP_MUL, build_access(build, squares, NULL), thousandth, NULL);
+    Expr *inv = build_op(build, OP_RSQRT, build_op(build, OP_ADD, var, eps, NULL), NULL, NULL);
+    Tensor *y = POINTWISE(build, ROLE_OUTPUT, DTYPE_F32, build_op(build, OP_MUL, away, inv, NULL), N);
+    RandomInputs random = {&build->program, 5, INPUT_REAL};
+    InputSource inputs = {random_input_element, &random};
+    Evaluator *evaluator = evaluator_new(build->arena, &build->program, inputs);
     static Value values[N];
     evaluate_range(evaluator, y, 0, N, values);
     double mean_square = 0;
@@ -639,6 +656,7 @@ END_TEST
 static void add(TCase *tests)
 {
     tcase_add_loop_test(tests, each_operation_gives_the_number_worked_by_hand, 0, 2);
+    tcase_add_test(tests, an_exponential_below_the_normal_numbers_may_be_zero);
     tcase_add_test(tests, not_a_number_and_infinity_follow_ieee_exactly);
     tcase_add_test(tests, exact_results_have_no_bound);
     tcase_add_test(tests, what_float_cannot_hold_is_infinite);
@@ -663,6 +681,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, an_element_of_a_huge_program_costs_only_what_it_needs);
     tcase_add_test(tests, a_long_sum_is_estimated_from_some_thousand_points);
     tcase_add_test(tests, what_is_given_is_exact_and_costs_nothing);
+    tcase_add_test(tests, what_is_replaced_is_like_an_input);
     tcase_add_test(tests, normalised_rows_keep_useful_bounds);
     tcase_add_test(tests, integers_are_judged_around_the_wrap);
 }
@@ -671,4 +690,3 @@ int main(void)
 {
     return build_run("eval", add);
 }
-    tcase_add_test(tests, what_is_replaced_is_like_an_input);
