@@ -215,11 +215,11 @@ static Index fitting_index(Generator *g, int64_t size, bool padded)
 
 // ---- accesses ----
 
-/* The constant of `pad`, if the access is one. */
+/* The constant of `pad`, if the access is one: every type of the class has it. */
 static void end_access(Generator *g, StrBuf *out, Class class, bool padded)
 {
     static const char *const constants[3][5] = {
-        {"0", "-inf", "1.5", "inf", "-1"}, {"0", "1", "-3", "7", "P0"}, {"0", "1", "0", "1", "0"}};
+        {"0", "-inf", "1.5", "inf", "-1"}, {"0", "1", "3", "7", "P0"}, {"0", "1", "0", "1", "0"}};
     strbuf_puts(out, "]");
     if (padded)
         strbuf_printf(out, ", %s)", PICK(&g->random, constants[class]));
