@@ -18,6 +18,7 @@
 #include "hal/device.h"
 #include "hal/jit_cache.h"
 #include "ir/common_factors.h"
+#include "ir/compose.h"
 #include "ir/fuse.h"
 #include "prove/verify.h"
 #include "rank/candidates.h"
@@ -262,7 +263,8 @@ int compile(const Options *opt, Outcome *outcome)
     common_factors_advise(arena, program);
     stopwatch_lap(&watch, "lower", "%d tensors, %d definitions", program->tensor_count, program->op_count);
     DUMP(op, program_print(out, program));
-    FusionPlans fusions = fuse(arena, program);
+    Program *composed = compose(arena, program);
+    FusionPlans fusions = fuse(arena, composed);
     stopwatch_lap(&watch, "fuse", "%d ways to divide them into kernels", fusions.count);
     PlanList plans = plan_program(arena, &fusions, device, opt->top_k);
     stopwatch_lap(&watch, "plan", "%" PRId64 " programs, %" PRId64 " legal, %d plans kept",
@@ -286,7 +288,7 @@ int compile(const Options *opt, Outcome *outcome)
         .arena = arena, .folder = opt->templates, .line_directives = opt->line_directives};
     CodegenRequest base = {
         .name = opt->name,
-        .program = program,
+        .program = composed,
         .expr = expr.text,
         .device = device,
         .templates = &templates,

@@ -39,6 +39,7 @@ template <class T> T square(T a) { return a * a; }
 template <class T> T larger(T a, T b) { return a > b || a != a ? a : b; }
 template <class T> T smaller(T a, T b) { return a < b || a != a ? a : b; }
 inline bool inside(long long index, long long size) { return index >= 0 && index < size; }
+inline long long remainder(long long a, long long b) { return b == 0 || b == -1 ? 0 : a % b; }
 inline long long quotient(long long a, long long b) { return b == 0 ? 0 : a / b; }
 inline long long whole(double a, double low, double high)   // cut off, within the range of its type
 {

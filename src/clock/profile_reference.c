@@ -163,7 +163,7 @@ bool sample_compare(const Sample *sample, int class, const void *memory, Compari
             comparison->unjudged++;
         } else if (!judge(sample->tensor->dtype, seen, expected, comparison)) {
             snprintf(reason, reason_bytes, "%s at flat offset %lld is %.9g, expected %.9g within %.3g (%s)",
-                     sample->tensor->name, (long long)sample->elements[i], seen, expected.real,
+                     tensor_shown(sample->tensor)->name, (long long)sample->elements[i], seen, expected.real,
                      expected.bound, input_class_name[class]);
             return false;
         }

@@ -204,7 +204,7 @@ static const char *buffer_name(const Bench *bench, int buffer)
 {
     const Program *program = program_of(bench);
     return buffer < program->input_count  ? program->inputs[buffer]->name
-           : buffer < workspace_of(bench) ? program->outputs[buffer - program->input_count]->name
+           : buffer < workspace_of(bench) ? tensor_shown(program->outputs[buffer - program->input_count])->name
                                           : "the workspace";
 }
 
@@ -228,7 +228,8 @@ static bool check_tail(Bench *bench, const Tensor *tensor, const GpuBuffer *buff
         return false;
     if (word >> (last % 32 + 1) == 0)
         return true;
-    snprintf(bench->reason, sizeof bench->reason, "the padding bits of %s are not zero", tensor->name);
+    snprintf(bench->reason, sizeof bench->reason, "the padding bits of %s are not zero",
+             tensor_shown(tensor)->name);
     return false;
 }
 

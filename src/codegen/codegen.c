@@ -197,12 +197,13 @@ static void write_json_args(Json *list, const Tensor *const *tensors, int count,
 {
     for (int i = 0; i < count; i++) {
         Json *arg = json_push_object(list);
-        json_set_string(arg, "name", tensors[i]->name);
+        const Tensor *tensor = tensor_shown(tensors[i]);
+        json_set_string(arg, "name", tensor->name);
         json_set_string(arg, "role", role);
-        json_set_string(arg, "dtype", dtype_info[tensors[i]->dtype].name);
+        json_set_string(arg, "dtype", dtype_info[tensor->dtype].name);
         Json *shape = json_set_array(arg, "shape");
-        for (int d = 0; d < tensors[i]->rank; d++)
-            json_push_int(shape, tensors[i]->shape[d]);
+        for (int d = 0; d < tensor->rank; d++)
+            json_push_int(shape, tensor->shape[d]);
     }
 }
 

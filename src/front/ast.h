@@ -40,6 +40,7 @@ struct AstExpr {
 typedef enum StatementKind {
     STATEMENT_PARAM,        // param NAME = value
     STATEMENT_INPUT,        // input NAME[shape] : type
+    STATEMENT_VIEW,         // view NAME[shape] = TENSOR
     STATEMENT_OUTPUT,       // output NAME [: type]
     STATEMENT_DEFINITION    // NAME[indices] [: type] = value
 } StatementKind;
@@ -49,13 +50,15 @@ typedef struct AstStatement {
     Loc loc;                // all of it
     const char *name;
     Loc name_loc;
-    AstExpr **shape;        // of an input
+    AstExpr **shape;        // of an input or a view
     AstIndex *indices;      // of a definition
     int count;              // of either
     bool has_type;
     DType type;
     Loc type_loc;
     AstExpr *value;         // of a param or definition
+    const char *viewed;     // of a view: the tensor
+    Loc viewed_loc;
 } AstStatement;
 
 /* The tokens of a statement that is wrong: their names may be what it would have defined. */

@@ -95,7 +95,7 @@ static void expr_text(StrBuf *out, const AstExpr *expr)
 static void brackets_text(StrBuf *out, const AstStatement *statement)
 {
     strbuf_putc(out, '[');
-    if (statement->kind == STATEMENT_INPUT)
+    if (statement->kind == STATEMENT_INPUT || statement->kind == STATEMENT_VIEW)
         list_text(out, statement->shape, statement->count);
     else
         indices_text(out, statement->indices, statement->count);
@@ -104,12 +104,16 @@ static void brackets_text(StrBuf *out, const AstStatement *statement)
 
 static void statement_text(StrBuf *out, const AstStatement *statement)
 {
-    static const char *const word[] = {"param ", "input ", "output ", ""};
+    static const char *const word[] = {
+        [STATEMENT_PARAM] = "param ",   [STATEMENT_INPUT] = "input ", [STATEMENT_VIEW] = "view ",
+        [STATEMENT_OUTPUT] = "output ", [STATEMENT_DEFINITION] = ""};
     strbuf_printf(out, "%s%s", word[statement->kind], statement->name);
-    if (statement->kind == STATEMENT_INPUT || statement->kind == STATEMENT_DEFINITION)
+    if (statement->kind != STATEMENT_PARAM && statement->kind != STATEMENT_OUTPUT)
         brackets_text(out, statement);
     if (statement->has_type)
         strbuf_printf(out, " : %s", dtype_info[statement->type].name);
+    if (statement->viewed)
+        strbuf_printf(out, " = %s", statement->viewed);
     if (statement->value) {
         strbuf_puts(out, " = ");
         expr_text(out, statement->value);

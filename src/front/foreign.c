@@ -125,11 +125,7 @@ const char *foreign_operator(Arena *arena, const char *symbol)
 
 const char *foreign_in_brackets(const char *symbol)
 {
-#define PARTS "in an index put variables a and b:4 in the place of i = 4*a + b: i / 4 is then a, i % 4 is b"
-    if (strcmp(symbol, "%") == 0)
-        return "a % b of constants is a - b * floor(a / b); " PARTS;
-    return strcmp(symbol, "//") == 0 ? "a // b of constants is floor(a / b); " PARTS : NULL;
-#undef PARTS
+    return strcmp(symbol, "//") == 0 ? "a // b of constants is floor(a / b), of an index a / b" : NULL;
 }
 
 const char *foreign_symbol(Arena *arena, const char *text, int length)

@@ -17,5 +17,5 @@ const char *foreign_symbol(Arena *arena, const char *text, int length);
 /* The same where a constant or an index stands; NULL: as elsewhere. */
 const char *foreign_in_brackets(const char *symbol);
 
-/* How an element is read whose place is no whole numbers times index variables. */
-#define FOREIGN_INDEX "x[e] of any other e is sum[k](select(k == e, x[k], 0))"
+/* How an element is read whose place is no affine form, quotient, remainder or element. */
+#define FOREIGN_INDEX "define any other integer, as in j[t] = e, and read x[j[t]]"

@@ -13,7 +13,7 @@
 
 static const char *const symbols[] = {
     "||", "&&", "<=", ">=", "==", "!=", "<", ">", "=", "!",
-    "+", "-", "*", "/", "(", ")", "[", "]", ",", ":",
+    "+", "-", "*", "/", "%", "(", ")", "[", "]", ",", ":",
 };
 
 /* Reserved, beside the functions and the element types, which have their own tables. */
@@ -283,6 +283,12 @@ bool token_begins_line(const Token *token)
     Loc before = token[-1].loc;
     uint32_t end = before.offset + before.length;
     return memchr(before.source->text + end, '\n', token->loc.offset - end) != NULL;
+}
+
+bool token_begins(const Token *token, const char *word)
+{
+    return token->kind == TOKEN_NAME && strcmp(token->text, word) == 0 && token[1].kind == TOKEN_NAME &&
+           token[2].kind == TOKEN_SYMBOL && strcmp(token[2].text, "[") == 0;
 }
 
 bool token_is_dtype(const Token *token, DType *type)

@@ -42,6 +42,8 @@ Token *lex(Arena *arena, const Source *source);
 
 /* A line ends between the token before it and this one, which is not the first. */
 bool token_begins_line(const Token *token);
+/* The contextual word before a NAME that "[" follows: a statement. */
+bool token_begins(const Token *token, const char *word);
 bool token_is_dtype(const Token *token, DType *type);
 
 /* `an element type`, `a function`, `a reserved word`: what a TOKEN_WORD is. */

@@ -1,5 +1,9 @@
 #include "front/lower.h"
 
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/checked.h"
 #include "base/diag.h"
 #include "front/lower_parts.h"
 
@@ -25,6 +29,32 @@ static void lower_input(Lower *lower, Symbol *symbol)
     lower->program->inputs[lower->program->input_count++] = tensor;
 }
 
+static void take_view(Lower *lower, Tensor *tensor, const Tensor *seen)
+{
+    TensorView *view = NEW(lower->arena, TensorView);
+    view->rank = seen->rank;
+    memcpy(view->shape, seen->shape, sizeof view->shape);
+    view->next = tensor->views;
+    tensor->views = view;
+}
+
+/* "view" NAME "[" [ const { "," const } ] "]" "=" NAME     a view of a view is one of the tensor */
+static void lower_view(Lower *lower, Symbol *symbol)
+{
+    const AstStatement *statement = symbol->statement;
+    const Symbol *of = tensor_symbol(lower, statement->viewed, statement->viewed_loc);
+    Tensor *seen = NEW(lower->arena, Tensor);
+    *seen = (Tensor){.name = statement->name, .dtype = of->tensor->dtype, .loc = statement->name_loc};
+    for (int d = 0; d < statement->count; d++)
+        tensor_add_dimension(seen, lower_extent(lower, statement->shape[d]), statement->shape[d]->loc);
+    if (tensor_elements(seen) != tensor_elements(of->tensor))
+        reject(statement->name_loc, "'%s' has %" PRId64 " elements and '%s' has %" PRId64 ": a view has as many",
+               statement->name, tensor_elements(seen), statement->viewed, tensor_elements(of->tensor));
+    symbol->tensor = seen;
+    symbol->viewed = of->viewed ? of->viewed : of->tensor;
+    take_view(lower, symbol->viewed, seen);
+}
+
 typedef struct Attempt {
     Lower *lower;
     Symbol *symbol;
@@ -37,6 +67,7 @@ static void attempt_symbol(void *context)
     switch (symbol->statement->kind) {
     case STATEMENT_PARAM: lower_param(lower, symbol); break;
     case STATEMENT_INPUT: lower_input(lower, symbol); break;
+    case STATEMENT_VIEW: lower_view(lower, symbol); break;
     case STATEMENT_DEFINITION: lower_definition(lower, symbol); break;
     case STATEMENT_OUTPUT: break;   // bound to its definition before
     }
@@ -49,6 +80,28 @@ static void lower_statement(Lower *lower, Symbol *symbol)
     lower->scope.count = 0;   // of one that failed
 }
 
+static void check_output_type(const Symbol *view)
+{
+    const AstStatement *output = view->output;
+    if (output->has_type && output->type != view->tensor->dtype)
+        reject(output->type_loc, "'%s' is a view of %s elements; its output says %s", output->name,
+               dtype_info[view->tensor->dtype].name, dtype_info[output->type].name);
+}
+
+/* A view of a definition that is no other output is that definition, stored; of anything else it is a copy. */
+static Tensor *output_tensor(Lower *lower, const Symbol *symbol)
+{
+    Tensor *tensor = symbol->viewed ? symbol->viewed : symbol->tensor;
+    if (symbol->viewed) {
+        check_output_type(symbol);
+        if (tensor->role != ROLE_TEMPORARY || symbol_find(lower, tensor->name)->output)
+            return lower_view_copy(lower, symbol);
+        tensor->shown = symbol->tensor;
+    }
+    tensor->role = ROLE_OUTPUT;
+    return tensor;
+}
+
 static void collect_outputs(Lower *lower)
 {
     Program *program = lower->program;
@@ -56,9 +109,7 @@ static void collect_outputs(Lower *lower)
         const AstStatement *statement = &lower->ast->statements[i];
         if (statement->kind != STATEMENT_OUTPUT)
             continue;
-        Tensor *tensor = symbol_find(lower, statement->name)->tensor;
-        tensor->role = ROLE_OUTPUT;
-        program->outputs[program->output_count++] = tensor;
+        program->outputs[program->output_count++] = output_tensor(lower, symbol_find(lower, statement->name));
     }
     if (program->output_count == 0)
         reject(lower->ast->end, "the program has no output; add `output NAME`");
@@ -75,8 +126,8 @@ static void number_tensors(Program *program)
 static void mark_read(Expr *expr, void *context)
 {
     bool *needed = context;
-    if (expr->kind == EXPR_ACCESS)
-        needed[expr->access.tensor->id] = true;
+    if (expr_tensor(expr))
+        needed[expr_tensor(expr)->id] = true;
 }
 
 /* Backwards from the outputs: what a needed op reads is needed. */
@@ -96,13 +147,29 @@ static void warn_unneeded(const Lower *lower, const bool *needed)
 {
     for (int i = 0; i < lower->symbol_count; i++) {
         const Tensor *tensor = lower->symbols[i].tensor;
-        if (!tensor || needed[tensor->id])
+        if (!tensor || lower->symbols[i].viewed || needed[tensor->id])
             continue;
         if (tensor->role == ROLE_INPUT)
             diag_warning(tensor->loc, "no output needs '%s'; it stays an argument", tensor->name);
         else
             diag_warning(tensor->loc, "no output needs '%s'; it is left out", tensor->name);
     }
+}
+
+/* What an index is made of is drawn like one: j[t] = idx[t] + 1, then x[j[t]]. */
+static void indexes_visit(Expr *expr, void *context)
+{
+    const int64_t size = *(const int64_t *)context;
+    Tensor *tensor = expr_tensor(expr);
+    if (tensor && !dtype_info[tensor->dtype].is_real && tensor->dtype != DTYPE_B1)
+        tensor->indexes = larger(tensor->indexes, size);
+}
+
+static void spread_indexes(Program *program)
+{
+    for (int i = program->op_count - 1; i >= 0; i--)
+        if (program->ops[i]->out->indexes)
+            expr_visit(program->ops[i]->body, indexes_visit, &program->ops[i]->out->indexes);
 }
 
 static void keep_needed(Lower *lower)
@@ -145,5 +212,6 @@ Program *lower(Arena *arena, const Ast *ast, const ParamOverride *overrides, int
     diag_finish();
     collect_outputs(&lower);
     keep_needed(&lower);
+    spread_indexes(lower.program);
     return lower.program;
 }

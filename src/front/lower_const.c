@@ -89,6 +89,7 @@ static Number integer_apply(Op op, int64_t a, int64_t b, Loc loc)
     case OP_SUB: fits = !__builtin_sub_overflow(a, b, &value); break;
     case OP_MUL: fits = checked_mul(a, b, &value); break;
     case OP_DIV: return integer_divide(a, b, loc);
+    case OP_MOD: value = b == -1 ? 0 : a % b; break;
     case OP_MAX: value = a > b ? a : b; break;
     case OP_MIN: value = a < b ? a : b; break;
     default: value = a; break;   // floor, ceil
@@ -116,7 +117,7 @@ static double real_apply(Op op, double a, double b)
 bool number_folds(Op op)
 {
     switch (op) {
-    case OP_NEG: case OP_ADD: case OP_SUB: case OP_MUL: case OP_DIV:
+    case OP_NEG: case OP_ADD: case OP_SUB: case OP_MUL: case OP_DIV: case OP_MOD:
     case OP_MAX: case OP_MIN: case OP_FLOOR: case OP_CEIL:
         return true;
     default:
@@ -127,10 +128,12 @@ bool number_folds(Op op)
 Number number_apply(Op op, Number a, Number b, Loc loc)
 {
     bool two = op_info[op].operands == 2;
-    if (op == OP_DIV && number_real(b) == 0)
+    if ((op == OP_DIV || op == OP_MOD) && number_real(b) == 0)
         reject(loc, "division by zero in a constant");
     if (!a.is_real && !(two && b.is_real))
         return integer_apply(op, a.integer, two ? b.integer : 0, loc);
+    if (op == OP_MOD)
+        reject(loc, "'%%' is the remainder of integers; of reals it is a - floor(a / b) * b");
     double x = number_real(a), y = two ? number_real(b) : 0;
     Number result = real_number(real_apply(op, x, y));
     if (isnan(result.real))
@@ -156,7 +159,7 @@ static Number const_apply(const Lower *lower, const AstExpr *expr)
 {
     Op op = expr->apply.op;
     if (!number_folds(op))
-        reject(expr->loc, "'%s' cannot stand in a constant; + - * / floor ceil min max can",
+        reject(expr->loc, "'%s' cannot stand in a constant; + - * / %% floor ceil min max can",
                op_info[op].spelling);
     Number a = lower_const(lower, expr->apply.operands[0]);
     bool two = op_info[op].operands == 2;

@@ -69,11 +69,13 @@ static void mark_used(Expr *expr, void *context)
         mark(used, &expr->index);
     for (int d = 0; expr->kind == EXPR_ACCESS && d < expr->access.rank; d++)
         mark(used, &expr->access.dims[d].index);
+    for (int d = 0; expr->kind == EXPR_FETCH && d < expr->fetch.access.rank; d++)
+        mark(used, &expr->fetch.access.dims[d].index);
     for (int d = 0; expr->kind == EXPR_GUARD && d < expr->guard.count; d++)
         mark(used, &expr->guard.bounds[d].index);
 }
 
-static Expr *read_temporary(Lower *lower, Tensor *tensor, const Affine *indices, Loc loc)
+static Expr *read_tensor(Lower *lower, Tensor *tensor, const Affine *indices, Loc loc)
 {
     Expr *expr = NEW(lower->arena, Expr);
     expr->kind = EXPR_ACCESS;
@@ -108,7 +110,7 @@ static Expr *hoist(Lower *lower, const AstExpr *reduction, Expr *body, int outer
     op->body = expr_substitute(lower->arena, body, renumbered, lower->scope.count);
     op->loc = reduction->loc;
     op_add(lower, op);
-    return read_temporary(lower, op->out, indices, reduction->loc);
+    return read_tensor(lower, op->out, indices, reduction->loc);
 }
 
 /* What is reduced, with the reduction's variables in scope; b1 is counted as i32. */
@@ -227,4 +229,24 @@ void lower_definition(Lower *lower, Symbol *symbol)
     op_add(lower, op);
     scope_close(lower, lower->scope.count);
     symbol->tensor = op->out;
+}
+
+Tensor *lower_view_copy(Lower *lower, const Symbol *symbol)
+{
+    const Tensor *seen = symbol->tensor;
+    TensorOp *op = NEW(lower->arena, TensorOp);
+    op->out = tensor_new(lower, seen->name, seen->dtype, seen->loc);
+    op->out->role = ROLE_OUTPUT;
+    op->loc = seen->loc;
+    op->spatial_count = op->axis_count = seen->rank;
+    Affine indices[MAX_AXES];
+    for (int d = 0; d < seen->rank; d++) {
+        op->axes[d] = (Axis){.name = arena_printf(lower->arena, "i%d", d), .extent = seen->shape[d]};
+        op->out->shape[op->out->rank++] = seen->shape[d];
+        indices[d] = affine_axis(d);
+    }
+    op->body = read_tensor(lower, symbol->tensor, indices, seen->loc);
+    op->body->access.tensor = symbol->viewed;
+    op_add(lower, op);
+    return op->out;
 }

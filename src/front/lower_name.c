@@ -157,7 +157,7 @@ static void check_ready(const Symbol *symbol, Loc loc)
                symbol->statement->name);
 }
 
-Tensor *tensor_find(const Lower *lower, const char *name, Loc loc)
+const Symbol *tensor_symbol(const Lower *lower, const char *name, Loc loc)
 {
     const Symbol *symbol = symbol_find(lower, name);
     if (!symbol && scope_find(&lower->scope, name) >= 0)
@@ -167,7 +167,7 @@ Tensor *tensor_find(const Lower *lower, const char *name, Loc loc)
     if (symbol->statement->kind == STATEMENT_PARAM)
         reject(loc, "'%s' is a param, not a tensor", name);
     check_ready(symbol, loc);
-    return symbol->tensor;
+    return symbol;
 }
 
 Number param_find(const Lower *lower, const char *name, Loc loc)

@@ -4,7 +4,8 @@
 //   lower_name.c     the names of params and tensors
 //   lower_const.c    constants, folded exactly
 //   lower_scope.c    index variables and their extents
-//   lower_affine.c   indices, and whether they stay inside their tensor
+//   lower_affine.c   indices: affine forms, quotients, remainders
+//   lower_access.c   elements of tensors, and whether their indices stay inside
 //   lower_expr.c     expressions and reductions
 //   lower_type.c     element types
 #pragma once
@@ -13,9 +14,10 @@
 #include "ir/tensor_op.h"
 
 #define MAX_ELEMENTS ((int64_t)1 << 40)   // of a tensor; the language promises that many
+#define MAX_INDEX_DEPTH 4                 // table[a[b[c[d[i]]]]]: each waits for the one inside
 #define MAX_POINTS ((int64_t)1 << 62)     // of an op's axes: later products stay in 64 bits
 
-/* A param, input or definition. All are declared before any is lowered: early use is an error. */
+/* A param, input, view or definition. All are declared before any is lowered: early use is an error. */
 typedef struct Symbol {
     const AstStatement *statement;
     const AstStatement *output;   // the `output` statement that names it, or NULL
@@ -23,7 +25,8 @@ typedef struct Symbol {
     bool failed;                  // an error was found in it
     bool overridden;              // a param set by -D
     Number value;                 // of a param
-    Tensor *tensor;               // of an input or definition
+    Tensor *tensor;               // of an input, definition or view, as it is seen
+    Tensor *viewed;               // of a view: the tensor whose elements they are
 } Symbol;
 
 /* The index variables in scope, outermost first; an Affine's coefficients count in this order. */
@@ -53,6 +56,7 @@ typedef struct Lower {
     IndexScope scope;
     const char *defining; // the definition being lowered
     int temporaries;      // made for it so far
+    int index_depth;      // of elements that are indices of elements
 } Lower;
 
 // lower_name.c
@@ -62,8 +66,8 @@ Symbol *symbol_find(const Lower *lower, const char *name);
 const char *name_suggestion(const Lower *lower, const char *name, bool only_params);
 /* An error; but what a statement that is wrong may define ends the attempt in silence. `what`: "tensor" */
 _Noreturn void name_unknown(const Lower *lower, const char *what, const char *name, Loc loc);
-/* The tensor of that name, already defined; anything else is an error. */
-Tensor *tensor_find(const Lower *lower, const char *name, Loc loc);
+/* The tensor or view of that name, already defined; anything else is an error. */
+const Symbol *tensor_symbol(const Lower *lower, const char *name, Loc loc);
 Number param_find(const Lower *lower, const char *name, Loc loc);
 
 // lower_const.c
@@ -88,9 +92,24 @@ void scope_open(Lower *lower, const AstIndex *indices, int count, const AstExpr 
 void scope_close(Lower *lower, int count);
 
 // lower_affine.c
-Affine lower_index(const Lower *lower, const AstExpr *index);
-/* The tensor x of x[…], which has as many dimensions as there are indices. */
-Tensor *accessed(const Lower *lower, const AstExpr *access);
+/* An index: an affine form, and what is computed beside it; its range is over the whole box. */
+typedef struct IndexForm {
+    Affine affine;
+    Expr *computed;           // a quotient, a remainder, or what is made of such; NULL: nothing
+    int64_t low, high;        // of it
+    const AstExpr *element;   // an access that is added, alone but for a constant; NULL: none
+} IndexForm;
+IndexForm lower_index(const Lower *lower, const AstExpr *index);
+/* Its smallest and its largest value; the type that holds both. */
+DType index_span(const Lower *lower, const IndexForm *index, Loc loc, int64_t *low, int64_t *high);
+/* All of it as a value of type i32 or i64. */
+Expr *index_expr(const Lower *lower, const IndexForm *index, DType type);
+/* The index if it is an affine form; false: it is not. Extents need not be known yet. */
+bool index_is_affine(const Lower *lower, const AstExpr *index, Affine *form);
+
+// lower_access.c
+/* The tensor or view x of x[…], which has as many dimensions as there are indices. */
+const Symbol *accessed(const Lower *lower, const AstExpr *access);
 /* `b[i, 0]`, of b[i, j] and 1: how the only element of a dimension is read everywhere. */
 const char *read_of_only(const Lower *lower, const AstExpr *access, int dimension);
 /* The element x[…]; an index that leaves the tensor is an error. */
@@ -99,6 +118,8 @@ AffineTerm lower_pad(Lower *lower, const AstExpr *pad);
 
 // lower_expr.c
 void lower_definition(Lower *lower, Symbol *symbol);
+/* An output that is a view of what is stored elsewhere: a definition of its elements. */
+Tensor *lower_view_copy(Lower *lower, const Symbol *symbol);
 Tensor *tensor_new(Lower *lower, const char *name, DType dtype, Loc loc);
 void tensor_add_dimension(Tensor *tensor, int64_t size, Loc loc);
 

@@ -80,11 +80,18 @@ static void fit(Search *search, const Affine *form, int64_t size)
     *fitting = *fitting && *fitting < extent ? *fitting : extent;
 }
 
+static void search_expr(Search *search, const AstExpr *expr);
+
 static void search_access(Search *search, const AstExpr *access)
 {
-    Tensor *tensor = accessed(search->lower, access);
+    const Tensor *tensor = accessed(search->lower, access)->tensor;
     for (int d = 0; d < tensor->rank; d++) {
-        Affine form = lower_index(search->lower, access->access.indices[d]);
+        const AstExpr *index = access->access.indices[d];
+        Affine form;
+        if (!index_is_affine(search->lower, index, &form)) {
+            search_expr(search, index);   // table[idx[t]]: t stands alone in a dimension of idx
+            continue;
+        }
         found(search, affine_single_axis(&form), access, d, tensor->shape[d]);
         fit(search, &form, tensor->shape[d]);
     }

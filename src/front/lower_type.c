@@ -179,6 +179,10 @@ AffineTerm term_apply(Lower *lower, Op op, const AffineTerm *operands, Loc loc)
     DType type = common_type_of(operands, 0, op_info[op].operands);
     switch (op_info[op].class) {
     case OP_CLASS_ARITH: return apply(lower, op, type, operands, type, loc);
+    case OP_CLASS_WHOLE:
+        if (is_real(type))
+            reject(loc, "'%%' is the remainder of integers; of reals it is a - floor(a / b) * b");
+        return apply(lower, op, type, operands, type, loc);
     case OP_CLASS_REAL:
         type = common_type(type, DTYPE_F32);
         return apply(lower, op, type, operands, type, loc);

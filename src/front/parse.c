@@ -36,6 +36,22 @@ static AstStatement input_statement(Parser *p)
     return statement;
 }
 
+/* "view" NAME "[" const { "," const } "]" "=" NAME     "view" is a word only here: `view[i] = …` defines a tensor */
+static AstStatement view_statement(Parser *p)
+{
+    p->token++;
+    AstStatement statement = named(STATEMENT_VIEW, name(p, "the name of a view"));
+    expect(p, "[", "and the dimensions after the view's name");
+    statement.shape = parse_list(p, "after the dimensions", &statement.count);
+    expect(p, "=", "and the viewed tensor after the dimensions");
+    const Token *viewed = name(p, "the tensor that is viewed");
+    statement.viewed = viewed->text;
+    statement.viewed_loc = viewed->loc;
+    if (at(p, "["))
+        reject(p->token->loc, "a view is of a whole tensor: write its name alone, without indices");
+    return statement;
+}
+
 /* "output" NAME [ ":" DTYPE ] */
 static AstStatement output_statement(Parser *p)
 {
@@ -62,7 +78,7 @@ static AstStatement definition(Parser *p)
         statement.indices = parse_indices(p, MAX_RANK, &statement.count);
     if (take(p, ":"))
         type_of(p, &statement);
-    if ((at(p, "+") || at(p, "-") || at(p, "*") || at(p, "/")) && strcmp(p->token[1].text, "=") == 0)
+    if ((at(p, "+") || at(p, "-") || at(p, "*") || at(p, "/") || at(p, "%")) && strcmp(p->token[1].text, "=") == 0)
         reject(loc_between(p->token->loc, p->token[1].loc),
                "a tensor is defined once, by '='; what adds up over an index is a sum[k](...)");
     expect(p, "=", "after the left side of the definition");
@@ -70,7 +86,7 @@ static AstStatement definition(Parser *p)
     return statement;
 }
 
-/* statement = param | input | output | definition */
+/* statement = param | input | view | output | definition */
 static AstStatement statement(Parser *p)
 {
     p->nodes = 0;
@@ -80,10 +96,12 @@ static AstStatement statement(Parser *p)
         return input_statement(p);
     if (take(p, "output"))
         return output_statement(p);
+    if (token_begins(p->token, "view"))
+        return view_statement(p);
     if (p->token->kind == TOKEN_WORD && strcmp(p->token[1].text, "[") == 0)
         name(p, "the name of a tensor");   // max[i] = …
     if (p->token->kind != TOKEN_NAME)
-        expected(p, "a statement (param, input, output or NAME[...] = ...)");
+        expected(p, "a statement (param, input, view, output or NAME[...] = ...)");
     return definition(p);
 }
 

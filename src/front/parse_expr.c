@@ -307,11 +307,11 @@ static AstExpr *unary(Parser *p)
     return result;
 }
 
-/* product = unary { ("*" | "/") unary } */
+/* product = unary { ("*" | "/" | "%") unary } */
 static AstExpr *product(Parser *p)
 {
     AstExpr *left = unary(p);
-    while (at(p, "*") || at(p, "/"))
+    while (at(p, "*") || at(p, "/") || at(p, "%"))
         left = binary(p, left, unary);
     return left;
 }

@@ -1,19 +1,37 @@
 // Facts about a fused kernel that several families and the model ask for.
+#include "base/checked.h"
 #include "ir/fuse.h"
 
 typedef struct AccessSearch {
     FusedAccess *found;
     int count, most, op;
+    int places;   // of fetches around
 } AccessSearch;
+
+static void find_accesses(AccessSearch *search, const Expr *expr, bool guarded);
+
+/* What its places read, then the element itself. */
+static void find_fetch(AccessSearch *search, const Expr *expr, bool guarded)
+{
+    const Fetch *fetch = &expr->fetch;
+    search->places++;
+    for (int i = 0; i < fetch->count; i++)
+        find_accesses(search, fetch->places[i].value, guarded);
+    search->places--;
+    if (search->count < search->most)
+        search->found[search->count] = (FusedAccess){&fetch->access, fetch, search->places > 0, guarded, search->op};
+    search->count++;
+}
 
 static void find_accesses(AccessSearch *search, const Expr *expr, bool guarded)
 {
     switch (expr->kind) {
     case EXPR_ACCESS:
         if (search->count < search->most)
-            search->found[search->count] = (FusedAccess){&expr->access, guarded, search->op};
+            search->found[search->count] = (FusedAccess){&expr->access, NULL, search->places > 0, guarded, search->op};
         search->count++;
         break;
+    case EXPR_FETCH: find_fetch(search, expr, guarded); break;
     case EXPR_GUARD: find_accesses(search, expr->guard.body, true); break;
     case EXPR_CAST: find_accesses(search, expr->cast.body, guarded); break;
     case EXPR_APPLY:
@@ -32,6 +50,31 @@ int fusion_accesses(const Fusion *fusion, FusedAccess *found, int most)
     for (search.op = 0; search.op < fusion->op_count; search.op++)
         find_accesses(&search, fusion->ops[search.op].body, false);
     return search.count < most ? search.count : most;
+}
+
+Affine fused_offset(const Fusion *fusion, const FusedAccess *found)
+{
+    Affine offset = access_offset(found->access);
+    for (int i = 0; found->fetch && i < found->fetch->count; i++) {
+        uint32_t axes = expr_axes(found->fetch->places[i].value);
+        int64_t stride = found->fetch->places[i].stride;
+        for (int a = fusion->axis_count - 1; a >= 0; a--)
+            if (axes >> a & 1) {
+                offset.coef[a] = fitting_add(offset.coef[a], stride);
+                stride = fitting_mul(stride, fusion->axes[a].extent);
+            }
+    }
+    return offset;
+}
+
+static void fetch_visit(Expr *expr, void *context) { *(bool *)context |= expr->kind == EXPR_FETCH; }
+
+bool fusion_fetches(const Fusion *fusion)
+{
+    bool found = false;
+    for (int i = 0; i < fusion->op_count; i++)
+        expr_visit(fusion->ops[i].body, fetch_visit, &found);
+    return found;
 }
 
 bool fusion_is_uniform(const Fusion *fusion)

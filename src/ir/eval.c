@@ -22,8 +22,8 @@ static void inline_definitions(Evaluator *evaluator, Origin *origin);
 static void mark_read(Expr *expr, void *context)
 {
     Evaluator *evaluator = context;
-    if (expr->kind == EXPR_ACCESS)
-        evaluator->origins[expr->access.tensor->id].read = true;
+    if (expr_tensor(expr))
+        evaluator->origins[expr_tensor(expr)->id].read = true;
 }
 
 static void add_inlined(Expr *expr, void *context)

@@ -69,7 +69,8 @@ void dtype_store(DType type, void *memory, int64_t index, double value);
 /* What test inputs hold. The special ones find what random numbers hide: a total that starts at zero, a lost
    NaN, an element left out of a maximum. */
 typedef enum InputKind {
-    INPUT_REAL,       // reals in [-1, 1), integers in [-8, 8) (u8: [0, 16)), b1 0 or 1
+    INPUT_REAL,       // reals in [-1, 1), integers in [-8, 8) (u8: [0, 16)), b1 0 or 1; indices in their dimension, at its
+                      // ends and outside
     INPUT_WHOLE,      // reals are whole numbers in [-4, 4]: sums are exact
     INPUT_NEGATIVE,   // all below zero (u8, b1: as INPUT_REAL)
     INPUT_HIGH,       // zero, but 3 at one element of each row, in each another

@@ -5,15 +5,6 @@
 #include "base/checked.h"
 #include "ir/eval_parts.h"
 
-/* The access names the dimensions of `op` and not of a view of its tensor. */
-static bool is_plain(const TensorOp *op, const Access *access)
-{
-    for (int d = 0; d < access->rank && access->rank == op->spatial_count; d++)
-        if (access->dims[d].size != op->axes[d].extent)
-            return false;
-    return access->rank == op->spatial_count;
-}
-
 typedef struct Folding {
     const Affine *forms;
     bool fits;
@@ -39,6 +30,8 @@ static void fold_visit(Expr *expr, void *context)
         fold_index(context, &expr->index);
     for (int d = 0; expr->kind == EXPR_ACCESS && d < expr->access.rank; d++)
         fold_index(context, &expr->access.dims[d].index);
+    for (int d = 0; expr->kind == EXPR_FETCH && d < expr->fetch.access.rank; d++)
+        fold_index(context, &expr->fetch.access.dims[d].index);
     for (int d = 0; expr->kind == EXPR_GUARD && d < expr->guard.count; d++)
         fold_index(context, &expr->guard.bounds[d].index);
 }
@@ -53,7 +46,7 @@ static bool folds(const TensorOp *op, const Affine *forms)
 
 Expr *definition_at(Arena *arena, const TensorOp *op, const Access *access)
 {
-    if (!is_plain(op, access))
+    if (!access_is_own(access))
         return NULL;
     Affine forms[MAX_AXES] = {0};   // reduction axes, of one point, stay 0
     for (int d = 0; d < access->rank; d++)
@@ -73,6 +66,13 @@ Expr *expr_inline(Arena *arena, Expr *expr, DefinitionOf *definition_of, void *c
         Expr *definition = op ? definition_at(arena, op, &expr->access) : NULL;
         return definition ? definition : expr;
     }
+    case EXPR_FETCH:
+        copy->fetch.places = NEW_ARRAY(arena, FetchPlace, expr->fetch.count);
+        for (int i = 0; i < expr->fetch.count; i++)
+            copy->fetch.places[i] =
+                (FetchPlace){expr_inline(arena, expr->fetch.places[i].value, definition_of, context),
+                        expr->fetch.places[i].stride};
+        return copy;
     case EXPR_GUARD:
         copy->guard.body = expr_inline(arena, expr->guard.body, definition_of, context);
         return copy;

@@ -40,6 +40,17 @@ static double random_number(DType type, uint64_t hash, bool whole)
     return value < 1 ? value : -1;   // 0.9999 is 1 in bf16
 }
 
+/* Three of four lie in the dimension; the others are its ends, its neighbours, and as far as the type goes. */
+static double random_index(DType type, int64_t size, uint64_t hash)
+{
+    double least = type == DTYPE_U8 ? 0 : -ldexp(1, dtype_info[type].bits - 1), most = -least - 1;
+    double farthest = type == DTYPE_I64 ? 0x1p62 : type == DTYPE_U8 ? 255 : most;   // a double holds it
+    const double ends[] = {0, (double)size - 1, -1, (double)size, least, farthest, 0x1p32 + 1, 1 - 0x1p32};
+    uint64_t choice = hash >> 59;
+    double index = choice < sizeof ends / sizeof *ends ? ends[choice] : (double)(hash % (uint64_t)size);
+    return fmin(fmax(index, least), farthest);
+}
+
 static double smallest(DType type)
 {
     return type == DTYPE_F64    ? 0x1p-1074
@@ -83,8 +94,10 @@ double random_input_element(void *random_inputs, int input, int64_t element)
     bool real = dtype_info[type].is_real;
     uint64_t key = mixed(random->seed + 0x9e3779b97f4a7c15u * ((uint64_t)input + 1));
     int64_t row = element / row_length(tensor);
-    double value = random_number(type, hash_of(key, random->kind == INPUT_ROWS ? row : element),
-                                 random->kind == INPUT_WHOLE);
+    uint64_t hash = hash_of(key, random->kind == INPUT_ROWS ? row : element);
+    bool is_index = tensor->indexes && random->kind != INPUT_NEGATIVE;
+    double value = is_index ? random_index(type, tensor->indexes, hash)
+                            : random_number(type, hash, random->kind == INPUT_WHOLE);
     switch (random->kind) {
     case INPUT_NEGATIVE:
         return is_unsigned(type) ? value : dtype_round(type, -fabs(value) - (real ? 0.5 : 1));

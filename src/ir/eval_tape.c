@@ -2,6 +2,7 @@
 // lane for every point of a batch. Walking the tree once for 256 points makes the walk cost
 // nothing.
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "ir/eval_parts.h"
@@ -11,6 +12,7 @@ typedef enum StepKind {
     STEP_INDEX,
     STEP_INSIDE,   // of a guard: does it hold?
     STEP_READ,
+    STEP_FETCH,    // a read at an offset that the steps of its places move
     STEP_GUARD,
     STEP_APPLY,
     STEP_CAST,
@@ -21,7 +23,8 @@ typedef struct TapeStep {
     const Expr *expr;
     int operands[MAX_OPERANDS];   // steps; of a guard: inside, body, otherwise
     int inside;                   // only there is it made, where this step holds; -1: everywhere
-    Affine offset;                // read: flat, in elements
+    Affine offset;                // read, fetch: flat, in elements
+    int *places;                  // fetch: the step of each place
     Cell *lanes;
 } TapeStep;
 
@@ -72,6 +75,19 @@ static int compile_guard(Arena *arena, Tape *tape, const Expr *expr, int outer)
     return step;
 }
 
+static int compile_fetch(Arena *arena, Tape *tape, const Expr *expr, int inside)
+{
+    const Fetch *fetch = &expr->fetch;
+    int *places = NEW_ARRAY(arena, int, fetch->count);
+    for (int i = 0; i < fetch->count; i++)
+        places[i] = compile(arena, tape, fetch->places[i].value, inside);
+    int step = add_step(arena, tape, STEP_FETCH, expr);
+    tape->steps[step].inside = inside;
+    tape->steps[step].offset = access_offset(&fetch->access);
+    tape->steps[step].places = places;
+    return step;
+}
+
 static int compile_apply(Arena *arena, Tape *tape, const Expr *expr, int inside)
 {
     int operands[MAX_OPERANDS] = {0};
@@ -95,6 +111,8 @@ static int compile_new(Arena *arena, Tape *tape, const Expr *expr, int inside)
         tape->steps[step].inside = inside;
         tape->steps[step].offset = access_offset(&expr->access);
         return step;
+    case EXPR_FETCH:
+        return compile_fetch(arena, tape, expr, inside);
     case EXPR_GUARD:
         return compile_guard(arena, tape, expr, inside);
     case EXPR_APPLY:
@@ -219,15 +237,41 @@ static void run_inside(Tape *tape, const TapeStep *step, const Batch *batch)
     }
 }
 
+static void outside_asks_for_nothing(Tape *tape, const TapeStep *step, const Batch *batch)
+{
+    for (int lane = 0; step->inside >= 0 && lane < batch->lanes; lane++)
+        if (!tape->steps[step->inside].lanes[lane].whole.value)
+            tape->offsets[lane] = -1;
+}
+
 static void run_read(Tape *tape, const TapeStep *step, const Batch *batch, ReadElements *read,
                      void *context)
 {
     affine_lanes(tape, &step->offset, batch, tape->offsets);
-    if (step->inside >= 0)
-        for (int lane = 0; lane < batch->lanes; lane++)
-            if (!tape->steps[step->inside].lanes[lane].whole.value)
-                tape->offsets[lane] = -1;   // asks for nothing
+    outside_asks_for_nothing(tape, step, batch);
     read(context, step->expr->access.tensor, tape->offsets, batch->lanes, step->lanes);
+}
+
+static Whole place_at(const Tape *tape, const TapeStep *step, int place, int lane)
+{
+    return tape->steps[step->places[place]].lanes[lane].whole;
+}
+
+/* Which element is meant is unknown where a place is: its integer was made of a real that rounds either way. */
+static void run_fetch(Tape *tape, const TapeStep *step, const Batch *batch, ReadElements *read, void *context)
+{
+    const Fetch *fetch = &step->expr->fetch;
+    bool real = dtype_info[step->expr->type].is_real;
+    affine_lanes(tape, &step->offset, batch, tape->offsets);
+    outside_asks_for_nothing(tape, step, batch);
+    for (int lane = 0; lane < batch->lanes; lane++)
+        for (int i = 0; i < fetch->count && tape->offsets[lane] >= 0; i++)
+            tape->offsets[lane] += fetch->places[i].stride * place_at(tape, step, i, lane).value;
+    read(context, fetch->access.tensor, tape->offsets, batch->lanes, step->lanes);
+    for (int i = 0; i < fetch->count; i++)
+        for (int lane = 0; lane < batch->lanes; lane++)
+            if (place_at(tape, step, i, lane).bound > 0)
+                *(real ? &step->lanes[lane].real.bound : &step->lanes[lane].whole.bound) = INFINITY;
 }
 
 static const Cell *lanes_of(const Tape *tape, const TapeStep *step, int operand)
@@ -289,6 +333,7 @@ static void run_apply(const Tape *tape, const TapeStep *step, int lanes)
     Op op = step->expr->apply.op;
     switch (op_info[op].class) {
     case OP_CLASS_ARITH:
+    case OP_CLASS_WHOLE:
     case OP_CLASS_REAL:
         run_arith(tape, step, a, b, lanes);
         break;
@@ -330,6 +375,7 @@ void tape_run(Tape *tape, const Batch *batch, ReadElements *read, void *context)
         case STEP_INDEX: run_index(tape, step, batch); break;
         case STEP_INSIDE: run_inside(tape, step, batch); break;
         case STEP_READ: run_read(tape, step, batch, read, context); break;
+        case STEP_FETCH: run_fetch(tape, step, batch, read, context); break;
         case STEP_APPLY: run_apply(tape, step, batch->lanes); break;
         case STEP_CAST: run_cast(tape, step, batch->lanes); break;
         case STEP_GUARD: run_guard(tape, step, batch->lanes); break;

@@ -62,6 +62,14 @@ static Whole quotient(DType type, Whole a, Whole b)
     return (Whole){a.value / b.value, bound};
 }
 
+/* a - a / b * b: of one that is not exact the quotient may be another, and the remainder any. */
+static Whole remainder_of(Whole a, Whole b)
+{
+    if (b.value == 0 || b.bound > 0)
+        return (Whole){0, INFINITY};
+    return (Whole){b.value == -1 ? 0 : a.value % b.value, a.bound > 0 ? fabs((double)b.value) * 2 : 0};
+}
+
 static Whole larger(Whole a, Whole b)
 {
     int64_t value = a.value > b.value ? a.value : b.value;
@@ -89,6 +97,7 @@ Whole whole_apply(Op op, DType type, Whole a, Whole b)
     case OP_MUL: return product(type, a, b);
     case OP_SQ: return product(type, a, a);
     case OP_DIV: return quotient(type, a, b);
+    case OP_MOD: return remainder_of(a, b);
     case OP_MAX: return larger(a, b);
     case OP_MIN: return smaller(a, b);
     case OP_RELU: return larger(a, (Whole){0, 0});

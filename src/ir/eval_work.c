@@ -23,10 +23,25 @@ static void box_of_view(const Access *access, const int64_t *tile, int axis_coun
     }
 }
 
+/* Of a fetch as many elements as there are points, and no more than there are. */
+static void demand_fetch(const Demand *demand, const Tensor *tensor)
+{
+    int64_t points = 1, *wanted = demand->boxes[tensor->id];
+    for (int a = 0; a < demand->op->axis_count; a++)
+        points = fitting_mul(points, demand->tile[a]);
+    for (int d = MAX_AXES - 1; d >= 0; d--) {
+        int64_t box = d < tensor->rank ? smaller(points, tensor->shape[d]) : 1;
+        points = ceil_div(points, box);
+        wanted[d] = larger(wanted[d], box);
+    }
+}
+
 static void demand_visit(Expr *expr, void *context)
 {
     const Demand *demand = context;
     const Access *access = &expr->access;
+    if (expr->kind == EXPR_FETCH)
+        demand_fetch(demand, expr->fetch.access.tensor);
     if (expr->kind != EXPR_ACCESS)
         return;
     int axis_count = demand->op->axis_count;

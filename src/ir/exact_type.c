@@ -60,7 +60,8 @@ bool expr_is_exact(const Expr *expr, DType type)
         return true;
     switch (expr->kind) {
     case EXPR_CONST: return constant_is_exact(expr, type);
-    case EXPR_ACCESS: return type_holds(type, expr->access.tensor->dtype);
+    case EXPR_ACCESS:
+    case EXPR_FETCH: return type_holds(type, expr_tensor(expr)->dtype);
     case EXPR_CAST:
         return type_holds(type, expr->cast.to) || (keeps_class(expr) && expr_is_exact(expr->cast.body, type));
     case EXPR_GUARD:

@@ -63,10 +63,11 @@ typedef struct JoinTest {
 static void join_visit(Expr *expr, void *context)
 {
     JoinTest *test = context;
-    if (expr->kind != EXPR_ACCESS || !test->fuser->definition[expr->access.tensor->id])
+    const Tensor *tensor = expr_tensor(expr);
+    if (!tensor || !test->fuser->definition[tensor->id])
         return;
-    int id = expr->access.tensor->id;
-    bool identity = test->identity && is_at_point(test->fuser, test->fuser->plan.fusions[test->kernel],
+    int id = tensor->id;
+    bool identity = test->identity && expr->kind == EXPR_ACCESS && is_at_point(test->fuser, test->fuser->plan.fusions[test->kernel],
                                                   &expr->access, test->reader->axes);
     if (test->fuser->inlined[id]) {
         JoinTest inner = *test;
@@ -267,13 +268,23 @@ static Expr *expand_access(Fuser *fuser, Fusion *fusion, Expr *expr, bool reduci
     return expr_cast(fuser->arena, tensor->dtype, expand(fuser, fusion, body, reducing));
 }
 
+static void expand_places(Fuser *fuser, Fusion *fusion, Fetch *fetch, bool reducing)
+{
+    FetchPlace *places = NEW_ARRAY(fuser->arena, FetchPlace, fetch->count);
+    for (int i = 0; i < fetch->count; i++)
+        places[i] = (FetchPlace){expand(fuser, fusion, fetch->places[i].value, reducing), fetch->places[i].stride};
+    fetch->places = places;
+}
+
 static Expr *expand(Fuser *fuser, Fusion *fusion, Expr *expr, bool reducing)
 {
     if (expr->kind == EXPR_ACCESS)
         return expand_access(fuser, fusion, expr, reducing);
     Expr *copy = NEW(fuser->arena, Expr);
     *copy = *expr;
-    if (expr->kind == EXPR_GUARD)
+    if (expr->kind == EXPR_FETCH)
+        expand_places(fuser, fusion, &copy->fetch, reducing);
+    else if (expr->kind == EXPR_GUARD)
         copy->guard.body = expand(fuser, fusion, expr->guard.body, reducing);
     else if (expr->kind == EXPR_CAST)
         copy->cast.body = expand(fuser, fusion, expr->cast.body, reducing);
@@ -317,8 +328,9 @@ typedef struct ReadSet {
 
 static void read_visit(Expr *expr, void *context)
 {
-    if (expr->kind == EXPR_ACCESS)
-        ((ReadSet *)context)->tensors[expr->access.tensor->id] = expr->access.tensor;
+    Tensor *tensor = expr_tensor(expr);
+    if (tensor)
+        ((ReadSet *)context)->tensors[tensor->id] = tensor;
 }
 
 static void list_inputs(Fuser *fuser, Fusion *fusion)

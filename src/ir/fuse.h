@@ -77,10 +77,19 @@ Fusion *fusion_of_copy(Arena *arena, const TensorOp *op, Access store, Tensor *c
 enum { MAX_ACCESSES = 128 };          // that are looked at; what comes after is still computed, only not considered
 typedef struct FusedAccess {
     const Access *access;
+    const Fetch *fetch;               // whose access it is; NULL: a plain one
+    bool in_place;                    // read for the place of a fetch
     bool guarded;
     int op;                           // position in ops
 } FusedAccess;
 int fusion_accesses(const Fusion *fusion, FusedAccess *found, int most);
+
+/* The flat offset of what is read, for whoever counts traffic: places are taken to go on by one from point to
+   point along the axes that they depend on. */
+Affine fused_offset(const Fusion *fusion, const FusedAccess *found);
+
+/* Elements at computed places are read, which most families do not do. */
+bool fusion_fetches(const Fusion *fusion);
 
 /* Every op is made at the points of the spatial axes. (In a kernel of rows some are made at all axes'
    points.) */

@@ -41,6 +41,8 @@ static void forms_visit(Expr *expr, void *context)
     Forms *forms = context;
     if (expr->kind == EXPR_ACCESS) {
         add_view(forms, &expr->access);
+    } else if (expr->kind == EXPR_FETCH) {
+        add_view(forms, &expr->fetch.access);
     } else if (expr->kind == EXPR_INDEX) {
         forms->others[forms->other_count++] = &expr->index;
     } else if (expr->kind == EXPR_GUARD) {

@@ -10,6 +10,7 @@ typedef struct Inliner {
     const TensorOp *const *definition;   // NULL: an input
     bool *inlined;
     bool *epilogue;   // a reduction, or pointwise at the points of one
+    bool *fetches;    // reads elements at computed places, itself or by what is folded into it
 } Inliner;
 
 typedef struct Census {
@@ -102,28 +103,45 @@ static bool belongs_to_a_reduction(const Inliner *inliner, const TensorOp *op)
 typedef struct FarSearch {
     Inliner *inliner;
     const TensorOp *reader;
+    bool fetches;
 } FarSearch;
 
 static void far_visit(Expr *expr, void *context)
 {
     const FarSearch *search = context;
     Inliner *inliner = search->inliner;
-    if (expr->kind == EXPR_ACCESS && inliner->inlined[expr->access.tensor->id])
-        inliner->inlined[expr->access.tensor->id] =
-            reach_fits(search->reader, &expr->access, inliner->definition, inliner->inlined);
+    const Tensor *tensor = expr_tensor(expr);
+    if (!tensor || !inliner->inlined[tensor->id])
+        return;
+    bool in_reduction = inliner->fetches[tensor->id] && !op_is_pointwise(search->reader);
+    inliner->inlined[tensor->id] =
+        expr->kind == EXPR_ACCESS && access_is_own(&expr->access) && !in_reduction &&
+        reach_fits(search->reader, &expr->access, inliner->definition, inliner->inlined);
 }
 
-/* What indices of 64 bits cannot reach through a definition is read from memory. */
+static void fetches_visit(Expr *expr, void *context)
+{
+    FarSearch *search = context;
+    const Tensor *tensor = expr->kind == EXPR_ACCESS ? expr->access.tensor : NULL;
+    bool folded = tensor && search->inliner->inlined[tensor->id] && search->inliner->fetches[tensor->id];
+    search->fetches |= expr->kind == EXPR_FETCH || folded;
+}
+
+/* What indices of 64 bits cannot reach through a definition is read from memory; so is what is seen in other
+   dimensions than it is made in, or at computed places, and what a reduction would fetch: its families read rows. */
 static void keep_far_reads(Inliner *inliner, const TensorOp *op)
 {
-    FarSearch search = {inliner, op};
+    FarSearch search = {inliner, op, false};
     expr_visit(op->body, far_visit, &search);
+    expr_visit(op->body, fetches_visit, &search);
+    inliner->fetches[op->out->id] = search.fetches;
 }
 
 bool fuse_inline(Arena *arena, const Program *program, const TensorOp *const *definition, bool keep_reused,
                  bool *inlined)
 {
-    Inliner inliner = {definition, inlined, NEW_ARRAY(arena, bool, program->tensor_count)};
+    Inliner inliner = {definition, inlined, NEW_ARRAY(arena, bool, program->tensor_count),
+                       NEW_ARRAY(arena, bool, program->tensor_count)};
     int *size = NEW_ARRAY(arena, int, program->tensor_count);
     bool differs = false;
     for (int i = 0; i < program->op_count; i++) {

@@ -20,6 +20,7 @@ static bool is_whole_visit(const Access *access, const TensorOp *op, int *axis)
 
 typedef struct OrderSearch {
     const TensorOp *op;
+    const bool *viewed;   // by tensor id: the dimensions that some access names are not its own, or the place is computed
     DimOrder *orders;   // by tensor id
     DimOrder found;     // of the op's own dimensions
 } OrderSearch;
@@ -28,7 +29,8 @@ typedef struct OrderSearch {
 static void rows_visit(Expr *expr, void *context)
 {
     OrderSearch *search = context;
-    if (expr->kind != EXPR_ACCESS || search->orders[expr->access.tensor->id].known)
+    if (expr->kind != EXPR_ACCESS || search->viewed[expr->access.tensor->id] ||
+        search->orders[expr->access.tensor->id].known)
         return;
     DimOrder order = {.known = true, .spatial_count = search->op->spatial_count};
     if (is_whole_visit(&expr->access, search->op, order.axis))
@@ -50,19 +52,29 @@ static void elements_visit(Expr *expr, void *context)
         search->found.axis[axis[d]] = order->axis[d];
 }
 
+static void viewed_visit(Expr *expr, void *context)
+{
+    const Tensor *tensor = expr_tensor(expr);
+    if (tensor)
+        ((bool *)context)[tensor->id] |= expr->kind == EXPR_FETCH || !access_is_own(&expr->access);
+}
+
 /* In the end only pointwise definitions have an order. */
 static void find_orders(Arena *arena, const Program *program, DimOrder *orders)
 {
     DimOrder *seen = NEW_ARRAY(arena, DimOrder, program->tensor_count);
+    bool *viewed = NEW_ARRAY(arena, bool, program->tensor_count);
+    for (int i = 0; i < program->op_count; i++)
+        expr_visit(program->ops[i]->body, viewed_visit, viewed);
     for (int i = 0; i < program->op_count; i++) {
-        OrderSearch search = {.op = program->ops[i], .orders = seen};
+        OrderSearch search = {.op = program->ops[i], .viewed = viewed, .orders = seen};
         if (search.op->reduce != REDUCE_NONE)
             expr_visit(search.op->body, rows_visit, &search);
     }
     for (int i = 0; i < program->op_count; i++) {
         const TensorOp *op = program->ops[i];
         OrderSearch search = {.op = op, .orders = seen, .found = seen[op->out->id]};
-        if (op->reduce != REDUCE_NONE)
+        if (op->reduce != REDUCE_NONE || viewed[op->out->id])
             continue;
         expr_visit(op->body, elements_visit, &search);
         seen[op->out->id] = orders[op->out->id] = search.found;

@@ -20,10 +20,11 @@ static double form_reach(const Affine *form, const double *axes)
 
 static void reach_visit(Expr *expr, void *context);
 
-static void follow(TensorReach *reach, const Access *access)
+/* Places stay inside their tensor. */
+static void follow(TensorReach *reach, const Access *access, bool fetched)
 {
     TensorReach inner = {reach->definition, reach->inlined, .fits = true};
-    double offset = 0, stride = 1;
+    double offset = fetched ? (double)tensor_elements(access->tensor) : 0, stride = 1;
     for (int d = access->rank - 1; d >= 0; d--) {
         inner.axes[d] = form_reach(&access->dims[d].index, reach->axes);
         offset += inner.axes[d] * stride;
@@ -37,8 +38,8 @@ static void follow(TensorReach *reach, const Access *access)
 /* A guard's indices are those of the accesses below it. */
 static void reach_visit(Expr *expr, void *context)
 {
-    if (expr->kind == EXPR_ACCESS)
-        follow(context, &expr->access);
+    if (expr->kind == EXPR_ACCESS || expr->kind == EXPR_FETCH)
+        follow(context, expr->kind == EXPR_ACCESS ? &expr->access : &expr->fetch.access, expr->kind == EXPR_FETCH);
 }
 
 bool reach_fits(const TensorOp *reader, const Access *access, const TensorOp *const *definition,
@@ -47,6 +48,6 @@ bool reach_fits(const TensorOp *reader, const Access *access, const TensorOp *co
     TensorReach reach = {definition, inlined, .fits = true};
     for (int a = 0; a < reader->axis_count; a++)
         reach.axes[a] = (double)reader->axes[a].extent;
-    follow(&reach, access);
+    follow(&reach, access, false);
     return reach.fits;
 }

@@ -102,6 +102,11 @@ static bool reads(const Expr *expr, const Tensor *tensor)
 {
     switch (expr->kind) {
     case EXPR_ACCESS: return expr->access.tensor == tensor;
+    case EXPR_FETCH:
+        for (int i = 0; i < expr->fetch.count; i++)
+            if (reads(expr->fetch.places[i].value, tensor))
+                return true;
+        return expr->fetch.access.tensor == tensor;
     case EXPR_GUARD: return reads(expr->guard.body, tensor);
     case EXPR_CAST: return reads(expr->cast.body, tensor);
     case EXPR_APPLY:

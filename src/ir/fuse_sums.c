@@ -78,6 +78,7 @@ static bool is_share_of(const Fusion *fusion, const Expr *expr, int total)
     case EXPR_CONST:
     case EXPR_INDEX:
     case EXPR_ACCESS:
+    case EXPR_FETCH:
     case EXPR_GUARD: return false;
     }
     return false;

@@ -19,9 +19,9 @@ static void touch(Touch *touch, int id)
 static void touch_visit(Expr *expr, void *context)
 {
     Touch *search = context;
-    if (expr->kind != EXPR_ACCESS)
+    if (!expr_tensor(expr))
         return;
-    int id = expr->access.tensor->id;
+    int id = expr_tensor(expr)->id;
     if (search->tensors->inlined[id])
         expr_visit(search->tensors->definition[id]->body, touch_visit, context);
     else

@@ -59,23 +59,32 @@ static bool is_listed(const Tensor *tensor, Tensor *const *list, int count)
 
 // ---- where an access reaches ----
 
-/* Each dimension is a run of the tensor's own: [4, 6, 3] may be seen as [4, 18], [24, 3] or [72], never as
-   [6, 12]. Then its strides are some of the tensor's. */
-static bool is_view(const Access *access)
+/* Each dimension is a run of those of the shape: [4, 6, 3] may be seen as [4, 18], [24, 3] or [72], never as
+   [6, 12]. Then its strides are some of the shape's. */
+static bool is_run_of(const Access *access, const int64_t *shape, int rank)
 {
-    int at = access->tensor->rank;
+    int at = rank;
     for (int d = access->rank - 1; d >= 0; d--) {
         int64_t size = 1;
         while (size < access->dims[d].size && at > 0)
-            if (!checked_mul(size, access->tensor->shape[--at], &size))
+            if (!checked_mul(size, shape[--at], &size))
                 return false;
         if (size != access->dims[d].size)
             return false;
     }
     while (at > 0)
-        if (access->tensor->shape[--at] != 1)
+        if (shape[--at] != 1)
             return false;
     return true;
+}
+
+/* Of the tensor's own shape, or of one in which the program views it. */
+static bool is_view(const Access *access)
+{
+    const TensorView *view = access->tensor->views;
+    while (view && !is_run_of(access, view->shape, view->rank))
+        view = view->next;
+    return view || is_run_of(access, access->tensor->shape, access->tensor->rank);
 }
 
 /* The smallest and the largest value of the form's terms but `axis` (-1: of all) over the box. False: past 64
@@ -238,9 +247,8 @@ static void check_axes(Check *check, uint32_t axes)
            "uses an axis that it is not over");
 }
 
-static void check_read(Check *check, const Expr *expr, const Enclosing *around)
+static void check_read(Check *check, const Expr *expr, const Access *access, const Enclosing *around)
 {
-    const Access *access = &expr->access;
     check_axes(check, access_axes(access));
     check_access(check, access, around);
     expect(check, expr->type == dtype_info[access->tensor->dtype].compute, access->tensor,
@@ -252,6 +260,19 @@ static void check_read(Check *check, const Expr *expr, const Enclosing *around)
 }
 
 static void check_expr(Check *check, const Expr *expr, const Enclosing *around);
+
+/* That places stay inside is the front end's work: no interval of indices tells what a tensor holds. */
+static void check_fetch(Check *check, const Expr *expr, const Enclosing *around)
+{
+    const Fetch *fetch = &expr->fetch;
+    check_read(check, expr, &fetch->access, around);
+    for (int i = 0; i < fetch->count; i++) {
+        const Expr *value = fetch->places[i].value;
+        bool is_integer = value->type == DTYPE_I32 || value->type == DTYPE_I64;
+        expect(check, is_integer, fetch->access.tensor, "is read at a place that is no integer");
+        check_expr(check, value, around);
+    }
+}
 
 static void check_guarded(Check *check, const Guard *guard, const Enclosing *around)
 {
@@ -268,7 +289,8 @@ static void check_expr(Check *check, const Expr *expr, const Enclosing *around)
     case EXPR_CONST: break;
     case EXPR_INDEX: check_axes(check, affine_axes(&expr->index)); break;
     case EXPR_VALUE: check_value(check, expr); break;
-    case EXPR_ACCESS: check_read(check, expr, around); break;
+    case EXPR_ACCESS: check_read(check, expr, &expr->access, around); break;
+    case EXPR_FETCH: check_fetch(check, expr, around); break;
     case EXPR_CAST: check_expr(check, expr->cast.body, around); break;
     case EXPR_GUARD:
         for (int i = 0; i < expr->guard.count; i++)

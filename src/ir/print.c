@@ -55,6 +55,18 @@ static void lower_case(StrBuf *out, const char *text)
         strbuf_putc(out, (char)tolower((unsigned char)*text));
 }
 
+/* table[0, d; 64*idx[t]]: each place with the elements that one more of it is. */
+static void fetch_print(StrBuf *out, const Fetch *fetch, const Axis *axes, int axis_count)
+{
+    strbuf_printf(out, "%s[", fetch->access.tensor->name);
+    dims_print(out, fetch->access.dims, fetch->access.rank, axes, axis_count, false);
+    for (int i = 0; i < fetch->count; i++) {
+        strbuf_printf(out, "; %" PRId64 "*", fetch->places[i].stride);
+        expr_print(out, fetch->places[i].value, axes, axis_count);
+    }
+    strbuf_puts(out, "]");
+}
+
 void expr_print(StrBuf *out, const Expr *expr, const Axis *axes, int axis_count)
 {
     switch (expr->kind) {
@@ -70,6 +82,9 @@ void expr_print(StrBuf *out, const Expr *expr, const Axis *axes, int axis_count)
         strbuf_printf(out, "%s[", expr->access.tensor->name);
         dims_print(out, expr->access.dims, expr->access.rank, axes, axis_count, false);
         strbuf_puts(out, "]");
+        break;
+    case EXPR_FETCH:
+        fetch_print(out, &expr->fetch, axes, axis_count);
         break;
     case EXPR_GUARD:
         strbuf_puts(out, "guard(");

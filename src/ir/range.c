@@ -177,6 +177,7 @@ static Range arithmetic(const RangeScope *scope, const Expr *expr, Range a, Rang
     case OP_SIN:
     case OP_COS: return (Range){-1, 1, 0};
     case OP_POW: return power(a, expr->apply.operands[1]);
+    case OP_MOD: return range_of_type(type);
     default: return BIT;   // comparisons and logic
     }
 }
@@ -230,7 +231,8 @@ Range range_of(const RangeScope *scope, const Expr *expr)
     switch (expr->kind) {
     case EXPR_CONST: return cut_off(expr->type, range_of_constant(expr));
     case EXPR_INDEX: return range_of_index(scope, expr);
-    case EXPR_ACCESS: return range_of_tensor(scope, expr->access.tensor);
+    case EXPR_ACCESS:
+    case EXPR_FETCH: return range_of_tensor(scope, expr_tensor(expr));
     case EXPR_VALUE: return range_of_tensor(scope, scope->fusion->ops[expr->value].out);
     case EXPR_GUARD: return joined(range_of(scope, expr->guard.body), range_of(scope, expr->guard.otherwise));
     case EXPR_CAST: return converted(expr->cast.to, expr->cast.body->type, range_of(scope, expr->cast.body));

@@ -119,6 +119,7 @@ static bool match_node(Match *match, Expr *body, Expr *element)
     case EXPR_CAST:
         return body->cast.to == element->cast.to && match_expr(match, body->cast.body, element->cast.body);
     case EXPR_APPLY: return body->apply.op == element->apply.op && match_operands(match, body, element);
+    case EXPR_FETCH:
     case EXPR_VALUE: return false;
     }
     return false;

@@ -86,6 +86,18 @@ bool affine_range(const Affine *form, const int64_t *extents, int axis_count, in
     return true;
 }
 
+bool affine_divide(const Affine *form, int64_t by, const int64_t *extents, int axis_count, Affine *quotient, Affine *rest)
+{
+    int64_t low, high;
+    *quotient = affine_constant(floor_div(form->constant, by));
+    *rest = affine_constant(form->constant - by * quotient->constant);
+    for (int a = 0; a < axis_count; a++) {
+        quotient->coef[a] = form->coef[a] / by;
+        rest->coef[a] = form->coef[a] % by;
+    }
+    return affine_range(rest, extents, axis_count, &low, &high) && low >= 0 && high < by;
+}
+
 Affine affine_substitute(const Affine *form, const Affine *forms, int axis_count)
 {
     Affine result = affine_constant(form->constant);
@@ -120,6 +132,16 @@ Access access_new(Arena *arena, Tensor *tensor, const Affine *indices)
     for (int d = 0; d < tensor->rank; d++)
         dims[d] = (Dim){indices[d], tensor->shape[d]};
     return (Access){tensor, tensor->rank, dims};
+}
+
+bool access_is_own(const Access *access)
+{
+    if (access->rank != access->tensor->rank)
+        return false;
+    for (int d = 0; d < access->rank; d++)
+        if (access->dims[d].size != access->tensor->shape[d])
+            return false;
+    return true;
 }
 
 Expr *expr_constant(Arena *arena, DType type, double value)
@@ -170,6 +192,11 @@ Expr *expr_copy(Arena *arena, const Expr *expr)
     case EXPR_INDEX:
     case EXPR_ACCESS:
         break;
+    case EXPR_FETCH:
+        copy->fetch.places = NEW_ARRAY(arena, FetchPlace, expr->fetch.count);
+        for (int i = 0; i < expr->fetch.count; i++)
+            copy->fetch.places[i] = (FetchPlace){expr_copy(arena, expr->fetch.places[i].value), expr->fetch.places[i].stride};
+        break;
     case EXPR_GUARD:
         copy->guard.body = expr_copy(arena, expr->guard.body);
         break;
@@ -205,6 +232,8 @@ static void substitute_visit(Expr *expr, void *context)
         expr->index = affine_substitute(&expr->index, by->forms, by->axis_count);
     else if (expr->kind == EXPR_ACCESS)
         expr->access.dims = dims_substitute(by, expr->access.dims, expr->access.rank);
+    else if (expr->kind == EXPR_FETCH)
+        expr->fetch.access.dims = dims_substitute(by, expr->fetch.access.dims, expr->fetch.access.rank);
     else if (expr->kind == EXPR_GUARD)
         expr->guard.bounds = dims_substitute(by, expr->guard.bounds, expr->guard.count);
 }
@@ -225,6 +254,10 @@ void expr_visit(Expr *expr, void (*visit)(Expr *, void *), void *context)
     case EXPR_VALUE:
     case EXPR_INDEX:
     case EXPR_ACCESS:
+        break;
+    case EXPR_FETCH:
+        for (int i = 0; i < expr->fetch.count; i++)
+            expr_visit(expr->fetch.places[i].value, visit, context);
         break;
     case EXPR_GUARD:
         expr_visit(expr->guard.body, visit, context);
@@ -260,6 +293,21 @@ static bool dims_equal(const Dim *left, const Dim *right, int count)
     return true;
 }
 
+static bool access_equal(const Access *left, const Access *right)
+{
+    return left->tensor == right->tensor && left->rank == right->rank &&
+           dims_equal(left->dims, right->dims, left->rank);
+}
+
+static bool places_equal(const Fetch *left, const Fetch *right)
+{
+    for (int i = 0; i < left->count; i++)
+        if (left->places[i].stride != right->places[i].stride ||
+            !expr_equal(left->places[i].value, right->places[i].value))
+            return false;
+    return true;
+}
+
 bool expr_equal(const Expr *left, const Expr *right)
 {
     if (left->kind != right->kind || left->type != right->type)
@@ -270,9 +318,10 @@ bool expr_equal(const Expr *left, const Expr *right)
                                               : left->constant.integer == right->constant.integer;
     case EXPR_VALUE: return left->value == right->value;
     case EXPR_INDEX: return memcmp(&left->index, &right->index, sizeof(Affine)) == 0;
-    case EXPR_ACCESS:
-        return left->access.tensor == right->access.tensor && left->access.rank == right->access.rank &&
-               dims_equal(left->access.dims, right->access.dims, left->access.rank);
+    case EXPR_ACCESS: return access_equal(&left->access, &right->access);
+    case EXPR_FETCH:
+        return access_equal(&left->fetch.access, &right->fetch.access) &&
+               left->fetch.count == right->fetch.count && places_equal(&left->fetch, &right->fetch);
     case EXPR_GUARD:
         return left->guard.count == right->guard.count &&
                dims_equal(left->guard.bounds, right->guard.bounds, left->guard.count) &&
@@ -319,6 +368,8 @@ static void axes_visit(Expr *expr, void *context)
         *axes |= affine_axes(&expr->index);
     else if (expr->kind == EXPR_ACCESS)
         *axes |= access_axes(&expr->access);
+    else if (expr->kind == EXPR_FETCH)
+        *axes |= access_axes(&expr->fetch.access);
     else if (expr->kind == EXPR_GUARD)
         *axes |= dims_axes(expr->guard.bounds, expr->guard.count);
 }
@@ -345,28 +396,29 @@ Expr *reduce_identity(Arena *arena, Reduce reduce, DType type)
     return identity;
 }
 
-typedef struct AxesLeft {
-    bool (*is_there)(const void *context, const Expr *access);
-    const void *context;
-    uint32_t axes;
-} AxesLeft;
-
-static void axes_left_visit(Expr *expr, void *context)
-{
-    AxesLeft *left = context;
-    bool is_there = expr->kind == EXPR_ACCESS && left->is_there(left->context, expr);
-    if (is_there || expr->kind == EXPR_APPLY || expr->kind == EXPR_CAST)
-        return;
-    Expr alone = *expr;   // a guard's bounds without its body, which is visited on its own
-    if (expr->kind == EXPR_GUARD)
-        alone.guard.body = expr->guard.otherwise;
-    left->axes |= expr_axes(&alone);
-}
-
-uint32_t expr_axes_left(const Expr *expr, bool (*is_there)(const void *context, const Expr *access),
+uint32_t expr_axes_left(const Expr *expr, bool (*is_there)(const void *context, const Expr *read),
                         const void *context)
 {
-    AxesLeft left = {.is_there = is_there, .context = context};
-    expr_visit((Expr *)expr, axes_left_visit, &left);
-    return left.axes;
+    uint32_t axes = 0;
+    switch (expr->kind) {
+    case EXPR_ACCESS: return is_there(context, expr) ? 0 : access_axes(&expr->access);
+    case EXPR_FETCH:
+        if (is_there(context, expr))
+            return 0;
+        for (int i = 0; i < expr->fetch.count; i++)
+            axes |= expr_axes_left(expr->fetch.places[i].value, is_there, context);
+        return axes | access_axes(&expr->fetch.access);
+    case EXPR_GUARD:
+        return dims_axes(expr->guard.bounds, expr->guard.count) |
+               expr_axes_left(expr->guard.body, is_there, context);
+    case EXPR_CAST: return expr_axes_left(expr->cast.body, is_there, context);
+    case EXPR_APPLY:
+        for (int i = 0; i < op_info[expr->apply.op].operands; i++)
+            axes |= expr_axes_left(expr->apply.operands[i], is_there, context);
+        return axes;
+    case EXPR_INDEX: return affine_axes(&expr->index);
+    case EXPR_CONST:
+    case EXPR_VALUE: break;
+    }
+    return axes;
 }

@@ -2,8 +2,9 @@
 //
 //   program  = tensors, ops in an order in which each reads only what came before it
 //   op       = out[s0, s1, …] = reduce[r0, r1, …] body          reduce is none, sum, max, min or prod
-//   body     = constant | affine index value | access | guard | apply op to bodies | cast
+//   body     = constant | affine index value | access | fetch | guard | apply op to bodies | cast
 //   access   = tensor[affine, affine, …]                        always inside the tensor's bounds, or below a guard
+//   fetch    = an access with integer bodies added to some of its indices: table[idx[t], d], x[i / 4]
 //   guard    = if every 0 <= affine < extent then body else constant        (the language's `pad`)
 //   affine   = integer coefficients times the op's axes plus a constant
 //
@@ -46,6 +47,7 @@ int64_t dtype_bytes(DType type, int64_t count);
 
 typedef enum OpClass {
     OP_CLASS_ARITH,
+    OP_CLASS_WHOLE,
     OP_CLASS_REAL,
     OP_CLASS_COMPARE,
     OP_CLASS_LOGIC,
@@ -85,17 +87,29 @@ typedef struct Axis {
     bool reduction;
 } Axis;
 
+/* A shape in which the program sees a tensor beside its own: as many elements, row-major. */
+typedef struct TensorView TensorView;
+struct TensorView {
+    int rank;
+    int64_t shape[MAX_RANK];
+    const TensorView *next;
+};
+
 typedef enum Role { ROLE_INPUT, ROLE_OUTPUT, ROLE_TEMPORARY } Role;
 
-typedef struct Tensor {
+typedef struct Tensor Tensor;
+struct Tensor {
     const char *name;   // of a temporary made by rollerc: "y.1"
     int id;             // position in Program.tensors
     DType dtype;
     Role role;
     int rank;                   // at most MAX_RANK, except temporaries that hold a nested reduction (MAX_AXES)
     int64_t shape[MAX_AXES];    // row-major, dense
+    const TensorView *views;    // in which some access may see it; NULL: none
+    int64_t indexes;            // elements are indices of a dimension of this size: test inputs lie there; 0: they are none
+    const Tensor *shown;        // an output that is a view: its name and shape for the user; NULL: its own
     Loc loc;
-} Tensor;
+};
 
 typedef struct Expr Expr;
 
@@ -103,6 +117,7 @@ typedef enum ExprKind {
     EXPR_CONST,   // number
     EXPR_INDEX,   // value of an affine form: an index variable used as a value
     EXPR_ACCESS,  // element of a tensor
+    EXPR_FETCH,   // element of a tensor at a place that is computed
     EXPR_GUARD,   // `pad`
     EXPR_APPLY,   // scalar operation
     EXPR_CAST,    // round or convert to an element type
@@ -122,6 +137,21 @@ typedef struct Access {
     const Dim *dims;   // row-major: the last one is contiguous. Others may share the list: who rewrites it makes a new one
 } Access;
 
+/* An integer that is added to the index of one dimension, `stride` elements apart. It is bounded whatever tensors it
+   reads: together with the dimension's index it stays inside the dimension. */
+typedef struct FetchPlace {
+    Expr *value;      // of type i32 or i64
+    int64_t stride;
+} FetchPlace;
+
+/* table[idx[t], d] of table[V, D]: access table[0, d] and one place, idx[t] clamped to 0 … V-1, D elements apart.
+   Recognisers of accesses do not see it: whoever takes one asks for it by its kind. */
+typedef struct Fetch {
+    Access access;
+    int count;
+    FetchPlace *places;
+} Fetch;
+
 typedef struct Guard {
     int count;
     const Dim *bounds;   // 0 <= index < size for each, else the value is `otherwise`; shared, too
@@ -137,6 +167,7 @@ struct Expr {
         struct { double real; int64_t integer; } constant;   // `real` for real types, else `integer`
         Affine index;
         Access access;
+        Fetch fetch;
         Guard guard;
         struct { Op op; Expr *operands[MAX_OPERANDS]; } apply;
         struct { DType to; Expr *body; } cast;    // `type` is the compute type of `to`: f16 rounds, then widens
@@ -161,6 +192,9 @@ typedef struct Program {
     Tensor **outputs;  int output_count;   // in the order of the `output` statements
     bool fast_math;                        // --math=fast: sums may leave the range of their type (common_factors.h)
 } Program;
+
+/* What the user calls an input or an output, and its shape for him. */
+static inline const Tensor *tensor_shown(const Tensor *tensor) { return tensor->shown ? tensor->shown : tensor; }
 
 /* Elements of a tensor. */
 int64_t tensor_elements(const Tensor *tensor);
@@ -190,12 +224,24 @@ static inline int64_t affine_extent(const Affine *form, const int64_t *tile, int
     }
     return extent;
 }
+/* form = by * quotient + rest with 0 <= rest < by at every point of the box; false: there are no such forms. Of
+   (8*i + j)/8 they are i and j where j stays below 8. */
+bool affine_divide(const Affine *form, int64_t by, const int64_t *extents, int axis_count, Affine *quotient, Affine *rest);
 /* Replace axis i by forms[i]. */
 Affine affine_substitute(const Affine *form, const Affine *forms, int axis_count);
 /* Flat row-major offset of an access as one form, in elements. */
 Affine access_offset(const Access *access);
 /* tensor[indices[0], indices[1], …] */
 Access access_new(Arena *arena, Tensor *tensor, const Affine *indices);
+/* It names the tensor's own dimensions, and not those of a view. */
+bool access_is_own(const Access *access);
+/* The tensor that an access or a fetch reads; NULL: the expression is neither. */
+static inline Tensor *expr_tensor(const Expr *expr)
+{
+    return expr->kind == EXPR_ACCESS ? expr->access.tensor
+           : expr->kind == EXPR_FETCH ? expr->fetch.access.tensor
+                                      : NULL;
+}
 
 // Building expressions.
 Expr *expr_constant(Arena *arena, DType compute_type, double value);
@@ -215,8 +261,8 @@ uint32_t affine_axes(const Affine *form);
 uint32_t access_axes(const Access *access);
 uint32_t expr_axes(const Expr *expr);
 
-/* The same but for accesses that are there already. */
-uint32_t expr_axes_left(const Expr *expr, bool (*is_there)(const void *context, const Expr *access),
+/* The same but for accesses and fetches that are there already. */
+uint32_t expr_axes_left(const Expr *expr, bool (*is_there)(const void *context, const Expr *read),
                         const void *context);
 
 /* The identity of the reduction in the given compute type: 0, 1, -inf or the smallest integer, … */

@@ -9,8 +9,9 @@
 enum { LOOKUP_WORK = 30 };              // of the reference for one element, before any arithmetic
 static const double CHECK_WORK = 3e6;   // of the reference for what a sampled launch wrote
 
-static void print_index(StrBuf *out, const Tensor *tensor, int64_t element)
+static void print_index(StrBuf *out, const Tensor *stored, int64_t element)
 {
+    const Tensor *tensor = tensor_shown(stored);
     int64_t stride = tensor_elements(tensor);
     strbuf_puts(out, tensor->name);
     for (int d = 0; d < tensor->rank; d++) {
@@ -89,7 +90,7 @@ static void compare_tail(Proof *proof, const Tensor *tensor, const void *memory)
         if (!(byte >> bit % 8 & 1) || (proof->launch && byte == proof->pass->poison))
             continue;
         StrBuf out = strbuf_new(proof->arena);
-        strbuf_printf(&out, "the padding bits of %s are not zero", tensor->name);
+        strbuf_printf(&out, "the padding bits of %s are not zero", tensor_shown(tensor)->name);
         verify_wrong(proof, out.text);
         return;
     }

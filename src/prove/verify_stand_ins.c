@@ -42,8 +42,9 @@ static bool is_before(const Cone *cone, const Tensor *tensor)
 static void mark_inside(Expr *expr, void *context)
 {
     const Cone *cone = context;
-    if (expr->kind == EXPR_ACCESS && !is_before(cone, expr->access.tensor))
-        cone->inside[expr->access.tensor->id] = true;
+    const Tensor *tensor = expr_tensor(expr);
+    if (tensor && !is_before(cone, tensor))
+        cone->inside[tensor->id] = true;
 }
 
 typedef struct MixedElements {
@@ -55,7 +56,7 @@ typedef struct MixedElements {
 static void note_factor(Expr *expr, void *context)
 {
     MixedElements *factors = context;
-    if (expr->kind != EXPR_ACCESS || !(access_axes(&expr->access) & factors->reduced))
+    if (!expr_tensor(expr) || !(expr_axes(expr) & factors->reduced))
         return;
     factors->several |= factors->first && !expr_equal(factors->first, expr);
     factors->first = factors->first ? factors->first : expr;
@@ -78,10 +79,11 @@ typedef struct ReadTensors {
 static void note_read(Expr *expr, void *context)
 {
     ReadTensors *reads = context;
-    if (expr->kind != EXPR_ACCESS)
+    const Tensor *tensor = expr_tensor(expr);
+    if (!tensor)
         return;
-    reads->any |= reads->of[expr->access.tensor->id];
-    reads->all &= reads->of[expr->access.tensor->id];
+    reads->any |= reads->of[tensor->id];
+    reads->all &= reads->of[tensor->id];
 }
 
 static ReadTensors reads_of(const TensorOp *op, const bool *of)

@@ -133,7 +133,7 @@ const char *verify_too_long(const Proof *proof)
         const Tensor *tensor = launch->args[i].tensor;
         if (launch->args[i].written && tensor && verify_judge_work(proof, tensor, false) > JUDGE_WORK)
             return arena_printf(proof->arena, "an element of %s, which %s writes, is made of %.1e operations",
-                                tensor->name, launch->entry, verify_judge_work(proof, tensor, false));
+                                tensor_shown(tensor)->name, launch->entry, verify_judge_work(proof, tensor, false));
     }
     return NULL;
 }

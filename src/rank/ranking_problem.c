@@ -7,11 +7,12 @@
 static const char *const role_name[] = {
     [ROLE_INPUT] = "input", [ROLE_OUTPUT] = "output", [ROLE_TEMPORARY] = "temporary"};
 
-static void add_tensor(Json *tensors, const Tensor *tensor)
+static void add_tensor(Json *tensors, const Tensor *stored)
 {
+    const Tensor *tensor = tensor_shown(stored);
     Json *entry = json_push_object(tensors);
     json_set_string(entry, "name", tensor->name);
-    json_set_string(entry, "role", role_name[tensor->role]);
+    json_set_string(entry, "role", role_name[stored->role]);
     json_set_string(entry, "dtype", dtype_info[tensor->dtype].name);
     Json *shape = json_set_array(entry, "shape");
     for (int i = 0; i < tensor->rank; i++)

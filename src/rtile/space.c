@@ -79,13 +79,13 @@ bool bits_are_flat(const Fusion *fusion)
     return true;
 }
 
-double access_scatter(const Access *access, const Fusion *fusion, int fast, const DeviceSpec *device)
+static double offset_scatter(const Affine *offset, const Tensor *tensor, const Fusion *fusion, int fast,
+                             const DeviceSpec *device)
 {
-    if (fast < 0 || access->rank == 0)
+    if (fast < 0)
         return 1;
-    Affine offset = access_offset(access);
-    double element_bytes = dtype_info[access->tensor->dtype].bits / 8.0;
-    double stride = (double)(offset.coef[fast] < 0 ? -offset.coef[fast] : offset.coef[fast]);
+    double element_bytes = dtype_info[tensor->dtype].bits / 8.0;
+    double stride = (double)(offset->coef[fast] < 0 ? -offset->coef[fast] : offset->coef[fast]);
     double step = stride * element_bytes, transaction = device->dram.transaction_bytes;
     if (stride <= 1)
         return 1;
@@ -93,6 +93,12 @@ double access_scatter(const Access *access, const Fusion *fusion, int fast, cons
         transaction)   // the whole line of threads fits one transaction
         return 1;
     return step < transaction ? stride : transaction / element_bytes;
+}
+
+double access_scatter(const Access *access, const Fusion *fusion, int fast, const DeviceSpec *device)
+{
+    Affine offset = access_offset(access);
+    return offset_scatter(&offset, access->tensor, fusion, fast, device);
 }
 
 /* The smallest distance in memory of neighbours along one of the axes [first, end); INT64_MAX: they share an
@@ -126,14 +132,13 @@ static Repeats flat_repeats(const Fusion *fusion, const Affine *offset, int firs
 
 /* An access along flat spatial and reduction positions. Of the two dimensions the last is the one along which
    memory is contiguous. */
-static DataTile flat_tile(const TileSpace *space, const Access *access, const Fusion *fusion)
+static DataTile flat_tile(const TileSpace *space, const Tensor *tensor, Affine offset, const Fusion *fusion)
 {
-    Affine offset = access_offset(access);
     const int ends[] = {0, fusion->spatial_count, fusion->axis_count};
     int last = least_stride(&offset, 0, fusion->spatial_count) >=
                least_stride(&offset, fusion->spatial_count, fusion->axis_count);
     DataTile tile = {
-        .name = access->tensor->name, .element_bits = dtype_info[access->tensor->dtype].bits, .scatter = 1};
+        .name = tensor->name, .element_bits = dtype_info[tensor->dtype].bits, .scatter = 1};
     for (int i = 0; i < 2; i++) {
         int side = i ? last : !last;
         Repeats repeats = flat_repeats(fusion, &offset, ends[side], ends[side + 1]);
@@ -144,7 +149,7 @@ static DataTile flat_tile(const TileSpace *space, const Access *access, const Fu
         tile.dims[tile.rank++] = (Dim){affine_axis(side), space->axes[side].extent};
     }
     RTile problem = rtile_problem(space);
-    tile.apart = data_tile_distinct(&tile, &problem, space->axis_count) != tensor_elements(access->tensor);
+    tile.apart = data_tile_distinct(&tile, &problem, space->axis_count) != tensor_elements(tensor);
     return tile;
 }
 
@@ -154,11 +159,11 @@ bool tiles_hold(const Fusion *fusion, int accesses)
 }
 
 /* The same element was read before: it is loaded once. */
-static bool is_repeated(const FusedAccess *found, int index)
+static bool is_repeated(const Fusion *fusion, const FusedAccess *found, int index)
 {
-    Affine offset = access_offset(found[index].access);
+    Affine offset = fused_offset(fusion, &found[index]);
     for (int i = 0; i < index; i++) {
-        Affine earlier = access_offset(found[i].access);
+        Affine earlier = fused_offset(fusion, &found[i]);
         if (found[i].access->tensor == found[index].access->tensor &&
             memcmp(&earlier, &offset, sizeof offset) == 0)
             return true;
@@ -166,16 +171,15 @@ static bool is_repeated(const FusedAccess *found, int index)
     return false;
 }
 
-DataTile *space_flat_tile(TileSpace *space, const Fusion *fusion, const Access *access)
+DataTile *space_flat_tile(TileSpace *space, const Fusion *fusion, const Tensor *tensor, const Affine *wanted)
 {
     FusedAccess found[MAX_DATA_TILES];
     int count = fusion_accesses(fusion, found, MAX_DATA_TILES - fusion->output_count), tile = 0;
-    Affine wanted = access_offset(access);
     for (int i = 0; i < count; i++) {
-        Affine offset = access_offset(found[i].access);
-        if (found[i].access->tensor == access->tensor && memcmp(&offset, &wanted, sizeof wanted) == 0)
+        Affine offset = fused_offset(fusion, &found[i]);
+        if (found[i].access->tensor == tensor && memcmp(&offset, wanted, sizeof offset) == 0)
             return &space->tiles[tile];
-        tile += !is_repeated(found, i);
+        tile += !is_repeated(fusion, found, i);
     }
     return NULL;
 }
@@ -185,18 +189,20 @@ void space_add_flat_tiles(TileSpace *space, const Fusion *fusion, int fast, cons
     FusedAccess found[MAX_DATA_TILES];
     int count = fusion_accesses(fusion, found, MAX_DATA_TILES - fusion->output_count);
     for (int i = 0; i < count; i++) {
-        if (is_repeated(found, i))
+        if (is_repeated(fusion, found, i))
             continue;
-        DataTile tile = flat_tile(space, found[i].access, fusion);
-        tile.scatter = access_scatter(found[i].access, fusion, fast, device);
+        Affine offset = fused_offset(fusion, &found[i]);
+        DataTile tile = flat_tile(space, found[i].access->tensor, offset, fusion);
+        tile.scatter = offset_scatter(&offset, found[i].access->tensor, fusion, fast, device);
         space->tiles[space->tile_count++] = tile;
     }
     for (int i = 0; i < fusion->op_count && space->tile_count < MAX_DATA_TILES; i++) {
         if (!fusion->ops[i].stored)
             continue;
-        DataTile tile = flat_tile(space, &fusion->ops[i].store, fusion);
+        const Access *store = &fusion->ops[i].store;
+        DataTile tile = flat_tile(space, store->tensor, access_offset(store), fusion);
         tile.output = true;
-        tile.scatter = access_scatter(&fusion->ops[i].store, fusion, fast, device);
+        tile.scatter = access_scatter(store, fusion, fast, device);
         space->tiles[space->tile_count++] = tile;
     }
 }

@@ -36,8 +36,8 @@ bool tiles_hold(const Fusion *fusion, int accesses);
    threads lie: it decides how much of what moves is used (DataTile.scatter). */
 void space_add_flat_tiles(TileSpace *space, const Fusion *fusion, int fast, const DeviceSpec *device);
 
-/* That of an access among them; NULL: there are too many for it to have one. */
-DataTile *space_flat_tile(TileSpace *space, const Fusion *fusion, const Access *access);
+/* That of the tensor's element at fused_offset() among them; NULL: there are too many for it to have one. */
+DataTile *space_flat_tile(TileSpace *space, const Fusion *fusion, const Tensor *tensor, const Affine *wanted);
 
 /* Bytes moved per byte used when neighbouring threads read the access along the fusion's axis `fast`. */
 double access_scatter(const Access *access, const Fusion *fusion, int fast, const DeviceSpec *device);

@@ -11,6 +11,7 @@ template <class T> DEVICE T op_mul(T a, T b) { return static_cast<T>(wrapping(a)
 template <class T> DEVICE T op_sq(T a) { return op_mul(a, a); }
 
 template <class T> DEVICE T op_div(T a, T b) { return b == 0 ? 0 : b == -1 ? op_neg(a) : a / b; }
+template <class T> DEVICE T op_mod(T a, T b) { return b == 0 || b == -1 ? 0 : a % b; }
 DEVICE double op_div(double a, double b) { return a / b; }
 #if defined(ROLLERC_FAST_MATH)
 DEVICE float op_div(float a, float b) { return __fdividef(a, b); }

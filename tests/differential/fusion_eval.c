@@ -130,13 +130,10 @@ static Scalar compared(Op op, DType type, Scalar a, Scalar b)
 
 static void eval(Launch *launch, const Expr *expr, const bool *inside, Scalar *result);
 
-static void eval_access(Launch *launch, const Access *access, const bool *inside, Scalar *result)
+static void eval_elements(Launch *launch, const Tensor *tensor, const int64_t *offsets, const bool *inside,
+                          Scalar *result)
 {
-    const Tensor *tensor = access->tensor;
     const Storage *storage = memory_of(launch->memory, tensor);
-    Affine form = access_offset(access);
-    int64_t offsets[LANES];
-    affine_lanes(launch, &form, offsets);
     if (tensor->dtype != storage->tensor->dtype)
         FINDING(launch, "%s is read in units, but not just moved", tensor->name);
     for (int lane = 0; lane < launch->count; lane++) {
@@ -152,6 +149,28 @@ static void eval_access(Launch *launch, const Access *access, const bool *inside
         else
             result[lane] = storage->elements[offsets[lane]];
     }
+}
+
+static void eval_access(Launch *launch, const Access *access, const bool *inside, Scalar *result)
+{
+    Affine form = access_offset(access);
+    int64_t offsets[LANES];
+    affine_lanes(launch, &form, offsets);
+    eval_elements(launch, access->tensor, offsets, inside, result);
+}
+
+static void eval_fetch(Launch *launch, const Fetch *fetch, const bool *inside, Scalar *result)
+{
+    Affine form = access_offset(&fetch->access);
+    int64_t offsets[LANES];
+    Scalar place[LANES];
+    affine_lanes(launch, &form, offsets);
+    for (int i = 0; i < fetch->count; i++) {
+        eval(launch, fetch->places[i].value, inside, place);
+        for (int lane = 0; lane < launch->count; lane++)
+            offsets[lane] += inside[lane] ? fetch->places[i].stride * place[lane].whole : 0;
+    }
+    eval_elements(launch, fetch->access.tensor, offsets, inside, result);
 }
 
 static void eval_guard(Launch *launch, const Guard *guard, const bool *outside, Scalar *result)
@@ -184,6 +203,7 @@ static void eval_apply(Launch *launch, const Expr *expr, const bool *inside, Sca
     for (int lane = 0; lane < launch->count; lane++)
         switch (op_info[op].class) {
         case OP_CLASS_ARITH:
+        case OP_CLASS_WHOLE:
         case OP_CLASS_REAL: result[lane] = applied(launch, op, expr->type, a[lane], b[lane]); break;
         case OP_CLASS_COMPARE: result[lane] = compared(op, type, a[lane], b[lane]); break;
         case OP_CLASS_LOGIC:
@@ -227,6 +247,7 @@ static void eval(Launch *launch, const Expr *expr, const bool *inside, Scalar *r
             result[lane].whole = values[lane];
         break;
     case EXPR_ACCESS: eval_access(launch, &expr->access, inside, result); break;
+    case EXPR_FETCH: eval_fetch(launch, &expr->fetch, inside, result); break;
     case EXPR_GUARD: eval_guard(launch, &expr->guard, inside, result); break;
     case EXPR_APPLY: eval_apply(launch, expr, inside, result); break;
     case EXPR_CAST:

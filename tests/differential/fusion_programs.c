@@ -21,6 +21,7 @@
 #include "differential/generate.h"
 #include "front/lower.h"
 #include "front/parse.h"
+#include "ir/compose.h"
 #include "ir/eval.h"
 
 typedef enum Form {
@@ -213,7 +214,7 @@ static const Value *expected_of(Case *one, const Tensor *tensor)
     if (!*values) {
         int64_t count = tensor_elements(tensor);
         *values = NEW_ARRAY(one->arena, Value, count);
-        evaluate_range(one->truth, tensor, 0, count, *values);
+        evaluate_range(one->truth, one->program->tensors[tensor->id], 0, count, *values);
     }
     return *values;
 }
@@ -239,7 +240,8 @@ static bool is_right(DType type, double seen, Value expected)
 static const char *compare(Run *run, Case *one, const Fusion *fusion)
 {
     for (int i = 0; i < fusion->output_count; i++) {
-        if (fusion->outputs[i]->id < 0)   // only these kernels know it
+        int id = fusion->outputs[i]->id;
+        if (id < 0 || id >= one->program->tensor_count)   // only these kernels know it, or what is composed
             continue;
         const Storage *storage = memory_of(one->memory, fusion->outputs[i]);
         const Value *expected = expected_of(one, storage->tensor);
@@ -361,11 +363,12 @@ static void prove(Run *run, Arena *arena, const Program *program)
                 .program = program,
                 .left = MOST_WORK};
     run->programs++;
-    FusionPlans plans = fuse(arena, program);
+    const Program *composed = compose(arena, program);
+    FusionPlans plans = fuse(arena, composed);
     list_sequences(run, &one, &plans);
     one.inputs = (RandomInputs){program, run->seed + run->number, choose_inputs(&one, program)};
     one.expected = NEW_ARRAY(arena, Value *, program->tensor_count);
-    one.memory = memory_new(arena, program);
+    one.memory = memory_new(arena, composed);
     fill_inputs(&one);
     one.truth = evaluator_new(arena, program, (InputSource){input_element, &one});
     for (int i = 0; i < one.sequence_count; i++)

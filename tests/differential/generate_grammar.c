@@ -13,6 +13,8 @@ enum {
     TENSOR_ELEMENTS = 12000,
     DEFINITION_POINTS = 9000,  // of all axes in scope together
     INPUTS = 10,
+    VIEWS = 25,                // of a hundred definitions a view stands before
+    COMPUTED_PLACES = 8,       // of a hundred indices
     NODES = 24                 // of one definition: then only leaves follow
 };
 
@@ -213,6 +215,62 @@ static Index fitting_index(Generator *g, int64_t size, bool padded)
     return index;
 }
 
+// ---- computed places ----
+
+/* v/3, (2*v + 1)/4, v%5, (v/2)%3: inside the dimension, or anywhere if the access is padded. */
+static bool write_division(Generator *g, StrBuf *out, int64_t size, bool padded)
+{
+    if (!g->scope_count)
+        return false;
+    const Variable *v = &g->scope[below(g, g->scope_count)];
+    int64_t by = 2 + below(g, 6), times = 1 + below(g, 2), add = below(g, 3), most = times * (v->extent - 1) + add;
+    bool remainder = chance(g, 40);
+    if (!padded && (remainder ? by : most / by + 1) > size)
+        return false;
+    int64_t shift = padded ? below(g, 5) - 2 : 0;
+    StrBuf dividend = strbuf_new(g->arena);
+    if (times == 1 && !add)
+        strbuf_puts(&dividend, v->name);
+    else
+        strbuf_printf(&dividend, "(%" PRId64 "*%s + %" PRId64 ")", times, v->name, add);
+    if (remainder && chance(g, 30))
+        strbuf_printf(out, "%s/%" PRId64 "%%%" PRId64, dividend.text, 1 + below(g, 3), by);
+    else
+        strbuf_printf(out, "%s%s%" PRId64, dividend.text, remainder ? "%" : "/", by);
+    if (shift)
+        strbuf_printf(out, " %c %" PRId64, shift < 0 ? '-' : '+', shift < 0 ? -shift : shift);
+    return true;
+}
+
+/* k[v], k[v, w] - 1: an element of an integer tensor, whatever it holds. */
+static bool write_element_index(Generator *g, StrBuf *out)
+{
+    int start = g->tensor_count ? (int)below(g, g->tensor_count) : 0;
+    for (int i = 0; i < g->tensor_count; i++) {
+        const Known *tensor = &g->tensors[(start + i) % g->tensor_count];
+        if (tensor->class != INTEGER || (tensor->rank && !tensor->shape[tensor->rank - 1]))   // it is being made
+            continue;
+        strbuf_printf(out, "%s[", tensor->name);
+        for (int d = 0; d < tensor->rank; d++) {
+            Index index = fitting_index(g, tensor->shape[d], false);
+            strbuf_puts(out, d ? ", " : "");
+            write_index(g, out, &index, tensor->shape[d]);
+        }
+        strbuf_puts(out, "]");
+        if (chance(g, 30))
+            strbuf_printf(out, " %c %" PRId64, chance(g, 50) ? '+' : '-', 1 + below(g, 3));
+        return true;
+    }
+    return false;
+}
+
+static bool write_place(Generator *g, StrBuf *out, int64_t size, bool padded)
+{
+    if (!chance(g, COMPUTED_PLACES))
+        return false;
+    return chance(g, 50) ? write_division(g, out, size, padded) : write_element_index(g, out);
+}
+
 // ---- accesses ----
 
 /* The constant of `pad`, if the access is one: every type of the class has it. */
@@ -230,8 +288,10 @@ static void write_known_access(Generator *g, StrBuf *out, const Known *tensor)
     bool padded = tensor->rank > 0 && chance(g, 25);
     strbuf_printf(out, "%s%s[", padded ? "pad(" : "", tensor->name);
     for (int d = 0; d < tensor->rank; d++) {
-        Index index = fitting_index(g, tensor->shape[d], padded);
         strbuf_puts(out, d ? ", " : "");
+        if (write_place(g, out, tensor->shape[d], padded))
+            continue;
+        Index index = fitting_index(g, tensor->shape[d], padded);
         write_index(g, out, &index, tensor->shape[d]);
     }
     end_access(g, out, tensor->class, padded);
@@ -279,7 +339,8 @@ static void write_new_access(Generator *g, StrBuf *out, Class class, bool all)
         strbuf_puts(&g->inputs, d ? ", " : "");
         write_size(g, &g->inputs, size);
         strbuf_puts(out, d ? ", " : "");
-        write_index(g, out, &index, size);
+        if (!write_place(g, out, size, padded))
+            write_index(g, out, &index, size);
     }
     strbuf_printf(&g->inputs, "] : %s\n", PICK(&g->random, types[class]));
     end_access(g, out, class, padded);
@@ -450,7 +511,7 @@ static void write_integer(Generator *g, StrBuf *out, int depth)
 {
     static const char *const functions[] = {"abs(", "sq(", "relu(", "-(", "floor("};
     static const char *const casts[] = {", i32)", ", i8)", ", u8)"};
-    static const char *const constants[] = {" + 3)", " * -5)", " - P2)", " / 3)", " / -2)"};
+    static const char *const constants[] = {" + 3)", " * -5)", " - P2)", " / 3)", " / -2)", " % 3)", " % -4)"};
     switch (below(g, 10)) {
     case 0: write_pair(g, out, INTEGER, depth, "+"); break;
     case 1: write_pair(g, out, INTEGER, depth, "-"); break;
@@ -538,6 +599,34 @@ static void write_definition(Generator *g, StrBuf *out, StrBuf *outputs, int num
     g->tensors[g->tensor_count++] = made;
 }
 
+/* The same elements in another shape: factors of their number, or all in one dimension. */
+static void write_view(Generator *g, StrBuf *out, StrBuf *outputs, int number)
+{
+    const Known *tensor = &g->tensors[below(g, g->tensor_count)];
+    Known view = {.class = tensor->class};
+    int64_t left = 1;
+    for (int d = 0; d < tensor->rank; d++)
+        left *= tensor->shape[d];
+    snprintf(view.name, sizeof view.name, "w%d", number);
+    strbuf_printf(out, "view %s[", view.name);
+    while (view.rank < RANK - 1 && left > 1 && chance(g, 70)) {
+        int64_t size = 1 + below(g, left < 40 ? left : 40);
+        while (left % size)
+            size--;
+        view.shape[view.rank++] = size;
+        left /= size;
+    }
+    view.shape[view.rank++] = left;
+    for (int d = 0; d < view.rank; d++) {
+        strbuf_puts(out, d ? ", " : "");
+        write_size(g, out, view.shape[d]);
+    }
+    strbuf_printf(out, "] = %s\n", tensor->name);
+    if (chance(g, 20))
+        strbuf_printf(outputs, "output %s\n", view.name);
+    g->tensors[g->tensor_count++] = view;
+}
+
 char *generate_grammar(Arena *arena, uint64_t state)
 {
     Generator *g = NEW(arena, Generator);
@@ -555,8 +644,11 @@ char *generate_grammar(Arena *arena, uint64_t state)
     }
     strbuf_puts(&text, "param eps = 1e-5\n");
     int count = 1 + (int)below(g, 4);
-    for (int i = 0; i < count && g->tensor_count < TENSORS - 8; i++)
+    for (int i = 0; i < count && g->tensor_count < TENSORS - 8; i++) {
+        if (g->tensor_count && chance(g, VIEWS))
+            write_view(g, &definitions, &outputs, i);
         write_definition(g, &definitions, &outputs, i, i == count - 1);
+    }
     strbuf_printf(&text, "%s%s%s", g->inputs.text, definitions.text, outputs.text);
     return text.text;
 }

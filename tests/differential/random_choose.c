@@ -10,6 +10,7 @@
 
 #include "base/diag.h"
 #include "codegen/family/rows/passes.h"
+#include "ir/compose.h"
 #include "differential/generate.h"
 #include "differential/random_programs.h"
 #include "front/lower.h"
@@ -98,7 +99,7 @@ static Candidate make_candidate(const Choices *of, const Plan *plan, int rank, c
     Kernel *kernel = codegen_kernel(
         of->arena, &(CodegenRequest){
                        .name = arena_printf(of->arena, "p%" PRIu64 "_%d", of->subject->number, rank + 1),
-                       .program = of->subject->program,
+                       .program = of->subject->composed,
                        .plan = plan,
                        .device = of->device,
                        .templates = &templates,
@@ -324,7 +325,8 @@ bool choose_candidates(Run *run, Arena *arena, Subject *subject, const DeviceSpe
     }
     if (!choose_program(run, arena, subject))
         fatal(EXIT_BUG, "it proves little, and so do those that could stand in for it");
-    FusionPlans fusions = fuse(arena, subject->program);
+    subject->composed = compose(arena, subject->program);
+    FusionPlans fusions = fuse(arena, subject->composed);
     PlanList plans = plan_program(arena, &fusions, device, KEEP);
     if (!plans.count && is_random_device(device)) {   // of 78 registers a thread, say, 32 points of a one-bit output are too many
         run->replaced++;

@@ -24,6 +24,7 @@ struct Subject {
     uint64_t number;   // of the program; 2^32 more: it stands in for another
     const char *text;
     Program *program;
+    Program *composed;   // as fusion takes it
     Candidate *candidates;   // those that are proven
     int count;
     int first_buffer;          // of its inputs

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/compose.h"
 #include "codegen/codegen.h"
 #include "front/lex.h"
 #include "front/lower.h"
@@ -370,7 +371,7 @@ int main(int argc, char **argv)
         .wanted = (const char *const *)argv + 3,
         .wanted_count = argc - 3,
     };
-    FusionPlans fusions = fuse(arena, program);
+    FusionPlans fusions = fuse(arena, compose(arena, program));
     for (int p = 0; p < fusions.count; p++)
         visit_single(&subject, &fusions.plans[p]);
     PlanList plans = plan_program(arena, &fusions, subject.device, KEEP);

@@ -23,6 +23,7 @@
 #include "codegen/codegen.h"
 #include "front/lower.h"
 #include "front/parse.h"
+#include "ir/compose.h"
 #include "ir/fuse.h"
 #include "mutation/mutate.h"
 #include "rank/candidates.h"
@@ -156,7 +157,8 @@ static void compile_mutant(Arena *arena, const Mutant *mutant)
     Token *tokens = lex(arena, source);
     Ast *ast = parse(arena, tokens);
     Program *program = lower(arena, ast, NULL, 0);
-    FusionPlans fusions = fuse(arena, program);
+    Program *composed = compose(arena, program);
+    FusionPlans fusions = fuse(arena, composed);
     Options options = {.name = "m", .input = "m.te", .device = mutant->device->path};
     options.top_k = mutant->number % 4 ? 10 : 1;
     PlanList plans = plan_program(arena, &fusions, device, options.top_k);
@@ -169,7 +171,7 @@ static void compile_mutant(Arena *arena, const Mutant *mutant)
     CandidateList candidates = candidates_of_plans(arena, &plans);
     TemplateStore templates = {.arena = arena};
     CodegenRequest base = {.name = "m",
-                           .program = program,
+                           .program = composed,
                            .device = device,
                            .templates = &templates,
                            .fast_math = mutant->number % 16 == 1};

@@ -50,17 +50,21 @@ typedef struct FarGuard {
     bool found;
 } FarGuard;
 
+static bool leads_far(const FarGuard *far, const Affine *index)
+{
+    int64_t low, high;
+    return !affine_range(index, far->extents, far->fusion->axis_count, &low, &high) || is_past_32_bits(high) ||
+           is_past_32_bits(-low);
+}
+
 /* A guard's index is computed wherever it leads: 10^12 in pad(x[1000000 * i], 0), though x has no such
-   element. */
+   element; so is the dividend of x[1000000 * i / 1000000]. */
 static void far_guard_visit(Expr *expr, void *context)
 {
     FarGuard *far = context;
-    for (int i = 0; expr->kind == EXPR_GUARD && i < expr->guard.count; i++) {
-        int64_t low, high;
-        far->found |=
-            !affine_range(&expr->guard.bounds[i].index, far->extents, far->fusion->axis_count, &low, &high) ||
-            is_past_32_bits(high) || is_past_32_bits(-low);
-    }
+    for (int i = 0; expr->kind == EXPR_GUARD && i < expr->guard.count; i++)
+        far->found |= leads_far(far, &expr->guard.bounds[i].index);
+    far->found |= expr->kind == EXPR_INDEX && leads_far(far, &expr->index);
 }
 
 static bool has_far_guard(const Fusion *fusion)
@@ -162,6 +166,30 @@ static void emit_access(StrBuf *out, const Scope *scope, const Access *access)
     strbuf_puts(out, ")");
 }
 
+void emit_element_offset(StrBuf *out, const Scope *scope, const Fetch *fetch, const Affine *offset)
+{
+    bool is_zero = affine_is_constant(offset) && offset->constant == 0;
+    for (int i = 0; fetch && i < fetch->count; i++) {
+        strbuf_puts(out, "(Index)(");
+        emit_expr(out, scope, fetch->places[i].value);
+        strbuf_printf(out, fetch->places[i].stride == 1 ? ")" : ") * %" PRId64, fetch->places[i].stride);
+        strbuf_puts(out, i + 1 < fetch->count || !is_zero ? " + " : "");
+    }
+    if (!fetch || !is_zero)
+        emit_affine(out, offset, scope->axis);
+}
+
+/* load(t.in1, (Index)(op_min(…)) * 4096 + i1) */
+static void emit_fetch(StrBuf *out, const Scope *scope, const Fetch *fetch)
+{
+    int position = input_position(scope->fusion, fetch->access.tensor);
+    assert(position >= 0);
+    Affine offset = access_offset(&fetch->access);
+    strbuf_printf(out, "%s(t.in%d, ", fetch->access.tensor->dtype == DTYPE_B1 ? "load_bit" : "load", position);
+    emit_element_offset(out, scope, fetch, &offset);
+    strbuf_puts(out, ")");
+}
+
 static void emit_guard(StrBuf *out, const Scope *scope, const Guard *guard)
 {
     strbuf_puts(out, "(");
@@ -239,7 +267,7 @@ static void emit_value(StrBuf *out, const Scope *scope, int op)
 
 void emit_expr(StrBuf *out, const Scope *scope, const Expr *expr)
 {
-    bool reads = expr->kind == EXPR_ACCESS || expr->kind == EXPR_GUARD;
+    bool reads = expr_tensor(expr) || expr->kind == EXPR_GUARD;
     const char *loaded = reads && scope->loaded ? scope->loaded(scope->context, expr) : NULL;
     if (loaded) {
         strbuf_puts(out, loaded);
@@ -253,6 +281,7 @@ void emit_expr(StrBuf *out, const Scope *scope, const Expr *expr)
         strbuf_puts(out, ")");
         break;
     case EXPR_ACCESS: emit_access(out, scope, &expr->access); break;
+    case EXPR_FETCH: emit_fetch(out, scope, &expr->fetch); break;
     case EXPR_GUARD: emit_guard(out, scope, &expr->guard); break;
     case EXPR_APPLY: emit_apply(out, scope, expr); break;
     case EXPR_CAST: emit_cast(out, scope, expr); break;
@@ -264,7 +293,8 @@ void emit_expr(StrBuf *out, const Scope *scope, const Expr *expr)
 static bool is_exact(const Fusion *fusion, const Expr *expr, DType type)
 {
     switch (expr->kind) {
-    case EXPR_ACCESS: return expr->access.tensor->dtype == type;
+    case EXPR_ACCESS:
+    case EXPR_FETCH: return expr_tensor(expr)->dtype == type;
     case EXPR_VALUE: return fusion->ops[expr->value].out->dtype == type;
     case EXPR_CAST: return expr->cast.to == type;
     case EXPR_GUARD:

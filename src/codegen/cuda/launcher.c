@@ -34,8 +34,9 @@ static const Tensor *argument_tensor(const Program *program, int argument)
 static int argument_count(const Program *program) { return program->input_count + program->output_count; }
 
 /* `x[64, 1024] : f16` */
-static void write_tensor(StrBuf *out, const Tensor *tensor)
+static void write_tensor(StrBuf *out, const Tensor *stored)
 {
+    const Tensor *tensor = tensor_shown(stored);
     strbuf_printf(out, "%s[", tensor->name);
     for (int d = 0; d < tensor->rank; d++)
         strbuf_printf(out, "%s%" PRId64, d ? ", " : "", tensor->shape[d]);
@@ -314,7 +315,7 @@ const char *launcher_text(Arena *arena, Kernel *kernel, bool hip, Names *names)
     kernel->arguments = NEW_ARRAY(arena, const char *, argument_count(program));
     for (int i = 0; i < argument_count(program); i++) {
         const char *number = argument_number(arena, program, i);
-        names_give(names, number, argument_tensor(program, i)->name);
+        names_give(names, number, tensor_shown(argument_tensor(program, i))->name);
         kernel->arguments[i] = names_find(names, number);
     }
     return names_put(names, text);

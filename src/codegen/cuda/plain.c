@@ -31,6 +31,7 @@ static const char *spelling(Op op, bool real)
     case OP_SUB: return "(%0 - %1)";
     case OP_MUL: return "(%0 * %1)";
     case OP_DIV: return real ? "(%0 / %1)" : "quotient(%0, %1)";
+    case OP_MOD: return "remainder(%0, %1)";
     case OP_MAX: return "larger(%0, %1)";
     case OP_MIN: return "smaller(%0, %1)";
     case OP_ABS: return real ? "std::fabs(%0)" : "std::llabs(%0)";
@@ -84,19 +85,49 @@ static void write_constant(StrBuf *out, const Expr *expr)
 
 // ---- expressions ----
 
-static void write_access(Plain *plain, const Access *access)
+/* `element / 12, element % 12`: the indices of a flat position. */
+static void write_indices_of(StrBuf *out, const Tensor *tensor)
 {
+    int64_t below = tensor_elements(tensor);
+    for (int d = 0; d < tensor->rank; d++) {
+        below /= tensor->shape[d];
+        strbuf_puts(out, d ? ", element" : "element");
+        if (below > 1)
+            strbuf_printf(out, " / %" PRId64, below);
+        if (d > 0)
+            strbuf_printf(out, " %% %" PRId64, tensor->shape[d]);
+    }
+}
+
+static void write_flat_offset(Plain *plain, const Access *access, const Fetch *fetch)
+{
+    Affine offset = access_offset(access);
+    emit_affine(plain->out, &offset, plain->indices);
+    for (int i = 0; fetch && i < fetch->count; i++) {
+        strbuf_printf(plain->out, " + %" PRId64 " * ", fetch->places[i].stride);
+        write_expr(plain, fetch->places[i].value);
+    }
+}
+
+/* An input is a tensor in memory; all others are functions of their indices. */
+static void write_access(Plain *plain, const Access *access, const Fetch *fetch)
+{
+    StrBuf *out = plain->out;
     bool whole = !dtype_info[access->tensor->dtype].is_real;
-    strbuf_printf(plain->out, "%stensor%d(", whole ? "(long long)" : "", access->tensor->id);
-    if (access->tensor->role == ROLE_INPUT) {   // a tensor in memory; all others are functions
-        Affine offset = access_offset(access);
-        emit_affine(plain->out, &offset, plain->indices);
+    bool is_input = access->tensor->role == ROLE_INPUT, is_flat = fetch || !access_is_own(access);
+    strbuf_printf(out, is_flat && !is_input ? "%s[&](long long element) { return tensor%d(" : "%stensor%d(",
+                  whole ? "(long long)" : "", access->tensor->id);
+    if (is_flat && !is_input) {
+        write_indices_of(out, access->tensor);
+        strbuf_puts(out, "); }(");
     }
-    for (int d = 0; access->tensor->role != ROLE_INPUT && d < access->rank; d++) {
-        strbuf_puts(plain->out, d ? ", " : "");
-        emit_affine(plain->out, &access->dims[d].index, plain->indices);
+    if (is_flat || is_input)
+        write_flat_offset(plain, access, fetch);
+    for (int d = 0; !is_flat && !is_input && d < access->rank; d++) {
+        strbuf_puts(out, d ? ", " : "");
+        emit_affine(out, &access->dims[d].index, plain->indices);
     }
-    strbuf_puts(plain->out, ")");
+    strbuf_puts(out, ")");
 }
 
 static void write_guard(Plain *plain, const Guard *guard)
@@ -145,7 +176,8 @@ static void write_expr(Plain *plain, const Expr *expr)
         emit_affine(plain->out, &expr->index, plain->indices);
         strbuf_puts(plain->out, ")");
         break;
-    case EXPR_ACCESS: write_access(plain, &expr->access); break;
+    case EXPR_ACCESS: write_access(plain, &expr->access, NULL); break;
+    case EXPR_FETCH: write_access(plain, &expr->fetch.access, &expr->fetch); break;
     case EXPR_GUARD: write_guard(plain, &expr->guard); break;
     case EXPR_APPLY: write_apply(plain, expr); break;
     case EXPR_CAST: write_cast(plain, expr); break;
@@ -247,17 +279,9 @@ static void write_check(StrBuf *out, const Tensor *tensor)
 {
     strbuf_printf(out,
                   "    right &= check(\"%s\", memory%d, %" PRId64 ", %s, [&](long long%s) { return tensor%d(",
-                  tensor->name, tensor->id, tensor_elements(tensor), tolerance(tensor->dtype),
+                  tensor_shown(tensor)->name, tensor->id, tensor_elements(tensor), tolerance(tensor->dtype),
                   tensor->rank ? " element" : "", tensor->id);
-    int64_t below = tensor_elements(tensor);
-    for (int d = 0; d < tensor->rank; d++) {
-        below /= tensor->shape[d];
-        strbuf_puts(out, d ? ", element" : "element");
-        if (below > 1)
-            strbuf_printf(out, " / %" PRId64, below);
-        if (d > 0)
-            strbuf_printf(out, " %% %" PRId64, tensor->shape[d]);
-    }
+    write_indices_of(out, tensor);
     strbuf_puts(out, "); });\n");
 }
 
@@ -296,7 +320,7 @@ static void give_names(Names *names, const Plain *plain, const Program *program)
                    program->tensors[i]->name);
     for (int i = 0; i < program->output_count; i++)
         names_give(names, arena_printf(arena, "memory%d", program->outputs[i]->id),
-                   arena_printf(arena, "%s_found", program->outputs[i]->name));
+                   arena_printf(arena, "%s_found", tensor_shown(program->outputs[i])->name));
     for (int i = 0; i < plain->index_count; i++)
         names_give(names, arena_printf(arena, "index%d", i), plain->index_names[i]);
 }

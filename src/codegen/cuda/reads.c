@@ -43,6 +43,24 @@ static Pattern pattern_of_unaligned(const Walk *walk, const Access *access, cons
     return is_line && walk->lines && whole_pieces ? PATTERN_LINE : PATTERN_GATHER;
 }
 
+/* Places are the same for a vector, which lies in a row and begins where it is aligned; or it is gathered. */
+static Pattern pattern_of_fetch(const Walk *walk, const Fetch *fetch)
+{
+    Affine offset = access_offset(&fetch->access);
+    bool whole = walk->fusion->axes[walk->axis].extent % walk->vector == 0, aligned = true;
+    uint32_t moving = 0;
+    for (int i = 0; i < fetch->count; i++) {
+        moving |= expr_axes(fetch->places[i].value);
+        aligned &= fetch->places[i].stride % walk->vector == 0;
+    }
+    int64_t step = offset.coef[walk->axis];
+    if (!whole || moving >> walk->axis & 1 || walk->vector == 1)
+        return PATTERN_GATHER;
+    if (step == 0)
+        return PATTERN_BROADCAST;
+    return step == 1 && aligned && others_are_multiples(&offset, walk->axis, walk->vector) ? PATTERN_ROW : PATTERN_GATHER;
+}
+
 static Pattern pattern_of(const Walk *walk, const Access *access)
 {
     Affine offset = access_offset(access);
@@ -71,14 +89,36 @@ static bool is_padded(const Walk *walk, const Access *access)
            walk->fusion->axes[walk->axis].extent % walk->vector == 0 && bits % (8 * ACCESS_BYTES) == 0;
 }
 
-int reads_index(const Reads *reads, const Access *access)
+static bool same_places(const Fetch *left, const Fetch *right)
+{
+    if (!left || !right || left->count != right->count)
+        return left == right;
+    for (int i = 0; i < left->count; i++)
+        if (left->places[i].stride != right->places[i].stride ||
+            !expr_equal(left->places[i].value, right->places[i].value))
+            return false;
+    return true;
+}
+
+static int find_read(const Reads *reads, const Access *access, const Fetch *fetch)
 {
     Affine offset = access_offset(access);
     for (int i = 0; i < reads->count; i++)
-        if (reads->reads[i].access->tensor == access->tensor &&
+        if (reads->reads[i].access->tensor == access->tensor && same_places(reads->reads[i].fetch, fetch) &&
             memcmp(&reads->reads[i].offset, &offset, sizeof offset) == 0)
             return i;
     return -1;
+}
+
+int reads_index(const Reads *reads, const Access *access) { return find_read(reads, access, NULL); }
+
+int reads_index_of(const Reads *reads, const Expr *expr)
+{
+    switch (expr->kind) {
+    case EXPR_ACCESS: return find_read(reads, &expr->access, NULL);
+    case EXPR_FETCH: return find_read(reads, &expr->fetch.access, &expr->fetch);
+    default: return -1;
+    }
 }
 
 /* Points along some axis share an element. */
@@ -96,16 +136,19 @@ Reads reads_find(Walk walk)
     FusedAccess found[4 * MAX_LOADED];
     int count = fusion_accesses(walk.fusion, found, 4 * MAX_LOADED);
     for (int i = 0; i < count && reads.count < MAX_LOADED; i++) {
-        bool padded = found[i].guarded && is_padded(&walk, found[i].access);
-        if (found[i].op >= walk.ops || (found[i].guarded && !padded) ||
-            reads_index(&reads, found[i].access) >= 0)
+        const Fetch *fetch = found[i].fetch;
+        bool padded = !fetch && found[i].guarded && is_padded(&walk, found[i].access);
+        if (found[i].in_place || found[i].op >= walk.ops || (found[i].guarded && !padded) ||
+            find_read(&reads, found[i].access, fetch) >= 0)
             continue;
         if (walk.along && !(access_axes(found[i].access) & walk.along))
             continue;
-        Affine offset = access_offset(found[i].access);
-        Pattern pattern = padded ? PATTERN_PADDED : pattern_of(&walk, found[i].access);
-        reads.reads[reads.count++] =
-            (Read){found[i].access, offset, pattern, is_reused(walk.fusion, &offset)};
+        Affine seen = fused_offset(walk.fusion, &found[i]);
+        Pattern pattern = padded  ? PATTERN_PADDED
+                          : fetch ? pattern_of_fetch(&walk, fetch)
+                                  : pattern_of(&walk, found[i].access);
+        reads.reads[reads.count++] = (Read){found[i].access,         fetch, access_offset(found[i].access), seen, pattern,
+                                            is_reused(walk.fusion, &seen)};
     }
     return reads;
 }
@@ -129,7 +172,7 @@ bool reads_have(const Reads *reads, Pattern pattern)
 const char *reads_loaded(void *context, const Expr *expr)
 {
     Reads *reads = context;
-    int index = expr->kind == EXPR_ACCESS ? reads_index(reads, &expr->access) : -1;
+    int index = reads_index_of(reads, expr);
     if (index < 0)
         return NULL;
     snprintf(reads->text, sizeof reads->text, "in.x%d[e]", index);
@@ -138,21 +181,26 @@ const char *reads_loaded(void *context, const Expr *expr)
 
 // ---- what they leave to be done ----
 
+static uint32_t read_axes(const Read *read)
+{
+    uint32_t axes = access_axes(read->access);
+    for (int i = 0; read->fetch && i < read->fetch->count; i++)
+        axes |= expr_axes(read->fetch->places[i].value);
+    return axes;
+}
+
 uint32_t reads_axes_of(const Reads *reads, uint32_t patterns)
 {
     uint32_t axes = 0;
     for (int i = 0; i < reads->count; i++)
         if (is_chosen(reads, i, patterns))
-            axes |= access_axes(reads->reads[i].access);
+            axes |= read_axes(&reads->reads[i]);
     return axes;
 }
 
 uint32_t reads_axes(const Reads *reads) { return reads_axes_of(reads, UINT32_MAX); }
 
-static bool is_read(const void *reads, const Expr *access)
-{
-    return reads_index(reads, &access->access) >= 0;
-}
+static bool is_read(const void *reads, const Expr *read) { return reads_index_of(reads, read) >= 0; }
 
 uint32_t reads_axes_left(const Reads *reads, const Expr *expr)
 {
@@ -160,6 +208,7 @@ uint32_t reads_axes_left(const Reads *reads, const Expr *expr)
 }
 
 // ---- device code ----
+
 
 /* Held as it lies in memory. */
 static bool is_held(const Read *read, const Walk *walk)
@@ -220,7 +269,7 @@ void reads_emit_one(StrBuf *out, const char *indent, const Scope *scope, const R
     else
         strbuf_printf(out, "%sin.x%d[%s] = %s(t.in%d, ", indent, index, element,
                       tensor->dtype == DTYPE_B1 ? "load_bit" : "load", position);
-    emit_affine(out, &read->offset, scope->axis);
+    emit_element_offset(out, scope, read->fetch, &read->offset);
     strbuf_puts(out, held ? "]);\n" : ");\n");
 }
 
@@ -251,7 +300,7 @@ static void emit_vector(StrBuf *out, const char *indent, const Scope *scope, con
     if (read->pattern == PATTERN_FLAT)
         strbuf_puts(out, flat);
     else
-        emit_affine(out, &read->offset, scope->axis);
+        emit_element_offset(out, scope, read->fetch, &read->offset);
     if (overhanging && !is_bits)
         strbuf_printf(out, ", Index(%" PRId64 ")", tensor_elements(tensor));
     strbuf_printf(out, ", in.x%d);\n", index);
@@ -290,7 +339,7 @@ static void emit_line(StrBuf *out, const char *indent, const Scope *scope, const
     }
     strbuf_printf(out, "%sin.x%d.load(t.in%d, ", indent, index,
                   input_position(scope->fusion, read->access->tensor));
-    emit_affine(out, &read->offset, scope->axis);
+    emit_element_offset(out, scope, read->fetch, &read->offset);
     strbuf_puts(out, ");\n");
 }
 
@@ -305,7 +354,7 @@ static void emit_inside(StrBuf *out, const char *indent, const Scope *scope, con
             elements % count == 0)
             continue;
         strbuf_printf(out, " &&\n%s    ", indent);
-        emit_affine(out, &read->offset, scope->axis);
+        emit_element_offset(out, scope, read->fetch, &read->offset);
         strbuf_printf(out, " + VECTOR <= %" PRId64, elements / count * count);
     }
 }

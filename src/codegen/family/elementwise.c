@@ -91,7 +91,7 @@ static uint32_t find_reused_rows(TileSpace *space, const Fusion *fusion, int vec
     Reads reads = find_reads(fusion, vector);
     uint32_t reused = 0;
     for (int i = 0; i < reads.count; i++) {
-        DataTile *tile = space_flat_tile(space, fusion, reads.reads[i].access);
+        DataTile *tile = space_flat_tile(space, fusion, reads.reads[i].access->tensor, &reads.reads[i].seen);
         if (!tile || !reads.reads[i].reused)
             continue;
         tile->lines = lines_of(&reads.reads[i], &reads.walk);
@@ -105,7 +105,7 @@ static bool find_padded(TileSpace *space, const Fusion *fusion, int vector)
 {
     Reads reads = find_reads(fusion, vector);
     for (int i = 0; i < reads.count; i++) {
-        DataTile *tile = space_flat_tile(space, fusion, reads.reads[i].access);
+        DataTile *tile = space_flat_tile(space, fusion, reads.reads[i].access->tensor, &reads.reads[i].seen);
         if (tile && reads.reads[i].pattern == PATTERN_PADDED)
             tile->lines = 2;
     }
@@ -364,6 +364,7 @@ const Family elementwise_family = {
     .template_path = "templates/elementwise.cu",
     .variants = (const char *const[]){"scalar", "x2", "x4", "x8", "x16", NULL},
     .whole_warps = true,
+    .fetches = true,
     .matches = matches,
     .rules = rules,
     .emit = emit,

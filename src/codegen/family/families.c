@@ -13,6 +13,11 @@ static bool has_variant(const Family *family, const char *name)
     return *variant;
 }
 
+bool family_takes(const Family *family, const Fusion *fusion, const DeviceSpec *device)
+{
+    return (family->fetches || !fusion_fetches(fusion)) && family->matches(fusion, device);
+}
+
 int family_rules(const Family *family, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
     int count = family->rules(fusion, device, variants), kept = 0;

@@ -34,6 +34,7 @@ typedef struct Family {
     const char *const *variants;
     bool whole_warps;            // blocks smaller than a warp are launched with a whole one
     int copying_warps;           // beside those that compute
+    bool fetches;                // reads elements at computed places
     bool tiles_both;             // factors of products: fewer, larger tiles and parts of the sums may take less
     /* By structure of the expression, never by a name. */
     bool (*matches)(const Fusion *fusion, const DeviceSpec *device);
@@ -46,6 +47,9 @@ typedef struct Family {
     /* Of the same block. NULL: its kernels use no shared memory and none of their own. */
     KernelMemory (*memory)(const KernelPlan *plan);
 } Family;
+
+/* It can serve the expression. */
+bool family_takes(const Family *family, const Fusion *fusion, const DeviceSpec *device);
 
 /* The rules of its kinds of kernels; not those whose schedule has too many items for a Schedule. */
 int family_rules(const Family *family, const Fusion *fusion, const DeviceSpec *device, TileRules *variants);

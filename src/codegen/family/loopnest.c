@@ -128,6 +128,7 @@ const Family loopnest_family = {
     .name = "loopnest",
     .template_path = "templates/loopnest.cu",
     .variants = (const char *const[]){"generic", NULL},
+    .fetches = true,
     .matches = matches,
     .rules = rules,
     .emit = emit,

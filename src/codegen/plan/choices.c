@@ -79,7 +79,7 @@ static void add_family(Planner *planner, ChoiceList *list, const Family *family,
 static void add_families(Planner *planner, ChoiceList *list, const Fusion *fusion)
 {
     for (int f = 0; families[f]; f++)
-        if (families[f]->matches(fusion, planner->device))
+        if (family_takes(families[f], fusion, planner->device))
             add_family(planner, list, families[f], fusion);
 }
 
@@ -108,7 +108,7 @@ static ChoiceList part_launches(Planner *planner, const Fusion *fusion)
 {
     ChoiceList list = {0};
     for (int f = 0; families[f]; f++)
-        if (!(planner->passed_over >> f & 1) && families[f]->matches(fusion, planner->device))
+        if (!(planner->passed_over >> f & 1) && family_takes(families[f], fusion, planner->device))
             add_family(planner, &list, families[f], fusion);
     pass_over_slow_families(planner, &list, FAR_IN_PARTS);
     return list;
@@ -127,7 +127,7 @@ static ChoiceList packed_launches(Planner *planner, const Fusion *fusion)
     static const Family *const all[] = {&gemm_family, &wgmma_family, &bulk_family, &matmul_family};
     ChoiceList list = {0};
     for (size_t f = 0; f < sizeof all / sizeof *all; f++)
-        if (all[f]->matches(fusion, planner->device) && (all[f] != &matmul_family || !list.count))
+        if (family_takes(all[f], fusion, planner->device) && (all[f] != &matmul_family || !list.count))
             add_family(planner, &list, all[f], fusion);
     return list;
 }
@@ -338,7 +338,7 @@ static ChoiceList turned_launches(Planner *planner, const Fusion *fusion)
                                         &filter_direct_family};
     ChoiceList list = {0};
     for (size_t f = 0; f < sizeof all / sizeof *all; f++)
-        if (all[f]->matches(fusion, planner->device))
+        if (family_takes(all[f], fusion, planner->device))
             add_family(planner, &list, all[f], fusion);
     return list;
 }

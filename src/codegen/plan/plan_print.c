@@ -11,7 +11,7 @@ void plan_rules_print(StrBuf *out, const FusionPlans *fusions, const DeviceSpec 
         for (int k = 0; k < fusions->plans[p].count; k++)
             for (int f = 0; families[f]; f++) {
                 const Fusion *fusion = fusions->plans[p].fusions[k];
-                if (!families[f]->matches(fusion, device))
+                if (!family_takes(families[f], fusion, device))
                     continue;
                 int count = family_rules(families[f], fusion, device, variants);
                 for (int v = 0; v < count; v++) {
@@ -74,7 +74,7 @@ const char *plan_schedule_text(Arena *arena, const PlannedLaunch *launch)
 static void matching_families_print(StrBuf *out, const Fusion *fusion, const DeviceSpec *device)
 {
     for (int f = 0, shown = 0; families[f]; f++)
-        if (families[f]->matches(fusion, device))
+        if (family_takes(families[f], fusion, device))
             strbuf_printf(out, "%s%s", shown++ ? ", " : "", families[f]->name);
 }
 

@@ -47,7 +47,7 @@ static const Row REAL_ROWS[] = {
 START_TEST(each_operation_gives_the_number_worked_by_hand)
 {
     static const DType types[] = {DTYPE_F32, DTYPE_F64};
-    bool seen[OP_COUNT] = {[OP_SELECT] = true};   // has a test of its own
+    bool seen[OP_COUNT] = {[OP_SELECT] = true, [OP_MOD] = true};   // have tests of their own
     for (size_t i = 0; i < sizeof REAL_ROWS / sizeof *REAL_ROWS; i++) {
         const Row *row = &REAL_ROWS[i];
         Value value = apply(row->op, types[_i], row->a, row->b);
@@ -175,7 +175,7 @@ START_TEST(integers_wrap_at_every_operation)
         {OP_MUL, 65536, 65536, 0},              {OP_MUL, 65537, 65537, 131073},   // 2^32 + 2^17 + 1
         {OP_NEG, -2147483648.0, 0, -2147483648.0}, {OP_ABS, -2147483648.0, 0, -2147483648.0},
         {OP_SQ, 46341, 0, -2147479015},         // 2147488281 - 2^32
-        {OP_DIV, -7, 2, -3},                    {OP_DIV, -2147483648.0, -1, -2147483648.0},
+        {OP_DIV, -7, 2, -3}, {OP_MOD, -7, 2, -1}, {OP_MOD, 7, -3, 1}, {OP_MOD, 5, -1, 0},                   {OP_DIV, -2147483648.0, -1, -2147483648.0},
         {OP_MAX, -3, 2, 2},                     {OP_MIN, -3, 2, -3},
         {OP_RELU, -3, 0, 0},                    {OP_FLOOR, -3, 0, -3},            {OP_CEIL, 3, 0, 3},
         {OP_LT, -3, 2, 1},                      {OP_GE, 2147483647, -1, 1},

@@ -146,6 +146,7 @@ static bool is_same_beyond(const Fusion *fusion, const Expr *expr, const Expr *c
     case EXPR_VALUE: return true;   // of elements: it has been looked at, too
     case EXPR_INDEX: return (affine_axes(&expr->index) & columns) == 0;
     case EXPR_ACCESS: return (access_axes(&expr->access) & columns) == 0;
+    case EXPR_FETCH:
     case EXPR_GUARD: return false;
     case EXPR_CAST: return is_same_beyond(fusion, expr->cast.body, condition);
     case EXPR_APPLY: break;

@@ -1,0 +1,475 @@
+#include "ir/compose.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+
+typedef struct Composer {
+    Arena *arena;
+    Program *program;
+} Composer;
+
+// ---- indices ----
+
+static void extents_of(const TensorOp *op, int64_t *extents)
+{
+    for (int a = 0; a < op->axis_count; a++)
+        extents[a] = op->axes[a].extent;
+}
+
+/* The integer as an affine form over the op's axes; false: it is none. */
+static bool affine_of(const TensorOp *op, const Expr *expr, Affine *form);
+
+static bool divided(const TensorOp *op, const Expr *expr, Affine *form)
+{
+    int64_t extents[MAX_AXES];
+    Affine dividend, quotient, rest;
+    const Expr *by = expr->apply.operands[1];
+    extents_of(op, extents);
+    if (by->kind != EXPR_CONST || !affine_of(op, expr->apply.operands[0], &dividend) ||
+        !affine_divide(&dividend, by->constant.integer, extents, op->axis_count, &quotient, &rest))
+        return false;
+    *form = expr->apply.op == OP_DIV ? quotient : rest;
+    return true;
+}
+
+static bool combined(const TensorOp *op, const Expr *expr, Affine *form)
+{
+    Affine left, right;
+    if (!affine_of(op, expr->apply.operands[0], &left) || !affine_of(op, expr->apply.operands[1], &right))
+        return false;
+    bool multiplies = expr->apply.op == OP_MUL;
+    if (multiplies && !affine_is_constant(&right))
+        return false;
+    int64_t scale = multiplies ? right.constant : 1;
+    for (int a = 0; a < MAX_AXES; a++)
+        form->coef[a] = fitting_mul(left.coef[a], scale) + (multiplies ? 0 : right.coef[a]);
+    form->constant = fitting_mul(left.constant, scale) + (multiplies ? 0 : right.constant);
+    return true;
+}
+
+static bool affine_of(const TensorOp *op, const Expr *expr, Affine *form)
+{
+    *form = affine_constant(0);
+    switch (expr->kind) {
+    case EXPR_CONST: form->constant = expr->constant.integer; return true;
+    case EXPR_INDEX: *form = expr->index; return true;
+    case EXPR_CAST:
+        return (expr->type == DTYPE_I32 || expr->type == DTYPE_I64) && affine_of(op, expr->cast.body, form);
+    case EXPR_APPLY:
+        if (expr->apply.op == OP_DIV || expr->apply.op == OP_MOD)
+            return divided(op, expr, form);
+        return (expr->apply.op == OP_ADD || expr->apply.op == OP_MUL) && combined(op, expr, form);
+    default: return false;
+    }
+}
+
+/* The flat offset as indices of the tensor's own dimensions; false: it is none of them alone. 12*i + j, j below 12, of
+   [5, 12] is [i, j]. */
+static bool split_offset(const TensorOp *op, const Affine *offset, const Tensor *tensor, Dim *dims)
+{
+    int64_t extents[MAX_AXES], stride = tensor_elements(tensor);
+    Affine rest = *offset;
+    extents_of(op, extents);
+    for (int d = 0; d < tensor->rank; d++) {
+        Affine quotient, left;
+        stride /= tensor->shape[d];
+        if (!affine_divide(&rest, stride, extents, op->axis_count, &quotient, &left))
+            return false;
+        dims[d] = (Dim){quotient, tensor->shape[d]};
+        rest = left;
+    }
+    return true;
+}
+
+// ---- reads ----
+
+typedef struct Reading {
+    Composer *composer;
+    const TensorOp *op;
+} Reading;
+
+/* The dimension of the access that steps by so many elements and is more than one long. */
+static int dimension_of(const Access *access, int64_t stride)
+{
+    int64_t step = 1;
+    for (int d = access->rank - 1; d >= 0; d--) {
+        if (step == stride && access->dims[d].size > 1)
+            return d;
+        step *= access->dims[d].size;
+    }
+    return -1;
+}
+
+/* Places that are affine join the indices; of a fetch that has no other an access is left. */
+static void settle_fetch(const Reading *reading, Expr *expr)
+{
+    Fetch *fetch = &expr->fetch;
+    Dim *dims = NEW_ARRAY(reading->composer->arena, Dim, fetch->access.rank);
+    int left = 0;
+    for (int d = 0; d < fetch->access.rank; d++)
+        dims[d] = fetch->access.dims[d];
+    for (int i = 0; i < fetch->count; i++) {
+        Affine form;
+        int d = dimension_of(&fetch->access, fetch->places[i].stride);
+        if (d < 0 || !affine_of(reading->op, fetch->places[i].value, &form)) {
+            fetch->places[left++] = fetch->places[i];
+            continue;
+        }
+        for (int a = 0; a < MAX_AXES; a++)
+            dims[d].index.coef[a] = fitting_add(dims[d].index.coef[a], form.coef[a]);
+        dims[d].index.constant = fitting_add(dims[d].index.constant, form.constant);
+    }
+    fetch->access.dims = dims;
+    fetch->count = left;
+    if (left)
+        return;
+    Access access = fetch->access;
+    expr->kind = EXPR_ACCESS;
+    expr->access = access;
+}
+
+static void settle(const Reading *reading, Expr *expr, bool guarded);
+
+static void settle_read(const Reading *reading, Expr *expr, bool guarded)
+{
+    const TensorOp *op = reading->op;
+    Dim dims[MAX_AXES];
+    Affine offset;
+    if (expr->kind == EXPR_FETCH) {
+        for (int i = 0; i < expr->fetch.count; i++)
+            settle(reading, expr->fetch.places[i].value, guarded);
+        settle_fetch(reading, expr);
+    }
+    if (expr->kind != EXPR_ACCESS || guarded || access_is_own(&expr->access))
+        return;
+    Tensor *tensor = expr->access.tensor;
+    offset = access_offset(&expr->access);
+    if (!split_offset(op, &offset, tensor, dims))
+        return;
+    Dim *own = NEW_ARRAY(reading->composer->arena, Dim, tensor->rank);
+    for (int d = 0; d < tensor->rank; d++)
+        own[d] = dims[d];
+    expr->access.rank = tensor->rank;
+    expr->access.dims = own;
+}
+
+/* Below a guard an index may lead anywhere: the box of its axes says nothing. */
+static void settle(const Reading *reading, Expr *expr, bool guarded)
+{
+    switch (expr->kind) {
+    case EXPR_ACCESS:
+    case EXPR_FETCH: settle_read(reading, expr, guarded); break;
+    case EXPR_GUARD: settle(reading, expr->guard.body, true); break;
+    case EXPR_CAST: settle(reading, expr->cast.body, guarded); break;
+    case EXPR_APPLY:
+        for (int i = 0; i < op_info[expr->apply.op].operands; i++)
+            settle(reading, expr->apply.operands[i], guarded);
+        break;
+    case EXPR_CONST:
+    case EXPR_INDEX:
+    case EXPR_VALUE: break;
+    }
+}
+
+// ---- where axes are cut ----
+
+/* The largest part of each axis that is walked before the next step of what is divided; 0: it is not cut. */
+typedef struct Cuts {
+    const TensorOp *op;
+    int64_t inner[MAX_AXES];
+    bool pointwise;
+} Cuts;
+
+/* `form` is divided by `by`: of 2*i and 8 four i's lie in one quotient. */
+static void cut_at(Cuts *cuts, const Affine *form, int64_t by)
+{
+    for (int a = 0; a < cuts->op->axis_count; a++) {
+        int64_t coef = form->coef[a], extent = cuts->op->axes[a].extent;
+        if (coef <= 0 || by % coef)
+            continue;
+        int64_t inner = by / coef;
+        if (inner > 1 && inner < extent && extent % inner == 0 && inner > cuts->inner[a])
+            cuts->inner[a] = inner;
+    }
+}
+
+static void cut_visit(Expr *expr, void *context)
+{
+    Cuts *cuts = context;
+    bool divides = expr->kind == EXPR_APPLY && (expr->apply.op == OP_DIV || expr->apply.op == OP_MOD);
+    Affine form;
+    if (divides && expr->apply.operands[1]->kind == EXPR_CONST && affine_of(cuts->op, expr->apply.operands[0], &form))
+        cut_at(cuts, &form, expr->apply.operands[1]->constant.integer);
+}
+
+static void find_cuts(Cuts *cuts, Expr *expr, bool guarded)
+{
+    switch (expr->kind) {
+    case EXPR_ACCESS:
+        if (cuts->pointwise && !guarded && expr->access.tensor->role != ROLE_INPUT && !access_is_own(&expr->access)) {
+            const Tensor *tensor = expr->access.tensor;
+            Affine offset = access_offset(&expr->access);
+            int64_t stride = tensor_elements(tensor);
+            for (int d = 0; d < tensor->rank; d++)
+                cut_at(cuts, &offset, stride /= tensor->shape[d]);
+        }
+        break;
+    case EXPR_FETCH:
+        for (int i = 0; i < expr->fetch.count; i++)
+            expr_visit(expr->fetch.places[i].value, cut_visit, cuts);
+        break;
+    case EXPR_GUARD: find_cuts(cuts, expr->guard.body, true); break;
+    case EXPR_CAST: find_cuts(cuts, expr->cast.body, guarded); break;
+    case EXPR_APPLY:
+        for (int i = 0; i < op_info[expr->apply.op].operands; i++)
+            find_cuts(cuts, expr->apply.operands[i], guarded);
+        break;
+    case EXPR_CONST:
+    case EXPR_INDEX:
+    case EXPR_VALUE: break;
+    }
+}
+
+/* The definition with the axis as two: a = inner * a0 + a1. */
+static void cut_axis(Composer *composer, TensorOp *op, int axis, int64_t inner)
+{
+    Affine forms[MAX_AXES];
+    const Axis whole = op->axes[axis];
+    for (int a = 0; a < op->axis_count; a++)
+        forms[a] = affine_axis(a > axis ? a + 1 : a);
+    forms[axis].coef[axis] = inner;
+    forms[axis].coef[axis + 1] = 1;
+    op->body = expr_substitute(composer->arena, op->body, forms, op->axis_count);
+    memmove(&op->axes[axis + 1], &op->axes[axis], sizeof(Axis) * (size_t)(op->axis_count - axis));
+    op->axes[axis] = (Axis){arena_printf(composer->arena, "%s.0", whole.name), whole.extent / inner, whole.reduction};
+    op->axes[axis + 1] = (Axis){arena_printf(composer->arena, "%s.1", whole.name), inner, whole.reduction};
+    op->axis_count++;
+    op->spatial_count += axis < op->spatial_count;
+}
+
+/* How much is left that is no plain access: fetches' places, and views of what is made here. */
+static void left_visit(Expr *expr, void *context)
+{
+    int *left = context;
+    bool is_view = expr->kind == EXPR_ACCESS && expr->access.tensor->role != ROLE_INPUT && !access_is_own(&expr->access);
+    *left += expr->kind == EXPR_FETCH ? expr->fetch.count : is_view;
+}
+
+static int left_of(const TensorOp *op)
+{
+    int left = 0;
+    expr_visit(op->body, left_visit, &left);
+    return left;
+}
+
+static void settle_op(Composer *composer, TensorOp *op)
+{
+    settle(&(Reading){composer, op}, op->body, false);
+}
+
+/* Each axis that something is divided along, once; false: there is none. */
+static bool cut_all(Composer *composer, TensorOp *op)
+{
+    Cuts cuts = {.op = op, .pointwise = op->reduce == REDUCE_NONE};
+    find_cuts(&cuts, op->body, false);
+    bool any = false;
+    for (int a = op->axis_count - 1; a >= 0; a--)
+        if (cuts.inner[a] && op->axis_count < MAX_AXES) {
+            cut_axis(composer, op, a, cuts.inner[a]);
+            any = true;
+        }
+    return any;
+}
+
+/* Of i/4 % 3 the axis is cut at 4, what is left of it at 3. Cuts that leave as much as there was are taken back. */
+static void cut(Composer *composer, TensorOp *op)
+{
+    TensorOp attempt = *op;
+    attempt.body = expr_copy(composer->arena, op->body);
+    while (cut_all(composer, &attempt))
+        settle_op(composer, &attempt);
+    if (left_of(&attempt) < left_of(op))
+        *op = attempt;
+}
+
+// ---- tensors in the shape of their axes ----
+
+static void keep_as_view(Composer *composer, Tensor *tensor, const Tensor *seen)
+{
+    TensorView *view = NEW(composer->arena, TensorView);
+    view->rank = seen->rank;
+    memcpy(view->shape, seen->shape, sizeof view->shape);
+    view->next = tensor->views;
+    tensor->views = view;
+}
+
+/* The user goes on to see the tensor in the shape that he wrote. */
+static void reshape(Composer *composer, const TensorOp *op)
+{
+    Tensor *tensor = op->out, *seen;
+    if (op->spatial_count == tensor->rank)
+        return;
+    seen = NEW(composer->arena, Tensor);
+    *seen = *tensor;
+    if (tensor->rank <= MAX_RANK)
+        keep_as_view(composer, tensor, seen);
+    if (!tensor->shown)
+        tensor->shown = seen;
+    tensor->rank = op->spatial_count;
+    for (int d = 0; d < tensor->rank; d++)
+        tensor->shape[d] = op->axes[d].extent;
+}
+
+// ---- what a sum fetches again and again ----
+
+/* Of a program that is composed: tensors by id. */
+static void rebind_visit(Expr *expr, void *context)
+{
+    Program *program = context;
+    if (expr->kind == EXPR_ACCESS)
+        expr->access.tensor = program->tensors[expr->access.tensor->id];
+    if (expr->kind == EXPR_FETCH)
+        expr->fetch.access.tensor = program->tensors[expr->fetch.access.tensor->id];
+}
+
+/* A fetch, or one inside `pad`: the value of an element, or a constant. */
+static const Tensor *fetched(const Expr *expr)
+{
+    switch (expr->kind) {
+    case EXPR_FETCH: return expr->fetch.access.tensor;
+    case EXPR_GUARD: return fetched(expr->guard.body);
+    case EXPR_APPLY:
+        return expr->apply.op == OP_SELECT && expr->apply.operands[2]->kind == EXPR_CONST
+                   ? fetched(expr->apply.operands[1])
+                   : NULL;
+    default: return NULL;
+    }
+}
+
+static bool is_repeated(const TensorOp *op, uint32_t axes)
+{
+    for (int a = 0; a < op->axis_count; a++)
+        if (!(axes >> a & 1) && op->axes[a].extent > 1)
+            return true;
+    return false;
+}
+
+static TensorOp *definition_of(Composer *composer, const TensorOp *op, Expr *value, const Tensor *source)
+{
+    Program *program = composer->program;
+    uint32_t axes = expr_axes(value);
+    TensorOp *made = NEW(composer->arena, TensorOp);
+    Tensor *out = NEW(composer->arena, Tensor);
+    *out = (Tensor){.name = arena_printf(composer->arena, "%s.%s", op->out->name, source->name),
+                    .id = program->tensor_count, .dtype = source->dtype, .role = ROLE_TEMPORARY, .loc = op->loc};
+    Affine forms[MAX_AXES];
+    for (int a = 0; a < op->axis_count; a++) {
+        forms[a] = affine_constant(0);
+        if (!(axes >> a & 1))
+            continue;
+        forms[a] = affine_axis(made->axis_count);
+        made->axes[made->axis_count] = op->axes[a];
+        made->axes[made->axis_count++].reduction = false;
+        out->shape[out->rank++] = op->axes[a].extent;
+    }
+    made->out = out;
+    made->spatial_count = made->axis_count;
+    made->body = expr_substitute(composer->arena, value, forms, op->axis_count);
+    made->loc = op->loc;
+    program->tensors[program->tensor_count++] = out;
+    program->ops[program->op_count++] = made;
+    return made;
+}
+
+static void replace(Composer *composer, const TensorOp *op, Expr *expr, const Tensor *source)
+{
+    uint32_t axes = expr_axes(expr);
+    TensorOp *made = definition_of(composer, op, expr, source);
+    Affine indices[MAX_AXES];
+    for (int a = 0, d = 0; a < op->axis_count; a++)
+        if (axes >> a & 1)
+            indices[d++] = affine_axis(a);
+    DType type = expr->type;
+    Loc loc = expr->loc;
+    *expr = (Expr){.kind = EXPR_ACCESS, .type = type, .loc = loc};
+    expr->access = access_new(composer->arena, made->out, indices);
+}
+
+static void fetch_once(Composer *composer, const TensorOp *op, Expr *expr)
+{
+    const Tensor *source = fetched(expr);
+    if (source) {
+        if (is_repeated(op, expr_axes(expr)) && expr->type == dtype_info[source->dtype].compute)
+            replace(composer, op, expr, source);
+        return;
+    }
+    if (expr->kind == EXPR_CAST)
+        fetch_once(composer, op, expr->cast.body);
+    if (expr->kind == EXPR_GUARD)
+        fetch_once(composer, op, expr->guard.body);
+    for (int i = 0; expr->kind == EXPR_APPLY && i < op_info[expr->apply.op].operands; i++)
+        fetch_once(composer, op, expr->apply.operands[i]);
+}
+
+// ---- the program ----
+
+static void count_fetch(Expr *expr, void *context) { *(int *)context += expr->kind == EXPR_FETCH; }
+
+static bool is_plain(const Program *program)
+{
+    int fetches = 0;
+    for (int i = 0; i < program->op_count; i++)
+        expr_visit(program->ops[i]->body, count_fetch, &fetches);
+    for (int i = 0; i < program->tensor_count; i++)
+        fetches += program->tensors[i]->views != NULL;
+    return fetches == 0;
+}
+
+static Program *program_copy(Arena *arena, const Program *program, int more)
+{
+    Program *copy = NEW(arena, Program);
+    *copy = *program;
+    copy->tensors = NEW_ARRAY(arena, Tensor *, program->tensor_count + more);
+    copy->ops = NEW_ARRAY(arena, TensorOp *, program->op_count + more);
+    copy->inputs = NEW_ARRAY(arena, Tensor *, program->input_count);
+    copy->outputs = NEW_ARRAY(arena, Tensor *, program->output_count);
+    copy->op_count = 0;
+    for (int i = 0; i < program->tensor_count; i++) {
+        copy->tensors[i] = NEW(arena, Tensor);
+        *copy->tensors[i] = *program->tensors[i];
+    }
+    for (int i = 0; i < program->input_count; i++)
+        copy->inputs[i] = copy->tensors[program->inputs[i]->id];
+    for (int i = 0; i < program->output_count; i++)
+        copy->outputs[i] = copy->tensors[program->outputs[i]->id];
+    return copy;
+}
+
+static void compose_op(Composer *composer, const TensorOp *op)
+{
+    TensorOp *composed = NEW(composer->arena, TensorOp);
+    *composed = *op;
+    composed->out = composer->program->tensors[op->out->id];
+    composed->body = expr_copy(composer->arena, op->body);
+    expr_visit(composed->body, rebind_visit, composer->program);
+    settle_op(composer, composed);
+    cut(composer, composed);
+    reshape(composer, composed);
+    if (composed->reduce != REDUCE_NONE)
+        fetch_once(composer, composed, composed->body);
+    composer->program->ops[composer->program->op_count++] = composed;
+}
+
+Program *compose(Arena *arena, const Program *program)
+{
+    int fetches = 0;
+    if (is_plain(program))
+        return (Program *)program;
+    for (int i = 0; i < program->op_count; i++)
+        expr_visit(program->ops[i]->body, count_fetch, &fetches);
+    Composer composer = {.arena = arena, .program = program_copy(arena, program, fetches)};
+    for (int i = 0; i < program->op_count; i++)
+        compose_op(&composer, program->ops[i]);
+    return composer.program;
+}
