@@ -130,6 +130,17 @@ static bool is_reused(const Fusion *fusion, const Affine *offset)
     return false;
 }
 
+static void value_visit(Expr *expr, void *context) { *(bool *)context |= expr->kind == EXPR_VALUE; }
+
+/* A place is made of what the kernel makes at the point: it is not known before. */
+static bool waits_for_a_value(const Fetch *fetch)
+{
+    bool found = false;
+    for (int i = 0; fetch && i < fetch->count; i++)
+        expr_visit(fetch->places[i].value, value_visit, &found);
+    return found;
+}
+
 Reads reads_find(Walk walk)
 {
     Reads reads = {.walk = walk};
@@ -138,7 +149,7 @@ Reads reads_find(Walk walk)
     for (int i = 0; i < count && reads.count < MAX_LOADED; i++) {
         const Fetch *fetch = found[i].fetch;
         bool padded = !fetch && found[i].guarded && is_padded(&walk, found[i].access);
-        if (found[i].in_place || found[i].op >= walk.ops || (found[i].guarded && !padded) ||
+        if (found[i].in_place || waits_for_a_value(fetch) || found[i].op >= walk.ops || (found[i].guarded && !padded) ||
             find_read(&reads, found[i].access, fetch) >= 0)
             continue;
         if (walk.along && !(access_axes(found[i].access) & walk.along))
