@@ -11,7 +11,7 @@ import statistics
 import torch
 
 DTYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16,
-          "i32": torch.int32, "i8": torch.int8, "u8": torch.uint8, "b1": torch.bool}
+          "i64": torch.int64, "i32": torch.int32, "i8": torch.int8, "u8": torch.uint8, "b1": torch.bool}
 MAX_SETS = 64                                # of buffers; small tensors need no more
 GRAPH_US, TOTAL_US = 400, 20000              # a graph lasts at least, its replays together at least
 WARM_US, WARM_REPLAYS = 40000, 40            # for the first 16 to 36 an H200 moved memory 10 % slower after a check

@@ -28,6 +28,7 @@ TYPES = {
     "f32": ("float32", 4, (2, 32), "<f4"),
     "f16": ("float16", 2, (2, 16), "<f2"),
     "bf16": ("bfloat16", 2, (4, 16), None),   # the array interface has no such type
+    "i64": ("int64", 8, (0, 64), "<i8"),
     "i32": ("int32", 4, (0, 32), "<i4"),
     "i8": ("int8", 1, (0, 8), "|i1"),
     "u8": ("uint8", 1, (1, 8), "|u1"),

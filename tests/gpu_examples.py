@@ -27,7 +27,7 @@ import gpu_stream
 from reference import Expected, reference
 
 DTYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16,
-          "i32": torch.int32, "i8": torch.int8, "u8": torch.uint8, "b1": torch.bool}
+          "i64": torch.int64, "i32": torch.int32, "i8": torch.int8, "u8": torch.uint8, "b1": torch.bool}
 CUDA_ERROR_INVALID_VALUE = 1
 GUARD_BYTES = 256                            # as aligned as the workspace has to be
 HANG_SECONDS = 180

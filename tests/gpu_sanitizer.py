@@ -16,7 +16,7 @@ import tempfile
 import common
 
 TOOLS = ["memcheck", "racecheck", "initcheck", "synccheck"]
-BITS = {"f64": 64, "f32": 32, "f16": 16, "bf16": 16, "i32": 32, "i8": 8, "u8": 8, "b1": 1}
+BITS = {"f64": 64, "f32": 32, "f16": 16, "bf16": 16, "i64": 64, "i32": 32, "i8": 8, "u8": 8, "b1": 1}
 
 
 def tensor_bytes(arg):

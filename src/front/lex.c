@@ -50,12 +50,15 @@ static const char *reserved_word(int i)
     return i < DTYPE_COUNT && dtype_info[i].in_language ? dtype_info[i].name : NULL;   // those come first
 }
 
+/* A word only where a type stands: elsewhere it is the user's. */
+static bool is_contextual(const char *name) { return strcmp(name, dtype_info[DTYPE_I64].name) == 0; }
+
 static bool is_reserved(const char *name)
 {
     const char *word;
     for (int i = 0; (word = reserved_word(i)); i++)
         if (strcmp(name, word) == 0)
-            return true;
+            return !is_contextual(name);
     return false;
 }
 
@@ -293,7 +296,8 @@ bool token_begins(const Token *token, const char *word)
 
 bool token_is_dtype(const Token *token, DType *type)
 {
-    for (int i = 0; i < DTYPE_COUNT && token->kind == TOKEN_WORD; i++)
+    bool is_word = token->kind == TOKEN_WORD || (token->kind == TOKEN_NAME && is_contextual(token->text));
+    for (int i = 0; i < DTYPE_COUNT && is_word; i++)
         if (dtype_info[i].in_language && strcmp(token->text, dtype_info[i].name) == 0) {
             *type = (DType)i;
             return true;

@@ -259,7 +259,8 @@ static Expr *element_read(const Element *element)
 
 static AffineTerm moved(Expr *expr, const Tensor *tensor)
 {
-    return (AffineTerm){.expr = expr, .moves = true, .element = tensor->dtype};
+    return (AffineTerm){
+        .expr = expr, .is_long = tensor->dtype == DTYPE_I64, .moves = true, .element = tensor->dtype};
 }
 
 AffineTerm lower_access(Lower *lower, const AstExpr *access)

@@ -119,7 +119,9 @@ static AffineTerm reduced(Lower *lower, const AstExpr *reduction)
     const AstExpr *inner = reduction->reduction.body;
     scope_open(lower, reduction->reduction.axes, reduction->reduction.count, inner);
     AffineTerm body = lower_expr(lower, inner);
-    return term_of(term_convert(lower, body, arithmetic_type(body.expr->type)));
+    AffineTerm term = term_of(term_convert(lower, body, arithmetic_type(body.expr->type)));
+    term.is_long = body.is_long;
+    return term;
 }
 
 static AffineTerm lower_reduction(Lower *lower, const AstExpr *reduction)
@@ -128,7 +130,9 @@ static AffineTerm lower_reduction(Lower *lower, const AstExpr *reduction)
     AffineTerm body = reduced(lower, reduction);
     Expr *value = hoist(lower, reduction, body.expr, outer);
     scope_close(lower, reduction->reduction.count);
-    return term_of(value);
+    AffineTerm term = term_of(value);
+    term.is_long = body.is_long;
+    return term;
 }
 
 // ---- expressions ----

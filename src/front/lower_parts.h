@@ -42,6 +42,7 @@ typedef struct AffineTerm {
     bool is_number;     // folded: `number` is its exact value
     Number number;
     bool is_constant;   // made of numbers only: takes the type of the operand beside it
+    bool is_long;       // of integers: an i64 is among them
     bool moves;         // an element of a tensor as it stands, of type `element`
     DType element;
 } AffineTerm;

@@ -133,6 +133,7 @@ static AffineTerm apply(Lower *lower, Op op, DType type, const AffineTerm *opera
         bool condition = op == OP_SELECT && i == 0;
         converted[i] = condition ? operands[i].expr : term_convert(lower, operands[i], common);
         term.is_constant &= condition || operands[i].is_constant;
+        term.is_long |= !condition && operands[i].is_long;
     }
     term.expr = expr_apply(lower->arena, op, type, converted[0], converted[1], converted[2]);
     term.expr->loc = loc;
@@ -216,6 +217,7 @@ AffineTerm term_cast(Lower *lower, AffineTerm term, DType to, Loc loc)
         term.expr = term_convert(lower, term, compute);
     AffineTerm result = term_of(expr_cast(lower->arena, to, term.expr));
     result.expr->loc = loc;
+    result.is_long = to == DTYPE_I64;
     return result;
 }
 
@@ -228,7 +230,9 @@ DType definition_type(AffineTerm term, Reduce reduce)
         return term.element;
     if (reduce == REDUCE_NONE && type == DTYPE_B1)
         return DTYPE_B1;
-    return type == DTYPE_F64 ? DTYPE_F64 : is_real(type) ? DTYPE_F32 : DTYPE_I32;
+    if (is_real(type))
+        return type == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
+    return term.is_long ? DTYPE_I64 : DTYPE_I32;   // an index variable past 2^31 alone makes no i64
 }
 
 /* A stored body has the class of its tensor: real, integer or b1. Within a class, and after a

@@ -93,7 +93,7 @@ static inline DType dtype(Parser *p)
 {
     DType type;
     if (!token_is_dtype(p->token, &type))
-        expected(p, "an element type (f64 f32 f16 bf16 i32 i8 u8 b1)");
+        expected(p, "an element type (f64 f32 f16 bf16 i64 i32 i8 u8 b1)");
     p->token++;
     return type;
 }

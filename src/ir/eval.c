@@ -225,6 +225,28 @@ void origin_prepare(Evaluator *evaluator, Origin *origin)
     }
 }
 
+static int64_t load_long(const void *memory, int64_t index)
+{
+    int64_t element;
+    memcpy(&element, (const char *)memory + index * (int64_t)sizeof element, sizeof element);
+    return element;
+}
+
+bool element_allowed(DType type, const void *memory, int64_t index, Value expected)
+{
+    if (type == DTYPE_I64 && expected.bound == 0)
+        return load_long(memory, index) == expected.whole;
+    return value_allows(type, dtype_load(type, memory, index), expected);
+}
+
+void value_store(DType type, void *memory, int64_t index, Value value)
+{
+    if (type == DTYPE_I64)
+        memcpy((char *)memory + index * (int64_t)sizeof value.whole, &value.whole, sizeof value.whole);
+    else
+        dtype_store(type, memory, index, value.real);
+}
+
 bool value_allows(DType type, double seen, Value expected)
 {
     if (isnan(expected.real) || isnan(seen))

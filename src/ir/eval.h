@@ -10,6 +10,7 @@
 typedef struct Value {
     double real;        // the value; integers and b1 as a double too (exact up to 2^53)
     double bound;       // |kernel - real| <= bound is legal; infinite: nothing can be said (a comparison too close to call)
+    int64_t whole;      // the value of an i64, which a double may not hold
 } Value;
 
 /* Gives input elements: deterministic, the same on every machine. */
@@ -55,6 +56,12 @@ void evaluate_range(Evaluator *evaluator, const Tensor *tensor, int64_t first, i
 /* May a legal kernel store `seen` where `expected` is right? NaN must be NaN; integers wrap: 255 of u8 is 1
    away from 0. */
 bool value_allows(DType type, double seen, Value expected);
+
+/* The same of element `index` of memory, of every bit of an i64. */
+bool element_allowed(DType type, const void *memory, int64_t index, Value expected);
+
+/* Stores what was evaluated. */
+void value_store(DType type, void *memory, int64_t index, Value value);
 
 /* Rounds to nearest even and widens again: what a reader of a stored element sees. Saturates like a kernel
    does. */

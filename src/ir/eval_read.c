@@ -223,7 +223,7 @@ static void compute_given(Origin *origin, const int64_t *offsets, int count, Cel
         if (dtype_info[origin->tensor->dtype].is_real)
             cells[i].real = (Real){dtype_round(origin->tensor->dtype, values[i].real), 0};   // as it was stored
         else
-            cells[i].whole = (Whole){(int64_t)values[i].real, 0};
+            cells[i].whole = (Whole){values[i].whole, 0};
 }
 
 static void compute(Evaluator *evaluator, Origin *origin, const int64_t *offsets, int count,
@@ -293,8 +293,8 @@ static void read_elements(void *context, const Tensor *tensor, const int64_t *of
 static Value value_of_cell(DType type, Cell cell)
 {
     if (dtype_info[type].is_real)
-        return (Value){cell.real.value, cell.real.bound};
-    return (Value){(double)cell.whole.value, cell.whole.bound};
+        return (Value){cell.real.value, cell.real.bound, 0};
+    return (Value){(double)cell.whole.value, cell.whole.bound, cell.whole.value};
 }
 
 void evaluate(Evaluator *evaluator, const Tensor *tensor, const int64_t *elements, int64_t count,

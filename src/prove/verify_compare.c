@@ -61,7 +61,7 @@ static void compare(Proof *proof, const Tensor *tensor, const void *memory, cons
         double seen = dtype_load(tensor->dtype, memory, elements[i]);
         if (!isfinite(expected[i].bound))
             proof->report->unjudged++;
-        else if (!value_allows(tensor->dtype, seen, expected[i]))
+        else if (!element_allowed(tensor->dtype, memory, elements[i], expected[i]))
             wrong_element(proof, tensor, elements[i], seen, expected[i]);
     }
 }

@@ -194,7 +194,7 @@ static void fill_made(const Proof *proof, const Tensor *tensor, int64_t first, i
             elements[i] = first + done + i;
         verify_reference(proof, tensor, elements, batch, values);
         for (int64_t i = 0; i < batch; i++)
-            dtype_store(tensor->dtype, memory, done + i, values[i].real);
+            value_store(tensor->dtype, memory, done + i, values[i]);
     }
 }
 

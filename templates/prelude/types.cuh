@@ -24,6 +24,7 @@ template <class T, class V> DEVICE T convert(V value) { return static_cast<T>(va
 template <class T> struct Integer;   // whose values a program may ask for
 template <> struct Integer<signed char> { static constexpr int LOW = -128, HIGH = 127; };
 template <> struct Integer<unsigned char> { static constexpr int LOW = 0, HIGH = 255; };
+template <> struct Integer<long long> { static constexpr long long HIGH = 9223372036854775807ll, LOW = -HIGH - 1; };
 template <> struct Integer<int> { static constexpr int LOW = -2147483647 - 1, HIGH = 2147483647; };
 
 // Truncates; saturates to the range of T; NaN gives 0.

@@ -21,7 +21,7 @@ enum {
 /* Real, integer or one-bit: what a value may become silently. */
 typedef enum Class { REAL, INTEGER, BIT } Class;
 
-static const char *const types[3][4] = {{"f32", "f16", "bf16", "f64"}, {"i32", "i8", "u8", "i32"}, {"b1", "b1", "b1", "b1"}};
+static const char *const types[3][4] = {{"f32", "f16", "bf16", "f64"}, {"i32", "i8", "u8", "i64"}, {"b1", "b1", "b1", "b1"}};
 
 typedef struct Known {   // a tensor that may be read
     char name[8];
@@ -510,7 +510,7 @@ static void write_real(Generator *g, StrBuf *out, int depth)
 static void write_integer(Generator *g, StrBuf *out, int depth)
 {
     static const char *const functions[] = {"abs(", "sq(", "relu(", "-(", "floor("};
-    static const char *const casts[] = {", i32)", ", i8)", ", u8)"};
+    static const char *const casts[] = {", i32)", ", i8)", ", u8)", ", i64)"};
     static const char *const constants[] = {" + 3)", " * -5)", " - P2)", " / 3)", " / -2)", " % 3)", " % -4)"};
     switch (below(g, 10)) {
     case 0: write_pair(g, out, INTEGER, depth, "+"); break;

@@ -233,7 +233,7 @@ static const char *compare(Arena *arena, const Tensor *tensor, const void *memor
     int64_t count = tensor_elements(tensor);
     for (int64_t i = 0; i < count; i++) {
         double seen = dtype_load(tensor->dtype, memory, i);
-        if (isfinite(expected[i].bound) && !value_allows(tensor->dtype, seen, expected[i]))
+        if (isfinite(expected[i].bound) && !element_allowed(tensor->dtype, memory, i, expected[i]))
             return arena_printf(arena, "element %" PRId64 " of %s is %.17g, expected %.17g within %.3g",
                                 i, tensor->name, seen, expected[i].real, expected[i].bound);
     }

@@ -159,7 +159,8 @@ static void write_apply(Plain *plain, const Expr *expr)
 static void write_cast(Plain *plain, const Expr *expr)
 {
     static const char *const ranges[DTYPE_COUNT] = {
-        [DTYPE_I32] = "-2147483648.0, 2147483647.0", [DTYPE_I8] = "-128.0, 127.0", [DTYPE_U8] = "0.0, 255.0"};
+        [DTYPE_I32] = "-2147483648.0, 2147483647.0", [DTYPE_I8] = "-128.0, 127.0", [DTYPE_U8] = "0.0, 255.0",
+        [DTYPE_I64] = "-9223372036854775808.0, 9223372036854775807.0"};
     DType to = expr->cast.to, from = expr->cast.body->type;
     bool cuts = dtype_info[from].is_real && ranges[to];
     strbuf_printf(plain->out, "(%s)%s(", type_of(to), cuts ? "whole" : conversion(to));
@@ -255,7 +256,7 @@ static void write_memory(StrBuf *out, const Tensor *tensor, const char *name, bo
     static const char *const types[DTYPE_COUNT] = {
         [DTYPE_F64] = "double",       [DTYPE_F32] = "float", [DTYPE_F16] = "f16",
         [DTYPE_BF16] = "bf16",        [DTYPE_I32] = "int",   [DTYPE_I8] = "signed char",
-        [DTYPE_U8] = "unsigned char", [DTYPE_B1] = "b1"};
+        [DTYPE_U8] = "unsigned char", [DTYPE_B1] = "b1",     [DTYPE_I64] = "long long"};
     int64_t count = tensor_elements(tensor);
     int64_t words = tensor->dtype == DTYPE_B1 ? tensor_bytes(tensor) / 4 : count;
     strbuf_printf(out, "    Tensor<%s> %s%d(%" PRId64 ", %" PRId64 ", %s);\n", types[tensor->dtype], name,
