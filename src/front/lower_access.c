@@ -281,6 +281,8 @@ static Expr *padding(Lower *lower, const AstExpr *pad, const Tensor *tensor)
                values_text(lower->arena, tensor->dtype));
     Expr *expr = expr_constant(lower->arena, dtype_info[tensor->dtype].compute,
                                dtype_round(tensor->dtype, number_real(number)));
+    if (tensor->dtype == DTYPE_I64)   // a double may not hold it
+        number_is_integer(number, &expr->constant.integer);
     expr->loc = pad->pad.otherwise->loc;
     return expr;
 }

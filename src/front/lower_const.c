@@ -46,7 +46,7 @@ bool number_fits(Number number, DType type)
     int64_t integer;
     if (dtype_info[type].is_real)
         return isinf(value) || isfinite(dtype_round(type, value));
-    return number_is_integer(number, &integer) && dtype_round(type, value) == value;
+    return number_is_integer(number, &integer) && (type == DTYPE_I64 || dtype_round(type, value) == value);
 }
 
 const char *values_text(Arena *arena, DType type)
@@ -57,6 +57,7 @@ const char *values_text(Arena *arena, DType type)
     case DTYPE_F16: return "numbers up to 65504, and inf";
     case DTYPE_BF16: return "numbers up to 3.3895e38, and inf";
     case DTYPE_B1: return "0 and 1";
+    case DTYPE_I64: return "integers of 64 bits";
     default: break;
     }
     bool positive = type == DTYPE_U8;

@@ -84,10 +84,10 @@ static bool split_offset(const TensorOp *op, const Affine *offset, const Tensor 
 
 // ---- reads ----
 
-typedef struct Reading {
+typedef struct ComposedReads {
     Composer *composer;
     const TensorOp *op;
-} Reading;
+} ComposedReads;
 
 /* The dimension of the access that steps by so many elements and is more than one long. */
 static int dimension_of(const Access *access, int64_t stride)
@@ -102,7 +102,7 @@ static int dimension_of(const Access *access, int64_t stride)
 }
 
 /* Places that are affine join the indices; of a fetch that has no other an access is left. */
-static void settle_fetch(const Reading *reading, Expr *expr)
+static void settle_fetch(const ComposedReads *reading, Expr *expr)
 {
     Fetch *fetch = &expr->fetch;
     Dim *dims = NEW_ARRAY(reading->composer->arena, Dim, fetch->access.rank);
@@ -129,9 +129,9 @@ static void settle_fetch(const Reading *reading, Expr *expr)
     expr->access = access;
 }
 
-static void settle(const Reading *reading, Expr *expr, bool guarded);
+static void settle(const ComposedReads *reading, Expr *expr, bool guarded);
 
-static void settle_read(const Reading *reading, Expr *expr, bool guarded)
+static void settle_read(const ComposedReads *reading, Expr *expr, bool guarded)
 {
     const TensorOp *op = reading->op;
     Dim dims[MAX_AXES];
@@ -155,7 +155,7 @@ static void settle_read(const Reading *reading, Expr *expr, bool guarded)
 }
 
 /* Below a guard an index may lead anywhere: the box of its axes says nothing. */
-static void settle(const Reading *reading, Expr *expr, bool guarded)
+static void settle(const ComposedReads *reading, Expr *expr, bool guarded)
 {
     switch (expr->kind) {
     case EXPR_ACCESS:
@@ -265,7 +265,7 @@ static int left_of(const TensorOp *op)
 
 static void settle_op(Composer *composer, TensorOp *op)
 {
-    settle(&(Reading){composer, op}, op->body, false);
+    settle(&(ComposedReads){composer, op}, op->body, false);
 }
 
 /* Each axis that something is divided along, once; false: there is none. */

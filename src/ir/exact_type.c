@@ -10,7 +10,7 @@ static bool type_holds(DType to, DType from)
     if (from == to || from == DTYPE_B1 || to == DTYPE_F64)
         return from != DTYPE_I64 || to == DTYPE_I64;
     if (!dtype_info[to].is_real)
-        return from_bytes || (to == DTYPE_I64 && from == DTYPE_I32);
+        return (from_bytes && (to == DTYPE_I32 || to == DTYPE_I64)) || (from == DTYPE_I32 && to == DTYPE_I64);
     return from_bytes || (to == DTYPE_F32 && from_halves);
 }
 

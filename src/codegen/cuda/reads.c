@@ -112,7 +112,7 @@ static int find_read(const Reads *reads, const Access *access, const Fetch *fetc
 
 int reads_index(const Reads *reads, const Access *access) { return find_read(reads, access, NULL); }
 
-int reads_index_of(const Reads *reads, const Expr *expr)
+static int find_expr(const Reads *reads, const Expr *expr)
 {
     switch (expr->kind) {
     case EXPR_ACCESS: return find_read(reads, &expr->access, NULL);
@@ -183,7 +183,7 @@ bool reads_have(const Reads *reads, Pattern pattern)
 const char *reads_loaded(void *context, const Expr *expr)
 {
     Reads *reads = context;
-    int index = reads_index_of(reads, expr);
+    int index = find_expr(reads, expr);
     if (index < 0)
         return NULL;
     snprintf(reads->text, sizeof reads->text, "in.x%d[e]", index);
@@ -211,7 +211,7 @@ uint32_t reads_axes_of(const Reads *reads, uint32_t patterns)
 
 uint32_t reads_axes(const Reads *reads) { return reads_axes_of(reads, UINT32_MAX); }
 
-static bool is_read(const void *reads, const Expr *read) { return reads_index_of(reads, read) >= 0; }
+static bool is_read(const void *reads, const Expr *read) { return find_expr(reads, read) >= 0; }
 
 uint32_t reads_axes_left(const Reads *reads, const Expr *expr)
 {

@@ -70,9 +70,8 @@ void reads_emit_member(StrBuf *out, const Reads *reads, int index);
 
 bool reads_have(const Reads *reads, Pattern pattern);
 
-/* Position of the access among them, or of the access or fetch; -1: it is not there. */
+/* Position of the access among them; -1: it is not there. */
 int reads_index(const Reads *reads, const Access *access);
-int reads_index_of(const Reads *reads, const Expr *expr);
 
 /* For Scope.loaded, with the Reads as its context. */
 const char *reads_loaded(void *context, const Expr *expr);

@@ -647,7 +647,7 @@ START_TEST(integers_are_judged_around_the_wrap)
     ck_assert(value_allows(DTYPE_I8, -128, (Value){127, 1, 0}));
     ck_assert(!value_allows(DTYPE_I8, -128, (Value){127, 0, 0}));
     ck_assert(value_allows(DTYPE_I32, -2147483648.0, (Value){2147483646, 2, 0}));
-    ck_assert(value_allows(DTYPE_B1, 1, (Value){1, 0, 0}) && !value_allows(DTYPE_B1, 0, (Value){1, 0}));
+    ck_assert(value_allows(DTYPE_B1, 1, (Value){1, 0, 0}) && !value_allows(DTYPE_B1, 0, (Value){1, 0, 0}));
     ck_assert(value_allows(DTYPE_F16, 1, (Value){1.0001, 0, 0}));   // an f16 nearest to 1.0001
     ck_assert(!value_allows(DTYPE_F32, 1, (Value){(double)NAN, INFINITY, 0}));
 }
