@@ -159,17 +159,22 @@ static void eval_access(Launch *launch, const Access *access, const bool *inside
     eval_elements(launch, access->tensor, offsets, inside, result);
 }
 
-static void eval_fetch(Launch *launch, const Fetch *fetch, const bool *inside, Scalar *result)
+static void add_places(Launch *launch, const Fetch *fetch, const bool *inside, int64_t *offsets)
 {
-    Affine form = access_offset(&fetch->access);
-    int64_t offsets[LANES];
     Scalar place[LANES];
-    affine_lanes(launch, &form, offsets);
     for (int i = 0; i < fetch->count; i++) {
         eval(launch, fetch->places[i].value, inside, place);
         for (int lane = 0; lane < launch->count; lane++)
             offsets[lane] += inside[lane] ? fetch->places[i].stride * place[lane].whole : 0;
     }
+}
+
+static void eval_fetch(Launch *launch, const Fetch *fetch, const bool *inside, Scalar *result)
+{
+    Affine form = access_offset(&fetch->access);
+    int64_t offsets[LANES];
+    affine_lanes(launch, &form, offsets);
+    add_places(launch, fetch, inside, offsets);
     eval_elements(launch, fetch->access.tensor, offsets, inside, result);
 }
 
@@ -318,9 +323,9 @@ static void store_values(Launch *launch, const FusedOp *op)
 /* Nothing is computed, but in units of several elements: each is so many of them. */
 static bool moves_units(Launch *launch, const FusedOp *op)
 {
-    return op->body->kind == EXPR_ACCESS && op->reduce == REDUCE_NONE &&
-           memory_of(launch->memory, op->out)->tensor->dtype != op->out->dtype &&
-           op->body->access.tensor->dtype == op->out->dtype;
+    const Tensor *read = expr_tensor(op->body);
+    return read && op->reduce == REDUCE_NONE && read->dtype == op->out->dtype &&
+           memory_of(launch->memory, op->out)->tensor->dtype != op->out->dtype;
 }
 
 static void move_unit(Launch *launch, const Storage *from, int64_t source, Storage *to, int64_t target,
@@ -339,7 +344,8 @@ static void move_unit(Launch *launch, const Storage *from, int64_t source, Stora
 
 static void move_units(Launch *launch, const FusedOp *op)
 {
-    const Access *read = &op->body->access;
+    static const bool everywhere[LANES] = {[0 ... LANES - 1] = true};
+    const Access *read = op->body->kind == EXPR_FETCH ? &op->body->fetch.access : &op->body->access;
     const Storage *from = memory_of(launch->memory, read->tensor);
     Storage *to = memory_of(launch->memory, op->out);
     Affine source = access_offset(read), target = access_offset(&op->store);
@@ -351,6 +357,8 @@ static void move_units(Launch *launch, const FusedOp *op)
     while (next_lanes(launch, &walk) && !launch->finding) {
         affine_lanes(launch, &source, sources);
         affine_lanes(launch, &target, targets);
+        if (op->body->kind == EXPR_FETCH)
+            add_places(launch, &op->body->fetch, everywhere, sources);
         for (int lane = 0; lane < launch->count; lane++)
             move_unit(launch, from, sources[lane], to, targets[lane], size);
     }
