@@ -45,8 +45,8 @@ FusionPlans fuse(Arena *arena, const Program *program);
 
 /* The kernel cut in two along its reduction: the first leaves `parts` partial results of an equal share of
    the reduction axis with the largest extent (an uneven last share is guarded by the reduction's identity),
-   the second reduces them and goes on with the epilogue. NULL if it has no single, leading reduction or parts
-   > extent. */
+   the second reduces them and goes on with the epilogue. NULL if it has no single, leading reduction, parts >
+   extent, or each part would be one term, which is no sum. */
 typedef struct FusionPair { Fusion *partial, *final; } FusionPair;
 FusionPair *fusion_split(Arena *arena, const Fusion *fusion, int64_t parts);
 

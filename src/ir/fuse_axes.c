@@ -191,6 +191,12 @@ static bool merge_one_pair(Arena *arena, Fusion *fusion, Forms *forms)
     return false;
 }
 
+void fuse_drop_unit_axes(Arena *arena, Fusion *fusion)
+{
+    Forms forms = forms_of(arena, fusion);
+    drop_unit_axes(fusion, &forms);
+}
+
 void fuse_axes(Arena *arena, Fusion *fusion)
 {
     Forms forms = forms_of(arena, fusion);

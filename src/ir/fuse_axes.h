@@ -4,3 +4,6 @@
 
 /* Drops axes of one point and merges axes that are adjacent in every tensor that has them, in place. */
 void fuse_axes(Arena *arena, Fusion *fusion);
+
+/* The first half of it. */
+void fuse_drop_unit_axes(Arena *arena, Fusion *fusion);

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "ir/fuse.h"
+#include "ir/fuse_axes.h"
 
 static int largest_reduction(const Fusion *fusion)
 {
@@ -34,7 +34,8 @@ static Tensor *partial_tensor(Arena *arena, const Fusion *fusion, int64_t parts)
     return tensor;
 }
 
-/* partial[part, s…] = reduce over (r…, k < chunk) of body(s…, part * chunk + k). */
+/* partial[part, s…] = reduce over (r…, k < chunk) of body(s…, part * chunk + k). Where chunk is 1, there is
+   no k. */
 static Fusion *partial_fusion(Arena *arena, const Fusion *fusion, int cut, int64_t parts, Tensor *tensor)
 {
     int spatial = fusion->spatial_count;
@@ -74,6 +75,7 @@ static Fusion *partial_fusion(Arena *arena, const Fusion *fusion, int cut, int64
         .body = body,
         .store = access_new(arena, tensor, dims),
     };
+    fuse_drop_unit_axes(arena, partial);
     return partial;
 }
 
@@ -149,6 +151,8 @@ FusionPair *fusion_split(Arena *arena, const Fusion *fusion, int64_t parts)
     if (cut < 0 || !is_splittable(fusion) || parts < 2 || parts > fusion->axes[cut].extent)
         return NULL;
     parts = ceil_div(fusion->axes[cut].extent, ceil_div(fusion->axes[cut].extent, parts));   // no empty parts
+    if (parts == fusion->axes[cut].extent && fusion->axis_count == fusion->spatial_count + 1)
+        return NULL;
     Tensor *tensor = partial_tensor(arena, fusion, parts);
     FusionPair *pair = NEW(arena, FusionPair);
     pair->partial = partial_fusion(arena, fusion, cut, parts, tensor);

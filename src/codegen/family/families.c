@@ -18,8 +18,18 @@ bool family_takes(const Family *family, const Fusion *fusion, const DeviceSpec *
     return (family->fetches || !fusion_fetches(fusion)) && family->matches(fusion, device);
 }
 
+/* One point belongs to no group of axes that an emitter names. */
+static bool has_unit_axis(const Fusion *fusion)
+{
+    for (int a = 0; a < fusion->axis_count; a++)
+        if (fusion->axes[a].extent == 1)
+            return true;
+    return false;
+}
+
 int family_rules(const Family *family, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
+    assert(!has_unit_axis(fusion));
     int count = family->rules(fusion, device, variants), kept = 0;
     assert(count <= MAX_VARIANTS);
     for (int v = 0; v < count; v++) {
