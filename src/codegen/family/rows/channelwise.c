@@ -12,6 +12,7 @@ enum {
     MAX_LANES = 32,      // threads side by side: past 512 bytes an access gains nothing
     LINE_LANES = 8,      // that take 128 bytes, a line of a cache; fewer leave gaps
     WORD_BITS = 32,      // of a word of one-bit elements
+    VALUE_BITS = 32,     // of what is made of an element
     MIN_THREADS = 64,    // of a block, where there is work for them
     MAX_THREADS = 512,
     MAX_HELD_BYTES = 144,     // of what a thread reads in one step: 128 of numbers, and their masks
@@ -169,6 +170,17 @@ static int reduction_rules(const Fusion *fusion, const DeviceSpec *device, int l
     return count;
 }
 
+/* Of what a thread holds of an element: all that it reads; below guards it reads nothing ahead, and holds what
+   it makes. */
+static int held_bits(const Fusion *fusion, int vector)
+{
+    Reads reads = reads_find(channelwise_walk(fusion, vector));
+    int bits = 0;
+    for (int i = 0; i < reads.count; i++)
+        bits += dtype_info[reads.reads[i].access->tensor->dtype].bits;
+    return bits ? bits : VALUE_BITS;
+}
+
 /* Steps of one or several positions. */
 static int step_rules(const Fusion *fusion, const DeviceSpec *device, int lanes, TileRules *variants,
                       int most)
@@ -176,10 +188,7 @@ static int step_rules(const Fusion *fusion, const DeviceSpec *device, int lanes,
     int count = 0, vector = channelwise_vector(fusion), groups = 1;
     while (lanes * groups < STEP_THREADS && groups < reduction_points(fusion))
         groups *= 2;
-    Reads reads = reads_find(channelwise_walk(fusion, vector));
-    int bits = 0;   // of what is read at an element
-    for (int i = 0; i < reads.count; i++)
-        bits += dtype_info[reads.reads[i].access->tensor->dtype].bits;
+    int bits = held_bits(fusion, vector);
     for (int each = 1; each * vector * bits / 8 <= MAX_HELD_BYTES && count < most; each *= 2)
         if (each == 1 || each * groups <= reduction_points(fusion))
             group_rules(&variants[count++], fusion, device, fusion_reduces(fusion) ? TOTALS : ELEMENTS, lanes,
