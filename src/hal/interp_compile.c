@@ -183,6 +183,7 @@ static const Build BUILDS[] = {
      "checked.log",
      {"-g1", "-fsanitize=thread,alignment,signed-integer-overflow,bounds", "-fno-sanitize-recover=all",
       NULL}},
+    {RUNTIME_SYNTAX, "syntax", "syntax.log", {"-fsyntax-only", NULL}},
 };
 enum { BUILD_COUNT = sizeof BUILDS / sizeof *BUILDS };
 

@@ -67,7 +67,8 @@ Held net_new_input(Net *net, Set set, NetType type);
 enum {
     NET_EXACT = 0,
     NET_ROUNDED = 1,   // perhaps it has a type of fewer bits
-    NET_OUTPUT = 2     // it is an output for certain; else perhaps
+    NET_OUTPUT = 2,    // it is an output for certain,
+    NET_HIDDEN = 4     // or for certain none; else perhaps
 };
 
 /* `t7[a:3, c:5] = …`: its right side is made in the manner of printf. */

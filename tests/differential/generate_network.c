@@ -160,7 +160,7 @@ const char *net_input(Net *net, Set set, NetType type)
 Held net_define(Net *net, Set set, unsigned how, const char *format, ...)
 {
     static const char *const types[] = {"f32", "f16", "bf16", "f16", "bf16", "f64"};
-    bool output = how & NET_OUTPUT || random_chance(&net->random, 20);
+    bool output = how & NET_OUTPUT || (!(how & NET_HIDDEN) && random_chance(&net->random, 20));
     bool typed = how & NET_ROUNDED && random_chance(&net->random, output ? 70 : 20);
     Held held = held_new(net, set, random_chance(&net->random, output ? 25 : 10));
     held.letter = 't';

@@ -44,6 +44,12 @@ char *generate_skinny(Arena *arena, uint64_t state);
 char *generate_depthwise(Arena *arena, uint64_t state);
 char *generate_depthwise_last(Arena *arena, uint64_t state);
 
+/* A convolution of lines, planes or boxes with no, one or a few filters, channels mostly last. */
+char *generate_convolution(Arena *arena, uint64_t state);
+
+/* Several readers of a padded definition that is no output. */
+char *generate_padded(Arena *arena, uint64_t state);
+
 /* The gradient of a filter for each channel, summed over images and pixels. */
 char *generate_filter_gradient(Arena *arena, uint64_t state);
 

@@ -17,7 +17,8 @@
 #include "front/parse.h"
 
 enum {
-    KEEP = 20,   // twice as many candidates as the driver: some kinds of kernels are seldom the best
+    RANKED = 10,   // candidates that the driver keeps;
+    KEEP = 20,     // twice as many: some kinds of kernels are seldom the best
     TRIES = 5,   // programs until one proves something
     FEW = 4      // proofs of a kind of kernel, which comes first until it has them
 };
@@ -256,6 +257,17 @@ static void choose_kept(Run *run, const Choices *of)
     }
 }
 
+/* Planned anew: where twice as many are kept, another one is the first of one program in forty. */
+static void choose_ranked(const Run *run, Choices of)
+{
+    PlanList ranked = plan_program(of.arena, of.fusions, of.device, RANKED);
+    Subject *subject = of.subject;
+    subject->ranked = NEW_ARRAY(of.arena, Candidate, ranked.count);
+    of.plans = &ranked;
+    for (int rank = 0; rank < run->compile && rank < ranked.count; rank++)
+        subject->ranked[subject->ranked_count++] = make_candidate(&of, &ranked.plans[rank], rank, NULL);
+}
+
 static void choose(Run *run, const Choices *of)
 {
     const PlanList *plans = of->plans;
@@ -269,7 +281,7 @@ static void choose(Run *run, const Choices *of)
     if (run->candidate > 0 && run->candidate <= plans->count)
         add_candidate(run, of->subject,
                       make_candidate(of, &plans->plans[run->candidate - 1], run->candidate - 1, NULL));
-    if (run->variant || run->candidate)
+    if (run->variant || run->candidate || !run->structures)
         return;
     int64_t least = INT64_MAX;
     for (int i = 0; i < plans->count; i++)
@@ -336,7 +348,10 @@ bool choose_candidates(Run *run, Arena *arena, Subject *subject, const DeviceSpe
     if (!plans.count)
         fatal(EXIT_NO_PROGRAM, "the device can hold no program for this expression");
     subject->candidates = NEW_ARRAY(arena, Candidate, run->structures + 1);
-    choose(run, &(Choices){arena, subject, &fusions, &plans, device});
+    const Choices choices = {arena, subject, &fusions, &plans, device};
+    if (run->compile && !run->variant && !run->candidate)
+        choose_ranked(run, choices);
+    choose(run, &choices);
     compiling = false;
     return true;
 }

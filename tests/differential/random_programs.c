@@ -6,6 +6,8 @@
 //   random_programs --seed 7 --first 123 --print                     what it is
 //   random_programs --device random-31 --print-device > d.yaml       and the device
 //
+//   random_programs --count 100 --seed 7 --compile 10 --nvrtc 1      all ten candidates are compiled, by NVRTC, too
+//
 // Of each program one candidate or two are proven, not of one structure (their text without its numbers): first the one whose
 // kind of kernel was proven least so far, then any. The last lines say how often each kind was.
 #include <argp.h>
@@ -64,14 +66,19 @@ static void prove_numbers(Run *run, uint64_t first, uint64_t count)
     device->rounds_to_tf32 = run->math != EVAL_EXACT;
     Subject *subjects = NEW_ARRAY(arena, Subject, (int64_t)count);
     Candidate **candidates = NEW_ARRAY(arena, Candidate *, (int64_t)count * (run->structures + 1));
-    int found = 0;
+    Candidate **ranked = NEW_ARRAY(arena, Candidate *, (int64_t)count * run->compile);
+    int found = 0, ranked_count = 0;
     for (uint64_t i = 0; i < count; i++) {
         Subject *subject = &subjects[i];
         run->current = subject->number = first + i;
-        if (choose_candidates(run, arena, subject, device))
-            for (int c = 0; c < subject->count; c++)
-                candidates[found++] = &subject->candidates[c];
+        if (!choose_candidates(run, arena, subject, device))
+            continue;
+        for (int c = 0; c < subject->count; c++)
+            candidates[found++] = &subject->candidates[c];
+        for (int c = 0; c < subject->ranked_count; c++)
+            ranked[ranked_count++] = &subject->ranked[c];
     }
+    compile(run, arena, ranked, ranked_count, device);
     run->kernels += found;
     if (found)
         prove(run, arena, candidates, found, device);
@@ -107,7 +114,11 @@ static const struct argp_option options[] = {
     {"device", 'd', "NAME", 0, "random-N, a device of devices/ or a file, instead of one after the other", 0},
     {"candidate", 'c', "N", 0, "only this one", 0},
     {"variant", 'v', "FAMILY/NAME", 0, "only one that has this kind of kernel", 0},
-    {"structures", 't', "N", 0, "candidates of a program, at most (default 2); of every other one less", 0},
+    {"structures", 't', "N", 0,
+     "candidates of a program that are proven, at most (default 2); of every other one less; 0: none", 0},
+    {"compile", 'k', "N", 0, "how many of each program's first candidates are compiled, too (default 1)", 0},
+    {"nvrtc", 'j', "N", 0,
+     "those of every Nth program by NVRTC, where it is and knows the device (default 0: none)", 0},
     {"print", 'p', NULL, 0, "only print the programs", 0},
     {"print-device", 'y', NULL, 0, "only print the device file", 0},
     {0},
@@ -124,6 +135,8 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case 'c': run->candidate = atoi(text); return 0;
     case 'v': run->variant = text; return 0;
     case 't': run->structures = atoi(text); return 0;
+    case 'k': run->compile = atoi(text); return 0;
+    case 'j': run->nvrtc = atoi(text); return 0;
     case 'p': run->print = true; return 0;
     case 'y': run->print_device = true; return 0;
     }
@@ -154,10 +167,11 @@ static void print_counts(const Run *run)
         printf("proven %s/%s: %" PRId64 "\n", run->variants[v].family->name, run->variants[v].name,
                run->variants[v].proven);
     printf("seed %" PRIu64 ": %" PRId64 " programs, %" PRId64 " candidates, %" PRId64
-           " elements compared, of these %" PRId64 " too close to call\n%" PRId64 " refused, %" PRId64
-           " replaced, %" PRId64 " failed\n",
-           run->seed, run->programs, run->kernels, run->elements, run->unjudged, run->refused, run->replaced,
-           run->failures);
+           " elements compared, of these %" PRId64 " too close to call\n%" PRId64
+           " first candidates compiled, %" PRId64 " by NVRTC\n%" PRId64 " refused, %" PRId64 " replaced, %" PRId64
+           " failed\n",
+           run->seed, run->programs, run->kernels, run->elements, run->unjudged, run->compiled,
+           run->compiled_by_nvrtc, run->refused, run->replaced, run->failures);
 }
 
 int main(int argc, char **argv)
@@ -165,7 +179,7 @@ int main(int argc, char **argv)
     Run *run = mmap(NULL, sizeof *run, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (run == MAP_FAILED)
         fatal(EXIT_MACHINE, "out of memory");
-    *run = (Run){.count = 1, .structures = 2};
+    *run = (Run){.count = 1, .structures = 2, .compile = 1};
     argp_parse(&(struct argp){.options = options, .parser = parse_option}, argc, argv, 0, NULL, run);
     diag_configure((DiagOptions){.quiet = true, .on_fatal = on_fatal});
     if (run->print || run->print_device) {

@@ -27,6 +27,8 @@ struct Subject {
     Program *composed;   // as fusion takes it
     Candidate *candidates;   // those that are proven
     int count;
+    Candidate *ranked;       // the first of the driver's ranking, which are compiled
+    int ranked_count;
     int first_buffer;          // of its inputs
     Value **expected[PASSES];   // by output
 };
@@ -44,11 +46,12 @@ typedef struct Run {
     uint64_t seed, first, count;
     const char *device;          // NULL: by batch
     const char *variant;         // NULL: any
-    int candidate, structures;   // the only one, 0: any; how many of a program are proven
+    int candidate, structures;   // the only one, 0: any; how many of a program are proven,
+    int compile, nvrtc;          // how many of its first are compiled; by NVRTC, too, those of every how manieth program
     bool print, print_device;
     EvalMath math;      // what the batch's kernels may do
     uint64_t current;   // number of the program that is compiled
-    int64_t programs, kernels, elements, unjudged, failures, refused, replaced;
+    int64_t programs, kernels, elements, unjudged, failures, refused, replaced, compiled, compiled_by_nvrtc;
     Variant variants[MOST_VARIANTS];
     int variant_count;
 } Run;
@@ -65,12 +68,20 @@ bool choose_candidates(Run *run, Arena *arena, Subject *subject, const DeviceSpe
 /* For diag_configure(). */
 void on_fatal(int exit_code, const char *message, void *context);
 
+// ---- random_compile.c ----
+
+/* One that does not compile is reported, and counted as a failure. */
+void compile(Run *run, Arena *arena, Candidate *const *candidates, int count, const DeviceSpec *device);
+
+/* The kernels of all of them behind one prelude. */
+void write_kernels(StrBuf *out, Candidate *const *candidates, int count, const DeviceSpec *device);
+
 // ---- random_prove.c ----
 
 /* Compares all of them with the reference, and counts. */
 void prove(Run *run, Arena *arena, Candidate *const *candidates, int count, const DeviceSpec *device);
 
-/* `which`: the option that picks the candidate, or nothing. */
+/* `which`: the options that pick the candidate, or nothing. */
 void report(Run *run, const Subject *subject, const char *which, const DeviceSpec *device, const char *what,
             const char *why);
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "codegen/cuda/trim.h"
 #include "differential/generate.h"
 #include "differential/random_programs.h"
 #include "hal/runtime.h"
@@ -132,16 +131,8 @@ static void lay_out(Batch *batch)
 static const char *batch_text(const Batch *batch, const DeviceSpec *device)
 {
     Arena *arena = batch->arena;
-    StrBuf out = strbuf_new(arena), body = strbuf_new(arena);
-    for (int c = 0; c < batch->count; c++)
-        strbuf_puts(&body, batch->candidates[c]->kernel->without_prelude);
-    Trim *prelude = trim_new(&(TemplateStore){.arena = arena}, target_of(device, false), "batch", 0);
-    trim_add_user(prelude, body.text);
-    trim_take(prelude);
-    trim_write_prelude(&out, prelude);
-    for (int c = 0; c < batch->count; c++)
-        strbuf_printf(&out, "namespace %s_prelude = batch_prelude;\n", batch->candidates[c]->kernel->name);
-    strbuf_write(&out, body.text, body.length);
+    StrBuf out = strbuf_new(arena);
+    write_kernels(&out, batch->candidates, batch->count, device);
     strbuf_puts(&out, "\nextern \"C\" int batch_launch(");
     for (int b = 0; b < batch->buffer_count; b++)
         strbuf_printf(&out, "void *a%d, ", b);

@@ -18,7 +18,7 @@ bool family_takes(const Family *family, const Fusion *fusion, const DeviceSpec *
     return (family->fetches || !fusion_fetches(fusion)) && family->matches(fusion, device);
 }
 
-/* One point belongs to no group of axes that an emitter names. */
+/* No fusion has one: it would stand in none of the groups of axes that emitters name. */
 static bool has_unit_axis(const Fusion *fusion)
 {
     for (int a = 0; a < fusion->axis_count; a++)
