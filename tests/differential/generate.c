@@ -60,7 +60,7 @@ char *generate(Arena *arena, uint64_t seed, uint64_t number)
            : kind < 55 ? generate_skinny(arena, state)
            : kind < 60 ? generate_depthwise(arena, state)
            : kind < 65 ? generate_depthwise_last(arena, state)
-           : kind < 94 ? generate_network(arena, state)
+           : kind < 95 ? generate_network(arena, state)
            : kind < 98 ? generate_convolution(arena, state)
                        : generate_padded(arena, state);
 }

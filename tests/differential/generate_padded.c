@@ -4,7 +4,7 @@
 
 #include "differential/generate_net.h"
 
-enum { MOST_POINTS = 8000, MOST_READERS = 4 };
+enum { MOST_POINTS = 8000, MOST_OF_COLUMNS = 65536, MOST_READERS = 4 };
 
 static bool chance(Net *net, int percent) { return random_chance(&net->random, percent); }
 
@@ -99,12 +99,15 @@ static void add_reader(Net *net, Held *v, Set over)
         *v = made;
 }
 
+/* Some columns are long, so that blocks share them. */
 static Set choose_axes(Net *net)
 {
-    static const int64_t extents[] = {1, 2, 3, 4, 5, 8, 9, 12, 16, 16, 17, 32, 33, 64, 97, 200};
+    static const int64_t extents[] = {1, 2, 3, 4, 5, 8, 9, 12, 16, 16, 17, 32, 33, 64, 97, 200},
+                         columns[] = {1024, 3001, 4096, 8192};
+    bool is_long = chance(net, 35);
     int rank = 1 + (int)random_below(&net->random, 4);
-    for (int64_t a = 0, points = 1; a < rank; points *= net->extent[a++]) {
-        int64_t extent = PICK(&net->random, extents), left = MOST_POINTS / points;
+    for (int64_t a = 0, left = is_long ? MOST_OF_COLUMNS : MOST_POINTS; a < rank; left /= net->extent[a++]) {
+        int64_t extent = is_long && a == 0 ? PICK(&net->random, columns) : PICK(&net->random, extents);
         net_new_axis(net, extent <= left ? extent : left);
     }
     return (1u << rank) - 1;

@@ -239,6 +239,16 @@ static int next_rank(Run *run, const PlanList *plans, unsigned tried, bool rares
     return best;
 }
 
+/* With a kind of kernel that has not its FEW proofs: parts of a plan have kinds that add_rare() cannot make alone. */
+static int next_with_few(Run *run, const PlanList *plans, unsigned tried)
+{
+    for (int rank = 0; rank < plans->count; rank++)
+        for (int k = 0; k < plans->plans[rank].count; k++)
+            if (!(tried >> rank & 1) && variant_of(run, &plans->plans[rank].launches[k])->proven < FEW)
+                return rank;
+    return -1;
+}
+
 /* In turn the candidate whose kinds of kernels were proven least, and any other; of every other program one less. */
 static void choose_kept(Run *run, const Choices *of)
 {
@@ -246,7 +256,9 @@ static void choose_kept(Run *run, const Choices *of)
     uint64_t start = generate_hash(run->seed + of->subject->number);
     unsigned tried = 0;
     for (int tries = 0; tries < KEEP && of->subject->count < most; tries++) {
-        int rank = next_rank(run, of->plans, tried, of->subject->count % 2 == 0, start);
+        int rank = next_with_few(run, of->plans, tried);
+        if (rank < 0)
+            rank = next_rank(run, of->plans, tried, of->subject->count % 2 == 0, start);
         if (rank < 0)
             return;
         tried |= 1u << rank;
