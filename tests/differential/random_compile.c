@@ -58,9 +58,9 @@ static bool takes_all(const Compilation *of)
 {
     StrBuf text = strbuf_new(of->arena);
     write_kernels(&text, of->candidates, of->count, of->device);
-    strbuf_puts(&text, "\nextern \"C\" int all_launch(void *, void *) { return 0; }\n");
+    strbuf_puts(&text, "\nextern \"C\" int batch_launch(void *, void *) { return 0; }\n");
     const char *why;
-    return host_takes(of, (RuntimeSource){.name = "all", .text = text.text, .length = text.length}, &why);
+    return host_takes(of, (RuntimeSource){.name = "batch", .text = text.text, .length = text.length}, &why);
 }
 
 /* As it is emitted. */
