@@ -723,6 +723,27 @@ def test_damaged_entries_are_compiled_again(folder):
     assert tree(folder) == first
 
 
+def test_a_cache_that_others_may_write_to_is_told_of_once_and_not_used(folder):
+    env, manifest = stand_in(folder), fifty(folder)
+    (folder / "cache").mkdir()
+    (folder / "cache").chmod(0o775)
+    done = batch(manifest, "--cache", "cache", folder=folder, env=env)
+    assert counts(done) == (50, 0, 0) and done.stderr.count("chmod go-w") == 1 and not entries(folder)
+
+
+def test_pipes_in_the_place_of_entries_and_outputs_do_not_hang(folder):
+    env, manifest = stand_in(folder), fifty(folder)
+    batch(manifest, "--cache", "cache", folder=folder, env=env)
+    outputs = [folder / output["output"] for output in results(folder / "kernels.jsonl")]
+    for path in [*sorted((folder / "cache/nvrtc").iterdir())[:5], *outputs[:1]]:
+        path.unlink()
+        os.mkfifo(path)
+    reader = os.open(outputs[0], os.O_RDONLY | os.O_NONBLOCK)   # of the output, which is written to again
+    done = batch(manifest, "--cache", "cache", folder=folder, env=env, code=4)
+    os.close(reader)
+    assert counts(done) == (0, 49, 1) and "cannot read 'a100/adaptive_layer_norm.cubin'" in done.stderr
+
+
 def test_writers_of_one_cache_do_not_disturb_each_other(folder):
     env, manifest = stand_in(folder), fifty(folder)
     batch(manifest, folder=folder, env=env)

@@ -8,5 +8,5 @@ enum { HASH_DIGITS = 64 };
 
 char *hash_of(Arena *arena, const char *bytes, size_t length);
 
-/* Of a whole file of any length; NULL: it cannot be read. */
+/* Of a whole file of any length; NULL: it cannot be read, or is a pipe. */
 char *hash_of_file(Arena *arena, const char *path);

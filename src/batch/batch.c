@@ -14,6 +14,7 @@
 #include "batch/run.h"
 #include "batch/shards.h"
 #include "batch/words.h"
+#include "hal/jit_cache.h"
 
 static void keep_shard(Arena *arena, Manifest *manifest, const BatchOptions *options)
 {
@@ -54,7 +55,18 @@ static int find_changed(Arena *arena, const Manifest *manifest, const Results *k
     return count;
 }
 
-static int make_kernels(Arena *arena, const Manifest *manifest, const BatchOptions *options)
+/* A cache that cannot be used is told of once, and not by every kernel. */
+static void check_cache(Arena *arena, BatchOptions *options, const Job *jobs, int count)
+{
+    const char *cache = options->cache ? options->cache : getenv("ROLLERC_CACHE");
+    bool wanted = false;
+    for (int i = 0; i < count && cache && *cache; i++)
+        wanted |= jobs[i].entry->machine_code;
+    if (wanted && !jit_cache_open(arena, cache, 0))
+        options->cache = "";
+}
+
+static int make_kernels(Arena *arena, const Manifest *manifest, BatchOptions *options)
 {
     bool kept = results_are_kept(options->results);
     Shard shard = {options->shard, options->shards, manifest->count};
@@ -69,6 +81,7 @@ static int make_kernels(Arena *arena, const Manifest *manifest, const BatchOptio
         results_write(arena, &results, options->results);   // without what no longer holds
     RunReport report = {0};
     if (changed) {
+        check_cache(arena, options, jobs, changed);
         report = run(arena, options, jobs, changed, &results);
         results_sort(&results);
         results_write(arena, &results, options->results);

@@ -18,29 +18,41 @@
 
 // ---- the folder ----
 
-static void refuse_what_others_may_write(const char *folder)
+/* Whatever the umask, nobody else may write to what is made here. */
+static void make_folder(Arena *arena, const char *folder)
+{
+    mode_t before = umask(0);
+    umask(before | S_IWGRP | S_IWOTH);
+    bool made = path_make_folders(arena, folder);
+    umask(before);
+    if (!made)
+        fatal(EXIT_MACHINE, "cannot make the cache '%s': %s", folder, strerror(errno));
+}
+
+/* Nobody else can put code there. What `holds` the folder of the entries may be the system's, such as /tmp, if
+   names in it belong to those who gave them. */
+static bool is_own(const char *folder, bool holds)
 {
     struct stat status;
     if (stat(folder, &status) != 0)
         fatal(EXIT_MACHINE, "cannot use the cache '%s': %s", folder, strerror(errno));
-    if (status.st_uid != geteuid())
-        fatal(
-            EXIT_MACHINE,
-            "the cache '%s' belongs to another user, who could put any code there; take a folder of your own",
-            folder);
-    if (status.st_mode & S_IWOTH)
-        fatal(EXIT_MACHINE, "everyone may write to the cache '%s', and could put any code there: chmod o-w",
-              folder);
+    bool mine = status.st_uid == geteuid() || (holds && status.st_uid == 0);
+    bool closed = !(status.st_mode & (S_IWGRP | S_IWOTH)) || (holds && status.st_mode & S_ISVTX);
+    if (!mine)
+        diag_warning((Loc){0}, "the cache '%s' belongs to another user, who could put any code there: it is not "
+                     "used. Take a folder of your own", folder);
+    else if (!closed)
+        diag_warning((Loc){0}, "others may write to the cache '%s', and could put any code there: it is not used. "
+                     "chmod go-w", folder);
+    return mine && closed;
 }
 
 JitCache *jit_cache_open(Arena *arena, const char *folder, int64_t max_bytes)
 {
     JitCache *cache = NEW(arena, JitCache);
     *cache = (JitCache){arena_printf(arena, "%s/nvrtc", folder), max_bytes};
-    if (!path_make_folders(arena, cache->folder))
-        fatal(EXIT_MACHINE, "cannot make the cache '%s': %s", cache->folder, strerror(errno));
-    refuse_what_others_may_write(cache->folder);
-    return cache;
+    make_folder(arena, cache->folder);
+    return is_own(folder, true) && is_own(cache->folder, false) ? cache : NULL;
 }
 
 static const char *path_of(Arena *arena, const JitCache *cache, const char *key)
@@ -77,11 +89,11 @@ void jit_cache_store(const JitCache *cache, const char *key, const JitResult *re
     arena_free(arena);
 }
 
-/* NULL: it cannot be read. One that is read counts as used now. */
+/* NULL: it cannot be read, or is no file: a pipe would wait for a writer. One that is read counts as used now. */
 static char *read_entry(Arena *arena, const char *path, size_t *length)
 {
     struct stat status;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
         return NULL;
     char *text = NULL;
@@ -108,26 +120,46 @@ static const char *checked_body(Arena *arena, const char *text, size_t length, c
     return whole && memcmp(body, key, HASH_DIGITS) == 0 ? body : NULL;
 }
 
+/* What the line of the lengths says. */
+typedef struct Lengths {
+    size_t log, ptx, cubin;
+    int all_registers;
+} Lengths;
+
+/* The parts, which come behind two lines. NULL: they are not as long as it says there, though the hash is right:
+   another program wrote them. */
+static const char *find_parts(const char *body, const char *end, Lengths *lengths)
+{
+    const char *compiler = body + HASH_DIGITS + 1, *line = memchr(compiler, '\n', (size_t)(end - compiler));
+    const char *parts = line ? memchr(line + 1, '\n', (size_t)(end - line - 1)) : NULL;
+    if (!parts || sscanf(line + 1, "%zu %zu %zu %d\n", &lengths->log, &lengths->ptx, &lengths->cubin,
+                         &lengths->all_registers) != 4)
+        return NULL;
+    size_t rest = (size_t)(end - ++parts);
+    bool whole = lengths->log <= rest && lengths->ptx <= rest && lengths->cubin <= rest &&
+                 lengths->log + lengths->ptx + lengths->cubin == rest;
+    return whole ? parts : NULL;
+}
+
 bool jit_cache_load(Arena *arena, const JitCache *cache, const char *key, JitResult *result)
 {
     size_t length;
+    Lengths lengths;
     const char *text = read_entry(arena, path_of(arena, cache, key), &length);
     const char *body = text ? checked_body(arena, text, length, key) : NULL;
-    if (!body)
+    const char *parts = body ? find_parts(body, text + length, &lengths) : NULL;
+    if (!parts)
         return false;
-    const char *compiler = body + HASH_DIGITS + 1, *lengths = strchr(compiler, '\n') + 1;
-    const char *parts = strchr(lengths, '\n') + 1;   // the hash says that store() wrote it
-    char *end;
-    size_t log = strtoull(lengths, &end, 10), ptx = strtoull(end, &end, 10), cubin = strtoull(end, &end, 10);
+    const char *compiler = body + HASH_DIGITS + 1;
     *result = (JitResult){
         .status = JIT_DONE,
-        .compiler = arena_strndup(arena, compiler, (size_t)(lengths - compiler) - 1),
-        .log = arena_strndup(arena, parts, log),
-        .ptx = arena_strndup(arena, parts + log, ptx),
-        .ptx_length = ptx,
-        .cubin = (const unsigned char *)parts + log + ptx,
-        .cubin_length = cubin,
-        .all_registers = strtol(end, NULL, 10) != 0,
+        .compiler = arena_strndup(arena, compiler, strcspn(compiler, "\n")),
+        .log = arena_strndup(arena, parts, lengths.log),
+        .ptx = arena_strndup(arena, parts + lengths.log, lengths.ptx),
+        .ptx_length = lengths.ptx,
+        .cubin = (const unsigned char *)parts + lengths.log + lengths.ptx,
+        .cubin_length = lengths.cubin,
+        .all_registers = lengths.all_registers != 0,
     };
     result->kernel_count = jit_read_log(arena, result->log, &result->kernels);
     return true;

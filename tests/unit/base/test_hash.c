@@ -2,6 +2,8 @@
 
 #include <check.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/output.h"
 
@@ -24,6 +26,11 @@ START_TEST(what_cannot_be_read_has_none)
     Arena *arena = arena_new();
     ck_assert_ptr_null(hash_of_file(arena, "/nowhere"));
     ck_assert_ptr_null(hash_of_file(arena, "/"));   // opens, but is no file
+    char *pipe = arena_printf(arena, "%s/pipe", temp_dir_make(arena));
+    ck_assert_int_eq(mkfifo(pipe, 0600), 0);
+    alarm(5);   // it would wait for a writer
+    ck_assert_ptr_null(hash_of_file(arena, pipe));
+    alarm(0);
     arena_free(arena);
 }
 END_TEST

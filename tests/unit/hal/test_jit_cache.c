@@ -14,6 +14,7 @@
 #include "base/diag.h"
 #include "base/hash.h"
 #include "base/output.h"
+#include "base/strbuf.h"
 
 static Arena *arena;
 static char *folder;
@@ -158,14 +159,13 @@ START_TEST(any_number_of_processes_may_write)
 }
 END_TEST
 
-/* The exit code of opening a cache. */
+enum { OPENS, IS_REFUSED };   // with a warning, and the compile goes on; or an exit code
+
 static int opens(const char *where)
 {
     pid_t child = fork();
-    if (child == 0) {
-        jit_cache_open(arena, where, 1 << 20);
-        _exit(0);
-    }
+    if (child == 0)
+        _exit(jit_cache_open(arena, where, 1 << 20) ? OPENS : IS_REFUSED);
     int status;
     waitpid(child, &status, 0);
     return WEXITSTATUS(status);
@@ -173,17 +173,75 @@ static int opens(const char *where)
 
 START_TEST(a_folder_that_others_may_write_to_is_refused)
 {
-    ck_assert_int_eq(opens(arena_printf(arena, "%s/a/b", folder)), 0);   // made with what is missing
-    ck_assert_int_eq(chmod(cache->folder, 0777), 0);
-    ck_assert_int_eq(opens(folder), EXIT_MACHINE);
-    ck_assert_int_eq(chmod(cache->folder, 0755), 0);
-    ck_assert_int_eq(opens(folder), 0);
+    ck_assert_int_eq(opens(arena_printf(arena, "%s/a/b", folder)), OPENS);   // made with what is missing
+    static const struct {
+        mode_t mode;
+        int entries, holder;   // what becomes of the folder of the entries, and of the one that holds it
+    } modes[] = {{0755, OPENS, OPENS}, {0775, IS_REFUSED, IS_REFUSED}, {0757, IS_REFUSED, IS_REFUSED},
+                 {0700, OPENS, OPENS}, {01777, IS_REFUSED, OPENS}};
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        ck_assert_int_eq(chmod(cache->folder, modes[i].mode), 0);
+        ck_assert_int_eq(opens(folder), modes[i].entries);
+        ck_assert_int_eq(chmod(cache->folder, 0755), 0);
+        ck_assert_int_eq(chmod(folder, modes[i].mode), 0);
+        ck_assert_int_eq(opens(folder), modes[i].holder);
+        ck_assert_int_eq(chmod(folder, 0755), 0);
+    }
     output_write(arena_printf(arena, "%s/file", folder), "", 0);
     ck_assert_int_eq(opens(arena_printf(arena, "%s/file", folder)), EXIT_MACHINE);
     if (geteuid() == 0) {
         ck_assert_int_eq(chown(cache->folder, 12345, (gid_t)-1), 0);
-        ck_assert_int_eq(opens(folder), EXIT_MACHINE);
+        ck_assert_int_eq(opens(folder), IS_REFUSED);
+        ck_assert_int_eq(chown(cache->folder, 0, (gid_t)-1), 0);
+        ck_assert_int_eq(chown(folder, 12345, (gid_t)-1), 0);
+        ck_assert_int_eq(opens(folder), IS_REFUSED);
     }
+}
+END_TEST
+
+START_TEST(what_is_made_under_an_open_umask_is_closed)
+{
+    mode_t before = umask(0);
+    ck_assert_int_eq(opens(arena_printf(arena, "%s/new/one", folder)), OPENS);
+    ck_assert_int_eq(umask(before), 0);
+}
+END_TEST
+
+/* An entry whose body is this, under the right hash of it. */
+static void write_entry(const char *body, size_t length)
+{
+    StrBuf text = strbuf_new(arena);
+    strbuf_printf(&text, "rollerc machine code 2\n%s\n", hash_of(arena, body, length));
+    strbuf_write(&text, body, length);
+    output_write(file_of(key(1)), text.text, text.length);
+}
+
+START_TEST(an_entry_whose_lengths_are_false_is_none)
+{
+    static const char *const rests[] = {
+        "", "\n", "c", "c\n", "c\n\n", "c\n0 0 0\n", "c\n1 1 1 0\n", "c\n1 1 1 0\nab", "c\n1 1 1 0\nabcd",
+        "c\n-1 1 1 0\nabc", "c\n18446744073709551615 1 1 0\na", "c\n18446744073709551615 2 2 0\nabc",
+        "c\n9223372036854775808 9223372036854775808 3 0\nabc", "c\n99999999999999999999999 1 1 0\nabc",
+        "c\n3000000000 0 0 0\nabc", "c\nx y z 0\nabc", "c\n1 1 1\nabc", "c 1 1 1 0 abc"};
+    for (size_t i = 0; i < sizeof rests / sizeof *rests; i++) {
+        const char *body = arena_printf(arena, "%s\n%s", key(1), rests[i]);
+        write_entry(body, strlen(body));
+        ck_assert_msg(!is_known(key(1)), "%s", rests[i]);
+    }
+    const char *body = arena_printf(arena, "%s\nc\n1 1 1 0\nabc", key(1));
+    write_entry(body, strlen(body));
+    ck_assert(is_known(key(1)));
+}
+END_TEST
+
+START_TEST(a_pipe_is_no_entry)
+{
+    ck_assert_int_eq(mkfifo(file_of(key(1)), 0600), 0);
+    alarm(5);   // it would wait for a writer
+    ck_assert(!is_known(key(1)));
+    alarm(0);
+    jit_cache_store(cache, key(1), &result);
+    ck_assert(is_known(key(1)));
 }
 END_TEST
 
@@ -198,6 +256,9 @@ int main(void)
     tcase_add_test(cases, what_was_used_longest_ago_goes);
     tcase_add_test(cases, any_number_of_processes_may_write);
     tcase_add_test(cases, a_folder_that_others_may_write_to_is_refused);
+    tcase_add_test(cases, what_is_made_under_an_open_umask_is_closed);
+    tcase_add_test(cases, an_entry_whose_lengths_are_false_is_none);
+    tcase_add_test(cases, a_pipe_is_no_entry);
     Suite *suite = suite_create("jit_cache");
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
