@@ -180,6 +180,7 @@ static const char *emit_word(const ManifestReader *reader, const YamlNode *kinds
 
 static void check_emit(ManifestReader *reader, const YamlNode *kinds)
 {
+    count_values(reader->arena, kinds, "a kind, such as header");
     for (const YamlNode *kind = values_of(kinds, "a kind"); kind; kind = next_value(kinds, kind)) {
         const char *text = text_of(kind, "a kind, such as header");
         if (strchr(text, '='))
@@ -191,8 +192,6 @@ static void check_emit(ManifestReader *reader, const YamlNode *kinds)
 static Entry *new_entry(ManifestReader *reader)
 {
     Manifest *manifest = reader->manifest;
-    if (manifest->count == MAX_ENTRIES)
-        diag_fatal(reader->kernel->loc, EXIT_INPUT, "more than %d kernels", MAX_ENTRIES);
     if (manifest->count == reader->capacity) {
         Entry *larger = NEW_ARRAY(reader->arena, Entry, 2 * reader->capacity + 64);
         for (int i = 0; i < manifest->count; i++)
@@ -306,11 +305,34 @@ static void add_combinations(ManifestReader *reader, const YamlNode *define)
     reader->define_count--;
 }
 
+/* Before any of them is made. */
+static void check_count(const ManifestReader *reader, int64_t more)
+{
+    if (more > MAX_ENTRIES - reader->manifest->count)
+        diag_fatal(reader->kernel->loc, EXIT_INPUT, "more than %d kernels", MAX_ENTRIES);
+}
+
+static int64_t count_devices(const ManifestReader *reader)
+{
+    return count_values(reader->arena, setting(reader, "devices"), "a device's name or file");
+}
+
+/* Those of all values, for every device. */
+static void check_combinations(const ManifestReader *reader, const YamlNode *mapping)
+{
+    int64_t combinations = count_devices(reader);
+    for (const YamlNode *define = mapping->children; define; define = define->next) {
+        combinations *= count_values(reader->arena, define, "a number");
+        check_count(reader, combinations);
+    }
+}
+
 static void check_defines(ManifestReader *reader, const YamlNode *mapping)
 {
     if (mapping->text || mapping->list)
         diag_fatal(mapping->loc, EXIT_INPUT,
                    "wanted defines such as {N: 4096}, each a number or a list of numbers");
+    check_combinations(reader, mapping);
     int count = 0;
     for (const YamlNode *define = mapping->children; define; define = define->next) {
         if (++count > MAX_PARAMS)
@@ -324,6 +346,7 @@ static void check_defines(ManifestReader *reader, const YamlNode *mapping)
 
 static void check_devices(ManifestReader *reader, const YamlNode *devices)
 {
+    count_values(reader->arena, devices, "a device's name or file");
     for (const YamlNode *device = values_of(devices, "a device"); device;
          device = next_value(devices, device)) {
         const char *text = text_of(device, "a device's name or file");
@@ -374,6 +397,7 @@ static void read_kernel(void *context)
                    "for which device? `devices: [NAME, ...]' says it, here or for all kernels");
     const YamlNode *defines = yaml_child(kernel, "defines");
     if (!defines) {
+        check_count(reader, count_devices(reader));
         add_devices(reader);
         return;
     }

@@ -29,10 +29,14 @@ const char *pattern_fill(Arena *arena, const char *pattern, Loc loc, const Patte
 {
     StrBuf out = strbuf_new(arena);
     for (const char *at = pattern; *at; at++) {
-        const char *end = *at == '{' ? strchr(at, '}') : NULL;
-        if (!end) {
+        if (*at != '{') {
             strbuf_putc(&out, *at);
             continue;
+        }
+        const char *end = strchr(at, '}');
+        if (!end) {   // nor has what follows a hole
+            strbuf_puts(&out, at);
+            break;
         }
         const char *hole = arena_strndup(arena, at + 1, (size_t)(end - at) - 1),
                    *value = value_of(hole, values);

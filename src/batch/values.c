@@ -1,5 +1,6 @@
 #include "batch/values.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/diag.h"
@@ -43,4 +44,31 @@ const YamlNode *values_of(const YamlNode *node, const char *what)
 const YamlNode *next_value(const YamlNode *all, const YamlNode *value)
 {
     return all->list ? value->next : NULL;
+}
+
+static int by_text(const void *left, const void *right)
+{
+    const YamlNode *a = *(const YamlNode *const *)left, *b = *(const YamlNode *const *)right;
+    int order = strcmp(a->text, b->text);
+    return order ? order : a->loc.offset < b->loc.offset ? -1 : a->loc.offset > b->loc.offset;
+}
+
+int count_values(Arena *arena, const YamlNode *all, const char *what)
+{
+    int count = 0, at = 0;
+    for (const YamlNode *value = values_of(all, what); value; value = next_value(all, value))
+        count++;
+    const YamlNode **sorted = NEW_ARRAY(arena, const YamlNode *, count), *again = NULL;
+    for (const YamlNode *value = values_of(all, what); value; value = next_value(all, value)) {
+        text_of(value, what);
+        sorted[at++] = value;
+    }
+    qsort(sorted, (size_t)count, sizeof *sorted, by_text);
+    for (int i = 1; i < count; i++)
+        if (strcmp(sorted[i - 1]->text, sorted[i]->text) == 0 &&
+            (!again || sorted[i]->loc.offset < again->loc.offset))
+            again = sorted[i];
+    if (again)
+        diag_fatal(again->loc, EXIT_INPUT, "'%s' stands in this list before", again->text);
+    return count;
 }

@@ -13,3 +13,6 @@ const YamlNode *values_of(const YamlNode *node, const char *what);
 
 /* The one after it; NULL: there is none. */
 const YamlNode *next_value(const YamlNode *all, const YamlNode *value);
+
+/* How many words they are. None may stand there twice: all that is made of it would be made twice. */
+int count_values(Arena *arena, const YamlNode *all, const char *what);

@@ -13,15 +13,17 @@ static bool begins_with_a_word(const Token *token)
            is(token, TOKEN_WORD, "output") || token_begins(token, "view");
 }
 
-/* NAME "[" … "]" and then "=" or ":" DTYPE: no expression holds that. */
+/* NAME "[" … "]" and then "=" or ":" DTYPE: no expression holds that. No index of a definition has a "[", so
+   that each token is passed once, whatever opens there: a megabyte of `y[`. */
 static bool begins_a_definition(const Token *token)
 {
     DType type;
     if (token->kind != TOKEN_NAME || !is(token + 1, TOKEN_SYMBOL, "["))
         return false;
-    while (token->kind != TOKEN_END && !is(token, TOKEN_SYMBOL, "]"))
+    token += 2;
+    while (token->kind != TOKEN_END && !is(token, TOKEN_SYMBOL, "]") && !is(token, TOKEN_SYMBOL, "["))
         token++;
-    if (token->kind == TOKEN_END)
+    if (!is(token, TOKEN_SYMBOL, "]"))
         return false;
     return is(token + 1, TOKEN_SYMBOL, "=") ||
            (is(token + 1, TOKEN_SYMBOL, ":") && token_is_dtype(token + 2, &type));

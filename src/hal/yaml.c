@@ -108,12 +108,14 @@ static YamlNode *read_scalar(YamlReader *reader)
     return node;
 }
 
-/* One word, and no word twice in the same mapping. */
-static const YamlNode *read_key(YamlReader *reader, const YamlNode *mapping)
+/* One word, and no word twice in the same mapping, which has so many before it. */
+static const YamlNode *read_key(YamlReader *reader, const YamlNode *mapping, int before)
 {
     if (reader->event.type != YAML_SCALAR_EVENT)
         reject(reader, here(reader), "wanted a key: one word before a ':'");
     const YamlNode *key = read_scalar(reader);
+    if (before == YAML_MAX_KEYS)
+        reject(reader, key->loc, "more than %d keys side by side", YAML_MAX_KEYS);
     if (strcmp(key->text, "<<") == 0)
         reject(reader, key->loc, "merge keys (<<) have no place in %s", reader->form->name);
     if (yaml_child(mapping, key->text))
@@ -131,8 +133,9 @@ static YamlNode *read_mapping(YamlReader *reader, int depth)
     YamlNode *mapping = NEW(reader->arena, YamlNode);
     *mapping = (YamlNode){.key = "", .loc = here(reader)};
     YamlNode **end = &mapping->children;
+    int count = 0;
     for (next_event(reader); reader->event.type != YAML_MAPPING_END_EVENT; next_event(reader)) {
-        const YamlNode *key = read_key(reader, mapping);
+        const YamlNode *key = read_key(reader, mapping, count++);
         next_event(reader);
         YamlNode *child = read_value(reader, depth + 1);
         child->key = key->text;

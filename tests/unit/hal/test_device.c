@@ -339,11 +339,20 @@ START_TEST(deep_nesting_takes_no_time)
 }
 END_TEST
 
+START_TEST(keys_side_by_side_are_limited)
+{
+    StrBuf text = strbuf_new(arena);
+    for (int i = 0; i < 513; i++)
+        strbuf_printf(&text, "k%d: 1\n", i);
+    expect_error(text.text, text.length, "more than 512 keys side by side");
+}
+END_TEST
+
 START_TEST(size_and_number_of_words_are_limited)
 {
     StrBuf text = strbuf_new(arena);
-    for (int i = 0; i < 2100; i++)
-        strbuf_printf(&text, "k%d: 1\n", i);
+    for (int i = 0; i < 512; i++)
+        strbuf_printf(&text, "k%d:\n  a: 1\n  b: 1\n  c: 1\n", i);
     expect_error(text.text, text.length, "at most 4096 words");
     while (text.length <= 64 * 1024)
         strbuf_puts(&text, "# and more\n");
@@ -419,6 +428,7 @@ static TCase *wrong_cases(void)
     tcase_add_test(cases, unfinished_files_are_refused);
     tcase_add_test(cases, an_alias_bomb_does_nothing);
     tcase_add_loop_test(cases, deep_nesting_takes_no_time, 0, 8);
+    tcase_add_test(cases, keys_side_by_side_are_limited);
     tcase_add_test(cases, size_and_number_of_words_are_limited);
     tcase_add_test(cases, a_file_of_the_largest_size_is_read);
     tcase_add_test(cases, sixteen_levels_are_read);
