@@ -18,6 +18,8 @@ constexpr Index POINTS = 1000;   // outputs
 constexpr int THREADS = 256;
 constexpr int POINTS_PER_THREAD = 1;   // 32: a thread packs whole words of one-bit outputs
 constexpr int BIT_OUTPUTS = 0;
+constexpr int TURNS = 1;   // of a thread, where a launch has too few for all outputs
+constexpr long long STRIDE = 1024;   // threads of the launch
 
 // Everything about one output point; one-bit results go to `bits`.
 __device__ __forceinline__ void compute(const Tensors &t, Index point, bool *)
@@ -35,6 +37,35 @@ __device__ __forceinline__ void store_words(const Tensors &t, Index word, const 
 // </rollerc>
 
 static_assert(POINTS_PER_THREAD == 1 || POINTS_PER_THREAD == 32, "a word of one-bit outputs belongs to one thread");
+
+// What a thread makes that a launch of more threads would have.
+__device__ __forceinline__ void make_points(const Tensors &t, Index thread)
+{
+    const Index first = thread * POINTS_PER_THREAD;
+    bool bits[BIT_OUTPUTS + 1] = {};
+    unsigned words[BIT_OUTPUTS + 1] = {};
+#pragma unroll 1
+    for (int i = 0; i < POINTS_PER_THREAD && first + i < POINTS; ++i) {
+        compute(t, first + i, bits);
+#pragma unroll
+        for (int output = 0; output < BIT_OUTPUTS; ++output)
+            words[output] |= (unsigned)bits[output] << i;
+    }
+    store_words(t, thread, words);
+}
+
+// Turn by turn from the end, so that the last block makes the last points: those of STRIDE threads that there are not.
+__device__ __forceinline__ void make_others(const Tensors &t, Index thread)
+{
+    constexpr long long WANTED = ((long long)POINTS + POINTS_PER_THREAD - 1) / POINTS_PER_THREAD;
+    constexpr long long END = (WANTED + THREADS - 1) / THREADS * THREADS;
+#pragma unroll 1
+    for (int turn = 1; turn < TURNS; turn = next_turn(turn, TURNS)) {
+        const long long other = END - turn * STRIDE + thread;
+        if (other >= STRIDE && other < WANTED)
+            make_points(t, (Index)other);
+    }
+}
 
 extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
 {
@@ -54,5 +85,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
             words[output] |= (unsigned)bits[output] << i;
     }
     store_words(t, thread, words);
+    if (TURNS > 1)
+        make_others(t, thread);
 }
 }   // namespace KERNEL

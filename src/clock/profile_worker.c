@@ -145,6 +145,7 @@ static const GpuLaunch *launches_of(Bench *bench, const Kernel *kernel)
         }
         launches[k] = (GpuLaunch){.entry = launch->entry,
                                   .shared_bytes = launch->shared_bytes,
+                                  .asks_shared = launch->asks_shared,
                                   .cooperative = launch->cooperative,
                                   .early = launch->early,
                                   .args = args,

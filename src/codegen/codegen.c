@@ -139,7 +139,8 @@ static Launch make_launch(Arena *arena, const CodegenRequest *request, Kernel *k
         .cluster = {program->cluster, 1, 1},
         .cooperative = program->cooperative,
         .shared_bytes = program->shared_bytes,
-        .turns = planned->rules->fills_once ? program->turns : 1,
+        .asks_shared = program->shared_bytes > request->device->shared_per_block,
+        .turns = planned->rules->fills_once || planned->rules->counts_turns ? program->turns : 1,
         .args = NEW_ARRAY(arena, LaunchArg, fusion->input_count + fusion->output_count + 1),
     };
     for (int i = 0; i < fusion->input_count; i++)
@@ -149,6 +150,7 @@ static Launch make_launch(Arena *arena, const CodegenRequest *request, Kernel *k
     if (planned->rules->scratch_bytes)
         launch.args[launch.arg_count++] = scratch_arg(kernel, planned->rules->scratch_bytes);
     assert(launch.arg_count <= MAX_LAUNCH_ARGS);
+    assert(program->grid <= device_most_blocks(request->device, plan.threads));
     if (planned->family->maps)
         launch.map_count = planned->family->maps(&plan, launch.maps);
     launch.work = scalar_work(fusion);

@@ -288,3 +288,10 @@ int device_most_cluster_blocks(const DeviceSpec *device)
 {
     return device->has.clusters ? device->max_blocks_per_cluster : 1;
 }
+
+int64_t device_most_blocks(const DeviceSpec *device, int64_t threads)
+{
+    int64_t most = device->max_blocks_per_launch ? device->max_blocks_per_launch : MOST_BLOCKS;
+    int64_t filled = device->max_threads_per_launch / threads;
+    return device->max_threads_per_launch && filled < most ? filled : most;
+}

@@ -29,9 +29,10 @@ typedef enum Unit {
     UNIT_COUNT
 } Unit;
 
-/* Past these a kernel must be told that it may (CUDA programming guide): dynamic shared memory of a block,
-   blocks of a cluster. */
-enum { STATIC_SHARED_BYTES = 48 << 10, PORTABLE_CLUSTER_BLOCKS = 8 };
+enum {
+    PORTABLE_CLUSTER_BLOCKS = 8,   // of more a kernel must be told that it may (CUDA programming guide)
+    MOST_BLOCKS = INT32_MAX,       // of a launch, along the first dimension: the only one that kernels use
+};
 
 typedef struct Capabilities {
     bool async_copy;        // cp.async
@@ -73,6 +74,8 @@ typedef struct DeviceSpec {
     int schedulers_per_sm;      // warp schedulers, SIMD units
     int max_threads_per_block, max_threads_per_sm, max_blocks_per_sm;
     int max_blocks_per_cluster; // 0: the device has no clusters
+    int max_blocks_per_launch;  // 0: MOST_BLOCKS
+    int64_t max_threads_per_launch;   // 0: as many as its blocks have
     int64_t registers_per_sm;   // 32-bit
     int registers_per_thread;   // the compiler's cap
     int register_granule;       // registers of a warp are handed out in multiples of this many a thread
@@ -104,6 +107,9 @@ DeviceSpec *device_read(Arena *arena, const char *device);
 
 /* The same from text, for tests and fuzzing. */
 DeviceSpec *device_parse(Arena *arena, const Source *source);
+
+/* Blocks of so many threads that one launch may have. */
+int64_t device_most_blocks(const DeviceSpec *device, int64_t threads);
 
 /* Blocks that one cluster may have; 1: the device has no clusters. */
 int device_most_cluster_blocks(const DeviceSpec *device);

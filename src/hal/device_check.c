@@ -1,8 +1,10 @@
 #include "hal/device_check.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/diag.h"
 #include "hal/device_fields.h"
 
@@ -216,10 +218,10 @@ static void check_registers(const Subject *s)
     if (d->registers_per_thread > dialect->registers_per_thread)
         diag_fatal(loc, EXIT_INPUT, "%s is more than the %d that an instruction of '%s' can name",
                    fact(s, "registers.per_thread"), dialect->registers_per_thread, dialect->name);
-    if ((int64_t)d->registers_per_thread * d->warp_size > d->registers_per_sm)
-        diag_fatal(loc, EXIT_INPUT, "%s: a warp of %d threads would need %d, more than %s",
-                   fact(s, "registers.per_thread"), d->warp_size,
-                   d->registers_per_thread * d->warp_size, fact(s, "registers.per_sm"));
+    int64_t most = round_up(d->registers_per_thread, d->register_granule) * d->warp_size;
+    if (most > d->registers_per_sm)
+        diag_fatal(loc, EXIT_INPUT, "%s: a warp of %d threads would need %" PRId64 ", more than %s",
+                   fact(s, "registers.per_thread"), d->warp_size, most, fact(s, "registers.per_sm"));
 }
 
 /* The largest block must fit together with what the driver takes: 163 + 1 of 164 KiB. */

@@ -69,11 +69,16 @@ const DeviceField device_fields[] = {
     PEAK("wgmma_i8", UNIT_WGMMA_I8, true),
 
     NUMBER("threads.warp_size", FIELD_INT, warp_size, 16, 128, "threads"),
-    NUMBER("threads.max_per_block", FIELD_INT, max_threads_per_block, 32, 4096, "threads"),
+    NUMBER("threads.max_per_block", FIELD_INT, max_threads_per_block, 32, 1024, "threads"),
     NUMBER("threads.max_per_sm", FIELD_INT, max_threads_per_sm, 32, 8192, "threads"),
     NUMBER("threads.max_blocks_per_sm", FIELD_INT, max_blocks_per_sm, 1, 256, "blocks"),
     {.path = "threads.max_blocks_per_cluster", .kind = FIELD_INT, .optional = true, AT(max_blocks_per_cluster),
      .least = 2, .most = 64, .unit = "blocks"},
+
+    {.path = "threads.max_per_launch", .kind = FIELD_INT64, .optional = true, AT(max_threads_per_launch),
+     .least = 1 << 24, .most = 1e15, .unit = "threads"},   // at least: more than all SMs hold at once
+    {.path = "threads.max_blocks_per_launch", .kind = FIELD_INT, .optional = true, AT(max_blocks_per_launch),
+     .least = 65535, .most = MOST_BLOCKS, .unit = "blocks"},
 
     NUMBER("registers.per_sm", FIELD_INT64, registers_per_sm, 4096, 1 << 20, "registers"),
     NUMBER("registers.per_thread", FIELD_INT, registers_per_thread, 16, 256, "registers"),

@@ -204,7 +204,7 @@ static bool load_function(Gpu *gpu, GpuProgram *program, int k)
     const GpuLaunch *launch = &program->launches[k];
     CudaFunction *function = &program->functions[k];
     TRY(gpu->cuda.module_function(function, program->module, launch->entry), launch->entry);
-    if (launch->shared_bytes > STATIC_SHARED_BYTES)
+    if (launch->asks_shared)
         TRY(gpu->cuda.function_set(*function, CUDA_MAX_DYNAMIC_SHARED, (int)launch->shared_bytes),
             launch->entry);
     if (cluster_blocks(launch) > PORTABLE_CLUSTER_BLOCKS)

@@ -54,6 +54,7 @@ typedef struct GpuLaunch {
     int block[3];
     int cluster[3];         // all 1: none
     int64_t shared_bytes;   // dynamic
+    bool asks_shared;       // for more of it than a block has without asking
     bool cooperative;
     bool early;             // may begin while the one before it ends
     const GpuArg *args;

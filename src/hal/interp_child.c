@@ -272,6 +272,8 @@ static InterpHost host_of(const RuntimeLimits *limits, const RuntimeJob *job)
         .max_threads = limits->max_threads_per_block,
         .static_shared_limit = limits->static_shared_bytes,
         .shared_limit = limits->shared_bytes,
+        .max_grid = limits->max_blocks_per_launch,
+        .max_launch_threads = limits->max_threads_per_launch,
         .max_cluster_blocks = limits->max_cluster_blocks,
         .portable_cluster_blocks = PORTABLE_CLUSTER_BLOCKS,
         .cooperative = limits->cooperative,

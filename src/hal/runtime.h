@@ -21,6 +21,8 @@ typedef struct RuntimeLimits {
     int max_threads_per_block;
     int64_t static_shared_bytes;    // dynamic shared memory of a block without opting in
     int64_t shared_bytes;           // and with it
+    int64_t max_blocks_per_launch;
+    int64_t max_threads_per_launch; // 0: as many as its blocks have
     int max_cluster_blocks;         // 0: the device has no clusters
     bool cooperative;               // it has cooperative launches; their blocks must all be resident:
     int sm_count, max_threads_per_sm, max_blocks_per_sm;

@@ -102,9 +102,13 @@ static int64_t prefetch_registers(const TileRules *rules, const DeviceSpec *devi
     return (int64_t)ceil(words * (rules->held_words > 0 ? rules->held_words : 1));
 }
 
-/* A launch has at most 2^31 - 1 blocks along its first dimension, on every device so far; nor do
-   fewer blocks make more shared tiles in turns. */
-enum { MAX_GRID = INT32_MAX };
+/* As many blocks, of whole warps, as a launch may have; and kernels whose blocks make tiles in turns count these in
+   32 bits. */
+static bool grid_legal(const DeviceSpec *device, const RProgram *program)
+{
+    int64_t threads = round_up(program->threads, device->warp_size);
+    return program->grid <= device_most_blocks(device, threads) && program->dealt <= MOST_BLOCKS;
+}
 
 /* Fills all but `perf`; false with the reason if a limit is broken. Cheap checks come first. */
 static bool fill_shape(const TileRules *rules, const DeviceSpec *device, const int64_t footprint[LEVEL_GLOBAL],
@@ -120,7 +124,7 @@ static bool fill_shape(const TileRules *rules, const DeviceSpec *device, const i
     program->cooperative = rules->cooperative;
     fill_grid(rules, device, program);
     *reason = PRUNE_GRID;
-    if (program->dealt > MAX_GRID)
+    if (!grid_legal(device, program))
         return false;
 
     program->shared_bytes = footprint[LEVEL_SHARED];

@@ -26,7 +26,7 @@ typedef enum PruneReason {
     PRUNE_THREADS,      // more threads than a block may have, or not whole warps
     PRUNE_REGISTERS,    // of a thread or of the block
     PRUNE_SHARED,       // shared memory of a block
-    PRUNE_GRID,         // more blocks than a launch may have
+    PRUNE_GRID,         // more blocks, or threads of them all, than a launch may have
     PRUNE_DUPLICATE,
     PRUNE_SLOWER,       // legal, but not among the kept ones
     PRUNE_COUNT

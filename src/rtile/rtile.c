@@ -112,9 +112,10 @@ static int64_t shared_bytes(const TileRules *rules, const RTile *tile, const RTi
 int64_t rtile_footprint(const TileRules *rules, const RTile *tile, const RTile *inner,
                         const DeviceSpec *device, Level level)
 {
-    if (level == LEVEL_REGISTER)
-        return 4 * register_count(rules, tile);
-    return shared_bytes(rules, tile, inner, device);
+    if (level == LEVEL_SHARED)
+        return shared_bytes(rules, tile, inner, device);
+    int64_t registers = register_count(rules, tile);
+    return 4 * (rules->spills && registers > device->registers_per_thread ? device->registers_per_thread : registers);
 }
 
 TileCost rtile_cost(const TileRules *rules, const RTile *tile, const RTile *inner,

@@ -103,6 +103,7 @@ struct TileRules {
     int neighbour_axis;              // this axis; they copy for each other what it does not change; 0 = 1
     double read_share;               // of what blocks copy is read from L2, where requests meet; 0 = 1
     int turns;                       // shared tiles that a block makes, one after the other; 0 = 1
+    bool counts_turns;               // they go on by next_turn(), which may leave out some in a proof
     bool fills_once;                 // no more blocks than SMs make all shared tiles, in many turns
     bool cooperative;                // all blocks wait for each other: they must be resident together
     int64_t scratch_bytes;           // of memory that only the launch itself uses
@@ -114,6 +115,7 @@ struct TileRules {
     int accumulator_bits;            // of one output element in registers
     int input_bits;                  // of one input element there; 0: as many as in memory
     int register_overhead;           // addresses, loop counters, … of one thread
+    bool spills;                     // what registers do not hold lies in memory: the kernel is there on every device
     int64_t shared_overhead;         // bytes beyond the staged tiles
     int64_t sums_bytes;              // for each of a block's sums, if all meet beside the staged tiles
     int64_t shared_bytes;            // of a block, by the layout of a family that has its own; 0: both of these

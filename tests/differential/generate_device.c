@@ -42,7 +42,27 @@ static void write_compute(Random *r, StrBuf *out, int64_t sms, int64_t clock, bo
                       fp32 * 4);
 }
 
-static void write_threads(Random *r, StrBuf *out, const Arch *arch, bool clusters)
+/* What few devices lack: registers, threads of a launch, shared memory without asking. A chance of their own, so
+   that the other numbers of a device stay what they were. */
+typedef struct Scarce {
+    int registers;      // of a thread; 0: as many as others
+    int shared_kib;     // of a block that does not ask; 0: likewise
+    int64_t threads;    // of a launch; 0: any number
+} Scarce;
+
+static Scarce scarce(uint64_t number)
+{
+    Random random = {generate_hash(~number)}, *r = &random;
+    return (Scarce){
+        .registers = random_chance(r, 10) ? 16 + (int)random_below(r, 48) : 0,
+        .shared_kib = random_chance(r, 25) ? 4 << random_below(r, 3) : 0,
+        .threads = random_chance(r, 25) ? INT64_C(1) << (24 + random_below(r, 9)) : 0,
+    };
+}
+
+static int fewer(int usual, int scarce) { return scarce ? scarce : usual; }
+
+static void write_threads(Random *r, StrBuf *out, const Arch *arch, bool clusters, const Scarce *scarce)
 {
     static const int per_block[] = {128, 256, 512, 1024, 1024, 1024}, per_sm[] = {1024, 1536, 2048, 2560};
     static const int blocks[] = {4, 8, 16}, registers[] = {32768, 65536, 131072}, granules[] = {1, 4, 8};
@@ -51,15 +71,17 @@ static void write_threads(Random *r, StrBuf *out, const Arch *arch, bool cluster
         arch->warp, PICK(r, per_block), PICK(r, per_sm), PICK(r, blocks));
     if (clusters)
         strbuf_printf(out, "  max_blocks_per_cluster: %d\n", 2 << random_below(r, 4));
+    if (scarce->threads)
+        strbuf_printf(out, "  max_per_launch: %" PRId64 "\n", scarce->threads);
     strbuf_printf(out, "registers:\n  per_sm: %d\n  per_thread: %d\n  granule: %d\n", PICK(r, registers),
-                  random_chance(r, 70) ? arch->register_limit : 64 + (int)random_below(r, 128),
+                  fewer(random_chance(r, 70) ? arch->register_limit : 64 + (int)random_below(r, 128), scarce->registers),
                   PICK(r, granules));
 }
 
-static void write_memory(Random *r, StrBuf *out, int64_t sms, int64_t clock)
+static void write_memory(Random *r, StrBuf *out, int64_t sms, int64_t clock, const Scarce *scarce)
 {
     static const int64_t kib[] = {16, 32, 48, 48, 64, 96, 160, 227}, lines[] = {32, 32, 64, 128};
-    int64_t most = PICK(r, kib), block = most < 48 ? most : 48, reserved = random_chance(r, 50) ? 1024 : 0;
+    int64_t most = PICK(r, kib), block = fewer(most < 48 ? (int)most : 48, scarce->shared_kib), reserved = random_chance(r, 50) ? 1024 : 0;
     int64_t unit = most * 1024 * (1 + random_below(r, 3)) + reserved, line = PICK(r, lines);
     int64_t shared = sms * clock * 128 * (75 + random_below(r, 25)) / 100 / 1000,
             dram = 10 + shared * (4 + random_below(r, 30)) / 100;
@@ -105,8 +127,9 @@ char *generate_device(Arena *arena, uint64_t number)
                   "device:\n  name: random-%" PRIu64 "\n  title: random device\n  dialect: %s\n  arch: %s\n",
                   number, arch->dialect, arch->name);
     write_compute(r, &out, sms, clock, mma);
-    write_threads(r, &out, arch, clusters);
-    write_memory(r, &out, sms, clock);
+    const Scarce few = scarce(number);
+    write_threads(r, &out, arch, clusters, &few);
+    write_memory(r, &out, sms, clock, &few);
     strbuf_printf(&out, "capabilities:\n  async_copy: %s\n  mma: %s\n  bulk_tensor_copy: %s\n  wgmma: %s\n",
                   flag(async), flag(mma), flag(bulk), flag(bulk && mma));
     strbuf_printf(&out, "  clusters: %s\n  cooperative: %s\n", flag(clusters), flag(random_chance(r, 70)));

@@ -35,6 +35,7 @@ typedef struct Launch {
     int block[3];
     int cluster[3];         // all 1: no clusters
     int64_t shared_bytes;   // dynamic
+    bool asks_shared;       // for more of it than a block has without asking
     bool cooperative;
     bool early;         // begins while the one before it ends: codegen/chain.h
     bool waits_last;    // an early one, for those before it

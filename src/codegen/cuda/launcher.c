@@ -75,7 +75,6 @@ static void write_using(StrBuf *out, const Kernel *kernel)
 
 // ---- what kernels must be allowed ----
 
-static bool needs_shared_bytes(const Launch *launch) { return launch->shared_bytes > STATIC_SHARED_BYTES; }
 static bool needs_large_cluster(const Launch *launch)
 {
     return launch_cluster_blocks(launch) > PORTABLE_CLUSTER_BLOCKS;
@@ -84,7 +83,7 @@ static bool needs_large_cluster(const Launch *launch)
 static bool needs_allowance(const Kernel *kernel)
 {
     for (int k = 0; k < kernel->launch_count; k++)
-        if (needs_shared_bytes(&kernel->launches[k]) || needs_large_cluster(&kernel->launches[k]))
+        if (kernel->launches[k].asks_shared || needs_large_cluster(&kernel->launches[k]))
             return true;
     return false;
 }
@@ -115,7 +114,7 @@ static void write_allowances(StrBuf *out, const Kernel *kernel, bool hip)
         write_using(out, kernel);
     for (int k = 0; k < kernel->launch_count; k++) {
         const Launch *launch = &kernel->launches[k];
-        if (needs_shared_bytes(launch))
+        if (launch->asks_shared)
             write_allowance(out, launch, "MaxDynamicSharedMemorySize", launch->shared_bytes);
         if (needs_large_cluster(launch))
             write_allowance(out, launch, "NonPortableClusterSizeAllowed", 1);

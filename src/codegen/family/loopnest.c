@@ -41,6 +41,18 @@ static int64_t steps_together(const Fusion *fusion)
     return steps <= FEW ? steps : 1;
 }
 
+enum { MOST_THREADS = 512 };   // of a block
+
+/* A launch may have too few threads for all points: each then makes those of so many, one after the other.
+   Counted with the largest block, of which the fewest are needed. */
+static int turns_of(const DeviceSpec *device, int64_t threads)
+{
+    int64_t block = device->warp_size;
+    while (2 * block <= MOST_THREADS && 2 * block <= device->max_threads_per_block)
+        block *= 2;
+    return (int)ceil_div(ceil_div(threads, block), device_most_blocks(device, block));
+}
+
 static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
     TileRules *rules = &variants[0];
@@ -53,11 +65,14 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
 
     int each = points_per_thread(fusion);
     rules->rule[LEVEL_REGISTER][point] = (AxisRule){each, each};
-    rules->rule[LEVEL_SHARED][point] = (AxisRule){each * device->warp_size, (int64_t)each * 512};
+    rules->rule[LEVEL_SHARED][point] = (AxisRule){each * device->warp_size, (int64_t)each * MOST_THREADS};
     int64_t together = steps_together(fusion);
     rules->rule[LEVEL_REGISTER][step] = rules->rule[LEVEL_SHARED][step] = (AxisRule){together, together};
     rules->accumulator_bits = 32;
     rules->register_overhead = 32;
+    rules->spills = true;
+    rules->counts_turns = true;
+    rules->turns = turns_of(device, ceil_div(spatial_points(fusion), each));
     return 1;
 }
 
@@ -96,6 +111,10 @@ static void emit(StrBuf *out, const KernelPlan *plan)
         out, "constexpr int POINTS_PER_THREAD = %d;   // 32: a thread packs whole words of one-bit outputs\n",
         points_per_thread(fusion));
     strbuf_printf(out, "constexpr int BIT_OUTPUTS = %d;\n", bits);
+    strbuf_printf(out,
+                  "constexpr int TURNS = %d;   // of a thread, where a launch has too few for all outputs\n"
+                  "constexpr long long STRIDE = %" PRId64 ";   // threads of the launch\n",
+                  plan->program->turns, plan->program->grid * plan->threads);
 
     strbuf_puts(out, "\n// Everything about one output point; one-bit results go to `bits`.\n");
     strbuf_printf(out, "__device__ __forceinline__ void compute(const Tensors &t, Index point%s)\n{\n",

@@ -62,6 +62,8 @@ typedef struct InterpHost {
     int max_threads;                    // a block
     long long static_shared_limit;      // dynamic shared bytes without the attribute
     long long shared_limit;             // and with it
+    long long max_grid;                 // blocks of a launch, along the first dimension
+    long long max_launch_threads;       // of all its blocks; 0: any number
     int max_cluster_blocks;             // 0: no clusters
     int portable_cluster_blocks;        // a kernel must be told that it may have more
     int cooperative;                    // whether there are cooperative launches; their blocks must all be resident:

@@ -169,10 +169,14 @@ void check_block(dim3 block)
         host->fail("a block of %u x %u x %u threads", block.x, block.y, block.z);
 }
 
-void check_grid(dim3 grid)
+void check_grid(dim3 grid, dim3 block)
 {
-    if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > 2147483647u || grid.y > 65535 || grid.z > 65535)
+    const unsigned long long most = static_cast<unsigned long long>(host->max_launch_threads);
+    if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > host->max_grid || grid.y > 65535 || grid.z > 65535)
         host->fail("a grid of %u x %u x %u blocks", grid.x, grid.y, grid.z);
+    if (most && volume(grid) > most / volume(block))
+        host->fail("a launch of %llu blocks of %llu threads where %llu threads are allowed", volume(grid), volume(block),
+                   most);
 }
 
 void check_cluster(const LaunchShape &shape, bool large_clusters)
@@ -213,7 +217,7 @@ void check_limits(const LaunchShape &shape, void *kernel)
 {
     const Allowance allowance = allowance_of(kernel);
     check_block(shape.block);
-    check_grid(shape.grid);
+    check_grid(shape.grid, shape.block);
     check_cluster(shape, allowance.large_clusters);
     if (static_cast<long long>(shape.shared) > allowance.shared)
         host->fail("%zu bytes of dynamic shared memory where %lld are allowed", shape.shared, allowance.shared);

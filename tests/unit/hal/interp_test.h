@@ -42,6 +42,8 @@ static inline RuntimeLimits test_limits(int warp_size)
         .max_threads_per_block = 1024,
         .static_shared_bytes = 48 << 10,
         .shared_bytes = 128 << 10,
+        .max_blocks_per_launch = 1 << 24,
+        .max_threads_per_launch = INT64_C(1) << 33,
         .max_cluster_blocks = 16,
         .cooperative = true,
         .sm_count = 4,

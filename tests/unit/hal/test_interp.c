@@ -313,6 +313,9 @@ static const struct { const char *grid, *block; int shared; const char *what; } 
     {"1", "32, 32, 2", 0, "a block of 32 x 32 x 2 threads"},
     {"1", "1, 1, 128", 0, "a block of 1 x 1 x 128 threads"},
     {"1, 65536", "32", 0, "a grid of 1 x 65536 x 1 blocks"},
+    {"16777217", "1", 0, "a grid of 16777217 x 1 x 1 blocks"},
+    {"8388609", "1024", 0, "a launch of 8388609 blocks of 1024 threads where 8589934592 threads are allowed"},
+    {"2, 65535, 65", "1024", 0, "a launch of 8519550 blocks of 1024 threads where 8589934592 threads are allowed"},
     {"0", "32", 0, "a grid of 0 x 1 x 1 blocks"},
     {"1", "32", 140000, "140000 bytes of dynamic shared memory where 49152 are allowed"},
 };
