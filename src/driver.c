@@ -177,8 +177,9 @@ static void try_candidates(Arena *arena, const Options *opt, const CodegenReques
     int first = opt->candidate ? opt->candidate - 1 : 0;
     candidates_write(arena, list, first, all ? list->count : 1, base);
     const Kernel *kernel = list->items[first].kernel;
-    stopwatch_lap(watch, "codegen", "%d of %d plans; the first: %d launches, %zu bytes", all ? list->count : 1,
-                  list->count, kernel->launch_count, kernel->source_length);
+    stopwatch_lap(watch, "codegen", "%d of %d plans; the first: %d launches, %zu bytes, workspace %" PRId64,
+                  all ? list->count : 1, list->count, kernel->launch_count, kernel->source_length,
+                  kernel->workspace_bytes);
     const JitResult *helpers = NULL;
     if (compiled) {
         helpers = compile_candidates(arena, opt, base, list, all);
@@ -229,6 +230,24 @@ static VerifyReport prove(Arena *arena, const Options *opt, const Program *progr
     return report;
 }
 
+/* The kernel is written all the same: where it is compiled says nothing of where it runs, and what a device has
+   beyond its own memory, managed or mapped, rollerc does not know. */
+static void warn_of_memory(const Program *program, const Plan *plan, const DeviceSpec *device)
+{
+    if (!plan->fits)
+        diag_warning((Loc){0},
+                     "the tensors take %.1f GB and the workspace %.1f GB, and '%s' has %.1f GB of memory: they do not "
+                     "fit into it",
+                     1e-9 * (double)program_bytes(program), 1e-9 * (double)plan->workspace_bytes, device->name,
+                     1e-9 * (double)device->dram_bytes);
+}
+
+static void warn_of_math(EvalMath math, const DeviceSpec *device)
+{
+    if (math == EVAL_TF32 && device->peak[UNIT_TENSOR_TF32] == 0 && device->peak[UNIT_WGMMA_TF32] == 0)
+        diag_warning((Loc){0}, "--math=tf32 changes nothing: '%s' has no tensor cores for TF32", device->name);
+}
+
 static int token_count(const Token *tokens)
 {
     int count = 0;
@@ -249,6 +268,7 @@ int compile(const Options *opt, Outcome *outcome)
     Stopwatch watch = stopwatch_start();
     DeviceSpec *device = device_read(arena, opt->device);
     device->rounds_to_tf32 = opt->math != EVAL_EXACT;
+    warn_of_math(opt->math, device);
     stopwatch_lap(&watch, "device", "%s: %d SMs of %s", device->name, device->sm_count, device->arch);
     Source *source = source_read(arena, opt->input);
     Token *tokens = lex(arena, source);
@@ -298,6 +318,7 @@ int compile(const Options *opt, Outcome *outcome)
         profile_find_gpu(arena, device, opt->force_device, &candidates);
     try_candidates(arena, opt, &base, &candidates, &watch);
     Written product = {.best = choose(opt, &candidates)};
+    warn_of_memory(program, product.best->plan, device);
     DUMP(kernel, strbuf_puts(out, product.best->kernel->source));
     VerifyReport proof = {0};
     if (opt->verify)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Devices that lack something: few registers, little shared memory without asking, launches of few threads or blocks.
+"""Devices that lack something: few registers, little shared memory without asking, launches of few threads or blocks, memory.
 
 Every program compiles on every device whose file is accepted, and what is made for it is right: the proof knows the same limits.
 """
@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import re
+import subprocess
 import sys
 import tempfile
 
@@ -44,16 +45,18 @@ LARGE = {
     "columns": "input x[7, 900000000] : f16\ny[j] = sum[i](x[i, j])\noutput y",
 }
 
+# A product whose factors are worth copies that the tensor cores can take in pieces.
+PACKED = "input a[8192, 4097] : f16\ninput b[4097, 8191] : f16\nc[i, j] = sum[k](a[i, k] * b[k, j])\noutput c : f16"
+
 
 def device(folder, base, name, changes):
-    """The file of a device like `base`, with other numbers: {"per_thread": 64}; a key that it lacks comes behind warp_size."""
+    """The file of a device like `base`, with other numbers: {"registers.per_thread": 64}; a key that it lacks begins its group."""
     text = (ROOT / "devices" / f"{base}.yaml").read_text().replace(f"name: {base}", f"name: {name}", 1)
-    for key, value in changes.items():
-        pattern = re.compile(rf"^  {key}: *[\d.]+", re.MULTILINE)
-        if pattern.search(text):
-            text = pattern.sub(f"  {key}: {value}", text, count=1)
-        else:
-            text = re.sub(r"^(  warp_size: .*)$", rf"\1\n  {key}: {value}", text, count=1, flags=re.MULTILINE)
+    for path, value in changes.items():
+        group, key = path.split(".")
+        before, heading, after = re.split(rf"^({group}:.*\n)", text, maxsplit=1, flags=re.MULTILINE)
+        after, found = re.subn(rf"\A((?:  .*\n)*?  {key}: *)[\d.]+", rf"\g<1>{value}", after)
+        text = before + heading + ("" if found else f"  {key}: {value}\n") + after
     path = folder / f"{name}.yaml"
     path.write_text(text)
     return str(path)
@@ -62,17 +65,18 @@ def device(folder, base, name, changes):
 class Cases:
     def __init__(self, rollerc, folder):
         self.rollerc, self.folder = os.path.abspath(rollerc), folder
-        for name, text in {**PROGRAMS, **LARGE}.items():
+        for name, text in {**PROGRAMS, **LARGE, "packed": PACKED}.items():
             (folder / f"{name}.te").write_text(text)
 
     def compile(self, program, file, *more):
+        """None, or why not."""
         return common.run([self.rollerc, "-q", program, "--device", file, "-o", "/dev/null", "--name", "k", *more])
 
     def program(self, name):
         return str(self.folder / f"{name}.te")
 
     def few_registers(self):
-        files = [device(self.folder, base, f"{base}_{count}", {"per_thread": count})
+        files = [device(self.folder, base, f"{base}_{count}", {"registers.per_thread": count})
                  for base in ("a100", "h200", "mi50") for count in (16, 40, 64, 95)]
         for path, file in itertools.product(sorted((ROOT / "examples").glob("*.te")), files):
             yield (path.stem, pathlib.Path(file).stem), lambda path=path, file=file: self.compile(path, file)
@@ -81,7 +85,7 @@ class Cases:
 
     def little_shared(self):
         for base, kib in (("a100", 16), ("v100", 4), ("h200", 8)):
-            file = device(self.folder, base, f"{base}_{kib}_kib", {"bytes_per_block": kib << 10})
+            file = device(self.folder, base, f"{base}_{kib}_kib", {"shared.bytes_per_block": kib << 10})
             for path in ("permute_021", "depthwise_3x3", "matmul", "reduce_columns"):
                 yield (path, pathlib.Path(file).stem), lambda path=path, file=file: self.compile(common.example_path(path), file, "--verify")
 
@@ -100,10 +104,37 @@ class Cases:
         wanted = (threads < 2**26 and not name.startswith("bits")) or (name, file) == ("windows", "mi50")
         return f"none is pruned for its grid: {found['summary']}" if wanted and not found["summary"]["pruned"]["grid"] else None
 
+    def check_memory(self, file, workspace, warns):
+        """The workspace of the first candidate, and whether a warning names the device's memory."""
+        done = subprocess.run([self.rollerc, self.program("packed"), "--device", file, "-o", "-"], capture_output=True, text=True)
+        made = json.loads(done.stdout.split("\n", 1)[0].removeprefix("//rollerc: "))["workspace"] if done.returncode == 0 else None
+        warned = re.search(r"warning: the tensors take 0.3 GB and the workspace 0.1 GB, and '.*' has \d.\d GB of memory", done.stderr)
+        problem = (made > 0) != workspace or bool(warned) != warns or (not warns and done.stderr)
+        return f"workspace {made}; {done.stderr}" if problem else None
+
+    def little_memory(self):
+        """Copies of the factors make it twice as fast; without room for them it is made without."""
+        tensors = 2 * (8192 * 4097 + 4097 * 8191 + 8192 * 8191)
+        for name, room, workspace, warns in (("roomy", 150 << 20, True, False), ("tight", 1 << 20, False, False),
+                                             ("less", -1 << 20, True, True)):
+            file = device(self.folder, "a100", name, {"dram.bytes": tensors + room})
+            yield ("packed", name), lambda file=file, wanted=(workspace, warns): self.check_memory(file, *wanted)
+
+    def without_tf32(self):
+        """What is asked for and not there is told; what is there, not."""
+        for name in ("v100", "mi50", "k80", "a100", "h200"):
+            yield ("tf32", name), lambda name=name: self.check_tf32(name)
+
+    def check_tf32(self, name):
+        done = subprocess.run([self.rollerc, common.example_path("matmul"), "--device", name, "--math=tf32", "-o", "-"],
+                              capture_output=True, text=True)
+        warned = f"--math=tf32 changes nothing: '{name}' has no tensor cores for TF32" in done.stderr
+        return None if done.returncode == 0 and warned == (name not in ("a100", "h200")) else done.stderr or "no warning"
+
     def large_launches(self):
         limits = [("mi50", 2**32 - 1, 2**31 - 1), ("h200", 2**62, 2**31 - 1),
-                  (device(self.folder, "a100", "few_threads", {"max_per_launch": 2**24}), 2**24, 2**31 - 1),
-                  (device(self.folder, "a100", "few_blocks", {"max_blocks_per_launch": 65535}), 2**62, 65535)]
+                  (device(self.folder, "a100", "few_threads", {"threads.max_per_launch": 2**24}), 2**24, 2**31 - 1),
+                  (device(self.folder, "a100", "few_blocks", {"threads.max_blocks_per_launch": 65535}), 2**62, 65535)]
         for name, limit in itertools.product(LARGE, limits):
             yield (name, pathlib.Path(limit[0]).stem), lambda name=name, limit=limit: self.check_large(name, *limit)
 
@@ -117,7 +148,8 @@ def main():
     tally = common.Tally()
     with tempfile.TemporaryDirectory() as folder:
         all = Cases(args.rollerc, pathlib.Path(folder))
-        chosen = [case for case in itertools.chain(all.few_registers(), all.little_shared(), all.large_launches())
+        chosen = [case for case in itertools.chain(all.few_registers(), all.little_shared(), all.large_launches(),
+                                                      all.little_memory(), all.without_tf32())
                   if args.only in " ".join(case[0])]
         for case, reason in zip(chosen, common.in_parallel(args.jobs, lambda case: case[1](), chosen)):
             tally.add(" on ".join(case[0]), reason)

@@ -168,6 +168,7 @@ Kernel *codegen_launches(Arena *arena, const CodegenRequest *request)
     kernel->launches = NEW_ARRAY(arena, Launch, plan->count);
     for (int k = 0; k < plan->count; k++)
         kernel->launches[kernel->launch_count++] = make_launch(arena, request, kernel, k, offsets);
+    assert(kernel->workspace_bytes == launches_workspace(plan->launches, plan->count));
     memory_check_workspace(kernel);
     if (request->device->has.early_launches)
         chain_launches(kernel->launches, kernel->launch_count, request->device);

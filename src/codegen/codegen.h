@@ -4,10 +4,6 @@
 #include "codegen/cuda/template.h"
 #include "codegen/plan/plan.h"
 
-enum {
-    WORKSPACE_ALIGNMENT = 256
-};   // language.md: the workspace is aligned to it, and so is each tensor in it
-
 typedef struct CodegenRequest {
     const char *name;   // C identifier: kernels are NAME_k0, NAME_k1, …
     const Program *program;

@@ -454,7 +454,7 @@ static bool make_plan(Arena *arena, const Program *program, PlanKind kind, int p
 
 FusionPlans fuse(Arena *arena, const Program *program)
 {
-    FusionPlans plans = {.plans = NEW_ARRAY(arena, FusionPlan, PLAN_KINDS)};
+    FusionPlans plans = {.plans = NEW_ARRAY(arena, FusionPlan, PLAN_KINDS), .program = program};
     for (PlanKind kind = PLAN_INLINE; kind < PLAN_KINDS; kind++)
         plans.count += make_plan(arena, program, kind, plans.plans[0].count, &plans.plans[plans.count]);
     return plans;

@@ -39,6 +39,7 @@ typedef struct FusionPlan {
 typedef struct FusionPlans {
     FusionPlan *plans;               // at least one; the model decides between them
     int count;
+    const Program *program;          // that they divide
 } FusionPlans;
 
 FusionPlans fuse(Arena *arena, const Program *program);

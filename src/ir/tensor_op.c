@@ -40,6 +40,16 @@ int64_t tensor_bytes(const Tensor *tensor)
     return dtype_bytes(tensor->dtype, tensor_elements(tensor));
 }
 
+int64_t program_bytes(const Program *program)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < program->input_count; i++)
+        bytes += tensor_bytes(program->inputs[i]);
+    for (int i = 0; i < program->output_count; i++)
+        bytes += tensor_bytes(program->outputs[i]);
+    return bytes;
+}
+
 Affine affine_constant(int64_t value)
 {
     return (Affine){.constant = value};

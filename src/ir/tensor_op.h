@@ -200,6 +200,9 @@ static inline const Tensor *tensor_shown(const Tensor *tensor) { return tensor->
 int64_t tensor_elements(const Tensor *tensor);
 int64_t tensor_bytes(const Tensor *tensor);
 
+/* Of all inputs and outputs. */
+int64_t program_bytes(const Program *program);
+
 // Affine forms.
 Affine affine_constant(int64_t value);
 Affine affine_axis(int axis);

@@ -118,6 +118,8 @@ static int compare(const void *left, const void *right)
     const Candidate *a = left, *b = right;
     if (group_of(a) != group_of(b))
         return group_of(a) - group_of(b);
+    if (a->plan->fits != b->plan->fits)
+        return a->plan->fits ? -1 : 1;
     double a_us = a->measured ? a->measured->median_us : expected_us(a);
     double b_us = b->measured ? b->measured->median_us : expected_us(b);
     return group_of(a) == 2 || a_us == b_us ? a->model_rank - b->model_rank : a_us < b_us ? -1 : 1;

@@ -30,6 +30,7 @@ typedef struct Planner {
     const DeviceSpec *device;
     TileRules *drafts;     // of one family
     uint64_t passed_over;  // families whose kernels make no parts of the sum that is split: bit f
+    int64_t room;          // of the device's memory beside the program's tensors; below 0: not even for these
     int keep;
     int most;              // programs of one construction; keep_diverse() chooses among them
     RProgram *programs;    // those

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/checked.h"
 #include "codegen/plan/choices.h"
 #include "codegen/plan/diverse.h"
 
@@ -14,13 +15,34 @@ typedef struct Route {
     Choice *choice;
     const char *fusion_plan;
     double time_us;
+    int64_t workspace_bytes;
 } Route;
 
-/* Inserts in order of time, behind equals; keeps at most `keep`. */
-static int insert_route(Route *routes, int count, int keep, Route route)
+int64_t launches_workspace(const PlannedLaunch *launches, int count)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < count; i++) {
+        const PlannedLaunch *launch = &launches[i];
+        bytes += round_up(launch->rules->scratch_bytes, WORKSPACE_ALIGNMENT);
+        for (int k = 0; k < launch->fusion->output_count; k++)
+            if (launch->fusion->outputs[k]->role == ROLE_TEMPORARY)
+                bytes += round_up(tensor_bytes(launch->fusion->outputs[k]), WORKSPACE_ALIGNMENT);
+    }
+    return bytes;
+}
+
+/* Those with room for their workspaces come first, however long they take: others cannot run. */
+static bool goes_before(const Route *left, const Route *right, int64_t room)
+{
+    bool fits = left->workspace_bytes <= room;
+    return fits == (right->workspace_bytes <= room) ? left->time_us < right->time_us : fits;
+}
+
+/* Inserts in order, behind equals; keeps at most `keep`. */
+static int insert_route(Route *routes, int count, int keep, Route route, int64_t room)
 {
     int at = count;
-    while (at > 0 && route.time_us < routes[at - 1].time_us)
+    while (at > 0 && goes_before(&route, &routes[at - 1], room))
         at--;
     if (at >= keep)
         return count;
@@ -48,10 +70,11 @@ static int combine(Planner *planner, const Route *routes, int count, const Choic
             Route longer = {
                 .before = &routes[r], .choice = choices->choices[c], .fusion_plan = routes[r].fusion_plan};
             longer.time_us = routes[r].time_us + longer.choice->time_us;
-            if (kept == keep && longer.time_us >= best[kept - 1].time_us)
-                break;
+            longer.workspace_bytes = routes[r].workspace_bytes + launches_workspace(longer.choice->launches, longer.choice->count);
+            if (kept == keep && !goes_before(&longer, &best[kept - 1], planner->room))
+                continue;
             if (longer.choice->time_us >= LIGHT * longer.time_us || !is_variation(choices, c))
-                kept = insert_route(best, kept, keep, longer);
+                kept = insert_route(best, kept, keep, longer, planner->room);
         }
     for (int i = 0; i < kept && !planner->alone; i++)
         best[i].choice = choice_retain(planner->arena, choices, best[i].choice);
@@ -73,9 +96,12 @@ static int routes_of(Planner *planner, const FusionPlan *fusions, const Route **
     return count;
 }
 
-static Plan plan_of(Arena *arena, const Route *route)
+static Plan plan_of(Arena *arena, const Route *route, int64_t room)
 {
-    Plan plan = {.fusion_plan = route->fusion_plan, .time_us = route->time_us};
+    Plan plan = {.fusion_plan = route->fusion_plan,
+                 .time_us = route->time_us,
+                 .workspace_bytes = route->workspace_bytes,
+                 .fits = route->workspace_bytes <= room};
     for (const Route *r = route; r->before; r = r->before) {
         plan.count += r->choice->count;
         plan.partial_count += r->choice->partial_count;
@@ -159,6 +185,7 @@ PlanList plan_program(Arena *arena, const FusionPlans *fusions, const DeviceSpec
         .scratch = arena_new(),
         .device = device,
         .keep = keep,
+        .room = device->dram_bytes - program_bytes(fusions->program),
         .memo = alone ? NULL : construct_memo_new(arena, device, 2 * keep),
         .most = 2 * keep,
         .programs = NEW_ARRAY(arena, RProgram, 2 * keep),
@@ -169,10 +196,10 @@ PlanList plan_program(Arena *arena, const FusionPlans *fusions, const DeviceSpec
         const Route *routes;
         int count = routes_of(&planner, &fusions->plans[p], &routes);
         for (int i = 0; i < count; i++)
-            list.count = insert_route(best, list.count, WIDE * keep, routes[i]);
+            list.count = insert_route(best, list.count, WIDE * keep, routes[i], planner.room);
     }
     for (int i = 0; i < list.count; i++)
-        list.plans[i] = plan_of(arena, &best[i]);
+        list.plans[i] = plan_of(arena, &best[i], planner.room);
     arena_reset(planner.scratch);
     list.count = keep_ideas(planner.scratch, list.plans, list.count, keep);
     list.stats = planner.stats;

@@ -6,6 +6,10 @@
 #include "codegen/family/family.h"
 #include "schedule/count.h"
 
+enum {
+    WORKSPACE_ALIGNMENT = 256
+};   // language.md: the workspace is aligned to it, and so is each tensor in it
+
 typedef struct PlannedLaunch {
     const Family *family;
     const Fusion *fusion;
@@ -18,15 +22,20 @@ typedef struct Plan {
     PlannedLaunch *launches;
     int count;
     double time_us;                 // estimated, of all launches
+    int64_t workspace_bytes;
+    bool fits;                      // beside the program's tensors into the device's memory
     const TensorOp **partial_ops;   // definitions of tensors that only split reductions have
     int partial_count;
 } Plan;
 
 typedef struct PlanList {
-    Plan *plans;   // ascending in time
+    Plan *plans;   // those that fit into the device's memory, then the others; each ascending in time
     int count;
     ConstructStats stats;
 } PlanList;
+
+/* Bytes: every temporary that a launch writes has its own place, and so has what a launch uses for itself. */
+int64_t launches_workspace(const PlannedLaunch *launches, int count);
 
 /* At most `keep` plans; none: the device can hold no program for this expression. */
 PlanList plan_program(Arena *arena, const FusionPlans *fusions, const DeviceSpec *device, int keep);
