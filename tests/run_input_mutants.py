@@ -3,7 +3,7 @@
 
     python3 tests/run_input_mutants.py --rollerc build/rollerc --count 100000 --seed 7
 
-Only exit codes 0, 1 and 3 may come. A failure is printed with the command that repeats it; --print shows the mutants only.
+Only exit codes 0 and 1 may come: every legal program has a kernel on every device whose file is accepted. A failure is printed with the command that repeats it; --print shows the mutants only.
 """
 import argparse
 import glob
@@ -19,7 +19,7 @@ ROOT = os.path.dirname(common.TESTS)
 SEEDS = ["examples/*.te", "tests/regressions/*.te", "tests/limits/*.te", "tests/golden/**/*.te", "devices/*.yaml"]
 PROCESS = 2500         # mutants of one process
 COMPILED = 1 / 3       # of all mutants at least, or the emitters were hardly tried
-SUMMARY = re.compile(r"^(\d+) compiled, (\d+) rejected, (\d+) that", re.MULTILINE)
+SUMMARY = re.compile(r"^(\d+) compiled, (\d+) rejected,", re.MULTILINE)
 
 
 def main():
@@ -47,7 +47,7 @@ def main():
         return subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               errors="replace")
 
-    failed, totals = False, [0, 0, 0]
+    failed, totals = False, [0, 0]
     for done in common.in_parallel(args.jobs, compile_part, parts):
         summary = SUMMARY.search(done.stdout)
         if done.returncode != 0 or not summary:
@@ -56,8 +56,7 @@ def main():
         totals = [total + int(n) for total, n in zip(totals, summary.groups() if summary else totals)]
     if args.print:
         return 1 if failed else 0
-    print(f"{args.count} mutants in {time.monotonic() - started:.0f} s: {totals[0]} compiled, {totals[1]} rejected, "
-          f"{totals[2]} that the device cannot hold")
+    print(f"{args.count} mutants in {time.monotonic() - started:.0f} s: {totals[0]} compiled, {totals[1]} rejected")
     if args.count >= 1000 and totals[0] < COMPILED * args.count:
         print(f"FAIL  fewer than {COMPILED:.0%} were compiled")
         failed = True

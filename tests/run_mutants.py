@@ -35,8 +35,8 @@ EQUIVALENT = ROOT / "tests/mutants/equivalent.txt"
 HANG_SECONDS = 10   # of work, however busy the machine is
 MAX_EQUIVALENT = 0.07   # of all; most of them only cost time, a fifth wait for a better program or detector
 
-# An h200 of a few units, for kernels that wait until there are many rows for each.
-SMALL = "small"
+# An h200 of a few units, for kernels that wait until there are many rows for each; and one whose launches are small, too.
+SMALL, FEW = "small", "few"
 
 
 def small_device(units=4):
@@ -160,7 +160,11 @@ INFINITE_CHANNELS = ("input g[32, 32, 32, 128] : f16  input f[7, 7, 128] : f16  
 # Further programs, and on which device, if not on that one, with which options.
 TEXTS = {
     "elementwise": ["input x[37, 41] : f32  y[i, j] = x[i, j] + i - 2 * j  output y", "input x[9, 300] : i8  y[i, j:300] = x[i, 299 - j] * j  output y : i8"],
-    "loopnest": ["input x[1030, 3] : f32  y[i] = sum[j](x[i, j]) + i * 1e-9 > -0.5  output y"],
+    "loopnest": ["input x[1030, 3] : f32  y[i] = sum[j](x[i, j]) + i * 1e-9 > -0.5  output y",
+                 # more points, or words of bits, than a launch has threads for
+                 ("input x[300000] : u8  y[i:299520] = max[k:3](x[i + k])  output y", FEW),   # turns that are all full,
+                 ("input x[300000] : u8  y[i:299521] = max[k:3](x[i + k])  output y", FEW),   # and one of a single thread
+                 *((f"input x[2200001] : u8  b[i:{points}] = x[i + 1] * x[i] > x[i + 2]  output b", FEW) for points in (2199968, 2199999))],
     # three stages of a part of a step, of one, of one and a k more, of two
     "matmul": [(f"input A[{k}, 256] : f32  input B[{k}, 256] : f32  C[m, n] = sum[k](A[k, m] * B[k, n])  output C", SMALL) for k in (4, 8, 9, 32)]
               + ["input A[257, 20, 8] : f32  input B[257, 20, 8] : f32  C[b, m, n] = sum[k](A[b, k, m] * B[b, k, n])  output C"],
@@ -382,8 +386,9 @@ class Bench:
     def __init__(self, rollerc, folder):
         self.rollerc, self.folder = rollerc, folder
         self.ranker = Ranker(rollerc, folder)
-        self.small = os.path.join(folder, f"{SMALL}.yaml")
+        self.small, self.few = os.path.join(folder, f"{SMALL}.yaml"), os.path.join(folder, f"{FEW}.yaml")
         pathlib.Path(self.small).write_text(small_device())
+        pathlib.Path(self.few).write_text(small_device().replace("\n  warp_size:", "\n  max_per_launch: 65536\n  warp_size:"))
         self.lock = threading.RLock()
         self.cases = {}   # template -> [(options, text)]
         self.kernels = {}   # case -> its text without a mutant
@@ -399,7 +404,7 @@ class Bench:
             return self.cases[template]
 
     def described(self, device):
-        return self.small if device == SMALL else device
+        return {SMALL: self.small, FEW: self.few}.get(device, device)
 
     def family_cases(self, family):
         programs = {program.name: program for program in PROGRAMS}

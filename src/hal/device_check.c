@@ -210,6 +210,17 @@ static void check_blocks(const Subject *s)
                    d->max_threads_per_sm / d->warp_size, fact(s, "threads.max_per_sm"));
 }
 
+/* Every SM may be full at once. */
+static void check_launch(const Subject *s)
+{
+    const DeviceSpec *d = s->device;
+    int64_t resident = (int64_t)d->sm_count * d->max_threads_per_sm;
+    if (d->max_threads_per_launch && d->max_threads_per_launch < resident)
+        diag_fatal(loc_of(s, "threads.max_per_launch"), EXIT_INPUT,
+                   "%s is less than compute.sm_count x threads.max_per_sm = %" PRId64,
+                   fact(s, "threads.max_per_launch"), resident);
+}
+
 static void check_registers(const Subject *s)
 {
     const DeviceSpec *d = s->device;
@@ -292,6 +303,7 @@ void device_check(Arena *arena, const DeviceSpec *device, const YamlNode *root)
     check_at_most(&subject);
     check_requires(&subject);
     check_blocks(&subject);
+    check_launch(&subject);
     check_registers(&subject);
     check_reserved(&subject);
     check_capabilities(&subject);

@@ -76,7 +76,7 @@ const DeviceField device_fields[] = {
      .least = 2, .most = 64, .unit = "blocks"},
 
     {.path = "threads.max_per_launch", .kind = FIELD_INT64, .optional = true, AT(max_threads_per_launch),
-     .least = 1 << 24, .most = 1e15, .unit = "threads"},   // at least: more than all SMs hold at once
+     .least = 65536, .most = 1e15, .unit = "threads"},
     {.path = "threads.max_blocks_per_launch", .kind = FIELD_INT, .optional = true, AT(max_blocks_per_launch),
      .least = 65535, .most = MOST_BLOCKS, .unit = "blocks"},
 

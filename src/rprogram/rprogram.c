@@ -102,12 +102,10 @@ static int64_t prefetch_registers(const TileRules *rules, const DeviceSpec *devi
     return (int64_t)ceil(words * (rules->held_words > 0 ? rules->held_words : 1));
 }
 
-/* As many blocks, of whole warps, as a launch may have; and kernels whose blocks make tiles in turns count these in
-   32 bits. */
+/* As many blocks as a launch may have; and kernels whose blocks make tiles in turns count these in 32 bits. */
 static bool grid_legal(const DeviceSpec *device, const RProgram *program)
 {
-    int64_t threads = round_up(program->threads, device->warp_size);
-    return program->grid <= device_most_blocks(device, threads) && program->dealt <= MOST_BLOCKS;
+    return program->grid <= device_most_blocks(device, program->threads) && program->dealt <= MOST_BLOCKS;
 }
 
 /* Fills all but `perf`; false with the reason if a limit is broken. Cheap checks come first. */

@@ -56,7 +56,7 @@ static Scarce scarce(uint64_t number)
     return (Scarce){
         .registers = random_chance(r, 10) ? 16 + (int)random_below(r, 48) : 0,
         .shared_kib = random_chance(r, 25) ? 4 << random_below(r, 3) : 0,
-        .threads = random_chance(r, 25) ? INT64_C(1) << (24 + random_below(r, 9)) : 0,
+        .threads = random_chance(r, 25) ? INT64_C(1) << (20 + random_below(r, 13)) : 0,   // 300 SMs hold 768,000
     };
 }
 

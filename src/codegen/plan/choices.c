@@ -61,6 +61,16 @@ static int construct(Planner *planner, const TileRules *rules)
     return construct_memo_ask(planner->memo, scratch, rules, planner->programs, &planner->stats);
 }
 
+/* With the threads that a family adds to those that compute, a launch may have too many. */
+static bool fits_a_launch(Planner *planner, const Family *family, const RProgram *program)
+{
+    int threads = launch_threads(family, program, planner->device);
+    bool fits = program->grid <= device_most_blocks(planner->device, threads);
+    planner->stats.feasible -= !fits;
+    planner->stats.pruned[PRUNE_GRID] += !fits;
+    return fits;
+}
+
 static void add_family(Planner *planner, ChoiceList *list, const Family *family, const Fusion *fusion)
 {
     int count = family_rules(family, fusion, planner->device, planner->drafts);
@@ -69,6 +79,8 @@ static void add_family(Planner *planner, ChoiceList *list, const Family *family,
         int made = construct(planner, rules);
         PlannedLaunch *launches = arena_room(planner->choices, (size_t)made * sizeof *launches);
         for (int i = 0; i < made; i++) {
+            if (!fits_a_launch(planner, family, &planner->programs[i]))
+                continue;
             launches[i] = (PlannedLaunch){family, fusion, rules, planner->programs[i]};
             double time_us = launches[i].program.perf.time_us;
             add_choice(planner, list, (Choice){.launches = &launches[i], .count = 1, .time_us = time_us});
