@@ -1,6 +1,7 @@
 #include "batch/batch.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/diag.h"
