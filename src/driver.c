@@ -261,6 +261,23 @@ static Outcome outcome_of(const Candidate *best)
     return (Outcome){best->plan->time_us, best->measured ? best->measured->median_us : 0};
 }
 
+static RankingOptions ranking_options(const Options *opt)
+{
+    return (RankingOptions){
+        .name = opt->name,
+        .math = opt->math,
+        .top_k = opt->top_k,
+        .candidate = opt->candidate,
+        .verify = opt->verify,
+        .profile = opt->profile,
+        .force_device = opt->force_device,
+        .hang_after = opt->hang_after,
+        .line_directives = opt->line_directives,
+        .params = opt->params,
+        .param_count = opt->param_count,
+    };
+}
+
 /* The whole compiler, in order. Each line takes what the lines above it made. */
 int compile(const Options *opt, Outcome *outcome)
 {
@@ -323,8 +340,9 @@ int compile(const Options *opt, Outcome *outcome)
     VerifyReport proof = {0};
     if (opt->verify)
         proof = prove(arena, opt, program, product.best->kernel, device, &watch);
+    RankingOptions asked = ranking_options(opt);
     Ranking ranking = {
-        .options = opt,
+        .options = &asked,
         .expr = expr.text,
         .program = program,
         .device = device,

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""The floors and rooms hold: by the symbols of its objects no file calls one of a floor or room above it, no files lean on
-each other in circles, no function is public for nobody; and no two types have one name."""
+"""The floors and rooms hold: by the symbols of its objects no file calls one of a floor or room above it, and none includes
+one; no files lean on each other in circles, no function is public for nobody; and no two types have one name."""
 import argparse
+import os
 import pathlib
 import re
 import subprocess
@@ -9,11 +10,11 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
-# From the ground up; a room uses what stands before it. The linker checks floors, too; this test sees rooms and circles.
-ROOMS = ["base", "explain", "ir", "front", "hal", "rtile", "schedule", "rprogram/cost", "rprogram", "codegen/cuda", "codegen/family/depthwise", "codegen/family/gemm",
+# From the ground up, as the table of doc/architecture.md has them; a room uses what stands before it. The linker checks floors, too; this test sees rooms and circles.
+ROOMS = ["base", "explain", "ir", "front", "hal", "schedule", "rtile", "kernel/schedule", "kernel", "rprogram/cost", "rprogram", "codegen/cuda", "codegen/family/depthwise", "codegen/family/gemm",
          "codegen/family/permute", "codegen/family/rows", "codegen/family/window", "codegen/family", "codegen/plan", "codegen",
          "prove", "rank", "clock", "", "batch", "main"]
-STRANGERS = [("front", "hal"), ("prove", "rank"), ("prove", "clock")] + [
+STRANGERS = [("front", "hal"), ("prove", "clock")] + [
     (f"codegen/family/{a}", f"codegen/family/{b}") for a in ("depthwise", "gemm", "permute", "rows", "window")
     for b in ("depthwise", "gemm", "permute", "rows", "window") if a != b]   # neither uses the other
 
@@ -53,16 +54,38 @@ def uses(defined, taken):
 def room(source):
     if source == "main.c":
         return "main"   # stands beside the driver, and calls what is above it
+    if source.startswith("hal/"):
+        return "hal"   # with its interpreter, whose interface C and C++ read
     folder = str(pathlib.PurePath(source).parent)
     return "" if folder == "." else folder
+
+
+def is_no_room_below(target, source):
+    above, below = room(source), room(target)
+    return ROOMS.index(below) > ROOMS.index(above) or (above, below) in STRANGERS or (below, above) in STRANGERS
 
 
 def calls_upwards(graph):
     for source, targets in sorted(graph.items()):
         for target, name in sorted(targets.items()):
-            above, below = room(source), room(target)
-            if ROOMS.index(below) > ROOMS.index(above) or (above, below) in STRANGERS or (below, above) in STRANGERS:
+            if is_no_room_below(target, source):
                 yield f"{source} calls {name} of {target}, which is no room below"
+
+
+def included_by(source, text, sources):
+    """Those of the sources that the text includes, written from src/ or, in the interpreter's machine, from its folder."""
+    for name in re.findall(r'^ *# *include +"(.*?)"', text, re.MULTILINE):
+        beside = os.path.normpath(pathlib.PurePath(source).parent / name)
+        found = name if name in sources else beside
+        assert found in sources, f"src/{source} includes {name}, which is nowhere"
+        yield found
+
+
+def includes_upwards(texts):
+    for source, text in sorted(texts.items()):
+        for target in included_by(source, text, texts):
+            if is_no_room_below(target, source):
+                yield f"{source} includes {target}, which is in no room below"
 
 
 def circles(graph):
@@ -103,6 +126,13 @@ def uncalled(defined, taken, others=()):
             if name not in called and name != "main"]
 
 
+def folders_of_table():
+    """The table's folders of src/ in order, which are rooms or hold some."""
+    table = (ROOT / "doc" / "architecture.md").read_text().split("## The floors")[1].split("\n\n")[2]
+    names = re.findall(r"^\| `(.*?)` \|", table, re.MULTILINE)
+    return ["" if name == "src/*.c" else name.rstrip("/") for name in names]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rollerc", required=True)
@@ -111,12 +141,18 @@ def main():
     graph = uses(defined, taken)
     for source in graph:
         assert room(source) in ROOMS, f"src/{source} stands in a room that ROOMS does not name"
-    texts = {str(path): path.read_text() for path in (ROOT / "src").rglob("*.[ch]")}
-    faults = [*calls_upwards(graph), *circles(graph), *shared_names(texts), *uncalled(defined, taken, called_by_tests(build))]
+    texts = {str(path.relative_to(ROOT / "src")): path.read_text() for path in (ROOT / "src").rglob("*")
+             if path.suffix in (".c", ".h", ".cpp", ".def")}
+    faults = [*calls_upwards(graph), *includes_upwards(texts), *circles(graph), *shared_names(texts),
+              *uncalled(defined, taken, called_by_tests(build))]
+    assert [name for name in ROOMS if name in folders_of_table()] == folders_of_table(), "the table of doc/architecture.md has another order"
     assert len(graph) > 100, f"only {len(graph)} objects below {build}"
     # The test itself: a call upwards and a circle put in on purpose are found.
     some = {"rtile/align.c": {"codegen/codegen.c": "x"}, "codegen/codegen.c": {"rtile/align.c": "y"}}
     assert list(calls_upwards(some)) and list(circles(some))
+    upwards = {"rtile/align.c": '#include "rtile/rtile.h"\n#include "kernel/layout.h"\n', "rtile/rtile.h": "", "kernel/layout.h": "",
+               "codegen/family/gemm/mma.h": '#include "codegen/family/rows/passes.h"\n', "codegen/family/rows/passes.h": ""}
+    assert len(list(includes_upwards(upwards))) == 2   # of a floor above, and of a room that is a stranger
     assert shared_names({"a.c": "typedef struct Twice {", "b.h": "typedef enum Twice {"})
     assert uncalled({"alone": "a.c"}, {"b.c": {"other"}})
     print(f"symbols: {len(graph)} files, {sum(map(len, graph.values()))} uses, {len(faults)} faults", *faults, sep="\n")

@@ -1,6 +1,7 @@
 // From a chosen plan to the text of a .cu file, as language.md ("The emitted .cu") describes it.
 #pragma once
 #include "codegen/cuda/kernel.h"
+#include "codegen/cuda/launcher.h"
 #include "codegen/cuda/template.h"
 #include "codegen/plan/plan.h"
 
@@ -20,6 +21,3 @@ Kernel *codegen_kernel(Arena *arena, const CodegenRequest *request);
 /* Launches, arguments and workspace of a plan, without any text: what the ranking shows of candidates that
    are not written. */
 Kernel *codegen_launches(Arena *arena, const CodegenRequest *request);
-
-/* A C header that declares NAME_workspace and NAME_launch. */
-char *codegen_header(Arena *arena, const Kernel *kernel);

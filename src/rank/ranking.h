@@ -3,12 +3,24 @@
 // It says all that is needed to make the same kernel again. The same inputs give the same bytes: no host
 // names, no paths of the machine, and no times but those that --verify took and --profile measured.
 #pragma once
-#include "options.h"
+#include "front/ast.h"
 #include "prove/verify.h"
 #include "rank/candidates.h"
 
+/* What was asked for that changes the result: options.h says what each of them means. */
+typedef struct RankingOptions {
+    const char *name;
+    EvalMath math;
+    int top_k, candidate;
+    bool verify, profile, force_device;
+    int hang_after;
+    bool line_directives;
+    const ParamOverride *params;
+    int param_count;
+} RankingOptions;
+
 typedef struct Ranking {
-    const Options *options;
+    const RankingOptions *options;
     const char *expr;                  // the program as source text, params as they were set
     const Program *program;
     const DeviceSpec *device;

@@ -92,8 +92,7 @@ static void add_device(Json *root, const DeviceSpec *device)
             json_set_double(peak, unit_name[unit], device->peak[unit]);
 }
 
-/* Those that change the result. */
-static void add_options(Json *root, const Options *options)
+static void add_options(Json *root, const RankingOptions *options)
 {
     Json *entry = json_set_object(root, "options");
     json_set_string(entry, "name", options->name);

@@ -1,26 +1,7 @@
-// An rProgram is a constructed kernel shape: one rTile per memory level and what follows from
-// them.
+// The construction of rPrograms (cost/perf.h says what one is).
 #pragma once
 #include "rprogram/cost/perf.h"
 #include "rtile/rtile.h"
-
-/* A value: copied with =, no pointers inside. */
-typedef struct RProgram {
-    RTile tile[LEVEL_COUNT];         // [LEVEL_GLOBAL] is the problem
-    int64_t grid;                    // blocks: product of ceil(extent / shared tile) of spatial axes, by
-                                     // `turns`, times those of a cluster that share a reduction
-    int64_t dealt;                   // what SMs get one by one: blocks, or shared tiles if `fills_once`
-    int turns;                       // shared tiles that a block makes, one after the other
-    int cluster;                     // blocks that share a walk along the reduction, or are neighbours
-    bool cooperative;                // all blocks wait for each other
-    int64_t panel;                   // rows of shared tiles that blocks make side by side; 0: along one row
-    int threads;                     // of a block: register tiles in it, times threads a tile
-    int64_t shared_bytes;            // dynamic shared memory of a block
-    int registers;                   // estimated, of a thread
-    int64_t padding[MAX_DATA_TILES]; // bank padding of each staged data tile, elements
-    double tolerance;                // the padding tolerance at which it was found
-    PerfEstimate perf;
-} RProgram;
 
 typedef enum PruneReason {
     PRUNE_THREADS,      // more threads than a block may have, or not whole warps

@@ -13,10 +13,10 @@
 //              | role who              what follows is done by some of the warps, beside what others do
 //
 // It is no language to write kernels in: the templates hold the loops, and a family states what they do.
-// Shared memory, the questions below, the counts of a block (count.h) and the dump follow from it.
+// Shared memory, the questions below, the counts of a block and the dump follow from it.
 //
-// Only this header knows no tile: TileRules hold a schedule. What follows for tiles of a size is in layout.h
-// and count.h.
+// It knows no tile: TileRules hold a schedule. What follows for tiles of a size is in kernel/layout.h and
+// kernel/schedule/count.h.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>

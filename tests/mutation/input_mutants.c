@@ -159,7 +159,7 @@ static void compile_mutant(Arena *arena, const Mutant *mutant)
     Program *program = lower(arena, ast, NULL, 0);
     Program *composed = compose(arena, program);
     FusionPlans fusions = fuse(arena, composed);
-    Options options = {.name = "m", .input = "m.te", .device = mutant->device->path};
+    RankingOptions options = {.name = "m"};
     options.top_k = mutant->number % 4 ? 10 : 1;
     PlanList plans = plan_program(arena, &fusions, device, options.top_k);
     if (!plans.count)

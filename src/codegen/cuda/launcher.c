@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "codegen/codegen.h"
 #include "hal/device.h"
 #include "hal/runtime.h"
 

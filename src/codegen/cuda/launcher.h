@@ -9,3 +9,6 @@ int program_argument(const Program *program, const Tensor *tensor);
 
 /* Its text; gives the kernel's arguments their names, which are none of those in `names`. */
 const char *launcher_text(Arena *arena, Kernel *kernel, bool hip, Names *names);
+
+/* A C header that declares NAME_workspace and NAME_launch. */
+char *codegen_header(Arena *arena, const Kernel *kernel);

@@ -8,7 +8,7 @@
 #include "codegen/family/family.h"
 #include "rprogram/cost/calibration.h"
 #include "rtile/space.h"
-#include "schedule/layout.h"
+#include "kernel/layout.h"
 
 enum {
     MAX_DEPTH = 8,        // vectors of a thread whose loads are under way together

@@ -4,7 +4,7 @@
 // times.
 #pragma once
 #include "codegen/family/family.h"
-#include "schedule/count.h"
+#include "kernel/schedule/count.h"
 
 enum {
     WORKSPACE_ALIGNMENT = 256

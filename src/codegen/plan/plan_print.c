@@ -2,7 +2,7 @@
 #include <inttypes.h>
 
 #include "codegen/plan/plan.h"
-#include "schedule/print.h"
+#include "kernel/schedule/print.h"
 
 void plan_rules_print(StrBuf *out, const FusionPlans *fusions, const DeviceSpec *device)
 {

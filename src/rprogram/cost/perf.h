@@ -45,7 +45,24 @@ typedef struct PerfProblem {
 
 PerfProblem perf_problem(const TileSpace *space);
 
-struct RProgram;
+/* An rProgram is a constructed kernel shape: one rTile per memory level and what follows from them. A value: copied
+   with =, no pointers inside. */
+typedef struct RProgram {
+    RTile tile[LEVEL_COUNT];         // [LEVEL_GLOBAL] is the problem
+    int64_t grid;                    // blocks: product of ceil(extent / shared tile) of spatial axes, by
+                                     // `turns`, times those of a cluster that share a reduction
+    int64_t dealt;                   // what SMs get one by one: blocks, or shared tiles if `fills_once`
+    int turns;                       // shared tiles that a block makes, one after the other
+    int cluster;                     // blocks that share a walk along the reduction, or are neighbours
+    bool cooperative;                // all blocks wait for each other
+    int64_t panel;                   // rows of shared tiles that blocks make side by side; 0: along one row
+    int threads;                     // of a block: register tiles in it, times threads a tile
+    int64_t shared_bytes;            // dynamic shared memory of a block
+    int registers;                   // estimated, of a thread
+    int64_t padding[MAX_DATA_TILES]; // bank padding of each staged data tile, elements
+    double tolerance;                // the padding tolerance at which it was found
+    PerfEstimate perf;
+} RProgram;
 
 /* Gflop/s of the unit; a device without it falls back to its fp32 lanes. */
 double perf_unit_peak(const DeviceSpec *device, Unit unit);
@@ -61,5 +78,5 @@ int perf_blocks_per_sm(const DeviceSpec *device, int threads, int registers, int
                        Limiter *limiter);
 
 /* Needs a completed program: all but `perf` filled in. */
-PerfEstimate perf_estimate(const TileRules *rules, const PerfProblem *problem, const struct RProgram *program,
+PerfEstimate perf_estimate(const TileRules *rules, const PerfProblem *problem, const RProgram *program,
                            const DeviceSpec *device);

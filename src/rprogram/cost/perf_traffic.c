@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "schedule/count.h"
+#include "kernel/schedule/count.h"
 
 /* Bytes the threads read or write, in shared memory or past it through L1, which shares its wires. */
 static double thread_read_bytes(const KernelCounts *kernel, const DataTile *data)

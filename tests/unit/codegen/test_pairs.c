@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "codegen/family/depthwise/pairs.h"
+#include "codegen/family/family.h"
 #include "front/lower.h"
 #include "front/parse.h"
 

@@ -2,8 +2,9 @@
 // in shared memory; and what kernels that slide down an image share with them.
 #pragma once
 #include "codegen/cuda/expr.h"
+#include "codegen/family/depthwise/families.h"
 #include "codegen/family/depthwise/windows.h"
-#include "codegen/family/family.h"
+#include "rprogram/rprogram.h"
 
 enum { CHUNK = 4 };   // inputs that a thread looks at together
 

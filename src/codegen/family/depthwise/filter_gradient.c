@@ -5,7 +5,7 @@
 
 #include "base/checked.h"
 #include "codegen/cuda/expr.h"
-#include "rprogram/cost/perf.h"
+#include "rprogram/rprogram.h"
 #include "rtile/space.h"
 
 enum {

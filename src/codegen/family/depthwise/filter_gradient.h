@@ -5,8 +5,9 @@
 // It has the form of a depthwise convolution (shape.h) whose filter is d: its taps are the pixels of d, its
 // outputs the taps.
 #pragma once
+#include "codegen/family/depthwise/families.h"
 #include "codegen/family/depthwise/shape.h"
-#include "codegen/family/family.h"
+#include "rprogram/rprogram.h"
 
 /* A tensor of pictures, one for each channel and image. */
 typedef struct Pictures {

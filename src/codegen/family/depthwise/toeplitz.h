@@ -1,9 +1,10 @@
 // Depthwise convolutions on tensor cores: what the kernel of templates/toeplitz.cu makes of one, and where
 // its block keeps what.
 #pragma once
+#include "codegen/family/depthwise/families.h"
 #include "codegen/family/depthwise/shape.h"
-#include "codegen/family/family.h"
 #include "hal/atoms.h"
+#include "rprogram/rprogram.h"
 
 /* Axes of the tile space. */
 enum {

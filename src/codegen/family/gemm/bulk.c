@@ -2,7 +2,8 @@
 // thread copies boxes of both factors while groups of warps multiply.
 #include <inttypes.h>
 
-#include "codegen/family/family.h"
+#include "codegen/cuda/kernel.h"
+#include "codegen/family/gemm/families.h"
 #include "codegen/family/gemm/mma.h"
 #include "rprogram/cost/calibration.h"
 #include "rtile/space.h"

@@ -1,6 +1,6 @@
 // gemm: a sum of products of two elements of one type, computed by tensor cores.
 #include "base/checked.h"
-#include "codegen/family/family.h"
+#include "codegen/family/gemm/families.h"
 #include "codegen/family/gemm/mma.h"
 #include "rprogram/cost/calibration.h"
 #include "rtile/space.h"

@@ -2,9 +2,10 @@
 #include <inttypes.h>
 
 #include "base/checked.h"
-#include "codegen/family/family.h"
+#include "codegen/family/gemm/families.h"
 #include "codegen/family/gemm/product.h"
 #include "rprogram/cost/calibration.h"
+#include "rprogram/rprogram.h"
 #include "rtile/space.h"
 
 enum { ACCESS_BYTES = 16, MAX_TILE = 256, MAX_REGISTER_TILE = 16, MAX_PRODUCTS = 64 };

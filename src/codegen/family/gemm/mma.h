@@ -1,8 +1,9 @@
 // What products on tensor cores have in common: their factors are elements of one type as they lie in memory.
 #pragma once
-#include "codegen/family/family.h"
+#include "codegen/family/gemm/families.h"
 #include "codegen/family/gemm/product.h"
 #include "hal/atoms.h"
+#include "rprogram/rprogram.h"
 
 /* Products that tensor cores add up one after the other, and cut off as they do: at most 1024 times, 2^-14 of
    the sum. */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "codegen/family/family.h"
+#include "codegen/family/gemm/families.h"
 #include "codegen/family/gemm/mma.h"
 #include "ir/exact_type.h"
 

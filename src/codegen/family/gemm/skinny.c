@@ -3,11 +3,12 @@
 #include <inttypes.h>
 
 #include "base/checked.h"
-#include "codegen/family/family.h"
+#include "codegen/family/gemm/families.h"
 #include "codegen/family/gemm/product.h"
+#include "kernel/layout.h"
 #include "rprogram/cost/calibration.h"
+#include "rprogram/rprogram.h"
 #include "rtile/space.h"
-#include "schedule/layout.h"
 
 enum {
     SMALL,               // factors of the product: few rows,

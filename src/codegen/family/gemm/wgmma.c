@@ -1,6 +1,6 @@
 // wgmma: a sum of products of two elements of one type, computed by tensor cores that read shared memory,
 // where the factors are no boxes of tensors (bulk.c), as pixels under the taps of a convolution.
-#include "codegen/family/family.h"
+#include "codegen/family/gemm/families.h"
 #include "codegen/family/gemm/mma.h"
 #include "rtile/space.h"
 

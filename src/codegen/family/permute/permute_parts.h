@@ -7,7 +7,8 @@
 // Each side is walked as one flat axis.
 #pragma once
 #include "codegen/cuda/expr.h"
-#include "codegen/family/family.h"
+#include "codegen/family/permute/families.h"
+#include "rprogram/rprogram.h"
 
 enum { OUTER, ROWS, COLUMNS, SIDE_COUNT };   // axes of the space, too
 

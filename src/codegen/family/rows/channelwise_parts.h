@@ -2,10 +2,11 @@
 #pragma once
 #include "codegen/cuda/loop_invariant.h"
 #include "codegen/cuda/rows.h"
-#include "codegen/family/family.h"
+#include "codegen/family/rows/families.h"
 #include "codegen/family/rows/passes.h"
+#include "kernel/layout.h"
+#include "rprogram/rprogram.h"
 #include "rtile/space.h"
-#include "schedule/layout.h"
 
 /* Space axes. */
 enum { CHANNEL, SLAB, POSITION, SHARE };

@@ -6,7 +6,7 @@
 #include "codegen/family/window/window_parts.h"
 #include "rprogram/cost/calibration.h"
 #include "rtile/space.h"
-#include "schedule/count.h"
+#include "kernel/schedule/count.h"
 
 enum {
     MAX_TAPS = 4096,            // points of a window; beyond, threads had better share them

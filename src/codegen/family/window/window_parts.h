@@ -1,7 +1,8 @@
 // What the two halves of the window family share: which program it constructs, and how it is written.
 #pragma once
-#include "codegen/family/family.h"
+#include "codegen/family/window/families.h"
 #include "codegen/family/window/stencil.h"
+#include "rprogram/rprogram.h"
 
 /* Space axes. */
 enum { OUTER, DOWN, ALONG, OTHER, DOWN_TAP, ALONG_TAP };

@@ -1,4 +1,4 @@
-#include "schedule/layout.h"
+#include "kernel/layout.h"
 
 #include "base/checked.h"
 

@@ -1,4 +1,4 @@
-#include "schedule/print.h"
+#include "kernel/schedule/print.h"
 
 #include <inttypes.h>
 

@@ -1,9 +1,9 @@
-#include "schedule/count.h"
+#include "kernel/schedule/count.h"
 
 #include <inttypes.h>
 
 #include "base/checked.h"
-#include "schedule/count_parts.h"
+#include "kernel/schedule/count_parts.h"
 
 enum { COPY_BYTES = 16, SECTOR_BYTES = 32 };
 

@@ -1,6 +1,6 @@
 // What threads pass on to each other, in numbers.
 #include "base/checked.h"
-#include "schedule/count_parts.h"
+#include "kernel/schedule/count_parts.h"
 
 enum { LEAST_WARP = 32 };
 

@@ -1,6 +1,6 @@
 // What the counts of moves and of exchanges share: the walk through a schedule.
 #pragma once
-#include "schedule/count.h"
+#include "kernel/schedule/count.h"
 
 typedef struct CountWalk {
     const TileRules *rules;

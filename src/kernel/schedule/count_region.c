@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "schedule/count.h"
+#include "kernel/schedule/count.h"
 
 enum { SECTOR_BYTES = 32 };
 

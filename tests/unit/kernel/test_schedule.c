@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "../rtile/spaces.h"
-#include "schedule/count.h"
-#include "schedule/layout.h"
+#include "kernel/schedule/count.h"
+#include "kernel/layout.h"
 
 enum { ROW, COLUMN };
 

@@ -1,0 +1,5 @@
+// Reductions over rows, with what is made before and after them.
+#pragma once
+#include "kernel/family.h"
+
+extern const Family rowwise_family, channelwise_family, resident_family;

@@ -1,0 +1,51 @@
+// A kernel family: one way of computing, recognised by the structure of a fused expression.
+//
+// Only its record: the families themselves are in codegen/family, families.c holds the only list of them. Every family
+// that matches offers candidates, and the model ranks them all.
+#pragma once
+#include "base/strbuf.h"
+#include "ir/fuse.h"
+#include "rtile/rtile.h"
+
+struct RProgram;    // rprogram/cost/perf.h
+struct TensorMap;   // codegen/cuda/kernel.h
+
+enum { MAX_VARIANTS = 20 };   // kinds of kernels one family offers for one expression
+
+/* What the generator hands to a family that writes its parameter block. */
+typedef struct KernelPlan {
+    const Fusion *fusion;
+    const TileRules *rules;   // the variant the program was made from
+    const struct RProgram *program;
+    const DeviceSpec *device;
+    int threads;   // of a block; see Family.whole_warps
+    bool wide;     // positions need 64 bits
+} KernelPlan;
+
+/* What a parameter block and its template lay out, also where they say only as they run which part they
+   use. */
+typedef struct KernelMemory {
+    int64_t shared_bytes;    // of a block
+    int64_t scratch_bytes;   // of what the launch uses for itself
+} KernelMemory;
+
+typedef struct Family {
+    const char *name;            // also tests/golden/kernel/<name>/
+    const char *template_path;   // "templates/matmul.cu"
+    /* Every TileRules.variant_name there is, ended by NULL: random programs must reach them all. */
+    const char *const *variants;
+    bool whole_warps;            // blocks smaller than a warp are launched with a whole one
+    int copying_warps;           // beside those that compute
+    bool fetches;                // reads elements at computed places
+    bool tiles_both;             // factors of products: fewer, larger tiles and parts of the sums may take less
+    /* By structure of the expression, never by a name. */
+    bool (*matches)(const Fusion *fusion, const DeviceSpec *device);
+    /* Fills at most MAX_VARIANTS rules, each another kind of kernel; returns their number. */
+    int (*rules)(const Fusion *fusion, const DeviceSpec *device, TileRules *variants);
+    /* Writes the constants, types and device functions of the parameter block (tensors are there already). */
+    void (*emit)(StrBuf *out, const KernelPlan *plan);
+    /* Fills in how bulk copies see what it reads; their number. NULL: it makes none. */
+    int (*maps)(const KernelPlan *plan, struct TensorMap *maps);
+    /* Of the same block. NULL: its kernels use no shared memory and none of their own. */
+    KernelMemory (*memory)(const KernelPlan *plan);
+} Family;
