@@ -18,11 +18,19 @@ static void teardown(void) { arena_free(arena); }
 
 // ---- every family that uses shared memory, with 16 bytes less of it than it has ----
 
-/* What makes kernels of the family that use shared memory, on an H200. */
+/* What makes kernels of the family, on an H200: some that use shared memory, if any of its do. */
 typedef struct Case {
     const char *family, *variant;   // variant NULL: any
     const char *text;
 } Case;
+
+#define DEPTHWISE(type, taps, pad)                                                                           \
+    "input x[8, 16, 40, 40] : " type "\ninput w[16, " taps ", " taps "] : " type "\n"                        \
+    "y[n, c, h:40, v:40] = sum[r, s](pad(x[n, c, h + r - " pad ", v + s - " pad "], 0) * w[c, r, s])\n"      \
+    "output y : " type "\n"
+#define FILTER_GRADIENT(taps, pad)                                                                           \
+    "input x[8, 3, 32, 32] : f32\ninput d[8, 3, 32, 32] : f32\ndw[c, r:" taps ", s:" taps "] = "             \
+    "sum[n, h, v](d[n, c, h, v] * pad(x[n, c, h + r - " pad ", v + s - " pad "], 0))\noutput dw\n"
 
 static const Case cases_of_families[] = {
     {"reduce", NULL, "input x[7, 9000] : f32\ny[i] = sum[j](x[i, j])\noutput y\n"},
@@ -38,31 +46,41 @@ static const Case cases_of_families[] = {
      "input a[512, 512] : f32\ninput b[512, 512] : f32\nc[i, j] = sum[k](a[i, k] * b[k, j])\noutput c\n"},
     {"gemm", "four stages",
      "input a[500, 504] : f16\ninput b[504, 496] : f16\nc[i, j] = sum[k](a[i, k] * b[k, j])\noutput c\n"},
-    {"gemm", NULL, "input a[500, 504] : i8\ninput b[504, 496] : i8\nc[i, j] = sum[k](a[i, k] * b[k, j])\noutput c\n"},
-    {"gemm", NULL, "input a[500, 504] : f64\ninput b[504, 496] : f64\nc[i, j] = sum[k](a[i, k] * b[k, j])\noutput c\n"},
+    {"gemm", NULL,
+     "input a[500, 504] : i8\ninput b[504, 496] : i8\nc[i, j] = sum[k](a[i, k] * b[k, j])\noutput c\n"},
+    {"gemm", NULL,
+     "input a[500, 504] : f64\ninput b[504, 496] : f64\nc[i, j] = sum[k](a[i, k] * b[k, j])\noutput c\n"},
     {"window", NULL,
      "input x[8, 16, 56, 56] : f32\ninput w[16, 3, 3] : f32\n"
      "y[n, c, h:56, v:56] = sum[r, s](pad(x[n, c, h + r - 1, v + s - 1], 0) * w[c, r, s])\noutput y\n"},
-    {"depthwise", NULL,
-     "input x[8, 16, 40, 40] : f32\ninput w[16, 13, 13] : f32\n"
-     "y[n, c, h:40, v:40] = sum[r, s](pad(x[n, c, h + r - 6, v + s - 6], 0) * w[c, r, s])\noutput y\n"},
+    {"depthwise", NULL, DEPTHWISE("f32", "13", "6")},
+    {"toeplitz", NULL, DEPTHWISE("f16", "13", "6")},
+    {"pairs", NULL,
+     "input x[8, 40, 40, 32] : f16\ninput w[5, 5, 32] : f16\n"
+     "y[n, h:40, v:40, c] = sum[r, s](pad(x[n, h + r - 2, v + s - 2, c], 0) * w[r, s, c])\noutput y : f16\n"},
+    {"filter_direct", NULL, FILTER_GRADIENT("5", "2")},
+    {"filter_gemm", NULL, FILTER_GRADIENT("5", "2")},
+    {"filter_strip", NULL, FILTER_GRADIENT("3", "1")},
+    {"wgmma", NULL,
+     "input a[256, 576] : f16\ninput b[512, 512] : f16\nc[i, j] = sum[k:512](a[i, k + 64] * b[k, j])\noutput "
+     "c\n"},
+    {"bulk", NULL,
+     "input a[256, 512] : f16\ninput b[512, 512] : f16\nc[i, j] = sum[k](a[i, k] * b[k, j])\noutput c\n"},
+    {"skinny", NULL,
+     "input a[4, 1024] : f32\ninput b[1024, 512] : f32\nc[i, j] = sum[k](a[i, k] * b[k, j])\noutput c\n"},
     {"permute", NULL, "input x[512, 512] : f32\ny[j, i] = x[i, j]\noutput y\n"},
 };
 
-static PlanList plans_of(const Case *of, Program **program, DeviceSpec **device)
-{
-    *device = device_read(arena, "h200");
-    const Source *source = source_from_text(arena, "case.te", of->text, strlen(of->text));
-    *program = lower(arena, parse(arena, lex(arena, source)), NULL, 0);
-    FusionPlans fusions = fuse(arena, *program);
-    return plan_program(arena, &fusions, *device, 100);
-}
-
-static bool is_of(const Case *of, const PlannedLaunch *launch)
-{
-    return strcmp(launch->family->name, of->family) == 0 && launch->program.shared_bytes > 0 &&
-           (!of->variant || strcmp(launch->rules->variant_name, of->variant) == 0);
-}
+/* Of the families that say that they use none. */
+static const Case cases_without[] = {
+    {"elementwise", NULL, "input x[4096] : f32\ny[i] = x[i] + 1\noutput y\n"},
+    {"strip", NULL, DEPTHWISE("f32", "5", "2")},
+    {"loopnest", NULL, "input x[64, 64] : f32\ny[i] = sum[j](x[i, j])\noutput y\n"},
+};
+enum {
+    CASES = sizeof cases_of_families / sizeof *cases_of_families,
+    CASES_WITHOUT = sizeof cases_without / sizeof *cases_without
+};
 
 /* Bytes that the launch's kernel lays out. */
 static int64_t laid_out(const PlannedLaunch *launch, const DeviceSpec *device)
@@ -74,32 +92,115 @@ static int64_t laid_out(const PlannedLaunch *launch, const DeviceSpec *device)
         .device = device,
         .threads = launch_threads(launch->family, &launch->program, device),
     };
-    return launch->family->memory(&plan).shared_bytes;
+    return launch->family->memory ? launch->family->memory(&plan).shared_bytes : 0;
 }
 
-/* Writes the first single launch of the family, with `less` bytes than its kernel lays out. */
-static void write_with(const Case *of, int64_t less)
+/* Calls visit() for a plan of the family's best kernel of each kind, if the fusion is one that it can serve. */
+typedef void Visit(void *context, const Plan *plan, const Program *program, const DeviceSpec *device);
+
+static void visit_kinds(const Family *family, const Fusion *fusion, const Program *program,
+                        const DeviceSpec *device, Visit *visit, void *context)
 {
-    Program *program;
-    DeviceSpec *device;
-    PlanList list = plans_of(of, &program, &device);
-    for (int i = 0; i < list.count; i++) {
-        PlannedLaunch *launch = &list.plans[i].launches[0];
-        if (list.plans[i].count > 1 || !is_of(of, launch) || !laid_out(launch, device))
-            continue;
-        TemplateStore templates = {.arena = arena};
-        launch->program.shared_bytes = laid_out(launch, device) - less;
-        codegen_kernel(arena, &(CodegenRequest){.name = "k", .program = program, .plan = &list.plans[i],
-                                                .device = device, .templates = &templates});
-        return;
+    TileRules *variants = NEW_ARRAY(arena, TileRules, MAX_VARIANTS);
+    int count = family->matches(fusion, device) ? family_rules(family, fusion, device, variants) : 0;
+    for (int v = 0; v < count; v++) {
+        ConstructStats stats = {0};
+        PlannedLaunch launch = {.family = family, .fusion = fusion, .rules = &variants[v]};
+        Plan plan = {.fusion_plan = "one", .launches = &launch, .count = 1};
+        if (rprogram_construct(arena, launch.rules, device, 1, &launch.program, &stats))
+            visit(context, &plan, program, device);
     }
-    ck_abort_msg("no kernel of %s uses shared memory", of->family);
 }
 
-START_TEST(all_that_it_lays_out_is_enough) { write_with(&cases_of_families[_i], 0); }
+static const Family *family_named(const char *name)
+{
+    int f = 0;
+    while (families[f] && strcmp(families[f]->name, name) != 0)
+        f++;
+    ck_assert_msg(families[f], "there is no family %s", name);
+    return families[f];
+}
+
+static void visit_case(const Case *of, Visit *visit, void *context)
+{
+    DeviceSpec *device = device_read(arena, "h200");
+    device->rounds_to_tf32 = true;
+    const Source *source = source_from_text(arena, "case.te", of->text, strlen(of->text));
+    Program *program = lower(arena, parse(arena, lex(arena, source)), NULL, 0);
+    FusionPlans fusions = fuse(arena, program);
+    for (int p = 0; p < fusions.count; p++)
+        if (fusions.plans[p].count == 1)
+            visit_kinds(family_named(of->family), fusions.plans[p].fusions[0], program, device, visit,
+                        context);
+}
+
+typedef struct Writing {
+    const Case *of;
+    int64_t less;   // bytes than its kernel lays out
+    int written;
+} Writing;
+
+static void write_with(void *context, const Plan *plan, const Program *program, const DeviceSpec *device)
+{
+    Writing *writing = context;
+    PlannedLaunch *launch = &plan->launches[0];
+    const char *variant = writing->of->variant;
+    if (!laid_out(launch, device) || (variant && strcmp(launch->rules->variant_name, variant) != 0))
+        return;
+    TemplateStore templates = {.arena = arena};
+    launch->program.shared_bytes = laid_out(launch, device) - writing->less;
+    codegen_kernel(
+        arena, &(CodegenRequest){
+                   .name = "k", .program = program, .plan = plan, .device = device, .templates = &templates});
+    writing->written++;
+}
+
+static void write_all(const Case *of, int64_t less)
+{
+    Writing writing = {.of = of, .less = less};
+    visit_case(of, write_with, &writing);
+    ck_assert_msg(writing.written > 0, "no kernel of %s uses shared memory", of->family);
+}
+
+static void count_unused(void *context, const Plan *plan, const Program *program, const DeviceSpec *device)
+{
+    (void)program, (void)device;
+    ck_assert_int_eq(plan->launches[0].program.shared_bytes, 0);
+    ++*(int *)context;
+}
+
+START_TEST(all_that_it_lays_out_is_enough) { write_all(&cases_of_families[_i], 0); }
 END_TEST
 
-START_TEST(shared_memory_that_is_too_small_is_a_bug) { write_with(&cases_of_families[_i], 16); }
+START_TEST(shared_memory_that_is_too_small_is_a_bug) { write_all(&cases_of_families[_i], 16); }
+END_TEST
+
+START_TEST(a_family_that_lays_out_nothing_is_given_nothing)
+{
+    int kinds = 0;
+    visit_case(&cases_without[_i], count_unused, &kinds);
+    ck_assert_int_gt(kinds, 0);
+}
+END_TEST
+
+static bool has_case(const Case *cases, int count, const char *family)
+{
+    for (int i = 0; i < count; i++)
+        if (strcmp(cases[i].family, family) == 0)
+            return true;
+    return false;
+}
+
+START_TEST(every_family_has_its_case)
+{
+    for (int f = 0; families[f]; f++) {
+        const Family *family = families[f];
+        bool has = family->memory ? has_case(cases_of_families, CASES, family->name)
+                                  : has_case(cases_without, CASES_WITHOUT, family->name);
+        ck_assert_msg(has, "no case makes a kernel of %s, which says that it uses %s shared memory",
+                      family->name, family->memory ? "some" : "no");
+    }
+}
 END_TEST
 
 // ---- memory of a launch's own, and the workspace ----
@@ -146,10 +247,11 @@ END_TEST
 int main(void)
 {
     TCase *cases = tcase_create("memory");
-    int count = sizeof cases_of_families / sizeof *cases_of_families;
     tcase_add_checked_fixture(cases, setup, teardown);
-    tcase_add_loop_test(cases, all_that_it_lays_out_is_enough, 0, count);
-    tcase_add_loop_test_raise_signal(cases, shared_memory_that_is_too_small_is_a_bug, SIGABRT, 0, count);
+    tcase_add_loop_test(cases, all_that_it_lays_out_is_enough, 0, CASES);
+    tcase_add_loop_test_raise_signal(cases, shared_memory_that_is_too_small_is_a_bug, SIGABRT, 0, CASES);
+    tcase_add_loop_test(cases, a_family_that_lays_out_nothing_is_given_nothing, 0, CASES_WITHOUT);
+    tcase_add_test(cases, every_family_has_its_case);
     tcase_add_test(cases, places_apart_are_enough);
     tcase_add_test_raise_signal(cases, a_workspace_that_ends_too_early_is_a_bug, SIGABRT);
     tcase_add_test_raise_signal(cases, places_that_overlap_are_a_bug, SIGABRT);

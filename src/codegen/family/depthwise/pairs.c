@@ -278,7 +278,9 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
 
 static KernelMemory memory(const KernelPlan *plan)
 {
-    return (KernelMemory){.shared_bytes = plan->program->shared_bytes};
+    const RTile *tile = plan->program->tile;
+    return (KernelMemory){
+        .shared_bytes = shared_bytes(plan->rules, &tile[LEVEL_SHARED], &tile[LEVEL_REGISTER])};
 }
 
 const Family pairs_family = {
