@@ -2,7 +2,10 @@
 """A schedule cannot lie: what it says of the first and the last block is what the CPU interpreter counts, for every kind of kernel
 at even and ragged sizes; and it would be seen if any item of it were dropped or stood there twice.
 
-    python3 tests/run_schedule.py --rollerc build/rollerc [--only FAMILY/VARIANT]
+What is not compared stands in differential/schedule_gaps.txt, which may only get shorter: figures that nobody states, and the
+items of which neither loss nor repetition is found on any kernel of their family.
+
+    python3 tests/run_schedule.py --rollerc build/rollerc [--only FAMILY/VARIANT] [--update]
 """
 import argparse
 import os
@@ -154,6 +157,18 @@ def filter_gradients_last(shape, taps, pad, dtype="f32", stride=1):
             f"pad(x[n, {stride} * h + r - {pad}, {stride} * v + s - {pad}, c], 0))\noutput dw : f32\n")
 
 
+def with_map(text, index, function="exp"):
+    """The same, and a function of each result."""
+    return text.replace("y[", "t[").replace("output y", f"y[{index}] = {function}(t[{index}])\noutput y")
+
+
+def squares(shape, kept, summed):
+    """Sums of squares, by which all is multiplied: nothing is divided, and each product is counted."""
+    index = ", ".join(i for i in "abcd" if i in kept + summed)
+    return (f"input x[{shape}] : f32\nm[{kept}] = sum[{', '.join(summed)}](sq(x[{index}]))\n"
+            f"y[{index}] = x[{index}] * m[{kept}]\noutput y : f32\n")
+
+
 def points(count, dtype, bits):
     mask = "b[i] = x[i] > 0\noutput b : b1\n" if bits else ""
     return f"input x[{count}] : {dtype}\ny[i] = max(x[i], 0)\n{mask}output y : {dtype}\n"
@@ -227,7 +242,65 @@ PROGRAMS = [
     (filter_gradients_last((5, 20, 21, 66), 5, 2, "f16", 2), FILTER_STRIPS_OF_CHANNELS),
     (points(65536, "f16", False), []), (points(100001, "f16", True), []), (points(65536, "i8", False), []),
     (points(65536, "f32", True), []),
+    # Of these all arithmetic is stated: no exchange, division or choice is in the way.
+    (squares("96, 1024", "a", "b"), ["rowwise/warp", "rowwise/block"]), (squares("6, 32768", "a", "b"), LARGE[1:-1]),
+    (columns(61440, 32), ["channelwise/totals", "channelwise/elements"]), (squares("512, 64", "b", "a"), ["channelwise/column", "channelwise/grid"]),
+    (squares("4, 16, 32, 32", "b", "acd"), ["resident/block", "resident/cluster"]),
+    (with_map(permute("256, 512", "j, i", "i, j"), "i, j"), ["permute/128x128"]),
+    (with_map(total(300, 1024, "j", "f32").replace("x[i, j])", "exp(x[i, j]))"), "i", "log"), ["reduce/row", "reduce/row-x4"]),
+    (with_map(total(1000, 200, "i", "f32").replace("x[i, j])", "exp(x[i, j]))"), "j", "log"), ["reduce/column", "reduce/column-x4"]),
+    ("input x[5, 6, 33, 37] : f32\ny[n, h:33, v:37] = sum[c, r:3, s:3](pad(x[n, c, h + r - 1, v + s - 1], 0))\noutput y : f32\n",
+     ["window/taps"]),
+    (with_map(depthwise("9, 20, 32, 32", "20, 5, 5", "n, c, h:32, v:32", "n, c, h + r - 2, v + s - 2", "c, r, s"), "n, c, h, v"),
+     [*LINES, *STRIPS, "window/windows"]),
+    (with_map(depthwise("5, 14, 20, 40", "5, 5, 40", "n, h:14, v:20, c", "n, h + r - 2, v + s - 2, c", "r, s, c", "f16"), "n, h, v, c"),
+     [*CHANNELS, *STRIPS_OF_CHANNELS, PAIR[0]]),
+    (with_map(filters(9, 32, 7), "n, c, h, v"), TOEPLITZ[:2]),
+    (filter_gradients((8, 3, 32, 32), 5, 2).replace("dw[", "t[").replace("output dw", "dw[c, r, s] = exp(t[c, r, s])\noutput dw"),
+     ["filter_direct/taps", "filter_gemm/diagonals", *FILTER_STRIPS]),
+    (skinny(4, 512, 1024).replace("C[m", "t[m").replace("output C", "C[m, n] = exp(t[m, n])\noutput C"),
+     ["skinny/column", "skinny/column-cluster"]),
 ]
+
+
+class Gaps:
+    """What is not compared: figures that a kind of kernel does not state, and changed schedules that no kernel of a family finds."""
+
+    LIST = pathlib.Path(__file__).resolve().parent / "differential" / "schedule_gaps.txt"
+
+    def __init__(self):
+        self.figures, self.changes = {}, {}
+
+    def read(self, output):
+        for line in output.splitlines():
+            said = re.fullmatch(r"(figure|change) ([^/]+)/(.+) (known|unknown|found|unfound) (.+)", line)
+            if said and said[1] == "figure":
+                self.figures.setdefault((f"{said[2]}/{said[3]}", said[5]), set()).add(said[4])
+            elif said:
+                self.changes.setdefault((said[2], said[5]), set()).add(said[4])
+
+    def lines(self):
+        for (kind, figure), said in sorted(self.figures.items()):
+            if "unknown" in said:
+                yield f"{kind}: {figure} {'is unknown at times' if 'known' in said else 'is unknown'}"
+        for (family, change), said in sorted(self.changes.items()):
+            if "found" not in said:
+                yield f"{family}: {change} is not found"
+
+    @classmethod
+    def listed(cls):
+        return [line for line in cls.LIST.read_text().splitlines() if line and not line.startswith("#")]
+
+    @classmethod
+    def update(cls, lines):
+        head = [line for line in cls.LIST.read_text().splitlines() if line.startswith("#")]
+        cls.LIST.write_text("\n".join([*head, *lines]) + "\n")
+
+
+def differences(lines, listed):
+    """A list may get shorter, and must when it can."""
+    yield from (f"not in {Gaps.LIST.name}: {line}" for line in lines if line not in listed)
+    yield from (f"no longer so, to be taken out of {Gaps.LIST.name}: {line}" for line in listed if line not in lines)
 
 
 def main():
@@ -235,7 +308,10 @@ def main():
     parser.add_argument("--rollerc", required=True, help="schedule_counts lies in tests/ beside it")
     parser.add_argument("--only", default="", help="a kind of kernel")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--update", action="store_true", help="write what is not compared to differential/schedule_gaps.txt")
     args = parser.parse_args()
+    # The test itself: a list that lacks a line, or has one too many, is found.
+    assert len(list(differences(["a", "b"], ["b", "c"]))) == 2
     binary = os.path.join(os.path.dirname(os.path.abspath(args.rollerc)), "tests", "schedule_counts")
     missing = set(subprocess.run([binary], capture_output=True, text=True, check=True).stdout.splitlines())
 
@@ -252,18 +328,27 @@ def main():
             return text, subprocess.run([binary, device, path, *kinds], capture_output=True, text=True)
 
     failed = kinds = mutants = 0
+    gaps = Gaps()
     for text, done in common.in_parallel(args.jobs, count, PROGRAMS):
         summary = re.search(r"kinds=(\d+) failures=(\d+) mutants=(\d+) unseen=(\d+)", done.stdout)
         missing -= set(done.stdout.splitlines())
+        gaps.read(done.stdout)
         if done.returncode != 0 or not summary or int(summary[4]):
             failed += 1
-            print(f"FAIL\n{text}{done.stdout}{done.stderr}")
+            said = "".join(line for line in done.stdout.splitlines(True) if not line.startswith(("figure", "change")))
+            print(f"FAIL\n{text}{said}{done.stderr}")
         if summary:
             kinds, mutants = kinds + int(summary[1]), mutants + int(summary[3])
     if not args.only and missing:
         failed += 1
         print("no program is", *sorted(missing))
-    print(f"schedule: {kinds} kernels as their schedules say, {mutants} changed schedules seen, {failed} failed")
+    lines = list(gaps.lines())
+    if args.update:
+        Gaps.update(lines)
+    for difference in [] if args.only else differences(lines, Gaps.listed()):
+        failed += 1
+        print(difference)
+    print(f"schedule: {kinds} kernels as their schedules say, {mutants} changed schedules found, {len(lines)} gaps, {failed} failed")
     return 1 if failed else 0
 
 

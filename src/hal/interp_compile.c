@@ -85,7 +85,7 @@ static bool write_sources(Arena *arena, const char *folder, const RuntimeSource 
 {
     StrBuf text = without_intrinsics(arena, source);
     return write_embedded(arena, folder, "calls.h") && write_embedded(arena, folder, "twin.h") &&
-           write_embedded(arena, folder, "intrinsics.h") &&
+           write_embedded(arena, folder, "intrinsics.h") && write_embedded(arena, folder, "arithmetic.h") &&
            write_embedded(arena, folder, "handlers.h") &&
            write_text(arena, folder, "program.cpp", program_text(arena, source)) &&
            write_file(arena_printf(arena, "%s/%s.cu", folder, source->name), text.text, text.length);
@@ -173,6 +173,8 @@ typedef struct Build {
    forgives it. In the plain build integers wrap as they do on GPUs; in the checked one an overflow of signed
    ones, which only indices are made of, is an error, so is an index past the end of an array, and every
    access is announced (-fsanitize=thread; the machine answers, not libtsan). */
+#define CHECKED_FLAGS                                                                                       \
+    "-g1", "-fsanitize=thread,alignment,signed-integer-overflow,bounds", "-fno-sanitize-recover=all"
 static const Build BUILDS[] = {
     {RUNTIME_PLAIN,
      "plain",
@@ -181,8 +183,8 @@ static const Build BUILDS[] = {
     {RUNTIME_CHECKED,
      "checked",
      "checked.log",
-     {"-g1", "-fsanitize=thread,alignment,signed-integer-overflow,bounds", "-fno-sanitize-recover=all",
-      NULL}},
+     {CHECKED_FLAGS, NULL}},
+    {RUNTIME_COUNTED, "counted", "counted.log", {CHECKED_FLAGS, "-DROLLERC_COUNTED", NULL}},
     {RUNTIME_SYNTAX, "syntax", "syntax.log", {"-fsyntax-only", NULL}},
 };
 enum { BUILD_COUNT = sizeof BUILDS / sizeof *BUILDS };
@@ -279,7 +281,8 @@ RuntimeStatus interp_compile(Arena *arena, const RuntimeSource *source, InterpOb
         return RUNTIME_MACHINE;
     }
     *objects = (InterpObjects){folder, arena_printf(arena, "%s/plain.so", folder),
-                               arena_printf(arena, "%s/checked.so", folder)};
+                               arena_printf(arena, "%s/%s.so", folder,
+                                            source->builds & RUNTIME_COUNTED ? "counted" : "checked")};
     for (size_t i = 0; i < sizeof compilers / sizeof *compilers; i++) {
         const Build *failed = NULL;
         int status = run_builds(arena, compilers[i], folder, source, &failed);

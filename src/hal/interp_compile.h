@@ -5,7 +5,7 @@
 typedef struct InterpObjects {
     const char *folder;
     const char *plain;     // values
-    const char *checked;   // the same, but it announces every access, and in which no index overflows
+    const char *checked;   // the same, but it announces every access, and in which no index overflows; be it counted, too
 } InterpObjects;
 
 RuntimeStatus interp_compile(Arena *arena, const RuntimeSource *source, InterpObjects *objects,

@@ -36,7 +36,8 @@ RuntimeLimits runtime_limits(const DeviceSpec *device);
 typedef enum RuntimeBuild {
     RUNTIME_PLAIN = 1,              // to be fast
     RUNTIME_CHECKED = 2,            // to be checked; jobs that are not take about twice as long with it
-    RUNTIME_SYNTAX = 4              // never to be run: a tenth of the time says whether it compiles
+    RUNTIME_SYNTAX = 4,             // never to be run: a tenth of the time says whether it compiles
+    RUNTIME_COUNTED = 8             // in its place: the same, and it counts its arithmetic
 } RuntimeBuild;
 
 /* Around the parts of an emitted file that the interpreter replaces, lines of their own; all else is compiled
@@ -90,7 +91,8 @@ typedef struct RuntimeJob {
     RuntimeSchedule schedule;
     bool checked;                   // looks for races, uninitialised memory, bounds, overflows; counts traffic; needs
                                     // RUNTIME_CHECKED
-    bool counts;                    // checked, of one launch: what its first and its last block do
+    bool counts;                    // checked, of one launch: what its first and its last block do, which are run and no others
+                                    // but those of their clusters; needs RUNTIME_COUNTED
     bool ends_written;              // checked: the first and the last element of each written tensor must be written
     int seconds;                    // of processor time that the program alone may take, `fill` not counted
 } RuntimeJob;
@@ -109,6 +111,9 @@ typedef struct RuntimeTraffic {
 
 /* What all threads of one block did. */
 typedef struct RuntimeCounts {
+    int64_t additions, multiplications, divisions, comparisons, functions;   // of numbers that are no indices
+    int64_t tensor_products;                // multiply-adds of tensor cores
+    int copying_warps, multiplying_warps;   // that have asked for bulk copies, or tensor cores
     int64_t shared_read, shared_written;    // bytes
     int64_t warp_meetings;                  // shuffles and ballots of its first warp
     int64_t block_barriers, cluster_barriers, grid_barriers;

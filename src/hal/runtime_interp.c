@@ -83,8 +83,8 @@ static const char *object_for(const RuntimeModule *module, const RuntimeJob *job
 static RuntimeResult run(Arena *arena, const RuntimeModule *module, const RuntimeJob *job)
 {
     assert(!job->lazy || job->checked);
-    assert(!job->checked || module->source.builds & RUNTIME_CHECKED);
-    assert(!job->counts || job->checked);
+    assert(!job->checked || module->source.builds & (RUNTIME_CHECKED | RUNTIME_COUNTED));
+    assert(!job->counts || (job->checked && module->source.builds & RUNTIME_COUNTED));
     int count = module->source.arg_count + 1;
     InterpMemory *memory = interp_memory_map(arena, job, count);
     InterpReport *report =

@@ -117,12 +117,22 @@ typedef enum BlockOrder {
     ORDER_PANELS       // several rows of tiles side by side, then the next ones (RProgram.panel)
 } BlockOrder;
 
+/* How many points MAP, REDUCE and PRODUCT make, of those that the block's tile has. */
+typedef enum Computes {
+    COMPUTES_INSIDE,    // those inside the tensors; a product multiplies whole tiles
+    COMPUTES_WINDOWS,   // those inside; the first term of a result begins it
+    COMPUTES_VECTORS,   // of rows whole vectors
+    COMPUTES_OWN        // of sums more or fewer, which only the template knows: it passes over rows beside the image, or
+                        // multiplies what lies between others
+} Computes;
+
 enum {
     MAX_ITEMS = 256   // a chain of 30 reductions over rows in shared memory, 8 a pass; of 60 in registers
 };
 
 typedef struct Schedule {
     uint8_t pace, order;     // Pace, BlockOrder
+    uint8_t computes;        // Computes
     int rows;                // staged tiles of every kind side by side, each with what is made together; 0 = 1
     int64_t kept;            // elements of a staged tile that is kept as one run; 0: its footprint, with bank padding
     int64_t points;          // of the reduction, where the space has it rounded up to whole tiles; 0: it has not

@@ -3,8 +3,13 @@
 //   schedule_counts                                         names every kind of kernel there is
 //   schedule_counts DEVICE PROGRAM.te [FAMILY/VARIANT…]     of every kind that the program can be, or of these
 //
-// Then every item of the schedule is dropped, and doubled: the counts must differ from those seen. Only arithmetic, which
-// nobody counts, and what comes from a cache another time are left out.
+// Then every item of the schedule is dropped, and doubled: the counts must differ from those seen, but for what comes from a
+// cache another time and for figures that nobody states. For run_schedule.py, which knows of all programs, every figure and
+// every such change is said:
+//
+//   figure KIND known|unknown NAME
+//   change KIND found|unfound dropped|doubled ITEM
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,7 +84,7 @@ static RuntimeResult run(const Subject *subject, const Kernel *kernel, int k, Ru
         .length = kernel->source_length,
         .arg_count = buffers,
         .limits = runtime_limits(subject->device),
-        .builds = RUNTIME_CHECKED,
+        .builds = RUNTIME_COUNTED,
     };
     RuntimeModule *module;
     RuntimeResult result = {.status = RUNTIME_MACHINE};
@@ -115,7 +120,7 @@ typedef struct Figure {
     int64_t stated, seen;
 } Figure;
 
-enum { MAX_FIGURES = MAX_DATA_TILES + 16 };
+enum { MAX_FIGURES = MAX_DATA_TILES + 24 };
 
 /* COUNT_UNKNOWN: nobody states it. Tensors that no tile has are what an epilogue reads beside a product; of those that several
    have, parts may be the same. */
@@ -131,7 +136,7 @@ static int64_t sectors_stated(const TileSpace *space, const Counts *counts, cons
     return tiles == 1 ? stated : COUNT_UNKNOWN;
 }
 
-static int figures_of(const PlannedLaunch *launch, const Counts *stated, const RuntimeCounts *seen,
+static int figures_of(const Subject *subject, const PlannedLaunch *launch, const Counts *stated, const RuntimeCounts *seen,
                       const RuntimeTensor *tensors, int tensor_count, Figure *figures)
 {
     const TileSpace *space = &launch->rules->space;
@@ -144,7 +149,8 @@ static int figures_of(const PlannedLaunch *launch, const Counts *stated, const R
         } else {
             bool written = tensors[i].written;
             int64_t sectors = written ? seen->written_sectors[i] : seen->read_sectors[i];
-            figures[count++] = (Figure){name, sectors_stated(space, stated, name, written), sectors};
+            figures[count++] = (Figure){arena_printf(subject->arena, "%s %s", name, written ? "written" : "read"),
+                                        sectors_stated(space, stated, name, written), sectors};
         }
     }
     figures[count++] = (Figure){"shared read", stated->shared_read, seen->shared_read};
@@ -155,18 +161,36 @@ static int figures_of(const PlannedLaunch *launch, const Counts *stated, const R
     figures[count++] = (Figure){"grid barriers", stated->barriers[SCOPE_GRID], seen->grid_barriers};
     figures[count++] = (Figure){"waits", stated->waits, seen->waits};
     figures[count++] = (Figure){"pending", stated->pending, seen->pending};
+    figures[count++] = (Figure){"additions", stated->additions, seen->additions};
+    figures[count++] = (Figure){"multiplications", stated->multiplications, seen->multiplications};
+    figures[count++] = (Figure){"comparisons", stated->comparisons, seen->comparisons};
+    figures[count++] = (Figure){"functions", stated->functions, seen->functions};
+    figures[count++] = (Figure){"tensor products", stated->tensor_products, seen->tensor_products};
+    figures[count++] = (Figure){"copying warps", stated->copying_warps, seen->copying_warps};
+    figures[count++] = (Figure){"multiplying warps", stated->multiplying_warps, seen->multiplying_warps};
     return count;
 }
 
-/* How many figures differ, and which if it is to be said. */
+/* Which of the figures are stated. */
+static void say_figures(const PlannedLaunch *launch, const Figure *figures, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (figures[i].stated == COUNT_UNKNOWN || figures[i].stated || figures[i].seen)
+            printf("figure %s/%s %s %s\n", launch->family->name, launch->rules->variant_name,
+                   figures[i].stated == COUNT_UNKNOWN ? "unknown" : "known", figures[i].what);
+}
+
+/* How many figures differ, and which if it is to be said; else whether any does. */
 static int differences(Subject *subject, const PlannedLaunch *launch, const RuntimeResult *result,
                        const RuntimeTensor *tensors, int tensor_count, bool says)
 {
     int found = 0, blocks = result->blocks_total > 1 ? BLOCKS : 1;
-    for (int last = 0; last < blocks; last++) {
+    for (int last = 0; last < blocks && (says || !found); last++) {
         Figure figures[MAX_FIGURES];
         Counts stated = planned_counts(subject->arena, launch, subject->device, last);
-        int count = figures_of(launch, &stated, &result->counts[last], tensors, tensor_count, figures);
+        int count = figures_of(subject, launch, &stated, &result->counts[last], tensors, tensor_count, figures);
+        if (says)
+            say_figures(launch, figures, count);
         for (int i = 0; i < count; i++) {
             if (figures[i].stated == COUNT_UNKNOWN || figures[i].stated == figures[i].seen)
                 continue;
@@ -210,7 +234,9 @@ static bool is_lost(const Counts *counts, const Exchange *exchange)
            counts->shared_written == COUNT_UNKNOWN;
 }
 
-static bool is_uncounted(const PlannedLaunch *launch, const Counts *counts, const Item *item)
+/* Must a change of it be found in every kernel? Of what is computed figures may be unstated, and of one round no loop is
+   missed: those are found in some kernel of each family. */
+static bool is_counted(const PlannedLaunch *launch, const Counts *counts, const Item *item)
 {
     switch ((ItemKind)item->kind) {
     case ITEM_LOOP:
@@ -218,49 +244,85 @@ static bool is_uncounted(const PlannedLaunch *launch, const Counts *counts, cons
     case ITEM_MAP:
     case ITEM_REDUCE:
     case ITEM_ROLE:
-    case ITEM_PRODUCT: return true;
-    case ITEM_WAIT: return false;
-    case ITEM_EXCHANGE: return is_alone(launch, &item->exchange) || is_lost(counts, &item->exchange);
+    case ITEM_PRODUCT: return false;
+    case ITEM_WAIT: return true;
+    case ITEM_EXCHANGE: return !is_alone(launch, &item->exchange) && !is_lost(counts, &item->exchange);
     case ITEM_LOAD:
     case ITEM_STORE: break;
     }
-    return item->move.again || item->move.to == PLACE_L2 || is_unknown(&launch->rules->space, counts, &item->move);
+    return !item->move.again && item->move.to != PLACE_L2 &&
+           !is_unknown(&launch->rules->space, counts, &item->move);
 }
 
-/* The schedule without item i, or with it twice. */
+/* Where the loop that begins at item i ends. */
+static int end_of_loop(const Schedule *schedule, int i)
+{
+    for (int depth = 0; i < schedule->count; i++) {
+        depth += (schedule->items[i].kind == ITEM_LOOP) - (schedule->items[i].kind == ITEM_END);
+        if (depth == 0)
+            return i;
+    }
+    assert(!"loops end");
+    return i;
+}
+
+/* Without item i, or with it twice. */
+static void change_item(Schedule *schedule, int i, bool twice)
+{
+    Item *item = &schedule->items[i];
+    size_t after = (size_t)(schedule->count - i - 1) * sizeof *item;
+    memmove(twice ? item + 2 : item, item + 1, after);
+    if (twice)
+        item[1] = item[0];
+    schedule->count += twice ? 1 : -1;
+}
+
+/* A loop ends as often as it begins. */
 static Schedule mutant_of(const Schedule *schedule, int i, bool twice)
 {
     Schedule mutant = *schedule;
-    int after = schedule->count - i - 1;
-    if (twice)
-        memmove(&mutant.items[i + 1], &schedule->items[i], (size_t)(after + 1) * sizeof(Item));
-    else
-        memmove(&mutant.items[i], &schedule->items[i + 1], (size_t)after * sizeof(Item));
-    mutant.count += twice ? 1 : -1;
+    if (schedule->items[i].kind == ITEM_LOOP)
+        change_item(&mutant, end_of_loop(schedule, i), twice);
+    change_item(&mutant, i, twice);
     return mutant;
+}
+
+static const char *item_name(const Item *item)
+{
+    static const char *const names[] = {
+        [ITEM_LOOP] = "loop", [ITEM_LOAD] = "load",       [ITEM_WAIT] = "wait",       [ITEM_MAP] = "map", [ITEM_REDUCE] = "reduce",
+        [ITEM_ROLE] = "role", [ITEM_EXCHANGE] = "exchange", [ITEM_PRODUCT] = "product", [ITEM_STORE] = "store"};
+    return item->kind == ITEM_EXCHANGE && !item->exchange.ops ? "barrier" : names[item->kind];
+}
+
+static void try_mutant(Subject *subject, const PlannedLaunch *launch, const RuntimeResult *result,
+                       const RuntimeTensor *tensors, int tensor_count, int i, bool twice)
+{
+    const Item *item = &launch->rules->schedule.items[i];
+    Counts stated = planned_counts(subject->arena, launch, subject->device, false);
+    TileRules *rules = rules_copy(subject->arena, launch->rules);
+    PlannedLaunch mutant = *launch;
+    rules->schedule = mutant_of(&launch->rules->schedule, i, twice);
+    mutant.rules = rules;
+    bool found = differences(subject, &mutant, result, tensors, tensor_count, false) > 0;
+    const char *change = twice ? "doubled" : "dropped";
+    printf("change %s/%s %s %s %s\n", launch->family->name, launch->rules->variant_name,
+           found ? "found" : "unfound", change, item_name(item));
+    subject->mutants += found;
+    if (found || !is_counted(launch, &stated, item))
+        return;
+    subject->unseen++;
+    printf("  %s item %d of %s/%s goes unseen\n", change, i, launch->family->name, launch->rules->variant_name);
 }
 
 static void try_mutants(Subject *subject, const PlannedLaunch *launch, const RuntimeResult *result,
                         const RuntimeTensor *tensors, int tensor_count)
 {
     const Schedule *schedule = &launch->rules->schedule;
-    Counts stated = planned_counts(subject->arena, launch, subject->device, false);
-    for (int i = 0; i < schedule->count; i++) {
-        if (is_uncounted(launch, &stated, &schedule->items[i]))
-            continue;
-        for (int twice = 0; twice < 2; twice++) {
-            TileRules *rules = rules_copy(subject->arena, launch->rules);
-            rules->schedule = mutant_of(schedule, i, twice);
-            PlannedLaunch mutant = *launch;
-            mutant.rules = rules;
-            subject->mutants++;
-            if (differences(subject, &mutant, result, tensors, tensor_count, false))
-                continue;
-            subject->unseen++;
-            printf("  %s item %d of %s/%s goes unseen\n", twice ? "doubled" : "dropped", i, launch->family->name,
-                   launch->rules->variant_name);
-        }
-    }
+    for (int i = 0; i < schedule->count; i++)
+        for (int twice = 0; twice < 2; twice++)
+            if (schedule->items[i].kind != ITEM_END)
+                try_mutant(subject, launch, result, tensors, tensor_count, i, twice);
 }
 
 // ---- kinds of kernels ----

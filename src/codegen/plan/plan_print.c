@@ -47,7 +47,7 @@ Counts planned_counts(Arena *arena, const PlannedLaunch *launch, const DeviceSpe
         .turns = launch->program.turns,
         .last = last,
     };
-    return schedule_count(arena, launch->rules, device, &block);
+    return schedule_count(arena, launch->rules, launch->fusion, device, &block);
 }
 
 void plan_schedules_print(StrBuf *out, const Plan *plan, const DeviceSpec *device)

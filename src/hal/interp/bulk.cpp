@@ -212,6 +212,7 @@ void bulk_copy(void *target, const void *map, const int (&at)[TENSOR_BOX_RANK], 
 {
     const TensorBox *box = static_cast<const TensorBox *>(map);
     const long long offset = static_cast<unsigned char *>(target) - current->block->shared;
+    count_copying_warp();
     if (blocks_of_cluster >> cluster_blocks)
         fail_at(place, "a bulk copy to blocks that the cluster does not have");
     if (box->magic != TENSOR_BOX_MAGIC)

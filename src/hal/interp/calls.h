@@ -41,6 +41,12 @@ struct Here {
     unsigned char *shared_memory;
 };
 
+// Operations of a counted program (arithmetic.h).
+enum Arithmetic {
+    ARITHMETIC_ADD, ARITHMETIC_MULTIPLY, ARITHMETIC_DIVIDE, ARITHMETIC_COMPARE, ARITHMETIC_FUNCTION
+};
+ROLLERC_EXPORT void count_arithmetic(Arithmetic kind);
+
 ROLLERC_EXPORT void trap(Place place, const char *what);   // what the kernel does is wrong
 ROLLERC_EXPORT void barrier(Place place);
 

@@ -71,6 +71,31 @@ void count_barrier(long long InterpCounts::*scope)
         counts->*scope += 1;
 }
 
+namespace {
+
+// What the current thread's block has done; of others nobody looks at it.
+long long uncounted[INTERP_ARITHMETIC], *arithmetic = uncounted;
+
+}   // namespace
+
+void count_arithmetic(Arithmetic kind) { arithmetic[kind]++; }
+
+void count_arithmetic_of(const Block *block) { arithmetic = block->counts ? block->counts->arithmetic : uncounted; }
+
+void count_tensor_products(int multiply_adds)
+{
+    if (InterpCounts *counts = counts_of_block()) {
+        counts->tensor_products += multiply_adds;
+        counts->multiplying_warps |= 1u << current->warp;
+    }
+}
+
+void count_copying_warp()
+{
+    if (InterpCounts *counts = counts_of_block())
+        counts->copying_warps |= 1u << current->warp;
+}
+
 void count_received(const Block *block) { receiver = block; }
 
 // Of the first thread, which copies, and the last, which multiplies.

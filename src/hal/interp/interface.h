@@ -11,6 +11,7 @@ enum {
     INTERP_PIECE_BYTES = 256,           // of memory that is made when it is first accessed
     INTERP_STRETCH_BYTES = 64 << 10,    // of a tensor that get their shadow together
     INTERP_COUNTED_BLOCKS = 2,          // of a launch, whose doings are counted: the first and the last
+    INTERP_ARITHMETIC = 5,              // kinds of operations that are counted: Arithmetic in calls.h
     INTERP_OWN_SPANS = 3                // the program, what the thread sees (Here), the launcher's stack
 };
 
@@ -29,6 +30,9 @@ typedef struct InterpCounts {
     long long block_barriers, cluster_barriers, grid_barriers;
     long long waits, pending;                   // of its first thread for asynchronous copies; groups under way after them, in sum
     long long *read_sectors, *written_sectors;  // by region: each counted once
+    long long arithmetic[INTERP_ARITHMETIC];    // operations on numbers that are no indices
+    long long tensor_products;                  // multiply-adds of tensor cores
+    unsigned copying_warps, multiplying_warps;  // bit i: warp i has asked for bulk copies, or tensor cores
 } InterpCounts;
 
 struct InterpCell;                      // what is known of a stretch of memory (shadow.cpp)

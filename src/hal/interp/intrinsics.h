@@ -53,8 +53,8 @@ static __forceinline__ float widen(f16 x)
     const unsigned rest = (x.bits & 0x7fffu) << 13;
     if (rest >= 0x0f800000u)   // infinity, NaN
         return __uint_as_float(sign | 0x70000000u | rest);
-    const float two_to_112 = __uint_as_float(0x77800000u);   // biases: 127 - 15
-    const float magnitude = __uint_as_float(rest) * two_to_112;
+    const plain_float two_to_112 = __uint_as_float(0x77800000u);   // biases: 127 - 15
+    const plain_float magnitude = __uint_as_float(rest) * two_to_112;
     return sign ? -magnitude : magnitude;
 }
 

@@ -139,9 +139,19 @@ void run_chosen_clusters(unsigned long long count)
     }
 }
 
+// Those of the blocks that are counted.
+void run_counted(unsigned long long count)
+{
+    run_team(0);
+    if (count > 1)
+        run_team(count - 1);
+}
+
 void run_teams(unsigned long long count)
 {
     host->blocks_total += static_cast<long long>(count) * team_blocks;
+    if (host->counts)
+        return run_counted(count);
     only_some = count > 1 && static_cast<long long>(count) > host->max_blocks / team_blocks;
     if (only_some)
         return run_chosen_clusters(count);

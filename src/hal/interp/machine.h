@@ -181,6 +181,9 @@ void count_sectors(const InterpRegion *region, long long at, int bytes, bool wri
 void count_meeting();
 void count_barrier(long long InterpCounts::*scope);
 void count_wait(unsigned pending);
+void count_arithmetic_of(const Block *block);   // from now on
+void count_tensor_products(int multiply_adds);
+void count_copying_warp();
 void count_turn();                 // a wait at a barrier in shared memory
 void count_received(const Block *block);   // sectors that are read are its from now on; null: the current thread's block's
 // shadow.cpp: accesses of the machine for a thread

@@ -177,6 +177,7 @@ void begin_product(void *const *lanes)
     warp.last_product = product;
     sums->pending++;
     warp.products = hash(warp.products ^ hash(what.a) ^ hash(what.b + 1));
+    count_tensor_products(PRODUCT_ROWS * what.columns * SHAPES[what.element].k);
     check_operands(what);
     // It is counted when the product ends, and b, which four warps share, for one of them.
     count_shared(-(PRODUCT_ROWS + what.columns * (current->warp % GROUP_WARPS ? 2 : 1)) * PRODUCT_BYTES, false);

@@ -228,6 +228,7 @@ void make_current(Thread *thread)
     entered_in = team_epoch;
     here.block = entered->index;
     here.shared_memory = entered->shared;
+    count_arithmetic_of(entered);
     host->block[0] = here.block.x;
     host->block[1] = here.block.y;
     host->block[2] = here.block.z;

@@ -183,6 +183,7 @@ void multiply(void *const *lanes)
 {
     const TileElement element = static_cast<const Tiles *>(lanes[0])->element;
     Gathered tiles;
+    count_tensor_products(SHAPES[element].m * SHAPES[element].n * SHAPES[element].k);
     gather(lanes, SHAPES[element].k / 8, &tiles);
     switch (element) {
     case TILE_I8:

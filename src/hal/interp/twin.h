@@ -59,6 +59,10 @@ static inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector)
         result |= static_cast<unsigned>(bytes >> (selector >> 4 * i & 7u) * 8 & 0xffu) << 8 * i;
     return result;
 }
+using plain_float = float;   // whatever the program has in its place
+#ifdef ROLLERC_COUNTED
+#include "arithmetic.h"
+#endif
 
 // ---- threads ----
 

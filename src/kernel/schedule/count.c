@@ -7,38 +7,6 @@
 
 enum { COPY_BYTES = 16, SECTOR_BYTES = 32 };
 
-// ---- rounds ----
-
-static int64_t rounds_of(const CountWalk *walk, const Loop *loop)
-{
-    const RTile *shared = walk->block->shared, *inner = walk->block->inner;
-    const Axis *axis = &walk->rules->space.axes[loop->axis];
-    if (loop->times)   // rows that a block makes in turn may be fewer at the end
-        return axis->reduction ? loop->times
-                               : ceil_div(walk->region.count[loop->axis], shared->size[loop->axis]);
-    if (loop->by_thread)
-        return ceil_div(shared->size[loop->axis], inner->size[loop->axis]);
-    int64_t steps = ceil_div(axis->extent, shared->size[loop->axis]);
-    int64_t cluster = at_least_1(walk->rules->cluster_blocks), rank = walk->block->last ? cluster - 1 : 0;
-    return axis->reduction ? ceil_div(steps - rank, cluster) : steps;   // in turn
-}
-
-/* How often the block comes by the item. */
-static int64_t times_at(const CountWalk *walk, int item)
-{
-    int64_t times = 1;
-    for (int i = item - 1, closed = 0; i >= 0; i--) {
-        const Item *before = &walk->rules->schedule.items[i];
-        if (before->kind == ITEM_END)
-            closed++;
-        else if (before->kind == ITEM_LOOP && closed)
-            closed--;
-        else if (before->kind == ITEM_LOOP)
-            times *= rounds_of(walk, &before->loop);
-    }
-    return times;
-}
-
 // ---- loads and stores ----
 
 static bool is_memory(int place) { return place == PLACE_MEMORY || place == PLACE_L2; }
@@ -195,26 +163,38 @@ static void forget(Counts *counts)
     counts->shared_read = counts->shared_written = counts->waits = counts->pending = COUNT_UNKNOWN;
 }
 
-Counts schedule_count(Arena *arena, const TileRules *rules, const DeviceSpec *device,
+static void count_item(CountWalk *walk, int index, int64_t times)
+{
+    const Item *item = &walk->rules->schedule.items[index];
+    switch ((ItemKind)item->kind) {
+    case ITEM_LOAD:
+    case ITEM_STORE: count_move(walk, item, times); return;
+    case ITEM_WAIT: count_wait(walk, item->behind, times); return;
+    case ITEM_EXCHANGE:
+        count_exchange(walk, &item->exchange, times);
+        count_combined(walk, &item->exchange);
+        return;
+    case ITEM_MAP:
+    case ITEM_REDUCE: count_ops(walk, index); return;
+    case ITEM_PRODUCT: count_product(walk, times); return;
+    case ITEM_ROLE: count_role(walk, (WarpRole)item->role); return;
+    case ITEM_LOOP:
+    case ITEM_END: return;
+    }
+}
+
+Counts schedule_count(Arena *arena, const TileRules *rules, const Fusion *fusion, const DeviceSpec *device,
                       const CountedBlock *block)
 {
     Counts counts = {0};
-    CountWalk walk = {.rules = rules, .device = device, .block = block, .counts = &counts};
+    CountWalk walk = {.rules = rules, .fusion = fusion, .device = device, .block = block, .counts = &counts};
     walk.region = region_of(arena, rules, block, false);
     walk.loaded = region_of(arena, rules, block, true);
     const Schedule *schedule = &rules->schedule;
     for (int i = 0; i < schedule->count; i++)
         walk.multiplies |= schedule->items[i].kind == ITEM_PRODUCT;
-    for (int i = 0; i < schedule->count; i++) {
-        const Item *item = &schedule->items[i];
-        int64_t times = times_at(&walk, i);
-        if (item->kind == ITEM_LOAD || item->kind == ITEM_STORE)
-            count_move(&walk, item, times);
-        else if (item->kind == ITEM_WAIT)
-            count_wait(&walk, item->behind, times);
-        else if (item->kind == ITEM_EXCHANGE)
-            count_exchange(&walk, &item->exchange, times);
-    }
+    for (int i = 0; i < schedule->count; i++)
+        count_item(&walk, i, count_times(&walk, i));
     if (rules->fills_once && block->turns > 1)
         forget(&counts);
     return counts;
@@ -226,6 +206,27 @@ static void print_count(StrBuf *out, int64_t count)
         strbuf_puts(out, "unknown");
     else
         strbuf_printf(out, "%" PRId64, count);
+}
+
+/* Of what there is. */
+static void print_arithmetic(StrBuf *out, const Counts *counts)
+{
+    const struct {
+        const char *what;
+        int64_t count;
+    } lines[] = {
+        {"multiplications", counts->multiplications}, {"additions", counts->additions},
+        {"comparisons", counts->comparisons},         {"functions", counts->functions},
+        {"products of tensor cores", counts->tensor_products},
+    };
+    const char *separator = "    ";
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        if (lines[i].count) {
+            strbuf_printf(out, "%s%s ", separator, lines[i].what);
+            print_count(out, lines[i].count);
+            separator = ", ";
+        }
+    strbuf_puts(out, *separator == ',' ? "\n" : "");
 }
 
 void counts_print(StrBuf *out, const TileSpace *space, const Counts *counts)
@@ -250,6 +251,7 @@ void counts_print(StrBuf *out, const TileSpace *space, const Counts *counts)
                   "\n",
                   counts->shuffles, counts->barriers[SCOPE_BLOCK], counts->barriers[SCOPE_CLUSTER],
                   counts->barriers[SCOPE_GRID]);
+    print_arithmetic(out, counts);
     strbuf_puts(out, "    waits ");
     print_count(out, counts->waits);
     strbuf_puts(out, ", pending ");

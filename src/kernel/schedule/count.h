@@ -19,9 +19,12 @@ typedef struct Counts {
     int64_t shuffles;                       // and ballots, of the first warp
     int64_t barriers[SCOPE_COUNT];          // of the block, the cluster, the grid
     int64_t waits, pending;                 // for asynchronous copies; groups under way after them, in sum
+    int64_t additions, multiplications, comparisons, functions;   // of numbers that are no indices; a maximum is a comparison
+    int64_t tensor_products;                // multiply-adds of tensor cores
+    int64_t copying_warps, multiplying_warps;   // that ask for bulk copies, or tensor cores
 } Counts;
 
-Counts schedule_count(Arena *arena, const TileRules *rules, const DeviceSpec *device,
+Counts schedule_count(Arena *arena, const TileRules *rules, const Fusion *fusion, const DeviceSpec *device,
                       const CountedBlock *block);
 
 /* A line for each kind. */
@@ -52,3 +55,6 @@ int64_t region_pieces(const Region *region, const DataTile *tile, int64_t piece_
 
 /* The block's part of the tile is one run of memory. */
 bool region_is_run(const Region *region, const DataTile *tile);
+
+/* Positions of the block along an axis; of a reduction that a cluster shares its own. */
+int64_t region_positions(const Region *region, int axis);

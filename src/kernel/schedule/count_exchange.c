@@ -124,6 +124,13 @@ static int64_t dealt_totals(const CountWalk *walk, const Meeting *meeting)
     return totals;
 }
 
+/* What is made of a tile's totals falls to the blocks that make these. */
+static void share_totals(CountWalk *walk, int64_t own)
+{
+    walk->shares = at_least_1(walk->rules->cluster_blocks) > 1;
+    walk->own = own;
+}
+
 /* All parts of the sums are left, and those that lie inside are read by whoever makes the total, those of a
    cluster's other blocks, too. None goes on to write while others read. */
 static void count_halves(CountWalk *walk, const Exchange *exchange)
@@ -134,7 +141,9 @@ static void count_halves(CountWalk *walk, const Exchange *exchange)
             bytes = meeting.parts * exchange->value_bytes;
     walk->counts->shuffles +=
         halving_shuffles((int64_t)rtile_points(&walk->rules->space, walk->block->inner, false), lanes);
-    count_shared(walk, dealt_totals(walk, &meeting) * cluster * bytes,
+    int64_t own = dealt_totals(walk, &meeting);
+    share_totals(walk, own);
+    count_shared(walk, own * cluster * bytes,
                  meeting.rows * meeting.columns * bytes);
     walk->counts->barriers[exchange->scope] += meetings * (meetings > 1 || cluster > 1 ? 2 : 1);
     walk->dealt = cluster > 1 && meeting.together * meeting.columns > walk->block->threads;
@@ -174,7 +183,9 @@ static void count_rows(CountWalk *walk, const Exchange *exchange)
     count_shared(walk, own * cluster * exchange->value_bytes, points * exchange->value_bytes);
     if (exchange->scope == SCOPE_CLUSTER)
         walk->counts->barriers[SCOPE_CLUSTER] += 2;   // before, all have started
+    count_add(&walk->counts->additions, own * (cluster - 1));
     walk->dealt = cluster > 1;
+    share_totals(walk, own);
 }
 
 /* Of the first rows of the block's tile those that fall to it: so many side by side, then as many to the
@@ -199,8 +210,10 @@ static void count_shares(CountWalk *walk, const Exchange *exchange)
     int64_t share = (int64_t)rtile_points(&walk->rules->space, walk->block->shared, false) / cluster;
     int64_t left = share * (cluster - 1) * exchange->bytes;
     count_shared(walk, left + own * exchange->value_bytes, left + share * exchange->value_bytes);
+    count_add(&walk->counts->additions, share * (cluster - 1));
     walk->counts->barriers[SCOPE_CLUSTER]++;
     walk->dealt = true;
+    share_totals(walk, own);
 }
 
 /* Every warp leaves a mark, and all threads read them. */

@@ -4,13 +4,17 @@
 
 typedef struct CountWalk {
     const TileRules *rules;
+    const Fusion *fusion;
     const DeviceSpec *device;
     const CountedBlock *block;
     Region region, loaded;   // of what is stored, of the tiles of inputs
     Counts *counts;
     bool multiplies;     // register tiles share what they read: a product
     int64_t under_way;   // groups of copies
+    int roles;           // of warps, so far
     bool dealt;          // totals of a tile are made by several blocks
+    bool shares;         // a cluster's blocks make the tile's totals together
+    int64_t own;         // of these the block's
 } CountWalk;
 
 static inline int at_least_1(int times) { return times > 0 ? times : 1; }
@@ -38,6 +42,21 @@ static inline void count_shared(CountWalk *walk, int64_t read, int64_t written)
     count_add(&walk->counts->shared_read, read);
     count_add(&walk->counts->shared_written, written);
 }
+
+// ---- count_rounds.c ----
+
+/* Of the loop. */
+int64_t count_rounds(const CountWalk *walk, const Loop *loop);
+
+/* How often the block comes by the item. */
+int64_t count_times(const CountWalk *walk, int item);
+
+// ---- count_arithmetic.c ----
+
+void count_ops(CountWalk *walk, int index);            // of a MAP or a REDUCE
+void count_product(CountWalk *walk, int64_t times);    // `times`: how often the block comes by
+void count_combined(CountWalk *walk, const Exchange *exchange);
+void count_role(CountWalk *walk, WarpRole role);
 
 // ---- count_exchange.c ----
 

@@ -62,6 +62,20 @@ static bool is_own(const Region *region, int axis, int64_t position)
     return (position + shift) / run % rules->cluster_blocks == rank;
 }
 
+int64_t region_positions(const Region *region, int axis)
+{
+    const TileRules *rules = region->rules;
+    int64_t count = region->count[axis], points = rules->schedule.points, own = 0;
+    if (!rules->space.axes[axis].reduction)
+        return count;
+    count = points && points < count ? points : count;
+    if (rules->cluster_blocks <= 1)
+        return count;
+    for (int64_t i = 0; i < count; i++)
+        own += is_own(region, axis, i);
+    return own;
+}
+
 /* What is the same for several blocks is stored by the first of them. */
 static bool is_stored_elsewhere(const Region *region, const DataTile *tile)
 {

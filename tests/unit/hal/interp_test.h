@@ -100,7 +100,8 @@ static inline RuntimeModule *load_case(Case c)
     const char *text = program_text(&c), *reason = NULL;
     RuntimeSource source = {
         .name = "t", .text = text, .length = strlen(text), .arg_count = 2,
-        .limits = test_limits(c.warp_size ? c.warp_size : 32), .builds = c.checked ? RUNTIME_CHECKED : RUNTIME_PLAIN,
+        .limits = test_limits(c.warp_size ? c.warp_size : 32),
+        .builds = c.counts ? RUNTIME_COUNTED : c.checked ? RUNTIME_CHECKED : RUNTIME_PLAIN,
     };
     RuntimeModule *module;
     if (runtime_interp.load(arena, &source, &module, &reason) != RUNTIME_DONE)

@@ -216,6 +216,32 @@ START_TEST(single_blocks_are_counted)
 }
 END_TEST
 
+/* Of 256 threads, in the last block of 232: a fused multiply-add, another product and sum, a product of integers that are no
+   indices, a maximum, and a function. What is made of constants, an index or a condition counts as nothing. */
+START_TEST(arithmetic_is_counted)
+{
+    float_input();
+    Case c = FLOATS;
+    c.kernel = INDEX "constexpr float third = 1.0f / 3.0f;\n"
+                     "if (i < 1000) { float v = fmaf(load(x, i), third, 1.0f); v += v * v;\n"
+                     "    const int twice = op_mul(static_cast<int>(i) * 2 + 1, 2);\n"
+                     "    if (v > 0.5f) v = op_max(v, 0.0f); else v = op_max(-v, static_cast<float>(twice));\n"
+                     "    store(y, i, op_exp(v)); }";
+    c.checked = c.counts = true;
+    RuntimeResult result = run_well(c);
+    for (int b = 0; b < 2; b++) {
+        const RuntimeCounts *counts = &result.counts[b];
+        int threads = b ? 232 : 256;
+        ck_assert_int_eq(counts->multiplications, 3 * threads);
+        ck_assert_int_eq(counts->additions, 2 * threads);
+        ck_assert_int_eq(counts->comparisons, threads);
+        ck_assert_int_eq(counts->functions, threads);
+        ck_assert_int_eq(counts->tensor_products, 0);
+    }
+    runtime_interp.release(&result);
+}
+END_TEST
+
 /* A ring of two stages: at each of four waits the next copy may stay under way, at the last there is none. What is copied is written
    to shared memory once. */
 START_TEST(copies_under_way_are_counted)
@@ -284,6 +310,7 @@ int main(void)
     tcase_add_loop_test(tests, traffic_is_counted, 0, 2);
     tcase_add_test(tests, single_blocks_are_counted);
     tcase_add_test(tests, copies_under_way_are_counted);
+    tcase_add_test(tests, arithmetic_is_counted);
     tcase_add_test(tests, a_tensor_past_two_to_the_31_is_sparse);
     tcase_add_test(tests, an_index_of_32_bits_is_too_short_for_it);
     return run_tests(tests);

@@ -44,12 +44,18 @@ static Exchange of_warps(int op)
     };
 }
 
-static Counts counts_of(Arena *arena, const TileRules *rules, bool last)
+static Counts counts_of_fusion(Arena *arena, const TileRules *rules, const Fusion *fusion, bool last)
 {
     DeviceSpec device = a100();
     RTile shared = {{1, 1024}}, inner = {{1, 8}};
     CountedBlock block = {.shared = &shared, .inner = &inner, .threads = 128, .last = last};
-    return schedule_count(arena, rules, &device, &block);
+    return schedule_count(arena, rules, fusion, &device, &block);
+}
+
+static Counts counts_of(Arena *arena, const TileRules *rules, bool last)
+{
+    Fusion none = {0};
+    return counts_of_fusion(arena, rules, &none, last);
 }
 
 /* Four warps leave 4 bytes each, and 128 threads go through all four: 16 written, 2048 read, after 5 shuffles and before one
@@ -150,6 +156,83 @@ START_TEST(questions_are_answered_by_the_items)
 }
 END_TEST
 
+// ---- arithmetic ----
+
+static Tensor ROW_TENSOR = {.name = "x", .rank = 2, .shape = {3, 1024}, .dtype = DTYPE_F32};
+static Expr ELEMENT = {.kind = EXPR_ACCESS, .type = DTYPE_F32, .access = {.tensor = &ROW_TENSOR}};
+static Expr CONSTANT = {.kind = EXPR_CONST, .type = DTYPE_F32, .constant = {.real = 3}};
+static Expr SQUARE = {.kind = EXPR_APPLY, .type = DTYPE_F32, .apply = {OP_SQ, {&ELEMENT}}};
+static Expr TOTAL = {.kind = EXPR_VALUE, .type = DTYPE_F32, .value = 0};
+static Expr SCALED = {.kind = EXPR_APPLY, .type = DTYPE_F32, .apply = {OP_MUL, {&ELEMENT, &TOTAL}}};
+static Expr EXPONENTIAL = {.kind = EXPR_APPLY, .type = DTYPE_F32, .apply = {OP_EXP, {&SCALED}}};
+static Expr QUOTIENT = {.kind = EXPR_APPLY, .type = DTYPE_F32, .apply = {OP_DIV, {&EXPONENTIAL, &CONSTANT}}};
+
+/* s[i] = sum[j](sq(x[i, j])), y[i, j] = exp(x[i, j] * s[i]), or a third of that. */
+static Counts counts_of_rows(Arena *arena, bool divides)
+{
+    FusedOp ops[] = {
+        {.out = &ROW_TENSOR, .spatial = 1, .reduced = 2, .reduce = REDUCE_SUM, .body = &SQUARE},
+        {.out = &ROW_TENSOR, .spatial = 3, .body = divides ? &QUOTIENT : &EXPONENTIAL},
+    };
+    Fusion fusion = {.spatial_count = 1, .axis_count = 2, .ops = ops, .op_count = 2};
+    TileRules rules = row_rules(3);
+    rules.threads_reduce = true;
+    schedule_reduce(&rules.schedule, 1);
+    schedule_map(&rules.schedule, 2);
+    return counts_of_fusion(arena, &rules, &fusion, false);
+}
+
+/* A square and a product for each of 1024 elements, as many sums, and an exponential. */
+START_TEST(arithmetic_is_that_of_the_expressions)
+{
+    Arena *arena = arena_new();
+    Counts counts = counts_of_rows(arena, false);
+    ck_assert_int_eq(counts.multiplications, 1024 + 1024);
+    ck_assert_int_eq(counts.additions, 1024);
+    ck_assert_int_eq(counts.functions, 1024);
+    ck_assert_int_eq(counts.comparisons, 0);
+    arena_free(arena);
+}
+END_TEST
+
+/* How a quotient is made the text decides. */
+START_TEST(what_a_division_costs_is_unknown)
+{
+    Arena *arena = arena_new();
+    Counts counts = counts_of_rows(arena, true);
+    ck_assert_int_eq(counts.multiplications, COUNT_UNKNOWN);
+    ck_assert_int_eq(counts.additions, COUNT_UNKNOWN);
+    ck_assert_int_eq(counts.functions, 1024);
+    arena_free(arena);
+}
+END_TEST
+
+/* Two steps of 64 along k multiply 32 x 16 each: 2 * 64 * 32 * 16, though k has 100. */
+START_TEST(a_product_multiplies_whole_tiles)
+{
+    enum { M, N, K };
+    Arena *arena = arena_new();
+    TileRules rules = {.space = {.axis_count = 3, .axes = {{"m", 40}, {"n", 16}, {"k", 100, .reduction = true}}}};
+    rules.space.tiles[rules.space.tile_count++] = (DataTile){.name = "a", .staged = true};
+    RTile shared = {{32, 16, 64}}, inner = {{4, 4, 1}};
+    CountedBlock block = {.shared = &shared, .inner = &inner, .threads = 32};
+    Fusion none = {0};
+    DeviceSpec device = a100();
+    schedule_loop(&rules.schedule, (Loop){.axis = K});
+    schedule_product(&rules.schedule, 1);
+    schedule_end(&rules.schedule);
+    Counts counts = schedule_count(arena, &rules, &none, &device, &block);
+    ck_assert_int_eq(counts.multiplications, 2 * 64 * 32 * 16);
+    ck_assert_int_eq(counts.tensor_products, 0);
+    rules.space.unit = UNIT_TENSOR_F16;
+    counts = schedule_count(arena, &rules, &none, &device, &block);
+    ck_assert_int_eq(counts.multiplications, 0);
+    ck_assert_int_eq(counts.tensor_products, 2 * 64 * 32 * 16);
+    ck_assert_int_eq(counts.multiplying_warps, 1);
+    arena_free(arena);
+}
+END_TEST
+
 START_TEST(more_items_than_there_is_room_for_are_told)
 {
     Schedule schedule = {0};
@@ -171,6 +254,9 @@ int main(void)
     tcase_add_test(tcase, waits_count_what_is_still_under_way);
     tcase_add_test(tcase, the_last_block_may_make_fewer_rows);
     tcase_add_test(tcase, questions_are_answered_by_the_items);
+    tcase_add_test(tcase, arithmetic_is_that_of_the_expressions);
+    tcase_add_test(tcase, what_a_division_costs_is_unknown);
+    tcase_add_test(tcase, a_product_multiplies_whole_tiles);
     tcase_add_test(tcase, more_items_than_there_is_room_for_are_told);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);

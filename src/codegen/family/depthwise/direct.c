@@ -169,7 +169,7 @@ static void add_window(Schedule *schedule, const Windows *windows, int w)
 static Schedule schedule_of(const Fusion *fusion, const TileSpace *space, const Windows *windows,
                             const DirectWay *way)
 {
-    Schedule schedule = {.pace = PACE_IN_TURN};
+    Schedule schedule = {.pace = PACE_IN_TURN, .computes = COMPUTES_OWN};
     uint32_t x = 1, filters = ((2u << windows->count) - 1) & ~x;
     uint64_t sums = schedule_ops(fusion, true);
     schedule_load(&schedule,

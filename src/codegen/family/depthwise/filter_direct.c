@@ -137,7 +137,7 @@ static int64_t warps_of(const Fusion *fusion, const DeviceSpec *device, const Fi
 static Schedule schedule_of(const Fusion *fusion, const FilterGradient *gradient, const TileSpace *space,
                             const TapsLayout *layout)
 {
-    Schedule schedule = {.pace = PACE_BY_STEPS};
+    Schedule schedule = {.pace = PACE_BY_STEPS, .computes = COMPUTES_OWN};
     int bits = dtype_info[fusion->ops[0].body->type].bits;
     filter_gradient_walk(&schedule, fusion, gradient, space, layout->staged_bytes);
     schedule_exchange(&schedule, (Exchange){

@@ -121,7 +121,7 @@ static int64_t tiles_of(const FilterGradient *gradient, const GemmTile *tile, co
 static Schedule schedule_of(const Fusion *fusion, const FilterGradient *gradient, const TileSpace *space,
                             const GemmLayout *layout)
 {
-    Schedule schedule = {.pace = PACE_BY_STEPS};
+    Schedule schedule = {.pace = PACE_BY_STEPS, .computes = COMPUTES_OWN};
     filter_gradient_walk(&schedule, fusion, gradient, space, layout->staged_bytes);
     schedule_wait(&schedule, 0);
     schedule_barrier(&schedule, SCOPE_BLOCK);

@@ -169,7 +169,7 @@ static int64_t warps_of(const Fusion *fusion, const DeviceSpec *device, const Fi
 static Schedule schedule_of(const Fusion *fusion, const FilterGradient *gradient, const DeviceSpec *device,
                             const TileSpace *space, bool channels_last)
 {
-    Schedule schedule = {.pace = PACE_BY_STEPS};
+    Schedule schedule = {.pace = PACE_BY_STEPS, .computes = COMPUTES_OWN};
     schedule_loop(&schedule, (Loop){.axis = IMAGE});
     schedule_load(&schedule,
                   (Move){.tiles = space_inputs(space), .from = PLACE_MEMORY, .to = PLACE_REGISTERS});

@@ -93,7 +93,7 @@ static int staged_bits_of(const Fusion *fusion)
 static Schedule schedule_of(const Fusion *fusion, const Depthwise *shape, const TileSpace *space,
                             const PairsWay *way)
 {
-    Schedule schedule = {.pace = PACE_BY_STEPS};
+    Schedule schedule = {.pace = PACE_BY_STEPS, .computes = COMPUTES_OWN};
     uint64_t sums = schedule_ops(fusion, true);
     schedule_load(&schedule,
                   (Move){.tiles = 1u << FILTER, .from = PLACE_MEMORY, .to = PLACE_REGISTERS});

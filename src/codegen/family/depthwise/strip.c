@@ -68,7 +68,7 @@ static void add_tiles(TileSpace *space, const Fusion *fusion, const Depthwise *s
 
 static Schedule schedule_of(const Fusion *fusion, const TileSpace *space)
 {
-    Schedule schedule = {.pace = PACE_BY_STEPS};
+    Schedule schedule = {.pace = PACE_BY_STEPS, .computes = COMPUTES_OWN};
     schedule_load(&schedule,
                   (Move){.tiles = space_inputs(space), .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
     schedule_reduce(&schedule, schedule_ops(fusion, true));

@@ -149,7 +149,7 @@ static int64_t most_each(const ToeplitzWindow *window)
 
 static Schedule schedule_of(const Fusion *fusion, const Toeplitz *toeplitz, const TileSpace *space)
 {
-    Schedule schedule = {.pace = PACE_BY_STEPS};
+    Schedule schedule = {.pace = PACE_BY_STEPS, .computes = COMPUTES_OWN};
     uint64_t sums = schedule_ops(fusion, true);
     schedule_load(&schedule, (Move){.tiles = 1,
                                     .from = PLACE_MEMORY,

@@ -121,6 +121,7 @@ void resident_state(Schedule *schedule, const ResidentKernel *resident)
     ResidentStatement s = {.schedule = schedule, .resident = resident};
     uint32_t rest = space_inputs(resident->space) & ~resident->kept & ~bit_tiles(resident->reads);
     schedule->pace = PACE_FREE;
+    schedule->computes = COMPUTES_VECTORS;
     schedule->points = reduction_points(resident->fusion);
     schedule->run = resident_share(resident->fusion, resident->cluster);
     schedule->kept = resident_share(resident->fusion, resident->cluster);

@@ -213,6 +213,7 @@ void rowwise_state(Schedule *schedule, const RowKernel *row)
     s.in = inputs & ~s.weights;
     schedule->pace = row->variant->home == ROW_IN_MEMORY ? PACE_IN_STEP : PACE_IN_TURN;
     schedule->rows = row->variant->together;
+    schedule->computes = COMPUTES_VECTORS;
     schedule->points = reduction_points(row->fusion);
     schedule->run = rowwise_places(row->shape, *row->variant);
     schedule->vector = row->shape.unaligned ? row->shape.vector : 0;

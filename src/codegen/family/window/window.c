@@ -322,6 +322,9 @@ static TileRules variant_rules(const Fusion *fusion, const DeviceSpec *device, W
     space_add_axis(&rules.space, "tap along", stencil_taps(&stencil, DIRECTION_ALONG), true);
     add_tiles(&rules.space, &stencil, stage, lines, device);
     rules.schedule = schedule_of(fusion, &rules.space, filter_tiles(&stencil, stage));
+    rules.schedule.computes = keeps == KEEPS_WINDOWS_OF_PAIRS ? COMPUTES_OWN
+                              : rules.space.axes[OTHER].extent > 1 ? COMPUTES_INSIDE
+                                                                   : COMPUTES_WINDOWS;
 
     AxisRule *each = rules.rule[LEVEL_REGISTER], *block = rules.rule[LEVEL_SHARED];
     each[OUTER] = each[ALONG] = each[OTHER] = (AxisRule){1, 1};

@@ -1,0 +1,307 @@
+// What a block computes, in numbers: operations where the expressions say them, on numbers that are no indices.
+#include "base/checked.h"
+#include "kernel/schedule/count_parts.h"
+
+// ---- of one point ----
+
+/* Operations of an expression. Unknown: the text makes them by others, or only at some points. */
+typedef struct Work {
+    int additions, multiplications, comparisons, functions;
+    bool unknown;       // the sums and products
+    bool conditional;   // all of them
+} Work;
+
+/* A quotient by a constant is a product and more, one by a total its reciprocal's (codegen/cuda/expr.c, rows.c); of integers only
+   sums and products count, and a choice makes one of its operands. */
+static void add_apply(Work *work, const Expr *expr)
+{
+    bool real = dtype_info[expr->type].is_real;
+    switch (expr->apply.op) {
+    case OP_ADD: work->additions++; return;
+    case OP_SUB: work->additions += real; return;
+    case OP_MUL:
+    case OP_SQ: work->multiplications++; return;
+    case OP_MAX:
+    case OP_MIN:
+    case OP_RELU: work->comparisons += real; return;
+    case OP_SELECT: work->conditional = true; return;
+    case OP_DIV:
+    case OP_SIGMOID: work->unknown = true; break;
+    default: break;
+    }
+    work->functions += op_info[expr->apply.op].class == OP_CLASS_REAL;
+}
+
+static void note_apply(Expr *expr, void *context) { *(bool *)context |= expr->kind == EXPR_APPLY; }
+
+static void add_expr(Expr *expr, void *context)
+{
+    Work *work = context;
+    if (expr->kind == EXPR_APPLY)
+        add_apply(work, expr);
+    else if (expr->kind == EXPR_GUARD)   // beside the tensor it is not made
+        expr_visit(expr->guard.body, note_apply, &work->conditional);
+}
+
+static Work work_of(const FusedOp *op)
+{
+    Work work = {0};
+    expr_visit(op->body, add_expr, &work);
+    return work;
+}
+
+// ---- how often ----
+
+/* Does the op use what the other one makes, be it by way of others? */
+static bool uses(const Fusion *fusion, int op, int other);
+
+typedef struct Use {
+    const Fusion *fusion;
+    int other;
+    bool found;
+} Use;
+
+static void note_use(Expr *expr, void *context)
+{
+    Use *use = context;
+    if (expr->kind == EXPR_VALUE)
+        use->found |= expr->value == use->other || uses(use->fusion, expr->value, use->other);
+}
+
+static bool uses(const Fusion *fusion, int op, int other)
+{
+    Use use = {.fusion = fusion, .other = other};
+    expr_visit(fusion->ops[op].body, note_use, &use);
+    return use.found;
+}
+
+static bool has_op(uint64_t ops, int op) { return ops >> (op < 63 ? op : 63) & 1; }
+
+/* Results that correct each other while they grow: the sum of exp(x - maximum), the squares around a mean. */
+static bool is_online(const Fusion *fusion, uint64_t ops)
+{
+    bool online = false;
+    for (int i = 0; i < fusion->op_count; i++)
+        for (int other = 0; other < i; other++)
+            online |= has_op(ops, i) && has_op(ops, other) && fusion->ops[other].reduce != REDUCE_NONE &&
+                      uses(fusion, i, other);
+    return online;
+}
+
+/* Rounds of the loops along an axis around an item. */
+typedef struct Rounds {
+    int64_t all, innermost;
+    bool counted;   // their number is that of the tiles' sizes
+} Rounds;
+
+static Rounds rounds_around(const CountWalk *walk, int item, int axis)
+{
+    Rounds rounds = {.all = 1, .innermost = 1, .counted = true};
+    for (int i = item - 1, closed = 0; i >= 0; i--) {
+        const Item *before = &walk->rules->schedule.items[i];
+        if (before->kind == ITEM_END)
+            closed++;
+        else if (before->kind == ITEM_LOOP && closed)
+            closed--;
+        else if (before->kind == ITEM_LOOP && before->loop.axis == axis) {
+            int64_t here = count_rounds(walk, &before->loop);
+            rounds.innermost = rounds.all == 1 ? here : rounds.innermost;
+            rounds.all *= here;
+            rounds.counted &= !before->loop.times;
+        }
+    }
+    return rounds;
+}
+
+/* Those that go through all of the block's positions: its tiles, and where no other thread takes part, its own parts of one. */
+static int64_t rounds_needed(const CountWalk *walk, int axis)
+{
+    Loop tiles = {.axis = (int8_t)axis}, parts = {.axis = (int8_t)axis, .by_thread = true};
+    bool alone = !axis_shared_by_threads(walk->rules, axis);
+    return count_rounds(walk, &tiles) * (alone ? count_rounds(walk, &parts) : 1);
+}
+
+/* Positions along an axis of a reduction that an item comes to: each once, if the loops go as often as that takes. */
+static int64_t reached(const CountWalk *walk, int item, int axis)
+{
+    Rounds rounds = rounds_around(walk, item, axis);
+    int64_t needed = rounds.counted ? rounds_needed(walk, axis) : rounds.innermost;
+    return region_positions(&walk->region, axis) * rounds.all / needed;
+}
+
+static bool is_of_elements(const Fusion *fusion, const FusedOp *op)
+{
+    return (op->spatial | op->reduced) >> fusion->spatial_count;
+}
+
+/* A row that ends within a vector is made with what lies behind it, and what is made of rows' totals every thread makes. */
+static bool is_whole(const CountWalk *walk, bool of_elements)
+{
+    const Schedule *schedule = &walk->rules->schedule;
+    RTile problem = rtile_problem(&walk->rules->space);
+    if (schedule->computes != COMPUTES_VECTORS)
+        return true;
+    bool fits = (int64_t)rtile_points(&walk->rules->space, &problem, true) == schedule->points;
+    return of_elements && fits && !schedule->vector;
+}
+
+/* How often an op of MAP or REDUCE is evaluated. */
+static int64_t evaluations(const CountWalk *walk, const FusedOp *op, int item)
+{
+    const TileSpace *space = &walk->rules->space;
+    bool of_elements = is_of_elements(walk->fusion, op), reduces = op->reduce != REDUCE_NONE;
+    int64_t points = 1;
+    if ((reduces && walk->rules->schedule.computes == COMPUTES_OWN) || !is_whole(walk, of_elements))
+        return COUNT_UNKNOWN;
+    if (!reduces && walk->shares)
+        return walk->own;
+    for (int a = 0; a < space->axis_count; a++)
+        if (!space->axes[a].reduction)
+            points *= walk->region.count[a];
+        else if (of_elements)
+            points *= reached(walk, item, a);
+    return points;
+}
+
+// ---- items ----
+
+static void add_times(int64_t *count, int each, int64_t times)
+{
+    if (each)
+        count_add(count, times == COUNT_UNKNOWN ? COUNT_UNKNOWN : each * times);
+}
+
+static void count_work(Counts *counts, const Work *work, int64_t times)
+{
+    int64_t known = work->conditional ? COUNT_UNKNOWN : times, exact = work->unknown ? COUNT_UNKNOWN : known;
+    add_times(&counts->functions, work->functions, known);
+    add_times(&counts->additions, work->additions, exact);
+    add_times(&counts->multiplications, work->multiplications, exact);
+    add_times(&counts->comparisons, work->comparisons, known);
+    if (work->unknown)
+        counts->additions = counts->multiplications = COUNT_UNKNOWN;
+}
+
+static void count_unstated(Counts *counts)
+{
+    counts->additions = counts->multiplications = counts->comparisons = counts->functions = COUNT_UNKNOWN;
+}
+
+/* The operation that combines values. */
+static int64_t *combining(Counts *counts, Reduce reduce)
+{
+    switch (reduce) {
+    case REDUCE_SUM: return &counts->additions;
+    case REDUCE_PROD: return &counts->multiplications;
+    default: return &counts->comparisons;
+    }
+}
+
+/* The first term of a window begins its result. */
+static void count_combining(CountWalk *walk, const FusedOp *op, int64_t terms)
+{
+    int64_t results = 1;
+    for (int a = 0; a < walk->rules->space.axis_count; a++)
+        if (!walk->rules->space.axes[a].reduction)
+            results *= walk->region.count[a];
+    bool begins = walk->rules->schedule.computes == COMPUTES_WINDOWS && terms != COUNT_UNKNOWN;
+    add_times(combining(walk->counts, op->reduce), 1, begins ? terms - results : terms);
+}
+
+static bool by_tensor_cores(const TileRules *rules) { return rules->space.unit >= UNIT_TENSOR_F16; }
+
+/* How the template makes sums of its own kind, nobody states. */
+static void count_own_sums(CountWalk *walk)
+{
+    Counts *counts = walk->counts;
+    counts->additions = counts->multiplications = COUNT_UNKNOWN;
+    if (by_tensor_cores(walk->rules))
+        counts->tensor_products = counts->multiplying_warps = COUNT_UNKNOWN;
+}
+
+void count_ops(CountWalk *walk, int index)
+{
+    const Fusion *fusion = walk->fusion;
+    uint64_t ops = walk->rules->schedule.items[index].ops;
+    bool reduces = walk->rules->schedule.items[index].kind == ITEM_REDUCE;
+    if (reduces && walk->rules->schedule.computes == COMPUTES_OWN)
+        count_own_sums(walk);
+    if (is_online(fusion, ops)) {
+        count_unstated(walk->counts);
+        return;
+    }
+    for (int i = 0; i < fusion->op_count; i++) {
+        const FusedOp *op = &fusion->ops[i];
+        if (!has_op(ops, i))
+            continue;
+        Work work = work_of(op);
+        int64_t times = evaluations(walk, op, index);
+        count_work(walk->counts, &work, times);
+        if (op->reduce != REDUCE_NONE)
+            count_combining(walk, op, times);
+    }
+}
+
+/* Warps of the block, but for those that copy while others compute. */
+static int64_t computing_warps(const CountWalk *walk)
+{
+    int64_t threads = count_tiles(walk, false) * at_least_1(walk->rules->tile_threads);
+    threads *= walk->rules->threads_reduce ? count_tiles(walk, true) : 1;
+    return ceil_div(walk->roles ? threads : walk->block->threads, walk->device->warp_size);
+}
+
+/* The last step of operands that no block stages may be a shorter one. */
+static bool is_cut(const CountWalk *walk)
+{
+    const TileSpace *space = &walk->rules->space;
+    bool ragged = false, staged = false;
+    for (int a = 0; a < space->axis_count; a++)
+        ragged |= space->axes[a].reduction && space->axes[a].extent % walk->block->shared->size[a] != 0;
+    for (int i = 0; i < space->tile_count; i++)
+        staged |= space->tiles[i].staged;
+    return ragged && !staged;
+}
+
+/* Whole tiles are multiplied. */
+void count_product(CountWalk *walk, int64_t times)
+{
+    const TileSpace *space = &walk->rules->space;
+    const RTile *shared = walk->block->shared;
+    int64_t products =
+        times * (int64_t)(rtile_points(space, shared, false) * rtile_points(space, shared, true));
+    if (by_tensor_cores(walk->rules) && walk->roles == 0)
+        walk->counts->multiplying_warps = computing_warps(walk);
+    if (walk->rules->schedule.computes == COMPUTES_OWN || is_cut(walk)) {
+        count_own_sums(walk);
+        return;
+    }
+    if (by_tensor_cores(walk->rules)) {
+        count_add(&walk->counts->tensor_products, products);
+        return;
+    }
+    count_add(&walk->counts->multiplications, products);
+    count_add(&walk->counts->additions, products);
+}
+
+/* Of the warps that copy one thread asks for what all others get. */
+void count_role(CountWalk *walk, WarpRole role)
+{
+    walk->roles++;
+    if (role == WARPS_COPY)
+        walk->counts->copying_warps++;
+    else
+        walk->counts->multiplying_warps += computing_warps(walk);
+}
+
+/* Threads that exchange results combine them, in more ways than are stated. */
+void count_combined(CountWalk *walk, const Exchange *exchange)
+{
+    Combine combine = (Combine)exchange->combine;
+    bool stated = combine == COMBINE_NOTHING || combine == COMBINE_ROWS || combine == COMBINE_SHARES ||
+                  combine == COMBINE_BITS;
+    if (stated)
+        return;
+    for (int i = 0; i < walk->fusion->op_count; i++)
+        if (has_op(exchange->ops, i) && walk->fusion->ops[i].reduce != REDUCE_NONE)
+            *combining(walk->counts, walk->fusion->ops[i].reduce) = COUNT_UNKNOWN;
+}

@@ -1,0 +1,33 @@
+// How often a block goes through its loops.
+#include "base/checked.h"
+#include "kernel/schedule/count_parts.h"
+
+int64_t count_rounds(const CountWalk *walk, const Loop *loop)
+{
+    const RTile *shared = walk->block->shared, *inner = walk->block->inner;
+    const Axis *axis = &walk->rules->space.axes[loop->axis];
+    if (loop->times)   // rows that a block makes in turn may be fewer at the end
+        return axis->reduction ? loop->times
+                               : ceil_div(walk->region.count[loop->axis], shared->size[loop->axis]);
+    if (loop->by_thread)
+        return ceil_div(shared->size[loop->axis], inner->size[loop->axis]);
+    int64_t steps = ceil_div(axis->extent, shared->size[loop->axis]);
+    int64_t cluster = at_least_1(walk->rules->cluster_blocks), rank = walk->block->last ? cluster - 1 : 0;
+    return axis->reduction ? ceil_div(steps - rank, cluster) : steps;   // in turn
+}
+
+/* How often the block comes by the item. */
+int64_t count_times(const CountWalk *walk, int item)
+{
+    int64_t times = 1;
+    for (int i = item - 1, closed = 0; i >= 0; i--) {
+        const Item *before = &walk->rules->schedule.items[i];
+        if (before->kind == ITEM_END)
+            closed++;
+        else if (before->kind == ITEM_LOOP && closed)
+            closed--;
+        else if (before->kind == ITEM_LOOP)
+            times *= count_rounds(walk, &before->loop);
+    }
+    return times;
+}
