@@ -36,8 +36,8 @@ RuntimeLimits runtime_limits(const DeviceSpec *device);
 typedef enum RuntimeBuild {
     RUNTIME_PLAIN = 1,              // to be fast
     RUNTIME_CHECKED = 2,            // to be checked; jobs that are not take about twice as long with it
-    RUNTIME_SYNTAX = 4,             // never to be run: a tenth of the time says whether it compiles
-    RUNTIME_COUNTED = 8             // in its place: the same, and it counts its arithmetic
+    RUNTIME_COUNTED = 4,            // in its place: the same, and it counts its arithmetic
+    RUNTIME_SYNTAX = 8              // never to be run: a tenth of the time says whether it compiles
 } RuntimeBuild;
 
 /* Around the parts of an emitted file that the interpreter replaces, lines of their own; all else is compiled

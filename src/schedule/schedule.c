@@ -86,12 +86,19 @@ uint64_t schedule_bit_ops(const Fusion *fusion)
 
 // ---- questions ----
 
-/* Loops that are open before the item. */
+/* A tile's own loops that are open before the item. */
 static int depth_at(const Schedule *schedule, int end)
 {
     int depth = 0;
-    for (int i = 0; i < end; i++)
-        depth += (schedule->items[i].kind == ITEM_LOOP) - (schedule->items[i].kind == ITEM_END);
+    for (int i = end - 1, closed = 0; i >= 0; i--) {
+        const Item *before = &schedule->items[i];
+        if (before->kind == ITEM_END)
+            closed++;
+        else if (before->kind == ITEM_LOOP && closed)
+            closed--;
+        else if (before->kind == ITEM_LOOP)
+            depth += !before->loop.tiles;
+    }
     return depth;
 }
 

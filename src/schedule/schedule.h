@@ -2,7 +2,7 @@
 // place that says so.
 //
 //     schedule = item…
-//     item     = loop { item… }        rounds of the block, along an axis or so many
+//     item     = loop { item… }        rounds of the block, along an axis, so many, or one for each of its tiles
 //              | load tiles a -> b     from memory, L2, scratch or shared memory to shared memory or registers
 //              | wait n                until all but the last n groups of asynchronous copies have landed
 //              | map ops               what is made of each element, or of a total
@@ -63,6 +63,7 @@ typedef enum WarpRole { WARPS_COPY, WARPS_COMPUTE } WarpRole;
 typedef struct Loop {
     int8_t axis;     // of the space
     bool by_thread;  // a round for each register tile along it; else for each shared tile, unless it is known
+    bool tiles;      // along no axis: a round for each shared tile that a persistent block makes
     int32_t times;   // how many there are; 0: it depends on the tiles
 } Loop;
 

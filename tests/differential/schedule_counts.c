@@ -36,6 +36,14 @@ typedef struct Subject {
     int failures, kinds, mutants, unseen;
 } Subject;
 
+/* "bulk/six stages", "bulk/six stages, persistent" */
+static const char *kernel_kind(Arena *arena, const PlannedLaunch *launch)
+{
+    bool persistent = launch->rules->fills_once && launch->program.turns > 1;
+    return arena_printf(arena, "%s/%s%s", launch->family->name, launch->rules->variant_name,
+                        persistent ? ", persistent" : "");
+}
+
 // ---- one run ----
 
 static void fill(void *context, int tensor, int64_t offset, int64_t count, void *bytes)
@@ -172,12 +180,11 @@ static int figures_of(const Subject *subject, const PlannedLaunch *launch, const
 }
 
 /* Which of the figures are stated. */
-static void say_figures(const PlannedLaunch *launch, const Figure *figures, int count)
+static void say_figures(Arena *arena, const PlannedLaunch *launch, const Figure *figures, int count)
 {
     for (int i = 0; i < count; i++)
         if (figures[i].stated == COUNT_UNKNOWN || figures[i].stated || figures[i].seen)
-            printf("figure %s/%s %s %s\n", launch->family->name, launch->rules->variant_name,
-                   figures[i].stated == COUNT_UNKNOWN ? "unknown" : "known", figures[i].what);
+            printf("figure %s %s %s\n", kernel_kind(arena, launch), figures[i].stated == COUNT_UNKNOWN ? "unknown" : "known", figures[i].what);
 }
 
 /* How many figures differ, and which if it is to be said; else whether any does. */
@@ -190,7 +197,7 @@ static int differences(Subject *subject, const PlannedLaunch *launch, const Runt
         Counts stated = planned_counts(subject->arena, launch, subject->device, last);
         int count = figures_of(subject, launch, &stated, &result->counts[last], tensors, tensor_count, figures);
         if (says)
-            say_figures(launch, figures, count);
+            say_figures(subject->arena, launch, figures, count);
         for (int i = 0; i < count; i++) {
             if (figures[i].stated == COUNT_UNKNOWN || figures[i].stated == figures[i].seen)
                 continue;
@@ -306,13 +313,12 @@ static void try_mutant(Subject *subject, const PlannedLaunch *launch, const Runt
     mutant.rules = rules;
     bool found = differences(subject, &mutant, result, tensors, tensor_count, false) > 0;
     const char *change = twice ? "doubled" : "dropped";
-    printf("change %s/%s %s %s %s\n", launch->family->name, launch->rules->variant_name,
-           found ? "found" : "unfound", change, item_name(item));
+    printf("change %s %s %s %s\n", kernel_kind(subject->arena, launch), found ? "found" : "unfound", change, item_name(item));
     subject->mutants += found;
     if (found || !is_counted(launch, &stated, item))
         return;
     subject->unseen++;
-    printf("  %s item %d of %s/%s goes unseen\n", change, i, launch->family->name, launch->rules->variant_name);
+    printf("  %s item %d of %s goes unseen\n", change, i, kernel_kind(subject->arena, launch));
 }
 
 static void try_mutants(Subject *subject, const PlannedLaunch *launch, const RuntimeResult *result,
@@ -341,7 +347,7 @@ static void check_launch(Subject *subject, const Plan *plan, int k)
     RuntimeTensor *tensors = NEW_ARRAY(subject->arena, RuntimeTensor, kernel->launches[k].arg_count + 1);
     int tensor_count = 0;
     RuntimeResult result = run(subject, kernel, k, tensors, &tensor_count);
-    printf("%s/%s\n", launch->family->name, launch->rules->variant_name);
+    printf("%s\n", kernel_kind(subject->arena, launch));
     subject->kinds++;
     if (result.status != RUNTIME_DONE) {
         printf("  %s\n", result.reason);
@@ -363,23 +369,18 @@ static bool is_wanted(const Subject *subject, const char *kind)
     return subject->wanted_count == 0;
 }
 
-/* Of blocks that go on to further tiles little is stated. */
-static bool goes_on(const PlannedLaunch *launch)
-{
-    return launch->rules->fills_once && launch->program.turns > 1;
-}
-
-/* The first of every kind whose blocks make one tile each. */
+/* The first of every kind, of persistent blocks and of others. */
 static void visit_launch(Subject *subject, const Plan *plan, int k)
 {
     const PlannedLaunch *launch = &plan->launches[k];
     const char *kind = arena_printf(subject->arena, "%s/%s", launch->family->name, launch->rules->variant_name);
+    const char *name = kernel_kind(subject->arena, launch);
     for (int i = 0; i < subject->seen_count; i++)
-        if (strcmp(subject->seen[i], kind) == 0)
+        if (strcmp(subject->seen[i], name) == 0)
             return;
-    if (!is_wanted(subject, kind) || goes_on(launch) || subject->seen_count == MAX_KINDS)
+    if (!is_wanted(subject, kind) || subject->seen_count == MAX_KINDS)
         return;
-    subject->seen[subject->seen_count++] = kind;
+    subject->seen[subject->seen_count++] = name;
     check_launch(subject, plan, k);
 }
 

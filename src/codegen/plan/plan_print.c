@@ -45,6 +45,8 @@ Counts planned_counts(Arena *arena, const PlannedLaunch *launch, const DeviceSpe
         .inner = &launch->program.tile[LEVEL_REGISTER],
         .threads = launch_threads(launch->family, &launch->program, device),
         .turns = launch->program.turns,
+        .grid = launch->program.grid,
+        .panel = launch->program.panel,
         .last = last,
     };
     return schedule_count(arena, launch->rules, launch->fusion, device, &block);

@@ -1,6 +1,7 @@
 #include "kernel/schedule/count.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/checked.h"
 #include "kernel/schedule/count_parts.h"
@@ -117,7 +118,8 @@ static void count_sectors(CountWalk *walk, int index)
     const DataTile *tile = &walk->rules->space.tiles[index];
     bool known = tile->scatter <= 1 && is_picture(walk, tile) && !(tile->output && walk->dealt);
     const Region *region = tile->output ? &walk->region : &walk->loaded;
-    count_add(&walk->counts->sectors[index], known ? region_sectors(region, tile) : COUNT_UNKNOWN);
+    unsigned char **seen = walk->in_turn ? &walk->seen[index] : NULL;
+    count_add(&walk->counts->sectors[index], known ? region_sectors(region, tile, seen) : COUNT_UNKNOWN);
 }
 
 static void count_move(CountWalk *walk, const Item *item, int64_t times)
@@ -155,14 +157,6 @@ static void count_wait(CountWalk *walk, int behind, int64_t times)
     walk->counts->pending += times * walk->under_way;
 }
 
-/* Which tiles a block makes in its further turns the rules do not say. */
-static void forget(Counts *counts)
-{
-    for (int i = 0; i < MAX_DATA_TILES; i++)
-        counts->sectors[i] = counts->sectors[i] ? COUNT_UNKNOWN : 0;
-    counts->shared_read = counts->shared_written = counts->waits = counts->pending = COUNT_UNKNOWN;
-}
-
 static void count_item(CountWalk *walk, int index, int64_t times)
 {
     const Item *item = &walk->rules->schedule.items[index];
@@ -183,20 +177,55 @@ static void count_item(CountWalk *walk, int index, int64_t times)
     }
 }
 
+static void go_to(CountWalk *walk, Arena *arena, const TilePlace *place)
+{
+    walk->region = region_of(arena, walk->rules, walk->block, place, false);
+    walk->loaded = region_of(arena, walk->rules, walk->block, place, true);
+}
+
+/* Loops over a persistent block's tiles around the item. */
+static int tile_loops(const Schedule *schedule, int item)
+{
+    int loops = 0;
+    for (int i = item - 1, closed = 0; i >= 0; i--) {
+        const Item *before = &schedule->items[i];
+        if (before->kind == ITEM_END)
+            closed++;
+        else if (before->kind == ITEM_LOOP && closed)
+            closed--;
+        else
+            loops += before->kind == ITEM_LOOP && before->loop.tiles;
+    }
+    return loops;
+}
+
+/* In a loop over tiles for each of them. */
+static void count_in_turn(CountWalk *walk, Arena *arena, const TilePlace *places, int64_t count, int index)
+{
+    int loops = tile_loops(&walk->rules->schedule, index);
+    int64_t times = count_times(walk, index);
+    for (int i = 1; i < loops; i++)
+        times *= count;
+    memset(walk->seen, 0, sizeof walk->seen);
+    for (int64_t i = 0; i < (loops ? count : 1); i++) {
+        go_to(walk, arena, &places[i]);
+        count_item(walk, index, times);
+    }
+}
+
 Counts schedule_count(Arena *arena, const TileRules *rules, const Fusion *fusion, const DeviceSpec *device,
                       const CountedBlock *block)
 {
     Counts counts = {0};
     CountWalk walk = {.rules = rules, .fusion = fusion, .device = device, .block = block, .counts = &counts};
-    walk.region = region_of(arena, rules, block, false);
-    walk.loaded = region_of(arena, rules, block, true);
     const Schedule *schedule = &rules->schedule;
+    TilePlace *places = NEW_ARRAY(arena, TilePlace, at_least_1(block->turns)), only = region_place(rules, block);
+    walk.in_turn = rules->fills_once && block->turns > 1;
+    int64_t count = walk.in_turn ? count_places(&walk, places) : 1;
     for (int i = 0; i < schedule->count; i++)
         walk.multiplies |= schedule->items[i].kind == ITEM_PRODUCT;
     for (int i = 0; i < schedule->count; i++)
-        count_item(&walk, i, count_times(&walk, i));
-    if (rules->fills_once && block->turns > 1)
-        forget(&counts);
+        count_in_turn(&walk, arena, walk.in_turn ? places : &only, count, i);
     return counts;
 }
 

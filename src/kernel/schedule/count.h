@@ -6,7 +6,8 @@
 typedef struct CountedBlock {
     const RTile *shared, *inner;   // its tile, a thread's
     int threads;                   // as launched
-    int turns;                     // shared tiles that it makes one by one, if its rules leave that open
+    int turns;                     // shared tiles that it makes one by one, if its rules leave that open,
+    int64_t grid, panel;           // where such a launch has so many blocks, and so many rows of tiles side by side
     bool last;                     // of the launch; else the first
 } CountedBlock;
 
@@ -39,13 +40,23 @@ typedef struct Region {
     int64_t first[MAX_AXES], count[MAX_AXES];   // positions of the block along each axis
 } Region;
 
+/* A shared tile, by its number along each axis. */
+typedef struct TilePlace {
+    int64_t at[MAX_AXES];
+} TilePlace;
+
+/* The block's only tile, or the first ones of those that it makes in turns known before. */
+TilePlace region_place(const TileRules *rules, const CountedBlock *block);
+
 /* Of what it stores, or loads: other positions where tiles lie back. */
-Region region_of(Arena *arena, const TileRules *rules, const CountedBlock *block, bool loaded);
+Region region_of(Arena *arena, const TileRules *rules, const CountedBlock *block, const TilePlace *place,
+                 bool loaded);
 
 /* It takes no longer than a moment to go through the block's part of the tile. */
 bool region_is_countable(const Region *region, const DataTile *tile);
 
-int64_t region_sectors(const Region *region, const DataTile *tile);
+/* Those that were not seen before; `seen` NULL: none was. */
+int64_t region_sectors(const Region *region, const DataTile *tile, unsigned char **seen);
 
 /* Elements, one for every position. */
 int64_t region_elements(const Region *region, const DataTile *tile);

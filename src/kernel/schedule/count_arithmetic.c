@@ -103,7 +103,7 @@ static Rounds rounds_around(const CountWalk *walk, int item, int axis)
             closed++;
         else if (before->kind == ITEM_LOOP && closed)
             closed--;
-        else if (before->kind == ITEM_LOOP && before->loop.axis == axis) {
+        else if (before->kind == ITEM_LOOP && before->loop.axis == axis && !before->loop.tiles) {
             int64_t here = count_rounds(walk, &before->loop);
             rounds.innermost = rounds.all == 1 ? here : rounds.innermost;
             rounds.all *= here;

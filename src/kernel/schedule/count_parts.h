@@ -8,6 +8,8 @@ typedef struct CountWalk {
     const DeviceSpec *device;
     const CountedBlock *block;
     Region region, loaded;   // of what is stored, of the tiles of inputs
+    bool in_turn;            // tiles are made one by one, by a persistent block,
+    unsigned char *seen[MAX_DATA_TILES];   // for which an item may move the same sectors several times
     Counts *counts;
     bool multiplies;     // register tiles share what they read: a product
     int64_t under_way;   // groups of copies
@@ -43,12 +45,17 @@ static inline void count_shared(CountWalk *walk, int64_t read, int64_t written)
     count_add(&walk->counts->shared_written, written);
 }
 
+// ---- count_turns.c ----
+
+/* The tiles that a persistent block makes; their number. */
+int64_t count_places(const CountWalk *walk, TilePlace *places);
+
 // ---- count_rounds.c ----
 
 /* Of the loop. */
 int64_t count_rounds(const CountWalk *walk, const Loop *loop);
 
-/* How often the block comes by the item. */
+/* How often the block comes by the item for a tile. */
 int64_t count_times(const CountWalk *walk, int item);
 
 // ---- count_arithmetic.c ----

@@ -9,20 +9,33 @@ enum { SECTOR_BYTES = 32 };
 // ---- positions ----
 
 /* Along a spatial axis the block has one shared tile, or several in turn. */
-static void find_positions(Region *region, int axis)
+static int64_t stretch_size(const TileRules *rules, const CountedBlock *block, int axis)
+{
+    return block->shared->size[axis] * (rules->turns > 0 ? rules->turns : 1);
+}
+
+TilePlace region_place(const TileRules *rules, const CountedBlock *block)
+{
+    TilePlace place = {{0}};
+    bool last = block->last != (rules->schedule.order == ORDER_BACKWARDS);
+    for (int a = 0; a < rules->space.axis_count && last; a++) {
+        int64_t tiles = ceil_div(rules->space.axes[a].extent, stretch_size(rules, block, a));
+        if (a == rules->neighbour_axis && rules->neighbours > 1)
+            tiles = round_up(tiles, rules->neighbours);
+        place.at[a] = rules->space.axes[a].reduction ? 0 : tiles - 1;
+    }
+    return place;
+}
+
+static void find_positions(Region *region, const TilePlace *place, int axis)
 {
     const TileRules *rules = region->rules;
-    int64_t extent = rules->space.axes[axis].extent, size = region->block->shared->size[axis];
+    int64_t extent = rules->space.axes[axis].extent, size = stretch_size(rules, region->block, axis);
     if (rules->space.axes[axis].reduction) {
         region->count[axis] = extent;
         return;
     }
-    size *= rules->turns > 0 ? rules->turns : 1;
-    bool last = region->block->last != (rules->schedule.order == ORDER_BACKWARDS);
-    int64_t tiles = ceil_div(extent, size);
-    if (axis == rules->neighbour_axis && rules->neighbours > 1)
-        tiles = round_up(tiles, rules->neighbours);
-    region->first[axis] = last ? (tiles - 1) * size : 0;
+    region->first[axis] = place->at[axis] * size;
     int64_t left = extent - region->first[axis];
     region->count[axis] = left < 0 ? 0 : left < size ? left : size;
 }
@@ -38,11 +51,12 @@ static void lie_back(Region *region, int axis)
     region->count[axis] = size;
 }
 
-Region region_of(Arena *arena, const TileRules *rules, const CountedBlock *block, bool loaded)
+Region region_of(Arena *arena, const TileRules *rules, const CountedBlock *block, const TilePlace *place,
+                 bool loaded)
 {
     Region region = {.arena = arena, .rules = rules, .block = block};
     for (int a = 0; a < rules->space.axis_count; a++) {
-        find_positions(&region, a);
+        find_positions(&region, place, a);
         if (loaded)
             lie_back(&region, a);
     }
@@ -265,7 +279,7 @@ static void add_span(RunWalk *runs, const Region *region, const DataTile *tile)
     end_run(runs);
 }
 
-static RunWalk runs_of(const Region *region, const DataTile *tile, int64_t piece_bytes)
+static RunWalk runs_of(const Region *region, const DataTile *tile, int64_t piece_bytes, unsigned char **seen)
 {
     Coordinates dims[MAX_RANK];
     int64_t elements = 1;
@@ -276,7 +290,9 @@ static RunWalk runs_of(const Region *region, const DataTile *tile, int64_t piece
     RunWalk runs = {.bits = tile->element_bits, .piece_bytes = piece_bytes};
     int64_t bytes = ceil_div(elements * tile->element_bits, 8), sectors = bytes / SECTOR_BYTES + 2;
     runs.tensor_bytes = region->rules->schedule.kept ? INT64_MAX : bytes;   // the last vector of all rows is copied whole
-    runs.seen = NEW_ARRAY(region->arena, unsigned char, sectors / 8 + 1);
+    runs.seen = seen && *seen ? *seen : NEW_ARRAY(region->arena, unsigned char, sectors / 8 + 1);
+    if (seen)
+        *seen = runs.seen;
     if (is_stored_elsewhere(region, tile))
         return runs;
     if (tile->plane && !tile->output) {
@@ -288,19 +304,19 @@ static RunWalk runs_of(const Region *region, const DataTile *tile, int64_t piece
     return runs;
 }
 
-int64_t region_sectors(const Region *region, const DataTile *tile)
+int64_t region_sectors(const Region *region, const DataTile *tile, unsigned char **seen)
 {
-    return runs_of(region, tile, SECTOR_BYTES).sectors;
+    return runs_of(region, tile, SECTOR_BYTES, seen).sectors;
 }
 
 int64_t region_pieces(const Region *region, const DataTile *tile, int64_t piece_bytes)
 {
-    return runs_of(region, tile, piece_bytes).bytes;
+    return runs_of(region, tile, piece_bytes, NULL).bytes;
 }
 
 bool region_is_run(const Region *region, const DataTile *tile)
 {
-    return runs_of(region, tile, SECTOR_BYTES).count == 1;
+    return runs_of(region, tile, SECTOR_BYTES, NULL).count == 1;
 }
 
 int64_t region_elements(const Region *region, const DataTile *tile)

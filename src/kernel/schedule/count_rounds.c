@@ -5,6 +5,8 @@
 int64_t count_rounds(const CountWalk *walk, const Loop *loop)
 {
     const RTile *shared = walk->block->shared, *inner = walk->block->inner;
+    if (loop->tiles)
+        return 1;
     const Axis *axis = &walk->rules->space.axes[loop->axis];
     if (loop->times)   // rows that a block makes in turn may be fewer at the end
         return axis->reduction ? loop->times
@@ -16,7 +18,6 @@ int64_t count_rounds(const CountWalk *walk, const Loop *loop)
     return axis->reduction ? ceil_div(steps - rank, cluster) : steps;   // in turn
 }
 
-/* How often the block comes by the item. */
 int64_t count_times(const CountWalk *walk, int item)
 {
     int64_t times = 1;

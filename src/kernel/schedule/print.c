@@ -66,7 +66,7 @@ static const char *const role_name[] = {[WARPS_COPY] = "copy", [WARPS_COMPUTE] =
 
 static void print_loop(StrBuf *out, const TileSpace *space, const Loop *loop)
 {
-    strbuf_printf(out, "loop %s", space->axes[loop->axis].name);
+    strbuf_printf(out, "loop %s", loop->tiles ? "tiles" : space->axes[loop->axis].name);
     if (loop->times)
         strbuf_printf(out, ", %" PRId32 " rounds", loop->times);
 }
@@ -135,13 +135,19 @@ void schedule_print(StrBuf *out, const TileRules *rules, const Fusion *fusion)
 void schedule_print_short(StrBuf *out, const TileRules *rules, const Fusion *fusion)
 {
     const Schedule *schedule = &rules->schedule;
-    bool opens = true;   // nothing stands before it in its loop
+    bool opens = true;     // nothing stands before it in its loop
+    unsigned loops = 0;    // that are open, the innermost last: is it shown? That over a persistent block's tiles goes without saying
     for (int i = 0; i < schedule->count; i++) {
         const Item *item = &schedule->items[i];
         if (item->kind == ITEM_END) {
-            strbuf_puts(out, " }");
+            strbuf_puts(out, loops & 1 ? " }" : "");
+            loops >>= 1;
             continue;
         }
+        if (item->kind == ITEM_LOOP)
+            loops = loops << 1 | !item->loop.tiles;
+        if (item->kind == ITEM_LOOP && item->loop.tiles)
+            continue;
         strbuf_puts(out, opens ? "" : goes_on(item - 1, item) ? ", " : "; ");
         print_item(out, &rules->space, fusion, item);
         opens = item->kind == ITEM_LOOP;

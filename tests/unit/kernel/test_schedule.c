@@ -233,6 +233,41 @@ START_TEST(a_product_multiplies_whole_tiles)
 }
 END_TEST
 
+/* Six tiles of 32 x 16 on four blocks: the last block makes tile 3 in row 1 and tile 5 in row 2, both of column 1; the first one
+   tile 0 alone. Of rows of 32 bytes (a) a tile has 32 sectors, of 64 (c) 64; b is 8 rows of 64 bytes, the same for both tiles. */
+START_TEST(persistent_blocks_make_several_tiles)
+{
+    enum { M, N, K };
+    Arena *arena = arena_new();
+    TileRules rules = {.space = {.axis_count = 3, .axes = {{"m", 96}, {"n", 32}, {"k", 8, .reduction = true}}}};
+    Dim m = {affine_axis(M), 96}, n = {affine_axis(N), 32}, k = {affine_axis(K), 8};
+    rules.fills_once = true;
+    rules.schedule.order = ORDER_PANELS;
+    rules.space.tile_count = 3;
+    rules.space.tiles[0] = (DataTile){"a", 2, {m, k}, .element_bits = 32, .scatter = 1};
+    rules.space.tiles[1] = (DataTile){"b", 2, {k, n}, .element_bits = 32, .scatter = 1};
+    rules.space.tiles[2] = (DataTile){"c", 2, {m, n}, .element_bits = 32, .scatter = 1, .output = true};
+    schedule_barrier(&rules.schedule, SCOPE_BLOCK);
+    schedule_loop(&rules.schedule, (Loop){.tiles = true});
+    schedule_load(&rules.schedule, (Move){.tiles = 3, .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
+    schedule_barrier(&rules.schedule, SCOPE_BLOCK);
+    schedule_store(&rules.schedule, (Move){.tiles = 4, .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
+    schedule_end(&rules.schedule);
+    RTile shared = {{32, 16, 8}}, inner = {{4, 4, 1}};
+    Fusion none = {0};
+    DeviceSpec device = a100();
+    for (int last = 0; last < 2; last++) {
+        CountedBlock block = {&shared, &inner, .threads = 32, .turns = 2, .grid = 4, .last = last};
+        Counts counts = schedule_count(arena, &rules, &none, &device, &block);
+        ck_assert_int_eq(counts.sectors[0], last ? 64 : 32);
+        ck_assert_int_eq(counts.sectors[1], 16);
+        ck_assert_int_eq(counts.sectors[2], last ? 128 : 64);
+        ck_assert_int_eq(counts.barriers[SCOPE_BLOCK], last ? 3 : 2);
+    }
+    arena_free(arena);
+}
+END_TEST
+
 START_TEST(more_items_than_there_is_room_for_are_told)
 {
     Schedule schedule = {0};
@@ -257,6 +292,7 @@ int main(void)
     tcase_add_test(tcase, arithmetic_is_that_of_the_expressions);
     tcase_add_test(tcase, what_a_division_costs_is_unknown);
     tcase_add_test(tcase, a_product_multiplies_whole_tiles);
+    tcase_add_test(tcase, persistent_blocks_make_several_tiles);
     tcase_add_test(tcase, more_items_than_there_is_room_for_are_told);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);

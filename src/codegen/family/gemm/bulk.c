@@ -85,6 +85,19 @@ static uint32_t axes_back(const Fusion *fusion, const Product *product)
     return axes;
 }
 
+/* Blocks that share the steps of a tile make no other one. */
+static void begin_tiles(Schedule *schedule, int kind)
+{
+    if (kind != CLUSTER_KIND)
+        schedule_loop(schedule, (Loop){.tiles = true});
+}
+
+static void end_tiles(Schedule *schedule, int kind)
+{
+    if (kind != CLUSTER_KIND)
+        schedule_end(schedule);
+}
+
 /* One thread asks for boxes as far ahead as there are stages; the products of a step begin when its boxes are
    there. */
 static Schedule schedule_of(const Fusion *fusion, const Product *product, const TileSpace *space, int stages,
@@ -101,6 +114,7 @@ static Schedule schedule_of(const Fusion *fusion, const Product *product, const 
     if (kind == CLUSTER_KIND)   // it waits there only before it leaves sums
         schedule_barrier(&schedule, SCOPE_CLUSTER);
     schedule_role(&schedule, WARPS_COPY);
+    begin_tiles(&schedule, kind);
     schedule_loop(&schedule, (Loop){.axis = GROUP_K});
     schedule_wait(&schedule, 0);
     schedule_load(&schedule, (Move){.tiles = operands,
@@ -109,7 +123,9 @@ static Schedule schedule_of(const Fusion *fusion, const Product *product, const 
                                     .async = true,
                                     .ahead = (uint8_t)(stages - 1)});
     schedule_end(&schedule);
+    end_tiles(&schedule, kind);
     schedule_role(&schedule, WARPS_COMPUTE);
+    begin_tiles(&schedule, kind);
     schedule_loop(&schedule, (Loop){.axis = GROUP_K});
     schedule_wait(&schedule, 0);
     schedule_load(&schedule, (Move){.tiles = operands, .from = PLACE_SHARED, .to = PLACE_REGISTERS});
@@ -122,6 +138,7 @@ static Schedule schedule_of(const Fusion *fusion, const Product *product, const 
                               .bytes = (uint8_t)mma_value_bytes(product),
                               .parts = SHARED_ROWS};
     mma_schedule_store(&schedule, fusion, space, exchange, mma_kept_type(fusion, product));
+    end_tiles(&schedule, kind);
     if (kind == NEIGHBOURS_KIND)
         schedule_barrier(&schedule, SCOPE_CLUSTER);
     return schedule;
