@@ -34,10 +34,10 @@ typedef struct Family {
     const char *template_path;   // "templates/matmul.cu"
     /* Every TileRules.variant_name there is, ended by NULL: random programs must reach them all. */
     const char *const *variants;
-    bool whole_warps;            // blocks smaller than a warp are launched with a whole one
-    int copying_warps;           // beside those that compute
+    bool whole_warps;    // blocks smaller than a warp are launched with a whole one
+    int copying_warps;   // beside those that compute
     bool fetches;                // reads elements at computed places
-    bool tiles_both;             // factors of products: fewer, larger tiles and parts of the sums may take less
+    bool tiles_both;     // factors of products: fewer, larger tiles and parts of the sums may take less
     /* By structure of the expression, never by a name. */
     bool (*matches)(const Fusion *fusion, const DeviceSpec *device);
     /* Fills at most MAX_VARIANTS rules, each another kind of kernel; returns their number. */

@@ -86,35 +86,32 @@ uint64_t schedule_bit_ops(const Fusion *fusion)
 
 // ---- questions ----
 
-/* A tile's own loops that are open before the item. */
-static int depth_at(const Schedule *schedule, int end)
+bool schedule_is_around(const Schedule *schedule, int loop, int item)
 {
-    int depth = 0;
-    for (int i = end - 1, closed = 0; i >= 0; i--) {
-        const Item *before = &schedule->items[i];
-        if (before->kind == ITEM_END)
-            closed++;
-        else if (before->kind == ITEM_LOOP && closed)
-            closed--;
-        else if (before->kind == ITEM_LOOP)
-            depth += !before->loop.tiles;
-    }
-    return depth;
+    if (schedule->items[loop].kind != ITEM_LOOP)
+        return false;
+    int depth = 1;
+    for (int i = loop + 1; i < item && depth > 0; i++)
+        depth += (schedule->items[i].kind == ITEM_LOOP) - (schedule->items[i].kind == ITEM_END);
+    return depth > 0;
 }
 
 int64_t schedule_rounds(const Schedule *schedule, int item)
 {
     int64_t rounds = 1;
-    for (int i = item - 1, closed = 0; i >= 0; i--) {
-        const Item *before = &schedule->items[i];
-        if (before->kind == ITEM_END)
-            closed++;
-        else if (before->kind == ITEM_LOOP && closed)
-            closed--;
-        else if (before->kind == ITEM_LOOP && before->loop.times)
-            rounds *= before->loop.times;
-    }
+    for (int i = 0; i < item; i++)
+        if (schedule_is_around(schedule, i, item) && schedule->items[i].loop.times)
+            rounds *= schedule->items[i].loop.times;
     return rounds;
+}
+
+/* Of a tile, and not of all those that a persistent block makes. */
+static bool is_in_loop(const Schedule *schedule, int item)
+{
+    bool found = false;
+    for (int i = 0; i < item; i++)
+        found |= schedule_is_around(schedule, i, item) && !schedule->items[i].loop.tiles;
+    return found;
 }
 
 bool schedule_loads_ahead(const Schedule *schedule)
@@ -142,7 +139,7 @@ bool schedule_reads_late(const Schedule *schedule)
 {
     for (int i = 0; i < schedule->count; i++) {
         const Item *item = &schedule->items[i];
-        if (item->kind == ITEM_LOAD && item->move.from == PLACE_L2 && depth_at(schedule, i))
+        if (item->kind == ITEM_LOAD && item->move.from == PLACE_L2 && is_in_loop(schedule, i))
             return true;
     }
     return false;

@@ -170,6 +170,9 @@ uint64_t schedule_bit_ops(const Fusion *fusion);
 
 // ---- questions ----
 
+/* Is the first of both items a loop, and the other one, behind it, inside? */
+bool schedule_is_around(const Schedule *schedule, int loop, int item);
+
 /* How often the block comes by the item: product of the rounds of its loops, where they do not depend on the
    tiles. */
 int64_t schedule_rounds(const Schedule *schedule, int item);

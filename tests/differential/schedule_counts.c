@@ -9,7 +9,6 @@
 //
 //   figure KIND known|unknown NAME
 //   change KIND found|unfound dropped|doubled ITEM
-#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -184,7 +183,8 @@ static void say_figures(Arena *arena, const PlannedLaunch *launch, const Figure 
 {
     for (int i = 0; i < count; i++)
         if (figures[i].stated == COUNT_UNKNOWN || figures[i].stated || figures[i].seen)
-            printf("figure %s %s %s\n", kernel_kind(arena, launch), figures[i].stated == COUNT_UNKNOWN ? "unknown" : "known", figures[i].what);
+            printf("figure %s %s %s\n", kernel_kind(arena, launch),
+                   figures[i].stated == COUNT_UNKNOWN ? "unknown" : "known", figures[i].what);
 }
 
 /* How many figures differ, and which if it is to be said; else whether any does. */
@@ -264,13 +264,10 @@ static bool is_counted(const PlannedLaunch *launch, const Counts *counts, const 
 /* Where the loop that begins at item i ends. */
 static int end_of_loop(const Schedule *schedule, int i)
 {
-    for (int depth = 0; i < schedule->count; i++) {
-        depth += (schedule->items[i].kind == ITEM_LOOP) - (schedule->items[i].kind == ITEM_END);
-        if (depth == 0)
-            return i;
-    }
-    assert(!"loops end");
-    return i;
+    int end = i + 1;
+    while (end < schedule->count && schedule_is_around(schedule, i, end + 1))
+        end++;
+    return end;
 }
 
 /* Without item i, or with it twice. */
@@ -297,8 +294,9 @@ static Schedule mutant_of(const Schedule *schedule, int i, bool twice)
 static const char *item_name(const Item *item)
 {
     static const char *const names[] = {
-        [ITEM_LOOP] = "loop", [ITEM_LOAD] = "load",       [ITEM_WAIT] = "wait",       [ITEM_MAP] = "map", [ITEM_REDUCE] = "reduce",
-        [ITEM_ROLE] = "role", [ITEM_EXCHANGE] = "exchange", [ITEM_PRODUCT] = "product", [ITEM_STORE] = "store"};
+        [ITEM_LOOP] = "loop",     [ITEM_LOAD] = "load",       [ITEM_WAIT] = "wait",
+        [ITEM_MAP] = "map",       [ITEM_REDUCE] = "reduce",   [ITEM_EXCHANGE] = "exchange",
+        [ITEM_PRODUCT] = "product", [ITEM_STORE] = "store",   [ITEM_ROLE] = "role"};
     return item->kind == ITEM_EXCHANGE && !item->exchange.ops ? "barrier" : names[item->kind];
 }
 

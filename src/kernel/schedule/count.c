@@ -187,15 +187,8 @@ static void go_to(CountWalk *walk, Arena *arena, const TilePlace *place)
 static int tile_loops(const Schedule *schedule, int item)
 {
     int loops = 0;
-    for (int i = item - 1, closed = 0; i >= 0; i--) {
-        const Item *before = &schedule->items[i];
-        if (before->kind == ITEM_END)
-            closed++;
-        else if (before->kind == ITEM_LOOP && closed)
-            closed--;
-        else
-            loops += before->kind == ITEM_LOOP && before->loop.tiles;
-    }
+    for (int i = 0; i < item; i++)
+        loops += schedule_is_around(schedule, i, item) && schedule->items[i].loop.tiles;
     return loops;
 }
 

@@ -52,39 +52,33 @@ static Work work_of(const FusedOp *op)
 
 // ---- how often ----
 
-/* Does the op use what the other one makes, be it by way of others? */
-static bool uses(const Fusion *fusion, int op, int other);
-
-typedef struct Use {
-    const Fusion *fusion;
-    int other;
-    bool found;
-} Use;
-
-static void note_use(Expr *expr, void *context)
-{
-    Use *use = context;
-    if (expr->kind == EXPR_VALUE)
-        use->found |= expr->value == use->other || uses(use->fusion, expr->value, use->other);
-}
-
-static bool uses(const Fusion *fusion, int op, int other)
-{
-    Use use = {.fusion = fusion, .other = other};
-    expr_visit(fusion->ops[op].body, note_use, &use);
-    return use.found;
-}
-
 static bool has_op(uint64_t ops, int op) { return ops >> (op < 63 ? op : 63) & 1; }
 
-/* Results that correct each other while they grow: the sum of exp(x - maximum), the squares around a mean. */
-static bool is_online(const Fusion *fusion, uint64_t ops)
+/* What an op is made of, be it by way of others. */
+typedef struct MadeOf {
+    const uint64_t *of;   // of earlier ops
+    uint64_t ops;
+} MadeOf;
+
+static void note_value(Expr *expr, void *context)
 {
+    MadeOf *made = context;
+    if (expr->kind == EXPR_VALUE)
+        made->ops |= made->of[expr->value] | UINT64_C(1) << (expr->value < 63 ? expr->value : 63);
+}
+
+/* Results that correct each other while they grow: the sum of exp(x - maximum), the squares around a mean. */
+static bool is_online(const CountWalk *walk, uint64_t ops)
+{
+    const Fusion *fusion = walk->fusion;
+    uint64_t *origins = NEW_ARRAY(walk->region.arena, uint64_t, fusion->op_count + 1);
     bool online = false;
-    for (int i = 0; i < fusion->op_count; i++)
-        for (int other = 0; other < i; other++)
-            online |= has_op(ops, i) && has_op(ops, other) && fusion->ops[other].reduce != REDUCE_NONE &&
-                      uses(fusion, i, other);
+    for (int i = 0; i < fusion->op_count; i++) {
+        MadeOf made = {.of = origins};
+        expr_visit(fusion->ops[i].body, note_value, &made);
+        origins[i] = made.ops;
+        online |= has_op(ops, i) && (made.ops & ops & schedule_ops(fusion, true));
+    }
     return online;
 }
 
@@ -96,19 +90,16 @@ typedef struct Rounds {
 
 static Rounds rounds_around(const CountWalk *walk, int item, int axis)
 {
+    const Schedule *schedule = &walk->rules->schedule;
     Rounds rounds = {.all = 1, .innermost = 1, .counted = true};
-    for (int i = item - 1, closed = 0; i >= 0; i--) {
-        const Item *before = &walk->rules->schedule.items[i];
-        if (before->kind == ITEM_END)
-            closed++;
-        else if (before->kind == ITEM_LOOP && closed)
-            closed--;
-        else if (before->kind == ITEM_LOOP && before->loop.axis == axis && !before->loop.tiles) {
-            int64_t here = count_rounds(walk, &before->loop);
-            rounds.innermost = rounds.all == 1 ? here : rounds.innermost;
-            rounds.all *= here;
-            rounds.counted &= !before->loop.times;
-        }
+    for (int i = item - 1; i >= 0; i--) {
+        const Loop *loop = &schedule->items[i].loop;
+        if (!schedule_is_around(schedule, i, item) || loop->axis != axis || loop->tiles)
+            continue;
+        int64_t here = count_rounds(walk, loop);
+        rounds.innermost = rounds.all == 1 ? here : rounds.innermost;
+        rounds.all = size_product(rounds.all, here);
+        rounds.counted &= !loop->times;
     }
     return rounds;
 }
@@ -118,7 +109,7 @@ static int64_t rounds_needed(const CountWalk *walk, int axis)
 {
     Loop tiles = {.axis = (int8_t)axis}, parts = {.axis = (int8_t)axis, .by_thread = true};
     bool alone = !axis_shared_by_threads(walk->rules, axis);
-    return count_rounds(walk, &tiles) * (alone ? count_rounds(walk, &parts) : 1);
+    return size_product(count_rounds(walk, &tiles), alone ? count_rounds(walk, &parts) : 1);
 }
 
 /* Positions along an axis of a reduction that an item comes to: each once, if the loops go as often as that takes. */
@@ -126,7 +117,9 @@ static int64_t reached(const CountWalk *walk, int item, int axis)
 {
     Rounds rounds = rounds_around(walk, item, axis);
     int64_t needed = rounds.counted ? rounds_needed(walk, axis) : rounds.innermost;
-    return region_positions(&walk->region, axis) * rounds.all / needed;
+    int64_t positions = region_positions(&walk->region, axis);
+    bool is_all = rounds.all == needed || needed == 0;   // a block of a cluster may have no step
+    return is_all ? positions : size_product(positions, rounds.all) / needed;
 }
 
 static bool is_of_elements(const Fusion *fusion, const FusedOp *op)
@@ -141,8 +134,15 @@ static bool is_whole(const CountWalk *walk, bool of_elements)
     RTile problem = rtile_problem(&walk->rules->space);
     if (schedule->computes != COMPUTES_VECTORS)
         return true;
-    bool fits = (int64_t)rtile_points(&walk->rules->space, &problem, true) == schedule->points;
+    bool fits = rtile_points(&walk->rules->space, &problem, true) == (double)schedule->points;
     return of_elements && fits && !schedule->vector;
+}
+
+/* Sums of these stay in 64 bits. */
+static int64_t countable(int64_t times)
+{
+    const int64_t most = INT64_C(1) << 48;
+    return times <= most ? times : COUNT_UNKNOWN;
 }
 
 /* How often an op of MAP or REDUCE is evaluated. */
@@ -157,10 +157,10 @@ static int64_t evaluations(const CountWalk *walk, const FusedOp *op, int item)
         return walk->own;
     for (int a = 0; a < space->axis_count; a++)
         if (!space->axes[a].reduction)
-            points *= walk->region.count[a];
+            points = size_product(points, walk->region.count[a]);
         else if (of_elements)
-            points *= reached(walk, item, a);
-    return points;
+            points = size_product(points, reached(walk, item, a));
+    return countable(points);
 }
 
 // ---- items ----
@@ -226,7 +226,7 @@ void count_ops(CountWalk *walk, int index)
     bool reduces = walk->rules->schedule.items[index].kind == ITEM_REDUCE;
     if (reduces && walk->rules->schedule.computes == COMPUTES_OWN)
         count_own_sums(walk);
-    if (is_online(fusion, ops)) {
+    if (is_online(walk, ops)) {
         count_unstated(walk->counts);
         return;
     }
@@ -266,9 +266,10 @@ static bool is_cut(const CountWalk *walk)
 void count_product(CountWalk *walk, int64_t times)
 {
     const TileSpace *space = &walk->rules->space;
-    const RTile *shared = walk->block->shared;
-    int64_t products =
-        times * (int64_t)(rtile_points(space, shared, false) * rtile_points(space, shared, true));
+    int64_t products = times;
+    for (int a = 0; a < space->axis_count; a++)
+        products = size_product(products, walk->block->shared->size[a]);
+    products = countable(products);
     if (by_tensor_cores(walk->rules) && walk->roles == 0)
         walk->counts->multiplying_warps = computing_warps(walk);
     if (walk->rules->schedule.computes == COMPUTES_OWN || is_cut(walk)) {

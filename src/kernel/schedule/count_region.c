@@ -63,31 +63,52 @@ Region region_of(Arena *arena, const TileRules *rules, const CountedBlock *block
     return region;
 }
 
-/* Of a reduction that a cluster shares, the position belongs to this block. */
-static bool is_own(const Region *region, int axis, int64_t position)
+/* Of a reduction that a cluster shares, a block has runs in turn with the others. */
+typedef struct OwnRuns {
+    int64_t shift, run, rank, cluster;   // positions that the first run lacks; of a run; the block's turn
+} OwnRuns;
+
+static OwnRuns own_runs(const Region *region, int axis)
 {
     const TileRules *rules = region->rules;
     const Schedule *schedule = &rules->schedule;
-    if (!rules->space.axes[axis].reduction || rules->cluster_blocks <= 1)
+    return (OwnRuns){
+        .shift = schedule->vector ? region->first[0] * schedule->points % schedule->vector : 0,
+        .run = schedule->run ? schedule->run : region->block->shared->size[axis],
+        .rank = region->block->last ? rules->cluster_blocks - 1 : 0,
+        .cluster = rules->cluster_blocks,
+    };
+}
+
+static bool is_shared(const Region *region, int axis)
+{
+    return region->rules->space.axes[axis].reduction && region->rules->cluster_blocks > 1;
+}
+
+static bool is_own(const Region *region, int axis, int64_t position)
+{
+    if (!is_shared(region, axis))
         return true;
-    int64_t shift = schedule->vector ? region->first[0] * schedule->points % schedule->vector : 0;
-    int64_t rank = region->block->last ? rules->cluster_blocks - 1 : 0;
-    int64_t run = schedule->run ? schedule->run : region->block->shared->size[axis];
-    return (position + shift) / run % rules->cluster_blocks == rank;
+    OwnRuns runs = own_runs(region, axis);
+    return (position + runs.shift) / runs.run % runs.cluster == runs.rank;
+}
+
+/* Its positions among the first ones of all runs. */
+static int64_t own_before(const OwnRuns *runs, int64_t end)
+{
+    int64_t cycle = runs->run * runs->cluster, left = end % cycle - runs->rank * runs->run;
+    return end / cycle * runs->run + (left < 0 ? 0 : left < runs->run ? left : runs->run);
 }
 
 int64_t region_positions(const Region *region, int axis)
 {
-    const TileRules *rules = region->rules;
-    int64_t count = region->count[axis], points = rules->schedule.points, own = 0;
-    if (!rules->space.axes[axis].reduction)
+    int64_t count = region->count[axis], points = region->rules->schedule.points;
+    if (region->rules->space.axes[axis].reduction && points && points < count)
+        count = points;
+    if (!is_shared(region, axis))
         return count;
-    count = points && points < count ? points : count;
-    if (rules->cluster_blocks <= 1)
-        return count;
-    for (int64_t i = 0; i < count; i++)
-        own += is_own(region, axis, i);
-    return own;
+    OwnRuns runs = own_runs(region, axis);
+    return own_before(&runs, runs.shift + count) - own_before(&runs, runs.shift);
 }
 
 /* What is the same for several blocks is stored by the first of them. */

@@ -20,15 +20,10 @@ int64_t count_rounds(const CountWalk *walk, const Loop *loop)
 
 int64_t count_times(const CountWalk *walk, int item)
 {
+    const Schedule *schedule = &walk->rules->schedule;
     int64_t times = 1;
-    for (int i = item - 1, closed = 0; i >= 0; i--) {
-        const Item *before = &walk->rules->schedule.items[i];
-        if (before->kind == ITEM_END)
-            closed++;
-        else if (before->kind == ITEM_LOOP && closed)
-            closed--;
-        else if (before->kind == ITEM_LOOP)
-            times *= count_rounds(walk, &before->loop);
-    }
+    for (int i = 0; i < item; i++)
+        if (schedule_is_around(schedule, i, item))
+            times *= count_rounds(walk, &schedule->items[i].loop);
     return times;
 }

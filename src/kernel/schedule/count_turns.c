@@ -1,4 +1,6 @@
 // Which tiles a persistent block makes, and in which order.
+#include <assert.h>
+
 #include "base/checked.h"
 #include "kernel/schedule/count_parts.h"
 
@@ -14,11 +16,15 @@ static int64_t tiles_along(const CountWalk *walk, int axis)
 static TilePlace place_of(const CountWalk *walk, int64_t number, int64_t rank)
 {
     const TileRules *rules = walk->rules;
-    int neighbours = at_least_1(rules->neighbours), columns = space_last_spatial(&rules->space, rules->space.axis_count),
+    int neighbours = at_least_1(rules->neighbours),
+        columns = space_last_spatial(&rules->space, rules->space.axis_count),
         rows = space_last_spatial(&rules->space, columns);
-    int64_t across = tiles_along(walk, columns), down = tiles_along(walk, rows), each = walk->block->panel / neighbours;
+    assert(rows >= 0);
+    int64_t across = tiles_along(walk, columns), down = tiles_along(walk, rows),
+            each = walk->block->panel / neighbours;
     int64_t height = each > 1 ? each : 1, all = across * down, block = number % all;
-    int64_t panel = block / (height * across) * height, left = down - panel, inside = block % (height * across);
+    int64_t panel = block / (height * across) * height, left = down - panel,
+            inside = block % (height * across);
     int64_t high = left < height ? left : height;
     TilePlace place = {{0}};
     number /= all;
@@ -36,11 +42,12 @@ static TilePlace place_of(const CountWalk *walk, int64_t number, int64_t rank)
 int64_t count_places(const CountWalk *walk, TilePlace *places)
 {
     const TileSpace *space = &walk->rules->space;
-    int64_t neighbours = at_least_1(walk->rules->neighbours), clusters = walk->block->grid / neighbours, all = 1,
-            count = 0, turns = walk->block->turns;
+    int64_t neighbours = at_least_1(walk->rules->neighbours), clusters = walk->block->grid / neighbours,
+            all = 1, count = 0, turns = walk->block->turns;
     for (int a = 0; a < space->axis_count; a++)
         all *= space->axes[a].reduction ? 1 : tiles_along(walk, a);
-    for (int64_t turn = 0; turn < turns; turn++) {   // the last one may have fewer, which the last blocks make
+    for (int64_t turn = 0; turn < turns;
+         turn++) {   // the last one may have fewer, which the last blocks make
         int64_t number = turn * clusters + (walk->block->last ? clusters - 1 : 0);
         number -= turn + 1 == turns ? clusters * turns - all : 0;
         if (number >= turn * clusters)

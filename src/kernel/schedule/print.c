@@ -136,7 +136,7 @@ void schedule_print_short(StrBuf *out, const TileRules *rules, const Fusion *fus
 {
     const Schedule *schedule = &rules->schedule;
     bool opens = true;     // nothing stands before it in its loop
-    unsigned loops = 0;    // that are open, the innermost last: is it shown? That over a persistent block's tiles goes without saying
+    unsigned loops = 0;    // that are open, a bit each, the innermost last: over a persistent block's tiles 0, not shown
     for (int i = 0; i < schedule->count; i++) {
         const Item *item = &schedule->items[i];
         if (item->kind == ITEM_END) {
