@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 ROW = re.compile(r'^OP\((\w+),\s*"([^"]*)",\s*(\d),\s*(\w+),\s*(.*?),\s*"(.*)"\)', re.M)
 ARITHMETIC = ("ADD", "SUB", "MUL", "DIV")
 MAY_FLUSH = ("exp", "softmax_exp_f16", "softmax_exp_bf16")   # of f32: to 0 below 2^-126
-# exp(a) where a softmax is rounded to 16 bits: within (|a| + 4) units of 2^-24 of itself.
+# exp(a) where a softmax is rounded to 16 bits: within (5/4 |a| + 4) units of 2^-24 of itself.
 SOFTMAX = ("softmax_exp_f16", "softmax_exp_bf16")
 
 

@@ -36,7 +36,7 @@ typedef struct Family {
     const char *const *variants;
     bool whole_warps;    // blocks smaller than a warp are launched with a whole one
     int copying_warps;   // beside those that compute
-    bool fetches;                // reads elements at computed places
+    bool fetches;        // reads elements at computed places
     bool tiles_both;     // factors of products: fewer, larger tiles and parts of the sums may take less
     /* By structure of the expression, never by a name. */
     bool (*matches)(const Fusion *fusion, const DeviceSpec *device);

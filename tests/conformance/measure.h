@@ -135,14 +135,14 @@ template <class F, bool PAIRS> static HERE void one_f32(Worst *worst, unsigned n
     note(worst, error_of<double>(F::device(a, b), F::right((double)a, (double)b), F32, may_flush), number);
 }
 
-/* In units of (|a| + 4) 2^-24 of the right value. */
+/* In units of (5/4 |a| + 4) 2^-24 of the right value. */
 template <class F> static HERE void one_softmax(Worst *worst, unsigned number)
 {
     const float a = float_of_bits(number | 0x80000000u);
     const double seen = F::device(a, 0.0f), right = F::right(a, 0);
     Error error = error_of<double>(seen, right, F32, true);
     if (error.ulps > 0 && right >= 0x1p-126)
-        error.ulps = (float)(fabs(seen - right) / (right * (fabs((double)a) + 4) * 0x1p-24));
+        error.ulps = (float)(fabs(seen - right) / (right * (1.25 * fabs((double)a) + 4) * 0x1p-24));
     else if (error.ulps > 0)   // one smallest number counts as nothing
         error.ulps = error.ulps <= 2 * (fabsf(a) + 4) ? 0 : error.ulps;
     note(worst, error, number);

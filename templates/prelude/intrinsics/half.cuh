@@ -26,7 +26,7 @@ DEVICE f16 f16_of(float value)   // to the nearest, ties to even
 }
 
 // exp(a) of what lies a below its row's maximum, where shares of the sum are rounded to 16 bits: a third of the instructions, off
-// by (|a| + 4) 2^-24 of itself, a hundredth of that rounding; shares below all of f16 may be 0.
+// by (5/4 |a| + 4) 2^-24 of itself, a fiftieth of that rounding; shares below all of f16 may be 0.
 #if defined(__CUDA_ARCH__)
 DEVICE float softmax_exp_f16(float a)
 {
