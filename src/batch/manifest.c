@@ -180,7 +180,7 @@ static const char *emit_word(const ManifestReader *reader, const YamlNode *kinds
 
 static void check_emit(ManifestReader *reader, const YamlNode *kinds)
 {
-    count_values(reader->arena, kinds, "a kind, such as header");
+    count_values(reader->arena, kinds, "a kind");
     for (const YamlNode *kind = values_of(kinds, "a kind"); kind; kind = next_value(kinds, kind)) {
         const char *text = text_of(kind, "a kind, such as header");
         if (strchr(text, '='))
@@ -314,7 +314,7 @@ static void check_count(const ManifestReader *reader, int64_t more)
 
 static int64_t count_devices(const ManifestReader *reader)
 {
-    return count_values(reader->arena, setting(reader, "devices"), "a device's name or file");
+    return count_values(reader->arena, setting(reader, "devices"), "a device");
 }
 
 /* Those of all values, for every device. */
@@ -346,7 +346,7 @@ static void check_defines(ManifestReader *reader, const YamlNode *mapping)
 
 static void check_devices(ManifestReader *reader, const YamlNode *devices)
 {
-    count_values(reader->arena, devices, "a device's name or file");
+    count_values(reader->arena, devices, "a device");
     for (const YamlNode *device = values_of(devices, "a device"); device;
          device = next_value(devices, device)) {
         const char *text = text_of(device, "a device's name or file");

@@ -7,9 +7,10 @@ void page_text(StrBuf *out, const char *text)
 {
     static const char *const entity[128] = {
         ['&'] = "&amp;", ['<'] = "&lt;", ['>'] = "&gt;", ['"'] = "&quot;"};
-    for (size_t bytes; *text; text += bytes) {
+    const char *end = text + strlen(text);
+    for (size_t bytes; text < end; text += bytes) {
         uint32_t code = 0;
-        bytes = utf8_shown(text, strlen(text), &code);
+        bytes = utf8_shown(text, (size_t)(end - text), &code);
         if (bytes > 1)
             strbuf_printf(out, "&#%u;", code);
         else if (entity[*text & 127])
