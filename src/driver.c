@@ -344,7 +344,7 @@ int compile(const Options *opt, Outcome *outcome)
     Ranking ranking = {
         .options = &asked,
         .expr = expr.text,
-        .program = program,
+        .program = composed,
         .device = device,
         .stats = &plans.stats,
         .templates = &templates,

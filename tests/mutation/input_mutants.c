@@ -181,7 +181,7 @@ static void compile_mutant(Arena *arena, const Mutant *mutant)
     candidates_sort(&candidates);
     StrBuf expr = strbuf_new(arena);
     ast_print_source(&expr, ast, NULL, 0);
-    ranking_json(arena, &(Ranking){.options = &options, .expr = expr.text, .program = program, .device = device, .stats = &plans.stats,
+    ranking_json(arena, &(Ranking){.options = &options, .expr = expr.text, .program = composed, .device = device, .stats = &plans.stats,
                                    .templates = &templates, .candidates = &candidates, .emitted = candidates.items});
 }
 
