@@ -100,6 +100,16 @@ static bool belongs_to_a_reduction(const Inliner *inliner, const TensorOp *op)
     return search.found || !op_is_pointwise(op);
 }
 
+/* The access names the dimensions that the definition is made in, which need not stand in the order of memory
+   (fuse_order.h), and not those of a view. */
+static bool names_axes(const Access *access, const TensorOp *op)
+{
+    for (int d = 0; d < access->rank && access->rank == op->spatial_count; d++)
+        if (access->dims[d].size != op->axes[d].extent)
+            return false;
+    return access->rank == op->spatial_count;
+}
+
 typedef struct FarSearch {
     Inliner *inliner;
     const TensorOp *reader;
@@ -115,7 +125,7 @@ static void far_visit(Expr *expr, void *context)
         return;
     bool in_reduction = inliner->fetches[tensor->id] && !op_is_pointwise(search->reader);
     inliner->inlined[tensor->id] =
-        expr->kind == EXPR_ACCESS && access_is_own(&expr->access) && !in_reduction &&
+        expr->kind == EXPR_ACCESS && names_axes(&expr->access, inliner->definition[tensor->id]) && !in_reduction &&
         reach_fits(search->reader, &expr->access, inliner->definition, inliner->inlined);
 }
 
