@@ -205,4 +205,5 @@ static inline cudaError_t cudaFuncSetAttribute(void (*kernel)(Params...), cudaFu
 #define hipErrorInvalidValue cudaErrorInvalidValue
 #define hipStream_t cudaStream_t
 #define hipGetDevice cudaGetDevice
+#define hipLaunchCooperativeKernel cudaLaunchCooperativeKernel
 #define hipFuncAttributeMaxDynamicSharedMemorySize cudaFuncAttributeMaxDynamicSharedMemorySize
