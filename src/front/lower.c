@@ -1,7 +1,6 @@
 #include "front/lower.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "base/checked.h"
 #include "base/diag.h"
@@ -29,15 +28,6 @@ static void lower_input(Lower *lower, Symbol *symbol)
     lower->program->inputs[lower->program->input_count++] = tensor;
 }
 
-static void take_view(Lower *lower, Tensor *tensor, const Tensor *seen)
-{
-    TensorView *view = NEW(lower->arena, TensorView);
-    view->rank = seen->rank;
-    memcpy(view->shape, seen->shape, sizeof view->shape);
-    view->next = tensor->views;
-    tensor->views = view;
-}
-
 /* "view" NAME "[" [ const { "," const } ] "]" "=" NAME     a view of a view is one of the tensor */
 static void lower_view(Lower *lower, Symbol *symbol)
 {
@@ -52,7 +42,7 @@ static void lower_view(Lower *lower, Symbol *symbol)
                statement->name, tensor_elements(seen), statement->viewed, tensor_elements(of->tensor));
     symbol->tensor = seen;
     symbol->viewed = of->viewed ? of->viewed : of->tensor;
-    take_view(lower, symbol->viewed, seen);
+    tensor_add_view(lower->arena, symbol->viewed, seen);
 }
 
 typedef struct Attempt {
@@ -77,7 +67,7 @@ static void attempt_symbol(void *context)
 static void lower_statement(Lower *lower, Symbol *symbol)
 {
     symbol->failed |= !diag_attempt(attempt_symbol, &(Attempt){lower, symbol});   // or there are two of its name
-    lower->scope.count = 0;   // of one that failed
+    lower->scope.count = lower->index_depth = 0;   // of one that failed
 }
 
 static void check_output_type(const Symbol *view)

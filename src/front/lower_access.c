@@ -108,6 +108,8 @@ const char *read_of_only(const Lower *lower, const AstExpr *access, int dimensio
 
 static const char *mend_of_outside(const Element *element, int d)
 {
+    if (element->seen->shape[d] > 1 && element->lower->index_depth)
+        return "define the padded element, as in j[t] = pad(..., 0), and read x[j[t]]";
     if (element->seen->shape[d] > 1)
         return "wrap the access in pad(..., 0)";
     return arena_printf(element->lower->arena, "to read its only element write %s",
@@ -142,7 +144,7 @@ static void take_affine(Element *element, int d, const Affine *index)
     element->bounds[element->bound_count++] = element->dims[d];
 }
 
-/* The part that is affine stays in the dimension where it is inside of it alone. */
+/* The affine part stays in the dimension's index if it is inside the dimension without the rest. */
 static void take_computed(Element *element, int d, const IndexForm *index)
 {
     int64_t low, high, size = element->seen->shape[d], affine_low, affine_high;
@@ -177,7 +179,7 @@ static AffineTerm lower_index_element(const Element *element, const AstExpr *acc
     return term;
 }
 
-/* An element of the dimension is asked for by this tensor's. */
+/* What the tensor holds are indices of a dimension of this size: test inputs are drawn so. */
 static void mark_indexes(const Expr *read, int64_t size)
 {
     Tensor *tensor = expr_tensor(read);

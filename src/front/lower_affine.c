@@ -1,7 +1,7 @@
 // Indices: affine forms of the variables in scope, and quotients and remainders of such.
 //
-// x[i/4, i%4] and x[(8*i + j)/8]: the dividend is nowhere negative, so that floor and truncation agree. What divides
-// is no quotient: the second one is x[i] where j stays below 8.
+// x[i/4, i%4] and x[(8*i + j)/8]: the dividend is nowhere negative, so that floor and truncation agree. A division
+// that comes out even is folded to an affine index: the second one is x[i] where j stays below 8.
 #include <inttypes.h>
 
 #include "base/checked.h"
@@ -209,7 +209,10 @@ static Form fold_product(const Lower *lower, const AstExpr *index, const Form *a
         reject(index->loc, "an index cannot multiply two index variables; " FOREIGN_INDEX);
     const Form *variable = a->is_number ? b : a, *factor = a->is_number ? a : b;
     IndexForm zero = {.affine = affine_constant(0)};
-    return form_add_scaled(lower, &zero, &variable->index, integer_of(lower, factor->number, index->loc), index->loc);
+    int64_t scale = integer_of(lower, factor->number, index->loc);
+    Form product = form_add_scaled(lower, &zero, &variable->index, scale, index->loc);
+    product.is_affine = variable->is_affine;
+    return product;
 }
 
 /* A place that is computed, while extents are not known. */

@@ -33,19 +33,34 @@ static bool divided(const TensorOp *op, const Expr *expr, Affine *form)
     return true;
 }
 
+/* scale * left + right; false: past 64 bits. */
+static bool scaled_sum(const Affine *left, int64_t scale, const Affine *right, Affine *sum)
+{
+    int64_t part;
+    bool fits = checked_mul(left->constant, scale, &part) && checked_add(part, right->constant, &sum->constant);
+    for (int a = 0; a < MAX_AXES && fits; a++)
+        fits = checked_mul(left->coef[a], scale, &part) && checked_add(part, right->coef[a], &sum->coef[a]);
+    return fits;
+}
+
 static bool combined(const TensorOp *op, const Expr *expr, Affine *form)
 {
-    Affine left, right;
+    Affine left, right, none = affine_constant(0);
     if (!affine_of(op, expr->apply.operands[0], &left) || !affine_of(op, expr->apply.operands[1], &right))
         return false;
-    bool multiplies = expr->apply.op == OP_MUL;
-    if (multiplies && !affine_is_constant(&right))
-        return false;
-    int64_t scale = multiplies ? right.constant : 1;
-    for (int a = 0; a < MAX_AXES; a++)
-        form->coef[a] = fitting_mul(left.coef[a], scale) + (multiplies ? 0 : right.coef[a]);
-    form->constant = fitting_mul(left.constant, scale) + (multiplies ? 0 : right.constant);
-    return true;
+    if (expr->apply.op == OP_ADD)
+        return scaled_sum(&left, 1, &right, form);
+    return affine_is_constant(&right) && scaled_sum(&left, right.constant, &none, form);
+}
+
+/* An axis of one point adds nothing, whatever it is multiplied by: no range has looked at its factor. */
+static Affine without_unit_axes(const TensorOp *op, const Affine *index)
+{
+    Affine form = *index;
+    for (int a = 0; a < op->axis_count; a++)
+        if (op->axes[a].extent == 1)
+            form.coef[a] = 0;
+    return form;
 }
 
 static bool affine_of(const TensorOp *op, const Expr *expr, Affine *form)
@@ -53,7 +68,7 @@ static bool affine_of(const TensorOp *op, const Expr *expr, Affine *form)
     *form = affine_constant(0);
     switch (expr->kind) {
     case EXPR_CONST: form->constant = expr->constant.integer; return true;
-    case EXPR_INDEX: *form = expr->index; return true;
+    case EXPR_INDEX: *form = without_unit_axes(op, &expr->index); return true;
     case EXPR_CAST:
         return (expr->type == DTYPE_I32 || expr->type == DTYPE_I64) && affine_of(op, expr->cast.body, form);
     case EXPR_APPLY:
@@ -110,15 +125,14 @@ static void settle_fetch(const ComposedReads *reading, Expr *expr)
     for (int d = 0; d < fetch->access.rank; d++)
         dims[d] = fetch->access.dims[d];
     for (int i = 0; i < fetch->count; i++) {
-        Affine form;
+        Affine form, sum;
         int d = dimension_of(&fetch->access, fetch->places[i].stride);
-        if (d < 0 || !affine_of(reading->op, fetch->places[i].value, &form)) {
+        if (d < 0 || !affine_of(reading->op, fetch->places[i].value, &form) ||
+            !scaled_sum(&form, 1, &dims[d].index, &sum)) {
             fetch->places[left++] = fetch->places[i];
             continue;
         }
-        for (int a = 0; a < MAX_AXES; a++)
-            dims[d].index.coef[a] = fitting_add(dims[d].index.coef[a], form.coef[a]);
-        dims[d].index.constant = fitting_add(dims[d].index.constant, form.constant);
+        dims[d].index = sum;
     }
     fetch->access.dims = dims;
     fetch->count = left;
@@ -174,7 +188,7 @@ static void settle(const ComposedReads *reading, Expr *expr, bool guarded)
 
 // ---- where axes are cut ----
 
-/* The largest part of each axis that is walked before the next step of what is divided; 0: it is not cut. */
+/* The inner extent at which each axis is split; 0: it is not. */
 typedef struct Cuts {
     const TensorOp *op;
     int64_t inner[MAX_AXES];
@@ -203,11 +217,17 @@ static void cut_visit(Expr *expr, void *context)
         cut_at(cuts, &form, expr->apply.operands[1]->constant.integer);
 }
 
+/* Reads what a definition makes in other dimensions than it is made in. */
+static bool is_view_of_made(const Expr *expr)
+{
+    return expr->kind == EXPR_ACCESS && expr->access.tensor->role != ROLE_INPUT && !access_is_own(&expr->access);
+}
+
 static void find_cuts(Cuts *cuts, Expr *expr, bool guarded)
 {
     switch (expr->kind) {
     case EXPR_ACCESS:
-        if (cuts->pointwise && !guarded && expr->access.tensor->role != ROLE_INPUT && !access_is_own(&expr->access)) {
+        if (cuts->pointwise && !guarded && is_view_of_made(expr)) {
             const Tensor *tensor = expr->access.tensor;
             Affine offset = access_offset(&expr->access);
             int64_t stride = tensor_elements(tensor);
@@ -248,11 +268,11 @@ static void cut_axis(Composer *composer, TensorOp *op, int axis, int64_t inner)
     op->spatial_count += axis < op->spatial_count;
 }
 
-/* How much is left that is no plain access: fetches' places, and views of what is made here. */
+/* Counts the places of fetches and the views of what is made here: what a family cannot take as an access. */
 static void left_visit(Expr *expr, void *context)
 {
     int *left = context;
-    bool is_view = expr->kind == EXPR_ACCESS && expr->access.tensor->role != ROLE_INPUT && !access_is_own(&expr->access);
+    bool is_view = is_view_of_made(expr);
     *left += expr->kind == EXPR_FETCH ? expr->fetch.count : is_view;
 }
 
@@ -295,15 +315,6 @@ static void cut(Composer *composer, TensorOp *op)
 
 // ---- tensors in the shape of their axes ----
 
-static void keep_as_view(Composer *composer, Tensor *tensor, const Tensor *seen)
-{
-    TensorView *view = NEW(composer->arena, TensorView);
-    view->rank = seen->rank;
-    memcpy(view->shape, seen->shape, sizeof view->shape);
-    view->next = tensor->views;
-    tensor->views = view;
-}
-
 /* The user goes on to see the tensor in the shape that he wrote. */
 static void reshape(Composer *composer, const TensorOp *op)
 {
@@ -313,7 +324,7 @@ static void reshape(Composer *composer, const TensorOp *op)
     seen = NEW(composer->arena, Tensor);
     *seen = *tensor;
     if (tensor->rank <= MAX_RANK)
-        keep_as_view(composer, tensor, seen);
+        tensor_add_view(composer->arena, tensor, seen);
     if (!tensor->shown)
         tensor->shown = seen;
     tensor->rank = op->spatial_count;

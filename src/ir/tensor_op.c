@@ -27,6 +27,15 @@ int64_t dtype_bytes(DType type, int64_t count)
     return bits == 1 ? ceil_div(count, 32) * 4 : count * (bits / 8);
 }
 
+void tensor_add_view(Arena *arena, Tensor *tensor, const Tensor *seen)
+{
+    TensorView *view = NEW(arena, TensorView);
+    view->rank = seen->rank;
+    memcpy(view->shape, seen->shape, sizeof view->shape);
+    view->next = tensor->views;
+    tensor->views = view;
+}
+
 int64_t tensor_elements(const Tensor *tensor)
 {
     int64_t count = 1;

@@ -196,6 +196,9 @@ typedef struct Program {
 /* What the user calls an input or an output, and its shape for him. */
 static inline const Tensor *tensor_shown(const Tensor *tensor) { return tensor->shown ? tensor->shown : tensor; }
 
+/* The program also sees the tensor in the shape of `seen`. */
+void tensor_add_view(Arena *arena, Tensor *tensor, const Tensor *seen);
+
 /* Elements of a tensor. */
 int64_t tensor_elements(const Tensor *tensor);
 int64_t tensor_bytes(const Tensor *tensor);
