@@ -38,8 +38,9 @@ static void lower_view(Lower *lower, Symbol *symbol)
     for (int d = 0; d < statement->count; d++)
         tensor_add_dimension(seen, lower_extent(lower, statement->shape[d]), statement->shape[d]->loc);
     if (tensor_elements(seen) != tensor_elements(of->tensor))
-        reject(statement->name_loc, "'%s' has %" PRId64 " elements and '%s' has %" PRId64 ": a view has as many",
-               statement->name, tensor_elements(seen), statement->viewed, tensor_elements(of->tensor));
+        reject(statement->name_loc,
+               "'%s' has %" PRId64 " elements and '%s' has %" PRId64 ": a view has as many", statement->name,
+               tensor_elements(seen), statement->viewed, tensor_elements(of->tensor));
     symbol->tensor = seen;
     symbol->viewed = of->viewed ? of->viewed : of->tensor;
     tensor_add_view(lower->arena, symbol->viewed, seen);
@@ -67,7 +68,7 @@ static void attempt_symbol(void *context)
 static void lower_statement(Lower *lower, Symbol *symbol)
 {
     symbol->failed |= !diag_attempt(attempt_symbol, &(Attempt){lower, symbol});   // or there are two of its name
-    lower->scope.count = lower->index_depth = 0;   // of one that failed
+    lower->scope.count = lower->index_depth = 0;                                  // of one that failed
 }
 
 static void check_output_type(const Symbol *view)

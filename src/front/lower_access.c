@@ -48,18 +48,19 @@ const Symbol *accessed(const Lower *lower, const AstExpr *access)
 
 // ---- an element under construction ----
 
-/* What an access becomes: its dimensions, the places that are computed, and what has to hold for it to be read. */
+/* What an access becomes: its dimensions, the places that are computed, and what has to hold for it to be
+   read. */
 typedef struct Element {
     Lower *lower;
     const AstExpr *access;
-    const Tensor *seen;         // in these dimensions
-    bool padded;                // what lies outside is `pad`'s constant
+    const Tensor *seen;   // in these dimensions
+    bool padded;          // what lies outside is `pad`'s constant
     Dim dims[MAX_RANK];
     FetchPlace places[MAX_RANK];
     int place_count;
-    Dim bounds[MAX_RANK];       // of indices that can leave the tensor
+    Dim bounds[MAX_RANK];   // of indices that can leave the tensor
     int bound_count;
-    Expr *inside;               // the same of places, a condition; NULL: all are inside
+    Expr *inside;   // the same of places, a condition; NULL: all are inside
 } Element;
 
 static Expr *constant(const Element *element, DType type, int64_t value)
@@ -168,13 +169,15 @@ static AffineTerm lower_index_element(const Element *element, const AstExpr *acc
 {
     Lower *lower = element->lower;
     if (++lower->index_depth > MAX_INDEX_DEPTH)
-        reject(access->loc, "elements as indices nest at most %d deep; define the inner ones", MAX_INDEX_DEPTH);
+        reject(access->loc, "elements as indices nest at most %d deep; define the inner ones",
+               MAX_INDEX_DEPTH);
     AffineTerm term = lower_access(lower, access);
     lower->index_depth--;
     DType type = term.expr->type;
     if (dtype_info[type].is_real || type == DTYPE_B1)
-        reject(access->loc, "an index is an integer, and '%s' holds %s; define it as one: j[t] = cast(%s[...], i32), then "
-                            "x[j[t]]",
+        reject(access->loc,
+               "an index is an integer, and '%s' holds %s; define it as one: j[t] = cast(%s[...], i32), then "
+               "x[j[t]]",
                access->access.name, dtype_info[term.element].name, access->access.name);
     return term;
 }
@@ -289,7 +292,8 @@ static Expr *padding(Lower *lower, const AstExpr *pad, const Tensor *tensor)
     return expr;
 }
 
-/* "pad" "(" access "," const ")": a guard on the dimensions that can leave the tensor, and a choice where places do */
+/* "pad" "(" access "," const ")": a guard on the dimensions that can leave the tensor, and a choice where places
+   do */
 AffineTerm lower_pad(Lower *lower, const AstExpr *pad)
 {
     Element element = element_new(lower, pad->pad.access, true);

@@ -134,19 +134,22 @@ static void add_computed(const Lower *lower, IndexForm *a, const IndexForm *b, i
                     add_scaled(&high, factor < 0 ? b->low : b->high, factor),
                 loc);
     DType type = DTYPE_I64;   // whatever the parts are
-    Expr *scaled = factor == 1 ? b->computed
-                               : integer_apply(lower, OP_MUL, type, b->computed, integer_expr(lower, factor, type));
+    Expr *scaled = factor == 1
+                       ? b->computed
+                       : integer_apply(lower, OP_MUL, type, b->computed, integer_expr(lower, factor, type));
     a->computed = a->computed ? integer_apply(lower, OP_ADD, type, a->computed, scaled) : scaled;
     a->low = low;
     a->high = high;
 }
 
 /* a + factor*b */
-static Form form_add_scaled(const Lower *lower, const IndexForm *a, const IndexForm *b, int64_t factor, Loc loc)
+static Form form_add_scaled(const Lower *lower, const IndexForm *a, const IndexForm *b, int64_t factor,
+                            Loc loc)
 {
     Form sum = {.index = *a};
     if (a->element || b->element)
-        reject(loc, "an element as an index stands alone in its dimension, but for a constant, as in idx[t] + 1; define "
+        reject(loc, "an element as an index stands alone in its dimension, but for a constant, as in idx[t] "
+                    "+ 1; define "
                     "what is more, and read that: j[t] = 2*idx[t], then x[j[t]]");
     sum.index.affine = affine_add_scaled(&a->affine, &b->affine, factor, loc);
     add_computed(lower, &sum.index, b, factor, loc);
@@ -175,9 +178,13 @@ static Form fold_quotient(const IndexFolding *folding, Op op, const IndexForm *d
     int64_t low, high;
     index_span(lower, dividend, loc, &low, &high);
     if (low < 0)
-        reject(loc, "the dividend of an index reaches %" PRId64 ": below 0 a quotient would have to be rounded; add a "
-                    "multiple of %" PRId64 " and take it off behind the division", low, by);
-    if (!dividend->computed && affine_divide(&dividend->affine, by, scope->extents, scope->count, &quotient, &rest))
+        reject(loc,
+               "the dividend of an index reaches %" PRId64
+               ": below 0 a quotient would have to be rounded; add a "
+               "multiple of %" PRId64 " and take it off behind the division",
+               low, by);
+    if (!dividend->computed &&
+        affine_divide(&dividend->affine, by, scope->extents, scope->count, &quotient, &rest))
         return affine_form(op == OP_DIV ? quotient : rest);
     DType type = integer_type(0, larger(high, by));
     bool same = low / by == high / by;
@@ -224,24 +231,29 @@ static Form fold_division(const IndexFolding *folding, const AstExpr *index, con
     int64_t by = divisor_of(folding, b, index->apply.operands[1]->loc);
     IndexForm dividend = form_index(lower, a, index->apply.operands[0]->loc);
     if (dividend.element)
-        reject(index->loc, "an element as an index stands alone in its dimension, but for a constant; define the quotient, "
-                           "and read that: j[t] = idx[t] %s %" PRId64 ", then x[j[t]]",
-               op_info[index->apply.op].spelling, by);
-    return folding->extents_known ? fold_quotient(folding, index->apply.op, &dividend, by, index->loc) : unknown_form();
+        reject(
+            index->loc,
+            "an element as an index stands alone in its dimension, but for a constant; define the quotient, "
+            "and read that: j[t] = idx[t] %s %" PRId64 ", then x[j[t]]",
+            op_info[index->apply.op].spelling, by);
+    return folding->extents_known ? fold_quotient(folding, index->apply.op, &dividend, by, index->loc)
+                                  : unknown_form();
 }
 
 /* x[idx[t]], x[idx[t] + 1] */
 static Form fold_element_sum(const Lower *lower, const AstExpr *index, const Form *a, const Form *b)
 {
     const Form *element = a->index.element ? a : b, *constant = a->index.element ? b : a;
-    bool allowed = constant->is_number && (index->apply.op == OP_ADD || (index->apply.op == OP_SUB && element == a));
+    bool allowed =
+        constant->is_number && (index->apply.op == OP_ADD || (index->apply.op == OP_SUB && element == a));
     IndexForm right = constant->is_number ? form_index(lower, constant, index->loc) : constant->index;
     Form sum = *element;
     IndexForm without = element->index;
     without.element = NULL;
     if (!allowed)
         return form_add_scaled(lower, &element->index, &right, 1, index->loc);   // says why not
-    sum.index = form_add_scaled(lower, &without, &right, index->apply.op == OP_ADD ? 1 : -1, index->loc).index;
+    sum.index =
+        form_add_scaled(lower, &without, &right, index->apply.op == OP_ADD ? 1 : -1, index->loc).index;
     sum.index.element = element->index.element;
     return sum;
 }
@@ -252,7 +264,8 @@ static Form fold_apply(const IndexFolding *folding, const AstExpr *index)
     Op op = index->apply.op;
     AstExpr *const *operands = index->apply.operands;
     if (!number_folds(op))
-        reject(index->loc, "an index is made of + - * / and %% only, saw '%s'; " FOREIGN_INDEX, op_info[op].spelling);
+        reject(index->loc, "an index is made of + - * / and %% only, saw '%s'; " FOREIGN_INDEX,
+               op_info[op].spelling);
     bool two = op_info[op].operands == 2;
     Form a = fold(folding, operands[0]), b = two ? fold(folding, operands[1]) : a;
     if (a.is_number && b.is_number)
@@ -262,7 +275,8 @@ static Form fold_apply(const IndexFolding *folding, const AstExpr *index)
     if (op == OP_MUL)
         return fold_product(lower, index, &a, &b);
     if (op != OP_ADD && op != OP_SUB && op != OP_NEG)
-        reject(index->loc, "an index is made of + - * / and %% only, saw '%s' of an index variable; " FOREIGN_INDEX,
+        reject(index->loc,
+               "an index is made of + - * / and %% only, saw '%s' of an index variable; " FOREIGN_INDEX,
                op_info[op].spelling);
     if (two && (a.index.element || b.index.element))
         return fold_element_sum(lower, index, &a, &b);
@@ -280,8 +294,7 @@ static Form fold(const IndexFolding *folding, const AstExpr *index)
     case AST_NAME: return fold_name(folding->lower, index);
     case AST_APPLY: return fold_apply(folding, index);
     case AST_ACCESS: return (Form){.index.element = index};
-    case AST_PAD:
-        reject(index->loc, "an index cannot hold a pad; " FOREIGN_INDEX);
+    case AST_PAD: reject(index->loc, "an index cannot hold a pad; " FOREIGN_INDEX);
     case AST_REDUCTION: reject(index->loc, "an index cannot hold a reduction; " FOREIGN_INDEX);
     case AST_CAST: reject(index->loc, "an index cannot hold a cast; " FOREIGN_INDEX);
     }

@@ -37,7 +37,8 @@ static bool divided(const TensorOp *op, const Expr *expr, Affine *form)
 static bool scaled_sum(const Affine *left, int64_t scale, const Affine *right, Affine *sum)
 {
     int64_t part;
-    bool fits = checked_mul(left->constant, scale, &part) && checked_add(part, right->constant, &sum->constant);
+    bool fits =
+        checked_mul(left->constant, scale, &part) && checked_add(part, right->constant, &sum->constant);
     for (int a = 0; a < MAX_AXES && fits; a++)
         fits = checked_mul(left->coef[a], scale, &part) && checked_add(part, right->coef[a], &sum->coef[a]);
     return fits;
@@ -213,14 +214,16 @@ static void cut_visit(Expr *expr, void *context)
     Cuts *cuts = context;
     bool divides = expr->kind == EXPR_APPLY && (expr->apply.op == OP_DIV || expr->apply.op == OP_MOD);
     Affine form;
-    if (divides && expr->apply.operands[1]->kind == EXPR_CONST && affine_of(cuts->op, expr->apply.operands[0], &form))
+    if (divides && expr->apply.operands[1]->kind == EXPR_CONST &&
+        affine_of(cuts->op, expr->apply.operands[0], &form))
         cut_at(cuts, &form, expr->apply.operands[1]->constant.integer);
 }
 
 /* Reads what a definition makes in other dimensions than it is made in. */
 static bool is_view_of_made(const Expr *expr)
 {
-    return expr->kind == EXPR_ACCESS && expr->access.tensor->role != ROLE_INPUT && !access_is_own(&expr->access);
+    return expr->kind == EXPR_ACCESS && expr->access.tensor->role != ROLE_INPUT &&
+           !access_is_own(&expr->access);
 }
 
 static void find_cuts(Cuts *cuts, Expr *expr, bool guarded)
@@ -262,7 +265,8 @@ static void cut_axis(Composer *composer, TensorOp *op, int axis, int64_t inner)
     forms[axis].coef[axis + 1] = 1;
     op->body = expr_substitute(composer->arena, op->body, forms, op->axis_count);
     memmove(&op->axes[axis + 1], &op->axes[axis], sizeof(Axis) * (size_t)(op->axis_count - axis));
-    op->axes[axis] = (Axis){arena_printf(composer->arena, "%s.0", whole.name), whole.extent / inner, whole.reduction};
+    op->axes[axis] =
+        (Axis){arena_printf(composer->arena, "%s.0", whole.name), whole.extent / inner, whole.reduction};
     op->axes[axis + 1] = (Axis){arena_printf(composer->arena, "%s.1", whole.name), inner, whole.reduction};
     op->axis_count++;
     op->spatial_count += axis < op->spatial_count;
@@ -302,7 +306,8 @@ static bool cut_all(Composer *composer, TensorOp *op)
     return any;
 }
 
-/* Of i/4 % 3 the axis is cut at 4, what is left of it at 3. Cuts that leave as much as there was are taken back. */
+/* Of i/4 % 3 the axis is cut at 4, what is left of it at 3. Cuts that leave as much as there was are taken
+   back. */
 static void cut(Composer *composer, TensorOp *op)
 {
     TensorOp attempt = *op;
@@ -373,7 +378,10 @@ static TensorOp *definition_of(Composer *composer, const TensorOp *op, Expr *val
     TensorOp *made = NEW(composer->arena, TensorOp);
     Tensor *out = NEW(composer->arena, Tensor);
     *out = (Tensor){.name = arena_printf(composer->arena, "%s.%s", op->out->name, source->name),
-                    .id = program->tensor_count, .dtype = source->dtype, .role = ROLE_TEMPORARY, .loc = op->loc};
+                    .id = program->tensor_count,
+                    .dtype = source->dtype,
+                    .role = ROLE_TEMPORARY,
+                    .loc = op->loc};
     Affine forms[MAX_AXES];
     for (int a = 0; a < op->axis_count; a++) {
         forms[a] = affine_constant(0);

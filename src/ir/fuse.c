@@ -67,8 +67,9 @@ static void join_visit(Expr *expr, void *context)
     if (!tensor || !test->fuser->definition[tensor->id])
         return;
     int id = tensor->id;
-    bool identity = test->identity && expr->kind == EXPR_ACCESS && is_at_point(test->fuser, test->fuser->plan.fusions[test->kernel],
-                                                  &expr->access, test->reader->axes);
+    bool identity =
+        test->identity && expr->kind == EXPR_ACCESS &&
+        is_at_point(test->fuser, test->fuser->plan.fusions[test->kernel], &expr->access, test->reader->axes);
     if (test->fuser->inlined[id]) {
         JoinTest inner = *test;
         inner.reader = test->fuser->definition[id];
@@ -272,7 +273,8 @@ static void expand_places(Fuser *fuser, Fusion *fusion, Fetch *fetch, bool reduc
 {
     FetchPlace *places = NEW_ARRAY(fuser->arena, FetchPlace, fetch->count);
     for (int i = 0; i < fetch->count; i++)
-        places[i] = (FetchPlace){expand(fuser, fusion, fetch->places[i].value, reducing), fetch->places[i].stride};
+        places[i] =
+            (FetchPlace){expand(fuser, fusion, fetch->places[i].value, reducing), fetch->places[i].stride};
     fetch->places = places;
 }
 

@@ -125,8 +125,8 @@ static void far_visit(Expr *expr, void *context)
         return;
     bool in_reduction = inliner->fetches[tensor->id] && !op_is_pointwise(search->reader);
     inliner->inlined[tensor->id] =
-        expr->kind == EXPR_ACCESS && names_axes(&expr->access, inliner->definition[tensor->id]) && !in_reduction &&
-        reach_fits(search->reader, &expr->access, inliner->definition, inliner->inlined);
+        expr->kind == EXPR_ACCESS && names_axes(&expr->access, inliner->definition[tensor->id]) &&
+        !in_reduction && reach_fits(search->reader, &expr->access, inliner->definition, inliner->inlined);
 }
 
 static void fetches_visit(Expr *expr, void *context)

@@ -20,7 +20,8 @@ static bool is_whole_visit(const Access *access, const TensorOp *op, int *axis)
 
 typedef struct OrderSearch {
     const TensorOp *op;
-    const bool *viewed;   // by tensor id: the dimensions that some access names are not its own, or the place is computed
+    const bool *
+        viewed;   // by tensor id: the dimensions that some access names are not its own, or the place is computed
     DimOrder *orders;   // by tensor id
     DimOrder found;     // of the op's own dimensions
 } OrderSearch;

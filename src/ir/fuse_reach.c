@@ -39,7 +39,8 @@ static void follow(TensorReach *reach, const Access *access, bool fetched)
 static void reach_visit(Expr *expr, void *context)
 {
     if (expr->kind == EXPR_ACCESS || expr->kind == EXPR_FETCH)
-        follow(context, expr->kind == EXPR_ACCESS ? &expr->access : &expr->fetch.access, expr->kind == EXPR_FETCH);
+        follow(context, expr->kind == EXPR_ACCESS ? &expr->access : &expr->fetch.access,
+               expr->kind == EXPR_FETCH);
 }
 
 bool reach_fits(const TensorOp *reader, const Access *access, const TensorOp *const *definition,

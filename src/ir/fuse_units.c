@@ -35,7 +35,10 @@ static bool places_keep_groups(const Expr *body, int axis, int64_t count)
     return true;
 }
 
-static Access *access_of(Expr *body) { return body->kind == EXPR_FETCH ? &body->fetch.access : &body->access; }
+static Access *access_of(Expr *body)
+{
+    return body->kind == EXPR_FETCH ? &body->fetch.access : &body->access;
+}
 
 /* Do groups of `count` neighbours along the axis lie together in the tensor? Then its last dimension consists
    of them. */
@@ -116,7 +119,8 @@ void fuse_units(Arena *arena, Fusion *fusion)
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
         int64_t count = dtype_info[units[i]].bits / dtype_info[op->out->dtype].bits;
         if (count > 1 && fusion->axes[axis].extent % count == 0 &&
-            keeps_groups(access_of(op->body), axis, count) && places_keep_groups(op->body, axis, count) && keeps_groups(&op->store, axis, count)) {
+            keeps_groups(access_of(op->body), axis, count) && places_keep_groups(op->body, axis, count) &&
+            keeps_groups(&op->store, axis, count)) {
             move_in(arena, fusion, axis, units[i], count);
             fuse_axes(arena, fusion);
             return;

@@ -53,8 +53,8 @@ typedef struct FarGuard {
 static bool leads_far(const FarGuard *far, const Affine *index)
 {
     int64_t low, high;
-    return !affine_range(index, far->extents, far->fusion->axis_count, &low, &high) || is_past_32_bits(high) ||
-           is_past_32_bits(-low);
+    return !affine_range(index, far->extents, far->fusion->axis_count, &low, &high) ||
+           is_past_32_bits(high) || is_past_32_bits(-low);
 }
 
 /* A guard's index is computed wherever it leads: 10^12 in pad(x[1000000 * i], 0), though x has no such
@@ -185,7 +185,8 @@ static void emit_fetch(StrBuf *out, const Scope *scope, const Fetch *fetch)
     int position = input_position(scope->fusion, fetch->access.tensor);
     assert(position >= 0);
     Affine offset = access_offset(&fetch->access);
-    strbuf_printf(out, "%s(t.in%d, ", fetch->access.tensor->dtype == DTYPE_B1 ? "load_bit" : "load", position);
+    strbuf_printf(out, "%s(t.in%d, ", fetch->access.tensor->dtype == DTYPE_B1 ? "load_bit" : "load",
+                  position);
     emit_element_offset(out, scope, fetch, &offset);
     strbuf_puts(out, ")");
 }

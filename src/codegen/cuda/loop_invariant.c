@@ -19,7 +19,8 @@ Invariants invariants_find(const Fusion *fusion, uint32_t moving)
     int count = fusion_accesses(fusion, found, MAX_ACCESSES);
     for (int i = 0; i < count && invariants.count < MAX_INVARIANTS; i++) {
         const Access *access = found[i].access;
-        if (found[i].fetch || found[i].guarded || access_axes(access) & moving || invariants_position(&invariants, access) >= 0)
+        if (found[i].fetch || found[i].guarded || access_axes(access) & moving ||
+            invariants_position(&invariants, access) >= 0)
             continue;
         invariants.access[invariants.count] = access;
         invariants.offset[invariants.count++] = access_offset(access);

@@ -158,9 +158,11 @@ static void write_apply(Plain *plain, const Expr *expr)
 
 static void write_cast(Plain *plain, const Expr *expr)
 {
-    static const char *const ranges[DTYPE_COUNT] = {
-        [DTYPE_I32] = "-2147483648.0, 2147483647.0", [DTYPE_I8] = "-128.0, 127.0", [DTYPE_U8] = "0.0, 255.0",
-        [DTYPE_I64] = "-9223372036854775808.0, 9223372036854775807.0"};
+    static const char *const ranges[DTYPE_COUNT] = {[DTYPE_I32] = "-2147483648.0, 2147483647.0",
+                                                    [DTYPE_I8] = "-128.0, 127.0",
+                                                    [DTYPE_U8] = "0.0, 255.0",
+                                                    [DTYPE_I64] =
+                                                        "-9223372036854775808.0, 9223372036854775807.0"};
     DType to = expr->cast.to, from = expr->cast.body->type;
     bool cuts = dtype_info[from].is_real && ranges[to];
     strbuf_printf(plain->out, "(%s)%s(", type_of(to), cuts ? "whole" : conversion(to));

@@ -58,7 +58,8 @@ static Pattern pattern_of_fetch(const Walk *walk, const Fetch *fetch)
         return PATTERN_GATHER;
     if (step == 0)
         return PATTERN_BROADCAST;
-    return step == 1 && aligned && others_are_multiples(&offset, walk->axis, walk->vector) ? PATTERN_ROW : PATTERN_GATHER;
+    return step == 1 && aligned && others_are_multiples(&offset, walk->axis, walk->vector) ? PATTERN_ROW
+                                                                                           : PATTERN_GATHER;
 }
 
 static Pattern pattern_of(const Walk *walk, const Access *access)
@@ -149,8 +150,8 @@ Reads reads_find(Walk walk)
     for (int i = 0; i < count && reads.count < MAX_LOADED; i++) {
         const Fetch *fetch = found[i].fetch;
         bool padded = !fetch && found[i].guarded && is_padded(&walk, found[i].access);
-        if (found[i].in_place || waits_for_a_value(fetch) || found[i].op >= walk.ops || (found[i].guarded && !padded) ||
-            find_read(&reads, found[i].access, fetch) >= 0)
+        if (found[i].in_place || waits_for_a_value(fetch) || found[i].op >= walk.ops ||
+            (found[i].guarded && !padded) || find_read(&reads, found[i].access, fetch) >= 0)
             continue;
         if (walk.along && !(access_axes(found[i].access) & walk.along))
             continue;
@@ -158,7 +159,11 @@ Reads reads_find(Walk walk)
         Pattern pattern = padded  ? PATTERN_PADDED
                           : fetch ? pattern_of_fetch(&walk, fetch)
                                   : pattern_of(&walk, found[i].access);
-        reads.reads[reads.count++] = (Read){found[i].access,         fetch, access_offset(found[i].access), seen, pattern,
+        reads.reads[reads.count++] = (Read){found[i].access,
+                                            fetch,
+                                            access_offset(found[i].access),
+                                            seen,
+                                            pattern,
                                             is_reused(walk.fusion, &seen)};
     }
     return reads;
@@ -219,7 +224,6 @@ uint32_t reads_axes_left(const Reads *reads, const Expr *expr)
 }
 
 // ---- device code ----
-
 
 /* Held as it lies in memory. */
 static bool is_held(const Read *read, const Walk *walk)
