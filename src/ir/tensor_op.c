@@ -318,8 +318,10 @@ static bool access_equal(const Access *left, const Access *right)
            dims_equal(left->dims, right->dims, left->rank);
 }
 
-static bool places_equal(const Fetch *left, const Fetch *right)
+bool fetch_places_equal(const Fetch *left, const Fetch *right)
 {
+    if (!left || !right || left->count != right->count)
+        return left == right;
     for (int i = 0; i < left->count; i++)
         if (left->places[i].stride != right->places[i].stride ||
             !expr_equal(left->places[i].value, right->places[i].value))
@@ -340,7 +342,7 @@ bool expr_equal(const Expr *left, const Expr *right)
     case EXPR_ACCESS: return access_equal(&left->access, &right->access);
     case EXPR_FETCH:
         return access_equal(&left->fetch.access, &right->fetch.access) &&
-               left->fetch.count == right->fetch.count && places_equal(&left->fetch, &right->fetch);
+               fetch_places_equal(&left->fetch, &right->fetch);
     case EXPR_GUARD:
         return left->guard.count == right->guard.count &&
                dims_equal(left->guard.bounds, right->guard.bounds, left->guard.count) &&

@@ -260,6 +260,8 @@ Expr *expr_substitute(Arena *arena, const Expr *expr, const Affine *forms, int a
 /* Calls visit for every node, parents first. */
 void expr_visit(Expr *expr, void (*visit)(Expr *expr, void *context), void *context);
 int expr_size(const Expr *expr);
+/* Both have the same places; NULL has none. */
+bool fetch_places_equal(const Fetch *left, const Fetch *right);
 /* Whether two trees over the same axes are the same, node by node. */
 bool expr_equal(const Expr *left, const Expr *right);
 /* Bit a: axis a stands in an index, a guard or as a value. */

@@ -90,22 +90,11 @@ static bool is_padded(const Walk *walk, const Access *access)
            walk->fusion->axes[walk->axis].extent % walk->vector == 0 && bits % (8 * ACCESS_BYTES) == 0;
 }
 
-static bool same_places(const Fetch *left, const Fetch *right)
-{
-    if (!left || !right || left->count != right->count)
-        return left == right;
-    for (int i = 0; i < left->count; i++)
-        if (left->places[i].stride != right->places[i].stride ||
-            !expr_equal(left->places[i].value, right->places[i].value))
-            return false;
-    return true;
-}
-
 static int find_read(const Reads *reads, const Access *access, const Fetch *fetch)
 {
     Affine offset = access_offset(access);
     for (int i = 0; i < reads->count; i++)
-        if (reads->reads[i].access->tensor == access->tensor && same_places(reads->reads[i].fetch, fetch) &&
+        if (reads->reads[i].access->tensor == access->tensor && fetch_places_equal(reads->reads[i].fetch, fetch) &&
             memcmp(&reads->reads[i].offset, &offset, sizeof offset) == 0)
             return i;
     return -1;
