@@ -4,7 +4,7 @@
     python3 tests/gpu_functions.py                    on this machine's GPU: all 2^32 arguments of f32, 65536 of f16 and bf16, 2^22 of f64
     python3 tests/gpu_functions.py --host --every 4099     the prelude's own text with the host's mathematical library, some arguments
 
-Every function of src/ir/ops.def (class REAL), and + - * / whose results must be the nearest, denormal ones too. One JSON object on
+Every function of src/ir/ops.def (class REAL), and + - * / floor ceil round whose results must be the nearest, denormal ones too. One JSON object on
 stdout; exit code 1 if a promise is broken. Needs nvcc (or with --host g++) and nothing else.
 """
 import argparse
@@ -18,6 +18,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ROW = re.compile(r'^OP\((\w+),\s*"([^"]*)",\s*(\d),\s*(\w+),\s*(.*?),\s*"(.*)"\)', re.M)
 ARITHMETIC = ("ADD", "SUB", "MUL", "DIV")
+WHOLE_NUMBERS = ("FLOOR", "CEIL", "ROUND")
 MAY_FLUSH = ("exp", "softmax_exp_f16", "softmax_exp_bf16")   # of f32: to 0 below 2^-126
 # exp(a) where a softmax is rounded to 16 bits: within (5/4 |a| + 4) units of 2^-24 of itself.
 SOFTMAX = ("softmax_exp_f16", "softmax_exp_bf16")
@@ -30,8 +31,8 @@ def promised_ulps():
 def functions():
     """[(name, operands, value in double)]"""
     rows = ROW.findall((ROOT / "src/ir/ops.def").read_text())
-    found = [(call.split("(")[0], int(operands), value) for name, _, operands, kind, value, call in rows if kind == "REAL" or name in ARITHMETIC]
-    assert len(found) >= 14, found
+    found = [(call.split("(")[0], int(operands), value) for name, _, operands, kind, value, call in rows if kind == "REAL" or name in ARITHMETIC + WHOLE_NUMBERS]
+    assert len(found) >= 20, found
     return found
 
 
@@ -44,7 +45,7 @@ def source(every, host):
         lines.append(f"struct F_{short} {{\n"
                      f"    template <class T> HERE static T device(T a, T b) {{ (void)b; return {name}(a{second}); }}\n"
                      f"    template <class R> BOTH static R right(R a, R b) {{ (void)b; return {value.replace('fmin(a, 0)', 'fmin(a, R(0))')}; }}\n}};")
-        exact = "true" if short.upper() in ARITHMETIC or short == "sqrt" else "false"
+        exact = "true" if short.upper() in ARITHMETIC + WHOLE_NUMBERS or short == "sqrt" else "false"
         pairs = "true" if operands == 2 else "false"
         flush = "true" if short in MAY_FLUSH else "false"
         calls.append(f'    measure_f32<F_{short}, {pairs}>("{short}", {flush}, {exact});')

@@ -19,10 +19,10 @@ BYTES = (1 << 20) - 4096   # of a program or a manifest, which have a megabyte a
 RANKING_BYTES = 4 << 20   # which has 64 at most
 SECONDS = 5   # of processor time; the slowest takes one
 
-WORDS = """param input output sum max min prod inf pi pad cast select exp log sqrt rsqrt tanh erf sigmoid sin cos abs
+WORDS = """param input output sum max min prod inf pi pad cast select exp log sqrt rsqrt tanh erf sigmoid sin cos atan asin acos round abs
 floor ceil sq relu pow f64 f32 f16 bf16 i32 i8 u8 b1 y i 1 1.5 1e9 0x""".split()
 SYMBOLS = "( ) [ ] { } , : = + - * / < <= > >= == != && || ! % ^ ** // ? ; @ & | . $ \" ' \\ ~ ` \x01 \x7f é".split()
-CALLS = [word + "(" for word in "sum max pad cast select exp pow floor".split()]
+CALLS = [word + "(" for word in "sum max pad cast select exp pow floor round".split()]
 OPENINGS = ["y[", "y[y[", "sum[i](", "max[i:", "sum[", "y[(", "y[i](", "y(", "pad(y[", "select(y[i] > 0, ", "-(", "!(", "y[-",
             "y[i] = y[", "y[i:", "y[i] : f32 = (", "input y[", "output y :", "param y = (", "y ] [", "] [", ") ("]
 STATEMENTS = ["param y = 1\n", "param y# = 1\n", "param y# = y#\n", "input x[8] : f32\n", "input x#[8] : f32\n", "output y\n",

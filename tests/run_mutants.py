@@ -353,7 +353,7 @@ PRELUDE_CASES = [
     "  w[i] = 0 * x[i] + d  v[i] = 0 * x[i] - d  t[i] = 0 * x[i] + 1e-60  u[i] = x[i]  s[i] = 0 * x[i] + 1.00048828124909051  r[i] = 0 * x[i]  q[i] = 0 * x[i] + 2 * c"
     "  output y : f16  output z : f16  output w : f16  output v : f16  output t : f16  output u : bf16  output s : f16  output r : f16  output q : f16",
     "input a[97] : i32  input b[97] : i32  y[i] = a[i] / (b[i] * 2 + 1)  z[i] = abs(a[i] * 3) - relu(b[i])  w[i] = a[i] * 65536 * 65536 + sq(b[i])"
-    "  v[i] = max(a[i], b[i]) - min(a[i], 2)  u[i] = -(a[i]) u2[i] = floor(a[i]) + ceil(b[i]) p[i] = (a[i] * 0 - 2147483647 - 1) / (b[i] * 0 - 1)"
+    "  v[i] = max(a[i], b[i]) - min(a[i], 2)  u[i] = -(a[i]) u2[i] = floor(a[i]) + ceil(b[i]) + round(a[i] * 3) p[i] = (a[i] * 0 - 2147483647 - 1) / (b[i] * 0 - 1)"
     "  output y output z output w output v output u : i8 output u2 output p",
     "input x[97] : f32  y[i] = abs(x[i])  z[i] = floor(x[i] * 4)  w[i] = ceil(x[i] * 4)  v[i] = tanh(x[i])  u[i] = erf(x[i])  t[i] = sigmoid(x[i])"
     "  s[i] = sin(x[i])  r[i] = cos(x[i])  q[i] = pow(x[i] + 2, 1.5)  p[i] = rsqrt(x[i] + 2)  o[i] = exp(x[i]) + log(x[i] + 2)  n[i] = relu(-x[i]) + sq(x[i])"
@@ -361,6 +361,10 @@ PRELUDE_CASES = [
     "input x[97] : f64  y[i] = abs(x[i])  z[i] = floor(x[i] * 4)  w[i] = ceil(x[i] * 4)  v[i] = tanh(x[i])  u[i] = erf(x[i])  t[i] = sigmoid(x[i])"
     "  s[i] = sin(x[i])  r[i] = cos(x[i])  q[i] = pow(x[i] + 2, 1.5)  p[i] = rsqrt(x[i] + 2)  o[i] = exp(x[i]) + log(x[i] + 2) n[i] = relu(-x[i]) + sq(x[i])"
     "  output y output z output w output v output u output t output s output r output q output p output o output n",
+    "input x[97] : f32  y[i] = round(x[i] * 4)  v[i] = atan(x[i] * 4)  u[i] = asin(x[i] / 2)  t[i] = acos(x[i] / 2)"
+    "  output y output v output u output t",
+    "input x[97] : f64  y[i] = round(x[i] * 4)  v[i] = atan(x[i] * 4)  u[i] = asin(x[i] / 2)  t[i] = acos(x[i] / 2)"
+    "  output y output v output u output t",
     "input x[5, 9] : i32  input u[5, 9] : f64  a[i] = max[j](x[i, j] - 100)  b[i] = min[j](x[i, j] + 100)  c[i] = prod[j](x[i, j])"
     "  d[i] = max[j](u[i, j] - 2)  e[i] = min[j](u[i, j] + 2)  f[i] = prod[j](u[i, j])  output a output b output c output d output e output f",
     "input x[5, 9] : f32  a[i] = max[j](x[i, j] - 100)  b[i] = min[j](x[i, j] + 100)  c[i] = prod[j](x[i, j])"

@@ -50,8 +50,16 @@ static const char *reserved_word(int i)
     return i < DTYPE_COUNT && dtype_info[i].in_language ? dtype_info[i].name : NULL;   // those come first
 }
 
-/* A word only where a type stands: elsewhere it is the user's. */
-static bool is_contextual(const char *name) { return strcmp(name, dtype_info[DTYPE_I64].name) == 0; }
+/* A type's only where a type stands, a function's only before "(": elsewhere they are the user's. */
+static const char *const contextual[] = {"i64", "round", "atan", "asin", "acos"};
+
+static bool is_contextual(const char *name)
+{
+    for (size_t i = 0; i < sizeof contextual / sizeof *contextual; i++)
+        if (strcmp(name, contextual[i]) == 0)
+            return true;
+    return false;
+}
 
 static bool is_reserved(const char *name)
 {
@@ -305,15 +313,23 @@ bool token_is_dtype(const Token *token, DType *type)
     return false;
 }
 
+bool lex_function(const char *word, Op *op)
+{
+    for (int i = 0; i < OP_COUNT; i++)
+        if (strcmp(word, op_info[i].spelling) == 0) {
+            *op = (Op)i;
+            return true;
+        }
+    return false;
+}
+
 const char *lex_meaning(const Token *token)
 {
     DType type;
     if (token_is_dtype(token, &type))
         return "an element type";
-    for (int op = 0; op < OP_COUNT; op++)
-        if (strcmp(token->text, op_info[op].spelling) == 0)
-            return "a function";
-    return "a reserved word";
+    Op op;
+    return lex_function(token->text, &op) ? "a function" : "a reserved word";
 }
 
 static void real_print(StrBuf *out, double value)

@@ -45,6 +45,8 @@ bool token_begins_line(const Token *token);
 /* The contextual word before a NAME that "[" follows: a statement. */
 bool token_begins(const Token *token, const char *word);
 bool token_is_dtype(const Token *token, DType *type);
+/* The function of that name; a contextual one is a function only before "(". */
+bool lex_function(const char *word, Op *op);
 
 /* `an element type`, `a function`, `a reserved word`: what a TOKEN_WORD is. */
 const char *lex_meaning(const Token *token);

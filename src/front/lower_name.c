@@ -115,10 +115,13 @@ const char *name_suggestion(const Lower *lower, const char *name, bool only_para
 static const char *mend_of_unknown(const Lower *lower, const char *what, const char *name)
 {
     const char *value = foreign_value(lower->arena, name), *near = name_suggestion(lower, name, false);
+    Op op;
     if (value)
         return arena_printf(lower->arena, "; %s", value);
     if (*near)
         return near;
+    if (lex_function(name, &op))   // a contextual one
+        return arena_printf(lower->arena, "; the operand of a function stands in parentheses: %s(a)", name);
     if (strcmp(what, "tensor") == 0)
         return arena_printf(lower->arena, "; it needs a definition, %s[...] = ..., or an input statement",
                             name);

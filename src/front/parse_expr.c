@@ -101,6 +101,9 @@ static AstExpr *access_expr(Parser *p)
     int count;
     AstExpr **indices = parse_list(p, "after the indices", &count);
     const char *foreign = at(p, "(") ? foreign_function(p->arena, tensor->text) : NULL;
+    Op op;
+    if (at(p, "(") && lex_function(tensor->text, &op))
+        reject(tensor->loc, "'%s' is a function and no reduction; write %s(a), without [ ]", tensor->text, tensor->text);
     if (at(p, "("))
         reject(tensor->loc, "unknown reduction '%s'; %s", tensor->text,
                foreign ? foreign : "it is one of sum, max, min, prod");
@@ -210,8 +213,17 @@ static AstExpr *parentheses(Parser *p)
     return inner;
 }
 
+static void refuse_conversion(const Parser *p)
+{
+    DType type;
+    const char *word = p->token->text;
+    if (token_is_dtype(p->token, &type))
+        reject(p->token->loc, "'%s' is an element type; a conversion is cast(a, %s)", word, word);
+}
+
 static _Noreturn void unknown_function(const Parser *p)
 {
+    refuse_conversion(p);
     const Token *function = p->token;
     const char *foreign = foreign_function(p->arena, function->text);
     if (foreign)
@@ -220,14 +232,18 @@ static _Noreturn void unknown_function(const Parser *p)
            lex_suggestion(p->arena, function->text));
 }
 
-/* NAME | access */
+/* NAME | access | FUNCTION "(" …, a contextual one */
 static AstExpr *name_or_access(Parser *p)
 {
     const Token *next = p->token + 1;
     bool symbol = next->kind == TOKEN_SYMBOL;
     if (symbol && strcmp(next->text, "[") == 0)
         return access_expr(p);
-    if (symbol && strcmp(next->text, "(") == 0)
+    bool call = symbol && strcmp(next->text, "(") == 0;
+    Op op;
+    if (call && lex_function(p->token->text, &op))
+        return function(p, op);
+    if (call)
         unknown_function(p);
     if (next->kind == TOKEN_WRONG && next->loc.source->text[next->loc.offset] == '.')
         diag_abandon();   // torch.exp(x[i]): that was said of the point
@@ -242,15 +258,15 @@ static AstExpr *word_primary(Parser *p)
     const char *word = p->token->text;
     const Token *next = p->token + 1;
     bool call = next->kind == TOKEN_SYMBOL && strcmp(next->text, "(") == 0;
-    for (int op = 0; op < OP_COUNT; op++)   // max and min are functions and reductions
-        if (call && strcmp(word, op_info[op].spelling) == 0)
-            return function(p, (Op)op);
+    Op op;
+    bool is_function = lex_function(p->token->text, &op);
+    if (call && is_function)   // max and min are functions and reductions
+        return function(p, op);
     for (int reduce = REDUCE_SUM; reduce <= REDUCE_PROD; reduce++)
         if (strcmp(word, reduce_name[reduce]) == 0)
             return reduction(p, (Reduce)reduce);
-    for (int op = 0; op < OP_COUNT; op++)
-        if (strcmp(word, op_info[op].spelling) == 0)
-            return function(p, (Op)op);
+    if (is_function)
+        return function(p, op);
     if (at(p, "inf"))
         return number(p, (Number){.is_real = true, .real = INFINITY});
     if (at(p, "pi"))
@@ -259,9 +275,8 @@ static AstExpr *word_primary(Parser *p)
         return pad(p);
     if (at(p, "cast"))
         return cast(p);
-    DType type;
-    if (token_is_dtype(p->token, &type) && call)
-        reject(p->token->loc, "'%s' is an element type; a conversion is cast(a, %s)", word, word);
+    if (call)
+        refuse_conversion(p);
     expected(p, "an expression");
 }
 

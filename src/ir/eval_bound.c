@@ -20,7 +20,7 @@ const Precision *precision_of(DType compute_type)
 }
 
 /* What the language promises of each function (doc/language.md), in units in the last place. CUDA programming
-   guide, "Mathematical Functions": log 1; exp, rsqrt, tanh, erf, sin and cos 2; pow 4; those of double are no
+   guide, "Mathematical Functions": log 1; exp, rsqrt, tanh, erf, sin, cos, atan, asin and acos 2; pow 4; those of double are no
    larger. tests/gpu_functions.py measures them. */
 enum { FUNCTION_ULPS = 4 };
 
@@ -65,7 +65,8 @@ INLINE bool is_zero(Op op, const Precision *precision, Real a, Real b)
     switch (op) {
     case OP_ADD:
     case OP_SUB:
-    case OP_LOG: return true;
+    case OP_LOG:
+    case OP_ACOS: return true;
     case OP_MUL: return a.value == 0 || b.value == 0;
     case OP_DIV: return a.value == 0 || isinf(b.value);
     case OP_POW: return a.value == 0 || isinf(a.value) || isinf(b.value);
@@ -163,6 +164,18 @@ static inline double bound_wave(Real a)
     return a.bound > 2 && isfinite(a.bound) ? 2 : a.bound;
 }
 
+/* A function that only grows or only falls: the ends of the interval give those of the result. The slope of asin and acos at 1
+   is infinite: within 2^-24 of 1 they move by 2^-11.5. Beyond 1 they are NaN, and of the unknown all may be. */
+INLINE double bound_between_ends(Op op, Real a, double value)
+{
+    if (a.bound == 0)
+        return 0;
+    double low = value_of(op, a.value - a.bound, 0), high = value_of(op, a.value + a.bound, 0);
+    if (isinf(a.bound) || isnan(low) || isnan(high))
+        return INFINITY;
+    return loosened(fmax(fabs(high - value), fabs(value - low)), value);
+}
+
 /* a^b = exp(b * log a). */
 static double bound_pow(Real a, Real b, double value)
 {
@@ -200,6 +213,9 @@ INLINE double op_bound(Op op, const Precision *p, Real a, Real b, double value)
     case OP_SIGMOID: return approximated(op, p, a, b, value, bound_sigmoid(a, value));
     case OP_SIN:
     case OP_COS: return approximated(op, p, a, b, value, bound_wave(a));
+    case OP_ATAN:
+    case OP_ASIN:
+    case OP_ACOS: return approximated(op, p, a, b, value, bound_between_ends(op, a, value));
     case OP_POW: return approximated(op, p, a, b, value, bound_pow(a, b, value));
     default: return 0;
     }
@@ -209,7 +225,7 @@ INLINE double op_bound(Op op, const Precision *p, Real a, Real b, double value)
    result. */
 static inline bool is_monotone(Op op)
 {
-    return op == OP_MAX || op == OP_MIN || op == OP_RELU || op == OP_FLOOR || op == OP_CEIL;
+    return op == OP_MAX || op == OP_MIN || op == OP_RELU || op == OP_FLOOR || op == OP_CEIL || op == OP_ROUND;
 }
 
 static bool can_overflow(Op op)
@@ -251,6 +267,8 @@ static bool is_lost(Op op, Real a, Real b)
         return true;
     if (op == OP_DIV)
         return b.bound > 0 && fabs(b.value) <= b.bound;
+    if (op == OP_ASIN || op == OP_ACOS)   // beyond both ends they are NaN, and between them they are not
+        return a.bound > 0 && fabs(a.value) - a.bound <= 1;
     bool nan = isnan(a.value) || isnan(b.value);   // pow(NaN, 0) and pow(1, NaN) are 1
     return op == OP_POW && a.bound + b.bound > 0 && (nan || a.value - a.bound <= 0);
 }

@@ -102,7 +102,7 @@ Whole whole_apply(Op op, DType type, Whole a, Whole b)
     case OP_MIN: return smaller(a, b);
     case OP_RELU: return larger(a, (Whole){0, 0});
     case OP_ABS: return a.value < 0 ? negated(type, a) : a;
-    default: return a;   // floor and ceil of an integer
+    default: return a;   // floor, ceil and round of an integer
     }
 }
 

@@ -43,7 +43,8 @@ static bool apply_is_exact(const Expr *expr, DType type)
     case OP_ABS: return dtype_info[type].is_real && expr_is_exact(operands[0], type);   // -(-128) is no i8
     case OP_RELU:
     case OP_FLOOR:
-    case OP_CEIL: return expr_is_exact(operands[0], type);
+    case OP_CEIL:
+    case OP_ROUND: return expr_is_exact(operands[0], type);
     case OP_MAX:
     case OP_MIN: return expr_is_exact(operands[0], type) && expr_is_exact(operands[1], type);
     case OP_SELECT: return expr_is_exact(operands[1], type) && expr_is_exact(operands[2], type);

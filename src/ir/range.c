@@ -149,6 +149,9 @@ static Range logarithm(DType type, Range a)
     return a.high <= 0 ? ZERO : (Range){log(a.least), fmax(log(a.high), 0), precision_of(type)->unit / 4};
 }
 
+/* pi / 2 and more than what a function adds to it. */
+#define RIGHT_ANGLE (M_PI_2 * (1 + 0x1p-16))
+
 static Range arithmetic(const RangeScope *scope, const Expr *expr, Range a, Range b)
 {
     DType type = expr->type;
@@ -166,7 +169,8 @@ static Range arithmetic(const RangeScope *scope, const Expr *expr, Range a, Rang
     case OP_SQ: return positive(size * size, a.least * a.least);
     case OP_RELU: return positive(fmax(a.high, 0), a.least);
     case OP_FLOOR:
-    case OP_CEIL: return (Range){floor(a.low), ceil(a.high), 1};
+    case OP_CEIL:
+    case OP_ROUND: return (Range){floor(a.low), ceil(a.high), 1};
     case OP_EXP: return positive(exp(a.high), exp(a.low));
     case OP_LOG: return logarithm(type, a);
     case OP_SQRT: return positive(sqrt(fmax(a.high, 0)), sqrt(a.least));
@@ -176,6 +180,9 @@ static Range arithmetic(const RangeScope *scope, const Expr *expr, Range a, Rang
     case OP_ERF: return (Range){-1, 1, fmin(a.least, 1) / 2};   // |tanh x| is at least |x| / 2 up to 1
     case OP_SIN:
     case OP_COS: return (Range){-1, 1, 0};
+    case OP_ATAN:
+    case OP_ASIN: return (Range){-RIGHT_ANGLE, RIGHT_ANGLE, fmin(a.least, 1) / 2};   // |atan x| is at least |x| / 2 up to 1
+    case OP_ACOS: return positive(2 * RIGHT_ANGLE, 0);
     case OP_POW: return power(a, expr->apply.operands[1]);
     case OP_MOD: return range_of_type(type);
     default: return BIT;   // comparisons and logic

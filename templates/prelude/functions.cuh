@@ -12,6 +12,10 @@ template <class T> DEVICE T op_ceil(T a) { return a; }
 DEVICE float op_ceil(float a) { return ceilf(a); }
 DEVICE double op_ceil(double a) { return ceil(a); }
 
+template <class T> DEVICE T op_round(T a) { return a; }
+DEVICE float op_round(float a) { return rintf(a); }
+DEVICE double op_round(double a) { return rint(a); }
+
 #if defined(ROLLERC_FAST_MATH)
 DEVICE float op_exp(float a) { return __expf(a); }
 #else
@@ -50,6 +54,15 @@ DEVICE double op_sin(double a) { return sin(a); }
 
 DEVICE float op_cos(float a) { return cosf(a); }
 DEVICE double op_cos(double a) { return cos(a); }
+
+DEVICE float op_atan(float a) { return atanf(a); }
+DEVICE double op_atan(double a) { return atan(a); }
+
+DEVICE float op_asin(float a) { return asinf(a); }
+DEVICE double op_asin(double a) { return asin(a); }
+
+DEVICE float op_acos(float a) { return acosf(a); }
+DEVICE double op_acos(double a) { return acos(a); }
 
 DEVICE float op_pow(float a, float b) { return powf(a, b); }
 DEVICE double op_pow(double a, double b) { return pow(a, b); }

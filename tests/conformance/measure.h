@@ -33,8 +33,8 @@ static inline float softmax_exp_bf16(float a) { return expf(a); }
 
 namespace measure {
 using namespace rollerc;
-using std::copysign, std::erf, std::exp, std::fabs, std::fmin, std::ilogb, std::isinf, std::isnan, std::ldexp, std::log, std::pow, std::sin,
-    std::cos, std::sqrt, std::tanh;
+using std::acos, std::asin, std::atan, std::ceil, std::copysign, std::cos, std::erf, std::exp, std::fabs, std::floor, std::fmin, std::ilogb,
+    std::isinf, std::isnan, std::ldexp, std::log, std::pow, std::rint, std::sin, std::sqrt, std::tanh;
 
 struct Format { int digits, least, most; };   // of the significand, exponents of the smallest and the largest normal number
 constexpr Format F32 = {24, -126, 127}, F64 = {53, -1022, 1023}, F16 = {11, -14, 15}, BF16 = {8, -126, 127};
@@ -264,7 +264,7 @@ enum { DOUBLES = 1 << 22 };
 
 static BOTH unsigned long long bits64(unsigned number) { return (unsigned long long)hash(number) << 32 | hash(~number); }
 
-/* Any bits, ordinary numbers, those whose exponential lies at the ends of the type, tiny ones. */
+/* Any bits, ordinary numbers, those whose exponential lies at the ends of the type, tiny ones, those around -1 and 1. */
 static BOTH double argument_of(unsigned number, int operand)
 {
     const unsigned long long bits = bits64(number * 2 + operand);
@@ -273,8 +273,10 @@ static BOTH double argument_of(unsigned number, int operand)
         return spread * 20;
     if (number % 4 == 2)
         return spread * 800;
-    if (number % 4 == 3)
+    if (number % 8 == 3)
         return ldexp(spread, -(int)(bits % 1100));
+    if (number % 8 == 7)
+        return copysign(1 + ldexp(spread, -(int)(bits % 54)), spread * (bits & 64 ? 1 : -1));
     double any;
     memcpy(&any, &bits, 8);
     return any;

@@ -485,7 +485,8 @@ static void write_real_leaf(Generator *g, StrBuf *out)
 static void write_real(Generator *g, StrBuf *out, int depth)
 {
     static const char *const functions[] = {"exp(-abs(", "tanh((", "erf((", "sigmoid((", "sin((", "cos((", "abs((", "floor((",
-                                            "ceil((", "sq((", "relu((", "sqrt(abs(", "-((", "--(("};
+                                            "ceil((", "sq((", "relu((", "sqrt(abs(", "-((", "--((",
+                                            "round((", "atan((", "asin(sin(", "acos(sin("};
     static const char *const positive[] = {"log(0.5 + abs(", "rsqrt(0.5 + abs(", "1 / (0.25 + sq("};
     static const char *const casts[] = {", f16)", ", bf16)", ", f32)", ", f64)"};
     switch (below(g, 13)) {
@@ -509,7 +510,7 @@ static void write_real(Generator *g, StrBuf *out, int depth)
 /* Never a constant alone: a quotient of constants is real. */
 static void write_integer(Generator *g, StrBuf *out, int depth)
 {
-    static const char *const functions[] = {"abs(", "sq(", "relu(", "-(", "floor("};
+    static const char *const functions[] = {"abs(", "sq(", "relu(", "-(", "floor(", "round("};
     static const char *const casts[] = {", i32)", ", i8)", ", u8)", ", i64)"};
     static const char *const constants[] = {" + 3)", " * -5)", " - P2)", " / 3)", " / -2)", " % 3)", " % -4)"};
     switch (below(g, 10)) {

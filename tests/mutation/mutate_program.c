@@ -11,7 +11,8 @@ typedef struct Mutator {
 
 static const char *const types[] = {"f64", "f32", "f16", "bf16", "i32", "i8", "u8", "b1"};
 static const char *const functions[] = {"exp", "log", "sqrt", "rsqrt", "tanh", "erf", "sigmoid",
-                                        "sin", "cos", "abs",  "floor", "ceil", "sq",  "relu"};
+                                        "sin", "cos", "abs",  "floor", "ceil", "sq",  "relu",
+                                        "round", "atan", "asin", "acos"};
 static const char *const reductions[] = {"sum", "max", "min", "prod"};
 static const char *const pairs[] = {"max", "min", "pow"};
 static const char *const arithmetic[] = {"+", "-", "*", "/"};

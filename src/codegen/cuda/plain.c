@@ -39,6 +39,7 @@ static const char *spelling(Op op, bool real)
     case OP_RELU: return real ? "larger(%0, 0.0)" : "larger(%0, 0ll)";
     case OP_FLOOR: return real ? "std::floor(%0)" : "%0";
     case OP_CEIL: return real ? "std::ceil(%0)" : "%0";
+    case OP_ROUND: return real ? "std::rint(%0)" : "%0";
     case OP_EXP: return "std::exp(%0)";
     case OP_LOG: return "std::log(%0)";
     case OP_SQRT: return "std::sqrt(%0)";
@@ -48,6 +49,9 @@ static const char *spelling(Op op, bool real)
     case OP_SIGMOID: return "(1 / (1 + std::exp(-%0)))";
     case OP_SIN: return "std::sin(%0)";
     case OP_COS: return "std::cos(%0)";
+    case OP_ATAN: return "std::atan(%0)";
+    case OP_ASIN: return "std::asin(%0)";
+    case OP_ACOS: return "std::acos(%0)";
     case OP_POW: return "std::pow(%0, %1)";
     default: return op_info[op].cuda;   // comparisons, conditions and choices
     }

@@ -66,6 +66,9 @@ ROLLERC_FUNCTION(tanh)
 ROLLERC_FUNCTION(erf)
 ROLLERC_FUNCTION(sin)
 ROLLERC_FUNCTION(cos)
+ROLLERC_FUNCTION(atan)
+ROLLERC_FUNCTION(asin)
+ROLLERC_FUNCTION(acos)
 #undef ROLLERC_FUNCTION
 static __forceinline__ Float powf(Float x, Float y) { return note(ARITHMETIC_FUNCTION), ::powf(x.value, y.value); }
 static __forceinline__ Double pow(Double x, Double y) { return note(ARITHMETIC_FUNCTION), ::pow(x.value, y.value); }
@@ -76,6 +79,8 @@ static __forceinline__ Float floorf(Float x) { return ::floorf(x.value); }
 static __forceinline__ Double floor(Double x) { return ::floor(x.value); }
 static __forceinline__ Float ceilf(Float x) { return ::ceilf(x.value); }
 static __forceinline__ Double ceil(Double x) { return ::ceil(x.value); }
+static __forceinline__ Float rintf(Float x) { return ::rintf(x.value); }
+static __forceinline__ Double rint(Double x) { return ::rint(x.value); }
 static __forceinline__ Float fmaf(Float a, Float b, Float c)
 {
     note(ARITHMETIC_MULTIPLY);

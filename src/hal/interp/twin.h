@@ -24,6 +24,9 @@ float tanhf(float);     double tanh(double);
 float erff(float);      double erf(double);
 float sinf(float);      double sin(double);
 float cosf(float);      double cos(double);
+float atanf(float);     double atan(double);
+float asinf(float);     double asin(double);
+float acosf(float);     double acos(double);
 float powf(float, float);
 float fmaf(float, float, float);
 double pow(double, double);
@@ -31,6 +34,7 @@ float fabsf(float);     double fabs(double);
 float fmaf(float, float, float);
 float floorf(float);    double floor(double);
 float ceilf(float);     double ceil(double);
+float rintf(float);     double rint(double);
 }
 static inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 static inline double rsqrt(double x) { return 1.0 / sqrt(x); }

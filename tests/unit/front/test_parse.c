@@ -40,6 +40,18 @@ START_TEST(max_is_a_function_and_a_reduction)
 }
 END_TEST
 
+/* round, atan, asin and acos before "("; elsewhere they are names. */
+START_TEST(some_functions_are_names_elsewhere)
+{
+    ck_assert_str_eq(parsed("round(a + round) * round[round]"), "(round((a + round)) * round[round])");
+    ck_assert_str_eq(ast_text("param atan = 3 input acos[atan] : f32 asin[round] = atan ( acos[round] ) output asin"),
+                     "param atan = 3\ninput acos[atan] : f32\nasin[round] = atan(acos[round])\noutput asin\n");
+    ck_assert_error(EXIT_INPUT, "'atan' takes 1 operand, saw 2", ast_text("y[i] = atan(a, b)"));
+    ck_assert_error(EXIT_INPUT, "'round' is a function and no reduction; write round(a), without [ ]",
+                    ast_text("y[i] = round[j](x[j])"));
+}
+END_TEST
+
 START_TEST(white_space_means_nothing)
 {
     ck_assert_str_eq(ast_text("param N=4 param M\n=\nN output y y[ ]=x[]"),
@@ -113,7 +125,7 @@ int main(void)
 {
     const TTest *const tests[] = {
         products_bind_before_sums, operators_are_left_associative, signs_bind_closest,
-        logic_binds_last, max_is_a_function_and_a_reduction, white_space_means_nothing,
+        logic_binds_last, max_is_a_function_and_a_reduction, some_functions_are_names_elsewhere, white_space_means_nothing,
         what_is_printed_parses_to_the_same, the_source_is_as_it_was_written,
         the_source_has_params_as_they_were_set, a_node_covers_its_words,
         an_error_says_what_it_wanted_and_what_it_saw, reductions_are_counted,

@@ -39,6 +39,9 @@ static const Row REAL_ROWS[] = {
     {OP_SQRT, 2.25, 0, 1.5},         {OP_RSQRT, 4, 0, 0.5},          {OP_TANH, 0.5, 0, 0.46211715726000976},
     {OP_ERF, 0.5, 0, 0.5204998778130465}, {OP_SIGMOID, 2, 0, 0.8807970779778824},
     {OP_SIN, 1, 0, 0.8414709848078965}, {OP_COS, 1, 0, 0.5403023058681398}, {OP_POW, 2, -1.5, 0.35355339059327373},
+    {OP_ROUND, 2.5, 0, 2},           {OP_ROUND, -1.5, 0, -2},        {OP_ROUND, 0.75, 0, 1}, {OP_ROUND, -0.5, 0, 0},
+    {OP_ATAN, 2, 0, 1.1071487177940904}, {OP_ASIN, 0.5, 0, 0.5235987755982989}, {OP_ASIN, -1, 0, -1.5707963267948966},
+    {OP_ACOS, 0.5, 0, 1.0471975511965979}, {OP_ACOS, -1, 0, 3.141592653589793},
     {OP_LT, 1, 2, 1}, {OP_LT, 2, 2, 0}, {OP_LE, 2, 2, 1}, {OP_LE, 3, 2, 0}, {OP_GT, 3, 2, 1}, {OP_GT, 2, 2, 0},
     {OP_GE, 2, 2, 1}, {OP_GE, 1, 2, 0}, {OP_EQ, 2, 2, 1}, {OP_EQ, 1, 2, 0}, {OP_NE, 1, 2, 1}, {OP_NE, 2, 2, 0},
     {OP_NOT, 0, 0, 1}, {OP_NOT, 1, 0, 0}, {OP_AND, 1, 1, 1}, {OP_AND, 1, 0, 0}, {OP_OR, 0, 1, 1}, {OP_OR, 0, 0, 0},
@@ -91,6 +94,9 @@ START_TEST(not_a_number_and_infinity_follow_ieee_exactly)
         {OP_SQRT, -1, 0, NAN},           {OP_SQRT, INFINITY, 0, INFINITY},    {OP_RSQRT, INFINITY, 0, 0},
         {OP_SIN, INFINITY, 0, NAN},      {OP_SIGMOID, -INFINITY, 0, 0},       {OP_POW, NAN, 0, 1},
         {OP_POW, -8, 0.5, NAN},          {OP_FLOOR, INFINITY, 0, INFINITY},   {OP_ABS, -INFINITY, 0, INFINITY},
+        {OP_ROUND, -INFINITY, 0, -INFINITY}, {OP_ROUND, NAN, 0, NAN},         {OP_ATAN, NAN, 0, NAN},
+        {OP_ASIN, 1.5, 0, NAN},          {OP_ASIN, NAN, 0, NAN},              {OP_ACOS, -1.5, 0, NAN},
+        {OP_ACOS, INFINITY, 0, NAN},     {OP_ACOS, 1, 0, 0},                  {OP_ASIN, -INFINITY, 0, NAN},
         {OP_LT, NAN, 1, 0},              {OP_NE, NAN, NAN, 1},                {OP_EQ, INFINITY, INFINITY, 1},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -133,7 +139,7 @@ START_TEST(an_underflow_to_zero_is_inexact)
     static const struct { Op op; double a, b; } none[] = {
         {OP_MUL, 0, 5}, {OP_DIV, 0, 5}, {OP_DIV, 5, INFINITY}, {OP_SQ, 0, 0}, {OP_EXP, -INFINITY, 0},
         {OP_SIGMOID, -INFINITY, 0}, {OP_RSQRT, INFINITY, 0}, {OP_POW, 0, 2}, {OP_SUB, 3, 3}, {OP_LOG, 1, 0},
-        {OP_SQRT, 0, 0}, {OP_TANH, 0, 0}};
+        {OP_SQRT, 0, 0}, {OP_TANH, 0, 0}, {OP_ATAN, 0, 0}, {OP_ASIN, 0, 0}, {OP_ACOS, 1, 0}, {OP_ROUND, 0.25, 0}};
     for (size_t i = 0; i < sizeof lost / sizeof *lost; i++) {
         Value value = apply(lost[i].op, DTYPE_F64, lost[i].a, lost[i].b);
         ck_assert(value.real == 0 && value_allows(DTYPE_F64, tiny, value));
@@ -161,6 +167,73 @@ START_TEST(bounds_of_small_quotients_do_not_vanish)
 }
 END_TEST
 
+/* op(a / b - c): the quotient is off by 2^-24 of itself at most. */
+static Value of_quotient(Op op, double a, double b, double c)
+{
+    Build *build = build_new();
+    Tensor *x = INPUT(build, DTYPE_F32, 1), *y = INPUT(build, DTYPE_F32, 1);
+    Expr *share = build_op(build, OP_DIV, AT(build, x, 0), AT(build, y, 0), NULL);
+    Expr *moved = c == 0 ? share : build_op(build, OP_SUB, share, build_const(build, DTYPE_F32, c), NULL);
+    Tensor *out = POINTWISE(build, ROLE_OUTPUT, DTYPE_F32, build_op(build, op, moved, NULL, NULL), 1);
+    const double *inputs[] = {&a, &b};
+    Value value;
+    build_evaluate(build, inputs, out, 1, &value);
+    build_free(build);
+    return value;
+}
+
+/* Four units in the last place are 8 * 2^-24 of the result; to them comes the operand's error times the slope. */
+START_TEST(angles_are_bounded_by_their_slope)
+{
+    static const struct { Op op; double a, b, angle, slope; } rows[] = {
+        {OP_ATAN, 1, 3, 0.3217505543966422, 0.9},            // 1 / (1 + 1/9)
+        {OP_ASIN, 1, 3, 0.3398369094541219, 1.0606601718},   // 1 / sqrt(1 - 1/9)
+        {OP_ACOS, 1, 3, 1.2309594173407747, 1.0606601718},
+        {OP_ASIN, 99, 100, 1.4292568534704693, 7.0888120501},   // 1 / sqrt(1 - 0.9801)
+        {OP_ATAN, 1e8, 3, 1.5707962967948966, 9e-16},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Value value = of_quotient(rows[i].op, rows[i].a, rows[i].b, 0);
+        double bound = U * (rows[i].a / rows[i].b * rows[i].slope + 8 * rows[i].angle);
+        ck_assert_msg(fabs(value.real - rows[i].angle) < 1e-15, "%zu: %.17g", i, value.real);
+        ck_assert_msg(fabs(value.bound - bound) < 1e-4 * bound, "%zu: %g, not %g", i, value.bound, bound);
+    }
+}
+END_TEST
+
+/* 0.9999999 may be 0.99999996: asin is pi/2 - 4.4721e-4 and pi/2 - 2.8424e-4 there, and four units are 7.5e-7. */
+START_TEST(angles_move_far_at_the_ends_and_beyond_are_none)
+{
+    Value near = of_quotient(OP_ASIN, 9999999, 10000000, 0);
+    ck_assert(near.bound > 1.63e-4 && near.bound < 1.65e-4);
+    ck_assert(of_quotient(OP_ASIN, 3, 3, 0).bound < 8.1 * U * 1.5708);   // 1, exact
+    ck_assert(of_quotient(OP_ACOS, 3, 3, 0).bound == 0);
+    static const double unknown[][3] = {
+        {1, 1 - 0x1p-24, 0},    // 1.00000006 or 1
+        {1e8, 3, 33333333},     // 0.33 within 2
+        {2e8, 3, 66666665}};    // 1.67 within 4: NaN, as are its ends, but not between them
+    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
+        ck_assert(isinf(of_quotient(OP_ASIN, unknown[i][0], unknown[i][1], unknown[i][2]).bound));
+        ck_assert(isinf(of_quotient(OP_ACOS, -unknown[i][0], unknown[i][1], -unknown[i][2]).bound));
+    }
+    Value outside = of_quotient(OP_ACOS, 4, 3, 0);
+    ck_assert(isnan(outside.real) && outside.bound == 0);
+    ck_assert(of_quotient(OP_ATAN, 2e8, 3, 66666665).bound < 2.4);   // from atan(-2.3) to atan(5.7)
+    ck_assert(isinf(of_quotient(OP_ATAN, 1, 0, 0).bound));           // 1 / 0 is infinite, of either sign
+}
+END_TEST
+
+/* 7.25 / 3 is far from a half and 7.5 / 3 is one; 10 / 3 - 5 / 6 may be below it or above. */
+START_TEST(halves_are_rounded_to_either_side)
+{
+    Value sure = of_quotient(OP_ROUND, 7.25, 3, 0), exact = of_quotient(OP_ROUND, 7.5, 3, 0);
+    Value tie = of_quotient(OP_ROUND, 10, 3, (double)(5 / 6.0f));
+    ck_assert(sure.real == 2 && sure.bound == 0);
+    ck_assert(exact.real == 2 && exact.bound == 0);
+    ck_assert(tie.bound >= 1 && tie.bound < 1.001);
+}
+END_TEST
+
 START_TEST(poles_are_not_judged)
 {
     ck_assert(apply(OP_DIV, DTYPE_F32, 1, 0).bound == INFINITY);   // the sign is that of the zero
@@ -178,6 +251,7 @@ START_TEST(integers_wrap_at_every_operation)
         {OP_DIV, -7, 2, -3}, {OP_MOD, -7, 2, -1}, {OP_MOD, 7, -3, 1}, {OP_MOD, 5, -1, 0},                   {OP_DIV, -2147483648.0, -1, -2147483648.0},
         {OP_MAX, -3, 2, 2},                     {OP_MIN, -3, 2, -3},
         {OP_RELU, -3, 0, 0},                    {OP_FLOOR, -3, 0, -3},            {OP_CEIL, 3, 0, 3},
+        {OP_ROUND, 2147483647, 0, 2147483647},
         {OP_LT, -3, 2, 1},                      {OP_GE, 2147483647, -1, 1},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -662,6 +736,9 @@ static void add(TCase *tests)
     tcase_add_test(tests, what_float_cannot_hold_is_infinite);
     tcase_add_test(tests, an_underflow_to_zero_is_inexact);
     tcase_add_test(tests, bounds_of_small_quotients_do_not_vanish);
+    tcase_add_test(tests, angles_are_bounded_by_their_slope);
+    tcase_add_test(tests, angles_move_far_at_the_ends_and_beyond_are_none);
+    tcase_add_test(tests, halves_are_rounded_to_either_side);
     tcase_add_test(tests, poles_are_not_judged);
     tcase_add_test(tests, integers_wrap_at_every_operation);
     tcase_add_test(tests, casts_truncate_saturate_wrap_and_round);

@@ -93,6 +93,9 @@ static float function(Op op, float a, float b)
     case OP_SIGMOID: e = library(expf(-fabsf(a)), 2); return (a < 0 ? e : 1) / (1 + e);
     case OP_SIN: return library(sinf(a), ULPS);
     case OP_COS: return library(cosf(a), ULPS);
+    case OP_ATAN: return library(atanf(a), ULPS);
+    case OP_ASIN: return library(asinf(a), ULPS);
+    case OP_ACOS: return library(acosf(a), ULPS);
     default: return library(powf(a, b), ULPS);
     }
 }
@@ -117,6 +120,7 @@ static float arithmetic(Op op, float a, float b)
     case OP_RELU: return larger(a, 0);
     case OP_FLOOR: return floorf(a);
     case OP_CEIL: return ceilf(a);
+    case OP_ROUND: return rintf(a);
     case OP_SQRT: return sqrtf(a);
     case OP_LT: return a < b;
     case OP_LE: return a <= b;

@@ -30,6 +30,7 @@ START_TEST(halves_are_halves_and_what_holds_them)
                     one(build, OP_RELU, half),
                     one(build, OP_NEG, half),
                     one(build, OP_FLOOR, half),
+                    one(build, OP_ROUND, half),
                     build_op(build, OP_MAX, half, zero, NULL),
                     build_op(build, OP_SELECT, mask, half, zero),
                     build_op(build, OP_MUL, half, bit, NULL),

@@ -62,6 +62,10 @@ START_TEST(operations_bound_their_results)
     ck_assert(is(range(&r, op(&r, OP_POW, r.at, number(&r, 3))), -pow(65504, 3), pow(65504, 3), 0x1p-72));
     ck_assert(range(&r, op(&r, OP_POW, r.at, r.at)).high == FLT_MAX);
     ck_assert(is(range(&r, op(&r, OP_SQRT, eight, NULL)), 0, sqrt(8), sqrt(8)));
+    Range turn = range(&r, op(&r, OP_ATAN, r.at, NULL)), arc = range(&r, op(&r, OP_ACOS, r.at, NULL));
+    ck_assert(turn.low == -turn.high && turn.high > M_PI_2 && turn.high < 1.571 && turn.least == 0x1p-25);
+    ck_assert(arc.low == 0 && arc.high > M_PI && arc.high < 3.142 && arc.least == 0x1p-149);
+    ck_assert(is(range(&r, op(&r, OP_ROUND, op(&r, OP_MUL, wave, number(&r, 2.5)), NULL)), 0, 3, 1));   // up to 2.5
     build_free(r.build);
 }
 END_TEST
