@@ -361,9 +361,9 @@ PRELUDE_CASES = [
     "input x[97] : f64  y[i] = abs(x[i])  z[i] = floor(x[i] * 4)  w[i] = ceil(x[i] * 4)  v[i] = tanh(x[i])  u[i] = erf(x[i])  t[i] = sigmoid(x[i])"
     "  s[i] = sin(x[i])  r[i] = cos(x[i])  q[i] = pow(x[i] + 2, 1.5)  p[i] = rsqrt(x[i] + 2)  o[i] = exp(x[i]) + log(x[i] + 2) n[i] = relu(-x[i]) + sq(x[i])"
     "  output y output z output w output v output u output t output s output r output q output p output o output n",
-    "input x[97] : f32  y[i] = round(x[i] * 4)  v[i] = atan(x[i] * 4)  u[i] = asin(x[i] / 2)  t[i] = acos(x[i] / 2)"
+    "input x[97] : f32  y[i] = round(select(x[i] > 0, 0.5, 2.5))  v[i] = atan(x[i] * 4)  u[i] = asin(x[i] * 2)  t[i] = acos(x[i] * 2)"
     "  output y output v output u output t",
-    "input x[97] : f64  y[i] = round(x[i] * 4)  v[i] = atan(x[i] * 4)  u[i] = asin(x[i] / 2)  t[i] = acos(x[i] / 2)"
+    "input x[97] : f64  y[i] = round(select(x[i] > 0, 0.5, 2.5))  v[i] = atan(x[i] * 4)  u[i] = asin(x[i] * 2)  t[i] = acos(x[i] * 2)"
     "  output y output v output u output t",
     "input x[5, 9] : i32  input u[5, 9] : f64  a[i] = max[j](x[i, j] - 100)  b[i] = min[j](x[i, j] + 100)  c[i] = prod[j](x[i, j])"
     "  d[i] = max[j](u[i, j] - 2)  e[i] = min[j](u[i, j] + 2)  f[i] = prod[j](u[i, j])  output a output b output c output d output e output f",

@@ -58,7 +58,7 @@ static const char *element(Text *t, int input)
 {
     static const char *const functions[] = {"%s", "%s", "%s", "%s", "sq(%s)", "sqrt(abs(%s))", "pow(abs(%s), 1.5)",
                                             "tanh(%s)", "sigmoid(%s)", "relu(%s)", "abs(%s)", "(1 / (1 + abs(%s)))",
-                                            "min(abs(%s), 1)", "atan(%s)", "acos(tanh(%s))"};
+                                            "min(abs(%s), 1)", "atan(%s)"};
     const char *x = read(t, input), *pattern = PICK(&t->random, functions);
     if (chance(t, 4)) {
         t->mixes_signs = true;

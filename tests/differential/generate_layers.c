@@ -47,13 +47,13 @@ static void residual(Net *net)
 static void activation(Net *net)
 {
     static const char *const before[] = {
-        "relu(", "tanh(", "sigmoid(", "abs(", "min(6, relu(3 + ", "log(1 + exp(-abs("};
-    static const char *const behind[] = {")", ")", ")", ")", "))", ")))"};
+        "relu(", "tanh(", "atan(", "sigmoid(", "abs(", "min(6, relu(3 + ", "log(1 + exp(-abs("};
+    static const char *const behind[] = {")", ")", ")", ")", ")", "))", ")))"};
     Now n = now(net);
-    int64_t kind = random_below(&net->random, 8);
-    if (kind < 6)
+    int64_t kind = random_below(&net->random, 9);
+    if (kind < 7)
         net->now = net_define(net, n.axes, NET_ROUNDED, "%s%s%s", before[kind], n.x, behind[kind]);
-    else if (kind == 6)
+    else if (kind == 7)
         net->now = net_define(net, n.axes, NET_ROUNDED, "0.5 * %s * (1 + erf(%s * 0.70710678))", n.x, n.x);
     else
         net->now = net_define(net, n.axes, NET_ROUNDED, "%s * sigmoid(%s)", n.x, n.x);
@@ -439,7 +439,7 @@ static void quantisation(Net *net)
     Set over = net_some(net, n.axes);
     Held scale = net_define(net, n.axes & ~over, NET_OUTPUT, "max(max%s(abs(%s)), 1e-3) / 100",
                             net_list(net, over), n.x);
-    const char *rounded = net_text(net, "floor(%s / %s + 0.5)", n.x, read(net, scale));
+    const char *rounded = net_text(net, "round(%s / %s)", n.x, read(net, scale));
     net_define(net, n.axes, NET_OUTPUT, "cast(max(min(%s, 127), -127), i8)", rounded);
 }
 

@@ -242,5 +242,9 @@ HAND = [
     ("P13 second piece of a vector over the first", "prelude/memory.cuh", "(p + index + i) = chunk;", "(p + index) = chunk;", 1),
     ("P15 quotients by zero and infinity", "prelude/arithmetic.cuh", "if (none == none)", "if (true)", 1),
     ("P16 tree leaves out its last halving", "prelude/reductions.cuh", "for (int half = N / 2; half > 0; half /= 2)", "for (int half = N / 2; half > 1; half /= 2)", 1),
+    ("P17 halves are rounded up", "prelude/functions.cuh", "rintf(a)", "floorf(a + 0.5f)", 1),
+    ("P18 halves of f64 are rounded up", "prelude/functions.cuh", "rint(a)", "floor(a + 0.5)", 1),
+    ("P19 asin ends at its ends", "prelude/functions.cuh", "asinf(a)", "asinf(op_min(op_max(a, -1.0f), 1.0f))", 1),
+    ("P20 acos ends at its ends", "prelude/functions.cuh", "acos(a)", "acos(op_min(op_max(a, -1.0), 1.0))", 1),
     ("P11 real to integer does not saturate", "prelude/types.cuh", "if (value >= static_cast<Real>(Integer<T>::HIGH))", "if (false)", 1),
 ]
