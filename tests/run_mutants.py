@@ -363,7 +363,7 @@ PRELUDE_CASES = [
     "  output y output z output w output v output u output t output s output r output q output p output o output n",
     "input x[97] : f32  y[i] = round(select(x[i] > 0, 0.5, 2.5))  v[i] = atan(x[i] * 4)  u[i] = asin(x[i] * 2)  t[i] = acos(x[i] * 2)"
     "  output y output v output u output t",
-    "input x[97] : f64  y[i] = round(select(x[i] > 0, 0.5, 2.5))  v[i] = atan(x[i] * 4)  u[i] = asin(x[i] * 2)  t[i] = acos(x[i] * 2)"
+    "input x[97] : f64  y[i] = round(cast(select(x[i] > 0, 0.5, 2.5), f64))  v[i] = atan(x[i] * 4)  u[i] = asin(x[i] * 2)  t[i] = acos(x[i] * 2)"
     "  output y output v output u output t",
     "input x[5, 9] : i32  input u[5, 9] : f64  a[i] = max[j](x[i, j] - 100)  b[i] = min[j](x[i, j] + 100)  c[i] = prod[j](x[i, j])"
     "  d[i] = max[j](u[i, j] - 2)  e[i] = min[j](u[i, j] + 2)  f[i] = prod[j](u[i, j])  output a output b output c output d output e output f",

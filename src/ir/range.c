@@ -177,11 +177,11 @@ static Range arithmetic(const RangeScope *scope, const Expr *expr, Range a, Rang
     case OP_RSQRT: return positive(1 / sqrt(a.least), 1 / sqrt(size));
     case OP_SIGMOID: return positive(1, 0);
     case OP_TANH:
-    case OP_ERF: return (Range){-1, 1, fmin(a.least, 1) / 2};   // |tanh x| is at least |x| / 2 up to 1
+    case OP_ERF: return (Range){-1, 1, fmin(a.least, 1) / 2};   // |tanh x| is at least |x| / 2 up to 1, and so is |atan x|
     case OP_SIN:
     case OP_COS: return (Range){-1, 1, 0};
     case OP_ATAN:
-    case OP_ASIN: return (Range){-RIGHT_ANGLE, RIGHT_ANGLE, fmin(a.least, 1) / 2};   // |atan x| is at least |x| / 2 up to 1
+    case OP_ASIN: return (Range){-RIGHT_ANGLE, RIGHT_ANGLE, fmin(a.least, 1) / 2};
     case OP_ACOS: return positive(2 * RIGHT_ANGLE, 0);
     case OP_POW: return power(a, expr->apply.operands[1]);
     case OP_MOD: return range_of_type(type);
