@@ -20,6 +20,7 @@
 #include "ir/common_factors.h"
 #include "ir/compose.h"
 #include "ir/fuse.h"
+#include "model.h"
 #include "prove/verify.h"
 #include "rank/candidates.h"
 #include "rank/ranking.h"
@@ -97,6 +98,7 @@ static void write_depfile(Arena *arena, const Options *opt, const DeviceSpec *de
 typedef struct Written {
     const Candidate *best;
     const Source *ranking;
+    const ModelInput *input;
 } Written;
 
 static const char *explanation(Arena *arena, ArtefactKind kind, const Source *ranking)
@@ -134,6 +136,9 @@ static void write_outputs(Arena *arena, const Options *opt, const DeviceSpec *de
     OutputSet *outputs = output_set_new(arena);
     for (int i = 0; i < opt->artefact_count; i++)
         stage_artefact(arena, outputs, &opt->artefacts[i], product);
+    if (product->input->weights_path)
+        output_stage(outputs, product->input->weights_path, product->input->program.weights,
+                     product->input->program.weight_bytes);
     if (opt->depfile)
         write_depfile(arena, opt, device, product->best->plan, outputs);
     output_commit(outputs);
@@ -287,8 +292,8 @@ int compile(const Options *opt, Outcome *outcome)
     device->rounds_to_tf32 = opt->math != EVAL_EXACT;
     warn_of_math(opt->math, device);
     stopwatch_lap(&watch, "device", "%s: %d SMs of %s", device->name, device->sm_count, device->arch);
-    Source *source = source_read(arena, opt->input);
-    Token *tokens = lex(arena, source);
+    ModelInput input = model_input(arena, opt);
+    Token *tokens = lex(arena, input.source);
     stopwatch_lap(&watch, "lex", "%d tokens", token_count(tokens));
     DUMP(tokens, tokens_print(out, tokens));
     Ast *ast = parse(arena, tokens);
@@ -334,7 +339,7 @@ int compile(const Options *opt, Outcome *outcome)
     if (opt->profile)
         profile_find_gpu(arena, device, opt->force_device, &candidates);
     try_candidates(arena, opt, &base, &candidates, &watch);
-    Written product = {.best = choose(opt, &candidates)};
+    Written product = {.best = choose(opt, &candidates), .input = &input};
     warn_of_memory(program, product.best->plan, device);
     DUMP(kernel, strbuf_puts(out, product.best->kernel->source));
     VerifyReport proof = {0};

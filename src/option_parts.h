@@ -24,6 +24,9 @@ int option_choose(Arena *arena, const char *option, const char *word, const char
 /* Of the kernel and of the outputs, where nothing else is said. */
 char *option_stem(Arena *arena, const char *path);
 
+/* --bind NAME=VALUE */
+void option_add_binding(CommandLine *line, const char *text);
+
 // ---- option_outputs.c ----
 
 void option_add_artefact(CommandLine *line, ArtefactKind kind, const char *path, const char *option);

@@ -15,6 +15,18 @@ int option_choose(Arena *arena, const char *option, const char *word, const char
     usage_error("unknown word '%s' for %s; it is one of %s", word, option, list.text);
 }
 
+void option_add_binding(CommandLine *line, const char *text)
+{
+    Options *options = line->options;
+    const char *equals = strrchr(text, '=');   // a symbol's name may have one
+    if (!equals || equals == text)
+        usage_error("--bind wants NAME=VALUE, not '%s'", text);
+    if (options->binding_count == MAX_BINDINGS)
+        usage_error("more than %d bindings", MAX_BINDINGS);
+    const char *name = arena_strndup(line->arena, text, (size_t)(equals - text));
+    options->bindings[options->binding_count++] = (OnnxBinding){name, equals + 1};
+}
+
 char *option_stem(Arena *arena, const char *path)
 {
     return strcmp(path, "-") == 0 ? arena_strdup(arena, "kernel") : path_stem(arena, path);

@@ -22,7 +22,7 @@
 enum { CACHE_MIB = 1024 };   // some ten thousand kernels
 
 enum {
-    KEY_EMIT = 256, KEY_JSON, KEY_PAGE, KEY_NAME, KEY_TOP_K, KEY_CANDIDATE, KEY_VERIFY, KEY_PROFILE, KEY_FORCE, KEY_HANG_AFTER, KEY_MATH, KEY_TEMPLATES, KEY_LINES, KEY_CACHE, KEY_COLOUR, KEY_DEVICE,
+    KEY_EMIT = 256, KEY_JSON, KEY_PAGE, KEY_NAME, KEY_TOP_K, KEY_CANDIDATE, KEY_VERIFY, KEY_PROFILE, KEY_FORCE, KEY_HANG_AFTER, KEY_MATH, KEY_BIND, KEY_WEIGHTS, KEY_TEMPLATES, KEY_LINES, KEY_CACHE, KEY_COLOUR, KEY_DEVICE,
     KEY_LIST_DEVICES, KEY_PRINT_ARCH, KEY_PRINT_DEVICE, KEY_PRINT_SCHEMA, KEY_USAGE,
 };
 
@@ -39,6 +39,9 @@ static const struct argp_option table[] = {
     {"html", KEY_PAGE, "FILE", 0, "Write a page that explains the ranking: why the first is first, term by term", 1},
     {"name", KEY_NAME, "NAME", 0, "The C name of the kernel (default: the input file's stem)", 1},
     {0, 'D', "NAME=NUMBER", 0, "Set a param", 1},
+    {"bind", KEY_BIND, "NAME=VALUE,...", 0, "Of a model MODEL.onnx: the size of a symbolic dimension, or the values of a small "
+                                            "input of the graph", 1},
+    {"weights", KEY_WEIGHTS, "FILE", 0, "Where the weights of a model go (default: beside the first artefact, with .weights)", 1},
     {"-MD", 0, 0, OPTION_DOC | OPTION_NO_USAGE, "Write a dependency file", 1},
     {"-MF FILE", 0, 0, OPTION_DOC | OPTION_NO_USAGE, "Its name (default: the first artefact's, with .d)", 1},
     {"-MT TARGET", 0, 0, OPTION_DOC | OPTION_NO_USAGE, "What it says to be rebuilt (default: the artefacts)", 1},
@@ -186,6 +189,11 @@ static void complete_cache(Options *options)
     options->cache_bytes = (int64_t)CACHE_MIB << 20;
     if (options->cache && mebibytes && *mebibytes)
         options->cache_bytes = (int64_t)read_count("$ROLLERC_CACHE_MIB", mebibytes, MAX_CACHE_MIB) << 20;
+}
+
+bool options_input_is_model(const Options *options)
+{
+    return strcmp(path_suffix(options->input), ".onnx") == 0;
 }
 
 bool options_want_machine_code(const Options *options)
@@ -359,6 +367,8 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     case KEY_MATH:
         options->math = (EvalMath)option_choose(line->arena, "--math", value, eval_math_name, EVAL_FAST + 1);
         break;
+    case KEY_BIND: option_add_binding(line, value); break;
+    case KEY_WEIGHTS: options->weights = value; break;
     case KEY_TEMPLATES: options->templates = value; break;
     case KEY_LINES: options->line_directives = true; break;
     case KEY_CACHE: options->cache = value; break;
@@ -389,10 +399,10 @@ static const char
     compile_usage[] = "EXPR.te --device NAME|FILE",
     compile_manual[] =
         "Compile a tensor expression into a CUDA kernel whose tiles fit the device's memory levels.\v"
-        "EXPR.te may be - for stdin. @FILE stands for the arguments in FILE.\n\n"
+        "EXPR.te may be - for stdin, or a model MODEL.onnx. @FILE stands for the arguments in FILE.\n\n"
         "Other commands: `rollerc explain --help' says why the first candidate of a ranking is first, "
         "`rollerc batch "
-        "--help' compiles many kernels at once.\n\n" EXIT_CODES;
+        "--help' compiles many kernels at once, `rollerc import --help' prints an ONNX model as an expression.\n\n" EXIT_CODES;
 
 static const char explain_usage[] = "RANKING.json\nEXPR.te --device NAME|FILE",
                   explain_manual[] = "Say why the first candidate is first, of a ranking that --json wrote "
@@ -427,6 +437,8 @@ Options *options_parse(Arena *arena, int argc, char **argv)
         option_complete_explanation(&line);
     if (!options->device && !options->explains_file)
         usage_error("no --device; `rollerc --list-devices' shows the built-in ones");
+    if ((options->binding_count || options->weights) && !options_input_is_model(options))
+        usage_error("%s without a model: '%s' is no .onnx", options->weights ? "--weights" : "--bind", options->input);
     option_complete_artefacts(&line);
     option_check_explanation(options);
     option_complete_depfile(&line);

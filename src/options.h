@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "front/lower.h"
+#include "front/onnx/onnx.h"
 #include "ir/eval.h"
 
 /* What may be printed with `-d`. */
@@ -29,13 +30,14 @@ typedef struct Artefact {
 enum {
     MAX_ARTEFACTS = 16,   // there are seven kinds; sixteen files leave room for every sensible build rule
     MAX_PARAMS = 256,     // -D
+    MAX_BINDINGS = 256,   // --bind
     MAX_TOP_K = 100,
     MAX_HANG_AFTER = 3600,   // seconds
     MAX_CACHE_MIB = 1 << 20,
 };
 
 typedef struct Options {
-    const char *input;        // the .te file; "-" is stdin
+    const char *input;        // the .te file, or a model; "-" is stdin
     bool explains_file;       // the input is a ranking, of which text and page are made, and nothing is compiled
     const char *device;       // name or file
     const char *name;         // of the kernel, a C identifier
@@ -50,6 +52,9 @@ typedef struct Options {
     EvalMath math;
     ParamOverride params[MAX_PARAMS];   // the last -D of a name; checked to be NAME=NUMBER or NAME
     int param_count;
+    OnnxBinding bindings[MAX_BINDINGS];   // of a model
+    int binding_count;
+    const char *weights;      // where a model's weights go; NULL: beside the first artefact
     bool dump[STAGE_COUNT];
     const char *depfile;      // NULL: none
     const char *dep_target;   // -MT; NULL: the artefacts
@@ -64,6 +69,9 @@ typedef struct Options {
 /* Wrong usage ends with EXIT_USAGE; --help, --version and the --list/--print options end the program
    themselves. */
 Options *options_parse(Arena *arena, int argc, char **argv);
+
+/* Is the input a model in the ONNX format? */
+bool options_input_is_model(const Options *options);
 
 /* Is NVRTC needed? */
 bool options_want_machine_code(const Options *options);

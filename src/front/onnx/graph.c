@@ -1,0 +1,86 @@
+#include "front/onnx/graph.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/strbuf.h"
+#include "ir/eval.h"
+
+GraphValue *graph_scope_find(const GraphScope *scope, const char *name)
+{
+    for (; scope; scope = scope->around) {
+        GraphValue *value = name_table_find(&scope->values, name);
+        if (value)
+            return value;
+    }
+    return NULL;
+}
+
+int64_t shape_count(const Shape *shape)
+{
+    int64_t count = 1;
+    for (int d = 0; d < shape->rank; d++)
+        if (shape->size[d] < 0 || !checked_mul(count, shape->size[d], &count) || count > (int64_t)1 << 40)
+            return -1;
+    return count;
+}
+
+bool shape_equal(const Shape *a, const Shape *b)
+{
+    bool equal = a->rank == b->rank;
+    for (int d = 0; d < a->rank && equal; d++)
+        equal = a->size[d] == b->size[d];
+    return equal;
+}
+
+Shape shape_of(int rank, const int64_t *sizes)
+{
+    Shape shape = {.rank = rank};
+    for (int d = 0; d < rank; d++)
+        shape.size[d] = sizes[d];
+    return shape;
+}
+
+const char *shape_text(Arena *arena, const Shape *shape)
+{
+    StrBuf out = strbuf_new(arena);
+    strbuf_putc(&out, '[');
+    for (int d = 0; d < shape->rank; d++)
+        strbuf_printf(&out, "%s%lld", d ? ", " : "", (long long)shape->size[d]);
+    strbuf_putc(&out, ']');
+    return out.text;
+}
+
+// ---- constants ----
+
+/* Larger ones are weights, even where all elements are alike: those of a model that was not trained. */
+enum { MOST_INLINE = 1024 };
+
+int constant_bytes(DType type) { return type == DTYPE_B1 ? 1 : dtype_info[type].bits / 8; }
+
+int64_t constant_int(const GraphValue *value, int64_t index)
+{
+    int64_t whole;
+    if (value->uniform)
+        index = 0;
+    if (value->type != DTYPE_I64)
+        return (int64_t)constant_real(value, index);
+    memcpy(&whole, (const char *)value->data + index * 8, sizeof whole);
+    return whole;
+}
+
+double constant_real(const GraphValue *value, int64_t index)
+{
+    DType stored = value->type == DTYPE_B1 ? DTYPE_U8 : value->type;
+    return dtype_load(stored, value->data, value->uniform ? 0 : index);
+}
+
+void constant_set(GraphValue *value, DType type, Shape shape, const void *data)
+{
+    size_t size = (size_t)constant_bytes(type), bytes = size * (size_t)shape_count(&shape);
+    value->type = type;
+    value->shape = shape;
+    value->data = data;
+    value->uniform = bytes > 0 && bytes <= MOST_INLINE * size && memcmp(data, (const char *)data + size, bytes - size) == 0;
+    value->state = VALUE_KNOWN;
+}

@@ -1,0 +1,180 @@
+// What an operator's mapping is made of: inputs, attributes, and helpers that write definitions.
+//
+// A mapping reads its inputs with need() or maybe(), gives each output that out() has a type and a shape, and writes
+// definitions; or it refuses the node. The very same mapping folds constants: what it writes is then evaluated at once.
+#pragma once
+#include <setjmp.h>
+
+#include "front/onnx/draft.h"
+#include "front/onnx/graph.h"
+
+typedef struct Operator Operator;
+typedef struct Refusal Refusal;
+
+typedef struct Map {
+    Arena *arena;
+    const Node *node;
+    const Operator *row;
+    Draft *draft;
+    NameTable *taken;
+    bool folding;          // all inputs are constants: `draft` is evaluated at once
+    const char *comment;   // above the definitions; comment() adds to it
+    int *places;           // of weights: the next one
+    const char *model;     // the file
+    Refusal *refusal;
+} Map;
+
+typedef void Mapping(Map *m);
+
+/* One row of the table of operators. */
+struct Operator {
+    const char *domain;    // "" is ONNX's own
+    const char *name;
+    int since;             // version from which this row holds, until another of the same name does
+    Mapping *map;
+    const char *text;      // of rows that share a mapping: the expression
+};
+
+/* The row of a node; NULL: there is none. */
+const Operator *operator_find(const Node *node);
+/* Newest version of a domain's operators that is known; 0: the domain is not. */
+int operator_newest(const char *domain);
+
+// ---- inputs and outputs (map.c) ----
+
+/* Where a node that cannot be taken ends, and why. */
+struct Refusal {
+    jmp_buf back;
+    const char *text;
+};
+
+/* The node cannot be taken; `format` says what it lacks. */
+_Noreturn void refuse(const Map *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+const GraphValue *need(const Map *m, int input);    // refuses where it is left out
+const GraphValue *maybe(const Map *m, int input);   // NULL: left out
+GraphValue *out(const Map *m, int output);          // NULL: not wanted
+void refuse_output(const Map *m, int output, const char *what);   // if it is wanted
+
+/* Integers that must be known now: shapes, axes. Refuses those of data, and names the option that binds an input. */
+typedef struct Ints {
+    int count;
+    const int64_t *items;
+} Ints;
+Ints need_ints(const Map *m, int input);
+const GraphValue *need_constant(const Map *m, int input);
+
+/* A part of the comment above the node's definitions: `3x3, stride 2`. */
+void comment(Map *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+// ---- attributes (attributes.c) ----
+
+bool has_attribute(const Map *m, const char *name);
+int64_t attribute_int(const Map *m, const char *name, int64_t otherwise);
+double attribute_real(const Map *m, const char *name, double otherwise);
+const char *attribute_text(const Map *m, const char *name, const char *otherwise);
+Ints attribute_ints(const Map *m, const char *name);   // none: no items
+typedef struct Reals {
+    int count;
+    const float *items;
+} Reals;
+Reals attribute_reals(const Map *m, const char *name);
+const Onnx__TensorProto *attribute_tensor(const Map *m, const char *name);   // NULL: there is none
+/* A number as an expression has it, of an attribute or else as given; NULL `otherwise`: the node needs it. */
+const char *attribute_literal(const Map *m, const char *name, const char *otherwise);
+
+/* -1 is the last of `rank` dimensions; refuses what is none. */
+int axis_of(const Map *m, int64_t axis, int rank);
+/* Axes as an attribute, or since `version` as an input; sorted out: flags of `rank` dimensions; true: some are given. */
+bool axes_given(const Map *m, const char *name, int input, int rank, bool flags[MAX_RANK]);
+
+// ---- expressions (express.c) ----
+
+const char *fmt(const Map *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* An element: `x[i, 2*h + r]`; of a constant that is the same everywhere the constant itself. */
+const char *at(const Map *m, const GraphValue *value, const char *places);
+/* The same within `pad(…, otherwise)`. */
+const char *at_padded(const Map *m, const GraphValue *value, const char *places, const char *otherwise);
+/* A letter for each dimension. Dimensions of size 1 are read at 0 where the letter's extent is another: broadcasting.
+   `extents` belong to `all`, the letters of the definition. */
+const char *at_letters(const Map *m, const GraphValue *value, const char *letters, const char *all, const Shape *extents);
+/* Aligned at the last dimension: what ONNX's broadcasting reads at the point "ijkl…" of `shape`. */
+const char *at_broadcast(const Map *m, const GraphValue *value, const Shape *shape);
+/* The element of a vector for dimension `axis` of the point "ijkl…" of a tensor of `shape`. */
+const char *at_channel(const Map *m, const GraphValue *vector, const Shape *shape, int axis);
+
+/* `$0` … `$9`: operands; `$r` and `$n`: `axes` and `count` of a reduction; `{alpha=0.01}`: an attribute. */
+typedef struct Filling {
+    const char *operands[10];
+    const char *axes, *count;
+} Filling;
+const char *expand(const Map *m, const char *text, const Filling *filling);
+
+const char *literal(const Map *m, const GraphValue *value);   // element 0 of a constant
+/* `i, j, k` */
+const char *letters_list(const Map *m, const char *letters);
+/* The first `rank` of "ijklmnop": letters of the dimensions of what has no better ones. */
+const char *letters_of(int rank);
+/* f32 of f16 and bf16, in which sums, statistics and exponentials are; else the type itself. */
+DType wide(DType type);
+bool is_real(DType type);
+
+// ---- definitions (define.c) ----
+
+/* `value[axes] : type = expr`, with a letter for each dimension. */
+void define(Map *m, GraphValue *value, DType type, const Shape *shape, const char *axes, const char *expr);
+/* A tensor beside the output: `y_max`. */
+GraphValue *part(Map *m, const GraphValue *of, const char *suffix);
+/* The same elements in another shape, or the same value under another name. Costs nothing. */
+void view_as(Map *m, GraphValue *value, const GraphValue *of, const Shape *shape);
+/* A constant: all its elements, or one that all are like. */
+void give_uniform(Map *m, GraphValue *value, DType type, Shape shape, const void *element);
+void give(Map *m, GraphValue *value, DType type, Shape shape, const void *data);
+void give_ints(Map *m, GraphValue *value, int count, const int64_t *items);   // a vector of i64
+
+// ---- helpers of many operators ----
+
+/* helpers.c: what two shapes are stretched to. */
+Shape broadcast_shapes(const Map *m, const Shape *shape, const Shape *other);
+/* The shape that inputs [first, end) have together. */
+Shape broadcast_shape(const Map *m, int first, int end);
+/* Has the value, stretched, this shape? */
+bool broadcasts_to(const Map *m, const GraphValue *value, const Shape *shape);
+/* The output 0 of all inputs at each point: "$0 + $1". */
+void broadcast(Map *m, DType type, const char *text);
+
+/* An output = text over the flagged axes of `x`: "sum[$r]($0) / $n". `keep`: they stay, of size 1. */
+void reduce(Map *m, GraphValue *value, DType type, const GraphValue *x, const bool flags[MAX_RANK], bool keep, const char *text);
+
+/* Products of operands, summed over the letters that the result has not: "ik", "kj" to "ij". */
+typedef struct Term {
+    const GraphValue *value;
+    const char *letters;   // of its dimensions
+} Term;
+/* The extent of each letter 'a' + i that terms have; refuses those that differ, but for 1. */
+void letter_extents(const Map *m, const Term *terms, int count, int64_t extents[26]);
+Shape shape_of_letters(const char *letters, const int64_t extents[26]);
+/* `sum[k:64](a[i, k] * b[k, j])` */
+const char *contraction(const Map *m, const char *result, const Term *terms, int count);
+
+/* window.c: a window that slides over the dimensions behind the first two. */
+typedef struct Window {
+    int rank;   // of the window: 1 to 3
+    int64_t in[3], kernel[3], stride[3], dilation[3], before[3], after[3], result[3];
+    bool ceils;
+} Window;
+/* From attributes (strides, dilations, pads, auto_pad, ceil_mode); of `x`, under a kernel of these sizes. */
+Window window_of(const Map *m, const GraphValue *x, const int64_t *kernel);
+Shape window_result(const Window *window, int64_t batch, int64_t channels);
+const char *window_letters(const Window *window);   // of the result's dimensions behind the first two: "hv"
+const char *window_tap_letters(const Window *window);            // "rs"
+const char *window_taps(const Map *m, const Window *window);     // "r:3, s:3"
+const char *window_place(const Map *m, const Window *window, int dimension);   // "2*h + r - 1"
+const char *window_places(const Map *m, const Window *window);   // "2*h + r - 1, 2*v + s - 1"
+bool window_reaches_out(const Window *window);   // beyond the tensor
+void window_comment(Map *m, const Window *window);
+
+/* Each element of the output is one of the input's; `places` is where it lies. */
+const GraphValue *indices_from_front(Map *m, const GraphValue *indices, int64_t size);   // negative ones counted from the back
+void move(Map *m, GraphValue *value, const GraphValue *x, const Shape *shape, const char *places);

@@ -1,0 +1,67 @@
+// Normalisations and softmax.
+#include <inttypes.h>
+
+#include "front/onnx/map.h"
+#include "front/onnx/operators.h"
+
+/* With the mean and variance of the model; in training they would be those of the batch. */
+void map_batch_normalization(Map *m)
+{
+    const GraphValue *x = need(m, 0);
+    bool trains = m->node->version >= 14 && attribute_int(m, "training_mode", 0) != 0;
+    if (trains || (m->node->version < 7 && !attribute_int(m, "is_test", 0)) || x->shape.rank < 2)
+        refuse(m, "a model for training");
+    if (attribute_int(m, "spatial", 1) == 0)
+        refuse(m, "'spatial' 0, a mean for each element");
+    for (int output = 1; output < 5; output++)
+        refuse_output(m, output, "a statistic");
+    Filling filling = {.operands = {at_broadcast(m, x, &x->shape)}};
+    for (int i = 1; i < 5; i++)
+        filling.operands[i] = at_channel(m, need(m, i), &x->shape, 1);
+    define(m, out(m, 0), x->type, &x->shape, letters_of(x->shape.rank),
+           expand(m, "($0 - $3) / sqrt($4 + {epsilon=1e-05}) * $1 + $2", &filling));
+}
+
+/* The axes of a softmax: one, or before version 13 all from `axis` on. */
+static void softmax_axes(const Map *m, const GraphValue *x, bool flags[MAX_RANK])
+{
+    bool old = m->node->version < 13;
+    int axis = axis_of(m, attribute_int(m, "axis", old ? 1 : -1), x->shape.rank + (old && x->shape.rank < 2));
+    for (int d = 0; d < MAX_RANK; d++)
+        flags[d] = old ? d >= axis : d == axis;
+}
+
+/* `text` of $0, the element, $1, the largest of its row, and $2, the sum of exponentials. */
+void map_softmax(Map *m)
+{
+    const GraphValue *x = need(m, 0);
+    bool flags[MAX_RANK];
+    softmax_axes(m, x, flags);
+    GraphValue *largest = part(m, out(m, 0), "max"), *power = part(m, out(m, 0), "exp"), *sum = part(m, out(m, 0), "sum");
+    const Shape *shape = &x->shape;
+    const char *letters = letters_of(shape->rank);
+    reduce(m, largest, wide(x->type), x, flags, true, "max[$r]($0)");
+    define(m, power, wide(x->type), shape, letters,
+           fmt(m, "exp(%s - %s)", at_broadcast(m, x, shape), at_broadcast(m, largest, shape)));
+    reduce(m, sum, wide(x->type), power, flags, true, "sum[$r]($0)");
+    Filling filling = {.operands = {at_broadcast(m, x, shape), at_broadcast(m, largest, shape), at_broadcast(m, sum, shape),
+                        at_broadcast(m, power, shape)}};
+    define(m, out(m, 0), x->type, shape, letters, expand(m, m->row->text, &filling));
+}
+
+/* Sums of squares of neighbouring channels. */
+void map_lrn(Map *m)
+{
+    const GraphValue *x = need(m, 0);
+    int64_t size = attribute_int(m, "size", 0);
+    if (size < 1 || size > 1 << 20 || x->shape.rank < 2)
+        refuse(m, "'size' is %" PRId64 ", of a tensor of %d dimensions", size, x->shape.rank);
+    comment(m, "%" PRId64 " channels", size);
+    const char *letters = letters_of(x->shape.rank), *rest = x->shape.rank > 2 ? letters_list(m, letters + 2) : "";
+    const char *places = fmt(m, "i, j + r - %" PRId64 "%s%s", (size - 1) / 2, *rest ? ", " : "", rest);
+    GraphValue *squares = part(m, out(m, 0), "squares");
+    define(m, squares, wide(x->type), &x->shape, letters, fmt(m, "sum[r:%" PRId64 "](sq(%s))", size, at_padded(m, x, places, "0")));
+    const char *scale = attribute_literal(m, "alpha", "0.0001");
+    Filling filling = {.operands = {at_broadcast(m, x, &x->shape), at_broadcast(m, squares, &x->shape), scale, fmt(m, "%" PRId64, size)}};
+    define(m, out(m, 0), x->type, &x->shape, letters, expand(m, "$0 / pow({bias=1.0} + $2 / $3 * $1, {beta=0.75})", &filling));
+}

@@ -1,0 +1,114 @@
+// Convolutions and pooling.
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "front/onnx/map.h"
+#include "front/onnx/operators.h"
+
+/* The channel of `x` that output channel f reads for the k-th of its group. */
+static const char *group_channel(const Map *m, int64_t groups, int64_t features, int64_t inputs)
+{
+    if (groups == 1)
+        return "k";
+    int64_t each = features / groups, taken = inputs / groups;
+    const char *group = each == 1 ? "f" : fmt(m, "f/%" PRId64, each);
+    return taken == 1 ? group : fmt(m, "%s*%" PRId64 " + k", group, taken);
+}
+
+static void check_conv(const Map *m, const GraphValue *x, const GraphValue *w, int64_t groups)
+{
+    if (x->shape.rank < 3 || x->shape.rank != w->shape.rank)
+        refuse(m, "the shapes %s and %s are those of no convolution", shape_text(m->arena, &x->shape),
+               shape_text(m->arena, &w->shape));
+    if (groups < 1 || w->shape.size[0] % groups || x->shape.size[1] != w->shape.size[1] * groups)
+        refuse(m, "%" PRId64 " groups do not divide the channels of %s and %s", groups, shape_text(m->arena, &x->shape),
+               shape_text(m->arena, &w->shape));
+}
+
+void map_conv(Map *m)
+{
+    const GraphValue *x = need(m, 0), *w = need(m, 1), *bias = maybe(m, 2);
+    int64_t groups = attribute_int(m, "group", 1), features = w->shape.size[0], taken = w->shape.size[1];
+    check_conv(m, x, w, groups);
+    Window window = window_of(m, x, w->shape.size + 2);
+    window_comment(m, &window);
+    if (groups > 1)
+        comment(m, "%" PRId64 " groups", groups);
+    const char *places = fmt(m, "n, %s, %s", group_channel(m, groups, features, x->shape.size[1]), window_places(m, &window));
+    const char *element = window_reaches_out(&window) ? at_padded(m, x, places, "0") : at(m, x, places);
+    bool alone = groups > 1 && taken == 1;   // of a group: no sum over channels
+    const char *weight = at(m, w, fmt(m, "f, %s, %s", alone ? "0" : "k", letters_list(m, window_tap_letters(&window))));
+    const char *axes = alone ? window_taps(m, &window) : fmt(m, "k:%" PRId64 ", %s", taken, window_taps(m, &window));
+    const char *sum = fmt(m, "sum[%s](%s * %s)%s%s", axes, element, weight, bias ? " + " : "", bias ? at(m, bias, "f") : "");
+    Shape shape = window_result(&window, x->shape.size[0], features);
+    define(m, out(m, 0), x->type, &shape, fmt(m, "nf%s", window_letters(&window)), sum);
+}
+
+// ---- pooling ----
+
+static Window pool_window(Map *m, const GraphValue *x)
+{
+    Ints kernel = attribute_ints(m, "kernel_shape");
+    if (kernel.count != x->shape.rank - 2)
+        refuse(m, "'kernel_shape' has %d integers for a tensor of %d dimensions", kernel.count, x->shape.rank);
+    Window window = window_of(m, x, kernel.items);
+    window_comment(m, &window);
+    return window;
+}
+
+static const char *pool_element(const Map *m, const GraphValue *x, const Window *window, const char *otherwise)
+{
+    const char *places = fmt(m, "n, c, %s", window_places(m, window));
+    return window_reaches_out(window) ? at_padded(m, x, places, otherwise) : at(m, x, places);
+}
+
+static void define_pooled(Map *m, const GraphValue *x, const Window *window, const char *expr)
+{
+    Shape shape = window_result(window, x->shape.size[0], x->shape.size[1]);
+    define(m, out(m, 0), x->type, &shape, fmt(m, "nc%s", window_letters(window)), expr);
+}
+
+void map_max_pool(Map *m)
+{
+    const GraphValue *x = need(m, 0);
+    refuse_output(m, 1, "where the largest elements lie");
+    Window window = pool_window(m, x);
+    const char *lowest = x->type == DTYPE_U8 ? "0" : x->type == DTYPE_I8 ? "-128" : "-inf";
+    define_pooled(m, x, &window, fmt(m, "max[%s](%s)", window_taps(m, &window), pool_element(m, x, &window, lowest)));
+}
+
+/* How many taps of dimension d lie in [low, high): a number where all do. */
+static const char *taps_inside(const Map *m, const Window *w, int d, int64_t low, int64_t high)
+{
+    int64_t last = (w->result[d] - 1) * w->stride[d] + (w->kernel[d] - 1) * w->dilation[d] - w->before[d];
+    if (-w->before[d] >= low && last < high)
+        return fmt(m, "%" PRId64, w->kernel[d]);
+    const char *place = window_place(m, w, d);
+    return fmt(m, "sum[%c:%" PRId64 "](select(%s >= %" PRId64 " && %s < %" PRId64 ", 1, 0))", window_tap_letters(w)[d], w->kernel[d], place,
+               low, place, high);
+}
+
+void map_average_pool(Map *m)
+{
+    const GraphValue *x = need(m, 0);
+    Window window = pool_window(m, x);
+    bool pads_count = attribute_int(m, "count_include_pad", 0) != 0;
+    StrBuf count = strbuf_new(m->arena);
+    for (int d = 0; d < window.rank; d++)
+        strbuf_printf(&count, "%s%s", d ? " * " : "",
+                      taps_inside(m, &window, d, pads_count ? -window.before[d] : 0,
+                                  window.in[d] + (pads_count ? window.after[d] : 0)));
+    define_pooled(m, x, &window, fmt(m, "sum[%s](%s) / (%s)", window_taps(m, &window), pool_element(m, x, &window, "0"),
+                                     count.text));
+}
+
+/* Over all dimensions behind the first two. */
+void map_global_pool(Map *m)
+{
+    const GraphValue *x = need(m, 0);
+    bool flags[MAX_RANK];
+    for (int d = 0; d < MAX_RANK; d++)
+        flags[d] = d >= 2;
+    reduce(m, out(m, 0), x->type, x, flags, true, m->row->text);
+}

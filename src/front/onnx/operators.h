@@ -1,0 +1,7 @@
+// Mappings of operators, which operators.def names.
+#pragma once
+#include "front/onnx/map.h"
+
+#define OPERATOR(name, since, map, ...) Mapping map;
+#include "front/onnx/operators.def"
+#undef OPERATOR

@@ -1,0 +1,17 @@
+// Models as input: `rollerc import`, and a model in the place of an expression.
+#pragma once
+#include "base/source.h"
+#include "front/onnx/onnx.h"
+#include "options.h"
+
+/* The program that is to be compiled: the text of the input file, or of the model in it. */
+typedef struct ModelInput {
+    Source *source;
+    OnnxProgram program;        // of a model
+    const char *weights_path;   // where its weights are to be written; NULL: it has none
+} ModelInput;
+
+ModelInput model_input(Arena *arena, const Options *options);
+
+/* `rollerc import MODEL.onnx …`; returns the exit code. */
+int model_import(int argc, char **argv);
