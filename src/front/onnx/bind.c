@@ -97,6 +97,7 @@ static int count_values(const char *text)
 static void store_value(const OnnxBinding *binding, DType type, char *data, int index, const char *text, char **end)
 {
     DType stored = type == DTYPE_B1 ? DTYPE_U8 : type;
+    bool is_real = dtype_info[type].is_real;   // which may be denormal or infinite
     errno = 0;
     if (type == DTYPE_I64) {
         long long value = strtoll(text, end, 10);
@@ -104,7 +105,7 @@ static void store_value(const OnnxBinding *binding, DType type, char *data, int 
     } else {
         dtype_store(stored, data, index, strtod(text, end));
     }
-    if (*end == text || (**end && **end != ',') || errno)
+    if (*end == text || (**end && **end != ',') || (errno && !is_real))
         fatal(EXIT_USAGE, "--bind %s wants numbers with commas between them, not '%s'", binding->name, binding->text);
 }
 
@@ -157,9 +158,11 @@ void bind_input(Bindings *bindings, const Onnx__ValueInfoProto *info, GraphValue
         fatal(EXIT_INPUT, "input '%s' has no shape", value->name);
     value->shape = shape_from(bindings, shape, value->name);
     value->state = VALUE_KNOWN;
-    if (shape_count(&value->shape) <= 0)
-        fatal(EXIT_INPUT, "input '%s' has the shape %s: a tensor has elements, at most 2^40", value->name,
+    if (shape_count(&value->shape) < 0)
+        fatal(EXIT_INPUT, "input '%s' has the shape %s: a tensor has at most 2^40 elements", value->name,
               shape_text(bindings->arena, &value->shape));
+    if (shape_count(&value->shape) == 0)
+        value->data = "";   // without elements there is nothing to be known later
 }
 
 static void refuse_unused(const Bindings *bindings)

@@ -1,53 +1,14 @@
 #include <string.h>
 
-#include "base/checked.h"
 #include "base/diag.h"
-#include "base/path.h"
 #include "front/onnx/bind.h"
-#include "front/onnx/fold.h"
 #include "front/onnx/map.h"
-#include "front/onnx/names.h"
+#include "front/onnx/needed.h"
 #include "front/onnx/onnx.h"
-#include "front/onnx/tensor.h"
+#include "front/onnx/walk.h"
 #include "front/onnx/wire.h"
 
-enum {
-    MOST_PROBLEMS = 20,   // that are told
-    MOST_NESTED = 32,     // branches and functions within each other
-    WEIGHT_ALIGNMENT = 256,
-};
-
-typedef struct Import {
-    Arena *arena;
-    const char *path;
-    const Onnx__ModelProto *model;
-    NameTable taken;
-    Draft *draft;
-    int places;    // of weights so far
-    int depth;     // of branches and functions
-    const char *problems[MOST_PROBLEMS];
-    int problem_count;
-} Import;
-
-/* What a graph or a function's body is made of. */
-typedef struct Body {
-    Onnx__NodeProto **nodes;
-    size_t node_count;
-    Onnx__OperatorSetIdProto **versions;
-    size_t version_count;
-    const Node *caller;   // of a function's body
-} Body;
-
-static void run_body(Import *import, GraphScope *scope, const Body *body);
-
-static void note_problem(Import *import, const char *text)
-{
-    for (int i = 0; i < import->problem_count; i++)
-        if (strcmp(import->problems[i], text) == 0)
-            return;
-    if (import->problem_count < MOST_PROBLEMS)
-        import->problems[import->problem_count++] = text;
-}
+enum { WEIGHT_ALIGNMENT = 256 };
 
 static void tell_problem(void *text) { fatal(EXIT_INPUT, "%s", (const char *)text); }
 
@@ -58,30 +19,7 @@ static void tell_problems(const Import *import)
     diag_finish();
 }
 
-// ---- values ----
-
-static GraphValue *add_value(Import *import, GraphScope *scope, const char *name, const char *op)
-{
-    GraphValue *value = NEW(import->arena, GraphValue);
-    value->name = name;
-    value->own = names_take(&import->taken, name, op);
-    name_table_set(&scope->values, name, value);
-    return value;
-}
-
-static void add_initializer(Import *import, GraphScope *scope, const Onnx__TensorProto *tensor)
-{
-    const char *name = tensor->name ? tensor->name : "";
-    GraphValue *value = name_table_find(&scope->values, name);
-    if (!value)
-        value = add_value(import, scope, name, NULL);
-    DType type;
-    Shape shape;
-    const void *data = tensor_read(import->arena, import->path, tensor, &type, &shape, &value->problem);
-    if (data)
-        constant_set(value, type, shape, data);
-    value->place = import->places++;
-}
+// ---- inputs and outputs ----
 
 static bool is_initializer(const NameTable *initializers, const char *name)
 {
@@ -101,7 +39,7 @@ static void add_inputs(Import *import, GraphScope *scope, const Onnx__GraphProto
             fatal(EXIT_INPUT, "'%s': two inputs have one name, or one has none", import->path);
         if (is_initializer(&initializers, name))
             continue;
-        GraphValue *value = add_value(import, scope, name, NULL);
+        GraphValue *value = walk_add_value(import, scope, name, NULL);
         bind_input(bindings, graph->input[i], value);
         value->is_input = !value->data;
         value->place = import->places++;
@@ -114,335 +52,8 @@ static void add_outputs(Import *import, GraphScope *scope, const Onnx__GraphProt
         const char *name = graph->output[i]->name ? graph->output[i]->name : "";
         GraphValue *value = graph_scope_find(scope, name);
         if (!value)
-            value = add_value(import, scope, name, NULL);
+            value = walk_add_value(import, scope, name, NULL);
         value->is_output = true;
-    }
-}
-
-// ---- nodes ----
-
-static int version_of(const Body *body, const char *domain)
-{
-    for (size_t i = 0; i < body->version_count; i++) {
-        const char *named = body->versions[i]->domain ? body->versions[i]->domain : "";
-        if (strcmp(strcmp(named, "ai.onnx") == 0 ? "" : named, domain) == 0)
-            return (int)smaller(larger(body->versions[i]->version, 0), 1 << 20);
-    }
-    return 0;
-}
-
-static const char *label_of(Arena *arena, const Onnx__NodeProto *proto)
-{
-    const char *op = proto->op_type ? proto->op_type : "";
-    if (proto->name && *proto->name)
-        return arena_printf(arena, "%s '%s'", op, proto->name);
-    return arena_printf(arena, "%s that makes '%s'", op, proto->n_output ? proto->output[0] : "");
-}
-
-/* Left out, by its empty name or as an input of the function that was left out. */
-static GraphValue absent;
-
-static GraphValue *input_of(Import *import, const GraphScope *scope, const Node *node, const char *name)
-{
-    if (!*name)
-        return NULL;
-    GraphValue *value = graph_scope_find(scope, name);
-    if (!value || (value->state == VALUE_UNKNOWN && value != &absent && !value->problem))
-        fatal(EXIT_INPUT, "%s reads '%s', which nothing before it makes", node->label, name);
-    (void)import;
-    return value == &absent ? NULL : value;
-}
-
-static GraphValue *output_of(Import *import, GraphScope *scope, const Node *node, const char *name)
-{
-    if (!*name)
-        return NULL;
-    GraphValue *value = name_table_find(&scope->values, name);
-    if (value && (value->state != VALUE_UNKNOWN || value->is_input || value == &absent))
-        fatal(EXIT_INPUT, "%s makes '%s', which is there already", node->label, name);
-    return value ? value : add_value(import, scope, name, node->op);
-}
-
-static Node *resolve(Import *import, GraphScope *scope, const Body *body, const Onnx__NodeProto *proto)
-{
-    Node *node = NEW(import->arena, Node);
-    const char *domain = proto->domain ? proto->domain : "";
-    *node = (Node){.label = label_of(import->arena, proto),
-                   .op = proto->op_type ? proto->op_type : "",
-                   .domain = strcmp(domain, "ai.onnx") == 0 ? "" : domain,
-                   .inputs = NEW_ARRAY(import->arena, GraphValue *, proto->n_input + 1),
-                   .input_count = (int)proto->n_input,
-                   .outputs = NEW_ARRAY(import->arena, GraphValue *, proto->n_output + 1),
-                   .output_count = (int)proto->n_output,
-                   .proto = proto,
-                   .caller = body->caller};
-    node->version = version_of(body, node->domain);
-    for (int i = 0; i < node->input_count; i++)
-        node->inputs[i] = input_of(import, scope, node, proto->input[i]);
-    for (int i = 0; i < node->output_count; i++)
-        node->outputs[i] = output_of(import, scope, node, proto->output[i]);
-    return node;
-}
-
-static void set_outputs(const Node *node, ValueState state)
-{
-    for (int i = 0; i < node->output_count; i++)
-        if (node->outputs[i])
-            node->outputs[i]->state = state;
-}
-
-static void refuse_node(Import *import, const Node *node, const char *text)
-{
-    note_problem(import, arena_printf(import->arena, "%s: %s", node->label, text));
-    set_outputs(node, VALUE_REFUSED);
-}
-
-/* The comment above a node's definitions: `Conv conv1`. */
-static const char *comment_of(Arena *arena, const Node *node)
-{
-    const char *name = node->proto->name && *node->proto->name ? node->proto->name : "";
-    char *text = arena_printf(arena, "%s%s%s", node->op, *name ? " " : "", name);
-    for (char *c = text; *c; c++)
-        if ((unsigned char)*c < ' ' || *c == 127)
-            *c = ' ';
-    return text;
-}
-
-static void check_outputs(const Map *m)
-{
-    for (int i = 0; i < m->node->output_count; i++)
-        if (out(m, i) && out(m, i)->state != VALUE_KNOWN)
-            refuse(m, "its output %d is not made", i);
-}
-
-/* False: the node was refused, and is told. */
-static bool map_node(Import *import, Map *m)
-{
-    Refusal refusal = {.text = NULL};
-    m->refusal = &refusal;
-    if (setjmp(refusal.back)) {
-        refuse_node(import, m->node, refusal.text);
-        return false;
-    }
-    m->row->map(m);
-    check_outputs(m);
-    return true;
-}
-
-// ---- constants ----
-
-static bool is_small(const GraphValue *value)
-{
-    return value->data && (value->uniform || shape_count(&value->shape) <= MOST_FOLDED);
-}
-
-static bool has_small_inputs(const Node *node)
-{
-    bool small = true;
-    for (int i = 0; i < node->input_count && small; i++)
-        small = !node->inputs[i] || is_small(node->inputs[i]);
-    return small;
-}
-
-static bool has_small_outputs(const Node *node)
-{
-    bool small = true;
-    for (int i = 0; i < node->output_count && small; i++)
-        small = !node->outputs[i] || node->outputs[i]->data || node->outputs[i]->uniform ||
-                shape_count(&node->outputs[i]->shape) <= MOST_FOLDED;
-    return small;
-}
-
-static void forget_outputs(const Node *node)
-{
-    for (int i = 0; i < node->output_count; i++)
-        if (node->outputs[i]) {
-            node->outputs[i]->data = node->outputs[i]->tensor = NULL;
-            node->outputs[i]->uniform = false;
-            node->outputs[i]->state = VALUE_UNKNOWN;
-        }
-}
-
-/* Names that a draft of one node must not take. */
-static NameTable names_around(Arena *arena, const Node *node)
-{
-    NameTable taken = name_table_new(arena);
-    for (int i = 0; i < node->input_count; i++)
-        if (node->inputs[i])
-            name_table_set(&taken, node->inputs[i]->own, node->inputs[i]);
-    for (int i = 0; i < node->output_count; i++)
-        if (node->outputs[i])
-            name_table_set(&taken, node->outputs[i]->own, node->outputs[i]);
-    return taken;
-}
-
-/* True: the node's outputs are constants now, or it was refused. */
-static bool fold_node(Import *import, Map m)
-{
-    NameTable taken = names_around(import->arena, m.node);
-    m.folding = true;
-    m.taken = &taken;
-    m.draft = draft_new(import->arena, &taken, true);
-    if (!map_node(import, &m))
-        return true;
-    if (!has_small_outputs(m.node)) {
-        forget_outputs(m.node);
-        return false;
-    }
-    fold(import->arena, m.draft, m.node->outputs, m.node->output_count, m.node->label);
-    for (int i = 0; i < m.node->output_count; i++)
-        if (m.node->outputs[i])
-            m.node->outputs[i]->place = import->places++;
-    return true;
-}
-
-// ---- functions and branches ----
-
-static const Onnx__FunctionProto *function_of(const Import *import, const Node *node)
-{
-    for (size_t i = 0; i < import->model->n_functions; i++) {
-        const Onnx__FunctionProto *function = import->model->functions[i];
-        const char *domain = function->domain ? function->domain : "";
-        if (function->name && strcmp(function->name, node->op) == 0 && strcmp(domain, node->domain) == 0)
-            return function;
-    }
-    return NULL;
-}
-
-static bool enter(Import *import, const Node *node)
-{
-    if (import->depth == MOST_NESTED)
-        refuse_node(import, node, "more than 32 functions and branches within each other");
-    else
-        import->depth++;
-    return node->output_count == 0 || import->depth < MOST_NESTED || node->outputs[0]->state != VALUE_REFUSED;
-}
-
-/* The body's nodes, in the place of the one that calls it. */
-static void inline_function(Import *import, const Node *node, const Onnx__FunctionProto *function)
-{
-    GraphScope scope = {name_table_new(import->arena), NULL};
-    for (size_t i = 0; i < function->n_input; i++) {
-        GraphValue *given = (int)i < node->input_count ? node->inputs[i] : NULL;
-        name_table_set(&scope.values, function->input[i], given ? given : &absent);
-    }
-    for (size_t i = 0; i < function->n_output && (int)i < node->output_count; i++)
-        if (node->outputs[i] && !name_table_find(&scope.values, function->output[i]))
-            name_table_set(&scope.values, function->output[i], node->outputs[i]);
-    bool own = function->n_opset_import > 0;
-    run_body(import, &scope,
-             &(Body){function->node, function->n_node, own ? function->opset_import : import->model->opset_import,
-                     own ? function->n_opset_import : import->model->n_opset_import, node});
-}
-
-static const Onnx__GraphProto *branch_of(const Node *node, const char *name)
-{
-    for (size_t i = 0; i < node->proto->n_attribute; i++)
-        if (node->proto->attribute[i]->name && strcmp(node->proto->attribute[i]->name, name) == 0)
-            return node->proto->attribute[i]->g;
-    return NULL;
-}
-
-/* What the branch makes, under the names of the `If`. */
-static void map_branch_outputs(Map *m)
-{
-    const Onnx__GraphProto *branch = branch_of(m->node, m->row->name);
-    for (int i = 0; i < m->node->output_count; i++) {
-        const GraphValue *made = m->node->inputs[i];
-        if (!branch || !made || made->state != VALUE_KNOWN)
-            refuse(m, "its branch does not make output %d", i);
-        if (out(m, i))
-            view_as(m, out(m, i), made, &made->shape);
-    }
-}
-
-static Map map_of(Import *import, const Node *node, const Operator *row)
-{
-    return (Map){.arena = import->arena, .node = node, .row = row, .draft = import->draft, .taken = &import->taken,
-                 .comment = comment_of(import->arena, node), .places = &import->places, .model = import->path};
-}
-
-static void take_branch(Import *import, const GraphScope *around, const Body *body, Node *node, const char *which)
-{
-    const Onnx__GraphProto *branch = branch_of(node, which);
-    GraphScope scope = {name_table_new(import->arena), around};
-    for (size_t i = 0; branch && i < branch->n_initializer; i++)
-        add_initializer(import, &scope, branch->initializer[i]);
-    int problems = import->problem_count;
-    if (branch)
-        run_body(import, &scope, &(Body){branch->node, branch->n_node, body->versions, body->version_count, body->caller});
-    Node ends = *node;
-    ends.input_count = node->output_count;
-    ends.inputs = NEW_ARRAY(import->arena, GraphValue *, node->output_count + 1);
-    for (int i = 0; branch && i < node->output_count && (size_t)i < branch->n_output; i++)
-        ends.inputs[i] = graph_scope_find(&scope, branch->output[i]->name ? branch->output[i]->name : "");
-    Map m = map_of(import, &ends, &(Operator){.name = which, .map = map_branch_outputs});
-    if (import->problem_count > problems)
-        set_outputs(node, VALUE_REFUSED);
-    else
-        map_node(import, &m);
-}
-
-static void run_if(Import *import, const GraphScope *scope, const Body *body, Node *node)
-{
-    const GraphValue *condition = node->input_count ? node->inputs[0] : NULL;
-    if (!condition || !condition->data || shape_count(&condition->shape) != 1)
-        refuse_node(import, node, "its condition depends on data; only one that is known at import can be taken");
-    else
-        take_branch(import, scope, body, node, constant_int(condition, 0) ? "then_branch" : "else_branch");
-}
-
-// ---- the walk ----
-
-/* Why none of the inputs' problems is the node's: they were told, or the type cannot be taken. */
-static bool inputs_are_known(Import *import, const Node *node)
-{
-    for (int i = 0; i < node->input_count; i++) {
-        const GraphValue *value = node->inputs[i];
-        if (value && value->problem)
-            refuse_node(import, node, arena_printf(import->arena, "'%s' has %s", value->name, value->problem));
-        if (value && (value->problem || value->state == VALUE_REFUSED)) {
-            set_outputs(node, VALUE_REFUSED);
-            return false;
-        }
-    }
-    return true;
-}
-
-static void run_operator(Import *import, const Node *node)
-{
-    const Operator *row = operator_find(node);
-    if (!row) {
-        const char *domain = *node->domain ? node->domain : "ai.onnx";
-        refuse_node(import, node, arena_printf(import->arena, "the operator %s of %s, version %d, is not known", node->op,
-                                               domain, node->version));
-        return;
-    }
-    if (!inputs_are_known(import, node))
-        return;
-    Map m = map_of(import, node, row);
-    if (has_small_inputs(node) && fold_node(import, m))
-        return;
-    map_node(import, &m);
-}
-
-static void run_body(Import *import, GraphScope *scope, const Body *body)
-{
-    for (size_t i = 0; i < body->node_count; i++) {
-        Node *node = resolve(import, scope, body, body->nodes[i]);
-        const Onnx__FunctionProto *function = function_of(import, node);
-        bool nests = function || (strcmp(node->op, "If") == 0 && !*node->domain);
-        if (!nests) {
-            run_operator(import, node);
-            continue;
-        }
-        if (!inputs_are_known(import, node) || !enter(import, node))
-            continue;
-        if (function)
-            inline_function(import, node, function);
-        else
-            run_if(import, scope, body, node);
-        import->depth--;
     }
 }
 
@@ -501,14 +112,16 @@ static void import_graph(Import *import, Bindings *bindings)
     add_inputs(import, &scope, model->graph, bindings);
     bindings_finish(bindings, import->path);
     for (size_t i = 0; i < model->graph->n_initializer; i++)
-        add_initializer(import, &scope, model->graph->initializer[i]);
+        walk_add_initializer(import, &scope, model->graph->initializer[i]);
     add_outputs(import, &scope, model->graph);
     for (size_t i = 0; i < model->graph->n_input; i++) {
         GraphValue *value = graph_scope_find(&scope, model->graph->input[i]->name);
         if (value->is_input)
             draft_input(import->draft, value);
     }
-    run_body(import, &scope, &(Body){model->graph->node, model->graph->n_node, model->opset_import, model->n_opset_import, NULL});
+    Body body = {model->graph->node, model->graph->n_node, model->opset_import, model->n_opset_import, NULL,
+                 needed_outputs(import->arena, model->graph->output, model->graph->n_output)};
+    walk_body(import, &scope, &body);
     tell_problems(import);
     write_outputs(import, &scope, model->graph);
 }

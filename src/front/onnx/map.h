@@ -168,8 +168,11 @@ typedef struct Window {
 Window window_of(const Map *m, const GraphValue *x, const int64_t *kernel);
 Shape window_result(const Window *window, int64_t batch, int64_t channels);
 const char *window_letters(const Window *window);   // of the result's dimensions behind the first two: "hv"
-const char *window_tap_letters(const Window *window);            // "rs"
-const char *window_taps(const Map *m, const Window *window);     // "r:3, s:3"
+const char *window_tap_places(const Map *m, const Window *window);   // "r, s": of the kernel's element; "0" of a size 1
+/* `sum[k:64, r:3, s:3](expr)`, of which `more` is "k:64"; without axes `expr` alone. */
+const char *window_reduce(const Map *m, const char *reduction, const char *more, const Window *window, const char *expr);
+/* `sum[r:3](…)`, how many elements of dimension `d` in [low, high) lie under the window; a number where all do. */
+const char *window_count(const Map *m, const Window *window, int d, int64_t low, int64_t high);
 const char *window_place(const Map *m, const Window *window, int dimension);   // "2*h + r - 1"
 const char *window_places(const Map *m, const Window *window);   // "2*h + r - 1, 2*v + s - 1"
 bool window_reaches_out(const Window *window);   // beyond the tensor

@@ -224,15 +224,25 @@ static void read_pads(const Map *m, int rank, int64_t before[MAX_RANK], int64_t 
     }
 }
 
-/* What stands beside the tensor: a number, or an element that is known when the program runs (NULL). */
-static const char *pad_value(const Map *m, const GraphValue *x)
+/* What stands beside the tensor, and whether it is a number. */
+static const char *pad_value(const Map *m, const GraphValue *x, bool *is_number)
 {
+    const GraphValue *value = m->node->version < 11 ? NULL : maybe(m, 2);
+    *is_number = !value || value->data;
     if (m->node->version < 11)
         return attribute_literal(m, "value", "0");
-    const GraphValue *value = maybe(m, 2);
     if (!value)
         return x->type == DTYPE_B1 ? "(1 == 0)" : "0";
-    return value->data ? literal(m, value) : NULL;
+    return at(m, value, value->shape.rank ? "0" : "");
+}
+
+/* `i >= 1 && i < 4`: where a point lies within the tensor. */
+static void add_inside(StrBuf *inside, char letter, int64_t before, int64_t size, bool ends)
+{
+    if (before > 0)
+        strbuf_printf(inside, "%s%c >= %" PRId64, inside->length ? " && " : "", letter, before);
+    if (ends)
+        strbuf_printf(inside, "%s%c < %" PRId64, inside->length ? " && " : "", letter, before + size);
 }
 
 void map_pad(Map *m)
@@ -243,16 +253,18 @@ void map_pad(Map *m)
     int64_t before[MAX_RANK], after[MAX_RANK];
     read_pads(m, x->shape.rank, before, after);
     Shape shape = {.rank = x->shape.rank};
-    StrBuf places = strbuf_new(m->arena);
-    bool beside = false;
+    StrBuf places = strbuf_new(m->arena), inside = strbuf_new(m->arena);
     for (int d = 0; d < shape.rank; d++) {
+        char letter = letters_of(MAX_RANK)[d];
         shape.size[d] = x->shape.size[d] + before[d] + after[d];
-        beside |= before[d] > 0 || after[d] > 0;
-        add_place(&places, affine(m, 1, letters_of(MAX_RANK)[d], -before[d]));
+        add_inside(&inside, letter, before[d], x->shape.size[d], after[d] > 0);
+        add_place(&places, affine(m, 1, letter, -before[d]));
     }
-    const char *value = pad_value(m, x);
-    if (!value)
-        refuse(m, "the value of the pads is computed");
-    define(m, out(m, 0), x->type, &shape, letters_of(shape.rank),
-           beside ? at_padded(m, x, places.text, value) : at(m, x, places.text));
+    bool is_number;
+    const char *value = pad_value(m, x, &is_number), *element = at(m, x, places.text);
+    if (inside.length && is_number)
+        element = at_padded(m, x, places.text, value);
+    else if (inside.length)
+        element = fmt(m, "select(%s, %s, %s)", inside.text, at_padded(m, x, places.text, "0"), value);
+    define(m, out(m, 0), x->type, &shape, letters_of(shape.rank), element);
 }

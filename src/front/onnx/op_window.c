@@ -9,9 +9,9 @@
 /* The channel of `x` that output channel f reads for the k-th of its group. */
 static const char *group_channel(const Map *m, int64_t groups, int64_t features, int64_t inputs)
 {
-    if (groups == 1)
-        return "k";
     int64_t each = features / groups, taken = inputs / groups;
+    if (groups == 1)
+        return taken == 1 ? "0" : "k";
     const char *group = each == 1 ? "f" : fmt(m, "f/%" PRId64, each);
     return taken == 1 ? group : fmt(m, "%s*%" PRId64 " + k", group, taken);
 }
@@ -37,10 +37,10 @@ void map_conv(Map *m)
         comment(m, "%" PRId64 " groups", groups);
     const char *places = fmt(m, "n, %s, %s", group_channel(m, groups, features, x->shape.size[1]), window_places(m, &window));
     const char *element = window_reaches_out(&window) ? at_padded(m, x, places, "0") : at(m, x, places);
-    bool alone = groups > 1 && taken == 1;   // of a group: no sum over channels
-    const char *weight = at(m, w, fmt(m, "f, %s, %s", alone ? "0" : "k", letters_list(m, window_tap_letters(&window))));
-    const char *axes = alone ? window_taps(m, &window) : fmt(m, "k:%" PRId64 ", %s", taken, window_taps(m, &window));
-    const char *sum = fmt(m, "sum[%s](%s * %s)%s%s", axes, element, weight, bias ? " + " : "", bias ? at(m, bias, "f") : "");
+    bool alone = taken == 1;   // one channel for each: no sum over channels
+    const char *weight = at(m, w, fmt(m, "f, %s, %s", alone ? "0" : "k", window_tap_places(m, &window)));
+    const char *sum = window_reduce(m, "sum", alone ? "" : fmt(m, "k:%" PRId64, taken), &window, fmt(m, "%s * %s", element, weight));
+    sum = bias ? fmt(m, "%s + %s", sum, at(m, bias, "f")) : sum;
     Shape shape = window_result(&window, x->shape.size[0], features);
     define(m, out(m, 0), x->type, &shape, fmt(m, "nf%s", window_letters(&window)), sum);
 }
@@ -75,18 +75,7 @@ void map_max_pool(Map *m)
     refuse_output(m, 1, "where the largest elements lie");
     Window window = pool_window(m, x);
     const char *lowest = x->type == DTYPE_U8 ? "0" : x->type == DTYPE_I8 ? "-128" : "-inf";
-    define_pooled(m, x, &window, fmt(m, "max[%s](%s)", window_taps(m, &window), pool_element(m, x, &window, lowest)));
-}
-
-/* How many taps of dimension d lie in [low, high): a number where all do. */
-static const char *taps_inside(const Map *m, const Window *w, int d, int64_t low, int64_t high)
-{
-    int64_t last = (w->result[d] - 1) * w->stride[d] + (w->kernel[d] - 1) * w->dilation[d] - w->before[d];
-    if (-w->before[d] >= low && last < high)
-        return fmt(m, "%" PRId64, w->kernel[d]);
-    const char *place = window_place(m, w, d);
-    return fmt(m, "sum[%c:%" PRId64 "](select(%s >= %" PRId64 " && %s < %" PRId64 ", 1, 0))", window_tap_letters(w)[d], w->kernel[d], place,
-               low, place, high);
+    define_pooled(m, x, &window, window_reduce(m, "max", "", &window, pool_element(m, x, &window, lowest)));
 }
 
 void map_average_pool(Map *m)
@@ -97,9 +86,9 @@ void map_average_pool(Map *m)
     StrBuf count = strbuf_new(m->arena);
     for (int d = 0; d < window.rank; d++)
         strbuf_printf(&count, "%s%s", d ? " * " : "",
-                      taps_inside(m, &window, d, pads_count ? -window.before[d] : 0,
+                      window_count(m, &window, d, pads_count ? -window.before[d] : 0,
                                   window.in[d] + (pads_count ? window.after[d] : 0)));
-    define_pooled(m, x, &window, fmt(m, "sum[%s](%s) / (%s)", window_taps(m, &window), pool_element(m, x, &window, "0"),
+    define_pooled(m, x, &window, fmt(m, "%s / (%s)", window_reduce(m, "sum", "", &window, pool_element(m, x, &window, "0")),
                                      count.text));
 }
 

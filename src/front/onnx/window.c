@@ -87,18 +87,33 @@ const char *window_letters(const Window *w)
     return letters[w->rank - 1];
 }
 
-const char *window_tap_letters(const Window *w)
+static const char *tap_letters(const Window *w)
 {
     static const char *const letters[] = {"r", "rs", "qrs"};
     return letters[w->rank - 1];
 }
 
-const char *window_taps(const Map *m, const Window *w)
+static const char *window_taps(const Map *m, const Window *w)
 {
     StrBuf out = strbuf_new(m->arena);
     for (int d = 0; d < w->rank; d++)
-        strbuf_printf(&out, "%s%c:%" PRId64, d ? ", " : "", window_tap_letters(w)[d], w->kernel[d]);
+        if (w->kernel[d] > 1)
+            strbuf_printf(&out, "%s%c:%" PRId64, out.length ? ", " : "", tap_letters(w)[d], w->kernel[d]);
     return out.text;
+}
+
+const char *window_tap_places(const Map *m, const Window *w)
+{
+    StrBuf out = strbuf_new(m->arena);
+    for (int d = 0; d < w->rank; d++)
+        strbuf_printf(&out, "%s%c", d ? ", " : "", w->kernel[d] > 1 ? tap_letters(w)[d] : '0');
+    return out.text;
+}
+
+const char *window_reduce(const Map *m, const char *reduction, const char *more, const Window *w, const char *expr)
+{
+    const char *taps = window_taps(m, w), *comma = *more && *taps ? ", " : "";
+    return *more || *taps ? fmt(m, "%s[%s%s%s](%s)", reduction, more, comma, taps, expr) : expr;
 }
 
 /* `2*h`, or `h` */
@@ -115,7 +130,7 @@ const char *window_place(const Map *m, const Window *w, int d)
     print_scaled(&out, w->stride[d], window_letters(w)[d]);
     if (w->kernel[d] > 1) {
         strbuf_puts(&out, " + ");
-        print_scaled(&out, w->dilation[d], window_tap_letters(w)[d]);
+        print_scaled(&out, w->dilation[d], tap_letters(w)[d]);
     }
     if (w->before[d])
         strbuf_printf(&out, " - %" PRId64, w->before[d]);
@@ -128,6 +143,16 @@ const char *window_places(const Map *m, const Window *w)
     for (int d = 0; d < w->rank; d++)
         strbuf_printf(&out, "%s%s", d ? ", " : "", window_place(m, w, d));
     return out.text;
+}
+
+const char *window_count(const Map *m, const Window *w, int d, int64_t low, int64_t high)
+{
+    int64_t last = (w->result[d] - 1) * w->stride[d] + (w->kernel[d] - 1) * w->dilation[d] - w->before[d];
+    if (-w->before[d] >= low && last < high)
+        return fmt(m, "%" PRId64, w->kernel[d]);
+    const char *place = window_place(m, w, d);
+    return fmt(m, "sum[%c:%" PRId64 "](select(%s >= %" PRId64 " && %s < %" PRId64 ", 1, 0))", tap_letters(w)[d], w->kernel[d], place,
+               low, place, high);
 }
 
 bool window_reaches_out(const Window *w)
