@@ -5,7 +5,7 @@
 enum { MOST_NUMBERS = 1 << 20 };   // of one attribute
 
 /* An attribute of the node, or, in a function's body, the caller's that it refers to. */
-static const Onnx__AttributeProto *find(const Node *node, const char *name)
+static const Onnx__AttributeProto *find(const GraphNode *node, const char *name)
 {
     for (size_t i = 0; node && i < node->proto->n_attribute; i++) {
         const Onnx__AttributeProto *attribute = node->proto->attribute[i];

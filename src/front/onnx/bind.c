@@ -74,9 +74,9 @@ static int64_t size_of(Bindings *bindings, const Onnx__TensorShapeProto__Dimensi
     return 1;
 }
 
-static Shape shape_from(Bindings *bindings, const Onnx__TensorShapeProto *from, const char *tensor)
+static Dims shape_from(Bindings *bindings, const Onnx__TensorShapeProto *from, const char *tensor)
 {
-    Shape shape = {.rank = (int)from->n_dim};
+    Dims shape = {.rank = (int)from->n_dim};
     if (from->n_dim > MAX_RANK)
         fatal(EXIT_INPUT, "input '%s' has %zu dimensions; a tensor has at most %d", tensor, from->n_dim, MAX_RANK);
     for (int d = 0; d < shape.rank; d++)
@@ -118,7 +118,7 @@ static void bind_values(Bindings *bindings, const OnnxBinding *binding, GraphVal
         store_value(binding, value->type, data, i, at, &end);
         at = end + 1;
     }
-    Shape shape = value->shape;
+    Dims shape = value->shape;
     if (shape.rank == 1)
         shape.size[0] = count;
     if (shape_count(&shape) != count)
@@ -129,9 +129,9 @@ static void bind_values(Bindings *bindings, const OnnxBinding *binding, GraphVal
 // ---- inputs ----
 
 /* The shape of an input whose values are bound: a vector's size is their count. */
-static Shape shape_of_bound(const Onnx__TensorShapeProto *from)
+static Dims shape_of_bound(const Onnx__TensorShapeProto *from)
 {
-    Shape shape = {.rank = from ? (int)from->n_dim : 1};
+    Dims shape = {.rank = from ? (int)from->n_dim : 1};
     for (int d = 0; d < shape.rank && d < MAX_RANK; d++)
         shape.size[d] = from && from->dim[d]->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE
                             ? from->dim[d]->dim_value : 1;

@@ -3,7 +3,7 @@
 #include "front/onnx/map.h"
 #include "front/onnx/names.h"
 
-static void settle(const Map *m, GraphValue *value, DType type, const Shape *shape)
+static void settle(const Map *m, GraphValue *value, DType type, const Dims *shape)
 {
     int64_t count = shape_count(shape);
     if (count < 0)
@@ -42,14 +42,24 @@ static const char *name_inside(const Map *m, const GraphValue *value, DType type
     return names_take(m->taken, fmt(m, "%s_b1", value->own), NULL);
 }
 
-void define(Map *m, GraphValue *value, DType type, const Shape *shape, const char *axes, const char *expr)
+static void write(Map *m, GraphValue *value, DType type, const Dims *shape, const char *axes, const char *expr, DType stated)
 {
     settle(m, value, type, shape);
     if (value->data)
         return;
     value->tensor = name_inside(m, value, type);
-    bool alone = !strchr(expr, '[');
-    draft_define(m->draft, m->comment, value->tensor, shape, axes, written(m, type, alone), expr);
+    draft_define(m->draft, m->comment, value->tensor, shape, axes, stated, expr);
+}
+
+void define(Map *m, GraphValue *value, DType type, const Dims *shape, const char *axes, const char *expr)
+{
+    write(m, value, type, shape, axes, expr, written(m, type, !strchr(expr, '[')));
+}
+
+void define_moved(Map *m, GraphValue *value, DType type, const Dims *shape, const char *axes, const char *expr)
+{
+    bool moves = strchr(expr, '[') && !strstr(expr, "select(");
+    write(m, value, type, shape, axes, expr, moves ? DTYPE_NATURAL : written(m, type, !strchr(expr, '[')));
 }
 
 GraphValue *part(Map *m, const GraphValue *of, const char *suffix)
@@ -62,7 +72,7 @@ GraphValue *part(Map *m, const GraphValue *of, const char *suffix)
 }
 
 /* A scalar has no dimension that a view could name. */
-static void define_same(Map *m, GraphValue *value, const GraphValue *of, const Shape *shape)
+static void define_same(Map *m, GraphValue *value, const GraphValue *of, const Dims *shape)
 {
     StrBuf places = strbuf_new(m->arena);
     for (int d = 0; d < of->shape.rank; d++)
@@ -70,7 +80,7 @@ static void define_same(Map *m, GraphValue *value, const GraphValue *of, const S
     define(m, value, of->type, shape, "", at(m, of, places.text));
 }
 
-void view_as(Map *m, GraphValue *value, const GraphValue *of, const Shape *shape)
+void view_as(Map *m, GraphValue *value, const GraphValue *of, const Dims *shape)
 {
     if (shape_count(shape) != shape_count(&of->shape))
         refuse(m, "%s cannot become %s: the counts of elements differ", shape_text(m->arena, &of->shape),
@@ -92,14 +102,14 @@ void view_as(Map *m, GraphValue *value, const GraphValue *of, const Shape *shape
     }
 }
 
-void give(Map *m, GraphValue *value, DType type, Shape shape, const void *data)
+void give(Map *m, GraphValue *value, DType type, Dims shape, const void *data)
 {
     settle(m, value, type, &shape);
     constant_set(value, type, shape, data);
     value->place = (*m->places)++;
 }
 
-void give_uniform(Map *m, GraphValue *value, DType type, Shape shape, const void *element)
+void give_uniform(Map *m, GraphValue *value, DType type, Dims shape, const void *element)
 {
     settle(m, value, type, &shape);
     value->data = element;

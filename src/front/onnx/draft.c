@@ -21,7 +21,7 @@ struct Statement {
 
 /* A tensor of the program. Its shape comes first: extents.h asks the table for shapes. */
 typedef struct DraftTensor {
-    Shape shape;
+    Dims shape;
     DType type;
     Statement *statement;
     const char *condition;   // of bools that are bytes: the tensor that holds them as conditions; else NULL
@@ -69,34 +69,34 @@ static Statement *add(Draft *draft, StatementList *list, const char *comment, co
     return statement;
 }
 
-static void declare(Draft *draft, const char *name, const Shape *shape, DType type, Statement *statement)
+static void declare(Draft *draft, const char *name, const Dims *shape, DType type, Statement *statement)
 {
     DraftTensor *tensor = NEW(draft->arena, DraftTensor);
     *tensor = (DraftTensor){*shape, type, statement, NULL};
     name_table_set(&draft->tensors, name, tensor);
 }
 
-typedef struct Reading {
+typedef struct DraftReading {
     Draft *draft;
     StatementList found;
-} Reading;
+} DraftReading;
 
 static void note_read(void *context, const char *name)
 {
-    Reading *reading = context;
+    DraftReading *reading = context;
     const DraftTensor *tensor = name_table_find(&reading->draft->tensors, name);
     append(reading->draft->arena, &reading->found, tensor->statement);
 }
 
 static void set_reads(Draft *draft, Statement *statement, const char *expr)
 {
-    Reading reading = {.draft = draft};
+    DraftReading reading = {.draft = draft};
     extents_reads(&draft->tensors, expr, note_read, &reading);
     statement->reads = reading.found.items;
     statement->read_count = reading.found.count;
 }
 
-static void print_shape(StrBuf *out, const Shape *shape)
+static void print_shape(StrBuf *out, const Dims *shape)
 {
     strbuf_putc(out, '[');
     for (int d = 0; d < shape->rank; d++)
@@ -120,7 +120,7 @@ static const char *plain_access(Arena *arena, const char *tensor, int rank)
 // ---- inputs and weights ----
 
 static Statement *declare_input(Draft *draft, StatementList *list, const char *word, const char *name,
-                                const Shape *shape, DType type)
+                                const Dims *shape, DType type)
 {
     StrBuf out = strbuf_new(draft->arena);
     DType stored = type == DTYPE_B1 ? DTYPE_U8 : type;
@@ -133,7 +133,7 @@ static Statement *declare_input(Draft *draft, StatementList *list, const char *w
 }
 
 /* A condition of the bytes that hold bools; returns its name. */
-static const char *define_condition(Draft *draft, const char *bytes, const Shape *shape)
+static const char *define_condition(Draft *draft, const char *bytes, const Dims *shape)
 {
     DraftTensor *tensor = name_table_find(&draft->tensors, bytes);
     const char *name = names_take(draft->taken, arena_printf(draft->arena, "%s_b1", bytes), NULL);
@@ -235,7 +235,7 @@ static bool follows(Draft *draft, const char *expr, char axis, int64_t extent)
     return extents_follow(draft->arena, &draft->tensors, expr, expr + strlen(expr), index, extent);
 }
 
-void draft_define(Draft *draft, const char *comment, const char *name, const Shape *shape, const char *axes,
+void draft_define(Draft *draft, const char *comment, const char *name, const Dims *shape, const char *axes,
                   DType type, const char *expr)
 {
     StrBuf out = strbuf_new(draft->arena);
@@ -255,7 +255,7 @@ void draft_define(Draft *draft, const char *comment, const char *name, const Sha
     declare(draft, name, shape, type, statement);
 }
 
-void draft_view(Draft *draft, const char *comment, const char *name, const Shape *shape, const char *of)
+void draft_view(Draft *draft, const char *comment, const char *name, const Dims *shape, const char *of)
 {
     StrBuf out = strbuf_new(draft->arena);
     strbuf_printf(&out, "view %s", name);

@@ -22,9 +22,9 @@ const char *draft_tensor(Draft *draft, const GraphValue *value);
 
 /* `name[axes] : type = expr`. `axes` has a letter for each dimension; `expr` states the extents of all its reductions.
    Extents that follow from an access are left out. `inputs` decides whether the type must be written. */
-void draft_define(Draft *draft, const char *comment, const char *name, const Shape *shape, const char *axes,
+void draft_define(Draft *draft, const char *comment, const char *name, const Dims *shape, const char *axes,
                   DType type, const char *expr);
-void draft_view(Draft *draft, const char *comment, const char *name, const Shape *shape, const char *of);
+void draft_view(Draft *draft, const char *comment, const char *name, const Dims *shape, const char *of);
 
 /* The value under its own name; copies it where something else holds it. */
 void draft_output(Draft *draft, GraphValue *value);

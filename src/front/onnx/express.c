@@ -16,8 +16,6 @@ const char *fmt(const Map *m, const char *format, ...)
     return text;
 }
 
-DType wide(DType type) { return type == DTYPE_F16 || type == DTYPE_BF16 ? DTYPE_F32 : type; }
-bool is_real(DType type) { return dtype_info[type].is_real; }
 
 const char *letters_of(int rank)
 {
@@ -47,7 +45,7 @@ const char *at_padded(const Map *m, const GraphValue *value, const char *places,
     return fmt(m, "pad(%s[%s], %s)", draft_tensor(m->draft, value), places, otherwise);
 }
 
-const char *at_letters(const Map *m, const GraphValue *value, const char *letters, const char *all, const Shape *extents)
+const char *at_letters(const Map *m, const GraphValue *value, const char *letters, const char *all, const Dims *extents)
 {
     StrBuf places = strbuf_new(m->arena);
     for (int d = 0; d < value->shape.rank; d++) {
@@ -58,17 +56,26 @@ const char *at_letters(const Map *m, const GraphValue *value, const char *letter
     return at(m, value, places.text);
 }
 
-const char *at_broadcast(const Map *m, const GraphValue *value, const Shape *shape)
+const char *at_broadcast(const Map *m, const GraphValue *value, const Dims *shape)
 {
     return at_letters(m, value, plain + (shape->rank - value->shape.rank), plain, shape);
 }
 
-const char *at_channel(const Map *m, const GraphValue *vector, const Shape *shape, int axis)
+const char *at_channel(const Map *m, const GraphValue *vector, const Dims *shape, int axis)
 {
     const char letter[] = {plain[axis], '\0'};
     if (shape_count(&vector->shape) != shape->size[axis] || vector->shape.rank != 1)
         refuse(m, "'%s' is no vector of %" PRId64 " elements", vector->name, shape->size[axis]);
     return at(m, vector, letter);
+}
+
+const char *at_reduced(const Map *m, const GraphValue *value, const Dims *shape, const bool flags[MAX_RANK])
+{
+    char kept[MAX_RANK + 1] = {0};
+    for (int d = 0, count = 0; d < shape->rank; d++)
+        if (!flags[d])
+            kept[count++] = plain[d];
+    return at(m, value, letters_list(m, kept));
 }
 
 const char *letters_list(const Map *m, const char *letters)

@@ -50,7 +50,7 @@ static bool is_reduction(const Bracket *bracket)
     return false;
 }
 
-static const Shape *shape_read(Arena *arena, const NameTable *shapes, const Bracket *bracket)
+static const Dims *shape_read(Arena *arena, const NameTable *shapes, const Bracket *bracket)
 {
     return name_table_find(shapes, arena_strndup(arena, bracket->name, bracket->length));
 }
@@ -75,7 +75,7 @@ static const char *place_end(const char *at, const char *end)
 }
 
 /* 1: it stands alone in dimensions of the extent only; 0: nowhere alone; -1: in one of another size. */
-static int follows_in(const Bracket *access, const Shape *shape, const char *index, int64_t extent)
+static int follows_in(const Bracket *access, const Dims *shape, const char *index, int64_t extent)
 {
     int found = 0, d = 0;
     for (const char *at = access->inside; at < access->close && d < shape->rank; d++) {
@@ -96,7 +96,7 @@ bool extents_follow(Arena *arena, const NameTable *shapes, const char *expr, con
     bool found = false;
     Bracket bracket;
     while (next_bracket(&expr, end, &bracket)) {
-        const Shape *shape = is_reduction(&bracket) ? NULL : shape_read(arena, shapes, &bracket);
+        const Dims *shape = is_reduction(&bracket) ? NULL : shape_read(arena, shapes, &bracket);
         int follows = shape ? follows_in(&bracket, shape, index, extent) : 0;
         if (follows < 0)
             return false;

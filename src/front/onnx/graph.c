@@ -16,7 +16,7 @@ GraphValue *graph_scope_find(const GraphScope *scope, const char *name)
     return NULL;
 }
 
-int64_t shape_count(const Shape *shape)
+int64_t shape_count(const Dims *shape)
 {
     int64_t count = 1;
     for (int d = 0; d < shape->rank; d++)
@@ -25,7 +25,7 @@ int64_t shape_count(const Shape *shape)
     return count;
 }
 
-bool shape_equal(const Shape *a, const Shape *b)
+bool shape_equal(const Dims *a, const Dims *b)
 {
     bool equal = a->rank == b->rank;
     for (int d = 0; d < a->rank && equal; d++)
@@ -33,15 +33,15 @@ bool shape_equal(const Shape *a, const Shape *b)
     return equal;
 }
 
-Shape shape_of(int rank, const int64_t *sizes)
+Dims shape_of(int rank, const int64_t *sizes)
 {
-    Shape shape = {.rank = rank};
+    Dims shape = {.rank = rank};
     for (int d = 0; d < rank; d++)
         shape.size[d] = sizes[d];
     return shape;
 }
 
-const char *shape_text(Arena *arena, const Shape *shape)
+const char *shape_text(Arena *arena, const Dims *shape)
 {
     StrBuf out = strbuf_new(arena);
     strbuf_putc(&out, '[');
@@ -75,7 +75,7 @@ double constant_real(const GraphValue *value, int64_t index)
     return dtype_load(stored, value->data, value->uniform ? 0 : index);
 }
 
-void constant_set(GraphValue *value, DType type, Shape shape, const void *data)
+void constant_set(GraphValue *value, DType type, Dims shape, const void *data)
 {
     size_t size = (size_t)constant_bytes(type), bytes = size * (size_t)shape_count(&shape);
     value->type = type;

@@ -9,12 +9,12 @@
 #include "front/onnx/name_table.h"
 #include "ir/tensor_op.h"
 
-typedef struct Shape {
+typedef struct Dims {
     int rank;
     int64_t size[MAX_RANK];
-} Shape;
+} Dims;
 
-typedef struct Node Node;
+typedef struct GraphNode GraphNode;
 
 typedef enum ValueState {
     VALUE_UNKNOWN,   // what makes it has not been mapped yet
@@ -29,15 +29,15 @@ typedef struct GraphValue {
     ValueState state;
     const char *problem;  // why nothing can be done with it; NULL: something can
     DType type;           // bool is b1
-    Shape shape;
+    Dims shape;
     const void *data;     // of a constant: its elements, row-major, a bool a byte; NULL: known when the program runs
     bool uniform;         // of a constant: `data` is one element, and all others are like it
     bool is_input, is_output;
     int place;            // of a weight in the file of weights: initialisers in the model's order, then others
-    const Node *maker;    // NULL: an input or an initialiser
+    const GraphNode *maker;    // NULL: an input or an initialiser
 } GraphValue;
 
-struct Node {
+struct GraphNode {
     const char *label;    // for messages: Conv 'conv1'
     const char *op, *domain;
     int version;          // of the operators of its domain
@@ -46,7 +46,7 @@ struct Node {
     GraphValue **outputs;      // NULL: not wanted
     int output_count;
     const Onnx__NodeProto *proto;
-    const Node *caller;   // of whose function's body it is one; NULL: it stands in a graph
+    const GraphNode *caller;   // of whose function's body it is one; NULL: it stands in a graph
 };
 
 /* Names of values that are seen from a graph, a branch of an `If` or a function's body. */
@@ -59,11 +59,11 @@ struct GraphScope {
 GraphValue *graph_scope_find(const GraphScope *scope, const char *name);
 
 /* Elements, at most 2^40; more, or a size below 0: -1. */
-int64_t shape_count(const Shape *shape);
-bool shape_equal(const Shape *a, const Shape *b);
-Shape shape_of(int rank, const int64_t *sizes);
+int64_t shape_count(const Dims *shape);
+bool shape_equal(const Dims *a, const Dims *b);
+Dims shape_of(int rank, const int64_t *sizes);
 /* `[2, 3]`, for messages and comments. */
-const char *shape_text(Arena *arena, const Shape *shape);
+const char *shape_text(Arena *arena, const Dims *shape);
 
 /* Bytes of an element of a constant: of a bool 1. */
 int constant_bytes(DType type);
@@ -72,4 +72,4 @@ int64_t constant_int(const GraphValue *value, int64_t index);
 /* Element `index` of any constant. */
 double constant_real(const GraphValue *value, int64_t index);
 /* Makes the value a constant that holds these elements; all alike are kept as one. */
-void constant_set(GraphValue *value, DType type, Shape shape, const void *data);
+void constant_set(GraphValue *value, DType type, Dims shape, const void *data);

@@ -7,9 +7,9 @@
 
 // ---- broadcasting ----
 
-Shape broadcast_shapes(const Map *m, const Shape *shape, const Shape *other)
+Dims broadcast_shapes(const Map *m, const Dims *shape, const Dims *other)
 {
-    Shape result = shape->rank >= other->rank ? *shape : *other;
+    Dims result = shape->rank >= other->rank ? *shape : *other;
     for (int d = 1; d <= result.rank; d++) {
         int64_t a = d <= shape->rank ? shape->size[shape->rank - d] : 1;
         int64_t b = d <= other->rank ? other->size[other->rank - d] : 1;
@@ -20,23 +20,23 @@ Shape broadcast_shapes(const Map *m, const Shape *shape, const Shape *other)
     return result;
 }
 
-Shape broadcast_shape(const Map *m, int first, int end)
+Dims broadcast_shape(const Map *m, int first, int end)
 {
-    Shape shape = {0};
+    Dims shape = {0};
     for (int i = first; i < end; i++)
         if (maybe(m, i))
             shape = broadcast_shapes(m, &shape, &maybe(m, i)->shape);
     return shape;
 }
 
-bool broadcasts_to(const Map *m, const GraphValue *value, const Shape *shape)
+bool broadcasts_to(const Map *m, const GraphValue *value, const Dims *shape)
 {
-    Shape both = broadcast_shapes(m, &value->shape, shape);
+    Dims both = broadcast_shapes(m, &value->shape, shape);
     return shape_equal(&both, shape);
 }
 
 /* Before version 7 the second operand's dimensions began at `axis` of the first. */
-static const char *at_axis(const Map *m, const GraphValue *value, const Shape *shape)
+static const char *at_axis(const Map *m, const GraphValue *value, const Dims *shape)
 {
     int rank = value->shape.rank, axis = axis_of(m, attribute_int(m, "axis", 0), shape->rank);
     if (axis + rank > shape->rank)
@@ -47,7 +47,7 @@ static const char *at_axis(const Map *m, const GraphValue *value, const Shape *s
 void broadcast(Map *m, DType type, const char *text)
 {
     bool old = m->node->version < 7 && has_attribute(m, "axis");
-    Shape shape = old ? need(m, 0)->shape : broadcast_shape(m, 0, m->node->input_count);
+    Dims shape = old ? need(m, 0)->shape : broadcast_shape(m, 0, m->node->input_count);
     Filling filling = {0};
     bool uniform = m->folding;
     for (int i = 0; i < m->node->input_count && i < 10; i++)
@@ -56,7 +56,7 @@ void broadcast(Map *m, DType type, const char *text)
         if (maybe(m, i))
             filling.operands[i] = i == 1 && old ? at_axis(m, maybe(m, i), &shape) : at_broadcast(m, maybe(m, i), &shape);
     GraphValue *result = out(m, 0);
-    define(m, result, type, uniform ? &(Shape){0} : &shape, letters_of(shape.rank), expand(m, text, &filling));
+    define(m, result, type, uniform ? &(Dims){0} : &shape, letters_of(shape.rank), expand(m, text, &filling));
     if (uniform && shape_count(&shape) > 0) {   // one element stands for all
         result->uniform = true;
         result->shape = shape;
@@ -70,7 +70,7 @@ static const char reduction_letters[] = "rstuvdfh";
 void reduce(Map *m, GraphValue *value, DType type, const GraphValue *x, const bool flags[MAX_RANK], bool keep, const char *text)
 {
     StrBuf places = strbuf_new(m->arena), axes = strbuf_new(m->arena), count = strbuf_new(m->arena);
-    Shape shape = {0};
+    Dims shape = {0};
     int64_t total = 1;
     for (int d = 0, r = 0; d < x->shape.rank; d++) {
         char letter = flags[d] ? reduction_letters[r++] : letters_of(MAX_RANK)[shape.rank];
@@ -90,7 +90,7 @@ void reduce(Map *m, GraphValue *value, DType type, const GraphValue *x, const bo
 
 // ---- contractions ----
 
-void letter_extents(const Map *m, const Term *terms, int count, int64_t extents[26])
+void letter_extents(const Map *m, const Factor *terms, int count, int64_t extents[26])
 {
     memset(extents, 0, 26 * sizeof *extents);
     for (int t = 0; t < count; t++)
@@ -103,9 +103,9 @@ void letter_extents(const Map *m, const Term *terms, int count, int64_t extents[
         }
 }
 
-Shape shape_of_letters(const char *letters, const int64_t extents[26])
+Dims shape_of_letters(const char *letters, const int64_t extents[26])
 {
-    Shape shape = {.rank = (int)strlen(letters)};
+    Dims shape = {.rank = (int)strlen(letters)};
     for (int d = 0; d < shape.rank; d++)
         shape.size[d] = extents[letters[d] - 'a'];
     return shape;
@@ -122,13 +122,13 @@ static const char *summed(const Map *m, const char *result, const int64_t extent
 }
 
 /* An operand whose dimensions of size 1 are read at 0 where another's are larger. */
-static const char *factor(const Map *m, const Term *term, const int64_t extents[26])
+static const char *factor(const Map *m, const Factor *term, const int64_t extents[26])
 {
-    Shape shape = shape_of_letters(term->letters, extents);
+    Dims shape = shape_of_letters(term->letters, extents);
     return at_letters(m, term->value, term->letters, term->letters, &shape);
 }
 
-const char *contraction(const Map *m, const char *result, const Term *terms, int count)
+const char *contraction(const Map *m, const char *result, const Factor *terms, int count)
 {
     int64_t extents[26];
     letter_extents(m, terms, count, extents);
@@ -141,7 +141,7 @@ const char *contraction(const Map *m, const char *result, const Term *terms, int
 
 // ---- moves ----
 
-void move(Map *m, GraphValue *value, const GraphValue *x, const Shape *shape, const char *places)
+void move(Map *m, GraphValue *value, const GraphValue *x, const Dims *shape, const char *places)
 {
-    define(m, value, x->type, shape, letters_of(shape->rank), at(m, x, places));
+    define_moved(m, value, x->type, shape, letters_of(shape->rank), at(m, x, places));
 }

@@ -3,6 +3,7 @@
 #include "base/diag.h"
 #include "front/onnx/bind.h"
 #include "front/onnx/map.h"
+#include "front/onnx/mapped.h"
 #include "front/onnx/needed.h"
 #include "front/onnx/onnx.h"
 #include "front/onnx/walk.h"
@@ -126,10 +127,11 @@ static void import_graph(Import *import, Bindings *bindings)
     write_outputs(import, &scope, model->graph);
 }
 
-OnnxProgram onnx_import(Arena *arena, const char *path, const OnnxBinding *items, int binding_count)
+OnnxProgram onnx_import_bytes(Arena *arena, const char *path, const void *bytes, size_t length,
+                              const OnnxBinding *items, int binding_count)
 {
     Import import = {.arena = arena, .path = path, .taken = name_table_new(arena)};
-    import.model = wire_read(arena, path);
+    import.model = wire_unpack(arena, path, bytes, length);
     import.draft = draft_new(arena, &import.taken, false);
     check_versions(&import);
     Bindings bindings = bindings_new(arena, items, binding_count);
@@ -137,5 +139,13 @@ OnnxProgram onnx_import(Arena *arena, const char *path, const OnnxBinding *items
     DraftText text = draft_finish(import.draft);
     OnnxProgram program = {.text = text.text, .length = text.length};
     program.weights = weights_of(arena, &text, &program.weight_bytes);
+    return program;
+}
+
+OnnxProgram onnx_import(Arena *arena, const char *path, const OnnxBinding *bindings, int binding_count)
+{
+    Mapped file = mapped_open(path);
+    OnnxProgram program = onnx_import_bytes(arena, path, file.bytes, file.length, bindings, binding_count);
+    mapped_close(file);
     return program;
 }

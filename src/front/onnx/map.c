@@ -66,7 +66,7 @@ static const GraphValue *cause(const GraphValue *value, int *steps)
     return NULL;
 }
 
-const GraphValue *need_constant(const Map *m, int input)
+static const GraphValue *need_constant(const Map *m, int input)
 {
     const GraphValue *value = need(m, input);
     if (value->data)

@@ -13,7 +13,7 @@ typedef struct Refusal Refusal;
 
 typedef struct Map {
     Arena *arena;
-    const Node *node;
+    const GraphNode *node;
     const Operator *row;
     Draft *draft;
     NameTable *taken;
@@ -36,7 +36,7 @@ struct Operator {
 };
 
 /* The row of a node; NULL: there is none. */
-const Operator *operator_find(const Node *node);
+const Operator *operator_find(const GraphNode *node);
 /* Newest version of a domain's operators that is known; 0: the domain is not. */
 int operator_newest(const char *domain);
 
@@ -62,7 +62,6 @@ typedef struct Ints {
     const int64_t *items;
 } Ints;
 Ints need_ints(const Map *m, int input);
-const GraphValue *need_constant(const Map *m, int input);
 
 /* A part of the comment above the node's definitions: `3x3, stride 2`. */
 void comment(Map *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -98,11 +97,14 @@ const char *at(const Map *m, const GraphValue *value, const char *places);
 const char *at_padded(const Map *m, const GraphValue *value, const char *places, const char *otherwise);
 /* A letter for each dimension. Dimensions of size 1 are read at 0 where the letter's extent is another: broadcasting.
    `extents` belong to `all`, the letters of the definition. */
-const char *at_letters(const Map *m, const GraphValue *value, const char *letters, const char *all, const Shape *extents);
+const char *at_letters(const Map *m, const GraphValue *value, const char *letters, const char *all, const Dims *extents);
 /* Aligned at the last dimension: what ONNX's broadcasting reads at the point "ijkl…" of `shape`. */
-const char *at_broadcast(const Map *m, const GraphValue *value, const Shape *shape);
+const char *at_broadcast(const Map *m, const GraphValue *value, const Dims *shape);
 /* The element of a vector for dimension `axis` of the point "ijkl…" of a tensor of `shape`. */
-const char *at_channel(const Map *m, const GraphValue *vector, const Shape *shape, int axis);
+const char *at_channel(const Map *m, const GraphValue *vector, const Dims *shape, int axis);
+
+/* What reduce() made of a tensor of `shape` over the flagged axes, without keeping them. */
+const char *at_reduced(const Map *m, const GraphValue *value, const Dims *shape, const bool flags[MAX_RANK]);
 
 /* `$0` … `$9`: operands; `$r` and `$n`: `axes` and `count` of a reduction; `{alpha=0.01}`: an attribute. */
 typedef struct Filling {
@@ -117,30 +119,32 @@ const char *letters_list(const Map *m, const char *letters);
 /* The first `rank` of "ijklmnop": letters of the dimensions of what has no better ones. */
 const char *letters_of(int rank);
 /* f32 of f16 and bf16, in which sums, statistics and exponentials are; else the type itself. */
-DType wide(DType type);
-bool is_real(DType type);
+static inline DType wide(DType type) { return type == DTYPE_F16 || type == DTYPE_BF16 ? DTYPE_F32 : type; }
+static inline bool is_real(DType type) { return dtype_info[type].is_real; }
 
 // ---- definitions (define.c) ----
 
 /* `value[axes] : type = expr`, with a letter for each dimension. */
-void define(Map *m, GraphValue *value, DType type, const Shape *shape, const char *axes, const char *expr);
+void define(Map *m, GraphValue *value, DType type, const Dims *shape, const char *axes, const char *expr);
+/* The same of an expression that only moves elements of that type. */
+void define_moved(Map *m, GraphValue *value, DType type, const Dims *shape, const char *axes, const char *expr);
 /* A tensor beside the output: `y_max`. */
 GraphValue *part(Map *m, const GraphValue *of, const char *suffix);
 /* The same elements in another shape, or the same value under another name. Costs nothing. */
-void view_as(Map *m, GraphValue *value, const GraphValue *of, const Shape *shape);
+void view_as(Map *m, GraphValue *value, const GraphValue *of, const Dims *shape);
 /* A constant: all its elements, or one that all are like. */
-void give_uniform(Map *m, GraphValue *value, DType type, Shape shape, const void *element);
-void give(Map *m, GraphValue *value, DType type, Shape shape, const void *data);
+void give_uniform(Map *m, GraphValue *value, DType type, Dims shape, const void *element);
+void give(Map *m, GraphValue *value, DType type, Dims shape, const void *data);
 void give_ints(Map *m, GraphValue *value, int count, const int64_t *items);   // a vector of i64
 
 // ---- helpers of many operators ----
 
 /* helpers.c: what two shapes are stretched to. */
-Shape broadcast_shapes(const Map *m, const Shape *shape, const Shape *other);
+Dims broadcast_shapes(const Map *m, const Dims *shape, const Dims *other);
 /* The shape that inputs [first, end) have together. */
-Shape broadcast_shape(const Map *m, int first, int end);
+Dims broadcast_shape(const Map *m, int first, int end);
 /* Has the value, stretched, this shape? */
-bool broadcasts_to(const Map *m, const GraphValue *value, const Shape *shape);
+bool broadcasts_to(const Map *m, const GraphValue *value, const Dims *shape);
 /* The output 0 of all inputs at each point: "$0 + $1". */
 void broadcast(Map *m, DType type, const char *text);
 
@@ -148,15 +152,15 @@ void broadcast(Map *m, DType type, const char *text);
 void reduce(Map *m, GraphValue *value, DType type, const GraphValue *x, const bool flags[MAX_RANK], bool keep, const char *text);
 
 /* Products of operands, summed over the letters that the result has not: "ik", "kj" to "ij". */
-typedef struct Term {
+typedef struct Factor {
     const GraphValue *value;
     const char *letters;   // of its dimensions
-} Term;
+} Factor;
 /* The extent of each letter 'a' + i that terms have; refuses those that differ, but for 1. */
-void letter_extents(const Map *m, const Term *terms, int count, int64_t extents[26]);
-Shape shape_of_letters(const char *letters, const int64_t extents[26]);
+void letter_extents(const Map *m, const Factor *terms, int count, int64_t extents[26]);
+Dims shape_of_letters(const char *letters, const int64_t extents[26]);
 /* `sum[k:64](a[i, k] * b[k, j])` */
-const char *contraction(const Map *m, const char *result, const Term *terms, int count);
+const char *contraction(const Map *m, const char *result, const Factor *terms, int count);
 
 /* window.c: a window that slides over the dimensions behind the first two. */
 typedef struct Window {
@@ -166,18 +170,16 @@ typedef struct Window {
 } Window;
 /* From attributes (strides, dilations, pads, auto_pad, ceil_mode); of `x`, under a kernel of these sizes. */
 Window window_of(const Map *m, const GraphValue *x, const int64_t *kernel);
-Shape window_result(const Window *window, int64_t batch, int64_t channels);
+Dims window_result(const Window *window, int64_t batch, int64_t channels);
 const char *window_letters(const Window *window);   // of the result's dimensions behind the first two: "hv"
 const char *window_tap_places(const Map *m, const Window *window);   // "r, s": of the kernel's element; "0" of a size 1
 /* `sum[k:64, r:3, s:3](expr)`, of which `more` is "k:64"; without axes `expr` alone. */
 const char *window_reduce(const Map *m, const char *reduction, const char *more, const Window *window, const char *expr);
 /* `sum[r:3](…)`, how many elements of dimension `d` in [low, high) lie under the window; a number where all do. */
 const char *window_count(const Map *m, const Window *window, int d, int64_t low, int64_t high);
-const char *window_place(const Map *m, const Window *window, int dimension);   // "2*h + r - 1"
 const char *window_places(const Map *m, const Window *window);   // "2*h + r - 1, 2*v + s - 1"
 bool window_reaches_out(const Window *window);   // beyond the tensor
 void window_comment(Map *m, const Window *window);
 
 /* Each element of the output is one of the input's; `places` is where it lies. */
-const GraphValue *indices_from_front(Map *m, const GraphValue *indices, int64_t size);   // negative ones counted from the back
-void move(Map *m, GraphValue *value, const GraphValue *x, const Shape *shape, const char *places);
+void move(Map *m, GraphValue *value, const GraphValue *x, const Dims *shape, const char *places);

@@ -18,3 +18,7 @@ typedef struct OnnxProgram {
 
 /* All nodes that cannot be taken are named, up to twenty: EXIT_INPUT; so is a symbol without a binding. */
 OnnxProgram onnx_import(Arena *arena, const char *path, const OnnxBinding *bindings, int binding_count);
+
+/* The same of a file's bytes; `path` is where its external data is looked for. */
+OnnxProgram onnx_import_bytes(Arena *arena, const char *path, const void *bytes, size_t length,
+                              const OnnxBinding *bindings, int binding_count);

@@ -29,7 +29,7 @@ void map_transpose(Map *m)
     int rank = x->shape.rank;
     if (given.count && given.count != rank)
         refuse(m, "'perm' has %d axes for %d dimensions", given.count, rank);
-    Shape shape = {.rank = rank};
+    Dims shape = {.rank = rank};
     char letters[MAX_RANK + 1] = {0};
     for (int d = 0; d < rank; d++) {
         int from = given.count ? axis_of(m, given.items[d], rank) : rank - 1 - d;
@@ -47,14 +47,14 @@ void map_expand(Map *m)
     Ints sizes = need_ints(m, 1);
     if (sizes.count > MAX_RANK)
         refuse(m, "%d dimensions; a tensor has at most %d", sizes.count, MAX_RANK);
-    Shape wanted = shape_of(sizes.count, sizes.items), shape = broadcast_shapes(m, &x->shape, &wanted);
-    define(m, out(m, 0), x->type, &shape, letters_of(shape.rank), at_broadcast(m, x, &shape));
+    Dims wanted = shape_of(sizes.count, sizes.items), shape = broadcast_shapes(m, &x->shape, &wanted);
+    define_moved(m, out(m, 0), x->type, &shape, letters_of(shape.rank), at_broadcast(m, x, &shape));
 }
 
 // ---- concatenation ----
 
 /* The element of input `value`, which begins at `offset` of the axis; beside it anything. */
-static const char *at_joined(const Map *m, const GraphValue *value, int axis, int64_t offset, const Shape *shape)
+static const char *at_joined(const Map *m, const GraphValue *value, int axis, int64_t offset, const Dims *shape)
 {
     if (value->data && value->uniform)
         return literal(m, value);
@@ -64,11 +64,11 @@ static const char *at_joined(const Map *m, const GraphValue *value, int axis, in
     return value->shape.size[axis] == shape->size[axis] ? at(m, value, places.text) : at_padded(m, value, places.text, "0");
 }
 
-static Shape joined_shape(const Map *m, int axis)
+static Dims joined_shape(const Map *m, int axis)
 {
-    Shape shape = need(m, 0)->shape;
+    Dims shape = need(m, 0)->shape;
     for (int i = 1; i < m->node->input_count; i++) {
-        const Shape *next = &need(m, i)->shape;
+        const Dims *next = &need(m, i)->shape;
         bool fits = next->rank == shape.rank;
         for (int d = 0; d < shape.rank && fits; d++)
             fits = d == axis || next->size[d] == shape.size[d];
@@ -82,7 +82,7 @@ static Shape joined_shape(const Map *m, int axis)
 void map_concat(Map *m)
 {
     int axis = axis_of(m, attribute_int(m, "axis", 1), need(m, 0)->shape.rank);
-    Shape shape = joined_shape(m, axis);
+    Dims shape = joined_shape(m, axis);
     const char *all = NULL;
     int64_t offset = shape.size[axis];
     for (int i = m->node->input_count - 1; i >= 0; i--) {   // from the last one: each before it is asked for first
@@ -103,11 +103,11 @@ void map_concat(Map *m)
 static int64_t clamp(int64_t value, int64_t low, int64_t high) { return smaller(larger(value, low), high); }
 
 /* One axis: from `start` in steps of `step` to `end`, negative ones counted from the back. */
-typedef struct Slice {
+typedef struct SliceAxis {
     int64_t first, step, count;
-} Slice;
+} SliceAxis;
 
-static Slice slice_of(const Map *m, int64_t size, int64_t start, int64_t end, int64_t step)
+static SliceAxis slice_of(const Map *m, int64_t size, int64_t start, int64_t end, int64_t step)
 {
     if (step == 0 || step == INT64_MIN)
         refuse(m, "a step of %" PRId64, step);
@@ -116,7 +116,7 @@ static Slice slice_of(const Map *m, int64_t size, int64_t start, int64_t end, in
     start = step > 0 ? clamp(start, 0, size) : clamp(start, 0, size - 1);
     end = step > 0 ? clamp(end, 0, size) : clamp(end, -1, size);
     int64_t room = step > 0 ? end - start : start - end, stride = step > 0 ? step : -step;
-    return (Slice){start, step, room > 0 ? (room - 1) / stride + 1 : 0};
+    return (SliceAxis){start, step, room > 0 ? (room - 1) / stride + 1 : 0};
 }
 
 void map_slice(Map *m)
@@ -130,14 +130,14 @@ void map_slice(Map *m)
     if (starts.count != ends.count || (axes.count && axes.count != starts.count) ||
         (steps.count && steps.count != starts.count) || (!axes.count && starts.count > x->shape.rank))
         refuse(m, "%d starts, %d ends, %d axes, %d steps", starts.count, ends.count, axes.count, steps.count);
-    Slice slices[MAX_RANK];
+    SliceAxis slices[MAX_RANK];
     for (int d = 0; d < x->shape.rank; d++)
-        slices[d] = (Slice){0, 1, x->shape.size[d]};
+        slices[d] = (SliceAxis){0, 1, x->shape.size[d]};
     for (int i = 0; i < starts.count; i++) {
         int d = axes.count ? axis_of(m, axes.items[i], x->shape.rank) : i;
         slices[d] = slice_of(m, x->shape.size[d], starts.items[i], ends.items[i], steps.count ? steps.items[i] : 1);
     }
-    Shape shape = {.rank = x->shape.rank};
+    Dims shape = {.rank = x->shape.rank};
     StrBuf places = strbuf_new(m->arena);
     for (int d = 0; d < shape.rank; d++) {
         shape.size[d] = slices[d].count;
@@ -166,7 +166,8 @@ static const GraphValue *known_indices(Map *m, const GraphValue *indices, int64_
     return known;
 }
 
-const GraphValue *indices_from_front(Map *m, const GraphValue *indices, int64_t size)
+/* Negative ones are counted from the back. */
+static const GraphValue *indices_from_front(Map *m, const GraphValue *indices, int64_t size)
 {
     if (is_real(indices->type) || indices->type == DTYPE_B1)
         refuse(m, "'%s' are no integers", indices->name);
@@ -188,7 +189,7 @@ void map_gather(Map *m)
     indices = indices_from_front(m, indices, x->shape.size[axis]);
     const char *letters = letters_of(rank);
     const char *place = at(m, indices, letters_list(m, fmt(m, "%.*s", indices->shape.rank, letters + axis)));
-    Shape shape = {.rank = rank};
+    Dims shape = {.rank = rank};
     StrBuf places = strbuf_new(m->arena);
     int to = 0;
     for (int d = 0; d < x->shape.rank; d++) {
@@ -252,7 +253,7 @@ void map_pad(Map *m)
         refuse(m, "mode '%s'", attribute_text(m, "mode", ""));
     int64_t before[MAX_RANK], after[MAX_RANK];
     read_pads(m, x->shape.rank, before, after);
-    Shape shape = {.rank = x->shape.rank};
+    Dims shape = {.rank = x->shape.rank};
     StrBuf places = strbuf_new(m->arena), inside = strbuf_new(m->arena);
     for (int d = 0; d < shape.rank; d++) {
         char letter = letters_of(MAX_RANK)[d];
@@ -266,5 +267,5 @@ void map_pad(Map *m)
         element = at_padded(m, x, places.text, value);
     else if (inside.length)
         element = fmt(m, "select(%s, %s, %s)", inside.text, at_padded(m, x, places.text, "0"), value);
-    define(m, out(m, 0), x->type, &shape, letters_of(shape.rank), element);
+    define_moved(m, out(m, 0), x->type, &shape, letters_of(shape.rank), element);
 }

@@ -10,7 +10,7 @@ void map_batch_normalization(Map *m)
     const GraphValue *x = need(m, 0);
     bool trains = m->node->version >= 14 && attribute_int(m, "training_mode", 0) != 0;
     if (trains || (m->node->version < 7 && !attribute_int(m, "is_test", 0)) || x->shape.rank < 2)
-        refuse(m, "a model for training");
+        refuse(m, "mean and variance of the batch, as in training");
     if (attribute_int(m, "spatial", 1) == 0)
         refuse(m, "'spatial' 0, a mean for each element");
     for (int output = 1; output < 5; output++)
@@ -31,21 +31,20 @@ static void softmax_axes(const Map *m, const GraphValue *x, bool flags[MAX_RANK]
         flags[d] = old ? d >= axis : d == axis;
 }
 
-/* `text` of $0, the element, $1, the largest of its row, and $2, the sum of exponentials. */
+/* `text` of $0, the element, $1, the largest of its row, $2, the sum of exponentials, and $3, the exponential. */
 void map_softmax(Map *m)
 {
     const GraphValue *x = need(m, 0);
     bool flags[MAX_RANK];
     softmax_axes(m, x, flags);
     GraphValue *largest = part(m, out(m, 0), "max"), *power = part(m, out(m, 0), "exp"), *sum = part(m, out(m, 0), "sum");
-    const Shape *shape = &x->shape;
-    const char *letters = letters_of(shape->rank);
-    reduce(m, largest, wide(x->type), x, flags, true, "max[$r]($0)");
-    define(m, power, wide(x->type), shape, letters,
-           fmt(m, "exp(%s - %s)", at_broadcast(m, x, shape), at_broadcast(m, largest, shape)));
-    reduce(m, sum, wide(x->type), power, flags, true, "sum[$r]($0)");
-    Filling filling = {.operands = {at_broadcast(m, x, shape), at_broadcast(m, largest, shape), at_broadcast(m, sum, shape),
-                        at_broadcast(m, power, shape)}};
+    const Dims *shape = &x->shape;
+    const char *letters = letters_of(shape->rank), *element = at_broadcast(m, x, shape);
+    reduce(m, largest, wide(x->type), x, flags, false, "max[$r]($0)");
+    const char *row_largest = at_reduced(m, largest, shape, flags);
+    define(m, power, wide(x->type), shape, letters, fmt(m, "exp(%s - %s)", element, row_largest));
+    reduce(m, sum, wide(x->type), power, flags, false, "sum[$r]($0)");
+    Filling filling = {.operands = {element, row_largest, at_reduced(m, sum, shape, flags), at_broadcast(m, power, shape)}};
     define(m, out(m, 0), x->type, shape, letters, expand(m, m->row->text, &filling));
 }
 

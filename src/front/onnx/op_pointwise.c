@@ -10,7 +10,7 @@ void map_condition(Map *m) { need(m, 0), broadcast(m, DTYPE_B1, m->row->text); }
 void map_many(Map *m)
 {
     DType type = need(m, 0)->type;
-    Shape shape = broadcast_shape(m, 0, m->node->input_count);
+    Dims shape = broadcast_shape(m, 0, m->node->input_count);
     const char *all = at_broadcast(m, need(m, 0), &shape);
     for (int i = 1; i < m->node->input_count; i++)
         all = expand(m, m->row->text, &(Filling){.operands = {all, at_broadcast(m, need(m, i), &shape)}});
@@ -18,7 +18,7 @@ void map_many(Map *m)
 }
 
 /* A bound of Clip: an attribute before version 11, then an input; NULL: there is none. */
-static const char *bound(const Map *m, const char *name, int input, const Shape *shape)
+static const char *bound(const Map *m, const char *name, int input, const Dims *shape)
 {
     if (m->node->version < 11)
         return has_attribute(m, name) ? attribute_literal(m, name, NULL) : NULL;

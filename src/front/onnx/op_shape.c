@@ -11,7 +11,7 @@
 static void give_tensor(Map *m, const Onnx__TensorProto *tensor)
 {
     DType type;
-    Shape shape;
+    Dims shape;
     const char *problem;
     const void *data = tensor_read(m->arena, m->model, tensor, &type, &shape, &problem);
     if (problem)
@@ -50,7 +50,7 @@ void map_constant_of_shape(Map *m)
     Ints sizes = need_ints(m, 0);
     const Onnx__TensorProto *tensor = attribute_tensor(m, "value");
     DType type = DTYPE_F32;
-    Shape one = {0};
+    Dims one = {0};
     const char *problem = NULL;
     const void *data = tensor ? tensor_read(m->arena, m->model, tensor, &type, &one, &problem) : "\0\0\0";
     if (problem)
@@ -76,7 +76,7 @@ void map_size(Map *m)
 {
     int64_t *count = NEW(m->arena, int64_t);
     *count = shape_count(&need(m, 0)->shape);
-    give(m, out(m, 0), DTYPE_I64, (Shape){0}, count);
+    give(m, out(m, 0), DTYPE_I64, (Dims){0}, count);
 }
 
 // ---- the same elements ----
@@ -92,7 +92,7 @@ void map_dropout(Map *m)
 {
     bool trains = maybe(m, 2) && (!maybe(m, 2)->data || constant_int(maybe(m, 2), 0));
     if (trains)
-        refuse(m, "a model for training");
+        refuse(m, "elements dropped at random, as in training");
     const GraphValue *x = need(m, 0);
     view_as(m, out(m, 0), x, &x->shape);
     if (out(m, 1)) {
@@ -107,7 +107,7 @@ void map_reshape(Map *m)
 {
     const GraphValue *x = need(m, 0);
     Ints sizes = m->node->version < 5 ? attribute_ints(m, "shape") : need_ints(m, 1);
-    Shape shape = {.rank = sizes.count};
+    Dims shape = {.rank = sizes.count};
     if (sizes.count > MAX_RANK)
         refuse(m, "%d dimensions; a tensor has at most %d", sizes.count, MAX_RANK);
     int64_t known = 1, open = -1, total = shape_count(&x->shape);
@@ -131,7 +131,7 @@ void map_flatten(Map *m)
     const GraphValue *x = need(m, 0);
     int64_t axis = attribute_int(m, "axis", 1);
     axis = axis == x->shape.rank ? axis : axis_of(m, axis, x->shape.rank);
-    Shape shape = {2, {1, 1}};
+    Dims shape = {2, {1, 1}};
     for (int d = 0; d < x->shape.rank; d++)
         shape.size[d >= axis] *= x->shape.size[d];
     view_as(m, out(m, 0), x, &shape);
@@ -141,7 +141,7 @@ void map_squeeze(Map *m)
 {
     const GraphValue *x = need(m, 0);
     bool flags[MAX_RANK], given = axes_given(m, "axes", 1, x->shape.rank, flags);
-    Shape shape = {0};
+    Dims shape = {0};
     for (int d = 0; d < x->shape.rank; d++) {
         if (given && flags[d] && x->shape.size[d] != 1)
             refuse(m, "dimension %d of %s is not 1", d, shape_text(m->arena, &x->shape));
@@ -161,7 +161,7 @@ void map_unsqueeze(Map *m)
     bool flags[MAX_RANK] = {false};
     for (int i = 0; i < axes.count; i++)
         flags[axis_of(m, axes.items[i], rank)] = true;
-    Shape shape = {.rank = rank};
+    Dims shape = {.rank = rank};
     for (int d = 0, from = 0; d < rank; d++)
         shape.size[d] = flags[d] || from == x->shape.rank ? 1 : x->shape.size[from++];
     view_as(m, out(m, 0), x, &shape);

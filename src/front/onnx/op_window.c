@@ -41,7 +41,7 @@ void map_conv(Map *m)
     const char *weight = at(m, w, fmt(m, "f, %s, %s", alone ? "0" : "k", window_tap_places(m, &window)));
     const char *sum = window_reduce(m, "sum", alone ? "" : fmt(m, "k:%" PRId64, taken), &window, fmt(m, "%s * %s", element, weight));
     sum = bias ? fmt(m, "%s + %s", sum, at(m, bias, "f")) : sum;
-    Shape shape = window_result(&window, x->shape.size[0], features);
+    Dims shape = window_result(&window, x->shape.size[0], features);
     define(m, out(m, 0), x->type, &shape, fmt(m, "nf%s", window_letters(&window)), sum);
 }
 
@@ -65,7 +65,7 @@ static const char *pool_element(const Map *m, const GraphValue *x, const Window 
 
 static void define_pooled(Map *m, const GraphValue *x, const Window *window, const char *expr)
 {
-    Shape shape = window_result(window, x->shape.size[0], x->shape.size[1]);
+    Dims shape = window_result(window, x->shape.size[0], x->shape.size[1]);
     define(m, out(m, 0), x->type, &shape, fmt(m, "nc%s", window_letters(window)), expr);
 }
 

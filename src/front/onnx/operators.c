@@ -8,7 +8,7 @@ static const Operator table[] = {
 #undef OPERATOR
 };
 
-const Operator *operator_find(const Node *node)
+const Operator *operator_find(const GraphNode *node)
 {
     const Operator *found = NULL;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)

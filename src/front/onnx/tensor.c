@@ -98,7 +98,7 @@ static const void *read_elements(Arena *arena, const char *model, const Onnx__Te
     return data;
 }
 
-const void *tensor_read(Arena *arena, const char *model, const Onnx__TensorProto *tensor, DType *type, Shape *shape,
+const void *tensor_read(Arena *arena, const char *model, const Onnx__TensorProto *tensor, DType *type, Dims *shape,
                         const char **problem)
 {
     *problem = NULL;

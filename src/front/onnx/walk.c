@@ -39,7 +39,7 @@ void walk_add_initializer(Import *import, GraphScope *scope, const Onnx__TensorP
     if (!value)
         value = walk_add_value(import, scope, name, NULL);
     DType type;
-    Shape shape;
+    Dims shape;
     const void *data = tensor_read(import->arena, import->path, tensor, &type, &shape, &value->problem);
     if (data)
         constant_set(value, type, shape, data);
@@ -69,7 +69,7 @@ static const char *label_of(Arena *arena, const Onnx__NodeProto *proto)
 /* Left out, by its empty name or as an input of the function that was left out. */
 static GraphValue absent;
 
-static GraphValue *input_of(Import *import, const GraphScope *scope, const Node *node, const char *name)
+static GraphValue *input_of(Import *import, const GraphScope *scope, const GraphNode *node, const char *name)
 {
     if (!*name)
         return NULL;
@@ -81,7 +81,7 @@ static GraphValue *input_of(Import *import, const GraphScope *scope, const Node 
 }
 
 /* NULL: nothing reads it. */
-static GraphValue *output_of(Import *import, GraphScope *scope, const Body *body, const Node *node, const char *name)
+static GraphValue *output_of(Import *import, GraphScope *scope, const Body *body, const GraphNode *node, const char *name)
 {
     if (!name_table_find(&body->wanted, name))
         return NULL;
@@ -91,11 +91,11 @@ static GraphValue *output_of(Import *import, GraphScope *scope, const Body *body
     return value ? value : walk_add_value(import, scope, name, node->op);
 }
 
-static Node *resolve(Import *import, GraphScope *scope, const Body *body, const Onnx__NodeProto *proto)
+static GraphNode *resolve(Import *import, GraphScope *scope, const Body *body, const Onnx__NodeProto *proto)
 {
-    Node *node = NEW(import->arena, Node);
+    GraphNode *node = NEW(import->arena, GraphNode);
     const char *domain = proto->domain ? proto->domain : "";
-    *node = (Node){.label = label_of(import->arena, proto),
+    *node = (GraphNode){.label = label_of(import->arena, proto),
                    .op = proto->op_type ? proto->op_type : "",
                    .domain = strcmp(domain, "ai.onnx") == 0 ? "" : domain,
                    .inputs = NEW_ARRAY(import->arena, GraphValue *, proto->n_input + 1),
@@ -112,21 +112,21 @@ static Node *resolve(Import *import, GraphScope *scope, const Body *body, const 
     return node;
 }
 
-static void set_outputs(const Node *node, ValueState state)
+static void set_outputs(const GraphNode *node, ValueState state)
 {
     for (int i = 0; i < node->output_count; i++)
         if (node->outputs[i])
             node->outputs[i]->state = state;
 }
 
-static void refuse_node(Import *import, const Node *node, const char *text)
+static void refuse_node(Import *import, const GraphNode *node, const char *text)
 {
     note_problem(import, arena_printf(import->arena, "%s: %s", node->label, text));
     set_outputs(node, VALUE_REFUSED);
 }
 
 /* The comment above a node's definitions: `Conv conv1`. */
-static const char *comment_of(Arena *arena, const Node *node)
+static const char *comment_of(Arena *arena, const GraphNode *node)
 {
     const char *name = node->proto->name && *node->proto->name ? node->proto->name : "";
     char *text = arena_printf(arena, "%s%s%s", node->op, *name ? " " : "", name);
@@ -164,7 +164,7 @@ static bool is_small(const GraphValue *value)
     return value->data && (value->uniform || shape_count(&value->shape) <= MOST_FOLDED);
 }
 
-static bool has_small_inputs(const Node *node)
+static bool has_small_inputs(const GraphNode *node)
 {
     bool small = true;
     for (int i = 0; i < node->input_count && small; i++)
@@ -172,7 +172,7 @@ static bool has_small_inputs(const Node *node)
     return small;
 }
 
-static bool has_small_outputs(const Node *node)
+static bool has_small_outputs(const GraphNode *node)
 {
     bool small = true;
     for (int i = 0; i < node->output_count && small; i++)
@@ -181,7 +181,7 @@ static bool has_small_outputs(const Node *node)
     return small;
 }
 
-static void forget_outputs(const Node *node)
+static void forget_outputs(const GraphNode *node)
 {
     for (int i = 0; i < node->output_count; i++)
         if (node->outputs[i]) {
@@ -192,7 +192,7 @@ static void forget_outputs(const Node *node)
 }
 
 /* Names that a draft of one node must not take. */
-static NameTable names_around(Arena *arena, const Node *node)
+static NameTable names_around(Arena *arena, const GraphNode *node)
 {
     NameTable taken = name_table_new(arena);
     for (int i = 0; i < node->input_count; i++)
@@ -226,7 +226,7 @@ static bool fold_node(Import *import, Map m)
 
 // ---- functions and branches ----
 
-static const Onnx__FunctionProto *function_of(const Import *import, const Node *node)
+static const Onnx__FunctionProto *function_of(const Import *import, const GraphNode *node)
 {
     for (size_t i = 0; i < import->model->n_functions; i++) {
         const Onnx__FunctionProto *function = import->model->functions[i];
@@ -237,7 +237,7 @@ static const Onnx__FunctionProto *function_of(const Import *import, const Node *
     return NULL;
 }
 
-static bool enter(Import *import, const Node *node)
+static bool enter(Import *import, const GraphNode *node)
 {
     if (import->depth == MOST_NESTED)
         refuse_node(import, node, "more than 32 functions and branches within each other");
@@ -247,7 +247,7 @@ static bool enter(Import *import, const Node *node)
 }
 
 /* The body's nodes, in the place of the one that calls it. */
-static void inline_function(Import *import, const Node *node, const Onnx__FunctionProto *function)
+static void inline_function(Import *import, const GraphNode *node, const Onnx__FunctionProto *function)
 {
     GraphScope scope = {name_table_new(import->arena), NULL};
     for (size_t i = 0; i < function->n_input; i++) {
@@ -267,7 +267,7 @@ static void inline_function(Import *import, const Node *node, const Onnx__Functi
     walk_body(import, &scope, &body);
 }
 
-static const Onnx__GraphProto *branch_of(const Node *node, const char *name)
+static const Onnx__GraphProto *branch_of(const GraphNode *node, const char *name)
 {
     for (size_t i = 0; i < node->proto->n_attribute; i++)
         if (node->proto->attribute[i]->name && strcmp(node->proto->attribute[i]->name, name) == 0)
@@ -288,13 +288,13 @@ static void map_branch_outputs(Map *m)
     }
 }
 
-static Map map_of(Import *import, const Node *node, const Operator *row)
+static Map map_of(Import *import, const GraphNode *node, const Operator *row)
 {
     return (Map){.arena = import->arena, .node = node, .row = row, .draft = import->draft, .taken = &import->taken,
                  .comment = comment_of(import->arena, node), .places = &import->places, .model = import->path};
 }
 
-static void take_branch(Import *import, const GraphScope *around, const Body *body, Node *node, const char *which)
+static void take_branch(Import *import, const GraphScope *around, const Body *body, GraphNode *node, const char *which)
 {
     const Onnx__GraphProto *branch = branch_of(node, which);
     GraphScope scope = {name_table_new(import->arena), around};
@@ -306,7 +306,7 @@ static void take_branch(Import *import, const GraphScope *around, const Body *bo
                       needed_outputs(import->arena, branch->output, branch->n_output)};
         walk_body(import, &scope, &inner);
     }
-    Node ends = *node;
+    GraphNode ends = *node;
     ends.input_count = node->output_count;
     ends.inputs = NEW_ARRAY(import->arena, GraphValue *, node->output_count + 1);
     for (int i = 0; branch && i < node->output_count && (size_t)i < branch->n_output; i++)
@@ -318,7 +318,7 @@ static void take_branch(Import *import, const GraphScope *around, const Body *bo
         map_node(import, &m);
 }
 
-static void run_if(Import *import, const GraphScope *scope, const Body *body, Node *node)
+static void run_if(Import *import, const GraphScope *scope, const Body *body, GraphNode *node)
 {
     const GraphValue *condition = node->input_count ? node->inputs[0] : NULL;
     if (!condition || !condition->data || shape_count(&condition->shape) != 1)
@@ -330,7 +330,7 @@ static void run_if(Import *import, const GraphScope *scope, const Body *body, No
 // ---- the walk ----
 
 /* Why none of the inputs' problems is the node's: they were told, or the type cannot be taken. */
-static bool inputs_are_known(Import *import, const Node *node)
+static bool inputs_are_known(Import *import, const GraphNode *node)
 {
     for (int i = 0; i < node->input_count; i++) {
         const GraphValue *value = node->inputs[i];
@@ -344,7 +344,7 @@ static bool inputs_are_known(Import *import, const Node *node)
     return true;
 }
 
-static void run_operator(Import *import, const Node *node)
+static void run_operator(Import *import, const GraphNode *node)
 {
     const Operator *row = operator_find(node);
     if (!row) {
@@ -367,7 +367,7 @@ void walk_body(Import *import, GraphScope *scope, Body *body)
     for (size_t i = 0; i < body->node_count; i++) {
         if (!needed[i])
             continue;
-        Node *node = resolve(import, scope, body, body->nodes[i]);
+        GraphNode *node = resolve(import, scope, body, body->nodes[i]);
         const Onnx__FunctionProto *function = function_of(import, node);
         bool nests = function || (strcmp(node->op, "If") == 0 && !*node->domain);
         if (!nests) {

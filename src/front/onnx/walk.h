@@ -1,4 +1,4 @@
-// Node by node through a graph, the branches of its conditions and the bodies of its functions.
+// GraphNode by node through a graph, the branches of its conditions and the bodies of its functions.
 #pragma once
 #include "front/onnx/draft.h"
 #include "front/onnx/graph.h"
@@ -23,7 +23,7 @@ typedef struct Body {
     size_t node_count;
     Onnx__OperatorSetIdProto **versions;
     size_t version_count;
-    const Node *caller;   // of a function's body
+    const GraphNode *caller;   // of a function's body
     NameTable wanted;     // what is read of it outside: its outputs
 } Body;
 

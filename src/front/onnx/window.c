@@ -74,9 +74,9 @@ Window window_of(const Map *m, const GraphValue *x, const int64_t *kernel)
     return w;
 }
 
-Shape window_result(const Window *w, int64_t batch, int64_t channels)
+Dims window_result(const Window *w, int64_t batch, int64_t channels)
 {
-    Shape shape = {w->rank + 2, {batch, channels}};
+    Dims shape = {w->rank + 2, {batch, channels}};
     memcpy(shape.size + 2, w->result, (size_t)w->rank * sizeof *w->result);
     return shape;
 }
@@ -124,7 +124,7 @@ static void print_scaled(StrBuf *out, int64_t factor, char letter)
     strbuf_putc(out, letter);
 }
 
-const char *window_place(const Map *m, const Window *w, int d)
+static const char *window_place(const Map *m, const Window *w, int d)
 {
     StrBuf out = strbuf_new(m->arena);
     print_scaled(&out, w->stride[d], window_letters(w)[d]);

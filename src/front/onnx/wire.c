@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "front/onnx/mapped.h"
 
 enum {
     MAX_NESTING = 100,        // messages within each other: an `If` within an `If` takes three
@@ -126,18 +125,5 @@ const Onnx__ModelProto *wire_unpack(Arena *arena, const char *name, const void *
         (const Onnx__ModelProto *)unpack(arena, name, &onnx__model_proto__descriptor, bytes, length);
     if (!model->graph)
         fatal(EXIT_INPUT, "'%s' is no ONNX model: it has no graph", name);
-    return model;
-}
-
-const Onnx__TensorProto *wire_unpack_tensor(Arena *arena, const char *name, const void *bytes, size_t length)
-{
-    return (const Onnx__TensorProto *)unpack(arena, name, &onnx__tensor_proto__descriptor, bytes, length);
-}
-
-const Onnx__ModelProto *wire_read(Arena *arena, const char *path)
-{
-    Mapped file = mapped_open(path);
-    const Onnx__ModelProto *model = wire_unpack(arena, path, file.bytes, file.length);
-    mapped_close(file);
     return model;
 }

@@ -1,0 +1,214 @@
+#!/usr/bin/env python3
+"""rollerc import: what is printed of a model, what is refused, and how. One test function per behaviour."""
+import argparse
+import os
+import struct
+import subprocess
+import sys
+
+import common
+import onnx_model as onnx
+
+ROLLERC = ""
+
+
+def run(*arguments, code=0, folder=None):
+    result = subprocess.run([ROLLERC, *map(str, arguments)], cwd=folder, capture_output=True, timeout=120, text=True)
+    assert result.returncode == code, f"exit code {result.returncode}, expected {code}: {result.stderr}"
+    return result
+
+
+def imported(folder, model, *options):
+    """The program's statements without comments, and the weights."""
+    (folder / "m.onnx").write_bytes(model)
+    run("import", "m.onnx", "-o", "m.te", "--weights", "m.weights", *options, folder=folder)
+    lines = [line for line in (folder / "m.te").read_text().splitlines() if line and not line.startswith("#")]
+    weights = folder / "m.weights"
+    return lines, weights.read_bytes() if weights.exists() else b""
+
+
+def refused(folder, model, *options, code=1):
+    """What is said; nothing is written."""
+    (folder / "m.onnx").write_bytes(model)
+    result = run("import", "m.onnx", "-o", "m.te", *options, code=code, folder=folder)
+    assert sorted(path.name for path in folder.iterdir()) == ["m.onnx"], list(folder.iterdir())
+    return result.stderr
+
+
+def chain(*nodes, shape=(2, 3), **more):
+    """x through nodes to y."""
+    return onnx.model(list(nodes), [onnx.value("x", shape)], [onnx.value("y", shape)], **more)
+
+
+RELU = onnx.node("Relu", ["x"], ["y"])
+
+
+# ---- the program ----
+
+def test_a_node_is_a_definition_below_a_comment(folder):
+    imported(folder, chain(onnx.node("Relu", ["x"], ["y"], name="act")))
+    assert (folder / "m.te").read_text() == "input x[2, 3] : f32\n\n# Relu act\ny[i, j] = max(x[i, j], 0)\n\noutput y\n"
+
+
+def test_a_convolution_says_its_window(folder):
+    weights = onnx.floats("w", [4, 3, 3, 3], [float(i) for i in range(108)])
+    model = onnx.model([onnx.node("Conv", ["x", "w"], ["y"], name="c", pads=[1, 1, 1, 1], strides=[2, 2])],
+                       [onnx.value("x", [1, 3, 8, 8])], [onnx.value("y", [1, 4, 4, 4])], [weights])
+    lines, data = imported(folder, model)
+    assert lines[-2] == "y[n, f, h:4, v:4] = sum[k, r, s](pad(x[n, k, 2*h + r - 1, 2*v + s - 1], 0) * w[f, k, r, s])", lines
+    assert "# Conv c: 3x3, stride 2\n" in (folder / "m.te").read_text()
+    assert data == struct.pack("<108f", *range(108))
+
+
+def test_the_program_is_what_is_compiled(folder):
+    (folder / "m.onnx").write_bytes(chain(RELU))
+    run("import", "m.onnx", "-o", "m.te", folder=folder)
+    run("m.onnx", "--device", "a100", "-o", "model.cu", "--name", "m", "--verify", folder=folder)
+    run("m.te", "--device", "a100", "-o", "program.cu", "--name", "m", folder=folder)
+    assert (folder / "model.cu").read_text() == (folder / "program.cu").read_text()
+
+
+def test_weights_lie_at_multiples_of_256_in_the_order_of_the_model(folder):
+    first, second = onnx.floats("a", [3], [1.0, 2.0, 3.0]), onnx.floats("b", [3], [4.0, 5.0, 6.0])
+    model = chain(onnx.node("Add", ["x", "b"], ["t"]), onnx.node("Mul", ["t", "a"], ["y"]), initializers=[first, second])
+    lines, data = imported(folder, model)
+    assert [line.split()[1] for line in lines[1:3]] == ["a[3]", "b[3]"], lines
+    assert data == struct.pack("<3f", 1, 2, 3) + bytes(244) + struct.pack("<3f", 4, 5, 6)
+
+
+def test_names_become_legal(folder):
+    model = onnx.model([onnx.node("Conv", ["sum", "w"], ["/layer1/conv1/Conv_output_0"]),
+                        onnx.node("Relu", ["/layer1/conv1/Conv_output_0"], ["1"])],
+                       [onnx.value("sum", [1, 1, 4, 4])], [onnx.value("1", [1, 2, 4, 4])], [onnx.floats("w", [2, 1, 1, 1], [1.0, 2.0])])
+    lines, _ = imported(folder, model)
+    assert [line.split("[")[0] for line in lines] == ["input sum_", "input w", "layer1_conv1", "v1", "output v1"], lines
+
+
+def test_bools_are_bytes_at_the_border_and_conditions_inside(folder):
+    model = onnx.model([onnx.node("Not", ["m"], ["y"])], [onnx.value("m", [4], onnx.BOOL)], [onnx.value("y", [4], onnx.BOOL)])
+    lines, _ = imported(folder, model)
+    assert lines == ["input m_[4] : u8", "m_b1[i] = m_[i] != 0", "y_b1[i] = !m_b1[i]",
+                     "y[i] : u8 = select(y_b1[i], 1, 0)", "output y"], lines
+
+
+# ---- constants and shapes ----
+
+def test_shapes_are_folded(folder):
+    """x of [2, 3] as [3, 2], by way of Shape, Gather and Concat."""
+    model = onnx.model([onnx.node("Shape", ["x"], ["s"]), onnx.node("Gather", ["s", "one"], ["g"]),
+                        onnx.node("Concat", ["g", "rest"], ["t"], axis=0), onnx.node("Reshape", ["x", "t"], ["y"])],
+                       [onnx.value("x", [2, 3])], [onnx.value("y", [3, 2])], [onnx.integers("one", [1]), onnx.integers("rest", [-1])])
+    assert imported(folder, model)[0] == ["input x[2, 3] : f32", "view y[3, 2] = x", "output y"]
+
+
+def test_large_integers_are_folded_exactly(folder):
+    model = onnx.model([onnx.node("Concat", ["a", "b"], ["end"], axis=0), onnx.node("Slice", ["x", "start", "end"], ["y"])],
+                       [onnx.value("x", [4, 5])], [onnx.value("y", [3, 5])],
+                       [onnx.integers("a", [2**63 - 1]), onnx.integers("b", [2**62 + 1]), onnx.integers("start", [1, 0])])
+    assert imported(folder, model)[0][1] == "y[i:3, j] = x[i + 1, j]"
+
+
+def test_an_input_of_the_graph_is_bound_to_its_values(folder):
+    model = onnx.model([onnx.node("Reshape", ["x", "shape"], ["y"])], [onnx.value("x", [2, 3]), onnx.value("shape", [1], onnx.INT64)],
+                       [onnx.value("y", [6])])
+    assert imported(folder, model, "--bind", "shape=-1")[0] == ["input x[2, 3] : f32", "view y[6] = x", "output y"]
+    (folder / "m.te").unlink()
+    said = refused(folder, model)
+    assert "Reshape that makes 'y'" in said and "--bind shape=VALUE" in said, said
+
+
+def test_symbols_are_bound_and_those_that_are_not_are_listed(folder):
+    model = onnx.model([onnx.node("Add", ["a", "b"], ["y"])], [onnx.value("a", ["batch", "seq"]), onnx.value("b", ["batch", 1])],
+                       [onnx.value("y", ["batch", "seq"])])
+    assert imported(folder, model, "--bind", "batch=2", "--bind", "seq=5")[0][:2] == ["input a[2, 5] : f32", "input b_[2, 1] : f32".replace("b_", "b")]
+    (folder / "m.te").unlink()
+    said = refused(folder, model)
+    assert "--bind batch=VALUE   of 'a', 'b'" in said and "--bind seq=VALUE   of 'a'" in said, said
+    assert "no symbol and no input" in refused(folder, model, "--bind", "batch=2", "--bind", "seq=5", "--bind", "sq=5", code=2)
+
+
+def test_a_condition_that_is_known_takes_its_branch(folder):
+    branches = {name: onnx.graph([onnx.node(op, ["x"], ["r"])], [], [onnx.value("r", [2, 3])])
+                for name, op in (("then_branch", "Exp"), ("else_branch", "Tanh"))}
+    for flag, op in ((1, "exp"), (0, "tanh")):
+        model = chain(onnx.node("If", ["c"], ["y"], **branches), initializers=[onnx.tensor("c", [], bytes([flag]), onnx.BOOL)])
+        assert f"= {op}(x[i, j])" in "\n".join(imported(folder, model)[0])
+
+
+def test_functions_are_inlined_with_their_attributes(folder):
+    refers = onnx.field(1, "alpha") + onnx.field(21, "slope") + onnx.field(20, 1)
+    gemm = onnx.node("Gemm", ["a", "b"], ["c"]) + onnx.field(5, refers)
+    scaled = onnx.function("Scaled", "mine", ["a", "b"], ["d"], [gemm, onnx.node("Relu", ["c"], ["d"])])
+    model = onnx.model([onnx.node("Scaled", ["x", "x"], ["y"], domain="mine", slope=3.0)], [onnx.value("x", [2, 2])],
+                       [onnx.value("y", [2, 2])], functions=[scaled])
+    assert "= 3.0 * sum[k](x[i, k] * x[k, j])" in "\n".join(imported(folder, model)[0])
+
+
+# ---- what is refused ----
+
+def test_all_nodes_that_cannot_be_taken_are_named_at_once(folder):
+    said = refused(folder, chain(onnx.node("NonZero", ["x"], ["t"], name="one"), onnx.node("Frobnicate", ["x"], ["u"], name="two"),
+                                 onnx.node("Sum", ["t", "u"], ["y"])))
+    assert "NonZero 'one'" in said and "Frobnicate 'two'" in said and "Sum" not in said, said
+
+
+def test_what_no_output_needs_is_not_asked_for(folder):
+    assert len(imported(folder, chain(RELU, onnx.node("Frobnicate", ["x"], ["u"])))[0]) == 3
+
+
+def test_hostile_nesting_is_refused_before_it_is_unpacked(folder):
+    inner = b""
+    for _ in range(20000):
+        inner = onnx.field(1, onnx.field(5, onnx.field(6, inner)))
+    assert "within each other" in refused(folder, onnx.field(7, inner))
+
+
+def test_fields_with_a_meaning_that_is_not_known_are_refused(folder):
+    for node, what in ((RELU + onnx.field(8, "v2"), "field 8 of NodeProto"),):
+        assert what in refused(folder, chain(node))
+    function = onnx.function("F", "mine", ["a"], ["b"], [onnx.node("Relu", ["a"], ["b"])]) + onnx.field(11, onnx.attribute("k", 1))
+    assert "field 11 of FunctionProto" in refused(folder, chain(RELU, functions=[function]))
+
+
+def test_what_is_cut_off_is_refused(folder):
+    whole = chain(RELU)
+    for length in range(len(whole)):
+        (folder / "m.onnx").write_bytes(whole[:length])
+        run("import", "m.onnx", "-o", "m.te", code=1, folder=folder)
+    assert not (folder / "m.te").exists()
+
+
+def test_external_data_lies_below_the_model(folder):
+    (folder / "in").mkdir()
+    (folder / "outside.bin").write_bytes(struct.pack("<3f", 1, 2, 3))
+    (folder / "in/data.bin").write_bytes(bytes(8) + struct.pack("<3f", 1, 2, 3))
+    (folder / "in/link.bin").symlink_to("../outside.bin")
+    def write(**where):
+        (folder / "in/m.onnx").write_bytes(chain(onnx.node("Add", ["x", "b"], ["y"]), initializers=[onnx.external("b", [3], **where)]))
+    write(location="data.bin", offset=8, length=12)
+    run("import", "in/m.onnx", "-o", "m.te", folder=folder)
+    assert (folder / "m.weights").read_bytes() == struct.pack("<3f", 1, 2, 3)
+    for location in ("../outside.bin", "link.bin", str(folder / "outside.bin")):
+        write(location=location, offset=0, length=12)
+        assert "not below the model's folder" in run("import", "in/m.onnx", "-o", "n.te", code=1, folder=folder).stderr
+    write(location="data.bin", offset=16, length=12)
+    assert "beyond the end" in run("import", "in/m.onnx", "-o", "n.te", code=1, folder=folder).stderr
+
+
+def test_types_that_there_are_not_are_named(folder):
+    model = onnx.model([RELU], [onnx.value("x", [2], onnx.UINT16)], [onnx.value("y", [2], onnx.UINT16)])
+    assert "input 'x' is of type uint16" in refused(folder, model)
+
+
+def main():
+    global ROLLERC
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rollerc", required=True)
+    parser.add_argument("filter", nargs="?", default="", help="only tests whose name holds this")
+    options = parser.parse_args()
+    ROLLERC = os.path.abspath(options.rollerc)
+    return common.run_tests(globals(), "import", options.filter)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
