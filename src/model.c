@@ -32,7 +32,8 @@ ModelInput model_input(Arena *arena, const Options *options)
 {
     if (!options_input_is_model(options))
         return (ModelInput){.source = source_read(arena, options->input)};
-    ModelInput input = {.program = onnx_import(arena, options->input, options->bindings, options->binding_count)};
+    ModelInput input = {.program =
+                            onnx_import(arena, options->input, options->bindings, options->binding_count)};
     const char *name = arena_printf(arena, "%s, as `rollerc import' writes it", options->input);
     input.source = source_from_text(arena, name, input.program.text, input.program.length);
     if (input.program.weight_bytes && options->artefact_count)
@@ -124,7 +125,8 @@ static void parse_line(CommandLine *line, int argc, char **argv)
 {
     diag_configure((DiagOptions){.colour = options_want_colour(NULL)});
     argv[0] = "rollerc import";
-    const struct argp argp = {.options = table, .parser = read_option, .args_doc = "MODEL.onnx", .doc = manual};
+    const struct argp argp = {
+        .options = table, .parser = read_option, .args_doc = "MODEL.onnx", .doc = manual};
     error_t error = argp_parse(&argp, argc, argv, ARGP_NO_HELP | ARGP_NO_ERRS, NULL, line);
     if (error)
         fatal(error == ENOMEM ? EXIT_MACHINE : EXIT_USAGE, "%s", strerror(error));

@@ -17,8 +17,8 @@ static const Onnx__AttributeProto *find(const GraphNode *node, const char *name)
     return NULL;
 }
 
-static const Onnx__AttributeProto *find_of(const Map *m, const char *name, Onnx__AttributeProto__AttributeType type,
-                                           const char *wanted)
+static const Onnx__AttributeProto *find_of(const Map *m, const char *name,
+                                           Onnx__AttributeProto__AttributeType type, const char *wanted)
 {
     const Onnx__AttributeProto *attribute = find(m->node, name);
     if (attribute && attribute->has_type && attribute->type != type)
@@ -30,25 +30,29 @@ bool has_attribute(const Map *m, const char *name) { return find(m->node, name) 
 
 int64_t attribute_int(const Map *m, const char *name, int64_t otherwise)
 {
-    const Onnx__AttributeProto *found = find_of(m, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT, "integer");
+    const Onnx__AttributeProto *found =
+        find_of(m, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT, "integer");
     return found ? found->i : otherwise;
 }
 
 double attribute_real(const Map *m, const char *name, double otherwise)
 {
-    const Onnx__AttributeProto *found = find_of(m, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT, "real number");
+    const Onnx__AttributeProto *found =
+        find_of(m, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT, "real number");
     return found ? found->f : otherwise;
 }
 
 const char *attribute_text(const Map *m, const char *name, const char *otherwise)
 {
-    const Onnx__AttributeProto *found = find_of(m, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING, "text");
+    const Onnx__AttributeProto *found =
+        find_of(m, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING, "text");
     return found ? arena_strndup(m->arena, (const char *)found->s.data, found->s.len) : otherwise;
 }
 
 Ints attribute_ints(const Map *m, const char *name)
 {
-    const Onnx__AttributeProto *found = find_of(m, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS, "list of integers");
+    const Onnx__AttributeProto *found =
+        find_of(m, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS, "list of integers");
     if (found && found->n_ints > MOST_NUMBERS)
         refuse(m, "attribute '%s' has more than %d integers", name, MOST_NUMBERS);
     return found ? (Ints){(int)found->n_ints, found->ints} : (Ints){0, NULL};
@@ -56,7 +60,8 @@ Ints attribute_ints(const Map *m, const char *name)
 
 Reals attribute_reals(const Map *m, const char *name)
 {
-    const Onnx__AttributeProto *found = find_of(m, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS, "list of numbers");
+    const Onnx__AttributeProto *found =
+        find_of(m, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS, "list of numbers");
     if (found && found->n_floats > MOST_NUMBERS)
         refuse(m, "attribute '%s' has more than %d numbers", name, MOST_NUMBERS);
     return found ? (Reals){(int)found->n_floats, found->floats} : (Reals){0, NULL};
@@ -64,7 +69,8 @@ Reals attribute_reals(const Map *m, const char *name)
 
 const Onnx__TensorProto *attribute_tensor(const Map *m, const char *name)
 {
-    const Onnx__AttributeProto *found = find_of(m, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR, "tensor");
+    const Onnx__AttributeProto *found =
+        find_of(m, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR, "tensor");
     return found ? found->t : NULL;
 }
 

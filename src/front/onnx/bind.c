@@ -44,8 +44,9 @@ static void note_open(Bindings *bindings, const char *symbol, const char *tensor
         names[bindings->open_count++] = symbol;
         bindings->open_names = names;
     }
-    name_table_set(&bindings->open, symbol,
-                   arena_printf(bindings->arena, "%s%s'%s'", tensors ? tensors : "", tensors ? ", " : "", tensor));
+    name_table_set(
+        &bindings->open, symbol,
+        arena_printf(bindings->arena, "%s%s'%s'", tensors ? tensors : "", tensors ? ", " : "", tensor));
 }
 
 static int64_t read_size(const OnnxBinding *binding)
@@ -59,13 +60,17 @@ static int64_t read_size(const OnnxBinding *binding)
 }
 
 /* A dimension without a size and a name is bound as `x[0]`. */
-static int64_t size_of(Bindings *bindings, const Onnx__TensorShapeProto__Dimension *dimension, const char *tensor, int d)
+static int64_t size_of(Bindings *bindings, const Onnx__TensorShapeProto__Dimension *dimension,
+                       const char *tensor, int d)
 {
-    if (dimension->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE && dimension->dim_value > 0)
+    if (dimension->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE &&
+        dimension->dim_value > 0)
         return dimension->dim_value;
-    if (dimension->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE && dimension->dim_value == 0)
+    if (dimension->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE &&
+        dimension->dim_value == 0)
         return 0;
-    bool named = dimension->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM && *dimension->dim_param;
+    bool named = dimension->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM &&
+                 *dimension->dim_param;
     const char *symbol = named ? dimension->dim_param : arena_printf(bindings->arena, "%s[%d]", tensor, d);
     const OnnxBinding *binding = find(bindings, symbol);
     if (binding)
@@ -78,7 +83,8 @@ static Dims shape_from(Bindings *bindings, const Onnx__TensorShapeProto *from, c
 {
     Dims shape = {.rank = (int)from->n_dim};
     if (from->n_dim > MAX_RANK)
-        fatal(EXIT_INPUT, "input '%s' has %zu dimensions; a tensor has at most %d", tensor, from->n_dim, MAX_RANK);
+        fatal(EXIT_INPUT, "input '%s' has %zu dimensions; a tensor has at most %d", tensor, from->n_dim,
+              MAX_RANK);
     for (int d = 0; d < shape.rank; d++)
         shape.size[d] = size_of(bindings, from->dim[d], tensor, d);
     return shape;
@@ -94,7 +100,8 @@ static int count_values(const char *text)
     return count;
 }
 
-static void store_value(const OnnxBinding *binding, DType type, char *data, int index, const char *text, char **end)
+static void store_value(const OnnxBinding *binding, DType type, char *data, int index, const char *text,
+                        char **end)
 {
     DType stored = type == DTYPE_B1 ? DTYPE_U8 : type;
     bool is_real = dtype_info[type].is_real;   // which may be denormal or infinite
@@ -106,7 +113,8 @@ static void store_value(const OnnxBinding *binding, DType type, char *data, int 
         dtype_store(stored, data, index, strtod(text, end));
     }
     if (*end == text || (**end && **end != ',') || (errno && !is_real))
-        fatal(EXIT_USAGE, "--bind %s wants numbers with commas between them, not '%s'", binding->name, binding->text);
+        fatal(EXIT_USAGE, "--bind %s wants numbers with commas between them, not '%s'", binding->name,
+              binding->text);
 }
 
 static void bind_values(Bindings *bindings, const OnnxBinding *binding, GraphValue *value)
@@ -122,7 +130,8 @@ static void bind_values(Bindings *bindings, const OnnxBinding *binding, GraphVal
     if (shape.rank == 1)
         shape.size[0] = count;
     if (shape_count(&shape) != count)
-        fatal(EXIT_USAGE, "--bind %s gives %d values for %s", binding->name, count, shape_text(bindings->arena, &shape));
+        fatal(EXIT_USAGE, "--bind %s gives %d values for %s", binding->name, count,
+              shape_text(bindings->arena, &shape));
     constant_set(value, value->type, shape, data);
 }
 
@@ -133,8 +142,10 @@ static Dims shape_of_bound(const Onnx__TensorShapeProto *from)
 {
     Dims shape = {.rank = from ? (int)from->n_dim : 1};
     for (int d = 0; d < shape.rank && d < MAX_RANK; d++)
-        shape.size[d] = from && from->dim[d]->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE
-                            ? from->dim[d]->dim_value : 1;
+        shape.size[d] =
+            from && from->dim[d]->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE
+                ? from->dim[d]->dim_value
+                : 1;
     return shape;
 }
 
@@ -145,8 +156,8 @@ void bind_input(Bindings *bindings, const Onnx__ValueInfoProto *info, GraphValue
         fatal(EXIT_INPUT, "input '%s' is no tensor", value->name);
     const char *problem = tensor_type(type->tensor_type->elem_type, &value->type);
     if (problem)
-        fatal(EXIT_INPUT, "input '%s' is of type %s; f64 f32 f16 bf16 i64 i32 i8 u8 and bool can be taken", value->name,
-              problem);
+        fatal(EXIT_INPUT, "input '%s' is of type %s; f64 f32 f16 bf16 i64 i32 i8 u8 and bool can be taken",
+              value->name, problem);
     const Onnx__TensorShapeProto *shape = type->tensor_type->shape;
     const OnnxBinding *binding = find(bindings, value->name);
     if (binding) {
@@ -169,7 +180,8 @@ static void refuse_unused(const Bindings *bindings)
 {
     for (int i = 0; i < bindings->count; i++)
         if (!bindings->used[i])
-            fatal(EXIT_USAGE, "--bind %s: the model has no symbol and no input of this name", bindings->items[i].name);
+            fatal(EXIT_USAGE, "--bind %s: the model has no symbol and no input of this name",
+                  bindings->items[i].name);
 }
 
 void bindings_finish(const Bindings *bindings, const char *model)

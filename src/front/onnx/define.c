@@ -24,7 +24,9 @@ static void settle(const Map *m, GraphValue *value, DType type, const Dims *shap
 /* Does the language's rule give the type by itself? Where only such are read that are of it, sums of f32 are f32. */
 static DType written(const Map *m, DType type, bool alone)
 {
-    bool natural = type == DTYPE_B1 || ((type == DTYPE_F32 || type == DTYPE_F64 || type == DTYPE_I32 || type == DTYPE_I64) && !alone);
+    bool natural =
+        type == DTYPE_B1 ||
+        ((type == DTYPE_F32 || type == DTYPE_F64 || type == DTYPE_I32 || type == DTYPE_I64) && !alone);
     int inputs = 0;
     for (int i = 0; i < m->node->input_count && natural && type != DTYPE_B1; i++)
         if (m->node->inputs[i]) {
@@ -42,7 +44,8 @@ static const char *name_inside(const Map *m, const GraphValue *value, DType type
     return names_take(m->taken, fmt(m, "%s_b1", value->own), NULL);
 }
 
-static void write(Map *m, GraphValue *value, DType type, const Dims *shape, const char *axes, const char *expr, DType stated)
+static void write(Map *m, GraphValue *value, DType type, const Dims *shape, const char *axes,
+                  const char *expr, DType stated)
 {
     settle(m, value, type, shape);
     if (value->data)
@@ -56,7 +59,8 @@ void define(Map *m, GraphValue *value, DType type, const Dims *shape, const char
     write(m, value, type, shape, axes, expr, written(m, type, !strchr(expr, '[')));
 }
 
-void define_moved(Map *m, GraphValue *value, DType type, const Dims *shape, const char *axes, const char *expr)
+void define_moved(Map *m, GraphValue *value, DType type, const Dims *shape, const char *axes,
+                  const char *expr)
 {
     bool moves = strchr(expr, '[') && !strstr(expr, "select(");
     write(m, value, type, shape, axes, expr, moves ? DTYPE_NATURAL : written(m, type, !strchr(expr, '[')));

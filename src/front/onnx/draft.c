@@ -11,12 +11,12 @@
 
 typedef struct Statement Statement;
 struct Statement {
-    const char *comment;      // the node; NULL: none
+    const char *comment;   // the node; NULL: none
     const char *text;
-    Statement **reads;        // what it reads
+    Statement **reads;   // what it reads
     int read_count;
     bool live;
-    const GraphValue *weight;      // whose elements it declares; NULL: it is no weight
+    const GraphValue *weight;   // whose elements it declares; NULL: it is no weight
 };
 
 /* A tensor of the program. Its shape comes first: extents.h asks the table for shapes. */
@@ -34,8 +34,8 @@ typedef struct StatementList {
 
 struct Draft {
     Arena *arena;
-    NameTable *taken;      // names that are in use
-    NameTable tensors;     // DraftTensor
+    NameTable *taken;    // names that are in use
+    NameTable tensors;   // DraftTensor
     bool folding;
     StatementList inputs, weights, body, outputs;
 };
@@ -196,7 +196,8 @@ static const char *declare_halves(Draft *draft, const GraphValue *value)
         GraphValue *part = NEW(draft->arena, GraphValue);
         *part = *value;
         part->data = halves[half];
-        part->own = names_take(draft->taken, arena_printf(draft->arena, "%s_%s", value->own, half ? "low" : "high"), NULL);
+        part->own = names_take(draft->taken,
+                               arena_printf(draft->arena, "%s_%s", value->own, half ? "low" : "high"), NULL);
         declare_input(draft, &draft->weights, "input", part->own, &part->shape, part->type)->weight = part;
         access[half] = plain_access(draft->arena, part->own, value->shape.rank);
     }
@@ -221,8 +222,8 @@ const char *draft_tensor(Draft *draft, const GraphValue *value)
         draft_view(draft, NULL, value->own, &value->shape, alike->weight->own);
         return value->own;
     }
-    Statement *statement = declare_input(draft, &draft->weights, draft->folding ? "input" : WEIGHT_WORD, value->own,
-                                         &value->shape, value->type);
+    Statement *statement = declare_input(draft, &draft->weights, draft->folding ? "input" : WEIGHT_WORD,
+                                         value->own, &value->shape, value->type);
     statement->weight = value;
     return value->type == DTYPE_B1 ? define_condition(draft, value->own, &value->shape) : value->own;
 }

@@ -16,10 +16,10 @@ const char *fmt(const Map *m, const char *format, ...)
     return text;
 }
 
-
 const char *letters_of(int rank)
 {
-    static const char *const first[] = {"", "i", "ij", "ijk", "ijkl", "ijklm", "ijklmn", "ijklmno", "ijklmnop"};
+    static const char *const first[] = {"",      "i",      "ij",      "ijk",     "ijkl",
+                                        "ijklm", "ijklmn", "ijklmno", "ijklmnop"};
     return first[rank];
 }
 
@@ -45,7 +45,8 @@ const char *at_padded(const Map *m, const GraphValue *value, const char *places,
     return fmt(m, "pad(%s[%s], %s)", draft_tensor(m->draft, value), places, otherwise);
 }
 
-const char *at_letters(const Map *m, const GraphValue *value, const char *letters, const char *all, const Dims *extents)
+const char *at_letters(const Map *m, const GraphValue *value, const char *letters, const char *all,
+                       const Dims *extents)
 {
     StrBuf places = strbuf_new(m->arena);
     for (int d = 0; d < value->shape.rank; d++) {

@@ -10,8 +10,8 @@ static bool is_part(char c) { return isalnum((unsigned char)c) || c == '_'; }
 
 /* A name with a bracket behind it: an access, or a reduction. */
 typedef struct Bracket {
-    const char *name;   // in the text
-    size_t length;      // of the name
+    const char *name;             // in the text
+    size_t length;                // of the name
     const char *inside, *close;   // behind "[", and at "]"
 } Bracket;
 
@@ -55,7 +55,8 @@ static const Dims *shape_read(Arena *arena, const NameTable *shapes, const Brack
     return name_table_find(shapes, arena_strndup(arena, bracket->name, bracket->length));
 }
 
-void extents_reads(const NameTable *shapes, const char *expr, void (*tell)(void *, const char *), void *context)
+void extents_reads(const NameTable *shapes, const char *expr, void (*tell)(void *, const char *),
+                   void *context)
 {
     Bracket bracket;
     for (const char *at = expr; next_bracket(&at, expr + strlen(expr), &bracket);) {
@@ -90,8 +91,8 @@ static int follows_in(const Bracket *access, const Dims *shape, const char *inde
     return found;
 }
 
-bool extents_follow(Arena *arena, const NameTable *shapes, const char *expr, const char *end, const char *index,
-                    int64_t extent)
+bool extents_follow(Arena *arena, const NameTable *shapes, const char *expr, const char *end,
+                    const char *index, int64_t extent)
 {
     bool found = false;
     Bracket bracket;
@@ -113,7 +114,8 @@ static void print_axes(StrBuf *out, const NameTable *shapes, const Bracket *redu
         const char *comma = place_end(at, reduction->close), *colon = memchr(at, ':', (size_t)(comma - at));
         at += *at == ' ';
         const char *index = arena_strndup(out->arena, at, (size_t)((colon ? colon : comma) - at));
-        bool follows = colon && extents_follow(out->arena, shapes, body, end, index, strtoll(colon + 1, NULL, 10));
+        bool follows =
+            colon && extents_follow(out->arena, shapes, body, end, index, strtoll(colon + 1, NULL, 10));
         strbuf_puts(out, at == reduction->inside ? "" : ", ");
         strbuf_write(out, at, (size_t)((follows ? colon : comma) - at));
         at = comma + 1;

@@ -12,8 +12,8 @@ void extents_reads(const NameTable *shapes, const char *expr, void (*tell)(void 
                    void *context);
 
 /* Does `index` stand alone in a dimension of what is read from `expr` to `end`, and have all such the size `extent`? */
-bool extents_follow(Arena *arena, const NameTable *shapes, const char *expr, const char *end, const char *index,
-                    int64_t extent);
+bool extents_follow(Arena *arena, const NameTable *shapes, const char *expr, const char *end,
+                    const char *index, int64_t extent);
 
 /* The expression without the extents that follow. */
 void extents_print(StrBuf *out, const NameTable *shapes, const char *expr);

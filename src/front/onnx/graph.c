@@ -81,6 +81,7 @@ void constant_set(GraphValue *value, DType type, Dims shape, const void *data)
     value->type = type;
     value->shape = shape;
     value->data = data;
-    value->uniform = bytes > 0 && bytes <= MOST_INLINE * size && memcmp(data, (const char *)data + size, bytes - size) == 0;
+    value->uniform = bytes > 0 && bytes <= MOST_INLINE * size &&
+                     memcmp(data, (const char *)data + size, bytes - size) == 0;
     value->state = VALUE_KNOWN;
 }

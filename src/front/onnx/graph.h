@@ -19,7 +19,7 @@ typedef struct GraphNode GraphNode;
 typedef enum ValueState {
     VALUE_UNKNOWN,   // what makes it has not been mapped yet
     VALUE_KNOWN,
-    VALUE_REFUSED    // what makes it cannot be taken; that was said
+    VALUE_REFUSED   // what makes it cannot be taken; that was said
 } ValueState;
 
 typedef struct GraphValue {
@@ -27,23 +27,24 @@ typedef struct GraphValue {
     const char *own;      // its name in the program
     const char *tensor;   // that holds it in the program; NULL: none yet
     ValueState state;
-    const char *problem;  // why nothing can be done with it; NULL: something can
-    DType type;           // bool is b1
+    const char *problem;   // why nothing can be done with it; NULL: something can
+    DType type;            // bool is b1
     Dims shape;
-    const void *data;     // of a constant: its elements, row-major, a bool a byte; NULL: known when the program runs
-    bool uniform;         // of a constant: `data` is one element, and all others are like it
+    const void
+        *data;   // of a constant: its elements, row-major, a bool a byte; NULL: known when the program runs
+    bool uniform;   // of a constant: `data` is one element, and all others are like it
     bool is_input, is_output;
-    int place;            // of a weight in the file of weights: initialisers in the model's order, then others
-    const GraphNode *maker;    // NULL: an input or an initialiser
+    int place;   // of a weight in the file of weights: initialisers in the model's order, then others
+    const GraphNode *maker;   // NULL: an input or an initialiser
 } GraphValue;
 
 struct GraphNode {
-    const char *label;    // for messages: Conv 'conv1'
+    const char *label;   // for messages: Conv 'conv1'
     const char *op, *domain;
-    int version;          // of the operators of its domain
-    GraphValue **inputs;       // NULL: left out
+    int version;           // of the operators of its domain
+    GraphValue **inputs;   // NULL: left out
     int input_count;
-    GraphValue **outputs;      // NULL: not wanted
+    GraphValue **outputs;   // NULL: not wanted
     int output_count;
     const Onnx__NodeProto *proto;
     const GraphNode *caller;   // of whose function's body it is one; NULL: it stands in a graph

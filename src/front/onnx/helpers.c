@@ -14,7 +14,8 @@ Dims broadcast_shapes(const Map *m, const Dims *shape, const Dims *other)
         int64_t a = d <= shape->rank ? shape->size[shape->rank - d] : 1;
         int64_t b = d <= other->rank ? other->size[other->rank - d] : 1;
         if (a != b && a != 1 && b != 1)
-            refuse(m, "shapes %s and %s do not go together", shape_text(m->arena, shape), shape_text(m->arena, other));
+            refuse(m, "shapes %s and %s do not go together", shape_text(m->arena, shape),
+                   shape_text(m->arena, other));
         result.size[result.rank - d] = a == 1 ? b : a;
     }
     return result;
@@ -54,7 +55,8 @@ void broadcast(Map *m, DType type, const char *text)
         uniform &= !maybe(m, i) || maybe(m, i)->uniform;
     for (int i = 0; i < m->node->input_count && i < 10; i++)
         if (maybe(m, i))
-            filling.operands[i] = i == 1 && old ? at_axis(m, maybe(m, i), &shape) : at_broadcast(m, maybe(m, i), &shape);
+            filling.operands[i] =
+                i == 1 && old ? at_axis(m, maybe(m, i), &shape) : at_broadcast(m, maybe(m, i), &shape);
     GraphValue *result = out(m, 0);
     define(m, result, type, uniform ? &(Dims){0} : &shape, letters_of(shape.rank), expand(m, text, &filling));
     if (uniform && shape_count(&shape) > 0) {   // one element stands for all
@@ -67,7 +69,8 @@ void broadcast(Map *m, DType type, const char *text)
 
 static const char reduction_letters[] = "rstuvdfh";
 
-void reduce(Map *m, GraphValue *value, DType type, const GraphValue *x, const bool flags[MAX_RANK], bool keep, const char *text)
+void reduce(Map *m, GraphValue *value, DType type, const GraphValue *x, const bool flags[MAX_RANK], bool keep,
+            const char *text)
 {
     StrBuf places = strbuf_new(m->arena), axes = strbuf_new(m->arena), count = strbuf_new(m->arena);
     Dims shape = {0};

@@ -67,8 +67,8 @@ static void check_versions(const Import *import)
         const char *domain = model->opset_import[i]->domain ? model->opset_import[i]->domain : "";
         int newest = operator_newest(strcmp(domain, "ai.onnx") == 0 ? "" : domain);
         if (newest && model->opset_import[i]->version > newest)
-            fatal(EXIT_INPUT, "'%s' has operators of version %lld; the newest that is known is %d", import->path,
-                  (long long)model->opset_import[i]->version, newest);
+            fatal(EXIT_INPUT, "'%s' has operators of version %lld; the newest that is known is %d",
+                  import->path, (long long)model->opset_import[i]->version, newest);
     }
     if (model->graph->n_sparse_initializer)
         fatal(EXIT_INPUT, "'%s' has sparse weights", import->path);
@@ -83,7 +83,8 @@ static void write_outputs(Import *import, const GraphScope *scope, const Onnx__G
         if (value->state == VALUE_UNKNOWN)
             fatal(EXIT_INPUT, "output '%s' is made by no node", value->name);
         if (value->problem || shape_count(&value->shape) == 0)
-            fatal(EXIT_INPUT, "output '%s' has %s", value->name, value->problem ? value->problem : "no elements");
+            fatal(EXIT_INPUT, "output '%s' has %s", value->name,
+                  value->problem ? value->problem : "no elements");
         draft_output(import->draft, value);
     }
 }
@@ -92,13 +93,15 @@ static const char *weights_of(Arena *arena, const DraftText *text, size_t *lengt
 {
     *length = 0;
     for (int i = 0; i < text->weight_count; i++)
-        *length = (*length + WEIGHT_ALIGNMENT - 1) / WEIGHT_ALIGNMENT * WEIGHT_ALIGNMENT +
-                  (size_t)constant_bytes(text->weights[i]->type) * (size_t)shape_count(&text->weights[i]->shape);
+        *length =
+            (*length + WEIGHT_ALIGNMENT - 1) / WEIGHT_ALIGNMENT * WEIGHT_ALIGNMENT +
+            (size_t)constant_bytes(text->weights[i]->type) * (size_t)shape_count(&text->weights[i]->shape);
     char *bytes = arena_room(arena, *length + 1);
     size_t at = 0;
     for (int i = 0; i < text->weight_count; i++) {
         size_t start = (at + WEIGHT_ALIGNMENT - 1) / WEIGHT_ALIGNMENT * WEIGHT_ALIGNMENT;
-        size_t size = (size_t)constant_bytes(text->weights[i]->type) * (size_t)shape_count(&text->weights[i]->shape);
+        size_t size =
+            (size_t)constant_bytes(text->weights[i]->type) * (size_t)shape_count(&text->weights[i]->shape);
         memset(bytes + at, 0, start - at);
         memcpy(bytes + start, text->weights[i]->data, size);
         at = start + size;
@@ -120,7 +123,11 @@ static void import_graph(Import *import, Bindings *bindings)
         if (value->is_input)
             draft_input(import->draft, value);
     }
-    Body body = {model->graph->node, model->graph->n_node, model->opset_import, model->n_opset_import, NULL,
+    Body body = {model->graph->node,
+                 model->graph->n_node,
+                 model->opset_import,
+                 model->n_opset_import,
+                 NULL,
                  needed_outputs(import->arena, model->graph->output, model->graph->n_output)};
     walk_body(import, &scope, &body);
     tell_problems(import);

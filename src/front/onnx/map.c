@@ -3,7 +3,6 @@
 #include <stdarg.h>
 #include <string.h>
 
-
 void refuse(const Map *m, const char *format, ...)
 {
     va_list args;
@@ -49,8 +48,8 @@ void comment(Map *m, const char *format, ...)
 // ---- what must be known now ----
 
 enum {
-    LARGEST_BOUND = 1024,     // elements of an input that one may be asked to bind
-    LARGEST_SEARCH = 1000,    // steps: for a message, in a graph where paths meet again
+    LARGEST_BOUND = 1024,    // elements of an input that one may be asked to bind
+    LARGEST_SEARCH = 1000,   // steps: for a message, in a graph where paths meet again
 };
 
 /* An input of the graph, small and of integers, that the value is made of: the likely cause. NULL: none is near. */
@@ -74,8 +73,10 @@ static const GraphValue *need_constant(const Map *m, int input)
     int steps = 0;
     const GraphValue *bound = value->is_input ? value : cause(value, &steps);
     if (bound)
-        refuse(m, "'%s' must be known when the model is imported, and %s '%s': bind it with --bind %s=VALUE,…", value->name,
-               value->is_input ? "is the graph's input" : "depends on the graph's input", bound->name, bound->name);
+        refuse(m,
+               "'%s' must be known when the model is imported, and %s '%s': bind it with --bind %s=VALUE,…",
+               value->name, value->is_input ? "is the graph's input" : "depends on the graph's input",
+               bound->name, bound->name);
     refuse(m, "'%s' must be known when the model is imported, and depends on data", value->name);
 }
 

@@ -28,11 +28,11 @@ typedef void Mapping(Map *m);
 
 /* One row of the table of operators. */
 struct Operator {
-    const char *domain;    // "" is ONNX's own
+    const char *domain;   // "" is ONNX's own
     const char *name;
-    int since;             // version from which this row holds, until another of the same name does
+    int since;   // version from which this row holds, until another of the same name does
     Mapping *map;
-    const char *text;      // of rows that share a mapping: the expression
+    const char *text;   // of rows that share a mapping: the expression
 };
 
 /* The row of a node; NULL: there is none. */
@@ -51,9 +51,9 @@ struct Refusal {
 /* The node cannot be taken; `format` says what it lacks. */
 _Noreturn void refuse(const Map *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-const GraphValue *need(const Map *m, int input);    // refuses where it is left out
-const GraphValue *maybe(const Map *m, int input);   // NULL: left out
-GraphValue *out(const Map *m, int output);          // NULL: not wanted
+const GraphValue *need(const Map *m, int input);                  // refuses where it is left out
+const GraphValue *maybe(const Map *m, int input);                 // NULL: left out
+GraphValue *out(const Map *m, int output);                        // NULL: not wanted
 void refuse_output(const Map *m, int output, const char *what);   // if it is wanted
 
 /* Integers that must be known now: shapes, axes. Refuses those of data, and names the option that binds an input. */
@@ -97,7 +97,8 @@ const char *at(const Map *m, const GraphValue *value, const char *places);
 const char *at_padded(const Map *m, const GraphValue *value, const char *places, const char *otherwise);
 /* A letter for each dimension. Dimensions of size 1 are read at 0 where the letter's extent is another: broadcasting.
    `extents` belong to `all`, the letters of the definition. */
-const char *at_letters(const Map *m, const GraphValue *value, const char *letters, const char *all, const Dims *extents);
+const char *at_letters(const Map *m, const GraphValue *value, const char *letters, const char *all,
+                       const Dims *extents);
 /* Aligned at the last dimension: what ONNX's broadcasting reads at the point "ijkl…" of `shape`. */
 const char *at_broadcast(const Map *m, const GraphValue *value, const Dims *shape);
 /* The element of a vector for dimension `axis` of the point "ijkl…" of a tensor of `shape`. */
@@ -127,7 +128,8 @@ static inline bool is_real(DType type) { return dtype_info[type].is_real; }
 /* `value[axes] : type = expr`, with a letter for each dimension. */
 void define(Map *m, GraphValue *value, DType type, const Dims *shape, const char *axes, const char *expr);
 /* The same of an expression that only moves elements of that type. */
-void define_moved(Map *m, GraphValue *value, DType type, const Dims *shape, const char *axes, const char *expr);
+void define_moved(Map *m, GraphValue *value, DType type, const Dims *shape, const char *axes,
+                  const char *expr);
 /* A tensor beside the output: `y_max`. */
 GraphValue *part(Map *m, const GraphValue *of, const char *suffix);
 /* The same elements in another shape, or the same value under another name. Costs nothing. */
@@ -149,7 +151,8 @@ bool broadcasts_to(const Map *m, const GraphValue *value, const Dims *shape);
 void broadcast(Map *m, DType type, const char *text);
 
 /* An output = text over the flagged axes of `x`: "sum[$r]($0) / $n". `keep`: they stay, of size 1. */
-void reduce(Map *m, GraphValue *value, DType type, const GraphValue *x, const bool flags[MAX_RANK], bool keep, const char *text);
+void reduce(Map *m, GraphValue *value, DType type, const GraphValue *x, const bool flags[MAX_RANK], bool keep,
+            const char *text);
 
 /* Products of operands, summed over the letters that the result has not: "ik", "kj" to "ij". */
 typedef struct Factor {
@@ -172,13 +175,15 @@ typedef struct Window {
 Window window_of(const Map *m, const GraphValue *x, const int64_t *kernel);
 Dims window_result(const Window *window, int64_t batch, int64_t channels);
 const char *window_letters(const Window *window);   // of the result's dimensions behind the first two: "hv"
-const char *window_tap_places(const Map *m, const Window *window);   // "r, s": of the kernel's element; "0" of a size 1
+const char *window_tap_places(const Map *m,
+                              const Window *window);   // "r, s": of the kernel's element; "0" of a size 1
 /* `sum[k:64, r:3, s:3](expr)`, of which `more` is "k:64"; without axes `expr` alone. */
-const char *window_reduce(const Map *m, const char *reduction, const char *more, const Window *window, const char *expr);
+const char *window_reduce(const Map *m, const char *reduction, const char *more, const Window *window,
+                          const char *expr);
 /* `sum[r:3](…)`, how many elements of dimension `d` in [low, high) lie under the window; a number where all do. */
 const char *window_count(const Map *m, const Window *window, int d, int64_t low, int64_t high);
 const char *window_places(const Map *m, const Window *window);   // "2*h + r - 1, 2*v + s - 1"
-bool window_reaches_out(const Window *window);   // beyond the tensor
+bool window_reaches_out(const Window *window);                   // beyond the tensor
 void window_comment(Map *m, const Window *window);
 
 /* Each element of the output is one of the input's; `places` is where it lies. */

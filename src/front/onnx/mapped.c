@@ -47,20 +47,25 @@ static bool lies_below(const char *model, const char *path)
     return strncmp(folder, resolved, (size_t)(slash - folder) + 1) == 0;
 }
 
-Mapped mapped_external(Arena *arena, const char *model, const char *tensor, const char *location, int64_t offset,
-                       int64_t length)
+Mapped mapped_external(Arena *arena, const char *model, const char *tensor, const char *location,
+                       int64_t offset, int64_t length)
 {
     const char *slash = strrchr(model, '/');
     const char *path = arena_printf(arena, "%.*s%s", slash ? (int)(slash + 1 - model) : 0, model, location);
     if (!*location || *location == '/')
-        fatal(EXIT_INPUT, "tensor '%s' lies in '%s', which is not below the model's folder", tensor, location);
+        fatal(EXIT_INPUT, "tensor '%s' lies in '%s', which is not below the model's folder", tensor,
+              location);
     if (access(path, R_OK) != 0)
-        fatal(EXIT_INPUT, "tensor '%s' lies in '%s', which cannot be read: %s", tensor, path, strerror(errno));
+        fatal(EXIT_INPUT, "tensor '%s' lies in '%s', which cannot be read: %s", tensor, path,
+              strerror(errno));
     if (!lies_below(model, path))
-        fatal(EXIT_INPUT, "tensor '%s' lies in '%s', which is not below the model's folder", tensor, location);
+        fatal(EXIT_INPUT, "tensor '%s' lies in '%s', which is not below the model's folder", tensor,
+              location);
     Mapped file = mapped_open(path);
     if (offset < 0 || (uint64_t)offset > file.length ||
         (length >= 0 && (uint64_t)length > file.length - (uint64_t)offset))
-        fatal(EXIT_INPUT, "tensor '%s' reaches beyond the end of '%s', which has %zu bytes", tensor, path, file.length);
-    return (Mapped){(const char *)file.bytes + offset, length < 0 ? file.length - (size_t)offset : (size_t)length};
+        fatal(EXIT_INPUT, "tensor '%s' reaches beyond the end of '%s', which has %zu bytes", tensor, path,
+              file.length);
+    return (Mapped){(const char *)file.bytes + offset,
+                    length < 0 ? file.length - (size_t)offset : (size_t)length};
 }

@@ -31,10 +31,7 @@ static NameEntry *entry_of(const NameTable *table, const char *name)
     return &table->entries[at];
 }
 
-void *name_table_find(const NameTable *table, const char *name)
-{
-    return entry_of(table, name)->value;
-}
+void *name_table_find(const NameTable *table, const char *name) { return entry_of(table, name)->value; }
 
 static void grow(NameTable *table)
 {

@@ -12,8 +12,9 @@ typedef struct OnnxBinding {
 typedef struct OnnxProgram {
     const char *text;
     size_t length;
-    const char *weights;      // the file of weights: each at the next multiple of 256, in the order of their statements
-    size_t weight_bytes;      // 0: there are none
+    const char
+        *weights;   // the file of weights: each at the next multiple of 256, in the order of their statements
+    size_t weight_bytes;   // 0: there are none
 } OnnxProgram;
 
 /* All nodes that cannot be taken are named, up to twenty: EXIT_INPUT; so is a symbol without a binding. */

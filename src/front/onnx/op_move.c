@@ -14,7 +14,9 @@ static const char *affine(const Map *m, int64_t factor, char letter, int64_t off
     if (factor < 0)
         return factor == -1 ? fmt(m, "%" PRId64 " - %c", offset, letter)
                             : fmt(m, "%" PRId64 " - %" PRId64 "*%c", offset, -factor, letter);
-    return offset == 0 ? index : fmt(m, "%s %c %" PRId64, index, offset < 0 ? '-' : '+', offset < 0 ? -offset : offset);
+    return offset == 0
+               ? index
+               : fmt(m, "%s %c %" PRId64, index, offset < 0 ? '-' : '+', offset < 0 ? -offset : offset);
 }
 
 static void add_place(StrBuf *places, const char *place)
@@ -54,14 +56,16 @@ void map_expand(Map *m)
 // ---- concatenation ----
 
 /* The element of input `value`, which begins at `offset` of the axis; beside it anything. */
-static const char *at_joined(const Map *m, const GraphValue *value, int axis, int64_t offset, const Dims *shape)
+static const char *at_joined(const Map *m, const GraphValue *value, int axis, int64_t offset,
+                             const Dims *shape)
 {
     if (value->data && value->uniform)
         return literal(m, value);
     StrBuf places = strbuf_new(m->arena);
     for (int d = 0; d < shape->rank; d++)
         add_place(&places, affine(m, 1, letters_of(shape->rank)[d], d == axis ? -offset : 0));
-    return value->shape.size[axis] == shape->size[axis] ? at(m, value, places.text) : at_padded(m, value, places.text, "0");
+    return value->shape.size[axis] == shape->size[axis] ? at(m, value, places.text)
+                                                        : at_padded(m, value, places.text, "0");
 }
 
 static Dims joined_shape(const Map *m, int axis)
@@ -73,7 +77,8 @@ static Dims joined_shape(const Map *m, int axis)
         for (int d = 0; d < shape.rank && fits; d++)
             fits = d == axis || next->size[d] == shape.size[d];
         if (!fits)
-            refuse(m, "%s and %s cannot stand one behind the other", shape_text(m->arena, &shape), shape_text(m->arena, next));
+            refuse(m, "%s and %s cannot stand one behind the other", shape_text(m->arena, &shape),
+                   shape_text(m->arena, next));
         shape.size[axis] += next->size[axis];
     }
     return shape;
@@ -85,14 +90,16 @@ void map_concat(Map *m)
     Dims shape = joined_shape(m, axis);
     const char *all = NULL;
     int64_t offset = shape.size[axis];
-    for (int i = m->node->input_count - 1; i >= 0; i--) {   // from the last one: each before it is asked for first
+    for (int i = m->node->input_count - 1; i >= 0;
+         i--) {   // from the last one: each before it is asked for first
         const GraphValue *value = need(m, i);
         int64_t end = offset;
         offset -= value->shape.size[axis];
         if (end == offset)
             continue;   // it has no elements
         const char *element = at_joined(m, value, axis, offset, &shape);
-        all = all ? fmt(m, "select(%c < %" PRId64 ", %s, %s)", letters_of(MAX_RANK)[axis], end, element, all) : element;
+        all = all ? fmt(m, "select(%c < %" PRId64 ", %s, %s)", letters_of(MAX_RANK)[axis], end, element, all)
+                  : element;
     }
     comment(m, "axis %d", axis);
     define(m, out(m, 0), need(m, 0)->type, &shape, letters_of(shape.rank), all ? all : "0");
@@ -135,7 +142,8 @@ void map_slice(Map *m)
         slices[d] = (SliceAxis){0, 1, x->shape.size[d]};
     for (int i = 0; i < starts.count; i++) {
         int d = axes.count ? axis_of(m, axes.items[i], x->shape.rank) : i;
-        slices[d] = slice_of(m, x->shape.size[d], starts.items[i], ends.items[i], steps.count ? steps.items[i] : 1);
+        slices[d] =
+            slice_of(m, x->shape.size[d], starts.items[i], ends.items[i], steps.count ? steps.items[i] : 1);
     }
     Dims shape = {.rank = x->shape.rank};
     StrBuf places = strbuf_new(m->arena);
@@ -151,7 +159,8 @@ void map_slice(Map *m)
 /* Indices that are known, none of them negative any more. */
 static const GraphValue *known_indices(Map *m, const GraphValue *indices, int64_t size)
 {
-    int64_t count = indices->uniform ? 1 : shape_count(&indices->shape), *places = NEW_ARRAY(m->arena, int64_t, count + 1);
+    int64_t count = indices->uniform ? 1 : shape_count(&indices->shape),
+            *places = NEW_ARRAY(m->arena, int64_t, count + 1);
     for (int64_t i = 0; i < count; i++) {
         int64_t place = constant_int(indices, i);
         if (place < -size || place >= size)
@@ -183,7 +192,8 @@ static const GraphValue *indices_from_front(Map *m, const GraphValue *indices, i
 void map_gather(Map *m)
 {
     const GraphValue *x = need(m, 0), *indices = need(m, 1);
-    int axis = axis_of(m, attribute_int(m, "axis", 0), x->shape.rank), rank = x->shape.rank - 1 + indices->shape.rank;
+    int axis = axis_of(m, attribute_int(m, "axis", 0), x->shape.rank),
+        rank = x->shape.rank - 1 + indices->shape.rank;
     if (rank > MAX_RANK)
         refuse(m, "%d dimensions; a tensor has at most %d", rank, MAX_RANK);
     indices = indices_from_front(m, indices, x->shape.size[axis]);

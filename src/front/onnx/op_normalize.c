@@ -37,14 +37,16 @@ void map_softmax(Map *m)
     const GraphValue *x = need(m, 0);
     bool flags[MAX_RANK];
     softmax_axes(m, x, flags);
-    GraphValue *largest = part(m, out(m, 0), "max"), *power = part(m, out(m, 0), "exp"), *sum = part(m, out(m, 0), "sum");
+    GraphValue *largest = part(m, out(m, 0), "max"), *power = part(m, out(m, 0), "exp"),
+               *sum = part(m, out(m, 0), "sum");
     const Dims *shape = &x->shape;
     const char *letters = letters_of(shape->rank), *element = at_broadcast(m, x, shape);
     reduce(m, largest, wide(x->type), x, flags, false, "max[$r]($0)");
     const char *row_largest = at_reduced(m, largest, shape, flags);
     define(m, power, wide(x->type), shape, letters, fmt(m, "exp(%s - %s)", element, row_largest));
     reduce(m, sum, wide(x->type), power, flags, false, "sum[$r]($0)");
-    Filling filling = {.operands = {element, row_largest, at_reduced(m, sum, shape, flags), at_broadcast(m, power, shape)}};
+    Filling filling = {
+        .operands = {element, row_largest, at_reduced(m, sum, shape, flags), at_broadcast(m, power, shape)}};
     define(m, out(m, 0), x->type, shape, letters, expand(m, m->row->text, &filling));
 }
 
@@ -56,11 +58,15 @@ void map_lrn(Map *m)
     if (size < 1 || size > 1 << 20 || x->shape.rank < 2)
         refuse(m, "'size' is %" PRId64 ", of a tensor of %d dimensions", size, x->shape.rank);
     comment(m, "%" PRId64 " channels", size);
-    const char *letters = letters_of(x->shape.rank), *rest = x->shape.rank > 2 ? letters_list(m, letters + 2) : "";
+    const char *letters = letters_of(x->shape.rank),
+               *rest = x->shape.rank > 2 ? letters_list(m, letters + 2) : "";
     const char *places = fmt(m, "i, j + r - %" PRId64 "%s%s", (size - 1) / 2, *rest ? ", " : "", rest);
     GraphValue *squares = part(m, out(m, 0), "squares");
-    define(m, squares, wide(x->type), &x->shape, letters, fmt(m, "sum[r:%" PRId64 "](sq(%s))", size, at_padded(m, x, places, "0")));
+    define(m, squares, wide(x->type), &x->shape, letters,
+           fmt(m, "sum[r:%" PRId64 "](sq(%s))", size, at_padded(m, x, places, "0")));
     const char *scale = attribute_literal(m, "alpha", "0.0001");
-    Filling filling = {.operands = {at_broadcast(m, x, &x->shape), at_broadcast(m, squares, &x->shape), scale, fmt(m, "%" PRId64, size)}};
-    define(m, out(m, 0), x->type, &x->shape, letters, expand(m, "$0 / pow({bias=1.0} + $2 / $3 * $1, {beta=0.75})", &filling));
+    Filling filling = {.operands = {at_broadcast(m, x, &x->shape), at_broadcast(m, squares, &x->shape), scale,
+                                    fmt(m, "%" PRId64, size)}};
+    define(m, out(m, 0), x->type, &x->shape, letters,
+           expand(m, "$0 / pow({bias=1.0} + $2 / $3 * $1, {beta=0.75})", &filling));
 }

@@ -8,7 +8,8 @@
 static const char batch_letters[] = "nhpqrs";
 
 /* `[batch letters] rows columns`, of which vectors lack one. */
-static const char *factor_letters(const Map *m, const GraphValue *value, const char *matrix, int batch_rank, char vector)
+static const char *factor_letters(const Map *m, const GraphValue *value, const char *matrix, int batch_rank,
+                                  char vector)
 {
     if (value->shape.rank == 1)
         return fmt(m, "%c", vector);
@@ -29,10 +30,12 @@ void map_matmul(Map *m)
     if (!a->shape.rank || !b->shape.rank)
         refuse(m, "a factor is a scalar");
     int batch = batch_rank_of(a, b);
-    Factor terms[] = {{a, factor_letters(m, a, "ik", batch, 'k')}, {b, factor_letters(m, b, "kj", batch, 'k')}};
+    Factor terms[] = {{a, factor_letters(m, a, "ik", batch, 'k')},
+                      {b, factor_letters(m, b, "kj", batch, 'k')}};
     int rows = a->shape.rank > 1, columns = b->shape.rank > 1;
     if (a->shape.size[a->shape.rank - 1] != b->shape.size[columns ? b->shape.rank - 2 : 0])
-        refuse(m, "shapes %s and %s do not go together", shape_text(m->arena, &a->shape), shape_text(m->arena, &b->shape));
+        refuse(m, "shapes %s and %s do not go together", shape_text(m->arena, &a->shape),
+               shape_text(m->arena, &b->shape));
     const char *letters = fmt(m, "%.*s%s%s", batch, batch_letters, rows ? "i" : "", columns ? "j" : "");
     int64_t extents[26];
     letter_extents(m, terms, 2, extents);
@@ -50,8 +53,10 @@ void map_gemm(Map *m)
 {
     const GraphValue *a = need(m, 0), *b = need(m, 1), *c = maybe(m, 2);
     if (a->shape.rank != 2 || b->shape.rank != 2)
-        refuse(m, "shapes %s and %s are no matrices", shape_text(m->arena, &a->shape), shape_text(m->arena, &b->shape));
-    Factor terms[] = {{a, attribute_int(m, "transA", 0) ? "ki" : "ik"}, {b, attribute_int(m, "transB", 0) ? "jk" : "kj"}};
+        refuse(m, "shapes %s and %s are no matrices", shape_text(m->arena, &a->shape),
+               shape_text(m->arena, &b->shape));
+    Factor terms[] = {{a, attribute_int(m, "transA", 0) ? "ki" : "ik"},
+                      {b, attribute_int(m, "transB", 0) ? "jk" : "kj"}};
     int64_t extents[26];
     letter_extents(m, terms, 2, extents);
     Dims shape = shape_of_letters("ij", extents);

@@ -22,8 +22,8 @@ static void check_conv(const Map *m, const GraphValue *x, const GraphValue *w, i
         refuse(m, "the shapes %s and %s are those of no convolution", shape_text(m->arena, &x->shape),
                shape_text(m->arena, &w->shape));
     if (groups < 1 || w->shape.size[0] % groups || x->shape.size[1] != w->shape.size[1] * groups)
-        refuse(m, "%" PRId64 " groups do not divide the channels of %s and %s", groups, shape_text(m->arena, &x->shape),
-               shape_text(m->arena, &w->shape));
+        refuse(m, "%" PRId64 " groups do not divide the channels of %s and %s", groups,
+               shape_text(m->arena, &x->shape), shape_text(m->arena, &w->shape));
 }
 
 void map_conv(Map *m)
@@ -35,11 +35,13 @@ void map_conv(Map *m)
     window_comment(m, &window);
     if (groups > 1)
         comment(m, "%" PRId64 " groups", groups);
-    const char *places = fmt(m, "n, %s, %s", group_channel(m, groups, features, x->shape.size[1]), window_places(m, &window));
+    const char *places =
+        fmt(m, "n, %s, %s", group_channel(m, groups, features, x->shape.size[1]), window_places(m, &window));
     const char *element = window_reaches_out(&window) ? at_padded(m, x, places, "0") : at(m, x, places);
     bool alone = taken == 1;   // one channel for each: no sum over channels
     const char *weight = at(m, w, fmt(m, "f, %s, %s", alone ? "0" : "k", window_tap_places(m, &window)));
-    const char *sum = window_reduce(m, "sum", alone ? "" : fmt(m, "k:%" PRId64, taken), &window, fmt(m, "%s * %s", element, weight));
+    const char *sum = window_reduce(m, "sum", alone ? "" : fmt(m, "k:%" PRId64, taken), &window,
+                                    fmt(m, "%s * %s", element, weight));
     sum = bias ? fmt(m, "%s + %s", sum, at(m, bias, "f")) : sum;
     Dims shape = window_result(&window, x->shape.size[0], features);
     define(m, out(m, 0), x->type, &shape, fmt(m, "nf%s", window_letters(&window)), sum);
@@ -51,13 +53,15 @@ static Window pool_window(Map *m, const GraphValue *x)
 {
     Ints kernel = attribute_ints(m, "kernel_shape");
     if (kernel.count != x->shape.rank - 2)
-        refuse(m, "'kernel_shape' has %d integers for a tensor of %d dimensions", kernel.count, x->shape.rank);
+        refuse(m, "'kernel_shape' has %d integers for a tensor of %d dimensions", kernel.count,
+               x->shape.rank);
     Window window = window_of(m, x, kernel.items);
     window_comment(m, &window);
     return window;
 }
 
-static const char *pool_element(const Map *m, const GraphValue *x, const Window *window, const char *otherwise)
+static const char *pool_element(const Map *m, const GraphValue *x, const Window *window,
+                                const char *otherwise)
 {
     const char *places = fmt(m, "n, c, %s", window_places(m, window));
     return window_reaches_out(window) ? at_padded(m, x, places, otherwise) : at(m, x, places);
@@ -87,9 +91,10 @@ void map_average_pool(Map *m)
     for (int d = 0; d < window.rank; d++)
         strbuf_printf(&count, "%s%s", d ? " * " : "",
                       window_count(m, &window, d, pads_count ? -window.before[d] : 0,
-                                  window.in[d] + (pads_count ? window.after[d] : 0)));
-    define_pooled(m, x, &window, fmt(m, "%s / (%s)", window_reduce(m, "sum", "", &window, pool_element(m, x, &window, "0")),
-                                     count.text));
+                                   window.in[d] + (pads_count ? window.after[d] : 0)));
+    define_pooled(m, x, &window,
+                  fmt(m, "%s / (%s)", window_reduce(m, "sum", "", &window, pool_element(m, x, &window, "0")),
+                      count.text));
 }
 
 /* Over all dimensions behind the first two. */

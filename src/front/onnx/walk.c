@@ -81,7 +81,8 @@ static GraphValue *input_of(Import *import, const GraphScope *scope, const Graph
 }
 
 /* NULL: nothing reads it. */
-static GraphValue *output_of(Import *import, GraphScope *scope, const Body *body, const GraphNode *node, const char *name)
+static GraphValue *output_of(Import *import, GraphScope *scope, const Body *body, const GraphNode *node,
+                             const char *name)
 {
     if (!name_table_find(&body->wanted, name))
         return NULL;
@@ -96,14 +97,14 @@ static GraphNode *resolve(Import *import, GraphScope *scope, const Body *body, c
     GraphNode *node = NEW(import->arena, GraphNode);
     const char *domain = proto->domain ? proto->domain : "";
     *node = (GraphNode){.label = label_of(import->arena, proto),
-                   .op = proto->op_type ? proto->op_type : "",
-                   .domain = strcmp(domain, "ai.onnx") == 0 ? "" : domain,
-                   .inputs = NEW_ARRAY(import->arena, GraphValue *, proto->n_input + 1),
-                   .input_count = (int)proto->n_input,
-                   .outputs = NEW_ARRAY(import->arena, GraphValue *, proto->n_output + 1),
-                   .output_count = (int)proto->n_output,
-                   .proto = proto,
-                   .caller = body->caller};
+                        .op = proto->op_type ? proto->op_type : "",
+                        .domain = strcmp(domain, "ai.onnx") == 0 ? "" : domain,
+                        .inputs = NEW_ARRAY(import->arena, GraphValue *, proto->n_input + 1),
+                        .input_count = (int)proto->n_input,
+                        .outputs = NEW_ARRAY(import->arena, GraphValue *, proto->n_output + 1),
+                        .output_count = (int)proto->n_output,
+                        .proto = proto,
+                        .caller = body->caller};
     node->version = version_of(body, node->domain);
     for (int i = 0; i < node->input_count; i++)
         node->inputs[i] = input_of(import, scope, node, proto->input[i]);
@@ -262,8 +263,12 @@ static void inline_function(Import *import, const GraphNode *node, const Onnx__F
         if (node->outputs[i])
             name_table_set(&wanted, function->output[i], function->output[i]);
     bool own = function->n_opset_import > 0;
-    Body body = {function->node, function->n_node, own ? function->opset_import : import->model->opset_import,
-                 own ? function->n_opset_import : import->model->n_opset_import, node, wanted};
+    Body body = {function->node,
+                 function->n_node,
+                 own ? function->opset_import : import->model->opset_import,
+                 own ? function->n_opset_import : import->model->n_opset_import,
+                 node,
+                 wanted};
     walk_body(import, &scope, &body);
 }
 
@@ -290,11 +295,18 @@ static void map_branch_outputs(Map *m)
 
 static Map map_of(Import *import, const GraphNode *node, const Operator *row)
 {
-    return (Map){.arena = import->arena, .node = node, .row = row, .draft = import->draft, .taken = &import->taken,
-                 .comment = comment_of(import->arena, node), .places = &import->places, .model = import->path};
+    return (Map){.arena = import->arena,
+                 .node = node,
+                 .row = row,
+                 .draft = import->draft,
+                 .taken = &import->taken,
+                 .comment = comment_of(import->arena, node),
+                 .places = &import->places,
+                 .model = import->path};
 }
 
-static void take_branch(Import *import, const GraphScope *around, const Body *body, GraphNode *node, const char *which)
+static void take_branch(Import *import, const GraphScope *around, const Body *body, GraphNode *node,
+                        const char *which)
 {
     const Onnx__GraphProto *branch = branch_of(node, which);
     GraphScope scope = {name_table_new(import->arena), around};
@@ -302,8 +314,9 @@ static void take_branch(Import *import, const GraphScope *around, const Body *bo
         walk_add_initializer(import, &scope, branch->initializer[i]);
     int problems = import->problem_count;
     if (branch) {
-        Body inner = {branch->node, branch->n_node, body->versions, body->version_count, body->caller,
-                      needed_outputs(import->arena, branch->output, branch->n_output)};
+        Body inner = {branch->node,   branch->n_node,
+                      body->versions, body->version_count,
+                      body->caller,   needed_outputs(import->arena, branch->output, branch->n_output)};
         walk_body(import, &scope, &inner);
     }
     GraphNode ends = *node;
@@ -322,7 +335,8 @@ static void run_if(Import *import, const GraphScope *scope, const Body *body, Gr
 {
     const GraphValue *condition = node->input_count ? node->inputs[0] : NULL;
     if (!condition || !condition->data || shape_count(&condition->shape) != 1)
-        refuse_node(import, node, "its condition depends on data; only one that is known at import can be taken");
+        refuse_node(import, node,
+                    "its condition depends on data; only one that is known at import can be taken");
     else
         take_branch(import, scope, body, node, constant_int(condition, 0) ? "then_branch" : "else_branch");
 }
@@ -335,7 +349,8 @@ static bool inputs_are_known(Import *import, const GraphNode *node)
     for (int i = 0; i < node->input_count; i++) {
         const GraphValue *value = node->inputs[i];
         if (value && value->problem)
-            refuse_node(import, node, arena_printf(import->arena, "'%s' has %s", value->name, value->problem));
+            refuse_node(import, node,
+                        arena_printf(import->arena, "'%s' has %s", value->name, value->problem));
         if (value && (value->problem || value->state == VALUE_REFUSED)) {
             set_outputs(node, VALUE_REFUSED);
             return false;
@@ -349,8 +364,9 @@ static void run_operator(Import *import, const GraphNode *node)
     const Operator *row = operator_find(node);
     if (!row) {
         const char *domain = *node->domain ? node->domain : "ai.onnx";
-        refuse_node(import, node, arena_printf(import->arena, "the operator %s of %s, version %d, is not known", node->op,
-                                               domain, node->version));
+        refuse_node(import, node,
+                    arena_printf(import->arena, "the operator %s of %s, version %d, is not known", node->op,
+                                 domain, node->version));
         return;
     }
     if (!inputs_are_known(import, node))
@@ -383,4 +399,3 @@ void walk_body(Import *import, GraphScope *scope, Body *body)
         import->depth--;
     }
 }
-

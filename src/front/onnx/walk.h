@@ -9,10 +9,10 @@ typedef struct Import {
     Arena *arena;
     const char *path;
     const Onnx__ModelProto *model;
-    NameTable taken;    // names of the program
+    NameTable taken;   // names of the program
     Draft *draft;
-    int places;         // of weights so far
-    int depth;          // of branches and functions
+    int places;                            // of weights so far
+    int depth;                             // of branches and functions
     const char *problems[MOST_PROBLEMS];   // of nodes that cannot be taken
     int problem_count;
 } Import;
@@ -24,7 +24,7 @@ typedef struct Body {
     Onnx__OperatorSetIdProto **versions;
     size_t version_count;
     const GraphNode *caller;   // of a function's body
-    NameTable wanted;     // what is read of it outside: its outputs
+    NameTable wanted;          // what is read of it outside: its outputs
 } Body;
 
 GraphValue *walk_add_value(Import *import, GraphScope *scope, const char *name, const char *op);

@@ -38,7 +38,8 @@ static void count_results(const Map *m, Window *w)
     for (int d = 0; d < w->rank; d++) {
         int64_t room = w->in[d] + w->before[d] + w->after[d] - reach(w, d);
         if (room < 0)
-            refuse(m, "the window reaches over %" PRId64 " elements, and with its pads the tensor has %" PRId64,
+            refuse(m,
+                   "the window reaches over %" PRId64 " elements, and with its pads the tensor has %" PRId64,
                    reach(w, d), room + reach(w, d));
         w->result[d] = (w->ceils ? ceil_div(room, w->stride[d]) : room / w->stride[d]) + 1;
         if (w->ceils && (w->result[d] - 1) * w->stride[d] >= w->in[d] + w->before[d])
@@ -110,7 +111,8 @@ const char *window_tap_places(const Map *m, const Window *w)
     return out.text;
 }
 
-const char *window_reduce(const Map *m, const char *reduction, const char *more, const Window *w, const char *expr)
+const char *window_reduce(const Map *m, const char *reduction, const char *more, const Window *w,
+                          const char *expr)
 {
     const char *taps = window_taps(m, w), *comma = *more && *taps ? ", " : "";
     return *more || *taps ? fmt(m, "%s[%s%s%s](%s)", reduction, more, comma, taps, expr) : expr;
@@ -151,8 +153,8 @@ const char *window_count(const Map *m, const Window *w, int d, int64_t low, int6
     if (-w->before[d] >= low && last < high)
         return fmt(m, "%" PRId64, w->kernel[d]);
     const char *place = window_place(m, w, d);
-    return fmt(m, "sum[%c:%" PRId64 "](select(%s >= %" PRId64 " && %s < %" PRId64 ", 1, 0))", tap_letters(w)[d], w->kernel[d], place,
-               low, place, high);
+    return fmt(m, "sum[%c:%" PRId64 "](select(%s >= %" PRId64 " && %s < %" PRId64 ", 1, 0))",
+               tap_letters(w)[d], w->kernel[d], place, low, place, high);
 }
 
 bool window_reaches_out(const Window *w)
