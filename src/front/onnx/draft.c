@@ -54,7 +54,8 @@ static void append(Arena *arena, StatementList *list, Statement *statement)
     if (list->count == list->capacity) {
         int capacity = list->capacity ? list->capacity * 2 : 8;
         Statement **items = NEW_ARRAY(arena, Statement *, capacity);
-        memcpy(items, list->items, (size_t)list->count * sizeof *items);
+        if (list->count)
+            memcpy(items, list->items, (size_t)list->count * sizeof *items);
         list->items = items;
         list->capacity = capacity;
     }
@@ -342,7 +343,7 @@ static void find_live(Draft *draft)
 DraftText draft_finish(Draft *draft)
 {
     find_live(draft);
-    if (!draft->folding)
+    if (!draft->folding && draft->weights.count)
         qsort(draft->weights.items, (size_t)draft->weights.count, sizeof(Statement *), by_place);
     StrBuf out = strbuf_new(draft->arena);
     print_list(&out, &draft->inputs);
