@@ -124,6 +124,7 @@ void give_uniform(Map *m, GraphValue *value, DType type, Dims shape, const void 
 void give_ints(Map *m, GraphValue *value, int count, const int64_t *items)
 {
     int64_t *copy = NEW_ARRAY(m->arena, int64_t, count + 1);
-    memcpy(copy, items, (size_t)count * sizeof *copy);
+    if (count)
+        memcpy(copy, items, (size_t)count * sizeof *copy);
     give(m, value, DTYPE_I64, shape_of(1, (int64_t[]){count}), copy);
 }

@@ -40,7 +40,7 @@ static Program *lowered(Arena *scratch, const DraftText *text, const char *label
     return lower(scratch, parse(scratch, lex(scratch, source)), NULL, 0);
 }
 
-void fold(Arena *arena, Draft *draft, GraphValue *const *outputs, int count, const char *label)
+static int add_outputs(Draft *draft, GraphValue *const *outputs, int count)
 {
     int wanted = 0;
     for (int i = 0; i < count; i++)
@@ -48,13 +48,30 @@ void fold(Arena *arena, Draft *draft, GraphValue *const *outputs, int count, con
             draft_output(draft, outputs[i]);
             wanted++;
         }
-    if (!wanted)
-        return;
+    return wanted;
+}
+
+static bool spend(Evaluator *evaluator, const Program *program, double *left)
+{
+    double work = 0;
+    for (int i = 0; i < program->output_count; i++)
+        work += evaluator_work(evaluator, program->outputs[i], true);
+    if (work > *left)
+        return false;
+    *left -= work;
+    return true;
+}
+
+bool fold(Arena *arena, Draft *draft, GraphValue *const *outputs, int count, const char *label, double *left)
+{
+    if (!add_outputs(draft, outputs, count))
+        return true;
     DraftText text = draft_finish(draft);
     Arena *scratch = arena_new();
     Program *program = lowered(scratch, &text, label);
     Evaluator *evaluator = evaluator_new(scratch, program, (InputSource){element, &text});
-    for (int i = 0, next = 0; i < count; i++)
+    bool spent = spend(evaluator, program, left);
+    for (int i = 0, next = 0; i < count && spent; i++)
         if (outputs[i] && !outputs[i]->data) {
             int64_t elements = outputs[i]->uniform ? 1 : shape_count(&outputs[i]->shape);
             Value *values = NEW_ARRAY(scratch, Value, elements);
@@ -63,4 +80,5 @@ void fold(Arena *arena, Draft *draft, GraphValue *const *outputs, int count, con
         }
     evaluator_free(evaluator);
     arena_free(scratch);
+    return spent;
 }

@@ -11,11 +11,18 @@
 
 enum { WEIGHT_ALIGNMENT = 256 };
 
+/* Of the evaluator, for all constants that are folded: half a second. */
+static const double folding_work = 1 << 24;
+
 static void tell_problem(void *text) { fatal(EXIT_INPUT, "%s", (const char *)text); }
 
-static void tell_problems(const Import *import)
+static void tell_problems(Import *import)
 {
-    for (int i = 0; i < import->problem_count; i++)
+    int more = import->problem_count - MOST_PROBLEMS;
+    const char **last = &import->problems[MOST_PROBLEMS - 1];
+    if (more > 0)
+        *last = arena_printf(import->arena, "%s; %d more nodes cannot be taken", *last, more);
+    for (int i = 0; i < import->problem_count && i < MOST_PROBLEMS; i++)
         diag_attempt(tell_problem, (void *)import->problems[i]);
     diag_finish();
 }
@@ -137,7 +144,7 @@ static void import_graph(Import *import, Bindings *bindings)
 OnnxProgram onnx_import_bytes(Arena *arena, const char *path, const void *bytes, size_t length,
                               const OnnxBinding *items, int binding_count)
 {
-    Import import = {.arena = arena, .path = path, .taken = name_table_new(arena)};
+    Import import = {.arena = arena, .path = path, .taken = name_table_new(arena), .folding_left = folding_work};
     import.model = wire_unpack(arena, path, bytes, length);
     import.draft = draft_new(arena, &import.taken, false);
     check_versions(&import);

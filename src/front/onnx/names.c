@@ -60,8 +60,16 @@ const char *names_take(NameTable *taken, const char *name, const char *op)
 {
     Arena *arena = taken->arena;
     const char *wanted = legal(arena, name, useful_length(name, op)), *chosen = wanted;
-    for (int i = 2; name_table_find(taken, chosen); i++)
-        chosen = arena_printf(arena, "%s_%d", wanted, i);
+    if (name_table_find(taken, wanted)) {
+        const char *key = arena_printf(arena, "%s ", wanted);   // no name has a space: how many have wanted it
+        int *next = name_table_find(taken, key);
+        if (!next) {
+            next = NEW(arena, int);
+            name_table_set(taken, key, next);
+        }
+        for (*next = *next ? *next : 2; name_table_find(taken, chosen); ++*next)
+            chosen = arena_printf(arena, "%s_%d", wanted, *next);
+    }
     name_table_set(taken, chosen, (void *)chosen);
     return chosen;
 }

@@ -86,6 +86,8 @@ static Dims joined_shape(const Map *m, int axis)
 
 void map_concat(Map *m)
 {
+    if (m->node->version >= 4 && !has_attribute(m, "axis"))
+        refuse(m, "it lacks the attribute 'axis'");
     int axis = axis_of(m, attribute_int(m, "axis", 1), need(m, 0)->shape.rank);
     Dims shape = joined_shape(m, axis);
     const char *all = NULL;

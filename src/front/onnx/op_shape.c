@@ -159,8 +159,12 @@ void map_unsqueeze(Map *m)
     if (rank > MAX_RANK)
         refuse(m, "%d dimensions; a tensor has at most %d", rank, MAX_RANK);
     bool flags[MAX_RANK] = {false};
-    for (int i = 0; i < axes.count; i++)
-        flags[axis_of(m, axes.items[i], rank)] = true;
+    for (int i = 0; i < axes.count; i++) {
+        int axis = axis_of(m, axes.items[i], rank);
+        if (flags[axis])
+            refuse(m, "dimension %d is inserted twice", axis);
+        flags[axis] = true;
+    }
     Dims shape = {.rank = rank};
     for (int d = 0, from = 0; d < rank; d++)
         shape.size[d] = flags[d] || from == x->shape.rank ? 1 : x->shape.size[from++];

@@ -31,6 +31,10 @@ void map_conv(Map *m)
     const GraphValue *x = need(m, 0), *w = need(m, 1), *bias = maybe(m, 2);
     int64_t groups = attribute_int(m, "group", 1), features = w->shape.size[0], taken = w->shape.size[1];
     check_conv(m, x, w, groups);
+    Ints kernel = attribute_ints(m, "kernel_shape");
+    for (int d = 0; d < kernel.count; d++)
+        if (kernel.count != w->shape.rank - 2 || kernel.items[d] != w->shape.size[d + 2])
+            refuse(m, "'kernel_shape' is not that of the weights %s", shape_text(m->arena, &w->shape));
     Window window = window_of(m, x, w->shape.size + 2);
     window_comment(m, &window);
     if (groups > 1)

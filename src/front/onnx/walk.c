@@ -10,15 +10,19 @@
 #include "front/onnx/needed.h"
 #include "front/onnx/tensor.h"
 
-enum { MOST_NESTED = 32 };   // branches and functions within each other
+enum {
+    MOST_NESTED = 32,        // branches and functions within each other
+    MOST_NODES = 1 << 17,    // those of functions counted where they are called; large models have 50,000
+};
 
 static void note_problem(Import *import, const char *text)
 {
-    for (int i = 0; i < import->problem_count; i++)
+    for (int i = 0; i < import->problem_count && i < MOST_PROBLEMS; i++)
         if (strcmp(import->problems[i], text) == 0)
             return;
     if (import->problem_count < MOST_PROBLEMS)
-        import->problems[import->problem_count++] = text;
+        import->problems[import->problem_count] = text;
+    import->problem_count++;
 }
 
 // ---- values ----
@@ -35,9 +39,9 @@ GraphValue *walk_add_value(Import *import, GraphScope *scope, const char *name, 
 void walk_add_initializer(Import *import, GraphScope *scope, const Onnx__TensorProto *tensor)
 {
     const char *name = tensor->name ? tensor->name : "";
-    GraphValue *value = name_table_find(&scope->values, name);
-    if (!value)
-        value = walk_add_value(import, scope, name, NULL);
+    if (name_table_find(&scope->values, name))
+        fatal(EXIT_INPUT, "'%s' has two weights of the name '%s'", import->path, name);
+    GraphValue *value = walk_add_value(import, scope, name, NULL);
     DType type;
     Dims shape;
     const void *data = tensor_read(import->arena, import->path, tensor, &type, &shape, &value->problem);
@@ -218,7 +222,10 @@ static bool fold_node(Import *import, Map m)
         forget_outputs(m.node);
         return false;
     }
-    fold(import->arena, m.draft, m.node->outputs, m.node->output_count, m.node->label);
+    if (!fold(import->arena, m.draft, m.node->outputs, m.node->output_count, m.node->label, &import->folding_left)) {
+        forget_outputs(m.node);
+        return false;
+    }
     for (int i = 0; i < m.node->output_count; i++)
         if (m.node->outputs[i])
             m.node->outputs[i]->place = import->places++;
@@ -383,6 +390,9 @@ void walk_body(Import *import, GraphScope *scope, Body *body)
     for (size_t i = 0; i < body->node_count; i++) {
         if (!needed[i])
             continue;
+        if (import->node_count++ == MOST_NODES)
+            fatal(EXIT_INPUT, "'%s' has more than %d nodes, those of its functions counted where they are called",
+                  import->path, MOST_NODES);
         GraphNode *node = resolve(import, scope, body, body->nodes[i]);
         const Onnx__FunctionProto *function = function_of(import, node);
         bool nests = function || (strcmp(node->op, "If") == 0 && !*node->domain);

@@ -14,7 +14,9 @@ typedef struct Import {
     int places;                            // of weights so far
     int depth;                             // of branches and functions
     const char *problems[MOST_PROBLEMS];   // of nodes that cannot be taken
-    int problem_count;
+    int problem_count;   // of all, told or not
+    int node_count;      // that were looked at
+    double folding_left;   // operations that may still be spent on folding
 } Import;
 
 /* What a graph, a branch or a function is made of. */

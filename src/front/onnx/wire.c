@@ -3,9 +3,11 @@
 #include <string.h>
 
 #include "base/diag.h"
+#include "base/utf8.h"
 
 enum {
     MAX_NESTING = 100,        // messages within each other: an `If` within an `If` takes three
+    MAX_NAME_BYTES = 4096,    // of a graph's value; exporters join names of modules to some hundreds
     MAX_MESSAGES = 1 << 20,   // of a model; large ones have 100,000, each takes some 200 bytes unpacked
 };
 
@@ -80,6 +82,21 @@ static void check_field(const Scan *scan, const ProtobufCMessageDescriptor *kind
               scan->name, field, kind->short_name);
 }
 
+/* Names come into messages and comments: they are one line, and show what is there. */
+static void check_name(const Scan *scan, const ProtobufCMessageDescriptor *kind, const ProtobufCFieldDescriptor *field,
+                       const uint8_t *at, size_t length)
+{
+    bool is_note = kind == &onnx__model_proto__descriptor || kind == &onnx__string_string_entry_proto__descriptor ||
+                   strcmp(field->name, "doc_string") == 0;
+    const char *text = (const char *)at;
+    for (size_t i = 0, bytes; i < length && !is_note; i += bytes)
+        if (!(bytes = utf8_shown(text + i, length - i, NULL)))
+            fatal(EXIT_INPUT, "'%s' has a name that cannot be shown: '%s' of %s holds byte %#x", scan->name,
+                  field->name, kind->short_name, at[i]);
+    if (length > MAX_NAME_BYTES && !is_note)
+        fatal(EXIT_INPUT, "'%s' has a name of %zu bytes; at most %d can be taken", scan->name, length, MAX_NAME_BYTES);
+}
+
 static void scan_message(Scan *scan, const ProtobufCMessageDescriptor *kind, const uint8_t *at, const uint8_t *end,
                          int depth)
 {
@@ -98,6 +115,8 @@ static void scan_message(Scan *scan, const ProtobufCMessageDescriptor *kind, con
             check_field(scan, kind, (uint32_t)(tag >> 3), length, (int)(tag & 7));
         else if (field->type == PROTOBUF_C_TYPE_MESSAGE && (tag & 7) == 2)
             scan_message(scan, field->descriptor, at, at + length, depth + 1);
+        else if (field->type == PROTOBUF_C_TYPE_STRING)
+            check_name(scan, kind, field, at, length);
         at += length;
     }
 }
