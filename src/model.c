@@ -7,6 +7,8 @@
 
 #include "base/output.h"
 #include "base/path.h"
+#include "front/lower.h"
+#include "front/parse.h"
 #include "option_error.h"
 #include "option_parts.h"
 
@@ -28,14 +30,19 @@ static const char *weights_path_of(Arena *arena, const Options *options)
     return beside(arena, main_path, ".weights");
 }
 
+static Source *source_of(Arena *arena, const char *path, const OnnxProgram *program)
+{
+    const char *name = arena_printf(arena, "%s, as `rollerc import' writes it", path);
+    return source_from_text(arena, name, program->text, program->length);
+}
+
 ModelInput model_input(Arena *arena, const Options *options)
 {
     if (!options_input_is_model(options))
         return (ModelInput){.source = source_read(arena, options->input)};
     ModelInput input = {.program =
                             onnx_import(arena, options->input, options->bindings, options->binding_count)};
-    const char *name = arena_printf(arena, "%s, as `rollerc import' writes it", options->input);
-    input.source = source_from_text(arena, name, input.program.text, input.program.length);
+    input.source = source_of(arena, options->input, &input.program);
     if (input.program.weight_bytes && options->artefact_count)
         input.weights_path = weights_path_of(arena, options);
     return input;
@@ -141,6 +148,8 @@ int model_import(int argc, char **argv)
     parse_line(&line, argc, argv);
     const Options *options = line.options;
     OnnxProgram program = onnx_import(arena, options->input, options->bindings, options->binding_count);
+    // What only the language sees, as a sum of two types, is told of what would be written; then nothing is.
+    lower(arena, parse(arena, lex(arena, source_of(arena, options->input, &program))), NULL, 0);
     OutputSet *outputs = output_set_new(arena);
     output_stage(outputs, line.output, program.text, program.length);
     if (program.weight_bytes)
