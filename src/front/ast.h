@@ -40,6 +40,7 @@ struct AstExpr {
 typedef enum StatementKind {
     STATEMENT_PARAM,        // param NAME = value
     STATEMENT_INPUT,        // input NAME[shape] : type
+    STATEMENT_WEIGHT,       // weight NAME[shape] : type
     STATEMENT_VIEW,         // view NAME[shape] = TENSOR
     STATEMENT_OUTPUT,       // output NAME [: type]
     STATEMENT_DEFINITION    // NAME[indices] [: type] = value
@@ -50,7 +51,7 @@ typedef struct AstStatement {
     Loc loc;                // all of it
     const char *name;
     Loc name_loc;
-    AstExpr **shape;        // of an input or a view
+    AstExpr **shape;        // of an input, a weight or a view
     AstIndex *indices;      // of a definition
     int count;              // of either
     bool has_type;

@@ -95,18 +95,18 @@ static void expr_text(StrBuf *out, const AstExpr *expr)
 static void brackets_text(StrBuf *out, const AstStatement *statement)
 {
     strbuf_putc(out, '[');
-    if (statement->kind == STATEMENT_INPUT || statement->kind == STATEMENT_VIEW)
-        list_text(out, statement->shape, statement->count);
-    else
+    if (statement->kind == STATEMENT_DEFINITION)
         indices_text(out, statement->indices, statement->count);
+    else
+        list_text(out, statement->shape, statement->count);
     strbuf_putc(out, ']');
 }
 
 static void statement_text(StrBuf *out, const AstStatement *statement)
 {
     static const char *const word[] = {
-        [STATEMENT_PARAM] = "param ",   [STATEMENT_INPUT] = "input ", [STATEMENT_VIEW] = "view ",
-        [STATEMENT_OUTPUT] = "output ", [STATEMENT_DEFINITION] = ""};
+        [STATEMENT_PARAM] = "param ", [STATEMENT_INPUT] = "input ",   [STATEMENT_WEIGHT] = "weight ",
+        [STATEMENT_VIEW] = "view ",   [STATEMENT_OUTPUT] = "output ", [STATEMENT_DEFINITION] = ""};
     strbuf_printf(out, "%s%s", word[statement->kind], statement->name);
     if (statement->kind != STATEMENT_PARAM && statement->kind != STATEMENT_OUTPUT)
         brackets_text(out, statement);

@@ -21,7 +21,11 @@ static const char *const words[] = {
     "param", "input", "output", "sum", "prod", "max", "min", "inf", "pi", "pad", "cast", "select",
 };
 
-enum { SYMBOL_COUNT = sizeof symbols / sizeof *symbols, WORD_COUNT = sizeof words / sizeof *words };
+/* Words only where they begin a statement. */
+static const char *const statement_words[] = {"view", "weight"};
+
+enum { SYMBOL_COUNT = sizeof symbols / sizeof *symbols, WORD_COUNT = sizeof words / sizeof *words,
+       STATEMENT_WORD_COUNT = sizeof statement_words / sizeof *statement_words };
 
 static bool is_digit(char c)
 {
@@ -70,12 +74,14 @@ static bool is_reserved(const char *name)
     return false;
 }
 
-const char *lex_suggestion(Arena *arena, const char *name)
+const char *lex_suggestion(Arena *arena, const char *name, bool of_statement)
 {
     Nearest nearest = nearest_to(name);
     const char *word;
     for (int i = 0; (word = reserved_word(i)); i++)
         nearest_try(&nearest, word);
+    for (int i = 0; i < STATEMENT_WORD_COUNT && of_statement; i++)
+        nearest_try(&nearest, statement_words[i]);
     return nearest_suggestion(arena, &nearest);
 }
 
@@ -296,9 +302,18 @@ bool token_begins_line(const Token *token)
     return memchr(before.source->text + end, '\n', token->loc.offset - end) != NULL;
 }
 
+bool lex_begins_statement(const char *word)
+{
+    for (int i = 0; i < STATEMENT_WORD_COUNT; i++)
+        if (strcmp(word, statement_words[i]) == 0)
+            return true;
+    return false;
+}
+
 bool token_begins(const Token *token, const char *word)
 {
-    return token->kind == TOKEN_NAME && strcmp(token->text, word) == 0 && token[1].kind == TOKEN_NAME &&
+    return token->kind == TOKEN_NAME && strcmp(token->text, word) == 0 &&
+           (token[1].kind == TOKEN_NAME || token[1].kind == TOKEN_WORD) &&   // a reserved word is refused as a name
            token[2].kind == TOKEN_SYMBOL && strcmp(token[2].text, "[") == 0;
 }
 

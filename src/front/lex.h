@@ -42,7 +42,9 @@ Token *lex(Arena *arena, const Source *source);
 
 /* A line ends between the token before it and this one, which is not the first. */
 bool token_begins_line(const Token *token);
-/* The contextual word before a NAME that "[" follows: a statement. */
+/* `view`, `weight`: contextual words, which begin a statement before a NAME that "[" follows. */
+bool lex_begins_statement(const char *word);
+/* This one does so here. */
 bool token_begins(const Token *token, const char *word);
 bool token_is_dtype(const Token *token, DType *type);
 /* The function of that name; a contextual one is a function only before "(". */
@@ -54,8 +56,8 @@ const char *lex_meaning(const Token *token);
 /* Reads the NUMBER that `text` starts with, returns its end; `problem`: NULL, or what is wrong. */
 const char *lex_number(const char *text, Number *number, const char **problem);
 
-/* `; did you mean 'input'?` if a reserved word is near, else "". */
-const char *lex_suggestion(Arena *arena, const char *name);
+/* `; did you mean 'input'?` if a reserved word is near, or, of a statement, a contextual one; else "". */
+const char *lex_suggestion(Arena *arena, const char *name, bool of_statement);
 
 /* 4096, 1e-05, 2.0, inf: reads back as the same number of the same kind. */
 void number_print(StrBuf *out, Number number);

@@ -14,12 +14,13 @@ static void lower_param(Lower *lower, Symbol *symbol)
         symbol->value = lower_const(lower, symbol->statement->value);
 }
 
-/* "input" NAME "[" [ const { "," const } ] "]" ":" DTYPE */
+/* ("input" | "weight") NAME "[" [ const { "," const } ] "]" ":" DTYPE */
 static void lower_input(Lower *lower, Symbol *symbol)
 {
     const AstStatement *statement = symbol->statement;
     Tensor *tensor = tensor_new(lower, statement->name, statement->type, statement->name_loc);
     tensor->role = ROLE_INPUT;
+    tensor->is_weight = statement->kind == STATEMENT_WEIGHT;
     for (int d = 0; d < statement->count; d++) {
         const AstExpr *size = statement->shape[d];
         tensor_add_dimension(tensor, lower_extent(lower, size), size->loc);
@@ -34,7 +35,8 @@ static void lower_view(Lower *lower, Symbol *symbol)
     const AstStatement *statement = symbol->statement;
     const Symbol *of = tensor_symbol(lower, statement->viewed, statement->viewed_loc);
     Tensor *seen = NEW(lower->arena, Tensor);
-    *seen = (Tensor){.name = statement->name, .dtype = of->tensor->dtype, .loc = statement->name_loc};
+    *seen = (Tensor){.name = statement->name, .dtype = of->tensor->dtype, .is_weight = of->tensor->is_weight,
+                      .loc = statement->name_loc};
     for (int d = 0; d < statement->count; d++)
         tensor_add_dimension(seen, lower_extent(lower, statement->shape[d]), statement->shape[d]->loc);
     if (tensor_elements(seen) != tensor_elements(of->tensor))
@@ -57,7 +59,7 @@ static void attempt_symbol(void *context)
     Symbol *symbol = ((Attempt *)context)->symbol;
     switch (symbol->statement->kind) {
     case STATEMENT_PARAM: lower_param(lower, symbol); break;
-    case STATEMENT_INPUT: lower_input(lower, symbol); break;
+    case STATEMENT_INPUT: case STATEMENT_WEIGHT: lower_input(lower, symbol); break;
     case STATEMENT_VIEW: lower_view(lower, symbol); break;
     case STATEMENT_DEFINITION: lower_definition(lower, symbol); break;
     case STATEMENT_OUTPUT: break;   // bound to its definition before
@@ -69,6 +71,19 @@ static void lower_statement(Lower *lower, Symbol *symbol)
 {
     symbol->failed |= !diag_attempt(attempt_symbol, &(Attempt){lower, symbol});   // or there are two of its name
     lower->scope.count = lower->index_depth = 0;                                  // of one that failed
+}
+
+/* The inputs in the order of their statements, then the weights in the order of theirs. */
+static void order_inputs(Lower *lower)
+{
+    Program *program = lower->program;
+    Tensor **ordered = NEW_ARRAY(lower->arena, Tensor *, program->input_count);
+    int count = 0;
+    for (int weights = 0; weights < 2; weights++)
+        for (int i = 0; i < program->input_count; i++)
+            if (program->inputs[i]->is_weight == (weights == 1))
+                ordered[count++] = program->inputs[i];
+    program->inputs = ordered;
 }
 
 static void check_output_type(const Symbol *view)
@@ -201,6 +216,7 @@ Program *lower(Arena *arena, const Ast *ast, const ParamOverride *overrides, int
     for (int i = 0; i < lower.symbol_count; i++)
         lower_statement(&lower, &lower.symbols[i]);
     diag_finish();
+    order_inputs(&lower);
     collect_outputs(&lower);
     keep_needed(&lower);
     spread_indexes(lower.program);

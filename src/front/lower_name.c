@@ -67,9 +67,9 @@ static void bind_output(Lower *lower, const AstStatement *output)
     if (symbol->statement->kind == STATEMENT_PARAM)
         reject(output->name_loc, "'%s' is a param; only a defined tensor can be an output",
                output->name);
-    if (symbol->statement->kind == STATEMENT_INPUT)
-        reject(output->name_loc,
-               "'%s' is an input and cannot be an output too; define a copy of it", output->name);
+    if (symbol->statement->kind == STATEMENT_INPUT || symbol->statement->kind == STATEMENT_WEIGHT)
+        reject(output->name_loc, "'%s' is %s and cannot be an output too; define a copy of it", output->name,
+               symbol->statement->kind == STATEMENT_INPUT ? "an input" : "a weight");
     if (symbol->output)
         reject(output->name_loc, "'%s' is already an output", output->name);
     symbol->output = output;

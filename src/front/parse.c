@@ -25,21 +25,34 @@ static AstStatement param_statement(Parser *p)
     return statement;
 }
 
-/* "input" NAME "[" [ const { "," const } ] "]" ":" DTYPE */
+/* "[" [ const { "," const } ] "]" ":" DTYPE     behind the name of an input or a weight */
+static void brought(Parser *p, AstStatement *statement, const char *what)
+{
+    expect(p, "[", arena_printf(p->arena, "and the dimensions after the %s's name", what));
+    statement->shape = parse_list(p, "after the dimensions", &statement->count);
+    expect(p, ":", arena_printf(p->arena, "and an element type after the %s's dimensions", what));
+    type_of(p, statement);
+}
+
+/* "input" NAME "[" … */
 static AstStatement input_statement(Parser *p)
 {
     AstStatement statement = named(STATEMENT_INPUT, name(p, "the name of an input"));
-    expect(p, "[", "and the dimensions after the input's name");
-    statement.shape = parse_list(p, "after the dimensions", &statement.count);
-    expect(p, ":", "and an element type after the input's dimensions");
-    type_of(p, &statement);
+    brought(p, &statement, "input");
     return statement;
 }
 
-/* "view" NAME "[" const { "," const } "]" "=" NAME     "view" is a word only here: `view[i] = …` defines a tensor */
+/* "weight" NAME "[" … */
+static AstStatement weight_statement(Parser *p)
+{
+    AstStatement statement = named(STATEMENT_WEIGHT, name(p, "the name of a weight"));
+    brought(p, &statement, "weight");
+    return statement;
+}
+
+/* "view" NAME "[" const { "," const } "]" "=" NAME */
 static AstStatement view_statement(Parser *p)
 {
-    p->token++;
     AstStatement statement = named(STATEMENT_VIEW, name(p, "the name of a view"));
     expect(p, "[", "and the dimensions after the view's name");
     statement.shape = parse_list(p, "after the dimensions", &statement.count);
@@ -61,17 +74,25 @@ static AstStatement output_statement(Parser *p)
     return statement;
 }
 
+/* `view v = x`, `weight w : f32`; but `inptu x[8] : f32` is no definition of x */
+static _Noreturn void unknown_statement(Parser *p, const Token *word)
+{
+    const char *operator = foreign_operator(p->arena, word->text);
+    if (operator)   // `x[i] > 0 and x[i] < 1`
+        reject(word->loc, "unexpected '%s'; %s", word->text, operator);
+    if (lex_begins_statement(word->text))
+        expected(p, arena_printf(p->arena, "'[' and the dimensions after the %s's name", word->text));
+    reject(word->loc, "unknown statement '%s'%s", word->text, lex_suggestion(p->arena, word->text, true));
+}
+
 /* NAME "[" [ index { "," index } ] "]" [ ":" DTYPE ] "=" expr */
 static AstStatement definition(Parser *p)
 {
-    AstStatement statement = named(STATEMENT_DEFINITION, p->token++);
+    const Token *first = p->token++;
+    AstStatement statement = named(STATEMENT_DEFINITION, first);
     if (p->token->kind == TOKEN_NAME) {
-        p->token++;   // `inptu x[8] : f32` is no definition of x
-        const char *operator = foreign_operator(p->arena, statement.name);
-        if (operator)   // `x[i] > 0 and x[i] < 1`
-            reject(statement.name_loc, "unexpected '%s'; %s", statement.name, operator);
-        reject(statement.name_loc, "unknown statement '%s'%s", statement.name,
-               lex_suggestion(p->arena, statement.name));
+        p->token++;
+        unknown_statement(p, first);
     }
     expect(p, "[", "and index variables after the name of what is defined");
     if (!take(p, "]"))
@@ -86,7 +107,15 @@ static AstStatement definition(Parser *p)
     return statement;
 }
 
-/* statement = param | input | view | output | definition */
+/* `view` and `weight` are words only before a NAME that "[" follows: `view[i] = …` defines a tensor */
+static bool take_contextual(Parser *p, const char *word)
+{
+    bool taken = token_begins(p->token, word);
+    p->token += taken;
+    return taken;
+}
+
+/* statement = param | input | weight | view | output | definition */
 static AstStatement statement(Parser *p)
 {
     p->nodes = 0;
@@ -96,12 +125,14 @@ static AstStatement statement(Parser *p)
         return input_statement(p);
     if (take(p, "output"))
         return output_statement(p);
-    if (token_begins(p->token, "view"))
+    if (take_contextual(p, "weight"))
+        return weight_statement(p);
+    if (take_contextual(p, "view"))
         return view_statement(p);
     if (p->token->kind == TOKEN_WORD && strcmp(p->token[1].text, "[") == 0)
         name(p, "the name of a tensor");   // max[i] = …
     if (p->token->kind != TOKEN_NAME)
-        expected(p, "a statement (param, input, view, output or NAME[...] = ...)");
+        expected(p, "a statement (param, input, weight, view, output or NAME[...] = ...)");
     return definition(p);
 }
 

@@ -3,7 +3,7 @@
 #include "front/ast.h"
 
 enum {
-    MAX_STATEMENTS = 1024,    // a network written out has hundreds; later stages may be quadratic
+    MAX_STATEMENTS = 16384,   // a network written out has hundreds to thousands: no stage is quadratic
     MAX_NODES = 4096,         // of one statement: one kernel's body; nvcc gets slow far below
     MAX_NESTING = 64,         // brackets within brackets: the parser's own recursion
     MAX_TREE_DEPTH = 1000,    // a + b + c + … is a deep tree; later stages walk it recursively

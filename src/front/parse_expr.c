@@ -229,7 +229,7 @@ static _Noreturn void unknown_function(const Parser *p)
     if (foreign)
         reject(function->loc, "unknown function '%s'; %s", function->text, foreign);
     reject(function->loc, "unknown function '%s'%s", function->text,
-           lex_suggestion(p->arena, function->text));
+           lex_suggestion(p->arena, function->text, false));
 }
 
 /* NAME | access | FUNCTION "(" …, a contextual one */

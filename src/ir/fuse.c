@@ -1,6 +1,7 @@
 // Which definitions become one kernel. See fuse.h for the rules.
 #include "ir/fuse.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "ir/common_factors.h"
@@ -125,7 +126,7 @@ static bool shares_rows(const Fuser *fuser, const Fusion *fusion, const TensorOp
 /* A pointwise definition may join a kernel over the same points if all it reads is there by then. A
    reduction's kernel takes only its own epilogue; one of rows also takes other reductions of the elements it
    reads, one of windows those that slide beside its own. */
-static bool may_join(const Fuser *fuser, int kernel, const TensorOp *op)
+static bool may_join(Fuser *fuser, int kernel, const TensorOp *op)
 {
     const Fusion *fusion = fuser->plan.fusions[kernel];
     bool slides = fuser->beside && fusion_slides_beside(fusion, op);
@@ -135,7 +136,7 @@ static bool may_join(const Fuser *fuser, int kernel, const TensorOp *op)
     expr_visit(op->body, join_visit, &test);
     bool belongs = slides ? !test.depends
                           : test.depends || !has_reductions(fusion) || shares_rows(fuser, fusion, op);
-    return test.legal && belongs && tensors_fit(fuser->arena, &fuser->tensors, kernel, op);
+    return test.legal && belongs && tensors_fit(&fuser->tensors, kernel, op);
 }
 
 // ---- building a kernel ----
@@ -172,9 +173,17 @@ static Expr *body_of(Fuser *fuser, Fusion *fusion, const TensorOp *op, uint32_t 
     return expr_substitute(fuser->arena, op->body, forms, op->axis_count);
 }
 
-static int append(Fusion *fusion, FusedOp op)
+/* There is room for 1, 2, 4, 8 … ops. */
+static int append(Arena *arena, Fusion *fusion, FusedOp op)
 {
-    fusion->ops[fusion->op_count] = op;
+    int count = fusion->op_count;
+    if ((count & (count - 1)) == 0) {
+        FusedOp *grown = NEW_ARRAY(arena, FusedOp, count ? 2 * count : 1);
+        if (count)
+            memcpy(grown, fusion->ops, sizeof *grown * (size_t)count);
+        fusion->ops = grown;
+    }
+    fusion->ops[count] = op;
     return fusion->op_count++;
 }
 
@@ -195,13 +204,13 @@ static int append_sum(Fuser *fuser, Fusion *fusion, FusedOp fused, const CommonF
 {
     FusedOp bare = fused;
     bare.out = bare.store.tensor = bare_sum(fuser->arena, fused.out, fused.body->type);
-    fused.body = value_of(fuser->arena, fusion, append(fusion, bare));
+    fused.body = value_of(fuser->arena, fusion, append(fuser->arena, fusion, bare));
     for (int i = 0; i < common->count; i++)
         common->factors[i].expr = expand(fuser, fusion, common->factors[i].expr, false);
     fused.body = common_factors_apply(fuser->arena, common, fused.body);
     fused.reduce = REDUCE_NONE;
     fused.reduced = 0;
-    return append(fusion, fused);
+    return append(fuser->arena, fusion, fused);
 }
 
 /* The body of a sum as it stands there, and then, of what is folded into it, numbers. */
@@ -241,7 +250,7 @@ static int add_op(Fuser *fuser, Fusion *fusion, const TensorOp *op)
     fused.body = op->reduce == REDUCE_SUM ? expand_sum(fuser, fusion, body, reduced, &common)
                                           : expand(fuser, fusion, body, reducing);
     return common.negated || common.count ? append_sum(fuser, fusion, fused, &common)
-                                          : append(fusion, fused);
+                                          : append(fuser->arena, fusion, fused);
 }
 
 /* What stands for an access inside the kernel: a value made at the same point, the definition's own
@@ -305,17 +314,36 @@ static int new_kernel(Fuser *fuser, const TensorOp *op)
     memcpy(fusion->axes, op->axes, sizeof op->axes);
     for (int a = fusion->spatial_count; a < fusion->axis_count; a++)
         fusion->axes[a].reduction = true;
-    fusion->ops = NEW_ARRAY(fuser->arena, FusedOp, 2 * fuser->program->op_count);   // a sum may be two
     fuser->plan.fusions[fuser->plan.count] = fusion;
     return fuser->plan.count++;
 }
 
+typedef struct LatestSearch {
+    const Fuser *fuser;
+    int kernel;   // the last one that makes what the op reads; -1: it reads inputs alone
+} LatestSearch;
+
+static void latest_visit(Expr *expr, void *context)
+{
+    LatestSearch *search = context;
+    const Tensor *tensor = expr_tensor(expr);
+    if (!tensor || !search->fuser->definition[tensor->id])
+        return;
+    if (search->fuser->inlined[tensor->id])
+        expr_visit(search->fuser->definition[tensor->id]->body, latest_visit, context);
+    else if (search->fuser->kernel_of[tensor->id] > search->kernel)
+        search->kernel = search->fuser->kernel_of[tensor->id];
+}
+
+/* The last kernel that it may join, or one of its own. None before the latest that it reads from may have it. */
 static void place(Fuser *fuser, const TensorOp *op)
 {
-    int kernel = fuser->plan.count - 1;
-    while (kernel >= 0 && !may_join(fuser, kernel, op))
+    LatestSearch latest = {fuser, -1};
+    expr_visit(op->body, latest_visit, &latest);
+    int first = latest.kernel < 0 ? 0 : latest.kernel, kernel = fuser->plan.count - 1;
+    while (kernel >= first && !may_join(fuser, kernel, op))
         kernel--;
-    if (kernel < 0)
+    if (kernel < first)
         kernel = new_kernel(fuser, op);
     fuser->kernel_of[op->out->id] = kernel;
     tensors_add(fuser->arena, &fuser->tensors, kernel, op);
@@ -324,36 +352,40 @@ static void place(Fuser *fuser, const TensorOp *op)
 
 // ---- what a kernel reads and writes ----
 
-typedef struct ReadSet {
-    Tensor **tensors;   // by id, NULL if not read
-} ReadSet;
+/* Which fusion read a tensor last, and the tensors that the current one reads. */
+typedef struct Readers {
+    int *last;          // by tensor id: its number, from 1; 0: none reads it
+    int current;
+    Tensor **tensors;   // room for all
+    int count;
+} Readers;
 
 static void read_visit(Expr *expr, void *context)
 {
+    Readers *readers = context;
     Tensor *tensor = expr_tensor(expr);
-    if (tensor)
-        ((ReadSet *)context)->tensors[tensor->id] = tensor;
+    if (!tensor || readers->last[tensor->id] == readers->current)
+        return;
+    readers->last[tensor->id] = readers->current;
+    readers->tensors[readers->count++] = tensor;
 }
 
-static void list_inputs(Fuser *fuser, Fusion *fusion)
+static int by_id(const void *left, const void *right)
 {
-    int count = fuser->program->tensor_count;
-    ReadSet set = {NEW_ARRAY(fuser->arena, Tensor *, count)};
+    return (*(Tensor *const *)left)->id - (*(Tensor *const *)right)->id;
+}
+
+static void list_inputs(Arena *arena, Fusion *fusion, Readers *readers)
+{
+    readers->current++;
+    readers->count = 0;
     for (int i = 0; i < fusion->op_count; i++)
-        expr_visit(fusion->ops[i].body, read_visit, &set);
-    fusion->inputs = NEW_ARRAY(fuser->arena, Tensor *, count);
-    for (int id = 0; id < count; id++)
-        if (set.tensors[id])
-            fusion->inputs[fusion->input_count++] = set.tensors[id];
-}
-
-static bool is_read(const FusionPlan *plan, const Tensor *tensor)
-{
-    for (int f = 0; f < plan->count; f++)
-        for (int i = 0; i < plan->fusions[f]->input_count; i++)
-            if (plan->fusions[f]->inputs[i] == tensor)
-                return true;
-    return false;
+        expr_visit(fusion->ops[i].body, read_visit, readers);
+    qsort(readers->tensors, (size_t)readers->count, sizeof *readers->tensors, by_id);
+    fusion->input_count = readers->count;
+    fusion->inputs = NEW_ARRAY(arena, Tensor *, readers->count);
+    if (readers->count)
+        memcpy(fusion->inputs, readers->tensors, sizeof *fusion->inputs * (size_t)readers->count);
 }
 
 /* Elements of rows that no reduction has joined are points like any others, and a row's own values are made
@@ -383,12 +415,12 @@ static bool settle_axes(Arena *arena, Fusion *fusion)
     return !reduces || fusion_reduces(fusion) || settle_points(arena, fusion);
 }
 
-static void list_outputs(Fuser *fuser, Fusion *fusion)
+static void list_outputs(Arena *arena, Fusion *fusion, const Readers *readers)
 {
-    fusion->outputs = NEW_ARRAY(fuser->arena, Tensor *, fusion->op_count);
+    fusion->outputs = NEW_ARRAY(arena, Tensor *, fusion->op_count);
     for (int i = 0; i < fusion->op_count; i++) {
         FusedOp *op = &fusion->ops[i];
-        op->stored = op->out->role == ROLE_OUTPUT || is_read(&fuser->plan, op->out);
+        op->stored = op->out->role == ROLE_OUTPUT || (op->out->id >= 0 && readers->last[op->out->id]);
         if (op->stored)
             fusion->outputs[fusion->output_count++] = op->out;
     }
@@ -436,10 +468,12 @@ static bool make_plan(Arena *arena, const Program *program, PlanKind kind, int p
             place(&fuser, fuser.program->ops[i]);
     if ((kind == PLAN_ROWS || kind == PLAN_BESIDE) && fuser.plan.count == plain_count)
         return false;
+    Readers readers = {.last = NEW_ARRAY(arena, int, program->tensor_count),
+                       .tensors = NEW_ARRAY(arena, Tensor *, program->tensor_count)};
     for (int f = 0; f < fuser.plan.count; f++)
-        list_inputs(&fuser, fuser.plan.fusions[f]);
+        list_inputs(arena, fuser.plan.fusions[f], &readers);
     for (int f = 0; f < fuser.plan.count; f++) {
-        list_outputs(&fuser, fuser.plan.fusions[f]);
+        list_outputs(arena, fuser.plan.fusions[f], &readers);
         fusion_verify(fuser.plan.fusions[f], "fuse");
         if (!settle_axes(arena, fuser.plan.fusions[f]))
             return false;

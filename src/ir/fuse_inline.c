@@ -44,27 +44,26 @@ static bool access_is_reused(const Access *access, const TensorOp *reader)
 
 typedef struct ReuseSearch {
     const TensorOp *reader;
-    const Tensor *tensor;
-    bool reused;
+    bool *reused;   // by tensor id
 } ReuseSearch;
 
 static void reuse_visit(Expr *expr, void *context)
 {
     ReuseSearch *search = context;
-    if (expr->kind == EXPR_ACCESS && expr->access.tensor == search->tensor)
-        search->reused |= access_is_reused(&expr->access, search->reader);
+    if (expr->kind == EXPR_ACCESS)
+        search->reused[expr->access.tensor->id] |= access_is_reused(&expr->access, search->reader);
 }
 
-static bool is_reused_by_a_reduction(const Program *program, const Tensor *tensor)
+/* By tensor id: a reduction reads its elements again and again. */
+static bool *reused_by_reductions(Arena *arena, const Program *program)
 {
+    bool *reused = NEW_ARRAY(arena, bool, program->tensor_count);
     for (int i = 0; i < program->op_count; i++) {
-        ReuseSearch search = {.reader = program->ops[i], .tensor = tensor};
+        ReuseSearch search = {program->ops[i], reused};
         if (!op_is_pointwise(search.reader))
             expr_visit(search.reader->body, reuse_visit, &search);
-        if (search.reused)
-            return true;
     }
-    return false;
+    return reused;
 }
 
 bool reads_own_point(const Access *access, const Axis *axes, int spatial_count)
@@ -153,7 +152,7 @@ bool fuse_inline(Arena *arena, const Program *program, const TensorOp *const *de
     Inliner inliner = {definition, inlined, NEW_ARRAY(arena, bool, program->tensor_count),
                        NEW_ARRAY(arena, bool, program->tensor_count)};
     int *size = NEW_ARRAY(arena, int, program->tensor_count);
-    bool differs = false;
+    bool *reused = reused_by_reductions(arena, program), differs = false;
     for (int i = 0; i < program->op_count; i++) {
         const TensorOp *op = program->ops[i];
         keep_far_reads(&inliner, op);
@@ -164,7 +163,7 @@ bool fuse_inline(Arena *arena, const Program *program, const TensorOp *const *de
         expr_visit(op->body, census_visit, &census);
         size[op->out->id] = census.nodes;
         bool fits = census.nodes <= INLINE_NODES;
-        bool keep = fits && keep_reused && census.computes && is_reused_by_a_reduction(program, op->out);
+        bool keep = fits && keep_reused && census.computes && reused[op->out->id];
         inlined[op->out->id] = fits && !keep;
         differs |= keep;
     }

@@ -4,16 +4,23 @@
 
 #include "base/diag.h"
 
-typedef struct Touch {
-    const KernelTensors *tensors;
-    bool *touched;
+/* Ids of tensors, each once. */
+typedef struct TensorList {
+    int *ids;
     int count;
+} TensorList;
+
+typedef struct Touch {
+    KernelTensors *tensors;
+    TensorList found;   // room for all
 } Touch;
 
 static void touch(Touch *touch, int id)
 {
-    touch->count += !touch->touched[id];
-    touch->touched[id] = true;
+    if (touch->tensors->marks[id] == touch->tensors->counts)
+        return;
+    touch->tensors->marks[id] = touch->tensors->counts;
+    touch->found.ids[touch->found.count++] = id;
 }
 
 static void touch_visit(Expr *expr, void *context)
@@ -28,17 +35,17 @@ static void touch_visit(Expr *expr, void *context)
         touch(search, id);
 }
 
-/* What the kernel touches with the definition. */
-static Touch touch_with(Arena *arena, const KernelTensors *tensors, int kernel, const TensorOp *op)
+/* What the kernel touches with the definition: until the next call. */
+static TensorList touch_with(KernelTensors *tensors, int kernel, const TensorOp *op)
 {
-    Touch search = {.tensors = tensors, .touched = NEW_ARRAY(arena, bool, tensors->tensor_count)};
-    const bool *before = tensors->touched[kernel];
-    for (int id = 0; before && id < tensors->tensor_count; id++)
-        if (before[id])
-            touch(&search, id);
+    Touch search = {tensors, {tensors->room, 0}};
+    const TensorList *before = &tensors->touched[kernel];
+    tensors->counts++;
+    for (int i = 0; i < before->count; i++)
+        touch(&search, before->ids[i]);
     touch(&search, op->out->id);
     expr_visit(op->body, touch_visit, &search);
-    return search;
+    return search.found;
 }
 
 KernelTensors tensors_new(Arena *arena, const Program *program, const TensorOp *const *definition,
@@ -47,23 +54,26 @@ KernelTensors tensors_new(Arena *arena, const Program *program, const TensorOp *
     return (KernelTensors){
         .definition = definition,
         .inlined = inlined,
-        .tensor_count = program->tensor_count,
-        .touched = NEW_ARRAY(arena, bool *, program->op_count),
+        .touched = NEW_ARRAY(arena, TensorList, program->op_count),
+        .marks = NEW_ARRAY(arena, int, program->tensor_count),
+        .room = NEW_ARRAY(arena, int, program->tensor_count),
     };
 }
 
-bool tensors_fit(Arena *arena, const KernelTensors *tensors, int kernel, const TensorOp *op)
+bool tensors_fit(KernelTensors *tensors, int kernel, const TensorOp *op)
 {
-    return touch_with(arena, tensors, kernel, op).count <= MAX_KERNEL_TENSORS;
+    return touch_with(tensors, kernel, op).count <= MAX_KERNEL_TENSORS;
 }
 
 void tensors_add(Arena *arena, KernelTensors *tensors, int kernel, const TensorOp *op)
 {
-    Touch search = touch_with(arena, tensors, kernel, op);
-    if (search.count > MAX_KERNEL_TENSORS)
+    TensorList found = touch_with(tensors, kernel, op);
+    if (found.count > MAX_KERNEL_TENSORS)
         diag_fatal(op->loc, EXIT_INPUT,
                    "a definition reads at most %d tensors, saw %d; make a part of it an output, which is "
                    "read from memory",
-                   MAX_KERNEL_TENSORS - 1, search.count - 1);
-    tensors->touched[kernel] = search.touched;
+                   MAX_KERNEL_TENSORS - 1, found.count - 1);
+    size_t bytes = sizeof *found.ids * (size_t)found.count;
+    found.ids = memcpy(arena_room(arena, bytes), found.ids, bytes);   // seldom taken in: most kernels have a few definitions
+    tensors->touched[kernel] = found;
 }

@@ -9,15 +9,17 @@ enum { MAX_KERNEL_TENSORS = 480 };
 typedef struct KernelTensors {
     const TensorOp *const *definition;   // by tensor id
     const bool *inlined;                 // by tensor id: folded into its readers
-    int tensor_count;
-    bool **touched;                      // by kernel; by tensor id
+    struct TensorList *touched;          // by kernel
+    int *marks;                          // by tensor id: the last count that met it
+    int counts;                          // so far
+    int *room;                           // for the ids of one count
 } KernelTensors;
 
 KernelTensors tensors_new(Arena *arena, const Program *program, const TensorOp *const *definition,
                           const bool *inlined);
 
 /* The kernel has arguments left for what the definition makes and reads. */
-bool tensors_fit(Arena *arena, const KernelTensors *tensors, int kernel, const TensorOp *op);
+bool tensors_fit(KernelTensors *tensors, int kernel, const TensorOp *op);
 
 /* Takes the definition into the kernel. One that touches too many tensors by itself is an error of the
    user's. */

@@ -146,7 +146,7 @@ static void tensor_print(StrBuf *out, const char *word, const Tensor *tensor)
 void program_print(StrBuf *out, const Program *program)
 {
     for (int i = 0; i < program->input_count; i++)
-        tensor_print(out, "input", program->inputs[i]);
+        tensor_print(out, program->inputs[i]->is_weight ? "weight" : "input", program->inputs[i]);
     for (int i = 0; i < program->op_count; i++)
         op_print(out, program->ops[i]);
     for (int i = 0; i < program->output_count; i++)

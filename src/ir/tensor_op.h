@@ -103,6 +103,7 @@ struct Tensor {
     int id;             // position in Program.tensors
     DType dtype;
     Role role;
+    bool is_weight;             // an input that stays the same over calls
     int rank;                   // at most MAX_RANK, except temporaries that hold a nested reduction (MAX_AXES)
     int64_t shape[MAX_AXES];    // row-major, dense
     const TensorView *views;    // in which some access may see it; NULL: none
@@ -188,7 +189,7 @@ typedef struct TensorOp {
 typedef struct Program {
     Tensor **tensors;  int tensor_count;
     TensorOp **ops;    int op_count;
-    Tensor **inputs;   int input_count;    // in the order of the `input` statements
+    Tensor **inputs;   int input_count;    // in the order of the `input`, then of the `weight` statements
     Tensor **outputs;  int output_count;   // in the order of the `output` statements
     bool fast_math;                        // --math=fast: sums may leave the range of their type (common_factors.h)
 } Program;

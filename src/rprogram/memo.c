@@ -3,7 +3,8 @@
 #include <string.h>
 
 enum {
-    MAX_ENTRIES = 512   // some 10 MB; the kernels that repeat are seldom preceded by so many that do not
+    FIRST_CAPACITY = 512,
+    MOST_BYTES = 512 << 20   // of what came again, 20 KB each: the constructions of some 500 different kernels
 };
 
 /* All of the rules that a construction can depend on, as bytes. */
@@ -15,6 +16,7 @@ typedef struct Key {
 
 /* Most rules come once: of those only the hash is written down. The rest follows when they come again. */
 typedef struct MemoEntry {
+    bool used;
     Key key;   // `bytes` NULL: they came once
     RProgram *programs;
     int count;
@@ -25,17 +27,16 @@ struct ConstructMemo {
     Arena *arena;
     const DeviceSpec *device;
     int keep;
-    MemoEntry entries[MAX_ENTRIES];
-    int count;
+    MemoEntry *entries;      // by hash; at least half of them are free
+    size_t count, capacity;  // a power of two
+    size_t bytes;            // of what came again
 };
 
 ConstructMemo *construct_memo_new(Arena *arena, const DeviceSpec *device, int keep)
 {
-    ConstructMemo *memo = arena_room(arena, sizeof *memo);   // most entries stay free
-    memo->arena = arena;
-    memo->device = device;
-    memo->keep = keep;
-    memo->count = 0;
+    ConstructMemo *memo = NEW(arena, ConstructMemo);
+    *memo = (ConstructMemo){.arena = arena, .device = device, .keep = keep, .capacity = FIRST_CAPACITY};
+    memo->entries = NEW_ARRAY(arena, MemoEntry, memo->capacity);
     return memo;
 }
 
@@ -68,14 +69,28 @@ static Key key_of(Arena *arena, const TileRules *rules)
     return key;
 }
 
-static MemoEntry *find(ConstructMemo *memo, const Key *key)
+/* Where the rules are, or would be. */
+static MemoEntry *place_of(const ConstructMemo *memo, const Key *key)
 {
-    for (MemoEntry *entry = memo->entries; entry < memo->entries + memo->count; entry++)
-        if (entry->key.hash == key->hash &&
-            (!entry->key.bytes ||
-             (entry->key.length == key->length && memcmp(entry->key.bytes, key->bytes, key->length) == 0)))
+    for (size_t at = key->hash & (memo->capacity - 1);; at = (at + 1) & (memo->capacity - 1)) {
+        MemoEntry *entry = &memo->entries[at];
+        bool alike = entry->key.hash == key->hash &&
+                     (!entry->key.bytes || !key->bytes ||
+                      (entry->key.length == key->length && memcmp(entry->key.bytes, key->bytes, key->length) == 0));
+        if (!entry->used || alike)
             return entry;
-    return NULL;
+    }
+}
+
+static void grow(ConstructMemo *memo)
+{
+    ConstructMemo grown = *memo;
+    grown.capacity *= 2;
+    grown.entries = NEW_ARRAY(memo->arena, MemoEntry, grown.capacity);
+    for (size_t i = 0; i < memo->capacity; i++)
+        if (memo->entries[i].used)
+            *place_of(&grown, &memo->entries[i].key) = memo->entries[i];
+    *memo = grown;
 }
 
 static void add_stats(ConstructStats *sum, const ConstructStats *stats)
@@ -95,6 +110,7 @@ static void remember(Arena *arena, MemoEntry *entry, const Key *key, const RProg
                      const ConstructStats *stats)
 {
     *entry = (MemoEntry){
+        .used = true,
         .key = *key,
         .programs = copy_of(arena, programs, (size_t)count * sizeof *programs),
         .count = count,
@@ -107,8 +123,8 @@ int construct_memo_ask(ConstructMemo *memo, Arena *scratch, const TileRules *rul
                        ConstructStats *stats)
 {
     Key key = key_of(scratch, rules);
-    MemoEntry *entry = find(memo, &key);
-    if (entry && entry->key.bytes) {
+    MemoEntry *entry = place_of(memo, &key);
+    if (entry->key.bytes) {
         if (entry->count)
             memcpy(kept, entry->programs, (size_t)entry->count * sizeof *kept);
         add_stats(stats, &entry->stats);
@@ -117,9 +133,16 @@ int construct_memo_ask(ConstructMemo *memo, Arena *scratch, const TileRules *rul
     ConstructStats own = {0};
     int count = rprogram_construct(scratch, rules, memo->device, memo->keep, kept, &own);
     add_stats(stats, &own);
-    if (entry)
+    if (entry->used) {
+        size_t bytes = key.length + (size_t)count * sizeof *kept;
+        if (memo->bytes + bytes > MOST_BYTES)
+            return count;
+        memo->bytes += bytes;
         remember(memo->arena, entry, &key, kept, count, &own);
-    else if (memo->count < MAX_ENTRIES)
-        memo->entries[memo->count++] = (MemoEntry){.key = {.hash = key.hash}};
+        return count;
+    }
+    *entry = (MemoEntry){.used = true, .key = {.hash = key.hash}};
+    if (2 * ++memo->count > memo->capacity)
+        grow(memo);
     return count;
 }

@@ -22,15 +22,10 @@ static const char WORDS[] = "alignas alignof and and_eq asm assert auto bitand b
                             "xor xor_eq NULL NAN INFINITY EOF main std blockDim blockIdx dim3 gridDim "
                             "threadIdx warpSize rollerc rollerc_shared";
 
-typedef struct Given {
-    const char *numbered, *name;
-} Given;
-
 struct Names {
     Arena *arena;
     WordTable words;   // of whatever is not NULL: they are known
-    Given *given;
-    int given_count, given_capacity;
+    WordTable given;   // numbered ones, and their names
 };
 
 static bool has(const Names *names, Slice word) { return word_find(&names->words, word) != NULL; }
@@ -41,7 +36,7 @@ Names *names_new(Arena *arena)
 {
     enum { CAPACITY = 1024 };   // twice C++ and the prelude are 500
     Names *names = NEW(arena, Names);
-    *names = (Names){.arena = arena, .words = word_table_new(arena, CAPACITY)};
+    *names = (Names){.arena = arena, .words = word_table_new(arena, CAPACITY), .given = {.arena = arena}};
     names_avoid(names, WORDS);
     return names;
 }
@@ -49,7 +44,7 @@ Names *names_new(Arena *arena)
 Names *names_copy(const Names *names)
 {
     Names *copy = NEW(names->arena, Names);
-    *copy = (Names){.arena = names->arena, .words = word_table_copy(&names->words)};
+    *copy = (Names){.arena = names->arena, .words = word_table_copy(&names->words), .given = {.arena = names->arena}};
     return copy;
 }
 
@@ -78,31 +73,17 @@ static char *as_word(Arena *arena, const char *name)
 
 void names_give(Names *names, const char *numbered, const char *wanted)
 {
-    if (names->given_count == names->given_capacity) {
-        Given *given = NEW_ARRAY(names->arena, Given, 2 * names->given_capacity + 16);
-        if (names->given_count)
-            memcpy(given, names->given, sizeof *given * (size_t)names->given_count);
-        names->given = given;
-        names->given_capacity = 2 * names->given_capacity + 16;
-    }
-    const char *name = as_word(names->arena, wanted);
+    char *name = as_word(names->arena, wanted);
     while (has(names, slice_of(name)))
         name = arena_printf(names->arena, "%s_", name);
     names_avoid_word(names, slice_of(name));
-    names->given[names->given_count++] = (Given){numbered, name};
-}
-
-static const char *find_given(const Names *names, Slice numbered)
-{
-    for (int i = 0; i < names->given_count; i++)
-        if (slice_equals(numbered, names->given[i].numbered))
-            return names->given[i].name;
-    return NULL;
+    void **given = word_place(&names->given, slice_of(numbered));
+    *given = *given ? *given : name;
 }
 
 const char *names_find(const Names *names, const char *numbered)
 {
-    return find_given(names, slice_of(numbered));
+    return word_find(&names->given, slice_of(numbered));
 }
 
 const char *names_put(const Names *names, const char *text)
@@ -112,7 +93,7 @@ const char *names_put(const Names *names, const char *text)
     const char *written = text;
     while (token_read(&rest, &token)) {
         bool is_numbered = is_name(token) && isdigit((unsigned char)token.end[-1]);
-        const char *name = is_numbered ? find_given(names, token) : NULL;
+        const char *name = is_numbered ? word_find(&names->given, token) : NULL;
         if (!name)
             continue;
         strbuf_write(&out, written, (size_t)(token.start - written));

@@ -243,6 +243,20 @@ START_TEST(outputs_are_in_the_order_of_their_statements)
 }
 END_TEST
 
+START_TEST(weights_follow_the_inputs)
+{
+    Program *program = program_of("weight w[4] : f16 view v[2, 2] = w input x[4] : f32 weight u[] : f32 input z[4] : f32 "
+                                  "y[i] = x[i] * w[i] + v[0, 1] * u[] output y");
+    const char *const order[] = {"x", "z", "w", "u"};
+    ck_assert_int_eq(program->input_count, 4);
+    for (int i = 0; i < 4; i++) {
+        ck_assert_str_eq(program->inputs[i]->name, order[i]);
+        ck_assert_int_eq(program->inputs[i]->is_weight, i >= 2);
+        ck_assert_int_eq(program->inputs[i]->role, ROLE_INPUT);
+    }
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
@@ -254,6 +268,7 @@ int main(void)
         an_index_value_is_wide_enough, the_output_may_state_the_type,
         a_nested_reduction_becomes_an_op, a_temporary_of_indices_keeps_64_bits,
         what_no_output_needs_is_left_out, outputs_are_in_the_order_of_their_statements,
+        weights_follow_the_inputs,
     };
     return RUN_TESTS("lower", tests);
 }

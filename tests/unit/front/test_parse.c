@@ -59,6 +59,14 @@ START_TEST(white_space_means_nothing)
 }
 END_TEST
 
+START_TEST(weights_and_views_are_words_only_before_a_name_with_brackets)
+{
+    const char *text = "weight weight[4] : f16\nview view[2, 2] = weight\noutput weight\nweight w[] : i8\n"
+                       "view[weight] = (view[weight] * weight)\n";
+    ck_assert_str_eq(ast_text(text), text);
+}
+END_TEST
+
 START_TEST(what_is_printed_parses_to_the_same)
 {
     const char *once = ast_text("input x[N, 2*N] : f16\n"
@@ -126,6 +134,7 @@ int main(void)
     const TTest *const tests[] = {
         products_bind_before_sums, operators_are_left_associative, signs_bind_closest,
         logic_binds_last, max_is_a_function_and_a_reduction, some_functions_are_names_elsewhere, white_space_means_nothing,
+        weights_and_views_are_words_only_before_a_name_with_brackets,
         what_is_printed_parses_to_the_same, the_source_is_as_it_was_written,
         the_source_has_params_as_they_were_set, a_node_covers_its_words,
         an_error_says_what_it_wanted_and_what_it_saw, reductions_are_counted,
