@@ -16,6 +16,14 @@ static bool is_window(const Dim *dim, int spatial_count)
     return outputs && taps;
 }
 
+static bool has_window(const Access *access, int spatial_count)
+{
+    bool found = false;
+    for (int d = 0; d < access->rank; d++)
+        found |= is_window(&access->dims[d], spatial_count);
+    return found;
+}
+
 /* Outputs move both alike, and in some dimension taps stand beside them. */
 static bool slide_alike(const Access *one, const Access *other, int spatial_count)
 {
@@ -41,7 +49,7 @@ static void compare_visit(Expr *expr, void *context)
 static void beside_visit(Expr *expr, void *context)
 {
     BesideSearch *search = context;
-    if (expr->kind != EXPR_ACCESS)
+    if (expr->kind != EXPR_ACCESS || !has_window(&expr->access, search->fusion->spatial_count))
         return;
     search->access = &expr->access;
     for (int i = 0; i < search->fusion->op_count; i++)

@@ -1,4 +1,8 @@
+#include <string.h>
+
 #include "differential/generate_parts.h"
+
+enum { PLACES = 12 };   // of a hundred programs are made of moves; the others keep their shares of the rest
 
 uint64_t generate_hash(uint64_t x)
 {
@@ -48,10 +52,32 @@ const char *generate_functions(Arena *arena, uint64_t state, const char *a, cons
     return fill(arena, PICK(&random, functions), (const char *const[]){a, b});
 }
 
-/* Networks find most; the grammar finds what nobody writes yet. */
-char *generate(Arena *arena, uint64_t seed, uint64_t number)
+/* In one program of four some inputs are weights, which are arguments behind the others. */
+static char *with_weights(Arena *arena, uint64_t state, char *program)
 {
-    uint64_t state = generate_hash(seed ^ generate_hash(number)), kind = generate_hash(state + 1) % 100;
+    const char *word = "input ";
+    Random random = {generate_hash(state + 5)};
+    if (!random_chance(&random, 25))
+        return program;
+    StrBuf out = strbuf_new(arena);
+    for (const char *at = program; *at; at++) {
+        bool begins = strncmp(at, word, strlen(word)) == 0 && (at == program || at[-1] == ' ' || at[-1] == '\n');
+        if (begins && random_chance(&random, 40)) {
+            strbuf_puts(&out, "weight ");
+            at += strlen(word) - 1;
+        } else {
+            strbuf_putc(&out, *at);
+        }
+    }
+    return out.text;
+}
+
+/* Networks find most; the grammar finds what nobody writes yet. */
+static char *generate_any(Arena *arena, uint64_t state)
+{
+    uint64_t kind = generate_hash(state + 1) % 100;
+    if (generate_hash(state + 7) % 100 < PLACES)
+        return generate_places(arena, state);
     return kind < 5    ? generate_sum(arena, state)
            : kind < 13 ? generate_grammar(arena, state)
            : kind < 17 ? generate_filter_gradient(arena, state)
@@ -63,4 +89,16 @@ char *generate(Arena *arena, uint64_t seed, uint64_t number)
            : kind < 95 ? generate_network(arena, state)
            : kind < 98 ? generate_convolution(arena, state)
                        : generate_padded(arena, state);
+}
+
+char *generate(Arena *arena, uint64_t seed, uint64_t number)
+{
+    uint64_t state = generate_hash(seed ^ generate_hash(number));
+    return with_weights(arena, state, generate_any(arena, state));
+}
+
+char *generate_moves(Arena *arena, uint64_t seed, uint64_t number)
+{
+    uint64_t state = generate_hash(seed ^ generate_hash(number));
+    return with_weights(arena, state, generate_places(arena, state));
 }

@@ -58,3 +58,6 @@ char *generate_sum(Arena *arena, uint64_t state);
 
 /* A program as networks have them: layers over a few axes, each made of what others left. */
 char *generate_network(Arena *arena, uint64_t state);
+
+/* Moves, as models have them: views, elements as indices, quotients and remainders. */
+char *generate_places(Arena *arena, uint64_t state);

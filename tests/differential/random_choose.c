@@ -139,7 +139,7 @@ static bool launch_of(const Choices *of, const Fusion *fusion, const Family *fam
                       PlannedLaunch *launch)
 {
     ConstructStats stats = {0};
-    if (!family->matches(fusion, of->device))
+    if (!family_takes(family, fusion, of->device))
         return false;
     TileRules *rules = arena_room(of->arena, MAX_VARIANTS * sizeof *rules);
     int count = family_rules(family, fusion, of->device, rules);
@@ -192,7 +192,7 @@ static uint64_t offered(Run *run, const Choices *of)
         for (int k = 0; k < of->fusions->plans[p].count; k++)
             for (int f = 0; families[f]; f++) {
                 const Fusion *fusion = of->fusions->plans[p].fusions[k];
-                int count = families[f]->matches(fusion, of->device)
+                int count = family_takes(families[f], fusion, of->device)
                                 ? family_rules(families[f], fusion, of->device, rules)
                                 : 0;
                 for (int v = 0; v < count; v++)
@@ -326,7 +326,7 @@ void on_fatal(int exit_code, const char *message, void *context)
 static bool choose_program(Run *run, Arena *arena, Subject *subject)
 {
     for (int t = 0; t < TRIES; t++, subject->number += UINT64_C(1) << 32) {
-        subject->text = generate(arena, run->seed, subject->number);
+        subject->text = text_of(arena, run, subject->number);
         Source *source = source_from_text(arena, "random.te", subject->text, strlen(subject->text));
         subject->program = lower(arena, parse(arena, lex(arena, source)), NULL, 0);
         if (set_expected(run, arena, subject))

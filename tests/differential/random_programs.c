@@ -119,6 +119,7 @@ static const struct argp_option options[] = {
     {"compile", 'k', "N", 0, "how many of each program's first candidates are compiled, too (default 1)", 0},
     {"nvrtc", 'j', "N", 0,
      "those of every Nth program by NVRTC, where it is and knows the device (default 0: none)", 0},
+    {"moves", 'm', NULL, 0, "only programs of moves: views, elements as indices, quotients and remainders", 0},
     {"print", 'p', NULL, 0, "only print the programs", 0},
     {"print-device", 'y', NULL, 0, "only print the device file", 0},
     {0},
@@ -137,6 +138,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case 't': run->structures = atoi(text); return 0;
     case 'k': run->compile = atoi(text); return 0;
     case 'j': run->nvrtc = atoi(text); return 0;
+    case 'm': run->moves = true; return 0;
     case 'p': run->print = true; return 0;
     case 'y': run->print_device = true; return 0;
     }
@@ -147,7 +149,7 @@ static void print_programs(const Run *run)
 {
     Arena *arena = arena_new();
     for (uint64_t i = run->first; i < run->first + run->count; i++) {
-        puts(generate(arena, run->seed, i));
+        puts(text_of(arena, run, i));
         arena_reset(arena);
     }
     arena_free(arena);

@@ -1,6 +1,7 @@
 // Random programs through the whole compiler and the CPU interpreter: what its parts share.
 #pragma once
 #include "codegen/codegen.h"
+#include "differential/generate.h"
 #include "ir/eval.h"
 
 enum { BATCH = 25, MOST_VARIANTS = 80, MOST_AXES = 4, PASSES = 3 };
@@ -49,12 +50,19 @@ typedef struct Run {
     int candidate, structures;   // the only one, 0: any; how many of a program are proven,
     int compile, nvrtc;          // how many of its first are compiled; by NVRTC, too, those of every how manieth program
     bool print, print_device;
+    bool moves;         // programs of moves alone
     EvalMath math;      // what the batch's kernels may do
     uint64_t current;   // number of the program that is compiled
     int64_t programs, kernels, elements, unjudged, failures, refused, replaced, compiled, compiled_by_nvrtc;
     Variant variants[MOST_VARIANTS];
     int variant_count;
 } Run;
+
+/* A program of the run. */
+static inline char *text_of(Arena *arena, const Run *run, uint64_t number)
+{
+    return (run->moves ? generate_moves : generate)(arena, run->seed, number);
+}
 
 // ---- random_choose.c ----
 

@@ -388,7 +388,7 @@ static void visit_single(Subject *subject, const FusionPlan *fusions)
     TileRules *variants = NEW_ARRAY(subject->arena, TileRules, MAX_VARIANTS);
     for (int f = 0; families[f] && fusions->count == 1; f++) {
         const Fusion *fusion = fusions->fusions[0];
-        if (!families[f]->matches(fusion, subject->device))
+        if (!family_takes(families[f], fusion, subject->device))
             continue;
         int count = family_rules(families[f], fusion, subject->device, variants);
         for (int v = 0; v < count; v++) {
