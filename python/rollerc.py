@@ -22,6 +22,7 @@ import tempfile
 __all__ = ["load", "Kernel", "Error"]
 
 PREFIX = "//rollerc: "   # of the line of metadata in an emitted file
+MOST_ARGUMENTS = 1024   # of a function that ctypes calls
 # Element type: its name in PyTorch and NumPy, bytes of what an array of it holds, (code, bits) in DLPack, in the array interface.
 TYPES = {
     "f64": ("float64", 8, (2, 64), "<f8"),
@@ -452,11 +453,18 @@ def _nvcc():
     return shutil.which("nvcc")
 
 
+def _argument_count(kernel):
+    with open(kernel) as file:
+        return len(json.loads(file.readline()[len(PREFIX):])["args"])
+
+
 def _compile(folder, command, compiler, arch):
-    """kernel.cu, and kernel.so or kernel.cubin."""
+    """kernel.cu, and kernel.so or kernel.cubin: ctypes calls no function of more arguments, which then go to each kernel."""
     kernel = os.path.join(folder, "kernel.cu")
     _run([*command, "-o", kernel] if compiler else [*command, "-o", kernel, "--emit", "cubin=" + os.path.join(folder, "kernel.cubin")])
-    if compiler:
+    if compiler and _argument_count(kernel) + 2 > MOST_ARGUMENTS:
+        _run([compiler, "-O3", f"-arch={arch}", "-cubin", kernel, "-o", os.path.join(folder, "kernel.cubin")])
+    elif compiler:
         target = arch.replace("sm_", "compute_")
         _run([compiler, "-O3", f"-gencode=arch={target},code={arch}", "-shared", "-Xcompiler", "-fPIC", kernel, "-o",
               os.path.join(folder, "kernel.so")])

@@ -271,15 +271,15 @@ def test_a_link_stays_a_link(folder):
 
 
 def test_a_file_that_is_too_long_is_shown_where(folder):
-    (folder / "long.te").write_bytes(b"#".ljust(99, b"-") + b"\n" + b"#\n" * (1 << 19))
+    (folder / "long.te").write_bytes(b"#".ljust(99, b"-") + b"\n" + b"#\n" * (1 << 21))
     (folder / "long.yaml").write_bytes((folder / "long.te").read_bytes())
-    place = 2 + ((1 << 20) - 100) // 2   # the first line has 100 bytes, the others 2
+    place = 2 + ((4 << 20) - 100) // 2   # the first line has 100 bytes, the others 2
     for name, arguments in (("long.te", ["long.te", "--device", "a100"]), ("long.yaml", [MATMUL, "--device", "./long.yaml"])):
         stderr = run(*arguments, folder=folder, code=1).stderr.decode()
-        assert f"{name}:{place}:1: error: a file has at most 1048576 bytes" in stderr, stderr
+        assert f"{name}:{place}:1: error: a file has at most 4194304 bytes" in stderr, stderr
     (folder / "exact.te").write_bytes(pathlib.Path(MATMUL).read_bytes() + b"\n#")
     with open(folder / "exact.te", "ab") as file:
-        file.write(b"-" * ((1 << 20) - file.tell()))
+        file.write(b"-" * ((4 << 20) - file.tell()))
     run("exact.te", "--device", "a100", folder=folder)
 
 

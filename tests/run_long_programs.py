@@ -182,7 +182,7 @@ def main():
     parser.add_argument("--rollerc", required=True, type=os.path.abspath)
     parser.add_argument("--only", choices=[*KINDS, "arguments"])
     options = parser.parse_args()
-    tally = common.Tally()
+    tally = common.Tally(verbose=True)
     with tempfile.TemporaryDirectory() as name:
         for kind in KINDS:
             if options.only in (None, kind):

@@ -23,9 +23,12 @@ LONG = "param N = 1000000  input x[N] : f32  y[] = sum[j](x[j])  output y\n"   #
 # What nvcc makes here: a launcher that notes its arguments.
 NVCC = """#!{python}
 import json, subprocess, sys
-source, output = [word for word in sys.argv[1:] if word.endswith((".cu", ".so"))] if "--version" not in sys.argv else (None, None)
+source, output = [word for word in sys.argv[1:] if word.endswith((".cu", ".so", ".cubin"))] if "--version" not in sys.argv else (None, None)
 if not source:
     print("nvcc: a stand-in")
+    sys.exit()
+if output.endswith(".cubin"):
+    open(output, "w").write("machine code")
     sys.exit()
 meta = json.loads(open(source).readline().removeprefix("//rollerc: "))
 count = len(meta["args"]) + 2
@@ -183,6 +186,33 @@ def test_arguments_arrive_in_order(place):
     seen = (ctypes.c_void_p * 6).in_dll(ctypes.CDLL(str(pathlib.Path(kernel.source).parent / "kernel.so")), "seen")
     assert list(seen) == [x.address, w.address, out[0].address, out[1].address, None, 77]
     assert [argument.shape for argument in kernel.outputs] == [(6,), (8,)]
+
+
+def of_weights(place, count):
+    """x plus so many weights, of which three stand before it; each kernel reads at most 400."""
+    lines = [f"weight w{i}[4] : f32" for i in range(count)]
+    lines.insert(3, "input x[4] : f32")
+    for first in range(0, count, 400):
+        lines.append(f"y{first}[i] = x[i] + " + " + ".join(f"w{i}[i]" for i in range(first, min(first + 400, count))))
+        lines.append(f"output y{first}")
+    (place.folder / f"weights{count}.te").write_text("\n".join(lines))
+    return place.load(f"weights{count}.te")
+
+
+def test_hundreds_of_weights_follow_the_inputs(place):
+    kernel = of_weights(place, 700)
+    given = [Array("<f4", (4,)) for _ in range(701)]
+    out = [Array("<f4", (4,)), Array("<f4", (4,))]
+    kernel(*given, out=out, stream=77)
+    seen = (ctypes.c_void_p * 705).in_dll(ctypes.CDLL(str(pathlib.Path(kernel.source).parent / "kernel.so")), "seen")
+    assert list(seen) == [array.address for array in given + out] + [None, 77]
+    assert [argument.name for argument in kernel.inputs] == ["x"] + [f"w{i}" for i in range(700)]
+
+
+def test_more_arguments_than_ctypes_takes_go_to_each_kernel(place):
+    kernel = of_weights(place, 1100)
+    folder = pathlib.Path(kernel.source).parent
+    assert isinstance(kernel._launch, rollerc._Module) and (folder / "kernel.cubin").exists() and len(kernel.inputs) == 1101
 
 
 def test_what_does_not_fit_is_refused_in_plain_words(place):

@@ -13,7 +13,10 @@
 #include "batch/values.h"
 #include "hal/device.h"
 
-enum { MAX_WORDS = MAX_PARAMS + 32 };   // of one command line: the defines and a dozen others
+enum {
+    MAX_WORDS = MAX_PARAMS + 32,   // of one command line: the defines and a dozen others
+    MANIFEST_MAX_BYTES = 1 << 20
+};
 
 /* What is being read, down to the entry that comes next. */
 typedef struct ManifestReader {
@@ -447,7 +450,7 @@ Manifest manifest_read(Arena *arena, const char *path)
         .name = "a manifest",
         .wanted = "the keys 'devices:' and 'kernels:'",
         .lists = true,
-        .max_bytes = SOURCE_MAX_BYTES,
+        .max_bytes = MANIFEST_MAX_BYTES,
         .max_events = 1 << 19,
     };
     Manifest manifest = {0};

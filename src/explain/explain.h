@@ -3,7 +3,7 @@
 #pragma once
 #include "explain/report.h"
 
-enum { RANKING_MAX_BYTES = 64 << 20 };   // a hundred candidates come to one or two megabytes
+enum { RANKING_MAX_BYTES = 256 << 20 };   // ten candidates of 16,384 statements come to 150 megabytes
 
 /* For a terminal of a hundred columns. */
 char *explain_text(Arena *arena, const Report *report);

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""Faults planted in the front end are found by random programs: the bounds of a view, the clamp of an element as an index, the range
+of a remainder.
+
+    python3 tests/run_planted_faults.py --rollerc build/rollerc
+    python3 tests/run_planted_faults.py --rollerc build/rollerc --only clamp --verbose
+
+Each is a change of one source file, which is compiled as the build compiles it and linked before the library that has the right one.
+Programs are those of run_random.py's usual seed, in their order, until one fails: within COUNT of them.
+"""
+import argparse
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+
+import common
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SEED, COUNT, SLICE = 1, 2000, 100
+SKIPPED = 77
+
+# (name, source, what stands there, what stands there now)
+FAULTS = [
+    ("view: the first index behind a dimension of a view is taken to be inside", "src/front/lower_access.c",
+     "return *low >= 0 && *high < element->seen->shape[d];",
+     "return *low >= 0 && *high < element->seen->shape[d] + (accessed(element->lower, element->access)->viewed != NULL);"),
+    ("clamp: an element as an index may be the first one behind its dimension", "src/front/lower_access.c",
+     "Expr *place = clamped(element, value, low, high);", "Expr *place = clamped(element, value, low, high + 1);"),
+    ("remainder: the largest one is not in its range", "src/front/lower_affine.c",
+     "same ? high % by : by - 1;", "same ? high % by : by - 2;"),
+]
+
+
+def commands(build):
+    """How the build compiles each source of random_programs, and how it links it."""
+    done = subprocess.run(["ninja", "-C", build, "-t", "commands", "tests/random_programs"], capture_output=True, text=True, check=True)
+    lines = [line for line in done.stdout.splitlines() if not line.startswith("ninja:")]
+    return lines[:-1], lines[-1]
+
+
+def compiler_of(lines, source):
+    for line in lines:
+        if line.rstrip().endswith(str(ROOT / source)) or f" {ROOT / source} " in line or re.search(rf" -c \S*{re.escape(source)}(\s|$)", line):
+            return line
+    raise SystemExit(f"the build does not compile {source}")
+
+
+def words_of(line):
+    """`: && cc … && :` and a compiler cache before the compiler are no part of it."""
+    words = [word for word in shlex.split(line)]
+    while words and (words[0] in (":", "&&") or os.path.basename(words[0]) == "ccache"):
+        words = words[1:]
+    return words[:words.index("&&")] if "&&" in words else words
+
+
+def with_output(words, output):
+    at = words.index("-o")
+    return [*words[:at], "-o", str(output), *words[at + 2:]]
+
+
+def plant(build, folder, source, old, new):
+    """random_programs with the fault."""
+    text = (ROOT / source).read_text()
+    if text.count(old) != 1:
+        raise SystemExit(f"{source} holds `{old}` {text.count(old)} times: say here where it went")
+    faulty, made, program = folder / os.path.basename(source), folder / "faulty.o", folder / "random_programs"
+    faulty.write_text(text.replace(old, new))
+    lines, link = commands(build)
+    compile_words = with_output(words_of(compiler_of(lines, source)), made)
+    compile_words[compile_words.index("-c") + 1] = str(faulty)
+    compile_words = [word for word in compile_words if word not in ("-MD",)]
+    for option in ("-MT", "-MF"):
+        if option in compile_words:
+            at = compile_words.index(option)
+            del compile_words[at:at + 2]
+    subprocess.run([*compile_words, f"-I{ROOT / 'src'}"], cwd=build, check=True)
+    words = with_output(words_of(link), program)
+    at = words.index("-o")
+    subprocess.run([*words[:at], str(made), *words[at:]], cwd=build, check=True)
+    return program
+
+
+def first_failure(program, verbose):
+    """The number of programs until one fails, and what is said of it; or None."""
+    for first in range(0, COUNT, SLICE):
+        done = subprocess.run([program, "--seed", str(SEED), "--first", str(first), "--count", str(SLICE), "--compile", "0"], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, errors="replace")
+        found = re.search(r"^FAIL  .*", done.stdout, re.M)
+        if verbose:
+            print(f"  {first} to {first + SLICE - 1}: {found[0] if found else 'nothing'}", flush=True)
+        if done.returncode:
+            return first + SLICE, found[0] if found else f"status {done.returncode}"
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rollerc", required=True, help="random_programs lies in tests/ beside it")
+    parser.add_argument("--only", help="faults whose name begins with this")
+    parser.add_argument("--verbose", action="store_true")
+    options = parser.parse_args()
+    build = pathlib.Path(os.path.abspath(options.rollerc)).parent
+    if not (build / "build.ninja").exists():
+        print("NOT TESTED: the build is not Ninja's, whose commands compile the faults")
+        return SKIPPED
+    tally = common.Tally()
+    for name, source, old, new in FAULTS:
+        if not name.startswith(options.only or ""):
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            found = first_failure(plant(build, pathlib.Path(folder), source, old, new), options.verbose)
+        tally.add(name, None if found else f"not found by {COUNT} programs")
+        if found:
+            print(f"{name}: found within {found[0]} programs: {found[1]}", flush=True)
+    return tally.exit_code()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
