@@ -81,7 +81,7 @@ def test_names_become_legal(folder):
                         onnx.node("Relu", ["/layer1/conv1/Conv_output_0"], ["1"])],
                        [onnx.value("sum", [1, 1, 4, 4])], [onnx.value("1", [1, 2, 4, 4])], [onnx.floats("w", [2, 1, 1, 1], [1.0, 2.0])])
     lines, _ = imported(folder, model)
-    assert [line.split("[")[0] for line in lines] == ["input sum_", "input w", "layer1_conv1", "v1", "output v1"], lines
+    assert [line.split("[")[0] for line in lines] == ["input sum_", "weight w", "layer1_conv1", "v1", "output v1"], lines
 
 
 def test_bools_are_bytes_at_the_border_and_conditions_inside(folder):

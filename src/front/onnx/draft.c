@@ -223,7 +223,7 @@ const char *draft_tensor(Draft *draft, const GraphValue *value)
         draft_view(draft, NULL, value->own, &value->shape, alike->weight->own);
         return value->own;
     }
-    Statement *statement = declare_input(draft, &draft->weights, draft->folding ? "input" : WEIGHT_WORD,
+    Statement *statement = declare_input(draft, &draft->weights, draft->folding ? "input" : "weight",
                                          value->own, &value->shape, value->type);
     statement->weight = value;
     return value->type == DTYPE_B1 ? define_condition(draft, value->own, &value->shape) : value->own;

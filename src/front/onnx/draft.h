@@ -3,9 +3,6 @@
 #pragma once
 #include "front/onnx/graph.h"
 
-/* The word for weights. One place: until the language has `weight` it is `input`. */
-#define WEIGHT_WORD "input"
-
 /* No type is written: the language's own rule gives the right one. */
 #define DTYPE_NATURAL DTYPE_COUNT
 
