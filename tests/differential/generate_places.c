@@ -238,6 +238,18 @@ static void gather(Moves *m)
 
 // ---- quotients and remainders ----
 
+/* A remainder before the dimension's beginning, or past its end: often by one, where a guard that lacks is not seen else. */
+static const char *passing(Moves *m, int64_t size, const char *v, int64_t *made, bool *padded)
+{
+    int64_t by = 1 + below(m, 2), divisor = 1 + below(m, size + 2);
+    if (chance(m, 60) && size >= by)
+        divisor = size + 1 - by;
+    *made = size + 2 + below(m, 5);
+    *padded = true;
+    return arena_printf(m->arena, "(%s + %" PRId64 ")%%%" PRId64 " %c %" PRId64, v, below(m, 4), divisor,
+                        chance(m, 30) ? '-' : '+', by);
+}
+
 /* Of one dimension of the size: what stands there, and the size of what is made. */
 static const char *divided(Moves *m, int64_t size, const char *v, int64_t *made, bool *padded)
 {
@@ -255,11 +267,7 @@ static const char *divided(Moves *m, int64_t size, const char *v, int64_t *made,
         *made = 1 + below(m, size * by);
         *padded = true;
         return arena_printf(arena, "(%s + %" PRId64 ")/%" PRId64 " + %" PRId64, v, add, by, below(m, 3));
-    case 4:   // before its beginning, and past its end
-        *made = size + below(m, 5);
-        *padded = true;
-        return arena_printf(arena, "(%s + %" PRId64 ")%%%" PRId64 " %c %" PRId64, v, add, 1 + below(m, size + 2),
-                            chance(m, 50) ? '-' : '+', 1 + below(m, 2));
+    case 4: return passing(m, size, v, made, padded);
     default:
         *made = 1 + below(m, size * by);
         return arena_printf(arena, "(%s/%" PRId64 ")%%%" PRId64, v, 1 + below(m, 3), 1 + below(m, size));
