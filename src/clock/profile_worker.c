@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codegen/cuda/launcher.h"
 #include "hal/worker.h"
 
 enum {
@@ -44,20 +43,15 @@ typedef struct Loaded {
 
 static const Program *program_of(const Bench *bench) { return bench->task->reference->program; }
 
-static int workspace_of(const Bench *bench)
-{
-    return program_of(bench)->input_count + program_of(bench)->output_count;
-}
+static int workspace_of(const Bench *bench) { return argument_count(program_of(bench)); }
 
 // ---- buffers ----
 
 static int64_t bytes_of_set(const Bench *bench)
 {
     int64_t bytes = 0;
-    for (int i = 0; i < program_of(bench)->input_count; i++)
-        bytes += tensor_bytes(program_of(bench)->inputs[i]);
-    for (int i = 0; i < program_of(bench)->output_count; i++)
-        bytes += tensor_bytes(program_of(bench)->outputs[i]);
+    for (int i = 0; i < workspace_of(bench); i++)
+        bytes += tensor_bytes(argument_tensor(program_of(bench), i));
     return bytes;
 }
 
@@ -97,14 +91,10 @@ static bool upload_tables(Bench *bench, int class)
 
 static bool make_set(Bench *bench, GpuBuffer **set)
 {
-    const Program *program = program_of(bench);
     *set = NEW_ARRAY(bench->arena, GpuBuffer, workspace_of(bench) + 1);
-    for (int i = 0; i < workspace_of(bench); i++) {
-        const Tensor *tensor =
-            i < program->input_count ? program->inputs[i] : program->outputs[i - program->input_count];
-        if (!gpu_buffer_new(&bench->gpu, &(*set)[i], tensor_bytes(tensor)))
+    for (int i = 0; i < workspace_of(bench); i++)
+        if (!gpu_buffer_new(&bench->gpu, &(*set)[i], tensor_bytes(argument_tensor(program_of(bench), i))))
             return false;
-    }
     return fill_inputs(bench, *set, 0);
 }
 
@@ -122,51 +112,13 @@ static bool make_buffers(Bench *bench)
 
 // ---- one candidate on the GPU ----
 
-static GpuMap map_of(const TensorMap *map)
-{
-    GpuMap made = {.arg = map->arg, .element_bytes = map->element_bytes, .tf32 = map->tf32};
-    memcpy(made.sizes, map->sizes, sizeof made.sizes);
-    memcpy(made.strides, map->strides, sizeof made.strides);
-    memcpy(made.box, map->box, sizeof made.box);
-    return made;
-}
-
-static const GpuLaunch *launches_of(Bench *bench, const Kernel *kernel)
-{
-    GpuLaunch *launches = NEW_ARRAY(bench->arena, GpuLaunch, kernel->launch_count);
-    for (int k = 0; k < kernel->launch_count; k++) {
-        const Launch *launch = &kernel->launches[k];
-        GpuArg *args = NEW_ARRAY(bench->arena, GpuArg, launch->arg_count);
-        for (int i = 0; i < launch->arg_count; i++) {
-            bool works = launch->args[i].workspace_offset >= 0;
-            args[i].buffer =
-                works ? workspace_of(bench) : program_argument(kernel->program, launch->args[i].tensor);
-            args[i].offset = works ? launch->args[i].workspace_offset : 0;
-        }
-        launches[k] = (GpuLaunch){.entry = launch->entry,
-                                  .shared_bytes = launch->shared_bytes,
-                                  .asks_shared = launch->asks_shared,
-                                  .cooperative = launch->cooperative,
-                                  .early = launch->early,
-                                  .args = args,
-                                  .arg_count = launch->arg_count,
-                                  .map_count = launch->map_count};
-        for (int i = 0; i < launch->map_count; i++)
-            launches[k].maps[i] = map_of(&launch->maps[i]);
-        memcpy(launches[k].grid, launch->grid, sizeof launches[k].grid);
-        memcpy(launches[k].block, launch->block, sizeof launches[k].block);
-        memcpy(launches[k].cluster, launch->cluster, sizeof launches[k].cluster);
-    }
-    return launches;
-}
-
 /* Workspaces belong to a candidate: they differ in size. */
 static bool load(Bench *bench, int position, Loaded *loaded)
 {
     const Candidate *candidate = &bench->task->list->items[position];
     const Kernel *kernel = candidate->kernel;
     *loaded = (Loaded){.candidate = candidate, .slot = &bench->task->board->slots[position]};
-    return gpu_load(&bench->gpu, bench->arena, candidate->compiled->cubin, launches_of(bench, kernel),
+    return gpu_load(&bench->gpu, bench->arena, candidate->compiled->cubin, kernel->launches,
                     kernel->launch_count, &loaded->program);
 }
 
@@ -203,10 +155,8 @@ static bool poison(Bench *bench, int byte)
 
 static const char *buffer_name(const Bench *bench, int buffer)
 {
-    const Program *program = program_of(bench);
-    return buffer < program->input_count  ? program->inputs[buffer]->name
-           : buffer < workspace_of(bench) ? tensor_shown(program->outputs[buffer - program->input_count])->name
-                                          : "the workspace";
+    return buffer < workspace_of(bench) ? tensor_shown(argument_tensor(program_of(bench), buffer))->name
+                                        : "the workspace";
 }
 
 static bool check_red_zones(Bench *bench)

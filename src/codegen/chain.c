@@ -5,16 +5,10 @@
 #include "base/diag.h"
 #include "base/strbuf.h"
 
-/* Every tensor and every launch's own memory has a place of its own in the workspace. */
-static bool is_same_memory(const LaunchArg *a, const LaunchArg *b)
-{
-    return a->workspace_offset == b->workspace_offset && (a->workspace_offset >= 0 || a->tensor == b->tensor);
-}
-
 static bool touches(const Launch *launch, const LaunchArg *arg)
 {
     for (int i = 0; i < launch->arg_count; i++)
-        if ((launch->args[i].written || arg->written) && is_same_memory(&launch->args[i], arg))
+        if ((launch->args[i].written || arg->written) && launch_args_overlap(&launch->args[i], arg))
             return true;
     return false;
 }

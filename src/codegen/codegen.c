@@ -15,8 +15,6 @@
 #include "codegen/memory.h"
 #include "codegen/opening.h"
 
-enum { MAX_LAUNCH_ARGS = 512 };   // 4096 bytes of pointers; fuse() stays below
-
 typedef struct Generator {
     Arena *arena;
     const CodegenRequest *request;
@@ -65,18 +63,36 @@ static void place_workspace(const Plan *plan, Kernel *kernel, int64_t *offsets)
 /* What a launch uses for itself comes last. */
 static LaunchArg scratch_arg(Kernel *kernel, int64_t bytes)
 {
-    LaunchArg arg = {.written = true, .workspace_offset = kernel->workspace_bytes, .scratch_bytes = bytes};
+    LaunchArg arg = {.buffer = argument_count(kernel->program),
+                     .offset = kernel->workspace_bytes,
+                     .bytes = bytes,
+                     .written = true};
     kernel->workspace_bytes += round_up(bytes, WORKSPACE_ALIGNMENT);
     return arg;
+}
+
+/* Position of the tensor among the program's arguments. */
+static int program_argument(const Program *program, const Tensor *tensor)
+{
+    int argument = argument_count(program) - 1;
+    while (argument >= 0 && argument_tensor(program, argument) != tensor)
+        argument--;
+    assert(argument >= 0);
+    return argument;
 }
 
 /* A kernel may see a view of the tensor. */
 static LaunchArg launch_arg(const Program *program, const Tensor *seen, bool written, const int64_t *offsets)
 {
     const Tensor *tensor = program->tensors[seen->id];
-    bool temporary = tensor->role == ROLE_TEMPORARY;
-    return (LaunchArg){
-        .tensor = tensor, .written = written, .workspace_offset = temporary ? offsets[tensor->id] : -1};
+    LaunchArg arg = {.tensor = tensor, .bytes = tensor_bytes(tensor), .written = written};
+    if (tensor->role == ROLE_TEMPORARY) {
+        arg.buffer = argument_count(program);
+        arg.offset = offsets[tensor->id];
+    } else {
+        arg.buffer = program_argument(program, tensor);
+    }
+    return arg;
 }
 
 static double scalar_work(const Fusion *fusion)
@@ -169,7 +185,7 @@ Kernel *codegen_launches(Arena *arena, const CodegenRequest *request)
     for (int k = 0; k < plan->count; k++)
         kernel->launches[kernel->launch_count++] = make_launch(arena, request, kernel, k, offsets);
     assert(kernel->workspace_bytes == launches_workspace(plan->launches, plan->count));
-    memory_check_workspace(kernel);
+    memory_check_launches(kernel);
     if (request->device->has.early_launches)
         chain_launches(kernel->launches, kernel->launch_count, request->device);
     return kernel;
@@ -196,79 +212,18 @@ static const char *with_own_lines(const Generator *generator)
     return out.text;
 }
 
-static void write_json_args(Json *list, const Tensor *const *tensors, int count, const char *role)
+static void write_json_args(Json *list, const Program *program)
 {
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < argument_count(program); i++) {
         Json *arg = json_push_object(list);
-        const Tensor *tensor = tensor_shown(tensors[i]);
+        const Tensor *tensor = tensor_shown(argument_tensor(program, i));
         json_set_string(arg, "name", tensor->name);
-        json_set_string(arg, "role", role);
+        json_set_string(arg, "role", i < program->input_count ? "input" : "output");
         json_set_string(arg, "dtype", dtype_info[tensor->dtype].name);
         Json *shape = json_set_array(arg, "shape");
         for (int d = 0; d < tensor->rank; d++)
             json_push_int(shape, tensor->shape[d]);
     }
-}
-
-/* A launch's argument: {"arg": position among the program's} or {"workspace": offset in bytes}. */
-static void write_json_launch_args(Json *list, const Program *program, const Launch *launch)
-{
-    for (int i = 0; i < launch->arg_count; i++) {
-        const LaunchArg *arg = &launch->args[i];
-        Json *entry = json_push_object(list);
-        if (arg->workspace_offset >= 0)
-            json_set_int(entry, "workspace", arg->workspace_offset);
-        else
-            json_set_int(entry, "arg", program_argument(program, arg->tensor));
-    }
-}
-
-static void write_json_integers(Json *list, const int64_t *values, int count)
-{
-    for (int i = 0; i < count; i++)
-        json_push_int(list, values[i]);
-}
-
-/* Behind the pointers: {"map": position among them, …}, as cuTensorMapEncodeTiled takes it. */
-static void write_json_maps(Json *list, const Launch *launch)
-{
-    for (int i = 0; i < launch->map_count; i++) {
-        const TensorMap *map = &launch->maps[i];
-        Json *entry = json_push_object(list);
-        json_set_int(entry, "map", map->arg);
-        json_set_int(entry, "bits", map->element_bytes * 8);
-        if (map->tf32)
-            json_set_bool(entry, "tf32", true);
-        write_json_integers(json_set_array(entry, "sizes"), map->sizes, 3);
-        write_json_integers(json_set_array(entry, "strides"), map->strides, 2);
-        Json *box = json_set_array(entry, "box");
-        for (int d = 0; d < 3; d++)
-            json_push_int(box, map->box[d]);
-        json_set_int(entry, "swizzle", 128);
-    }
-}
-
-static void write_json_launch(Json *list, const Program *program, const Launch *launch)
-{
-    Json *entry = json_push_object(list);
-    json_set_string(entry, "kernel", launch->entry);
-    Json *grid = json_set_array(entry, "grid"), *block = json_set_array(entry, "block");
-    for (int i = 0; i < 3; i++) {
-        json_push_int(grid, launch->grid[i]);
-        json_push_int(block, launch->block[i]);
-    }
-    if (launch_cluster_blocks(launch) > 1) {
-        Json *cluster = json_set_array(entry, "cluster");
-        for (int i = 0; i < 3; i++)
-            json_push_int(cluster, launch->cluster[i]);
-    }
-    json_set_int(entry, "shared", launch->shared_bytes);
-    json_set_bool(entry, "cooperative", launch->cooperative);
-    if (launch->early)
-        json_set_bool(entry, "early", true);
-    Json *args = json_set_array(entry, "args");
-    write_json_launch_args(args, program, launch);
-    write_json_maps(args, launch);
 }
 
 static void write_json_line(Generator *generator)
@@ -280,13 +235,10 @@ static void write_json_line(Generator *generator)
     json_set_string(root, "name", kernel->name);
     json_set_string(root, "device", generator->request->device->name);
     json_set_int(root, "workspace", kernel->workspace_bytes);
-    Json *args = json_set_array(root, "args");
-    write_json_args(args, (const Tensor *const *)program->inputs, program->input_count, "input");
-    write_json_args(args, (const Tensor *const *)program->outputs, program->output_count, "output");
-    Json *launches = json_set_array(root, "launches");
-    for (int k = 0; k < kernel->launch_count; k++)
-        write_json_launch(launches, program, &kernel->launches[k]);
-    strbuf_printf(generator->out, "//rollerc: %s\n", json_text(generator->arena, root, false));
+    write_json_args(json_set_array(root, "args"), program);
+    launches_write(json_set_array(root, "launches"), kernel->launches, kernel->launch_count,
+                   argument_count(program));
+    strbuf_printf(generator->out, LAUNCH_LINE "%s\n", json_text(generator->arena, root, false));
     json_free(root);
 }
 

@@ -4,17 +4,12 @@
 
 #include "codegen/codegen.h"
 
-static int64_t bytes_of(const LaunchArg *arg)
-{
-    return arg->tensor ? tensor_bytes(arg->tensor) : arg->scratch_bytes;
-}
-
 /* Of the launch itself. */
 static int64_t scratch_bytes(const Launch *launch)
 {
     int64_t bytes = 0;
     for (int i = 0; i < launch->arg_count; i++)
-        bytes += launch->args[i].scratch_bytes;
+        bytes += launch->args[i].tensor ? 0 : launch->args[i].bytes;
     return bytes;
 }
 
@@ -26,32 +21,42 @@ void memory_check_launch(const Launch *launch, KernelMemory used)
 
 static void check_place(const Kernel *kernel, const LaunchArg *arg)
 {
-    assert(arg->workspace_offset % WORKSPACE_ALIGNMENT == 0);
-    assert(arg->workspace_offset + bytes_of(arg) <= kernel->workspace_bytes);
+    if (arg->buffer == argument_count(kernel->program)) {
+        assert(arg->offset % WORKSPACE_ALIGNMENT == 0);
+        assert(arg->offset >= 0 && arg->offset + arg->bytes <= kernel->workspace_bytes);
+    }
 }
 
-/* What the launches up to this one have written lies elsewhere, or is the same tensor. */
-static void check_apart(const Kernel *kernel, int end, const LaunchArg *arg)
+/* The blocks of a launch run in any order: what it writes is nothing else that it reads or writes. */
+static void check_apart(const Launch *launch, int written)
 {
-    for (int k = 0; k <= end; k++)
-        for (int i = 0; i < kernel->launches[k].arg_count; i++) {
-            const LaunchArg *other = &kernel->launches[k].args[i];
-            bool same = other == arg || (arg->tensor && other->tensor == arg->tensor);
-            if (other->written && other->workspace_offset >= 0 && !same)
-                assert(other->workspace_offset + bytes_of(other) <= arg->workspace_offset ||
-                       arg->workspace_offset + bytes_of(arg) <= other->workspace_offset);
-        }
+    for (int i = 0; i < launch->arg_count; i++)
+        assert(i == written || !launch_args_overlap(&launch->args[i], &launch->args[written]));
 }
 
-void memory_check_workspace(const Kernel *kernel)
+/* Who wrote last there, before the launch that reads, wrote this tensor. Inputs nobody writes. */
+static void check_made(const Kernel *kernel, int launch, const LaunchArg *read)
+{
+    for (int k = launch - 1; k >= 0; k--)
+        for (int i = 0; i < kernel->launches[k].arg_count; i++) {
+            const LaunchArg *made = &kernel->launches[k].args[i];
+            if (!made->written || !launch_args_overlap(made, read))
+                continue;
+            assert(made->tensor == read->tensor && made->offset == read->offset);
+            return;
+        }
+    assert(read->buffer < kernel->program->input_count);
+}
+
+void memory_check_launches(const Kernel *kernel)
 {
     for (int k = 0; k < kernel->launch_count; k++)
         for (int i = 0; i < kernel->launches[k].arg_count; i++) {
             const LaunchArg *arg = &kernel->launches[k].args[i];
-            if (arg->workspace_offset < 0)
-                continue;
             check_place(kernel, arg);
             if (arg->written)
-                check_apart(kernel, k, arg);
+                check_apart(&kernel->launches[k], i);
+            else
+                check_made(kernel, k, arg);
         }
 }

@@ -8,5 +8,6 @@
 /* Shared memory of a block, and what the launch has for itself. Ends the program if there is too little. */
 void memory_check_launch(const Launch *launch, KernelMemory used);
 
-/* Every tensor and every launch's own memory has an aligned place of its own in the workspace. */
-void memory_check_workspace(const Kernel *kernel);
+/* What launches read and write lies where it may: aligned, within the workspace, apart from what else the launch uses, and
+   what is read is what was written there last. Places may be used again. */
+void memory_check_launches(const Kernel *kernel);

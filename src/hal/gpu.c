@@ -194,25 +194,20 @@ bool gpu_gather(Gpu *gpu, const GpuBuffer *from, int element_bytes, const int64_
 
 // ---- programs ----
 
-static int cluster_blocks(const GpuLaunch *launch)
-{
-    return launch->cluster[0] * launch->cluster[1] * launch->cluster[2];
-}
-
 static bool load_function(Gpu *gpu, GpuProgram *program, int k)
 {
-    const GpuLaunch *launch = &program->launches[k];
+    const Launch *launch = &program->launches[k];
     CudaFunction *function = &program->functions[k];
     TRY(gpu->cuda.module_function(function, program->module, launch->entry), launch->entry);
     if (launch->asks_shared)
         TRY(gpu->cuda.function_set(*function, CUDA_MAX_DYNAMIC_SHARED, (int)launch->shared_bytes),
             launch->entry);
-    if (cluster_blocks(launch) > PORTABLE_CLUSTER_BLOCKS)
+    if (launch_cluster_blocks(launch) > PORTABLE_CLUSTER_BLOCKS)
         TRY(gpu->cuda.function_set(*function, CUDA_NON_PORTABLE_CLUSTER, 1), launch->entry);
     return true;
 }
 
-bool gpu_load(Gpu *gpu, Arena *arena, const unsigned char *cubin, const GpuLaunch *launches, int launch_count,
+bool gpu_load(Gpu *gpu, Arena *arena, const unsigned char *cubin, const Launch *launches, int launch_count,
               GpuProgram *program)
 {
     *program = (GpuProgram){.launches = launches, .launch_count = launch_count};
@@ -231,7 +226,7 @@ void gpu_unload(Gpu *gpu, GpuProgram *program)
     *program = (GpuProgram){0};
 }
 
-static CudaLaunchConfig config_of(Gpu *gpu, const GpuLaunch *launch, CudaLaunchAttribute *attributes)
+static CudaLaunchConfig config_of(Gpu *gpu, const Launch *launch, CudaLaunchAttribute *attributes)
 {
     CudaLaunchConfig config = {
         .shared_bytes = (unsigned)launch->shared_bytes, .stream = gpu->stream, .attributes = attributes};
@@ -241,7 +236,7 @@ static CudaLaunchConfig config_of(Gpu *gpu, const GpuLaunch *launch, CudaLaunchA
     }
     if (launch->cooperative)
         attributes[config.attribute_count++] = (CudaLaunchAttribute){CUDA_COOPERATIVE, 0, {.cooperative = 1}};
-    if (cluster_blocks(launch) > 1)
+    if (launch_cluster_blocks(launch) > 1)
         attributes[config.attribute_count++] =
             (CudaLaunchAttribute){CUDA_CLUSTER,
                                   0,
@@ -257,43 +252,38 @@ typedef struct EncodedMap {
     _Alignas(64) unsigned char bytes[128];
 } EncodedMap;
 
-static bool encode_map(Gpu *gpu, const GpuMap *map, CudaPointer start, EncodedMap *encoded)
+static bool encode_map(Gpu *gpu, const TensorMap *map, CudaPointer start, EncodedMap *encoded)
 {
     enum { LINES_OF_128_BYTES = 3, PROMOTION_128_BYTES = 2 };
     static const int types[] = {[1] = 0, [2] = 1, [4] = 2}, tf32 = 11;   // unsigned integers
-    static const uint32_t steps[] = {1, 1, 1};
-    uint64_t sizes[3], strides[2];
-    uint32_t box[3];
+    static const uint32_t steps[MAX_MAP_RANK] = {1, 1, 1, 1, 1};
+    uint64_t sizes[MAX_MAP_RANK], strides[MAX_MAP_RANK];
+    uint32_t box[MAX_MAP_RANK];
     if (!gpu->cuda.describe_tensor) {
         snprintf(gpu->reason, gpu->reason_bytes,
                  "the driver is too old for bulk copies: it has no cuTensorMapEncodeTiled");
         return false;
     }
-    for (int d = 0; d < 3; d++) {
+    for (int d = 0; d < map->rank; d++) {
         sizes[d] = (uint64_t)map->sizes[d];
         box[d] = (uint32_t)map->box[d];
-        if (d < 2)
-            strides[d] = (uint64_t)map->strides[d];
+        if (d > 0)
+            strides[d - 1] = (uint64_t)map->strides[d - 1];
     }
-    TRY(gpu->cuda.describe_tensor(encoded, map->tf32 ? tf32 : types[map->element_bytes], 3,
-                                  (void *)(uintptr_t)start, sizes, strides, box, steps, 0, LINES_OF_128_BYTES,
-                                  PROMOTION_128_BYTES, 0),
+    TRY(gpu->cuda.describe_tensor(encoded, map->tf32 ? tf32 : types[map->element_bytes],
+                                  (unsigned)map->rank, (void *)(uintptr_t)start, sizes, strides, box, steps,
+                                  0, LINES_OF_128_BYTES, PROMOTION_128_BYTES, 0),
         "cannot describe a tensor for bulk copies");
     return true;
 }
 
-static bool start_launch(Gpu *gpu, const GpuLaunch *launch, CudaFunction function, const GpuBuffer *buffers)
+static bool start_launch(Gpu *gpu, const Launch *launch, CudaFunction function, const GpuBuffer *buffers)
 {
-    enum { MAX_ARGS = 512 };
-    CudaPointer pointers[MAX_ARGS];
-    void *parameters[MAX_ARGS + GPU_MAX_MAPS];
-    EncodedMap maps[GPU_MAX_MAPS];
+    CudaPointer pointers[MAX_LAUNCH_ARGS];
+    void *parameters[MAX_LAUNCH_ARGS + MAX_TENSOR_MAPS];
+    EncodedMap maps[MAX_TENSOR_MAPS];
     CudaLaunchAttribute attributes[3];
     CudaLaunchConfig config = config_of(gpu, launch, attributes);
-    if (launch->arg_count > MAX_ARGS) {
-        snprintf(gpu->reason, gpu->reason_bytes, "%s has more than %d arguments", launch->entry, MAX_ARGS);
-        return false;
-    }
     for (int i = 0; i < launch->arg_count; i++) {
         pointers[i] = buffers[launch->args[i].buffer].memory + (CudaPointer)launch->args[i].offset;
         parameters[i] = &pointers[i];

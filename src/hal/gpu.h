@@ -5,6 +5,7 @@
 #pragma once
 #include "base/arena.h"
 #include "hal/cuda.h"
+#include "hal/launch.h"
 
 enum { GPU_TABLE = 1 << 12 };   // values that inputs are made of
 
@@ -32,41 +33,10 @@ typedef struct GpuBuffer {
     int64_t bytes;
 } GpuBuffer;
 
-typedef struct GpuArg {
-    int buffer;
-    int64_t offset;
-} GpuArg;
-
-/* A parameter behind those of a launch: the tensor of one of them as bulk copies see it, as the launcher says
-   it to the driver. */
-typedef struct GpuMap {
-    int arg, element_bytes;
-    int64_t sizes[3], strides[2];
-    int box[3];
-    bool tf32;   // floats, rounded so
-} GpuMap;
-
-enum { GPU_MAX_MAPS = 2 };
-
-typedef struct GpuLaunch {
-    const char *entry;
-    int64_t grid[3];
-    int block[3];
-    int cluster[3];         // all 1: none
-    int64_t shared_bytes;   // dynamic
-    bool asks_shared;       // for more of it than a block has without asking
-    bool cooperative;
-    bool early;             // may begin while the one before it ends
-    const GpuArg *args;
-    int arg_count;
-    GpuMap maps[GPU_MAX_MAPS];
-    int map_count;
-} GpuLaunch;
-
 typedef struct GpuProgram {
     CudaModule module;
     CudaFunction *functions;   // one for each launch
-    const GpuLaunch *launches;
+    const Launch *launches;
     int launch_count;
 } GpuProgram;
 
@@ -97,7 +67,7 @@ bool gpu_fill(Gpu *gpu, const GpuBuffer *buffer, int64_t elements, int element_b
 bool gpu_gather(Gpu *gpu, const GpuBuffer *from, int element_bytes, const int64_t *elements, int64_t count,
                 void *out);
 
-bool gpu_load(Gpu *gpu, Arena *arena, const unsigned char *cubin, const GpuLaunch *launches, int launch_count,
+bool gpu_load(Gpu *gpu, Arena *arena, const unsigned char *cubin, const Launch *launches, int launch_count,
               GpuProgram *program);
 void gpu_unload(Gpu *gpu, GpuProgram *program);
 

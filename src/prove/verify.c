@@ -142,7 +142,7 @@ static RuntimeSource source_of(const Kernel *kernel, const DeviceSpec *device, c
         .name = kernel->name,
         .text = kernel->source,
         .length = kernel->source_length,
-        .arg_count = kernel->program->input_count + kernel->program->output_count,
+        .arg_count = argument_count(kernel->program),
         .limits = runtime_limits(device),
         .builds = RUNTIME_CHECKED | (plain ? RUNTIME_PLAIN : 0),
     };

@@ -10,7 +10,6 @@ enum { SHARE_SECONDS = 600 };            // the worker dies with its parent, soo
 // ---- where tensors lie ----
 
 /* Arguments come in the order of the inputs, then the outputs; the workspace follows. */
-static int workspace_buffer(const Program *program) { return program->input_count + program->output_count; }
 
 static void add_tensor(Proof *proof, const Tensor *tensor, int buffer, int64_t offset, bool written)
 {
@@ -29,15 +28,13 @@ static void add_tensor(Proof *proof, const Tensor *tensor, int buffer, int64_t o
 static void place_program(Proof *proof)
 {
     const Program *program = proof->kernel->program;
-    for (int i = 0; i < program->input_count; i++)
-        add_tensor(proof, program->inputs[i], i, 0, false);
-    for (int i = 0; i < program->output_count; i++)
-        add_tensor(proof, program->outputs[i], program->input_count + i, 0, true);
+    for (int i = 0; i < argument_count(program); i++)
+        add_tensor(proof, argument_tensor(program, i), i, 0, i >= program->input_count);
     if (proof->kernel->workspace_bytes == 0)
         return;
     proof->tensors[proof->tensor_count++] = (RuntimeTensor){
         .name = "workspace",
-        .buffer = workspace_buffer(program),
+        .buffer = argument_count(program),
         .bytes = proof->kernel->workspace_bytes,
         .written = true,
     };
@@ -48,9 +45,9 @@ static void add_scratch(Proof *proof, const LaunchArg *arg)
 {
     proof->tensors[proof->tensor_count++] = (RuntimeTensor){
         .name = "scratch",
-        .buffer = workspace_buffer(proof->kernel->program),
-        .offset = arg->workspace_offset,
-        .bytes = arg->scratch_bytes,
+        .buffer = arg->buffer,
+        .offset = arg->offset,
+        .bytes = arg->bytes,
         .written = true,
     };
 }
@@ -58,35 +55,25 @@ static void add_scratch(Proof *proof, const LaunchArg *arg)
 /* One launch: what it reads was made before. */
 static void place_launch(Proof *proof, const Launch *launch)
 {
-    const Program *program = proof->kernel->program;
     for (int i = 0; i < launch->arg_count; i++) {
         const LaunchArg *arg = &launch->args[i];
-        if (!arg->tensor) {
+        if (arg->tensor)
+            add_tensor(proof, arg->tensor, arg->buffer, arg->offset, arg->written);
+        else
             add_scratch(proof, arg);
-            continue;
-        }
-        int output = verify_position(program->outputs, program->output_count, arg->tensor);
-        int buffer = workspace_buffer(program);
-        if (arg->workspace_offset < 0)
-            buffer = output >= 0 ? program->input_count + output
-                                 : verify_position(program->inputs, program->input_count, arg->tensor);
-        add_tensor(proof, arg->tensor, buffer, arg->workspace_offset < 0 ? 0 : arg->workspace_offset,
-                   arg->written);
     }
 }
 
 void verify_place(Proof *proof)
 {
     const Program *program = proof->kernel->program;
-    int count = workspace_buffer(program) + 1 + (proof->launch ? proof->launch->arg_count : 0);
+    int count = argument_count(program) + 1 + (proof->launch ? proof->launch->arg_count : 0);
     proof->tensors = NEW_ARRAY(proof->arena, RuntimeTensor, count);
     proof->sources = NEW_ARRAY(proof->arena, const Tensor *, count);
     proof->buffer_bytes = NEW_ARRAY(proof->arena, int64_t, count);
-    for (int i = 0; i < program->input_count; i++)
-        proof->buffer_bytes[i] = tensor_bytes(program->inputs[i]);
-    for (int i = 0; i < program->output_count; i++)
-        proof->buffer_bytes[program->input_count + i] = tensor_bytes(program->outputs[i]);
-    proof->buffer_bytes[workspace_buffer(program)] = proof->kernel->workspace_bytes;
+    for (int i = 0; i < argument_count(program); i++)
+        proof->buffer_bytes[i] = tensor_bytes(argument_tensor(program, i));
+    proof->buffer_bytes[argument_count(program)] = proof->kernel->workspace_bytes;
     if (proof->launch)
         place_launch(proof, proof->launch);
     else

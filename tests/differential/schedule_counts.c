@@ -51,31 +51,13 @@ static void fill(void *context, int tensor, int64_t offset, int64_t count, void 
     memset(bytes, 0, (size_t)count);
 }
 
-static int position(Tensor *const *list, int count, const Tensor *tensor)
+static RuntimeTensor tensor_of(const LaunchArg *arg)
 {
-    for (int i = 0; i < count; i++)
-        if (list[i] == tensor)
-            return i;
-    return -1;
-}
-
-static RuntimeTensor tensor_of(const Program *program, const LaunchArg *arg)
-{
-    int workspace = program->input_count + program->output_count;
-    if (arg->workspace_offset >= 0)
-        return (RuntimeTensor){
-            .name = arg->tensor ? arg->tensor->name : "scratch",
-            .buffer = workspace,
-            .offset = arg->workspace_offset,
-            .bytes = arg->tensor ? tensor_bytes(arg->tensor) : arg->scratch_bytes,
-            .written = arg->written,
-        };
-    int output = position(program->outputs, program->output_count, arg->tensor);
     return (RuntimeTensor){
-        .name = arg->tensor->name,
-        .buffer = output >= 0 ? program->input_count + output
-                              : position(program->inputs, program->input_count, arg->tensor),
-        .bytes = tensor_bytes(arg->tensor),
+        .name = arg->tensor ? arg->tensor->name : "scratch",
+        .buffer = arg->buffer,
+        .offset = arg->offset,
+        .bytes = arg->bytes,
         .written = arg->written,
     };
 }
@@ -84,7 +66,7 @@ static RuntimeTensor tensor_of(const Program *program, const LaunchArg *arg)
 static RuntimeResult run(const Subject *subject, const Kernel *kernel, int k, RuntimeTensor *tensors, int *count)
 {
     const Program *program = kernel->program;
-    int buffers = program->input_count + program->output_count;
+    int buffers = argument_count(program);
     RuntimeSource source = {
         .name = kernel->name,
         .text = kernel->source,
@@ -100,11 +82,10 @@ static RuntimeResult run(const Subject *subject, const Kernel *kernel, int k, Ru
         return result;
     int64_t *bytes = NEW_ARRAY(subject->arena, int64_t, buffers + 1);
     for (int i = 0; i < buffers; i++)
-        bytes[i] = tensor_bytes(i < program->input_count ? program->inputs[i]
-                                                         : program->outputs[i - program->input_count]);
+        bytes[i] = tensor_bytes(argument_tensor(program, i));
     bytes[buffers] = kernel->workspace_bytes;
     for (*count = 0; *count < kernel->launches[k].arg_count; ++*count)
-        tensors[*count] = tensor_of(program, &kernel->launches[k].args[*count]);
+        tensors[*count] = tensor_of(&kernel->launches[k].args[*count]);
     RuntimeJob job = {
         .buffer_bytes = bytes,
         .tensors = tensors,

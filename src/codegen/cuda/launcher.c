@@ -6,31 +6,12 @@
 #include "hal/device.h"
 #include "hal/runtime.h"
 
-int program_argument(const Program *program, const Tensor *tensor)
-{
-    for (int i = 0; i < program->input_count; i++)
-        if (program->inputs[i] == tensor)
-            return i;
-    for (int i = 0; i < program->output_count; i++)
-        if (program->outputs[i] == tensor)
-            return program->input_count + i;
-    return -1;
-}
-
 /* `in0`, `out1`: what the argument is called until it has its name. */
 static const char *argument_number(Arena *arena, const Program *program, int argument)
 {
     bool input = argument < program->input_count;
     return arena_printf(arena, input ? "in%d" : "out%d", input ? argument : argument - program->input_count);
 }
-
-static const Tensor *argument_tensor(const Program *program, int argument)
-{
-    return argument < program->input_count ? program->inputs[argument]
-                                           : program->outputs[argument - program->input_count];
-}
-
-static int argument_count(const Program *program) { return program->input_count + program->output_count; }
 
 /* `x[64, 1024] : f16` */
 static void write_tensor(StrBuf *out, const Tensor *stored)
@@ -175,18 +156,17 @@ static void write_attributes(StrBuf *out, const char *indent, const Launch *laun
 /* What the launcher calls argument i of a launch. */
 static const char *pointer_name(Arena *arena, const Program *program, const Launch *launch, int i)
 {
-    const LaunchArg *arg = &launch->args[i];
-    return arg->workspace_offset >= 0
-               ? arena_printf(arena, "w%d", i)
-               : argument_number(arena, program, program_argument(program, arg->tensor));
+    int buffer = launch->args[i].buffer;
+    return buffer == argument_count(program) ? arena_printf(arena, "w%d", i)
+                                               : argument_number(arena, program, buffer);
 }
 
 static void write_arguments(StrBuf *out, const char *indent, const Program *program, const Launch *launch)
 {
     for (int i = 0; i < launch->arg_count; i++)
-        if (launch->args[i].workspace_offset >= 0)
+        if (launch->args[i].buffer == argument_count(program))
             strbuf_printf(out, "%svoid *w%d = (char *)workspace + %" PRId64 ";\n", indent, i,
-                          launch->args[i].workspace_offset);
+                          launch->args[i].offset);
     for (int i = 0; i < launch->map_count; i++)
         strbuf_printf(out, "%sTensorMap m%d;\n", indent, i);
     strbuf_printf(out, "%svoid *args[] = {", indent);

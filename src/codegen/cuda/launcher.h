@@ -4,9 +4,6 @@
 #include "codegen/cuda/kernel.h"
 #include "codegen/cuda/names.h"
 
-/* Position of the tensor among the program's arguments: inputs, then outputs; -1: it is a temporary. */
-int program_argument(const Program *program, const Tensor *tensor);
-
 /* Its text; gives the kernel's arguments their names, which are none of those in `names`. */
 const char *launcher_text(Arena *arena, Kernel *kernel, bool hip, Names *names);
 

@@ -4,13 +4,13 @@
 #include <check.h>
 #include <stdlib.h>
 
-static const Tensor A = {.name = "a"}, B = {.name = "b"}, C = {.name = "c"};
+enum { A, B, C, WORKSPACE };   // buffers
 
-/* An argument of the program, and a place in the workspace. */
-#define READ(tensor_) {.tensor = &(tensor_), .workspace_offset = -1}
-#define WRITE(tensor_) {.tensor = &(tensor_), .workspace_offset = -1, .written = true}
-#define READ_AT(offset) {.workspace_offset = (offset)}
-#define WRITE_AT(offset) {.workspace_offset = (offset), .written = true}
+/* An argument of the program, and 512 bytes of the workspace. */
+#define READ(argument) {.buffer = (argument), .bytes = 512}
+#define WRITE(argument) {.buffer = (argument), .bytes = 512, .written = true}
+#define READ_AT(place) {.buffer = WORKSPACE, .offset = (place), .bytes = 512}
+#define WRITE_AT(place) {.buffer = WORKSPACE, .offset = (place), .bytes = 512, .written = true}
 
 typedef struct Chain {
     LaunchArg args[4][3];   // of each launch; those of no tensor and no place end them
@@ -41,6 +41,10 @@ static const Chain CHAINS[] = {
      .arg_count = {2, 2}, .count = 2, .waits = "ss", .begins = "b-"},
     {.args = {{READ(A), WRITE_AT(0)}, {READ(B), WRITE_AT(0)}},
      .arg_count = {2, 2}, .count = 2, .waits = "ss", .begins = "b-"},
+    /* Places overlap from either side, or one begins where the other ends. */
+    {.args = {{READ_AT(512), WRITE(B)}, {READ(A), WRITE_AT(256)}}, .arg_count = {2, 2}, .count = 2, .waits = "ss", .begins = "b-"},
+    {.args = {{READ(A), WRITE_AT(256)}, {READ(A), WRITE_AT(512)}}, .arg_count = {2, 2}, .count = 2, .waits = "ss", .begins = "b-"},
+    {.args = {{READ(A), WRITE_AT(512)}, {READ(A), WRITE_AT(0)}}, .arg_count = {2, 2}, .count = 2, .waits = "se", .begins = "b-"},
     /* Of what is only read there may be several readers; the last launch, too, may wait at its end. */
     {.args = {{READ(A), WRITE(B)}, {READ(A), WRITE(C)}}, .arg_count = {2, 2}, .count = 2, .waits = "se", .begins = "b-"},
     /* Neither a cooperative launch nor the one behind it is early. */

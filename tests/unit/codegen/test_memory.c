@@ -205,19 +205,27 @@ END_TEST
 
 // ---- memory of a launch's own, and the workspace ----
 
-static Tensor first = {.name = "first", .rank = 1, .shape = {100}, .dtype = DTYPE_F32};
-static Tensor second = {.name = "second", .rank = 1, .shape = {10}, .dtype = DTYPE_F32};
+static Tensor first = {.name = "first"}, second = {.name = "second"}, third = {.name = "third"};
+
+enum { INPUT, OUTPUT, WORKSPACE };   // buffers
+
+#define ARG(tensor_, place, bytes_) {.tensor = (tensor_), .buffer = WORKSPACE, .offset = (place), .bytes = (bytes_)}
+#define WRITTEN(tensor_, place, bytes_)                                                                      \
+    {.tensor = (tensor_), .buffer = WORKSPACE, .offset = (place), .bytes = (bytes_), .written = true}
+
+static void check_launches(Launch *launches, int count, int64_t workspace_bytes)
+{
+    const Program program = {.input_count = 1, .output_count = 1};
+    memory_check_launches(&(Kernel){
+        .program = &program, .launches = launches, .launch_count = count, .workspace_bytes = workspace_bytes});
+}
 
 /* 400 bytes, 40 bytes and 300 of the second launch's own, at multiples of 256. */
 static void check_places(int64_t of_second, int64_t of_scratch, int64_t workspace_bytes)
 {
-    LaunchArg one[] = {{.tensor = &first, .written = true, .workspace_offset = 0}};
-    LaunchArg two[] = {{.tensor = &first, .workspace_offset = 0},
-                       {.tensor = &second, .written = true, .workspace_offset = of_second},
-                       {.written = true, .workspace_offset = of_scratch, .scratch_bytes = 300}};
-    Launch launches[] = {{.args = one, .arg_count = 1}, {.args = two, .arg_count = 3}};
-    memory_check_workspace(
-        &(Kernel){.launches = launches, .launch_count = 2, .workspace_bytes = workspace_bytes});
+    LaunchArg one[] = {{.buffer = INPUT, .bytes = 400}, WRITTEN(&first, 0, 400)};
+    LaunchArg two[] = {ARG(&first, 0, 400), WRITTEN(&second, of_second, 40), WRITTEN(NULL, of_scratch, 300)};
+    check_launches((Launch[]){{.args = one, .arg_count = 2}, {.args = two, .arg_count = 3}}, 2, workspace_bytes);
 }
 
 START_TEST(places_apart_are_enough) { check_places(512, 768, 1280); }
@@ -232,9 +240,35 @@ END_TEST
 START_TEST(places_that_are_not_aligned_are_a_bug) { check_places(416, 768, 1280); }
 END_TEST
 
+/* The third launch writes 400 bytes somewhere; the last one reads them and one of the tensors before. */
+static void check_reuse(int64_t of_third, const Tensor *read, int64_t of_read, int64_t bytes)
+{
+    LaunchArg one[] = {WRITTEN(&first, 0, 400)}, two[] = {ARG(&first, 0, 400), WRITTEN(&second, 512, 40)};
+    LaunchArg three[] = {ARG(&second, 512, 40), WRITTEN(&third, of_third, 400)};
+    LaunchArg four[] = {ARG(&third, of_third, 400), ARG(read, of_read, bytes), {.buffer = OUTPUT, .bytes = 4, .written = true}};
+    Launch launches[] = {{.args = one, .arg_count = 1}, {.args = two, .arg_count = 2},
+                         {.args = three, .arg_count = 2}, {.args = four, .arg_count = 3}};
+    check_launches(launches, 4, 1280);
+}
+
+START_TEST(a_place_may_be_used_again) { check_reuse(0, &second, 512, 40); }
+END_TEST
+
+START_TEST(a_place_that_is_still_read_is_not_used_again) { check_reuse(0, &first, 0, 400); }
+END_TEST
+
+START_TEST(a_part_of_what_is_still_read_is_not_used_again) { check_reuse(256, &first, 0, 400); }
+END_TEST
+
+START_TEST(what_a_launch_reads_it_does_not_write) { check_reuse(256, &second, 512, 40); }
+END_TEST
+
+START_TEST(what_nobody_has_written_is_not_read) { check_reuse(0, &second, 768, 40); }
+END_TEST
+
 static void check_scratch(int64_t used)
 {
-    LaunchArg own = {.written = true, .scratch_bytes = 300};
+    LaunchArg own = WRITTEN(NULL, 0, 300);
     memory_check_launch(&(Launch){.args = &own, .arg_count = 1}, (KernelMemory){.scratch_bytes = used});
 }
 
@@ -256,6 +290,11 @@ int main(void)
     tcase_add_test_raise_signal(cases, a_workspace_that_ends_too_early_is_a_bug, SIGABRT);
     tcase_add_test_raise_signal(cases, places_that_overlap_are_a_bug, SIGABRT);
     tcase_add_test_raise_signal(cases, places_that_are_not_aligned_are_a_bug, SIGABRT);
+    tcase_add_test(cases, a_place_may_be_used_again);
+    tcase_add_test_raise_signal(cases, a_place_that_is_still_read_is_not_used_again, SIGABRT);
+    tcase_add_test_raise_signal(cases, a_part_of_what_is_still_read_is_not_used_again, SIGABRT);
+    tcase_add_test_raise_signal(cases, what_a_launch_reads_it_does_not_write, SIGABRT);
+    tcase_add_test_raise_signal(cases, what_nobody_has_written_is_not_read, SIGABRT);
     tcase_add_test(cases, all_of_its_own_memory_may_be_used);
     tcase_add_test_raise_signal(cases, more_than_its_own_memory_is_a_bug, SIGABRT);
     Suite *suite = suite_create("memory");

@@ -275,6 +275,7 @@ static int maps(const KernelPlan *plan, TensorMap *maps)
         int boxes = factor ? plan->rules->neighbours : 1;   // of a tile
         maps[factor] = (TensorMap){
             .arg = input_position(plan->fusion, product.factor[factor]->access.tensor),
+            .rank = 3,
             .element_bytes = element_bytes,
             .tf32 = mma_element_type(&product) == DTYPE_F32,
             .sizes = {lines.along_k ? k : rows, count, lines.batch ? product.group[GROUP_BATCH].extent : 1},

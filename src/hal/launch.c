@@ -1,0 +1,63 @@
+#include "hal/launch.h"
+
+#include <string.h>
+
+// ---- out ----
+
+static void write_integers(Json *object, const char *key, const int64_t *values, int count)
+{
+    Json *list = json_set_array(object, key);
+    for (int i = 0; i < count; i++)
+        json_push_int(list, values[i]);
+}
+
+static void write_ints(Json *object, const char *key, const int *values, int count)
+{
+    int64_t wide[MAX_MAP_RANK];
+    for (int i = 0; i < count; i++)
+        wide[i] = values[i];
+    write_integers(object, key, wide, count);
+}
+
+/* Behind the pointers: {"map": position among them, …}, as cuTensorMapEncodeTiled takes it. */
+static void write_map(Json *entry, const TensorMap *map)
+{
+    json_set_int(entry, "map", map->arg);
+    json_set_int(entry, "bits", map->element_bytes * 8);
+    if (map->tf32)
+        json_set_bool(entry, "tf32", true);
+    write_integers(entry, "sizes", map->sizes, map->rank);
+    write_integers(entry, "strides", map->strides, map->rank - 1);
+    write_ints(entry, "box", map->box, map->rank);
+    json_set_int(entry, "swizzle", 128);
+}
+
+/* {"arg": position among the program's} or {"workspace": offset in bytes}. */
+static void write_args(Json *list, const Launch *launch, int arguments)
+{
+    for (int i = 0; i < launch->arg_count; i++) {
+        const LaunchArg *arg = &launch->args[i];
+        bool works = arg->buffer == arguments;
+        json_set_int(json_push_object(list), works ? "workspace" : "arg", works ? arg->offset : arg->buffer);
+    }
+    for (int i = 0; i < launch->map_count; i++)
+        write_map(json_push_object(list), &launch->maps[i]);
+}
+
+void launches_write(Json *list, const Launch *launches, int count, int arguments)
+{
+    for (int k = 0; k < count; k++) {
+        const Launch *launch = &launches[k];
+        Json *entry = json_push_object(list);
+        json_set_string(entry, "kernel", launch->entry);
+        write_integers(entry, "grid", launch->grid, 3);
+        write_ints(entry, "block", launch->block, 3);
+        if (launch_cluster_blocks(launch) > 1)
+            write_ints(entry, "cluster", launch->cluster, 3);
+        json_set_int(entry, "shared", launch->shared_bytes);
+        json_set_bool(entry, "cooperative", launch->cooperative);
+        if (launch->early)
+            json_set_bool(entry, "early", true);
+        write_args(json_set_array(entry, "args"), launch, arguments);
+    }
+}

@@ -1,0 +1,81 @@
+// One launch of an emitted program. The launcher's text is written from this record (codegen/cuda/launcher.c), the driver is
+// called with it (hal/gpu.c), and as JSON it stands in the first line of the emitted file: Python's loader starts kernels
+// from that, and the interpreter compares it with what the launcher does.
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/json.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct Tensor;
+
+/* One pointer parameter, in the order of the kernel's parameters: bytes of one of the program's buffers, which are its
+   arguments in order, then the workspace. */
+typedef struct LaunchArg {
+    int buffer;
+    int64_t offset, bytes;
+    bool written;                  // else only read
+    const struct Tensor *tensor;   // what lies there, dense and row-major; NULL: memory that the launch uses for itself
+} LaunchArg;
+
+enum {
+    MAX_LAUNCH_ARGS = 512,   // 4096 bytes of pointers; fuse() stays below
+    MAX_TENSOR_MAPS = 2,     // of a launch
+    MAX_MAP_RANK = 5         // dimensions of a tensor map (CUDA driver API, cuTensorMapEncodeTiled)
+};
+
+/* A tensor as bulk copies see it, the first dimension contiguous: the driver makes a parameter of 128 bytes of it. */
+typedef struct TensorMap {
+    int arg;   // the launch's that holds it
+    int rank, element_bytes;
+    int64_t sizes[MAX_MAP_RANK];         // elements
+    int64_t strides[MAX_MAP_RANK - 1];   // bytes from one to the next along the second dimension and those behind it
+    int box[MAX_MAP_RANK];               // elements that a copy brings; 128 bytes along the first
+    bool tf32;                           // floats, which are rounded to tf32 on their way
+} TensorMap;
+
+typedef struct Launch {
+    const char *entry;   // "softmax_k0"
+    int64_t grid[3];
+    int block[3];
+    int cluster[3];         // all 1: no clusters
+    int64_t shared_bytes;   // dynamic
+    bool asks_shared;       // for more of it than a block has without asking
+    bool cooperative;
+    bool early;         // begins while the one before it ends: codegen/chain.h
+    bool waits_last;    // an early one, for those before it
+    bool lets_begin;    // the one behind it is early
+    LaunchArg *args;
+    int arg_count;
+    TensorMap maps[MAX_TENSOR_MAPS];   // parameters behind those of `args`
+    int map_count;
+    int turns;     // tiles that a block makes in turn; the interpreter may pass over those in between
+    double work;   // scalar operations of the whole launch
+} Launch;
+
+static inline int launch_cluster_blocks(const Launch *launch)
+{
+    return launch->cluster[0] * launch->cluster[1] * launch->cluster[2];
+}
+
+/* Whether the two share bytes. */
+static inline bool launch_args_overlap(const LaunchArg *a, const LaunchArg *b)
+{
+    return a->buffer == b->buffer && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
+}
+
+/* What the first line of an emitted file begins with. */
+#define LAUNCH_LINE "//rollerc: "
+
+/* Appends the launches of a program with so many arguments, as `launches` of that line has them. */
+void launches_write(Json *list, const Launch *launches, int count, int arguments);
+
+
+#ifdef __cplusplus
+}
+#endif
