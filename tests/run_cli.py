@@ -495,8 +495,11 @@ def test_a_broken_compiler_is_no_wrong_kernel(folder):
 def test_a_text_that_does_not_compile_is_a_wrong_kernel(folder):
     shutil.copytree(ROOT / "templates", folder / "templates")
     template = folder / "templates/elementwise.cu"
-    template.write_text(template.read_text().replace("const Tensors t = TENSORS;", "const Tensors t = NO_TENSORS;"))
-    assert b"NO_TENSORS" in verify_relu(folder, "--templates", folder / "templates", code=5).stderr
+    text, mark = template.read_text(), "const Tensors t = TENSORS;"
+    template.write_text(text.replace(mark, mark + " no_such_function();"))
+    assert b"no_such_function" in verify_relu(folder, "--templates", folder / "templates", code=5).stderr
+    template.write_text(text.replace(mark, "const Tensors t = NO_TENSORS;"))   # what a launch waits for would stand behind it
+    assert b"'templates/elementwise.cu' lacks '" + mark.encode() in verify_relu(folder, "--templates", folder / "templates", code=1).stderr
     assert names(folder) == ["templates"]
 
 

@@ -1,8 +1,5 @@
 #include "codegen/chain.h"
 
-#include <string.h>
-
-#include "base/diag.h"
 #include "base/strbuf.h"
 
 static bool touches(const Launch *launch, const LaunchArg *arg)
@@ -67,24 +64,14 @@ static void write_line(StrBuf *out, bool joined, const char *code, const char *w
         strbuf_printf(out, "\n    %s   // %s", code, why);
 }
 
-const char *chain_body(const TemplateStore *store, const Template *template, const Launch *launch)
+const char *chain_opening(Arena *arena, const Launch *launch, bool joined)
 {
-    static const char first[] = "    const Tensors t = TENSORS;";   // of every template's kernel
-    const char *found = strstr(template->body, first);
-    if (!launch->early && !launch->lets_begin)
-        return template->body;
-    if (!found)
-        fatal(store->folder ? EXIT_INPUT : EXIT_BUG, "'%s' lacks '%s'", template->path, first);
-    StrBuf out = strbuf_new(store->arena);
-    found += strlen(first);
-    strbuf_write(&out, template->body, (size_t)(found - template->body));
-    bool joined = store->line_directives;
+    StrBuf out = strbuf_new(arena);
     if (launch->waits_last)
         write_line(&out, joined, "const WaitsAtItsEnd waits_at_its_end;", "for the earlier launches: nothing here is theirs");
     else if (launch->early)
         write_line(&out, joined, "wait_for_earlier();", "launches: this one's blocks come as theirs end");
     if (launch->lets_begin)
         write_line(&out, joined, "let_next_begin();", "and the next one's as these do");
-    strbuf_puts(&out, found);
     return out.text;
 }

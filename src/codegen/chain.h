@@ -2,11 +2,11 @@
 // templates/prelude/intrinsics/chain.cuh says how that works on the device. Here is decided who begins early and who waits where.
 #pragma once
 #include "codegen/cuda/kernel.h"
-#include "codegen/cuda/template.h"
 #include "hal/device.h"
 
 /* Sets `early`, `waits_last` and `lets_begin` of all launches, whose arguments are known. */
 void chain_launches(Launch *launches, int count, const DeviceSpec *device);
 
-/* The template's body, whose kernel begins with what the launch has to say. */
-const char *chain_body(const TemplateStore *store, const Template *template, const Launch *launch);
+/* What the launch's kernel begins with, behind the statement that names its tensors; `joined`: in that one's line. "" where it
+   waits for nobody. */
+const char *chain_opening(Arena *arena, const Launch *launch, bool joined);

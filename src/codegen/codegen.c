@@ -320,7 +320,6 @@ static KernelText kernel_text(Generator *generator, int index)
     planned->family->emit(&block, &plan);
     const TemplateStore *templates = generator->request->templates;
     Template template = template_read(templates, planned->family->template_path);
-    template.body = chain_body(templates, &template, launch);
     Names *names = names_copy(generator->taken);
     names_avoid(names, template.body);
     Names *values = names_copy(names);
@@ -332,6 +331,7 @@ static KernelText kernel_text(Generator *generator, int index)
         .provenance = provenance(generator, planned),
         .signature = names_put(names, emit_signature(generator->arena, planned->fusion, scratch)),
         .tensors = names_put(names, emit_arguments(generator->arena, planned->fusion, scratch)),
+        .opening = chain_opening(generator->arena, launch, templates->line_directives),
         .template = template,
     };
 }

@@ -108,12 +108,13 @@ Trim *trim_main(const TemplateStore *store, Target target)
     return trim;
 }
 
-/* The body with the launch's own names. */
-static const char *named_body(Arena *arena, const KernelText *kernel)
+/* The body with the launch's own names and what it begins with. */
+static const char *named_body(const Trim *trim, const KernelText *kernel)
 {
-    StrBuf out = strbuf_new(arena);
+    StrBuf out = strbuf_new(trim->arena);
     Slice rest = slice_of(kernel->template.body), token;
     const char *written = rest.start;
+    bool opened = false;
     while (token_read(&rest, &token)) {
         const char *name = slice_equals(token, "ENTRY")        ? kernel->entry
                            : slice_equals(token, "PARAMETERS") ? kernel->signature
@@ -124,8 +125,16 @@ static const char *named_body(Arena *arena, const KernelText *kernel)
         strbuf_write(&out, written, (size_t)(token.start - written));
         strbuf_puts(&out, name);
         written = token.end;
+        if (name == kernel->tensors && *written == ';') {
+            strbuf_printf(&out, ";%s", kernel->opening);
+            written++;
+            opened = true;
+        }
     }
     strbuf_puts(&out, written);
+    if (!opened)
+        fatal(trim->store->folder ? EXIT_INPUT : EXIT_BUG, "'%s' lacks 'const Tensors t = TENSORS;'",
+              kernel->template.path);
     return out.text;
 }
 
@@ -163,7 +172,7 @@ void trim_add_kernel(Trim *trim, const KernelText *kernel)
                (UnitSource){NULL, 0, PLACE_WITHIN, kernel->parameters});
     units_read(
         trim->arena, &scope->units, &trim->target,
-        (UnitSource){template->path, template->body_line - 1, PLACE_BEHIND, named_body(trim->arena, kernel)});
+        (UnitSource){template->path, template->body_line - 1, PLACE_BEHIND, named_body(trim, kernel)});
     read_constants(scope);
     units_name(&scope->units);
     if (!trim->store->line_directives)   // then lines are the template's

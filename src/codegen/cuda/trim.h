@@ -17,7 +17,8 @@ typedef struct KernelText {
     const char *entry;                 // "softmax_k0"; its namespace is softmax_k0_scope
     const char *parameters;            // what replaces the template's block
     const char *provenance;            // the comment above them
-    const char *signature, *tensors;   // `const f16 *__restrict__ x`, `x`
+    const char *signature, *tensors;   // `const f16 *__restrict__ x`, `{x}`
+    const char *opening;               // of the kernel, behind the statement that ends in TENSORS
     Template template;
 } KernelText;
 

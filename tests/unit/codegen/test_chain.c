@@ -76,14 +76,10 @@ START_TEST(who_begins_early_waits_where_it_must)
 }
 END_TEST
 
-#define BEFORE "{\n    const Tensors t = TENSORS;"
-#define BEHIND "\n    work(t);\n}\n"
-
-static void check_body(const Launch *launch, bool line_directives, const char *wanted)
+static void check_opening(const Launch *launch, bool joined, const char *wanted)
 {
     Arena *arena = arena_new();
-    TemplateStore store = {.arena = arena, .line_directives = line_directives};
-    ck_assert_str_eq(chain_body(&store, &(Template){.body = BEFORE BEHIND}, launch), wanted);
+    ck_assert_str_eq(chain_opening(arena, launch, joined), wanted);
     arena_free(arena);
 }
 
@@ -91,10 +87,10 @@ START_TEST(a_kernel_begins_with_it)
 {
     Launch behind = {0}, alone = {.early = true}, first = {.lets_begin = true, .early = true};
     Launch free_one = {.early = true, .lets_begin = true, .waits_last = true};
-    check_body(&behind, false, BEFORE BEHIND);
-    check_body(&alone, false, BEFORE "\n    wait_for_earlier();   // launches: this one's blocks come as theirs end" BEHIND);
-    check_body(&first, true, BEFORE " wait_for_earlier(); let_next_begin();" BEHIND);   // lines keep their numbers
-    check_body(&free_one, true, BEFORE " const WaitsAtItsEnd waits_at_its_end; let_next_begin();" BEHIND);
+    check_opening(&behind, false, "");
+    check_opening(&alone, false, "\n    wait_for_earlier();   // launches: this one's blocks come as theirs end");
+    check_opening(&first, true, " wait_for_earlier(); let_next_begin();");   // lines keep their numbers
+    check_opening(&free_one, true, " const WaitsAtItsEnd waits_at_its_end; let_next_begin();");
 }
 END_TEST
 
