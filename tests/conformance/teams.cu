@@ -97,6 +97,30 @@ DEVICE void round_floats(unsigned *out, const TensorMap *floats)
         out[ROUNDED + i] = reinterpret_cast<const unsigned *>(tile)[i ^ i / 32 % 8 * 4];
 }
 
+// A box of a tensor of RANK dimensions, eight lines at most; behind its last one zeros.
+template <int RANK> __global__ void teams_ranks(int *out, const __grid_constant__ TensorMap map)
+{
+    SHARED(0, unsigned char, memory, [2 * 1024 + 8]);
+    unsigned char *const tile = memory + (0u - shared_address(memory)) % 1024;
+    unsigned long long *const full = reinterpret_cast<unsigned long long *>(tile + 1024);
+    const BoxShape shape = box_shape(RANK);
+    int at[RANK], elements = 1;
+    for (int d = 0; d < RANK; d++) {
+        at[d] = shape.at[d];
+        elements *= shape.box[d];
+    }
+    if (threadIdx.x == 0)
+        mbarrier_init(full, 1);
+    block_sync();
+    if (threadIdx.x == 0) {
+        mbarrier_expect(full, elements * 4);
+        copy_box_at(tile, &map, at, full);
+    }
+    mbarrier_wait(full, 0);
+    for (int i = static_cast<int>(threadIdx.x); i < 256 && blockIdx.x == 0; i += TEAM_THREADS)
+        out[i] = i < elements ? reinterpret_cast<const int *>(tile)[i ^ i / 32 % 8 * 4] : 0;
+}
+
 extern "C" __global__ void teams_floats(unsigned *out)
 {
     for (int i = static_cast<int>(threadIdx.x); i < ROUNDED && blockIdx.x == 0; i += TEAM_THREADS)
@@ -138,6 +162,24 @@ static cudaError_t launch(Kernel *kernel, int cluster, int cooperative, int shar
     return cudaLaunchKernelExC(&config, kernel, args);
 }
 
+template <int RANK> static cudaError_t launch_ranks(const void *table, int *out, void *stream)
+{
+    const BoxShape shape = box_shape(RANK);
+    long long sizes[RANK], strides[RANK > 1 ? RANK - 1 : 1], step = 4;
+    int box[RANK];
+    for (int d = 0; d < RANK; d++) {
+        if (d > 0)
+            strides[d - 1] = step;
+        sizes[d] = shape.sizes[d];
+        box[d] = shape.box[d];
+        step *= sizes[d];
+    }
+    rollerc::TensorMap map;
+    void *args[] = {&out, &map};
+    const cudaError_t status = rollerc::describe_tensor(&map, table, 4, sizes, strides, box);
+    return status == cudaSuccess ? launch(teams::teams_ranks<RANK>, 1, 0, 2 * 1024 + 8, args, stream) : status;
+}
+
 extern "C" int teams_launch(const void *in0, void *out0, void *, void *stream)
 {
     int *out = static_cast<int *>(out0);
@@ -169,5 +211,10 @@ extern "C" int teams_launch(const void *in0, void *out0, void *, void *stream)
         status = rollerc::describe_tensor(&half, out, 4, {32, 8, 1}, {128, 1024}, {32, 8, 1}, true);
     if (status == cudaSuccess)
         status = launch(teams::teams_rounded, 1, 0, 2 * 1024 + 8, floats, stream);
+    out += 2 * ROUNDED;
+    cudaError_t (*const ranks[])(const void *, int *, void *) = {launch_ranks<1>, launch_ranks<2>, launch_ranks<3>, launch_ranks<4>,
+                                                                 launch_ranks<5>};
+    for (int rank = 1; rank <= RANKS && status == cudaSuccess; rank++, out += 256)
+        status = ranks[rank - 1](in0, out, stream);
     return static_cast<int>(status);
 }

@@ -177,19 +177,35 @@ static void write_arguments(StrBuf *out, const char *indent, const Program *prog
     strbuf_puts(out, "};\n");
 }
 
+/* `{64, 128, 1}`, in front of which a comma stands. */
+static void write_integers(StrBuf *out, const int64_t *values, int count)
+{
+    strbuf_puts(out, ", {");
+    for (int i = 0; i < count; i++)
+        strbuf_printf(out, "%s%" PRId64, i ? ", " : "", values[i]);
+    strbuf_puts(out, "}");
+}
+
+static void write_map(StrBuf *out, const TensorMap *map, int number, const char *pointer)
+{
+    int64_t box[MAX_MAP_RANK];
+    for (int d = 0; d < map->rank; d++)
+        box[d] = map->box[d];
+    strbuf_printf(out, "status = describe_tensor(&m%d, %s, %d", number, pointer, map->element_bytes);
+    write_integers(out, map->sizes, map->rank);
+    write_integers(out, map->strides, map->rank - 1);
+    write_integers(out, box, map->rank);
+    strbuf_puts(out, map->tf32 ? ", true);\n" : ");\n");
+}
+
 /* How bulk copies see the arguments, with `status` for what the driver says. */
 static void write_maps(StrBuf *out, const char *indent, const Program *program, const Launch *launch)
 {
     for (int i = 0; i < launch->map_count; i++) {
-        const TensorMap *map = &launch->maps[i];
         if (i)
             strbuf_printf(out, "%sif (status == cudaSuccess)\n    ", indent);
-        strbuf_printf(out,
-                      "%sstatus = describe_tensor(&m%d, %s, %d, {%" PRId64 ", %" PRId64 ", %" PRId64
-                      "}, {%" PRId64 ", %" PRId64 "}, {%d, %d, %d}%s);\n",
-                      indent, i, pointer_name(out->arena, program, launch, map->arg), map->element_bytes,
-                      map->sizes[0], map->sizes[1], map->sizes[2], map->strides[0], map->strides[1],
-                      map->box[0], map->box[1], map->box[2], map->tf32 ? ", true" : "");
+        strbuf_puts(out, indent);
+        write_map(out, &launch->maps[i], i, pointer_name(out->arena, program, launch, launch->maps[i].arg));
     }
 }
 

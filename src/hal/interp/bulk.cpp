@@ -32,8 +32,29 @@ BulkCopy *take_bulk_copy(Place place)
 
 // ---- boxes ----
 
-int lines_of(const TensorBox &map) { return map.box[1] * map.box[2]; }
+int lines_of(const TensorBox &map)
+{
+    int lines = 1;
+    for (int d = 1; d < TENSOR_BOX_RANK; d++)
+        lines *= map.box[d];
+    return lines;
+}
+
 int bytes_of(const TensorBox &map) { return lines_of(map) * LINE_BYTES; }
+
+// Where a line of the box begins; null: outside of the tensor.
+const unsigned char *line_start(const BulkCopy &copy, int line)
+{
+    const TensorBox &map = copy.map;
+    const unsigned char *start = map.start;
+    bool outside = false;
+    for (int d = 1; d < TENSOR_BOX_RANK; line /= map.box[d++]) {
+        const long long at = copy.at[d] + line % map.box[d];
+        outside |= at < 0 || at >= map.sizes[d];
+        start += at * map.strides[d - 1];
+    }
+    return outside ? nullptr : start;
+}
 
 // Calls visit(piece of the target, source), the latter null where the box leaves the tensor. Pieces change places within
 // a line as tensor cores expect them.
@@ -41,18 +62,18 @@ template <class Visit> void visit_box(const BulkCopy &copy, const unsigned char 
 {
     const TensorBox &map = copy.map;
     const int elements = PIECE_BYTES / map.element_bytes;
-    for (int line = 0; line < lines_of(map); line++)
+    for (int line = 0; line < lines_of(map); line++) {
+        const unsigned char *start = line_start(copy, line);
         for (int piece = 0; piece < LINE_BYTES / PIECE_BYTES; piece++) {
             const long long x = copy.at[0] + piece * elements;
-            const long long y = copy.at[1] + line % map.box[1], z = copy.at[2] + line / map.box[1];
             const long long straight = SHARED_START + (copy.target - shared) + line * LINE_BYTES + piece * PIECE_BYTES;
             const long long turned = straight ^ (straight / LINE_BYTES % PIECE_LINES) * PIECE_BYTES;
-            const bool outside = x >= map.sizes[0] || y >= map.sizes[1] || z >= map.sizes[2];
-            const unsigned char *source = map.start + x * map.element_bytes + y * map.strides[0] + z * map.strides[1];
+            const unsigned char *source = start && x < map.sizes[0] ? start + x * map.element_bytes : nullptr;
             const long long left = (map.sizes[0] - x) * map.element_bytes;
-            visit(const_cast<unsigned char *>(shared) + turned - SHARED_START, outside ? nullptr : source,
+            visit(const_cast<unsigned char *>(shared) + turned - SHARED_START, source,
                   left < PIECE_BYTES ? static_cast<int>(left) : +PIECE_BYTES);
         }
+    }
 }
 
 // To the nearest that have ten bits of a fraction, of two the even one; what is no number becomes one and the same.
@@ -207,8 +228,7 @@ void mbarrier_wait(void *address, unsigned parity, Place place)
     preempt(place);
 }
 
-void bulk_copy(void *target, const void *map, const int (&at)[TENSOR_BOX_RANK], void *address, unsigned blocks_of_cluster,
-               Place place)
+void bulk_copy(void *target, const void *map, int dimensions, const int *at, void *address, unsigned blocks_of_cluster, Place place)
 {
     const TensorBox *box = static_cast<const TensorBox *>(map);
     const long long offset = static_cast<unsigned char *>(target) - current->block->shared;
@@ -217,6 +237,8 @@ void bulk_copy(void *target, const void *map, const int (&at)[TENSOR_BOX_RANK], 
         fail_at(place, "a bulk copy to blocks that the cluster does not have");
     if (box->magic != TENSOR_BOX_MAGIC)
         fail_at(place, "a bulk copy without a tensor map");
+    if (box->rank != dimensions)
+        fail_at(place, "a bulk copy along other dimensions than its tensor map has");
     if (offset < 0 || (SHARED_START + offset) % (PIECE_LINES * LINE_BYTES) ||
         offset + bytes_of(*box) > static_cast<long long>(shared_bytes))
         fail_at(place, "a bulk copy to where no eight lines begin, or beside shared memory");
@@ -226,7 +248,8 @@ void bulk_copy(void *target, const void *map, const int (&at)[TENSOR_BOX_RANK], 
         Block *block = &current->block->cluster->blocks[rank];
         BulkBarrier &barrier = barrier_at(block, static_cast<unsigned char *>(cluster_map(address, rank, place)), place);
         BulkCopy *copy = take_bulk_copy(place);
-        *copy = {*box, {at[0], at[1], at[2]}, block->shared + offset, nullptr};
+        *copy = {*box, {}, block->shared + offset, nullptr};
+        __builtin_memcpy(copy->at, at, static_cast<size_t>(dimensions) * sizeof *at);
         host->file = place.file;
         host->line = place.line;
         begin_copy(block, *copy);
@@ -239,6 +262,7 @@ void bulk_copy(void *target, const void *map, const int (&at)[TENSOR_BOX_RANK], 
 }
 
 // What a launcher describes, as the driver would check it.
+static_assert(sizeof(TensorBox) <= 128, "it lies in a TensorMap");
 cudaError_t encode_map(void *map, const TensorBox &what)
 {
     const long long inner = static_cast<long long>(what.box[0]) * what.element_bytes;
@@ -247,7 +271,7 @@ cudaError_t encode_map(void *map, const TensorBox &what)
     bool legal = reinterpret_cast<size_t>(what.start) % 16 == 0 && reinterpret_cast<size_t>(map) % 64 == 0 && inner == LINE_BYTES;
     for (int d = 0; d < TENSOR_BOX_RANK; d++)
         legal &= what.sizes[d] > 0 && what.sizes[d] < 1ll << 32 && what.box[d] > 0 && what.box[d] <= 256;
-    for (int d = 0; d + 1 < TENSOR_BOX_RANK; d++)
+    for (int d = 0; d + 1 < what.rank; d++)
         legal &= what.strides[d] > 0 && what.strides[d] % 16 == 0 && what.strides[d] < 1ll << 40;
     if (!legal)
         return cudaErrorInvalidValue;

@@ -100,10 +100,10 @@ ROLLERC_EXPORT void wait_products(unsigned groups, Place place);   // all but th
 
 // A box of a tensor that bulk copies bring: the twin of a tensor map, in place of its 128 bytes. Lines of 128
 // bytes along the first dimension, whose neighbours are neighbours in memory.
-enum { TENSOR_BOX_RANK = 3, TENSOR_BOX_MAGIC = 0x7e4507 };
+enum { TENSOR_BOX_RANK = 5, TENSOR_BOX_MAGIC = 0x7e4507 };
 struct TensorBox {
     unsigned magic;
-    int element_bytes;
+    int rank, element_bytes;    // what lies behind the rank is 1, of strides 0
     bool tf32;                  // floats, rounded so on their way
     const unsigned char *start;
     long long sizes[TENSOR_BOX_RANK], strides[TENSOR_BOX_RANK - 1];   // elements; bytes from one to the next, of all but the first
@@ -114,7 +114,7 @@ ROLLERC_EXPORT void mbarrier_init(void *barrier, int arrivals, Place place);
 ROLLERC_EXPORT void mbarrier_expect(void *barrier, int bytes, Place place);   // and arrives
 ROLLERC_EXPORT void mbarrier_arrive(void *barrier, int rank, Place place);    // at that block's of the cluster
 ROLLERC_EXPORT void mbarrier_wait(void *barrier, unsigned parity, Place place);
-ROLLERC_EXPORT void bulk_copy(void *target, const void *map, const int (&at)[TENSOR_BOX_RANK], void *barrier,
+ROLLERC_EXPORT void bulk_copy(void *target, const void *map, int dimensions, const int *at, void *barrier,
                               unsigned blocks_of_cluster, Place place);
 
 ROLLERC_EXPORT void async_copy(void *shared, const void *global, int bytes, Place place);   // 4, 8 or 16

@@ -254,17 +254,22 @@ static inline void mbarrier_wait(unsigned long long *barrier, unsigned parity, R
     rollerc_interp::mbarrier_wait(barrier, parity, place);
 }
 static inline void prefetch_map(const void *) {}
+template <int RANK>
+static inline void copy_box_at(void *target, const void *map, const int (&at)[RANK], unsigned long long *barrier,
+                               ROLLERC_PLACE)
+{
+    rollerc_interp::bulk_copy(target, map, RANK, at, barrier, 1u << rollerc_interp::cluster_rank(), place);
+}
 static inline void copy_box(void *target, const void *map, int x, int y, int z, unsigned long long *barrier,
                             ROLLERC_PLACE)
 {
-    const int at[rollerc_interp::TENSOR_BOX_RANK] = {x, y, z};
-    rollerc_interp::bulk_copy(target, map, at, barrier, 1u << rollerc_interp::cluster_rank(), place);
+    copy_box_at(target, map, {x, y, z}, barrier, place);
 }
 static inline void copy_box_to(unsigned blocks, void *target, const void *map, int x, int y, int z,
                                unsigned long long *barrier, ROLLERC_PLACE)
 {
-    const int at[rollerc_interp::TENSOR_BOX_RANK] = {x, y, z};
-    rollerc_interp::bulk_copy(target, map, at, barrier, blocks, place);
+    const int at[] = {x, y, z};
+    rollerc_interp::bulk_copy(target, map, 3, at, barrier, blocks, place);
 }
 template <int N> static inline void give_registers()
 {
@@ -282,17 +287,21 @@ static inline cudaLaunchAttribute begins_early()
     return attribute;
 }
 
+template <int RANK>
 static inline cudaError_t describe_tensor(TensorMap *map, const void *start, int element_bytes,
-                                          const long long (&sizes)[3], const long long (&strides)[2],
-                                          const int (&box)[3], bool tf32 = false)
+                                          const long long (&sizes)[RANK],
+                                          const long long (&strides)[RANK > 1 ? RANK - 1 : 1],
+                                          const int (&box)[RANK], bool tf32 = false)
 {
-    return rollerc_interp::encode_map(map, {0,
-                                            element_bytes,
-                                            tf32,
-                                            static_cast<const unsigned char *>(start),
-                                            {sizes[0], sizes[1], sizes[2]},
-                                            {strides[0], strides[1]},
-                                            {box[0], box[1], box[2]}});
+    rollerc_interp::TensorBox what = {0, RANK, element_bytes, tf32, static_cast<const unsigned char *>(start),
+                                      {1, 1, 1, 1, 1}, {}, {1, 1, 1, 1, 1}};
+    for (int d = 0; d < RANK; d++) {
+        what.sizes[d] = sizes[d];
+        what.box[d] = box[d];
+        if (d > 0)
+            what.strides[d - 1] = strides[d - 1];
+    }
+    return rollerc_interp::encode_map(map, what);
 }
 
 // HIP's.

@@ -64,6 +64,34 @@ DEVICE void copy_box(void *target, const TensorMap *map, int x, int y, int z, un
                  : "r"(shared_address(target)), "l"(map), "r"(x), "r"(y), "r"(z), "r"(shared_address(barrier))
                  : "memory");
 }
+// Of a tensor of any number of dimensions, the box that begins at an element.
+template <int RANK> DEVICE void copy_box_at(void *target, const TensorMap *map, const int (&at)[RANK], unsigned long long *barrier)
+{
+    const unsigned to = shared_address(target), full = shared_address(barrier);
+    if constexpr (RANK == 1)
+        asm volatile("cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2}], [%3];"
+                     :
+                     : "r"(to), "l"(map), "r"(at[0]), "r"(full)
+                     : "memory");
+    else if constexpr (RANK == 2)
+        asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
+                     :
+                     : "r"(to), "l"(map), "r"(at[0]), "r"(at[1]), "r"(full)
+                     : "memory");
+    else if constexpr (RANK == 3)
+        copy_box(target, map, at[0], at[1], at[2], barrier);
+    else if constexpr (RANK == 4)
+        asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], [%6];"
+                     :
+                     : "r"(to), "l"(map), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]), "r"(full)
+                     : "memory");
+    else
+        asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                     "[%0], [%1, {%2, %3, %4, %5, %6}], [%7];"
+                     :
+                     : "r"(to), "l"(map), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]), "r"(at[4]), "r"(full)
+                     : "memory");
+}
 // To the same place of each block of the cluster whose bit is set, and its barrier. ptxas warns of it in the PTX of sm_90 that nvcc
 // makes beside sm_90a, which nobody runs.
 DEVICE void copy_box_to(unsigned blocks, void *target, const TensorMap *map, int x, int y, int z, unsigned long long *barrier)
@@ -86,6 +114,7 @@ DEVICE void mbarrier_wait(unsigned long long *, unsigned) {}
 DEVICE void prefetch_map(const TensorMap *) {}
 DEVICE void copy_box(void *, const TensorMap *, int, int, int, unsigned long long *) {}
 DEVICE void copy_box_to(unsigned, void *, const TensorMap *, int, int, int, unsigned long long *) {}
+template <int RANK> DEVICE void copy_box_at(void *, const TensorMap *, const int (&)[RANK], unsigned long long *) {}
 #endif
 
 // Registers of four warps, a multiple of 8: those who copy give what those who multiply take. With -rdc=true ptxas leaves it out,

@@ -36,12 +36,14 @@ static inline cudaLaunchAttribute begins_early()
 }
 #endif
 
-// A tensor of up to three dimensions as bulk copies see it: `sizes` in elements, `strides` in bytes from one to the next along
-// the second and the third, `box` in elements, 128 bytes along the first; floats may be rounded to tf32 on their way. The driver
-// describes it; nothing is sent to the device.
+// A tensor of up to five dimensions as bulk copies see it: `sizes` in elements, `strides` in bytes from one to the next along
+// the second and those behind it, `box` in elements, 128 bytes along the first; floats may be rounded to tf32 on their way. The
+// driver describes it; nothing is sent to the device.
 #if !defined(__HIP__) && !defined(__CUDACC_RTC__)
-static inline cudaError_t describe_tensor(TensorMap *map, const void *start, int element_bytes, const long long (&sizes)[3],
-                                          const long long (&strides)[2], const int (&box)[3], bool tf32 = false)
+template <int RANK>
+static inline cudaError_t describe_tensor(TensorMap *map, const void *start, int element_bytes, const long long (&sizes)[RANK],
+                                          const long long (&strides)[RANK > 1 ? RANK - 1 : 1], const int (&box)[RANK],
+                                          bool tf32 = false)
 {
     using Encode = int (*)(void *map, int type, unsigned rank, void *start, const unsigned long long *sizes,
                            const unsigned long long *strides, const unsigned *box, const unsigned *steps, int interleave,
@@ -55,18 +57,17 @@ static inline cudaError_t describe_tensor(TensorMap *map, const void *start, int
 #endif
     if (status != cudaSuccess || found != cudaDriverEntryPointSuccess)
         return status != cudaSuccess ? status : cudaErrorNotSupported;
-    unsigned long long counts[3], apart[2];
-    unsigned boxes[3];
-    const unsigned steps[3] = {1, 1, 1};
-    for (int d = 0; d < 3; d++) {
+    unsigned long long counts[RANK], apart[RANK];
+    unsigned boxes[RANK], steps[RANK];
+    for (int d = 0; d < RANK; d++) {
         counts[d] = static_cast<unsigned long long>(sizes[d]);
+        apart[d] = d + 1 < RANK ? static_cast<unsigned long long>(strides[d]) : 0;
         boxes[d] = static_cast<unsigned>(box[d]);
+        steps[d] = 1;
     }
-    for (int d = 0; d < 2; d++)
-        apart[d] = static_cast<unsigned long long>(strides[d]);
     const int bits = element_bytes == 1 ? 0 : element_bytes == 2 ? 1 : 2, type = tf32 ? 11 : bits;   // copied as they are
     const int lines_of_128_bytes = 3, promotion_128_bytes = 2;   // how pieces change places; what L2 reads at once: 256 took up to 1.13 of the time
-    const int error = reinterpret_cast<Encode>(entry)(map, type, 3, const_cast<void *>(start), counts, apart, boxes, steps, 0,
+    const int error = reinterpret_cast<Encode>(entry)(map, type, RANK, const_cast<void *>(start), counts, apart, boxes, steps, 0,
                                                       lines_of_128_bytes, promotion_128_bytes, 0);
     return error == 0 ? cudaSuccess : cudaErrorInvalidValue;
 }
