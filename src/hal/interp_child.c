@@ -265,8 +265,10 @@ static const enum InterpSchedule SCHEDULES[] = {
     [RUNTIME_PRIORITY] = INTERP_PRIORITY,
 };
 
-static InterpHost host_of(const RuntimeLimits *limits, const RuntimeJob *job)
+static InterpHost host_of(const InterpTask *task)
 {
+    const RuntimeLimits *limits = &task->source->limits;
+    const RuntimeJob *job = task->job;
     return (InterpHost){
         .warp_size = limits->warp_size,
         .max_threads = limits->max_threads_per_block,
@@ -282,6 +284,9 @@ static InterpHost host_of(const RuntimeLimits *limits, const RuntimeJob *job)
         .max_blocks_per_sm = limits->max_blocks_per_sm,
         .shared_per_sm = limits->shared_per_sm,
         .shared_reserved = limits->shared_reserved_per_block,
+        .launches_said = task->source->launches,
+        .launch_count = task->source->launch_count,
+        .buffers = (unsigned char **)task->buffers,
         .schedule = SCHEDULES[job->schedule],
         .only_launch = job->only_launch,
         .max_blocks = job->max_blocks,
@@ -347,7 +352,7 @@ _Noreturn void interp_child_run(const InterpTask *task)
     child.report = task->report;
     child.counts = task->counts;
     child.memory = task->memory;
-    child.host = host_of(task->limits, job);
+    child.host = host_of(task);
     child.seconds = job->seconds;
     child.left.it_value.tv_sec = job->seconds;
     set_limits();
@@ -365,7 +370,7 @@ _Noreturn void interp_child_run(const InterpTask *task)
     char what[300];
     child.host.file = NULL;
     if (result != 0)
-        fail("%s_launch returns error %d", task->name, result);
+        fail("%s_launch returns error %d", task->source->name, result);
     if (!interp_memory_check(child.memory, what, sizeof what))
         fail("%s", what);
     if (job->checked && job->ends_written)

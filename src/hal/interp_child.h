@@ -22,8 +22,8 @@ typedef struct InterpReport {
 /* What it runs. */
 typedef struct InterpTask {
     const RuntimeJob *job;
-    const RuntimeLimits *limits;
-    const char *name, *object;   // of the program: its kernel, and the file that holds it
+    const RuntimeSource *source;
+    const char *object;          // the file that holds the program
     void **buffers;              // arguments of its launcher
     InterpMemory *memory;
     InterpCounts *counts;        // NULL: none are wanted

@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "hal/device.h"
+#include "hal/launch.h"
 
 typedef enum RuntimeStatus {
     RUNTIME_DONE,
@@ -53,6 +54,8 @@ typedef struct RuntimeSource {
     const char *text;
     size_t length;
     int arg_count;                  // pointers to inputs and outputs
+    const Launch *launches;         // that the launcher makes; NULL: nobody said
+    int launch_count;
     RuntimeLimits limits;
     unsigned builds;                // RuntimeBuilds
 } RuntimeSource;

@@ -101,8 +101,7 @@ static RuntimeResult run(Arena *arena, const RuntimeModule *module, const Runtim
     if (pid == 0)
         interp_child_run(&(InterpTask){
             .job = job,
-            .limits = &module->source.limits,
-            .name = module->source.name,
+            .source = &module->source,
             .object = object_for(module, job),
             .buffers = result.buffers,
             .memory = memory,

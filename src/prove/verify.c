@@ -143,6 +143,8 @@ static RuntimeSource source_of(const Kernel *kernel, const DeviceSpec *device, c
         .text = kernel->source,
         .length = kernel->source_length,
         .arg_count = argument_count(kernel->program),
+        .launches = kernel->launches,
+        .launch_count = kernel->launch_count,
         .limits = runtime_limits(device),
         .builds = RUNTIME_CHECKED | (plain ? RUNTIME_PLAIN : 0),
     };

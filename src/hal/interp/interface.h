@@ -75,6 +75,9 @@ typedef struct InterpHost {
     long long shared_per_sm, shared_reserved;
 
     // What to run.
+    const struct Launch *launches_said; // that the launcher makes (hal/launch.h), so many; null: nobody said
+    int launch_count;
+    unsigned char **buffers;            // what its pointers point into
     enum InterpSchedule schedule;
     int only_launch;                    // the others are passed over; -1: run all
     long long max_blocks;               // of a launch; when it has more, some are chosen

@@ -235,11 +235,60 @@ void check_limits(const LaunchShape &shape, void *kernel)
         check_residence(shape);
 }
 
+// ---- the record ----
+
+template <class T> bool is_same(dim3 seen, const T (&said)[3])
+{
+    return static_cast<long long>(seen.x) == said[0] && static_cast<long long>(seen.y) == said[1] &&
+           static_cast<long long>(seen.z) == said[2];
+}
+
+bool is_same(const TensorBox &seen, const Launch &launch, const TensorMap &said)
+{
+    const LaunchArg &arg = launch.args[said.arg];
+    bool same = seen.rank == said.rank && seen.element_bytes == said.element_bytes && seen.tf32 == said.tf32 &&
+                seen.start == host->buffers[arg.buffer] + arg.offset;
+    for (int d = 0; d < said.rank; d++)
+        same &= seen.sizes[d] == said.sizes[d] && seen.box[d] == said.box[d] && (d == 0 || seen.strides[d - 1] == said.strides[d - 1]);
+    return same;
+}
+
+// In which of its words the first line of the file says something else; null: in none.
+const char *difference(const Launch &said, const LaunchShape &shape, void **args)
+{
+    for (int i = 0; i < said.arg_count; i++)
+        if (*static_cast<unsigned char **>(args[i]) != host->buffers[said.args[i].buffer] + said.args[i].offset)
+            return "args";
+    for (int i = 0; i < said.map_count; i++)
+        if (!is_same(*static_cast<const TensorBox *>(args[said.arg_count + i]), said, said.maps[i]))
+            return "args";
+    return !is_same(shape.grid, said.grid)                                ? "grid"
+           : !is_same(shape.block, said.block)                            ? "block"
+           : !is_same(shape.cluster, said.cluster)                        ? "cluster"
+           : static_cast<long long>(shape.shared) != said.shared_bytes    ? "shared"
+           : shape.cooperative != said.cooperative                        ? "cooperative"
+           : shape.early != said.early                                    ? "early"
+                                                                          : nullptr;
+}
+
+// Other loaders launch by the record: it says what the launcher does.
+void check_record(const LaunchShape &shape, void **args)
+{
+    if (!host->launches_said)
+        return;
+    if (host->launch >= host->launch_count)
+        host->fail("the launcher makes more than the %d launches of the file's first line", host->launch_count);
+    const char *word = difference(host->launches_said[host->launch], shape, args);
+    if (word)
+        host->fail("the launcher makes it with another '%s' than the file's first line says", word);
+}
+
 }   // namespace
 
 cudaError_t launch(const Invocation &what, const LaunchShape &shape)
 {
     host->launch = host->launches++;
+    check_record(shape, what.args);
     if (host->only_launch >= 0 && host->launch != host->only_launch)
         return cudaSuccess;
     check_limits(shape, what.kernel);
@@ -307,7 +356,10 @@ int interp_run(InterpHost *host, InterpLauncher *launcher, void **args)
     unsigned char *frame = static_cast<unsigned char *>(__builtin_frame_address(0));
     host->own[host->own_count++] = {seen, seen + sizeof rollerc_interp::here};   // some compilers announce it
     host->own[host->own_count++] = {frame - rollerc_interp::STACK_BYTES, frame};   // what the launcher passes on
-    return launcher(args);
+    const int result = launcher(args);
+    if (result == 0 && host->launches_said && host->launches != host->launch_count)
+        host->fail("the launcher makes %d of the %d launches of the file's first line", host->launches, host->launch_count);
+    return result;
 }
 
 int interp_thread()

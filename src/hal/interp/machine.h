@@ -13,6 +13,7 @@
 // They are a part of rollerc and run in a child of it. The first thing that is wrong ends the process
 // (host->fail): what follows would prove nothing.
 #include "calls.h"
+#include "hal/launch.h"
 #include "interface.h"
 
 namespace rollerc_interp {
