@@ -5,6 +5,7 @@
     functions     how far each function of the language is from the right value
     examples      each example at its own, an odd and a prime size, and small ones of several candidates, against
                   PyTorch in float64
+    proof         the first candidate of each program in tests/regressions, whole, with every kind of inputs
     sanitizer     compute-sanitizer's four tools on the small ones
     profile       --profile: all candidates right, repeatable times, planted bugs found, interrupts
     python        python/rollerc.py with PyTorch and CuPy
@@ -12,6 +13,7 @@
 Needs nvcc, NVRTC, PyTorch and compute-sanitizer. A line for each step last; exit code 1 if one failed.
 """
 import argparse
+import glob
 import os
 import subprocess
 import sys
@@ -40,6 +42,8 @@ def steps(options, folder):
         "functions": [script("gpu_functions", *arch)],
         "examples": [generate(large), generate_small,
                      script("gpu_examples", large, *arch), script("gpu_examples", small, *arch)],
+        "proof": [[os.path.join(os.path.dirname(options.rollerc), "tests/gpu_programs"), options.device,
+                   *sorted(glob.glob(os.path.join(TESTS, "regressions/*.te")))]],
         "sanitizer": [generate_small, script("gpu_sanitizer", small, *arch)],
         "profile": [script("gpu_profile", "--rollerc", options.rollerc, "--device", options.device)],
         "python": [script("gpu_python", "--rollerc", options.rollerc, "--device", options.device)],

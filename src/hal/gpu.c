@@ -73,7 +73,8 @@ bool gpu_open(Gpu *gpu, int ordinal, const void *helpers, char *reason, size_t r
     TRY(gpu->cuda.stream_new(&gpu->stream, 1), "cannot use the GPU");   // 1: apart from the default stream
     TRY(gpu->cuda.event_new(&gpu->start, 0), "cannot use the GPU");
     TRY(gpu->cuda.event_new(&gpu->stop, 0), "cannot use the GPU");
-    TRY(gpu->cuda.module_load(&gpu->helpers, helpers), "cannot load the helper kernels");
+    if (helpers)
+        TRY(gpu->cuda.module_load(&gpu->helpers, helpers), "cannot load the helper kernels");
     return true;
 }
 
@@ -151,6 +152,12 @@ bool gpu_upload(Gpu *gpu, const GpuBuffer *buffer, const void *bytes, int64_t co
     TRY(gpu->cuda.to_device(buffer->memory, bytes, (size_t)count), "cannot write to a buffer");
     TRY(gpu->cuda.stream_wait(NULL),
         "cannot write to a buffer");   // small copies return before they are done
+    return true;
+}
+
+bool gpu_download(Gpu *gpu, const GpuBuffer *buffer, void *bytes, int64_t count)
+{
+    TRY(gpu->cuda.to_host(bytes, buffer->memory, (size_t)count), "cannot read a buffer");
     return true;
 }
 

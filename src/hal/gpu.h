@@ -50,7 +50,7 @@ typedef struct GpuSeries {
 /* Facts of each GPU, at most `most`; the number of them. Needs no gpu_open. */
 int gpu_list(GpuInfo *infos, int most, char *reason, size_t reason_bytes);
 
-/* `helpers` is the machine code of src/hal/gpu/helpers.cu. */
+/* `helpers` is the machine code of src/hal/gpu/helpers.cu; NULL: neither gpu_fill nor gpu_gather is called. */
 bool gpu_open(Gpu *gpu, int ordinal, const void *helpers, char *reason, size_t reason_bytes);
 int64_t gpu_free_bytes(Gpu *gpu);
 
@@ -60,6 +60,7 @@ void gpu_buffer_free(Gpu *gpu, GpuBuffer *buffer);
 bool gpu_buffer_poison(Gpu *gpu, const GpuBuffer *buffer, int poison);
 bool gpu_buffer_check(Gpu *gpu, const GpuBuffer *buffer, const char *name);
 bool gpu_upload(Gpu *gpu, const GpuBuffer *buffer, const void *bytes, int64_t count);
+bool gpu_download(Gpu *gpu, const GpuBuffer *buffer, void *bytes, int64_t count);
 
 /* Element i becomes table[hash of i]; `element_bytes` 0: bits, of a table of bytes. */
 bool gpu_fill(Gpu *gpu, const GpuBuffer *buffer, int64_t elements, int element_bytes, const GpuBuffer *table);

@@ -56,6 +56,7 @@ typedef struct RuntimeSource {
     int arg_count;                  // pointers to inputs and outputs
     const Launch *launches;         // that the launcher makes; NULL: nobody said
     int launch_count;
+    const unsigned char *cubin;     // what was compiled of the text, for a GPU
     RuntimeLimits limits;
     unsigned builds;                // RuntimeBuilds
 } RuntimeSource;
@@ -142,10 +143,12 @@ typedef struct RuntimeModule RuntimeModule;
 
 typedef struct Runtime {
     const char *name;
+    bool checks;                    // accesses, and runs parts of a program: else jobs are neither checked nor lazy
     RuntimeStatus (*load)(Arena *arena, const RuntimeSource *source, RuntimeModule **module,
                           const char **reason);
     RuntimeResult (*run)(Arena *arena, const RuntimeModule *module, const RuntimeJob *job);
     void (*release)(RuntimeResult *result);
 } Runtime;
 
-extern const Runtime runtime_interp;   // on the CPU, with checks: no GPU, no CUDA toolkit
+extern const Runtime runtime_interp;   // on the CPU: no GPU, no CUDA toolkit; calls the launcher
+extern const Runtime runtime_gpu;      // the first one there is; makes the launches as the record says

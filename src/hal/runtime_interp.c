@@ -132,4 +132,4 @@ static void release(RuntimeResult *result)
     result->mappings = NULL;
 }
 
-const Runtime runtime_interp = {.name = "interp", .load = load, .run = run, .release = release};
+const Runtime runtime_interp = {.name = "interp", .checks = true, .load = load, .run = run, .release = release};

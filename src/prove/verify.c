@@ -26,6 +26,11 @@ static const Pass *const PASSES[INPUT_KINDS][MAX_PASSES] = {
     [INPUT_ROWS] = {&highest},
 };
 
+static const Runtime *runtime_of(const VerifyOptions *options)
+{
+    return options->runtime ? options->runtime : &runtime_interp;
+}
+
 static VerifyStatus status_of(RuntimeStatus status)
 {
     static const VerifyStatus statuses[] = {
@@ -62,7 +67,8 @@ static void run_proof(Proof *proof)
         .checked = pass->checked || launch,
         .seconds = proof->options->seconds ? proof->options->seconds : HANG_SECONDS,
     };
-    RuntimeResult result = runtime_interp.run(proof->arena, proof->module, &job);
+    const Runtime *runtime = runtime_of(proof->options);
+    RuntimeResult result = runtime->run(proof->arena, proof->module, &job);
     report->blocks_run += pass->checked ? 0 : result.blocks_run;
     report->blocks_total += pass->checked ? 0 : result.blocks_total;
     if (result.status != RUNTIME_DONE) {
@@ -71,7 +77,7 @@ static void run_proof(Proof *proof)
     } else if (launch || !pass->checked) {
         (launch ? verify_compare_pages : verify_compare_whole)(proof, &result);
     }
-    runtime_interp.release(&result);
+    runtime->release(&result);
 }
 
 /* With each of the passes. */
@@ -103,6 +109,8 @@ static void prove_passes(Proof *proof)
     int count = 0;
     for (int i = 0; i < MAX_PASSES && passes[i] && !proof->report->message; i++) {
         proof->pass = passes[i];
+        if (passes[i]->checked && !runtime_of(proof->options)->checks)
+            continue;
         if (!verify_is_too_large(kernel, whole_work, passes[i]->checked))
             run_proof(proof);
         else if (!passes[i]->checked || !too_large)   // else the other passes are checked
@@ -135,7 +143,8 @@ static void prove_kind(Proof *proof)
 
 /* A second build costs more than it saves where little is run; of programs that are not run whole all
    accesses are checked. */
-static RuntimeSource source_of(const Kernel *kernel, const DeviceSpec *device, const VerifyReport *report)
+static RuntimeSource source_of(const Kernel *kernel, const DeviceSpec *device, const VerifyOptions *options,
+                               const VerifyReport *report)
 {
     bool plain = !verify_is_small(kernel) && !report->sampled;
     return (RuntimeSource){
@@ -145,6 +154,7 @@ static RuntimeSource source_of(const Kernel *kernel, const DeviceSpec *device, c
         .arg_count = argument_count(kernel->program),
         .launches = kernel->launches,
         .launch_count = kernel->launch_count,
+        .cubin = options->cubin,
         .limits = runtime_limits(device),
         .builds = RUNTIME_CHECKED | (plain ? RUNTIME_PLAIN : 0),
     };
@@ -155,9 +165,14 @@ VerifyReport verify(Arena *scratch, const Program *program, const Kernel *kernel
 {
     double start = seconds_now();
     VerifyReport report = {.sampled = verify_is_too_large(kernel, options->whole_work, false)};
-    RuntimeSource source = source_of(kernel, device, &report);
+    RuntimeSource source = source_of(kernel, device, options, &report);
+    const Runtime *runtime = runtime_of(options);
     RuntimeModule *module;
-    report.status = status_of(runtime_interp.load(scratch, &source, &module, &report.message));
+    report.status = status_of(runtime->load(scratch, &source, &module, &report.message));
+    if (report.sampled && !runtime->checks) {
+        report.status = VERIFY_TIMEOUT;
+        report.message = "the program is too large to be judged whole, and this runtime runs no parts";
+    }
     for (InputKind kind = 0; kind < INPUT_KINDS && report.status == VERIFY_RIGHT; kind++) {
         Proof proof = {
             .arena = scratch,

@@ -5,7 +5,7 @@
 // launch, on some of its blocks: what earlier launches would have made is then given by the reference.
 #pragma once
 #include "codegen/cuda/kernel.h"
-#include "hal/device.h"
+#include "hal/runtime.h"
 #include "ir/eval.h"
 
 typedef enum VerifyStatus {
@@ -33,6 +33,8 @@ typedef struct VerifyOptions {
     EvalMath math;                      // what the kernel was allowed to do
     double whole_work;                  // scalar operations up to which a program runs whole
     int seconds;                        // of processor time for a run of the kernel
+    const Runtime *runtime;             // runs it; NULL: the interpreter
+    const unsigned char *cubin;         // the kernel's, for a runtime of machine code
 } VerifyOptions;
 
 /* Outputs are judged by `program`, what the user asked for; temporaries that the plan added by
