@@ -14,8 +14,9 @@ struct RuntimeModule {
     RuntimeSource source;
 };
 
-/* What worker and parent share. */
+/* What worker and parent share; contents of the buffers lie behind it. */
 typedef struct GpuReport {
+    size_t bytes;   // of all that
     RuntimeStatus status;
     char reason[REASON_BYTES];
 } GpuReport;
@@ -154,12 +155,6 @@ static int64_t blocks_of(const RuntimeSource *source, const RuntimeJob *job)
     return blocks;
 }
 
-/* Report and contents are one stretch of memory. */
-typedef struct GpuShared {
-    void *memory;
-    size_t bytes;
-} GpuShared;
-
 static RuntimeResult run(Arena *arena, const RuntimeModule *module, const RuntimeJob *job)
 {
     const RuntimeSource *source = &module->source;
@@ -169,32 +164,31 @@ static RuntimeResult run(Arena *arena, const RuntimeModule *module, const Runtim
     assert(!job->checked && !job->lazy && !job->counts);
     for (int i = 0; i < count; i++)
         bytes += round_up(job->buffer_bytes[i], ALIGNMENT);
-    GpuShared *shared = NEW(arena, GpuShared);
-    *shared = (GpuShared){worker_share((size_t)bytes), (size_t)bytes};
-    if (!shared->memory)
+    GpuReport *report = worker_share((size_t)bytes);
+    if (!report)
         return (RuntimeResult){.status = RUNTIME_MACHINE, .reason = "not enough memory for the buffers of the program"};
-    for (int64_t i = count - 1, end = bytes; i >= 0; i--)
-        contents[i] = (unsigned char *)shared->memory + (end -= round_up(job->buffer_bytes[i], ALIGNMENT));
+    report->bytes = (size_t)bytes;
+    for (int i = count - 1; i >= 0; i--)
+        contents[i] = (unsigned char *)report + (bytes -= round_up(job->buffer_bytes[i], ALIGNMENT));
     GpuTask task = {.arena = arena, .source = source, .job = job, .contents = contents, .buffer_count = count,
-                    .report = shared->memory};
+                    .report = report};
     fill(&task);
     watch(&task);
     int64_t blocks = blocks_of(source, job);
-    return (RuntimeResult){.status = task.report->status,
-                           .reason = arena_strdup(arena, task.report->reason),
+    return (RuntimeResult){.status = report->status,
+                           .reason = arena_strdup(arena, report->reason),
                            .buffer_count = count,
                            .buffers = (void **)contents,
                            .blocks_run = blocks,
                            .blocks_total = blocks,
                            .launch_count = source->launch_count,
-                           .mappings = shared};
+                           .mappings = report};
 }
 
 static void release(RuntimeResult *result)
 {
-    const GpuShared *shared = result->mappings;
-    if (shared)
-        worker_unshare(shared->memory, shared->bytes);
+    if (result->mappings)
+        worker_unshare(result->mappings, ((GpuReport *)result->mappings)->bytes);
     result->mappings = NULL;
 }
 

@@ -140,7 +140,6 @@ struct LaunchShape {
 
 ROLLERC_EXPORT cudaError_t launch(const Invocation &invocation, const LaunchShape &shape);
 ROLLERC_EXPORT cudaError_t allow(void *kernel, cudaFuncAttribute attribute, int value);
-ROLLERC_EXPORT cudaError_t clear(void *memory, int byte, size_t count);
 
 }   // namespace rollerc_interp
 

@@ -338,13 +338,6 @@ void wait_for_earlier() { current->waited_for_earlier = true; }
 
 void trap(Place place, const char *what) { fail_at(place, what); }
 
-cudaError_t clear(void *memory, int byte, size_t count)
-{
-    note_clear(memory, count);
-    __builtin_memset(memory, byte, count);
-    return cudaSuccess;
-}
-
 }   // namespace rollerc_interp
 
 int interp_run(InterpHost *host, InterpLauncher *launcher, void **args)

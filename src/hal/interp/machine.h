@@ -193,7 +193,6 @@ void note_flight(void *shared, int bytes, bool under_way);
 void note_received(const Block *block, unsigned char *global, int bytes);   // read for that block
 void note_box(void *shared, bool under_way);   // 16 bytes that a bulk copy brings
 void note_operand(void *shared);   // 16 bytes that a tensor core reads
-void note_clear(void *memory, size_t count);
 void note_end(const Block &block);
 void forget_shared();
 void start_traffic();

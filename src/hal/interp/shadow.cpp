@@ -526,22 +526,6 @@ void note_operand(void *shared)
     }
 }
 
-// By the launcher, between launches.
-void note_clear(void *memory, size_t count)
-{
-    const Access access = {static_cast<unsigned char *>(memory), 1, true, 0};
-    InterpRegion *region = host->region_count ? find_region(access) : nullptr;
-    if (!region || !region->written)
-        return;
-    open_pieces(region, access.at, count);
-    const long long first = access.at - region->start, end = first + static_cast<long long>(count);
-    for (long long at = first; at < end; at += WORD) {
-        Cell *word = word_at(region, at);
-        *word = Cell();
-        word->known = true;
-    }
-}
-
 // ---- what the compiler calls ----
 
 namespace {

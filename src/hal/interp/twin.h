@@ -155,11 +155,6 @@ template <class... Params> static Invocation invocation_of(void (*kernel)(Params
 
 }   // namespace rollerc_interp
 
-static inline cudaError_t cudaMemsetAsync(void *memory, int byte, size_t count, cudaStream_t)
-{
-    return rollerc_interp::clear(memory, byte, count);
-}
-
 template <class... Params>
 static inline cudaError_t cudaLaunchKernel(void (*kernel)(Params...), dim3 grid, dim3 block, void **args,
                                            size_t shared, cudaStream_t)
