@@ -259,38 +259,12 @@ static void check_shared(void)
 
 // ---- the run ----
 
-static const enum InterpSchedule SCHEDULES[] = {
-    [RUNTIME_LOWEST_FIRST] = INTERP_LOWEST_FIRST,
-    [RUNTIME_HIGHEST_FIRST] = INTERP_HIGHEST_FIRST,
-    [RUNTIME_PRIORITY] = INTERP_PRIORITY,
-};
-
 static InterpHost host_of(const InterpTask *task)
 {
-    const RuntimeLimits *limits = &task->source->limits;
-    const RuntimeJob *job = task->job;
     return (InterpHost){
-        .warp_size = limits->warp_size,
-        .max_threads = limits->max_threads_per_block,
-        .static_shared_limit = limits->static_shared_bytes,
-        .shared_limit = limits->shared_bytes,
-        .max_grid = limits->max_blocks_per_launch,
-        .max_launch_threads = limits->max_threads_per_launch,
-        .max_cluster_blocks = limits->max_cluster_blocks,
-        .portable_cluster_blocks = PORTABLE_CLUSTER_BLOCKS,
-        .cooperative = limits->cooperative,
-        .sm_count = limits->sm_count,
-        .max_threads_per_sm = limits->max_threads_per_sm,
-        .max_blocks_per_sm = limits->max_blocks_per_sm,
-        .shared_per_sm = limits->shared_per_sm,
-        .shared_reserved = limits->shared_reserved_per_block,
-        .launches_said = task->source->launches,
-        .launch_count = task->source->launch_count,
+        .source = task->source,
+        .job = task->job,
         .buffers = (unsigned char **)task->buffers,
-        .schedule = SCHEDULES[job->schedule],
-        .only_launch = job->only_launch,
-        .max_blocks = job->max_blocks,
-        .seed = job->seed,
         .fail = fail,
         .map_stack = map_stack,
         .map_shared = map_shared,

@@ -13,7 +13,7 @@ typedef struct InterpReport {
     RuntimeStatus status;
     int64_t blocks_run, blocks_total;
     int launch_count;
-    InterpTraffic traffic[INTERP_MAX_LAUNCHES];
+    RuntimeTraffic traffic[INTERP_MAX_LAUNCHES];
     unsigned pc, other_pc;   // of accesses that are wrong; 0: not known
     char where[INTERP_WHERE_BYTES];   // "launch 1, block (3,0,0), thread 17, "
     char what[INTERP_WHAT_BYTES];

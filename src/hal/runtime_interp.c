@@ -61,11 +61,7 @@ static const char *reason_of(Arena *arena, const RuntimeModule *module, const In
 static RuntimeTraffic *traffic_of(Arena *arena, const InterpReport *report)
 {
     RuntimeTraffic *traffic = NEW_ARRAY(arena, RuntimeTraffic, report->launch_count + 1);
-    for (int i = 0; i < report->launch_count; i++) {
-        const InterpTraffic *from = &report->traffic[i];
-        traffic[i] = (RuntimeTraffic){from->read_bytes, from->written_bytes, from->read_sectors,
-                                      from->written_sectors};
-    }
+    memcpy(traffic, report->traffic, sizeof *traffic * (size_t)report->launch_count);
     return traffic;
 }
 

@@ -5,6 +5,8 @@
 #ifndef ROLLERC_INTERP_INTERFACE
 #define ROLLERC_INTERP_INTERFACE
 
+#include "hal/runtime.h"
+
 enum {
     INTERP_MAX_LAUNCHES = 64,           // of which traffic is counted
     INTERP_CELL_BYTES = 44,             // of an InterpCell
@@ -14,14 +16,6 @@ enum {
     INTERP_ARITHMETIC = 5,              // kinds of operations that are counted: Arithmetic in calls.h
     INTERP_OWN_SPANS = 3                // the program, what the thread sees (Here), the launcher's stack
 };
-
-// Which thread runs when several can. Bugs of synchronisation show under one order and not another.
-enum InterpSchedule { INTERP_LOWEST_FIRST, INTERP_HIGHEST_FIRST, INTERP_PRIORITY };
-
-// Global memory that a launch moves: bytes of all accesses, and 32-byte sectors that were touched at all.
-typedef struct InterpTraffic {
-    long long read_bytes, written_bytes, read_sectors, written_sectors;
-} InterpTraffic;
 
 // What all threads of one block did.
 typedef struct InterpCounts {
@@ -61,27 +55,9 @@ typedef struct InterpSpan {
 } InterpSpan;
 
 typedef struct InterpHost {
-    // Limits of the device.
-    int warp_size;
-    int max_threads;                    // a block
-    long long static_shared_limit;      // dynamic shared bytes without the attribute
-    long long shared_limit;             // and with it
-    long long max_grid;                 // blocks of a launch, along the first dimension
-    long long max_launch_threads;       // of all its blocks; 0: any number
-    int max_cluster_blocks;             // 0: no clusters
-    int portable_cluster_blocks;        // a kernel must be told that it may have more
-    int cooperative;                    // whether there are cooperative launches; their blocks must all be resident:
-    int sm_count, max_threads_per_sm, max_blocks_per_sm;
-    long long shared_per_sm, shared_reserved;
-
-    // What to run.
-    const struct Launch *launches_said; // that the launcher makes (hal/launch.h), so many; null: nobody said
-    int launch_count;
-    unsigned char **buffers;            // what its pointers point into
-    enum InterpSchedule schedule;
-    int only_launch;                    // the others are passed over; -1: run all
-    long long max_blocks;               // of a launch; when it has more, some are chosen
-    unsigned long long seed;            // of that choice, and of priorities
+    const RuntimeSource *source;
+    const RuntimeJob *job;
+    unsigned char **buffers;            // what the launcher is given
 
     // For checked accesses; without regions nothing is checked.
     InterpRegion *regions;
@@ -89,7 +65,7 @@ typedef struct InterpHost {
     InterpSpan own[INTERP_OWN_SPANS];   // constants, threadIdx, arguments: accesses there are nobody's business
     int own_count;
     unsigned char *code;                // program counters are kept relative to it
-    InterpTraffic *traffic;             // of each launch
+    RuntimeTraffic *traffic;            // of each launch
     InterpCounts *counts;               // of each counted block of the launch that runs alone; null: nobody counts
 
     // Services. fail() ends the process and never returns.

@@ -95,7 +95,7 @@ void run_team(unsigned long long team)
 {
     team_epoch = grid_epoch = ++epoch;
     forget_shared();
-    draw_priorities(host->seed + epoch);
+    draw_priorities(host->job->seed + epoch);
     alive = team_blocks * thread_count;
     const int count = team_blocks / cluster_blocks;
     for (int c = 0; c < count; c++) {
@@ -123,12 +123,12 @@ unsigned long long chosen_cluster(long long i, unsigned long long count)
         return 1 % count;
     if (i == 9)
         return count - 1 - 1 % count;
-    return hash(host->seed + static_cast<unsigned long long>(i)) % count;
+    return hash(host->job->seed + static_cast<unsigned long long>(i)) % count;
 }
 
 void run_chosen_clusters(unsigned long long count)
 {
-    const long long wanted = host->max_blocks / cluster_blocks > 2 ? host->max_blocks / cluster_blocks : 2;
+    const long long wanted = host->job->max_blocks / cluster_blocks > 2 ? host->job->max_blocks / cluster_blocks : 2;
     for (long long i = 0, run = 0; run < wanted; i++) {
         const unsigned long long cluster = chosen_cluster(i, count);
         bool done = false;   // a row of blocks has two corners; few are chosen: a slow search is fine
@@ -152,21 +152,23 @@ void run_teams(unsigned long long count)
     host->blocks_total += static_cast<long long>(count) * team_blocks;
     if (host->counts)
         return run_counted(count);
-    only_some = count > 1 && static_cast<long long>(count) > host->max_blocks / team_blocks;
+    only_some = count > 1 && static_cast<long long>(count) > host->job->max_blocks / team_blocks;
     if (only_some)
         return run_chosen_clusters(count);
     for (unsigned long long i = 0; i < count; i++)
-        run_team(host->schedule == INTERP_HIGHEST_FIRST ? count - 1 - i : i);
+        run_team(host->job->schedule == RUNTIME_HIGHEST_FIRST ? count - 1 - i : i);
 }
 
 // ---- limits ----
+
+const RuntimeLimits &limits() { return host->source->limits; }
 
 Allowance allowance_of(void *kernel)
 {
     for (int i = 0; i < allowance_count; i++)
         if (allowances[i].kernel == kernel)
             return allowances[i];
-    return {kernel, host->static_shared_limit, false};
+    return {kernel, limits().static_shared_bytes, false};
 }
 
 unsigned long long volume(dim3 size) { return static_cast<unsigned long long>(size.x) * size.y * size.z; }
@@ -175,14 +177,14 @@ void check_block(dim3 block)
 {
     const unsigned long long count = volume(block);
     if (count == 0 || block.x > MAX_THREADS || block.y > MAX_THREADS || block.z > 64 ||
-        count > static_cast<unsigned long long>(host->max_threads) || count > MAX_THREADS)
+        count > static_cast<unsigned long long>(limits().max_threads_per_block) || count > MAX_THREADS)
         host->fail("a block of %u x %u x %u threads", block.x, block.y, block.z);
 }
 
 void check_grid(dim3 grid, dim3 block)
 {
-    const unsigned long long most = static_cast<unsigned long long>(host->max_launch_threads);
-    if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > host->max_grid || grid.y > 65535 || grid.z > 65535)
+    const unsigned long long most = static_cast<unsigned long long>(limits().max_threads_per_launch);
+    if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > limits().max_blocks_per_launch || grid.y > 65535 || grid.z > 65535)
         host->fail("a grid of %u x %u x %u blocks", grid.x, grid.y, grid.z);
     if (most && volume(grid) > most / volume(block))
         host->fail("a launch of %llu blocks of %llu threads where %llu threads are allowed", volume(grid), volume(block),
@@ -192,14 +194,14 @@ void check_grid(dim3 grid, dim3 block)
 void check_cluster(const LaunchShape &shape, bool large_clusters)
 {
     const dim3 cluster = shape.cluster;
-    const unsigned long long most = static_cast<unsigned long long>(host->max_cluster_blocks);
+    const unsigned long long most = static_cast<unsigned long long>(limits().max_cluster_blocks);
     const unsigned long long count = cluster.x <= most && cluster.y <= most && cluster.z <= most ? volume(cluster) : 0;
     if (cluster.x == 1 && cluster.y == 1 && cluster.z == 1)
         return;
     if (count == 0 || count > most)
         host->fail("a cluster of %u x %u x %u blocks where %d are allowed", cluster.x, cluster.y, cluster.z,
-                   host->max_cluster_blocks);
-    if (count > static_cast<unsigned long long>(host->portable_cluster_blocks) && !large_clusters)
+                   limits().max_cluster_blocks);
+    if (count > static_cast<unsigned long long>(PORTABLE_CLUSTER_BLOCKS) && !large_clusters)
         host->fail("a cluster of %llu blocks without cudaFuncAttributeNonPortableClusterSizeAllowed", count);
     if (shape.grid.x % cluster.x || shape.grid.y % cluster.y || shape.grid.z % cluster.z)
         host->fail("a grid of %u x %u x %u blocks in clusters of %u x %u x %u", shape.grid.x, shape.grid.y,
@@ -210,15 +212,15 @@ void check_cluster(const LaunchShape &shape, bool large_clusters)
 void check_residence(const LaunchShape &shape)
 {
     const long long size = static_cast<long long>(volume(shape.block));
-    const long long shared = static_cast<long long>(shape.shared) + host->shared_reserved;
+    const long long shared = static_cast<long long>(shape.shared) + limits().shared_reserved_per_block;
     const unsigned long long grid = volume(shape.grid);
-    long long fit = host->max_threads_per_sm / size;
-    if (!host->cooperative)
+    long long fit = limits().max_threads_per_sm / size;
+    if (!limits().cooperative)
         host->fail("a cooperative launch, which the device does not have");
-    fit = fit < host->max_blocks_per_sm ? fit : host->max_blocks_per_sm;
-    fit = fit * shared <= host->shared_per_sm ? fit : host->shared_per_sm / shared;
-    if (grid > static_cast<unsigned long long>(fit * host->sm_count))
-        host->fail("a cooperative launch of %llu blocks where %lld can be resident", grid, fit * host->sm_count);
+    fit = fit < limits().max_blocks_per_sm ? fit : limits().max_blocks_per_sm;
+    fit = fit * shared <= limits().shared_per_sm ? fit : limits().shared_per_sm / shared;
+    if (grid > static_cast<unsigned long long>(fit * limits().sm_count))
+        host->fail("a cooperative launch of %llu blocks where %lld can be resident", grid, fit * limits().sm_count);
     if (grid > MAX_TEAM_BLOCKS || grid * static_cast<unsigned long long>(size) > MAX_TEAM_THREADS)
         host->fail("a cooperative launch of %llu blocks of %lld threads, more than the interpreter can hold", grid, size);
 }
@@ -274,11 +276,11 @@ const char *difference(const Launch &said, const LaunchShape &shape, void **args
 // Other loaders launch by the record: it says what the launcher does.
 void check_record(const LaunchShape &shape, void **args)
 {
-    if (!host->launches_said)
+    if (!host->source->launches)
         return;
-    if (host->launch >= host->launch_count)
-        host->fail("the launcher makes more than the %d launches of the file's first line", host->launch_count);
-    const char *word = difference(host->launches_said[host->launch], shape, args);
+    if (host->launch >= host->source->launch_count)
+        host->fail("the launcher makes more than the %d launches of the file's first line", host->source->launch_count);
+    const char *word = difference(host->source->launches[host->launch], shape, args);
     if (word)
         host->fail("the launcher makes it with another '%s' than the file's first line says", word);
 }
@@ -289,7 +291,7 @@ cudaError_t launch(const Invocation &what, const LaunchShape &shape)
 {
     host->launch = host->launches++;
     check_record(shape, what.args);
-    if (host->only_launch >= 0 && host->launch != host->only_launch)
+    if (host->job->only_launch >= 0 && host->launch != host->job->only_launch)
         return cudaSuccess;
     check_limits(shape, what.kernel);
     invocation = &what;
@@ -322,10 +324,10 @@ cudaError_t allow(void *kernel, cudaFuncAttribute attribute, int value)
     if (allowance == allowances + MAX_KERNELS)
         return cudaErrorInvalidValue;
     if (allowance == allowances + allowance_count)
-        allowances[allowance_count++] = {kernel, host->static_shared_limit, false};
+        allowances[allowance_count++] = {kernel, limits().static_shared_bytes, false};
     if (attribute == cudaFuncAttributeNonPortableClusterSizeAllowed)
         allowance->large_clusters = value != 0;
-    else if (value < 0 || value > host->shared_limit)
+    else if (value < 0 || value > limits().shared_bytes)
         return cudaErrorInvalidValue;
     else
         allowance->shared = value;
@@ -343,15 +345,15 @@ void trap(Place place, const char *what) { fail_at(place, what); }
 int interp_run(InterpHost *host, InterpLauncher *launcher, void **args)
 {
     rollerc_interp::host = host;
-    rollerc_interp::warp_size = host->warp_size;
+    rollerc_interp::warp_size = host->source->limits.warp_size;
     host->launch = -1;
     unsigned char *seen = reinterpret_cast<unsigned char *>(&rollerc_interp::here);
     unsigned char *frame = static_cast<unsigned char *>(__builtin_frame_address(0));
     host->own[host->own_count++] = {seen, seen + sizeof rollerc_interp::here};   // some compilers announce it
     host->own[host->own_count++] = {frame - rollerc_interp::STACK_BYTES, frame};   // what the launcher passes on
     const int result = launcher(args);
-    if (result == 0 && host->launches_said && host->launches != host->launch_count)
-        host->fail("the launcher makes %d of the %d launches of the file's first line", host->launches, host->launch_count);
+    if (result == 0 && host->source->launches && host->launches != host->source->launch_count)
+        host->fail("the launcher makes %d of the %d launches of the file's first line", host->launches, host->source->launch_count);
     return result;
 }
 

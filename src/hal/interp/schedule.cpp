@@ -189,18 +189,19 @@ void draw_priorities(unsigned long long seed)
 Thread *pick()
 {
     int warp, lane;
-    const int b = host->schedule == INTERP_LOWEST_FIRST    ? lowest_block()
-                  : host->schedule == INTERP_HIGHEST_FIRST ? highest_block()
-                                                           : most_important_block();
+    const RuntimeSchedule schedule = host->job->schedule;
+    const int b = schedule == RUNTIME_LOWEST_FIRST    ? lowest_block()
+                  : schedule == RUNTIME_HIGHEST_FIRST ? highest_block()
+                                                      : most_important_block();
     if (b < 0)
         return nullptr;
     const Block &block = blocks[b];
-    switch (host->schedule) {
-    case INTERP_LOWEST_FIRST:
+    switch (schedule) {
+    case RUNTIME_LOWEST_FIRST:
         warp = lowest_bit(block.ready_warps);
         lane = lowest_bit(block.warps[warp].ready);
         break;
-    case INTERP_HIGHEST_FIRST:
+    case RUNTIME_HIGHEST_FIRST:
         warp = highest_bit(block.ready_warps);
         lane = highest_bit(block.warps[warp].ready);
         break;
@@ -325,7 +326,7 @@ void wait_at(Place place)
 // A place where another thread may go on, though this one need not wait.
 void preempt(Place place)
 {
-    if (host->schedule != INTERP_PRIORITY)
+    if (host->job->schedule != RUNTIME_PRIORITY)
         return;
     make_ready(current);
     wait_at(place);

@@ -277,10 +277,10 @@ void count(const Access &access, InterpRegion *region)
     count_sectors(region, access.at - region->start, access.bytes, access.write);
     if (host->launch >= INTERP_MAX_LAUNCHES)
         return;
-    InterpTraffic *traffic = &host->traffic[host->launch];
+    RuntimeTraffic *traffic = &host->traffic[host->launch];
     (access.write ? traffic->written_bytes : traffic->read_bytes) += access.bytes;
     unsigned char *seen = access.write ? region->written_sectors : region->read_sectors;
-    long long *sectors = access.write ? &traffic->written_sectors : &traffic->read_sectors;
+    int64_t *sectors = access.write ? &traffic->written_sectors : &traffic->read_sectors;
     const long long at = access.at - region->start;
     for (long long s = at / SECTOR; s <= (at + access.bytes - 1) / SECTOR; s++) {
         *sectors += !(seen[s / 8] >> s % 8 & 1);
@@ -453,7 +453,7 @@ void start_traffic()
     for (int i = 0; i < host->region_count && host->launch > 0; i++) {
         const InterpRegion &region = host->regions[i];
         const size_t bytes = static_cast<size_t>(region.bytes / SECTOR / 8 + 1);
-        if (host->only_launch >= 0)
+        if (host->job->only_launch >= 0)
             continue;   // there was no other
         __builtin_memset(region.read_sectors, 0, bytes);
         __builtin_memset(region.written_sectors, 0, bytes);
