@@ -7,10 +7,6 @@
 
 #include "base/json.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct Tensor;
 
 /* One pointer parameter, in the order of the kernel's parameters: bytes of one of the program's buffers, which are its
@@ -74,7 +70,3 @@ static inline bool launch_args_overlap(const LaunchArg *a, const LaunchArg *b)
 /* Appends the launches of a program with so many arguments, as `launches` of that line has them. */
 void launches_write(Json *list, const Launch *launches, int count, int arguments);
 
-
-#ifdef __cplusplus
-}
-#endif
