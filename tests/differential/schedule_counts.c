@@ -72,6 +72,8 @@ static RuntimeResult run(const Subject *subject, const Kernel *kernel, int k, Ru
         .text = kernel->source,
         .length = kernel->source_length,
         .arg_count = buffers,
+        .launches = kernel->launches,
+        .launch_count = kernel->launch_count,
         .limits = runtime_limits(subject->device),
         .builds = RUNTIME_COUNTED,
     };

@@ -59,7 +59,7 @@ START_TEST(one_launch_runs_alone)
 END_TEST
 
 static const struct { const char *cubin; RuntimeStatus status; const char *what; } WRONG[] = {
-    {"crashes", RUNTIME_WRONG, "ends the process that runs it (Segmentation fault)"},
+    {"crashes", RUNTIME_WRONG, "ends the process that runs it (Killed)"},
     {"hangs", RUNTIME_TIMEOUT, "does not end within 1 s"},
     {"writes beside", RUNTIME_WRONG, "behind the end of y"},
     {"writes to x", RUNTIME_WRONG, "writes to x, which is only read"},
