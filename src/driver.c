@@ -288,8 +288,8 @@ int compile(const Options *opt, Outcome *outcome)
 {
     Arena *arena = arena_new();
     Stopwatch watch = stopwatch_start();
-    DeviceSpec *device = device_read(arena, opt->device);
-    device->rounds_to_tf32 = opt->math != EVAL_EXACT;
+    const DeviceSpec *device = device_read(arena, opt->device);
+    const Target target = {device, opt->math};
     warn_of_math(opt->math, device);
     stopwatch_lap(&watch, "device", "%s: %d SMs of %s", device->name, device->sm_count, device->arch);
     ModelInput input = model_input(arena, opt);
@@ -308,13 +308,13 @@ int compile(const Options *opt, Outcome *outcome)
     Program *composed = compose(arena, program);
     FusionPlans fusions = fuse(arena, composed);
     stopwatch_lap(&watch, "fuse", "%d ways to divide them into kernels", fusions.count);
-    PlanList plans = plan_program(arena, &fusions, device, opt->top_k);
+    PlanList plans = plan_program(arena, &fusions, &target, opt->top_k);
     stopwatch_lap(&watch, "plan", "%" PRId64 " programs, %" PRId64 " legal, %d plans kept",
                   plans.stats.generated, plans.stats.feasible, plans.count);
-    DUMP(fusion, (fusion_plans_print(out, &fusions), plan_families_print(out, &fusions, device, &plans)));
-    DUMP(analysis, plan_families_print(out, &fusions, device, &plans));
+    DUMP(fusion, (fusion_plans_print(out, &fusions), plan_families_print(out, &fusions, &target, &plans)));
+    DUMP(analysis, plan_families_print(out, &fusions, &target, &plans));
     DUMP(device, device_print(out, device));
-    DUMP(rtile, plan_rules_print(out, &fusions, device));
+    DUMP(rtile, plan_rules_print(out, &fusions, &target));
     DUMP(rprogram, plan_list_print(out, &plans));
     if (!plans.count)
         fatal(EXIT_NO_PROGRAM, "the device '%s' can hold no program for this expression", device->name);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The floors and rooms hold: by the symbols of its objects no file calls one of a floor or room above it, and none includes
-one; no files lean on each other in circles, no function is public for nobody; and no two types have one name."""
+one; no files lean on each other in circles, no function is public for nobody, what a fusion is only views ask; and no two types
+have one name."""
 import argparse
 import os
 import pathlib
@@ -31,8 +32,8 @@ def read_symbols(objects):
 
 
 def symbols(build):
-    """What each source file defines and what it takes from others, by its object."""
-    defined, taken, sources = {}, {}, {}
+    """What each source file defines and what it takes from others, by its object; and the files that define a view."""
+    defined, taken, sources, views = {}, {}, {}, set()
     for path in sorted((build / "CMakeFiles").glob("*.dir/src/**/*.c.o")):
         source = str(path.relative_to(build / "CMakeFiles")).split(".dir/src/")[1].removesuffix(".o")
         if (ROOT / "src" / source).exists():   # not moved or deleted since
@@ -42,7 +43,9 @@ def symbols(build):
             defined[name] = sources[path]
         elif kind == "U":
             taken.setdefault(sources[path], set()).add(name)
-    return defined, taken
+        if kind in "tT" and re.search(r"(^|_)view(_of)?$", name):
+            views.add(sources[path])
+    return defined, taken, views
 
 
 def uses(defined, taken):
@@ -126,6 +129,20 @@ def uncalled(defined, taken, others=()):
             if name not in called and name != "main"]
 
 
+def is_recogniser(name, source):
+    """A function of the families that asks what a fusion is."""
+    return name == "reads_find" or (source.startswith("codegen/family/") and re.search(r"_find(_|$)", name))
+
+
+def recognised_again(defined, taken, views):
+    """Recognisers outside of views: what these have found is passed on. One may ask another one."""
+    recognisers = {name: source for name, source in defined.items() if is_recogniser(name, source)}
+    for source, names in sorted(taken.items()):
+        if source not in views and source not in recognisers.values():
+            for name in sorted(names & recognisers.keys()):
+                yield f"{source} calls {name} of {recognisers[name]}, and defines no view"
+
+
 def folders_of_table():
     """The table's folders of src/ in order, which are rooms or hold some."""
     table = (ROOT / "doc" / "architecture.md").read_text().split("## The floors")[1].split("\n\n")[2]
@@ -137,14 +154,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rollerc", required=True)
     build = pathlib.Path(parser.parse_args().rollerc).resolve().parent
-    defined, taken = symbols(build)
+    defined, taken, views = symbols(build)
     graph = uses(defined, taken)
     for source in graph:
         assert room(source) in ROOMS, f"src/{source} stands in a room that ROOMS does not name"
     texts = {str(path.relative_to(ROOT / "src")): path.read_text() for path in (ROOT / "src").rglob("*")
              if path.suffix in (".c", ".h", ".cpp", ".def")}
     faults = [*calls_upwards(graph), *includes_upwards(texts), *circles(graph), *shared_names(texts),
-              *uncalled(defined, taken, called_by_tests(build))]
+              *uncalled(defined, taken, called_by_tests(build)), *recognised_again(defined, taken, views)]
+    assert len(views) > 10, f"only {len(views)} files define a view"
     assert [name for name in ROOMS if name in folders_of_table()] == folders_of_table(), "the table of doc/architecture.md has another order"
     assert len(graph) > 100, f"only {len(graph)} objects below {build}"
     # The test itself: a call upwards and a circle put in on purpose are found.
@@ -154,6 +172,10 @@ def main():
                "codegen/family/gemm/mma.h": '#include "codegen/family/rows/passes.h"\n', "codegen/family/rows/passes.h": ""}
     assert len(list(includes_upwards(upwards))) == 2   # of a floor above, and of a room that is a stranger
     assert shared_names({"a.c": "typedef struct Twice {", "b.h": "typedef enum Twice {"})
+    known = {"product_find": "codegen/family/gemm/product.c", "reads_find": "codegen/cuda/reads.c"}
+    asks = {"codegen/family/gemm/mma.c": {"product_find"}, "codegen/family/gemm/bulk.c": {"product_find", "product_view"},
+            "codegen/family/reduce.c": {"reads_find"}}
+    assert len(list(recognised_again(known, asks, {"codegen/family/gemm/mma.c"}))) == 2
     assert uncalled({"alone": "a.c"}, {"b.c": {"other"}})
     print(f"symbols: {len(graph)} files, {sum(map(len, graph.values()))} uses, {len(faults)} faults", *faults, sep="\n")
     sys.exit(bool(faults))

@@ -109,6 +109,11 @@ void *arena_alloc(Arena *arena, size_t size)
     return memset(arena_room(arena, size), 0, size);
 }
 
+void *arena_copy(Arena *arena, const void *bytes, size_t size)
+{
+    return memcpy(arena_room(arena, size), bytes, size);
+}
+
 void *arena_alloc_array(Arena *arena, size_t count, size_t size)
 {
     size_t bytes;

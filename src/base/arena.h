@@ -22,6 +22,8 @@ void *arena_alloc(Arena *arena, size_t size);
 /* The same, holding anything: for large values of which only a part is written and read. What is never
    touched costs nothing. */
 void *arena_room(Arena *arena, size_t size);
+/* Of these bytes. */
+void *arena_copy(Arena *arena, const void *bytes, size_t size);
 
 /* Zeroed, for `count` objects of `size` bytes; the product is checked. */
 void *arena_alloc_array(Arena *arena, size_t count, size_t size);

@@ -131,6 +131,7 @@ static KernelPlan kernel_plan(const CodegenRequest *request, const PlannedLaunch
 {
     return (KernelPlan){
         .fusion = planned->fusion,
+        .view = planned->view,
         .rules = planned->rules,
         .program = &planned->program,
         .device = request->device,
@@ -385,7 +386,7 @@ static void write_kernels(Generator *generator)
 }
 
 /* Last, the file as a program of its own: what nobody reads who only wants the kernel. */
-static void write_main(Generator *generator, Target target)
+static void write_main(Generator *generator, TextTarget target)
 {
     const CodegenRequest *request = generator->request;
     if (target.hip)
@@ -407,7 +408,7 @@ Kernel *codegen_kernel(Arena *arena, const CodegenRequest *request)
 {
     Kernel *kernel = codegen_launches(arena, request);
     StrBuf out = strbuf_new(arena);
-    Target target = target_of(request->device, request->fast_math);
+    TextTarget target = text_target_of(request->device, request->fast_math);
     target.keeps_lines = request->templates->line_directives;
     Generator generator = {.arena = arena,
                            .request = request,

@@ -14,18 +14,18 @@ static const Atom atoms[] = {
 };
 // clang-format on
 
-static bool may_use(const DeviceSpec *device, Unit unit)
+static bool may_use(const DeviceSpec *device, Unit unit, bool rounds)
 {
-    bool rounds = unit == UNIT_TENSOR_TF32 || unit == UNIT_WGMMA_TF32;
-    return device->peak[unit] > 0 && (!rounds || device->rounds_to_tf32);
+    bool is_tf32 = unit == UNIT_TENSOR_TF32 || unit == UNIT_WGMMA_TF32;
+    return device->peak[unit] > 0 && (!is_tf32 || rounds);
 }
 
-const Atom *atom_for(const DeviceSpec *device, const char *element, AtomPlace place)
+const Atom *atom_for(const DeviceSpec *device, const char *element, AtomPlace place, bool rounds)
 {
     bool has = place == IN_REGISTERS ? device->has.mma : device->has.wgmma;
     for (size_t i = 0; i < sizeof atoms / sizeof *atoms; i++)
         if (has && atoms[i].place == place && strcmp(atoms[i].element, element) == 0 &&
-            may_use(device, atoms[i].unit))
+            may_use(device, atoms[i].unit, rounds))
             return &atoms[i];
     return NULL;
 }

@@ -93,7 +93,6 @@ typedef struct DeviceSpec {
     double launch_us;           // one kernel of a chain, back to back
     double peak[UNIT_COUNT];    // Gflop/s (SFU: G results/s); 0 = the device has no such unit
     Capabilities has;
-    bool rounds_to_tf32;        // the factors of f32 products, as the user allows it: no key of the file
     const char *sha256;         // of the file's bytes, 64 hexadecimal digits
     const char *file;           // where it came from: a path, or "devices/NAME.yaml" for a built-in one
 } DeviceSpec;

@@ -1,10 +1,12 @@
 // A kernel family: one way of computing, recognised by the structure of a fused expression.
 //
-// Only its record: the families themselves are in codegen/family, families.c holds the only list of them. Every family
-// that matches offers candidates, and the model ranks them all.
+// Only its record: the families themselves are in codegen/family, families.c holds the only list of them. A family's
+// view says what a fusion is to it, once; all else that it does with the fusion starts from there. Every family that has
+// one offers candidates, and the model ranks them all.
 #pragma once
 #include "base/strbuf.h"
 #include "ir/fuse.h"
+#include "kernel/target.h"
 #include "rtile/rtile.h"
 
 struct RProgram;    // rprogram/cost/perf.h
@@ -12,9 +14,25 @@ struct TensorMap;   // codegen/cuda/kernel.h
 
 enum { MAX_VARIANTS = 20 };   // kinds of kernels one family offers for one expression
 
+/* What the fusion is to some families, by the structure of its expression and never by a name; NULL: it is not theirs. */
+typedef const void *View(Arena *arena, const Fusion *fusion, const Target *target);
+
+enum { MAX_VIEWS = 16 };   // that there are
+
+/* A fusion for a target, and what views have found in it: families with one view share it. */
+typedef struct Viewed {
+    Arena *arena;   // of what they find
+    const Fusion *fusion;
+    const Target *target;
+    View *view[MAX_VIEWS];
+    const void *found[MAX_VIEWS];
+    int count;
+} Viewed;
+
 /* What the generator hands to a family that writes its parameter block. */
 typedef struct KernelPlan {
     const Fusion *fusion;
+    const void *view;         // the family's
     const TileRules *rules;   // the variant the program was made from
     const struct RProgram *program;
     const DeviceSpec *device;
@@ -38,10 +56,10 @@ typedef struct Family {
     int copying_warps;   // beside those that compute
     bool fetches;        // reads elements at computed places
     bool tiles_both;     // factors of products: fewer, larger tiles and parts of the sums may take less
-    /* By structure of the expression, never by a name. */
-    bool (*matches)(const Fusion *fusion, const DeviceSpec *device);
-    /* Fills at most MAX_VARIANTS rules, each another kind of kernel; returns their number. */
-    int (*rules)(const Fusion *fusion, const DeviceSpec *device, TileRules *variants);
+    View *view;
+    /* Fills at most MAX_VARIANTS rules, each another kind of kernel; returns their number. 0: of those with its view it
+       takes others. */
+    int (*rules)(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants);
     /* Writes the constants, types and device functions of the parameter block (tensors are there already). */
     void (*emit)(StrBuf *out, const KernelPlan *plan);
     /* Fills in how bulk copies see what it reads; their number. NULL: it makes none. */

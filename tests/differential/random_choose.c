@@ -92,6 +92,7 @@ typedef struct Choices {
     const FusionPlans *fusions;
     const PlanList *plans;
     const DeviceSpec *device;
+    const Target *target;
 } Choices;
 
 static Candidate make_candidate(const Choices *of, const Plan *plan, int rank, const char *variant)
@@ -139,14 +140,13 @@ static bool launch_of(const Choices *of, const Fusion *fusion, const Family *fam
                       PlannedLaunch *launch)
 {
     ConstructStats stats = {0};
-    if (!family_takes(family, fusion, of->device))
-        return false;
     TileRules *rules = arena_room(of->arena, MAX_VARIANTS * sizeof *rules);
-    int count = family_rules(family, fusion, of->device, rules);
+    Viewed viewed = {.arena = of->arena, .fusion = fusion, .target = of->target};
+    int count = family_rules(family, &viewed, rules);
     for (int v = 0; v < count; v++) {
         if (name && strcmp(rules[v].variant_name, name) != 0)
             continue;
-        *launch = (PlannedLaunch){.family = family, .fusion = fusion, .rules = &rules[v]};
+        *launch = (PlannedLaunch){.family = family, .fusion = fusion, .view = family_view(family, &viewed), .rules = &rules[v]};
         if (rprogram_construct(of->arena, &rules[v], of->device, 1, &launch->program, &stats) > 0)
             return true;
     }
@@ -189,16 +189,15 @@ static uint64_t offered(Run *run, const Choices *of)
     uint64_t found = 0;
     TileRules *rules = arena_room(of->arena, MAX_VARIANTS * sizeof *rules);
     for (int p = 0; p < of->fusions->count; p++)
-        for (int k = 0; k < of->fusions->plans[p].count; k++)
+        for (int k = 0; k < of->fusions->plans[p].count; k++) {
+            Viewed viewed = {.arena = of->arena, .fusion = of->fusions->plans[p].fusions[k], .target = of->target};
             for (int f = 0; families[f]; f++) {
-                const Fusion *fusion = of->fusions->plans[p].fusions[k];
-                int count = family_takes(families[f], fusion, of->device)
-                                ? family_rules(families[f], fusion, of->device, rules)
-                                : 0;
+                int count = family_rules(families[f], &viewed, rules);
                 for (int v = 0; v < count; v++)
                     found |= UINT64_C(1)
                              << (variant_named(run, families[f], rules[v].variant_name) - run->variants);
             }
+        }
     return found;
 }
 
@@ -272,7 +271,7 @@ static void choose_kept(Run *run, const Choices *of)
 /* Planned anew: where twice as many are kept, another one is the first of one program in forty. */
 static void choose_ranked(const Run *run, Choices of)
 {
-    PlanList ranked = plan_program(of.arena, of.fusions, of.device, RANKED);
+    PlanList ranked = plan_program(of.arena, of.fusions, of.target, RANKED);
     Subject *subject = of.subject;
     subject->ranked = NEW_ARRAY(of.arena, Candidate, ranked.count);
     of.plans = &ranked;
@@ -351,7 +350,8 @@ bool choose_candidates(Run *run, Arena *arena, Subject *subject, const DeviceSpe
         fatal(EXIT_BUG, "it proves little, and so do those that could stand in for it");
     subject->composed = compose(arena, subject->program);
     FusionPlans fusions = fuse(arena, subject->composed);
-    PlanList plans = plan_program(arena, &fusions, device, KEEP);
+    const Target target = {device, run->math};
+    PlanList plans = plan_program(arena, &fusions, &target, KEEP);
     if (!plans.count && is_random_device(device)) {   // of 78 registers a thread, say, 32 points of a one-bit output are too many
         run->replaced++;
         compiling = false;
@@ -360,7 +360,7 @@ bool choose_candidates(Run *run, Arena *arena, Subject *subject, const DeviceSpe
     if (!plans.count)
         fatal(EXIT_NO_PROGRAM, "the device can hold no program for this expression");
     subject->candidates = NEW_ARRAY(arena, Candidate, run->structures + 1);
-    const Choices choices = {arena, subject, &fusions, &plans, device};
+    const Choices choices = {arena, subject, &fusions, &plans, device, &target};
     if (run->compile && !run->variant && !run->candidate)
         choose_ranked(run, choices);
     choose(run, &choices);

@@ -61,9 +61,8 @@ static DeviceSpec *read_device(Arena *arena, const char *name)
 static void prove_numbers(Run *run, uint64_t first, uint64_t count)
 {
     Arena *arena = arena_new();
-    DeviceSpec *device = read_device(arena, run->device ? run->device : device_of(arena, first / BATCH));
+    const DeviceSpec *device = read_device(arena, run->device ? run->device : device_of(arena, first / BATCH));
     run->math = math_of(first / BATCH);
-    device->rounds_to_tf32 = run->math != EVAL_EXACT;
     Subject *subjects = NEW_ARRAY(arena, Subject, (int64_t)count);
     Candidate **candidates = NEW_ARRAY(arena, Candidate *, (int64_t)count * (run->structures + 1));
     Candidate **ranked = NEW_ARRAY(arena, Candidate *, (int64_t)count * run->compile);

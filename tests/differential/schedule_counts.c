@@ -27,6 +27,7 @@ typedef struct Subject {
     Arena *arena;
     const Program *program;
     const DeviceSpec *device;
+    Target target;
     const TemplateStore *templates;
     const char *const *wanted;
     int wanted_count;
@@ -369,18 +370,17 @@ static void visit_launch(Subject *subject, const Plan *plan, int k)
 static void visit_single(Subject *subject, const FusionPlan *fusions)
 {
     TileRules *variants = NEW_ARRAY(subject->arena, TileRules, MAX_VARIANTS);
+    Viewed viewed = {.arena = subject->arena, .fusion = fusions->fusions[0], .target = &subject->target};
     for (int f = 0; families[f] && fusions->count == 1; f++) {
-        const Fusion *fusion = fusions->fusions[0];
-        if (!family_takes(families[f], fusion, subject->device))
-            continue;
-        int count = family_rules(families[f], fusion, subject->device, variants);
+        int count = family_rules(families[f], &viewed, variants);
         for (int v = 0; v < count; v++) {
             PlannedLaunch *launch = NEW(subject->arena, PlannedLaunch);
             Plan *plan = NEW(subject->arena, Plan);
             TileRules *rules = NEW(subject->arena, TileRules);
             ConstructStats stats = {0};
             *rules = variants[v];
-            *launch = (PlannedLaunch){.family = families[f], .fusion = fusion, .rules = rules};
+            *launch = (PlannedLaunch){.family = families[f], .fusion = viewed.fusion, .rules = rules};
+            launch->view = family_view(families[f], &viewed);
             *plan = (Plan){.fusion_plan = fusions->name, .launches = launch, .count = 1};
             if (rprogram_construct(subject->arena, rules, subject->device, 1, &launch->program, &stats))
                 visit_launch(subject, plan, 0);
@@ -405,12 +405,12 @@ int main(int argc, char **argv)
     TemplateStore templates = {.arena = arena};
     Source *source = source_read(arena, argv[2]);
     Program *program = lower(arena, parse(arena, lex(arena, source)), NULL, 0);
-    DeviceSpec *device = device_read(arena, argv[1]);
-    device->rounds_to_tf32 = true;   // kinds that are asked for by name need not be first
+    const DeviceSpec *device = device_read(arena, argv[1]);
     Subject subject = {
         .arena = arena,
         .program = program,
         .device = device,
+        .target = {device, EVAL_TF32},   // kinds that are asked for by name need not be first
         .templates = &templates,
         .wanted = (const char *const *)argv + 3,
         .wanted_count = argc - 3,
@@ -418,7 +418,7 @@ int main(int argc, char **argv)
     FusionPlans fusions = fuse(arena, compose(arena, program));
     for (int p = 0; p < fusions.count; p++)
         visit_single(&subject, &fusions.plans[p]);
-    PlanList plans = plan_program(arena, &fusions, subject.device, KEEP);
+    PlanList plans = plan_program(arena, &fusions, &subject.target, KEEP);
     for (int p = 0; p < plans.count; p++)
         for (int k = 0; k < plans.plans[p].count; k++)
             visit_launch(&subject, &plans.plans[p], k);

@@ -135,14 +135,14 @@ static void print_stages(Arena *arena, const Token *tokens, const Ast *ast, cons
     program_print(&out, program);
 }
 
-static void print_plans(Arena *arena, const FusionPlans *fusions, const DeviceSpec *device,
+static void print_plans(Arena *arena, const FusionPlans *fusions, const Target *target,
                         const PlanList *plans)
 {
     StrBuf out = strbuf_new(arena);
     fusion_plans_print(&out, fusions);
-    plan_families_print(&out, fusions, device, plans);
-    device_print(&out, device);
-    plan_rules_print(&out, fusions, device);
+    plan_families_print(&out, fusions, target, plans);
+    device_print(&out, target->device);
+    plan_rules_print(&out, fusions, target);
     plan_list_print(&out, plans);
 }
 
@@ -161,12 +161,13 @@ static void compile_mutant(Arena *arena, const Mutant *mutant)
     FusionPlans fusions = fuse(arena, composed);
     RankingOptions options = {.name = "m"};
     options.top_k = mutant->number % 4 ? 10 : 1;
-    PlanList plans = plan_program(arena, &fusions, device, options.top_k);
+    const Target target = {device, EVAL_EXACT};
+    PlanList plans = plan_program(arena, &fusions, &target, options.top_k);
     if (!plans.count)
         fatal(EXIT_NO_PROGRAM, "the device can hold no program for this expression");
     if (mutant->number % 8 == 0) {
         print_stages(arena, tokens, ast, program);
-        print_plans(arena, &fusions, device, &plans);
+        print_plans(arena, &fusions, &target, &plans);
     }
     CandidateList candidates = candidates_of_plans(arena, &plans);
     TemplateStore templates = {.arena = arena};

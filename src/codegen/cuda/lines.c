@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-Target target_of(const DeviceSpec *device, bool fast_math)
+TextTarget text_target_of(const DeviceSpec *device, bool fast_math)
 {
     bool hip = device->dialect == DIALECT_HIP;
-    return (Target){
+    return (TextTarget){
         .hip = hip, .arch = hip ? 0 : 10 * atoi(device->arch + strlen("sm_")), .fast_math = fast_math};
 }
 
@@ -33,7 +33,7 @@ static bool read_word(Slice *rest, const char *word)
 }
 
 /* The stand-in's names are asked for before any others, so that these are those of the device's compiler. */
-static Truth macro_truth(const Target *target, Slice name, bool asks_value)
+static Truth macro_truth(const TextTarget *target, Slice name, bool asks_value)
 {
     if (slice_equals(name, "__CUDA_ARCH__"))
         return known(target->hip ? 0 : asks_value ? target->arch : 1);
@@ -45,9 +45,9 @@ static Truth macro_truth(const Target *target, Slice name, bool asks_value)
     return is_of_hip && !target->hip ? known(0) : UNKNOWN;
 }
 
-static Truth read_either(const Target *target, Slice *rest);
+static Truth read_either(const TextTarget *target, Slice *rest);
 
-static Truth read_operand(const Target *target, Slice *rest)
+static Truth read_operand(const TextTarget *target, Slice *rest)
 {
     if (read_word(rest, "!")) {
         Truth truth = read_operand(target, rest);
@@ -75,7 +75,7 @@ static Truth read_operand(const Target *target, Slice *rest)
     return truth;
 }
 
-static Truth read_comparison(const Target *target, Slice *rest)
+static Truth read_comparison(const TextTarget *target, Slice *rest)
 {
     Truth left = read_operand(target, rest);
     bool at_least = read_word(rest, ">="), below = !at_least && read_word(rest, "<");
@@ -88,7 +88,7 @@ static Truth read_comparison(const Target *target, Slice *rest)
     return (Truth){true, holds, at_least && holds ? (int)right.value : 0};
 }
 
-static Truth read_both(const Target *target, Slice *rest)
+static Truth read_both(const TextTarget *target, Slice *rest)
 {
     Truth all = read_comparison(target, rest);
     while (read_word(rest, "&&")) {
@@ -100,7 +100,7 @@ static Truth read_both(const Target *target, Slice *rest)
     return all;
 }
 
-static Truth read_either(const Target *target, Slice *rest)
+static Truth read_either(const TextTarget *target, Slice *rest)
 {
     Truth any = read_both(target, rest);
     while (read_word(rest, "||")) {
@@ -113,7 +113,7 @@ static Truth read_either(const Target *target, Slice *rest)
 
 // ---- branches ----
 
-LineReader lines_of(Arena *arena, const Target *target, Slice text)
+LineReader lines_of(Arena *arena, const TextTarget *target, Slice text)
 {
     return (LineReader){.arena = arena, .target = target, .rest = text, .live = true};
 }

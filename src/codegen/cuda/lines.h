@@ -15,14 +15,14 @@
 #include "hal/device.h"
 
 /* What a file is written for. */
-typedef struct Target {
+typedef struct TextTarget {
     bool hip;
     int arch;   // as __CUDA_ARCH__ has it: 900; 0 for HIP
     bool fast_math;
     bool keeps_lines;   // what is skipped inside of a definition leaves blank lines
-} Target;
+} TextTarget;
 
-Target target_of(const DeviceSpec *device, bool fast_math);
+TextTarget text_target_of(const DeviceSpec *device, bool fast_math);
 
 typedef struct Line {
     Slice text;
@@ -44,7 +44,7 @@ typedef struct Condition {
 
 typedef struct LineReader {
     Arena *arena;
-    const Target *target;
+    const TextTarget *target;
     Slice rest;
     int number;
     bool live;
@@ -52,7 +52,7 @@ typedef struct LineReader {
     Condition conditions[MAX_CONDITIONS];
 } LineReader;
 
-LineReader lines_of(Arena *arena, const Target *target, Slice text);
+LineReader lines_of(Arena *arena, const TextTarget *target, Slice text);
 
 /* The next line that is not known to be skipped; false at the end. */
 bool line_next(LineReader *reader, Line *line);

@@ -71,7 +71,7 @@ static void read_constants(TrimScope *scope)
         constants_read(&scope->constants, unit->text);
 }
 
-static Trim *new_trim(const TemplateStore *store, Target target)
+static Trim *new_trim(const TemplateStore *store, TextTarget target)
 {
     Trim *trim = NEW(store->arena, Trim);
     *trim = (Trim){.arena = store->arena, .store = store, .target = target};
@@ -80,7 +80,7 @@ static Trim *new_trim(const TemplateStore *store, Target target)
     return trim;
 }
 
-Trim *trim_new(const TemplateStore *store, Target target, const char *name, int kernel_count)
+Trim *trim_new(const TemplateStore *store, TextTarget target, const char *name, int kernel_count)
 {
     Trim *trim = new_trim(store, target);
     trim->name = name;
@@ -91,7 +91,7 @@ Trim *trim_new(const TemplateStore *store, Target target, const char *name, int 
     return trim;
 }
 
-Trim *trim_main(const TemplateStore *store, Target target)
+Trim *trim_main(const TemplateStore *store, TextTarget target)
 {
     Trim *trim = new_trim(store, target);
     const char *text = template_text(store, MAIN), *inside = strstr(text, BEGIN_MAIN),

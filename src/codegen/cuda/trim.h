@@ -25,10 +25,10 @@ typedef struct KernelText {
 typedef struct Trim Trim;
 
 /* The prelude for one device, as the namespace NAME_prelude, and room for as many kernels. */
-Trim *trim_new(const TemplateStore *store, Target target, const char *name, int kernel_count);
+Trim *trim_new(const TemplateStore *store, TextTarget target, const char *name, int kernel_count);
 
 /* The same of templates/main.cuh, which a kernel's main() calls. */
-Trim *trim_main(const TemplateStore *store, Target target);
+Trim *trim_main(const TemplateStore *store, TextTarget target);
 
 void trim_add_kernel(Trim *trim, const KernelText *kernel);
 void trim_add_user(Trim *trim, const char *text);   // the launcher, or whatever else calls the prelude

@@ -27,7 +27,7 @@ typedef struct TrimScope {
 struct Trim {
     Arena *arena;
     const TemplateStore *store;
-    Target target;
+    TextTarget target;
     const char *name;   // its prelude is NAME_prelude
     FileName *files, **last_file;
     TrimScope prelude, *kernels;

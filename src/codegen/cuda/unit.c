@@ -193,7 +193,7 @@ static void add_line(TokenReader *reader, const Line *line)
     }
 }
 
-void units_read(Arena *arena, UnitList *units, const Target *target, UnitSource source)
+void units_read(Arena *arena, UnitList *units, const TextTarget *target, UnitSource source)
 {
     TokenReader reader = {.arena = arena, .units = units, .source = &source};
     reader.lines = lines_of(arena, target, slice_of(source.text));

@@ -63,7 +63,7 @@ typedef struct UnitList {
 
 void units_init(Arena *arena, UnitList *units);
 
-void units_read(Arena *arena, UnitList *units, const Target *target, UnitSource source);
+void units_read(Arena *arena, UnitList *units, const TextTarget *target, UnitSource source);
 
 /* Finds which declarations are of one name. */
 void units_name(UnitList *units);

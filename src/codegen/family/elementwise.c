@@ -16,10 +16,19 @@ enum {
     REGISTER_BITS = 32
 };
 
-static bool matches(const Fusion *fusion, const DeviceSpec *device)
+/* The family's view: what vectors of points read, as wide as they get, of a half and of a quarter. */
+enum { WIDTHS = 3 };
+typedef struct Points {
+    int widest;
+    const Reads *reads[WIDTHS];
+} Points;
+
+static const Reads *reads_of(const Points *points, int vector)
 {
-    (void)device;
-    return !fusion_reduces(fusion) && fusion_is_uniform(fusion) && bits_are_flat(fusion);
+    int half = 0;
+    while (points->widest >> half != vector)
+        half++;
+    return points->reads[half];
 }
 
 /* A thread's vector follows the outputs. */
@@ -35,22 +44,6 @@ static Reads find_reads(const Fusion *fusion, int vector)
         .padded = true,
         .once = true,
     });
-}
-
-// ---- rules ----
-
-/* Registers of what one vector reads again. */
-static int reused_registers(const Fusion *fusion, int vector)
-{
-    int registers = 0;
-    Reads reads = find_reads(fusion, vector);
-    for (int i = 0; i < reads.count; i++) {
-        const Read *read = &reads.reads[i];
-        int each = read->pattern == PATTERN_BROADCAST ? 1 : vector;
-        if (read->reused)
-            registers += each * (int)ceil_div(dtype_info[read->access->tensor->dtype].bits, REGISTER_BITS);
-    }
-    return registers;
 }
 
 /* Elements that fill a 16-byte access of the narrowest tensor walked in the points' order. */
@@ -72,6 +65,34 @@ static int widest_vector(const Fusion *fusion)
     return vector < MAX_VECTOR ? vector : MAX_VECTOR;
 }
 
+static const void *view_of(Arena *arena, const Fusion *fusion, const Target *target)
+{
+    (void)target;
+    if (fusion_reduces(fusion) || !fusion_is_uniform(fusion) || !bits_are_flat(fusion))
+        return NULL;
+    Points points = {.widest = widest_vector(fusion)};
+    for (int half = 0; half < WIDTHS && points.widest >> half; half++) {
+        Reads reads = find_reads(fusion, points.widest >> half);
+        points.reads[half] = arena_copy(arena, &reads, sizeof reads);
+    }
+    return arena_copy(arena, &points, sizeof points);
+}
+
+// ---- rules ----
+
+/* Registers of what one vector reads again. */
+static int reused_registers(const Reads *reads)
+{
+    int registers = 0;
+    for (int i = 0; i < reads->count; i++) {
+        const Read *read = &reads->reads[i];
+        int each = read->pattern == PATTERN_BROADCAST ? 1 : reads->walk.vector;
+        if (read->reused)
+            registers += each * (int)ceil_div(dtype_info[read->access->tensor->dtype].bits, REGISTER_BITS);
+    }
+    return registers;
+}
+
 /* L1 lines that a warp touches for each line's worth of a read along the rows. Words that begin anywhere are
    read one by one, a vector apart from those of the neighbouring threads. 0: it is no such read, or held in
    words. */
@@ -86,30 +107,28 @@ static double lines_of(const Read *read, const Walk *walk)
 
 /* Rows that lie along the points and are read again by others: all of it comes through L1. Returns the
    tiles. */
-static uint32_t find_reused_rows(TileSpace *space, const Fusion *fusion, int vector)
+static uint32_t find_reused_rows(TileSpace *space, const Fusion *fusion, const Reads *reads)
 {
-    Reads reads = find_reads(fusion, vector);
     uint32_t reused = 0;
-    for (int i = 0; i < reads.count; i++) {
-        DataTile *tile = space_flat_tile(space, fusion, reads.reads[i].access->tensor, &reads.reads[i].seen);
-        if (!tile || !reads.reads[i].reused)
+    for (int i = 0; i < reads->count; i++) {
+        DataTile *tile = space_flat_tile(space, fusion, reads->reads[i].access->tensor, &reads->reads[i].seen);
+        if (!tile || !reads->reads[i].reused)
             continue;
-        tile->lines = lines_of(&reads.reads[i], &reads.walk);
+        tile->lines = lines_of(&reads->reads[i], &reads->walk);
         reused |= 1u << (tile - space->tiles);
     }
     return reused;
 }
 
 /* What guards keep is read by the two pieces that hold a vector. Is there any? */
-static bool find_padded(TileSpace *space, const Fusion *fusion, int vector)
+static bool find_padded(TileSpace *space, const Fusion *fusion, const Reads *reads)
 {
-    Reads reads = find_reads(fusion, vector);
-    for (int i = 0; i < reads.count; i++) {
-        DataTile *tile = space_flat_tile(space, fusion, reads.reads[i].access->tensor, &reads.reads[i].seen);
-        if (tile && reads.reads[i].pattern == PATTERN_PADDED)
+    for (int i = 0; i < reads->count; i++) {
+        DataTile *tile = space_flat_tile(space, fusion, reads->reads[i].access->tensor, &reads->reads[i].seen);
+        if (tile && reads->reads[i].pattern == PATTERN_PADDED)
             tile->lines = 2;
     }
-    return reads_have(&reads, PATTERN_PADDED);
+    return reads_have(reads, PATTERN_PADDED);
 }
 
 /* All of a thread's vectors are loaded before the first is needed, but what many points read. */
@@ -128,30 +147,31 @@ static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *spa
 
 /* Elements of a whole access are moved one a thread, which is faster than with four (tuning-log 12). So are
    vectors that may hang over the ends of a tensor: a branch stands before each load. */
-static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
     static const char *const names[] = {"scalar", "x2", "", "x4", "", "", "", "x8",
                                         "",       "",   "", "",   "", "", "", "x16"};
-    int count = 0, widest = widest_vector(fusion);
+    int count = 0, widest = ((const Points *)view)->widest;
     int vectors = widest > 1 ? MAX_VECTORS : 1, warps = widest > 1 ? MAX_WARPS * MAX_VECTORS : MOVE_WARPS;
     int fewest = device->schedulers_per_sm < warps ? device->schedulers_per_sm : warps;   // one for each
     for (int vector = widest; vector >= 1 && count < 3; vector /= 2) {
         TileRules *rules = &variants[count++];
+        const Reads *reads = reads_of(view, vector);
         rules_begin(rules, fusion);
         rules_choose(rules, &vector, sizeof vector);
         rules->variant_name = names[vector - 1];
         int point = space_add_axis(&rules->space, "point", spatial_points(fusion), false);
         space_add_flat_tiles(&rules->space, fusion, fusion->spatial_count - 1, device);
-        uint32_t reused = find_reused_rows(&rules->space, fusion, vector);
+        uint32_t reused = find_reused_rows(&rules->space, fusion, reads);
         state(&rules->schedule, fusion, &rules->space, vector, reused);
-        bool padded = find_padded(&rules->space, fusion, vector);
+        bool padded = find_padded(&rules->space, fusion, reads);
         int most = padded ? vector : calibration.elementwise.thread_points;
         most = vector * vectors < most ? vector * vectors : most;
         int64_t warp = (int64_t)vector * device->warp_size;
         rules->rule[LEVEL_REGISTER][point] = (AxisRule){vector, most};
         rules->rule[LEVEL_SHARED][point] = (AxisRule){warp * fewest, warp * warps};
         rules->accumulator_bits = 32;
-        rules->register_overhead = 24 + reused_registers(fusion, vector);
+        rules->register_overhead = 24 + reused_registers(reads);
         rules->input_buffers = 1;
         /* Narrower ones would read elements one by one, but may keep more SMs busy. */
         if (padded && spatial_points(fusion) >= warp * fewest * device->sm_count)
@@ -345,7 +365,7 @@ static void emit_output_stores(StrBuf *out, const Scope *scope)
 
 static void emit(StrBuf *out, const KernelPlan *plan)
 {
-    Reads reads = find_reads(plan->fusion, chosen_vector(plan->rules));
+    Reads reads = *reads_of(plan->view, chosen_vector(plan->rules));
     Scope scope = {.fusion = plan->fusion, .wide = plan->wide};
     for (int a = 0; a < plan->fusion->axis_count; a++)
         scope.axis[a] = axis_names[a];
@@ -365,7 +385,7 @@ const Family elementwise_family = {
     .variants = (const char *const[]){"scalar", "x2", "x4", "x8", "x16", NULL},
     .whole_warps = true,
     .fetches = true,
-    .matches = matches,
+    .view = view_of,
     .rules = rules,
     .emit = emit,
 };

@@ -13,9 +13,19 @@ static bool has_variant(const Family *family, const char *name)
     return *variant;
 }
 
-bool family_takes(const Family *family, const Fusion *fusion, const DeviceSpec *device)
+const void *family_view(const Family *family, Viewed *viewed)
 {
-    return (family->fetches || !fusion_fetches(fusion)) && family->matches(fusion, device);
+    int at = 0;
+    if (!family->fetches && fusion_fetches(viewed->fusion))
+        return NULL;
+    while (at < viewed->count && viewed->view[at] != family->view)
+        at++;
+    if (at == viewed->count) {
+        assert(at < MAX_VIEWS);
+        viewed->view[viewed->count++] = family->view;
+        viewed->found[at] = family->view(viewed->arena, viewed->fusion, viewed->target);
+    }
+    return viewed->found[at];
 }
 
 /* No fusion has one: it would stand in none of the groups of axes that emitters name. */
@@ -27,10 +37,12 @@ static bool has_unit_axis(const Fusion *fusion)
     return false;
 }
 
-int family_rules(const Family *family, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+int family_rules(const Family *family, Viewed *viewed, TileRules *variants)
 {
+    const Fusion *fusion = viewed->fusion;
+    const void *view = family_view(family, viewed);
     assert(!has_unit_axis(fusion));
-    int count = family->rules(fusion, device, variants), kept = 0;
+    int count = view ? family->rules(view, fusion, viewed->target->device, variants) : 0, kept = 0;
     assert(count <= MAX_VARIANTS);
     for (int v = 0; v < count; v++) {
         assert(has_variant(family, variants[v].variant_name));

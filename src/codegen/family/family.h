@@ -10,11 +10,12 @@
 #include "kernel/family.h"
 #include "rprogram/rprogram.h"
 
-/* It can serve the expression. */
-bool family_takes(const Family *family, const Fusion *fusion, const DeviceSpec *device);
+/* What the fusion is to the family; NULL: nothing. */
+const void *family_view(const Family *family, Viewed *viewed);
 
-/* The rules of its kinds of kernels; not those whose schedule has too many items for a Schedule. */
-int family_rules(const Family *family, const Fusion *fusion, const DeviceSpec *device, TileRules *variants);
+/* The rules of its kinds of kernels, if it has any for the fusion; not those whose schedule has too many items for a
+   Schedule. */
+int family_rules(const Family *family, Viewed *viewed, TileRules *variants);
 
 /* Threads of a block as it is launched. */
 int launch_threads(const Family *family, const RProgram *program, const DeviceSpec *device);

@@ -7,10 +7,11 @@
 #include "codegen/family/family.h"
 #include "rtile/space.h"
 
-static bool matches(const Fusion *fusion, const DeviceSpec *device)
+/* There is nothing to be found in it. */
+static const void *view_of(Arena *arena, const Fusion *fusion, const Target *target)
 {
-    (void)device;
-    return fusion_is_uniform(fusion) && bits_are_flat(fusion);
+    (void)arena, (void)target;
+    return fusion_is_uniform(fusion) && bits_are_flat(fusion) ? fusion : NULL;
 }
 
 /* Outputs of one bit each are packed by the thread that makes the whole word. */
@@ -53,8 +54,9 @@ static int turns_of(const DeviceSpec *device, int64_t threads)
     return (int)ceil_div(ceil_div(threads, block), device_most_blocks(device, block));
 }
 
-static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
+    (void)view;
     TileRules *rules = &variants[0];
     rules_begin(rules, fusion);
     rules->variant_name = "generic";
@@ -148,7 +150,7 @@ const Family loopnest_family = {
     .template_path = "templates/loopnest.cu",
     .variants = (const char *const[]){"generic", NULL},
     .fetches = true,
-    .matches = matches,
+    .view = view_of,
     .rules = rules,
     .emit = emit,
 };

@@ -18,18 +18,6 @@ enum {
     ROW_THREADS = 256,   // unless there would be fewer threads
 };
 
-/* Windows are left to their own family: neighbouring outputs share what they read. */
-static bool matches(const Fusion *fusion, const DeviceSpec *device)
-{
-    (void)device;
-    if (!fusion_is_reduction(fusion))
-        return false;
-    for (int a = fusion->spatial_count; a < fusion->axis_count; a++)
-        if (fusion_axis_is_tap(fusion, a))
-            return false;
-    return count_bit_outputs(fusion) == 0;
-}
-
 // ---- layouts: how threads and vectors lie ----
 
 typedef struct Layout {
@@ -79,7 +67,7 @@ typedef struct Dominant {
     bool row, column;   // contiguous along the terms, along the outputs
 } Dominant;
 
-static Dominant dominant(const Fusion *fusion)
+static Dominant find_dominant(const Fusion *fusion)
 {
     Dominant most = {0};
     FusedAccess found[4 * MAX_LOADED];
@@ -98,18 +86,30 @@ static Dominant dominant(const Fusion *fusion)
     return most;
 }
 
+/* Windows are left to their own family: neighbouring outputs share what they read. */
+static const void *view_of(Arena *arena, const Fusion *fusion, const Target *target)
+{
+    (void)target;
+    if (!fusion_is_reduction(fusion) || count_bit_outputs(fusion))
+        return NULL;
+    for (int a = fusion->spatial_count; a < fusion->axis_count; a++)
+        if (fusion_axis_is_tap(fusion, a))
+            return NULL;
+    Dominant most = find_dominant(fusion);
+    return arena_copy(arena, &most, sizeof most);
+}
+
 /* The side along which memory is contiguous; both if neither is. */
-static bool offers(const Fusion *fusion, bool row)
+static bool offers(const Dominant *most, const Fusion *fusion, bool row)
 {
     if (fusion->spatial_count == 0)
         return row;
-    Dominant most = dominant(fusion);
-    return row ? most.row || !most.column : most.column || !most.row;
+    return row ? most->row || !most->column : most->column || !most->row;
 }
 
 /* Vectors end where the innermost axis does; one of the largest reads is then a single access of at most 16
    bytes, and so are the totals. */
-static bool vector_fits(const Fusion *fusion, Layout layout)
+static bool vector_fits(const Dominant *most, const Fusion *fusion, Layout layout)
 {
     if (layout.vector == 1)
         return true;
@@ -118,12 +118,11 @@ static bool vector_fits(const Fusion *fusion, Layout layout)
     if (!aligned || (!layout.row && layout.vector * total_bits > 8 * ACCESS_BYTES))
         return false;
     Reads reads = terms_read(fusion, layout);
-    double most = dominant(fusion).elements;
     for (int i = 0; i < reads.count; i++) {
         const Read *read = &reads.reads[i];
         int bits = dtype_info[read->access->tensor->dtype].bits;
         if (read->pattern == PATTERN_ROW && bits > 1 && layout.vector * bits <= 8 * ACCESS_BYTES &&
-            touched(fusion, &read->offset) == most)
+            touched(fusion, &read->offset) == most->elements)
             return true;
     }
     return false;
@@ -132,18 +131,16 @@ static bool vector_fits(const Fusion *fusion, Layout layout)
 // ---- rules ----
 
 /* Outputs of a block along the columns come in multiples of this, unless there are fewer side by side. */
-static int64_t outputs_of_run(const Fusion *fusion)
+static int64_t outputs_of_run(const Dominant *most, const Fusion *fusion)
 {
-    Dominant most = dominant(fusion);
-    if (!most.column)
+    if (!most->column)
         return 1;
-    int64_t outputs = 8 * calibration.reduce.run_bytes / most.bits;
+    int64_t outputs = 8 * calibration.reduce.run_bytes / most->bits;
     return fusion->axes[layout_axis(fusion, false)].extent >= outputs ? outputs : 1;
 }
 
-static int least_sharers(const Fusion *fusion, Layout layout)
+static int least_sharers(int bits, Layout layout)
 {
-    int bits = dominant(fusion).bits;
     return bits < 8 ? 1 : 8 * calibration.reduce.least_run_bytes / (layout.vector * bits);
 }
 
@@ -181,7 +178,8 @@ static Layout chosen_layout(const TileRules *rules)
     return layout;
 }
 
-static void layout_rules(TileRules *rules, const Fusion *fusion, const DeviceSpec *device, Layout layout)
+static void layout_rules(TileRules *rules, const Dominant *dominant, const Fusion *fusion, const DeviceSpec *device,
+                         Layout layout)
 {
     int outs = layout.row ? 1 : layout.vector, terms = layout.row ? layout.vector : 1;
     rules_begin(rules, fusion);
@@ -197,17 +195,17 @@ static void layout_rules(TileRules *rules, const Fusion *fusion, const DeviceSpe
     int64_t groups = layout.row ? row_groups : MAX_THREADS,
             sharers = layout.row ? MAX_THREADS : 32;   // limits
     rules->rule[LEVEL_REGISTER][output] = (AxisRule){outs, outs};
-    rules->rule[LEVEL_SHARED][output] = (AxisRule){layout.row ? 1 : outputs_of_run(fusion), outs * groups};
+    rules->rule[LEVEL_SHARED][output] = (AxisRule){layout.row ? 1 : outputs_of_run(dominant, fusion), outs * groups};
     int64_t most = calibration.reduce.thread_terms, row_bits = 8 * calibration.reduce.many_rows_bytes;
     most = terms * MAX_DEPTH < most ? terms * MAX_DEPTH : most;
-    int bits = dominant(fusion).bits;
+    int bits = dominant->bits;
     if (layout.row && spatial_points(fusion) >= MANY_ROWS && bits * most > row_bits)
         most = row_bits / bits > terms ? row_bits / bits : terms;
     rules->rule[LEVEL_REGISTER][reduced] = (AxisRule){terms, most};
     rules->rule[LEVEL_SHARED][reduced] = (AxisRule){terms, most * sharers};
     rules->threads_reduce = true;
     if (layout.row)
-        rules->least_sharers = least_sharers(fusion, layout);
+        rules->least_sharers = least_sharers(bits, layout);
     rules->accumulator_bits = dtype_info[fusion->ops[0].body->type].bits;
     rules->register_overhead = 32;
     rules->input_buffers = 1;
@@ -215,13 +213,13 @@ static void layout_rules(TileRules *rules, const Fusion *fusion, const DeviceSpe
 }
 
 /* Of each side that makes sense the widest vectors, and none. */
-static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
     int count = 0;
     for (int v = LAYOUTS - 1, wide = 0; v >= 0; v--) {
         bool single = layouts[v].vector == 1;
-        if (offers(fusion, layouts[v].row) && (single || !wide) && vector_fits(fusion, layouts[v])) {
-            layout_rules(&variants[count++], fusion, device, layouts[v]);
+        if (offers(view, fusion, layouts[v].row) && (single || !wide) && vector_fits(view, fusion, layouts[v])) {
+            layout_rules(&variants[count++], view, fusion, device, layouts[v]);
             wide = !single;   // the next side starts anew behind its single one
         }
     }
@@ -346,7 +344,7 @@ const Family reduce_family = {
     .variants = (const char *const[]){"row", "row-x2", "row-x4", "row-x8", "row-x16", "column",
                                       "column-x2", "column-x4", NULL},
     .whole_warps = true,
-    .matches = matches,
+    .view = view_of,
     .rules = rules,
     .emit = emit,
     .memory = memory,

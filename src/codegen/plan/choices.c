@@ -71,9 +71,14 @@ static bool fits_a_launch(Planner *planner, const Family *family, const RProgram
     return fits;
 }
 
-static void add_family(Planner *planner, ChoiceList *list, const Family *family, const Fusion *fusion)
+static Viewed viewed_by(const Planner *planner, const Fusion *fusion)
 {
-    int count = family_rules(family, fusion, planner->device, planner->drafts);
+    return (Viewed){.arena = planner->arena, .fusion = fusion, .target = planner->target};
+}
+
+static void add_family(Planner *planner, ChoiceList *list, const Family *family, Viewed *viewed)
+{
+    int count = family_rules(family, viewed, planner->drafts);
     for (int v = 0; v < count; v++) {
         const TileRules *rules = rules_copy(planner->choices, &planner->drafts[v]);
         int made = construct(planner, rules);
@@ -81,7 +86,7 @@ static void add_family(Planner *planner, ChoiceList *list, const Family *family,
         for (int i = 0; i < made; i++) {
             if (!fits_a_launch(planner, family, &planner->programs[i]))
                 continue;
-            launches[i] = (PlannedLaunch){family, fusion, rules, planner->programs[i]};
+            launches[i] = (PlannedLaunch){family, viewed->fusion, family_view(family, viewed), rules, planner->programs[i]};
             double time_us = launches[i].program.perf.time_us;
             add_choice(planner, list, (Choice){.launches = &launches[i], .count = 1, .time_us = time_us});
         }
@@ -90,9 +95,9 @@ static void add_family(Planner *planner, ChoiceList *list, const Family *family,
 
 static void add_families(Planner *planner, ChoiceList *list, const Fusion *fusion)
 {
+    Viewed viewed = viewed_by(planner, fusion);
     for (int f = 0; families[f]; f++)
-        if (family_takes(families[f], fusion, planner->device))
-            add_family(planner, list, families[f], fusion);
+        add_family(planner, list, families[f], &viewed);
 }
 
 /* A kernel that has a block for part of the SMs only would take so long on all of them. */
@@ -119,9 +124,10 @@ static void pass_over_slow_families(Planner *planner, const ChoiceList *list, do
 static ChoiceList part_launches(Planner *planner, const Fusion *fusion)
 {
     ChoiceList list = {0};
+    Viewed viewed = viewed_by(planner, fusion);
     for (int f = 0; families[f]; f++)
-        if (!(planner->passed_over >> f & 1) && family_takes(families[f], fusion, planner->device))
-            add_family(planner, &list, families[f], fusion);
+        if (!(planner->passed_over >> f & 1))
+            add_family(planner, &list, families[f], &viewed);
     pass_over_slow_families(planner, &list, FAR_IN_PARTS);
     return list;
 }
@@ -138,9 +144,10 @@ static ChoiceList packed_launches(Planner *planner, const Fusion *fusion)
 {
     static const Family *const all[] = {&gemm_family, &wgmma_family, &bulk_family, &matmul_family};
     ChoiceList list = {0};
+    Viewed viewed = viewed_by(planner, fusion);
     for (size_t f = 0; f < sizeof all / sizeof *all; f++)
-        if (family_takes(all[f], fusion, planner->device) && (all[f] != &matmul_family || !list.count))
-            add_family(planner, &list, all[f], fusion);
+        if (all[f] != &matmul_family || !list.count)
+            add_family(planner, &list, all[f], &viewed);
     return list;
 }
 
@@ -328,7 +335,9 @@ static bool begin_with_copies(Planner *planner, Choice *choice, Fusion *const *c
 /* Products of factors that are copied to where they can be taken in pieces. */
 static void add_packed(Planner *planner, ChoiceList *list, const Fusion *fusion)
 {
-    const Packed *packed = product_pack(planner->arena, fusion, planner->device);
+    Viewed viewed = viewed_by(planner, fusion);
+    const void *view = family_view(&matmul_family, &viewed);
+    const Packed *packed = view ? product_pack(planner->arena, view, fusion, planner->target) : NULL;
     if (!packed)
         return;
     Choice copies = {.partial_ops = packed->definitions, .partial_count = packed->count};
@@ -349,16 +358,18 @@ static ChoiceList turned_launches(Planner *planner, const Fusion *fusion)
     static const Family *const all[] = {&toeplitz_family, &depthwise_family, &filter_gemm_family,
                                         &filter_direct_family};
     ChoiceList list = {0};
+    Viewed viewed = viewed_by(planner, fusion);
     for (size_t f = 0; f < sizeof all / sizeof *all; f++)
-        if (family_takes(all[f], fusion, planner->device))
-            add_family(planner, &list, all[f], fusion);
+        add_family(planner, &list, all[f], &viewed);
     return list;
 }
 
 /* Depthwise convolutions of images that are turned, and whose results are turned back. */
 static void add_turned(Planner *planner, ChoiceList *list, const Fusion *fusion)
 {
-    const Turned *turned = depthwise_turn(planner->arena, fusion);
+    Viewed viewed = viewed_by(planner, fusion);
+    const void *view = family_view(&depthwise_family, &viewed);
+    const Turned *turned = view ? depthwise_turn(planner->arena, view, fusion, planner->target) : NULL;
     if (!turned)
         return;
     Choice before = {.partial_ops = turned->definitions, .partial_count = turned->definition_count};

@@ -27,7 +27,8 @@ typedef struct Planner {
     Arena *passing;   // of those of a part of it, of which the best few are kept
     Arena *scratch;   // of one construction
     bool alone;       // there is one fusion: its choices may stay, and no two constructions are alike
-    const DeviceSpec *device;
+    const Target *target;
+    const DeviceSpec *device;   // its own
     TileRules *drafts;     // of one family
     uint64_t passed_over;  // families whose kernels make no parts of the sum that is split: bit f
     int64_t room;          // of the device's memory beside the program's tensors; below 0: not even for these

@@ -173,8 +173,9 @@ static bool is_one_kernel(const FusionPlans *fusions)
     return true;
 }
 
-PlanList plan_program(Arena *arena, const FusionPlans *fusions, const DeviceSpec *device, int keep)
+PlanList plan_program(Arena *arena, const FusionPlans *fusions, const Target *target, int keep)
 {
+    const DeviceSpec *device = target->device;
     bool alone = is_one_kernel(fusions);
     Planner planner = {
         .arena = arena,
@@ -183,6 +184,7 @@ PlanList plan_program(Arena *arena, const FusionPlans *fusions, const DeviceSpec
         .drafts = arena_room(arena, MAX_VARIANTS * sizeof(TileRules)),
         .passing = arena_new(),
         .scratch = arena_new(),
+        .target = target,
         .device = device,
         .keep = keep,
         .room = device->dram_bytes - program_bytes(fusions->program),

@@ -13,6 +13,7 @@ enum {
 typedef struct PlannedLaunch {
     const Family *family;
     const Fusion *fusion;
+    const void *view;   // of the fusion, the family's
     const TileRules *rules;
     RProgram program;
 } PlannedLaunch;
@@ -38,10 +39,10 @@ typedef struct PlanList {
 int64_t launches_workspace(const PlannedLaunch *launches, int count);
 
 /* At most `keep` plans; none: the device can hold no program for this expression. */
-PlanList plan_program(Arena *arena, const FusionPlans *fusions, const DeviceSpec *device, int keep);
+PlanList plan_program(Arena *arena, const FusionPlans *fusions, const Target *target, int keep);
 
 /* What the families say of every fused kernel (`-d rtile`), and the plans made of them (`-d rprogram`). */
-void plan_rules_print(StrBuf *out, const FusionPlans *fusions, const DeviceSpec *device);
+void plan_rules_print(StrBuf *out, const FusionPlans *fusions, const Target *target);
 void plan_list_print(StrBuf *out, const PlanList *list);
 /* What a block of each of its kernels does, and the counts of the first and the last one (`-d schedule`). */
 void plan_schedules_print(StrBuf *out, const Plan *plan, const DeviceSpec *device);
@@ -50,5 +51,4 @@ Counts planned_counts(Arena *arena, const PlannedLaunch *launch, const DeviceSpe
 /* Of one of them, in a line. */
 const char *plan_schedule_text(Arena *arena, const PlannedLaunch *launch);
 /* One line a kernel: the families that match and the one of the best plan (end of `-d fusion`). */
-void plan_families_print(StrBuf *out, const FusionPlans *fusions, const DeviceSpec *device,
-                         const PlanList *list);
+void plan_families_print(StrBuf *out, const FusionPlans *fusions, const Target *target, const PlanList *list);

@@ -4,22 +4,21 @@
 #include "codegen/plan/plan.h"
 #include "kernel/schedule/print.h"
 
-void plan_rules_print(StrBuf *out, const FusionPlans *fusions, const DeviceSpec *device)
+void plan_rules_print(StrBuf *out, const FusionPlans *fusions, const Target *target)
 {
     TileRules *variants = arena_room(out->arena, MAX_VARIANTS * sizeof *variants);
     for (int p = 0; p < fusions->count; p++)
-        for (int k = 0; k < fusions->plans[p].count; k++)
+        for (int k = 0; k < fusions->plans[p].count; k++) {
+            Viewed viewed = {.arena = out->arena, .fusion = fusions->plans[p].fusions[k], .target = target};
             for (int f = 0; families[f]; f++) {
-                const Fusion *fusion = fusions->plans[p].fusions[k];
-                if (!family_takes(families[f], fusion, device))
-                    continue;
-                int count = family_rules(families[f], fusion, device, variants);
+                int count = family_rules(families[f], &viewed, variants);
                 for (int v = 0; v < count; v++) {
                     strbuf_printf(out, "plan %s, kernel %d through %s (%s)\n", fusions->plans[p].name, k,
                                   families[f]->name, variants[v].variant_name);
                     tile_rules_print(out, &variants[v]);
                 }
             }
+        }
 }
 
 void plan_list_print(StrBuf *out, const PlanList *list)
@@ -73,20 +72,23 @@ const char *plan_schedule_text(Arena *arena, const PlannedLaunch *launch)
     return text.text;
 }
 
-static void matching_families_print(StrBuf *out, const Fusion *fusion, const DeviceSpec *device)
+static void matching_families_print(StrBuf *out, const Fusion *fusion, const Target *target)
 {
-    for (int f = 0, shown = 0; families[f]; f++)
-        if (family_takes(families[f], fusion, device))
+    TileRules *variants = arena_room(out->arena, MAX_VARIANTS * sizeof *variants);
+    Viewed viewed = {.arena = out->arena, .fusion = fusion, .target = target};
+    int shown = 0;
+    for (int f = 0; families[f]; f++)
+        if (family_rules(families[f], &viewed, variants))
             strbuf_printf(out, "%s%s", shown++ ? ", " : "", families[f]->name);
+    strbuf_puts(out, shown ? "" : "no family alone");
 }
 
-void plan_families_print(StrBuf *out, const FusionPlans *fusions, const DeviceSpec *device,
-                         const PlanList *list)
+void plan_families_print(StrBuf *out, const FusionPlans *fusions, const Target *target, const PlanList *list)
 {
     for (int p = 0; p < fusions->count; p++)
         for (int k = 0; k < fusions->plans[p].count; k++) {
             strbuf_printf(out, "plan %s, kernel %d can go through ", fusions->plans[p].name, k);
-            matching_families_print(out, fusions->plans[p].fusions[k], device);
+            matching_families_print(out, fusions->plans[p].fusions[k], target);
             strbuf_puts(out, "\n");
         }
     if (!list->count)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "codegen/family/depthwise/turn.h"
+#include "codegen/family/depthwise/view.h"
 #include "codegen/family/depthwise/windows.h"
 #include "front/lower.h"
 #include "front/parse.h"
@@ -27,7 +28,10 @@ static const Turned *turn(const char *text)
 {
     const Source *source = source_from_text(arena, "case.te", text, strlen(text));
     FusionPlans plans = fuse(arena, lower(arena, parse(arena, lex(arena, source)), NULL, 0));
-    return depthwise_turn(arena, plans.plans[0].fusions[0]);
+    const Fusion *fusion = plans.plans[0].fusions[0];
+    const Target target = {device_read(arena, "h200"), EVAL_EXACT};
+    const void *view = depthwise_view(arena, fusion, &target);
+    return view ? depthwise_turn(arena, view, fusion, &target) : NULL;
 }
 
 static void expect_shape(const Tensor *tensor, const char *name, int64_t a, int64_t b, int64_t c, int64_t d)

@@ -87,6 +87,7 @@ static int64_t laid_out(const PlannedLaunch *launch, const DeviceSpec *device)
 {
     KernelPlan plan = {
         .fusion = launch->fusion,
+        .view = launch->view,
         .rules = launch->rules,
         .program = &launch->program,
         .device = device,
@@ -102,10 +103,13 @@ static void visit_kinds(const Family *family, const Fusion *fusion, const Progra
                         const DeviceSpec *device, Visit *visit, void *context)
 {
     TileRules *variants = NEW_ARRAY(arena, TileRules, MAX_VARIANTS);
-    int count = family->matches(fusion, device) ? family_rules(family, fusion, device, variants) : 0;
+    const Target target = {device, EVAL_TF32};
+    Viewed viewed = {.arena = arena, .fusion = fusion, .target = &target};
+    int count = family_rules(family, &viewed, variants);
     for (int v = 0; v < count; v++) {
         ConstructStats stats = {0};
         PlannedLaunch launch = {.family = family, .fusion = fusion, .rules = &variants[v]};
+        launch.view = family_view(family, &viewed);
         Plan plan = {.fusion_plan = "one", .launches = &launch, .count = 1};
         if (rprogram_construct(arena, launch.rules, device, 1, &launch.program, &stats))
             visit(context, &plan, program, device);
@@ -123,8 +127,7 @@ static const Family *family_named(const char *name)
 
 static void visit_case(const Case *of, Visit *visit, void *context)
 {
-    DeviceSpec *device = device_read(arena, "h200");
-    device->rounds_to_tf32 = true;
+    const DeviceSpec *device = device_read(arena, "h200");
     const Source *source = source_from_text(arena, "case.te", of->text, strlen(of->text));
     Program *program = lower(arena, parse(arena, lex(arena, source)), NULL, 0);
     FusionPlans fusions = fuse(arena, program);

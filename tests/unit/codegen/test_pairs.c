@@ -20,9 +20,15 @@ static const Fusion *fusion_of(const char *text)
     return fuse(arena, lower(arena, parse(arena, lex(arena, source)), NULL, 0)).plans[0].fusions[0];
 }
 
+static int rules_of(const char *text, const char *device, TileRules *variants)
+{
+    const Target target = {device_read(arena, device), EVAL_EXACT};
+    return family_rules(&pairs_family, &(Viewed){.arena = arena, .fusion = fusion_of(text), .target = &target}, variants);
+}
+
 static bool matches(const char *text, const char *device)
 {
-    return pairs_family.matches(fusion_of(text), device_read(arena, device));
+    return rules_of(text, device, NEW_ARRAY(arena, TileRules, MAX_VARIANTS)) > 0;
 }
 
 #define FORWARD "input x[4, 20, 24, 40] : f16  input w[5, 5, 40] : f16  "
@@ -63,9 +69,8 @@ END_TEST
 /* The kinds that the device is offered, of so many columns, images and rows each. */
 static int kinds_of(const char *text, PairsWay *ways)
 {
-    const DeviceSpec *device = device_read(arena, "h200");
     TileRules *variants = NEW_ARRAY(arena, TileRules, MAX_VARIANTS);
-    int count = family_rules(&pairs_family, fusion_of(text), device, variants);
+    int count = rules_of(text, "h200", variants);
     for (int i = 0; i < count; i++)
         rules_chosen(&variants[i], &ways[i], sizeof ways[i]);
     return count;

@@ -56,10 +56,10 @@ static void break_stores(Arena *arena, Fusion *fusion)
 static int emit(Arena *arena, const Family *family, Fusion *fusion, bool broken)
 {
     const DeviceSpec *device = device_read(arena, "h200");
-    if (!family->matches(fusion, device))
-        return 0;
+    const Target target = {device, EVAL_EXACT};
+    Viewed viewed = {.arena = arena, .fusion = fusion, .target = &target};
     TileRules *variants = NEW_ARRAY(arena, TileRules, MAX_VARIANTS);
-    int variant_count = family_rules(family, fusion, device, variants), count = 0;
+    int variant_count = family_rules(family, &viewed, variants), count = 0;
     if (broken)
         break_stores(arena, fusion);
     for (int v = 0; v < variant_count; v++) {
@@ -69,6 +69,7 @@ static int emit(Arena *arena, const Family *family, Fusion *fusion, bool broken)
         for (int i = 0; i < made; i++) {
             StrBuf out = strbuf_new(arena);
             KernelPlan plan = {.fusion = fusion, .rules = &variants[v], .program = &programs[i], .device = device};
+            plan.view = family_view(family, &viewed);
             plan.threads = launch_threads(family, &programs[i], device);
             family->emit(&out, &plan);
             count += out.length > 0;
@@ -120,12 +121,13 @@ START_TEST(bits_of_another_order_match_no_family_of_points)
 {
     Build *build = build_new();
     bits(build);
-    const DeviceSpec *device = device_read(build->arena, "h200");
+    const Target target = {device_read(build->arena, "h200"), EVAL_EXACT};
     Fusion *fusion = fuse(build->arena, &build->program).plans[0].fusions[0];
     ck_assert(access_is_flat(&fusion->ops[0].store, fusion) && bits_are_flat(fusion));
     break_stores(build->arena, fusion);
     ck_assert(!access_is_flat(&fusion->ops[0].store, fusion) && !bits_are_flat(fusion));
-    ck_assert(!elementwise_family.matches(fusion, device) && !loopnest_family.matches(fusion, device));
+    ck_assert(!elementwise_family.view(build->arena, fusion, &target));
+    ck_assert(!loopnest_family.view(build->arena, fusion, &target));
     build_free(build);
 }
 END_TEST

@@ -88,9 +88,9 @@ static void teardown(void)
 static Trim *trimmed(const char *from, int arch, const char *text)
 {
     static TemplateStore store;
-    static Target target;
+    static TextTarget target;
     store = (TemplateStore){.arena = arena, .folder = from};
-    target = (Target){.arch = arch};
+    target = (TextTarget){.arch = arch};
     Trim *trim = trim_new(&store, target, "t", 0);
     trim_add_user(trim, text);
     trim_take(trim);

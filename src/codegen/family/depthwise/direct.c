@@ -30,13 +30,6 @@ static int64_t most_taps(const Windows *windows)
     return most;
 }
 
-static bool matches(const Fusion *fusion, const DeviceSpec *device)
-{
-    (void)device;
-    Windows windows;
-    return direct_find_windows(fusion, &windows) && most_taps(&windows) <= MAX_ALONG_TAPS;
-}
-
 // ---- data tiles ----
 
 static double product_of_taps(const Depthwise *shape)
@@ -328,12 +321,13 @@ static const char *variant_name(const DirectWay *way)
     return way->channels_last ? "channels" : "lines";
 }
 
-static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
-    Windows windows;
-    direct_find_windows(fusion, &windows);
-    DirectWay way = find_way(fusion, &windows);
-    int value_bits = dtype_info[windows.all.type].bits;
+    const Windows *windows = ((const DepthwiseView *)view)->windows;
+    if (!windows || most_taps(windows) > MAX_ALONG_TAPS)
+        return 0;
+    DirectWay way = find_way(fusion, windows);
+    int value_bits = dtype_info[windows->all.type].bits;
     TileRules *rules = &variants[0];
     *rules = (TileRules){
         .space = space_new(fusion, device),
@@ -344,21 +338,21 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
         .accumulator_bits = value_bits,
         .register_overhead = 24,
         .thread_instructions = calibration.depthwise.thread_instructions,
-        .element_instructions = calibration.depthwise.element_instructions * elements_share(&windows) *
+        .element_instructions = calibration.depthwise.element_instructions * elements_share(windows) *
                                 (way.channels_last ? 4 : 1),
         .output_instructions = calibration.depthwise.output_instructions * (way.channels_last ? 1.2 : 1),
         .input_buffers = 1,
-        .input_registers = (int)(round_up(most_taps(&windows), CHUNK) + CHUNK) * value_bits / 32,
+        .input_registers = (int)(round_up(most_taps(windows), CHUNK) + CHUNK) * value_bits / 32,
         .shared_of = shared_of,
         .together_of = together_of,
     };
     rules_choose(rules, &way, sizeof way);
-    direct_add_axes(&rules->space, &windows.all);
-    rules->space.flops *= windows_share(fusion, &windows);
-    add_staged(&rules->space, fusion, &windows, &way);
-    direct_add_outer_tiles(&rules->space, fusion, &windows.all);
-    rules->schedule = schedule_of(fusion, &rules->space, &windows, &way);
-    set_tiles(rules, device, &windows, &way);
+    direct_add_axes(&rules->space, &windows->all);
+    rules->space.flops *= windows_share(fusion, windows);
+    add_staged(&rules->space, fusion, windows, &way);
+    direct_add_outer_tiles(&rules->space, fusion, &windows->all);
+    rules->schedule = schedule_of(fusion, &rules->space, windows, &way);
+    set_tiles(rules, device, windows, &way);
     return 1;
 }
 
@@ -367,7 +361,7 @@ const Family depthwise_family = {
     .template_path = "templates/depthwise.cu",
     .variants = (const char *const[]){"lines", "channels", "lines beside", "channels beside", NULL},
     .whole_warps = true,
-    .matches = matches,
+    .view = depthwise_view,
     .rules = rules,
     .emit = direct_emit,
     .memory = memory,

@@ -3,7 +3,7 @@
 #pragma once
 #include "codegen/cuda/expr.h"
 #include "codegen/family/depthwise/families.h"
-#include "codegen/family/depthwise/windows.h"
+#include "codegen/family/depthwise/view.h"
 #include "rprogram/rprogram.h"
 
 enum { CHUNK = 4 };   // inputs that a thread looks at together
@@ -34,10 +34,6 @@ Slide slide_down(const Depthwise *shape);
 
 /* The tile's dimension that the axis moves; one of its size where there is none. */
 Dim direct_dim(const DataTile *tile, int axis);
-
-/* Is the fusion one, and its image a plane or a line? The same of several side by side. */
-bool direct_find(const Fusion *fusion, Depthwise *shape);
-bool direct_find_windows(const Fusion *fusion, Windows *windows);
 
 /* Which positions of the image an access knows. */
 typedef enum Positions { OF_INPUTS, OF_TAPS, OF_OUTPUTS } Positions;

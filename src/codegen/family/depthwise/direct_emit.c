@@ -237,15 +237,14 @@ static void emit_finish(StrBuf *out, const Scope *scope, const Windows *windows)
 
 void direct_emit(StrBuf *out, const KernelPlan *plan)
 {
-    Windows windows;
-    direct_find_windows(plan->fusion, &windows);
-    Scope scope = direct_emit_problem(out, plan, &windows.all);
-    emit_cover(out, &windows);
+    const Windows *windows = ((const DepthwiseView *)plan->view)->windows;
+    Scope scope = direct_emit_problem(out, plan, &windows->all);
+    emit_cover(out, windows);
     emit_tiles(out, plan);
     emit_layout(out, plan);
-    emit_windows(out, plan, &windows);
-    direct_emit_image(out, &scope, &windows.all);
-    for (int w = 0; w < windows.count; w++)
-        direct_emit_tap(out, arena_printf(out->arena, "Window<%d>, ", w), &scope, &windows.shape[w]);
-    emit_finish(out, &scope, &windows);
+    emit_windows(out, plan, windows);
+    direct_emit_image(out, &scope, &windows->all);
+    for (int w = 0; w < windows->count; w++)
+        direct_emit_tap(out, arena_printf(out->arena, "Window<%d>, ", w), &scope, &windows->shape[w]);
+    emit_finish(out, &scope, windows);
 }

@@ -7,34 +7,6 @@
 #include "codegen/cuda/expr.h"
 #include "rtile/space.h"
 
-enum { MAX_POSITION = 1 << 30 };   // along the image: an int in the kernel
-
-static bool is_short(const ImageAxis *axis)
-{
-    return axis->inputs < MAX_POSITION && axis->outputs < MAX_POSITION &&
-           image_reach(axis, axis->outputs) < MAX_POSITION && llabs(axis->offset) < MAX_POSITION;
-}
-
-static bool is_direct(const Depthwise *shape)
-{
-    if (shape->summed.extent > 1 || shape->image_count > 2)
-        return false;
-    for (int i = 0; i < shape->image_count; i++)
-        if (!is_short(&shape->image[i]))
-            return false;
-    return true;
-}
-
-bool direct_find(const Fusion *fusion, Depthwise *shape)
-{
-    return depthwise_find(fusion, shape) && is_direct(shape) && count_bit_outputs(fusion) == 0;
-}
-
-bool direct_find_windows(const Fusion *fusion, Windows *windows)
-{
-    return windows_find(fusion, windows) && is_direct(&windows->all) && count_bit_outputs(fusion) == 0;
-}
-
 /* Dimensions of a data tile on their way, each with its stride in memory. */
 typedef struct TileDims {
     int64_t stride[MAX_RANK];

@@ -24,13 +24,6 @@ enum {
     HALF_SHARED = 2   // blocks of an SM: one computes while the other waits
 };
 
-static bool matches(const Fusion *fusion, const DeviceSpec *device)
-{
-    (void)device;
-    FilterGradient gradient;
-    return filter_gradient_find(fusion, &gradient);
-}
-
 // ---- how a block is laid out ----
 
 /* The family chooses one of them. */
@@ -202,14 +195,15 @@ static int tiles_with_warps(const Fusion *fusion, const DeviceSpec *device, cons
 }
 
 /* The largest number of warps that some tile allows. */
-static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
     static const int warps[] = {16, 12, 0};
-    FilterGradient gradient;
-    filter_gradient_find(fusion, &gradient);
+    const FilterGradient *gradient = ((const DepthwiseView *)view)->gradient;
+    if (!gradient)
+        return 0;
     int count = 0;
     for (int i = 0; i < 3 && !count; i++)
-        count = tiles_with_warps(fusion, device, &gradient, warps[i], variants);
+        count = tiles_with_warps(fusion, device, gradient, warps[i], variants);
     return count;
 }
 
@@ -238,14 +232,13 @@ static void emit_layout(StrBuf *out, const Fusion *fusion, const FilterGradient 
 
 static void emit(StrBuf *out, const KernelPlan *plan)
 {
-    FilterGradient gradient;
+    const FilterGradient *gradient = ((const DepthwiseView *)plan->view)->gradient;
     DirectTile tile;
-    filter_gradient_find(plan->fusion, &gradient);
     rules_chosen(plan->rules, &tile, sizeof tile);
     strbuf_printf(out, "using Value = %s;   // of the products and their sum\n",
                   value_type(plan->fusion->ops[0].body->type));
-    filter_gradient_emit_sizes(out, &gradient);
-    filter_gradient_emit_steps(out, &gradient);
+    filter_gradient_emit_sizes(out, gradient);
+    filter_gradient_emit_steps(out, gradient);
     strbuf_printf(out, "constexpr int BK = %d;   // rows of taps of a block\n", tile.block_taps);
     strbuf_printf(out, "constexpr int TK = %d, TL = %d;   // taps of a thread\n", tile.taps_down,
                   tile.taps_along);
@@ -255,9 +248,9 @@ static void emit(StrBuf *out, const KernelPlan *plan)
         tile.shares, tile.row_shares);
     strbuf_printf(out, "constexpr int BATCH = %d;   // images of a step\n", tile.shares);
     strbuf_printf(out, "constexpr int THREADS = %d;\n", plan->threads);
-    filter_gradient_emit_blocks(out, &gradient, tile.block_taps, tile.shares);
-    emit_layout(out, plan->fusion, &gradient, &tile);
-    filter_gradient_emit_functions(out, plan, &gradient);
+    filter_gradient_emit_blocks(out, gradient, tile.block_taps, tile.shares);
+    emit_layout(out, plan->fusion, gradient, &tile);
+    filter_gradient_emit_functions(out, plan, gradient);
 }
 
 static KernelMemory memory(const KernelPlan *plan)
@@ -270,7 +263,7 @@ const Family filter_direct_family = {
     .template_path = "templates/filter_direct.cu",
     .variants = (const char *const[]){"taps", NULL},
     .whole_warps = true,
-    .matches = matches,
+    .view = depthwise_view,
     .rules = rules,
     .emit = emit,
     .memory = memory,

@@ -5,7 +5,6 @@
 #include "base/checked.h"
 #include "codegen/cuda/expr.h"
 #include "codegen/family/depthwise/filter_gradient.h"
-#include "hal/atoms.h"
 #include "rtile/space.h"
 
 enum {
@@ -23,21 +22,11 @@ enum {
     MAX_CHAIN = 8192       // rows that are added up in one go: see MAX_CHAIN of gemm
 };
 
-static const Atom *atom_of(const FilterGradient *gradient, const DeviceSpec *device)
+static bool fits(const FilterGradient *gradient)
 {
-    DType type = gradient->x.access->tensor->dtype;
-    if (gradient->d.access->tensor->dtype != type)
-        return NULL;
-    const Atom *atom = atom_for(device, dtype_info[type].name, false);
-    bool fits = atom && atom->m == ATOM_M && atom->n == ATOM_N;
-    return fits && 8 * 2 * PIECE / atom->k == dtype_info[type].bits ? atom : NULL;
-}
-
-static bool matches(const Fusion *fusion, const DeviceSpec *device)
-{
-    FilterGradient gradient;
-    return filter_gradient_find(fusion, &gradient) && filter_gradient_is_dense(&gradient) &&
-           atom_of(&gradient, device);
+    const Atom *atom = gradient->atom;
+    int bits = dtype_info[gradient->x.access->tensor->dtype].bits;
+    return atom && atom->m == ATOM_M && atom->n == ATOM_N && 8 * 2 * PIECE / atom->k == bits;
 }
 
 // ---- how a block is laid out ----
@@ -180,7 +169,7 @@ static TileRules tile_rules(const Fusion *fusion, const DeviceSpec *device, cons
         .shared_bytes = layout.shared_bytes,
     };
     rules_choose(&rules, tile, sizeof *tile);
-    rules.space.unit = atom_of(gradient, device)->unit;
+    rules.space.unit = gradient->atom->unit;
     rules.space.flops = tile_flops(gradient, tile, tiles);
     filter_gradient_set_axis(&rules, CHANNEL, 1, 1);
     filter_gradient_set_axis(&rules, TAP_DOWN, tile->taps, tile->block_taps);
@@ -221,12 +210,13 @@ static int tiles_with_warps(const Fusion *fusion, const DeviceSpec *device, cons
     return count;
 }
 
-static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
-    FilterGradient gradient;
-    filter_gradient_find(fusion, &gradient);
-    int count = tiles_with_warps(fusion, device, &gradient, ENOUGH_WARPS, variants);
-    return count ? count : tiles_with_warps(fusion, device, &gradient, 0, variants);
+    const FilterGradient *gradient = ((const DepthwiseView *)view)->gradient;
+    if (!gradient || !filter_gradient_is_dense(gradient) || !fits(gradient))
+        return 0;
+    int count = tiles_with_warps(fusion, device, gradient, ENOUGH_WARPS, variants);
+    return count ? count : tiles_with_warps(fusion, device, gradient, 0, variants);
 }
 
 // ---- the parameter block ----
@@ -255,26 +245,25 @@ static void emit_layout(StrBuf *out, const GemmLayout *layout)
 
 static void emit(StrBuf *out, const KernelPlan *plan)
 {
-    FilterGradient gradient;
+    const FilterGradient *gradient = ((const DepthwiseView *)plan->view)->gradient;
     GemmTile tile;
-    filter_gradient_find(plan->fusion, &gradient);
     rules_chosen(plan->rules, &tile, sizeof tile);
     strbuf_printf(
         out, "using Element = %s;   // of x and d\nusing Value = float;   // of the products and their sum\n",
-        atom_of(&gradient, plan->device)->element);
-    filter_gradient_emit_sizes(out, &gradient);
+        gradient->atom->element);
+    filter_gradient_emit_sizes(out, gradient);
     strbuf_printf(out, "constexpr int BK = %d;   // rows of taps of a block\n", tile.block_taps);
     strbuf_printf(out, "constexpr int TK = %d, TJ = %d;   // of a warp: rows of taps, columns of d\n",
                   tile.taps, tile.columns);
     strbuf_printf(out, "constexpr int SHARES = %d;   // warps that share taps and columns: of images\n",
                   tile.shares);
     strbuf_printf(out, "constexpr int BATCH = %d;   // images of a step\n", tile.images);
-    GemmLayout layout = layout_of(&gradient, &tile);
-    filter_gradient_emit_blocks(out, &gradient, tile.block_taps, tile.images);
+    GemmLayout layout = layout_of(gradient, &tile);
+    filter_gradient_emit_blocks(out, gradient, tile.block_taps, tile.images);
     emit_layout(out, &layout);
     strbuf_printf(out, "constexpr int LANE_TAPS = %" PRId64 ";   // of a row of taps\n",
-                  ceil_div(gradient.taps_along, plan->device->warp_size));
-    filter_gradient_emit_functions(out, plan, &gradient);
+                  ceil_div(gradient->taps_along, plan->device->warp_size));
+    filter_gradient_emit_functions(out, plan, gradient);
 }
 
 static KernelMemory memory(const KernelPlan *plan)
@@ -286,7 +275,7 @@ const Family filter_gemm_family = {
     .name = "filter_gemm",
     .template_path = "templates/filter_gemm.cu",
     .variants = (const char *const[]){"diagonals", NULL},
-    .matches = matches,
+    .view = depthwise_view,
     .rules = rules,
     .emit = emit,
     .memory = memory,

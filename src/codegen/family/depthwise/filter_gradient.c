@@ -86,11 +86,12 @@ static ImageAxis take_lines(const Fusion *fusion, Depthwise *shape)
     return lines;
 }
 
-bool filter_gradient_find(const Fusion *fusion, FilterGradient *gradient)
+bool filter_gradient_find(const Fusion *fusion, const Depthwise *sum, const Atom *atom, FilterGradient *gradient)
 {
     Depthwise *shape = &gradient->shape;
-    if (!depthwise_find(fusion, shape) || shape->image_count > 2 || shape->w->kind == EXPR_GUARD ||
-        shape->batch.count || shape->multiplier.count || count_bit_outputs(fusion))
+    *shape = *sum;
+    gradient->atom = atom;
+    if (shape->image_count > 2 || shape->w->kind == EXPR_GUARD || shape->batch.count || shape->multiplier.count)
         return false;
     ImageAxis down = shape->image_count == 2 ? shape->image[0] : take_lines(fusion, shape);
     const ImageAxis *along = &shape->image[shape->image_count - 1];

@@ -6,7 +6,7 @@
 // outputs the taps.
 #pragma once
 #include "codegen/family/depthwise/families.h"
-#include "codegen/family/depthwise/shape.h"
+#include "codegen/family/depthwise/view.h"
 #include "rprogram/rprogram.h"
 
 /* A tensor of pictures, one for each channel and image. */
@@ -20,6 +20,7 @@ typedef struct Pictures {
 
 typedef struct FilterGradient {
     Depthwise shape;
+    const Atom *atom;   // of both factors' type; NULL: there is none
     Pictures x, d;
     int64_t taps_down, taps_along;
     int64_t top, left;
@@ -27,9 +28,9 @@ typedef struct FilterGradient {
     int down, along;                  // the fusion's axes of the taps; -1: there is one row of them
 } FilterGradient;
 
-/* Is it one? There are more pixels than taps: else it is a convolution with a filter larger than its
+/* Is the fusion's only reduction one? There are more pixels than taps: else it is a convolution with a filter larger than its
    image. */
-bool filter_gradient_find(const Fusion *fusion, FilterGradient *gradient);
+bool filter_gradient_find(const Fusion *fusion, const Depthwise *sum, const Atom *atom, FilterGradient *gradient);
 
 /* Neither stride nor dilation. */
 bool filter_gradient_is_dense(const FilterGradient *gradient);

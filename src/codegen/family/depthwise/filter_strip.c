@@ -66,14 +66,6 @@ static bool reads_along(const FilterGradient *gradient, bool channels_last)
            lies_along(gradient, &gradient->d, channels_last);
 }
 
-static bool matches(const Fusion *fusion, const DeviceSpec *device)
-{
-    (void)device;
-    FilterGradient gradient;
-    return filter_gradient_find(fusion, &gradient) && gradient.d.columns >= LEAST_WIDTH &&
-           (reads_along(&gradient, true) || reads_along(&gradient, false));
-}
-
 /* Do so many neighbouring channels lie in whole accesses? */
 static bool has_lanes(const Fusion *fusion, const FilterGradient *gradient, int lanes)
 {
@@ -267,19 +259,21 @@ static int rules_of(const Fusion *fusion, const DeviceSpec *device, const Filter
 }
 
 /* Two channels to a thread where they are narrow: words of 32 bits are what a lane asks for. */
-static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
     static const int warps[] = {MANY_WARPS, 0};
-    FilterGradient gradient;
-    filter_gradient_find(fusion, &gradient);
-    bool last = reads_along(&gradient, true), pairs = last && has_lanes(fusion, &gradient, MOST_LANES);
-    bool narrow = dtype_info[gradient.x.access->tensor->dtype].bits <= 16;
+    const FilterGradient *gradient = ((const DepthwiseView *)view)->gradient;
+    if (!gradient || gradient->d.columns < LEAST_WIDTH ||
+        !(reads_along(gradient, true) || reads_along(gradient, false)))
+        return 0;
+    bool last = reads_along(gradient, true), pairs = last && has_lanes(fusion, gradient, MOST_LANES);
+    bool narrow = dtype_info[gradient->x.access->tensor->dtype].bits <= 16;
     int count = 0;
     for (int i = 0; i < 2 && !count; i++) {
         if (!(pairs && narrow))
-            count = rules_of(fusion, device, &gradient, 1, last, warps[i], variants);
+            count = rules_of(fusion, device, gradient, 1, last, warps[i], variants);
         if (pairs)
-            count += rules_of(fusion, device, &gradient, MOST_LANES, true, warps[i], variants + count);
+            count += rules_of(fusion, device, gradient, MOST_LANES, true, warps[i], variants + count);
     }
     return count;
 }
@@ -317,16 +311,15 @@ static void emit_strip(StrBuf *out, const KernelPlan *plan, const FilterGradient
 
 static void emit(StrBuf *out, const KernelPlan *plan)
 {
-    FilterGradient gradient;
+    const FilterGradient *gradient = ((const DepthwiseView *)plan->view)->gradient;
     FilterStrip strip;
-    filter_gradient_find(plan->fusion, &gradient);
     rules_chosen(plan->rules, &strip, sizeof strip);
     strbuf_printf(out, "using Value = %s;   // of the products and their sum\n",
                   value_type(plan->fusion->ops[0].body->type));
-    filter_gradient_emit_sizes(out, &gradient);
-    filter_gradient_emit_steps(out, &gradient);
-    emit_strip(out, plan, &gradient, &strip);
-    filter_gradient_emit_functions(out, plan, &gradient);
+    filter_gradient_emit_sizes(out, gradient);
+    filter_gradient_emit_steps(out, gradient);
+    emit_strip(out, plan, gradient, &strip);
+    filter_gradient_emit_functions(out, plan, gradient);
 }
 
 static KernelMemory memory(const KernelPlan *plan)
@@ -338,7 +331,7 @@ const Family filter_strip_family = {
     .name = "filter_strip",
     .template_path = "templates/filter_strip.cu",
     .variants = (const char *const[]){"lines", "channels", NULL},
-    .matches = matches,
+    .view = depthwise_view,
     .rules = rules,
     .emit = emit,
     .memory = memory,

@@ -2,7 +2,6 @@
 #include "codegen/family/depthwise/pairs.h"
 
 #include "base/checked.h"
-#include "hal/atoms.h"
 #include "rprogram/cost/calibration.h"
 #include "rtile/space.h"
 
@@ -45,20 +44,15 @@ static bool reads_pieces(const Fusion *fusion, const Depthwise *shape)
            direct_reads_pieces(fusion, shape, axis_group_innermost(channel), PIECE);
 }
 
-static const Atom *find_atom(const Depthwise *shape, const DeviceSpec *device)
+static bool takes(const DepthwiseView *view, const Fusion *fusion)
 {
-    DType x = factor_access(shape->x)->tensor->dtype, w = factor_access(shape->w)->tensor->dtype;
-    bool both = x == w && (x == DTYPE_F16 || x == DTYPE_BF16);
-    return both ? atom_for(device, dtype_info[x].name, IN_REGISTERS) : NULL;
-}
-
-static bool matches(const Fusion *fusion, const DeviceSpec *device)
-{
-    Depthwise shape;
-    if (!direct_find(fusion, &shape) || shape.multiplier.extent > 1 || !shape.channel.count)
+    const Depthwise *shape = view->sum;
+    if (!view->direct || !view->atom || shape->multiplier.extent > 1 || !shape->channel.count)
         return false;
-    Slide down = slide_down(&shape), along = slide_along(&shape);
-    return is_dense(&down) && is_dense(&along) && find_atom(&shape, device) && reads_pieces(fusion, &shape);
+    Slide down = slide_down(shape), along = slide_along(shape);
+    DType type = factor_access(shape->x)->tensor->dtype;
+    return is_dense(&down) && is_dense(&along) && (type == DTYPE_F16 || type == DTYPE_BF16) &&
+           reads_pieces(fusion, shape);
 }
 
 // ---- tiles ----
@@ -234,13 +228,15 @@ static void set_work(TileRules *rules, const Depthwise *shape, const PairsWay *w
 }
 
 /* Blocks of each kind and of some heights. */
-static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
-    Depthwise shape;
-    direct_find(fusion, &shape);
+    const Atom *atom = ((const DepthwiseView *)view)->atom;
+    const Depthwise *shape = ((const DepthwiseView *)view)->sum;
+    if (!takes(view, fusion))
+        return 0;
     PairsWay way = {.staged_bits = staged_bits_of(fusion),
-                    .stored = depthwise_stores_together(fusion, axis_group_innermost(&shape.channel), PIECE)};
-    set_width(&way, &shape);
+                    .stored = depthwise_stores_together(fusion, axis_group_innermost(&shape->channel), PIECE)};
+    set_width(&way, shape);
     TileRules rules = {
         .space = space_new(fusion, device),
         .tile_threads = device->warp_size,
@@ -254,23 +250,23 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
         .shared_of = shared_bytes,
         .shared_moved = shared_moved,
     };
-    rules.space.unit = find_atom(&shape, device)->unit;
-    direct_add_axes(&rules.space, &shape);
-    add_tiles(&rules.space, fusion, &shape);
+    rules.space.unit = atom->unit;
+    direct_add_axes(&rules.space, shape);
+    add_tiles(&rules.space, fusion, shape);
     int64_t rows = rules.space.axes[DOWN].extent, parts = ceil_div(rows, MOST_HEIGHT);
     int count = 0;
     for (int kind = 0; pairs_family.variants[kind]; kind++)
         for (int i = 0; i < MOST_PARTS && (!i || ceil_div(rows, parts << i) >= LEAST_HEIGHT); i++) {
             way.pairs = kinds[kind].pairs;
             way.height = (int)ceil_div(rows, parts << i);
-            rules.register_overhead = registers_of(&shape, &way);
+            rules.register_overhead = registers_of(shape, &way);
             if (!has_registers(device, kind, rules.register_overhead))
                 continue;
             rules.variant_name = pairs_family.variants[kind];
-            rules.schedule = schedule_of(fusion, &shape, &rules.space, &way);
+            rules.schedule = schedule_of(fusion, shape, &rules.space, &way);
             rules_choose(&rules, &way, sizeof way);
             set_tiles(&rules, &way, kinds[kind].channels);
-            set_work(&rules, &shape, &way);
+            set_work(&rules, shape, &way);
             variants[count++] = rules;
         }
     return count;
@@ -288,7 +284,7 @@ const Family pairs_family = {
     .template_path = "templates/pairs.cu",
     .variants = (const char *const[]){"32 by 4", "16 by 4", "16 by 2", NULL},
     .whole_warps = true,
-    .matches = matches,
+    .view = depthwise_view,
     .rules = rules,
     .emit = pairs_emit,
     .memory = memory,

@@ -43,17 +43,16 @@ static void emit_plain_finish(StrBuf *out, Scope *scope, const Depthwise *shape)
 
 void pairs_emit(StrBuf *out, const KernelPlan *plan)
 {
-    Depthwise shape;
+    const Depthwise *shape = ((const DepthwiseView *)plan->view)->sum;
     PairsWay way;
     rules_chosen(plan->rules, &way, sizeof way);
-    direct_find(plan->fusion, &shape);
-    Scope scope = direct_emit_problem(out, plan, &shape);
-    direct_emit_window(out, "constexpr ", &shape);
+    Scope scope = direct_emit_problem(out, plan, shape);
+    direct_emit_window(out, "constexpr ", shape);
     emit_tiles(out, plan, &way);
-    direct_emit_image(out, &scope, &shape);
-    direct_emit_tap(out, "", &scope, &shape);
+    direct_emit_image(out, &scope, shape);
+    direct_emit_tap(out, "", &scope, shape);
     if (way.staged_bits == 16)
-        emit_plain_finish(out, &scope, &shape);
+        emit_plain_finish(out, &scope, shape);
     else
-        direct_emit_finish(out, &scope, &shape, axis_group_innermost(&shape.channel));
+        direct_emit_finish(out, &scope, shape, axis_group_innermost(&shape->channel));
 }

@@ -1,8 +1,11 @@
 #include "codegen/family/depthwise/shape.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
+
+enum { MAX_POSITION = 1 << 30 };   // along the image: an int in the kernel
 
 const Access *factor_access(const Expr *factor)
 {
@@ -236,6 +239,22 @@ bool depthwise_find_sum(const Fusion *fusion, const FusedOp *op, Depthwise *shap
 bool depthwise_find(const Fusion *fusion, Depthwise *shape)
 {
     return fusion_is_reduction(fusion) && depthwise_find_sum(fusion, &fusion->ops[0], shape);
+}
+
+static bool is_short(const ImageAxis *axis)
+{
+    return axis->inputs < MAX_POSITION && axis->outputs < MAX_POSITION &&
+           image_reach(axis, axis->outputs) < MAX_POSITION && llabs(axis->offset) < MAX_POSITION;
+}
+
+bool depthwise_is_direct(const Depthwise *shape)
+{
+    if (shape->summed.extent > 1 || shape->image_count > 2)
+        return false;
+    for (int i = 0; i < shape->image_count; i++)
+        if (!is_short(&shape->image[i]))
+            return false;
+    return true;
 }
 
 // ---- how much of it there is ----

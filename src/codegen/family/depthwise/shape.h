@@ -46,6 +46,9 @@ bool depthwise_find(const Fusion *fusion, Depthwise *shape);
 /* The same of any of its reductions, be there others beside it. */
 bool depthwise_find_sum(const Fusion *fusion, const FusedOp *op, Depthwise *shape);
 
+/* Its image is a plane or a line, along which positions are ints, and nothing is summed over but taps. */
+bool depthwise_is_direct(const Depthwise *shape);
+
 /* The element that an access reads, above which a guard may stand. */
 const Access *factor_access(const Expr *factor);
 

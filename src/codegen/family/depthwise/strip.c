@@ -25,14 +25,6 @@ enum {
 
 static int64_t all_taps(const Depthwise *shape) { return slide_down(shape).taps * slide_along(shape).taps; }
 
-static bool matches(const Fusion *fusion, const DeviceSpec *device)
-{
-    (void)device;
-    Depthwise shape;
-    return direct_find(fusion, &shape) && all_taps(&shape) <= MAX_TAPS &&
-           slide_along(&shape).outputs >= LEAST_WIDTH;
-}
-
 // ---- what it reads and writes ----
 
 static bool reads_pieces(const Fusion *fusion, const Depthwise *shape, bool channels_last, int64_t piece)
@@ -177,14 +169,16 @@ static bool waits_least(const Depthwise *shape, const StripTile *tile, bool shor
 }
 
 /* Strips of two widths and three heights. */
-static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
-    Depthwise shape;
-    direct_find(fusion, &shape);
-    StripWay way = find_way(fusion, &shape);
-    if (reads_in_parts(&shape, &way))
+    const Depthwise *shape = ((const DepthwiseView *)view)->sum;
+    if (!((const DepthwiseView *)view)->direct || all_taps(shape) > MAX_TAPS ||
+        slide_along(shape).outputs < LEAST_WIDTH)
         return 0;
-    bool narrow = way.channels_last || dtype_info[factor_access(shape.x)->tensor->dtype].bits <= 16;
+    StripWay way = find_way(fusion, shape);
+    if (reads_in_parts(shape, &way))
+        return 0;
+    bool narrow = way.channels_last || dtype_info[factor_access(shape->x)->tensor->dtype].bits <= 16;
     TileRules rules = {
         .space = space_new(fusion, device),
         .variant_name = strip_family.variants[way.channels_last],
@@ -198,8 +192,8 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
         .element_instructions = calibration.strip.element_instructions * (way.channels_last ? 2 : 1),
         .output_instructions = calibration.strip.output_instructions,
     };
-    direct_add_axes(&rules.space, &shape);
-    add_tiles(&rules.space, fusion, &shape);
+    direct_add_axes(&rules.space, shape);
+    add_tiles(&rules.space, fusion, shape);
     rules.schedule = schedule_of(fusion, &rules.space);
     rules_choose(&rules, &way, sizeof way);
     int count = 0;
@@ -210,8 +204,8 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
             bool shortest = parts == MOST_PARTS || ceil_div(rows, 2 * parts) < LEAST_HEIGHT;
             StripTile tile = {lanes, width, ceil_div(rows, parts)};
             variants[count] = rules;
-            if ((parts == 1 || tile.height >= LEAST_HEIGHT) && waits_least(&shape, &tile, shortest) &&
-                set_tile(&variants[count], fusion, &shape, &way, &tile))
+            if ((parts == 1 || tile.height >= LEAST_HEIGHT) && waits_least(shape, &tile, shortest) &&
+                set_tile(&variants[count], fusion, shape, &way, &tile))
                 count++;
         }
     return count;
@@ -222,7 +216,7 @@ const Family strip_family = {
     .template_path = "templates/strip.cu",
     .variants = (const char *const[]){"lines", "channels", NULL},
     .whole_warps = true,
-    .matches = matches,
+    .view = depthwise_view,
     .rules = rules,
     .emit = strip_emit,
 };

@@ -22,12 +22,6 @@ enum {
     MAX_ROWS = 1 << 14   // of a block
 };
 
-static bool matches(const Fusion *fusion, const DeviceSpec *device)
-{
-    Toeplitz toeplitz;
-    return toeplitz_find(fusion, device, &toeplitz);
-}
-
 // ---- rules ----
 
 static Dim dim_of(Affine index, int64_t size) { return (Dim){index, size}; }
@@ -214,13 +208,14 @@ static void set_images(TileRules *rules, const ToeplitzWindow *window, int64_t i
 }
 
 /* Kinds by images of a warp: fewer where there are no more. */
-static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
-    Toeplitz toeplitz;
-    toeplitz_find(fusion, device, &toeplitz);
-    ToeplitzWindow window = window_of(&toeplitz);
+    const Toeplitz *toeplitz = ((const DepthwiseView *)view)->toeplitz;
+    if (!toeplitz)
+        return 0;
+    ToeplitzWindow window = window_of(toeplitz);
     TileRules rules = {
-        .space = find_space(fusion, device, &toeplitz),
+        .space = find_space(fusion, device, toeplitz),
         .tile_threads = device->warp_size / TOEPLITZ_TURNS,
         .most_threads = MAX_THREADS,
         .stages = 1,
@@ -233,15 +228,15 @@ static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *vari
         .output_instructions = TOEPLITZ_TURNS * calibration.toeplitz.output_instructions,
         .shared_of = toeplitz_shared_bytes,
         .shared_moved = toeplitz_shared_moved,
-        .copies_through_registers = !toeplitz_reads_pieces(&toeplitz),
+        .copies_through_registers = !toeplitz_reads_pieces(toeplitz),
     };
-    rules.schedule = schedule_of(fusion, &toeplitz, &rules.space);
+    rules.schedule = schedule_of(fusion, toeplitz, &rules.space);
     rules_choose(&rules, &window, sizeof window);
     int64_t each = most_each(&window);
     int count = 0;
     for (int kind = 0; each && toeplitz_family.variants[kind]; kind++) {
         int64_t images = A_ROWS >> kind;
-        if (images > 1 && images >= 2 * toeplitz.images)
+        if (images > 1 && images >= 2 * toeplitz->images)
             continue;
         rules.variant_name = toeplitz_family.variants[kind];
         set_images(&rules, &window, images, each);
@@ -262,7 +257,7 @@ const Family toeplitz_family = {
     .template_path = "templates/toeplitz.cu",
     .variants = (const char *const[]){"16 images", "8 images", "4 images", "2 images", "1 image", NULL},
     .whole_warps = true,
-    .matches = matches,
+    .view = depthwise_view,
     .rules = rules,
     .emit = toeplitz_emit,
     .memory = memory,

@@ -2,8 +2,7 @@
 // its block keeps what.
 #pragma once
 #include "codegen/family/depthwise/families.h"
-#include "codegen/family/depthwise/shape.h"
-#include "hal/atoms.h"
+#include "codegen/family/depthwise/view.h"
 #include "rprogram/rprogram.h"
 
 /* Axes of the tile space. */
@@ -31,7 +30,8 @@ typedef struct Toeplitz {
     int64_t piece;   // inputs of 16 bytes
 } Toeplitz;
 
-bool toeplitz_find(const Fusion *fusion, const DeviceSpec *device, Toeplitz *toeplitz);
+/* `atom`: of both factors' type. */
+bool toeplitz_find(const Depthwise *shape, const Atom *atom, Toeplitz *toeplitz);
 
 /* The inputs of a piece are one aligned access. */
 bool toeplitz_reads_pieces(const Toeplitz *toeplitz);

@@ -174,16 +174,15 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Toeplitz *
 
 void toeplitz_emit(StrBuf *out, const KernelPlan *plan)
 {
-    Toeplitz toeplitz;
-    toeplitz_find(plan->fusion, plan->device, &toeplitz);
+    const Toeplitz *toeplitz = ((const DepthwiseView *)plan->view)->toeplitz;
     Scope scope = {.fusion = plan->fusion, .wide = plan->wide};
     for (int a = 0; a < plan->fusion->axis_count; a++)
         scope.axis[a] = axis_names[a];
-    if (toeplitz.row.output >= 0)
-        scope.axis[toeplitz.row.output] = "row";
-    scope.axis[toeplitz.column.output] = "column";
-    emit_constants(out, plan, &toeplitz);
-    emit_input(out, &scope, &toeplitz);
-    emit_filter(out, &scope, &toeplitz);
-    emit_finish(out, &scope, &toeplitz);
+    if (toeplitz->row.output >= 0)
+        scope.axis[toeplitz->row.output] = "row";
+    scope.axis[toeplitz->column.output] = "column";
+    emit_constants(out, plan, toeplitz);
+    emit_input(out, &scope, toeplitz);
+    emit_filter(out, &scope, toeplitz);
+    emit_finish(out, &scope, toeplitz);
 }

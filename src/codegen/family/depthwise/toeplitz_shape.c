@@ -1,6 +1,5 @@
 // Which depthwise convolutions tensor cores make as Toeplitz products.
 #include "base/checked.h"
-#include "codegen/cuda/expr.h"
 #include "codegen/family/depthwise/toeplitz.h"
 
 enum { MAX_TAPS = 1 << 14 };   // of a filter's side, and of its padding: numbers of the window
@@ -21,21 +20,17 @@ static bool fits_window(const ImageAxis *axis)
            axis->outputs < INT32_MAX / 2;
 }
 
-bool toeplitz_find(const Fusion *fusion, const DeviceSpec *device, Toeplitz *toeplitz)
+bool toeplitz_find(const Depthwise *shape, const Atom *atom, Toeplitz *toeplitz)
 {
-    Depthwise *shape = &toeplitz->shape;
-    if (count_bit_outputs(fusion) || !depthwise_find(fusion, shape) || shape->image_count > 2 ||
-        shape->summed.extent > 1 || shape->w->kind != EXPR_ACCESS)
+    if (shape->image_count > 2 || shape->summed.extent > 1 || shape->w->kind != EXPR_ACCESS)
         return false;
+    *toeplitz = (Toeplitz){.shape = *shape, .atom = atom};
     toeplitz->column = shape->image[shape->image_count - 1];
     toeplitz->row = shape->image_count == 2 ? shape->image[0] : single_row();
     toeplitz->channels = fitting_mul(shape->channel.extent, shape->multiplier.extent);
     toeplitz->images = shape->batch.extent;
-    DType x = factor_access(shape->x)->tensor->dtype, w = factor_access(shape->w)->tensor->dtype;
-    toeplitz->atom = x == w ? atom_for(device, dtype_info[x].name, IN_REGISTERS) : NULL;
-    toeplitz->piece = 8 * PIECE_BYTES / dtype_info[x].bits;
-    bool fits = toeplitz->atom && toeplitz->atom->k == 2 * toeplitz->piece;
-    return fits && is_dense(&toeplitz->row) && is_dense(&toeplitz->column) &&
+    toeplitz->piece = 8 * PIECE_BYTES / dtype_info[factor_access(shape->x)->tensor->dtype].bits;
+    return atom->k == 2 * toeplitz->piece && is_dense(&toeplitz->row) && is_dense(&toeplitz->column) &&
            toeplitz->column.x_stride == 1 && fits_window(&toeplitz->row) && fits_window(&toeplitz->column);
 }
 

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "codegen/family/depthwise/shape.h"
+#include "codegen/family/depthwise/view.h"
 
 /* Dimension `from[d]` of a tensor is dimension d of its turned copy: those of images come last. */
 typedef struct Turning {
@@ -236,13 +236,14 @@ static void turn_results(Arena *arena, Turned *turned, const Fusion *fusion, uin
         }
 }
 
-Turned *depthwise_turn(Arena *arena, const Fusion *fusion)
+Turned *depthwise_turn(Arena *arena, const void *view, const Fusion *fusion, const Target *target)
 {
-    Depthwise shape;
-    if (!fusion_is_reduction(fusion) || !depthwise_find(fusion, &shape))
+    const Depthwise *shape = ((const DepthwiseView *)view)->sum;
+    (void)target;
+    if (!shape)
         return NULL;
-    bool gradient = shape.summed.extent > 1;   // of a filter, which is as small as it is
-    uint32_t image = depthwise_image_axes(&shape);
+    bool gradient = shape->summed.extent > 1;   // of a filter, which is as small as it is
+    uint32_t image = depthwise_image_axes(shape);
     int results = gradient ? 0 : turned_results(fusion, image);
     Turned *turned = NEW(arena, Turned);
     turned->sums = NEW(arena, Fusion);
@@ -250,9 +251,9 @@ Turned *depthwise_turn(Arena *arena, const Fusion *fusion)
     turned->sums->ops = NEW_ARRAY(arena, FusedOp, fusion->op_count);
     memcpy(turned->sums->ops, fusion->ops, sizeof(FusedOp) * (size_t)fusion->op_count);
     turned->sums->ops[0].body = expr_copy(arena, fusion->ops[0].body);
-    turn_image(arena, turned, fusion, factor_access(shape.x), image);
+    turn_image(arena, turned, fusion, factor_access(shape->x), image);
     if (gradient)
-        turn_image(arena, turned, fusion, factor_access(shape.w), image);
+        turn_image(arena, turned, fusion, factor_access(shape->w), image);
     if (results < 0 || (!results && !turned->image_count))
         return NULL;
     if (results && reads_images_behind(fusion, image)) {

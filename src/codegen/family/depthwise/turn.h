@@ -8,8 +8,7 @@
 // So are both factors of a filter's gradient. Where the epilogue reads an element for each output, as of a residual,
 // the sums alone are turned, and the kernel that turns them back goes on with it.
 #pragma once
-#include "hal/device.h"
-#include "ir/fuse.h"
+#include "kernel/family.h"
 
 enum { MAX_TURNED = 3 };   // results of one convolution that are turned back
 
@@ -24,4 +23,4 @@ typedef struct Turned {
 } Turned;
 
 /* NULL: all columns lie side by side. */
-Turned *depthwise_turn(Arena *arena, const Fusion *fusion);
+Turned *depthwise_turn(Arena *arena, const void *view, const Fusion *fusion, const Target *target);

@@ -17,55 +17,6 @@ enum { ALONE_KINDS = 3, NEIGHBOURS_KIND = ALONE_KINDS, CLUSTER_KIND };
 enum { SHARERS = 2, SHARERS_TILE = 64, FEW_TILES_STAGES = 8 };
 enum { SHARED_ROWS = 8 };   // a lane has sums of two rows, eight apart
 
-// ---- how a factor lies in memory ----
-
-/* Its neighbours along k, or else along its rows, lie side by side; lines of them and batches are so many
-   elements apart. */
-typedef struct Lines {
-    bool along_k;
-    int64_t line, batch;   // batch 0: there is one for all
-} Lines;
-
-/* Elements from one flat position of the group to the next; -1: they differ. */
-static int64_t group_stride(const Fusion *fusion, const Affine *offset, const AxisGroup *group)
-{
-    int64_t stride = axis_group_stride(group, offset);
-    return axis_group_has_stride(group, fusion, offset, stride) ? stride : -1;
-}
-
-/* The driver takes strides below 2^40 bytes. */
-static bool is_legal(int64_t stride, int64_t piece)
-{
-    return stride >= 0 && stride < ((int64_t)1 << 40) / PIECE_BYTES * piece && stride % piece == 0;
-}
-
-static bool find_lines(const Fusion *fusion, const Product *product, int factor, Lines *lines)
-{
-    const Expr *expr = product->factor[factor];
-    if (expr->kind != EXPR_ACCESS || product->guard)
-        return false;
-    Affine offset = access_offset(&expr->access);
-    int64_t rows = group_stride(fusion, &offset, &product->group[factor ? GROUP_N : GROUP_M]);
-    int64_t k = group_stride(fusion, &offset, &product->group[GROUP_K]);
-    lines->batch = group_stride(fusion, &offset, &product->group[GROUP_BATCH]);
-    lines->along_k = k == 1;
-    lines->line = k == 1 ? rows : k;
-    int64_t piece = mma_piece(product);
-    return offset.constant == 0 && (k == 1 || rows == 1) && lines->line > 0 && is_legal(lines->line, piece) &&
-           is_legal(lines->batch, piece);
-}
-
-static bool matches(const Fusion *fusion, const DeviceSpec *device)
-{
-    Product product;
-    if (!device->has.bulk_tensor_copy || count_bit_outputs(fusion) || !product_find(fusion, &product))
-        return false;
-    const Atom *atom = mma_shared_atom(&product, device);
-    Lines a, b;
-    return atom && find_lines(fusion, &product, 0, &a) && find_lines(fusion, &product, 1, &b) &&
-           (atom->place == IN_SHARED || (a.along_k && b.along_k));
-}
-
 // ---- rules ----
 
 /* Boxes that go on behind the end of a tensor come slowly, which counts where every SM has a tile or two and
@@ -74,12 +25,10 @@ static uint32_t axes_back(const Fusion *fusion, const Product *product)
 {
     uint32_t axes = 0;
     for (int factor = 0; factor < 2 && !mma_is_shifted(fusion, product); factor++) {
-        Lines lines;
-        find_lines(fusion, product, factor, &lines);
         int group = factor ? GROUP_N : GROUP_M;
         int64_t piece = mma_piece(product);
-        bool askew = lines.line % (LINE_PIECES * piece) != 0;
-        if (lines.along_k || (askew && product->group[group].extent % piece == 0))
+        bool askew = product->lines[factor].line % (LINE_PIECES * piece) != 0;
+        if (product->lines[factor].along_k || (askew && product->group[group].extent % piece == 0))
             axes |= 1u << group;
     }
     return axes;
@@ -106,9 +55,7 @@ static Schedule schedule_of(const Fusion *fusion, const Product *product, const 
     Schedule schedule = {.pace = PACE_FREE, .order = ORDER_PANELS};
     if (stages == FEW_TILES_STAGES && kind >= ALONE_KINDS)
         schedule.back = axes_back(fusion, product);
-    Lines a;
-    find_lines(fusion, product, 0, &a);
-    schedule.cut = a.along_k ? 1u << GROUP_M : 0;
+    schedule.cut = product->lines[0].along_k ? 1u << GROUP_M : 0;
     uint32_t operands = space_inputs(space);
     schedule_barrier(&schedule, kind == NEIGHBOURS_KIND ? SCOPE_CLUSTER : SCOPE_BLOCK);
     if (kind == CLUSTER_KIND)   // it waits there only before it leaves sums
@@ -153,18 +100,16 @@ static bool fills_device(const Product *product, const DeviceSpec *device)
 }
 
 /* Lines of b begin within lines of memory, each is copied as two. */
-static bool is_askew(const Fusion *fusion, const Product *product)
+static bool is_askew(const Product *product)
 {
-    Lines lines;
-    find_lines(fusion, product, 1, &lines);
-    return lines.line % (LINE_PIECES * mma_piece(product)) != 0;
+    return product->lines[1].line % (LINE_PIECES * mma_piece(product)) != 0;
 }
 
 /* Neighbours wait for each other: where tiles of 128 x 256 do not fill the device they gain only if copies of
    b take long (tuning-log 63). Returns their stages, 0: none. */
-static int stages_of_neighbours(const Fusion *fusion, const Product *product, const DeviceSpec *device)
+static int stages_of_neighbours(const Product *product, const DeviceSpec *device)
 {
-    return fills_device(product, device) ? 4 : is_askew(fusion, product) ? FEW_TILES_STAGES : 0;
+    return fills_device(product, device) ? 4 : is_askew(product) ? FEW_TILES_STAGES : 0;
 }
 
 /* Steps along k. */
@@ -176,17 +121,15 @@ static int64_t steps_of(const Product *product)
 /* Two blocks of a tile all find an SM at once. Larger tiles have more sums to pass on than copies to save,
    and boxes that lie beyond the end of a take longer, but for those along k, which are cut; of tf32 few rows
    lose (tuning-log 91 and 93). */
-static bool may_share(const Fusion *fusion, const Product *product, const DeviceSpec *device)
+static bool may_share(const Product *product, const DeviceSpec *device)
 {
-    Lines a;
-    find_lines(fusion, product, 0, &a);
     double rows = (double)ceil_div(product->group[GROUP_M].extent, SHARERS_TILE);
     double columns = (double)ceil_div(product->group[GROUP_N].extent, SHARERS_TILE);
     double blocks = SHARERS * rows * columns * (double)product->group[GROUP_BATCH].extent;
     return device_most_cluster_blocks(device) >= SHARERS && blocks <= device->sm_count &&
            steps_of(product) >= SHARERS &&
            (product->group[GROUP_M].extent >= SHARERS_TILE ||
-            (a.along_k && mma_element_type(product) != DTYPE_F32));
+            (product->lines[0].along_k && mma_element_type(product) != DTYPE_F32));
 }
 
 /* The stages of both operands, a slab of each warp, the sums that sharers leave, two barriers for each stage,
@@ -231,23 +174,24 @@ static TileRules rules_of_kind(const TileRules *common, const Fusion *fusion, co
     return rules;
 }
 
-static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
-    Product product;
-    product_find(fusion, &product);
+    const Product *product = ((const Products *)view)->tiled;
+    if (!product || !product->boxes)
+        return 0;
     TileRules common;
-    mma_group_rules(&common, fusion, device, &product, mma_shared_atom(&product, device));
+    mma_group_rules(&common, fusion, device, product, product->shared_atom);
     common.fills_once = true;
     common.read_share = calibration.bulk.read_share;
     common.neighbour_axis = GROUP_M;
     common.shared_of = most_shared_bytes;
-    int count = 0, together = stages_of_neighbours(fusion, &product, device);
+    int count = 0, together = stages_of_neighbours(product, device);
     for (; count < ALONE_KINDS; count++)
-        variants[count] = rules_of_kind(&common, fusion, &product, count, STAGES[count]);
+        variants[count] = rules_of_kind(&common, fusion, product, count, STAGES[count]);
     if (together)
-        variants[count++] = rules_of_kind(&common, fusion, &product, NEIGHBOURS_KIND, together);
-    if (may_share(fusion, &product, device))
-        variants[count++] = rules_of_kind(&common, fusion, &product, CLUSTER_KIND, FEW_TILES_STAGES);
+        variants[count++] = rules_of_kind(&common, fusion, product, NEIGHBOURS_KIND, together);
+    if (may_share(product, device))
+        variants[count++] = rules_of_kind(&common, fusion, product, CLUSTER_KIND, FEW_TILES_STAGES);
     return count;
 }
 
@@ -263,22 +207,20 @@ static int box_rows(const RTile *block, int factor, int64_t rows)
 static int maps(const KernelPlan *plan, TensorMap *maps)
 {
     const RTile *block = &plan->program->tile[LEVEL_SHARED];
-    Product product;
-    product_find(plan->fusion, &product);
+    const Product *product = ((const Products *)plan->view)->tiled;
     int line_elements = (int)block->size[GROUP_K], element_bytes = LINE_BYTES / line_elements;
     for (int factor = 0; factor < 2; factor++) {
-        Lines lines;
-        find_lines(plan->fusion, &product, factor, &lines);
+        Lines lines = product->lines[factor];
         int group = factor ? GROUP_N : GROUP_M;
-        int64_t rows = product.group[group].extent, k = product.group[GROUP_K].extent;
+        int64_t rows = product->group[group].extent, k = product->group[GROUP_K].extent;
         int64_t count = lines.along_k ? rows : k, batch = lines.batch ? lines.batch : lines.line * count;
         int boxes = factor ? plan->rules->neighbours : 1;   // of a tile
         maps[factor] = (TensorMap){
-            .arg = input_position(plan->fusion, product.factor[factor]->access.tensor),
+            .arg = input_position(plan->fusion, product->factor[factor]->access.tensor),
             .rank = 3,
             .element_bytes = element_bytes,
-            .tf32 = mma_element_type(&product) == DTYPE_F32,
-            .sizes = {lines.along_k ? k : rows, count, lines.batch ? product.group[GROUP_BATCH].extent : 1},
+            .tf32 = mma_element_type(product) == DTYPE_F32,
+            .sizes = {lines.along_k ? k : rows, count, lines.batch ? product->group[GROUP_BATCH].extent : 1},
             .strides = {lines.line * element_bytes, batch * element_bytes},
             .box = {line_elements, lines.along_k ? box_rows(block, factor, rows) / boxes : line_elements, 1},
         };
@@ -288,8 +230,8 @@ static int maps(const KernelPlan *plan, TensorMap *maps)
 
 static void emit_operand(StrBuf *out, const Scope *scope, const Product *product, int factor)
 {
-    Lines lines;
-    find_lines(scope->fusion, product, factor, &lines);
+    Lines lines = product->lines[factor];
+    (void)scope;
     strbuf_printf(out,
                   "\nstruct Operand%c {\n"
                   "    static constexpr bool ALONG_K = %s;   // neighbours along k are neighbours in memory\n"
@@ -312,8 +254,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
                             .keeps = true,
                             .emit_operand = emit_operand,
                         });
-    Product product;
-    product_find(plan->fusion, &product);
+    const Product *product = ((const Products *)plan->view)->tiled;
     int neighbours = plan->rules->neighbours, cluster = plan->program->cluster;
     strbuf_printf(
         out,
@@ -322,12 +263,12 @@ static void emit(StrBuf *out, const KernelPlan *plan)
         "same tile\n"
         "constexpr int TURNS = %d;   // tiles that each makes\n"
         "constexpr Index CLUSTERS = %" PRId64 ";\n",
-        product.group[GROUP_BATCH].extent, neighbours, cluster / neighbours, plan->program->turns,
+        product->group[GROUP_BATCH].extent, neighbours, cluster / neighbours, plan->program->turns,
         plan->program->grid / cluster);
     strbuf_printf(
         out, "constexpr bool BACK_M = %s, BACK_N = %s;   // the last tile lies back, to end where C does\n",
-        lies_back(plan, &product, GROUP_M) ? "true" : "false",
-        lies_back(plan, &product, GROUP_N) ? "true" : "false");
+        lies_back(plan, product, GROUP_M) ? "true" : "false",
+        lies_back(plan, product, GROUP_N) ? "true" : "false");
 }
 
 static KernelMemory memory(const KernelPlan *plan)
@@ -343,7 +284,7 @@ const Family bulk_family = {
     .variants =
         (const char *const[]){"four stages", "six stages", "eight stages", "neighbours", "cluster", NULL},
     .copying_warps = GROUP_WARPS,
-    .matches = matches,
+    .view = product_view,
     .rules = rules,
     .emit = emit,
     .maps = maps,

@@ -18,30 +18,23 @@ enum { LARGE_TILE = 128, CLUSTER_VARIANT = 3, SEVERAL_VARIANT = 4 };
 enum { CLUSTER_STAGES = 8, CLUSTER_K_PARTS = 4 };   // short steps, as there are few (tuning-log 96)
 enum { MAX_PRODUCTS = 4 };   // of a block: it waits for all of them
 
-static bool matches(const Fusion *fusion, const DeviceSpec *device)
-{
-    Product product;
-    return count_bit_outputs(fusion) == 0 && product_find(fusion, &product) &&
-           mma_atom(&product, device, IN_REGISTERS);
-}
-
 // ---- rules ----
 
 /* Factors that are read by a thread before it stores them in shared memory, one step ahead. */
-static int held_factors(const Fusion *fusion, const Product *product)
+static int held_factors(const Product *product)
 {
     int held = 0;
     for (int factor = 0; factor < 2; factor++)
-        held += mma_reading(fusion, product, factor).way != BY_PIECES;
+        held += product->reading[factor].way != BY_PIECES;
     return held;
 }
 
 /* Tiles of A and B, bit 0 and 1, that are read so. */
-static uint32_t tiles_read(const Fusion *fusion, const Product *product, bool by_pieces)
+static uint32_t tiles_read(const Product *product, bool by_pieces)
 {
     uint32_t tiles = 0;
     for (int factor = 0; factor < 2; factor++)
-        if ((mma_reading(fusion, product, factor).way == BY_PIECES) == by_pieces)
+        if ((product->reading[factor].way == BY_PIECES) == by_pieces)
             tiles |= 1u << factor;
     return tiles;
 }
@@ -52,7 +45,7 @@ static Schedule schedule_of(const Fusion *fusion, const Product *product, const 
                             int cluster)
 {
     Schedule schedule = {.pace = PACE_FREE, .order = ORDER_PANELS};
-    uint32_t copied = tiles_read(fusion, product, true), held = tiles_read(fusion, product, false);
+    uint32_t copied = tiles_read(product, true), held = tiles_read(product, false);
     uint8_t ahead = (uint8_t)(stages - 1);
     schedule_wait(&schedule, stages - 2);
     schedule_barrier(&schedule, SCOPE_BLOCK);
@@ -81,10 +74,10 @@ static Schedule schedule_of(const Fusion *fusion, const Product *product, const 
 
 /* Registers for each word of both factors' tiles, which are about as large: those of PieceAnywhere are nine
    for four. */
-static double held_words(const Fusion *fusion, const Product *product)
+static double held_words(const Product *product)
 {
     static const double words[] = {[BY_PIECES] = 0, [FROM_ANYWHERE] = 9.0 / 4, [BY_ELEMENTS] = 1};
-    return (words[mma_reading(fusion, product, 0).way] + words[mma_reading(fusion, product, 1).way]) / 2;
+    return (words[product->reading[0].way] + words[product->reading[1].way]) / 2;
 }
 
 /* So many share the steps of a large tile at most that all of them find an SM at once, or nearly. */
@@ -101,10 +94,10 @@ static int largest_cluster(const DeviceSpec *device, const Product *product)
 }
 
 /* Each k of the larger factor is a line of its own: short steps read no shorter pieces of it. */
-static bool has_lines_across(const Fusion *fusion, const Product *product)
+static bool has_lines_across(const Product *product)
 {
     int larger = product->group[GROUP_N].extent > product->group[GROUP_M].extent;
-    return !mma_reading(fusion, product, larger).along_k;
+    return !product->reading[larger].along_k;
 }
 
 /* Rows of all sums meet beside the stages, which other blocks may still need, with padding; every block has a
@@ -116,7 +109,7 @@ static TileRules in_cluster(const TileRules *alone, const Fusion *fusion, const 
     rules.variant_name = gemm_family.variants[CLUSTER_VARIANT];
     rules.cluster_blocks = cluster;
     rules.sums_bytes = mma_value_bytes(product) * 3 / 2;
-    if (rules.stages > 2 && has_lines_across(fusion, product)) {
+    if (rules.stages > 2 && has_lines_across(product)) {
         rules.stages = CLUSTER_STAGES;
         k->limit = k->limit * CLUSTER_K_PARTS / MAX_K_PARTS;
     }
@@ -127,9 +120,9 @@ static TileRules in_cluster(const TileRules *alone, const Fusion *fusion, const 
 }
 
 /* Of a tile whose rows lie side by side in memory: whole lines are read, where there are many. */
-static int64_t least_rows(const Fusion *fusion, const Product *product, int group)
+static int64_t least_rows(const Product *product, int group)
 {
-    bool in_lines = !mma_reading(fusion, product, group == GROUP_N).along_k;
+    bool in_lines = !product->reading[group == GROUP_N].along_k;
     return in_lines && product->group[group].extent >= 2 * MAX_TILE
              ? LINE_BITS / product_element_bits(product->factor[group == GROUP_N])
              : LOADED;
@@ -160,53 +153,54 @@ static TileRules of_several_products(const TileRules *alone, const Fusion *fusio
 
 /* Where a factor ends, how its pieces are shifted, and where the words of four bytes lie that are turned one
    by one: without these, 64 x 64 a warp spilled 52 bytes (tuning-log 82). */
-static int register_overhead(const Fusion *fusion, const Product *product)
+static int register_overhead(const Product *product)
 {
-    int registers = 48 + 16 * held_factors(fusion, product);
+    int registers = 48 + 16 * held_factors(product);
     for (int factor = 0; factor < 2; factor++)
         if (product_element_bits(product->factor[factor]) == 32 &&
-            !mma_reading(fusion, product, factor).along_k)
+            !product->reading[factor].along_k)
             registers += 16;
     return registers;
 }
 
-static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
-    Product product;
-    product_find(fusion, &product);
-    const Atom *atom = mma_atom(&product, device, IN_REGISTERS);
-    TileRules rules = {.space = mma_space(fusion, device, &product, atom)};
+    const Product *product = ((const Products *)view)->tiled;
+    if (!product || !product->atom)
+        return 0;
+    const Atom *atom = product->atom;
+    TileRules rules = {.space = mma_space(fusion, device, product, atom)};
     rules.rule[LEVEL_REGISTER][GROUP_BATCH] = rules.rule[LEVEL_SHARED][GROUP_BATCH] = (AxisRule){1, 1};
     rules.rule[LEVEL_REGISTER][GROUP_K] = (AxisRule){atom->k, atom->k};
     rules.rule[LEVEL_SHARED][GROUP_K] = (AxisRule){MIN_K_PARTS * atom->k, MAX_K_PARTS * atom->k};
     for (int g = GROUP_M; g <= GROUP_N; g++) {
         rules.rule[LEVEL_REGISTER][g] = (AxisRule){LOADED, MAX_WARP_TILE};
-        rules.rule[LEVEL_SHARED][g] = (AxisRule){least_rows(fusion, &product, g), MAX_TILE};
+        rules.rule[LEVEL_SHARED][g] = (AxisRule){least_rows(product, g), MAX_TILE};
     }
     rules.tile_threads = device->warp_size;
     rules.peak_share =
         atom->unit == UNIT_TENSOR_F64 ? calibration.gemm.f64_peak_share : calibration.gemm.peak_share;
     rules.sum_cycles = calibration.tensor_cores.sum_cycles;
     rules.most_threads = MAX_THREADS;
-    rules.accumulator_bits = mma_sum_bits(&product);
+    rules.accumulator_bits = mma_sum_bits(product);
     rules.input_buffers = 2;
-    int held = held_factors(fusion, &product), count = 0;
+    int held = held_factors(product), count = 0;
     bool copied = device->has.async_copy && held < 2;   // several steps ahead
     rules.copies_through_registers = held > 0;
-    rules.held_words = held_words(fusion, &product);
-    rules.register_overhead = register_overhead(fusion, &product);
+    rules.held_words = held_words(product);
+    rules.register_overhead = register_overhead(product);
     for (int stages = copied ? 3 : 2; stages <= (copied ? 4 : 2); stages++) {
         rules.variant_name = gemm_family.variants[stages - 2];
         rules.stages = stages;
-        rules.shared_overhead = slabs_beyond(device, &product, atom, stages);
-        rules.schedule = schedule_of(fusion, &product, &rules.space, stages, 1);
+        rules.shared_overhead = slabs_beyond(device, product, atom, stages);
+        rules.schedule = schedule_of(fusion, product, &rules.space, stages, 1);
         variants[count++] = rules;
     }
-    if (product_is_small(fusion, &product, device))
-        variants[count++] = of_several_products(&variants[0], fusion, device, &product, atom);
-    for (int cluster = 2; cluster <= largest_cluster(device, &product); cluster *= 2)
-        if (product.group[GROUP_K].extent > cluster * MIN_K_PARTS * atom->k)
-            variants[count++] = in_cluster(&variants[copied], fusion, &product, cluster);
+    if (product_is_small(fusion, product, device))
+        variants[count++] = of_several_products(&variants[0], fusion, device, product, atom);
+    for (int cluster = 2; cluster <= largest_cluster(device, product); cluster *= 2)
+        if (product->group[GROUP_K].extent > cluster * MIN_K_PARTS * atom->k)
+            variants[count++] = in_cluster(&variants[copied], fusion, product, cluster);
     return count;
 }
 
@@ -225,20 +219,19 @@ static int64_t pitch_of(int64_t pieces)
    them. */
 static KernelMemory memory(const KernelPlan *plan)
 {
-    Product product;
-    product_find(plan->fusion, &product);
+    const Product *product = ((const Products *)plan->view)->tiled;
     const int64_t *block = plan->program->tile[LEVEL_SHARED].size,
                   *warp = plan->program->tile[LEVEL_REGISTER].size;
     int64_t bytes = 0, warps = plan->program->threads / plan->device->warp_size;
     for (int factor = 0; factor < 2; factor++) {
         int64_t rows = block[factor ? GROUP_N : GROUP_M], k = block[GROUP_K];
-        bool along_k = mma_reading(plan->fusion, &product, factor).along_k;
-        int64_t pieces = (along_k ? k : rows) / mma_piece(&product);
+        bool along_k = product->reading[factor].along_k;
+        int64_t pieces = (along_k ? k : rows) / mma_piece(product);
         bytes += block[GROUP_BATCH] * (along_k ? rows : k) * pitch_of(pieces) * PIECE_BYTES;
     }
     int64_t rows = plan->program->cluster > 1 ? warp[GROUP_M] : SLAB_ROWS;
     int64_t stages = plan->rules->stages * bytes;
-    int64_t slabs = warps * rows * (warp[GROUP_N] + SLAB_PADDING) * mma_value_bytes(&product);
+    int64_t slabs = warps * rows * (warp[GROUP_N] + SLAB_PADDING) * mma_value_bytes(product);
     int64_t most = stages > slabs ? stages : slabs;
     return (KernelMemory){.shared_bytes = plan->program->cluster > 1 ? stages + slabs : most};
 }
@@ -248,7 +241,7 @@ const Family gemm_family = {
     .template_path = "templates/gemm.cu",
     .variants = (const char *const[]){"two stages", "three stages", "four stages", "cluster",
                                       "several products", NULL},
-    .matches = matches,
+    .view = product_view,
     .rules = rules,
     .emit = emit,
     .memory = memory,

@@ -15,20 +15,10 @@ enum { MIN_K_STEP = 8, MAX_K_STEP = 32, MANY_K_STEP = 16, HALF_K_STEP = 24, LARG
    what is copied, across the other factor, and along k, which is unrolled. */
 enum { AHEAD_THREADS = 256, AHEAD_WIDE = 256, AHEAD_NARROW = 128, AHEAD_K_STEP = 16, AHEAD_REGISTERS = 8 };
 
-/* A factor that takes longer to go through shared memory than it does to come, where few rows use it: for the
-   family that reads it straight to registers. */
-static bool is_streamed(const Fusion *fusion)
-{
-    Product product;
-    return product_find_skinny(fusion, &product) &&
-           fitting_mul(product.group[GROUP_N].extent, product.group[GROUP_K].extent) >=
-               calibration.matmul.streamed_elements;
-}
-
 /* Elements of 16 bits, which were never faster here (tuning-log 44). */
-static bool is_for_tensor_cores(const Fusion *fusion, const Product *product, const DeviceSpec *device)
+static bool is_for_tensor_cores(const Product *product)
 {
-    return product_element_bits(product->factor[0]) == 16 && gemm_family.matches(fusion, device);
+    return product->atom && product_element_bits(product->factor[0]) == 16;
 }
 
 /* Elements of one access of shared memory. */
@@ -44,13 +34,6 @@ static bool makes_several(const Fusion *fusion, const Product *product, const De
     int64_t points = fitting_mul(product->group[GROUP_M].extent, product->group[GROUP_N].extent);
     return product_is_small(fusion, product, device) && points <= 2 * device->warp_size &&
            product_stores_vectors(fusion, product, (int)shared_vector(fusion));
-}
-
-static bool matches(const Fusion *fusion, const DeviceSpec *device)
-{
-    Product product;
-    return count_bit_outputs(fusion) == 0 && product_find(fusion, &product) && !is_streamed(fusion) &&
-           (!is_for_tensor_cores(fusion, &product, device) || makes_several(fusion, &product, device));
 }
 
 // ---- rules ----
@@ -203,47 +186,51 @@ static int64_t longest_step(const Product *product, const DeviceSpec *device)
     return half > MANY_K_STEP && half <= HALF_K_STEP ? HALF_K_STEP : MANY_K_STEP;
 }
 
-static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
-    Product product;
-    product_find(fusion, &product);
+    const Product *product = ((const Products *)view)->tiled;
+    if (!product || product_is_streamed(view))
+        return 0;
+    bool several = makes_several(fusion, product, device);   // of one a warp would lack threads
+    if (is_for_tensor_cores(product) && !several)
+        return 0;
     TileRules *rules = &variants[0];
     *rules = (TileRules){.space = space_new(fusion, device), .variant_name = "tiled", .stages = 2};
     for (int g = 0; g < GROUP_COUNT; g++)
-        space_add_axis(&rules->space, group_variable(g), product.group[g].extent, g == GROUP_K);
+        space_add_axis(&rules->space, group_variable(g), product->group[g].extent, g == GROUP_K);
     int value_bits = dtype_info[fusion->ops[0].body->type].bits;
     for (int factor = 0; factor < 2; factor++)
-        rules->space.tiles[rules->space.tile_count++] = operand_tile(fusion, &product, factor, value_bits);
+        rules->space.tiles[rules->space.tile_count++] = operand_tile(fusion, product, factor, value_bits);
     for (int i = 0; i < fusion->op_count && rules->space.tile_count < MAX_DATA_TILES; i++)
         if (fusion->ops[i].stored)
-            rules->space.tiles[rules->space.tile_count++] = product_output_tile(fusion, &product, i);
+            rules->space.tiles[rules->space.tile_count++] = product_output_tile(fusion, product, i);
 
-    rules->schedule = schedule_of(fusion, &product, &rules->space, rules->stages);
+    rules->schedule = schedule_of(fusion, product, &rules->space, rules->stages);
 
     AxisRule none = {1, 1};
     rules->rule[LEVEL_REGISTER][GROUP_BATCH] = rules->rule[LEVEL_SHARED][GROUP_BATCH] = none;
     rules->rule[LEVEL_REGISTER][GROUP_K] = none;
-    rules->rule[LEVEL_SHARED][GROUP_K] = (AxisRule){MIN_K_STEP, longest_step(&product, device)};
+    rules->rule[LEVEL_SHARED][GROUP_K] = (AxisRule){MIN_K_STEP, longest_step(product, device)};
     int64_t vector = shared_vector(fusion);
-    bool fills = fills_sms(&product, device, vector * vector);
+    bool fills = fills_sms(product, device, vector * vector);
     for (int g = GROUP_M; g <= GROUP_N; g++) {
-        bool whole = fills && product.group[g].extent >= MAX_REGISTER_TILE * vector;   // little is computed in vain
+        bool whole = fills && product->group[g].extent >= MAX_REGISTER_TILE * vector;   // little is computed in vain
         rules->rule[LEVEL_REGISTER][g] = (AxisRule){whole ? vector : 1, MAX_REGISTER_TILE};
         rules->rule[LEVEL_SHARED][g] = (AxisRule){1, MAX_TILE};
     }
     rules->accumulator_bits = value_bits;
     rules->register_overhead = 32;
     for (int factor = 0; factor < 2; factor++)   // where each element lies that is loaded alone
-        rules->register_overhead += product_vector(fusion, &product, factor, MAX_TILE) > 1 ? 0 : 16;
+        rules->register_overhead += product_vector(fusion, product, factor, MAX_TILE) > 1 ? 0 : 16;
     rules->input_buffers = 2;
     rules->copies_through_registers = true;
-    if (makes_several(fusion, &product, device)) {   // of one a warp would lack threads
-        *rules = of_several_products(rules, &product, vector);
+    if (several) {
+        *rules = of_several_products(rules, product, vector);
         return 1;
     }
-    if (!device->has.async_copy || !tiles_copied(fusion, &product, 3))
+    if (!device->has.async_copy || !tiles_copied(fusion, product, 3))
         return 1;
-    variants[1] = in_three_stages(rules, fusion, &product);
+    variants[1] = in_three_stages(rules, fusion, product);
     return 2;
 }
 
@@ -297,20 +284,19 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
 
 static void emit(StrBuf *out, const KernelPlan *plan)
 {
-    Product product;
-    product_find(plan->fusion, &product);
+    const Product *product = ((const Products *)plan->view)->tiled;
     Scope scope = {.fusion = plan->fusion, .wide = plan->wide};
     for (int a = 0; a < plan->fusion->axis_count; a++)
         scope.axis[a] = axis_names[a];
     int value_bits = dtype_info[plan->fusion->ops[0].body->type].bits;
     int qm = group_of(plan->program->tile[LEVEL_REGISTER].size[GROUP_M], value_bits);
     int qn = group_of(plan->program->tile[LEVEL_REGISTER].size[GROUP_N], value_bits);
-    bool vector_stores = qn > 1 && product_stores_vectors(plan->fusion, &product, qn);
-    emit_constants(out, plan, &product, qm, qn, vector_stores);
+    bool vector_stores = qn > 1 && product_stores_vectors(plan->fusion, product, qn);
+    emit_constants(out, plan, product, qm, qn, vector_stores);
     for (int factor = 0; factor < 2; factor++)
-        emit_operand(out, plan, &scope, &product, factor);
-    emit_finish(out, &scope, &product);
-    emit_finish_vector(out, &scope, &product, vector_stores, false);
+        emit_operand(out, plan, &scope, product, factor);
+    emit_finish(out, &scope, product);
+    emit_finish_vector(out, &scope, product, vector_stores, false);
 }
 
 /* The stages of a tile of each operand, k outermost. */
@@ -329,7 +315,7 @@ const Family matmul_family = {
     .template_path = "templates/matmul.cu",
     .variants = (const char *const[]){"tiled", "three stages", "several products", NULL},
     .tiles_both = true,
-    .matches = matches,
+    .view = product_view,
     .rules = rules,
     .emit = emit,
     .memory = memory,

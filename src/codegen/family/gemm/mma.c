@@ -19,20 +19,6 @@ const Guard *mma_guard(const Product *product, int factor)
     return expr->kind == EXPR_GUARD ? &expr->guard : NULL;
 }
 
-const Atom *mma_atom(const Product *product, const DeviceSpec *device, AtomPlace place)
-{
-    const Access *a = mma_access(product->factor[0]), *b = mma_access(product->factor[1]);
-    if (!a || !b || a->tensor->dtype != b->tensor->dtype)
-        return NULL;
-    return atom_for(device, dtype_info[a->tensor->dtype].name, place);
-}
-
-const Atom *mma_shared_atom(const Product *product, const DeviceSpec *device)
-{
-    const Atom *atom = mma_atom(product, device, IN_SHARED);
-    return atom ? atom : mma_atom(product, device, IN_SHARED_ALONG_K);
-}
-
 int64_t mma_piece(const Product *product)
 {
     return 8 * PIECE_BYTES / product_element_bits(product->factor[0]);
@@ -69,7 +55,7 @@ static bool guards_pieces(const Guard *guard, int axis, int64_t piece)
     return true;
 }
 
-Reading mma_reading(const Fusion *fusion, const Product *product, int factor)
+static Reading mma_reading(const Fusion *fusion, const Product *product, int factor)
 {
     const Guard *own = mma_guard(product, factor);
     const Access *access = mma_access(product->factor[factor]);
@@ -89,12 +75,75 @@ Reading mma_reading(const Fusion *fusion, const Product *product, int factor)
     return (Reading){product_along_k(fusion, product, factor), BY_ELEMENTS};
 }
 
+/* Elements from one flat position of the group to the next; -1: they differ. */
+static int64_t group_stride(const Fusion *fusion, const Affine *offset, const AxisGroup *group)
+{
+    int64_t stride = axis_group_stride(group, offset);
+    return axis_group_has_stride(group, fusion, offset, stride) ? stride : -1;
+}
+
+/* The driver takes strides below 2^40 bytes. */
+static bool is_legal(int64_t stride, int64_t piece)
+{
+    return stride >= 0 && stride < ((int64_t)1 << 40) / PIECE_BYTES * piece && stride % piece == 0;
+}
+
+static bool find_lines(const Fusion *fusion, const Product *product, int factor, Lines *lines)
+{
+    const Expr *expr = product->factor[factor];
+    if (expr->kind != EXPR_ACCESS || product->guard)
+        return false;
+    Affine offset = access_offset(&expr->access);
+    int64_t rows = group_stride(fusion, &offset, &product->group[factor ? GROUP_N : GROUP_M]);
+    int64_t k = group_stride(fusion, &offset, &product->group[GROUP_K]);
+    lines->batch = group_stride(fusion, &offset, &product->group[GROUP_BATCH]);
+    lines->along_k = k == 1;
+    lines->line = k == 1 ? rows : k;
+    int64_t piece = mma_piece(product);
+    return offset.constant == 0 && (k == 1 || rows == 1) && lines->line > 0 && is_legal(lines->line, piece) &&
+           is_legal(lines->batch, piece);
+}
+
+/* Elements of 16 bits may lie in shared memory along k or along their rows, others along k. */
+static void find_atoms(const Fusion *fusion, const Target *target, Product *product)
+{
+    const Access *a = mma_access(product->factor[0]), *b = mma_access(product->factor[1]);
+    if (!a || !b || a->tensor->dtype != b->tensor->dtype)
+        return;
+    DType type = a->tensor->dtype;
+    product->atom = target_atom(target, type, IN_REGISTERS);
+    const Atom *atom = target_atom(target, type, IN_SHARED);
+    product->shared_atom = atom ? atom : target_atom(target, type, IN_SHARED_ALONG_K);
+    Lines *lines = product->lines;
+    product->boxes = target->device->has.bulk_tensor_copy && product->shared_atom &&
+                     find_lines(fusion, product, 0, &lines[0]) && find_lines(fusion, product, 1, &lines[1]) &&
+                     (atom || (lines[0].along_k && lines[1].along_k));
+}
+
+const void *product_view(Arena *arena, const Fusion *fusion, const Target *target)
+{
+    Product tiled, skinny;
+    Products found = {NULL, NULL};
+    if (count_bit_outputs(fusion))
+        return NULL;
+    if (product_find(fusion, &tiled)) {
+        for (int factor = 0; factor < 2; factor++)
+            if (mma_access(tiled.factor[factor]))
+                tiled.reading[factor] = mma_reading(fusion, &tiled, factor);
+        find_atoms(fusion, target, &tiled);
+        found.tiled = arena_copy(arena, &tiled, sizeof tiled);
+    }
+    if (product_find_skinny(fusion, &skinny))
+        found.skinny = arena_copy(arena, &skinny, sizeof skinny);
+    return found.tiled || found.skinny ? arena_copy(arena, &found, sizeof found) : NULL;
+}
+
 // ---- tiles ----
 
 static DataTile operand_tile(const Fusion *fusion, const Product *product, int factor)
 {
     int rows = factor ? GROUP_N : GROUP_M;
-    Reading reading = mma_reading(fusion, product, factor);
+    Reading reading = product->reading[factor];
     DataTile tile = {.rank = 3, .scatter = 1, .staged = true, .staged_inner = 2, .swizzled = true};
     tile.name = product_factor_name(product, factor);
     tile.scatter = reading.way == FROM_ANYWHERE ? 2 : 1;   // two pieces are read for one

@@ -22,23 +22,6 @@ DType mma_element_type(const Product *product);
 /* Tensor cores cut off what they add of floats, as wide as those of C. */
 bool mma_is_cut_off(const Product *product);
 
-/* How the neighbours of a piece are read: by one aligned access, by the two that hold them, one by one. */
-typedef enum Way { BY_PIECES, FROM_ANYWHERE, BY_ELEMENTS } Way;
-
-typedef struct Reading {
-    bool along_k;   // the neighbours
-    Way way;
-} Reading;
-
-Reading mma_reading(const Fusion *fusion, const Product *product, int factor);
-
-/* The instruction for the elements of both factors, which lie in that place; NULL: there is none. */
-const Atom *mma_atom(const Product *product, const DeviceSpec *device, AtomPlace place);
-
-/* The one that reads shared memory: elements of 16 bits may lie along k or along their rows, others along
-   k. */
-const Atom *mma_shared_atom(const Product *product, const DeviceSpec *device);
-
 /* Bytes of an element of the sum, and bits that it takes in registers: of long chains what they have ended
    with is kept beside what they add up. */
 int mma_value_bytes(const Product *product);

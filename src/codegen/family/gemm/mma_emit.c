@@ -85,7 +85,7 @@ static void emit_elements(StrBuf *out, const Scope *scope, const Product *produc
 
 static void emit_operand(StrBuf *out, const Scope *scope, const Product *product, int factor)
 {
-    Reading reading = mma_reading(scope->fusion, product, factor);
+    Reading reading = product->reading[factor];
     strbuf_printf(out,
                   "\nstruct Operand%c {\n"
                   "    static constexpr bool ALONG_K = %s;   // neighbours along k are neighbours in memory\n"
@@ -134,7 +134,7 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
         product_emit_batch(out, product, block);
     strbuf_printf(out, "constexpr int WM = %" PRId64 ", WN = %" PRId64 ";   // rTile, registers of %s\n",
                   own[GROUP_M], own[GROUP_N], how->holders);
-    const Atom *atom = mma_atom(product, plan->device, IN_REGISTERS);
+    const Atom *atom = product->atom;
     if (!how->atom_shared)
         strbuf_printf(out, "constexpr int AM = %d, AN = %d, AK = %d;   // what one instruction multiplies\n",
                       atom->m, atom->n, atom->k);
@@ -156,19 +156,18 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
 
 void mma_emit(StrBuf *out, const KernelPlan *plan, const MmaBlock *how)
 {
-    Product product;
-    product_find(plan->fusion, &product);
+    const Product *product = ((const Products *)plan->view)->tiled;
     Scope scope = {.fusion = plan->fusion, .wide = plan->wide};
     for (int a = 0; a < plan->fusion->axis_count; a++)
         scope.axis[a] = axis_names[a];
-    bool shifted = how->keeps && mma_is_shifted(plan->fusion, &product);
-    int columns = shifted ? MAX_VECTOR : columns_of(plan->fusion, &product);
-    emit_constants(out, plan, &product, columns, how);
+    bool shifted = how->keeps && mma_is_shifted(plan->fusion, product);
+    int columns = shifted ? MAX_VECTOR : columns_of(plan->fusion, product);
+    emit_constants(out, plan, product, columns, how);
     for (int factor = 0; factor < 2; factor++)
-        (how->emit_operand ? how->emit_operand : emit_operand)(out, &scope, &product, factor);
+        (how->emit_operand ? how->emit_operand : emit_operand)(out, &scope, product, factor);
     if (shifted)
-        product_emit_shift(out, &scope, &product);
+        product_emit_shift(out, &scope, product);
     if (shifted || columns == 1)
-        emit_finish(out, &scope, &product);
-    emit_finish_vector(out, &scope, &product, columns > 1, how->keeps && mma_is_kept(plan->fusion, &product));
+        emit_finish(out, &scope, product);
+    emit_finish_vector(out, &scope, product, columns > 1, how->keeps && mma_is_kept(plan->fusion, product));
 }

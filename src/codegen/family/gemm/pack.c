@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "codegen/family/gemm/families.h"
 #include "codegen/family/gemm/mma.h"
 #include "ir/exact_type.h"
 
@@ -44,10 +43,9 @@ static Order order_along_k(const Product *product, int factor, const Tensor *fro
     return order;
 }
 
-static bool wants_k_innermost(DType type, const DeviceSpec *device)
+static bool wants_k_innermost(DType type, const Target *target)
 {
-    const char *element = dtype_info[type].name;
-    return !atom_for(device, element, IN_SHARED) && atom_for(device, element, IN_SHARED_ALONG_K);
+    return !target_atom(target, type, IN_SHARED) && target_atom(target, type, IN_SHARED_ALONG_K);
 }
 
 /* Rows can be lengthened where elements lie side by side along an axis, and each is read at one point: what
@@ -189,15 +187,15 @@ static bool is_element(const Expr *factor, DType type)
     return factor->kind == EXPR_ACCESS && factor->access.tensor->dtype == type;
 }
 
-static void wish_for_tensor_cores(Wish *wish, const Product *product, const DeviceSpec *device)
+static void wish_for_tensor_cores(Wish *wish, const Product *product, const Target *target)
 {
-    bool along_k = wants_k_innermost(wish->type[0], device);
+    bool along_k = wants_k_innermost(wish->type[0], target);
     wish->line = LINE_PIECES * wish->piece;
     for (int f = 0; f < 2; f++) {
         int factor = wish->factors[f] == product->factor[1];
         wish->copied[f] = !is_element(wish->factors[f], wish->type[f]);
         if (!wish->copied[f]) {
-            Reading reading = mma_reading(wish->fusion, product, factor);
+            Reading reading = product->reading[factor];
             wish->copied[f] = reading.way != BY_PIECES || (along_k && !reading.along_k);
         }
         if (along_k)
@@ -219,24 +217,24 @@ static void wish_for_lanes(Wish *wish, const Product *product)
 }
 
 /* Rows of several axes are not in pieces, where the innermost ends within one. */
-static bool is_granted(const Packed *packed, const DeviceSpec *device)
+static bool is_granted(Arena *arena, const Packed *packed, const Target *target)
 {
-    Product product;
-    bool granted = product_find(packed->product, &product) &&
-                   (packed->for_lanes || gemm_family.matches(packed->product, device));
+    const Products *view = product_view(arena, packed->product, target);
+    const Product *product = view ? view->tiled : NULL;
+    bool granted = product && (packed->for_lanes || product->atom);
     for (int f = 0; f < 2 && granted; f++)
-        granted = packed->for_lanes ? is_in_pieces(packed->product, &product, f)
-                                    : mma_reading(packed->product, &product, f).way == BY_PIECES;
+        granted = packed->for_lanes ? is_in_pieces(packed->product, product, f)
+                                    : product->reading[f].way == BY_PIECES;
     return granted;
 }
 
 /* Of elements that tensor cores multiply: that of both factors, or one that holds all values of both. */
-static bool find_type(Wish *wish, const DeviceSpec *device)
+static bool find_type(Wish *wish, const Target *target)
 {
     static const DType narrow_first[] = {DTYPE_I8, DTYPE_U8, DTYPE_F16, DTYPE_BF16, DTYPE_F32, DTYPE_F64};
     for (size_t i = 0; i < sizeof narrow_first / sizeof *narrow_first; i++) {
         DType type = wish->type[0] = wish->type[1] = narrow_first[i];
-        bool holds = atom_for(device, dtype_info[type].name, IN_REGISTERS);
+        bool holds = target_atom(target, type, IN_REGISTERS);
         for (int f = 0; f < 2; f++)
             holds = holds && wish->factors[f]->type == dtype_info[type].compute &&
                     expr_is_exact(wish->factors[f], type);
@@ -271,15 +269,16 @@ static bool find_order(const Fusion *fusion, Expr *factor, Order *order)
     return search.found;
 }
 
-Packed *product_pack(Arena *arena, const Fusion *fusion, const DeviceSpec *device)
+Packed *product_pack(Arena *arena, const void *view, const Fusion *fusion, const Target *target)
 {
-    Product product;
-    if (!product_find(fusion, &product) || product.guard)
+    const Products *products = view;
+    const Product *product = products->tiled;
+    if (!product || product->guard)
         return NULL;
     Wish wish = {.fusion = fusion, .factors = fusion->ops[0].body->apply.operands};
-    bool for_lanes = !find_type(&wish, device);
-    bool of_elements = for_lanes || gemm_family.matches(fusion, device);   // both factors are
-    if (for_lanes && !matmul_family.matches(fusion, device))
+    bool for_lanes = !find_type(&wish, target);
+    bool of_elements = for_lanes || product->atom;   // both factors are
+    if (for_lanes && product_is_streamed(products))
         return NULL;
     for (int f = 0; f < 2; f++) {
         if ((of_elements && wish.factors[f]->kind != EXPR_ACCESS) ||
@@ -287,14 +286,14 @@ Packed *product_pack(Arena *arena, const Fusion *fusion, const DeviceSpec *devic
             return NULL;
         wish.type[f] = for_lanes ? wish.factors[f]->access.tensor->dtype : wish.type[f];
     }
-    wish.piece = for_lanes ? mma_piece(&product) : 8 * PIECE_BYTES / dtype_info[wish.type[0]].bits;
+    wish.piece = for_lanes ? mma_piece(product) : 8 * PIECE_BYTES / dtype_info[wish.type[0]].bits;
     if (for_lanes)
-        wish_for_lanes(&wish, &product);
+        wish_for_lanes(&wish, product);
     else
-        wish_for_tensor_cores(&wish, &product, device);
+        wish_for_tensor_cores(&wish, product, target);
     Packed *packed = pack(arena, &wish);
     if (!packed)
         return NULL;
     packed->for_lanes = for_lanes;
-    return is_granted(packed, device) ? packed : NULL;
+    return is_granted(arena, packed, target) ? packed : NULL;
 }

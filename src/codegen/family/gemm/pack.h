@@ -11,8 +11,7 @@
 //
 //     select(m[i, k], A[i, k], 0)   ->  A.packed of f16         cast(w[j, k], f32) of i8  ->  w.packed of f16
 #pragma once
-#include "hal/device.h"
-#include "ir/fuse.h"
+#include "kernel/family.h"
 
 typedef struct Packed {
     Fusion *copies[2];   // of one or both factors
@@ -24,4 +23,4 @@ typedef struct Packed {
 
 /* For tensor cores, or lanes where those cannot multiply it. NULL: there is nothing to gain, or a copy would
    be larger than what it is made of. */
-Packed *product_pack(Arena *arena, const Fusion *fusion, const DeviceSpec *device);
+Packed *product_pack(Arena *arena, const void *view, const Fusion *fusion, const Target *target);

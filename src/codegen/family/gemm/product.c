@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/checked.h"
+#include "rprogram/cost/calibration.h"
 
 enum {
     ACCESS_BYTES = 16,   // the widest access of a thread
@@ -93,6 +94,13 @@ bool product_find_skinny(const Fusion *fusion, Product *product)
     product->skinny = true;
     return product->group[GROUP_N].count && product->group[GROUP_M].extent <= SKINNY_ROWS &&
            is_read_once(product, product->factor[1]);
+}
+
+bool product_is_streamed(const Products *products)
+{
+    const Product *skinny = products->skinny;
+    return skinny && fitting_mul(skinny->group[GROUP_N].extent, skinny->group[GROUP_K].extent) >=
+                         calibration.matmul.streamed_elements;
 }
 
 /* Where a block starts every 0.7 ns, memory moves 3 KB meanwhile: two factors of 16 x 16 elements of 16 bits

@@ -27,15 +27,6 @@ enum {
     LEAST_RUN_BYTES = 64 // and along k: see reduce.c
 };
 
-// ---- structure ----
-
-static bool matches(const Fusion *fusion, const DeviceSpec *device)
-{
-    (void)device;
-    Product product;
-    return count_bit_outputs(fusion) == 0 && product_find_skinny(fusion, &product);
-}
-
 // ---- rules ----
 
 static int value_bits(const Fusion *fusion) { return dtype_info[fusion->ops[0].body->type].bits; }
@@ -229,13 +220,14 @@ static bool leaves_sms_idle(const Fusion *fusion, const DeviceSpec *device, cons
 }
 
 /* One block, or a cluster of which each has a step, walks along k. */
-static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
-    Product product;
-    product_find_skinny(fusion, &product);
-    int count = 0, most = leaves_sms_idle(fusion, device, &product) ? largest_cluster(device) : 1;
-    for (int cluster = 1; cluster <= smaller(most, product.group[GROUP_K].extent); cluster *= 2)
-        variants[count++] = rules_of(fusion, device, &product, cluster);
+    const Product *product = ((const Products *)view)->skinny;
+    if (!product)
+        return 0;
+    int count = 0, most = leaves_sms_idle(fusion, device, product) ? largest_cluster(device) : 1;
+    for (int cluster = 1; cluster <= smaller(most, product->group[GROUP_K].extent); cluster *= 2)
+        variants[count++] = rules_of(fusion, device, product, cluster);
     return count;
 }
 
@@ -260,21 +252,20 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
 
 static void emit(StrBuf *out, const KernelPlan *plan)
 {
-    Product product;
-    product_find_skinny(plan->fusion, &product);
+    const Product *product = ((const Products *)plan->view)->skinny;
     Scope scope = {.fusion = plan->fusion, .wide = plan->wide};
     for (int a = 0; a < plan->fusion->axis_count; a++)
         scope.axis[a] = axis_names[a];
     const int64_t *each = plan->program->tile[LEVEL_REGISTER].size;
-    bool along_k = product_along_k(plan->fusion, &product, LARGE);
-    int large = product_vector(plan->fusion, &product, LARGE, along_k ? each[GROUP_K] : each[GROUP_N]);
+    bool along_k = product_along_k(plan->fusion, product, LARGE);
+    int large = product_vector(plan->fusion, product, LARGE, along_k ? each[GROUP_K] : each[GROUP_N]);
     int64_t run = along_k ? large : each[GROUP_K];
-    bool small_along_k = product_along_k(plan->fusion, &product, SMALL);
-    int small = product_vector(plan->fusion, &product, SMALL, small_along_k ? run : each[GROUP_M]);
-    emit_constants(out, plan, &product);
-    product_emit_operand(out, &scope, &product, SMALL, small, OPERAND_LOADED);
-    product_emit_operand(out, &scope, &product, LARGE, large, OPERAND_STREAMED);
-    emit_finish(out, &scope, &product);
+    bool small_along_k = product_along_k(plan->fusion, product, SMALL);
+    int small = product_vector(plan->fusion, product, SMALL, small_along_k ? run : each[GROUP_M]);
+    emit_constants(out, plan, product);
+    product_emit_operand(out, &scope, product, SMALL, small, OPERAND_LOADED);
+    product_emit_operand(out, &scope, product, LARGE, large, OPERAND_STREAMED);
+    emit_finish(out, &scope, product);
 }
 
 /* A row of the sums of all threads, at least; what there is room for, at most. */
@@ -288,7 +279,7 @@ const Family skinny_family = {
     .template_path = "templates/skinny.cu",
     .variants = (const char *const[]){"row", "row-cluster", "column", "column-cluster", NULL},
     .whole_warps = true,
-    .matches = matches,
+    .view = product_view,
     .rules = rules,
     .emit = emit,
     .memory = memory,

@@ -6,23 +6,15 @@
 
 enum { LINE_BYTES = 128, LEAST_STAGES = 3, MOST_STAGES = 4 };
 
-/* NULL: there is none for factors that lie so. */
-static const Atom *find_atom(const Fusion *fusion, const Product *product, const DeviceSpec *device)
+/* Each factor lies as the instruction reads it. */
+static bool lies_in_pieces(const Product *product)
 {
-    const Atom *atom = mma_shared_atom(product, device);
-    for (int factor = 0; atom && factor < 2; factor++) {
-        Reading reading = mma_reading(fusion, product, factor);
-        if (reading.way != BY_PIECES || (atom->place == IN_SHARED_ALONG_K && !reading.along_k))
-            return NULL;
+    bool fits = true;
+    for (int factor = 0; factor < 2; factor++) {
+        Reading reading = product->reading[factor];
+        fits &= reading.way == BY_PIECES && (product->shared_atom->place == IN_SHARED || reading.along_k);
     }
-    return atom;
-}
-
-static bool matches(const Fusion *fusion, const DeviceSpec *device)
-{
-    Product product;
-    return count_bit_outputs(fusion) == 0 && product_find(fusion, &product) &&
-           find_atom(fusion, &product, device) && !bulk_family.matches(fusion, device);
+    return fits;
 }
 
 /* The products of a step begin when its tiles are there, and go on while a later step's are asked for. */
@@ -46,17 +38,18 @@ static Schedule schedule_of(const Fusion *fusion, const Product *product, const 
     return schedule;
 }
 
-static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
-    Product product;
-    product_find(fusion, &product);
+    const Product *product = ((const Products *)view)->tiled;
+    if (!product || !product->shared_atom || product->boxes || !lies_in_pieces(product))
+        return 0;
     TileRules rules;
-    mma_group_rules(&rules, fusion, device, &product, find_atom(fusion, &product, device));
+    mma_group_rules(&rules, fusion, device, product, product->shared_atom);
     rules.shared_overhead = SHARED_ALIGNMENT;
     int count = 0;
     for (rules.stages = LEAST_STAGES; rules.stages <= MOST_STAGES; rules.stages++) {
         rules.variant_name = wgmma_family.variants[rules.stages - LEAST_STAGES];
-        rules.schedule = schedule_of(fusion, &product, &rules.space, rules.stages);
+        rules.schedule = schedule_of(fusion, product, &rules.space, rules.stages);
         variants[count++] = rules;
     }
     return count;
@@ -85,7 +78,7 @@ const Family wgmma_family = {
     .name = "wgmma",
     .template_path = "templates/wgmma.cu",
     .variants = (const char *const[]){"three stages", "four stages", NULL},
-    .matches = matches,
+    .view = product_view,
     .rules = rules,
     .emit = emit,
     .memory = memory,

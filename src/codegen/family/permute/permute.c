@@ -29,28 +29,19 @@ static int64_t side_stride(const AxisGroup *side, const Affine *offset)
     return least;
 }
 
-/* Of a fusion that matches: all of it is stored in the order of its points. */
-static Permute permute_of(const Fusion *fusion)
-{
-    Permute permute;
-    bool is_permute = permute_find(fusion, &permute);
-    assert(is_permute);
-    return permute;
-}
-
 /* A tensor that is read again and again along a side is broadcast, not permuted: its elements belong in
    registers. */
-static bool matches(const Fusion *fusion, const DeviceSpec *device)
+static const void *view_of(Arena *arena, const Fusion *fusion, const Target *target)
 {
-    (void)device;
     Permute permute;
+    (void)target;
     if (!fusion_is_uniform(fusion) || !permute_find(fusion, &permute))
-        return false;
+        return NULL;
     Affine offset = access_offset(permute.access);
     for (int s = 0; s < SIDE_COUNT; s++)
         if (permute.side[s].extent > 1 && !side_stride(&permute.side[s], &offset))
-            return false;
-    return true;
+            return NULL;
+    return arena_copy(arena, &permute, sizeof permute);
 }
 
 // ---- rules ----
@@ -171,21 +162,21 @@ static bool same_shape(const Shape *left, const Shape *right)
            memcmp(left->vector, right->vector, sizeof left->vector) == 0;
 }
 
-static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
-    Permute permute = permute_of(fusion);
+    const Permute *permute = view;
     Shape shapes[KIND_COUNT];
     int count = 0;
     for (int kind = 0; kind < KIND_COUNT; kind++) {
-        shapes[count] = permute_shape(fusion, &permute, &kinds[kind]);
+        shapes[count] = permute_shape(fusion, permute, &kinds[kind]);
         if (kinds[kind].copies && !shapes[count].copied)
             continue;
-        permute_avoid_conflicts(&shapes[count], permute.element_bytes, device);
+        permute_avoid_conflicts(&shapes[count], permute->element_bytes, device);
         bool seen = false;
         for (int i = 0; i < count; i++)
             seen |= same_shape(&shapes[i], &shapes[count]);
         if (!seen) {
-            kind_rules(fusion, device, &permute, kind, &shapes[count], &variants[count]);
+            kind_rules(fusion, device, permute, kind, &shapes[count], &variants[count]);
             count++;
         }
     }
@@ -355,11 +346,11 @@ static void emit_finish(StrBuf *out, Scope *scope, const Permute *permute, Reads
 }
 
 /* The family's choice is a position in `kinds`. */
-static Shape planned_shape(const KernelPlan *plan, Permute *permute)
+static Shape planned_shape(const KernelPlan *plan)
 {
+    const Permute *permute = plan->view;
     int kind;
     rules_chosen(plan->rules, &kind, sizeof kind);
-    *permute = permute_of(plan->fusion);
     Shape shape = permute_shape(plan->fusion, permute, &kinds[kind]);
     permute_avoid_conflicts(&shape, permute->element_bytes, plan->device);
     return shape;
@@ -367,8 +358,8 @@ static Shape planned_shape(const KernelPlan *plan, Permute *permute)
 
 static void emit(StrBuf *out, const KernelPlan *plan)
 {
-    Permute permute;
-    Shape shape = planned_shape(plan, &permute);
+    const Permute *permute = plan->view;
+    Shape shape = planned_shape(plan);
     Reads reads = reads_find((Walk){
         .fusion = plan->fusion,
         .ops = plan->fusion->op_count,
@@ -379,16 +370,18 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     Scope scope = {.fusion = plan->fusion, .wide = plan->wide};
     for (int a = 0; a < plan->fusion->axis_count; a++)
         scope.axis[a] = axis_names[a];
-    emit_constants(out, plan, &permute, &shape);
-    emit_places(out, &scope, &permute, &shape);
-    emit_finish(out, &scope, &permute, &reads);
+    for (int i = 0; i < plan->fusion->op_count; i++)   // as the view has found them
+        assert(!plan->fusion->ops[i].stored || access_is_flat(&plan->fusion->ops[i].store, plan->fusion));
+    emit_constants(out, plan, permute, &shape);
+    emit_places(out, &scope, permute, &shape);
+    emit_finish(out, &scope, permute, &reads);
 }
 
 static KernelMemory memory(const KernelPlan *plan)
 {
-    Permute permute;
-    Shape shape = planned_shape(plan, &permute);
-    return (KernelMemory){.shared_bytes = permute_tile_elements(&shape) * permute.element_bytes};
+    const Permute *permute = plan->view;
+    Shape shape = planned_shape(plan);
+    return (KernelMemory){.shared_bytes = permute_tile_elements(&shape) * permute->element_bytes};
 }
 
 const Family permute_family = {
@@ -397,7 +390,7 @@ const Family permute_family = {
     .variants = (const char *const[]){"128x128", "256x128", "128x256", "256x256", "128x512", "512x128",
                                       "256x512", "128x128 by 8", NULL},
     .whole_warps = true,
-    .matches = matches,
+    .view = view_of,
     .rules = rules,
     .emit = emit,
     .memory = memory,

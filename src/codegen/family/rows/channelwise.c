@@ -23,15 +23,47 @@ enum {
     GRID_REGISTERS = 64       // beside what a thread reads: compilers take many (tuning-log 36)
 };
 
-static bool matches(const Fusion *fusion, const DeviceSpec *device)
+static Walk walk_of(const Fusion *fusion, int vector)
 {
-    (void)device;
+    return (Walk){
+        .fusion = fusion,
+        .ops = fusion->op_count,
+        .axis = channelwise_axis(fusion),
+        .vector = vector,
+        .along = fusion_columns(fusion),
+        .held = true,
+    };
+}
+
+/* Channels of one access: 16 bytes of the narrowest tensor that is read at every element. */
+static int widest_vector(const Fusion *fusion)
+{
+    int narrowest = 64;
+    Reads reads = reads_find(walk_of(fusion, 1));
+    for (int i = 0; i < reads.count; i++) {
+        int bits = dtype_info[reads.reads[i].access->tensor->dtype].bits;
+        if (bits > 1 && bits < narrowest)
+            narrowest = bits;
+    }
+    int vector = ACCESS_BYTES * 8 / narrowest;
+    while (vector > 1 && fusion->axes[channelwise_axis(fusion)].extent % vector)
+        vector /= 2;
+    return vector;
+}
+
+static const void *view_of(Arena *arena, const Fusion *fusion, const Target *target)
+{
     int reductions, of_elements;
-    if (!fusion_counts(fusion, &reductions, &of_elements))
-        return false;
-    bool more_than_a_reduction = reductions > 1 || of_elements > 0;
-    return fusion_columns(fusion) && more_than_a_reduction && passes_hold(fusion) &&
-           channelwise_axis(fusion) >= 0 && channelwise_packs_bits(fusion);
+    (void)target;
+    if (!fusion_counts(fusion, &reductions, &of_elements) || !fusion_columns(fusion) ||
+        (reductions < 2 && !of_elements) || !passes_hold(fusion) || channelwise_axis(fusion) < 0 ||
+        !channelwise_packs_bits(fusion))
+        return NULL;
+    ChannelView *view = NEW(arena, ChannelView);
+    view->vector = widest_vector(fusion);
+    view->reads = reads_find(walk_of(fusion, view->vector));
+    view->passes = passes_find(fusion);
+    return view;
 }
 
 // ---- rules ----
@@ -66,7 +98,7 @@ static void add_tile(TileSpace *space, const Fusion *fusion, const Access *acces
 
 static void add_tiles(TileSpace *space, const Fusion *fusion)
 {
-    Walk walk = channelwise_walk(fusion, 1);
+    Walk walk = walk_of(fusion, 1);
     walk.along = 0;
     Reads reads = reads_find(walk);
     for (int i = 0; i < reads.count; i++)
@@ -95,10 +127,10 @@ static void add_grid_syncs(TileRules *rules, const Fusion *fusion, int64_t share
 }
 
 /* `each` positions of a thread at a time. */
-static void group_rules(TileRules *rules, const Fusion *fusion, const DeviceSpec *device, ChannelWalk walk,
-                        int lanes, int groups, int64_t each)
+static void group_rules(TileRules *rules, const ChannelView *view, const Fusion *fusion, const DeviceSpec *device,
+                        ChannelWalk walk, int lanes, int groups, int64_t each)
 {
-    int64_t channels = fusion->axes[channelwise_axis(fusion)].extent, vector = channelwise_vector(fusion);
+    int64_t channels = fusion->axes[channelwise_axis(fusion)].extent, vector = view->vector;
     int64_t step = each * groups, shares = ceil_div(reduction_points(fusion), step);   // or steps
     rules_begin(rules, fusion);
     rules_choose(rules, &walk, sizeof walk);
@@ -109,13 +141,11 @@ static void group_rules(TileRules *rules, const Fusion *fusion, const DeviceSpec
     if (walk == GRID)
         space_add_axis(&rules->space, "share", shares, false);
     add_tiles(&rules->space, fusion);
-    Reads reads = reads_find(channelwise_walk(fusion, (int)vector));
-    Passes passes = passes_find(fusion);
     channelwise_state(&rules->schedule, &(ChannelKernel){
                                             .fusion = fusion,
                                             .space = &rules->space,
-                                            .reads = &reads,
-                                            .passes = &passes,
+                                            .reads = &view->reads,
+                                            .passes = &view->passes,
                                             .walk = walk,
                                             .lanes = lanes,
                                             .warp = device->warp_size,
@@ -144,9 +174,9 @@ static void group_rules(TileRules *rules, const Fusion *fusion, const DeviceSpec
 }
 
 /* Threads side by side: a power of two, as many as the channels have vectors. */
-static int widest_row(const Fusion *fusion)
+static int widest_row(const Fusion *fusion, int vector)
 {
-    int64_t vectors = fusion->axes[channelwise_axis(fusion)].extent / channelwise_vector(fusion);
+    int64_t vectors = fusion->axes[channelwise_axis(fusion)].extent / vector;
     int lanes = 1;
     while (lanes < vectors && lanes < MAX_LANES)
         lanes *= 2;
@@ -154,17 +184,17 @@ static int widest_row(const Fusion *fusion)
 }
 
 /* Every number of groups that leaves a thread no more than it can hold of all positions. */
-static int reduction_rules(const Fusion *fusion, const DeviceSpec *device, int lanes, TileRules *variants,
+static int reduction_rules(const ChannelView *view, const Fusion *fusion, const DeviceSpec *device, int lanes, TileRules *variants,
                            int most)
 {
-    int count = 0, vector = channelwise_vector(fusion);
+    int count = 0, vector = view->vector;
     int64_t positions = reduction_points(fusion);
     for (int groups = 1; lanes * groups <= MAX_THREADS && count < most; groups *= 2) {
         bool idle = groups > 1 && groups / 2 >= positions;   // half of the threads would do
         bool few = lanes * groups < MIN_THREADS && groups < positions;
         if (ceil_div(positions, groups) * vector <= calibration.rows.thread_elements && !idle && !few &&
             lanes * groups <= device->max_threads_per_block)
-            group_rules(&variants[count++], fusion, device, COLUMN, lanes, groups,
+            group_rules(&variants[count++], view, fusion, device, COLUMN, lanes, groups,
                         ceil_div(positions, groups));
     }
     return count;
@@ -172,35 +202,34 @@ static int reduction_rules(const Fusion *fusion, const DeviceSpec *device, int l
 
 /* Of what a thread holds of an element: all that it reads; below guards it reads nothing ahead, and holds what
    it makes. */
-static int held_bits(const Fusion *fusion, int vector)
+static int held_bits(const Reads *reads)
 {
-    Reads reads = reads_find(channelwise_walk(fusion, vector));
     int bits = 0;
-    for (int i = 0; i < reads.count; i++)
-        bits += dtype_info[reads.reads[i].access->tensor->dtype].bits;
+    for (int i = 0; i < reads->count; i++)
+        bits += dtype_info[reads->reads[i].access->tensor->dtype].bits;
     return bits ? bits : VALUE_BITS;
 }
 
 /* Steps of one or several positions. */
-static int step_rules(const Fusion *fusion, const DeviceSpec *device, int lanes, TileRules *variants,
+static int step_rules(const ChannelView *view, const Fusion *fusion, const DeviceSpec *device, int lanes, TileRules *variants,
                       int most)
 {
-    int count = 0, vector = channelwise_vector(fusion), groups = 1;
+    int count = 0, vector = view->vector, groups = 1;
     while (lanes * groups < STEP_THREADS && groups < reduction_points(fusion))
         groups *= 2;
-    int bits = held_bits(fusion, vector);
+    int bits = held_bits(&view->reads);
     for (int each = 1; each * vector * bits / 8 <= MAX_HELD_BYTES && count < most; each *= 2)
         if (each == 1 || each * groups <= reduction_points(fusion))
-            group_rules(&variants[count++], fusion, device, fusion_reduces(fusion) ? TOTALS : ELEMENTS, lanes,
+            group_rules(&variants[count++], view, fusion, device, fusion_reduces(fusion) ? TOTALS : ELEMENTS, lanes,
                         groups, each);
     return count;
 }
 
 /* One block on each SM; their threads hold all positions together. */
-static int grid_rules(const Fusion *fusion, const DeviceSpec *device, int lanes, TileRules *variants,
+static int grid_rules(const ChannelView *view, const Fusion *fusion, const DeviceSpec *device, int lanes, TileRules *variants,
                       int most)
 {
-    int64_t vector = channelwise_vector(fusion), channels = fusion->axes[channelwise_axis(fusion)].extent;
+    int64_t vector = view->vector, channels = fusion->axes[channelwise_axis(fusion)].extent;
     int64_t tiles = ceil_div(channels, lanes * vector) * (spatial_points(fusion) / channels);
     int64_t shares = device->sm_count / tiles;
     int count = 0;
@@ -209,7 +238,7 @@ static int grid_rules(const Fusion *fusion, const DeviceSpec *device, int lanes,
     for (int threads = MAX_GRID_THREADS; threads >= MIN_GRID_THREADS && count < most; threads /= 2) {
         int groups = threads / lanes;
         if (threads <= device->max_threads_per_block && reduction_points(fusion) > groups)
-            group_rules(&variants[count++], fusion, device, GRID, lanes, groups,
+            group_rules(&variants[count++], view, fusion, device, GRID, lanes, groups,
                         ceil_div(reduction_points(fusion), shares * groups));
     }
     return count;
@@ -217,20 +246,20 @@ static int grid_rules(const Fusion *fusion, const DeviceSpec *device, int lanes,
 
 /* In rows of two widths. Narrow ones hold more positions of all; those that go on in steps need not, nor
    those that share. */
-static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
-    int count = 0, vector = channelwise_vector(fusion), widest = widest_row(fusion);
+    int count = 0, vector = ((const ChannelView *)view)->vector, widest = widest_row(fusion, vector);
     int narrowest = count_bit_outputs(fusion) ? (int)ceil_div(WORD_BITS, vector) : 1;
     bool steps = !fusion_reduces(fusion) || channelwise_adds_up(fusion);
     for (int lanes = widest; lanes >= narrowest && lanes * 4 >= widest; lanes /= 4) {
         bool fills_lines = lanes == widest || lanes >= LINE_LANES;
         int most = MAX_VARIANTS - count;
         if (steps && fills_lines)
-            count += step_rules(fusion, device, lanes, variants + count, most);
+            count += step_rules(view, fusion, device, lanes, variants + count, most);
         if (!steps && fills_lines)
-            count += grid_rules(fusion, device, lanes, variants + count, most);
+            count += grid_rules(view, fusion, device, lanes, variants + count, most);
         if (!steps)
-            count += reduction_rules(fusion, device, lanes, variants + count, MAX_VARIANTS - count);
+            count += reduction_rules(view, fusion, device, lanes, variants + count, MAX_VARIANTS - count);
     }
     return count;
 }
@@ -250,7 +279,7 @@ const Family channelwise_family = {
     .template_path = "templates/channelwise.cu",
     .variants = (const char *const[]){"column", "grid", "elements", "totals", NULL},
     .whole_warps = true,
-    .matches = matches,
+    .view = view_of,
     .rules = rules,
     .emit = channelwise_emit,
     .memory = memory,

@@ -20,11 +20,10 @@ static const char *find_loaded(void *context, const Expr *expr)
 
 // ---- the parameter block ----
 
-static void emit_constants(StrBuf *out, const KernelPlan *plan)
+static void emit_constants(StrBuf *out, const KernelPlan *plan, int vector)
 {
     const Fusion *fusion = plan->fusion;
     const RProgram *program = plan->program;
-    int vector = channelwise_vector(fusion);
     int64_t lanes = program->tile[LEVEL_SHARED].size[CHANNEL] / vector;
     strbuf_printf(out, "constexpr Index CHANNELS = %" PRId64 ";\nconstexpr Index POSITIONS = %" PRId64 ";\n",
                   fusion->axes[channelwise_axis(fusion)].extent, reduction_points(fusion));
@@ -50,7 +49,7 @@ static void emit_invariant(StrBuf *out, const ChannelEmitter *emitter, int index
     const Tensor *tensor = emitter->invariants.access[index]->tensor;
     const Affine *offset = &emitter->invariants.offset[index];
     bool bits = tensor->dtype == DTYPE_B1;
-    bool whole = !bits && channelwise_is_vector(emitter->fusion, offset, channelwise_vector(emitter->fusion));
+    bool whole = !bits && channelwise_is_vector(emitter->fusion, offset, emitter->vector);
     StrBuf load = strbuf_new(out->arena);
     strbuf_printf(&load,
                   whole  ? "load_vector<VECTOR>(t.in%d, "
@@ -119,12 +118,14 @@ static void emit_passes(ChannelEmitter *emitter, ChannelWalk walk)
 void channelwise_emit(StrBuf *out, const KernelPlan *plan)
 {
     const Fusion *fusion = plan->fusion;
+    const ChannelView *view = plan->view;
     ChannelEmitter emitter = {
         .out = out,
         .fusion = fusion,
-        .reads = reads_find(channelwise_walk(fusion, channelwise_vector(fusion))),
+        .vector = view->vector,
+        .reads = view->reads,
         .invariants = invariants_find(fusion, fusion_columns(fusion)),
-        .passes = passes_find(fusion),
+        .passes = view->passes,
         .first = {.fusion = fusion, .wide = plan->wide},
     };
     for (int a = 0; a < fusion->axis_count; a++)
@@ -135,7 +136,7 @@ void channelwise_emit(StrBuf *out, const KernelPlan *plan)
     emitter.element.loaded = find_loaded;
     emitter.element.context = &emitter;
 
-    emit_constants(out, plan);
+    emit_constants(out, plan, view->vector);
     strbuf_printf(out, "constexpr int REDUCTIONS = %d;   // over the positions\n",
                   channelwise_reductions(fusion));
     strbuf_printf(

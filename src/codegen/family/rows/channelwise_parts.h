@@ -32,8 +32,12 @@ int channelwise_axis(const Fusion *fusion);
 /* Lanes side by side fill whole words of what is stored one bit an element. */
 bool channelwise_packs_bits(const Fusion *fusion);
 
-/* Channels of one access: 16 bytes of the narrowest tensor that is read at every element. */
-int channelwise_vector(const Fusion *fusion);
+/* The family's view. */
+typedef struct ChannelView {
+    int vector;    // channels of one access: 16 bytes of the narrowest tensor that is read at every element
+    Reads reads;   // at every element, in vectors of channels
+    Passes passes;
+} ChannelView;
 
 /* Whether the channels of a vector are one aligned access. */
 bool channelwise_is_vector(const Fusion *fusion, const Affine *offset, int vector);
@@ -46,9 +50,6 @@ uint64_t channelwise_step_sums(const Fusion *fusion);
 
 /* Of the widest reduction, in shared memory. */
 int64_t channelwise_result_bytes(const Fusion *fusion);
-
-/* What is read at every element, in vectors of channels. */
-Walk channelwise_walk(const Fusion *fusion, int vector);
 
 /* The op is a sum of squared distances from a value of the channel. */
 bool channelwise_is_centred(const Fusion *fusion, int op, CentredSum *sum);
@@ -78,6 +79,7 @@ void channelwise_state(Schedule *schedule, const ChannelKernel *kernel);
 typedef struct ChannelEmitter {
     StrBuf *out;
     const Fusion *fusion;
+    int vector;
     Reads reads;
     Invariants invariants;
     Passes passes;

@@ -44,34 +44,6 @@ bool channelwise_packs_bits(const Fusion *fusion)
     return true;
 }
 
-Walk channelwise_walk(const Fusion *fusion, int vector)
-{
-    return (Walk){
-        .fusion = fusion,
-        .ops = fusion->op_count,
-        .axis = channelwise_axis(fusion),
-        .vector = vector,
-        .along = fusion_columns(fusion),
-        .held = true,
-    };
-}
-
-/* Channels of one access: 16 bytes of the narrowest tensor that is read at every element. */
-int channelwise_vector(const Fusion *fusion)
-{
-    int narrowest = 64;
-    Reads reads = reads_find(channelwise_walk(fusion, 1));
-    for (int i = 0; i < reads.count; i++) {
-        int bits = dtype_info[reads.reads[i].access->tensor->dtype].bits;
-        if (bits > 1 && bits < narrowest)
-            narrowest = bits;
-    }
-    int vector = ACCESS_BYTES * 8 / narrowest;
-    while (vector > 1 && fusion->axes[channelwise_axis(fusion)].extent % vector)
-        vector /= 2;
-    return vector;
-}
-
 int64_t channelwise_result_bytes(const Fusion *fusion)
 {
     int64_t bytes = 4;

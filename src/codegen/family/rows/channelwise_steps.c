@@ -170,7 +170,7 @@ void channelwise_add_value(const ChannelEmitter *emitter, ChannelPass *pass, Ste
     rows_emit_each(&step->text, IN, array, value);
     if (fused->stored)
         rows_emit_store(&pass->store_channels, &emitter->first, &emitter->element, op, array,
-                        channelwise_is_vector(emitter->fusion, &offset, channelwise_vector(emitter->fusion)));
+                        channelwise_is_vector(emitter->fusion, &offset, emitter->vector));
 }
 
 void channelwise_add_values(const ChannelEmitter *emitter, ChannelPass *pass, Step *step, int passes)
@@ -230,7 +230,7 @@ static void add_element_store(const ChannelEmitter *emitter, ChannelPass *pass, 
     Affine offset = access_offset(&fused->store);
     if (fused->out->dtype != DTYPE_B1) {
         rows_emit_store(&pass->store_elements, &emitter->first, &emitter->element, op, array,
-                        channelwise_is_vector(fusion, &offset, channelwise_vector(fusion)));
+                        channelwise_is_vector(fusion, &offset, emitter->vector));
         return;
     }
     assert(channelwise_packs_bits(fusion));

@@ -16,36 +16,77 @@ enum { ROW, COLUMN };
 
 // ---- which kernels ----
 
-static bool packs_bits(const Fusion *fusion)
+static bool packs_bits(const Fusion *fusion, int vector)
 {
     for (int i = 0; i < fusion->op_count; i++)
         if (fusion->ops[i].stored && fusion->ops[i].out->dtype == DTYPE_B1 &&
             (!fusion_op_is_of_elements(fusion, &fusion->ops[i]) ||
-             !resident_bit_run(fusion, &fusion->ops[i])))
+             !resident_bit_run(fusion, vector, &fusion->ops[i])))
             return false;
     return true;
 }
 
-static bool matches(const Fusion *fusion, const DeviceSpec *device)
+/* What more than one pass reads; bits are read again. */
+static uint32_t find_kept(const Fusion *fusion, const Reads *reads, const Passes *passes)
 {
-    (void)device;
-    Passes passes = {.count = 0};
+    uint32_t seen = 0, kept = 0;
+    for (int pass = 0; pass < passes->count; pass++) {
+        uint32_t used = passes_needs(fusion, reads, passes, pass).reads_used;
+        kept |= seen & used;
+        seen |= used;
+    }
+    for (int i = 0; i < reads->count; i++)
+        if (reads->reads[i].access->tensor->dtype == DTYPE_B1)
+            kept &= ~(1u << i);
+    return kept;
+}
+
+static Reads find_reads(const Fusion *fusion, int vector)
+{
+    return reads_find((Walk){
+        .fusion = fusion,
+        .ops = fusion->op_count,
+        .axis = fusion->axis_count - 1,
+        .vector = vector,
+        .along = fusion_columns(fusion),
+    });
+}
+
+static int widest_vector(const Fusion *fusion)
+{
+    int narrowest = 64;
+    Reads reads = find_reads(fusion, 1);
+    for (int i = 0; i < reads.count; i++) {
+        int bits = dtype_info[reads.reads[i].access->tensor->dtype].bits;
+        if (bits > 1 && bits < narrowest)
+            narrowest = bits;
+    }
+    int vector = ACCESS_BYTES * 8 / narrowest;
+    while (vector > 1 && fusion->axes[fusion->axis_count - 1].extent % vector)
+        vector /= 2;
+    return vector;
+}
+
+static const void *view_of(Arena *arena, const Fusion *fusion, const Target *target)
+{
     bool of_elements = false;
+    (void)target;
     if (fusion->axis_count - fusion->spatial_count < 2 || !fusion_reduces(fusion) || !passes_hold(fusion))
-        return false;   // a row that is one run is rowwise's
+        return NULL;   // a row that is one run is rowwise's
     for (int i = 0; i < fusion->op_count; i++) {
         const FusedOp *op = &fusion->ops[i];
         if (op->reduce != REDUCE_NONE && op->reduced != fusion_columns(fusion))
-            return false;
+            return NULL;
         of_elements |= fusion_op_is_of_elements(fusion, op) && op->stored;
     }
-    Reads reads = resident_reads(fusion, resident_vector(fusion));
-    for (int i = 0; i < reads.count; i++)
-        if (reads.reads[i].pattern != PATTERN_ROW)
-            return false;
-    passes = passes_find(fusion);
-    return of_elements && tiles_hold(fusion, reads.count) && resident_kept(fusion, &reads, &passes) &&
-           packs_bits(fusion);
+    int vector = widest_vector(fusion);
+    ResidentView view = {.vector = vector, .reads = find_reads(fusion, vector), .passes = passes_find(fusion)};
+    for (int i = 0; i < view.reads.count; i++)
+        if (view.reads.reads[i].pattern != PATTERN_ROW)
+            return NULL;
+    view.kept = find_kept(fusion, &view.reads, &view.passes);
+    bool fits = of_elements && tiles_hold(fusion, view.reads.count) && view.kept && packs_bits(fusion, vector);
+    return fits ? arena_copy(arena, &view, sizeof view) : NULL;
 }
 
 // ---- rules ----
@@ -80,25 +121,20 @@ static void add_tiles(TileSpace *space, const Fusion *fusion, const Reads *reads
             add_tile(space, fusion, &fusion->ops[i].store, true, false);
 }
 
-static void cluster_rules(TileRules *rules, const Fusion *fusion, const DeviceSpec *device, int cluster,
-                          int threads)
+static void cluster_rules(TileRules *rules, const ResidentView *view, const Fusion *fusion,
+                          const DeviceSpec *device, int cluster, int threads)
 {
-    int64_t step = (int64_t)threads * resident_vector(fusion);
+    int64_t step = (int64_t)threads * view->vector;
     int64_t share = round_up(resident_share(fusion, cluster), step);
     rules_begin(rules, fusion);
     rules->variant_name = cluster > 1 ? "cluster" : "block";
     space_add_axis(&rules->space, "row", spatial_points(fusion), false);
     space_add_axis(&rules->space, "column", share * cluster, true);
-    Reads reads = resident_reads(fusion, resident_vector(fusion));
-    Passes passes = passes_find(fusion);
-    uint32_t kept = resident_kept(fusion, &reads, &passes);
-    add_tiles(&rules->space, fusion, &reads, kept);
+    add_tiles(&rules->space, fusion, &view->reads, view->kept);
     resident_state(&rules->schedule, &(ResidentKernel){
                                          .fusion = fusion,
                                          .space = &rules->space,
-                                         .reads = &reads,
-                                         .passes = &passes,
-                                         .kept = kept,
+                                         .view = view,
                                          .cluster = cluster,
                                          .threads = threads,
                                          .warp = device->warp_size,
@@ -117,17 +153,17 @@ static void cluster_rules(TileRules *rules, const Fusion *fusion, const DeviceSp
 
 /* Clusters of every size that leaves each block work for all its threads, and can hold the row. Larger ones
    than every device with clusters takes are slower, and for rows that no other can hold (tuning-log 34). */
-static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
     int count = 0;
     int most = device_most_cluster_blocks(device);
     for (int cluster = 1; cluster <= most && count < MAX_VARIANTS; cluster *= 2) {
-        int64_t vectors = resident_share(fusion, cluster) / resident_vector(fusion);
+        int64_t vectors = resident_share(fusion, cluster) / ((const ResidentView *)view)->vector;
         int threads = vectors > 4 * THREADS ? THREADS : SMALL_THREADS;
         bool works = cluster == 1 || vectors >= threads;
         if (!works || (cluster > PORTABLE_CLUSTER_BLOCKS && count > 0))
             continue;
-        cluster_rules(&variants[count], fusion, device, cluster, threads);
+        cluster_rules(&variants[count], view, fusion, device, cluster, threads);
         RTile share = {.size = {[ROW] = 1, [COLUMN] = variants[count].rule[LEVEL_SHARED][COLUMN].limit}};
         count += rtile_footprint(&variants[count], &share, &share, device, LEVEL_SHARED) <=
                  device->shared_per_block_optin;
@@ -144,7 +180,7 @@ const Family resident_family = {
     .name = "resident",
     .template_path = "templates/resident.cu",
     .variants = (const char *const[]){"block", "cluster", NULL},
-    .matches = matches,
+    .view = view_of,
     .rules = rules,
     .emit = resident_emit,
     .memory = memory,

@@ -108,18 +108,18 @@ static void emit_announce(ResidentEmitter *emitter)
 void resident_emit(StrBuf *out, const KernelPlan *plan)
 {
     const Fusion *fusion = plan->fusion;
-    int vector = resident_vector(fusion);
+    const ResidentView *view = plan->view;
     ResidentEmitter emitter = {
         .out = out,
         .plan = plan,
         .fusion = fusion,
-        .vector = vector,
-        .reads = resident_reads(fusion, vector),
+        .vector = view->vector,
+        .reads = view->reads,
         .invariants = invariants_find(fusion, fusion_columns(fusion)),
-        .passes = passes_find(fusion),
+        .passes = view->passes,
+        .kept = view->kept,
         .first = {.fusion = fusion, .wide = plan->wide, .loaded = find_loaded, .context = &emitter},
     };
-    emitter.kept = resident_kept(fusion, &emitter.reads, &emitter.passes);
     for (int a = 0; a < fusion->axis_count; a++)
         emitter.first.axis[a] = axis_names[a];
     emitter.element =

@@ -8,22 +8,20 @@
 #include "rprogram/rprogram.h"
 #include "rtile/space.h"
 
-/* What is read at every element, in vectors along the innermost axis. */
-Reads resident_reads(const Fusion *fusion, int vector);
-
-/* Neighbouring elements of one access: 16 bytes of the narrowest tensor, if the innermost extent is whole
-   vectors. */
-int resident_vector(const Fusion *fusion);
+/* The family's view. */
+typedef struct ResidentView {
+    int vector;      // neighbouring elements of one access: 16 bytes of the narrowest tensor, if the innermost extent is whole vectors
+    Reads reads;     // at every element, in vectors along the innermost axis
+    Passes passes;
+    uint32_t kept;   // what more than one pass reads (bit i: read i); bits are read again
+} ResidentView;
 
 /* Whether runs of so many elements are aligned and contiguous in the tensor. */
 bool resident_is_run(const Fusion *fusion, const Affine *offset, int64_t run);
 
 /* Bits that one write covers: a whole word, or a part that no other row shares, if that leaves no padding to
    be written. 0: there is none. */
-int resident_bit_run(const Fusion *fusion, const FusedOp *op);
-
-/* What more than one pass reads (bit i: read i); bits are read again. */
-uint32_t resident_kept(const Fusion *fusion, const Reads *reads, const Passes *passes);
+int resident_bit_run(const Fusion *fusion, int vector, const FusedOp *op);
 
 int resident_reductions(const Fusion *fusion);
 
@@ -34,9 +32,7 @@ int64_t resident_share(const Fusion *fusion, int cluster);
 typedef struct ResidentKernel {
     const Fusion *fusion;
     const TileSpace *space;   // one tile for each read, then the outputs'
-    const Reads *reads;
-    const Passes *passes;
-    uint32_t kept;
+    const ResidentView *view;
     int cluster, threads, warp;   // threads of a block, of a warp
 } ResidentKernel;
 void resident_state(Schedule *schedule, const ResidentKernel *resident);

@@ -27,11 +27,11 @@ static uint32_t bit_tiles(const Reads *reads)
 static void load(ResidentStatement *s, uint32_t tiles)
 {
     schedule_load(s->schedule, (Move){
-                                   .tiles = tiles & s->resident->kept,
+                                   .tiles = tiles & s->resident->view->kept,
                                    .from = PLACE_SHARED,
                                    .to = PLACE_REGISTERS,
                                });
-    tiles &= ~s->resident->kept;
+    tiles &= ~s->resident->view->kept;
     for (int again = 0; again < 2; again++)
         schedule_load(s->schedule, (Move){
                                        .tiles = again ? tiles & s->seen : tiles & ~s->seen,
@@ -66,7 +66,7 @@ static void row_values(ResidentStatement *s, int passes)
     uint64_t ops = 0;
     for (int i = 0; i < fusion->op_count; i++)
         if (fusion->ops[i].reduce == REDUCE_NONE && !is_of_elements(s, i) &&
-            s->resident->passes->of[i] == passes)
+            s->resident->view->passes.of[i] == passes)
             ops |= UINT64_C(1) << i;
     schedule_map(s->schedule, ops);
 }
@@ -87,21 +87,21 @@ static void pack_bits(ResidentStatement *s)
     const Fusion *fusion = s->resident->fusion;
     for (int i = 0; i < fusion->op_count; i++)
         if (fusion->ops[i].stored && fusion->ops[i].out->dtype == DTYPE_B1)
-            schedule_pack(s->schedule, UINT64_C(1) << i, s->resident->reads->walk.vector,
-                          resident_bit_run(fusion, &fusion->ops[i]));
+            schedule_pack(s->schedule, UINT64_C(1) << i, s->resident->view->reads.walk.vector,
+                          resident_bit_run(fusion, s->resident->view->vector, &fusion->ops[i]));
 }
 
 static void walk(ResidentStatement *s, int pass)
 {
     const ResidentKernel *resident = s->resident;
     const Fusion *fusion = resident->fusion;
-    bool last = pass + 1 == resident->passes->count;
+    bool last = pass + 1 == resident->view->passes.count;
     uint64_t reduced = 0;
     for (int i = 0; i < fusion->op_count; i++)
-        if (fusion->ops[i].reduce != REDUCE_NONE && resident->passes->of[i] == pass)
+        if (fusion->ops[i].reduce != REDUCE_NONE && resident->view->passes.of[i] == pass)
             reduced |= UINT64_C(1) << i;
-    Needs needs = passes_needs(fusion, resident->reads, resident->passes, pass);
-    int64_t step = (int64_t)resident->threads * resident->reads->walk.vector;
+    Needs needs = passes_needs(fusion, &resident->view->reads, &resident->view->passes, pass);
+    int64_t step = (int64_t)resident->threads * resident->view->reads.walk.vector;
     int64_t rounds = ceil_div(resident_share(fusion, resident->cluster), step);
     schedule_loop(s->schedule, (Loop){.axis = COLUMN, .times = (int32_t)rounds});
     load(s, needs.reads_used);
@@ -119,14 +119,14 @@ static void walk(ResidentStatement *s, int pass)
 void resident_state(Schedule *schedule, const ResidentKernel *resident)
 {
     ResidentStatement s = {.schedule = schedule, .resident = resident};
-    uint32_t rest = space_inputs(resident->space) & ~resident->kept & ~bit_tiles(resident->reads);
+    uint32_t rest = space_inputs(resident->space) & ~resident->view->kept & ~bit_tiles(&resident->view->reads);
     schedule->pace = PACE_FREE;
     schedule->computes = COMPUTES_VECTORS;
     schedule->points = reduction_points(resident->fusion);
     schedule->run = resident_share(resident->fusion, resident->cluster);
     schedule->kept = resident_share(resident->fusion, resident->cluster);
     schedule_load(schedule, (Move){
-                                .tiles = resident->kept,
+                                .tiles = resident->view->kept,
                                 .from = PLACE_MEMORY,
                                 .to = PLACE_SHARED,
                                 .async = true,
@@ -134,8 +134,8 @@ void resident_state(Schedule *schedule, const ResidentKernel *resident)
     schedule_load(schedule, (Move){.tiles = rest, .from = PLACE_MEMORY, .to = PLACE_L2});
     schedule_wait(schedule, 0);
     row_values(&s, 0);
-    for (int pass = 0; pass < resident->passes->count; pass++) {
-        if (pass + 1 == resident->passes->count)
+    for (int pass = 0; pass < resident->view->passes.count; pass++) {
+        if (pass + 1 == resident->view->passes.count)
             store(&s, false);
         walk(&s, pass);
         row_values(&s, pass + 1);

@@ -85,7 +85,7 @@ static void add_bits_store(Step *step, const ResidentEmitter *emitter, int op)
     static const char *const words[] = {[8] = "unsigned char", [16] = "unsigned short", [32] = "unsigned"};
     const FusedOp *fused = &emitter->fusion->ops[op];
     Affine offset = access_offset(&fused->store);
-    int run = resident_bit_run(emitter->fusion, fused);
+    int run = resident_bit_run(emitter->fusion, emitter->vector, fused);
     assert(run);   // else words are shared with other rows
     step->axes |= access_axes(&fused->store);
     strbuf_printf(&step->text, IN "store_bits<VECTOR>((%s *)t.out%d, ", words[run],

@@ -28,17 +28,6 @@ enum {
 /* Space axes. */
 enum { ROW, COLUMN };
 
-static bool matches(const Fusion *fusion, const DeviceSpec *device)
-{
-    (void)device;
-    int reductions, of_elements;
-    if (!fusion_counts(fusion, &reductions, &of_elements))
-        return false;
-    bool more_than_a_reduction = reductions > 1 || (reductions == 1 && of_elements > 0);
-    return fusion_columns(fusion) && more_than_a_reduction && count_bit_outputs(fusion) == 0 &&
-           passes_hold(fusion);
-}
-
 // ---- rules ----
 
 /* Instructions of one thread for an operation on one element; the others take one. */
@@ -113,8 +102,8 @@ static uint32_t copied_tiles(const TileSpace *space, const Reads *reads)
     return copied;
 }
 
-static void begin(TileRules *rules, const Fusion *fusion, const DeviceSpec *device, RowVariant variant,
-                  int64_t columns)
+static void begin(TileRules *rules, const RowView *view, const Fusion *fusion, const DeviceSpec *device,
+                  RowVariant variant, int64_t columns)
 {
     rules_begin(rules, fusion);
     rules_choose(rules, &variant, sizeof variant);
@@ -132,22 +121,22 @@ static void begin(TileRules *rules, const Fusion *fusion, const DeviceSpec *devi
     rules->input_buffers = 1;
     rules->cluster_blocks = variant.cluster;
     rules->turns = variant.turns;
-    RowShape shape = rowwise_shape_of(fusion, variant);
-    Reads reads = rowwise_reads(fusion, shape);
+    RowShape shape = rowwise_shape_of(view, variant);
+    const Reads *reads = rowwise_reads_of(view, shape);
     RowPasses passes = rowwise_passes(fusion, variant.home);
     rowwise_state(&rules->schedule, &(RowKernel){
                                         .fusion = fusion,
                                         .space = &rules->space,
-                                        .reads = &reads,
+                                        .reads = reads,
                                         .passes = &passes,
                                         .variant = &variant,
                                         .shape = shape,
                                         .vectors = rowwise_vectors(fusion, shape, variant.group),
-                                        .copied = copied_tiles(&rules->space, &reads),
+                                        .copied = copied_tiles(&rules->space, reads),
                                         .warp = device->warp_size,
                                     });
     schedule_set_shared(rules);
-    if (rowwise_mask(&reads, variant))
+    if (rowwise_mask(reads, variant))
         rules->space.instructions *= calibration.rows.masked_work;
 }
 
@@ -161,40 +150,22 @@ static int count_kept(const Reads *reads)
     return count;
 }
 
-/* Weights of at least twice the bytes of all else: of layer norm of f16 rows with f32 weights two thirds of
-   what blocks read and write. */
-static bool are_weights_most(const Fusion *fusion)
-{
-    Reads reads = rowwise_reads(fusion, rowwise_shape(fusion));
-    int weights = 0, rest = 0;
-    for (int i = 0; i < reads.count; i++) {
-        int bits = dtype_info[reads.reads[i].access->tensor->dtype].bits;
-        if (rowwise_is_weight(&reads, i))
-            weights += bits;
-        else if (access_axes(reads.reads[i].access) & fusion_columns(fusion))
-            rest += bits;
-    }
-    for (int i = 0; i < fusion->op_count; i++)
-        if (fusion->ops[i].stored && fusion_op_is_of_elements(fusion, &fusion->ops[i]))
-            rest += dtype_info[fusion->ops[i].out->dtype].bits;
-    return rest > 0 && weights >= 2 * rest;
-}
-
 /* Whether threads read vectors of half the width, which lie beside each other in weights of twice the width:
    where these are most of what a row reads, and it is short, or so long that they find little room in L1
    (tuning-log 22). */
-static bool reads_halves(const Fusion *fusion, const DeviceSpec *device, RowShape shape, int64_t group)
+static bool reads_halves(const RowView *view, const Fusion *fusion, const DeviceSpec *device, int64_t group)
 {
     int64_t columns = reduction_points(fusion), bytes = 0;
     bool is_wide = false;
-    Reads reads = rowwise_reads(fusion, shape);
-    for (int i = 0; i < reads.count; i++) {
-        int bits = dtype_info[reads.reads[i].access->tensor->dtype].bits;
-        is_wide |= rowwise_is_weight(&reads, i) && bits * shape.vector > 8 * ACCESS_BYTES;
-        bytes += rowwise_is_weight(&reads, i) ? columns * bits / 8 : 0;
+    RowShape shape = view->shape;
+    const Reads *reads = rowwise_reads_of(view, shape);
+    for (int i = 0; i < reads->count; i++) {
+        int bits = dtype_info[reads->reads[i].access->tensor->dtype].bits;
+        is_wide |= rowwise_is_weight(reads, i) && bits * shape.vector > 8 * ACCESS_BYTES;
+        bytes += rowwise_is_weight(reads, i) ? columns * bits / 8 : 0;
     }
     bool is_long = 2 * bytes > device->shared_per_sm;
-    return is_wide && !shape.unaligned && are_weights_most(fusion) &&
+    return is_wide && !shape.unaligned && view->weights_most &&
            group * shape.vector >= 2 * LEAST_HALVES && (columns <= MOST_HALVES || is_long);
 }
 
@@ -208,20 +179,21 @@ static int64_t most_rows(const DeviceSpec *device, int group, bool reads_late)
     return group < most_threads ? most_threads / group : 1;
 }
 
-static void register_rules(TileRules *rules, const Fusion *fusion, const DeviceSpec *device, RowShape shape,
+static void register_rules(TileRules *rules, const RowView *view, const Fusion *fusion, const DeviceSpec *device,
                            RowVariant variant)
 {
+    RowShape shape = view->shape;
     variant.half = variant.home == ROW_IN_REGISTERS && variant.cluster == 1 &&
-                   reads_halves(fusion, device, shape, variant.group);
+                   reads_halves(view, fusion, device, variant.group);
     shape.vector = variant.half ? shape.vector / 2 : shape.vector;
     int group = variant.group, cluster = variant.cluster;
     int64_t vectors = rowwise_vectors(fusion, shape, group), each = shape.vector * vectors;
-    begin(rules, fusion, device, variant, each * group);
+    begin(rules, view, fusion, device, variant, each * group);
     rules->vectors = (int)vectors;
     rules->variant_name = cluster > 1 ? "cluster" : group <= device->warp_size ? "warp" : "block";
-    Reads reads = rowwise_reads(fusion, shape);
-    bool first = rowwise_reads_weights_first(&reads, variant, each / shape.vector);
-    int64_t kept = each * (count_kept(&reads) + (first ? rowwise_weights(&reads) : 0));
+    const Reads *reads = rowwise_reads_of(view, shape);
+    bool first = rowwise_reads_weights_first(reads, variant, each / shape.vector);
+    int64_t kept = each * (count_kept(reads) + (first ? rowwise_weights(reads) : 0));
     rules->rule[LEVEL_SHARED][ROW].limit = most_rows(device, group, schedule_reads_late(&rules->schedule));
     rules->accumulator_bits = 0;   // results take the place of what they are made of
     rules->input_bits = 32;
@@ -234,15 +206,16 @@ static void register_rules(TileRules *rules, const Fusion *fusion, const DeviceS
 }
 
 /* A block walks along its row, one vector of each thread at a time, as often as there are passes. */
-static void walking_rules(TileRules *rules, const Fusion *fusion, const DeviceSpec *device, RowShape shape,
+static void walking_rules(TileRules *rules, const RowView *view, const Fusion *fusion, const DeviceSpec *device,
                           RowVariant variant)
 {
+    RowShape shape = view->shape;
     int64_t vectors = rowwise_vectors(fusion, shape, variant.group), at_once = 1;
     if (variant.home == ROW_IN_MEMORY)
         at_once = vectors < UNROLLED ? vectors : UNROLLED;
     int64_t each = shape.vector * at_once, width = each * variant.group / variant.cluster;
     int passes = rowwise_passes(fusion, variant.home).count;
-    begin(rules, fusion, device, variant, width * variant.cluster * ceil_div(vectors, at_once));
+    begin(rules, view, fusion, device, variant, width * variant.cluster * ceil_div(vectors, at_once));
     int together = variant.together > 1 ? variant.together : 1;
     rules->variant_name = variant.home == ROW_IN_MEMORY ? "memory"
                           : together > 1                ? "pairs-cluster"
@@ -252,14 +225,14 @@ static void walking_rules(TileRules *rules, const Fusion *fusion, const DeviceSp
     rules->rule[LEVEL_REGISTER][COLUMN] = (AxisRule){each, each};
     rules->rule[LEVEL_SHARED][COLUMN] = (AxisRule){width, width};
     rules->accumulator_bits = 32 / (int)at_once / together;   // one vector's at a time
-    Reads reads = rowwise_reads(fusion, shape);
+    const Reads *reads = rowwise_reads_of(view, shape);
     int inputs = rules->space.tile_count;
     for (int i = 0; i < inputs; i++) {
         DataTile *tile = &rules->space.tiles[i];
         if (tile->output || !data_tile_depends(tile, COLUMN) || !data_tile_depends(tile, ROW))
             continue;
         if (variant.home == ROW_IN_SHARED)
-            tile->staged = i < reads.count && rowwise_is_copied(&reads, i);
+            tile->staged = i < reads->count && rowwise_is_copied(reads, i);
         for (int pass = 1; pass < passes && !tile->staged && rules->space.tile_count < MAX_DATA_TILES; pass++)
             rules->space.tiles[rules->space.tile_count++] = *tile;
     }
@@ -288,23 +261,25 @@ static bool reads_words(const Reads *reads)
 /* Vectors of a thread, at most: as few as let it read its weights first, where a warp still holds a row then.
    Threads with fewer are faster, too, where weights of rows that begin anywhere are put together from pieces
    (tuning-log 24). */
-static int64_t most_vectors(const Fusion *fusion, const DeviceSpec *device, RowShape shape)
+static int64_t most_vectors(const RowView *view, const Fusion *fusion, const DeviceSpec *device)
 {
-    Reads reads = rowwise_reads(fusion, shape);
-    int weights = rowwise_weights(&reads);
+    RowShape shape = view->shape;
+    const Reads *reads = rowwise_reads_of(view, shape);
+    int weights = rowwise_weights(reads);
     int64_t first = weights ? calibration.rows.weights_first_elements / (shape.vector * (1 + weights)) : 0;
     bool fits = first > 0 && group_of(rowwise_vectors(fusion, shape, 1), first, device) <= device->warp_size;
     int64_t most = calibration.rows.thread_elements / shape.vector + shape.unaligned;
     bool is_long = group_of(rowwise_vectors(fusion, shape, 1), most, device) >= device->warp_size;
-    bool gathers = shape.unaligned && weights > 0 && is_long && reads_words(&reads);
+    bool gathers = shape.unaligned && weights > 0 && is_long && reads_words(reads);
     return fits ? first : gathers ? most * 3 / 4 : most;
 }
 
 /* A thread that holds the most, three quarters of it, a half, … */
-static int add_register_rules(const Fusion *fusion, const DeviceSpec *device, RowShape shape,
+static int add_register_rules(const RowView *view, const Fusion *fusion, const DeviceSpec *device,
                               TileRules *variants)
 {
-    int64_t total = rowwise_vectors(fusion, shape, 1), most = most_vectors(fusion, device, shape);
+    RowShape shape = view->shape;
+    int64_t total = rowwise_vectors(fusion, shape, 1), most = most_vectors(view, fusion, device);
     const int64_t each[] = {most, most * 3 / 4, most / 2, most / 4, most / 8};
     int64_t last = 0;
     int count = 0;
@@ -316,7 +291,7 @@ static int add_register_rules(const Fusion *fusion, const DeviceSpec *device, Ro
         if (group == last || is_short || group > MAX_GROUP || group > device->max_threads_per_block)
             continue;
         last = group;
-        register_rules(&variants[count++], fusion, device, shape,
+        register_rules(&variants[count++], view, fusion, device,
                        (RowVariant){.home = ROW_IN_REGISTERS, .group = (int)group, .cluster = 1});
     }
     return count;
@@ -329,9 +304,10 @@ static int largest_cluster(const DeviceSpec *device)
 }
 
 /* A row in the registers of several blocks, each of them small enough that others run beside it. */
-static int add_cluster_rules(const Fusion *fusion, const DeviceSpec *device, RowShape shape,
+static int add_cluster_rules(const RowView *view, const Fusion *fusion, const DeviceSpec *device,
                              TileRules *variants)
 {
+    RowShape shape = view->shape;
     int64_t needed =
         ceil_div(rowwise_vectors(fusion, shape, 1), calibration.rows.thread_elements / shape.vector);
     int count = 0;
@@ -339,67 +315,69 @@ static int add_cluster_rules(const Fusion *fusion, const DeviceSpec *device, Row
         int64_t threads = round_up(ceil_div(needed, cluster), device->warp_size);
         if (threads >= LEAST_WALKING_GROUP / 2 && threads <= MAX_GROUP / 2)
             register_rules(
-                &variants[count++], fusion, device, shape,
+                &variants[count++], view, fusion, device,
                 (RowVariant){.home = ROW_IN_REGISTERS, .group = (int)threads * cluster, .cluster = cluster});
     }
     return count;
 }
 
 /* The part that a block keeps of a row it has copied, and which of its inputs are copied. */
-static void stage_copies(const Fusion *fusion, RowShape shape, TileRules *rules)
+static void stage_copies(const RowView *view, TileRules *rules)
 {
-    Reads reads = rowwise_reads(fusion, shape);
-    for (int i = 0; i < rules->space.tile_count && i < reads.count; i++) {
+    const Reads *reads = rowwise_reads_of(view, view->shape);
+    for (int i = 0; i < rules->space.tile_count && i < reads->count; i++) {
         DataTile *tile = &rules->space.tiles[i];
         bool varies = data_tile_depends(tile, COLUMN) && data_tile_depends(tile, ROW);
-        tile->staged = !tile->output && varies && rowwise_is_copied(&reads, i);
+        tile->staged = !tile->output && varies && rowwise_is_copied(reads, i);
     }
 }
 
 /* Guarded reads are not made vector by vector, so that the tiles would not be those of the reads. */
-static bool has_copies(const Fusion *fusion, RowShape shape)
+static bool has_copies(const RowView *view, const Fusion *fusion)
 {
     FusedAccess found[MAX_ACCESSES];
     int count = fusion_accesses(fusion, found, MAX_ACCESSES);
     for (int i = 0; i < count; i++)
         if (found[i].guarded || !tiles_hold(fusion, count))
             return false;
-    Reads reads = rowwise_reads(fusion, shape);
+    const Reads *reads = rowwise_reads_of(view, view->shape);
     bool copies = false;
-    for (int i = 0; i < reads.count; i++)
-        copies |= rowwise_is_copied(&reads, i);
+    for (int i = 0; i < reads->count; i++)
+        copies |= rowwise_is_copied(reads, i);
     return copies;
 }
 
 /* Registers hold elements of 16 bits widened, and so too few bytes of rows that leave room for one or two
    blocks: the next row comes meanwhile. Rows of 32-bit elements gain nothing, nor do clusters (tuning-log
    25). */
-static int add_ahead_rules(const Fusion *fusion, const DeviceSpec *device, RowShape shape,
+static int add_ahead_rules(const RowView *view, const Fusion *fusion, const DeviceSpec *device,
                            TileRules *variants)
 {
+    RowShape shape = view->shape;
     int64_t each = calibration.rows.thread_elements / shape.vector;
     int64_t threads = round_up(ceil_div(rowwise_vectors(fusion, shape, 1), each), device->warp_size);
     bool is_large = threads >= LEAST_WALKING_GROUP && threads <= MAX_GROUP;
     if (!is_large || threads > device->max_threads_per_block || !device->has.async_copy ||
-        !has_copies(fusion, shape) || shape.vector * 16 < 8 * ACCESS_BYTES)
+        !has_copies(view, fusion) || shape.vector * 16 < 8 * ACCESS_BYTES)
         return 0;
     register_rules(
-        &variants[0], fusion, device, shape,
+        &variants[0], view, fusion, device,
         (RowVariant){.home = ROW_AHEAD, .group = (int)threads, .cluster = 1, .turns = AHEAD_TURNS});
     variants[0].variant_name = "ahead";
     variants[0].element_instructions = AHEAD_INSTRUCTIONS;
-    stage_copies(fusion, shape, &variants[0]);
+    stage_copies(view, &variants[0]);
     return 1;
 }
 
 /* A row that no registers hold: in shared memory, spread over few blocks or many small ones, or read
    again. */
-static int add_walking_rules(const Fusion *fusion, const DeviceSpec *device, RowShape shape,
+static int add_walking_rules(const RowView *view, const Fusion *fusion, const DeviceSpec *device,
                              TileRules *variants)
 {
+    RowShape shape = view->shape;
     int count = 0, largest = largest_cluster(device);
-    bool copies = has_copies(fusion, shape);
-    bool pairs = are_weights_most(fusion) &&
+    bool copies = has_copies(view, fusion);
+    bool pairs = view->weights_most &&
                  spatial_points(fusion) % (TOGETHER * rowwise_rows_apart(fusion, shape)) == 0;
     for (int cluster = 1, spread = 0; copies && cluster <= largest; cluster *= 2)
         for (int threads = LEAST_WALKING_GROUP; threads <= MAX_GROUP; threads *= 2) {
@@ -408,17 +386,17 @@ static int add_walking_rules(const Fusion *fusion, const DeviceSpec *device, Row
             bool is_good = vectors >= (cluster == 1 ? 2 : LEAST_WALK) && (vectors <= MOST_WALK || is_last);
             RowVariant variant = {.home = ROW_IN_SHARED, .group = threads * cluster, .cluster = cluster};
             if (is_good && threads <= device->max_threads_per_block && spread < SPREAD_VARIANTS) {
-                walking_rules(&variants[count++], fusion, device, shape, variant);
+                walking_rules(&variants[count++], view, fusion, device, variant);
                 spread += cluster > 1;
             }
             variant.together = TOGETHER;
             bool is_pair = pairs && cluster > 1 && vectors >= LEAST_WALK && vectors <= MOST_WALK / TOGETHER;
             if (is_pair && threads <= device->max_threads_per_block)
-                walking_rules(&variants[count++], fusion, device, shape, variant);
+                walking_rules(&variants[count++], view, fusion, device, variant);
         }
     for (int group = LEAST_WALKING_GROUP; group <= MAX_GROUP; group *= 4)
         if (group <= device->max_threads_per_block && rowwise_vectors(fusion, shape, group) > 1)
-            walking_rules(&variants[count++], fusion, device, shape,
+            walking_rules(&variants[count++], view, fusion, device,
                           (RowVariant){.home = ROW_IN_MEMORY, .group = group, .cluster = 1});
     return count;
 }
@@ -427,14 +405,13 @@ static int add_walking_rules(const Fusion *fusion, const DeviceSpec *device, Row
    which is faster, or cut (tuning-log 26). */
 static bool is_one_run(const Fusion *fusion) { return fusion->axis_count - fusion->spatial_count == 1; }
 
-static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
-    RowShape shape = rowwise_shape(fusion);
-    int count = add_register_rules(fusion, device, shape, variants);
+    int count = add_register_rules(view, fusion, device, variants);
     if (is_one_run(fusion)) {
-        count += add_cluster_rules(fusion, device, shape, variants + count);
-        count += add_ahead_rules(fusion, device, shape, variants + count);
-        count += add_walking_rules(fusion, device, shape, variants + count);
+        count += add_cluster_rules(view, fusion, device, variants + count);
+        count += add_ahead_rules(view, fusion, device, variants + count);
+        count += add_walking_rules(view, fusion, device, variants + count);
     }
     return count;
 }
@@ -450,7 +427,7 @@ const Family rowwise_family = {
     .variants = (const char *const[]){"warp", "block", "cluster", "memory", "shared", "shared-cluster",
                                       "pairs-cluster", "ahead", NULL},
     .whole_warps = true,
-    .matches = matches,
+    .view = rowwise_view,
     .rules = rules,
     .emit = rowwise_emit,
     .memory = memory,

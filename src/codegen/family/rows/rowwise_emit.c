@@ -198,7 +198,7 @@ void rowwise_emit(StrBuf *out, const KernelPlan *plan)
     RowEmitter row = {
         .out = out,
         .fusion = fusion,
-        .shape = rowwise_shape_of(fusion, rowwise_variant(plan->rules)),
+        .shape = rowwise_shape_of(plan->view, rowwise_variant(plan->rules)),
         .variant = rowwise_variant(plan->rules),
         .first = {.fusion = fusion, .wide = plan->wide},
     };
@@ -207,7 +207,7 @@ void rowwise_emit(StrBuf *out, const KernelPlan *plan)
     if (row.softmax != DTYPE_F32)
         row.first.exponential = rowwise_exponential(&row);
     row.passes = rowwise_passes(fusion, row.variant.home);
-    row.reads = rowwise_reads(fusion, row.shape);
+    row.reads = *rowwise_reads_of(plan->view, row.shape);
     row.weighed = rowwise_weights(&row.reads) > 0;
     row.meets = row.variant.group > plan->device->warp_size || rowwise_has_parts(&row);
     row.reads.walk.held = row.variant.home == ROW_IN_REGISTERS;

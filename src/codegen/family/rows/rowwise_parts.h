@@ -48,11 +48,18 @@ DType rowwise_softmax_type(const Fusion *fusion);
 /* The op is such a quotient, whatever it is rounded to: exp(a - m) / sum[j] exp(a - m) with m = max[j] a. */
 bool rowwise_is_softmax(const Fusion *fusion, int op);
 
-RowShape rowwise_shape(const Fusion *fusion);
-RowShape rowwise_shape_of(const Fusion *fusion, RowVariant variant);
+/* The family's view. */
+typedef struct RowView {
+    RowShape shape;             // vectors as wide as they get
+    bool weights_most;          // weights take at least twice the bytes of all else
+    const Reads *reads[2][2];   // of vectors of the whole width or a half, without and with RowShape.lines
+} RowView;
+View rowwise_view;
+
+RowShape rowwise_shape_of(const RowView *view, RowVariant variant);
 /* Rows that lie apart by so many, or a multiple, begin alike in their first vectors. */
 int64_t rowwise_rows_apart(const Fusion *fusion, RowShape shape);
-Reads rowwise_reads(const Fusion *fusion, RowShape shape);
+const Reads *rowwise_reads_of(const RowView *view, RowShape shape);
 /* Of one thread, where `group` of them share a row. */
 int64_t rowwise_vectors(const Fusion *fusion, RowShape shape, int64_t group);
 /* Elements between two vectors of one thread in the copy of a row: what the other threads of its block have

@@ -35,7 +35,7 @@ static Walk walk_of(const Fusion *fusion, RowShape shape)
     };
 }
 
-Reads rowwise_reads(const Fusion *fusion, RowShape shape) { return reads_find(walk_of(fusion, shape)); }
+static Reads find_reads(const Fusion *fusion, RowShape shape) { return reads_find(walk_of(fusion, shape)); }
 
 /* 16 bytes of the narrowest tensor that lies along the rows; bits are no obstacle. */
 static int fullest_vector(const Fusion *fusion, const Reads *reads)
@@ -77,9 +77,9 @@ static bool allows_unaligned(const Fusion *fusion, const Reads *reads)
     return count < MAX_LOADED && reads->count < MAX_LOADED && fusion->axis_count == fusion->spatial_count + 1;
 }
 
-RowShape rowwise_shape(const Fusion *fusion)
+static RowShape widest_shape(const Fusion *fusion)
 {
-    Reads reads = rowwise_reads(fusion, (RowShape){.vector = 1});
+    Reads reads = find_reads(fusion, (RowShape){.vector = 1});
     int fullest = fullest_vector(fusion, &reads), vector = fullest;
     while (vector > 1 && fusion->axes[fusion->axis_count - 1].extent % vector)
         vector /= 2;
@@ -90,11 +90,59 @@ RowShape rowwise_shape(const Fusion *fusion)
     return (RowShape){.vector = vector};
 }
 
+/* Weights of at least twice the bytes of all else: of layer norm of f16 rows with f32 weights two thirds of
+   what blocks read and write. */
+static bool are_weights_most(const Fusion *fusion, const Reads *reads)
+{
+    int weights = 0, rest = 0;
+    for (int i = 0; i < reads->count; i++) {
+        int bits = dtype_info[reads->reads[i].access->tensor->dtype].bits;
+        if (rowwise_is_weight(reads, i))
+            weights += bits;
+        else if (access_axes(reads->reads[i].access) & fusion_columns(fusion))
+            rest += bits;
+    }
+    for (int i = 0; i < fusion->op_count; i++)
+        if (fusion->ops[i].stored && fusion_op_is_of_elements(fusion, &fusion->ops[i]))
+            rest += dtype_info[fusion->ops[i].out->dtype].bits;
+    return rest > 0 && weights >= 2 * rest;
+}
+
+static const Reads *keep_reads(Arena *arena, const Fusion *fusion, RowShape shape)
+{
+    Reads reads = find_reads(fusion, shape);
+    return arena_copy(arena, &reads, sizeof reads);
+}
+
+const void *rowwise_view(Arena *arena, const Fusion *fusion, const Target *target)
+{
+    int reductions, of_elements;
+    (void)target;
+    if (!fusion_counts(fusion, &reductions, &of_elements) || !fusion_columns(fusion) || reductions == 0 ||
+        reductions + of_elements < 2 || count_bit_outputs(fusion) || !passes_hold(fusion))
+        return NULL;
+    RowView *view = NEW(arena, RowView);
+    RowShape shape = view->shape = widest_shape(fusion), half = {.vector = shape.vector / 2}, lines = shape;
+    lines.lines = true;
+    view->reads[0][0] = keep_reads(arena, fusion, shape);
+    view->weights_most = are_weights_most(fusion, view->reads[0][0]);
+    if (shape.unaligned)
+        view->reads[0][1] = keep_reads(arena, fusion, lines);
+    else if (view->weights_most && half.vector)
+        view->reads[1][0] = keep_reads(arena, fusion, half);
+    return view;
+}
+
+const Reads *rowwise_reads_of(const RowView *view, RowShape shape)
+{
+    return view->reads[shape.vector < view->shape.vector][shape.lines];
+}
+
 /* Weights of rows that begin anywhere are put together from pieces where that is faster than single reads: in
    vectors of 8, and for rows in shared memory (tuning-log 27). */
-RowShape rowwise_shape_of(const Fusion *fusion, RowVariant variant)
+RowShape rowwise_shape_of(const RowView *view, RowVariant variant)
 {
-    RowShape shape = rowwise_shape(fusion);
+    RowShape shape = view->shape;
     shape.vector /= variant.half ? 2 : 1;
     shape.lines = shape.unaligned && (shape.vector >= LEAST_LINE || variant.home == ROW_IN_SHARED);
     return shape;

@@ -16,15 +16,20 @@ enum {
     WHOLE_LINE = 256   // outputs of a line that a block does not cut
 };
 
-static bool matches(const Fusion *fusion, const DeviceSpec *device)
+static const void *view_of(Arena *arena, const Fusion *fusion, const Target *target)
 {
-    (void)device;
+    (void)target;
     if (!fusion_is_reduction(fusion))
-        return false;
+        return NULL;
     for (int a = fusion->spatial_count; a < fusion->axis_count; a++)
         if (!fusion_axis_is_tap(fusion, a))
-            return false;
-    return reduction_points(fusion) <= MAX_TAPS && count_bit_outputs(fusion) == 0;
+            return NULL;
+    if (reduction_points(fusion) > MAX_TAPS || count_bit_outputs(fusion))
+        return NULL;
+    WindowView *view = NEW(arena, WindowView);
+    view->stencil = stencil_find(fusion);
+    view->stage = window_stage(&view->stencil);
+    return view;
 }
 
 static int64_t outer_points(const Stencil *stencil)
@@ -299,10 +304,12 @@ static void pair_tiles(TileRules *rules, const WindowLines *lines, const DeviceS
     block[DOWN] = (AxisRule){height * down, height * threads};
 }
 
-static TileRules variant_rules(const Fusion *fusion, const DeviceSpec *device, WindowKeeps keeps,
-                               const StagedInput *stage, const WindowLines *lines)
+static TileRules variant_rules(const WindowView *view, const Fusion *fusion, const DeviceSpec *device, WindowKeeps keeps,
+                               const WindowLines *lines)
 {
-    Stencil stencil = window_stencil(fusion, keeps);
+    Stencil stencil = window_stencil(view, keeps);
+    StagedInput none = {0};
+    const StagedInput *stage = keeps >= KEEPS_WINDOWS_OF_STAGED ? &view->stage : &none;
     TileRules rules = {
         .space = space_new(fusion, device), .variant_name = window_family.variants[keeps], .stages = 1};
     WindowChoice choice = {.keeps = keeps};
@@ -373,34 +380,34 @@ static int64_t lanes_in_bank(const WindowLines *lines, const StagedInput *stage,
 }
 
 /* Windows that fit registers are kept there; their tensor may pass through shared memory. */
-static int rules(const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
-    Stencil stencil = stencil_find(fusion);
-    StagedInput none = {0}, stage = window_stage(&stencil);
-    if (!stencil.count || kept_taps(&stencil) > MAX_KEPT_TAPS ||
-        kept_elements(&stencil) > MAX_KEPT_ELEMENTS) {
-        variants[0] = variant_rules(fusion, device, KEEPS_NOTHING, &none, NULL);
+    const Stencil *stencil = &((const WindowView *)view)->stencil;
+    const StagedInput *stage = &((const WindowView *)view)->stage;
+    if (!stencil->count || kept_taps(stencil) > MAX_KEPT_TAPS ||
+        kept_elements(stencil) > MAX_KEPT_ELEMENTS) {
+        variants[0] = variant_rules(view, fusion, device, KEEPS_NOTHING, NULL);
         return 1;
     }
     int count = 0;
-    variants[count++] = variant_rules(fusion, device, KEEPS_WINDOWS, &none, NULL);
+    variants[count++] = variant_rules(view, fusion, device, KEEPS_WINDOWS, NULL);
     FusedAccess found[MAX_ACCESSES];
     bool counted = tiles_hold(fusion, fusion_accesses(fusion, found, MAX_ACCESSES));
-    if (!stage.access || !counted ||
-        stencil_extent(&stencil, DIRECTION_ALONG) > calibration.staged_window.threads)
+    if (!stage->access || !counted ||
+        stencil_extent(stencil, DIRECTION_ALONG) > calibration.staged_window.threads)
         return count;
     WindowLines lines, pairs;
-    bool many = kept_taps(&stencil) >= MANY_TAPS;
-    bool by_line = many && window_lines_find(&stencil, &stage, false, &lines);
+    bool many = kept_taps(stencil) >= MANY_TAPS;
+    bool by_line = many && window_lines_find(stencil, stage, false, &lines);
     if (by_line)
-        variants[count++] = variant_rules(fusion, device, KEEPS_WINDOWS_OF_LINES, &stage, &lines);
-    if (many && window_lines_find(&stencil, &stage, true, &pairs))
-        variants[count++] = variant_rules(fusion, device, KEEPS_WINDOWS_OF_PAIRS, &stage, &pairs);
-    variants[count] = variant_rules(fusion, device, KEEPS_WINDOWS_OF_STAGED, &stage, NULL);
+        variants[count++] = variant_rules(view, fusion, device, KEEPS_WINDOWS_OF_LINES, &lines);
+    if (many && window_lines_find(stencil, stage, true, &pairs))
+        variants[count++] = variant_rules(view, fusion, device, KEEPS_WINDOWS_OF_PAIRS, &pairs);
+    variants[count] = variant_rules(view, fusion, device, KEEPS_WINDOWS_OF_STAGED, NULL);
     if (by_line)
         variants[count].element_instructions *=
             pow(calibration.element_in_same_bank,
-                (double)lanes_in_bank(&lines, &stage, stencil_extent(&stencil, DIRECTION_ALONG), device) - 1);
+                (double)lanes_in_bank(&lines, stage, stencil_extent(stencil, DIRECTION_ALONG), device) - 1);
     return count + 1;
 }
 
@@ -408,7 +415,7 @@ const Family window_family = {
     .name = "window",
     .template_path = "templates/window.cu",
     .variants = (const char *const[]){"taps", "windows", "staged", "lines", "pairs", NULL},
-    .matches = matches,
+    .view = view_of,
     .rules = rules,
     .emit = window_emit,
     .memory = window_memory,

@@ -380,8 +380,9 @@ static void emit_finish(StrBuf *out, const KernelPlan *plan, const Scope *scope)
 void window_emit(StrBuf *out, const KernelPlan *plan)
 {
     WindowKeeps keeps = window_choice(plan->rules).keeps;
-    Stencil stencil = window_stencil(plan->fusion, keeps);
-    StagedInput stage = keeps >= KEEPS_WINDOWS_OF_STAGED ? window_stage(&stencil) : (StagedInput){0};
+    const WindowView *view = plan->view;
+    Stencil stencil = window_stencil(view, keeps);
+    StagedInput stage = keeps >= KEEPS_WINDOWS_OF_STAGED ? view->stage : (StagedInput){0};
     if (!window_reads_filters_first(&stencil, &stage))
         stencil.filter_count = 0;
     Scope scope = {.fusion = plan->fusion, .wide = plan->wide};

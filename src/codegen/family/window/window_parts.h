@@ -22,8 +22,6 @@ typedef enum WindowKeeps {
     KEEPS_WINDOWS_OF_PAIRS     // the same with zeros around the image, of two outputs side by side
 } WindowKeeps;
 
-Stencil window_stencil(const Fusion *fusion, WindowKeeps keeps);
-
 /* The part of one tensor that a block reads, as one piece of memory. */
 typedef struct StagedInput {
     const Access *access;   // NULL: there is none
@@ -34,6 +32,13 @@ typedef struct StagedInput {
 
 /* Of the operands' tensors the largest that can be staged. */
 StagedInput window_stage(const Stencil *stencil);
+
+/* The family's view. */
+typedef struct WindowView {
+    Stencil stencil;
+    StagedInput stage;
+} WindowView;
+Stencil window_stencil(const WindowView *view, WindowKeeps keeps);
 
 /* Does a thread ask for the taps of all filters, which it keeps in registers, before the block copies what it
    stages? They come meanwhile; asked for behind the copies they take their turn (tuning-log 102). */

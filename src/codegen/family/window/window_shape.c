@@ -10,9 +10,9 @@ WindowChoice window_choice(const TileRules *rules)
     return choice;
 }
 
-Stencil window_stencil(const Fusion *fusion, WindowKeeps keeps)
+Stencil window_stencil(const WindowView *view, WindowKeeps keeps)
 {
-    return keeps == KEEPS_NOTHING ? stencil_none(fusion) : stencil_find(fusion);
+    return keeps == KEEPS_NOTHING ? stencil_none(view->stencil.fusion) : view->stencil;
 }
 
 // ---- what is staged ----
