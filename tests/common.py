@@ -57,6 +57,12 @@ def run(command, timeout=600):
     return f"exit {done.returncode}: " + " | ".join(done.stdout.strip().split("\n")[:6])[:600]
 
 
+def kinds(rollerc):
+    """Every family and variant there is, "gemm/cluster", of the table in codegen/family/families.c."""
+    said = subprocess.run([pathlib.Path(rollerc).resolve().parent / "tests/schedule_counts"], capture_output=True, text=True, check=True)
+    return said.stdout.splitlines()
+
+
 def run_within(cpu_seconds, command):
     """As run(), and the processor time of the command and its children, which no busy machine changes, is limited."""
     with tempfile.TemporaryFile() as said:

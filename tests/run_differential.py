@@ -217,7 +217,7 @@ def main():
     families = collections.Counter()
     for kind, count in check.met.items():
         families[kind.split("/")[0]] += count
-    wanted = {program.family for program in PROGRAMS}.union(ELSEWHERE)
+    wanted = {kind.split("/")[0] for kind in common.kinds(args.rollerc)}.union(ELSEWHERE)
     for name in sorted(wanted.difference(families, check.met)):
         if not args.only:
             tally.add(name, "no candidate of it was proven")

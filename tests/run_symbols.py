@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The floors and rooms hold: by the symbols of its objects no file calls one of a floor or room above it, and none includes
-one; no files lean on each other in circles, no function is public for nobody, what a fusion is only views ask; and no two types
-have one name."""
+one; no files lean on each other in circles, no function is public for nobody, what a fusion is only views ask; no family is named
+but in their list; and no two types have one name."""
 import argparse
 import os
 import pathlib
@@ -143,6 +143,21 @@ def recognised_again(defined, taken, views):
                 yield f"{source} calls {name} of {recognisers[name]}, and defines no view"
 
 
+def families_named(defined, taken, texts):
+    """Families' records outside of their own files and of the one list; and what the planner includes of their rooms."""
+    records = {name: source for name, source in defined.items()
+               if name.endswith("_family") and source.startswith("codegen/family/")}
+    for source, names in sorted(taken.items()):
+        if source != "codegen/family/families.c":
+            for name in sorted(names & records.keys()):
+                yield f"{source} names {name} of {records[name]}"
+    for source, text in sorted(texts.items()):
+        if source.startswith("codegen/plan/"):
+            for name in re.findall(r'#include "(codegen/family/.*?)"', text):
+                if name != "codegen/family/family.h":
+                    yield f"{source} includes {name}"
+
+
 def folders_of_table():
     """The table's folders of src/ in order, which are rooms or hold some."""
     table = (ROOT / "doc" / "architecture.md").read_text().split("## The floors")[1].split("\n\n")[2]
@@ -161,7 +176,8 @@ def main():
     texts = {str(path.relative_to(ROOT / "src")): path.read_text() for path in (ROOT / "src").rglob("*")
              if path.suffix in (".c", ".h", ".cpp", ".def")}
     faults = [*calls_upwards(graph), *includes_upwards(texts), *circles(graph), *shared_names(texts),
-              *uncalled(defined, taken, called_by_tests(build)), *recognised_again(defined, taken, views)]
+              *uncalled(defined, taken, called_by_tests(build)), *recognised_again(defined, taken, views),
+              *families_named(defined, taken, texts)]
     assert len(views) > 10, f"only {len(views)} files define a view"
     assert [name for name in ROOMS if name in folders_of_table()] == folders_of_table(), "the table of doc/architecture.md has another order"
     assert len(graph) > 100, f"only {len(graph)} objects below {build}"
@@ -175,6 +191,9 @@ def main():
     known = {"product_find": "codegen/family/gemm/product.c", "reads_find": "codegen/cuda/reads.c"}
     asks = {"codegen/family/gemm/mma.c": {"product_find"}, "codegen/family/gemm/bulk.c": {"product_find", "product_view"},
             "codegen/family/reduce.c": {"reads_find"}}
+    records = {"gemm_family": "codegen/family/gemm/gemm.c", "families": "codegen/family/families.c"}
+    names = {"codegen/family/families.c": {"gemm_family"}, "codegen/family/gemm/wgmma.c": {"gemm_family"}, "codegen/plan/choices.c": {"families"}}
+    assert len(list(families_named(records, names, {"codegen/plan/choices.c": '#include "codegen/family/gemm/pack.h"\n'}))) == 2
     assert len(list(recognised_again(known, asks, {"codegen/family/gemm/mma.c"}))) == 2
     assert uncalled({"alone": "a.c"}, {"b.c": {"other"}})
     print(f"symbols: {len(graph)} files, {sum(map(len, graph.values()))} uses, {len(faults)} faults", *faults, sep="\n")

@@ -10,9 +10,6 @@
 #include "base/checked.h"
 #include "ir/eval.h"
 
-const char *const axis_names[MAX_AXES] = {"i0", "i1", "i2",  "i3",  "i4",  "i5",  "i6",  "i7",
-                                          "i8", "i9", "i10", "i11", "i12", "i13", "i14", "i15"};
-
 const char *value_type(DType type) { return dtype_info[dtype_info[type].compute].cuda; }
 
 const char *memory_type(DType type) { return type == DTYPE_B1 ? "unsigned" : dtype_info[type].cuda; }

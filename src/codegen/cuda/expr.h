@@ -1,8 +1,8 @@
 // Writing CUDA from expressions. What is written here fills the parameter block of a template: the tensors of
 // a kernel, and small device functions that say what one point of its space computes.
 #pragma once
-#include "base/strbuf.h"
 #include "ir/axis_group.h"
+#include "kernel/family.h"
 
 /* How a kernel's expressions are spelled. Values of earlier ops are `v<op>`; tensors are `t.in<i>`,
    `t.out<i>`. */
@@ -21,6 +21,9 @@ typedef struct Scope {
     const char *(*loaded)(void *context, const Expr *expr);
     void *context;
 } Scope;
+
+/* With the axes' usual names. */
+Scope scope_of(const KernelPlan *plan);
 
 /* The C type of a value inside an expression: float, double, int, long long, bool. */
 const char *value_type(DType compute_type);

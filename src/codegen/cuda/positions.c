@@ -3,6 +3,17 @@
 
 #include "codegen/cuda/expr.h"
 
+const char *const axis_names[MAX_AXES] = {"i0", "i1", "i2",  "i3",  "i4",  "i5",  "i6",  "i7",
+                                          "i8", "i9", "i10", "i11", "i12", "i13", "i14", "i15"};
+
+Scope scope_of(const KernelPlan *plan)
+{
+    Scope scope = {.fusion = plan->fusion, .wide = plan->wide};
+    for (int a = 0; a < plan->fusion->axis_count; a++)
+        scope.axis[a] = axis_names[a];
+    return scope;
+}
+
 /* `b = p / 4 % 3`; with extent 0, of the outermost axis, `a = p / 12`. */
 static void emit_position(StrBuf *out, const char *name, const char *flat, int64_t below, int64_t extent)
 {

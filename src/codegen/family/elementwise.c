@@ -366,9 +366,7 @@ static void emit_output_stores(StrBuf *out, const Scope *scope)
 static void emit(StrBuf *out, const KernelPlan *plan)
 {
     Reads reads = *reads_of(plan->view, chosen_vector(plan->rules));
-    Scope scope = {.fusion = plan->fusion, .wide = plan->wide};
-    for (int a = 0; a < plan->fusion->axis_count; a++)
-        scope.axis[a] = axis_names[a];
+    Scope scope = scope_of(plan);
     emit_constants(out, plan);
     emit_registers(out, plan->fusion, &reads);
     emit_loads(out, &scope, reads);

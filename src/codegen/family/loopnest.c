@@ -103,9 +103,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
 {
     const Fusion *fusion = plan->fusion;
     assert(bits_are_flat(fusion));   // a thread's word is that of its points
-    Scope scope = {.fusion = fusion, .wide = plan->wide};
-    for (int a = 0; a < fusion->axis_count; a++)
-        scope.axis[a] = axis_names[a];
+    Scope scope = scope_of(plan);
     int bits = count_bit_outputs(fusion);
     strbuf_printf(out, "constexpr Index POINTS = %" PRId64 ";   // outputs\n", spatial_points(fusion));
     strbuf_printf(out, "constexpr int THREADS = %d;\n", plan->threads);

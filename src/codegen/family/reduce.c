@@ -313,9 +313,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
 {
     Layout layout = chosen_layout(plan->rules);
     Reads reads = terms_read(plan->fusion, layout);
-    Scope first = {.fusion = plan->fusion, .wide = plan->wide};
-    for (int a = 0; a < plan->fusion->axis_count; a++)
-        first.axis[a] = axis_names[a];
+    Scope first = scope_of(plan);
     Scope element = element_scope(out->arena, &first, layout);
 
     emit_constants(out, plan);

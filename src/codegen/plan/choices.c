@@ -4,8 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "codegen/family/depthwise/turn.h"
-#include "codegen/family/gemm/pack.h"
 #include "codegen/plan/diverse.h"
 #include "rtile/space.h"
 
@@ -25,7 +23,6 @@ enum {
 
 static const double FAR_BEHIND = 8, FAR_IN_PARTS = 1.5;   // times the best, of a sum and of parts of it
 static const double PAST_THE_BEST = 1.25;   // times the least so far: more parts take longer still
-static const double PACKED_SHARE = 1.0 / 6;   // of what lanes take: copies, at most; they save a third at best
 static const double MORE_THAN_ONCE = 1.25;   // times what every tensor takes once; a second pass over the largest takes more
 
 static bool comes_before(const Choice *left, const Choice *right)
@@ -71,11 +68,6 @@ static bool fits_a_launch(Planner *planner, const Family *family, const RProgram
     return fits;
 }
 
-static Viewed viewed_by(const Planner *planner, const Fusion *fusion)
-{
-    return (Viewed){.arena = planner->arena, .fusion = fusion, .target = planner->target};
-}
-
 static void add_family(Planner *planner, ChoiceList *list, const Family *family, Viewed *viewed)
 {
     int count = family_rules(family, viewed, planner->drafts);
@@ -93,11 +85,18 @@ static void add_family(Planner *planner, ChoiceList *list, const Family *family,
     }
 }
 
-static void add_families(Planner *planner, ChoiceList *list, const Fusion *fusion)
+/* Those of all families but some (bit f). */
+static void add_families(Planner *planner, ChoiceList *list, Viewed *viewed, uint64_t others)
 {
-    Viewed viewed = viewed_by(planner, fusion);
     for (int f = 0; families[f]; f++)
-        add_family(planner, list, families[f], &viewed);
+        if (!(others >> f & 1))
+            add_family(planner, list, families[f], viewed);
+}
+
+static void add_launches(Planner *planner, ChoiceList *list, const Fusion *fusion, uint64_t others)
+{
+    Viewed viewed = {.arena = planner->arena, .fusion = fusion, .target = planner->target};
+    add_families(planner, list, &viewed, others);
 }
 
 /* A kernel that has a block for part of the SMs only would take so long on all of them. */
@@ -120,34 +119,20 @@ static void pass_over_slow_families(Planner *planner, const ChoiceList *list, do
     }
 }
 
-/* Of parts of a sum, fewer of them before more. */
+/* Of parts of a sum, fewer of them before more; or of what is rewritten. */
 static ChoiceList part_launches(Planner *planner, const Fusion *fusion)
 {
     ChoiceList list = {0};
-    Viewed viewed = viewed_by(planner, fusion);
-    for (int f = 0; families[f]; f++)
-        if (!(planner->passed_over >> f & 1))
-            add_family(planner, &list, families[f], &viewed);
-    pass_over_slow_families(planner, &list, FAR_IN_PARTS);
+    add_launches(planner, &list, fusion, planner->passed_over);
+    if (!planner->rewrite)
+        pass_over_slow_families(planner, &list, FAR_IN_PARTS);
     return list;
 }
 
 static ChoiceList single_launches(Planner *planner, const Fusion *fusion)
 {
     ChoiceList list = {0};
-    add_families(planner, &list, fusion);
-    return list;
-}
-
-/* Other families gain nothing from factors that are packed, and lanes nothing where tensor cores multiply. */
-static ChoiceList packed_launches(Planner *planner, const Fusion *fusion)
-{
-    static const Family *const all[] = {&gemm_family, &wgmma_family, &bulk_family, &matmul_family};
-    ChoiceList list = {0};
-    Viewed viewed = viewed_by(planner, fusion);
-    for (size_t f = 0; f < sizeof all / sizeof *all; f++)
-        if (all[f] != &matmul_family || !list.count)
-            add_family(planner, &list, all[f], &viewed);
+    add_launches(planner, &list, fusion, 0);
     return list;
 }
 
@@ -231,8 +216,7 @@ static double add_split(Planner *planner, ChoiceList *list, const Choice *before
     double best_us = INFINITY;
     if (!pair)
         return best_us;
-    ChoiceList first = best_of(planner, before->copies ? packed_launches : part_launches,
-                               pair->partial, PARTIAL_KEPT),
+    ChoiceList first = best_of(planner, part_launches, pair->partial, PARTIAL_KEPT),
                second = best_of(planner, single_launches, pair->final, 1);
     Choice split = *before;
     split.partial_ops = partial_definition(planner->arena, before, pair->partial);
@@ -297,21 +281,20 @@ static bool employs(int64_t parts, int64_t idle) { return parts <= 2 * idle && p
 static void add_splits(Planner *planner, ChoiceList *list, const Choice *before, const Fusion *fusion,
                        const PlannedLaunch *best, const PlannedLaunch *spread)
 {
-    bool packed = before->copies, deep = is_deep(fusion);
+    bool rewritten = planner->rewrite, deep = is_deep(fusion);
     int64_t idle = idle_sms(planner, best);
     if (deep)
         idle = 2 * planner->device->sm_count;   // a block for each part: its outputs share what it reads
-    bool short_of_blocks = (packed || best->family->tiles_both) && best->program.perf.waves < FEW_WAVES;
+    bool short_of_blocks = (rewritten || best->family->tiles_both) && best->program.perf.waves < FEW_WAVES;
     double best_us = before->time_us + best->program.perf.time_us;
-    planner->passed_over = 0;
-    if (!packed)
+    if (!rewritten)
         pass_over_slow_families(planner, list, FAR_BEHIND);
     for (int64_t parts = 2; parts <= MAX_PARTS; parts *= 2) {
         bool of_all = employs(parts, idle) || (short_of_blocks && parts <= PRODUCT_PARTS);
         if (!of_all && !(spread && employs(parts, idle_sms(planner, spread))))
             continue;
         double time_us = add_split(planner, list, before, fusion,
-                                   deep || packed ? fusion_even_parts(fusion, parts) : parts,
+                                   deep || rewritten ? fusion_even_parts(fusion, parts) : parts,
                                    of_all ? NULL : spread->family);
         if (isfinite(time_us) && time_us > PAST_THE_BEST * best_us)
             break;
@@ -319,79 +302,69 @@ static void add_splits(Planner *planner, ChoiceList *list, const Choice *before,
     }
 }
 
-/* Those launches bring its factors in order. False: one of them has no kernel. */
-static bool begin_with_copies(Planner *planner, Choice *choice, Fusion *const *copies, int count)
+/* The best kernel of each. False: one of them has none. */
+static bool best_each(Planner *planner, Fusion *const *fusions, int count, Choice **best)
 {
     for (int i = 0; i < count; i++) {
-        ChoiceList ways = best_of(planner, single_launches, copies[i], 1);
+        ChoiceList ways = best_of(planner, single_launches, fusions[i], 1);
         if (!ways.count)
             return false;
-        *choice = choice_extend(planner, *choice, ways.choices[0]);
-        choice->copies++;
+        best[i] = ways.choices[0];
     }
     return true;
 }
 
-/* Products of factors that are copied to where they can be taken in pieces. */
-static void add_packed(Planner *planner, ChoiceList *list, const Fusion *fusion)
+static Choice extend_by_all(Planner *planner, Choice choice, Choice *const *more, int count)
 {
-    Viewed viewed = viewed_by(planner, fusion);
-    const void *view = family_view(&matmul_family, &viewed);
-    const Packed *packed = view ? product_pack(planner->arena, view, fusion, planner->target) : NULL;
-    if (!packed)
-        return;
-    Choice copies = {.partial_ops = packed->definitions, .partial_count = packed->count};
-    if (!begin_with_copies(planner, &copies, packed->copies, packed->count))
-        return;
-    if (packed->for_lanes && copies.time_us > PACKED_SHARE * list->choices[0]->time_us)
-        return;
-    ChoiceList products = packed_launches(planner, packed->product);
-    for (int i = 0; i < products.count; i++)
-        add_choice(planner, list, choice_extend(planner, copies, products.choices[i]));
-    if (products.count)
-        add_splits(planner, list, &copies, packed->product, &products.choices[0]->launches[0], NULL);
+    for (int i = 0; i < count; i++)
+        choice = choice_extend(planner, choice, more[i]);
+    return choice;
 }
 
-/* Of images that lie as planes, under many taps: few have kernels for channels. */
-static ChoiceList turned_launches(Planner *planner, const Fusion *fusion)
+/* Kernels of another form of the fusion, with those before and behind it. */
+static void add_rewritten(Planner *planner, ChoiceList *list, const Rewritten *form)
 {
-    static const Family *const all[] = {&toeplitz_family, &depthwise_family, &filter_gemm_family,
-                                        &filter_direct_family};
-    ChoiceList list = {0};
-    Viewed viewed = viewed_by(planner, fusion);
-    for (size_t f = 0; f < sizeof all / sizeof *all; f++)
-        add_family(planner, &list, all[f], &viewed);
-    return list;
-}
-
-/* Depthwise convolutions of images that are turned, and whose results are turned back. */
-static void add_turned(Planner *planner, ChoiceList *list, const Fusion *fusion)
-{
-    Viewed viewed = viewed_by(planner, fusion);
-    const void *view = family_view(&depthwise_family, &viewed);
-    const Turned *turned = view ? depthwise_turn(planner->arena, view, fusion, planner->target) : NULL;
-    if (!turned)
+    Choice *before[MAX_BEFORE], *behind[MAX_BEHIND];
+    double most_us = planner->rewrite->most_share ? planner->rewrite->most_share * list->choices[0]->time_us : INFINITY;
+    if (!best_each(planner, form->before, form->before_count, before) ||
+        !best_each(planner, form->behind, form->behind_count, behind))
         return;
-    Choice before = {.partial_ops = turned->definitions, .partial_count = turned->definition_count};
-    if (!begin_with_copies(planner, &before, turned->images, turned->image_count))
+    Choice begun = {.partial_ops = form->definitions, .partial_count = form->definition_count};
+    begun = extend_by_all(planner, begun, before, form->before_count);
+    begun.copies = form->before_count;
+    if (extend_by_all(planner, begun, behind, form->behind_count).time_us > most_us)
         return;
-    Choice *behind[MAX_TURNED];
-    double copies_us = before.time_us;
-    for (int i = 0; i < turned->result_count; i++) {
-        ChoiceList ways = best_of(planner, single_launches, turned->results[i], 1);
-        if (!ways.count)
-            return;
-        behind[i] = ways.choices[0];
-        copies_us += behind[i]->time_us;
+    ChoiceList main = part_launches(planner, form->main);
+    for (int i = 0; i < main.count; i++) {
+        Choice choice = choice_extend(planner, begun, main.choices[i]);
+        add_choice(planner, list, extend_by_all(planner, choice, behind, form->behind_count));
     }
-    if (copies_us > list->choices[0]->time_us)
-        return;
-    ChoiceList sums = turned_launches(planner, turned->sums);
-    for (int i = 0; i < sums.count; i++) {
-        Choice choice = choice_extend(planner, before, sums.choices[i]);
-        for (int k = 0; k < turned->result_count; k++)
-            choice = choice_extend(planner, choice, behind[k]);
-        add_choice(planner, list, choice);
+    if (main.count && planner->rewrite->splits)
+        add_splits(planner, list, &begun, form->main, &main.choices[0]->launches[0], NULL);
+}
+
+/* Bit f: family f takes nothing that the rewrite makes. */
+static uint64_t families_without(const Rewrite *rewrite)
+{
+    uint64_t others = 0;
+    for (int f = 0; families[f]; f++)
+        others |= (uint64_t)(families[f]->rewrite != rewrite) << f;
+    return others;
+}
+
+/* In each form that some families want. */
+static void add_all_rewritten(Planner *planner, ChoiceList *list, Viewed *viewed)
+{
+    uint64_t seen = 0;
+    for (int f = 0; families[f]; f++) {
+        const Rewrite *rewrite = families[f]->rewrite;
+        const void *view = rewrite && !(seen >> f & 1) ? family_view(families[f], viewed) : NULL;
+        const Rewritten *form = view ? rewrite->make(planner->arena, view, viewed->fusion, planner->target) : NULL;
+        planner->rewrite = rewrite;
+        planner->passed_over = families_without(rewrite);
+        seen |= ~planner->passed_over;
+        if (form)
+            add_rewritten(planner, list, form);
     }
 }
 
@@ -413,11 +386,11 @@ static ChoiceList element_launches(Planner *planner, const Fusion *fusion)
     if (!small || small->elements->op_count == 0)
         return list;
     const FusionPhases *smallest = fusion_cut(planner->arena, fusion, SMALL_CHUNK);
-    add_families(planner, &list, small->elements);
-    add_families(planner, &list, small->chunks);
-    add_families(planner, &list, smallest->chunks);
+    add_launches(planner, &list, small->elements, 0);
+    add_launches(planner, &list, small->chunks, 0);
+    add_launches(planner, &list, smallest->chunks, 0);
     if (small->columns)
-        add_families(planner, &list, small->columns);
+        add_launches(planner, &list, small->columns, 0);
     int kept = 0;
     for (int i = 0; i < list.count; i++) {
         bool seen = false;
@@ -478,15 +451,18 @@ ChoiceList choices_of(Planner *planner, const Fusion *fusion)
 {
     if (!planner->alone)
         arena_reset(planner->choices);
-    ChoiceList list = single_launches(planner, fusion);
+    Viewed viewed = {.arena = planner->arena, .fusion = fusion, .target = planner->target};
+    ChoiceList list = {0};
+    add_families(planner, &list, &viewed, 0);
     if (!fusion_is_reduction(fusion) && !is_near_one_pass(planner, &list))
         add_all_phases(planner, &list, fusion);
     if (!list.count)
         return list;
+    planner->rewrite = NULL;
+    planner->passed_over = 0;
     add_splits(planner, &list, &(Choice){0}, fusion, &list.choices[0]->launches[0],
                best_spread(planner, &list));
-    add_packed(planner, &list, fusion);
-    add_turned(planner, &list, fusion);
+    add_all_rewritten(planner, &list, &viewed);
     keep_diverse(&list, planner->keep);
     return list;
 }

@@ -3,12 +3,12 @@
 #include "codegen/plan/plan.h"
 #include "rprogram/memo.h"
 
-/* One way of computing one fusion: a launch, or several where its reductions are split over blocks, its
-   factors are packed or its images turned. */
+/* One way of computing one fusion: a launch, or several where its reductions are split over blocks or it is
+   rewritten. */
 typedef struct Choice {
-    const PlannedLaunch *launches;   // at most 5: a turned image, its convolution, three results turned back
+    const PlannedLaunch *launches;   // at most 6: see Rewritten
     int count;
-    int copies;   // of them those that pack factors or turn images: the first ones
+    int copies;   // of them those before the main one of a rewritten form: the first ones
     double time_us;
     const TensorOp *const *partial_ops;   // definitions of what the launches pass on
     int partial_count;
@@ -30,7 +30,8 @@ typedef struct Planner {
     const Target *target;
     const DeviceSpec *device;   // its own
     TileRules *drafts;     // of one family
-    uint64_t passed_over;  // families whose kernels make no parts of the sum that is split: bit f
+    uint64_t passed_over;  // families whose kernels make no parts of the sum that is split, nor what is rewritten: bit f
+    const Rewrite *rewrite;   // of the form that is planned; NULL: the fusion as it is
     int64_t room;          // of the device's memory beside the program's tensors; below 0: not even for these
     int keep;
     int most;              // programs of one construction; keep_diverse() chooses among them

@@ -24,14 +24,14 @@ static bool find(const char *text, Depthwise *shape)
 }
 
 /* The text's first kernel between copies; NULL: it needs none. */
-static const Turned *turn(const char *text)
+static const Rewritten *turn(const char *text)
 {
     const Source *source = source_from_text(arena, "case.te", text, strlen(text));
     FusionPlans plans = fuse(arena, lower(arena, parse(arena, lex(arena, source)), NULL, 0));
     const Fusion *fusion = plans.plans[0].fusions[0];
     const Target target = {device_read(arena, "h200"), EVAL_EXACT};
     const void *view = depthwise_view(arena, fusion, &target);
-    return view ? depthwise_turn(arena, view, fusion, &target) : NULL;
+    return view ? turn_images.make(arena, view, fusion, &target) : NULL;
 }
 
 static void expect_shape(const Tensor *tensor, const char *name, int64_t a, int64_t b, int64_t c, int64_t d)
@@ -83,33 +83,33 @@ static void expect_extents(const Depthwise *shape, int64_t batch, int64_t channe
 /* Neighbours along columns lie side by side then, as a bias does not ask for anything else. */
 START_TEST(images_of_channels_are_turned_and_results_back)
 {
-    const Turned *turned = turn(NHWC_IMAGE "y[n, h:10, v:12, c] = relu(" NHWC_SUMS " + b[c])\noutput y : f16\n");
-    ck_assert(turned && turned->image_count == 1 && turned->result_count == 1 && turned->definition_count == 2);
-    expect_shape(turned->images[0]->outputs[0], "x.turned", 4, 6, 10, 12);
-    expect_shape(turned->sums->outputs[0], "y.turned", 4, 6, 10, 12);
-    ck_assert_str_eq(turned->results[0]->outputs[0]->name, "y");
+    const Rewritten *turned = turn(NHWC_IMAGE "y[n, h:10, v:12, c] = relu(" NHWC_SUMS " + b[c])\noutput y : f16\n");
+    ck_assert(turned && turned->before_count == 1 && turned->behind_count == 1 && turned->definition_count == 2);
+    expect_shape(turned->before[0]->outputs[0], "x.turned", 4, 6, 10, 12);
+    expect_shape(turned->main->outputs[0], "y.turned", 4, 6, 10, 12);
+    ck_assert_str_eq(turned->behind[0]->outputs[0]->name, "y");
     Depthwise shape;
-    ck_assert(depthwise_find(turned->sums, &shape) && shape.image[1].x_stride == 1 && shape.image[0].x_stride == 12);
+    ck_assert(depthwise_find(turned->main, &shape) && shape.image[1].x_stride == 1 && shape.image[0].x_stride == 12);
 }
 END_TEST
 
 /* z is read where y is written, as it lies. */
 START_TEST(a_residual_stays_with_who_turns_the_sums_back)
 {
-    const Turned *turned =
+    const Rewritten *turned =
         turn(NHWC_IMAGE "y[n, h:10, v:12, c] = " NHWC_SUMS " + z[n, h, v, c]\noutput y : f16\n");
-    ck_assert(turned && turned->result_count == 1 && turned->sums->op_count == 1);
-    ck_assert_int_eq(turned->sums->outputs[0]->dtype, DTYPE_F32);   // not rounded before z is added
-    ck_assert_int_eq(turned->results[0]->input_count, 2);           // the sums and z
+    ck_assert(turned && turned->behind_count == 1 && turned->main->op_count == 1);
+    ck_assert_int_eq(turned->main->outputs[0]->dtype, DTYPE_F32);   // not rounded before z is added
+    ck_assert_int_eq(turned->behind[0]->input_count, 2);           // the sums and z
 }
 END_TEST
 
 START_TEST(both_factors_of_a_filters_gradient_are_turned)
 {
-    const Turned *turned = turn("input x[4, 10, 12, 6] : f16\ninput dy[4, 10, 12, 6] : f16\n"
+    const Rewritten *turned = turn("input x[4, 10, 12, 6] : f16\ninput dy[4, 10, 12, 6] : f16\n"
                                 "dw[r:3, s:3, c] = sum[n, h, v](pad(x[n, h + r - 1, v + s - 1, c], 0) * dy[n, h, v, c])\n"
                                 "output dw : f32\n");
-    ck_assert(turned && turned->image_count == 2 && turned->result_count == 0);
+    ck_assert(turned && turned->before_count == 2 && turned->behind_count == 0);
 }
 END_TEST
 

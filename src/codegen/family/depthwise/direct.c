@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "codegen/cuda/expr.h"
+#include "codegen/family/depthwise/turn.h"
 #include "rprogram/cost/calibration.h"
 #include "rtile/space.h"
 
@@ -362,6 +363,7 @@ const Family depthwise_family = {
     .variants = (const char *const[]){"lines", "channels", "lines beside", "channels beside", NULL},
     .whole_warps = true,
     .view = depthwise_view,
+    .rewrite = &turn_images,
     .rules = rules,
     .emit = direct_emit,
     .memory = memory,

@@ -26,9 +26,7 @@ static void emit_sizes(StrBuf *out, const Depthwise *shape)
 
 Scope direct_emit_problem(StrBuf *out, const KernelPlan *plan, const Depthwise *shape)
 {
-    Scope scope = {.fusion = plan->fusion, .wide = plan->wide};
-    for (int a = 0; a < plan->fusion->axis_count; a++)
-        scope.axis[a] = axis_names[a];
+    Scope scope = scope_of(plan);
     strbuf_printf(out, "using X = %s;\n", memory_type(factor_access(shape->x)->tensor->dtype));
     strbuf_printf(out, "using A = %s;   // of products and sums\n", value_type(shape->type));
     emit_sizes(out, shape);

@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "codegen/cuda/expr.h"
 #include "codegen/family/depthwise/filter_gradient.h"
+#include "codegen/family/depthwise/turn.h"
 #include "rtile/space.h"
 
 enum {
@@ -264,6 +265,7 @@ const Family filter_direct_family = {
     .variants = (const char *const[]){"taps", NULL},
     .whole_warps = true,
     .view = depthwise_view,
+    .rewrite = &turn_images,
     .rules = rules,
     .emit = emit,
     .memory = memory,

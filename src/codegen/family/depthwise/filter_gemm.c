@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "codegen/cuda/expr.h"
 #include "codegen/family/depthwise/filter_gradient.h"
+#include "codegen/family/depthwise/turn.h"
 #include "rtile/space.h"
 
 enum {
@@ -276,6 +277,7 @@ const Family filter_gemm_family = {
     .template_path = "templates/filter_gemm.cu",
     .variants = (const char *const[]){"diagonals", NULL},
     .view = depthwise_view,
+    .rewrite = &turn_images,
     .rules = rules,
     .emit = emit,
     .memory = memory,

@@ -312,9 +312,7 @@ static void emit_finish(StrBuf *out, const Scope *scope, const FilterGradient *g
 
 void filter_gradient_emit_functions(StrBuf *out, const KernelPlan *plan, const FilterGradient *gradient)
 {
-    Scope scope = {.fusion = plan->fusion, .wide = plan->wide};
-    for (int a = 0; a < plan->fusion->axis_count; a++)
-        scope.axis[a] = axis_names[a];
+    Scope scope = scope_of(plan);
     emit_source(out, &scope, &gradient->shape, &gradient->x, 'X');
     emit_source(out, &scope, &gradient->shape, &gradient->d, 'D');
     emit_finish(out, &scope, gradient);

@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "codegen/cuda/expr.h"
+#include "codegen/family/depthwise/turn.h"
 #include "rprogram/cost/calibration.h"
 #include "rtile/space.h"
 
@@ -258,6 +259,7 @@ const Family toeplitz_family = {
     .variants = (const char *const[]){"16 images", "8 images", "4 images", "2 images", "1 image", NULL},
     .whole_warps = true,
     .view = depthwise_view,
+    .rewrite = &turn_images,
     .rules = rules,
     .emit = toeplitz_emit,
     .memory = memory,

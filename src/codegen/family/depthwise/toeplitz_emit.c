@@ -175,9 +175,7 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Toeplitz *
 void toeplitz_emit(StrBuf *out, const KernelPlan *plan)
 {
     const Toeplitz *toeplitz = ((const DepthwiseView *)plan->view)->toeplitz;
-    Scope scope = {.fusion = plan->fusion, .wide = plan->wide};
-    for (int a = 0; a < plan->fusion->axis_count; a++)
-        scope.axis[a] = axis_names[a];
+    Scope scope = scope_of(plan);
     if (toeplitz->row.output >= 0)
         scope.axis[toeplitz->row.output] = "row";
     scope.axis[toeplitz->column.output] = "column";

@@ -81,7 +81,7 @@ static void invert(const Turning *turning, int *place)
         place[turning->from[d]] = d;
 }
 
-static void define(Turned *turned, TensorOp *op) { turned->definitions[turned->definition_count++] = op; }
+static void define(Rewritten *turned, TensorOp *op) { turned->definitions[turned->definition_count++] = op; }
 
 typedef struct Replacement {
     const Access *old;
@@ -107,7 +107,7 @@ static void choose_inputs(Arena *arena, Fusion *part, const Fusion *whole, Tenso
 }
 
 /* The kernel reads the turned image, unless its columns lie side by side. */
-static void turn_image(Arena *arena, Turned *turned, const Fusion *fusion, const Access *x, uint32_t image)
+static void turn_image(Arena *arena, Rewritten *turned, const Fusion *fusion, const Access *x, uint32_t image)
 {
     Turning turning = turning_of(x, image);
     if (!turning.moves)
@@ -115,22 +115,22 @@ static void turn_image(Arena *arena, Turned *turned, const Fusion *fusion, const
     int place[MAX_AXES];
     invert(&turning, place);
     Replacement replacement = {x, turned_access(arena, turned_tensor(arena, x, &turning), x, &turning)};
-    expr_visit(turned->sums->ops[0].body, replace_visit, &replacement);
+    expr_visit(turned->main->ops[0].body, replace_visit, &replacement);
     TensorOp *op = copy_of(arena, &replacement.new, x, place);
     define(turned, op);
-    turned->images[turned->image_count++] =
+    turned->before[turned->before_count++] =
         copy_kernel(arena, op, &replacement.new, fusion->inputs, fusion->input_count);
 }
 
 /* The kernel writes the turned result. */
-static void turn_result(Arena *arena, Turned *turned, FusedOp *op, const Turning *turning)
+static void turn_result(Arena *arena, Rewritten *turned, FusedOp *op, const Turning *turning)
 {
     int place[MAX_AXES];
     invert(turning, place);
     Tensor *tensor = turned_tensor(arena, &op->store, turning);
     Access store = turned_access(arena, tensor, &op->store, turning);
     define(turned, copy_of(arena, &store, &op->store, place));
-    turned->results[turned->result_count++] = copy_kernel(
+    turned->behind[turned->behind_count++] = copy_kernel(
         arena, copy_of(arena, &op->store, &store, turning->from), &op->store, &tensor, 1);
     op->store = store;
     op->out = tensor;
@@ -145,7 +145,7 @@ static int turned_results(const Fusion *fusion, uint32_t image)
             stored++;
             moving += turning_of(&fusion->ops[i].store, image).moves;
         }
-    return stored > MAX_TURNED || (moving && moving < stored) ? -1 : moving;
+    return stored > MAX_BEHIND || (moving && moving < stored) ? -1 : moving;
 }
 
 /* Its epilogue reads an element for each output, which would be read far apart. */
@@ -182,9 +182,9 @@ static TensorOp *turned_sum(Arena *arena, const Fusion *fusion, Tensor *tensor, 
 }
 
 /* The sums alone are turned back, by a kernel that makes the rest of them. */
-static bool leave_epilogue(Arena *arena, Turned *turned, const Fusion *fusion, uint32_t image)
+static bool leave_epilogue(Arena *arena, Rewritten *turned, const Fusion *fusion, uint32_t image)
 {
-    FusedOp *sum = &turned->sums->ops[0];
+    FusedOp *sum = &turned->main->ops[0];
     Turning turning = turning_of(&sum->store, image);
     Tensor *tensor = turned_tensor(arena, &sum->store, &turning);
     Access access = turned_access(arena, tensor, &sum->store, &turning);
@@ -195,9 +195,9 @@ static bool leave_epilogue(Arena *arena, Turned *turned, const Fusion *fusion, u
     sum->store = access;
     sum->out = tensor;
     sum->stored = true;
-    turned->sums->op_count = 1;
+    turned->main->op_count = 1;
 
-    Fusion *rest = turned->results[turned->result_count++] = NEW(arena, Fusion);
+    Fusion *rest = turned->behind[turned->behind_count++] = NEW(arena, Fusion);
     *rest = *fusion;
     rest->axis_count = rest->spatial_count;
     rest->ops = NEW_ARRAY(arena, FusedOp, fusion->op_count);
@@ -207,36 +207,36 @@ static bool leave_epilogue(Arena *arena, Turned *turned, const Fusion *fusion, u
     rest->ops[0].body = NEW(arena, Expr);
     *rest->ops[0].body = (Expr){.kind = EXPR_ACCESS, .type = fusion->ops[0].body->type, .access = access};
     choose_inputs(arena, rest, fusion, &tensor, 1);
-    fusion_verify(rest, "depthwise_turn (epilogue)");
+    fusion_verify(rest, "turn_images (epilogue)");
     return true;
 }
 
-static void choose_tensors(Arena *arena, Turned *turned, const Fusion *fusion)
+static void choose_tensors(Arena *arena, Rewritten *turned, const Fusion *fusion)
 {
-    Fusion *sums = turned->sums;
-    Tensor *images[2];
-    for (int i = 0; i < turned->image_count; i++)
-        images[i] = turned->images[i]->outputs[0];
-    choose_inputs(arena, sums, fusion, images, turned->image_count);
+    Fusion *sums = turned->main;
+    Tensor *images[MAX_BEFORE];
+    for (int i = 0; i < turned->before_count; i++)
+        images[i] = turned->before[i]->outputs[0];
+    choose_inputs(arena, sums, fusion, images, turned->before_count);
     sums->outputs = NEW_ARRAY(arena, Tensor *, fusion->output_count);
     sums->output_count = 0;
     for (int i = 0; i < sums->op_count; i++)
         if (sums->ops[i].stored)
             sums->outputs[sums->output_count++] = sums->ops[i].out;
-    fusion_verify(sums, "depthwise_turn");
+    fusion_verify(sums, "turn_images");
 }
 
 /* The kernel writes all results turned; copies bring them back. */
-static void turn_results(Arena *arena, Turned *turned, const Fusion *fusion, uint32_t image)
+static void turn_results(Arena *arena, Rewritten *turned, const Fusion *fusion, uint32_t image)
 {
     for (int i = 0; i < fusion->op_count; i++)
         if (fusion->ops[i].stored) {
             Turning turning = turning_of(&fusion->ops[i].store, image);
-            turn_result(arena, turned, &turned->sums->ops[i], &turning);
+            turn_result(arena, turned, &turned->main->ops[i], &turning);
         }
 }
 
-Turned *depthwise_turn(Arena *arena, const void *view, const Fusion *fusion, const Target *target)
+static Rewritten *turn(Arena *arena, const void *view, const Fusion *fusion, const Target *target)
 {
     const Depthwise *shape = ((const DepthwiseView *)view)->sum;
     (void)target;
@@ -245,16 +245,16 @@ Turned *depthwise_turn(Arena *arena, const void *view, const Fusion *fusion, con
     bool gradient = shape->summed.extent > 1;   // of a filter, which is as small as it is
     uint32_t image = depthwise_image_axes(shape);
     int results = gradient ? 0 : turned_results(fusion, image);
-    Turned *turned = NEW(arena, Turned);
-    turned->sums = NEW(arena, Fusion);
-    *turned->sums = *fusion;
-    turned->sums->ops = NEW_ARRAY(arena, FusedOp, fusion->op_count);
-    memcpy(turned->sums->ops, fusion->ops, sizeof(FusedOp) * (size_t)fusion->op_count);
-    turned->sums->ops[0].body = expr_copy(arena, fusion->ops[0].body);
+    Rewritten *turned = NEW(arena, Rewritten);
+    turned->main = NEW(arena, Fusion);
+    *turned->main = *fusion;
+    turned->main->ops = NEW_ARRAY(arena, FusedOp, fusion->op_count);
+    memcpy(turned->main->ops, fusion->ops, sizeof(FusedOp) * (size_t)fusion->op_count);
+    turned->main->ops[0].body = expr_copy(arena, fusion->ops[0].body);
     turn_image(arena, turned, fusion, factor_access(shape->x), image);
     if (gradient)
         turn_image(arena, turned, fusion, factor_access(shape->w), image);
-    if (results < 0 || (!results && !turned->image_count))
+    if (results < 0 || (!results && !turned->before_count))
         return NULL;
     if (results && reads_images_behind(fusion, image)) {
         if (!leave_epilogue(arena, turned, fusion, image))
@@ -264,3 +264,6 @@ Turned *depthwise_turn(Arena *arena, const void *view, const Fusion *fusion, con
     choose_tensors(arena, turned, fusion);
     return turned;
 }
+
+/* Copies of channels to planes and back take less than the best kernel that needs none. */
+const Rewrite turn_images = {.make = turn, .most_share = 1};

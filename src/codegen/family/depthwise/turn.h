@@ -10,17 +10,5 @@
 #pragma once
 #include "kernel/family.h"
 
-enum { MAX_TURNED = 3 };   // results of one convolution that are turned back
-
-typedef struct Turned {
-    Fusion *images[2];   // copy them
-    int image_count;
-    Fusion *sums;   // the convolution and its epilogue
-    Fusion *results[MAX_TURNED];   // copy them back,
-    int result_count;           // or one that makes them all of the sums
-    const TensorOp *definitions[2 + MAX_TURNED];   // of what is turned, for the reference evaluator
-    int definition_count;
-} Turned;
-
-/* NULL: all columns lie side by side. */
-Turned *depthwise_turn(Arena *arena, const void *view, const Fusion *fusion, const Target *target);
+/* Nothing is gained, too, where all columns lie side by side. */
+extern const Rewrite turn_images;

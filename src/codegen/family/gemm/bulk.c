@@ -5,6 +5,7 @@
 #include "codegen/cuda/kernel.h"
 #include "codegen/family/gemm/families.h"
 #include "codegen/family/gemm/mma.h"
+#include "codegen/family/gemm/pack.h"
 #include "rprogram/cost/calibration.h"
 #include "rtile/space.h"
 
@@ -285,6 +286,7 @@ const Family bulk_family = {
         (const char *const[]){"four stages", "six stages", "eight stages", "neighbours", "cluster", NULL},
     .copying_warps = GROUP_WARPS,
     .view = product_view,
+    .rewrite = &pack_for_tensor_cores,
     .rules = rules,
     .emit = emit,
     .maps = maps,

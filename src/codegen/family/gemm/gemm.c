@@ -2,6 +2,7 @@
 #include "base/checked.h"
 #include "codegen/family/gemm/families.h"
 #include "codegen/family/gemm/mma.h"
+#include "codegen/family/gemm/pack.h"
 #include "rprogram/cost/calibration.h"
 #include "rtile/space.h"
 
@@ -242,6 +243,7 @@ const Family gemm_family = {
     .variants = (const char *const[]){"two stages", "three stages", "four stages", "cluster",
                                       "several products", NULL},
     .view = product_view,
+    .rewrite = &pack_for_tensor_cores,
     .rules = rules,
     .emit = emit,
     .memory = memory,

@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "codegen/family/gemm/families.h"
+#include "codegen/family/gemm/pack.h"
 #include "codegen/family/gemm/product.h"
 #include "rprogram/cost/calibration.h"
 #include "rprogram/rprogram.h"
@@ -285,9 +286,7 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
 static void emit(StrBuf *out, const KernelPlan *plan)
 {
     const Product *product = ((const Products *)plan->view)->tiled;
-    Scope scope = {.fusion = plan->fusion, .wide = plan->wide};
-    for (int a = 0; a < plan->fusion->axis_count; a++)
-        scope.axis[a] = axis_names[a];
+    Scope scope = scope_of(plan);
     int value_bits = dtype_info[plan->fusion->ops[0].body->type].bits;
     int qm = group_of(plan->program->tile[LEVEL_REGISTER].size[GROUP_M], value_bits);
     int qn = group_of(plan->program->tile[LEVEL_REGISTER].size[GROUP_N], value_bits);
@@ -316,6 +315,7 @@ const Family matmul_family = {
     .variants = (const char *const[]){"tiled", "three stages", "several products", NULL},
     .tiles_both = true,
     .view = product_view,
+    .rewrite = &pack_for_lanes,
     .rules = rules,
     .emit = emit,
     .memory = memory,

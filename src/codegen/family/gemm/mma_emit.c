@@ -157,9 +157,7 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
 void mma_emit(StrBuf *out, const KernelPlan *plan, const MmaBlock *how)
 {
     const Product *product = ((const Products *)plan->view)->tiled;
-    Scope scope = {.fusion = plan->fusion, .wide = plan->wide};
-    for (int a = 0; a < plan->fusion->axis_count; a++)
-        scope.axis[a] = axis_names[a];
+    Scope scope = scope_of(plan);
     bool shifted = how->keeps && mma_is_shifted(plan->fusion, product);
     int columns = shifted ? MAX_VECTOR : columns_of(plan->fusion, product);
     emit_constants(out, plan, product, columns, how);

@@ -113,11 +113,11 @@ static Expr *padded_factor(Arena *arena, const Fusion *fusion, const Expr *facto
 }
 
 /* Copies the factor; what the product reads in its place. */
-static Expr *pack_factor(Arena *arena, Packed *packed, const Wish *wish, int f)
+static Expr *pack_factor(Arena *arena, Rewritten *packed, const Wish *wish, int f)
 {
     const Expr *factor = wish->factors[f];
     const Order *order = &wish->order[f];
-    Tensor *tensor = packed_tensor(arena, packed->product, wish, f);
+    Tensor *tensor = packed_tensor(arena, packed->main, wish, f);
     TensorOp *op = NEW(arena, TensorOp);
     *op = (TensorOp){.out = tensor, .spatial_count = order->count, .axis_count = order->count};
     Affine dims[MAX_AXES], own[MAX_AXES];
@@ -127,8 +127,8 @@ static Expr *pack_factor(Arena *arena, Packed *packed, const Wish *wish, int f)
         dims[d] = affine_axis(order->axes[d]);
     }
     op->body = padded_factor(arena, wish->fusion, factor, tensor, order);
-    packed->definitions[packed->count] = op;
-    packed->copies[packed->count++] =
+    packed->definitions[packed->definition_count++] = op;
+    packed->before[packed->before_count++] =
         fusion_of_copy(arena, op, access_new(arena, tensor, own), wish->fusion->inputs, wish->fusion->input_count);
     Expr *read = NEW(arena, Expr);
     *read = (Expr){.kind = EXPR_ACCESS, .type = factor->type, .loc = factor->loc};
@@ -148,37 +148,36 @@ static uint32_t lengthened_axes(const Wish *wish)
     return axes;
 }
 
-static void choose_inputs(Arena *arena, const Fusion *fusion, Packed *packed)
+static void choose_inputs(Arena *arena, const Fusion *fusion, Rewritten *packed)
 {
-    Tensor **candidates = NEW_ARRAY(arena, Tensor *, fusion->input_count + packed->count);
+    Tensor **candidates = NEW_ARRAY(arena, Tensor *, fusion->input_count + packed->before_count);
     memcpy(candidates, fusion->inputs, sizeof(Tensor *) * (size_t)fusion->input_count);
-    for (int i = 0; i < packed->count; i++)
-        candidates[fusion->input_count + i] = packed->copies[i]->outputs[0];
-    fusion_choose_inputs(arena, packed->product, candidates, fusion->input_count + packed->count);
+    for (int i = 0; i < packed->before_count; i++)
+        candidates[fusion->input_count + i] = packed->before[i]->outputs[0];
+    fusion_choose_inputs(arena, packed->main, candidates, fusion->input_count + packed->before_count);
 }
 
-static Packed *pack(Arena *arena, const Wish *wish)
+static Rewritten *pack(Arena *arena, const Wish *wish)
 {
     const Fusion *fusion = wish->fusion;
-    Packed *packed = NEW(arena, Packed);
-    packed->definitions = NEW_ARRAY(arena, const TensorOp *, 2);
-    packed->product = NEW(arena, Fusion);
-    *packed->product = *fusion;
+    Rewritten *packed = NEW(arena, Rewritten);
+    packed->main = NEW(arena, Fusion);
+    *packed->main = *fusion;
     uint32_t lengthened = lengthened_axes(wish);
     for (int a = 0; a < fusion->axis_count; a++)
         if (lengthened >> a & 1)
-            packed->product->axes[a].extent = lengthened_extent(wish, fusion->axes[a].extent);
-    packed->product->ops = NEW_ARRAY(arena, FusedOp, fusion->op_count);
-    memcpy(packed->product->ops, fusion->ops, sizeof(FusedOp) * (size_t)fusion->op_count);
+            packed->main->axes[a].extent = lengthened_extent(wish, fusion->axes[a].extent);
+    packed->main->ops = NEW_ARRAY(arena, FusedOp, fusion->op_count);
+    memcpy(packed->main->ops, fusion->ops, sizeof(FusedOp) * (size_t)fusion->op_count);
     Expr *body = expr_copy(arena, fusion->ops[0].body);
     for (int f = 0; f < 2; f++)
         if (wish->copied[f] || (lengthened & expr_axes(wish->factors[f])))
             body->apply.operands[f] = pack_factor(arena, packed, wish, f);
-    if (!packed->count)
+    if (!packed->before_count)
         return NULL;
-    packed->product->ops[0].body = body;
+    packed->main->ops[0].body = body;
     choose_inputs(arena, fusion, packed);
-    fusion_verify(packed->product, "product_pack");
+    fusion_verify(packed->main, "product_pack");
     return packed;
 }
 
@@ -217,14 +216,14 @@ static void wish_for_lanes(Wish *wish, const Product *product)
 }
 
 /* Rows of several axes are not in pieces, where the innermost ends within one. */
-static bool is_granted(Arena *arena, const Packed *packed, const Target *target)
+static bool is_granted(Arena *arena, const Rewritten *packed, const Target *target, bool for_lanes)
 {
-    const Products *view = product_view(arena, packed->product, target);
+    const Products *view = product_view(arena, packed->main, target);
     const Product *product = view ? view->tiled : NULL;
-    bool granted = product && (packed->for_lanes || product->atom);
+    bool granted = product && (for_lanes || product->atom);
     for (int f = 0; f < 2 && granted; f++)
-        granted = packed->for_lanes ? is_in_pieces(packed->product, product, f)
-                                    : product->reading[f].way == BY_PIECES;
+        granted = for_lanes ? is_in_pieces(packed->main, product, f)
+                             : product->reading[f].way == BY_PIECES;
     return granted;
 }
 
@@ -269,17 +268,15 @@ static bool find_order(const Fusion *fusion, Expr *factor, Order *order)
     return search.found;
 }
 
-Packed *product_pack(Arena *arena, const void *view, const Fusion *fusion, const Target *target)
+static Rewritten *pack_product(Arena *arena, const Products *products, const Fusion *fusion, const Target *target, bool for_lanes)
 {
-    const Products *products = view;
     const Product *product = products->tiled;
     if (!product || product->guard)
         return NULL;
     Wish wish = {.fusion = fusion, .factors = fusion->ops[0].body->apply.operands};
-    bool for_lanes = !find_type(&wish, target);
-    bool of_elements = for_lanes || product->atom;   // both factors are
-    if (for_lanes && product_is_streamed(products))
+    if (find_type(&wish, target) == for_lanes || (for_lanes && product_is_streamed(products)))
         return NULL;
+    bool of_elements = for_lanes || product->atom;   // both factors are
     for (int f = 0; f < 2; f++) {
         if ((of_elements && wish.factors[f]->kind != EXPR_ACCESS) ||
             !find_order(fusion, wish.factors[f], &wish.order[f]))
@@ -291,9 +288,21 @@ Packed *product_pack(Arena *arena, const void *view, const Fusion *fusion, const
         wish_for_lanes(&wish, product);
     else
         wish_for_tensor_cores(&wish, product, target);
-    Packed *packed = pack(arena, &wish);
-    if (!packed)
-        return NULL;
-    packed->for_lanes = for_lanes;
-    return is_granted(arena, packed, target) ? packed : NULL;
+    Rewritten *packed = pack(arena, &wish);
+    return packed && is_granted(arena, packed, target, for_lanes) ? packed : NULL;
 }
+
+static Rewritten *for_tensor_cores(Arena *arena, const void *view, const Fusion *fusion, const Target *target)
+{
+    return pack_product(arena, view, fusion, target, false);
+}
+
+static Rewritten *for_lanes(Arena *arena, const void *view, const Fusion *fusion, const Target *target)
+{
+    return pack_product(arena, view, fusion, target, true);
+}
+
+const Rewrite pack_for_tensor_cores = {.make = for_tensor_cores, .splits = true};
+
+/* Packed factors save lanes a third at best. */
+const Rewrite pack_for_lanes = {.make = for_lanes, .most_share = 1.0 / 6, .splits = true};

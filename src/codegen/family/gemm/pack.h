@@ -13,14 +13,6 @@
 #pragma once
 #include "kernel/family.h"
 
-typedef struct Packed {
-    Fusion *copies[2];   // of one or both factors
-    int count;
-    const TensorOp **definitions;   // of what they make, so that the reference evaluator knows it
-    Fusion *product;                // reads that
-    bool for_lanes;                 // which multiply it, not tensor cores
-} Packed;
-
-/* For tensor cores, or lanes where those cannot multiply it. NULL: there is nothing to gain, or a copy would
-   be larger than what it is made of. */
-Packed *product_pack(Arena *arena, const void *view, const Fusion *fusion, const Target *target);
+/* For tensor cores; for lanes where those cannot multiply it. There is nothing to gain, too, if a copy would be larger
+   than what it is made of. */
+extern const Rewrite pack_for_tensor_cores, pack_for_lanes;

@@ -253,9 +253,7 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
 static void emit(StrBuf *out, const KernelPlan *plan)
 {
     const Product *product = ((const Products *)plan->view)->skinny;
-    Scope scope = {.fusion = plan->fusion, .wide = plan->wide};
-    for (int a = 0; a < plan->fusion->axis_count; a++)
-        scope.axis[a] = axis_names[a];
+    Scope scope = scope_of(plan);
     const int64_t *each = plan->program->tile[LEVEL_REGISTER].size;
     bool along_k = product_along_k(plan->fusion, product, LARGE);
     int large = product_vector(plan->fusion, product, LARGE, along_k ? each[GROUP_K] : each[GROUP_N]);

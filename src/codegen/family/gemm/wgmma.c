@@ -2,6 +2,7 @@
 // where the factors are no boxes of tensors (bulk.c), as pixels under the taps of a convolution.
 #include "codegen/family/gemm/families.h"
 #include "codegen/family/gemm/mma.h"
+#include "codegen/family/gemm/pack.h"
 #include "rtile/space.h"
 
 enum { LINE_BYTES = 128, LEAST_STAGES = 3, MOST_STAGES = 4 };
@@ -79,6 +80,7 @@ const Family wgmma_family = {
     .template_path = "templates/wgmma.cu",
     .variants = (const char *const[]){"three stages", "four stages", NULL},
     .view = product_view,
+    .rewrite = &pack_for_tensor_cores,
     .rules = rules,
     .emit = emit,
     .memory = memory,

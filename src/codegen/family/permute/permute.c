@@ -367,9 +367,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
         .vector = shape.vector[COLUMNS],
         .flat = true,
     });
-    Scope scope = {.fusion = plan->fusion, .wide = plan->wide};
-    for (int a = 0; a < plan->fusion->axis_count; a++)
-        scope.axis[a] = axis_names[a];
+    Scope scope = scope_of(plan);
     for (int i = 0; i < plan->fusion->op_count; i++)   // as the view has found them
         assert(!plan->fusion->ops[i].stored || access_is_flat(&plan->fusion->ops[i].store, plan->fusion));
     emit_constants(out, plan, permute, &shape);

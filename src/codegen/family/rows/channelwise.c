@@ -35,22 +35,6 @@ static Walk walk_of(const Fusion *fusion, int vector)
     };
 }
 
-/* Channels of one access: 16 bytes of the narrowest tensor that is read at every element. */
-static int widest_vector(const Fusion *fusion)
-{
-    int narrowest = 64;
-    Reads reads = reads_find(walk_of(fusion, 1));
-    for (int i = 0; i < reads.count; i++) {
-        int bits = dtype_info[reads.reads[i].access->tensor->dtype].bits;
-        if (bits > 1 && bits < narrowest)
-            narrowest = bits;
-    }
-    int vector = ACCESS_BYTES * 8 / narrowest;
-    while (vector > 1 && fusion->axes[channelwise_axis(fusion)].extent % vector)
-        vector /= 2;
-    return vector;
-}
-
 static const void *view_of(Arena *arena, const Fusion *fusion, const Target *target)
 {
     int reductions, of_elements;
@@ -60,7 +44,8 @@ static const void *view_of(Arena *arena, const Fusion *fusion, const Target *tar
         !channelwise_packs_bits(fusion))
         return NULL;
     ChannelView *view = NEW(arena, ChannelView);
-    view->vector = widest_vector(fusion);
+    Reads each = reads_find(walk_of(fusion, 1));
+    view->vector = reads_widest_vector(&each, fusion->axes[channelwise_axis(fusion)].extent);
     view->reads = reads_find(walk_of(fusion, view->vector));
     view->passes = passes_find(fusion);
     return view;
@@ -114,7 +99,7 @@ static const char *const variant_names[] = {
 /* What every share leaves of a channel. */
 static int64_t left_bytes(const Fusion *fusion, int64_t shares)
 {
-    return channelwise_reductions(fusion) * shares * channelwise_result_bytes(fusion);
+    return fusion_reductions(fusion) * shares * channelwise_result_bytes(fusion);
 }
 
 /* What it takes that blocks leave results for each other. */

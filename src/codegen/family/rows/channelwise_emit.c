@@ -126,10 +126,8 @@ void channelwise_emit(StrBuf *out, const KernelPlan *plan)
         .reads = view->reads,
         .invariants = invariants_find(fusion, fusion_columns(fusion)),
         .passes = view->passes,
-        .first = {.fusion = fusion, .wide = plan->wide},
+        .first = scope_of(plan),
     };
-    for (int a = 0; a < fusion->axis_count; a++)
-        emitter.first.axis[a] = axis_names[a];
     emitter.element =
         rows_element_scope(out->arena, &emitter.first, channelwise_axis(fusion), fusion_columns(fusion));
     emitter.element.other_suffix = "[e]";
@@ -138,7 +136,7 @@ void channelwise_emit(StrBuf *out, const KernelPlan *plan)
 
     emit_constants(out, plan, view->vector);
     strbuf_printf(out, "constexpr int REDUCTIONS = %d;   // over the positions\n",
-                  channelwise_reductions(fusion));
+                  fusion_reductions(fusion));
     strbuf_printf(
         out, "constexpr long long SCRATCH_BYTES = %" PRId64 ";   // for what shares leave for each other\n",
         plan->rules->scratch_bytes);

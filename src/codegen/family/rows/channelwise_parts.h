@@ -42,9 +42,6 @@ typedef struct ChannelView {
 /* Whether the channels of a vector are one aligned access. */
 bool channelwise_is_vector(const Fusion *fusion, const Affine *offset, int vector);
 
-/* Reductions over the positions. */
-int channelwise_reductions(const Fusion *fusion);
-
 /* Bit i: sum op i of a step is needed by itself, as the centre of its squares. */
 uint64_t channelwise_step_sums(const Fusion *fusion);
 

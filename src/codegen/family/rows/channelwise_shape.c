@@ -53,14 +53,6 @@ int64_t channelwise_result_bytes(const Fusion *fusion)
     return bytes;
 }
 
-int channelwise_reductions(const Fusion *fusion)
-{
-    int count = 0;
-    for (int i = 0; i < fusion->op_count; i++)
-        count += fusion->ops[i].reduce != REDUCE_NONE;
-    return count;
-}
-
 static bool is_reduction(const Fusion *fusion, int op) { return fusion->ops[op].reduce != REDUCE_NONE; }
 
 bool channelwise_is_centred(const Fusion *fusion, int op, CentredSum *sum)

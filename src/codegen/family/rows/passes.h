@@ -30,6 +30,11 @@ Needs passes_needs(const Fusion *fusion, const Reads *reads, const Passes *passe
 /* What one expression needs. */
 Needs needs_of(const Fusion *fusion, const Reads *reads, const Expr *expr);
 
+/* Neighbours along an axis of so many that are one access: 16 bytes of the narrowest tensor that is read, bits aside. */
+int reads_widest_vector(const Reads *reads, int64_t extent);
+
+int fusion_reductions(const Fusion *fusion);
+
 /* Bit a: axis a is reduced over, it runs along the rows. */
 uint32_t fusion_columns(const Fusion *fusion);
 

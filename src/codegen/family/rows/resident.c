@@ -52,21 +52,6 @@ static Reads find_reads(const Fusion *fusion, int vector)
     });
 }
 
-static int widest_vector(const Fusion *fusion)
-{
-    int narrowest = 64;
-    Reads reads = find_reads(fusion, 1);
-    for (int i = 0; i < reads.count; i++) {
-        int bits = dtype_info[reads.reads[i].access->tensor->dtype].bits;
-        if (bits > 1 && bits < narrowest)
-            narrowest = bits;
-    }
-    int vector = ACCESS_BYTES * 8 / narrowest;
-    while (vector > 1 && fusion->axes[fusion->axis_count - 1].extent % vector)
-        vector /= 2;
-    return vector;
-}
-
 static const void *view_of(Arena *arena, const Fusion *fusion, const Target *target)
 {
     bool of_elements = false;
@@ -79,7 +64,8 @@ static const void *view_of(Arena *arena, const Fusion *fusion, const Target *tar
             return NULL;
         of_elements |= fusion_op_is_of_elements(fusion, op) && op->stored;
     }
-    int vector = widest_vector(fusion);
+    Reads each = find_reads(fusion, 1);
+    int vector = reads_widest_vector(&each, fusion->axes[fusion->axis_count - 1].extent);
     ResidentView view = {.vector = vector, .reads = find_reads(fusion, vector), .passes = passes_find(fusion)};
     for (int i = 0; i < view.reads.count; i++)
         if (view.reads.reads[i].pattern != PATTERN_ROW)

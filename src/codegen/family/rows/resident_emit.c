@@ -45,7 +45,7 @@ static void emit_constants(ResidentEmitter *emitter)
         "constexpr int SLOTS = %d;   // reductions\n"
         "constexpr int KEPT = %" PRId64 ";   // bytes of shared memory before what is kept\n",
         reduction_points(emitter->fusion), resident_share(emitter->fusion, cluster), cluster, plan->threads,
-        emitter->vector, resident_reductions(emitter->fusion), layout.partial_bytes);
+        emitter->vector, fusion_reductions(emitter->fusion), layout.partial_bytes);
     for (int i = 0; i < emitter->reads.count; i++)
         if (emitter->kept >> i & 1)
             strbuf_printf(out, "constexpr int KEPT_X%d = %" PRId64 ";\n", i, layout.at[i]);
@@ -118,10 +118,10 @@ void resident_emit(StrBuf *out, const KernelPlan *plan)
         .invariants = invariants_find(fusion, fusion_columns(fusion)),
         .passes = view->passes,
         .kept = view->kept,
-        .first = {.fusion = fusion, .wide = plan->wide, .loaded = find_loaded, .context = &emitter},
+        .first = scope_of(plan),
     };
-    for (int a = 0; a < fusion->axis_count; a++)
-        emitter.first.axis[a] = axis_names[a];
+    emitter.first.loaded = find_loaded;
+    emitter.first.context = &emitter;
     emitter.element =
         rows_element_scope(out->arena, &emitter.first, fusion->axis_count - 1, fusion_columns(fusion));
     emit_constants(&emitter);

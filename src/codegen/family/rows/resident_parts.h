@@ -23,8 +23,6 @@ bool resident_is_run(const Fusion *fusion, const Affine *offset, int64_t run);
    be written. 0: there is none. */
 int resident_bit_run(const Fusion *fusion, int vector, const FusedOp *op);
 
-int resident_reductions(const Fusion *fusion);
-
 /* Columns of a block; whole words of bits, too. */
 int64_t resident_share(const Fusion *fusion, int cluster);
 

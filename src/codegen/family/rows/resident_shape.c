@@ -32,14 +32,6 @@ int resident_bit_run(const Fusion *fusion, int vector, const FusedOp *op)
     return 0;
 }
 
-int resident_reductions(const Fusion *fusion)
-{
-    int count = 0;
-    for (int i = 0; i < fusion->op_count; i++)
-        count += fusion->ops[i].reduce != REDUCE_NONE;
-    return count;
-}
-
 /* Columns of a block; whole words of bits, too. */
 int64_t resident_share(const Fusion *fusion, int cluster)
 {

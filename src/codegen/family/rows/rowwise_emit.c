@@ -184,8 +184,6 @@ static void emit_passes(const RowEmitter *row)
 static void name_axes(RowEmitter *row)
 {
     const Fusion *fusion = row->fusion;
-    for (int a = 0; a < fusion->axis_count; a++)
-        row->first.axis[a] = axis_names[a];
     if (fusion->spatial_count == 1)
         row->first.axis[0] = "row";
     if (fusion->axis_count == fusion->spatial_count + 1)
@@ -200,7 +198,7 @@ void rowwise_emit(StrBuf *out, const KernelPlan *plan)
         .fusion = fusion,
         .shape = rowwise_shape_of(plan->view, rowwise_variant(plan->rules)),
         .variant = rowwise_variant(plan->rules),
-        .first = {.fusion = fusion, .wide = plan->wide},
+        .first = scope_of(plan),
     };
     row.layout = schedule_layout(plan->rules);
     row.softmax = rowwise_softmax_type(fusion);

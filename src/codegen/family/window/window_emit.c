@@ -385,9 +385,7 @@ void window_emit(StrBuf *out, const KernelPlan *plan)
     StagedInput stage = keeps >= KEEPS_WINDOWS_OF_STAGED ? view->stage : (StagedInput){0};
     if (!window_reads_filters_first(&stencil, &stage))
         stencil.filter_count = 0;
-    Scope scope = {.fusion = plan->fusion, .wide = plan->wide};
-    for (int a = 0; a < plan->fusion->axis_count; a++)
-        scope.axis[a] = axis_names[a];
+    Scope scope = scope_of(plan);
     static const char *const direction_names[DIRECTIONS] = {"down", "along"}, *const tap_names[DIRECTIONS] = {
                                                                                   "r", "s"};
     for (Direction direction = 0; direction < DIRECTIONS; direction++) {
