@@ -11,6 +11,6 @@ typedef struct Atom {
     Unit unit;
 } Atom;
 
-/* The device's instruction for elements of this type, whose operands lie in that place; NULL: it has none. `rounds`: it
-   may round f32 to tf32. */
+/* The device's instruction for elements of this type, whose operands lie in that place; NULL: it has none.
+   `rounds`: it may round f32 to tf32. */
 const Atom *atom_for(const DeviceSpec *device, const char *element, AtomPlace place, bool rounds);

@@ -118,31 +118,6 @@ bool fusion_is_beside(const Fusion *fusion)
     return reductions > 1;
 }
 
-static bool moves_with_outputs(const Fusion *fusion, const Affine *index)
-{
-    for (int a = 0; a < fusion->spatial_count; a++)
-        if (index->coef[a])
-            return true;
-    return false;
-}
-
-enum { MAX_WINDOW_EXTENT = 64 };   // the largest depthwise filters in use are 51 x 51
-
-bool fusion_axis_is_tap(const Fusion *fusion, int axis)
-{
-    if (fusion->axes[axis].extent > MAX_WINDOW_EXTENT)
-        return false;
-    FusedAccess found[MAX_ACCESSES];
-    int count = fusion_accesses(fusion, found, MAX_ACCESSES);
-    for (int i = 0; i < count; i++)
-        for (int d = 0; d < found[i].access->rank; d++) {
-            const Affine *index = &found[i].access->dims[d].index;
-            if (index->coef[axis] && moves_with_outputs(fusion, index))
-                return true;
-        }
-    return false;
-}
-
 static void work_visit(Expr *expr, void *context)
 {
     FusionWork *work = context;

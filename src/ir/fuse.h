@@ -71,6 +71,13 @@ FusionPhases *fusion_cut(Arena *arena, const Fusion *fusion, int64_t most);
 /* Sets the kernel's inputs to those of the candidates that it reads, in their order. */
 void fusion_choose_inputs(Arena *arena, Fusion *fusion, Tensor *const *candidates, int count);
 
+/* The same of the whole's inputs and of tensors that are made ahead. */
+void fusion_choose_inputs_beside(Arena *arena, Fusion *part, const Fusion *whole, Tensor *const *ahead,
+                                 int count);
+
+/* With axes and ops of its own, whose expressions are the same. */
+Fusion *fusion_copy(Arena *arena, const Fusion *fusion);
+
 /* The kernel of a definition without a reduction, which may write a view of its tensor; it reads some of the candidates. */
 Fusion *fusion_of_copy(Arena *arena, const TensorOp *op, Access store, Tensor *const *candidates, int count);
 
@@ -116,11 +123,6 @@ typedef struct CentredSum {
     int total;             // the earlier op that is sum[r](x[r])
 } CentredSum;
 bool fusion_centred_sum(const Fusion *fusion, int op, CentredSum *sum);
-
-/* Is the reduction axis a tap of a window that slides over an input? It is short, and stands beside a spatial
-   axis in some dimension, as r does in `x[2*h + r]`. (A share of a split reduction looks the same but is
-   long.) */
-bool fusion_axis_is_tap(const Fusion *fusion, int axis);
 
 /* Arithmetic operations of one point of the whole axis space (a fused multiply-add counts 2), and results of
    the special function unit. Epilogue ops count for the share of points they run on. */

@@ -20,3 +20,20 @@ Fusion *fusion_of_copy(Arena *arena, const TensorOp *op, Access store, Tensor *c
     fusion_verify(copy, "fusion_of_copy");
     return copy;
 }
+
+Fusion *fusion_copy(Arena *arena, const Fusion *fusion)
+{
+    Fusion *copy = arena_copy(arena, fusion, sizeof *fusion);
+    copy->ops = arena_copy(arena, fusion->ops, sizeof(FusedOp) * (size_t)fusion->op_count);
+    return copy;
+}
+
+void fusion_choose_inputs_beside(Arena *arena, Fusion *part, const Fusion *whole, Tensor *const *ahead,
+                                 int count)
+{
+    Tensor **candidates = NEW_ARRAY(arena, Tensor *, whole->input_count + count);
+    memcpy(candidates, whole->inputs, sizeof(Tensor *) * (size_t)whole->input_count);
+    for (int i = 0; i < count; i++)
+        candidates[whole->input_count + i] = ahead[i];
+    fusion_choose_inputs(arena, part, candidates, whole->input_count + count);
+}

@@ -79,6 +79,8 @@ bool affine_is_constant(const Affine *form)
     return true;
 }
 
+bool affine_equal(const Affine *left, const Affine *right) { return memcmp(left, right, sizeof *left) == 0; }
+
 int affine_single_axis(const Affine *form)
 {
     int found = -1;
@@ -161,6 +163,12 @@ bool access_is_own(const Access *access)
         if (access->dims[d].size != access->tensor->shape[d])
             return false;
     return true;
+}
+
+bool expr_is_zero(const Expr *expr)
+{
+    return expr->kind == EXPR_CONST &&
+           (dtype_info[expr->type].is_real ? expr->constant.real == 0 : expr->constant.integer == 0);
 }
 
 Expr *expr_constant(Arena *arena, DType type, double value)
@@ -338,7 +346,7 @@ bool expr_equal(const Expr *left, const Expr *right)
         return dtype_info[left->type].is_real ? left->constant.real == right->constant.real
                                               : left->constant.integer == right->constant.integer;
     case EXPR_VALUE: return left->value == right->value;
-    case EXPR_INDEX: return memcmp(&left->index, &right->index, sizeof(Affine)) == 0;
+    case EXPR_INDEX: return affine_equal(&left->index, &right->index);
     case EXPR_ACCESS: return access_equal(&left->access, &right->access);
     case EXPR_FETCH:
         return access_equal(&left->fetch.access, &right->fetch.access) &&

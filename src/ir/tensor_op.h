@@ -211,6 +211,7 @@ int64_t program_bytes(const Program *program);
 Affine affine_constant(int64_t value);
 Affine affine_axis(int axis);
 bool affine_is_constant(const Affine *form);
+bool affine_equal(const Affine *left, const Affine *right);
 /* The axis if the form is exactly that axis (coefficient 1, no constant), else -1. */
 int affine_single_axis(const Affine *form);
 /* Smallest and largest value over the box 0 <= axis < extent. Returns false on overflow. */
@@ -252,6 +253,7 @@ static inline Tensor *expr_tensor(const Expr *expr)
 
 // Building expressions.
 Expr *expr_constant(Arena *arena, DType compute_type, double value);
+bool expr_is_zero(const Expr *expr);
 Expr *expr_apply(Arena *arena, Op op, DType type, Expr *a, Expr *b, Expr *c);
 Expr *expr_cast(Arena *arena, DType to, Expr *body);
 /* A copy of the nodes. Their lists of dimensions are shared. */

@@ -1,8 +1,8 @@
 // A kernel family: one way of computing, recognised by the structure of a fused expression.
 //
-// Only its record: the families themselves are in codegen/family, families.c holds the only list of them. A family's
-// view says what a fusion is to it, once; all else that it does with the fusion starts from there. Every family that has
-// one offers candidates, and the model ranks them all.
+// Only its record: the families themselves are in codegen/family, families.c holds the only list of them. A
+// family's view says what a fusion is to it, once; all else that it does with the fusion starts from there. Every
+// family that has one offers candidates, and the model ranks them all.
 #pragma once
 #include "base/strbuf.h"
 #include "ir/fuse.h"
@@ -14,7 +14,7 @@ struct TensorMap;   // codegen/cuda/kernel.h
 
 enum { MAX_VARIANTS = 20 };   // kinds of kernels one family offers for one expression
 
-/* What the fusion is to some families, by the structure of its expression and never by a name; NULL: it is not theirs. */
+/* What the fusion is to some families, by the structure of its expression and never by a name; NULL: nothing. */
 typedef const void *View(Arena *arena, const Fusion *fusion, const Target *target);
 
 enum { MAX_VIEWS = 16 };   // that there are
@@ -47,7 +47,7 @@ typedef struct KernelMemory {
     int64_t scratch_bytes;   // of what the launch uses for itself
 } KernelMemory;
 
-/* A fusion in another form: kernels before it make what it reads, those behind it the results of what it makes. */
+/* A fusion in another form: kernels before it make what it reads, those behind it results of what it makes. */
 enum { MAX_BEFORE = 2, MAX_BEHIND = 3 };
 typedef struct Rewritten {
     Fusion *before[MAX_BEFORE], *main, *behind[MAX_BEHIND];
@@ -60,7 +60,7 @@ typedef struct Rewritten {
 typedef struct Rewrite {
     /* From what the fusion is to those families. NULL: there is nothing to gain. */
     Rewritten *(*make)(Arena *arena, const void *view, const Fusion *fusion, const Target *target);
-    double most_share;   // that kernels beside the main one may take of what the best single one takes; 0: all of it and more
+    double most_share;   // of the best single kernel's time: those beside the main one take no more; 0: they may
     bool splits;         // the main one's reduction may be split over blocks, too
 } Rewrite;
 
@@ -75,8 +75,8 @@ typedef struct Family {
     bool tiles_both;     // factors of products: fewer, larger tiles and parts of the sums may take less
     View *view;
     const Rewrite *rewrite;   // whose fusions only those that offer it take; NULL: none
-    /* Fills at most MAX_VARIANTS rules, each another kind of kernel; returns their number. 0: of those with its view it
-       takes others. */
+    /* Fills at most MAX_VARIANTS rules, each another kind of kernel; returns their number. 0: of the fusions that
+       have its view it takes others. */
     int (*rules)(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants);
     /* Writes the constants, types and device functions of the parameter block (tensors are there already). */
     void (*emit)(StrBuf *out, const KernelPlan *plan);

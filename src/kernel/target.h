@@ -8,8 +8,8 @@ typedef struct Target {
     EvalMath math;
 } Target;
 
-/* The instruction for elements of this type, which lie in that place; NULL: there is none, or it rounds more than is
-   allowed. */
+/* The instruction for elements of this type, which lie in that place; NULL: there is none, or it rounds more
+   than is allowed. */
 static inline const Atom *target_atom(const Target *target, DType element, AtomPlace place)
 {
     return atom_for(target->device, dtype_info[element].name, place, target->math != EVAL_EXACT);

@@ -13,8 +13,8 @@
 /* What the fusion is to the family; NULL: nothing. */
 const void *family_view(const Family *family, Viewed *viewed);
 
-/* The rules of its kinds of kernels, if it has any for the fusion; not those whose schedule has too many items for a
-   Schedule. */
+/* The rules of its kinds of kernels, if it has any for the fusion; not those whose schedule has too many
+   items for a Schedule. */
 int family_rules(const Family *family, Viewed *viewed, TileRules *variants);
 
 /* Threads of a block as it is launched. */

@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "codegen/cuda/reads.h"
 #include "codegen/family/family.h"
+#include "ir/window.h"
 #include "rprogram/cost/calibration.h"
 #include "rtile/space.h"
 #include "kernel/layout.h"
@@ -93,7 +94,7 @@ static const void *view_of(Arena *arena, const Fusion *fusion, const Target *tar
     if (!fusion_is_reduction(fusion) || count_bit_outputs(fusion))
         return NULL;
     for (int a = fusion->spatial_count; a < fusion->axis_count; a++)
-        if (fusion_axis_is_tap(fusion, a))
+        if (window_has_tap(fusion, a))
             return NULL;
     Dominant most = find_dominant(fusion);
     return arena_copy(arena, &most, sizeof most);
@@ -178,8 +179,8 @@ static Layout chosen_layout(const TileRules *rules)
     return layout;
 }
 
-static void layout_rules(TileRules *rules, const Dominant *dominant, const Fusion *fusion, const DeviceSpec *device,
-                         Layout layout)
+static void layout_rules(TileRules *rules, const Dominant *most_read, const Fusion *fusion,
+                         const DeviceSpec *device, Layout layout)
 {
     int outs = layout.row ? 1 : layout.vector, terms = layout.row ? layout.vector : 1;
     rules_begin(rules, fusion);
@@ -194,11 +195,12 @@ static void layout_rules(TileRules *rules, const Dominant *dominant, const Fusio
     int64_t row_groups = short_row < ROW_THREADS / ROW_GROUPS ? ROW_THREADS / short_row : ROW_GROUPS;
     int64_t groups = layout.row ? row_groups : MAX_THREADS,
             sharers = layout.row ? MAX_THREADS : 32;   // limits
+    int64_t run = layout.row ? 1 : outputs_of_run(most_read, fusion);
     rules->rule[LEVEL_REGISTER][output] = (AxisRule){outs, outs};
-    rules->rule[LEVEL_SHARED][output] = (AxisRule){layout.row ? 1 : outputs_of_run(dominant, fusion), outs * groups};
+    rules->rule[LEVEL_SHARED][output] = (AxisRule){run, outs * groups};
     int64_t most = calibration.reduce.thread_terms, row_bits = 8 * calibration.reduce.many_rows_bytes;
     most = terms * MAX_DEPTH < most ? terms * MAX_DEPTH : most;
-    int bits = dominant->bits;
+    int bits = most_read->bits;
     if (layout.row && spatial_points(fusion) >= MANY_ROWS && bits * most > row_bits)
         most = row_bits / bits > terms ? row_bits / bits : terms;
     rules->rule[LEVEL_REGISTER][reduced] = (AxisRule){terms, most};

@@ -71,6 +71,7 @@ static bool fits_a_launch(Planner *planner, const Family *family, const RProgram
 static void add_family(Planner *planner, ChoiceList *list, const Family *family, Viewed *viewed)
 {
     int count = family_rules(family, viewed, planner->drafts);
+    const void *view = family_view(family, viewed);
     for (int v = 0; v < count; v++) {
         const TileRules *rules = rules_copy(planner->choices, &planner->drafts[v]);
         int made = construct(planner, rules);
@@ -78,7 +79,7 @@ static void add_family(Planner *planner, ChoiceList *list, const Family *family,
         for (int i = 0; i < made; i++) {
             if (!fits_a_launch(planner, family, &planner->programs[i]))
                 continue;
-            launches[i] = (PlannedLaunch){family, viewed->fusion, family_view(family, viewed), rules, planner->programs[i]};
+            launches[i] = (PlannedLaunch){family, viewed->fusion, view, rules, planner->programs[i]};
             double time_us = launches[i].program.perf.time_us;
             add_choice(planner, list, (Choice){.launches = &launches[i], .count = 1, .time_us = time_us});
         }
@@ -325,14 +326,15 @@ static Choice extend_by_all(Planner *planner, Choice choice, Choice *const *more
 static void add_rewritten(Planner *planner, ChoiceList *list, const Rewritten *form)
 {
     Choice *before[MAX_BEFORE], *behind[MAX_BEHIND];
-    double most_us = planner->rewrite->most_share ? planner->rewrite->most_share * list->choices[0]->time_us : INFINITY;
+    double share = planner->rewrite->most_share;
     if (!best_each(planner, form->before, form->before_count, before) ||
         !best_each(planner, form->behind, form->behind_count, behind))
         return;
     Choice begun = {.partial_ops = form->definitions, .partial_count = form->definition_count};
     begun = extend_by_all(planner, begun, before, form->before_count);
     begun.copies = form->before_count;
-    if (extend_by_all(planner, begun, behind, form->behind_count).time_us > most_us)
+    double copies_us = extend_by_all(planner, begun, behind, form->behind_count).time_us;
+    if (share && copies_us > share * list->choices[0]->time_us)
         return;
     ChoiceList main = part_launches(planner, form->main);
     for (int i = 0; i < main.count; i++) {
@@ -359,7 +361,8 @@ static void add_all_rewritten(Planner *planner, ChoiceList *list, Viewed *viewed
     for (int f = 0; families[f]; f++) {
         const Rewrite *rewrite = families[f]->rewrite;
         const void *view = rewrite && !(seen >> f & 1) ? family_view(families[f], viewed) : NULL;
-        const Rewritten *form = view ? rewrite->make(planner->arena, view, viewed->fusion, planner->target) : NULL;
+        const Rewritten *form =
+            view ? rewrite->make(planner->arena, view, viewed->fusion, planner->target) : NULL;
         planner->rewrite = rewrite;
         planner->passed_over = families_without(rewrite);
         seen |= ~planner->passed_over;

@@ -52,18 +52,18 @@ static const FusionPlan *plan_beside(const char *text)
     return strcmp(last->name, "beside") == 0 ? last : NULL;
 }
 
-static void expect_axis(const ImageAxis *axis, int64_t outputs, int64_t taps, int64_t inputs, int64_t step, int64_t dilation,
-                        int64_t offset)
+static void expect_axis(const WindowAxis *axis, int64_t outputs, int64_t taps, int64_t inputs, int64_t stride, int64_t dilation,
+                        int64_t first)
 {
     ck_assert_int_eq(axis->outputs, outputs);
     ck_assert_int_eq(axis->taps, taps);
     ck_assert_int_eq(axis->inputs, inputs);
-    ck_assert_int_eq(axis->step, step);
+    ck_assert_int_eq(axis->stride, stride);
     ck_assert_int_eq(axis->dilation, dilation);
-    ck_assert_int_eq(axis->offset, offset);
+    ck_assert_int_eq(-axis->pad, first);
 }
 
-static void expect_strides(const ImageAxis *axis, int64_t x_stride, int64_t w_stride)
+static void expect_strides(const WindowAxis *axis, int64_t x_stride, int64_t w_stride)
 {
     ck_assert_int_eq(axis->x_stride, x_stride);
     ck_assert_int_eq(axis->w_stride, w_stride);
@@ -321,27 +321,6 @@ START_TEST(what_has_another_form_is_left_alone)
 }
 END_TEST
 
-START_TEST(pairs_inside_are_counted)
-{
-    /* Each of 32 outputs meets inputs h - 15 to h + 15 of 32: 16, 17, … 31, 32 - 1 … : 2 * (16 + … + 31) = 752. */
-    ImageAxis axis = {.outputs = 32, .taps = 31, .inputs = 32, .step = 1, .dilation = 1, .offset = -15};
-    ck_assert_int_eq(image_pairs_inside(&axis), 752);
-    ck_assert_int_eq(image_reach(&axis, 4), 34);
-    /* Outputs 0 to 7 need taps 8 to 30 between them, the next eight all 31, and the last ones as many as the first. */
-    ck_assert_int_eq(image_pairs_together(&axis, 8), 8 * (23 + 31 + 31 + 23));
-    ck_assert_int_eq(image_pairs_together(&axis, 1), 752);
-    /* Step 2, dilation 3, offset -3: output i meets 2i - 3, 2i, 2i + 3 of 7; of 4 outputs 1 + 1 + … : */
-    axis = (ImageAxis){.outputs = 4, .taps = 3, .inputs = 7, .step = 2, .dilation = 3, .offset = -3};
-    ck_assert_int_eq(image_pairs_inside(&axis), 2 + 4 + 2);   // i = 2, 3; all; 0, 1
-    ck_assert_int_eq(image_reach(&axis, 4), 13);
-    /* Input that no window reaches, on either side. */
-    axis = (ImageAxis){.outputs = 4, .taps = 3, .inputs = 2, .step = 1, .dilation = 1, .offset = 5};
-    ck_assert_int_eq(image_pairs_inside(&axis), 0);
-    axis.offset = -9;
-    ck_assert_int_eq(image_pairs_inside(&axis), 0);
-}
-END_TEST
-
 int main(void)
 {
     TCase *tests = tcase_create("depthwise");
@@ -363,7 +342,6 @@ int main(void)
     tcase_add_test(tests, one_to_three_dimensions);
     tcase_add_test(tests, dense_convolutions_sum_over_channels);
     tcase_add_test(tests, what_has_another_form_is_left_alone);
-    tcase_add_test(tests, pairs_inside_are_counted);
     Suite *suite = suite_create("depthwise");
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -27,7 +27,7 @@ static int64_t most_taps(const Windows *windows)
 {
     int64_t most = 0;
     for (int w = 0; w < windows->count; w++)
-        most = larger(most, slide_along(&windows->shape[w]).taps);
+        most = larger(most, slide_along(&windows->shape[w])->taps);
     return most;
 }
 
@@ -35,7 +35,7 @@ static int64_t most_taps(const Windows *windows)
 
 static double product_of_taps(const Depthwise *shape)
 {
-    return (double)slide_down(shape).taps * (double)slide_along(shape).taps;
+    return (double)slide_down(shape)->taps * (double)slide_along(shape)->taps;
 }
 
 /* Filters are widened on their way. The space has as many taps as all windows cover: a small filter has
@@ -57,7 +57,7 @@ static void add_staged(TileSpace *space, const Fusion *fusion, const Windows *wi
     const Depthwise *all = &windows->all;
     DataTile *x = &space->tiles[space->tile_count++];
     *x = direct_tile(fusion, all, factor_access(all->x), OF_INPUTS);
-    x->apart |= way->piece == 1 || !direct_reads_all(all) || slide_along(all).outputs > WHOLE_LINE;
+    x->apart |= way->piece == 1 || !direct_reads_all(all) || slide_along(all)->outputs > WHOLE_LINE;
     x->staged = x->windows = true;
     x->instructions = calibration.depthwise_copy_instructions / (double)way->piece;
     x->staged_inner = x->rank - 1;
@@ -70,8 +70,8 @@ static void add_staged(TileSpace *space, const Fusion *fusion, const Windows *wi
 static bool is_padded(const Depthwise *shape)
 {
     for (int i = 0; i < shape->image_count; i++) {
-        const ImageAxis *axis = &shape->image[i];
-        if (axis->offset < 0 || image_reach(axis, axis->outputs) + axis->offset > axis->inputs)
+        const WindowAxis *axis = &shape->image[i];
+        if (axis->pad > 0 || window_reach(axis, axis->outputs) - axis->pad > axis->inputs)
             return true;
     }
     return false;
@@ -81,7 +81,7 @@ static DirectWay find_way(const Fusion *fusion, const Windows *windows)
 {
     const Depthwise *shape = &windows->all;
     const AxisGroup *channel = &shape->channel;
-    const ImageAxis *along = &shape->image[shape->image_count - 1];
+    const WindowAxis *along = &shape->image[shape->image_count - 1];
     int piece = 8 * COPY_BYTES / dtype_info[factor_access(shape->x)->tensor->dtype].bits;
     DirectWay way = {
         .channels_last = axis_group_stride(channel, &shape->x_offset) == 1,
@@ -118,16 +118,16 @@ static double together_of(const TileRules *rules, const RTile *block, int warp)
     int64_t lines = warp / (block->size[BATCH] * block->size[CHANNEL]);
     if (lines <= 1 || space->axes[DOWN].extent == 1)
         return 1;
-    ImageAxis axis = {
+    WindowAxis axis = {
         .outputs = space->axes[DOWN].extent,
         .taps = space->axes[DOWN_TAP].extent,
         .inputs = down.size,
-        .step = down.index.coef[DOWN],
+        .stride = down.index.coef[DOWN],
         .dilation = down.index.coef[DOWN_TAP],
-        .offset = down.index.constant,
+        .pad = -down.index.constant,
     };
-    int64_t pairs = image_pairs_inside(&axis);
-    return pairs ? (double)image_pairs_together(&axis, lines) / (double)pairs : 1;
+    int64_t pairs = window_pairs_inside(&axis);
+    return pairs ? (double)window_pairs_together(&axis, lines) / (double)pairs : 1;
 }
 
 static KernelMemory memory(const KernelPlan *plan)
@@ -143,7 +143,7 @@ static void add_window(Schedule *schedule, const Windows *windows, int w)
     uint64_t sums = UINT64_C(1) << windows->op[w];
     Loop rows = {.axis = DOWN_TAP, .by_thread = true};
     if (windows->count > 1)
-        rows.times = (int32_t)slide_down(&windows->shape[w]).taps;
+        rows.times = (int32_t)slide_down(&windows->shape[w])->taps;
     schedule_loop(schedule, rows);
     schedule_load(schedule, (Move){.tiles = x | filter, .from = PLACE_SHARED, .to = PLACE_REGISTERS});
     schedule_reduce(schedule, sums);
@@ -197,7 +197,7 @@ static int64_t most_outputs(const TileRules *rules, int64_t taps)
 }
 
 /* A thread makes a whole line or an equal part of it. Lines are cut between chunks. */
-static void set_lines(TileRules *rules, const Slide *along, int64_t taps)
+static void set_lines(TileRules *rules, const WindowAxis *along, int64_t taps)
 {
     AxisRule *each = &rules->rule[LEVEL_REGISTER][ALONG], *block = &rules->rule[LEVEL_SHARED][ALONG];
     int64_t most = most_outputs(rules, taps), parts = ceil_div(along->outputs, most);
@@ -261,13 +261,13 @@ static void set_room(TileRules *rules, const DeviceSpec *device, const RTile *le
 static void set_tiles(TileRules *rules, const DeviceSpec *device, const Windows *windows,
                       const DirectWay *way)
 {
-    Slide along = slide_along(&windows->all), down = slide_down(&windows->all);
+    const WindowAxis *along = slide_along(&windows->all), *down = slide_down(&windows->all);
     AxisRule *each = rules->rule[LEVEL_REGISTER], *block = rules->rule[LEVEL_SHARED];
     each[CHANNEL] = each[MULTIPLIER] = each[BATCH] = each[DOWN] = each[DOWN_TAP] = (AxisRule){1, 1};
     block[MULTIPLIER] = (AxisRule){1, 1};
-    block[DOWN_TAP] = all_of(down.taps);
-    each[ALONG_TAP] = block[ALONG_TAP] = all_of(along.taps);
-    set_lines(rules, &along, most_taps(windows));
+    block[DOWN_TAP] = all_of(down->taps);
+    each[ALONG_TAP] = block[ALONG_TAP] = all_of(along->taps);
+    set_lines(rules, along, most_taps(windows));
     RTile least = least_block(rules, device, way);
     set_room(rules, device, &least);
     /* Lanes along a batch read the same taps: images of several channels took 2 to 10 % longer (tuning-log
@@ -283,8 +283,8 @@ static double share_inside(const Depthwise *shape)
 {
     double share = 1;
     for (int i = 0; i < shape->image_count; i++) {
-        const ImageAxis *axis = &shape->image[i];
-        share *= (double)image_pairs_inside(axis) / ((double)axis->outputs * (double)axis->taps);
+        const WindowAxis *axis = &shape->image[i];
+        share *= (double)window_pairs_inside(axis) / ((double)axis->outputs * (double)axis->taps);
     }
     return share;
 }
@@ -304,13 +304,13 @@ static double windows_share(const Fusion *fusion, const Windows *windows)
 /* Likewise of the elements that a thread goes through: a row of taps, and the inputs of a line under them. */
 static double elements_share(const Windows *windows)
 {
-    const ImageAxis *along = &windows->all.image[windows->all.image_count - 1];
-    double rows = (double)slide_down(&windows->all).taps, walked = 0;
-    double counted = (double)image_reach(along, along->outputs) + windows->count * (double)along->taps;
+    const WindowAxis *along = &windows->all.image[windows->all.image_count - 1];
+    double rows = (double)slide_down(&windows->all)->taps, walked = 0;
+    double counted = (double)window_reach(along, along->outputs) + windows->count * (double)along->taps;
     for (int w = 0; w < windows->count; w++) {
-        const ImageAxis *own = &windows->shape[w].image[windows->all.image_count - 1];
-        walked += (double)slide_down(&windows->shape[w]).taps / rows *
-                  (double)(image_reach(own, own->outputs) + own->taps);
+        const WindowAxis *own = &windows->shape[w].image[windows->all.image_count - 1];
+        walked += (double)slide_down(&windows->shape[w])->taps / rows *
+                  (double)(window_reach(own, own->outputs) + own->taps);
     }
     return walked / counted;
 }

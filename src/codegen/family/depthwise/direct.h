@@ -22,15 +22,9 @@ typedef struct DirectWay {
 } DirectWay;
 DirectWay direct_way(const TileRules *rules);
 
-/* One of the two directions in which windows slide. */
-typedef struct Slide {
-    int64_t outputs, taps, inputs, step, dilation, offset;
-    int64_t stride;   // in memory, of x
-} Slide;
-
 /* Along the innermost axis of the image, and down the other one; of a line there is one output down. */
-Slide slide_along(const Depthwise *shape);
-Slide slide_down(const Depthwise *shape);
+const WindowAxis *slide_along(const Depthwise *shape);
+const WindowAxis *slide_down(const Depthwise *shape);
 
 /* The tile's dimension that the axis moves; one of its size where there is none. */
 Dim direct_dim(const DataTile *tile, int axis);

@@ -9,19 +9,19 @@ static const char *truth(bool value) { return value ? "true" : "false"; }
 
 static void emit_sizes(StrBuf *out, const Depthwise *shape)
 {
-    Slide down = slide_down(shape), along = slide_along(shape);
+    const WindowAxis *down = slide_down(shape), *along = slide_along(shape);
     strbuf_printf(out,
                   "constexpr Index BATCH = %" PRId64 ", CHANNELS = %" PRId64 ", MULTIPLIERS = %" PRId64
                   ";   // a multiplier: filters of a channel\n",
                   shape->batch.extent, shape->channel.extent, shape->multiplier.extent);
-    strbuf_printf(out, "constexpr int DOWN = %" PRId64 ", ALONG = %" PRId64 ";   // outputs\n", down.outputs,
-                  along.outputs);
-    strbuf_printf(out, "constexpr int ROWS = %" PRId64 ", COLUMNS = %" PRId64 ";   // inputs\n", down.inputs,
-                  along.inputs);
-    strbuf_printf(out, "constexpr int DOWN_STEP = %" PRId64 ", ALONG_STEP = %" PRId64 ";\n", down.step,
-                  along.step);
+    strbuf_printf(out, "constexpr int DOWN = %" PRId64 ", ALONG = %" PRId64 ";   // outputs\n", down->outputs,
+                  along->outputs);
+    strbuf_printf(out, "constexpr int ROWS = %" PRId64 ", COLUMNS = %" PRId64 ";   // inputs\n", down->inputs,
+                  along->inputs);
+    strbuf_printf(out, "constexpr int DOWN_STEP = %" PRId64 ", ALONG_STEP = %" PRId64 ";\n", down->stride,
+                  along->stride);
     strbuf_printf(out, "constexpr Index ROW_STRIDE = %" PRId64 ", COLUMN_STRIDE = %" PRId64 ";   // of x\n",
-                  down.stride, along.stride);
+                  down->x_stride, along->x_stride);
 }
 
 Scope direct_emit_problem(StrBuf *out, const KernelPlan *plan, const Depthwise *shape)
@@ -35,13 +35,13 @@ Scope direct_emit_problem(StrBuf *out, const KernelPlan *plan, const Depthwise *
 
 void direct_emit_window(StrBuf *out, const char *lead, const Depthwise *shape)
 {
-    Slide down = slide_down(shape), along = slide_along(shape);
-    strbuf_printf(out, "%sint DOWN_TAPS = %" PRId64 ", ALONG_TAPS = %" PRId64 ";\n", lead, down.taps,
-                  along.taps);
+    const WindowAxis *down = slide_down(shape), *along = slide_along(shape);
+    strbuf_printf(out, "%sint DOWN_TAPS = %" PRId64 ", ALONG_TAPS = %" PRId64 ";\n", lead, down->taps,
+                  along->taps);
     strbuf_printf(out, "%sint DOWN_DILATION = %" PRId64 ", ALONG_DILATION = %" PRId64 ";\n", lead,
-                  down.dilation, along.dilation);
-    strbuf_printf(out, "%sint DOWN_OFFSET = %" PRId64 ", ALONG_OFFSET = %" PRId64 ";\n", lead, down.offset,
-                  along.offset);
+                  down->dilation, along->dilation);
+    strbuf_printf(out, "%sint DOWN_OFFSET = %" PRId64 ", ALONG_OFFSET = %" PRId64 ";\n", lead, -down->pad,
+                  -along->pad);
 }
 
 static void emit_tiles(StrBuf *out, const KernelPlan *plan)
@@ -84,17 +84,17 @@ static void emit_layout(StrBuf *out, const KernelPlan *plan)
 /* What all windows cover: a block copies that much of the images. */
 static void emit_cover(StrBuf *out, const Windows *windows)
 {
-    Slide down = slide_down(&windows->all), along = slide_along(&windows->all);
+    const WindowAxis *down = slide_down(&windows->all), *along = slide_along(&windows->all);
     strbuf_printf(out,
                   "constexpr int WINDOWS = %d;   // of as many filters, side by side over the same images\n",
                   windows->count);
     strbuf_printf(out,
                   "constexpr int DOWN_FIRST = %" PRId64 ", ALONG_FIRST = %" PRId64
                   ";   // where the first of them begins: input of output 0\n",
-                  down.offset, along.offset);
+                  -down->pad, -along->pad);
     strbuf_printf(out,
                   "constexpr int DOWN_REACH = %" PRId64 ";   // rows from there to the end of the last one\n",
-                  (down.taps - 1) * down.dilation + 1);
+                  (down->taps - 1) * down->dilation + 1);
 }
 
 /* The filters lie one after the other; the last window's sums where images were, the others' apart. */
@@ -154,7 +154,7 @@ void direct_emit_image(StrBuf *out, const Scope *scope, const Depthwise *shape)
 }
 
 /* Taps are counted forwards along the image; the expression may count them backwards. */
-static const char *tap_name(Arena *arena, const ImageAxis *axis, const char *name)
+static const char *tap_name(Arena *arena, const WindowAxis *axis, const char *name)
 {
     return axis->taps_turned ? arena_printf(arena, "(%" PRId64 " - %s)", axis->taps - 1, name) : name;
 }

@@ -8,18 +8,11 @@ enum {
     WARP_WORDS = 1024 / 32,   // of a block, on every device so far
 };
 
-static Slide slide_of(const ImageAxis *axis)
-{
-    return (Slide){axis->outputs,  axis->taps,   axis->inputs,  axis->step,
-                   axis->dilation, axis->offset, axis->x_stride};
-}
+const WindowAxis *slide_along(const Depthwise *shape) { return &shape->image[shape->image_count - 1]; }
 
-Slide slide_along(const Depthwise *shape) { return slide_of(&shape->image[shape->image_count - 1]); }
-
-Slide slide_down(const Depthwise *shape)
+const WindowAxis *slide_down(const Depthwise *shape)
 {
-    static const Slide one_line = {1, 1, 1, 1, 1, 0, 0};
-    return shape->image_count > 1 ? slide_of(&shape->image[0]) : one_line;
+    return shape->image_count > 1 ? &shape->image[0] : &window_point;
 }
 
 DirectWay direct_way(const TileRules *rules)
@@ -76,11 +69,11 @@ static int64_t place_sums(DirectLayout *layout, const DirectWay *way, const RTil
     return block->size[BATCH] * (way->channels_last ? 1 : channels) * layout->sum_image_pitch;
 }
 
-int64_t direct_tap_pitch(const Depthwise *shape) { return round_up(slide_along(shape).taps, CHUNK); }
+int64_t direct_tap_pitch(const Depthwise *shape) { return round_up(slide_along(shape)->taps, CHUNK); }
 
 int64_t direct_filter(const Depthwise *shape)
 {
-    return size_product(slide_down(shape).taps, direct_tap_pitch(shape));
+    return size_product(slide_down(shape)->taps, direct_tap_pitch(shape));
 }
 
 DirectLayout direct_layout(const TileRules *rules, const RTile *block)

@@ -38,11 +38,11 @@ static void add_group(TileDims *dims, const Fusion *fusion, const AxisGroup *gro
         add_dim(dims, stride, affine_axis(space_axis), group->extent);
 }
 
-static void add_image_dim(TileDims *dims, const ImageAxis *axis, Positions of, int space_axis, int tap_axis,
+static void add_image_dim(TileDims *dims, const WindowAxis *axis, Positions of, int space_axis, int tap_axis,
                           const Affine *offset)
 {
-    Affine window = {.constant = axis->offset};
-    window.coef[space_axis] = axis->step;
+    Affine window = {.constant = -axis->pad};
+    window.coef[space_axis] = axis->stride;
     window.coef[tap_axis] = axis->dilation;
     if (of == OF_INPUTS)
         add_dim(dims, axis->x_stride, window, axis->inputs);
@@ -84,30 +84,30 @@ DataTile direct_tile(const Fusion *fusion, const Depthwise *shape, const Access 
 }
 
 /* Windows meet every input of the axis, from the first to the last. */
-static bool meets_all(const Slide *slide)
+static bool meets_all(const WindowAxis *slide)
 {
-    int64_t last = (slide->outputs - 1) * slide->step + (slide->taps - 1) * slide->dilation + slide->offset;
-    bool no_gaps = (slide->dilation == 1 && slide->step <= slide->taps) ||
-                   (slide->step == 1 && slide->dilation <= slide->outputs);
-    return slide->offset <= 0 && last >= slide->inputs - 1 && no_gaps;
+    int64_t last = (slide->outputs - 1) * slide->stride + (slide->taps - 1) * slide->dilation - slide->pad;
+    bool no_gaps = (slide->dilation == 1 && slide->stride <= slide->taps) ||
+                   (slide->stride == 1 && slide->dilation <= slide->outputs);
+    return slide->pad >= 0 && last >= slide->inputs - 1 && no_gaps;
 }
 
 bool direct_reads_all(const Depthwise *shape)
 {
-    Slide along = slide_along(shape), down = slide_down(shape);
-    return meets_all(&along) && meets_all(&down);
+    const WindowAxis *along = slide_along(shape), *down = slide_down(shape);
+    return meets_all(along) && meets_all(down);
 }
 
 void direct_add_axes(TileSpace *space, const Depthwise *shape)
 {
-    Slide along = slide_along(shape), down = slide_down(shape);
+    const WindowAxis *along = slide_along(shape), *down = slide_down(shape);
     space_add_axis(space, "channel", shape->channel.extent, false);
     space_add_axis(space, "multiplier", shape->multiplier.extent, false);
     space_add_axis(space, "batch", shape->batch.extent, false);
-    space_add_axis(space, "down", down.outputs, false);
-    space_add_axis(space, "along", along.outputs, false);
-    space_add_axis(space, "tap down", down.taps, true);
-    space_add_axis(space, "tap along", along.taps, true);
+    space_add_axis(space, "down", down->outputs, false);
+    space_add_axis(space, "along", along->outputs, false);
+    space_add_axis(space, "tap down", down->taps, true);
+    space_add_axis(space, "tap along", along->taps, true);
 }
 
 void direct_add_outer_tiles(TileSpace *space, const Fusion *fusion, const Depthwise *shape)

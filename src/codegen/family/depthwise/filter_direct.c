@@ -52,8 +52,8 @@ static int64_t element_bytes(const Pictures *pictures)
 
 static TapsLayout layout_of(const Fusion *fusion, const FilterGradient *gradient, const DirectTile *tile)
 {
-    int64_t before = (gradient->left % VECTOR + VECTOR) % VECTOR, first = gradient->left - before;
-    int64_t stride = gradient->stride[1], dilation = gradient->dilation[1];
+    int64_t before = (-gradient->along.pad % VECTOR + VECTOR) % VECTOR, first = -gradient->along.pad - before;
+    int64_t stride = gradient->along.stride, dilation = gradient->along.dilation;
     int64_t skip = dilation == 1 ? before : 0, lead = before - skip;
     TapsLayout layout = {
         .skip = skip,
@@ -61,7 +61,7 @@ static TapsLayout layout_of(const Fusion *fusion, const FilterGradient *gradient
         .window = round_up(lead + (COLUMNS - 1) * stride + (tile->taps_along - 1) * dilation + 1, VECTOR),
         .margin = first < 0 ? round_up(-first, PITCH_GRANULE) : 0,
         .groups_down = tile->block_taps / tile->taps_down,
-        .groups_along = ceil_div(gradient->taps_along + skip, tile->taps_along),
+        .groups_along = ceil_div(gradient->along.taps + skip, tile->taps_along),
         .groups_column = ceil_div(gradient->d.columns, COLUMNS),
         .share_rows = ceil_div(gradient->d.rows, tile->row_shares),
     };
@@ -87,7 +87,7 @@ static TapsLayout layout_of(const Fusion *fusion, const FilterGradient *gradient
 static bool fill_tile(const Fusion *fusion, const FilterGradient *gradient, DirectTile *tile)
 {
     tile->row_shares = 1;
-    tile->block_taps = (int16_t)round_up(gradient->taps_down, tile->taps_down);
+    tile->block_taps = (int16_t)round_up(gradient->down.taps, tile->taps_down);
     while (layout_of(fusion, gradient, tile).threads > MOST_THREADS && tile->block_taps > tile->taps_down)
         tile->block_taps = (int16_t)round_up(ceil_div(tile->block_taps, 2), tile->taps_down);
     while (layout_of(fusion, gradient, tile).threads < LEAST_THREADS && tile->row_shares < MOST_ROW_SHARES &&
@@ -180,13 +180,13 @@ static int tiles_with_warps(const Fusion *fusion, const DeviceSpec *device, cons
                             int warps, TileRules *variants)
 {
     int count = 0;
-    bool few = gradient->taps_down < LEAST_TAPS;
-    int least = few ? (int)gradient->taps_down : LEAST_TAPS, most = few ? least : MOST_TAPS;
-    int widest = gradient->taps_along > VECTOR ? 2 * VECTOR : VECTOR;
+    bool few = gradient->down.taps < LEAST_TAPS;
+    int least = few ? (int)gradient->down.taps : LEAST_TAPS, most = few ? least : MOST_TAPS;
+    int widest = gradient->along.taps > VECTOR ? 2 * VECTOR : VECTOR;
     for (int along = VECTOR; along <= widest; along += VECTOR)
         for (int down = least; down <= most; down++) {
             DirectTile tile = {.taps_down = (int16_t)down, .taps_along = (int16_t)along, .row_shares = 1};
-            tile.block_taps = (int16_t)round_up(gradient->taps_down, down);
+            tile.block_taps = (int16_t)round_up(gradient->down.taps, down);
             tile.shares = (int16_t)shares_of(fusion, gradient, device, tile);
             for (int fewer = 0; fewer < 2 && tile.shares; fewer++, tile.shares /= 2)
                 if (fill_tile(fusion, gradient, &tile) && warps_of(fusion, device, gradient, &tile) >= warps)
@@ -254,11 +254,6 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     filter_gradient_emit_functions(out, plan, gradient);
 }
 
-static KernelMemory memory(const KernelPlan *plan)
-{
-    return (KernelMemory){.shared_bytes = plan->rules->shared_bytes};
-}
-
 const Family filter_direct_family = {
     .name = "filter_direct",
     .template_path = "templates/filter_direct.cu",
@@ -268,5 +263,5 @@ const Family filter_direct_family = {
     .rewrite = &turn_images,
     .rules = rules,
     .emit = emit,
-    .memory = memory,
+    .memory = filter_gradient_memory,
 };

@@ -72,16 +72,16 @@ static GemmLayout layout_of(const FilterGradient *gradient, const GemmTile *tile
         .wide_d = d_columns,
         .zeros = larger(x_columns, d_columns),
     };
-    int64_t parts = layout.groups_column * tile->shares, left = gradient->left;
+    int64_t parts = layout.groups_column * tile->shares, left = -gradient->along.pad;
     layout.warps = layout.groups_down * parts;
     layout.band = left >= 0 ? left / ATOM_M * ATOM_M : -wide(-left);
-    layout.pairs = (tile->columns - 1 + gradient->taps_along - 1 + left - layout.band) / ATOM_M + 1;
+    layout.pairs = (tile->columns - 1 + gradient->along.taps - 1 + left - layout.band) / ATOM_M + 1;
     layout.chain = larger(MAX_CHAIN / (tile->images * rows_of(gradient)), 1);
     int64_t elements =
         2 * tile->images * (gradient->x.rows * (x_columns + PAD) + gradient->d.rows * (d_columns + PAD)) +
         layout.zeros;
     int64_t slabs = layout.warps * ATOM_M * (layout.pairs * ATOM_M + 2) * 4;
-    int64_t sums = parts * tile->block_taps * gradient->taps_along * 4;
+    int64_t sums = parts * tile->block_taps * gradient->along.taps * 4;
     layout.chains = ceil_div(gradient->shape.summed.extent, tile->images) > layout.chain;
     layout.staged_bytes = element_bytes(gradient) * elements;
     layout.slabs_at = layout.chains ? round_up(layout.staged_bytes, PIECE) : 0;   // else over x and d
@@ -97,8 +97,8 @@ static int64_t tiles_of(const FilterGradient *gradient, const GemmTile *tile, co
     for (int64_t a = 0; a < tile->columns / ATOM_M; a++)
         for (int64_t b = 0; b < layout->pairs * 2; b++) {
             int64_t u = layout->band + b * ATOM_N, j = a * ATOM_M;
-            bool meets = u + ATOM_N - 1 - j >= gradient->left &&
-                         u - (j + ATOM_M - 1) <= gradient->left + gradient->taps_along - 1;
+            bool meets = u + ATOM_N - 1 - j + gradient->along.pad >= 0 &&
+                         u - (j + ATOM_M - 1) + gradient->along.pad <= gradient->along.taps - 1;
             bool inside = layout->groups_column > 1 || (u + ATOM_N > 0 && u < wide(gradient->x.columns));
             tiles += meets && inside;
         }
@@ -131,7 +131,7 @@ static Schedule schedule_of(const Fusion *fusion, const FilterGradient *gradient
 static double tile_flops(const FilterGradient *gradient, const GemmTile *tile, int64_t tiles)
 {
     double rows = (double)rows_of(gradient) / (double)gradient->d.rows;
-    double wanted = (double)(gradient->taps_along * tile->columns);
+    double wanted = (double)(gradient->along.taps * tile->columns);
     return 2.0 * (double)(tiles * ATOM_M * ATOM_N) / wanted * rows;
 }
 
@@ -174,7 +174,7 @@ static TileRules tile_rules(const Fusion *fusion, const DeviceSpec *device, cons
     rules.space.flops = tile_flops(gradient, tile, tiles);
     filter_gradient_set_axis(&rules, CHANNEL, 1, 1);
     filter_gradient_set_axis(&rules, TAP_DOWN, tile->taps, tile->block_taps);
-    filter_gradient_set_axis(&rules, TAP_ALONG, gradient->taps_along, gradient->taps_along);
+    filter_gradient_set_axis(&rules, TAP_ALONG, gradient->along.taps, gradient->along.taps);
     filter_gradient_set_axis(&rules, IMAGE, tile->images / tile->shares, tile->images);
     filter_gradient_set_axis(&rules, ROW, gradient->d.rows, gradient->d.rows);
     filter_gradient_set_axis(&rules, COLUMN, tile->columns, layout.groups_column * tile->columns);
@@ -186,7 +186,7 @@ static TileRules tile_rules(const Fusion *fusion, const DeviceSpec *device, cons
 static bool fill_tile(const FilterGradient *gradient, const DeviceSpec *device, GemmTile *tile)
 {
     tile->images = STEP_IMAGES;
-    tile->block_taps = (int16_t)round_up(gradient->taps_down, tile->taps);
+    tile->block_taps = (int16_t)round_up(gradient->down.taps, tile->taps);
     int64_t warps = MOST_THREADS / device->warp_size;
     while (layout_of(gradient, tile).warps > warps && tile->block_taps > tile->taps)
         tile->block_taps = (int16_t)round_up(ceil_div(tile->block_taps, 2), tile->taps);
@@ -263,13 +263,8 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     filter_gradient_emit_blocks(out, gradient, tile.block_taps, tile.images);
     emit_layout(out, &layout);
     strbuf_printf(out, "constexpr int LANE_TAPS = %" PRId64 ";   // of a row of taps\n",
-                  ceil_div(gradient->taps_along, plan->device->warp_size));
+                  ceil_div(gradient->along.taps, plan->device->warp_size));
     filter_gradient_emit_functions(out, plan, gradient);
-}
-
-static KernelMemory memory(const KernelPlan *plan)
-{
-    return (KernelMemory){.shared_bytes = plan->rules->shared_bytes};
 }
 
 const Family filter_gemm_family = {
@@ -280,5 +275,5 @@ const Family filter_gemm_family = {
     .rewrite = &turn_images,
     .rules = rules,
     .emit = emit,
-    .memory = memory,
+    .memory = filter_gradient_memory,
 };

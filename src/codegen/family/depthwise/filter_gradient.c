@@ -15,7 +15,7 @@ enum {
 
 // ---- structure ----
 
-static bool is_plain(const ImageAxis *axis)
+static bool is_plain(const WindowAxis *axis)
 {
     return !axis->input_turned && !axis->taps_turned && axis->inputs <= MAX_SIDE && axis->taps <= MAX_SIDE &&
            axis->outputs <= MAX_SIDE;
@@ -39,7 +39,7 @@ static void set_pieces(Pictures *pictures, const Depthwise *shape)
                        group_allows_pieces(&shape->summed, pictures->offset, bytes);
 }
 
-static void set_pictures(FilterGradient *gradient, const ImageAxis *down, const ImageAxis *along)
+static void set_pictures(FilterGradient *gradient, const WindowAxis *down, const WindowAxis *along)
 {
     const Depthwise *shape = &gradient->shape;
     gradient->x = (Pictures){
@@ -62,20 +62,16 @@ static void set_pictures(FilterGradient *gradient, const ImageAxis *down, const 
     };
     set_pieces(&gradient->x, shape);
     set_pieces(&gradient->d, shape);
-    gradient->down = down->output, gradient->along = along->output;
-    gradient->taps_down = down->outputs, gradient->taps_along = along->outputs;
-    gradient->top = down->offset, gradient->left = along->offset;
-    gradient->stride[0] = down->dilation, gradient->stride[1] = along->dilation;
-    gradient->dilation[0] = down->step, gradient->dilation[1] = along->step;
+    gradient->down = window_exchanged(down), gradient->along = window_exchanged(along);
 }
 
 /* Where windows slide along lines only, the innermost axis of several that are summed over tells the lines of
    a picture, which all meet the one row of taps. */
-static ImageAxis take_lines(const Fusion *fusion, Depthwise *shape)
+static WindowAxis take_lines(const Fusion *fusion, Depthwise *shape)
 {
     AxisGroup summed = {.extent = 1};
     int axis = shape->summed.count > 1 ? axis_group_innermost(&shape->summed) : -1;
-    ImageAxis lines = {.output = -1, .outputs = 1, .taps = 1, .inputs = 1, .step = 1, .dilation = 1};
+    WindowAxis lines = window_point;
     if (axis < 0 || fusion->axes[axis].extent > MAX_SIDE)
         return lines;
     lines.taps = lines.inputs = fusion->axes[axis].extent;
@@ -86,26 +82,27 @@ static ImageAxis take_lines(const Fusion *fusion, Depthwise *shape)
     return lines;
 }
 
-bool filter_gradient_find(const Fusion *fusion, const Depthwise *sum, const Atom *atom, FilterGradient *gradient)
+bool filter_gradient_find(const Fusion *fusion, const Depthwise *sum, const Atom *atom,
+                          FilterGradient *gradient)
 {
     Depthwise *shape = &gradient->shape;
     *shape = *sum;
     gradient->atom = atom;
-    if (shape->image_count > 2 || shape->w->kind == EXPR_GUARD || shape->batch.count || shape->multiplier.count)
+    if (shape->image_count > 2 || shape->w->kind == EXPR_GUARD || shape->batch.count ||
+        shape->multiplier.count)
         return false;
-    ImageAxis down = shape->image_count == 2 ? shape->image[0] : take_lines(fusion, shape);
-    const ImageAxis *along = &shape->image[shape->image_count - 1];
+    WindowAxis down = shape->image_count == 2 ? shape->image[0] : take_lines(fusion, shape);
+    const WindowAxis *along = &shape->image[shape->image_count - 1];
     if (!is_plain(&down) || !is_plain(along))
         return false;
     set_pictures(gradient, &down, along);
     int64_t pixels = size_product(gradient->d.rows * gradient->d.columns, shape->summed.extent);
-    return pixels >= gradient->taps_down * gradient->taps_along;
+    return pixels >= gradient->down.taps * gradient->along.taps;
 }
 
 bool filter_gradient_is_dense(const FilterGradient *gradient)
 {
-    const int64_t *stride = gradient->stride, *dilation = gradient->dilation;
-    return stride[0] == 1 && stride[1] == 1 && dilation[0] == 1 && dilation[1] == 1;
+    return window_is_dense(&gradient->down) && window_is_dense(&gradient->along);
 }
 
 // ---- the space ----
@@ -146,18 +143,25 @@ static DataTile output_tile(const Fusion *fusion, const FilterGradient *gradient
 {
     const Tensor *out = fusion->ops[op].out;
     const AxisGroup *channel = &gradient->shape.channel;
-    bool channels_first = !channel->count || axis_group_innermost(channel) < gradient->along;
+    bool channels_first = !channel->count || axis_group_innermost(channel) < gradient->along.tap;
     return (DataTile){
         .name = out->name,
         .rank = 3,
         .dims[0] = {affine_axis(CHANNEL), channel->extent},
-        .dims[1] = {affine_axis(TAP_DOWN), gradient->taps_down},
-        .dims[2] = {affine_axis(TAP_ALONG), gradient->taps_along},
+        .dims[1] = {affine_axis(TAP_DOWN), gradient->down.taps},
+        .dims[2] = {affine_axis(TAP_ALONG), gradient->along.taps},
         .element_bits = dtype_info[out->dtype].bits,
         .scatter = 1,
         .output = true,
-        .apart = channel->count > 1 || !channels_first || gradient->down > gradient->along,
+        .apart = channel->count > 1 || !channels_first || gradient->down.tap > gradient->along.tap,
     };
+}
+
+static Affine index_of(const WindowAxis *window, int output, int tap)
+{
+    Affine index = {.constant = -window->pad};
+    index.coef[output] = window->stride, index.coef[tap] = window->dilation;
+    return index;
 }
 
 TileSpace filter_gradient_space(const Fusion *fusion, const DeviceSpec *device,
@@ -166,19 +170,17 @@ TileSpace filter_gradient_space(const Fusion *fusion, const DeviceSpec *device,
     const Depthwise *shape = &gradient->shape;
     TileSpace space = space_new(fusion, device);
     space_add_axis(&space, "channel", shape->channel.extent, false);
-    space_add_axis(&space, "tap down", gradient->taps_down, false);
-    space_add_axis(&space, "tap along", gradient->taps_along, false);
+    space_add_axis(&space, "tap down", gradient->down.taps, false);
+    space_add_axis(&space, "tap along", gradient->along.taps, false);
     space_add_axis(&space, "image", shape->summed.extent, true);
     space_add_axis(&space, "row", gradient->d.rows, true);
     space_add_axis(&space, "column", gradient->d.columns, true);
     DataTile x = pictures_tile(shape, &gradient->x);
     Dim *rows = &x.dims[gradient->x.column_stride == 1 ? 2 : 1], *columns = rows + 1;
-    rows->index = (Affine){.constant = gradient->top};
-    rows->index.coef[ROW] = gradient->stride[0], rows->index.coef[TAP_DOWN] = gradient->dilation[0];
-    columns->index = (Affine){.constant = gradient->left};
-    columns->index.coef[COLUMN] = gradient->stride[1], columns->index.coef[TAP_ALONG] = gradient->dilation[1];
+    rows->index = index_of(&gradient->down, ROW, TAP_DOWN);
+    columns->index = index_of(&gradient->along, COLUMN, TAP_ALONG);
     /* Whole pictures are copied, be all of their rows met or not. */
-    x.apart |= taps < gradient->taps_down || !filter_gradient_is_dense(gradient);
+    x.apart |= taps < gradient->down.taps || !filter_gradient_is_dense(gradient);
     space.tiles[space.tile_count++] = x;
     space.tiles[space.tile_count++] = pictures_tile(shape, &gradient->d);
     for (int i = 0; i < fusion->op_count && space.tile_count < MAX_DATA_TILES; i++)
@@ -195,10 +197,10 @@ void filter_gradient_set_axis(TileRules *rules, int axis, int64_t of_registers, 
 
 double filter_gradient_rows_inside(const FilterGradient *gradient)
 {
-    if (gradient->down < 0)
+    if (gradient->down.tap < 0)
         return 1;
-    return (double)image_pairs_inside(&gradient->shape.image[0]) /
-           (double)(gradient->taps_down * gradient->d.rows);
+    return (double)window_pairs_inside(&gradient->shape.image[0]) /
+           (double)(gradient->down.taps * gradient->d.rows);
 }
 
 int64_t filter_gradient_warps(const DeviceSpec *device, int64_t threads, int64_t registers,
@@ -243,12 +245,12 @@ void filter_gradient_emit_sizes(StrBuf *out, const FilterGradient *gradient)
                   "constexpr int XH = %" PRId64 ", XW = %" PRId64 ", DH = %" PRId64 ", DW = %" PRId64
                   ";   // pictures of x and d\n",
                   gradient->x.rows, gradient->x.columns, gradient->d.rows, gradient->d.columns);
-    strbuf_printf(out, "constexpr int KH = %" PRId64 ", KW = %" PRId64 ";   // taps\n", gradient->taps_down,
-                  gradient->taps_along);
+    strbuf_printf(out, "constexpr int KH = %" PRId64 ", KW = %" PRId64 ";   // taps\n", gradient->down.taps,
+                  gradient->along.taps);
     strbuf_printf(out,
                   "constexpr int TOP = %" PRId64 ", LEFT = %" PRId64
                   ";   // row and column of x that the first tap meets beside those of d\n",
-                  gradient->top, gradient->left);
+                  -gradient->down.pad, -gradient->along.pad);
 }
 
 void filter_gradient_emit_steps(StrBuf *out, const FilterGradient *gradient)
@@ -258,14 +260,15 @@ void filter_gradient_emit_steps(StrBuf *out, const FilterGradient *gradient)
                   ";   // in x, from one element of d to the next,\n"
                   "constexpr int DILATION_H = %" PRId64 ", DILATION_W = %" PRId64
                   ";   // from one tap to the next\n",
-                  gradient->stride[0], gradient->stride[1], gradient->dilation[0], gradient->dilation[1]);
+                  gradient->down.stride, gradient->along.stride, gradient->down.dilation,
+                  gradient->along.dilation);
 }
 
 void filter_gradient_emit_blocks(StrBuf *out, const FilterGradient *gradient, int64_t taps, int64_t images)
 {
     strbuf_printf(out,
                   "constexpr Index BLOCKS_K = %" PRId64 ", STEPS = %" PRId64 ";   // blocks of a channel\n",
-                  ceil_div(gradient->taps_down, taps), ceil_div(gradient->shape.summed.extent, images));
+                  ceil_div(gradient->down.taps, taps), ceil_div(gradient->shape.summed.extent, images));
 }
 
 static void emit_source(StrBuf *out, const Scope *scope, const Depthwise *shape, const Pictures *pictures,
@@ -302,9 +305,9 @@ static void emit_finish(StrBuf *out, const Scope *scope, const FilterGradient *g
     const AxisGroup *channel = &gradient->shape.channel;
     emit_group_positions(out, "    ", "channel", scope, channel,
                          epilogue_axes(scope->fusion) | store_axes(scope->fusion));
-    if (gradient->down >= 0)
-        strbuf_printf(out, "    const Index %s = k;\n", scope->axis[gradient->down]);
-    strbuf_printf(out, "    const Index %s = l;\n", scope->axis[gradient->along]);
+    if (gradient->down.tap >= 0)
+        strbuf_printf(out, "    const Index %s = k;\n", scope->axis[gradient->down.tap]);
+    strbuf_printf(out, "    const Index %s = l;\n", scope->axis[gradient->along.tap]);
     emit_epilogue(out, "    ", scope, "total");
     emit_stores(out, "    ", scope);
     strbuf_puts(out, "}\n");
@@ -316,4 +319,9 @@ void filter_gradient_emit_functions(StrBuf *out, const KernelPlan *plan, const F
     emit_source(out, &scope, &gradient->shape, &gradient->x, 'X');
     emit_source(out, &scope, &gradient->shape, &gradient->d, 'D');
     emit_finish(out, &scope, gradient);
+}
+
+KernelMemory filter_gradient_memory(const KernelPlan *plan)
+{
+    return (KernelMemory){.shared_bytes = plan->rules->shared_bytes};
 }

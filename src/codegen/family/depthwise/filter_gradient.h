@@ -20,17 +20,15 @@ typedef struct Pictures {
 
 typedef struct FilterGradient {
     Depthwise shape;
-    const Atom *atom;   // of both factors' type; NULL: there is none
+    const Atom *atom;
     Pictures x, d;
-    int64_t taps_down, taps_along;
-    int64_t top, left;
-    int64_t stride[2], dilation[2];   // down, along: in x, from one element of d, one tap to the next
-    int down, along;                  // the fusion's axes of the taps; -1: there is one row of them
+    WindowAxis down, along;   // of the convolution: outputs are the elements of d
 } FilterGradient;
 
-/* Is the fusion's only reduction one? There are more pixels than taps: else it is a convolution with a filter larger than its
-   image. */
-bool filter_gradient_find(const Fusion *fusion, const Depthwise *sum, const Atom *atom, FilterGradient *gradient);
+/* Is the fusion's only reduction one? There are more pixels than taps: else it is a convolution with a filter
+   larger than its image. `atom`: of both factors' type; NULL: there is none. */
+bool filter_gradient_find(const Fusion *fusion, const Depthwise *sum, const Atom *atom,
+                          FilterGradient *gradient);
 
 /* Neither stride nor dilation. */
 bool filter_gradient_is_dense(const FilterGradient *gradient);
@@ -67,3 +65,6 @@ void filter_gradient_emit_sizes(StrBuf *out, const FilterGradient *gradient);
 void filter_gradient_emit_steps(StrBuf *out, const FilterGradient *gradient);
 void filter_gradient_emit_blocks(StrBuf *out, const FilterGradient *gradient, int64_t taps, int64_t images);
 void filter_gradient_emit_functions(StrBuf *out, const KernelPlan *plan, const FilterGradient *gradient);
+
+/* Family.memory */
+KernelMemory filter_gradient_memory(const KernelPlan *plan);

@@ -79,18 +79,12 @@ static bool has_lanes(const Fusion *fusion, const FilterGradient *gradient, int 
 
 static int64_t reach_of(const FilterGradient *gradient, int64_t width)
 {
-    return (width - 1) * gradient->stride[1] + (gradient->taps_along - 1) * gradient->dilation[1] + 1;
-}
-
-/* Rows of d that a row of x meets. */
-static int64_t open_rows(const FilterGradient *gradient)
-{
-    return (gradient->taps_down - 1) * gradient->dilation[0] / gradient->stride[0] + 1;
+    return window_reach(&gradient->along, width);
 }
 
 static int64_t steps_of(const FilterGradient *gradient, const FilterStrip *strip)
 {
-    return (strip->height - 1) * gradient->stride[0] + (gradient->taps_down - 1) * gradient->dilation[0] + 1;
+    return window_reach(&gradient->down, strip->height);
 }
 
 /* Sums, rows of d, one row of x, and as they are in memory those of both that are on their way. */
@@ -98,8 +92,8 @@ static int64_t registers_of(const Fusion *fusion, const FilterGradient *gradient
 {
     enum { COUNTERS = 28 };
     int64_t reach = reach_of(gradient, strip->width);
-    int64_t values = gradient->taps_down * gradient->taps_along + open_rows(gradient) * strip->width + reach;
-    int64_t coming = reach + ceil_div(strip->width, gradient->stride[0]);
+    int64_t values = gradient->down.taps * gradient->along.taps + window_open(&gradient->down) * strip->width + reach;
+    int64_t coming = reach + ceil_div(strip->width, gradient->down.stride);
     return COUNTERS + strip->lanes * values * dtype_info[fusion->ops[0].body->type].bits / 32 +
            STRIP_AHEAD *
                ceil_div(strip->lanes * coming * dtype_info[gradient->x.access->tensor->dtype].bits, 32);
@@ -108,8 +102,8 @@ static int64_t registers_of(const Fusion *fusion, const FilterGradient *gradient
 /* Is its code short enough, and are there warps enough to wait for each other? */
 static bool fits(const Fusion *fusion, const FilterGradient *gradient, const FilterStrip *strip)
 {
-    int64_t taps = gradient->taps_down * gradient->taps_along;
-    return size_product(taps, strip->lanes * strip->width * open_rows(gradient)) <= MAX_WALK &&
+    int64_t taps = gradient->down.taps * gradient->along.taps;
+    return size_product(taps, strip->lanes * strip->width * window_open(&gradient->down)) <= MAX_WALK &&
            registers_of(fusion, gradient, strip) <=
                (strip->width == LEAST_WIDTH ? MAX_REGISTERS : MAX_WIDE_REGISTERS);
 }
@@ -141,7 +135,7 @@ static int64_t channels_of(const FilterStrip *strip)
 
 static int64_t sums_bytes(const Fusion *fusion, const FilterGradient *gradient, const FilterStrip *strip)
 {
-    int64_t sums = gradient->taps_down * gradient->taps_along * channels_of(strip);
+    int64_t sums = gradient->down.taps * gradient->along.taps * channels_of(strip);
     return round_up(sums * dtype_info[fusion->ops[0].body->type].bits / 8, ACCESS_BYTES);
 }
 
@@ -173,7 +167,7 @@ static Schedule schedule_of(const Fusion *fusion, const FilterGradient *gradient
                           .scope = SCOPE_BLOCK,
                           .combine = COMBINE_TURNS,
                           .value_bytes = (uint8_t)(dtype_info[fusion->ops[0].body->type].bits / 8),
-                          .values = (uint8_t)(gradient->taps_down * gradient->taps_along),
+                          .values = (uint8_t)(gradient->down.taps * gradient->along.taps),
                           .width = (int16_t)(channels_last ? 1 : device->warp_size),
                       });
     schedule_map(&schedule, schedule_ops(fusion, false));
@@ -186,18 +180,18 @@ static Schedule schedule_of(const Fusion *fusion, const FilterGradient *gradient
 static double lines_of(const FilterGradient *gradient, const FilterStrip *strip)
 {
     int64_t reach = reach_of(gradient, strip->width);
-    int64_t accesses = strip_accesses(gradient->left, strip->piece_x, reach);
+    int64_t accesses = strip_accesses(-gradient->along.pad, strip->piece_x, reach);
     return strip->channels_last
                ? 0
-               : (double)(accesses * strip->width * gradient->stride[1]) / (double)reach;
+               : (double)(accesses * strip->width * gradient->along.stride) / (double)reach;
 }
 
 /* Tiles stay in registers; rows of x that only some of the taps meet are multiplied by all. */
 static void set_tiles(TileRules *rules, const FilterGradient *gradient, const FilterStrip *strip)
 {
     filter_gradient_set_axis(rules, CHANNEL, strip->lanes, channels_of(strip));
-    filter_gradient_set_axis(rules, TAP_DOWN, gradient->taps_down, gradient->taps_down);
-    filter_gradient_set_axis(rules, TAP_ALONG, gradient->taps_along, gradient->taps_along);
+    filter_gradient_set_axis(rules, TAP_DOWN, gradient->down.taps, gradient->down.taps);
+    filter_gradient_set_axis(rules, TAP_ALONG, gradient->along.taps, gradient->along.taps);
     filter_gradient_set_axis(rules, IMAGE, 1, strip->shares);
     filter_gradient_set_axis(rules, ROW, strip->height, strip->height * strip->downs);
     filter_gradient_set_axis(rules, COLUMN, strip->width, strip->width * strip->alongs);
@@ -205,7 +199,7 @@ static void set_tiles(TileRules *rules, const FilterGradient *gradient, const Fi
         rules->space.tiles[i].staged = rules->space.tiles[i].windows = false;
     rules->space.tiles[0].lines = lines_of(gradient, strip);
     rules->space.flops *=
-        (double)steps_of(gradient, strip) / (double)(strip->height * gradient->stride[0]);
+        (double)steps_of(gradient, strip) / (double)(strip->height * gradient->down.stride);
 }
 
 static TileRules tile_rules(const Fusion *fusion, const DeviceSpec *device, const FilterGradient *gradient,
@@ -213,7 +207,7 @@ static TileRules tile_rules(const Fusion *fusion, const DeviceSpec *device, cons
 {
     int64_t images = ceil_div(gradient->shape.summed.extent, strip->shares);
     TileRules rules = {
-        .space = filter_gradient_space(fusion, device, gradient, gradient->taps_down),
+        .space = filter_gradient_space(fusion, device, gradient, gradient->down.taps),
         .variant_name = filter_strip_family.variants[strip->channels_last],
         .stages = 1,
         .threads_reduce = true,
@@ -247,7 +241,7 @@ static int rules_of(const Fusion *fusion, const DeviceSpec *device, const Filter
                 .width = (int16_t)width, .lanes = (int16_t)lanes, .piece_x = 1, .piece_d = 1};
             strip.channels_last = channels_last;
             if (!channels_last) {
-                strip.piece_x = (int16_t)piece_of(gradient, &gradient->x, width * gradient->stride[1]);
+                strip.piece_x = (int16_t)piece_of(gradient, &gradient->x, width * gradient->along.stride);
                 strip.piece_d = (int16_t)piece_of(gradient, &gradient->d, width);
             }
             fill_block(gradient, device, threads, &strip);
@@ -322,11 +316,6 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     filter_gradient_emit_functions(out, plan, gradient);
 }
 
-static KernelMemory memory(const KernelPlan *plan)
-{
-    return (KernelMemory){.shared_bytes = plan->rules->shared_bytes};
-}
-
 const Family filter_strip_family = {
     .name = "filter_strip",
     .template_path = "templates/filter_strip.cu",
@@ -334,5 +323,5 @@ const Family filter_strip_family = {
     .view = depthwise_view,
     .rules = rules,
     .emit = emit,
-    .memory = memory,
+    .memory = filter_gradient_memory,
 };

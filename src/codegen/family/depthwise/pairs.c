@@ -27,15 +27,13 @@ static const struct {
 /* Fours of columns of inputs that a group of outputs needs: 2 under 5 taps. */
 static int64_t quads_under(int64_t taps) { return ceil_div(PAIRS_GROUP + taps - 1, 4); }
 
-static int64_t quads_of(const Depthwise *shape) { return quads_under(slide_along(shape).taps); }
+static int64_t quads_of(const Depthwise *shape) { return quads_under(slide_along(shape)->taps); }
 
 /* Rows of the input that a block goes through. */
 static int64_t steps_of(const Depthwise *shape, const PairsWay *way)
 {
-    return way->height + slide_down(shape).taps - 1;
+    return way->height + slide_down(shape)->taps - 1;
 }
-
-static bool is_dense(const Slide *slide) { return slide->step == 1 && slide->dilation == 1; }
 
 static bool reads_pieces(const Fusion *fusion, const Depthwise *shape)
 {
@@ -49,9 +47,9 @@ static bool takes(const DepthwiseView *view, const Fusion *fusion)
     const Depthwise *shape = view->sum;
     if (!view->direct || !view->atom || shape->multiplier.extent > 1 || !shape->channel.count)
         return false;
-    Slide down = slide_down(shape), along = slide_along(shape);
+    const WindowAxis *down = slide_down(shape), *along = slide_along(shape);
     DType type = factor_access(shape->x)->tensor->dtype;
-    return is_dense(&down) && is_dense(&along) && (type == DTYPE_F16 || type == DTYPE_BF16) &&
+    return window_is_dense(down) && window_is_dense(along) && (type == DTYPE_F16 || type == DTYPE_BF16) &&
            reads_pieces(fusion, shape);
 }
 
@@ -172,7 +170,7 @@ static int64_t shared_moved(const TileRules *rules, int tile, bool written, cons
 static int registers_of(const Depthwise *shape, const PairsWay *way)
 {
     enum { ADDRESSES = 24 };
-    int64_t quads = quads_of(shape), taps = slide_down(shape).taps;
+    int64_t quads = quads_of(shape), taps = slide_down(shape)->taps;
     int64_t rows = way->pairs > 1 ? way->pairs + 1 : 1;   // of one pair it comes as it is wanted
     return (int)(ADDRESSES + way->pairs * taps * (4 + quads) + rows * 2 * quads);
 }
@@ -186,7 +184,7 @@ static bool has_registers(const DeviceSpec *device, int kind, int registers)
 /* Of rows of each width what blocks read, beside the images, too: the least. */
 static void set_width(PairsWay *way, const Depthwise *shape)
 {
-    int64_t outputs = slide_along(shape).outputs, beside = 4 * (quads_of(shape) - 1), least = INT64_MAX;
+    int64_t outputs = slide_along(shape)->outputs, beside = 4 * (quads_of(shape) - 1), least = INT64_MAX;
     for (int columns = PAIRS_PIXELS; columns >= PAIRS_GROUP; columns /= 2) {
         int images = PAIRS_PIXELS / columns;
         int64_t read = size_product(ceil_div(outputs, columns) * (columns + beside),
@@ -222,7 +220,7 @@ static void set_tiles(TileRules *rules, const PairsWay *way, int channels)
 static void set_work(TileRules *rules, const Depthwise *shape, const PairsWay *way)
 {
     double steps = (double)steps_of(shape, way), quads = (double)quads_of(shape);
-    double multiplied = 2 * 4 * quads / (double)slide_along(shape).taps;   // two channels, of which one counts
+    double multiplied = 2 * 4 * quads / (double)slide_along(shape)->taps;   // two channels, of which one counts
     rules->space.flops = 2 * multiplied * steps / way->height;
     rules->thread_instructions = calibration.pairs.step_instructions * steps;
 }

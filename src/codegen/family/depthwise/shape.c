@@ -1,7 +1,6 @@
 #include "codegen/family/depthwise/shape.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/checked.h"
 
@@ -12,16 +11,11 @@ const Access *factor_access(const Expr *factor)
     return factor->kind == EXPR_GUARD ? &factor->guard.body->access : &factor->access;
 }
 
-static bool is_zero_constant(const Expr *expr)
-{
-    return expr->kind == EXPR_CONST && expr->constant.real == 0;
-}
-
 /* An access of real elements, or one below a guard that gives zeros. */
 static bool is_factor(const Expr *expr)
 {
     if (expr->kind == EXPR_GUARD) {
-        if (!is_zero_constant(expr->guard.otherwise))
+        if (!expr_is_zero(expr->guard.otherwise))
             return false;
         expr = expr->guard.body;
     }
@@ -30,54 +24,28 @@ static bool is_factor(const Expr *expr)
 
 // ---- image axes ----
 
-static bool same_form(const Affine *a, const Affine *b) { return memcmp(a, b, sizeof *a) == 0; }
-
 /* Is the dimension guarded? A guard leaves nothing in doubt only if it is the dimension's own. */
 static bool is_guarded(const Expr *factor, const Dim *dim)
 {
     for (int i = 0; factor->kind == EXPR_GUARD && i < factor->guard.count; i++)
-        if (same_form(&factor->guard.bounds[i].index, &dim->index))
+        if (affine_equal(&factor->guard.bounds[i].index, &dim->index))
             return true;
     return false;
 }
 
-static bool guards_own_dims(const Expr *factor)
-{
-    const Access *access = factor_access(factor);
-    for (int i = 0; factor->kind == EXPR_GUARD && i < factor->guard.count; i++) {
-        bool found = false;
-        for (int d = 0; d < access->rank; d++)
-            found |= same_form(&access->dims[d].index, &factor->guard.bounds[i].index) &&
-                     access->dims[d].size == factor->guard.bounds[i].size;
-        if (!found)
-            return false;
-    }
-    return true;
-}
-
-/* The only axis in [first, end) that moves the form; -1: none, -2: several. */
-static int only_axis(const Affine *form, int first, int end)
-{
-    int found = -1;
-    for (int a = first; a < end; a++)
-        if (form->coef[a])
-            found = found == -1 ? a : -2;
-    return found;
-}
-
 /* Turns the input, then the taps, so that both go forwards. */
-static void turn_forwards(ImageAxis *axis, Depthwise *shape)
+static void turn_forwards(WindowAxis *axis, Depthwise *shape)
 {
-    if (axis->step < 0) {
+    if (axis->stride < 0) {
         axis->input_turned = true;
-        axis->step = -axis->step, axis->dilation = -axis->dilation;
-        axis->offset = axis->inputs - 1 - axis->offset;
+        axis->stride = -axis->stride, axis->dilation = -axis->dilation;
+        axis->pad = 1 - axis->inputs - axis->pad;
         shape->x_origin += (axis->inputs - 1) * axis->x_stride;
         axis->x_stride = -axis->x_stride;
     }
     if (axis->dilation < 0) {
         axis->taps_turned = true;
-        axis->offset += (axis->taps - 1) * axis->dilation;
+        axis->pad -= (axis->taps - 1) * axis->dilation;
         axis->dilation = -axis->dilation;
         shape->w_origin += (axis->taps - 1) * axis->w_stride;
         axis->w_stride = -axis->w_stride;
@@ -86,24 +54,13 @@ static void turn_forwards(ImageAxis *axis, Depthwise *shape)
 
 static bool add_image_axis(const Fusion *fusion, Depthwise *shape, const Dim *dim, int64_t stride)
 {
-    int output = only_axis(&dim->index, 0, fusion->spatial_count);
-    int tap = only_axis(&dim->index, fusion->spatial_count, fusion->axis_count);
-    if (output < 0 || tap < -1 || shape->image_count == MAX_IMAGE_AXES)
+    WindowAxis *axis = &shape->image[shape->image_count];
+    if (shape->image_count == MAX_IMAGE_AXES || !window_find(fusion, dim, axis))
         return false;
-    ImageAxis axis = {
-        .output = output,
-        .tap = tap,
-        .outputs = fusion->axes[output].extent,
-        .taps = tap < 0 ? 1 : fusion->axes[tap].extent,
-        .inputs = dim->size,
-        .step = dim->index.coef[output],
-        .dilation = tap < 0 ? 1 : dim->index.coef[tap],
-        .offset = dim->index.constant,
-        .x_stride = stride,
-        .w_stride = tap < 0 ? 0 : shape->w_offset.coef[tap],
-    };
-    turn_forwards(&axis, shape);
-    shape->image[shape->image_count++] = axis;
+    axis->x_stride = stride;
+    axis->w_stride = axis->tap < 0 ? 0 : shape->w_offset.coef[axis->tap];
+    turn_forwards(axis, shape);
+    shape->image_count++;
     return true;
 }
 
@@ -112,8 +69,8 @@ static bool add_image_axis(const Fusion *fusion, Depthwise *shape, const Dim *di
    …]`. */
 static bool is_image_dim(const Fusion *fusion, const Depthwise *shape, const Dim *dim)
 {
-    int output = only_axis(&dim->index, 0, fusion->spatial_count);
-    bool has_tap = only_axis(&dim->index, fusion->spatial_count, fusion->axis_count) != -1;
+    int output = window_only_axis(&dim->index, 0, fusion->spatial_count);
+    bool has_tap = window_only_axis(&dim->index, fusion->spatial_count, fusion->axis_count) != -1;
     bool in_w = output >= 0 && expr_axes(shape->w) >> output & 1;
     return (output != -1 && has_tap && !in_w) || is_guarded(shape->x, dim);
 }
@@ -142,7 +99,7 @@ static void sort_image(Depthwise *shape)
 {
     for (int i = 1; i < shape->image_count; i++)
         for (int j = i; j > 0 && shape->image[j].output < shape->image[j - 1].output; j--) {
-            ImageAxis axis = shape->image[j];
+            WindowAxis axis = shape->image[j];
             shape->image[j] = shape->image[j - 1];
             shape->image[j - 1] = axis;
         }
@@ -164,7 +121,7 @@ static bool image_axes_are_apart(const Fusion *fusion, const Depthwise *shape)
     const Access *x = factor_access(shape->x);
     uint32_t in_w = expr_axes(shape->w), seen = 0;
     for (int i = 0; i < shape->image_count; i++) {
-        const ImageAxis *axis = &shape->image[i];
+        const WindowAxis *axis = &shape->image[i];
         uint32_t both = 1u << axis->output | (axis->tap >= 0 ? 1u << axis->tap : 0);
         if (seen & both || in_w >> axis->output & 1 || (axis->tap >= 0 && !(in_w >> axis->tap & 1)))
             return false;
@@ -207,7 +164,8 @@ static bool find_roles(const Fusion *fusion, const FusedOp *op, const Expr *x, c
         .x_offset = access_offset(factor_access(x)),
         .w_offset = access_offset(factor_access(w)),
     };
-    if (!guards_own_dims(x) || !find_image(fusion, shape))
+    bool guarded = x->kind == EXPR_GUARD;   // by what lies outside of the image, and nothing else
+    if ((guarded && !window_guards(&x->guard, factor_access(x), 0)) || !find_image(fusion, shape))
         return false;
     sort_image(shape);
     return image_axes_are_apart(fusion, shape) && find_groups(fusion, op, shape);
@@ -241,10 +199,10 @@ bool depthwise_find(const Fusion *fusion, Depthwise *shape)
     return fusion_is_reduction(fusion) && depthwise_find_sum(fusion, &fusion->ops[0], shape);
 }
 
-static bool is_short(const ImageAxis *axis)
+static bool is_short(const WindowAxis *axis)
 {
     return axis->inputs < MAX_POSITION && axis->outputs < MAX_POSITION &&
-           image_reach(axis, axis->outputs) < MAX_POSITION && llabs(axis->offset) < MAX_POSITION;
+           window_reach(axis, axis->outputs) < MAX_POSITION && llabs(axis->pad) < MAX_POSITION;
 }
 
 bool depthwise_is_direct(const Depthwise *shape)
@@ -265,34 +223,6 @@ uint32_t depthwise_image_axes(const Depthwise *shape)
     for (int i = 0; i < shape->image_count; i++)
         axes |= 1u << shape->image[i].output | (shape->image[i].tap >= 0 ? 1u << shape->image[i].tap : 0);
     return axes;
-}
-
-int64_t image_reach(const ImageAxis *axis, int64_t outputs)
-{
-    return axis->step * (outputs - 1) + axis->dilation * (axis->taps - 1) + 1;
-}
-
-int64_t image_pairs_inside(const ImageAxis *axis)
-{
-    int64_t pairs = 0;
-    for (int64_t tap = 0; tap < axis->taps; tap++) {
-        /* Outputs i with 0 <= i * step + first < inputs. */
-        int64_t first = tap * axis->dilation + axis->offset, last = axis->inputs - 1 - first;
-        int64_t low = first >= 0 ? 0 : ceil_div(-first, axis->step);
-        int64_t high = last < 0 ? -1 : last / axis->step;
-        high = high < axis->outputs - 1 ? high : axis->outputs - 1;
-        pairs += high >= low ? high - low + 1 : 0;
-    }
-    return pairs;
-}
-
-int64_t image_pairs_together(const ImageAxis *axis, int64_t lines)
-{
-    ImageAxis several = *axis;   // as one output that reaches as far
-    int64_t more = (lines - 1) * axis->step;
-    several.outputs = ceil_div(axis->outputs, lines), several.step *= lines;
-    several.inputs += more, several.offset += more;
-    return lines * image_pairs_inside(&several);
 }
 
 int depthwise_stores_together(const Fusion *fusion, int axis, int most)

@@ -7,32 +7,22 @@
 // where dy is the "filter", its taps are the pixels i, j, and n is summed over besides.
 #pragma once
 #include "ir/axis_group.h"
+#include "ir/window.h"
 
 enum {
     MAX_IMAGE_AXES = 3,
     STRIP_AHEAD = 3   // rows of an image that are on their way while a thread multiplies another one, at least
 };
 
-/* Output i meets with tap k the input i * step + k * dilation + offset, or nothing if that is not in [0,
-   inputs).
-
-   Coordinates are turned so that step and dilation are positive: in `x[i - k + 1]` the filter is turned, in
-   `x[3 - i - k]` the input. Position k here is tap `taps - 1 - k` of the expression then, and strides in
-   memory are negative. */
-typedef struct ImageAxis {
-    int output, tap;   // of the fusion; tap -1: one tap
-    int64_t outputs, taps, inputs;
-    int64_t step, dilation, offset;
-    bool taps_turned, input_turned;
-    int64_t x_stride, w_stride;   // elements from one input, one tap to the next
-} ImageAxis;
-
 typedef struct Depthwise {
     const Expr *x, *w;            // factors: each an access, or a guard over one that gives zeros outside
     DType type;                   // of products and sums
     Affine x_offset, w_offset;    // element of the factors' tensors, by the fusion's axes
     int64_t x_origin, w_origin;   // the one of input 0 or tap 0 along image axes, at 0 of all others
-    ImageAxis image[MAX_IMAGE_AXES];   // as in the fusion: the last one is the innermost of y
+    /* As in the fusion: the last one is the innermost of y. Coordinates are turned so that stride and dilation
+       are positive: in `x[i - k + 1]` the filter is turned, in `x[3 - i - k]` the input. Position k here is tap
+       `taps - 1 - k` of the expression then, and strides in memory are negative. */
+    WindowAxis image[MAX_IMAGE_AXES];
     int image_count;
     AxisGroup batch;        // of x and y
     AxisGroup channel;      // of x, w and y
@@ -54,17 +44,6 @@ const Access *factor_access(const Expr *factor);
 
 /* A bit for each axis of the fusion that is an output or a tap of an image axis. */
 uint32_t depthwise_image_axes(const Depthwise *shape);
-
-/* Inputs under the windows of so many neighbouring outputs: 7 taps of 4 outputs cover 10. */
-int64_t image_reach(const ImageAxis *axis, int64_t outputs);
-
-/* Of all pairs of an output and a tap those that meet an input: of 32 outputs, 31 taps and 32 inputs, padded
-   by 15 each, 752 of 992. */
-int64_t image_pairs_inside(const ImageAxis *axis);
-
-/* The same where so many neighbouring outputs go on together, with every tap that one of them needs: of eight
-   together 864 of 992. */
-int64_t image_pairs_together(const ImageAxis *axis, int64_t lines);
 
 /* Neighbours along an axis that are one aligned access in every output: a power of two, at most `most`. */
 int depthwise_stores_together(const Fusion *fusion, int axis, int most);

@@ -23,13 +23,13 @@ enum {
     MANY_TAPS = 25,       // that pay for rows in small pieces
 };
 
-static int64_t all_taps(const Depthwise *shape) { return slide_down(shape).taps * slide_along(shape).taps; }
+static int64_t all_taps(const Depthwise *shape) { return slide_down(shape)->taps * slide_along(shape)->taps; }
 
 // ---- what it reads and writes ----
 
 static bool reads_pieces(const Fusion *fusion, const Depthwise *shape, bool channels_last, int64_t piece)
 {
-    const ImageAxis *along = &shape->image[shape->image_count - 1];
+    const WindowAxis *along = &shape->image[shape->image_count - 1];
     return channels_last ? direct_reads_pieces(fusion, shape, axis_group_innermost(&shape->channel), piece)
                          : along->x_stride == 1 && direct_reads_pieces(fusion, shape, along->output, piece);
 }
@@ -82,9 +82,9 @@ typedef struct StripTile {
 static int64_t registers_of(const Fusion *fusion, const Depthwise *shape, const StripTile *tile)
 {
     enum { COUNTERS = 28 };
-    Slide down = slide_down(shape);
-    int64_t reach = tile->lanes * image_reach(&shape->image[shape->image_count - 1], tile->width);
-    int64_t values = tile->lanes * (all_taps(shape) + strip_open_rows(&down) * tile->width) + reach;
+    const WindowAxis *down = slide_down(shape);
+    int64_t reach = tile->lanes * window_reach(&shape->image[shape->image_count - 1], tile->width);
+    int64_t values = tile->lanes * (all_taps(shape) + window_open(down) * tile->width) + reach;
     int64_t ahead = strip_ahead(shape, tile->lanes, tile->width),
             words = strip_row_words(shape, tile->lanes, tile->width);
     return COUNTERS + values * dtype_info[fusion->ops[0].body->type].bits / 32 +
@@ -117,12 +117,12 @@ static void set_threads(TileRules *rules, const StripWay *way, const StripTile *
 /* Each access of a warp touches all lines that the warp's outputs lie in. */
 static double lines_of(const Depthwise *shape, const StripWay *way, const StripTile *tile)
 {
-    Slide along = slide_along(shape);
-    int64_t reach = image_reach(&shape->image[shape->image_count - 1], tile->width);
+    const WindowAxis *along = slide_along(shape);
+    int64_t reach = window_reach(&shape->image[shape->image_count - 1], tile->width);
     if (way->channels_last)
         return 0;
-    int64_t piece = strip_piece(way, tile->width, along.step);
-    return (double)(strip_accesses(along.offset, piece, reach) * tile->width * along.step) / (double)reach;
+    int64_t piece = strip_piece(way, tile->width, along->stride);
+    return (double)(strip_accesses(-along->pad, piece, reach) * tile->width * along->stride) / (double)reach;
 }
 
 /* Templates/strip.cu leaves out products of known ends, and has more code that a strip goes through once: of both
@@ -138,8 +138,8 @@ static double share_left(const Depthwise *shape, const StripWay *way)
 static bool set_tile(TileRules *rules, const Fusion *fusion, const Depthwise *shape, const StripWay *way,
                      const StripTile *tile)
 {
-    Slide down = slide_down(shape);
-    int64_t rows = (tile->height - 1) * down.step + (down.taps - 1) * down.dilation + 1;
+    const WindowAxis *down = slide_down(shape);
+    int64_t rows = (tile->height - 1) * down->stride + (down->taps - 1) * down->dilation + 1;
     int64_t registers = registers_of(fusion, shape, tile);
     if (registers > (tile->width == LEAST_WIDTH ? MAX_REGISTERS : MAX_WIDE_REGISTERS))
         return false;
@@ -147,8 +147,8 @@ static bool set_tile(TileRules *rules, const Fusion *fusion, const Depthwise *sh
     rules->register_overhead = (int)registers;
     rules->space.tiles[0].lines = lines_of(shape, way, tile);
     rules->thread_instructions = calibration.strip.step_instructions * (double)rows;
-    rules->space.flops *= share_left(shape, way) * (double)rows / (double)(tile->height * down.step);
-    return tile->lanes * tile->width * strip_open_rows(&down) * all_taps(shape) <= MAX_WALK;
+    rules->space.flops *= share_left(shape, way) * (double)rows / (double)(tile->height * down->stride);
+    return tile->lanes * tile->width * window_open(down) * all_taps(shape) <= MAX_WALK;
 }
 
 /* Where a row of the input is shorter than a line of memory, what a warp asks for are parts of lines; rows
@@ -157,7 +157,7 @@ static bool reads_in_parts(const Depthwise *shape, const StripWay *way)
 {
     int bits = dtype_info[factor_access(shape->x)->tensor->dtype].bits;
     bool whole = way->piece * bits == 8 * ACCESS_BYTES || all_taps(shape) >= MANY_TAPS;
-    return !way->channels_last && (slide_along(shape).inputs * bits < 8 * LINE_BYTES || !whole);
+    return !way->channels_last && (slide_along(shape)->inputs * bits < 8 * LINE_BYTES || !whole);
 }
 
 /* Where strips of the least width ask far ahead, wider ones that do not are slower, and so are tall ones: 106
@@ -173,7 +173,7 @@ static int rules(const void *view, const Fusion *fusion, const DeviceSpec *devic
 {
     const Depthwise *shape = ((const DepthwiseView *)view)->sum;
     if (!((const DepthwiseView *)view)->direct || all_taps(shape) > MAX_TAPS ||
-        slide_along(shape).outputs < LEAST_WIDTH)
+        slide_along(shape)->outputs < LEAST_WIDTH)
         return 0;
     StripWay way = find_way(fusion, shape);
     if (reads_in_parts(shape, &way))

@@ -13,9 +13,6 @@ typedef struct StripWay {
 /* Columns of x that are one aligned access of a thread with so many outputs side by side, at most. */
 int64_t strip_piece(const StripWay *way, int64_t width, int64_t step);
 
-/* Rows of outputs that a row of the input leads to: 5 under 5 taps, 3 if windows move by 2. */
-int64_t strip_open_rows(const Slide *down);
-
 /* Words of a row of the input, as a thread with so many channels and outputs side by side has them from
    memory. */
 int64_t strip_row_words(const Depthwise *shape, int64_t lanes, int64_t width);

@@ -18,7 +18,7 @@ static void emit_tiles(StrBuf *out, const KernelPlan *plan, const Depthwise *sha
 {
     const int64_t *block = plan->program->tile[LEVEL_SHARED].size,
                   *each = plan->program->tile[LEVEL_REGISTER].size;
-    int64_t columns = strip_piece(way, each[ALONG], slide_along(shape).step);
+    int64_t columns = strip_piece(way, each[ALONG], slide_along(shape)->stride);
     strbuf_printf(out,
                   "constexpr int TB = %" PRId64 ", TC = %" PRId64 ", BD = %" PRId64 ", BA = %" PRId64
                   ";   // rTile, block\n",

@@ -13,18 +13,16 @@ int64_t strip_piece(const StripWay *way, int64_t width, int64_t step)
     return way->channels_last ? 1 : both & -both;   // the largest power of two that divides both
 }
 
-int64_t strip_open_rows(const Slide *down) { return (down->taps - 1) * down->dilation / down->step + 1; }
-
 int64_t strip_row_words(const Depthwise *shape, int64_t lanes, int64_t width)
 {
-    int64_t reach = lanes * image_reach(&shape->image[shape->image_count - 1], width);
+    int64_t reach = lanes * window_reach(&shape->image[shape->image_count - 1], width);
     return ceil_div(reach * dtype_info[factor_access(shape->x)->tensor->dtype].bits, 32);
 }
 
 int strip_ahead(const Depthwise *shape, int64_t lanes, int64_t width)
 {
-    Slide down = slide_down(shape);
-    bool leaves_room = strip_open_rows(&down) <= STRIP_AHEAD &&
+    const WindowAxis *down = slide_down(shape);
+    bool leaves_room = window_open(down) <= STRIP_AHEAD &&
                        MOST_AHEAD * strip_row_words(shape, lanes, width) <= MOST_AHEAD_WORDS;
     return leaves_room ? MOST_AHEAD : STRIP_AHEAD;
 }

@@ -27,11 +27,11 @@ enum {
 
 static Dim dim_of(Affine index, int64_t size) { return (Dim){index, size}; }
 
-static Affine window_index(const ImageAxis *axis, int output, int tap)
+static Affine window_index(const WindowAxis *axis, int output, int tap)
 {
     Affine index = affine_axis(output);
     index.coef[tap] = 1;
-    index.constant = axis->offset;
+    index.constant = -axis->pad;
     return index;
 }
 
@@ -115,14 +115,14 @@ static TileSpace find_space(const Fusion *fusion, const DeviceSpec *device, cons
 
 static ToeplitzWindow window_of(const Toeplitz *toeplitz)
 {
-    const ImageAxis *row = &toeplitz->row, *column = &toeplitz->column;
+    const WindowAxis *row = &toeplitz->row, *column = &toeplitz->column;
     int64_t width = smaller(round_up(column->outputs, TOEPLITZ_BLOCK), MAX_WIDTH),
-            before = larger(-column->offset, 0);
+            before = larger(column->pad, 0);
     bool whole = width >= column->outputs;
     return (ToeplitzWindow){
         .inputs = {(int32_t)row->inputs, (int32_t)column->inputs},
         .taps = {(int16_t)row->taps, (int16_t)column->taps},
-        .before = {(int16_t)-row->offset, (int16_t)-column->offset},
+        .before = {(int16_t)row->pad, (int16_t)column->pad},
         .width = (int16_t)width,
         .left = (int16_t)(whole ? 0 : round_up(before, toeplitz->piece)),
         .piece = (int16_t)toeplitz->piece,

@@ -24,7 +24,7 @@ enum {
 /* One of each channel, and of each of its multipliers, for every image. */
 typedef struct Toeplitz {
     Depthwise shape;
-    ImageAxis row, column;   // row: of one position if images are lines
+    WindowAxis row, column;   // row: of one position if images are lines
     int64_t channels, images;
     const Atom *atom;
     int64_t piece;   // inputs of 16 bytes

@@ -35,7 +35,7 @@ static void emit_origin(StrBuf *out, const Scope *scope, const Depthwise *shape,
     Affine form = *offset;
     form.constant = origin;
     for (int i = 0; i < shape->image_count; i++) {
-        const ImageAxis *axis = &shape->image[i];
+        const WindowAxis *axis = &shape->image[i];
         form.coef[axis->output] = 0;
         if (axis->tap >= 0)
             form.coef[axis->tap] = 0;
@@ -125,7 +125,7 @@ static const char *exponent_of(DType type)
 static void emit_constants(StrBuf *out, const KernelPlan *plan, const Toeplitz *toeplitz)
 {
     const RTile *block = &plan->program->tile[LEVEL_SHARED], *warp = &plan->program->tile[LEVEL_REGISTER];
-    const ImageAxis *row = &toeplitz->row, *column = &toeplitz->column;
+    const WindowAxis *row = &toeplitz->row, *column = &toeplitz->column;
     ToeplitzWindow window;
     rules_chosen(plan->rules, &window, sizeof window);
     ToeplitzLayout layout = toeplitz_layout(&window, block, warp);
@@ -144,7 +144,7 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Toeplitz *
     strbuf_printf(out,
                   "constexpr int KH = %" PRId64 ", KW = %" PRId64 ", TOP = %" PRId64 ", SIDE = %" PRId64
                   ";   // taps, and those of the first output that lie outside\n",
-                  row->taps, column->taps, -row->offset, -column->offset);
+                  row->taps, column->taps, row->pad, column->pad);
     strbuf_printf(
         out,
         "constexpr int BI = %" PRId64 ", BH = %" PRId64 ", BN = %d;   // rTile, shared memory\n"

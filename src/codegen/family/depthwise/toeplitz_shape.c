@@ -4,18 +4,9 @@
 
 enum { MAX_TAPS = 1 << 14 };   // of a filter's side, and of its padding: numbers of the window
 
-static bool is_dense(const ImageAxis *axis) { return axis->step == 1 && axis->dilation == 1; }
-
-/* Images that are lines have one row. */
-static ImageAxis single_row(void)
+static bool fits_window(const WindowAxis *axis)
 {
-    return (ImageAxis){
-        .output = -1, .tap = -1, .outputs = 1, .taps = 1, .inputs = 1, .step = 1, .dilation = 1};
-}
-
-static bool fits_window(const ImageAxis *axis)
-{
-    int64_t before = axis->offset < 0 ? -axis->offset : axis->offset;
+    int64_t before = axis->pad < 0 ? -axis->pad : axis->pad;
     return axis->taps < MAX_TAPS && before < MAX_TAPS && axis->inputs < INT32_MAX / 2 &&
            axis->outputs < INT32_MAX / 2;
 }
@@ -26,18 +17,19 @@ bool toeplitz_find(const Depthwise *shape, const Atom *atom, Toeplitz *toeplitz)
         return false;
     *toeplitz = (Toeplitz){.shape = *shape, .atom = atom};
     toeplitz->column = shape->image[shape->image_count - 1];
-    toeplitz->row = shape->image_count == 2 ? shape->image[0] : single_row();
+    toeplitz->row = shape->image_count == 2 ? shape->image[0] : window_point;
     toeplitz->channels = fitting_mul(shape->channel.extent, shape->multiplier.extent);
     toeplitz->images = shape->batch.extent;
     toeplitz->piece = 8 * PIECE_BYTES / dtype_info[factor_access(shape->x)->tensor->dtype].bits;
-    return atom->k == 2 * toeplitz->piece && is_dense(&toeplitz->row) && is_dense(&toeplitz->column) &&
-           toeplitz->column.x_stride == 1 && fits_window(&toeplitz->row) && fits_window(&toeplitz->column);
+    return atom->k == 2 * toeplitz->piece && window_is_dense(&toeplitz->row) &&
+           window_is_dense(&toeplitz->column) && toeplitz->column.x_stride == 1 &&
+           fits_window(&toeplitz->row) && fits_window(&toeplitz->column);
 }
 
 bool toeplitz_reads_pieces(const Toeplitz *toeplitz)
 {
     const Depthwise *shape = &toeplitz->shape;
-    const ImageAxis *row = &toeplitz->row, *column = &toeplitz->column;
+    const WindowAxis *row = &toeplitz->row, *column = &toeplitz->column;
     int64_t piece = toeplitz->piece;
     bool aligned = shape->x_origin % piece == 0 && row->x_stride % piece == 0 && column->inputs % piece == 0;
     for (int a = 0; a < MAX_AXES; a++)

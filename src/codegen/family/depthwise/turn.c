@@ -96,16 +96,6 @@ static void replace_visit(Expr *expr, void *context)
         expr->access = replacement->new;
 }
 
-/* Of the whole's inputs, and tensors that are made ahead. */
-static void choose_inputs(Arena *arena, Fusion *part, const Fusion *whole, Tensor *const *ahead, int count)
-{
-    Tensor **candidates = NEW_ARRAY(arena, Tensor *, whole->input_count + count);
-    memcpy(candidates, whole->inputs, sizeof(Tensor *) * (size_t)whole->input_count);
-    for (int i = 0; i < count; i++)
-        candidates[whole->input_count + i] = ahead[i];
-    fusion_choose_inputs(arena, part, candidates, whole->input_count + count);
-}
-
 /* The kernel reads the turned image, unless its columns lie side by side. */
 static void turn_image(Arena *arena, Rewritten *turned, const Fusion *fusion, const Access *x, uint32_t image)
 {
@@ -197,16 +187,13 @@ static bool leave_epilogue(Arena *arena, Rewritten *turned, const Fusion *fusion
     sum->stored = true;
     turned->main->op_count = 1;
 
-    Fusion *rest = turned->behind[turned->behind_count++] = NEW(arena, Fusion);
-    *rest = *fusion;
+    Fusion *rest = turned->behind[turned->behind_count++] = fusion_copy(arena, fusion);
     rest->axis_count = rest->spatial_count;
-    rest->ops = NEW_ARRAY(arena, FusedOp, fusion->op_count);
-    memcpy(rest->ops, fusion->ops, sizeof(FusedOp) * (size_t)fusion->op_count);
     rest->ops[0].reduce = REDUCE_NONE;
     rest->ops[0].reduced = 0;
     rest->ops[0].body = NEW(arena, Expr);
     *rest->ops[0].body = (Expr){.kind = EXPR_ACCESS, .type = fusion->ops[0].body->type, .access = access};
-    choose_inputs(arena, rest, fusion, &tensor, 1);
+    fusion_choose_inputs_beside(arena, rest, fusion, &tensor, 1);
     fusion_verify(rest, "turn_images (epilogue)");
     return true;
 }
@@ -217,7 +204,7 @@ static void choose_tensors(Arena *arena, Rewritten *turned, const Fusion *fusion
     Tensor *images[MAX_BEFORE];
     for (int i = 0; i < turned->before_count; i++)
         images[i] = turned->before[i]->outputs[0];
-    choose_inputs(arena, sums, fusion, images, turned->before_count);
+    fusion_choose_inputs_beside(arena, sums, fusion, images, turned->before_count);
     sums->outputs = NEW_ARRAY(arena, Tensor *, fusion->output_count);
     sums->output_count = 0;
     for (int i = 0; i < sums->op_count; i++)
@@ -246,10 +233,7 @@ static Rewritten *turn(Arena *arena, const void *view, const Fusion *fusion, con
     uint32_t image = depthwise_image_axes(shape);
     int results = gradient ? 0 : turned_results(fusion, image);
     Rewritten *turned = NEW(arena, Rewritten);
-    turned->main = NEW(arena, Fusion);
-    *turned->main = *fusion;
-    turned->main->ops = NEW_ARRAY(arena, FusedOp, fusion->op_count);
-    memcpy(turned->main->ops, fusion->ops, sizeof(FusedOp) * (size_t)fusion->op_count);
+    turned->main = fusion_copy(arena, fusion);
     turned->main->ops[0].body = expr_copy(arena, fusion->ops[0].body);
     turn_image(arena, turned, fusion, factor_access(shape->x), image);
     if (gradient)

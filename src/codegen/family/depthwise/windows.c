@@ -1,13 +1,15 @@
 #include "codegen/family/depthwise/windows.h"
 
+#include "base/checked.h"
+
 static bool same_group(const AxisGroup *one, const AxisGroup *other)
 {
     return axis_group_mask(one) == axis_group_mask(other);
 }
 
-static bool slide_alike(const ImageAxis *one, const ImageAxis *other)
+static bool slide_alike(const WindowAxis *one, const WindowAxis *other)
 {
-    return one->output == other->output && one->inputs == other->inputs && one->step == other->step &&
+    return one->output == other->output && one->inputs == other->inputs && one->stride == other->stride &&
            one->x_stride == other->x_stride;
 }
 
@@ -30,22 +32,22 @@ static bool over_same_image(const Depthwise *one, const Depthwise *other)
            same_group(&one->multiplier, &other->multiplier) && !one->summed.count && !other->summed.count;
 }
 
-static int64_t last_of(const ImageAxis *axis) { return axis->offset + (axis->taps - 1) * axis->dilation; }
+static int64_t last_of(const WindowAxis *axis) { return (axis->taps - 1) * axis->dilation - axis->pad; }
 
 /* From the first tap of any window to the last one, with a tap at every input: of 3 taps from -1 on and 2
    from 1 on four. */
-static ImageAxis cover(const Windows *windows, int i)
+static WindowAxis cover(const Windows *windows, int i)
 {
-    ImageAxis axis = windows->shape[0].image[i];
+    WindowAxis axis = windows->shape[0].image[i];
     if (windows->count == 1)
         return axis;
-    int64_t first = axis.offset, last = last_of(&axis);
+    int64_t last = last_of(&axis);
     for (int w = 1; w < windows->count; w++) {
-        const ImageAxis *other = &windows->shape[w].image[i];
-        first = other->offset < first ? other->offset : first;
-        last = last_of(other) > last ? last_of(other) : last;
+        const WindowAxis *other = &windows->shape[w].image[i];
+        axis.pad = larger(axis.pad, other->pad);
+        last = larger(last, last_of(other));
     }
-    axis.offset = first, axis.dilation = 1, axis.taps = last - first + 1;
+    axis.dilation = 1, axis.taps = last + axis.pad + 1;
     return axis;
 }
 

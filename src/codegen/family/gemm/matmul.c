@@ -215,7 +215,7 @@ static int rules(const void *view, const Fusion *fusion, const DeviceSpec *devic
     int64_t vector = shared_vector(fusion);
     bool fills = fills_sms(product, device, vector * vector);
     for (int g = GROUP_M; g <= GROUP_N; g++) {
-        bool whole = fills && product->group[g].extent >= MAX_REGISTER_TILE * vector;   // little is computed in vain
+        bool whole = fills && product->group[g].extent >= MAX_REGISTER_TILE * vector;   // little in vain
         rules->rule[LEVEL_REGISTER][g] = (AxisRule){whole ? vector : 1, MAX_REGISTER_TILE};
         rules->rule[LEVEL_SHARED][g] = (AxisRule){1, MAX_TILE};
     }

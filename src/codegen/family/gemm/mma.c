@@ -8,7 +8,7 @@
 
 const Access *mma_access(const Expr *factor)
 {
-    if (factor->kind == EXPR_GUARD && is_zero(factor->guard.otherwise))
+    if (factor->kind == EXPR_GUARD && expr_is_zero(factor->guard.otherwise))
         factor = factor->guard.body;
     return factor->kind == EXPR_ACCESS ? &factor->access : NULL;
 }

@@ -148,27 +148,15 @@ static uint32_t lengthened_axes(const Wish *wish)
     return axes;
 }
 
-static void choose_inputs(Arena *arena, const Fusion *fusion, Rewritten *packed)
-{
-    Tensor **candidates = NEW_ARRAY(arena, Tensor *, fusion->input_count + packed->before_count);
-    memcpy(candidates, fusion->inputs, sizeof(Tensor *) * (size_t)fusion->input_count);
-    for (int i = 0; i < packed->before_count; i++)
-        candidates[fusion->input_count + i] = packed->before[i]->outputs[0];
-    fusion_choose_inputs(arena, packed->main, candidates, fusion->input_count + packed->before_count);
-}
-
 static Rewritten *pack(Arena *arena, const Wish *wish)
 {
     const Fusion *fusion = wish->fusion;
     Rewritten *packed = NEW(arena, Rewritten);
-    packed->main = NEW(arena, Fusion);
-    *packed->main = *fusion;
+    packed->main = fusion_copy(arena, fusion);
     uint32_t lengthened = lengthened_axes(wish);
     for (int a = 0; a < fusion->axis_count; a++)
         if (lengthened >> a & 1)
             packed->main->axes[a].extent = lengthened_extent(wish, fusion->axes[a].extent);
-    packed->main->ops = NEW_ARRAY(arena, FusedOp, fusion->op_count);
-    memcpy(packed->main->ops, fusion->ops, sizeof(FusedOp) * (size_t)fusion->op_count);
     Expr *body = expr_copy(arena, fusion->ops[0].body);
     for (int f = 0; f < 2; f++)
         if (wish->copied[f] || (lengthened & expr_axes(wish->factors[f])))
@@ -176,7 +164,10 @@ static Rewritten *pack(Arena *arena, const Wish *wish)
     if (!packed->before_count)
         return NULL;
     packed->main->ops[0].body = body;
-    choose_inputs(arena, fusion, packed);
+    Tensor *ahead[MAX_BEFORE];
+    for (int i = 0; i < packed->before_count; i++)
+        ahead[i] = packed->before[i]->outputs[0];
+    fusion_choose_inputs_beside(arena, packed->main, fusion, ahead, packed->before_count);
     fusion_verify(packed->main, "product_pack");
     return packed;
 }
@@ -268,7 +259,8 @@ static bool find_order(const Fusion *fusion, Expr *factor, Order *order)
     return search.found;
 }
 
-static Rewritten *pack_product(Arena *arena, const Products *products, const Fusion *fusion, const Target *target, bool for_lanes)
+static Rewritten *pack_product(Arena *arena, const Products *products, const Fusion *fusion,
+                               const Target *target, bool for_lanes)
 {
     const Product *product = products->tiled;
     if (!product || product->guard)

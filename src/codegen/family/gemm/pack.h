@@ -13,6 +13,6 @@
 #pragma once
 #include "kernel/family.h"
 
-/* For tensor cores; for lanes where those cannot multiply it. There is nothing to gain, too, if a copy would be larger
-   than what it is made of. */
+/* For tensor cores; for lanes where those cannot multiply it. There is nothing to gain, too, if a copy would be
+   larger than what it is made of. */
 extern const Rewrite pack_for_tensor_cores, pack_for_lanes;

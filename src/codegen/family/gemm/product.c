@@ -29,12 +29,6 @@ static bool group_axes(const Fusion *fusion, Product *product)
     return product->group[GROUP_K].count;
 }
 
-bool is_zero(const Expr *expr)
-{
-    return expr->kind == EXPR_CONST &&
-           (dtype_info[expr->type].is_real ? expr->constant.real == 0 : expr->constant.integer == 0);
-}
-
 static void exchange(Product *product)
 {
     AxisGroup swapped = product->group[GROUP_M];
@@ -51,7 +45,7 @@ static bool find_parts(const Fusion *fusion, Product *product)
         return false;
     const Expr *body = fusion->ops[0].body;
     *product = (Product){.guard = NULL};
-    if (body->kind == EXPR_GUARD && is_zero(body->guard.otherwise)) {
+    if (body->kind == EXPR_GUARD && expr_is_zero(body->guard.otherwise)) {
         product->guard = &body->guard;
         body = body->guard.body;
     }

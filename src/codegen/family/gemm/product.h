@@ -10,7 +10,7 @@
 
 enum { GROUP_BATCH, GROUP_M, GROUP_N, GROUP_K, GROUP_COUNT };
 
-/* How the neighbours of a piece of 16 bytes are read: by one aligned access, by the two that hold them, one by one. */
+/* How the neighbours of a piece are read: by one aligned access, by the two that hold them, one by one. */
 typedef enum Way { BY_PIECES, FROM_ANYWHERE, BY_ELEMENTS } Way;
 
 typedef struct Reading {
@@ -18,8 +18,8 @@ typedef struct Reading {
     Way way;
 } Reading;
 
-/* A factor whose neighbours along k, or else along its rows, lie side by side; lines of them and batches are so many
-   elements apart. */
+/* A factor whose neighbours along k, or else along its rows, lie side by side; lines of them and batches are so
+   many elements apart. */
 typedef struct Lines {
     bool along_k;
     int64_t line, batch;   // batch 0: there is one for all
@@ -31,14 +31,14 @@ typedef struct Product {
     AxisGroup group[GROUP_COUNT];
     bool skinny;             // a thread takes all of A's rows, and no vector ends beside its axis
     Reading reading[2];      // of factors that are elements, or a zero in their place
-    /* Of tensor cores, where both are, of one type; the second one reads shared memory. NULL: there is none. */
+    /* Of tensor cores, where both are, of one type; the second reads shared memory. NULL: there is none. */
     const Atom *atom, *shared_atom;
     bool boxes;              // of both factors' lines are what bulk copies bring to the second one
     Lines lines[2];          // then
 } Product;
 
-/* The view of products: what the fusion's first definition is to kernels that tile both factors, and to those of few
-   rows. NULL: no such product. */
+/* The view of products: what the fusion's first definition is to kernels that tile both factors, and to those
+   of few rows. NULL: no such product. */
 typedef struct Products {
     const Product *tiled, *skinny;
 } Products;
@@ -51,11 +51,9 @@ bool product_find(const Fusion *fusion, Product *product);
    16, and each element of the other factor serves one column. */
 bool product_find_skinny(const Fusion *fusion, Product *product);
 
-/* A factor takes longer to go through shared memory than it does to come, where few rows use it: it is for the family
-   that reads it straight to registers. */
+/* A factor takes longer to go through shared memory than it does to come, where few rows use it: it is for the
+   family that reads it straight to registers. */
 bool product_is_streamed(const Products *products);
-
-bool is_zero(const Expr *expr);
 
 /* Products of a batch each of which moves fewer bytes than memory does while a block starts: a block makes
    several. */

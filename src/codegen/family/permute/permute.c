@@ -86,7 +86,7 @@ static void add_tiles(TileSpace *space, const Fusion *fusion, const Permute *per
     int count = fusion_accesses(fusion, found, MAX_DATA_TILES - fusion->output_count - 1);
     for (int i = 0; i < count; i++) {
         Affine offset = access_offset(found[i].access);
-        if (found[i].access->tensor != permute->access->tensor || !same_form(&offset, &permute->source))
+        if (found[i].access->tensor != permute->access->tensor || !affine_equal(&offset, &permute->source))
             space->tiles[space->tile_count++] = side_tile(permute, found[i].access);
     }
     for (int i = 0; i < fusion->op_count && space->tile_count < MAX_DATA_TILES; i++)
@@ -281,7 +281,7 @@ static void emit_places(StrBuf *out, const Scope *scope, const Permute *permute,
 
 static bool is_permuted(const Permute *permute, const Read *read)
 {
-    return read->access->tensor == permute->access->tensor && same_form(&read->offset, &permute->source);
+    return read->access->tensor == permute->access->tensor && affine_equal(&read->offset, &permute->source);
 }
 
 /* Axes whose positions the points of a vector need one by one. */

@@ -55,9 +55,6 @@ typedef struct Shape {
 /* False: the fusion is no permutation of one input. */
 bool permute_find(const Fusion *fusion, Permute *permute);
 
-/* Are both the same form? */
-bool same_form(const Affine *left, const Affine *right);
-
 // ---- permute_shape.c ----
 
 /* All but its padding and turn. */

@@ -6,8 +6,6 @@
 
 enum { MAX_READS = 32 };   // of a fusion that is looked at; a permutation has few
 
-bool same_form(const Affine *left, const Affine *right) { return memcmp(left, right, sizeof *left) == 0; }
-
 /* Pointwise, and every output dense in the order of the axes. */
 static bool stores_in_order(const Fusion *fusion)
 {
@@ -46,7 +44,7 @@ static bool find_access(const Fusion *fusion, Permute *permute)
         if (offset.coef[inner] == 0 || offset.coef[inner] == 1)
             continue;
         bool another = permute->access && (permute->access->tensor != found[i].access->tensor ||
-                                           !same_form(&permute->source, &offset));
+                                           !affine_equal(&permute->source, &offset));
         if (found[i].guarded || found[i].access->tensor->dtype == DTYPE_B1 || another ||
             unit_axis(fusion, &offset) < 0)
             return false;

@@ -112,8 +112,8 @@ static void add_grid_syncs(TileRules *rules, const Fusion *fusion, int64_t share
 }
 
 /* `each` positions of a thread at a time. */
-static void group_rules(TileRules *rules, const ChannelView *view, const Fusion *fusion, const DeviceSpec *device,
-                        ChannelWalk walk, int lanes, int groups, int64_t each)
+static void group_rules(TileRules *rules, const ChannelView *view, const Fusion *fusion,
+                        const DeviceSpec *device, ChannelWalk walk, int lanes, int groups, int64_t each)
 {
     int64_t channels = fusion->axes[channelwise_axis(fusion)].extent, vector = view->vector;
     int64_t step = each * groups, shares = ceil_div(reduction_points(fusion), step);   // or steps
@@ -169,8 +169,8 @@ static int widest_row(const Fusion *fusion, int vector)
 }
 
 /* Every number of groups that leaves a thread no more than it can hold of all positions. */
-static int reduction_rules(const ChannelView *view, const Fusion *fusion, const DeviceSpec *device, int lanes, TileRules *variants,
-                           int most)
+static int reduction_rules(const ChannelView *view, const Fusion *fusion, const DeviceSpec *device, int lanes,
+                           TileRules *variants, int most)
 {
     int count = 0, vector = view->vector;
     int64_t positions = reduction_points(fusion);
@@ -196,8 +196,8 @@ static int held_bits(const Reads *reads)
 }
 
 /* Steps of one or several positions. */
-static int step_rules(const ChannelView *view, const Fusion *fusion, const DeviceSpec *device, int lanes, TileRules *variants,
-                      int most)
+static int step_rules(const ChannelView *view, const Fusion *fusion, const DeviceSpec *device, int lanes,
+                      TileRules *variants, int most)
 {
     int count = 0, vector = view->vector, groups = 1;
     while (lanes * groups < STEP_THREADS && groups < reduction_points(fusion))
@@ -205,14 +205,14 @@ static int step_rules(const ChannelView *view, const Fusion *fusion, const Devic
     int bits = held_bits(&view->reads);
     for (int each = 1; each * vector * bits / 8 <= MAX_HELD_BYTES && count < most; each *= 2)
         if (each == 1 || each * groups <= reduction_points(fusion))
-            group_rules(&variants[count++], view, fusion, device, fusion_reduces(fusion) ? TOTALS : ELEMENTS, lanes,
-                        groups, each);
+            group_rules(&variants[count++], view, fusion, device, fusion_reduces(fusion) ? TOTALS : ELEMENTS,
+                        lanes, groups, each);
     return count;
 }
 
 /* One block on each SM; their threads hold all positions together. */
-static int grid_rules(const ChannelView *view, const Fusion *fusion, const DeviceSpec *device, int lanes, TileRules *variants,
-                      int most)
+static int grid_rules(const ChannelView *view, const Fusion *fusion, const DeviceSpec *device, int lanes,
+                      TileRules *variants, int most)
 {
     int64_t vector = view->vector, channels = fusion->axes[channelwise_axis(fusion)].extent;
     int64_t tiles = ceil_div(channels, lanes * vector) * (spatial_points(fusion) / channels);

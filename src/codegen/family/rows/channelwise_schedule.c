@@ -39,11 +39,6 @@ typedef struct ChannelStatement {
 
 static uint64_t bit(int op) { return UINT64_C(1) << op; }
 
-static bool is_of_elements(const ChannelStatement *s, int op)
-{
-    return fusion_op_is_of_elements(s->kernel->fusion, &s->kernel->fusion->ops[op]);
-}
-
 static void load_invariants(const ChannelStatement *s)
 {
     uint32_t tiles = space_inputs(s->kernel->space) & ~s->elements;
@@ -68,7 +63,7 @@ static void map_channels(const ChannelStatement *s, int passes)
     const Fusion *fusion = s->kernel->fusion;
     uint64_t ops = 0;
     for (int i = 0; i < fusion->op_count; i++)
-        if (fusion->ops[i].reduce == REDUCE_NONE && !is_of_elements(s, i) &&
+        if (fusion->ops[i].reduce == REDUCE_NONE && !fusion_op_is_of_elements(s->kernel->fusion, i) &&
             s->kernel->passes->of[i] == passes)
             ops |= bit(i);
     schedule_map(s->schedule, ops);

@@ -177,7 +177,7 @@ void channelwise_add_values(const ChannelEmitter *emitter, ChannelPass *pass, St
 {
     for (int i = 0; i < emitter->fusion->op_count; i++) {
         const FusedOp *op = &emitter->fusion->ops[i];
-        if (op->reduce != REDUCE_NONE || fusion_op_is_of_elements(emitter->fusion, op) ||
+        if (op->reduce != REDUCE_NONE || fusion_op_is_of_elements(emitter->fusion, i) ||
             emitter->passes.of[i] != passes)
             continue;
         step->axes |= expr_axes(op->body);
@@ -249,7 +249,7 @@ void channelwise_emit_element_pass(ChannelEmitter *emitter)
     if (!pass.ops)
         return;
     for (int i = 0; i < fusion->op_count; i++)
-        if (fusion->ops[i].stored && fusion_op_is_of_elements(fusion, &fusion->ops[i]))
+        if (fusion->ops[i].stored && fusion_op_is_of_elements(fusion, i))
             add_element_store(emitter, &pass, i);
     channelwise_emit_pass(emitter, &pass);
 }

@@ -2,6 +2,8 @@
 
 #include <assert.h>
 
+#include "kernel/layout.h"
+
 bool passes_hold(const Fusion *fusion) { return fusion->op_count <= MAX_PASS_OPS; }
 
 uint32_t fusion_columns(const Fusion *fusion)
@@ -9,9 +11,9 @@ uint32_t fusion_columns(const Fusion *fusion)
     return ((1u << fusion->axis_count) - 1) & ~((1u << fusion->spatial_count) - 1);
 }
 
-bool fusion_op_is_of_elements(const Fusion *fusion, const FusedOp *op)
+bool fusion_op_is_of_elements(const Fusion *fusion, int op)
 {
-    return (op->spatial & fusion_columns(fusion)) != 0;
+    return (fusion->ops[op].spatial & fusion_columns(fusion)) != 0;
 }
 
 typedef struct PassSearch {
@@ -51,7 +53,7 @@ static void needs_visit(Expr *expr, void *context)
         int read = reads_index(needs->reads, &expr->access);
         needs->reads_used |= read >= 0 ? 1u << read : 0;
     } else if (expr->kind == EXPR_VALUE &&
-               fusion_op_is_of_elements(needs->fusion, &needs->fusion->ops[expr->value])) {
+               fusion_op_is_of_elements(needs->fusion, expr->value)) {
         needs->ops |= UINT64_C(1) << expr->value;
         expr_visit(needs->fusion->ops[expr->value].body, needs_visit, context);
     }
@@ -70,7 +72,7 @@ Needs passes_needs(const Fusion *fusion, const Reads *reads, const Passes *passe
     for (int i = 0; i < fusion->op_count; i++) {
         const FusedOp *op = &fusion->ops[i];
         bool reduces = op->reduce != REDUCE_NONE && passes->of[i] == pass;
-        bool stores = op->stored && fusion_op_is_of_elements(fusion, op) && pass == passes->count - 1;
+        bool stores = op->stored && fusion_op_is_of_elements(fusion, i) && pass == passes->count - 1;
         if (stores)
             needs.ops |= UINT64_C(1) << i;
         if (reduces || stores)
@@ -109,7 +111,12 @@ bool fusion_counts(const Fusion *fusion, int *reductions, int *of_elements)
         if (op->reduce != REDUCE_NONE && op->reduced != fusion_columns(fusion))
             return false;
         *reductions += op->reduce != REDUCE_NONE;
-        *of_elements += fusion_op_is_of_elements(fusion, op);
+        *of_elements += fusion_op_is_of_elements(fusion, i);
     }
     return true;
+}
+
+KernelMemory passes_memory(const KernelPlan *plan)
+{
+    return (KernelMemory){.shared_bytes = schedule_layout(plan->rules).bytes};
 }

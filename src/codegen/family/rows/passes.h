@@ -30,7 +30,7 @@ Needs passes_needs(const Fusion *fusion, const Reads *reads, const Passes *passe
 /* What one expression needs. */
 Needs needs_of(const Fusion *fusion, const Reads *reads, const Expr *expr);
 
-/* Neighbours along an axis of so many that are one access: 16 bytes of the narrowest tensor that is read, bits aside. */
+/* Neighbours along an axis of so many that are one access: 16 bytes of the narrowest tensor, bits aside. */
 int reads_widest_vector(const Reads *reads, int64_t extent);
 
 int fusion_reductions(const Fusion *fusion);
@@ -39,8 +39,11 @@ int fusion_reductions(const Fusion *fusion);
 uint32_t fusion_columns(const Fusion *fusion);
 
 /* The op is made at every element of the reduced axes. */
-bool fusion_op_is_of_elements(const Fusion *fusion, const FusedOp *op);
+bool fusion_op_is_of_elements(const Fusion *fusion, int op);
 
 /* How many reductions there are, and ops of elements. False: some reduction runs along other axes than the
    columns. */
 bool fusion_counts(const Fusion *fusion, int *reductions, int *of_elements);
+
+/* Family.memory, of shared memory alone. */
+KernelMemory passes_memory(const KernelPlan *plan);

@@ -20,7 +20,7 @@ static bool packs_bits(const Fusion *fusion, int vector)
 {
     for (int i = 0; i < fusion->op_count; i++)
         if (fusion->ops[i].stored && fusion->ops[i].out->dtype == DTYPE_B1 &&
-            (!fusion_op_is_of_elements(fusion, &fusion->ops[i]) ||
+            (!fusion_op_is_of_elements(fusion, i) ||
              !resident_bit_run(fusion, vector, &fusion->ops[i])))
             return false;
     return true;
@@ -62,7 +62,7 @@ static const void *view_of(Arena *arena, const Fusion *fusion, const Target *tar
         const FusedOp *op = &fusion->ops[i];
         if (op->reduce != REDUCE_NONE && op->reduced != fusion_columns(fusion))
             return NULL;
-        of_elements |= fusion_op_is_of_elements(fusion, op) && op->stored;
+        of_elements |= fusion_op_is_of_elements(fusion, i) && op->stored;
     }
     Reads each = find_reads(fusion, 1);
     int vector = reads_widest_vector(&each, fusion->axes[fusion->axis_count - 1].extent);
@@ -157,11 +157,6 @@ static int rules(const void *view, const Fusion *fusion, const DeviceSpec *devic
     return count;
 }
 
-static KernelMemory memory(const KernelPlan *plan)
-{
-    return (KernelMemory){.shared_bytes = schedule_layout(plan->rules).bytes};
-}
-
 const Family resident_family = {
     .name = "resident",
     .template_path = "templates/resident.cu",
@@ -169,5 +164,5 @@ const Family resident_family = {
     .view = view_of,
     .rules = rules,
     .emit = resident_emit,
-    .memory = memory,
+    .memory = passes_memory,
 };

@@ -10,7 +10,7 @@
 
 /* The family's view. */
 typedef struct ResidentView {
-    int vector;      // neighbouring elements of one access: 16 bytes of the narrowest tensor, if the innermost extent is whole vectors
+    int vector;      // neighbouring elements of one access
     Reads reads;     // at every element, in vectors along the innermost axis
     Passes passes;
     uint32_t kept;   // what more than one pass reads (bit i: read i); bits are read again

@@ -11,11 +11,6 @@ typedef struct ResidentStatement {
     uint32_t seen;   // tiles that come from a cache now
 } ResidentStatement;
 
-static bool is_of_elements(const ResidentStatement *s, int op)
-{
-    return fusion_op_is_of_elements(s->resident->fusion, &s->resident->fusion->ops[op]);
-}
-
 static uint32_t bit_tiles(const Reads *reads)
 {
     uint32_t tiles = 0;
@@ -65,7 +60,7 @@ static void row_values(ResidentStatement *s, int passes)
     const Fusion *fusion = s->resident->fusion;
     uint64_t ops = 0;
     for (int i = 0; i < fusion->op_count; i++)
-        if (fusion->ops[i].reduce == REDUCE_NONE && !is_of_elements(s, i) &&
+        if (fusion->ops[i].reduce == REDUCE_NONE && !fusion_op_is_of_elements(s->resident->fusion, i) &&
             s->resident->view->passes.of[i] == passes)
             ops |= UINT64_C(1) << i;
     schedule_map(s->schedule, ops);

@@ -14,11 +14,6 @@ uint32_t resident_axes(const ResidentEmitter *emitter, uint32_t reads)
     return axes;
 }
 
-static bool is_of_elements(const ResidentEmitter *emitter, int op)
-{
-    return fusion_op_is_of_elements(emitter->fusion, &emitter->fusion->ops[op]);
-}
-
 static bool reduces_in(const ResidentEmitter *emitter, int op, int pass)
 {
     return emitter->fusion->ops[op].reduce != REDUCE_NONE && emitter->passes.of[op] == pass;
@@ -101,7 +96,7 @@ static void emit_element_stores(const ResidentEmitter *emitter)
     for (int i = 0; i < emitter->fusion->op_count; i++) {
         const FusedOp *op = &emitter->fusion->ops[i];
         Affine offset = access_offset(&op->store);
-        if (!op->stored || !is_of_elements(emitter, i))
+        if (!op->stored || !fusion_op_is_of_elements(emitter->fusion, i))
             continue;
         if (op->out->dtype == DTYPE_B1)
             add_bits_store(&pack, emitter, i);
@@ -195,7 +190,8 @@ static RowEnd row_end(const ResidentEmitter *emitter, int passes)
         }
     for (int i = 0; i < emitter->fusion->op_count; i++) {
         const FusedOp *op = &emitter->fusion->ops[i];
-        if (op->reduce != REDUCE_NONE || is_of_elements(emitter, i) || emitter->passes.of[i] != passes)
+        if (op->reduce != REDUCE_NONE || fusion_op_is_of_elements(emitter->fusion, i) ||
+            emitter->passes.of[i] != passes)
             continue;
         end.finish.axes |= rows_axes_left(&emitter->first, op->body);
         add_row_value(emitter, &end.members, &end.finish, &end.store, i,

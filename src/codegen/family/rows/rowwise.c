@@ -66,7 +66,7 @@ static FusionWork work_of(const Fusion *fusion, RowHome home)
     for (int i = 0; i < fusion->op_count; i++) {
         const FusedOp *op = &fusion->ops[i];
         WorkSearch search = {.work = {.flops = 1}, .softmax = softmax};   // the reduction, or storing
-        if (op->reduce == REDUCE_NONE && !fusion_op_is_of_elements(fusion, op))
+        if (op->reduce == REDUCE_NONE && !fusion_op_is_of_elements(fusion, i))
             continue;
         expr_visit(op->body, work_visit, &search);
         FusionWork work = search.work;
@@ -416,11 +416,6 @@ static int rules(const void *view, const Fusion *fusion, const DeviceSpec *devic
     return count;
 }
 
-static KernelMemory memory(const KernelPlan *plan)
-{
-    return (KernelMemory){.shared_bytes = schedule_layout(plan->rules).bytes};
-}
-
 const Family rowwise_family = {
     .name = "rowwise",
     .template_path = "templates/rowwise.cu",
@@ -430,5 +425,5 @@ const Family rowwise_family = {
     .view = rowwise_view,
     .rules = rules,
     .emit = rowwise_emit,
-    .memory = memory,
+    .memory = passes_memory,
 };

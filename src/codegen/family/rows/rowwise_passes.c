@@ -19,14 +19,14 @@ static void dependence_visit(Expr *expr, void *context)
     RowDependence *found = context;
     if (expr->kind != EXPR_VALUE)
         return;
-    const FusedOp *op = &found->fusion->ops[expr->value];
-    bool of_elements = fusion_op_is_of_elements(found->fusion, op);
+    bool of_elements = fusion_op_is_of_elements(found->fusion, expr->value);
     found->varies |= of_elements;
     found->needs |= (uint64_t)1 << expr->value;
     if (!found->passes)
         return;
     found->needs |= of_elements ? found->passes->needs[expr->value] : 0;
-    int pass = found->passes->pass[expr->value] + (op->reduce != REDUCE_NONE);
+    bool reduces = found->fusion->ops[expr->value].reduce != REDUCE_NONE;
+    int pass = found->passes->pass[expr->value] + reduces;
     found->pass = pass > found->pass ? pass : found->pass;
 }
 
@@ -68,7 +68,7 @@ bool rowwise_divides(const Fusion *fusion, int op)
 {
     Expr *body = fusion->ops[op].body;
     bool is_f32 = body->type == DTYPE_F32 && dtype_info[fusion->ops[op].out->dtype].compute == DTYPE_F32;
-    return fusion_op_is_of_elements(fusion, &fusion->ops[op]) && is_op(body, OP_DIV) && is_f32 &&
+    return fusion_op_is_of_elements(fusion, op) && is_op(body, OP_DIV) && is_f32 &&
            varies(fusion, body->apply.operands[0]) &&
            !varies(fusion, body->apply.operands[1]);
 }
@@ -166,7 +166,7 @@ RowPasses rowwise_passes(const Fusion *fusion, RowHome home)
         }
         passes.pass[i] = found.pass;
         passes.needs[i] = found.needs;
-        bool walks = op->reduce != REDUCE_NONE || (op->stored && fusion_op_is_of_elements(fusion, op));
+        bool walks = op->reduce != REDUCE_NONE || (op->stored && fusion_op_is_of_elements(fusion, i));
         if (walks && found.pass >= passes.count)
             passes.count = found.pass + 1;
     }

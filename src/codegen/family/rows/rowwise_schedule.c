@@ -38,11 +38,6 @@ static int reads_of(const RowStatement *s, uint64_t ops)
     return search.found;
 }
 
-static bool is_of_elements(const RowStatement *s, int op)
-{
-    return fusion_op_is_of_elements(s->row->fusion, &s->row->fusion->ops[op]);
-}
-
 /* Reductions that the pass ends with; ops whose elements it stores; ops whose elements it makes for these. */
 typedef struct PassOps {
     uint64_t reduced, stored, mapped;
@@ -55,7 +50,7 @@ static PassOps ops_of(const RowStatement *s, int pass)
     uint64_t needs = 0;
     for (int i = 0; i < fusion->op_count; i++) {
         bool reduces = fusion->ops[i].reduce != REDUCE_NONE;
-        bool stores = !reduces && fusion->ops[i].stored && is_of_elements(s, i);
+        bool stores = !reduces && fusion->ops[i].stored && fusion_op_is_of_elements(s->row->fusion, i);
         if (s->row->passes->pass[i] != pass || !(reduces || stores))
             continue;
         ops.reduced |= reduces ? bit(i) : 0;
@@ -63,7 +58,7 @@ static PassOps ops_of(const RowStatement *s, int pass)
         needs |= s->row->passes->needs[i];
     }
     for (int i = 0; i < fusion->op_count; i++)
-        if (is_of_elements(s, i) && !(s->made >> i & 1) && (needs | ops.stored) >> i & 1)
+        if (fusion_op_is_of_elements(s->row->fusion, i) && !(s->made >> i & 1) && (needs | ops.stored) >> i & 1)
             ops.mapped |= bit(i);
     return ops;
 }
@@ -91,7 +86,8 @@ static void state_row_values(RowStatement *s, int pass)
     uint64_t known = 0;
     for (int i = 0; i < fusion->op_count; i++) {
         bool reduces = fusion->ops[i].reduce != REDUCE_NONE;
-        known |= !is_of_elements(s, i) && s->row->passes->pass[i] + reduces == pass ? bit(i) : 0;
+        if (!fusion_op_is_of_elements(s->row->fusion, i) && s->row->passes->pass[i] + reduces == pass)
+            known |= bit(i);
     }
     schedule_map(s->schedule, known & schedule_ops(fusion, false));
     state_store(s, known);

@@ -7,11 +7,6 @@
 
 #define IN ROWS_INDENT
 
-static bool is_of_elements(const RowEmitter *row, int op)
-{
-    return fusion_op_is_of_elements(row->fusion, &row->fusion->ops[op]);
-}
-
 // ---- what depends on what ----
 
 static bool uses_value(const RowEmitter *row, int op, int value)
@@ -22,14 +17,14 @@ static bool uses_value(const RowEmitter *row, int op, int value)
 bool rowwise_walks_in(const RowEmitter *row, int op, int pass)
 {
     const FusedOp *fused = &row->fusion->ops[op];
-    bool walks = fused->reduce != REDUCE_NONE || (fused->stored && is_of_elements(row, op));
+    bool walks = fused->reduce != REDUCE_NONE || (fused->stored && fusion_op_is_of_elements(row->fusion, op));
     return walks && row->passes.pass[op] == pass;
 }
 
 /* The pass makes the op's elements, since none before it has or none keeps them. */
 static bool makes_elements(const RowEmitter *row, int op, int pass)
 {
-    if (!is_of_elements(row, op) || row->made >> op & 1)
+    if (!fusion_op_is_of_elements(row->fusion, op) || row->made >> op & 1)
         return false;
     bool makes = rowwise_walks_in(row, op, pass);
     for (int i = op + 1; i < row->fusion->op_count && !makes; i++)
@@ -278,7 +273,7 @@ void rowwise_emit_vector(RowEmitter *row, int pass)
             row->made |= rowwise_keeps(row->variant.home) ? UINT64_C(1) << i : 0;
             row->elements |= UINT64_C(1) << i;
         }
-        if (!walks || !is_of_elements(row, i))
+        if (!walks || !fusion_op_is_of_elements(row->fusion, i))
             continue;
         if (row->shape.unaligned)
             emit_unaligned_store(&store.step, row, i);

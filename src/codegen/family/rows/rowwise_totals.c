@@ -73,7 +73,7 @@ static const char *result(const RowEmitter *row, StrBuf *out, int op)
 static bool is_known_after(const RowEmitter *row, int op, int pass)
 {
     const FusedOp *fused = &row->fusion->ops[op];
-    return !fusion_op_is_of_elements(row->fusion, fused) &&
+    return !fusion_op_is_of_elements(row->fusion, op) &&
            row->passes.pass[op] + (fused->reduce != REDUCE_NONE) == pass + 1;
 }
 

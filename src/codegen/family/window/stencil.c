@@ -27,35 +27,32 @@ typedef struct LeafSearch {
     bool fits;
 } LeafSearch;
 
-/* The only reduction axis of the form; -1: none, -2: several. */
-static int only_tap(const Fusion *fusion, const Affine *form)
+static bool same_reach(const WindowAxis *one, const WindowAxis *other)
 {
-    int tap = -1;
-    for (int a = fusion->spatial_count; a < fusion->axis_count; a++)
-        if (form->coef[a])
-            tap = tap == -1 ? a : -2;
-    return tap;
+    return one->tap == other->tap && one->stride == other->stride && one->dilation == other->dilation;
 }
 
 static void look_at_form(LeafSearch *search, const Affine *form)
 {
     const Stencil *stencil = search->stencil;
-    int directions = 0, tap = only_tap(stencil->fusion, form);
+    const Fusion *fusion = stencil->fusion;
+    int directions = 0, tap = window_only_axis(form, fusion->spatial_count, fusion->axis_count);
     for (Direction direction = 0; direction < DIRECTIONS; direction++) {
         int axis = stencil->axis[direction];
         if (axis < 0 || !form->coef[axis])
             continue;
-        TapReach reach = {.moves = true, .tap = tap, .step = form->coef[axis]};
-        reach.tap_step = tap >= 0 ? form->coef[tap] : 0;
-        TapReach *known = &search->operand.reach[direction];
-        bool same = known->tap == reach.tap && known->step == reach.step && known->tap_step == reach.tap_step;
-        search->fits &= tap > -2 && reach.step > 0 && reach.tap_step >= 0 && (!known->moves || same);
+        WindowAxis reach = {.output = axis, .tap = tap, .taps = 1, .stride = form->coef[axis]};
+        if (tap >= 0)
+            reach.taps = fusion->axes[tap].extent, reach.dilation = form->coef[tap];
+        WindowAxis *known = &search->operand.reach[direction];
+        bool same = known->output < 0 || same_reach(known, &reach);
+        search->fits &= tap > -2 && reach.stride > 0 && reach.dilation >= 0 && same;
         *known = reach;
         directions++;
     }
     search->fits &= directions <= 1;
-    for (int a = stencil->fusion->spatial_count; a < stencil->fusion->axis_count && !directions; a++)
-        search->unpaired_taps |= form->coef[a] ? 1u << a : 0;
+    if (!directions)
+        search->unpaired_taps |= affine_axes(form) >> fusion->spatial_count << fusion->spatial_count;
 }
 
 static void look_at_node(Expr *expr, void *context)
@@ -74,20 +71,20 @@ static void look_at_node(Expr *expr, void *context)
 }
 
 /* Elements that no output meets are left out: of `2*h + 4*r` every other one. */
-static bool normalise(TapReach *reach)
+static bool normalise(WindowAxis *reach)
 {
-    if (!reach->moves)
+    if (reach->output < 0)
         return true;
-    int64_t common = greatest_common_divisor(reach->step, reach->tap_step);
-    reach->step /= common;
-    reach->tap_step /= common;
-    return reach->step == 1 || reach->tap_step == 1;
+    int64_t common = greatest_common_divisor(reach->stride, reach->dilation);
+    reach->stride /= common;
+    reach->dilation /= common;
+    return reach->stride == 1 || reach->dilation == 1;
 }
 
 /* Does each tap belong to one direction only, or to none, in this operand and in those found before? */
 static bool taps_agree(const Stencil *stencil, const LeafSearch *search)
 {
-    const TapReach *reach = search->operand.reach;
+    const WindowAxis *reach = search->operand.reach;
     uint32_t unpaired_taps = search->unpaired_taps | stencil->unpaired_taps;
     for (Direction direction = 0; direction < DIRECTIONS; direction++) {
         int tap = reach[direction].tap, known = stencil->tap[direction];
@@ -110,8 +107,8 @@ static int find_leaf(const Stencil *stencil, const Expr *expr)
 
 static void add_leaf(Stencil *stencil, const Expr *expr)
 {
-    LeafSearch search = {
-        .stencil = stencil, .operand = {.expr = expr, .reach = {{.tap = -1}, {.tap = -1}}}, .fits = true};
+    const WindowAxis none = {.output = -1, .tap = -1};
+    LeafSearch search = {.stencil = stencil, .operand = {.expr = expr, .reach = {none, none}}, .fits = true};
     expr_visit((Expr *)expr, look_at_node, &search);
     search.fits &= search.guards <= 1;   // what stands below two has two values outside
     for (Direction direction = 0; direction < DIRECTIONS; direction++)
@@ -209,13 +206,10 @@ int64_t stencil_taps(const Stencil *stencil, Direction direction)
     return axis_extent(stencil->fusion, stencil->tap[direction]);
 }
 
-int64_t operand_extent(const Stencil *stencil, const WindowOperand *operand, Direction direction,
-                       int64_t outputs)
+int64_t operand_extent(const WindowOperand *operand, Direction direction, int64_t outputs)
 {
-    const TapReach *reach = &operand->reach[direction];
-    if (!reach->moves)
-        return 1;
-    return reach->step * (outputs - 1) + reach->tap_step * (axis_extent(stencil->fusion, reach->tap) - 1) + 1;
+    const WindowAxis *reach = &operand->reach[direction];
+    return reach->output < 0 ? 1 : window_reach(reach, outputs);
 }
 
 // ---- device code ----
@@ -252,11 +246,11 @@ const char *stencil_loaded(void *context, const Expr *expr)
         return NULL;
     snprintf(text, size, "in.x%d", index);
     for (Direction direction = 0; direction < DIRECTIONS; direction++) {
-        const TapReach *reach = &stencil->operands[index].reach[direction];
+        const WindowAxis *reach = &stencil->operands[index].reach[direction];
         strncat(text, "[", size - strlen(text) - 1);
-        if (reach->moves) {
-            append_scaled(text, size, output_name[direction], reach->step);
-            append_scaled(text, size, tap_name[direction], reach->tap_step);
+        if (reach->output >= 0) {
+            append_scaled(text, size, output_name[direction], reach->stride);
+            append_scaled(text, size, tap_name[direction], reach->dilation);
         }
         strncat(text, text[strlen(text) - 1] == '[' ? "0]" : "]", size - strlen(text) - 1);
     }
@@ -331,15 +325,15 @@ typedef struct Doubt {
 static bool find_doubt(const Stencil *stencil, const WindowOperand *operand, const Dim *bound,
                        Direction direction, int64_t last, Doubt *doubt)
 {
-    const TapReach *reach = &operand->reach[direction];
+    const WindowAxis *reach = &operand->reach[direction];
     int axis = stencil->axis[direction];
-    if (axis < 0 || !reach->moves || !bound->index.coef[axis])
+    if (axis < 0 || reach->output < 0 || !bound->index.coef[axis])
         return false;
     for (int a = 0; a < stencil->fusion->axis_count; a++)
         if (a != axis && a != reach->tap && bound->index.coef[a])
             return false;
     int64_t f = bound->index.coef[axis], c = bound->index.constant;
-    int64_t g = reach->tap < 0 || reach->step == 1 ? f : bound->index.coef[reach->tap];
+    int64_t g = reach->tap < 0 || reach->stride == 1 ? f : bound->index.coef[reach->tap];
     *doubt = (Doubt){-floor_div(c, g), floor_div(bound->size - 1 - f * last - c, g)};
     return true;
 }
@@ -361,7 +355,7 @@ static void emit_bound(StrBuf *out, const Stencil *stencil, const WindowOperand 
                           element_name[direction], doubt.low, position.text);
             *any = true;
         }
-        if (doubt.high < operand_extent(stencil, operand, direction, outputs) - 1) {
+        if (doubt.high < operand_extent(operand, direction, outputs) - 1) {
             strbuf_printf(out, "%s(%s <= %" PRId64 " || %s < %" PRId64 ")", *any ? " && " : "",
                           element_name[direction], doubt.high, position.text, bound->size);
             *any = true;
@@ -382,11 +376,11 @@ static const Expr *count_elements(Arena *arena, const Stencil *stencil, const Wi
     for (int a = 0; a < MAX_AXES; a++)
         forms[a] = affine_axis(a);
     for (Direction direction = 0; direction < DIRECTIONS; direction++) {
-        const TapReach *reach = &operand->reach[direction];
+        const WindowAxis *reach = &operand->reach[direction];
         int axis = stencil->axis[direction];
-        if (!reach->moves)
+        if (reach->output < 0)
             continue;
-        bool by_output = reach->tap < 0 || reach->step == 1;
+        bool by_output = reach->tap < 0 || reach->stride == 1;
         if (by_output)
             scope->axis[axis] = arena_printf(arena, "(%s + %s)", scope->axis[axis], element_name[direction]);
         else
@@ -439,13 +433,13 @@ static uint32_t axes_beside_leaves(const Stencil *stencil, const Expr *expr)
     return axes;
 }
 
-const TapReach *stencil_rows(const Stencil *stencil)
+const WindowAxis *stencil_rows(const Stencil *stencil)
 {
     int tap = stencil->tap[DIRECTION_DOWN];
-    const TapReach *first = &stencil->operands[0].reach[DIRECTION_DOWN];
+    const WindowAxis *first = &stencil->operands[0].reach[DIRECTION_DOWN];
     for (int i = 0; i < stencil->count; i++) {
-        const TapReach *reach = &stencil->operands[i].reach[DIRECTION_DOWN];
-        if (reach->tap != tap || reach->step != first->step || reach->tap_step != first->tap_step)
+        const WindowAxis *reach = &stencil->operands[i].reach[DIRECTION_DOWN];
+        if (reach->tap != tap || !same_reach(reach, first))
             return NULL;
     }
     return tap >= 0 ? first : NULL;

@@ -5,22 +5,18 @@
 // for both.
 #pragma once
 #include "codegen/cuda/expr.h"
+#include "ir/window.h"
 
 /* Directions in which a thread's windows slide: along the innermost spatial axis, and down the one before
    it. */
 typedef enum Direction { DIRECTION_DOWN, DIRECTION_ALONG, DIRECTIONS } Direction;
 
-/* Output a and tap r meet element a * step + r * tap_step of what the thread keeps; one of the steps is 1. */
-typedef struct TapReach {
-    bool moves;   // the operand depends on the direction
-    int tap;      // the fusion's reduction axis; -1: none
-    int64_t step, tap_step;
-} TapReach;
-
 /* The largest part of a term that stencil: an access, or a guard with all that stands below it. */
 typedef struct WindowOperand {
     const Expr *expr;
-    TapReach reach[DIRECTIONS];
+    /* In elements of what the thread keeps: stride or dilation is 1. Output -1: the direction does not move
+       it. */
+    WindowAxis reach[DIRECTIONS];
 } WindowOperand;
 
 /* What no output's position in the directions moves, but their taps do: w[c, r, s] beside x[n, c, h + r, v +
@@ -55,8 +51,7 @@ int64_t stencil_extent(const Stencil *stencil, Direction direction);
 int64_t stencil_taps(const Stencil *stencil, Direction direction);
 
 /* Elements that `outputs` neighbours down a column need of the operand, along one direction. */
-int64_t operand_extent(const Stencil *stencil, const WindowOperand *operand, Direction direction,
-                       int64_t outputs);
+int64_t operand_extent(const WindowOperand *operand, Direction direction, int64_t outputs);
 
 /* Elements of all filters. */
 int64_t stencil_filter_elements(const Stencil *stencil);
@@ -70,7 +65,7 @@ void operand_emit(StrBuf *out, const Stencil *stencil, const WindowOperand *oper
                   Scope *scope);
 
 /* How all operands reach down their tap; NULL if they differ, or have none. */
-const TapReach *stencil_rows(const Stencil *stencil);
+const WindowAxis *stencil_rows(const Stencil *stencil);
 
 /* Where they do: are terms of one row the same for all outputs that meet it? */
 bool stencil_same_terms(const Stencil *stencil);

@@ -22,7 +22,7 @@ static const void *view_of(Arena *arena, const Fusion *fusion, const Target *tar
     if (!fusion_is_reduction(fusion))
         return NULL;
     for (int a = fusion->spatial_count; a < fusion->axis_count; a++)
-        if (!fusion_axis_is_tap(fusion, a))
+        if (!window_has_tap(fusion, a))
             return NULL;
     if (reduction_points(fusion) > MAX_TAPS || count_bit_outputs(fusion))
         return NULL;
@@ -49,8 +49,8 @@ static int64_t kept_elements(const Stencil *stencil)
     int64_t most = 0;
     for (int i = 0; i < stencil->count; i++) {
         int64_t elements =
-            size_product(operand_extent(stencil, &stencil->operands[i], DIRECTION_DOWN, MAX_WINDOW_HEIGHT),
-                         operand_extent(stencil, &stencil->operands[i], DIRECTION_ALONG, 1));
+            size_product(operand_extent(&stencil->operands[i], DIRECTION_DOWN, MAX_WINDOW_HEIGHT),
+                         operand_extent(&stencil->operands[i], DIRECTION_ALONG, 1));
         most = elements > most ? elements : most;
     }
     return most;
@@ -304,8 +304,8 @@ static void pair_tiles(TileRules *rules, const WindowLines *lines, const DeviceS
     block[DOWN] = (AxisRule){height * down, height * threads};
 }
 
-static TileRules variant_rules(const WindowView *view, const Fusion *fusion, const DeviceSpec *device, WindowKeeps keeps,
-                               const WindowLines *lines)
+static TileRules variant_rules(const WindowView *view, const Fusion *fusion, const DeviceSpec *device,
+                               WindowKeeps keeps, const WindowLines *lines)
 {
     Stencil stencil = window_stencil(view, keeps);
     StagedInput none = {0};

@@ -29,14 +29,14 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Stencil *s
                   ";   // outputs of a thread, one below the other and side by side\n",
                   height, width);
     /* Without a common reach each output has rows of its own. */
-    const TapReach *reach = stencil_rows(stencil);
+    const WindowAxis *reach = stencil_rows(stencil);
     int64_t taps = problem[DOWN_TAP];
     strbuf_printf(out,
                   "constexpr int ROWS = %" PRId64 ", ROW_STEP = %" PRId64 ", ROW_TAP_STEP = %" PRId64
                   ";   // under the outputs; from one output to the next, from tap to tap\n",
-                  reach ? operand_extent(stencil, &stencil->operands[0], DIRECTION_DOWN, height)
+                  reach ? operand_extent(&stencil->operands[0], DIRECTION_DOWN, height)
                         : height * taps,
-                  reach ? reach->step : taps, reach ? reach->tap_step : 1);
+                  reach ? reach->stride : taps, reach ? reach->dilation : 1);
     strbuf_printf(out, "constexpr bool SAME_TERMS = %s;   // of a row for all outputs that meet it\n",
                   reach && stencil_same_terms(stencil) ? "true" : "false");
     strbuf_printf(out,
@@ -275,8 +275,8 @@ static void emit_leaf(StrBuf *out, const KernelPlan *plan, const Scope *scope, c
     strbuf_printf(out,
                   "    UNROLL for (int p = 0; p < %" PRId64 "; ++p)\n"
                   "        UNROLL for (int q = 0; q < %" PRId64 "; ++q)\n            in.x%d[p][q] = ",
-                  operand_extent(stencil, operand, DIRECTION_DOWN, each[DOWN]),
-                  operand_extent(stencil, operand, DIRECTION_ALONG, each[ALONG]), index);
+                  operand_extent(operand, DIRECTION_DOWN, each[DOWN]),
+                  operand_extent(operand, DIRECTION_ALONG, each[ALONG]), index);
     if (is_staged && read.layout.zeros)
         emit_element(out, &read, operand);
     else
@@ -292,8 +292,8 @@ static void emit_windows(StrBuf *out, const KernelPlan *plan, const Scope *scope
     for (int i = 0; i < stencil->count; i++)
         strbuf_printf(out, "    %s x%d[%" PRId64 "][%" PRId64 "];\n",
                       value_type(stencil->operands[i].expr->type), i,
-                      operand_extent(stencil, &stencil->operands[i], DIRECTION_DOWN, each[DOWN]),
-                      operand_extent(stencil, &stencil->operands[i], DIRECTION_ALONG, each[ALONG]));
+                      operand_extent(&stencil->operands[i], DIRECTION_DOWN, each[DOWN]),
+                      operand_extent(&stencil->operands[i], DIRECTION_ALONG, each[ALONG]));
     for (int i = 0; i < stencil->filter_count; i++)
         strbuf_printf(out, "    %s w%d[%" PRId64 "][%" PRId64 "];   // taps\n",
                       value_type(stencil->filters[i].expr->type), i, stencil->filters[i].taps[DIRECTION_DOWN],

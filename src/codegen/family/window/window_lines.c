@@ -12,15 +12,13 @@ static bool find_line_axis(const Stencil *stencil, const WindowOperand *operand,
                            const Dim *dim, bool without_holes, LineAxis *axis)
 {
     enum { MOST = INT32_MAX / 4 };
-    const TapReach *reach = &operand->reach[direction];
-    int output = stencil->axis[direction], tap = reach->tap;
-    if (output < 0 || !reach->moves)
+    const WindowAxis *reach = &operand->reach[direction];
+    WindowAxis window;
+    if (reach->output < 0 || !window_find(stencil->fusion, dim, &window) || window.output != reach->output ||
+        (window.tap >= 0 && window.tap != reach->tap))
         return false;
-    for (int a = 0; a < stencil->fusion->axis_count; a++)
-        if (a != output && a != tap && dim->index.coef[a])
-            return false;
-    int64_t outputs = stencil_extent(stencil, direction), first = dim->index.constant;
-    int64_t step = dim->index.coef[output], by_tap = tap < 0 ? 0 : dim->index.coef[tap];
+    int64_t outputs = window.outputs, first = -window.pad, step = window.stride;
+    int64_t by_tap = window.tap < 0 ? 0 : window.dilation;
     int64_t reached = size_product(outputs - 1, step),
             taps = size_product(stencil_taps(stencil, direction) - 1, by_tap);
     if (step < 1 || by_tap < 0 || dim->size > MOST || reached > MOST || taps > MOST || first > MOST ||
@@ -32,7 +30,7 @@ static bool find_line_axis(const Stencil *stencil, const WindowOperand *operand,
         .inputs = (int32_t)dim->size,
         .outputs = (int32_t)outputs,
         .step = (int32_t)step,
-        .unit = (int32_t)(tap < 0 || reach->step == 1 ? step : by_tap),
+        .unit = (int32_t)(reach->tap < 0 || reach->stride == 1 ? step : by_tap),
         .first = (int32_t)first,
         .reach = (int32_t)taps + 1,
     };
@@ -50,18 +48,10 @@ static bool is_zero_outside(const Expr *expr, const Access *access)
 {
     if (expr->kind != EXPR_GUARD)
         return true;
-    for (int i = 0; i < expr->guard.count; i++) {
-        bool is_of_image = false;
-        for (int d = access->rank - DIRECTIONS; d < access->rank; d++)
-            is_of_image |= expr->guard.bounds[i].size == access->dims[d].size &&
-                           memcmp(&expr->guard.bounds[i].index, &access->dims[d].index, sizeof(Affine)) == 0;
-        if (!is_of_image)
-            return false;
-    }
     const Expr *otherwise = expr->guard.otherwise;
     double value =
         dtype_info[otherwise->type].is_real ? otherwise->constant.real : (double)otherwise->constant.integer;
-    return value == 0 && !signbit(value);
+    return value == 0 && !signbit(value) && window_guards(&expr->guard, access, access->rank - DIRECTIONS);
 }
 
 bool window_has_whole_pieces(const Access *access)
