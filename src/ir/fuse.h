@@ -144,3 +144,12 @@ void fusion_verify(const Fusion *fusion, const char *pass);
 
 void fusion_plans_print(StrBuf *out, const FusionPlans *plans);   // `-d fusion`
 void fusion_print(StrBuf *out, const Fusion *fusion);
+
+/* A fusion in another form: kernels before it make what it reads, those behind it results of what it makes. */
+enum { MAX_BEFORE = 2, MAX_BEHIND = 3 };
+typedef struct Rewritten {
+    Fusion *before[MAX_BEFORE], *main, *behind[MAX_BEHIND];
+    int before_count, behind_count;
+    const TensorOp *definitions[MAX_BEFORE + MAX_BEHIND];   // of what they pass on, for the reference evaluator
+    int definition_count;
+} Rewritten;

@@ -47,15 +47,6 @@ typedef struct KernelMemory {
     int64_t scratch_bytes;   // of what the launch uses for itself
 } KernelMemory;
 
-/* A fusion in another form: kernels before it make what it reads, those behind it results of what it makes. */
-enum { MAX_BEFORE = 2, MAX_BEHIND = 3 };
-typedef struct Rewritten {
-    Fusion *before[MAX_BEFORE], *main, *behind[MAX_BEHIND];
-    int before_count, behind_count;
-    const TensorOp *definitions[MAX_BEFORE + MAX_BEHIND];   // of what they pass on, for the reference evaluator
-    int definition_count;
-} Rewritten;
-
 /* What some families want their fusions to be, where they are not: elements in another order, say. */
 typedef struct Rewrite {
     /* From what the fusion is to those families. NULL: there is nothing to gain. */
@@ -74,7 +65,7 @@ typedef struct Family {
     bool fetches;        // reads elements at computed places
     bool tiles_both;     // factors of products: fewer, larger tiles and parts of the sums may take less
     View *view;
-    const Rewrite *rewrite;   // whose fusions only those that offer it take; NULL: none
+    const Rewrite *const *rewrites;   // ended by NULL: what they make only those take that have them; NULL: none
     /* Fills at most MAX_VARIANTS rules, each another kind of kernel; returns their number. 0: of the fusions that
        have its view it takes others. */
     int (*rules)(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants);

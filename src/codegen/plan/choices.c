@@ -345,30 +345,40 @@ static void add_rewritten(Planner *planner, ChoiceList *list, const Rewritten *f
         add_splits(planner, list, &begun, form->main, &main.choices[0]->launches[0], NULL);
 }
 
-/* Bit f: family f takes nothing that the rewrite makes. */
-static uint64_t families_without(const Rewrite *rewrite)
+static bool offers(const Family *family, const Rewrite *rewrite)
 {
-    uint64_t others = 0;
-    for (int f = 0; families[f]; f++)
-        others |= (uint64_t)(families[f]->rewrite != rewrite) << f;
-    return others;
+    const Rewrite *const *own = family->rewrites;
+    while (own && *own && *own != rewrite)
+        own++;
+    return own && *own;
 }
 
-/* In each form that some families want. */
+/* Of those that offer the rewrite; the others gain nothing from it. */
+static void plan_rewritten(Planner *planner, ChoiceList *list, Viewed *viewed, const Rewrite *rewrite, int first)
+{
+    const void *view = family_view(families[first], viewed);
+    const Rewritten *form =
+        view ? rewrite->make(planner->arena, view, viewed->fusion, planner->target) : NULL;
+    if (!form)
+        return;
+    planner->rewrite = rewrite;
+    planner->passed_over = 0;
+    for (int f = 0; families[f]; f++)
+        planner->passed_over |= (uint64_t)!offers(families[f], rewrite) << f;
+    add_rewritten(planner, list, form);
+}
+
+/* In each form that some families want, once. */
 static void add_all_rewritten(Planner *planner, ChoiceList *list, Viewed *viewed)
 {
-    uint64_t seen = 0;
-    for (int f = 0; families[f]; f++) {
-        const Rewrite *rewrite = families[f]->rewrite;
-        const void *view = rewrite && !(seen >> f & 1) ? family_view(families[f], viewed) : NULL;
-        const Rewritten *form =
-            view ? rewrite->make(planner->arena, view, viewed->fusion, planner->target) : NULL;
-        planner->rewrite = rewrite;
-        planner->passed_over = families_without(rewrite);
-        seen |= ~planner->passed_over;
-        if (form)
-            add_rewritten(planner, list, form);
-    }
+    for (int f = 0; families[f]; f++)
+        for (int r = 0; families[f]->rewrites && families[f]->rewrites[r]; r++) {
+            int first = 0;
+            while (!offers(families[first], families[f]->rewrites[r]))
+                first++;
+            if (first == f)
+                plan_rewritten(planner, list, viewed, families[f]->rewrites[r], f);
+        }
 }
 
 /* Points of a row that one block makes elements of: SMs idle in the end for no longer than that takes. */

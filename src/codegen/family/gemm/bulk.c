@@ -286,7 +286,7 @@ const Family bulk_family = {
         (const char *const[]){"four stages", "six stages", "eight stages", "neighbours", "cluster", NULL},
     .copying_warps = GROUP_WARPS,
     .view = product_view,
-    .rewrite = &pack_for_tensor_cores,
+    .rewrites = (const Rewrite *const[]){&pack_for_tensor_cores, NULL},
     .rules = rules,
     .emit = emit,
     .maps = maps,

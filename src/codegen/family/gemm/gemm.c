@@ -243,7 +243,7 @@ const Family gemm_family = {
     .variants = (const char *const[]){"two stages", "three stages", "four stages", "cluster",
                                       "several products", NULL},
     .view = product_view,
-    .rewrite = &pack_for_tensor_cores,
+    .rewrites = (const Rewrite *const[]){&pack_for_tensor_cores, NULL},
     .rules = rules,
     .emit = emit,
     .memory = memory,
