@@ -130,11 +130,6 @@ static double together_of(const TileRules *rules, const RTile *block, int warp)
     return pairs ? (double)window_pairs_together(&axis, lines) / (double)pairs : 1;
 }
 
-static KernelMemory memory(const KernelPlan *plan)
-{
-    return (KernelMemory){.shared_bytes = shared_of(plan->rules, &plan->program->tile[LEVEL_SHARED], NULL)};
-}
-
 /* Of one window: its taps are walked, then its sums are left. The last window's come to where images were,
    when all have read these. */
 static void add_window(Schedule *schedule, const Windows *windows, int w)
@@ -366,5 +361,5 @@ const Family depthwise_family = {
     .rewrites = (const Rewrite *const[]){&turn_images, NULL},
     .rules = rules,
     .emit = direct_emit,
-    .memory = memory,
+    .memory = depthwise_memory,
 };

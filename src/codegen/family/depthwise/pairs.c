@@ -270,13 +270,6 @@ static int rules(const void *view, const Fusion *fusion, const DeviceSpec *devic
     return count;
 }
 
-static KernelMemory memory(const KernelPlan *plan)
-{
-    const RTile *tile = plan->program->tile;
-    return (KernelMemory){
-        .shared_bytes = shared_bytes(plan->rules, &tile[LEVEL_SHARED], &tile[LEVEL_REGISTER])};
-}
-
 const Family pairs_family = {
     .name = "pairs",
     .template_path = "templates/pairs.cu",
@@ -285,5 +278,5 @@ const Family pairs_family = {
     .view = depthwise_view,
     .rules = rules,
     .emit = pairs_emit,
-    .memory = memory,
+    .memory = depthwise_memory,
 };

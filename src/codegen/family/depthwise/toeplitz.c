@@ -246,13 +246,6 @@ static int rules(const void *view, const Fusion *fusion, const DeviceSpec *devic
     return count;
 }
 
-static KernelMemory memory(const KernelPlan *plan)
-{
-    const RTile *tiles = plan->program->tile;
-    return (KernelMemory){
-        .shared_bytes = toeplitz_shared_bytes(plan->rules, &tiles[LEVEL_SHARED], &tiles[LEVEL_REGISTER])};
-}
-
 const Family toeplitz_family = {
     .name = "toeplitz",
     .template_path = "templates/toeplitz.cu",
@@ -262,5 +255,5 @@ const Family toeplitz_family = {
     .rewrites = (const Rewrite *const[]){&turn_images, NULL},
     .rules = rules,
     .emit = toeplitz_emit,
-    .memory = memory,
+    .memory = depthwise_memory,
 };

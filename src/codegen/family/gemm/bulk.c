@@ -177,8 +177,8 @@ static TileRules rules_of_kind(const TileRules *common, const Fusion *fusion, co
 
 static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
-    const Product *product = ((const Products *)view)->tiled;
-    if (!product || !product->boxes)
+    const Product *product = ((const Products *)view)->boxed;
+    if (!product)
         return 0;
     TileRules common;
     mma_group_rules(&common, fusion, device, product, product->shared_atom);
@@ -208,7 +208,7 @@ static int box_rows(const RTile *block, int factor, int64_t rows)
 static int maps(const KernelPlan *plan, TensorMap *maps)
 {
     const RTile *block = &plan->program->tile[LEVEL_SHARED];
-    const Product *product = ((const Products *)plan->view)->tiled;
+    const Product *product = ((const Products *)plan->view)->boxed;
     int line_elements = (int)block->size[GROUP_K], element_bytes = LINE_BYTES / line_elements;
     for (int factor = 0; factor < 2; factor++) {
         Lines lines = product->lines[factor];
@@ -249,13 +249,12 @@ static bool lies_back(const KernelPlan *plan, const Product *product, int group)
 
 static void emit(StrBuf *out, const KernelPlan *plan)
 {
-    mma_emit(out, plan, &(MmaBlock){
-                            .atom_shared = true,
-                            .holders = "a group of four warps",
-                            .keeps = true,
-                            .emit_operand = emit_operand,
-                        });
-    const Product *product = ((const Products *)plan->view)->tiled;
+    const Product *product = ((const Products *)plan->view)->boxed;
+    mma_emit(out, plan, product,
+             &(MmaBlock){.atom_shared = true,
+                         .holders = "a group of four warps",
+                         .keeps = true,
+                         .emit_operand = emit_operand});
     int neighbours = plan->rules->neighbours, cluster = plan->program->cluster;
     strbuf_printf(
         out,

@@ -207,7 +207,7 @@ static int rules(const void *view, const Fusion *fusion, const DeviceSpec *devic
 
 static void emit(StrBuf *out, const KernelPlan *plan)
 {
-    mma_emit(out, plan, &(MmaBlock){.holders = "a warp"});
+    mma_emit(out, plan, ((const Products *)plan->view)->tiled, &(MmaBlock){.holders = "a warp"});
 }
 
 /* Pieces in a line of a tile: 2, 4 or a multiple of 8 have their places. */

@@ -16,12 +16,6 @@ enum { MIN_K_STEP = 8, MAX_K_STEP = 32, MANY_K_STEP = 16, HALF_K_STEP = 24, LARG
    what is copied, across the other factor, and along k, which is unrolled. */
 enum { AHEAD_THREADS = 256, AHEAD_WIDE = 256, AHEAD_NARROW = 128, AHEAD_K_STEP = 16, AHEAD_REGISTERS = 8 };
 
-/* Elements of 16 bits, which were never faster here (tuning-log 44). */
-static bool is_for_tensor_cores(const Product *product)
-{
-    return product->atom && product_element_bits(product->factor[0]) == 16;
-}
-
 /* Elements of one access of shared memory. */
 static int64_t shared_vector(const Fusion *fusion)
 {
@@ -193,8 +187,8 @@ static int rules(const void *view, const Fusion *fusion, const DeviceSpec *devic
     if (!product || product_is_streamed(view))
         return 0;
     bool several = makes_several(fusion, product, device);   // of one a warp would lack threads
-    if (is_for_tensor_cores(product) && !several)
-        return 0;
+    if (product->atom && product_element_bits(product->factor[0]) == 16 && !several)
+        return 0;   // tensor cores are always faster then (tuning-log 44)
     TileRules *rules = &variants[0];
     *rules = (TileRules){.space = space_new(fusion, device), .variant_name = "tiled", .stages = 2};
     for (int g = 0; g < GROUP_COUNT; g++)

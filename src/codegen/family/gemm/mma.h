@@ -66,4 +66,4 @@ typedef struct MmaBlock {
 } MmaBlock;
 
 /* The parameter block. */
-void mma_emit(StrBuf *out, const KernelPlan *plan, const MmaBlock *how);
+void mma_emit(StrBuf *out, const KernelPlan *plan, const Product *product, const MmaBlock *how);

@@ -154,9 +154,8 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
                   plan->program->panel);
 }
 
-void mma_emit(StrBuf *out, const KernelPlan *plan, const MmaBlock *how)
+void mma_emit(StrBuf *out, const KernelPlan *plan, const Product *product, const MmaBlock *how)
 {
-    const Product *product = ((const Products *)plan->view)->tiled;
     Scope scope = scope_of(plan);
     bool shifted = how->keeps && mma_is_shifted(plan->fusion, product);
     int columns = shifted ? MAX_VECTOR : columns_of(plan->fusion, product);

@@ -33,14 +33,13 @@ typedef struct Product {
     Reading reading[2];      // of factors that are elements, or a zero in their place
     /* Of tensor cores, where both are, of one type; the second reads shared memory. NULL: there is none. */
     const Atom *atom, *shared_atom;
-    bool boxes;              // of both factors' lines are what bulk copies bring to the second one
-    Lines lines[2];          // then
+    Lines lines[2];          // where bulk copies bring boxes of them
 } Product;
 
-/* The view of products: what the fusion's first definition is to kernels that tile both factors, and to those
-   of few rows. NULL: no such product. */
+/* The view of products: what the fusion's first definition is to kernels that tile both factors, those of them that
+   are made of boxes, and those of few rows. NULL: no such product. */
 typedef struct Products {
-    const Product *tiled, *skinny;
+    const Product *tiled, *boxed, *skinny;
 } Products;
 View product_view;
 

@@ -42,7 +42,8 @@ static Schedule schedule_of(const Fusion *fusion, const Product *product, const 
 static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
 {
     const Product *product = ((const Products *)view)->tiled;
-    if (!product || !product->shared_atom || product->boxes || !lies_in_pieces(product))
+    bool boxed = ((const Products *)view)->boxed;
+    if (!product || !product->shared_atom || boxed || !lies_in_pieces(product))
         return 0;
     TileRules rules;
     mma_group_rules(&rules, fusion, device, product, product->shared_atom);
@@ -58,10 +59,8 @@ static int rules(const void *view, const Fusion *fusion, const DeviceSpec *devic
 
 static void emit(StrBuf *out, const KernelPlan *plan)
 {
-    mma_emit(out, plan, &(MmaBlock){
-                            .atom_shared = true,
-                            .holders = "a group of four warps",
-                        });
+    mma_emit(out, plan, ((const Products *)plan->view)->tiled,
+             &(MmaBlock){.atom_shared = true, .holders = "a group of four warps"});
 }
 
 /* The stages of both operands, then in the same place a slab of each warp's tile. */

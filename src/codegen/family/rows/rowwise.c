@@ -278,8 +278,7 @@ static int64_t most_vectors(const RowView *view, const Fusion *fusion, const Dev
 static int add_register_rules(const RowView *view, const Fusion *fusion, const DeviceSpec *device,
                               TileRules *variants)
 {
-    RowShape shape = view->shape;
-    int64_t total = rowwise_vectors(fusion, shape, 1), most = most_vectors(view, fusion, device);
+    int64_t total = rowwise_vectors(fusion, view->shape, 1), most = most_vectors(view, fusion, device);
     const int64_t each[] = {most, most * 3 / 4, most / 2, most / 4, most / 8};
     int64_t last = 0;
     int count = 0;
@@ -307,9 +306,8 @@ static int largest_cluster(const DeviceSpec *device)
 static int add_cluster_rules(const RowView *view, const Fusion *fusion, const DeviceSpec *device,
                              TileRules *variants)
 {
-    RowShape shape = view->shape;
     int64_t needed =
-        ceil_div(rowwise_vectors(fusion, shape, 1), calibration.rows.thread_elements / shape.vector);
+        ceil_div(rowwise_vectors(fusion, view->shape, 1), calibration.rows.thread_elements / view->shape.vector);
     int count = 0;
     for (int cluster = 2; cluster <= largest_cluster(device) && count < CLUSTER_VARIANTS; cluster *= 2) {
         int64_t threads = round_up(ceil_div(needed, cluster), device->warp_size);
@@ -353,12 +351,11 @@ static bool has_copies(const RowView *view, const Fusion *fusion)
 static int add_ahead_rules(const RowView *view, const Fusion *fusion, const DeviceSpec *device,
                            TileRules *variants)
 {
-    RowShape shape = view->shape;
-    int64_t each = calibration.rows.thread_elements / shape.vector;
-    int64_t threads = round_up(ceil_div(rowwise_vectors(fusion, shape, 1), each), device->warp_size);
+    int64_t each = calibration.rows.thread_elements / view->shape.vector;
+    int64_t threads = round_up(ceil_div(rowwise_vectors(fusion, view->shape, 1), each), device->warp_size);
     bool is_large = threads >= LEAST_WALKING_GROUP && threads <= MAX_GROUP;
     if (!is_large || threads > device->max_threads_per_block || !device->has.async_copy ||
-        !has_copies(view, fusion) || shape.vector * 16 < 8 * ACCESS_BYTES)
+        !has_copies(view, fusion) || view->shape.vector * 16 < 8 * ACCESS_BYTES)
         return 0;
     register_rules(
         &variants[0], view, fusion, device,
@@ -374,14 +371,13 @@ static int add_ahead_rules(const RowView *view, const Fusion *fusion, const Devi
 static int add_walking_rules(const RowView *view, const Fusion *fusion, const DeviceSpec *device,
                              TileRules *variants)
 {
-    RowShape shape = view->shape;
     int count = 0, largest = largest_cluster(device);
     bool copies = has_copies(view, fusion);
     bool pairs = view->weights_most &&
-                 spatial_points(fusion) % (TOGETHER * rowwise_rows_apart(fusion, shape)) == 0;
+                 spatial_points(fusion) % (TOGETHER * rowwise_rows_apart(fusion, view->shape)) == 0;
     for (int cluster = 1, spread = 0; copies && cluster <= largest; cluster *= 2)
         for (int threads = LEAST_WALKING_GROUP; threads <= MAX_GROUP; threads *= 2) {
-            int64_t vectors = rowwise_vectors(fusion, shape, threads * cluster);
+            int64_t vectors = rowwise_vectors(fusion, view->shape, threads * cluster);
             bool is_last = threads == MAX_GROUP && cluster == 1;
             bool is_good = vectors >= (cluster == 1 ? 2 : LEAST_WALK) && (vectors <= MOST_WALK || is_last);
             RowVariant variant = {.home = ROW_IN_SHARED, .group = threads * cluster, .cluster = cluster};
@@ -395,7 +391,7 @@ static int add_walking_rules(const RowView *view, const Fusion *fusion, const De
                 walking_rules(&variants[count++], view, fusion, device, variant);
         }
     for (int group = LEAST_WALKING_GROUP; group <= MAX_GROUP; group *= 4)
-        if (group <= device->max_threads_per_block && rowwise_vectors(fusion, shape, group) > 1)
+        if (group <= device->max_threads_per_block && rowwise_vectors(fusion, view->shape, group) > 1)
             walking_rules(&variants[count++], view, fusion, device,
                           (RowVariant){.home = ROW_IN_MEMORY, .group = group, .cluster = 1});
     return count;

@@ -1,0 +1,126 @@
+// What a fusion is to the families of products.
+#include "codegen/family/gemm/mma.h"
+
+// ---- how the factors lie in memory ----
+
+static const AxisGroup *fast_group(const Product *product, int factor, bool along_k)
+{
+    return &product->group[along_k ? GROUP_K : factor ? GROUP_N : GROUP_M];
+}
+
+/* Are the neighbours of a piece along the axis all inside or all outside? As channels are beside a padded
+   pixel. */
+static bool guards_pieces(const Guard *guard, int axis, int64_t piece)
+{
+    for (int i = 0; guard && i < guard->count; i++) {
+        const Dim *bound = &guard->bounds[i];
+        if (!bound->index.coef[axis])
+            continue;
+        if (bound->index.coef[axis] != 1 || bound->index.constant % piece || bound->size % piece)
+            return false;
+        for (int a = 0; a < MAX_AXES; a++)
+            if (a != axis && bound->index.coef[a] % piece)
+                return false;
+    }
+    return true;
+}
+
+static Reading reading_of(const Fusion *fusion, const Product *product, int factor)
+{
+    const Guard *own = mma_guard(product, factor);
+    const Access *access = mma_access(product->factor[factor]);
+    Affine offset = access_offset(access);
+    int64_t piece = mma_piece(product);
+    for (int along_k = 1; along_k >= 0; along_k--) {
+        const AxisGroup *group = fast_group(product, factor, along_k);
+        int axis = axis_group_innermost(group);
+        if (offset_allows_vector(&offset, axis, piece) &&
+            product_ends_in_vectors(fusion, access, group, piece) &&
+            guards_pieces(own, axis, piece) && guards_pieces(product->guard, axis, piece))
+            return (Reading){along_k, BY_PIECES};
+    }
+    for (int along_k = 1; along_k >= 0 && !own && !product->guard; along_k--)
+        if (axis_group_has_stride(fast_group(product, factor, along_k), fusion, &offset, 1))
+            return (Reading){along_k, FROM_ANYWHERE};
+    return (Reading){product_along_k(fusion, product, factor), BY_ELEMENTS};
+}
+
+/* Elements from one flat position of the group to the next; -1: they differ. */
+static int64_t group_stride(const Fusion *fusion, const Affine *offset, const AxisGroup *group)
+{
+    int64_t stride = axis_group_stride(group, offset);
+    return axis_group_has_stride(group, fusion, offset, stride) ? stride : -1;
+}
+
+/* The driver takes strides below 2^40 bytes. */
+static bool is_legal(int64_t stride, int64_t piece)
+{
+    return stride >= 0 && stride < ((int64_t)1 << 40) / PIECE_BYTES * piece && stride % piece == 0;
+}
+
+static bool find_lines(const Fusion *fusion, const Product *product, int factor, Lines *lines)
+{
+    const Expr *expr = product->factor[factor];
+    if (expr->kind != EXPR_ACCESS || product->guard)
+        return false;
+    Affine offset = access_offset(&expr->access);
+    int64_t rows = group_stride(fusion, &offset, &product->group[factor ? GROUP_N : GROUP_M]);
+    int64_t k = group_stride(fusion, &offset, &product->group[GROUP_K]);
+    lines->batch = group_stride(fusion, &offset, &product->group[GROUP_BATCH]);
+    lines->along_k = k == 1;
+    lines->line = k == 1 ? rows : k;
+    int64_t piece = mma_piece(product);
+    return offset.constant == 0 && (k == 1 || rows == 1) && lines->line > 0 && is_legal(lines->line, piece) &&
+           is_legal(lines->batch, piece);
+}
+
+// ---- the view ----
+
+/* Elements of 16 bits may lie in shared memory along k or along their rows, others along k. */
+static void find_atoms(const Target *target, Product *product)
+{
+    const Access *a = mma_access(product->factor[0]), *b = mma_access(product->factor[1]);
+    if (!a || !b || a->tensor->dtype != b->tensor->dtype)
+        return;
+    DType type = a->tensor->dtype;
+    product->atom = target_atom(target, type, IN_REGISTERS);
+    product->shared_atom = target_atom(target, type, IN_SHARED);
+    if (!product->shared_atom)
+        product->shared_atom = target_atom(target, type, IN_SHARED_ALONG_K);
+}
+
+static bool find_tiled(const Fusion *fusion, const Target *target, Product *product)
+{
+    if (!product_find(fusion, product))
+        return false;
+    find_atoms(target, product);
+    for (int factor = 0; factor < 2; factor++)
+        if (mma_access(product->factor[factor]))
+            product->reading[factor] = reading_of(fusion, product, factor);
+    return true;
+}
+
+/* Of factors whose lines bulk copies bring as the instruction reads them. */
+static bool find_boxed(const Fusion *fusion, const Target *target, Product *product)
+{
+    Lines *lines = product->lines;
+    return target->device->has.bulk_tensor_copy && product->shared_atom &&
+           find_lines(fusion, product, 0, &lines[0]) && find_lines(fusion, product, 1, &lines[1]) &&
+           (product->shared_atom->place == IN_SHARED || (lines[0].along_k && lines[1].along_k));
+}
+
+const void *product_view(Arena *arena, const Fusion *fusion, const Target *target)
+{
+    Product product;
+    Products found = {.tiled = NULL};
+    if (count_bit_outputs(fusion))
+        return NULL;
+    if (product_find_skinny(fusion, &product))
+        found.skinny = arena_copy(arena, &product, sizeof product);
+    if (find_tiled(fusion, target, &product)) {
+        found.tiled = arena_copy(arena, &product, sizeof product);
+        if (find_boxed(fusion, target, &product))
+            found.boxed = arena_copy(arena, &product, sizeof product);
+    }
+    return found.tiled || found.skinny ? arena_copy(arena, &found, sizeof found) : NULL;
+}
