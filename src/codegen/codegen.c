@@ -408,7 +408,7 @@ Kernel *codegen_kernel(Arena *arena, const CodegenRequest *request)
 {
     Kernel *kernel = codegen_launches(arena, request);
     StrBuf out = strbuf_new(arena);
-    TextTarget target = text_target_of(request->device, request->fast_math);
+    TextTarget target = target_of(request->device, request->fast_math);
     target.keeps_lines = request->templates->line_directives;
     Generator generator = {.arena = arena,
                            .request = request,

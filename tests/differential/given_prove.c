@@ -51,7 +51,7 @@ static void write_kernels(StrBuf *out, const Batch *batch, const DeviceSpec *dev
     StrBuf body = strbuf_new(out->arena);
     for (int c = 0; c < batch->count; c++)
         strbuf_puts(&body, batch->programs[c]->kernel->without_prelude);
-    Trim *prelude = trim_new(&(TemplateStore){.arena = out->arena}, text_target_of(device, false), "batch", 0);
+    Trim *prelude = trim_new(&(TemplateStore){.arena = out->arena}, target_of(device, false), "batch", 0);
     trim_add_user(prelude, body.text);
     trim_take(prelude);
     trim_write_prelude(out, prelude);

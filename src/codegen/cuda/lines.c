@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-TextTarget text_target_of(const DeviceSpec *device, bool fast_math)
+TextTarget target_of(const DeviceSpec *device, bool fast_math)
 {
     bool hip = device->dialect == DIALECT_HIP;
     return (TextTarget){

@@ -22,7 +22,7 @@ typedef struct TextTarget {
     bool keeps_lines;   // what is skipped inside of a definition leaves blank lines
 } TextTarget;
 
-TextTarget text_target_of(const DeviceSpec *device, bool fast_math);
+TextTarget target_of(const DeviceSpec *device, bool fast_math);
 
 typedef struct Line {
     Slice text;
