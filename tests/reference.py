@@ -233,6 +233,27 @@ def attention_mask(x, mask):
     return Expected(torch.softmax(x + mask[:, None, None], -1), x.shape[-1])
 
 
+def attend(q, k, v, scores):
+    """softmax(scores) v and the logarithm of each row's sum, of [.., T, D]; what is added up, at most."""
+    total = torch.logsumexp(scores, -1)
+    return torch.exp(scores - total[..., None]) @ v, total
+
+
+@example
+def attention(q, k, v):
+    return Expected(attend(q, k, v, q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5)[0], k.shape[-2] + q.shape[-1])
+
+
+@example
+def attention_causal(q, k, v, slope):
+    q, k, v = q.permute(0, 2, 3, 1, 4), k.permute(0, 2, 1, 3)[:, :, None], v.permute(0, 2, 1, 3)[:, :, None]
+    at = torch.arange(q.shape[-2], device=q.device)
+    scores = q @ k.transpose(-1, -2) * 0.125 + slope[:, :, None, None] * (at - at[:, None])
+    y, total = attend(q, k, v, scores.masked_fill(at > at[:, None], -torch.inf))
+    terms = k.shape[-2] + q.shape[-1]
+    return [Expected(y.permute(0, 3, 1, 2, 4), terms), Expected(total, terms)]
+
+
 @example
 def cross_entropy(x, label):
     target = torch.where(label < 0, -1, label).long()

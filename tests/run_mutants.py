@@ -68,6 +68,10 @@ CASES = {
     "bulk": [("bulk", "f16", dict(M=129, K=72)), ("bulk", "f16", dict(M=49, K=136)), ("bulk_turned", "bf16", dict(M=49, N=129, K=9)), ("bulk", "bf16", dict(M=3, K=1040)),
              ("bulk_turns", "f16", dict(M=320, N=64)), ("bulk_along_k", "i8", dict(M=129, N=44, K=9)),
              ("bulk_along_k", "f32", dict(M=40, N=128, K=5))],
+    "attention": [("attention", "f16", dict(M=37, N=70)), ("attention", "bf16", dict(M=16, N=133)), ("attention_masked", "f16", dict(M=67, N=67)),
+                  ("attention_masked", "bf16", dict(M=20, N=41))],
+    "attention_bulk": [("attention_bulk", "f16", dict(M=70, N=133)), ("attention_bulk", "bf16", dict(M=70, N=300)),
+                       ("attention_bulk_heads", "f16", dict(M=131, N=131)), ("attention_bulk_heads", "f16", dict(M=300, N=200))],
     "wgmma": [("wgmma_along_k", "i8", dict(M=330, N=100, K=20)), ("wgmma_along_k", "f32", dict(M=128, N=128, K=9)),
               ("wgmma_along_k", "u8", dict(M=129, N=43, K=9)), ("wgmma_pixels", "bf16", dict(M=36, N=24))],
     "skinny": [("skinny", "f32", dict(N=40, K=72)), ("skinny", "f16", dict(N=33, K=130)), ("skinny_transposed", "f32", dict(M=4, N=19, K=136)),
@@ -131,12 +135,13 @@ CASES = {
 }
 # Where neither the width of a warp nor clusters matter, one device tells as much as several.
 DEVICES = collections.defaultdict(lambda: ("a100", "mi50"), gemm=(SMALL,), bulk=(SMALL,), wgmma=(SMALL,), skinny=("h200",),
+                                  attention=("a100",), attention_bulk=(SMALL,),
                                   toeplitz=(SMALL,), depthwise=("h200",), strip=("h200",), pairs=("h200",), filter_direct=("a100",), filter_strip=("a100",), filter_gemm=("a100",),
                                   reduce=("a100",), window=("a100",), rowwise=("a100",),
                                   permute=("a100",))
 TEXT_DEVICE = collections.defaultdict(lambda: "a100", gemm="h200", pairs="h200", skinny="h200", toeplitz=SMALL, bulk=SMALL, wgmma=SMALL)
 # How many candidates of each program, beside the last and one of odd threads.
-COUNTS = collections.defaultdict(lambda: 6, gemm=3, bulk=5, wgmma=3, pairs=3)
+COUNTS = collections.defaultdict(lambda: 6, gemm=3, bulk=5, wgmma=3, pairs=3, attention=3, attention_bulk=3)
 # Infinite taps of images' outermost rows, in two thirds of the channels: outputs that meet them beside the image alone are no numbers.
 INFINITE_ROWS_OF_TAPS = ("input x[64, 384, 32, 32] : f32  input f[384, 5, 5] : f32  w[c, r, s] = select(c < 200 && r == 0 && s == 2"
                          " || c > 220 && r == 4 && s == 0, inf, f[c, r, s])"

@@ -58,6 +58,9 @@ STRIPS, STRIPS_OF_CHANNELS = (["strip/lines"], ["strip/channels"])
 FILTER_STRIPS, FILTER_STRIPS_OF_CHANNELS = (["filter_strip/lines"], ["filter_strip/channels"])
 TOEPLITZ = [f"toeplitz/{kind}" for kind in ("16 images", "8 images", "4 images", "2 images", "1 image")]
 PAIR = ["pairs/32 by 4", "pairs/16 by 4", "pairs/16 by 2"]
+ATTENTION = [f"attention/{rows} rows, {columns} columns" for rows, columns in ((16, 32), (16, 64), (16, 128), (32, 32), (32, 64))]
+ATTENTION_BULK = [f"attention_bulk/{groups} groups, {columns} columns"
+                  for groups, columns in ((2, 64), (2, 128), (2, 192), (3, 64), (3, 128))]
 LARGE = ["rowwise/block", "rowwise/cluster", "rowwise/memory", "rowwise/shared", "rowwise/shared-cluster",
          "rowwise/pairs-cluster", "rowwise/ahead"]
 
@@ -130,6 +133,13 @@ def product_of_part(m, n, k, dtype, along_k=False):
 def products(batch, m, n, k, dtype="f32"):
     return (f"input A[{batch}, {m}, {k}] : {dtype}\ninput B[{batch}, {k}, {n}] : {dtype}\n"
             f"C[b, m, n] = sum[k](A[b, m, k] * B[b, k, n])\noutput C : {dtype}\n")
+
+
+def attention(batch, rows, columns, depth, width, dtype="f16", more=""):
+    return (f"input q[{batch}, {rows}, {depth}] : {dtype}\ninput k[{batch}, {columns}, {depth}] : {dtype}\n"
+            f"input v[{batch}, {columns}, {width}] : {dtype}\ns[b, i, j] = sum[d](q[b, i, d] * k[b, j, d]) * 0.125\n"
+            f"m[b, i] = max[j](s[b, i, j])\ne[b, i, j] = exp(s[b, i, j] - m[b, i])\nz[b, i] = sum[j](e[b, i, j])\n"
+            f"p[b, i, j] : {dtype} = e[b, i, j] / z[b, i]\ny[b, i, n] = sum[j](p[b, i, j] * v[b, j, n])\noutput y : {dtype}\n" + more)
 
 
 def skinny(m, n, k, dtype="f32", along_k=False):
@@ -232,6 +242,8 @@ PROGRAMS = [
     (total(300, 1024, "j", "f32"), []), (total(300, 1000, "j", "f16"), []), (total(70, 999, "j", "i8"), []),
     (total(64, 4096, "j", "i8"), []), (total(64, 1030, "j", "f16"), []),
     (total(1000, 200, "i", "f32"), []), (total(1000, 202, "i", "f32"), []), (total(999, 201, "i", "f32"), []),
+    (attention(3, 256, 256, 64, 64), [*ATTENTION, *ATTENTION_BULK]), (attention(2, 197, 131, 72, 40, "bf16"), [*ATTENTION, *ATTENTION_BULK]),
+    (attention(2, 130, 260, 128, 128, more="output m : f32\n"), [*ATTENTION, *ATTENTION_BULK]),
     (filter_gradients((8, 3, 32, 32), 5, 2), ["filter_direct/taps", "filter_gemm/diagonals"]),
     (filter_gradients((5, 2, 20, 21), 9, 4), ["filter_direct/taps", "filter_gemm/diagonals"]),
     (filter_gradients((8, 3, 32, 32), 5, 2, "f16"), ["filter_direct/taps", "filter_gemm/diagonals"]),

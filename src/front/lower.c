@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "base/diag.h"
 #include "front/lower_parts.h"
+#include "ir/exact_type.h"
 
 // ---- statements ----
 
@@ -220,5 +221,6 @@ Program *lower(Arena *arena, const Ast *ast, const ParamOverride *overrides, int
     collect_outputs(&lower);
     keep_needed(&lower);
     spread_indexes(lower.program);
+    keep_exact_types(lower.program);
     return lower.program;
 }

@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "ir/eval_origin.h"
+#include "ir/stream.h"
 
 typedef struct Inlining {
     const Origin *origins;
@@ -38,7 +39,7 @@ static void find_inlined(Evaluator *evaluator, Origin *origin)
 {
     Inlining inlining = {evaluator->origins, expr_size(origin->op->body) + 1};
     expr_visit(origin->op->body, add_inlined, &inlining);
-    if (origin->points == 1 && origin->op->reduce != REDUCE_SUM && inlining.size <= INLINED_SIZE)
+    if (origin->points == 1 && origin->op->reduce != REDUCE_SUM && inlining.size <= INLINED_SIZE && !origin->loose)
         origin->inlined_size = inlining.size;
 }
 
@@ -61,12 +62,15 @@ Evaluator *evaluator_new(Arena *arena, const Program *program, InputSource input
     *evaluator = (Evaluator){.arena = arena, .program = program};
     evaluator->tensor_count = program->tensor_count;
     evaluator->ranges = ranges_new(arena, program);
+    evaluator->shares = streams_find_shares(arena, program);
     evaluator->origins = NEW_ARRAY(arena, Origin, program->tensor_count);
     for (int i = 0; i < program->tensor_count; i++)
         evaluator->origins[i] = (Origin){.tensor = program->tensors[i], .input = -1};
     for (int i = 0; i < program->input_count; i++)
         evaluator_replace(evaluator, program->inputs[i], inputs, i);
+    const bool *loose = streams_find_loose(arena, program);
     for (int i = 0; i < program->op_count; i++) {
+        evaluator->origins[program->ops[i]->out->id].loose = loose[program->ops[i]->out->id];
         origin_from_op(&evaluator->origins[program->ops[i]->out->id], program->ops[i]);
         expr_visit(program->ops[i]->body, mark_read, evaluator);
         find_inlined(evaluator, &evaluator->origins[program->ops[i]->out->id]);
@@ -220,7 +224,7 @@ void origin_prepare(Evaluator *evaluator, Origin *origin)
         origin->memo = memo_new(tensor_elements(origin->tensor));
     if (origin->op) {
         origin->tape = tape_compile(evaluator->arena, origin->op, evaluator->math, origin->difference,
-                                    &origin->forms);
+                                    &origin->forms, evaluator->shares);
         origin->batch = NEW(evaluator->arena, Batch);
     }
 }

@@ -17,6 +17,7 @@ typedef struct Origin {
     bool estimated;         // from some of them:
     int64_t skip[MAX_AXES]; // … that many are passed over after each, of the inner axis after each WINDOW
     Evaluator *other;       // gives the elements instead
+    bool loose;             // its elements may be rounded at another scale, or not at all (stream.h)
     bool whole;             // op holds what is inlined in it
     SumForms forms;         // of op, then
     Expr *difference;       // x - m, if op is sum[r](sq(x[r] - m)), which may be made of chunks; else NULL
@@ -36,6 +37,7 @@ struct Evaluator {
     int depth;
     EvalMath math;
     const Ranges *ranges;
+    const bool *shares;            // streams_find_shares()
     Reach *reaches;                // scratch of evaluator_work()
     int64_t (*boxes)[MAX_AXES];
 };

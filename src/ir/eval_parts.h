@@ -58,6 +58,9 @@ int64_t wrap_to(DType type, int64_t value);
    a load. */
 Cell cell_convert(DType to, DType from, Cell cell);
 
+/* A real that may also stay as it was, or be rounded at another scale: off by one unit in the last place of the type. */
+Cell cell_loosen(DType to, Cell cell, Cell rounded);
+
 /* A reduction under way, in a free order (eval_fold.c). */
 typedef struct Fold {
     Reduce reduce;
@@ -157,9 +160,9 @@ typedef struct Tape Tape;
 typedef void ReadElements(void *context, const Tensor *tensor, const int64_t *offsets, int count,
                           Cell *cells);
 
-/* `difference`: that in the body which centred_difference() gave; NULL: none. */
+/* `difference`: that in the body which centred_difference() gave; NULL: none. `shares`: streams_find_shares(). */
 Tape *tape_compile(Arena *arena, const TensorOp *op, EvalMath math, const Expr *difference,
-                   const SumForms *forms);
+                   const SumForms *forms, const bool *shares);
 /* Values at every lane; `read` gives the elements of the tensors that are named. */
 void tape_run(Tape *tape, const Batch *batch, ReadElements *read, void *context);
 /* The terms of a form: of the first the body's values. */

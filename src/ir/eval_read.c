@@ -95,9 +95,11 @@ static Cell any_form_of_point(const Origin *origin, int lane)
     return any_form(origin, terms, lane);
 }
 
-static Cell stored(const TensorOp *op, Cell cell)
+static Cell stored(const Origin *origin, Cell cell)
 {
-    return cell_convert(op->out->dtype, op->body->type, cell);
+    const TensorOp *op = origin->op;
+    Cell rounded = cell_convert(op->out->dtype, op->body->type, cell);
+    return origin->loose && op->body->type == DTYPE_F32 ? cell_loosen(op->out->dtype, cell, rounded) : rounded;
 }
 
 /* The axis along which elements at that distance lie: neighbours in a row, in a column; -1: none. */
@@ -141,7 +143,7 @@ static void compute_points(Evaluator *evaluator, Origin *origin, const int64_t *
         const Cell *values = tape_terms(origin->tape, 0);
         bool plain = origin->forms.count == 1;
         for (int i = first; i < next; i++)
-            cells[i] = stored(origin->op, plain ? values[i - first] : any_form_of_point(origin, i - first));
+            cells[i] = stored(origin, plain ? values[i - first] : any_form_of_point(origin, i - first));
     }
 }
 
@@ -171,7 +173,7 @@ static void fold_batch(const Origin *origin, Fold *folds, Cell *cells)
             fold_add(&folds[f], tape_terms(origin->tape, f) + run->lane, run->length);
         if (!run->last)
             continue;
-        cells[run->element] = stored(origin->op, end_folds(origin, folds, run->lane));
+        cells[run->element] = stored(origin, end_folds(origin, folds, run->lane));
         start_folds(origin, folds);
     }
 }

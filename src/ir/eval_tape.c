@@ -25,6 +25,7 @@ typedef struct TapeStep {
     int inside;                   // only there is it made, where this step holds; -1: everywhere
     Affine offset;                // read, fetch: flat, in elements
     int *places;                  // fetch: the step of each place
+    int share;                    // of a product: the operand that is a share, with which 0 it may be left out; else -1
     Cell *lanes;
 } TapeStep;
 
@@ -32,6 +33,7 @@ struct Tape {
     int axis_count;
     EvalMath math;
     bool summed;                  // the op is a sum
+    const bool *shares;           // by tensor id
     int difference;               // the step of a centred sum that is x - m; else -1
     const SumForms *forms;
     int terms[MOST_FORMS];        // the step of each form that is its term,
@@ -46,7 +48,7 @@ static int compile(Arena *arena, Tape *tape, const Expr *expr, int inside);
 static int add_step(Arena *arena, Tape *tape, StepKind kind, const Expr *expr)
 {
     TapeStep *step = &tape->steps[tape->count];
-    *step = (TapeStep){.kind = kind, .expr = expr, .inside = -1};
+    *step = (TapeStep){.kind = kind, .expr = expr, .inside = -1, .share = -1};
     step->lanes = NEW_ARRAY(arena, Cell, BATCH);
     return tape->count++;
 }
@@ -95,6 +97,9 @@ static int compile_apply(Arena *arena, Tape *tape, const Expr *expr, int inside)
         operands[i] = compile(arena, tape, expr->apply.operands[i], inside);
     int step = add_step(arena, tape, STEP_APPLY, expr);
     memcpy(tape->steps[step].operands, operands, sizeof operands);
+    for (int i = 0; tape->summed && expr->apply.op == OP_MUL && i < 2; i++)
+        if (expr->apply.operands[i]->kind == EXPR_ACCESS && tape->shares[expr->apply.operands[i]->access.tensor->id])
+            tape->steps[step].share = i;
     return step;
 }
 
@@ -180,12 +185,13 @@ static void compile_form(Arena *arena, Tape *tape, int form)
 }
 
 Tape *tape_compile(Arena *arena, const TensorOp *op, EvalMath math, const Expr *difference,
-                   const SumForms *forms)
+                   const SumForms *forms, const bool *shares)
 {
     Tape *tape = NEW(arena, Tape);
     tape->axis_count = op->axis_count;
     tape->math = math;
     tape->summed = op->reduce == REDUCE_SUM;
+    tape->shares = shares;
     tape->forms = forms;
     int most = 3 * size_of(forms);   // a guard makes three steps: inside, otherwise and itself
     tape->steps = NEW_ARRAY(arena, TapeStep, most);
@@ -288,6 +294,14 @@ static void run_guard(const Tape *tape, const TapeStep *step, int lanes)
         step->lanes[lane] = inside[lane].whole.value ? body[lane] : otherwise[lane];
 }
 
+/* 0 * NaN is NaN, or nothing where the term was left out. */
+static void allow_left_out(const TapeStep *step, const Cell *share, const Cell *other, int lanes)
+{
+    for (int lane = 0; lane < lanes; lane++)
+        if (share[lane].real.value == 0 && share[lane].real.bound == 0 && !isfinite(other[lane].real.value))
+            step->lanes[lane].real = (Real){0, INFINITY};
+}
+
 static void run_arith(const Tape *tape, const TapeStep *step, const Cell *a, const Cell *b, int lanes)
 {
     Op op = step->expr->apply.op;
@@ -302,6 +316,8 @@ static void run_arith(const Tape *tape, const TapeStep *step, const Cell *a, con
         return;
     }
     real_apply(op, type, a, b, lanes, step->lanes);
+    if (step->share >= 0)
+        allow_left_out(step, step->share ? b : a, step->share ? a : b, lanes);
     for (int lane = 0; lane < lanes && !exact; lane++)
         step->lanes[lane].real = math_allow(tape->math, tape->summed, op, a[lane].real,
                                             unary ? none.real : b[lane].real, step->lanes[lane].real);

@@ -219,6 +219,25 @@ static Whole whole_from_whole(DType to, DType from, Whole x)
     return wrapped(to, x.value, x.bound);
 }
 
+/* Of f16 and bf16 at this magnitude, and at least that of their denormal numbers. */
+static double last_place(DType type, double magnitude)
+{
+    int digits = type == DTYPE_F16 ? 10 : 7, least = type == DTYPE_F16 ? -24 : -133, exponent;
+    frexp(magnitude, &exponent);
+    exponent -= 1 + digits;
+    return ldexp(1, exponent > least ? exponent : least);
+}
+
+/* Zeros stay: nothing is lost of them at any scale. */
+Cell cell_loosen(DType to, Cell cell, Cell rounded)
+{
+    double reach = fabs(cell.real.value) + cell.real.bound;
+    if (reach == 0 || !(reach < INFINITY) || !isfinite(rounded.real.value))
+        return rounded;
+    double off = cell.real.bound + last_place(to, reach), value = cell.real.value;
+    return (Cell){.real = real_between(rounded.real.value, value - off, value + off)};
+}
+
 Cell cell_convert(DType to, DType from, Cell cell)
 {
     Cell result = cell;

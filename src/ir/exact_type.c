@@ -73,3 +73,26 @@ bool expr_is_exact(const Expr *expr, DType type)
     }
     return false;
 }
+
+/* The narrower type that holds all values of a definition of points; else its own. */
+static DType kept_type(const TensorOp *op)
+{
+    static const DType narrow[] = {DTYPE_F16, DTYPE_BF16, DTYPE_I8, DTYPE_U8};
+    DType own = op->out->dtype;
+    for (size_t i = 0; i < sizeof narrow / sizeof *narrow && op->reduce == REDUCE_NONE; i++)
+        if (dtype_info[narrow[i]].compute == own && op->body->type == own && expr_is_exact(op->body, narrow[i]))
+            return narrow[i];
+    return own;
+}
+
+void keep_exact_types(Program *program)
+{
+    for (int i = 0; i < program->op_count; i++) {
+        Tensor *out = program->ops[i]->out;
+        DType kept = kept_type(program->ops[i]);
+        if (out->role != ROLE_TEMPORARY || kept == out->dtype)
+            continue;
+        out->dtype = kept;
+        out->exact = true;
+    }
+}

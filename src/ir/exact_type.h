@@ -7,3 +7,7 @@
 #include "ir/tensor_op.h"
 
 bool expr_is_exact(const Expr *expr, DType type);
+
+/* Temporaries without a type whose values are exactly those of a narrower one, `cast(x, f16)` or the larger of two such elements, are
+   kept in that: half the bytes, and tensor cores may multiply them. They are marked, since nothing is rounded for it. */
+void keep_exact_types(Program *program);

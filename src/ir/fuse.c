@@ -12,6 +12,7 @@
 #include "ir/fuse_tensors.h"
 #include "ir/fuse_units.h"
 #include "ir/product_sides.h"
+#include "ir/stream.h"
 
 typedef struct Fuser {
     Arena *arena;
@@ -130,6 +131,8 @@ static bool may_join(Fuser *fuser, int kernel, const TensorOp *op)
 {
     const Fusion *fusion = fuser->plan.fusions[kernel];
     bool slides = fuser->beside && fusion_slides_beside(fusion, op);
+    if (fusion->streams && (!op_is_pointwise(op) || op->spatial_count != fusion->spatial_count))
+        return false;
     if (!slides && ((!op_is_pointwise(op) && !fuser->rows) || !same_domain(fuser, fusion, op)))
         return false;
     JoinTest test = {.fuser = fuser, .reader = op, .kernel = kernel, .identity = true, .legal = true};
@@ -275,7 +278,8 @@ static Expr *expand_access(Fuser *fuser, Fusion *fusion, Expr *expr, bool reduci
     for (int d = 0; d < expr->access.rank; d++)
         forms[d] = expr->access.dims[d].index;
     Expr *body = expr_substitute(fuser->arena, op->body, forms, op->axis_count);
-    return expr_cast(fuser->arena, tensor->dtype, expand(fuser, fusion, body, reducing));
+    body = expand(fuser, fusion, body, reducing);
+    return tensor->exact ? body : expr_cast(fuser->arena, tensor->dtype, body);
 }
 
 static void expand_places(Fuser *fuser, Fusion *fusion, Fetch *fetch, bool reducing)
@@ -428,13 +432,13 @@ static void list_outputs(Arena *arena, Fusion *fusion, const Readers *readers)
 
 // ---- the stage ----
 
-typedef enum PlanKind { PLAN_INLINE, PLAN_MATERIALIZE, PLAN_ROWS, PLAN_BESIDE, PLAN_KINDS } PlanKind;
+typedef enum PlanKind { PLAN_INLINE, PLAN_MATERIALIZE, PLAN_ROWS, PLAN_BESIDE, PLAN_STREAM, PLAN_KINDS } PlanKind;
 
 static Fuser fuser_new(Arena *arena, const Program *program, PlanKind kind)
 {
-    static const char *const names[] = {"inline", "materialize", "rows", "beside"};
+    static const char *const names[] = {"inline", "materialize", "rows", "beside", "stream"};
     DimOrder *orders = NEW_ARRAY(arena, DimOrder, program->tensor_count);
-    if (kind == PLAN_ROWS)
+    if (kind == PLAN_ROWS || kind == PLAN_STREAM)
         program = fuse_order(arena, program, orders);
     int count = program->tensor_count;
     Fuser fuser = {
@@ -445,7 +449,7 @@ static Fuser fuser_new(Arena *arena, const Program *program, PlanKind kind)
         .kernel_of = NEW_ARRAY(arena, int, count),
         .orders = orders,
         .ranges = ranges_new(arena, program),
-        .rows = kind == PLAN_ROWS,
+        .rows = kind == PLAN_ROWS || kind == PLAN_STREAM,
         .beside = kind == PLAN_BESIDE,
         .plan = {.name = names[kind], .fusions = NEW_ARRAY(arena, Fusion *, program->op_count)},
     };
@@ -455,17 +459,53 @@ static Fuser fuser_new(Arena *arena, const Program *program, PlanKind kind)
     return fuser;
 }
 
+/* What streamed kernels read as factors lies in memory as it is. */
+static void keep_factors(Fuser *fuser, const StreamList *streams)
+{
+    for (int s = 0; s < streams->count; s++)
+        for (int i = 0; i < streams->streams[s].factor_count; i++)
+            fuser->inlined[streams->streams[s].factors[i]->id] = false;
+}
+
+/* The kernel stands where its last sum is defined: all that it reads is there by then. */
+static void place_stream(Fuser *fuser, const Stream *stream)
+{
+    int kernel = fuser->plan.count++;
+    fuser->plan.fusions[kernel] = stream->fusion;
+    for (int i = 0; i < stream->member_count; i++) {
+        fuser->kernel_of[stream->members[i]->out->id] = kernel;
+        tensors_add(fuser->arena, &fuser->tensors, kernel, stream->members[i]);
+    }
+}
+
+/* All definitions in the order of the program. */
+static void place_all(Fuser *fuser, const StreamList *streams)
+{
+    for (int i = 0; i < fuser->program->op_count; i++) {
+        const Tensor *out = fuser->program->ops[i]->out;
+        const Stream *stream = streams_member(streams, out);
+        if (stream && stream->sum->out == out)
+            place_stream(fuser, stream);
+        else if (!stream && !fuser->inlined[out->id])
+            place(fuser, fuser->program->ops[i]);
+    }
+}
+
 /* Returns false if the plan would be no other than the plain one, which has `plain_count` kernels, or one
    that cannot be made. */
 static bool make_plan(Arena *arena, const Program *program, PlanKind kind, int plain_count, FusionPlan *plan)
 {
+    StreamList streams = {0};
+    if (kind == PLAN_STREAM)
+        streams = streams_find(arena, program);
+    if (kind == PLAN_STREAM && !streams.count)
+        return false;
     Fuser fuser = fuser_new(arena, program, kind);
     bool keep_reused = kind == PLAN_MATERIALIZE;
     if (!fuse_inline(arena, fuser.program, fuser.definition, keep_reused, fuser.inlined) && keep_reused)
         return false;
-    for (int i = 0; i < program->op_count; i++)
-        if (!fuser.inlined[program->ops[i]->out->id])
-            place(&fuser, fuser.program->ops[i]);
+    keep_factors(&fuser, &streams);
+    place_all(&fuser, &streams);
     if ((kind == PLAN_ROWS || kind == PLAN_BESIDE) && fuser.plan.count == plain_count)
         return false;
     Readers readers = {.last = NEW_ARRAY(arena, int, program->tensor_count),

@@ -148,7 +148,7 @@ int64_t fusion_even_parts(const Fusion *fusion, int64_t parts)
 FusionPair *fusion_split(Arena *arena, const Fusion *fusion, int64_t parts)
 {
     int cut = largest_reduction(fusion);
-    if (cut < 0 || !is_splittable(fusion) || parts < 2 || parts > fusion->axes[cut].extent)
+    if (fusion->streams || cut < 0 || !is_splittable(fusion) || parts < 2 || parts > fusion->axes[cut].extent)
         return NULL;
     parts = ceil_div(fusion->axes[cut].extent, ceil_div(fusion->axes[cut].extent, parts));   // no empty parts
     if (parts == fusion->axes[cut].extent && fusion->axis_count == fusion->spatial_count + 1)

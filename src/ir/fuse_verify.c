@@ -309,6 +309,11 @@ static void check_expr(Check *check, const Expr *expr, const Enclosing *around)
 static void check_masks(Check *check, const FusedOp *op)
 {
     bool reduces = op->reduce != REDUCE_NONE;
+    if (check->fusion->streams) {   // each at points of its own, and along axes of its own
+        expect(check, reduces ? op->reduced && !(op->reduced & op->spatial) : !op->reduced, op->out,
+               "reduces over axes that it is made at");
+        return;
+    }
     expect(check, op->spatial == check->rows || (op->spatial == check->all && !reduces), op->out,
            "is made at points that are none of the kernel's");
     uint32_t columns = check->all & ~check->rows;

@@ -108,6 +108,7 @@ struct Tensor {
     int64_t shape[MAX_AXES];    // row-major, dense
     const TensorView *views;    // in which some access may see it; NULL: none
     int64_t indexes;            // elements are indices of a dimension of this size: test inputs lie there; 0: they are none
+    bool exact;                 // its definition's values are of its type as they are: none is rounded
     const Tensor *shown;        // an output that is a view: its name and shape for the user; NULL: its own
     Loc loc;
 };

@@ -263,6 +263,46 @@ template <class T, class Sum, bool TURN_A, bool TURN_B> DEVICE long long shared_
     return weighted(v);
 }
 
+// The same of A in registers, its products behind others that begin the sums or on their own. BEGIN: the first product begins sums that
+// hold anything.
+template <class T, bool TURN_B, bool BEGIN> DEVICE long long held_product(const Memory &memory, int i)
+{
+    constexpr int K = 16, PIECE = 8, TILE = 4096;
+    T *const tiles = reinterpret_cast<T *>(memory.scratch + (0u - shared_address(memory.scratch)) % 1024);
+    const int lane = static_cast<int>(threadIdx.x) % WARP, row0 = static_cast<int>(threadIdx.x) / WARP % 4 * 16 + lane / 4;
+    float c[32];
+    unsigned a[4];
+    int v[32];
+    for (int n = static_cast<int>(threadIdx.x); n < 2 * 64 * K; n += THREADS) {
+        const int which = n / (64 * K), row = n / K % 64, k = n % K;
+        const bool turn = which && TURN_B;
+        const int line = turn ? k : row, at = turn ? row : k;
+        tiles[which * TILE + (line * 8 + (at / PIECE ^ line % 8)) * PIECE + at % PIECE] =
+            narrow<T>(which ? tile_b(k, row) : tile_a(0, row, k));
+    }
+    for (int n = 0; n < 4; n++) {
+        const int row = row0 + n % 2 * 8, k = lane % 4 * 2 + n / 2 * 8;
+        a[n] = pair_of(T(), static_cast<float>(tile_a(0, row, k)), static_cast<float>(tile_a(0, row, k + 1)));
+    }
+    for (int n = 0; n < 32; n++)
+        c[n] = BEGIN ? 1e30f : 0.0f;
+    show_operands();
+    block_sync();
+    if (HAS_SHARED_TILES) {
+        open_products(c);
+        if (BEGIN)
+            begin_product<false, TURN_B>(T(), c, describe_operand(tiles, 8192, 1024), describe_operand(tiles + TILE, 8192, 1024));
+        else
+            multiply_held<TURN_B>(T(), c, a, describe_operand(tiles + TILE, 8192, 1024));
+        close_products();
+        wait_products<0>(c);
+    }
+    block_sync();
+    for (int n = 0; n < 32; n++)
+        v[n] = HAS_SHARED_TILES ? static_cast<int>(c[n]) : HAS_TILES ? shared_sum(i, n, K, -1) : 0;
+    return weighted(v);
+}
+
 // The elements of 16 bytes from element i on, of a tensor of so many; the first `count` of them.
 template <class T, int COUNT> DEVICE long long from_anywhere(const Memory &memory, int i)
 {

@@ -25,10 +25,11 @@
 #include "ir/eval.h"
 
 typedef enum Form {
-    FORM_INLINE,   // this and the next three: the fusion plans' own kernels
+    FORM_INLINE,   // this and the next four: the fusion plans' own kernels
     FORM_MATERIALIZE,
     FORM_ROWS,
     FORM_BESIDE,
+    FORM_STREAM,
     FORM_SPLIT,
     FORM_PARTIAL,
     FORM_COMBINE,
@@ -39,7 +40,7 @@ typedef enum Form {
     FORMS
 } Form;
 
-static const char *const form_name[FORMS] = {"inline",  "materialize", "rows",   "beside",  "split",    "partial",
+static const char *const form_name[FORMS] = {"inline",  "materialize", "rows",   "beside",  "stream", "split",    "partial",
                                              "combine", "elements",    "chunks", "columns", "candidate"};
 
 static const char *const devices[] = {"a100", "mi50", "v100", "h200"};

@@ -86,7 +86,8 @@ static char *generate_any(Arena *arena, uint64_t state)
            : kind < 55 ? generate_skinny(arena, state)
            : kind < 60 ? generate_depthwise(arena, state)
            : kind < 65 ? generate_depthwise_last(arena, state)
-           : kind < 95 ? generate_network(arena, state)
+           : kind < 92 ? generate_network(arena, state)
+           : kind < 95 ? generate_attention(arena, state)
            : kind < 98 ? generate_convolution(arena, state)
                        : generate_padded(arena, state);
 }

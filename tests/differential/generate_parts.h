@@ -53,6 +53,9 @@ char *generate_padded(Arena *arena, uint64_t state);
 /* The gradient of a filter for each channel, summed over images and pixels. */
 char *generate_filter_gradient(Arena *arena, uint64_t state);
 
+/* Two sums of products with a softmax between them. */
+char *generate_attention(Arena *arena, uint64_t state);
+
 /* A sum of products over any axes, in any dimensions of the factors: what almost is of a kernel's structure. */
 char *generate_sum(Arena *arena, uint64_t state);
 

@@ -502,6 +502,46 @@ PROGRAMS = [
         y[b, i, j] = e[b, i, j] / s[b, j]
         output y : {T}"""),
 
+    Program("attention", "attention", HALVES, {"M": ("row", 17), "N": ("column", 40)}, """
+        input q[3, M, 24] : {T}  input k[3, N, 24] : {T}  input v[3, N, 40] : {T}
+        s[b, i, j] = sum[d](q[b, i, d] * k[b, j, d] * 0.25)
+        m[b, i] = max[j](s[b, i, j])
+        e[b, i, j] = exp(s[b, i, j] - m[b, i])
+        z[b, i] = sum[j](e[b, i, j])
+        p[b, i, j] : {T} = e[b, i, j] / z[b, i]
+        y[b, i, n] = sum[j](p[b, i, j] * v[b, j, n])
+        l[b, i] = m[b, i] + log(z[b, i])
+        output y : {T}  output l : f32"""),
+    Program("attention_masked", "attention", HALVES, {"M": ("row", 18), "N": ("column", 35)}, """
+        input q[M, 2, 3, 16] : {T}  input k[N, 2, 16] : {T}  input v[N, 2, 24] : {T}  input bias[6, M, N] : f32
+        s[g, h, i, j] = sum[d](q[i, g, h, d] * k[j, g, d])
+        t[g, h, i, j] = select(j <= i + 2 && i - j < 30, tanh(s[g, h, i, j] / 4) * 4 + bias[3*g + h, i, j], -inf)
+        m[g, h, i] = max[j](t[g, h, i, j])
+        e[g, h, i, j] : {T} = exp(t[g, h, i, j] - m[g, h, i])
+        z[g, h, i] = sum[j](e[g, h, i, j])
+        a[i, g, h, n] = sum[j](e[g, h, i, j] * v[j, g, n])
+        y[i, g, h, n] = a[i, g, h, n] / z[g, h, i]
+        output y : {T}"""),
+    Program("attention_bulk", "attention_bulk", HALVES, {"M": ("row", 130), "N": ("column", 70)}, """
+        input q[2, M, 72] : {T}  input k[2, N, 72] : {T}  input v[2, N, 64] : {T}  input bias[N] : f32
+        s[b, i, j] = sum[d](q[b, i, d] * k[b, j, d])
+        t[b, i, j] = s[b, i, j] * 0.125 + bias[j]
+        m[b, i] = max[j](t[b, i, j])
+        e[b, i, j] = exp(t[b, i, j] - m[b, i])
+        z[b, i] = sum[j](e[b, i, j])
+        p[b, i, j] : {T} = e[b, i, j] / z[b, i]
+        y[b, i, n] = sum[j](p[b, i, j] * v[b, j, n])
+        output y : {T}  output m : f32"""),
+    Program("attention_bulk_heads", "attention_bulk", HALVES, {"M": ("row", 131), "N": ("column", 150)}, """
+        input q[M, 4, 64] : {T}  input k[N, 2, 64] : {T}  input v[2, N, 40] : {T}
+        s[g, h:2, i, j] = sum[d](q[i, 2*g + h, d] * k[j, g, d])
+        t[g, h:2, i, j] = select(j <= i + 9, s[g, h, i, j] * 0.125, -inf)
+        m[g, h, i] = max[j](t[g, h, i, j])
+        e[g, h, i, j] = exp(t[g, h, i, j] - m[g, h, i])
+        z[g, h, i] = sum[j](e[g, h, i, j])
+        p[g, h, i, j] : {T} = e[g, h, i, j] / z[g, h, i]
+        y[i, g, h, n] = sum[j](p[g, h, i, j] * v[g, j, n])
+        output y : {T}"""),
     Program("argmax", "loopnest", NUMBERS, {"M": ("point", 9), "N": ("step", 30)}, """
         input x[M, N] : {T}
         m[i] = max[j](x[i, j])

@@ -4,7 +4,7 @@
 #include "differential/generate.h"
 #include "ir/eval.h"
 
-enum { BATCH = 25, MOST_VARIANTS = 80, MOST_AXES = 4, PASSES = 3 };
+enum { BATCH = 25, MOST_VARIANTS = 128, MOST_AXES = 4, PASSES = 3 };
 
 typedef struct Subject Subject;
 

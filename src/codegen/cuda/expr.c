@@ -319,7 +319,7 @@ static bool is_exact(const Fusion *fusion, const Expr *expr, DType type)
 static bool is_already_rounded(const Fusion *fusion, const FusedOp *op)
 {
     DType type = op->out->dtype;
-    return type == dtype_info[type].compute ||
+    return type == dtype_info[type].compute || op->out->exact ||
            (op->reduce == REDUCE_NONE && is_exact(fusion, op->body, type));
 }
 

@@ -16,7 +16,7 @@ static bool has_variant(const Family *family, const char *name)
 const void *family_view(const Family *family, Viewed *viewed)
 {
     int at = 0;
-    if (!family->fetches && fusion_fetches(viewed->fusion))
+    if ((!family->fetches && fusion_fetches(viewed->fusion)) || family->streams != viewed->fusion->streams)
         return NULL;
     while (at < viewed->count && viewed->view[at] != family->view)
         at++;
@@ -82,6 +82,8 @@ const Family *const families[] = {
     &rowwise_family,
     &channelwise_family,
     &resident_family,
+    &attention_family,
+    &attention_bulk_family,
     &loopnest_family,
     NULL,
 };

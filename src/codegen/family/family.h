@@ -2,6 +2,7 @@
 // kernel/family.h.
 #pragma once
 #include "codegen/cuda/kernel.h"
+#include "codegen/family/attention/families.h"
 #include "codegen/family/depthwise/families.h"
 #include "codegen/family/gemm/families.h"
 #include "codegen/family/permute/families.h"

@@ -467,6 +467,10 @@ ChoiceList choices_of(Planner *planner, const Fusion *fusion)
     Viewed viewed = {.arena = planner->arena, .fusion = fusion, .target = planner->target};
     ChoiceList list = {0};
     add_families(planner, &list, &viewed, 0);
+    if (fusion->streams) {
+        keep_diverse(&list, planner->keep);
+        return list;
+    }
     if (!fusion_is_reduction(fusion) && !is_near_one_pass(planner, &list))
         add_all_phases(planner, &list, fusion);
     if (!list.count)

@@ -59,6 +59,7 @@ using Double = Counted<double>;
     static __forceinline__ Float name##f(Float x) { return note(ARITHMETIC_FUNCTION), ::name##f(x.value); } \
     static __forceinline__ Double name(Double x) { return note(ARITHMETIC_FUNCTION), ::name(x.value); }
 ROLLERC_FUNCTION(exp)
+ROLLERC_FUNCTION(exp2)
 ROLLERC_FUNCTION(log)
 ROLLERC_FUNCTION(sqrt)
 ROLLERC_FUNCTION(rsqrt)

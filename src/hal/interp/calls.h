@@ -95,6 +95,7 @@ struct SharedProduct {
 ROLLERC_EXPORT void show_operands(Place place);
 ROLLERC_EXPORT void open_products(Place place);
 ROLLERC_EXPORT void multiply_shared(const SharedProduct &what, void *sums, Place place);
+ROLLERC_EXPORT void multiply_held(const SharedProduct &what, const unsigned *held, void *sums, Place place);   // a is a lane's: four words
 ROLLERC_EXPORT void close_products(Place place);
 ROLLERC_EXPORT void wait_products(unsigned groups, Place place);   // all but the last `groups` are done
 

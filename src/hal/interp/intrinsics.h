@@ -87,6 +87,17 @@ static __forceinline__ bf16 bf16_rounded(float x)
 
 static inline float softmax_exp_f16(float a) { return expf(a); }
 static inline float softmax_exp_bf16(float a) { return expf(a); }
+static inline float power_of_two(float a) { return exp2f(a); }
+
+// Both rounded: the first in the lower half of a register.
+static inline unsigned pair_of(f16, float low, float high)
+{
+    return f16_of(low).bits | static_cast<unsigned>(f16_of(high).bits) << 16;
+}
+static inline unsigned pair_of(bf16, float low, float high)
+{
+    return bf16_rounded(low).bits | static_cast<unsigned>(bf16_rounded(high).bits) << 16;
+}
 
 // ---- blocks and launches ----
 
@@ -223,6 +234,18 @@ template <bool TURN_A, bool TURN_B, class T, int COUNT>
 static inline void multiply_shared(T, SumOf<T> (&c)[COUNT], unsigned long long a, unsigned long long b, ROLLERC_PLACE)
 {
     rollerc_interp::multiply_shared({TileOf<T>::element, COUNT * 2, a, b, TURN_A, TURN_B}, c, place);
+}
+template <bool TURN_A, bool TURN_B, class T, int COUNT>
+static inline void begin_product(T, SumOf<T> (&c)[COUNT], unsigned long long a, unsigned long long b, ROLLERC_PLACE)
+{
+    for (int i = 0; i < COUNT; i++)
+        c[i] = 0;
+    rollerc_interp::multiply_shared({TileOf<T>::element, COUNT * 2, a, b, TURN_A, TURN_B}, c, place);
+}
+template <bool TURN_B, class T, int COUNT>
+static inline void multiply_held(T, float (&c)[COUNT], const unsigned (&a)[4], unsigned long long b, ROLLERC_PLACE)
+{
+    rollerc_interp::multiply_held({TileOf<T>::element, COUNT * 2, 0, b, false, TURN_B}, a, c, place);
 }
 static inline void hold_word(unsigned &) {}
 static inline int same_in_warp(int x) { return x; }

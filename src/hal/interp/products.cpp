@@ -4,7 +4,7 @@
 // have been shown by the threads that wrote them, both when the product begins and when it ends.
 namespace rollerc_interp {
 
-enum { GROUP_WARPS = 4, PRODUCT_ROWS = 16, PRODUCT_BYTES = 32, PIECE_BYTES = 16, MAX_COLUMNS = 256 };   // rows: of one of the warps
+enum { GROUP_WARPS = 4, PRODUCT_ROWS = 16, PRODUCT_BYTES = 32, PIECE_BYTES = 16, MAX_COLUMNS = 256, HELD_WORDS = 4 };   // rows: of one of the warps
 
 // What the lanes of a warp add to, floats or ints. The values are those of the products that are done.
 struct Sums {
@@ -17,6 +17,9 @@ struct Sums {
 struct Product {
     SharedProduct what;
     Sums *sums;
+    bool held;                  // a lies in registers: where those of each lane are, and what they held
+    const unsigned *at[32];
+    unsigned words[32][HELD_WORDS];
     unsigned group;             // it belongs to its warp's group of this number
     Product *next;
 };
@@ -33,6 +36,7 @@ const unsigned UNTOUCHED = 0x7fc0beefu;   // a NaN in place of a sum
 struct Brought {                // by a lane
     const SharedProduct *what;
     unsigned *sums;
+    const unsigned *held;       // a, if it lies in registers
 };
 
 [[noreturn]] void fail_here(const char *what) { fail_at(warp_of(current).meeting.place, what); }
@@ -101,10 +105,12 @@ template <class Visit> void visit_pieces(const Operand &operand, int first, int 
 
 int first_row() { return current->warp % GROUP_WARPS * PRODUCT_ROWS; }
 
-void check_operands(const SharedProduct &what)
+void check_operands(const Product &product)
 {
+    const SharedProduct &what = product.what;
     const auto check = [](unsigned char *piece, int, int) { note_operand(piece); };
-    visit_pieces(read_operand(what.element, what.a, what.turn_a), first_row(), PRODUCT_ROWS, check);
+    if (!product.held)
+        visit_pieces(read_operand(what.element, what.a, what.turn_a), first_row(), PRODUCT_ROWS, check);
     visit_pieces(read_operand(what.element, what.b, what.turn_b), 0, what.columns, check);
 }
 
@@ -172,23 +178,49 @@ void begin_product(void *const *lanes)
     if (!sums)
         sums = begin_sums(warp, lanes, what.columns / 2);
     Product *product = take(free_products, all_products, product_count);
-    *product = {what, sums, warp.product_groups, nullptr};
+    product->what = what;
+    product->sums = sums;
+    product->held = mine->held;
+    product->group = warp.product_groups;
+    product->next = nullptr;
+    for (int lane = 0; lane < 32 && product->held; lane++) {
+        product->at[lane] = static_cast<const Brought *>(lanes[lane])->held;
+        __builtin_memcpy(product->words[lane], product->at[lane], sizeof product->words[lane]);
+    }
     (warp.first_product ? warp.last_product->next : warp.first_product) = product;
     warp.last_product = product;
     sums->pending++;
     warp.products = hash(warp.products ^ hash(what.a) ^ hash(what.b + 1));
     count_tensor_products(PRODUCT_ROWS * what.columns * SHAPES[what.element].k);
-    check_operands(what);
+    check_operands(*product);
     // It is counted when the product ends, and b, which four warps share, for one of them.
-    count_shared(-(PRODUCT_ROWS + what.columns * (current->warp % GROUP_WARPS ? 2 : 1)) * PRODUCT_BYTES, false);
+    count_shared(-((product->held ? 0 : PRODUCT_ROWS) + what.columns * (current->warp % GROUP_WARPS ? 2 : 1)) * PRODUCT_BYTES, false);
+}
+
+// A lane has two neighbours along k in each of four matrices: rows l / 4 and eight further down, of each half of k.
+void read_held(const Product &product, double (*values)[MOST_K])
+{
+    for (int lane = 0; lane < 32; lane++)
+        for (int i = 0; i < HELD_WORDS; i++) {
+            if (product.at[lane][i] != product.words[lane][i])
+                fail_here("an operand in registers is changed while it is multiplied");
+            for (int e = 0; e < 2; e++)
+                values[lane / 4 + i % 2 * 8][lane % 4 * 2 + i / 2 * 8 + e] =
+                    value_at(product.what.element, &product.words[lane][i], e);
+        }
 }
 
 // Of rows 16 w … of c: of every 8 columns a lane has two in row l / 4, and two eight rows further down.
-template <class Sum> void add_to_sums(const SharedProduct &what, Sums *sums)
+template <class Sum> void add_to_sums(const Product &product)
 {
+    const SharedProduct &what = product.what;
+    Sums *const sums = product.sums;
     double a[PRODUCT_ROWS][MOST_K], b[MAX_COLUMNS][MOST_K];
-    check_operands(what);
-    read_values(read_operand(what.element, what.a, what.turn_a), what.element, first_row(), PRODUCT_ROWS, a);
+    check_operands(product);
+    if (product.held)
+        read_held(product, a);
+    else
+        read_values(read_operand(what.element, what.a, what.turn_a), what.element, first_row(), PRODUCT_ROWS, a);
     read_values(read_operand(what.element, what.b, what.turn_b), what.element, 0, what.columns, b);
     for (int m = 0; m < PRODUCT_ROWS; m++)
         for (int n = 0; n < what.columns; n++) {
@@ -197,18 +229,18 @@ template <class Sum> void add_to_sums(const SharedProduct &what, Sums *sums)
         }
 }
 
-void add_product(const SharedProduct &what, Sums *sums)
+void add_product(const Product &product)
 {
-    if (what.element == TILE_I8 || what.element == TILE_U8)
-        add_to_sums<int>(what, sums);
+    if (product.what.element == TILE_I8 || product.what.element == TILE_U8)
+        add_to_sums<int>(product);
     else
-        add_to_sums<float>(what, sums);
+        add_to_sums<float>(product);
 }
 
 void end_product(Warp &warp)
 {
     Product *product = warp.first_product;
-    add_product(product->what, product->sums);
+    add_product(*product);
     if (--product->sums->pending == 0)
         end_sums(warp, product->sums, product->what.columns / 2);
     warp.first_product = product->next;
@@ -239,10 +271,15 @@ void open_products(Place place) { together(nullptr, open_group, place); }
 void close_products(Place place) { together(nullptr, close_group, place); }
 void wait_products(unsigned groups, Place place) { together(&groups, wait_for_groups, place); }
 
+void multiply_held(const SharedProduct &what, const unsigned *held, void *sums, Place place)
+{
+    Brought mine = {&what, static_cast<unsigned *>(sums), held};
+    together(&mine, begin_product, place);
+}
+
 void multiply_shared(const SharedProduct &what, void *sums, Place place)
 {
-    Brought mine = {&what, static_cast<unsigned *>(sums)};
-    together(&mine, begin_product, place);
+    multiply_held(what, nullptr, sums, place);
 }
 
 // Of a block whose last thread has ended.

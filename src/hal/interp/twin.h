@@ -18,6 +18,7 @@
 
 extern "C" {
 float expf(float);      double exp(double);
+float exp2f(float);     double exp2(double);
 float logf(float);      double log(double);
 float sqrtf(float);     double sqrt(double);
 float tanhf(float);     double tanh(double);

@@ -21,7 +21,8 @@ static void count_all(CountWalk *walk, const Exchange *exchange, int64_t times)
     int warp = walk->device->warp_size;
     int64_t warps = (int64_t)exchange->parts * LEAST_WARP / warp, bytes = exchange->value_bytes;
     bool parts = exchange->values > 1;   // sums and distances: the sums are read once more
-    walk->counts->shuffles += times * at_least_1(exchange->values) * log2_of(exchange->width);
+    if (walk->roles < 2)   // of the first warp, which copies where others compute
+        walk->counts->shuffles += times * at_least_1(exchange->values) * log2_of(exchange->width);
     if (exchange->scope == SCOPE_WARP)
         return;
     int64_t readers = warps <= FEW ? walk->block->threads : walk->block->threads / warp;

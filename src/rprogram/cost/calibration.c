@@ -54,6 +54,7 @@ const Calibration calibration = {
     // tuning-log 59, 56 and 45
     .gemm = {.peak_share = 0.72, .f64_peak_share = 0.95, .shift_instructions = 18},
     .bulk = {.read_share = 0.6, .sum_cycles = 20},            // tuning-log 41 and 93
+    .attention = {.peak_share = 0.5, .special_share = 0.55}, // tuning-log 116
     .rows =
         {
             .thread_elements = 32,           // tuning-log 19

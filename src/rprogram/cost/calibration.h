@@ -63,6 +63,10 @@ typedef struct Calibration {
         double sum_cycles;           // TileRules, of neighbours
     } bulk;
     struct {
+        double peak_share;           // TileRules, of warps each for itself
+        double special_share;        // of the units of special functions, that four warps keep busy alone
+    } attention;
+    struct {
         int thread_elements;          // of a row, or of a channel
         int weights_first_elements;   // of a row and of its weights in a thread that reads both first
         int block_threads;            // of a block of several rows: in small ones no warp waits for others to end

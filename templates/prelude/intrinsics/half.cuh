@@ -48,6 +48,34 @@ DEVICE float softmax_exp_f16(float a) { return expf(a); }
 DEVICE float softmax_exp_bf16(float a) { return expf(a); }
 #endif
 
+// 2^a, off by 2 units in the last place; what would lie below the normal numbers is 0.
+#if defined(__CUDA_ARCH__)
+DEVICE float power_of_two(float a)
+{
+    float power;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(a));
+    return power;
+}
+#else
+DEVICE float power_of_two(float a) { return exp2f(a); }
+#endif
+
+// Both rounded, as a register of tensor cores holds them: the first in its lower half.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+DEVICE unsigned pair_of(f16, float low, float high)
+{
+    unsigned pair;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
+}
+DEVICE unsigned pair_of(bf16, float low, float high)
+{
+    unsigned pair;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
+}
+#endif
+
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 DEVICE bf16 bf16_rounded(float value)   // to the nearest, ties to even
 {

@@ -153,3 +153,66 @@ DEVICE void multiply_shared(u8, int (&c)[COUNT], unsigned long long a, unsigned 
     MULTIPLY_SHARED("k32.s32.u8.u8", "+r", NEITHER);
 #endif
 }
+
+// The first product of new sums, c = a * b: what they held before counts for nothing, and no open_products() of theirs is needed.
+#define BEGIN_COLUMNS(shape, registers, SUMS, a_index, b_index, turn_a_index, turn_b_index) \
+    asm volatile("wgmma.mma_async.sync.aligned." shape " {" registers "}, " a_index ", " b_index \
+                 ", 0, 1, 1, " turn_a_index ", " turn_b_index ";" \
+                 : SUMS("=f") : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B) : "memory")
+#define BEGIN_PRODUCT(types) \
+    if constexpr (COUNT == 32) \
+        BEGIN_COLUMNS("m64n64" types, REGISTERS_32, SUMS_32, "%32", "%33", "%34", "%35"); \
+    else if constexpr (COUNT == 64) \
+        BEGIN_COLUMNS("m64n128" types, REGISTERS_64, SUMS_64, "%64", "%65", "%66", "%67"); \
+    else if constexpr (COUNT == 96) \
+        BEGIN_COLUMNS("m64n192" types, REGISTERS_96, SUMS_96, "%96", "%97", "%98", "%99"); \
+    else \
+        BEGIN_COLUMNS("m64n256" types, REGISTERS_128, SUMS_128, "%128", "%129", "%130", "%131")
+
+template <bool TURN_A, bool TURN_B, int COUNT>
+DEVICE void begin_product(f16, float (&c)[COUNT], unsigned long long a, unsigned long long b)
+{
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    BEGIN_PRODUCT("k16.f32.f16.f16");
+#endif
+}
+
+template <bool TURN_A, bool TURN_B, int COUNT>
+DEVICE void begin_product(bf16, float (&c)[COUNT], unsigned long long a, unsigned long long b)
+{
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    BEGIN_PRODUCT("k16.f32.bf16.bf16");
+#endif
+}
+
+// multiply_shared() of a that its threads hold: four matrices as load_matrices() brings them, of the rows that are its warp's. They are left
+// alone until the product is waited for.
+#define MULTIPLY_HELD_COLUMNS(shape, registers, SUMS, a0, a1, a2, a3, b_index, turn_index) \
+    asm volatile("wgmma.mma_async.sync.aligned." shape " {" registers "}, {" a0 ", " a1 ", " a2 ", " a3 "}, " b_index \
+                 ", 1, 1, 1, " turn_index ";" \
+                 : SUMS("+f") : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(TURN_B))
+#define MULTIPLY_HELD(types) \
+    if constexpr (COUNT == 32) \
+        MULTIPLY_HELD_COLUMNS("m64n64" types, REGISTERS_32, SUMS_32, "%32", "%33", "%34", "%35", "%36", "%37"); \
+    else if constexpr (COUNT == 64) \
+        MULTIPLY_HELD_COLUMNS("m64n128" types, REGISTERS_64, SUMS_64, "%64", "%65", "%66", "%67", "%68", "%69"); \
+    else if constexpr (COUNT == 96) \
+        MULTIPLY_HELD_COLUMNS("m64n192" types, REGISTERS_96, SUMS_96, "%96", "%97", "%98", "%99", "%100", "%101"); \
+    else \
+        MULTIPLY_HELD_COLUMNS("m64n256" types, REGISTERS_128, SUMS_128, "%128", "%129", "%130", "%131", "%132", "%133")
+
+template <bool TURN_B, int COUNT>
+DEVICE void multiply_held(f16, float (&c)[COUNT], const unsigned (&a)[4], unsigned long long b)
+{
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    MULTIPLY_HELD("k16.f32.f16.f16");
+#endif
+}
+
+template <bool TURN_B, int COUNT>
+DEVICE void multiply_held(bf16, float (&c)[COUNT], const unsigned (&a)[4], unsigned long long b)
+{
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    MULTIPLY_HELD("k16.f32.bf16.bf16");
+#endif
+}

@@ -32,7 +32,16 @@ typedef struct Case {
     "input x[8, 3, 32, 32] : f32\ninput d[8, 3, 32, 32] : f32\ndw[c, r:" taps ", s:" taps "] = "             \
     "sum[n, h, v](d[n, c, h, v] * pad(x[n, c, h + r - " pad ", v + s - " pad "], 0))\noutput dw\n"
 
+#define ATTENTION(depth)                                                                                      \
+    "input q[8, 256, " depth "] : f16\ninput k[8, 256, " depth "] : f16\ninput v[8, 256, " depth "] : f16\n" \
+    "s[b, i, j] = sum[d](q[b, i, d] * k[b, j, d])\nm[b, i] = max[j](s[b, i, j])\n"                           \
+    "e[b, i, j] = exp(s[b, i, j] - m[b, i])\nz[b, i] = sum[j](e[b, i, j])\n"                                \
+    "p[b, i, j] : f16 = e[b, i, j] / z[b, i]\ny[b, i, n] = sum[j](p[b, i, j] * v[b, j, n])\noutput y : f16\n"
+
 static const Case cases_of_families[] = {
+    {"attention", NULL, ATTENTION("40")},
+    {"attention_bulk", NULL, ATTENTION("40")},
+    {"attention_bulk", NULL, ATTENTION("128")},
     {"reduce", NULL, "input x[7, 9000] : f32\ny[i] = sum[j](x[i, j])\noutput y\n"},
     {"rowwise", "shared",
      "input x[2, 20, 4096] : f32\ninput w[2, 4096] : f32\nm[b, t] = sum[c](x[b, t, c])\n"

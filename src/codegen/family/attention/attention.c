@@ -1,0 +1,169 @@
+// attention: a softmax between two products, in one pass over the columns of its scores.
+#include "codegen/family/attention/attention.h"
+
+#include "base/checked.h"
+#include "codegen/family/attention/families.h"
+#include "rprogram/cost/calibration.h"
+#include "rtile/space.h"
+
+enum {
+    ATOM_ROWS = 16,      // of a tile that tensor cores multiply
+    PAD = 8,             // elements between lines in shared memory: other banks
+    MAX_ROWS = 256, MAX_THREADS = 256,
+    KEPT_TILES = 8,      // of q, in registers; see KEEPS_Q of the template
+    OTHER_REGISTERS = 40
+};
+
+static const struct {
+    int16_t rows, columns;   // of a warp in a step
+} tiles[] = {{16, 32}, {16, 64}, {16, 128}, {32, 32}, {32, 64}};
+
+// ---- rules ----
+
+static int64_t wide(int64_t elements) { return round_up(elements, ATOM_ROWS); }
+
+static int64_t tile_bytes(const AttentionTile *tile, int64_t block_rows)
+{
+    enum { ELEMENT = 2, SUM = 4, SLAB_ROWS = 8, ROW_VALUES = 2 };
+    int64_t q = block_rows * (wide(tile->depth) + PAD), k = tile->columns * (wide(tile->depth) + PAD),
+            v = tile->columns * (wide(tile->width) + PAD);
+    int64_t slab = SLAB_ROWS * (wide(tile->width) + PAD + ROW_VALUES) * SUM;
+    return larger((q + tile->stages * (k + v)) * ELEMENT, block_rows / tile->rows * slab);
+}
+
+static int64_t shared_bytes(const TileRules *rules, const RTile *block, const RTile *inner)
+{
+    AttentionTile tile;
+    (void)inner;
+    rules_chosen(rules, &tile, sizeof tile);
+    return tile_bytes(&tile, block->size[ATTENTION_ROW]);
+}
+
+/* Each step waits for its tiles, then asks for those of a later one. */
+static Schedule schedule_of(const Fusion *fusion, const Attention *attention, const TileSpace *space,
+                            const AttentionTile *tile)
+{
+    Schedule schedule = {.pace = PACE_FREE, .computes = COMPUTES_OWN};
+    if (attention_is_longest_last(attention))
+        schedule.order = ORDER_BACKWARDS;
+    schedule_load(&schedule, (Move){.tiles = ATTENTION_Q, .from = PLACE_MEMORY, .to = PLACE_SHARED, .async = true});
+    schedule_loop(&schedule, (Loop){.axis = ATTENTION_COLUMN});
+    schedule_load(&schedule, (Move){.tiles = ATTENTION_K | ATTENTION_V,
+                                    .from = PLACE_MEMORY,
+                                    .to = PLACE_SHARED,
+                                    .async = true,
+                                    .ahead = (uint8_t)(tile->stages - 1)});
+    schedule_wait(&schedule, tile->stages - 2);
+    schedule_barrier(&schedule, SCOPE_BLOCK);
+    attention_schedule_step(&schedule, fusion, attention, space, tile->rows);
+    schedule_end(&schedule);
+    schedule_wait(&schedule, 0);
+    schedule_barrier(&schedule, SCOPE_BLOCK);
+    attention_schedule_store(&schedule, fusion, attention, space, tile->rows);
+    return schedule;
+}
+
+/* Scores, fragments of q that stay and of p, the largest scores and sums of rows, addresses. */
+static int register_overhead(const AttentionTile *tile, int warp)
+{
+    int64_t kept = tile->rows / ATOM_ROWS * (wide(tile->depth) / ATOM_ROWS);
+    return (int)(tile->rows * tile->columns / warp + 4 * (kept <= KEPT_TILES ? kept : tile->rows / ATOM_ROWS) +
+                 8 * (tile->rows / ATOM_ROWS) + OTHER_REGISTERS);
+}
+
+static TileRules tile_rules(const TileSpace *space, const Fusion *fusion, const DeviceSpec *device,
+                            const Attention *attention, int kind)
+{
+    const AxisGroup *group = attention->group;
+    AttentionTile tile = {
+        .rows = tiles[kind].rows,
+        .columns = tiles[kind].columns,
+        .depth = (int16_t)group[ATTENTION_DEPTH].extent,
+        .width = (int16_t)group[ATTENTION_WIDTH].extent,
+        .stages = 2,
+    };
+    TileRules rules = {
+        .space = *space,
+        .variant_name = attention_family.variants[kind],
+        .stages = tile.stages,
+        .tile_threads = device->warp_size,
+        .most_threads = MAX_THREADS,
+        .accumulator_bits = 32,
+        .input_buffers = 1,
+        .input_registers = 1,
+        .register_overhead = register_overhead(&tile, device->warp_size),
+        .peak_share = calibration.attention.peak_share,
+        .sum_cycles = calibration.tensor_cores.sum_cycles,
+        .shared_of = shared_bytes,
+        .shared_moved = attention_shared_moved,
+    };
+    rules_choose(&rules, &tile, sizeof tile);
+    attention_set_axes(&rules, &tile, MAX_ROWS);
+    rules.schedule = schedule_of(fusion, attention, space, &tile);
+    return rules;
+}
+
+static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+{
+    const Attention *attention = view;
+    if (!attention->registers || !device->has.async_copy)
+        return 0;
+    TileSpace space = attention_space(fusion, device, attention, attention->registers);
+    int count = 0;
+    for (int kind = 0; attention_family.variants[kind]; kind++)
+        variants[count++] = tile_rules(&space, fusion, device, attention, kind);
+    return count;
+}
+
+// ---- the parameter block ----
+
+static void emit_factor(StrBuf *out, const Scope *scope, const Attention *attention, const char *name,
+                        const Access *access, int line, int element)
+{
+    strbuf_printf(out,
+                  "\n__device__ __forceinline__ const Element *%s_at(const Tensors &t, Index batch, Index %s, Index %s)\n{\n"
+                  "    (void)batch;\n",
+                  name, attention_flat[line], attention_flat[element]);
+    attention_emit_positions(out, "    ", scope, attention, 1u << ATTENTION_BATCH | 1u << line | 1u << element,
+                      access_axes(access));
+    Affine offset = access_offset(access);
+    strbuf_printf(out, "    return t.in%d + (", input_position(scope->fusion, access->tensor));
+    emit_affine(out, &offset, scope->axis);
+    strbuf_puts(out, ");\n}\n");
+}
+
+static void emit_factors(StrBuf *out, const Scope *scope, const Attention *attention)
+{
+    emit_factor(out, scope, attention, "q", attention->q, ATTENTION_ROW, ATTENTION_DEPTH);
+    emit_factor(out, scope, attention, "k", attention->k, ATTENTION_COLUMN, ATTENTION_DEPTH);
+    emit_factor(out, scope, attention, "v", attention->v, ATTENTION_COLUMN, ATTENTION_WIDTH);
+}
+
+static void emit(StrBuf *out, const KernelPlan *plan)
+{
+    const Attention *attention = plan->view;
+    AttentionTile tile;
+    rules_chosen(plan->rules, &tile, sizeof tile);
+    Scope scope = attention_scope(plan);
+    attention_emit_sizes(out, plan, attention, &tile, "a warp");
+    emit_factors(out, &scope, attention);
+    attention_emit_functions(out, &scope, attention);
+}
+
+static KernelMemory memory(const KernelPlan *plan)
+{
+    const RTile *tile = plan->program->tile;
+    return (KernelMemory){.shared_bytes = shared_bytes(plan->rules, &tile[LEVEL_SHARED], &tile[LEVEL_REGISTER])};
+}
+
+const Family attention_family = {
+    .name = "attention",
+    .template_path = "templates/attention.cu",
+    .variants = (const char *const[]){"16 rows, 32 columns", "16 rows, 64 columns", "16 rows, 128 columns",
+                                      "32 rows, 32 columns", "32 rows, 64 columns", NULL},
+    .streams = true,
+    .view = attention_view,
+    .rules = rules,
+    .emit = emit,
+    .memory = memory,
+};

@@ -1,0 +1,78 @@
+// A softmax between two products, as a kernel sees it: ir/stream.h says what it computes.
+//
+// The axes of the fused expression fall into five groups, each walked as one flat axis:
+//   batch   in q and in k or v; or in q alone, but not the longest such axis      row     of q and of the result
+//   column  of k, v and the scores                depth   of q and k              width   of v and the result
+#pragma once
+#include "codegen/cuda/expr.h"
+#include "hal/atoms.h"
+#include "ir/axis_group.h"
+#include "kernel/family.h"
+#include "rprogram/rprogram.h"
+
+enum { ATTENTION_BATCH, ATTENTION_ROW, ATTENTION_COLUMN, ATTENTION_DEPTH, ATTENTION_WIDTH, ATTENTION_GROUPS };
+
+enum { MAX_LIMITS = 4 };   // of columns, on either side
+
+typedef struct Attention {
+    AxisGroup group[ATTENTION_GROUPS];
+    const Access *q, *k, *v;
+    int score, maximum, exponential, share, sum;   // ops: t, m, e, p, y
+    uint32_t rows, scores, results;                // axes of m, t, y
+    const Expr *shown;                             // what `score` is without a number that it is multiplied by,
+    double scale;                                  // … which is this
+    /* Columns that are left out by where they are: those before any of `first` or from any of `end` on. */
+    const Expr *condition;                         // that says so; NULL: none does, or it says more
+    bool masks;                                    // any are
+    Affine first[MAX_LIMITS], end[MAX_LIMITS];
+    int first_count, end_count;
+    const Atom *registers, *shared;                // what multiplies factors from there; NULL: nothing does
+} Attention;
+
+/* Its parts, an Attention; NULL: it is none that kernels of this room make. */
+View attention_view;
+
+/* More rows have more columns, and none leaves out the first ones. */
+bool attention_is_longest_last(const Attention *attention);
+
+/* What a family has chosen for a kind of kernel. */
+typedef struct AttentionTile {
+    int16_t rows, columns;   // in a step, of a warp or of a group of four
+    int16_t depth, width;
+    int16_t stages, groups;   // of warps; 0: each for itself
+} AttentionTile;
+
+// ---- what both families say of their kernels (attention_rules.c) ----
+
+enum { ATTENTION_Q = 1, ATTENTION_K = 2, ATTENTION_V = 4 };   // tiles of the space, as bits
+
+/* Axes are the groups. */
+TileSpace attention_space(const Fusion *fusion, const DeviceSpec *device, const Attention *attention, const Atom *atom);
+
+/* TileRules.shared_moved: lines are whole ones of 16 or 64 elements, and rows' values pass there, too. */
+int64_t attention_shared_moved(const TileRules *rules, int tile, bool written, const RTile *block, const RTile *inner,
+                               const int64_t *first);
+
+/* Whole tiles of the tile's sizes, but for a block's rows. */
+void attention_set_axes(TileRules *rules, const AttentionTile *tile, int64_t block_rows);
+
+/* Of a step along the columns, whose tiles are there. A warp has so many rows. */
+void attention_schedule_step(Schedule *schedule, const Fusion *fusion, const Attention *attention,
+                             const TileSpace *space, int warp_rows);
+
+/* Rows of results on their way to memory. */
+void attention_schedule_store(Schedule *schedule, const Fusion *fusion, const Attention *attention,
+                              const TileSpace *space, int warp_rows);
+
+// ---- text (attention_emit.c) ----
+
+/* The flat position along a group. */
+extern const char *const attention_flat[ATTENTION_GROUPS];
+
+Scope attention_scope(const KernelPlan *plan);
+void attention_emit_positions(StrBuf *out, const char *indent, const Scope *scope, const Attention *attention,
+                              uint32_t groups, uint32_t used);
+/* `holder`: of a register tile. */
+void attention_emit_sizes(StrBuf *out, const KernelPlan *plan, const Attention *attention, const AttentionTile *tile,
+                          const char *holder);
+void attention_emit_functions(StrBuf *out, const Scope *scope, const Attention *attention);

@@ -1,0 +1,298 @@
+// attention_bulk: a softmax between two products by tensor cores that read shared memory, to which one thread copies boxes of q, k
+// and v while groups of warps multiply.
+#include <inttypes.h>
+
+#include "base/checked.h"
+#include "codegen/cuda/kernel.h"
+#include "codegen/family/attention/attention.h"
+#include "codegen/family/attention/families.h"
+#include "rprogram/cost/calibration.h"
+#include "rtile/space.h"
+
+enum {
+    GROUP_WARPS = 4, GROUP_ROWS = 64,
+    LINE = 64, LINE_BYTES = 128,   // of 16-bit elements in shared memory
+    SLAB_BYTES = 8 * ((LINE + 8) * 4 + 8), BARRIER_BYTES = 8, ALIGNMENT = 1024,
+    OTHER_REGISTERS = 32
+};
+
+/* Registers of a thread that multiplies, where one group of warps copies for so many. */
+static const int group_registers[] = {0, 0, 240, 160};
+
+static const struct {
+    int16_t groups, columns;
+} tiles[] = {{2, 64}, {2, 128}, {2, 192}, {3, 64}, {3, 128}};
+
+// ---- how a factor lies in memory ----
+
+/* BoxLines along depth or width, so many elements apart; what the batch adds to where a line begins, and to which plane of lines it
+   is, of planes that lie `plane` elements apart. */
+typedef struct BoxLines {
+    int64_t line, plane;
+    int64_t elements, planes;
+    Affine begin, which;
+} BoxLines;
+
+/* The driver takes strides below 2^40 bytes, whole pieces of 16. */
+static bool is_legal(int64_t stride) { return stride > 0 && stride < ((int64_t)1 << 39) && stride % 8 == 0; }
+
+static const AxisGroup *line_group(const Attention *attention, int factor)
+{
+    return &attention->group[factor ? ATTENTION_COLUMN : ATTENTION_ROW];
+}
+
+static const AxisGroup *element_group(const Attention *attention, int factor)
+{
+    return &attention->group[factor == 2 ? ATTENTION_WIDTH : ATTENTION_DEPTH];
+}
+
+static const Access *access_of(const Attention *attention, int factor)
+{
+    return factor == 0 ? attention->q : factor == 1 ? attention->k : attention->v;
+}
+
+/* Heads side by side in a line, [b, i, h, d], are so many lines of 128 bytes each: else a box would end in the next head. */
+static bool find_lines(const Fusion *fusion, const Attention *attention, int factor, BoxLines *lines)
+{
+    const AxisGroup *batch = &attention->group[ATTENTION_BATCH], *group = line_group(attention, factor);
+    Affine offset = access_offset(access_of(attention, factor));
+    int64_t elements = element_group(attention, factor)->extent;
+    *lines = (BoxLines){.elements = elements, .planes = 1};
+    lines->line = group->count ? offset.coef[axis_group_innermost(group)] : elements;
+    for (int i = 0; i < batch->count; i++) {
+        int64_t stride = offset.coef[batch->axes[i]];
+        if (stride < 0)
+            return false;
+        if (stride >= lines->line && (!lines->plane || stride < lines->plane))
+            lines->plane = stride;
+    }
+    for (int i = 0; i < batch->count; i++) {
+        int axis = batch->axes[i];
+        int64_t stride = offset.coef[axis], last = fusion->axes[axis].extent - 1;
+        if (stride >= lines->line) {
+            lines->which.coef[axis] = stride / lines->plane;
+            lines->planes += last * lines->which.coef[axis];
+        } else {
+            lines->begin.coef[axis] = stride;
+            lines->elements += last * stride;
+        }
+        if (stride >= lines->line ? stride % lines->plane != 0 : stride > 0 && elements % LINE != 0)
+            return false;
+    }
+    if (!lines->plane)
+        lines->plane = lines->line * group->extent;
+    return offset.constant == 0 && is_legal(lines->line) && is_legal(lines->plane);
+}
+
+static bool has_lines(const Fusion *fusion, const Attention *attention)
+{
+    BoxLines lines;
+    for (int factor = 0; factor < 3; factor++)
+        if (!find_lines(fusion, attention, factor, &lines))
+            return false;
+    return true;
+}
+
+// ---- rules ----
+
+static int64_t in_lines(int64_t elements) { return ceil_div(elements, LINE); }
+
+/* What Shared of the template holds. */
+static int64_t tile_bytes(const AttentionTile *tile)
+{
+    int64_t q = (int64_t)tile->groups * GROUP_ROWS * in_lines(tile->depth),
+            step = tile->columns * (in_lines(tile->depth) + in_lines(tile->width));
+    return (q + tile->stages * step) * LINE_BYTES + (int64_t)tile->groups * GROUP_WARPS * SLAB_BYTES +
+           (4 * tile->stages + 2 + tile->groups) * BARRIER_BYTES + ALIGNMENT;
+}
+
+static int64_t shared_bytes(const TileRules *rules, const RTile *block, const RTile *inner)
+{
+    AttentionTile tile;
+    (void)block;
+    (void)inner;
+    rules_chosen(rules, &tile, sizeof tile);
+    return tile_bytes(&tile);
+}
+
+/* One thread asks for boxes as far ahead as there are stages. */
+static Schedule schedule_of(const Fusion *fusion, const Attention *attention, const TileSpace *space, int stages)
+{
+    Schedule schedule = {.pace = PACE_FREE, .computes = COMPUTES_OWN};
+    if (attention_is_longest_last(attention))
+        schedule.order = ORDER_BACKWARDS;
+    schedule_barrier(&schedule, SCOPE_BLOCK);
+    schedule_role(&schedule, WARPS_COPY);
+    schedule_loop(&schedule, (Loop){.tiles = true});
+    schedule_wait(&schedule, 0);
+    schedule_load(&schedule, (Move){.tiles = ATTENTION_Q, .from = PLACE_MEMORY, .to = PLACE_SHARED, .async = true});
+    schedule_loop(&schedule, (Loop){.axis = ATTENTION_COLUMN});
+    schedule_wait(&schedule, 0);   // until k's place is free, and v's
+    schedule_wait(&schedule, 0);
+    schedule_load(&schedule, (Move){.tiles = ATTENTION_K | ATTENTION_V,
+                                    .from = PLACE_MEMORY,
+                                    .to = PLACE_SHARED,
+                                    .async = true,
+                                    .ahead = (uint8_t)(stages - 1)});
+    schedule_end(&schedule);
+    schedule_end(&schedule);
+    schedule_role(&schedule, WARPS_COMPUTE);
+    schedule_loop(&schedule, (Loop){.tiles = true});
+    schedule_wait(&schedule, 0);
+    schedule_loop(&schedule, (Loop){.axis = ATTENTION_COLUMN});
+    schedule_wait(&schedule, 0);   // for k, for the other groups, for v
+    schedule_wait(&schedule, 0);
+    schedule_wait(&schedule, 0);
+    attention_schedule_step(&schedule, fusion, attention, space, GROUP_ROWS / GROUP_WARPS);
+    schedule_end(&schedule);
+    attention_schedule_store(&schedule, fusion, attention, space, GROUP_ROWS / GROUP_WARPS);
+    schedule_end(&schedule);
+    return schedule;
+}
+
+/* Scores and the shares that wait to be multiplied. */
+static int step_registers(const AttentionTile *tile)
+{
+    return tile->columns / 2 + tile->columns / 4 + OTHER_REGISTERS;
+}
+
+/* Of the tensor cores' time that they multiply: a group's own products and exponentials, which its four warps alone do not make as
+   fast as the units could, take so long that the other groups' products must fill it. */
+static double busy_share(const TileSpace *space, const DeviceSpec *device, int groups)
+{
+    double products = space->flops / perf_unit_peak(device, space->unit),
+           exponentials = space->special / perf_unit_peak(device, UNIT_SFU) / calibration.attention.special_share,
+           own = (products + exponentials) / groups;
+    return own > products ? products / own : 1;
+}
+
+static TileRules tile_rules(const TileSpace *space, const Fusion *fusion, const DeviceSpec *device,
+                            const Attention *attention, const AttentionTile *tile)
+{
+    TileRules rules = {
+        .space = *space,
+        .stages = tile->stages,
+        .tile_threads = GROUP_WARPS * device->warp_size,
+        .most_threads = tile->groups * GROUP_WARPS * device->warp_size,
+        .least_threads = tile->groups * GROUP_WARPS * device->warp_size,
+        .accumulator_bits = 32,
+        .input_buffers = 1,
+        .input_registers = 1,
+        .register_overhead = step_registers(tile),
+        .sum_cycles = calibration.tensor_cores.sum_cycles,
+        .read_share = calibration.bulk.read_share,
+        .peak_share = busy_share(space, device, tile->groups),
+        .fills_once = true,
+        .shared_of = shared_bytes,
+        .shared_moved = attention_shared_moved,
+    };
+    rules_choose(&rules, tile, sizeof *tile);
+    attention_set_axes(&rules, tile, (int64_t)tile->groups * GROUP_ROWS);
+    rules.schedule = schedule_of(fusion, attention, space, tile->stages);
+    return rules;
+}
+
+/* Its sums and shares have registers, and its tiles shared memory. */
+static bool fits(const AttentionTile *tile, const DeviceSpec *device)
+{
+    int64_t sums = in_lines(tile->width) * LINE / 2;
+    return sums + step_registers(tile) <= group_registers[tile->groups] &&
+           tile_bytes(tile) <= device->shared_per_block_optin;
+}
+
+static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+{
+    const Attention *attention = view;
+    if (!device->has.bulk_tensor_copy || !attention->shared || !has_lines(fusion, attention))
+        return 0;
+    TileSpace space = attention_space(fusion, device, attention, attention->shared);
+    int count = 0;
+    for (int kind = 0; attention_bulk_family.variants[kind]; kind++) {
+        AttentionTile tile = {
+            .rows = GROUP_ROWS,
+            .columns = tiles[kind].columns,
+            .depth = (int16_t)attention->group[ATTENTION_DEPTH].extent,
+            .width = (int16_t)attention->group[ATTENTION_WIDTH].extent,
+            .stages = 2,
+            .groups = tiles[kind].groups,
+        };
+        if (!fits(&tile, device))
+            continue;
+        variants[count] = tile_rules(&space, fusion, device, attention, &tile);
+        variants[count++].variant_name = attention_bulk_family.variants[kind];
+    }
+    return count;
+}
+
+// ---- the kernel ----
+
+static int maps(const KernelPlan *plan, TensorMap *maps)
+{
+    const Attention *attention = plan->view;
+    AttentionTile tile;
+    rules_chosen(plan->rules, &tile, sizeof tile);
+    for (int factor = 0; factor < 3; factor++) {
+        BoxLines lines;
+        find_lines(plan->fusion, attention, factor, &lines);
+        maps[factor] = (TensorMap){
+            .arg = input_position(plan->fusion, access_of(attention, factor)->tensor),
+            .rank = 3,
+            .element_bytes = LINE_BYTES / LINE,
+            .sizes = {lines.elements, line_group(attention, factor)->extent, lines.planes},
+            .strides = {lines.line * (LINE_BYTES / LINE), lines.plane * (LINE_BYTES / LINE)},
+            .box = {LINE, factor ? tile.columns : tile.groups * GROUP_ROWS, 1},
+        };
+    }
+    return 3;
+}
+
+static void emit_corner(StrBuf *out, const Scope *scope, const Attention *attention, int factor)
+{
+    BoxLines lines;
+    find_lines(scope->fusion, attention, factor, &lines);
+    strbuf_printf(out, "__device__ __forceinline__ Corner %c_corner(Index batch)\n{\n    (void)batch;\n", "qkv"[factor]);
+    attention_emit_positions(out, "    ", scope, attention, 1u << ATTENTION_BATCH,
+                             affine_axes(&lines.begin) | affine_axes(&lines.which));
+    strbuf_puts(out, "    return {(int)(");
+    emit_affine(out, &lines.begin, scope->axis);
+    strbuf_puts(out, "), (int)(");
+    emit_affine(out, &lines.which, scope->axis);
+    strbuf_puts(out, ")};\n}\n");
+}
+
+static void emit(StrBuf *out, const KernelPlan *plan)
+{
+    const Attention *attention = plan->view;
+    AttentionTile tile;
+    rules_chosen(plan->rules, &tile, sizeof tile);
+    Scope scope = attention_scope(plan);
+    attention_emit_sizes(out, plan, attention, &tile, "a group of four warps");
+    strbuf_printf(out, "constexpr int TURNS = %d;   // tiles of Y that a block makes\nconstexpr Index BLOCKS = %" PRId64 ";\n",
+                  plan->program->turns, plan->program->grid);
+    strbuf_puts(out, "\n// Where a product's part of a tensor begins, as bulk copies see it.\n"
+                     "struct Corner {\n    int x, z;\n};\n");
+    for (int factor = 0; factor < 3; factor++)
+        emit_corner(out, &scope, attention, factor);
+    attention_emit_functions(out, &scope, attention);
+}
+
+static KernelMemory memory(const KernelPlan *plan)
+{
+    AttentionTile tile;
+    rules_chosen(plan->rules, &tile, sizeof tile);
+    return (KernelMemory){.shared_bytes = tile_bytes(&tile)};
+}
+
+const Family attention_bulk_family = {
+    .name = "attention_bulk",
+    .template_path = "templates/attention_bulk.cu",
+    .variants = (const char *const[]){"2 groups, 64 columns", "2 groups, 128 columns", "2 groups, 192 columns",
+                                      "3 groups, 64 columns", "3 groups, 128 columns", NULL},
+    .copying_warps = GROUP_WARPS,
+    .streams = true,
+    .view = attention_view,
+    .rules = rules,
+    .emit = emit,
+    .maps = maps,
+    .memory = memory,
+};

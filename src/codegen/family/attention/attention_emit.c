@@ -1,0 +1,304 @@
+#include <inttypes.h>
+
+#include "base/checked.h"
+#include "codegen/family/attention/attention.h"
+
+static const double LOG2_E = 1.4426950408889634;
+
+/* The flat position along a group. */
+const char *const attention_flat[ATTENTION_GROUPS] = {"batch", "row", "column", "d", "n"};
+
+void attention_emit_positions(StrBuf *out, const char *indent, const Scope *scope, const Attention *attention,
+                              uint32_t groups, uint32_t used)
+{
+    for (int g = 0; g < ATTENTION_GROUPS; g++)
+        if (groups >> g & 1)
+            emit_group_positions(out, indent, attention_flat[g], scope, &attention->group[g], used);
+}
+
+// ---- sizes ----
+
+static void emit_float(StrBuf *out, double value)
+{
+    StrBuf number = strbuf_new(out->arena);
+    strbuf_float(&number, (float)value);
+    bool whole = true;
+    for (const char *c = number.text; *c; c++)
+        whole &= *c != '.' && *c != 'e';
+    strbuf_printf(out, "%s%sf", number.text, whole ? ".0" : "");
+}
+
+/* Columns of the result that are one aligned access in every output. */
+static int result_vector(const Fusion *fusion, const Attention *attention)
+{
+    int vector = 8, axis = axis_group_innermost(&attention->group[ATTENTION_WIDTH]);
+    for (int i = 0; i < fusion->op_count; i++) {
+        Affine offset = access_offset(&fusion->ops[i].store);
+        if (!fusion->ops[i].stored || fusion->ops[i].spatial != attention->results)
+            continue;
+        vector = offset.coef[axis] == 1 ? vector : 1;
+        while (vector > 1 && offset.constant % vector)
+            vector /= 2;
+        for (int a = 0; a < fusion->axis_count; a++)
+            while (vector > 1 && a != axis && offset.coef[a] % vector)
+                vector /= 2;
+    }
+    return vector;
+}
+
+void attention_emit_sizes(StrBuf *out, const KernelPlan *plan, const Attention *attention, const AttentionTile *tile,
+                          const char *holder)
+{
+    const AxisGroup *group = attention->group;
+    strbuf_printf(out, "using Element = %s;   // of Q, K, V, and of p\n", dtype_info[attention->q->tensor->dtype].cuda);
+    strbuf_printf(out, "constexpr Index BATCH = %" PRId64 ", ROWS = %" PRId64 ", COLUMNS = %" PRId64 ";   // problem\n",
+                  group[ATTENTION_BATCH].extent, group[ATTENTION_ROW].extent, group[ATTENTION_COLUMN].extent);
+    strbuf_printf(out, "constexpr int DEPTH = %d, WIDTH = %d;\n", tile->depth, tile->width);
+    strbuf_printf(out, "constexpr int BM = %" PRId64 ", BN = %d;   // rTile, shared memory\n",
+                  plan->program->tile[LEVEL_SHARED].size[ATTENTION_ROW], tile->columns);
+    strbuf_printf(out, "constexpr int WM = %d;   // rTile, registers of %s\n", tile->rows, holder);
+    strbuf_printf(out, "constexpr int STAGES = %d;   // steps of tiles in shared memory\n", tile->stages);
+    strbuf_printf(out, "constexpr bool BACKWARDS = %s;   // the last rows come first: they have most columns\n",
+                  attention_is_longest_last(attention) ? "true" : "false");
+    strbuf_printf(out, "constexpr bool MASKS = %s;   // some columns are left out, by where they are\n",
+                  attention->masks ? "true" : "false");
+    strbuf_puts(out, "constexpr float SCALE = ");
+    emit_float(out, attention->scale * LOG2_E);
+    strbuf_puts(out, ";   // of scores, and log2(e)\n");
+    strbuf_printf(out, "constexpr int QN = %d;   // columns of Y that are one aligned access\n",
+                  result_vector(plan->fusion, attention));
+}
+
+// ---- scores ----
+
+/* `op_min<Index>(COLUMNS, i1 + 1)` */
+static void emit_limit(StrBuf *out, const Scope *scope, const Attention *attention, bool end)
+{
+    const Affine *forms = end ? attention->end : attention->first;
+    int count = end ? attention->end_count : attention->first_count;
+    uint32_t used = 0;
+    for (int i = 0; i < count; i++)
+        used |= affine_axes(&forms[i]);
+    strbuf_printf(out, "__device__ __forceinline__ Index %s_column(Index batch, Index row)\n{\n    (void)batch;\n    (void)row;\n",
+                  end ? "end" : "first");
+    attention_emit_positions(out, "    ", scope, attention, 1u << ATTENTION_BATCH | 1u << ATTENTION_ROW, used);
+    strbuf_puts(out, "    return ");
+    for (int i = 0; i < count; i++)
+        strbuf_puts(out, end ? "op_min<Index>(" : "op_max<Index>(");
+    strbuf_puts(out, end ? "COLUMNS" : "0");
+    for (int i = 0; i < count; i++) {
+        strbuf_puts(out, ", ");
+        emit_affine(out, &forms[i], scope->axis);
+        strbuf_puts(out, ")");
+    }
+    strbuf_puts(out, ";\n}\n");
+}
+
+static uint32_t score_axes(const Fusion *fusion, const Attention *attention)
+{
+    uint32_t axes = 0;
+    for (int i = 1; i <= attention->score; i++)
+        axes |= expr_axes(i == attention->score ? attention->shown : fusion->ops[i].body);
+    return axes | (attention->shown ? expr_axes(fusion->ops[attention->score].body) : 0);
+}
+
+/* The score without its scale, which a select may hold. */
+static void emit_shown(StrBuf *out, const Scope *scope, const Attention *attention)
+{
+    const FusedOp *op = &scope->fusion->ops[attention->score];
+    StrBuf text = strbuf_new(out->arena);
+    if (!attention->shown) {
+        strbuf_printf(&text, "v%d", attention->score);
+    } else if (op->body->kind == EXPR_APPLY && op->body->apply.op == OP_SELECT && attention->shown != op->body) {
+        Expr select = *op->body;
+        select.apply.operands[1] = (Expr *)attention->shown;
+        emit_expr(&text, scope, &select);
+    } else {
+        emit_expr(&text, scope, attention->shown);
+    }
+    if (attention->shown && op->out->dtype != DTYPE_F32) {
+        strbuf_puts(out, "convert<float>(");
+        emit_rounded(out, scope->fusion, attention->score, text.text);
+        strbuf_puts(out, ")");
+    } else {
+        strbuf_puts(out, text.text);
+    }
+}
+
+static void emit_score(StrBuf *out, const Scope *known, const Attention *attention)
+{
+    Scope scope = *known;
+    strbuf_puts(out, "\n// What is made of s; INSIDE: its column is one of those.\n"
+                     "template <bool INSIDE>\n__device__ __forceinline__ float score(const Tensors &t, Index batch, "
+                     "Index row, Index column, float total)\n{\n    (void)t;\n    (void)batch;\n    (void)row;\n    (void)column;\n");
+    uint32_t groups = 1u << ATTENTION_BATCH | 1u << ATTENTION_ROW | 1u << ATTENTION_COLUMN;
+    attention_emit_positions(out, "    ", &scope, attention, groups, score_axes(scope.fusion, attention));
+    emit_reduced_op(out, "    ", &scope, 0, "total");
+    for (int i = 1; i < attention->score; i++)
+        emit_pointwise_op(out, "    ", &scope, i);
+    if (attention->condition) {
+        scope.holds = attention->condition;
+        strbuf_puts(out, "    if (INSIDE)\n        return ");
+        emit_shown(out, &scope, attention);
+        strbuf_puts(out, ";\n");
+        scope.holds = NULL;
+    }
+    strbuf_puts(out, "    return ");
+    emit_shown(out, &scope, attention);
+    strbuf_puts(out, ";\n}\n");
+}
+
+// ---- results ----
+
+typedef struct ValueSearch {
+    int op;
+    bool found;
+} ValueSearch;
+
+static void value_visit(Expr *expr, void *context)
+{
+    ValueSearch *search = context;
+    search->found |= expr->kind == EXPR_VALUE && expr->value == search->op;
+}
+
+/* The op is one of those with these axes that come behind the scores, or one of their values. */
+static bool is_needed(const Fusion *fusion, const Attention *attention, int op, uint32_t axes)
+{
+    ValueSearch search = {.op = op};
+    search.found = fusion->ops[op].stored && fusion->ops[op].spatial == axes;
+    for (int i = attention->sum + 1; i < fusion->op_count; i++)
+        if (fusion->ops[i].spatial == axes)
+            expr_visit(fusion->ops[i].body, value_visit, &search);
+    if (axes == attention->results)
+        expr_visit(fusion->ops[attention->share].body, value_visit, &search);
+    return search.found;
+}
+
+/* m and the sums of e. */
+static void emit_row_values(StrBuf *out, const Scope *scope, const Attention *attention, uint32_t axes)
+{
+    const Fusion *fusion = scope->fusion;
+    for (int i = 0; i < attention->sum; i++) {
+        const FusedOp *op = &fusion->ops[i];
+        if (op->reduce == REDUCE_NONE || op->spatial != attention->rows || !is_needed(fusion, attention, i, axes))
+            continue;
+        StrBuf text = strbuf_new(out->arena);
+        strbuf_puts(&text, i == attention->maximum ? "of.maximum" : "of.sum");
+        if (i == attention->maximum && attention->scale != 1) {
+            strbuf_puts(&text, " * ");
+            emit_float(&text, attention->scale);
+        }
+        emit_reduced_op(out, "    ", scope, i, text.text);
+    }
+}
+
+static uint32_t axes_of(const Fusion *fusion, const Attention *attention, uint32_t spatial, bool stores)
+{
+    uint32_t axes = 0;
+    for (int i = attention->sum + 1; i < fusion->op_count && !stores; i++)
+        if (fusion->ops[i].spatial == spatial)
+            axes |= expr_axes(fusion->ops[i].body);
+    for (int i = 0; i < fusion->op_count && stores; i++)
+        if (fusion->ops[i].stored && fusion->ops[i].spatial == spatial)
+            axes |= access_axes(&fusion->ops[i].store);
+    if (!stores && spatial == attention->results)
+        axes |= expr_axes(fusion->ops[attention->share].body);
+    return axes;
+}
+
+static void emit_finish_row(StrBuf *out, const Scope *scope, const Attention *attention)
+{
+    const Fusion *fusion = scope->fusion;
+    uint32_t rows = attention->rows, groups = 1u << ATTENTION_BATCH | 1u << ATTENTION_ROW;
+    strbuf_puts(out, "\nstruct Row {\n    float maximum, sum;   // of scores, and of p\n};\n"
+                     "__device__ __forceinline__ void finish_row(const Tensors &t, Index batch, Index row, Row of)\n{\n"
+                     "    (void)t;\n    (void)batch;\n    (void)row;\n    (void)of;\n");
+    attention_emit_positions(out, "    ", scope, attention, groups,
+                      axes_of(fusion, attention, rows, false) | axes_of(fusion, attention, rows, true));
+    emit_row_values(out, scope, attention, rows);
+    for (int i = attention->sum + 1; i < fusion->op_count; i++)
+        if (fusion->ops[i].spatial == rows)
+            emit_pointwise_op(out, "    ", scope, i);
+    for (int i = 0; i < fusion->op_count; i++) {
+        const FusedOp *op = &fusion->ops[i];
+        if (!op->stored || op->spatial != rows)
+            continue;
+        Affine offset = access_offset(&op->store);
+        strbuf_printf(out, "    store(t.out%d, ", output_position(fusion, op->out));
+        emit_affine(out, &offset, scope->axis);
+        strbuf_printf(out, ", v%d);\n", i);
+    }
+    strbuf_puts(out, "}\n");
+}
+
+/* y is a sum of shares, which are e or a part of it: the same part of the sum of e. */
+static void emit_result(StrBuf *out, const Scope *scope, const Attention *attention)
+{
+    const Fusion *fusion = scope->fusion;
+    StrBuf share = strbuf_new(out->arena);
+    emit_expr(&share, scope, fusion->ops[attention->share].body);
+    strbuf_printf(out, "        const float v%d = totals[e];\n", attention->exponential);
+    emit_reduced_op(out, "        ", scope, attention->sum, share.text);
+    for (int i = attention->sum + 1; i < fusion->op_count; i++)
+        if (fusion->ops[i].spatial == attention->results)
+            emit_pointwise_op(out, "        ", scope, i);
+}
+
+static bool is_stored_result(const FusedOp *op, const Attention *attention)
+{
+    return op->stored && op->spatial == attention->results;
+}
+
+static void emit_finish_vector(StrBuf *out, const Scope *known, const Attention *attention)
+{
+    Scope scope = *known;
+    const Fusion *fusion = scope.fusion;
+    int width = axis_group_innermost(&attention->group[ATTENTION_WIDTH]);
+    uint32_t inner = axes_of(fusion, attention, attention->results, false),
+             stores = axes_of(fusion, attention, attention->results, true);
+    strbuf_puts(out, "__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index row, Index n, "
+                     "const float (&totals)[QN], Row of)\n{\n    (void)batch;\n    (void)of;\n");
+    attention_emit_positions(out, "    ", &scope, attention, 1u << ATTENTION_BATCH | 1u << ATTENTION_ROW, inner | stores);
+    emit_row_values(out, &scope, attention, attention->results);
+    for (int i = 0; i < fusion->op_count; i++)
+        if (is_stored_result(&fusion->ops[i], attention))
+            strbuf_printf(out, "    %s y%d[QN];\n", value_type(fusion->ops[i].out->dtype),
+                          output_position(fusion, fusion->ops[i].out));
+    strbuf_puts(out, "    UNROLL for (int e = 0; e < QN; ++e) {\n");
+    if (inner >> width & 1)
+        strbuf_printf(out, "        const Index %s = n + e;\n", scope.axis[width]);
+    emit_result(out, &scope, attention);
+    for (int i = 0; i < fusion->op_count; i++)
+        if (is_stored_result(&fusion->ops[i], attention))
+            strbuf_printf(out, "        y%d[e] = v%d;\n", output_position(fusion, fusion->ops[i].out), i);
+    strbuf_puts(out, "    }\n");
+    scope.axis[width] = "n";
+    for (int i = 0; i < fusion->op_count; i++) {
+        const FusedOp *op = &fusion->ops[i];
+        Affine offset = access_offset(&op->store);
+        if (!is_stored_result(op, attention))
+            continue;
+        strbuf_printf(out, "    store_vector<QN>(t.out%d, ", output_position(fusion, op->out));
+        emit_affine(out, &offset, scope.axis);
+        strbuf_printf(out, ", y%d);\n", output_position(fusion, op->out));
+    }
+    strbuf_puts(out, "}\n");
+}
+
+Scope attention_scope(const KernelPlan *plan)
+{
+    Scope scope = {.fusion = plan->fusion, .wide = plan->wide};
+    for (int a = 0; a < plan->fusion->axis_count; a++)
+        scope.axis[a] = axis_names[a];
+    return scope;
+}
+
+void attention_emit_functions(StrBuf *out, const Scope *scope, const Attention *attention)
+{
+    strbuf_puts(out, "\n// The columns of a row that count.\n");
+    emit_limit(out, scope, attention, false);
+    emit_limit(out, scope, attention, true);
+    emit_score(out, scope, attention);
+    emit_finish_row(out, scope, attention);
+    emit_finish_vector(out, scope, attention);
+}

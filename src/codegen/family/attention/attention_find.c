@@ -1,0 +1,279 @@
+#include <math.h>
+
+#include "codegen/cuda/expr.h"
+#include "codegen/family/attention/families.h"
+#include "codegen/family/attention/attention.h"
+
+enum { PIECE = 8, MAX_LINE = 256 };   // elements of a row that are copied together, and of a whole one
+
+// ---- ops ----
+
+static bool is_apply(const Expr *expr, Op op) { return expr->kind == EXPR_APPLY && expr->apply.op == op; }
+
+static bool is_product(const Expr *expr)
+{
+    return is_apply(expr, OP_MUL) && expr->apply.operands[1]->kind == EXPR_ACCESS;
+}
+
+/* Those that every chain has, in the order in which stream_build.c makes them. */
+static bool find_ops(const Fusion *fusion, Attention *attention)
+{
+    attention->maximum = attention->exponential = attention->sum = -1;
+    for (int i = 0; i < fusion->op_count; i++) {
+        const FusedOp *op = &fusion->ops[i];
+        if (op->reduce == REDUCE_MAX && attention->maximum < 0)
+            attention->maximum = i;
+        else if (attention->maximum >= 0 && attention->exponential < 0)
+            attention->exponential = i;
+        else if (op->reduce == REDUCE_SUM && attention->exponential >= 0 && attention->sum < 0 && is_product(op->body))
+            attention->sum = i;
+    }
+    if (attention->sum < 0)
+        return false;
+    const FusedOp *first = &fusion->ops[0], *maximum = &fusion->ops[attention->maximum],
+                  *sum = &fusion->ops[attention->sum];
+    if (first->reduce != REDUCE_SUM || !is_product(first->body) || maximum->body->kind != EXPR_VALUE ||
+        first->body->apply.operands[0]->kind != EXPR_ACCESS || sum->body->apply.operands[0]->kind != EXPR_VALUE)
+        return false;
+    attention->score = maximum->body->value;
+    attention->share = sum->body->apply.operands[0]->value;
+    attention->q = &first->body->apply.operands[0]->access;
+    attention->k = &first->body->apply.operands[1]->access;
+    attention->v = &sum->body->apply.operands[1]->access;
+    attention->rows = maximum->spatial;
+    attention->scores = first->spatial;
+    attention->results = sum->spatial;
+    return true;
+}
+
+// ---- axes ----
+
+/* Rows of one q share k and v: the most of them lie along one axis. */
+static int row_axis(const Fusion *fusion, const Attention *attention)
+{
+    uint32_t shared = attention->rows & ~(access_axes(attention->k) | access_axes(attention->v));
+    int longest = -1;
+    for (int a = 0; a < fusion->spatial_count; a++)
+        if (shared >> a & 1 && (longest < 0 || fusion->axes[a].extent > fusion->axes[longest].extent))
+            longest = a;
+    return longest;
+}
+
+static void find_groups(const Fusion *fusion, Attention *attention)
+{
+    int row = row_axis(fusion, attention);
+    uint32_t column = fusion->ops[attention->maximum].reduced, depth = fusion->ops[0].reduced;
+    for (int g = 0; g < ATTENTION_GROUPS; g++)
+        attention->group[g] = (AxisGroup){.extent = 1};
+    for (int a = 0; a < fusion->axis_count; a++) {
+        int group = a == row                       ? ATTENTION_ROW
+                    : attention->rows >> a & 1     ? ATTENTION_BATCH
+                    : column >> a & 1              ? ATTENTION_COLUMN
+                    : depth >> a & 1               ? ATTENTION_DEPTH
+                                                   : ATTENTION_WIDTH;
+        axis_group_add(&attention->group[group], fusion, a);
+    }
+}
+
+/* Its elements lie in whole pieces along the axis, which is all of the group. */
+static bool lies_in_pieces(const Fusion *fusion, const Access *access, const AxisGroup *group)
+{
+    if (group->count != 1 || group->extent % PIECE || group->extent > MAX_LINE)
+        return false;
+    Affine offset = access_offset(access);
+    int axis = axis_group_innermost(group);
+    bool whole = offset.coef[axis] == 1 && offset.constant % PIECE == 0;
+    for (int a = 0; a < fusion->axis_count; a++)
+        whole &= a == axis || offset.coef[a] % PIECE == 0;
+    return whole;
+}
+
+static uint32_t group_mask(const Attention *attention, int group)
+{
+    return axis_group_mask(&attention->group[group]);
+}
+
+static bool factors_fit(const Fusion *fusion, const Attention *attention)
+{
+    uint32_t batch = group_mask(attention, ATTENTION_BATCH), column = group_mask(attention, ATTENTION_COLUMN),
+             depth = group_mask(attention, ATTENTION_DEPTH), width = group_mask(attention, ATTENTION_WIDTH);
+    return attention->group[ATTENTION_COLUMN].count == 1 &&
+           !(access_axes(attention->q) & ~(attention->rows | depth)) &&
+           !(access_axes(attention->k) & ~(batch | column | depth)) &&
+           !(access_axes(attention->v) & ~(batch | column | width)) &&
+           lies_in_pieces(fusion, attention->q, &attention->group[ATTENTION_DEPTH]) &&
+           lies_in_pieces(fusion, attention->k, &attention->group[ATTENTION_DEPTH]) &&
+           lies_in_pieces(fusion, attention->v, &attention->group[ATTENTION_WIDTH]);
+}
+
+/* What is stored belongs to rows, or to results. */
+static bool outputs_fit(const Fusion *fusion, const Attention *attention)
+{
+    for (int i = 0; i < fusion->op_count; i++) {
+        const FusedOp *op = &fusion->ops[i];
+        if (op->stored && op->spatial != attention->rows && op->spatial != attention->results)
+            return false;
+        if (i > attention->sum && op->reduce != REDUCE_NONE)
+            return false;
+    }
+    return count_bit_outputs(fusion) == 0;
+}
+
+// ---- which columns count ----
+
+/* An integer made of positions alone. */
+static bool affine_of(const Expr *expr, Affine *form)
+{
+    if (dtype_info[expr->type].is_real || expr->type == DTYPE_B1)
+        return false;
+    if (expr->kind == EXPR_INDEX || expr->kind == EXPR_CONST) {
+        *form = expr->kind == EXPR_INDEX ? expr->index : affine_constant(expr->constant.integer);
+        return true;
+    }
+    Affine other;
+    bool adds = is_apply(expr, OP_ADD) || is_apply(expr, OP_SUB);
+    if (!adds || !affine_of(expr->apply.operands[0], form) || !affine_of(expr->apply.operands[1], &other))
+        return false;
+    int64_t sign = expr->apply.op == OP_ADD ? 1 : -1;
+    for (int a = 0; a < MAX_AXES; a++)
+        form->coef[a] += sign * other.coef[a];
+    form->constant += sign * other.constant;
+    return true;
+}
+
+/* Of `at least 0`: 0 <= rest - column ends before rest + 1, 0 <= column + rest begins at -rest. */
+static bool add_limit(const Fusion *fusion, Attention *attention, Affine form)
+{
+    int column = axis_group_innermost(&attention->group[ATTENTION_COLUMN]);
+    int64_t step = form.coef[column];
+    int *count = step < 0 ? &attention->end_count : &attention->first_count;
+    if ((step != 1 && step != -1) || *count == MAX_LIMITS)
+        return false;
+    form.coef[column] = 0;
+    for (int a = 0; a < fusion->axis_count && step > 0; a++)
+        form.coef[a] = -form.coef[a];
+    form.constant = step > 0 ? -form.constant : form.constant + 1;
+    (step < 0 ? attention->end : attention->first)[(*count)++] = form;
+    return true;
+}
+
+/* left - right - less, as far as both are positions. */
+static bool add_difference(const Fusion *fusion, Attention *attention, const Expr *left, const Expr *right, int less)
+{
+    Affine form, other;
+    if (!affine_of(left, &form) || !affine_of(right, &other))
+        return false;
+    for (int a = 0; a < MAX_AXES; a++)
+        form.coef[a] -= other.coef[a];
+    form.constant -= other.constant + less;
+    return add_limit(fusion, attention, form);
+}
+
+/* What the condition says of columns; false: it says more than that. */
+static bool add_limits(const Fusion *fusion, Attention *attention, const Expr *condition)
+{
+    if (condition->kind != EXPR_APPLY)
+        return false;
+    const Expr *a = condition->apply.operands[0], *b = condition->apply.operands[1];
+    bool first;
+    switch (condition->apply.op) {
+    case OP_AND:
+        first = add_limits(fusion, attention, a);
+        return add_limits(fusion, attention, b) && first;
+    case OP_LE: return add_difference(fusion, attention, b, a, 0);
+    case OP_LT: return add_difference(fusion, attention, b, a, 1);
+    case OP_GE: return add_difference(fusion, attention, a, b, 0);
+    case OP_GT: return add_difference(fusion, attention, a, b, 1);
+    default: return false;
+    }
+}
+
+static bool is_minus_infinity(const Expr *expr)
+{
+    return expr->kind == EXPR_CONST && isinf(expr->constant.real) && expr->constant.real < 0;
+}
+
+/* select(condition, x, -inf), or x + select(condition, y, -inf). */
+static const Expr *masking_select(const Expr *expr)
+{
+    if (is_apply(expr, OP_SELECT))
+        return is_minus_infinity(expr->apply.operands[2]) ? expr : NULL;
+    for (int i = 0; i < 2 && is_apply(expr, OP_ADD); i++)
+        if (is_apply(expr->apply.operands[i], OP_SELECT))
+            return masking_select(expr->apply.operands[i]);
+    return NULL;
+}
+
+/* Without knowing a row's other positions its first column and its last are those of one end of the rows or the other. */
+static void find_limits(const Fusion *fusion, Attention *attention, const Expr *score)
+{
+    const Expr *select = masking_select(score);
+    if (!select)
+        return;
+    bool all = add_limits(fusion, attention, select->apply.operands[0]);
+    attention->masks = attention->first_count + attention->end_count > 0;
+    attention->condition = all && attention->masks ? select->apply.operands[0] : NULL;
+}
+
+bool attention_is_longest_last(const Attention *attention)
+{
+    const AxisGroup *rows = &attention->group[ATTENTION_ROW];
+    bool grows = rows->count && attention->end_count && !attention->first_count;
+    for (int i = 0; i < attention->end_count && grows; i++)
+        grows = attention->end[i].coef[axis_group_innermost(rows)] > 0;
+    return grows;
+}
+
+// ---- what all scores are multiplied by ----
+
+static bool is_positive(const Expr *expr)
+{
+    return expr->kind == EXPR_CONST && expr->constant.real > 0x1p-60 && expr->constant.real < 0x1p60;
+}
+
+/* x of x * 0.125, and so on. */
+static const Expr *without_scale(const Expr *expr, double *scale)
+{
+    for (;;) {
+        bool times = is_apply(expr, OP_MUL);
+        if ((times || is_apply(expr, OP_DIV)) && is_positive(expr->apply.operands[1])) {
+            double by = (float)expr->apply.operands[1]->constant.real;
+            *scale = times ? *scale * by : *scale / by;
+            expr = expr->apply.operands[0];
+        } else if (times && is_positive(expr->apply.operands[0])) {
+            *scale *= (float)expr->apply.operands[0]->constant.real;
+            expr = expr->apply.operands[1];
+        } else {
+            return expr;
+        }
+    }
+}
+
+static void find_scale(const Fusion *fusion, Attention *attention)
+{
+    const FusedOp *op = &fusion->ops[attention->score];
+    attention->scale = 1;
+    attention->shown = NULL;
+    if (op->reduce != REDUCE_NONE)
+        return;
+    attention->shown = op->body;
+    if (op->out->dtype == DTYPE_F32 && op->body->type == DTYPE_F32)
+        attention->shown = is_apply(op->body, OP_SELECT) && masking_select(op->body)
+                             ? without_scale(op->body->apply.operands[1], &attention->scale)
+                             : without_scale(op->body, &attention->scale);
+    find_limits(fusion, attention, op->body);
+}
+
+const void *attention_view(Arena *arena, const Fusion *fusion, const Target *target)
+{
+    Attention *attention = NEW(arena, Attention);
+    attention->scale = 1;
+    if (!fusion->streams || !find_ops(fusion, attention))
+        return NULL;
+    find_groups(fusion, attention);
+    find_scale(fusion, attention);
+    DType element = attention->q->tensor->dtype;
+    attention->registers = target_atom(target, element, IN_REGISTERS);
+    attention->shared = target_atom(target, element, IN_SHARED);
+    return factors_fit(fusion, attention) && outputs_fit(fusion, attention) ? attention : NULL;
+}

@@ -1,0 +1,162 @@
+// What the families of this room say alike of their tiles and steps.
+#include "base/checked.h"
+#include "codegen/family/attention/attention.h"
+#include "kernel/schedule/count.h"
+#include "rtile/space.h"
+
+enum { ATOM_DEPTH = 16 };   // of what tensor cores multiply at once
+
+static int64_t wide(int64_t elements) { return round_up(elements, ATOM_DEPTH); }
+
+/* The tensor's elements lie in memory as those groups do, outermost first. */
+static bool is_picture(const Fusion *fusion, const Access *access, const int *groups, int count,
+                       const Attention *attention)
+{
+    Affine offset = access_offset(access);
+    int64_t stride = 1;
+    for (int d = count - 1; d >= 0; d--) {
+        const AxisGroup *group = &attention->group[groups[d]];
+        for (int i = group->count - 1; i >= 0; i--) {
+            if (offset.coef[group->axes[i]] != stride)
+                return false;
+            stride *= fusion->axes[group->axes[i]].extent;
+        }
+    }
+    return offset.constant == 0;
+}
+
+static DataTile tile_of(const Fusion *fusion, const Access *access, const int *groups, int count,
+                        const Attention *attention)
+{
+    DataTile tile = {
+        .name = access->tensor->name,
+        .rank = count,
+        .element_bits = dtype_info[access->tensor->dtype].bits,
+        .apart = !is_picture(fusion, access, groups, count, attention),
+        .scatter = 1,
+    };
+    for (int i = 0; i < count; i++)
+        tile.dims[i] = (Dim){affine_axis(groups[i]), attention->group[groups[i]].extent};
+    return tile;
+}
+
+static void add_factor(TileSpace *space, const Fusion *fusion, const Attention *attention, const Access *access, int line, int element)
+{
+    DataTile tile = tile_of(fusion, access, (int[]){ATTENTION_BATCH, line, element}, 3, attention);
+    tile.staged = true;
+    tile.staged_inner = 2;
+    space->tiles[space->tile_count++] = tile;
+}
+
+/* Biases and masks, and what else is read beside the factors: each with the groups that move it. */
+static void add_others(TileSpace *space, const Fusion *fusion, const Attention *attention)
+{
+    FusedAccess found[MAX_ACCESSES];
+    int count = fusion_accesses(fusion, found, MAX_ACCESSES);
+    for (int i = 0; i < count && space->tile_count < MAX_DATA_TILES / 2; i++) {
+        const Access *access = found[i].access;
+        int groups[ATTENTION_GROUPS], used = 0;
+        if (access == attention->q || access == attention->k || access == attention->v)
+            continue;
+        for (int g = 0; g < ATTENTION_GROUPS; g++)
+            if (access_axes(access) & axis_group_mask(&attention->group[g]))
+                groups[used++] = g;
+        space->tiles[space->tile_count++] = tile_of(fusion, access, groups, used, attention);
+    }
+}
+
+static void add_outputs(TileSpace *space, const Fusion *fusion, const Attention *attention)
+{
+    for (int i = 0; i < fusion->op_count && space->tile_count < MAX_DATA_TILES; i++) {
+        const FusedOp *op = &fusion->ops[i];
+        if (!op->stored)
+            continue;
+        int count = op->spatial == attention->results ? 3 : 2;
+        DataTile tile = tile_of(fusion, &op->store, (int[]){ATTENTION_BATCH, ATTENTION_ROW, ATTENTION_WIDTH}, count, attention);
+        tile.output = true;
+        space->tiles[space->tile_count++] = tile;
+    }
+}
+
+TileSpace attention_space(const Fusion *fusion, const DeviceSpec *device, const Attention *attention, const Atom *atom)
+{
+    static const char *const names[ATTENTION_GROUPS] = {"batch", "row", "column", "depth", "width"};
+    TileSpace space = space_new(fusion, device);
+    for (int g = 0; g < ATTENTION_GROUPS; g++)
+        space_add_axis(&space, names[g], attention->group[g].extent,
+                       g == ATTENTION_COLUMN || g == ATTENTION_DEPTH);
+    double depth = (double)attention->group[ATTENTION_DEPTH].extent, width = (double)attention->group[ATTENTION_WIDTH].extent;
+    space.unit = atom->unit;
+    space.flops = 2 * (double)(wide((int64_t)depth) + wide((int64_t)width)) / (depth * width);
+    space.special = 1 / (depth * width);
+    add_factor(&space, fusion, attention, attention->q, ATTENTION_ROW, ATTENTION_DEPTH);
+    add_factor(&space, fusion, attention, attention->k, ATTENTION_COLUMN, ATTENTION_DEPTH);
+    add_factor(&space, fusion, attention, attention->v, ATTENTION_COLUMN, ATTENTION_WIDTH);
+    add_others(&space, fusion, attention);
+    add_outputs(&space, fusion, attention);
+    return space;
+}
+
+int64_t attention_shared_moved(const TileRules *rules, int tile, bool written, const RTile *block, const RTile *inner,
+                               const int64_t *first)
+{
+    (void)rules, (void)tile, (void)written, (void)block, (void)inner, (void)first;
+    return COUNT_UNKNOWN;
+}
+
+void attention_set_axes(TileRules *rules, const AttentionTile *tile, int64_t block_rows)
+{
+    const int64_t fixed[ATTENTION_GROUPS] = {1, tile->rows, tile->columns, tile->depth, tile->width};
+    for (int g = 0; g < ATTENTION_GROUPS; g++)
+        rules->rule[LEVEL_REGISTER][g] = rules->rule[LEVEL_SHARED][g] = (AxisRule){fixed[g], fixed[g]};
+    rules->rule[LEVEL_SHARED][ATTENTION_ROW] = (AxisRule){tile->groups ? block_rows : tile->rows, block_rows};
+}
+
+/* Ops of scores and their columns, reductions or not. */
+static uint64_t ops_of(const Fusion *fusion, uint32_t axes, bool reductions)
+{
+    uint64_t ops = 0;
+    for (int i = 0; i < fusion->op_count; i++)
+        if ((fusion->ops[i].reduce != REDUCE_NONE) == reductions && fusion->ops[i].spatial == axes)
+            ops |= UINT64_C(1) << (i < 63 ? i : 63);
+    return ops;
+}
+
+/* The four lanes that have parts of a row find its largest score, or its sum. */
+static void schedule_lanes(Schedule *schedule, uint64_t ops, int rows)
+{
+    enum { LANES = 4, ROWS_OF_A_LANE = 8 };
+    schedule_exchange(schedule, (Exchange){.ops = ops,
+                                           .scope = SCOPE_WARP,
+                                           .combine = COMBINE_LANES,
+                                           .values = (uint8_t)(rows / ROWS_OF_A_LANE),
+                                           .width = LANES});
+}
+
+void attention_schedule_step(Schedule *schedule, const Fusion *fusion, const Attention *attention,
+                             const TileSpace *space, int warp_rows)
+{
+    uint32_t others = space_inputs(space) & ~(uint32_t)(ATTENTION_Q | ATTENTION_K | ATTENTION_V);
+    schedule_load(schedule, (Move){.tiles = ATTENTION_Q | ATTENTION_K, .from = PLACE_SHARED, .to = PLACE_REGISTERS});
+    schedule_product(schedule, 1);
+    schedule_load(schedule, (Move){.tiles = others, .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
+    schedule_map(schedule, ops_of(fusion, attention->scores, false));
+    schedule_reduce(schedule, ops_of(fusion, attention->rows, true));
+    schedule_lanes(schedule, UINT64_C(1) << attention->maximum, warp_rows);
+    schedule_load(schedule, (Move){.tiles = ATTENTION_V, .from = PLACE_SHARED, .to = PLACE_REGISTERS});
+    schedule_product(schedule, UINT64_C(1) << attention->sum);
+}
+
+void attention_schedule_store(Schedule *schedule, const Fusion *fusion, const Attention *attention,
+                              const TileSpace *space, int warp_rows)
+{
+    schedule_lanes(schedule, ops_of(fusion, attention->rows, true) & ~(UINT64_C(1) << attention->maximum), warp_rows);
+    schedule_exchange(schedule, (Exchange){.ops = UINT64_C(1) << attention->sum,
+                                           .scope = SCOPE_WARP,
+                                           .combine = COMBINE_ROWS,
+                                           .value_bytes = 4,
+                                           .width = 2});
+    schedule_map(schedule, ops_of(fusion, attention->rows, false) | ops_of(fusion, attention->results, false));
+    schedule_store(schedule,
+                   (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
+}

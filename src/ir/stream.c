@@ -1,0 +1,397 @@
+// Finds chains that are streamed: see stream.h.
+#include "ir/stream.h"
+
+#include <math.h>
+
+#include "ir/exact_type.h"
+#include "ir/fuse_inline.h"
+
+// ---- definitions ----
+
+static const TensorOp *definition_of(const Chain *chain, const Expr *expr)
+{
+    return expr->kind == EXPR_ACCESS && access_is_own(&expr->access)
+             ? chain->definition[expr->access.tensor->id]
+             : NULL;
+}
+
+/* A definition that can stand in the place of its element. */
+static const TensorOp *pointwise_at(const Chain *chain, const Expr *expr)
+{
+    const TensorOp *op = definition_of(chain, expr);
+    return op && op_is_pointwise(op) && op->out->role == ROLE_TEMPORARY ? op : NULL;
+}
+
+/* The body of the definition at the element that is read, its reduction axis that one of the kernel's. */
+static Expr *body_at(const Chain *chain, const TensorOp *op, const Access *access, int reduced)
+{
+    Affine forms[MAX_AXES] = {0};
+    for (int d = 0; d < access->rank; d++)
+        forms[d] = access->dims[d].index;
+    if (op->axis_count > op->spatial_count)
+        forms[op->spatial_count] = affine_axis(reduced);
+    return expr_substitute(chain->arena, op->body, forms, op->axis_count);
+}
+
+/* A copy with the pointwise definitions in place of their elements. */
+static Expr *expand(const Chain *chain, const Expr *expr)
+{
+    const TensorOp *op = pointwise_at(chain, expr);
+    if (op) {
+        chain->used[op->out->id] = true;
+        Expr *body = expand(chain, body_at(chain, op, &expr->access, -1));
+        return op->out->exact ? body : expr_cast(chain->arena, op->out->dtype, body);
+    }
+    Expr *copy = NEW(chain->arena, Expr);
+    *copy = *expr;
+    if (expr->kind == EXPR_GUARD)
+        copy->guard.body = expand(chain, expr->guard.body);
+    else if (expr->kind == EXPR_CAST)
+        copy->cast.body = expand(chain, expr->cast.body);
+    else if (expr->kind == EXPR_APPLY)
+        for (int i = 0; i < op_info[expr->apply.op].operands; i++)
+            copy->apply.operands[i] = expand(chain, expr->apply.operands[i]);
+    return copy;
+}
+
+/* A reduction along one axis whose result another definition may ask for. */
+static bool is_reduction(const TensorOp *op, Reduce reduce)
+{
+    return op && op->reduce == reduce && op->axis_count == op->spatial_count + 1;
+}
+
+static bool is_half(DType type) { return type == DTYPE_F16 || type == DTYPE_BF16; }
+
+static bool is_apply(const Expr *expr, Op op) { return expr->kind == EXPR_APPLY && expr->apply.op == op; }
+
+static bool has_axis(const Expr *expr, int axis) { return expr_axes(expr) >> axis & 1; }
+
+/* Each of its dimensions is an axis of its own, from end to end: those axes; 0: it is not so. */
+static uint32_t axes_of_point(const Chain *chain, const Expr *expr)
+{
+    const TensorOp *op = definition_of(chain, expr), *sum = chain->sum;
+    uint32_t axes = 0;
+    for (int d = 0; op && d < expr->access.rank; d++) {
+        int axis = affine_single_axis(&expr->access.dims[d].index);
+        if (axis < 0 || axis > chain->column || axes >> axis & 1 ||
+            sum->axes[axis].extent != op->axes[d].extent)
+            return 0;
+        axes |= 1u << axis;
+    }
+    return axes;
+}
+
+// ---- the second product: shares and what they weigh ----
+
+/* p = e / z, e * r, …: down to the exponential. What is rounded on the way is so at its own scale. */
+static Expr *find_exponential(Chain *chain, Expr *expr)
+{
+    for (;;) {
+        const TensorOp *op = pointwise_at(chain, expr);
+        if (op && dtype_info[op->out->dtype].compute == op->out->dtype) {
+            chain->used[op->out->id] = true;
+            expr = body_at(chain, op, &expr->access, -1);
+            chain->exponential_name = op->out->name;
+        } else if ((is_apply(expr, OP_DIV) || is_apply(expr, OP_MUL)) &&
+                   !has_axis(expr->apply.operands[1], chain->column)) {
+            expr = expr->apply.operands[0];
+            chain->exponential_name = NULL;
+        } else if (is_apply(expr, OP_MUL) && !has_axis(expr->apply.operands[0], chain->column)) {
+            expr = expr->apply.operands[1];
+            chain->exponential_name = NULL;
+        } else {
+            return is_apply(expr, OP_EXP) && expr->type == DTYPE_F32 ? expr : NULL;
+        }
+    }
+}
+
+/* exp(t - m), m the maximum of t along the columns. */
+static bool find_maximum(Chain *chain, Expr *exponential)
+{
+    Expr *shifted = exponential->apply.operands[0];
+    if (!is_apply(shifted, OP_SUB))
+        return false;
+    Expr *maximum = shifted->apply.operands[1];
+    const TensorOp *op = definition_of(chain, maximum);
+    if (!is_reduction(op, REDUCE_MAX) || op->axes[op->spatial_count].extent != chain->sum->axes[chain->column].extent)
+        return false;
+    chain->maximum = op;
+    chain->maximum_access = maximum;
+    chain->used[op->out->id] = true;
+    chain->score = expand(chain, shifted->apply.operands[0]);
+    chain->exponential = expand(chain, exponential);
+    Expr *largest = expand(chain, body_at(chain, op, &maximum->access, chain->column));
+    bool exact = op->out->dtype == DTYPE_F32 || expr_is_exact(largest, op->out->dtype);
+    return exact && chain->score->type == DTYPE_F32 && expr_equal(largest, chain->score);
+}
+
+static bool find_weight(Chain *chain, Expr *weight, const Expr *value)
+{
+    const TensorOp *op = pointwise_at(chain, weight);
+    const Tensor *tensor = value->kind == EXPR_ACCESS ? value->access.tensor : NULL;
+    uint32_t axes = axes_of_point(chain, weight), column = 1u << chain->column;
+    if (!op || !tensor || !is_half(tensor->dtype) || op->out->dtype != tensor->dtype || !(axes & column) ||
+        !has_axis(value, chain->column) || !(((1u << chain->column) - 1) & ~axes))
+        return false;
+    chain->weight = op;
+    chain->weight_access = weight;
+    chain->value = value;
+    chain->rows = axes & ~column;
+    chain->used[op->out->id] = true;
+    Expr *body = body_at(chain, op, &weight->access, -1);
+    Expr *exponential = find_exponential(chain, body);
+    if (!exponential || !find_maximum(chain, exponential))
+        return false;
+    chain->share = expand(chain, body);
+    return axes_of_point(chain, chain->maximum_access) == chain->rows;
+}
+
+// ---- the first product ----
+
+/* An element that was only moved is read where it comes from. */
+static const Expr *unmoved(const Chain *chain, const Expr *expr)
+{
+    for (;;) {
+        const TensorOp *op = pointwise_at(chain, expr);
+        if (!op || op->body->kind != EXPR_ACCESS || op->body->access.tensor->dtype != op->out->dtype)
+            return expr;
+        chain->used[op->out->id] = true;
+        expr = body_at(chain, op, &expr->access, -1);
+    }
+}
+
+/* So far from 1 a number may wait until the sum is there: doc/language.md, "Factors of sums". */
+static bool may_wait(const Expr *expr)
+{
+    double value = expr->kind == EXPR_CONST ? fabs(expr->constant.real) : 0;
+    return value >= 0x1p-32 && value <= 0x1p32;
+}
+
+static bool add_scale(Chain *chain, Op op, Expr *by)
+{
+    if (!may_wait(by) || chain->scale_count == MAX_SCALES)
+        return false;
+    chain->scales[chain->scale_count].op = op;
+    chain->scales[chain->scale_count++].by = by;
+    return true;
+}
+
+/* Factors of the terms of s: two elements, and numbers. */
+static bool find_sides(Chain *chain, Expr *term, int *count)
+{
+    if (is_apply(term, OP_DIV))
+        return add_scale(chain, OP_DIV, term->apply.operands[1]) &&
+               find_sides(chain, term->apply.operands[0], count);
+    if (is_apply(term, OP_MUL))
+        return find_sides(chain, term->apply.operands[0], count) &&
+               find_sides(chain, term->apply.operands[1], count);
+    if (term->kind == EXPR_CONST)
+        return add_scale(chain, OP_MUL, term);
+    if (*count == 2 || term->kind != EXPR_ACCESS)
+        return false;
+    chain->sides[(*count)++] = unmoved(chain, term);
+    return true;
+}
+
+/* q's elements lie in rows and k's in columns, both in depths. */
+static bool sides_fit(Chain *chain)
+{
+    const Expr **sides = chain->sides;
+    if (has_axis(sides[0], chain->column)) {
+        const Expr *first = sides[0];
+        sides[0] = sides[1];
+        sides[1] = first;
+    }
+    for (int i = 0; i < 2; i++)
+        if (sides[i]->access.tensor->dtype != chain->value->access.tensor->dtype ||
+            !has_axis(sides[i], chain->depth))
+            return false;
+    return !has_axis(sides[0], chain->column) && has_axis(sides[1], chain->column);
+}
+
+typedef struct ProductSearch {
+    Chain *chain;
+    bool several;
+} ProductSearch;
+
+static void product_visit(Expr *expr, void *context)
+{
+    ProductSearch *search = context;
+    Chain *chain = search->chain;
+    const TensorOp *op = definition_of(chain, expr);
+    if (!is_reduction(op, REDUCE_SUM) || !has_axis(expr, chain->column) || op->body->type != DTYPE_F32)
+        return;
+    int count = 0, scales = chain->scale_count;
+    const Expr *sides[2] = {chain->sides[0], chain->sides[1]};
+    bool first = !chain->product;
+    if (!first && expr_equal(expr, chain->product_access))
+        return;
+    bool found = first &&
+                 find_sides(chain, body_at(chain, op, &expr->access, chain->depth), &count) &&
+                 count == 2 && sides_fit(chain);
+    if (found) {
+        chain->product = op;
+        chain->product_access = expr;
+        chain->used[op->out->id] = true;
+        return;
+    }
+    chain->scale_count = scales;
+    chain->sides[0] = sides[0];
+    chain->sides[1] = sides[1];
+    search->several |= chain->product && op == chain->product;
+}
+
+/* One sum of products in the score; whatever else it reads lies in memory. */
+static bool find_product(Chain *chain)
+{
+    ProductSearch search = {.chain = chain};
+    expr_visit(chain->score, product_visit, &search);
+    return chain->product && !search.several;
+}
+
+// ---- sums of the exponentials ----
+
+static void sums_visit(Expr *expr, void *context)
+{
+    Chain *chain = context;
+    const TensorOp *op = definition_of(chain, expr);
+    if (!is_reduction(op, REDUCE_SUM) || has_axis(expr, chain->column) ||
+        axes_of_point(chain, expr) != chain->rows ||
+        op->axes[op->spatial_count].extent != chain->sum->axes[chain->column].extent)
+        return;
+    for (int i = 0; i < chain->sum_count; i++)
+        if (chain->sums[i] == op)
+            return;
+    Expr *term = expand(chain, body_at(chain, op, &expr->access, chain->column));
+    bool loose = term->kind == EXPR_CAST && is_half(term->cast.to) && op->body->kind == EXPR_ACCESS &&
+                 op->body->access.tensor == chain->weight->out;
+    if (!expr_equal(loose ? term->cast.body : term, chain->exponential) || chain->sum_count == MAX_ROW_SUMS)
+        return;
+    chain->used[op->out->id] = true;
+    chain->sums[chain->sum_count] = op;
+    chain->sums_access[chain->sum_count++] = expr;
+}
+
+/* In p, and in what is made of rows or results elsewhere. */
+static void find_sums(Chain *chain)
+{
+    expr_visit(chain->share, sums_visit, chain);
+    Affine forms[MAX_AXES];
+    for (int i = 0; i < chain->program->op_count; i++) {
+        const TensorOp *op = chain->program->ops[i];
+        if (!is_reduction(op, REDUCE_SUM) || op->spatial_count != chain->maximum_access->access.rank)
+            continue;
+        for (int d = 0; d < op->spatial_count; d++)
+            forms[d] = chain->maximum_access->access.dims[d].index;
+        Access access = access_new(chain->arena, op->out, forms);
+        Expr *expr = NEW(chain->arena, Expr);
+        *expr = (Expr){.kind = EXPR_ACCESS, .type = dtype_info[op->out->dtype].compute, .access = access};
+        sums_visit(expr, chain);
+    }
+}
+
+// ---- the whole ----
+
+static bool is_candidate(const TensorOp *op)
+{
+    return is_reduction(op, REDUCE_SUM) && op->body->type == DTYPE_F32 && is_apply(op->body, OP_MUL) &&
+           op->axis_count + 1 <= MAX_AXES;
+}
+
+static bool chain_find(Chain *chain)
+{
+    Expr *const *factors = chain->sum->body->apply.operands;
+    bool found = false;
+    for (int i = 0; i < 2 && !found; i++) {
+        const Expr *value = factors[1 - i]->kind == EXPR_ACCESS ? unmoved(chain, factors[1 - i]) : factors[1 - i];
+        found = find_weight(chain, factors[i], value);
+    }
+    if (!found || !find_product(chain))
+        return false;
+    find_sums(chain);
+    return true;
+}
+
+static bool stream_of(Arena *arena, const Program *program, const TensorOp *const *definition,
+                      const TensorOp *sum, Stream *stream)
+{
+    if (!is_candidate(sum))
+        return false;
+    Chain chain = {
+        .arena = arena,
+        .program = program,
+        .definition = definition,
+        .used = NEW_ARRAY(arena, bool, program->tensor_count),
+        .sum = sum,
+        .column = sum->spatial_count,
+        .depth = sum->axis_count,
+    };
+    chain.used[sum->out->id] = true;
+    return chain_find(&chain) && chain_build(&chain, stream);
+}
+
+StreamList streams_find(Arena *arena, const Program *program)
+{
+    StreamList list = {.streams = NEW_ARRAY(arena, Stream, program->op_count)};
+    const TensorOp **definition = NEW_ARRAY(arena, const TensorOp *, program->tensor_count);
+    for (int i = 0; i < program->op_count; i++)
+        definition[program->ops[i]->out->id] = program->ops[i];
+    for (int i = 0; i < program->op_count; i++)
+        list.count += stream_of(arena, program, definition, program->ops[i], &list.streams[list.count]);
+    return list;
+}
+
+const Stream *streams_member(const StreamList *list, const Tensor *tensor)
+{
+    for (int s = 0; s < list->count; s++)
+        for (int i = 0; i < list->streams[s].member_count; i++)
+            if (list->streams[s].members[i]->out == tensor)
+                return &list->streams[s];
+    return NULL;
+}
+
+// ---- what may be left out, or rounded at another scale ----
+
+bool *streams_find_shares(Arena *arena, const Program *program)
+{
+    bool *shares = NEW_ARRAY(arena, bool, program->tensor_count);
+    StreamList list = streams_find(arena, program);
+    for (int s = 0; s < list.count; s++)
+        shares[list.streams[s].share->id] = true;
+    return shares;
+}
+
+typedef struct LooseSearch {
+    bool *loose, *factor;   // by tensor id: so far; is one of a product
+    const Expr *left, *right;   // where it may stand: what a sum adds up, or both factors of that
+} LooseSearch;
+
+static void loose_visit(Expr *expr, void *context)
+{
+    LooseSearch *search = context;
+    const Tensor *tensor = expr_tensor(expr);
+    if (!tensor)
+        return;
+    bool in_place = expr->kind == EXPR_ACCESS && (expr == search->left || expr == search->right);
+    search->loose[tensor->id] &= in_place;
+    search->factor[tensor->id] |= in_place && search->left != search->right;
+}
+
+bool *streams_find_loose(Arena *arena, const Program *program)
+{
+    LooseSearch search = {NEW_ARRAY(arena, bool, program->tensor_count), NEW_ARRAY(arena, bool, program->tensor_count), NULL, NULL};
+    for (int i = 0; i < program->op_count; i++) {
+        const Tensor *out = program->ops[i]->out;
+        search.loose[out->id] = is_half(out->dtype) && out->role == ROLE_TEMPORARY && !out->exact;
+    }
+    for (int i = 0; i < program->op_count; i++) {
+        const TensorOp *op = program->ops[i];
+        bool sums = op->reduce == REDUCE_SUM, multiplies = sums && is_apply(op->body, OP_MUL);
+        search.left = multiplies ? op->body->apply.operands[0] : sums ? op->body : NULL;
+        search.right = multiplies ? op->body->apply.operands[1] : search.left;
+        expr_visit(op->body, loose_visit, &search);
+    }
+    for (int i = 0; i < program->tensor_count; i++)
+        search.loose[i] &= search.factor[i];
+    return search.loose;
+}

@@ -1,0 +1,297 @@
+// A softmax between two products, in one pass:
+//
+//   s[i,j] = sum over d of Q[i,d] * K[j,d],  p[i,j] = exp(s[i,j] - maximum of row i),  Y[i,n] = sum over j of p[i,j] * V[j,n]
+//
+// One thread block makes BM rows of Y, each of its warps WM of them; it walks along j in steps of BN. A warp keeps of its rows
+// the largest score so far and the sums of p and of p * V for that one: both are scaled when a larger score comes (Milakov and
+// Gimelshein, "Online normalizer calculation for softmax", 2018; Dao et al., "FlashAttention", 2022). Scores never leave the
+// registers: those of a step are the left operand of the second product, where the tensor cores have put them.
+//
+//                    DEPTH                            Q stays; STAGES tiles of K and V lie in shared memory: while one
+//                  +--------+                         is used, the others are on their way.
+//                  | K  BN  |  j
+//        DEPTH     +--------+         WIDTH
+//      +-------+   +--------+      +--------+         Powers are of two: p = 2^(s * SCALE - M), M = SCALE * maximum, rounded
+//      | Q  BM |   | s -> p |  ->  | Y   BM |         once and the same wherever it is used, so that its error cancels.
+//      +-------+   +--------+      +--------+
+#include "prelude.cuh"
+
+namespace KERNEL {
+using namespace rollerc;
+
+// <rollerc: parameters>
+using Index = int;
+struct Tensors {
+    const f16 *in0;   // q[16, 1024, 64]
+    const f16 *in1;   // k[16, 1024, 64]
+    const f16 *in2;   // v[16, 1024, 64]
+    f16 *out0;        // y[16, 1024, 64]
+};
+#define PARAMETERS const f16 *__restrict__ in0, const f16 *__restrict__ in1, const f16 *__restrict__ in2, f16 *__restrict__ out0
+#define TENSORS {in0, in1, in2, out0}
+constexpr int SHARED_BYTES = 55296;                            // of a block
+using Element = f16;                                           // of Q, K, V, and of p
+constexpr Index BATCH = 16, ROWS = 1024, COLUMNS = 1024;       // problem
+constexpr int DEPTH = 64, WIDTH = 64;
+constexpr int BM = 128, BN = 64;                               // rTile, shared memory
+constexpr int WM = 16;                                         // rTile, registers of a warp
+constexpr int STAGES = 2;                                      // steps of tiles in shared memory
+constexpr bool BACKWARDS = false;                              // the last rows come first: they have most columns
+constexpr bool MASKS = false;                                  // some columns are left out, by where they are
+constexpr float SCALE = 0.18033688f;                           // of scores, and log2(e)
+constexpr int QN = 8;                                          // columns of Y that are one aligned access
+
+__device__ __forceinline__ const Element *q_at(const Tensors &t, Index batch, Index row, Index d)
+{
+    return t.in0 + (batch * 65536 + row * 64 + d);
+}
+__device__ __forceinline__ const Element *k_at(const Tensors &t, Index batch, Index column, Index d)
+{
+    return t.in1 + (batch * 65536 + column * 64 + d);
+}
+__device__ __forceinline__ const Element *v_at(const Tensors &t, Index batch, Index column, Index n)
+{
+    return t.in2 + (batch * 65536 + column * 64 + n);
+}
+
+// The columns of a row that count.
+__device__ __forceinline__ Index first_column(Index batch, Index row) { return 0; }
+__device__ __forceinline__ Index end_column(Index batch, Index row) { return COLUMNS; }
+
+// What is made of s; INSIDE: its column is one of those.
+template <bool INSIDE> __device__ __forceinline__ float score(const Tensors &t, Index batch, Index row, Index column, float total)
+{
+    return total;
+}
+
+struct Row {
+    float maximum, sum;   // of scores, and of p
+};
+__device__ __forceinline__ void finish_row(const Tensors &t, Index batch, Index row, Row of) {}
+__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index row, Index n, const float (&totals)[QN], Row of)
+{
+    float y0[QN];
+    UNROLL for (int e = 0; e < QN; ++e)
+        y0[e] = totals[e] / of.sum;
+    store_vector<QN>(t.out0, batch * 65536 + row * 64 + n, y0);
+}
+// </rollerc>
+
+constexpr int WARPS = BM / WM, THREADS = WARPS * WARP;
+constexpr int PIECE = 8;                                       // elements that move together
+constexpr int DEPTHS = (DEPTH + 15) / 16, WIDTHS = (WIDTH + 15) / 16;
+constexpr Index BLOCKS = (ROWS + BM - 1) / BM;                 // of a product
+constexpr bool KEEPS_Q = WM / 16 * DEPTHS <= 8;                // in registers
+
+static_assert(BM % WM == 0 && WM % 16 == 0 && BN % 16 == 0, "tiles of 16 rows are multiplied");
+static_assert(DEPTH % PIECE == 0 && WIDTH % PIECE == 0 && STAGES >= 2, "rows are whole pieces");
+
+// Lines of a factor in shared memory, in whole tiles of 16. One piece more, so that the same piece of eight neighbouring lines
+// lies in eight different groups of banks.
+template <int LINES, int LINE> struct Tile {
+    static constexpr int WIDE = (LINE + 15) / 16 * 16, PITCH = WIDE + PIECE, ELEMENTS = LINES * PITCH;
+
+    // Brings lines from `first` on, `end` of which exist; zeros in place of the others.
+    template <class At> static __device__ __forceinline__ void begin(Element *tile, Index first, Index end, At at)
+    {
+        constexpr int PIECES = WIDE / PIECE;
+        UNROLL for (int i = 0; i < (LINES * PIECES + THREADS - 1) / THREADS; ++i) {
+            const int number = i * THREADS + (int)threadIdx.x, line = number / PIECES, piece = number % PIECES;
+            const bool exists = first + line < end && (LINE % 16 == 0 || piece * PIECE < LINE);
+            if (LINES * PIECES % THREADS == 0 || line < LINES)
+                async_copy16_or_zero(exists, tile + line * PITCH + piece * PIECE, at(first + line, piece * PIECE));
+        }
+    }
+    // Of 16 lines and 16 elements of each: matrix i has the lines of half i % 2 and the elements of half i / 2.
+    static __device__ __forceinline__ void load(unsigned (&matrices)[4], const Element *tile, int line, int element)
+    {
+        const int lane = (int)threadIdx.x % WARP;
+        load_matrices(matrices, tile + (line + lane % 16) * PITCH + element + lane / 16 * 8);
+    }
+    // The same turned, where lines follow each other along the sum: matrix i has the elements of half i % 2.
+    static __device__ __forceinline__ void load_turned(unsigned (&matrices)[4], const Element *tile, int line, int element)
+    {
+        const int lane = (int)threadIdx.x % WARP;
+        load_matrices_turned(matrices, tile + (line + lane / 16 * 8 + lane % 8) * PITCH + element + lane / 8 % 2 * 8);
+    }
+};
+using TileQ = Tile<BM, DEPTH>;
+using TileK = Tile<BN, DEPTH>;
+using TileV = Tile<BN, WIDTH>;
+
+// Eight rows of a warp's part of Y, on their way to memory.
+struct Slab {
+    float at[8][WIDTHS * 16 + 8];   // no two lanes of those that write together meet in a bank
+    Row rows[8];
+};
+
+constexpr int Q_BYTES = TileQ::ELEMENTS * (int)sizeof(Element), K_BYTES = STAGES * TileK::ELEMENTS * (int)sizeof(Element);
+constexpr int V_BYTES = STAGES * TileV::ELEMENTS * (int)sizeof(Element);
+static_assert(Q_BYTES + K_BYTES + V_BYTES <= SHARED_BYTES, "all tiles fit");
+static_assert(WARPS * (int)sizeof(Slab) <= SHARED_BYTES, "all slabs fit");
+
+// The scores of a warp's rows of a step become shares of what the largest so far would have, which may grow.
+struct Softmax {
+    float maximum[WM / 16][2], sum[WM / 16][2];   // of rows l / 4 and 8 further down; sums of this lane's columns alone
+
+    __device__ __forceinline__ Softmax()
+    {
+        UNROLL for (int i = 0; i < WM / 16; ++i)
+            UNROLL for (int half = 0; half < 2; ++half) {
+                maximum[i][half] = -infinity<float>();
+                sum[i][half] = 0.0f;
+            }
+    }
+    // `factor`: what all sums so far are multiplied by. As long as all scores are -inf nothing is added up.
+    __device__ __forceinline__ void add(int i, int half, float (&s)[BN / 8][4], float &factor)
+    {
+        float largest = s[0][half * 2];
+        UNROLL for (int j = 0; j < BN / 8; ++j)
+            UNROLL for (int e = 0; e < 2; ++e)
+                largest = op_max(largest, s[j][half * 2 + e]);
+        largest = op_max(maximum[i][half], warp_reduce<Max>(largest, 4));
+        const float base = largest == -infinity<float>() ? 0.0f : largest * SCALE;
+        factor = power_of_two(maximum[i][half] * SCALE - base);
+        maximum[i][half] = largest;
+        float shares = 0.0f;
+        UNROLL for (int j = 0; j < BN / 8; ++j)
+            UNROLL for (int e = 0; e < 2; ++e) {
+                float &own = s[j][half * 2 + e];
+                own = power_of_two(fmaf(own, SCALE, -base));
+                shares += own;
+            }
+        sum[i][half] = fmaf(sum[i][half], factor, shares);
+    }
+    // Of a whole row. M was rounded, and all sums are off by the same factor, which is NaN where no column counts.
+    __device__ __forceinline__ Row row(int i, int half, float &factor) const
+    {
+        const float largest = maximum[i][half];
+        factor = power_of_two(-fmaf(largest, SCALE, -(largest * SCALE)));
+        return {largest, warp_reduce<Sum>(sum[i][half], 4) * factor};
+    }
+};
+
+extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
+{
+    const Tensors t = TENSORS;
+    SHARED(0, Element, Qs, [TileQ::ELEMENTS]);
+    SHARED(Q_BYTES, Element, Ks, [STAGES][TileK::ELEMENTS]);
+    SHARED(Q_BYTES + K_BYTES, Element, Vs, [STAGES][TileV::ELEMENTS]);
+    SHARED(0, Slab, slabs, [WARPS]);
+    float acc[WM / 16][WIDTHS * 2][4] = {};                     // (WM,WIDTH)
+    unsigned q[KEEPS_Q ? WM / 16 : 1][KEEPS_Q ? DEPTHS : 1][4];
+    Softmax softmax;
+
+    const Index block = BACKWARDS ? BATCH * BLOCKS - 1 - (Index)blockIdx.x : (Index)blockIdx.x, batch = block / BLOCKS;
+    const Index row0 = block % BLOCKS * BM, last = op_min<Index>(row0 + BM, ROWS) - 1;
+    const int warp_row = (int)threadIdx.x / WARP * WM, lane = (int)threadIdx.x % WARP;
+
+    // Steps from the first column that counts for any of the rows to the last one; where all count for all, none is asked.
+    const Index begin = MASKS ? op_min(first_column(batch, row0), first_column(batch, last)) / BN * BN : 0;
+    const Index end = MASKS ? op_max(end_column(batch, row0), end_column(batch, last)) : COLUMNS;
+    const Index clear_begin = MASKS ? op_max(first_column(batch, row0), first_column(batch, last)) : 0;
+    const Index clear_end = MASKS ? op_min(end_column(batch, row0), end_column(batch, last)) : COLUMNS;
+    const auto copy = [&](Index column, int stage) {
+        if (column < end) {
+            TileK::begin(Ks[stage], column, COLUMNS, [&](Index line, int d) { return k_at(t, batch, line, d); });
+            TileV::begin(Vs[stage], column, COLUMNS, [&](Index line, int n) { return v_at(t, batch, line, n); });
+        }
+        async_commit();
+    };
+    TileQ::begin(Qs, row0, ROWS, [&](Index line, int d) { return q_at(t, batch, line, d); });
+    UNROLL for (int stage = 0; stage < STAGES - 1; ++stage)
+        copy(begin + stage * BN, stage);
+
+    int now = 0;   // stage
+#pragma unroll 1
+    for (Index column = begin; column < end; column += BN) {
+        async_wait<STAGES - 2>();
+        block_sync();
+        if (KEEPS_Q && column == begin)
+            UNROLL for (int i = 0; i < WM / 16; ++i)
+                UNROLL for (int d = 0; d < DEPTHS; ++d)
+                    TileQ::load(q[KEEPS_Q ? i : 0][KEEPS_Q ? d : 0], Qs, warp_row + i * 16, d * 16);
+        copy(column + (STAGES - 1) * BN, now == 0 ? STAGES - 1 : now - 1);
+
+        // Scores.
+        float s[WM / 16][BN / 8][4] = {};   // (WM,BN)
+        UNROLL for (int d = 0; d < DEPTHS; ++d) {
+            unsigned rows[WM / 16][4];
+            UNROLL for (int i = 0; i < WM / 16; ++i)
+                if (!KEEPS_Q)
+                    TileQ::load(rows[i], Qs, warp_row + i * 16, d * 16);
+            UNROLL for (int j = 0; j < BN / 16; ++j) {
+                unsigned columns[4];
+                TileK::load(columns, Ks[now], j * 16, d * 16);
+                UNROLL for (int i = 0; i < WM / 16; ++i)
+                    UNROLL for (int half = 0; half < 2; ++half)
+                        multiply_tiles(Element(), KEEPS_Q ? q[KEEPS_Q ? i : 0][KEEPS_Q ? d : 0] : rows[i], columns[half],
+                                       columns[2 + half], s[i][j * 2 + half]);
+            }
+        }
+        const bool clear = column >= clear_begin && column + BN <= clear_end;
+        UNROLL for (int i = 0; i < WM / 16; ++i)
+            UNROLL for (int j = 0; j < BN / 8; ++j)
+                UNROLL for (int e = 0; e < 4; ++e) {
+                    const Index row = row0 + warp_row + i * 16 + lane / 4 + e / 2 * 8, own = column + j * 8 + lane % 4 * 2 + e % 2;
+                    float &total = s[i][j][e];
+                    if (clear)
+                        total = score<true>(t, batch, op_min<Index>(row, ROWS - 1), own, total);
+                    else
+                        total = own < COLUMNS ? score<false>(t, batch, op_min<Index>(row, ROWS - 1), own, total) : -infinity<float>();
+                }
+
+        // Shares, for which all sums are scaled if the largest score has grown.
+        UNROLL for (int i = 0; i < WM / 16; ++i) {
+            float factor[2];
+            UNROLL for (int half = 0; half < 2; ++half)
+                softmax.add(i, half, s[i], factor[half]);
+            UNROLL for (int n = 0; n < WIDTHS * 2; ++n)
+                UNROLL for (int e = 0; e < 4; ++e)
+                    acc[i][n][e] *= factor[e / 2];
+        }
+        UNROLL for (int j = 0; j < BN / 16; ++j) {
+            unsigned p[WM / 16][4];
+            UNROLL for (int i = 0; i < WM / 16; ++i)
+                UNROLL for (int e = 0; e < 4; ++e)
+                    p[i][e] = pair_of(Element(), s[i][j * 2 + e / 2][e % 2 * 2], s[i][j * 2 + e / 2][e % 2 * 2 + 1]);
+            UNROLL for (int n = 0; n < WIDTHS; ++n) {
+                unsigned values[4];
+                TileV::load_turned(values, Vs[now], j * 16, n * 16);
+                UNROLL for (int i = 0; i < WM / 16; ++i)
+                    UNROLL for (int half = 0; half < 2; ++half)
+                        multiply_tiles(Element(), p[i], values[half], values[2 + half], acc[i][n * 2 + half]);
+            }
+        }
+        now = now + 1 == STAGES ? 0 : now + 1;
+    }
+
+    // Store: eight rows of each warp at a time by way of shared memory.
+    async_wait<0>();
+    block_sync();
+    Slab &slab = slabs[warp_row / WM];
+    UNROLL for (int part = 0; part < WM / 8; ++part) {
+        const Index first = row0 + warp_row + part * 8;
+        float factor;
+        const Row own = softmax.row(part / 2, part % 2, factor);
+        if (lane % 4 == 0)
+            slab.rows[lane / 4] = own;
+        UNROLL for (int n = 0; n < WIDTHS * 2; ++n) {
+            const float two[2] = {acc[part / 2][n][part % 2 * 2] * factor, acc[part / 2][n][part % 2 * 2 + 1] * factor};
+            move_vector<2>(slab.at[lane / 4] + n * 8 + lane % 4 * 2, two);
+        }
+        warp_sync();
+        if (lane % 4 == 0 && first + lane / 4 < ROWS)
+            finish_row(t, batch, first + lane / 4, own);
+        UNROLL_4 for (int number = lane; number < 8 * WIDTH / QN; number += WARP) {
+            const int line = number / (WIDTH / QN), n = number % (WIDTH / QN) * QN;
+            if (first + line < ROWS) {
+                float totals[QN];
+                load_vector<QN>(slab.at[line], n, totals);
+                finish_vector(t, batch, first + line, n, totals, slab.rows[line]);
+            }
+        }
+        warp_sync();
+    }
+}
+}   // namespace KERNEL

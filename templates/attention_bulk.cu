@@ -1,0 +1,434 @@
+// A softmax between two products, in one pass, on the tensor cores of sm_90a:
+//
+//   s[i,j] = sum over d of Q[i,d] * K[j,d],  p[i,j] = exp(s[i,j] - maximum of row i),  Y[i,n] = sum over j of p[i,j] * V[j,n]
+//
+// templates/attention.cu says how rows are kept while columns go by: of its rows a group of four warps has the largest score so far
+// and the sums of p and of p * V for that one. Here warps have roles: one thread copies boxes of Q, K and V to shared memory, while
+// GROUPS groups of four warps each have WM = 64 of the block's BM rows (Shah et al., "FlashAttention-3", 2024).
+//
+// Scores of a step begin before the last step's p is multiplied by V, and while that product goes on they become the next p:
+//
+//   tensor cores    s0 = Q K0 |               s1 = Q K1 | Y += p0 V0 |               s2 = Q K2 | Y += p1 V1 | …
+//   four warps                | p0 = softmax            |            p1 = softmax              |            …
+//
+// Groups take turns at the tensor cores, so that one makes its softmax while another's products go on. A ring of STAGES tiles of K and
+// one of V have two barriers a stage, `full` and `free`, as those of templates/bulk.cu; Q has one of each. Blocks make several tiles of Y,
+// one after the other: what the next one needs is copied while this one ends.
+#include "prelude.cuh"
+
+namespace KERNEL {
+using namespace rollerc;
+
+// <rollerc: parameters>
+using Index = int;
+struct Tensors {
+    const f16 *in0;   // q[16, 1024, 128]
+    const f16 *in1;   // k[16, 1024, 128]
+    const f16 *in2;   // v[16, 1024, 128]
+    f16 *out0;        // y[16, 1024, 128]
+};
+#define PARAMETERS const f16 *__restrict__ in0, const f16 *__restrict__ in1, const f16 *__restrict__ in2, f16 *__restrict__ out0
+#define TENSORS {in0, in1, in2, out0}
+constexpr int SHARED_BYTES = 184000;                           // of a block
+using Element = f16;                                           // of Q, K, V, and of p
+constexpr Index BATCH = 16, ROWS = 1024, COLUMNS = 1024;       // problem
+constexpr int DEPTH = 128, WIDTH = 128;
+constexpr int BM = 128, BN = 128;                              // rTile, shared memory
+constexpr int WM = 64;                                         // rTile, registers of a group of four warps
+constexpr int STAGES = 2;                                      // steps of tiles in shared memory
+constexpr bool BACKWARDS = false;                              // the last rows come first: they have most columns
+constexpr bool MASKS = false;                                  // some columns are left out, by where they are
+constexpr float SCALE = 0.12751743f;                           // of scores, and log2(e)
+constexpr int QN = 8;                                          // columns of Y that are one aligned access
+constexpr int TURNS = 1;                                       // tiles of Y that a block makes
+constexpr Index BLOCKS = 128;
+
+// Where a product's part of a tensor begins, as bulk copies see it.
+struct Corner {
+    int x, z;
+};
+__device__ __forceinline__ Corner q_corner(Index batch) { return {0, (int)batch}; }
+__device__ __forceinline__ Corner k_corner(Index batch) { return {0, (int)batch}; }
+__device__ __forceinline__ Corner v_corner(Index batch) { return {0, (int)batch}; }
+
+// The columns of a row that count.
+__device__ __forceinline__ Index first_column(Index batch, Index row) { return 0; }
+__device__ __forceinline__ Index end_column(Index batch, Index row) { return COLUMNS; }
+
+// What is made of s; INSIDE: its column is one of those.
+template <bool INSIDE> __device__ __forceinline__ float score(const Tensors &t, Index batch, Index row, Index column, float total)
+{
+    return total;
+}
+
+struct Row {
+    float maximum, sum;   // of scores, and of p
+};
+__device__ __forceinline__ void finish_row(const Tensors &t, Index batch, Index row, Row of) {}
+__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index row, Index n, const float (&totals)[QN], Row of)
+{
+    float y0[QN];
+    UNROLL for (int e = 0; e < QN; ++e)
+        y0[e] = totals[e] / of.sum;
+    store_vector<QN>(t.out0, batch * 131072 + row * 128 + n, y0);
+}
+// </rollerc>
+
+constexpr int GROUPS = BM / WM;
+constexpr int LINE = 64;                                       // elements of 128 bytes: of a line in shared memory
+constexpr int DEPTHS = (DEPTH + 15) / 16, DEPTH_LINES = (DEPTH + LINE - 1) / LINE, WIDTH_LINES = (WIDTH + LINE - 1) / LINE;
+constexpr int WIDE = WIDTH_LINES * LINE;
+constexpr Index TILES_M = (ROWS + BM - 1) / BM, TILES = BATCH * TILES_M;
+constexpr int SLAB_COLUMNS = 64;
+
+static_assert(BM % WM == 0 && WM == 64 && BN % LINE == 0 && BN <= 256 && WIDE <= 256, "groups of warps multiply whole lines");
+static_assert(sizeof(Element) == 2 && (GROUPS == 2 || GROUPS == 3) && BLOCKS * TURNS >= TILES, "all tiles are made");
+
+// A factor's tile in shared memory, as describe_operand() has it: of so many lines, parts of 64 elements behind each other.
+template <int LINES, int PARTS> struct Tile {
+    static constexpr int ELEMENTS = LINES * PARTS * LINE, BYTES = ELEMENTS * (int)sizeof(Element);
+    Element at[ELEMENTS];
+
+    // By one thread.
+    __device__ __forceinline__ void fetch(const TensorMap *map, Corner corner, Index line, unsigned long long *full)
+    {
+        mbarrier_expect(full, BYTES);
+        UNROLL for (int part = 0; part < PARTS; ++part)
+            copy_box(at + part * LINES * LINE, map, corner.x + part * LINE, static_cast<int>(line), corner.z, full);
+    }
+    // From this line and element on; the sum goes along the lines, or from one to the next.
+    __device__ __forceinline__ unsigned long long along(int line, int element) const
+    {
+        return describe_operand(at + element / LINE * LINES * LINE + line * LINE + element % LINE, 1024, 1024);
+    }
+    __device__ __forceinline__ unsigned long long across(int line) const
+    {
+        return describe_operand(at + line * LINE, LINES * LINE * (int)sizeof(Element), 1024);
+    }
+};
+using TileQ = Tile<BM, DEPTH_LINES>;
+using TileK = Tile<BN, DEPTH_LINES>;
+using TileV = Tile<BN, WIDTH_LINES>;
+
+// Eight rows of a warp's part of Y and some columns, on their way to memory.
+struct Slab {
+    float at[8][SLAB_COLUMNS + 8];   // no two lanes of those that write together meet in a bank
+    Row rows[8];
+};
+
+struct Ring {
+    unsigned long long full[STAGES], free[STAGES];
+};
+
+// What a block has in shared memory. `turn`: that group may begin its products.
+struct Shared {
+    TileQ q;
+    TileK k[STAGES];
+    TileV v[STAGES];
+    Slab slabs[GROUPS * 4];
+    Ring k_ring, v_ring;
+    unsigned long long q_full, q_free, turn[GROUPS];
+};
+constexpr int ALIGNMENT = 1024;
+static_assert((int)sizeof(Shared) + ALIGNMENT <= SHARED_BYTES, "it fits, wherever it begins");
+
+// Where one is in a ring of stages, and how often one has walked through it.
+struct Place {
+    int stage = 0;
+    unsigned round = 0;
+
+    __device__ __forceinline__ void step()
+    {
+        stage = stage + 1 == STAGES ? 0 : stage + 1;
+        round += stage == 0;
+    }
+};
+
+// The tile of Y that this block makes in a turn, and the columns that count for any of its rows, from a multiple of BN on; those from
+// `clear_begin` to `clear_end` count for all. Of the last turn, which may have fewer, the last blocks make them. Where some rows have
+// fewer columns blocks are dealt tiles from the first to the last and back again, so that all have about as many in the end.
+struct Work {
+    Index batch, row0, begin, end, clear_begin, clear_end;
+    bool exists;
+
+    __device__ __forceinline__ explicit Work(Index turn)
+    {
+        const Index own = MASKS && turn % 2 ? BLOCKS - 1 - (Index)blockIdx.x : (Index)blockIdx.x;
+        const Index number = turn * BLOCKS + own - (turn + 1 == TURNS ? BLOCKS * TURNS - TILES : 0);
+        const Index tile = BACKWARDS ? TILES - 1 - number : number;
+        exists = number >= turn * BLOCKS;
+        batch = tile / TILES_M;
+        row0 = tile % TILES_M * BM;
+        const Index last = op_min<Index>(row0 + BM, ROWS) - 1;
+        begin = clear_begin = 0;
+        end = clear_end = COLUMNS;
+        if (MASKS) {
+            const Index first_of[2] = {first_column(batch, row0), first_column(batch, last)};
+            const Index end_of[2] = {end_column(batch, row0), end_column(batch, last)};
+            begin = op_min<Index>(op_min(first_of[0], first_of[1]), COLUMNS - 1) / BN * BN;
+            clear_begin = op_max(first_of[0], first_of[1]);
+            end = op_max<Index>(op_max(end_of[0], end_of[1]), begin + 1);
+            clear_end = op_min(end_of[0], end_of[1]);
+        }
+    }
+};
+
+// By one thread. At first it is as if all had been used.
+__device__ __forceinline__ void copy_tiles(const TensorMap *map_q, const TensorMap *map_k, const TensorMap *map_v, Shared &shared)
+{
+    Place place;
+    unsigned made = 0;
+#pragma unroll 1
+    for (int turn = 0; turn < TURNS; turn = next_turn(turn, TURNS)) {
+        const Work work(turn);
+        if (!work.exists)
+            continue;
+        mbarrier_wait(&shared.q_free, (made++ & 1) ^ 1);
+        shared.q.fetch(map_q, q_corner(work.batch), work.row0, &shared.q_full);
+#pragma unroll 1
+        for (Index column = work.begin; column < work.end; column += BN, place.step()) {
+            mbarrier_wait(&shared.k_ring.free[place.stage], (place.round & 1) ^ 1);
+            shared.k[place.stage].fetch(map_k, k_corner(work.batch), column, &shared.k_ring.full[place.stage]);
+            mbarrier_wait(&shared.v_ring.free[place.stage], (place.round & 1) ^ 1);
+            shared.v[place.stage].fetch(map_v, v_corner(work.batch), column, &shared.v_ring.full[place.stage]);
+        }
+    }
+}
+
+// By each warp.
+__device__ __forceinline__ void arrive(unsigned long long *barrier)
+{
+    if ((int)threadIdx.x % WARP == 0)
+        mbarrier_arrive(barrier);
+}
+
+// Groups of warps that take turns: each lets the next one begin.
+struct Turns {
+    unsigned done = 0;
+
+    __device__ __forceinline__ void await(Shared &shared, int group) const
+    {
+        mbarrier_wait(&shared.turn[group], (done & 1) ^ (group == 0 ? 1 : 0));
+    }
+    __device__ __forceinline__ void pass(Shared &shared, int group)
+    {
+        arrive(&shared.turn[group + 1 == GROUPS ? 0 : group + 1]);
+        ++done;
+    }
+};
+
+// The rows of a lane, l / 4 and 8 further down.
+struct Softmax {
+    float maximum[2], sum[2];   // sums of this lane's columns alone
+
+    __device__ __forceinline__ Softmax()
+    {
+        UNROLL for (int half = 0; half < 2; ++half) {
+            maximum[half] = -infinity<float>();
+            sum[half] = 0.0f;
+        }
+    }
+    // Scores become shares of what the largest so far would have, which may grow. `factor`: what all sums so far are multiplied by.
+    // As long as all scores are -inf nothing is added up.
+    __device__ __forceinline__ void add(float (&s)[BN / 2], float (&factor)[2])
+    {
+        UNROLL for (int half = 0; half < 2; ++half) {
+            float largest = s[half * 2];
+            UNROLL for (int j = 0; j < BN / 8; ++j)
+                UNROLL for (int e = 0; e < 2; ++e)
+                    largest = op_max(largest, s[j * 4 + half * 2 + e]);
+            largest = op_max(maximum[half], warp_reduce<Max>(largest, 4));
+            const float base = largest == -infinity<float>() ? 0.0f : largest * SCALE;
+            factor[half] = power_of_two(maximum[half] * SCALE - base);
+            maximum[half] = largest;
+            float shares = 0.0f;
+            UNROLL for (int j = 0; j < BN / 8; ++j)
+                UNROLL for (int e = 0; e < 2; ++e) {
+                    float &own = s[j * 4 + half * 2 + e];
+                    own = power_of_two(fmaf(own, SCALE, -base));
+                    shares += own;
+                }
+            sum[half] = fmaf(sum[half], factor[half], shares);
+        }
+    }
+    // Of a whole row. M was rounded, and all sums are off by the same factor, which is NaN where no column counts.
+    __device__ __forceinline__ Row row(int half, float &factor) const
+    {
+        const float largest = maximum[half];
+        factor = power_of_two(-fmaf(largest, SCALE, -(largest * SCALE)));
+        return {largest, warp_reduce<Sum>(sum[half], 4) * factor};
+    }
+};
+
+// By a group of warps: its rows' scores of a step, when open_products() has been called. They are there once one has waited.
+__device__ __forceinline__ void begin_scores(float (&s)[BN / 2], const TileQ &q, const TileK &k, int group)
+{
+    begin_product<false, false>(Element(), s, q.along(group * WM, 0), k.along(0, 0));
+    UNROLL for (int d = 1; d < DEPTHS; ++d)
+        multiply_shared<false, false>(Element(), s, q.along(group * WM, d * 16), k.along(0, d * 16));
+    close_products();
+}
+
+// The same of the second product.
+__device__ __forceinline__ void begin_sums(float (&acc)[WIDE / 2], const unsigned (&p)[BN / 16][4], const TileV &v)
+{
+    UNROLL for (int j = 0; j < BN / 16; ++j)
+        multiply_held<true>(Element(), acc, p[j], v.across(j * 16));
+    close_products();
+}
+
+// What the expression makes of them.
+__device__ __forceinline__ void finish_scores(const Tensors &t, const Work &work, Index row, Index column, float (&s)[BN / 2])
+{
+    const int lane = (int)threadIdx.x % WARP;
+    if (column >= work.clear_begin && column + BN <= work.clear_end) {
+        UNROLL for (int i = 0; i < BN / 2; ++i)
+            s[i] = score<true>(t, work.batch, op_min<Index>(row + i / 2 % 2 * 8, ROWS - 1), column + i / 4 * 8 + lane % 4 * 2 + i % 2, s[i]);
+    } else {
+        UNROLL for (int i = 0; i < BN / 2; ++i) {
+            const Index own = column + i / 4 * 8 + lane % 4 * 2 + i % 2;
+            s[i] = own < COLUMNS ? score<false>(t, work.batch, op_min<Index>(row + i / 2 % 2 * 8, ROWS - 1), own, s[i]) : -infinity<float>();
+        }
+    }
+}
+
+__device__ __forceinline__ void take_shares(const float (&s)[BN / 2], unsigned (&p)[BN / 16][4])
+{
+    UNROLL for (int j = 0; j < BN / 16; ++j)
+        UNROLL for (int i = 0; i < 4; ++i) {
+            p[j][i] = pair_of(Element(), s[j * 8 + i * 2], s[j * 8 + i * 2 + 1]);
+            hold_word(p[j][i]);
+        }
+}
+
+// By a group of warps: its rows of a tile. Its first step stands before the loop, and there always is one: else the compiler moves
+// sums between registers, and products wait for that.
+__device__ __forceinline__ void stream(const Tensors &t, Shared &shared, const Work &work, Place &place, Turns &turns, int group, Index row,
+                                       unsigned made, float (&acc)[WIDE / 2], Softmax &softmax)
+{
+    float s[BN / 2], factor[2];
+    unsigned p[BN / 16][4];
+    mbarrier_wait(&shared.q_full, made & 1);
+    mbarrier_wait(&shared.k_ring.full[place.stage], place.round & 1);
+    turns.await(shared, group);
+    open_products(acc);
+    begin_scores(s, shared.q, shared.k[place.stage], group);
+    turns.pass(shared, group);
+    wait_products<0>(s);
+    arrive(&shared.k_ring.free[place.stage]);
+    finish_scores(t, work, row, work.begin, s);
+    softmax.add(s, factor);
+    take_shares(s, p);
+    Place last = place;   // the step whose p waits to be multiplied
+    place.step();
+#pragma unroll 1
+    for (Index column = work.begin + BN; column < work.end; column += BN, place.step()) {
+        mbarrier_wait(&shared.k_ring.full[place.stage], place.round & 1);
+        turns.await(shared, group);
+        open_products(acc);
+        begin_scores(s, shared.q, shared.k[place.stage], group);
+        mbarrier_wait(&shared.v_ring.full[last.stage], last.round & 1);
+        begin_sums(acc, p, shared.v[last.stage]);
+        turns.pass(shared, group);
+        wait_products<1>(s);
+        arrive(&shared.k_ring.free[place.stage]);
+        finish_scores(t, work, row, column, s);
+        softmax.add(s, factor);
+        wait_products<0>(acc);
+        arrive(&shared.v_ring.free[last.stage]);
+        UNROLL for (int i = 0; i < WIDE / 2; ++i)
+            acc[i] *= factor[i / 2 % 2];
+        take_shares(s, p);
+        last = place;
+    }
+    arrive(&shared.q_free);
+    mbarrier_wait(&shared.v_ring.full[last.stage], last.round & 1);
+    open_products(acc);
+    begin_sums(acc, p, shared.v[last.stage]);
+    wait_products<0>(acc);
+    arrive(&shared.v_ring.free[last.stage]);
+}
+
+// By each warp: eight of its rows at a time by way of shared memory, so that lanes side by side have columns side by side.
+__device__ __forceinline__ void store_rows(const Tensors &t, Slab &slab, const Work &work, Index row0, const float (&acc)[WIDE / 2],
+                                           const Softmax &softmax)
+{
+    const int lane = (int)threadIdx.x % WARP;
+    UNROLL for (int half = 0; half < 2; ++half) {
+        const Index first = row0 + half * 8;
+        float factor;
+        const Row own = softmax.row(half, factor);
+        if (lane % 4 == 0)
+            slab.rows[lane / 4] = own;
+        if (lane % 4 == 0 && first + lane / 4 < ROWS)
+            finish_row(t, work.batch, first + lane / 4, own);
+        UNROLL for (int part = 0; part < WIDTH_LINES; ++part) {
+            UNROLL for (int j = 0; j < SLAB_COLUMNS / 8; ++j) {
+                const int at = (part * (SLAB_COLUMNS / 8) + j) * 4 + half * 2;
+                const float two[2] = {acc[at] * factor, acc[at + 1] * factor};
+                move_vector<2>(slab.at[lane / 4] + j * 8 + lane % 4 * 2, two);
+            }
+            warp_sync();
+            UNROLL_4 for (int number = lane; number < 8 * SLAB_COLUMNS / QN; number += WARP) {
+                const int line = number / (SLAB_COLUMNS / QN), column = number % (SLAB_COLUMNS / QN) * QN, n = part * SLAB_COLUMNS + column;
+                if (first + line < ROWS && n < WIDTH) {
+                    float totals[QN];
+                    load_vector<QN>(slab.at[line], column, totals);
+                    finish_vector(t, work.batch, first + line, n, totals, slab.rows[line]);
+                }
+            }
+            warp_sync();
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
+    ENTRY(PARAMETERS, const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b, const __grid_constant__ TensorMap map_c)
+{
+    Shared &shared = *reinterpret_cast<Shared *>(rollerc_shared + (0u - shared_address(rollerc_shared)) % ALIGNMENT);
+    const int warp = same_in_warp((int)threadIdx.x / WARP);
+
+    if (threadIdx.x == 0) {
+        prefetch_map(&map_a);
+        prefetch_map(&map_b);
+        prefetch_map(&map_c);
+        for (int stage = 0; stage < STAGES; ++stage) {
+            mbarrier_init(&shared.k_ring.full[stage], 1);
+            mbarrier_init(&shared.v_ring.full[stage], 1);
+            mbarrier_init(&shared.k_ring.free[stage], GROUPS * 4);
+            mbarrier_init(&shared.v_ring.free[stage], GROUPS * 4);
+        }
+        mbarrier_init(&shared.q_full, 1);
+        mbarrier_init(&shared.q_free, GROUPS * 4);
+        for (int group = 0; group < GROUPS; ++group)
+            mbarrier_init(&shared.turn[group], 4);
+    }
+    block_sync();
+    const Tensors t = TENSORS;
+
+    if (warp < 4) {
+        // Load.
+        give_registers<GROUPS == 2 ? 24 : 32>();
+        if (threadIdx.x == 0)
+            copy_tiles(&map_a, &map_b, &map_c, shared);
+    } else {
+        // Compute and store.
+        take_registers<GROUPS == 2 ? 240 : 160>();
+        const int group = warp / 4 - 1;
+        Place place;
+        Turns turns;
+        unsigned made = 0;
+#pragma unroll 1
+        for (int turn = 0; turn < TURNS; turn = next_turn(turn, TURNS)) {
+            const Work work(turn);
+            if (!work.exists)
+                continue;
+            const Index row0 = work.row0 + group * WM + warp % 4 * 16;
+            float acc[WIDE / 2] = {};   // (WM,WIDTH) of four warps
+            Softmax softmax;
+            stream(t, shared, work, place, turns, group, row0 + (int)threadIdx.x % WARP / 4, made++, acc, softmax);
+            store_rows(t, shared.slabs[warp - 4], work, row0, acc, softmax);
+        }
+    }
+}
+}   // namespace KERNEL
