@@ -76,8 +76,32 @@ START_TEST(what_reals_are_cut_off_to_is_no_half)
 }
 END_TEST
 
+/* Temporaries of points alone, and no wider than they are. */
+START_TEST(temporaries_are_kept_in_the_type_of_their_values)
+{
+    Build *build = build_new();
+    Expr *half = read(build, DTYPE_F16), *byte = read(build, DTYPE_I8);
+    Expr *cast = expr_cast(build->arena, DTYPE_BF16, one(build, OP_EXP, half));
+    Tensor *kept[] = {POINTWISE(build, ROLE_TEMPORARY, DTYPE_F32, one(build, OP_RELU, half), 8),
+                      POINTWISE(build, ROLE_TEMPORARY, DTYPE_F32, cast, 8),
+                      POINTWISE(build, ROLE_TEMPORARY, DTYPE_I32, one(build, OP_RELU, byte), 8)};
+    Tensor *left[] = {POINTWISE(build, ROLE_OUTPUT, DTYPE_F32, one(build, OP_RELU, half), 8),
+                      POINTWISE(build, ROLE_TEMPORARY, DTYPE_F32, one(build, OP_EXP, half), 8),
+                      POINTWISE(build, ROLE_TEMPORARY, DTYPE_I32, build_op(build, OP_ADD, byte, byte, NULL), 8),
+                      POINTWISE(build, ROLE_TEMPORARY, DTYPE_F16, half, 8)};
+    keep_exact_types(&build->program);
+    static const DType types[] = {DTYPE_F16, DTYPE_BF16, DTYPE_I8}, own[] = {DTYPE_F32, DTYPE_F32, DTYPE_I32, DTYPE_F16};
+    for (int i = 0; i < 3; i++)
+        ck_assert(kept[i]->dtype == types[i] && kept[i]->exact);
+    for (int i = 0; i < 4; i++)
+        ck_assert(left[i]->dtype == own[i] && !left[i]->exact);
+    build_free(build);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
+    tcase_add_test(tests, temporaries_are_kept_in_the_type_of_their_values);
     tcase_add_test(tests, halves_are_halves_and_what_holds_them);
     tcase_add_test(tests, bytes_are_halves);
     tcase_add_test(tests, what_reals_are_cut_off_to_is_no_half);
