@@ -100,7 +100,7 @@ START_TEST(columns_that_are_left_out_are_seen_in_conditions)
     ck_assert_int_eq(causal.first_count, 0);
     ck_assert_int_eq(causal.end[0].constant, 1);
     ck_assert(attention_is_longest_last(&causal));
-    Attention window = attention_of(INPUTS SCORES "t[b, i, j] = s[b, i, j] + select(j <= i + 2 && i - j < 3, 0, -inf)\n" ROWS(
+    Attention window = attention_of(INPUTS SCORES "t[b, i, j] = select(j <= i + 2 && i - j < 3, s[b, i, j], -inf)\n" ROWS(
         "t[b, i, j]") SHARES RESULT);
     ck_assert_int_eq(window.end[0].constant, 3);
     ck_assert_int_eq(window.first[0].constant, -2);
@@ -110,6 +110,8 @@ START_TEST(columns_that_are_left_out_are_seen_in_conditions)
     ck_assert(beside.masks && !beside.condition);   // no column is known to count
     Attention none = attention_of(INPUTS SCORES "t[b, i, j] = select(j != i, s[b, i, j], -inf)\n" ROWS("t[b, i, j]") SHARES RESULT);
     ck_assert(!none.masks);
+    Attention added = attention_of(INPUTS SCORES "t[b, i, j] = s[b, i, j] + select(j <= i, 0, -inf)\n" ROWS("t[b, i, j]") SHARES RESULT);
+    ck_assert(!added.masks);   // what is NaN there stays so
 }
 END_TEST
 

@@ -13,7 +13,8 @@ enum {
     GROUP_WARPS = 4, GROUP_ROWS = 64,
     LINE = 64, LINE_BYTES = 128,   // of 16-bit elements in shared memory
     SLAB_BYTES = 8 * ((LINE + 8) * 4 + 8), BARRIER_BYTES = 8, ALIGNMENT = 1024,
-    OTHER_REGISTERS = 32
+    OTHER_REGISTERS = 32,
+    MOST_LINES = 1 << 30           // positions of boxes are numbers of 32 bits
 };
 
 /* Registers of a thread that multiplies, where one group of warps copies for so many. */
@@ -81,7 +82,8 @@ static bool find_lines(const Fusion *fusion, const Attention *attention, int fac
     }
     if (!lines->plane)
         lines->plane = lines->line * group->extent;
-    return offset.constant == 0 && is_legal(lines->line) && is_legal(lines->plane);
+    return offset.constant == 0 && is_legal(lines->line) && is_legal(lines->plane) && group->extent < MOST_LINES &&
+           lines->planes < MOST_LINES && lines->elements < MOST_LINES;
 }
 
 static bool has_lines(const Fusion *fusion, const Attention *attention)

@@ -193,15 +193,10 @@ static bool is_minus_infinity(const Expr *expr)
     return expr->kind == EXPR_CONST && isinf(expr->constant.real) && expr->constant.real < 0;
 }
 
-/* select(condition, x, -inf), or x + select(condition, y, -inf). */
+/* select(condition, x, -inf), whatever x is. Of x + select(condition, 0, -inf) a NaN in x is one in the row. */
 static const Expr *masking_select(const Expr *expr)
 {
-    if (is_apply(expr, OP_SELECT))
-        return is_minus_infinity(expr->apply.operands[2]) ? expr : NULL;
-    for (int i = 0; i < 2 && is_apply(expr, OP_ADD); i++)
-        if (is_apply(expr->apply.operands[i], OP_SELECT))
-            return masking_select(expr->apply.operands[i]);
-    return NULL;
+    return is_apply(expr, OP_SELECT) && is_minus_infinity(expr->apply.operands[2]) ? expr : NULL;
 }
 
 /* Without knowing a row's other positions its first column and its last are those of one end of the rows or the other. */
@@ -258,7 +253,7 @@ static void find_scale(const Fusion *fusion, Attention *attention)
         return;
     attention->shown = op->body;
     if (op->out->dtype == DTYPE_F32 && op->body->type == DTYPE_F32)
-        attention->shown = is_apply(op->body, OP_SELECT) && masking_select(op->body)
+        attention->shown = masking_select(op->body)
                              ? without_scale(op->body->apply.operands[1], &attention->scale)
                              : without_scale(op->body, &attention->scale);
     find_limits(fusion, attention, op->body);
