@@ -11,8 +11,8 @@
 static const TensorOp *definition_of(const Chain *chain, const Expr *expr)
 {
     return expr->kind == EXPR_ACCESS && access_is_own(&expr->access)
-             ? chain->definition[expr->access.tensor->id]
-             : NULL;
+               ? chain->definition[expr->access.tensor->id]
+               : NULL;
 }
 
 /* A definition that can stand in the place of its element. */
@@ -113,7 +113,8 @@ static bool find_maximum(Chain *chain, Expr *exponential)
         return false;
     Expr *maximum = shifted->apply.operands[1];
     const TensorOp *op = definition_of(chain, maximum);
-    if (!is_reduction(op, REDUCE_MAX) || op->axes[op->spatial_count].extent != chain->sum->axes[chain->column].extent)
+    if (!is_reduction(op, REDUCE_MAX) ||
+        op->axes[op->spatial_count].extent != chain->sum->axes[chain->column].extent)
         return false;
     chain->maximum = op;
     chain->maximum_access = maximum;
@@ -226,8 +227,7 @@ static void product_visit(Expr *expr, void *context)
     bool first = !chain->product;
     if (!first && expr_equal(expr, chain->product_access))
         return;
-    bool found = first &&
-                 find_sides(chain, body_at(chain, op, &expr->access, chain->depth), &count) &&
+    bool found = first && find_sides(chain, body_at(chain, op, &expr->access, chain->depth), &count) &&
                  count == 2 && sides_fit(chain);
     if (found) {
         chain->product = op;
@@ -303,7 +303,8 @@ static bool chain_find(Chain *chain)
     Expr *const *factors = chain->sum->body->apply.operands;
     bool found = false;
     for (int i = 0; i < 2 && !found; i++) {
-        const Expr *value = factors[1 - i]->kind == EXPR_ACCESS ? unmoved(chain, factors[1 - i]) : factors[1 - i];
+        const Expr *value =
+            factors[1 - i]->kind == EXPR_ACCESS ? unmoved(chain, factors[1 - i]) : factors[1 - i];
         found = find_weight(chain, factors[i], value);
     }
     if (!found || !find_product(chain))
@@ -362,7 +363,7 @@ bool *streams_find_shares(Arena *arena, const Program *program)
 }
 
 typedef struct LooseSearch {
-    bool *loose, *factor;   // by tensor id: so far; is one of a product
+    bool *loose, *factor;       // by tensor id: so far; is one of a product
     const Expr *left, *right;   // where it may stand: what a sum adds up, or both factors of that
 } LooseSearch;
 
@@ -379,7 +380,8 @@ static void loose_visit(Expr *expr, void *context)
 
 bool *streams_find_loose(Arena *arena, const Program *program)
 {
-    LooseSearch search = {NEW_ARRAY(arena, bool, program->tensor_count), NEW_ARRAY(arena, bool, program->tensor_count), NULL, NULL};
+    LooseSearch search = {NEW_ARRAY(arena, bool, program->tensor_count),
+                          NEW_ARRAY(arena, bool, program->tensor_count), NULL, NULL};
     for (int i = 0; i < program->op_count; i++) {
         const Tensor *out = program->ops[i]->out;
         search.loose[out->id] = is_half(out->dtype) && out->role == ROLE_TEMPORARY && !out->exact;

@@ -15,12 +15,12 @@
 #include "ir/fuse.h"
 
 typedef struct Stream {
-    Fusion *fusion;              // axes: those of y, then j, then d
-    const TensorOp *sum;         // y: the kernel stands in its place
-    const Tensor *share;         // p
-    const TensorOp **members;    // all definitions that the kernel makes, y among them
+    Fusion *fusion;             // axes: those of y, then j, then d
+    const TensorOp *sum;        // y: the kernel stands in its place
+    const Tensor *share;        // p
+    const TensorOp **members;   // all definitions that the kernel makes, y among them
     int member_count;
-    Tensor **factors;            // read as they are stored: q, k and v
+    Tensor **factors;   // read as they are stored: q, k and v
     int factor_count;
 } Stream;
 
@@ -63,11 +63,14 @@ typedef struct Chain {
     Expr *exponential, *score;           // exp(t - m), t: likewise
     const TensorOp *maximum, *product;   // m, s
     Expr *maximum_access, *product_access;
-    const Expr *sides[2];                // q's element, k's
-    struct { Op op; Expr *by; } scales[MAX_SCALES];   // of s: numbers in its terms
+    const Expr *sides[2];   // q's element, k's
+    struct {
+        Op op;
+        Expr *by;
+    } scales[MAX_SCALES];   // of s: numbers in its terms
     int scale_count;
-    const char *exponential_name;        // of the definition that is e; NULL: it has none
-    const TensorOp *sums[MAX_ROW_SUMS];  // z
+    const char *exponential_name;         // of the definition that is e; NULL: it has none
+    const TensorOp *sums[MAX_ROW_SUMS];   // z
     Expr *sums_access[MAX_ROW_SUMS];
     int sum_count;
 } Chain;

@@ -26,9 +26,8 @@ typedef struct Builder {
 static Expr *value_of(const Builder *builder, int op)
 {
     Expr *value = NEW(builder->chain->arena, Expr);
-    *value = (Expr){.kind = EXPR_VALUE,
-                    .type = dtype_info[builder->fusion->ops[op].out->dtype].compute,
-                    .value = op};
+    *value = (Expr){
+        .kind = EXPR_VALUE, .type = dtype_info[builder->fusion->ops[op].out->dtype].compute, .value = op};
     return value;
 }
 
@@ -120,8 +119,9 @@ static void add_scores(Builder *builder)
 {
     Chain *chain = builder->chain;
     const TensorOp *op = chain->product;
-    Tensor *tensor = chain->scale_count ? value_tensor(builder, arena_printf(chain->arena, "%s.sum", op->out->name))
-                                        : op->out;
+    Tensor *tensor = chain->scale_count
+                         ? value_tensor(builder, arena_printf(chain->arena, "%s.sum", op->out->name))
+                         : op->out;
     int product = add_op(builder, (FusedOp){
                                       .out = tensor,
                                       .spatial = chain->rows | 1u << chain->column,
@@ -164,7 +164,8 @@ static void add_shares(Builder *builder)
     know(builder, chain->exponential, exponential);
     for (int i = 0; i < chain->sum_count; i++)
         know(builder, chain->sums_access[i],
-             add_reduction(builder, chain->sums[i], &chain->sums_access[i]->access, value_of(builder, exponential)));
+             add_reduction(builder, chain->sums[i], &chain->sums_access[i]->access,
+                           value_of(builder, exponential)));
     add_op(builder, (FusedOp){
                         .out = chain->weight->out,
                         .spatial = chain->rows | 1u << chain->column,
@@ -180,14 +181,15 @@ static void add_sum(Builder *builder)
     Affine forms[MAX_AXES];
     for (int a = 0; a < op->spatial_count; a++)
         forms[a] = affine_axis(a);
-    add_op(builder, (FusedOp){
-                        .out = op->out,
-                        .spatial = (1u << op->spatial_count) - 1,
-                        .reduced = 1u << chain->column,
-                        .reduce = REDUCE_SUM,
-                        .body = product_of(chain, value_of(builder, builder->fusion->op_count - 1), chain->value),
-                        .store = access_new(chain->arena, op->out, forms),
-                    });
+    add_op(builder,
+           (FusedOp){
+               .out = op->out,
+               .spatial = (1u << op->spatial_count) - 1,
+               .reduced = 1u << chain->column,
+               .reduce = REDUCE_SUM,
+               .body = product_of(chain, value_of(builder, builder->fusion->op_count - 1), chain->value),
+               .store = access_new(chain->arena, op->out, forms),
+           });
 }
 
 // ---- what else reads it ----

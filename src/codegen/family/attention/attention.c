@@ -7,10 +7,11 @@
 #include "rtile/space.h"
 
 enum {
-    ATOM_ROWS = 16,      // of a tile that tensor cores multiply
-    PAD = 8,             // elements between lines in shared memory: other banks
-    MAX_ROWS = 256, MAX_THREADS = 256,
-    KEPT_TILES = 8,      // of q, in registers; see KEEPS_Q of the template
+    ATOM_ROWS = 16,   // of a tile that tensor cores multiply
+    PAD = 8,          // elements between lines in shared memory: other banks
+    MAX_ROWS = 256,
+    MAX_THREADS = 256,
+    KEPT_TILES = 8,   // of q, in registers; see KEEPS_Q of the template
     OTHER_REGISTERS = 40
 };
 
@@ -46,7 +47,8 @@ static Schedule schedule_of(const Fusion *fusion, const Attention *attention, co
     Schedule schedule = {.pace = PACE_FREE, .computes = COMPUTES_OWN};
     if (attention_is_longest_last(attention))
         schedule.order = ORDER_BACKWARDS;
-    schedule_load(&schedule, (Move){.tiles = ATTENTION_Q, .from = PLACE_MEMORY, .to = PLACE_SHARED, .async = true});
+    schedule_load(&schedule,
+                  (Move){.tiles = ATTENTION_Q, .from = PLACE_MEMORY, .to = PLACE_SHARED, .async = true});
     schedule_loop(&schedule, (Loop){.axis = ATTENTION_COLUMN});
     schedule_load(&schedule, (Move){.tiles = ATTENTION_K | ATTENTION_V,
                                     .from = PLACE_MEMORY,
@@ -67,8 +69,9 @@ static Schedule schedule_of(const Fusion *fusion, const Attention *attention, co
 static int register_overhead(const AttentionTile *tile, int warp)
 {
     int64_t kept = tile->rows / ATOM_ROWS * (wide(tile->depth) / ATOM_ROWS);
-    return (int)(tile->rows * tile->columns / warp + 4 * (kept <= KEPT_TILES ? kept : tile->rows / ATOM_ROWS) +
-                 8 * (tile->rows / ATOM_ROWS) + OTHER_REGISTERS);
+    return (int)(tile->rows * tile->columns / warp +
+                 4 * (kept <= KEPT_TILES ? kept : tile->rows / ATOM_ROWS) + 8 * (tile->rows / ATOM_ROWS) +
+                 OTHER_REGISTERS);
 }
 
 static TileRules tile_rules(const TileSpace *space, const Fusion *fusion, const DeviceSpec *device,
@@ -121,11 +124,12 @@ static void emit_factor(StrBuf *out, const Scope *scope, const Attention *attent
                         const Access *access, int line, int element)
 {
     strbuf_printf(out,
-                  "\n__device__ __forceinline__ const Element *%s_at(const Tensors &t, Index batch, Index %s, Index %s)\n{\n"
+                  "\n__device__ __forceinline__ const Element *%s_at(const Tensors &t, Index batch, Index "
+                  "%s, Index %s)\n{\n"
                   "    (void)batch;\n",
                   name, attention_flat[line], attention_flat[element]);
-    attention_emit_positions(out, "    ", scope, attention, 1u << ATTENTION_BATCH | 1u << line | 1u << element,
-                      access_axes(access));
+    attention_emit_positions(out, "    ", scope, attention,
+                             1u << ATTENTION_BATCH | 1u << line | 1u << element, access_axes(access));
     Affine offset = access_offset(access);
     strbuf_printf(out, "    return t.in%d + (", input_position(scope->fusion, access->tensor));
     emit_affine(out, &offset, scope->axis);
@@ -153,7 +157,8 @@ static void emit(StrBuf *out, const KernelPlan *plan)
 static KernelMemory memory(const KernelPlan *plan)
 {
     const RTile *tile = plan->program->tile;
-    return (KernelMemory){.shared_bytes = shared_bytes(plan->rules, &tile[LEVEL_SHARED], &tile[LEVEL_REGISTER])};
+    return (KernelMemory){.shared_bytes =
+                              shared_bytes(plan->rules, &tile[LEVEL_SHARED], &tile[LEVEL_REGISTER])};
 }
 
 const Family attention_family = {

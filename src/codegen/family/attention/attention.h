@@ -19,11 +19,11 @@ typedef struct Attention {
     const Access *q, *k, *v;
     int score, maximum, exponential, share, sum;   // ops: t, m, e, p, y
     uint32_t rows, scores, results;                // axes of m, t, y
-    const Expr *shown;                             // what `score` is without a number that it is multiplied by,
-    double scale;                                  // … which is this
+    const Expr *shown;   // what `score` is without a number that it is multiplied by,
+    double scale;        // … which is this
     /* Columns that are left out by where they are: those before any of `first` or from any of `end` on. */
-    const Expr *condition;                         // that says so; NULL: none does, or it says more
-    bool masks;                                    // any are
+    const Expr *condition;   // that says so; NULL: none does, or it says more
+    bool masks;              // any are
     Affine first[MAX_LIMITS], end[MAX_LIMITS];
     int first_count, end_count;
     const Atom *registers, *shared;                // what multiplies factors from there; NULL: nothing does
@@ -47,11 +47,12 @@ typedef struct AttentionTile {
 enum { ATTENTION_Q = 1, ATTENTION_K = 2, ATTENTION_V = 4 };   // tiles of the space, as bits
 
 /* Axes are the groups. */
-TileSpace attention_space(const Fusion *fusion, const DeviceSpec *device, const Attention *attention, const Atom *atom);
+TileSpace attention_space(const Fusion *fusion, const DeviceSpec *device, const Attention *attention,
+                          const Atom *atom);
 
 /* TileRules.shared_moved: lines are whole ones of 16 or 64 elements, and rows' values pass there, too. */
-int64_t attention_shared_moved(const TileRules *rules, int tile, bool written, const RTile *block, const RTile *inner,
-                               const int64_t *first);
+int64_t attention_shared_moved(const TileRules *rules, int tile, bool written, const RTile *block,
+                               const RTile *inner, const int64_t *first);
 
 /* Whole tiles of the tile's sizes, but for a block's rows. */
 void attention_set_axes(TileRules *rules, const AttentionTile *tile, int64_t block_rows);
@@ -73,6 +74,6 @@ Scope attention_scope(const KernelPlan *plan);
 void attention_emit_positions(StrBuf *out, const char *indent, const Scope *scope, const Attention *attention,
                               uint32_t groups, uint32_t used);
 /* `holder`: of a register tile. */
-void attention_emit_sizes(StrBuf *out, const KernelPlan *plan, const Attention *attention, const AttentionTile *tile,
-                          const char *holder);
+void attention_emit_sizes(StrBuf *out, const KernelPlan *plan, const Attention *attention,
+                          const AttentionTile *tile, const char *holder);
 void attention_emit_functions(StrBuf *out, const Scope *scope, const Attention *attention);

@@ -1,5 +1,5 @@
-// attention_bulk: a softmax between two products by tensor cores that read shared memory, to which one thread copies boxes of q, k
-// and v while groups of warps multiply.
+// attention_bulk: a softmax between two products by tensor cores that read shared memory, to which one thread
+// copies boxes of q, k and v while groups of warps multiply.
 #include <inttypes.h>
 
 #include "base/checked.h"
@@ -10,11 +10,15 @@
 #include "rtile/space.h"
 
 enum {
-    GROUP_WARPS = 4, GROUP_ROWS = 64,
-    LINE = 64, LINE_BYTES = 128,   // of 16-bit elements in shared memory
-    SLAB_BYTES = 8 * ((LINE + 8) * 4 + 8), BARRIER_BYTES = 8, ALIGNMENT = 1024,
+    GROUP_WARPS = 4,
+    GROUP_ROWS = 64,
+    LINE = 64,
+    LINE_BYTES = 128,   // of 16-bit elements in shared memory
+    SLAB_BYTES = 8 * ((LINE + 8) * 4 + 8),
+    BARRIER_BYTES = 8,
+    ALIGNMENT = 1024,
     OTHER_REGISTERS = 32,
-    MOST_LINES = 1 << 30           // positions of boxes are numbers of 32 bits
+    MOST_LINES = 1 << 30   // positions of boxes are numbers of 32 bits
 };
 
 /* Registers of a thread that multiplies, where one group of warps copies for so many. */
@@ -26,8 +30,8 @@ static const struct {
 
 // ---- how a factor lies in memory ----
 
-/* BoxLines along depth or width, so many elements apart; what the batch adds to where a line begins, and to which plane of lines it
-   is, of planes that lie `plane` elements apart. */
+/* Along depth or width, so many elements apart; what the batch adds to where a line begins, and to which plane
+   of lines it is, of planes that lie `plane` elements apart. */
 typedef struct BoxLines {
     int64_t line, plane;
     int64_t elements, planes;
@@ -52,7 +56,8 @@ static const Access *access_of(const Attention *attention, int factor)
     return factor == 0 ? attention->q : factor == 1 ? attention->k : attention->v;
 }
 
-/* Heads side by side in a line, [b, i, h, d], are so many lines of 128 bytes each: else a box would end in the next head. */
+/* Heads side by side in a line, [b, i, h, d], are whole lines of 128 bytes each: else a box would end in the
+   next head. */
 static bool find_lines(const Fusion *fusion, const Attention *attention, int factor, BoxLines *lines)
 {
     const AxisGroup *batch = &attention->group[ATTENTION_BATCH], *group = line_group(attention, factor);
@@ -82,8 +87,8 @@ static bool find_lines(const Fusion *fusion, const Attention *attention, int fac
     }
     if (!lines->plane)
         lines->plane = lines->line * group->extent;
-    return offset.constant == 0 && is_legal(lines->line) && is_legal(lines->plane) && group->extent < MOST_LINES &&
-           lines->planes < MOST_LINES && lines->elements < MOST_LINES;
+    return offset.constant == 0 && is_legal(lines->line) && is_legal(lines->plane) &&
+           group->extent < MOST_LINES && lines->planes < MOST_LINES && lines->elements < MOST_LINES;
 }
 
 static bool has_lines(const Fusion *fusion, const Attention *attention)
@@ -118,7 +123,8 @@ static int64_t shared_bytes(const TileRules *rules, const RTile *block, const RT
 }
 
 /* One thread asks for boxes as far ahead as there are stages. */
-static Schedule schedule_of(const Fusion *fusion, const Attention *attention, const TileSpace *space, int stages)
+static Schedule schedule_of(const Fusion *fusion, const Attention *attention, const TileSpace *space,
+                            int stages)
 {
     Schedule schedule = {.pace = PACE_FREE, .computes = COMPUTES_OWN};
     if (attention_is_longest_last(attention))
@@ -127,7 +133,8 @@ static Schedule schedule_of(const Fusion *fusion, const Attention *attention, co
     schedule_role(&schedule, WARPS_COPY);
     schedule_loop(&schedule, (Loop){.tiles = true});
     schedule_wait(&schedule, 0);
-    schedule_load(&schedule, (Move){.tiles = ATTENTION_Q, .from = PLACE_MEMORY, .to = PLACE_SHARED, .async = true});
+    schedule_load(&schedule,
+                  (Move){.tiles = ATTENTION_Q, .from = PLACE_MEMORY, .to = PLACE_SHARED, .async = true});
     schedule_loop(&schedule, (Loop){.axis = ATTENTION_COLUMN});
     schedule_wait(&schedule, 0);   // until k's place is free, and v's
     schedule_wait(&schedule, 0);
@@ -158,12 +165,13 @@ static int step_registers(const AttentionTile *tile)
     return tile->columns / 2 + tile->columns / 4 + OTHER_REGISTERS;
 }
 
-/* Of the tensor cores' time that they multiply: a group's own products and exponentials, which its four warps alone do not make as
-   fast as the units could, take so long that the other groups' products must fill it. */
+/* Of the tensor cores' time that they multiply: a group's own products and exponentials, which its four warps
+   alone do not make as fast as the units could, take so long that the other groups' products must fill it. */
 static double busy_share(const TileSpace *space, const DeviceSpec *device, int groups)
 {
     double products = space->flops / perf_unit_peak(device, space->unit),
-           exponentials = space->special / perf_unit_peak(device, UNIT_SFU) / calibration.attention.special_share,
+           exponentials =
+               space->special / perf_unit_peak(device, UNIT_SFU) / calibration.attention.special_share,
            own = (products + exponentials) / groups;
     return own > products ? products / own : 1;
 }
@@ -252,7 +260,8 @@ static void emit_corner(StrBuf *out, const Scope *scope, const Attention *attent
 {
     BoxLines lines;
     find_lines(scope->fusion, attention, factor, &lines);
-    strbuf_printf(out, "__device__ __forceinline__ Corner %c_corner(Index batch)\n{\n    (void)batch;\n", "qkv"[factor]);
+    strbuf_printf(out, "__device__ __forceinline__ Corner %c_corner(Index batch)\n{\n    (void)batch;\n",
+                  "qkv"[factor]);
     attention_emit_positions(out, "    ", scope, attention, 1u << ATTENTION_BATCH,
                              affine_axes(&lines.begin) | affine_axes(&lines.which));
     strbuf_puts(out, "    return {(int)(");
@@ -269,8 +278,11 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     rules_chosen(plan->rules, &tile, sizeof tile);
     Scope scope = attention_scope(plan);
     attention_emit_sizes(out, plan, attention, &tile, "a group of four warps");
-    strbuf_printf(out, "constexpr int TURNS = %d;   // tiles of Y that a block makes\nconstexpr Index BLOCKS = %" PRId64 ";\n",
-                  plan->program->turns, plan->program->grid);
+    strbuf_printf(
+        out,
+        "constexpr int TURNS = %d;   // tiles of Y that a block makes\nconstexpr Index BLOCKS = %" PRId64
+        ";\n",
+        plan->program->turns, plan->program->grid);
     strbuf_puts(out, "\n// Where a product's part of a tensor begins, as bulk copies see it.\n"
                      "struct Corner {\n    int x, z;\n};\n");
     for (int factor = 0; factor < 3; factor++)
@@ -288,8 +300,9 @@ static KernelMemory memory(const KernelPlan *plan)
 const Family attention_bulk_family = {
     .name = "attention_bulk",
     .template_path = "templates/attention_bulk.cu",
-    .variants = (const char *const[]){"2 groups, 64 columns", "2 groups, 128 columns", "2 groups, 192 columns",
-                                      "3 groups, 64 columns", "3 groups, 128 columns", NULL},
+    .variants =
+        (const char *const[]){"2 groups, 64 columns", "2 groups, 128 columns", "2 groups, 192 columns",
+                              "3 groups, 64 columns", "3 groups, 128 columns", NULL},
     .copying_warps = GROUP_WARPS,
     .streams = true,
     .view = attention_view,

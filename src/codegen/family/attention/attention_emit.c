@@ -46,19 +46,22 @@ static int result_vector(const Fusion *fusion, const Attention *attention)
     return vector;
 }
 
-void attention_emit_sizes(StrBuf *out, const KernelPlan *plan, const Attention *attention, const AttentionTile *tile,
-                          const char *holder)
+void attention_emit_sizes(StrBuf *out, const KernelPlan *plan, const Attention *attention,
+                          const AttentionTile *tile, const char *holder)
 {
     const AxisGroup *group = attention->group;
-    strbuf_printf(out, "using Element = %s;   // of Q, K, V, and of p\n", dtype_info[attention->q->tensor->dtype].cuda);
-    strbuf_printf(out, "constexpr Index BATCH = %" PRId64 ", ROWS = %" PRId64 ", COLUMNS = %" PRId64 ";   // problem\n",
-                  group[ATTENTION_BATCH].extent, group[ATTENTION_ROW].extent, group[ATTENTION_COLUMN].extent);
+    strbuf_printf(out, "using Element = %s;   // of Q, K, V, and of p\n",
+                  dtype_info[attention->q->tensor->dtype].cuda);
+    strbuf_printf(
+        out, "constexpr Index BATCH = %" PRId64 ", ROWS = %" PRId64 ", COLUMNS = %" PRId64 ";   // problem\n",
+        group[ATTENTION_BATCH].extent, group[ATTENTION_ROW].extent, group[ATTENTION_COLUMN].extent);
     strbuf_printf(out, "constexpr int DEPTH = %d, WIDTH = %d;\n", tile->depth, tile->width);
     strbuf_printf(out, "constexpr int BM = %" PRId64 ", BN = %d;   // rTile, shared memory\n",
                   plan->program->tile[LEVEL_SHARED].size[ATTENTION_ROW], tile->columns);
     strbuf_printf(out, "constexpr int WM = %d;   // rTile, registers of %s\n", tile->rows, holder);
     strbuf_printf(out, "constexpr int STAGES = %d;   // steps of tiles in shared memory\n", tile->stages);
-    strbuf_printf(out, "constexpr bool BACKWARDS = %s;   // the last rows come first: they have most columns\n",
+    strbuf_printf(out,
+                  "constexpr bool BACKWARDS = %s;   // the last rows come first: they have most columns\n",
                   attention_is_longest_last(attention) ? "true" : "false");
     strbuf_printf(out, "constexpr bool MASKS = %s;   // some columns are left out, by where they are\n",
                   attention->masks ? "true" : "false");
@@ -79,9 +82,12 @@ static void emit_limit(StrBuf *out, const Scope *scope, const Attention *attenti
     uint32_t used = 0;
     for (int i = 0; i < count; i++)
         used |= affine_axes(&forms[i]);
-    strbuf_printf(out, "__device__ __forceinline__ Index %s_column(Index batch, Index row)\n{\n    (void)batch;\n    (void)row;\n",
+    strbuf_printf(out,
+                  "__device__ __forceinline__ Index %s_column(Index batch, Index row)\n{\n    (void)batch;\n "
+                  "   (void)row;\n",
                   end ? "end" : "first");
-    attention_emit_positions(out, "    ", scope, attention, 1u << ATTENTION_BATCH | 1u << ATTENTION_ROW, used);
+    attention_emit_positions(out, "    ", scope, attention, 1u << ATTENTION_BATCH | 1u << ATTENTION_ROW,
+                             used);
     strbuf_puts(out, "    return ");
     for (int i = 0; i < count; i++)
         strbuf_puts(out, end ? "op_min<Index>(" : "op_max<Index>(");
@@ -109,7 +115,8 @@ static void emit_shown(StrBuf *out, const Scope *scope, const Attention *attenti
     StrBuf text = strbuf_new(out->arena);
     if (!attention->shown) {
         strbuf_printf(&text, "v%d", attention->score);
-    } else if (op->body->kind == EXPR_APPLY && op->body->apply.op == OP_SELECT && attention->shown != op->body) {
+    } else if (op->body->kind == EXPR_APPLY && op->body->apply.op == OP_SELECT &&
+               attention->shown != op->body) {
         Expr select = *op->body;
         select.apply.operands[1] = (Expr *)attention->shown;
         emit_expr(&text, scope, &select);
@@ -128,9 +135,11 @@ static void emit_shown(StrBuf *out, const Scope *scope, const Attention *attenti
 static void emit_score(StrBuf *out, const Scope *known, const Attention *attention)
 {
     Scope scope = *known;
-    strbuf_puts(out, "\n// What is made of s; INSIDE: its column is one of those.\n"
-                     "template <bool INSIDE>\n__device__ __forceinline__ float score(const Tensors &t, Index batch, "
-                     "Index row, Index column, float total)\n{\n    (void)t;\n    (void)batch;\n    (void)row;\n    (void)column;\n");
+    strbuf_puts(
+        out, "\n// What is made of s; INSIDE: its column is one of those.\n"
+             "template <bool INSIDE>\n__device__ __forceinline__ float score(const Tensors &t, Index batch, "
+             "Index row, Index column, float total)\n{\n    (void)t;\n    (void)batch;\n    (void)row;\n    "
+             "(void)column;\n");
     uint32_t groups = 1u << ATTENTION_BATCH | 1u << ATTENTION_ROW | 1u << ATTENTION_COLUMN;
     attention_emit_positions(out, "    ", &scope, attention, groups, score_axes(scope.fusion, attention));
     emit_reduced_op(out, "    ", &scope, 0, "total");
@@ -180,7 +189,8 @@ static void emit_row_values(StrBuf *out, const Scope *scope, const Attention *at
     const Fusion *fusion = scope->fusion;
     for (int i = 0; i < attention->sum; i++) {
         const FusedOp *op = &fusion->ops[i];
-        if (op->reduce == REDUCE_NONE || op->spatial != attention->rows || !is_needed(fusion, attention, i, axes))
+        if (op->reduce == REDUCE_NONE || op->spatial != attention->rows ||
+            !is_needed(fusion, attention, i, axes))
             continue;
         StrBuf text = strbuf_new(out->arena);
         strbuf_puts(&text, i == attention->maximum ? "of.maximum" : "of.sum");
@@ -210,11 +220,14 @@ static void emit_finish_row(StrBuf *out, const Scope *scope, const Attention *at
 {
     const Fusion *fusion = scope->fusion;
     uint32_t rows = attention->rows, groups = 1u << ATTENTION_BATCH | 1u << ATTENTION_ROW;
-    strbuf_puts(out, "\nstruct Row {\n    float maximum, sum;   // of scores, and of p\n};\n"
-                     "__device__ __forceinline__ void finish_row(const Tensors &t, Index batch, Index row, Row of)\n{\n"
-                     "    (void)t;\n    (void)batch;\n    (void)row;\n    (void)of;\n");
+    strbuf_puts(
+        out,
+        "\nstruct Row {\n    float maximum, sum;   // of scores, and of p\n};\n"
+        "__device__ __forceinline__ void finish_row(const Tensors &t, Index batch, Index row, Row of)\n{\n"
+        "    (void)t;\n    (void)batch;\n    (void)row;\n    (void)of;\n");
     attention_emit_positions(out, "    ", scope, attention, groups,
-                      axes_of(fusion, attention, rows, false) | axes_of(fusion, attention, rows, true));
+                             axes_of(fusion, attention, rows, false) |
+                                 axes_of(fusion, attention, rows, true));
     emit_row_values(out, scope, attention, rows);
     for (int i = attention->sum + 1; i < fusion->op_count; i++)
         if (fusion->ops[i].spatial == rows)
@@ -256,9 +269,12 @@ static void emit_finish_vector(StrBuf *out, const Scope *known, const Attention 
     int width = axis_group_innermost(&attention->group[ATTENTION_WIDTH]);
     uint32_t inner = axes_of(fusion, attention, attention->results, false),
              stores = axes_of(fusion, attention, attention->results, true);
-    strbuf_puts(out, "__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index row, Index n, "
-                     "const float (&totals)[QN], Row of)\n{\n    (void)batch;\n    (void)of;\n");
-    attention_emit_positions(out, "    ", &scope, attention, 1u << ATTENTION_BATCH | 1u << ATTENTION_ROW, inner | stores);
+    strbuf_puts(
+        out,
+        "__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index row, Index n, "
+        "const float (&totals)[QN], Row of)\n{\n    (void)batch;\n    (void)of;\n");
+    attention_emit_positions(out, "    ", &scope, attention, 1u << ATTENTION_BATCH | 1u << ATTENTION_ROW,
+                             inner | stores);
     emit_row_values(out, &scope, attention, attention->results);
     for (int i = 0; i < fusion->op_count; i++)
         if (is_stored_result(&fusion->ops[i], attention))

@@ -1,8 +1,8 @@
 #include <math.h>
 
 #include "codegen/cuda/expr.h"
-#include "codegen/family/attention/families.h"
 #include "codegen/family/attention/attention.h"
+#include "codegen/family/attention/families.h"
 
 enum { PIECE = 8, MAX_LINE = 256 };   // elements of a row that are copied together, and of a whole one
 
@@ -25,7 +25,8 @@ static bool find_ops(const Fusion *fusion, Attention *attention)
             attention->maximum = i;
         else if (attention->maximum >= 0 && attention->exponential < 0)
             attention->exponential = i;
-        else if (op->reduce == REDUCE_SUM && attention->exponential >= 0 && attention->sum < 0 && is_product(op->body))
+        else if (op->reduce == REDUCE_SUM && attention->exponential >= 0 && attention->sum < 0 &&
+                 is_product(op->body))
             attention->sum = i;
     }
     if (attention->sum < 0)
@@ -33,7 +34,8 @@ static bool find_ops(const Fusion *fusion, Attention *attention)
     const FusedOp *first = &fusion->ops[0], *maximum = &fusion->ops[attention->maximum],
                   *sum = &fusion->ops[attention->sum];
     if (first->reduce != REDUCE_SUM || !is_product(first->body) || maximum->body->kind != EXPR_VALUE ||
-        first->body->apply.operands[0]->kind != EXPR_ACCESS || sum->body->apply.operands[0]->kind != EXPR_VALUE)
+        first->body->apply.operands[0]->kind != EXPR_ACCESS ||
+        sum->body->apply.operands[0]->kind != EXPR_VALUE)
         return false;
     attention->score = maximum->body->value;
     attention->share = sum->body->apply.operands[0]->value;
@@ -66,11 +68,11 @@ static void find_groups(const Fusion *fusion, Attention *attention)
     for (int g = 0; g < ATTENTION_GROUPS; g++)
         attention->group[g] = (AxisGroup){.extent = 1};
     for (int a = 0; a < fusion->axis_count; a++) {
-        int group = a == row                       ? ATTENTION_ROW
-                    : attention->rows >> a & 1     ? ATTENTION_BATCH
-                    : column >> a & 1              ? ATTENTION_COLUMN
-                    : depth >> a & 1               ? ATTENTION_DEPTH
-                                                   : ATTENTION_WIDTH;
+        int group = a == row                   ? ATTENTION_ROW
+                    : attention->rows >> a & 1 ? ATTENTION_BATCH
+                    : column >> a & 1          ? ATTENTION_COLUMN
+                    : depth >> a & 1           ? ATTENTION_DEPTH
+                                               : ATTENTION_WIDTH;
         axis_group_add(&attention->group[group], fusion, a);
     }
 }
@@ -158,7 +160,8 @@ static bool add_limit(const Fusion *fusion, Attention *attention, Affine form)
 }
 
 /* left - right - less, as far as both are positions. */
-static bool add_difference(const Fusion *fusion, Attention *attention, const Expr *left, const Expr *right, int less)
+static bool add_difference(const Fusion *fusion, Attention *attention, const Expr *left, const Expr *right,
+                           int less)
 {
     Affine form, other;
     if (!affine_of(left, &form) || !affine_of(right, &other))
@@ -177,9 +180,7 @@ static bool add_limits(const Fusion *fusion, Attention *attention, const Expr *c
     const Expr *a = condition->apply.operands[0], *b = condition->apply.operands[1];
     bool first;
     switch (condition->apply.op) {
-    case OP_AND:
-        first = add_limits(fusion, attention, a);
-        return add_limits(fusion, attention, b) && first;
+    case OP_AND: first = add_limits(fusion, attention, a); return add_limits(fusion, attention, b) && first;
     case OP_LE: return add_difference(fusion, attention, b, a, 0);
     case OP_LT: return add_difference(fusion, attention, b, a, 1);
     case OP_GE: return add_difference(fusion, attention, a, b, 0);
@@ -199,7 +200,8 @@ static const Expr *masking_select(const Expr *expr)
     return is_apply(expr, OP_SELECT) && is_minus_infinity(expr->apply.operands[2]) ? expr : NULL;
 }
 
-/* Without knowing a row's other positions its first column and its last are those of one end of the rows or the other. */
+/* Rows lie along one axis: the first column of several, and the last one, are those of the first row or the
+   last one. */
 static void find_limits(const Fusion *fusion, Attention *attention, const Expr *score)
 {
     const Expr *select = masking_select(score);
@@ -254,8 +256,8 @@ static void find_scale(const Fusion *fusion, Attention *attention)
     attention->shown = op->body;
     if (op->out->dtype == DTYPE_F32 && op->body->type == DTYPE_F32)
         attention->shown = masking_select(op->body)
-                             ? without_scale(op->body->apply.operands[1], &attention->scale)
-                             : without_scale(op->body, &attention->scale);
+                               ? without_scale(op->body->apply.operands[1], &attention->scale)
+                               : without_scale(op->body, &attention->scale);
     find_limits(fusion, attention, op->body);
 }
 

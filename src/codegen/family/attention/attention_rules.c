@@ -40,7 +40,8 @@ static DataTile tile_of(const Fusion *fusion, const Access *access, const int *g
     return tile;
 }
 
-static void add_factor(TileSpace *space, const Fusion *fusion, const Attention *attention, const Access *access, int line, int element)
+static void add_factor(TileSpace *space, const Fusion *fusion, const Attention *attention,
+                       const Access *access, int line, int element)
 {
     DataTile tile = tile_of(fusion, access, (int[]){ATTENTION_BATCH, line, element}, 3, attention);
     tile.staged = true;
@@ -72,20 +73,23 @@ static void add_outputs(TileSpace *space, const Fusion *fusion, const Attention 
         if (!op->stored)
             continue;
         int count = op->spatial == attention->results ? 3 : 2;
-        DataTile tile = tile_of(fusion, &op->store, (int[]){ATTENTION_BATCH, ATTENTION_ROW, ATTENTION_WIDTH}, count, attention);
+        DataTile tile = tile_of(fusion, &op->store, (int[]){ATTENTION_BATCH, ATTENTION_ROW, ATTENTION_WIDTH},
+                                count, attention);
         tile.output = true;
         space->tiles[space->tile_count++] = tile;
     }
 }
 
-TileSpace attention_space(const Fusion *fusion, const DeviceSpec *device, const Attention *attention, const Atom *atom)
+TileSpace attention_space(const Fusion *fusion, const DeviceSpec *device, const Attention *attention,
+                          const Atom *atom)
 {
     static const char *const names[ATTENTION_GROUPS] = {"batch", "row", "column", "depth", "width"};
     TileSpace space = space_new(fusion, device);
     for (int g = 0; g < ATTENTION_GROUPS; g++)
         space_add_axis(&space, names[g], attention->group[g].extent,
                        g == ATTENTION_COLUMN || g == ATTENTION_DEPTH);
-    double depth = (double)attention->group[ATTENTION_DEPTH].extent, width = (double)attention->group[ATTENTION_WIDTH].extent;
+    double depth = (double)attention->group[ATTENTION_DEPTH].extent,
+           width = (double)attention->group[ATTENTION_WIDTH].extent;
     space.unit = atom->unit;
     space.flops = 2 * (double)(wide((int64_t)depth) + wide((int64_t)width)) / (depth * width);
     space.special = 1 / (depth * width);
@@ -97,8 +101,8 @@ TileSpace attention_space(const Fusion *fusion, const DeviceSpec *device, const 
     return space;
 }
 
-int64_t attention_shared_moved(const TileRules *rules, int tile, bool written, const RTile *block, const RTile *inner,
-                               const int64_t *first)
+int64_t attention_shared_moved(const TileRules *rules, int tile, bool written, const RTile *block,
+                               const RTile *inner, const int64_t *first)
 {
     (void)rules, (void)tile, (void)written, (void)block, (void)inner, (void)first;
     return COUNT_UNKNOWN;
@@ -137,7 +141,8 @@ void attention_schedule_step(Schedule *schedule, const Fusion *fusion, const Att
                              const TileSpace *space, int warp_rows)
 {
     uint32_t others = space_inputs(space) & ~(uint32_t)(ATTENTION_Q | ATTENTION_K | ATTENTION_V);
-    schedule_load(schedule, (Move){.tiles = ATTENTION_Q | ATTENTION_K, .from = PLACE_SHARED, .to = PLACE_REGISTERS});
+    schedule_load(schedule,
+                  (Move){.tiles = ATTENTION_Q | ATTENTION_K, .from = PLACE_SHARED, .to = PLACE_REGISTERS});
     schedule_product(schedule, 1);
     schedule_load(schedule, (Move){.tiles = others, .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
     schedule_map(schedule, ops_of(fusion, attention->scores, false));
@@ -150,13 +155,15 @@ void attention_schedule_step(Schedule *schedule, const Fusion *fusion, const Att
 void attention_schedule_store(Schedule *schedule, const Fusion *fusion, const Attention *attention,
                               const TileSpace *space, int warp_rows)
 {
-    schedule_lanes(schedule, ops_of(fusion, attention->rows, true) & ~(UINT64_C(1) << attention->maximum), warp_rows);
+    schedule_lanes(schedule, ops_of(fusion, attention->rows, true) & ~(UINT64_C(1) << attention->maximum),
+                   warp_rows);
     schedule_exchange(schedule, (Exchange){.ops = UINT64_C(1) << attention->sum,
                                            .scope = SCOPE_WARP,
                                            .combine = COMBINE_ROWS,
                                            .value_bytes = 4,
                                            .width = 2});
-    schedule_map(schedule, ops_of(fusion, attention->rows, false) | ops_of(fusion, attention->results, false));
+    schedule_map(schedule,
+                 ops_of(fusion, attention->rows, false) | ops_of(fusion, attention->results, false));
     schedule_store(schedule,
                    (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
 }
