@@ -70,6 +70,20 @@ const char *at_channel(const Map *m, const GraphValue *vector, const Dims *shape
     return at(m, vector, letter);
 }
 
+const char *at_only(const Map *m, const GraphValue *value)
+{
+    const char zeros[] = "00000000";
+    return at(m, value, letters_list(m, zeros + MAX_RANK - value->shape.rank));
+}
+
+const char *at_place(const Map *m, const GraphValue *value, int axis, const char *place)
+{
+    StrBuf places = strbuf_new(m->arena);
+    for (int d = 0; d < value->shape.rank; d++)
+        strbuf_printf(&places, "%s%s", d ? ", " : "", d == axis ? place : fmt(m, "%c", plain[d]));
+    return at(m, value, places.text);
+}
+
 const char *at_reduced(const Map *m, const GraphValue *value, const Dims *shape, const bool flags[MAX_RANK])
 {
     char kept[MAX_RANK + 1] = {0};

@@ -36,6 +36,21 @@ void refuse_output(const Map *m, int output, const char *what)
         refuse(m, "%s, its output %d, is not made", what, output);
 }
 
+Map map_on(const Map *m, GraphValue *output, const GraphValue *const *inputs, int count)
+{
+    GraphNode *node = NEW(m->arena, GraphNode);
+    *node = *m->node;
+    node->inputs = NEW_ARRAY(m->arena, GraphValue *, count + 1);
+    memcpy(node->inputs, inputs, (size_t)count * sizeof *inputs);
+    node->input_count = count;
+    node->outputs = NEW_ARRAY(m->arena, GraphValue *, 1);
+    node->outputs[0] = output;
+    node->output_count = 1;
+    Map inner = *m;
+    inner.node = node;
+    return inner;
+}
+
 void comment(Map *m, const char *format, ...)
 {
     va_list args;

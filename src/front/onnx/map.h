@@ -56,6 +56,9 @@ const GraphValue *maybe(const Map *m, int input);                 // NULL: left 
 GraphValue *out(const Map *m, int output);                        // NULL: not wanted
 void refuse_output(const Map *m, int output, const char *what);   // if it is wanted
 
+/* The mapping of the same node on other values, for a mapping that is made of another one. */
+Map map_on(const Map *m, GraphValue *output, const GraphValue *const *inputs, int count);
+
 /* Integers that must be known now: shapes, axes. Refuses those of data, and names the option that binds an input. */
 typedef struct Ints {
     int count;
@@ -104,6 +107,10 @@ const char *at_broadcast(const Map *m, const GraphValue *value, const Dims *shap
 /* The element of a vector for dimension `axis` of the point "ijkl…" of a tensor of `shape`. */
 const char *at_channel(const Map *m, const GraphValue *vector, const Dims *shape, int axis);
 
+/* Of a tensor of one element. */
+const char *at_only(const Map *m, const GraphValue *value);
+/* The point "ijkl…" of a tensor of `rank`, but that dimension `axis` is read at `place`. */
+const char *at_place(const Map *m, const GraphValue *value, int axis, const char *place);
 /* What reduce() made of a tensor of `shape` over the flagged axes, without keeping them. */
 const char *at_reduced(const Map *m, const GraphValue *value, const Dims *shape, const bool flags[MAX_RANK]);
 
@@ -188,3 +195,6 @@ void window_comment(Map *m, const Window *window);
 
 /* Each element of the output is one of the input's; `places` is where it lies. */
 void move(Map *m, GraphValue *value, const GraphValue *x, const Dims *shape, const char *places);
+
+/* op_statistics.c: BatchNormalization with the mean and variance of the batch. */
+void batch_normalization_training(Map *m);

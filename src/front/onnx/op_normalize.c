@@ -4,13 +4,18 @@
 #include "front/onnx/map.h"
 #include "front/onnx/operators.h"
 
-/* With the mean and variance of the model; in training they would be those of the batch. */
+/* With the mean and variance of the model; in training those of the batch. */
 void map_batch_normalization(Map *m)
 {
     const GraphValue *x = need(m, 0);
-    bool trains = m->node->version >= 14 && attribute_int(m, "training_mode", 0) != 0;
-    if (trains || (m->node->version < 7 && !attribute_int(m, "is_test", 0)) || x->shape.rank < 2)
-        refuse(m, "mean and variance of the batch, as in training");
+    if (x->shape.rank < 2)
+        refuse(m, "%s has no channels", shape_text(m->arena, &x->shape));
+    if (m->node->version >= 14 && attribute_int(m, "training_mode", 0) != 0) {
+        batch_normalization_training(m);
+        return;
+    }
+    if (m->node->version < 7 && !attribute_int(m, "is_test", 0))
+        refuse(m, "mean and variance of the batch, as in training before version 7");
     if (attribute_int(m, "spatial", 1) == 0)
         refuse(m, "'spatial' 0, a mean for each element");
     for (int output = 1; output < 5; output++)

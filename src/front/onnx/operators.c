@@ -3,9 +3,11 @@
 #include <string.h>
 
 static const Operator table[] = {
-#define OPERATOR(name, since, map, text) {"", name, since, map, text},
+#define OPERATOR_OF(domain, name, since, map, text) {domain, name, since, map, text},
+#define OPERATOR(name, since, map, text) OPERATOR_OF("", name, since, map, text)
 #include "front/onnx/operators.def"
 #undef OPERATOR
+#undef OPERATOR_OF
 };
 
 const Operator *operator_find(const GraphNode *node)

@@ -1,0 +1,154 @@
+// Powers, remainders and bits: operators whose expression depends on the types.
+#include <inttypes.h>
+#include <math.h>
+
+#include "front/onnx/map.h"
+#include "front/onnx/operators.h"
+
+// ---- powers ----
+
+/* An exponent that is known, a small whole number, and the same everywhere; else -1. */
+static int known_exponent(const GraphValue *exponent)
+{
+    bool one = exponent->data && shape_count(&exponent->shape) > 0 &&
+               (exponent->uniform || shape_count(&exponent->shape) == 1);
+    double value = one ? constant_real(exponent, 0) : -1;
+    return value == 1 || value == 2 || value == 3 ? (int)value : -1;
+}
+
+/* Exact, and wraps. More than `digits` factors of 2 or -2 are beyond the type; -1 alternates. */
+static const char *integer_power(const Map *m, int digits)
+{
+    return fmt(m,
+               "select($0 == -1, 1 - 2 * sq($1 %% 2), select($1 < 0, select($0 == 1, 1, 0), "
+               "prod[r:%d](select(r < $1, $0, 1))))",
+               digits);
+}
+
+void map_pow(Map *m)
+{
+    static const char *const small[] = {"", "$0", "sq($0)", "$0 * $0 * $0"};
+    const GraphValue *base = need(m, 0), *exponent = need(m, 1);
+    DType type = base->type;
+    const char *name = dtype_info[type].name;
+    int known = known_exponent(exponent);
+    if (type == DTYPE_B1 || exponent->type == DTYPE_B1)
+        refuse(m, "a power of bools");
+    if (known >= 0)
+        broadcast(m, type, small[known]);
+    else if (is_real(type))
+        broadcast(m, type, is_real(exponent->type) ? "pow($0, $1)" : fmt(m, "pow($0, cast($1, %s))", dtype_info[wide(type)].name));
+    else if (!is_real(exponent->type))
+        broadcast(m, type, integer_power(m, type == DTYPE_I64 ? 63 : 31));
+    else {   // what is within the error of `pow` from an integer is that integer
+        GraphValue *power = part(m, out(m, 0), "pow");
+        Dims shape = broadcast_shape(m, 0, 2);
+        Filling filling = {.operands = {at_broadcast(m, base, &shape), at_broadcast(m, exponent, &shape)}};
+        define(m, power, DTYPE_F64, &shape, letters_of(shape.rank),
+               expand(m, "pow(cast($0, f64), cast($1, f64))", &filling));
+        filling.operands[0] = at_broadcast(m, power, &shape);
+        define(m, out(m, 0), type, &shape, letters_of(shape.rank),
+               expand(m, fmt(m, "cast(select(abs($0 - round($0)) <= abs($0) * 1e-15, round($0), $0), %s)", name), &filling));
+    }
+}
+
+// ---- remainders ----
+
+/* Of f32: |a| over |b| has at most 277 binary digits. A quotient below 2^29 is cut off right in f64, and so is what is
+   left; 29 digits a step. Of f16 and bf16 the quotient has so few digits that one step does. */
+static const char *define_remainder(Map *m, const Dims *shape)
+{
+    DType type = need(m, 0)->type;
+    const char *letters = letters_of(shape->rank), *a = at_broadcast(m, need(m, 0), shape),
+               *b = at_broadcast(m, need(m, 1), shape);
+    GraphValue *divisor = part(m, out(m, 0), "divisor");
+    define(m, divisor, DTYPE_F64, shape, letters, fmt(m, "cast(abs(%s), f64)", b));
+    const char *left = fmt(m, "cast(abs(%s), f64)", a), *by = at_broadcast(m, divisor, shape);
+    for (int step = type == DTYPE_F32 ? 9 : type == DTYPE_BF16 ? 8 : 0; step >= 0; step--) {
+        GraphValue *rest = part(m, out(m, 0), "rest");
+        const char *unit = step ? fmt(m, "(%s * %s)", by, literal_real(m->arena, DTYPE_F64, ldexp(1, 29 * step))) : by;
+        define(m, rest, DTYPE_F64, shape, letters,
+               fmt(m, "%s - floor(%s / %s) * %s", left, left, unit, unit));
+        left = at_broadcast(m, rest, shape);
+    }
+    const char *size = fmt(m, "select(%s == inf && abs(%s) < inf, cast(abs(%s), f64), %s)", by, a, a, left);
+    return fmt(m, "select(%s < 0, -%s, %s)", a, size, size);
+}
+
+static void real_remainder(Map *m, bool truncates)
+{
+    DType type = need(m, 0)->type;
+    if (type == DTYPE_F64)
+        refuse(m, "a remainder of f64 cannot be told exactly");
+    Dims shape = broadcast_shape(m, 0, 2);
+    const char *letters = letters_of(shape.rank), *b = at_broadcast(m, need(m, 1), &shape);
+    const char *signed_rest = define_remainder(m, &shape);
+    if (truncates) {
+        define(m, out(m, 0), type, &shape, letters, signed_rest);
+        return;
+    }
+    GraphValue *rest = part(m, out(m, 0), "fmod");
+    define(m, rest, DTYPE_F64, &shape, letters, signed_rest);
+    const char *left = at_broadcast(m, rest, &shape);
+    define(m, out(m, 0), type, &shape, letters,
+           fmt(m, "select(%s != 0 && (%s < 0) != (%s < 0), %s + cast(%s, f64), %s)", left, left, b, left, b, left));
+}
+
+/* With the sign of the divisor, or with `fmod` that of the dividend. */
+void map_mod(Map *m)
+{
+    DType type = need(m, 0)->type;
+    bool truncates = attribute_int(m, "fmod", 0) != 0;
+    if (is_real(type))
+        real_remainder(m, truncates);
+    else
+        broadcast(m, type,
+                  truncates ? "$0 % $1"
+                            : "select($0 % $1 != 0 && ($0 % $1 < 0) != ($1 < 0), $0 % $1 + $1, $0 % $1)");
+}
+
+// ---- bits ----
+
+/* Only unsigned numbers are shifted; by 8 and more nothing is left. */
+void map_bit_shift(Map *m)
+{
+    const char *direction = attribute_text(m, "direction", "");
+    bool left = direction[0] == 'L';
+    if (need(m, 0)->type != DTYPE_U8)
+        refuse(m, "of type %s; only u8 can be shifted", dtype_info[need(m, 0)->type].name);
+    broadcast(m, DTYPE_U8, fmt(m, "$0 %c prod[r:8](select(r < $1, 2, 1))", left ? '*' : '/'));
+}
+
+/* Bits below the sign one by one, of a number that is made positive; then the sign. */
+void map_bitwise(Map *m)
+{
+    DType type = need(m, 0)->type;
+    if (is_real(type) || type == DTYPE_B1)
+        refuse(m, "bits of type %s", dtype_info[type].name);
+    int digits = type == DTYPE_I64 ? 63 : type == DTYPE_I32 ? 31 : type == DTYPE_I8 ? 7 : 8;
+    const char *lowest = type == DTYPE_U8 ? "0" : literal_int(m->arena, (int64_t)(-1ULL << digits));
+    Dims shape = broadcast_shape(m, 0, 2);
+    GraphValue *bit = part(m, out(m, 0), "bit");
+    Dims bits = {1, {digits}};
+    define(m, bit, type == DTYPE_I64 ? DTYPE_I64 : DTYPE_I32, &bits, "i",
+           fmt(m, "prod[r:%d](select(r < i, 2, 1))", digits - 1));
+    const char *of[2], *sign[2];
+    for (int i = 0; i < 2; i++) {
+        const char *x = at_broadcast(m, need(m, i), &shape);
+        of[i] = fmt(m, "((select(%s < 0, %s - %s, %s) / %s) %% 2)", x, x, lowest, x, at(m, bit, "r"));
+        sign[i] = fmt(m, "select(%s < 0, 1, 0)", x);
+    }
+    const char *sum = fmt(m, "sum[r:%d](%s * (%s))", digits, at(m, bit, "r"),
+                          expand(m, m->row->text, &(Filling){.operands = {of[0], of[1]}}));
+    if (type != DTYPE_U8)
+        sum = fmt(m, "%s + %s * (%s)", sum, lowest, expand(m, m->row->text, &(Filling){.operands = {sign[0], sign[1]}}));
+    define(m, out(m, 0), type, &shape, letters_of(shape.rank), sum);
+}
+
+void map_bitwise_not(Map *m)
+{
+    DType type = need(m, 0)->type;
+    if (is_real(type) || type == DTYPE_B1)
+        refuse(m, "bits of type %s", dtype_info[type].name);
+    broadcast(m, type, type == DTYPE_U8 ? "255 - $0" : "-1 - $0");
+}
