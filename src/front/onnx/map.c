@@ -80,7 +80,7 @@ static const GraphValue *cause(const GraphValue *value, int *steps)
     return NULL;
 }
 
-static const GraphValue *need_constant(const Map *m, int input)
+const GraphValue *need_constant(const Map *m, int input)
 {
     const GraphValue *value = need(m, input);
     if (value->data)

@@ -59,7 +59,10 @@ void refuse_output(const Map *m, int output, const char *what);   // if it is wa
 /* The mapping of the same node on other values, for a mapping that is made of another one. */
 Map map_on(const Map *m, GraphValue *output, const GraphValue *const *inputs, int count);
 
-/* Integers that must be known now: shapes, axes. Refuses those of data, and names the option that binds an input. */
+/* An input that must be known now. Refuses one of data, and names the option that binds an input. */
+const GraphValue *need_constant(const Map *m, int input);
+
+/* Integers that must be known now: shapes, axes. */
 typedef struct Ints {
     int count;
     const int64_t *items;
@@ -134,6 +137,9 @@ static inline bool is_real(DType type) { return dtype_info[type].is_real; }
 
 /* `value[axes] : type = expr`, with a letter for each dimension. */
 void define(Map *m, GraphValue *value, DType type, const Dims *shape, const char *axes, const char *expr);
+/* The same of an expression that is of another type by itself, as one of integers alone or of parts in f64: the type
+   is written in any case. */
+void define_typed(Map *m, GraphValue *value, DType type, const Dims *shape, const char *axes, const char *expr);
 /* The same of an expression that only moves elements of that type. */
 void define_moved(Map *m, GraphValue *value, DType type, const Dims *shape, const char *axes,
                   const char *expr);

@@ -1,6 +1,7 @@
 // Powers, remainders and bits: operators whose expression depends on the types.
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "front/onnx/map.h"
 #include "front/onnx/operators.h"
@@ -31,7 +32,7 @@ void map_pow(Map *m)
     const GraphValue *base = need(m, 0), *exponent = need(m, 1);
     DType type = base->type;
     const char *name = dtype_info[type].name;
-    int known = known_exponent(exponent);
+    int known = is_real(type) || !is_real(exponent->type) ? known_exponent(exponent) : -1;
     if (type == DTYPE_B1 || exponent->type == DTYPE_B1)
         refuse(m, "a power of bools");
     if (known >= 0)
@@ -84,14 +85,14 @@ static void real_remainder(Map *m, bool truncates)
     const char *letters = letters_of(shape.rank), *b = at_broadcast(m, need(m, 1), &shape);
     const char *signed_rest = define_remainder(m, &shape);
     if (truncates) {
-        define(m, out(m, 0), type, &shape, letters, signed_rest);
+        define_typed(m, out(m, 0), type, &shape, letters, signed_rest);
         return;
     }
     GraphValue *rest = part(m, out(m, 0), "fmod");
     define(m, rest, DTYPE_F64, &shape, letters, signed_rest);
     const char *left = at_broadcast(m, rest, &shape);
-    define(m, out(m, 0), type, &shape, letters,
-           fmt(m, "select(%s != 0 && (%s < 0) != (%s < 0), %s + cast(%s, f64), %s)", left, left, b, left, b, left));
+    define_typed(m, out(m, 0), type, &shape, letters,
+                 fmt(m, "select(%s != 0 && (%s < 0) != (%s < 0), %s + cast(%s, f64), %s)", left, left, b, left, b, left));
 }
 
 /* With the sign of the divisor, or with `fmod` that of the dividend. */
@@ -109,29 +110,43 @@ void map_mod(Map *m)
 
 // ---- bits ----
 
-/* Only unsigned numbers are shifted; by 8 and more nothing is left. */
+static int bits_of(const Map *m, DType type)
+{
+    if (is_real(type) || type == DTYPE_B1)
+        refuse(m, "bits of type %s", dtype_info[type].name);
+    return 8 * constant_bytes(type);
+}
+
+/* By as many bits as the type has, or by a negative number, nothing is left, or the sign. A quotient is rounded down. */
 void map_bit_shift(Map *m)
 {
-    const char *direction = attribute_text(m, "direction", "");
-    bool left = direction[0] == 'L';
-    if (need(m, 0)->type != DTYPE_U8)
-        refuse(m, "of type %s; only u8 can be shifted", dtype_info[need(m, 0)->type].name);
-    broadcast(m, DTYPE_U8, fmt(m, "$0 %c prod[r:8](select(r < $1, 2, 1))", left ? '*' : '/'));
+    DType type = need(m, 0)->type;
+    int bits = bits_of(m, type);
+    const char *direction = attribute_text(m, "direction", ""), *two = bits < 32 ? "2" : "cast(2, i64)";
+    if (strcmp(direction, "LEFT") != 0 && strcmp(direction, "RIGHT") != 0)
+        refuse(m, "'direction' is '%s'", direction);
+    bool left = direction[0] == 'L';   // of i64 2^63 and 2^64 wrap, as they should
+    const char *power = fmt(m, "prod[r:%d](select(r < $1 || $1 < 0, %s, 1))", bits == 64 && !left ? 62 : bits, two);
+    const char *text = left ? fmt(m, "$0 * %s", power)
+                       : bits == 64 ? fmt(m, "select($1 > 62 || $1 < 0, select($0 < 0, -1, 0), select($0 < 0, ($0 + 1) / %s - 1, $0 / %s))", power, power)
+                       : type == DTYPE_U8 ? fmt(m, "$0 / %s", power)
+                                          : fmt(m, "select($0 < 0, ($0 + 1) / %s - 1, $0 / %s)", power, power);
+    Dims shape = broadcast_shape(m, 0, 2);
+    Filling filling = {.operands = {at_broadcast(m, need(m, 0), &shape), at_broadcast(m, need(m, 1), &shape)}};
+    define_typed(m, out(m, 0), type, &shape, letters_of(shape.rank), expand(m, text, &filling));
 }
 
 /* Bits below the sign one by one, of a number that is made positive; then the sign. */
 void map_bitwise(Map *m)
 {
     DType type = need(m, 0)->type;
-    if (is_real(type) || type == DTYPE_B1)
-        refuse(m, "bits of type %s", dtype_info[type].name);
-    int digits = type == DTYPE_I64 ? 63 : type == DTYPE_I32 ? 31 : type == DTYPE_I8 ? 7 : 8;
+    int digits = bits_of(m, type) - (type != DTYPE_U8);   // below the sign
     const char *lowest = type == DTYPE_U8 ? "0" : literal_int(m->arena, (int64_t)(-1ULL << digits));
     Dims shape = broadcast_shape(m, 0, 2);
     GraphValue *bit = part(m, out(m, 0), "bit");
     Dims bits = {1, {digits}};
     define(m, bit, type == DTYPE_I64 ? DTYPE_I64 : DTYPE_I32, &bits, "i",
-           fmt(m, "prod[r:%d](select(r < i, 2, 1))", digits - 1));
+           fmt(m, "prod[r:%d](select(r < i, %s, 1))", digits - 1, type == DTYPE_I64 ? "cast(2, i64)" : "2"));
     const char *of[2], *sign[2];
     for (int i = 0; i < 2; i++) {
         const char *x = at_broadcast(m, need(m, i), &shape);
@@ -142,13 +157,12 @@ void map_bitwise(Map *m)
                           expand(m, m->row->text, &(Filling){.operands = {of[0], of[1]}}));
     if (type != DTYPE_U8)
         sum = fmt(m, "%s + %s * (%s)", sum, lowest, expand(m, m->row->text, &(Filling){.operands = {sign[0], sign[1]}}));
-    define(m, out(m, 0), type, &shape, letters_of(shape.rank), sum);
+    define_typed(m, out(m, 0), type, &shape, letters_of(shape.rank), sum);
 }
 
 void map_bitwise_not(Map *m)
 {
     DType type = need(m, 0)->type;
-    if (is_real(type) || type == DTYPE_B1)
-        refuse(m, "bits of type %s", dtype_info[type].name);
+    bits_of(m, type);   // or refuses
     broadcast(m, type, type == DTYPE_U8 ? "255 - $0" : "-1 - $0");
 }

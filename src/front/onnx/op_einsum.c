@@ -94,8 +94,8 @@ static int read_factors(const Map *m, Labels *labels, const char *equation, cons
     int count = 0;
     for (const char *term = equation;; term++) {
         const char *comma = memchr(term, ',', (size_t)(end - term)), *stop = comma ? comma : end;
-        if (count == m->node->input_count || count == MOST_FACTORS)
-            refuse(m, "an equation of other than %d factors, or of more than %d", m->node->input_count, MOST_FACTORS);
+        if (count == MOST_FACTORS || (count + 1 == m->node->input_count) == (comma != NULL))
+            refuse(m, "an equation that has not %d factors, or more than %d", m->node->input_count, MOST_FACTORS);
         for (const char *c = term; c < stop; c++)
             labels->count[*c & 127]++;
         const GraphValue *value = need(m, count);

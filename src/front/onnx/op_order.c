@@ -46,7 +46,7 @@ static void define_place(Map *m, GraphValue *value, const GraphValue *x, int axi
     const char *element = at(m, x, places.text), *found = at(m, most, letters_list(m, letters));
     const char *nan = is_real(x->type) ? fmt(m, " || %s != %s", element, element) : "";
     int64_t size = x->shape.size[axis];
-    define(m, value, DTYPE_I64, &shape, letters_of(shape.rank),
+    define_typed(m, value, DTYPE_I64, &shape, letters_of(shape.rank),
            fmt(m, "%s[r:%" PRId64 "](select(%s == %s%s, r, %" PRId64 "))", last ? "max" : "min", size, element, found,
                nan, last ? -1 : size));
 }
@@ -130,11 +130,11 @@ void map_top_k(Map *m)
     Dims shape = x->shape;
     GraphValue *named = out(m, 0) ? out(m, 0) : out(m, 1), *rank = part(m, named, "rank"),
                *place = out(m, 1) ? out(m, 1) : part(m, named, "place");
-    define(m, rank, DTYPE_I32, &shape, letters_of(shape.rank),
+    define_typed(m, rank, DTYPE_I32, &shape, letters_of(shape.rank),
            fmt(m, "sum[r:%" PRId64 "](select(%s, 1, 0))", size,
                comes_before(m, x, axis, letter, attribute_int(m, "largest", 1) != 0)));
     shape.size[axis] = count;
-    define(m, place, DTYPE_I64, &shape, letters_of(shape.rank),
+    define_typed(m, place, DTYPE_I64, &shape, letters_of(shape.rank),
            fmt(m, "sum[r:%" PRId64 "](select(%s == %c, r, 0))", size, at_place(m, rank, axis, "r"), letter));
     if (out(m, 0))
         define_moved(m, out(m, 0), x->type, &shape, letters_of(shape.rank),

@@ -155,9 +155,14 @@ void map_prelu(Map *m)
     define(m, out(m, 0), x->type, &x->shape, letters_of(x->shape.rank), expand(m, m->row->text, &filling));
 }
 
-/* Its attributes are real, its tensor may be of integers. */
-void map_shrink(Map *m)
+/* A real expression of a tensor that may be of integers. */
+void map_any(Map *m)
 {
-    DType type = need(m, 0)->type;
-    broadcast(m, type, is_real(type) ? m->row->text : fmt(m, "cast(%s, %s)", m->row->text, dtype_info[type].name));
+    const GraphValue *x = need(m, 0);
+    const char *value = expand(m, m->row->text, &(Filling){.operands = {at_broadcast(m, x, &x->shape)}});
+    define(m, out(m, 0), x->type, &x->shape, letters_of(x->shape.rank),
+           is_real(x->type) ? value : fmt(m, "cast(%s, %s)", value, dtype_info[x->type].name));
 }
+
+/* Operators that the language cannot say. */
+void map_unsayable(Map *m) { refuse(m, "%s", m->row->text); }

@@ -87,11 +87,11 @@ void map_identity(Map *m)
     view_as(m, out(m, 0), x, &x->shape);
 }
 
-/* In inference nothing is dropped. */
+/* In inference nothing is dropped, nor of none. */
 void map_dropout(Map *m)
 {
-    bool trains = maybe(m, 2) && (!maybe(m, 2)->data || constant_int(maybe(m, 2), 0));
-    if (trains)
+    bool trains = maybe(m, 2) && constant_int(need_constant(m, 2), 0);
+    if (trains && (!maybe(m, 1) || constant_real(need_constant(m, 1), 0) != 0))
         refuse(m, "elements dropped at random, as in training");
     const GraphValue *x = need(m, 0);
     view_as(m, out(m, 0), x, &x->shape);

@@ -62,8 +62,8 @@ static MelBank mel_bank_of(const Map *m)
 {
     MelBank bank = {.bins = need_size(m, 0), .length = need_size(m, 1), .rate = need_size(m, 2)};
     for (int i = 3; i < 5; i++)
-        if (!need(m, i)->data || shape_count(&need(m, i)->shape) != 1)
-            refuse(m, "'%s' must be known when the model is imported", need(m, i)->name);
+        if (shape_count(&need_constant(m, i)->shape) != 1)
+            refuse(m, "'%s' is no frequency", need(m, i)->name);
     bank.rows = bank.length / 2 + 1;
     bank.low = mel_of(constant_real(need(m, 3), 0));
     bank.high = mel_of(constant_real(need(m, 4), 0));

@@ -100,6 +100,13 @@ static const char *at_scale(const Map *m, int input, const GraphValue *x)
     return at_broadcast(m, value, &x->shape);
 }
 
+/* Output 0. Of statistics in f64 the language makes f64 by itself. */
+static void define_stashed(Map *m, const GraphValue *x, DType type, const char *expr)
+{
+    bool wider = stash_of(m, x) == DTYPE_F64 && type != DTYPE_F64;
+    (wider ? define_typed : define)(m, out(m, 0), type, &x->shape, letters_of(x->shape.rank), expr);
+}
+
 /* A statistic as an output: the dimensions that it is over are 1. */
 static void define_statistic(Map *m, int output, const GraphValue *of, const GraphValue *x,
                              const bool flags[MAX_RANK], const char *text)
@@ -125,8 +132,8 @@ void map_layer_normalization(Map *m)
     Moments moments = define_moments(m, named, x, stash_of(m, x), flags);
     const char *bias = maybe(m, 2) ? fmt(m, " + %s", at_scale(m, 2, x)) : "";
     if (out(m, 0))
-        define(m, out(m, 0), x->type, &x->shape, letters_of(x->shape.rank),
-               fmt(m, "%s * %s%s", normalized(m, &moments, &x->shape, flags, by_deviation), at_scale(m, 1, x), bias));
+        define_stashed(m, x, x->type, fmt(m, "%s * %s%s", normalized(m, &moments, &x->shape, flags, by_deviation), at_scale(m, 1, x),
+ bias));
     define_statistic(m, 1, moments.mean, x, flags, "$0");
     define_statistic(m, 2, moments.variance, x, flags, "1 / sqrt($0 + {epsilon=1e-05})");
 }
@@ -140,9 +147,8 @@ void map_rms_normalization(Map *m)
     comment(m, "axis %d", axis);
     GraphValue *square = part(m, out(m, 0), "square");
     reduce(m, square, stash_of(m, x), x, flags, false, "sum[$r](sq($0)) / $n");
-    define(m, out(m, 0), need(m, 1)->type, &x->shape, letters_of(x->shape.rank),
-           fmt(m, "%s / sqrt(%s + %s) * %s", at_broadcast(m, x, &x->shape), at_reduced(m, square, &x->shape, flags),
-               attribute_literal(m, "epsilon", "1e-05"), at_scale(m, 1, x)));
+    const char *root = fmt(m, "sqrt(%s + %s)", at_reduced(m, square, &x->shape, flags), attribute_literal(m, "epsilon", "1e-05"));
+    define_stashed(m, x, need(m, 1)->type, fmt(m, "%s / %s * %s", at_broadcast(m, x, &x->shape), root, at_scale(m, 1, x)));
 }
 
 // ---- other axes ----
