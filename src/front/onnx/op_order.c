@@ -87,8 +87,8 @@ void map_hardmax(Map *m)
     define_place(m, place, whole ? x : rows, axis, "max", false, false);
     bool flags[MAX_RANK] = {false};
     flags[axis] = true;
-    define(m, whole ? out(m, 0) : result, x->type, &shape, letters_of(shape.rank),
-           fmt(m, "select(%s == %c, 1.0, 0.0)", at_reduced(m, place, &shape, flags), letters_of(MAX_RANK)[axis]));
+    define_typed(m, whole ? out(m, 0) : result, x->type, &shape, letters_of(shape.rank),
+                 fmt(m, "select(%s == %c, 1, 0)", at_reduced(m, place, &shape, flags), letters_of(MAX_RANK)[axis]));
     if (!whole)
         view_as(m, out(m, 0), result, &x->shape);
 }

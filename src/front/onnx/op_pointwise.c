@@ -160,7 +160,7 @@ void map_any(Map *m)
 {
     const GraphValue *x = need(m, 0);
     const char *value = expand(m, m->row->text, &(Filling){.operands = {at_broadcast(m, x, &x->shape)}});
-    define(m, out(m, 0), x->type, &x->shape, letters_of(x->shape.rank),
+    define_typed(m, out(m, 0), x->type, &x->shape, letters_of(x->shape.rank),
            is_real(x->type) ? value : fmt(m, "cast(%s, %s)", value, dtype_info[x->type].name));
 }
 
