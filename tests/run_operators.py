@@ -191,19 +191,26 @@ def test_remainders_of_real_numbers_are_exact(folder):
            [f32(0.1), f32(0.3), f32(0.7), 2.0, 0.0, 2.0, INF, -INF, 0.5, f32(2.0**-149)]
     want = [math.fmod(x, y) if y != 0 and x != INF else NAN for x, y in zip(a, b)]
     check(folder, want, "Mod", T(a), T(b), fmod=1, unit=0)
-    check(folder, [f32(6.0 % f32(0.1)), 0.5, -0.5, -INF, 3.0], "Mod", T([6.0, -5.5, 5.5, 1.0, 3.0]), T([b[0], 2.0, -2.0, -INF, INF]),
-          version=28, unit=0)
+    check(folder, [f32(6.0 % f32(0.1)), 0.5, -0.5, -INF, 3.0], "Mod", T([6.0, -5.5, 5.5, 1.0, 3.0]),
+          T([b[0], 2.0, -2.0, -INF, INF]), version=28, unit=0)
     check_refused(folder, "a remainder of f64 cannot be told exactly", "Mod", f64([1.0]), f64([2.0]), fmod=1)
 
 
 def test_shifts_by_more_than_the_type_leave_nothing(folder):
     check(folder, [16, 128, 0, 0], "BitShift", u8([1, 1, 1, 255]), u8([4, 7, 8, 200]), direction="LEFT", unit=0)
     check(folder, [1, 0, 0], "BitShift", u8([255, 255, 255]), u8([7, 8, 200]), direction="RIGHT", unit=0)
+    for tensor, bits in ((i8, 8), (i32, 32), (i64, 64)):
+        least = -2**(bits - 1)
+        check(folder, [-2, -1, -1, -1, 1, 0, 0], "BitShift", tensor([-5, -5, least, -1, -least - 1, -least - 1, 7]),
+              tensor([2, bits, bits - 1, 63, bits - 2, bits - 1, -1]), version=28, direction="RIGHT", unit=0)
+        check(folder, [-20, least, 0, 0], "BitShift", tensor([-5, 1, 1, 3]), tensor([2, bits - 1, bits, -1]), version=28,
+              direction="LEFT", unit=0)
 
 
 def test_bits_of_all_types_and_signs(folder):
     cases = {u8: ([0, 255, 170, 7], [255, 255, 85, 12]), i8: ([-128, -1, 127, -86], [-1, 64, -128, 85]),
-             i32: ([-2**31, -1, 2**31 - 1, 12345], [-1, 7, -2**31, -54321]), i64: ([-2**63, -1, 2**63 - 1, 5], [-1, 9, -2**63, -7])}
+             i32: ([-2**31, -1, 2**31 - 1, 12345], [-1, 7, -2**31, -54321]),
+             i64: ([-2**63, -1, 2**63 - 1, 5], [-1, 9, -2**63, -7])}
     for tensor, (a, b) in cases.items():
         check(folder, [x & y for x, y in zip(a, b)], "BitwiseAnd", tensor(a), tensor(b), version=18, unit=0)
         check(folder, [x | y for x, y in zip(a, b)], "BitwiseOr", tensor(a), tensor(b), version=18, unit=0)
@@ -233,6 +240,14 @@ def test_reductions_of_bools(folder):
 def test_reductions_without_axes_that_are_no_operation_still_square(folder):
     check(folder, [1.0, 4.0, 9.0], "ReduceSumSquare", T([1.0, -2.0, 3.0]), version=18, noop_with_empty_axes=1)
     check(folder, [14.0], "ReduceSumSquare", T([1.0, -2.0, 3.0]), version=18)
+
+
+def test_reductions_of_no_elements(folder):
+    nothing = T([], shape=[2, 0])
+    for op, want in (("Sum", 0.0), ("Prod", 1.0), ("Max", -INF), ("Min", INF), ("L2", 0.0), ("LogSum", -INF),
+                     ("LogSumExp", -INF)):
+        check(folder, [want, want], f"Reduce{op}", nothing, i64([1]), version=18, keepdims=0)
+    check_refused(folder, "'x0' has no elements to be reduced", "ReduceMean", nothing, i64([1]), version=18)
 
 
 # ---- along an axis ----
@@ -266,16 +281,48 @@ def test_hardmax_before_version_13_takes_all_axes_from_one_on(folder):
     check(folder, [0, 1, 1, 0, 1, 0, 1, 0], "Hardmax", values, axis=2)
 
 
+# ---- types ----
+
+def compiled_types(folder, op, *inputs, outputs=1, version=17, domain="", **attributes):
+    """Of the outputs of a kernel whose inputs are no constants, but for TopK's number."""
+    constants = [tensor.proto(f"x{i}") for i, tensor in enumerate(inputs) if op == "TopK" and i == 1]
+    given = [onnx.value(f"x{i}", tensor.shape, tensor.kind) for i, tensor in enumerate(inputs) if op != "TopK" or i == 0]
+    node = onnx.node(op, [f"x{i}" for i in range(len(inputs))], [f"y{i}" for i in range(outputs)], domain=domain, **attributes)
+    versions = onnx.field(8, onnx.field(1, domain) + onnx.field(2, version)) if domain else b""
+    model = onnx.model([node], given, [onnx.value(f"y{i}", [1]) for i in range(outputs)], constants,
+                       version=17 if domain else version, more=versions)
+    (folder / "m.onnx").write_bytes(model)
+    subprocess.run([ROLLERC, "m.onnx", "--device", "a100", "-o", "k.cu", "--verify"], cwd=folder, check=True, timeout=120,
+                   capture_output=True)
+    return [argument["dtype"] for argument in common.read_metadata(folder / "k.cu")["args"] if argument["role"] == "output"]
+
+
+def test_results_have_the_type_of_the_operator(folder):
+    """Integers alone would be i32, and parts in f64 make f64."""
+    ml = {"domain": "ai.onnx.ml", "version": 1}
+    for want, op, inputs, more in ((["i64"], "ArgMax", [i64([4, 9, 9])], {"axis": 0}),
+                                   (["f64"], "Hardmax", [f64([1.0, 2.0])], {}),
+                                   (["i64", "i64"], "TopK", [i64([4, 9, 8]), i64([3])], {"outputs": 2}),
+                                   (["f32"], "Mod", [T([5.0, 4.0]), T([3.0, 3.0])], {"fmod": 1}),
+                                   (["f32"], "Binarizer", [T([5.0, -4.0])], ml), (["f64"], "Binarizer", [f64([5.0, -4.0])], ml),
+                                   (["i64"], "BitwiseAnd", [i64([5, -4]), i64([3, 3])], {"version": 18}),
+                                   (["i64"], "BitShift", [i64([5, -4]), i64([3, 3])], {"version": 28, "direction": "LEFT"}),
+                                   (["f32"], "LayerNormalization", [T([5.0, -4.0]), T([1.0, 1.0])], {"stash_type": 11})):
+        assert compiled_types(folder, op, *inputs, **more) == want, op
+
+
 # ---- equations ----
 
 def test_equations(folder):
     a, b = i64([1, 2, 3, 4], [2, 2]), i64([5, 6, 7, 8], [2, 2])
-    for equation, inputs, want in (("ij,jk", (a, b), [19, 22, 43, 50]), ("ij,jk->ki", (a, b), [19, 43, 22, 50]), ("ii", (a,), [5]),
+    for equation, inputs, want in (("ij,jk", (a, b), [19, 22, 43, 50]), ("ij,jk->ki", (a, b), [19, 43, 22, 50]),
+                                   ("ii", (a,), [5]),
                                    ("ii->i", (a,), [1, 4]), ("ba", (a,), [1, 3, 2, 4]), ("...i->...", (a,), [3, 7]),
                                    ("...i,...i", (a, b), [17, 53]), (" Ab , bA -> ", (a, b), [1*5 + 2*7 + 3*6 + 4*8]),
                                    ("ij,->ij", (a, i64(3)), [3, 6, 9, 12]), ("ij,jk,kl->il", (a, b, a), [85, 126, 193, 286])):
         check(folder, want, "Einsum", *inputs, equation=equation, unit=0)
-    for equation, inputs in (("ij->ijk", (a,)), ("ij->ii", (a,)), ("ijk->i", (a,)), ("ij", (a, b)), ("i.j", (a,)), ("ij,jk,kl", (a, b))):
+    for equation, inputs in (("ij->ijk", (a,)), ("ij->ii", (a,)), ("ijk->i", (a,)), ("ij", (a, b)), ("i.j", (a,)),
+                             ("ij,jk,kl", (a, b))):
         check_refused(folder, "Einsum that makes 'y0': ", "Einsum", *inputs, equation=equation)
 
 
@@ -285,15 +332,15 @@ def test_quantised_values_saturate_and_halves_go_to_the_even_one(folder):
     values = T([0.5, 1.5, -0.5, 300.0, -300.0, 2.5])
     check(folder, [128, 130, 128, 255, 0, 130], "QuantizeLinear", values, T(1.0), u8(128), version=13, unit=0)
     check(folder, [0, 2, 0, 127, -128, 2], "QuantizeLinear", values, T(1.0), i8(0), version=13, unit=0)
-    check(folder, [-2.0, -254.0, 64.0, 3.0], "DequantizeLinear", u8([127, 1, 128, 6], [2, 2]), T([2.0, 0.5]), u8([128, 0]), version=13,
-          axis=0)
-    check(folder, [-2.0, 0.5, 0.0, 3.0], "DequantizeLinear", u8([127, 1, 128, 6], [2, 2]), T([2.0, 0.5]), u8([128, 0]), version=13,
-          axis=1)
+    stored, scale, zero = u8([127, 1, 128, 6], [2, 2]), T([2.0, 0.5]), u8([128, 0])
+    check(folder, [-2.0, -254.0, 64.0, 3.0], "DequantizeLinear", stored, scale, zero, version=13, axis=0)
+    check(folder, [-2.0, 0.5, 0.0, 3.0], "DequantizeLinear", stored, scale, zero, version=13, axis=1)
 
 
 def test_quantised_products(folder):
     a, b = u8([11, 7, 3, 10, 6, 2], [2, 3]), u8([1, 4, 2, 5, 3, 6], [3, 2])
-    want = [sum((x - 12) * y for x, y in zip(row, column)) for row in ((11, 7, 3), (10, 6, 2)) for column in ((1, 2, 3), (4, 5, 6))]
+    want = [sum((x - 12) * y for x, y in zip(row, column)) for row in ((11, 7, 3), (10, 6, 2))
+            for column in ((1, 2, 3), (4, 5, 6))]
     check(folder, want, "MatMulInteger", a, b, u8([12]), u8([0]), unit=0)
     rows = [sum((x - z) * y for x, y in zip(row, column)) for row, z in (((11, 7, 3), 12), ((10, 6, 2), 1))
             for column in ((1, 2, 3), (4, 5, 6))]
@@ -315,14 +362,16 @@ def test_a_norm_of_zero_gives_zero(folder):
 
 def test_a_batch_in_training_updates_the_running_statistics(folder):
     x = T([1.0, 3.0, 5.0, 9.0], shape=[2, 1, 2])
-    got = made(folder, "BatchNormalization", x, T([1.0]), T([0.0]), T([10.0]), T([1.0]), outputs=3, training_mode=1, momentum=0.75)
+    got = made(folder, "BatchNormalization", x, T([1.0]), T([0.0]), T([10.0]), T([1.0]), outputs=3, training_mode=1,
+               momentum=0.75)
     assert got[1] == [8.625] and got[2] == [0.75 + 8.75 / 4], got
 
 
 # ---- what cannot be said ----
 
 def test_what_the_language_cannot_say_has_its_reason(folder):
-    for op, reason in (("NonZero", "a shape that depends on data"), ("Bernoulli", "numbers drawn at random"), ("StringConcat", "strings")):
+    for op, reason in (("NonZero", "a shape that depends on data"), ("Bernoulli", "numbers drawn at random"),
+                       ("StringConcat", "strings")):
         check_refused(folder, f"{op} that makes 'y0': {reason}", op, T([1.0, 0.0]), version=20)
 
 

@@ -59,7 +59,8 @@ void define(Map *m, GraphValue *value, DType type, const Dims *shape, const char
     write(m, value, type, shape, axes, expr, written(m, type, !strchr(expr, '[')));
 }
 
-void define_typed(Map *m, GraphValue *value, DType type, const Dims *shape, const char *axes, const char *expr)
+void define_typed(Map *m, GraphValue *value, DType type, const Dims *shape, const char *axes,
+                  const char *expr)
 {
     write(m, value, type, shape, axes, expr, type);
 }

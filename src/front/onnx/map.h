@@ -139,7 +139,8 @@ static inline bool is_real(DType type) { return dtype_info[type].is_real; }
 void define(Map *m, GraphValue *value, DType type, const Dims *shape, const char *axes, const char *expr);
 /* The same of an expression that is of another type by itself, as one of integers alone or of parts in f64: the type
    is written in any case. */
-void define_typed(Map *m, GraphValue *value, DType type, const Dims *shape, const char *axes, const char *expr);
+void define_typed(Map *m, GraphValue *value, DType type, const Dims *shape, const char *axes,
+                  const char *expr);
 /* The same of an expression that only moves elements of that type. */
 void define_moved(Map *m, GraphValue *value, DType type, const Dims *shape, const char *axes,
                   const char *expr);

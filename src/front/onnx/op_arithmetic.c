@@ -26,31 +26,38 @@ static const char *integer_power(const Map *m, int digits)
                digits);
 }
 
+/* In f64. What is within the error of `pow` from an integer is that integer. */
+static void define_truncated_power(Map *m)
+{
+    DType type = need(m, 0)->type;
+    GraphValue *power = part(m, out(m, 0), "pow");
+    Dims shape = broadcast_shape(m, 0, 2);
+    define(m, power, DTYPE_F64, &shape, letters_of(shape.rank),
+           fmt(m, "pow(cast(%s, f64), cast(%s, f64))", at_broadcast(m, need(m, 0), &shape),
+               at_broadcast(m, need(m, 1), &shape)));
+    const char *text = "cast(select(abs($0 - round($0)) <= abs($0) * 1e-15, round($0), $0), $1)";
+    Filling filling = {.operands = {at_broadcast(m, power, &shape), dtype_info[type].name}};
+    define(m, out(m, 0), type, &shape, letters_of(shape.rank), expand(m, text, &filling));
+}
+
+/* Of the base's type. */
 void map_pow(Map *m)
 {
     static const char *const small[] = {"", "$0", "sq($0)", "$0 * $0 * $0"};
-    const GraphValue *base = need(m, 0), *exponent = need(m, 1);
-    DType type = base->type;
-    const char *name = dtype_info[type].name;
-    int known = is_real(type) || !is_real(exponent->type) ? known_exponent(exponent) : -1;
-    if (type == DTYPE_B1 || exponent->type == DTYPE_B1)
+    DType type = need(m, 0)->type, by = need(m, 1)->type;
+    int known = is_real(type) || !is_real(by) ? known_exponent(need(m, 1)) : -1;
+    if (type == DTYPE_B1 || by == DTYPE_B1)
         refuse(m, "a power of bools");
     if (known >= 0)
         broadcast(m, type, small[known]);
+    else if (is_real(type) && is_real(by))
+        broadcast(m, type, "pow($0, $1)");
     else if (is_real(type))
-        broadcast(m, type, is_real(exponent->type) ? "pow($0, $1)" : fmt(m, "pow($0, cast($1, %s))", dtype_info[wide(type)].name));
-    else if (!is_real(exponent->type))
+        broadcast(m, type, fmt(m, "pow($0, cast($1, %s))", dtype_info[wide(type)].name));
+    else if (is_real(by))
+        define_truncated_power(m);
+    else
         broadcast(m, type, integer_power(m, type == DTYPE_I64 ? 63 : 31));
-    else {   // what is within the error of `pow` from an integer is that integer
-        GraphValue *power = part(m, out(m, 0), "pow");
-        Dims shape = broadcast_shape(m, 0, 2);
-        Filling filling = {.operands = {at_broadcast(m, base, &shape), at_broadcast(m, exponent, &shape)}};
-        define(m, power, DTYPE_F64, &shape, letters_of(shape.rank),
-               expand(m, "pow(cast($0, f64), cast($1, f64))", &filling));
-        filling.operands[0] = at_broadcast(m, power, &shape);
-        define(m, out(m, 0), type, &shape, letters_of(shape.rank),
-               expand(m, fmt(m, "cast(select(abs($0 - round($0)) <= abs($0) * 1e-15, round($0), $0), %s)", name), &filling));
-    }
 }
 
 // ---- remainders ----
@@ -67,7 +74,8 @@ static const char *define_remainder(Map *m, const Dims *shape)
     const char *left = fmt(m, "cast(abs(%s), f64)", a), *by = at_broadcast(m, divisor, shape);
     for (int step = type == DTYPE_F32 ? 9 : type == DTYPE_BF16 ? 8 : 0; step >= 0; step--) {
         GraphValue *rest = part(m, out(m, 0), "rest");
-        const char *unit = step ? fmt(m, "(%s * %s)", by, literal_real(m->arena, DTYPE_F64, ldexp(1, 29 * step))) : by;
+        const char *unit =
+            step ? fmt(m, "(%s * %s)", by, literal_real(m->arena, DTYPE_F64, ldexp(1, 29 * step))) : by;
         define(m, rest, DTYPE_F64, shape, letters,
                fmt(m, "%s - floor(%s / %s) * %s", left, left, unit, unit));
         left = at_broadcast(m, rest, shape);
@@ -92,7 +100,8 @@ static void real_remainder(Map *m, bool truncates)
     define(m, rest, DTYPE_F64, &shape, letters, signed_rest);
     const char *left = at_broadcast(m, rest, &shape);
     define_typed(m, out(m, 0), type, &shape, letters,
-                 fmt(m, "select(%s != 0 && (%s < 0) != (%s < 0), %s + cast(%s, f64), %s)", left, left, b, left, b, left));
+                 fmt(m, "select(%s != 0 && (%s < 0) != (%s < 0), %s + cast(%s, f64), %s)", left, left, b,
+                     left, b, left));
 }
 
 /* With the sign of the divisor, or with `fmod` that of the dividend. */
@@ -117,23 +126,42 @@ static int bits_of(const Map *m, DType type)
     return 8 * constant_bytes(type);
 }
 
-/* By as many bits as the type has, or by a negative number, nothing is left, or the sign. A quotient is rounded down. */
+/* A power of 2, of no more than `most` bits; shifts by negative numbers are as far as can be. */
+static const char *shift_factor(const Map *m, int bits, int most)
+{
+    return fmt(m, "prod[r:%d](select(r < $1 || $1 < 0, %s, 1))", most, bits < 32 ? "2" : "cast(2, i64)");
+}
+
+/* The quotient rounded down. Of i64 2^62 is the largest power: what goes further leaves the sign. */
+static const char *shifted_right(const Map *m, DType type, int bits)
+{
+    const char *by = shift_factor(m, bits, bits == 64 ? 62 : bits);
+    if (type == DTYPE_U8)
+        return fmt(m, "$0 / %s", by);
+    const char *quotient = fmt(m, "select($0 < 0, ($0 + 1) / %s - 1, $0 / %s)", by, by);
+    return bits == 64 ? fmt(m, "select($1 > 62 || $1 < 0, select($0 < 0, -1, 0), %s)", quotient) : quotient;
+}
+
+/* By as many bits as the type has, or by a negative number, nothing is left, or the sign. */
 void map_bit_shift(Map *m)
 {
     DType type = need(m, 0)->type;
     int bits = bits_of(m, type);
-    const char *direction = attribute_text(m, "direction", ""), *two = bits < 32 ? "2" : "cast(2, i64)";
-    if (strcmp(direction, "LEFT") != 0 && strcmp(direction, "RIGHT") != 0)
+    const char *direction = attribute_text(m, "direction", "");
+    bool left = strcmp(direction, "LEFT") == 0;
+    if (!left && strcmp(direction, "RIGHT") != 0)
         refuse(m, "'direction' is '%s'", direction);
-    bool left = direction[0] == 'L';   // of i64 2^63 and 2^64 wrap, as they should
-    const char *power = fmt(m, "prod[r:%d](select(r < $1 || $1 < 0, %s, 1))", bits == 64 && !left ? 62 : bits, two);
-    const char *text = left ? fmt(m, "$0 * %s", power)
-                       : bits == 64 ? fmt(m, "select($1 > 62 || $1 < 0, select($0 < 0, -1, 0), select($0 < 0, ($0 + 1) / %s - 1, $0 / %s))", power, power)
-                       : type == DTYPE_U8 ? fmt(m, "$0 / %s", power)
-                                          : fmt(m, "select($0 < 0, ($0 + 1) / %s - 1, $0 / %s)", power, power);
+    const char *text = left ? fmt(m, "$0 * %s", shift_factor(m, bits, bits)) : shifted_right(m, type, bits);
     Dims shape = broadcast_shape(m, 0, 2);
-    Filling filling = {.operands = {at_broadcast(m, need(m, 0), &shape), at_broadcast(m, need(m, 1), &shape)}};
+    Filling filling = {
+        .operands = {at_broadcast(m, need(m, 0), &shape), at_broadcast(m, need(m, 1), &shape)}};
     define_typed(m, out(m, 0), type, &shape, letters_of(shape.rank), expand(m, text, &filling));
+}
+
+/* The digit of 2^r of an element, of which the sign is taken away: 0 or 1. */
+static const char *digit_of(const Map *m, const char *x, const char *lowest, const char *power)
+{
+    return fmt(m, "((select(%s < 0, %s - %s, %s) / %s) %% 2)", x, x, lowest, x, power);
 }
 
 /* Bits below the sign one by one, of a number that is made positive; then the sign. */
@@ -150,13 +178,14 @@ void map_bitwise(Map *m)
     const char *of[2], *sign[2];
     for (int i = 0; i < 2; i++) {
         const char *x = at_broadcast(m, need(m, i), &shape);
-        of[i] = fmt(m, "((select(%s < 0, %s - %s, %s) / %s) %% 2)", x, x, lowest, x, at(m, bit, "r"));
+        of[i] = digit_of(m, x, lowest, at(m, bit, "r"));
         sign[i] = fmt(m, "select(%s < 0, 1, 0)", x);
     }
     const char *sum = fmt(m, "sum[r:%d](%s * (%s))", digits, at(m, bit, "r"),
                           expand(m, m->row->text, &(Filling){.operands = {of[0], of[1]}}));
     if (type != DTYPE_U8)
-        sum = fmt(m, "%s + %s * (%s)", sum, lowest, expand(m, m->row->text, &(Filling){.operands = {sign[0], sign[1]}}));
+        sum = fmt(m, "%s + %s * (%s)", sum, lowest,
+                  expand(m, m->row->text, &(Filling){.operands = {sign[0], sign[1]}}));
     define_typed(m, out(m, 0), type, &shape, letters_of(shape.rank), sum);
 }
 

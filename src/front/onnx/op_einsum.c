@@ -11,11 +11,11 @@ static const char usable[] = "ijklmnopqrstuvcdfh";   // no tensor is called so
 
 /* Letters of the program for labels of the equation, and for the dimensions of an ellipsis. */
 typedef struct Labels {
-    char letter[128];           // by label; 0: it has none yet
-    int count[128];             // how often a label stands in a factor
-    char ellipsis[MAX_RANK];    // from the last dimension on
+    char letter[128];          // by label; 0: it has none yet
+    int count[128];            // how often a label stands in a factor
+    char ellipsis[MAX_RANK];   // from the last dimension on
     int ellipsis_rank;
-    bool used[128];             // letters
+    bool used[128];   // letters
 } Labels;
 
 static char free_letter(const Map *m, Labels *labels)
@@ -89,13 +89,15 @@ static const char *implied_result(const Map *m, const Labels *labels)
     return result.text;
 }
 
-static int read_factors(const Map *m, Labels *labels, const char *equation, const char *end, Factor terms[MOST_FACTORS])
+static int read_factors(const Map *m, Labels *labels, const char *equation, const char *end,
+                        Factor terms[MOST_FACTORS])
 {
     int count = 0;
     for (const char *term = equation;; term++) {
         const char *comma = memchr(term, ',', (size_t)(end - term)), *stop = comma ? comma : end;
         if (count == MOST_FACTORS || (count + 1 == m->node->input_count) == (comma != NULL))
-            refuse(m, "an equation that has not %d factors, or more than %d", m->node->input_count, MOST_FACTORS);
+            refuse(m, "an equation that has not %d factors, or more than %d", m->node->input_count,
+                   MOST_FACTORS);
         for (const char *c = term; c < stop; c++)
             labels->count[*c & 127]++;
         const GraphValue *value = need(m, count);

@@ -17,7 +17,8 @@ typedef struct Loss {
 static Loss loss_of(const Map *m, const GraphValue *scores, const GraphValue *target, const GraphValue *named)
 {
     Loss loss = {.named = named, .type = wide(scores->type), .shape = target->shape};
-    bool fits = scores->shape.rank == target->shape.rank + 1 && target->shape.rank > 0 && !is_real(target->type);
+    bool fits =
+        scores->shape.rank == target->shape.rank + 1 && target->shape.rank > 0 && !is_real(target->type);
     for (int d = 0; d < target->shape.rank && fits; d++)
         fits = target->shape.size[d] == scores->shape.size[d + (d > 0)];
     if (!fits)
@@ -103,7 +104,8 @@ void map_cross_entropy_loss(Map *m)
         refuse(m, "%s has no classes", shape_text(m->arena, &x->shape));
     DType type = wide(x->type);
     bool flags[MAX_RANK] = {[1] = true};
-    GraphValue *largest = part(m, named, "max"), *power = part(m, named, "exp"), *sum = part(m, named, "sum_exp");
+    GraphValue *largest = part(m, named, "max"), *power = part(m, named, "exp"),
+               *sum = part(m, named, "sum_exp");
     GraphValue *logs = out(m, 1) && type == x->type ? out(m, 1) : part(m, named, "log");
     const char *letters = letters_of(x->shape.rank), *element = at_broadcast(m, x, &x->shape);
     reduce(m, largest, type, x, flags, false, "max[$r]($0)");

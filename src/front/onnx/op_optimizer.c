@@ -66,9 +66,11 @@ void map_adam(Map *m)
         Filling filling = filling_of(m, t, count, 4, shape);
         step(m, &filling, 3, -1, "gradient", shape, "{norm_coefficient=0.0} * $2 + $3");
         step(m, &filling, 4, count + t, "momentum", shape, "{alpha=0.9} * $4 + (1 - {alpha=0.9}) * $3");
-        step(m, &filling, 5, 2 * count + t, "squares", shape, "{beta=0.999} * $5 + (1 - {beta=0.999}) * sq($3)");
+        step(m, &filling, 5, 2 * count + t, "squares", shape,
+             "{beta=0.999} * $5 + (1 - {beta=0.999}) * sq($3)");
         step(m, &filling, 6, -1, "rate", shape,
-             "select($1 > 0, $0 * sqrt(1 - pow({beta=0.999}, cast($1, f32))) / (1 - pow({alpha=0.9}, cast($1, f32))), $0)");
+             "select($1 > 0, $0 * sqrt(1 - pow({beta=0.999}, cast($1, f32))) / (1 - pow({alpha=0.9}, "
+             "cast($1, f32))), $0)");
         if (out(m, t))
             step(m, &filling, -1, t, "", shape,
                  "(1 - {norm_coefficient_post=0.0}) * ($2 - $6 * ($4 / (sqrt($5) + {epsilon=1e-06})))");

@@ -18,15 +18,15 @@ void map_cumulate(Map *m)
     comment(m, "axis %d", axis);
     define(m, out(m, 0), x->type, &x->shape, letters_of(x->shape.rank),
            fmt(m, "%s[r:%" PRId64 "](select(r %s%s %c, %s, %d))", m->row->text, x->shape.size[axis],
-               reverse ? ">" : "<", exclusive ? "" : "=", letters_of(MAX_RANK)[axis], at_place(m, x, axis, "r"),
-               strcmp(m->row->text, "prod") == 0));
+               reverse ? ">" : "<", exclusive ? "" : "=", letters_of(MAX_RANK)[axis],
+               at_place(m, x, axis, "r"), strcmp(m->row->text, "prod") == 0));
 }
 
 // ---- the first or last largest ----
 
 /* Where it lies, as a tensor without the axis. NaN is larger and smaller than all others. */
-static void define_place(Map *m, GraphValue *value, const GraphValue *x, int axis, const char *extreme, bool last,
-                         bool keep)
+static void define_place(Map *m, GraphValue *value, const GraphValue *x, int axis, const char *extreme,
+                         bool last, bool keep)
 {
     bool flags[MAX_RANK] = {false};
     flags[axis] = true;
@@ -47,8 +47,8 @@ static void define_place(Map *m, GraphValue *value, const GraphValue *x, int axi
     const char *nan = is_real(x->type) ? fmt(m, " || %s != %s", element, element) : "";
     int64_t size = x->shape.size[axis];
     define_typed(m, value, DTYPE_I64, &shape, letters_of(shape.rank),
-           fmt(m, "%s[r:%" PRId64 "](select(%s == %s%s, r, %" PRId64 "))", last ? "max" : "min", size, element, found,
-               nan, last ? -1 : size));
+                 fmt(m, "%s[r:%" PRId64 "](select(%s == %s%s, r, %" PRId64 "))", last ? "max" : "min", size,
+                     element, found, nan, last ? -1 : size));
 }
 
 static void need_order(const Map *m, const GraphValue *x)
@@ -87,8 +87,9 @@ void map_hardmax(Map *m)
     define_place(m, place, whole ? x : rows, axis, "max", false, false);
     bool flags[MAX_RANK] = {false};
     flags[axis] = true;
-    define_typed(m, whole ? out(m, 0) : result, x->type, &shape, letters_of(shape.rank),
-                 fmt(m, "select(%s == %c, 1, 0)", at_reduced(m, place, &shape, flags), letters_of(MAX_RANK)[axis]));
+    define_typed(
+        m, whole ? out(m, 0) : result, x->type, &shape, letters_of(shape.rank),
+        fmt(m, "select(%s == %c, 1, 0)", at_reduced(m, place, &shape, flags), letters_of(MAX_RANK)[axis]));
     if (!whole)
         view_as(m, out(m, 0), result, &x->shape);
 }
@@ -112,8 +113,8 @@ static const char *comes_before(const Map *m, const GraphValue *x, int axis, cha
     const char *less = largest ? b : a, *more = largest ? a : b;
     if (!is_real(x->type))
         return fmt(m, "%s > %s || %s == %s && r < %c", more, less, a, b, letter);
-    return fmt(m, "%s > %s || %s != %s && %s == %s || (%s == %s || %s != %s && %s != %s) && r < %c", more, less, more, more,
-               less, less, a, b, a, a, b, b, letter);
+    return fmt(m, "%s > %s || %s != %s && %s == %s || (%s == %s || %s != %s && %s != %s) && r < %c", more,
+               less, more, more, less, less, a, b, a, a, b, b, letter);
 }
 
 /* Each element's rank is how many come before it; the k-th is the one of rank k. */
@@ -131,11 +132,12 @@ void map_top_k(Map *m)
     GraphValue *named = out(m, 0) ? out(m, 0) : out(m, 1), *rank = part(m, named, "rank"),
                *place = out(m, 1) ? out(m, 1) : part(m, named, "place");
     define_typed(m, rank, DTYPE_I32, &shape, letters_of(shape.rank),
-           fmt(m, "sum[r:%" PRId64 "](select(%s, 1, 0))", size,
-               comes_before(m, x, axis, letter, attribute_int(m, "largest", 1) != 0)));
+                 fmt(m, "sum[r:%" PRId64 "](select(%s, 1, 0))", size,
+                     comes_before(m, x, axis, letter, attribute_int(m, "largest", 1) != 0)));
     shape.size[axis] = count;
-    define_typed(m, place, DTYPE_I64, &shape, letters_of(shape.rank),
-           fmt(m, "sum[r:%" PRId64 "](select(%s == %c, r, 0))", size, at_place(m, rank, axis, "r"), letter));
+    define_typed(
+        m, place, DTYPE_I64, &shape, letters_of(shape.rank),
+        fmt(m, "sum[r:%" PRId64 "](select(%s == %c, r, 0))", size, at_place(m, rank, axis, "r"), letter));
     if (out(m, 0))
         define_moved(m, out(m, 0), x->type, &shape, letters_of(shape.rank),
                      at_place(m, x, axis, at_broadcast(m, place, &shape)));

@@ -87,8 +87,8 @@ void map_clip(Map *m)
 static void cast_to(Map *m, DType to)
 {
     const GraphValue *x = need(m, 0);
-    const char *text = x->type == DTYPE_B1 ? "select($0, 1, 0)"
-                       : to == DTYPE_B1    ? "$0 != 0"
+    const char *text = x->type == DTYPE_B1               ? "select($0, 1, 0)"
+                       : to == DTYPE_B1                  ? "$0 != 0"
                        : is_real(x->type) == is_real(to) ? "$0"
                                                          : fmt(m, "cast($0, %s)", dtype_info[to].name);
     broadcast(m, to, x->type == to ? "$0" : text);
@@ -161,7 +161,7 @@ void map_any(Map *m)
     const GraphValue *x = need(m, 0);
     const char *value = expand(m, m->row->text, &(Filling){.operands = {at_broadcast(m, x, &x->shape)}});
     define_typed(m, out(m, 0), x->type, &x->shape, letters_of(x->shape.rank),
-           is_real(x->type) ? value : fmt(m, "cast(%s, %s)", value, dtype_info[x->type].name));
+                 is_real(x->type) ? value : fmt(m, "cast(%s, %s)", value, dtype_info[x->type].name));
 }
 
 /* Operators that the language cannot say. */

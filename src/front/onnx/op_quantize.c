@@ -31,8 +31,8 @@ static const char *saturated(const Map *m, DType type, const char *real, const c
     if (type != DTYPE_I8 && type != DTYPE_U8)
         refuse(m, "to %s; only i8 and u8 can be quantised to", dtype_info[type].name);
     const char *sum = zero ? fmt(m, "round(%s) + %s", real, zero) : fmt(m, "round(%s)", real);
-    return fmt(m, "cast(min(max(%s, %d), %d), %s)", sum, type == DTYPE_I8 ? -128 : 0, type == DTYPE_I8 ? 127 : 255,
-               dtype_info[type].name);
+    return fmt(m, "cast(min(max(%s, %d), %d), %s)", sum, type == DTYPE_I8 ? -128 : 0,
+               type == DTYPE_I8 ? 127 : 255, dtype_info[type].name);
 }
 
 /* The type that an attribute names; `otherwise` where it does not. */
@@ -80,8 +80,8 @@ void map_dynamic_quantize(Map *m)
     bool flags[MAX_RANK];
     for (int d = 0; d < MAX_RANK; d++)
         flags[d] = true;
-    GraphValue *low = part(m, x, "low"), *high = part(m, x, "high"), *scale = output_or_part(m, x, 1, "scale"),
-               *zero = output_or_part(m, x, 2, "zero");
+    GraphValue *low = part(m, x, "low"), *high = part(m, x, "high"),
+               *scale = output_or_part(m, x, 1, "scale"), *zero = output_or_part(m, x, 2, "zero");
     Dims scalar = {0};
     reduce(m, low, x->type, x, flags, false, "min(min[$r]($0), 0)");
     reduce(m, high, x->type, x, flags, false, "max(max[$r]($0), 0)");
@@ -110,8 +110,8 @@ static const char *at_lines(const Map *m, const GraphValue *value, const Dims *s
 }
 
 /* The integers less their zero point, as i32. */
-static GraphValue *define_shifted(Map *m, const GraphValue *named, const GraphValue *x, const GraphValue *zero,
-                                  int axis)
+static GraphValue *define_shifted(Map *m, const GraphValue *named, const GraphValue *x,
+                                  const GraphValue *zero, int axis)
 {
     if (x->type != DTYPE_I8 && x->type != DTYPE_U8)
         refuse(m, "'%s' is of type %s, and i8 or u8 are expected", x->name, dtype_info[x->type].name);

@@ -19,15 +19,22 @@ static void read_axes(const Map *m, const GraphValue *x, bool flags[MAX_RANK])
 /* Of no elements: 0, 1, or what is below or above all. */
 static void give_empty(Map *m, DType type, const Dims *shape, const char *text)
 {
-    double least = type == DTYPE_I8 ? -128 : type == DTYPE_I32 ? INT32_MIN : type == DTYPE_I64 ? -0x1p63 : (double)-INFINITY;
-    double most = type == DTYPE_I8 ? 127 : type == DTYPE_U8 ? 255 : type == DTYPE_I32 ? (double)INT32_MAX : (double)INFINITY;
+    double least = type == DTYPE_I8    ? -128
+                   : type == DTYPE_I32 ? INT32_MIN
+                   : type == DTYPE_I64 ? -0x1p63
+                                       : (double)-INFINITY;
+    double most = type == DTYPE_I8    ? 127
+                  : type == DTYPE_U8  ? 255
+                  : type == DTYPE_I32 ? (double)INT32_MAX
+                                      : (double)INFINITY;
     int kind = strncmp(text, "max", 3) == 0    ? 0
                : strncmp(text, "min", 3) == 0  ? 1
                : strncmp(text, "prod", 4) == 0 ? 2
                : strncmp(text, "log", 3) == 0  ? 3
                                                : 4;
     double values[] = {type == DTYPE_U8 ? 0 : least, most, 1, -INFINITY, 0};
-    if (strstr(text, "$n") || type == DTYPE_B1 || (kind == 1 && type == DTYPE_I64) || (kind == 3 && !is_real(type)))
+    if (strstr(text, "$n") || type == DTYPE_B1 || (kind == 1 && type == DTYPE_I64) ||
+        (kind == 3 && !is_real(type)))
         refuse(m, "'%s' has no elements to be reduced", need(m, 0)->name);
     void *element = NEW(m->arena, double);
     dtype_store(type, element, 0, values[kind]);
@@ -67,8 +74,9 @@ void map_reduce_real(Map *m)
 {
     DType type = need(m, 0)->type;
     Filling within = {.operands = {"cast($0, f64)"}, .axes = "$r", .count = "$n"};
-    reduce_to_output(m, is_real(type) ? m->row->text
-                                      : fmt(m, "cast(%s, %s)", expand(m, m->row->text, &within), dtype_info[type].name));
+    reduce_to_output(
+        m, is_real(type) ? m->row->text
+                         : fmt(m, "cast(%s, %s)", expand(m, m->row->text, &within), dtype_info[type].name));
 }
 
 /* The largest element is taken out first: no exponential is infinite. */

@@ -72,7 +72,8 @@ static MelBank mel_bank_of(const Map *m)
     return bank;
 }
 
-static void fill_triangle(const MelBank *bank, double *weights, int64_t bin, int64_t left, int64_t center, int64_t right)
+static void fill_triangle(const MelBank *bank, double *weights, int64_t bin, int64_t left, int64_t center,
+                          int64_t right)
 {
     if (left == center)
         weights[center * bank->bins + bin] = 1;
@@ -91,7 +92,7 @@ void map_mel_weights(Map *m)
     for (int64_t bin = 0; bin < bank.bins; bin++)
         fill_triangle(&bank, weights, bin, mel_edge(m, &bank, bin), mel_edge(m, &bank, bin + 1),
                       mel_edge(m, &bank, bin + 2));
-    char *data = NEW_ARRAY(m->arena, char, count * constant_bytes(type));
+    char *data = NEW_ARRAY(m->arena, char, count *constant_bytes(type));
     for (int64_t i = 0; i < count; i++)
         dtype_store(type, data, i, weights[i]);
     give(m, out(m, 0), type, (Dims){2, {bank.rows, bank.bins}}, data);

@@ -21,8 +21,8 @@ static Moments define_moments(Map *m, const GraphValue *named, const GraphValue 
 }
 
 /* `text` of $0, the element less its mean, and $1, the variance; then scaled. */
-static const char *normalized(const Map *m, const Moments *moments, const Dims *shape, const bool flags[MAX_RANK],
-                              const char *text)
+static const char *normalized(const Map *m, const Moments *moments, const Dims *shape,
+                              const bool flags[MAX_RANK], const char *text)
 {
     return expand(m, text,
                   &(Filling){.operands = {at_broadcast(m, moments->centered, shape),
@@ -66,7 +66,8 @@ void map_group_normalization(Map *m)
     const GraphValue *x = need(m, 0);
     int64_t groups = attribute_int(m, "num_groups", 0), channels = x->shape.rank < 2 ? 0 : x->shape.size[1];
     if (groups < 1 || channels < 1 || channels % groups)
-        refuse(m, "%" PRId64 " groups do not divide the channels of %s", groups, shape_text(m->arena, &x->shape));
+        refuse(m, "%" PRId64 " groups do not divide the channels of %s", groups,
+               shape_text(m->arena, &x->shape));
     comment(m, "%" PRId64 " groups", groups);
     Dims shape = {3, {x->shape.size[0], groups, shape_count(&x->shape) / (x->shape.size[0] * groups)}};
     GraphValue *grouped = part(m, out(m, 0), "groups");
@@ -76,9 +77,10 @@ void map_group_normalization(Map *m)
     Moments moments = define_moments(m, out(m, 0), grouped, wide(x->type), flags);
     const char *group = fmt(m, groups == channels ? "i, j" : "i, j/%" PRId64, channels / groups);
     define(m, out(m, 0), x->type, &x->shape, letters_of(x->shape.rank),
-           fmt(m, "(%s - %s) / sqrt(%s + %s) * %s + %s", at_broadcast(m, x, &x->shape), at(m, moments.mean, group),
-               at(m, moments.variance, group), attribute_literal(m, "epsilon", "1e-05"),
-               at_group(m, need(m, 1), channels, groups), at_group(m, need(m, 2), channels, groups)));
+           fmt(m, "(%s - %s) / sqrt(%s + %s) * %s + %s", at_broadcast(m, x, &x->shape),
+               at(m, moments.mean, group), at(m, moments.variance, group),
+               attribute_literal(m, "epsilon", "1e-05"), at_group(m, need(m, 1), channels, groups),
+               at_group(m, need(m, 2), channels, groups)));
 }
 
 // ---- the last dimensions ----
@@ -96,7 +98,8 @@ static const char *at_scale(const Map *m, int input, const GraphValue *x)
 {
     const GraphValue *value = need(m, input);
     if (!broadcasts_to(m, value, &x->shape))
-        refuse(m, "%s is not stretched to %s", shape_text(m->arena, &value->shape), shape_text(m->arena, &x->shape));
+        refuse(m, "%s is not stretched to %s", shape_text(m->arena, &value->shape),
+               shape_text(m->arena, &x->shape));
     return at_broadcast(m, value, &x->shape);
 }
 
@@ -132,8 +135,9 @@ void map_layer_normalization(Map *m)
     Moments moments = define_moments(m, named, x, stash_of(m, x), flags);
     const char *bias = maybe(m, 2) ? fmt(m, " + %s", at_scale(m, 2, x)) : "";
     if (out(m, 0))
-        define_stashed(m, x, x->type, fmt(m, "%s * %s%s", normalized(m, &moments, &x->shape, flags, by_deviation), at_scale(m, 1, x),
- bias));
+        define_stashed(m, x, x->type,
+                       fmt(m, "%s * %s%s", normalized(m, &moments, &x->shape, flags, by_deviation),
+                           at_scale(m, 1, x), bias));
     define_statistic(m, 1, moments.mean, x, flags, "$0");
     define_statistic(m, 2, moments.variance, x, flags, "1 / sqrt($0 + {epsilon=1e-05})");
 }
@@ -147,8 +151,10 @@ void map_rms_normalization(Map *m)
     comment(m, "axis %d", axis);
     GraphValue *square = part(m, out(m, 0), "square");
     reduce(m, square, stash_of(m, x), x, flags, false, "sum[$r](sq($0)) / $n");
-    const char *root = fmt(m, "sqrt(%s + %s)", at_reduced(m, square, &x->shape, flags), attribute_literal(m, "epsilon", "1e-05"));
-    define_stashed(m, x, need(m, 1)->type, fmt(m, "%s / %s * %s", at_broadcast(m, x, &x->shape), root, at_scale(m, 1, x)));
+    const char *root = fmt(m, "sqrt(%s + %s)", at_reduced(m, square, &x->shape, flags),
+                           attribute_literal(m, "epsilon", "1e-05"));
+    define_stashed(m, x, need(m, 1)->type,
+                   fmt(m, "%s / %s * %s", at_broadcast(m, x, &x->shape), root, at_scale(m, 1, x)));
 }
 
 // ---- other axes ----
@@ -200,7 +206,8 @@ void batch_normalization_training(Map *m)
     flag_from(flags, 0);
     flags[1] = false;
     Moments moments = define_moments(m, out(m, 0) ? out(m, 0) : x, x, wide(x->type), flags);
-    const char *scale = at_channel(m, need(m, 1), &x->shape, 1), *bias = at_channel(m, need(m, 2), &x->shape, 1);
+    const char *scale = at_channel(m, need(m, 1), &x->shape, 1),
+               *bias = at_channel(m, need(m, 2), &x->shape, 1);
     if (out(m, 0))
         define(m, out(m, 0), x->type, &x->shape, letters_of(x->shape.rank),
                fmt(m, "%s * %s + %s", normalized(m, &moments, &x->shape, flags, by_deviation), scale, bias));
