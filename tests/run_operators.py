@@ -81,8 +81,8 @@ def made(folder, *arguments, **more):
     data = (folder / "m.weights").read_bytes() if (folder / "m.weights").exists() else b""
     at, held = 0, {}
     for line in lines:
-        name = re.match(r"(?:input )?(\w+)", line).group(1)
-        if line.startswith("input "):
+        name = re.match(r"(?:input |weight )?(\w+)", line).group(1)
+        if line.startswith(("input ", "weight ")):
             at = (at + 255) // 256 * 256
             held[name] = read_weight(line, data, at)
             at += struct.calcsize(form_of(line))

@@ -168,6 +168,9 @@ void broadcast(Map *m, DType type, const char *text);
 void reduce(Map *m, GraphValue *value, DType type, const GraphValue *x, const bool flags[MAX_RANK], bool keep,
             const char *text);
 
+/* op_statistics.c: BatchNormalization with the mean and variance of the batch. */
+void batch_normalization_training(Map *m);
+
 /* Products of operands, summed over the letters that the result has not: "ik", "kj" to "ij". */
 typedef struct Factor {
     const GraphValue *value;
@@ -202,6 +205,3 @@ void window_comment(Map *m, const Window *window);
 
 /* Each element of the output is one of the input's; `places` is where it lies. */
 void move(Map *m, GraphValue *value, const GraphValue *x, const Dims *shape, const char *places);
-
-/* op_statistics.c: BatchNormalization with the mean and variance of the batch. */
-void batch_normalization_training(Map *m);

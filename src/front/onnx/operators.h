@@ -7,4 +7,3 @@
 #include "front/onnx/operators.def"
 #undef OPERATOR
 #undef OPERATOR_OF
-#undef LOG1P
