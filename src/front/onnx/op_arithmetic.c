@@ -80,8 +80,10 @@ static const char *define_remainder(Map *m, const Dims *shape)
                fmt(m, "%s - floor(%s / %s) * %s", left, left, unit, unit));
         left = at_broadcast(m, rest, shape);
     }
-    const char *size = fmt(m, "select(%s == inf && abs(%s) < inf, cast(abs(%s), f64), %s)", by, a, a, left);
-    return fmt(m, "select(%s < 0, -%s, %s)", a, size, size);
+    GraphValue *size = part(m, out(m, 0), "size");
+    define(m, size, DTYPE_F64, shape, letters,
+           fmt(m, "select(%s == inf && abs(%s) < inf, cast(abs(%s), f64), %s)", by, a, a, left));
+    return fmt(m, "select(%s < 0, -%s, %s)", a, at_broadcast(m, size, shape), at_broadcast(m, size, shape));
 }
 
 static void real_remainder(Map *m, bool truncates)
