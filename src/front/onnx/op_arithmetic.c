@@ -63,8 +63,8 @@ void map_pow(Map *m)
 // ---- remainders ----
 
 /* |a| over |b| has at most 277 binary digits of f32, 261 of bf16, 40 of f16. In f64 a quotient below 2^29 of
-   numbers of 24 digits is rounded down right, one below 2^42 of numbers of 11, and what is left is exact: 29 digits
-   a step. */
+   numbers of 24 digits is rounded down right, one below 2^42 of numbers of 11, and what is left is exact: 29
+   digits a step. */
 static const char *define_remainder(Map *m, const Dims *shape)
 {
     DType type = need(m, 0)->type;

@@ -15,7 +15,7 @@ static int tensor_count(const Map *m, int kinds)
     return given / kinds;
 }
 
-/* $0 the rate, $1 the time, $2 the value, $3 the gradient, $4 and $5 states, $6 and $7 what earlier steps gave. */
+/* $0 the rate, $1 the time, $2 the value, $3 the gradient, $4 and $5 states, $6 what earlier steps gave. */
 static Filling filling_of(const Map *m, int tensor, int count, int kinds, const Dims *shape)
 {
     Filling filling = {.operands = {at_broadcast(m, need(m, 0), shape), at_broadcast(m, need(m, 1), shape)}};

@@ -7,8 +7,8 @@
 
 // ---- scales and zero points ----
 
-/* A scale or zero point at a point "ijkl…" of `shape`: one for all, one for each of an axis, or since version 21 one for
-   each block of the axis. */
+/* A scale or zero point at a point "ijkl…" of `shape`: one for all, one for each of an axis, or since version 21
+   one for each block of the axis. */
 static const char *at_blocks(const Map *m, const GraphValue *value, const Dims *shape)
 {
     if (shape_count(&value->shape) == 1)
@@ -146,8 +146,8 @@ void map_conv_integer(Map *m)
     define_product(m, map_conv, out(m, 0), operands);
 }
 
-/* Output 0 of the integer `sum`: inputs `scales` are those of the operands, the first of each of axis `rows`, the second of
-   each of axis `columns`; 6 and 7 those of the output. */
+/* Output 0 of the integer `sum`. Input 1 is the first operand's scale, along axis `rows`, `second_scale` the
+   second's, along axis `columns`; 6 and 7 are the output's scale and zero point. */
 static void define_requantized(Map *m, const GraphValue *sum, int second_scale, int rows, int columns)
 {
     const char *scale = fmt(m, "%s * %s / %s", at_lines(m, need(m, 1), &sum->shape, rows),
