@@ -205,3 +205,21 @@ void window_comment(Map *m, const Window *window);
 
 /* Each element of the output is one of the input's; `places` is where it lies. */
 void move(Map *m, GraphValue *value, const GraphValue *x, const Dims *shape, const char *places);
+
+// ---- places (places.c) ----
+
+/* `i`, `i + 3`, `9 - i`, `2*i + 1` */
+const char *affine(const Map *m, int64_t factor, char letter, int64_t offset);
+/* The next of a list of places. */
+void add_place(StrBuf *places, const char *place);
+/* elements[k] where `letter` is below ends[k] and no lower end: `select(i < 4, …, …)`, nested no deeper than the
+   logarithm of their number. */
+const char *select_range(const Map *m, char letter, const int64_t *ends, const char *const *elements,
+                         int count);
+/* Zero, or false, as `select` takes it. */
+static inline const char *zero_of(DType type) { return type == DTYPE_B1 ? "(1 == 0)" : "0"; }
+
+// ---- indices (op_index.c) ----
+
+/* Indices of a dimension of `size` elements, of which negative ones are counted from the back. */
+const GraphValue *indices_from_front(Map *m, const GraphValue *indices, int64_t size);

@@ -1,28 +1,9 @@
-// Elements that are read elsewhere: permutations, slices, gathers, pads, concatenations.
+// Elements that are read elsewhere: permutations, repetitions, concatenations, slices.
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/checked.h"
 #include "front/onnx/map.h"
 #include "front/onnx/operators.h"
-
-/* `i`, `i + 3`, `9 - i`, `2*i + 1` */
-static const char *affine(const Map *m, int64_t factor, char letter, int64_t offset)
-{
-    const char *index = factor == 1 ? fmt(m, "%c", letter) : fmt(m, "%" PRId64 "*%c", factor, letter);
-    if (factor < 0)
-        return factor == -1 ? fmt(m, "%" PRId64 " - %c", offset, letter)
-                            : fmt(m, "%" PRId64 " - %" PRId64 "*%c", offset, -factor, letter);
-    return offset == 0
-               ? index
-               : fmt(m, "%s %c %" PRId64, index, offset < 0 ? '-' : '+', offset < 0 ? -offset : offset);
-}
-
-static void add_place(StrBuf *places, const char *place)
-{
-    strbuf_printf(places, "%s%s", places->length ? ", " : "", place);
-}
 
 void map_transpose(Map *m)
 {
@@ -51,6 +32,41 @@ void map_expand(Map *m)
         refuse(m, "%d dimensions; a tensor has at most %d", sizes.count, MAX_RANK);
     Dims wanted = shape_of(sizes.count, sizes.items), shape = broadcast_shapes(m, &x->shape, &wanted);
     define_moved(m, out(m, 0), x->type, &shape, letters_of(shape.rank), at_broadcast(m, x, &shape));
+}
+
+/* Before version 6 so many times along one axis, then along each. */
+static void read_repeats(const Map *m, int rank, int64_t repeats[MAX_RANK])
+{
+    Ints given = need_ints(m, 1);
+    for (int d = 0; d < rank; d++)
+        repeats[d] = m->node->version < 6 || given.count != rank ? 1 : given.items[d];
+    if (m->node->version < 6) {
+        Ints axis = need_ints(m, 2);
+        if (given.count != 1 || axis.count != 1)
+            refuse(m, "%d numbers of repetitions along %d axes", given.count, axis.count);
+        repeats[axis_of(m, axis.items[0], rank)] = given.items[0];
+    } else if (given.count != rank) {
+        refuse(m, "%d numbers of repetitions for %d dimensions", given.count, rank);
+    }
+}
+
+void map_tile(Map *m)
+{
+    const GraphValue *x = need(m, 0);
+    int64_t repeats[MAX_RANK];
+    read_repeats(m, x->shape.rank, repeats);
+    Dims shape = {.rank = x->shape.rank};
+    StrBuf places = strbuf_new(m->arena);
+    for (int d = 0; d < shape.rank; d++) {
+        char letter = letters_of(MAX_RANK)[d];
+        int64_t size = x->shape.size[d];
+        if (repeats[d] < 0 || !checked_mul(size, repeats[d], &shape.size[d]))
+            refuse(m, "%" PRId64 " repetitions", repeats[d]);
+        add_place(&places, repeats[d] == 1 ? fmt(m, "%c", letter)
+                           : size == 1     ? "0"
+                                           : fmt(m, "%c%%%" PRId64, letter, size));
+    }
+    move(m, out(m, 0), x, &shape, places.text);
 }
 
 // ---- concatenation ----
@@ -88,23 +104,23 @@ void map_concat(Map *m)
 {
     if (m->node->version >= 4 && !has_attribute(m, "axis"))
         refuse(m, "it lacks the attribute 'axis'");
-    int axis = axis_of(m, attribute_int(m, "axis", 1), need(m, 0)->shape.rank);
+    int axis = axis_of(m, attribute_int(m, "axis", 1), need(m, 0)->shape.rank), count = 0;
     Dims shape = joined_shape(m, axis);
-    const char *all = NULL;
-    int64_t offset = shape.size[axis];
-    for (int i = m->node->input_count - 1; i >= 0;
-         i--) {   // from the last one: each before it is asked for first
+    int64_t *ends = NEW_ARRAY(m->arena, int64_t, m->node->input_count), offset = 0;
+    const char **elements = NEW_ARRAY(m->arena, const char *, m->node->input_count);
+    for (int i = 0; i < m->node->input_count; i++) {
         const GraphValue *value = need(m, i);
-        int64_t end = offset;
-        offset -= value->shape.size[axis];
-        if (end == offset)
-            continue;   // it has no elements
-        const char *element = at_joined(m, value, axis, offset, &shape);
-        all = all ? fmt(m, "select(%c < %" PRId64 ", %s, %s)", letters_of(MAX_RANK)[axis], end, element, all)
-                  : element;
+        if (value->type != need(m, 0)->type)
+            refuse(m, "'%s' is of another type", value->name);
+        if (value->shape.size[axis] == 0)
+            continue;
+        elements[count] = at_joined(m, value, axis, offset, &shape);
+        offset += value->shape.size[axis];
+        ends[count++] = offset;
     }
     comment(m, "axis %d", axis);
-    define(m, out(m, 0), need(m, 0)->type, &shape, letters_of(shape.rank), all ? all : "0");
+    const char *all = count ? select_range(m, letters_of(MAX_RANK)[axis], ends, elements, count) : "0";
+    define(m, out(m, 0), need(m, 0)->type, &shape, letters_of(shape.rank), all);
 }
 
 // ---- slices ----
@@ -156,128 +172,47 @@ void map_slice(Map *m)
     move(m, out(m, 0), x, &shape, places.text);
 }
 
-// ---- gather ----
+// ---- splits ----
 
-/* Indices that are known, none of them negative any more. */
-static const GraphValue *known_indices(Map *m, const GraphValue *indices, int64_t size)
+/* How many elements of the axis each output has: given, or alike, the last one what is left. */
+static void read_splits(const Map *m, int64_t size, int64_t *each)
 {
-    int64_t count = indices->uniform ? 1 : shape_count(&indices->shape),
-            *places = NEW_ARRAY(m->arena, int64_t, count + 1);
-    for (int64_t i = 0; i < count; i++) {
-        int64_t place = constant_int(indices, i);
-        if (place < -size || place >= size)
-            refuse(m, "index %" PRId64 " of a dimension of %" PRId64, place, size);
-        places[i] = place < 0 ? place + size : place;
-    }
-    GraphValue *known = part(m, indices, "at");
-    if (indices->uniform)
-        give_uniform(m, known, DTYPE_I64, indices->shape, places);
-    else
-        give(m, known, DTYPE_I64, indices->shape, places);
-    return known;
-}
-
-/* Negative ones are counted from the back. */
-static const GraphValue *indices_from_front(Map *m, const GraphValue *indices, int64_t size)
-{
-    if (is_real(indices->type) || indices->type == DTYPE_B1)
-        refuse(m, "'%s' are no integers", indices->name);
-    if (indices->data)
-        return known_indices(m, indices, size);
-    GraphValue *counted = part(m, out(m, 0), "at");
-    const char *index = at_broadcast(m, indices, &indices->shape);
-    define(m, counted, indices->type, &indices->shape, letters_of(indices->shape.rank),
-           fmt(m, "select(%s < 0, %s + %" PRId64 ", %s)", index, index, size, index));
-    return counted;
-}
-
-void map_gather(Map *m)
-{
-    const GraphValue *x = need(m, 0), *indices = need(m, 1);
-    int axis = axis_of(m, attribute_int(m, "axis", 0), x->shape.rank),
-        rank = x->shape.rank - 1 + indices->shape.rank;
-    if (rank > MAX_RANK)
-        refuse(m, "%d dimensions; a tensor has at most %d", rank, MAX_RANK);
-    indices = indices_from_front(m, indices, x->shape.size[axis]);
-    const char *letters = letters_of(rank);
-    const char *place = at(m, indices, letters_list(m, fmt(m, "%.*s", indices->shape.rank, letters + axis)));
-    Dims shape = {.rank = rank};
-    StrBuf places = strbuf_new(m->arena);
-    int to = 0;
-    for (int d = 0; d < x->shape.rank; d++) {
-        add_place(&places, d == axis ? place : fmt(m, "%c", letters[to]));
-        for (int i = 0; d == axis && i < indices->shape.rank; i++)
-            shape.size[to++] = indices->shape.size[i];
-        if (d != axis)
-            shape.size[to++] = x->shape.size[d];
-    }
-    move(m, out(m, 0), x, &shape, places.text);
-}
-
-// ---- pad ----
-
-/* The pads before each dimension and behind; before version 11 attributes. */
-static void read_pads(const Map *m, int rank, int64_t before[MAX_RANK], int64_t after[MAX_RANK])
-{
-    Ints pads = m->node->version < 2    ? attribute_ints(m, "paddings")
-                : m->node->version < 11 ? attribute_ints(m, "pads")
-                                        : need_ints(m, 1);
-    Ints axes = maybe(m, 3) ? need_ints(m, 3) : (Ints){0};
-    int count = maybe(m, 3) ? axes.count : rank;
-    if (pads.count != 2 * count)
-        refuse(m, "%d pads of %d dimensions", pads.count, count);
-    memset(before, 0, MAX_RANK * sizeof *before);
-    memset(after, 0, MAX_RANK * sizeof *after);
+    bool is_input = maybe(m, 1) != NULL;
+    int count = m->node->output_count;
+    Ints given = is_input ? need_ints(m, 1) : attribute_ints(m, "split");
+    if (given.count && given.count != count)
+        refuse(m, "%d sizes for %d outputs", given.count, count);
+    if (attribute_int(m, "num_outputs", count) != count)
+        refuse(m, "'num_outputs' is %" PRId64 " for %d outputs", attribute_int(m, "num_outputs", count),
+               count);
+    if (!given.count && size % count && m->node->version < 18)
+        refuse(m, "%" PRId64 " elements cannot be split into %d alike", size, count);
+    int64_t alike = ceil_div(size, count), left = size;
     for (int i = 0; i < count; i++) {
-        int d = maybe(m, 3) ? axis_of(m, axes.items[i], rank) : i;
-        before[d] = pads.items[i];
-        after[d] = pads.items[i + count];
-        if (llabs(before[d]) > 1LL << 40 || llabs(after[d]) > 1LL << 40)
-            refuse(m, "a pad of %" PRId64 " and %" PRId64, before[d], after[d]);
+        each[i] = given.count ? given.items[i] : smaller(alike, left);
+        if (each[i] < 0 || each[i] > left)
+            refuse(m, "the sizes are not those of %" PRId64 " elements", size);
+        left -= each[i];
     }
+    if (left)
+        refuse(m, "the sizes leave %" PRId64 " of %" PRId64 " elements", left, size);
 }
 
-/* What stands beside the tensor, and whether it is a number. */
-static const char *pad_value(const Map *m, const GraphValue *x, bool *is_number)
-{
-    const GraphValue *value = m->node->version < 11 ? NULL : maybe(m, 2);
-    *is_number = !value || value->data;
-    if (m->node->version < 11)
-        return attribute_literal(m, "value", "0");
-    if (!value)
-        return x->type == DTYPE_B1 ? "(1 == 0)" : "0";
-    return at(m, value, value->shape.rank ? "0" : "");
-}
-
-/* `i >= 1 && i < 4`: where a point lies within the tensor. */
-static void add_inside(StrBuf *inside, char letter, int64_t before, int64_t size, bool ends)
-{
-    if (before > 0)
-        strbuf_printf(inside, "%s%c >= %" PRId64, inside->length ? " && " : "", letter, before);
-    if (ends)
-        strbuf_printf(inside, "%s%c < %" PRId64, inside->length ? " && " : "", letter, before + size);
-}
-
-void map_pad(Map *m)
+void map_split(Map *m)
 {
     const GraphValue *x = need(m, 0);
-    if (strcmp(attribute_text(m, "mode", "constant"), "constant") != 0)
-        refuse(m, "mode '%s'", attribute_text(m, "mode", ""));
-    int64_t before[MAX_RANK], after[MAX_RANK];
-    read_pads(m, x->shape.rank, before, after);
-    Dims shape = {.rank = x->shape.rank};
-    StrBuf places = strbuf_new(m->arena), inside = strbuf_new(m->arena);
-    for (int d = 0; d < shape.rank; d++) {
-        char letter = letters_of(MAX_RANK)[d];
-        shape.size[d] = x->shape.size[d] + before[d] + after[d];
-        add_inside(&inside, letter, before[d], x->shape.size[d], after[d] > 0);
-        add_place(&places, affine(m, 1, letter, -before[d]));
+    int axis = axis_of(m, attribute_int(m, "axis", 0), x->shape.rank);
+    int64_t *each = NEW_ARRAY(m->arena, int64_t, m->node->output_count), offset = 0;
+    read_splits(m, x->shape.size[axis], each);
+    comment(m, "axis %d", axis);
+    for (int i = 0; i < m->node->output_count; i++) {
+        Dims shape = x->shape;
+        shape.size[axis] = each[i];
+        StrBuf places = strbuf_new(m->arena);
+        for (int d = 0; d < shape.rank; d++)
+            add_place(&places, affine(m, 1, letters_of(MAX_RANK)[d], d == axis ? offset : 0));
+        if (out(m, i))
+            move(m, out(m, i), x, &shape, places.text);
+        offset += each[i];
     }
-    bool is_number;
-    const char *value = pad_value(m, x, &is_number), *element = at(m, x, places.text);
-    if (inside.length && is_number)
-        element = at_padded(m, x, places.text, value);
-    else if (inside.length)
-        element = fmt(m, "select(%s, %s, %s)", inside.text, at_padded(m, x, places.text, "0"), value);
-    define_moved(m, out(m, 0), x->type, &shape, letters_of(shape.rank), element);
 }
