@@ -202,6 +202,11 @@ const char *window_count(const Map *m, const Window *window, int d, int64_t low,
 const char *window_places(const Map *m, const Window *window);   // "2*h + r - 1, 2*v + s - 1"
 bool window_reaches_out(const Window *window);                   // beyond the tensor
 void window_comment(Map *m, const Window *window);
+const char *window_place(const Map *m, const Window *window, int d);   // one of them
+/* op_window.c: the channel of `inputs` that channel f of `features` reads for the k-th of its group. */
+const char *group_channel(const Map *m, int64_t groups, int64_t features, int64_t inputs);
+Window pool_window(Map *m, const GraphValue *x);   // of the attribute `kernel_shape`
+const char *pool_element(const Map *m, const GraphValue *x, const Window *window, const char *otherwise);
 
 /* Each element of the output is one of the input's; `places` is where it lies. */
 void move(Map *m, GraphValue *value, const GraphValue *x, const Dims *shape, const char *places);
@@ -212,9 +217,9 @@ void move(Map *m, GraphValue *value, const GraphValue *x, const Dims *shape, con
 const char *affine(const Map *m, int64_t factor, char letter, int64_t offset);
 /* The next of a list of places. */
 void add_place(StrBuf *places, const char *place);
-/* elements[k] where `letter` is below ends[k] and no lower end: `select(i < 4, …, …)`, nested no deeper than the
+/* elements[k] where `index` is below ends[k] and no lower end: `select(i < 4, …, …)`, nested no deeper than the
    logarithm of their number. */
-const char *select_range(const Map *m, char letter, const int64_t *ends, const char *const *elements,
+const char *select_range(const Map *m, const char *index, const int64_t *ends, const char *const *elements,
                          int count);
 /* Zero, or false, as `select` takes it. */
 static inline const char *zero_of(DType type) { return type == DTYPE_B1 ? "(1 == 0)" : "0"; }

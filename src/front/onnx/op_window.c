@@ -6,8 +6,7 @@
 #include "front/onnx/map.h"
 #include "front/onnx/operators.h"
 
-/* The channel of `x` that output channel f reads for the k-th of its group. */
-static const char *group_channel(const Map *m, int64_t groups, int64_t features, int64_t inputs)
+const char *group_channel(const Map *m, int64_t groups, int64_t features, int64_t inputs)
 {
     int64_t each = features / groups, taken = inputs / groups;
     if (groups == 1)
@@ -53,7 +52,7 @@ void map_conv(Map *m)
 
 // ---- pooling ----
 
-static Window pool_window(Map *m, const GraphValue *x)
+Window pool_window(Map *m, const GraphValue *x)
 {
     Ints kernel = attribute_ints(m, "kernel_shape");
     if (kernel.count != x->shape.rank - 2)
@@ -64,26 +63,60 @@ static Window pool_window(Map *m, const GraphValue *x)
     return window;
 }
 
-static const char *pool_element(const Map *m, const GraphValue *x, const Window *window,
-                                const char *otherwise)
+const char *pool_element(const Map *m, const GraphValue *x, const Window *window, const char *otherwise)
 {
     const char *places = fmt(m, "n, c, %s", window_places(m, window));
     return window_reaches_out(window) ? at_padded(m, x, places, otherwise) : at(m, x, places);
 }
 
-static void define_pooled(Map *m, const GraphValue *x, const Window *window, const char *expr)
+static void define_pooled(Map *m, GraphValue *value, const GraphValue *x, const Window *window,
+                          const char *expr)
 {
     Dims shape = window_result(window, x->shape.size[0], x->shape.size[1]);
-    define(m, out(m, 0), x->type, &shape, fmt(m, "nc%s", window_letters(window)), expr);
+    define(m, value, x->type, &shape, fmt(m, "nc%s", window_letters(window)), expr);
+}
+
+/* Where in the tensor the first element of each window lies that is as large as `largest`. */
+static void define_largest_places(Map *m, const GraphValue *x, const GraphValue *largest, const Window *w,
+                                  const char *element)
+{
+    const char *letters = fmt(m, "nc%s", window_letters(w));
+    int64_t plane = 1;
+    StrBuf place = strbuf_new(m->arena), inside = strbuf_new(m->arena);
+    for (int d = 0; d < w->rank; d++) {
+        const char *p = window_place(m, w, d);
+        strbuf_printf(&place, "%s(%s)", d ? fmt(m, " * %" PRId64 " + ", w->in[d]) : "", p);
+        if (window_reaches_out(w))
+            strbuf_printf(&inside, "%s >= 0 && %s < %" PRId64 " && ", p, p, w->in[d]);
+        plane *= w->in[d];
+    }
+    bool by_column = attribute_int(m, "storage_order", 0) != 0;
+    if (plane > INT32_MAX || (by_column && w->rank > 2))
+        refuse(m, "places of the largest elements by column of %d dimensions", w->rank);
+    const char *nan = is_real(x->type) ? fmt(m, " || %s != %s", element, element) : "";
+    const char *found = fmt(m, "select(%s(%s == %s%s), %s, %" PRId64 ")", inside.text, element,
+                            at(m, largest, letters_list(m, letters)), nan, place.text, plane - 1);
+    GraphValue *first = part(m, out(m, 1), "first");
+    Dims shape = window_result(w, x->shape.size[0], x->shape.size[1]);
+    define(m, first, DTYPE_I32, &shape, letters, window_reduce(m, "min", "", w, found));
+    const char *at_first = at(m, first, letters_list(m, letters));
+    if (by_column && w->rank == 2)
+        at_first = fmt(m, "(%s %% %" PRId64 " * %" PRId64 " + %s / %" PRId64 ")", at_first, w->in[1], w->in[0],
+                       at_first, w->in[1]);
+    define(m, out(m, 1), DTYPE_I64, &shape, letters,
+           fmt(m, "(cast(n, i64) * %" PRId64 " + c) * %" PRId64 " + %s", x->shape.size[1], plane, at_first));
 }
 
 void map_max_pool(Map *m)
 {
     const GraphValue *x = need(m, 0);
-    refuse_output(m, 1, "where the largest elements lie");
     Window window = pool_window(m, x);
     const char *lowest = x->type == DTYPE_U8 ? "0" : x->type == DTYPE_I8 ? "-128" : "-inf";
-    define_pooled(m, x, &window, window_reduce(m, "max", "", &window, pool_element(m, x, &window, lowest)));
+    const char *element = pool_element(m, x, &window, lowest);
+    GraphValue *largest = out(m, 0) ? out(m, 0) : part(m, out(m, 1), "largest");
+    define_pooled(m, largest, x, &window, window_reduce(m, "max", "", &window, element));
+    if (out(m, 1))
+        define_largest_places(m, x, largest, &window, element);
 }
 
 void map_average_pool(Map *m)
@@ -96,7 +129,7 @@ void map_average_pool(Map *m)
         strbuf_printf(&count, "%s%s", d ? " * " : "",
                       window_count(m, &window, d, pads_count ? -window.before[d] : 0,
                                    window.in[d] + (pads_count ? window.after[d] : 0)));
-    define_pooled(m, x, &window,
+    define_pooled(m, out(m, 0), x, &window,
                   fmt(m, "%s / (%s)", window_reduce(m, "sum", "", &window, pool_element(m, x, &window, "0")),
                       count.text));
 }

@@ -19,13 +19,13 @@ void add_place(StrBuf *places, const char *place)
     strbuf_printf(places, "%s%s", places->length ? ", " : "", place);
 }
 
-const char *select_range(const Map *m, char letter, const int64_t *ends, const char *const *elements,
+const char *select_range(const Map *m, const char *index, const int64_t *ends, const char *const *elements,
                          int count)
 {
     if (count == 1)
         return elements[0];
     int half = count / 2;
-    return fmt(m, "select(%c < %" PRId64 ", %s, %s)", letter, ends[half - 1],
-               select_range(m, letter, ends, elements, half),
-               select_range(m, letter, ends + half, elements + half, count - half));
+    return fmt(m, "select(%s < %" PRId64 ", %s, %s)", index, ends[half - 1],
+               select_range(m, index, ends, elements, half),
+               select_range(m, index, ends + half, elements + half, count - half));
 }

@@ -126,7 +126,7 @@ static void print_scaled(StrBuf *out, int64_t factor, char letter)
     strbuf_putc(out, letter);
 }
 
-static const char *window_place(const Map *m, const Window *w, int d)
+const char *window_place(const Map *m, const Window *w, int d)
 {
     StrBuf out = strbuf_new(m->arena);
     print_scaled(&out, w->stride[d], window_letters(w)[d]);
