@@ -326,12 +326,13 @@ static void take_branch(Import *import, const GraphScope *around, const Body *bo
                       body->caller,   needed_outputs(import->arena, branch->output, branch->n_output)};
         walk_body(import, &scope, &inner);
     }
-    GraphNode ends = *node;
-    ends.input_count = node->output_count;
-    ends.inputs = NEW_ARRAY(import->arena, GraphValue *, node->output_count + 1);
+    GraphNode *ends = NEW(import->arena, GraphNode);   // makes the values, and so must stay
+    *ends = *node;
+    ends->input_count = node->output_count;
+    ends->inputs = NEW_ARRAY(import->arena, GraphValue *, node->output_count + 1);
     for (int i = 0; branch && i < node->output_count && (size_t)i < branch->n_output; i++)
-        ends.inputs[i] = graph_scope_find(&scope, branch->output[i]->name ? branch->output[i]->name : "");
-    Map m = map_of(import, &ends, &(Operator){.name = which, .map = map_branch_outputs});
+        ends->inputs[i] = graph_scope_find(&scope, branch->output[i]->name ? branch->output[i]->name : "");
+    Map m = map_of(import, ends, &(Operator){.name = which, .map = map_branch_outputs});
     if (import->problem_count > problems)
         set_outputs(node, VALUE_REFUSED);
     else
