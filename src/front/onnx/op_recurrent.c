@@ -25,9 +25,8 @@ typedef struct Layer {
 
 /* h and, of an LSTM, c before or after a step; NULL: zero. */
 typedef struct State {
-    const char *h, *c;            // element [n, j]
-    const GraphValue *h_tensor;   // NULL with `h`: it is an initial state
-    const char *h_factor;         // element [n, k]
+    const char *h, *c;      // element [n, j]
+    const char *h_factor;   // h at [n, k]
 } State;
 
 // ---- activations ----
@@ -247,7 +246,7 @@ static const GraphValue *define_state(Map *m, const Layer *layer, int64_t step, 
 
 static State state_of(const Map *m, const GraphValue *h, const GraphValue *c)
 {
-    return (State){at(m, h, "n, j"), c ? at(m, c, "n, j") : NULL, h, at(m, h, "n, k")};
+    return (State){at(m, h, "n, j"), c ? at(m, c, "n, j") : NULL, at(m, h, "n, k")};
 }
 
 static State step_rnn(Map *m, const Layer *layer, int64_t step, State before)
