@@ -29,15 +29,18 @@ static int64_t heads_of(const Map *m, const GraphValue *x, const char *name, boo
 
 static void check_attention(const Map *m, const Attention *a)
 {
-    bool fits = a->k->shape.size[0] == a->batch && a->v->shape.size[0] == a->batch && a->heads % a->kv_heads == 0 &&
-                (a->flat ? a->k->shape.size[2] == a->kv_heads * a->size : a->k->shape.size[3] == a->size) &&
-                a->v->shape.size[a->flat ? 1 : 2] == a->keys && (a->flat || a->v->shape.size[1] == a->kv_heads);
+    bool fits =
+        a->k->shape.size[0] == a->batch && a->v->shape.size[0] == a->batch && a->heads % a->kv_heads == 0 &&
+        (a->flat ? a->k->shape.size[2] == a->kv_heads * a->size : a->k->shape.size[3] == a->size) &&
+        a->v->shape.size[a->flat ? 1 : 2] == a->keys && (a->flat || a->v->shape.size[1] == a->kv_heads);
     if (!fits)
         refuse(m, "queries %s, keys %s and values %s do not go together", shape_text(m->arena, &a->q->shape),
                shape_text(m->arena, &a->k->shape), shape_text(m->arena, &a->v->shape));
-    Dims past_k = {4, {a->batch, a->kv_heads, a->past, a->size}}, past_v = {4, {a->batch, a->kv_heads, a->past, a->value_size}};
-    if (!a->past_key != !a->past_value || (a->past_key && (a->lengths || !shape_equal(&a->past_key->shape, &past_k) ||
-                                                           !shape_equal(&a->past_value->shape, &past_v))))
+    Dims past_k = {4, {a->batch, a->kv_heads, a->past, a->size}},
+         past_v = {4, {a->batch, a->kv_heads, a->past, a->value_size}};
+    if (!a->past_key != !a->past_value ||
+        (a->past_key && (a->lengths || !shape_equal(&a->past_key->shape, &past_k) ||
+                         !shape_equal(&a->past_value->shape, &past_v))))
         refuse(m, "keys and values of before do not go together");
     if (a->lengths && (a->lengths->shape.rank != 1 || a->lengths->shape.size[0] != a->batch))
         refuse(m, "lengths %s of %" PRId64 " sequences", shape_text(m->arena, &a->lengths->shape), a->batch);
@@ -82,8 +85,8 @@ static Attention read_attention(const Map *m)
 // ---- elements ----
 
 /* Of queries, keys or values: at batch n, `head`, `position` and `unit`. */
-static const char *at_head(const Map *m, const Attention *a, const GraphValue *x, const char *head, const char *position,
-                           char unit, int64_t size)
+static const char *at_head(const Map *m, const Attention *a, const GraphValue *x, const char *head,
+                           const char *position, char unit, int64_t size)
 {
     return a->flat ? at(m, x, fmt(m, "n, %s, %" PRId64 "*(%s) + %c", position, size, head, unit))
                    : at(m, x, fmt(m, "n, %s, %s, %c", head, position, unit));
@@ -104,7 +107,8 @@ static const GraphValue *define_present(Map *m, const Attention *a, GraphValue *
         define_moved(m, value, x->type, &shape, "nhjd", at_head(m, a, x, "h", "j", 'd', size));
         return value;
     }
-    const char *places = fmt(m, a->flat ? "n, j - %" PRId64 ", %" PRId64 "*h + d" : "n, h, j - %" PRId64 ", d", a->past, size);
+    const char *places =
+        fmt(m, a->flat ? "n, j - %" PRId64 ", %" PRId64 "*h + d" : "n, h, j - %" PRId64 ", d", a->past, size);
     define_moved(m, value, x->type, &shape, "nhjd",
                  fmt(m, "select(j < %" PRId64 ", %s, %s)", a->past, at_padded(m, past, "n, h, j, d", "0"),
                      at_padded(m, x, places, "0")));
@@ -112,8 +116,8 @@ static const GraphValue *define_present(Map *m, const Attention *a, GraphValue *
 }
 
 /* Keys or values of all positions, read at `position`. */
-static const char *at_present(const Map *m, const Attention *a, const GraphValue *present, const GraphValue *x,
-                              char unit, int64_t size)
+static const char *at_present(const Map *m, const Attention *a, const GraphValue *present,
+                              const GraphValue *x, char unit, int64_t size)
 {
     return present ? at(m, present, fmt(m, "n, %s, j, %c", kv_head(m, a), unit))
                    : at_head(m, a, x, kv_head(m, a), "j", unit, size);
@@ -236,9 +240,11 @@ void map_attention(Map *m)
     comment(m, "%" PRId64 " heads of %" PRId64 "%s", a.heads, a.size, a.causal ? ", causal" : "");
     const GraphValue *keys = NULL, *values = NULL;
     if (a.past || out(m, 1))
-        keys = define_present(m, &a, out(m, 1) ? out(m, 1) : part(m, a.k, "present"), a.past_key, a.k, a.size);
+        keys =
+            define_present(m, &a, out(m, 1) ? out(m, 1) : part(m, a.k, "present"), a.past_key, a.k, a.size);
     if (a.past || out(m, 2))
-        values = define_present(m, &a, out(m, 2) ? out(m, 2) : part(m, a.v, "present"), a.past_value, a.v, a.value_size);
+        values = define_present(m, &a, out(m, 2) ? out(m, 2) : part(m, a.v, "present"), a.past_value, a.v,
+                                a.value_size);
     Scores scores = define_scores(m, &a, keys);
     const GraphValue *share = define_shares(m, &a, &scores);
     if (out(m, 3))
@@ -279,12 +285,14 @@ static const char *at_angle(const Map *m, const Rotary *r, const GraphValue *tab
 static void check_rotary(const Map *m, const Rotary *r, const GraphValue *table, int64_t batch, int64_t steps)
 {
     const Dims *shape = &table->shape;
-    bool fits = r->positions ? shape->rank == 2 && r->positions->shape.rank == 2 &&
-                                   r->positions->shape.size[0] == batch && r->positions->shape.size[1] == steps
-                             : shape->rank == 3 && shape->size[0] == batch && shape->size[1] == steps;
-    if (!fits || shape->size[shape->rank - 1] != r->turned / 2 || r->turned < 2 || r->turned % 2 || r->turned > r->size)
-        refuse(m, "a table of angles %s for %" PRId64 " of %" PRId64 " units", shape_text(m->arena, shape), r->turned,
-               r->size);
+    bool fits = r->positions
+                    ? shape->rank == 2 && r->positions->shape.rank == 2 &&
+                          r->positions->shape.size[0] == batch && r->positions->shape.size[1] == steps
+                    : shape->rank == 3 && shape->size[0] == batch && shape->size[1] == steps;
+    if (!fits || shape->size[shape->rank - 1] != r->turned / 2 || r->turned < 2 || r->turned % 2 ||
+        r->turned > r->size)
+        refuse(m, "a table of angles %s for %" PRId64 " of %" PRId64 " units", shape_text(m->arena, shape),
+               r->turned, r->size);
 }
 
 void map_rotary_embedding(Map *m)
@@ -307,14 +315,15 @@ void map_rotary_embedding(Map *m)
         view_as(m, view, x, &shape);
         split = view;
     }
-    const char *other = r.interleaved ? "d/2*2 + (d + 1)%2" : fmt(m, "(d + %" PRId64 ")%%%" PRId64, r.turned / 2, r.turned);
+    const char *other =
+        r.interleaved ? "d/2*2 + (d + 1)%2" : fmt(m, "(d + %" PRId64 ")%%%" PRId64, r.turned / 2, r.turned);
     const char *sign = r.interleaved ? "d % 2 == 0" : fmt(m, "d < %" PRId64, r.turned / 2);
     const char *element = at(m, split, fmt(m, "%s, d", point));
     bool whole = r.turned == r.size;
     const char *places = fmt(m, "%s, %s", point, other);
     const char *partner = whole || !r.interleaved ? at(m, split, places) : at_padded(m, split, places, "0");
-    const char *turned = fmt(m, "%s * %s + select(%s, -1, 1) * %s * %s", element, at_angle(m, &r, cosines), sign,
-                             partner, at_angle(m, &r, sines));
+    const char *turned = fmt(m, "%s * %s + select(%s, -1, 1) * %s * %s", element, at_angle(m, &r, cosines),
+                             sign, partner, at_angle(m, &r, sines));
     if (!whole)
         turned = fmt(m, "select(d < %" PRId64 ", %s, %s)", r.turned, turned, element);
     GraphValue *value = flat ? part(m, out(m, 0), "turned") : out(m, 0);

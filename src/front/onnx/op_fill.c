@@ -29,7 +29,8 @@ void map_eye_like(Map *m)
 {
     const GraphValue *x = need(m, 0);
     DType type = x->type;
-    const char *problem = has_attribute(m, "dtype") ? tensor_type((int)attribute_int(m, "dtype", 0), &type) : NULL;
+    const char *problem =
+        has_attribute(m, "dtype") ? tensor_type((int)attribute_int(m, "dtype", 0), &type) : NULL;
     if (problem || x->shape.rank != 2)
         refuse(m, problem ? "to %s" : "a tensor that is no matrix", problem);
     int64_t k = smaller(larger(attribute_int(m, "k", 0), -x->shape.size[0]), x->shape.size[1]);

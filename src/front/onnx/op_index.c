@@ -65,7 +65,6 @@ void map_gather(Map *m)
     move(m, out(m, 0), x, &shape, places.text);
 }
 
-
 /* One element of `x` for each index along the axis. */
 void map_gather_elements(Map *m)
 {

@@ -119,7 +119,8 @@ void map_concat(Map *m)
         ends[count++] = offset;
     }
     comment(m, "axis %d", axis);
-    const char *all = count ? select_range(m, fmt(m, "%c", letters_of(MAX_RANK)[axis]), ends, elements, count) : "0";
+    const char *all =
+        count ? select_range(m, fmt(m, "%c", letters_of(MAX_RANK)[axis]), ends, elements, count) : "0";
     define(m, out(m, 0), need(m, 0)->type, &shape, letters_of(shape.rank), all);
 }
 

@@ -82,8 +82,8 @@ static const char *place_beside(Map *m, const GraphValue *x, int d, int64_t befo
     if (before <= 0 && after <= 0)
         return place;
     if (strcmp(mode, "wrap") == 0)
-        return fmt(m, "(%s)%%%" PRId64, affine(m, 1, letter, before < 0 ? -before : (size - before % size) % size),
-                   size);
+        return fmt(m, "(%s)%%%" PRId64,
+                   affine(m, 1, letter, before < 0 ? -before : (size - before % size) % size), size);
     GraphValue *vector = part(m, out(m, 0), fmt(m, "at%d", d));
     const char *expr = place;   // an index is clamped: the edge
     if (strcmp(mode, "reflect") == 0) {
@@ -100,7 +100,8 @@ void map_pad(Map *m)
     const GraphValue *x = need(m, 0);
     const char *mode = attribute_text(m, "mode", "constant");
     bool is_constant = strcmp(mode, "constant") == 0;
-    if (!is_constant && strcmp(mode, "reflect") != 0 && strcmp(mode, "edge") != 0 && strcmp(mode, "wrap") != 0)
+    if (!is_constant && strcmp(mode, "reflect") != 0 && strcmp(mode, "edge") != 0 &&
+        strcmp(mode, "wrap") != 0)
         refuse(m, "mode '%s'", mode);
     int64_t before[MAX_RANK], after[MAX_RANK];
     read_pads(m, x->shape.rank, before, after);

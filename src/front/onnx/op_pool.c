@@ -94,14 +94,16 @@ void map_max_unpool(Map *m)
     if (!shape_equal(&x->shape, &places->shape))
         refuse(m, "places %s of elements %s", shape_text(m->arena, &places->shape),
                shape_text(m->arena, &x->shape));
-    Dims flat = {3, {x->shape.size[0], x->shape.size[1], count}}, made = {3, {flat.size[0], flat.size[1], plane}};
+    Dims flat = {3, {x->shape.size[0], x->shape.size[1], count}},
+         made = {3, {flat.size[0], flat.size[1], plane}};
     GraphValue *list = part(m, out(m, 0), "list"), *at_list = part(m, out(m, 0), "places"),
                *last = part(m, out(m, 0), "last"), *all = part(m, out(m, 0), "all"),
                *seen = part(m, out(m, 0), "seen");
     view_as(m, list, x, &flat);
     view_as(m, at_list, places, &flat);
     define(m, last, DTYPE_I32, &made, "ncp",
-           fmt(m, "max[r:%" PRId64 "](select(%s == (cast(n, i64) * %" PRId64 " + c) * %" PRId64 " + p, r, -1))",
+           fmt(m,
+               "max[r:%" PRId64 "](select(%s == (cast(n, i64) * %" PRId64 " + c) * %" PRId64 " + p, r, -1))",
                count, at(m, at_list, "n, c, r"), made.size[1], plane));
     const char *which = at(m, last, "n, c, p");
     define_moved(m, all, x->type, &made, "ncp",

@@ -17,10 +17,10 @@ typedef struct Layer {
     int64_t steps, batch, inputs, hidden;
     int gates, direction;   // `direction`: the first index of the weights
     bool batch_first, reversed, resets_late;
-    DType type;               // of states and sums
-    const char *clip;         // NULL: none
-    const char *texts[3];     // activations: "tanh($0)"
-    const GraphValue *given;  // what the inputs give, with biases: [step, batch, gate and unit]
+    DType type;                // of states and sums
+    const char *clip;          // NULL: none
+    const char *texts[3];      // activations: "tanh($0)"
+    const GraphValue *given;   // what the inputs give, with biases: [step, batch, gate and unit]
 } Layer;
 
 /* h and, of an LSTM, c before or after a step; NULL: zero. */
@@ -42,7 +42,7 @@ static const Activation activations[] = {
     {"Sigmoid", "sigmoid($0)", 0, 0},
     {"Affine", "($1 * $0 + $2)", 1, 0},
     {"LeakyRelu", "select($0 < 0, $1 * $0, $0)", 0.01, 0},
-    {"ThresholdedRelu", "select($0 > $1, $0, 0)", 1, 0},
+    {"ThresholdedRelu", "select($0 >= $1, $0, 0)", 1, 0},
     {"ScaledTanh", "($1 * tanh($2 * $0))", 1, 1},
     {"HardSigmoid", "max(0, min(1, $1 * $0 + $2))", 0.2, 0.5},
     {"Elu", "select($0 < 0, $1 * (exp($0) - 1), $0)", 1, 0},
@@ -53,7 +53,8 @@ static const Activation activations[] = {
 static const Onnx__AttributeProto *find_texts(const Map *m)
 {
     for (size_t i = 0; i < m->node->proto->n_attribute; i++)
-        if (m->node->proto->attribute[i]->name && strcmp(m->node->proto->attribute[i]->name, "activations") == 0)
+        if (m->node->proto->attribute[i]->name &&
+            strcmp(m->node->proto->attribute[i]->name, "activations") == 0)
             return m->node->proto->attribute[i];
     return NULL;
 }
@@ -84,7 +85,8 @@ static void read_activations(const Map *m, int directions, int each, const char 
             a = (double)alphas.items[alpha++];
         if (strstr(found->text, "$2") && beta < betas.count)
             b = (double)betas.items[beta++];
-        Filling filling = {.operands = {"$0", literal_real(m->arena, DTYPE_F32, a), literal_real(m->arena, DTYPE_F32, b)}};
+        Filling filling = {
+            .operands = {"$0", literal_real(m->arena, DTYPE_F32, a), literal_real(m->arena, DTYPE_F32, b)}};
         layers[i / each].texts[i % each] = expand(m, found->text, &filling);
     }
     if (alpha < alphas.count || beta < betas.count)
@@ -123,7 +125,8 @@ static int read_layers(Map *m, int gates, int per_direction, const char *const *
     bool both = strcmp(direction, "bidirectional") == 0, reverse = strcmp(direction, "reverse") == 0;
     if (!both && !reverse && strcmp(direction, "forward") != 0)
         refuse(m, "direction '%s'", direction);
-    Layer layer = {.x = need(m, 0), .w = need(m, 1), .r = need(m, 2), .bias = maybe(m, 3), .lengths = maybe(m, 4)};
+    Layer layer = {
+        .x = need(m, 0), .w = need(m, 1), .r = need(m, 2), .bias = maybe(m, 3), .lengths = maybe(m, 4)};
     layer.gates = gates;
     layer.batch_first = attribute_int(m, "layout", 0) != 0;
     layer.type = wide(layer.x->type);
@@ -176,10 +179,12 @@ static State initial_state(const Map *m, const Layer *layer, const GraphValue *h
 {
     State state = {0};
     int64_t directions = layer->w->shape.size[0];
-    int64_t a = layer->batch_first ? layer->batch : directions, b = layer->batch_first ? directions : layer->batch;
+    int64_t a = layer->batch_first ? layer->batch : directions,
+            b = layer->batch_first ? directions : layer->batch;
     check_shape(m, h, 3, a, b, layer->hidden);
     check_shape(m, c, 3, a, b, layer->hidden);
-    const char *places = layer->batch_first ? fmt(m, "n, %d", layer->direction) : fmt(m, "%d, n", layer->direction);
+    const char *places =
+        layer->batch_first ? fmt(m, "n, %d", layer->direction) : fmt(m, "%d, n", layer->direction);
     if (h) {
         state.h = at(m, h, fmt(m, "%s, j", places));
         state.h_factor = at(m, h, fmt(m, "%s, k", places));
@@ -194,7 +199,8 @@ static State initial_state(const Map *m, const Layer *layer, const GraphValue *h
 static Dims state_shape(const Layer *layer) { return (Dims){2, {layer->batch, layer->hidden}}; }
 
 /* What the state gives for gates `first` … of the weights: [n, j]; NULL: the state is zero. */
-static const GraphValue *define_recurrence(Map *m, const Layer *layer, const char *factor, int first, int count)
+static const GraphValue *define_recurrence(Map *m, const Layer *layer, const char *factor, int first,
+                                           int count)
 {
     if (!factor && !(layer->resets_late && layer->bias))
         return NULL;
@@ -222,8 +228,8 @@ static const char *given_at(const Map *m, const Layer *layer, int64_t step, int 
 }
 
 /* What the inputs and the state give for one gate; `gate` of the recurrence is counted from its first. */
-static const char *gate_sum(const Map *m, const Layer *layer, int64_t step, int gate, const GraphValue *recurrence,
-                            int recurrent_gate)
+static const char *gate_sum(const Map *m, const Layer *layer, int64_t step, int gate,
+                            const GraphValue *recurrence, int recurrent_gate)
 {
     const char *given = given_at(m, layer, step, gate);
     return recurrence
@@ -232,8 +238,8 @@ static const char *gate_sum(const Map *m, const Layer *layer, int64_t step, int 
 }
 
 /* The state after the step, where the sequence is not at its end. */
-static const GraphValue *define_state(Map *m, const Layer *layer, int64_t step, const char *suffix, const char *next,
-                                      const char *before)
+static const GraphValue *define_state(Map *m, const Layer *layer, int64_t step, const char *suffix,
+                                      const char *next, const char *before)
 {
     GraphValue *value = part(m, out(m, 0) ? out(m, 0) : layer->x, suffix);
     if (layer->lengths)
@@ -283,8 +289,9 @@ static const char *lstm_gate(const Map *m, const Layer *layer, int64_t step, int
 {
     const char *sum = gate_sum(m, layer, step, gate, recurrence, gate);
     if (layer->peepholes && cell)
-        sum = fmt(m, "%s + %s * %s", sum,
-                  at(m, layer->peepholes, fmt(m, "%d, %s", layer->direction, unit(m, layer, peephole))), cell);
+        sum =
+            fmt(m, "%s + %s * %s", sum,
+                at(m, layer->peepholes, fmt(m, "%d, %s", layer->direction, unit(m, layer, peephole))), cell);
     return activated(m, layer, 0, sum);
 }
 
@@ -293,9 +300,11 @@ static State step_lstm(Map *m, const Layer *layer, int64_t step, State before)
 {
     const GraphValue *recurrence = define_recurrence(m, layer, before.h_factor, 0, 4);
     const char *i = lstm_gate(m, layer, step, 0, 0, recurrence, before.c);
-    const char *f = attribute_int(m, "input_forget", 0) ? fmt(m, "(1 - %s)", i)
-                                                        : lstm_gate(m, layer, step, 2, 2, recurrence, before.c);
-    const char *next = fmt(m, "%s * %s", i, activated(m, layer, 1, gate_sum(m, layer, step, 3, recurrence, 3)));
+    const char *f = attribute_int(m, "input_forget", 0)
+                        ? fmt(m, "(1 - %s)", i)
+                        : lstm_gate(m, layer, step, 2, 2, recurrence, before.c);
+    const char *next =
+        fmt(m, "%s * %s", i, activated(m, layer, 1, gate_sum(m, layer, step, 3, recurrence, 3)));
     if (before.c)
         next = fmt(m, "%s * %s + %s", f, before.c, next);
     const GraphValue *c = define_state(m, layer, step, "c", next, before.c);
@@ -342,7 +351,8 @@ static void define_last(Map *m, const Layer *layer, int directions, int output, 
 
 typedef State Step(Map *m, const Layer *layer, int64_t step, State before);
 
-static void unroll(Map *m, Layer *layers, int directions, Step *step, const GraphValue *h, const GraphValue *c)
+static void unroll(Map *m, Layer *layers, int directions, Step *step, const GraphValue *h,
+                   const GraphValue *c)
 {
     int64_t steps = layers[0].steps;
     State *states = NEW_ARRAY(m->arena, State, directions * steps), last[2];

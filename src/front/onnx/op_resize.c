@@ -74,7 +74,8 @@ static void read_result_sizes(const Map *m, Resize *resize, Ints axes, int rank)
 {
     Ints sizes = need_ints(m, 3);
     const char *policy = attribute_text(m, "keep_aspect_ratio_policy", "stretch");
-    bool larger_scale = strcmp(policy, "not_smaller") == 0, keeps = larger_scale || strcmp(policy, "not_larger") == 0;
+    bool larger_scale = strcmp(policy, "not_smaller") == 0,
+         keeps = larger_scale || strcmp(policy, "not_larger") == 0;
     if (sizes.count != (axes.count ? axes.count : rank) || (!keeps && strcmp(policy, "stretch") != 0))
         refuse(m, "%d sizes, policy '%s'", sizes.count, policy);
     double common = 0;
@@ -211,7 +212,8 @@ static void fill_axis(const Map *m, const Resize *resize, ResizeAxis *axis)
 static bool is_resized(const Resize *resize, int d)
 {
     const ResizeAxis *axis = &resize->axes[d];
-    bool crops = strcmp(resize->coordinates, "tf_crop_and_resize") == 0 && (axis->first != 0 || axis->last != 1);
+    bool crops =
+        strcmp(resize->coordinates, "tf_crop_and_resize") == 0 && (axis->first != 0 || axis->last != 1);
     return axis->out != axis->in || axis->scale != 1 || crops;
 }
 
@@ -260,10 +262,12 @@ static const void *reals_of(const Map *m, const double *values, int64_t count, D
 }
 
 /* One axis of `x` as sums. */
-static void define_axis(Map *m, GraphValue *value, DType type, const GraphValue *x, const ResizeAxis *axis, int d)
+static void define_axis(Map *m, GraphValue *value, DType type, const GraphValue *x, const ResizeAxis *axis,
+                        int d)
 {
     char letter = letters_of(MAX_RANK)[d];
-    GraphValue *places = part(m, out(m, 0), fmt(m, "at%d", d)), *weights = part(m, out(m, 0), fmt(m, "weight%d", d));
+    GraphValue *places = part(m, out(m, 0), fmt(m, "at%d", d)),
+               *weights = part(m, out(m, 0), fmt(m, "weight%d", d));
     DType real = x->type == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
     Dims table = {2, {axis->out, axis->taps}}, shape = x->shape;
     give(m, places, DTYPE_I32, table, axis->places);
@@ -294,7 +298,8 @@ static const char *inside_text(Map *m, const Resize *resize, int rank)
 }
 
 /* The value where the places lie within the tensor, and elsewhere the attribute's. */
-static void define_cropped(Map *m, const Resize *resize, const GraphValue *made, DType type, const Dims *shape)
+static void define_cropped(Map *m, const Resize *resize, const GraphValue *made, DType type,
+                           const Dims *shape)
 {
     const char *inside = inside_text(m, resize, shape->rank),
                *element = at(m, made, letters_list(m, letters_of(shape->rank)));
@@ -302,7 +307,8 @@ static void define_cropped(Map *m, const Resize *resize, const GraphValue *made,
            fmt(m, "select(%s, %s, %s)", inside, element, attribute_literal(m, "extrapolation_value", "0.0")));
 }
 
-static void define_nearest(Map *m, const Resize *resize, const GraphValue *x, GraphValue *value, const Dims *shape)
+static void define_nearest(Map *m, const Resize *resize, const GraphValue *x, GraphValue *value,
+                           const Dims *shape)
 {
     StrBuf places = strbuf_new(m->arena);
     for (int d = 0; d < shape->rank; d++)
@@ -333,16 +339,17 @@ static void define_filtered(Map *m, const Resize *resize, const GraphValue *x, G
 static Resize read_resize(const Map *m, const GraphValue *x)
 {
     bool old = m->node->version < 11;
-    Resize resize = {.mode = attribute_text(m, "mode", "nearest"),
-                     .coordinates = attribute_text(m, "coordinate_transformation_mode",
-                                                   old ? "asymmetric" : "half_pixel"),
-                     .nearest = attribute_text(m, "nearest_mode", old ? "floor" : "round_prefer_floor"),
-                     .smooths = attribute_int(m, "antialias", 0) != 0,
-                     .excludes = attribute_int(m, "exclude_outside", 0) != 0,
-                     .cubic = attribute_real(m, "cubic_coeff_a", -0.75)};
+    Resize resize = {
+        .mode = attribute_text(m, "mode", "nearest"),
+        .coordinates = attribute_text(m, "coordinate_transformation_mode", old ? "asymmetric" : "half_pixel"),
+        .nearest = attribute_text(m, "nearest_mode", old ? "floor" : "round_prefer_floor"),
+        .smooths = attribute_int(m, "antialias", 0) != 0,
+        .excludes = attribute_int(m, "exclude_outside", 0) != 0,
+        .cubic = attribute_real(m, "cubic_coeff_a", -0.75)};
     if (strcmp(resize.mode, "bilinear") == 0)
         resize.mode = "linear";   // of version 1
-    if (strcmp(resize.mode, "nearest") != 0 && strcmp(resize.mode, "linear") != 0 && strcmp(resize.mode, "cubic") != 0)
+    if (strcmp(resize.mode, "nearest") != 0 && strcmp(resize.mode, "linear") != 0 &&
+        strcmp(resize.mode, "cubic") != 0)
         refuse(m, "mode '%s'", resize.mode);
     for (int d = 0; d < x->shape.rank; d++)
         resize.axes[d] = (ResizeAxis){.in = x->shape.size[d], .out = x->shape.size[d], .scale = 1, .last = 1};

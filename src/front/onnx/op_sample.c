@@ -11,8 +11,8 @@
 static const char *grid_coordinate(const Map *m, char letter, int64_t size, bool corners, DType type)
 {
     double step = 2.0 / (double)(corners ? size - 1 : size), first = corners ? -1 : step / 2 - 1;
-    return fmt(m, "(cast(%c, %s) * %s + %s)", letter, dtype_info[type].name, literal_real(m->arena, type, step),
-               literal_real(m->arena, type, first));
+    return fmt(m, "(cast(%c, %s) * %s + %s)", letter, dtype_info[type].name,
+               literal_real(m->arena, type, step), literal_real(m->arena, type, first));
 }
 
 void map_affine_grid(Map *m)
@@ -63,8 +63,8 @@ static const char *reflected(const Map *m, const Sample *s, const char *x, int64
         return fmt(m, "(%s * 0)", x);
     const char *turns = fmt(m, "floor(abs(%s - %s) / %s)", x, low, range);
     const char *rest = fmt(m, "(abs(%s - %s) - %s * %s)", x, low, turns, range);
-    return fmt(m, "select(%s < %s || %s > %s, select(%s == 2 * floor(%s / 2), %s + %s, %s - %s), %s)", x, low, x, high,
-               turns, turns, low, rest, high, rest, x);
+    return fmt(m, "select(%s < %s || %s > %s, select(%s == 2 * floor(%s / 2), %s + %s, %s - %s), %s)", x, low,
+               x, high, turns, turns, low, rest, high, rest, x);
 }
 
 /* Where the points lie along dimension `d` of the tensor, which the grid has in reverse. */
@@ -73,7 +73,8 @@ static const char *sample_places(Map *m, const Sample *s, int d, DType type)
     int64_t size = s->x->shape.size[d + 2];
     const char *points = letters_list(m, s->letters);
     const char *given = at(m, s->grid, fmt(m, "%s, %d", points, s->rank - 1 - d));
-    GraphValue *plain = part(m, out(m, 0), fmt(m, "given%d", d)), *place = part(m, out(m, 0), fmt(m, "place%d", d));
+    GraphValue *plain = part(m, out(m, 0), fmt(m, "given%d", d)),
+               *place = part(m, out(m, 0), fmt(m, "place%d", d));
     define(m, plain, type, &s->points, s->letters,
            s->corners ? fmt(m, "(%s + 1) / 2 * %" PRId64, given, size - 1)
                       : fmt(m, "((%s + 1) * %" PRId64 " - 1) / 2", given, size));
@@ -82,8 +83,8 @@ static const char *sample_places(Map *m, const Sample *s, int d, DType type)
     if (s->beside == BESIDE_REFLECTION)
         x = reflected(m, s, x, size);
     else if (s->beside == BESIDE_BORDER)
-        x = fmt(m, "select(%s < %s, 0, select(%s > %" PRId64 "%s, %" PRId64 ", %s))", x, s->corners ? "0" : "(-0.5)", x,
-                size - 1, s->corners ? "" : ".5", size - 1, x);
+        x = fmt(m, "select(%s < %s, 0, select(%s > %" PRId64 "%s, %" PRId64 ", %s))", x,
+                s->corners ? "0" : "(-0.5)", x, size - 1, s->corners ? "" : ".5", size - 1, x);
     define(m, place, type, &s->points, s->letters, x);
     return at(m, place, points);
 }
@@ -99,11 +100,11 @@ static const char *tap_places(Map *m, const Sample *s, int d, const char *place,
     const char *first = s->taps == 1 ? fmt(m, "cast(%s, i64)", place) : fmt(m, "cast(floor(%s), i64)", place);
     const char *at_tap = s->taps == 1 ? first : fmt(m, "(%s + %c - %d)", first, tap, s->taps / 2 - 1);
     if (s->beside == BESIDE_REFLECTION && s->corners)
-        at_tap = fmt(m, "select(%s < 0, -%s, select(%s >= %" PRId64 ", %" PRId64 " - %s, %s))", at_tap, at_tap, at_tap,
-                     size, 2 * (size - 1), at_tap, at_tap);
+        at_tap = fmt(m, "select(%s < 0, -%s, select(%s >= %" PRId64 ", %" PRId64 " - %s, %s))", at_tap,
+                     at_tap, at_tap, size, 2 * (size - 1), at_tap, at_tap);
     else if (s->beside == BESIDE_REFLECTION)
-        at_tap = fmt(m, "select(%s < 0, -1 - %s, select(%s >= %" PRId64 ", %" PRId64 " - %s, %s))", at_tap, at_tap,
-                     at_tap, size, 2 * size - 1, at_tap, at_tap);
+        at_tap = fmt(m, "select(%s < 0, -1 - %s, select(%s >= %" PRId64 ", %" PRId64 " - %s, %s))", at_tap,
+                     at_tap, at_tap, size, 2 * size - 1, at_tap, at_tap);
     define(m, taps, DTYPE_I64, &shape, letters, at_tap);
     return at(m, taps, fmt(m, "%s, %c", letters_list(m, s->letters), s->taps == 1 ? '0' : tap));
 }
@@ -118,8 +119,9 @@ static const char *tap_weights(Map *m, const Sample *s, int d, const char *place
     const char *rest = fmt(m, "(%s - floor(%s))", place, place);
     if (s->cubic) {
         const char *x = fmt(m, "abs(%s - %c + 1)", rest, tap);
-        text = fmt(m, "select(%s <= 1, (1.25 * %s - 2.25) * %s * %s + 1, ((-0.75 * %s + 3.75) * %s - 6) * %s + 3)", x, x,
-                   x, x, x, x, x);
+        text = fmt(
+            m, "select(%s <= 1, (1.25 * %s - 2.25) * %s * %s + 1, ((-0.75 * %s + 3.75) * %s - 6) * %s + 3)",
+            x, x, x, x, x, x, x);
     } else if (s->taps == 2) {
         text = fmt(m, "select(%c == 0, 1 - %s, %s)", tap, rest, rest);
     }
@@ -130,7 +132,8 @@ static const char *tap_weights(Map *m, const Sample *s, int d, const char *place
 static Sample read_sample(const Map *m)
 {
     Sample s = {.x = need(m, 0), .grid = need(m, 1), .corners = attribute_int(m, "align_corners", 0) != 0};
-    const char *mode = attribute_text(m, "mode", "linear"), *beside = attribute_text(m, "padding_mode", "zeros");
+    const char *mode = attribute_text(m, "mode", "linear"),
+               *beside = attribute_text(m, "padding_mode", "zeros");
     s.rank = s.x->shape.rank - 2;
     bool nearest = strcmp(mode, "nearest") == 0;
     s.cubic = strcmp(mode, "cubic") == 0 || strcmp(mode, "bicubic") == 0;
@@ -146,6 +149,8 @@ static Sample read_sample(const Map *m)
     if (s.rank < 1 || s.rank > 3 || grid->rank != s.rank + 2 || grid->size[0] != s.x->shape.size[0] ||
         grid->size[s.rank + 1] != s.rank || !is_real(s.grid->type))
         refuse(m, "a grid %s for a tensor %s", shape_text(m->arena, grid), shape_text(m->arena, &s.x->shape));
+    if (s.cubic && s.beside == BESIDE_BORDER)
+        refuse(m, "mode 'cubic' with padding_mode 'border', which ONNX and its runtimes take differently");
     for (int d = 0; d < s.rank; d++)
         if (s.cubic && s.beside == BESIDE_REFLECTION && s.x->shape.size[d + 2] < 3)
             refuse(m, "reflections of less than 3 elements");
@@ -179,5 +184,6 @@ void map_grid_sample(Map *m)
     if (s.taps == 1)
         define_moved(m, out(m, 0), s.x->type, &shape, letters, element);
     else
-        define(m, out(m, 0), s.x->type, &shape, letters, fmt(m, "sum[%s](%s%s)", axes.text, weights.text, element));
+        define(m, out(m, 0), s.x->type, &shape, letters,
+               fmt(m, "sum[%s](%s%s)", axes.text, weights.text, element));
 }

@@ -13,8 +13,8 @@ typedef struct Transform {
     int64_t length;   // N of e^(-2 pi i k n / N)
     int64_t in, out;
     int in_parts, out_parts;
-    bool inverse, mirrors;       // `mirrors`: the input is one half of a symmetric spectrum
-    const GraphValue *window;    // a constant that the table holds; NULL: none
+    bool inverse, mirrors;      // `mirrors`: the input is one half of a symmetric spectrum
+    const GraphValue *window;   // a constant that the table holds; NULL: none
 } Transform;
 
 static double cosine(int64_t turn, int64_t length)
@@ -50,7 +50,7 @@ static const GraphValue *define_table(Map *m, const Transform *t, DType type)
     double cells = (double)t->in * t->in_parts * (double)t->out * t->out_parts;
     if (cells > LARGEST_TABLE)
         refuse(m, "a transform of %" PRId64 " elements, whose table would have %g", t->length, cells);
-    char *data = NEW_ARRAY(m->arena, char, (int64_t)cells * constant_bytes(type));
+    char *data = NEW_ARRAY(m->arena, char, (int64_t)cells *constant_bytes(type));
     int64_t cell = 0;
     for (int64_t n = 0; n < t->in; n++)
         for (int r = 0; r < t->in_parts; r++)
@@ -99,7 +99,8 @@ static int transformed_axis(const Map *m, const GraphValue *x)
 void map_dft(Map *m)
 {
     const GraphValue *x = need(m, 0);
-    Transform t = {.in_parts = parts_of(m, x), .out_parts = 2, .inverse = attribute_int(m, "inverse", 0) != 0};
+    Transform t = {
+        .in_parts = parts_of(m, x), .out_parts = 2, .inverse = attribute_int(m, "inverse", 0) != 0};
     bool onesided = attribute_int(m, "onesided", 0) != 0;
     int axis = transformed_axis(m, x), rank = x->shape.rank;
     int64_t size = x->shape.size[axis];
@@ -119,13 +120,14 @@ void map_dft(Map *m)
     StrBuf places = strbuf_new(m->arena);
     const char *letters = letters_of(rank);
     for (int d = 0; d < rank; d++)
-        add_place(&places, d == axis       ? "r"
-                           : d < rank - 1  ? fmt(m, "%c", letters[d])
+        add_place(&places, d == axis        ? "r"
+                           : d < rank - 1   ? fmt(m, "%c", letters[d])
                            : t.in_parts > 1 ? "s"
-                                           : "0");
+                                            : "0");
     define(m, out(m, 0), x->type, &shape, letters,
            fmt(m, "sum[r:%" PRId64 "%s](%s * %s)", t.in, t.in_parts > 1 ? ", s:2" : "", at(m, x, places.text),
-               at(m, table, fmt(m, "r, %s, %c, %c", t.in_parts > 1 ? "s" : "0", letters[axis], letters[rank - 1]))));
+               at(m, table,
+                  fmt(m, "r, %s, %c, %c", t.in_parts > 1 ? "s" : "0", letters[axis], letters[rank - 1]))));
 }
 
 /* The frames, multiplied by a window that depends on data. */
@@ -158,10 +160,11 @@ void map_stft(Map *m)
     comment(m, "frames of %" PRId64 " in steps of %" PRId64, t.length, step);
     const GraphValue *table = define_table(m, &t, table_type(x));
     const char *part_place = t.in_parts > 1 ? "s" : "0";
-    const char *element = window && !window->data
-                              ? at(m, windowed(m, x, window, frames, t.length, step), fmt(m, "n, f, r, %s", part_place))
-                              : at(m, x, fmt(m, "n, %s%c + r, %s", step > 1 ? fmt(m, "%" PRId64 "*", step) : "", 'f',
-                                             part_place));
+    const char *element =
+        window && !window->data
+            ? at(m, windowed(m, x, window, frames, t.length, step), fmt(m, "n, f, r, %s", part_place))
+            : at(m, x,
+                 fmt(m, "n, %s%c + r, %s", step > 1 ? fmt(m, "%" PRId64 "*", step) : "", 'f', part_place));
     Dims shape = {4, {x->shape.size[0], frames, t.out, 2}};
     define(m, out(m, 0), x->type, &shape, "nfkc",
            fmt(m, "sum[r:%" PRId64 "%s](%s * %s)", t.in, t.in_parts > 1 ? ", s:2" : "", element,

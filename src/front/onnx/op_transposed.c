@@ -32,7 +32,8 @@ static void add_axis(StrBuf *axes, char letter, int64_t count)
 }
 
 /* `h + 1 - 2*r`, without what is 0 */
-static const char *place_text(const Map *m, char letter, int64_t offset, int64_t factor, char tap, bool one_tap)
+static const char *place_text(const Map *m, char letter, int64_t offset, int64_t factor, char tap,
+                              bool one_tap)
 {
     const char *place = affine(m, 1, letter, offset);
     if (one_tap)
@@ -62,7 +63,8 @@ static Phase phase_of(const Map *m, const Window *w, const int64_t phases[3])
         char tap = tap_letter(w, d);
         add_axis(&axes, tap, count);
         add_place(&taps, count > 1 ? affine(m, step, tap, first) : fmt(m, "%" PRId64, first));
-        add_place(&places, place_text(m, window_letters(w)[d], offset, w->dilation[d] / common, tap, count == 1));
+        add_place(&places,
+                  place_text(m, window_letters(w)[d], offset, w->dilation[d] / common, tap, count == 1));
     }
     return (Phase){axes.text, taps.text, places.text, "", false};
 }
@@ -87,7 +89,8 @@ static Phase all_phases(const Map *m, const Window *w)
            condition = strbuf_new(m->arena);
     for (int d = 0; d < w->rank; d++) {
         int64_t common = greatest_common_divisor(w->stride[d], w->dilation[d]), step = w->stride[d] / common;
-        int64_t count = ceil_div(w->kernel[d], step), shift = ceil_div((step - 1) * w->dilation[d], w->stride[d]);
+        int64_t count = ceil_div(w->kernel[d], step),
+                shift = ceil_div((step - 1) * w->dilation[d], w->stride[d]);
         const char *first = first_tap_text(m, w, d, common);
         const char *place = affine(m, 1, window_letters(w)[d], w->before[d]);
         char tap = tap_letter(w, d);
@@ -98,7 +101,8 @@ static Phase all_phases(const Map *m, const Window *w)
                                shift * w->stride[d], w->dilation[d], first, w->stride[d], shift,
                                count > 1 ? fmt(m, " - %" PRId64 "*%c", w->dilation[d] / common, tap) : ""));
         if (common > 1)
-            strbuf_printf(&condition, "%s(%s) %% %" PRId64 " == 0", condition.length ? " && " : "", place, common);
+            strbuf_printf(&condition, "%s(%s) %% %" PRId64 " == 0", condition.length ? " && " : "", place,
+                          common);
         if (w->kernel[d] % step)
             strbuf_printf(&condition, "%s%s < %" PRId64, condition.length ? " && " : "", taken, w->kernel[d]);
     }
@@ -171,8 +175,10 @@ static const char *conv_term(const Map *m, const void *context, const Phase *pha
         return t->bias ? at(m, t->bias, "f") : "0";
     const char *channel = group_channel(m, t->groups, t->features, inputs);
     const char *feature = each == 1 ? "0" : t->groups == 1 ? "f" : fmt(m, "f%%%" PRId64, each);
-    const char *product = fmt(m, "%s * %s", at_padded(m, t->x, fmt(m, "n, %s, %s", channel, phase->places), "0"),
-                              at(m, t->weights, fmt(m, "%s, %s, %s", channel, feature, phase->taps)));
+    const char *tap = fmt(m, "%s, %s, %s", channel, feature, phase->taps);
+    const char *weight = *phase->condition ? at_padded(m, t->weights, tap, "0") : at(m, t->weights, tap);
+    const char *product =
+        fmt(m, "%s * %s", at_padded(m, t->x, fmt(m, "n, %s, %s", channel, phase->places), "0"), weight);
     const char *sum = phase_sum(m, phase, taken == 1 ? "" : fmt(m, "k:%" PRId64, taken), product);
     return t->bias ? fmt(m, "%s + %s", sum, at(m, t->bias, "f")) : sum;
 }
@@ -220,7 +226,11 @@ static Window transposed_window(const Map *m, const Transposed *t)
         w.in[d] = t->x->shape.size[d + 2];
         int64_t full = w.stride[d] * (w.in[d] - 1) + more[d] + (w.kernel[d] - 1) * w.dilation[d] + 1;
         w.before[d] = pads[d];
-        w.result[d] = shape.count ? wanted[d] : same ? w.in[d] * w.stride[d] : full - pads[d] - pads[w.rank + d];
+        w.result[d] = shape.count ? wanted[d]
+                      : same      ? w.in[d] * w.stride[d]
+                                  : full - pads[d] - pads[w.rank + d];
+        if (same && !shape.count && full < w.result[d])
+            refuse(m, "auto_pad '%s' of windows that are smaller than their strides", automatic);
         if (shape.count || same)
             pad_to_result(&w, d, full, upper);
         if (w.result[d] < 1)
@@ -233,7 +243,8 @@ void map_conv_transpose(Map *m)
 {
     Transposed t = {need(m, 0), need(m, 1), maybe(m, 2), attribute_int(m, "group", 1), 0};
     const Dims *x = &t.x->shape, *w = &t.weights->shape;
-    if (x->rank != w->rank || x->rank < 3 || x->size[1] != w->size[0] || t.groups < 1 || x->size[1] % t.groups)
+    if (x->rank != w->rank || x->rank < 3 || x->size[1] != w->size[0] || t.groups < 1 ||
+        x->size[1] % t.groups)
         refuse(m, "the shapes %s and %s in %" PRId64 " groups are those of no transposed convolution",
                shape_text(m->arena, x), shape_text(m->arena, w), t.groups);
     t.features = w->size[1] * t.groups;

@@ -82,10 +82,11 @@ static void define_largest_places(Map *m, const GraphValue *x, const GraphValue 
 {
     const char *letters = fmt(m, "nc%s", window_letters(w));
     int64_t plane = 1;
-    StrBuf place = strbuf_new(m->arena), inside = strbuf_new(m->arena);
+    const char *place = "";
+    StrBuf inside = strbuf_new(m->arena);
     for (int d = 0; d < w->rank; d++) {
         const char *p = window_place(m, w, d);
-        strbuf_printf(&place, "%s(%s)", d ? fmt(m, " * %" PRId64 " + ", w->in[d]) : "", p);
+        place = d ? fmt(m, "(%s) * %" PRId64 " + %s", place, w->in[d], p) : p;
         if (window_reaches_out(w))
             strbuf_printf(&inside, "%s >= 0 && %s < %" PRId64 " && ", p, p, w->in[d]);
         plane *= w->in[d];
@@ -95,14 +96,14 @@ static void define_largest_places(Map *m, const GraphValue *x, const GraphValue 
         refuse(m, "places of the largest elements by column of %d dimensions", w->rank);
     const char *nan = is_real(x->type) ? fmt(m, " || %s != %s", element, element) : "";
     const char *found = fmt(m, "select(%s(%s == %s%s), %s, %" PRId64 ")", inside.text, element,
-                            at(m, largest, letters_list(m, letters)), nan, place.text, plane - 1);
+                            at(m, largest, letters_list(m, letters)), nan, place, plane - 1);
     GraphValue *first = part(m, out(m, 1), "first");
     Dims shape = window_result(w, x->shape.size[0], x->shape.size[1]);
     define(m, first, DTYPE_I32, &shape, letters, window_reduce(m, "min", "", w, found));
     const char *at_first = at(m, first, letters_list(m, letters));
     if (by_column && w->rank == 2)
-        at_first = fmt(m, "(%s %% %" PRId64 " * %" PRId64 " + %s / %" PRId64 ")", at_first, w->in[1], w->in[0],
-                       at_first, w->in[1]);
+        at_first = fmt(m, "(%s %% %" PRId64 " * %" PRId64 " + %s / %" PRId64 ")", at_first, w->in[1],
+                       w->in[0], at_first, w->in[1]);
     define(m, out(m, 1), DTYPE_I64, &shape, letters,
            fmt(m, "(cast(n, i64) * %" PRId64 " + c) * %" PRId64 " + %s", x->shape.size[1], plane, at_first));
 }

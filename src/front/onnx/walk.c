@@ -9,10 +9,11 @@
 #include "front/onnx/names.h"
 #include "front/onnx/needed.h"
 #include "front/onnx/tensor.h"
+#include "front/onnx/unroll.h"
 
 enum {
-    MOST_NESTED = 32,        // branches and functions within each other
-    MOST_NODES = 1 << 17,    // those of functions counted where they are called; large models have 50,000
+    MOST_NESTED = 32,       // branches and functions within each other
+    MOST_NODES = 1 << 17,   // those of functions counted where they are called; large models have 50,000
 };
 
 static void note_problem(Import *import, const char *text)
@@ -222,7 +223,8 @@ static bool fold_node(Import *import, Map m)
         forget_outputs(m.node);
         return false;
     }
-    if (!fold(import->arena, m.draft, m.node->outputs, m.node->output_count, m.node->label, &import->folding_left)) {
+    if (!fold(import->arena, m.draft, m.node->outputs, m.node->output_count, m.node->label,
+              &import->folding_left)) {
         forget_outputs(m.node);
         return false;
     }
@@ -339,14 +341,22 @@ static void take_branch(Import *import, const GraphScope *around, const Body *bo
         map_node(import, &m);
 }
 
+static void map_known_condition(Map *m)
+{
+    if (need_ints(m, 0).count != 1)
+        refuse(m, "its condition '%s' is no scalar", need(m, 0)->name);
+}
+
 static void run_if(Import *import, const GraphScope *scope, const Body *body, GraphNode *node)
 {
-    const GraphValue *condition = node->input_count ? node->inputs[0] : NULL;
-    if (!condition || !condition->data || shape_count(&condition->shape) != 1)
-        refuse_node(import, node,
-                    "its condition depends on data; only one that is known at import can be taken");
+    GraphNode condition = *node;
+    condition.output_count = 0;
+    Map m = map_of(import, &condition, &(Operator){.name = "If", .map = map_known_condition});
+    if (map_node(import, &m))
+        take_branch(import, scope, body, node,
+                    constant_int(node->inputs[0], 0) ? "then_branch" : "else_branch");
     else
-        take_branch(import, scope, body, node, constant_int(condition, 0) ? "then_branch" : "else_branch");
+        set_outputs(node, VALUE_REFUSED);
 }
 
 // ---- the walk ----
@@ -367,6 +377,22 @@ static bool inputs_are_known(Import *import, const GraphNode *node)
     return true;
 }
 
+void walk_map(Import *import, const GraphNode *node, const Operator *row)
+{
+    Map m = map_of(import, node, row);
+    if (has_small_inputs(node) && fold_node(import, m))
+        return;
+    map_node(import, &m);
+}
+
+void walk_refuse(Import *import, const GraphNode *node, const char *text) { refuse_node(import, node, text); }
+void walk_set_refused(const GraphNode *node) { set_outputs(node, VALUE_REFUSED); }
+
+static bool is_operator(const GraphNode *node, const char *name)
+{
+    return strcmp(node->op, name) == 0 && !*node->domain;
+}
+
 static void run_operator(Import *import, const GraphNode *node)
 {
     const Operator *row = operator_find(node);
@@ -379,10 +405,7 @@ static void run_operator(Import *import, const GraphNode *node)
     }
     if (!inputs_are_known(import, node))
         return;
-    Map m = map_of(import, node, row);
-    if (has_small_inputs(node) && fold_node(import, m))
-        return;
-    map_node(import, &m);
+    walk_map(import, node, row);
 }
 
 void walk_body(Import *import, GraphScope *scope, Body *body)
@@ -392,11 +415,13 @@ void walk_body(Import *import, GraphScope *scope, Body *body)
         if (!needed[i])
             continue;
         if (import->node_count++ == MOST_NODES)
-            fatal(EXIT_INPUT, "'%s' has more than %d nodes, those of its functions counted where they are called",
+            fatal(EXIT_INPUT,
+                  "'%s' has more than %d nodes, those of its functions counted where they are called",
                   import->path, MOST_NODES);
         GraphNode *node = resolve(import, scope, body, body->nodes[i]);
         const Onnx__FunctionProto *function = function_of(import, node);
-        bool nests = function || (strcmp(node->op, "If") == 0 && !*node->domain);
+        bool loops = is_operator(node, "Loop"), scans = is_operator(node, "Scan");
+        bool nests = function || loops || scans || is_operator(node, "If");
         if (!nests) {
             run_operator(import, node);
             continue;
@@ -405,6 +430,10 @@ void walk_body(Import *import, GraphScope *scope, Body *body)
             continue;
         if (function)
             inline_function(import, node, function);
+        else if (loops)
+            unroll_loop(import, scope, body, node);
+        else if (scans)
+            unroll_scan(import, scope, body, node);
         else
             run_if(import, scope, body, node);
         import->depth--;

@@ -2,6 +2,7 @@
 #pragma once
 #include "front/onnx/draft.h"
 #include "front/onnx/graph.h"
+#include "front/onnx/map.h"
 
 enum { MOST_PROBLEMS = 20 };   // that are told
 
@@ -14,9 +15,9 @@ typedef struct Import {
     int places;                            // of weights so far
     int depth;                             // of branches and functions
     const char *problems[MOST_PROBLEMS];   // of nodes that cannot be taken
-    int problem_count;   // of all, told or not
-    int node_count;      // that were looked at
-    double folding_left;   // operations that may still be spent on folding
+    int problem_count;                     // of all, told or not
+    int node_count;                        // that were looked at
+    double folding_left;                   // operations that may still be spent on folding
 } Import;
 
 /* What a graph, a branch or a function is made of. */
@@ -34,3 +35,12 @@ void walk_add_initializer(Import *import, GraphScope *scope, const Onnx__TensorP
 
 /* Maps the nodes that are needed; those that cannot be taken are problems. */
 void walk_body(Import *import, GraphScope *scope, Body *body);
+
+// ---- for unroll.c ----
+
+/* Maps a node by a row; where all its inputs are small constants its outputs are. */
+void walk_map(Import *import, const GraphNode *node, const Operator *row);
+/* The node cannot be taken; `text` says why. */
+void walk_refuse(Import *import, const GraphNode *node, const char *text);
+/* The same of what was told already. */
+void walk_set_refused(const GraphNode *node);
