@@ -44,17 +44,17 @@ void map_affine_grid(Map *m)
 
 typedef enum Beside { BESIDE_ZEROS, BESIDE_BORDER, BESIDE_REFLECTION } Beside;
 
-typedef struct Sample {
+typedef struct GridSampling {
     const GraphValue *x, *grid;
     int rank, taps;
     bool corners, cubic;
     Beside beside;
     const char *letters;   // of the grid's points: "nhv"
     Dims points;
-} Sample;
+} GridSampling;
 
 /* `x` reflected at the borders of `size` elements until it lies between them. */
-static const char *reflected(const Map *m, const Sample *s, const char *x, int64_t size)
+static const char *reflected(const Map *m, const GridSampling *s, const char *x, int64_t size)
 {
     const char *low = s->corners ? "0" : "(-0.5)",
                *high = s->corners ? fmt(m, "%" PRId64, size - 1) : fmt(m, "%" PRId64 ".5", size - 1);
@@ -68,7 +68,7 @@ static const char *reflected(const Map *m, const Sample *s, const char *x, int64
 }
 
 /* Where the points lie along dimension `d` of the tensor, which the grid has in reverse. */
-static const char *sample_places(Map *m, const Sample *s, int d, DType type)
+static const char *sample_places(Map *m, const GridSampling *s, int d, DType type)
 {
     int64_t size = s->x->shape.size[d + 2];
     const char *points = letters_list(m, s->letters);
@@ -90,7 +90,7 @@ static const char *sample_places(Map *m, const Sample *s, int d, DType type)
 }
 
 /* For each point and tap: the element's place; negative ones and those behind the end are beside the tensor. */
-static const char *tap_places(Map *m, const Sample *s, int d, const char *place, char tap)
+static const char *tap_places(Map *m, const GridSampling *s, int d, const char *place, char tap)
 {
     int64_t size = s->x->shape.size[d + 2];
     GraphValue *taps = part(m, out(m, 0), fmt(m, "at%d", d));
@@ -110,7 +110,7 @@ static const char *tap_places(Map *m, const Sample *s, int d, const char *place,
 }
 
 /* For each point and tap: how much of the element is taken. */
-static const char *tap_weights(Map *m, const Sample *s, int d, const char *place, char tap, DType type)
+static const char *tap_weights(Map *m, const GridSampling *s, int d, const char *place, char tap, DType type)
 {
     GraphValue *weights = part(m, out(m, 0), fmt(m, "weight%d", d));
     Dims shape = s->points;
@@ -129,9 +129,10 @@ static const char *tap_weights(Map *m, const Sample *s, int d, const char *place
     return at(m, weights, letters_list(m, letters));
 }
 
-static Sample read_sample(const Map *m)
+static GridSampling read_sample(const Map *m)
 {
-    Sample s = {.x = need(m, 0), .grid = need(m, 1), .corners = attribute_int(m, "align_corners", 0) != 0};
+    GridSampling s = {
+        .x = need(m, 0), .grid = need(m, 1), .corners = attribute_int(m, "align_corners", 0) != 0};
     const char *mode = attribute_text(m, "mode", "linear"),
                *beside = attribute_text(m, "padding_mode", "zeros");
     s.rank = s.x->shape.rank - 2;
@@ -162,7 +163,7 @@ static Sample read_sample(const Map *m)
 
 void map_grid_sample(Map *m)
 {
-    Sample s = read_sample(m);
+    GridSampling s = read_sample(m);
     if (s.taps > 1 && !is_real(s.x->type))
         refuse(m, "integers, of which an interpolation makes fractions");
     DType type = wide(s.grid->type);

@@ -14,6 +14,7 @@ enum { MOST_STEPS = 4096 };   // each takes definitions, of which a program has 
 /* A loop while it is unrolled. */
 typedef struct Unrolled {
     Import *import;
+    const Walker *walker;
     const GraphScope *around;
     const Body *body;
     const GraphNode *node;
@@ -41,7 +42,7 @@ static void run(const Unrolled *u, Mapping *map, const char *text, GraphValue **
     node->output_count = output != NULL;
     Operator *row = NEW(arena, Operator);
     *row = (Operator){.name = node->op, .map = map, .text = text};
-    walk_map(u->import, node, row);
+    u->walker->map(u->import, node, row);
 }
 
 /* How often a loop runs must be known. */
@@ -111,7 +112,7 @@ static int64_t item(const Unrolled *u, const char *name, int index)
 static GraphValue *constant(const Unrolled *u, DType type, int64_t number)
 {
     GraphScope nowhere = {name_table_new(u->import->arena), NULL};
-    GraphValue *value = walk_add_value(u->import, &nowhere, "step", NULL);
+    GraphValue *value = u->walker->add_value(u->import, &nowhere, "step", NULL);
     void *data = arena_alloc(u->import->arena, sizeof number);
     if (type == DTYPE_B1)
         *(char *)data = number != 0;
@@ -129,30 +130,30 @@ static bool make_step(Unrolled *u, GraphValue **inputs, GraphValue **outputs)
     GraphScope scope = {name_table_new(import->arena), u->around};
     int problems = import->problem_count;
     for (size_t i = 0; i < u->graph->n_initializer; i++)
-        walk_add_initializer(import, &scope, u->graph->initializer[i]);
+        u->walker->add_initializer(import, &scope, u->graph->initializer[i]);
     for (size_t i = 0; i < u->graph->n_input; i++)
         if (u->graph->input[i]->name)
             name_table_set(&scope.values, u->graph->input[i]->name, inputs[i]);
     Body inner = {u->graph->node,    u->graph->n_node,
                   u->body->versions, u->body->version_count,
                   u->body->caller,   needed_outputs(import->arena, u->graph->output, u->graph->n_output)};
-    walk_body(import, &scope, &inner);
+    u->walker->body(import, &scope, &inner);
     bool made = import->problem_count == problems;
     for (size_t i = 0; i < u->graph->n_output && made; i++) {
         outputs[i] = graph_scope_find(&scope, u->graph->output[i]->name ? u->graph->output[i]->name : "");
         if (!outputs[i] || outputs[i]->state != VALUE_KNOWN || outputs[i]->problem) {
-            walk_refuse(import, u->node, "its body does not make all its outputs");
+            u->walker->refuse(import, u->node, "its body does not make all its outputs");
             made = false;
         }
     }
     return made;
 }
 
-static Unrolled begin(Import *import, const GraphScope *scope, const Body *body, const GraphNode *node,
-                      int first, int states)
+static Unrolled begin(Import *import, const Walker *walker, const GraphScope *scope, const Body *body,
+                      const GraphNode *node, int first, int states)
 {
     const Onnx__AttributeProto *graph = attribute(node, "body");
-    Unrolled u = {import, scope, body, node, graph ? graph->g : NULL, states, NULL, 0, NULL, 0};
+    Unrolled u = {import, walker, scope, body, node, graph ? graph->g : NULL, states, NULL, 0, NULL, 0};
     u.state = NEW_ARRAY(import->arena, GraphValue *, states + 1);
     for (int i = 0; i < states; i++)
         u.state[i] = first + i < node->input_count ? node->inputs[first + i] : NULL;
@@ -170,7 +171,7 @@ static bool has_body(const Unrolled *u, int64_t inputs, int64_t outputs)
     for (int i = 0; i < u->states && fits; i++)
         fits = u->state[i] != NULL;
     if (!fits)
-        walk_refuse(u->import, u->node, "its body has other inputs and outputs than it needs");
+        u->walker->refuse(u->import, u->node, "its body has other inputs and outputs than it needs");
     return fits;
 }
 
@@ -185,7 +186,7 @@ static void end(const Unrolled *u, const char *axes, const char *directions)
         if (!output)
             continue;
         if (!u->count) {
-            walk_refuse(u->import, u->node, "it makes no step, and a tensor without elements is none");
+            u->walker->refuse(u->import, u->node, "it makes no step, and a tensor without elements is none");
             return;
         }
         for (int a = 0, b = u->count - 1; a < b && item(u, directions, i); a++, b--) {
@@ -203,15 +204,17 @@ static void end(const Unrolled *u, const char *axes, const char *directions)
 /* Whether a condition holds, which must be known; NULL: it does. */
 static bool holds(const GraphValue *condition) { return !condition || constant_int(condition, 0) != 0; }
 
-void unroll_loop(Import *import, const GraphScope *scope, const Body *body, const GraphNode *node)
+void unroll_loop(Import *import, const Walker *walker, const GraphScope *scope, const Body *body,
+                 const GraphNode *node)
 {
-    Unrolled u = begin(import, scope, body, node, 2, node->input_count > 2 ? node->input_count - 2 : 0);
+    Unrolled u =
+        begin(import, walker, scope, body, node, 2, node->input_count > 2 ? node->input_count - 2 : 0);
     GraphValue *most = node->input_count > 0 ? node->inputs[0] : NULL;
     const GraphValue *condition = node->input_count > 1 ? node->inputs[1] : NULL;
     int problems = import->problem_count;
     run(&u, map_known, "", node->inputs, (int)smaller(node->input_count, 2), NULL);
     if (import->problem_count > problems || !has_body(&u, 2 + u.states, 1 + u.states + u.kept)) {
-        walk_set_refused(node);
+        walker->set_refused(node);
         return;
     }
     GraphValue **inputs = NEW_ARRAY(import->arena, GraphValue *, u.states + 2),
@@ -221,9 +224,10 @@ void unroll_loop(Import *import, const GraphScope *scope, const Body *body, cons
         inputs[0] = constant(&u, DTYPE_I64, u.count);
         memcpy(inputs + 2, u.state, (size_t)u.states * sizeof *inputs);
         if (u.count == MOST_STEPS || !make_step(&u, inputs, outputs) || !outputs[0]->data) {
-            walk_refuse(import, node,
-                        u.count == MOST_STEPS ? "it makes more than 4,096 steps"
-                                              : "when it ends depends on data, or its body cannot be taken");
+            walker->refuse(import, node,
+                           u.count == MOST_STEPS
+                               ? "it makes more than 4,096 steps"
+                               : "when it ends depends on data, or its body cannot be taken");
             return;
         }
         condition = outputs[0];
@@ -252,7 +256,7 @@ static GraphValue *scanned_at(const Unrolled *u, int input, int64_t t)
     strbuf_printf(&places, ";%" PRId64, axis);
     GraphScope nowhere = {name_table_new(u->import->arena), NULL};
     const char *name = u->graph->input[u->states + input]->name;
-    GraphValue *value = walk_add_value(u->import, &nowhere, name ? name : "step", NULL);
+    GraphValue *value = u->walker->add_value(u->import, &nowhere, name ? name : "step", NULL);
     run(u, map_step, places.text, x, 1, value);
     return value;
 }
@@ -272,20 +276,21 @@ static int64_t scan_length(const Unrolled *u, int scanned)
     return length <= MOST_STEPS ? length : -1;
 }
 
-void unroll_scan(Import *import, const GraphScope *scope, const Body *body, const GraphNode *node)
+void unroll_scan(Import *import, const Walker *walker, const GraphScope *scope, const Body *body,
+                 const GraphNode *node)
 {
     const Onnx__AttributeProto *number = attribute(node, "num_scan_inputs");
     int scanned = number ? (int)smaller(larger(number->i, 0), node->input_count) : 0;
-    Unrolled u = begin(import, scope, body, node, 0, node->input_count - scanned);
+    Unrolled u = begin(import, walker, scope, body, node, 0, node->input_count - scanned);
     int64_t length = scan_length(&u, scanned);
     if (node->version < 9 || length < 0) {
-        walk_refuse(import, node,
-                    node->version < 9 ? "sequences of a batch, as before version 9"
-                                      : "its sequences are not of one length, at most 4,096");
+        walker->refuse(import, node,
+                       node->version < 9 ? "sequences of a batch, as before version 9"
+                                         : "its sequences are not of one length, at most 4,096");
         return;
     }
     if (!has_body(&u, u.states + scanned, u.states + u.kept)) {
-        walk_set_refused(node);
+        walker->set_refused(node);
         return;
     }
     GraphValue **inputs = NEW_ARRAY(import->arena, GraphValue *, u.states + scanned + 1),
@@ -295,7 +300,7 @@ void unroll_scan(Import *import, const GraphScope *scope, const Body *body, cons
         for (int i = 0; i < scanned; i++)
             inputs[u.states + i] = scanned_at(&u, i, u.count);
         if (!make_step(&u, inputs, outputs)) {
-            walk_set_refused(node);
+            walker->set_refused(node);
             return;
         }
         memcpy(u.state, outputs, (size_t)u.states * sizeof *outputs);

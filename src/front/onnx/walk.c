@@ -377,7 +377,7 @@ static bool inputs_are_known(Import *import, const GraphNode *node)
     return true;
 }
 
-void walk_map(Import *import, const GraphNode *node, const Operator *row)
+static void map_or_fold(Import *import, const GraphNode *node, const Operator *row)
 {
     Map m = map_of(import, node, row);
     if (has_small_inputs(node) && fold_node(import, m))
@@ -385,8 +385,7 @@ void walk_map(Import *import, const GraphNode *node, const Operator *row)
     map_node(import, &m);
 }
 
-void walk_refuse(Import *import, const GraphNode *node, const char *text) { refuse_node(import, node, text); }
-void walk_set_refused(const GraphNode *node) { set_outputs(node, VALUE_REFUSED); }
+static void set_refused(const GraphNode *node) { set_outputs(node, VALUE_REFUSED); }
 
 static bool is_operator(const GraphNode *node, const char *name)
 {
@@ -405,8 +404,11 @@ static void run_operator(Import *import, const GraphNode *node)
     }
     if (!inputs_are_known(import, node))
         return;
-    walk_map(import, node, row);
+    map_or_fold(import, node, row);
 }
+
+static const Walker walker = {walk_body,   map_or_fold,    refuse_node,
+                              set_refused, walk_add_value, walk_add_initializer};
 
 void walk_body(Import *import, GraphScope *scope, Body *body)
 {
@@ -431,9 +433,9 @@ void walk_body(Import *import, GraphScope *scope, Body *body)
         if (function)
             inline_function(import, node, function);
         else if (loops)
-            unroll_loop(import, scope, body, node);
+            unroll_loop(import, &walker, scope, body, node);
         else if (scans)
-            unroll_scan(import, scope, body, node);
+            unroll_scan(import, &walker, scope, body, node);
         else
             run_if(import, scope, body, node);
         import->depth--;

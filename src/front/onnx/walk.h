@@ -2,7 +2,6 @@
 #pragma once
 #include "front/onnx/draft.h"
 #include "front/onnx/graph.h"
-#include "front/onnx/map.h"
 
 enum { MOST_PROBLEMS = 20 };   // that are told
 
@@ -35,12 +34,3 @@ void walk_add_initializer(Import *import, GraphScope *scope, const Onnx__TensorP
 
 /* Maps the nodes that are needed; those that cannot be taken are problems. */
 void walk_body(Import *import, GraphScope *scope, Body *body);
-
-// ---- for unroll.c ----
-
-/* Maps a node by a row; where all its inputs are small constants its outputs are. */
-void walk_map(Import *import, const GraphNode *node, const Operator *row);
-/* The node cannot be taken; `text` says why. */
-void walk_refuse(Import *import, const GraphNode *node, const char *text);
-/* The same of what was told already. */
-void walk_set_refused(const GraphNode *node);
