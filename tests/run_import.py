@@ -144,6 +144,72 @@ def test_functions_are_inlined_with_their_attributes(folder):
     assert "= 3.0 * sum[k](x[i, k] * x[k, j])" in "\n".join(imported(folder, model)[0])
 
 
+# ---- loops and operators of many definitions ----
+
+def loop(shape, trips, *nodes, condition="c"):
+    """`nodes` make `next` of u, in each of some steps; y is what u is at last, z what it is after each step."""
+    body = onnx.graph([*nodes, onnx.node("Identity", ["next"], ["kept"])],
+                      [onnx.value("i", [], onnx.INT64), onnx.value("c", [], onnx.BOOL), onnx.value("u", shape)],
+                      [onnx.value(condition, [], onnx.BOOL), onnx.value("next", shape), onnx.value("kept", shape)])
+    return onnx.model([onnx.node("Loop", ["n", "", "x"], ["y", "z"], body=body)], [onnx.value("x", shape)],
+                      [onnx.value("y", shape), onnx.value("z", [trips, *shape])],
+                      [onnx.tensor("n", [], struct.pack("<q", trips), onnx.INT64)])
+
+
+def test_a_loop_is_unrolled(folder):
+    lines = imported(folder, loop([4], 3, onnx.node("Exp", ["u"], ["next"])))[0]
+    assert [line for line in lines if "exp(" in line] == ["next[i] = exp(x[i])", "next_2[i] = exp(next[i])", "next_3[i] = exp(next_2[i])"], lines
+    assert any(line.startswith("z[i:3, j] = select(i < 1, next[j], select(i < 2, next_2[j], next_3[j]))") for line in lines), lines
+
+
+def test_a_loop_that_data_ends_is_refused(folder):
+    compares = onnx.node("Equal", ["s", "s"], ["d"]), onnx.node("ReduceSum", ["u"], ["s"], keepdims=0), onnx.node("Exp", ["u"], ["next"])
+    said = refused(folder, loop([4], 3, compares[1], compares[0], compares[2], condition="d"))
+    assert "when it ends depends on data" in said, said
+    assert "more than 4,096 steps" in refused(folder, loop([4], 5000, onnx.node("Exp", ["u"], ["next"])))
+
+
+def test_what_a_branch_makes_may_be_asked_where_it_comes_from(folder):
+    branch = onnx.graph([onnx.node("Cast", ["x"], ["r"], to=7)], [], [onnx.value("r", [2], onnx.INT64)])
+    model = onnx.model([onnx.node("If", ["c"], ["s"], then_branch=branch, else_branch=branch), onnx.node("Expand", ["a", "s"], ["y"])],
+                       [onnx.value("x", [2]), onnx.value("a", [2])], [onnx.value("y", [2, 2])],
+                       [onnx.tensor("c", [], b"\1", onnx.BOOL)])
+    assert "'s' must be known when the model is imported, and depends on data" in refused(folder, model)
+
+
+def test_a_condition_that_is_an_input_says_how_it_is_bound(folder):
+    branches = {name: onnx.graph([onnx.node(op, ["x"], ["r"])], [], [onnx.value("r", [2])])
+                for name, op in (("then_branch", "Exp"), ("else_branch", "Tanh"))}
+    model = onnx.model([onnx.node("If", ["c"], ["y"], **branches)], [onnx.value("c", [], onnx.BOOL), onnx.value("x", [2])],
+                       [onnx.value("y", [2])])
+    assert "bind it with --bind c=VALUE" in refused(folder, model)
+    assert "= tanh(x[i])" in imported(folder, model, "--bind", "c=0")[0][1]
+
+
+def test_many_tensors_are_joined_without_deep_brackets(folder):
+    nodes = [onnx.node("Concat", ["x"] * 500, ["y"], axis=0)]
+    lines = imported(folder, onnx.model(nodes, [onnx.value("x", [2, 3])], [onnx.value("y", [1000, 3])]))[0]
+    deepest = max(lines[1][:i].count("(") - lines[1][:i].count(")") for i in range(len(lines[1])))
+    assert deepest <= 12, deepest
+
+
+def test_a_transposed_convolution_is_one_of_stride_1_for_each_phase(folder):
+    weights = onnx.floats("w", [1, 1, 3, 3], [float(i) for i in range(9)])
+    model = onnx.model([onnx.node("ConvTranspose", ["x", "w"], ["y"], strides=[2, 1])], [onnx.value("x", [1, 1, 4, 4])],
+                       [onnx.value("y", [1, 1, 9, 6])], [weights])
+    lines = imported(folder, model)[0]
+    assert lines[2:4] == ["y_phase[n, f:1, h:5, v:6] = sum[r:2, s](pad(x[n, 0, h - r, v - s], 0) * w[0, 0, 2*r, s])",
+                          "y_phase_2[n, f:1, h:5, v:6] = sum[s](pad(x[n, 0, h, v - s], 0) * w[0, 0, 1, s])"], lines
+    assert lines[4] == "y[n, f, h:9, v] = select(h%2 < 1, y_phase[n, f, h/2, v], y_phase_2[n, f, h/2, v])", lines
+
+
+def test_a_plain_enlargement_has_no_table(folder):
+    scales = onnx.tensor("s", [2], struct.pack("<2f", 1, 2))
+    model = onnx.model([onnx.node("Resize", ["x", "", "s"], ["y"], mode="nearest", coordinate_transformation_mode="asymmetric",
+                                  nearest_mode="floor")], [onnx.value("x", [2, 3])], [onnx.value("y", [2, 6])], [scales])
+    assert imported(folder, model)[0][1] == "y[i, j:6] = x[i, j/2]"
+
+
 # ---- what is refused ----
 
 def test_all_nodes_that_cannot_be_taken_are_named_at_once(folder):
