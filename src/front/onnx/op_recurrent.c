@@ -40,13 +40,13 @@ static const Activation activations[] = {
     {"Relu", "max($0, 0)", 0, 0},
     {"Tanh", "tanh($0)", 0, 0},
     {"Sigmoid", "sigmoid($0)", 0, 0},
-    {"Affine", "($1 * $0 + $2)", 1, 0},
-    {"LeakyRelu", "select($0 < 0, $1 * $0, $0)", 0.01, 0},
+    {"Affine", "($1 * ($0) + $2)", 1, 0},
+    {"LeakyRelu", "select($0 < 0, $1 * ($0), $0)", 0.01, 0},
     {"ThresholdedRelu", "select($0 >= $1, $0, 0)", 1, 0},
-    {"ScaledTanh", "($1 * tanh($2 * $0))", 1, 1},
-    {"HardSigmoid", "max(0, min(1, $1 * $0 + $2))", 0.2, 0.5},
+    {"ScaledTanh", "($1 * tanh($2 * ($0)))", 1, 1},
+    {"HardSigmoid", "max(0, min(1, $1 * ($0) + $2))", 0.2, 0.5},
     {"Elu", "select($0 < 0, $1 * (exp($0) - 1), $0)", 1, 0},
-    {"Softsign", "($0 / (1 + abs($0)))", 0, 0},
+    {"Softsign", "(($0) / (1 + abs($0)))", 0, 0},
     {"Softplus", "(max($0, 0) + log(1 + exp(-abs($0))))", 0, 0},
 };
 
@@ -97,7 +97,7 @@ static const char *activated(const Map *m, const Layer *layer, int which, const 
 {
     if (layer->clip)
         value = fmt(m, "min(max(%s, -%s), %s)", value, layer->clip, layer->clip);
-    return expand(m, layer->texts[which], &(Filling){.operands = {fmt(m, "(%s)", value)}});
+    return expand(m, layer->texts[which], &(Filling){.operands = {value}});
 }
 
 // ---- inputs ----
