@@ -67,11 +67,14 @@ enum {
     LARGEST_SEARCH = 1000,   // steps: for a message, in a graph where paths meet again
 };
 
-/* An input of the graph, small and of integers, that the value is made of: the likely cause. NULL: none is near. */
+/* An input of the graph, a scalar or a few integers, that the value is made of: the likely cause. NULL: none is near. */
 static const GraphValue *cause(const GraphValue *value, int *steps)
 {
     if (value->is_input)
-        return !is_real(value->type) && shape_count(&value->shape) <= LARGEST_BOUND ? value : NULL;
+        return value->shape.rank == 0 ||
+                       (!is_real(value->type) && shape_count(&value->shape) <= LARGEST_BOUND)
+                   ? value
+                   : NULL;
     for (int i = 0; value->maker && i < value->maker->input_count && ++*steps < LARGEST_SEARCH; i++) {
         const GraphValue *input = value->maker->inputs[i], *found = input ? cause(input, steps) : NULL;
         if (found)
