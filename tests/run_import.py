@@ -169,6 +169,16 @@ def test_a_loop_that_data_ends_is_refused(folder):
     assert "more than 4,096 steps" in refused(folder, loop([4], 5000, onnx.node("Exp", ["u"], ["next"])))
 
 
+def test_loops_in_loops_end(folder):
+    def body(depth):
+        inner = [onnx.node("Loop", ["n", "", "x"], ["q"], body=body(depth - 1))] if depth else []
+        return onnx.graph(inner, [onnx.value("i", [], onnx.INT64), onnx.value("c", [], onnx.BOOL), onnx.value("u", [1])],
+                          [onnx.value("c", [], onnx.BOOL), onnx.value("q" if depth else "u", [1])])
+    model = onnx.model([onnx.node("Loop", ["n", "", "x"], ["y"], body=body(6))], [onnx.value("x", [1])], [onnx.value("y", [1])],
+                       [onnx.tensor("n", [], struct.pack("<q", 4000), onnx.INT64)])
+    assert "has more than 131072 nodes" in refused(folder, model)
+
+
 def test_what_a_branch_makes_may_be_asked_where_it_comes_from(folder):
     branch = onnx.graph([onnx.node("Cast", ["x"], ["r"], to=7)], [], [onnx.value("r", [2], onnx.INT64)])
     model = onnx.model([onnx.node("If", ["c"], ["s"], then_branch=branch, else_branch=branch), onnx.node("Expand", ["a", "s"], ["y"])],

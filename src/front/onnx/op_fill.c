@@ -50,9 +50,12 @@ static int64_t range_count(const Map *m, double first, double end, double step)
 
 void map_range(Map *m)
 {
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
         if (!need(m, i)->data)
-            need_ints(m, i);
+            need_ints(m, i);   // refuses, and says how to bind it
+        if (shape_count(&need(m, i)->shape) != 1 || need(m, i)->type != need(m, 0)->type)
+            refuse(m, "'%s' is no scalar of the others' type", need(m, i)->name);
+    }
     const GraphValue *first = need(m, 0), *end = need(m, 1), *step = need(m, 2);
     DType type = first->type;
     int64_t count;

@@ -207,6 +207,8 @@ void map_one_hot(Map *m)
     int rank = indices->shape.rank + 1, axis = axis_of(m, attribute_int(m, "axis", -1), rank);
     if (!need(m, 1)->data)
         need_ints(m, 1);
+    if (shape_count(&need(m, 1)->shape) != 1)
+        refuse(m, "'%s' is no scalar", need(m, 1)->name);
     int64_t depth = constant_int(need(m, 1), 0);
     if (rank > MAX_RANK || depth < 1 || depth > INT32_MAX || shape_count(&values->shape) != 2)
         refuse(m, "%" PRId64 " classes of indices %s", depth, shape_text(m->arena, &indices->shape));

@@ -33,6 +33,8 @@ static const char *pad_value(const Map *m, const GraphValue *x, bool *is_number)
 {
     const GraphValue *value = m->node->version < 11 ? NULL : maybe(m, 2);
     *is_number = !value || (value->data && !isnan(constant_real(value, 0)));
+    if (value && shape_count(&value->shape) != 1)
+        refuse(m, "'%s' is no scalar", value->name);
     if (value && value->type != x->type)
         refuse(m, "'%s' is of another type than '%s'", value->name, x->name);
     if (m->node->version < 11)

@@ -137,8 +137,8 @@ static int read_layers(Map *m, int gates, int per_direction, const char *const *
     layer.batch = layer.x->shape.size[!layer.batch_first];
     layer.inputs = layer.x->shape.size[2];
     layer.hidden = layer.r->shape.size[2];
-    if (layer.steps > MOST_STEPS)
-        refuse(m, "%" PRId64 " steps; at most %d are unrolled", layer.steps, MOST_STEPS);
+    if (layer.steps < 1 || layer.steps > MOST_STEPS)
+        refuse(m, "%" PRId64 " steps; at least one and at most %d are unrolled", layer.steps, MOST_STEPS);
     check_shape(m, layer.w, 3, both + 1, gates * layer.hidden, layer.inputs);
     check_shape(m, layer.r, 3, both + 1, gates * layer.hidden, layer.hidden);
     check_shape(m, layer.bias, 2, both + 1, 2 * gates * layer.hidden, 0);

@@ -91,9 +91,10 @@ static void read_result_sizes(const Map *m, Resize *resize, Ints axes, int rank)
     for (int i = 0; i < sizes.count && keeps; i++) {
         ResizeAxis *axis = &resize->axes[axis_at(m, axes, i, rank)];
         axis->scale = common;
-        axis->out = (int64_t)(common * (double)axis->in + 0.5);
-        if (axis->out < 1 || axis->out > 1 << 30)
-            refuse(m, "a size of %" PRId64, axis->out);
+        double size = floor(common * (double)axis->in + 0.5);
+        if (!(size >= 1) || size > (double)(1 << 30))
+            refuse(m, "a size of %g", size);
+        axis->out = (int64_t)size;
     }
 }
 

@@ -106,7 +106,7 @@ void map_dft(Map *m)
     int64_t size = x->shape.size[axis];
     t.mirrors = onesided && t.inverse;
     t.length = maybe(m, 1) ? scalar_of(m, 1) : t.mirrors ? 2 * (size - 1) : size;
-    if (t.length < 1 || t.length > LARGEST_TABLE || (t.mirrors && t.in_parts != 2))
+    if (size < 1 || t.length < 1 || t.length > LARGEST_TABLE || (t.mirrors && t.in_parts != 2))
         refuse(m, "a transform of %" PRId64 " elements of %d parts", t.length, t.in_parts);
     int64_t half = t.length / 2 + 1, taken = t.mirrors ? half : t.length;
     t.in = size < taken ? size : taken;

@@ -49,8 +49,8 @@ static void run(const Unrolled *u, Mapping *map, const char *text, GraphValue **
 static void map_known(Map *m)
 {
     for (int i = 0; i < 2; i++)
-        if (maybe(m, i))
-            need_ints(m, i);
+        if (maybe(m, i) && need_ints(m, i).count != 1)
+            refuse(m, "'%s' is no scalar", need(m, i)->name);
 }
 
 /* One element along an axis: the row's text is its places. */
@@ -127,6 +127,7 @@ static GraphValue *constant(const Unrolled *u, DType type, int64_t number)
 static bool make_step(Unrolled *u, GraphValue **inputs, GraphValue **outputs)
 {
     Import *import = u->import;
+    u->walker->count(import);   // a body may be empty
     GraphScope scope = {name_table_new(import->arena), u->around};
     int problems = import->problem_count;
     for (size_t i = 0; i < u->graph->n_initializer; i++)
@@ -149,6 +150,7 @@ static bool make_step(Unrolled *u, GraphValue **inputs, GraphValue **outputs)
     return made;
 }
 
+/* `first`: inputs before the states; a Loop has some, and its body gives a condition before them. */
 static Unrolled begin(Import *import, const Walker *walker, const GraphScope *scope, const Body *body,
                       const GraphNode *node, int first, int states)
 {
@@ -157,7 +159,8 @@ static Unrolled begin(Import *import, const Walker *walker, const GraphScope *sc
     u.state = NEW_ARRAY(import->arena, GraphValue *, states + 1);
     for (int i = 0; i < states; i++)
         u.state[i] = first + i < node->input_count ? node->inputs[first + i] : NULL;
-    u.kept = node->output_count > states ? node->output_count - states : 0;
+    int64_t kept = u.graph ? (int64_t)u.graph->n_output - (first > 0) - states : 0;
+    u.kept = (int)smaller(larger(kept, 0), 1 << 16);
     u.steps = NEW_ARRAY(import->arena, GraphValue **, u.kept + 1);
     for (int i = 0; i < u.kept; i++)
         u.steps[i] = NEW_ARRAY(import->arena, GraphValue *, MOST_STEPS);
@@ -181,7 +184,7 @@ static void end(const Unrolled *u, const char *axes, const char *directions)
     for (int i = 0; i < u->states && i < u->node->output_count; i++)
         if (u->node->outputs[i])
             run(u, map_identity, "", &u->state[i], 1, u->node->outputs[i]);
-    for (int i = 0; i < u->kept; i++) {
+    for (int i = 0; i < u->kept && u->states + i < u->node->output_count; i++) {
         GraphValue *output = u->node->outputs[u->states + i];
         if (!output)
             continue;

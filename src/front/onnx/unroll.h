@@ -12,6 +12,7 @@ typedef struct Walker {
     void (*set_refused)(const GraphNode *node);   // what was told already
     GraphValue *(*add_value)(Import *import, GraphScope *scope, const char *name, const char *op);
     void (*add_initializer)(Import *import, GraphScope *scope, const Onnx__TensorProto *tensor);
+    void (*count)(Import *import);   // a node, or what takes as much; ends where there are too many
 } Walker;
 
 /* A `Loop` or a `Scan` that stands in a graph of these names. */

@@ -407,8 +407,17 @@ static void run_operator(Import *import, const GraphNode *node)
     map_or_fold(import, node, row);
 }
 
-static const Walker walker = {walk_body,   map_or_fold,    refuse_node,
-                              set_refused, walk_add_value, walk_add_initializer};
+static void count_node(Import *import)
+{
+    if (import->node_count++ == MOST_NODES)
+        fatal(
+            EXIT_INPUT,
+            "'%s' has more than %d nodes, those of its functions and loops counted each time they are called",
+            import->path, MOST_NODES);
+}
+
+static const Walker walker = {walk_body,      map_or_fold,          refuse_node, set_refused,
+                              walk_add_value, walk_add_initializer, count_node};
 
 void walk_body(Import *import, GraphScope *scope, Body *body)
 {
@@ -416,10 +425,7 @@ void walk_body(Import *import, GraphScope *scope, Body *body)
     for (size_t i = 0; i < body->node_count; i++) {
         if (!needed[i])
             continue;
-        if (import->node_count++ == MOST_NODES)
-            fatal(EXIT_INPUT,
-                  "'%s' has more than %d nodes, those of its functions counted where they are called",
-                  import->path, MOST_NODES);
+        count_node(import);
         GraphNode *node = resolve(import, scope, body, body->nodes[i]);
         const Onnx__FunctionProto *function = function_of(import, node);
         bool loops = is_operator(node, "Loop"), scans = is_operator(node, "Scan");
