@@ -130,15 +130,19 @@ constexpr int V_BYTES = STAGES * TileV::ELEMENTS * (int)sizeof(Element);
 static_assert(Q_BYTES + K_BYTES + V_BYTES <= SHARED_BYTES, "all tiles fit");
 static_assert(WARPS * (int)sizeof(Slab) <= SHARED_BYTES, "all slabs fit");
 
+// M, rounded wherever it is used: a product that the compiler would draw into the sum behind it is not.
+__device__ __forceinline__ float scaled_of(float maximum) { return fmaf(maximum, SCALE, 0.0f); }
+
 // The scores of a warp's rows of a step become shares of what the largest so far would have, which may grow.
 struct Softmax {
-    float maximum[WM / 16][2], sum[WM / 16][2];   // of rows l / 4 and 8 further down; sums of this lane's columns alone
+    // Of rows l / 4 and 8 further down. scaled: M; sums of this lane's columns alone.
+    float maximum[WM / 16][2], scaled[WM / 16][2], sum[WM / 16][2];
 
     __device__ __forceinline__ Softmax()
     {
         UNROLL for (int i = 0; i < WM / 16; ++i)
             UNROLL for (int half = 0; half < 2; ++half) {
-                maximum[i][half] = -infinity<float>();
+                maximum[i][half] = scaled[i][half] = -infinity<float>();
                 sum[i][half] = 0.0f;
             }
     }
@@ -150,9 +154,10 @@ struct Softmax {
             UNROLL for (int e = 0; e < 2; ++e)
                 largest = op_max(largest, s[j][half * 2 + e]);
         largest = op_max(maximum[i][half], warp_reduce<Max>(largest, 4));
-        const float base = largest == -infinity<float>() ? 0.0f : largest * SCALE;
-        factor = power_of_two(maximum[i][half] * SCALE - base);
+        const float grown = scaled_of(largest), base = largest == -infinity<float>() ? 0.0f : grown;
+        factor = power_of_two(scaled[i][half] - base);
         maximum[i][half] = largest;
+        scaled[i][half] = grown;
         float shares = 0.0f;
         UNROLL for (int j = 0; j < BN / 8; ++j)
             UNROLL for (int e = 0; e < 2; ++e) {
@@ -166,7 +171,7 @@ struct Softmax {
     __device__ __forceinline__ Row row(int i, int half, float &factor) const
     {
         const float largest = maximum[i][half];
-        factor = power_of_two(-fmaf(largest, SCALE, -(largest * SCALE)));
+        factor = power_of_two(-fmaf(largest, SCALE, -scaled_of(largest)));
         return {largest, warp_reduce<Sum>(sum[i][half], 4) * factor};
     }
 };

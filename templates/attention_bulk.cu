@@ -217,14 +217,17 @@ struct Turns {
     }
 };
 
+// M, rounded wherever it is used: a product that the compiler would draw into the sum behind it is not.
+__device__ __forceinline__ float scaled_of(float maximum) { return fmaf(maximum, SCALE, 0.0f); }
+
 // The rows of a lane, l / 4 and 8 further down.
 struct Softmax {
-    float maximum[2], sum[2];   // sums of this lane's columns alone
+    float maximum[2], scaled[2], sum[2];   // scaled: M; sums of this lane's columns alone
 
     __device__ __forceinline__ Softmax()
     {
         UNROLL for (int half = 0; half < 2; ++half) {
-            maximum[half] = -infinity<float>();
+            maximum[half] = scaled[half] = -infinity<float>();
             sum[half] = 0.0f;
         }
     }
@@ -238,9 +241,10 @@ struct Softmax {
                 UNROLL for (int e = 0; e < 2; ++e)
                     largest = op_max(largest, s[j * 4 + half * 2 + e]);
             largest = op_max(maximum[half], warp_reduce<Max>(largest, 4));
-            const float base = largest == -infinity<float>() ? 0.0f : largest * SCALE;
-            factor[half] = power_of_two(maximum[half] * SCALE - base);
+            const float grown = scaled_of(largest), base = largest == -infinity<float>() ? 0.0f : grown;
+            factor[half] = power_of_two(scaled[half] - base);
             maximum[half] = largest;
+            scaled[half] = grown;
             float shares = 0.0f;
             UNROLL for (int j = 0; j < BN / 8; ++j)
                 UNROLL for (int e = 0; e < 2; ++e) {
@@ -255,7 +259,7 @@ struct Softmax {
     __device__ __forceinline__ Row row(int half, float &factor) const
     {
         const float largest = maximum[half];
-        factor = power_of_two(-fmaf(largest, SCALE, -(largest * SCALE)));
+        factor = power_of_two(-fmaf(largest, SCALE, -scaled_of(largest)));
         return {largest, warp_reduce<Sum>(sum[half], 4) * factor};
     }
 };
