@@ -21,8 +21,8 @@ static void settle(const Map *m, GraphValue *value, DType type, const Dims *shap
         value->data = "";
 }
 
-/* Does the language's rule give the type by itself? Where only such are read that are of it, sums of f32 are f32. */
-static DType written(const Map *m, DType type, bool alone)
+/* Must the type be written? Where only such are read that are of it, the language's rule gives it: sums of f32 are f32. */
+static bool written(const Map *m, DType type, bool alone)
 {
     bool natural =
         type == DTYPE_B1 ||
@@ -33,7 +33,7 @@ static DType written(const Map *m, DType type, bool alone)
             natural &= m->node->inputs[i]->type == type;
             inputs++;
         }
-    return natural && (inputs || type == DTYPE_B1) ? DTYPE_NATURAL : type;
+    return !natural || (!inputs && type != DTYPE_B1);
 }
 
 /* Bools that are an output are bytes under its name: inside they are another tensor. */
@@ -45,13 +45,13 @@ static const char *name_inside(const Map *m, const GraphValue *value, DType type
 }
 
 static void write(Map *m, GraphValue *value, DType type, const Dims *shape, const char *axes,
-                  const char *expr, DType stated)
+                  const char *expr, bool stated)
 {
     settle(m, value, type, shape);
     if (value->data)
         return;
     value->tensor = name_inside(m, value, type);
-    draft_define(m->draft, m->comment, value->tensor, shape, axes, stated, expr);
+    draft_define(m->draft, m->comment, value->tensor, shape, axes, type, stated, expr);
 }
 
 void define(Map *m, GraphValue *value, DType type, const Dims *shape, const char *axes, const char *expr)
@@ -69,7 +69,7 @@ void define_moved(Map *m, GraphValue *value, DType type, const Dims *shape, cons
                   const char *expr)
 {
     bool moves = strchr(expr, '[') && !strstr(expr, "select(");
-    write(m, value, type, shape, axes, expr, moves ? DTYPE_NATURAL : written(m, type, !strchr(expr, '[')));
+    write(m, value, type, shape, axes, expr, !moves && written(m, type, !strchr(expr, '[')));
 }
 
 GraphValue *part(Map *m, const GraphValue *of, const char *suffix)

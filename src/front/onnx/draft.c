@@ -6,39 +6,9 @@
 #include <string.h>
 
 #include "base/diag.h"
+#include "front/onnx/draft_parts.h"
 #include "front/onnx/extents.h"
 #include "front/onnx/names.h"
-
-typedef struct Statement Statement;
-struct Statement {
-    const char *comment;   // the node; NULL: none
-    const char *text;
-    Statement **reads;   // what it reads
-    int read_count;
-    bool live;
-    const GraphValue *weight;   // whose elements it declares; NULL: it is no weight
-};
-
-/* A tensor of the program. Its shape comes first: extents.h asks the table for shapes. */
-typedef struct DraftTensor {
-    Dims shape;
-    DType type;
-    Statement *statement;
-    const char *condition;   // of bools that are bytes: the tensor that holds them as conditions; else NULL
-} DraftTensor;
-
-typedef struct StatementList {
-    Statement **items;
-    int count, capacity;
-} StatementList;
-
-struct Draft {
-    Arena *arena;
-    NameTable *taken;    // names that are in use
-    NameTable tensors;   // DraftTensor
-    bool folding;
-    StatementList inputs, weights, body, outputs;
-};
 
 Draft *draft_new(Arena *arena, NameTable *taken, bool folding)
 {
@@ -49,7 +19,7 @@ Draft *draft_new(Arena *arena, NameTable *taken, bool folding)
 
 // ---- statements ----
 
-static void append(Arena *arena, StatementList *list, Statement *statement)
+void statement_append(Arena *arena, StatementList *list, Statement *statement)
 {
     if (list->count == list->capacity) {
         int capacity = list->capacity ? list->capacity * 2 : 8;
@@ -62,19 +32,28 @@ static void append(Arena *arena, StatementList *list, Statement *statement)
     list->items[list->count++] = statement;
 }
 
-static Statement *add(Draft *draft, StatementList *list, const char *comment, const char *text)
-{
-    Statement *statement = NEW(draft->arena, Statement);
-    *statement = (Statement){.comment = comment, .text = text};
-    append(draft->arena, list, statement);
-    return statement;
-}
-
-static void declare(Draft *draft, const char *name, const Dims *shape, DType type, Statement *statement)
+void draft_declare(Draft *draft, Statement *statement)
 {
     DraftTensor *tensor = NEW(draft->arena, DraftTensor);
-    *tensor = (DraftTensor){*shape, type, statement, NULL};
-    name_table_set(&draft->tensors, name, tensor);
+    *tensor = (DraftTensor){statement->shape, statement, NULL};
+    name_table_set(&draft->tensors, statement->name, tensor);
+}
+
+Statement *draft_statement(const Draft *draft, const char *name)
+{
+    const DraftTensor *tensor = name_table_find(&draft->tensors, name);
+    return tensor ? tensor->statement : NULL;
+}
+
+static Statement *add(Draft *draft, StatementList *list, Statement given)
+{
+    Statement *statement = NEW(draft->arena, Statement);
+    *statement = given;
+    statement_append(draft->arena, list, statement);
+    draft_set_reads(draft, statement);
+    if (given.kind != STATEMENT_OUTPUT)
+        draft_declare(draft, statement);
+    return statement;
 }
 
 typedef struct DraftReading {
@@ -85,30 +64,28 @@ typedef struct DraftReading {
 static void note_read(void *context, const char *name)
 {
     DraftReading *reading = context;
-    const DraftTensor *tensor = name_table_find(&reading->draft->tensors, name);
-    append(reading->draft->arena, &reading->found, tensor->statement);
+    statement_append(reading->draft->arena, &reading->found, draft_statement(reading->draft, name));
 }
 
-static void set_reads(Draft *draft, Statement *statement, const char *expr)
+void draft_set_reads(Draft *draft, Statement *statement)
 {
     DraftReading reading = {.draft = draft};
-    extents_reads(&draft->tensors, expr, note_read, &reading);
+    if (statement->kind == STATEMENT_DEFINE)
+        extents_reads(&draft->tensors, statement->expr, note_read, &reading);
+    else if (statement->kind == STATEMENT_VIEW)
+        note_read(&reading, statement->of);
+    else if (statement->kind == STATEMENT_OUTPUT)
+        note_read(&reading, statement->name);
     statement->reads = reading.found.items;
     statement->read_count = reading.found.count;
 }
 
-static void print_shape(StrBuf *out, const Dims *shape)
-{
-    strbuf_putc(out, '[');
-    for (int d = 0; d < shape->rank; d++)
-        strbuf_printf(out, "%s%" PRId64, d ? ", " : "", shape->size[d]);
-    strbuf_putc(out, ']');
-}
+void draft_slide(Draft *draft) { draft->slides = true; }
+void draft_begin_node(Draft *draft) { draft->slides = false; }
 
-/* Letters of the dimensions of what has no better ones. */
-static const char plain_axes[] = "ijklmnop";
+const char plain_axes[] = "ijklmnop";
 
-static const char *plain_access(Arena *arena, const char *tensor, int rank)
+const char *plain_access(Arena *arena, const char *tensor, int rank)
 {
     StrBuf out = strbuf_new(arena);
     strbuf_printf(&out, "%s[", tensor);
@@ -120,17 +97,16 @@ static const char *plain_access(Arena *arena, const char *tensor, int rank)
 
 // ---- inputs and weights ----
 
-static Statement *declare_input(Draft *draft, StatementList *list, const char *word, const char *name,
-                                const Dims *shape, DType type)
+static Statement *declare_input(Draft *draft, StatementKind kind, const GraphValue *value)
 {
-    StrBuf out = strbuf_new(draft->arena);
-    DType stored = type == DTYPE_B1 ? DTYPE_U8 : type;
-    strbuf_printf(&out, "%s %s", word, name);
-    print_shape(&out, shape);
-    strbuf_printf(&out, " : %s", dtype_info[stored].name);
-    Statement *statement = add(draft, list, NULL, out.text);
-    declare(draft, name, shape, stored, statement);
-    return statement;
+    DType stored = value->type == DTYPE_B1 ? DTYPE_U8 : value->type;
+    bool is_input = kind == STATEMENT_INPUT;
+    return add(draft, is_input ? &draft->inputs : &draft->weights,
+               (Statement){.kind = kind,
+                           .name = value->own,
+                           .shape = value->shape,
+                           .type = stored,
+                           .weight = is_input ? NULL : value});
 }
 
 /* A condition of the bytes that hold bools; returns its name. */
@@ -139,14 +115,14 @@ static const char *define_condition(Draft *draft, const char *bytes, const Dims 
     DraftTensor *tensor = name_table_find(&draft->tensors, bytes);
     const char *name = names_take(draft->taken, arena_printf(draft->arena, "%s_b1", bytes), NULL);
     const char *expr = arena_printf(draft->arena, "%s != 0", plain_access(draft->arena, bytes, shape->rank));
-    draft_define(draft, NULL, name, shape, plain_axes, DTYPE_NATURAL, expr);
+    draft_define(draft, NULL, name, shape, plain_axes, DTYPE_B1, false, expr);
     tensor->condition = name;
     return name;
 }
 
 void draft_input(Draft *draft, GraphValue *value)
 {
-    declare_input(draft, &draft->inputs, "input", value->own, &value->shape, value->type)->live = true;
+    declare_input(draft, STATEMENT_INPUT, value)->live = true;
     value->tensor = value->own;
     if (value->type == DTYPE_B1)
         value->tensor = define_condition(draft, value->own, &value->shape);
@@ -171,8 +147,7 @@ static const char *uniform_tensor(Draft *draft, const GraphValue *value)
                            : literal_real(draft->arena, value->type, constant_real(value, 0));
     if (value->type == DTYPE_B1)
         expr = constant_int(value, 0) ? "1 == 1" : "1 == 0";
-    draft_define(draft, NULL, value->own, &value->shape, plain_axes,
-                 value->type == DTYPE_B1 ? DTYPE_NATURAL : value->type, expr);
+    draft_define(draft, NULL, value->own, &value->shape, plain_axes, value->type, value->type != DTYPE_B1, expr);
     return value->own;
 }
 
@@ -199,10 +174,10 @@ static const char *declare_halves(Draft *draft, const GraphValue *value)
         part->data = halves[half];
         part->own = names_take(draft->taken,
                                arena_printf(draft->arena, "%s_%s", value->own, half ? "low" : "high"), NULL);
-        declare_input(draft, &draft->weights, "input", part->own, &part->shape, part->type)->weight = part;
+        declare_input(draft, STATEMENT_WEIGHT, part);
         access[half] = plain_access(draft->arena, part->own, value->shape.rank);
     }
-    draft_define(draft, NULL, value->own, &value->shape, plain_axes, DTYPE_NATURAL,
+    draft_define(draft, NULL, value->own, &value->shape, plain_axes, DTYPE_I64, false,
                  arena_printf(draft->arena, "%s * 4294967296 + %s", access[0], access[1]));
     return value->own;
 }
@@ -223,50 +198,36 @@ const char *draft_tensor(Draft *draft, const GraphValue *value)
         draft_view(draft, NULL, value->own, &value->shape, alike->weight->own);
         return value->own;
     }
-    Statement *statement = declare_input(draft, &draft->weights, draft->folding ? "input" : "weight",
-                                         value->own, &value->shape, value->type);
-    statement->weight = value;
+    declare_input(draft, STATEMENT_WEIGHT, value);
     return value->type == DTYPE_B1 ? define_condition(draft, value->own, &value->shape) : value->own;
 }
 
 // ---- definitions, views, outputs ----
 
-static bool follows(Draft *draft, const char *expr, char axis, int64_t extent)
-{
-    char index[] = {axis, '\0'};
-    return extents_follow(draft->arena, &draft->tensors, expr, expr + strlen(expr), index, extent);
-}
-
 void draft_define(Draft *draft, const char *comment, const char *name, const Dims *shape, const char *axes,
-                  DType type, const char *expr)
+                  DType type, bool stated, const char *expr)
 {
-    StrBuf out = strbuf_new(draft->arena);
-    strbuf_printf(&out, "%s[", name);
-    for (int d = 0; d < shape->rank; d++) {
-        strbuf_printf(&out, "%s%c", d ? ", " : "", axes[d]);
-        if (!follows(draft, expr, axes[d], shape->size[d]))
-            strbuf_printf(&out, ":%" PRId64, shape->size[d]);
-    }
-    strbuf_puts(&out, "]");
-    if (type != DTYPE_NATURAL)
-        strbuf_printf(&out, " : %s", dtype_info[type].name);
-    strbuf_puts(&out, " = ");
-    extents_print(&out, &draft->tensors, expr);
-    Statement *statement = add(draft, &draft->body, comment, out.text);
-    set_reads(draft, statement, expr);
-    declare(draft, name, shape, type, statement);
+    add(draft, &draft->body,
+        (Statement){.kind = STATEMENT_DEFINE,
+                    .comment = comment,
+                    .name = name,
+                    .shape = *shape,
+                    .type = type,
+                    .stated = stated,
+                    .axes = arena_strndup(draft->arena, axes, (size_t)shape->rank),
+                    .expr = expr,
+                    .slides = draft->slides});
 }
 
 void draft_view(Draft *draft, const char *comment, const char *name, const Dims *shape, const char *of)
 {
-    StrBuf out = strbuf_new(draft->arena);
-    strbuf_printf(&out, "view %s", name);
-    print_shape(&out, shape);
-    strbuf_printf(&out, " = %s", of);
-    Statement *statement = add(draft, &draft->body, comment, out.text);
-    const DraftTensor *viewed = name_table_find(&draft->tensors, of);
-    set_reads(draft, statement, arena_printf(draft->arena, "%s[", of));
-    declare(draft, name, shape, viewed->type, statement);
+    add(draft, &draft->body,
+        (Statement){.kind = STATEMENT_VIEW,
+                    .comment = comment,
+                    .name = name,
+                    .shape = *shape,
+                    .type = draft_statement(draft, of)->type,
+                    .of = of});
 }
 
 /* The value is in a tensor of another name, or in bits: a definition of its own name. */
@@ -275,7 +236,8 @@ static void copy_to_output(Draft *draft, const GraphValue *value, const char *na
     const char *access = plain_access(draft->arena, held, value->shape.rank);
     bool is_b1 = value->type == DTYPE_B1;
     const char *expr = is_b1 ? arena_printf(draft->arena, "select(%s, 1, 0)", access) : access;
-    draft_define(draft, NULL, name, &value->shape, plain_axes, is_b1 ? DTYPE_U8 : DTYPE_NATURAL, expr);
+    draft_define(draft, NULL, name, &value->shape, plain_axes, is_b1 ? DTYPE_U8 : value->type, is_b1, expr);
+    draft_statement(draft, name)->is_border = true;
 }
 
 void draft_output(Draft *draft, GraphValue *value)
@@ -287,8 +249,7 @@ void draft_output(Draft *draft, GraphValue *value)
     GraphValue *kept = NEW(draft->arena, GraphValue);
     *kept = constant;
     const char *held = draft_tensor(draft, kept);
-    const DraftTensor *tensor = name_table_find(&draft->tensors, held);
-    bool is_body = tensor->statement->text[0] != '\0' && !value->is_input && !tensor->statement->weight;
+    bool is_body = !value->is_input && !draft_statement(draft, held)->weight;
     bool outside = value->type == DTYPE_B1 && !draft->folding;
     if (outside || !is_body || (strcmp(held, name) != 0 && !draft->folding)) {
         if (name_table_find(&draft->tensors, name))
@@ -297,89 +258,5 @@ void draft_output(Draft *draft, GraphValue *value)
     } else {
         name = held;
     }
-    Statement *output = add(draft, &draft->outputs, NULL, arena_printf(draft->arena, "output %s", name));
-    set_reads(draft, output, arena_printf(draft->arena, "%s[", name));
-}
-
-// ---- the text ----
-
-static void mark_live(Statement *statement)
-{
-    statement->live = true;
-    for (int i = 0; i < statement->read_count; i++)
-        statement->reads[i]->live = true;
-}
-
-static int by_place(const void *a, const void *b)
-{
-    const GraphValue *left = (*(Statement *const *)a)->weight, *right = (*(Statement *const *)b)->weight;
-    return (left->place > right->place) - (left->place < right->place);
-}
-
-static void print_list(StrBuf *out, const StatementList *list)
-{
-    const char *said = NULL;
-    for (int i = 0; i < list->count; i++) {
-        const Statement *statement = list->items[i];
-        if (!statement->live)
-            continue;
-        if (statement->comment && (!said || strcmp(said, statement->comment) != 0))
-            strbuf_printf(out, "\n# %s\n", statement->comment);
-        said = statement->comment ? statement->comment : said;
-        strbuf_printf(out, "%s\n", statement->text);
-    }
-}
-
-/* What outputs need: each statement reads only what stands before it. */
-static void find_live(Draft *draft)
-{
-    for (int i = 0; i < draft->outputs.count; i++)
-        mark_live(draft->outputs.items[i]);
-    for (int i = draft->body.count; i-- > 0;)
-        if (draft->body.items[i]->live)
-            mark_live(draft->body.items[i]);
-}
-
-DraftText draft_finish(Draft *draft)
-{
-    find_live(draft);
-    if (!draft->folding && draft->weights.count)
-        qsort(draft->weights.items, (size_t)draft->weights.count, sizeof(Statement *), by_place);
-    StrBuf out = strbuf_new(draft->arena);
-    print_list(&out, &draft->inputs);
-    print_list(&out, &draft->weights);
-    print_list(&out, &draft->body);
-    strbuf_puts(&out, "\n");
-    print_list(&out, &draft->outputs);
-    DraftText text = {.text = out.text, .length = out.length};
-    text.weights = NEW_ARRAY(draft->arena, const GraphValue *, draft->weights.count);
-    for (int i = 0; i < draft->weights.count; i++)
-        if (draft->weights.items[i]->live)
-            text.weights[text.weight_count++] = draft->weights.items[i]->weight;
-    return text;
-}
-
-// ---- literals ----
-
-const char *literal_int(Arena *arena, int64_t value)
-{
-    if (value == INT64_MIN)
-        return "(-9223372036854775807 - 1)";
-    return arena_printf(arena, value < 0 ? "(%" PRId64 ")" : "%" PRId64, value);
-}
-
-const char *literal_real(Arena *arena, DType type, double value)
-{
-    if (isnan(value))
-        return "sqrt(-1)";
-    if (isinf(value))
-        return value < 0 ? "(-inf)" : "inf";
-    StrBuf out = strbuf_new(arena);
-    if (type == DTYPE_F64)
-        strbuf_double(&out, value);
-    else
-        strbuf_float(&out, (float)value);
-    if (!strpbrk(out.text, ".e"))
-        strbuf_puts(&out, ".0");
-    return *out.text == '-' ? arena_printf(arena, "(%s)", out.text) : out.text;
+    add(draft, &draft->outputs, (Statement){.kind = STATEMENT_OUTPUT, .name = name});
 }

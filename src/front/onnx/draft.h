@@ -1,10 +1,8 @@
 // The text of a program while it is being written: statements that know what they read, so that only those are
 // printed which an output needs.
 #pragma once
+#include "front/onnx/access.h"
 #include "front/onnx/graph.h"
-
-/* No type is written: the language's own rule gives the right one. */
-#define DTYPE_NATURAL DTYPE_COUNT
 
 typedef struct Draft Draft;
 
@@ -18,20 +16,35 @@ void draft_input(Draft *draft, GraphValue *value);
 const char *draft_tensor(Draft *draft, const GraphValue *value);
 
 /* `name[axes] : type = expr`. `axes` has a letter for each dimension; `expr` states the extents of all its reductions.
-   Extents that follow from an access are left out. `inputs` decides whether the type must be written. */
+   Extents that follow from an access are left out. `stated`: the type must be written, since the language's own rule
+   gives another one. */
 void draft_define(Draft *draft, const char *comment, const char *name, const Dims *shape, const char *axes,
-                  DType type, const char *expr);
+                  DType type, bool stated, const char *expr);
 void draft_view(Draft *draft, const char *comment, const char *name, const Dims *shape, const char *of);
 
 /* The value under its own name; copies it where something else holds it. */
 void draft_output(Draft *draft, GraphValue *value);
 
+/* From here on definitions are of a node that slides a window over its input, until draft_begin_node(). */
+void draft_slide(Draft *draft);
+void draft_begin_node(Draft *draft);
+
+/* How a weight lies in the file. */
+typedef struct DraftWeight {
+    const GraphValue *value;
+    DType type;
+    Order order;
+} DraftWeight;
+
 typedef struct DraftText {
     const char *text;
     size_t length;
-    const GraphValue **weights;   // in the order of their statements; of a draft that folds, of its inputs
+    DraftWeight *weights;   // in the order of their statements; of a draft that folds, of its inputs
     int weight_count;
 } DraftText;
+
+/* Leaves out what no output needs. */
+void draft_prune(Draft *draft);
 
 /* What the outputs need, and all inputs. */
 DraftText draft_finish(Draft *draft);

@@ -1,54 +1,10 @@
 #include "front/onnx/extents.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "front/onnx/access.h"
 #include "front/onnx/graph.h"
-
-static bool is_part(char c) { return isalnum((unsigned char)c) || c == '_'; }
-
-/* A name with a bracket behind it: an access, or a reduction. */
-typedef struct Bracket {
-    const char *name;             // in the text
-    size_t length;                // of the name
-    const char *inside, *close;   // behind "[", and at "]"
-} Bracket;
-
-static const char *closing(const char *inside, char open, char close)
-{
-    int depth = 1;
-    for (; *inside; inside++) {
-        depth += (*inside == open) - (*inside == close);
-        if (depth == 0)
-            break;
-    }
-    return inside;
-}
-
-/* The next one from `*at` on, which then stands behind its "["; so those within it come, too. */
-static bool next_bracket(const char **at, const char *end, Bracket *found)
-{
-    for (const char *open = *at; open < end; open++)
-        if (*open == '[') {
-            const char *name = open;
-            while (name > *at && is_part(name[-1]))
-                name--;
-            *found = (Bracket){name, (size_t)(open - name), open + 1, closing(open + 1, '[', ']')};
-            *at = open + 1;
-            return true;
-        }
-    return false;
-}
-
-static bool is_reduction(const Bracket *bracket)
-{
-    static const char *const words[] = {"sum", "prod", "max", "min"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strlen(words[i]) == bracket->length && memcmp(words[i], bracket->name, bracket->length) == 0)
-            return true;
-    return false;
-}
 
 static const Dims *shape_read(Arena *arena, const NameTable *shapes, const Bracket *bracket)
 {
@@ -59,20 +15,11 @@ void extents_reads(const NameTable *shapes, const char *expr, void (*tell)(void 
                    void *context)
 {
     Bracket bracket;
-    for (const char *at = expr; next_bracket(&at, expr + strlen(expr), &bracket);) {
+    for (const char *at = expr; bracket_next(&at, expr + strlen(expr), &bracket);) {
         const char *name = arena_strndup(shapes->arena, bracket.name, bracket.length);
-        if (!is_reduction(&bracket) && name_table_find(shapes, name))
+        if (!bracket_is_reduction(&bracket) && name_table_find(shapes, name))
             tell(context, name);
     }
-}
-
-/* Behind the place that begins at `at`: its comma, or the end of all. */
-static const char *place_end(const char *at, const char *end)
-{
-    int depth = 0;
-    for (; at < end && (depth > 0 || *at != ','); at++)
-        depth += (*at == '[' || *at == '(') - (*at == ']' || *at == ')');
-    return at;
 }
 
 /* 1: it stands alone in dimensions of the extent only; 0: nowhere alone; -1: in one of another size. */
@@ -96,8 +43,8 @@ bool extents_follow(Arena *arena, const NameTable *shapes, const char *expr, con
 {
     bool found = false;
     Bracket bracket;
-    while (next_bracket(&expr, end, &bracket)) {
-        const Dims *shape = is_reduction(&bracket) ? NULL : shape_read(arena, shapes, &bracket);
+    while (bracket_next(&expr, end, &bracket)) {
+        const Dims *shape = bracket_is_reduction(&bracket) ? NULL : shape_read(arena, shapes, &bracket);
         int follows = shape ? follows_in(&bracket, shape, index, extent) : 0;
         if (follows < 0)
             return false;
@@ -109,7 +56,7 @@ bool extents_follow(Arena *arena, const NameTable *shapes, const char *expr, con
 /* `k:64, r:3` of a reduction, whose body follows. */
 static void print_axes(StrBuf *out, const NameTable *shapes, const Bracket *reduction)
 {
-    const char *body = reduction->close + 1, *end = *body == '(' ? closing(body + 1, '(', ')') : body;
+    const char *body = reduction->close + 1, *end = *body == '(' ? bracket_close(body + 1, '(', ')') : body;
     for (const char *at = reduction->inside; at < reduction->close;) {
         const char *comma = place_end(at, reduction->close), *colon = memchr(at, ':', (size_t)(comma - at));
         at += *at == ' ';
@@ -126,8 +73,8 @@ void extents_print(StrBuf *out, const NameTable *shapes, const char *expr)
 {
     const char *end = expr + strlen(expr), *done = expr;
     Bracket bracket;
-    for (const char *at = expr; next_bracket(&at, end, &bracket);) {
-        if (!is_reduction(&bracket))
+    for (const char *at = expr; bracket_next(&at, end, &bracket);) {
+        if (!bracket_is_reduction(&bracket))
             continue;
         strbuf_write(out, done, (size_t)(bracket.inside - done));
         print_axes(out, shapes, &bracket);

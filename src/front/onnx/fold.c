@@ -8,7 +8,7 @@
 static double element(void *context, int input, int64_t index)
 {
     const DraftText *text = context;
-    const GraphValue *value = text->weights[input];
+    const GraphValue *value = text->weights[input].value;
     return value->type == DTYPE_I64 ? (double)constant_int(value, index) : constant_real(value, index);
 }
 

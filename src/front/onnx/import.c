@@ -7,9 +7,8 @@
 #include "front/onnx/needed.h"
 #include "front/onnx/onnx.h"
 #include "front/onnx/walk.h"
+#include "front/onnx/weights.h"
 #include "front/onnx/wire.h"
-
-enum { WEIGHT_ALIGNMENT = 256 };
 
 /* Of the evaluator, for all constants that are folded: half a second. */
 static const double folding_work = 1 << 24;
@@ -96,26 +95,6 @@ static void write_outputs(Import *import, const GraphScope *scope, const Onnx__G
     }
 }
 
-static const char *weights_of(Arena *arena, const DraftText *text, size_t *length)
-{
-    *length = 0;
-    for (int i = 0; i < text->weight_count; i++)
-        *length =
-            (*length + WEIGHT_ALIGNMENT - 1) / WEIGHT_ALIGNMENT * WEIGHT_ALIGNMENT +
-            (size_t)constant_bytes(text->weights[i]->type) * (size_t)shape_count(&text->weights[i]->shape);
-    char *bytes = arena_room(arena, *length + 1);
-    size_t at = 0;
-    for (int i = 0; i < text->weight_count; i++) {
-        size_t start = (at + WEIGHT_ALIGNMENT - 1) / WEIGHT_ALIGNMENT * WEIGHT_ALIGNMENT;
-        size_t size =
-            (size_t)constant_bytes(text->weights[i]->type) * (size_t)shape_count(&text->weights[i]->shape);
-        memset(bytes + at, 0, start - at);
-        memcpy(bytes + start, text->weights[i]->data, size);
-        at = start + size;
-    }
-    return bytes;
-}
-
 static void import_graph(Import *import, Bindings *bindings)
 {
     const Onnx__ModelProto *model = import->model;
@@ -152,7 +131,7 @@ OnnxProgram onnx_import_bytes(Arena *arena, const char *path, const void *bytes,
     import_graph(&import, &bindings);
     DraftText text = draft_finish(import.draft);
     OnnxProgram program = {.text = text.text, .length = text.length};
-    program.weights = weights_of(arena, &text, &program.weight_bytes);
+    program.weights = weights_bytes(arena, &text, &program.weight_bytes);
     return program;
 }
 

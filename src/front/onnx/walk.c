@@ -158,6 +158,7 @@ static bool map_node(Import *import, Map *m)
         refuse_node(import, m->node, refusal.text);
         return false;
     }
+    draft_begin_node(m->draft);
     m->row->map(m);
     check_outputs(m);
     return true;

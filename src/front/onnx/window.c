@@ -49,6 +49,7 @@ static void count_results(const Map *m, Window *w)
 
 Window window_of(const Map *m, const GraphValue *x, const int64_t *kernel)
 {
+    draft_slide(m->draft);
     Window w = {.rank = x->shape.rank - 2, .ceils = attribute_int(m, "ceil_mode", 0) != 0};
     if (w.rank < 1 || w.rank > 3)
         refuse(m, "'%s' has %d dimensions; 3 to 5 can be taken", x->name, x->shape.rank);

@@ -1,0 +1,73 @@
+#include "front/onnx/weights.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "ir/eval.h"
+
+enum { WEIGHT_ALIGNMENT = 256 };
+
+static size_t size_of(const DraftWeight *weight)
+{
+    DType type = weight->value->type == DTYPE_B1 ? DTYPE_B1 : weight->type;
+    return (size_t)constant_bytes(type) * (size_t)shape_count(&weight->value->shape);
+}
+
+static void store_one(const DraftWeight *weight, char *bytes, int64_t to, int64_t from)
+{
+    const char *data = weight->value->data;
+    size_t size = (size_t)constant_bytes(weight->type);
+    if (weight->value->type == weight->type)
+        memcpy(bytes + (size_t)to * size, data + (size_t)from * size, size);
+    else
+        dtype_store(weight->type, bytes, to, dtype_load(weight->value->type, data, from));
+}
+
+/* Elements one by one: in another order, of another type or both. */
+static void store_each(const DraftWeight *weight, char *bytes)
+{
+    const Dims *shape = &weight->value->shape;
+    int64_t stride[MAX_RANK], step[MAX_RANK], index[MAX_RANK] = {0}, from = 0;
+    int rank = shape->rank;
+    for (int d = rank; d-- > 0;)
+        stride[d] = d + 1 == rank ? 1 : stride[d + 1] * shape->size[d + 1];
+    for (int p = 0; p < rank; p++)
+        step[p] = stride[weight->order.rank ? weight->order.at[p] : p];
+    for (int64_t to = 0, count = shape_count(shape); to < count; to++) {
+        store_one(weight, bytes, to, from);
+        for (int p = rank; p-- > 0;) {
+            from += step[p];
+            if (++index[p] < shape->size[weight->order.rank ? weight->order.at[p] : p])
+                break;
+            from -= step[p] * index[p];
+            index[p] = 0;
+        }
+    }
+}
+
+static void store(const DraftWeight *weight, char *bytes)
+{
+    bool same = weight->value->type == DTYPE_B1 || weight->value->type == weight->type;
+    if (same && !weight->order.rank)
+        memcpy(bytes, weight->value->data, size_of(weight));
+    else
+        store_each(weight, bytes);
+}
+
+static size_t align(size_t at) { return (at + WEIGHT_ALIGNMENT - 1) / WEIGHT_ALIGNMENT * WEIGHT_ALIGNMENT; }
+
+const char *weights_bytes(Arena *arena, const DraftText *text, size_t *length)
+{
+    *length = 0;
+    for (int i = 0; i < text->weight_count; i++)
+        *length = align(*length) + size_of(&text->weights[i]);
+    char *bytes = arena_room(arena, *length + 1);
+    size_t at = 0;
+    for (int i = 0; i < text->weight_count; i++) {
+        size_t start = align(at);
+        memset(bytes + at, 0, start - at);
+        store(&text->weights[i], bytes + start);
+        at = start + size_of(&text->weights[i]);
+    }
+    return bytes;
+}
