@@ -36,12 +36,19 @@ static Source *source_of(Arena *arena, const char *path, const OnnxProgram *prog
     return source_from_text(arena, name, program->text, program->length);
 }
 
+static OnnxProgram imported(Arena *arena, const Options *options)
+{
+    OnnxOptions model = options->model;
+    model.bindings = options->bindings;
+    model.binding_count = options->binding_count;
+    return onnx_import(arena, options->input, &model);
+}
+
 ModelInput model_input(Arena *arena, const Options *options)
 {
     if (!options_input_is_model(options))
         return (ModelInput){.source = source_read(arena, options->input)};
-    ModelInput input = {.program =
-                            onnx_import(arena, options->input, options->bindings, options->binding_count)};
+    ModelInput input = {.program = imported(arena, options)};
     input.source = source_of(arena, options->input, &input.program);
     if (input.program.weight_bytes && options->artefact_count)
         input.weights_path = weights_path_of(arena, options);
@@ -50,7 +57,7 @@ ModelInput model_input(Arena *arena, const Options *options)
 
 // ---- rollerc import ----
 
-enum { KEY_WEIGHTS = 256, KEY_BIND, KEY_COLOUR, KEY_USAGE };
+enum { KEY_WEIGHTS = 256, KEY_BIND, KEY_PRECISION, KEY_IO_PRECISION, KEY_LAYOUT, KEY_COLOUR, KEY_USAGE };
 
 // clang-format off
 static const struct argp_option table[] = {
@@ -60,6 +67,9 @@ static const struct argp_option table[] = {
 
     {0, 0, 0, 0, "The model:", 2},
     {"bind", KEY_BIND, "NAME=VALUE,...", 0, "The size of a symbolic dimension, or the values of a small input of the graph", 2},
+    {"precision", KEY_PRECISION, "TYPE", 0, "The type of weights and activations that are f32: f32 (default), f16, bf16; sums, statistics and exponentials stay f32", 2},
+    {"io-precision", KEY_IO_PRECISION, "TYPE", 0, "The type of inputs and outputs that are f32: f32 (default), f16, bf16", 2},
+    {"layout", KEY_LAYOUT, "ORDER", 0, "How feature maps lie inside: auto (default: nhwc if they are of 16 bits), nchw, nhwc", 2},
 
     {0, 0, 0, 0, "Messages:", 3},
     {"quiet", 'q', 0, 0, "Say nothing but errors", 3},
@@ -95,6 +105,9 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     case 'o': line->output = value; break;
     case KEY_WEIGHTS: line->options->weights = value; break;
     case KEY_BIND: option_add_binding(line, value); break;
+    case KEY_PRECISION: line->options->model.precision = option_precision(line, "--precision", value); break;
+    case KEY_IO_PRECISION: line->options->model.io_precision = option_precision(line, "--io-precision", value); break;
+    case KEY_LAYOUT: line->options->model.layout = option_layout(line, value); break;
     case 'q': line->options->quiet = true; break;
     case KEY_COLOUR: line->colour = value; break;
     case 'h': print_help(state, ARGP_HELP_STD_HELP);
@@ -147,7 +160,7 @@ int model_import(int argc, char **argv)
     CommandLine line = {.arena = arena, .options = NEW(arena, Options)};
     parse_line(&line, argc, argv);
     const Options *options = line.options;
-    OnnxProgram program = onnx_import(arena, options->input, options->bindings, options->binding_count);
+    OnnxProgram program = imported(arena, options);
     // What only the language sees, as a sum of two types, is told of what would be written; then nothing is.
     lower(arena, parse(arena, lex(arena, source_of(arena, options->input, &program))), NULL, 0);
     OutputSet *outputs = output_set_new(arena);

@@ -26,6 +26,10 @@ char *option_stem(Arena *arena, const char *path);
 
 /* --bind NAME=VALUE */
 void option_add_binding(CommandLine *line, const char *text);
+/* --precision, --io-precision: f32, f16 or bf16 */
+DType option_precision(CommandLine *line, const char *option, const char *word);
+/* --layout auto, nchw or nhwc */
+OnnxLayout option_layout(CommandLine *line, const char *word);
 
 // ---- option_outputs.c ----
 

@@ -27,6 +27,21 @@ void option_add_binding(CommandLine *line, const char *text)
     options->bindings[options->binding_count++] = (OnnxBinding){name, equals + 1};
 }
 
+DType option_precision(CommandLine *line, const char *option, const char *word)
+{
+    static const char *const names[] = {"f32", "f16", "bf16"};
+    static const DType types[] = {DTYPE_F32, DTYPE_F16, DTYPE_BF16};
+    line->options->arranges_model = true;
+    return types[option_choose(line->arena, option, word, names, 3)];
+}
+
+OnnxLayout option_layout(CommandLine *line, const char *word)
+{
+    static const char *const names[ONNX_LAYOUTS] = {"auto", "nchw", "nhwc"};
+    line->options->arranges_model = true;
+    return (OnnxLayout)option_choose(line->arena, "--layout", word, names, ONNX_LAYOUTS);
+}
+
 char *option_stem(Arena *arena, const char *path)
 {
     return strcmp(path, "-") == 0 ? arena_strdup(arena, "kernel") : path_stem(arena, path);

@@ -22,7 +22,7 @@
 enum { CACHE_MIB = 1024 };   // some ten thousand kernels
 
 enum {
-    KEY_EMIT = 256, KEY_JSON, KEY_PAGE, KEY_NAME, KEY_TOP_K, KEY_CANDIDATE, KEY_VERIFY, KEY_PROFILE, KEY_FORCE, KEY_HANG_AFTER, KEY_MATH, KEY_BIND, KEY_WEIGHTS, KEY_TEMPLATES, KEY_LINES, KEY_CACHE, KEY_COLOUR, KEY_DEVICE,
+    KEY_EMIT = 256, KEY_JSON, KEY_PAGE, KEY_NAME, KEY_TOP_K, KEY_CANDIDATE, KEY_VERIFY, KEY_PROFILE, KEY_FORCE, KEY_HANG_AFTER, KEY_MATH, KEY_BIND, KEY_WEIGHTS, KEY_PRECISION, KEY_IO_PRECISION, KEY_LAYOUT, KEY_TEMPLATES, KEY_LINES, KEY_CACHE, KEY_COLOUR, KEY_DEVICE,
     KEY_LIST_DEVICES, KEY_PRINT_ARCH, KEY_PRINT_DEVICE, KEY_PRINT_SCHEMA, KEY_USAGE,
 };
 
@@ -41,6 +41,10 @@ static const struct argp_option table[] = {
     {0, 'D', "NAME=NUMBER", 0, "Set a param", 1},
     {"bind", KEY_BIND, "NAME=VALUE,...", 0, "Of a model MODEL.onnx: the size of a symbolic dimension, or the values of a small "
                                             "input of the graph", 1},
+    {"precision", KEY_PRECISION, "TYPE", 0, "Of a model: the type of weights and activations that are f32: f32 (default), f16, bf16; sums, statistics "
+                                            "and exponentials stay f32", 1},
+    {"io-precision", KEY_IO_PRECISION, "TYPE", 0, "Of a model: the type of inputs and outputs that are f32: f32 (default), f16, bf16", 1},
+    {"layout", KEY_LAYOUT, "ORDER", 0, "Of a model: how feature maps lie inside: auto (default: nhwc if they are of 16 bits), nchw, nhwc", 1},
     {"weights", KEY_WEIGHTS, "FILE", 0, "Where the weights of a model go (default: beside the first artefact, with .weights)", 1},
     {"-MD", 0, 0, OPTION_DOC | OPTION_NO_USAGE, "Write a dependency file", 1},
     {"-MF FILE", 0, 0, OPTION_DOC | OPTION_NO_USAGE, "Its name (default: the first artefact's, with .d)", 1},
@@ -368,6 +372,9 @@ static error_t read_option(int key, char *value, struct argp_state *state)
         options->math = (EvalMath)option_choose(line->arena, "--math", value, eval_math_name, EVAL_FAST + 1);
         break;
     case KEY_BIND: option_add_binding(line, value); break;
+    case KEY_PRECISION: options->model.precision = option_precision(line, "--precision", value); break;
+    case KEY_IO_PRECISION: options->model.io_precision = option_precision(line, "--io-precision", value); break;
+    case KEY_LAYOUT: options->model.layout = option_layout(line, value); break;
     case KEY_WEIGHTS: options->weights = value; break;
     case KEY_TEMPLATES: options->templates = value; break;
     case KEY_LINES: options->line_directives = true; break;
@@ -439,6 +446,8 @@ Options *options_parse(Arena *arena, int argc, char **argv)
         usage_error("no --device; `rollerc --list-devices' shows the built-in ones");
     if ((options->binding_count || options->weights) && !options_input_is_model(options))
         usage_error("%s without a model: '%s' is no .onnx", options->weights ? "--weights" : "--bind", options->input);
+    if (options->arranges_model && !options_input_is_model(options))
+        usage_error("--precision, --io-precision and --layout are of models: '%s' is no .onnx", options->input);
     option_complete_artefacts(&line);
     option_check_explanation(options);
     option_complete_depfile(&line);

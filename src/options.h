@@ -54,6 +54,8 @@ typedef struct Options {
     int param_count;
     OnnxBinding bindings[MAX_BINDINGS];   // of a model
     int binding_count;
+    OnnxOptions model;        // how a model is taken; its bindings stand above
+    bool arranges_model;      // one of its options is given
     const char *weights;      // where a model's weights go; NULL: beside the first artefact
     bool dump[STAGE_COUNT];
     const char *depfile;      // NULL: none

@@ -43,8 +43,8 @@ Result = collections.namedtuple("Result", "status reason operators")   # passed,
 class Case:
     """A model with one set of inputs and outputs."""
 
-    def __init__(self, name, folder):
-        self.name, self.model = name, DATA / name / "model.onnx"
+    def __init__(self, name, folder, options):
+        self.name, self.model, self.options = name, DATA / name / "model.onnx", options
         self.place = folder / name.replace("/", "-")
         self.sets = sorted((DATA / name).glob("test_data_set_*"))
         self.graph = onnx.load(self.model, load_external_data=False).graph
@@ -79,7 +79,7 @@ def as_declared(value, tensor):
 
 def import_model(rollerc, case, bindings):
     command = [rollerc, "import", case.model, "-o", case.file(".te"), "--weights", case.file(".weights"),
-               *(word for name, value in bindings.items() for word in ("--bind", f"{name}={bound_text(value)}"))]
+               *case.options, *(word for name, value in bindings.items() for word in ("--bind", f"{name}={bound_text(value)}"))]
     return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", timeout=60)
 
 
@@ -209,6 +209,7 @@ def main():
     parser.add_argument("--keep", type=pathlib.Path, help="a folder for programs, weights and results")
     parser.add_argument("--operators", action="store_true", help="say what became of each combination of operators")
     parser.add_argument("--update", action="store_true", help="write the list of refused cases anew")
+    parser.add_argument("--layout", default="auto", help="of the importer: with nhwc every case must still be right")
     parser.add_argument("--jobs", type=int, default=2)
     args = parser.parse_args()
     if not DATA.is_dir():
@@ -219,7 +220,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         folder = args.keep or pathlib.Path(folder)
         folder.mkdir(exist_ok=True)
-        cases = [Case(name, folder) for name in names if re.search(args.only, name)]
+        cases = [Case(name, folder, ["--layout", args.layout]) for name in names if re.search(args.only, name)]
         results = run_cases(args, cases)
     listed, counts = read_list(), collections.Counter(result.status for result in results.values())
     if args.operators:

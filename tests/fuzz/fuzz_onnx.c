@@ -33,7 +33,12 @@ static void import(Arena *arena, const uint8_t *data, size_t size)
 {
     static volatile uint8_t read;
     static const OnnxBinding bindings[] = {{"N", "2"}, {"batch", "3"}};
-    OnnxProgram program = onnx_import_bytes(arena, "fuzz.onnx", data, size, bindings, size % 3 == 0 ? 2 : 0);
+    const OnnxOptions options = {.bindings = bindings,
+                                 .binding_count = size % 3 == 0 ? 2 : 0,
+                                 .precision = size % 2 ? DTYPE_F16 : DTYPE_F32,
+                                 .io_precision = size % 5 == 0 ? DTYPE_BF16 : DTYPE_F32,
+                                 .layout = size % 7 < 3 ? ONNX_LAYOUT_NHWC : ONNX_LAYOUT_AUTO};
+    OnnxProgram program = onnx_import_bytes(arena, "fuzz.onnx", data, size, &options);
     read = sum_of(program.weights, program.weight_bytes);   // all of them are there
     if (program.length < LONGEST_TEXT)
         lower(arena,

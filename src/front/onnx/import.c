@@ -2,6 +2,7 @@
 
 #include "base/diag.h"
 #include "front/onnx/bind.h"
+#include "front/onnx/layout.h"
 #include "front/onnx/map.h"
 #include "front/onnx/mapped.h"
 #include "front/onnx/needed.h"
@@ -121,24 +122,26 @@ static void import_graph(Import *import, Bindings *bindings)
 }
 
 OnnxProgram onnx_import_bytes(Arena *arena, const char *path, const void *bytes, size_t length,
-                              const OnnxBinding *items, int binding_count)
+                              const OnnxOptions *options)
 {
     Import import = {.arena = arena, .path = path, .taken = name_table_new(arena), .folding_left = folding_work};
     import.model = wire_unpack(arena, path, bytes, length);
     import.draft = draft_new(arena, &import.taken, false);
     check_versions(&import);
-    Bindings bindings = bindings_new(arena, items, binding_count);
+    Bindings bindings = bindings_new(arena, options->bindings, options->binding_count);
     import_graph(&import, &bindings);
+    bool narrows = options->precision == DTYPE_F16 || options->precision == DTYPE_BF16;
+    layout_arrange(import.draft, options->layout, narrows);
     DraftText text = draft_finish(import.draft);
     OnnxProgram program = {.text = text.text, .length = text.length};
     program.weights = weights_bytes(arena, &text, &program.weight_bytes);
     return program;
 }
 
-OnnxProgram onnx_import(Arena *arena, const char *path, const OnnxBinding *bindings, int binding_count)
+OnnxProgram onnx_import(Arena *arena, const char *path, const OnnxOptions *options)
 {
     Mapped file = mapped_open(path);
-    OnnxProgram program = onnx_import_bytes(arena, path, file.bytes, file.length, bindings, binding_count);
+    OnnxProgram program = onnx_import_bytes(arena, path, file.bytes, file.length, options);
     mapped_close(file);
     return program;
 }

@@ -24,7 +24,7 @@ static const char *refusal_of(const char *bytes, size_t length)
     diag_configure((DiagOptions){.quiet = true, .on_fatal = leave});
     said[0] = '\0';
     if (!setjmp(on_error))
-        onnx_import_bytes(arena, "test.onnx", bytes, length, NULL, 0);
+        onnx_import_bytes(arena, "test.onnx", bytes, length, &(OnnxOptions){0});
     arena_free(arena);
     return said;
 }

@@ -1,0 +1,533 @@
+#include "front/onnx/layout.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "front/onnx/draft_parts.h"
+#include "front/onnx/names.h"
+
+/* Where a tensor of the graph lies: under its own order, or also, or only, in others. */
+typedef struct Place Place;
+struct Place {
+    Home home;
+    Place *next;
+};
+
+typedef struct Layout {
+    Draft *draft;
+    StatementList body;    // as it is written anew
+    NameTable places;      // Place, of tensors that have others than their own
+    NameTable shapes;      // Dims in the graph's order, of the tensors of `places`
+    NameTable outputs;     // names of the model's outputs
+    bool every, narrowed;   // every type; f32 will be of 16 bits
+    const Statement *at_hand;
+    Order order;           // that it gets
+} Layout;
+
+// ---- orders ----
+
+static bool is_moved(const Order *order) { return order->rank > 0; }
+
+static bool same_order(const Order *a, const Order *b)
+{
+    return a->rank == b->rank && memcmp(a->at, b->at, (size_t)a->rank * sizeof *a->at) == 0;
+}
+
+static Order channels_last(int rank)
+{
+    Order order = {rank, {0}};
+    for (int p = 1; p < rank; p++)
+        order.at[p] = p + 1 < rank ? p + 1 : 1;
+    return order;
+}
+
+/* The order of dimensions larger than one is that of the graph: the elements lie as they would there. */
+static bool lies_as_is(const Order *order, const Dims *shape)
+{
+    int last = -1;
+    for (int p = 0; p < order->rank; p++) {
+        if (shape->size[order->at[p]] == 1)
+            continue;
+        if (order->at[p] < last)
+            return false;
+        last = order->at[p];
+    }
+    return true;
+}
+
+static Dims permuted(const Dims *shape, const Order *order)
+{
+    Dims result = *shape;
+    for (int p = 0; p < order->rank; p++)
+        result.size[p] = shape->size[order->at[p]];
+    return result;
+}
+
+static const char *permuted_text(Arena *arena, const char *letters, const Order *order)
+{
+    char *result = arena_strdup(arena, letters);
+    for (int p = 0; p < order->rank; p++)
+        result[p] = letters[order->at[p]];
+    return result;
+}
+
+static bool may_lie_last(const Layout *l, DType type, int rank)
+{
+    bool narrow = type == DTYPE_F16 || type == DTYPE_BF16 || (type == DTYPE_F32 && l->narrowed);
+    return rank >= 3 && rank <= 5 && (l->every || narrow);
+}
+
+// ---- places ----
+
+static const Dims *shape_in_graph(const Layout *l, const char *name)
+{
+    const Dims *shape = name_table_find(&l->shapes, name);
+    return shape ? shape : &draft_statement(l->draft, name)->shape;
+}
+
+static const Home *first_home(const Layout *l, const char *name)
+{
+    const Place *place = name_table_find(&l->places, name);
+    return place ? &place->home : NULL;
+}
+
+static const Home *home_in(const Layout *l, const char *name, const Order *order)
+{
+    for (const Place *place = name_table_find(&l->places, name); place; place = place->next)
+        if (same_order(&place->home.order, order))
+            return &place->home;
+    return NULL;
+}
+
+static const Home *add_home(Layout *l, const char *name, const Dims *shape, Home home)
+{
+    Arena *arena = l->draft->arena;
+    Place *place = NEW(arena, Place), *last = name_table_find(&l->places, name);
+    place->home = home;
+    if (!last) {
+        Dims *kept = NEW(arena, Dims);
+        *kept = *shape;
+        name_table_set(&l->shapes, name, kept);
+        name_table_set(&l->places, name, place);
+        return &place->home;
+    }
+    while (last->next)
+        last = last->next;
+    last->next = place;
+    return &place->home;
+}
+
+static const char *moved_name(Layout *l, const char *name, const Order *order)
+{
+    static const char *const last[] = {[3] = "nwc", [4] = "nhwc", [5] = "ndhwc"};
+    Order channels = channels_last(order->rank);
+    const char *suffix = !is_moved(order)                                       ? "in_order"
+                         : order->rank >= 3 && order->rank <= 5 && same_order(order, &channels) ? last[order->rank]
+                                                                                : "permuted";
+    return names_take(l->draft->taken, arena_printf(l->draft->arena, "%s_%s", name, suffix), NULL);
+}
+
+// ---- statements ----
+
+static Statement *put(Layout *l, Statement given)
+{
+    Statement *statement = NEW(l->draft->arena, Statement);
+    *statement = given;
+    statement->live = true;
+    statement_append(l->draft->arena, &l->body, statement);
+    draft_declare(l->draft, statement);
+    return statement;
+}
+
+static const char *list_of(Arena *arena, const char *letters)
+{
+    StrBuf out = strbuf_new(arena);
+    for (int d = 0; letters[d]; d++)
+        strbuf_printf(&out, "%s%c", d ? ", " : "", letters[d]);
+    return out.text;
+}
+
+/* Letters of a feature map's dimensions, as windows have them. */
+static const char *letters_for(const Order *order, int rank)
+{
+    static const char *const features[] = {[3] = "nch", [4] = "nchv", [5] = "ncdhv"};
+    Order channels = channels_last(rank);
+    bool features_known = rank >= 3 && rank <= 5 && (!is_moved(order) || same_order(order, &channels));
+    return features_known ? features[rank] : plain_axes;
+}
+
+/* `name` = the tensor of another order; where both lie alike the same memory. */
+static void put_copy(Layout *l, const char *name, const Dims *shape, const Home *from, const Order *order,
+                     const char *comment)
+{
+    Arena *arena = l->draft->arena;
+    DType type = draft_statement(l->draft, from->name)->type;
+    Dims stored = permuted(shape, order);
+    Statement copy = {.kind = STATEMENT_VIEW, .comment = comment, .name = name, .shape = stored, .type = type, .of = from->name};
+    if (!lies_as_is(order, shape) || !lies_as_is(&from->order, shape)) {
+        const Order *moved = is_moved(order) ? order : &from->order;
+        const char *letters = arena_strndup(arena, letters_for(moved, shape->rank), (size_t)shape->rank);
+        copy.kind = STATEMENT_DEFINE;
+        copy.axes = permuted_text(arena, letters, order);
+        copy.expr = arena_printf(arena, "%s[%s]", from->name, list_of(arena, permuted_text(arena, letters, &from->order)));
+        copy.is_border = true;
+    }
+    put(l, copy);
+}
+
+/* The tensor in that order, copied where it does not lie so yet. */
+static const Home *copied(Layout *l, const char *name, const Order *order)
+{
+    const Home *there = home_in(l, name, order);
+    if (there)
+        return there;
+    const Dims *shape = shape_in_graph(l, name);
+    const Home *first = first_home(l, name);
+    Home own = {name, {0}};
+    if (!first)
+        first = add_home(l, name, shape, own);
+    if (same_order(&first->order, order))
+        return first;
+    Home home = {moved_name(l, name, order), *order};
+    put_copy(l, home.name, shape, first, order, l->at_hand->comment);
+    return add_home(l, name, shape, home);
+}
+
+// ---- definitions ----
+
+/* Where the access that the definition at hand makes shall read. */
+static const Home *home_for(void *context, const char *name)
+{
+    Layout *l = context;
+    const Statement *statement = draft_statement(l->draft, name);
+    const Dims *shape = statement ? shape_in_graph(l, name) : NULL;
+    if (!statement)
+        return NULL;
+    bool over = l->at_hand->slides && shape->rank == l->at_hand->shape.rank &&
+                statement->kind != STATEMENT_WEIGHT && may_lie_last(l, statement->type, shape->rank);
+    Order last = channels_last(shape->rank);
+    const Home *alike = home_in(l, name, &l->order);
+    return over ? copied(l, name, &last) : alike ? alike : first_home(l, name);
+}
+
+/* Letters of the definition that stand in the place, behind those found before. */
+static void add_letters(const char *place, const char *axes, char *found)
+{
+    for (const char *c = place; *c; c++) {
+        bool alone = !(c > place && (isalnum((unsigned char)c[-1]) || c[-1] == '_')) && !isalnum((unsigned char)c[1]) &&
+                     c[1] != '_' && c[1] != '[';
+        if (alone && strchr(axes, *c) && !strchr(found, *c))
+            found[strlen(found)] = *c;
+    }
+}
+
+/* The order in which the letters of the definition run through the access; those of size 1 where the tensor has
+   theirs. False: one that is larger does not stand there. */
+static bool order_along(const Layout *l, const Statement *s, const Bracket *access, const Home *home, Order *order)
+{
+    char found[MAX_RANK + 2] = {0};
+    for (int p = 0; p < home->order.rank; p++)
+        add_letters(access_place(l->draft->arena, access, home->order.at[p]), s->axes, found);
+    *order = (Order){s->shape.rank, {0}};
+    int count = 0;
+    for (const char *c = found; *c; c++)
+        order->at[count++] = (int)(strchr(s->axes, *c) - s->axes);
+    for (int d = 0; d < s->shape.rank; d++) {
+        if (strchr(found, s->axes[d]))
+            continue;
+        if (s->shape.size[d] > 1)
+            return false;
+        order->at[count++] = d;
+    }
+    return true;
+}
+
+/* Equal but for dimensions of size 1. */
+static bool alike(const Order *a, const Order *b, const Dims *shape)
+{
+    Dims stored = permuted(shape, a);
+    Order between = {a->rank, {0}};
+    for (int p = 0; p < b->rank; p++)
+        for (int q = 0; q < a->rank; q++)
+            if (a->at[q] == b->at[p])
+                between.at[p] = q;
+    return lies_as_is(&between, &stored);
+}
+
+/* That of what it reads, if that lies in another order than the graph's. */
+static Order order_followed(const Layout *l, const Statement *s)
+{
+    Bracket access;
+    for (const char *at = s->expr, *end = at + strlen(at); bracket_next(&at, end, &access);) {
+        const char *name = arena_strndup(l->draft->arena, access.name, access.length);
+        const Home *home = bracket_is_reduction(&access) ? NULL : first_home(l, name);
+        Order order;
+        if (!home || !is_moved(&home->order) || !order_along(l, s, &access, home, &order))
+            continue;
+        if (home->order.rank == s->shape.rank && alike(&home->order, &order, &s->shape))
+            return home->order;
+        return lies_as_is(&order, &s->shape) ? (Order){0} : order;
+    }
+    return (Order){0};
+}
+
+static Order order_of(const Layout *l, const Statement *s)
+{
+    if (s->is_border)
+        return (Order){0};
+    if (s->slides && may_lie_last(l, s->type, s->shape.rank))
+        return channels_last(s->shape.rank);
+    return order_followed(l, s);
+}
+
+/* `t[i, k, j] = x[i, k, j]`, where x lies so, is x. */
+static bool only_renames(const Layout *l, const Statement *s, const Dims *of)
+{
+    const char *places = list_of(l->draft->arena, s->axes);
+    Bracket access;
+    const char *at = s->expr;
+    return bracket_next(&at, at + strlen(at), &access) && access.name == s->expr && access.close[1] == '\0' &&
+           strlen(places) == (size_t)(access.close - access.inside) &&
+           memcmp(places, access.inside, strlen(places)) == 0 && shape_equal(of, &s->shape);
+}
+
+static void rename_only(const Layout *l, Statement *s)
+{
+    const char *bracket = strchr(s->expr, '['), *of = bracket ? arena_strndup(l->draft->arena, s->expr, (size_t)(bracket - s->expr)) : "";
+    const Statement *read = draft_statement(l->draft, of);
+    if (read && read->type == s->type && only_renames(l, s, &read->shape)) {
+        s->kind = STATEMENT_VIEW;
+        s->of = of;
+    }
+}
+
+static void rewrite_define(Layout *l, const Statement *s, const Order *order, const char *name)
+{
+    Arena *arena = l->draft->arena;
+    Statement moved = *s;
+    // Plain letters are given anew, so that they are in order where the reader begins.
+    bool plain = strncmp(s->axes, plain_axes, (size_t)s->shape.rank) == 0 && is_moved(order);
+    const char *axes = permuted_text(arena, s->axes, order);
+    l->order = *order;
+    moved.name = name;
+    moved.shape = permuted(&s->shape, order);
+    moved.axes = plain ? s->axes : axes;
+    moved.expr = access_rewrite(arena, s->expr, home_for, l, axes, plain ? s->axes : NULL);
+    if (is_moved(order))
+        rename_only(l, &moved);
+    put(l, moved);
+}
+
+// ---- views ----
+
+/* Neighbouring dimensions [from, from_end) of a shape that are [to, to_end) of another one. */
+typedef struct ViewGroup {
+    int from, from_end, to, to_end;
+} ViewGroup;
+
+/* Ones belong to the group before them. */
+static int groups_of(const Dims *from, const Dims *to, ViewGroup groups[2 * MAX_RANK])
+{
+    int count = 0, i = 0, j = 0;
+    while (i < from->rank || j < to->rank) {
+        ViewGroup *group = &groups[count++];
+        *group = (ViewGroup){i, i, j, j};
+        int64_t a = i < from->rank ? from->size[i++] : 1, b = j < to->rank ? to->size[j++] : 1;
+        while (a != b)
+            if (a < b)
+                a *= from->size[i++];
+            else
+                b *= to->size[j++];
+        while (i < from->rank && from->size[i] == 1 && !(j < to->rank && to->size[j] == 1))
+            i++;
+        while (j < to->rank && to->size[j] == 1 && !(i < from->rank && from->size[i] == 1))
+            j++;
+        group->from_end = i;
+        group->to_end = j;
+    }
+    return count;
+}
+
+static bool holds_ones(const ViewGroup *group, const Dims *from)
+{
+    bool ones = true;
+    for (int d = group->from; d < group->from_end; d++)
+        ones &= from->size[d] == 1;
+    return ones;
+}
+
+/* Groups as the tensor's dimensions lie, of which those of size 1 count only where there are no others. */
+static void sort_groups(const ViewGroup *groups, int count, const Order *order, const Dims *from, int sorted[2 * MAX_RANK])
+{
+    bool used[2 * MAX_RANK] = {false};
+    int next = 0;
+    for (int p = 0; p < order->rank; p++)
+        for (int g = 0; g < count; g++)
+            if (!used[g] && order->at[p] >= groups[g].from && order->at[p] < groups[g].from_end &&
+                (from->size[order->at[p]] > 1 || holds_ones(&groups[g], from))) {
+                used[g] = true;
+                sorted[next++] = g;
+            }
+    for (int g = 0; g < count; g++)
+        if (!used[g])
+            sorted[next++] = g;
+}
+
+/* Dimensions of the groups, one group behind the other. */
+static Order order_of_groups(const ViewGroup *groups, const int *sorted, int count, bool of_result, int rank)
+{
+    Order order = {rank, {0}};
+    for (int s = 0, p = 0; s < count; s++) {
+        const ViewGroup *group = &groups[sorted[s]];
+        for (int d = of_result ? group->to : group->from; d < (of_result ? group->to_end : group->from_end); d++)
+            order.at[p++] = d;
+    }
+    return order;
+}
+
+/* A view of the tensor as it lies; where its dimensions cannot be merged so, of a copy in which they can. */
+static void rewrite_view(Layout *l, const Statement *s, const char *name)
+{
+    const Home *of = first_home(l, s->of);
+    const Dims *shape = shape_in_graph(l, s->of);
+    ViewGroup groups[2 * MAX_RANK];
+    int sorted[2 * MAX_RANK], count = groups_of(shape, &s->shape, groups);
+    sort_groups(groups, count, &of->order, shape, sorted);
+    Order grouped = order_of_groups(groups, sorted, count, false, shape->rank);
+    if (!alike(&of->order, &grouped, shape)) {
+        if (lies_as_is(&grouped, shape))
+            grouped = (Order){0};
+        of = copied(l, s->of, &grouped);
+    }
+    Order order = order_of_groups(groups, sorted, count, true, s->shape.rank), last = channels_last(s->shape.rank);
+    if (is_moved(&of->order) && s->shape.rank == shape->rank && s->shape.rank >= 3 && alike(&last, &order, &s->shape))
+        order = last;
+    if (lies_as_is(&order, &s->shape))
+        order = (Order){0};
+    Statement moved = *s;
+    moved.of = of->name;
+    moved.name = is_moved(&order) ? name : s->name;
+    moved.shape = permuted(&s->shape, &order);
+    put(l, moved);
+    if (is_moved(&order))
+        add_home(l, s->name, &s->shape, (Home){moved.name, order});
+}
+
+// ---- the draft ----
+
+static bool is_output(const Layout *l, const char *name) { return name_table_find(&l->outputs, name) != NULL; }
+
+/* Under another name where the model's own order must be there under its own. */
+static const char *inner_name(Layout *l, const char *name, const Order *order)
+{
+    return is_output(l, name) ? moved_name(l, name, order) : name;
+}
+
+static void arrange_define(Layout *l, const Statement *s)
+{
+    Order order = order_of(l, s);
+    if (!is_moved(&order)) {
+        rewrite_define(l, s, &order, s->name);
+        return;
+    }
+    const char *name = inner_name(l, s->name, &order);
+    rewrite_define(l, s, &order, name);
+    add_home(l, s->name, &s->shape, (Home){name, order});
+}
+
+static void arrange_statement(Layout *l, const Statement *s)
+{
+    l->at_hand = s;
+    const Home *of = s->kind == STATEMENT_VIEW ? first_home(l, s->of) : NULL;
+    if (s->kind == STATEMENT_DEFINE) {
+        arrange_define(l, s);
+    } else if (of && is_moved(&of->order)) {
+        Order last = channels_last(s->shape.rank);
+        rewrite_view(l, s, inner_name(l, s->name, &last));
+    } else {
+        put(l, *s);
+    }
+}
+
+/* Of weights: names of those that something else reads than a window that slides over what has as many dimensions. */
+static NameTable read_otherwise(const Layout *l)
+{
+    NameTable found = name_table_new(l->draft->arena);
+    for (int i = 0; i < l->draft->body.count; i++) {
+        const Statement *s = l->draft->body.items[i];
+        for (int r = 0; r < s->read_count; r++)
+            if (s->kind != STATEMENT_DEFINE || !s->slides || s->shape.rank != s->reads[r]->shape.rank)
+                name_table_set(&found, s->reads[r]->name, s->reads[r]);
+    }
+    return found;
+}
+
+/* A filter of each channel alone has the channels last: neighbours read neighbours. */
+static Order filter_order(const Dims *shape)
+{
+    Order order = channels_last(shape->rank);
+    if (shape->size[1] == 1)
+        for (int p = 0; p < shape->rank; p++)
+            order.at[p] = (p + 1) % shape->rank;
+    return order;
+}
+
+static void turn_filters(Layout *l)
+{
+    NameTable others = read_otherwise(l);
+    for (int i = 0; i < l->draft->weights.count; i++) {
+        Statement *weight = l->draft->weights.items[i];
+        Dims shape = weight->shape;
+        if (name_table_find(&others, weight->name) || !may_lie_last(l, weight->type, shape.rank))
+            continue;
+        Order order = filter_order(&shape);
+        add_home(l, weight->name, &shape, (Home){weight->name, order});
+        weight->order = order;
+        weight->shape = permuted(&shape, &order);
+        draft_declare(l->draft, weight);
+    }
+}
+
+/* Outputs as the model has them. */
+static void restore_outputs(Layout *l)
+{
+    for (int i = 0; i < l->draft->outputs.count; i++) {
+        const char *name = l->draft->outputs.items[i]->name;
+        const Home *home = first_home(l, name);
+        Order own = {0};
+        if (home && is_moved(&home->order) && !home_in(l, name, &own)) {
+            put_copy(l, name, shape_in_graph(l, name), home, &own, "outputs in the model's order");
+            add_home(l, name, shape_in_graph(l, name), (Home){name, own});
+        }
+    }
+}
+
+static void set_all_reads(Draft *draft)
+{
+    for (int i = 0; i < draft->body.count; i++)
+        draft_set_reads(draft, draft->body.items[i]);
+    for (int i = 0; i < draft->outputs.count; i++)
+        draft_set_reads(draft, draft->outputs.items[i]);
+}
+
+void layout_arrange(Draft *draft, OnnxLayout layout, bool narrowed)
+{
+    if (layout == ONNX_LAYOUT_NCHW)
+        return;
+    draft_prune(draft);
+    Arena *arena = draft->arena;
+    Layout l = {.draft = draft,
+                .places = name_table_new(arena),
+                .shapes = name_table_new(arena),
+                .outputs = name_table_new(arena),
+                .every = layout == ONNX_LAYOUT_NHWC,
+                .narrowed = narrowed};
+    for (int i = 0; i < draft->outputs.count; i++)
+        name_table_set(&l.outputs, draft->outputs.items[i]->name, draft->outputs.items[i]);
+    turn_filters(&l);
+    for (int i = 0; i < draft->body.count; i++)
+        arrange_statement(&l, draft->body.items[i]);
+    restore_outputs(&l);
+    draft->body = l.body;
+    set_all_reads(draft);
+}
