@@ -21,6 +21,12 @@ struct Statement {
     bool live;
     const GraphValue *weight;   // whose elements it declares
     Order order;                // of a weight: in which its dimensions lie
+
+    // Of precision.c:
+    bool lowers;   // it is f32 in the model
+    bool fixed;    // an input or an output, or the same elements as one
+    bool wanted;   // a product reads it, or what is moved of it
+    bool fine;     // it is not rounded
 };
 
 /* A tensor of the program. Its shape comes first: extents.h asks the table for shapes. */

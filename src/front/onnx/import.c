@@ -7,6 +7,7 @@
 #include "front/onnx/mapped.h"
 #include "front/onnx/needed.h"
 #include "front/onnx/onnx.h"
+#include "front/onnx/precision.h"
 #include "front/onnx/walk.h"
 #include "front/onnx/weights.h"
 #include "front/onnx/wire.h"
@@ -132,6 +133,7 @@ OnnxProgram onnx_import_bytes(Arena *arena, const char *path, const void *bytes,
     import_graph(&import, &bindings);
     bool narrows = options->precision == DTYPE_F16 || options->precision == DTYPE_BF16;
     layout_arrange(import.draft, options->layout, narrows);
+    precision_lower(import.draft, options->precision, options->io_precision);
     DraftText text = draft_finish(import.draft);
     OnnxProgram program = {.text = text.text, .length = text.length};
     program.weights = weights_bytes(arena, &text, &program.weight_bytes);

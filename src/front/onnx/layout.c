@@ -147,13 +147,19 @@ static const char *list_of(Arena *arena, const char *letters)
     return out.text;
 }
 
-/* Letters of a feature map's dimensions, as windows have them. */
-static const char *letters_for(const Order *order, int rank)
+/* Letters of the graph's dimensions: those that windows have for a feature map, else plain ones, in order where the
+   copy is defined. */
+static const char *letters_for(Arena *arena, const Order *from, const Order *to, int rank)
 {
     static const char *const features[] = {[3] = "nch", [4] = "nchv", [5] = "ncdhv"};
+    const Order *moved = is_moved(to) ? to : from;
     Order channels = channels_last(rank);
-    bool features_known = rank >= 3 && rank <= 5 && (!is_moved(order) || same_order(order, &channels));
-    return features_known ? features[rank] : plain_axes;
+    if (rank >= 3 && rank <= 5 && same_order(moved, &channels))
+        return features[rank];
+    char *letters = arena_strndup(arena, plain_axes, (size_t)rank);
+    for (int p = 0; p < to->rank; p++)
+        letters[to->at[p]] = plain_axes[p];
+    return letters;
 }
 
 /* `name` = the tensor of another order; where both lie alike the same memory. */
@@ -165,8 +171,7 @@ static void put_copy(Layout *l, const char *name, const Dims *shape, const Home 
     Dims stored = permuted(shape, order);
     Statement copy = {.kind = STATEMENT_VIEW, .comment = comment, .name = name, .shape = stored, .type = type, .of = from->name};
     if (!lies_as_is(order, shape) || !lies_as_is(&from->order, shape)) {
-        const Order *moved = is_moved(order) ? order : &from->order;
-        const char *letters = arena_strndup(arena, letters_for(moved, shape->rank), (size_t)shape->rank);
+        const char *letters = letters_for(arena, &from->order, order, shape->rank);
         copy.kind = STATEMENT_DEFINE;
         copy.axes = permuted_text(arena, letters, order);
         copy.expr = arena_printf(arena, "%s[%s]", from->name, list_of(arena, permuted_text(arena, letters, &from->order)));
