@@ -63,8 +63,8 @@ def light_weight(weights, node, place, shape):
     return weights.positive(shape) if node.op_type == "Unsqueeze" else weights.normal(shape, 0.1)
 
 
-def light(name):
-    """Constants of one value, of ConstantOfShape or initializers, become weights: a turned filter would not be seen."""
+def light(name, image=None):
+    """`image`: of that size, where the network ends with a mean over what there is. Constants of one value, of ConstantOfShape or initializers, become weights: a turned filter would not be seen."""
     path = pathlib.Path(onnx.__file__).parent / "backend/test/data/light" / f"light_{name}.onnx"
     model = onnx.load(path)
     graph, weights = model.graph, Weights()
@@ -78,6 +78,10 @@ def light(name):
     inputs = [value for value in graph.input if value.name not in held]
     del graph.node[:], graph.initializer[:], graph.input[:]
     graph.node.extend(nodes)
+    for size in inputs[0].type.tensor_type.shape.dim[2:] if image else ():
+        size.dim_value = image
+    if image:   # what follows is of the size that was
+        del graph.value_info[:], graph.output[0].type.tensor_type.shape.dim[:]
     graph.input.extend(inputs)
     graph.initializer.extend(kept + [numpy_helper.from_array(array, name) for name, array in made.items()])
     model.ir_version = 7   # whose initializers need not be inputs

@@ -35,6 +35,8 @@ MODELS = {   # name: (how it is compared, what makes it)
     "bert-small": (WHOLE, lambda: onnx_models.bert(2, 10, 32, 4, 2, 50)),
     "vit-small": (WHOLE, lambda: onnx_models.vit(2, 16, 4, 24, 3, 2, 10)),
     "resnet-small": (WHOLE, lambda: onnx_models.resnet50(1, 32, (4, 6, 8, 10), (1, 2, 1, 1), 10)),
+    "squeezenet-small": (WHOLE, lambda: onnx_models.light("squeezenet", 32)),
+    "shufflenet-small": (WHOLE, lambda: onnx_models.light("shufflenet", 32)),
     "bert": (LAYERS, lambda: onnx_models.bert(1, 128, 768, 12, 12, 30522)),
     "vit": (LAYERS, lambda: onnx_models.vit(1, 224, 16, 768, 12, 12, 1000)),
     "resnet50-trained": (LAYERS, onnx_models.resnet50),
@@ -45,7 +47,17 @@ REFUSED = {   # by the importer or the language, with what they say; may only ge
     "bert-small": "operator Pow", "vit-small": "operator LayerNormalization", "bert": "operator Pow", "vit": "operator LayerNormalization",
     "densenet121": "at most 1024 statements",
 }
-WHOLE_ERROR = 1e-4   # of the largest value: what rounding in another order adds up to over the layers of a small model
+# Options of the importer under which whole models are judged, and how far the result may be from that of f32, as a part of the largest
+# value. f32: what sums in another order add up to over the layers of a small model. f16 and bf16: some twenty roundings of activations
+# of half a unit, 2^-12 and 2^-9, one behind the other, most of which do not add up; a wrong order or a lost statistic errs by the whole.
+MODES = {
+    "f32": ([], 1e-4),
+    "f32-nhwc": (["--layout", "nhwc"], 1e-4),
+    "f16": (["--precision", "f16"], 10 * 2 ** -11),
+    "f16-nchw": (["--precision", "f16", "--layout", "nchw"], 10 * 2 ** -11),
+    "bf16": (["--precision", "bf16"], 10 * 2 ** -8),
+    "bf16-nchw": (["--precision", "bf16", "--layout", "nchw"], 10 * 2 ** -8),
+}
 
 
 def inputs_of(model):
@@ -78,12 +90,15 @@ class Work:
     """One model, in a folder of its own."""
 
     def __init__(self, args, folder, name):
-        self.rollerc, self.folder, self.name = args.rollerc, folder, name
+        self.rollerc, self.folder, self.name, self.expected = args.rollerc, folder, name, None
         self.tools = os.path.join(os.path.dirname(os.path.abspath(args.rollerc)), "tests")
         self.model = MODELS[name][1]()
         self.given = inputs_of(self.model)
         onnx.save(self.model, folder / "model.onnx")
-        command = [self.rollerc, "import", folder / "model.onnx", "-o", folder / "model.te", "--weights", folder / "weights"]
+
+    def take(self, mode):
+        folder = self.folder
+        command = [self.rollerc, "import", folder / "model.onnx", "-o", folder / "model.te", "--weights", folder / "weights", *MODES[mode][0]]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
         assert done.returncode == 0, f"the importer ends with {done.returncode}: {done.stdout[:600]}"
 
@@ -92,8 +107,8 @@ class Work:
                               stderr=subprocess.STDOUT, text=True, errors="replace")
         return done.returncode, done.stdout.strip()
 
-    def compare_whole(self):
-        expected = list(values_of(self.model, self.given, every=False).values())
+    def compare_whole(self, mode):
+        self.expected = expected = self.expected or list(values_of(self.model, self.given, every=False).values())
         (self.folder / "in").write_bytes(b"".join(numpy.ascontiguousarray(array).tobytes() for array in self.given.values()))
         files = [str(self.folder / name) for name in ("model.te", "in", "weights", "out")]
         _, said = self.run("given_programs", [], "\t".join([self.name, *files]) + "\n")
@@ -101,7 +116,7 @@ class Work:
         made = numpy.frombuffer((self.folder / "out").read_bytes(), "f4", count=sum(array.size for array in expected))
         wanted = numpy.concatenate([array.reshape(-1) for array in expected])
         error = abs(made - wanted).max() / abs(wanted).max()
-        assert error <= WHOLE_ERROR, f"the largest error is {error:.2g} of the largest value"
+        assert error <= MODES[mode][1], f"the largest error is {error:.2g} of the largest value"
         return f"whole, the largest error is {error:.2g} of the largest value"
 
     def compare_layers(self):
@@ -121,11 +136,11 @@ class Work:
         return sum(node.op_type not in moves for node in self.model.graph.node)
 
 
-def judge(name, how, args, folder):
+def judge(name, how, work, mode):
     """None and what is to be said, or what is wrong."""
     try:
-        work = Work(args, folder, name)
-        said = work.compare_whole() if how == WHOLE else work.compare_layers()
+        work.take(mode)
+        said = work.compare_whole(mode) if how == WHOLE else work.compare_layers()
     except AssertionError as error:
         is_known = name in REFUSED and REFUSED[name] in str(error) and str(error).startswith("the importer ends with 1")
         return (None, f"is refused: {REFUSED[name]}") if is_known else (str(error), "")
@@ -147,8 +162,10 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             folder = args.keep / name if args.keep else pathlib.Path(folder)
             folder.mkdir(parents=True, exist_ok=True)
-            reason, said = judge(name, how, args, folder)
-            tally.add(name, reason, f"{said}; {time.monotonic() - started:.0f} s")
+            work = Work(args, folder, name)
+            for mode in MODES if how == WHOLE else ["f32"]:
+                reason, said = judge(name, how, work, mode)
+                tally.add(f"{name} ({mode})", reason, f"{said}; {time.monotonic() - started:.0f} s")
     return tally.exit_code()
 
 

@@ -318,7 +318,7 @@ static void rewrite_define(Layout *l, const Statement *s, const Order *order, co
     moved.shape = permuted(&s->shape, order);
     moved.axes = plain ? s->axes : axes;
     moved.expr = access_rewrite(arena, s->expr, home_for, l, axes, plain ? s->axes : NULL);
-    if (is_moved(order))
+    if (strcmp(moved.expr, s->expr) != 0)
         rename_only(l, &moved);
     put(l, moved);
 }
