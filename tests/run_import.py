@@ -276,6 +276,109 @@ def test_types_that_there_are_not_are_named(folder):
     assert "input 'x' is of type uint16" in refused(folder, model)
 
 
+# ---- precision and layout ----
+
+def image_model(*nodes, channels=2, weights=(), **more):
+    """image of [1, channels, 4, 4] through nodes to y."""
+    return onnx.model(list(nodes), [onnx.value("image", [1, channels, 4, 4])], [onnx.value("y", more.pop("shape", [1, 3, 4, 4]))], weights)
+
+
+FILTERS = onnx.floats("w", [3, 2, 3, 3], [float(number) for number in range(54)])
+SAME = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
+
+
+def test_feature_maps_lie_channels_last_between_borders(folder):
+    """A residual, a concatenation and a pool follow; the filter is turned in the file."""
+    model = image_model(onnx.node("Conv", ["image", "w"], ["a"], **SAME), onnx.node("Add", ["a", "a"], ["b"]),
+                        onnx.node("Concat", ["b", "a"], ["both"], axis=1),
+                        onnx.node("MaxPool", ["both"], ["y"], kernel_shape=[2, 2]), weights=[FILTERS], shape=[1, 6, 3, 3])
+    lines, data = imported(folder, model, "--layout", "nhwc")
+    assert lines == [
+        "input image[1, 2, 4, 4] : f32", "input w[3, 3, 3, 2] : f32", "image_nhwc[n, h, v, c] = image[n, c, h, v]",
+        "a[n, h:4, v:4, f] = sum[k, r, s](pad(image_nhwc[n, h + r - 1, v + s - 1, k], 0) * w[f, r, s, k])",
+        "b[i, j, k, l] = a[i, j, k, l] + a[i, j, k, l]",
+        "both[i, j, k, l:6] = select(l < 3, pad(b[i, j, k, l], 0), pad(a[i, j, k, l - 3], 0))",
+        "y_nhwc[n, h:3, v:3, c] = max[r:2, s:2](both[n, h + r, v + s, c])", "y[n, c, h, v] = y_nhwc[n, h, v, c]", "output y"], lines
+    turned = [18 * f + 9 * k + 3 * r + s for f in range(3) for r in range(3) for s in range(3) for k in range(2)]
+    assert data == struct.pack("<54f", *turned)
+
+
+def test_views_of_feature_maps_cost_nothing_where_dimensions_stay_together(folder):
+    model = image_model(onnx.node("Conv", ["image", "w"], ["a"], **SAME), onnx.node("Reshape", ["a", "patches"], ["rows"]),
+                        onnx.node("Transpose", ["rows"], ["y"], perm=[0, 2, 1]),
+                        weights=[FILTERS, onnx.integers("patches", [1, 3, 16])], shape=[1, 16, 3])
+    lines, _ = imported(folder, model, "--layout", "nhwc")
+    assert lines[4:] == ["view rows[1, 16, 3] = a", "view y[1, 16, 3] = rows", "output y"], lines
+    flat = image_model(onnx.node("Conv", ["image", "w"], ["a"], **SAME), onnx.node("Flatten", ["a"], ["y"]), weights=[FILTERS], shape=[1, 48])
+    lines, _ = imported(folder, flat, "--layout", "nhwc")
+    assert lines[4:] == ["a_in_order[n, c, h, v] = a[n, h, v, c]", "view y[1, 48] = a_in_order", "output y"], lines
+
+
+def test_layouts_are_chosen_by_the_type(folder):
+    model = image_model(onnx.node("Conv", ["image", "w"], ["y"], **SAME), weights=[FILTERS])
+    plain, nchw, f16 = (imported(folder, model, *words)[0] for words in ([], ["--layout", "nchw"], ["--precision", "f16"]))
+    assert plain == nchw and "nhwc" not in str(plain) and "image_nhwc[n, h, v, c] : f16 = image[n, c, h, v]" in f16, f16
+    assert "nhwc" not in str(imported(folder, model, "--precision", "f16", "--layout", "nchw")[0])
+
+
+def test_precision_rounds_weights_and_what_products_read(folder):
+    """1 + 2^-11 is halfway between two numbers of f16, and goes to the even one."""
+    weights = onnx.floats("w", [3, 2], [1 + 2 ** -11, 1 + 3 * 2 ** -11, 2.0, 3.0, 4.0, 65519.0])
+    model = chain(onnx.node("MatMul", ["x", "w"], ["a"]), onnx.node("Add", ["a", "b"], ["added"]), onnx.node("MatMul", ["added", "last"], ["y"]),
+                  initializers=[weights, onnx.floats("b", [2], [1.0, 2.0]), onnx.floats("last", [2, 2], [1.0, 2.0, 3.0, 4.0])])
+    lines, data = imported(folder, model, "--precision", "f16")
+    assert lines == [
+        "input x[2, 3] : f32", "input w[3, 2] : f16", "input b[2] : f32", "input last[2, 2] : f16", "x_f16[i, j] : f16 = x[i, j]",
+        "a[i, j] : f16 = sum[k](x_f16[i, k] * w[k, j])", "added[i, j] : f16 = a[i, j] + b[j]",
+        "y[i, j] = sum[k](added[i, k] * last[k, j])", "output y"], lines
+    assert data[:12] == struct.pack("<6e", 1, 1 + 2 ** -9, 2, 3, 4, 65504), data[:12]
+    narrow, _ = imported(folder, model, "--precision", "bf16", "--io-precision", "f16")
+    assert narrow[0] == "input x[2, 3] : f16" and narrow[-2] == "y[i, j] : f16 = sum[k](added[i, k] * last[k, j])", narrow
+
+
+def test_statistics_stay_f32_until_a_product_reads_what_is_made_of_them(folder):
+    nodes = [onnx.node("MatMul", ["x", "w"], ["a"]), onnx.node("ReduceMean", ["a"], ["mean"], axes=[1]),
+             onnx.node("Sub", ["a", "mean"], ["centred"]), onnx.node("Mul", ["centred", "centred"], ["square"]), onnx.node("ReduceMean", ["square"], ["var"], axes=[1]),
+             onnx.node("Sqrt", ["var"], ["root"]), onnx.node("Div", ["centred", "root"], ["norm"]), onnx.node("Transpose", ["norm"], ["turned"]),
+             onnx.node("MatMul", ["turned", "a"], ["y"])]
+    model = chain(*nodes, initializers=[onnx.floats("w", [3, 3], [float(number) for number in range(9)])])
+    lines, _ = imported(folder, model, "--precision", "f16")
+    types = {line.split("[")[0]: ": f16" in line for line in lines if " = " in line}
+    assert types == {"x_f16": True, "a": True, "mean": False, "centred": False, "square": False, "var": False, "root": False, "norm": True, "turned": False,
+                     "y": False}, lines
+    assert "norm[i, j] : f16 = centred[i, j] / root[i, 0]" in lines and "turned[i, j] = norm[j, i]" in lines, lines
+
+
+def test_weights_beyond_the_type_stay_f32_and_are_named(folder):
+    model = chain(onnx.node("Add", ["x", "w"], ["y"]), initializers=[onnx.floats("w", [2, 3], [65520.0, 1.0, 2.0, 3.0, 4.0, 5.0])])
+    (folder / "m.onnx").write_bytes(model)
+    said = run("import", "m.onnx", "-o", "m.te", "--precision", "f16", folder=folder).stderr
+    assert "'w' stays f32: 1 of its elements" in said and "input w[2, 3] : f32" in (folder / "m.te").read_text(), said
+    assert run("import", "m.onnx", "-o", "m.te", "--precision", "bf16", folder=folder).stderr == ""
+
+
+def test_a_model_is_compiled_with_the_same_options(folder):
+    (folder / "m.onnx").write_bytes(image_model(onnx.node("Conv", ["image", "w"], ["y"], **SAME), weights=[FILTERS]))
+    words = ["--precision", "f16", "--io-precision", "f16", "--layout", "nhwc"]
+    run("import", "m.onnx", "-o", "m.te", "--weights", "program.weights", *words, folder=folder)
+    run("m.onnx", "--device", "a100", "-o", "model.cu", "--name", "m", "--weights", "model.weights", "--verify", *words, folder=folder)
+    run("m.te", "--device", "a100", "-o", "program.cu", "--name", "m", folder=folder)
+    for left, right in (("model.cu", "program.cu"), ("model.weights", "program.weights")):
+        assert (folder / left).read_bytes() == (folder / right).read_bytes(), left
+
+
+def test_wrong_words_are_refused(folder):
+    for option, word, wanted in (("--precision", "f64", "f32, f16, bf16"), ("--io-precision", "half", "f32, f16, bf16"),
+                                 ("--layout", "chwn", "auto, nchw, nhwc")):
+        assert f"'{word}' for {option}; it is one of {wanted}" in refused(folder, chain(RELU), option, word, code=2)
+        (folder / "m.te").write_text("input x[2] : f32\ny[i] = x[i]\noutput y\n")
+        said = run("m.te", "--device", "a100", "-o", "-", option, word, code=2, folder=folder).stderr
+        assert f"'{word}' for {option}" in said, said
+        said = run("m.te", "--device", "a100", "-o", "-", option, wanted.split(", ")[0], code=2, folder=folder).stderr
+        assert "are of models: 'm.te' is no .onnx" in said, said
+        (folder / "m.te").unlink()
+
+
 def main():
     global ROLLERC
     parser = argparse.ArgumentParser(description=__doc__)

@@ -26,6 +26,31 @@ static size_t useful_length(const char *name, const char *op)
     return says_it && slash[1] && strncmp(slash + 1, op, length) == 0 ? (size_t)(slash - name) : (size_t)(tail - name);
 }
 
+/* Of a part that the next one says again, only that: `/layer1/layer1.0/conv1` is `/layer1.0/conv1`. */
+static void drop_repeated(char *path)
+{
+    for (char *part = path + 1, *slash; (slash = strchr(part, '/'));) {
+        size_t length = (size_t)(slash - part);
+        if (strncmp(slash + 1, part, length) == 0 && slash[1 + length] == '.')
+            memmove(part, slash + 1, strlen(slash + 1) + 1);
+        else
+            part = slash + 1;
+    }
+}
+
+/* What is left of an exporter's path: `/attention/query/MatMul_1` ends in small letters, as modules do. */
+static const char *useful(Arena *arena, const char *name, const char *op)
+{
+    char *path = arena_strndup(arena, name, useful_length(name, op)), *slash = strrchr(path, '/');
+    if (!op || *path != '/')
+        return path;
+    if (strncmp(slash + 1, op, strlen(op)) == 0)
+        for (char *c = slash + 1; *c; c++)
+            *c = (char)tolower((unsigned char)*c);
+    drop_repeated(path);
+    return path;
+}
+
 static bool is_word(Arena *arena, const char *name)
 {
     static const char *const contextual[] = {"weight", "view", "round", "atan", "asin", "acos", "i64"};
@@ -36,10 +61,10 @@ static bool is_word(Arena *arena, const char *name)
 }
 
 /* Letters, digits and single `_`, not a digit first; no word of the language, no index variable. */
-static const char *legal(Arena *arena, const char *name, size_t length)
+static const char *legal(Arena *arena, const char *name)
 {
     StrBuf out = strbuf_new(arena);
-    for (size_t i = 0; i < length && out.length < MOST; i++) {
+    for (size_t i = 0; name[i] && out.length < MOST; i++) {
         bool fits = isalnum((unsigned char)name[i]) && !(name[i] & 0x80);
         if (fits)
             strbuf_putc(&out, name[i]);
@@ -59,7 +84,7 @@ static const char *legal(Arena *arena, const char *name, size_t length)
 const char *names_take(NameTable *taken, const char *name, const char *op)
 {
     Arena *arena = taken->arena;
-    const char *wanted = legal(arena, name, useful_length(name, op)), *chosen = wanted;
+    const char *wanted = legal(arena, useful(arena, name, op)), *chosen = wanted;
     if (name_table_find(taken, wanted)) {
         const char *key = arena_printf(arena, "%s ", wanted);   // no name has a space: how many have wanted it
         int *next = name_table_find(taken, key);

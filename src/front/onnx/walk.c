@@ -131,11 +131,12 @@ static void refuse_node(Import *import, const GraphNode *node, const char *text)
     set_outputs(node, VALUE_REFUSED);
 }
 
-/* The comment above a node's definitions: `Conv conv1`. */
+/* The comment above a node's definitions: `Conv conv1`, also of an exporter's `/conv1/Conv`. */
 static const char *comment_of(Arena *arena, const GraphNode *node)
 {
-    const char *name = node->proto->name && *node->proto->name ? node->proto->name : "";
-    char *text = arena_printf(arena, "%s%s%s", node->op, *name ? " " : "", name);
+    const char *name = node->proto->name ? node->proto->name : "", *slash = strrchr(name, '/');
+    size_t length = slash && strcmp(slash + 1, node->op) == 0 ? (size_t)(slash - name) : strlen(name);
+    char *text = arena_printf(arena, "%s%s%.*s", node->op, length ? " " : "", (int)length, name);
     for (char *c = text; *c; c++)
         if ((unsigned char)*c < ' ' || *c == 127)
             *c = ' ';

@@ -20,9 +20,12 @@ static const char *first_name(const char *name, const char *op)
 START_TEST(a_name_says_its_module)
 {
     ck_assert_str_eq(first_name("/layer1/conv1/Conv_output_0", "Conv"), "layer1_conv1");
-    ck_assert_str_eq(first_name("/layer1/bn/Conv_output_0", "Conv"), "layer1_bn_Conv");
-    ck_assert_str_eq(first_name("/Conv_output_0", "Conv"), "Conv");
-    ck_assert_str_eq(first_name("/layer1/conv1/Conv_output_1", "Conv"), "layer1_conv1_Conv_output_1");
+    ck_assert_str_eq(first_name("/layer1/bn/Conv_output_0", "Conv"), "layer1_bn_conv");
+    ck_assert_str_eq(first_name("/Conv_output_0", "Conv"), "conv");
+    ck_assert_str_eq(first_name("/query/MatMul_1_output_0", "MatMul"), "query_matmul_1");
+    ck_assert_str_eq(first_name("/layer1/layer1.0/conv1/Conv_output_0", "Conv"), "layer1_0_conv1");
+    ck_assert_str_eq(first_name("/layer1/layer10/conv1/Conv_output_0", "Conv"), "layer1_layer10_conv1");
+    ck_assert_str_eq(first_name("/layer1/conv1/Conv_output_1", "Conv"), "layer1_conv1_conv_output_1");
 }
 END_TEST
 
