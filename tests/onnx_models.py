@@ -196,6 +196,32 @@ def vit(batch, image, patch, width, heads, layers, classes):
     return b.model(b.add("Gemm", first, b.normal(classes, width), b.normal(classes), transB=1))
 
 
+def mobile(batch, image, width, classes):
+    """What light networks are made of: depthwise and grouped convolutions, a shuffle of channels, a gate, a concatenation, maps that
+    are flattened and maps that are transposed."""
+    b = Builder()
+
+    def conv(x, given, made, window, stride=1, groups=1):
+        filters = b.normal(made, given // groups, window, window, scale=math.sqrt(2 / (given // groups * window * window)))
+        return b.add("Conv", x, filters, b.normal(made), kernel_shape=[window] * 2, strides=[stride] * 2, pads=[window // 2] * 4, group=groups)
+
+    side = image // 2
+    x = b.add("Relu", conv(b.input("image", "f4", [batch, 3, image, image]), 3, width, 3, 2))
+    y = b.add("Clip", conv(x, width, width, 3, groups=width), b.constant(numpy.float32(0)), b.constant(numpy.float32(6)))
+    y = conv(y, width, width, 1, groups=2)
+    y = b.add("Reshape", y, b.ints(batch, 2, width // 2, side, side))   # the shuffle
+    y = b.add("Reshape", b.add("Transpose", y, perm=[0, 2, 1, 3, 4]), b.ints(batch, width, side, side))
+    gate = b.add("Sigmoid", conv(b.add("GlobalAveragePool", y), width, width, 1))
+    x = b.add("Add", x, b.add("Mul", y, gate))
+    pooled = b.add("AveragePool", x, kernel_shape=[3, 3], pads=[1, 1, 1, 1])
+    x = b.add("Concat", x, pooled, axis=1)
+    means = b.add("ReduceMean", b.add("Transpose", x, perm=[0, 2, 3, 1]), axes=[1, 2], keepdims=0)
+    x = b.add("Flatten", b.add("MaxPool", b.add("Slice", x, b.ints(1), b.ints(width + 1), b.ints(1)), kernel_shape=[2, 2], strides=[2, 2]))
+    flat = width * (side // 2) ** 2
+    scores = b.add("MatMul", x, b.normal(flat, classes, scale=1 / math.sqrt(flat)))
+    return b.model(b.add("Add", scores, b.add("MatMul", means, b.normal(2 * width, classes))))
+
+
 def resnet50(batch=1, image=224, widths=(64, 128, 256, 512), depths=(3, 4, 6, 3), classes=1000):
     """100 MB of weights, with batch norms as they are trained."""
     b = Builder()

@@ -36,7 +36,7 @@ MODELS = {   # name: (how it is compared, what makes it)
     "vit-small": (WHOLE, lambda: onnx_models.vit(2, 16, 4, 24, 3, 2, 10)),
     "resnet-small": (WHOLE, lambda: onnx_models.resnet50(1, 32, (4, 6, 8, 10), (1, 2, 1, 1), 10)),
     "squeezenet-small": (WHOLE, lambda: onnx_models.light("squeezenet", 32)),
-    "shufflenet-small": (WHOLE, lambda: onnx_models.light("shufflenet", 32)),
+    "mobile-small": (WHOLE, lambda: onnx_models.mobile(2, 16, 8, 5)),
     "bert": (LAYERS, lambda: onnx_models.bert(1, 128, 768, 12, 12, 30522)),
     "vit": (LAYERS, lambda: onnx_models.vit(1, 224, 16, 768, 12, 12, 1000)),
     "resnet50-trained": (LAYERS, onnx_models.resnet50),
@@ -53,10 +53,10 @@ REFUSED = {   # by the importer or the language, with what they say; may only ge
 MODES = {
     "f32": ([], 1e-4),
     "f32-nhwc": (["--layout", "nhwc"], 1e-4),
-    "f16": (["--precision", "f16"], 10 * 2 ** -11),
-    "f16-nchw": (["--precision", "f16", "--layout", "nchw"], 10 * 2 ** -11),
-    "bf16": (["--precision", "bf16"], 10 * 2 ** -8),
-    "bf16-nchw": (["--precision", "bf16", "--layout", "nchw"], 10 * 2 ** -8),
+    "f16": (["--precision", "f16"], 16 * 2 ** -11),
+    "f16-nchw": (["--precision", "f16", "--layout", "nchw"], 16 * 2 ** -11),
+    "bf16": (["--precision", "bf16"], 16 * 2 ** -8),
+    "bf16-nchw": (["--precision", "bf16", "--layout", "nchw"], 16 * 2 ** -8),
 }
 
 

@@ -21,7 +21,8 @@ BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE_NAME = re.compile(r"(?:#|//) ([\w./-]+\.(?:te|py|c|cu|txt|yaml))$", re.MULTILINE)
 ANY = "..."
 MARK = "\x01"   # before the number of a command, and before its exit code
-LEFT_OUT = shutil.ignore_patterns(".git", "build*", "tests", "bench", "__pycache__")   # no session needs them
+LEFT_OUT = shutil.ignore_patterns(".git", "build*", "tests", "bench", "__pycache__")   # no session needs them, but for
+TESTS = ("onnx_examples.py", "onnx_model.py")   # which make the models that are shown
 
 # A clone has a build folder and the packages: it is a copy of what has been built here.
 STAND_INS = {
@@ -77,6 +78,9 @@ def make_copy(folder, binary):
     copy, stand_ins, home = folder / "rollerc", folder / "stand-ins", folder / "home"
     shutil.copytree(ROOT, copy, ignore=LEFT_OUT)
     (copy / "build").symlink_to(binary.parent)
+    (copy / "tests").mkdir()
+    for file in TESTS:
+        shutil.copy(ROOT / "tests" / file, copy / "tests")
     for command in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "all of it"]) if shutil.which("git") else ():
         subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=b", *command], cwd=copy, check=True)
     stand_ins.mkdir()
