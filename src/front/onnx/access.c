@@ -100,8 +100,9 @@ static void rewrite(const Rewriting *r, StrBuf *out, const char *text)
             length++;
         if (length && text[length] == '[') {
             Bracket access = {text, length, text + length + 1, bracket_close(text + length + 1, '[', ']')};
-            const Home *home =
-                bracket_is_reduction(&access) ? NULL : r->find(r->context, arena_strndup(r->arena, text, length));
+            const Home *home = bracket_is_reduction(&access)
+                                   ? NULL
+                                   : r->find(r->context, arena_strndup(r->arena, text, length));
             if (home) {
                 put_access(r, out, &access, home);
                 text = access.close + 1;

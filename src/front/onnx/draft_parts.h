@@ -2,7 +2,13 @@
 #pragma once
 #include "front/onnx/draft.h"
 
-typedef enum StatementKind { STATEMENT_INPUT, STATEMENT_WEIGHT, STATEMENT_DEFINE, STATEMENT_VIEW, STATEMENT_OUTPUT } StatementKind;
+typedef enum StatementKind {
+    STATEMENT_INPUT,
+    STATEMENT_WEIGHT,
+    STATEMENT_DEFINE,
+    STATEMENT_VIEW,
+    STATEMENT_OUTPUT
+} StatementKind;
 
 typedef struct Statement Statement;
 struct Statement {

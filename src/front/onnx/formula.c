@@ -143,7 +143,8 @@ static bool is_product(const char *expr)
         if (!bracket_is_reduction(&bracket) || !is_word(bracket.name, bracket.length, "sum") || *body != '(')
             continue;
         const char *close = bracket_close(body + 1, '(', ')');
-        if (strstr(body, " * ") && strstr(body, " * ") < close && reads_two(body + 1, close) && sums_some(&bracket))
+        if (strstr(body, " * ") && strstr(body, " * ") < close && reads_two(body + 1, close) &&
+            sums_some(&bracket))
             return true;
     }
     return false;
@@ -154,7 +155,8 @@ static bool is_product(const char *expr)
 /* Functions whose results are as exact in a narrow type as their operands. */
 static bool is_coarse(const char *word, size_t length)
 {
-    static const char *const words[] = {"abs", "max", "min", "floor", "ceil", "round", "relu", "select", "pad", "cast"};
+    static const char *const words[] = {"abs",   "max",  "min",    "floor", "ceil",
+                                        "round", "relu", "select", "pad",   "cast"};
     bool coarse = false;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         coarse |= is_word(word, length, words[i]);

@@ -3,7 +3,7 @@
 #include "front/onnx/access.h"
 
 typedef enum FormulaKind {
-    FORMULA_MOVE,      // elements as they are, chosen: accesses, `pad`, `select` between such, the largest of such
+    FORMULA_MOVE,   // elements as they are, chosen: accesses, `pad`, `select` between such, the largest of such
     FORMULA_PRODUCT,   // a sum of products of different elements
     FORMULA_FINE,      // another reduction or a function: sums, statistics, exponentials, powers
     FORMULA_POINT,     // point by point

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "front/onnx/draft_parts.h"
+#include "front/onnx/groups.h"
 #include "front/onnx/names.h"
+#include "front/onnx/order.h"
 
 /* Where a tensor of the graph lies: under its own order, or also, or only, in others. */
 typedef struct Place Place;
@@ -15,61 +17,14 @@ struct Place {
 
 typedef struct Layout {
     Draft *draft;
-    StatementList body;    // as it is written anew
-    NameTable places;      // Place, of tensors that have others than their own
-    NameTable shapes;      // Dims in the graph's order, of the tensors of `places`
-    NameTable outputs;     // names of the model's outputs
+    StatementList body;     // as it is written anew
+    NameTable places;       // Place, of tensors that have others than their own
+    NameTable shapes;       // Dims in the graph's order, of the tensors of `places`
+    NameTable outputs;      // names of the model's outputs
     bool every, narrowed;   // every type; f32 will be of 16 bits
     const Statement *at_hand;
-    Order order;           // that it gets
+    Order order;   // that it gets
 } Layout;
-
-// ---- orders ----
-
-static bool is_moved(const Order *order) { return order->rank > 0; }
-
-static bool same_order(const Order *a, const Order *b)
-{
-    return a->rank == b->rank && memcmp(a->at, b->at, (size_t)a->rank * sizeof *a->at) == 0;
-}
-
-static Order channels_last(int rank)
-{
-    Order order = {rank, {0}};
-    for (int p = 1; p < rank; p++)
-        order.at[p] = p + 1 < rank ? p + 1 : 1;
-    return order;
-}
-
-/* The order of dimensions larger than one is that of the graph: the elements lie as they would there. */
-static bool lies_as_is(const Order *order, const Dims *shape)
-{
-    int last = -1;
-    for (int p = 0; p < order->rank; p++) {
-        if (shape->size[order->at[p]] == 1)
-            continue;
-        if (order->at[p] < last)
-            return false;
-        last = order->at[p];
-    }
-    return true;
-}
-
-static Dims permuted(const Dims *shape, const Order *order)
-{
-    Dims result = *shape;
-    for (int p = 0; p < order->rank; p++)
-        result.size[p] = shape->size[order->at[p]];
-    return result;
-}
-
-static const char *permuted_text(Arena *arena, const char *letters, const Order *order)
-{
-    char *result = arena_strdup(arena, letters);
-    for (int p = 0; p < order->rank; p++)
-        result[p] = letters[order->at[p]];
-    return result;
-}
 
 static bool may_lie_last(const Layout *l, DType type, int rank)
 {
@@ -94,7 +49,7 @@ static const Home *first_home(const Layout *l, const char *name)
 static const Home *home_in(const Layout *l, const char *name, const Order *order)
 {
     for (const Place *place = name_table_find(&l->places, name); place; place = place->next)
-        if (same_order(&place->home.order, order))
+        if (order_equal(&place->home.order, order))
             return &place->home;
     return NULL;
 }
@@ -120,10 +75,11 @@ static const Home *add_home(Layout *l, const char *name, const Dims *shape, Home
 static const char *moved_name(Layout *l, const char *name, const Order *order)
 {
     static const char *const last[] = {[3] = "nwc", [4] = "nhwc", [5] = "ndhwc"};
-    Order channels = channels_last(order->rank);
-    const char *suffix = !is_moved(order)                                       ? "in_order"
-                         : order->rank >= 3 && order->rank <= 5 && same_order(order, &channels) ? last[order->rank]
-                                                                                : "permuted";
+    Order channels = order_channels_last(order->rank);
+    const char *suffix = !order_is_moved(order) ? "in_order"
+                         : order->rank >= 3 && order->rank <= 5 && order_equal(order, &channels)
+                             ? last[order->rank]
+                             : "permuted";
     return names_take(l->draft->taken, arena_printf(l->draft->arena, "%s_%s", name, suffix), NULL);
 }
 
@@ -152,9 +108,9 @@ static const char *list_of(Arena *arena, const char *letters)
 static const char *letters_for(Arena *arena, const Order *from, const Order *to, int rank)
 {
     static const char *const features[] = {[3] = "nch", [4] = "nchv", [5] = "ncdhv"};
-    const Order *moved = is_moved(to) ? to : from;
-    Order channels = channels_last(rank);
-    if (rank >= 3 && rank <= 5 && same_order(moved, &channels))
+    const Order *moved = order_is_moved(to) ? to : from;
+    Order channels = order_channels_last(rank);
+    if (rank >= 3 && rank <= 5 && order_equal(moved, &channels))
         return features[rank];
     char *letters = arena_strndup(arena, plain_axes, (size_t)rank);
     for (int p = 0; p < to->rank; p++)
@@ -168,13 +124,19 @@ static void put_copy(Layout *l, const char *name, const Dims *shape, const Home 
 {
     Arena *arena = l->draft->arena;
     DType type = draft_statement(l->draft, from->name)->type;
-    Dims stored = permuted(shape, order);
-    Statement copy = {.kind = STATEMENT_VIEW, .comment = comment, .name = name, .shape = stored, .type = type, .of = from->name};
-    if (!lies_as_is(order, shape) || !lies_as_is(&from->order, shape)) {
+    Dims stored = order_shape(shape, order);
+    Statement copy = {.kind = STATEMENT_VIEW,
+                      .comment = comment,
+                      .name = name,
+                      .shape = stored,
+                      .type = type,
+                      .of = from->name};
+    if (!order_lies_as_is(order, shape) || !order_lies_as_is(&from->order, shape)) {
         const char *letters = letters_for(arena, &from->order, order, shape->rank);
         copy.kind = STATEMENT_DEFINE;
-        copy.axes = permuted_text(arena, letters, order);
-        copy.expr = arena_printf(arena, "%s[%s]", from->name, list_of(arena, permuted_text(arena, letters, &from->order)));
+        copy.axes = order_text(arena, letters, order);
+        copy.expr = arena_printf(arena, "%s[%s]", from->name,
+                                 list_of(arena, order_text(arena, letters, &from->order)));
         copy.is_border = true;
     }
     put(l, copy);
@@ -191,7 +153,7 @@ static const Home *copied(Layout *l, const char *name, const Order *order)
     Home own = {name, {0}};
     if (!first)
         first = add_home(l, name, shape, own);
-    if (same_order(&first->order, order))
+    if (order_equal(&first->order, order))
         return first;
     Home home = {moved_name(l, name, order), *order};
     put_copy(l, home.name, shape, first, order, l->at_hand->comment);
@@ -210,7 +172,7 @@ static const Home *home_for(void *context, const char *name)
         return NULL;
     bool over = l->at_hand->slides && shape->rank == l->at_hand->shape.rank &&
                 statement->kind != STATEMENT_WEIGHT && may_lie_last(l, statement->type, shape->rank);
-    Order last = channels_last(shape->rank);
+    Order last = order_channels_last(shape->rank);
     const Home *alike = home_in(l, name, &l->order);
     return over ? copied(l, name, &last) : alike ? alike : first_home(l, name);
 }
@@ -219,8 +181,8 @@ static const Home *home_for(void *context, const char *name)
 static void add_letters(const char *place, const char *axes, char *found)
 {
     for (const char *c = place; *c; c++) {
-        bool alone = !(c > place && (isalnum((unsigned char)c[-1]) || c[-1] == '_')) && !isalnum((unsigned char)c[1]) &&
-                     c[1] != '_' && c[1] != '[';
+        bool alone = !(c > place && (isalnum((unsigned char)c[-1]) || c[-1] == '_')) &&
+                     !isalnum((unsigned char)c[1]) && c[1] != '_' && c[1] != '[';
         if (alone && strchr(axes, *c) && !strchr(found, *c))
             found[strlen(found)] = *c;
     }
@@ -228,7 +190,8 @@ static void add_letters(const char *place, const char *axes, char *found)
 
 /* The order in which the letters of the definition run through the access; those of size 1 where the tensor has
    theirs. False: one that is larger does not stand there. */
-static bool order_along(const Layout *l, const Statement *s, const Bracket *access, const Home *home, Order *order)
+static bool order_along(const Layout *l, const Statement *s, const Bracket *access, const Home *home,
+                        Order *order)
 {
     char found[MAX_RANK + 2] = {0};
     for (int p = 0; p < home->order.rank; p++)
@@ -247,18 +210,6 @@ static bool order_along(const Layout *l, const Statement *s, const Bracket *acce
     return true;
 }
 
-/* Equal but for dimensions of size 1. */
-static bool alike(const Order *a, const Order *b, const Dims *shape)
-{
-    Dims stored = permuted(shape, a);
-    Order between = {a->rank, {0}};
-    for (int p = 0; p < b->rank; p++)
-        for (int q = 0; q < a->rank; q++)
-            if (a->at[q] == b->at[p])
-                between.at[p] = q;
-    return lies_as_is(&between, &stored);
-}
-
 /* That of what it reads, if that lies in another order than the graph's. */
 static Order order_followed(const Layout *l, const Statement *s)
 {
@@ -267,11 +218,11 @@ static Order order_followed(const Layout *l, const Statement *s)
         const char *name = arena_strndup(l->draft->arena, access.name, access.length);
         const Home *home = bracket_is_reduction(&access) ? NULL : first_home(l, name);
         Order order;
-        if (!home || !is_moved(&home->order) || !order_along(l, s, &access, home, &order))
+        if (!home || !order_is_moved(&home->order) || !order_along(l, s, &access, home, &order))
             continue;
-        if (home->order.rank == s->shape.rank && alike(&home->order, &order, &s->shape))
+        if (home->order.rank == s->shape.rank && order_alike(&home->order, &order, &s->shape))
             return home->order;
-        return lies_as_is(&order, &s->shape) ? (Order){0} : order;
+        return order_lies_as_is(&order, &s->shape) ? (Order){0} : order;
     }
     return (Order){0};
 }
@@ -281,7 +232,7 @@ static Order order_of(const Layout *l, const Statement *s)
     if (s->is_border)
         return (Order){0};
     if (s->slides && may_lie_last(l, s->type, s->shape.rank))
-        return channels_last(s->shape.rank);
+        return order_channels_last(s->shape.rank);
     return order_followed(l, s);
 }
 
@@ -298,7 +249,8 @@ static bool only_renames(const Layout *l, const Statement *s, const Dims *of)
 
 static void rename_only(const Layout *l, Statement *s)
 {
-    const char *bracket = strchr(s->expr, '['), *of = bracket ? arena_strndup(l->draft->arena, s->expr, (size_t)(bracket - s->expr)) : "";
+    const char *bracket = strchr(s->expr, '['),
+               *of = bracket ? arena_strndup(l->draft->arena, s->expr, (size_t)(bracket - s->expr)) : "";
     const Statement *read = draft_statement(l->draft, of);
     if (read && read->type == s->type && only_renames(l, s, &read->shape)) {
         s->kind = STATEMENT_VIEW;
@@ -311,11 +263,11 @@ static void rewrite_define(Layout *l, const Statement *s, const Order *order, co
     Arena *arena = l->draft->arena;
     Statement moved = *s;
     // Plain letters are given anew, so that they are in order where the reader begins.
-    bool plain = strncmp(s->axes, plain_axes, (size_t)s->shape.rank) == 0 && is_moved(order);
-    const char *axes = permuted_text(arena, s->axes, order);
+    bool plain = strncmp(s->axes, plain_axes, (size_t)s->shape.rank) == 0 && order_is_moved(order);
+    const char *axes = order_text(arena, s->axes, order);
     l->order = *order;
     moved.name = name;
-    moved.shape = permuted(&s->shape, order);
+    moved.shape = order_shape(&s->shape, order);
     moved.axes = plain ? s->axes : axes;
     moved.expr = access_rewrite(arena, s->expr, home_for, l, axes, plain ? s->axes : NULL);
     if (strcmp(moved.expr, s->expr) != 0)
@@ -325,102 +277,42 @@ static void rewrite_define(Layout *l, const Statement *s, const Order *order, co
 
 // ---- views ----
 
-/* Neighbouring dimensions [from, from_end) of a shape that are [to, to_end) of another one. */
-typedef struct ViewGroup {
-    int from, from_end, to, to_end;
-} ViewGroup;
-
-/* Ones belong to the group before them. */
-static int groups_of(const Dims *from, const Dims *to, ViewGroup groups[2 * MAX_RANK])
-{
-    int count = 0, i = 0, j = 0;
-    while (i < from->rank || j < to->rank) {
-        ViewGroup *group = &groups[count++];
-        *group = (ViewGroup){i, i, j, j};
-        int64_t a = i < from->rank ? from->size[i++] : 1, b = j < to->rank ? to->size[j++] : 1;
-        while (a != b)
-            if (a < b)
-                a *= from->size[i++];
-            else
-                b *= to->size[j++];
-        while (i < from->rank && from->size[i] == 1 && !(j < to->rank && to->size[j] == 1))
-            i++;
-        while (j < to->rank && to->size[j] == 1 && !(i < from->rank && from->size[i] == 1))
-            j++;
-        group->from_end = i;
-        group->to_end = j;
-    }
-    return count;
-}
-
-static bool holds_ones(const ViewGroup *group, const Dims *from)
-{
-    bool ones = true;
-    for (int d = group->from; d < group->from_end; d++)
-        ones &= from->size[d] == 1;
-    return ones;
-}
-
-/* Groups as the tensor's dimensions lie, of which those of size 1 count only where there are no others. */
-static void sort_groups(const ViewGroup *groups, int count, const Order *order, const Dims *from, int sorted[2 * MAX_RANK])
-{
-    bool used[2 * MAX_RANK] = {false};
-    int next = 0;
-    for (int p = 0; p < order->rank; p++)
-        for (int g = 0; g < count; g++)
-            if (!used[g] && order->at[p] >= groups[g].from && order->at[p] < groups[g].from_end &&
-                (from->size[order->at[p]] > 1 || holds_ones(&groups[g], from))) {
-                used[g] = true;
-                sorted[next++] = g;
-            }
-    for (int g = 0; g < count; g++)
-        if (!used[g])
-            sorted[next++] = g;
-}
-
-/* Dimensions of the groups, one group behind the other. */
-static Order order_of_groups(const ViewGroup *groups, const int *sorted, int count, bool of_result, int rank)
-{
-    Order order = {rank, {0}};
-    for (int s = 0, p = 0; s < count; s++) {
-        const ViewGroup *group = &groups[sorted[s]];
-        for (int d = of_result ? group->to : group->from; d < (of_result ? group->to_end : group->from_end); d++)
-            order.at[p++] = d;
-    }
-    return order;
-}
-
 /* A view of the tensor as it lies; where its dimensions cannot be merged so, of a copy in which they can. */
 static void rewrite_view(Layout *l, const Statement *s, const char *name)
 {
     const Home *of = first_home(l, s->of);
     const Dims *shape = shape_in_graph(l, s->of);
-    ViewGroup groups[2 * MAX_RANK];
-    int sorted[2 * MAX_RANK], count = groups_of(shape, &s->shape, groups);
-    sort_groups(groups, count, &of->order, shape, sorted);
-    Order grouped = order_of_groups(groups, sorted, count, false, shape->rank);
-    if (!alike(&of->order, &grouped, shape)) {
-        if (lies_as_is(&grouped, shape))
+    ViewGroup groups[MAX_GROUPS];
+    int sorted[MAX_GROUPS], count = view_groups(shape, &s->shape, groups);
+    view_groups_sort(groups, count, &of->order, shape, sorted);
+    Order grouped = view_groups_order(groups, sorted, count, false, shape->rank);
+    if (!order_alike(&of->order, &grouped, shape)) {
+        if (order_lies_as_is(&grouped, shape))
             grouped = (Order){0};
         of = copied(l, s->of, &grouped);
     }
-    Order order = order_of_groups(groups, sorted, count, true, s->shape.rank), last = channels_last(s->shape.rank);
-    if (is_moved(&of->order) && s->shape.rank == shape->rank && s->shape.rank >= 3 && alike(&last, &order, &s->shape))
+    Order order = view_groups_order(groups, sorted, count, true, s->shape.rank),
+          last = order_channels_last(s->shape.rank);
+    if (order_is_moved(&of->order) && s->shape.rank == shape->rank && s->shape.rank >= 3 &&
+        order_alike(&last, &order, &s->shape))
         order = last;
-    if (lies_as_is(&order, &s->shape))
+    if (order_lies_as_is(&order, &s->shape))
         order = (Order){0};
     Statement moved = *s;
     moved.of = of->name;
-    moved.name = is_moved(&order) ? name : s->name;
-    moved.shape = permuted(&s->shape, &order);
+    moved.name = order_is_moved(&order) ? name : s->name;
+    moved.shape = order_shape(&s->shape, &order);
     put(l, moved);
-    if (is_moved(&order))
+    if (order_is_moved(&order))
         add_home(l, s->name, &s->shape, (Home){moved.name, order});
 }
 
 // ---- the draft ----
 
-static bool is_output(const Layout *l, const char *name) { return name_table_find(&l->outputs, name) != NULL; }
+static bool is_output(const Layout *l, const char *name)
+{
+    return name_table_find(&l->outputs, name) != NULL;
+}
 
 /* Under another name where the model's own order must be there under its own. */
 static const char *inner_name(Layout *l, const char *name, const Order *order)
@@ -431,7 +323,7 @@ static const char *inner_name(Layout *l, const char *name, const Order *order)
 static void arrange_define(Layout *l, const Statement *s)
 {
     Order order = order_of(l, s);
-    if (!is_moved(&order)) {
+    if (!order_is_moved(&order)) {
         rewrite_define(l, s, &order, s->name);
         return;
     }
@@ -446,8 +338,8 @@ static void arrange_statement(Layout *l, const Statement *s)
     const Home *of = s->kind == STATEMENT_VIEW ? first_home(l, s->of) : NULL;
     if (s->kind == STATEMENT_DEFINE) {
         arrange_define(l, s);
-    } else if (of && is_moved(&of->order)) {
-        Order last = channels_last(s->shape.rank);
+    } else if (of && order_is_moved(&of->order)) {
+        Order last = order_channels_last(s->shape.rank);
         rewrite_view(l, s, inner_name(l, s->name, &last));
     } else {
         put(l, *s);
@@ -470,7 +362,7 @@ static NameTable read_otherwise(const Layout *l)
 /* A filter of each channel alone has the channels last: neighbours read neighbours. */
 static Order filter_order(const Dims *shape)
 {
-    Order order = channels_last(shape->rank);
+    Order order = order_channels_last(shape->rank);
     if (shape->size[1] == 1)
         for (int p = 0; p < shape->rank; p++)
             order.at[p] = (p + 1) % shape->rank;
@@ -488,7 +380,7 @@ static void turn_filters(Layout *l)
         Order order = filter_order(&shape);
         add_home(l, weight->name, &shape, (Home){weight->name, order});
         weight->order = order;
-        weight->shape = permuted(&shape, &order);
+        weight->shape = order_shape(&shape, &order);
         draft_declare(l->draft, weight);
     }
 }
@@ -500,7 +392,7 @@ static void restore_outputs(Layout *l)
         const char *name = l->draft->outputs.items[i]->name;
         const Home *home = first_home(l, name);
         Order own = {0};
-        if (home && is_moved(&home->order) && !home_in(l, name, &own)) {
+        if (home && order_is_moved(&home->order) && !home_in(l, name, &own)) {
             put_copy(l, name, shape_in_graph(l, name), home, &own, "outputs in the model's order");
             add_home(l, name, shape_in_graph(l, name), (Home){name, own});
         }

@@ -11,15 +11,21 @@
 
 typedef struct Precision {
     Draft *draft;
-    DType narrow, io;      // f32: nothing is rounded
-    StatementList body;    // as it is written anew
-    NameTable rounded;     // Home: of inputs and outputs, the rounded ones that products read
+    DType narrow, io;     // f32: nothing is rounded
+    StatementList body;   // as it is written anew
+    NameTable rounded;    // Home: of inputs and outputs, the rounded ones that products read
     const Statement *at_hand;
 } Precision;
 
-static double largest(DType type) { return type == DTYPE_F16 ? 65504 : type == DTYPE_BF16 ? 0x1.FEp127 : INFINITY; }
+static double largest(DType type)
+{
+    return type == DTYPE_F16 ? 65504 : type == DTYPE_BF16 ? 0x1.FEp127 : INFINITY;
+}
 
-static FormulaKind kind_of(const Precision *p, const Statement *s) { return formula_kind(s->expr, largest(p->narrow)); }
+static FormulaKind kind_of(const Precision *p, const Statement *s)
+{
+    return formula_kind(s->expr, largest(p->narrow));
+}
 
 // ---- what is known of each tensor ----
 
@@ -47,7 +53,8 @@ static void find_wanted(const Precision *p)
     for (int i = p->draft->body.count; i-- > 0;) {
         const Statement *s = p->draft->body.items[i];
         FormulaKind kind = s->kind == STATEMENT_VIEW ? FORMULA_MOVE : kind_of(p, s);
-        bool wants = (kind == FORMULA_PRODUCT && s->lowers) || (kind == FORMULA_MOVE && s->wanted && !s->fixed);
+        bool wants =
+            (kind == FORMULA_PRODUCT && s->lowers) || (kind == FORMULA_MOVE && s->wanted && !s->fixed);
         for (int r = 0; r < s->read_count && wants; r++)
             s->reads[r]->wanted = true;
     }
@@ -105,7 +112,8 @@ static bool is_vector(const Dims *shape)
 static int64_t count_beyond(const GraphValue *value, DType narrow)
 {
     const float *data = value->data;
-    double most = largest(narrow) * (narrow == DTYPE_F16 ? 1 + 0x1p-12 : 1 + 0x1p-9);   // half a unit above it
+    double most =
+        largest(narrow) * (narrow == DTYPE_F16 ? 1 + 0x1p-12 : 1 + 0x1p-9);   // half a unit above it
     int64_t count = 0;
     for (int64_t i = 0, end = shape_count(&value->shape); i < end; i++)
         count += isfinite(data[i]) && fabs((double)data[i]) >= most;
@@ -121,8 +129,8 @@ static void lower_weights(const Precision *p)
         DType type = s->fixed ? p->io : p->narrow;
         int64_t beyond = type == DTYPE_F32 ? 0 : count_beyond(s->weight, type);
         if (beyond && !s->fixed)
-            diag_warning((Loc){0}, "weight '%s' stays f32: %lld of its elements are beyond %s", s->weight->name, (long long)beyond,
-                 dtype_info[type].name);
+            diag_warning((Loc){0}, "weight '%s' stays f32: %lld of its elements are beyond %s",
+                         s->weight->name, (long long)beyond, dtype_info[type].name);
         else
             s->type = type;
     }
@@ -148,7 +156,8 @@ static const Home *round_for_product(Precision *p, const Statement *s)
         return there;
     Arena *arena = p->draft->arena;
     Home *home = NEW(arena, Home);
-    home->name = names_take(p->draft->taken, arena_printf(arena, "%s_%s", s->name, dtype_info[p->narrow].name), NULL);
+    home->name =
+        names_take(p->draft->taken, arena_printf(arena, "%s_%s", s->name, dtype_info[p->narrow].name), NULL);
     put(p, (Statement){.kind = STATEMENT_DEFINE,
                        .comment = p->at_hand->comment,
                        .name = home->name,
@@ -198,7 +207,8 @@ static DType known(DType type) { return type == DTYPE_F16 || type == DTYPE_BF16 
 
 void precision_lower(Draft *draft, DType narrow, DType io)
 {
-    Precision p = {.draft = draft, .narrow = known(narrow), .io = known(io), .rounded = name_table_new(draft->arena)};
+    Precision p = {
+        .draft = draft, .narrow = known(narrow), .io = known(io), .rounded = name_table_new(draft->arena)};
     if (p.narrow == DTYPE_F32 && p.io == DTYPE_F32)
         return;
     draft_prune(draft);
