@@ -60,17 +60,17 @@ const char *access_place(Arena *arena, const Bracket *access, int d)
 
 // ---- rewriting ----
 
-typedef struct Rewriting {
+typedef struct AccessRewriting {
     Arena *arena;
     FindHome *find;
     void *context;
     const char *axes, *letters;
-} Rewriting;
+} AccessRewriting;
 
-static void rewrite(const Rewriting *r, StrBuf *out, const char *text);
+static void rewrite(const AccessRewriting *r, StrBuf *out, const char *text);
 
 /* An index variable stands alone; of everything else the letters are those of a word. */
-static void put_word(const Rewriting *r, StrBuf *out, const char *word, size_t length)
+static void put_word(const AccessRewriting *r, StrBuf *out, const char *word, size_t length)
 {
     const char *axis = length == 1 && r->letters ? strchr(r->axes, *word) : NULL;
     if (axis)
@@ -79,7 +79,7 @@ static void put_word(const Rewriting *r, StrBuf *out, const char *word, size_t l
         strbuf_write(out, word, length);
 }
 
-static void put_access(const Rewriting *r, StrBuf *out, const Bracket *access, const Home *home)
+static void put_access(const AccessRewriting *r, StrBuf *out, const Bracket *access, const Home *home)
 {
     int rank = 0;
     for (const char *at = access->inside; at < access->close; rank++)
@@ -92,7 +92,7 @@ static void put_access(const Rewriting *r, StrBuf *out, const Bracket *access, c
     strbuf_putc(out, ']');
 }
 
-static void rewrite(const Rewriting *r, StrBuf *out, const char *text)
+static void rewrite(const AccessRewriting *r, StrBuf *out, const char *text)
 {
     while (*text) {
         size_t length = 0;
@@ -121,6 +121,6 @@ const char *access_rewrite(Arena *arena, const char *expr, FindHome *find, void 
                            const char *letters)
 {
     StrBuf out = strbuf_new(arena);
-    rewrite(&(Rewriting){arena, find, context, axes, letters}, &out, expr);
+    rewrite(&(AccessRewriting){arena, find, context, axes, letters}, &out, expr);
     return out.text;
 }

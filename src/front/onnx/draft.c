@@ -97,7 +97,7 @@ const char *plain_access(Arena *arena, const char *tensor, int rank)
 
 // ---- inputs and weights ----
 
-static Statement *declare_input(Draft *draft, StatementKind kind, const GraphValue *value)
+static Statement *declare_input(Draft *draft, DraftKind kind, const GraphValue *value)
 {
     DType stored = value->type == DTYPE_B1 ? DTYPE_U8 : value->type;
     bool is_input = kind == STATEMENT_INPUT;

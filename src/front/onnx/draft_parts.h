@@ -2,17 +2,17 @@
 #pragma once
 #include "front/onnx/draft.h"
 
-typedef enum StatementKind {
+typedef enum DraftKind {
     STATEMENT_INPUT,
     STATEMENT_WEIGHT,
     STATEMENT_DEFINE,
     STATEMENT_VIEW,
     STATEMENT_OUTPUT
-} StatementKind;
+} DraftKind;
 
 typedef struct Statement Statement;
 struct Statement {
-    StatementKind kind;
+    DraftKind kind;
     const char *comment;   // the node; NULL: none
     const char *name;      // what it declares; of an output, what it names
     Dims shape;
@@ -26,7 +26,7 @@ struct Statement {
     int read_count;
     bool live;
     const GraphValue *weight;   // whose elements it declares
-    Order order;                // of a weight: in which its dimensions lie
+    DimOrder order;             // of a weight: in which its dimensions lie
 
     // Of precision.c:
     bool lowers;   // it is f32 in the model

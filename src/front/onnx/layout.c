@@ -9,24 +9,24 @@
 #include "front/onnx/order.h"
 
 /* Where a tensor of the graph lies: under its own order, or also, or only, in others. */
-typedef struct Place Place;
-struct Place {
+typedef struct HomeList HomeList;
+struct HomeList {
     Home home;
-    Place *next;
+    HomeList *next;
 };
 
-typedef struct Layout {
+typedef struct LayoutPass {
     Draft *draft;
     StatementList body;     // as it is written anew
-    NameTable places;       // Place, of tensors that have others than their own
+    NameTable places;       // HomeList, of tensors that have others than their own
     NameTable shapes;       // Dims in the graph's order, of the tensors of `places`
     NameTable outputs;      // names of the model's outputs
     bool every, narrowed;   // every type; f32 will be of 16 bits
     const Statement *at_hand;
-    Order order;   // that it gets
-} Layout;
+    DimOrder order;   // that it gets
+} LayoutPass;
 
-static bool may_lie_last(const Layout *l, DType type, int rank)
+static bool may_lie_last(const LayoutPass *l, DType type, int rank)
 {
     bool narrow = type == DTYPE_F16 || type == DTYPE_BF16 || (type == DTYPE_F32 && l->narrowed);
     return rank >= 3 && rank <= 5 && (l->every || narrow);
@@ -34,30 +34,30 @@ static bool may_lie_last(const Layout *l, DType type, int rank)
 
 // ---- places ----
 
-static const Dims *shape_in_graph(const Layout *l, const char *name)
+static const Dims *shape_in_graph(const LayoutPass *l, const char *name)
 {
     const Dims *shape = name_table_find(&l->shapes, name);
     return shape ? shape : &draft_statement(l->draft, name)->shape;
 }
 
-static const Home *first_home(const Layout *l, const char *name)
+static const Home *first_home(const LayoutPass *l, const char *name)
 {
-    const Place *place = name_table_find(&l->places, name);
+    const HomeList *place = name_table_find(&l->places, name);
     return place ? &place->home : NULL;
 }
 
-static const Home *home_in(const Layout *l, const char *name, const Order *order)
+static const Home *home_in(const LayoutPass *l, const char *name, const DimOrder *order)
 {
-    for (const Place *place = name_table_find(&l->places, name); place; place = place->next)
+    for (const HomeList *place = name_table_find(&l->places, name); place; place = place->next)
         if (order_equal(&place->home.order, order))
             return &place->home;
     return NULL;
 }
 
-static const Home *add_home(Layout *l, const char *name, const Dims *shape, Home home)
+static const Home *add_home(LayoutPass *l, const char *name, const Dims *shape, Home home)
 {
     Arena *arena = l->draft->arena;
-    Place *place = NEW(arena, Place), *last = name_table_find(&l->places, name);
+    HomeList *place = NEW(arena, HomeList), *last = name_table_find(&l->places, name);
     place->home = home;
     if (!last) {
         Dims *kept = NEW(arena, Dims);
@@ -72,10 +72,10 @@ static const Home *add_home(Layout *l, const char *name, const Dims *shape, Home
     return &place->home;
 }
 
-static const char *moved_name(Layout *l, const char *name, const Order *order)
+static const char *moved_name(LayoutPass *l, const char *name, const DimOrder *order)
 {
     static const char *const last[] = {[3] = "nwc", [4] = "nhwc", [5] = "ndhwc"};
-    Order channels = order_channels_last(order->rank);
+    DimOrder channels = order_channels_last(order->rank);
     const char *suffix = !order_is_moved(order) ? "in_order"
                          : order->rank >= 3 && order->rank <= 5 && order_equal(order, &channels)
                              ? last[order->rank]
@@ -85,7 +85,7 @@ static const char *moved_name(Layout *l, const char *name, const Order *order)
 
 // ---- statements ----
 
-static Statement *put(Layout *l, Statement given)
+static Statement *put(LayoutPass *l, Statement given)
 {
     Statement *statement = NEW(l->draft->arena, Statement);
     *statement = given;
@@ -105,11 +105,11 @@ static const char *list_of(Arena *arena, const char *letters)
 
 /* Letters of the graph's dimensions: those that windows have for a feature map, else plain ones, in order where the
    copy is defined. */
-static const char *letters_for(Arena *arena, const Order *from, const Order *to, int rank)
+static const char *letters_for(Arena *arena, const DimOrder *from, const DimOrder *to, int rank)
 {
     static const char *const features[] = {[3] = "nch", [4] = "nchv", [5] = "ncdhv"};
-    const Order *moved = order_is_moved(to) ? to : from;
-    Order channels = order_channels_last(rank);
+    const DimOrder *moved = order_is_moved(to) ? to : from;
+    DimOrder channels = order_channels_last(rank);
     if (rank >= 3 && rank <= 5 && order_equal(moved, &channels))
         return features[rank];
     char *letters = arena_strndup(arena, plain_axes, (size_t)rank);
@@ -119,8 +119,8 @@ static const char *letters_for(Arena *arena, const Order *from, const Order *to,
 }
 
 /* `name` = the tensor of another order; where both lie alike the same memory. */
-static void put_copy(Layout *l, const char *name, const Dims *shape, const Home *from, const Order *order,
-                     const char *comment)
+static void put_copy(LayoutPass *l, const char *name, const Dims *shape, const Home *from,
+                     const DimOrder *order, const char *comment)
 {
     Arena *arena = l->draft->arena;
     DType type = draft_statement(l->draft, from->name)->type;
@@ -143,7 +143,7 @@ static void put_copy(Layout *l, const char *name, const Dims *shape, const Home 
 }
 
 /* The tensor in that order, copied where it does not lie so yet. */
-static const Home *copied(Layout *l, const char *name, const Order *order)
+static const Home *copied(LayoutPass *l, const char *name, const DimOrder *order)
 {
     const Home *there = home_in(l, name, order);
     if (there)
@@ -165,14 +165,14 @@ static const Home *copied(Layout *l, const char *name, const Order *order)
 /* Where the access that the definition at hand makes shall read. */
 static const Home *home_for(void *context, const char *name)
 {
-    Layout *l = context;
+    LayoutPass *l = context;
     const Statement *statement = draft_statement(l->draft, name);
     const Dims *shape = statement ? shape_in_graph(l, name) : NULL;
     if (!statement)
         return NULL;
     bool over = l->at_hand->slides && shape->rank == l->at_hand->shape.rank &&
                 statement->kind != STATEMENT_WEIGHT && may_lie_last(l, statement->type, shape->rank);
-    Order last = order_channels_last(shape->rank);
+    DimOrder last = order_channels_last(shape->rank);
     const Home *alike = home_in(l, name, &l->order);
     return over ? copied(l, name, &last) : alike ? alike : first_home(l, name);
 }
@@ -190,13 +190,13 @@ static void add_letters(const char *place, const char *axes, char *found)
 
 /* The order in which the letters of the definition run through the access; those of size 1 where the tensor has
    theirs. False: one that is larger does not stand there. */
-static bool order_along(const Layout *l, const Statement *s, const Bracket *access, const Home *home,
-                        Order *order)
+static bool order_along(const LayoutPass *l, const Statement *s, const Bracket *access, const Home *home,
+                        DimOrder *order)
 {
     char found[MAX_RANK + 2] = {0};
     for (int p = 0; p < home->order.rank; p++)
         add_letters(access_place(l->draft->arena, access, home->order.at[p]), s->axes, found);
-    *order = (Order){s->shape.rank, {0}};
+    *order = (DimOrder){s->shape.rank, {0}};
     int count = 0;
     for (const char *c = found; *c; c++)
         order->at[count++] = (int)(strchr(s->axes, *c) - s->axes);
@@ -211,33 +211,33 @@ static bool order_along(const Layout *l, const Statement *s, const Bracket *acce
 }
 
 /* That of what it reads, if that lies in another order than the graph's. */
-static Order order_followed(const Layout *l, const Statement *s)
+static DimOrder order_followed(const LayoutPass *l, const Statement *s)
 {
     Bracket access;
     for (const char *at = s->expr, *end = at + strlen(at); bracket_next(&at, end, &access);) {
         const char *name = arena_strndup(l->draft->arena, access.name, access.length);
         const Home *home = bracket_is_reduction(&access) ? NULL : first_home(l, name);
-        Order order;
+        DimOrder order;
         if (!home || !order_is_moved(&home->order) || !order_along(l, s, &access, home, &order))
             continue;
         if (home->order.rank == s->shape.rank && order_alike(&home->order, &order, &s->shape))
             return home->order;
-        return order_lies_as_is(&order, &s->shape) ? (Order){0} : order;
+        return order_lies_as_is(&order, &s->shape) ? (DimOrder){0} : order;
     }
-    return (Order){0};
+    return (DimOrder){0};
 }
 
-static Order order_of(const Layout *l, const Statement *s)
+static DimOrder order_of(const LayoutPass *l, const Statement *s)
 {
     if (s->is_border)
-        return (Order){0};
+        return (DimOrder){0};
     if (s->slides && may_lie_last(l, s->type, s->shape.rank))
         return order_channels_last(s->shape.rank);
     return order_followed(l, s);
 }
 
 /* `t[i, k, j] = x[i, k, j]`, where x lies so, is x. */
-static bool only_renames(const Layout *l, const Statement *s, const Dims *of)
+static bool only_renames(const LayoutPass *l, const Statement *s, const Dims *of)
 {
     const char *places = list_of(l->draft->arena, s->axes);
     Bracket access;
@@ -247,7 +247,7 @@ static bool only_renames(const Layout *l, const Statement *s, const Dims *of)
            memcmp(places, access.inside, strlen(places)) == 0 && shape_equal(of, &s->shape);
 }
 
-static void rename_only(const Layout *l, Statement *s)
+static void rename_only(const LayoutPass *l, Statement *s)
 {
     const char *bracket = strchr(s->expr, '['),
                *of = bracket ? arena_strndup(l->draft->arena, s->expr, (size_t)(bracket - s->expr)) : "";
@@ -258,7 +258,7 @@ static void rename_only(const Layout *l, Statement *s)
     }
 }
 
-static void rewrite_define(Layout *l, const Statement *s, const Order *order, const char *name)
+static void rewrite_define(LayoutPass *l, const Statement *s, const DimOrder *order, const char *name)
 {
     Arena *arena = l->draft->arena;
     Statement moved = *s;
@@ -278,26 +278,26 @@ static void rewrite_define(Layout *l, const Statement *s, const Order *order, co
 // ---- views ----
 
 /* A view of the tensor as it lies; where its dimensions cannot be merged so, of a copy in which they can. */
-static void rewrite_view(Layout *l, const Statement *s, const char *name)
+static void rewrite_view(LayoutPass *l, const Statement *s, const char *name)
 {
     const Home *of = first_home(l, s->of);
     const Dims *shape = shape_in_graph(l, s->of);
     ViewGroup groups[MAX_GROUPS];
     int sorted[MAX_GROUPS], count = view_groups(shape, &s->shape, groups);
     view_groups_sort(groups, count, &of->order, shape, sorted);
-    Order grouped = view_groups_order(groups, sorted, count, false, shape->rank);
+    DimOrder grouped = view_groups_order(groups, sorted, count, false, shape->rank);
     if (!order_alike(&of->order, &grouped, shape)) {
         if (order_lies_as_is(&grouped, shape))
-            grouped = (Order){0};
+            grouped = (DimOrder){0};
         of = copied(l, s->of, &grouped);
     }
-    Order order = view_groups_order(groups, sorted, count, true, s->shape.rank),
-          last = order_channels_last(s->shape.rank);
+    DimOrder order = view_groups_order(groups, sorted, count, true, s->shape.rank),
+             last = order_channels_last(s->shape.rank);
     if (order_is_moved(&of->order) && s->shape.rank == shape->rank && s->shape.rank >= 3 &&
         order_alike(&last, &order, &s->shape))
         order = last;
     if (order_lies_as_is(&order, &s->shape))
-        order = (Order){0};
+        order = (DimOrder){0};
     Statement moved = *s;
     moved.of = of->name;
     moved.name = order_is_moved(&order) ? name : s->name;
@@ -309,20 +309,20 @@ static void rewrite_view(Layout *l, const Statement *s, const char *name)
 
 // ---- the draft ----
 
-static bool is_output(const Layout *l, const char *name)
+static bool is_output(const LayoutPass *l, const char *name)
 {
     return name_table_find(&l->outputs, name) != NULL;
 }
 
 /* Under another name where the model's own order must be there under its own. */
-static const char *inner_name(Layout *l, const char *name, const Order *order)
+static const char *inner_name(LayoutPass *l, const char *name, const DimOrder *order)
 {
     return is_output(l, name) ? moved_name(l, name, order) : name;
 }
 
-static void arrange_define(Layout *l, const Statement *s)
+static void arrange_define(LayoutPass *l, const Statement *s)
 {
-    Order order = order_of(l, s);
+    DimOrder order = order_of(l, s);
     if (!order_is_moved(&order)) {
         rewrite_define(l, s, &order, s->name);
         return;
@@ -332,14 +332,14 @@ static void arrange_define(Layout *l, const Statement *s)
     add_home(l, s->name, &s->shape, (Home){name, order});
 }
 
-static void arrange_statement(Layout *l, const Statement *s)
+static void arrange_statement(LayoutPass *l, const Statement *s)
 {
     l->at_hand = s;
     const Home *of = s->kind == STATEMENT_VIEW ? first_home(l, s->of) : NULL;
     if (s->kind == STATEMENT_DEFINE) {
         arrange_define(l, s);
     } else if (of && order_is_moved(&of->order)) {
-        Order last = order_channels_last(s->shape.rank);
+        DimOrder last = order_channels_last(s->shape.rank);
         rewrite_view(l, s, inner_name(l, s->name, &last));
     } else {
         put(l, *s);
@@ -347,7 +347,7 @@ static void arrange_statement(Layout *l, const Statement *s)
 }
 
 /* Of weights: names of those that something else reads than a window that slides over what has as many dimensions. */
-static NameTable read_otherwise(const Layout *l)
+static NameTable read_otherwise(const LayoutPass *l)
 {
     NameTable found = name_table_new(l->draft->arena);
     for (int i = 0; i < l->draft->body.count; i++) {
@@ -360,16 +360,16 @@ static NameTable read_otherwise(const Layout *l)
 }
 
 /* A filter of each channel alone has the channels last: neighbours read neighbours. */
-static Order filter_order(const Dims *shape)
+static DimOrder filter_order(const Dims *shape)
 {
-    Order order = order_channels_last(shape->rank);
+    DimOrder order = order_channels_last(shape->rank);
     if (shape->size[1] == 1)
         for (int p = 0; p < shape->rank; p++)
             order.at[p] = (p + 1) % shape->rank;
     return order;
 }
 
-static void turn_filters(Layout *l)
+static void turn_filters(LayoutPass *l)
 {
     NameTable others = read_otherwise(l);
     for (int i = 0; i < l->draft->weights.count; i++) {
@@ -377,7 +377,7 @@ static void turn_filters(Layout *l)
         Dims shape = weight->shape;
         if (name_table_find(&others, weight->name) || !may_lie_last(l, weight->type, shape.rank))
             continue;
-        Order order = filter_order(&shape);
+        DimOrder order = filter_order(&shape);
         add_home(l, weight->name, &shape, (Home){weight->name, order});
         weight->order = order;
         weight->shape = order_shape(&shape, &order);
@@ -386,12 +386,12 @@ static void turn_filters(Layout *l)
 }
 
 /* Outputs as the model has them. */
-static void restore_outputs(Layout *l)
+static void restore_outputs(LayoutPass *l)
 {
     for (int i = 0; i < l->draft->outputs.count; i++) {
         const char *name = l->draft->outputs.items[i]->name;
         const Home *home = first_home(l, name);
-        Order own = {0};
+        DimOrder own = {0};
         if (home && order_is_moved(&home->order) && !home_in(l, name, &own)) {
             put_copy(l, name, shape_in_graph(l, name), home, &own, "outputs in the model's order");
             add_home(l, name, shape_in_graph(l, name), (Home){name, own});
@@ -413,12 +413,12 @@ void layout_arrange(Draft *draft, OnnxLayout layout, bool narrowed)
         return;
     draft_prune(draft);
     Arena *arena = draft->arena;
-    Layout l = {.draft = draft,
-                .places = name_table_new(arena),
-                .shapes = name_table_new(arena),
-                .outputs = name_table_new(arena),
-                .every = layout == ONNX_LAYOUT_NHWC,
-                .narrowed = narrowed};
+    LayoutPass l = {.draft = draft,
+                    .places = name_table_new(arena),
+                    .shapes = name_table_new(arena),
+                    .outputs = name_table_new(arena),
+                    .every = layout == ONNX_LAYOUT_NHWC,
+                    .narrowed = narrowed};
     for (int i = 0; i < draft->outputs.count; i++)
         name_table_set(&l.outputs, draft->outputs.items[i]->name, draft->outputs.items[i]);
     turn_filters(&l);

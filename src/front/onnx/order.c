@@ -2,22 +2,22 @@
 
 #include <string.h>
 
-bool order_is_moved(const Order *order) { return order->rank > 0; }
+bool order_is_moved(const DimOrder *order) { return order->rank > 0; }
 
-bool order_equal(const Order *a, const Order *b)
+bool order_equal(const DimOrder *a, const DimOrder *b)
 {
     return a->rank == b->rank && memcmp(a->at, b->at, (size_t)a->rank * sizeof *a->at) == 0;
 }
 
-Order order_channels_last(int rank)
+DimOrder order_channels_last(int rank)
 {
-    Order order = {rank, {0}};
+    DimOrder order = {rank, {0}};
     for (int p = 1; p < rank; p++)
         order.at[p] = p + 1 < rank ? p + 1 : 1;
     return order;
 }
 
-bool order_lies_as_is(const Order *order, const Dims *shape)
+bool order_lies_as_is(const DimOrder *order, const Dims *shape)
 {
     int last = -1;
     for (int p = 0; p < order->rank; p++) {
@@ -30,7 +30,7 @@ bool order_lies_as_is(const Order *order, const Dims *shape)
     return true;
 }
 
-Dims order_shape(const Dims *shape, const Order *order)
+Dims order_shape(const Dims *shape, const DimOrder *order)
 {
     Dims result = *shape;
     for (int p = 0; p < order->rank; p++)
@@ -38,7 +38,7 @@ Dims order_shape(const Dims *shape, const Order *order)
     return result;
 }
 
-const char *order_text(Arena *arena, const char *letters, const Order *order)
+const char *order_text(Arena *arena, const char *letters, const DimOrder *order)
 {
     char *result = arena_strdup(arena, letters);
     for (int p = 0; p < order->rank; p++)
@@ -46,10 +46,10 @@ const char *order_text(Arena *arena, const char *letters, const Order *order)
     return result;
 }
 
-bool order_alike(const Order *a, const Order *b, const Dims *shape)
+bool order_alike(const DimOrder *a, const DimOrder *b, const Dims *shape)
 {
     Dims stored = order_shape(shape, a);
-    Order between = {a->rank, {0}};
+    DimOrder between = {a->rank, {0}};
     for (int p = 0; p < b->rank; p++)
         for (int q = 0; q < a->rank; q++)
             if (a->at[q] == b->at[p])

@@ -9,20 +9,20 @@
 #include "front/onnx/names.h"
 #include "ir/eval.h"
 
-typedef struct Precision {
+typedef struct PrecisionPass {
     Draft *draft;
     DType narrow, io;     // f32: nothing is rounded
     StatementList body;   // as it is written anew
     NameTable rounded;    // Home: of inputs and outputs, the rounded ones that products read
     const Statement *at_hand;
-} Precision;
+} PrecisionPass;
 
 static double largest(DType type)
 {
     return type == DTYPE_F16 ? 65504 : type == DTYPE_BF16 ? 0x1.FEp127 : INFINITY;
 }
 
-static FormulaKind kind_of(const Precision *p, const Statement *s)
+static FormulaKind kind_of(const PrecisionPass *p, const Statement *s)
 {
     return formula_kind(s->expr, largest(p->narrow));
 }
@@ -48,7 +48,7 @@ static void fix_outputs(const Draft *draft)
 }
 
 /* From the last statement on: what reads a tensor stands behind it. */
-static void find_wanted(const Precision *p)
+static void find_wanted(const PrecisionPass *p)
 {
     for (int i = p->draft->body.count; i-- > 0;) {
         const Statement *s = p->draft->body.items[i];
@@ -62,7 +62,7 @@ static void find_wanted(const Precision *p)
 
 static bool is_whole(DType type) { return !dtype_info[type].is_real && type != DTYPE_B1; }
 
-static bool is_fine(const Precision *p, const Statement *s)
+static bool is_fine(const PrecisionPass *p, const Statement *s)
 {
     FormulaKind kind = s->kind == STATEMENT_VIEW ? FORMULA_MOVE : kind_of(p, s);
     bool fine = kind == FORMULA_FINE;
@@ -73,7 +73,7 @@ static bool is_fine(const Precision *p, const Statement *s)
 
 // ---- types ----
 
-static DType type_of(const Precision *p, const Statement *s)
+static DType type_of(const PrecisionPass *p, const Statement *s)
 {
     if (s->fixed)
         return p->io;
@@ -91,7 +91,7 @@ static bool reads_other(const Statement *s)
 }
 
 /* Must the type be written? An access has that of what it reads; everything else is f32 by itself. */
-static bool is_stated(const Precision *p, const Statement *s)
+static bool is_stated(const PrecisionPass *p, const Statement *s)
 {
     if (s->type != DTYPE_F32)
         return !formula_is_access(s->expr) || reads_other(s);
@@ -120,7 +120,7 @@ static int64_t count_beyond(const GraphValue *value, DType narrow)
     return count;
 }
 
-static void lower_weights(const Precision *p)
+static void lower_weights(const PrecisionPass *p)
 {
     for (int i = 0; i < p->draft->weights.count; i++) {
         Statement *s = p->draft->weights.items[i];
@@ -138,7 +138,7 @@ static void lower_weights(const Precision *p)
 
 // ---- definitions ----
 
-static Statement *put(Precision *p, Statement given)
+static Statement *put(PrecisionPass *p, Statement given)
 {
     Statement *statement = NEW(p->draft->arena, Statement);
     *statement = given;
@@ -149,7 +149,7 @@ static Statement *put(Precision *p, Statement given)
 }
 
 /* `x_f16[i, j] : f16 = x[i, j]` */
-static const Home *round_for_product(Precision *p, const Statement *s)
+static const Home *round_for_product(PrecisionPass *p, const Statement *s)
 {
     const Home *there = name_table_find(&p->rounded, s->name);
     if (there)
@@ -173,7 +173,7 @@ static const Home *round_for_product(Precision *p, const Statement *s)
 /* Inputs and outputs of f32 are read rounded. */
 static const Home *home_for(void *context, const char *name)
 {
-    Precision *p = context;
+    PrecisionPass *p = context;
     const Statement *s = draft_statement(p->draft, name), *of = s;
     while (of && of->kind == STATEMENT_VIEW)
         of = draft_statement(p->draft, of->of);
@@ -181,7 +181,7 @@ static const Home *home_for(void *context, const char *name)
     return rounds ? round_for_product(p, s) : NULL;
 }
 
-static void lower_define(Precision *p, Statement *s)
+static void lower_define(PrecisionPass *p, Statement *s)
 {
     if (s->lowers && p->narrow != DTYPE_F32 && kind_of(p, s) == FORMULA_PRODUCT)
         s->expr = access_rewrite(p->draft->arena, s->expr, home_for, p, "", NULL);
@@ -189,7 +189,7 @@ static void lower_define(Precision *p, Statement *s)
         s->stated = is_stated(p, s);
 }
 
-static void lower_body(Precision *p)
+static void lower_body(PrecisionPass *p)
 {
     for (int i = 0; i < p->draft->body.count; i++) {
         Statement *s = p->draft->body.items[i];
@@ -207,7 +207,7 @@ static DType known(DType type) { return type == DTYPE_F16 || type == DTYPE_BF16 
 
 void precision_lower(Draft *draft, DType narrow, DType io)
 {
-    Precision p = {
+    PrecisionPass p = {
         .draft = draft, .narrow = known(narrow), .io = known(io), .rounded = name_table_new(draft->arena)};
     if (p.narrow == DTYPE_F32 && p.io == DTYPE_F32)
         return;
