@@ -22,15 +22,15 @@ const char *place_end(const char *at, const char *end);
 const char *access_place(Arena *arena, const Bracket *access, int d);
 
 /* In which order a tensor's dimensions lie: in memory dimension p is dimension at[p] of the graph's. */
-typedef struct DimOrder {
+typedef struct StorageOrder {
     int rank;   // 0: as in the graph
     int at[MAX_RANK];
-} DimOrder;
+} StorageOrder;
 
 /* The tensor that an access shall read, and the order of its dimensions; NULL: the access stays. */
 typedef struct Home {
     const char *name;
-    DimOrder order;
+    StorageOrder order;
 } Home;
 typedef const Home *FindHome(void *context, const char *name);
 

@@ -33,7 +33,7 @@ void draft_begin_node(Draft *draft);
 typedef struct DraftWeight {
     const GraphValue *value;
     DType type;
-    DimOrder order;
+    StorageOrder order;
 } DraftWeight;
 
 typedef struct DraftText {

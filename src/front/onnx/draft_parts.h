@@ -26,7 +26,7 @@ struct Statement {
     int read_count;
     bool live;
     const GraphValue *weight;   // whose elements it declares
-    DimOrder order;             // of a weight: in which its dimensions lie
+    StorageOrder order;         // of a weight: in which its dimensions lie
 
     // Of precision.c:
     bool lowers;   // it is f32 in the model

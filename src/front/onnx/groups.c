@@ -30,7 +30,7 @@ static bool holds_ones(const ViewGroup *group, const Dims *from)
     return ones;
 }
 
-void view_groups_sort(const ViewGroup *groups, int count, const DimOrder *order, const Dims *from,
+void view_groups_sort(const ViewGroup *groups, int count, const StorageOrder *order, const Dims *from,
                       int sorted[MAX_GROUPS])
 {
     bool used[MAX_GROUPS] = {false};
@@ -47,9 +47,9 @@ void view_groups_sort(const ViewGroup *groups, int count, const DimOrder *order,
             sorted[next++] = g;
 }
 
-DimOrder view_groups_order(const ViewGroup *groups, const int *sorted, int count, bool of_view, int rank)
+StorageOrder view_groups_order(const ViewGroup *groups, const int *sorted, int count, bool of_view, int rank)
 {
-    DimOrder order = {rank, {0}};
+    StorageOrder order = {rank, {0}};
     for (int s = 0, p = 0; s < count; s++) {
         const ViewGroup *group = &groups[sorted[s]];
         for (int d = of_view ? group->to : group->from; d < (of_view ? group->to_end : group->from_end); d++)

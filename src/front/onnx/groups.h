@@ -12,7 +12,7 @@ typedef struct ViewGroup {
 /* Those of two shapes of as many elements; ones belong to the group before them. Returns how many. */
 int view_groups(const Dims *from, const Dims *to, ViewGroup groups[MAX_GROUPS]);
 /* Groups as the tensor's dimensions lie, of which those of size 1 count only where there are no others. */
-void view_groups_sort(const ViewGroup *groups, int count, const DimOrder *order, const Dims *from,
+void view_groups_sort(const ViewGroup *groups, int count, const StorageOrder *order, const Dims *from,
                       int sorted[MAX_GROUPS]);
 /* Dimensions of the groups, one group behind the other: of the view, or of what it is one of. */
-DimOrder view_groups_order(const ViewGroup *groups, const int *sorted, int count, bool of_view, int rank);
+StorageOrder view_groups_order(const ViewGroup *groups, const int *sorted, int count, bool of_view, int rank);

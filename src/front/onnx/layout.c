@@ -23,7 +23,7 @@ typedef struct LayoutPass {
     NameTable outputs;      // names of the model's outputs
     bool every, narrowed;   // every type; f32 will be of 16 bits
     const Statement *at_hand;
-    DimOrder order;   // that it gets
+    StorageOrder order;   // that it gets
 } LayoutPass;
 
 static bool may_lie_last(const LayoutPass *l, DType type, int rank)
@@ -46,7 +46,7 @@ static const Home *first_home(const LayoutPass *l, const char *name)
     return place ? &place->home : NULL;
 }
 
-static const Home *home_in(const LayoutPass *l, const char *name, const DimOrder *order)
+static const Home *home_in(const LayoutPass *l, const char *name, const StorageOrder *order)
 {
     for (const HomeList *place = name_table_find(&l->places, name); place; place = place->next)
         if (order_equal(&place->home.order, order))
@@ -72,10 +72,10 @@ static const Home *add_home(LayoutPass *l, const char *name, const Dims *shape, 
     return &place->home;
 }
 
-static const char *moved_name(LayoutPass *l, const char *name, const DimOrder *order)
+static const char *moved_name(LayoutPass *l, const char *name, const StorageOrder *order)
 {
     static const char *const last[] = {[3] = "nwc", [4] = "nhwc", [5] = "ndhwc"};
-    DimOrder channels = order_channels_last(order->rank);
+    StorageOrder channels = order_channels_last(order->rank);
     const char *suffix = !order_is_moved(order) ? "in_order"
                          : order->rank >= 3 && order->rank <= 5 && order_equal(order, &channels)
                              ? last[order->rank]
@@ -105,11 +105,11 @@ static const char *list_of(Arena *arena, const char *letters)
 
 /* Letters of the graph's dimensions: those that windows have for a feature map, else plain ones, in order where the
    copy is defined. */
-static const char *letters_for(Arena *arena, const DimOrder *from, const DimOrder *to, int rank)
+static const char *letters_for(Arena *arena, const StorageOrder *from, const StorageOrder *to, int rank)
 {
     static const char *const features[] = {[3] = "nch", [4] = "nchv", [5] = "ncdhv"};
-    const DimOrder *moved = order_is_moved(to) ? to : from;
-    DimOrder channels = order_channels_last(rank);
+    const StorageOrder *moved = order_is_moved(to) ? to : from;
+    StorageOrder channels = order_channels_last(rank);
     if (rank >= 3 && rank <= 5 && order_equal(moved, &channels))
         return features[rank];
     char *letters = arena_strndup(arena, plain_axes, (size_t)rank);
@@ -120,7 +120,7 @@ static const char *letters_for(Arena *arena, const DimOrder *from, const DimOrde
 
 /* `name` = the tensor of another order; where both lie alike the same memory. */
 static void put_copy(LayoutPass *l, const char *name, const Dims *shape, const Home *from,
-                     const DimOrder *order, const char *comment)
+                     const StorageOrder *order, const char *comment)
 {
     Arena *arena = l->draft->arena;
     DType type = draft_statement(l->draft, from->name)->type;
@@ -143,7 +143,7 @@ static void put_copy(LayoutPass *l, const char *name, const Dims *shape, const H
 }
 
 /* The tensor in that order, copied where it does not lie so yet. */
-static const Home *copied(LayoutPass *l, const char *name, const DimOrder *order)
+static const Home *copied(LayoutPass *l, const char *name, const StorageOrder *order)
 {
     const Home *there = home_in(l, name, order);
     if (there)
@@ -172,7 +172,7 @@ static const Home *home_for(void *context, const char *name)
         return NULL;
     bool over = l->at_hand->slides && shape->rank == l->at_hand->shape.rank &&
                 statement->kind != STATEMENT_WEIGHT && may_lie_last(l, statement->type, shape->rank);
-    DimOrder last = order_channels_last(shape->rank);
+    StorageOrder last = order_channels_last(shape->rank);
     const Home *alike = home_in(l, name, &l->order);
     return over ? copied(l, name, &last) : alike ? alike : first_home(l, name);
 }
@@ -191,12 +191,12 @@ static void add_letters(const char *place, const char *axes, char *found)
 /* The order in which the letters of the definition run through the access; those of size 1 where the tensor has
    theirs. False: one that is larger does not stand there. */
 static bool order_along(const LayoutPass *l, const Statement *s, const Bracket *access, const Home *home,
-                        DimOrder *order)
+                        StorageOrder *order)
 {
     char found[MAX_RANK + 2] = {0};
     for (int p = 0; p < home->order.rank; p++)
         add_letters(access_place(l->draft->arena, access, home->order.at[p]), s->axes, found);
-    *order = (DimOrder){s->shape.rank, {0}};
+    *order = (StorageOrder){s->shape.rank, {0}};
     int count = 0;
     for (const char *c = found; *c; c++)
         order->at[count++] = (int)(strchr(s->axes, *c) - s->axes);
@@ -211,26 +211,26 @@ static bool order_along(const LayoutPass *l, const Statement *s, const Bracket *
 }
 
 /* That of what it reads, if that lies in another order than the graph's. */
-static DimOrder order_followed(const LayoutPass *l, const Statement *s)
+static StorageOrder order_followed(const LayoutPass *l, const Statement *s)
 {
     Bracket access;
     for (const char *at = s->expr, *end = at + strlen(at); bracket_next(&at, end, &access);) {
         const char *name = arena_strndup(l->draft->arena, access.name, access.length);
         const Home *home = bracket_is_reduction(&access) ? NULL : first_home(l, name);
-        DimOrder order;
+        StorageOrder order;
         if (!home || !order_is_moved(&home->order) || !order_along(l, s, &access, home, &order))
             continue;
         if (home->order.rank == s->shape.rank && order_alike(&home->order, &order, &s->shape))
             return home->order;
-        return order_lies_as_is(&order, &s->shape) ? (DimOrder){0} : order;
+        return order_lies_as_is(&order, &s->shape) ? (StorageOrder){0} : order;
     }
-    return (DimOrder){0};
+    return (StorageOrder){0};
 }
 
-static DimOrder order_of(const LayoutPass *l, const Statement *s)
+static StorageOrder order_of(const LayoutPass *l, const Statement *s)
 {
     if (s->is_border)
-        return (DimOrder){0};
+        return (StorageOrder){0};
     if (s->slides && may_lie_last(l, s->type, s->shape.rank))
         return order_channels_last(s->shape.rank);
     return order_followed(l, s);
@@ -258,7 +258,7 @@ static void rename_only(const LayoutPass *l, Statement *s)
     }
 }
 
-static void rewrite_define(LayoutPass *l, const Statement *s, const DimOrder *order, const char *name)
+static void rewrite_define(LayoutPass *l, const Statement *s, const StorageOrder *order, const char *name)
 {
     Arena *arena = l->draft->arena;
     Statement moved = *s;
@@ -285,19 +285,19 @@ static void rewrite_view(LayoutPass *l, const Statement *s, const char *name)
     ViewGroup groups[MAX_GROUPS];
     int sorted[MAX_GROUPS], count = view_groups(shape, &s->shape, groups);
     view_groups_sort(groups, count, &of->order, shape, sorted);
-    DimOrder grouped = view_groups_order(groups, sorted, count, false, shape->rank);
+    StorageOrder grouped = view_groups_order(groups, sorted, count, false, shape->rank);
     if (!order_alike(&of->order, &grouped, shape)) {
         if (order_lies_as_is(&grouped, shape))
-            grouped = (DimOrder){0};
+            grouped = (StorageOrder){0};
         of = copied(l, s->of, &grouped);
     }
-    DimOrder order = view_groups_order(groups, sorted, count, true, s->shape.rank),
-             last = order_channels_last(s->shape.rank);
+    StorageOrder order = view_groups_order(groups, sorted, count, true, s->shape.rank),
+                 last = order_channels_last(s->shape.rank);
     if (order_is_moved(&of->order) && s->shape.rank == shape->rank && s->shape.rank >= 3 &&
         order_alike(&last, &order, &s->shape))
         order = last;
     if (order_lies_as_is(&order, &s->shape))
-        order = (DimOrder){0};
+        order = (StorageOrder){0};
     Statement moved = *s;
     moved.of = of->name;
     moved.name = order_is_moved(&order) ? name : s->name;
@@ -315,14 +315,14 @@ static bool is_output(const LayoutPass *l, const char *name)
 }
 
 /* Under another name where the model's own order must be there under its own. */
-static const char *inner_name(LayoutPass *l, const char *name, const DimOrder *order)
+static const char *inner_name(LayoutPass *l, const char *name, const StorageOrder *order)
 {
     return is_output(l, name) ? moved_name(l, name, order) : name;
 }
 
 static void arrange_define(LayoutPass *l, const Statement *s)
 {
-    DimOrder order = order_of(l, s);
+    StorageOrder order = order_of(l, s);
     if (!order_is_moved(&order)) {
         rewrite_define(l, s, &order, s->name);
         return;
@@ -339,7 +339,7 @@ static void arrange_statement(LayoutPass *l, const Statement *s)
     if (s->kind == STATEMENT_DEFINE) {
         arrange_define(l, s);
     } else if (of && order_is_moved(&of->order)) {
-        DimOrder last = order_channels_last(s->shape.rank);
+        StorageOrder last = order_channels_last(s->shape.rank);
         rewrite_view(l, s, inner_name(l, s->name, &last));
     } else {
         put(l, *s);
@@ -360,9 +360,9 @@ static NameTable read_otherwise(const LayoutPass *l)
 }
 
 /* A filter of each channel alone has the channels last: neighbours read neighbours. */
-static DimOrder filter_order(const Dims *shape)
+static StorageOrder filter_order(const Dims *shape)
 {
-    DimOrder order = order_channels_last(shape->rank);
+    StorageOrder order = order_channels_last(shape->rank);
     if (shape->size[1] == 1)
         for (int p = 0; p < shape->rank; p++)
             order.at[p] = (p + 1) % shape->rank;
@@ -377,7 +377,7 @@ static void turn_filters(LayoutPass *l)
         Dims shape = weight->shape;
         if (name_table_find(&others, weight->name) || !may_lie_last(l, weight->type, shape.rank))
             continue;
-        DimOrder order = filter_order(&shape);
+        StorageOrder order = filter_order(&shape);
         add_home(l, weight->name, &shape, (Home){weight->name, order});
         weight->order = order;
         weight->shape = order_shape(&shape, &order);
@@ -391,7 +391,7 @@ static void restore_outputs(LayoutPass *l)
     for (int i = 0; i < l->draft->outputs.count; i++) {
         const char *name = l->draft->outputs.items[i]->name;
         const Home *home = first_home(l, name);
-        DimOrder own = {0};
+        StorageOrder own = {0};
         if (home && order_is_moved(&home->order) && !home_in(l, name, &own)) {
             put_copy(l, name, shape_in_graph(l, name), home, &own, "outputs in the model's order");
             add_home(l, name, shape_in_graph(l, name), (Home){name, own});

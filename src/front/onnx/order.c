@@ -2,22 +2,22 @@
 
 #include <string.h>
 
-bool order_is_moved(const DimOrder *order) { return order->rank > 0; }
+bool order_is_moved(const StorageOrder *order) { return order->rank > 0; }
 
-bool order_equal(const DimOrder *a, const DimOrder *b)
+bool order_equal(const StorageOrder *a, const StorageOrder *b)
 {
     return a->rank == b->rank && memcmp(a->at, b->at, (size_t)a->rank * sizeof *a->at) == 0;
 }
 
-DimOrder order_channels_last(int rank)
+StorageOrder order_channels_last(int rank)
 {
-    DimOrder order = {rank, {0}};
+    StorageOrder order = {rank, {0}};
     for (int p = 1; p < rank; p++)
         order.at[p] = p + 1 < rank ? p + 1 : 1;
     return order;
 }
 
-bool order_lies_as_is(const DimOrder *order, const Dims *shape)
+bool order_lies_as_is(const StorageOrder *order, const Dims *shape)
 {
     int last = -1;
     for (int p = 0; p < order->rank; p++) {
@@ -30,7 +30,7 @@ bool order_lies_as_is(const DimOrder *order, const Dims *shape)
     return true;
 }
 
-Dims order_shape(const Dims *shape, const DimOrder *order)
+Dims order_shape(const Dims *shape, const StorageOrder *order)
 {
     Dims result = *shape;
     for (int p = 0; p < order->rank; p++)
@@ -38,7 +38,7 @@ Dims order_shape(const Dims *shape, const DimOrder *order)
     return result;
 }
 
-const char *order_text(Arena *arena, const char *letters, const DimOrder *order)
+const char *order_text(Arena *arena, const char *letters, const StorageOrder *order)
 {
     char *result = arena_strdup(arena, letters);
     for (int p = 0; p < order->rank; p++)
@@ -46,10 +46,10 @@ const char *order_text(Arena *arena, const char *letters, const DimOrder *order)
     return result;
 }
 
-bool order_alike(const DimOrder *a, const DimOrder *b, const Dims *shape)
+bool order_alike(const StorageOrder *a, const StorageOrder *b, const Dims *shape)
 {
     Dims stored = order_shape(shape, a);
-    DimOrder between = {a->rank, {0}};
+    StorageOrder between = {a->rank, {0}};
     for (int p = 0; p < b->rank; p++)
         for (int q = 0; q < a->rank; q++)
             if (a->at[q] == b->at[p])
