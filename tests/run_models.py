@@ -30,12 +30,12 @@ except ImportError as error:
     print(f"NOT TESTED: models against ONNX Runtime, since {error.name} is not here (./setup test with a network)")
     sys.exit(77)
 
-WHOLE, LAYERS = "whole", "layers"
+WHOLE, FEW, LAYERS = "whole", "whole, which takes long", "layers"
 MODELS = {   # name: (how it is compared, what makes it)
     "bert-small": (WHOLE, lambda: onnx_models.bert(2, 10, 32, 4, 2, 50)),
     "vit-small": (WHOLE, lambda: onnx_models.vit(2, 16, 4, 24, 3, 2, 10)),
     "resnet-small": (WHOLE, lambda: onnx_models.resnet50(1, 32, (4, 6, 8, 10), (1, 2, 1, 1), 10)),
-    "squeezenet-small": (WHOLE, lambda: onnx_models.light("squeezenet", 32)),
+    "squeezenet-small": (FEW, lambda: onnx_models.light("squeezenet", 32)),
     "mobile-small": (WHOLE, lambda: onnx_models.mobile(2, 16, 8, 5)),
     "bert": (LAYERS, lambda: onnx_models.bert(1, 128, 768, 12, 12, 30522)),
     "vit": (LAYERS, lambda: onnx_models.vit(1, 224, 16, 768, 12, 12, 1000)),
@@ -58,6 +58,7 @@ MODES = {
     "bf16": (["--precision", "bf16"], 16 * 2 ** -8),
     "bf16-nchw": (["--precision", "bf16", "--layout", "nchw"], 16 * 2 ** -8),
 }
+MODES_OF = {WHOLE: tuple(MODES), FEW: ("f32-nhwc", "f16"), LAYERS: ("f32",)}
 
 
 def inputs_of(model):
@@ -140,7 +141,7 @@ def judge(name, how, work, mode):
     """None and what is to be said, or what is wrong."""
     try:
         work.take(mode)
-        said = work.compare_whole(mode) if how == WHOLE else work.compare_layers()
+        said = work.compare_layers() if how == LAYERS else work.compare_whole(mode)
     except AssertionError as error:
         is_known = name in REFUSED and REFUSED[name] in str(error) and str(error).startswith("the importer ends with 1")
         return (None, f"is refused: {REFUSED[name]}") if is_known else (str(error), "")
@@ -163,7 +164,7 @@ def main():
             folder = args.keep / name if args.keep else pathlib.Path(folder)
             folder.mkdir(parents=True, exist_ok=True)
             work = Work(args, folder, name)
-            for mode in MODES if how == WHOLE else ["f32"]:
+            for mode in MODES_OF[how]:
                 reason, said = judge(name, how, work, mode)
                 tally.add(f"{name} ({mode})", reason, f"{said}; {time.monotonic() - started:.0f} s")
     return tally.exit_code()
