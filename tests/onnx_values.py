@@ -1,4 +1,6 @@
 """ONNX's tensors as rollerc's kernels have them in memory, and how far a result may be from what ONNX says."""
+import re
+
 import numpy
 import onnx
 from onnx import numpy_helper
@@ -52,6 +54,19 @@ def bound_text(tensor):
     return ",".join(repr(value) if isinstance(value, float) else str(int(value)) for value in tensor.values.reshape(-1).tolist())
 
 
+# Cases whose expected values are less exact than their type: how far they are from what the operator's text says, and why.
+INEXACT = {
+    r"(blackman|hamming|hann)window": (1e-4, "made with a pi of 3.1415: twice the difference, of a cosine that is halved"),
+    r"test_dft": (1e-12, "numpy's transform leaves rounding errors of the largest element where zeros are"),
+    r"gridsample_bicubic|roialign_aligned": (1e-4, "printed with four digits"),
+    r"adam_multiple": (4e-3, "made with an epsilon of 1e-2, which the model does not have"),
+}
+
+
+def error_of_data(name):
+    return max((error for pattern, (error, _) in INEXACT.items() if re.search(pattern, name)), default=0)
+
+
 # Units in the last place beside what the reference allows. ONNX's values come from numpy in the same type, which rounds
 # after every operator; its functions err by up to 4 units, as ours may.
 UNITS = {"f2": 2, "bf": 2, "f4": 8, "f8": 8}
@@ -75,9 +90,9 @@ def values_of(tensor, raw):
     return numpy.frombuffer(raw, "u1" if tensor.values.dtype == bool else tensor.values.dtype)
 
 
-def tolerance(tensor, raw, reference):
+def tolerance(tensor, raw, reference, error):
     """None if a kernel's `raw` is what ONNX says, else the first difference. `reference`: value and bound of each element, by the
-    evaluator: a kernel and numpy may each be away from the value by the bound. Integers are the same."""
+    evaluator: a kernel and numpy may each be away from the value by the bound, and ONNX by `error`. Integers are the same."""
     want, got = tensor.values.reshape(-1), values_of(tensor, raw)
     if tensor.values.dtype.kind not in "fb":
         wrong = want != got
@@ -88,7 +103,7 @@ def tolerance(tensor, raw, reference):
         want, got = want.astype("f8"), got.astype("f8")
         bound = numpy.where(numpy.isfinite(reference[:, 1]), reference[:, 1], 0)
         with numpy.errstate(all="ignore"):
-            allowed = 2 * bound + UNITS[kind(tensor)] * unit(tensor, numpy.where(numpy.isfinite(want), abs(want), 0))
+            allowed = error + 2 * bound + UNITS[kind(tensor)] * unit(tensor, numpy.where(numpy.isfinite(want), abs(want), 0))
             same = (want == got) | (numpy.isnan(want) & numpy.isnan(got))
             wrong = ~(same | (abs(want - got) <= allowed))
     if not wrong.any():
