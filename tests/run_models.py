@@ -43,10 +43,6 @@ MODELS = {   # name: (how it is compared, what makes it)
     **{name: (LAYERS, lambda name=name: onnx_models.light(name)) for name in onnx_models.LIGHT},
 }
 LARGEST = ("bert", "vit", "vgg19")   # 340 to 570 MB of weights
-REFUSED = {   # by the importer or the language, with what they say; may only get shorter
-    "bert-small": "operator Pow", "vit-small": "operator LayerNormalization", "bert": "operator Pow", "vit": "operator LayerNormalization",
-    "densenet121": "at most 1024 statements",
-}
 # Options of the importer under which whole models are judged, and how far the result may be from that of f32, as a part of the largest
 # value. f32: what sums in another order add up to over the layers of a small model. f16 and bf16: some twenty roundings of activations
 # of half a unit, 2^-12 and 2^-9, one behind the other, most of which do not add up; a wrong order or a lost statistic errs by the whole.
@@ -143,9 +139,8 @@ def judge(name, how, work, mode):
         work.take(mode)
         said = work.compare_layers() if how == LAYERS else work.compare_whole(mode)
     except AssertionError as error:
-        is_known = name in REFUSED and REFUSED[name] in str(error) and str(error).startswith("the importer ends with 1")
-        return (None, f"is refused: {REFUSED[name]}") if is_known else (str(error), "")
-    return (f"it is taken: take it out of REFUSED; {said}", "") if name in REFUSED else (None, said)
+        return str(error), ""
+    return None, said
 
 
 def main():
