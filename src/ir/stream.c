@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "ir/eval_parts.h"
 #include "ir/exact_type.h"
 #include "ir/fuse_inline.h"
 
@@ -161,11 +162,27 @@ static const Expr *unmoved(const Chain *chain, const Expr *expr)
     }
 }
 
+bool stream_number(const Expr *expr, double *value)
+{
+    double a, b = 0;
+    if (!dtype_info[expr->type].is_real)
+        return false;
+    if (expr->kind == EXPR_CONST) {
+        *value = expr->constant.real;
+        return true;
+    }
+    bool takes = expr->kind == EXPR_APPLY && op_info[expr->apply.op].operands <= 2 &&
+                 stream_number(expr->apply.operands[0], &a) &&
+                 (op_info[expr->apply.op].operands == 1 || stream_number(expr->apply.operands[1], &b));
+    *value = takes ? op_value(expr->apply.op, a, b) : 0;
+    return takes;
+}
+
 /* So far from 1 a number may wait until the sum is there: doc/language.md, "Factors of sums". */
 static bool may_wait(const Expr *expr)
 {
-    double value = expr->kind == EXPR_CONST ? fabs(expr->constant.real) : 0;
-    return value >= 0x1p-32 && value <= 0x1p32;
+    double value;
+    return stream_number(expr, &value) && fabs(value) >= 0x1p-32 && fabs(value) <= 0x1p32;
 }
 
 static bool add_scale(Chain *chain, Op op, Expr *by)
@@ -180,14 +197,15 @@ static bool add_scale(Chain *chain, Op op, Expr *by)
 /* Factors of the terms of s: two elements, and numbers. */
 static bool find_sides(Chain *chain, Expr *term, int *count)
 {
+    double value;
+    if (stream_number(term, &value))
+        return add_scale(chain, OP_MUL, term);
     if (is_apply(term, OP_DIV))
         return add_scale(chain, OP_DIV, term->apply.operands[1]) &&
                find_sides(chain, term->apply.operands[0], count);
     if (is_apply(term, OP_MUL))
         return find_sides(chain, term->apply.operands[0], count) &&
                find_sides(chain, term->apply.operands[1], count);
-    if (term->kind == EXPR_CONST)
-        return add_scale(chain, OP_MUL, term);
     if (*count == 2 || term->kind != EXPR_ACCESS)
         return false;
     chain->sides[(*count)++] = unmoved(chain, term);

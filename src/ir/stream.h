@@ -31,6 +31,9 @@ typedef struct StreamList {
 
 StreamList streams_find(Arena *arena, const Program *program);
 
+/* A real that is made of numbers alone, as sqrt(64) is. */
+bool stream_number(const Expr *expr, double *value);
+
 /* The definition is a member of one of them: that one, else NULL. */
 const Stream *streams_member(const StreamList *list, const Tensor *tensor);
 

@@ -87,6 +87,8 @@ START_TEST(the_scale_of_all_scores_is_taken_out_of_them)
     ck_assert_double_eq(attention_of(chains[0]).scale, 1);
     ck_assert_double_eq(attention_of(chains[1]).scale, 0.25);
     ck_assert_double_eq(attention_of(chains[2]).scale, 0.25);
+    ck_assert_double_eq(attention_of(INPUTS SCORES ROWS("s[b, i, j] / sqrt(16)") SHARES RESULT).scale, 0.25);
+    ck_assert_double_eq(attention_of(INPUTS "s[b, i, j] = sum[d](q[b, i, d] * k[b, j, d] * rsqrt(16))\n" ROWS("s[b, i, j]") SHARES RESULT).scale, 0.25);
     ck_assert_double_eq(attention_of(chains[4]).scale, 1);   // a bias is added, and it is rounded
 }
 END_TEST

@@ -3,6 +3,7 @@
 #include "codegen/cuda/expr.h"
 #include "codegen/family/attention/attention.h"
 #include "codegen/family/attention/families.h"
+#include "ir/stream.h"
 
 enum { PIECE = 8, MAX_LINE = 256 };   // elements of a row that are copied together, and of a whole one
 
@@ -223,22 +224,22 @@ bool attention_is_longest_last(const Attention *attention)
 
 // ---- what all scores are multiplied by ----
 
-static bool is_positive(const Expr *expr)
+static bool is_positive(const Expr *expr, double *value)
 {
-    return expr->kind == EXPR_CONST && expr->constant.real > 0x1p-60 && expr->constant.real < 0x1p60;
+    return stream_number(expr, value) && *value > 0x1p-60 && *value < 0x1p60;
 }
 
-/* x of x * 0.125, and so on. */
+/* x of x * 0.125, of x / sqrt(64), and so on. */
 static const Expr *without_scale(const Expr *expr, double *scale)
 {
     for (;;) {
         bool times = is_apply(expr, OP_MUL);
-        if ((times || is_apply(expr, OP_DIV)) && is_positive(expr->apply.operands[1])) {
-            double by = (float)expr->apply.operands[1]->constant.real;
-            *scale = times ? *scale * by : *scale / by;
+        double by;
+        if ((times || is_apply(expr, OP_DIV)) && is_positive(expr->apply.operands[1], &by)) {
+            *scale = times ? *scale * (float)by : *scale / (float)by;
             expr = expr->apply.operands[0];
-        } else if (times && is_positive(expr->apply.operands[0])) {
-            *scale *= (float)expr->apply.operands[0]->constant.real;
+        } else if (times && is_positive(expr->apply.operands[0], &by)) {
+            *scale *= (float)by;
             expr = expr->apply.operands[1];
         } else {
             return expr;
