@@ -197,8 +197,8 @@ def test_a_condition_that_is_an_input_says_how_it_is_bound(folder):
 
 
 def test_many_tensors_are_joined_without_deep_brackets(folder):
-    nodes = [onnx.node("Concat", ["x"] * 500, ["y"], axis=0)]
-    lines = imported(folder, onnx.model(nodes, [onnx.value("x", [2, 3])], [onnx.value("y", [1000, 3])]))[0]
+    nodes = [onnx.node("Concat", ["x"] * 300, ["y"], axis=0)]
+    lines = imported(folder, onnx.model(nodes, [onnx.value("x", [2, 3])], [onnx.value("y", [600, 3])]))[0]
     deepest = max(lines[1][:i].count("(") - lines[1][:i].count(")") for i in range(len(lines[1])))
     assert deepest <= 12, deepest
 
@@ -294,7 +294,7 @@ def test_feature_maps_lie_channels_last_between_borders(folder):
                         onnx.node("MaxPool", ["both"], ["y"], kernel_shape=[2, 2]), weights=[FILTERS], shape=[1, 6, 3, 3])
     lines, data = imported(folder, model, "--layout", "nhwc")
     assert lines == [
-        "input image[1, 2, 4, 4] : f32", "input w[3, 3, 3, 2] : f32", "image_nhwc[n, h, v, c] = image[n, c, h, v]",
+        "input image[1, 2, 4, 4] : f32", "weight w[3, 3, 3, 2] : f32", "image_nhwc[n, h, v, c] = image[n, c, h, v]",
         "a[n, h:4, v:4, f] = sum[k, r, s](pad(image_nhwc[n, h + r - 1, v + s - 1, k], 0) * w[f, r, s, k])",
         "b[i, j, k, l] = a[i, j, k, l] + a[i, j, k, l]",
         "both[i, j, k, l:6] = select(l < 3, pad(b[i, j, k, l], 0), pad(a[i, j, k, l - 3], 0))",
@@ -328,7 +328,7 @@ def test_precision_rounds_weights_and_what_products_read(folder):
                   initializers=[weights, onnx.floats("b", [2], [1.0, 2.0]), onnx.floats("last", [2, 2], [1.0, 2.0, 3.0, 4.0])])
     lines, data = imported(folder, model, "--precision", "f16")
     assert lines == [
-        "input x[2, 3] : f32", "input w[3, 2] : f16", "input b[2] : f32", "input last[2, 2] : f16", "x_f16[i, j] : f16 = x[i, j]",
+        "input x[2, 3] : f32", "weight w[3, 2] : f16", "weight b[2] : f32", "weight last[2, 2] : f16", "x_f16[i, j] : f16 = x[i, j]",
         "a[i, j] : f16 = sum[k](x_f16[i, k] * w[k, j])", "added[i, j] : f16 = a[i, j] + b[j]",
         "y[i, j] = sum[k](added[i, k] * last[k, j])", "output y"], lines
     assert data[:12] == struct.pack("<6e", 1, 1 + 2 ** -9, 2, 3, 4, 65504), data[:12]
@@ -353,7 +353,7 @@ def test_weights_beyond_the_type_stay_f32_and_are_named(folder):
     model = chain(onnx.node("Add", ["x", "w"], ["y"]), initializers=[onnx.floats("w", [2, 3], [65520.0, 1.0, 2.0, 3.0, 4.0, 5.0])])
     (folder / "m.onnx").write_bytes(model)
     said = run("import", "m.onnx", "-o", "m.te", "--precision", "f16", folder=folder).stderr
-    assert "'w' stays f32: 1 of its elements" in said and "input w[2, 3] : f32" in (folder / "m.te").read_text(), said
+    assert "'w' stays f32: 1 of its elements" in said and "weight w[2, 3] : f32" in (folder / "m.te").read_text(), said
     assert run("import", "m.onnx", "-o", "m.te", "--precision", "bf16", folder=folder).stderr == ""
 
 

@@ -62,7 +62,7 @@ void define(Map *m, GraphValue *value, DType type, const Dims *shape, const char
 void define_typed(Map *m, GraphValue *value, DType type, const Dims *shape, const char *axes,
                   const char *expr)
 {
-    write(m, value, type, shape, axes, expr, type);
+    write(m, value, type, shape, axes, expr, true);
 }
 
 void define_moved(Map *m, GraphValue *value, DType type, const Dims *shape, const char *axes,

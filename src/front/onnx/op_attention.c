@@ -7,7 +7,7 @@
 #include "front/onnx/operators.h"
 #include "front/onnx/tensor.h"
 
-typedef struct Attention {
+typedef struct AttentionNode {
     const GraphValue *q, *k, *v, *mask, *past_key, *past_value, *lengths;
     bool flat;   // [batch, position, head and unit]; else [batch, head, position, unit]
     int64_t batch, heads, kv_heads, queries, keys, size, value_size, past;
@@ -15,7 +15,7 @@ typedef struct Attention {
     int64_t left, right;         // of a window; -1: none
     double scale, cap;
     DType soft;   // of scores and exponentials
-} Attention;
+} AttentionNode;
 
 // ---- what is given ----
 
@@ -27,7 +27,7 @@ static int64_t heads_of(const Map *m, const GraphValue *x, const char *name, boo
     return heads;
 }
 
-static void check_attention(const Map *m, const Attention *a)
+static void check_attention(const Map *m, const AttentionNode *a)
 {
     bool fits =
         a->k->shape.size[0] == a->batch && a->v->shape.size[0] == a->batch && a->heads % a->kv_heads == 0 &&
@@ -51,9 +51,9 @@ static void check_attention(const Map *m, const Attention *a)
         refuse(m, "a scale of %g, a cap of %g", a->scale, a->cap);
 }
 
-static Attention read_attention(const Map *m)
+static AttentionNode read_attention(const Map *m)
 {
-    Attention a = {.q = need(m, 0), .k = need(m, 1), .v = need(m, 2), .mask = maybe(m, 3)};
+    AttentionNode a = {.q = need(m, 0), .k = need(m, 1), .v = need(m, 2), .mask = maybe(m, 3)};
     a.past_key = maybe(m, 4), a.past_value = maybe(m, 5), a.lengths = maybe(m, 6);
     int rank = a.q->shape.rank;
     if ((rank != 3 && rank != 4) || a.k->shape.rank != rank || a.v->shape.rank != rank)
@@ -85,21 +85,21 @@ static Attention read_attention(const Map *m)
 // ---- elements ----
 
 /* Of queries, keys or values: at batch n, `head`, `position` and `unit`. */
-static const char *at_head(const Map *m, const Attention *a, const GraphValue *x, const char *head,
+static const char *at_head(const Map *m, const AttentionNode *a, const GraphValue *x, const char *head,
                            const char *position, char unit, int64_t size)
 {
     return a->flat ? at(m, x, fmt(m, "n, %s, %" PRId64 "*(%s) + %c", position, size, head, unit))
                    : at(m, x, fmt(m, "n, %s, %s, %c", head, position, unit));
 }
 
-static const char *kv_head(const Map *m, const Attention *a)
+static const char *kv_head(const Map *m, const AttentionNode *a)
 {
     int64_t each = a->heads / a->kv_heads;
     return each == 1 ? "h" : fmt(m, "h/%" PRId64, each);
 }
 
 /* What was kept, and behind it what is new: [batch, head, position, unit]. */
-static const GraphValue *define_present(Map *m, const Attention *a, GraphValue *value, const GraphValue *past,
+static const GraphValue *define_present(Map *m, const AttentionNode *a, GraphValue *value, const GraphValue *past,
                                         const GraphValue *x, int64_t size)
 {
     Dims shape = {4, {a->batch, a->kv_heads, a->past + a->keys, size}};
@@ -116,7 +116,7 @@ static const GraphValue *define_present(Map *m, const Attention *a, GraphValue *
 }
 
 /* Keys or values of all positions, read at `position`. */
-static const char *at_present(const Map *m, const Attention *a, const GraphValue *present,
+static const char *at_present(const Map *m, const AttentionNode *a, const GraphValue *present,
                               const GraphValue *x, char unit, int64_t size)
 {
     return present ? at(m, present, fmt(m, "n, %s, j, %c", kv_head(m, a), unit))
@@ -130,7 +130,7 @@ static void add_condition(StrBuf *condition, const char *text)
     strbuf_printf(condition, "%s%s", condition->length ? " && " : "", text);
 }
 
-static const char *mask_at(const Map *m, const Attention *a)
+static const char *mask_at(const Map *m, const AttentionNode *a)
 {
     const Dims *shape = &a->mask->shape;
     int64_t total = a->past + a->keys;
@@ -149,7 +149,7 @@ static const char *mask_at(const Map *m, const Attention *a)
 }
 
 /* Where a key takes part; "": everywhere. */
-static const char *takes_part(const Map *m, const Attention *a)
+static const char *takes_part(const Map *m, const AttentionNode *a)
 {
     StrBuf condition = strbuf_new(m->arena);
     const char *length = a->lengths ? at(m, a->lengths, "n") : NULL;
@@ -177,7 +177,7 @@ typedef struct Scores {
     const GraphValue *tensor;            // `masked`
 } Scores;
 
-static Scores define_scores(Map *m, const Attention *a, const GraphValue *keys)
+static Scores define_scores(Map *m, const AttentionNode *a, const GraphValue *keys)
 {
     Scores s = {.shape = {4, {a->batch, a->heads, a->queries, a->past + a->keys}}};
     GraphValue *raw = part(m, a->q, "scores");
@@ -205,7 +205,7 @@ static Scores define_scores(Map *m, const Attention *a, const GraphValue *keys)
 }
 
 /* Shares of the keys of each query; none of a query without keys. */
-static const GraphValue *define_shares(Map *m, const Attention *a, const Scores *s)
+static const GraphValue *define_shares(Map *m, const AttentionNode *a, const Scores *s)
 {
     GraphValue *largest = part(m, a->q, "max"), *power = part(m, a->q, "exp"), *sum = part(m, a->q, "sum"),
                *share = part(m, a->q, "share");
@@ -222,7 +222,7 @@ static const GraphValue *define_shares(Map *m, const Attention *a, const Scores 
     return share;
 }
 
-static void define_debug_output(Map *m, const Attention *a, const Scores *s, const GraphValue *share)
+static void define_debug_output(Map *m, const AttentionNode *a, const Scores *s, const GraphValue *share)
 {
     int64_t mode = attribute_int(m, "qk_matmul_output_mode", 0);
     if (mode < 0 || mode > 3)
@@ -236,7 +236,7 @@ static void define_debug_output(Map *m, const Attention *a, const Scores *s, con
 
 void map_attention(Map *m)
 {
-    Attention a = read_attention(m);
+    AttentionNode a = read_attention(m);
     comment(m, "%" PRId64 " heads of %" PRId64 "%s", a.heads, a.size, a.causal ? ", causal" : "");
     const GraphValue *keys = NULL, *values = NULL;
     if (a.past || out(m, 1))
