@@ -335,11 +335,19 @@ class _Module:
         """Where 128 bytes lie at a multiple of 64 that describe a tensor to bulk copies, and what keeps them."""
         held = ctypes.create_string_buffer(192)
         at = ctypes.addressof(held) + -ctypes.addressof(held) % 64
-        lists = [(kind * len(values))(*values) for kind, values in (
-            (ctypes.c_uint64, entry["sizes"]), (ctypes.c_uint64, entry["strides"]), (ctypes.c_uint32, entry["box"]),
-            (ctypes.c_uint32, [1] * len(entry["box"])))]
-        self.check("cuTensorMapEncodeTiled", ctypes.c_void_p(at), 11 if "tf32" in entry else {8: 0, 16: 1, 32: 2}[entry["bits"]], len(entry["box"]),
-                   ctypes.c_void_p(address), *lists, 0, 3, 2, 0)   # lines of 128 bytes, as many at once from memory
+        def array(kind, values):
+            return (kind * len(values))(*values)
+
+        if "pixels" in entry:
+            encode = "cuTensorMapEncodeIm2col"
+            what = [array(ctypes.c_int, entry["lower"]), array(ctypes.c_int, entry["upper"]), entry["channels"], entry["pixels"],
+                    array(ctypes.c_uint32, [1, *entry["steps"], 1])]
+        else:
+            encode = "cuTensorMapEncodeTiled"
+            what = [array(ctypes.c_uint32, entry["box"]), array(ctypes.c_uint32, [1] * len(entry["box"]))]
+        self.check(encode, ctypes.c_void_p(at), 11 if "tf32" in entry else {8: 0, 16: 1, 32: 2}[entry["bits"]], len(entry["sizes"]),
+                   ctypes.c_void_p(address), array(ctypes.c_uint64, entry["sizes"]), array(ctypes.c_uint64, entry["strides"]), *what,
+                   0, 3, 2, 0)   # lines of 128 bytes, as many at once from memory
         return at, held
 
     def __call__(self, addresses, workspace, stream):

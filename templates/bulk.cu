@@ -47,6 +47,11 @@ constexpr int NEIGHBOURS = 2, SHARERS = 1;                    // blocks of a clu
 constexpr int TURNS = 1;                                      // tiles that each makes
 constexpr Index CLUSTERS = 16;
 constexpr bool BACK_M = false, BACK_N = false;                // the last tile lies back, to end where C does
+// Of a convolution rows of A are pixels, one after the other from row to row and image to image, and k is tap by tap: a step has
+// channels of what one tap of the filter sees. B is the filter, whose taps are boxes of their own.
+constexpr bool IM2COL = false;
+constexpr Index TAP = K;                                      // of k: a tap's channels, in whole steps
+constexpr bool BESIDE = false;                                // the epilogue reads vectors, which are asked for ahead
 
 struct OperandA {
     static constexpr bool ALONG_K = true;    // neighbours along k are neighbours in memory
@@ -56,6 +61,13 @@ struct OperandB {
     static constexpr bool ALONG_K = false;
     static constexpr bool BATCHED = false;
 };
+
+// A box of pixels from row m on, under the tap and from the channel on that k says.
+__device__ __forceinline__ void fetch_pixels(const TensorMap *map, Index m, Index k, Element *tile, unsigned long long *full)
+{
+    const int at[] = {static_cast<int>(k), static_cast<int>(m), 0}, offset[] = {0};
+    copy_pixels(tile, map, at, offset, full);
+}
 
 // Elements of C that lie before this one in the same aligned access.
 __device__ __forceinline__ int shift_of(Index batch, Index m, Index n) { return (int)((unsigned)(m * 1024 + n) % QN); }
@@ -68,6 +80,17 @@ __device__ __forceinline__ void finish(const Tensors &t, Index batch, Index m, I
 __device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index m, Index n, const Kept (&total)[QN])
 {
     move_vector<QN>(t.out0 + (m * 1024 + n), total);
+}
+
+// What the epilogue reads beside the sums of QN columns of a row: of that row, and of all rows.
+struct Beside {};
+__device__ __forceinline__ void read_beside(const Tensors &, Index, Index, Index, Beside &) {}
+struct Columns {};
+__device__ __forceinline__ void read_columns(const Tensors &, Index, Index, Index, Columns &) {}
+__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index m, Index n, const Kept (&total)[QN], const Beside &,
+                                              const Columns &)
+{
+    finish_vector(t, batch, m, n, total);
 }
 // </rollerc>
 
@@ -208,8 +231,13 @@ __device__ __forceinline__ void copy_operands(const TensorMap *map_a, const Tens
         unsigned long long *full = &ring.full[place.stage];
         mbarrier_expect(full, (int)sizeof(Stage));
         const Index k0 = (steps.first + step) * BK;
-        TileA::fetch(map_a, corner.batch, corner.tile_m, k0, stages[place.stage].a, full);
-        TileB::fetch(map_b, corner.batch, corner.tile_n, k0, stages[place.stage].b, full);
+        if (IM2COL) {
+            fetch_pixels(map_a, corner.tile_m, k0, stages[place.stage].a, full);
+            TileB::fetch(map_b, k0 / TAP, corner.tile_n, k0 % TAP, stages[place.stage].b, full);
+        } else {
+            TileA::fetch(map_a, corner.batch, corner.tile_m, k0, stages[place.stage].a, full);
+            TileB::fetch(map_b, corner.batch, corner.tile_n, k0, stages[place.stage].b, full);
+        }
     }
 }
 
@@ -379,6 +407,79 @@ __device__ __forceinline__ void store_tile(const Tensors &t, const Value (&acc)[
         }
 }
 
+// Where a lane's vectors of a slab lie, which holds rows of a warp: its columns are the same in all of them.
+constexpr int EACH = SLAB_PARTS * 8 * SLAB_COLUMNS / QN / WARP;
+struct LaneVector {
+    int row, column;
+
+    __device__ __forceinline__ explicit LaneVector(int i)
+    {
+        const int vector = (int)threadIdx.x % WARP + i * WARP;
+        row = vector / (SLAB_COLUMNS / QN);
+        column = vector % (SLAB_COLUMNS / QN) * QN;
+    }
+};
+
+// What the epilogue reads for a warp's part of a tile, so many slabs ahead: while the last products are on their way, or the slab
+// before is stored. Of 64 x 128 sums and a residual of 16 bits 32 registers are the whole tile's.
+struct Ahead {
+    static constexpr int ACROSS = WN / SLAB_COLUMNS, ALL = PARTS / SLAB_PARTS * ACROSS;
+    static constexpr int MOST = 128 / (EACH * (int)sizeof(Beside)), COUNT = MOST < 1 ? 1 : MOST < ALL ? MOST : ALL;
+    static_assert(WARP % (SLAB_COLUMNS / QN) == 0, "each lane has as many, and the same columns of all rows");
+    Beside at[COUNT][EACH];
+    Columns columns[ACROSS];
+
+    __device__ __forceinline__ void ask(const Tensors &t, const Corner &corner, Index m0, Index n0, int slab)
+    {
+        UNROLL for (int i = 0; i < EACH; ++i) {
+            const LaneVector own(i);
+            const Index m = m0 + slab / ACROSS * SLAB_PARTS * 8 + own.row, n = n0 + slab % ACROSS * SLAB_COLUMNS + own.column;
+            if (corner.stores(m, n))
+                read_beside(t, corner.batch, m, n, at[slab % COUNT][i]);
+        }
+    }
+    __device__ __forceinline__ void begin(const Tensors &t, const Corner &corner, Index m0, Index n0)
+    {
+        UNROLL for (int slab = 0; slab < COUNT; ++slab)
+            ask(t, corner, m0, n0, slab);
+        UNROLL for (int first = 0; first < WN; first += SLAB_COLUMNS) {
+            const Index n = n0 + first + LaneVector(0).column;
+            if (n < N)
+                read_columns(t, corner.batch, m0, n, columns[first / SLAB_COLUMNS]);
+        }
+    }
+};
+
+// As store_tile(), with what was asked for.
+__device__ __forceinline__ void store_tile_beside(const Tensors &t, const Value (&acc)[WN / 2], Slab &slab, const Corner &corner,
+                                                  Index m0, Index n0, Ahead &ahead)
+{
+    const int lane = (int)threadIdx.x % WARP;
+    UNROLL for (int step = 0; step < Ahead::ALL; ++step) {
+        const int part = step / Ahead::ACROSS * SLAB_PARTS, first = step % Ahead::ACROSS * SLAB_COLUMNS;
+        const Value *const own = acc + first / 2 + part * 2;
+        UNROLL for (int j = 0; j < SLAB_COLUMNS / 8; ++j)
+            UNROLL for (int i = 0; i < SLAB_PARTS; ++i) {
+                const Value two[2] = {own[j * 4 + i * 2], own[j * 4 + i * 2 + 1]};
+                store_vector<2>(slab.at[i * 8 + lane / 4], j * 8 + lane % 4 * 2, two);
+            }
+        warp_sync();
+        UNROLL for (int i = 0; i < EACH; ++i) {
+            const LaneVector vector(i);
+            const Index m = m0 + part * 8 + vector.row, n = n0 + first + vector.column;
+            if (!corner.stores(m, n))
+                continue;
+            Kept total[QN];
+            read_totals(slab.at[vector.row], vector.column, lane / 4 % 2, total);
+            finish_vector(t, corner.batch, m, n, total, ahead.at[step % Ahead::COUNT][i],
+                          ahead.columns[step % Ahead::ACROSS]);
+        }
+        warp_sync();
+        if (step + Ahead::COUNT < Ahead::ALL)
+            ahead.ask(t, corner, m0, n0, step + Ahead::COUNT);
+    }
+}
+
 extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
     ENTRY(PARAMETERS, const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b)
 {
@@ -433,10 +534,20 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
             if (!corner.exists)
                 continue;
             Value acc[WN / 2] = {};   // (WM,WN) of four warps
-            multiply(acc, stages, ring, steps, place, group_m, group_n);
-            if (SHARERS > 1)
-                add_shared(acc, reinterpret_cast<Shared *>(start + SUMS)[group], sharer);
-            store_tile(t, acc, slab, corner, corner.tile_m + group_m + warp % 4 * 16 + sharer * 8, corner.tile_n + group_n);
+            if (BESIDE) {
+                const Index m0 = corner.tile_m + group_m + warp % 4 * 16 + sharer * 8, n0 = corner.tile_n + group_n;
+                Ahead ahead;
+                ahead.begin(t, corner, m0, n0);
+                multiply(acc, stages, ring, steps, place, group_m, group_n);
+                if (SHARERS > 1)
+                    add_shared(acc, reinterpret_cast<Shared *>(start + SUMS)[group], sharer);
+                store_tile_beside(t, acc, slab, corner, m0, n0, ahead);
+            } else {
+                multiply(acc, stages, ring, steps, place, group_m, group_n);
+                if (SHARERS > 1)
+                    add_shared(acc, reinterpret_cast<Shared *>(start + SUMS)[group], sharer);
+                store_tile(t, acc, slab, corner, corner.tile_m + group_m + warp % 4 * 16 + sharer * 8, corner.tile_n + group_n);
+            }
         }
     }
     if (NEIGHBOURS > 1)

@@ -23,6 +23,19 @@ def example_path(name):
     return os.path.join(EXAMPLES, name + ".te")
 
 
+# What no example becomes: products of `wgmma` whose first factor bulk copies do not bring.
+OTHERS = {"part_of_the_channels": "input x[16, 56, 56, 128] : f16\ninput w[64, 3, 3, 64] : f16\ny[n, h:56, v:56, f] = sum[r, s, c:64]"
+                                  "(pad(x[n, h + r - 1, v + s - 1, c + 64], 0) * w[f, r, s, c])\noutput y : f16\n"}
+
+
+def example_text(name):
+    """Of one of these, too."""
+    if name in OTHERS:
+        return OTHERS[name]
+    with open(example_path(name)) as file:
+        return file.read()
+
+
 def example_sizes(where):
     """{example: {size: ["-D", "M=64", …]}} for where = "ci" or "gpu"; on the GPU, "own" are the file's defaults."""
     with open(os.path.join(TESTS, "examples.json")) as file:

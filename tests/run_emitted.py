@@ -21,7 +21,7 @@ LINES = {"softmax": 335, "permute_0213": 255, "permute_021": 260}
 PROGRAMS = ["mask_compare", "quantise_i8", "argmax", "softmax", "conv2d_3x3", "bn_relu_training", "reduce_all"]
 # Products and depthwise convolutions: (template, device, example, its type instead of f32, sizes).
 PRODUCTS = [("gemm", "a100", "matmul_bias_gelu", None, {}), ("bulk", "h200", "matmul_bias_gelu", None, {}),
-            ("wgmma", "h200", "conv2d_nhwc", None, {}), ("skinny", "h200", "matmul", "f16", {"M": 1}),
+            ("bulk", "h200", "conv2d_nhwc", None, {}), ("wgmma", "h200", "part_of_the_channels", None, {}), ("skinny", "h200", "matmul", "f16", {"M": 1}),
             ("depthwise", "h200", "depthwise_31x31", None, {}), ("toeplitz", "h200", "depthwise_31x31", "f16", {}),
             ("pairs", "h200", "depthwise_7x7_nhwc", None, {}),
             ("strip", "h200", "depthwise_3x3", None, {}),
@@ -169,7 +169,7 @@ def test_products_are_programs_of_their_own(rollerc, folder):
         return
     source = pathlib.Path(folder) / "product.te"
     for template, device, example, dtype, sizes in PRODUCTS:
-        source.write_text(pathlib.Path(common.example_path(example)).read_text().replace(": f32", f": {dtype or 'f32'}"))
+        source.write_text(common.example_text(example).replace(": f32", f": {dtype or 'f32'}"))
         defines = [word for name, size in sizes.items() for word in ("-D", f"{name}={size}")]
         text = subprocess.run([rollerc, source, "--device", device, "-q", "-o", "-", *defines], capture_output=True, text=True,
                               check=True).stdout

@@ -166,9 +166,9 @@ def test_all_candidates_of_every_family_compile(folder):
     seen = set()
     for name, *options in (("bn_relu_training",), ("bn_add_relu_mask_nhwc",), ("layer_norm",), ("max_pool",), ("depthwise_31x31",), ("depthwise_3x3",),
                            ("depthwise_31x31_filter",), ("depthwise_3x3_s2_filter",), ("permute_210",), ("reduce_rows",), ("relu",), ("matmul_bias_gelu",),
-                           ("matmul_i8",), ("matmul",), ("conv2d_nhwc",), ("matmul", "-D", "M=8"), ("matmul", "--math=tf32"),
+                           ("matmul_i8",), ("matmul",), ("conv2d_nhwc",), ("part_of_the_channels",), ("matmul", "-D", "M=8"), ("matmul", "--math=tf32"),
                            ("depthwise_31x31", HALVES), ("depthwise_31x31_filter", HALVES), ("depthwise_7x7_nhwc",), ("attention",)):
-        program = (ROOT / f"examples/{name}.te").read_text()
+        program = common.example_text(name)
         if HALVES in options:
             program = program.replace("f32", "f16")
             options.remove(HALVES)

@@ -67,7 +67,8 @@ CASES = {
              ("gemm", "f16", dict(M=65, N=8, K=8400), "a100"), ("gemm", "bf16", dict(M=300, N=40, K=32)), ("gemm", "f64", dict(M=129, N=80, K=65))],
     "bulk": [("bulk", "f16", dict(M=129, K=72)), ("bulk", "f16", dict(M=49, K=136)), ("bulk_turned", "bf16", dict(M=49, N=129, K=9)), ("bulk", "bf16", dict(M=3, K=1040)),
              ("bulk_turns", "f16", dict(M=320, N=64)), ("bulk_along_k", "i8", dict(M=129, N=44, K=9)),
-             ("bulk_along_k", "f32", dict(M=40, N=128, K=5))],
+             ("bulk_along_k", "f32", dict(M=40, N=128, K=5)), ("bulk_pixels_apart", "bf16", dict(M=17, N=7, K=9)),
+             ("bulk_boxes_of_pixels", "f16", dict(M=136, N=9))],
     "attention": [("attention", "f16", dict(M=37, N=70)), ("attention", "bf16", dict(M=16, N=133)), ("attention_masked", "f16", dict(M=67, N=67)),
                   ("attention_masked", "bf16", dict(M=20, N=41))],
     "attention_bulk": [("attention_bulk", "f16", dict(M=70, N=133)), ("attention_bulk", "bf16", dict(M=70, N=300)),
@@ -266,7 +267,9 @@ TEXTS = {
                     "input x[4, 24, 5, 45] : f16  input d[4, 24, 2, 90] : f16  dw[c, r:3, s:3] = sum[n, h, v:33](d[n, c, h, v] * x[n, c, h + r + 1, v + s + 4])  output dw",
                     "input x[519, 1, 16] : f16  input d[519, 1, 16] : f16  dw[c, s:3] = sum[n, v](d[n, c, v] * pad(x[n, c, v + s - 1], 0))  output dw",
                     INFINITE_ROWS, (INFINITE_ROWS.replace("f16", "f32"), "a100", ["--math=tf32"])],
-    "bulk": ["input A[65, 72] : f16  input B[65, 200] : f16  C[m, n] = sum[k](A[k, m] * B[k, n])  output C",
+    "bulk": [("input x[32, 56, 56, 64] : f16  input w[512, 64] : f16  input z[32, 28, 28, 512] : f16  t[n, h:28, v:28, f] = sum[c](x[n, 2*h, 2*v, c] * w[f, c])"
+              "  y[n, h, v, f] = t[n, h, v, f] + z[n, h, v, f]  output y : f16", "h200"),
+             "input A[65, 72] : f16  input B[65, 200] : f16  C[m, n] = sum[k](A[k, m] * B[k, n])  output C",
              "input A[65, 72] : bf16  input B[43, 72] : bf16  C[m, n] = sum[k](A[m, k] * B[n, k])  y[m, n] = C[m, n] + 1"
              "  output y  output C : bf16",
              "input A[61, 264] : bf16  input B[120, 264] : bf16  C[m, n] = sum[k](A[m, k] * B[n, k])  output C",

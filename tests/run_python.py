@@ -77,6 +77,16 @@ int cuTensorMapEncodeTiled(unsigned long long *map, int type, unsigned rank, voi
     memcpy(map, said, sizeof said);
     return (unsigned long long)map % 64 != 0;
 }
+int cuTensorMapEncodeIm2col(unsigned long long *map, int type, unsigned rank, void *start, const unsigned long long *sizes,
+                            const unsigned long long *strides, const int *lower, const int *upper, unsigned channels,
+                            unsigned pixels, const unsigned *steps, int interleave, int swizzle, int promotion, int fill)
+{
+    const long long said[16] = {(long long)start, type, rank, sizes[0], sizes[1], sizes[2], sizes[3], strides[1], strides[2], lower[1],
+                                upper[1], channels, pixels, steps[0] * 1000 + steps[1] * 100 + steps[2] * 10 + steps[3],
+                                interleave * 10 + swizzle, promotion * 10 + fill};
+    memcpy(map, said, sizeof said);
+    return (unsigned long long)map % 64 != 0;
+}
 int cuLaunchKernelEx(const struct config *config, void *function, void **places, void **extra)
 {
     (void)extra;
@@ -462,6 +472,21 @@ def bulk_copies_are_told(place, element_type, *arguments):
         assert list(found) == [addresses[entry["map"]], element_type, 3, *entry["sizes"], *entry["strides"], *entry["box"], *fixed], list(found)
     config = (ctypes.c_uint32 * 7).in_dll(noted, "configs")
     assert list(config) == [*launch["grid"], *launch["block"], launch["shared"]]
+
+
+def test_bulk_copies_are_told_what_pixels_are(place):
+    source = place.folder / "pixels.te"
+    source.write_text("input x[8, 40, 60, 64] : f16\ninput w[64, 3, 5, 64] : f16\ny[n, h:20, v:20, f] = sum[r, s, c]"
+                      "(pad(x[n, 2*h + r - 1, 3*v + s - 2, c], 0) * w[f, r, s, c])\noutput y : f16\n")
+    kernel, noted = cubin_of(place, source, "h200", "--candidate", "1")
+    launch, = kernel.metadata["launches"]
+    entry, = [arg for arg in launch["args"] if "pixels" in arg]
+    assert [entry[name] for name in ("sizes", "lower", "upper", "steps", "channels")] == [[64, 60, 40, 8], [-2, -1], [-4, -2], [3, 2], 64], entry
+    ctypes.c_int.in_dll(noted, "pointers").value = len(launch["args"]) - 2
+    addresses = [16 * (1 + i) for i in range(3)]   # nobody reads there
+    kernel._launch(addresses, 0, 5)
+    found = list(((ctypes.c_int64 * 16) * 2).in_dll(noted, "maps")[0])
+    assert found == [16, 1, 4, 64, 60, 40, 8, 60 * 128, 40 * 60 * 128, -1, -2, 64, entry["pixels"], 1321, 3, 20], found
 
 
 def test_bulk_copies_are_told_what_a_tensor_is(place):

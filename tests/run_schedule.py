@@ -130,6 +130,16 @@ def product_of_part(m, n, k, dtype, along_k=False):
             f"C[m, n] = sum[k:{k}](A[m, k + 64] * B[{'n, k' if along_k else 'k, n'}])\noutput C : {dtype}\n")
 
 
+def convolution(image, filters, outputs, index, taps=("q", "r", "s"), dtype="f16", summed="", last=False):
+    """Channels last: the shape of the image, how many filters of what shape, the outputs, which element. `last`: filters are."""
+    axes, tap = [output.split(":")[0] for output in outputs.split(", ")], ", ".join(taps[1 - filters.count(","):])
+    shape, order = filters.split(", "), ["f", *tap.split(", "), "c"]
+    if last:
+        shape, order = shape[1:] + shape[:1], order[1:] + order[:1]
+    return (f"input x[{image}] : {dtype}\ninput w[{', '.join(shape)}] : {dtype}\nC[{outputs}, f] = sum[{summed or tap + ', c'}]"
+            f"(pad(x[{index}, c], 0) * w[{', '.join(order)}])\nD[{', '.join(axes)}, f] = max(C[{', '.join(axes)}, f], 0)\noutput D : {dtype}\n")
+
+
 def products(batch, m, n, k, dtype="f32"):
     return (f"input A[{batch}, {m}, {k}] : {dtype}\ninput B[{batch}, {k}, {n}] : {dtype}\n"
             f"C[b, m, n] = sum[k](A[b, m, k] * B[b, k, n])\noutput C : {dtype}\n")
@@ -256,6 +266,11 @@ PROGRAMS = [
     (points(65536, "f16", False), []), (points(100001, "f16", True), []), (points(65536, "i8", False), []),
     (points(65536, "f32", True), []),
     (product(700, 968, 264, "bf16"), PERSISTENT), (products(3, 130, 264, 72, "f16"), PERSISTENT),
+    (convolution("3, 9, 13, 128", "200, 3, 3, 128", "n, h:9, v:13", "n, h + r - 1, v + s - 1"), BULK),
+    (convolution("3, 19, 22, 72", "88, 3, 2, 72", "n, h:9, v:11", "n, 2*h - r + 2, 2*v + 3*s - 1", dtype="bf16", last=True), BULK),
+    (convolution("2, 6, 7, 9, 64", "72, 3, 2, 3, 64", "n, d:6, h:6, v:5", "n, d + q - 1, h + r, 2*v + s - 1", summed="c, s, q, r"), BULK),
+    (convolution("17, 34, 192", "520, 3, 192", "n, v:17", "n, 2*v + s - 1"), PERSISTENT[:3]),
+    (convolution("5, 34, 34, 64", "136, 1, 1, 64", "n, h:17, v:17", "n, 2*h + r, 2*v + s"), PERSISTENT[:3]),
     # Of these all arithmetic is stated: no exchange, division or choice is in the way.
     (squares("96, 1024", "a", "b"), ["rowwise/warp", "rowwise/block"]), (squares("6, 32768", "a", "b"), LARGE[1:-1]),
     (columns(61440, 32), ["channelwise/totals", "channelwise/elements"]), (squares("512, 64", "b", "a"), ["channelwise/column", "channelwise/grid"]),
@@ -335,7 +350,7 @@ def main():
             path = pathlib.Path(folder) / "program.te"
             path.write_text(text)
             device = "h200"
-            if kinds in (NEIGHBOURS, PERSISTENT):
+            if kinds in (NEIGHBOURS, PERSISTENT, PERSISTENT[:3]):
                 device = pathlib.Path(folder) / "small.yaml"
                 device.write_text(small_device())
             kinds = [args.only] if args.only else kinds

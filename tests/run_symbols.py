@@ -131,7 +131,7 @@ def uncalled(defined, taken, others=()):
 
 def is_recogniser(name, source):
     """A function that asks what a fusion is."""
-    return name in ("reads_find", "window_find", "window_has_tap") or (source.startswith("codegen/family/") and re.search(r"_find(_|$)", name))
+    return name in ("reads_find", "window_find", "window_find_standing", "window_has_tap") or (source.startswith("codegen/family/") and re.search(r"_find(_|$)", name))
 
 
 def recognised_again(defined, taken, views):

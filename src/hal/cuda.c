@@ -28,6 +28,7 @@ static const LibrarySymbol symbols[] = {
     LIBRARY_SYMBOL(Cuda, module_function, "cuModuleGetFunction"),
     LIBRARY_SYMBOL(Cuda, function_set, "cuFuncSetAttribute"),
     {"cuTensorMapEncodeTiled", offsetof(Cuda, describe_tensor), true},   // 12.0
+    {"cuTensorMapEncodeIm2col", offsetof(Cuda, describe_pixels), true},
     LIBRARY_SYMBOL(Cuda, launch, "cuLaunchKernelEx"),
     LIBRARY_SYMBOL(Cuda, stream_new, "cuStreamCreate"),
     LIBRARY_SYMBOL(Cuda, stream_wait, "cuStreamSynchronize"),

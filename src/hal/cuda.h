@@ -73,6 +73,10 @@ typedef struct Cuda {
     int (*describe_tensor)(void *map, int type, unsigned rank, void *start, const uint64_t *sizes,
                            const uint64_t *strides, const uint32_t *box, const uint32_t *steps,
                            int interleave, int swizzle, int promotion, int fill);
+    int (*describe_pixels)(void *map, int type, unsigned rank, void *start, const uint64_t *sizes,
+                           const uint64_t *strides, const int *lower, const int *upper, uint32_t channels,
+                           uint32_t pixels, const uint32_t *steps, int interleave, int swizzle, int promotion,
+                           int fill);
     int (*launch)(const CudaLaunchConfig *config, CudaFunction function, void **parameters, void **extra);
     int (*stream_new)(CudaStream *stream, unsigned flags);
     int (*stream_wait)(CudaStream stream);

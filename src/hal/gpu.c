@@ -263,12 +263,14 @@ static bool encode_map(Gpu *gpu, const TensorMap *map, CudaPointer start, Encode
 {
     enum { LINES_OF_128_BYTES = 3, PROMOTION_128_BYTES = 2 };
     static const int types[] = {[1] = 0, [2] = 1, [4] = 2}, tf32 = 11;   // unsigned integers
-    static const uint32_t steps[MAX_MAP_RANK] = {1, 1, 1, 1, 1};
+    const Cuda *cuda = &gpu->cuda;
+    int type = map->tf32 ? tf32 : types[map->element_bytes];
     uint64_t sizes[MAX_MAP_RANK], strides[MAX_MAP_RANK];
-    uint32_t box[MAX_MAP_RANK];
-    if (!gpu->cuda.describe_tensor) {
+    uint32_t box[MAX_MAP_RANK], steps[MAX_MAP_RANK] = {1, 1, 1, 1, 1};
+    if (map->pixel_axes ? !cuda->describe_pixels : !cuda->describe_tensor) {
         snprintf(gpu->reason, gpu->reason_bytes,
-                 "the driver is too old for bulk copies: it has no cuTensorMapEncodeTiled");
+                 "the driver is too old for bulk copies: it has no cuTensorMapEncode%s",
+                 map->pixel_axes ? "Im2col" : "Tiled");
         return false;
     }
     for (int d = 0; d < map->rank; d++) {
@@ -277,9 +279,14 @@ static bool encode_map(Gpu *gpu, const TensorMap *map, CudaPointer start, Encode
         if (d > 0)
             strides[d - 1] = (uint64_t)map->strides[d - 1];
     }
-    TRY(gpu->cuda.describe_tensor(encoded, map->tf32 ? tf32 : types[map->element_bytes],
-                                  (unsigned)map->rank, (void *)(uintptr_t)start, sizes, strides, box, steps,
-                                  0, LINES_OF_128_BYTES, PROMOTION_128_BYTES, 0),
+    for (int i = 0; i < map->pixel_axes; i++)
+        steps[i + 1] = (uint32_t)map->steps[i];
+    void *from = (void *)(uintptr_t)start;
+    TRY(map->pixel_axes ? cuda->describe_pixels(encoded, type, (unsigned)map->rank, from, sizes, strides,
+                                                map->lower, map->upper, box[0], box[1], steps, 0,
+                                                LINES_OF_128_BYTES, PROMOTION_128_BYTES, 0)
+                        : cuda->describe_tensor(encoded, type, (unsigned)map->rank, from, sizes, strides, box,
+                                                steps, 0, LINES_OF_128_BYTES, PROMOTION_128_BYTES, 0),
         "cannot describe a tensor for bulk copies");
     return true;
 }

@@ -19,7 +19,16 @@ static void write_ints(Json *object, const char *key, const int *values, int cou
     write_integers(object, key, wide, count);
 }
 
-/* Behind the pointers: {"map": position among them, …}, as cuTensorMapEncodeTiled takes it. */
+static void write_pixels(Json *entry, const TensorMap *map)
+{
+    json_set_int(entry, "channels", map->box[0]);
+    json_set_int(entry, "pixels", map->box[1]);
+    write_ints(entry, "lower", map->lower, map->pixel_axes);
+    write_ints(entry, "upper", map->upper, map->pixel_axes);
+    write_ints(entry, "steps", map->steps, map->pixel_axes);
+}
+
+/* Behind the pointers: {"map": position among them, …}, as cuTensorMapEncodeTiled or …Im2col takes it. */
 static void write_map(Json *entry, const TensorMap *map)
 {
     json_set_int(entry, "map", map->arg);
@@ -28,7 +37,10 @@ static void write_map(Json *entry, const TensorMap *map)
         json_set_bool(entry, "tf32", true);
     write_integers(entry, "sizes", map->sizes, map->rank);
     write_integers(entry, "strides", map->strides, map->rank - 1);
-    write_ints(entry, "box", map->box, map->rank);
+    if (map->pixel_axes)
+        write_pixels(entry, map);
+    else
+        write_ints(entry, "box", map->box, map->rank);
     json_set_int(entry, "swizzle", 128);
 }
 

@@ -21,17 +21,24 @@ typedef struct LaunchArg {
 enum {
     MAX_LAUNCH_ARGS = 512,   // 4096 bytes of pointers; fuse() stays below
     MAX_TENSOR_MAPS = 3,     // of a launch
-    MAX_MAP_RANK = 5         // dimensions of a tensor map (CUDA driver API, cuTensorMapEncodeTiled)
+    MAX_MAP_RANK = 5,        // dimensions of a tensor map (CUDA driver API, cuTensorMapEncodeTiled)
+    MAX_PIXEL_AXES = MAX_MAP_RANK - 2   // of images, in im2col mode: the others are channels and image
 };
 
-/* A tensor as bulk copies see it, the first dimension contiguous: the driver makes a parameter of 128 bytes of it. */
+/* A tensor as bulk copies see it, the first dimension contiguous: the driver makes a parameter of 128 bytes of it.
+   Copies bring boxes of it; or, in im2col mode, pixels of images (channels, one to three axes, image) one after the
+   other, from row to row and from image to image. */
 typedef struct TensorMap {
     int arg;   // the launch's that holds it
     int rank, element_bytes;
+    int pixel_axes;                      // of im2col mode, of rank pixel_axes + 2; 0: boxes
     int64_t sizes[MAX_MAP_RANK];         // elements
     int64_t strides[MAX_MAP_RANK - 1];   // bytes from one to the next along the second dimension and those behind it
-    int box[MAX_MAP_RANK];               // elements that a copy brings; 128 bytes along the first
+    int box[MAX_MAP_RANK];               // elements that a copy brings, 128 bytes along the first; or channels, pixels
     bool tf32;                           // floats, which are rounded to tf32 on their way
+    /* Of im2col mode, the innermost axis first: pixels go from the lower corner on in steps to the upper one,
+       which is said from the image's end. */
+    int lower[MAX_PIXEL_AXES], upper[MAX_PIXEL_AXES], steps[MAX_PIXEL_AXES];
 } TensorMap;
 
 typedef struct Launch {

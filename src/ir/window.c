@@ -16,23 +16,30 @@ int window_only_axis(const Affine *form, int first, int end)
     return found;
 }
 
-bool window_find(const Fusion *fusion, const Dim *dim, WindowAxis *axis)
+bool window_find_standing(const Fusion *fusion, const Dim *dim, WindowAxis *axis)
 {
     int output = window_only_axis(&dim->index, 0, fusion->spatial_count);
     int tap = window_only_axis(&dim->index, fusion->spatial_count, fusion->axis_count);
-    if (output < 0 || tap < -1)
+    if (output < -1 || tap < -1)
         return false;
     *axis = window_point;
     axis->output = output, axis->tap = tap;
-    axis->outputs = fusion->axes[output].extent;
     axis->inputs = dim->size;
-    axis->stride = dim->index.coef[output];
     axis->pad = -dim->index.constant;
+    if (output >= 0) {
+        axis->outputs = fusion->axes[output].extent;
+        axis->stride = dim->index.coef[output];
+    }
     if (tap >= 0) {
         axis->taps = fusion->axes[tap].extent;
         axis->dilation = dim->index.coef[tap];
     }
     return true;
+}
+
+bool window_find(const Fusion *fusion, const Dim *dim, WindowAxis *axis)
+{
+    return window_find_standing(fusion, dim, axis) && axis->output >= 0;
 }
 
 bool window_has_tap(const Fusion *fusion, int axis)

@@ -19,6 +19,9 @@ extern const WindowAxis window_point;
 /* The dimension is moved by one output's position and one tap at most, and is not made by others. */
 bool window_find(const Fusion *fusion, const Dim *dim, WindowAxis *axis);
 
+/* The same where there may be no output to move it: one window stands there. */
+bool window_find_standing(const Fusion *fusion, const Dim *dim, WindowAxis *axis);
+
 /* The only axis in [first, end) that moves the form; -1: none, -2: several. */
 int window_only_axis(const Affine *form, int first, int end);
 

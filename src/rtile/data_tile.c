@@ -30,8 +30,17 @@ static int64_t distinct_of(const Repeats *repeats, int64_t positions)
                               : ceil_div(positions, cycle * repeats->again) * repeats->cycle;
 }
 
+/* Of a factor of a convolution those channels that there are. */
+static int64_t channels_among(const TapTile *taps, int64_t positions)
+{
+    int64_t last = positions % taps->step;
+    return positions / taps->step * taps->channels + (last < taps->channels ? last : taps->channels);
+}
+
 static inline int64_t distinct_among(const DataTile *tile, int d, int64_t positions)
 {
+    if (tile->taps.step && d == tile->taps.k)
+        return channels_among(&tile->taps, positions);
     return d < MAX_REPEATED && tile->repeats[d].run ? distinct_of(&tile->repeats[d], positions) : positions;
 }
 
@@ -57,12 +66,22 @@ static int64_t distinct_extent(const DataTile *tile, int d, const RTile *of, int
     return distinct_among(tile, d, extent < tile->dims[d].size ? extent : tile->dims[d].size);
 }
 
+/* Of the pixels under several taps most are those of the outputs beside: share of them that differ. */
+static double pixels_share(const DataTile *tile, const RTile *of, int axis_count)
+{
+    if (tile->taps.pixels <= 0)
+        return 1;
+    int64_t k = affine_extent(&tile->dims[tile->taps.k].index, of->size, axis_count);
+    double seen = (double)ceil_div(k, tile->taps.step);
+    return seen > tile->taps.pixels ? tile->taps.pixels / seen : 1;
+}
+
 double data_tile_bytes(const DataTile *tile, const RTile *of, int axis_count)
 {
     double bytes = tile->element_bits / 8.0;
     for (int d = 0; d < tile->rank; d++)
         bytes *= (double)distinct_extent(tile, d, of, axis_count);
-    return bytes;
+    return bytes * pixels_share(tile, of, axis_count);
 }
 
 /* A data tile in memory: contiguous pieces, their starts a multiple of the row length apart.

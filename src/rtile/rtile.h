@@ -6,7 +6,9 @@
 #pragma once
 #include "base/checked.h"
 #include "hal/device.h"
+#include "hal/launch.h"
 #include "ir/tensor_op.h"
+#include "ir/window.h"
 #include "schedule/schedule.h"   // a value that rules hold; this floor does not look into it
 
 /* From a thread outwards. A register tile is what one thread computes, a shared tile what one
@@ -34,6 +36,14 @@ typedef struct Repeats {
     int64_t run, cycle, again;  // run 0: every position has its own element
 } Repeats;
 
+/* Of a factor of a convolution, dimension `k` goes tap by tap: of each the channels, then positions up to
+   `step` where there are none. */
+typedef struct TapTile {
+    int k;
+    int64_t step, channels;     // step 0: the tile is none
+    double pixels;              // an image: each row of outputs brings so many that no other one has; 0: a filter
+} TapTile;
+
 /* A tensor access as tiling sees it: its extent inside a tile follows from `affine_extent` of each dimension.
    That is its footprint, what a tile has room for where it keeps the elements of every position. What moves
    are the different ones among them: a scale that 4096 rows share stays in the caches. */
@@ -52,11 +62,20 @@ typedef struct DataTile {
     bool swizzled;              // staged lines of whole pieces of 16 bytes, which change places instead of being padded
     int64_t plane;              // staged from its first element to its last, with all that lies between and no bank padding,
                                 // out of planes of so many elements; 0: staged line by line
+    TapTile taps;
     bool windows;               // staged, and read from there as often as windows meet it
     double instructions;        // of a thread to find one element that is staged; 0: whole vectors lie side by side
     double scatter;             // bytes moved per byte a warp uses in thread order; 1: coalesced
     double lines;               // L1 lines that a warp's access touches per line's worth of bytes; 0: 1
 } DataTile;
+
+/* Pixels under the taps of a filter: output (n, p, q), the last one innermost, sees under tap (r, s) the pixel
+   (n, p*stride + r*dilation - pad, …) of the input, if there is one. */
+typedef struct PixelWalk {
+    int count;                          // of axes; 0: there is no image
+    WindowAxis axis[MAX_PIXEL_AXES];    // outermost first; dilations may be negative
+    int64_t tap_step[MAX_PIXEL_AXES];   // of all taps in turn every so many is the axis's next one
+} PixelWalk;
 
 typedef struct TileSpace {
     int axis_count;
@@ -65,6 +84,7 @@ typedef struct TileSpace {
     double special;             // special-function results of one point
     double instructions;        // of one point, where a family counts them itself; 0: the flops tell
     Unit unit;                  // what does the flops
+    PixelWalk walk;             // of the rows of a product's first factor
     int tile_count;
     DataTile tiles[MAX_DATA_TILES];
 } TileSpace;
@@ -188,6 +208,17 @@ double data_tile_visits(const TileSpace *space, const DataTile *tile, const RTil
 
 /* Bits of an element of a staged tile in shared memory. */
 int staged_bits(const DataTile *tile);
+
+// ---- pixel_walk.c ----
+
+/* Pixels of so many images as those outputs have. */
+int64_t pixels_of(const PixelWalk *walk, int64_t outputs);
+
+/* Position of the pixel among those of all images; -1: there is none. */
+int64_t pixel_at(const PixelWalk *walk, int64_t output, int64_t tap);
+
+/* How many pixels are seen for each output, on average. */
+double pixels_per_output(const PixelWalk *walk);
 
 // ---- rtile.c: what a kernel's tiles hold and move ----
 

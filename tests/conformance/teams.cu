@@ -121,6 +121,44 @@ template <int RANK> __global__ void teams_ranks(int *out, const __grid_constant_
         out[i] = i < elements ? reinterpret_cast<const int *>(tile)[i ^ i / 32 % 8 * 4] : 0;
 }
 
+// Sixteen pixels; see pixel_output().
+template <int AXES> DEVICE void copy_walk(int *out, const TensorMap *images)
+{
+    SHARED(0, unsigned char, memory, [3 * 1024 + 8]);
+    unsigned char *const tile = memory + (0u - shared_address(memory)) % 1024;
+    unsigned long long *const full = reinterpret_cast<unsigned long long *>(tile + 2048);
+    if (threadIdx.x == 0)
+        mbarrier_init(full, 1);
+    block_sync();
+    if (threadIdx.x == 0) {
+        int at[AXES + 2] = {0, 1}, offset[AXES] = {1};
+        at[AXES + 1] = 1;
+        if (AXES > 1)
+            offset[AXES > 1 ? 1 : 0] = 1;
+        mbarrier_expect(full, 2048);
+        copy_pixels(tile, images, at, offset, full);
+    }
+    mbarrier_wait(full, 0);
+    for (int i = static_cast<int>(threadIdx.x); i < PIXELS; i += TEAM_THREADS)
+        out[i] = reinterpret_cast<const int *>(tile)[i ^ i / 32 % 8 * 4];
+}
+
+extern "C" __global__ void teams_lines(int *out, const __grid_constant__ TensorMap images)
+{
+    if (blockIdx.x == 0)
+        copy_walk<1>(out, &images);
+}
+extern "C" __global__ void teams_planes(int *out, const __grid_constant__ TensorMap images)
+{
+    if (blockIdx.x == 0)
+        copy_walk<2>(out, &images);
+}
+extern "C" __global__ void teams_solids(int *out, const __grid_constant__ TensorMap images)
+{
+    if (blockIdx.x == 0)
+        copy_walk<3>(out, &images);
+}
+
 extern "C" __global__ void teams_floats(unsigned *out)
 {
     for (int i = static_cast<int>(threadIdx.x); i < ROUNDED && blockIdx.x == 0; i += TEAM_THREADS)
@@ -216,5 +254,19 @@ extern "C" int teams_launch(const void *in0, void *out0, void *, void *stream)
                                                                  launch_ranks<5>};
     for (int rank = 1; rank <= RANKS && status == cudaSuccess; rank++, out += 256)
         status = ranks[rank - 1](in0, out, stream);
+    if (status == cudaSuccess)
+        status = rollerc::describe_pixels<3>(&half, in0, 4, {BOX_X, 5, 8}, {96, 480}, {-1}, {-1}, {2}, 16);
+    if (status == cudaSuccess)
+        status = launch(teams::teams_lines, 1, 0, 3 * 1024 + 8, boxes, stream);
+    out += PIXELS;
+    if (status == cudaSuccess)
+        status = rollerc::describe_pixels<4>(&half, in0, 4, {BOX_X, 5, 2, 4}, {96, 480, 960}, {-1, 0}, {-1, 0}, {2, 1}, 16);
+    if (status == cudaSuccess)
+        status = launch(teams::teams_planes, 1, 0, 3 * 1024 + 8, boxes, stream);
+    out += PIXELS;
+    if (status == cudaSuccess)
+        status = rollerc::describe_pixels<5>(&half, in0, 4, {BOX_X, 5, 2, 2, 2}, {96, 480, 960, 1920}, {-1, 0, 0}, {-1, 0, 0}, {2, 1, 1}, 16);
+    if (status == cudaSuccess)
+        status = launch(teams::teams_solids, 1, 0, 3 * 1024 + 8, boxes, stream);
     return static_cast<int>(status);
 }

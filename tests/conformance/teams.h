@@ -12,7 +12,8 @@ enum {
     ROUNDED = 32 * 8,              // that a bulk copy rounds to tf32
     RANKS = 5,                     // of tensors that boxes of 8 lines come from
     BOX_OUTPUTS = RANKS * 32 * 8,
-    TEAM_OUTPUTS = (3 * CLUSTER_LAUNCHES + 3 + 6 + 3) * TEAM_SIZE + 2 * ROUNDED + BOX_OUTPUTS,
+    PIXELS = 16 * 32,              // elements that a copy of pixels brings; of one axis, of two, of three
+    TEAM_OUTPUTS = (3 * CLUSTER_LAUNCHES + 3 + 6 + 3) * TEAM_SIZE + 2 * ROUNDED + BOX_OUTPUTS + 3 * PIXELS,
     BOX_X = 24, BOX_Y = 10, BOX_Z = 4,   // of the table as bulk copies see it; they bring 32 x 16 of that at a time
 };
 
@@ -105,9 +106,24 @@ BOTH int rank_output(int rank, int n)
     return rest ? 0 : team_value(place);
 }
 
+/* The table as images (4, 2, 5) of 24 channels; of one axis (8, 5), of three (2, 2, 2, 5). A walk goes along five columns from the one
+   before the first on in steps of two, along two rows, and sees what lies one column farther and, of several axes, one row. It begins
+   with the second column of the second image's first row. */
+BOTH int pixel_output(int axes, int n)
+{
+    const int walked = n / 32 + 1 + (axes == 1 ? 3 : axes == 2 ? 6 : 12), channel = n % 32;
+    const int column = walked % 3 * 2 - 1 + 1, line = walked / 3;   // of all images
+    const int row = axes == 1 ? line : line + 1, rows = 8;
+    if (column >= 5 || channel >= BOX_X || line >= rows || (axes > 1 && line % 2 == 1))
+        return 0;
+    return team_value((row * 5 + column) * BOX_X + channel);
+}
+
 BOTH int team_output(int n)
 {
-    const int as_they_were = TEAM_OUTPUTS - BOX_OUTPUTS - 2 * ROUNDED, rounded = as_they_were + ROUNDED, boxes = rounded + ROUNDED;
+    const int pixels = TEAM_OUTPUTS - 3 * PIXELS, boxes = pixels - BOX_OUTPUTS, rounded = boxes - ROUNDED, as_they_were = rounded - ROUNDED;
+    if (n >= pixels)
+        return pixel_output(1 + (n - pixels) / PIXELS, (n - pixels) % PIXELS);
     if (n >= boxes)
         return rank_output((n - boxes) / 256 + 1, (n - boxes) % 256);
     if (n >= as_they_were)

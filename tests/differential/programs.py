@@ -327,9 +327,27 @@ PROGRAMS = [
         c[b, i, j] = sum[k](A[i, k + 16] * B[b, j, k])
         y[b, i, j] = max(c[b, i, j] + bias[j], 0)
         output y"""),
-    Program("wgmma_pixels", "wgmma", HALVES, {"M": ("n", 18), "N": ("m", 9)}, """
+    Program("bulk_pixels", "bulk", HALVES, {"M": ("n", 18), "N": ("m", 9)}, """
         input x[2, 5, N, 8] : {T}  input w[M, 3, 3, 8] : {T}
         y[n, h:5, v:N, f] = sum[r, s, c](pad(x[n, h + r - 1, v + s - 1, c], 0) * w[f, r, s, c])
+        output y : {T}"""),
+    Program("bulk_pixels_apart", "bulk", HALVES, {"M": ("n", 9), "N": ("m", 18), "K": ("k", 9)}, """
+        input x[3, 12, 2 * N, 8 * K] : {T}  input w[3, 2, 8 * K, 8 * M] : {T}  input z[3, 6, N, 8 * M] : {T}  input b[8 * M] : f32
+        t[n, h:6, v:N, f] = sum[c, r, s](pad(x[n, 2 * h - 2 * r + 3, 2 * v + 3 * s - 2, c], 0) * w[r, s, c, f])
+        y[n, h, v, f] = relu(t[n, h, v, f] + z[n, h, v, f] + b[f])
+        output y : {T}"""),
+    Program("bulk_boxes_of_pixels", "bulk", HALVES, {"M": ("n", 18), "N": ("m", 9)}, """
+        input x[4, 5, N, 72] : {T}  input w[M, 3, 2, 3, 72] : {T}  input z[4, M] : {T}
+        t[d:4, h:5, v:N, f] = sum[q, r, s, c](pad(x[d + q - 1, h + r, v + s - 2, c], 0) * w[f, q, r, s, c])
+        y[d, h, v, f] = t[d, h, v, f] * z[d, f]
+        output t : {T}  output y : f32"""),
+    Program("bulk_pixels_of_lines", "bulk", ("i8", "u8", "f32"), {"M": ("n", 72), "N": ("m", 130)}, """
+        input x[2, N, 32] : {T}  input w[M, 5, 32] : {T}
+        y[n, v:N, f] = sum[s, c](pad(x[n, v + s - 2, c], 0) * w[f, s, c])
+        output y"""),
+    Program("wgmma_pixels", "wgmma", HALVES, {"M": ("n", 18), "N": ("m", 9)}, """
+        input x[2, 5, N, 16] : {T}  input w[M, 3, 3, 8] : {T}
+        y[n, h:5, v:N, f] = sum[r, s, c:8](pad(x[n, h + r - 1, v + s - 1, c + 8], 0) * w[f, r, s, c])
         output y : {T}"""),
     Program("toeplitz", "toeplitz", SHORT, {"M": ("image", 5), "N": ("row", 18)}, """
         input x[M, 2, N, 24] : {T}  input w[2, 9, 9] : {T}  input b[2] : f32

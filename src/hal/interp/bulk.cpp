@@ -7,7 +7,7 @@ namespace rollerc_interp {
 // Into one block.
 struct BulkCopy {
     TensorBox map;
-    int at[TENSOR_BOX_RANK];    // the box's first element
+    BoxPlace from;
     unsigned char *target;
     BulkCopy *next;             // at the same barrier, or of the free ones
 };
@@ -35,21 +35,33 @@ BulkCopy *take_bulk_copy(Place place)
 int lines_of(const TensorBox &map)
 {
     int lines = 1;
-    for (int d = 1; d < TENSOR_BOX_RANK; d++)
+    for (int d = 1; d < (map.pixel_axes ? 2 : +TENSOR_BOX_RANK); d++)
         lines *= map.box[d];
     return lines;
 }
 
 int bytes_of(const TensorBox &map) { return lines_of(map) * LINE_BYTES; }
 
-// Where a line of the box begins; null: outside of the tensor.
-const unsigned char *line_start(const BulkCopy &copy, int line)
+// The line behind this one: of a box along the second dimension, then along those behind it. Pixels go from the lower corner to the
+// upper one of each axis, then along the next, and at last to the next image.
+void step_line(const TensorBox &map, const BoxPlace &from, BoxPlace &line)
 {
-    const TensorBox &map = copy.map;
+    for (int d = 1; d < map.rank - 1; d++) {
+        line.at[d] += map.pixel_axes ? map.steps[d - 1] : 1;
+        if (line.at[d] < (map.pixel_axes ? map.sizes[d] + map.upper[d - 1] : from.at[d] + map.box[d]))
+            return;
+        line.at[d] = map.pixel_axes ? map.lower[d - 1] : from.at[d];
+    }
+    line.at[map.rank - 1]++;
+}
+
+// Where a line begins in memory; null: outside of the tensor.
+const unsigned char *line_start(const TensorBox &map, const BoxPlace &line)
+{
     const unsigned char *start = map.start;
     bool outside = false;
-    for (int d = 1; d < TENSOR_BOX_RANK; line /= map.box[d++]) {
-        const long long at = copy.at[d] + line % map.box[d];
+    for (int d = 1; d < map.rank; d++) {
+        const long long at = line.at[d] + (d <= map.pixel_axes ? line.offset[d - 1] : 0);
         outside |= at < 0 || at >= map.sizes[d];
         start += at * map.strides[d - 1];
     }
@@ -62,13 +74,14 @@ template <class Visit> void visit_box(const BulkCopy &copy, const unsigned char 
 {
     const TensorBox &map = copy.map;
     const int elements = PIECE_BYTES / map.element_bytes;
-    for (int line = 0; line < lines_of(map); line++) {
-        const unsigned char *start = line_start(copy, line);
+    BoxPlace at = copy.from;
+    for (int line = 0; line < lines_of(map); line++, step_line(map, copy.from, at)) {
+        const unsigned char *start = line_start(map, at);
         for (int piece = 0; piece < LINE_BYTES / PIECE_BYTES; piece++) {
-            const long long x = copy.at[0] + piece * elements;
+            const long long x = at.at[0] + piece * elements;
             const long long straight = SHARED_START + (copy.target - shared) + line * LINE_BYTES + piece * PIECE_BYTES;
             const long long turned = straight ^ (straight / LINE_BYTES % PIECE_LINES) * PIECE_BYTES;
-            const unsigned char *source = start && x < map.sizes[0] ? start + x * map.element_bytes : nullptr;
+            const unsigned char *source = start && x >= 0 && x < map.sizes[0] ? start + x * map.element_bytes : nullptr;
             const long long left = (map.sizes[0] - x) * map.element_bytes;
             visit(const_cast<unsigned char *>(shared) + turned - SHARED_START, source,
                   left < PIECE_BYTES ? static_cast<int>(left) : +PIECE_BYTES);
@@ -228,7 +241,29 @@ void mbarrier_wait(void *address, unsigned parity, Place place)
     preempt(place);
 }
 
-void bulk_copy(void *target, const void *map, int dimensions, const int *at, void *address, unsigned blocks_of_cluster, Place place)
+// What tensors of three, four and five dimensions allow in im2col mode.
+static const struct {
+    int corner;   // from -corner to corner - 1
+    int offset;   // at most
+} pixel_limits[] = {{}, {32768, 65535}, {128, 255}, {16, 31}};
+
+// A walk begins at one of its pixels, and offsets have so many bits. From beside the bounding box on a device ends with an illegal
+// instruction.
+static void check_pixels(const TensorBox &map, const BoxPlace &from, Place place)
+{
+    for (int i = 0; i < map.pixel_axes; i++) {
+        const long long first = from.at[i + 1] - map.lower[i];
+        if (first < 0 || from.at[i + 1] >= map.sizes[i + 1] + map.upper[i] || first % map.steps[i])
+            fail_at(place, "pixels are copied from beside the bounding box on");
+        if (from.offset[i] < 0 || from.offset[i] > pixel_limits[map.pixel_axes].offset)
+            fail_at(place, "pixels are copied from farther away than the instruction can say");
+    }
+    const int image = map.pixel_axes + 1;
+    if (map.pixel_axes && (from.at[image] < 0 || from.at[image] >= map.sizes[image]))
+        fail_at(place, "pixels are copied from beside all images on");
+}
+
+void bulk_copy(void *target, const void *map, const BoxPlace &from, void *address, unsigned blocks_of_cluster, Place place)
 {
     const TensorBox *box = static_cast<const TensorBox *>(map);
     const long long offset = static_cast<unsigned char *>(target) - current->block->shared;
@@ -237,8 +272,11 @@ void bulk_copy(void *target, const void *map, int dimensions, const int *at, voi
         fail_at(place, "a bulk copy to blocks that the cluster does not have");
     if (box->magic != TENSOR_BOX_MAGIC)
         fail_at(place, "a bulk copy without a tensor map");
-    if (box->rank != dimensions)
+    if (!box->pixel_axes != !from.pixel_axes)
+        fail_at(place, "a bulk copy in another mode than its tensor map has");
+    if (box->rank != from.rank)
         fail_at(place, "a bulk copy along other dimensions than its tensor map has");
+    check_pixels(*box, from, place);
     if (offset < 0 || (SHARED_START + offset) % (PIECE_LINES * LINE_BYTES) ||
         offset + bytes_of(*box) > static_cast<long long>(shared_bytes))
         fail_at(place, "a bulk copy to where no eight lines begin, or beside shared memory");
@@ -248,8 +286,7 @@ void bulk_copy(void *target, const void *map, int dimensions, const int *at, voi
         Block *block = &current->block->cluster->blocks[rank];
         BulkBarrier &barrier = barrier_at(block, static_cast<unsigned char *>(cluster_map(address, rank, place)), place);
         BulkCopy *copy = take_bulk_copy(place);
-        *copy = {*box, {}, block->shared + offset, nullptr};
-        __builtin_memcpy(copy->at, at, static_cast<size_t>(dimensions) * sizeof *at);
+        *copy = {*box, from, block->shared + offset, nullptr};
         host->file = place.file;
         host->line = place.line;
         begin_copy(block, *copy);
@@ -261,6 +298,26 @@ void bulk_copy(void *target, const void *map, int dimensions, const int *at, voi
     preempt(place);
 }
 
+// Corners, and a bounding box with something in it.
+static bool has_legal_pixels(const TensorBox &map)
+{
+    const int corner = pixel_limits[map.pixel_axes].corner;
+    bool legal = map.box[1] > 0 && map.box[1] <= 1024;
+    for (int i = 0; i < map.pixel_axes; i++) {
+        legal &= map.lower[i] >= -corner && map.lower[i] < corner && map.upper[i] >= -corner && map.upper[i] < corner;
+        legal &= map.steps[i] >= 1 && map.steps[i] <= 8 && map.sizes[i + 1] + map.upper[i] > map.lower[i];
+    }
+    return legal;
+}
+
+static bool has_legal_box(const TensorBox &map)
+{
+    bool legal = true;
+    for (int d = 0; d < TENSOR_BOX_RANK; d++)
+        legal &= map.box[d] > 0 && map.box[d] <= 256;
+    return legal;
+}
+
 // What a launcher describes, as the driver would check it.
 static_assert(sizeof(TensorBox) <= 128, "it lies in a TensorMap");
 cudaError_t encode_map(void *map, const TensorBox &what)
@@ -270,10 +327,10 @@ cudaError_t encode_map(void *map, const TensorBox &what)
     box.magic = TENSOR_BOX_MAGIC;
     bool legal = reinterpret_cast<size_t>(what.start) % 16 == 0 && reinterpret_cast<size_t>(map) % 64 == 0 && inner == LINE_BYTES;
     for (int d = 0; d < TENSOR_BOX_RANK; d++)
-        legal &= what.sizes[d] > 0 && what.sizes[d] < 1ll << 32 && what.box[d] > 0 && what.box[d] <= 256;
+        legal &= what.sizes[d] > 0 && what.sizes[d] < 1ll << 32;
     for (int d = 0; d + 1 < what.rank; d++)
         legal &= what.strides[d] > 0 && what.strides[d] % 16 == 0 && what.strides[d] < 1ll << 40;
-    if (!legal)
+    if (!legal || !(what.pixel_axes ? has_legal_pixels(what) : has_legal_box(what)))
         return cudaErrorInvalidValue;
     __builtin_memcpy(map, &box, sizeof box);
     return cudaSuccess;

@@ -100,22 +100,31 @@ ROLLERC_EXPORT void close_products(Place place);
 ROLLERC_EXPORT void wait_products(unsigned groups, Place place);   // all but the last `groups` are done
 
 // A box of a tensor that bulk copies bring: the twin of a tensor map, in place of its 128 bytes. Lines of 128
-// bytes along the first dimension, whose neighbours are neighbours in memory.
-enum { TENSOR_BOX_RANK = 5, TENSOR_BOX_MAGIC = 0x7e4507 };
+// bytes along the first dimension, whose neighbours are neighbours in memory. In im2col mode a line is a pixel of an
+// image (channels, axes from the innermost one on, image), and pixels follow each other between two corners.
+enum { TENSOR_BOX_RANK = 5, TENSOR_BOX_AXES = 3, TENSOR_BOX_MAGIC = 0x7e4507 };
 struct TensorBox {
     unsigned magic;
-    int rank, element_bytes;    // what lies behind the rank is 1, of strides 0
-    bool tf32;                  // floats, rounded so on their way
+    signed char rank, element_bytes, pixel_axes;   // what lies behind the rank is 1, of strides 0; 0 axes: boxes
+    bool tf32;                                     // floats, rounded so on their way
     const unsigned char *start;
     long long sizes[TENSOR_BOX_RANK], strides[TENSOR_BOX_RANK - 1];   // elements; bytes from one to the next, of all but the first
-    int box[TENSOR_BOX_RANK];
+    int lower[TENSOR_BOX_AXES], upper[TENSOR_BOX_AXES];
+    short steps[TENSOR_BOX_AXES], box[TENSOR_BOX_RANK];   // elements; or channels, pixels, and zeros
+};
+
+// Where a copy begins, as the instruction says it.
+struct BoxPlace {
+    int rank, pixel_axes;              // as of the tensor's map
+    int at[TENSOR_BOX_RANK];           // the first element, or pixel
+    int offset[TENSOR_BOX_AXES];       // from each pixel to what is copied
 };
 ROLLERC_EXPORT cudaError_t encode_map(void *map, const TensorBox &what);
 ROLLERC_EXPORT void mbarrier_init(void *barrier, int arrivals, Place place);
 ROLLERC_EXPORT void mbarrier_expect(void *barrier, int bytes, Place place);   // and arrives
 ROLLERC_EXPORT void mbarrier_arrive(void *barrier, int rank, Place place);    // at that block's of the cluster
 ROLLERC_EXPORT void mbarrier_wait(void *barrier, unsigned parity, Place place);
-ROLLERC_EXPORT void bulk_copy(void *target, const void *map, int dimensions, const int *at, void *barrier,
+ROLLERC_EXPORT void bulk_copy(void *target, const void *map, const BoxPlace &from, void *barrier,
                               unsigned blocks_of_cluster, Place place);
 
 ROLLERC_EXPORT void async_copy(void *shared, const void *global, int bytes, Place place);   // 4, 8 or 16

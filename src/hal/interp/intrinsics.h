@@ -281,7 +281,10 @@ template <int RANK>
 static inline void copy_box_at(void *target, const void *map, const int (&at)[RANK], unsigned long long *barrier,
                                ROLLERC_PLACE)
 {
-    rollerc_interp::bulk_copy(target, map, RANK, at, barrier, 1u << rollerc_interp::cluster_rank(), place);
+    rollerc_interp::BoxPlace from = {RANK, 0, {}, {}};
+    for (int d = 0; d < RANK; d++)
+        from.at[d] = at[d];
+    rollerc_interp::bulk_copy(target, map, from, barrier, 1u << rollerc_interp::cluster_rank(), place);
 }
 static inline void copy_box(void *target, const void *map, int x, int y, int z, unsigned long long *barrier,
                             ROLLERC_PLACE)
@@ -291,8 +294,18 @@ static inline void copy_box(void *target, const void *map, int x, int y, int z, 
 static inline void copy_box_to(unsigned blocks, void *target, const void *map, int x, int y, int z,
                                unsigned long long *barrier, ROLLERC_PLACE)
 {
-    const int at[] = {x, y, z};
-    rollerc_interp::bulk_copy(target, map, 3, at, barrier, blocks, place);
+    rollerc_interp::bulk_copy(target, map, {3, 0, {x, y, z}, {}}, barrier, blocks, place);
+}
+template <int AXES>
+static inline void copy_pixels(void *target, const void *map, const int (&at)[AXES + 2], const int (&offset)[AXES],
+                               unsigned long long *barrier, ROLLERC_PLACE)
+{
+    rollerc_interp::BoxPlace from = {AXES + 2, AXES, {}, {}};
+    for (int d = 0; d < AXES + 2; d++)
+        from.at[d] = at[d];
+    for (int i = 0; i < AXES; i++)
+        from.offset[i] = offset[i];
+    rollerc_interp::bulk_copy(target, map, from, barrier, 1u << rollerc_interp::cluster_rank(), place);
 }
 template <int N> static inline void give_registers()
 {
@@ -310,19 +323,42 @@ static inline cudaLaunchAttribute begins_early()
     return attribute;
 }
 
+// What is more than any tensor map takes stays so.
+static inline short short_of(int x) { return static_cast<short>(x > 0x7fff ? 0x7fff : x < 0 ? 0 : x); }
+static inline signed char byte_of(int x) { return static_cast<signed char>(x > 0x7f ? 0x7f : x < 0 ? 0 : x); }
 template <int RANK>
 static inline cudaError_t describe_tensor(TensorMap *map, const void *start, int element_bytes,
                                           const long long (&sizes)[RANK],
                                           const long long (&strides)[RANK > 1 ? RANK - 1 : 1],
                                           const int (&box)[RANK], bool tf32 = false)
 {
-    rollerc_interp::TensorBox what = {0, RANK, element_bytes, tf32, static_cast<const unsigned char *>(start),
-                                      {1, 1, 1, 1, 1}, {}, {1, 1, 1, 1, 1}};
+    rollerc_interp::TensorBox what = {0, RANK, byte_of(element_bytes), 0, tf32, static_cast<const unsigned char *>(start),
+                                      {1, 1, 1, 1, 1}, {}, {}, {}, {}, {1, 1, 1, 1, 1}};
     for (int d = 0; d < RANK; d++) {
         what.sizes[d] = sizes[d];
-        what.box[d] = box[d];
+        what.box[d] = short_of(box[d]);
         if (d > 0)
             what.strides[d - 1] = strides[d - 1];
+    }
+    return rollerc_interp::encode_map(map, what);
+}
+template <int RANK>
+static inline cudaError_t describe_pixels(TensorMap *map, const void *start, int element_bytes,
+                                          const long long (&sizes)[RANK], const long long (&strides)[RANK - 1],
+                                          const int (&lower)[RANK - 2], const int (&upper)[RANK - 2],
+                                          const int (&steps)[RANK - 2], int pixels, bool tf32 = false)
+{
+    rollerc_interp::TensorBox what = {0, RANK, byte_of(element_bytes), RANK - 2, tf32, static_cast<const unsigned char *>(start),
+                                      {1, 1, 1, 1, 1}, {}, {}, {}, {}, {short_of(128 / element_bytes), short_of(pixels)}};
+    for (int d = 0; d < RANK; d++) {
+        what.sizes[d] = sizes[d];
+        if (d > 0)
+            what.strides[d - 1] = strides[d - 1];
+    }
+    for (int i = 0; i < RANK - 2; i++) {
+        what.lower[i] = lower[i];
+        what.upper[i] = upper[i];
+        what.steps[i] = short_of(steps[i]);
     }
     return rollerc_interp::encode_map(map, what);
 }

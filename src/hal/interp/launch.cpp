@@ -248,10 +248,12 @@ template <class T> bool is_same(dim3 seen, const T (&said)[3])
 bool is_same(const TensorBox &seen, const Launch &launch, const TensorMap &said)
 {
     const LaunchArg &arg = launch.args[said.arg];
-    bool same = seen.rank == said.rank && seen.element_bytes == said.element_bytes && seen.tf32 == said.tf32 &&
-                seen.start == host->buffers[arg.buffer] + arg.offset;
+    bool same = seen.rank == said.rank && seen.element_bytes == said.element_bytes && seen.pixel_axes == said.pixel_axes &&
+                seen.tf32 == said.tf32 && seen.start == host->buffers[arg.buffer] + arg.offset;
     for (int d = 0; d < said.rank; d++)
         same &= seen.sizes[d] == said.sizes[d] && seen.box[d] == said.box[d] && (d == 0 || seen.strides[d - 1] == said.strides[d - 1]);
+    for (int i = 0; i < said.pixel_axes; i++)
+        same &= seen.lower[i] == said.lower[i] && seen.upper[i] == said.upper[i] && seen.steps[i] == said.steps[i];
     return same;
 }
 

@@ -203,6 +203,24 @@ static int64_t element_at(const Repeats *repeats, int64_t position)
     return position / (cycle * repeats->again) * repeats->cycle + position / repeats->run % repeats->cycle;
 }
 
+/* The channel of a filter at a position along k; -1: there is none. */
+static int64_t channel_at(const TapTile *taps, int64_t position)
+{
+    int64_t channel = position % taps->step;
+    return channel < taps->channels ? position / taps->step * taps->channels + channel : -1;
+}
+
+/* Positions along k become channels of all taps. */
+static void leave_out_rest(const TapTile *taps, Coordinates *found)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < found->count; i++)
+        if (channel_at(taps, found->at[i]) >= 0)
+            found->at[count++] = channel_at(taps, found->at[i]);
+    found->count = count;
+    found->size = channel_at(taps, found->size - taps->step) + taps->channels;
+}
+
 static Coordinates coordinates_of(const Region *region, const DataTile *tile, int d)
 {
     const Dim *dim = &tile->dims[d];
@@ -225,6 +243,8 @@ static Coordinates coordinates_of(const Region *region, const DataTile *tile, in
     for (int64_t i = 0; i < (repeats ? kept.end : length); i++)
         if (elements[i])
             found.at[found.count++] = kept.low + i;
+    if (tile->taps.step && d == tile->taps.k)
+        leave_out_rest(&tile->taps, &found);
     return found;
 }
 
@@ -300,6 +320,38 @@ static void add_span(RunWalk *runs, const Region *region, const DataTile *tile)
     end_run(runs);
 }
 
+/* An axis of the space along which a dimension goes, and no other. */
+static int axis_of(const Region *region, const Dim *dim)
+{
+    int axis = 0;
+    while (axis < region->rules->space.axis_count - 1 && !dim->index.coef[axis])
+        axis++;
+    return axis;
+}
+
+/* The channels of one pixel that the block reads. */
+static void add_pixel(RunWalk *runs, const Region *region, const TapTile *taps, int k, int64_t pixel,
+                      int64_t tap)
+{
+    for (int64_t channel = 0; channel < taps->channels; channel++)
+        if (is_own(region, k, tap * taps->step + channel))
+            add_element(runs, pixel * taps->channels + channel);
+}
+
+/* Those under the taps of the block's outputs. */
+static void walk_pixels(RunWalk *runs, const Region *region, const DataTile *tile)
+{
+    const PixelWalk *walk = &region->rules->space.walk;
+    int k = axis_of(region, &tile->dims[tile->taps.k]), m = axis_of(region, &tile->dims[tile->taps.k - 1]);
+    int64_t taps = region->count[k] / tile->taps.step;
+    for (int64_t output = region->first[m]; output < region->first[m] + region->count[m]; output++)
+        for (int64_t tap = 0; tap < taps; tap++) {
+            int64_t pixel = pixel_at(walk, output, tap);
+            if (pixel >= 0)
+                add_pixel(runs, region, &tile->taps, k, pixel, tap);
+        }
+}
+
 static RunWalk runs_of(const Region *region, const DataTile *tile, int64_t piece_bytes, unsigned char **seen)
 {
     Coordinates dims[MAX_RANK];
@@ -308,6 +360,8 @@ static RunWalk runs_of(const Region *region, const DataTile *tile, int64_t piece
         dims[d] = coordinates_of(region, tile, d);
         elements *= dims[d].size;
     }
+    if (tile->taps.pixels > 0)
+        elements = pixels_of(&region->rules->space.walk, dims[tile->taps.k - 1].size) * tile->taps.channels;
     RunWalk runs = {.bits = tile->element_bits, .piece_bytes = piece_bytes};
     int64_t bytes = ceil_div(elements * tile->element_bits, 8), sectors = bytes / SECTOR_BYTES + 2;
     runs.tensor_bytes = region->rules->schedule.kept ? INT64_MAX : bytes;   // the last vector of all rows is copied whole
@@ -320,7 +374,10 @@ static RunWalk runs_of(const Region *region, const DataTile *tile, int64_t piece
         add_span(&runs, region, tile);
         return runs;
     }
-    walk_dims(&runs, dims, tile->rank, 0, !region->rules->schedule.kept);
+    if (tile->taps.pixels > 0)
+        walk_pixels(&runs, region, tile);
+    else
+        walk_dims(&runs, dims, tile->rank, 0, !region->rules->schedule.kept);
     end_run(&runs);
     return runs;
 }

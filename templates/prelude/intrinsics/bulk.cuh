@@ -105,7 +105,40 @@ DEVICE void copy_box_to(unsigned blocks, void *target, const TensorMap *map, int
                  : "memory");
 #endif
 }
+// Of a map in im2col mode: so many pixels of an image (channels, one to three axes from the innermost one on, image), one after the
+// other from the one at `at` on, each `offset` away. Those away may lie beside the image, and are zeros there.
+template <int AXES>
+DEVICE void copy_pixels(void *target, const TensorMap *map, const int (&at)[AXES + 2], const int (&offset)[AXES],
+                        unsigned long long *barrier)
+{
+    static_assert(AXES >= 1 && AXES <= 3, "tensors have up to five dimensions");
+    unsigned short away[3] = {};
+    for (int i = 0; i < AXES; i++)
+        away[i] = static_cast<unsigned short>(offset[i]);
+    if (AXES == 1)
+        asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
+                     "[%0], [%1, {%2, %3, %4}], [%5], {%6};"
+                     :
+                     : "r"(shared_address(target)), "l"(map), "r"(at[0]), "r"(at[1]), "r"(at[AXES + 1]),
+                       "r"(shared_address(barrier)), "h"(away[0])
+                     : "memory");
+    if (AXES == 2)
+        asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
+                     "[%0], [%1, {%2, %3, %4, %5}], [%6], {%7, %8};"
+                     :
+                     : "r"(shared_address(target)), "l"(map), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[AXES + 1]),
+                       "r"(shared_address(barrier)), "h"(away[0]), "h"(away[1])
+                     : "memory");
+    if (AXES == 3)
+        asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
+                     "[%0], [%1, {%2, %3, %4, %5, %6}], [%7], {%8, %9, %10};"
+                     :
+                     : "r"(shared_address(target)), "l"(map), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[AXES]),
+                       "r"(at[AXES + 1]), "r"(shared_address(barrier)), "h"(away[0]), "h"(away[1]), "h"(away[2])
+                     : "memory");
+}
 #else
+template <int AXES> DEVICE void copy_pixels(void *, const TensorMap *, const int (&)[AXES + 2], const int (&)[AXES], unsigned long long *) {}
 DEVICE void mbarrier_init(unsigned long long *, int) {}
 DEVICE void mbarrier_expect(unsigned long long *, int) {}
 DEVICE void mbarrier_arrive(unsigned long long *) {}

@@ -72,3 +72,41 @@ static inline cudaError_t describe_tensor(TensorMap *map, const void *start, int
     return error == 0 ? cudaSuccess : cudaErrorInvalidValue;
 }
 #endif
+
+// Images (channels, one to three axes from the innermost one on, image) as bulk copies in im2col mode see them, which bring so many
+// pixels and of each 128 bytes of channels. Pixels follow each other from the lower corner on, in steps, to the upper one, which
+// is said from the image's end: -1 and -1 are the corners of a filter of three taps with a pixel of padding at either side.
+#if !defined(__HIP__) && !defined(__CUDACC_RTC__)
+template <int RANK>
+static inline cudaError_t describe_pixels(TensorMap *map, const void *start, int element_bytes, const long long (&sizes)[RANK],
+                                          const long long (&strides)[RANK - 1], const int (&lower)[RANK - 2],
+                                          const int (&upper)[RANK - 2], const int (&steps)[RANK - 2], int pixels, bool tf32 = false)
+{
+    using Encode = int (*)(void *map, int type, unsigned rank, void *start, const unsigned long long *sizes,
+                           const unsigned long long *strides, const int *lower, const int *upper, unsigned channels, unsigned pixels,
+                           const unsigned *steps, int interleave, int swizzle, int promotion, int fill);   // cuTensorMapEncodeIm2col
+    void *entry = nullptr;
+    cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
+#if CUDART_VERSION >= 12050
+    const cudaError_t status = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeIm2col", &entry, 12000, cudaEnableDefault, &found);
+#else
+    const cudaError_t status = cudaGetDriverEntryPoint("cuTensorMapEncodeIm2col", &entry, cudaEnableDefault, &found);
+#endif
+    if (status != cudaSuccess || found != cudaDriverEntryPointSuccess)
+        return status != cudaSuccess ? status : cudaErrorNotSupported;
+    unsigned long long counts[RANK], apart[RANK - 1];
+    unsigned every[RANK];
+    for (int d = 0; d < RANK; d++) {
+        counts[d] = static_cast<unsigned long long>(sizes[d]);
+        every[d] = d > 0 && d < RANK - 1 ? static_cast<unsigned>(steps[d - 1]) : 1;
+    }
+    for (int d = 0; d < RANK - 1; d++)
+        apart[d] = static_cast<unsigned long long>(strides[d]);
+    const int bits = element_bytes == 1 ? 0 : element_bytes == 2 ? 1 : 2, type = tf32 ? 11 : bits;   // copied as they are
+    const int lines_of_128_bytes = 3, promotion_128_bytes = 2;   // as of describe_tensor()
+    const int error = reinterpret_cast<Encode>(entry)(map, type, RANK, const_cast<void *>(start), counts, apart, lower, upper,
+                                                      static_cast<unsigned>(128 / element_bytes), static_cast<unsigned>(pixels), every,
+                                                      0, lines_of_128_bytes, promotion_128_bytes, 0);
+    return error == 0 ? cudaSuccess : cudaErrorInvalidValue;
+}
+#endif

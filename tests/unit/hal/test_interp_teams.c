@@ -152,6 +152,11 @@ END_TEST
                 "if (t == 0) mbarrier_init(bar, 1);\n"
 #define READ_OTHER "store(y, i, cluster_map(part, cluster_rank() ^ 1)[t]);\n"
 
+/* Three images of five pixels of 32 channels, as a filter of three taps sees them in steps of two: from columns -1, 1 and 3 on. */
+#define MAP "TensorMap map; describe_pixels<3>(&map, x, 4, {32, 5, 3}, {128, 640}, {-1}, {-1}, {2}, 8);\n"
+#define PIXELS(column, image, tap) "if (t == 0) { " MAP "const int at[] = {0, " #column ", " #image "}, offset[] = {" #tap "};\n" \
+                                   "copy_pixels(bar, &map, at, offset, bar); }"
+
 /* Found by the checked build whatever the schedule. */
 static const struct { const char *kernel, *what; } WRONG_CLUSTERS[] = {
     {PART "cluster_sync(); part[t] = load(x, i); block_sync();\n" READ_OTHER "cluster_sync();",   // no barrier between
@@ -194,11 +199,61 @@ static const struct { const char *kernel, *what; } WRONG_CLUSTERS[] = {
     {BARRIER "if (t == 0) { TensorMap none = {}; copy_box_to(17, bar, &none, 0, 0, 0, bar); }", "blocks that the cluster does not have"},
     {BARRIER "block_sync(); if (t == 0) { TensorMap line; const long long size[] = {32}, none[] = {0}; const int box[] = {32};\n"
              "describe_tensor(&line, x, 4, size, none, box); copy_box(bar, &line, 0, 0, 0, bar); }", "along other dimensions than its tensor map has"},
+    {BARRIER PIXELS(5, 0, 0), "from beside the bounding box on"},     // columns -1 to 3
+    {BARRIER PIXELS(0, 0, 0), "from beside the bounding box on"},     // in steps of two
+    {BARRIER PIXELS(1, 0, 65536), "from farther away than the instruction can say"},
+    {BARRIER PIXELS(1, 3, 0), "from beside all images on"},
+    {BARRIER "if (t == 0) { " MAP "copy_box(bar, &map, 0, 0, 0, bar); }", "in another mode than its tensor map has"},
     {BARRIER "if (t == 0) mbarrier_init(bar, 2);", "a barrier is made where there is one"},
     {PART "if (t == 0) store(y, b / 4, 1.0f);", "writes what another block of this launch writes"},
     {PART "if (t == 0) store(y, b / 4, 1.0f + cluster_rank()); cluster_sync(); if (t == 0) store(y, b / 8, 1.0f);",
      "writes what another block of this launch writes"},
 };
+
+/* From the second column of the first image on, under the last tap: columns 3 and 5, then 1, 3 and 5 of each image. */
+START_TEST(pixels_follow_from_image_to_image)
+{
+    static const int columns[] = {3, 5, 1, 3, 5, 1, 3, 5}, images[] = {0, 0, 1, 1, 1, 2, 2, 2};
+    const float *x = float_input();
+    Case c = CLUSTERS;
+    c.cluster = NULL, c.grid = "1", c.shared = 2 * 1024 + 64, c.out_bytes = 256 * 4;
+    c.kernel = "SHARED(0, unsigned char, memory, [2 * 1024 + 64]); const int t = threadIdx.x;\n"
+               "unsigned char *const tile = memory + (0u - shared_address(memory)) % 1024;\n"
+               "unsigned long long *const full = reinterpret_cast<unsigned long long *>(tile + 1024);\n"
+               "if (t == 0) mbarrier_init(full, 1); block_sync();\n"
+               "if (t == 0) { mbarrier_expect(full, 1024);\n" MAP
+               "const int at[] = {0, 1, 0}, offset[] = {2}; copy_pixels(tile, &map, at, offset, full); }\n"
+               "mbarrier_wait(full, 0);\n"
+               "for (int e = t * 4; e < t * 4 + 4; e++)\n"
+               "store(y, e, reinterpret_cast<const float *>(tile)[e ^ e / 32 % 8 * 4]);";
+    for (int e = 0; e < 256; e++)
+        expected[e] = columns[e / 32] < 5 ? x[(images[e / 32] * 5 + columns[e / 32]) * 32 + e % 32] : 0;
+    run_all_ways(c, expected, 256);
+}
+END_TEST
+
+/* What the driver refuses: corners and steps beyond its limits, more than 1024 pixels, a box of no pixels. */
+START_TEST(maps_of_pixels_have_limits)
+{
+    static const char *const maps[] = {
+        "<3>(&map, x, 4, {32, 5, 3}, {128, 640}, {-1}, {-1}, {9}, 8)",
+        "<3>(&map, x, 4, {32, 5, 3}, {128, 640}, {-1}, {-1}, {2}, 1025)",
+        "<3>(&map, x, 4, {32, 5, 3}, {128, 640}, {0}, {-5}, {1}, 8)",
+        "<3>(&map, x, 4, {32, 5, 3}, {128, 648}, {-1}, {-1}, {2}, 8)",
+        "<4>(&map, x, 4, {32, 5, 3, 1}, {128, 640, 1920}, {-129, 0}, {-1, 0}, {1, 1}, 8)",
+        "<4>(&map, x, 4, {32, 5, 3, 1}, {128, 640, 1920}, {0, 0}, {0, 128}, {1, 1}, 8)",
+        "<5>(&map, x, 4, {32, 5, 3, 1, 1}, {128, 640, 1920, 1920}, {0, -17, 0}, {0, 0, 0}, {1, 1, 1}, 8)",
+    };
+    float_input();
+    for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
+        Case c = CLUSTERS;
+        c.cluster = NULL, c.grid = "1", c.block = "1", c.out_bytes = 4;
+        expected[0] = 1;
+        c.kernel = arena_printf(arena, "TensorMap map; store(y, 0, describe_pixels%s == cudaSuccess ? 0.0f : 1.0f);", maps[i]);
+        run_all_ways(c, expected, 1);
+    }
+}
+END_TEST
 
 START_TEST(a_wrong_use_of_clusters_is_found)
 {
@@ -287,6 +342,8 @@ int main(void)
     tcase_add_test(tests, ranks_of_a_cluster_run_along_x);
     tcase_add_test(tests, a_launch_without_clusters_has_clusters_of_one_block);
     tcase_add_test(tests, a_large_grid_runs_on_some_clusters);
+    tcase_add_test(tests, pixels_follow_from_image_to_image);
+    tcase_add_test(tests, maps_of_pixels_have_limits);
     tcase_add_loop_test(tests, blocks_of_a_cooperative_grid_wait_for_each_other, 0, 2);
     tcase_add_loop_test(tests, a_cooperative_grid_may_have_thousands_of_threads, 0, 2);
     tcase_add_loop_test(tests, a_wrong_use_of_clusters_is_found, 0, sizeof WRONG_CLUSTERS / sizeof *WRONG_CLUSTERS);

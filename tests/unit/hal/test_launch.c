@@ -4,16 +4,18 @@
 #include "interp_test.h"
 
 /* Everything that a launch can have: 4 blocks in clusters of 2; the table as 24 x 5 x 4 x 2 floats, of which boxes of
-   32 x 2 x 2 x 2 come. */
+   32 x 2 x 2 x 2 come, and as four images of 2 x 5 pixels of 24 channels, of which 16 pixels come in im2col mode. */
 static const char PROGRAM[] =
     "namespace kernel_t {\nusing namespace rollerc;\nextern \"C\" __global__ void\n"
-    "t_k0(const float *, float *, void *, const __grid_constant__ TensorMap) { wait_for_earlier(); }\n}\n"
+    "t_k0(const float *, float *, void *, const __grid_constant__ TensorMap, const __grid_constant__ TensorMap) { wait_for_earlier(); }\n}\n"
     "extern \"C\" int t_launch(const void *in0, void *out0, void *workspace, void *stream)\n{\n"
     "    using namespace rollerc;\n"
     "    void *w2 = (char *)workspace + 256;\n"
-    "    TensorMap m0;\n"
-    "    void *args[] = {&in0, &out0, &w2, &m0};\n"
+    "    TensorMap m0, m1;\n"
+    "    void *args[] = {&in0, &out0, &w2, &m0, &m1};\n"
     "    if (describe_tensor(&m0, in0, 4, {24, 5, 4, 2}, {96, 480, 1920}, {32, 2, 2, 2}, true) != cudaSuccess)\n"
+    "        return 1;\n"
+    "    if (describe_pixels<4>(&m1, in0, 4, {24, 5, 2, 4}, {96, 480, 960}, {-1, 0}, {-2, 0}, {2, 1}, 16) != cudaSuccess)\n"
     "        return 1;\n"
     "    cudaLaunchAttribute attributes[2] = {};\n"
     "    attributes[0].id = cudaLaunchAttributeClusterDimension;\n"
@@ -32,9 +34,11 @@ static void setup_launch(void)
     args[2] = (LaunchArg){.buffer = 2, .offset = 256, .bytes = 256, .written = true};
     launch = (Launch){
         .entry = "t_k0", .grid = {4, 1, 1}, .block = {64, 1, 1}, .cluster = {2, 1, 1}, .shared_bytes = 1024, .early = true,
-        .args = args, .arg_count = 3, .map_count = 1,
+        .args = args, .arg_count = 3, .map_count = 2,
         .maps = {{.arg = 0, .rank = 4, .element_bytes = 4, .sizes = {24, 5, 4, 2}, .strides = {96, 480, 1920},
-                  .box = {32, 2, 2, 2}, .tf32 = true}},
+                  .box = {32, 2, 2, 2}, .tf32 = true},
+                 {.arg = 0, .rank = 4, .element_bytes = 4, .pixel_axes = 2, .sizes = {24, 5, 2, 4}, .strides = {96, 480, 960},
+                  .box = {32, 16}, .lower = {-1, 0}, .upper = {-2, 0}, .steps = {2, 1}}},
     };
 }
 
@@ -46,7 +50,9 @@ START_TEST(the_first_line_says_it)
                      "[{\"kernel\":\"t_k0\",\"grid\":[4,1,1],\"block\":[64,1,1],\"cluster\":[2,1,1],\"shared\":1024,"
                      "\"cooperative\":false,\"early\":true,\"args\":[{\"arg\":0},{\"arg\":1},{\"workspace\":256},"
                      "{\"map\":0,\"bits\":32,\"tf32\":true,\"sizes\":[24,5,4,2],\"strides\":[96,480,1920],"
-                     "\"box\":[32,2,2,2],\"swizzle\":128}]}]");
+                     "\"box\":[32,2,2,2],\"swizzle\":128},"
+                     "{\"map\":0,\"bits\":32,\"sizes\":[24,5,2,4],\"strides\":[96,480,960],\"channels\":32,\"pixels\":16,"
+                     "\"lower\":[-1,0],\"upper\":[-2,0],\"steps\":[2,1],\"swizzle\":128}]}]");
     json_free(list);
 }
 END_TEST
@@ -55,7 +61,7 @@ START_TEST(it_says_nothing_of_what_a_launch_does_not_have)
 {
     Json *list = json_array();
     launch.cluster[0] = 1, launch.early = false, launch.cooperative = true, launch.maps[0].tf32 = false;
-    launch.maps[0].rank = 1;
+    launch.maps[0].rank = launch.map_count = 1;
     launches_write(list, &launch, 1, 2);
     ck_assert_str_eq(json_text(arena, list, false),
                      "[{\"kernel\":\"t_k0\",\"grid\":[4,1,1],\"block\":[64,1,1],\"shared\":1024,\"cooperative\":true,"
@@ -116,6 +122,8 @@ static const struct { int *place; const char *word; } OTHERS[] = {
     {(int *)&launch.shared_bytes, "shared"}, {(int *)&args[2].offset, "args"}, {&args[1].buffer, "args"}, {&launch.maps[0].arg, "args"},
     {&launch.maps[0].rank, "args"}, {&launch.maps[0].element_bytes, "args"}, {(int *)&launch.maps[0].sizes[3], "args"},
     {(int *)&launch.maps[0].strides[2], "args"}, {&launch.maps[0].box[1], "args"},
+    {&launch.maps[0].pixel_axes, "args"}, {&launch.maps[1].box[1], "args"}, {&launch.maps[1].lower[0], "args"}, {&launch.maps[1].upper[1], "args"},
+    {&launch.maps[1].steps[1], "args"},
 };
 
 START_TEST(what_the_launcher_does_otherwise_is_found)

@@ -42,6 +42,17 @@ START_TEST(others_are_no_windows)
 }
 END_TEST
 
+START_TEST(one_window_stands)
+{
+    WindowAxis axis;
+    ck_assert(window_find_standing(&fusion, &(Dim){form(-1, 0, 0, 3, 0), 14}, &axis));
+    ck_assert(axis.output == -1 && axis.outputs == 1 && axis.stride == 1 && axis.tap == R && axis.taps == 3);
+    ck_assert(axis.dilation == 3 && axis.pad == 1 && axis.inputs == 14);
+    ck_assert(window_find_standing(&fusion, &(Dim){form(-1, 2, 0, 3, 0), 14}, &axis) && axis.output == H);
+    ck_assert(!window_find_standing(&fusion, &(Dim){form(0, 6, 1, 1, 0), 14}, &axis));
+}
+END_TEST
+
 START_TEST(outputs_and_taps_change_places)
 {
     WindowAxis axis, other;
@@ -119,6 +130,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, an_output_and_a_tap_meet);
     tcase_add_test(tests, without_a_tap_there_is_one);
     tcase_add_test(tests, others_are_no_windows);
+    tcase_add_test(tests, one_window_stands);
     tcase_add_test(tests, outputs_and_taps_change_places);
     tcase_add_test(tests, taps_are_short_and_stand_beside_outputs);
     tcase_add_test(tests, guards_of_dimensions_are_told_from_others);

@@ -4,6 +4,7 @@
 
 #include "codegen/cuda/kernel.h"
 #include "codegen/family/gemm/families.h"
+#include "codegen/family/gemm/im2col.h"
 #include "codegen/family/gemm/mma.h"
 #include "codegen/family/gemm/pack.h"
 #include "rprogram/cost/calibration.h"
@@ -107,9 +108,11 @@ static bool is_askew(const Product *product)
 }
 
 /* Neighbours wait for each other: where tiles of 128 x 256 do not fill the device they gain only if copies of
-   b take long (tuning-log 63). Returns their stages, 0: none. */
+   b take long (tuning-log 63), and of pixels they gain nowhere (tuning-log 117). Returns their stages, 0: none. */
 static int stages_of_neighbours(const Product *product, const DeviceSpec *device)
 {
+    if (product->pixels)
+        return 0;
     return fills_device(product, device) ? 4 : is_askew(product) ? FEW_TILES_STAGES : 0;
 }
 
@@ -131,6 +134,25 @@ static bool may_share(const Product *product, const DeviceSpec *device)
            steps_of(product) >= SHARERS &&
            (product->group[GROUP_M].extent >= SHARERS_TILE ||
             (product->lines[0].along_k && mma_element_type(product) != DTYPE_F32));
+}
+
+/* What a step brings of an image or a filter. */
+static void set_taps(const Product *product, TileSpace *space)
+{
+    const Im2col *im2col = product->pixels;
+    space->walk = im2col->walk;
+    for (int factor = 0; factor < 2; factor++) {
+        bool along_k = product->lines[factor].along_k;
+        int rows = factor ? GROUP_N : GROUP_M, row_dim = along_k ? 1 : 2, k_dim = along_k ? 2 : 1;
+        DataTile *tile = &space->tiles[factor];
+        tile->scatter = 1;
+        tile->instructions = 0;
+        tile->dims[row_dim] = (Dim){affine_axis(rows), product->group[rows].extent};
+        tile->dims[k_dim] = (Dim){affine_axis(GROUP_K), product->group[GROUP_K].extent};
+        tile->taps = (TapTile){.k = k_dim, .step = im2col->step, .channels = im2col->channels};
+        if (!factor)
+            tile->taps.pixels = pixels_per_output(&im2col->walk);
+    }
 }
 
 /* The stages of both operands, a slab of each warp, the sums that sharers leave, two barriers for each stage,
@@ -182,6 +204,8 @@ static int rules(const void *view, const Fusion *fusion, const DeviceSpec *devic
         return 0;
     TileRules common;
     mma_group_rules(&common, fusion, device, product, product->shared_atom);
+    if (product->pixels)
+        set_taps(product, &common.space);
     common.fills_once = true;
     common.read_share = calibration.bulk.read_share;
     common.neighbour_axis = GROUP_M;
@@ -205,27 +229,63 @@ static int box_rows(const RTile *block, int factor, int64_t rows)
     return (int)(factor || rows >= tile ? tile : round_up(rows, SLAB_ROWS));
 }
 
-static int maps(const KernelPlan *plan, TensorMap *maps)
+static TensorMap map_of_lines(const KernelPlan *plan, const Product *product, int factor)
 {
     const RTile *block = &plan->program->tile[LEVEL_SHARED];
-    const Product *product = ((const Products *)plan->view)->boxed;
     int line_elements = (int)block->size[GROUP_K], element_bytes = LINE_BYTES / line_elements;
-    for (int factor = 0; factor < 2; factor++) {
-        Lines lines = product->lines[factor];
-        int group = factor ? GROUP_N : GROUP_M;
-        int64_t rows = product->group[group].extent, k = product->group[GROUP_K].extent;
-        int64_t count = lines.along_k ? rows : k, batch = lines.batch ? lines.batch : lines.line * count;
-        int boxes = factor ? plan->rules->neighbours : 1;   // of a tile
-        maps[factor] = (TensorMap){
-            .arg = input_position(plan->fusion, product->factor[factor]->access.tensor),
-            .rank = 3,
-            .element_bytes = element_bytes,
-            .tf32 = mma_element_type(product) == DTYPE_F32,
-            .sizes = {lines.along_k ? k : rows, count, lines.batch ? product->group[GROUP_BATCH].extent : 1},
-            .strides = {lines.line * element_bytes, batch * element_bytes},
-            .box = {line_elements, lines.along_k ? box_rows(block, factor, rows) / boxes : line_elements, 1},
-        };
+    const Im2col *im2col = product->pixels;
+    Lines lines = product->lines[factor];
+    int64_t rows = product->group[factor ? GROUP_N : GROUP_M].extent;
+    int64_t k = im2col ? im2col->channels : product->group[GROUP_K].extent;
+    int64_t batches = im2col ? im2col->taps.extent : product->group[GROUP_BATCH].extent;
+    int64_t count = lines.along_k ? rows : k, batch = lines.batch ? lines.batch : lines.line * count;
+    int boxes = factor ? plan->rules->neighbours : 1;   // of a tile
+    return (TensorMap){
+        .arg = input_position(plan->fusion, product->factor[factor]->access.tensor),
+        .rank = 3,
+        .element_bytes = element_bytes,
+        .tf32 = mma_element_type(product) == DTYPE_F32,
+        .sizes = {lines.along_k ? k : rows, count, lines.batch ? batches : 1},
+        .strides = {lines.line * element_bytes, batch * element_bytes},
+        .box = {line_elements, lines.along_k ? box_rows(block, factor, rows) / boxes : line_elements, 1},
+    };
+}
+
+/* From the channels outwards to the images. */
+static TensorMap map_of_pixels(const KernelPlan *plan, const Product *product)
+{
+    const RTile *block = &plan->program->tile[LEVEL_SHARED];
+    const Im2col *im2col = product->pixels;
+    int count = im2col->walk.count;
+    int64_t stride = im2col->pixel * LINE_BYTES / block->size[GROUP_K];
+    TensorMap map = {
+        .arg = input_position(plan->fusion, mma_access(product->factor[0])->tensor),
+        .rank = count + 2,
+        .element_bytes = LINE_BYTES / (int)block->size[GROUP_K],
+        .pixel_axes = count,
+        .tf32 = mma_element_type(product) == DTYPE_F32,
+        .sizes = {im2col->channels},
+        .box = {(int)block->size[GROUP_K], box_rows(block, 0, product->group[GROUP_M].extent)},
+    };
+    for (int i = 0; i < count; i++) {
+        const WindowAxis *axis = &im2col->walk.axis[count - 1 - i];
+        map.sizes[i + 1] = axis->inputs;
+        map.strides[i] = stride;
+        map.lower[i] = (int)im2col->lower[count - 1 - i];
+        map.upper[i] = (int)im2col->upper[count - 1 - i];
+        map.steps[i] = (int)axis->stride;
+        stride *= axis->inputs;
     }
+    map.sizes[count + 1] = im2col->images;
+    map.strides[count] = stride;
+    return map;
+}
+
+static int maps(const KernelPlan *plan, TensorMap *maps)
+{
+    const Product *product = ((const Products *)plan->view)->boxed;
+    maps[0] = product->pixels ? map_of_pixels(plan, product) : map_of_lines(plan, product, 0);
+    maps[1] = map_of_lines(plan, product, 1);
     return 2;
 }
 
@@ -247,6 +307,14 @@ static bool lies_back(const KernelPlan *plan, const Product *product, int group)
     return plan->rules->schedule.back >> group & 1 && extent > tile && extent % tile != 0;
 }
 
+static void emit_taps(StrBuf *out, const KernelPlan *plan, const Product *product)
+{
+    Scope scope = scope_of(plan);
+    strbuf_printf(out, "constexpr Index TAP = %" PRId64 ";   // of k: a tap's channels, in whole steps\n",
+                  product->pixels->step);
+    im2col_emit(out, &scope, product, product->pixels);
+}
+
 static void emit(StrBuf *out, const KernelPlan *plan)
 {
     const Product *product = ((const Products *)plan->view)->boxed;
@@ -254,6 +322,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
              &(MmaBlock){.atom_shared = true,
                          .holders = "a group of four warps",
                          .keeps = true,
+                         .reads_ahead = product->pixels,
                          .emit_operand = emit_operand});
     int neighbours = plan->rules->neighbours, cluster = plan->program->cluster;
     strbuf_printf(
@@ -269,6 +338,12 @@ static void emit(StrBuf *out, const KernelPlan *plan)
         out, "constexpr bool BACK_M = %s, BACK_N = %s;   // the last tile lies back, to end where C does\n",
         lies_back(plan, product, GROUP_M) ? "true" : "false",
         lies_back(plan, product, GROUP_N) ? "true" : "false");
+    if (!product->pixels)
+        strbuf_puts(out, "constexpr bool BESIDE = false;\n");
+    strbuf_printf(out, "constexpr bool IM2COL = %s;   // rows of A are pixels under the taps of a filter\n",
+                  product->pixels ? "true" : "false");
+    if (product->pixels)
+        emit_taps(out, plan, product);
 }
 
 static KernelMemory memory(const KernelPlan *plan)

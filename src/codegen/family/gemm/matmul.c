@@ -289,7 +289,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     for (int factor = 0; factor < 2; factor++)
         emit_operand(out, plan, &scope, product, factor);
     emit_finish(out, &scope, product);
-    emit_finish_vector(out, &scope, product, vector_stores, false);
+    emit_finish_vector(out, &scope, product, vector_stores, false, NULL);
 }
 
 /* The stages of a tile of each operand, k outermost. */

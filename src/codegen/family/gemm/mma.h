@@ -50,6 +50,9 @@ void mma_schedule_store(Schedule *schedule, const Fusion *fusion, const TileSpac
    are shifted in shared memory to lie as they do there. */
 bool mma_is_shifted(const Fusion *fusion, const Product *product);
 
+/* Columns of C that are one aligned access, at most 8. */
+int mma_columns(const Fusion *fusion, const Product *product);
+
 /* What kernels have in common where groups of GROUP_WARPS warps multiply what lies in shared memory, in lines
    of 128 bytes along k; their tiles begin at multiples of SHARED_ALIGNMENT bytes there. */
 enum { GROUP_WARPS = 4, MAX_GROUPS = 2, MAX_GROUP_TILE = 256, SHARED_ALIGNMENT = 1024, SLAB_ROWS = 8 };
@@ -60,6 +63,7 @@ void mma_group_rules(TileRules *rules, const Fusion *fusion, const DeviceSpec *d
 typedef struct MmaBlock {
     bool atom_shared;      // instructions read shared memory; else registers: the template knows their shape
     const char *holders;   // of a register tile
+    bool reads_ahead;      // what the epilogue reads of rows beside the sums: the template asks whether there is something
     bool keeps;            // sums are rounded before they pass shared memory: the template asks what to
     /* What the template asks of an operand; NULL: where its elements are. */
     void (*emit_operand)(StrBuf *out, const Scope *scope, const Product *product, int factor);

@@ -1,6 +1,7 @@
 // The parameter block of products on tensor cores.
 #include <inttypes.h>
 
+#include "codegen/family/gemm/beside.h"
 #include "codegen/family/gemm/mma.h"
 
 enum { MAX_VECTOR = 8 };
@@ -102,8 +103,7 @@ static void emit_operand(StrBuf *out, const Scope *scope, const Product *product
 
 // ---- the block ----
 
-/* Columns of C that are one aligned access, at most 8. */
-static int columns_of(const Fusion *fusion, const Product *product)
+int mma_columns(const Fusion *fusion, const Product *product)
 {
     int columns = MAX_VECTOR;
     while (columns > 1 && !product_stores_vectors(fusion, product, columns))
@@ -114,7 +114,7 @@ static int columns_of(const Fusion *fusion, const Product *product)
 bool mma_is_shifted(const Fusion *fusion, const Product *product)
 {
     const FusedOp *only = product_only_output(fusion, product);
-    return columns_of(fusion, product) == 1 && only && dtype_info[only->out->dtype].bits == 16 &&
+    return mma_columns(fusion, product) == 1 && only && dtype_info[only->out->dtype].bits == 16 &&
            mma_is_kept(fusion, product);
 }
 
@@ -158,7 +158,7 @@ void mma_emit(StrBuf *out, const KernelPlan *plan, const Product *product, const
 {
     Scope scope = scope_of(plan);
     bool shifted = how->keeps && mma_is_shifted(plan->fusion, product);
-    int columns = shifted ? MAX_VECTOR : columns_of(plan->fusion, product);
+    int columns = shifted ? MAX_VECTOR : mma_columns(plan->fusion, product);
     emit_constants(out, plan, product, columns, how);
     for (int factor = 0; factor < 2; factor++)
         (how->emit_operand ? how->emit_operand : emit_operand)(out, &scope, product, factor);
@@ -166,5 +166,13 @@ void mma_emit(StrBuf *out, const KernelPlan *plan, const Product *product, const
         product_emit_shift(out, &scope, product);
     if (shifted || columns == 1)
         emit_finish(out, &scope, product);
-    emit_finish_vector(out, &scope, product, columns > 1, how->keeps && mma_is_kept(plan->fusion, product));
+    bool kept = how->keeps && mma_is_kept(plan->fusion, product);
+    if (how->reads_ahead)
+        strbuf_printf(out, "constexpr bool BESIDE = %s;   // the epilogue reads vectors, which are asked for ahead\n",
+                      product->beside ? "true" : "false");
+    if (how->reads_ahead && product->beside)
+        beside_emit(out, &scope, product, product->beside, columns, kept);
+    else
+        emit_finish_vector(out, &scope, product, columns > 1, kept,
+                           how->reads_ahead ? &(FinishReads){"", epilogue_axes(plan->fusion)} : NULL);
 }

@@ -283,12 +283,6 @@ DataTile product_output_tile(const Fusion *fusion, const Product *product, int o
 
 // ---- text ----
 
-const char *group_variable(int group)
-{
-    static const char *const names[] = {"batch", "m", "n", "k"};
-    return names[group];
-}
-
 void product_emit_sizes(StrBuf *out, const Product *product, const int64_t *block)
 {
     strbuf_printf(out, "constexpr Index M = %" PRId64 ", N = %" PRId64 ", K = %" PRId64 ";\n",
@@ -449,14 +443,15 @@ static void emit_kept_store(StrBuf *out, const Scope *scope)
     strbuf_puts(out, "), totals);\n");
 }
 
-static void emit_vector_results(StrBuf *out, const Scope *scope, const Product *product, const char *total)
+static void emit_vector_results(StrBuf *out, const Scope *scope, const Product *product, const char *total,
+                                uint32_t axes)
 {
     const Fusion *fusion = scope->fusion;
     emit_output_vectors(out, "    ", fusion, "QN");
     strbuf_printf(out, "    UNROLL for (int e = 0; e < QN; ++e) {\n        const Value total = %s;\n", total);
-    if (epilogue_axes(fusion) & axis_group_mask(&product->group[GROUP_N]))
+    if (axes & axis_group_mask(&product->group[GROUP_N]))
         strbuf_puts(out, "        const Index column = n + e;\n");
-    emit_positions_of_c(out, scope, product, "column", epilogue_axes(fusion));
+    emit_positions_of_c(out, scope, product, "column", axes);
     emit_epilogue(out, "        ", scope, "total");
     emit_vector_elements(out, "        ", fusion);
     strbuf_puts(out, "    }\n");
@@ -464,7 +459,7 @@ static void emit_vector_results(StrBuf *out, const Scope *scope, const Product *
 
 /* The same for QN neighbours along n, stored as vectors. */
 void emit_finish_vector(StrBuf *out, const Scope *scope, const Product *product, bool vector_stores,
-                        bool kept)
+                        bool kept, const FinishReads *reads)
 {
     const Fusion *fusion = scope->fusion;
     const char *total = kept ? "widen(totals[e])" : "totals[e]";
@@ -472,8 +467,8 @@ void emit_finish_vector(StrBuf *out, const Scope *scope, const Product *product,
     strbuf_printf(
         out,
         "__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index m, Index n, "
-        "const %s (&totals)[QN])\n{\n    (void)batch;\n",
-        kept ? "Kept" : "Value");
+        "const %s (&totals)[QN]%s)\n{\n    (void)batch;\n",
+        kept ? "Kept" : "Value", reads ? reads->parameters : "");
     if (!vector_stores) {
         strbuf_printf(out,
                       "    UNROLL for (int e = 0; e < QN; ++e)\n        finish(t, batch, m, n + e, %s);\n}\n",
@@ -481,7 +476,11 @@ void emit_finish_vector(StrBuf *out, const Scope *scope, const Product *product,
         return;
     }
     if (!moved)
-        emit_vector_results(out, scope, product, total);
+        emit_vector_results(out, scope, product, total, reads ? reads->axes : epilogue_axes(fusion));
+    if (reads && product_emit_flat_stores(out, scope, product, moved)) {
+        strbuf_puts(out, "}\n");
+        return;
+    }
     strbuf_puts(out, "    {\n");
     emit_positions_of_c(out, scope, product, "n", store_axes(fusion));
     if (moved)

@@ -34,6 +34,10 @@ typedef struct Product {
     /* Of tensor cores, where both are, of one type; the second reads shared memory. NULL: there is none. */
     const Atom *atom, *shared_atom;
     Lines lines[2];          // where bulk copies bring boxes of them
+    /* Rows of A are no lines, but pixels under the taps of a filter: im2col.h; k is as long as its steps then, which
+       end with a tap's channels. NULL: there are none. */
+    const struct Im2col *pixels;
+    const struct Beside *beside;   // of pixels, vectors that the epilogue reads: beside.h; NULL: none
 } Product;
 
 /* The view of products: what the fusion's first definition is to kernels that tile both factors, those of them that
@@ -135,5 +139,19 @@ void emit_finish(StrBuf *out, const Scope *scope, const Product *product);
 
 /* `shift_of`: elements of the only output that lie before this one in the same aligned access of QN. */
 void product_emit_shift(StrBuf *out, const Scope *scope, const Product *product);
+/* The offset as `m * 128 + n`, where elements lie evenly apart along each group; else nothing, and false. */
+bool product_emit_offset(StrBuf *out, const Fusion *fusion, const Product *product, const Affine *offset);
+
+/* Vectors of all outputs there, or, if so, of the sums as they are; nothing, and false, where one lies
+   unevenly. */
+bool product_emit_flat_stores(StrBuf *out, const Scope *scope, const Product *product, bool moved);
+
+/* What else finish_vector takes, and axes whose positions each element still needs. */
+typedef struct FinishReads {
+    const char *parameters;
+    uint32_t axes;
+} FinishReads;
+
+/* `reads` NULL: each element is read where it is used, and positions along all axes are found for each vector. */
 void emit_finish_vector(StrBuf *out, const Scope *scope, const Product *product, bool vector_stores,
-                        bool kept);
+                        bool kept, const FinishReads *reads);

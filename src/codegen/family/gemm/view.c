@@ -1,5 +1,6 @@
 // What a fusion is to the families of products.
-#include "codegen/family/gemm/mma.h"
+#include "codegen/family/gemm/beside.h"
+#include "codegen/family/gemm/im2col.h"
 
 // ---- how the factors lie in memory ----
 
@@ -58,7 +59,7 @@ static bool is_legal(int64_t stride, int64_t piece)
     return stride >= 0 && stride < ((int64_t)1 << 40) / PIECE_BYTES * piece && stride % piece == 0;
 }
 
-static bool find_lines(const Fusion *fusion, const Product *product, int factor, Lines *lines)
+static bool find_box(const Fusion *fusion, const Product *product, int factor, Lines *lines)
 {
     const Expr *expr = product->factor[factor];
     if (expr->kind != EXPR_ACCESS || product->guard)
@@ -72,6 +73,22 @@ static bool find_lines(const Fusion *fusion, const Product *product, int factor,
     int64_t piece = mma_piece(product);
     return offset.constant == 0 && (k == 1 || rows == 1) && lines->line > 0 && is_legal(lines->line, piece) &&
            is_legal(lines->batch, piece);
+}
+
+/* Of a convolution's filter: channels or rows lie side by side, and taps are its batches. */
+static bool find_filter(const Fusion *fusion, const Product *product, const Im2col *im2col, Lines *lines)
+{
+    const Expr *expr = product->factor[1];
+    if (expr->kind != EXPR_ACCESS)
+        return false;
+    Affine offset = access_offset(&expr->access);
+    int64_t rows = group_stride(fusion, &offset, &product->group[GROUP_N]);
+    int64_t channels = offset.coef[im2col->channel], piece = mma_piece(product);
+    lines->along_k = channels == 1;
+    lines->line = lines->along_k ? rows : channels;
+    lines->batch = im2col->taps.count ? group_stride(fusion, &offset, &im2col->taps) : 0;
+    return offset.constant == 0 && (lines->along_k || rows == 1) && lines->line > 0 &&
+           is_legal(lines->line, piece) && is_legal(lines->batch, piece);
 }
 
 // ---- the view ----
@@ -100,13 +117,40 @@ static bool find_tiled(const Fusion *fusion, const Target *target, Product *prod
     return true;
 }
 
+/* Of pixels, where lanes have vectors of rows that begin with aligned accesses. */
+static void find_beside(Arena *arena, const Fusion *fusion, Product *product)
+{
+    int columns = mma_columns(fusion, product);
+    if (columns == 1)
+        return;
+    Beside beside = beside_find(fusion, product, columns);
+    if (beside.count)
+        product->beside = arena_copy(arena, &beside, sizeof beside);
+}
+
+/* Rows of the first factor are no lines, but pixels. */
+static bool find_pixels(Arena *arena, const Fusion *fusion, Product *product)
+{
+    Im2col im2col;
+    if (!im2col_find(fusion, product, &im2col) || !find_filter(fusion, product, &im2col, &product->lines[1]))
+        return false;
+    product->lines[0] = (Lines){.along_k = true, .line = im2col.pixel};
+    product->group[GROUP_K].extent = size_product(im2col.taps.extent, im2col.step);
+    product->pixels = arena_copy(arena, &im2col, sizeof im2col);
+    find_beside(arena, fusion, product);
+    return true;
+}
+
 /* Of factors whose lines bulk copies bring as the instruction reads them. */
-static bool find_boxed(const Fusion *fusion, const Target *target, Product *product)
+static bool find_boxed(Arena *arena, const Fusion *fusion, const Target *target, Product *product)
 {
     Lines *lines = product->lines;
-    return target->device->has.bulk_tensor_copy && product->shared_atom &&
-           find_lines(fusion, product, 0, &lines[0]) && find_lines(fusion, product, 1, &lines[1]) &&
-           (product->shared_atom->place == IN_SHARED || (lines[0].along_k && lines[1].along_k));
+    if (!target->device->has.bulk_tensor_copy || !product->shared_atom)
+        return false;
+    if (find_box(fusion, product, 0, &lines[0]) ? !find_box(fusion, product, 1, &lines[1])
+                                                : !find_pixels(arena, fusion, product))
+        return false;
+    return product->shared_atom->place == IN_SHARED || (lines[0].along_k && lines[1].along_k);
 }
 
 const void *product_view(Arena *arena, const Fusion *fusion, const Target *target)
@@ -119,7 +163,7 @@ const void *product_view(Arena *arena, const Fusion *fusion, const Target *targe
         found.skinny = arena_copy(arena, &product, sizeof product);
     if (find_tiled(fusion, target, &product)) {
         found.tiled = arena_copy(arena, &product, sizeof product);
-        if (find_boxed(fusion, target, &product))
+        if (find_boxed(arena, fusion, target, &product))
             found.boxed = arena_copy(arena, &product, sizeof product);
     }
     return found.tiled || found.skinny ? arena_copy(arena, &found, sizeof found) : NULL;

@@ -1,0 +1,174 @@
+#include "codegen/family/gemm/beside.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { ACCESS_BITS = 128 };
+
+// ---- structure ----
+
+static int index_of(const Beside *beside, const Expr *expr)
+{
+    for (int i = 0; expr->kind == EXPR_ACCESS && i < beside->count; i++)
+        if (expr->access.tensor == beside->access[i]->tensor && expr->access.dims == beside->access[i]->dims)
+            return i;
+    return -1;
+}
+
+typedef struct VectorSearch {
+    Beside *beside;
+    const Product *product;
+    int columns;
+} VectorSearch;
+
+static void visit(Expr *expr, void *context)
+{
+    VectorSearch *search = context;
+    Beside *beside = search->beside;
+    if (expr->kind != EXPR_ACCESS || expr->access.tensor->dtype == DTYPE_B1 || beside->count == MAX_BESIDE ||
+        index_of(beside, expr) >= 0)
+        return;
+    Affine offset = access_offset(&expr->access);
+    int axis = axis_group_innermost(&search->product->group[GROUP_N]);
+    if (!offset_allows_vector(&offset, axis, search->columns))
+        return;
+    uint32_t rows = axis_group_mask(&search->product->group[GROUP_M]) |
+                    axis_group_mask(&search->product->group[GROUP_BATCH]);
+    beside->of_rows[beside->count] = access_axes(&expr->access) & rows;
+    beside->access[beside->count++] = &expr->access;
+}
+
+/* An access under a guard may lie beside its tensor: it is read where it is used. */
+static void visit_unguarded(Expr *expr, VectorSearch *search)
+{
+    if (expr->kind == EXPR_APPLY)
+        for (int i = 0; i < op_info[expr->apply.op].operands; i++)
+            visit_unguarded(expr->apply.operands[i], search);
+    else if (expr->kind == EXPR_CAST)
+        visit_unguarded(expr->cast.body, search);
+    else
+        visit(expr, search);
+}
+
+Beside beside_find(const Fusion *fusion, const Product *product, int columns)
+{
+    Beside beside = {.fusion = fusion};
+    VectorSearch search = {&beside, product, columns};
+    for (int i = 1; i < fusion->op_count; i++)
+        visit_unguarded(fusion->ops[i].body, &search);
+    return beside;
+}
+
+// ---- text ----
+
+/* Elements of 16 bits and less as they lie in memory. */
+static bool is_held(const Access *access, int columns)
+{
+    return dtype_info[access->tensor->dtype].bits * columns <= ACCESS_BITS;
+}
+
+static void emit_member(StrBuf *out, const Beside *beside, int index, int columns)
+{
+    DType type = beside->access[index]->tensor->dtype;
+    strbuf_printf(out, "    %s x%d[QN];\n",
+                  is_held(beside->access[index], columns) ? memory_type(type)
+                                                          : value_type(dtype_info[type].compute),
+                  index);
+}
+
+static void emit_read(StrBuf *out, const Scope *scope, const Product *product, const Beside *beside,
+                      int index, int columns)
+{
+    const Access *access = beside->access[index];
+    Affine offset = access_offset(access);
+    bool held = is_held(access, columns);
+    int position = input_position(scope->fusion, access->tensor);
+    strbuf_printf(out, held ? "    move_vector<QN>(beside.x%d, t.in%d + (" : "    load_vector<QN>(", index,
+                  position);
+    if (!held)
+        strbuf_printf(out, "t.in%d, ", position);
+    if (!product_emit_offset(out, scope->fusion, product, &offset))
+        emit_affine(out, &offset, scope->axis);
+    if (held)
+        strbuf_puts(out, "));\n");
+    else
+        strbuf_printf(out, ", beside.x%d);\n", index);
+}
+
+typedef struct Spelling {
+    const Beside *beside;
+    char text[32];
+} Spelling;
+
+static const char *loaded(void *context, const Expr *expr)
+{
+    Spelling *spelling = context;
+    int index = index_of(spelling->beside, expr);
+    if (index < 0)
+        return NULL;
+    snprintf(spelling->text, sizeof spelling->text, "widen(%s.x%d[e])",
+             spelling->beside->of_rows[index] ? "beside" : "columns", index);
+    return spelling->text;
+}
+
+static bool is_read(const void *beside, const Expr *expr) { return index_of(beside, expr) >= 0; }
+
+/* Axes whose positions an element needs when those vectors are there. */
+static uint32_t axes_left(const Beside *beside)
+{
+    uint32_t axes = 0;
+    for (int i = 1; i < beside->fusion->op_count; i++)
+        axes |= expr_axes_left(beside->fusion->ops[i].body, is_read, beside);
+    return axes;
+}
+
+/* Positions along axes that a read needs whose elements lie unevenly apart. */
+static uint32_t uneven_axes(Arena *arena, const Scope *scope, const Product *product, const Beside *beside,
+                            bool of_rows)
+{
+    uint32_t axes = 0;
+    StrBuf ignored = strbuf_new(arena);
+    for (int i = 0; i < beside->count; i++) {
+        Affine offset = access_offset(beside->access[i]);
+        if (beside->of_rows[i] == of_rows && !product_emit_offset(&ignored, scope->fusion, product, &offset))
+            axes |= access_axes(beside->access[i]);
+    }
+    return axes;
+}
+
+/* A struct of all that is of rows, or of all that is not, and the function that reads it. */
+static void emit_part(StrBuf *out, const Scope *scope, const Product *product, const Beside *beside,
+                      int columns, bool of_rows)
+{
+    const char *type = of_rows ? "Beside" : "Columns", *reader = of_rows ? "read_beside" : "read_columns";
+    strbuf_printf(out, "struct %s {\n", type);
+    for (int i = 0; i < beside->count; i++)
+        if (beside->of_rows[i] == of_rows)
+            emit_member(out, beside, i, columns);
+    strbuf_printf(
+        out,
+        "};\n__device__ __forceinline__ void %s(const Tensors &t, Index batch, Index m, Index n, %s "
+        "&beside)\n{\n    (void)batch;\n",
+        reader, type);
+    uint32_t axes = uneven_axes(out->arena, scope, product, beside, of_rows);
+    for (int g = GROUP_BATCH; g <= GROUP_N; g++)
+        emit_group_positions(out, "    ", group_variable(g), scope, &product->group[g], axes);
+    for (int i = 0; i < beside->count; i++)
+        if (beside->of_rows[i] == of_rows)
+            emit_read(out, scope, product, beside, i, columns);
+    strbuf_puts(out, "}\n");
+}
+
+void beside_emit(StrBuf *out, const Scope *scope, const Product *product, const Beside *beside, int columns,
+                 bool kept)
+{
+    strbuf_puts(out, "\n// What the epilogue reads beside the sums of QN columns of a row: of that row, and "
+                     "of all rows.\n");
+    emit_part(out, scope, product, beside, columns, true);
+    emit_part(out, scope, product, beside, columns, false);
+    Scope own = *scope;
+    own.loaded = loaded;
+    own.context = &(Spelling){.beside = beside};
+    FinishReads reads = {", const Beside &beside, const Columns &columns", axes_left(beside)};
+    emit_finish_vector(out, &own, product, true, kept, &reads);
+}

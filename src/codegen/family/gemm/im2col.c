@@ -1,0 +1,196 @@
+#include "codegen/family/gemm/im2col.h"
+
+#include <inttypes.h>
+
+#include "base/checked.h"
+
+/* What the driver and the instruction take, by the number of axes that the filter slides along. */
+static const struct {
+    int64_t low, high;   // of a corner
+    int64_t offset;      // of a tap, at most
+} LIMITS[MAX_PIXEL_AXES + 1] = {
+    [1] = {-32768, 32767, 65535},
+    [2] = {-128, 127, 255},
+    [3] = {-16, 15, 31},
+};
+enum { MAX_STRIDE = 8 };
+static const int64_t MAX_SIZE = (int64_t)1 << 31;   // coordinates are signed
+
+// ---- axes ----
+
+static bool is_in_group(const AxisGroup *group, int axis) { return axis_group_mask(group) >> axis & 1; }
+
+/* Windows slide along rows of the product, and their taps are of its sum. */
+static bool find_window(const Fusion *fusion, const Product *product, const Dim *dim, WindowAxis *axis)
+{
+    return window_find_standing(fusion, dim, axis) && axis->stride >= 1 && axis->stride <= MAX_STRIDE &&
+           (axis->output < 0 || is_in_group(&product->group[GROUP_M], axis->output)) &&
+           (axis->tap < 0 || is_in_group(&product->group[GROUP_K], axis->tap));
+}
+
+/* Images follow along the first dimension, if the filter does not slide along it. */
+static bool is_of_images(const Fusion *fusion, const Product *product, const Dim *dim)
+{
+    int axis = affine_single_axis(&dim->index);
+    return axis >= 0 && is_in_group(&product->group[GROUP_M], axis) && fusion->axes[axis].extent == dim->size;
+}
+
+static bool find_axes(const Fusion *fusion, const Product *product, const Access *access, Im2col *im2col)
+{
+    int first = is_of_images(fusion, product, &access->dims[0]);
+    im2col->image = first ? affine_single_axis(&access->dims[0].index) : -1;
+    im2col->images = first ? access->dims[0].size : 1;
+    im2col->walk.count = access->rank - 1 - first;
+    if (im2col->walk.count < 1 || im2col->walk.count > MAX_PIXEL_AXES)
+        return false;
+    for (int i = 0; i < im2col->walk.count; i++)
+        if (!find_window(fusion, product, &access->dims[first + i], &im2col->walk.axis[i]))
+            return false;
+    const Dim *channels = &access->dims[access->rank - 1];
+    im2col->channel = affine_single_axis(&channels->index);
+    return im2col->channel >= 0 && is_in_group(&product->group[GROUP_K], im2col->channel);
+}
+
+/* Rows of the product are images, and of each the outputs in the order of its axes. */
+static bool has_rows_in_order(const Product *product, const Im2col *im2col)
+{
+    const AxisGroup *rows = &product->group[GROUP_M];
+    int next = 0;
+    if (im2col->image >= 0 && rows->axes[next++] != im2col->image)
+        return false;
+    for (int i = 0; i < im2col->walk.count; i++) {
+        int output = im2col->walk.axis[i].output;
+        if (output >= 0 && (next == rows->count || rows->axes[next++] != output))
+            return false;
+    }
+    return next == rows->count;
+}
+
+/* Of the axes with taps that are not used the one whose taps lie farthest apart in the filter; -1: there is none. */
+static int next_taps(const PixelWalk *walk, const Affine *filter, const bool *used)
+{
+    int next = -1;
+    for (int i = 0; i < walk->count; i++)
+        if (walk->axis[i].tap >= 0 && !used[i] &&
+            (next < 0 || filter->coef[walk->axis[i].tap] > filter->coef[walk->axis[next].tap]))
+            next = i;
+    return next;
+}
+
+/* The taps as the filter has them, those that lie farthest apart outermost; false: k has other axes, too. */
+static bool order_taps(const Fusion *fusion, const Product *product, Im2col *im2col)
+{
+    PixelWalk *walk = &im2col->walk;
+    Affine filter = access_offset(mma_access(product->factor[1]));
+    bool used[MAX_PIXEL_AXES] = {false};
+    im2col->taps = (AxisGroup){.extent = 1};
+    for (int i = 0; i < walk->count; i++)
+        walk->tap_step[i] = 1;
+    for (int next; (next = next_taps(walk, &filter, used)) >= 0;) {
+        for (int i = 0; i < walk->count; i++)   // one of those before follows when all of these were
+            walk->tap_step[i] *= used[i] ? walk->axis[next].taps : 1;
+        used[next] = true;
+        axis_group_add(&im2col->taps, fusion, walk->axis[next].tap);
+    }
+    return im2col->taps.count + 1 == product->group[GROUP_K].count;
+}
+
+// ---- what the hardware can do ----
+
+/* A row of the walk begins at the lower corner, and is as wide as the image but for what lies between the
+   upper corner and its end: so many that there is an output for each stride. */
+static bool find_corners(Im2col *im2col)
+{
+    int count = im2col->walk.count;
+    for (int i = 0; i < count; i++) {
+        const WindowAxis *axis = &im2col->walk.axis[i];
+        int64_t reach = size_product(axis->taps - 1, axis->dilation < 0 ? -axis->dilation : axis->dilation);
+        if (axis->inputs >= MAX_SIZE || axis->outputs >= MAX_SIZE || reach > LIMITS[count].offset)
+            return false;
+        int64_t lower = -axis->pad - (axis->dilation < 0 ? reach : 0);
+        int64_t upper = lower + (axis->outputs - 1) * axis->stride + 1 - axis->inputs;
+        if (lower < LIMITS[count].low || lower > LIMITS[count].high || upper < LIMITS[count].low ||
+            upper > LIMITS[count].high)
+            return false;
+        im2col->lower[i] = lower;
+        im2col->upper[i] = upper;
+    }
+    return im2col->images < MAX_SIZE;
+}
+
+/* Lines end within a tap's channels only where the image ends, too: what comes from beyond is zero then. */
+static bool has_whole_channels(const Fusion *fusion, const Product *product, const Access *access,
+                               Im2col *im2col)
+{
+    int64_t line = LINE_PIECES * mma_piece(product);
+    im2col->channels = fusion->axes[im2col->channel].extent;
+    im2col->pixel = access->dims[access->rank - 1].size;
+    im2col->step = round_up(im2col->channels, line);
+    return im2col->pixel % mma_piece(product) == 0 &&
+           (im2col->channels == im2col->pixel || im2col->channels == im2col->step);
+}
+
+bool im2col_find(const Fusion *fusion, const Product *product, Im2col *im2col)
+{
+    const Access *access = mma_access(product->factor[0]);
+    const Guard *guard = mma_guard(product, 0);
+    *im2col = (Im2col){.images = 1};
+    return access && mma_access(product->factor[1]) && !product->guard && access->rank >= 2 &&
+           !product->group[GROUP_BATCH].count && find_axes(fusion, product, access, im2col) &&
+           has_rows_in_order(product, im2col) && order_taps(fusion, product, im2col) &&
+           (!guard || window_guards(guard, access, 0)) && find_corners(im2col) &&
+           has_whole_channels(fusion, product, access, im2col);
+}
+
+// ---- text ----
+
+/* Coordinates in the instruction's order, the innermost axis first. */
+static void emit_list(StrBuf *out, const Scope *scope, const char *name, const char *first,
+                      const Affine *forms, int count, const char *last)
+{
+    strbuf_printf(out, "    const int %s[] = {%s", name, first);
+    for (int i = count - 1; i >= 0; i--) {
+        strbuf_puts(out, i < count - 1 || *first ? ", static_cast<int>(" : "static_cast<int>(");
+        emit_affine(out, &forms[i], scope->axis);
+        strbuf_puts(out, ")");
+    }
+    strbuf_printf(out, "%s};\n", last);
+}
+
+/* Where the first tap sees the pixel, and how far from there the others do. */
+static void find_forms(const Im2col *im2col, Affine *origins, Affine *offsets)
+{
+    for (int i = 0; i < im2col->walk.count; i++) {
+        const WindowAxis *axis = &im2col->walk.axis[i];
+        origins[i] = affine_constant(im2col->lower[i]);
+        offsets[i] = affine_constant(-axis->pad - im2col->lower[i]);
+        if (axis->output >= 0)
+            origins[i].coef[axis->output] = axis->stride;
+        if (axis->tap >= 0)
+            offsets[i].coef[axis->tap] = axis->dilation;
+    }
+}
+
+void im2col_emit(StrBuf *out, const Scope *scope, const Product *product, const Im2col *im2col)
+{
+    Affine origins[MAX_PIXEL_AXES], offsets[MAX_PIXEL_AXES];
+    int count = im2col->walk.count;
+    find_forms(im2col, origins, offsets);
+    strbuf_printf(
+        out, "\n// A box of pixels from row m on, under the tap and from the channel on that k says.\n"
+             "__device__ __forceinline__ void fetch_pixels(const TensorMap *map, Index m, Index k, Element "
+             "*tile, unsigned long long *full)\n{\n"
+             "    const int channel = static_cast<int>(k %% TAP);\n");
+    emit_group_positions(out, "    ", "m", scope, &product->group[GROUP_M], ~0u);
+    if (im2col->taps.count)
+        strbuf_puts(out, "    const Index tap = k / TAP;\n");
+    emit_group_positions(out, "    ", "tap", scope, &im2col->taps, ~0u);
+    StrBuf image = strbuf_new(out->arena);
+    if (im2col->image >= 0)
+        strbuf_printf(&image, ", static_cast<int>(%s)", scope->axis[im2col->image]);
+    else
+        strbuf_puts(&image, ", 0");
+    emit_list(out, scope, "at", "channel", origins, count, image.text);
+    emit_list(out, scope, "offset", "", offsets, count, "");
+    strbuf_puts(out, "    copy_pixels(tile, map, at, offset, full);\n}\n");
+}

@@ -1,0 +1,46 @@
+#include "rtile/rtile.h"
+
+int64_t pixels_of(const PixelWalk *walk, int64_t outputs)
+{
+    int64_t pixels = 1;
+    for (int i = 0; i < walk->count; i++) {
+        outputs /= walk->axis[i].outputs;
+        pixels = size_product(pixels, walk->axis[i].inputs);
+    }
+    return size_product(pixels, outputs);
+}
+
+int64_t pixel_at(const PixelWalk *walk, int64_t output, int64_t tap)
+{
+    int64_t pixel = 0, before = 1;   // pixels that one along the axis is apart from the next
+    for (int i = walk->count - 1; i >= 0; i--) {
+        const WindowAxis *axis = &walk->axis[i];
+        int64_t at = output % axis->outputs * axis->stride - axis->pad +
+                     tap / walk->tap_step[i] % axis->taps * axis->dilation;
+        if (at < 0 || at >= axis->inputs)
+            return -1;
+        pixel += at * before;
+        before *= axis->inputs;
+        output /= axis->outputs;
+    }
+    return pixel + output * before;   // what is left is the image
+}
+
+/* Those under the taps of all outputs, of an axis: every one between the first and the last, unless strides
+   pass over some. */
+static int64_t inputs_seen(const WindowAxis *axis)
+{
+    int64_t reach = (axis->taps - 1) * axis->dilation, low = (reach < 0 ? reach : 0) - axis->pad;
+    int64_t high = (reach > 0 ? reach : 0) - axis->pad + (axis->outputs - 1) * axis->stride;
+    int64_t between = (high < axis->inputs ? high : axis->inputs - 1) - (low > 0 ? low : 0) + 1;
+    int64_t most = size_product(axis->outputs, axis->taps);
+    return most < between ? most : between;
+}
+
+double pixels_per_output(const PixelWalk *walk)
+{
+    double pixels = 1;
+    for (int i = 0; i < walk->count; i++)
+        pixels *= (double)inputs_seen(&walk->axis[i]) / (double)walk->axis[i].outputs;
+    return pixels;
+}

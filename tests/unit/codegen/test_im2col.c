@@ -1,0 +1,197 @@
+// Which convolutions bulk copies bring in im2col mode: what the driver and the instruction take, and one past it.
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "codegen/family/gemm/im2col.h"
+#include "front/lower.h"
+#include "front/parse.h"
+
+static Arena *arena;
+
+static void setup(void) { arena = arena_new(); }
+
+static void teardown(void) { arena_free(arena); }
+
+static const Fusion *fusion_of(const char *text)
+{
+    const Source *source = source_from_text(arena, "case.te", text, strlen(text));
+    return fuse(arena, lower(arena, parse(arena, lex(arena, source)), NULL, 0)).plans[0].fusions[0];
+}
+
+/* By the view, which asks more of the filter. */
+static bool finds(const char *text, Im2col *im2col)
+{
+    const Target target = {device_read(arena, "h200"), EVAL_EXACT};
+    const Products *view = product_view(arena, fusion_of(text), &target);
+    if (!view || !view->boxed)
+        return false;
+    ck_assert_ptr_nonnull(view->boxed->pixels);   // no boxes of lines
+    *im2col = *view->boxed->pixels;
+    return true;
+}
+
+#define IMAGES "input x[3, 20, 30, 64] : f16  input w[64, 3, 3, 64] : f16  "
+#define SUM(h, v) "sum[r, s, c](pad(x[n, " h ", " v ", c], 0) * w[f, r, s, c])  output y : f16"
+
+START_TEST(corners_follow_from_the_outputs)
+{
+    Im2col of;
+    ck_assert(finds(IMAGES "y[n, h:20, v:30, f] = " SUM("h + r - 1", "v + s - 1"), &of));
+    ck_assert(of.walk.count == 2 && of.images == 3 && of.channels == 64 && of.step == 64 &&
+              of.taps.extent == 9);
+    ck_assert(of.lower[0] == -1 && of.upper[0] == -1 && of.lower[1] == -1 && of.upper[1] == -1);
+    /* 10 outputs two apart reach from -1 to 17 of 20, 15 from 0 to 28 of 30. */
+    ck_assert(finds(IMAGES "y[n, h:10, v:15, f] = " SUM("2*h + r - 1", "2*v + s"), &of));
+    ck_assert(of.lower[0] == -1 && of.upper[0] == 18 - 20 && of.lower[1] == 0 && of.upper[1] == 29 - 30);
+    /* The last tap sees the first pixel. */
+    ck_assert(finds(IMAGES "y[n, h:20, v:30, f] = " SUM("h - r + 1", "v - 2*s + 3"), &of));
+    ck_assert(of.lower[0] == -1 && of.lower[1] == -1 && of.walk.axis[1].dilation == -2);
+    /* Outputs end before the image does. */
+    ck_assert(finds(IMAGES "y[n, h:20, v:7, f] = " SUM("h + r - 1", "v + s + 4"), &of));
+    ck_assert(of.lower[1] == 4 && of.upper[1] == 11 - 30);
+}
+END_TEST
+
+START_TEST(taps_are_counted_as_the_filter_has_them)
+{
+    Im2col of;
+    ck_assert(finds("input x[3, 20, 30, 64] : f16  input w[2, 64, 5, 64] : f16  y[n, h:20, v:30, f] = "
+                    "sum[c, r, s](pad(x[n, h + r - 1, v + s - 1, c], 0) * w[s, f, r, c])  output y : f16",
+                    &of) == false);
+    ck_assert(finds("input x[3, 20, 30, 64] : f16  input w[2, 5, 64, 64] : f16  y[n, h:20, v:30, f] = "
+                    "sum[c, r, s](pad(x[n, h + r - 1, v + s - 1, c], 0) * w[s, r, c, f])  output y : f16",
+                    &of));
+    ck_assert(of.walk.axis[0].taps == 5 && of.walk.tap_step[0] == 1);
+    ck_assert(of.walk.axis[1].taps == 2 && of.walk.tap_step[1] == 5);
+}
+END_TEST
+
+/* At a limit and one past it. */
+static const struct {
+    const char *inside, *beyond;
+} LIMITS[] = {
+    /* Lower corners of two axes, and of three; of one there is more room. */
+    {IMAGES "y[n, h:150, v:30, f] = " SUM("h + r - 128", "v + s - 1"),
+     IMAGES "y[n, h:150, v:30, f] = " SUM("h + r - 129", "v + s - 1")},
+    {"input x[2, 20, 20, 20, 64] : f16  input w[64, 3, 3, 3, 64] : f16  y[n, d:20, h:20, v:30, f] = "
+     "sum[q, r, s, c](pad(x[n, d + q, h + r, v + s - 16, c], 0) * w[f, q, r, s, c])  output y : f16",
+     "input x[2, 20, 20, 20, 64] : f16  input w[64, 3, 3, 3, 64] : f16  y[n, d:20, h:20, v:30, f] = "
+     "sum[q, r, s, c](pad(x[n, d + q, h + r, v + s - 17, c], 0) * w[f, q, r, s, c])  output y : f16"},
+    {"input x[3, 300, 64] : f16  input w[64, 3, 64] : f16  y[n, v:300, f] = sum[s, c](pad(x[n, v + s - 129, "
+     "c], 0) * w[f, s, c])  output y : f16",
+     "input x[3, 99, 64] : f16  input w[64, 3, 64] : f16  y[n, v:40000, f] = sum[s, c](pad(x[n, v + s - "
+     "32769, c], 0) * w[f, s, c])  output y : f16"},
+    /* Upper corners: outputs that end so far before the image. */
+    {"input x[3, 20, 160, 64] : f16  input w[64, 3, 3, 64] : f16  y[n, h:20, v:33, f] = " SUM("h + r - 1",
+                                                                                              "v + s - 1"),
+     "input x[3, 20, 160, 64] : f16  input w[64, 3, 3, 64] : f16  y[n, h:20, v:32, f] = " SUM("h + r - 1",
+                                                                                              "v + s - 1")},
+    /* Taps so far away. */
+    {"input x[3, 20, 300, 64] : f16  input w[64, 3, 2, 64] : f16  y[n, h:20, v:300, f] = " SUM("h + r - 1",
+                                                                                               "v + 255*s"),
+     "input x[3, 20, 300, 64] : f16  input w[64, 3, 2, 64] : f16  y[n, h:20, v:300, f] = " SUM("h + r - 1",
+                                                                                               "v + 256*s")},
+    {"input x[2, 9, 9, 40, 64] : f16  input w[64, 3, 3, 2, 64] : f16  y[n, d:9, h:9, v:40, f] = "
+     "sum[q, r, s, c](pad(x[n, d + q - 1, h + r - 1, v + 31*s - 15, c], 0) * w[f, q, r, s, c])  output y : "
+     "f16",
+     "input x[2, 9, 9, 40, 64] : f16  input w[64, 3, 3, 2, 64] : f16  y[n, d:9, h:9, v:40, f] = "
+     "sum[q, r, s, c](pad(x[n, d + q - 1, h + r - 1, v + 32*s - 15, c], 0) * w[f, q, r, s, c])  output y : "
+     "f16"},
+    /* Outputs so far apart. */
+    {IMAGES "y[n, h:2, v:3, f] = " SUM("8*h + r", "8*v + s"),
+     IMAGES "y[n, h:2, v:3, f] = " SUM("9*h + r", "8*v + s")},
+    /* Channels of 16 bytes; their rest is zero, or there is none. */
+    {"input x[3, 20, 30, 72] : f16  input w[64, 3, 3, 72] : f16  y[n, h:20, v:30, f] = " SUM("h + r - 1",
+                                                                                             "v + s - 1"),
+     "input x[3, 20, 30, 76] : f16  input w[64, 3, 3, 76] : f16  y[n, h:20, v:30, f] = " SUM("h + r - 1",
+                                                                                             "v + s - 1")},
+    {"input x[3, 20, 30, 128] : f16  input w[64, 3, 3, 64] : f16  y[n, h:20, v:30, f] = "
+     "sum[r, s, c:64](pad(x[n, h + r - 1, v + s - 1, c], 0) * w[f, r, s, c])  output y : f16",
+     "input x[3, 20, 30, 128] : f16  input w[64, 3, 3, 72] : f16  y[n, h:20, v:30, f] = "
+     "sum[r, s, c:72](pad(x[n, h + r - 1, v + s - 1, c], 0) * w[f, r, s, c])  output y : f16"},
+};
+
+START_TEST(what_the_hardware_takes)
+{
+    Im2col of;
+    ck_assert_msg(finds(LIMITS[_i].inside, &of), "%s", LIMITS[_i].inside);
+    ck_assert_msg(!finds(LIMITS[_i].beyond, &of), "%s", LIMITS[_i].beyond);
+}
+END_TEST
+
+START_TEST(others_are_left_alone)
+{
+    Im2col of;
+    static const char *const others[] = {
+        /* Zeros lie within the image. */
+        "input x[3, 20, 30, 64] : f16  input w[64, 3, 3, 64] : f16  y[n, h:20, v:30, f] = "
+        "sum[r, s, c](pad(x[n, h + r - 1, v + s - 1, c], 1) * w[f, r, s, c])  output y : f16",
+        /* Channels come before pixels. */
+        "input x[3, 64, 20, 30] : f16  input w[64, 64, 3, 3] : f16  y[n, f, h:20, v:30] = "
+        "sum[r, s, c](pad(x[n, c, h + r - 1, v + s - 1], 0) * w[f, c, r, s])  output y : f16",
+        /* Rows of outputs are not in the order of the image's. */
+        IMAGES "y[n, v:30, h:20, f] = " SUM("h + r - 1", "v + s - 1"),
+        /* Filters have no channels or rows side by side. */
+        "input x[3, 20, 30, 64] : f16  input w[64, 64, 3, 3] : f16  y[n, h:20, v:30, f] = "
+        "sum[r, s, c](pad(x[n, h + r - 1, v + s - 1, c], 0) * w[f, c, r, s])  output y : f16",
+        /* Groups: channels of a batch. */
+        "input x[3, 20, 30, 2, 64] : f16  input w[2, 64, 3, 3, 64] : f16  y[n, h:20, v:30, g, f] = "
+        "sum[r, s, c](pad(x[n, h + r - 1, v + s - 1, g, c], 0) * w[g, f, r, s, c])  output y : f16",
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        ck_assert_msg(!finds(others[i], &of), "%s", others[i]);
+}
+END_TEST
+
+/* Pixels that the walk has are those of the definition. */
+START_TEST(positions_of_pixels)
+{
+    Im2col of;
+    ck_assert(finds(IMAGES "y[n, h:10, v:15, f] = " SUM("2*h + r - 1", "2*v + s"), &of));
+    ck_assert_int_eq(pixel_at(&of.walk, 0, 0), -1);   // row -1
+    ck_assert_int_eq(pixel_at(&of.walk, 0, 3), 0);    // tap (1, 0): row 0, column 0
+    ck_assert_int_eq(pixel_at(&of.walk, 150 + 15 + 2, 8),
+                     600 + 3 * 30 + 6);   // image 1, output (1, 2), tap (2, 2)
+    ck_assert_int_eq(pixels_of(&of.walk, 3 * 150), 3 * 600);
+    ck_assert_double_eq(pixels_per_output(&of.walk),
+                        20.0 / 10 * 30.0 / 15);   // row 19 is seen by the last tap, column 30 is none
+}
+END_TEST
+
+/* 100 outputs under 9 taps of 72 channels, in steps of 128: each pixel is one that another output sees, too. */
+START_TEST(pixels_are_counted_once)
+{
+    const DataTile tile = {.rank = 2,
+                           .element_bits = 16,
+                           .dims = {{affine_axis(0), 100}, {affine_axis(1), 9 * 128}},
+                           .taps = {.k = 1, .step = 128, .channels = 72, .pixels = 1}};
+    const RTile whole = {{100, 9 * 128}}, first = {{50, 64}}, tap = {{50, 128}}, three = {{50, 3 * 128}};
+    ck_assert_double_eq(data_tile_bytes(&tile, &whole, 2), 100 * 72 * 2);
+    ck_assert_double_eq(data_tile_bytes(&tile, &first, 2), 50 * 64 * 2);
+    ck_assert_double_eq(data_tile_bytes(&tile, &tap, 2), 50 * 72 * 2);
+    ck_assert_double_eq(data_tile_bytes(&tile, &three, 2), 50 * 72 * 2);
+    DataTile filter = tile;
+    filter.taps.pixels = 0;
+    ck_assert_double_eq(data_tile_bytes(&filter, &whole, 2), 100 * 9 * 72 * 2);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("im2col");
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests, corners_follow_from_the_outputs);
+    tcase_add_test(tests, taps_are_counted_as_the_filter_has_them);
+    tcase_add_loop_test(tests, what_the_hardware_takes, 0, sizeof LIMITS / sizeof *LIMITS);
+    tcase_add_test(tests, others_are_left_alone);
+    tcase_add_test(tests, positions_of_pixels);
+    tcase_add_test(tests, pixels_are_counted_once);
+    Suite *suite = suite_create("im2col");
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
