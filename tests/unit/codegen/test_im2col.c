@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codegen/family/gemm/convolution_turn.h"
 #include "codegen/family/gemm/im2col.h"
 #include "front/lower.h"
 #include "front/parse.h"
@@ -177,6 +178,59 @@ START_TEST(pixels_are_counted_once)
 }
 END_TEST
 
+#define PLANES "input x[3, 64, 20, 30] : f16  input w[72, 64, 3, 3] : f16  "
+#define PLANES_SUM "sum[c, r, s](pad(x[n, c, h + r - 1, v + s - 1], 0) * w[f, c, r, s])  "
+
+static const Rewritten *turned_on(const char *text, const char *device)
+{
+    const Target target = {device_read(arena, device), EVAL_EXACT};
+    const Fusion *fusion = fusion_of(text);
+    const void *view = product_view(arena, fusion, &target);
+    return view ? turn_planes.make(arena, view, fusion, &target) : NULL;
+}
+
+START_TEST(planes_are_turned_to_pixels)
+{
+    const char *text = PLANES "y[n, f, h:20, v:30] = " PLANES_SUM "output y : f16";
+    const Rewritten *turned = turned_on(text, "h200");
+    ck_assert(turned && turned->before_count == 2 && turned->behind_count == 1);
+    const Tensor *x = turned->before[0]->outputs[0], *w = turned->before[1]->outputs[0],
+                 *y = turned->main->outputs[0];
+    ck_assert(x->shape[0] == 3 && x->shape[1] == 20 && x->shape[2] == 30 && x->shape[3] == 64);
+    ck_assert(w->shape[0] == 72 && w->shape[1] == 3 && w->shape[2] == 3 && w->shape[3] == 64);
+    ck_assert(y->shape[0] == 3 && y->shape[1] == 20 && y->shape[2] == 30 && y->shape[3] == 72);
+    ck_assert(!turned_on(text, "a100"));   // has no such copies
+    /* A residual has an element for each output: the kernel that turns the sums back adds it. */
+    turned = turned_on(PLANES "input z[3, 72, 20, 30] : f16  t[n, f, h:20, v:30] = " PLANES_SUM
+                              "  y[n, f, h, v] = t[n, f, h, v] + z[n, f, h, v]  output y : f16",
+                       "h200");
+    ck_assert(turned && turned->main->op_count == 1 && turned->behind[0]->op_count == 2);
+    /* Filters that have their channels side by side stay. */
+    turned = turned_on("input x[3, 64, 20, 30] : f16  input w[72, 3, 3, 64] : f16  y[n, f, h:20, v:30] = "
+                       "sum[c, r, s](pad(x[n, c, h + r - 1, v + s - 1], 0) * w[f, r, s, c])  output y : f16",
+                       "h200");
+    ck_assert(turned && turned->before_count == 1);
+}
+END_TEST
+
+START_TEST(others_are_not_turned)
+{
+    static const char *const others[] = {
+        IMAGES "y[n, h:20, v:30, f] = " SUM("h + r - 1", "v + s - 1"),   // pixels as they are
+        "input a[256, 512] : f16  input b[512, 256] : f16  y[i, j] = sum[k](a[i, k] * b[k, j])  output y : "
+        "f16",
+        "input x[3, 64, 20, 31] : f16  input w[72, 64] : f16  y[n, f, p, q] = sum[c](x[n, c, p, q] * w[f, "
+        "c])  output y : f16",
+        "input x[3, 20, 20, 30] : f16  input w[72, 20, 3, 3] : f16  y[n, f, h:20, v:30] = " PLANES_SUM
+        "output y : f16",   // 40 bytes
+        "input x[3, 64, 20, 30] : f16  input w[64, 3, 3] : f16  y[n, c, h:20, v:30] = "
+        "sum[r, s](pad(x[n, c, h + r - 1, v + s - 1], 0) * w[c, r, s])  output y : f16",
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        ck_assert_msg(!turned_on(others[i], "h200"), "%s", others[i]);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("im2col");
@@ -187,6 +241,8 @@ int main(void)
     tcase_add_test(tests, others_are_left_alone);
     tcase_add_test(tests, positions_of_pixels);
     tcase_add_test(tests, pixels_are_counted_once);
+    tcase_add_test(tests, planes_are_turned_to_pixels);
+    tcase_add_test(tests, others_are_not_turned);
     Suite *suite = suite_create("im2col");
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "codegen/cuda/kernel.h"
+#include "codegen/family/gemm/convolution_turn.h"
 #include "codegen/family/gemm/families.h"
 #include "codegen/family/gemm/im2col.h"
 #include "codegen/family/gemm/mma.h"
@@ -360,7 +361,7 @@ const Family bulk_family = {
         (const char *const[]){"four stages", "six stages", "eight stages", "neighbours", "cluster", NULL},
     .copying_warps = GROUP_WARPS,
     .view = product_view,
-    .rewrites = (const Rewrite *const[]){&pack_for_tensor_cores, NULL},
+    .rewrites = (const Rewrite *const[]){&pack_for_tensor_cores, &turn_planes, NULL},
     .rules = rules,
     .emit = emit,
     .maps = maps,

@@ -1,0 +1,11 @@
+// Convolutions whose channels do not lie side by side: images and filters are turned (ir/fuse_turn.h) to where they do, and what is made
+// of them back, so that bulk copies bring pixels with their channels (im2col.h).
+//
+//     x[n, c, h, w]  ->  x.turned[n, h, w, c]          w[f, c, r, s]  ->  w.turned[f, r, s, c]
+//     y.turned[n, h, w, f]  ->  y[n, f, h, w]
+#pragma once
+#include "kernel/family.h"
+
+/* Nothing is gained where it is no convolution, is one that needs not be turned, or the device has no kernel for what
+   it would be. */
+extern const Rewrite turn_planes;

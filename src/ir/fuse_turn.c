@@ -1,0 +1,242 @@
+#include "ir/fuse_turn.h"
+
+/* Dimension `from[d]` of a tensor is dimension d of its turned copy: those along some axes come last. */
+typedef struct Turning {
+    int from[MAX_AXES];
+    int count;
+    bool moves;   // any of them
+} Turning;
+
+static Turning turning_of(const Access *access, uint32_t last)
+{
+    Turning turning = {0};
+    for (int comes_last = 0; comes_last < 2; comes_last++)
+        for (int d = 0; d < access->rank; d++)
+            if (!!(affine_axes(&access->dims[d].index) & last) == comes_last) {
+                turning.moves |= turning.count != d;
+                turning.from[turning.count++] = d;
+            }
+    return turning;
+}
+
+static Tensor *turned_tensor(Arena *arena, const Access *access, const Turning *turning)
+{
+    Tensor *tensor = NEW(arena, Tensor);
+    *tensor = (Tensor){.name = arena_printf(arena, "%s.turned", access->tensor->name),
+                       .id = -1,
+                       .dtype = access->tensor->dtype,
+                       .role = ROLE_TEMPORARY,
+                       .rank = access->rank};   // the plan that takes it numbers it
+    for (int d = 0; d < access->rank; d++)
+        tensor->shape[d] = access->dims[turning->from[d]].size;
+    return tensor;
+}
+
+static Access turned_access(Arena *arena, Tensor *tensor, const Access *access, const Turning *turning)
+{
+    Affine indices[MAX_AXES];
+    for (int d = 0; d < access->rank; d++)
+        indices[d] = access->dims[turning->from[d]].index;
+    return access_new(arena, tensor, indices);
+}
+
+/* The same view of the tensor, at the point whose coordinate along its dimension d is axis[d]. */
+static Access point_of(Arena *arena, const Access *view, const int *axis)
+{
+    Dim *dims = NEW_ARRAY(arena, Dim, view->rank);
+    for (int d = 0; d < view->rank; d++)
+        dims[d] = (Dim){affine_axis(axis[d]), view->dims[d].size};
+    return (Access){view->tensor, view->rank, dims};
+}
+
+/* to[d, …] = from[…, d, …]: dimension d of `from` goes along dimension axis[d] of `to`. */
+static TensorOp *copy_of(Arena *arena, const Access *to, const Access *from, const int *axis)
+{
+    TensorOp *op = NEW(arena, TensorOp);
+    *op = (TensorOp){.out = to->tensor, .spatial_count = to->rank, .axis_count = to->rank};
+    for (int d = 0; d < to->rank; d++)
+        op->axes[d] = (Axis){.name = arena_printf(arena, "dim %d", d), .extent = to->dims[d].size};
+    op->body = NEW(arena, Expr);
+    *op->body = (Expr){.kind = EXPR_ACCESS,
+                       .type = dtype_info[from->tensor->dtype].compute,
+                       .access = point_of(arena, from, axis)};
+    return op;
+}
+
+/* Its kernel. */
+static Fusion *copy_kernel(Arena *arena, const TensorOp *op, const Access *to, Tensor *const *candidates,
+                           int count)
+{
+    int own[MAX_AXES];
+    for (int d = 0; d < to->rank; d++)
+        own[d] = d;
+    return fusion_of_copy(arena, op, point_of(arena, to, own), candidates, count);
+}
+
+/* Dimension `from[d]` goes along dimension d of the turned tensor, and the other way round. */
+static void invert(const Turning *turning, int *place)
+{
+    for (int d = 0; d < turning->count; d++)
+        place[turning->from[d]] = d;
+}
+
+static void define(Rewritten *turned, TensorOp *op) { turned->definitions[turned->definition_count++] = op; }
+
+typedef struct Replacement {
+    const Access *old;
+    Access new;
+} Replacement;
+
+static void replace_visit(Expr *expr, void *context)
+{
+    const Replacement *replacement = context;
+    if (expr->kind == EXPR_ACCESS && expr->access.tensor == replacement->old->tensor &&
+        expr->access.dims == replacement->old->dims)
+        expr->access = replacement->new;
+}
+
+/* The kernel reads the turned image, unless it lies so. */
+static void turn_image(Arena *arena, Rewritten *turned, const Fusion *fusion, const Access *x, uint32_t last)
+{
+    Turning turning = turning_of(x, last);
+    if (!turning.moves)
+        return;
+    int place[MAX_AXES];
+    invert(&turning, place);
+    Replacement replacement = {x, turned_access(arena, turned_tensor(arena, x, &turning), x, &turning)};
+    expr_visit(turned->main->ops[0].body, replace_visit, &replacement);
+    TensorOp *op = copy_of(arena, &replacement.new, x, place);
+    define(turned, op);
+    turned->before[turned->before_count++] =
+        copy_kernel(arena, op, &replacement.new, fusion->inputs, fusion->input_count);
+}
+
+/* The kernel writes the turned result. */
+static void turn_result(Arena *arena, Rewritten *turned, FusedOp *op, const Turning *turning)
+{
+    int place[MAX_AXES];
+    invert(turning, place);
+    Tensor *tensor = turned_tensor(arena, &op->store, turning);
+    Access store = turned_access(arena, tensor, &op->store, turning);
+    define(turned, copy_of(arena, &store, &op->store, place));
+    turned->behind[turned->behind_count++] =
+        copy_kernel(arena, copy_of(arena, &op->store, &store, turning->from), &op->store, &tensor, 1);
+    op->store = store;
+    op->out = tensor;
+}
+
+/* How many are: all, or none; -1: only some, or more than can be turned back. */
+static int turned_results(const Fusion *fusion, uint32_t last)
+{
+    int moving = 0, stored = 0;
+    for (int i = 0; i < fusion->op_count; i++)
+        if (fusion->ops[i].stored) {
+            stored++;
+            moving += turning_of(&fusion->ops[i].store, last).moves;
+        }
+    return stored > MAX_BEHIND || (moving && moving < stored) ? -1 : moving;
+}
+
+/* Its epilogue reads an element for each output, which would be read far apart. */
+static bool reads_outputs_behind(const Fusion *fusion, uint32_t apart)
+{
+    FusedAccess found[MAX_ACCESSES];
+    int count = fusion_accesses(fusion, found, MAX_ACCESSES);
+    for (int i = 0; i < count; i++)
+        if (found[i].op > 0 && (access_axes(found[i].access) & apart))
+            return true;
+    return count == MAX_ACCESSES;
+}
+
+/* The sums' definition, by the axes that their turned tensor has. NULL: a dimension is made of several. */
+static TensorOp *turned_sum(Arena *arena, const Fusion *fusion, Tensor *tensor, const Access *store)
+{
+    const FusedOp *sum = &fusion->ops[0];
+    TensorOp *op = NEW(arena, TensorOp);
+    *op = (TensorOp){.out = tensor, .spatial_count = tensor->rank, .reduce = sum->reduce};
+    Affine forms[MAX_AXES] = {0};
+    for (int d = 0; d < store->rank; d++) {
+        int axis = affine_single_axis(&store->dims[d].index);
+        if (axis < 0)
+            return NULL;
+        forms[axis] = affine_axis(op->axis_count);
+        op->axes[op->axis_count++] = fusion->axes[axis];
+    }
+    for (int a = fusion->spatial_count; a < fusion->axis_count; a++) {
+        forms[a] = affine_axis(op->axis_count);
+        op->axes[op->axis_count++] = fusion->axes[a];
+    }
+    op->body = expr_substitute(arena, sum->body, forms, fusion->axis_count);
+    return op;
+}
+
+/* The sums alone are turned back, by a kernel that makes the rest of them. */
+static bool leave_epilogue(Arena *arena, Rewritten *turned, const Fusion *fusion, uint32_t last)
+{
+    FusedOp *sum = &turned->main->ops[0];
+    Turning turning = turning_of(&sum->store, last);
+    Tensor *tensor = turned_tensor(arena, &sum->store, &turning);
+    Access access = turned_access(arena, tensor, &sum->store, &turning);
+    TensorOp *definition = turned_sum(arena, fusion, tensor, &access);
+    if (!definition)
+        return false;
+    define(turned, definition);
+    sum->store = access;
+    sum->out = tensor;
+    sum->stored = true;
+    turned->main->op_count = 1;
+
+    Fusion *rest = turned->behind[turned->behind_count++] = fusion_copy(arena, fusion);
+    rest->axis_count = rest->spatial_count;
+    rest->ops[0].reduce = REDUCE_NONE;
+    rest->ops[0].reduced = 0;
+    rest->ops[0].body = NEW(arena, Expr);
+    *rest->ops[0].body = (Expr){.kind = EXPR_ACCESS, .type = fusion->ops[0].body->type, .access = access};
+    fusion_choose_inputs_beside(arena, rest, fusion, &tensor, 1);
+    fusion_verify(rest, "fusion_turn (epilogue)");
+    return true;
+}
+
+static void choose_tensors(Arena *arena, Rewritten *turned, const Fusion *fusion)
+{
+    Fusion *sums = turned->main;
+    Tensor *images[MAX_BEFORE];
+    for (int i = 0; i < turned->before_count; i++)
+        images[i] = turned->before[i]->outputs[0];
+    fusion_choose_inputs_beside(arena, sums, fusion, images, turned->before_count);
+    sums->outputs = NEW_ARRAY(arena, Tensor *, fusion->output_count);
+    sums->output_count = 0;
+    for (int i = 0; i < sums->op_count; i++)
+        if (sums->ops[i].stored)
+            sums->outputs[sums->output_count++] = sums->ops[i].out;
+    fusion_verify(sums, "fusion_turn");
+}
+
+/* The kernel writes all results turned; copies bring them back. */
+static void turn_results(Arena *arena, Rewritten *turned, const Fusion *fusion, uint32_t last)
+{
+    for (int i = 0; i < fusion->op_count; i++)
+        if (fusion->ops[i].stored) {
+            Turning turning = turning_of(&fusion->ops[i].store, last);
+            turn_result(arena, turned, &turned->main->ops[i], &turning);
+        }
+}
+
+Rewritten *fusion_turn(Arena *arena, const Fusion *fusion, const TurnWish *wish)
+{
+    int results = wish->results ? turned_results(fusion, wish->results) : 0;
+    Rewritten *turned = NEW(arena, Rewritten);
+    turned->main = fusion_copy(arena, fusion);
+    turned->main->ops[0].body = expr_copy(arena, fusion->ops[0].body);
+    for (int i = 0; i < wish->image_count; i++)
+        turn_image(arena, turned, fusion, wish->images[i], wish->last[i]);
+    if (results < 0 || (!results && !turned->before_count))
+        return NULL;
+    if (results && reads_outputs_behind(fusion, wish->apart)) {
+        if (!leave_epilogue(arena, turned, fusion, wish->results))
+            return NULL;
+    } else if (results)
+        turn_results(arena, turned, fusion, wish->results);
+    choose_tensors(arena, turned, fusion);
+    return turned;
+}
