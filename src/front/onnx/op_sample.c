@@ -42,13 +42,13 @@ void map_affine_grid(Map *m)
 
 // ---- GridSample ----
 
-typedef enum Beside { BESIDE_ZEROS, BESIDE_BORDER, BESIDE_REFLECTION } Beside;
+typedef enum Neighbour { BESIDE_ZEROS, BESIDE_BORDER, BESIDE_REFLECTION } Neighbour;
 
 typedef struct GridSampling {
     const GraphValue *x, *grid;
     int rank, taps;
     bool corners, cubic;
-    Beside beside;
+    Neighbour beside;
     const char *letters;   // of the grid's points: "nhv"
     Dims points;
 } GridSampling;
