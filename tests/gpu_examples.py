@@ -113,8 +113,8 @@ def compare(out, expected):
 
     With u = half an ulp of the output's type, v = that of the type sums are kept in (f32; f64 for f64) and K terms:
 
-        |out - ref|     <= u |ref| + 16 v sqrt(K') (|ref| + rms(ref)) + half the smallest subnormal   (every element)
-        ||out - ref||   <= (u + 4 v sqrt(K')) ||ref||  + the same subnormal                           (the whole)
+        |out - ref|     <= u |ref| + 16 v sqrt(K') (|ref| + rms(ref)) + half the smallest subnormal + slack   (every element)
+        ||out - ref||   <= (u + 4 v sqrt(K')) ||ref|| + the same subnormal + ||slack||                        (the whole)
 
     sqrt(K): rounding errors of a sum are a random walk. K' = min(K, 4096): longer sums are not kept in one chain.
     16 leaves room for a chain of functions of a few ulp each. For f32 and K = 1024 that is 3e-5, for f16 5e-4.
@@ -137,10 +137,11 @@ def compare(out, expected):
     v = torch.finfo(torch.float64 if out.dtype == torch.float64 else torch.float32).eps / 2
     walk = v * math.sqrt(min(expected.terms, 4096))
     subnormal = info.tiny * u                                           # half of tiny * eps
+    slack = torch.zeros_like(ref) if expected.slack is None else expected.slack
     size = ref.abs()
     rms = float(ref.square().mean().sqrt())
     difference = (out.double() - ref).abs()
-    tolerance = u * size + 16 * walk * (size + rms) + subnormal
+    tolerance = u * size + 16 * walk * (size + rms) + subnormal + slack
     ratio = torch.where(difference.isnan(), torch.inf, difference / tolerance).flatten()
     worst = int(ratio.argmax())
     where = [int(i) for i in torch.unravel_index(torch.tensor(worst), ref.shape)] if ref.dim() else []
@@ -149,7 +150,7 @@ def compare(out, expected):
             f"{float(out.flatten()[worst]):.9g}, reference {float(ref.flatten()[worst]):.9g}")
     count = math.sqrt(ref.numel())
     norm = float(difference.square().mean().sqrt())
-    require(norm <= (u + 4 * walk) * rms + subnormal, f"norm of the error {norm:.3g}, of the reference {rms:.3g}")
+    require(norm <= (u + 4 * walk) * rms + subnormal + float(slack.square().mean().sqrt()), f"norm of the error {norm:.3g}, of the reference {rms:.3g}")
     return {"error": round(float(ratio[worst]), 4), "norm": norm / rms}
 
 

@@ -16,6 +16,7 @@ class Expected(NamedTuple):
     value: torch.Tensor                      # float64; bool for b1; integers as they are
     terms: int = 1                           # how many terms the longest sum behind an element has
     margin: Optional[torch.Tensor] = None    # b1 and integers: relative distance to the nearest other answer
+    slack: Optional[torch.Tensor] = None     # what intermediates that are rounded to a narrow type may add to the error
 
 
 def reference(name, inputs):
@@ -233,15 +234,18 @@ def attention_mask(x, mask):
     return Expected(torch.softmax(x + mask[:, None, None], -1), x.shape[-1])
 
 
-def attend(q, k, v, scores):
-    """softmax(scores) v and the logarithm of each row's sum, of [.., T, D]; what is added up, at most."""
+def attend(v, scores, share_type):
+    """softmax(scores) v, of [.., T, D], the error that shares of that type may make, each off by a unit in the last place, and the
+    logarithm of each row's sum."""
     total = torch.logsumexp(scores, -1)
-    return torch.exp(scores - total[..., None]) @ v, total
+    shares = torch.exp(scores - total[..., None])
+    return shares @ v, torch.finfo(share_type).eps * (shares @ v.abs()), total
 
 
 @example
 def attention(q, k, v):
-    return Expected(attend(q, k, v, q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5)[0], k.shape[-2] + q.shape[-1])
+    y, slack, _ = attend(v, q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5, torch.float16)
+    return Expected(y, k.shape[-2] + q.shape[-1], slack=slack)
 
 
 @example
@@ -249,9 +253,9 @@ def attention_causal(q, k, v, slope):
     q, k, v = q.permute(0, 2, 3, 1, 4), k.permute(0, 2, 1, 3)[:, :, None], v.permute(0, 2, 1, 3)[:, :, None]
     at = torch.arange(q.shape[-2], device=q.device)
     scores = q @ k.transpose(-1, -2) * 0.125 + slope[:, :, None, None] * (at - at[:, None])
-    y, total = attend(q, k, v, scores.masked_fill(at > at[:, None], -torch.inf))
+    y, slack, total = attend(v, scores.masked_fill(at > at[:, None], -torch.inf), torch.bfloat16)
     terms = k.shape[-2] + q.shape[-1]
-    return [Expected(y.permute(0, 3, 1, 2, 4), terms), Expected(total, terms)]
+    return [Expected(y.permute(0, 3, 1, 2, 4), terms, slack=slack.permute(0, 3, 1, 2, 4)), Expected(total, terms)]
 
 
 @example

@@ -19,6 +19,12 @@ constexpr bool HAS_SHARED_TILES = HAS_TILES;
 constexpr bool HAS_SHARED_TILES = false;
 #endif
 
+#if defined(ROLLERC_INTERP) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800)
+template <class T> DEVICE unsigned rounded_pair(float low, float high) { return pair_of(T(), low, high); }
+#else
+template <class T> DEVICE unsigned rounded_pair(float, float) { return 0; }   // nvcc's pass for the host has none
+#endif
+
 DEVICE unsigned long long bits_of(float x) { return __float_as_uint(x); }
 DEVICE unsigned long long bits_of(double x) { return static_cast<unsigned long long>(__double_as_longlong(x)); }
 DEVICE unsigned long long bits_of(f16 x) { return x.bits; }
