@@ -362,7 +362,8 @@ PRELUDE_CASES = [
     "  output y : f16  output z : f16  output w : f16  output v : f16  output t : f16  output u : bf16  output s : f16  output r : f16  output q : f16",
     "input a[97] : i32  input b[97] : i32  y[i] = a[i] / (b[i] * 2 + 1)  z[i] = abs(a[i] * 3) - relu(b[i])  w[i] = a[i] * 65536 * 65536 + sq(b[i])"
     "  v[i] = max(a[i], b[i]) - min(a[i], 2)  u[i] = -(a[i]) u2[i] = floor(a[i]) + ceil(b[i]) + round(a[i] * 3) p[i] = (a[i] * 0 - 2147483647 - 1) / (b[i] * 0 - 1)"
-    "  output y output z output w output v output u : i8 output u2 output p",
+    "  m[i] = a[i] % (b[i] * 2 + 1)  n[i] = (a[i] * 0 - 2147483647 - 1) % (b[i] * 0 - 1)"
+    "  output y output z output w output v output u : i8 output u2 output p output m output n",
     "input x[97] : f32  y[i] = abs(x[i])  z[i] = floor(x[i] * 4)  w[i] = ceil(x[i] * 4)  v[i] = tanh(x[i])  u[i] = erf(x[i])  t[i] = sigmoid(x[i])"
     "  s[i] = sin(x[i])  r[i] = cos(x[i])  q[i] = pow(x[i] + 2, 1.5)  p[i] = rsqrt(x[i] + 2)  o[i] = exp(x[i]) + log(x[i] + 2)  n[i] = relu(-x[i]) + sq(x[i])"
     "  output y output z output w output v output u output t output s output r output q output p output o output n",

@@ -243,16 +243,17 @@ END_TEST
 START_TEST(scalar_operations_at_the_edges)
 {
     RuntimeResult result = run_well((Case){
-        .in = "int", .out = "int", .in_bytes = 4, .out_bytes = 48, .grid = "1", .block = "1",
+        .in = "int", .out = "int", .in_bytes = 4, .out_bytes = 56, .grid = "1", .block = "1",
         .kernel = "const int low = -2147483647 - 1; const float nan = nan_value<float>();\n"
                   "y[0] = op_div(low, -1); y[1] = op_div(7, 0); y[2] = op_add(2147483647, 1);\n"
                   "y[3] = cast_int<int>(3e9f); y[4] = cast_int<int>(nan); y[5] = cast_int<unsigned char>(-1.5);\n"
                   "y[6] = cast_int<signed char>(-200.0f); y[7] = op_max(1.0f, nan) != op_max(nan, 1.0f);\n"
                   "y[8] = op_relu(nan) != 0; y[9] = op_min(nan, -infinity<float>()) != nan;\n"
-                  "y[10] = round_to<signed char>(200); y[11] = op_abs(low);",
+                  "y[10] = round_to<signed char>(200); y[11] = op_abs(low);\n"
+                  "y[12] = op_mod(low, -1); y[13] = op_mod(-7, 3);",
     });
-    static const int expected[] = {INT32_MIN, 0, INT32_MIN, INT32_MAX, 0, 0, -128, 1, 1, 1, -56, INT32_MIN};
-    for (int i = 0; i < 12; i++)
+    static const int expected[] = {INT32_MIN, 0, INT32_MIN, INT32_MAX, 0, 0, -128, 1, 1, 1, -56, INT32_MIN, 0, -1};
+    for (int i = 0; i < 14; i++)
         ck_assert_int_eq(((int *)result.buffers[1])[i], expected[i]);
     runtime_interp.release(&result);
 }
