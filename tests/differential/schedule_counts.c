@@ -227,6 +227,16 @@ static bool is_lost(const Counts *counts, const Exchange *exchange)
 
 /* Must a change of it be found in every kernel? Of what is computed figures may be unstated, and of one round no loop is
    missed: those are found in some kernel of each family. */
+/* Shuffles are counted of the first warp, which copies where there are roles. */
+static bool is_another_warps(const PlannedLaunch *launch, const Exchange *exchange)
+{
+    const Schedule *schedule = &launch->rules->schedule;
+    bool roles = false;
+    for (int i = 0; i < schedule->count; i++)
+        roles |= schedule->items[i].kind == ITEM_ROLE;
+    return roles && exchange->combine == COMBINE_LANES;
+}
+
 static bool is_counted(const PlannedLaunch *launch, const Counts *counts, const Item *item)
 {
     switch ((ItemKind)item->kind) {
@@ -237,7 +247,9 @@ static bool is_counted(const PlannedLaunch *launch, const Counts *counts, const 
     case ITEM_ROLE:
     case ITEM_PRODUCT: return false;
     case ITEM_WAIT: return true;
-    case ITEM_EXCHANGE: return !is_alone(launch, &item->exchange) && !is_lost(counts, &item->exchange);
+    case ITEM_EXCHANGE:
+        return !is_alone(launch, &item->exchange) && !is_lost(counts, &item->exchange) &&
+               !is_another_warps(launch, &item->exchange);
     case ITEM_LOAD:
     case ITEM_STORE: break;
     }

@@ -41,6 +41,21 @@ void map_steps(Map *m)
 
 void map_condition(Map *m) { need(m, 0), broadcast(m, DTYPE_B1, m->row->text); }
 
+static void need_bool(const Map *m, int input)
+{
+    const GraphValue *value = need(m, input);
+    if (value->type != DTYPE_B1)
+        refuse(m, "'%s' is of type %s, and not bool", value->name, dtype_info[value->type].name);
+}
+
+/* Of bools alone. */
+void map_logic(Map *m)
+{
+    for (int i = 0; i < m->node->input_count; i++)
+        need_bool(m, i);
+    map_condition(m);
+}
+
 /* Of all inputs: $0 is what those before make, $1 the next one. */
 static const char *all_inputs(const Map *m, const Dims *shape)
 {
@@ -111,7 +126,11 @@ void map_cast_like(Map *m)
 }
 
 /* `condition`, `then`, `else`. */
-void map_where(Map *m) { broadcast(m, need(m, 1)->type, "select($0, $1, $2)"); }
+void map_where(Map *m)
+{
+    need_bool(m, 0);
+    broadcast(m, need(m, 1)->type, "select($0, $1, $2)");
+}
 
 void map_gelu(Map *m)
 {

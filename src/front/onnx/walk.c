@@ -92,9 +92,11 @@ static GraphValue *output_of(Import *import, GraphScope *scope, const Body *body
     if (!name_table_find(&body->wanted, name))
         return NULL;
     GraphValue *value = name_table_find(&scope->values, name);
-    if (value && (value->state != VALUE_UNKNOWN || value->is_input || value == &absent))
+    if (value && (value->state != VALUE_UNKNOWN || value->is_input || value == &absent || value->maker == node))
         fatal(EXIT_INPUT, "%s makes '%s', which is there already", node->label, name);
-    return value ? value : walk_add_value(import, scope, name, node->op);
+    value = value ? value : walk_add_value(import, scope, name, node->op);
+    value->maker = node;
+    return value;
 }
 
 static GraphNode *resolve(Import *import, GraphScope *scope, const Body *body, const Onnx__NodeProto *proto)
